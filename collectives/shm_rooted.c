@@ -174,11 +174,12 @@ rank_status_t rk_arena_reduce(struct rk_arena *a, const void *sbuf, void *rbuf, 
 rank_status_t rk_arena_gather(struct rk_arena *a, const void *sbuf, char *rbuf, size_t bytes,
                               int root)
 {
-    char *mine = rbuf + bytes * (size_t)a->me;
+    char *mine;
     uint64_t turn;
 
     if (a->me != root)
         return give_root(a, sbuf, bytes, root);
+    mine = rbuf + bytes * (size_t)a->me;
     turn = ++a->rooted_turn;
     if (mine != sbuf)
         rk_copy_payload(mine, sbuf, bytes);

@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# xrun-options.sh: put what "XRUN --help=man" prints between its marks in xrun.1.
+# xrun-options.sh: replace the options part of xrun.1 by the output of "XRUN --help=man".
 #
 #   doc/xrun-options.sh XRUN XRUN.1
+#
+# "make update-doc" calls it; tests/launcher/xrun.sh compares the two.
 set -eu
 "$1" --help=man >"$2.options"
 awk -v options="$2.options" '

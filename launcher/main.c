@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * main.c: xrun.
+ * main.c: read xrun's command line, check it, and run the job.
  *
- * Everything that can be wrong with a command line is found out here, before
- * any process of the job is created; each is one line that says what, where and
- * what to do.
+ * Errors of options, programs and limits are found here, before any process of the job is created. Each is one line
+ * with the value, its place and the remedy.
  */
 #include "launcher/agent/agent.h"
 #include "launcher/cli/programs.h"
+#include "launcher/frontend/agent_setup.h"
 #include "launcher/frontend/place_job.h"
 #include "launcher/bootstrap/listener.h"
 #include "launcher/frontend/frontend.h"
@@ -29,14 +29,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 extern char **environ;
 
-/* On one of several hosts: each agent looks for itself whether its host can hold its ranks. */
+/* The number of ranks on this host is not known yet: check the limits for one. */
 #define RANKS_UNKNOWN 1
 
-/* Descriptors 0 to 2 must be something, or a pipe would become one of them. */
+/* Open descriptors 0 to 2 where they are closed: else a pipe would get one of these numbers. */
 static void fill_standard_fds(void)
 {
     int fd;
@@ -49,10 +50,10 @@ static void fill_standard_fds(void)
 }
 
 /*
- * What a parent has left to us and its ranks would be lost by: where CHLD is ignored, the kernel reaps the ranks and
- * nobody hears of their end, and blocked signals could not end the job. Ignored ones stay so (nohup).
+ * Undo what the parent process left. With CHLD ignored, the kernel would discard the exit status of ranks. Blocked
+ * signals could not end the job. Other ignored signals stay ignored (nohup).
  */
-static void open_to_signals(void)
+static void reset_signals(void)
 {
     struct sigaction dflt = {.sa_handler = SIG_DFL};
     sigset_t none;
@@ -62,12 +63,13 @@ static void open_to_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Report an error. Returns code. */
 static int main_refuse(const char *text, int code)
 {
     char *shown = strdup(text);
 
     if (shown)
-        xr_words_show(shown); /* it may hold what files and variables say */
+        xr_words_show(shown); /* it may quote files and variables */
     rk_error("%s", shown ? shown : "out of memory");
     free(shown);
     return code;
@@ -92,7 +94,7 @@ static void be_quiet(const struct xr_options *o)
         rk_log_threshold = RK_LOG_ERROR;
 }
 
-/* 0, or the exit code. */
+/* Fill in what the options give. Returns 0 or the exit code. */
 static int make_job(const struct xr_options *o, const struct xr_plan *plan, struct xr_job *job)
 {
     char text[4096 + 512];
@@ -107,46 +109,41 @@ static int make_job(const struct xr_options *o, const struct xr_plan *plan, stru
         return main_refuse("out of memory", 1);
     be_quiet(o);
     code = xr_apps_make(o, plan->local != XR_NO_HOST, job, text, sizeof(text));
-    be_quiet(o); /* the configuration has a threshold of its own */
+    be_quiet(o); /* reading the configuration has set the threshold */
     if (code && text[0])
         return main_refuse(text, code);
     return code;
 }
 
-/* Can ranks be started on this host? Also raises what xrun and the agent need. */
-static int main_check_limits(const struct xr_options *o, const struct xr_plan *plan, int here)
+/* Raise the limit of open files as far as it goes, for any number of ranks. Ranks get the user's limit back. */
+static void raise_files(void)
 {
-    char text[1024] = "";
+    struct rlimit files;
 
-    if (!xr_limits_check(here, o->input == XR_INPUT_ALL ? 2 : 0, 0, text, sizeof(text)) ||
-        !xr_assign_files(o, plan, 0, text, sizeof(text)))
-        return main_refuse(text, XR_EXIT_USAGE);
-    return 0;
-}
-
-/* Where all hosts are known without asking anybody: who runs where. */
-static int main_place(const struct xr_options *o, struct xr_plan *plan, struct xr_job *job)
-{
-    char text[1024] = "";
-
-    if (xr_assign_place(o, plan, text, sizeof(text)) ||
-        xr_assign_size(o, plan, job, text, sizeof(text)))
-        return main_refuse(text, XR_EXIT_USAGE);
-    return 0;
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur == files.rlim_max)
+        return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
 }
 
 /*
- * Looking at this machine takes about as long as an agent needs to begin. It may do so meanwhile where all that an
- * agent has to know before is known, and nothing is shown or written that could be wrong.
+ * Check whether ranks can run on this host, and raise the limits that xrun and its own agent need. Where other hosts
+ * take part, each agent checks its own host. Returns 0 or the exit code.
  */
-static bool may_place_late(const struct xr_options *o, const struct xr_plan *plan, const struct xr_job *job)
+static int main_check_limits(const struct xr_options *o, const struct xr_plan *plan)
 {
-    return plan->hosts.n == 1 && plan->local == 0 && !xr_plan_remote(plan) && o->n > 0 &&
-           job->size == (uint32_t)o->n && !o->spawned && !o->json && !o->output_dir && !o->where.show_map &&
-           !o->where.json_map && !o->where.dry_run;
+    int here = o->n && !xr_plan_remote(plan) ? o->n : RANKS_UNKNOWN;
+    char text[1024] = "";
+
+    if (!xr_limits_check(here, o->input == XR_INPUT_ALL ? 2 : 0, 0, text, sizeof(text)) ||
+        !xr_place_files(o, plan, 0, text, sizeof(text)))
+        return main_refuse(text, XR_EXIT_USAGE);
+    if (o->n == 0)
+        raise_files();
+    return 0;
 }
 
-/* For the maps. Free it. */
+/* Name the programs for the maps of ranks. Caller frees. */
 static struct xr_plan_program *name_programs(const struct xr_options *o, struct xr_plan *plan)
 {
     struct xr_plan_program *programs = calloc((size_t)o->napps, sizeof(*programs));
@@ -158,8 +155,8 @@ static struct xr_plan_program *name_programs(const struct xr_options *o, struct 
     return programs;
 }
 
-/* Can other hosts be reached, as far as that is this host's matter? */
-static bool check_ways(const struct xr_options *o, const struct xr_plan *plan, char *err, size_t errlen)
+/* Check what this host needs to reach others. Returns false with the reason in err. */
+static bool check_reach(const struct xr_options *o, const struct xr_plan *plan, char *err, size_t errlen)
 {
     char *command;
 
@@ -167,19 +164,19 @@ static bool check_ways(const struct xr_options *o, const struct xr_plan *plan, c
         return true;
     if (o->where.interface && !xr_netif_usable(o->where.interface, err, errlen))
         return false;
-    command = xr_assign_command(o, plan, err, errlen);
+    command = xr_setup_command(o, plan, err, errlen);
     free(command);
     return command != NULL;
 }
 
-/* The hosts; and how many ranks there are, if only the lack of hosts says it. 0, or the exit code. */
+/* Find the hosts. Without -n and without hosts there is one rank. Returns 0 or the exit code. */
 static int main_make_plan(struct xr_options *o, struct xr_plan *plan)
 {
     char text[1024] = "";
     uint32_t n = (uint32_t)o->n;
 
     if (!xr_where_check(&o->where, text, sizeof(text)) || xr_plan_make(&o->where, &n, plan, text, sizeof(text)) ||
-        (n && !xr_options_check_ranks(o, n, text, sizeof(text))) || !check_ways(o, plan, text, sizeof(text)))
+        (n && !xr_options_check_ranks(o, n, text, sizeof(text))) || !check_reach(o, plan, text, sizeof(text)))
         return main_refuse(text, XR_EXIT_USAGE);
     if (o->n == 0)
         o->n = o->apps[0].n = (int)n;
@@ -191,23 +188,19 @@ static int main_run(struct xr_options *o, uint64_t started_ns)
     struct xr_plan_program *programs = NULL;
     struct xr_job job = {.started_ns = started_ns, .nofile = xr_limits_files()};
     struct xr_plan plan = {.local = XR_NO_HOST};
-    bool late;
     int code;
 
     xr_ulimits_read(&job.limits);
-    /* Before the environment loses what a resource manager says in it. */
+    /* First: the next step removes variables of the resource manager. */
     code = main_make_plan(o, &plan);
     if (!code && !(programs = name_programs(o, &plan)))
         code = main_refuse("out of memory", 1);
     if (!code)
         code = make_job(o, &plan, &job);
-    late = !code && may_place_late(o, &plan, &job);
-    if (!code && !late && !xr_plan_remote(&plan))
-        code = main_place(o, &plan, &job);
     if (!code)
-        code = main_check_limits(o, &plan, xr_plan_remote(&plan) ? RANKS_UNKNOWN : late ? o->n : (int)plan.placement.n);
-    if (!code && !(o->where.dry_run && !xr_plan_remote(&plan)))
-        code = xr_front_run(o, &job, &plan, late ? main_place : NULL);
+        code = main_check_limits(o, &plan);
+    if (!code)
+        code = xr_front_run(o, &job, &plan);
     xr_plan_clear(&plan);
     free(programs);
     xr_job_clear(&job);
@@ -215,7 +208,7 @@ static int main_run(struct xr_options *o, uint64_t started_ns)
     return code;
 }
 
-/* For a rank of another job: an xrun of the first's has started this process. */
+/* The first xrun has started this process, for a job that a rank spawned. */
 static int run_spawned(char **environment, uint64_t started_ns)
 {
     struct xr_options options;
@@ -237,7 +230,7 @@ static int run_spawned(char **environment, uint64_t started_ns)
     return code;
 }
 
-/* The variables as they are now: the array itself changes. */
+/* Copy the array of variables, which changes later. The texts are borrowed. NULL: out of memory. */
 static char **copy_environment(void)
 {
     size_t n = 0;
@@ -251,8 +244,10 @@ static char **copy_environment(void)
     return copy;
 }
 
-/* The command line alone first: what is wrong there is said first, and help is always given. What is wrong only together
- * is known when the variables have been read, too. */
+/*
+ * Parse the command line alone first: its errors come first, and --help works whatever the variables hold. Then parse
+ * it over the variables, to check both together.
+ */
 static rank_status_t read_options(int argc, char **argv, struct xr_options *o, char *err,
                                   size_t errlen)
 {
@@ -275,7 +270,7 @@ int main(int argc, char **argv)
     if (argc > 0 && strcmp(argv[0], XR_STAND_IN_NAME) == 0)
         return xr_stand_in_main();
     fill_standard_fds();
-    open_to_signals();
+    reset_signals();
     if (argc == 2 && strcmp(argv[1], XR_AGENT_PROCESS) == 0)
         return xr_agent_remote_main();
     environment = copy_environment();
@@ -287,9 +282,6 @@ int main(int argc, char **argv)
     rk_log_identity("xrun", -1, NULL);
     if (read_options(argc, argv, &options, text, sizeof(text))) {
         code = main_refuse(text, XR_EXIT_USAGE);
-    } else if (options.bash) {
-        xr_options_bash(stdout);
-        code = 0;
     } else if (options.man) {
         xr_options_man(stdout);
         code = 0;

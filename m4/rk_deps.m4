@@ -92,6 +92,10 @@ AC_DEFUN([RK_ARG_SANITIZERS], [
     # either; between threads there are locks.
     AS_IF([echo 'int x;' | $CC -Werror -Wno-tsan -c -x c -o /dev/null - 2>/dev/null], [SAN_CFLAGS="$SAN_CFLAGS -Wno-tsan"])
   ])
+  # The sources ask for a sanitizer by gcc's macros; clang defines none of them.
+  AS_IF([test "x$enable_asan$enable_tsan" != x && echo 'int x = __clang_major__;' | $CC -c -x c -o /dev/null - 2>/dev/null],
+    [AS_IF([test "x$enable_asan" = xyes], [SAN_CFLAGS="$SAN_CFLAGS -D__SANITIZE_ADDRESS__=1"])
+     AS_IF([test "x$enable_tsan" = xyes], [SAN_CFLAGS="$SAN_CFLAGS -D__SANITIZE_THREAD__=1"])])
   AC_SUBST([SAN_CFLAGS])
   AM_CONDITIONAL([SANITIZED], [test -n "$SAN_CFLAGS"])
   AM_CONDITIONAL([FUZZ], [test "x$enable_fuzz" = xyes])

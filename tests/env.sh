@@ -3,7 +3,8 @@
 # Sourced by make, mp.sh and the scripts.
 #
 # Settings for people: FULL=1, XRUN=path, UCX_DIR=prefix of another UCX, RANKS=4,8, CHANNELS=ucx.
-# Of FULL=1 goes FULL_UNTIL=SECONDS since 1970: tests that begin later run in their short form.
+# FULL_UNTIL=SECONDS since 1970: tests that begin later run in their short form. TURN=N: of the scripts a third runs in
+# its full form, which rotates with N; mp.sh does so with its sizes and channels.
 
 # What the user has set for his own runs must not decide ours; RANK_CHANNELS, XRUN_TIMEOUT and the like are the
 # matter of each case.
@@ -15,6 +16,15 @@ unset v
 if [ -n "${FULL:-}" ] && [ -n "${FULL_UNTIL:-}" ] && [ "$(date +%s)" -ge "$FULL_UNTIL" ]; then
     FULL=
 fi
+case ${0##*/} in
+mp.sh) ;;
+*.sh)
+    if [ -n "${FULL:-}" ] && [ -n "${TURN:-}" ] &&
+        [ $((($(printf %s "${0##*/}" | cksum | cut -d ' ' -f 1) + TURN) % 3)) != 0 ]; then
+        FULL=
+    fi
+    ;;
+esac
 
 # Modules lie beside the library, which libtool has put here.
 RANK_MODULES=$top_builddir/.libs

@@ -47,7 +47,7 @@ if [ -n "${LAUNCHER:-}" ]; then
     fi
 fi
 
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 triple=0
 case_id=none
 work=
 again=
@@ -230,6 +230,7 @@ due() {
     triple=$((triple + 1))
     [ -n "${TURN:-}" ] && [ -n "${FULL:-}" ] && [ -z "${RANKS:-}" ] || return 0
     [ $(((triple + TURN) % 3)) != 0 ] || return 0
+    [ -z "$full_only" ] || return 1
     # The quick run has each of its sizes on the first channel, and its last size on each.
     case ,$quick, in
     *,$1,) return 0 ;;
@@ -239,7 +240,7 @@ due() {
 }
 
 run_matrix() {
-    local sizes channels n c last triple
+    local sizes channels n c last
     if [ "$full_only" = yes ] && [ -z "${FULL:-}" ]; then
         skipped=$((skipped + 1))
         echo "ok - $name $args # SKIP only with FULL=1"
@@ -267,7 +268,6 @@ run_matrix() {
         echo "ok - $LAUNCHER $name $args # SKIP it needs one host"
         return
     fi
-    triple=0
     for n in ${sizes//,/ }; do
         [ -z "${LAUNCHER:-}" ] || [ "$n" != alone ] || continue
         for c in ${channels//,/ }; do
@@ -277,7 +277,7 @@ run_matrix() {
                 [ "$n" != 1 ] && [ "$n" != alone ] || continue
                 [ "$n" -le "${most:-$n}" ] || continue
             fi
-            due "$n" "$c" || continue
+            due "$n" "$c" || { skipped=$((skipped + 1)); continue; }
             run_one "$n" "$c"
         done
     done

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# pools.sh MAKE TEST...: run tests in two pools at once: those that compute two at a time, those that wait four at a time.
+# pools.sh MAKE TEST...: run tests in two pools at once: those that compute two at a time, those that wait six at a time.
 #
 # Scripts with hosts and time-outs wait most of their time; they fill the cores beside programs that compute. Call it in
 # the build folder, with all programs built. LONG: names of tests that take long, which begin first.
@@ -25,7 +25,7 @@ run_pool() {
 }
 
 computing=$(pool compute "$@") waiting=$(pool wait "$@") rc=0
-run_pool waiting 4 "$waiting" &
+run_pool waiting 6 "$waiting" &
 run_pool computing 2 "$computing" || rc=1
 wait $! || rc=1
 exit $rc

@@ -3,7 +3,9 @@
 # summary.sh BUILDDIR: add up what "make check" ran there.
 #
 # Prints which ten tests took longest, where the file system keeps the time when a file was made, and then one line,
-# "N passed, N failed". Exits 0 only if something ran and nothing failed.
+# "N passed, N failed". A test that takes more than twice its seconds of budget.txt (30 if it has no line there) has failed;
+# on a slow machine, by which the median of all is above its budget, so much more is allowed. Exits 0 only if something ran
+# and nothing failed.
 # A test that prints "ok" and "not ok" lines counts with each of them, another one as one.
 
 if [ $# -ne 1 ] || [ ! -d "$1" ]; then
@@ -12,15 +14,44 @@ if [ $# -ne 1 ] || [ ! -d "$1" ]; then
 fi
 
 # A test's log is made as it begins, and its .trs written as it ends.
-find "$1" -name '*.trs' -not -path '*/_install/*' -print | while IFS= read -r trs; do
+budget=$(dirname "$0")/budget.txt
+over=$(find "$1" -name '*.trs' -not -path '*/_install/*' -print | while IFS= read -r trs; do
     began=$(stat -c %W "${trs%.trs}.log" 2>/dev/null) ended=$(stat -c %Y "$trs")
     [ "${began:-0}" -le 0 ] || [ "$ended" -lt "$began" ] || echo "$((ended - began)) ${trs#"${1%/}"/}"
-done | LC_ALL=C sort -k 1,1nr -k 2 | awk '
-{ all += $1 }
-NR <= 10 { sub(/^tests\//, "", $2); sub(/\.trs$/, "", $2); line = line (NR > 1 ? ", " : "") $2 " " $1 }
-END { if (NR) print "slowest of " all " s: " line }'
+done | LC_ALL=C sort -k 1,1nr -k 2 | awk -v budget="$budget" '
+BEGIN { while ((getline line < budget) > 0) if (line !~ /^#/ && split(line, f, " ") == 2) may[f[1]] = f[2] }
+{
+    all += $1
+    sub(/^tests\//, "", $2)
+    sub(/\.trs$/, "", $2)
+    if (NR <= 10)
+        line10 = line10 (NR > 1 ? ", " : "") $2 " " $1
+    name[NR] = $2
+    took[NR] = $1
+    if ($2 in may) { # in order of time: the median is that of the ratios, so sort them below
+        ratio[++n] = $1 / may[$2]
+    }
+}
+END {
+    if (NR)
+        print "slowest of " all " s: " line10
+    for (i = 2; i <= n; i++) {
+        x = ratio[i]
+        for (j = i - 1; j > 0 && ratio[j] > x; j--)
+            ratio[j + 1] = ratio[j]
+        ratio[j + 1] = x
+    }
+    slow = n >= 20 && ratio[int((n + 1) / 2)] > 1 ? ratio[int((n + 1) / 2)] : 1
+    for (i = 1; n >= 20 && i <= NR; i++) {
+        most = 2 * slow * (name[i] in may ? may[name[i]] : 30)
+        if (took[i] > most)
+            printf "not ok - budget: %s took %d s, more than %d s (tests/budget.txt)\n", name[i], took[i], most
+    }
+}')
+printf '%s\n' "$over"
+over=$(printf '%s\n' "$over" | grep -c '^not ok - budget')
 
-find "$1" -name '*.trs' -not -path '*/_install/*' -print | LC_ALL=C sort | awk '
+find "$1" -name '*.trs' -not -path '*/_install/*' -print | LC_ALL=C sort | awk -v over="$over" '
 function count_log(log_file, result,    line, good, bad, skip) {
     good = bad = skip = 0
     while ((getline line < log_file) > 0) {
@@ -66,6 +97,7 @@ function count_log(log_file, result,    line, good, bad, skip) {
     count_log(name ".log", result)
 }
 END {
+    failed += over
     printf "%d passed, %d failed", passed, failed
     if (skipped)
         printf " (%d skipped)", skipped

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * env_options.c: variables that mirror the options. See options.h.
+ * env_options.c: set options from the variables XRUN_... See options.h.
  *
- * The library's configuration files may hold them too: XRUN_TIMEOUT = 5. The
- * system's file comes first, then the user's, then the environment, then the
- * command line; the last that speaks counts.
- *
- * A rank's own variables (XRUN_RANK) are among those that a nested xrun sees;
- * they are no options. What mirrors an option does not get to the ranks, and
- * so not to an xrun among them, unless the user says so by -x.
+ * Order: the system's configuration file, the user's, the environment, the command line; the last one wins.
+ * Variables that xrun sets for a rank (XRUN_RANK) are not options. Ranks do not inherit option variables, so neither
+ * does an xrun in a rank, except by -x.
  */
 #include "launcher/exec/environ.h"
 #include "launcher/cli/options.h"
@@ -20,6 +16,7 @@
 
 extern char **environ;
 
+/* State of one pass over files and environment. */
 struct reading {
     struct xr_options *options;
     char *err;
@@ -27,12 +24,13 @@ struct reading {
     bool bad;
 };
 
+/* Warn of an unknown variable, with the nearest name if one is near. where: as in set_from_variable. */
 static void env_options_warn_unknown(const char *where, const char *name)
 {
     struct xr_option_row row;
     const char *best = NULL;
     char near[sizeof(row.variable)];
-    int best_distance = 4; /* further is no likeness */
+    int best_distance = 4; /* the first that is too far */
 
     for (size_t i = 0; xr_options_row(i, &row); i++) {
         int d = row.variable[0] ? rk_edit_distance(name, row.variable) : best_distance;
@@ -49,8 +47,8 @@ static void env_options_warn_unknown(const char *where, const char *name)
                 "XRUN_TIMEOUT", where ? where : "", where ? ": " : "", name);
 }
 
-/* where: a file's line, or NULL for the environment. */
-static void env_options_take(void *arg, const char *where, const char *name, const char *value)
+/* Set the option of variable name. where: a file's line, or NULL for the environment. */
+static void set_from_variable(void *arg, const char *where, const char *name, const char *value)
 {
     struct reading *r = arg;
     struct xr_option_row row;
@@ -79,14 +77,14 @@ bool xr_options_variables(struct xr_options *o, char *err, size_t errlen)
 {
     struct reading r = {o, err, errlen, false};
 
-    rk_conf_others("XRUN_", env_options_take, &r);
+    rk_conf_others("XRUN_", set_from_variable, &r);
     for (char **e = environ; *e; e++) {
         const char *eq = strchr(*e, '=');
         char name[128];
         if (strncmp(*e, "XRUN_", 5) != 0 || !eq || (size_t)(eq - *e) >= sizeof(name))
             continue;
         snprintf(name, sizeof(name), "%.*s", (int)(eq - *e), *e);
-        env_options_take(&r, NULL, name, eq + 1);
+        set_from_variable(&r, NULL, name, eq + 1);
     }
     return !r.bad;
 }

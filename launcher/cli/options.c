@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* options.c: see options.h. */
+/* options.c: define the table of options and set their values. See options.h. */
 #include "launcher/cli/options.h"
 #include "launcher/util/pack.h"
 #include "launcher/exec/environ.h"
@@ -15,18 +15,31 @@
 #include <string.h>
 #include <strings.h>
 
+enum option_group { PROGRAMS, HOSTS, PLACEMENT, STREAMS, FAILURES, REPORTS };
+
+static const char *const group_titles[] = {
+    [PROGRAMS] = "Programs and environment",
+    [HOSTS] = "Hosts",
+    [PLACEMENT] = "Placement",
+    [STREAMS] = "Input and output",
+    [FAILURES] = "Failures and time limits",
+    [REPORTS] = "Reports",
+};
+
 struct option {
-    const char *names[XR_OPTION_NAMES]; /* the first is the one that messages use */
-    const char *value;    /* what follows it, for --help; NULL: nothing does */
-    const char *doc;
-    /* Returns false with a text in err. NULL: sets the flag. */
+    enum option_group group;            /* rows of a group stand together */
+    const char *names[XR_OPTION_NAMES]; /* messages use the first */
+    const char *value;                  /* name of its value in --help, or NULL for a flag */
+    const char *help;                   /* one sentence: "Verb object (default: X)." */
+    const char *detail;                 /* more sentences, for xrun.1 only; or NULL */
+    /* Sets the value. Returns false with a text in err if it is malformed. NULL: a flag. */
     bool (*apply)(struct xr_options *o, const char *value, char *err, size_t errlen);
-    size_t more; /* traits; where there is no apply: where a bool is in struct xr_options */
+    size_t more; /* traits; of a flag the offset of its bool in struct xr_options */
 };
 
 enum {
-    PER_APP = 1, /* concerns one program, and may follow a ':' */
-    PAIR = 2,    /* two words follow, a name and a value; apply gets NAME=VALUE */
+    PER_APP = 1, /* trait: applies to one program, and may follow a ':' */
+    PAIR = 2,    /* trait: two words follow, a name and a value; apply gets NAME=VALUE */
 };
 
 #define FLAG(field) NULL, offsetof(struct xr_options, field)
@@ -57,7 +70,7 @@ static bool check_x(const char *value, char *err, size_t errlen)
     return true;
 }
 
-/* XRUN_X holds any number of them, for all programs. */
+/* Set the variables of XRUN_X, any number of words, for all programs. */
 static bool share_x(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     const char *wrong;
@@ -83,7 +96,7 @@ static bool add_x(struct xr_options *o, const char *value, char *err, size_t err
     return check_x(value, err, errlen);
 }
 
-/* -genv: of this program and of all that follow. */
+/* Set a variable for this program and all that follow. */
 static bool add_genv(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     *o->next_genv++ = value;
@@ -102,7 +115,7 @@ static bool add_env_file(struct xr_options *o, const char *value, char *err, siz
 {
     if (!*value)
         return fail(err, errlen, "--env-file is empty; give a file with lines NAME=value");
-    /* There is one default. A program that has files of its own shall not have it too. */
+    /* XRUN_ENV_FILE is a default: the first --env-file of a program replaces it. */
     if (o->app == &o->defaults && o->app->files)
         o->next_file = o->app->files;
     if (o->app->files == o->defaults.files) {
@@ -146,7 +159,7 @@ static bool set_json(struct xr_options *o, const char *value, char *err, size_t 
     return true;
 }
 
-/* What the option says of the rank is checked when it is known how many there are. */
+/* Parse a rank. xr_options_check_ranks compares it with the number of ranks. */
 static bool read_rank(const char *name, const char *also, const char *value, uint32_t *out,
                       char *err, size_t errlen)
 {
@@ -228,7 +241,7 @@ static bool set_heartbeat(struct xr_options *o, const char *value, char *err, si
     return true;
 }
 
-/* policy.c reads these. */
+/* policy.c parses these. */
 #define WHERE(name, read)                                                                          \
     static bool name(struct xr_options *o, const char *value, char *err, size_t errlen)            \
     {                                                                                              \
@@ -240,7 +253,7 @@ WHERE(set_cpus, xr_where_cpus)
 WHERE(set_fanout, xr_where_fanout)
 WHERE(set_start_timeout, xr_where_start_timeout)
 
-/* --bind-to of other launchers has other words for two of these. */
+/* Accept the two words of --bind-to that other launchers have. */
 static bool set_bind(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     if (strcmp(value, "socket") == 0)
@@ -260,7 +273,7 @@ static bool set_ppn(struct xr_options *o, const char *value, char *err, size_t e
     return xr_where_map_by(&o->where, text, err, errlen);
 }
 
-/* Texts that are looked at later. */
+/* Options with a text that is parsed later. */
 #define TEXT(name, field, option)                                                                  \
     static bool name(struct xr_options *o, const char *value, char *err, size_t errlen)            \
     {                                                                                              \
@@ -275,15 +288,15 @@ TEXT(set_agent, agent, "--agent")
 TEXT(set_ssh_args, ssh_args, "--ssh-args")
 TEXT(set_interface, interface, "--if")
 
-/* Said again on one command line, it adds to what was said; but what a variable says is only a default. */
-static bool options_add_host(struct xr_options *o, const char *value, char *err, size_t errlen)
+/* Add hosts. The first --host of a command line replaces those of XRUN_HOST. */
+static bool add_host(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     const char *kept = value;
     char *both;
 
     if (!*value)
         return fail(err, errlen, "--host is empty");
-    if (o->hosts_said) {
+    if (o->hosts_given) {
         if (asprintf(&both, "%s,%s", o->where.hosts, value) < 0)
             return fail(err, errlen, "out of memory");
         kept = xr_options_keep(o, both);
@@ -292,7 +305,7 @@ static bool options_add_host(struct xr_options *o, const char *value, char *err,
             return fail(err, errlen, "out of memory");
     }
     o->where.hosts = kept;
-    o->hosts_said = o->app != &o->defaults;
+    o->hosts_given = o->app != &o->defaults;
     return true;
 }
 
@@ -300,10 +313,10 @@ static bool add_hostfile(struct xr_options *o, const char *value, char *err, siz
 {
     if (!*value)
         return fail(err, errlen, "--hostfile is empty");
-    if (!o->files_said)
+    if (!o->hostfiles_given)
         o->where.nhostfiles = 0;
     o->where.hostfiles[o->where.nhostfiles++] = value;
-    o->files_said = o->app != &o->defaults;
+    o->hostfiles_given = o->app != &o->defaults;
     return true;
 }
 
@@ -316,171 +329,122 @@ static bool set_on_failure(struct xr_options *o, const char *value, char *err, s
 }
 
 static const struct option options[] = {
-    {{"-n", "-np", "--np", "--ntasks"}, "N", "Start N ranks. Default: as many as there are slots, where a resource manager, a hostfile or --host NAME:SLOTS gives "
-     "them; else, and of each of several programs, 1.", set_n, PER_APP},
-    {{"-x"},
-     "NAME[=value]",
-     "Set NAME in the environment of the ranks, or say that it shall be passed on. The ranks get "
-     "xrun's environment anyway, but for what another launcher left in it.",
-     add_x, PER_APP},
-    {{"-env"}, "NAME VALUE", "Set NAME to VALUE in the environment of the ranks, as -x NAME=VALUE.", add_x, PER_APP | PAIR},
-    {{"-genv"},
-     "NAME VALUE",
-     "The same for the ranks of all programs.",
-     add_genv, PAIR},
-    {{"--env-file"},
-     "FILE",
-     "Set what FILE says in its lines NAME=value; empty ones and those that begin with # are left "
-     "out. -x wins.",
-     add_env_file, PER_APP},
-    {{"--env"},
-     "torch|none",
-     "torch: also give each rank what PyTorch's programs ask for: RANK, WORLD_SIZE, LOCAL_RANK, "
-     "LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT.",
-     set_env, 0},
-    {{"--mpi"},
-     "auto|none",
-     "Serve the ranks by PMIx and PMI-1 (auto, the default), or start programs that use neither a little faster (none).",
-     set_mpi, 0},
-    {{"--wdir", "-wdir"},
-     "DIR",
-     "Start the ranks in DIR (default: where xrun is, by the name that PWD has for it). PWD says so there.",
-     set_wdir, PER_APP},
-    {{"--path"},
-     "DIRS",
-     "Look for the program in these directories (with : between them) before PATH.",
-     set_path, PER_APP},
-    {{"--prefix"},
-     "DIR",
-     "Put DIR/bin before PATH and DIR/lib before LD_LIBRARY_PATH for the ranks.",
-     set_prefix, 0},
-    {{"--tag-output", "-l", "-prepend-rank"}, NULL, "Put [rank] before each line of output.", FLAG(tag_output)},
-    {{"--label-host"}, NULL, "Put [host] before each line of output; with --tag-output [host:rank].",
-     FLAG(label_host)},
-    {{"--timestamp"},
-     NULL,
-     "Put the local time before each line of output, as 2026-11-21T12:34:56.789: when xrun got the "
-     "line.",
-     FLAG(timestamp)},
-    {{"--output-dir"},
-     "DIR",
-     "Write the output into files, DIR/rank.N.out and DIR/rank.N.err of each rank, and not to xrun's "
-     "own. DIR is made if it is not there; files that are there are replaced.",
-     set_output_dir, 0},
-    {{"--json"},
-     "FILE",
-     "Write a report of the whole job into FILE when it is over: its programs, where each rank ran, "
-     "when, how it ended, what it used, and where the start-up time went.",
-     set_json, 0},
-    {{"--stdin"},
-     "all|none|RANK",
-     "Who reads xrun's standard input: one rank (default: 0), or each rank a copy of it, as fast as "
-     "the slowest of them. The others read from /dev/null.",
-     set_stdin, 0},
-    {{"--pty"},
-     "RANK",
-     "Give that rank a terminal for its standard input, output and error. It is the one who reads "
-     "xrun's standard input, unless --stdin says otherwise.",
-     set_pty, 0},
-    {{"--timeout"},
-     "S",
-     "End the job if it still runs after S seconds; xrun's exit code is 124 then.",
-     set_timeout, 0},
-    {{"--timeout-traces"},
-     NULL,
-     "Before --timeout or --heartbeat ends the job, print a stack trace of every rank, by gdb or "
-     "eu-stack.",
-     FLAG(timeout_traces)},
-    {{"--kill-grace"},
-     "S",
-     "When the job is ended, give the ranks S seconds between the signal that says so and SIGKILL; 0 "
-     "kills them at once (default: 2 after a signal from the user, else 0.4).",
-     set_kill_grace, 0},
-    {{"--heartbeat"},
-     "S[:kill]",
-     "Report each rank that makes no progress for S seconds, with what it waits for, and when it goes "
-     "on; nothing is killed. With :kill, end the job once no rank of it has made progress for so "
-     "long; xrun's exit code is 124 then. 0 reports nothing (default: report a job once if all its "
-     "ranks wait in librank and none makes progress for 20 s).",
-     set_heartbeat, 0},
-    {{"--status"},
-     NULL,
-     "Start nothing: xrun --status JOB asks a running job of yours what its ranks do, xrun --status "
-     "lists the jobs. A part of a job's name will do.",
-     FLAG(status)},
-    {{"--host", "-H", "-host", "-hosts", "--hosts"},
-     "HOSTS",
-     "Run on these hosts: a,b:4,node[01-16]. Behind a colon stands how many ranks a host takes before others "
-     "are used (default: one for each of its cores). "
-     "Given again, it adds hosts.",
-     options_add_host, 0},
-    {{"--hostfile", "-hostfile", "-f", "-machinefile", "--machinefile"},
-     "FILE",
-     "Run on the hosts of FILE, which has a line for each: name, name:4 or name slots=4; ranges as with --host. "
-     "Given again, it adds those of another file.",
-     add_hostfile, 0},
-    {{"--map-by"},
-     "slot|node|package|numa|l3|core|hwthread|ppr:N:WHAT",
-     "Where ranks go. slot (default): the hosts are filled one after the other. node: one to each host in turn. "
-     "package, numa, l3, core, hwthread: hosts are filled, and on a host one rank goes to each of these in "
-     "turn. ppr:N:WHAT: N ranks on each.",
-     set_map_by, 0},
-    {{"--ppn", "-ppn", "-N", "--npernode", "--ntasks-per-node"},
-     "N",
-     "Start N ranks on each host, as --map-by ppr:N:node. -N is mpirun's, not srun's, which counts hosts.",
-     set_ppn, 0},
-    {{"--rank-by"},
-     "slot|node|fill",
-     "How ranks are numbered. slot (default): as they were mapped. node: one on each host in turn. fill: host "
-     "by host, and on a host object by object.",
-     set_rank_by, 0},
-    {{"--bind", "--bind-to", "-bind-to"},
-     "share|core|hwthread|l3|numa|package|none",
-     "What a rank may run on. share (default): its equal share of the cores of what it was mapped to. core, "
-     "hwthread: one of these; core with --map-by hwthread: the core that its thread is of. package, numa, l3: the whole of that. "
-     "none: anything. socket is package, l3cache is l3. No rank is bound on a host with more ranks than cores.",
-     set_bind, 0},
-    {{"--cpus-per-rank"}, "N", "Each rank gets N cores (or hardware threads, with --bind hwthread or --map-by "
-     "hwthread).", set_cpus, 0},
-    {{"--rankfile"},
-     "FILE",
-     "Put each rank where FILE says, in lines rank N=HOST slot=CORES.",
-     set_rankfile, 0},
-    {{"--show-map"}, NULL, "Print who runs where, as a table and a drawing of each host.", FLAG(where.show_map)},
-    {{"--dry-run"}, NULL, "Print who would run where, and start no rank. Other hosts are asked for their cores "
-     "by agents.", FLAG(where.dry_run)},
-    {{"--json-map"}, "FILE", "Write who runs where to FILE, as JSON.", set_json_map, 0},
-    {{"--agent"},
-     "CMD",
-     "Start what runs on other hosts with CMD HOST COMMAND (default: ssh).",
-     set_agent, 0},
-    {{"--ssh-args"}, "ARGS", "Give ARGS to ssh, or to what --agent names, before the host.", set_ssh_args, 0},
-    {{"--fanout"},
-     "N",
-     "One process starts at most N of the agents on other hosts (default 32); those start the rest. Inside "
-     "Slurm, where srun starts them all, they connect like this.",
-     set_fanout, 0},
-    {{"--if"},
-     "NAME|CIDR",
-     "The network that agents reach their parents by: an interface, or its addresses as 10.1.0.0/16.",
+    {PROGRAMS, {"-n", "-np", "--np", "--ntasks"}, "N", "Start N ranks (default: one for each given slot, else 1).",
+     "A resource manager, a hostfile or --host NAME:SLOTS gives slots. Each of several programs has 1 rank by default.",
+     set_n, PER_APP},
+    {PROGRAMS, {"-x"}, "NAME[=value]", "Set NAME in the environment of the ranks, or pass it on.",
+     "The ranks get xrun's environment without the variables of other launchers, such as SLURM_PROCID. -x NAME passes "
+     "one of these on.", add_x, PER_APP},
+    {PROGRAMS, {"-env"}, "NAME VALUE", "Set NAME to VALUE in the environment of the ranks.", NULL, add_x,
+     PER_APP | PAIR},
+    {PROGRAMS, {"-genv"}, "NAME VALUE", "Set NAME to VALUE for the ranks of all programs.", NULL, add_genv, PAIR},
+    {PROGRAMS, {"--env-file"}, "FILE", "Set the variables of FILE, a line NAME=value each.",
+     "Empty lines and lines that begin with # are skipped. A later file replaces values of an earlier one, -x those of all "
+     "files.", add_env_file, PER_APP},
+    {PROGRAMS, {"--env"}, "torch|none", "Set the variables that PyTorch reads (default: none).",
+     "torch sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR (the host of rank 0, 127.0.0.1 if all ranks "
+     "are on one host) and MASTER_PORT (a free TCP port there). A MASTER_ADDR or MASTER_PORT of the user stays.", set_env, 0},
+    {PROGRAMS, {"--mpi"}, "auto|none", "Serve PMIx and PMI-1 to the ranks, or neither (default: auto).",
+     "none starts programs that use neither a little faster.", set_mpi, 0},
+    {PROGRAMS, {"--wdir", "-wdir"}, "DIR", "Start the ranks in DIR (default: the current directory).",
+     "PWD of the ranks is set to it.", set_wdir, PER_APP},
+    {PROGRAMS, {"--path"}, "DIRS", "Search DIRS, joined by :, for the program before PATH.", NULL, set_path, PER_APP},
+    {PROGRAMS, {"--prefix"}, "DIR", "Put DIR/bin before PATH and DIR/lib before LD_LIBRARY_PATH.",
+     "DIR/bin/xrun is then the agent on other hosts.", set_prefix, 0},
+
+    {HOSTS, {"--host", "-H", "-host", "-hosts", "--hosts"}, "HOSTS",
+     "Run on HOSTS, as a,b:4,node[01-16] (default slots: the cores).",
+     "A number after a colon is the slots: the ranks that the host takes before others are used. Given again, it adds hosts. "
+     "With a hostfile or an allocation it chooses among their hosts, also by a name without its domain. user@host "
+     "is a name, too; an address of IPv6 stands in brackets.", add_host, 0},
+    {HOSTS, {"--hostfile", "-hostfile", "-f", "-machinefile", "--machinefile"}, "FILE",
+     "Run on the hosts of FILE, one a line: name, name:4 or name slots=4.",
+     "Ranges are written as for --host. max_slots=N limits the ranks of a host; a job that needs more is refused. cpu=, cpus= "
+     "and count= mean slots=; sockets=, cores=, boards=, binding= and ifhn= have no effect. FILE may be a pipe. Given again, "
+     "it adds the hosts of another file.", add_hostfile, 0},
+    {HOSTS, {"--agent"}, "CMD", "Start agents on other hosts by CMD HOST COMMAND (default: ssh).",
+     "CMD is split into words as by a shell, without expansion. Inside Slurm the default is srun: CMD may give it options, "
+     "and --agent ssh does without it.", set_agent, 0},
+    {HOSTS, {"--ssh-args"}, "ARGS", "Pass ARGS to ssh, or to CMD of --agent, before the host.",
+     "They are split as CMD is, and win over xrun's own, as in --ssh-args=-oConnectTimeout=60.", set_ssh_args, 0},
+    {HOSTS, {"--fanout"}, "N", "Start at most N agents from one process (default: 32).",
+     "These agents start the rest. Agents that srun starts connect as the same tree.", set_fanout, 0},
+    {HOSTS, {"--if"}, "NAME|CIDR", "Connect agents by interface NAME or network CIDR.",
+     "The default is the network by which the agent was reached. Ranks do not use it: UCX_NET_DEVICES chooses their devices.",
      set_interface, 0},
-    {{"--start-timeout"},
-     "S",
-     "Give up if not all hosts have come after S seconds (default 60).",
+    {HOSTS, {"--start-timeout"}, "S", "End the job if a host is not connected after S seconds (default: 60).", NULL,
      set_start_timeout, 0},
-    {{"--on-failure"},
-     "kill|continue",
-     "What happens when a rank fails: kill (default) ends the job, continue lets the others live "
-     "and tells them by a PMIx event.",
-     set_on_failure, 0},
-    {{"--oversubscribe", "--allow-run-as-root"},
-     NULL,
-     "Accepted from other launchers, and without effect: xrun fills hosts again when all slots are taken, and runs as root.",
-     FLAG(habit)},
-    {{"-q", "--quiet"}, NULL, "Say nothing of xrun's own but errors.", FLAG(quiet)},
-    {{"-v", "--verbose"}, NULL, "Say where the start-up time goes.", FLAG(verbose)},
-    {{"--version"}, NULL, "Print the version.", FLAG(version)},
-    {{"--help", "-h"}, NULL, "Print this text.", FLAG(help)},
+
+    {PLACEMENT, {"--map-by"}, "slot|node|package|numa|l3|core|hwthread|ppr:N:WHAT",
+     "Assign ranks to hosts and their parts (default: slot).",
+     "slot fills one host after the other. node gives one rank to each host in turn. package, numa, l3, core and hwthread "
+     "fill hosts, and give one rank to each such part of a host in turn. ppr:N:WHAT places N ranks on each and ignores "
+     "slots. socket means package, l3cache l3, host node.", set_map_by, 0},
+    {PLACEMENT, {"--ppn", "-ppn", "-N", "--npernode", "--ntasks-per-node"}, "N", "Start N ranks on each host.",
+     "It means --map-by ppr:N:node. -N is that of mpirun; srun counts hosts by it.", set_ppn, 0},
+    {PLACEMENT, {"--rank-by"}, "slot|node|fill", "Number the ranks (default: slot).",
+     "slot: as they were mapped. node: one on each host in turn. fill: host by host, and on a host part by part.",
+     set_rank_by, 0},
+    {PLACEMENT, {"--bind", "--bind-to", "-bind-to"}, "share|core|hwthread|l3|numa|package|none",
+     "Bind each rank to cores (default: share).",
+     "share: an equal share of the cores of the part that the rank was mapped to. core, hwthread: one of these; core with "
+     "--map-by hwthread is the core of the thread. package, numa, l3: the whole part. none: every core. socket means package, "
+     "l3cache l3. No rank is bound on a host with more ranks than cores.", set_bind, 0},
+    {PLACEMENT, {"--cpus-per-rank"}, "N", "Give each rank N cores.",
+     "They are hardware threads with --bind hwthread or --map-by hwthread. If a host has too few for that, but one for each "
+     "rank, its ranks share them equally.", set_cpus, 0},
+    {PLACEMENT, {"--rankfile"}, "FILE", "Place ranks by FILE, in lines rank N=HOST slot=CORES.",
+     "HOST may be +n1, the second host. Cores are numbered from 0 among those that xrun may use there; 1:0,2 is cores 0 and "
+     "2 of package 1. Ranks that share cores stay bound. --bind hwthread numbers hardware threads; other options of placement "
+     "are refused.", set_rankfile, 0},
+    {PLACEMENT, {"--show-map"}, NULL, "Print the placement as a table and a drawing.", NULL, FLAG(where.show_map)},
+    {PLACEMENT, {"--dry-run"}, NULL, "Print the placement and start no rank.",
+     "Agents report the cores of other hosts.", FLAG(where.dry_run)},
+    {PLACEMENT, {"--json-map"}, "FILE", "Write the placement to FILE as JSON.",
+     "It holds programs, hosts, and for each rank its program and host (counted from 0) and cpus.", set_json_map, 0},
+    {PLACEMENT, {"--oversubscribe", "--allow-run-as-root"}, NULL, "Accept a habit of other launchers, without effect.",
+     "xrun fills hosts again when all slots are taken, and runs as root.", FLAG(no_effect)},
+
+    {STREAMS, {"--tag-output", "-l", "-prepend-rank"}, NULL, "Put [rank] before each line of output.", NULL,
+     FLAG(tag_output)},
+    {STREAMS, {"--label-host"}, NULL, "Put [host] before each line of output.",
+     "With --tag-output it is [host:rank].", FLAG(label_host)},
+    {STREAMS, {"--timestamp"}, NULL, "Put the local time before each line of output.",
+     "It is when xrun received the line, as 2026-11-21T12:34:56.789.", FLAG(timestamp)},
+    {STREAMS, {"--output-dir"}, "DIR", "Write output to DIR/rank.N.out and DIR/rank.N.err.",
+     "DIR is created; files are emptied before the job starts. N has the width of the last rank. xrun's own messages stay on "
+     "standard error. If a file cannot be written later the job goes on, and one line reports it.", set_output_dir, 0},
+    {STREAMS, {"--stdin"}, "all|none|RANK", "Send standard input to one rank, all or none (default: 0).",
+     "With all each rank gets a copy, as fast as the slowest reads. Other ranks read from /dev/null.", set_stdin, 0},
+    {STREAMS, {"--pty"}, "RANK", "Connect RANK to a terminal.",
+     "It is the rank's standard input, output and error. xrun's standard input goes there unless --stdin names another rank. "
+     "If that is a terminal, every key goes to the rank, ^C and ^Z too.", set_pty, 0},
+
+    {FAILURES, {"--on-failure"}, "kill|continue", "End the job when a rank fails, or continue (default: kill).",
+     "With continue the other ranks get a PMIx event that names the rank: PMIX_ERR_PROC_ABORTED after a signal, else "
+     "PMIX_ERR_PROC_TERM_WO_SYNC. Calls of librank that need the rank return RANK_ERR_PEER_DEAD.", set_on_failure, 0},
+    {FAILURES, {"--timeout"}, "S", "End the job with exit code 124 after S seconds (default: no limit).", NULL,
+     set_timeout, 0},
+    {FAILURES, {"--timeout-traces"}, NULL, "Print stack traces before --timeout or --heartbeat ends the job.",
+     "gdb or eu-stack makes them, for every rank.", FLAG(timeout_traces)},
+    {FAILURES, {"--kill-grace"}, "S", "Send SIGKILL S seconds after the first signal (default: 0.4, or 2).",
+     "The default is 2 after a signal to xrun, else 0.4. 0 kills at once.", set_kill_grace, 0},
+    {FAILURES, {"--heartbeat"}, "S[:kill]", "Report ranks without progress for S seconds (default: a job that hangs for 20 s).",
+     "The report gives what a rank waits for; another one comes when the rank goes on. With :kill the job ends with exit code "
+     "124 once no rank has made progress for S seconds. By default a job is reported once if all ranks wait in librank and "
+     "none has made progress for 20 s. 0 turns this off.", set_heartbeat, 0},
+
+    {REPORTS, {"--status"}, NULL, "Print what the ranks of a job do: xrun --status [JOB].",
+     "Without JOB it lists the user's jobs on this host. JOB is a name of that list (XRUN_JOB in the ranks) or a part of it "
+     "that fits no other.", FLAG(status)},
+    {REPORTS, {"--json"}, "FILE", "Write a report of the job to FILE at its end.",
+     "It holds job, versions, size, start and end (seconds since 1970), exit_code, cause, output_lost, startup_ms, programs, "
+     "hosts, ranks and spawned. A rank has program, host, pid, cpus, start, end, seconds, exit_code or signal, unfinished "
+     "and rusage. Values that are not known are null or missing; bytes that are not UTF-8 are U+FFFD.", set_json, 0},
+    {REPORTS, {"-q", "--quiet"}, NULL, "Print no message of xrun but errors.", NULL, FLAG(quiet)},
+    {REPORTS, {"-v", "--verbose"}, NULL, "Print where the start-up time goes.", NULL, FLAG(verbose)},
+    {REPORTS, {"--version"}, NULL, "Print the version.", NULL, FLAG(version)},
+    {REPORTS, {"--help", "-h"}, NULL, "Print this help.", NULL, FLAG(help)},
 };
 
 static bool *flag_of(struct xr_options *o, const struct option *opt)
@@ -488,7 +452,10 @@ static bool *flag_of(struct xr_options *o, const struct option *opt)
     return (bool *)((char *)o + opt->more);
 }
 
-/* XRUN_ and the first long name of the first two: --tag-output is XRUN_TAG_OUTPUT, -n is XRUN_N. Not of what two words follow. */
+/*
+ * Make the variable's name: XRUN_ and a long name among the first two names, else the first name. --tag-output is
+ * XRUN_TAG_OUTPUT, -n is XRUN_N. It is empty for pairs and for options that only print.
+ */
 static void name_variable(const struct option *opt, char *out, size_t len)
 {
     const char *name = opt->names[0];
@@ -514,7 +481,9 @@ bool xr_options_row(size_t i, struct xr_option_row *out)
         return false;
     out->names = options[i].names;
     out->value = options[i].value;
-    out->doc = options[i].doc;
+    out->group = group_titles[options[i].group];
+    out->help = options[i].help;
+    out->detail = options[i].detail;
     out->per_app = options[i].apply && (options[i].more & PER_APP);
     out->pair = options[i].apply && (options[i].more & PAIR);
     name_variable(&options[i], out->variable, sizeof(out->variable));
@@ -540,67 +509,4 @@ bool xr_options_apply(struct xr_options *o, size_t i, const char *value, char *e
         }
     }
     return fail(err, errlen, "%s is '%s'; give on or off", opt->names[0], value);
-}
-
-/* A text for troff: a plain - would be typeset as a hyphen. */
-static void troff(FILE *to, const char *text, int len)
-{
-    for (int i = 0; i < len; i++)
-        fprintf(to, text[i] == '-' ? "\\-" : "%c", text[i]);
-}
-
-/* Words of text, folded at column 78 behind an indent. */
-static void fold(FILE *to, const char *text, int indent)
-{
-    int column = indent;
-
-    while (*text) {
-        int n = (int)strcspn(text, " ");
-        if (column > indent && column + 1 + n > 78) {
-            fprintf(to, "\n%*s", indent, "");
-            column = indent;
-        } else if (column > indent) {
-            fputc(' ', to);
-            column++;
-        }
-        fprintf(to, "%.*s", n, text);
-        column += n;
-        text += n + (text[n] == ' ');
-    }
-    fputc('\n', to);
-}
-
-
-void xr_options_help(FILE *to)
-{
-    fprintf(to, "usage: xrun [options] program [arguments] [: [options] program [arguments]]...\n\n"
-                "Starts N copies of a program, the ranks of a job, and carries their output.\n"
-                "After a : comes another program of the same job, with options of its own.\n\n");
-    for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
-        for (int k = 0; k < XR_OPTION_NAMES && options[i].names[k]; k++)
-            fprintf(to, "%s%s", k ? ", " : "  ", options[i].names[k]);
-        fprintf(to, "%s%s\n        ", options[i].value ? " " : "",
-                options[i].value ? options[i].value : "");
-        fold(to, options[i].doc, 8);
-    }
-    fprintf(to, "\nVariables of the library (RANK_*): rankinfo lists them.\n"
-                "Exit code: the first failing rank's; 128 + signal if it was killed by one; 124\n"
-                "after --timeout; 126 and 127 for a program that cannot be executed or found;\n"
-                "2 for bad usage.\n");
-}
-
-void xr_options_man(FILE *to)
-{
-    for (size_t i = 0; i < RK_ARRAY_LEN(options); i++) {
-        fprintf(to, ".TP\n");
-        for (int k = 0; k < XR_OPTION_NAMES && options[i].names[k]; k++) {
-            fprintf(to, "%s\\fB", k ? ", " : "");
-            troff(to, options[i].names[k], (int)strlen(options[i].names[k]));
-            fprintf(to, "\\fR");
-        }
-        fprintf(to, "%s%s%s\n", options[i].value ? " \\fI" : "",
-                options[i].value ? options[i].value : "", options[i].value ? "\\fR" : "");
-        troff(to, options[i].doc, (int)strlen(options[i].doc));
-        fputc('\n', to);
-    }
 }

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * options.h: what xrun can be told.
+ * options.h: read the command line and the variables of xrun.
  *
- * One table (options.c) holds every option: parsing, --help, the man page, the
- * completion for bash and the variables that mirror them come from it.
+ * Room: options, their variables, the programs of a job.
+ * Called by: frontend, main.c.
+ * Never: starts a process; opens a connection.
+ * Tests: tests/launcher/{launcher,habits}_test.c, tests/launcher/{xrun,apps,habits,environ}.sh.
+ *
+ * The table in options.c holds every option. Parsing, --help, the options part of xrun.1 and the variables XRUN_...
+ * come from it; completion/xrun reads --help.
  */
 #ifndef XR_LAUNCHER_CLI_OPTIONS_H
 #define XR_LAUNCHER_CLI_OPTIONS_H
@@ -17,9 +22,10 @@
 
 #define XR_OPTION_NAMES 5
 #define XR_HEARTBEAT_DEFAULT (-1)
-#define XR_OPTIONS_ANEW "--hosts-anew" /* what follows it on a command line says the hosts alone */
+/* A word that xrun puts into the command lines of spawned jobs: hosts after it replace those before it. */
+#define XR_OPTIONS_ANEW "--hosts-anew"
 
-/* What is said of one program, between two ':'. */
+/* Options of one program, between two ':'. */
 struct xr_app_options {
     int n;
     const char **set; /* -x arguments, in order */
@@ -34,16 +40,16 @@ struct xr_app_options {
 struct xr_spawned;
 
 struct xr_options {
-    int n; /* ranks of all programs; 0: there is one, and it was not said */
+    int n; /* ranks of all programs; 0: one program, without -n */
     struct xr_app_options *apps;
     int napps;
-    struct xr_app_options *app; /* while reading: the one whose options come now */
-    struct xr_app_options defaults; /* what a program is not told itself */
+    struct xr_app_options *app; /* while parsing: the program of the next option */
+    struct xr_app_options defaults; /* options that a program does not set itself */
     char **shared; /* XRUN_X: -x arguments of all programs; or NULL */
-    const char **words; /* what files, command and where.hostfiles point into */
-    const char **next, **next_file; /* and where the next goes */
+    const char **words; /* storage of files, command and where.hostfiles */
+    const char **next, **next_file; /* the next free places in it */
     const char **sets, **next_set; /* the same for set */
-    const char **genv, **next_genv; /* -genv so far: for the programs that follow, too */
+    const char **genv, **next_genv; /* -genv so far: also for the programs that follow */
     char **kept; /* values that are not argv's */
     int nkept;
     const char *prefix; /* or NULL */
@@ -51,74 +57,73 @@ struct xr_options {
     const char *json; /* or NULL */
     uint32_t input, pty; /* as in struct xr_job */
     bool input_given;
-    bool hosts_said, files_said; /* by the command line: --host and --hostfile that follow add to what is there */
+    bool hosts_given, hostfiles_given; /* on the command line: a further --host or --hostfile adds to them */
     bool no_mpi, torch, quiet;
-    bool habit; /* an option of other launchers that asks for what xrun does anyway */
+    bool no_effect; /* options of other launchers that ask for the default */
     bool tag_output, timestamp, label_host;
     double timeout; /* seconds; 0: none */
     bool timeout_traces;
-    double kill_grace; /* seconds; less than 0: each end has its own */
-    double heartbeat;  /* seconds; 0: none; XR_HEARTBEAT_DEFAULT: the user gave none */
+    double kill_grace; /* seconds; negative: the default of each ending */
+    double heartbeat;  /* seconds; 0: none; XR_HEARTBEAT_DEFAULT: not given */
     bool heartbeat_kill;
-    bool status;     /* not a job to run, but one to ask about */
-    const char *job; /* this one; NULL: list them */
+    bool status;     /* report on a running job instead of starting one */
+    const char *job; /* of --status; NULL: list the jobs */
     struct xr_where where;
     bool go_on; /* --on-failure continue */
     bool verbose;
-    bool help, version, man, bash;
-    /* main.c: for jobs that ranks spawn. */
-    char **argv, **environment; /* xrun's own; the latter before anything was taken out */
-    struct xr_spawned *spawned; /* this is one; or NULL */
+    bool help, version, man;
+    /* Set by main.c, for jobs that ranks spawn. */
+    char **argv, **environment; /* xrun's own; the environment before variables of other launchers were removed */
+    struct xr_spawned *spawned; /* NULL: this is no spawned job */
 };
 
 /*
- * parse.c: reads argv, which must stay. RANK_ERR_ARG: err holds one line that says what is wrong and what to do. Checks only
- * what can be checked without looking at the machine.
+ * Parse argv, which must outlive out. Checks what can be checked without the machine. Returns RANK_ERR_ARG with one
+ * line in err: the mistake, and what to do. Call xr_options_free in any case.
  */
 rank_status_t xr_options_parse(int argc, char **argv, struct xr_options *out, char *err,
                                size_t errlen);
-/* The same on top of what before says, which is called with options that are all at their defaults. */
+/* Parse argv on top of the values that before sets; before is called with options at their defaults. */
 rank_status_t xr_options_parse_over(int argc, char **argv,
                                     bool (*before)(struct xr_options *o, char *err, size_t errlen),
                                     struct xr_options *out, char *err, size_t errlen);
-/*
- * What is wrong with each word of argv alone: not what one option says of another, which may be right only together
- * with what stands elsewhere.
- */
+/* Parse each word of argv by itself, without the checks of one option against another. */
 rank_status_t xr_options_glance(int argc, char **argv, struct xr_options *out, char *err, size_t errlen);
-/* Are the ranks that options name among n? */
+/* Return whether the ranks of --stdin and --pty are below n, else false with a text in err. */
 bool xr_options_check_ranks(const struct xr_options *options, uint32_t n, char *err, size_t errlen);
+/* No-op if NULL. */
 void xr_options_free(struct xr_options *options);
-/* A copy that lives as long as the options. NULL: no memory. */
+/* Copy value until xr_options_free. Returns NULL without memory. */
 const char *xr_options_keep(struct xr_options *options, const char *value);
-/* Is something to be printed, and nothing to be run? */
+/* Return whether xrun only prints, and starts no job. */
 bool xr_options_ask(const struct xr_options *options);
 
 /*
- * env_options.c: what the configuration files and then the environment say, by variables that mirror
- * the options: XRUN_TIMEOUT=5 is --timeout 5. For xr_options_parse_over. Warns of unknown ones.
+ * Set the options of the configuration files, then those of the environment: XRUN_TIMEOUT=5 is --timeout 5. A
+ * parameter of xr_options_parse_over. Warns of unknown variables. Returns false with a text in err if a value is bad.
  */
 bool xr_options_variables(struct xr_options *o, char *err, size_t errlen);
 
-/* A row of the table, for what is made of all of them. */
+/* A row of the table of options. */
 struct xr_option_row {
     const char *const *names; /* XR_OPTION_NAMES, or fewer and a NULL */
-    const char *value;        /* or NULL: a flag */
-    const char *doc;
+    const char *value;        /* name of the value, or NULL for a flag */
+    const char *group;        /* title of its group; rows of a group stand together */
+    const char *help;         /* one sentence */
+    const char *detail;       /* more for xrun.1, or NULL */
     bool per_app;             /* may follow a ':' */
     bool pair;                /* two words follow */
     char variable[40];        /* XRUN_TIMEOUT; empty: there is none */
 };
 
-/* Row i. False: there are no more. */
+/* Return row i in out. Returns false behind the last row. */
 bool xr_options_row(size_t i, struct xr_option_row *out);
-/* Do as row i says. value: of a flag NULL, or on, off, yes, no, 1, 0 or the like. */
+/* Apply row i. value: of a flag NULL, or on, off, yes, no, true, false, 1, 0. Returns false with a text in err. */
 bool xr_options_apply(struct xr_options *o, size_t i, const char *value, char *err, size_t errlen);
 
+/* Print --help. completion/xrun and tests read its lines with options: "  -n, -np N". */
 void xr_options_help(FILE *to);
-/* The option list of xrun.1. */
+/* Print the OPTIONS section of xrun.1. */
 void xr_options_man(FILE *to);
-/* bash_completion.c: completion for bash. */
-void xr_options_bash(FILE *to);
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * parse.c: read xrun's command line by the table of options. See options.h.
+ * parse.c: parse the command line of xrun by the table of options. See options.h.
  *
- * Options come before the program that they are about; a word ':' alone ends a
- * program and its arguments, and another may follow.
+ * Options of a program precede it. A word ':' ends a program and its arguments; another program follows.
  */
 #include "launcher/cli/options.h"
 #include "launcher/util/pack.h"
@@ -15,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The row of the option that the first len bytes of name are. */
+/* Find the row of the option with the first len bytes of name as a name. */
 static bool parse_find(const char *name, size_t len, size_t *i, struct xr_option_row *row)
 {
     for (*i = 0; xr_options_row(*i, row); ++*i) {
@@ -27,11 +26,12 @@ static bool parse_find(const char *name, size_t len, size_t *i, struct xr_option
     return false;
 }
 
-static bool unknown(const char *arg, char *err, size_t errlen)
+/* Return false with a message for an unknown option, with the nearest name if one is near. */
+static bool refuse_unknown(const char *arg, char *err, size_t errlen)
 {
     struct xr_option_row row;
     const char *best = NULL;
-    int best_distance = 4; /* further is no likeness */
+    int best_distance = 4; /* the first that is too far */
     char name[64];
 
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(arg, "="), arg);
@@ -51,7 +51,7 @@ static bool unknown(const char *arg, char *err, size_t errlen)
     return fail(err, errlen, "there is no option %s; xrun --help lists them", name);
 }
 
-/* -n4 and -N4: a number that is joined to its option. */
+/* Find the option and the number of -n4 or -N4. */
 static bool find_joined(const char *arg, size_t *which, struct xr_option_row *row, const char **number)
 {
     *number = arg + 2;
@@ -59,7 +59,7 @@ static bool find_joined(const char *arg, size_t *which, struct xr_option_row *ro
            !(*number)[strspn(*number, "0123456789")] && parse_find(arg, 2, which, row);
 }
 
-/* NAME VALUE at argv[*i] as NAME=VALUE; moves *i past them. NULL: err says why. */
+/* Join NAME VALUE at argv[*i] to NAME=VALUE; move *i past them. Returns NULL with a text in err. */
 static const char *join_pair(int argc, char **argv, int *i, struct xr_options *o, char *err, size_t errlen)
 {
     const char *option = argv[*i - 1], *kept = NULL;
@@ -79,9 +79,8 @@ static const char *join_pair(int argc, char **argv, int *i, struct xr_options *o
     return kept;
 }
 
-/* One option at argv[*i], and its value; moves *i past them. */
-static bool parse_parse_one(int argc, char **argv, int *i, struct xr_options *o, char *err,
-                      size_t errlen)
+/* Apply the option at argv[*i] with its value; move *i past them. */
+static bool parse_one(int argc, char **argv, int *i, struct xr_options *o, char *err, size_t errlen)
 {
     const char *arg = argv[*i], *eq = NULL, *value = NULL, *joined = NULL;
     struct xr_option_row row;
@@ -95,7 +94,7 @@ static bool parse_parse_one(int argc, char **argv, int *i, struct xr_options *o,
     else
         joined = NULL;
     if (!found)
-        return unknown(arg, err, errlen);
+        return refuse_unknown(arg, err, errlen);
     if (o->napps > 1 && !row.per_app)
         return fail(err, errlen,
                     "%s is for the whole job, not for one program; write it before the first "
@@ -120,10 +119,10 @@ static bool parse_parse_one(int argc, char **argv, int *i, struct xr_options *o,
 
 bool xr_options_ask(const struct xr_options *o)
 {
-    return o->help || o->version || o->man || o->bash || o->status;
+    return o->help || o->version || o->man || o->status;
 }
 
-/* The options of a program, up to the program. */
+/* Parse the options before a program. */
 static bool parse_options(int argc, char **argv, int *i, struct xr_options *o, char *err,
                           size_t errlen)
 {
@@ -132,28 +131,24 @@ static bool parse_options(int argc, char **argv, int *i, struct xr_options *o, c
             ++*i;
             break;
         }
-        /* What --help is made from can also be printed for the man page; not for users. */
+        /* For doc/xrun-options.sh. */
         if (strcmp(argv[*i], "--help=man") == 0) {
             o->man = true;
             return true;
         }
-        if (strcmp(argv[*i], "--help=bash") == 0) {
-            o->bash = true;
-            return true;
-        }
-        /* Between the words of a job and those of one that it spawns: see spawned_xrun.c. Not for users either. */
+        /* For spawned_xrun.c. */
         if (strcmp(argv[*i], XR_OPTIONS_ANEW) == 0) {
-            o->hosts_said = o->files_said = false;
+            o->hosts_given = o->hostfiles_given = false;
             ++*i;
             continue;
         }
-        if (!parse_parse_one(argc, argv, i, o, err, errlen))
+        if (!parse_one(argc, argv, i, o, err, errlen))
             return false;
     }
     return true;
 }
 
-/* No program, but one job or none. */
+/* Parse what follows --status: a job or nothing. */
 static bool parse_status(int argc, char **argv, int *i, struct xr_options *o, char *err,
                          size_t errlen)
 {
@@ -164,7 +159,7 @@ static bool parse_status(int argc, char **argv, int *i, struct xr_options *o, ch
     return true;
 }
 
-/* One program, from its options to the next ':'. */
+/* Parse one program, from its options to the next ':'. */
 static bool parse_app(int argc, char **argv, int *i, struct xr_options *o, char *err,
                       size_t errlen)
 {
@@ -195,7 +190,7 @@ static bool parse_app(int argc, char **argv, int *i, struct xr_options *o, char 
     return true;
 }
 
-/* All at its default, with room for what argv can hold. */
+/* Set defaults, and allocate room for everything that argv can hold. */
 static bool parse_begin(int argc, char **argv, struct xr_options *o)
 {
     size_t colons = 0, words = (size_t)argc + 1;
@@ -205,7 +200,7 @@ static bool parse_begin(int argc, char **argv, struct xr_options *o)
         colons += strcmp(argv[k], ":") == 0;
     words += colons;
     o->apps = calloc(colons + 1, sizeof(*o->apps));
-    /* Files, of the environment and of hosts: one by default, and those of argv. */
+    /* --env-file and --hostfile: those of argv, and one of a variable. */
     o->words = calloc(words + 2 * ((size_t)argc + 1), sizeof(*o->words));
     if (!o->apps || !o->words) {
         xr_options_free(o);
@@ -214,7 +209,6 @@ static bool parse_begin(int argc, char **argv, struct xr_options *o)
     o->next = o->words;
     o->next_file = o->words + words;
     o->where.hostfiles = o->words + words + argc + 1;
-    o->defaults.n = 0; /* not said */
     o->kill_grace = -1;
     o->heartbeat = XR_HEARTBEAT_DEFAULT;
     o->pty = XR_PTY_NONE;
@@ -222,7 +216,7 @@ static bool parse_begin(int argc, char **argv, struct xr_options *o)
     return true;
 }
 
-/* -x of the command line, and for each program those that are for all. */
+/* Allocate room for -x of argv, and in each program for XRUN_X and -genv. */
 static bool parse_make_sets(int argc, char **argv, struct xr_options *o)
 {
     size_t programs = 1, genv = 0, shared = o->shared ? xr_words_count(o->shared) : 0;
@@ -249,8 +243,8 @@ bool xr_options_check_ranks(const struct xr_options *o, uint32_t n, char *err, s
     return true;
 }
 
-/* One rank of each of several programs. Of one, the hosts say how many there are: see xr_plan_make. */
-static void default_n(struct xr_options *o)
+/* Give each of several programs without -n one rank. The slots decide for one program: see xr_plan_make. */
+static void set_default_n(struct xr_options *o)
 {
     if (o->napps == 1)
         return;
@@ -262,10 +256,10 @@ static void default_n(struct xr_options *o)
     }
 }
 
-/* What one option says of another. */
+/* Check options against each other, and set defaults that depend on others. */
 static bool parse_settle(struct xr_options *o, char *err, size_t errlen)
 {
-    default_n(o);
+    set_default_n(o);
     if (o->pty != XR_PTY_NONE && !o->input_given)
         o->input = o->pty;
     if (o->timeout_traces && o->timeout <= 0 && !o->heartbeat_kill)
@@ -273,10 +267,10 @@ static bool parse_settle(struct xr_options *o, char *err, size_t errlen)
     return o->n == 0 || xr_options_check_ranks(o, (uint32_t)o->n, err, errlen);
 }
 
-/* Each word for itself. */
-static rank_status_t read_words(int argc, char **argv,
-                                bool (*before)(struct xr_options *o, char *err, size_t errlen),
-                                struct xr_options *out, char *err, size_t errlen)
+/* Parse each word of argv by itself. */
+static rank_status_t parse_words(int argc, char **argv,
+                                 bool (*before)(struct xr_options *o, char *err, size_t errlen),
+                                 struct xr_options *out, char *err, size_t errlen)
 {
     int i = 1;
 
@@ -307,7 +301,7 @@ static rank_status_t read_words(int argc, char **argv,
 
 rank_status_t xr_options_glance(int argc, char **argv, struct xr_options *out, char *err, size_t errlen)
 {
-    return read_words(argc, argv, NULL, out, err, errlen);
+    return parse_words(argc, argv, NULL, out, err, errlen);
 }
 
 rank_status_t xr_options_parse(int argc, char **argv, struct xr_options *out, char *err,
@@ -320,7 +314,7 @@ rank_status_t xr_options_parse_over(int argc, char **argv,
                                     bool (*before)(struct xr_options *o, char *err, size_t errlen),
                                     struct xr_options *out, char *err, size_t errlen)
 {
-    rank_status_t st = read_words(argc, argv, before, out, err, errlen);
+    rank_status_t st = parse_words(argc, argv, before, out, err, errlen);
 
     if (st)
         return st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* programs.c: see programs.h. */
+/* programs.c: make the programs of a job from their options. See programs.h. */
 #include "launcher/cli/programs.h"
 #include "launcher/exec/environ.h"
 #include "launcher/exec/find_program.h"
@@ -36,7 +36,7 @@ static char **copy_strings(const char *const *v)
     return copy;
 }
 
-/* One -x. NAME alone says that it shall be passed on, as it mostly is anyway. */
+/* Apply one -x. NAME alone passes it on; that needs work only for variables of other launchers. */
 static int put_x(const char *set, bool torch, struct xr_app *app, char *err, size_t errlen)
 {
     const char *value = rk_env(set);
@@ -63,9 +63,9 @@ static int put_x(const char *set, bool torch, struct xr_app *app, char *err, siz
     return ok ? 0 : out_of_memory(err, errlen);
 }
 
-/* The variables that a program is given, by files and by -x. */
-static int programs_make_env(const struct xr_app_options *o, bool torch, struct xr_app *app, char *err,
-                    size_t errlen)
+/* Make the variables of a program from --env-file and -x. */
+static int make_app_env(const struct xr_app_options *o, bool torch, struct xr_app *app, char *err,
+                        size_t errlen)
 {
     int code = 0;
 
@@ -81,8 +81,8 @@ static int programs_make_env(const struct xr_app_options *o, bool torch, struct 
     return code;
 }
 
-/* NAME=DIR/SUB:what NAME was */
-static bool put_before(char ***env, const char *name, const char *dir, const char *sub)
+/* Put DIR/SUB before the value of NAME. */
+static bool prepend_path(char ***env, const char *name, const char *dir, const char *sub)
 {
     const char *old = xr_environ_value(*env, name);
     char *text;
@@ -95,7 +95,7 @@ static bool put_before(char ***env, const char *name, const char *dir, const cha
     return ok;
 }
 
-/* The environment of all. */
+/* Make the environment of all programs. */
 static bool make_job_env(const struct xr_options *o, struct xr_job *job)
 {
     xr_environ_scrub();
@@ -106,11 +106,11 @@ static bool make_job_env(const struct xr_options *o, struct xr_job *job)
         return false;
     if (o->torch)
         xr_torch_job(job->env);
-    return !o->prefix || (put_before(&job->env, "PATH", o->prefix, "bin") &&
-                          put_before(&job->env, "LD_LIBRARY_PATH", o->prefix, "lib"));
+    return !o->prefix || (prepend_path(&job->env, "PATH", o->prefix, "bin") &&
+                          prepend_path(&job->env, "LD_LIBRARY_PATH", o->prefix, "lib"));
 }
 
-/* PWD is where the ranks start, unless the user says something else. */
+/* Set PWD to the directory of the ranks, unless the user has set it for them. */
 static bool put_pwd(char *const *env, struct xr_app *app)
 {
     const char *old = xr_environ_value(env, "PWD");
@@ -126,7 +126,7 @@ static bool put_pwd(char *const *env, struct xr_app *app)
     return ok;
 }
 
-/* Where it starts, and what. */
+/* Set the directory, the path and the arguments of a program. */
 static int find_program(const struct xr_app_options *o, char *const *env, bool here, struct xr_app *app,
                         char *err, size_t errlen)
 {
@@ -154,8 +154,8 @@ static int find_program(const struct xr_app_options *o, char *const *env, bool h
     return app->argv ? 0 : out_of_memory(err, errlen);
 }
 
-/* Load the library's configuration from another environment than ours. */
-static rank_status_t load_with(char **env)
+/* Load the library's configuration from env. */
+static rank_status_t load_conf_of(char **env)
 {
     char **own = environ;
     rank_status_t st;
@@ -166,9 +166,8 @@ static rank_status_t load_with(char **env)
     return st;
 }
 
-/* What a later program's -x says to the library. What they all have is looked at only once, and so
- * are the files. */
-static rank_status_t check_additions(const struct xr_app *app)
+/* Check the RANK_ variables that a later program adds, without the files and the common environment. */
+static rank_status_t check_added_conf(const struct xr_app *app)
 {
     static char no_file[] = "RANK_CONF=/dev/null";
     char *base[] = {no_file, NULL}, **env;
@@ -180,29 +179,29 @@ static rank_status_t check_additions(const struct xr_app *app)
     if (!any)
         return RANK_OK;
     env = xr_environ_merge(base, app->env);
-    st = env ? load_with(env) : RANK_ERR_NO_MEMORY;
+    st = env ? load_conf_of(env) : RANK_ERR_NO_MEMORY;
     free(env);
     return st;
 }
 
-/* The first program's come last and stay: they are xrun's own too. */
+/* Check the RANK_ variables of all programs. The first program comes last: xrun keeps its configuration. */
 static rank_status_t check_conf(const struct xr_job *job)
 {
     char **env;
     rank_status_t st = RANK_OK;
 
     for (uint32_t i = job->napps - 1; !st && i > 0; i--)
-        st = check_additions(&job->apps[i]);
+        st = check_added_conf(&job->apps[i]);
     if (st)
         return st;
     env = xr_environ_merge(job->env, job->apps[0].env);
-    st = env ? load_with(env) : RANK_ERR_NO_MEMORY;
+    st = env ? load_conf_of(env) : RANK_ERR_NO_MEMORY;
     free(env);
     return st;
 }
 
-/* "program 2: ", where there are several. */
-static size_t programs_name_app(const struct xr_job *job, uint32_t i, char *err, size_t errlen)
+/* Print "program 2: " if there are several programs; return its length. */
+static size_t print_app_name(const struct xr_job *job, uint32_t i, char *err, size_t errlen)
 {
     err[0] = '\0';
     return job->napps > 1 ? (size_t)snprintf(err, errlen, "program %u: ", i + 1) : 0;
@@ -218,18 +217,18 @@ int xr_apps_make(const struct xr_options *options, bool here, struct xr_job *job
         return out_of_memory(err, errlen);
     job->napps = (uint32_t)options->napps;
     for (uint32_t i = 0; !code && i < job->napps; i++) {
-        size_t named = programs_name_app(job, i, err, errlen);
+        size_t named = print_app_name(job, i, err, errlen);
         job->apps[i].first = job->size;
         job->apps[i].n = (uint32_t)options->apps[i].n;
         job->size += job->apps[i].n;
-        code = programs_make_env(&options->apps[i], options->torch, &job->apps[i], err + named,
+        code = make_app_env(&options->apps[i], options->torch, &job->apps[i], err + named,
                         errlen - named);
     }
-    /* Only now, since -x may pass on what is taken out of it here. */
+    /* After the loop: -x may pass on variables that this removes. */
     if (!code && !make_job_env(options, job))
         code = out_of_memory(err, errlen);
     for (uint32_t i = 0; !code && i < job->napps; i++) {
-        size_t named = programs_name_app(job, i, err, errlen);
+        size_t named = print_app_name(job, i, err, errlen);
         code = find_program(&options->apps[i], job->env, here, &job->apps[i], err + named,
                             errlen - named);
     }
@@ -238,7 +237,7 @@ int xr_apps_make(const struct xr_options *options, bool here, struct xr_job *job
     err[0] = '\0';
     st = check_conf(job);
     if (st == RANK_ERR_CONFIG)
-        return XR_EXIT_USAGE; /* it has said what and where */
+        return XR_EXIT_USAGE; /* logged by rk_conf_load */
     if (st)
         snprintf(err, errlen, "%s", rank_status_string(st));
     return st ? 1 : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * programs.h: the programs of a job, made of what the user said about each.
+ * programs.h: make the programs of a job from their options.
  */
 #ifndef XR_LAUNCHER_CLI_PROGRAMS_H
 #define XR_LAUNCHER_CLI_PROGRAMS_H
@@ -9,10 +9,10 @@
 #include "launcher/cli/options.h"
 
 /*
- * Fills job's size, apps and env. Takes out of xrun's own environment what is another launcher's, finds
- * every program and directory, and checks what the environment of each says to the library. 0, or xrun's exit code: err holds a line
- * that says why, or is empty if that has been logged. here: this host may have ranks; where it has none programs and
- * directories that are not here are left to the hosts. Clear the job in any case.
+ * Fill job's size, apps and env. Removes the variables of other launchers from xrun's environment, finds programs and
+ * directories, and checks the RANK_ variables of each program. here: this host may get ranks; else programs and
+ * directories that are missing here are left to the hosts. Returns 0 or xrun's exit code; then err holds one line, or
+ * nothing if the cause has been logged. Caller clears job in any case.
  */
 int xr_apps_make(const struct xr_options *options, bool here, struct xr_job *job, char *err, size_t errlen);
 

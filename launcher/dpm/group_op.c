@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* group_op.c: see group_op.h. */
+/* group_op.c: complete fence, connect and disconnect across jobs. See group_op.h. */
 #include "launcher/dpm/group_op.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/clock.h"
@@ -12,44 +12,42 @@ struct process {
     uint32_t job, rank;
 };
 
-struct gather {
+struct group_op {
     struct rk_link link;
-    struct xr_gathers *all_of;
+    struct xr_group_ops *all_of;
     enum xr_errand what;
     struct process *all; /* sorted */
     uint32_t n;
-    uint64_t want, come; /* processes */
-    struct xr_asker *who;
-    uint32_t nwho;
+    uint64_t want, joined; /* processes */
+    struct xr_asker *from; /* agents that have joined */
+    uint32_t nfrom;
     struct xr_packer data;
     uint32_t *jobs, njobs; /* sorted */
     struct event *late;    /* or NULL */
     uint64_t late_ns;
-    /* Answered, for one whose client was gone; but another may follow it. Who has not come yet shall not wait for those
-     * who have. */
-    bool failed;
+    bool failed; /* answered after a lost client; kept for the agents that join later */
 };
 
-struct xr_gathers {
+struct xr_group_ops {
     struct event_base *base;
-    const struct xr_gathers_ops *ops;
+    const struct xr_group_ops_upcalls *ops;
     void *arg;
     struct rk_link active;
 };
 
-static void group_op_destroy(struct gather *x)
+static void group_op_destroy(struct group_op *x)
 {
     rk_list_remove(&x->link);
     xr_packer_free(&x->data);
     if (x->late)
         event_free(x->late);
     free(x->all);
-    free(x->who);
+    free(x->from);
     free(x->jobs);
     free(x);
 }
 
-/* -------------------------------------------------------------------- who takes part */
+/* ---------------------------------------------------------------------- participants */
 
 static int group_op_by_number(const void *a, const void *b)
 {
@@ -60,8 +58,8 @@ static int group_op_by_number(const void *a, const void *b)
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* NULL: the request makes no sense, or *status says what else. */
-static struct process *group_op_list(struct xr_gathers *g, struct xr_unpacker *u, uint32_t n,
+/* Unpack the participants, sorted. NULL: *status gives the reason. */
+static struct process *group_op_list(struct xr_group_ops *g, struct xr_unpacker *u, uint32_t n,
                             enum xr_errand_status *status)
 {
     struct process *all;
@@ -90,14 +88,14 @@ static struct process *group_op_list(struct xr_gathers *g, struct xr_unpacker *u
     return all;
 }
 
-static bool names(const struct gather *x, uint32_t job, uint32_t rank)
+static bool has_process(const struct group_op *x, uint32_t job, uint32_t rank)
 {
     const struct process p = {job, rank};
 
     return bsearch(&p, x->all, x->n, sizeof(p), group_op_by_number) != NULL;
 }
 
-static bool has_job(const struct gather *x, uint32_t job)
+static bool has_job(const struct group_op *x, uint32_t job)
 {
     for (uint32_t i = 0; i < x->njobs; i++) {
         if (x->jobs[i] == job)
@@ -106,13 +104,13 @@ static bool has_job(const struct gather *x, uint32_t job)
     return false;
 }
 
-static bool has_part(const struct gather *x, uint32_t job, uint32_t rank)
+static bool has_part(const struct group_op *x, uint32_t job, uint32_t rank)
 {
-    return has_job(x, job) && (rank == XR_ALL_RANKS || names(x, job, XR_ALL_RANKS) || names(x, job, rank));
+    return has_job(x, job) && (rank == XR_ALL_RANKS || has_process(x, job, XR_ALL_RANKS) || has_process(x, job, rank));
 }
 
-/* Of the one of whom least is left. */
-static enum xr_presence presence(struct xr_gathers *g, const struct gather *x)
+/* The worst state of all participants. */
+static enum xr_presence worst_presence(struct xr_group_ops *g, const struct group_op *x)
 {
     enum xr_presence worst = XR_PRESENT;
 
@@ -124,41 +122,41 @@ static enum xr_presence presence(struct xr_gathers *g, const struct gather *x)
     return worst;
 }
 
-static bool has_come(const struct gather *x, const struct xr_asker *who)
+static bool has_joined(const struct group_op *x, const struct xr_asker *from)
 {
-    for (uint32_t i = 0; i < x->nwho; i++) {
-        if (x->who[i].job == who->job && x->who[i].node == who->node)
+    for (uint32_t i = 0; i < x->nfrom; i++) {
+        if (x->from[i].job == from->job && x->from[i].node == from->node)
             return true;
     }
     return false;
 }
 
-static bool group_op_same(const struct gather *x, enum xr_errand what, const struct process *all, uint32_t n)
+static bool group_op_same(const struct group_op *x, enum xr_errand what, const struct process *all, uint32_t n)
 {
     return x->what == what && x->n == n && memcmp(x->all, all, n * sizeof(*all)) == 0;
 }
 
-static struct gather *group_op_find(struct xr_gathers *g, enum xr_errand what, const struct process *all,
-                           uint32_t n, const struct xr_asker *who)
+static struct group_op *group_op_find(struct xr_group_ops *g, enum xr_errand what, const struct process *all,
+                           uint32_t n, const struct xr_asker *from)
 {
     for (struct rk_link *l = g->active.next; l != &g->active; l = l->next) {
-        struct gather *x = rk_list_entry(l, struct gather, link);
-        if (group_op_same(x, what, all, n) && !has_come(x, who))
+        struct group_op *x = rk_list_entry(l, struct group_op, link);
+        if (group_op_same(x, what, all, n) && !has_joined(x, from))
             return x;
     }
     return NULL;
 }
 
-/* Takes all over. */
-static struct gather *group_op_make(struct xr_gathers *g, enum xr_errand what, struct process *all, uint32_t n)
+/* Takes ownership of all. */
+static struct group_op *group_op_make(struct xr_group_ops *g, enum xr_errand what, struct process *all, uint32_t n)
 {
-    struct gather *x = calloc(1, sizeof(*x));
+    struct group_op *x = calloc(1, sizeof(*x));
 
     if (!x) {
         free(all);
         return NULL;
     }
-    *x = (struct gather){.all_of = g, .what = what, .all = all, .n = n, .jobs = calloc(n, sizeof(*x->jobs))};
+    *x = (struct group_op){.all_of = g, .what = what, .all = all, .n = n, .jobs = calloc(n, sizeof(*x->jobs))};
     rk_list_append(&g->active, &x->link);
     if (!x->jobs) {
         group_op_destroy(x);
@@ -172,35 +170,34 @@ static struct gather *group_op_make(struct xr_gathers *g, enum xr_errand what, s
     return x;
 }
 
-/* ---------------------------------------------------------------------------- its end */
+/* ----------------------------------------------------------------------------- answers */
 
-static void answer_all(struct xr_gathers *g, struct gather *x, enum xr_errand_status status)
+static void group_op_answer_all(struct xr_group_ops *g, struct group_op *x, enum xr_errand_status status)
 {
-    rk_list_remove(&x->link); /* who has come and comes again begins anew */
+    rk_list_remove(&x->link); /* an agent that joins again begins a new one */
     if (status == XR_DONE)
-        g->ops->together(g->arg, x->what, x->jobs, x->njobs);
-    for (uint32_t i = 0; i < x->nwho; i++)
-        g->ops->answer(g->arg, &x->who[i], status, x->data.data, status == XR_DONE ? x->data.len : 0,
+        g->ops->completed(g->arg, x->what, x->jobs, x->njobs);
+    for (uint32_t i = 0; i < x->nfrom; i++)
+        g->ops->answer(g->arg, &x->from[i], status, x->data.data, status == XR_DONE ? x->data.len : 0,
                        x->jobs, x->njobs);
 }
 
-static void group_op_finish(struct xr_gathers *g, struct gather *x, enum xr_errand_status status)
+static void group_op_finish(struct xr_group_ops *g, struct group_op *x, enum xr_errand_status status)
 {
-    answer_all(g, x, status);
+    group_op_answer_all(g, x, status);
     group_op_destroy(x);
 }
 
-/* One is lost. If it has ended, all who come later will find that, too; else a note of it is left for them, one for
- * all times that this happens before they come. */
-static void group_op_fail(struct xr_gathers *g, struct gather *x)
+/* A participant is lost. If it has not ended, keep one failed record for the agents that have not joined yet. */
+static void group_op_fail(struct xr_group_ops *g, struct group_op *x)
 {
-    answer_all(g, x, XR_SOMEBODY_LOST);
-    if (x->come >= x->want || presence(g, x) == XR_ENDED) {
+    group_op_answer_all(g, x, XR_SOMEBODY_LOST);
+    if (x->joined >= x->want || worst_presence(g, x) == XR_ENDED) {
         group_op_destroy(x);
         return;
     }
     for (struct rk_link *l = g->active.next; l != &g->active; l = l->next) {
-        struct gather *other = rk_list_entry(l, struct gather, link);
+        struct group_op *other = rk_list_entry(l, struct group_op, link);
         if (other->failed && group_op_same(other, x->what, x->all, x->n)) {
             group_op_destroy(x);
             return;
@@ -215,15 +212,15 @@ static void group_op_fail(struct xr_gathers *g, struct gather *x)
 
 static void group_op_on_late(evutil_socket_t fd, short what, void *arg)
 {
-    struct gather *x = arg;
+    struct group_op *x = arg;
 
     (void)fd;
     (void)what;
     group_op_finish(x->all_of, x, XR_TOO_LATE);
 }
 
-/* The shortest time-out of those who have come is that of all. False: no memory. */
-static bool keep_time(struct gather *x, uint32_t ms)
+/* The shortest time-out of the agents that have joined applies to all. Returns false without memory. */
+static bool group_op_set_timer(struct group_op *x, uint32_t ms)
 {
     const struct timeval late = {(time_t)(ms / 1000), (suseconds_t)(ms % 1000) * 1000};
     uint64_t end = rk_clock_ns() + ms * 1000000ull;
@@ -236,75 +233,75 @@ static bool keep_time(struct gather *x, uint32_t ms)
     return x->late && event_add(x->late, &late) == 0;
 }
 
-/* ----------------------------------------------------------------------------- coming */
+/* ---------------------------------------------------------------------------- joining */
 
-static void group_op_refuse(struct xr_gathers *g, const struct xr_asker *who, enum xr_errand_status status)
+static void group_op_refuse(struct xr_group_ops *g, const struct xr_asker *from, enum xr_errand_status status)
 {
-    g->ops->answer(g->arg, who, status, NULL, 0, NULL, 0);
+    g->ops->answer(g->arg, from, status, NULL, 0, NULL, 0);
 }
 
-static void come(struct xr_gathers *g, struct gather *x, bool lost, const void *data, size_t len)
+static void group_op_advance(struct xr_group_ops *g, struct group_op *x, bool lost, const void *data, size_t len)
 {
     if (x->failed) {
-        group_op_refuse(g, &x->who[x->nwho - 1], XR_SOMEBODY_LOST);
-        if (x->come >= x->want)
+        group_op_refuse(g, &x->from[x->nfrom - 1], XR_SOMEBODY_LOST);
+        if (x->joined >= x->want)
             group_op_destroy(x);
         return;
     }
     xr_pack_raw(&x->data, data, len);
-    if (lost || presence(g, x) != XR_PRESENT)
+    if (lost || worst_presence(g, x) != XR_PRESENT)
         group_op_fail(g, x);
     else if (x->data.failed || x->data.len > XR_MESSAGE_MAX / 2)
         group_op_finish(g, x, XR_NO_ROOM);
-    else if (x->come >= x->want)
+    else if (x->joined >= x->want)
         group_op_finish(g, x, XR_DONE);
 }
 
-void xr_gathers_join(struct xr_gathers *g, enum xr_errand what, const struct xr_asker *who,
+void xr_group_ops_join(struct xr_group_ops *g, enum xr_errand what, const struct xr_asker *from,
                      struct xr_unpacker *u)
 {
     uint32_t lost = xr_unpack_u32(u), here = xr_unpack_u32(u), ms = xr_unpack_u32(u), n = xr_unpack_u32(u);
     enum xr_errand_status status;
     struct process *all = group_op_list(g, u, n, &status);
     struct xr_asker *longer;
-    struct gather *x;
+    struct group_op *x;
     const void *data;
     size_t len;
 
     data = xr_unpack_bytes(u, &len);
     if (!all || !xr_unpack_done(u)) {
-        group_op_refuse(g, who, all ? XR_REFUSED : status);
+        group_op_refuse(g, from, all ? XR_REFUSED : status);
         free(all);
         return;
     }
-    x = group_op_find(g, what, all, n, who);
+    x = group_op_find(g, what, all, n, from);
     if (x)
         free(all);
     else
         x = group_op_make(g, what, all, n);
-    longer = x ? realloc(x->who, (x->nwho + 1) * sizeof(*longer)) : NULL;
+    longer = x ? realloc(x->from, (x->nfrom + 1) * sizeof(*longer)) : NULL;
     if (longer)
-        x->who = longer;
-    if (!longer || !keep_time(x, ms)) {
-        group_op_refuse(g, who, XR_NO_ROOM);
+        x->from = longer;
+    if (!longer || !group_op_set_timer(x, ms)) {
+        group_op_refuse(g, from, XR_NO_ROOM);
         if (x && !x->failed)
             group_op_finish(g, x, XR_NO_ROOM);
         return;
     }
-    x->who[x->nwho++] = *who;
-    x->come += here;
-    come(g, x, lost != 0, data, len);
+    x->from[x->nfrom++] = *from;
+    x->joined += here;
+    group_op_advance(g, x, lost != 0, data, len);
 }
 
 /* ------------------------------------------------------------------------------- ends */
 
-void xr_gathers_broken(struct xr_gathers *g, uint32_t job, uint32_t rank)
+void xr_group_ops_client_lost(struct xr_group_ops *g, uint32_t job, uint32_t rank)
 {
-    struct rk_link *l, *next, *last = g->active.prev; /* what is put behind it has failed */
+    struct rk_link *l, *next, *last = g->active.prev; /* records behind it have failed already */
     bool more = last != &g->active;
 
     for (l = g->active.next; more; l = next) {
-        struct gather *x = rk_list_entry(l, struct gather, link);
+        struct group_op *x = rk_list_entry(l, struct group_op, link);
         next = l->next;
         more = l != last;
         if (!x->failed && has_part(x, job, rank))
@@ -312,12 +309,12 @@ void xr_gathers_broken(struct xr_gathers *g, uint32_t job, uint32_t rank)
     }
 }
 
-void xr_gathers_ended(struct xr_gathers *g, uint32_t job, uint32_t rank)
+void xr_group_ops_rank_ended(struct xr_group_ops *g, uint32_t job, uint32_t rank)
 {
     struct rk_link *l, *next;
 
     rk_list_for_each_safe(l, next, &g->active) {
-        struct gather *x = rk_list_entry(l, struct gather, link);
+        struct group_op *x = rk_list_entry(l, struct group_op, link);
         if (!has_part(x, job, rank))
             continue;
         if (x->failed)
@@ -329,10 +326,10 @@ void xr_gathers_ended(struct xr_gathers *g, uint32_t job, uint32_t rank)
 
 /* ---------------------------------------------------------------------- open and close */
 
-rank_status_t xr_gathers_open(struct event_base *base, const struct xr_gathers_ops *ops, void *arg,
-                              struct xr_gathers **out)
+rank_status_t xr_group_ops_open(struct event_base *base, const struct xr_group_ops_upcalls *ops, void *arg,
+                              struct xr_group_ops **out)
 {
-    struct xr_gathers *g = calloc(1, sizeof(*g));
+    struct xr_group_ops *g = calloc(1, sizeof(*g));
 
     if (!g)
         return RANK_ERR_NO_MEMORY;
@@ -344,11 +341,11 @@ rank_status_t xr_gathers_open(struct event_base *base, const struct xr_gathers_o
     return RANK_OK;
 }
 
-void xr_gathers_close(struct xr_gathers *g)
+void xr_group_ops_close(struct xr_group_ops *g)
 {
     if (!g)
         return;
     while (!rk_list_empty(&g->active))
-        group_op_destroy(rk_list_entry(g->active.next, struct gather, link));
+        group_op_destroy(rk_list_entry(g->active.next, struct group_op, link));
     free(g);
 }

@@ -1,60 +1,60 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hub.c: opens the hub, and hears what front ends say. See hub.h. */
+/* hub.c: open the hub and handle messages of front ends. See hub.h. */
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/overlay/event.h"
 
 #include <stdlib.h>
 
-/* An event whose range goes beyond its job: to all others, as they are now. */
-static bool hub_take_notice(struct xr_hub *h, const struct xr_hub_job *j, struct xr_unpacker *u)
+/* Send an event whose range exceeds its job to all other jobs that run now. */
+static bool hub_on_notice(struct xr_hub *h, const struct xr_hub_job *j, struct xr_unpacker *u)
 {
-    struct xr_notice notice;
+    struct xr_notice event;
 
-    if (!j->known || !xr_notice_unpack(u, j->outline.size, &notice))
+    if (!j->has_info || !xr_notice_unpack(u, j->info.size, &event))
         return false;
     for (uint32_t i = 0; i < h->njobs; i++) {
         const struct xr_hub_job *to = h->jobs[i];
         struct xr_packer p = {0};
-        if (to == j || !to->known || to->gone)
+        if (to == j || !to->has_info || to->gone)
             continue;
-        xr_pack_string(&p, j->outline.id);
-        xr_notice_pack(&notice, &p);
+        xr_pack_string(&p, j->info.id);
+        xr_notice_pack(&event, &p);
         h->ops->send(h->arg, to->number, XR_DOWN_NOTICE, &p);
     }
     return true;
 }
 
-static bool hub_take(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word, struct xr_unpacker *u)
+static bool hub_handle(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word, struct xr_unpacker *u)
 {
     int code;
 
     switch (word) {
     case XR_UP_OUTLINE:
-        return xr_hub_take_outline(h, j, u);
+        return xr_hub_on_job_info(h, j, u);
     case XR_UP_STARTED:
-        if (!xr_unpack_done(u) || !j->known || j->up)
+        if (!xr_unpack_done(u) || !j->has_info || j->up)
             return false;
         j->up = true;
-        xr_hub_tell_started(h, j, XR_DONE);
-        xr_hub_tell_past_ends(h, j);
+        xr_hub_answer_spawn(h, j, XR_DONE);
+        xr_hub_send_past_ends(h, j);
         return true;
     case XR_UP_ERRAND:
-        return xr_hub_take_errand(h, j, u);
+        return xr_hub_on_request(h, j, u);
     case XR_UP_ENDED:
-        return xr_hub_take_ended(h, j, u);
+        return xr_hub_on_ended(h, j, u);
     case XR_UP_BROKEN:
-        return xr_hub_take_broken(h, j, u);
+        return xr_hub_on_client_lost(h, j, u);
     case XR_UP_STILL:
-        return xr_hub_take_still(h, j, u);
+        return xr_hub_on_stalled(h, j, u);
     case XR_UP_NOTICE:
-        return hub_take_notice(h, j, u);
+        return hub_on_notice(h, j, u);
     case XR_UP_MODEX:
-        return xr_hub_take_modex(h, j, u);
+        return xr_hub_on_modex(h, j, u);
     case XR_UP_FAILING:
         code = (int)xr_unpack_u32(u);
         if (!xr_unpack_done(u))
             return false;
-        if (!h->go_on && !j->starting)
+        if (!h->continue_on_failure && !j->starting)
             xr_hub_end_others(h, j->number, false, code, XR_HUB_END_MS, 0);
         return true;
     default:
@@ -70,14 +70,14 @@ bool xr_hub_take(struct xr_hub *h, uint32_t job, enum xr_word word, struct xr_un
     if (!j || j->gone)
         return job < h->next_job;
     xr_hub_enter(h);
-    sane = hub_take(h, j, word, u);
+    sane = hub_handle(h, j, word, u);
     xr_hub_leave(h);
     return sane;
 }
 
 /* ------------------------------------------------------------------------- start */
 
-rank_status_t xr_hub_open(struct event_base *base, bool go_on, const struct xr_hub_ops *ops, void *arg,
+rank_status_t xr_hub_open(struct event_base *base, bool continue_on_failure, const struct xr_hub_ops *ops, void *arg,
                           struct xr_hub **out)
 {
     struct xr_hub *h = calloc(1, sizeof(*h));
@@ -86,11 +86,11 @@ rank_status_t xr_hub_open(struct event_base *base, bool go_on, const struct xr_h
     if (!h)
         return RANK_ERR_NO_MEMORY;
     h->base = base;
-    h->go_on = go_on;
+    h->continue_on_failure = continue_on_failure;
     h->ops = ops;
     h->arg = arg;
-    rk_list_init(&h->questions);
-    st = xr_hub_open_errands(h);
+    rk_list_init(&h->modexes);
+    st = xr_hub_open_services(h);
     if (!st && !xr_hub_add_job(h))
         st = RANK_ERR_NO_MEMORY;
     if (st)
@@ -104,8 +104,8 @@ void xr_hub_close(struct xr_hub *h)
 {
     if (!h)
         return;
-    xr_hub_free_questions(h);
-    xr_gathers_close(h->gathers);
+    xr_hub_free_modex(h);
+    xr_group_ops_close(h->group_ops);
     xr_names_close(h->names);
     xr_hub_free_jobs(h);
     free(h);

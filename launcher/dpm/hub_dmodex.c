@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hub_dmodex.c: a rank asks what one of another job has committed. See
- * hub_internal.h.
+ * hub_dmodex.c: forward modex requests between jobs. See hub_internal.h.
  *
- * The front end of the other job keeps the time-out too, so that the question
- * does not live on there; but it may stand still.
+ * Both the hub and the front end of the other job keep the time-out: the request
+ * must end there, too, and that front end may have stopped.
  */
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/overlay/dmodex.h"
 
 #include <stdlib.h>
 
-struct question {
+struct modex_request {
     struct rk_link link;
     struct xr_hub *hub;
-    struct xr_asker who;
+    struct xr_asker from;
     uint32_t id, to;
     struct event *late; /* or NULL */
 };
 
-static void hub_dmodex_drop(struct question *q)
+static void hub_dmodex_drop(struct modex_request *q)
 {
     rk_list_remove(&q->link);
     if (q->late)
@@ -27,34 +26,34 @@ static void hub_dmodex_drop(struct question *q)
     free(q);
 }
 
-/* Without data: there is none. */
-static void hub_dmodex_give_up(struct question *q, enum xr_errand_status status)
+/* Answer without data. */
+static void hub_dmodex_give_up(struct modex_request *q, enum xr_errand_status status)
 {
     struct xr_hub *h = q->hub;
-    struct xr_asker who = q->who;
+    struct xr_asker from = q->from;
 
     hub_dmodex_drop(q);
-    xr_hub_answer_with(h, &who, status, NULL, 0, NULL);
+    xr_hub_answer_with(h, &from, status, NULL, 0, NULL);
 }
 
 static void hub_dmodex_on_late(evutil_socket_t fd, short what, void *arg)
 {
-    struct question *q = arg;
+    struct modex_request *q = arg;
 
     (void)fd;
     (void)what;
     hub_dmodex_give_up(q, XR_TOO_LATE);
 }
 
-static struct question *hub_dmodex_add(struct xr_hub *h, const struct xr_asker *who, uint32_t to, uint32_t timeout_s)
+static struct modex_request *hub_dmodex_add(struct xr_hub *h, const struct xr_asker *from, uint32_t to, uint32_t timeout_s)
 {
     const struct timeval late = {(time_t)timeout_s, 0};
-    struct question *q = calloc(1, sizeof(*q));
+    struct modex_request *q = calloc(1, sizeof(*q));
 
     if (!q)
         return NULL;
-    *q = (struct question){.hub = h, .who = *who, .id = h->next_id++, .to = to};
-    rk_list_append(&h->questions, &q->link);
+    *q = (struct modex_request){.hub = h, .from = *from, .id = h->next_id++, .to = to};
+    rk_list_append(&h->modexes, &q->link);
     if (timeout_s) {
         q->late = evtimer_new(h->base, hub_dmodex_on_late, q);
         if (!q->late || event_add(q->late, &late)) {
@@ -65,30 +64,30 @@ static struct question *hub_dmodex_add(struct xr_hub *h, const struct xr_asker *
     return q;
 }
 
-void xr_hub_ask(struct xr_hub *h, const struct xr_asker *who, struct xr_unpacker *u)
+void xr_hub_request_modex(struct xr_hub *h, const struct xr_asker *from, struct xr_unpacker *u)
 {
     const char *id = xr_unpack_string(u);
     uint32_t rank = xr_unpack_u32(u), timeout_s = xr_unpack_u32(u);
     struct xr_packer p = {0};
     struct xr_hub_job *to;
-    struct question *q;
+    struct modex_request *q;
 
     if (!xr_unpack_done(u) || !id) {
-        xr_hub_answer_with(h, who, XR_REFUSED, NULL, 0, NULL);
+        xr_hub_answer_with(h, from, XR_REFUSED, NULL, 0, NULL);
         return;
     }
     to = xr_hub_job_of(h, xr_hub_find_job(h, id));
-    if (!to || to->gone || (rank != XR_ALL_RANKS && rank >= to->outline.size)) {
-        xr_hub_answer_with(h, who, XR_NOT_FOUND, NULL, 0, NULL);
+    if (!to || to->gone || (rank != XR_ALL_RANKS && rank >= to->info.size)) {
+        xr_hub_answer_with(h, from, XR_NOT_FOUND, NULL, 0, NULL);
         return;
     }
-    if (rank == XR_ALL_RANKS) { /* the outline is all that is asked for */
-        xr_hub_answer_with(h, who, XR_DONE, NULL, 0, to);
+    if (rank == XR_ALL_RANKS) { /* for the job info alone */
+        xr_hub_answer_with(h, from, XR_DONE, NULL, 0, to);
         return;
     }
-    q = hub_dmodex_add(h, who, to->number, timeout_s);
+    q = hub_dmodex_add(h, from, to->number, timeout_s);
     if (!q) {
-        xr_hub_answer_with(h, who, XR_NO_ROOM, NULL, 0, NULL);
+        xr_hub_answer_with(h, from, XR_NO_ROOM, NULL, 0, NULL);
         return;
     }
     xr_pack_u32(&p, q->id);
@@ -97,41 +96,41 @@ void xr_hub_ask(struct xr_hub *h, const struct xr_asker *who, struct xr_unpacker
     h->ops->send(h->arg, to->number, XR_DOWN_MODEX, &p);
 }
 
-bool xr_hub_take_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
+bool xr_hub_on_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
     uint32_t id = xr_unpack_u32(u), found = xr_unpack_u32(u);
-    struct xr_asker who;
+    struct xr_asker from;
     size_t len;
     const void *data = xr_unpack_bytes(u, &len);
 
     if (!xr_unpack_done(u))
         return false;
-    for (struct rk_link *l = h->questions.next; l != &h->questions; l = l->next) {
-        struct question *q = rk_list_entry(l, struct question, link);
+    for (struct rk_link *l = h->modexes.next; l != &h->modexes; l = l->next) {
+        struct modex_request *q = rk_list_entry(l, struct modex_request, link);
         if (q->id != id || q->to != j->number)
             continue;
-        who = q->who;
+        from = q->from;
         hub_dmodex_drop(q);
-        xr_hub_answer_with(h, &who, found == XR_FOUND ? XR_DONE : found == XR_FOUND_LATE ? XR_TOO_LATE : XR_NOT_FOUND,
+        xr_hub_answer_with(h, &from, found == XR_FOUND ? XR_DONE : found == XR_FOUND_LATE ? XR_TOO_LATE : XR_NOT_FOUND,
                            data, len, j);
         break;
     }
-    return true; /* else it waits no longer */
+    return true; /* no match: the request has ended */
 }
 
-void xr_hub_drop_questions(struct xr_hub *h, uint32_t job)
+void xr_hub_drop_modex(struct xr_hub *h, uint32_t job)
 {
     struct rk_link *l, *next;
 
-    rk_list_for_each_safe(l, next, &h->questions) {
-        struct question *q = rk_list_entry(l, struct question, link);
-        if (q->to == job || q->who.job == job)
+    rk_list_for_each_safe(l, next, &h->modexes) {
+        struct modex_request *q = rk_list_entry(l, struct modex_request, link);
+        if (q->to == job || q->from.job == job)
             hub_dmodex_give_up(q, XR_NOT_FOUND);
     }
 }
 
-void xr_hub_free_questions(struct xr_hub *h)
+void xr_hub_free_modex(struct xr_hub *h)
 {
-    while (!rk_list_empty(&h->questions))
-        hub_dmodex_drop(rk_list_entry(h->questions.next, struct question, link));
+    while (!rk_list_empty(&h->modexes))
+        hub_dmodex_drop(rk_list_entry(h->modexes.next, struct modex_request, link));
 }

@@ -1,72 +1,72 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hub_exit.c: ranks and jobs end: who is told, and who ends with them. See hub_internal.h. */
+/* hub_exit.c: report ends and end connected jobs. See hub_internal.h. */
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/util/exit_code.h"
 
 #include <stdlib.h>
 
-/* A rank, or XR_ALL_RANKS. */
-static void hub_exit_tell(struct xr_hub *h, uint32_t to, const struct xr_hub_job *j, uint32_t rank, uint32_t by_signal)
+/* Send the end of a rank, or with XR_ALL_RANKS of the job. */
+static void hub_exit_send(struct xr_hub *h, uint32_t to, const struct xr_hub_job *j, uint32_t rank, uint32_t by_signal)
 {
     struct xr_packer p = {0};
 
-    xr_pack_string(&p, j->outline.id);
+    xr_pack_string(&p, j->info.id);
     xr_pack_u32(&p, rank);
     xr_pack_u32(&p, by_signal);
     h->ops->send(h->arg, to, XR_DOWN_DIED, &p);
 }
 
-/* Some of its agents keep the outline of another job. */
-static bool knows(const struct xr_hub_job *j, uint32_t about)
+/* Do agents of the job keep the job info of another one? */
+static bool keeps_info(const struct xr_hub_job *j, uint32_t about)
 {
-    for (struct rk_link *l = j->told.next; l != &j->told; l = l->next) {
-        if (rk_list_entry(l, struct xr_hub_told, link)->about == about)
+    for (struct rk_link *l = j->sent.next; l != &j->sent; l = l->next) {
+        if (rk_list_entry(l, struct xr_hub_sent_info, link)->about == about)
             return true;
     }
     return false;
 }
 
-/* Of a rank, or (XR_ALL_RANKS) of the whole job: told to those whom it concerns. Those who had to do with a job that is
- * over, and have not any more, need only not keep it. */
-static void tell_of_end(struct xr_hub *h, const struct xr_hub_job *j, uint32_t rank, bool by_signal)
+/* Send the end of a rank, or with XR_ALL_RANKS of the job, to related jobs and to the parent. Jobs that only keep the job
+ * info receive XR_ONLY_FORGET. */
+static void send_end(struct xr_hub *h, const struct xr_hub_job *j, uint32_t rank, bool by_signal)
 {
-    bool *near = xr_hub_concerned(h, j);
+    bool *near = xr_hub_related(h, j);
 
     for (uint32_t i = 0; i < h->njobs; i++) {
         const struct xr_hub_job *to = h->jobs[i];
         if (to != j && to->up && !to->gone &&
             ((near ? near[i] : xr_hub_connected(j, to->number)) || (rank == XR_ALL_RANKS && j->parent == to->number)))
-            hub_exit_tell(h, to->number, j, rank, by_signal);
-        else if (to != j && to->up && !to->gone && rank == XR_ALL_RANKS && knows(to, j->number))
-            hub_exit_tell(h, to->number, j, rank, XR_ONLY_FORGET);
+            hub_exit_send(h, to->number, j, rank, by_signal);
+        else if (to != j && to->up && !to->gone && rank == XR_ALL_RANKS && keeps_info(to, j->number))
+            hub_exit_send(h, to->number, j, rank, XR_ONLY_FORGET);
     }
     free(near);
 }
 
-void xr_hub_tell_past_ends(struct xr_hub *h, const struct xr_hub_job *j)
+void xr_hub_send_past_ends(struct xr_hub *h, const struct xr_hub_job *j)
 {
-    bool *near = xr_hub_concerned(h, j);
+    bool *near = xr_hub_related(h, j);
 
     for (uint32_t i = 0; near && i < h->njobs; i++) {
         const struct xr_hub_job *other = h->jobs[i];
-        if (other == j || !near[i] || !other->known)
+        if (other == j || !near[i] || !other->has_info)
             continue;
-        for (uint32_t r = 0; r < other->outline.size && other->nended; r++) {
+        for (uint32_t r = 0; r < other->info.size && other->nended; r++) {
             if (other->fate[r] & XR_FATE_FAILED)
-                hub_exit_tell(h, j->number, other, r, (other->fate[r] & XR_FATE_BY_SIGNAL) != 0);
+                hub_exit_send(h, j->number, other, r, (other->fate[r] & XR_FATE_BY_SIGNAL) != 0);
         }
         if (other->gone)
-            hub_exit_tell(h, j->number, other, XR_ALL_RANKS, false);
+            hub_exit_send(h, j->number, other, XR_ALL_RANKS, false);
     }
     free(near);
 }
 
-bool xr_hub_take_ended(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
+bool xr_hub_on_ended(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
     uint32_t rank = xr_unpack_u32(u), failed = xr_unpack_u32(u), by_signal = xr_unpack_u32(u), app;
-    const struct xr_job *o = &j->outline;
+    const struct xr_job *o = &j->info;
 
-    if (!xr_unpack_done(u) || !j->known || rank >= o->size)
+    if (!xr_unpack_done(u) || !j->has_info || rank >= o->size)
         return false;
     if (j->fate[rank] & XR_FATE_ENDED)
         return true;
@@ -77,23 +77,23 @@ bool xr_hub_take_ended(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacke
     xr_names_ended(h->names, j->number, rank, failed != 0);
     if (--j->left[app] == 0)
         xr_names_app_ended(h->names, j->number, app);
-    xr_gathers_ended(h->gathers, j->number, rank);
+    xr_group_ops_rank_ended(h->group_ops, j->number, rank);
     if (failed)
-        tell_of_end(h, j, rank, by_signal != 0);
+        send_end(h, j, rank, by_signal != 0);
     return true;
 }
 
-bool xr_hub_take_broken(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
+bool xr_hub_on_client_lost(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
     uint32_t rank = xr_unpack_u32(u), lost = xr_unpack_u32(u);
 
-    if (!xr_unpack_done(u) || !j->known || rank >= j->outline.size || lost > 1)
+    if (!xr_unpack_done(u) || !j->has_info || rank >= j->info.size || lost > 1)
         return false;
     j->nbroken += lost;
     j->nbroken -= (j->fate[rank] & XR_FATE_BROKEN) != 0;
     j->fate[rank] = (uint8_t)((j->fate[rank] & ~XR_FATE_BROKEN) | (lost ? XR_FATE_BROKEN : 0));
     if (lost)
-        xr_gathers_broken(h->gathers, j->number, rank);
+        xr_group_ops_client_lost(h->group_ops, j->number, rank);
     return true;
 }
 
@@ -116,19 +116,19 @@ void xr_hub_end_others(struct xr_hub *h, uint32_t job, bool all, int code, uint3
 }
 
 /*
- * Connected or not, jobs may wait for each other, for a name that will be published or a connect still to come: so
- * nobody is without hope as long as a rank of any of them works, or is about to start.
+ * Jobs may wait for each other without being connected: for a name or for a connect. So the jobs are stalled only when
+ * no rank of any job makes progress or is about to start.
  */
-bool xr_hub_take_still(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
+bool xr_hub_on_stalled(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
-    uint32_t still = xr_unpack_u32(u);
+    uint32_t stalled = xr_unpack_u32(u);
     struct xr_packer none = {0};
 
-    if (!xr_unpack_done(u) || !j->known || still > 1)
+    if (!xr_unpack_done(u) || !j->has_info || stalled > 1)
         return false;
-    j->still = still;
+    j->stalled = stalled;
     for (uint32_t i = 0; i < h->njobs; i++) {
-        if (!h->jobs[i]->gone && !h->jobs[i]->still)
+        if (!h->jobs[i]->gone && !h->jobs[i]->stalled)
             return true;
     }
     for (uint32_t i = 0; i < h->njobs; i++) {
@@ -138,41 +138,41 @@ bool xr_hub_take_still(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacke
     return true;
 }
 
-/* Those who stand still may have waited for the end of a job. */
-static void look_again(struct xr_hub *h)
+/* A job has ended, for which stalled jobs may have waited: let each report again. */
+static void recheck_stalled(struct xr_hub *h)
 {
     struct xr_packer none = {0};
 
     for (uint32_t i = 0; i < h->njobs; i++) {
         struct xr_hub_job *j = h->jobs[i];
-        if (j->gone || !j->still)
+        if (j->gone || !j->stalled)
             continue;
-        j->still = false; /* each says it anew */
+        j->stalled = false;
         h->ops->send(h->arg, j->number, XR_DOWN_AGAIN, &none);
     }
 }
 
-static enum xr_errand_status hub_exit_why_not(int code)
+static enum xr_errand_status hub_exit_start_status(int code)
 {
     return code == XR_EXIT_NOT_FOUND || code == XR_EXIT_CANNOT_EXECUTE ? XR_NO_PROGRAM : XR_CANNOT_START;
 }
 
 static void end_job(struct xr_hub *h, struct xr_hub_job *j, int code, bool ran)
 {
-    xr_hub_tell_started(h, j, hub_exit_why_not(code));
+    xr_hub_answer_spawn(h, j, hub_exit_start_status(code));
     j->gone = true;
-    h->untidy = true;
+    h->has_gone = true;
     xr_names_app_ended(h->names, j->number, XR_ALL_RANKS);
-    for (uint32_t r = 0; j->known && r < j->outline.size; r++) {
+    for (uint32_t r = 0; j->has_info && r < j->info.size; r++) {
         if (!(j->fate[r] & XR_FATE_ENDED))
             xr_names_ended(h->names, j->number, r, code != 0);
     }
-    xr_gathers_ended(h->gathers, j->number, XR_ALL_RANKS);
-    if (ran && j->known)
-        tell_of_end(h, j, XR_ALL_RANKS, false);
-    xr_hub_drop_questions(h, j->number);
-    look_again(h);
-    if (code && ran && !h->go_on)
+    xr_group_ops_rank_ended(h->group_ops, j->number, XR_ALL_RANKS);
+    if (ran && j->has_info)
+        send_end(h, j, XR_ALL_RANKS, false);
+    xr_hub_drop_modex(h, j->number);
+    recheck_stalled(h);
+    if (code && ran && !h->continue_on_failure)
         xr_hub_end_others(h, j->number, false, code, XR_HUB_END_MS, 0);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hub_internal.h: what the files of the hub share; see hub.h.
+ * hub_internal.h: declare what the files of the hub share. See hub.h.
  */
 #ifndef XR_LAUNCHER_DPM_HUB_INTERNAL_H
 #define XR_LAUNCHER_DPM_HUB_INTERNAL_H
@@ -10,19 +10,19 @@
 #include "lib/base/list.h"
 
 #define XR_HUB_END_MS 400 /* between TERM and KILL of a job that ends because of another */
-#define XR_HUB_PAST 256   /* jobs that are over, whose names are still known */
+#define XR_HUB_PAST 256   /* ended jobs whose names are kept */
 
-/* What has become of a rank. */
-enum { XR_FATE_ENDED = 1, XR_FATE_FAILED = 2, XR_FATE_BY_SIGNAL = 4, XR_FATE_BROKEN = 8 /* it lives, but not its client */ };
+/* The state of a rank; XR_FATE_BROKEN: the client is lost, the rank lives. */
+enum { XR_FATE_ENDED = 1, XR_FATE_FAILED = 2, XR_FATE_BY_SIGNAL = 4, XR_FATE_BROKEN = 8 };
 
-/* Two jobs have to do with each other: they are connected, or both were with one that is over. */
+/* A relation to another job: connected, or both were related to a job that has ended. */
 struct xr_hub_tie {
     uint32_t job;
     bool connected;
 };
 
-/* Which agents have been told the outline of another job. */
-struct xr_hub_told {
+/* The agents of a job to which the job info of another job was sent. */
+struct xr_hub_sent_info {
     struct rk_link link;
     uint32_t about;
     bool node[];
@@ -30,80 +30,90 @@ struct xr_hub_told {
 
 struct xr_hub_job {
     uint32_t number;
-    struct xr_job outline;
-    bool known, up, gone; /* its outline has come; its ranks run; it is over */
-    bool still;           /* no rank of it makes progress */
-    uint8_t *fate;      /* [outline.size] XR_FATE_ */
-    uint32_t *left;     /* [outline.napps] ranks that have not ended */
-    uint32_t *on_host;  /* [outline.nhosts] the same */
+    struct xr_job info;
+    bool has_info, up, gone; /* the job info has come; the ranks run; the job has ended */
+    bool stalled;         /* no rank makes progress */
+    uint8_t *fate;      /* [info.size] XR_FATE_ */
+    uint32_t *left;     /* [info.napps] ranks that have not ended */
+    uint32_t *on_host;  /* [info.nhosts] the same by host */
     uint32_t nended, nbroken;
-    struct xr_hub_tie *ties; /* of both sides, but those that are no more */
+    struct xr_hub_tie *ties; /* kept on both sides; none to a job that was dropped */
     uint32_t nties;
-    struct rk_link told; /* struct xr_hub_told */
-    uint32_t parent; /* the job that has spawned it, or XR_NO_JOB */
-    struct xr_asker spawner; /* who waits for its start, if starting */
+    struct rk_link sent; /* struct xr_hub_sent_info */
+    uint32_t parent; /* the job that spawned it, or XR_NO_JOB */
+    struct xr_asker spawner; /* the agent that waits for the start, if starting */
     bool starting;
 };
 
 struct xr_hub {
     struct event_base *base;
-    bool go_on;
+    bool continue_on_failure;
     const struct xr_hub_ops *ops;
     void *arg;
     struct xr_hub_job **jobs; /* [njobs] by number */
     uint32_t njobs, next_job, next_id;
     char *past[XR_HUB_PAST]; /* a ring of names */
     uint32_t npast;
-    unsigned depth; /* of calls into the hub, which may come out of one another */
-    bool untidy;    /* a job is over: it may be forgotten once the outermost call returns */
+    unsigned depth; /* of nested calls into the hub */
+    bool has_gone;  /* a job has ended and is dropped when the outermost call returns */
     struct xr_names *names;
-    struct xr_gathers *gathers;
-    struct rk_link questions;
+    struct xr_group_ops *group_ops;
+    struct rk_link modexes;
 };
 
-/* hub_jobs.c: which there are, and which have to do with each other. */
-/* NULL: it was forgotten. */
+/* hub_jobs.c: the jobs and their relations. */
+/* NULL if the job was dropped. */
 struct xr_hub_job *xr_hub_job_of(const struct xr_hub *h, uint32_t number);
-/* By its name; XR_NO_JOB: there is none. */
+/* By name. Returns XR_NO_JOB if there is none. */
 uint32_t xr_hub_find_job(const struct xr_hub *h, const char *id);
-/* Was there one, not long ago? */
+/* Is it the name of one of the last XR_HUB_PAST jobs that have ended? */
 bool xr_hub_is_past(const struct xr_hub *h, const char *id);
-/* NULL: there is no room. */
+/* NULL at the limit or without memory. */
 struct xr_hub_job *xr_hub_add_job(struct xr_hub *h);
 void xr_hub_free_jobs(struct xr_hub *h);
 bool xr_hub_connected(const struct xr_hub_job *j, uint32_t other);
 void xr_hub_connect(struct xr_hub *h, uint32_t a, uint32_t b);
 void xr_hub_disconnect(struct xr_hub *h, uint32_t a, uint32_t b);
-/* Which of h->jobs have to do with this one, directly or by others: a team may hold ranks of all. NULL: no memory. */
-bool *xr_hub_concerned(const struct xr_hub *h, const struct xr_hub_job *j);
-bool xr_hub_take_outline(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
-/* A u32 and, if it is 1, the outline of a job: once for each agent that asks. */
-void xr_hub_pack_outline(struct xr_hub *h, const struct xr_asker *who, const struct xr_hub_job *about, struct xr_packer *p);
-/* Round each call into the hub. */
+/* [h->njobs] The jobs that are related to this one, directly or by others: a team may hold ranks of all. NULL without
+ * memory. Caller frees. */
+bool *xr_hub_related(const struct xr_hub *h, const struct xr_hub_job *j);
+bool xr_hub_on_job_info(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+/* Pack a u32 and, if it is 1, the job info: once for each agent that requests it. */
+void xr_hub_pack_job_info(struct xr_hub *h, const struct xr_asker *from, const struct xr_hub_job *about,
+                          struct xr_packer *p);
+/* Called at the begin and the end of each call into the hub. */
 void xr_hub_enter(struct xr_hub *h);
 void xr_hub_leave(struct xr_hub *h);
 
-/* hub_requests.c: XR_UP_ERRAND, and the answers to it. */
-bool xr_hub_take_errand(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
-/* With data and the outline of one job, or none. */
-void xr_hub_answer_with(struct xr_hub *h, const struct xr_asker *who, enum xr_errand_status status,
-                        const void *data, size_t len, const struct xr_hub_job *about);
-/* To who waits for the start of a job, if anybody does. */
-void xr_hub_tell_started(struct xr_hub *h, struct xr_hub_job *j, enum xr_errand_status status);
-rank_status_t xr_hub_open_errands(struct xr_hub *h);
+/* hub_requests.c: XR_UP_ERRAND. */
+bool xr_hub_on_request(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+rank_status_t xr_hub_open_services(struct xr_hub *h);
 
-/* hub_dmodex.c: what one job asks about another's ranks. */
-void xr_hub_ask(struct xr_hub *h, const struct xr_asker *who, struct xr_unpacker *u);
-bool xr_hub_take_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
-/* Nobody in a job that is over answers any more, or waits. */
-void xr_hub_drop_questions(struct xr_hub *h, uint32_t job);
-void xr_hub_free_questions(struct xr_hub *h);
+/* hub_answer.c: the answers to it. */
+/* Pack destination and status. */
+void xr_hub_begin_answer(const struct xr_asker *to, struct xr_packer *p, enum xr_errand_status status);
+/* Empties the packer. */
+void xr_hub_send_answer(struct xr_hub *h, const struct xr_asker *to, struct xr_packer *p);
+/* Without data. */
+void xr_hub_answer(struct xr_hub *h, const struct xr_asker *to, enum xr_errand_status status);
+/* With data, and the job info of a job if about is not NULL. */
+void xr_hub_answer_with(struct xr_hub *h, const struct xr_asker *to, enum xr_errand_status status,
+                        const void *data, size_t len, const struct xr_hub_job *about);
+/* To the agent that waits for the start of a job. No-op if there is none. */
+void xr_hub_answer_spawn(struct xr_hub *h, struct xr_hub_job *j, enum xr_errand_status status);
+
+/* hub_dmodex.c: modex requests for ranks of other jobs. */
+void xr_hub_request_modex(struct xr_hub *h, const struct xr_asker *from, struct xr_unpacker *u);
+bool xr_hub_on_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+/* A job has ended: drop the requests from it and to it. */
+void xr_hub_drop_modex(struct xr_hub *h, uint32_t job);
+void xr_hub_free_modex(struct xr_hub *h);
 
 /* hub_exit.c: ranks and jobs that end. */
-bool xr_hub_take_ended(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
-bool xr_hub_take_broken(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
-bool xr_hub_take_still(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
-/* A job is up: it is told of those who have died before it could hear of it. */
-void xr_hub_tell_past_ends(struct xr_hub *h, const struct xr_hub_job *j);
+bool xr_hub_on_ended(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+bool xr_hub_on_client_lost(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+bool xr_hub_on_stalled(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+/* A job has started: send it the failures from before its start. */
+void xr_hub_send_past_ends(struct xr_hub *h, const struct xr_hub_job *j);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hub_jobs.c: the jobs that the hub knows, and which of them have to do with
- * each other. See hub_internal.h.
+ * hub_jobs.c: keep the hub's jobs and their relations. See hub_internal.h.
  *
- * A job that is over is forgotten: whom it was tied to are tied to each other
- * instead, for a team that it had part in may hold ranks of all of them. So
- * what is kept is bounded by what runs.
+ * A job that has ended is dropped. The jobs that were tied to it are tied to each
+ * other instead: a team may hold ranks of all of them. So memory is bounded by the
+ * running jobs.
  */
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/dpm/job_info.h"
@@ -16,7 +15,7 @@
 
 #define MAX_JOBS 100000u /* at a time */
 
-/* Where in h->jobs it is, or would be. */
+/* The index of the job in h->jobs, or where it would be inserted. */
 static uint32_t hub_jobs_place_of(const struct xr_hub *h, uint32_t number)
 {
     uint32_t low = 0, high = h->njobs;
@@ -41,7 +40,7 @@ struct xr_hub_job *xr_hub_job_of(const struct xr_hub *h, uint32_t number)
 uint32_t xr_hub_find_job(const struct xr_hub *h, const char *id)
 {
     for (uint32_t i = 0; i < h->njobs; i++) {
-        if (h->jobs[i]->known && strcmp(h->jobs[i]->outline.id, id) == 0)
+        if (h->jobs[i]->has_info && strcmp(h->jobs[i]->info.id, id) == 0)
             return h->jobs[i]->number;
     }
     return XR_NO_JOB;
@@ -65,17 +64,17 @@ const char *xr_hub_name(const struct xr_hub *h, uint32_t job)
 {
     const struct xr_hub_job *j = xr_hub_job_of(h, job);
 
-    return j && j->known ? j->outline.id : NULL;
+    return j && j->has_info ? j->info.id : NULL;
 }
 
 uint32_t xr_hub_size(const struct xr_hub *h, uint32_t job)
 {
     const struct xr_hub_job *j = xr_hub_job_of(h, job);
 
-    return j && j->known ? j->outline.size : 0;
+    return j && j->has_info ? j->info.size : 0;
 }
 
-/* ------------------------------------------------------------------ come and go */
+/* ------------------------------------------------------------------- add and free */
 
 struct xr_hub_job *xr_hub_add_job(struct xr_hub *h)
 {
@@ -92,12 +91,12 @@ struct xr_hub_job *xr_hub_add_job(struct xr_hub *h)
         return NULL;
     j->number = h->next_job++;
     j->parent = XR_NO_JOB;
-    rk_list_init(&j->told);
+    rk_list_init(&j->sent);
     h->jobs[h->njobs++] = j;
     return j;
 }
 
-static void hub_jobs_forget_told(struct xr_hub_told *t)
+static void hub_jobs_drop_sent_info(struct xr_hub_sent_info *t)
 {
     rk_list_remove(&t->link);
     free(t);
@@ -105,9 +104,9 @@ static void hub_jobs_forget_told(struct xr_hub_told *t)
 
 static void free_job(struct xr_hub_job *j)
 {
-    xr_job_clear(&j->outline);
-    while (!rk_list_empty(&j->told))
-        hub_jobs_forget_told(rk_list_entry(j->told.next, struct xr_hub_told, link));
+    xr_job_clear(&j->info);
+    while (!rk_list_empty(&j->sent))
+        hub_jobs_drop_sent_info(rk_list_entry(j->sent.next, struct xr_hub_sent_info, link));
     free(j->fate);
     free(j->left);
     free(j->on_host);
@@ -124,11 +123,11 @@ void xr_hub_free_jobs(struct xr_hub *h)
         free(h->past[i]);
 }
 
-bool xr_hub_take_outline(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
+bool xr_hub_on_job_info(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
-    struct xr_job *o = &j->outline;
+    struct xr_job *o = &j->info;
 
-    if (j->known || o->id || !xr_outline_unpack(u, o) || !xr_unpack_done(u) ||
+    if (j->has_info || o->id || !xr_outline_unpack(u, o) || !xr_unpack_done(u) ||
         xr_hub_find_job(h, o->id) != XR_NO_JOB)
         return false;
     j->fate = calloc(o->size, sizeof(*j->fate));
@@ -140,7 +139,7 @@ bool xr_hub_take_outline(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpac
         j->left[i] = o->apps[i].n;
     for (uint32_t r = 0; r < o->size; r++)
         j->on_host[o->host_of[r]]++;
-    j->known = true;
+    j->has_info = true;
     return true;
 }
 
@@ -189,7 +188,7 @@ static bool tie_one(struct xr_hub_job *j, uint32_t other, bool connected)
 static void tie(struct xr_hub_job *a, struct xr_hub_job *b, bool connected)
 {
     if (!a || !b || a == b || !tie_one(a, b->number, connected))
-        return; /* without memory its failure will not end the other: no harm but a longer life */
+        return; /* without memory the failure of one does not end the other */
     if (!tie_one(b, a->number, connected))
         untie(a, b->number);
 }
@@ -209,7 +208,7 @@ void xr_hub_disconnect(struct xr_hub *h, uint32_t a, uint32_t b)
     }
 }
 
-bool *xr_hub_concerned(const struct xr_hub *h, const struct xr_hub_job *j)
+bool *xr_hub_related(const struct xr_hub *h, const struct xr_hub_job *j)
 {
     bool *near = calloc(h->njobs, sizeof(*near));
     uint32_t *next = calloc(h->njobs, sizeof(*next)), n = 0, self = hub_jobs_place_of(h, j->number);
@@ -231,10 +230,10 @@ bool *xr_hub_concerned(const struct xr_hub *h, const struct xr_hub_job *j)
     return near;
 }
 
-/* ------------------------------------------------------------------- forgetting */
+/* ---------------------------------------------------------------------- dropping */
 
-/* One that it has to do with does not run yet, and is to be told of its end then. */
-static bool hub_jobs_is_awaited(const struct xr_hub *h, const struct xr_hub_job *j)
+/* Is the job tied to one that is still starting? That one must get its end later. */
+static bool tied_to_starting_job(const struct xr_hub *h, const struct xr_hub_job *j)
 {
     for (uint32_t i = 0; i < j->nties; i++) {
         const struct xr_hub_job *other = xr_hub_job_of(h, j->ties[i].job);
@@ -244,7 +243,7 @@ static bool hub_jobs_is_awaited(const struct xr_hub *h, const struct xr_hub_job 
     return false;
 }
 
-static void hub_jobs_forget(struct xr_hub *h, uint32_t at)
+static void hub_jobs_drop(struct xr_hub *h, uint32_t at)
 {
     struct xr_hub_job *j = h->jobs[at], *first = j->nties ? xr_hub_job_of(h, j->ties[0].job) : NULL;
 
@@ -255,17 +254,17 @@ static void hub_jobs_forget(struct xr_hub *h, uint32_t at)
     }
     for (uint32_t i = 0; i < h->njobs; i++) {
         struct rk_link *l, *next;
-        rk_list_for_each_safe(l, next, &h->jobs[i]->told) {
-            struct xr_hub_told *t = rk_list_entry(l, struct xr_hub_told, link);
+        rk_list_for_each_safe(l, next, &h->jobs[i]->sent) {
+            struct xr_hub_sent_info *t = rk_list_entry(l, struct xr_hub_sent_info, link);
             if (t->about == j->number)
-                hub_jobs_forget_told(t);
+                hub_jobs_drop_sent_info(t);
         }
     }
-    if (j->known) {
+    if (j->has_info) {
         char **past = &h->past[h->npast++ % XR_HUB_PAST];
         free(*past);
-        *past = j->outline.id;
-        j->outline.id = NULL;
+        *past = j->info.id;
+        j->info.id = NULL;
     }
     free_job(j);
     memmove(&h->jobs[at], &h->jobs[at + 1], (--h->njobs - at) * sizeof(struct xr_hub_job *));
@@ -278,50 +277,53 @@ void xr_hub_enter(struct xr_hub *h)
 
 void xr_hub_leave(struct xr_hub *h)
 {
-    if (--h->depth || !h->untidy)
+    if (--h->depth || !h->has_gone)
         return;
-    h->untidy = false;
+    h->has_gone = false;
     for (uint32_t i = h->njobs; i-- > 0;) {
         if (!h->jobs[i]->gone)
             continue;
-        if (hub_jobs_is_awaited(h, h->jobs[i]))
-            h->untidy = true; /* look again later */
+        if (tied_to_starting_job(h, h->jobs[i]))
+            h->has_gone = true; /* check again later */
         else
-            hub_jobs_forget(h, i);
+            hub_jobs_drop(h, i);
     }
 }
 
-/* --------------------------------------------------------------------- outlines */
+/* --------------------------------------------------------------------- job info */
 
-/* In the notes of one job, those about another; NULL: no memory. */
-static struct xr_hub_told *hub_jobs_told_of(struct xr_hub_job *j, uint32_t about)
+/* The record of one job about another, made if needed. NULL without memory. */
+static struct xr_hub_sent_info *hub_jobs_sent_info_of(struct xr_hub_job *j, uint32_t about)
 {
-    struct xr_hub_told *t;
+    struct xr_hub_sent_info *t;
 
-    for (struct rk_link *l = j->told.next; l != &j->told; l = l->next) {
-        t = rk_list_entry(l, struct xr_hub_told, link);
+    for (struct rk_link *l = j->sent.next; l != &j->sent; l = l->next) {
+        t = rk_list_entry(l, struct xr_hub_sent_info, link);
         if (t->about == about)
             return t;
     }
-    t = calloc(1, sizeof(*t) + j->outline.nhosts * sizeof(t->node[0]));
+    t = calloc(1, sizeof(*t) + j->info.nhosts * sizeof(t->node[0]));
     if (!t)
         return NULL;
     t->about = about;
-    rk_list_append(&j->told, &t->link);
+    rk_list_append(&j->sent, &t->link);
     return t;
 }
 
-void xr_hub_pack_outline(struct xr_hub *h, const struct xr_asker *who, const struct xr_hub_job *about, struct xr_packer *p)
+void xr_hub_pack_job_info(struct xr_hub *h, const struct xr_asker *from, const struct xr_hub_job *about, struct xr_packer *p)
 {
-    struct xr_hub_job *asker = xr_hub_job_of(h, who->job);
-    struct xr_hub_told *t = asker && asker->known && who->node < asker->outline.nhosts ? hub_jobs_told_of(asker, about->number) : NULL;
-    bool new = !t || !t->node[who->node];
+    struct xr_hub_job *to = xr_hub_job_of(h, from->job);
+    struct xr_hub_sent_info *t = NULL;
+    bool new;
 
+    if (to && to->has_info && from->node < to->info.nhosts)
+        t = hub_jobs_sent_info_of(to, about->number);
+    new = !t || !t->node[from->node];
     xr_pack_u32(p, new);
     if (new)
-        xr_outline_pack(&about->outline, p);
+        xr_outline_pack(&about->info, p);
     if (t)
-        t->node[who->node] = true;
+        t->node[from->node] = true;
 }
 
 /* ------------------------------------------------------------------------ hosts */
@@ -336,8 +338,8 @@ static int hub_jobs_by_host(const void *a, const void *b)
     return strcmp(((const struct busy *)a)->host, ((const struct busy *)b)->host);
 }
 
-/* As words; n of them, in the order of the hosts' names. */
-static char **hub_jobs_words_of(struct busy *busy, uint32_t n)
+/* As "ranks host"; n of them, sorted by host. */
+static char **format_busy_hosts(struct busy *busy, uint32_t n)
 {
     char **words = calloc(n + 1u, sizeof(*words));
     uint32_t used = 0;
@@ -363,20 +365,20 @@ char **xr_hub_busy(const struct xr_hub *h)
     char **words;
 
     for (uint32_t i = 0; i < h->njobs; i++)
-        n += h->jobs[i]->known ? h->jobs[i]->outline.nhosts : 0;
+        n += h->jobs[i]->has_info ? h->jobs[i]->info.nhosts : 0;
     all = calloc(n + 1u, sizeof(*all));
     if (!all)
         return NULL;
     n = 0;
     for (uint32_t i = 0; i < h->njobs; i++) {
         const struct xr_hub_job *j = h->jobs[i];
-        for (uint32_t k = 0; j->known && !j->gone && k < j->outline.nhosts; k++) {
+        for (uint32_t k = 0; j->has_info && !j->gone && k < j->info.nhosts; k++) {
             if (j->on_host[k])
-                all[n++] = (struct busy){j->outline.hosts[k], j->on_host[k]};
+                all[n++] = (struct busy){j->info.hosts[k], j->on_host[k]};
         }
     }
     qsort(all, n, sizeof(*all), hub_jobs_by_host);
-    words = hub_jobs_words_of(all, n);
+    words = format_busy_hosts(all, n);
     free(all);
     return words;
 }

@@ -1,86 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hub_requests.c: what agents want done: names, gathers and new jobs; and the answers. See hub_internal.h. */
+/*
+ * hub_requests.c: handle requests of agents: names, group operations, spawn.
+ *
+ * See hub_internal.h.
+ */
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/dpm/job_info.h"
 
-/* --------------------------------------------------------------------- answers */
-
-static void begin_answer(const struct xr_asker *who, struct xr_packer *p,
-                         enum xr_errand_status status)
-{
-    xr_pack_u32(p, who->node);
-    xr_pack_u32(p, who->id);
-    xr_pack_u32(p, status);
-}
-
-static void send_answer(struct xr_hub *h, const struct xr_asker *who, struct xr_packer *p)
-{
-    const struct xr_hub_job *j = xr_hub_job_of(h, who->job);
-
-    if (!j || j->gone)
-        xr_packer_free(p);
-    else
-        h->ops->send(h->arg, who->job, XR_DOWN_ANSWER, p);
-}
-
-static void hub_requests_answer(struct xr_hub *h, const struct xr_asker *who, enum xr_errand_status status)
-{
-    struct xr_packer p = {0};
-
-    begin_answer(who, &p, status);
-    send_answer(h, who, &p);
-}
-
-/* With data and the outline of one job, or none. */
-void xr_hub_answer_with(struct xr_hub *h, const struct xr_asker *who, enum xr_errand_status status,
-                        const void *data, size_t len, const struct xr_hub_job *about)
-{
-    struct xr_packer p = {0};
-
-    begin_answer(who, &p, status);
-    xr_pack_bytes(&p, data, len);
-    if (about)
-        xr_hub_pack_outline(h, who, about, &p);
-    else
-        xr_pack_u32(&p, 0);
-    send_answer(h, who, &p);
-}
-
 /* ----------------------------------------------------------------------- names */
 
-static void hub_requests_on_found(void *arg, const struct xr_asker *who, enum xr_errand_status status, struct xr_packer *found)
+static void hub_requests_on_found(void *arg, const struct xr_asker *to, enum xr_errand_status status,
+                                  struct xr_packer *found)
 {
     struct xr_packer p = {0};
 
-    begin_answer(who, &p, status);
+    xr_hub_begin_answer(to, &p, status);
     xr_pack_raw(&p, found->data, found->len);
     xr_packer_free(found);
-    send_answer(arg, who, &p);
+    xr_hub_send_answer(arg, to, &p);
 }
 
-static bool about_names(struct xr_hub *h, const struct xr_hub_job *j, enum xr_errand what, const struct xr_asker *from,
-                        uint32_t rank, struct xr_unpacker *u)
+static bool handle_name_request(struct xr_hub *h, const struct xr_hub_job *j, enum xr_errand what,
+                                const struct xr_asker *from, uint32_t rank, struct xr_unpacker *u)
 {
-    const struct xr_job *o = &j->outline;
-    struct xr_names_who who = {.job = j->number, .rank = rank, .id = o->id, .host = o->hosts[from->node]};
+    const struct xr_job *o = &j->info;
+    struct xr_names_who process = {.job = j->number, .rank = rank, .id = o->id, .host = o->hosts[from->node]};
 
     if (rank >= o->size)
         return false;
-    if (j->fate[rank] & XR_FATE_ENDED) { /* what it leaves now would stay */
-        hub_requests_answer(h, from, XR_SOMEBODY_LOST);
+    if (j->fate[rank] & XR_FATE_ENDED) { /* a name published now would never be dropped */
+        xr_hub_answer(h, from, XR_SOMEBODY_LOST);
         return true;
     }
-    who.app = (uint32_t)(xr_job_app_of(o, rank) - o->apps);
+    process.app = (uint32_t)(xr_job_app_of(o, rank) - o->apps);
     if (what == XR_ERRAND_PUBLISH)
-        hub_requests_answer(h, from, xr_names_publish(h->names, &who, u));
+        xr_hub_answer(h, from, xr_names_publish(h->names, &process, u));
     else if (what == XR_ERRAND_UNPUBLISH)
-        hub_requests_answer(h, from, xr_names_unpublish(h->names, &who, u));
+        xr_hub_answer(h, from, xr_names_unpublish(h->names, &process, u));
     else
-        xr_names_look_up(h->names, &who, u, from);
+        xr_names_look_up(h->names, &process, u, from);
     return true;
 }
 
-/* --------------------------------------------------------------------- gathers */
+/* ------------------------------------------------------------- group operations */
 
 static uint32_t find_job(void *arg, const char *id)
 {
@@ -94,7 +56,7 @@ static bool is_past(void *arg, const char *id)
 
 static uint32_t hub_requests_size_of(void *arg, uint32_t job)
 {
-    return xr_hub_job_of(arg, job)->outline.size;
+    return xr_hub_job_of(arg, job)->info.size;
 }
 
 static enum xr_presence presence_of(void *arg, uint32_t job, uint32_t rank)
@@ -106,7 +68,7 @@ static enum xr_presence presence_of(void *arg, uint32_t job, uint32_t rank)
     return (rank == XR_ALL_RANKS ? j->nbroken > 0 : (j->fate[rank] & XR_FATE_BROKEN) != 0) ? XR_BROKEN : XR_PRESENT;
 }
 
-static void on_together(void *arg, enum xr_errand what, const uint32_t *jobs, uint32_t n)
+static void on_completed(void *arg, enum xr_errand what, const uint32_t *jobs, uint32_t n)
 {
     struct xr_hub *h = arg;
 
@@ -120,7 +82,7 @@ static void on_together(void *arg, enum xr_errand what, const uint32_t *jobs, ui
     }
 }
 
-static void on_gathered(void *arg, const struct xr_asker *who, enum xr_errand_status status,
+static void on_gathered(void *arg, const struct xr_asker *to, enum xr_errand_status status,
                         const void *data, size_t len, const uint32_t *jobs, uint32_t n)
 {
     struct xr_hub *h = arg;
@@ -128,95 +90,79 @@ static void on_gathered(void *arg, const struct xr_asker *who, enum xr_errand_st
     uint32_t others = 0;
 
     for (uint32_t i = 0; i < n && status == XR_DONE; i++)
-        others += jobs[i] != who->job;
-    begin_answer(who, &p, status);
+        others += jobs[i] != to->job;
+    xr_hub_begin_answer(to, &p, status);
     xr_pack_bytes(&p, data, len);
     xr_pack_u32(&p, others);
     for (uint32_t i = 0; i < n && others; i++) {
-        if (jobs[i] != who->job)
-            xr_hub_pack_outline(h, who, xr_hub_job_of(h, jobs[i]), &p);
+        if (jobs[i] != to->job)
+            xr_hub_pack_job_info(h, to, xr_hub_job_of(h, jobs[i]), &p);
     }
-    send_answer(h, who, &p);
+    xr_hub_send_answer(h, to, &p);
 }
 
-static const struct xr_gathers_ops gathers_ops = {find_job, is_past, hub_requests_size_of, presence_of, on_together,
+static const struct xr_group_ops_upcalls group_ops_upcalls = {find_job, is_past, hub_requests_size_of, presence_of, on_completed,
                                                   on_gathered};
 
 /* ----------------------------------------------------------------------- spawn */
 
-static void hub_requests_start(struct xr_hub *h, struct xr_hub_job *parent, const struct xr_asker *who, uint32_t rank,
-                  struct xr_unpacker *u)
+static void hub_requests_start(struct xr_hub *h, struct xr_hub_job *parent, const struct xr_asker *from,
+                               uint32_t rank, struct xr_unpacker *u)
 {
-    struct xr_packer outline = {0};
-    struct xr_hub_job *j = rank < parent->outline.size ? xr_hub_add_job(h) : NULL;
+    struct xr_packer info = {0};
+    struct xr_hub_job *j = rank < parent->info.size ? xr_hub_add_job(h) : NULL;
 
     if (!j) {
-        xr_hub_answer_with(h, who, XR_REFUSED, NULL, 0, NULL);
+        xr_hub_answer_with(h, from, XR_REFUSED, NULL, 0, NULL);
         return;
     }
-    xr_outline_pack(&parent->outline, &outline);
-    j->spawner = *who;
+    xr_outline_pack(&parent->info, &info);
+    j->spawner = *from;
     j->starting = true;
     j->parent = parent->number;
-    xr_hub_connect(h, j->number, parent->number); /* from the start */
-    if (!h->ops->start(h->arg, j->number, parent->outline.id, rank, u, &outline))
+    xr_hub_connect(h, j->number, parent->number); /* a spawned job is connected from the start */
+    if (!h->ops->start(h->arg, j->number, parent->info.id, rank, u, &info))
         xr_hub_gone(h, j->number, 1);
-    xr_packer_free(&outline);
+    xr_packer_free(&info);
 }
 
-/* This answer brings the outline whatever the agent knows: PMI-1's clients ask too, and take no notice of it. */
-void xr_hub_tell_started(struct xr_hub *h, struct xr_hub_job *j, enum xr_errand_status status)
+/* -------------------------------------------------------------------------- requests */
+
+bool xr_hub_on_request(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
-    struct xr_packer p = {0};
-
-    if (!j->starting)
-        return;
-    j->starting = false;
-    begin_answer(&j->spawner, &p, status);
-    xr_pack_bytes(&p, NULL, 0);
-    xr_pack_u32(&p, status == XR_DONE);
-    if (status == XR_DONE)
-        xr_outline_pack(&j->outline, &p);
-    send_answer(h, &j->spawner, &p);
-}
-
-/* --------------------------------------------------------------------------- errands */
-
-bool xr_hub_take_errand(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
-{
-    struct xr_asker who = {.job = j->number};
+    struct xr_asker from = {.job = j->number};
     uint32_t rank, what;
 
-    who.node = xr_unpack_u32(u);
-    who.id = xr_unpack_u32(u);
+    from.node = xr_unpack_u32(u);
+    from.id = xr_unpack_u32(u);
     rank = xr_unpack_u32(u);
     what = xr_unpack_u32(u);
-    if (u->failed || !j->known || who.node >= j->outline.nhosts)
+    if (u->failed || !j->has_info || from.node >= j->info.nhosts)
         return false;
     switch (what) {
     case XR_ERRAND_PUBLISH:
     case XR_ERRAND_LOOKUP:
     case XR_ERRAND_UNPUBLISH:
-        return about_names(h, j, what, &who, rank, u);
+        return handle_name_request(h, j, what, &from, rank, u);
     case XR_ERRAND_FENCE:
     case XR_ERRAND_CONNECT:
     case XR_ERRAND_DISCONNECT:
-        xr_gathers_join(h->gathers, what, &who, u);
+        xr_group_ops_join(h->group_ops, what, &from, u);
         return true;
     case XR_ERRAND_MODEX:
-        xr_hub_ask(h, &who, u);
+        xr_hub_request_modex(h, &from, u);
         return true;
     case XR_ERRAND_SPAWN:
-        hub_requests_start(h, j, &who, rank, u);
+        hub_requests_start(h, j, &from, rank, u);
         return true;
     default:
         return false;
     }
 }
 
-rank_status_t xr_hub_open_errands(struct xr_hub *h)
+rank_status_t xr_hub_open_services(struct xr_hub *h)
 {
     rank_status_t st = xr_names_open(h->base, hub_requests_on_found, h, &h->names);
 
-    return st ? st : xr_gathers_open(h->base, &gathers_ops, h, &h->gathers);
+    return st ? st : xr_group_ops_open(h->base, &group_ops_upcalls, h, &h->group_ops);
 }

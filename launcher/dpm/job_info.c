@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job_info.c: see job_info.h. */
+/* job_info.c: pack and unpack job info. See job_info.h. */
 #include "launcher/dpm/job_info.h"
 #include "launcher/job/job.h"
 
@@ -14,7 +14,7 @@ void xr_outline_pack(const struct xr_job *job, struct xr_packer *p)
     for (uint32_t i = 0; i < job->napps; i++)
         xr_pack_u32(p, job->apps[i].n);
     xr_pack_strings(p, job->hosts);
-    /* Ranks in a row are mostly on the same host. */
+    /* Run-length coded: consecutive ranks are mostly on one host. */
     for (uint32_t r = 0, n; r < job->size; r += n) {
         n = 1;
         while (r + n < job->size && job->host_of[r + n] == job->host_of[r])
@@ -24,7 +24,7 @@ void xr_outline_pack(const struct xr_job *job, struct xr_packer *p)
     }
 }
 
-static bool take_apps(struct xr_unpacker *u, struct xr_job *out)
+static bool job_info_unpack_apps(struct xr_unpacker *u, struct xr_job *out)
 {
     uint32_t n = xr_unpack_u32(u), first = 0;
 
@@ -44,7 +44,7 @@ static bool take_apps(struct xr_unpacker *u, struct xr_job *out)
     return first == out->size;
 }
 
-static bool take_map(struct xr_unpacker *u, struct xr_job *out)
+static bool job_info_unpack_map(struct xr_unpacker *u, struct xr_job *out)
 {
     out->hosts = xr_unpack_strings(u);
     while (out->hosts && out->hosts[out->nhosts])
@@ -71,5 +71,5 @@ bool xr_outline_unpack(struct xr_unpacker *u, struct xr_job *out)
     if (u->failed || !id || out->size == 0 || out->size > XR_MAX_RANKS)
         return false;
     out->id = strdup(id);
-    return out->id && take_apps(u, out) && take_map(u, out);
+    return out->id && job_info_unpack_apps(u, out) && job_info_unpack_map(u, out);
 }

@@ -1,126 +1,102 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nameserver.c: what is published. See nameserver.h. */
-#include "launcher/dpm/nameserver_internal.h"
+/*
+ * nameserver.c: store published values and answer lookups, at once or later.
+ *
+ * MPI programs publish a handful of ports, so names and waiting lookups are plain
+ * lists. See nameserver.h.
+ */
+#include "launcher/dpm/nameserver.h"
+#include "launcher/overlay/protocol.h"
+#include "lib/base/list.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Of all jobs: what is published is an address or the like. */
-#define LIMIT (64u << 20)
+#define BYTES_MAX (64u << 20) /* of all names: values are addresses or the like */
+#define WAITERS_MAX 10000u    /* lookups that wait */
+#define KEYS_MAX 100000u      /* keys of all waiting lookups */
 
-/* ---------------------------------------------------------------------------- owners */
+struct xr_name {
+    struct rk_link link; /* in the order of publishing */
+    uint32_t job, rank, app, range, keep;
+    const char *key, *id, *host; /* these and the value are in texts */
+    const void *value;
+    size_t len, bytes; /* of the value; of all */
+    char texts[];
+};
 
-static uint32_t owner_hash(uint32_t job, uint32_t rank)
-{
-    return xr_table_hash(xr_table_hash(0, &job, sizeof(job)), &rank, sizeof(rank));
-}
+struct xr_waiter {
+    struct rk_link link;  /* in the order of arrival */
+    struct rk_link ready; /* in names->ready, or in no list */
+    struct xr_names *names;
+    struct xr_names_who process;
+    uint32_t range, want, nkeys;
+    uint32_t found; /* upper bound of the keys found: names may have gone since */
+    char **keys;
+    struct xr_asker asker;
+    struct event *timer; /* or NULL */
+};
 
-struct xr_names_owner *xr_names_owner_of(struct xr_names *n, uint32_t job, uint32_t rank)
-{
-    for (struct xr_table_item *i = xr_table_first(&n->owners, owner_hash(job, rank)); i; i = xr_table_next(i)) {
-        struct xr_names_owner *o = rk_list_entry(i, struct xr_names_owner, item);
-        if (o->job == job && o->rank == rank)
-            return o;
-    }
-    return NULL;
-}
-
-struct xr_names_owner *xr_names_make_owner(struct xr_names *n, const struct xr_names_who *who)
-{
-    struct xr_names_owner *o = xr_names_owner_of(n, who->job, who->rank);
-
-    if (o)
-        return o;
-    o = calloc(1, sizeof(*o));
-    if (!o || !xr_table_add(&n->owners, &o->item, owner_hash(who->job, who->rank))) {
-        free(o);
-        return NULL;
-    }
-    o->job = who->job;
-    o->rank = who->rank;
-    rk_list_init(&o->names);
-    rk_list_init(&o->waiters);
-    return o;
-}
-
-void xr_names_drop_idle(struct xr_names *n, struct xr_names_owner *o)
-{
-    if (!rk_list_empty(&o->names) || !rk_list_empty(&o->waiters))
-        return;
-    xr_table_remove(&n->owners, &o->item);
-    free(o);
-}
+struct xr_names {
+    struct event_base *base;
+    xr_names_answer_fn answer;
+    void *arg;
+    struct rk_link all, waiting, ready;
+    size_t bytes;
+    uint32_t nwaiters, nkeys;
+};
 
 /* ----------------------------------------------------------------------------- names */
 
-/* Its owner may have nothing any more. */
-static void remove_name(struct xr_names *n, struct xr_name *name)
+static void name_drop(struct xr_names *n, struct xr_name *name)
 {
-    xr_table_remove(&n->names, &name->item);
     rk_list_remove(&name->link);
-    rk_list_remove(&name->of_owner);
     n->bytes -= name->bytes;
     free(name);
 }
 
-void xr_names_drop(struct xr_names *n, struct xr_name *name)
-{
-    struct xr_names_owner *o = name->owner;
-
-    remove_name(n, name);
-    xr_names_drop_idle(n, o);
-}
-
-bool xr_names_within(uint32_t range, const struct xr_name *name, const struct xr_names_who *who)
+/* Is the process inside the range, seen from the publisher? */
+static bool name_within(uint32_t range, const struct xr_name *name, const struct xr_names_who *process)
 {
     switch (range) {
     case XR_RANGE_JOB:
-        return name->owner->job == who->job;
+        return name->job == process->job;
     case XR_RANGE_HOST:
-        return strcmp(name->host, who->host) == 0;
+        return strcmp(name->host, process->host) == 0;
     case XR_RANGE_PROCESS:
-        return name->owner->job == who->job && name->owner->rank == who->rank;
+        return name->job == process->job && name->rank == process->rank;
     default:
         return true;
     }
 }
 
-/* What can be seen by who, of all that has this key and range. */
-static uint32_t name_hash(const char *key, uint32_t range, const struct xr_names_who *who)
+/* The name of that key and range that the process can see. There is at most one. */
+static struct xr_name *name_in_range(struct xr_names *n, const char *key, uint32_t range, const struct xr_names_who *process)
 {
-    uint32_t h = xr_table_hash(xr_table_hash(0, key, strlen(key)), &range, sizeof(range));
+    struct rk_link *l;
 
-    if (range == XR_RANGE_HOST)
-        h = xr_table_hash(h, who->host, strlen(who->host));
-    if (range == XR_RANGE_JOB || range == XR_RANGE_PROCESS)
-        h = xr_table_hash(h, &who->job, sizeof(who->job));
-    return range == XR_RANGE_PROCESS ? xr_table_hash(h, &who->rank, sizeof(who->rank)) : h;
-}
-
-static struct xr_name *find_in(struct xr_names *n, const char *key, uint32_t range, const struct xr_names_who *who)
-{
-    for (struct xr_table_item *i = xr_table_first(&n->names, name_hash(key, range, who)); i; i = xr_table_next(i)) {
-        struct xr_name *name = rk_list_entry(i, struct xr_name, item);
-        if (name->range == range && strcmp(name->key, key) == 0 && xr_names_within(range, name, who))
+    rk_list_for_each(l, &n->all) {
+        struct xr_name *name = rk_list_entry(l, struct xr_name, link);
+        if (name->range == range && strcmp(name->key, key) == 0 && name_within(range, name, process))
             return name;
     }
     return NULL;
 }
 
-/* The publisher says who may see it, and who looks says where; what is meant for the fewest comes first. */
-struct xr_name *xr_names_find(struct xr_names *n, const char *key, uint32_t range, const struct xr_names_who *who)
+/* The publisher's range and the lookup's both apply. The narrowest range of the publisher comes first. */
+static struct xr_name *name_find(struct xr_names *n, const char *key, uint32_t range, const struct xr_names_who *process)
 {
     static const uint32_t ranges[] = {XR_RANGE_PROCESS, XR_RANGE_JOB, XR_RANGE_HOST, XR_RANGE_ALL};
 
     for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-        struct xr_name *name = find_in(n, key, ranges[i], who);
-        if (name && xr_names_within(range, name, who))
+        struct xr_name *name = name_in_range(n, key, ranges[i], process);
+        if (name && name_within(range, name, process))
             return name;
     }
     return NULL;
 }
 
-static const char *nameserver_put_text(char **at, const char *text)
+static const char *name_put_text(char **at, const char *text)
 {
     const char *here = *at;
 
@@ -128,61 +104,225 @@ static const char *nameserver_put_text(char **at, const char *text)
     return here;
 }
 
-static struct xr_name *nameserver_make(const struct xr_names_who *who, const char *key, const void *value, size_t len)
+/* NULL: it is larger than all names together may be, or there is no memory. */
+static struct xr_name *name_make(const struct xr_names_who *process, const char *key, const void *value, size_t len)
 {
-    size_t bytes = sizeof(struct xr_name) + strlen(key) + strlen(who->id) + strlen(who->host) + len + 3;
-    struct xr_name *name = bytes <= LIMIT ? malloc(bytes) : NULL;
+    size_t bytes = sizeof(struct xr_name) + strlen(key) + strlen(process->id) + strlen(process->host) + len + 3;
+    struct xr_name *name = bytes <= BYTES_MAX ? calloc(1, bytes) : NULL;
     char *at;
 
     if (!name)
         return NULL;
-    memset(name, 0, sizeof(*name));
+    name->job = process->job;
+    name->rank = process->rank;
+    name->app = process->app;
     name->bytes = bytes;
     at = name->texts;
-    name->key = nameserver_put_text(&at, key);
-    name->id = nameserver_put_text(&at, who->id);
-    name->host = nameserver_put_text(&at, who->host);
+    name->key = name_put_text(&at, key);
+    name->id = name_put_text(&at, process->id);
+    name->host = name_put_text(&at, process->host);
     name->value = at;
     name->len = len;
     if (len)
         memcpy(at, value, len);
-    rk_list_init(&name->link);
-    rk_list_init(&name->of_owner);
     return name;
+}
+
+/* --------------------------------------------------------------------------- waiters */
+
+static void waiter_drop(struct xr_waiter *w)
+{
+    struct xr_names *n = w->names;
+
+    rk_list_remove(&w->link);
+    rk_list_remove(&w->ready);
+    n->nwaiters--;
+    n->nkeys -= w->nkeys;
+    if (w->timer)
+        event_free(w->timer);
+    xr_strings_free(w->keys);
+    free(w);
+}
+
+/* Answer a lookup without values. */
+static void lookup_refuse(struct xr_names *n, enum xr_errand_status status, const struct xr_asker *asker)
+{
+    struct xr_packer p = {0};
+
+    xr_pack_u32(&p, 0);
+    n->answer(n->arg, asker, status, &p);
+}
+
+static uint32_t lookup_count(struct xr_names *n, const struct xr_names_who *process, uint32_t range, char **keys)
+{
+    uint32_t found = 0;
+
+    for (; *keys; keys++)
+        found += name_find(n, *keys, range, process) != NULL;
+    return found;
+}
+
+static void lookup_answer(struct xr_names *n, const struct xr_names_who *process, uint32_t range, char **keys,
+                          const struct xr_asker *asker)
+{
+    uint32_t found = lookup_count(n, process, range, keys), of = 0;
+    struct xr_packer p = {0};
+
+    xr_pack_u32(&p, found);
+    for (; keys[of]; of++) {
+        const struct xr_name *name = name_find(n, keys[of], range, process);
+        if (!name)
+            continue;
+        xr_pack_string(&p, name->key);
+        xr_pack_string(&p, name->id);
+        xr_pack_u32(&p, name->rank);
+        xr_pack_bytes(&p, name->value, name->len);
+    }
+    if (p.failed || p.len > XR_MESSAGE_MAX / 2) { /* a longer message would close the connection */
+        xr_packer_free(&p);
+        lookup_refuse(n, XR_NO_ROOM, asker);
+        return;
+    }
+    /* Only after all keys are packed: a key can be listed twice. */
+    for (uint32_t i = 0; i < of; i++) {
+        struct xr_name *name = name_find(n, keys[i], range, process);
+        if (name && name->keep == XR_KEEP_ONE_READ)
+            name_drop(n, name);
+    }
+    n->answer(n->arg, asker, found == of ? XR_DONE : found ? XR_DONE_PARTLY : XR_NOT_FOUND, &p);
+}
+
+/* Answer a waiting lookup if it has found enough. Returns true if it is answered and gone. */
+static bool waiter_serve(struct xr_waiter *w)
+{
+    w->found = lookup_count(w->names, &w->process, w->range, w->keys);
+    if (w->found < w->want)
+        return false;
+    lookup_answer(w->names, &w->process, w->range, w->keys, &w->asker);
+    waiter_drop(w);
+    return true;
+}
+
+/* Mark the lookups that may have found enough with this name. */
+static void waiters_mark(struct xr_names *n, const struct xr_name *name)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &n->waiting) {
+        struct xr_waiter *w = rk_list_entry(l, struct xr_waiter, link);
+        if (!name_within(name->range, name, &w->process) || !name_within(w->range, name, &w->process))
+            continue;
+        for (uint32_t i = 0; i < w->nkeys; i++)
+            w->found += strcmp(w->keys[i], name->key) == 0;
+        if (w->found >= w->want && rk_list_empty(&w->ready))
+            rk_list_append(&n->ready, &w->ready);
+    }
+}
+
+static void waiters_serve(struct xr_names *n)
+{
+    while (!rk_list_empty(&n->ready)) {
+        struct xr_waiter *w = rk_list_entry(n->ready.next, struct xr_waiter, ready);
+        rk_list_remove(&w->ready);
+        waiter_serve(w);
+    }
+}
+
+static void waiter_on_timeout(evutil_socket_t fd, short what, void *arg)
+{
+    struct xr_waiter *w = arg;
+
+    (void)fd;
+    (void)what;
+    lookup_refuse(w->names, XR_TOO_LATE, &w->asker);
+    waiter_drop(w);
+}
+
+static bool waiter_set_timer(struct xr_waiter *w, uint32_t ms)
+{
+    struct timeval t = {ms / 1000, (suseconds_t)(ms % 1000) * 1000};
+
+    if (ms == 0)
+        return true;
+    w->timer = evtimer_new(w->names->base, waiter_on_timeout, w);
+    return w->timer && event_add(w->timer, &t) == 0;
+}
+
+/* Takes ownership of keys. NULL: a limit is reached, or there is no memory. */
+static struct xr_waiter *waiter_add(struct xr_names *n, const struct xr_names_who *process, char **keys, uint32_t nkeys)
+{
+    bool room = n->nwaiters < WAITERS_MAX && nkeys <= KEYS_MAX - n->nkeys;
+    struct xr_waiter *w = room ? calloc(1, sizeof(*w)) : NULL;
+
+    if (!w) {
+        xr_strings_free(keys);
+        return NULL;
+    }
+    *w = (struct xr_waiter){.names = n, .process = *process, .keys = keys, .nkeys = nkeys};
+    rk_list_append(&n->waiting, &w->link);
+    rk_list_init(&w->ready);
+    n->nwaiters++;
+    n->nkeys += nkeys;
+    return w;
+}
+
+void xr_names_look_up(struct xr_names *n, const struct xr_names_who *process, struct xr_unpacker *u,
+                      const struct xr_asker *asker)
+{
+    uint32_t range = xr_unpack_u32(u), want = xr_unpack_u32(u), ms = xr_unpack_u32(u), nkeys = 0;
+    char **keys = xr_unpack_strings(u);
+    struct xr_waiter *w;
+
+    if (!xr_unpack_done(u) || !keys || !keys[0]) {
+        xr_strings_free(keys);
+        lookup_refuse(n, XR_REFUSED, asker);
+        return;
+    }
+    if (want == XR_LOOKUP_NOW) {
+        lookup_answer(n, process, range, keys, asker);
+        xr_strings_free(keys);
+        return;
+    }
+    while (keys[nkeys])
+        nkeys++;
+    w = waiter_add(n, process, keys, nkeys);
+    if (!w) {
+        lookup_refuse(n, XR_NO_ROOM, asker);
+        return;
+    }
+    w->range = range;
+    w->want = want == XR_LOOKUP_ALL || want > nkeys ? nkeys : want;
+    w->asker = *asker;
+    if (waiter_serve(w))
+        return;
+    if (!waiter_set_timer(w, ms)) {
+        waiter_drop(w);
+        lookup_refuse(n, XR_NO_ROOM, asker);
+    }
 }
 
 /* ------------------------------------------------------------------------- publishing */
 
-static enum xr_errand_status nameserver_add(struct xr_names *n, const struct xr_names_who *who, uint32_t range,
-                                 uint32_t keep, const char *key, const void *value, size_t len)
+static enum xr_errand_status name_add(struct xr_names *n, const struct xr_names_who *process, uint32_t range,
+                                      uint32_t keep, const char *key, const void *value, size_t len)
 {
     struct xr_name *name;
 
-    if (find_in(n, key, range, who))
+    if (name_in_range(n, key, range, process))
         return XR_THERE_ALREADY;
-    name = nameserver_make(who, key, value, len);
-    if (!name || name->bytes > LIMIT - n->bytes) {
+    name = name_make(process, key, value, len);
+    if (!name || name->bytes > BYTES_MAX - n->bytes) {
         free(name);
         return XR_NO_ROOM;
     }
-    name->app = who->app;
     name->range = range;
     name->keep = keep;
-    name->owner = xr_names_make_owner(n, who);
-    if (!name->owner || !xr_table_add(&n->names, &name->item, name_hash(key, range, who))) {
-        if (name->owner)
-            xr_names_drop_idle(n, name->owner);
-        free(name);
-        return XR_NO_ROOM;
-    }
     n->bytes += name->bytes;
     rk_list_append(&n->all, &name->link);
-    rk_list_append(&name->owner->names, &name->of_owner);
     return XR_DONE;
 }
 
-/* All of it or nothing. */
-enum xr_errand_status xr_names_publish(struct xr_names *n, const struct xr_names_who *who,
+enum xr_errand_status xr_names_publish(struct xr_names *n, const struct xr_names_who *process,
                                        struct xr_unpacker *u)
 {
     uint32_t range = xr_unpack_u32(u), keep = xr_unpack_u32(u), items = xr_unpack_u32(u), added = 0;
@@ -193,64 +333,61 @@ enum xr_errand_status xr_names_publish(struct xr_names *n, const struct xr_names
         const char *key = xr_unpack_string(u);
         size_t len;
         const void *value = xr_unpack_bytes(u, &len);
-        st = u->failed || !key ? XR_REFUSED : nameserver_add(n, who, range, keep, key, value, len);
+        st = u->failed || !key ? XR_REFUSED : name_add(n, process, range, keep, key, value, len);
         added += st == XR_DONE;
     }
     if (st == XR_DONE && !xr_unpack_done(u))
         st = XR_REFUSED;
     for (uint32_t i = 0; i < added; i++) {
         if (st != XR_DONE) {
-            xr_names_drop(n, rk_list_entry(n->all.prev, struct xr_name, link));
+            name_drop(n, rk_list_entry(n->all.prev, struct xr_name, link));
         } else {
             l = l->prev;
-            xr_names_announce(n, rk_list_entry(l, struct xr_name, link));
+            waiters_mark(n, rk_list_entry(l, struct xr_name, link));
         }
     }
-    xr_names_serve(n);
+    waiters_serve(n);
     return st;
 }
 
-static bool of_range(uint32_t wanted, uint32_t range)
+static bool range_matches(uint32_t wanted, uint32_t range)
 {
     return wanted == XR_RANGE_ANY || wanted == range;
 }
 
-/* Without keys: all that the asker has published. */
-static uint32_t drop_own(struct xr_names *n, const struct xr_names_who *who, uint32_t range, bool all)
+/* Drop what the process has published; all: whatever its persistence. Returns how many. */
+static uint32_t names_drop_own(struct xr_names *n, uint32_t job, uint32_t rank, uint32_t range, bool all)
 {
-    struct xr_names_owner *o = xr_names_owner_of(n, who->job, who->rank);
     struct rk_link *l, *next;
     uint32_t gone = 0;
 
-    if (!o)
-        return 0;
-    rk_list_for_each_safe(l, next, &o->names) {
-        struct xr_name *name = rk_list_entry(l, struct xr_name, of_owner);
-        if ((!all && name->keep != XR_KEEP_PROCESS) || !of_range(range, name->range))
+    rk_list_for_each_safe(l, next, &n->all) {
+        struct xr_name *name = rk_list_entry(l, struct xr_name, link);
+        if (name->job != job || name->rank != rank || (!all && name->keep != XR_KEEP_PROCESS) ||
+            !range_matches(range, name->range))
             continue;
-        remove_name(n, name);
+        name_drop(n, name);
         gone++;
     }
-    xr_names_drop_idle(n, o);
     return gone;
 }
 
-/* Only what the asker's own job has published, and he can see. */
-static uint32_t drop_key(struct xr_names *n, const struct xr_names_who *who, uint32_t wanted, const char *key)
+/* Drop what the process's own job has published and the process can see. Returns how many. */
+static uint32_t names_drop_key(struct xr_names *n, const struct xr_names_who *process, uint32_t wanted, const char *key)
 {
     uint32_t gone = 0;
 
     for (uint32_t range = XR_RANGE_ALL; range <= XR_RANGE_PROCESS; range++) {
-        struct xr_name *name = of_range(wanted, range) ? find_in(n, key, range, who) : NULL;
-        if (!name || name->owner->job != who->job)
+        struct xr_name *name = range_matches(wanted, range) ? name_in_range(n, key, range, process) : NULL;
+        if (!name || name->job != process->job)
             continue;
-        xr_names_drop(n, name);
+        name_drop(n, name);
         gone++;
     }
     return gone;
 }
 
-enum xr_errand_status xr_names_unpublish(struct xr_names *n, const struct xr_names_who *who,
+enum xr_errand_status xr_names_unpublish(struct xr_names *n, const struct xr_names_who *process,
                                          struct xr_unpacker *u)
 {
     uint32_t range = xr_unpack_u32(u), gone = 0;
@@ -261,33 +398,37 @@ enum xr_errand_status xr_names_unpublish(struct xr_names *n, const struct xr_nam
         return XR_REFUSED;
     }
     for (char **k = keys; *k; k++)
-        gone += drop_key(n, who, range, *k);
+        gone += names_drop_key(n, process, range, *k);
     if (!keys[0])
-        gone = drop_own(n, who, range, true);
+        gone = names_drop_own(n, process->job, process->rank, range, true);
     xr_strings_free(keys);
     return gone ? XR_DONE : XR_NOT_FOUND;
 }
 
 /* ------------------------------------------------------------------------------- ends */
 
+static struct xr_waiter *waiter_of(struct xr_names *n, uint32_t job, uint32_t rank)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &n->waiting) {
+        struct xr_waiter *w = rk_list_entry(l, struct xr_waiter, link);
+        if (w->process.job == job && w->process.rank == rank)
+            return w;
+    }
+    return NULL;
+}
+
 void xr_names_ended(struct xr_names *n, uint32_t job, uint32_t rank, bool failed)
 {
-    const struct xr_names_who who = {.job = job, .rank = rank};
-    struct xr_names_owner *o = xr_names_owner_of(n, job, rank);
-    struct rk_link *l, *next;
+    struct xr_waiter *w;
 
-    if (!o)
-        return;
-    drop_own(n, &who, XR_RANGE_ANY, failed);
-    o = xr_names_owner_of(n, job, rank);
-    if (!o)
-        return;
-    rk_list_for_each_safe(l, next, &o->waiters) {
-        struct xr_waiter *w = rk_list_entry(l, struct xr_waiter, of_owner);
-        xr_names_refuse(n, XR_SOMEBODY_LOST, &w->asker);
-        xr_names_remove_waiter(w);
+    names_drop_own(n, job, rank, XR_RANGE_ANY, failed);
+    while ((w = waiter_of(n, job, rank))) {
+        struct xr_asker asker = w->asker;
+        waiter_drop(w);
+        lookup_refuse(n, XR_SOMEBODY_LOST, &asker);
     }
-    xr_names_drop_idle(n, o);
 }
 
 void xr_names_app_ended(struct xr_names *n, uint32_t job, uint32_t app)
@@ -296,8 +437,8 @@ void xr_names_app_ended(struct xr_names *n, uint32_t job, uint32_t app)
 
     rk_list_for_each_safe(l, next, &n->all) {
         struct xr_name *name = rk_list_entry(l, struct xr_name, link);
-        if (name->owner->job == job && (app == XR_ALL_RANKS || name->app == app) && name->keep != XR_KEEP_ALWAYS)
-            xr_names_drop(n, name);
+        if (name->job == job && (app == XR_ALL_RANKS || name->app == app) && name->keep != XR_KEEP_ALWAYS)
+            name_drop(n, name);
     }
 }
 
@@ -323,11 +464,8 @@ void xr_names_close(struct xr_names *n)
     if (!n)
         return;
     while (!rk_list_empty(&n->waiting))
-        xr_names_drop_waiter(rk_list_entry(n->waiting.next, struct xr_waiter, link));
+        waiter_drop(rk_list_entry(n->waiting.next, struct xr_waiter, link));
     while (!rk_list_empty(&n->all))
-        xr_names_drop(n, rk_list_entry(n->all.next, struct xr_name, link));
-    xr_table_clear(&n->names);
-    xr_table_clear(&n->wanted);
-    xr_table_clear(&n->owners);
+        name_drop(n, rk_list_entry(n->all.next, struct xr_name, link));
     free(n);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rpc.c: see rpc.h. */
+/* rpc.c: send requests and deliver their answers. See rpc.h. */
 #include "launcher/dpm/rpc.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/list.h"
 
 #include <stdlib.h>
 
-struct errand {
+struct rpc {
     struct rk_link link;
     uint32_t id;
     xr_errand_done_fn done;
@@ -37,7 +37,7 @@ void xr_errands_close(struct xr_errands *e)
     if (!e)
         return;
     while (!rk_list_empty(&e->pending)) {
-        struct errand *x = rk_list_entry(e->pending.next, struct errand, link);
+        struct rpc *x = rk_list_entry(e->pending.next, struct rpc, link);
         rk_list_remove(&x->link);
         free(x);
     }
@@ -47,7 +47,7 @@ void xr_errands_close(struct xr_errands *e)
 void xr_errands_send(struct xr_errands *e, enum xr_errand what, uint32_t rank,
                      struct xr_packer *payload, xr_errand_done_fn done, void *arg, void *token)
 {
-    struct errand *x = calloc(1, sizeof(*x));
+    struct rpc *x = calloc(1, sizeof(*x));
     struct xr_packer p = {0};
 
     if (!x || payload->failed || payload->len > XR_MESSAGE_MAX / 2 || !xr_tree_parent(e->tree)) {
@@ -56,7 +56,7 @@ void xr_errands_send(struct xr_errands *e, enum xr_errand what, uint32_t rank,
         done(arg, token, NULL);
         return;
     }
-    *x = (struct errand){.id = e->next_id++, .done = done, .arg = arg, .token = token};
+    *x = (struct rpc){.id = e->next_id++, .done = done, .arg = arg, .token = token};
     rk_list_append(&e->pending, &x->link);
     xr_pack_u32(&p, e->self);
     xr_pack_u32(&p, x->id);
@@ -72,7 +72,7 @@ bool xr_errands_take(struct xr_errands *e, struct xr_unpacker *u)
     uint32_t id = xr_unpack_u32(u);
 
     for (struct rk_link *l = e->pending.next; l != &e->pending; l = l->next) {
-        struct errand *x = rk_list_entry(l, struct errand, link), old = *x;
+        struct rpc *x = rk_list_entry(l, struct rpc, link), old = *x;
         if (x->id != id)
             continue;
         rk_list_remove(&x->link);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spawn_request.c: see spawn_request.h. */
+/* spawn_request.c: pack and unpack spawn requests. See spawn_request.h. */
 #include "launcher/dpm/spawn_request.h"
 
 #include <stdlib.h>
@@ -75,8 +75,8 @@ void xr_request_pack(const struct xr_request *r, struct xr_packer *p)
     pack_words(p, r->keys);
 }
 
-/* Empty is NULL. */
-static char *spawn_request_take_text(struct xr_unpacker *u)
+/* An empty string is NULL. */
+static char *spawn_request_unpack_text(struct xr_unpacker *u)
 {
     const char *s = xr_unpack_string(u);
 
@@ -97,8 +97,8 @@ bool xr_request_unpack(struct xr_unpacker *u, struct xr_request *out)
         app->n = xr_unpack_u32(u);
         app->argv = xr_unpack_strings(u);
         app->env = xr_unpack_strings(u);
-        app->wdir = spawn_request_take_text(u);
-        app->path = spawn_request_take_text(u);
+        app->wdir = spawn_request_unpack_text(u);
+        app->path = spawn_request_unpack_text(u);
         if (u->failed || app->n == 0 || app->n > XR_MAX_RANKS - ranks || !app->argv[0])
             return false;
         ranks += app->n;
@@ -142,7 +142,7 @@ bool xr_hello_unpack(struct xr_unpacker *u, struct xr_hello *out)
     memset(out, 0, sizeof(*out));
     out->options = xr_unpack_strings(u);
     out->number = xr_unpack_u32(u);
-    out->parent = spawn_request_take_text(u);
+    out->parent = spawn_request_unpack_text(u);
     out->rank = xr_unpack_u32(u);
     outline = xr_unpack_bytes(u, &out->outline_len);
     out->outline = u->failed ? NULL : malloc(out->outline_len + 1);
@@ -151,6 +151,6 @@ bool xr_hello_unpack(struct xr_unpacker *u, struct xr_hello *out)
     memcpy(out->outline, outline, out->outline_len);
     out->busy = xr_unpack_strings(u);
     out->env = xr_unpack_strings(u);
-    out->hosts = spawn_request_take_text(u);
+    out->hosts = spawn_request_unpack_text(u);
     return !u->failed && xr_request_unpack(u, &out->request) && xr_unpack_done(u);
 }

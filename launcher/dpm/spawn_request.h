@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spawn_request.h: a job that a rank wants to be started: what it asks for, and what
- * the new xrun is told on top.
+ * spawn_request.h: pack a rank's request for a new job.
+ *
+ * Also the first message to the new job's xrun, which contains the request.
  */
 #ifndef XR_LAUNCHER_DPM_SPAWN_REQUEST_H
 #define XR_LAUNCHER_DPM_SPAWN_REQUEST_H
@@ -10,11 +11,11 @@
 #include "launcher/job/job.h"
 
 struct xr_request_app {
-    uint32_t n; /* those of all are XR_MAX_RANKS at most */
+    uint32_t n; /* ranks; the sum of all programs is at most XR_MAX_RANKS */
     char **argv;
-    char **env;  /* NAME=value, besides what the first job has */
+    char **env;  /* NAME=value, added to the first job's environment */
     char *wdir;  /* or NULL */
-    char *path;  /* where to look for the program before PATH, or NULL */
+    char *path;  /* searched for the program before PATH, or NULL */
 };
 
 struct xr_request {
@@ -24,27 +25,27 @@ struct xr_request {
     char **keys;  /* key=value, put for PMI-1 before the ranks start */
 };
 
-/* NULL and one that is half made are fine. */
+/* No-op if NULL. The request may be half built. */
 void xr_request_clear(struct xr_request *request);
 void xr_request_pack(const struct xr_request *request, struct xr_packer *p);
-/* False: it makes no sense. Clear it in any case. */
+/* Returns false if it is malformed. Caller clears the request in any case. */
 bool xr_request_unpack(struct xr_unpacker *u, struct xr_request *out);
-/* One more program, all 0. NULL: no memory. */
+/* Append a program, all 0. NULL without memory. */
 struct xr_request_app *xr_request_add(struct xr_request *request);
-/* Append a copy to a NULL-terminated array, which may be NULL. False: no memory. */
+/* Append a copy to a NULL-terminated array, which may be NULL. Returns false without memory. */
 bool xr_request_word(char ***words, const char *word);
 
-/* What a spawned job is told first. */
+/* The first message to a spawned job. */
 struct xr_hello {
-    char **options;   /* of the first xrun: its words before the first program */
-    uint32_t number;  /* of the job among the spawned */
-    char *parent;     /* name of the job that it was spawned by */
-    uint32_t rank;    /* and who */
-    void *outline;    /* of that */
+    char **options;   /* of the first xrun, before the first program */
+    uint32_t number;  /* of the job among the spawned ones */
+    char *parent;     /* name of the job that spawned it */
+    uint32_t rank;    /* the parent process in that job */
+    void *outline;    /* job info of that job */
     size_t outline_len;
-    char *hosts;      /* the first job's, as --host has them; or NULL: nobody has named any. Files may not be there any more */
-    char **env;       /* what the first program's ranks have besides xrun's environment */
-    char **busy;      /* "ranks host": how many run where already, in the order of the hosts' names */
+    char *hosts;      /* the first job's, as for --host, since its hostfile may be gone; NULL: none were given */
+    char **env;       /* what the first program's ranks have in addition to xrun's environment */
+    char **busy;      /* "ranks host": the running ranks by host, sorted by host */
     struct xr_request request;
 };
 

@@ -1,42 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * child_jobs.c: the first xrun's children, the spawned xruns: they are
- * started, spoken to, read and reaped. See job_link.h.
- */
+/* child_jobs.c: start, serve and reap spawned xruns. See child_jobs.h. */
+#include "launcher/frontend/child_jobs.h"
 #include "launcher/frontend/job_link_internal.h"
 #include "launcher/iof/line_relay.h"
 #include "launcher/frontend/spawned_xrun.h"
 #include "lib/base/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define EOF_S 2       /* after its end, for what a spawned xrun has said last */
-#define STALL_AT (1 << 20) /* bytes queued for the user: no more is read */
-#define LEAVE_MS 4000 /* for one that has lost the first to end its job */
+#define EOF_S 2       /* after the end of a spawned xrun, for its last output */
+#define STALL_AT (1 << 20) /* bytes queued for the user: above that no output is read */
+#define LEAVE_MS 4000 /* for a spawned xrun that lost its connection to end its job */
 
 /* A spawned xrun. */
 struct child {
     struct rk_link link;
     struct front *f;
     uint32_t job;
-    pid_t pid;            /* 0: it has been reaped, with this status */
+    pid_t pid;     /* 0: it was reaped, with this status */
     int status;
-    struct xr_wire *wire; /* NULL: it will say no more */
-    struct xr_relay *output[2]; /* what it writes; NULL: it will write no more */
-    char *parent;  /* the job whose rank has asked for it */
-    uint32_t rank; /* that */
+    struct xr_wire *conn;       /* NULL: closed */
+    struct xr_relay *output[2]; /* its standard output and error; NULL: closed */
+    char *parent;  /* the job that requested it */
+    uint32_t rank; /* the rank of that job */
     uint64_t start_ns; /* since 1970 */
-    struct event *patience;
+    struct event *patience; /* its connection and output are closed when this expires */
 };
 
-static struct child *child_jobs_child_of(const struct xr_front_jobs *j, uint32_t job)
+static struct child *child_jobs_child_of(const struct xr_job_link *j, uint32_t job)
 {
     for (struct rk_link *l = j->children.next; l != &j->children; l = l->next) {
         struct child *c = rk_list_entry(l, struct child, link);
@@ -49,7 +50,7 @@ static struct child *child_jobs_child_of(const struct xr_front_jobs *j, uint32_t
 static void child_jobs_drop(struct child *c)
 {
     rk_list_remove(&c->link);
-    xr_wire_close(c->wire);
+    xr_wire_close(c->conn);
     xr_relay_close(c->output[0]);
     xr_relay_close(c->output[1]);
     if (c->patience)
@@ -71,10 +72,10 @@ static uint64_t child_jobs_wall_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* It has ended: the hub forgets it, and the report does not. Returns whether it had ever started. */
+/* It has ended: remove it from the hub, and add it to the report. Returns whether its ranks ever started. */
 static bool note_end(struct child *c)
 {
-    struct xr_hub *hub = c->f->jobs->hub;
+    struct xr_hub *hub = c->f->link->hub;
     const char *name = xr_hub_name(hub, c->job);
     struct xr_report_spawned s = {.job = name, .parent = c->parent, .rank = c->rank, .size = xr_hub_size(hub, c->job),
                                   .start_ns = c->start_ns, .end_ns = child_jobs_wall_ns(), .code = code_of(c->status)};
@@ -87,13 +88,14 @@ static bool note_end(struct child *c)
     return s.started;
 }
 
+/* Drop a spawned xrun that was reaped and whose connection and output are closed. */
 static void finish_if_over(struct child *c)
 {
     struct front *f = c->f;
     int status = c->status;
-    const char *name = xr_hub_name(f->jobs->hub, c->job);
+    const char *name = xr_hub_name(f->link->hub, c->job);
 
-    if (c->wire || c->pid || c->output[0] || c->output[1])
+    if (c->conn || c->pid || c->output[0] || c->output[1])
         return;
     if (WIFSIGNALED(status)) {
         xr_stream_say(f->err, "xrun: error: the xrun of the spawned job %s was killed by signal %d (%s)",
@@ -103,7 +105,7 @@ static void finish_if_over(struct child *c)
     if (note_end(c) && code_of(status))
         xr_front_judge(f, code_of(status));
     child_jobs_drop(c);
-    xr_front_leave_if_over(f);
+    f->link->ops->leave(f);
 }
 
 static bool child_jobs_is_full(void *arg)
@@ -120,11 +122,11 @@ static void on_patience(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    /* Its output waits for the user, as all does. */
-    if (child_jobs_is_full(c) && !c->f->forced && event_add(c->patience, &again) == 0)
+    /* Its output is queued behind other output that the user has not read. */
+    if (child_jobs_is_full(c) && !xr_job_is_forced(c->f->state) && event_add(c->patience, &again) == 0)
         return;
-    xr_wire_close(c->wire);
-    c->wire = NULL;
+    xr_wire_close(c->conn);
+    c->conn = NULL;
     for (int i = 0; i < 2; i++) {
         xr_relay_close(c->output[i]);
         c->output[i] = NULL;
@@ -153,9 +155,9 @@ static void on_output_over(void *arg, struct xr_relay *relay)
 
 static const struct xr_relay_ops relay_ops = {child_jobs_put_output, child_jobs_is_full, on_output_over};
 
-void xr_front_jobs_drained(struct front *f)
+void xr_child_jobs_wake(struct front *f)
 {
-    struct xr_front_jobs *j = f->jobs;
+    struct xr_job_link *j = f->link;
 
     for (struct rk_link *l = j ? j->children.next : NULL; j && l != &j->children; l = l->next) {
         struct child *c = rk_list_entry(l, struct child, link);
@@ -169,7 +171,7 @@ static bool on_child_word(void *arg, uint32_t node, uint32_t kind, struct xr_unp
     struct child *c = arg;
 
     (void)node;
-    return xr_hub_take(c->f->jobs->hub, c->job, kind, u);
+    return xr_hub_take(c->f->link->hub, c->job, kind, u);
 }
 
 static void on_child_closed(void *arg, const char *why)
@@ -178,17 +180,17 @@ static void on_child_closed(void *arg, const char *why)
 
     if (why)
         xr_stream_say(c->f->err, "xrun: error: the xrun of a spawned job: %s; it ends", why);
-    xr_wire_close(c->wire);
-    c->wire = NULL;
+    xr_wire_close(c->conn);
+    c->conn = NULL;
     finish_if_over(c);
 }
 
 static const struct xr_wire_ops child_ops = {on_child_word, on_child_closed, NULL, NULL};
 
-void xr_front_jobs_reap(struct front *f)
+void xr_child_jobs_reap(struct front *f)
 {
     const struct timeval patience = {EOF_S, 0};
-    struct xr_front_jobs *j = f->jobs;
+    struct xr_job_link *j = f->link;
 
     for (struct rk_link *l = j ? j->children.next : NULL, *next; j && l != &j->children; l = next) {
         struct child *c = rk_list_entry(l, struct child, link);
@@ -196,28 +198,103 @@ void xr_front_jobs_reap(struct front *f)
         if (!c->pid || waitpid(c->pid, &c->status, WNOHANG) != c->pid)
             continue;
         c->pid = 0;
-        if ((c->wire || c->output[0] || c->output[1]) && event_add(c->patience, &patience) == 0)
+        if ((c->conn || c->output[0] || c->output[1]) && event_add(c->patience, &patience) == 0)
             continue;
         on_patience(-1, 0, c);
     }
 }
 
-static void send_down(void *arg, uint32_t job, enum xr_word word, struct xr_packer *p)
+void xr_child_jobs_send(struct front *f, uint32_t job, enum xr_word word, struct xr_packer *p)
 {
-    struct front *f = arg;
-    struct child *c = job ? child_jobs_child_of(f->jobs, job) : NULL;
-    struct xr_unpacker u = {p->data, p->len, p->failed};
+    struct child *c = child_jobs_child_of(f->link, job);
 
-    if (c && c->wire) {
-        xr_wire_send_to(c->wire, XR_NODE_NEXT, word, p);
-    } else {
-        if (job == 0)
-            xr_front_hear(f, word, &u);
+    if (c && c->conn)
+        xr_wire_send_to(c->conn, XR_NODE_NEXT, word, p);
+    else
         xr_packer_free(p);
-    }
 }
 
-/* What the user has written before the first program. */
+/* In the forked process. */
+static void child_jobs_become(int fd, const int *output, const sigset_t *mask, uint64_t nofile, char *const *env)
+{
+    char *argv[] = {(char *)(uintptr_t) "xrun", (char *)(uintptr_t)XR_SPAWNED_PROCESS, NULL};
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct rlimit files;
+
+    /* A process group of its own: signals of the terminal come over the connection. */
+    setpgid(0, 0);
+    /* Handlers of the first xrun are reset before the mask is. */
+    for (int sig = 1; sig < NSIG; sig++) {
+        struct sigaction old;
+        if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_IGN && old.sa_handler != SIG_DFL)
+            signal(sig, SIG_DFL);
+    }
+    if (null >= 0)
+        dup2(null, STDIN_FILENO);
+    dup2(output[0], STDOUT_FILENO);
+    dup2(output[1], STDERR_FILENO);
+    /* Last: one of the others may have had this number. */
+    if (fd != XR_SPAWNED_FD)
+        dup2(fd, XR_SPAWNED_FD);
+    else
+        fcntl(fd, F_SETFD, 0);
+    if (nofile && getrlimit(RLIMIT_NOFILE, &files) == 0 && nofile < files.rlim_cur) {
+        files.rlim_cur = nofile; /* it passes its soft limit to the ranks */
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execve("/proc/self/exe", argv, env);
+    _exit(1);
+}
+
+static void close_all(const int *fds, int n)
+{
+    int error = errno;
+
+    for (int i = 0; i < n; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    errno = error;
+}
+
+/*
+ * Fork a spawned xrun with the environment env and the soft limit nofile. *fd is the connection, output its standard
+ * output and error. Returns its pid, or -1 with errno set.
+ */
+static pid_t start_child_xrun(char *const *env, uint64_t nofile, int *fd, int output[2])
+{
+    int fds[6] = {-1, -1, -1, -1, -1, -1}, *ends = fds, *out = fds + 2, *err = fds + 4;
+    int theirs[2];
+    sigset_t all, old;
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) || pipe2(out, O_CLOEXEC) ||
+        pipe2(err, O_CLOEXEC)) {
+        close_all(fds, 6);
+        return -1;
+    }
+    theirs[0] = out[1];
+    theirs[1] = err[1];
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &old);
+    pid = fork();
+    if (pid == 0)
+        child_jobs_become(ends[1], theirs, &old, nofile, env);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    if (pid < 0) {
+        close_all(fds, 6);
+        return -1;
+    }
+    close(ends[1]);
+    close_all(theirs, 2);
+    *fd = ends[0];
+    output[0] = out[0];
+    output[1] = err[0];
+    return pid;
+}
+
+/* The words of the command line before the first program. NULL: out of memory. */
 static char **first_words(const struct xr_options *o)
 {
     char **words = calloc(1, sizeof(*words)), **argv = o->argv;
@@ -233,7 +310,7 @@ static char **first_words(const struct xr_options *o)
     return words;
 }
 
-/* What -x and files say; PWD each job has for itself. */
+/* The variables of -x and --env-file. Each job has its own PWD. NULL: out of memory. */
 static char **first_variables(const struct xr_job *job)
 {
     char **env = calloc(1, sizeof(*env));
@@ -247,20 +324,21 @@ static char **first_variables(const struct xr_job *job)
     return env;
 }
 
+/* Pack the first message to a spawned xrun. Takes ownership of the contents of outline. */
 static bool make_hello(struct front *f, const char *parent, uint32_t rank, struct xr_unpacker *request,
                        struct xr_packer *outline, struct xr_packer *p)
 {
-    struct xr_hello h = {.number = f->jobs->nspawned + 1,
+    struct xr_hello h = {.number = f->link->nspawned + 1,
                          .parent = strdup(parent),
                          .rank = rank,
                          .options = first_words(f->options),
                          .hosts = f->plan->given ? strdup(f->plan->given) : NULL,
                          .env = first_variables(f->job),
-                         .busy = xr_hub_busy(f->jobs->hub)};
+                         .busy = xr_hub_busy(f->link->hub)};
     bool ok = xr_request_unpack(request, &h.request) && xr_unpack_done(request) && h.parent &&
               h.options && h.env && (h.hosts || !f->plan->given) && h.busy;
 
-    h.outline = outline->data; /* taken over */
+    h.outline = outline->data;
     h.outline_len = outline->len;
     memset(outline, 0, sizeof(*outline));
     if (ok)
@@ -269,15 +347,15 @@ static bool make_hello(struct front *f, const char *parent, uint32_t rank, struc
     return ok && !p->failed;
 }
 
-static bool child_jobs_start_job(void *arg, uint32_t job, const char *parent, uint32_t rank,
-                      struct xr_unpacker *request, struct xr_packer *outline)
+bool xr_child_jobs_start(void *arg, uint32_t job, const char *parent, uint32_t rank, struct xr_unpacker *request,
+                         struct xr_packer *outline)
 {
     struct front *f = arg;
     struct child *c;
     struct xr_packer p = {0};
     int fd = -1, output[2];
 
-    if (f->ending || f->forced || !f->options->environment || !make_hello(f, parent, rank, request, outline, &p)) {
+    if (xr_job_is_ending(f->state) || !f->options->environment || !make_hello(f, parent, rank, request, outline, &p)) {
         xr_packer_free(&p);
         return false;
     }
@@ -291,9 +369,9 @@ static bool child_jobs_start_job(void *arg, uint32_t job, const char *parent, ui
     c->parent = strdup(parent);
     c->rank = rank;
     c->start_ns = child_jobs_wall_ns();
-    rk_list_append(&f->jobs->children, &c->link);
+    rk_list_append(&f->link->children, &c->link);
     c->patience = evtimer_new(f->base, on_patience, c);
-    c->pid = c->patience ? xr_spawned_start(f->options->environment, f->job->nofile, &fd, output) : -1;
+    c->pid = c->patience ? start_child_xrun(f->options->environment, f->job->nofile, &fd, output) : -1;
     if (c->pid < 0) {
         xr_stream_say(f->err, "xrun: error: no process for a spawned job: %s", strerror(errno));
         c->pid = 0;
@@ -301,52 +379,49 @@ static bool child_jobs_start_job(void *arg, uint32_t job, const char *parent, ui
         xr_packer_free(&p);
         return false;
     }
-    f->jobs->nspawned++;
+    f->link->nspawned++;
     for (int i = 0; i < 2; i++) {
         if (xr_relay_open(f->base, output[i], &relay_ops, c, &c->output[i]))
-            close(output[i]); /* what it writes is lost, and it notices */
+            close(output[i]); /* its output is lost, and it gets EPIPE */
     }
-    if (xr_wire_open(f->base, fd, &child_ops, c, &c->wire)) {
-        close(fd); /* it ends by itself */
+    if (xr_wire_open(f->base, fd, &child_ops, c, &c->conn)) {
+        close(fd); /* it ends without its connection */
         xr_packer_free(&p);
     } else {
-        xr_wire_send_to(c->wire, XR_NODE_NEXT, XR_DOWN_HELLO, &p);
+        xr_wire_send_to(c->conn, XR_NODE_NEXT, XR_DOWN_HELLO, &p);
     }
     return true;
 }
 
-const struct xr_hub_ops xr_front_hub_ops = {send_down, child_jobs_start_job};
-
-bool xr_front_jobs_running(const struct front *f)
+bool xr_child_jobs_running(const struct front *f)
 {
-    return f->jobs && !rk_list_empty(&f->jobs->children);
+    return f->link && !rk_list_empty(&f->link->children);
 }
 
-void xr_front_jobs_signal(struct front *f, int sig)
+void xr_child_jobs_signal(struct front *f, int sig)
 {
-    struct xr_front_jobs *j = f->jobs;
+    struct xr_job_link *j = f->link;
 
     for (struct rk_link *l = j ? j->children.next : NULL; j && l != &j->children; l = l->next) {
         struct child *c = rk_list_entry(l, struct child, link);
         struct xr_packer p = {0};
         xr_pack_u32(&p, (uint32_t)sig);
-        send_down(f, c->job, XR_DOWN_SIGNAL, &p);
+        xr_child_jobs_send(f, c->job, XR_DOWN_SIGNAL, &p);
     }
 }
 
-void xr_front_wait_for_children(struct front *f)
+void xr_child_jobs_wait(struct front *f)
 {
     const struct timespec tick = {0, 10000000};
     uint64_t deadline = rk_clock_ns() + LEAVE_MS * 1000000ull;
-    struct xr_front_jobs *j = f->jobs;
+    struct xr_job_link *j = f->link;
 
-    xr_front_jobs_over(f); /* nobody of ours is there to be told anything */
     while (!rk_list_empty(&j->children)) {
         for (struct rk_link *l = j->children.next, *next; l != &j->children; l = next) {
             struct child *c = rk_list_entry(l, struct child, link);
             next = l->next;
-            xr_wire_close(c->wire);
-            c->wire = NULL;
+            xr_wire_close(c->conn);
+            c->conn = NULL;
             if (c->pid && rk_clock_ns() > deadline)
                 kill(c->pid, SIGKILL);
             if (c->pid && waitpid(c->pid, &c->status, WNOHANG) != c->pid)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* frontend.c: open all that a job needs, run the loop, close it. See frontend.h. */
-#include "launcher/frontend/place_job.h"
-#include "launcher/exec/proc_tree.h"
+#include "launcher/frontend/agent_setup.h"
 #include "launcher/frontend/job_link.h"
+#include "launcher/frontend/spawned_xrun.h"
 #include "launcher/agent/supervisor.h"
 #include "launcher/compat/shm_cleanup.h"
 #include "launcher/exec/find_program.h"
+#include "launcher/exec/proc_tree.h"
 #include "launcher/util/shell_words.h"
-#include "launcher/frontend/spawned_xrun.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -23,9 +23,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KEEPER_MS 10000 /* for the keeper to end all that is below it: supervisor.c */
+#define SUPERVISOR_END_MS 10000 /* for the supervisor to end all below it; see supervisor.c */
+#define ORPHANS_END_MS 5000
 
-/* May the agent write standard output? See direct_out.h. */
+/* The children of this process before the job: a program that replaced itself by xrun may have left some. */
+struct earlier_children {
+    pid_t *pid;
+    size_t n;
+};
+
+/* -------------------------------------------------------------------------- start */
+
+/* Return whether the agent may write standard output itself; see direct_out.h. */
 static bool writes_itself(const struct front *f)
 {
     const struct xr_options *o = f->options;
@@ -34,8 +43,10 @@ static bool writes_itself(const struct front *f)
            f->job->pty == XR_PTY_NONE && !isatty(STDOUT_FILENO);
 }
 
-/* Before there is an event loop: the agent has its own, and one process can have only one that
- * handles signals. *fd: this end of the wire. */
+/*
+ * Fork the supervisor and agent of this host; *fd is our end of the connection. Call before there is an event loop:
+ * the agent has its own, and libevent handles signals for one loop of a process.
+ */
 static rank_status_t frontend_start_agent(struct front *f, int *fd)
 {
     int ends[2];
@@ -44,19 +55,60 @@ static rank_status_t frontend_start_agent(struct front *f, int *fd)
         rk_error("no socket pair for the agent: %m");
         return RANK_ERR_SYSTEM;
     }
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* should keeper and agent both be killed */
     if (writes_itself(f))
         f->direct = xr_direct_open();
-    f->keeper = xr_keeper_start(ends[1], ends[0], xr_spawned_link(), &f->setup, f->job->id, f->direct);
+    f->supervisor = xr_keeper_start(ends[1], ends[0], xr_spawned_link(), &f->setup, f->job->id, f->direct);
     xr_direct_leave_fd(f->direct);
     close(ends[1]);
-    if (f->keeper < 0) {
+    if (f->supervisor < 0) {
         rk_error("cannot create a process for the agent: %m");
         close(ends[0]);
         return RANK_ERR_SYSTEM;
     }
     *fd = ends[0];
     return RANK_OK;
+}
+
+/* What the agent may begin before the job arrives. With other hosts, its name in the job is not known yet. */
+static void set_early_work(struct front *f)
+{
+    if (f->nnodes > 1 || f->plan->local == XR_NO_HOST)
+        return;
+    f->setup.early.job = f->job->id;
+    f->setup.early.host = xr_plan_name(f->plan, f->plan->local);
+    f->setup.early.ranks = f->job->size;
+    f->setup.early.no_mpi = f->job->no_mpi;
+}
+
+static rank_status_t prepare_agents(struct front *f, int *fd)
+{
+    rank_status_t st = xr_setup_make(f->options, f->plan, &f->setup);
+
+    f->setup.nofile = f->job->nofile;
+    f->nodes = calloc(f->nnodes, sizeof(*f->nodes));
+    f->joins = calloc(f->job->napps, sizeof(*f->joins));
+    if (st || !f->nodes || !f->joins)
+        return st ? st : RANK_ERR_NO_MEMORY;
+    set_early_work(f);
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* for the case that supervisor and agent are both killed */
+    return f->plan->local != XR_NO_HOST ? frontend_start_agent(f, fd) : RANK_OK;
+}
+
+static const struct xr_job_link_ops link_ops = {xr_front_end_connected, xr_front_force, xr_front_forward,
+                                                xr_front_stalled, xr_front_leave_if_over};
+
+static rank_status_t open_timers(struct front *f)
+{
+    f->timeout = evtimer_new(f->base, xr_front_on_timeout, f);
+    f->stalled_output = evtimer_new(f->base, xr_front_on_stalled_output, f);
+    f->linger = evtimer_new(f->base, xr_front_on_linger, f);
+    f->announce_done = evtimer_new(f->base, xr_front_on_announce_done, f);
+    f->blame = evtimer_new(f->base, xr_front_on_blame, f);
+    f->escalate = evtimer_new(f->base, xr_front_on_escalate, f);
+    f->stop_self = evtimer_new(f->base, xr_front_on_stop_self, f);
+    return f->timeout && f->stalled_output && f->linger && f->announce_done && f->blame && f->escalate && f->stop_self
+               ? RANK_OK
+               : RANK_ERR_NO_MEMORY;
 }
 
 static rank_status_t open_front(struct front *f)
@@ -75,19 +127,10 @@ static rank_status_t open_front(struct front *f)
     if (!st)
         xr_stream_pair(f->out, f->err);
     if (!st)
-        st = xr_front_jobs_open(f);
+        st = xr_job_link_open(f, &link_ops);
     if (!st)
         st = xr_front_watch_signals(f);
-    f->silence = evtimer_new(f->base, xr_front_on_silence, f);
-    f->timeout = evtimer_new(f->base, xr_front_on_timeout, f);
-    f->linger = evtimer_new(f->base, xr_front_on_linger, f);
-    f->over = evtimer_new(f->base, xr_front_on_over, f);
-    f->blame = evtimer_new(f->base, xr_front_on_blame, f);
-    f->insist = evtimer_new(f->base, xr_front_on_insist, f);
-    f->stopping = evtimer_new(f->base, xr_front_on_stopping, f);
-    if (!st && (!f->silence || !f->timeout || !f->linger || !f->over || !f->blame || !f->insist || !f->stopping))
-        st = RANK_ERR_NO_MEMORY;
-    return st;
+    return st ? st : open_timers(f);
 }
 
 static void start_clock(struct front *f)
@@ -99,19 +142,21 @@ static void start_clock(struct front *f)
         event_add(f->timeout, &t);
 }
 
-/* False: it has not ended within that time. */
-static bool wait_for_keeper(struct front *f, uint32_t ms)
+/* ---------------------------------------------------------------------------- end */
+
+/* Returns false if the supervisor has not ended within that time. */
+static bool wait_for_supervisor(struct front *f, uint32_t ms)
 {
     const struct timespec tick = {0, 1000000};
     uint64_t deadline = rk_clock_ns() + ms * 1000000ull;
-    int fd = (int)syscall(SYS_pidfd_open, f->keeper, 0), status;
+    int fd = (int)syscall(SYS_pidfd_open, f->supervisor, 0), status;
     struct pollfd p = {fd, POLLIN, 0};
     bool ended;
 
     for (;;) {
-        pid_t pid = waitpid(f->keeper, &status, WNOHANG);
+        pid_t pid = waitpid(f->supervisor, &status, WNOHANG);
         uint64_t now = rk_clock_ns();
-        ended = pid == f->keeper || (pid < 0 && errno == ECHILD);
+        ended = pid == f->supervisor || (pid < 0 && errno == ECHILD);
         if (ended || now >= deadline)
             break;
         if (fd < 0)
@@ -125,33 +170,43 @@ static bool wait_for_keeper(struct front *f, uint32_t ms)
 }
 
 /*
- * The keeper ends when all of the job has. If it was killed itself, its orphans are ours. An agent that stands still
- * it kills when it is told to, and one that stands still itself must go, too.
+ * The supervisor ends when all of the job on this host has ended. TERM makes it kill an agent that does not end.
+ * After its own death its orphans are children of this process.
  */
-static void end_all(struct front *f, const pid_t *before, size_t nbefore)
+static void end_processes(struct front *f, const struct earlier_children *before)
 {
-    if (f->keeper > 0 && !wait_for_keeper(f, KEEPER_MS)) {
-        kill(f->keeper, SIGTERM);
-        if (!wait_for_keeper(f, KEEPER_MS)) {
-            kill(f->keeper, SIGKILL);
+    if (f->supervisor > 0 && !wait_for_supervisor(f, SUPERVISOR_END_MS)) {
+        kill(f->supervisor, SIGTERM);
+        if (!wait_for_supervisor(f, SUPERVISOR_END_MS)) {
+            kill(f->supervisor, SIGKILL);
             f->orphans = true;
-            wait_for_keeper(f, KEEPER_MS);
+            wait_for_supervisor(f, SUPERVISOR_END_MS);
         }
     }
-    if ((!f->done || f->orphans) && !xr_descend_end(5000, before, nbefore))
+    if ((!xr_job_is_done(f->state) || f->orphans) && !xr_descend_end(ORPHANS_END_MS, before->pid, before->n))
         rk_error("some processes of the job do not end although they were killed");
 }
 
-/* An agent that died could not remove what the libraries of its ranks left; its keeper may have died with it. */
+/* Remove shared memory of the ranks' libraries, where a killed agent and its supervisor could not. */
 static void frontend_remove_leftovers(const struct front *f, const struct timespec *since)
 {
     struct xr_leftovers *l;
 
-    if (f->done || xr_leftovers_create(f->job->id, &l))
+    if (xr_job_is_done(f->state) || xr_leftovers_create(f->job->id, &l))
         return;
     xr_leftovers_remove(l, true);
     xr_leftovers_destroy(l);
     xr_leftovers_remove_unheld(since);
+}
+
+static void close_timers(struct front *f)
+{
+    struct event *timers[] = {f->timeout, f->stalled_output, f->linger, f->announce_done, f->blame, f->escalate, f->stop_self};
+
+    for (size_t i = 0; i < sizeof(timers) / sizeof(*timers); i++) {
+        if (timers[i])
+            event_free(timers[i]);
+    }
 }
 
 static void close_front(struct front *f)
@@ -166,20 +221,7 @@ static void close_front(struct front *f)
     xr_user_terminal_close(f->terminal);
     for (int i = 0; i < f->nsignals; i++)
         event_free(f->signals[i]);
-    if (f->silence)
-        event_free(f->silence);
-    if (f->timeout)
-        event_free(f->timeout);
-    if (f->linger)
-        event_free(f->linger);
-    if (f->over)
-        event_free(f->over);
-    if (f->blame)
-        event_free(f->blame);
-    if (f->insist)
-        event_free(f->insist);
-    if (f->stopping)
-        event_free(f->stopping);
+    close_timers(f);
     xr_life_close(f->life);
     xr_output_dir_close(f->files);
     xr_stream_close(f->out);
@@ -195,85 +237,73 @@ static void close_front(struct front *f)
     xr_setup_clear(&f->setup);
 }
 
-/* Nothing has been started but an agent that has nothing to do, and ends when its wire does. */
-static void end_early(struct front *f, int fd, const pid_t *before, size_t nbefore)
+/* Connect the agents and run the loop until the job has ended. Takes ownership of fd. */
+static void run_loop(struct front *f, int fd, rank_status_t st)
 {
-    close(fd);
-    end_all(f, before, nbefore);
-    close_front(f);
+    if (!st)
+        st = open_front(f);
+    if (!st)
+        st = xr_front_open_tree(f, fd);
+    else if (fd >= 0)
+        close(fd);
+    if (!st && xr_front_launched(f))
+        st = xr_front_open_input(f);
+    if (st) {
+        rk_error("xrun cannot start: %s", rank_status_string(st));
+        xr_front_judge(f, 1);
+        return;
+    }
+    start_clock(f);
+    event_base_dispatch(f->base);
+    xr_front_blame(f);
 }
 
-int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr_plan *plan, xr_front_late_fn late)
+/* After the loop: end what still runs, and write the report. */
+static void finish_job(struct front *f, const struct earlier_children *before, const struct timespec *since)
+{
+    f->strangers += xr_branches_strangers(f->branches);
+    if (f->options->verbose && f->strangers)
+        xr_stream_say(f->err, "xrun: %u stranger%s came to the door", f->strangers, xr_plural(f->strangers));
+    xr_tree_close(f->tree); /* agents that are still connected end what runs */
+    f->tree = NULL;
+    xr_branches_close(f->branches);
+    f->branches = NULL;
+    xr_job_link_close(f);
+    end_processes(f, before);
+    frontend_remove_leftovers(f, since);
+    if (f->output_lost)
+        xr_front_judge(f, XR_EXIT_OUTPUT_LOST);
+    if (!xr_report_write(f->report, f->code, f->output_lost))
+        xr_front_judge(f, XR_EXIT_OUTPUT_LOST);
+    xr_report_close(f->report);
+}
+
+int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr_plan *plan)
 {
     struct front f = {.options = options, .job = job, .plan = plan, .forked_ns = rk_clock_ns(),
                       .nnodes = plan->hosts.n};
     const struct timespec since = xr_leftovers_now();
-    size_t nbefore = 0;
-    /* Whoever replaced itself by xrun may have left it children: those are not ours to end. */
-    pid_t *before = xr_descend_children(&nbefore);
-    int fd = -1, code;
+    struct earlier_children before = {0};
+    int fd = -1, code = 0;
     rank_status_t st;
 
-    if (!xr_front_open_report(&f)) {
-        free(before);
-        return XR_EXIT_USAGE;
-    }
-    st = xr_assign_setup(options, plan, &f.setup);
-    f.setup.nofile = job->nofile;
-    f.nodes = calloc(f.nnodes, sizeof(*f.nodes));
-    f.joins = calloc(job->napps, sizeof(*f.joins));
-    if (!f.nodes || !f.joins)
-        st = RANK_ERR_NO_MEMORY;
-    if (!st && late) {
-        f.setup.early.job = job->id;
-        f.setup.early.host = xr_plan_name(plan, plan->local);
-        f.setup.early.ranks = job->size;
-        f.setup.early.no_mpi = job->no_mpi;
-    }
-    if (!st && plan->local != XR_NO_HOST)
-        st = frontend_start_agent(&f, &fd);
-    else if (!st)
-        prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (options->where.dry_run && !xr_plan_remote(plan))
+        return xr_front_place(&f);
+    before.pid = xr_descend_children(&before.n);
+    st = prepare_agents(&f, &fd);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file that may grow no more is an error of write */
-    code = !st && late ? late(options, plan, job) : 0;
-    if (code) {
-        end_early(&f, fd, before, nbefore);
-        free(before);
-        return code;
-    }
-    if (!st)
-        st = open_front(&f);
-    if (!st)
-        st = xr_front_open_tree(&f, fd);
-    else if (fd >= 0)
+    signal(SIGXFSZ, SIG_IGN); /* writing to a file that may not grow fails instead */
+    if (!st && !xr_plan_remote(plan))
+        code = xr_front_place(&f);
+    if (code) { /* the agent has nothing to do, and ends with its connection */
         close(fd);
-    if (!st && f.told)
-        st = xr_front_open_input(&f);
-    if (!st) {
-        start_clock(&f);
-        event_base_dispatch(f.base);
-        xr_front_blame(&f);
+        end_processes(&f, &before);
     } else {
-        rk_error("xrun cannot start: %s", rank_status_string(st));
-        xr_front_judge(&f, 1);
+        run_loop(&f, fd, st);
+        finish_job(&f, &before, &since);
+        code = f.code;
     }
-    f.strangers += xr_branches_strangers(f.branches);
-    if (f.options->verbose && f.strangers)
-        xr_stream_say(f.err, "xrun: %u stranger%s came to the door", f.strangers, xr_plural(f.strangers));
-    xr_tree_close(f.tree); /* who is still there ends what runs */
-    f.tree = NULL;
-    xr_branches_close(f.branches);
-    f.branches = NULL;
-    xr_front_jobs_close(&f);
-    end_all(&f, before, nbefore);
-    frontend_remove_leftovers(&f, &since);
-    if (f.lost)
-        xr_front_judge(&f, XR_EXIT_OUTPUT_LOST);
-    if (!xr_report_write(f.report, f.code, f.lost))
-        xr_front_judge(&f, XR_EXIT_OUTPUT_LOST);
-    xr_report_close(f.report);
     close_front(&f);
-    free(before);
-    return f.code;
+    free(before.pid);
+    return code;
 }

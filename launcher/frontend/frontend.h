@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * frontend.h: the front end: what the user sees of a job.
+ * frontend.h: run a job as the user sees it, from the start of its agents to xrun's exit code.
  *
- * It starts the agents, hands them the job, carries input and output, and decides
- * what a failure, a signal or a time-out means for the job.
+ * Room: launch, streams, signals, time limits, failures and the report of a job.
+ * Called by: main.c.
+ * Never: starts or signals a rank itself; the agents do.
+ * Tests: tests/launcher/{xrun,job_end,job_report,hang,dpm}*.sh, job_state_test.c, tree_test.c (wait_hosts.h).
  */
 #ifndef XR_LAUNCHER_FRONTEND_FRONTEND_H
 #define XR_LAUNCHER_FRONTEND_FRONTEND_H
@@ -12,13 +14,16 @@
 #include "launcher/cli/options.h"
 #include "launcher/map/plan.h"
 
-/* What is left to do before the job can be told: 0, or xrun's exit code, and it has said why. */
-typedef int (*xr_front_late_fn)(const struct xr_options *options, struct xr_plan *plan, struct xr_job *job);
-
 /*
- * Runs the job to its end and returns xrun's exit code. late: done while this host's agent, the only one, begins with
- * what it can; or NULL.
+ * Run the job to its end. Returns xrun's exit code. The order of a start is always the same:
+ *
+ *   1. Fork the agent of this host. It begins what does not depend on the placement.
+ *   2. Connect the agents of other hosts.
+ *   3. Place the ranks, when all hosts are known. A job without other hosts is placed before its agent is connected.
+ *   4. Send the job to the agents.
+ *
+ * Errors of the placement are found while no rank runs. A dry run on this host alone starts no agent.
  */
-int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr_plan *plan, xr_front_late_fn late);
+int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr_plan *plan);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * job_link.h: a front end as one of several jobs: the first one starts the
- * spawned and has the hub; a spawned one has a link to it. See hub.h.
+ * job_link.h: connect the front ends of a job and of the jobs that it spawned.
+ *
+ * The first xrun starts the spawned xruns and runs the hub. A spawned xrun has a connection to the first one. The
+ * messages between them are in hub.h.
  */
 #ifndef XR_LAUNCHER_FRONTEND_JOB_LINK_H
 #define XR_LAUNCHER_FRONTEND_JOB_LINK_H
@@ -9,39 +11,49 @@
 #include "launcher/frontend/frontend_internal.h"
 #include "launcher/overlay/event.h"
 
-/* Once there is a loop. */
-rank_status_t xr_front_jobs_open(struct front *f);
-/* When all is over; spawned jobs that still run are killed. */
-void xr_front_jobs_close(struct front *f);
+/* What other jobs want of this one. */
+struct xr_job_link_ops {
+    /* A connected job failed with that exit code: end this one. */
+    void (*end)(struct front *f, int code);
+    /* End the job by a signal, for the first xrun ends. */
+    void (*force)(struct front *f, int code, int sig, uint32_t grace_ms);
+    /* Send a signal to all ranks. */
+    void (*signal)(struct front *f, int sig);
+    /* No rank of any job makes progress. */
+    void (*stalled)(struct front *f);
+    /* A job or a connection ended: leave the loop if nothing else remains. */
+    void (*leave)(struct front *f);
+};
 
-/* Is there a spawned job that has not ended? */
-bool xr_front_jobs_running(const struct front *f);
-/* The tree and the job are there. */
-rank_status_t xr_front_jobs_told(struct front *f);
-/* The ranks of one more host run. */
-void xr_front_jobs_started(struct front *f, uint32_t node);
-void xr_front_jobs_ended(struct front *f, uint32_t rank, bool failed, bool by_signal);
-/* No rank of the job makes progress, or one does again. */
-void xr_front_jobs_still(struct front *f, bool still);
-/* XR_MSG_CLIENT_LOST */
-void xr_front_jobs_broken(struct front *f, struct xr_unpacker *u);
-/* An event whose range goes beyond the job. */
-void xr_front_jobs_notice(struct front *f, const struct xr_notice *notice);
-/* A host is lost. */
-void xr_front_jobs_lost(struct front *f, uint32_t node);
-/* All of the job here has ended. */
-void xr_front_jobs_over(struct front *f);
-/* Is there something left to be said to the first xrun? */
-bool xr_front_jobs_speaking(const struct front *f);
-/* XR_MSG_ERRAND, XR_MSG_MODEX_ANSWER. False: it makes no sense. */
-bool xr_front_jobs_take(struct front *f, uint32_t kind, struct xr_unpacker *u);
+/* Needs the loop. ops is borrowed. */
+rank_status_t xr_job_link_open(struct front *f, const struct xr_job_link_ops *ops);
+/* Kills spawned jobs that still run, and waits for them. */
+void xr_job_link_close(struct front *f);
 
-/* The job is told to end: so are those that are connected with it, or all if xrun shall end. */
-void xr_front_jobs_end(struct front *f, int sig, uint32_t ms);
-void xr_front_jobs_signal(struct front *f, int sig);
-/* Little output waits for the user. */
-void xr_front_jobs_drained(struct front *f);
-/* A child of this process ended. */
-void xr_front_jobs_reap(struct front *f);
+/* Send the job's description to the hub. The agents are connected. */
+rank_status_t xr_job_link_describe(struct front *f);
+
+/* Reports to the hub. */
+/* A host has started or is lost. Once all others have started, the job runs; the hub gets one report of that. */
+void xr_job_link_check_started(struct front *f);
+void xr_job_link_rank_ended(struct front *f, uint32_t rank, bool failed, bool by_signal);
+/* All ranks of a host count as killed. */
+void xr_job_link_host_lost(struct front *f, uint32_t node);
+/* No rank of the job makes progress, or one makes progress again. */
+void xr_job_link_stalled(struct front *f, bool stalled);
+/* Forward XR_MSG_CLIENT_LOST. */
+void xr_job_link_client_lost(struct front *f, struct xr_unpacker *u);
+/* An event whose range is wider than the job. */
+void xr_job_link_event(struct front *f, const struct xr_notice *event);
+/* All of this job has ended. */
+void xr_job_link_ended(struct front *f);
+
+/* Return whether data for the first xrun is queued. */
+bool xr_job_link_sending(const struct front *f);
+/* Handle XR_MSG_ERRAND or XR_MSG_MODEX_ANSWER. Returns false if it is malformed. */
+bool xr_job_link_take(struct front *f, uint32_t kind, struct xr_unpacker *u);
+
+/* This job ends: end the connected jobs too, or all others if xrun itself ends. */
+void xr_job_link_end(struct front *f, int sig, uint32_t grace_ms);
 
 #endif

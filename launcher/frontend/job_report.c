@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job_report.c: see job_report.h. */
+/* job_report.c: collect the facts of a job and write them as JSON. See job_report.h. */
 #include "launcher/frontend/job_report.h"
 #include "lib/base/json_writer.h"
 #include "launcher/overlay/protocol.h"
@@ -16,7 +16,7 @@
 
 struct rank {
     char *cpus; /* NULL: not known */
-    uint32_t host; /* index; that of nobody: not placed */
+    uint32_t host; /* index; UINT32_MAX: not placed */
     uint32_t pid;
     bool bound, exited, unfinished;
     int status;
@@ -26,7 +26,7 @@ struct rank {
     bool has_usage;
 };
 
-/* What a start consists of. */
+/* The phases of a start. */
 struct phases {
     struct phase {
         char name[40];
@@ -117,7 +117,7 @@ void xr_report_close(struct xr_report *r)
     free(r);
 }
 
-/* ---------------------------------------------------------------- what is told */
+/* ------------------------------------------------------------------- collecting */
 
 static void add_phase(struct phases *p, const char *name, uint64_t ns)
 {

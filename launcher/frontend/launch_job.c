@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * launch_job.c: the agents of all hosts come, ranks are placed, and everybody
- * is told the job.
- */
-#include "launcher/frontend/place_job.h"
+/* launch_job.c: connect the agents, place the ranks, and send the job to all agents. */
 #include "launcher/frontend/job_link.h"
-#include "launcher/overlay/protocol.h"
+#include "launcher/frontend/job_map.h"
+#include "launcher/frontend/place_job.h"
 #include "launcher/exec/find_program.h"
+#include "launcher/exec/rlimits.h"
 #include "launcher/map/duplicate_hosts.h"
+#include "launcher/overlay/protocol.h"
 #include "launcher/util/shell_words.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -18,72 +17,73 @@
 
 #define START_TIMEOUT_S 60
 
-/* A host that has more ranks than cores gets one line; many such hosts get one too. */
-static void say_oversubscribed(struct front *f)
-{
-    const struct xr_placement *placed = &f->plan->placement;
-    uint32_t hosts = 0, first = 0;
+/* ----------------------------------------------------------------------- warnings */
 
+/* Return the first host with that property, and the number of such hosts. */
+static uint32_t first_host(const struct front *f, bool (*has)(const struct xr_placed_host *host), uint32_t *hosts)
+{
+    uint32_t first = 0;
+
+    *hosts = 0;
     for (uint32_t i = f->nnodes; i-- > 0;) {
-        if (placed->host[i].oversubscribed) {
-            hosts++;
+        if (has(&f->plan->placement.host[i])) {
+            ++*hosts;
             first = i;
         }
     }
-    if (hosts == 0 || f->options->quiet || f->options->where.request.bind == XR_BIND_NONE)
-        return;
-    if (placed->host[first].pinned) {
-        xr_stream_say(f->err, "xrun: ranks share %ss of %s%s, as the rankfile says: waiting ranks yield",
-                      xr_placed_unit(&placed->host[first]), f->job->hosts[first],
-                      hosts > 1 ? " (and more such hosts)" : "");
-        return;
-    }
-    xr_stream_say(f->err, "xrun: %u ranks share %u %s%s on %s%s: nobody is bound, and waiting ranks yield",
-                  placed->host[first].ranks, placed->host[first].units, xr_placed_unit(&placed->host[first]),
-                  xr_plural(placed->host[first].units), f->job->hosts[first],
-                  hosts > 1 ? " (and more such hosts)" : "");
+    return first;
 }
 
-/* The same where there are fewer cores for each rank than --cpus-per-rank says. */
-static void say_fewer(struct front *f)
+static bool is_oversubscribed(const struct xr_placed_host *host)
 {
-    const struct xr_placement *placed = &f->plan->placement;
-    uint32_t hosts = 0, first = 0;
+    return host->oversubscribed;
+}
 
-    for (uint32_t i = f->nnodes; i-- > 0;) {
-        if (placed->host[i].fewer) {
-            hosts++;
-            first = i;
-        }
-    }
-    if (hosts == 0 || f->options->quiet || f->options->where.request.bind == XR_BIND_NONE)
+static bool has_fewer(const struct xr_placed_host *host)
+{
+    return host->fewer;
+}
+
+/* Hosts with more ranks than cores get one line together. */
+static void warn_oversubscribed(struct front *f)
+{
+    uint32_t hosts, first = first_host(f, is_oversubscribed, &hosts);
+    const struct xr_placed_host *host = &f->plan->placement.host[first];
+    const char *more = hosts > 1 ? " (and more such hosts)" : "";
+
+    if (hosts == 0)
+        return;
+    if (host->pinned)
+        xr_stream_say(f->err, "xrun: ranks share %ss of %s%s, as the rankfile says: waiting ranks yield",
+                      xr_placed_unit(host), f->job->hosts[first], more);
+    else
+        xr_stream_say(f->err, "xrun: %u ranks share %u %s%s on %s%s: nobody is bound, and waiting ranks yield",
+                      host->ranks, host->units, xr_placed_unit(host), xr_plural(host->units), f->job->hosts[first],
+                      more);
+}
+
+/* The same for hosts with fewer cores for each rank than --cpus-per-rank requests. */
+static void warn_fewer(struct front *f)
+{
+    uint32_t hosts, first = first_host(f, has_fewer, &hosts);
+    const struct xr_placed_host *host = &f->plan->placement.host[first];
+
+    if (hosts == 0)
         return;
     xr_stream_say(f->err, "xrun: %u %s%s for %u rank%s on %s%s: fewer than --cpus-per-rank %u asks for",
-                  placed->host[first].units, xr_placed_unit(&placed->host[first]), xr_plural(placed->host[first].units), placed->host[first].ranks,
-                  xr_plural(placed->host[first].ranks), f->job->hosts[first],
-                  hosts > 1 ? " (and more such hosts)" : "", f->options->where.request.cpus);
+                  host->units, xr_placed_unit(host), xr_plural(host->units), host->ranks, xr_plural(host->ranks),
+                  f->job->hosts[first], hosts > 1 ? " (and more such hosts)" : "", f->options->where.request.cpus);
 }
 
-static const char *label_host(void *arg, uint32_t rank)
-{
-    return xr_front_host_of(arg, rank);
-}
+/* ------------------------------------------------------------------------- launch */
 
-struct xr_label xr_front_label_of(struct front *f)
-{
-    return (struct xr_label){.time = f->options->timestamp,
-                             .rank = f->options->tag_output,
-                             .host = f->options->label_host ? label_host : NULL,
-                             .host_arg = f};
-}
-
-/* All is known: place the ranks, and tell the agents. */
+/* The ranks are placed: make the parts of the front end that need the job, and send it to all agents. */
 static rank_status_t send_job(struct front *f)
 {
     struct xr_packer p = {0};
     struct xr_label label;
     const struct xr_life_options life = {f->options->heartbeat, f->options->heartbeat_kill, f->options->verbose};
-    rank_status_t st = xr_assign_map(f->plan, f->setup.shape.fanout, f->job);
+    rank_status_t st = xr_map_job(f->plan, f->setup.shape.fanout, f->job);
 
     if (!st)
         st = xr_by_host_make(f->job, &f->of_host);
@@ -93,73 +93,38 @@ static rank_status_t send_job(struct front *f)
         st = xr_fences_open(f->tree, f->job, f->gone, XR_NODE_FRONT, NULL, NULL, &f->fences);
     label = xr_front_label_of(f);
     if (!st && f->options->output_dir)
-        st = xr_output_dir_open(f->base, f->options->output_dir, f->job->size, &label, xr_front_on_lost, f,
+        st = xr_output_dir_open(f->base, f->options->output_dir, f->job->size, &label, xr_front_on_output_lost, f,
                                 &f->files);
     if (!st)
         st = xr_life_open(f->base, &life, f->job, f->err, &xr_front_life_ops, f, &f->life);
     if (st)
         return st;
-    f->told = true;
-    f->told_ns = rk_clock_ns();
-    st = xr_front_jobs_told(f);
+    xr_front_enter(f, XR_JOB_LAUNCHING);
+    f->launched_ns = rk_clock_ns();
+    st = xr_job_link_describe(f);
     for (uint32_t i = 0; !st && i < f->nnodes; i++) {
-        st = xr_assign_seats(f->plan, i, &f->of_host, &p);
+        st = xr_map_seats(f->plan, i, &f->of_host, &p);
         xr_tree_send(f->tree, i, XR_MSG_SEATS, &p);
     }
     xr_job_pack(f->job, &p);
     if (p.failed)
         st = RANK_ERR_NO_MEMORY;
     xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_JOB, &p);
-    if (!st)
-        say_oversubscribed(f);
-    if (!st)
-        say_fewer(f);
+    if (!st && !f->options->quiet && f->options->where.request.bind != XR_BIND_NONE) {
+        warn_oversubscribed(f);
+        warn_fewer(f);
+    }
     if (!st)
         xr_life_started(f->life);
     return st;
 }
 
-/* ------------------------------------------------------------ agents of other hosts */
-
-static void launch_job_fail(struct front *f, const char *text)
-{
-    if (f->ending)
-        return;
-    xr_stream_say(f->err, "xrun: error: %s", text);
-    xr_front_judge(f, 1);
-    xr_front_end_job_by(f, SIGTERM, 0);
-}
-
-void xr_front_on_branch_failed(void *arg, uint32_t node, const char *text)
-{
-    struct front *f = arg;
-
-    if (!f->ending && node == XR_NODE_ALL)
-        xr_stream_say(f->err, "xrun: error: %s", text);
-    else if (!f->ending)
-        xr_stream_say(f->err, "xrun: error: host %s: %s", f->plan->hosts.host[node].name, text);
-    xr_front_judge(f, 1);
-    if (!f->ending)
-        xr_front_end_job_by(f, SIGTERM, 0);
-}
-
-static void launch_job_on_branch_said(void *arg, uint32_t node, const char *line)
-{
-    struct front *f = arg;
-
-    if (node != XR_NODE_ALL)
-        xr_stream_say(f->err, "%s: %s", f->plan->hosts.host[node].name, line);
-    else if (!f->ending || f->options->verbose) /* srun has much to say of an end that is our own wish */
-        xr_stream_say(f->err, "%s", line);
-}
-
-static const struct xr_branch_ops branch_ops = {xr_front_on_branch_failed, launch_job_on_branch_said};
-
-bool xr_front_open_report(struct front *f)
+/* Create the file of --json. Returns false after an error message. */
+static bool open_report(struct front *f)
 {
     char text[4096 + 128];
 
-    if (!f->options->json || f->options->where.dry_run || f->report || f->job->size == 0)
+    if (!f->options->json || f->options->where.dry_run)
         return true;
     f->report = xr_report_open(f->options->json, f->job, text, sizeof(text));
     if (!f->report)
@@ -167,7 +132,40 @@ bool xr_front_open_report(struct front *f)
     return f->report != NULL;
 }
 
-/* Slurm's nodes are what it says; of others, may two be one machine? False: they may not, and that has been said. */
+int xr_front_place(struct front *f)
+{
+    const struct xr_options *o = f->options;
+    int more = o->input == XR_INPUT_ALL ? 2 : 0;
+    char text[1024] = "";
+
+    /* Where only the placement gives the number of ranks, the limits could not be checked before. */
+    if (xr_place_ranks(o, f->plan, text, sizeof(text)) || xr_place_size(o, f->plan, f->job, text, sizeof(text)) ||
+        (o->n == 0 && !xr_limits_check((int)f->plan->placement.n, more, 0, text, sizeof(text)))) {
+        xr_words_show(text);
+        rk_error("%s", text);
+        return XR_EXIT_USAGE;
+    }
+    return open_report(f) ? 0 : XR_EXIT_USAGE;
+}
+
+/* ------------------------------------------------------------ agents of other hosts */
+
+static void launch_job_on_branch_said(void *arg, uint32_t node, const char *line)
+{
+    struct front *f = arg;
+
+    if (node != XR_NODE_ALL)
+        xr_stream_say(f->err, "%s: %s", f->plan->hosts.host[node].name, line);
+    else if (!xr_job_is_ending(f->state) || f->options->verbose) /* srun reports an end that xrun itself ordered */
+        xr_stream_say(f->err, "%s", line);
+}
+
+static const struct xr_branch_ops branch_ops = {xr_front_on_branch_failed, launch_job_on_branch_said};
+
+/*
+ * Refuse hosts that are one machine under two names, unless the placement allows that. Slurm's nodes differ. Returns
+ * false if the job was refused.
+ */
 static bool check_twins(struct front *f)
 {
     char line[1024];
@@ -184,56 +182,52 @@ static bool check_twins(struct front *f)
         return true;
     }
     snprintf(line + strlen(line), sizeof(line) - strlen(line), "; name each host once, with all its slots, as NAME:SLOTS");
-    launch_job_fail(f, line);
-    f->code = XR_EXIT_USAGE;
+    xr_front_refuse(f, XR_EXIT_USAGE, line);
     return false;
 }
 
-static void on_all_here(void *arg)
+static void on_hosts_complete(void *arg)
 {
     struct front *f = arg;
     char text[1024] = "";
 
     xr_branches_shut_door(f->branches);
-    if (f->ending) /* the last word of an agent that had not heard of it */
+    if (f->state != XR_JOB_ALLOCATING) /* the last agent reported before it got the end order */
         return;
     if (f->options->verbose)
         xr_stream_say(f->err, "xrun: %u host%s there after %.2f ms", f->nnodes, f->nnodes == 1 ? " is" : "s are",
                       (double)(rk_clock_ns() - f->job->started_ns) * 1e-6);
     if (!check_twins(f))
         return;
-    if (xr_assign_place(f->options, f->plan, text, sizeof(text))) {
-        launch_job_fail(f, text);
-        f->code = 2;
+    if (xr_place_ranks(f->options, f->plan, text, sizeof(text))) {
+        xr_front_refuse(f, XR_EXIT_USAGE, text);
     } else if (f->options->where.dry_run) {
         xr_front_judge(f, 0);
         xr_front_end_job_by(f, SIGTERM, 0);
-    } else if (xr_assign_size(f->options, f->plan, f->job, text, sizeof(text))) {
-        launch_job_fail(f, text);
-        f->code = 2;
-    } else if (!xr_front_open_report(f)) {
-        launch_job_fail(f, "the report cannot be written");
+    } else if (xr_place_size(f->options, f->plan, f->job, text, sizeof(text))) {
+        xr_front_refuse(f, XR_EXIT_USAGE, text);
+    } else if (!open_report(f)) {
+        xr_front_refuse(f, 1, "the report cannot be written");
     } else if (send_job(f) || xr_front_open_input(f)) {
-        launch_job_fail(f, "out of memory");
+        xr_front_refuse(f, 1, "out of memory");
     }
 }
 
-static void launch_job_on_slow(void *arg, const char *line)
+static void on_hosts_slow(void *arg, const char *line)
 {
     struct front *f = arg;
 
-    if (!f->options->quiet && !f->ending)
+    if (!f->options->quiet && !xr_job_is_ending(f->state))
         xr_stream_say(f->err, "xrun: %s", line);
 }
 
-static void on_not_here(void *arg, const char *line)
+static void on_hosts_missing(void *arg, const char *line)
 {
-    launch_job_fail(arg, line);
+    xr_front_refuse(arg, 1, line);
 }
 
-static const struct xr_muster_ops muster_ops = {on_all_here, launch_job_on_slow, on_not_here};
+static const struct xr_muster_ops muster_ops = {on_hosts_complete, on_hosts_slow, on_hosts_missing};
 
-/* fd: to the agent of this host, or -1. */
 rank_status_t xr_front_open_tree(struct front *f, int fd)
 {
     double s = f->options->where.start_timeout;

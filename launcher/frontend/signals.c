@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* signals.c: what signals to xrun mean for the job. */
+/* signals.c: handle signals to xrun: end, forward, stop, reap. */
+#include "launcher/frontend/child_jobs.h"
 #include "launcher/frontend/job_link.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/compiler.h"
@@ -9,14 +10,15 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define SIGNAL_GRACE_MS 2000 /* what a user interrupts may want to save something */
+#define SIGNAL_GRACE_MS 2000 /* from the user's signal to KILL: time to save something */
+#define STOP_MARGIN_MS 50    /* xrun stops that much later than its ranks have to */
 
 void xr_front_forward(struct front *f, int sig)
 {
     struct xr_packer p = {0};
 
-    xr_front_jobs_signal(f, sig);
-    if (f->done)
+    xr_child_jobs_signal(f, sig);
+    if (xr_job_is_done(f->state))
         return;
     xr_pack_u32(&p, (uint32_t)sig);
     xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_SIGNAL, &p);
@@ -25,6 +27,7 @@ void xr_front_forward(struct front *f, int sig)
 bool xr_front_control(struct front *f, struct xr_unpacker *u)
 {
     uint32_t sig = xr_unpack_u32(u), n = xr_unpack_u32(u), kind = n ? XR_MSG_TARGETS : XR_MSG_SIGNAL;
+    bool ends = xr_job_is_ending(f->state) || xr_job_is_done(f->state);
     struct xr_packer p = {0};
 
     xr_pack_u32(&p, sig);
@@ -32,23 +35,23 @@ bool xr_front_control(struct front *f, struct xr_unpacker *u)
         xr_pack_u32(&p, n);
     for (uint32_t i = 0; i < n && !u->failed; i++)
         xr_pack_u32(&p, xr_unpack_u32(u));
-    if (!xr_unpack_done(u) || sig < 1 || sig > 64 || f->ending || f->done) {
+    if (!xr_unpack_done(u) || sig < 1 || sig > 64 || ends) {
         xr_packer_free(&p);
-        return f->ending || f->done;
+        return ends;
     }
     xr_tree_send(f->tree, XR_NODE_ALL, kind, &p);
     return true;
 }
 
-/* TERM often comes from a tool that took the job for hung. */
 static void end_after_report(void *arg)
 {
     struct front *f = arg;
 
-    if (!f->forced)
+    if (!xr_job_is_forced(f->state))
         xr_front_force(f, 128 + SIGTERM, SIGTERM, xr_front_grace(f, SIGNAL_GRACE_MS));
 }
 
+/* TERM often comes from a tool that takes the job for hung: report first what the ranks wait for. */
 static void on_end_signal(evutil_socket_t sig, short what, void *arg)
 {
     struct front *f = arg;
@@ -59,7 +62,7 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
         if (!f->options->quiet)
             xr_stream_say(f->err, "xrun: got %s; ending the job (once more to kill it at once)",
                           strsignal(sig));
-        if (sig == SIGTERM && !f->done && !f->ending && !f->given_up) {
+        if (sig == SIGTERM && xr_job_is_active(f->state)) {
             xr_front_judge(f, 128 + sig);
             xr_life_explain_last(f->life, end_after_report, f);
         } else {
@@ -69,7 +72,7 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
         xr_front_force(f, 128 + sig, sig, 0);
         xr_branches_give_up(f->branches);
     }
-    /* Nobody reads our output and the user insists. */
+    /* Only output that is not read keeps xrun, and the user repeats the signal. */
     if (f->interrupts > 2 && !xr_tree_child_count(f->tree))
         event_base_loopexit(f->base, NULL);
 }
@@ -79,8 +82,8 @@ static void on_forward_signal(evutil_socket_t sig, short what, void *arg)
     struct front *f = arg;
 
     (void)what;
-    if (sig == SIGCONT) /* it takes back a stop, as the kernel's does */
-        event_del(f->stopping);
+    if (sig == SIGCONT) /* it cancels a pending stop, as in the kernel */
+        event_del(f->stop_self);
     xr_front_forward(f, sig);
     if (sig == SIGCONT) {
         xr_user_terminal_take(f->terminal);
@@ -88,32 +91,32 @@ static void on_forward_signal(evutil_socket_t sig, short what, void *arg)
     }
 }
 
-void xr_front_on_stopping(evutil_socket_t fd, short what, void *arg)
+void xr_front_on_stop_self(evutil_socket_t fd, short what, void *arg)
 {
     struct front *f = arg;
 
     (void)fd;
     (void)what;
     xr_user_terminal_give_back(f->terminal);
-    raise(SIGSTOP); /* the SIGCONT that ends it is handed on as any other */
+    raise(SIGSTOP); /* the SIGCONT that ends it is forwarded as any other */
     xr_user_terminal_take(f->terminal);
     xr_reader_wake(f->reader);
 }
 
-/* ^Z stops the ranks, who may do something about it first and say so, and then xrun; fg goes on with both. */
+/* ^Z stops the ranks, which may handle it and print, and then xrun. fg continues both. */
 static void signals_on_stop(evutil_socket_t sig, short what, void *arg)
 {
-    const struct timeval soon = {0, (XR_STOP_MS + 50) * 1000};
+    const struct timeval soon = {0, (XR_STOP_MS + STOP_MARGIN_MS) * 1000};
     struct front *f = arg;
 
     (void)what;
-    if (event_pending(f->stopping, EV_TIMEOUT, NULL))
+    if (event_pending(f->stop_self, EV_TIMEOUT, NULL))
         return;
     xr_front_forward(f, sig);
-    event_add(f->stopping, &soon);
+    event_add(f->stop_self, &soon);
 }
 
-/* Orphans of a dead keeper come to us too; those are for end_all. */
+/* Wait for known children only. Orphans of a dead supervisor come to this process too; end_all reaps them. */
 static void on_child(evutil_socket_t sig, short what, void *arg)
 {
     struct front *f = arg;
@@ -123,15 +126,15 @@ static void on_child(evutil_socket_t sig, short what, void *arg)
 
     (void)sig;
     (void)what;
-    if (f->keeper > 0 && waitpid(f->keeper, &status, WNOHANG) == f->keeper)
-        f->keeper = 0;
+    if (f->supervisor > 0 && waitpid(f->supervisor, &status, WNOHANG) == f->supervisor)
+        f->supervisor = 0;
     n = pids ? xr_branches_pids(f->branches, pids, n) : 0;
     for (size_t i = 0; i < n; i++) {
         if (waitpid(pids[i], &status, WNOHANG) == pids[i])
             xr_branches_reaped(f->branches, pids[i], status);
     }
     free(pids);
-    xr_front_jobs_reap(f);
+    xr_child_jobs_reap(f);
     if (n)
         xr_front_leave_if_over(f);
 }
@@ -141,7 +144,7 @@ static rank_status_t watch_signal(struct front *f, int sig, event_callback_fn fn
     struct sigaction old;
     struct event *ev;
 
-    /* What is ignored stays so (nohup, a background job of an old shell). */
+    /* An ignored signal stays ignored (nohup, a background job of an old shell). */
     if (sigaction(sig, NULL, &old) == 0 && old.sa_handler == SIG_IGN && sig != SIGCHLD &&
         sig != SIGCONT)
         return RANK_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spawned_xrun.c: see spawned_xrun.h. */
+/* spawned_xrun.c: read what to run, and make options and programs of it. See spawned_xrun.h. */
 #include "launcher/frontend/spawned_xrun.h"
 #include "launcher/exec/environ.h"
 #include "launcher/dpm/hub.h"
@@ -8,97 +8,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#define HEADER 12 /* of a wire's message */
+#define HEADER 12 /* bytes before the payload of a message; see conn.c */
 
-static int held = -1; /* the link, for those that fork from this process */
-
-/* ------------------------------------------------------------- in the first xrun */
-
-static void spawned_xrun_become(int fd, const int *output, const sigset_t *mask, uint64_t nofile, char *const *env)
-{
-    char *argv[] = {(char *)(uintptr_t) "xrun", (char *)(uintptr_t)XR_SPAWNED_PROCESS, NULL};
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct rlimit files;
-
-    /* A group of its own: what the terminal sends to the first xrun's comes by the link. */
-    setpgid(0, 0);
-    /* What the first one catches would else be pending here for nobody. */
-    for (int sig = 1; sig < NSIG; sig++) {
-        struct sigaction old;
-        if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_IGN && old.sa_handler != SIG_DFL)
-            signal(sig, SIG_DFL);
-    }
-    if (null >= 0)
-        dup2(null, STDIN_FILENO);
-    dup2(output[0], STDOUT_FILENO);
-    dup2(output[1], STDERR_FILENO);
-    /* Last: one of the others may have this number. */
-    if (fd != XR_SPAWNED_FD)
-        dup2(fd, XR_SPAWNED_FD);
-    else
-        fcntl(fd, F_SETFD, 0);
-    if (nofile && getrlimit(RLIMIT_NOFILE, &files) == 0 && nofile < files.rlim_cur) {
-        files.rlim_cur = nofile; /* it takes the soft limit for the user's own */
-        setrlimit(RLIMIT_NOFILE, &files);
-    }
-    sigprocmask(SIG_SETMASK, mask, NULL);
-    execve("/proc/self/exe", argv, env);
-    _exit(1);
-}
-
-static void close_all(const int *fds, int n)
-{
-    int error = errno;
-
-    for (int i = 0; i < n; i++) {
-        if (fds[i] >= 0)
-            close(fds[i]);
-    }
-    errno = error;
-}
-
-pid_t xr_spawned_start(char *const *env, uint64_t nofile, int *fd, int output[2])
-{
-    int fds[6] = {-1, -1, -1, -1, -1, -1}, *ends = fds, *out = fds + 2, *err = fds + 4;
-    int theirs[2];
-    sigset_t all, old;
-    pid_t pid;
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) || pipe2(out, O_CLOEXEC) ||
-        pipe2(err, O_CLOEXEC)) {
-        close_all(fds, 6);
-        return -1;
-    }
-    theirs[0] = out[1];
-    theirs[1] = err[1];
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &old);
-    pid = fork();
-    if (pid == 0)
-        spawned_xrun_become(ends[1], theirs, &old, nofile, env);
-    sigprocmask(SIG_SETMASK, &old, NULL);
-    if (pid < 0) {
-        close_all(fds, 6);
-        return -1;
-    }
-    close(ends[1]);
-    close_all(theirs, 2);
-    *fd = ends[0];
-    output[0] = out[0];
-    output[1] = err[0];
-    return pid;
-}
-
-/* ------------------------------------------------------------- in the spawned one */
+static int held = -1; /* the connection: forked processes close it */
 
 static bool read_all(int fd, void *to, size_t len)
 {
@@ -116,7 +34,7 @@ static bool read_all(int fd, void *to, size_t len)
     return true;
 }
 
-/* The first xrun has sent it before anything else, or ends itself. */
+/* The first message. If the first xrun has ended, the read fails. */
 static bool read_hello(int fd, struct xr_hello *out)
 {
     uint8_t head[HEADER];
@@ -146,7 +64,7 @@ static size_t spawned_xrun_count(char *const *v)
     return n;
 }
 
-/* A command line as the user could have written it, but for the programs. */
+/* Parse the options of the first xrun and of the request as one command line; programs follow separately. */
 static rank_status_t spawned_xrun_parse(struct xr_spawned *s, struct xr_options *o, char *err, size_t errlen)
 {
     const struct xr_hello *h = &s->hello;
@@ -161,10 +79,10 @@ static rank_status_t spawned_xrun_parse(struct xr_spawned *s, struct xr_options 
     s->argv[argc++] = (char *)(uintptr_t) "xrun";
     for (size_t i = 0; i < nfirst; i++)
         s->argv[argc++] = h->options[i];
-    s->argv[argc++] = (char *)(uintptr_t)XR_OPTIONS_ANEW; /* hosts of the request stand for the first job's */
+    s->argv[argc++] = (char *)(uintptr_t)XR_OPTIONS_ANEW; /* from here on: hosts of the request replace those of the first job */
     for (size_t i = 0; i < nmore; i++)
         s->argv[argc++] = h->request.words[i];
-    /* So that no rank which the options name for the first job is too many. */
+    /* No rank that the options of the first job name may be too high. */
     s->argv[argc++] = (char *)(uintptr_t) "-n";
     s->argv[argc++] = (char *)(uintptr_t) "1048576";
     s->argv[argc++] = (char *)(uintptr_t) "--";
@@ -172,7 +90,7 @@ static rank_status_t spawned_xrun_parse(struct xr_spawned *s, struct xr_options 
     return xr_options_parse_over(argc, s->argv, xr_options_variables, o, err, errlen);
 }
 
-/* The programs of the request in place of the first xrun's; what its -x and --env-file said goes for all of them. */
+/* Replace the first xrun's programs by those of the request. Its -x and --env-file apply to all of them. */
 static rank_status_t put_programs(struct xr_spawned *s, struct xr_options *o)
 {
     const struct xr_request *r = &s->hello.request;
@@ -195,7 +113,7 @@ static rank_status_t put_programs(struct xr_spawned *s, struct xr_options *o)
         apps[i].set = at;
         apps[i].nfiles = 0;
         for (char **e = s->hello.env; *e; e++) {
-            if (!o->torch || !xr_torch_own(*e)) /* a file may have one of those */
+            if (!o->torch || !xr_torch_own(*e)) /* a file may set what xrun sets for each rank */
                 *at++ = *e;
         }
         for (char **e = r->apps[i].env; *e; e++) {
@@ -214,8 +132,8 @@ static rank_status_t put_programs(struct xr_spawned *s, struct xr_options *o)
     return RANK_OK;
 }
 
-/* Does the request say this itself? */
-static bool asks(const struct xr_request *r, const char *option)
+/* Return whether the request has this option. */
+static bool request_has(const struct xr_request *r, const char *option)
 {
     for (char *const *w = r->words; w && *w; w++) {
         if (strcmp(*w, option) == 0)
@@ -224,13 +142,13 @@ static bool asks(const struct xr_request *r, const char *option)
     return false;
 }
 
-/* The hosts are the first job's, if the request names none. A file that named them is not read again. */
+/* Without hosts in the request, use those of the first job. Its hostfile is not read again. */
 static void put_hosts(const struct xr_spawned *s, struct xr_options *o)
 {
     const struct xr_hello *h = &s->hello;
-    bool chooses = asks(&h->request, "--host");
+    bool chooses = request_has(&h->request, "--host");
 
-    if (!h->hosts || asks(&h->request, "--hostfile") || (chooses && !o->where.nhostfiles))
+    if (!h->hosts || request_has(&h->request, "--hostfile") || (chooses && !o->where.nhostfiles))
         return;
     o->where.given = h->hosts;
     o->where.nhostfiles = 0;
@@ -238,7 +156,7 @@ static void put_hosts(const struct xr_spawned *s, struct xr_options *o)
         o->where.hosts = NULL;
 }
 
-/* What was meant for the first job alone. */
+/* Remove the options that apply to the first job only. */
 static bool leave_out(struct xr_spawned *s, struct xr_options *o)
 {
     char *dir;
@@ -251,9 +169,9 @@ static bool leave_out(struct xr_spawned *s, struct xr_options *o)
     o->where.json_map = o->where.rankfile = NULL;
     o->where.show_map = o->where.dry_run = false;
     put_hosts(s, o);
-    if (!asks(&s->hello.request, "--map-by"))
+    if (!request_has(&s->hello.request, "--map-by"))
         o->where.request.ppr = 0;
-    /* It shares its hosts with the job that it comes from, whose ranks may be bound to any core. */
+    /* The hosts are shared with its parent job, whose ranks may be bound to any core. */
     o->where.request.bind = XR_BIND_NONE;
     if (!o->output_dir)
         return true;
@@ -271,7 +189,7 @@ rank_status_t xr_spawned_read(struct xr_spawned *s, struct xr_options *o, char *
     memset(s, 0, sizeof(*s));
     memset(o, 0, sizeof(*o));
     s->link = held = XR_SPAWNED_FD;
-    prctl(PR_SET_NAME, "xrun"); /* it was executed as "exe" */
+    prctl(PR_SET_NAME, "xrun"); /* execve of /proc/self/exe set "exe" */
     fcntl(s->link, F_SETFD, FD_CLOEXEC);
     if (!read_hello(s->link, &s->hello)) {
         snprintf(err, errlen, "%s is for xrun itself", XR_SPAWNED_PROCESS);
@@ -313,36 +231,6 @@ void xr_spawned_clear(struct xr_spawned *s)
     free(s->words);
     free(s->output_dir);
     memset(s, 0, sizeof(*s));
-}
-
-static int spawned_xrun_by_host(const void *name, const void *word)
-{
-    const char *host = strchr(*(char *const *)word, ' ');
-
-    return strcmp(name, host ? host + 1 : "");
-}
-
-/* The words are in the order of the hosts' names. */
-static uint32_t busy_on(char **busy, size_t n, const char *host)
-{
-    char **word = n && host ? bsearch(host, busy, n, sizeof(*busy), spawned_xrun_by_host) : NULL;
-
-    return word ? (uint32_t)strtoul(*word, NULL, 10) : 0;
-}
-
-void xr_spawned_share(const struct xr_spawned *spawned, struct xr_plan *plan)
-{
-    char **busy = spawned->hello.busy;
-    size_t n = spawned_xrun_count(busy);
-
-    for (uint32_t i = 0; i < plan->placement.nhosts; i++) {
-        struct xr_placed_host *host = &plan->placement.host[i];
-        uint64_t there = busy_on(busy, n, xr_plan_name(plan, i));
-        if (!there)
-            there = busy_on(busy, n, plan->hosts.host[i].name);
-        if (there && host->ranks + there > host->units)
-            host->oversubscribed = true;
-    }
 }
 
 int xr_spawned_link(void)

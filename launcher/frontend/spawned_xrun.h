@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spawned_xrun.h: an xrun that another one has started, for a job that a rank of it
- * asked for.
+ * spawned_xrun.h: make options of a spawn request, in an xrun that the first xrun started.
  *
- * The first xrun starts every such job as a child process of its own, which
- * finds the first's end of a connection, the link, on a fixed descriptor. The
- * first word on it (spawn_request.h) says what to run; all else follows in hub.h.
+ * The first xrun starts a child process for each spawned job (child_jobs.h). A connection to the first xrun is on a
+ * fixed descriptor. Its first message holds what to run (spawn_request.h); hub.h has the others.
  */
 #ifndef XR_LAUNCHER_FRONTEND_SPAWNED_XRUN_H
 #define XR_LAUNCHER_FRONTEND_SPAWNED_XRUN_H
@@ -14,31 +12,24 @@
 #include "launcher/map/plan.h"
 #include "launcher/dpm/spawn_request.h"
 
-#include <sys/types.h>
-
 #define XR_SPAWNED_PROCESS "--spawned-process"
 #define XR_SPAWNED_FD 3
 
 struct xr_spawned {
-    int link; /* the descriptor, or -1 once somebody has taken it over */
+    int link; /* the descriptor; -1: it is owned by job_link.c */
     struct xr_hello hello;
-    char **argv;        /* of the options, which point into it */
-    const char **words; /* what the programs' own options point into */
+    /* The options point into these. */
+    char **argv;
+    const char **words;
     char *output_dir;
 };
 
-/* In the first xrun: start one. *fd is the link; output: what it writes to standard output and error can be read there.
- * env: that of the first xrun; nofile: its user's soft limit of open files. Returns its pid, or -1 with errno. */
-pid_t xr_spawned_start(char *const *env, uint64_t nofile, int *fd, int output[2]);
-
-/* In that process: be told what to run. On failure err says why. Clear it in any case, after the options. */
+/* Read what to run. On failure err holds the reason. Clear both whatever is returned, the options first. */
 rank_status_t xr_spawned_read(struct xr_spawned *out, struct xr_options *options, char *err, size_t errlen);
-/* What the job is told of where it comes from. False: no memory. */
+/* Describe the parent of the job. Returns false if out of memory. */
 bool xr_spawned_origin(const struct xr_spawned *spawned, struct xr_origin *out);
 void xr_spawned_clear(struct xr_spawned *spawned);
-/* Ranks of other jobs run on the hosts already: where all are more than cores, they shall yield to each other. */
-void xr_spawned_share(const struct xr_spawned *spawned, struct xr_plan *plan);
-/* The descriptor of the link, which children of that process must not hold; -1: this is not such a process. */
+/* The descriptor of the connection, which forked processes have to close. -1: this xrun was not spawned. */
 int xr_spawned_link(void);
 
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * terminate.c: how a job ends: the first reason counts, everything is told to
- * end, and xrun leaves when all of it is gone and all output is out.
+ * terminate.c: end the job on all hosts, and leave when nothing of it is left.
+ *
+ * The first reason sets the exit code. All agents are ordered to end the job. xrun leaves when all agents are
+ * disconnected and all output is written.
  */
+#include "launcher/frontend/child_jobs.h"
 #include "launcher/frontend/job_link.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/exec/find_program.h"
@@ -10,8 +13,151 @@
 #include <signal.h>
 #include <stdint.h>
 
-#define SILENT_MS 1000 /* a job that had to end does not wait longer for a reader that stands still */
-#define LINGER_MS 3000 /* for the commands that started agents to end after these */
+#define SILENT_MS 1000 /* a forced end waits no longer for a reader of our output that does not read */
+#define LINGER_MS 3000 /* for the launcher commands to end after their agents */
+#define TICK_MS 100
+/* How long agents may take to confirm an end order. An agent that starts many ranks handles no message meanwhile. */
+#define FAILED_MS 10000
+#define FORCED_MS 3000  /* by a signal or a time limit */
+#define AT_ONCE_MS 1000 /* by a second signal */
+#define SUPERVISOR_MS 9000 /* from TERM to a supervisor until all below it is gone; see supervisor.c */
+
+static const struct timeval tick = {0, TICK_MS * 1000};
+
+/* ------------------------------------------------------ agents that do not confirm the end */
+
+/*
+ * Every agent confirms an end order. One that does not (it is stopped, or blocked) cannot end its ranks, so others
+ * have to, in three steps:
+ *
+ *   1. The supervisor of this host gets TERM: it kills its agent and the ranks.
+ *   2. Other hosts are disconnected. Their supervisors see that and do the same; the other end of the connection
+ *      is closed when they have.
+ *   3. xrun leaves, with a line for each host that has not closed its end.
+ *
+ * Time is counted in ticks of our own loop, because a user may have stopped xrun meanwhile (^Z).
+ */
+
+/* An agent that is not connected has no ranks. The command that started it is ended separately. */
+static bool has_to_end(const struct node *n)
+{
+    return n->joined && !n->done && !n->gone;
+}
+
+static bool has_confirmed(const struct front *f, const struct node *n)
+{
+    return n->ends_acked == f->ends_sent;
+}
+
+static bool any_unconfirmed(const struct front *f)
+{
+    for (uint32_t i = 0; i < f->nnodes; i++) {
+        if (has_to_end(&f->nodes[i]) && !has_confirmed(f, &f->nodes[i]))
+            return true;
+    }
+    return false;
+}
+
+/* An end order is about to be sent: set the time limit for its confirmation. */
+static void await_confirmation(struct front *f, uint32_t grace_ms)
+{
+    uint32_t ticks = (!xr_job_is_forced(f->state) ? FAILED_MS : grace_ms ? FORCED_MS : AT_ONCE_MS) / TICK_MS;
+
+    if (f->escalation != XR_ESCALATION_NONE)
+        return;
+    if (f->plan->local != XR_NO_HOST && f->supervisor > 0) /* our own agent may hang before it reports READY */
+        f->nodes[f->plan->local].joined = true;
+    /* A second order may shorten the limit, but does not extend it. */
+    if (event_pending(f->escalate, EV_TIMEOUT, NULL) && any_unconfirmed(f)) {
+        if (ticks < f->patience)
+            f->patience = ticks;
+        return;
+    }
+    f->ends_sent++;
+    f->patience = ticks;
+    event_add(f->escalate, &tick);
+}
+
+void xr_front_end_acked(struct front *f, uint32_t node)
+{
+    if (f->nodes[node].ends_acked < f->ends_sent)
+        f->nodes[node].ends_acked++;
+}
+
+static void report_unresponsive(struct front *f, uint32_t node)
+{
+    xr_report_cause(f->report, "the agent on %s stands still", xr_plan_name(f->plan, node));
+    xr_stream_say(f->err, "xrun: error: the agent on %s stands still; killing it and its ranks",
+                  xr_plan_name(f->plan, node));
+}
+
+/* Step 1. Returns false if it was done before, or the agent of this host has confirmed. */
+static bool signal_supervisor(struct front *f)
+{
+    uint32_t local = f->plan->local;
+
+    if (local == XR_NO_HOST || f->supervisor <= 0 || f->escalation != XR_ESCALATION_NONE ||
+        !has_to_end(&f->nodes[local]) || has_confirmed(f, &f->nodes[local]))
+        return false;
+    report_unresponsive(f, local);
+    kill(f->supervisor, SIGTERM);
+    f->escalation = XR_ESCALATION_KILL;
+    return true;
+}
+
+/* Step 2. Returns false if it was done before. All agents on the route to one have confirmed and ended. */
+static bool disconnect_others(struct front *f)
+{
+    if (f->escalation == XR_ESCALATION_DISCONNECT)
+        return false;
+    f->escalation = XR_ESCALATION_DISCONNECT;
+    for (uint32_t i = 0; i < f->nnodes; i++) {
+        if (!has_to_end(&f->nodes[i]) || i == f->plan->local)
+            continue;
+        report_unresponsive(f, i);
+        xr_tree_hang_up(f->tree, xr_tree_way(f->tree, i));
+    }
+    return true;
+}
+
+void xr_front_on_escalate(evutil_socket_t fd, short what, void *arg)
+{
+    struct front *f = arg;
+    uint32_t busy = 0;
+
+    (void)fd;
+    (void)what;
+    if (f->patience > 0) {
+        f->patience--;
+        event_add(f->escalate, &tick);
+        return;
+    }
+    if (!any_unconfirmed(f))
+        return;
+    for (uint32_t i = 0; i < f->nnodes; i++)
+        busy += has_to_end(&f->nodes[i]) && has_confirmed(f, &f->nodes[i]);
+    if (signal_supervisor(f)) {
+        f->patience = SUPERVISOR_MS / TICK_MS;
+        event_add(f->escalate, &tick);
+        return;
+    }
+    if (busy) { /* they may be on the route to others */
+        event_add(f->escalate, &tick);
+        return;
+    }
+    if (disconnect_others(f)) {
+        f->patience = SUPERVISOR_MS / TICK_MS;
+        event_add(f->escalate, &tick);
+        return;
+    }
+    for (uint32_t i = 0; i < f->nnodes; i++) {
+        if (has_to_end(&f->nodes[i]) && i != f->plan->local)
+            xr_stream_say(f->err, XR_LEFT_BEHIND, xr_plan_name(f->plan, i));
+    }
+    event_base_loopexit(f->base, NULL);
+}
+
+/* --------------------------------------------------------------------------- leave */
 
 void xr_front_on_linger(evutil_socket_t fd, short what, void *arg)
 {
@@ -22,20 +168,16 @@ void xr_front_on_linger(evutil_socket_t fd, short what, void *arg)
     event_base_loopexit(f->base, NULL);
 }
 
-/*
- * All wires are closed and all output is out. The commands that started agents
- * of other hosts end when nothing of the job is left there, and that is worth
- * waiting for, though not forever.
- */
+/* The launcher commands end when nothing of the job is left on their hosts: wait for them, up to LINGER_MS. */
 void xr_front_leave_if_over(struct front *f)
 {
     const struct timeval linger = {LINGER_MS / 1000, LINGER_MS % 1000 * 1000};
 
-    if (xr_front_jobs_running(f) || xr_front_jobs_speaking(f) || xr_tree_child_count(f->tree) ||
+    if (xr_child_jobs_running(f) || xr_job_link_sending(f) || xr_tree_child_count(f->tree) ||
         xr_stream_backlog(f->out) || xr_stream_backlog(f->err))
         return;
-    /* A command has ended, and its last words, which say why, are still on their way. */
-    if (!f->done && !f->ending && !f->judged)
+    /* A launcher command ended. Its last output, which holds the reason, has not been read yet. */
+    if (!xr_job_is_done(f->state) && !xr_job_is_ending(f->state) && !f->judged)
         return;
     if (xr_branches_pids(f->branches, NULL, SIZE_MAX) == 0)
         event_base_loopexit(f->base, NULL);
@@ -43,22 +185,19 @@ void xr_front_leave_if_over(struct front *f)
         event_add(f->linger, &linger);
 }
 
-uint32_t xr_front_grace(const struct front *f, uint32_t dflt_ms)
-{
-    return f->options->kill_grace < 0 ? dflt_ms : (uint32_t)(f->options->kill_grace * 1000);
-}
+/* ----------------------------------------------------------------------------- end */
 
-/* sig: what the ranks get first. */
 void xr_front_end_job_by(struct front *f, int sig, uint32_t grace_ms)
 {
     struct xr_packer p = {0};
 
-    xr_front_jobs_end(f, sig, grace_ms);
-    if (f->done || !f->tree) /* nothing runs any more, or xrun is about to leave */
+    xr_job_link_end(f, sig, grace_ms);
+    if (xr_job_is_done(f->state) || !f->tree) /* nothing runs, or xrun is leaving */
         return;
-    f->ending = true;
+    if (!xr_job_is_ending(f->state))
+        xr_front_enter(f, XR_JOB_ENDING);
     xr_branches_shut_door(f->branches);
-    xr_front_insist(f, grace_ms);
+    await_confirmation(f, grace_ms);
     xr_pack_u32(&p, grace_ms);
     xr_pack_u32(&p, (uint32_t)sig);
     xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_END, &p);
@@ -68,14 +207,6 @@ void xr_front_end_job_by(struct front *f, int sig, uint32_t grace_ms)
 void xr_front_end_job(struct front *f)
 {
     xr_front_end_job_by(f, SIGTERM, xr_front_grace(f, XR_FAILURE_GRACE_MS));
-}
-
-/* The first reason counts. */
-void xr_front_judge(struct front *f, int code)
-{
-    if (!f->judged)
-        f->code = code;
-    f->judged = true;
 }
 
 static uint64_t terminate_written(const struct front *f)
@@ -90,8 +221,8 @@ static uint64_t queued(const struct front *f)
            (f->direct ? atomic_load(&f->direct->queued) : 0);
 }
 
-/* After a forced end: go as soon as the reader of our output stands still. */
-void xr_front_on_silence(evutil_socket_t fd, short what, void *arg)
+/* After a forced end: leave as soon as the reader of our output makes no progress. */
+void xr_front_on_stalled_output(evutil_socket_t fd, short what, void *arg)
 {
     const struct timeval again = {SILENT_MS / 1000, SILENT_MS % 1000 * 1000};
     struct front *f = arg;
@@ -104,44 +235,49 @@ void xr_front_on_silence(evutil_socket_t fd, short what, void *arg)
         return;
     }
     f->seen_written = now;
-    event_add(f->silence, &again);
+    event_add(f->stalled_output, &again);
 }
 
 void xr_front_force(struct front *f, int code, int sig, uint32_t grace_ms)
 {
-    const struct timeval first = {(SILENT_MS + grace_ms) / 1000,
-                                  (SILENT_MS + grace_ms) % 1000 * 1000};
+    const struct timeval first = {(SILENT_MS + grace_ms) / 1000, (SILENT_MS + grace_ms) % 1000 * 1000};
 
     xr_front_judge(f, code);
-    f->forced = true;
+    if (!xr_job_is_forced(f->state))
+        xr_front_enter(f, xr_job_state_when_forced(f->state));
     f->seen_written = terminate_written(f);
-    event_add(f->silence, &first);
+    event_add(f->stalled_output, &first);
     xr_front_end_job_by(f, sig, grace_ms);
 }
 
-/* Something of it, or a job that it has spawned, and it has not been told to end. */
-static bool terminate_runs(const struct front *f)
+/* -------------------------------------------------------------------- time limits */
+
+/* Return whether the job or a spawned job runs without an order to end. */
+static bool runs_unordered(const struct front *f)
 {
-    return f->done ? xr_front_jobs_running(f) && !f->forced : !f->ending;
+    return xr_job_is_done(f->state) ? xr_child_jobs_running(f) && !xr_job_is_forced(f->state)
+                                    : !xr_job_is_ending(f->state);
 }
 
 static void force_after_traces(void *arg)
 {
     struct front *f = arg;
 
-    if (terminate_runs(f))
+    if (runs_unordered(f))
         xr_front_force(f, XR_EXIT_TIMEOUT, SIGTERM, xr_front_grace(f, XR_FAILURE_GRACE_MS));
 }
 
-/* The job takes too long: end it, if wanted after its stack traces. */
-void xr_front_give_up(struct front *f)
+void xr_front_expire(struct front *f)
 {
-    f->given_up = true;
+    event_del(f->timeout); /* one limit is enough */
     xr_front_judge(f, XR_EXIT_TIMEOUT);
-    if (f->options->timeout_traces && f->life)
-        xr_life_trace(f->life, force_after_traces, f);
-    else
+    if (!f->options->timeout_traces || !f->life) {
         force_after_traces(f);
+        return;
+    }
+    if (!xr_job_is_done(f->state))
+        xr_front_enter(f, XR_JOB_EXPIRED);
+    xr_life_trace(f->life, force_after_traces, f);
 }
 
 void xr_front_on_timeout(evutil_socket_t fd, short what, void *arg)
@@ -150,10 +286,22 @@ void xr_front_on_timeout(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (!terminate_runs(f) || f->given_up)
+    if (!runs_unordered(f) || f->state == XR_JOB_EXPIRED)
         return;
     xr_report_cause(f->report, "timeout");
     xr_stream_say(f->err, "xrun: error: the job did not end within %g s (--timeout); ending it",
                   f->options->timeout);
-    xr_front_give_up(f);
+    xr_front_expire(f);
+}
+
+void xr_front_stalled(struct front *f)
+{
+    if (!xr_job_is_active(f->state))
+        return;
+    xr_life_explain(f->life);
+    if (!f->options->heartbeat_kill)
+        return;
+    xr_stream_say(f->err, "xrun: error: no rank makes progress (--heartbeat %g:kill); ending the job",
+                  f->options->heartbeat);
+    xr_front_expire(f);
 }

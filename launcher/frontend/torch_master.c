@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * torch_master.c: MASTER_ADDR and MASTER_PORT of a job. See torch_master.h.
+ * torch_master.c: set MASTER_ADDR and MASTER_PORT of a job. See torch_master.h.
  */
 #include "launcher/frontend/torch_master.h"
 #include "launcher/exec/environ.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One that each host takes for itself. */
+/* Return whether each host reaches itself under this name. */
 static bool torch_master_is_loopback(const char *name)
 {
     uint8_t bytes[16];
@@ -26,8 +26,8 @@ static bool torch_master_is_loopback(const char *name)
 }
 
 /*
- * By the name that the user gave, which needs not be the one that the host gives itself: that one others may not
- * know, or it may be a loopback's for itself, as Debian's is.
+ * Use the name that the user gave. The host's own name may be unknown to other hosts, or an alias of its loopback
+ * address, as in Debian.
  */
 static char *address_of(const struct xr_plan *p, uint32_t host)
 {
@@ -54,7 +54,7 @@ static bool put_address(char ***env, const struct xr_plan *plan, uint32_t host)
     return ok;
 }
 
-/* Only an agent of that host can tell; xrun's own host is looked at by xrun itself. */
+/* A free port of the host: its agent reported one; for this host xrun finds one itself. */
 static bool put_port(char ***env, const struct xr_plan *plan, uint32_t host)
 {
     char text[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * torch_master.h: where the ranks of a PyTorch job find rank 0.
+ * torch_master.h: set the variables by which the ranks of a PyTorch job find rank 0.
  */
 #ifndef XR_LAUNCHER_FRONTEND_TORCH_MASTER_H
 #define XR_LAUNCHER_FRONTEND_TORCH_MASTER_H
@@ -9,7 +9,9 @@
 
 #include <stdbool.h>
 
-/* Put MASTER_ADDR and MASTER_PORT into env, unless it has them. All ranks are placed. Returns false without memory. */
+/*
+ * Put MASTER_ADDR and MASTER_PORT into env, unless it has them. All ranks are placed. Returns false if out of memory.
+ */
 bool xr_torch_place(char ***env, const struct xr_plan *plan);
 
 #endif

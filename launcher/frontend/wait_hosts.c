@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* wait_hosts.c: see wait_hosts.h. */
+/* wait_hosts.c: count agents that reported, and request topologies. See wait_hosts.h. */
 #include "launcher/frontend/wait_hosts.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/util/shell_words.h"
@@ -9,12 +9,12 @@
 #include <string.h>
 
 #define SLOW_S 2
-#define NAMES 8 /* named before "and N more" */
+#define NAMES 8 /* names in a line before "and N more" */
 
 struct host {
     bool ready;
-    bool asked; /* for its topology, and has not answered */
-    uint64_t looks; /* 0: it could not be looked at */
+    bool requested; /* its topology was requested and has not arrived */
+    uint64_t digest; /* of its topology; 0: not known */
 };
 
 struct xr_muster {
@@ -23,16 +23,16 @@ struct xr_muster {
     const struct xr_muster_ops *ops;
     void *arg;
     struct host *hosts; /* [plan->hosts.n] */
-    uint32_t missing, unseen; /* agents that have not come; topologies that have been asked for */
+    uint32_t missing, unseen; /* agents that have not reported; topologies that have not arrived */
     double timeout_s;
     bool over;
     struct event *slow, *late;
 };
 
-/* Those who have not come, or if all have, who do not say what they look like. */
+/* While agents are missing: whether this one is. After that: whether its topology is. */
 static bool wait_hosts_is_awaited(const struct xr_muster *m, uint32_t i)
 {
-    return m->missing ? !m->hosts[i].ready : m->hosts[i].asked;
+    return m->missing ? !m->hosts[i].ready : m->hosts[i].requested;
 }
 
 static uint32_t wait_hosts_awaited(const struct xr_muster *m)
@@ -89,11 +89,11 @@ static void wait_hosts_on_late(evutil_socket_t fd, short what, void *arg)
     m->ops->on_failed(m->arg, line);
 }
 
-/* Somebody who looks the same, is known, and is another. */
-static hwloc_topology_t known_look(const struct xr_muster *m, uint64_t looks)
+/* The topology of a host with this digest, or NULL. */
+static hwloc_topology_t find_topology(const struct xr_muster *m, uint64_t digest)
 {
     for (uint32_t i = 0; i < m->plan->hosts.n; i++) {
-        if (m->hosts[i].looks == looks && m->plan->known[i].topology)
+        if (m->hosts[i].digest == digest && m->plan->known[i].topology)
             return m->plan->known[i].topology;
     }
     return NULL;
@@ -107,18 +107,18 @@ static void wait_hosts_finish(struct xr_muster *m)
     m->ops->on_complete(m->arg);
 }
 
-/* All are there: ask one of each kind what it looks like. */
-static void ask_looks(struct xr_muster *m)
+/* All agents have reported: request the topology of one host of each kind. */
+static void request_topologies(struct xr_muster *m)
 {
     for (uint32_t i = 0; i < m->plan->hosts.n; i++) {
-        bool asked = i == m->plan->local || m->hosts[i].looks == 0 ||
+        bool skip = i == m->plan->local || m->hosts[i].digest == 0 ||
                      !xr_plan_wants_topology(m->plan, 1, m->plan->known[i].units);
-        for (uint32_t k = 0; k < i && !asked; k++)
-            asked = k != m->plan->local && m->hosts[k].looks == m->hosts[i].looks;
-        if (asked)
+        for (uint32_t k = 0; k < i && !skip; k++)
+            skip = k != m->plan->local && m->hosts[k].digest == m->hosts[i].digest;
+        if (skip)
             continue;
         m->unseen++;
-        m->hosts[i].asked = true;
+        m->hosts[i].requested = true;
         xr_tree_send(m->tree, i, XR_MSG_ASK_TOPOLOGY, NULL);
     }
 }
@@ -128,7 +128,7 @@ static bool take_ready(struct xr_muster *m, struct xr_unpacker *u)
     uint32_t node = xr_unpack_u32(u);
     const char *name = xr_unpack_string(u);
     uint32_t units = xr_unpack_u32(u);
-    uint64_t looks = xr_unpack_u64(u), machine = xr_unpack_u64(u);
+    uint64_t digest = xr_unpack_u64(u), machine = xr_unpack_u64(u);
     uint32_t port = xr_unpack_u32(u);
     struct xr_plan_host *k;
 
@@ -140,14 +140,14 @@ static bool take_ready(struct xr_muster *m, struct xr_unpacker *u)
     k->units = units;
     k->machine = machine;
     k->port = (uint16_t)port;
-    m->hosts[node] = (struct host){.ready = true, .looks = looks};
+    m->hosts[node] = (struct host){.ready = true, .digest = digest};
     if (--m->missing == 0)
-        ask_looks(m);
+        request_topologies(m);
     wait_hosts_finish(m);
     return k->real_name != NULL;
 }
 
-/* NULL: it is none. */
+/* Returns NULL if that is no topology. */
 static hwloc_topology_t read_xml(const char *xml)
 {
     hwloc_topology_t t;
@@ -167,16 +167,16 @@ static bool take_topology(struct xr_muster *m, struct xr_unpacker *u)
     const char *xml = xr_unpack_string(u);
     hwloc_topology_t t;
 
-    if (!xr_unpack_done(u) || !xml || node >= m->plan->hosts.n || !m->hosts[node].asked)
+    if (!xr_unpack_done(u) || !xml || node >= m->plan->hosts.n || !m->hosts[node].requested)
         return false;
-    m->hosts[node].asked = false;
+    m->hosts[node].requested = false;
     t = read_xml(xml);
     if (t && xr_plan_keep(m->plan, t) == RANK_OK)
         m->plan->known[node].topology = t;
     if (--m->unseen == 0) {
         for (uint32_t i = 0; i < m->plan->hosts.n; i++) {
-            if (m->hosts[i].looks && !m->plan->known[i].topology)
-                m->plan->known[i].topology = known_look(m, m->hosts[i].looks);
+            if (m->hosts[i].digest && !m->plan->known[i].topology)
+                m->plan->known[i].topology = find_topology(m, m->hosts[i].digest);
         }
     }
     wait_hosts_finish(m);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * wait_hosts.h: wait until all agents of other hosts are there and their hosts are
- * known well enough to place ranks on them.
+ * wait_hosts.h: wait until all agents have reported, and collect what the placement needs of their hosts.
  */
 #ifndef XR_LAUNCHER_FRONTEND_WAIT_HOSTS_H
 #define XR_LAUNCHER_FRONTEND_WAIT_HOSTS_H
@@ -13,19 +12,20 @@ struct xr_muster;
 
 struct xr_muster_ops {
     void (*on_complete)(void *arg);
-    /* It takes long: a line that says who is missing. Once, and once more when time is up, which ends it. */
+    /* It takes long; line names the missing hosts. At most once. */
     void (*on_slow)(void *arg, const char *line);
+    /* The time limit has passed. No other call follows. */
     void (*on_failed)(void *arg, const char *line);
 };
 
-/* timeout_s: how long to wait for all. */
+/* timeout_s: the time limit. plan is borrowed, and filled in. */
 rank_status_t xr_muster_open(struct event_base *base, struct xr_tree *tree, struct xr_plan *plan,
                              double timeout_s, const struct xr_muster_ops *ops, void *arg,
                              struct xr_muster **out);
-/* NULL is fine. */
+/* No-op if NULL. */
 void xr_muster_close(struct xr_muster *muster);
 
-/* XR_MSG_READY or XR_MSG_TOPOLOGY. False: it makes no sense. */
+/* Handle XR_MSG_READY or XR_MSG_TOPOLOGY. Returns false if it is malformed. */
 bool xr_muster_take(struct xr_muster *muster, uint32_t kind, struct xr_unpacker *u);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * commands.c: what a PMI-1 client asks, and the answers.
+ * commands.c: execute the commands of PMI-1 clients. See pmi1_internal.h.
  *
- * Every answer has rc; MPICH 4 looks for it in some only, MPICH 5 in all.
+ * Every answer has rc: MPICH 5 requires it in all, MPICH 4 in some.
  */
 #include "launcher/pmi1/pmi1_internal.h"
 
@@ -19,9 +19,9 @@ static void on_init(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
         xr_pmi1_answer(c, "cmd=response_to_init rc=-1 pmi_version=1 pmi_subversion=1\n");
         return;
     }
-    /* A program that a rank runs after another starts anew. */
+    /* A rank can run several programs, one after the other. */
     c->state = XR_PMI1_JOINED;
-    c->asking = 0; /* what the one before it asked is no more of interest */
+    c->request = 0; /* a request of the previous program */
     xr_pmi1_note_joined(c);
     xr_pmi1_answer(c, "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n");
 }
@@ -45,7 +45,7 @@ static void on_name(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
     xr_pmi1_answer(c, "cmd=my_kvsname rc=0 kvsname=%s\n", c->server->name);
 }
 
-/* Without slots the hosts are filled again as often as ranks ask for it. */
+/* Without slots the number of ranks is unlimited. */
 static void on_universe(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     (void)cmd;
@@ -99,15 +99,6 @@ static void on_barrier(struct xr_pmi1_client *c, const struct xr_pmi1_command *c
         xr_pmi1_refuse(c, "a barrier inside a barrier");
     else
         xr_pmi1_enter_barrier(c);
-}
-
-void xr_pmi1_leave_barrier(struct xr_pmi1_client *c, bool whole)
-{
-    c->waiting = false;
-    if (whole)
-        xr_pmi1_answer(c, "cmd=barrier_out rc=0\n");
-    else
-        xr_pmi1_answer(c, "cmd=barrier_failed rc=-1 msg=a_rank_has_gone\n");
 }
 
 static void on_finalize(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* parser.c: see parser.h. */
+/* parser.c: parse the lines of a PMI-1 client. See parser.h. */
 #include "launcher/pmi1/parser.h"
 
 #include <errno.h>
@@ -36,8 +36,8 @@ static bool parser_number(const char *text, long min, long max, long *out)
     return true;
 }
 
-/* The next line, ended by NUL instead of newline; NULL: none is whole. */
-static char *parser_take_line(struct xr_pmi1_input *in)
+/* The next line, with NUL for the newline. NULL if none is complete. */
+static char *parser_parse_block_line(struct xr_pmi1_input *in)
 {
     char *line = in->data + in->start, *nl = memchr(line, '\n', in->end - in->start);
 
@@ -64,7 +64,7 @@ static bool parser_split(char *line, struct xr_pmi1_command *out)
             if (strcmp(word, "cmd") != 0)
                 return false;
             out->name = value;
-        } else if (out->npairs < XR_PMI1_PAIRS_MAX) { /* what is more is none that we know */
+        } else if (out->npairs < XR_PMI1_PAIRS_MAX) { /* no known command has more */
             out->pair[out->npairs].key = word;
             out->pair[out->npairs++].value = value;
         }
@@ -72,7 +72,7 @@ static bool parser_split(char *line, struct xr_pmi1_command *out)
     return out->name != NULL;
 }
 
-/* One line of a block: of interest are only those that say how many blocks there will be. */
+/* Handle a line of a block. The parser itself uses the lines with the number of blocks. */
 static bool in_block(struct xr_pmi1_input *in, const char *line)
 {
     if (strncmp(line, "totspawns=", 10) == 0)
@@ -87,7 +87,7 @@ enum xr_pmi1_next xr_pmi1_input_next(struct xr_pmi1_input *in, struct xr_pmi1_co
     char *line;
 
     memset(out, 0, sizeof(*out));
-    while ((line = parser_take_line(in))) {
+    while ((line = parser_parse_block_line(in))) {
         if (strlen(line) + 1 != (size_t)(in->data + in->start - line))
             return XR_PMI1_NONSENSE; /* a NUL inside */
         if (!in->in_block && strncmp(line, "mcmd=", 5) == 0) {
@@ -109,7 +109,7 @@ enum xr_pmi1_next xr_pmi1_input_next(struct xr_pmi1_input *in, struct xr_pmi1_co
             in->line(in->arg, line);
         }
     }
-    /* A line that fills all there is will never be whole. */
+    /* A line that fills the buffer can never become complete. */
     return in->end - in->start == sizeof(in->data) ? XR_PMI1_NONSENSE : XR_PMI1_MORE;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pmi1_kvs.c: see pmi1_kvs.h. A table of chains that doubles as it fills. */
+/* pmi1_kvs.c: keep keys in a hash table that doubles as it fills. See pmi1_kvs.h. */
 #include "launcher/pmi1/pmi1_kvs.h"
 #include "launcher/util/pack.h"
 #include "lib/base/fnv.h"
@@ -63,7 +63,7 @@ void xr_pmi1_space_destroy(struct xr_pmi1_space *s)
     free(s);
 }
 
-/* Where the pair with this key hangs, or where it would. */
+/* The link that points to the pair with this key, or to which it would be added. */
 static struct pair **pmi1_kvs_place(const struct xr_pmi1_space *s, const char *key, uint32_t hash)
 {
     struct pair **at = &s->bucket[hash & (s->nbuckets - 1)];
@@ -73,7 +73,7 @@ static struct pair **pmi1_kvs_place(const struct xr_pmi1_space *s, const char *k
     return at;
 }
 
-/* If there is no memory for it, chains get longer. */
+/* Without memory the chains get longer. */
 static void pmi1_kvs_grow(struct xr_pmi1_space *s)
 {
     size_t n = 2 * s->nbuckets;

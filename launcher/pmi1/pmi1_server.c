@@ -1,104 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi1_server.c: connections and barriers of PMI-1. See pmi1_server.h; what is answered
- * to each command is in commands.c.
+ * pmi1_server.c: serve the connections of PMI-1 clients. See pmi1_server.h.
  *
- * A job that does not speak PMI-1 pays for a socket pair a rank and its place
- * in an epoll set, of which the loop sees one descriptor. Buffers come with the
- * first byte.
+ * A job without PMI-1 pays for a socket pair a rank and its place in an epoll set,
+ * of which the loop has one descriptor. Buffers are made at the first byte.
  */
 #include "launcher/pmi1/pmi1_internal.h"
-#include "lib/base/log.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Bytes that a job's clients may put: a rank needs some hundred for each way to reach it. */
+/* Bytes that a job's clients may put: a rank needs some hundred for each of its addresses. */
 #define SPACE_OWN (1u << 20)
 #define SPACE_PER_RANK (64u << 10)
-#define AT_ONCE 64 /* clients heard before the loop's other events are looked at */
+#define AT_ONCE 64 /* clients served before the loop's other events */
 
 /* ---------------------------------------------------------------- one connection */
-
-static void pmi1_server_hang_up(struct xr_pmi1_client *c)
-{
-    if (c->fd >= 0)
-        close(c->fd); /* which takes it out of the epoll set */
-    c->fd = -1;
-    free(c->input);
-    c->input = NULL;
-    xr_pmi1_forget_block(c);
-    c->waiting = false;
-}
-
-/* From here on no barrier can be whole: who waits is told, and so is who comes. tell: the other
- * hosts, too. */
-static void pmi1_server_lose(struct xr_pmi1 *s, bool tell)
-{
-    bool news = tell && !s->told;
-
-    s->lost = true;
-    for (uint32_t i = 0; i < s->local; i++) {
-        if (s->clients[i].waiting)
-            xr_pmi1_leave_barrier(&s->clients[i], false);
-    }
-    s->waiting = 0;
-    if (news && s->ops->exchange) {
-        s->told = true;
-        s->ops->exchange(s->arg, true, NULL, 0);
-    }
-}
-
-/* A connection ended before its rank did. */
-static void pmi1_server_on_gone(struct xr_pmi1_client *c)
-{
-    bool unfinished = c->state == XR_PMI1_JOINED;
-
-    if (c->waiting)
-        c->server->waiting--;
-    pmi1_server_hang_up(c);
-    if (unfinished)
-        pmi1_server_lose(c->server, true);
-}
-
-void xr_pmi1_refuse(struct xr_pmi1_client *c, const char *what)
-{
-    rk_warn("rank %u wrote what is not PMI-1 to descriptor %d (%s); the connection is closed",
-            c->rank, XR_PMI1_FD, what);
-    pmi1_server_on_gone(c);
-}
-
-void xr_pmi1_answer(struct xr_pmi1_client *c, const char *fmt, ...)
-{
-    char line[XR_PMI1_LINE_MAX];
-    va_list ap;
-    int n;
-
-    if (c->fd < 0)
-        return;
-    va_start(ap, fmt);
-    n = vsnprintf(line, sizeof(line), fmt, ap);
-    va_end(ap);
-    if (n < 0 || (size_t)n >= sizeof(line))
-        n = snprintf(line, sizeof(line), "cmd=error rc=-1\n");
-    /* A client waits for each answer, so there is room; one that does not is none. */
-    if (send(c->fd, line, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) != n)
-        pmi1_server_on_gone(c);
-}
 
 static void pmi1_server_on_line(void *arg, const char *line)
 {
     xr_pmi1_block_line(arg, line);
 }
 
-/* Hear what has come. False: the connection has ended. */
-static bool pmi1_server_hear(struct xr_pmi1_client *c)
+/* Read and execute commands. Returns false if the connection has ended. */
+static bool pmi1_server_read(struct xr_pmi1_client *c)
 {
     struct xr_pmi1_command command;
     enum xr_pmi1_next next;
@@ -109,7 +38,7 @@ static bool pmi1_server_hear(struct xr_pmi1_client *c)
     if (!c->input)
         c->input = calloc(1, sizeof(*c->input));
     if (!c->input) {
-        pmi1_server_on_gone(c);
+        xr_pmi1_client_gone(c);
         return false;
     }
     c->input->line = pmi1_server_on_line;
@@ -119,7 +48,7 @@ static bool pmi1_server_hear(struct xr_pmi1_client *c)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
     if (n <= 0) {
-        pmi1_server_on_gone(c);
+        xr_pmi1_client_gone(c);
         return false;
     }
     xr_pmi1_input_filled(c->input, (size_t)n);
@@ -142,54 +71,9 @@ static void pmi1_server_on_readable(evutil_socket_t fd, short what, void *arg)
     (void)what;
     for (int i = 0; i < n; i++) {
         struct xr_pmi1_client *c = &s->clients[ev[i].data.u32];
-        if (c->fd >= 0) /* another's word may have ended it */
-            pmi1_server_hear(c);
+        if (c->fd >= 0) /* a command of another client may have closed it */
+            pmi1_server_read(c);
     }
-}
-
-/* -------------------------------------------------------------------- barriers */
-
-static void all_leave(struct xr_pmi1 *s)
-{
-    s->waiting = 0;
-    for (uint32_t i = 0; i < s->local; i++) {
-        if (s->clients[i].waiting)
-            xr_pmi1_leave_barrier(&s->clients[i], true);
-    }
-}
-
-void xr_pmi1_enter_barrier(struct xr_pmi1_client *c)
-{
-    struct xr_pmi1 *s = c->server;
-    size_t len;
-    void *blob;
-
-    c->waiting = true;
-    if (s->lost) {
-        xr_pmi1_leave_barrier(c, false);
-        return;
-    }
-    if (++s->waiting < s->local)
-        return;
-    if (!s->ops->exchange) {
-        all_leave(s);
-        return;
-    }
-    blob = xr_pmi1_space_blob(s->space, &len);
-    s->ops->exchange(s->arg, false, blob, len);
-    free(blob);
-}
-
-void xr_pmi1_exchanged(struct xr_pmi1 *s, bool lost, const void *blob, size_t len)
-{
-    if (!lost && xr_pmi1_space_merge(s->space, blob, len)) {
-        rk_error("what another host's ranks have put for PMI-1 cannot be taken in");
-        lost = true;
-    }
-    if (lost)
-        pmi1_server_lose(s, false);
-    else
-        all_leave(s);
 }
 
 bool xr_pmi1_exited(struct xr_pmi1 *s, uint32_t rank)
@@ -199,37 +83,28 @@ bool xr_pmi1_exited(struct xr_pmi1 *s, uint32_t rank)
     if (!s)
         return false;
     c = &s->clients[rank];
-    /* Whoever holds the other end now is none of the ranks: only what has come already counts. Each
-     * round takes something in, and not more than a socket holds. */
+    /* Another process may still hold the other end: handle only what has arrived. Each round reads something, at most
+     * what a socket holds. */
     for (int i = 0; c->fd >= 0 && i < 256; i++) {
         char byte;
-        if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || !pmi1_server_hear(c))
+        if (recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || !pmi1_server_read(c))
             break;
     }
     if (c->waiting)
         s->waiting--;
-    pmi1_server_hang_up(c);
-    /* One that has finalized was in all barriers that there will be on other hosts; the last of them
-     * may still be on its way there, and nothing must overtake it. */
+    xr_pmi1_disconnect(c);
+    /* A rank that has finalized was in all barriers that other hosts will see. The last of them may still be under
+     * way there, and the report must not overtake it. */
     if (!s->gone || c->inits < s->gone_inits) {
         s->gone_rank = rank;
         s->gone_inits = c->inits;
     }
     s->gone = true;
     s->gone_early = s->gone_early || c->state != XR_PMI1_FINALIZED;
-    /* Else nobody waits here, or ever will; but on other hosts they may. */
+    /* Without a client no rank waits here, but ranks of other hosts may. */
     if (s->inits > 0 || (c->given && s->ops->exchange && s->gone_early))
-        pmi1_server_lose(s, s->gone_early);
+        xr_pmi1_fail_barriers(s, s->gone_early);
     return c->state == XR_PMI1_JOINED;
-}
-
-/* Another has joined more often than one that is gone. */
-void xr_pmi1_check_stranded(struct xr_pmi1 *s)
-{
-    if (!s || !s->gone || s->gone_inits >= s->inits || s->stranded)
-        return;
-    s->stranded = true;
-    s->ops->stranded(s->arg, s->gone_rank);
 }
 
 bool xr_pmi1_used(const struct xr_pmi1 *s)
@@ -242,28 +117,16 @@ bool xr_pmi1_waits(const struct xr_pmi1 *s, uint32_t rank)
     return s && rank < s->local && s->clients[rank].waiting;
 }
 
-void xr_pmi1_note_joined(struct xr_pmi1_client *c)
-{
-    struct xr_pmi1 *s = c->server;
-
-    if (++c->inits > s->inits)
-        s->inits = c->inits;
-    s->ops->joined(s->arg, c->rank);
-    if (s->gone) /* before anybody was a client */
-        pmi1_server_lose(s, s->gone_early);
-    xr_pmi1_check_stranded(s);
-}
-
 /* ------------------------------------------------------------------- start, end */
 
-/* What is there from the start is so on every host. */
+/* Set a key before the start. Every host does that, so it is in no blob. */
 static rank_status_t set_key(struct xr_pmi1 *s, const char *text)
 {
     const char *value = strchr(text, '=');
     char key[XR_PMI1_KEY_MAX + 1];
 
     if (!value || (size_t)(value - text) >= sizeof(key))
-        return RANK_OK; /* no client could ask for it */
+        return RANK_OK; /* no client could get it */
     memcpy(key, text, (size_t)(value - text));
     key[value - text] = '\0';
     return xr_pmi1_space_set(s->space, key, value + 1);
@@ -293,8 +156,7 @@ rank_status_t xr_pmi1_open(struct event_base *base, const struct xr_pmi1_job *jo
     if (s->name && s->clients && s->ev && event_add(s->ev, NULL) == 0 &&
         xr_pmi1_space_create(limit, ops->exchange != NULL, &s->space) == RANK_OK)
         st = RANK_OK;
-    /* Where it is too long, MPICH finds it out with more words. It is the same on every host, so it
-     * is put in no blob. */
+    /* Where it is too long, MPICH finds the hosts by exchanging names. It is equal on every host, so it is in no blob. */
     if (!st && xr_pmi1_mapping(job->node_of, job->size, mapping, sizeof(mapping)) <
                    (int)sizeof(mapping))
         st = xr_pmi1_space_set(s->space, "PMI_process_mapping", mapping);
@@ -313,7 +175,7 @@ void xr_pmi1_close(struct xr_pmi1 *s)
     if (!s)
         return;
     for (uint32_t i = 0; s->clients && i < s->local; i++)
-        pmi1_server_hang_up(&s->clients[i]);
+        xr_pmi1_disconnect(&s->clients[i]);
     if (s->ev)
         event_free(s->ev);
     if (s->epoll >= 0)

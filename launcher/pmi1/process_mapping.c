@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* process_mapping.c: which ranks share a host, as MPICH wants to be told. See pmi1_server.h. */
+/* process_mapping.c: format PMI_process_mapping. See pmi1_server.h. */
 #include "launcher/pmi1/pmi1_server.h"
 
 #include <stdio.h>
 
-/* Ranks of the same host as the first, in a row. */
+/* The length of the run of ranks on one host. */
 static uint32_t process_mapping_row(const uint32_t *node_of, uint32_t size, uint32_t first)
 {
     uint32_t n = 1;

@@ -1,44 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * publish_spawn.c: what a PMI-1 client asks that is answered from outside this host:
- * published names, and programs to be spawned. Called like all commands; the
- * answers come through xr_pmi1_errand_done.
+ * publish_spawn.c: forward names and spawn requests to the first xrun.
+ *
+ * Called as other commands; the answers come by xr_pmi1_errand_done.
  */
 #include "launcher/pmi1/pmi1_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A block has no end by itself: this is more than any client has to say. */
-#define BLOCK_MAX (1u << 20)
+/* ---------------------------------------------------------------------- requests */
 
-/* What the blocks have said so far. */
-struct xr_pmi1_block {
-    struct xr_request request;
-    struct xr_request_app *app; /* that of this block, or NULL */
-    char *key;                  /* the value of this one comes next */
-    size_t bytes;
-    bool bad;
-};
-
-/* ------------------------------------------------------------------------ asking */
-
-static void publish_spawn_ask(struct xr_pmi1_client *c, enum xr_errand what, struct xr_packer *p)
+static void send_request(struct xr_pmi1_client *c, enum xr_errand what, struct xr_packer *p)
 {
     struct xr_pmi1 *s = c->server;
 
-    if (c->asking) { /* no client does */
+    if (c->request) { /* no correct client does that */
         xr_packer_free(p);
-        xr_pmi1_refuse(c, "two questions at once");
+        xr_pmi1_refuse(c, "two modexes at once");
         return;
     }
-    c->asking = what;
-    c->asked = s->next_ask++;
+    c->request = what;
+    c->request_id = s->next_request++;
     if (s->ops->errand) {
-        s->ops->errand(s->arg, c->rank, c->asked, what, p);
+        s->ops->errand(s->arg, c->rank, c->request_id, what, p);
     } else {
         xr_packer_free(p);
-        xr_pmi1_errand_done(s, c->asked, NULL);
+        xr_pmi1_errand_done(s, c->request_id, NULL);
     }
 }
 
@@ -61,7 +49,7 @@ void xr_pmi1_publish(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd
     xr_pack_bytes(&p, value.data, value.len);
     p.failed = p.failed || value.failed;
     xr_packer_free(&value);
-    publish_spawn_ask(c, XR_ERRAND_PUBLISH, &p);
+    send_request(c, XR_ERRAND_PUBLISH, &p);
 }
 
 static void pack_name(struct xr_packer *p, const char *name)
@@ -79,7 +67,7 @@ void xr_pmi1_look_up(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd
     xr_pack_u32(&p, XR_LOOKUP_NOW);
     xr_pack_u32(&p, 0);
     pack_name(&p, xr_pmi1_value(cmd, "service"));
-    publish_spawn_ask(c, XR_ERRAND_LOOKUP, &p);
+    send_request(c, XR_ERRAND_LOOKUP, &p);
 }
 
 void xr_pmi1_unpublish(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
@@ -88,129 +76,10 @@ void xr_pmi1_unpublish(struct xr_pmi1_client *c, const struct xr_pmi1_command *c
 
     xr_pack_u32(&p, XR_RANGE_ANY);
     pack_name(&p, xr_pmi1_value(cmd, "service"));
-    publish_spawn_ask(c, XR_ERRAND_UNPUBLISH, &p);
+    send_request(c, XR_ERRAND_UNPUBLISH, &p);
 }
 
 /* ---------------------------------------------------------------------- spawning */
-
-void xr_pmi1_forget_block(struct xr_pmi1_client *c)
-{
-    if (!c->block)
-        return;
-    xr_request_clear(&c->block->request);
-    free(c->block->key);
-    free(c->block);
-    c->block = NULL;
-}
-
-/* NULL: it does not begin with that. */
-static const char *after(const char *line, const char *begin)
-{
-    size_t len = strlen(begin);
-
-    return strncmp(line, begin, len) == 0 ? line + len : NULL;
-}
-
-/* "arg7=..." and the like, where the number is of no interest: they come in order. */
-static const char *after_numbered(const char *line, const char *begin)
-{
-    const char *rest = after(line, begin);
-
-    if (!rest || *rest < '0' || *rest > '9')
-        return NULL;
-    rest += strspn(rest, "0123456789");
-    return *rest == '=' ? rest + 1 : NULL;
-}
-
-static bool publish_spawn_set_text(char **to, const char *text)
-{
-    free(*to);
-    *to = strdup(text);
-    return *to != NULL;
-}
-
-static bool put_key(struct xr_pmi1_block *b, const char *value)
-{
-    char *text;
-    bool ok;
-
-    if (!b->key)
-        return false;
-    if (asprintf(&text, "%s=%s", b->key, value) < 0)
-        return false;
-    ok = xr_request_word(&b->request.keys, text);
-    free(text);
-    free(b->key);
-    b->key = NULL;
-    return ok;
-}
-
-static bool put_option(struct xr_pmi1_block *b, const char *option, const char *value)
-{
-    return xr_request_word(&b->request.words, option) && xr_request_word(&b->request.words, value);
-}
-
-/* What MPI says of these keys; others are hints that need not be understood. */
-static bool put_info(struct xr_pmi1_block *b, const char *value)
-{
-    const char *key = b->key ? b->key : "";
-    bool ok = true;
-
-    if (strcmp(key, "wdir") == 0 || strcmp(key, "wd") == 0)
-        ok = publish_spawn_set_text(&b->app->wdir, value);
-    else if (strcmp(key, "path") == 0)
-        ok = publish_spawn_set_text(&b->app->path, value);
-    else if (strcmp(key, "host") == 0 || strcmp(key, "hosts") == 0)
-        ok = put_option(b, "--host", value);
-    else if (strcmp(key, "hostfile") == 0)
-        ok = put_option(b, "--hostfile", value);
-    free(b->key);
-    b->key = NULL;
-    return ok;
-}
-
-static bool publish_spawn_take_line(struct xr_pmi1_block *b, const char *line)
-{
-    const char *v;
-    char *end;
-    long n;
-
-    if ((v = after(line, "nprocs="))) {
-        n = strtol(v, &end, 10);
-        b->app->n = end != v && !*end && n > 0 && n <= XR_MAX_RANKS ? (uint32_t)n : 0;
-        return b->app->n > 0;
-    }
-    if ((v = after(line, "execname=")))
-        return !b->app->argv && xr_request_word(&b->app->argv, v);
-    if ((v = after_numbered(line, "arg")))
-        return b->app->argv && xr_request_word(&b->app->argv, v);
-    if ((v = after_numbered(line, "preput_key_")) && !strchr(v, '='))
-        return publish_spawn_set_text(&b->key, v);
-    if ((v = after_numbered(line, "preput_val_")))
-        return put_key(b, v);
-    if ((v = after_numbered(line, "info_key_")))
-        return publish_spawn_set_text(&b->key, v);
-    if ((v = after_numbered(line, "info_val_")))
-        return put_info(b, v);
-    return true; /* counts, which say nothing new */
-}
-
-void xr_pmi1_block_line(struct xr_pmi1_client *c, const char *line)
-{
-    struct xr_pmi1_block *b = c->block;
-
-    if (!b)
-        b = c->block = calloc(1, sizeof(*b));
-    if (!b || b->bad)
-        return;
-    if (!line) {
-        b->app = xr_request_add(&b->request);
-        b->bad = !b->app;
-        return;
-    }
-    b->bytes += strlen(line) + 16;
-    b->bad = b->bytes > BLOCK_MAX || !publish_spawn_take_line(b, line);
-}
 
 void xr_pmi1_spawn(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
@@ -226,21 +95,21 @@ void xr_pmi1_spawn(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
         xr_request_pack(&b->request, &p);
     xr_pmi1_forget_block(c);
     if (ok)
-        publish_spawn_ask(c, XR_ERRAND_SPAWN, &p);
+        send_request(c, XR_ERRAND_SPAWN, &p);
     else
         xr_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=not_understood\n");
 }
 
 /* ----------------------------------------------------------------------- answers */
 
-static void publish_spawn_say(struct xr_pmi1_client *c, const char *what, bool ok, const char *why)
+static void answer_status(struct xr_pmi1_client *c, const char *what, bool ok, const char *why)
 {
     xr_pmi1_answer(c, "cmd=%s_result rc=%d info=%s msg=%s\n", what, ok ? 0 : -1, ok ? "ok" : "error",
                    ok ? "success" : why);
 }
 
-/* Of a value of PMIx's only a text can be told. */
-static void say_found(struct xr_pmi1_client *c, struct xr_unpacker *u)
+/* A PMI-1 client can receive text only. */
+static void answer_lookup(struct xr_pmi1_client *c, struct xr_unpacker *u)
 {
     uint32_t n = xr_unpack_u32(u);
     const char *value;
@@ -260,11 +129,11 @@ static void say_found(struct xr_pmi1_client *c, struct xr_unpacker *u)
     xr_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
 }
 
-/* NULL: the program that asked has ended. */
-static struct xr_pmi1_client *who_asked(struct xr_pmi1 *s, uint32_t id)
+/* NULL if the program that sent the request has ended. */
+static struct xr_pmi1_client *client_of_request(struct xr_pmi1 *s, uint32_t id)
 {
     for (uint32_t i = 0; i < s->local; i++) {
-        if (s->clients[i].asking && s->clients[i].asked == id)
+        if (s->clients[i].request && s->clients[i].request_id == id)
             return &s->clients[i];
     }
     return NULL;
@@ -272,22 +141,22 @@ static struct xr_pmi1_client *who_asked(struct xr_pmi1 *s, uint32_t id)
 
 void xr_pmi1_errand_done(struct xr_pmi1 *s, uint32_t id, struct xr_unpacker *u)
 {
-    struct xr_pmi1_client *c = who_asked(s, id);
-    uint32_t what = c ? c->asking : 0, status = u ? xr_unpack_u32(u) : XR_REFUSED;
+    struct xr_pmi1_client *c = client_of_request(s, id);
+    uint32_t what = c ? c->request : 0, status = u ? xr_unpack_u32(u) : XR_REFUSED;
 
     if (!c)
         return;
-    c->asking = 0;
+    c->request = 0;
     switch (what) {
     case XR_ERRAND_PUBLISH:
-        publish_spawn_say(c, "publish", status == XR_DONE, "cannot_publish");
+        answer_status(c, "publish", status == XR_DONE, "cannot_publish");
         break;
     case XR_ERRAND_UNPUBLISH:
-        publish_spawn_say(c, "unpublish", status == XR_DONE, "not_published");
+        answer_status(c, "unpublish", status == XR_DONE, "not_published");
         break;
     case XR_ERRAND_LOOKUP:
         if (status == XR_DONE)
-            say_found(c, u);
+            answer_lookup(c, u);
         else
             xr_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
         break;
@@ -298,7 +167,7 @@ void xr_pmi1_errand_done(struct xr_pmi1 *s, uint32_t id, struct xr_unpacker *u)
             xr_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=%s\n",
                            status == XR_NO_PROGRAM ? "no_such_program" : "cannot_start");
         break;
-    default: /* nothing else is asked */
+    default: /* no other kind is sent */
         break;
     }
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * app_info.c: which program of the job each rank runs, told to PMIx; MPI's
- * MPI_APPNUM comes from it. See pmix_server.h.
+ * app_info.c: register the program of each rank, from which MPI_APPNUM comes.
  *
- * This is a second registration of the job, which adds to the first: PMIx
- * derives what it knows of single ranks from the maps only where nobody else
- * says anything about single ranks in the same call. A job of one program has
- * no need of it.
+ * This second registration adds to the first one: PMIx derives the data of single
+ * ranks from the maps only if the same call contains none. A job of one program does
+ * not need it. See pmix_internal.h.
  */
 #include "launcher/pmix/pmix_internal.h"
 #include "lib/base/log.h"

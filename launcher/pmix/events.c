@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * events.c: clients register for events, and raise them.
+ * events.c: exchange PMIx events with other hosts and jobs.
  *
- * The library keeps the registrations and carries events between clients of
- * one server. What is raised for more than this host goes to the agent, and
- * what comes from other hosts and jobs is handed to the library as if it were our own.
+ * libpmix keeps the registrations and delivers events between clients of one
+ * server. Events for more than this host go to the agent, and events of other hosts
+ * and jobs go to libpmix as local ones. Deaths of ranks are events, too.
  */
 #include "launcher/overlay/event.h"
 #include "launcher/pmix/pmix_internal.h"
@@ -37,11 +37,11 @@ pmix_status_t xr_upcall_deregister_events(pmix_status_t *codes, size_t ncodes,
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-/* ------------------------------------------------------------- one of ours raises it */
+/* -------------------------------------------------------------- events of this host */
 
 struct raised {
     struct xr_post post;
-    struct xr_notice notice;
+    struct xr_notice event;
     pmix_info_t *info;
     size_t ninfo;
 };
@@ -53,7 +53,7 @@ static void events_destroy(struct raised *r)
     free(r);
 }
 
-/* How many there are, and they. */
+/* Pack the number of attributes, then the attributes. */
 static pmix_status_t events_pack(struct raised *r, pmix_data_buffer_t *to)
 {
     uint32_t n = (uint32_t)r->ninfo;
@@ -73,15 +73,15 @@ static void events_run(struct xr_post *post, void *arg)
 
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
     rc = events_pack(r, &buffer);
-    r->notice.info = buffer.base_ptr;
-    r->notice.len = buffer.bytes_used;
+    r->event.info = buffer.base_ptr;
+    r->event.len = buffer.bytes_used;
     if (rc != PMIX_SUCCESS)
-        rk_warn("an event of rank %u stays on its host: %s", r->notice.rank, PMIx_Error_string(rc));
-    else if (r->notice.len > XR_NOTICE_MAX)
-        rk_warn("an event of rank %u stays on its host: it says %zu bytes, and %u is the most",
-                r->notice.rank, r->notice.len, XR_NOTICE_MAX);
+        rk_warn("an event of rank %u stays on its host: %s", r->event.rank, PMIx_Error_string(rc));
+    else if (r->event.len > XR_NOTICE_MAX)
+        rk_warn("an event of rank %u stays on its host: it has %zu bytes, and %u is the most",
+                r->event.rank, r->event.len, XR_NOTICE_MAX);
     else
-        server->events->raised(server->arg, &r->notice);
+        server->events->raised(server->arg, &r->event);
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
     events_destroy(r);
 }
@@ -91,7 +91,7 @@ static bool travels(pmix_data_range_t range)
     return range != PMIX_RANGE_RM && range != PMIX_RANGE_LOCAL && range != PMIX_RANGE_PROC_LOCAL;
 }
 
-/* To other jobs, too. Who of them is in a range of named processes, their servers find out. */
+/* Does the event go to other jobs? Their servers check a range of named processes. */
 static bool is_wide(pmix_data_range_t range)
 {
     return range == PMIX_RANGE_SESSION || range == PMIX_RANGE_GLOBAL || range == PMIX_RANGE_CUSTOM;
@@ -113,7 +113,7 @@ pmix_status_t xr_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
     if (!r)
         return PMIX_ERR_NOMEM;
     r->post.run = events_run;
-    r->notice = (struct xr_notice){.rank = rank, .range = range, .wide = is_wide(range), .code = code};
+    r->event = (struct xr_notice){.rank = rank, .range = range, .wide = is_wide(range), .code = code};
     r->ninfo = ninfo;
     if (ninfo)
         PMIX_INFO_CREATE(r->info, ninfo);
@@ -123,21 +123,21 @@ pmix_status_t xr_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
     }
     for (size_t i = 0; i < ninfo; i++)
         PMIX_INFO_XFER(&r->info[i], &info[i]);
-    xr_mailbox_post(server->mailbox, &r->post);
+    xr_threadshift_post(server->shift, &r->post);
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-/* ------------------------------------------------------ one of another host or job did */
+/* ------------------------------------------------------- events of other hosts and jobs */
 
-struct told {
+struct delivery {
     pmix_proc_t source;
     pmix_info_t *info;
     size_t ninfo;
 };
 
-static void events_on_told(pmix_status_t status, void *arg)
+static void events_on_delivered(pmix_status_t status, void *arg)
 {
-    struct told *t = arg;
+    struct delivery *t = arg;
 
     (void)status;
     if (t->info)
@@ -145,21 +145,21 @@ static void events_on_told(pmix_status_t status, void *arg)
     free(t);
 }
 
-/* What pack() has written. An info takes bytes, so that their number cannot be larger than that of those. */
-static bool events_unpack(const struct xr_notice *notice, struct told *t)
+/* Unpack what events_pack has packed. Each attribute takes a byte at least, which bounds their number. */
+static bool events_unpack(const struct xr_notice *event, struct delivery *t)
 {
     pmix_data_buffer_t buffer;
-    pmix_byte_object_t bytes = {.bytes = malloc(notice->len ? notice->len : 1), .size = notice->len};
+    pmix_byte_object_t bytes = {.bytes = malloc(event->len ? event->len : 1), .size = event->len};
     uint32_t n = 0;
     int32_t count = 1;
     bool ok = bytes.bytes != NULL;
 
     if (!ok)
         return false;
-    memcpy(bytes.bytes, notice->info, notice->len);
+    memcpy(bytes.bytes, event->info, event->len);
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
     ok = PMIx_Data_load(&buffer, &bytes) == PMIX_SUCCESS &&
-         PMIx_Data_unpack(NULL, &buffer, &n, &count, PMIX_UINT32) == PMIX_SUCCESS && n <= notice->len;
+         PMIx_Data_unpack(NULL, &buffer, &n, &count, PMIX_UINT32) == PMIX_SUCCESS && n <= event->len;
     if (ok && n) {
         PMIX_INFO_CREATE(t->info, n);
         t->ninfo = n;
@@ -171,19 +171,66 @@ static bool events_unpack(const struct xr_notice *notice, struct told *t)
     return ok;
 }
 
-void xr_server_tell(struct xr_server *server, const char *job, const struct xr_notice *notice)
+void xr_server_tell(struct xr_server *server, const char *job, const struct xr_notice *event)
 {
-    struct told *t = calloc(1, sizeof(*t));
+    struct delivery *t = calloc(1, sizeof(*t));
 
     if (!t)
         return;
-    PMIX_LOAD_PROCID(&t->source, job ? job : server->nspace, notice->rank);
-    if (!events_unpack(notice, t)) {
-        rk_warn("an event of rank %u of %s cannot be read here", notice->rank, t->source.nspace);
-        events_on_told(PMIX_ERROR, t);
+    PMIX_LOAD_PROCID(&t->source, job ? job : server->nspace, event->rank);
+    if (!events_unpack(event, t)) {
+        rk_warn("an event of rank %u of %s cannot be read here", event->rank, t->source.nspace);
+        events_on_delivered(PMIX_ERROR, t);
         return;
     }
-    if (PMIx_Notify_event(notice->code, &t->source, (pmix_data_range_t)notice->range, t->info, t->ninfo,
-                          events_on_told, t) != PMIX_SUCCESS)
-        events_on_told(PMIX_ERROR, t);
+    if (PMIx_Notify_event(event->code, &t->source, (pmix_data_range_t)event->range, t->info, t->ninfo,
+                          events_on_delivered, t) != PMIX_SUCCESS)
+        events_on_delivered(PMIX_ERROR, t);
+}
+
+/* ---------------------------------------------------------------------------- deaths */
+
+struct death {
+    pmix_proc_t source, affected;
+    pmix_info_t info[3];
+};
+
+static void events_on_death_delivered(pmix_status_t status, void *arg)
+{
+    struct death *n = arg;
+
+    (void)status;
+    for (size_t i = 0; i < 3; i++)
+        PMIX_INFO_DESTRUCT(&n->info[i]);
+    free(n);
+}
+
+void xr_server_tell_death(struct xr_server *s, uint32_t rank, bool by_signal)
+{
+    xr_server_tell_other(s, s->nspace, rank, by_signal);
+}
+
+void xr_server_tell_other(struct xr_server *s, const char *job, uint32_t rank, bool by_signal)
+{
+    struct death *n = calloc(1, sizeof(*n));
+    bool over = rank == XR_ALL_RANKS;
+    pmix_proc_t all;
+    pmix_status_t rc;
+
+    if (!n)
+        return;
+    PMIX_LOAD_PROCID(&n->source, job, over ? PMIX_RANK_WILDCARD : rank);
+    PMIX_LOAD_PROCID(&n->affected, job, over ? PMIX_RANK_WILDCARD : rank);
+    PMIX_LOAD_PROCID(&all, s->nspace, PMIX_RANK_WILDCARD);
+    PMIX_INFO_LOAD(&n->info[0], PMIX_EVENT_AFFECTED_PROC, &n->affected, PMIX_PROC);
+    PMIX_INFO_LOAD(&n->info[1], PMIX_EVENT_CUSTOM_RANGE, &all, PMIX_PROC);
+    PMIX_INFO_LOAD(&n->info[2], PMIX_EVENT_NON_DEFAULT, NULL, PMIX_BOOL);
+    rc = PMIx_Notify_event(over        ? PMIX_EVENT_JOB_END
+                           : by_signal ? PMIX_ERR_PROC_ABORTED
+                                       : PMIX_ERR_PROC_TERM_WO_SYNC,
+                           &n->source, PMIX_RANGE_CUSTOM, n->info, 3, events_on_death_delivered, n);
+    if (rc != PMIX_SUCCESS)
+        events_on_death_delivered(rc, n);
+    if (over)
+        xr_server_forget_past(s, job);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * job_control.c: a client asks for something to be done with processes, or after their end.
+ * job_control.c: signal ranks for clients, and end the job at PMIx.
  *
- * Files that are to be removed after a client's end (Open MPI names its
- * segments in /dev/shm so) the library keeps and removes by itself, but only
- * for a host that has this upcall; those of the whole job, when it is told that
- * the job is over. What comes here is the rest: signals for ranks of the own job.
+ * libpmix itself removes the files that a client has registered for removal, but
+ * only if the host has this upcall. Open MPI registers its segments in /dev/shm.
+ * Files of the job go when the job is deregistered. The rest comes here: signals
+ * for ranks of the client's own job.
  */
 #include "launcher/pmix/pmix_internal.h"
 
@@ -37,7 +37,7 @@ static void job_control_run(struct xr_post *post, void *arg)
     free(c);
 }
 
-/* What the library has seen to, and what only names the request. */
+/* Is it a directive that libpmix handles, or the name of the request? */
 static bool needs_nothing(const pmix_info_t *info)
 {
     static const char *const keys[] = {PMIX_REGISTER_CLEANUP, PMIX_REGISTER_CLEANUP_DIR, PMIX_CLEANUP_RECURSIVE,
@@ -51,7 +51,7 @@ static bool needs_nothing(const pmix_info_t *info)
     return false;
 }
 
-/* One signal is what is wanted, or nothing that can be done. */
+/* The signal of the directives. Other directives, or two signals, are refused. */
 static pmix_status_t signal_of(const pmix_info_t directives[], size_t n, int *sig)
 {
     *sig = 0;
@@ -99,7 +99,7 @@ pmix_status_t xr_upcall_job_control(const pmix_proc_t *client, const pmix_proc_t
             c->n = 0;
             break;
         }
-        if (!xr_server_rank_of(server, &targets[i], &c->rank[i])) { /* another job's, or nobody */
+        if (!xr_server_rank_of(server, &targets[i], &c->rank[i])) { /* a rank of another job, or none */
             free(c);
             return PMIX_CHECK_NSPACE(targets[i].nspace, server->nspace) ? PMIX_ERR_NOT_FOUND : PMIX_ERR_NOT_SUPPORTED;
         }
@@ -108,11 +108,11 @@ pmix_status_t xr_upcall_job_control(const pmix_proc_t *client, const pmix_proc_t
     c->sig = sig;
     c->done = done;
     c->done_arg = done_arg;
-    xr_mailbox_post(server->mailbox, &c->post);
+    xr_threadshift_post(server->shift, &c->post);
     return PMIX_SUCCESS;
 }
 
-/* Bounded: PMIx's thread may be stuck with a client that was killed in mid-sentence. The answer may come later. */
+/* The wait is bounded: a client that was killed within a message can block PMIx's thread. The answer may come later. */
 void xr_server_end_job(struct xr_server *server)
 {
     static struct xr_answer answer;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * other_jobs.c: other jobs: what PMIx is told of them, so that our clients can ask
- * about their ranks, and of the process that has spawned ours.
+ * other_jobs.c: register other jobs with PMIx, and the parent of a spawned job.
  *
- * To this server they have no processes here, even where they do run on this
- * host: those have a server of their own, in their own job's agent.
+ * Clients can then query ranks of these jobs. They are registered without local
+ * processes, even if they run on this host: these have the server of their own
+ * job's agent.
  */
 #include "launcher/dpm/job_info.h"
 #include "launcher/pmix/pmix_internal.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool xr_server_knows(const struct xr_server *s, const char *id)
+bool xr_server_has_job(const struct xr_server *s, const char *id)
 {
     if (strcmp(id, s->nspace) == 0)
         return true;
@@ -43,10 +43,10 @@ static void other_jobs_about_rank(pmix_info_t *info, const struct xr_job *job, u
     PMIX_DATA_ARRAY_DESTRUCT(&array);
 }
 
-/* To tell PMIx of so many ranks may take seconds. */
+/* Registering this number of ranks may take seconds. */
 #define MANY_RANKS 50000u
 
-/* The ranks of each host of a job, as "0,1,2"; NULL: no memory. The caller frees each and the array. */
+/* The ranks of each host of a job, as "0,1,2". NULL without memory. Caller frees each text and the array. */
 static char **ranks_of_hosts(const struct xr_job *job)
 {
     char **texts = calloc(job->nhosts, sizeof(*texts));
@@ -76,14 +76,9 @@ static char **ranks_of_hosts(const struct xr_job *job)
 }
 
 /*
- * For PMIx_Resolve_peers. A server of libpmix 4.2.2 sends such an array of a job
- * without local clients in a form that clients of before 3.1 expect, and so a
- * client finds the ranks on its own host only, when it asks for these.
- *
- * Not by maps: from those each client that downloads what is known of the job
- * learns which of its ranks are local, and the others do not. Open MPI then takes
- * the same process for a local one on one side and for a remote one on the other,
- * and chooses other algorithms there.
+ * The ranks of a host, for PMIx_Resolve_peers. libpmix 4.2.2 sends such an array of a job
+ * without local clients in the form of versions before 3.1. So a client finds the
+ * ranks on its own host only (openpmix/openpmix#3359).
  */
 static void about_host(pmix_info_t *info, const struct xr_job *job, uint32_t number, const char *ranks)
 {
@@ -99,85 +94,125 @@ static void about_host(pmix_info_t *info, const struct xr_job *job, uint32_t num
     PMIX_DATA_ARRAY_DESTRUCT(&array);
 }
 
-/* The hosts that have ranks, for PMIx_Resolve_nodes. Returns how many, or 0 without memory. */
-static uint32_t about_hosts(pmix_info_t *list, pmix_info_t *infos, const struct xr_job *job)
+/* The hosts with ranks, for PMIx_Resolve_nodes and PMIx_Resolve_peers. NULL without memory. */
+static pmix_info_t *about_hosts(const struct xr_job *job, size_t *n)
 {
     char **ranks = ranks_of_hosts(job), *names = NULL;
+    pmix_info_t *info = NULL;
     size_t len = 0;
     FILE *to = ranks ? open_memstream(&names, &len) : NULL;
-    uint32_t n = 0;
 
-    for (uint32_t h = 0; to && h < job->nhosts; h++) {
+    *n = 1;
+    if (to)
+        PMIX_INFO_CREATE(info, job->nhosts + 1);
+    for (uint32_t h = 0; info && h < job->nhosts; h++) {
         if (!ranks[h])
             continue;
-        fprintf(to, "%s%s", n ? "," : "", job->hosts[h]);
-        about_host(&infos[n++], job, h, ranks[h]);
+        fprintf(to, "%s%s", *n > 1 ? "," : "", job->hosts[h]);
+        about_host(&info[(*n)++], job, h, ranks[h]);
     }
-    if (to && fclose(to))
-        n = 0;
-    if (n)
-        PMIX_INFO_LOAD(list, PMIX_NODE_LIST, names, PMIX_STRING);
+    if (to && fclose(to) && info) {
+        PMIX_INFO_FREE(info, job->nhosts + 1);
+        info = NULL;
+    }
+    if (info)
+        PMIX_INFO_LOAD(&info[0], PMIX_NODE_LIST, names, PMIX_STRING);
     free(names);
     for (uint32_t h = 0; ranks && h < job->nhosts; h++)
         free(ranks[h]);
     free(ranks);
-    return n;
+    return info;
+}
+
+static pmix_status_t register_other(const char *id, pmix_info_t *info, size_t n)
+{
+    struct xr_answer a;
+    pmix_nspace_t nspace;
+
+    PMIX_LOAD_NSPACE(nspace, id);
+    xr_answer_init(&a);
+    return xr_answer_wait(&a, PMIx_server_register_nspace(nspace, 0, info, n, xr_answer_come, &a));
 }
 
 /*
- * Not by maps: from those PMIx would tell that ranks of the other job are local
- * peers, but only the clients that happen to ask. Open MPI then takes the same
- * process for a local one on one side and for a remote one on the other, and
- * chooses other algorithms there.
+ * Register without maps. From maps a client that queries the job would learn which of
+ * its ranks are local, and other clients would not. Open MPI would then take one
+ * process for local on one side and for remote on the other, with other algorithms.
  */
-static pmix_status_t other_jobs_tell(const struct xr_job *job)
+static pmix_status_t register_ranks_of(const struct xr_job *job)
 {
     uint32_t size = job->size, napps = job->napps;
-    pmix_nspace_t nspace;
-    struct xr_answer a;
     pmix_info_t *info;
     pmix_status_t rc;
-    size_t room = (size_t)size + job->nhosts + 4, n;
+    size_t n = (size_t)size + 3;
 
-    PMIX_INFO_CREATE(info, room);
+    PMIX_INFO_CREATE(info, n);
     if (!info)
         return PMIX_ERR_NOMEM;
     PMIX_INFO_LOAD(&info[0], PMIX_JOB_SIZE, &size, PMIX_UINT32);
     PMIX_INFO_LOAD(&info[1], PMIX_MAX_PROCS, &size, PMIX_UINT32);
     PMIX_INFO_LOAD(&info[2], PMIX_JOB_NUM_APPS, &napps, PMIX_UINT32);
     for (uint32_t i = 0; i < size; i++)
-        other_jobs_about_rank(&info[4 + i], job, i);
-    n = about_hosts(&info[3], &info[4 + size], job);
-    n = n ? n + size + 4 : 3; /* without memory only the sizes */
-    PMIX_LOAD_NSPACE(nspace, job->id);
-    xr_answer_init(&a);
-    rc = xr_answer_wait(&a, PMIx_server_register_nspace(nspace, 0, info, n, xr_answer_come, &a));
-    PMIX_INFO_FREE(info, room);
+        other_jobs_about_rank(&info[3 + i], job, i);
+    rc = register_other(job->id, info, n);
+    PMIX_INFO_FREE(info, n);
     return rc;
 }
 
-bool xr_server_take_outline(struct xr_server *s, struct xr_unpacker *u, char *id)
+static pmix_status_t register_hosts_of(const struct xr_job *job)
 {
-    struct xr_job job;
-    bool ok = xr_outline_unpack(u, &job);
+    size_t n;
+    pmix_info_t *info = about_hosts(job, &n);
+    pmix_status_t rc = info ? register_other(job->id, info, n) : PMIX_ERR_NOMEM;
+
+    if (info)
+        PMIX_INFO_FREE(info, job->nhosts + 1);
+    return rc;
+}
+
+/* Register a job unless it is registered; with its hosts if hosts. */
+static bool add_job(struct xr_server *s, const struct xr_job *job, bool hosts)
+{
     pmix_status_t rc;
 
-    if (ok && id)
-        PMIX_LOAD_NSPACE(id, job.id);
-    if (ok && !xr_server_knows(s, job.id)) {
-        xr_flights_keep(&s->flights, job.id);
-        if (job.size >= MANY_RANKS)
-            s->events->busy(s->arg);
-        rc = other_jobs_tell(&job);
-        ok = rc == PMIX_SUCCESS && xr_request_word(&s->others, job.id);
-        if (rc != PMIX_SUCCESS)
-            rk_error("telling PMIx of the job %s failed: %s", job.id, PMIx_Error_string(rc));
+    if (xr_server_has_job(s, job->id))
+        return true;
+    xr_job_queries_keep(&s->queries, job->id);
+    if (job->size >= MANY_RANKS)
+        s->events->busy(s->arg);
+    rc = register_ranks_of(job);
+    if (rc == PMIX_SUCCESS && hosts)
+        rc = register_hosts_of(job);
+    if (rc != PMIX_SUCCESS)
+        rk_error("registering the job %s with PMIx failed: %s", job->id, PMIx_Error_string(rc));
+    return rc == PMIX_SUCCESS && xr_request_word(&s->others, job->id);
+}
+
+bool xr_server_add_job(struct xr_server *s, struct xr_unpacker *u)
+{
+    struct xr_job job;
+    bool ok = xr_outline_unpack(u, &job) && add_job(s, &job, true);
+
+    xr_job_clear(&job);
+    return ok;
+}
+
+bool xr_server_add_spawned(struct xr_server *s, struct xr_unpacker *u, pmix_spawn_cbfunc_t done, void *done_arg)
+{
+    struct xr_job job;
+    pmix_info_t *info;
+    size_t n;
+    bool ok = xr_outline_unpack(u, &job) && add_job(s, &job, false);
+
+    if (ok) {
+        info = about_hosts(&job, &n);
+        ok = info && xr_spawn_reply(job.id, info, n, job.nhosts + (size_t)1, done, done_arg);
     }
     xr_job_clear(&job);
     return ok;
 }
 
-static void forget_one(struct xr_server *s, char *id)
+static void other_jobs_remove(struct xr_server *s, char *id)
 {
     size_t n = 0, at = 0;
 
@@ -197,21 +232,21 @@ void xr_server_forget_past(struct xr_server *s, const char *id)
 {
     char **past = &s->past[s->npast % XR_SERVER_PAST], *copy = NULL;
 
-    if (xr_server_knows(s, id) && strcmp(id, s->nspace) != 0)
+    if (xr_server_has_job(s, id) && strcmp(id, s->nspace) != 0)
         copy = strdup(id);
     if (!copy)
         return;
     s->npast++;
     if (*past) {
-        xr_flights_forget(&s->flights, *past);
-        forget_one(s, *past);
+        xr_job_queries_forget(&s->queries, *past);
+        other_jobs_remove(s, *past);
     }
     *past = copy;
 }
 
 /*
- * Some clients ask about themselves, some about their job (which the first
- * registration says). As in apps.c this adds to the first.
+ * Some clients query their own PMIX_PARENT_ID, some their job's, which the first registration
+ * has. This adds to the first one, as in app_info.c.
  */
 rank_status_t xr_server_register_parent(struct xr_server *s, const struct xr_server_job *job)
 {
@@ -242,6 +277,6 @@ rank_status_t xr_server_register_parent(struct xr_server *s, const struct xr_ser
     PMIX_INFO_FREE(info, job->nlocal);
     if (rc == PMIX_SUCCESS)
         return RANK_OK;
-    rk_error("telling PMIx of the ranks' parent failed: %s", PMIx_Error_string(rc));
+    rk_error("registering the ranks' parent with PMIx failed: %s", PMIx_Error_string(rc));
     return RANK_ERR_BOOT;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_abort.c: a client called PMIx_Abort.
+ * pmix_abort.c: end the job after PMIx_Abort.
  *
- * It ends the whole job, also if the client named only some ranks: the others
- * would wait for those. The client stays blocked until the answer, and is
- * killed with the rest soon after it.
+ * The whole job ends, even if the client named only some ranks: the others would
+ * wait for those. The client blocks until the answer and is killed with the rest.
  */
 #include "launcher/pmix/pmix_internal.h"
 
@@ -54,6 +53,6 @@ pmix_status_t xr_upcall_abort(const pmix_proc_t *proc, void *object, int status,
                              .text = strdup(text ? text : ""),
                              .done = done,
                              .done_arg = done_arg};
-    xr_mailbox_post(server->mailbox, &a->post);
+    xr_threadshift_post(server->shift, &a->post);
     return PMIX_SUCCESS;
 }

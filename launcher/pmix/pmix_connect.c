@@ -1,37 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_connect.c: connect and disconnect, and a fence of processes of several jobs.
+ * pmix_connect.c: forward connect, disconnect and fences across jobs.
  *
- * PMIx calls once all processes of this host that take part have come, or are
- * gone.
- *
- * The first xrun keeps the time-out (group_op.h). To a connect the library keeps
- * one too, and goes on with it while it waits for us; after it has answered,
- * an answer of ours would be a second one for memory that it has let go. So the
- * first xrun's is a little shorter, and what still comes too late is dropped.
+ * libpmix calls when all local participants have called or are lost. The first xrun
+ * completes the operation and keeps the time-out (group_op.h).
  */
 #include "launcher/pmix/pmix_internal.h"
-#include "lib/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORTER_MS 250 /* than the library's: the first xrun's time-out of a connect */
-#define CLOSE_MS 50    /* to the library's: our answer would come */
-
-struct gather {
-    struct xr_errand_call call;
+struct connect_call {
+    struct xr_rpc_call call;
     uint32_t timeout_ms; /* or 0 */
-    uint64_t late_ns;    /* the library answers itself; or 0 */
+    uint64_t late_ns;    /* connect_timeout.c; or 0 */
     pmix_op_cbfunc_t done;
     pmix_modex_cbfunc_t fenced; /* of a fence */
     void *done_arg;
 };
 
-static void pmix_connect_finish(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void pmix_connect_finish(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                    struct xr_unpacker *u)
 {
-    struct gather *g = (struct gather *)call;
+    struct connect_call *g = (struct connect_call *)call;
     size_t len = 0;
     const void *data = u ? xr_unpack_bytes(u, &len) : NULL;
     uint32_t others = u ? xr_unpack_u32(u) : 0;
@@ -39,13 +30,13 @@ static void pmix_connect_finish(struct xr_server *server, struct xr_errand_call 
 
     if (status == PMIX_SUCCESS && u->failed)
         status = PMIX_ERROR;
-    /* PMIx must know a job before it may tell its clients that they are connected with it. */
+    /* A job must be registered before clients learn that they are connected with it. */
     for (uint32_t i = 0; i < others && status == PMIX_SUCCESS && !u->failed; i++) {
-        if (xr_unpack_u32(u) == 1 && !xr_server_take_outline(server, u, NULL))
+        if (xr_unpack_u32(u) == 1 && !xr_server_add_job(server, u))
             status = PMIX_ERROR;
     }
     if (!g->fenced) {
-        if (!g->late_ns || rk_clock_ns() < g->late_ns)
+        if (!xr_connect_timeout_over(g->late_ns))
             g->done(status, g->done_arg);
         return;
     }
@@ -59,37 +50,37 @@ static void pmix_connect_finish(struct xr_server *server, struct xr_errand_call 
     g->fenced(status, copy, copy ? len : 0, g->done_arg, free, copy);
 }
 
-static bool here(const struct xr_server *server, uint32_t rank)
+static bool is_local_rank(const struct xr_server *server, uint32_t rank)
 {
     return xr_server_local(server, rank) < server->nlocal;
 }
 
-/* How many of them are of this host. */
-static uint32_t count_here(const struct xr_server *server, const pmix_proc_t procs[], size_t n)
+/* The number of participants on this host. */
+static uint32_t count_local(const struct xr_server *server, const pmix_proc_t procs[], size_t n)
 {
     uint32_t count = 0;
 
     for (size_t i = 0; i < n; i++) {
         if (PMIX_CHECK_NSPACE(procs[i].nspace, server->nspace))
-            count += procs[i].rank == PMIX_RANK_WILDCARD ? server->nlocal : here(server, procs[i].rank);
+            count += procs[i].rank == PMIX_RANK_WILDCARD ? server->nlocal : is_local_rank(server, procs[i].rank);
     }
     return count;
 }
 
-/* Only the agent knows which have ended, so that this is for its loop; called before the errand leaves. */
-struct gather_post {
+/* The request as it is sent in the agent's loop, which has the ended ranks. */
+struct connect_post {
     struct xr_post post;
-    struct gather *g;
+    struct connect_call *g;
     pmix_proc_t *procs;
     size_t n;
-    bool broken; /* clients are gone that the library has counted out */
+    bool broken; /* libpmix has counted out lost clients */
     char *data; /* or NULL */
     size_t len;
 };
 
 static void pmix_connect_leave(struct xr_post *post, void *arg)
 {
-    struct gather_post *gp = (struct gather_post *)post;
+    struct connect_post *gp = (struct connect_post *)post;
     struct xr_server *server = arg;
     struct xr_packer *p = &gp->g->call.payload;
     bool lost = gp->broken;
@@ -100,11 +91,11 @@ static void pmix_connect_leave(struct xr_post *post, void *arg)
             continue;
         for (uint32_t k = 0; k < server->nlocal && all; k++)
             lost = lost || server->events->ended(server->arg, server->local[k]);
-        if (!all && here(server, gp->procs[i].rank))
+        if (!all && is_local_rank(server, gp->procs[i].rank))
             lost = lost || server->events->ended(server->arg, gp->procs[i].rank);
     }
     xr_pack_u32(p, lost);
-    xr_pack_u32(p, count_here(server, gp->procs, gp->n));
+    xr_pack_u32(p, count_local(server, gp->procs, gp->n));
     xr_pack_u32(p, gp->g->timeout_ms);
     xr_pack_u32(p, (uint32_t)gp->n);
     for (size_t i = 0; i < gp->n; i++) {
@@ -120,11 +111,11 @@ static void pmix_connect_leave(struct xr_post *post, void *arg)
     free(gp);
 }
 
-/* Takes g and data over. */
+/* Takes ownership of g and data. */
 static pmix_status_t pmix_connect_post(enum xr_errand what, const pmix_proc_t procs[], size_t n, const pmix_info_t info[],
-                          size_t ninfo, struct gather *g, char *data, size_t len)
+                          size_t ninfo, struct connect_call *g, char *data, size_t len)
 {
-    struct gather_post *gp = calloc(1, sizeof(*gp));
+    struct connect_post *gp = calloc(1, sizeof(*gp));
 
     if (!gp || !g || !(gp->procs = malloc((n ? n : 1) * sizeof(*procs)))) {
         free(gp);
@@ -138,53 +129,38 @@ static pmix_status_t pmix_connect_post(enum xr_errand what, const pmix_proc_t pr
     gp->post.run = pmix_connect_leave;
     gp->g = g;
     gp->n = n;
-    gp->broken = xr_infos_say_broken(info, ninfo);
+    gp->broken = xr_infos_lost_client(info, ninfo);
     gp->data = data;
     gp->len = len;
-    xr_mailbox_post(xr_server_serving()->mailbox, &gp->post);
+    xr_threadshift_post(xr_server_serving()->shift, &gp->post);
     return PMIX_SUCCESS;
 }
 
-static struct gather *pmix_connect_make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, void *done_arg, uint32_t timeout_s)
+static struct connect_call *pmix_connect_make(pmix_op_cbfunc_t done, pmix_modex_cbfunc_t fenced, void *done_arg,
+                                              uint32_t timeout_s)
 {
-    struct gather *g = calloc(1, sizeof(*g));
+    struct connect_call *g = calloc(1, sizeof(*g));
 
     if (g) {
         g->done = done;
         g->fenced = fenced;
         g->done_arg = done_arg;
-        g->timeout_ms = timeout_s > UINT32_MAX / 1000 ? 0 : timeout_s * 1000; /* 49 days are for ever */
+        g->timeout_ms = timeout_s > UINT32_MAX / 1000 ? 0 : timeout_s * 1000; /* 49 days count as no time-out */
     }
     return g;
 }
 
-/*
- * Each client's time-out of a connect is put into one timer, which libpmix 4.2.2
- * does not take out of its queue before: with two clients its thread ends in an
- * endless loop when the time is over, and serves nobody any more. An error at
- * once makes it forget the timer.
- *
- * Where all who take part are on this host, and where not all of this host's
- * have come, there is no upcall: pmix_server_connect() answers by itself in the
- * first case and waits in the second, and in both sets the timer of the one
- * tracker again for each client (its last lines; PMIX_THREADSHIFT_DELAY assigns
- * the libevent event anew while it is in the heap of timers). So two or more
- * clients of one host who connect among themselves with a time-out stop PMIx
- * there, and nothing that this side is asked or could answer prevents it.
- */
 pmix_status_t xr_upcall_connect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                 size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
     uint32_t timeout_s = xr_infos_timeout(info, ninfo);
-    struct gather *g;
+    struct connect_call *g;
 
-    if (timeout_s && count_here(xr_server_serving(), procs, nprocs) > 1)
+    if (xr_connect_timeout_refused(timeout_s, count_local(xr_server_serving(), procs, nprocs)))
         return PMIX_ERR_NOT_SUPPORTED;
     g = pmix_connect_make(done, NULL, done_arg, timeout_s);
-    if (g && g->timeout_ms) {
-        g->late_ns = rk_clock_ns() + (g->timeout_ms - CLOSE_MS) * 1000000ull;
-        g->timeout_ms -= SHORTER_MS;
-    }
+    if (g)
+        g->late_ns = xr_connect_timeout_shorten(&g->timeout_ms);
     return pmix_connect_post(XR_ERRAND_CONNECT, procs, nprocs, info, ninfo, g, NULL, 0);
 }
 

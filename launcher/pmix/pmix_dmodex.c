@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_dmodex.c: what ranks committed, between hosts: a client asks for a rank of
- * another host, or an agent of another host asks for a rank of this one.
+ * pmix_dmodex.c: fetch the committed data of single ranks between hosts.
+ *
+ * Clients request data of ranks of other hosts and jobs; agents of other hosts
+ * request data of ranks of this host.
  */
 #include "launcher/pmix/pmix_internal.h"
 
@@ -9,21 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------ one of ours asks */
+/* -------------------------------------------------------- requests of this host */
 
 struct modex {
     struct xr_post post;
     uint32_t rank, timeout_s;
     bool known;
-    pmix_nspace_t job; /* another than ours; else empty */
-    struct xr_flight *flight; /* of that */
+    pmix_nspace_t job; /* another job, or empty */
+    struct xr_job_query *query; /* about that job */
     pmix_modex_cbfunc_t done;
     void *done_arg;
 };
 
-/* PMIx has done with the answer: on its thread. */
+/* The answer, until libpmix releases it on its thread. */
 struct given {
-    struct xr_flight *flight; /* or NULL */
+    struct xr_job_query *query; /* or NULL */
     char data[];
 };
 
@@ -31,8 +33,8 @@ static void on_given(void *arg)
 {
     struct given *g = arg;
 
-    if (g->flight)
-        xr_flight_end(g->flight);
+    if (g->query)
+        xr_job_query_end(g->query);
     free(g);
 }
 
@@ -50,30 +52,30 @@ void xr_server_modex_done(struct xr_server *server, void *token, enum xr_found f
     if (g && found == XR_FOUND)
         status = PMIX_SUCCESS;
     if (g)
-        g->flight = m->flight; /* else it stays one for ever: PMIx keeps that job */
+        g->query = m->query; /* without memory the query never ends, and the job stays registered */
     m->done(status, g && room ? g->data : NULL, g ? room : 0, m->done_arg, g ? on_given : NULL, g);
     free(m);
 }
 
-/* ------------------------------------------------- about a rank of another job */
+/* ------------------------------------------------- requests about other jobs */
 
 struct about {
-    struct xr_errand_call call;
+    struct xr_rpc_call call;
     struct modex *modex;
 };
 
-static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                       struct xr_unpacker *u)
 {
     struct about *a = (struct about *)call;
     size_t len = 0;
     const void *data = u ? xr_unpack_bytes(u, &len) : NULL;
 
-    /* The job first: what is known of one of its ranks is kept with it. */
-    if (u && xr_unpack_u32(u) == 1 && !xr_server_take_outline(server, u, NULL))
+    /* The job first: libpmix stores the data of a rank with its job. */
+    if (u && xr_unpack_u32(u) == 1 && !xr_server_add_job(server, u))
         status = PMIX_ERROR;
-    if (!xr_server_knows(server, a->modex->job))
-        xr_flights_forget_unknown(&server->flights, a->modex->job);
+    if (!xr_server_has_job(server, a->modex->job))
+        xr_job_queries_forget_unknown(&server->queries, a->modex->job);
     xr_server_modex_done(server, a->modex,
                          status == PMIX_SUCCESS       ? XR_FOUND
                          : status == PMIX_ERR_TIMEOUT ? XR_FOUND_LATE
@@ -81,7 +83,7 @@ static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_errand_cal
                          data, len);
 }
 
-static void ask_elsewhere(struct xr_server *server, struct modex *m)
+static void modex_forward(struct xr_server *server, struct modex *m)
 {
     struct about *a = calloc(1, sizeof(*a));
 
@@ -106,7 +108,7 @@ static void pmix_dmodex_run(struct xr_post *post, void *arg)
     if (m->known)
         server->events->modex(server->arg, m->rank, m->timeout_s, m);
     else if (m->job[0])
-        ask_elsewhere(server, m);
+        modex_forward(server, m);
     else
         xr_server_modex_done(server, m, XR_FOUND_NEVER, NULL, 0);
 }
@@ -121,34 +123,34 @@ pmix_status_t xr_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[],
     if (!m)
         return PMIX_ERR_NOMEM;
     *m = (struct modex){.post.run = pmix_dmodex_run, .done = done, .done_arg = done_arg};
-    /* The library leaves it to us where a rank of another host is asked for. */
+    /* libpmix does not keep the time-out for ranks of other hosts. */
     m->timeout_s = xr_infos_timeout(info, ninfo);
     m->known = xr_server_rank_of(server, proc, &m->rank);
     if (!PMIX_CHECK_NSPACE(proc->nspace, server->nspace)) {
         PMIX_LOAD_NSPACE(m->job, proc->nspace);
         m->rank = proc->rank == PMIX_RANK_WILDCARD ? XR_ALL_RANKS : proc->rank;
-        m->flight = xr_flight_begin(&server->flights, m->job, done_arg, &again);
-        if (!m->flight) {
+        m->query = xr_job_query_begin(&server->queries, m->job, done_arg, &again);
+        if (!m->query) {
             free(m);
             return again ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND;
         }
     }
-    xr_mailbox_post(server->mailbox, &m->post);
+    xr_threadshift_post(server->shift, &m->post);
     return PMIX_SUCCESS;
 }
 
-/* ----------------------------------------------------------- another host asks */
+/* -------------------------------------------------------- requests of other hosts */
 
 struct lookup {
     struct xr_post post;
     uint32_t id, rank;
-    bool relic; /* look among what the dead have left */
+    bool dead; /* use the data of dead clients */
     bool found;
     char *data;
     size_t len;
 };
 
-static void pmix_dmodex_tell(struct xr_post *post, void *arg)
+static void pmix_dmodex_report(struct xr_post *post, void *arg)
 {
     struct lookup *l = (struct lookup *)post;
     struct xr_server *server = arg;
@@ -156,8 +158,8 @@ static void pmix_dmodex_tell(struct xr_post *post, void *arg)
     size_t len = l->len;
     bool found = l->found;
 
-    if (l->relic)
-        xr_server_relic(server, l->rank, &found, &data, &len);
+    if (l->dead)
+        xr_dead_client_data(server, l->rank, &found, &data, &len);
     server->events->looked_up(server->arg, l->id, found, data, len);
     free(l->data);
     free(l);
@@ -174,7 +176,7 @@ static void pmix_dmodex_on_data(pmix_status_t status, char *data, size_t len, vo
         l->len = len;
     }
     l->found = l->found && (l->data || !len);
-    xr_mailbox_post(xr_server_serving()->mailbox, &l->post);
+    xr_threadshift_post(xr_server_serving()->shift, &l->post);
 }
 
 static void on_round(pmix_status_t status, void *arg)
@@ -182,30 +184,21 @@ static void on_round(pmix_status_t status, void *arg)
     struct lookup *l = arg;
 
     (void)status;
-    xr_mailbox_post(xr_server_serving()->mailbox, &l->post);
+    xr_threadshift_post(xr_server_serving()->shift, &l->post);
 }
 
-/*
- * The library waits for what a rank may yet commit, also if it has ended. Its
- * thread does one thing after the other: once an event that concerns nobody
- * has come back from there, the question before it was answered if it ever is.
- */
-static void pmix_dmodex_settle(struct xr_server *server, uint32_t rank, uint32_t id, bool relic)
+/* Report the data when all earlier requests are answered, or never will be. */
+static void pmix_dmodex_settle(struct xr_server *server, uint32_t rank, uint32_t id, bool dead)
 {
     struct lookup *l = calloc(1, sizeof(*l));
     pmix_status_t rc = PMIX_ERR_NOMEM;
-    pmix_proc_t self;
-    pmix_info_t info;
 
     if (l) {
-        l->post.run = pmix_dmodex_tell;
+        l->post.run = pmix_dmodex_report;
         l->id = id;
         l->rank = rank;
-        l->relic = relic;
-        PMIX_LOAD_PROCID(&self, server->nspace, PMIX_RANK_UNDEF);
-        PMIX_INFO_LOAD(&info, PMIX_EVENT_DO_NOT_CACHE, NULL, PMIX_BOOL);
-        rc = PMIx_Notify_event(PMIX_EXTERNAL_ERR_BASE, &self, PMIX_RANGE_PROC_LOCAL, &info, 1, on_round, l);
-        PMIX_INFO_DESTRUCT(&info);
+        l->dead = dead;
+        rc = xr_pending_dmodex_flush(server, on_round, l);
     }
     if (rc == PMIX_SUCCESS)
         return;
@@ -226,7 +219,7 @@ void xr_server_look_up(struct xr_server *server, uint32_t rank, uint32_t id)
     size_t len;
     bool found;
 
-    if (xr_server_relic(server, rank, &found, &data, &len)) {
+    if (xr_dead_client_data(server, rank, &found, &data, &len)) {
         pmix_dmodex_settle(server, rank, id, true);
         return;
     }
@@ -235,9 +228,9 @@ void xr_server_look_up(struct xr_server *server, uint32_t rank, uint32_t id)
         server->events->looked_up(server->arg, id, false, NULL, 0);
         return;
     }
-    l->post.run = pmix_dmodex_tell;
+    l->post.run = pmix_dmodex_report;
     l->id = id;
     PMIX_LOAD_PROCID(&proc, server->nspace, rank);
     if (PMIx_server_dmodex_request(&proc, pmix_dmodex_on_data, l) != PMIX_SUCCESS)
-        xr_mailbox_post(server->mailbox, &l->post);
+        xr_threadshift_post(server->shift, &l->post);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_fence.c: a fence that needs more than this host.
+ * pmix_fence.c: forward fences that span several hosts.
  *
- * Fences among ranks of one host end inside the library. What comes here is
- * what all the ranks of this host that take part have to say.
+ * Fences among ranks of one host complete inside libpmix. This upcall carries the data
+ * of all local participants.
  */
 #include "launcher/pmix/pmix_internal.h"
 
@@ -13,9 +13,9 @@
 struct xr_fence_call {
     struct xr_post post;
     uint32_t *ranks, nranks; /* 0: all of the job */
-    bool foreign;            /* names ranks that the job does not have */
-    bool broken;             /* a client of this host ended before it came */
-    char *data;              /* given to us by PMIx */
+    bool foreign;            /* it names ranks that the job does not have */
+    bool broken;             /* a local participant was lost before it called */
+    char *data;              /* owned */
     size_t len;
     uint32_t timeout_s;      /* or 0 */
     struct event *late;      /* or NULL */
@@ -32,7 +32,7 @@ static void pmix_fence_destroy(void *arg)
     free(f);
 }
 
-/* From here on nobody else has a hand on it. */
+/* Answer and pass ownership of the call to libpmix. */
 static void pmix_fence_answer(struct xr_fence_call *f, pmix_status_t status)
 {
     bool good = status == PMIX_SUCCESS && f->data;
@@ -49,7 +49,7 @@ void xr_server_fence_done(struct xr_server *server, void *token, int status, con
     struct xr_fence_call *f = token;
 
     (void)server;
-    /* PMIx keeps the data until it calls the last function. */
+    /* libpmix uses the data until it calls pmix_fence_destroy. */
     free(f->data);
     f->data = len ? malloc(len) : NULL;
     f->len = len;
@@ -60,7 +60,7 @@ void xr_server_fence_done(struct xr_server *server, void *token, int status, con
     pmix_fence_answer(f, status ? PMIX_ERROR : PMIX_SUCCESS);
 }
 
-/* The library's own time-out ends when all of this host have come. */
+/* libpmix's own time-out ends when all local participants have called. */
 static void pmix_fence_on_late(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_fence_call *f = arg;
@@ -109,55 +109,6 @@ static bool list_ranks(const struct xr_server *server, const pmix_proc_t procs[]
     return f->ranks != NULL;
 }
 
-bool xr_infos_say_broken(const pmix_info_t info[], size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (PMIX_CHECK_KEY(&info[i], PMIX_LOCAL_COLLECTIVE_STATUS) && info[i].value.type == PMIX_STATUS)
-            return info[i].value.data.status != PMIX_SUCCESS;
-    }
-    return false;
-}
-
-static uint32_t within_u32(int64_t n)
-{
-    return n < 0 ? 0 : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
-}
-
-uint32_t xr_value_number(const pmix_value_t *v)
-{
-    switch (v->type) {
-    case PMIX_INT:
-        return within_u32(v->data.integer);
-    case PMIX_INT16:
-        return within_u32(v->data.int16);
-    case PMIX_INT32:
-        return within_u32(v->data.int32);
-    case PMIX_INT64:
-        return within_u32(v->data.int64);
-    case PMIX_UINT:
-        return v->data.uint;
-    case PMIX_UINT16:
-        return v->data.uint16;
-    case PMIX_UINT32:
-        return v->data.uint32;
-    case PMIX_UINT64:
-        return v->data.uint64 > UINT32_MAX ? UINT32_MAX : (uint32_t)v->data.uint64;
-    case PMIX_SIZE:
-        return v->data.size > UINT32_MAX ? UINT32_MAX : (uint32_t)v->data.size;
-    default:
-        return 0;
-    }
-}
-
-uint32_t xr_infos_timeout(const pmix_info_t info[], size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT))
-            return xr_value_number(&info[i].value);
-    }
-    return 0;
-}
-
 pmix_status_t xr_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                               size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                               void *done_arg)
@@ -179,10 +130,10 @@ pmix_status_t xr_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pm
     f->post.run = pmix_fence_run;
     f->data = data;
     f->len = ndata;
-    f->broken = xr_infos_say_broken(info, ninfo);
+    f->broken = xr_infos_lost_client(info, ninfo);
     f->timeout_s = xr_infos_timeout(info, ninfo);
     f->done = done;
     f->done_arg = done_arg;
-    xr_mailbox_post(server->mailbox, &f->post);
+    xr_threadshift_post(server->shift, &f->post);
     return PMIX_SUCCESS;
 }

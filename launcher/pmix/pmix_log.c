@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_log.c: a client called PMIx_Log.
+ * pmix_log.c: write the texts of PMIx_Log to the rank's output.
  *
  * The answer must not be given inside the upcall: PMIx's thread would wait for
  * itself.
@@ -34,7 +34,7 @@ static void pmix_log_run(struct xr_post *post, void *arg)
     free(l);
 }
 
-/* Several texts for one stream make one. */
+/* Texts for one stream are concatenated. */
 static void append(char **to, const char *text)
 {
     size_t have = *to ? strlen(*to) : 0;
@@ -55,7 +55,7 @@ void xr_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t n
 
     (void)directives;
     (void)ndirs;
-    /* Without memory there is no way left to answer from another thread. */
+    /* Without memory no other thread can answer. */
     if (!l)
         abort();
     l->post.run = pmix_log_run;
@@ -73,5 +73,5 @@ void xr_upcall_log(const pmix_proc_t *client, const pmix_info_t data[], size_t n
             }
         }
     }
-    xr_mailbox_post(server->mailbox, &l->post);
+    xr_threadshift_post(server->shift, &l->post);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_rpc.c: calls of clients that are answered from outside this host, by the
- * first xrun. Each has a file of its own that packs it and unpacks the answer.
+ * pmix_rpc.c: forward calls of clients to the first xrun.
+ *
+ * Each call has a file of its own that packs it and unpacks the answer.
  */
 #include "launcher/pmix/pmix_internal.h"
 
@@ -35,7 +36,7 @@ static pmix_status_t status_of(uint32_t status)
 
 static void pmix_rpc_run(struct xr_post *post, void *arg)
 {
-    struct xr_errand_call *call = (struct xr_errand_call *)post;
+    struct xr_rpc_call *call = (struct xr_rpc_call *)post;
     struct xr_server *server = arg;
 
     if (call->refused) {
@@ -47,15 +48,15 @@ static void pmix_rpc_run(struct xr_post *post, void *arg)
     server->events->errand(server->arg, call->what, call->rank, &call->payload, call);
 }
 
-void xr_errand_post(struct xr_errand_call *call)
+void xr_rpc_post(struct xr_rpc_call *call)
 {
     call->post.run = pmix_rpc_run;
-    xr_mailbox_post(xr_server_serving()->mailbox, &call->post);
+    xr_threadshift_post(xr_server_serving()->shift, &call->post);
 }
 
 void xr_server_errand_done(struct xr_server *server, void *token, struct xr_unpacker *answer)
 {
-    struct xr_errand_call *call = token;
+    struct xr_rpc_call *call = token;
     pmix_status_t status = PMIX_ERR_UNREACH;
 
     if (answer) {

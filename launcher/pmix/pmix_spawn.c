@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix_spawn.c: a client wants a new job to be started (PMIx_Spawn).
+ * pmix_spawn.c: turn PMIx_Spawn into a spawn request.
  *
- * Attributes that say where and with what environment it shall run become
- * options of the new xrun, or its programs' own. Others are of no consequence,
- * unless the client insists.
+ * Attributes for placement and environment become options of the new xrun or of its
+ * programs. Other attributes are ignored, or refused if they are marked as required.
  */
 #include "launcher/pmix/pmix_internal.h"
 #include "launcher/dpm/spawn_request.h"
@@ -15,24 +14,24 @@
 #include <string.h>
 
 struct spawn {
-    struct xr_errand_call call;
+    struct xr_rpc_call call;
     pmix_spawn_cbfunc_t done;
     void *done_arg;
 };
 
-static void on_started(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void on_started(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                        struct xr_unpacker *u)
 {
     struct spawn *s = (struct spawn *)call;
-    pmix_nspace_t nspace = "";
     size_t len;
 
     if (status == PMIX_SUCCESS) {
         xr_unpack_bytes(u, &len);
-        if (xr_unpack_u32(u) != 1 || !xr_server_take_outline(server, u, nspace))
-            status = PMIX_ERROR;
+        if (xr_unpack_u32(u) == 1 && xr_server_add_spawned(server, u, s->done, s->done_arg))
+            return;
+        status = PMIX_ERROR;
     }
-    s->done(status, nspace, s->done_arg);
+    s->done(status, "", s->done_arg);
 }
 
 static bool add_option(struct xr_request *r, const char *option, const char *value)
@@ -40,7 +39,7 @@ static bool add_option(struct xr_request *r, const char *option, const char *val
     return xr_request_word(&r->words, option) && xr_request_word(&r->words, value);
 }
 
-/* "l3", "ppr:2:numa", "core:PE=2": what xrun knows no more of is left out from the end. */
+/* "l3", "ppr:2:numa", "core:PE=2": modifiers that xrun does not support are cut from the end. */
 static pmix_status_t add_policy(struct xr_request *r, const char *policy, bool required)
 {
     struct xr_where where = {.hosts = NULL};
@@ -80,8 +79,8 @@ static bool set_variable(struct xr_request_app *app, const pmix_envar_t *e)
     return ok;
 }
 
-/* app: NULL for what is said of the whole job. */
-static pmix_status_t pmix_spawn_take(struct xr_request *r, struct xr_request_app *app, const pmix_info_t *info)
+/* app: NULL for an attribute of the whole job. */
+static pmix_status_t pmix_spawn_set_attribute(struct xr_request *r, struct xr_request_app *app, const pmix_info_t *info)
 {
     const pmix_value_t *v = &info->value;
     const char *text = v->type == PMIX_STRING ? v->data.string : NULL;
@@ -104,7 +103,7 @@ static pmix_status_t pmix_spawn_take(struct xr_request *r, struct xr_request_app
     return ok ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
 }
 
-static bool copy_words(char ***to, char *const *from)
+static bool pmix_spawn_copy_words(char ***to, char *const *from)
 {
     bool ok = true;
 
@@ -113,7 +112,7 @@ static bool copy_words(char ***to, char *const *from)
     return ok;
 }
 
-static pmix_status_t take_app(struct xr_request *r, const pmix_app_t *from, const pmix_info_t job_info[],
+static pmix_status_t pmix_spawn_add_app(struct xr_request *r, const pmix_app_t *from, const pmix_info_t job_info[],
                               size_t njob)
 {
     struct xr_request_app *app = xr_request_add(r);
@@ -125,18 +124,18 @@ static pmix_status_t take_app(struct xr_request *r, const pmix_app_t *from, cons
     if (from->maxprocs < 1 || !from->cmd || !*from->cmd)
         return PMIX_ERR_BAD_PARAM;
     app->n = (uint32_t)from->maxprocs;
-    /* The command is what is executed; its own name for itself is the program's affair. */
+    /* The command is executed; argv[0] of the client is ignored. */
     ok = xr_request_word(&app->argv, from->cmd) &&
-         copy_words(&app->argv, from->argv && from->argv[0] ? from->argv + 1 : NULL) &&
-         copy_words(&app->env, from->env) && (!from->cwd || !*from->cwd || pmix_spawn_set_text(&app->wdir, from->cwd));
+         pmix_spawn_copy_words(&app->argv, from->argv && from->argv[0] ? from->argv + 1 : NULL) &&
+         pmix_spawn_copy_words(&app->env, from->env) && (!from->cwd || !*from->cwd || pmix_spawn_set_text(&app->wdir, from->cwd));
     if (!ok)
         return PMIX_ERR_NOMEM;
     for (size_t i = 0; i < njob && !rc; i++) {
         if (PMIX_CHECK_KEY(&job_info[i], PMIX_WDIR) || PMIX_CHECK_KEY(&job_info[i], PMIX_SET_ENVAR))
-            rc = pmix_spawn_take(r, app, &job_info[i]);
+            rc = pmix_spawn_set_attribute(r, app, &job_info[i]);
     }
     for (size_t i = 0; i < from->ninfo && !rc; i++)
-        rc = pmix_spawn_take(r, app, &from->info[i]);
+        rc = pmix_spawn_set_attribute(r, app, &from->info[i]);
     return rc;
 }
 
@@ -159,9 +158,9 @@ pmix_status_t xr_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_inf
     for (size_t i = 0; i < ninfo && !rc; i++)
         rc = PMIX_CHECK_KEY(&job_info[i], PMIX_WDIR) || PMIX_CHECK_KEY(&job_info[i], PMIX_SET_ENVAR)
                  ? PMIX_SUCCESS
-                 : pmix_spawn_take(&r, NULL, &job_info[i]);
+                 : pmix_spawn_set_attribute(&r, NULL, &job_info[i]);
     for (size_t i = 0; i < napps && !rc; i++)
-        rc = take_app(&r, &apps[i], job_info, ninfo);
+        rc = pmix_spawn_add_app(&r, &apps[i], job_info, ninfo);
     if (!rc)
         xr_request_pack(&r, &s->call.payload);
     xr_request_clear(&r);
@@ -171,6 +170,6 @@ pmix_status_t xr_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_inf
     s->call.done = on_started;
     s->done = done;
     s->done_arg = done_arg;
-    xr_errand_post(&s->call);
+    xr_rpc_post(&s->call);
     return PMIX_SUCCESS;
 }

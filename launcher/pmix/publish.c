@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* publish.c: a client publishes values under names, looks names up, or takes its own back. */
+/* publish.c: forward publish, lookup and unpublish of clients. */
 #include "launcher/pmix/pmix_internal.h"
 
 #include <pmix.h>
@@ -7,19 +7,19 @@
 #include <string.h>
 
 struct simple {
-    struct xr_errand_call call;
+    struct xr_rpc_call call;
     pmix_op_cbfunc_t done;
     void *done_arg;
 };
 
 struct lookup {
-    struct xr_errand_call call;
+    struct xr_rpc_call call;
     pmix_lookup_cbfunc_t done;
     void *done_arg;
 };
 
-/* How far, and for how long. False: it is not offered. */
-static bool understand(const pmix_info_t *info, enum xr_range *range, enum xr_keep *keep)
+/* Read range and persistence. Returns false if the value is not supported. */
+static bool read_directive(const pmix_info_t *info, enum xr_range *range, enum xr_keep *keep)
 {
     if (PMIX_CHECK_KEY(info, PMIX_RANGE)) {
         switch (info->value.data.range) {
@@ -56,7 +56,7 @@ static bool understand(const pmix_info_t *info, enum xr_range *range, enum xr_ke
     return true;
 }
 
-/* Directives for the server, among the values that are to be published. */
+/* Is it a directive, not a value to publish? */
 static bool is_directive(const pmix_info_t *info)
 {
     static const char *const keys[] = {PMIX_RANGE, PMIX_PERSISTENCE, PMIX_USERID, PMIX_GRPID, PMIX_TIMEOUT,
@@ -69,7 +69,7 @@ static bool is_directive(const pmix_info_t *info)
     return false;
 }
 
-/* A text as such, so that PMI-1's clients can read it; all else as PMIx packs it. */
+/* A string is packed as it is, so that PMI-1 clients can read it; other values as libpmix packs them. */
 static bool pack_value(struct xr_packer *p, const pmix_value_t *v)
 {
     struct xr_packer bytes = {0};
@@ -123,7 +123,7 @@ static bool unpack_value(const char *bytes, size_t len, pmix_value_t *out)
     return ok;
 }
 
-static void publish_on_done(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void publish_on_done(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                     struct xr_unpacker *answer)
 {
     struct simple *s = (struct simple *)call;
@@ -167,7 +167,7 @@ pmix_status_t xr_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[
     if (!s)
         return refused;
     for (size_t i = 0; i < ninfo; i++) {
-        if (!understand(&info[i], &range, &keep))
+        if (!read_directive(&info[i], &range, &keep))
             s->call.refused = PMIX_ERR_NOT_SUPPORTED;
         n += !is_directive(&info[i]);
     }
@@ -184,7 +184,7 @@ pmix_status_t xr_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[
     }
     if (!ok)
         s->call.refused = PMIX_ERR_PACK_FAILURE;
-    xr_errand_post(&s->call);
+    xr_rpc_post(&s->call);
     return PMIX_SUCCESS;
 }
 
@@ -205,18 +205,18 @@ pmix_status_t xr_upcall_unpublish(const pmix_proc_t *proc, char **keys, const pm
     if (!s)
         return refused;
     for (size_t i = 0; i < ninfo; i++) {
-        if (!understand(&info[i], &range, NULL))
+        if (!read_directive(&info[i], &range, NULL))
             s->call.refused = PMIX_ERR_NOT_SUPPORTED;
     }
     xr_pack_u32(&s->call.payload, range);
     pack_keys(&s->call.payload, keys);
-    xr_errand_post(&s->call);
+    xr_rpc_post(&s->call);
     return PMIX_SUCCESS;
 }
 
-/* ------------------------------------------------------------------------ look-up */
+/* ------------------------------------------------------------------------- lookup */
 
-static void publish_on_found(struct xr_server *server, struct xr_errand_call *call, pmix_status_t status,
+static void publish_on_found(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                      struct xr_unpacker *u)
 {
     struct lookup *l = (struct lookup *)call;
@@ -240,9 +240,7 @@ static void publish_on_found(struct xr_server *server, struct xr_errand_call *ca
         if (!unpack_value(value, len, &data[got].value))
             break;
     }
-    /* The library hands nothing on with any other status: what there is comes with this one, and the client counts. */
-    if (status == PMIX_ERR_PARTIAL_SUCCESS && got > 0)
-        status = PMIX_SUCCESS;
+    status = xr_partial_lookup_status(status, got);
     if (status == PMIX_SUCCESS && got < n)
         status = PMIX_ERR_UNPACK_FAILURE;
     l->done(status, data, got, l->done_arg);
@@ -263,11 +261,11 @@ pmix_status_t xr_upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_
     if (!l)
         return PMIX_ERR_NOMEM;
     for (size_t i = 0; i < ninfo; i++) {
-        if (!understand(&info[i], &range, NULL))
+        if (!read_directive(&info[i], &range, NULL))
             l->call.refused = PMIX_ERR_NOT_SUPPORTED;
         if (PMIX_CHECK_KEY(&info[i], PMIX_WAIT) &&
             (info[i].value.type != PMIX_BOOL || info[i].value.data.flag))
-            want = xr_value_number(&info[i].value); /* a flag: 0, for all */
+            want = xr_value_number(&info[i].value); /* a flag gives 0: wait for all keys */
         else if (PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT))
             s = xr_value_number(&info[i].value);
     }
@@ -280,6 +278,6 @@ pmix_status_t xr_upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_
     l->call.done = publish_on_found;
     l->done = done;
     l->done_arg = done_arg;
-    xr_errand_post(&l->call);
+    xr_rpc_post(&l->call);
     return PMIX_SUCCESS;
 }

@@ -2,13 +2,12 @@
 /*
  * query.c: answer queries of clients: the processes of this host, and versions.
  *
- * An event may be lost on a client that connects at that moment; what the
- * table of processes says holds. Of all that can be asked for, this is what
- * ranks need in order not to wait for one that is gone.
+ * Ranks use the table of processes so as not to wait for a rank that is gone: a client
+ * that connects at that moment may miss the event.
  *
  * A query of known and unknown keys gets the known ones and
  * PMIX_ERR_PARTIAL_SUCCESS. Clients of libpmix 4.2.2 keep the status and drop
- * the values; later ones keep both.
+ * the values (openpmix/openpmix#3499).
  */
 #include "launcher/pmix/pmix_internal.h"
 #include "lib/base/compiler.h"
@@ -100,7 +99,7 @@ static bool put_version(struct xr_server *server, pmix_value_t *to)
     return query_put_text(to, PMIx_Get_version());
 }
 
-/* What the library says of itself before it is initialized. */
+/* libpmix reports these only before it is initialized. */
 static char stable_abi[32], provisional_abi[32];
 
 static bool put_stable(struct xr_server *server, pmix_value_t *to)
@@ -120,7 +119,7 @@ static bool put_keys(struct xr_server *server, pmix_value_t *to);
 static const struct {
     const char *key;
     bool (*put)(struct xr_server *server, pmix_value_t *to);
-    bool of_job;      /* known of the own job only */
+    bool of_job;      /* for the own job only */
     const char *text; /* unknown if this is empty; NULL: known */
 } known[] = {
     {PMIX_QUERY_LOCAL_PROC_TABLE, put_table, true, NULL},
@@ -169,7 +168,7 @@ void xr_server_note_abi(void)
     note_text(PMIX_QUERY_PROVISIONAL_ABI_VERSION, provisional_abi, sizeof(provisional_abi));
 }
 
-/* The state of a process is the loop's. */
+/* Runs in the agent's loop, which owns the state of processes. */
 static void query_run(struct xr_post *post, void *arg)
 {
     struct query *q = (struct query *)post;
@@ -185,7 +184,7 @@ static void query_run(struct xr_post *post, void *arg)
     q->done(q->partial ? PMIX_ERR_PARTIAL_SUCCESS : PMIX_SUCCESS, q->answer, q->n, q->done_arg, query_release, q);
 }
 
-/* Of our job, which is also what is meant where no job is named. */
+/* Is the query about the own job? So it is if it names none. */
 static bool of_ours(const struct xr_server *server, const pmix_query_t *query)
 {
     for (size_t i = 0; i < query->nqual; i++) {
@@ -197,7 +196,7 @@ static bool of_ours(const struct xr_server *server, const pmix_query_t *query)
     return true;
 }
 
-/* The row of a key of a query; the number of rows: it is unknown. */
+/* The row of a key, or the number of rows if it is unknown. */
 static size_t query_find(const struct xr_server *server, const pmix_query_t *query, const char *key)
 {
     for (size_t i = 0; i < RK_ARRAY_LEN(known); i++) {
@@ -244,6 +243,6 @@ pmix_status_t xr_upcall_query(pmix_proc_t *proc, pmix_query_t *queries, size_t n
     q->post.run = query_run;
     q->done = done;
     q->done_arg = done_arg;
-    xr_mailbox_post(server->mailbox, &q->post);
+    xr_threadshift_post(server->shift, &q->post);
     return PMIX_SUCCESS;
 }

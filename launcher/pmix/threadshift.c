@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* threadshift.c: see threadshift.h. */
+/* threadshift.c: pass posts of any thread to the agent's loop. See threadshift.h. */
 #include "launcher/pmix/threadshift.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct xr_mailbox {
+struct xr_threadshift {
     pthread_mutex_t lock;
     struct rk_link posts;
     int fd;
@@ -15,7 +15,7 @@ struct xr_mailbox {
     void *arg;
 };
 
-void xr_mailbox_run(struct xr_mailbox *m)
+void xr_threadshift_run(struct xr_threadshift *m)
 {
     struct rk_link now;
 
@@ -40,12 +40,12 @@ static void threadshift_on_readable(evutil_socket_t fd, short what, void *arg)
 
     (void)what;
     if (read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count))
-        xr_mailbox_run(arg);
+        xr_threadshift_run(arg);
 }
 
-rank_status_t xr_mailbox_open(struct event_base *base, void *arg, struct xr_mailbox **out)
+rank_status_t xr_threadshift_open(struct event_base *base, void *arg, struct xr_threadshift **out)
 {
-    struct xr_mailbox *m = calloc(1, sizeof(*m));
+    struct xr_threadshift *m = calloc(1, sizeof(*m));
 
     if (!m)
         return RANK_ERR_NO_MEMORY;
@@ -55,14 +55,14 @@ rank_status_t xr_mailbox_open(struct event_base *base, void *arg, struct xr_mail
     m->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     m->ev = m->fd < 0 ? NULL : event_new(base, m->fd, EV_READ | EV_PERSIST, threadshift_on_readable, m);
     if (!m->ev || event_add(m->ev, NULL)) {
-        xr_mailbox_close(m);
+        xr_threadshift_close(m);
         return RANK_ERR_SYSTEM;
     }
     *out = m;
     return RANK_OK;
 }
 
-void xr_mailbox_close(struct xr_mailbox *m)
+void xr_threadshift_close(struct xr_threadshift *m)
 {
     if (!m)
         return;
@@ -74,7 +74,7 @@ void xr_mailbox_close(struct xr_mailbox *m)
     free(m);
 }
 
-void xr_mailbox_post(struct xr_mailbox *m, struct xr_post *post)
+void xr_threadshift_post(struct xr_threadshift *m, struct xr_post *post)
 {
     const uint64_t one = 1;
     ssize_t n;
@@ -82,6 +82,6 @@ void xr_mailbox_post(struct xr_mailbox *m, struct xr_post *post)
     pthread_mutex_lock(&m->lock);
     rk_list_append(&m->posts, &post->link);
     pthread_mutex_unlock(&m->lock);
-    n = write(m->fd, &one, sizeof(one)); /* full means that the loop is called anyway */
+    n = write(m->fd, &one, sizeof(one)); /* EAGAIN: the loop is due anyway */
     (void)n;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threadshift.h: how PMIx's thread hands work to the agent's loop.
+ * threadshift.h: pass work from PMIx's thread to the agent's loop.
  *
  * An upcall copies its arguments into a struct that begins with a xr_post,
  * posts it and returns; the loop runs posts in order.
@@ -15,20 +15,20 @@
 
 struct xr_post {
     struct rk_link link;
-    /* Called in the loop; frees the post. */
+    /* Runs in the loop. Frees the post. */
     void (*run)(struct xr_post *post, void *arg);
 };
 
-struct xr_mailbox;
+struct xr_threadshift;
 
-/* arg is given to each post. */
-rank_status_t xr_mailbox_open(struct event_base *base, void *arg, struct xr_mailbox **out);
-/* NULL is fine. Posts that were not run are lost: only for the end of the process. */
-void xr_mailbox_close(struct xr_mailbox *mailbox);
+/* arg is passed to each post. */
+rank_status_t xr_threadshift_open(struct event_base *base, void *arg, struct xr_threadshift **out);
+/* No-op if NULL. Pending posts are lost: only for the end of the process. */
+void xr_threadshift_close(struct xr_threadshift *shift);
 
-/* From any thread. */
-void xr_mailbox_post(struct xr_mailbox *mailbox, struct xr_post *post);
-/* In the loop: run what is there now. */
-void xr_mailbox_run(struct xr_mailbox *mailbox);
+/* Thread-safe. */
+void xr_threadshift_post(struct xr_threadshift *shift, struct xr_post *post);
+/* Run the posts that are pending now. Runs in the loop. */
+void xr_threadshift_run(struct xr_threadshift *shift);
 
 #endif

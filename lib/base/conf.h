@@ -49,6 +49,7 @@ struct rk_conf {
     int64_t ahead_max;
     int64_t spin; /* ns; -1: chosen by whether ranks exceed cores */
     bool progress_thread;
+    bool crash_stack;
     int cma;
     const char *xpmem;
     int large;

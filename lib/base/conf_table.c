@@ -13,6 +13,10 @@ const struct rk_conf_row rk_conf_rows[] = {
      "What a wrong argument of a call does beside the status that it returns. report: one line on stderr for each "
      "function and kind of error, at most 8 a process; quiet: nothing; abort: print and end the job.",
      "report|quiet|abort", 0, 0, AT(errors)},
+    {"RANK_CRASH_STACK", RK_CONF_BOOL, "on", "",
+     "A rank that ends by SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT prints its stack by gdb or eu-stack, if one is "
+     "installed and the program has no handler of its own.",
+     NULL, 0, 0, AT(crash_stack)},
     {"RANK_CHANNELS", RK_CONF_SET, "self,shm,ucx", "",
      "Channels that may carry messages. Without shm, ranks of one node use ucx, by UCX's shared "
      "memory unless UCX_TLS says otherwise (tcp,self); in that, a rank that is killed while it "

@@ -21,6 +21,11 @@ void rk_log_identity(const char *program, int rank, const char *host)
                  host ? host : "", host ? ")" : "");
 }
 
+const char *rk_log_speaker(void)
+{
+    return speaker;
+}
+
 void rk_log_write(int level, const char *fmt, ...)
 {
     static const char *const name[] = {"error", "warning", "info", "debug"};

@@ -17,6 +17,9 @@ extern int rk_log_threshold;
 /* Who speaks: the program's name, and the rank once it is known (-1: none). host may be NULL. */
 void rk_log_identity(const char *program, int rank, const char *host);
 
+/* What each line begins with, such as "librank: rank 3 (host)". */
+const char *rk_log_speaker(void);
+
 /* Written by one write(2), so that lines of several ranks do not mix. Keeps errno. */
 void rk_log_write(int level, const char *fmt, ...) RK_PRINTF(2, 3);
 

@@ -12,6 +12,7 @@
 #include "lib/base/status_page.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
+#include "lib/base/crash_stack.h"
 #include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
@@ -296,6 +297,7 @@ static rank_status_t init_join(struct rk_ctx *ctx)
         return st;
     ctx->boot->before = programs_before(ctx->board);
     rk_log_identity("librank", ctx->boot->rank, ctx->boot->host);
+    rk_crash_stack_open();
     st = init_meet(ctx);
     if (st)
         return st;
@@ -339,6 +341,7 @@ static void init_leave(struct rk_ctx *ctx)
     rk_board_close(ctx->board);
     free(ctx);
     the_ctx = NULL;
+    rk_crash_stack_close();
     rk_conf_unload();
 }
 

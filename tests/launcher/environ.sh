@@ -190,14 +190,12 @@ fi
 RANK_CONF=$work/none refused "a file that is not there" 2 'RANK_CONF names .*/none' $mark
 
 # ------------------------------------------------------------------------- bash completion
-run 10 --help=bash; check "--help=bash" 0
-cp out completion
-complete_words() { # WORDS...: what the last one is completed to
+complete_words() { # WORDS...: complete the last one of a command line of xrun
     bash --norc -c '
-        . ./completion
+        . "$0"
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
         _xrun 2>/dev/null
-        [ ${#COMPREPLY[@]} = 0 ] || printf "%s\n" "${COMPREPLY[@]}"' bash "$@"
+        [ ${#COMPREPLY[@]} = 0 ] || printf "%s\n" "${COMPREPLY[@]}"' "$top_srcdir/completion/xrun" "$XRUN" "$@"
 }
 completes() { # NAME WANTED WORDS...
     local name=$1 wanted=$2 got
@@ -206,24 +204,24 @@ completes() { # NAME WANTED WORDS...
     [ "$got" = "$wanted" ] && good "$name" || bad "$name" "got '$got', not '$wanted'"
 }
 : >err
-completes "completion of an option" "--tag-output " xrun --tag
-complete_words xrun - | sort >got
+completes "completion of an option" "--tag-output " --tag
+complete_words - | sort >got
 "$XRUN" --help | sed -n 's/^  \(-[^ ,]*\(, -[^ ,]*\)*\).*/\1/p' | tr -s ', ' '\n' | sort >wanted
 cmp -s got wanted && [ "$(wc -l <got)" -ge 15 ] && good "completion has all options" || bad "completion has all options" "$(diff got wanted)"
-completes "completion of a value" "core " xrun --bind c
-completes "completion of a value behind =" "core " xrun --bind = c
-completes "completion right behind =" "none torch " xrun --env =
-completes "completion of a folder" "second " xrun -n 4 --wdir sec
-completes "completion of an interface" "lo " xrun --if lo
-RK_LONG_NAME=1 completes "which is no variable" "" xrun --if RK_LONG_NAME
-RK_LONG_NAME=1 completes "completion of a variable" "RK_LONG_NAME " xrun -x RK_LONG_N
+completes "completion of a value" "core " --bind c
+completes "completion of a value behind =" "core " --bind = c
+completes "completion right behind =" "none torch " --env =
+completes "completion of a folder" "second " -n 4 --wdir sec
+completes "completion of an interface" "lo " --if lo
+RK_LONG_NAME=1 completes "which is no variable" "" --if RK_LONG_NAME
+RK_LONG_NAME=1 completes "completion of a variable" "RK_LONG_NAME " -x RK_LONG_N
 printf '127.0.0.9 rk-one rk-two\n127.0.0.8 rk-two other\n' >known
-HOSTFILE=$work/known completes "completion of a host" "rk-one rk-two " xrun --host rk-
-HOSTFILE=$work/known completes "completion of another" "a:2,rk-two " xrun -H a:2,rk-t
-completes "completion of a file" "vars vars2 " xrun --env-file vars
-completes "no options behind the program" "" xrun -n 4 ls --tag
-completes "options again behind a :" "--wdir " xrun ls : --wd
+HOSTFILE=$work/known completes "completion of a host" "rk-one rk-two " --host rk-
+HOSTFILE=$work/known completes "completion of another" "a:2,rk-two " -H a:2,rk-t
+completes "completion of a file" "vars vars2 " --env-file vars
+completes "no options behind the program" "" -n 4 ls --tag
+completes "options again behind a :" "--wdir " ls : --wd
 mkdir cbin; : >cbin/rk-own-program-xyz; chmod +x cbin/rk-own-program-xyz
-PATH=$PATH:$work/cbin completes "completion of a program" "rk-own-program-xyz " xrun -n 2 rk-own-pr
+PATH=$PATH:$work/cbin completes "completion of a program" "rk-own-program-xyz " -n 2 rk-own-pr
 echo "# environ: $passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -39,11 +39,10 @@ static void on_found(void *arg, const struct xr_asker *asker, enum xr_errand_sta
     xr_packer_free(found);
 }
 
-/* 20,000 processes publish, under names of their own and all under one, and as many wait. The cost of each does not depend on
- * their number; a walk along lists would take minutes. */
+/* Publish 1,000 names of different keys and 1,000 of one key, with as many lookups that wait for them. */
 static void crowd(void **state)
 {
-    enum { N = 20000 };
+    enum { N = 1000 };
     enum xr_errand_status expected = XR_DONE;
     struct event_base *base = event_base_new();
     struct xr_packer p = {0};
@@ -210,10 +209,41 @@ static void large_answers(void **state)
     free(value);
 }
 
+/* The number of waiting lookups is bounded; one that ends makes room for another. */
+static void waiting_limit(void **state)
+{
+    enum { LIMIT = 10000 };
+    enum xr_errand_status expected = XR_NO_ROOM;
+    struct event_base *base = event_base_new();
+    struct xr_packer p = {0};
+    struct xr_names *names;
+
+    (void)state;
+    assert_non_null(base);
+    assert_int_equal(xr_names_open(base, on_found, &expected, &names), RANK_OK);
+    xr_pack_u32(&p, XR_RANGE_ALL);
+    xr_pack_u32(&p, XR_LOOKUP_ALL);
+    xr_pack_u32(&p, 0);
+    xr_pack_strings(&p, (char *[]){(char *)(uintptr_t) "never", NULL});
+    for (uint32_t i = 0; i < LIMIT + 2; i++) { /* the last but one is refused, the last is not */
+        struct xr_names_who who = {.job = 1, .rank = i, .id = "job", .host = "host"};
+        struct xr_unpacker u = {p.data, p.len, p.failed};
+        if (i == LIMIT + 1) {
+            expected = XR_SOMEBODY_LOST;
+            xr_names_ended(names, 1, 7, true);
+        }
+        xr_names_look_up(names, &who, &u, &(struct xr_asker){.job = 2});
+    }
+    xr_packer_free(&p);
+    xr_names_close(names);
+    event_base_free(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(crowd),
+        cmocka_unit_test(waiting_limit),
         cmocka_unit_test(ranges),
         cmocka_unit_test(large_answers),
     };

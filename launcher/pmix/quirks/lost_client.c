@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lost_client.c: a client is gone without having finalized.
+ * lost_client.c: report clients that end without PMIx_Finalize.
  *
- * The library sees its connection end, which is also how it learns of one that
- * died behind a wrapper script: the rank, which is the script, lives on then.
+ * libpmix:  4.2.2.
+ * Symptom:  libpmix reports a lost connection, but keeps the rank as an expected participant of later fences. The rank
+ *           itself may live on, if it is a script that has started the client.
+ * Upstream: none known; openpmix/openpmix#3934, merged in July 2026, is related.
+ * Retire:   the deregistration here and dead_clients.c go together. The report to the agent stays.
  *
- * Is no other client of the rank there, the library is told at once to count on the
- * rank no more (pmix_internal.h says why).
+ * A rank without another client is deregistered at once, on PMIx's thread; pmix_internal.h gives the reason.
  */
 #include "launcher/pmix/pmix_internal.h"
 
@@ -35,7 +37,7 @@ void xr_server_count_client(struct xr_server *server, uint32_t rank, int n)
         server->clients[i] += n;
 }
 
-static void post_one(struct xr_server *server, const pmix_proc_t *proc)
+static void lost_client_post(struct xr_server *server, const pmix_proc_t *proc)
 {
     struct lost *l;
     uint32_t rank, i;
@@ -45,16 +47,16 @@ static void post_one(struct xr_server *server, const pmix_proc_t *proc)
     xr_server_count_client(server, rank, -1);
     i = xr_server_local(server, rank);
     if (i < server->nlocal && server->clients[i] <= 0 && !atomic_load(&server->ending))
-        xr_server_forget_rank(server, rank);
+        xr_dead_client_add(server, rank);
     l = malloc(sizeof(*l));
     if (!l)
         return;
     l->post.run = lost_client_run;
     l->rank = rank;
-    xr_mailbox_post(server->mailbox, &l->post);
+    xr_threadshift_post(server->shift, &l->post);
 }
 
-/* One event for all that went at a time: the first is the source, the others are among the infos. */
+/* libpmix sends one event for all clients lost at a time: the source is the first, the infos list the others. */
 static void lost_client_on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
                      size_t ninfo, pmix_info_t results[], size_t nresults,
                      pmix_event_notification_cbfunc_fn_t done, void *done_arg)
@@ -65,10 +67,10 @@ static void lost_client_on_event(size_t id, pmix_status_t code, const pmix_proc_
     (void)code;
     (void)results;
     (void)nresults;
-    post_one(server, source);
+    lost_client_post(server, source);
     for (size_t i = 0; i < ninfo; i++) {
         if (PMIX_CHECK_KEY(&info[i], PMIX_PROCID) && info[i].value.type == PMIX_PROC)
-            post_one(server, info[i].value.data.proc);
+            lost_client_post(server, info[i].value.data.proc);
     }
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);

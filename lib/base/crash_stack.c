@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * crash_stack.c: see crash_stack.h.
+ *
+ * Everything behind the handler is async-signal-safe: the process may hold malloc's lock. So the child is made by the
+ * system call alone, which runs no atfork handlers, and all texts are made before.
+ */
+#include "lib/base/crash_stack.h"
+#include "lib/base/compiler.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TOOL_MS = 10000, TICK_MS = 20, STACK_BYTES = 64 << 10 };
+
+static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+static const char *const signal_texts[] = {"Segmentation fault", "Bus error", "Floating point exception",
+                                           "Illegal instruction", "Aborted"};
+
+/* gdb first, as for --timeout-traces. Neither may ask servers on the network for symbols. */
+static const char tool_script[] =
+    "unset DEBUGINFOD_URLS LD_PRELOAD\n"
+    "if command -v gdb >/dev/null; then\n"
+    "    gdb -nx -q -batch -ex 'thread apply all bt 64' -p \"$1\" 2>/dev/null | grep -E '^(Thread|#)'\n"
+    "elif command -v eu-stack >/dev/null; then eu-stack -n 64 -p \"$1\" 2>/dev/null\n"
+    "else echo 'no stack: neither gdb nor eu-stack is in PATH'; fi >&2\n";
+
+static pid_t opened_by;
+static char pid_text[16];
+static bool handled[RK_ARRAY_LEN(signals)];
+static atomic_flag printing = ATOMIC_FLAG_INIT;
+static char alt_stack[STACK_BYTES] __attribute__((aligned(64)));
+static bool alt_stack_ours;
+
+extern char **environ;
+
+static void write_text(const char *text)
+{
+    ssize_t n = write(STDERR_FILENO, text, strlen(text));
+
+    (void)n;
+}
+
+/* One rank of a host at a time: the kernel frees the name with the process. Returns whether it is this one's turn. */
+static bool has_turn(void)
+{
+    static const char name[] = "\0librank-crash-stack";
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    memcpy(at.sun_path, name, sizeof(name));
+    return fd < 0 || bind(fd, (struct sockaddr *)&at, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(name))) == 0;
+}
+
+static void run_tool(void)
+{
+    char *const argv[] = {(char *)"sh", (char *)"-c", (char *)tool_script, (char *)"sh", pid_text, NULL};
+    sigset_t none;
+    long child;
+
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    child = syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);
+    if (child < 0)
+        return;
+    if (child == 0) {
+        setpgid(0, 0);
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        execve("/bin/sh", argv, environ);
+        _exit(127);
+    }
+    for (int ms = 0; ms < TOOL_MS; ms += TICK_MS) {
+        if (waitpid((pid_t)child, NULL, WNOHANG) != 0) /* ended, or it is reaped elsewhere */
+            return;
+        poll(NULL, 0, TICK_MS);
+    }
+    kill((pid_t)-child, SIGKILL);
+    waitpid((pid_t)child, NULL, 0);
+}
+
+static void on_crash(int sig, siginfo_t *info, void *context)
+{
+    int error = errno;
+
+    (void)info;
+    (void)context;
+    if (atomic_flag_test_and_set(&printing)) {
+        for (;;) /* another thread crashed first and ends the process */
+            pause();
+    }
+    for (size_t i = 0; i < RK_ARRAY_LEN(signals) && getpid() == opened_by; i++) {
+        if (signals[i] == sig) {
+            write_text(rk_log_speaker());
+            write_text(": error: ");
+            write_text(signal_texts[i]);
+            write_text("\n");
+        }
+    }
+    if (getpid() == opened_by && has_turn()) /* not in a forked child, which is no rank */
+        run_tool();
+    signal(sig, SIG_DFL);
+    raise(sig); /* it is blocked here and ends the process on return */
+    errno = error;
+}
+
+/* A handler on the stack that has overflowed could not run. Other threads keep what they have. */
+static void set_alt_stack(void)
+{
+    stack_t has, ours = {.ss_sp = alt_stack, .ss_size = sizeof(alt_stack)};
+
+    alt_stack_ours = sigaltstack(NULL, &has) == 0 && has.ss_flags == SS_DISABLE && sigaltstack(&ours, NULL) == 0;
+}
+
+void rk_crash_stack_open(void)
+{
+    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK}, has;
+
+    if (!rk_conf.crash_stack)
+        return;
+    opened_by = getpid();
+    snprintf(pid_text, sizeof(pid_text), "%d", (int)opened_by);
+    action.sa_sigaction = on_crash;
+    sigfillset(&action.sa_mask);
+    for (size_t i = 0; i < RK_ARRAY_LEN(signals); i++) {
+        handled[i] = sigaction(signals[i], NULL, &has) == 0 && !(has.sa_flags & SA_SIGINFO) && has.sa_handler == SIG_DFL &&
+                     sigaction(signals[i], &action, NULL) == 0;
+    }
+    set_alt_stack();
+}
+
+void rk_crash_stack_close(void)
+{
+    stack_t off = {.ss_flags = SS_DISABLE}, has;
+    struct sigaction now;
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(signals); i++) {
+        if (handled[i] && sigaction(signals[i], NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+            now.sa_sigaction == on_crash)
+            signal(signals[i], SIG_DFL);
+        handled[i] = false;
+    }
+    if (alt_stack_ours && sigaltstack(NULL, &has) == 0 && has.ss_sp == alt_stack)
+        sigaltstack(&off, NULL);
+    alt_stack_ours = false;
+}

@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# crash_stack.sh: a rank that crashes prints its stack, and ends by its signal as without.
+. "$(dirname "$0")/../launcher/cases.sh"
+crash=$top_builddir/tests/faults/crash.mp
+command -v gdb >/dev/null || command -v eu-stack >/dev/null || { echo "ok - crash_stack # SKIP neither gdb nor eu-stack"; exit 77; }
+[ -z "${SAN_CFLAGS:-}" ] || { echo "ok - crash_stack # SKIP the sanitizer has handlers of its own"; exit 77; }
+
+# crashes HOW CODE TEXT FUNCTION: the stack names the function, and xrun the signal
+crashes() {
+    run 30 -q -n 2 "$crash" "$1"
+    if [ "$rc" = "$2" ] && grep -q "^librank: rank 1 .*error: $3\$" err && grep -q "$4" err &&
+        grep -q "xrun: error: rank 1 .*was killed by signal $(($2 - 128)) " err; then
+        good "a rank that crashes: $1"
+    else
+        bad "a rank that crashes: $1" "exit code $rc"
+    fi
+}
+crashes null 139 "Segmentation fault" write_to_null
+crashes overflow 139 "Segmentation fault" recurse_deeply
+crashes abort 134 Aborted '\bmain\b'
+
+RANK_CRASH_STACK=off run 30 -q -n 2 "$crash" null
+[ "$rc" = 139 ] && ! grep -q write_to_null err && good "RANK_CRASH_STACK=off" || bad "RANK_CRASH_STACK=off" "exit code $rc"
+
+echo "# crash_stack: $passed passed, $failed failed"
+[ "$failed" = 0 ]
