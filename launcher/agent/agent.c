@@ -5,7 +5,7 @@
 #include "launcher/overlay/protocol.h"
 #include "launcher/overlay/event.h"
 #include "launcher/monitor/rundir.h"
-#include "launcher/agent/rank_progress.h"
+#include "launcher/agent/progress_watch.h"
 #include "launcher/iof/pty.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"

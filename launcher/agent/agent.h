@@ -102,7 +102,7 @@ struct xr_agent {
     struct xr_inputs *inputs;
     int terminal; /* master of the one that --pty gives to a rank, or -1 */
 
-    struct xr_watch *watch; /* rank_progress.h */
+    struct xr_watch *watch; /* progress_watch.h */
     int end_signal;         /* what the end begins with, if not TERM */
     uint64_t alone_ns;       /* since then no process of the job is left, but pipes are open */
     uint32_t second_half_ms; /* of the grace, after TERM has followed that signal */

@@ -5,7 +5,7 @@
 #include "launcher/exec/rlimits.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/exec/find_program.h"
-#include "launcher/agent/rank_progress.h"
+#include "launcher/agent/progress_watch.h"
 #include "lib/base/clock.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "launcher/agent/agent.h"
 #include "launcher/exec/proc_tree.h"
 #include "launcher/overlay/protocol.h"
-#include "launcher/agent/rank_progress.h"
+#include "launcher/agent/progress_watch.h"
 #include "lib/base/clock.h"
 
 #include <errno.h>

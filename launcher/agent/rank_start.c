@@ -18,7 +18,7 @@
 #include "launcher/exec/find_program.h"
 #include "launcher/exec/spawn_proc.h"
 #include "launcher/job/torch_env.h"
-#include "launcher/agent/rank_progress.h"
+#include "launcher/agent/progress_watch.h"
 #include "launcher/iof/pty.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stack_traces.c: stack traces of this host's ranks. See rank_progress.h.
+ * stack_traces.c: stack traces of this host's ranks. See progress_watch.h.
  *
  * A debugger is run for each rank, a few at a time. It may hang or be refused;
  * so each is killed after a while, and all of it ends in the time given. What
@@ -11,7 +11,7 @@
 #include "launcher/overlay/protocol.h"
 #include "launcher/exec/find_program.h"
 #include "launcher/exec/spawn_proc.h"
-#include "launcher/agent/rank_progress.h"
+#include "launcher/agent/progress_watch.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 

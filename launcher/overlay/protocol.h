@@ -35,9 +35,9 @@
     X(WINDOW, 15, DOWN, "u32 rows, u32 columns of --pty's terminal", "agent/agent.c") \
     X(WATCH, 16, DOWN, \
       "u32 ms: report ranks without progress for this long; u32 1: only those that wait in librank", \
-      "agent/rank_progress.c") \
-    X(LOOK, 17, DOWN, "u32 token: probe all ranks now", "agent/rank_progress.c") \
-    X(TRACE, 18, DOWN, "u32 ms: stack traces of all ranks, within that time", "agent/rank_progress.c") \
+      "agent/progress_watch.c") \
+    X(LOOK, 17, DOWN, "u32 token: probe all ranks now", "agent/progress_watch.c") \
+    X(TRACE, 18, DOWN, "u32 ms: stack traces of all ranks, within that time", "agent/progress_watch.c") \
     /* agents to the front end */ \
     X(STARTED, 64, UP, "u32 node, u32 phases, then for each: string name, u64 ns it took", \
       "frontend/agent_messages.c") \

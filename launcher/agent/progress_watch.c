@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rank_progress.c: see rank_progress.h. */
-#include "launcher/agent/rank_progress.h"
+/* progress_watch.c: see progress_watch.h. */
+#include "launcher/agent/progress_watch.h"
 #include "launcher/agent/agent.h"
 #include "launcher/monitor/status_board.h"
 #include "launcher/monitor/proc_state.h"
@@ -91,7 +91,7 @@ bool xr_watch_variable(const struct xr_watch *w, uint32_t slot, char *out, size_
 
 /* ------------------------------------------------------------------------ looking */
 
-static bool rank_progress_runs(const struct xr_watch *w, uint32_t i)
+static bool progress_runs(const struct xr_watch *w, uint32_t i)
 {
     const struct xr_rank *r = &w->agent->ranks[i];
 
@@ -122,7 +122,7 @@ static uint32_t ranks_that(const struct xr_watch *w, bool (*holds)(const struct 
     char text[128];
 
     for (uint32_t i = 0; i < w->n; i++) {
-        if (!rank_progress_runs(w, i) || !holds(w, i))
+        if (!progress_runs(w, i) || !holds(w, i))
             continue;
         if (n < RK_BOARD_PEERS)
             some[n] = (int32_t)w->agent->ranks[i].rank;
@@ -234,14 +234,14 @@ static void name_fence(struct xr_watch *w, uint32_t i)
         name_late_hosts(w, x, space);
 }
 
-static void rank_progress_look_at_all(struct xr_watch *w, uint64_t now)
+static void progress_look_at_all(struct xr_watch *w, uint64_t now)
 {
     for (uint32_t i = 0; i < w->n; i++) {
         const struct xr_rank *r = &w->agent->ranks[i];
         struct watched *x = &w->ranks[i];
 
         x->look.doing = XR_DOING_GONE;
-        if (!rank_progress_runs(w, i))
+        if (!progress_runs(w, i))
             continue;
         xr_look_at(r->pid, w->board.head ? &w->board.slots[i] : NULL, now, &x->past, &x->look);
         if (x->look.since_ns < r->start_ns)
@@ -321,7 +321,7 @@ static bool all_wait(const struct xr_watch *w, uint64_t now)
     uint32_t n = 0;
 
     for (uint32_t i = 0; w->board.head && i < w->n; i++) {
-        if (!rank_progress_runs(w, i))
+        if (!progress_runs(w, i))
             continue;
         if (!rk_board_read(&w->board.slots[i], &view) ||
             (view.state != RK_BOARD_WAITING && view.state != RK_BOARD_JOINING) ||
@@ -407,16 +407,16 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
     }
     if (w->quiet && !any_stalled(w) && !all_wait(w, now))
         return;
-    rank_progress_look_at_all(w, now);
+    progress_look_at_all(w, now);
     for (uint32_t i = 0; i < w->n; i++)
-        judge(w, &w->ranks[i], rank_progress_runs(w, i), now);
+        judge(w, &w->ranks[i], progress_runs(w, i), now);
     for (uint32_t i = 0; i < w->n; i++) {
         if (w->ranks[i].told)
             tell_like(w, i, w->ranks[i].stalled, now);
     }
 }
 
-static bool rank_progress_start(struct xr_watch *w, uint32_t ms, bool quiet)
+static bool progress_start(struct xr_watch *w, uint32_t ms, bool quiet)
 {
     uint32_t least = quiet ? QUIET_LEAST_MS : LEAST_PERIOD_MS, period = ms / (quiet ? QUIET_LOOKS : 2);
     struct timeval t;
@@ -447,12 +447,12 @@ void xr_watch_signal(struct xr_watch *w, int sig)
 
 /* --------------------------------------------------------------------- when asked */
 
-static void rank_progress_answer(struct xr_watch *w, uint32_t token)
+static void progress_answer(struct xr_watch *w, uint32_t token)
 {
     uint64_t now = rk_clock_ns();
     struct xr_packer p = {0};
 
-    rank_progress_look_at_all(w, now);
+    progress_look_at_all(w, now);
     xr_pack_u32(&p, token);
     xr_pack_string(&p, w->agent->host);
     xr_pack_u32(&p, w->n);
@@ -460,12 +460,12 @@ static void rank_progress_answer(struct xr_watch *w, uint32_t token)
         const struct xr_look *l = &w->ranks[i].look;
         char text[sizeof(l->text) + 48];
         xr_pack_u32(&p, w->agent->ranks[i].rank);
-        xr_pack_u32(&p, rank_progress_runs(w, i) ? (uint32_t)l->pid : 0);
+        xr_pack_u32(&p, progress_runs(w, i) ? (uint32_t)l->pid : 0);
         xr_pack_u64(&p, l->cpu_ns);
         xr_pack_u64(&p, l->doing == XR_DOING_WORK ? 0 : now - l->since_ns);
         xr_look_text(l, text, sizeof(text));
-        xr_pack_string(&p, rank_progress_runs(w, i) ? text : "has ended");
-        xr_pack_u32(&p, rank_progress_runs(w, i) ? w->ranks[i].unnamed : 0);
+        xr_pack_string(&p, progress_runs(w, i) ? text : "has ended");
+        xr_pack_u32(&p, progress_runs(w, i) ? w->ranks[i].unnamed : 0);
         xr_pack_u32(&p, l->doing == XR_DOING_WAIT && w->ranks[i].past.idle_ns);
         pack_peers(l, &p);
     }
@@ -486,9 +486,9 @@ bool xr_watch_message(struct xr_watch *w, uint32_t kind, struct xr_unpacker *u)
         return true; /* no job any more: there is nothing to say */
     switch (kind) {
     case XR_MSG_WATCH:
-        return rank_progress_start(w, number, quiet);
+        return progress_start(w, number, quiet);
     case XR_MSG_LOOK:
-        rank_progress_answer(w, number);
+        progress_answer(w, number);
         return true;
     default:
         if (!w->traces)

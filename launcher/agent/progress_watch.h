@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rank_progress.h: the agent's eye on its ranks: who makes no progress, and what for.
+ * progress_watch.h: the agent's eye on its ranks: who makes no progress, and what for.
  *
  * It makes the status board, looks at the ranks when asked or, with a heartbeat,
  * by itself, and tells the front end of stalls that begin and end. It has no
  * part in the job: without it all goes on as before.
  */
-#ifndef XR_LAUNCHER_AGENT_RANK_PROGRESS_H
-#define XR_LAUNCHER_AGENT_RANK_PROGRESS_H
+#ifndef XR_LAUNCHER_AGENT_PROGRESS_WATCH_H
+#define XR_LAUNCHER_AGENT_PROGRESS_WATCH_H
 
 #include "launcher/util/pack.h"
 
