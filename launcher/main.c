@@ -7,6 +7,7 @@
  * what to do.
  */
 #include "launcher/agent/agent.h"
+#include "launcher/agent/proxy_client.h"
 #include "launcher/cli/programs.h"
 #include "launcher/frontend/place_job.h"
 #include "launcher/bootstrap/listener.h"

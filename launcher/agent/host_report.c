@@ -6,7 +6,7 @@
  * its topology looks like, and xrun asks one of each kind for the topology
  * itself: without names and other remarks, which would make all of them differ.
  */
-#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_internal.h"
 #include "launcher/alloc/local_host.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/util/netif.h"

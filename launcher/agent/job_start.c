@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* job_start.c: an agent knows its job and starts it: limits, PMIx's server, PMI-1, the ranks. See agent.h. */
-#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_internal.h"
 #include "launcher/agent/supervisor.h"
 #include "launcher/exec/rlimits.h"
 #include "launcher/overlay/protocol.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* local_ranks.c: what an agent is told of the job: its own part of it. See agent.h. */
-#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_internal.h"
 
 #include <hwloc.h>
 #include <stdlib.h>

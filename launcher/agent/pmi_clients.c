@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi_clients.c: what PMIx's and PMI-1's clients among the ranks do, and whom the agent tells of it. See agent.h. */
-#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_internal.h"
+#include "launcher/agent/proxy_client.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/overlay/event.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* progress_watch.c: see progress_watch.h. */
 #include "launcher/agent/progress_watch.h"
-#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_internal.h"
+#include "launcher/agent/stack_traces.h"
 #include "launcher/monitor/status_board.h"
 #include "launcher/monitor/proc_state.h"
 #include "launcher/overlay/protocol.h"

@@ -36,12 +36,4 @@ void xr_watch_signal(struct xr_watch *watch, int sig);
 /* A child of the agent that is no rank has ended; true: it was one of ours. */
 bool xr_watch_reaped(struct xr_watch *watch, pid_t pid);
 
-/* stack_traces.c: stack traces of all ranks by a debugger. */
-struct xr_traces;
-/* For all ranks, within ms; the front end is told line by line, and of the end. NULL without
- * memory, and then nothing is told. */
-struct xr_traces *xr_traces_start(struct xr_agent *agent, uint32_t ms);
-void xr_traces_close(struct xr_traces *traces);
-bool xr_traces_reaped(struct xr_traces *traces, pid_t pid);
-
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* proxy_client.c: see agent.h. */
-#include "launcher/agent/agent.h"
+#include "launcher/agent/proxy_client.h"
+#include "launcher/agent/agent_internal.h"
 #include "launcher/exec/spawn_proc.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -123,6 +124,19 @@ bool xr_stand_in_reaped(struct xr_agent *agent, pid_t pid, int status)
         xr_agent_end(agent, GRACE_MS);
     }
     return true;
+}
+
+static void on_stand_in(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    xr_stand_in_check(arg);
+}
+
+rank_status_t xr_stand_in_open(struct xr_agent *agent)
+{
+    agent->on_stand_in = evtimer_new(agent->base, on_stand_in, agent);
+    return agent->on_stand_in ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
 /* The process itself: connect, say that there is nothing that the rank has to tell those who asked for it, and go. */

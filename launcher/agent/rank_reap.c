@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rank_reap.c: collect the ranks of this host as they end. See agent.h. */
-#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_internal.h"
+#include "launcher/agent/proxy_client.h"
 #include "launcher/exec/proc_tree.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/agent/progress_watch.h"

@@ -11,7 +11,7 @@
  * Rank 0 is started first and alone: what keeps it from starting would mostly
  * keep the others too.
  */
-#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_internal.h"
 #include "launcher/exec/spawn_affinity.h"
 #include "launcher/exec/environ.h"
 #include "launcher/compat/mpi_env.h"

@@ -6,7 +6,8 @@
  * so each is killed after a while, and all of it ends in the time given. What
  * it prints is sent on rank by rank.
  */
-#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_internal.h"
+#include "launcher/agent/stack_traces.h"
 #include "launcher/monitor/proc_state.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/exec/find_program.h"

@@ -3,7 +3,7 @@
  * usage.c: what an agent tells for the report of a job (--json): where its
  * ranks run, and what each has used. See agent.h, job_report.h.
  */
-#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_internal.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/clock.h"
 #include "lib/topo/topo.h"

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * agent_internal.h: what the files of the agent share: its state and their calls.
+ *
+ * Used by the files of this room only.
+ */
+#ifndef XR_LAUNCHER_AGENT_AGENT_INTERNAL_H
+#define XR_LAUNCHER_AGENT_AGENT_INTERNAL_H
+
+#include "launcher/bootstrap/launch.h"
+#include "launcher/iof/rank_input.h"
+#include "launcher/iof/rank_output.h"
+#include "launcher/dpm/rpc.h"
+#include "launcher/overlay/fence.h"
+#include "launcher/job/job.h"
+#include "launcher/compat/shm_cleanup.h"
+#include "launcher/pmi1/pmi1_server.h"
+#include "launcher/overlay/dmodex.h"
+#include "launcher/pmix/pmix_server.h"
+#include "launcher/bootstrap/setup.h"
+#include "launcher/compat/singleton.h"
+#include "launcher/overlay/tree.h"
+
+#include <event2/event.h>
+#include <sched.h>
+
+/* -------------------------------------------- what the agent's files share */
+
+struct xr_rank {
+    uint32_t rank;
+    pid_t pid;  /* 0: not started */
+    int pidfd;  /* or -1 */
+    uint64_t start_ns;
+    bool exited, connected, finalized;
+    int status; /* of the process, once it has exited */
+    uint64_t exit_ns;
+    bool stood_in; /* proxy_client.c has done what it can */
+    int stood;     /* so often it has tried */
+    bool told_lost; /* that its client is gone */
+    int clients; /* PMIx clients that have come and not gone, one of which may follow another */
+};
+
+enum xr_agent_phase {
+    XR_AGENT_IDLE,    /* no job yet */
+    XR_AGENT_RUNNING,
+    XR_AGENT_TERM,    /* all have been told to end */
+    XR_AGENT_KILL,    /* all are being killed */
+    XR_AGENT_DONE     /* all is gone; the last message is on its way */
+};
+
+struct xr_agent {
+    struct event_base *base;
+    const struct xr_setup *setup;
+    bool remote; /* its parent is on another host */
+    struct xr_tree *tree;
+    struct xr_wire *wire; /* to the front end, or to the agent above; NULL: it is gone */
+    struct xr_branches *branches; /* agents below; NULL: there are none */
+    struct xr_job job;
+    struct xr_seats seats;
+    cpu_set_t *sets; /* of each rank of this host, one after the other; NULL: nobody is bound */
+    size_t set_size;
+    void *topology; /* for the PMIx server, or NULL */
+    struct xr_server *server; /* NULL: no rank can want one */
+    struct xr_gone *gone;
+    struct xr_fences *fences;
+    struct xr_modexes *modexes;
+    struct xr_errands *errands;
+    struct xr_pmi1 *pmi1;
+    struct xr_leftovers *leftovers;
+    struct xr_singletons *singletons;
+    bool *joined; /* [programs]: the front end knows that a rank of it here is a client */
+    bool had_clients;  /* of PMIx */
+    char host[256];
+    uint32_t node, nlocal; /* its number; ranks of it */
+    uint32_t order, nused; /* its number among the hosts that have ranks; how many those are */
+    enum xr_agent_phase phase;
+
+    /* rank_start.c, rank_reap.c */
+    struct xr_rank *ranks; /* [nlocal], in the order of their numbers */
+    uint32_t live;         /* started and not yet reaped */
+    uint32_t clients;      /* connected to PMIx and not finalized */
+    int exits;             /* epoll of the ranks' pidfds, which become ready in order of death */
+    pid_t stand_in;        /* proxy_client.c: the one that runs now, or 0 */
+    struct xr_rank *stood_for;
+    bool probing;          /* and what becomes of it tells whether the PMIx server answers */
+
+    /* rank_output.c, rank_input.c */
+    struct xr_direct *direct; /* or NULL */
+    struct xr_local_io io;
+    struct xr_outputs *outputs;
+    struct xr_inputs *inputs;
+    int terminal; /* master of the one that --pty gives to a rank, or -1 */
+
+    struct xr_watch *watch; /* progress_watch.h */
+    int end_signal;         /* what the end begins with, if not TERM */
+    uint64_t alone_ns;       /* since then no process of the job is left, but pipes are open */
+    uint32_t second_half_ms; /* of the grace, after TERM has followed that signal */
+
+    struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet, *on_stop, *on_stand_in;
+};
+
+/* agent.c's parts. Each _open creates the timers of its file. */
+
+/* agent_inbox.c. Return false if the message is malformed. */
+bool xr_agent_receive(void *agent, uint32_t kind, struct xr_unpacker *u);
+/* From a neighbour of the tree. */
+bool xr_agent_receive_step(void *agent, uint32_t from, uint32_t kind, struct xr_unpacker *u);
+/* The agent of node top is lost, and all below it. */
+void xr_agent_note_lost(struct xr_agent *agent, uint32_t top);
+rank_status_t xr_agent_inbox_open(struct xr_agent *agent);
+
+/* agent_terminate.c: end all processes. grace_ms: between the first signal and SIGKILL; 0: SIGKILL at once. */
+void xr_agent_end(struct xr_agent *agent, uint32_t grace_ms);
+/* Grace if the front end gave none. */
+#define XR_AGENT_GRACE_MS 400
+/* Call when something has ended: detects whether all is done, and then ends the job here. */
+void xr_agent_check_done(struct xr_agent *agent);
+/* Leave the loop once all agents below have left and all data are sent. */
+void xr_agent_leave_if_sent(struct xr_agent *agent);
+/* Signal all descendants except the commands that started the agents below, which end with their agents. */
+void xr_agent_signal_ranks(struct xr_agent *agent, int sig);
+/* Report n further unauthenticated peers. No-op if 0. */
+void xr_agent_send_strangers(struct xr_agent *agent, uint32_t n);
+rank_status_t xr_agent_terminate_open(struct xr_agent *agent);
+
+/*
+ * rank_start.c: find the programs whose paths the front end has left to the hosts. On failure *code is the exit code
+ * and text the reason.
+ */
+rank_status_t xr_ranks_find(struct xr_agent *agent, int *code, char *text, size_t len);
+/* rank_start.c: start all ranks. On failure as above; those that were started still run. */
+rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size_t len);
+
+/* rank_reap.c: collect children that have ended, ranks in the order of their deaths. */
+void xr_ranks_reap(struct xr_agent *agent);
+/* Return whether no descendant is left but the commands that started the agents below. */
+bool xr_ranks_gone(const struct xr_agent *agent);
+
+/* local_ranks.c: the rank of this host with this number in the job, or NULL. */
+struct xr_rank *xr_agent_rank(const struct xr_agent *agent, uint32_t rank);
+/* Unpack the job, and this host's part of it. Return false if the message is malformed. */
+bool xr_agent_take_job(struct xr_agent *agent, struct xr_unpacker *u);
+bool xr_agent_take_seats(struct xr_agent *agent, struct xr_unpacker *u);
+/* The cpuset of the local-th rank; NULL: it is not bound. */
+const cpu_set_t *xr_agent_cpus(const struct xr_agent *agent, uint32_t local);
+
+/* host_report.c: send xrun the properties of this host. */
+void xr_agent_report(struct xr_agent *agent);
+void xr_agent_report_topology(struct xr_agent *agent);
+
+/* pmi_clients.c: callbacks of the servers for PMIx and PMI-1 clients. */
+extern const struct xr_server_events xr_clients_server_events;
+extern const struct xr_modex_ops xr_clients_modex_ops;
+extern const struct xr_pmi1_ops xr_clients_pmi1_ops[2]; /* [1]: with other hosts */
+void xr_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len);
+
+/* job_start.c: prepare what does not need the job. No-op if setup has no early part. */
+void xr_agent_begin(struct xr_agent *agent);
+/* Start the job, which has been received. */
+void xr_agent_run_job(struct xr_agent *agent);
+
+/* usage.c, no-ops without --json: where the ranks run, once they have started, and what one has used. */
+struct rusage;
+void xr_account_placed(struct xr_agent *agent);
+void xr_account_usage(struct xr_agent *agent, uint32_t rank, const struct rusage *usage);
+
+#endif
