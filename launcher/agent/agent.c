@@ -25,10 +25,10 @@ static void agent_on_parent_gone(void *arg, const char *why)
 {
     struct xr_agent *agent = arg;
 
-    if (why && agent->phase != XR_AGENT_DONE)
+    if (why && agent->state != XR_AGENT_DONE)
         rk_error("the agent on %s lost xrun: %s", agent->host, why);
     agent->wire = NULL;
-    if (agent->phase == XR_AGENT_IDLE || agent->phase == XR_AGENT_DONE) {
+    if (agent->state == XR_AGENT_CONNECTED || agent->state == XR_AGENT_DONE) {
         event_base_loopexit(agent->base, NULL);
         return;
     }
@@ -40,7 +40,7 @@ static void agent_on_drained(void *arg)
 {
     struct xr_agent *agent = arg;
 
-    if (agent->phase == XR_AGENT_DONE)
+    if (agent->state == XR_AGENT_DONE)
         xr_agent_leave_if_sent(agent);
     xr_agent_check_done(agent);
 }
@@ -67,7 +67,7 @@ static void agent_on_child_gone(void *arg, uint32_t node, const char *why)
     agent_send_node_text(agent, XR_MSG_LOST, node, why);
     if (why && *why) /* else its supervisor lives, and may report more */
         xr_branches_lost(agent->branches, node);
-    if (agent->phase == XR_AGENT_DONE)
+    if (agent->state == XR_AGENT_DONE)
         xr_agent_leave_if_sent(agent);
 }
 
@@ -78,7 +78,7 @@ static void agent_on_lost_ended(void *arg, uint32_t node, bool seen)
     if (!seen)
         rk_error("nothing shows that the agent on %s has ended; its ranks, if any, are left there",
                  agent->setup->names[node]);
-    if (agent->phase == XR_AGENT_DONE)
+    if (agent->state == XR_AGENT_DONE)
         xr_agent_leave_if_sent(agent);
 }
 
@@ -142,7 +142,7 @@ static void on_term(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (agent->phase == XR_AGENT_IDLE)
+    if (agent->state == XR_AGENT_CONNECTED)
         event_base_loopexit(agent->base, NULL);
     else
         xr_agent_end(agent, XR_AGENT_GRACE_MS);

@@ -37,7 +37,7 @@ static uint32_t count_seats(const struct xr_agent *agent)
 
 static bool agent_receive_job(struct xr_agent *agent, struct xr_unpacker *u)
 {
-    if (agent->phase != XR_AGENT_IDLE || !xr_agent_take_job(agent, u) || count_seats(agent) != agent->nlocal)
+    if (agent->state != XR_AGENT_CONNECTED || !xr_agent_take_job(agent, u) || count_seats(agent) != agent->nlocal)
         return false;
     agent_close_listener(agent);
     xr_agent_run_job(agent);
@@ -63,13 +63,13 @@ static bool agent_receive_end(struct xr_agent *agent, struct xr_unpacker *u)
         return false;
     agent->end_signal = (int)sig;
     agent_send_ending(agent);
-    if (agent->phase != XR_AGENT_IDLE) {
+    if (agent->state != XR_AGENT_CONNECTED) {
         xr_agent_end(agent, grace_ms);
         return true;
     }
-    /* Nothing runs here. */
+    /* It has no job, so that nothing runs here. */
     agent_close_listener(agent);
-    agent->phase = XR_AGENT_RUNNING;
+    xr_agent_state_set(&agent->state, XR_AGENT_RUNNING);
     xr_agent_check_done(agent);
     return true;
 }
@@ -165,7 +165,7 @@ static void agent_on_stop(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (agent->phase == XR_AGENT_RUNNING)
+    if (agent->state == XR_AGENT_RUNNING)
         xr_agent_signal_ranks(agent, SIGSTOP);
 }
 
@@ -193,7 +193,7 @@ static bool agent_receive_targets(struct xr_agent *agent, struct xr_unpacker *u)
     while (n-- && !u->failed) {
         uint32_t rank = xr_unpack_u32(u);
         struct xr_rank *r = u->failed ? NULL : xr_agent_rank(agent, rank);
-        if (r && r->pid > 0 && !r->exited && agent->phase == XR_AGENT_RUNNING)
+        if (r && r->pid > 0 && !r->exited && agent->state == XR_AGENT_RUNNING)
             kill(-r->pid, (int)sig); /* its process group: it may be a script */
     }
     return xr_unpack_done(u) && sig <= SIGNAL_MAX;
@@ -230,7 +230,7 @@ bool xr_agent_receive(void *arg, uint32_t kind, struct xr_unpacker *u)
 
     switch (kind) {
     case XR_MSG_SEATS:
-        return agent->phase == XR_AGENT_IDLE && xr_agent_take_seats(agent, u);
+        return agent->state == XR_AGENT_CONNECTED && xr_agent_take_seats(agent, u);
     case XR_MSG_JOB:
         return agent_receive_job(agent, u);
     case XR_MSG_ASK_TOPOLOGY:

@@ -7,6 +7,7 @@
 #ifndef XR_LAUNCHER_AGENT_AGENT_INTERNAL_H
 #define XR_LAUNCHER_AGENT_AGENT_INTERNAL_H
 
+#include "launcher/agent/agent_state.h"
 #include "launcher/bootstrap/launch.h"
 #include "launcher/iof/rank_input.h"
 #include "launcher/iof/rank_output.h"
@@ -24,79 +25,87 @@
 #include <event2/event.h>
 #include <sched.h>
 
-/* -------------------------------------------- what the agent's files share */
-
+/*
+ * A rank of this host. Its flags are independent: a rank may exit connected or not, finalized or not, and a script may
+ * run one client after another.
+ */
 struct xr_rank {
     uint32_t rank;
-    pid_t pid;  /* 0: not started */
-    int pidfd;  /* or -1 */
+    pid_t pid; /* 0: not started */
+    int pidfd; /* or -1 */
     uint64_t start_ns;
-    bool exited, connected, finalized;
-    int status; /* of the process, once it has exited */
+    bool exited;
+    int status; /* wait status, once it has exited */
     uint64_t exit_ns;
-    bool stood_in; /* proxy_client.c has done what it can */
-    int stood;     /* so often it has tried */
-    bool told_lost; /* that its client is gone */
-    int clients; /* PMIx clients that have come and not gone, one of which may follow another */
+    bool connected, finalized; /* its last PMIx client */
+    int clients;               /* its PMIx clients that are connected */
+    bool told_lost;            /* the front end was sent that its client is lost */
+    bool stood_in;             /* proxy_client.c has done all it can */
+    int stood;                 /* proxies that were started for it */
 };
 
-enum xr_agent_phase {
-    XR_AGENT_IDLE,    /* no job yet */
-    XR_AGENT_RUNNING,
-    XR_AGENT_TERM,    /* all have been told to end */
-    XR_AGENT_KILL,    /* all are being killed */
-    XR_AGENT_DONE     /* all is gone; the last message is on its way */
-};
+struct xr_watch;
 
 struct xr_agent {
-    struct event_base *base;
+    /* What is constant. */
     const struct xr_setup *setup;
-    bool remote; /* its parent is on another host */
+    bool remote; /* its parent is on another host: a property of the connection */
+    char host[256];
+    uint32_t node; /* its number */
+    struct xr_direct *direct; /* direct standard output, or NULL */
+
+    enum xr_agent_state state; /* changed by xr_agent_state_set only */
+    struct event_base *base;
+    struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet, *on_stop, *on_stand_in;
+
+    /* The tree. */
     struct xr_tree *tree;
-    struct xr_wire *wire; /* to the front end, or to the agent above; NULL: it is gone */
-    struct xr_branches *branches; /* agents below; NULL: there are none */
-    struct xr_job job;
-    struct xr_seats seats;
-    cpu_set_t *sets; /* of each rank of this host, one after the other; NULL: nobody is bound */
-    size_t set_size;
-    void *topology; /* for the PMIx server, or NULL */
-    struct xr_server *server; /* NULL: no rank can want one */
+    struct xr_wire *wire;         /* to the front end or the parent agent; NULL: it is gone */
+    struct xr_branches *branches; /* starts the agents below; NULL: there are none */
     struct xr_gone *gone;
     struct xr_fences *fences;
     struct xr_modexes *modexes;
     struct xr_errands *errands;
+
+    /* The job, once it has been received. */
+    struct xr_job job;
+    uint32_t nlocal;       /* ranks of this host */
+    uint32_t order, nused; /* its number among the hosts that have ranks; how many those are */
+    struct xr_seats seats;
+    cpu_set_t *sets; /* of each rank of this host, one after the other; NULL: none is bound */
+    size_t set_size;
+    void *topology; /* for the PMIx server, or NULL */
+
+    /* The ranks: rank_start.c, rank_reap.c. */
+    struct xr_rank *ranks; /* [nlocal], in the order of their numbers */
+    uint32_t live;         /* started and not yet reaped */
+    int exits;             /* epoll of the ranks' pidfds, which become ready in order of death */
+    struct xr_watch *watch;
+
+    /* PMIx and PMI-1: pmi_clients.c. */
+    struct xr_server *server; /* NULL: --mpi none */
     struct xr_pmi1 *pmi1;
     struct xr_leftovers *leftovers;
     struct xr_singletons *singletons;
-    bool *joined; /* [programs]: the front end knows that a rank of it here is a client */
-    bool had_clients;  /* of PMIx */
-    char host[256];
-    uint32_t node, nlocal; /* its number; ranks of it */
-    uint32_t order, nused; /* its number among the hosts that have ranks; how many those are */
-    enum xr_agent_phase phase;
+    uint32_t clients; /* connected to PMIx and not finalized */
+    bool had_clients; /* of PMIx, ever: stays set when the last one ends, while the job still runs */
+    bool *joined;     /* [programs]: JOINED was sent, once for each */
 
-    /* rank_start.c, rank_reap.c */
-    struct xr_rank *ranks; /* [nlocal], in the order of their numbers */
-    uint32_t live;         /* started and not yet reaped */
-    uint32_t clients;      /* connected to PMIx and not finalized */
-    int exits;             /* epoll of the ranks' pidfds, which become ready in order of death */
-    pid_t stand_in;        /* proxy_client.c: the one that runs now, or 0 */
+    /* proxy_client.c */
+    pid_t stand_in; /* the proxy that runs now, or 0 */
     struct xr_rank *stood_for;
-    bool probing;          /* and what becomes of it tells whether the PMIx server answers */
+    bool probing; /* its end shows whether the PMIx server still answers; proxies for finalized ranks do not */
 
-    /* rank_output.c, rank_input.c */
-    struct xr_direct *direct; /* or NULL */
+    /* Streams: rank_output.c, rank_input.c. */
     struct xr_local_io io;
     struct xr_outputs *outputs;
     struct xr_inputs *inputs;
-    int terminal; /* master of the one that --pty gives to a rank, or -1 */
+    int terminal; /* master of --pty's terminal, or -1 */
 
-    struct xr_watch *watch; /* progress_watch.h */
-    int end_signal;         /* what the end begins with, if not TERM */
-    uint64_t alone_ns;       /* since then no process of the job is left, but pipes are open */
-    uint32_t second_half_ms; /* of the grace, after TERM has followed that signal */
-
-    struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet, *on_stop, *on_stand_in;
+    /* The end: agent_terminate.c. */
+    int end_signal;          /* first signal, or 0: TERM */
+    uint32_t second_half_ms; /* rest of the grace period, after TERM has followed that signal */
+    uint64_t alone_ns;       /* since then all processes have ended, but pipes are open; in any state but DONE */
 };
 
 /* agent.c's parts. Each _open creates the timers of its file. */

@@ -37,7 +37,7 @@ static void kill_round(struct xr_agent *agent)
 {
     struct timeval again = ms(AGAIN_MS);
 
-    agent->phase = XR_AGENT_KILL;
+    xr_agent_state_set(&agent->state, XR_AGENT_KILLING);
     xr_agent_signal_ranks(agent, SIGKILL);
     event_add(agent->on_grace, &again);
 }
@@ -67,7 +67,7 @@ static void on_grace(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (agent->phase == XR_AGENT_DONE)
+    if (agent->state == XR_AGENT_DONE)
         return;
     if (agent->second_half_ms)
         agent_request_term(agent);
@@ -80,9 +80,9 @@ void xr_agent_end(struct xr_agent *agent, uint32_t grace_ms)
 {
     int sig = agent->end_signal ? agent->end_signal : SIGTERM;
 
-    if (agent->phase == XR_AGENT_KILL || agent->phase == XR_AGENT_DONE)
+    if (agent->state == XR_AGENT_KILLING || agent->state == XR_AGENT_DONE)
         return;
-    if (agent->phase != XR_AGENT_TERM) {
+    if (agent->state != XR_AGENT_TERMINATING) {
         xr_server_ending(agent->server);
         /* MPICH's ranks do not register their files, so they must not create one after the search for
          * them. Others continue to run, and may. */
@@ -94,8 +94,8 @@ void xr_agent_end(struct xr_agent *agent, uint32_t grace_ms)
     }
     if (grace_ms == 0) {
         kill_round(agent);
-    } else if (agent->phase != XR_AGENT_TERM) {
-        agent->phase = XR_AGENT_TERM;
+    } else if (agent->state != XR_AGENT_TERMINATING) {
+        xr_agent_state_set(&agent->state, XR_AGENT_TERMINATING);
         agent->second_half_ms = sig == SIGTERM ? 0 : grace_ms - grace_ms / 2;
         agent_request_end(agent, sig, grace_ms - agent->second_half_ms);
     }
@@ -163,13 +163,13 @@ void xr_agent_check_done(struct xr_agent *agent)
 {
     struct xr_packer p = {0};
 
-    if (agent->phase == XR_AGENT_IDLE || agent->phase == XR_AGENT_DONE || agent->live)
+    if (agent->state <= XR_AGENT_STARTING || agent->state == XR_AGENT_DONE || agent->live)
         return;
     if (agent->nused > 1 && agent->nlocal)
         xr_gone_note(agent->gone, XR_GONE_HOST, agent->node);
     if (!xr_ranks_gone(agent)) {
         /* Processes that the ranks have left behind end with the job. */
-        if (agent->phase == XR_AGENT_RUNNING)
+        if (agent->state == XR_AGENT_RUNNING)
             xr_agent_end(agent, XR_AGENT_GRACE_MS);
         return;
     }
@@ -177,7 +177,7 @@ void xr_agent_check_done(struct xr_agent *agent)
         await_quiet(agent);
     if (xr_outputs_open_count(agent->outputs))
         return;
-    agent->phase = XR_AGENT_DONE;
+    xr_agent_state_set(&agent->state, XR_AGENT_DONE);
     event_del(agent->on_grace);
     xr_server_end_job(agent->server);
     xr_leftovers_remove(agent->leftovers, xr_pmi1_used(agent->pmi1));

@@ -190,9 +190,10 @@ void xr_agent_run_job(struct xr_agent *agent)
     int code = 1;
     rank_status_t st = prepare_job(agent);
 
-    agent->phase = XR_AGENT_RUNNING;
+    xr_agent_state_set(&agent->state, XR_AGENT_STARTING);
     xr_keeper_serves(agent->job.id);
-    if (agent->nlocal == 0) { /* it only passes on what others say */
+    if (agent->nlocal == 0) { /* it only forwards messages */
+        xr_agent_state_set(&agent->state, XR_AGENT_RUNNING);
         xr_keeper_busy(false);
         xr_agent_check_done(agent);
         return;
@@ -220,6 +221,7 @@ void xr_agent_run_job(struct xr_agent *agent)
     if (!st)
         st = watch_singletons(agent);
     if (!st) {
+        xr_agent_state_set(&agent->state, XR_AGENT_RUNNING);
         say_started(agent, init_ns, register_ns, rk_clock_ns() - t);
         xr_account_placed(agent);
     } else {

@@ -395,7 +395,7 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (agent->phase != XR_AGENT_RUNNING || !agent->wire || w->traces)
+    if (agent->state != XR_AGENT_RUNNING || !agent->wire || w->traces)
         return; /* in the end, or debuggers hold the ranks */
     /* The whole host was stopped, this agent too: what the ranks wait for may come now. */
     if (w->quiet && w->timer_ns && now - w->timer_ns > 2 * w->period_ns)

@@ -78,7 +78,7 @@ void xr_stand_in_check(struct xr_agent *agent)
     const struct timeval later = {LEFT_S, 0};
     uint64_t now = rk_clock_ns();
 
-    if (agent->phase != XR_AGENT_RUNNING || agent->stand_in || !agent->server)
+    if (agent->state != XR_AGENT_RUNNING || agent->stand_in || !agent->server)
         return;
     for (uint32_t i = 0; i < agent->nlocal; i++) {
         struct xr_rank *r = &agent->ranks[i];
@@ -111,13 +111,13 @@ bool xr_stand_in_reaped(struct xr_agent *agent, pid_t pid, int status)
         return false;
     agent->stand_in = 0;
     /* The machine may be too busy, or a signal that was meant for ranks has ended it. That the server is silent one try shows. */
-    if (status && agent->phase == XR_AGENT_RUNNING && ++agent->stood_for->stood < TRIES &&
+    if (status && agent->state == XR_AGENT_RUNNING && ++agent->stood_for->stood < TRIES &&
         !(agent->probing && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)) {
         agent->stood_for->stood_in = false;
         return true;
     }
     agent->stood_for->connected = agent->stood_for->finalized = true;
-    if (agent->phase == XR_AGENT_RUNNING && agent->probing && WIFSIGNALED(status)) {
+    if (agent->state == XR_AGENT_RUNNING && agent->probing && WIFSIGNALED(status)) {
         rk_error("the PMIx server on %s does not answer any more since a rank was killed while it "
                  "connected; the job ends",
                  agent->host);

@@ -36,7 +36,7 @@ static void on_exit_of(struct xr_agent *agent, struct xr_rank *r, int status,
     failed = unfinished || !WIFEXITED(status) || WEXITSTATUS(status);
     if (r->connected && !r->finalized)
         agent->clients--;
-    if (agent->server && agent->phase == XR_AGENT_RUNNING && (failed || (agent->had_clients && !r->connected)))
+    if (agent->server && agent->state == XR_AGENT_RUNNING && (failed || (agent->had_clients && !r->connected)))
         xr_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
     xr_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
     xr_gone_note(agent->gone, XR_GONE_RANK, r->rank);
