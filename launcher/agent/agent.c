@@ -132,7 +132,7 @@ static void on_exits(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    xr_ranks_reap(arg);
+    xr_agent_reap(arg);
 }
 
 /* The supervisor died, or a user wants this agent to end. */
@@ -168,7 +168,7 @@ static rank_status_t open_agent(struct xr_agent *agent, int fd, bool remote)
         agent->on_exits =
             event_new(agent->base, agent->exits, EV_READ | EV_PERSIST, on_exits, agent);
     if (!agent->on_child || !agent->on_term || xr_agent_inbox_open(agent) || xr_agent_terminate_open(agent) ||
-        xr_stand_in_open(agent) || event_add(agent->on_child, NULL) || event_add(agent->on_term, NULL))
+        xr_proxy_client_open(agent) || event_add(agent->on_child, NULL) || event_add(agent->on_term, NULL))
         return RANK_ERR_NO_MEMORY;
     if (agent->on_exits)
         event_add(agent->on_exits, NULL);

@@ -124,6 +124,8 @@ void xr_agent_end(struct xr_agent *agent, uint32_t grace_ms);
 #define XR_AGENT_GRACE_MS 400
 /* Call when something has ended: detects whether all is done, and then ends the job here. */
 void xr_agent_check_done(struct xr_agent *agent);
+/* Collect children that have ended, and act on that: start proxies, end the job, detect that all is done. */
+void xr_agent_reap(struct xr_agent *agent);
 /* Leave the loop once all agents below have left and all data are sent. */
 void xr_agent_leave_if_sent(struct xr_agent *agent);
 /* Signal all descendants except the commands that started the agents below, which end with their agents. */
@@ -140,8 +142,8 @@ rank_status_t xr_ranks_find(struct xr_agent *agent, int *code, char *text, size_
 /* rank_start.c: start all ranks. On failure as above; those that were started still run. */
 rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size_t len);
 
-/* rank_reap.c: collect children that have ended, ranks in the order of their deaths. */
-void xr_ranks_reap(struct xr_agent *agent);
+/* rank_reap.c: collect children that have ended, ranks in the order of their deaths. Returns false if the PMIx server is dead. */
+bool xr_ranks_reap(struct xr_agent *agent);
 /* Return whether no descendant is left but the commands that started the agents below. */
 bool xr_ranks_gone(const struct xr_agent *agent);
 

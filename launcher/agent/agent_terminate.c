@@ -7,9 +7,11 @@
  * have left, because their messages pass through it.
  */
 #include "launcher/agent/agent_internal.h"
+#include "launcher/agent/proxy_client.h"
 #include "launcher/exec/proc_tree.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/clock.h"
+#include "lib/base/log.h"
 
 #include <signal.h>
 
@@ -73,7 +75,7 @@ static void on_grace(evutil_socket_t fd, short what, void *arg)
         agent_request_term(agent);
     else
         kill_round(agent);
-    xr_ranks_reap(agent);
+    xr_agent_reap(agent);
 }
 
 void xr_agent_end(struct xr_agent *agent, uint32_t grace_ms)
@@ -99,7 +101,7 @@ void xr_agent_end(struct xr_agent *agent, uint32_t grace_ms)
         agent->second_half_ms = sig == SIGTERM ? 0 : grace_ms - grace_ms / 2;
         agent_request_end(agent, sig, grace_ms - agent->second_half_ms);
     }
-    xr_ranks_reap(agent);
+    xr_agent_reap(agent);
 }
 
 /* ------------------------------------------------------------------ the last output */
@@ -187,6 +189,18 @@ void xr_agent_check_done(struct xr_agent *agent)
         xr_wire_send(agent->wire, XR_MSG_DONE, &p);
     }
     xr_agent_leave_if_sent(agent);
+}
+
+void xr_agent_reap(struct xr_agent *agent)
+{
+    if (!xr_ranks_reap(agent)) {
+        rk_error("the PMIx server on %s does not answer any more since a rank was killed while it "
+                 "connected; the job ends",
+                 agent->host);
+        xr_agent_end(agent, XR_AGENT_GRACE_MS);
+    }
+    xr_proxy_client_check(agent);
+    xr_agent_check_done(agent);
 }
 
 rank_status_t xr_agent_terminate_open(struct xr_agent *agent)

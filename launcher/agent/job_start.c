@@ -229,5 +229,5 @@ void xr_agent_run_job(struct xr_agent *agent)
         xr_agent_end(agent, 0);
     }
     xr_keeper_busy(false);
-    xr_ranks_reap(agent);
+    xr_agent_reap(agent);
 }

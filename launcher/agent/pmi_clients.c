@@ -66,7 +66,7 @@ static void on_connected(void *arg, uint32_t rank)
     r->connected = true;
     r->finalized = false;
     tell_lost(agent, r, false);
-    xr_stand_in_check(agent);
+    xr_proxy_client_check(agent);
 }
 
 static void on_finalized(void *arg, uint32_t rank)

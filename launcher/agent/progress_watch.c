@@ -257,7 +257,8 @@ static void progress_look_at_all(struct xr_watch *w, uint64_t now)
     }
 }
 
-pid_t xr_watch_process(struct xr_watch *w, uint32_t slot)
+/* Return the process that this rank is, which may be below a script. */
+static pid_t progress_process(const struct xr_watch *w, uint32_t slot)
 {
     struct xr_look_past past = {0};
     struct xr_look look;
@@ -473,6 +474,20 @@ static void progress_answer(struct xr_watch *w, uint32_t token)
     xr_wire_send(w->agent->wire, XR_MSG_LOOKED, &p);
 }
 
+static void progress_trace(struct xr_watch *w, uint32_t ms)
+{
+    struct xr_trace_target *ranks = w->traces ? NULL : calloc(w->n, sizeof(*ranks));
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; ranks && i < w->n; i++) {
+        if (progress_runs(w, i))
+            ranks[n++] = (struct xr_trace_target){w->agent->ranks[i].rank, progress_process(w, i)};
+    }
+    if (ranks)
+        w->traces = xr_traces_start(w->agent->base, &w->agent->wire, ranks, n, ms);
+    free(ranks);
+}
+
 bool xr_watch_message(struct xr_watch *w, uint32_t kind, struct xr_unpacker *u)
 {
     uint32_t number, quiet;
@@ -492,8 +507,7 @@ bool xr_watch_message(struct xr_watch *w, uint32_t kind, struct xr_unpacker *u)
         progress_answer(w, number);
         return true;
     default:
-        if (!w->traces)
-            w->traces = xr_traces_start(w->agent, number);
+        progress_trace(w, number);
         return true;
     }
 }

@@ -29,8 +29,6 @@ bool xr_watch_variable(const struct xr_watch *watch, uint32_t slot, char *out, s
 
 /* A message of XR_MSG_WATCH, _LOOK or _TRACE; false: it is none, or makes no sense. */
 bool xr_watch_message(struct xr_watch *watch, uint32_t kind, struct xr_unpacker *u);
-/* The process that the rank with this slot really is, behind a script. */
-pid_t xr_watch_process(struct xr_watch *watch, uint32_t slot);
 /* This signal goes to all ranks: those that it stops are not stalled. */
 void xr_watch_signal(struct xr_watch *watch, int sig);
 /* A child of the agent that is no rank has ended; true: it was one of ours. */

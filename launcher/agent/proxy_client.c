@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 3, GRACE_MS = 400, LEFT_S = 1, TRIES = 3 };
+enum { PATIENCE_S = 3, LEFT_S = 1, TRIES = 3 };
 
 static pid_t proxy_client_start(struct xr_agent *agent, uint32_t rank)
 {
@@ -73,7 +73,7 @@ static void end_holders(const struct xr_agent *agent, struct xr_rank *r)
                 r->rank, agent->host, (int)r->pid);
 }
 
-void xr_stand_in_check(struct xr_agent *agent)
+void xr_proxy_client_check(struct xr_agent *agent)
 {
     const struct timeval later = {LEFT_S, 0};
     uint64_t now = rk_clock_ns();
@@ -105,35 +105,31 @@ void xr_stand_in_check(struct xr_agent *agent)
     }
 }
 
-bool xr_stand_in_reaped(struct xr_agent *agent, pid_t pid, int status)
+bool xr_proxy_client_reaped(struct xr_agent *agent, pid_t pid, int status)
 {
+    bool running = agent->state == XR_AGENT_RUNNING;
+
     if (!pid || agent->stand_in != pid)
-        return false;
+        return true;
     agent->stand_in = 0;
-    /* The machine may be too busy, or a signal that was meant for ranks has ended it. That the server is silent one try shows. */
-    if (status && agent->state == XR_AGENT_RUNNING && ++agent->stood_for->stood < TRIES &&
+    /* The host may be too busy, or a signal meant for ranks has ended it. That the server is silent one try shows. */
+    if (status && running && ++agent->stood_for->stood < TRIES &&
         !(agent->probing && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)) {
         agent->stood_for->stood_in = false;
         return true;
     }
     agent->stood_for->connected = agent->stood_for->finalized = true;
-    if (agent->state == XR_AGENT_RUNNING && agent->probing && WIFSIGNALED(status)) {
-        rk_error("the PMIx server on %s does not answer any more since a rank was killed while it "
-                 "connected; the job ends",
-                 agent->host);
-        xr_agent_end(agent, GRACE_MS);
-    }
-    return true;
+    return !(running && agent->probing && WIFSIGNALED(status));
 }
 
 static void on_stand_in(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    xr_stand_in_check(arg);
+    xr_proxy_client_check(arg);
 }
 
-rank_status_t xr_stand_in_open(struct xr_agent *agent)
+rank_status_t xr_proxy_client_open(struct xr_agent *agent)
 {
     agent->on_stand_in = evtimer_new(agent->base, on_stand_in, agent);
     return agent->on_stand_in ? RANK_OK : RANK_ERR_NO_MEMORY;

@@ -25,11 +25,11 @@
 struct xr_agent;
 
 /* Create the timer. */
-rank_status_t xr_stand_in_open(struct xr_agent *agent);
+rank_status_t xr_proxy_client_open(struct xr_agent *agent);
 /* Start a proxy for the next rank that needs one. No-op while one runs, or outside the running state. */
-void xr_stand_in_check(struct xr_agent *agent);
-/* Handle the end of a child process. Returns true if it was the proxy. */
-bool xr_stand_in_reaped(struct xr_agent *agent, pid_t pid, int status);
+void xr_proxy_client_check(struct xr_agent *agent);
+/* Handle the end of a child process. No-op if it is not the proxy. Returns false if it shows that the PMIx server is dead. */
+bool xr_proxy_client_reaped(struct xr_agent *agent, pid_t pid, int status);
 
 /* The proxy process itself. Returns its exit code. */
 int xr_stand_in_main(void);

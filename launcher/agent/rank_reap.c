@@ -65,15 +65,15 @@ static struct xr_rank *rank_reap_by_pid(struct xr_agent *agent, pid_t pid)
     return NULL;
 }
 
-void xr_ranks_reap(struct xr_agent *agent)
+bool xr_ranks_reap(struct xr_agent *agent)
 {
     struct epoll_event ev[64];
     struct rusage usage;
+    bool pmix_lives = true;
     int n, status;
     pid_t pid;
 
-    /* First those of the ranks, in the order in which they died: the first failure is the one
-     * that the user wants to hear of. */
+    /* First the ranks, in the order of their deaths: the first failure is the one to report. */
     while (agent->exits >= 0 && (n = epoll_wait(agent->exits, ev, 64, 0)) > 0) {
         for (int i = 0; i < n; i++) {
             struct xr_rank *r = &agent->ranks[ev[i].data.u32];
@@ -81,17 +81,16 @@ void xr_ranks_reap(struct xr_agent *agent)
                 on_exit_of(agent, r, status, &usage);
         }
     }
-    /* Then what they left behind, and ranks where the kernel has no pidfds. */
+    /* Then the processes that they left behind, and ranks where the kernel has no pidfds. */
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
         struct xr_rank *r = rank_reap_by_pid(agent, pid);
         if (r)
             on_exit_of(agent, r, status, &usage);
-        else if (!xr_branches_reaped(agent->branches, pid, status) &&
-                 !xr_watch_reaped(agent->watch, pid))
-            xr_stand_in_reaped(agent, pid, status);
+        else if (!xr_branches_reaped(agent->branches, pid, status) && !xr_watch_reaped(agent->watch, pid) &&
+                 !xr_proxy_client_reaped(agent, pid, status))
+            pmix_lives = false;
     }
-    xr_stand_in_check(agent);
-    xr_agent_check_done(agent);
+    return pmix_lives;
 }
 
 bool xr_ranks_gone(const struct xr_agent *agent)

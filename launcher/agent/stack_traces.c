@@ -6,15 +6,16 @@
  * so each is killed after a while, and all of it ends in the time given. What
  * it prints is sent on rank by rank.
  */
-#include "launcher/agent/agent_internal.h"
 #include "launcher/agent/stack_traces.h"
 #include "launcher/monitor/proc_state.h"
+#include "launcher/overlay/conn.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/exec/find_program.h"
 #include "launcher/exec/spawn_proc.h"
-#include "launcher/agent/progress_watch.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
+
+#include <event2/event.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +43,8 @@ struct trace {
 };
 
 struct xr_traces {
-    struct xr_agent *agent;
+    struct event_base *base;
+    struct xr_wire *const *wire; /* to the front end; *wire is NULL after its end */
     struct trace *list;
     uint32_t n, next, running;
     uint64_t deadline;
@@ -58,12 +60,12 @@ static void stack_traces_tell(struct xr_traces *t, uint32_t rank, pid_t pid, con
 {
     struct xr_packer p = {0};
 
-    if (!t->agent->wire || len == 0)
+    if (!*t->wire || len == 0)
         return;
     xr_pack_u32(&p, rank);
     xr_pack_u32(&p, (uint32_t)pid);
     xr_pack_bytes(&p, text, len);
-    xr_wire_send(t->agent->wire, XR_MSG_TRACE_TEXT, &p);
+    xr_wire_send(*t->wire, XR_MSG_TRACE_TEXT, &p);
 }
 
 static void stack_traces_say(struct xr_traces *t, const struct trace *x, const char *why)
@@ -158,7 +160,7 @@ static bool stack_traces_begin(struct xr_traces *t, struct trace *x)
     fcntl(x->fd, F_SETFL, O_NONBLOCK);
     x->text = malloc(TEXT_MAX);
     x->deadline = rk_clock_ns() + TOOL_MS * 1000000ull;
-    x->ev = event_new(t->agent->base, x->fd, EV_READ | EV_PERSIST, on_text, x);
+    x->ev = event_new(t->base, x->fd, EV_READ | EV_PERSIST, on_text, x);
     if (x->ev)
         event_add(x->ev, NULL);
     t->running++;
@@ -254,8 +256,8 @@ static void stack_traces_end(struct xr_traces *t)
     t->done = true;
     if (t->tick)
         event_del(t->tick);
-    if (t->agent->wire)
-        xr_wire_send(t->agent->wire, XR_MSG_TRACED, NULL);
+    if (*t->wire)
+        xr_wire_send(*t->wire, XR_MSG_TRACED, NULL);
 }
 
 static void stack_traces_go_on(struct xr_traces *t)
@@ -328,32 +330,28 @@ static char **stack_traces_make_env(void)
     return env;
 }
 
-struct xr_traces *xr_traces_start(struct xr_agent *agent, uint32_t ms)
+struct xr_traces *xr_traces_start(struct event_base *base, struct xr_wire *const *wire,
+                                  const struct xr_trace_target *ranks, uint32_t n, uint32_t ms)
 {
     const struct timeval tick = {0, TICK_MS * 1000};
     struct xr_traces *t = calloc(1, sizeof(*t));
 
     if (!t)
         return NULL;
-    t->agent = agent;
+    t->base = base;
+    t->wire = wire;
     t->deadline = rk_clock_ns() + ms * 1000000ull;
-    t->list = calloc(agent->nlocal, sizeof(*t->list));
+    t->list = calloc(n ? n : 1, sizeof(*t->list));
     t->env = stack_traces_make_env();
-    t->tick = event_new(agent->base, -1, EV_PERSIST, on_tick, t);
+    t->tick = event_new(base, -1, EV_PERSIST, on_tick, t);
     if (!t->list || !t->env || !t->tick || xr_spawner_open(&t->spawner)) {
         stack_traces_end(t);
         return t;
     }
     event_add(t->tick, &tick);
     find_tool(t);
-    for (uint32_t i = 0; i < agent->nlocal; i++) {
-        const struct xr_rank *r = &agent->ranks[i];
-        if (r->pid > 0 && !r->exited)
-            t->list[t->n++] = (struct trace){.all = t,
-                                             .rank = r->rank,
-                                             .pid = xr_watch_process(agent->watch, i),
-                                             .fd = -1};
-    }
+    for (t->n = 0; t->n < n; t->n++)
+        t->list[t->n] = (struct trace){.all = t, .rank = ranks[t->n].rank, .pid = ranks[t->n].pid, .fd = -1};
     if (!t->tool) {
         const char *text = "no stack traces: neither gdb nor eu-stack is in PATH\n";
         stack_traces_tell(t, XR_NO_RANK, 0, text, strlen(text));

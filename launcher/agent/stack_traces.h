@@ -9,14 +9,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct xr_agent;
+struct event_base;
 struct xr_traces;
+struct xr_wire;
+
+struct xr_trace_target {
+    uint32_t rank;
+    pid_t pid; /* of the process to trace, which may be below a script */
+};
 
 /*
- * Trace all ranks within ms. Sends the front end the lines, and a message at the end. Returns NULL if out of memory,
+ * Trace n ranks within ms. wire: to the front end; *wire becomes NULL when it is gone, so wire must outlive the object. Sends the front end the lines, and a message at the end. Returns NULL if out of memory,
  * and then sends nothing.
  */
-struct xr_traces *xr_traces_start(struct xr_agent *agent, uint32_t ms);
+struct xr_traces *xr_traces_start(struct event_base *base, struct xr_wire *const *wire,
+                                  const struct xr_trace_target *ranks, uint32_t n, uint32_t ms);
 /* No-op if NULL. */
 void xr_traces_close(struct xr_traces *traces);
 /* Handle the end of a child process. Returns true if it was a debugger. */
