@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* job_start.c: an agent knows its job and starts it: limits, PMIx's server, PMI-1, the ranks. See agent.h. */
 #include "launcher/agent/agent_internal.h"
-#include "launcher/agent/supervisor.h"
+#include "launcher/agent/supervisor_page.h"
 #include "launcher/exec/rlimits.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/exec/find_program.h"
@@ -191,10 +191,10 @@ void xr_agent_run_job(struct xr_agent *agent)
     rank_status_t st = prepare_job(agent);
 
     xr_agent_state_set(&agent->state, XR_AGENT_STARTING);
-    xr_keeper_serves(agent->job.id);
+    xr_supervisor_page_set_job(agent->job.id);
     if (agent->nlocal == 0) { /* it only forwards messages */
         xr_agent_state_set(&agent->state, XR_AGENT_RUNNING);
-        xr_keeper_busy(false);
+        xr_supervisor_page_set_busy(false);
         xr_agent_check_done(agent);
         return;
     }
@@ -228,6 +228,6 @@ void xr_agent_run_job(struct xr_agent *agent)
         job_start_refuse(agent, code, text);
         xr_agent_end(agent, 0);
     }
-    xr_keeper_busy(false);
+    xr_supervisor_page_set_busy(false);
     xr_agent_reap(agent);
 }

@@ -74,7 +74,7 @@ int xr_agent_remote_main(void)
         xr_setup_clear(&setup);
         return 1;
     }
-    code = xr_keeper_run(fd, &setup);
+    code = xr_supervisor_run(fd, &setup);
     xr_setup_clear(&setup);
     /* xrun knows what has happened, and ends the job in good order. srun would just kill the others. */
     return step ? 0 : code;
