@@ -194,7 +194,7 @@ int xr_agent_main(int fd, const struct xr_setup *setup, bool remote, struct xr_d
         xr_agent_report(&agent);
     xr_agent_begin(&agent);
     event_base_dispatch(agent.base);
-    xr_watch_close(agent.watch);
+    xr_progress_close(agent.progress);
     /* The front end or the supervisor died before it could. */
     if (agent.job.id && (!agent.wire || getppid() != supervisor))
         xr_rundir_remove(agent.job.id);

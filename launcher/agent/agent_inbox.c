@@ -177,7 +177,7 @@ static bool agent_receive_signal(struct xr_agent *agent, struct xr_unpacker *u)
 
     if (!xr_unpack_done(u) || number > SIGNAL_MAX)
         return false;
-    xr_watch_signal(agent->watch, sig);
+    xr_progress_signal(agent->progress, sig);
     xr_agent_signal_ranks(agent, sig);
     if (sig == SIGTSTP)
         event_add(agent->on_stop, &soon);
@@ -267,7 +267,7 @@ bool xr_agent_receive(void *arg, uint32_t kind, struct xr_unpacker *u)
     case XR_MSG_WINDOW:
         return agent_receive_window(agent, u);
     default:
-        return xr_watch_message(agent->watch, kind, u);
+        return xr_progress_message(agent->progress, kind, u);
     }
 }
 

@@ -44,7 +44,7 @@ struct xr_rank {
     int stood;                 /* proxies that were started for it */
 };
 
-struct xr_watch;
+struct xr_progress;
 
 struct xr_agent {
     /* What is constant. */
@@ -80,7 +80,7 @@ struct xr_agent {
     struct xr_rank *ranks; /* [nlocal], in the order of their numbers */
     uint32_t live;         /* started and not yet reaped */
     int exits;             /* epoll of the ranks' pidfds, which become ready in order of death */
-    struct xr_watch *watch;
+    struct xr_progress *progress;
 
     /* PMIx and PMI-1: pmi_clients.c. */
     struct xr_server *server; /* NULL: --mpi none */

@@ -215,7 +215,7 @@ void xr_agent_run_job(struct xr_agent *agent)
     if (!st)
         st = open_pmi1(agent);
     t = rk_clock_ns();
-    agent->watch = xr_watch_open(agent);
+    agent->progress = xr_progress_open(agent);
     if (!st)
         st = xr_ranks_start(agent, &code, text, sizeof(text));
     if (!st)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * progress_watch.h: the agent's eye on its ranks: who makes no progress, and what for.
+ * progress_watch.h: watch the progress of this host's ranks and report stalls.
  *
- * It makes the status board, looks at the ranks when asked or, with a heartbeat,
- * by itself, and tells the front end of stalls that begin and end. It has no
- * part in the job: without it all goes on as before.
+ * It creates the status board, probes the ranks on request or by a heartbeat, and
+ * sends the front end the beginning and the end of each stall. The job does not
+ * depend on it. All calls are no-ops if progress is NULL.
  */
 #ifndef XR_LAUNCHER_AGENT_PROGRESS_WATCH_H
 #define XR_LAUNCHER_AGENT_PROGRESS_WATCH_H
@@ -17,21 +17,20 @@
 #include <sys/types.h>
 
 struct xr_agent;
-struct xr_watch;
+struct xr_progress;
 
-/* Before the ranks are started; NULL without memory. */
-struct xr_watch *xr_watch_open(struct xr_agent *agent);
-/* NULL is fine. */
-void xr_watch_close(struct xr_watch *watch);
+/* Call before the ranks are started. Returns NULL if out of memory. */
+struct xr_progress *xr_progress_open(struct xr_agent *agent);
+void xr_progress_close(struct xr_progress *progress);
 
-/* The rank's variable that says where its slot is, as NAME=value; false: there is no board. */
-bool xr_watch_variable(const struct xr_watch *watch, uint32_t slot, char *out, size_t len);
+/* Write the rank's variable with the place of its slot, as NAME=value. Returns false if there is no board. */
+bool xr_progress_variable(const struct xr_progress *progress, uint32_t slot, char *out, size_t len);
 
-/* A message of XR_MSG_WATCH, _LOOK or _TRACE; false: it is none, or makes no sense. */
-bool xr_watch_message(struct xr_watch *watch, uint32_t kind, struct xr_unpacker *u);
-/* This signal goes to all ranks: those that it stops are not stalled. */
-void xr_watch_signal(struct xr_watch *watch, int sig);
-/* A child of the agent that is no rank has ended; true: it was one of ours. */
-bool xr_watch_reaped(struct xr_watch *watch, pid_t pid);
+/* Handle XR_MSG_WATCH, _LOOK or _TRACE. Returns false for another kind, or if it is malformed. */
+bool xr_progress_message(struct xr_progress *progress, uint32_t kind, struct xr_unpacker *u);
+/* All ranks get this signal: ranks that it stops are not stalled. */
+void xr_progress_signal(struct xr_progress *progress, int sig);
+/* Handle the end of a child process. Returns true if it was a debugger. */
+bool xr_progress_reaped(struct xr_progress *progress, pid_t pid);
 
 #endif

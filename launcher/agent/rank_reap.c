@@ -86,7 +86,7 @@ bool xr_ranks_reap(struct xr_agent *agent)
         struct xr_rank *r = rank_reap_by_pid(agent, pid);
         if (r)
             on_exit_of(agent, r, status, &usage);
-        else if (!xr_branches_reaped(agent->branches, pid, status) && !xr_watch_reaped(agent->watch, pid) &&
+        else if (!xr_branches_reaped(agent->branches, pid, status) && !xr_progress_reaped(agent->progress, pid) &&
                  !xr_proxy_client_reaped(agent, pid, status))
             pmix_lives = false;
     }

@@ -101,7 +101,7 @@ static bool rank_start_make_env(struct xr_agent *agent, uint32_t local, char *co
     snprintf(s->own[4], sizeof(s->own[4]), "XRUN_NODE_RANK=%u", agent->order);
     snprintf(s->own[5], sizeof(s->own[5]), "XRUN_NODES=%u", agent->nused);
     snprintf(s->own[6], sizeof(s->own[6]), "XRUN_JOB=%s", agent->job.id);
-    if (!xr_watch_variable(agent->watch, local, s->own[7], sizeof(s->own[7])))
+    if (!xr_progress_variable(agent->progress, local, s->own[7], sizeof(s->own[7])))
         snprintf(s->own[7], sizeof(s->own[7]), "XRUN_BOARD="); /* none */
     for (; n < OWN_VARS; n++)
         s->env[n] = s->own[n];
