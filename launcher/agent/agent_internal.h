@@ -39,9 +39,9 @@ struct xr_rank {
     uint64_t exit_ns;
     bool connected, finalized; /* its last PMIx client */
     int clients;               /* its PMIx clients that are connected */
-    bool told_lost;            /* the front end was sent that its client is lost */
-    bool stood_in;             /* proxy_client.c has done all it can */
-    int stood;                 /* proxies that were started for it */
+    bool lost_sent;            /* the front end was sent that its client is lost */
+    bool proxied;              /* proxy_client.c has done all it can */
+    int proxy_tries;           /* proxies that were started for it */
 };
 
 struct xr_progress;
@@ -56,7 +56,7 @@ struct xr_agent {
 
     enum xr_agent_state state; /* changed by xr_agent_state_set only */
     struct event_base *base;
-    struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet, *on_stop, *on_stand_in;
+    struct event *on_exits, *on_child, *on_term, *on_grace, *on_quiet, *on_stop, *on_proxy;
 
     /* The tree. */
     struct xr_tree *tree;
@@ -92,9 +92,9 @@ struct xr_agent {
     bool *joined;     /* [programs]: JOINED was sent, once for each */
 
     /* proxy_client.c */
-    pid_t stand_in; /* the proxy that runs now, or 0 */
-    struct xr_rank *stood_for;
-    bool probing; /* its end shows whether the PMIx server still answers; proxies for finalized ranks do not */
+    pid_t proxy_pid; /* the proxy that runs now, or 0 */
+    struct xr_rank *proxy_rank;
+    bool proxy_probes; /* its end shows whether the PMIx server still answers; proxies for finalized ranks do not */
 
     /* Streams: rank_output.c, rank_input.c. */
     struct xr_local_io io;
@@ -104,8 +104,8 @@ struct xr_agent {
 
     /* The end: agent_terminate.c. */
     int end_signal;          /* first signal, or 0: TERM */
-    uint32_t second_half_ms; /* rest of the grace period, after TERM has followed that signal */
-    uint64_t alone_ns;       /* since then all processes have ended, but pipes are open; in any state but DONE */
+    uint32_t term_ms;        /* rest of the grace period, after TERM has followed that signal */
+    uint64_t drain_ns;       /* since then all processes have ended, but pipes are open; in any state but DONE */
 };
 
 /* agent.c's parts. Each _open creates the timers of its file. */
@@ -135,7 +135,7 @@ void xr_agent_send_strangers(struct xr_agent *agent, uint32_t n);
 rank_status_t xr_agent_terminate_open(struct xr_agent *agent);
 
 /*
- * rank_start.c: find the programs whose paths the front end has left to the hosts. On failure *code is the exit code
+ * rank_program.c: find the programs whose paths the front end has left to the hosts. On failure *code is the exit code
  * and text the reason.
  */
 rank_status_t xr_ranks_find(struct xr_agent *agent, int *code, char *text, size_t len);
@@ -172,7 +172,7 @@ void xr_agent_run_job(struct xr_agent *agent);
 
 /* usage.c, no-ops without --json: where the ranks run, once they have started, and what one has used. */
 struct rusage;
-void xr_account_placed(struct xr_agent *agent);
-void xr_account_usage(struct xr_agent *agent, uint32_t rank, const struct rusage *usage);
+void xr_usage_send_placed(struct xr_agent *agent);
+void xr_usage_send(struct xr_agent *agent, uint32_t rank, const struct rusage *usage);
 
 #endif

@@ -57,9 +57,9 @@ static void agent_request_end(struct xr_agent *agent, int sig, uint32_t ms_from_
 /* Follow a user's signal with TERM: a program may take INT or HUP for something else. */
 static void agent_request_term(struct xr_agent *agent)
 {
-    uint32_t left = agent->second_half_ms;
+    uint32_t left = agent->term_ms;
 
-    agent->second_half_ms = 0;
+    agent->term_ms = 0;
     agent_request_end(agent, SIGTERM, left);
 }
 
@@ -71,7 +71,7 @@ static void on_grace(evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (agent->state == XR_AGENT_DONE)
         return;
-    if (agent->second_half_ms)
+    if (agent->term_ms)
         agent_request_term(agent);
     else
         kill_round(agent);
@@ -98,8 +98,8 @@ void xr_agent_end(struct xr_agent *agent, uint32_t grace_ms)
         kill_round(agent);
     } else if (agent->state != XR_AGENT_TERMINATING) {
         xr_agent_state_set(&agent->state, XR_AGENT_TERMINATING);
-        agent->second_half_ms = sig == SIGTERM ? 0 : grace_ms - grace_ms / 2;
-        agent_request_end(agent, sig, grace_ms - agent->second_half_ms);
+        agent->term_ms = sig == SIGTERM ? 0 : grace_ms - grace_ms / 2;
+        agent_request_end(agent, sig, grace_ms - agent->term_ms);
     }
     xr_agent_reap(agent);
 }
@@ -124,10 +124,10 @@ static void await_quiet(struct xr_agent *agent)
 {
     const struct timeval quiet = ms(QUIET_MS);
 
-    if (!agent->alone_ns) {
-        agent->alone_ns = rk_clock_ns();
+    if (!agent->drain_ns) {
+        agent->drain_ns = rk_clock_ns();
         xr_outputs_note_last(agent->outputs);
-    } else if (rk_clock_ns() > agent->alone_ns + OUTSIDE_MS * 1000000ull) {
+    } else if (rk_clock_ns() > agent->drain_ns + OUTSIDE_MS * 1000000ull) {
         xr_outputs_cut(agent->outputs);
     }
     if (!xr_outputs_stalled(agent->outputs))

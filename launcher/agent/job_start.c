@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job_start.c: an agent knows its job and starts it: limits, PMIx's server, PMI-1, the ranks. See agent.h. */
+/* job_start.c: start a job on this host: limits, PMIx and PMI-1 servers, ranks. See agent_internal.h. */
 #include "launcher/agent/agent_internal.h"
 #include "launcher/agent/supervisor_page.h"
 #include "launcher/exec/rlimits.h"
@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* Report that nothing was started, and why. */
 static void job_start_refuse(struct xr_agent *agent, int code, const char *text)
 {
     struct xr_packer p = {0};
@@ -26,7 +27,8 @@ static void job_start_refuse(struct xr_agent *agent, int code, const char *text)
     xr_wire_send(agent->wire, XR_MSG_REFUSED, &p);
 }
 
-static void say_started(struct xr_agent *agent, uint64_t init, uint64_t nspace, uint64_t ranks)
+/* Report that the ranks have started, and how long each phase took. */
+static void send_started(struct xr_agent *agent, uint64_t init, uint64_t nspace, uint64_t ranks)
 {
     const struct {
         const char *name;
@@ -110,7 +112,7 @@ static rank_status_t prepare_job(struct xr_agent *agent)
                                 &agent->modexes);
 }
 
-/* Where there are several hosts xrun cannot look for itself whether each can hold its ranks. */
+/* Check this host's limits. On a single host xrun has done that before. */
 static bool job_start_check_limits(const struct xr_agent *agent, char *text, size_t len)
 {
     char why[768];
@@ -123,6 +125,7 @@ static bool job_start_check_limits(const struct xr_agent *agent, char *text, siz
     return false;
 }
 
+/* No rank of this program has become a client. */
 static void job_start_on_alone(void *arg, uint32_t app, bool over, const char *uses)
 {
     struct xr_agent *agent = arg;
@@ -142,7 +145,7 @@ static rank_status_t watch_singletons(struct xr_agent *agent)
     struct xr_singletons_app *apps;
     rank_status_t st;
 
-    /* Such a program has rank and size from its variables; that a library of it would know of MPI is no news. */
+    /* With --mpi none or torch a program gets rank and size from variables, so that it need not become a client. */
     if (agent->job.no_mpi || agent->job.size < 2 || agent->job.torch)
         return RANK_OK;
     apps = calloc(agent->job.napps, sizeof(*apps));
@@ -159,8 +162,8 @@ static rank_status_t watch_singletons(struct xr_agent *agent)
 }
 
 /*
- * Have the table of open files as large as it will be, while there is one thread. The kernel doubles it when it is
- * full, and if threads share it waits each time until no processor may still look at the old one: 10 ms.
+ * Grow the table of open files to its final size while there is one thread. The kernel doubles a full table. If threads
+ * share it, each time takes 10 ms, until no processor can use the old one any more.
  */
 static void widen_file_table(const struct xr_agent *agent, uint32_t ranks)
 {
@@ -198,7 +201,7 @@ void xr_agent_run_job(struct xr_agent *agent)
         xr_agent_check_done(agent);
         return;
     }
-    xr_tree_excuse(agent->tree); /* from here to the end each step may take its time */
+    xr_tree_excuse(agent->tree); /* each of the following steps may take long */
     if (!st && !job_start_check_limits(agent, text, sizeof(text))) {
         code = XR_EXIT_USAGE;
         st = RANK_ERR_SYSTEM;
@@ -222,8 +225,8 @@ void xr_agent_run_job(struct xr_agent *agent)
         st = watch_singletons(agent);
     if (!st) {
         xr_agent_state_set(&agent->state, XR_AGENT_RUNNING);
-        say_started(agent, init_ns, register_ns, rk_clock_ns() - t);
-        xr_account_placed(agent);
+        send_started(agent, init_ns, register_ns, rk_clock_ns() - t);
+        xr_usage_send_placed(agent);
     } else {
         job_start_refuse(agent, code, text);
         xr_agent_end(agent, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* local_ranks.c: what an agent is told of the job: its own part of it. See agent.h. */
+/* local_ranks.c: unpack a job, and find the ranks and cpusets of this host. See agent_internal.h. */
 #include "launcher/agent/agent_internal.h"
 
 #include <hwloc.h>
@@ -21,8 +21,8 @@ struct xr_rank *xr_agent_rank(const struct xr_agent *agent, uint32_t rank)
     return NULL;
 }
 
-/* Its ranks, and its place among the hosts that have any. */
-static bool find_ranks(struct xr_agent *agent)
+/* Find the ranks of this host, and its number among the hosts that have any. */
+static bool find_local_ranks(struct xr_agent *agent)
 {
     const struct xr_job *job = &agent->job;
     bool *used = calloc(job->nhosts, sizeof(*used));
@@ -48,9 +48,10 @@ bool xr_agent_take_job(struct xr_agent *agent, struct xr_unpacker *u)
     if (xr_job_unpack(u, &agent->job) || agent->job.nhosts != agent->setup->shape.nodes ||
         agent->job.fanout != agent->setup->shape.fanout)
         return false;
-    return find_ranks(agent);
+    return find_local_ranks(agent);
 }
 
+/* Convert the cpu lists of n ranks to cpusets. Returns false if one is malformed. */
 static bool local_ranks_make_sets(struct xr_agent *agent, uint32_t n)
 {
     hwloc_bitmap_t map = hwloc_bitmap_alloc();
@@ -62,7 +63,7 @@ static bool local_ranks_make_sets(struct xr_agent *agent, uint32_t n)
         if (hwloc_bitmap_last(map) > last)
             last = hwloc_bitmap_last(map);
     }
-    if (!ok || last < 0 || last > 1 << 20) { /* nobody is bound */
+    if (!ok || last < 0 || last > 1 << 20) { /* no rank is bound */
         hwloc_bitmap_free(map);
         return ok && last < 0;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* proxy_client.c: see agent.h. */
+/* proxy_client.c: start proxies for ended ranks, and be one. See proxy_client.h. */
 #include "launcher/agent/proxy_client.h"
 #include "launcher/agent/agent_internal.h"
 #include "launcher/exec/spawn_proc.h"
@@ -13,7 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 3, LEFT_S = 1, TRIES = 3 };
+enum {
+    PATIENCE_S = 3, /* for the server to answer a proxy */
+    LEFT_S = 1,     /* after a finalized rank has ended */
+    TRIES = 3       /* proxies for one rank */
+};
 
 static pid_t proxy_client_start(struct xr_agent *agent, uint32_t rank)
 {
@@ -25,14 +29,14 @@ static pid_t proxy_client_start(struct xr_agent *agent, uint32_t rank)
                             .env = env,
                             .wdir = "/",
                             .fd = {null, null, null, -1}};
-    static struct xr_spawner spawner; /* kept for the next */
+    static struct xr_spawner spawner; /* kept for the next proxy */
     const char *step;
     int pidfd = -1;
     pid_t pid = -1;
 
     if (env && null >= 0 && (spawner.stack || xr_spawner_open(&spawner) == 0))
         pid = xr_spawn(&spec, &spawner, &pidfd, &step);
-    if (pid < 0 && agent->probing)
+    if (pid < 0 && agent->proxy_probes)
         rk_warn("rank %u ended without PMIx and others may wait for it in vain: %m", rank);
     if (pidfd >= 0)
         close(pidfd);
@@ -42,31 +46,30 @@ static pid_t proxy_client_start(struct xr_agent *agent, uint32_t rank)
     return pid < 0 ? 0 : pid;
 }
 
-/* It never was a client. Where nobody is one nobody waits; but one that was killed may have been connecting. */
-static bool never_came(const struct xr_agent *agent, const struct xr_rank *r)
+/* Return whether it never was a client, and others may wait for it. A killed rank may have been connecting. */
+static bool never_connected(const struct xr_agent *agent, const struct xr_rank *r)
 {
     return !r->connected && (agent->clients > 0 || (WIFSIGNALED(r->status) && agent->live > 0));
 }
 
-/* It has finalized, and others go on. Most do not for long. */
-static bool left_them(const struct xr_agent *agent, const struct xr_rank *r)
+/* Return whether it finalized while others go on. */
+static bool left_early(const struct xr_agent *agent, const struct xr_rank *r)
 {
     return r->connected && r->finalized && agent->clients > 0;
 }
 
 /*
- * It has ended without finalizing, and PMIx does not see it: a process that it had forked has the connection, too. As long as
- * that one lives others would wait in fences for who is dead. What such a process was there for has ended; it is of the rank's
- * own group, or it has gone a way of its own and is left alone.
+ * Return whether it ended without finalizing while a process that it forked still holds its connection. libpmix does not
+ * detect the end then, and others would wait in fences. Such a process is killed if it is in the rank's process group.
  */
-static bool is_held(const struct xr_rank *r)
+static bool connection_is_held(const struct xr_rank *r)
 {
     return r->connected && !r->finalized && r->clients > 0;
 }
 
-static void end_holders(const struct xr_agent *agent, struct xr_rank *r)
+static void kill_holders(const struct xr_agent *agent, struct xr_rank *r)
 {
-    r->stood_in = true;
+    r->proxied = true;
     if (kill(-r->pid, SIGKILL) == 0)
         rk_warn("rank %u (host %s, pid %d) has ended and left processes that have its connection to PMIx: they are killed, or "
                 "others would wait for it",
@@ -78,28 +81,28 @@ void xr_proxy_client_check(struct xr_agent *agent)
     const struct timeval later = {LEFT_S, 0};
     uint64_t now = rk_clock_ns();
 
-    if (agent->state != XR_AGENT_RUNNING || agent->stand_in || !agent->server)
+    if (agent->state != XR_AGENT_RUNNING || agent->proxy_pid || !agent->server)
         return;
     for (uint32_t i = 0; i < agent->nlocal; i++) {
         struct xr_rank *r = &agent->ranks[i];
-        if (!r->exited || r->stood_in)
+        if (!r->exited || r->proxied)
             continue;
-        agent->probing = never_came(agent, r);
-        if (!agent->probing && !left_them(agent, r) && !is_held(r))
+        agent->proxy_probes = never_connected(agent, r);
+        if (!agent->proxy_probes && !left_early(agent, r) && !connection_is_held(r))
             continue;
-        if (!agent->probing && now - r->exit_ns < LEFT_S * 1000000000ull) {
-            if (!event_pending(agent->on_stand_in, EV_TIMEOUT, NULL))
-                event_add(agent->on_stand_in, &later);
-            continue;
-        }
-        if (is_held(r)) {
-            end_holders(agent, r);
+        if (!agent->proxy_probes && now - r->exit_ns < LEFT_S * 1000000000ull) {
+            if (!event_pending(agent->on_proxy, EV_TIMEOUT, NULL))
+                event_add(agent->on_proxy, &later);
             continue;
         }
-        r->stood_in = true;
-        agent->stood_for = r;
-        agent->stand_in = proxy_client_start(agent, r->rank);
-        if (agent->stand_in)
+        if (connection_is_held(r)) {
+            kill_holders(agent, r);
+            continue;
+        }
+        r->proxied = true;
+        agent->proxy_rank = r;
+        agent->proxy_pid = proxy_client_start(agent, r->rank);
+        if (agent->proxy_pid)
             return;
         r->connected = r->finalized = true;
     }
@@ -109,20 +112,20 @@ bool xr_proxy_client_reaped(struct xr_agent *agent, pid_t pid, int status)
 {
     bool running = agent->state == XR_AGENT_RUNNING;
 
-    if (!pid || agent->stand_in != pid)
+    if (!pid || agent->proxy_pid != pid)
         return true;
-    agent->stand_in = 0;
+    agent->proxy_pid = 0;
     /* The host may be too busy, or a signal meant for ranks has ended it. That the server is silent one try shows. */
-    if (status && running && ++agent->stood_for->stood < TRIES &&
-        !(agent->probing && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)) {
-        agent->stood_for->stood_in = false;
+    if (status && running && ++agent->proxy_rank->proxy_tries < TRIES &&
+        !(agent->proxy_probes && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)) {
+        agent->proxy_rank->proxied = false;
         return true;
     }
-    agent->stood_for->connected = agent->stood_for->finalized = true;
-    return !(running && agent->probing && WIFSIGNALED(status));
+    agent->proxy_rank->connected = agent->proxy_rank->finalized = true;
+    return !(running && agent->proxy_probes && WIFSIGNALED(status));
 }
 
-static void on_stand_in(evutil_socket_t fd, short what, void *arg)
+static void on_proxy_due(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
@@ -131,14 +134,14 @@ static void on_stand_in(evutil_socket_t fd, short what, void *arg)
 
 rank_status_t xr_proxy_client_open(struct xr_agent *agent)
 {
-    agent->on_stand_in = evtimer_new(agent->base, on_stand_in, agent);
-    return agent->on_stand_in ? RANK_OK : RANK_ERR_NO_MEMORY;
+    agent->on_proxy = evtimer_new(agent->base, on_proxy_due, agent);
+    return agent->on_proxy ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
-/* The process itself: connect, say that there is nothing that the rank has to tell those who asked for it, and go. */
+/* Connect, commit nothing in the rank's name, which answers pending requests for its data, and exit. */
 int xr_stand_in_main(void)
 {
-    static const int users[] = {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}; /* they are meant for the ranks */
+    static const int users[] = {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}; /* sent to all ranks */
     pmix_proc_t me;
 
     for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++)
