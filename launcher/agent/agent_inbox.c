@@ -158,7 +158,7 @@ static bool agent_receive_other_event(struct xr_agent *agent, struct xr_unpacker
 
 /* ------------------------------------------------------------------------- signals */
 
-/* Stop ranks that still run after TSTP: they ignore it, or have no terminal that could continue them. */
+/* Stop ranks that still run after TSTP. They ignore it, or have no terminal that could continue them. */
 static void agent_on_stop(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_agent *agent = arg;

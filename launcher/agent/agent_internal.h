@@ -122,29 +122,29 @@ rank_status_t xr_agent_inbox_open(struct xr_agent *agent);
 void xr_agent_end(struct xr_agent *agent, uint32_t grace_ms);
 /* Grace if the front end gave none. */
 #define XR_AGENT_GRACE_MS 400
-/* Call when something has ended: detects whether all is done, and then ends the job here. */
+/* End the job on this host if all is done. Call when something has ended. */
 void xr_agent_check_done(struct xr_agent *agent);
-/* Collect children that have ended, and act on that: start proxies, end the job, detect that all is done. */
+/* Collect children that have ended. Starts proxies, and ends the job if it must end or is done. */
 void xr_agent_reap(struct xr_agent *agent);
 /* Leave the loop once all agents below have left and all data are sent. */
 void xr_agent_leave_if_sent(struct xr_agent *agent);
-/* Signal all descendants except the commands that started the agents below, which end with their agents. */
+/* Signal all descendants. The commands that started the agents below are left out: they end with their agents. */
 void xr_agent_signal_ranks(struct xr_agent *agent, int sig);
 /* Report n further unauthenticated peers. No-op if 0. */
 void xr_agent_send_strangers(struct xr_agent *agent, uint32_t n);
 rank_status_t xr_agent_terminate_open(struct xr_agent *agent);
 
 /*
- * rank_program.c: find the programs whose paths the front end has left to the hosts. On failure *code is the exit code
- * and text the reason.
+ * rank_program.c: find the programs whose paths the hosts must find. On failure *code is the exit code and text the
+ * reason.
  */
 rank_status_t xr_ranks_find(struct xr_agent *agent, int *code, char *text, size_t len);
 /* rank_start.c: start all ranks. On failure as above; those that were started still run. */
 rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size_t len);
 
-/* rank_reap.c: collect children that have ended, ranks in the order of their deaths. Returns false if the PMIx server is dead. */
+/* rank_reap.c: collect children that have ended, first the ranks in their order. Returns false if the PMIx server is dead. */
 bool xr_ranks_reap(struct xr_agent *agent);
-/* Return whether no descendant is left but the commands that started the agents below. */
+/* Return whether no descendant is left. The commands that started the agents below do not count. */
 bool xr_ranks_gone(const struct xr_agent *agent);
 
 /* local_ranks.c: the rank of this host with this number in the job, or NULL. */
@@ -170,7 +170,7 @@ void xr_agent_begin(struct xr_agent *agent);
 /* Start the job, which has been received. */
 void xr_agent_run_job(struct xr_agent *agent);
 
-/* usage.c, no-ops without --json: where the ranks run, once they have started, and what one has used. */
+/* usage.c, no-ops without --json. Send where the ranks run, once all have started; send what one has used. */
 struct rusage;
 void xr_usage_send_placed(struct xr_agent *agent);
 void xr_usage_send(struct xr_agent *agent, uint32_t rank, const struct rusage *usage);

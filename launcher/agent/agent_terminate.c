@@ -54,7 +54,7 @@ static void agent_request_end(struct xr_agent *agent, int sig, uint32_t ms_from_
     event_add(agent->on_grace, &t);
 }
 
-/* Follow a user's signal with TERM: a program may take INT or HUP for something else. */
+/* Follow the first signal with TERM. A program may use INT or HUP for other purposes. */
 static void agent_request_term(struct xr_agent *agent)
 {
     uint32_t left = agent->term_ms;
@@ -119,7 +119,7 @@ static void on_quiet(evutil_socket_t fd, short what, void *arg)
     xr_agent_check_done(agent);
 }
 
-/* A process outside the job holds our pipes: forward its output until it is silent, or until the limit. */
+/* Forward output of outside processes that hold our pipes, until silence or the limit. */
 static void await_quiet(struct xr_agent *agent)
 {
     const struct timeval quiet = ms(QUIET_MS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job_start.c: start a job on this host: limits, PMIx and PMI-1 servers, ranks. See agent_internal.h. */
+/* job_start.c: start a job on this host: limits, PMIx and PMI-1 servers, ranks. */
 #include "launcher/agent/agent_internal.h"
 #include "launcher/agent/supervisor_page.h"
 #include "launcher/exec/rlimits.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* local_ranks.c: unpack a job, and find the ranks and cpusets of this host. See agent_internal.h. */
+/* local_ranks.c: unpack a job, and find the ranks and cpusets of this host. */
 #include "launcher/agent/agent_internal.h"
 
 #include <hwloc.h>

@@ -43,7 +43,7 @@ static void send_client_lost(struct xr_agent *agent, struct xr_rank *r, bool los
     xr_wire_send(agent->wire, XR_MSG_CLIENT_LOST, &p);
 }
 
-/* At the first client: report ranks that have ended well without being one, since clients would wait for them. */
+/* At the first client, report ranks that ended without being one. Clients would wait for them. */
 static void report_absent_ranks(struct xr_agent *agent)
 {
     if (agent->had_clients)

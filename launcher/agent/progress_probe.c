@@ -58,7 +58,7 @@ static uint32_t list_ranks_that(const struct xr_progress *w, bool (*holds)(const
     return n;
 }
 
-/* Of a rank in rank_init: name the ranks that have not called it. */
+/* Name the ranks that have not called rank_init, for a rank that waits there. */
 static void name_absent(struct xr_progress *w, struct xr_look *l)
 {
     char text[140];
@@ -74,7 +74,7 @@ static void name_absent(struct xr_progress *w, struct xr_look *l)
     }
 }
 
-/* Of a rank that waits for one rank of this host: append what that rank does, unless it waits too. */
+/* Append what the awaited rank does, if it is on this host and does not wait too. */
 static void name_reason(struct xr_progress *w, struct xr_look *l)
 {
     size_t len = strlen(l->text);
@@ -91,7 +91,7 @@ static void name_reason(struct xr_progress *w, struct xr_look *l)
     }
 }
 
-/* Of a sleeping program without librank: append the ranks that have not connected to PMIx. */
+/* Append the ranks that PMIx awaits, for a sleeping program without librank. */
 static void name_unconnected(struct xr_progress *w, uint32_t i)
 {
     struct xr_look *l = &w->ranks[i].look;
@@ -118,7 +118,7 @@ static bool name_late_ranks(struct xr_progress *w, struct xr_look *l)
     return true;
 }
 
-/* Of a fence that all ranks here have entered: append the hosts that have not. If all below have, the front end appends them. */
+/* Append the hosts that a fence awaits. If all hosts below have entered it, the front end appends them. */
 static void name_late_hosts(struct xr_progress *w, struct watched *x, enum xr_fence_space space)
 {
     const char *what = space == XR_FENCE_PMI1 ? "PMI-1 barrier" : "PMIx fence";
@@ -134,8 +134,8 @@ static void name_late_hosts(struct xr_progress *w, struct watched *x, enum xr_fe
 }
 
 /*
- * Append the fence that a program without librank, or a rank in rank_init, takes part in. It need not wait there: a
- * client may begin a fence and continue. Within a host libpmix does not report which clients have entered.
+ * Append the fence of a program without librank, or of a rank in rank_init. The client need not wait there: it may
+ * begin a fence and continue. Within a host libpmix does not report which clients have entered.
  */
 static void name_fence(struct xr_progress *w, uint32_t i)
 {

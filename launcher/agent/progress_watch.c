@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The period is the patience divided by a number of probes, but not less than a minimum. */
+/* The period is the patience divided by the number of probes. It has a minimum. */
 enum { PROBES = 2, LEAST_PERIOD_MS = 100 };
 /* The same without --heartbeat, where mostly the board alone is read. */
 enum { QUIET_PROBES = 5, QUIET_LEAST_MS = 1000 };
-/* Traffic within this time before one probe, and not before the next, is UCX's keepalive and no progress. */
+/* Traffic that recent counts as progress if two probes in a row find it. Else it is UCX's keepalive. */
 #define RECENT_NS 1000000000ull
 
 struct xr_progress *xr_progress_open(struct xr_agent *agent)
@@ -75,7 +75,7 @@ static void pack_peers(const struct xr_look *l, struct xr_packer *p)
         xr_pack_u32(p, (uint32_t)what->peers[i]);
 }
 
-/* Send one message for all ranks whose stall began (or ended) in this round with the same text. */
+/* Send one message for all ranks whose stall began, or ended, with the same text. */
 static void progress_send_change(struct xr_progress *w, uint32_t first, bool begins, uint64_t now)
 {
     const struct watched *x = &w->ranks[first];
@@ -107,7 +107,7 @@ static void progress_send_change(struct xr_progress *w, uint32_t first, bool beg
     xr_wire_send(w->agent->wire, begins ? XR_MSG_STALLED : XR_MSG_MOVING, &p);
 }
 
-/* Return whether all ranks of this host have waited in librank for half the patience. Reads only the board. */
+/* Return whether all ranks here have waited in librank for half the patience. Reads only the board. */
 static bool all_wait(const struct xr_progress *w, uint64_t now)
 {
     struct rk_board_view view;

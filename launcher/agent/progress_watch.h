@@ -2,8 +2,8 @@
 /*
  * progress_watch.h: watch the progress of this host's ranks and report stalls.
  *
- * It creates the status board, probes the ranks on request or by a heartbeat, and
- * sends the front end the beginning and the end of each stall. The job does not
+ * It creates the status board, and probes the ranks on request or by a heartbeat.
+ * The front end is sent the beginning and the end of each stall. The job does not
  * depend on it. All calls are no-ops if progress is NULL.
  */
 #ifndef XR_LAUNCHER_AGENT_PROGRESS_WATCH_H

@@ -59,8 +59,8 @@ static bool left_early(const struct xr_agent *agent, const struct xr_rank *r)
 }
 
 /*
- * Return whether it ended without finalizing while a process that it forked still holds its connection. libpmix does not
- * detect the end then, and others would wait in fences. Such a process is killed if it is in the rank's process group.
+ * Return whether a process that it forked holds its connection beyond its end. libpmix does not detect the end then,
+ * and others would wait in fences. Such a process is killed if it is in the rank's process group.
  */
 static bool connection_is_held(const struct xr_rank *r)
 {
@@ -138,7 +138,7 @@ rank_status_t xr_proxy_client_open(struct xr_agent *agent)
     return agent->on_proxy ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
-/* Connect, commit nothing in the rank's name, which answers pending requests for its data, and exit. */
+/* Connect in the rank's name, commit nothing, and exit. That answers pending requests for its data. */
 int xr_stand_in_main(void)
 {
     static const int users[] = {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}; /* sent to all ranks */

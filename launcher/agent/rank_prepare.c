@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rank_prepare.c: make environment and streams of a rank before it is started. See rank_start_internal.h. */
+/* rank_prepare.c: make environment and streams of a rank before its start. */
 #include "launcher/agent/agent_internal.h"
 #include "launcher/agent/progress_watch.h"
 #include "launcher/agent/rank_start_internal.h"
@@ -23,8 +23,8 @@ static size_t env_count(char *const *v)
 }
 
 /*
- * Build the environment: the rank's own variables, those of PMIx and of other MPI libraries, then the program's. The
- * first of equal names counts.
+ * Build the environment of a rank. Its own variables come first, then those of PMIx and of other MPI libraries, then
+ * the program's. The first of equal names counts.
  */
 static bool make_rank_env(struct xr_agent *agent, uint32_t local, char *const *env, struct xr_rank_start *s)
 {

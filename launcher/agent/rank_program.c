@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rank_program.c: find the programs of this host's ranks, and explain why one did not start. */
+/* rank_program.c: find the ranks' programs, and explain why one did not start. */
 #include "launcher/agent/agent_internal.h"
 #include "launcher/agent/rank_start_internal.h"
 #include "launcher/exec/environ.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rank_reap.c: collect the ranks of this host as they end, and report them. See agent_internal.h. */
+/* rank_reap.c: collect the ranks of this host as they end, and report them. */
 #include "launcher/agent/agent_internal.h"
 #include "launcher/agent/proxy_client.h"
 #include "launcher/exec/proc_tree.h"

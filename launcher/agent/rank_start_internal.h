@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rank_start_internal.h: share what the start of a rank needs among rank_start.c,
- * rank_prepare.c and rank_program.c.
+ * rank_start_internal.h: share the parameters of a rank's start.
+ *
+ * Used by rank_start.c, rank_prepare.c and rank_program.c only.
  */
 #ifndef XR_LAUNCHER_AGENT_RANK_START_INTERNAL_H
 #define XR_LAUNCHER_AGENT_RANK_START_INTERNAL_H

@@ -20,7 +20,7 @@
 #define SETUP_MS 30000   /* for standard input */
 #define CONNECT_MS 20000 /* for the parent to accept */
 
-/* Find this host's number, if one srun has started all agents with the same parameters. */
+/* Find this host's number. One srun has started all agents with the same parameters. */
 static bool find_own_node(struct xr_setup *setup)
 {
     static char speaker[300]; /* srun merges the output of all agents */

@@ -208,8 +208,8 @@ static bool is_service_thread(const char *text, size_t len)
 }
 
 /*
- * Keep the stacks of the program's threads: the line that names a thread, and its frames. Other lines and libpmix's
- * threads are removed. A text without frames stays, because it holds the reason. Returns the new length.
+ * Keep the stacks of the program's threads. Each is a line that names the thread, and its frames. A text without frames
+ * stays, because it holds the reason. Returns the new length.
  */
 static size_t keep_frames(char *text, size_t len)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stack_traces.h: run a debugger on each rank of this host and send what it prints.
+ * stack_traces.h: run a debugger on each rank and send its output.
  */
 #ifndef XR_LAUNCHER_AGENT_STACK_TRACES_H
 #define XR_LAUNCHER_AGENT_STACK_TRACES_H
@@ -19,8 +19,8 @@ struct xr_trace_target {
 };
 
 /*
- * Trace n ranks within ms. wire: to the front end; *wire becomes NULL when it is gone, so wire must outlive the object. Sends the front end the lines, and a message at the end. Returns NULL if out of memory,
- * and then sends nothing.
+ * Trace n ranks within ms. Sends the front end the lines, and a message at the end. Returns NULL if out of memory, and
+ * then sends nothing. *wire: the connection to the front end, or NULL after its end; wire must outlive the object.
  */
 struct xr_traces *xr_traces_start(struct event_base *base, struct xr_wire *const *wire,
                                   const struct xr_trace_target *ranks, uint32_t n, uint32_t ms);

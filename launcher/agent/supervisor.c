@@ -53,7 +53,7 @@ static const char *supervisor_read_stat(pid_t pid, char *text, size_t len)
     return after && after[1] ? after + 2 : NULL;
 }
 
-/* Remove what the ranks left in /dev/shm: they died with the agent, which could not search their mappings. */
+/* Remove what the ranks left in /dev/shm. They died with the agent, which could not search their mappings. */
 static void supervisor_remove_leftovers(const struct timespec *since)
 {
     const char *job = xr_supervisor_page_job();
@@ -217,7 +217,7 @@ static int supervise(int fd, pid_t front, const struct xr_setup *setup, const ch
         fd = -1;
     }
     status = wait_agent(agent, front, signals, fd, &orphan, &killed);
-    if (killed && !orphan && !front_has_ended(front)) /* else it would be reported to a user who killed both */
+    if (killed && !orphan && !front_has_ended(front)) /* a user that killed both needs no report */
         rk_error("the agent was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (remote && !orphan) /* the parent detects its death at once; of an orphan, when all has ended */
         close(fd);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* An agent of another host learns its job only once it is connected, long after the fork. */
+/* An agent of another host receives its job only after it has connected. */
 static struct shared {
     char job[256];
     atomic_bool busy;
