@@ -191,8 +191,8 @@ int xr_agent_main(int fd, const struct xr_setup *setup, bool remote, struct xr_d
     }
     agent_open_branches(&agent);
     if (remote)
-        xr_agent_report(&agent);
-    xr_agent_begin(&agent);
+        xr_agent_send_ready(&agent);
+    xr_agent_prepare(&agent);
     event_base_dispatch(agent.base);
     xr_progress_close(agent.progress);
     /* The front end or the supervisor died before it could. */

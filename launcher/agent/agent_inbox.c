@@ -37,10 +37,10 @@ static uint32_t count_seats(const struct xr_agent *agent)
 
 static bool agent_receive_job(struct xr_agent *agent, struct xr_unpacker *u)
 {
-    if (agent->state != XR_AGENT_CONNECTED || !xr_agent_take_job(agent, u) || count_seats(agent) != agent->nlocal)
+    if (agent->state != XR_AGENT_CONNECTED || !xr_agent_unpack_job(agent, u) || count_seats(agent) != agent->nlocal)
         return false;
     agent_close_listener(agent);
-    xr_agent_run_job(agent);
+    xr_agent_start_job(agent);
     return true;
 }
 
@@ -230,11 +230,11 @@ bool xr_agent_receive(void *arg, uint32_t kind, struct xr_unpacker *u)
 
     switch (kind) {
     case XR_MSG_SEATS:
-        return agent->state == XR_AGENT_CONNECTED && xr_agent_take_seats(agent, u);
+        return agent->state == XR_AGENT_CONNECTED && xr_agent_unpack_seats(agent, u);
     case XR_MSG_JOB:
         return agent_receive_job(agent, u);
     case XR_MSG_ASK_TOPOLOGY:
-        xr_agent_report_topology(agent);
+        xr_agent_send_topology(agent);
         return true;
     case XR_MSG_INPUT:
         xr_inputs_put(agent->inputs, u->at, u->left);

@@ -138,11 +138,14 @@ rank_status_t xr_agent_terminate_open(struct xr_agent *agent);
  * rank_program.c: find the programs whose paths the hosts must find. On failure *code is the exit code and text the
  * reason.
  */
-rank_status_t xr_ranks_find(struct xr_agent *agent, int *code, char *text, size_t len);
+rank_status_t xr_rank_programs_find(struct xr_agent *agent, int *code, char *text, size_t len);
 /* rank_start.c: start all ranks. On failure as above; those that were started still run. */
 rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size_t len);
 
-/* rank_reap.c: collect children that have ended, first the ranks in their order. Returns false if the PMIx server is dead. */
+/*
+ * rank_reap.c: collect children that have ended, the ranks in order of death. Returns false if the PMIx server is
+ * dead.
+ */
 bool xr_ranks_reap(struct xr_agent *agent);
 /* Return whether no descendant is left. The commands that started the agents below do not count. */
 bool xr_ranks_gone(const struct xr_agent *agent);
@@ -150,14 +153,14 @@ bool xr_ranks_gone(const struct xr_agent *agent);
 /* local_ranks.c: the rank of this host with this number in the job, or NULL. */
 struct xr_rank *xr_agent_rank(const struct xr_agent *agent, uint32_t rank);
 /* Unpack the job, and this host's part of it. Return false if the message is malformed. */
-bool xr_agent_take_job(struct xr_agent *agent, struct xr_unpacker *u);
-bool xr_agent_take_seats(struct xr_agent *agent, struct xr_unpacker *u);
+bool xr_agent_unpack_job(struct xr_agent *agent, struct xr_unpacker *u);
+bool xr_agent_unpack_seats(struct xr_agent *agent, struct xr_unpacker *u);
 /* The cpuset of the local-th rank; NULL: it is not bound. */
 const cpu_set_t *xr_agent_cpus(const struct xr_agent *agent, uint32_t local);
 
 /* host_report.c: send xrun the properties of this host. */
-void xr_agent_report(struct xr_agent *agent);
-void xr_agent_report_topology(struct xr_agent *agent);
+void xr_agent_send_ready(struct xr_agent *agent);
+void xr_agent_send_topology(struct xr_agent *agent);
 
 /* pmi_clients.c: callbacks of the servers for PMIx and PMI-1 clients. */
 extern const struct xr_server_events xr_clients_server_events;
@@ -166,9 +169,9 @@ extern const struct xr_pmi1_ops xr_clients_pmi1_ops[2]; /* [1]: with other hosts
 void xr_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len);
 
 /* job_start.c: prepare what does not need the job. No-op if setup has no early part. */
-void xr_agent_begin(struct xr_agent *agent);
+void xr_agent_prepare(struct xr_agent *agent);
 /* Start the job, which has been received. */
-void xr_agent_run_job(struct xr_agent *agent);
+void xr_agent_start_job(struct xr_agent *agent);
 
 /* usage.c, no-ops without --json. Send where the ranks run, once all have started; send what one has used. */
 struct rusage;

@@ -47,14 +47,14 @@ static char *host_report_describe(struct xr_agent *agent)
 }
 
 /* Return a hash that is never 0, which stands for no text. */
-static uint64_t text_hash(const char *text)
+static uint64_t topology_text_hash(const char *text)
 {
     uint64_t h = rk_fnv64(RK_FNV64_START, text, strlen(text));
 
     return h ? h : 1;
 }
 
-void xr_agent_report(struct xr_agent *agent)
+void xr_agent_send_ready(struct xr_agent *agent)
 {
     struct xr_packer p = {0};
     char *text = host_report_describe(agent);
@@ -62,14 +62,14 @@ void xr_agent_report(struct xr_agent *agent)
     xr_pack_u32(&p, agent->node);
     xr_pack_string(&p, agent->host);
     xr_pack_u32(&p, rk_topo_units());
-    xr_pack_u64(&p, text ? text_hash(text) : 0);
+    xr_pack_u64(&p, text ? topology_text_hash(text) : 0);
     xr_pack_u64(&p, xr_here_machine());
     xr_pack_u32(&p, xr_netif_free_port());
     xr_wire_send(agent->wire, XR_MSG_READY, &p);
     free(text);
 }
 
-void xr_agent_report_topology(struct xr_agent *agent)
+void xr_agent_send_topology(struct xr_agent *agent)
 {
     struct xr_packer p = {0};
     char *text = host_report_describe(agent);

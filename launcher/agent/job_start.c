@@ -28,7 +28,7 @@ static void job_start_refuse(struct xr_agent *agent, int code, const char *text)
 }
 
 /* Report that the ranks have started, and how long each phase took. */
-static void send_started(struct xr_agent *agent, uint64_t init, uint64_t nspace, uint64_t ranks)
+static void job_start_send_started(struct xr_agent *agent, uint64_t init, uint64_t nspace, uint64_t ranks)
 {
     const struct {
         const char *name;
@@ -177,7 +177,7 @@ static void widen_file_table(const struct xr_agent *agent, uint32_t ranks)
         close(fd);
 }
 
-void xr_agent_begin(struct xr_agent *agent)
+void xr_agent_prepare(struct xr_agent *agent)
 {
     if (!agent->setup->early.job)
         return;
@@ -186,7 +186,7 @@ void xr_agent_begin(struct xr_agent *agent)
         xr_server_begin(agent->setup->early.job, agent->setup->early.host);
 }
 
-void xr_agent_run_job(struct xr_agent *agent)
+void xr_agent_start_job(struct xr_agent *agent)
 {
     uint64_t init_ns = 0, register_ns = 0, t;
     char text[1024] = "";
@@ -207,7 +207,7 @@ void xr_agent_run_job(struct xr_agent *agent)
         st = RANK_ERR_SYSTEM;
     }
     if (!st)
-        st = xr_ranks_find(agent, &code, text, sizeof(text));
+        st = xr_rank_programs_find(agent, &code, text, sizeof(text));
     if (!st)
         st = xr_leftovers_create(agent->job.id, &agent->leftovers);
     widen_file_table(agent, agent->nlocal);
@@ -225,7 +225,7 @@ void xr_agent_run_job(struct xr_agent *agent)
         st = watch_singletons(agent);
     if (!st) {
         xr_agent_state_set(&agent->state, XR_AGENT_RUNNING);
-        send_started(agent, init_ns, register_ns, rk_clock_ns() - t);
+        job_start_send_started(agent, init_ns, register_ns, rk_clock_ns() - t);
         xr_usage_send_placed(agent);
     } else {
         job_start_refuse(agent, code, text);

@@ -43,7 +43,7 @@ static bool find_local_ranks(struct xr_agent *agent)
     return used && agent->ranks;
 }
 
-bool xr_agent_take_job(struct xr_agent *agent, struct xr_unpacker *u)
+bool xr_agent_unpack_job(struct xr_agent *agent, struct xr_unpacker *u)
 {
     if (xr_job_unpack(u, &agent->job) || agent->job.nhosts != agent->setup->shape.nodes ||
         agent->job.fanout != agent->setup->shape.fanout)
@@ -81,7 +81,7 @@ static bool local_ranks_make_sets(struct xr_agent *agent, uint32_t n)
     return agent->sets != NULL;
 }
 
-bool xr_agent_take_seats(struct xr_agent *agent, struct xr_unpacker *u)
+bool xr_agent_unpack_seats(struct xr_agent *agent, struct xr_unpacker *u)
 {
     uint32_t n = 0;
 

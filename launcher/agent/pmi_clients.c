@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 
 /* Report that a rank of this program is a client here, once for each program. */
-static void send_joined(struct xr_agent *agent, uint32_t rank)
+static void agent_send_joined(struct xr_agent *agent, uint32_t rank)
 {
     uint32_t app = (uint32_t)(xr_job_app_of(&agent->job, rank) - agent->job.apps);
     struct xr_packer p = {0};
@@ -31,7 +31,7 @@ static void send_joined(struct xr_agent *agent, uint32_t rank)
 }
 
 /* Report that a rank's client is lost while the rank, a script, lives. Other jobs and hosts may wait for it. */
-static void send_client_lost(struct xr_agent *agent, struct xr_rank *r, bool lost)
+static void agent_send_client_lost(struct xr_agent *agent, struct xr_rank *r, bool lost)
 {
     struct xr_packer p = {0};
 
@@ -63,14 +63,14 @@ static void on_connected(void *arg, uint32_t rank)
     if (!r || r->exited) /* its proxy */
         return;
     r->clients++;
-    send_joined(agent, rank);
+    agent_send_joined(agent, rank);
     report_absent_ranks(agent);
     /* A rank may run one program after another. */
     if (!r->connected || r->finalized)
         agent->clients++;
     r->connected = true;
     r->finalized = false;
-    send_client_lost(agent, r, false);
+    agent_send_client_lost(agent, r, false);
     xr_proxy_client_check(agent);
 }
 
@@ -108,7 +108,7 @@ static void on_lost(void *arg, uint32_t rank)
     xr_gone_note(agent->gone, XR_GONE_RANK, rank);
     if (agent->nused > 1)
         xr_fences_say_lost(agent->fences, rank);
-    send_client_lost(agent, r, true);
+    agent_send_client_lost(agent, r, true);
 }
 
 #define ABORT_TEXT_MAX (64u << 10) /* bytes shown of an abort's text, which fills one line of xrun's output */
@@ -177,8 +177,8 @@ static void on_control(void *arg, int sig, const uint32_t *ranks, uint32_t n)
     xr_wire_send(agent->wire, XR_MSG_CONTROL, &p);
 }
 
-static void send_rpc(struct xr_agent *agent, enum xr_errand what, uint32_t rank, struct xr_packer *payload,
-                        xr_errand_done_fn done, void *token)
+static void agent_send_rpc(struct xr_agent *agent, enum xr_errand what, uint32_t rank, struct xr_packer *payload,
+                           xr_errand_done_fn done, void *token)
 {
     /* The front end writes the new job's output, so that it must write ours too. */
     if (what == XR_ERRAND_SPAWN)
@@ -191,7 +191,7 @@ static void on_pmi1_joined(void *arg, uint32_t local)
 {
     struct xr_agent *agent = arg;
 
-    send_joined(agent, agent->ranks[local].rank);
+    agent_send_joined(agent, agent->ranks[local].rank);
 }
 
 static void on_pmi1_aborted(void *arg, uint32_t local, int code, const char *text)
@@ -217,7 +217,7 @@ static void on_pmi1_errand(void *arg, uint32_t local, uint32_t id, enum xr_erran
 {
     struct xr_agent *agent = arg;
 
-    send_rpc(agent, what, agent->ranks[local].rank, payload, on_pmi1_answer, (void *)(uintptr_t)id);
+    agent_send_rpc(agent, what, agent->ranks[local].rank, payload, on_pmi1_answer, (void *)(uintptr_t)id);
 }
 
 /* The data of PMI-1 is exchanged as a fence of all hosts that have ranks. */
@@ -342,7 +342,7 @@ static void on_errand(void *arg, enum xr_errand what, uint32_t rank, struct xr_p
 {
     struct xr_agent *agent = arg;
 
-    send_rpc(agent, what, rank, payload, on_errand_done, token);
+    agent_send_rpc(agent, what, rank, payload, on_errand_done, token);
 }
 
 static void on_process(void *arg, uint32_t rank, struct xr_server_process *out)

@@ -10,12 +10,12 @@
 #include "launcher/monitor/status_board.h"
 
 /* A rank under watch. Its flags are independent of each other. */
-struct watched {
+struct xr_watched_rank {
     struct xr_look_past past;
     struct xr_look look; /* the latest probe */
     bool stalled;        /* a stall was reported and has not ended */
     bool halted;         /* it was also reported that the rank is stopped */
-    bool changed;           /* its change is to be sent in this round */
+    bool changed;        /* its change is to be sent in this round */
     uint64_t stalled_ns; /* no progress since then */
     uint64_t begun_ns;   /* start of the wait that was seen last */
     uint64_t still_ns;   /* that wait has made no progress since then */
@@ -27,7 +27,7 @@ struct watched {
 struct xr_progress {
     struct xr_agent *agent;
     struct xr_agent_board board;
-    struct watched *ranks; /* as agent->ranks */
+    struct xr_watched_rank *ranks; /* as agent->ranks */
     uint32_t n;
     uint64_t patience_ns; /* the heartbeat; 0: none */
     uint64_t held_ns;     /* the user stopped all ranks then; 0: they are not stopped */

@@ -119,7 +119,7 @@ static bool name_late_ranks(struct xr_progress *w, struct xr_look *l)
 }
 
 /* Append the hosts that a fence awaits. If all hosts below have entered it, the front end appends them. */
-static void name_late_hosts(struct xr_progress *w, struct watched *x, enum xr_fence_space space)
+static void name_late_hosts(struct xr_progress *w, struct xr_watched_rank *x, enum xr_fence_space space)
 {
     const char *what = space == XR_FENCE_PMI1 ? "PMI-1 barrier" : "PMIx fence";
     char *text = x->look.text, hosts[160];
@@ -140,14 +140,15 @@ static void name_late_hosts(struct xr_progress *w, struct watched *x, enum xr_fe
 static void name_fence(struct xr_progress *w, uint32_t i)
 {
     const struct xr_rank *r = &w->agent->ranks[i];
-    struct watched *x = &w->ranks[i];
+    struct xr_watched_rank *x = &w->ranks[i];
     struct xr_look *l = &x->look;
     bool barrier = xr_pmi1_waits(w->agent->pmi1, i);
     enum xr_fence_space space = barrier ? XR_FENCE_PMI1 : XR_FENCE_PMIX;
 
     x->fence = NULL;
     x->unnamed = 0;
-    if (l->on_board ? l->doing != XR_DOING_WAIT || !l->joining : l->doing != XR_DOING_SLEEP && l->doing != XR_DOING_WORK)
+    if (l->on_board ? l->doing != XR_DOING_WAIT || !l->joining
+                    : l->doing != XR_DOING_SLEEP && l->doing != XR_DOING_WORK)
         return;
     if ((barrier && name_late_ranks(w, l)) || (!barrier && (!r->connected || r->finalized)))
         return;
@@ -161,7 +162,7 @@ void xr_progress_probe(struct xr_progress *w, uint64_t now)
 {
     for (uint32_t i = 0; i < w->n; i++) {
         const struct xr_rank *r = &w->agent->ranks[i];
-        struct watched *x = &w->ranks[i];
+        struct xr_watched_rank *x = &w->ranks[i];
 
         x->look.doing = XR_DOING_GONE;
         if (!xr_progress_runs(w, i))

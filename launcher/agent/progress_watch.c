@@ -78,7 +78,7 @@ static void pack_peers(const struct xr_look *l, struct xr_packer *p)
 /* Send one message for all ranks whose stall began, or ended, with the same text. */
 static void progress_send_change(struct xr_progress *w, uint32_t first, bool begins, uint64_t now)
 {
-    const struct watched *x = &w->ranks[first];
+    const struct xr_watched_rank *x = &w->ranks[first];
     struct xr_packer p = {0};
     uint32_t n = 0;
 
@@ -86,7 +86,7 @@ static void progress_send_change(struct xr_progress *w, uint32_t first, bool beg
         if (pass)
             xr_pack_u32(&p, n);
         for (uint32_t i = first; i < w->n; i++) {
-            struct watched *y = &w->ranks[i];
+            struct xr_watched_rank *y = &w->ranks[i];
             if (!y->changed || y->stalled != begins ||
                 (begins && (strcmp(x->look.text, y->look.text) != 0 || x->fence != y->fence)))
                 continue;
@@ -135,10 +135,10 @@ static bool any_stalled(const struct xr_progress *w)
 }
 
 /*
- * Return the time since which a rank has made no progress. UCX's keepalive, every 20 s, looks like progress to a rank that
- * waits. So traffic within a wait counts only if two probes in a row find it recent.
+ * Return the time since which a rank has made no progress. UCX's keepalive, every 20 s, looks like progress to a rank
+ * that waits. So traffic within a wait counts only if two probes in a row find it recent.
  */
-static uint64_t quiet_since(struct watched *x, uint64_t now)
+static uint64_t quiet_since(struct xr_watched_rank *x, uint64_t now)
 {
     const struct xr_look *l = &x->look;
     bool recent = now - l->since_ns < RECENT_NS;
@@ -155,17 +155,18 @@ static uint64_t quiet_since(struct watched *x, uint64_t now)
 }
 
 /* Return whether a rank waits in librank and none of its threads computes. A reported stall ends only with progress. */
-static bool stands_quietly(const struct watched *x, uint64_t now)
+static bool stands_quietly(const struct xr_watched_rank *x, uint64_t now)
 {
     return x->look.doing == XR_DOING_WAIT && (x->stalled || (x->past.idle_ns && x->past.idle_ns < now));
 }
 
 /* Begin or end the stall of a rank. It ends with progress since it began. */
-static void progress_judge(struct xr_progress *w, struct watched *x, bool alive, uint64_t now)
+static void progress_judge(struct xr_progress *w, struct xr_watched_rank *x, bool alive, uint64_t now)
 {
     bool stands = alive && (w->quiet ? stands_quietly(x, now)
                                      : x->look.doing != XR_DOING_WORK && x->look.doing != XR_DOING_GONE);
-    uint64_t moved = w->quiet ? quiet_since(x, now) : x->look.since_ns, since = moved > w->fresh_ns ? moved : w->fresh_ns;
+    uint64_t moved = w->quiet ? quiet_since(x, now) : x->look.since_ns;
+    uint64_t since = moved > w->fresh_ns ? moved : w->fresh_ns;
 
     if (x->stalled && (!stands || moved > x->stalled_ns)) {
         x->stalled = false;

@@ -71,8 +71,8 @@ static void kill_holders(const struct xr_agent *agent, struct xr_rank *r)
 {
     r->proxied = true;
     if (kill(-r->pid, SIGKILL) == 0)
-        rk_warn("rank %u (host %s, pid %d) has ended and left processes that have its connection to PMIx: they are killed, or "
-                "others would wait for it",
+        rk_warn("rank %u (host %s, pid %d) has ended and left processes that have its connection to PMIx: they are "
+                "killed, or others would wait for it",
                 r->rank, agent->host, (int)r->pid);
 }
 

@@ -28,7 +28,9 @@ struct xr_agent;
 rank_status_t xr_proxy_client_open(struct xr_agent *agent);
 /* Start a proxy for the next rank that needs one. No-op while one runs, or outside the running state. */
 void xr_proxy_client_check(struct xr_agent *agent);
-/* Handle the end of a child process. No-op if it is not the proxy. Returns false if it shows that the PMIx server is dead. */
+/*
+ * Handle the end of a child process. No-op if it is not the proxy. Returns false if the PMIx server is dead.
+ */
 bool xr_proxy_client_reaped(struct xr_agent *agent, pid_t pid, int status);
 
 /* The proxy process itself. Returns its exit code. */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static size_t env_count(char *const *v)
+static size_t rank_env_count(char *const *v)
 {
     size_t n = 0;
 
@@ -36,12 +36,12 @@ static bool make_rank_env(struct xr_agent *agent, uint32_t local, char *const *e
                                      .oversubscribed = agent->seats.oversubscribed,
                                      .spawned = agent->job.origin.job != NULL,
                                      .pmi1 = !agent->job.no_mpi};
-    size_t npmix, nforeign, njob = env_count(env), n = 0;
+    size_t npmix, nforeign, njob = rank_env_count(env), n = 0;
 
     s->pmix = agent->server ? xr_server_rank_env(agent->server, rank) : calloc(1, sizeof(*s->pmix));
     s->foreign = xr_foreign_env(&where, env);
-    npmix = env_count(s->pmix);
-    nforeign = env_count(s->foreign);
+    npmix = rank_env_count(s->pmix);
+    nforeign = rank_env_count(s->foreign);
     s->env = malloc((XR_OWN_VARS + XR_TORCH_VARS + npmix + nforeign + njob + 1) * sizeof(*s->env));
     if (!s->pmix || !s->foreign || !s->env)
         return false;

@@ -44,11 +44,13 @@ void xr_rank_start_explain(const struct xr_agent *agent, uint32_t rank, const st
     } else {
         snprintf(text, len, "cannot start rank %u of %u on %s: %s: %s%s", rank, agent->job.size,
                  agent->host, s->step, strerror(s->error),
-                 s->error == EAGAIN ? " (too many processes: start fewer, or raise ulimit -u or pids.max of the control group)" : "");
+                 s->error == EAGAIN ? " (too many processes: start fewer, or raise ulimit -u or pids.max of the "
+                                      "control group)"
+                                    : "");
     }
 }
 
-rank_status_t xr_ranks_find(struct xr_agent *agent, int *code, char *text, size_t len)
+rank_status_t xr_rank_programs_find(struct xr_agent *agent, int *code, char *text, size_t len)
 {
     for (struct xr_app *app = agent->job.apps; app < agent->job.apps + agent->job.napps; app++) {
         const char *path = xr_environ_value(app->env, "PATH");

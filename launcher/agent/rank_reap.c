@@ -55,7 +55,7 @@ static void on_rank_exit(struct xr_agent *agent, struct xr_rank *r, int status, 
     xr_pmi1_check_stranded(agent->pmi1);
 }
 
-static struct xr_rank *rank_reap_by_pid(struct xr_agent *agent, pid_t pid)
+static struct xr_rank *rank_by_pid(struct xr_agent *agent, pid_t pid)
 {
     for (uint32_t i = 0; agent->ranks && i < agent->nlocal; i++) {
         if (agent->ranks[i].pid == pid && !agent->ranks[i].exited)
@@ -82,7 +82,7 @@ bool xr_ranks_reap(struct xr_agent *agent)
     }
     /* Then the processes that they left behind, and ranks where the kernel has no pidfds. */
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-        struct xr_rank *r = rank_reap_by_pid(agent, pid);
+        struct xr_rank *r = rank_by_pid(agent, pid);
         if (r)
             on_rank_exit(agent, r, status, &usage);
         else if (!xr_branches_reaped(agent->branches, pid, status) && !xr_progress_reaped(agent->progress, pid) &&

@@ -46,8 +46,8 @@ struct crew {
 /* ------------------------------------------------------------------ one rank */
 
 /* Start a rank that is prepared. Runs on any thread of the crew. */
-static bool start_rank(struct xr_agent *agent, uint32_t local, struct xr_rank_start *s,
-                      struct xr_spawner *spawner)
+static bool rank_start_one(struct xr_agent *agent, uint32_t local, struct xr_rank_start *s,
+                           struct xr_spawner *spawner)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.u32 = local};
     struct xr_rank *r = &agent->ranks[local];
@@ -90,7 +90,7 @@ static void rank_start_work(struct crew *c, struct xr_spawner *spawner)
         c->busy++;
         pthread_mutex_unlock(&c->lock);
         xr_aside_keep_off(&c->aside, c->starts[rank].spec.cpus, c->starts[rank].spec.cpus_size);
-        ok = start_rank(c->agent, rank, &c->starts[rank], spawner);
+        ok = rank_start_one(c->agent, rank, &c->starts[rank], spawner);
         pthread_mutex_lock(&c->lock);
         c->busy--;
         if (!ok) {
@@ -140,7 +140,7 @@ static uint32_t start_threads(struct xr_agent *agent, struct crew *c)
 }
 
 /* Let the threads start all ranks before ready. stop: no more will be prepared. */
-static void publish_ready(struct crew *c, uint32_t ready, bool stop)
+static void rank_start_publish(struct crew *c, uint32_t ready, bool stop)
 {
     pthread_mutex_lock(&c->lock);
     if (!c->stop && ready > c->ready)
@@ -186,15 +186,15 @@ static rank_status_t start_all(struct xr_agent *agent, struct crew *c)
     if (n > 1 && n / RANKS_PER_THREAD < 2)
         xr_aside_open(&c->aside);
     xr_aside_keep_off(&c->aside, c->starts[0].spec.cpus, c->starts[0].spec.cpus_size);
-    if (!start_rank(agent, 0, &c->starts[0], &spawner))
+    if (!rank_start_one(agent, 0, &c->starts[0], &spawner))
         return RANK_ERR_SYSTEM;
     start_threads(agent, c);
     for (uint32_t i = 1; !st && i < n; i++) {
         st = prepare_local(c, i);
         if (!st)
-            publish_ready(c, i + 1, false);
+            rank_start_publish(c, i + 1, false);
     }
-    publish_ready(c, 0, true);
+    rank_start_publish(c, 0, true);
     rank_start_work(c, &spawner);
     wait_for_busy(c);
     return st;
@@ -250,7 +250,7 @@ static rank_status_t open_rank_io(struct xr_agent *agent)
 }
 
 /* Count the ranks that run, and free what was prepared. Sets *code and text for one that did not start. */
-static rank_status_t collect_starts(struct xr_agent *agent, struct crew *c, int *code, char *text, size_t len)
+static rank_status_t rank_start_collect(struct xr_agent *agent, struct crew *c, int *code, char *text, size_t len)
 {
     rank_status_t st = RANK_OK;
 
@@ -295,7 +295,7 @@ rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size
     if (st)
         snprintf(text, len, "cannot start ranks on %s: %s", agent->host, rank_status_string(st));
     if (c)
-        failed = collect_starts(agent, c, code, text, len);
+        failed = rank_start_collect(agent, c, code, text, len);
     if (null >= 0)
         close(null);
     return failed ? failed : st;

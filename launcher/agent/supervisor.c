@@ -79,7 +79,7 @@ static void keep_only_stderr(void)
 }
 
 static pid_t supervisor_start_agent(int fd, const struct xr_setup *setup, bool remote, struct xr_direct *direct,
-                         const sigset_t *mask, int signals)
+                                    const sigset_t *mask, int signals)
 {
     pid_t self = getpid(), pid = fork();
 
@@ -88,7 +88,7 @@ static pid_t supervisor_start_agent(int fd, const struct xr_setup *setup, bool r
     close(signals);
     prctl(PR_SET_NAME, "xrun-agent");
     sigprocmask(SIG_SETMASK, mask, NULL);
-    /* Nothing would end the ranks of a killed agent: end the job. */
+    /* Without a supervisor nothing would end the ranks of a killed agent. So its end ends the job. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != self)
         _exit(1);
@@ -127,7 +127,8 @@ static bool supervisor_agent_stopped(pid_t agent, uint64_t *since)
         *since = now;
     if (now - *since < STOPPED_S * 1000000000ull)
         return false;
-    rk_error("the agent has been stopped for %d s, in the middle of what takes long; killing it and its ranks", STOPPED_S);
+    rk_error("the agent has been stopped for %d s, in the middle of what takes long; killing it and its ranks",
+             STOPPED_S);
     return true;
 }
 
@@ -135,7 +136,7 @@ static bool supervisor_agent_stopped(pid_t agent, uint64_t *since)
  * Wait until the agent has ended. Returns its wait status. wire: the agent's, or -1. *orphan: it has lost its parent.
  * *killed: another process has killed it.
  */
-static int wait_agent(pid_t agent, pid_t front, int signals, int wire, bool *orphan, bool *killed)
+static int wait_for_agent(pid_t agent, pid_t front, int signals, int wire, bool *orphan, bool *killed)
 {
     uint64_t deadline = getppid() == front ? 0 : rk_clock_ns() + ORPHAN_MS * 1000000ull, stopped_ns = 0;
     bool spared = true;
@@ -183,7 +184,7 @@ static bool front_has_ended(pid_t front)
 }
 
 static int supervise(int fd, pid_t front, const struct xr_setup *setup, const char *job, bool remote,
-                      struct xr_direct *direct)
+                     struct xr_direct *direct)
 {
     const struct timespec since = xr_leftovers_now();
     sigset_t set, old;
@@ -216,7 +217,7 @@ static int supervise(int fd, pid_t front, const struct xr_setup *setup, const ch
         close(fd);
         fd = -1;
     }
-    status = wait_agent(agent, front, signals, fd, &orphan, &killed);
+    status = wait_for_agent(agent, front, signals, fd, &orphan, &killed);
     if (killed && !orphan && !front_has_ended(front)) /* a user that killed both needs no report */
         rk_error("the agent was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (remote && !orphan) /* the parent detects its death at once; of an orphan, when all has ended */
