@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""perf_table.py: put measured rows into the table of a machine in doc/performance.md.
+"""perf_table.py: put measured rows into a table of doc/performance.md.
 
   bench/compare.py BUILDDIR --md >FILE
   bench/perf_table.py MACHINE FILE [DOCUMENT]

@@ -6,6 +6,7 @@
  * with the value, its place and the remedy.
  */
 #include "launcher/agent/agent.h"
+#include "launcher/agent/proxy_client.h"
 #include "launcher/cli/programs.h"
 #include "launcher/frontend/agent_setup.h"
 #include "launcher/frontend/place_job.h"

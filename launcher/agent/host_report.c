@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * host_report.c: an agent tells xrun what its host is like. See agent.h.
+ * host_report.c: send xrun the properties of this host.
  *
- * Most hosts of a job look the same. So each tells only a number made of what
- * its topology looks like, and xrun asks one of each kind for the topology
- * itself: without names and other remarks, which would make all of them differ.
+ * Most hosts of a job are alike. So each sends a hash of its topology, and xrun
+ * requests the topology itself from one host of each kind. Names and other
+ * <info> lines are left out, since they differ on every host.
  */
-#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_internal.h"
 #include "launcher/alloc/local_host.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/util/netif.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* XML without its <info> lines; NULL: not known. */
+/* Return the topology as XML without its <info> lines, or NULL. Caller frees. */
 static char *host_report_describe(struct xr_agent *agent)
 {
     hwloc_topology_t t = NULL;
@@ -46,15 +46,15 @@ static char *host_report_describe(struct xr_agent *agent)
     return text;
 }
 
-/* 0 stands for no text. */
-static uint64_t digest(const char *text)
+/* Return a hash that is never 0, which stands for no text. */
+static uint64_t topology_text_hash(const char *text)
 {
     uint64_t h = rk_fnv64(RK_FNV64_START, text, strlen(text));
 
     return h ? h : 1;
 }
 
-void xr_agent_report(struct xr_agent *agent)
+void xr_agent_send_ready(struct xr_agent *agent)
 {
     struct xr_packer p = {0};
     char *text = host_report_describe(agent);
@@ -62,14 +62,14 @@ void xr_agent_report(struct xr_agent *agent)
     xr_pack_u32(&p, agent->node);
     xr_pack_string(&p, agent->host);
     xr_pack_u32(&p, rk_topo_units());
-    xr_pack_u64(&p, text ? digest(text) : 0);
+    xr_pack_u64(&p, text ? topology_text_hash(text) : 0);
     xr_pack_u64(&p, xr_here_machine());
     xr_pack_u32(&p, xr_netif_free_port());
     xr_wire_send(agent->wire, XR_MSG_READY, &p);
     free(text);
 }
 
-void xr_agent_report_topology(struct xr_agent *agent)
+void xr_agent_send_topology(struct xr_agent *agent)
 {
     struct xr_packer p = {0};
     char *text = host_report_describe(agent);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job_start.c: an agent knows its job and starts it: limits, PMIx's server, PMI-1, the ranks. See agent.h. */
-#include "launcher/agent/agent.h"
-#include "launcher/agent/supervisor.h"
+/* job_start.c: start a job on this host: limits, PMIx and PMI-1 servers, ranks. */
+#include "launcher/agent/agent_internal.h"
+#include "launcher/agent/supervisor_page.h"
 #include "launcher/exec/rlimits.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/exec/find_program.h"
-#include "launcher/agent/rank_progress.h"
+#include "launcher/agent/progress_watch.h"
 #include "lib/base/clock.h"
 
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* Report that nothing was started, and why. */
 static void job_start_refuse(struct xr_agent *agent, int code, const char *text)
 {
     struct xr_packer p = {0};
@@ -26,7 +27,8 @@ static void job_start_refuse(struct xr_agent *agent, int code, const char *text)
     xr_wire_send(agent->wire, XR_MSG_REFUSED, &p);
 }
 
-static void say_started(struct xr_agent *agent, uint64_t init, uint64_t nspace, uint64_t ranks)
+/* Report that the ranks have started, and how long each phase took. */
+static void job_start_send_started(struct xr_agent *agent, uint64_t init, uint64_t nspace, uint64_t ranks)
 {
     const struct {
         const char *name;
@@ -110,7 +112,7 @@ static rank_status_t prepare_job(struct xr_agent *agent)
                                 &agent->modexes);
 }
 
-/* Where there are several hosts xrun cannot look for itself whether each can hold its ranks. */
+/* Check this host's limits. On a single host xrun has done that before. */
 static bool job_start_check_limits(const struct xr_agent *agent, char *text, size_t len)
 {
     char why[768];
@@ -123,6 +125,7 @@ static bool job_start_check_limits(const struct xr_agent *agent, char *text, siz
     return false;
 }
 
+/* No rank of this program has become a client. */
 static void job_start_on_alone(void *arg, uint32_t app, bool over, const char *uses)
 {
     struct xr_agent *agent = arg;
@@ -142,7 +145,7 @@ static rank_status_t watch_singletons(struct xr_agent *agent)
     struct xr_singletons_app *apps;
     rank_status_t st;
 
-    /* Such a program has rank and size from its variables; that a library of it would know of MPI is no news. */
+    /* With --mpi none or torch a program gets rank and size from variables, so that it need not become a client. */
     if (agent->job.no_mpi || agent->job.size < 2 || agent->job.torch)
         return RANK_OK;
     apps = calloc(agent->job.napps, sizeof(*apps));
@@ -159,8 +162,8 @@ static rank_status_t watch_singletons(struct xr_agent *agent)
 }
 
 /*
- * Have the table of open files as large as it will be, while there is one thread. The kernel doubles it when it is
- * full, and if threads share it waits each time until no processor may still look at the old one: 10 ms.
+ * Grow the table of open files to its final size while there is one thread. The kernel doubles a full table. If threads
+ * share it, each time takes 10 ms, until no processor can use the old one any more.
  */
 static void widen_file_table(const struct xr_agent *agent, uint32_t ranks)
 {
@@ -174,7 +177,7 @@ static void widen_file_table(const struct xr_agent *agent, uint32_t ranks)
         close(fd);
 }
 
-void xr_agent_begin(struct xr_agent *agent)
+void xr_agent_prepare(struct xr_agent *agent)
 {
     if (!agent->setup->early.job)
         return;
@@ -183,27 +186,28 @@ void xr_agent_begin(struct xr_agent *agent)
         xr_server_begin(agent->setup->early.job, agent->setup->early.host);
 }
 
-void xr_agent_run_job(struct xr_agent *agent)
+void xr_agent_start_job(struct xr_agent *agent)
 {
     uint64_t init_ns = 0, register_ns = 0, t;
     char text[1024] = "";
     int code = 1;
     rank_status_t st = prepare_job(agent);
 
-    agent->phase = XR_AGENT_RUNNING;
-    xr_keeper_serves(agent->job.id);
-    if (agent->nlocal == 0) { /* it only passes on what others say */
-        xr_keeper_busy(false);
+    xr_agent_state_set(&agent->state, XR_AGENT_STARTING);
+    xr_supervisor_page_set_job(agent->job.id);
+    if (agent->nlocal == 0) { /* it only forwards messages */
+        xr_agent_state_set(&agent->state, XR_AGENT_RUNNING);
+        xr_supervisor_page_set_busy(false);
         xr_agent_check_done(agent);
         return;
     }
-    xr_tree_excuse(agent->tree); /* from here to the end each step may take its time */
+    xr_tree_excuse(agent->tree); /* each of the following steps may take long */
     if (!st && !job_start_check_limits(agent, text, sizeof(text))) {
         code = XR_EXIT_USAGE;
         st = RANK_ERR_SYSTEM;
     }
     if (!st)
-        st = xr_ranks_find(agent, &code, text, sizeof(text));
+        st = xr_rank_programs_find(agent, &code, text, sizeof(text));
     if (!st)
         st = xr_leftovers_create(agent->job.id, &agent->leftovers);
     widen_file_table(agent, agent->nlocal);
@@ -214,18 +218,19 @@ void xr_agent_run_job(struct xr_agent *agent)
     if (!st)
         st = open_pmi1(agent);
     t = rk_clock_ns();
-    agent->watch = xr_watch_open(agent);
+    agent->progress = xr_progress_open(agent);
     if (!st)
         st = xr_ranks_start(agent, &code, text, sizeof(text));
     if (!st)
         st = watch_singletons(agent);
     if (!st) {
-        say_started(agent, init_ns, register_ns, rk_clock_ns() - t);
-        xr_account_placed(agent);
+        xr_agent_state_set(&agent->state, XR_AGENT_RUNNING);
+        job_start_send_started(agent, init_ns, register_ns, rk_clock_ns() - t);
+        xr_usage_send_placed(agent);
     } else {
         job_start_refuse(agent, code, text);
         xr_agent_end(agent, 0);
     }
-    xr_keeper_busy(false);
-    xr_ranks_reap(agent);
+    xr_supervisor_page_set_busy(false);
+    xr_agent_reap(agent);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* local_ranks.c: what an agent is told of the job: its own part of it. See agent.h. */
-#include "launcher/agent/agent.h"
+/* local_ranks.c: unpack a job, and find the ranks and cpusets of this host. */
+#include "launcher/agent/agent_internal.h"
 
 #include <hwloc.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@ struct xr_rank *xr_agent_rank(const struct xr_agent *agent, uint32_t rank)
     return NULL;
 }
 
-/* Its ranks, and its place among the hosts that have any. */
-static bool find_ranks(struct xr_agent *agent)
+/* Find the ranks of this host, and its number among the hosts that have any. */
+static bool find_local_ranks(struct xr_agent *agent)
 {
     const struct xr_job *job = &agent->job;
     bool *used = calloc(job->nhosts, sizeof(*used));
@@ -43,14 +43,15 @@ static bool find_ranks(struct xr_agent *agent)
     return used && agent->ranks;
 }
 
-bool xr_agent_take_job(struct xr_agent *agent, struct xr_unpacker *u)
+bool xr_agent_unpack_job(struct xr_agent *agent, struct xr_unpacker *u)
 {
     if (xr_job_unpack(u, &agent->job) || agent->job.nhosts != agent->setup->shape.nodes ||
         agent->job.fanout != agent->setup->shape.fanout)
         return false;
-    return find_ranks(agent);
+    return find_local_ranks(agent);
 }
 
+/* Convert the cpu lists of n ranks to cpusets. Returns false if one is malformed. */
 static bool local_ranks_make_sets(struct xr_agent *agent, uint32_t n)
 {
     hwloc_bitmap_t map = hwloc_bitmap_alloc();
@@ -62,7 +63,7 @@ static bool local_ranks_make_sets(struct xr_agent *agent, uint32_t n)
         if (hwloc_bitmap_last(map) > last)
             last = hwloc_bitmap_last(map);
     }
-    if (!ok || last < 0 || last > 1 << 20) { /* nobody is bound */
+    if (!ok || last < 0 || last > 1 << 20) { /* no rank is bound */
         hwloc_bitmap_free(map);
         return ok && last < 0;
     }
@@ -80,7 +81,7 @@ static bool local_ranks_make_sets(struct xr_agent *agent, uint32_t n)
     return agent->sets != NULL;
 }
 
-bool xr_agent_take_seats(struct xr_agent *agent, struct xr_unpacker *u)
+bool xr_agent_unpack_seats(struct xr_agent *agent, struct xr_unpacker *u)
 {
     uint32_t n = 0;
 

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pmi_clients.c: what PMIx's and PMI-1's clients among the ranks do, and whom the agent tells of it. See agent.h. */
-#include "launcher/agent/agent.h"
+/*
+ * pmi_clients.c: handle what the ranks do as clients of PMIx and PMI-1.
+ *
+ * The servers call these functions. The agent updates its ranks, and sends on
+ * what concerns other hosts, jobs or xrun.
+ */
+#include "launcher/agent/agent_internal.h"
+#include "launcher/agent/proxy_client.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/overlay/event.h"
 
@@ -9,8 +15,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* One of the ranks here is a client. Another host's may not have come so far, or be done. */
-static void tell_joined(struct xr_agent *agent, uint32_t rank)
+/* Report that a rank of this program is a client here, once for each program. */
+static void agent_send_joined(struct xr_agent *agent, uint32_t rank)
 {
     uint32_t app = (uint32_t)(xr_job_app_of(&agent->job, rank) - agent->job.apps);
     struct xr_packer p = {0};
@@ -24,24 +30,24 @@ static void tell_joined(struct xr_agent *agent, uint32_t rank)
     xr_wire_send(agent->wire, XR_MSG_JOINED, &p);
 }
 
-/* A script may live on where its client is gone: who waits for it in other jobs, or on other hosts, must know. */
-static void tell_lost(struct xr_agent *agent, struct xr_rank *r, bool lost)
+/* Report that a rank's client is lost while the rank, a script, lives. Other jobs and hosts may wait for it. */
+static void agent_send_client_lost(struct xr_agent *agent, struct xr_rank *r, bool lost)
 {
     struct xr_packer p = {0};
 
-    if (r->told_lost == lost || !agent->wire)
+    if (r->lost_sent == lost || !agent->wire)
         return;
-    r->told_lost = lost;
+    r->lost_sent = lost;
     xr_pack_u32(&p, r->rank);
     xr_pack_u32(&p, lost);
     xr_wire_send(agent->wire, XR_MSG_CLIENT_LOST, &p);
 }
 
-/* Ranks that have ended in peace without ever joining: those who join would wait for them. */
-static void tell_absent(struct xr_agent *agent)
+/* At the first client, report ranks that ended without being one. Clients would wait for them. */
+static void report_absent_ranks(struct xr_agent *agent)
 {
     if (agent->had_clients)
-        return; /* they are told of as they end */
+        return; /* later ends are reported as they come */
     agent->had_clients = true;
     for (uint32_t i = 0; i < agent->nlocal; i++) {
         if (agent->ranks[i].exited && !agent->ranks[i].connected)
@@ -54,18 +60,18 @@ static void on_connected(void *arg, uint32_t rank)
     struct xr_agent *agent = arg;
     struct xr_rank *r = xr_agent_rank(agent, rank);
 
-    if (!r || r->exited) /* its stand-in */
+    if (!r || r->exited) /* its proxy */
         return;
     r->clients++;
-    tell_joined(agent, rank);
-    tell_absent(agent);
-    /* A program that a rank runs after another starts anew. */
+    agent_send_joined(agent, rank);
+    report_absent_ranks(agent);
+    /* A rank may run one program after another. */
     if (!r->connected || r->finalized)
         agent->clients++;
     r->connected = true;
     r->finalized = false;
-    tell_lost(agent, r, false);
-    xr_stand_in_check(agent);
+    agent_send_client_lost(agent, r, false);
+    xr_proxy_client_check(agent);
 }
 
 static void on_finalized(void *arg, uint32_t rank)
@@ -82,8 +88,8 @@ static void on_finalized(void *arg, uint32_t rank)
     agent->clients--;
 }
 
-/* Its client has ended without finalizing, and no other has come after it. */
-static bool is_broken(const struct xr_rank *r)
+/* Return whether its client ended without finalizing, and no other has connected. */
+static bool client_is_lost(const struct xr_rank *r)
 {
     return r->connected && !r->finalized && r->clients <= 0;
 }
@@ -96,17 +102,16 @@ static void on_lost(void *arg, uint32_t rank)
     if (!r)
         return;
     r->clients--;
-    if (r->exited || !is_broken(r)) /* it was quicker to be reaped, or it was its stand-in */
+    if (r->exited || !client_is_lost(r)) /* it has been reaped already, or this was its proxy */
         return;
-    /* From now on PMIx refuses what a script may yet run in its place. */
+    /* From now on libpmix refuses another client of this rank. */
     xr_gone_note(agent->gone, XR_GONE_RANK, rank);
     if (agent->nused > 1)
         xr_fences_say_lost(agent->fences, rank);
-    tell_lost(agent, r, true);
+    agent_send_client_lost(agent, r, true);
 }
 
-/* Of what a client says as it aborts this much is shown: it stands in one line of xrun's, and in its report. */
-#define ABORT_TEXT_MAX (64u << 10)
+#define ABORT_TEXT_MAX (64u << 10) /* bytes shown of an abort's text, which fills one line of xrun's output */
 
 static void pack_abort_text(struct xr_packer *p, const char *text)
 {
@@ -125,7 +130,7 @@ static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
     struct xr_rank *r = xr_agent_rank(agent, rank);
     struct xr_packer p = {0};
 
-    /* It may be gone when xrun's answer comes. */
+    /* It may have ended when xrun's answer comes. */
     xr_leftovers_note(agent->leftovers);
     if (agent->wire && r) {
         xr_pack_u32(&p, rank);
@@ -136,8 +141,7 @@ static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
     }
 }
 
-/* A text that is longer than this goes in several messages, between which others find their way. */
-#define LOG_PIECE (1u << 20)
+#define LOG_PIECE (1u << 20) /* bytes of one message: others can be sent in between */
 
 static void pmi_clients_on_log(void *arg, uint32_t rank, int stream, const char *text)
 {
@@ -158,7 +162,7 @@ static void pmi_clients_on_log(void *arg, uint32_t rank, int stream, const char 
     } while (left);
 }
 
-/* xrun has it sent to ranks of all hosts. */
+/* A client requests a signal. xrun forwards it to the agents of all hosts. */
 static void on_control(void *arg, int sig, const uint32_t *ranks, uint32_t n)
 {
     struct xr_agent *agent = arg;
@@ -173,21 +177,21 @@ static void on_control(void *arg, int sig, const uint32_t *ranks, uint32_t n)
     xr_wire_send(agent->wire, XR_MSG_CONTROL, &p);
 }
 
-static void send_errand(struct xr_agent *agent, enum xr_errand what, uint32_t rank, struct xr_packer *payload,
-                        xr_errand_done_fn done, void *token)
+static void agent_send_rpc(struct xr_agent *agent, enum xr_errand what, uint32_t rank, struct xr_packer *payload,
+                           xr_errand_done_fn done, void *token)
 {
-    /* The new job's output will come by the front end: ours must go there, too. */
+    /* The front end writes the new job's output, so that it must write ours too. */
     if (what == XR_ERRAND_SPAWN)
         xr_outputs_share(agent->outputs);
     xr_errands_send(agent->errands, what, rank, payload, done, agent, token);
 }
 
-/* PMI-1's clients are not counted among PMIx's: no stand-in could leave for them. */
+/* PMI-1's clients do not count among PMIx's: no proxy could act for them. */
 static void on_pmi1_joined(void *arg, uint32_t local)
 {
     struct xr_agent *agent = arg;
 
-    tell_joined(agent, agent->ranks[local].rank);
+    agent_send_joined(agent, agent->ranks[local].rank);
 }
 
 static void on_pmi1_aborted(void *arg, uint32_t local, int code, const char *text)
@@ -213,10 +217,10 @@ static void on_pmi1_errand(void *arg, uint32_t local, uint32_t id, enum xr_erran
 {
     struct xr_agent *agent = arg;
 
-    send_errand(agent, what, agent->ranks[local].rank, payload, on_pmi1_answer, (void *)(uintptr_t)id);
+    agent_send_rpc(agent, what, agent->ranks[local].rank, payload, on_pmi1_answer, (void *)(uintptr_t)id);
 }
 
-/* What ranks of PMI-1 put travels as a fence of all hosts that have ranks. */
+/* The data of PMI-1 is exchanged as a fence of all hosts that have ranks. */
 static void on_pmi1_exchange(void *arg, bool lost, const void *blob, size_t len)
 {
     struct xr_agent *agent = arg;
@@ -224,12 +228,12 @@ static void on_pmi1_exchange(void *arg, bool lost, const void *blob, size_t len)
     xr_fences_enter(agent->fences, XR_FENCE_PMI1, lost, NULL, 0, blob, len, agent->pmi1);
 }
 
-/* It may not have been reaped yet. */
+/* Return whether a rank or its client has ended. It may not have been reaped yet. */
 static bool has_ended(const struct xr_agent *agent, const struct xr_rank *r)
 {
     siginfo_t info = {.si_pid = 0};
 
-    return xr_gone(agent->gone, XR_GONE_RANK, r->rank) || is_broken(r) ||
+    return xr_gone(agent->gone, XR_GONE_RANK, r->rank) || client_is_lost(r) ||
            (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid);
 }
 
@@ -237,7 +241,7 @@ static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, bool bro
                      size_t len, void *token)
 {
     struct xr_agent *agent = arg;
-    /* PMIx ends fences of one host itself, unless one of those who take part is gone. */
+    /* libpmix completes fences of one host itself, unless a participant has died. */
     bool lost = broken || xr_fences_local(agent->fences, ranks, nranks);
 
     for (uint32_t i = 0; i < agent->nlocal && nranks == 0; i++)
@@ -260,7 +264,7 @@ void xr_clients_fence_done(void *arg, void *token, int status, const void *data,
 {
     struct xr_agent *agent = arg;
 
-    /* MPICH 5's ranks end when they hear that, and leave their segments. */
+    /* MPICH 5's ranks end when they receive that, and leave their segments. */
     if (token == agent->pmi1 && status)
         xr_leftovers_note(agent->leftovers);
     if (token == agent->pmi1)
@@ -273,7 +277,7 @@ static void pmi_clients_on_modex(void *arg, uint32_t rank, uint32_t timeout_s, v
 {
     struct xr_agent *agent = arg;
 
-    /* Those of this host PMIx finds itself. */
+    /* libpmix finds the data of this host's ranks itself. */
     if (agent->job.host_of[rank] == agent->node)
         xr_server_modex_done(agent->server, token, XR_FOUND_NEVER, NULL, 0);
     else
@@ -300,7 +304,7 @@ static void pmi_clients_on_asked(void *arg, uint32_t rank, uint32_t id)
         xr_server_settle(agent->server, id);
 }
 
-/* The answer may be on its way. */
+/* The rank of a request has ended; its data may already be on the way. */
 static void on_modex_ended(void *arg, uint32_t id)
 {
     struct xr_agent *agent = arg;
@@ -315,7 +319,7 @@ static void on_looked_up(void *arg, uint32_t id, bool found, const void *data, s
     xr_modexes_found(agent->modexes, id, found, data, len);
 }
 
-/* xrun passes it on to all hosts, and to other jobs. */
+/* A client raises an event. xrun forwards it to all hosts and to other jobs. */
 static void on_raised(void *arg, const struct xr_notice *notice)
 {
     struct xr_agent *agent = arg;
@@ -338,7 +342,7 @@ static void on_errand(void *arg, enum xr_errand what, uint32_t rank, struct xr_p
 {
     struct xr_agent *agent = arg;
 
-    send_errand(agent, what, rank, payload, on_errand_done, token);
+    agent_send_rpc(agent, what, rank, payload, on_errand_done, token);
 }
 
 static void on_process(void *arg, uint32_t rank, struct xr_server_process *out)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* proxy_client.c: see agent.h. */
-#include "launcher/agent/agent.h"
+/* proxy_client.c: start proxies for ended ranks, and be one. See proxy_client.h. */
+#include "launcher/agent/proxy_client.h"
+#include "launcher/agent/agent_internal.h"
 #include "launcher/exec/spawn_proc.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -12,7 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 3, GRACE_MS = 400, LEFT_S = 1, TRIES = 3 };
+enum {
+    PATIENCE_S = 3, /* for the server to answer a proxy */
+    LEFT_S = 1,     /* after a finalized rank has ended */
+    TRIES = 3       /* proxies for one rank */
+};
 
 static pid_t proxy_client_start(struct xr_agent *agent, uint32_t rank)
 {
@@ -24,14 +29,14 @@ static pid_t proxy_client_start(struct xr_agent *agent, uint32_t rank)
                             .env = env,
                             .wdir = "/",
                             .fd = {null, null, null, -1}};
-    static struct xr_spawner spawner; /* kept for the next */
+    static struct xr_spawner spawner; /* kept for the next proxy */
     const char *step;
     int pidfd = -1;
     pid_t pid = -1;
 
     if (env && null >= 0 && (spawner.stack || xr_spawner_open(&spawner) == 0))
         pid = xr_spawn(&spec, &spawner, &pidfd, &step);
-    if (pid < 0 && agent->probing)
+    if (pid < 0 && agent->proxy_probes)
         rk_warn("rank %u ended without PMIx and others may wait for it in vain: %m", rank);
     if (pidfd >= 0)
         close(pidfd);
@@ -41,94 +46,102 @@ static pid_t proxy_client_start(struct xr_agent *agent, uint32_t rank)
     return pid < 0 ? 0 : pid;
 }
 
-/* It never was a client. Where nobody is one nobody waits; but one that was killed may have been connecting. */
-static bool never_came(const struct xr_agent *agent, const struct xr_rank *r)
+/* Return whether it never was a client, and others may wait for it. A killed rank may have been connecting. */
+static bool never_connected(const struct xr_agent *agent, const struct xr_rank *r)
 {
     return !r->connected && (agent->clients > 0 || (WIFSIGNALED(r->status) && agent->live > 0));
 }
 
-/* It has finalized, and others go on. Most do not for long. */
-static bool left_them(const struct xr_agent *agent, const struct xr_rank *r)
+/* Return whether it finalized while others go on. */
+static bool left_early(const struct xr_agent *agent, const struct xr_rank *r)
 {
     return r->connected && r->finalized && agent->clients > 0;
 }
 
 /*
- * It has ended without finalizing, and PMIx does not see it: a process that it had forked has the connection, too. As long as
- * that one lives others would wait in fences for who is dead. What such a process was there for has ended; it is of the rank's
- * own group, or it has gone a way of its own and is left alone.
+ * Return whether a process that it forked holds its connection beyond its end. libpmix does not detect the end then,
+ * and others would wait in fences. Such a process is killed if it is in the rank's process group.
  */
-static bool is_held(const struct xr_rank *r)
+static bool connection_is_held(const struct xr_rank *r)
 {
     return r->connected && !r->finalized && r->clients > 0;
 }
 
-static void end_holders(const struct xr_agent *agent, struct xr_rank *r)
+static void kill_holders(const struct xr_agent *agent, struct xr_rank *r)
 {
-    r->stood_in = true;
+    r->proxied = true;
     if (kill(-r->pid, SIGKILL) == 0)
-        rk_warn("rank %u (host %s, pid %d) has ended and left processes that have its connection to PMIx: they are killed, or "
-                "others would wait for it",
+        rk_warn("rank %u (host %s, pid %d) has ended and left processes that have its connection to PMIx: they are "
+                "killed, or others would wait for it",
                 r->rank, agent->host, (int)r->pid);
 }
 
-void xr_stand_in_check(struct xr_agent *agent)
+void xr_proxy_client_check(struct xr_agent *agent)
 {
     const struct timeval later = {LEFT_S, 0};
     uint64_t now = rk_clock_ns();
 
-    if (agent->phase != XR_AGENT_RUNNING || agent->stand_in || !agent->server)
+    if (agent->state != XR_AGENT_RUNNING || agent->proxy_pid || !agent->server)
         return;
     for (uint32_t i = 0; i < agent->nlocal; i++) {
         struct xr_rank *r = &agent->ranks[i];
-        if (!r->exited || r->stood_in)
+        if (!r->exited || r->proxied)
             continue;
-        agent->probing = never_came(agent, r);
-        if (!agent->probing && !left_them(agent, r) && !is_held(r))
+        agent->proxy_probes = never_connected(agent, r);
+        if (!agent->proxy_probes && !left_early(agent, r) && !connection_is_held(r))
             continue;
-        if (!agent->probing && now - r->exit_ns < LEFT_S * 1000000000ull) {
-            if (!event_pending(agent->on_stand_in, EV_TIMEOUT, NULL))
-                event_add(agent->on_stand_in, &later);
-            continue;
-        }
-        if (is_held(r)) {
-            end_holders(agent, r);
+        if (!agent->proxy_probes && now - r->exit_ns < LEFT_S * 1000000000ull) {
+            if (!event_pending(agent->on_proxy, EV_TIMEOUT, NULL))
+                event_add(agent->on_proxy, &later);
             continue;
         }
-        r->stood_in = true;
-        agent->stood_for = r;
-        agent->stand_in = proxy_client_start(agent, r->rank);
-        if (agent->stand_in)
+        if (connection_is_held(r)) {
+            kill_holders(agent, r);
+            continue;
+        }
+        r->proxied = true;
+        agent->proxy_rank = r;
+        agent->proxy_pid = proxy_client_start(agent, r->rank);
+        if (agent->proxy_pid)
             return;
         r->connected = r->finalized = true;
     }
 }
 
-bool xr_stand_in_reaped(struct xr_agent *agent, pid_t pid, int status)
+bool xr_proxy_client_reaped(struct xr_agent *agent, pid_t pid, int status)
 {
-    if (!pid || agent->stand_in != pid)
-        return false;
-    agent->stand_in = 0;
-    /* The machine may be too busy, or a signal that was meant for ranks has ended it. That the server is silent one try shows. */
-    if (status && agent->phase == XR_AGENT_RUNNING && ++agent->stood_for->stood < TRIES &&
-        !(agent->probing && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)) {
-        agent->stood_for->stood_in = false;
+    bool running = agent->state == XR_AGENT_RUNNING;
+
+    if (!pid || agent->proxy_pid != pid)
+        return true;
+    agent->proxy_pid = 0;
+    /* The host may be too busy, or a signal meant for ranks has ended it. That the server is silent one try shows. */
+    if (status && running && ++agent->proxy_rank->proxy_tries < TRIES &&
+        !(agent->proxy_probes && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)) {
+        agent->proxy_rank->proxied = false;
         return true;
     }
-    agent->stood_for->connected = agent->stood_for->finalized = true;
-    if (agent->phase == XR_AGENT_RUNNING && agent->probing && WIFSIGNALED(status)) {
-        rk_error("the PMIx server on %s does not answer any more since a rank was killed while it "
-                 "connected; the job ends",
-                 agent->host);
-        xr_agent_end(agent, GRACE_MS);
-    }
-    return true;
+    agent->proxy_rank->connected = agent->proxy_rank->finalized = true;
+    return !(running && agent->proxy_probes && WIFSIGNALED(status));
 }
 
-/* The process itself: connect, say that there is nothing that the rank has to tell those who asked for it, and go. */
+static void on_proxy_due(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    xr_proxy_client_check(arg);
+}
+
+rank_status_t xr_proxy_client_open(struct xr_agent *agent)
+{
+    agent->on_proxy = evtimer_new(agent->base, on_proxy_due, agent);
+    return agent->on_proxy ? RANK_OK : RANK_ERR_NO_MEMORY;
+}
+
+/* Connect in the rank's name, commit nothing, and exit. That answers pending requests for its data. */
 int xr_stand_in_main(void)
 {
-    static const int users[] = {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}; /* they are meant for the ranks */
+    static const int users[] = {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}; /* sent to all ranks */
     pmix_proc_t me;
 
     for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rank_reap.c: collect the ranks of this host as they end. See agent.h. */
-#include "launcher/agent/agent.h"
+/* rank_reap.c: collect the ranks of this host as they end, and report them. */
+#include "launcher/agent/agent_internal.h"
+#include "launcher/agent/proxy_client.h"
 #include "launcher/exec/proc_tree.h"
 #include "launcher/overlay/protocol.h"
-#include "launcher/agent/rank_progress.h"
+#include "launcher/agent/progress_watch.h"
 #include "lib/base/clock.h"
 
 #include <errno.h>
@@ -13,14 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void on_exit_of(struct xr_agent *agent, struct xr_rank *r, int status,
-                       const struct rusage *usage)
+/* Report the end of a rank to PMIx, PMI-1, the fences and the front end. */
+static void on_rank_exit(struct xr_agent *agent, struct xr_rank *r, int status, const struct rusage *usage)
 {
     bool unfinished, failed;
     struct xr_packer p = {0};
 
-    /* It may have finalized just before: that was posted earlier, and counts only while it is not
-     * said to have exited. */
+    /* It may have finalized just before. That is posted already, and counts only before exited is set. */
     if (agent->server)
         xr_server_catch_up(agent->server);
     r->exited = true;
@@ -35,17 +35,17 @@ static void on_exit_of(struct xr_agent *agent, struct xr_rank *r, int status,
     failed = unfinished || !WIFEXITED(status) || WEXITSTATUS(status);
     if (r->connected && !r->finalized)
         agent->clients--;
-    if (agent->server && agent->phase == XR_AGENT_RUNNING && (failed || (agent->had_clients && !r->connected)))
+    if (agent->server && agent->state == XR_AGENT_RUNNING && (failed || (agent->had_clients && !r->connected)))
         xr_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
     xr_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
     xr_gone_note(agent->gone, XR_GONE_RANK, r->rank);
-    /* Nodes between this one and xrun join fences, too; the word of the exit they hand on unread. */
+    /* Agents between this one and xrun take part in fences, but forward EXITED unread. */
     if (agent->fences && agent->nused > 1 && xr_shape_above(&agent->setup->shape, agent->node) != XR_NODE_FRONT)
         xr_fences_say_lost(agent->fences, r->rank);
     xr_singletons_ended(agent->singletons, (uint32_t)(xr_job_app_of(&agent->job, r->rank) - agent->job.apps), !failed);
     if (!agent->wire)
         return;
-    xr_account_usage(agent, r->rank, usage);
+    xr_usage_send(agent, r->rank, usage);
     xr_pack_u32(&p, r->rank);
     xr_pack_u32(&p, (uint32_t)r->pid);
     xr_pack_u32(&p, (uint32_t)status);
@@ -55,7 +55,7 @@ static void on_exit_of(struct xr_agent *agent, struct xr_rank *r, int status,
     xr_pmi1_check_stranded(agent->pmi1);
 }
 
-static struct xr_rank *rank_reap_by_pid(struct xr_agent *agent, pid_t pid)
+static struct xr_rank *rank_by_pid(struct xr_agent *agent, pid_t pid)
 {
     for (uint32_t i = 0; agent->ranks && i < agent->nlocal; i++) {
         if (agent->ranks[i].pid == pid && !agent->ranks[i].exited)
@@ -64,33 +64,32 @@ static struct xr_rank *rank_reap_by_pid(struct xr_agent *agent, pid_t pid)
     return NULL;
 }
 
-void xr_ranks_reap(struct xr_agent *agent)
+bool xr_ranks_reap(struct xr_agent *agent)
 {
     struct epoll_event ev[64];
     struct rusage usage;
+    bool pmix_lives = true;
     int n, status;
     pid_t pid;
 
-    /* First those of the ranks, in the order in which they died: the first failure is the one
-     * that the user wants to hear of. */
+    /* First the ranks, in the order of their deaths: the first failure is the one to report. */
     while (agent->exits >= 0 && (n = epoll_wait(agent->exits, ev, 64, 0)) > 0) {
         for (int i = 0; i < n; i++) {
             struct xr_rank *r = &agent->ranks[ev[i].data.u32];
             if (!r->exited && wait4(r->pid, &status, WNOHANG, &usage) == r->pid)
-                on_exit_of(agent, r, status, &usage);
+                on_rank_exit(agent, r, status, &usage);
         }
     }
-    /* Then what they left behind, and ranks where the kernel has no pidfds. */
+    /* Then the processes that they left behind, and ranks where the kernel has no pidfds. */
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-        struct xr_rank *r = rank_reap_by_pid(agent, pid);
+        struct xr_rank *r = rank_by_pid(agent, pid);
         if (r)
-            on_exit_of(agent, r, status, &usage);
-        else if (!xr_branches_reaped(agent->branches, pid, status) &&
-                 !xr_watch_reaped(agent->watch, pid))
-            xr_stand_in_reaped(agent, pid, status);
+            on_rank_exit(agent, r, status, &usage);
+        else if (!xr_branches_reaped(agent->branches, pid, status) && !xr_progress_reaped(agent->progress, pid) &&
+                 !xr_proxy_client_reaped(agent, pid, status))
+            pmix_lives = false;
     }
-    xr_stand_in_check(agent);
-    xr_agent_check_done(agent);
+    return pmix_lives;
 }
 
 bool xr_ranks_gone(const struct xr_agent *agent)
@@ -103,7 +102,7 @@ bool xr_ranks_gone(const struct xr_agent *agent)
         return true;
     if (!agent->branches)
         return false;
-    /* All that is left may be the commands that started agents below. */
+    /* The commands that started the agents below do not count. */
     children = xr_descend_children(&n);
     for (size_t i = 0; children && i < n; i++)
         kept += xr_branches_has(agent->branches, children[i]);

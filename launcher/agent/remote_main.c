@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * remote_main.c: an agent that was started on another host. See agent.h, setup.h.
+ * remote_main.c: run an agent on another host: read its parameters and connect.
  *
- * Its standard input says whom to connect to and how to prove itself. What goes
- * wrong before that is told on standard error, which leads to its parent.
+ * Standard input holds the parent's address and the secret (setup.h). Errors before
+ * the connection go to standard error, which leads to the parent.
  */
 #include "launcher/agent/agent.h"
 #include "launcher/bootstrap/listener.h"
@@ -17,13 +17,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define SETUP_MS 30000
-#define ENTER_MS 20000
+#define SETUP_MS 30000   /* for standard input */
+#define CONNECT_MS 20000 /* for the parent to accept */
 
-/* Started with others by one srun: which of the hosts is this? */
-static bool find_self(struct xr_setup *setup)
+/* Find this host's number. One srun has started all agents with the same parameters. */
+static bool find_own_node(struct xr_setup *setup)
 {
-    static char speaker[300]; /* the words of all come from one command */
+    static char speaker[300]; /* srun merges the output of all agents */
     const char *node = xr_slurm_node();
 
     if (!node || !xr_setup_become(setup, node)) {
@@ -54,7 +54,7 @@ int xr_agent_remote_main(void)
         return 1;
     }
     step = setup.node == XR_NODE_ALL;
-    if (step && !find_self(&setup)) {
+    if (step && !find_own_node(&setup)) {
         xr_setup_clear(&setup);
         return 1;
     }
@@ -66,16 +66,16 @@ int xr_agent_remote_main(void)
     }
     if (chdir("/"))
         rk_error("cannot go to /: %m");
-    fd = step && xr_usher_ask(&setup, ENTER_MS, text, sizeof(text)) != RANK_OK
+    fd = step && xr_usher_ask(&setup, CONNECT_MS, text, sizeof(text)) != RANK_OK
              ? -1
-             : xr_door_enter(&setup, ENTER_MS, text, sizeof(text));
+             : xr_door_enter(&setup, CONNECT_MS, text, sizeof(text));
     if (fd < 0) {
         rk_error("%s", text);
         xr_setup_clear(&setup);
         return 1;
     }
-    code = xr_keeper_run(fd, &setup);
+    code = xr_supervisor_run(fd, &setup);
     xr_setup_clear(&setup);
-    /* xrun knows what has happened, and ends the job in good order. srun would just kill the others. */
+    /* On a failure srun would kill the other agents. xrun has been notified, and ends the job in good order. */
     return step ? 0 : code;
 }

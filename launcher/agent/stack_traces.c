@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stack_traces.c: stack traces of this host's ranks. See rank_progress.h.
+ * stack_traces.c: run a debugger for each rank, a few at a time.
  *
- * A debugger is run for each rank, a few at a time. It may hang or be refused;
- * so each is killed after a while, and all of it ends in the time given. What
- * it prints is sent on rank by rank.
+ * A debugger may hang or be refused, so that each is killed after a time limit.
+ * Its output is sent rank by rank. See stack_traces.h.
  */
-#include "launcher/agent/agent.h"
-#include "launcher/monitor/proc_state.h"
+#include "launcher/agent/stack_traces.h"
+#include "launcher/overlay/conn.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/exec/find_program.h"
 #include "launcher/exec/spawn_proc.h"
-#include "launcher/agent/rank_progress.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
+
+#include <event2/event.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,29 +23,36 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 4, TOOL_MS = 10000, TICK_MS = 100, TEXT_MAX = 256 << 10, ARGS_MAX = 12 };
+enum {
+    AT_ONCE = 4,          /* debuggers */
+    TOOL_MS = 10000,      /* for one debugger */
+    TICK_MS = 100,
+    TEXT_MAX = 256 << 10, /* bytes of one rank */
+    ARGS_MAX = 12
+};
 
 extern char **environ;
 
 struct trace {
     struct xr_traces *all;
     uint32_t rank;
-    pid_t pid;   /* whose */
-    pid_t child; /* the tool; 0: none runs */
-    int fd;      /* what it prints; -1: nothing more */
+    pid_t pid;   /* the traced process */
+    pid_t child; /* the debugger; 0: none runs */
+    int fd;      /* its output; -1: at its end */
     struct event *ev;
     uint64_t deadline;
-    bool late; /* it was killed for that */
+    bool late; /* it was killed for the deadline */
     char *text;
     size_t len;
 };
 
 struct xr_traces {
-    struct xr_agent *agent;
+    struct event_base *base;
+    struct xr_wire *const *wire; /* to the front end; *wire is NULL after its end */
     struct trace *list;
     uint32_t n, next, running;
     uint64_t deadline;
-    char *tool; /* path; NULL: there is none */
+    char *tool; /* path of the debugger; NULL: there is none */
     bool gdb;
     char **env;
     struct event *tick;
@@ -53,24 +60,25 @@ struct xr_traces {
     bool done;
 };
 
-static void stack_traces_tell(struct xr_traces *t, uint32_t rank, pid_t pid, const char *text, size_t len)
+static void stack_traces_send(struct xr_traces *t, uint32_t rank, pid_t pid, const char *text, size_t len)
 {
     struct xr_packer p = {0};
 
-    if (!t->agent->wire || len == 0)
+    if (!*t->wire || len == 0)
         return;
     xr_pack_u32(&p, rank);
     xr_pack_u32(&p, (uint32_t)pid);
     xr_pack_bytes(&p, text, len);
-    xr_wire_send(t->agent->wire, XR_MSG_TRACE_TEXT, &p);
+    xr_wire_send(*t->wire, XR_MSG_TRACE_TEXT, &p);
 }
 
-static void stack_traces_say(struct xr_traces *t, const struct trace *x, const char *why)
+/* Send the reason why a rank has no trace. */
+static void stack_traces_send_reason(struct xr_traces *t, const struct trace *x, const char *why)
 {
     char text[512];
 
     snprintf(text, sizeof(text), "no stack trace: %s\n", why);
-    stack_traces_tell(t, x->rank, x->pid, text, strlen(text));
+    stack_traces_send(t, x->rank, x->pid, text, strlen(text));
 }
 
 /* -------------------------------------------------------------------- one rank */
@@ -85,7 +93,8 @@ static void stop_reading(struct trace *x)
     x->fd = -1;
 }
 
-static void stack_traces_take(struct trace *x)
+/* Read what the debugger has written. Bytes above TEXT_MAX are dropped. */
+static void stack_traces_read(struct trace *x)
 {
     char rest[4096];
     ssize_t n;
@@ -109,7 +118,7 @@ static void on_text(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    stack_traces_take(arg);
+    stack_traces_read(arg);
 }
 
 static char *const *arguments(const struct xr_traces *t, const char *pid, char *out[ARGS_MAX])
@@ -157,7 +166,7 @@ static bool stack_traces_begin(struct xr_traces *t, struct trace *x)
     fcntl(x->fd, F_SETFL, O_NONBLOCK);
     x->text = malloc(TEXT_MAX);
     x->deadline = rk_clock_ns() + TOOL_MS * 1000000ull;
-    x->ev = event_new(t->agent->base, x->fd, EV_READ | EV_PERSIST, on_text, x);
+    x->ev = event_new(t->base, x->fd, EV_READ | EV_PERSIST, on_text, x);
     if (x->ev)
         event_add(x->ev, NULL);
     t->running++;
@@ -183,7 +192,7 @@ static size_t line_length(const char *at, size_t left)
     return nl ? (size_t)(nl - at) + 1 : left;
 }
 
-/* Is this thread libpmix's own, by the function that it began with? One that calls libpmix is the program's. */
+/* Return whether libpmix created this thread, by its first function. A thread that calls libpmix is the program's. */
 static bool is_service_thread(const char *text, size_t len)
 {
     static const char start[] = " in start_thread (", library[] = "/libpmix.so";
@@ -199,12 +208,12 @@ static bool is_service_thread(const char *text, size_t len)
 }
 
 /*
- * Keep the stacks of the program's threads: a line that names the thread, and its frames. What a debugger prints besides,
- * and threads of libpmix, go. A text without frames stays, for it says why there are none. Returns the new length.
+ * Keep the stacks of the program's threads. Each is a line that names the thread, and its frames. A text without frames
+ * stays, because it holds the reason. Returns the new length.
  */
 static size_t keep_frames(char *text, size_t len)
 {
-    size_t kept = 0, thread = 0; /* where in the kept text the last thread begins */
+    size_t kept = 0, thread = 0; /* start of the last thread in the kept text */
     bool any = false;
 
     for (size_t at = 0; !any && at < len; at += line_length(text + at, len - at))
@@ -232,14 +241,14 @@ static void stack_traces_finish(struct xr_traces *t, struct trace *x)
     x->child = 0;
     t->running--;
     if (x->fd >= 0)
-        stack_traces_take(x);
+        stack_traces_read(x);
     stop_reading(x);
     x->len = x->text ? keep_frames(x->text, x->len) : 0;
-    stack_traces_tell(t, x->rank, x->pid, x->text, x->len);
+    stack_traces_send(t, x->rank, x->pid, x->text, x->len);
     if (x->late)
-        stack_traces_say(t, x, "the tool did not end in time and was killed");
+        stack_traces_send_reason(t, x, "the tool did not end in time and was killed");
     else if (x->len == 0)
-        stack_traces_say(t, x, "the tool printed nothing");
+        stack_traces_send_reason(t, x, "the tool printed nothing");
     free(x->text);
     x->text = NULL;
 }
@@ -253,24 +262,25 @@ static void stack_traces_end(struct xr_traces *t)
     t->done = true;
     if (t->tick)
         event_del(t->tick);
-    if (t->agent->wire)
-        xr_wire_send(t->agent->wire, XR_MSG_TRACED, NULL);
+    if (*t->wire)
+        xr_wire_send(*t->wire, XR_MSG_TRACED, NULL);
 }
 
-static void stack_traces_go_on(struct xr_traces *t)
+/* Start debuggers while there is room, or end. */
+static void stack_traces_continue(struct xr_traces *t)
 {
     while (!t->done && t->next < t->n && t->running < AT_ONCE) {
         struct trace *x = &t->list[t->next++];
         if (rk_clock_ns() > t->deadline)
-            stack_traces_say(t, x, "there is no time for it");
+            stack_traces_send_reason(t, x, "there is no time for it");
         else if (!stack_traces_begin(t, x))
-            stack_traces_say(t, x, strerror(errno));
+            stack_traces_send_reason(t, x, strerror(errno));
     }
     if (t->next == t->n && t->running == 0)
         stack_traces_end(t);
 }
 
-/* Kill what takes too long. */
+/* Kill debuggers that take too long. */
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_traces *t = arg;
@@ -285,7 +295,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
             kill(x->child, SIGKILL);
         }
     }
-    stack_traces_go_on(t);
+    stack_traces_continue(t);
 }
 
 bool xr_traces_reaped(struct xr_traces *t, pid_t pid)
@@ -293,7 +303,7 @@ bool xr_traces_reaped(struct xr_traces *t, pid_t pid)
     for (uint32_t i = 0; t && pid > 0 && i < t->n; i++) {
         if (t->list[i].child == pid) {
             stack_traces_finish(t, &t->list[i]);
-            stack_traces_go_on(t);
+            stack_traces_continue(t);
             return true;
         }
     }
@@ -311,7 +321,7 @@ static void find_tool(struct xr_traces *t)
         t->tool = xr_program_find("eu-stack", NULL, rk_env("PATH"), "/", why, sizeof(why), &code);
 }
 
-/* Ours, but that no debugger asks servers for symbols. */
+/* Our environment, with the debugger's requests to symbol servers switched off. */
 static char **stack_traces_make_env(void)
 {
     size_t n = 0;
@@ -327,38 +337,34 @@ static char **stack_traces_make_env(void)
     return env;
 }
 
-struct xr_traces *xr_traces_start(struct xr_agent *agent, uint32_t ms)
+struct xr_traces *xr_traces_start(struct event_base *base, struct xr_wire *const *wire,
+                                  const struct xr_trace_target *ranks, uint32_t n, uint32_t ms)
 {
     const struct timeval tick = {0, TICK_MS * 1000};
     struct xr_traces *t = calloc(1, sizeof(*t));
 
     if (!t)
         return NULL;
-    t->agent = agent;
+    t->base = base;
+    t->wire = wire;
     t->deadline = rk_clock_ns() + ms * 1000000ull;
-    t->list = calloc(agent->nlocal, sizeof(*t->list));
+    t->list = calloc(n ? n : 1, sizeof(*t->list));
     t->env = stack_traces_make_env();
-    t->tick = event_new(agent->base, -1, EV_PERSIST, on_tick, t);
+    t->tick = event_new(base, -1, EV_PERSIST, on_tick, t);
     if (!t->list || !t->env || !t->tick || xr_spawner_open(&t->spawner)) {
         stack_traces_end(t);
         return t;
     }
     event_add(t->tick, &tick);
     find_tool(t);
-    for (uint32_t i = 0; i < agent->nlocal; i++) {
-        const struct xr_rank *r = &agent->ranks[i];
-        if (r->pid > 0 && !r->exited)
-            t->list[t->n++] = (struct trace){.all = t,
-                                             .rank = r->rank,
-                                             .pid = xr_watch_process(agent->watch, i),
-                                             .fd = -1};
-    }
+    for (t->n = 0; t->n < n; t->n++)
+        t->list[t->n] = (struct trace){.all = t, .rank = ranks[t->n].rank, .pid = ranks[t->n].pid, .fd = -1};
     if (!t->tool) {
         const char *text = "no stack traces: neither gdb nor eu-stack is in PATH\n";
-        stack_traces_tell(t, XR_NO_RANK, 0, text, strlen(text));
+        stack_traces_send(t, XR_NO_RANK, 0, text, strlen(text));
         t->n = 0;
     }
-    stack_traces_go_on(t);
+    stack_traces_continue(t);
     return t;
 }
 

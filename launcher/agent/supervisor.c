@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* supervisor.c: see supervisor.h. */
+/* supervisor.c: wait for the agent, then end what it has left. See supervisor.h. */
 #include "launcher/agent/supervisor.h"
 #include "launcher/agent/agent.h"
+#include "launcher/agent/supervisor_page.h"
 #include "launcher/exec/proc_tree.h"
 #include "launcher/compat/shm_cleanup.h"
 #include "launcher/monitor/rundir.h"
@@ -12,55 +13,27 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-/* An agent whose front end died has this long to end its job. */
-#define ORPHAN_MS 3000
-/* And what the kernel does not let go of at once, this long. */
-#define END_MS 5000
+#define ORPHAN_MS 3000 /* for an agent without a parent to end its job */
+#define END_MS 5000    /* for killed processes to end */
 #define TICK_MS 100
 
-/* An agent that is stopped is given up by its parent after 6 s, for its silence; but while it is busy that says nothing,
- * and its keeper looks. */
+/*
+ * The parent takes 6 s of silence for death. A busy agent is silent, so that its supervisor detects a stopped one
+ * instead.
+ */
 #define STOPPED_S 6
-#define LOOK_MS 1000
+#define PROBE_MS 1000
 
-/* What the agent tells: a page that both see. Which job it is one on another host learns only when it is connected. */
-static struct shared {
-    char job[256];
-    atomic_bool busy;
-} *shared;
-
-void xr_keeper_serves(const char *job)
-{
-    if (shared && strlen(job) < sizeof(shared->job))
-        memcpy(shared->job, job, strlen(job) + 1);
-}
-
-void xr_keeper_busy(bool busy)
-{
-    if (shared)
-        atomic_store(&shared->busy, busy);
-}
-
-static void supervisor_share(bool busy)
-{
-    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
-        shared = NULL;
-    xr_keeper_busy(busy);
-}
-
-/* What /proc/PID/stat says from the state on; NULL: there is no such process. */
+/* Read /proc/PID/stat. Returns its text from the state on, or NULL if there is no such process. */
 static const char *supervisor_read_stat(pid_t pid, char *text, size_t len)
 {
     char path[48], *after;
@@ -76,16 +49,17 @@ static const char *supervisor_read_stat(pid_t pid, char *text, size_t len)
     if (n <= 0)
         return NULL;
     text[n] = '\0';
-    after = strrchr(text, ')'); /* the name may hold anything */
+    after = strrchr(text, ')'); /* the name may contain any character */
     return after && after[1] ? after + 2 : NULL;
 }
 
-/* The agent's ranks died with it, before anybody could look at what they had. */
+/* Remove what the ranks left in /dev/shm. They died with the agent, which could not search their mappings. */
 static void supervisor_remove_leftovers(const struct timespec *since)
 {
+    const char *job = xr_supervisor_page_job();
     struct xr_leftovers *l;
 
-    if (!shared || !*shared->job || xr_leftovers_create(shared->job, &l))
+    if (!job || xr_leftovers_create(job, &l))
         return;
     xr_leftovers_remove(l, true);
     xr_leftovers_destroy(l);
@@ -105,7 +79,7 @@ static void keep_only_stderr(void)
 }
 
 static pid_t supervisor_start_agent(int fd, const struct xr_setup *setup, bool remote, struct xr_direct *direct,
-                         const sigset_t *mask, int signals)
+                                    const sigset_t *mask, int signals)
 {
     pid_t self = getpid(), pid = fork();
 
@@ -114,16 +88,18 @@ static pid_t supervisor_start_agent(int fd, const struct xr_setup *setup, bool r
     close(signals);
     prctl(PR_SET_NAME, "xrun-agent");
     sigprocmask(SIG_SETMASK, mask, NULL);
-    /* Without a keeper there is no second line of defence: end the job. */
+    /* Without a supervisor nothing would end the ranks of a killed agent. So its end ends the job. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != self)
         _exit(1);
     _exit(xr_agent_main(fd, setup, remote, direct));
 }
 
-/* Shall the agent end, by a TERM or because the other end of its wire has been closed? Waits for ms at most (-1: for
- * ever) and until some signal comes. */
-static bool is_over(int signals, int wire, int ms)
+/*
+ * Wait for a signal or ms (-1: no limit). Returns whether the agent must end: TERM has come, or the other end of its
+ * connection was closed.
+ */
+static bool supervisor_poll(int signals, int wire, int ms)
 {
     struct pollfd p[2] = {{.fd = signals, .events = POLLIN}, {.fd = wire, .events = POLLRDHUP}};
     struct signalfd_siginfo info;
@@ -136,8 +112,8 @@ static bool is_over(int signals, int wire, int ms)
     return term || (p[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
 }
 
-/* Has the agent been stopped for too long? since: when that was seen first, or 0. */
-static bool has_stood(pid_t agent, uint64_t *since)
+/* Return whether the agent has been stopped for too long. *since: when that was seen first, or 0. */
+static bool supervisor_agent_stopped(pid_t agent, uint64_t *since)
 {
     char text[1024];
     const char *stat = supervisor_read_stat(agent, text, sizeof(text));
@@ -151,21 +127,24 @@ static bool has_stood(pid_t agent, uint64_t *since)
         *since = now;
     if (now - *since < STOPPED_S * 1000000000ull)
         return false;
-    rk_error("the agent has been stopped for %d s, in the middle of what takes long; killing it and its ranks", STOPPED_S);
+    rk_error("the agent has been stopped for %d s, in the middle of what takes long; killing it and its ranks",
+             STOPPED_S);
     return true;
 }
 
-/* Wait until the agent is gone. Returns its wait status. wire: the agent's, or -1; *orphan: it has lost its parent; *killed: by
- * somebody else than us. */
-static int wait_agent(pid_t agent, pid_t front, int signals, int wire, bool *orphan, bool *killed)
+/*
+ * Wait until the agent has ended. Returns its wait status. wire: the agent's, or -1. *orphan: it has lost its parent.
+ * *killed: another process has killed it.
+ */
+static int wait_for_agent(pid_t agent, pid_t front, int signals, int wire, bool *orphan, bool *killed)
 {
     uint64_t deadline = getppid() == front ? 0 : rk_clock_ns() + ORPHAN_MS * 1000000ull, stopped_ns = 0;
     bool spared = true;
     int status;
 
     for (;;) {
-        bool busy = shared && atomic_load(&shared->busy);
-        bool over = is_over(signals, deadline ? -1 : wire, deadline ? TICK_MS : busy ? LOOK_MS : -1);
+        bool busy = xr_supervisor_page_busy();
+        bool over = supervisor_poll(signals, deadline ? -1 : wire, deadline ? TICK_MS : busy ? PROBE_MS : -1);
         pid_t pid;
 
         *orphan = deadline || over;
@@ -174,17 +153,19 @@ static int wait_agent(pid_t agent, pid_t front, int signals, int wire, bool *orp
             if (pid == agent)
                 return status;
         }
-        if (over && !deadline) /* the agent knows by itself, unless it stands still */
+        if (over && !deadline) /* the agent ends by itself, unless it is stopped */
             deadline = rk_clock_ns() + ORPHAN_MS * 1000000ull;
-        if ((deadline && rk_clock_ns() > deadline) || (busy && has_stood(agent, &stopped_ns))) {
+        if ((deadline && rk_clock_ns() > deadline) || (busy && supervisor_agent_stopped(agent, &stopped_ns))) {
             kill(agent, SIGKILL);
             spared = false;
         }
     }
 }
 
-/* Has the front end ended, or is it about to? One that was killed together with the agent may take its time (it has
- * to come to run, and gives its memory back first) and is the keeper's parent until then: its entry in /proc tells. */
+/*
+ * Return whether the front end has ended, or is about to. A killed one stays the supervisor's parent until it has run
+ * and freed its memory; until then only /proc shows its end.
+ */
 static bool front_has_ended(pid_t front)
 {
     enum { PF_EXITING = 4, KILLED = 1 << (SIGKILL - 1) }; /* in fields 9 and 31 of proc(5): flags, pending signals */
@@ -202,8 +183,8 @@ static bool front_has_ended(pid_t front)
             ((flags & PF_EXITING) || (pending & KILLED)));
 }
 
-static int run_keeper(int fd, pid_t front, const struct xr_setup *setup, const char *job, bool remote,
-                      struct xr_direct *direct)
+static int supervise(int fd, pid_t front, const struct xr_setup *setup, const char *job, bool remote,
+                     struct xr_direct *direct)
 {
     const struct timespec since = xr_leftovers_now();
     sigset_t set, old;
@@ -213,7 +194,7 @@ static int run_keeper(int fd, pid_t front, const struct xr_setup *setup, const c
 
     prctl(PR_SET_NAME, "job-keeper");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    /* A session of its own: no terminal can stop or interrupt what is below. */
+    /* A session of its own, so that no terminal stops or interrupts the processes below. */
     setsid();
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
@@ -222,9 +203,9 @@ static int run_keeper(int fd, pid_t front, const struct xr_setup *setup, const c
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
-    signal(SIGPIPE, SIG_IGN); /* whoever read what goes wrong may be gone */
+    signal(SIGPIPE, SIG_IGN); /* the reader of standard error may be gone */
     keep_only_stderr();
-    supervisor_share(remote);
+    xr_supervisor_page_open(remote);
     signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     agent = signals < 0 ? -1 : supervisor_start_agent(fd, setup, remote, direct, &old, signals);
     xr_direct_leave_fd(direct);
@@ -236,23 +217,24 @@ static int run_keeper(int fd, pid_t front, const struct xr_setup *setup, const c
         close(fd);
         fd = -1;
     }
-    status = wait_agent(agent, front, signals, fd, &orphan, &killed);
-    if (killed && !orphan && !front_has_ended(front)) /* else nobody is there who wants to know */
+    status = wait_for_agent(agent, front, signals, fd, &orphan, &killed);
+    if (killed && !orphan && !front_has_ended(front)) /* a user that killed both needs no report */
         rk_error("the agent was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    if (remote && !orphan) /* the parent hears of its death at once; else it hears when all has ended */
+    if (remote && !orphan) /* the parent detects its death at once; of an orphan, when all has ended */
         close(fd);
     if (!xr_descend_end(END_MS, NULL, 0))
         rk_error("some processes of the job do not end although they were killed");
     if (status)
         supervisor_remove_leftovers(&since);
-    if (job && front_has_ended(front))
-        xr_rundir_remove(job); /* the front end could not */
+    /* The front end may have been killed together with the agent, and still be about to end. */
+    if (job && (killed || getppid() != front))
+        xr_rundir_remove(job);
     return status ? 1 : 0;
 }
 
-int xr_keeper_run(int fd, const struct xr_setup *setup)
+int xr_supervisor_run(int fd, const struct xr_setup *setup)
 {
-    return run_keeper(fd, getppid(), setup, NULL, true, NULL);
+    return supervise(fd, getppid(), setup, NULL, true, NULL);
 }
 
 pid_t xr_keeper_start(int fd, int front_fd, int link_fd, const struct xr_setup *setup, const char *job,
@@ -264,6 +246,6 @@ pid_t xr_keeper_start(int fd, int front_fd, int link_fd, const struct xr_setup *
         return pid;
     if (link_fd >= 0)
         close(link_fd);
-    close(front_fd); /* or the agent would never see that the front end is gone */
-    _exit(run_keeper(fd, self, setup, job, false, direct));
+    close(front_fd); /* or the agent could not detect the end of the front end */
+    _exit(supervise(fd, self, setup, job, false, direct));
 }

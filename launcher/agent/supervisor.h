@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * supervisor.h: the process that outlives an agent.
+ * supervisor.h: run the process that outlives an agent and ends what it leaves.
  *
- * It is the agent's parent and a subreaper above it, and does nothing but wait.
- * When the agent is gone, however it went, all that came from it falls to the
- * keeper, who ends it. It has another name than xrun, so that killing "xrun"
- * does not kill it too.
+ * It is the agent's parent and a subreaper above it, and only waits. When the
+ * agent has ended, for whatever reason, all its descendants become children of
+ * the supervisor, which kills them. It has another name than xrun, so that
+ * killing "xrun" does not kill it too.
  */
 #ifndef XR_LAUNCHER_AGENT_SUPERVISOR_H
 #define XR_LAUNCHER_AGENT_SUPERVISOR_H
@@ -16,21 +16,18 @@
 #include <sys/types.h>
 
 /*
- * Start a keeper and under it an agent that speaks over fd; front_fd is the
- * other end, which stays here, as does link_fd, a spawned xrun's link to the first one, or -1. The caller closes fd. job: its name in rundir.h, for the end of a
- * job whose front end was killed. direct: the agent writes standard output itself; or NULL.
- * Returns the keeper's pid, or -1 with errno set.
+ * Fork a supervisor, and below it an agent that serves fd. Returns the supervisor's pid, or -1 with errno set. The
+ * caller closes fd.
+ *
+ * front_fd  the other end of fd, which stays with the caller
+ * link_fd   a spawned xrun's link to the first one, which stays with the caller too; or -1
+ * job       its name in rundir.h: the supervisor removes the job's socket if the front end was killed
+ * direct    the agent writes standard output itself; or NULL
  */
 pid_t xr_keeper_start(int fd, int front_fd, int link_fd, const struct xr_setup *setup, const char *job,
                       struct xr_direct *direct);
 
-/* Be the keeper of an agent of another host, whose wire is fd; returns the process's exit code. */
-int xr_keeper_run(int fd, const struct xr_setup *setup);
-
-/* In the agent: its loop does not run for a while, or does again (one on another host begins so). */
-void xr_keeper_busy(bool busy);
-
-/* In the agent: the job that it serves, so that its keeper can remove the job's files should the agent be killed. */
-void xr_keeper_serves(const char *job);
+/* Supervise an agent of another host, connected by fd, until it has ended. Returns the process's exit code. */
+int xr_supervisor_run(int fd, const struct xr_setup *setup);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * usage.c: what an agent tells for the report of a job (--json): where its
- * ranks run, and what each has used. See agent.h, job_report.h.
+ * usage.c: send where the ranks run and what each has used.
+ *
+ * That is for the report of a job (--json). See job_report.h.
  */
-#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_internal.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/clock.h"
 #include "lib/topo/topo.h"
@@ -20,7 +21,7 @@ static uint64_t usage_wall_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void xr_account_placed(struct xr_agent *agent)
+void xr_usage_send_placed(struct xr_agent *agent)
 {
     uint64_t now = rk_clock_ns(), wall = usage_wall_ns();
     struct xr_packer p = {0};
@@ -38,7 +39,7 @@ void xr_account_placed(struct xr_agent *agent)
         xr_pack_u32(&p, (uint32_t)agent->ranks[i].pid);
         xr_pack_u32(&p, *list != 0);
         xr_pack_u64(&p, wall - (now - agent->ranks[i].start_ns));
-        xr_pack_string(&p, *list ? list : own ? own : ""); /* who is not bound may use all of them */
+        xr_pack_string(&p, *list ? list : own ? own : ""); /* a rank that is not bound may use all of them */
     }
     free(own);
     xr_wire_send(agent->wire, XR_MSG_PLACED, &p);
@@ -49,7 +50,7 @@ static uint64_t ns_of(struct timeval t)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;
 }
 
-void xr_account_usage(struct xr_agent *agent, uint32_t rank, const struct rusage *usage)
+void xr_usage_send(struct xr_agent *agent, uint32_t rank, const struct rusage *usage)
 {
     const uint64_t fields[XR_USAGE_FIELDS] = {
         [XR_USAGE_USER_NS] = ns_of(usage->ru_utime),

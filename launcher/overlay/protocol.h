@@ -16,28 +16,28 @@
  */
 #define XR_MESSAGES(X) \
     /* front end to agents */ \
-    X(JOB, 1, DOWN, "a job, see job.c; to all", "agent/agent.c") \
-    X(SEATS, 2, DOWN, "the part of one host, see job.c; before the job", "agent/agent.c") \
-    X(ASK_TOPOLOGY, 3, DOWN, "nothing", "agent/agent.c") \
-    X(OUTPUT_TAKEN, 4, DOWN, "u32 bytes of output that have been passed on", "agent/agent.c") \
-    X(ERRAND_DONE, 5, DOWN, "u32 the agent's number of the request, then as in rpc.h", "agent/agent.c") \
-    X(OTHER_DIED, 6, DOWN, "as XR_DOWN_DIED; to all", "agent/agent.c") \
-    X(OTHER_NOTICE, 7, DOWN, "as XR_DOWN_NOTICE; to all", "agent/agent.c") \
-    X(OVER, 8, DOWN, "u32 nodes, u32 each: ended normally while others continue; to all", "agent/agent.c") \
+    X(JOB, 1, DOWN, "a job, see job.c; to all", "agent/agent_inbox.c") \
+    X(SEATS, 2, DOWN, "the part of one host, see job.c; before the job", "agent/agent_inbox.c") \
+    X(ASK_TOPOLOGY, 3, DOWN, "nothing", "agent/agent_inbox.c") \
+    X(OUTPUT_TAKEN, 4, DOWN, "u32 bytes of output that have been passed on", "agent/agent_inbox.c") \
+    X(ERRAND_DONE, 5, DOWN, "u32 the agent's number of the request, then as in rpc.h", "agent/agent_inbox.c") \
+    X(OTHER_DIED, 6, DOWN, "as XR_DOWN_DIED; to all", "agent/agent_inbox.c") \
+    X(OTHER_NOTICE, 7, DOWN, "as XR_DOWN_NOTICE; to all", "agent/agent_inbox.c") \
+    X(OVER, 8, DOWN, "u32 nodes, u32 each: ended normally while others continue; to all", "agent/agent_inbox.c") \
     X(DIED, 9, DOWN, "u32 rank, u32 by a signal; to all but its own agent, with --on-failure continue", \
-      "agent/agent.c") \
-    X(INPUT, 10, DOWN, "bytes for the ranks' stdin; no bytes: end of file", "agent/agent.c") \
-    X(END, 11, DOWN, "u32 ms between the signal and KILL (0: KILL at once), u32 signal", "agent/agent.c") \
-    X(SIGNAL, 12, DOWN, "u32 signal for every rank", "agent/agent.c") \
-    X(TARGETS, 13, DOWN, "u32 signal, u32 ranks, u32 each: send it to these; to all", "agent/agent.c") \
+      "agent/agent_inbox.c") \
+    X(INPUT, 10, DOWN, "bytes for the ranks' stdin; no bytes: end of file", "agent/agent_inbox.c") \
+    X(END, 11, DOWN, "u32 ms between the signal and KILL (0: KILL at once), u32 signal", "agent/agent_inbox.c") \
+    X(SIGNAL, 12, DOWN, "u32 signal for every rank", "agent/agent_inbox.c") \
+    X(TARGETS, 13, DOWN, "u32 signal, u32 ranks, u32 each: send it to these; to all", "agent/agent_inbox.c") \
     X(NOTICE, 14, DOWN, "event.h; from an agent to the front end, and from there to all", \
-      "agent/agent.c frontend/agent_messages.c") \
-    X(WINDOW, 15, DOWN, "u32 rows, u32 columns of --pty's terminal", "agent/agent.c") \
+      "agent/agent_inbox.c frontend/agent_messages.c") \
+    X(WINDOW, 15, DOWN, "u32 rows, u32 columns of --pty's terminal", "agent/agent_inbox.c") \
     X(WATCH, 16, DOWN, \
       "u32 ms: report ranks without progress for this long; u32 1: only those that wait in librank", \
-      "agent/rank_progress.c") \
-    X(LOOK, 17, DOWN, "u32 token: probe all ranks now", "agent/rank_progress.c") \
-    X(TRACE, 18, DOWN, "u32 ms: stack traces of all ranks, within that time", "agent/rank_progress.c") \
+      "agent/progress_watch.c") \
+    X(LOOK, 17, DOWN, "u32 token: probe all ranks now", "agent/progress_watch.c") \
+    X(TRACE, 18, DOWN, "u32 ms: stack traces of all ranks, within that time", "agent/progress_watch.c") \
     /* agents to the front end */ \
     X(STARTED, 64, UP, "u32 node, u32 phases, then for each: string name, u64 ns it took", \
       "frontend/agent_messages.c") \
@@ -59,7 +59,7 @@
     X(TOPOLOGY, 74, UP, "u32 node, string XML; empty: it could not be read", "frontend/agent_messages.c") \
     X(FAILED, 75, UP, "u32 node, string reason: its agent did not connect", "frontend/agent_messages.c") \
     X(LOST, 76, UP, "u32 node, string reason: its agent is lost, with all below it", \
-      "agent/agent.c frontend/agent_messages.c") \
+      "agent/agent_inbox.c frontend/agent_messages.c") \
     X(STRANGERS, 77, UP, "u32 node, u32 further unauthenticated peers at its listeners", \
       "frontend/agent_messages.c") \
     X(JOINED, 78, UP, "u32 node, u32 program: a rank of it there is a client; with several hosts or programs, once", \
@@ -103,17 +103,17 @@
       "frontend/agent_messages.c") \
     /* agent to agent, along the tree */ \
     X(MODEX_ASK, 160, ROUTED, "u32 requesting node, u32 its number of the request, u32 rank", \
-      "agent/agent.c overlay/dmodex.c") \
+      "agent/agent_inbox.c overlay/dmodex.c") \
     X(MODEX_ANSWER, 161, ROUTED, "u32 number of the request, u32 found, bytes", \
-      "agent/agent.c frontend/agent_messages.c frontend/job_link.c") \
+      "agent/agent_inbox.c frontend/agent_messages.c frontend/job_link.c") \
     /* between neighbours of the tree */ \
     X(BEAT, 192, STEP, "nothing", "overlay/tree.c") \
     X(FENCE_UP, 193, STEP, "u32 space, u32 status, u32 ranks (0: all), u32 each, bytes", \
-      "agent/agent.c frontend/agent_messages.c overlay/fence.c") \
+      "agent/agent_inbox.c frontend/agent_messages.c overlay/fence.c") \
     X(FENCE_DOWN, 194, STEP, "the same", "overlay/fence.c") \
     X(FENCE_ENDED, 195, STEP, \
       "u32 enum xr_gone_what: RANK or HOST, u32 number, see liveness.h; to the parent, and on to its parent", \
-      "agent/agent.c frontend/agent_messages.c overlay/fence.c") \
+      "agent/agent_inbox.c frontend/agent_messages.c overlay/fence.c") \
     X(BUSY, 196, STEP, "the sender is silent until a long operation ends; to the parent: tree.h", "overlay/tree.c")
 
 enum xr_message {

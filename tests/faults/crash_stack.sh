@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# crash_stack.sh: a rank that crashes prints its stack, and ends by its signal as without.
+# crash_stack.sh: print the stack of a rank that crashes.
+# It ends by its signal as without.
 . "$(dirname "$0")/../launcher/cases.sh"
 crash=$top_builddir/tests/faults/crash.mp
 command -v gdb >/dev/null || command -v eu-stack >/dev/null || { echo "ok - crash_stack # SKIP neither gdb nor eu-stack"; exit 77; }

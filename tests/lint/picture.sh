@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# picture.sh: check that doc/architecture.svg and the lists of doc/architecture.md are what doc/architecture.py makes.
+# picture.sh: compare the picture and lists of doc/architecture.md with their source.
+# doc/architecture.py makes doc/architecture.svg and the lists.
 command -v python3 >/dev/null || { echo "ok - the picture is current # SKIP no python3"; exit 77; }
 bad=0
 work=$(mktemp -d "$top_builddir/tests/picture.XXXXXX") || exit 1

@@ -113,14 +113,15 @@ def main():
                     if len(fields) < 3:
                         print("exception words.txt:%d: gives no reason" % number)
                         continue
-                    exceptions.append([fields[0] + "*" if fields[0].endswith("/") else fields[0], fields[1], number, 0])
+                    exceptions.append([fields[0], fields[1], number, 0])
     for kind, file, line, word, text in scan(top):
         if kind == "term":
             if (file, word) in terms: # the first place is enough
                 continue
             terms.add((file, word))
         for e in exceptions:
-            if e[1] in ("*", word) and (e[0] == file or fnmatch.fnmatchcase(file, e[0])):
+            if e[1] in ("*", word) and (e[0] == file or e[0].endswith("/") and file.startswith(e[0]) or
+                                        fnmatch.fnmatchcase(file, e[0])):
                 e[3] += 1
                 break
         else:

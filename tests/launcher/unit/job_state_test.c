@@ -74,7 +74,7 @@ static void no_transition_takes_back(void **arg)
     }
 }
 
-static void states_are_told_apart(void **arg)
+static void states_differ(void **arg)
 {
     (void)arg;
     EACH(s)
@@ -89,7 +89,7 @@ static void states_are_told_apart(void **arg)
     assert_true(xr_job_is_ending(XR_JOB_DONE_ENDED));
 }
 
-static void the_usual_lives_are_legal(void **arg)
+static void usual_sequences_are_legal(void **arg)
 {
     static const enum xr_job_state lives[][5] = {
         {XR_JOB_ALLOCATING, XR_JOB_LAUNCHING, XR_JOB_RUNNING, XR_JOB_DONE, XR_JOB_DONE_FORCED},
@@ -112,8 +112,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_state_has_a_name),    cmocka_unit_test(no_transition_leads_back),
         cmocka_unit_test(each_state_can_be_done),   cmocka_unit_test(each_state_can_be_forced),
-        cmocka_unit_test(no_transition_takes_back), cmocka_unit_test(states_are_told_apart),
-        cmocka_unit_test(the_usual_lives_are_legal),
+        cmocka_unit_test(no_transition_takes_back), cmocka_unit_test(states_differ),
+        cmocka_unit_test(usual_sequences_are_legal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
