@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# picture.sh: compare the picture and lists of doc/architecture.md with their source.
+# picture.sh: compare picture and lists of doc/architecture.md with source.
 # doc/architecture.py makes doc/architecture.svg and the lists.
 command -v python3 >/dev/null || { echo "ok - the picture is current # SKIP no python3"; exit 77; }
 bad=0

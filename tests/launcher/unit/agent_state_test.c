@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* agent_state_test.c: compare the legal transitions of an agent with a list of its paths. */
+/* agent_state_test.c: compare legal transitions of an agent with its paths. */
 #include "launcher/agent/agent_state.h"
 
 #include "tests/unit/unit.h"

@@ -91,7 +91,7 @@ static void states_differ(void **arg)
 
 static void usual_sequences_are_legal(void **arg)
 {
-    static const enum xr_job_state lives[][5] = {
+    static const enum xr_job_state sequences[][5] = {
         {XR_JOB_ALLOCATING, XR_JOB_LAUNCHING, XR_JOB_RUNNING, XR_JOB_DONE, XR_JOB_DONE_FORCED},
         {XR_JOB_ALLOCATING, XR_JOB_LAUNCHING, XR_JOB_RUNNING, XR_JOB_ENDING, XR_JOB_DONE_ENDED},
         {XR_JOB_LAUNCHING, XR_JOB_RUNNING, XR_JOB_EXPIRED, XR_JOB_FORCED, XR_JOB_DONE_FORCED},
@@ -99,9 +99,9 @@ static void usual_sequences_are_legal(void **arg)
     };
 
     (void)arg;
-    for (size_t i = 0; i < sizeof(lives) / sizeof(*lives); i++) {
+    for (size_t i = 0; i < sizeof(sequences) / sizeof(*sequences); i++) {
         for (size_t k = 0; k + 1 < 5; k++)
-            assert_true(xr_job_state_follows(lives[i][k], lives[i][k + 1]));
+            assert_true(xr_job_state_follows(sequences[i][k], sequences[i][k + 1]));
     }
     assert_false(xr_job_state_follows(XR_JOB_ALLOCATING, XR_JOB_RUNNING));
     assert_false(xr_job_state_follows(XR_JOB_DONE, XR_JOB_ENDING));
