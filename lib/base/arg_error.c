@@ -6,6 +6,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { REPORTS_MAX = 8 };
 
@@ -36,23 +38,37 @@ static bool is_news(const char *call, const char *fmt)
     return true;
 }
 
+/* Before rank_init the configuration is not loaded: the environment alone counts. */
+static int report_mode(void)
+{
+    const char *mode = atomic_load(&rk_life) == RK_LIFE_OUT ? rk_env("RANK_ERRORS") : NULL;
+
+    if (!mode)
+        return rk_conf.errors;
+    return strcmp(mode, "quiet") == 0   ? RK_CONF_ERRORS_QUIET
+           : strcmp(mode, "abort") == 0 ? RK_CONF_ERRORS_ABORT
+                                        : RK_CONF_ERRORS_REPORT;
+}
+
 void rk_arg_report(const char *call, const char *fmt, ...)
 {
     char text[256];
     va_list ap;
-    int n;
+    int n, mode = report_mode();
 
-    if (!call || rk_conf.errors == RK_CONF_ERRORS_QUIET)
+    if (!call || mode == RK_CONF_ERRORS_QUIET)
         return;
-    if (rk_conf.errors == RK_CONF_ERRORS_REPORT && !is_news(call, fmt))
+    if (mode == RK_CONF_ERRORS_REPORT && !is_news(call, fmt))
         return;
     n = snprintf(text, sizeof(text), "%s: ", call);
     va_start(ap, fmt);
     vsnprintf(text + n, sizeof(text) - (size_t)n, fmt, ap);
     va_end(ap);
     rk_error("%s", text);
-    if (rk_conf.errors == RK_CONF_ERRORS_ABORT && rk_arg_abort)
+    if (mode == RK_CONF_ERRORS_ABORT && rk_arg_abort)
         rk_arg_abort(1, text);
+    else if (mode == RK_CONF_ERRORS_ABORT)
+        exit(EXIT_FAILURE);
 }
 
 void rk_arg_report_null(const char *call, const char *name)
