@@ -163,7 +163,7 @@ static rank_status_t srun_run(struct xr_step *s, struct event_base *base, char *
     s->path = xr_program_find(s->user_words[0] ? s->user_words[0] : "", NULL, rk_env("PATH"), "/", err, errlen, &code);
     if (!s->path)
         return RANK_ERR_SYSTEM;
-    argv = calloc(xr_words_count(s->user_words) + OWN_ARGS, sizeof(*argv));
+    argv = calloc(xr_strings_count(s->user_words) + OWN_ARGS, sizeof(*argv));
     if (!argv || asprintf(&list, "--nodelist=%s", s->nodelist) < 0) {
         free(argv);
         return RANK_ERR_NO_MEMORY;

@@ -131,7 +131,7 @@ static char **make_line(const struct xr_starter *s, uint32_t node, char **words,
 {
     static char end_of_options[] = "--";
     bool ssh = is_ssh(s->path);
-    char **line = calloc(xr_words_count(words) + xr_words_count(s->setup->ssh_args) + RK_ARRAY_LEN(ssh_words) + 4,
+    char **line = calloc(xr_strings_count(words) + xr_strings_count(s->setup->ssh_args) + RK_ARRAY_LEN(ssh_words) + 4,
                          sizeof(*line));
     size_t n = 0;
 
