@@ -122,7 +122,7 @@ void xr_leftovers_note(struct xr_leftovers *l)
     pid_t *pids = l ? xr_descend_all(&n) : NULL;
 
     for (size_t i = 0; pids && i < n && i < PROCESSES_MAX; i++)
-        xr_maps_each(pids[i], note, l);
+        xr_proc_each_file(pids[i], note, l);
     if (l && (!pids || n > PROCESSES_MAX))
         l->missed = true;
     free(pids);

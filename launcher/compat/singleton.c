@@ -80,8 +80,11 @@ static void singleton_look(struct app *a)
 {
     pid_t pid = a->is.pid;
 
-    for (int i = 0; i < GENERATIONS && pid > 0 && !a->uses[0] && !is_served(a->is.pid, pid); i++, pid = xr_maps_child(pid))
-        xr_maps_each(pid, singleton_look_at, a);
+    for (int i = 0; i < GENERATIONS && !a->uses[0] && !is_served(a->is.pid, pid); i++) {
+        xr_proc_each_file(pid, singleton_look_at, a);
+        if (xr_proc_children(pid, &pid, 1) == 0)
+            break;
+    }
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* proc_tree.c: see proc_tree.h. */
 #include "launcher/exec/proc_tree.h"
+#include "launcher/util/procfs.h"
 #include "lib/base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,30 +26,13 @@ static bool has_children(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-/* Parse "pid (name, which may hold anything) state parent ...". */
-static bool read_process(const char *pid, struct process *p)
+static bool read_process(pid_t pid, struct process *p)
 {
-    char path[64], text[512], *after, state;
-    long threads;
-    ssize_t n;
-    int fd;
+    struct xr_proc_stat stat;
 
-    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (!xr_proc_stat(pid, &stat))
         return false;
-    n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    after = strrchr(text, ')');
-    p->pid = (pid_t)atoi(pid);
-    p->ours = -1;
-    if (!after || sscanf(after + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state, &p->parent,
-                         &threads) != 3)
-        return false;
-    p->ended = state == 'Z' && threads <= 1; /* a main thread that called pthread_exit is a zombie, too */
+    *p = (struct process){.pid = pid, .parent = stat.parent, .ended = stat.ended, .ours = -1};
     return true;
 }
 
@@ -81,7 +62,7 @@ static struct process *list_all(size_t *count)
                 break;
             list = more;
         }
-        n += read_process(e->d_name, &list[n]);
+        n += read_process((pid_t)atoi(e->d_name), &list[n]);
     }
     if (proc)
         closedir(proc);

@@ -7,9 +7,9 @@
  */
 #include "launcher/monitor/proc_state.h"
 #include "launcher/monitor/status_board.h"
+#include "launcher/util/procfs.h"
 #include "launcher/util/shell_words.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,68 +37,23 @@ const char *xr_doing_word(enum xr_doing doing)
     return word[doing];
 }
 
-/* What a file of /proc says, as a string; false if nothing. */
-static bool read_proc(pid_t pid, const char *file, char *out, size_t len)
-{
-    char path[96];
-    ssize_t n;
-    int fd;
-
-    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    n = read(fd, out, len - 1);
-    close(fd);
-    if (n <= 0)
-        return false;
-    out[n] = '\0';
-    return true;
-}
-
-/* state, and ticks of cpu time; false: it is gone */
-static bool proc_state_read_stat(pid_t pid, char *state, uint64_t *ticks)
-{
-    unsigned long user, sys;
-    long threads;
-    char text[1024], *after;
-
-    if (!read_proc(pid, "stat", text, sizeof(text)) || !(after = strrchr(text, ')')))
-        return false;
-    if (sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %ld", state, &user,
-               &sys, &threads) != 4)
-        return false;
-    *ticks = user + sys;
-    /* A main thread that has called pthread_exit is a zombie while other threads live. */
-    return (*state != 'Z' || threads > 1) && *state != 'X';
-}
-
-/* The children of a process, as numbers in a string. */
-static bool read_children(pid_t pid, char *out, size_t len)
-{
-    char file[48];
-
-    snprintf(file, sizeof(file), "task/%d/children", (int)pid);
-    return read_proc(pid, file, out, len);
-}
-
 static void walk(struct tree *t, pid_t pid, int depth)
 {
-    char children[1024], *at = children, *end, state;
-    uint64_t ticks;
+    pid_t children[TREE_MAX];
+    struct xr_proc_stat stat;
+    size_t n;
 
-    if (t->n >= TREE_MAX || depth >= DEPTH_MAX || !proc_state_read_stat(pid, &state, &ticks))
+    if (t->n >= TREE_MAX || depth >= DEPTH_MAX || !xr_proc_stat(pid, &stat) || stat.ended)
         return;
     t->n++;
     t->found = t->found || pid == t->wanted;
-    t->ticks += ticks;
-    t->runs = t->runs || state == 'R';
-    t->stopped = t->stopped || state == 'T';
-    t->held = t->held || state == 't';
-    if (!read_children(pid, children, sizeof(children)))
-        return;
-    for (long child; (child = strtol(at, &end, 10)) > 0 && end > at; at = end)
-        walk(t, (pid_t)child, depth + 1);
+    t->ticks += stat.ticks;
+    t->runs = t->runs || stat.state == 'R';
+    t->stopped = t->stopped || stat.state == 'T';
+    t->held = t->held || stat.state == 't';
+    n = xr_proc_children(pid, children, TREE_MAX);
+    for (size_t i = 0; i < n; i++)
+        walk(t, children[i], depth + 1);
 }
 
 /* ---------------------------------------------------------- what it sleeps in */
@@ -150,7 +105,7 @@ static void name_call(pid_t pid, char *out, size_t len)
     long number;
 
     *out = '\0';
-    if (!read_proc(pid, "syscall", text, sizeof(text)))
+    if (!xr_proc_read(pid, "syscall", text, sizeof(text)))
         return;
     number = strtol(text, &end, 10);
     if (end == text) /* "running" */
@@ -172,14 +127,10 @@ static void name_call(pid_t pid, char *out, size_t len)
 /* A script that waits for the program says less than the program. */
 static pid_t innermost(pid_t pid)
 {
-    char children[64];
+    pid_t child;
 
-    for (int depth = 0; depth < DEPTH_MAX; depth++) {
-        pid_t child = read_children(pid, children, sizeof(children)) ? atoi(children) : 0;
-        if (child <= 0)
-            break;
+    for (int depth = 0; depth < DEPTH_MAX && xr_proc_children(pid, &child, 1); depth++)
         pid = child;
-    }
     return pid;
 }
 
