@@ -90,8 +90,6 @@ void xr_agent_end(struct xr_agent *agent, uint32_t grace_ms)
          * them. Others continue to run, and may. */
         if (xr_pmi1_used(agent->pmi1))
             xr_descend_signal(SIGSTOP, NULL, 0);
-        else
-            xr_leftovers_expect(agent->leftovers);
         xr_leftovers_note(agent->leftovers);
     }
     if (grace_ms == 0) {

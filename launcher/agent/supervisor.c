@@ -53,8 +53,8 @@ static const char *supervisor_read_stat(pid_t pid, char *text, size_t len)
     return after && after[1] ? after + 2 : NULL;
 }
 
-/* Remove what the ranks left in /dev/shm. They died with the agent, which could not search their mappings. */
-static void supervisor_remove_leftovers(const struct timespec *since)
+/* Remove the folder of the job, and segments that name it. The agent, which died, could not. */
+static void supervisor_remove_leftovers(void)
 {
     const char *job = xr_supervisor_page_job();
     struct xr_leftovers *l;
@@ -63,7 +63,6 @@ static void supervisor_remove_leftovers(const struct timespec *since)
         return;
     xr_leftovers_remove(l, true);
     xr_leftovers_destroy(l);
-    xr_leftovers_remove_unheld(since);
 }
 
 static void keep_only_stderr(void)
@@ -186,7 +185,6 @@ static bool front_has_ended(pid_t front)
 static int supervise(int fd, pid_t front, const struct xr_setup *setup, const char *job, bool remote,
                      struct xr_direct *direct)
 {
-    const struct timespec since = xr_leftovers_now();
     sigset_t set, old;
     pid_t agent;
     int status, signals;
@@ -225,7 +223,7 @@ static int supervise(int fd, pid_t front, const struct xr_setup *setup, const ch
     if (!xr_descend_end(END_MS, NULL, 0))
         rk_error("some processes of the job do not end although they were killed");
     if (status)
-        supervisor_remove_leftovers(&since);
+        supervisor_remove_leftovers();
     /* The front end may have been killed together with the agent, and still be about to end. */
     if (job && (killed || getppid() != front))
         xr_rundir_remove(job);

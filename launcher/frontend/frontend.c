@@ -188,7 +188,7 @@ static void end_processes(struct front *f, const struct earlier_children *before
 }
 
 /* Remove shared memory of the ranks' libraries, where a killed agent and its supervisor could not. */
-static void frontend_remove_leftovers(const struct front *f, const struct timespec *since)
+static void frontend_remove_leftovers(const struct front *f)
 {
     struct xr_leftovers *l;
 
@@ -196,7 +196,6 @@ static void frontend_remove_leftovers(const struct front *f, const struct timesp
         return;
     xr_leftovers_remove(l, true);
     xr_leftovers_destroy(l);
-    xr_leftovers_remove_unheld(since);
 }
 
 static void close_timers(struct front *f)
@@ -259,7 +258,7 @@ static void run_loop(struct front *f, int fd, rank_status_t st)
 }
 
 /* After the loop: end what still runs, and write the report. */
-static void finish_job(struct front *f, const struct earlier_children *before, const struct timespec *since)
+static void finish_job(struct front *f, const struct earlier_children *before)
 {
     f->strangers += xr_branches_strangers(f->branches);
     if (f->options->verbose && f->strangers)
@@ -270,7 +269,7 @@ static void finish_job(struct front *f, const struct earlier_children *before, c
     f->branches = NULL;
     xr_job_link_close(f);
     end_processes(f, before);
-    frontend_remove_leftovers(f, since);
+    frontend_remove_leftovers(f);
     if (f->output_lost)
         xr_front_judge(f, XR_EXIT_OUTPUT_LOST);
     if (!xr_report_write(f->report, f->code, f->output_lost))
@@ -282,7 +281,6 @@ int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr
 {
     struct front f = {.options = options, .job = job, .plan = plan, .forked_ns = rk_clock_ns(),
                       .nnodes = plan->hosts.n};
-    const struct timespec since = xr_leftovers_now();
     struct earlier_children before = {0};
     int fd = -1, code = 0;
     rank_status_t st;
@@ -300,7 +298,7 @@ int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr
         end_processes(&f, &before);
     } else {
         run_loop(&f, fd, st);
-        finish_job(&f, &before, &since);
+        finish_job(&f, &before);
         code = f.code;
     }
     close_front(&f);
