@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* listener.c: see listener.h. */
 #include "launcher/bootstrap/listener.h"
+#include "launcher/bootstrap/handshake.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/util/netif.h"
 #include "lib/base/clock.h"
 #include "lib/base/list.h"
@@ -16,14 +18,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/bootstrap/handshake.h"
-
-#define HANDSHAKE_S 5   /* time limit of a handshake */
 #define PENDING_MAX 256 /* connections without a handshake: beyond this the oldest are closed */
 #define PENDING_FEW 16
 #define BACKLOG 1024
 #define AGAIN_US 100000
-#define HANDSHAKE_FAST_NS 500000000ull /* a slower handshake is closed first */
 
 struct pending_conn {
     struct rk_link link;
@@ -92,7 +90,7 @@ static bool listener_make_room(struct xr_door *d, uint32_t many)
     for (struct rk_link *l = d->pending.next, *next; d->npending >= many && l != &d->pending; l = next) {
         struct pending_conn *g = rk_list_entry(l, struct pending_conn, link);
         next = l->next;
-        if (now - g->since < HANDSHAKE_FAST_NS)
+        if (now - g->since < XR_HANDSHAKE_FAST_MS * 1000000ull)
             break;
         if (has_unread_data(g))
             continue;
@@ -134,9 +132,9 @@ static bool has_time(struct pending_conn *g)
     uint64_t us = (rk_clock_ns() - g->since) / 1000;
     struct timeval left;
 
-    if (us >= HANDSHAKE_S * 1000000ull)
+    if (us >= XR_HANDSHAKE_S * 1000000ull)
         return false;
-    us = HANDSHAKE_S * 1000000ull - us;
+    us = XR_HANDSHAKE_S * 1000000ull - us;
     left = (struct timeval){(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
     return event_add(g->ev, &left) == 0;
 }
@@ -176,7 +174,7 @@ static void too_many(struct xr_door *d, int error)
 
 static void on_pending(evutil_socket_t fd, short what, void *arg)
 {
-    static const struct timeval time_limit = {HANDSHAKE_S, 0};
+    static const struct timeval time_limit = {XR_HANDSHAKE_S, 0};
     struct xr_door *d = arg;
     struct pending_conn *g;
     int s;

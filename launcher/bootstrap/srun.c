@@ -4,6 +4,7 @@
 #include "launcher/bootstrap/remote_cmd.h"
 #include "launcher/exec/find_program.h"
 #include "launcher/alloc/slurm.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/overlay/conn.h"
 #include "launcher/util/shell_words.h"
 #include "lib/base/compiler.h"
@@ -15,7 +16,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define VERBOSE_AFTER_S 2 /* after this time srun's messages are shown to the user */
 #define NAMES 8  /* named before "and N more" */
 #define OWN_ARGS 24 /* our own arguments, at most */
 
@@ -205,7 +205,7 @@ rank_status_t xr_step_open(struct event_base *base, const struct xr_setup *setup
                            const struct xr_step_ops *ops, void *arg, struct xr_step **out, char *err,
                            size_t errlen)
 {
-    const struct timeval talk = {VERBOSE_AFTER_S, 0};
+    const struct timeval talk = {XR_START_SLOW_S, 0};
     const char *wrong; /* reported by xr_where_check */
     struct xr_step *s = calloc(1, sizeof(*s));
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* heartbeat.c: see heartbeat.h. */
 #include "launcher/monitor/heartbeat.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/monitor/hang_report.h"
 #include "launcher/monitor/status_board.h"
 #include "launcher/overlay/protocol.h"
@@ -16,16 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    LOOK_MS = 2000,        /* agents that have not answered then are left out */
-    TRACE_MS = 30000,      /* the agents' bound for all their traces */
-    TRACE_SPARE_MS = 5000, /* and more, for an agent that does not keep it */
-    QUIET_MS = 20000,      /* without --heartbeat: a job that waits for so long is explained */
-    QUIET_BEGIN_MS = 10000, /* and the agents watch only jobs that last for so long */
-    LAST_MS = 500,         /* a job that is to end waits for its report no longer */
-    LAST_STILL_MS = 1000   /* and is explained if no rank has made progress for so long */
-};
 
 enum { LIVES, STALLED, ENDED };
 
@@ -290,7 +281,7 @@ static void on_begin(evutil_socket_t fd, short what, void *arg)
 
 void xr_life_started(struct xr_life *l)
 {
-    const struct timeval later = {QUIET_BEGIN_MS / 1000, 0};
+    const struct timeval later = {XR_QUIET_BEGIN_MS / 1000, 0};
 
     if (l->quiet)
         event_add(l->begin, &later);
@@ -418,7 +409,7 @@ static void heartbeat_on_late(evutil_socket_t fd, short what, void *arg)
 
 static void asked(void *arg)
 {
-    const struct timeval limit = {LOOK_MS / 1000, LOOK_MS % 1000 * 1000};
+    const struct timeval limit = {XR_STATUS_AGENTS_MS / 1000, XR_STATUS_AGENTS_MS % 1000 * 1000};
     struct xr_life *l = arg;
     struct xr_packer p = {0};
 
@@ -436,7 +427,7 @@ static void asked(void *arg)
 
 void xr_life_explain_last(struct xr_life *l, void (*done)(void *arg), void *arg)
 {
-    const struct timeval limit = {LAST_MS / 1000, LAST_MS % 1000 * 1000};
+    const struct timeval limit = {XR_LAST_REPORT_MS / 1000, XR_LAST_REPORT_MS % 1000 * 1000};
 
     /* Else it was explained when it stalled, or the user wants none. */
     if (l && l->patience > 0 && !(is_hopeless(l) && (l->explained || !l->quiet)) && !l->last)
@@ -455,7 +446,7 @@ static void note_last(struct xr_life *l, uint32_t rank, uint64_t idle, const str
 {
     int32_t one = (int32_t)rank;
 
-    if (l->last && rank < l->job->size && idle >= LAST_STILL_MS * 1000000ull)
+    if (l->last && rank < l->job->size && idle >= XR_LAST_STALLED_MS * 1000000ull)
         xr_hang_add(l->last, &one, 1, w);
 }
 
@@ -547,13 +538,13 @@ static void on_traced_late(evutil_socket_t fd, short what, void *arg)
 
 void xr_life_trace(struct xr_life *l, void (*done)(void *arg), void *arg)
 {
-    const struct timeval limit = {(TRACE_MS + TRACE_SPARE_MS) / 1000, 0};
+    const struct timeval limit = {XR_TRACE_MS / 1000, 0};
     struct xr_packer p = {0};
 
     l->after_trace = done;
     l->after_arg = arg;
     event_add(l->traced, &limit);
-    xr_pack_u32(&p, TRACE_MS);
+    xr_pack_u32(&p, XR_TRACE_AGENT_MS);
     l->tracing = l->ops->send(l->arg, XR_MSG_TRACE, &p);
     if (l->tracing == 0)
         end_trace(l);
@@ -633,7 +624,7 @@ rank_status_t xr_life_open(struct event_base *base, const struct xr_life_options
                           .opened_ns = rk_clock_ns(),
                           .live = job->size,
                           .quiet = options->heartbeat < 0};
-    l->patience = l->quiet ? QUIET_MS / 1000 : options->heartbeat;
+    l->patience = l->quiet ? XR_QUIET_MS / 1000 : options->heartbeat;
     l->state = calloc(job->size, 1);
     l->late = evtimer_new(base, heartbeat_on_late, l);
     l->traced = evtimer_new(base, on_traced_late, l);

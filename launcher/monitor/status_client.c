@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* status_client.c: xrun --status: ask running jobs. See status_server.h. */
+#include "launcher/job/timeouts.h"
 #include "launcher/monitor/rundir.h"
 #include "launcher/monitor/status_server.h"
 #include "lib/base/clock.h"
@@ -14,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 8000, LIST_PATIENCE_MS = 1000, LEAST_ROOM = 4096 };
+#define READ_ROOM 4096
 
 struct answer {
     char *text;
@@ -36,12 +37,12 @@ static char *status_client_ask(int fd, const char *word, uint32_t patience_ms)
         struct pollfd p = {.fd = fd, .events = POLLIN};
         ssize_t n;
 
-        if (a.cap - a.len < LEAST_ROOM) {
-            char *more = realloc(a.text, a.cap + 16 * LEAST_ROOM);
+        if (a.cap - a.len < READ_ROOM) {
+            char *more = realloc(a.text, a.cap + 16 * READ_ROOM);
             if (!more)
                 break;
             a.text = more;
-            a.cap += 16 * LEAST_ROOM;
+            a.cap += 16 * READ_ROOM;
         }
         if (now >= deadline || poll(&p, 1, (int)((deadline - now) / 1000000) + 1) == 0)
             break;
@@ -63,7 +64,7 @@ static char *status_client_ask(int fd, const char *word, uint32_t patience_ms)
 
 static void list_one(void *arg, const char *job, int fd)
 {
-    char *text = status_client_ask(fd, XR_STATUS_HEAD, LIST_PATIENCE_MS);
+    char *text = status_client_ask(fd, XR_STATUS_HEAD, XR_STATUS_LIST_MS);
     int *n = arg;
 
     close(fd);
@@ -115,7 +116,7 @@ static int ask_one(const char *job)
         rk_error("%d jobs of yours have %s in their names; give more of it (xrun --status lists "
                  "them)",
                  s.found, job);
-    } else if (!(text = status_client_ask(s.fd, XR_STATUS_ASK, PATIENCE_MS))) {
+    } else if (!(text = status_client_ask(s.fd, XR_STATUS_ASK, XR_STATUS_CLIENT_MS))) {
         rk_error("the job %s does not answer (is its xrun stopped?)", s.job ? s.job : job);
     } else {
         fputs(text, stdout);

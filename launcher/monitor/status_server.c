@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* status_server.c: see status_server.h. */
 #include "launcher/monitor/status_server.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/monitor/rundir.h"
 
 #include <errno.h>
@@ -13,11 +14,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum {
-    GUESTS = 8, /* at once; more wait in the kernel's queue */
-    SPEAK_S = 2, /* a guest has this long to say what it wants */
-    STAY_S = 10  /* and this long in all */
-};
+/* Clients at a time. More wait in the kernel's queue. */
+#define CLIENTS_MAX 8
 
 struct guest {
     struct xr_status *status;
@@ -34,7 +32,7 @@ struct xr_status {
     char *job;
     int fd;
     struct event *on_guest, *again;
-    struct guest guests[GUESTS];
+    struct guest guests[CLIENTS_MAX];
     uint64_t strangers;
 };
 
@@ -133,7 +131,7 @@ static bool status_server_is_ours(int fd)
 
 static struct guest *free_place(struct xr_status *s)
 {
-    for (int i = 0; i < GUESTS; i++) {
+    for (int i = 0; i < CLIENTS_MAX; i++) {
         if (!s->guests[i].bev)
             return &s->guests[i];
     }
@@ -142,7 +140,7 @@ static struct guest *free_place(struct xr_status *s)
 
 static void status_server_receive(struct xr_status *s, struct guest *g, int fd)
 {
-    const struct timeval speak = {SPEAK_S, 0}, stay = {STAY_S, 0};
+    const struct timeval speak = {XR_STATUS_REQUEST_S, 0}, stay = {XR_STATUS_STAY_S, 0};
 
     *g = (struct guest){.status = s};
     g->bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
@@ -237,7 +235,7 @@ void xr_status_close(struct xr_status *s)
     if (s->on_guest)
         event_free(s->on_guest);
     s->on_guest = NULL;
-    for (int i = 0; i < GUESTS; i++)
+    for (int i = 0; i < CLIENTS_MAX; i++)
         status_server_leave(&s->guests[i]);
     if (s->again)
         event_free(s->again);
@@ -250,7 +248,7 @@ void xr_status_close(struct xr_status *s)
 
 void xr_status_answer(struct xr_status *s, const char *text, size_t len)
 {
-    for (int i = 0; i < GUESTS; i++) {
+    for (int i = 0; i < CLIENTS_MAX; i++) {
         struct guest *g = &s->guests[i];
         if (g->bev && g->asked && !g->answered)
             status_server_answer(g, text, len);
@@ -261,7 +259,7 @@ bool xr_status_busy(const struct xr_status *s)
 {
     bool busy = false;
 
-    for (int i = 0; i < GUESTS; i++)
+    for (int i = 0; i < CLIENTS_MAX; i++)
         busy = busy || s->guests[i].bev;
     return busy;
 }
