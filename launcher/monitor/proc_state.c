@@ -2,8 +2,8 @@
 /*
  * proc_state.c: see proc_state.h.
  *
- * A rank may be a script that runs the program, so its processes are looked at
- * as a tree. Only what is needed to tell one case from another is read.
+ * A rank may be a script that runs the program, so all its processes are probed as
+ * a tree.
  */
 #include "launcher/monitor/proc_state.h"
 #include "launcher/monitor/status_board.h"
@@ -17,14 +17,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { TREE_MAX = 64, DEPTH_MAX = 16 };
+#define TREE_MAX 64
+#define DEPTH_MAX 16
 
-/* Below this share of a core a process sleeps, with a timer now and then. */
+/* A process that uses less than 1/100 of a core sleeps, apart from timers. */
 #define IDLE_SHARE 100
 
-struct tree {
+struct proc_sum {
     int n;
-    pid_t wanted; /* is it in the tree? */
+    pid_t wanted; /* found: it is in the tree */
     bool found, runs, stopped, held;
     uint64_t ticks;
 };
@@ -37,7 +38,7 @@ const char *xr_doing_word(enum xr_doing doing)
     return word[doing];
 }
 
-static void walk(struct tree *t, pid_t pid, int depth)
+static void walk_tree(struct proc_sum *t, pid_t pid, int depth)
 {
     pid_t children[TREE_MAX];
     struct xr_proc_stat stat;
@@ -53,15 +54,15 @@ static void walk(struct tree *t, pid_t pid, int depth)
     t->held = t->held || stat.state == 't';
     n = xr_proc_children(pid, children, TREE_MAX);
     for (size_t i = 0; i < n; i++)
-        walk(t, children[i], depth + 1);
+        walk_tree(t, children[i], depth + 1);
 }
 
-/* ---------------------------------------------------------- what it sleeps in */
+/* ---------------------------------------------------------------- system call */
 
 static const struct {
     long number;
     const char *name;
-    bool descriptor; /* its first argument is one */
+    bool descriptor; /* the first argument is a descriptor */
 } calls[] = {
     {SYS_read, "read", true},
     {SYS_write, "write", true},
@@ -124,7 +125,7 @@ static void name_call(pid_t pid, char *out, size_t len)
     snprintf(out, len, " in system call %ld", number);
 }
 
-/* A script that waits for the program says less than the program. */
+/* Find the program: the innermost first child of scripts. */
 static pid_t innermost(pid_t pid)
 {
     pid_t child;
@@ -134,9 +135,9 @@ static pid_t innermost(pid_t pid)
     return pid;
 }
 
-/* -------------------------------------------------------------------- the whole */
+/* ---------------------------------------------------------------------- probe */
 
-/* Since when it has used no cpu time to speak of; 0: it has. */
+/* Return the time since when it uses nearly no CPU time, or 0 if it does. */
 static uint64_t idle_since(struct xr_look_past *past, uint64_t now, uint64_t cpu_ns, bool runs)
 {
     uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -152,8 +153,8 @@ static uint64_t idle_since(struct xr_look_past *past, uint64_t now, uint64_t cpu
     return past->idle_ns;
 }
 
-/* What librank says of its waiting. */
-static bool look_at_board(const struct rk_board_slot *slot, uint64_t now, struct xr_look *out)
+/* Read the slot of the status board. Returns whether the rank waits in librank. */
+static bool read_slot(const struct rk_board_slot *slot, uint64_t now, struct xr_look *out)
 {
     struct rk_board_view view;
 
@@ -180,18 +181,18 @@ static bool look_at_board(const struct rk_board_slot *slot, uint64_t now, struct
 void xr_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
                 struct xr_look_past *past, struct xr_look *out)
 {
-    struct tree t = {0};
+    struct proc_sum t = {0};
     uint64_t idle, tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
     bool waits;
     char call[96];
 
     *out = (struct xr_look){.pid = pid, .since_ns = now};
-    waits = look_at_board(slot, now, out);
+    waits = read_slot(slot, now, out);
     t.wanted = out->pid;
-    walk(&t, pid, 0);
+    walk_tree(&t, pid, 0);
     if (t.n == 0)
         return;
-    if (!t.found) /* what stands on the board was written by a process that is gone */
+    if (!t.found) /* a process that is gone wrote the slot */
         waits = out->on_board = false;
     if (!out->on_board)
         out->pid = innermost(pid);
@@ -203,7 +204,7 @@ void xr_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
         past->halted_ns = now;
     if (t.stopped || t.held) {
         out->doing = t.stopped ? XR_DOING_STOPPED : XR_DOING_HELD;
-        /* It may have slept before already. */
+        /* It may have slept before. */
         if (!waits || past->halted_ns < out->since_ns)
             out->since_ns = past->halted_ns;
         if (idle && idle < out->since_ns)
