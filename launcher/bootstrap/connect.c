@@ -91,7 +91,7 @@ static bool authenticate(int fd, const struct xr_setup *s, uint64_t deadline)
     return xr_secret_equal(answer, s->secret + XR_SECRET / 2, sizeof(answer));
 }
 
-/* Return the address from which ssh or srun says that the parent reached us: the route back surely works. */
+/* Return the address from which the parent reached this host, by ssh or srun: the route back works. */
 static const char *reverse_address(const struct xr_setup *s)
 {
     const char *srun = rk_env("SLURM_LAUNCH_NODE_IPADDR"), *from = srun ? srun : rk_env("SSH_CONNECTION");

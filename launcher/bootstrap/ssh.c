@@ -73,7 +73,7 @@ static bool is_ssh(const char *command)
 
 static void report_failed(struct command *c, int status)
 {
-    const char *agent = c->starter->setup->agent, *said = xr_command_last(c->run), *sep = *said ? ": " : "";
+    const char *agent = c->starter->setup->agent, *output = xr_command_last(c->run), *sep = *output ? ": " : "";
     char *text;
     int n;
 
@@ -81,12 +81,12 @@ static void report_failed(struct command *c, int status)
         return;
     c->reported = true;
     if (WIFSIGNALED(status))
-        n = asprintf(&text, "%s was killed by signal %d%s%s", agent, WTERMSIG(status), sep, said);
+        n = asprintf(&text, "%s was killed by signal %d%s%s", agent, WTERMSIG(status), sep, output);
     else if (WEXITSTATUS(status) == 127)
         n = asprintf(&text, "%s is not there%s%s (--prefix says where xrun is on the hosts)",
-                     c->starter->setup->program, sep, said);
+                     c->starter->setup->program, sep, output);
     else
-        n = asprintf(&text, "%s ended with code %d%s%s", agent, WEXITSTATUS(status), sep, said);
+        n = asprintf(&text, "%s ended with code %d%s%s", agent, WEXITSTATUS(status), sep, output);
     c->starter->ops->on_failed(c->starter->arg, c->node, n < 0 ? agent : text);
     if (n >= 0)
         free(text);

@@ -2,10 +2,11 @@
 /*
  * shm_cleanup.h: remove files that killed MPI programs leave.
  *
- * Two kinds: a folder for each job, whose name the libraries get; and segments in
- * /dev/shm with names that only MPI libraries use. A segment counts if a process
- * of the job was seen to have it mapped or open, or if its name holds the job's.
- * Others stay, as those of ranks that were killed together with their agent.
+ * Two kinds: a folder for each job, which its ranks get as their folder for
+ * temporary files, and segments in /dev/shm with names that only MPI libraries use.
+ * A segment counts if a process of the job was seen to have it mapped or open, or if
+ * its name holds the job's. Others stay, as those of ranks that were killed together
+ * with their agent.
  */
 #ifndef XR_LAUNCHER_COMPAT_SHM_CLEANUP_H
 #define XR_LAUNCHER_COMPAT_SHM_CLEANUP_H

@@ -48,7 +48,7 @@ static rank_status_t named_hosts(struct xr_plan *p, struct xr_here *here, char *
 }
 
 /*
- * Return whether srun starts the agents: inside Slurm, if it knows the hosts and the user selects no other
+ * Return whether srun starts the agents: inside Slurm, if they are hosts of the job and the user selects no other
  * command.
  */
 static bool uses_srun(const struct xr_plan *p)

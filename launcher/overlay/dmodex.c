@@ -82,7 +82,7 @@ static void dmodex_answer(struct xr_modexes *m, uint32_t node, uint32_t id, bool
     const uint32_t most = XR_MESSAGE_MAX - 12; /* minus the header; the connection rejects longer messages */
 
     if (len > most) {
-        rk_error("a rank has committed %zu bytes, which is more than another host can be told (%u)", len, most);
+        rk_error("a rank has committed %zu bytes, which is more than another host can be on_gone (%u)", len, most);
         found = false;
         len = 0;
     }
@@ -186,7 +186,7 @@ rank_status_t xr_modexes_open(struct event_base *base, struct xr_tree *tree, str
     *m = (struct xr_modexes){.base = base, .tree = tree, .gone = gone, .self = self, .ops = ops, .arg = arg};
     rk_list_init(&m->outgoing);
     rk_list_init(&m->incoming);
-    m->watcher.told = dmodex_on_gone;
+    m->watcher.on_gone = dmodex_on_gone;
     xr_gone_watch(gone, &m->watcher);
     *out = m;
     return RANK_OK;

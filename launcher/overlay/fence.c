@@ -467,7 +467,7 @@ rank_status_t xr_fences_open(struct xr_tree *tree, const struct xr_job *job, str
     *fs = (struct xr_fences){.tree = tree, .job = job, .gone = gone, .self = self, .done = done, .arg = arg};
     fs->nchildren = xr_tree_children(tree);
     rk_list_init(&fs->active);
-    fs->watcher.told = fence_on_gone;
+    fs->watcher.on_gone = fence_on_gone;
     xr_gone_watch(gone, &fs->watcher);
     fs->live = calloc(fs->nchildren + 2, sizeof(*fs->live));
     fs->used = calloc(job->nhosts, sizeof(*fs->used));
