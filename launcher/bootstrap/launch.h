@@ -28,7 +28,7 @@ struct xr_branch_ops {
     /* The agent did not connect, or sent a malformed handshake; text is a line. */
     void (*on_failed)(void *arg, uint32_t node, const char *text);
     /* A line of output of the command that started the agent. */
-    void (*on_said)(void *arg, uint32_t node, const char *line);
+    void (*on_output)(void *arg, uint32_t node, const char *line);
 };
 
 /*

@@ -25,7 +25,7 @@
 
 struct pending_conn {
     struct rk_link link;
-    struct xr_door *door;
+    struct xr_door *listener;
     struct event *ev;
     uint64_t since;
     uint8_t word[XR_HELLO];
@@ -66,7 +66,7 @@ static int remove_pending(struct pending_conn *g, bool close_it)
     int fd = event_get_fd(g->ev);
 
     rk_list_remove(&g->link);
-    g->door->npending--;
+    g->listener->npending--;
     event_free(g->ev);
     free(g);
     if (close_it)
@@ -102,7 +102,7 @@ static bool listener_make_room(struct xr_door *d, uint32_t many)
 
 static void check_handshake(struct pending_conn *g)
 {
-    struct xr_door *d = g->door;
+    struct xr_door *d = g->listener;
     char version[XR_HELLO_VERSION + 1];
     uint32_t node;
     int fd;
@@ -148,9 +148,9 @@ static void on_handshake(evutil_socket_t fd, short what, void *arg)
         return;
     if (n > 0)
         g->len += (size_t)n;
-    /* The first wrong byte identifies a stranger; the rest is not awaited. */
+    /* The first wrong byte identifies an unauthenticated peer: do not wait for the rest. */
     if (n <= 0 || !xr_hello_begins(g->word, g->len) || (g->len < sizeof(g->word) && !has_time(g))) {
-        g->door->unauthenticated++;
+        g->listener->unauthenticated++;
         remove_pending(g, true);
     } else if (g->len == sizeof(g->word)) {
         check_handshake(g);
@@ -200,7 +200,7 @@ static void on_pending(evutil_socket_t fd, short what, void *arg)
         close(s);
         return;
     }
-    g->door = d;
+    g->listener = d;
     g->since = rk_clock_ns();
     rk_list_append(&d->pending, &g->link);
     d->npending++;

@@ -96,7 +96,7 @@ static void ssh_on_line(void *arg, const char *line)
 {
     struct command *c = arg;
 
-    c->starter->ops->on_said(c->starter->arg, c->node, line);
+    c->starter->ops->on_output(c->starter->arg, c->node, line);
 }
 
 static void ssh_on_end(void *arg, int status)

@@ -15,7 +15,7 @@
 struct process {
     pid_t pid, parent;
     bool ended; /* all threads are zombies */
-    signed char ours; /* 1, 0, or -1: not known yet */
+    signed char descendant; /* 1, 0, or -1: not known yet */
 };
 
 /* Without a child there is no descendant, and a long /proc need not be read. */
@@ -32,7 +32,7 @@ static bool read_process(pid_t pid, struct process *p)
 
     if (!xr_proc_stat(pid, &stat))
         return false;
-    *p = (struct process){.pid = pid, .parent = stat.parent, .ended = stat.ended, .ours = -1};
+    *p = (struct process){.pid = pid, .parent = stat.parent, .ended = stat.ended, .descendant = -1};
     return true;
 }
 
@@ -83,18 +83,18 @@ static struct process *proc_tree_find(struct process *list, size_t n, pid_t pid)
 static int proc_tree_settle(struct process *list, size_t n, struct process *p, pid_t self)
 {
     struct process *up = p;
-    int ours;
+    int descendant;
 
     /* Limit the steps: a table read while processes start and end may hold a loop. */
-    for (size_t steps = 0; up && up->ours < 0 && up->parent != self && steps < n; steps++)
+    for (size_t steps = 0; up && up->descendant < 0 && up->parent != self && steps < n; steps++)
         up = proc_tree_find(list, n, up->parent);
-    ours = up && (up->ours >= 0 ? up->ours : up->parent == self);
-    for (struct process *q = p; q && q->ours < 0; q = proc_tree_find(list, n, q->parent)) {
-        q->ours = (signed char)ours;
+    descendant = up && (up->descendant >= 0 ? up->descendant : up->parent == self);
+    for (struct process *q = p; q && q->descendant < 0; q = proc_tree_find(list, n, q->parent)) {
+        q->descendant = (signed char)descendant;
         if (q == up)
             break;
     }
-    return ours;
+    return descendant;
 }
 
 int xr_descend_signal(int sig, const pid_t *keep, size_t nkeep)
@@ -107,7 +107,7 @@ int xr_descend_signal(int sig, const pid_t *keep, size_t nkeep)
     for (size_t i = 0; i < nkeep; i++) {
         struct process *p = list ? proc_tree_find(list, n, keep[i]) : NULL;
         if (p)
-            p->ours = 0;
+            p->descendant = 0;
     }
     for (size_t i = 0; list && i < n; i++) {
         if (list[i].pid != self && proc_tree_settle(list, n, &list[i], self) && !list[i].ended)
@@ -117,7 +117,7 @@ int xr_descend_signal(int sig, const pid_t *keep, size_t nkeep)
     return sent;
 }
 
-static bool kept(pid_t pid, const pid_t *keep, size_t nkeep)
+static bool is_kept(pid_t pid, const pid_t *keep, size_t nkeep)
 {
     for (size_t i = 0; i < nkeep; i++) {
         if (keep[i] == pid)
@@ -135,11 +135,11 @@ bool xr_descend_end(int ms, const pid_t *keep, size_t nkeep)
         int left = xr_descend_signal(SIGKILL, keep, nkeep), zombies = 0;
         siginfo_t info;
 
-        /* Reap all except the kept: the caller waits for those. */
+        /* Reap all except the is_kept: the caller waits for those. */
         for (;;) {
             info.si_pid = 0;
             if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid ||
-                kept(info.si_pid, keep, nkeep))
+                is_kept(info.si_pid, keep, nkeep))
                 break;
             waitpid(info.si_pid, NULL, 0);
             zombies++;

@@ -409,7 +409,7 @@ static void drop_ended(struct xr_fences *fs, struct xr_fence *f)
     move_on(fs, f);
 }
 
-static void say_gone(struct xr_fences *fs, enum xr_gone_what what, uint32_t number)
+static void send_gone(struct xr_fences *fs, enum xr_gone_what what, uint32_t number)
 {
     struct xr_packer p = {0};
 
@@ -429,12 +429,12 @@ static void fence_on_gone(struct xr_gone_watcher *watcher, enum xr_gone_what wha
             drop_ended(fs, f);
     }
     if (what == XR_GONE_HOST && number == fs->self)
-        say_gone(fs, what, number);
+        send_gone(fs, what, number);
 }
 
 void xr_fences_say_lost(struct xr_fences *fs, uint32_t rank)
 {
-    say_gone(fs, XR_GONE_RANK, rank);
+    send_gone(fs, XR_GONE_RANK, rank);
 }
 
 static bool take_ended(struct xr_fences *fs, uint32_t from, struct xr_unpacker *u)
@@ -448,7 +448,7 @@ static bool take_ended(struct xr_fences *fs, uint32_t from, struct xr_unpacker *
         return false;
     xr_gone_note(fs->gone, (enum xr_gone_what)what, number);
     if (fs->self != XR_NODE_FRONT)
-        say_gone(fs, (enum xr_gone_what)what, number);
+        send_gone(fs, (enum xr_gone_what)what, number);
     return true;
 }
 

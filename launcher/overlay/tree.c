@@ -246,7 +246,7 @@ static void tree_lose(struct link *l, uint64_t now)
     t->ops->on_child_gone(t->arg, l->node, why);
 }
 
-static void tree_look_at(struct link *l, uint64_t now)
+static void tree_check_link(struct link *l, uint64_t now)
 {
     if (l->wire && l->lost && now - l->lost_ns > XR_SUPERVISOR_MS * 1000000ull)
         end_lost(l, false);
@@ -275,9 +275,9 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
         }
     }
     t->beat_ns = now;
-    tree_look_at(&t->parent, now);
+    tree_check_link(&t->parent, now);
     for (uint32_t i = 0; i < t->nchildren; i++)
-        tree_look_at(&t->child[i], now);
+        tree_check_link(&t->child[i], now);
 }
 
 static rank_status_t tree_add(struct link *l, int fd, bool remote)
