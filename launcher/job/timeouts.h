@@ -38,7 +38,7 @@ _Static_assert(XR_CHILD_LEAVE_MS > XR_FAILURE_GRACE_MS + XR_SILENT_MS, "a spawne
 #define XR_DESCENDANTS_MS 5000
 /* A front end waits this long, from its TERM, for a supervisor to have ended all below it. */
 #define XR_SUPERVISOR_MS (XR_ORPHAN_MS + XR_DESCENDANTS_MS + 1000)
-/* And this long for its exit. */
+/* A front end waits this long for the supervisor to exit. */
 #define XR_SUPERVISOR_EXIT_MS (XR_SUPERVISOR_MS + 1000)
 _Static_assert(XR_FAILURE_GRACE_MS < XR_ORPHAN_MS, "an agent must be able to end its ranks itself");
 _Static_assert(XR_SUPERVISOR_MS > XR_ORPHAN_MS + XR_DESCENDANTS_MS, "the supervisor must be through before it is given up");

@@ -286,7 +286,7 @@ rank_status_t xr_plan_place(struct xr_plan *p, uint32_t n, char *err, size_t err
 /* --------------------------------------------------------- unused hosts */
 
 /*
- * How many ranks a host takes may be unknown until its agent reports its machine. But no host takes fewer than
+ * The number of ranks of a host may be unknown until its agent reports its machine. But no host takes fewer than
  * this minimum, and hosts are used in their order.
  */
 /* Return the fewest ranks that a host takes before the next one gets any. */
