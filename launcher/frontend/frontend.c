@@ -23,9 +23,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SUPERVISOR_END_MS 10000 /* for the supervisor to end all below it; see supervisor.c */
-#define ORPHANS_END_MS 5000
-
 /* The children of this process before the job: a program that replaced itself by xrun may have left some. */
 struct earlier_children {
     pid_t *pid;
@@ -175,15 +172,15 @@ static bool wait_for_supervisor(struct front *f, uint32_t ms)
  */
 static void end_processes(struct front *f, const struct earlier_children *before)
 {
-    if (f->supervisor > 0 && !wait_for_supervisor(f, SUPERVISOR_END_MS)) {
+    if (f->supervisor > 0 && !wait_for_supervisor(f, XR_SUPERVISOR_EXIT_MS)) {
         kill(f->supervisor, SIGTERM);
-        if (!wait_for_supervisor(f, SUPERVISOR_END_MS)) {
+        if (!wait_for_supervisor(f, XR_SUPERVISOR_EXIT_MS)) {
             kill(f->supervisor, SIGKILL);
             f->orphans = true;
-            wait_for_supervisor(f, SUPERVISOR_END_MS);
+            wait_for_supervisor(f, XR_SUPERVISOR_EXIT_MS);
         }
     }
-    if ((!xr_job_is_done(f->state) || f->orphans) && !xr_descend_end(ORPHANS_END_MS, before->pid, before->n))
+    if ((!xr_job_is_done(f->state) || f->orphans) && !xr_descend_end(XR_DESCENDANTS_MS, before->pid, before->n))
         rk_error("some processes of the job do not end although they were killed");
 }
 
