@@ -6,6 +6,7 @@
  */
 #include "launcher/agent/agent.h"
 #include "launcher/agent/agent_internal.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/monitor/rundir.h"
 #include "launcher/agent/progress_watch.h"
@@ -33,7 +34,7 @@ static void agent_on_parent_gone(void *arg, const char *why)
         return;
     }
     xr_outputs_let_go(agent->outputs);
-    xr_agent_end(agent, XR_AGENT_GRACE_MS);
+    xr_agent_end(agent, XR_FAILURE_GRACE_MS);
 }
 
 static void agent_on_drained(void *arg)
@@ -145,7 +146,7 @@ static void on_term(evutil_socket_t fd, short what, void *arg)
     if (agent->state == XR_AGENT_CONNECTED)
         event_base_loopexit(agent->base, NULL);
     else
-        xr_agent_end(agent, XR_AGENT_GRACE_MS);
+        xr_agent_end(agent, XR_FAILURE_GRACE_MS);
 }
 
 static rank_status_t open_agent(struct xr_agent *agent, int fd, bool remote)

@@ -8,6 +8,7 @@
 #include "launcher/agent/agent_internal.h"
 #include "launcher/agent/progress_watch.h"
 #include "launcher/iof/pty.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/overlay/event.h"
 #include "launcher/overlay/protocol.h"
 

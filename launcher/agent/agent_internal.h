@@ -120,8 +120,6 @@ rank_status_t xr_agent_inbox_open(struct xr_agent *agent);
 
 /* agent_terminate.c: end all processes. grace_ms: between the first signal and SIGKILL; 0: SIGKILL at once. */
 void xr_agent_end(struct xr_agent *agent, uint32_t grace_ms);
-/* Grace if the front end gave none. */
-#define XR_AGENT_GRACE_MS 400
 /* End the job on this host if all is done. Call when something has ended. */
 void xr_agent_check_done(struct xr_agent *agent);
 /* Collect children that have ended. Starts proxies, and ends the job if it must end or is done. */

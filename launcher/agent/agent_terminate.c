@@ -9,6 +9,7 @@
 #include "launcher/agent/agent_internal.h"
 #include "launcher/agent/proxy_client.h"
 #include "launcher/exec/proc_tree.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -90,8 +91,6 @@ void xr_agent_end(struct xr_agent *agent, uint32_t grace_ms)
          * them. Others continue to run, and may. */
         if (xr_pmi1_used(agent->pmi1))
             xr_descend_signal(SIGSTOP, NULL, 0);
-        else
-            xr_leftovers_expect(agent->leftovers);
         xr_leftovers_note(agent->leftovers);
     }
     if (grace_ms == 0) {
@@ -172,7 +171,7 @@ void xr_agent_check_done(struct xr_agent *agent)
     if (!xr_ranks_gone(agent)) {
         /* Processes that the ranks have left behind end with the job. */
         if (agent->state == XR_AGENT_RUNNING)
-            xr_agent_end(agent, XR_AGENT_GRACE_MS);
+            xr_agent_end(agent, XR_FAILURE_GRACE_MS);
         return;
     }
     if (xr_outputs_open_count(agent->outputs))
@@ -197,7 +196,7 @@ void xr_agent_reap(struct xr_agent *agent)
         rk_error("the PMIx server on %s does not answer any more since a rank was killed while it "
                  "connected; the job ends",
                  agent->host);
-        xr_agent_end(agent, XR_AGENT_GRACE_MS);
+        xr_agent_end(agent, XR_FAILURE_GRACE_MS);
     }
     xr_proxy_client_check(agent);
     xr_agent_check_done(agent);

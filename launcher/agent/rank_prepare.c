@@ -5,6 +5,7 @@
 #include "launcher/agent/rank_start_internal.h"
 #include "launcher/compat/mpi_env.h"
 #include "launcher/iof/pty.h"
+#include "launcher/util/strv.h"
 #include "lib/base/log.h"
 
 #include <fcntl.h>
@@ -12,15 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static size_t rank_env_count(char *const *v)
-{
-    size_t n = 0;
-
-    while (v && v[n])
-        n++;
-    return n;
-}
 
 /*
  * Build the environment of a rank. Its own variables come first, then those of PMIx and of other MPI libraries, then
@@ -36,12 +28,12 @@ static bool make_rank_env(struct xr_agent *agent, uint32_t local, char *const *e
                                      .oversubscribed = agent->seats.oversubscribed,
                                      .spawned = agent->job.origin.job != NULL,
                                      .pmi1 = !agent->job.no_mpi};
-    size_t npmix, nforeign, njob = rank_env_count(env), n = 0;
+    size_t npmix, nforeign, njob = xr_strings_count(env), n = 0;
 
     s->pmix = agent->server ? xr_server_rank_env(agent->server, rank) : calloc(1, sizeof(*s->pmix));
     s->foreign = xr_foreign_env(&where, env);
-    npmix = rank_env_count(s->pmix);
-    nforeign = rank_env_count(s->foreign);
+    npmix = xr_strings_count(s->pmix);
+    nforeign = xr_strings_count(s->foreign);
     s->env = malloc((XR_OWN_VARS + XR_TORCH_VARS + npmix + nforeign + njob + 1) * sizeof(*s->env));
     if (!s->pmix || !s->foreign || !s->env)
         return false;

@@ -10,15 +10,13 @@
 #include "launcher/agent/supervisor.h"
 #include "launcher/alloc/slurm.h"
 #include "launcher/bootstrap/parent_lookup.h"
+#include "launcher/job/timeouts.h"
 #include "lib/base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#define SETUP_MS 30000   /* for standard input */
-#define CONNECT_MS 20000 /* for the parent to accept */
 
 /* Find this host's number. One srun has started all agents with the same parameters. */
 static bool find_own_node(struct xr_setup *setup)
@@ -48,7 +46,7 @@ int xr_agent_remote_main(void)
         rk_error("%s is for xrun's own use", XR_AGENT_PROCESS);
         return 2;
     }
-    if (xr_setup_read(STDIN_FILENO, SETUP_MS, &setup, text, sizeof(text))) {
+    if (xr_setup_read(STDIN_FILENO, XR_SETUP_MS, &setup, text, sizeof(text))) {
         rk_error("%s", text);
         xr_setup_clear(&setup);
         return 1;
@@ -66,9 +64,9 @@ int xr_agent_remote_main(void)
     }
     if (chdir("/"))
         rk_error("cannot go to /: %m");
-    fd = step && xr_usher_ask(&setup, CONNECT_MS, text, sizeof(text)) != RANK_OK
+    fd = step && xr_usher_ask(&setup, XR_CONNECT_MS, text, sizeof(text)) != RANK_OK
              ? -1
-             : xr_door_enter(&setup, CONNECT_MS, text, sizeof(text));
+             : xr_door_enter(&setup, XR_CONNECT_MS, text, sizeof(text));
     if (fd < 0) {
         rk_error("%s", text);
         xr_setup_clear(&setup);

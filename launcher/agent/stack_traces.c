@@ -6,6 +6,7 @@
  * Its output is sent rank by rank. See stack_traces.h.
  */
 #include "launcher/agent/stack_traces.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/overlay/conn.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/exec/find_program.h"
@@ -25,7 +26,6 @@
 
 enum {
     AT_ONCE = 4,          /* debuggers */
-    TOOL_MS = 10000,      /* for one debugger */
     TICK_MS = 100,
     TEXT_MAX = 256 << 10, /* bytes of one rank */
     ARGS_MAX = 12
@@ -165,7 +165,7 @@ static bool stack_traces_begin(struct xr_traces *t, struct trace *x)
     x->fd = ends[0];
     fcntl(x->fd, F_SETFL, O_NONBLOCK);
     x->text = malloc(TEXT_MAX);
-    x->deadline = rk_clock_ns() + TOOL_MS * 1000000ull;
+    x->deadline = rk_clock_ns() + XR_TRACE_TOOL_MS * 1000000ull;
     x->ev = event_new(t->base, x->fd, EV_READ | EV_PERSIST, on_text, x);
     if (x->ev)
         event_add(x->ev, NULL);

@@ -5,7 +5,9 @@
 #include "launcher/agent/supervisor_page.h"
 #include "launcher/exec/proc_tree.h"
 #include "launcher/compat/shm_cleanup.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/monitor/rundir.h"
+#include "launcher/util/procfs.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
@@ -22,39 +24,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ORPHAN_MS 3000 /* for an agent without a parent to end its job */
-#define END_MS 5000    /* for killed processes to end */
 #define TICK_MS 100
-
-/*
- * The parent takes 6 s of silence for death. A busy agent is silent, so that its supervisor detects a stopped one
- * instead.
- */
-#define STOPPED_S 6
 #define PROBE_MS 1000
 
-/* Read /proc/PID/stat. Returns its text from the state on, or NULL if there is no such process. */
-static const char *supervisor_read_stat(pid_t pid, char *text, size_t len)
-{
-    char path[48], *after;
-    ssize_t n = 0;
-    int file;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file >= 0) {
-        n = read(file, text, len - 1);
-        close(file);
-    }
-    if (n <= 0)
-        return NULL;
-    text[n] = '\0';
-    after = strrchr(text, ')'); /* the name may contain any character */
-    return after && after[1] ? after + 2 : NULL;
-}
-
-/* Remove what the ranks left in /dev/shm. They died with the agent, which could not search their mappings. */
-static void supervisor_remove_leftovers(const struct timespec *since)
+/* Remove the folder of the job, and segments that name it. The agent, which died, could not. */
+static void supervisor_remove_leftovers(void)
 {
     const char *job = xr_supervisor_page_job();
     struct xr_leftovers *l;
@@ -63,7 +37,6 @@ static void supervisor_remove_leftovers(const struct timespec *since)
         return;
     xr_leftovers_remove(l, true);
     xr_leftovers_destroy(l);
-    xr_leftovers_remove_unheld(since);
 }
 
 static void keep_only_stderr(void)
@@ -115,20 +88,19 @@ static bool supervisor_poll(int signals, int wire, int ms)
 /* Return whether the agent has been stopped for too long. *since: when that was seen first, or 0. */
 static bool supervisor_agent_stopped(pid_t agent, uint64_t *since)
 {
-    char text[1024];
-    const char *stat = supervisor_read_stat(agent, text, sizeof(text));
     uint64_t now = rk_clock_ns();
+    struct xr_proc_stat stat;
 
-    if (!stat || *stat != 'T') {
+    if (!xr_proc_stat(agent, &stat) || stat.state != 'T') {
         *since = 0;
         return false;
     }
     if (!*since)
         *since = now;
-    if (now - *since < STOPPED_S * 1000000000ull)
+    if (now - *since < XR_STOPPED_S * 1000000000ull)
         return false;
     rk_error("the agent has been stopped for %d s, in the middle of what takes long; killing it and its ranks",
-             STOPPED_S);
+             XR_STOPPED_S);
     return true;
 }
 
@@ -138,7 +110,7 @@ static bool supervisor_agent_stopped(pid_t agent, uint64_t *since)
  */
 static int wait_for_agent(pid_t agent, pid_t front, int signals, int wire, bool *orphan, bool *killed)
 {
-    uint64_t deadline = getppid() == front ? 0 : rk_clock_ns() + ORPHAN_MS * 1000000ull, stopped_ns = 0;
+    uint64_t deadline = getppid() == front ? 0 : rk_clock_ns() + XR_ORPHAN_MS * 1000000ull, stopped_ns = 0;
     bool spared = true;
     int status;
 
@@ -154,7 +126,7 @@ static int wait_for_agent(pid_t agent, pid_t front, int signals, int wire, bool 
                 return status;
         }
         if (over && !deadline) /* the agent ends by itself, unless it is stopped */
-            deadline = rk_clock_ns() + ORPHAN_MS * 1000000ull;
+            deadline = rk_clock_ns() + XR_ORPHAN_MS * 1000000ull;
         if ((deadline && rk_clock_ns() > deadline) || (busy && supervisor_agent_stopped(agent, &stopped_ns))) {
             kill(agent, SIGKILL);
             spared = false;
@@ -168,25 +140,14 @@ static int wait_for_agent(pid_t agent, pid_t front, int signals, int wire, bool 
  */
 static bool front_has_ended(pid_t front)
 {
-    enum { PF_EXITING = 4, KILLED = 1 << (SIGKILL - 1) }; /* in fields 9 and 31 of proc(5): flags, pending signals */
-    char text[1024];
-    const char *stat;
-    unsigned long pending;
-    unsigned flags;
+    struct xr_proc_stat stat;
 
-    if (getppid() != front)
-        return true;
-    stat = supervisor_read_stat(front, text, sizeof(text));
-    return !stat ||
-           (sscanf(stat, "%*c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %*u %*u %*d "
-                         "%*u %*u %*u %*u %*u %*u %lu", &flags, &pending) == 2 &&
-            ((flags & PF_EXITING) || (pending & KILLED)));
+    return getppid() != front || !xr_proc_stat(front, &stat) || stat.ending;
 }
 
 static int supervise(int fd, pid_t front, const struct xr_setup *setup, const char *job, bool remote,
                      struct xr_direct *direct)
 {
-    const struct timespec since = xr_leftovers_now();
     sigset_t set, old;
     pid_t agent;
     int status, signals;
@@ -222,10 +183,10 @@ static int supervise(int fd, pid_t front, const struct xr_setup *setup, const ch
         rk_error("the agent was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (remote && !orphan) /* the parent detects its death at once; of an orphan, when all has ended */
         close(fd);
-    if (!xr_descend_end(END_MS, NULL, 0))
+    if (!xr_descend_end(XR_DESCENDANTS_MS, NULL, 0))
         rk_error("some processes of the job do not end although they were killed");
     if (status)
-        supervisor_remove_leftovers(&since);
+        supervisor_remove_leftovers();
     /* The front end may have been killed together with the agent, and still be about to end. */
     if (job && (killed || getppid() != front))
         xr_rundir_remove(job);

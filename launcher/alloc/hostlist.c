@@ -4,7 +4,7 @@
  */
 #include "launcher/alloc/hostlist.h"
 #include "launcher/util/shell_words.h"
-#include "lib/base/fnv.h"
+#include "lib/base/compiler.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -15,7 +15,6 @@
 #define MAX_HOSTS (1u << 17)
 #define MAX_SLOTS (1u << 20)
 #define MAX_NAME 255
-#define SEVERAL (1u << 31) /* in brief: several names share the part before the domain */
 
 void xr_hostlist_clear(struct xr_hostlist *list)
 {
@@ -24,71 +23,70 @@ void xr_hostlist_clear(struct xr_hostlist *list)
     for (uint32_t i = 0; i < list->n; i++)
         free(list->host[i].name);
     free(list->host);
-    free(list->table);
-    free(list->brief);
+    xr_table_clear(&list->names);
+    xr_table_clear(&list->short_names);
     memset(list, 0, sizeof(*list));
 }
 
-/* Return the slot of a name in one of the tables, or a free one. end terminates the name there. */
-static uint32_t *hostlist_slot_of(const struct xr_hostlist *list, uint32_t *table, char end, const char *name, size_t len)
+/* Put a host into the tables. Returns false if out of memory. */
+static bool index_host(struct xr_hostlist *list, struct xr_hostspec *host)
 {
-    uint32_t at = rk_fnv32(RK_FNV32_START, name, len) & (list->ntable - 1);
+    const char *domain = xr_here_domain(host->name);
+    size_t len = domain ? (size_t)(domain - host->name) - 1 : 0;
 
-    for (;; at = (at + 1) & (list->ntable - 1)) {
-        const char *have = table[at] ? list->host[(table[at] & ~SEVERAL) - 1].name : NULL;
-        if (!have || (strncmp(have, name, len) == 0 && have[len] == end))
-            return &table[at];
-    }
+    return xr_table_add(&list->names, &host->by_name, xr_table_hash(0, host->name, strlen(host->name))) &&
+           (!domain || xr_table_add(&list->short_names, &host->by_short, xr_table_hash(0, host->name, len)));
 }
 
-static uint32_t *slot(const struct xr_hostlist *list, const char *name, size_t len)
+/* Rebuild the tables after hosts moved in memory or went. */
+static bool index_hosts(struct xr_hostlist *list)
 {
-    return hostlist_slot_of(list, list->table, '\0', name, len);
-}
+    bool ok = true;
 
-/* Put a host into the tables. Of several that differ only in the domain, one stands for all. */
-static void index_host(struct xr_hostlist *list, uint32_t i)
-{
-    const char *name = list->host[i].name, *domain = xr_here_domain(name);
-    uint32_t *at;
-
-    *slot(list, name, strlen(name)) = i + 1;
-    if (!domain)
-        return;
-    at = hostlist_slot_of(list, list->brief, '.', name, (size_t)(domain - name) - 1);
-    *at = *at ? *at | SEVERAL : i + 1;
+    xr_table_clear(&list->names);
+    xr_table_clear(&list->short_names);
+    for (uint32_t i = 0; ok && i < list->n; i++)
+        ok = index_host(list, &list->host[i]);
+    return ok;
 }
 
 static uint32_t hostlist_find(const struct xr_hostlist *list, const char *name, size_t len)
 {
-    uint32_t at = list->ntable ? *slot(list, name, len) : 0;
-
-    return at ? at - 1 : UINT32_MAX;
+    for (struct xr_table_item *i = xr_table_first(&list->names, xr_table_hash(0, name, len)); i; i = xr_table_next(i)) {
+        const struct xr_hostspec *host = rk_container_of(i, struct xr_hostspec, by_name);
+        if (strncmp(host->name, name, len) == 0 && !host->name[len])
+            return (uint32_t)(host - list->host);
+    }
+    return UINT32_MAX;
 }
 
-/* Grow the tables: half of each stays empty. */
+/* Return the only host that has name before its domain, or UINT32_MAX. */
+static uint32_t find_short_name(const struct xr_hostlist *list, const char *name, size_t len)
+{
+    uint32_t found = UINT32_MAX;
+
+    for (struct xr_table_item *i = xr_table_first(&list->short_names, xr_table_hash(0, name, len)); i;
+         i = xr_table_next(i)) {
+        const struct xr_hostspec *host = rk_container_of(i, struct xr_hostspec, by_short);
+        if (strncmp(host->name, name, len) != 0 || host->name[len] != '.')
+            continue;
+        if (found != UINT32_MAX)
+            return UINT32_MAX;
+        found = (uint32_t)(host - list->host);
+    }
+    return found;
+}
+
 static bool hostlist_grow(struct xr_hostlist *list)
 {
     uint32_t cap = list->cap ? list->cap * 2 : 16;
     struct xr_hostspec *more = realloc(list->host, cap * sizeof(*more));
-    uint32_t *table = calloc(2 * (size_t)cap, sizeof(*table)), *brief = calloc(2 * (size_t)cap, sizeof(*brief));
 
-    if (more)
-        list->host = more;
-    if (!more || !table || !brief) {
-        free(table);
-        free(brief);
+    if (!more)
         return false;
-    }
-    free(list->table);
-    free(list->brief);
-    list->table = table;
-    list->brief = brief;
-    list->ntable = 2 * cap;
+    list->host = more;
     list->cap = cap;
-    for (uint32_t i = 0; i < list->n; i++)
-        index_host(list, i);
-    return true;
+    return index_hosts(list);
 }
 
 uint32_t xr_hostlist_find(const struct xr_hostlist *list, const char *name)
@@ -111,8 +109,7 @@ rank_status_t xr_hostlist_add(struct xr_hostlist *list, const char *name, size_t
     list->host[list->n] = (struct xr_hostspec){.name = strndup(name, len), .slots = slots};
     if (!list->host[list->n].name)
         return RANK_ERR_NO_MEMORY;
-    index_host(list, list->n++);
-    return RANK_OK;
+    return index_host(list, &list->host[list->n++]) ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
 void xr_hostlist_limit(struct xr_hostlist *list, const char *name, uint32_t most)
@@ -179,13 +176,14 @@ void xr_hostlist_cut(struct xr_hostlist *list, uint32_t n)
 {
     if (n >= list->n)
         return;
-    for (uint32_t i = n; i < list->n; i++)
-        free(list->host[i].name);
+    for (uint32_t i = n; i < list->n; i++) {
+        struct xr_hostspec *host = &list->host[i];
+        xr_table_remove(&list->names, &host->by_name);
+        if (xr_here_domain(host->name))
+            xr_table_remove(&list->short_names, &host->by_short);
+        free(host->name);
+    }
     list->n = n;
-    memset(list->table, 0, list->ntable * sizeof(*list->table));
-    memset(list->brief, 0, list->ntable * sizeof(*list->brief));
-    for (uint32_t i = 0; i < n; i++)
-        index_host(list, i);
 }
 
 /* ---------------------------------------------------------------- ranges */
@@ -348,14 +346,10 @@ static uint32_t find_except_domain(const struct xr_hostlist *list, const char *n
 {
     const char *domain = xr_here_domain(name);
     size_t len = strlen(name);
-    uint32_t at;
 
-    if (list->n == 0 || (!domain && memchr(name, '.', len)))
+    if (!domain && memchr(name, '.', len))
         return UINT32_MAX;
-    if (domain)
-        return hostlist_find(list, name, (size_t)(domain - name) - 1);
-    at = *hostlist_slot_of(list, list->brief, '.', name, len);
-    return at && !(at & SEVERAL) ? at - 1 : UINT32_MAX;
+    return domain ? hostlist_find(list, name, (size_t)(domain - name) - 1) : find_short_name(list, name, len);
 }
 
 uint32_t xr_hostlist_mean(const struct xr_hostlist *list, struct xr_here *here, const char *name)

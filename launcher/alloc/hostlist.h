@@ -11,6 +11,7 @@
 #define XR_LAUNCHER_ALLOC_HOSTLIST_H
 
 #include "launcher/alloc/local_host.h"
+#include "launcher/util/hash.h"
 #include "lib/rank.h"
 
 #include <stdbool.h>
@@ -23,13 +24,14 @@ struct xr_hostspec {
     char *name;
     uint32_t slots; /* 0: not given */
     uint32_t most;  /* limit of its ranks; 0: none */
+    struct xr_table_item by_name, by_short; /* of the list's tables */
 };
 
 struct xr_hostlist {
     struct xr_hostspec *host;
     uint32_t n, cap;
-    uint32_t *table, ntable; /* indices into host by name: an open hash table, 0 for none, else the index + 1 */
-    uint32_t *brief; /* [ntable]: hosts with a domain, by the name before it */
+    struct xr_table names;       /* hosts by name */
+    struct xr_table short_names; /* hosts with a domain, by the name before it */
     const char *source; /* "--host", "the hostfile", "Slurm" ...; NULL: no hosts given */
 };
 

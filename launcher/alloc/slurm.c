@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* slurm.c: see slurm.h. */
 #include "launcher/alloc/slurm.h"
-#include "launcher/util/pack.h"
+#include "launcher/util/strv.h"
 #include "launcher/exec/environ.h"
 #include "launcher/exec/find_program.h"
 #include "lib/base/compiler.h"

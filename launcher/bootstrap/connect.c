@@ -4,6 +4,7 @@
  */
 #include "launcher/bootstrap/listener.h"
 #include "launcher/bootstrap/handshake.h"
+#include "launcher/job/timeouts.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 
@@ -17,7 +18,6 @@
 #include <unistd.h>
 
 #define RETRY_MS 100
-#define BRIEF_NS 1000000000ull
 
 static int left(uint64_t deadline)
 {
@@ -91,7 +91,7 @@ static bool authenticate(int fd, const struct xr_setup *s, uint64_t deadline)
     return xr_secret_equal(answer, s->secret + XR_SECRET / 2, sizeof(answer));
 }
 
-/* Return the address from which ssh or srun says that the parent reached us: the route back surely works. */
+/* Return the address from which the parent reached this host, by ssh or srun: the route back works. */
 static const char *reverse_address(const struct xr_setup *s)
 {
     const char *srun = rk_env("SLURM_LAUNCH_NODE_IPADDR"), *from = srun ? srun : rk_env("SSH_CONNECTION");
@@ -129,6 +129,7 @@ static bool was_disconnected(int error)
  */
 static int connect_any(const struct xr_setup *s, size_t n, uint64_t end)
 {
+    const uint64_t brief = XR_CONNECT_BRIEF_MS * 1000000ull;
     const char *first = reverse_address(s);
     int fd = first ? connect_parent(s, first, end) : -1, error = first ? errno : 0;
 
@@ -137,7 +138,7 @@ static int connect_any(const struct xr_setup *s, size_t n, uint64_t end)
         if (s->addresses[i] == first)
             continue;
         /* Each address gets its part of the remaining time, but little of it once another one has proved right. */
-        fd = connect_parent(s, s->addresses[i], now + (was_disconnected(error) && part > BRIEF_NS ? BRIEF_NS : part));
+        fd = connect_parent(s, s->addresses[i], now + (was_disconnected(error) && part > brief ? brief : part));
         if (!was_disconnected(error))
             error = errno;
     }

@@ -66,26 +66,26 @@ static void on_failed(void *arg, uint32_t node, const char *text)
     b->ops->on_failed(b->arg, node, text);
 }
 
-static void on_said(void *arg, uint32_t node, const char *line)
+static void on_command_output(void *arg, uint32_t node, const char *line)
 {
     struct xr_branches *b = arg;
 
-    b->ops->on_said(b->arg, node, line);
+    b->ops->on_output(b->arg, node, line);
 }
 
-static const struct xr_starter_ops starter_ops = {on_failed, on_said};
+static const struct xr_starter_ops starter_ops = {on_failed, on_command_output};
 
-static void on_step_failed(void *arg, const char *text)
+static void on_srun_failed(void *arg, const char *text)
 {
     on_failed(arg, XR_NODE_ALL, text);
 }
 
-static void on_step_said(void *arg, const char *line)
+static void on_srun_output(void *arg, const char *line)
 {
-    on_said(arg, XR_NODE_ALL, line);
+    on_command_output(arg, XR_NODE_ALL, line);
 }
 
-static const struct xr_step_ops step_ops = {on_step_failed, on_step_said};
+static const struct xr_step_ops step_ops = {on_srun_failed, on_srun_output};
 
 static rank_status_t start_each(struct event_base *base, struct xr_branches *b, uint32_t skip, char *err,
                                 size_t errlen)

@@ -10,7 +10,7 @@
  *
  * Used by xrun and by each agent with children. It opens a listener, starts the
  * agents, and adds their connections to the tree as they arrive. Where one srun
- * starts all agents, xrun's listener also tells the others where their parents are
+ * starts all agents, xrun's listener also sends the others the addresses of their parents
  * (parent_lookup.h).
  */
 #ifndef XR_LAUNCHER_BOOTSTRAP_LAUNCH_H
@@ -28,7 +28,7 @@ struct xr_branch_ops {
     /* The agent did not connect, or sent a malformed handshake; text is a line. */
     void (*on_failed)(void *arg, uint32_t node, const char *text);
     /* A line of output of the command that started the agent. */
-    void (*on_said)(void *arg, uint32_t node, const char *line);
+    void (*on_output)(void *arg, uint32_t node, const char *line);
 };
 
 /*

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* listener.c: see listener.h. */
 #include "launcher/bootstrap/listener.h"
+#include "launcher/bootstrap/handshake.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/util/netif.h"
 #include "lib/base/clock.h"
 #include "lib/base/list.h"
@@ -16,18 +18,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/bootstrap/handshake.h"
-
-#define HANDSHAKE_S 5   /* time limit of a handshake */
 #define PENDING_MAX 256 /* connections without a handshake: beyond this the oldest are closed */
 #define PENDING_FEW 16
 #define BACKLOG 1024
 #define AGAIN_US 100000
-#define HANDSHAKE_FAST_NS 500000000ull /* a slower handshake is closed first */
 
 struct pending_conn {
     struct rk_link link;
-    struct xr_door *door;
+    struct xr_door *listener;
     struct event *ev;
     uint64_t since;
     uint8_t word[XR_HELLO];
@@ -68,7 +66,7 @@ static int remove_pending(struct pending_conn *g, bool close_it)
     int fd = event_get_fd(g->ev);
 
     rk_list_remove(&g->link);
-    g->door->npending--;
+    g->listener->npending--;
     event_free(g->ev);
     free(g);
     if (close_it)
@@ -92,7 +90,7 @@ static bool listener_make_room(struct xr_door *d, uint32_t many)
     for (struct rk_link *l = d->pending.next, *next; d->npending >= many && l != &d->pending; l = next) {
         struct pending_conn *g = rk_list_entry(l, struct pending_conn, link);
         next = l->next;
-        if (now - g->since < HANDSHAKE_FAST_NS)
+        if (now - g->since < XR_HANDSHAKE_FAST_MS * 1000000ull)
             break;
         if (has_unread_data(g))
             continue;
@@ -104,7 +102,7 @@ static bool listener_make_room(struct xr_door *d, uint32_t many)
 
 static void check_handshake(struct pending_conn *g)
 {
-    struct xr_door *d = g->door;
+    struct xr_door *d = g->listener;
     char version[XR_HELLO_VERSION + 1];
     uint32_t node;
     int fd;
@@ -134,9 +132,9 @@ static bool has_time(struct pending_conn *g)
     uint64_t us = (rk_clock_ns() - g->since) / 1000;
     struct timeval left;
 
-    if (us >= HANDSHAKE_S * 1000000ull)
+    if (us >= XR_HANDSHAKE_S * 1000000ull)
         return false;
-    us = HANDSHAKE_S * 1000000ull - us;
+    us = XR_HANDSHAKE_S * 1000000ull - us;
     left = (struct timeval){(time_t)(us / 1000000), (suseconds_t)(us % 1000000)};
     return event_add(g->ev, &left) == 0;
 }
@@ -150,9 +148,9 @@ static void on_handshake(evutil_socket_t fd, short what, void *arg)
         return;
     if (n > 0)
         g->len += (size_t)n;
-    /* The first wrong byte identifies a stranger; the rest is not awaited. */
+    /* The first wrong byte identifies an unauthenticated peer: do not wait for the rest. */
     if (n <= 0 || !xr_hello_begins(g->word, g->len) || (g->len < sizeof(g->word) && !has_time(g))) {
-        g->door->unauthenticated++;
+        g->listener->unauthenticated++;
         remove_pending(g, true);
     } else if (g->len == sizeof(g->word)) {
         check_handshake(g);
@@ -176,7 +174,7 @@ static void too_many(struct xr_door *d, int error)
 
 static void on_pending(evutil_socket_t fd, short what, void *arg)
 {
-    static const struct timeval time_limit = {HANDSHAKE_S, 0};
+    static const struct timeval time_limit = {XR_HANDSHAKE_S, 0};
     struct xr_door *d = arg;
     struct pending_conn *g;
     int s;
@@ -202,7 +200,7 @@ static void on_pending(evutil_socket_t fd, short what, void *arg)
         close(s);
         return;
     }
-    g->door = d;
+    g->listener = d;
     g->since = rk_clock_ns();
     rk_list_append(&d->pending, &g->link);
     d->npending++;

@@ -4,6 +4,7 @@
 #include "launcher/bootstrap/remote_cmd.h"
 #include "launcher/exec/find_program.h"
 #include "launcher/alloc/slurm.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/overlay/conn.h"
 #include "launcher/util/shell_words.h"
 #include "lib/base/compiler.h"
@@ -15,7 +16,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define VERBOSE_AFTER_S 2 /* after this time srun's messages are shown to the user */
 #define NAMES 8  /* named before "and N more" */
 #define OWN_ARGS 24 /* our own arguments, at most */
 
@@ -27,7 +27,7 @@ struct xr_step {
     uint32_t missing;
     struct xr_command *run;
     struct xr_spawner spawner;
-    struct event *talk;
+    struct event *verbose_timer;
     char **user_words, *path;
     char *nodelist;
     char **env;
@@ -60,7 +60,7 @@ static void srun_on_line(void *arg, const char *line)
     if (!*s->reason || !reports_only_end(line))
         snprintf(s->reason, sizeof(s->reason), "%s", line);
     if (!s->examining)
-        s->ops->on_said(s->arg, line);
+        s->ops->on_output(s->arg, line);
 }
 
 const char *xr_step_words(struct xr_step *s)
@@ -115,7 +115,7 @@ static void srun_on_end(void *arg, int status)
 
 static const struct xr_command_ops command_ops = {srun_on_line, srun_on_end};
 
-static void on_talk(evutil_socket_t fd, short what, void *arg)
+static void on_verbose_time(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_step *s = arg;
 
@@ -163,7 +163,7 @@ static rank_status_t srun_run(struct xr_step *s, struct event_base *base, char *
     s->path = xr_program_find(s->user_words[0] ? s->user_words[0] : "", NULL, rk_env("PATH"), "/", err, errlen, &code);
     if (!s->path)
         return RANK_ERR_SYSTEM;
-    argv = calloc(xr_words_count(s->user_words) + OWN_ARGS, sizeof(*argv));
+    argv = calloc(xr_strings_count(s->user_words) + OWN_ARGS, sizeof(*argv));
     if (!argv || asprintf(&list, "--nodelist=%s", s->nodelist) < 0) {
         free(argv);
         return RANK_ERR_NO_MEMORY;
@@ -205,7 +205,7 @@ rank_status_t xr_step_open(struct event_base *base, const struct xr_setup *setup
                            const struct xr_step_ops *ops, void *arg, struct xr_step **out, char *err,
                            size_t errlen)
 {
-    const struct timeval talk = {VERBOSE_AFTER_S, 0};
+    const struct timeval verbose = {XR_START_SLOW_S, 0};
     const char *wrong; /* reported by xr_where_check */
     struct xr_step *s = calloc(1, sizeof(*s));
 
@@ -222,8 +222,8 @@ rank_status_t xr_step_open(struct event_base *base, const struct xr_setup *setup
     s->nodelist = s->connected ? make_list(s) : NULL;
     s->user_words = xr_words_split(setup->agent, &wrong);
     s->env = xr_slurm_environ(setup->library_path);
-    s->talk = evtimer_new(base, on_talk, s);
-    if (!s->nodelist || !s->user_words || !s->env || !s->talk || event_add(s->talk, &talk) ||
+    s->verbose_timer = evtimer_new(base, on_verbose_time, s);
+    if (!s->nodelist || !s->user_words || !s->env || !s->verbose_timer || event_add(s->verbose_timer, &verbose) ||
         xr_spawner_open(&s->spawner))
         return RANK_ERR_NO_MEMORY;
     return srun_run(s, base, err, errlen);
@@ -233,8 +233,8 @@ void xr_step_close(struct xr_step *s)
 {
     if (!s)
         return;
-    if (s->talk)
-        event_free(s->talk);
+    if (s->verbose_timer)
+        event_free(s->verbose_timer);
     xr_command_close(s->run);
     xr_strings_free(s->env);
     free(s->connected);
@@ -251,7 +251,7 @@ void xr_step_connected(struct xr_step *s, uint32_t node)
     s->connected[node] = true;
     if (--s->missing)
         return;
-    event_del(s->talk);
+    event_del(s->verbose_timer);
     xr_command_pass(s->run);
 }
 

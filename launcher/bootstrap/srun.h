@@ -20,7 +20,7 @@ struct xr_step_ops {
     /* srun ended before all agents connected; text is a line. */
     void (*on_failed)(void *arg, const char *text);
     /* A line of output of srun or an agent. */
-    void (*on_said)(void *arg, const char *line);
+    void (*on_output)(void *arg, const char *line);
 };
 
 /*

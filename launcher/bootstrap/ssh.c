@@ -73,7 +73,7 @@ static bool is_ssh(const char *command)
 
 static void report_failed(struct command *c, int status)
 {
-    const char *agent = c->starter->setup->agent, *said = xr_command_last(c->run), *sep = *said ? ": " : "";
+    const char *agent = c->starter->setup->agent, *output = xr_command_last(c->run), *sep = *output ? ": " : "";
     char *text;
     int n;
 
@@ -81,12 +81,12 @@ static void report_failed(struct command *c, int status)
         return;
     c->reported = true;
     if (WIFSIGNALED(status))
-        n = asprintf(&text, "%s was killed by signal %d%s%s", agent, WTERMSIG(status), sep, said);
+        n = asprintf(&text, "%s was killed by signal %d%s%s", agent, WTERMSIG(status), sep, output);
     else if (WEXITSTATUS(status) == 127)
         n = asprintf(&text, "%s is not there%s%s (--prefix says where xrun is on the hosts)",
-                     c->starter->setup->program, sep, said);
+                     c->starter->setup->program, sep, output);
     else
-        n = asprintf(&text, "%s ended with code %d%s%s", agent, WEXITSTATUS(status), sep, said);
+        n = asprintf(&text, "%s ended with code %d%s%s", agent, WEXITSTATUS(status), sep, output);
     c->starter->ops->on_failed(c->starter->arg, c->node, n < 0 ? agent : text);
     if (n >= 0)
         free(text);
@@ -96,7 +96,7 @@ static void ssh_on_line(void *arg, const char *line)
 {
     struct command *c = arg;
 
-    c->starter->ops->on_said(c->starter->arg, c->node, line);
+    c->starter->ops->on_output(c->starter->arg, c->node, line);
 }
 
 static void ssh_on_end(void *arg, int status)
@@ -131,7 +131,7 @@ static char **make_line(const struct xr_starter *s, uint32_t node, char **words,
 {
     static char end_of_options[] = "--";
     bool ssh = is_ssh(s->path);
-    char **line = calloc(xr_words_count(words) + xr_words_count(s->setup->ssh_args) + RK_ARRAY_LEN(ssh_words) + 4,
+    char **line = calloc(xr_strings_count(words) + xr_strings_count(s->setup->ssh_args) + RK_ARRAY_LEN(ssh_words) + 4,
                          sizeof(*line));
     size_t n = 0;
 

@@ -21,7 +21,7 @@ struct xr_starter_ops {
     /* The command ended before the agent connected; text: its last output, and its exit status. */
     void (*on_failed)(void *arg, uint32_t node, const char *text);
     /* A line of its output after the agent connected. */
-    void (*on_said)(void *arg, uint32_t node, const char *line);
+    void (*on_output)(void *arg, uint32_t node, const char *line);
 };
 
 /* For the children in the tree. setup must outlive the starter. */

@@ -7,24 +7,13 @@
  * only PMIx's own variables.
  */
 #include "launcher/compat/mpi_env.h"
-#include "launcher/util/pack.h"
+#include "launcher/exec/environ.h"
 #include "launcher/job/job.h"
+#include "launcher/util/strv.h"
 #include "lib/base/compiler.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-static bool is_set(char *const *env, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (; env && *env; env++) {
-        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
-            return true;
-    }
-    return false;
-}
 
 char **xr_foreign_env(const struct xr_foreign *w, char *const *env)
 {
@@ -56,7 +45,7 @@ char **xr_foreign_env(const struct xr_foreign *w, char *const *env)
 
     for (size_t i = 0; out && i < RK_ARRAY_LEN(vars); i++) {
         int len;
-        if (!vars[i].wanted || (vars[i].yields && is_set(env, vars[i].name)))
+        if (!vars[i].wanted || (vars[i].yields && xr_environ_value(env, vars[i].name)))
             continue;
         if (vars[i].text)
             len = asprintf(&out[n], "%s=%s", vars[i].name, vars[i].text);

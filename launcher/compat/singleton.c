@@ -25,9 +25,9 @@ struct xr_singletons {
     struct event *timer;
     struct app *apps; /* [napps] */
     uint32_t napps, open; /* open: those that are not over */
-    void (*say)(void *arg, uint32_t app, bool over, const char *uses);
+    void (*report)(void *arg, uint32_t app, bool over, const char *uses);
     void *arg;
-    unsigned looks;
+    unsigned probes;
 };
 
 /* Return whether the name is a library of Open MPI, MPICH or a derivative. */
@@ -37,7 +37,7 @@ static bool is_mpi(const char *name)
            strncmp(name, "libmpich", 8) == 0 || strncmp(name, "libmpifort", 10) == 0;
 }
 
-static bool singleton_look_at(void *arg, const char *path)
+static bool find_library(void *arg, const char *path)
 {
     struct app *a = arg;
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -55,13 +55,13 @@ static void close_app(struct xr_singletons *s, struct app *a)
         event_del(s->timer);
 }
 
-static void singleton_tell(struct xr_singletons *s, struct app *a)
+static void report_singleton(struct xr_singletons *s, struct app *a)
 {
-    s->say(s->arg, (uint32_t)(a - s->apps), a->left == 0, a->uses);
+    s->report(s->arg, (uint32_t)(a - s->apps), a->left == 0, a->uses);
     close_app(s, a);
 }
 
-/* Does another launcher, which the rank runs, serve this process? Then one of these variables is not the rank's. */
+/* Return whether a launcher that the rank runs serves this process: then one of these variables differs. */
 static bool is_served(pid_t rank, pid_t pid)
 {
     static const char *const names[] = {"PMIX_NAMESPACE", "PMI_FD", "PMI_PORT"};
@@ -76,15 +76,18 @@ static bool is_served(pid_t rank, pid_t pid)
     return false;
 }
 
-static void singleton_look(struct app *a)
+static void probe_app(struct app *a)
 {
     pid_t pid = a->is.pid;
 
-    for (int i = 0; i < GENERATIONS && pid > 0 && !a->uses[0] && !is_served(a->is.pid, pid); i++, pid = xr_maps_child(pid))
-        xr_maps_each(pid, singleton_look_at, a);
+    for (int i = 0; i < GENERATIONS && !a->uses[0] && !is_served(a->is.pid, pid); i++) {
+        xr_proc_each_file(pid, find_library, a);
+        if (xr_proc_children(pid, &pid, 1) == 0)
+            break;
+    }
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_probe(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_singletons *s = arg;
     struct timeval next;
@@ -92,25 +95,25 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    s->looks++;
+    s->probes++;
     for (uint32_t i = 0; i < s->napps; i++) {
         struct app *a = &s->apps[i];
         if (a->over)
             continue;
-        singleton_look(a);
-        if (s->looks == PROBES && a->uses[0])
-            singleton_tell(s, a);
+        probe_app(a);
+        if (s->probes == PROBES && a->uses[0])
+            report_singleton(s, a);
     }
-    if (s->looks == PROBES || s->open == 0)
+    if (s->probes == PROBES || s->open == 0)
         return;
-    for (unsigned i = 0; i < s->looks; i++)
+    for (unsigned i = 0; i < s->probes; i++)
         ms *= 3;
     next = (struct timeval){ms / 1000, ms % 1000 * 1000};
     event_add(s->timer, &next);
 }
 
 rank_status_t xr_singletons_watch(struct event_base *base, const struct xr_singletons_app *apps, uint32_t napps,
-                                  void (*say)(void *arg, uint32_t app, bool over, const char *uses), void *arg,
+                                  void (*report)(void *arg, uint32_t app, bool over, const char *uses), void *arg,
                                   struct xr_singletons **out)
 {
     const struct timeval first = {0, FIRST_MS * 1000};
@@ -120,10 +123,10 @@ rank_status_t xr_singletons_watch(struct event_base *base, const struct xr_singl
     if (!s)
         return RANK_ERR_NO_MEMORY;
     s->napps = napps;
-    s->say = say;
+    s->report = report;
     s->arg = arg;
     s->apps = calloc(napps ? napps : 1, sizeof(*s->apps));
-    s->timer = evtimer_new(base, on_timer, s);
+    s->timer = evtimer_new(base, on_probe, s);
     for (uint32_t i = 0; s->apps && i < napps; i++) {
         s->apps[i].is = apps[i];
         s->apps[i].left = apps[i].local;
@@ -163,7 +166,7 @@ void xr_singletons_ended(struct xr_singletons *s, uint32_t app, bool well)
     if (well && !a->uses[0])
         xr_needed_find(a->is.program, is_mpi, a->uses, sizeof(a->uses));
     if (well && a->uses[0])
-        singleton_tell(s, a);
+        report_singleton(s, a);
     else
         close_app(s, a);
 }

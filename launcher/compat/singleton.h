@@ -28,11 +28,11 @@ struct xr_singletons_app {
 };
 
 /*
- * say reports, at most once for a program, that the ranks here of program number app have not joined although it
- * uses that library. over: all of them have ended.
+ * report is called at most once for a program: its ranks on this host have not joined although it uses that library.
+ * app: its number. over: all of them have ended.
  */
 rank_status_t xr_singletons_watch(struct event_base *base, const struct xr_singletons_app *apps, uint32_t napps,
-                                  void (*say)(void *arg, uint32_t app, bool over, const char *uses), void *arg,
+                                  void (*report)(void *arg, uint32_t app, bool over, const char *uses), void *arg,
                                   struct xr_singletons **out);
 void xr_singletons_destroy(struct xr_singletons *singletons);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hub.c: open the hub and handle messages of front ends. See hub.h. */
 #include "launcher/dpm/hub_internal.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/overlay/event.h"
 
 #include <stdlib.h>
@@ -55,7 +56,7 @@ static bool hub_handle(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word
         if (!xr_unpack_done(u))
             return false;
         if (!h->continue_on_failure && !j->starting)
-            xr_hub_end_others(h, j->number, false, code, XR_HUB_END_MS, 0);
+            xr_hub_end_others(h, j->number, false, code, XR_FAILURE_GRACE_MS, 0);
         return true;
     default:
         return false;

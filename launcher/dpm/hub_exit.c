@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hub_exit.c: report ends and end connected jobs. See hub_internal.h. */
 #include "launcher/dpm/hub_internal.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/util/exit_code.h"
 
 #include <stdlib.h>
@@ -173,7 +174,7 @@ static void end_job(struct xr_hub *h, struct xr_hub_job *j, int code, bool ran)
     xr_hub_drop_modex(h, j->number);
     recheck_stalled(h);
     if (code && ran && !h->continue_on_failure)
-        xr_hub_end_others(h, j->number, false, code, XR_HUB_END_MS, 0);
+        xr_hub_end_others(h, j->number, false, code, XR_FAILURE_GRACE_MS, 0);
 }
 
 bool xr_hub_gone(struct xr_hub *h, uint32_t job, int code)

@@ -9,7 +9,6 @@
 #include "launcher/dpm/nameserver.h"
 #include "lib/base/list.h"
 
-#define XR_HUB_END_MS 400 /* between TERM and KILL of a job that ends because of another */
 #define XR_HUB_PAST 256   /* ended jobs whose names are kept */
 
 /* The state of a rank; XR_FATE_BROKEN: the client is lost, the rank lives. */

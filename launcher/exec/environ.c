@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* environ.c: see environ.h. */
 #include "launcher/exec/environ.h"
+#include "launcher/util/strv.h"
 #include "launcher/util/text_file.h"
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
@@ -103,15 +104,6 @@ bool xr_environ_named(const char *s)
     return n > 0 && (!s[n] || s[n] == '=') && !(s[0] >= '0' && s[0] <= '9');
 }
 
-static size_t environ_count(char *const *v)
-{
-    size_t n = 0;
-
-    while (v && v[n])
-        n++;
-    return n;
-}
-
 /* Return the index of a variable with the name of s (up to = or the end) among the first n; n: none. */
 static size_t environ_place(char *const *env, size_t n, const char *s)
 {
@@ -124,30 +116,22 @@ static size_t environ_place(char *const *env, size_t n, const char *s)
 
 bool xr_environ_put(char ***env, const char *assignment)
 {
-    size_t n = environ_count(*env), at = environ_place(*env, n, assignment);
-    char *copy = strdup(assignment), **longer;
+    size_t n = xr_strings_count(*env), at = environ_place(*env, n, assignment);
+    char *copy;
 
+    if (at == n)
+        return xr_strings_add(env, assignment);
+    copy = strdup(assignment);
     if (!copy)
         return false;
-    if (at < n) {
-        free((*env)[at]);
-        (*env)[at] = copy;
-        return true;
-    }
-    longer = realloc(*env, (n + 2) * sizeof(*longer));
-    if (!longer) {
-        free(copy);
-        return false;
-    }
-    longer[n] = copy;
-    longer[n + 1] = NULL;
-    *env = longer;
+    free((*env)[at]);
+    (*env)[at] = copy;
     return true;
 }
 
 char **xr_environ_merge(char *const *base, char *const *extra)
 {
-    size_t nbase = environ_count(base), nextra = environ_count(extra), n = 0;
+    size_t nbase = xr_strings_count(base), nextra = xr_strings_count(extra), n = 0;
     char **out = malloc((nbase + nextra + 1) * sizeof(*out));
 
     if (!out)
@@ -164,7 +148,7 @@ char **xr_environ_merge(char *const *base, char *const *extra)
 
 const char *xr_environ_value(char *const *env, const char *name)
 {
-    size_t n = environ_count(env), at = environ_place(env, n, name);
+    size_t n = xr_strings_count(env), at = environ_place(env, n, name);
 
     return at < n ? strchr(env[at], '=') + 1 : NULL;
 }

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* proc_tree.c: see proc_tree.h. */
 #include "launcher/exec/proc_tree.h"
+#include "launcher/util/procfs.h"
 #include "lib/base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,7 +15,7 @@
 struct process {
     pid_t pid, parent;
     bool ended; /* all threads are zombies */
-    signed char ours; /* 1, 0, or -1: not known yet */
+    signed char descendant; /* 1, 0, or -1: not known yet */
 };
 
 /* Without a child there is no descendant, and a long /proc need not be read. */
@@ -28,30 +26,13 @@ static bool has_children(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-/* Parse "pid (name, which may hold anything) state parent ...". */
-static bool read_process(const char *pid, struct process *p)
+static bool read_process(pid_t pid, struct process *p)
 {
-    char path[64], text[512], *after, state;
-    long threads;
-    ssize_t n;
-    int fd;
+    struct xr_proc_stat stat;
 
-    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (!xr_proc_stat(pid, &stat))
         return false;
-    n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    after = strrchr(text, ')');
-    p->pid = (pid_t)atoi(pid);
-    p->ours = -1;
-    if (!after || sscanf(after + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld", &state, &p->parent,
-                         &threads) != 3)
-        return false;
-    p->ended = state == 'Z' && threads <= 1; /* a main thread that called pthread_exit is a zombie, too */
+    *p = (struct process){.pid = pid, .parent = stat.parent, .ended = stat.ended, .descendant = -1};
     return true;
 }
 
@@ -81,7 +62,7 @@ static struct process *list_all(size_t *count)
                 break;
             list = more;
         }
-        n += read_process(e->d_name, &list[n]);
+        n += read_process((pid_t)atoi(e->d_name), &list[n]);
     }
     if (proc)
         closedir(proc);
@@ -102,18 +83,18 @@ static struct process *proc_tree_find(struct process *list, size_t n, pid_t pid)
 static int proc_tree_settle(struct process *list, size_t n, struct process *p, pid_t self)
 {
     struct process *up = p;
-    int ours;
+    int descendant;
 
     /* Limit the steps: a table read while processes start and end may hold a loop. */
-    for (size_t steps = 0; up && up->ours < 0 && up->parent != self && steps < n; steps++)
+    for (size_t steps = 0; up && up->descendant < 0 && up->parent != self && steps < n; steps++)
         up = proc_tree_find(list, n, up->parent);
-    ours = up && (up->ours >= 0 ? up->ours : up->parent == self);
-    for (struct process *q = p; q && q->ours < 0; q = proc_tree_find(list, n, q->parent)) {
-        q->ours = (signed char)ours;
+    descendant = up && (up->descendant >= 0 ? up->descendant : up->parent == self);
+    for (struct process *q = p; q && q->descendant < 0; q = proc_tree_find(list, n, q->parent)) {
+        q->descendant = (signed char)descendant;
         if (q == up)
             break;
     }
-    return ours;
+    return descendant;
 }
 
 int xr_descend_signal(int sig, const pid_t *keep, size_t nkeep)
@@ -126,7 +107,7 @@ int xr_descend_signal(int sig, const pid_t *keep, size_t nkeep)
     for (size_t i = 0; i < nkeep; i++) {
         struct process *p = list ? proc_tree_find(list, n, keep[i]) : NULL;
         if (p)
-            p->ours = 0;
+            p->descendant = 0;
     }
     for (size_t i = 0; list && i < n; i++) {
         if (list[i].pid != self && proc_tree_settle(list, n, &list[i], self) && !list[i].ended)
@@ -136,7 +117,7 @@ int xr_descend_signal(int sig, const pid_t *keep, size_t nkeep)
     return sent;
 }
 
-static bool kept(pid_t pid, const pid_t *keep, size_t nkeep)
+static bool is_kept(pid_t pid, const pid_t *keep, size_t nkeep)
 {
     for (size_t i = 0; i < nkeep; i++) {
         if (keep[i] == pid)
@@ -154,11 +135,11 @@ bool xr_descend_end(int ms, const pid_t *keep, size_t nkeep)
         int left = xr_descend_signal(SIGKILL, keep, nkeep), zombies = 0;
         siginfo_t info;
 
-        /* Reap all except the kept: the caller waits for those. */
+        /* Reap all except the is_kept: the caller waits for those. */
         for (;;) {
             info.si_pid = 0;
             if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid ||
-                kept(info.si_pid, keep, nkeep))
+                is_kept(info.si_pid, keep, nkeep))
                 break;
             waitpid(info.si_pid, NULL, 0);
             zombies++;

@@ -24,7 +24,7 @@ uint64_t xr_limits_files(void)
     return getrlimit(RLIMIT_NOFILE, &lim) ? 0 : lim.rlim_cur;
 }
 
-bool xr_limits_raise_files(uint64_t need, const char *whose, char *err, size_t errlen)
+bool xr_limits_raise_files(uint64_t need, const char *subject, char *err, size_t errlen)
 {
     struct rlimit lim;
 
@@ -34,13 +34,13 @@ bool xr_limits_raise_files(uint64_t need, const char *whose, char *err, size_t e
         snprintf(err, errlen,
                  "%s %llu open files in one process, and the hard limit is %llu; start "
                  "fewer or raise it (ulimit -Hn)",
-                 whose, (unsigned long long)need, (unsigned long long)lim.rlim_max);
+                 subject, (unsigned long long)need, (unsigned long long)lim.rlim_max);
         return false;
     }
     lim.rlim_cur = lim.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &lim) == 0)
         return true;
-    snprintf(err, errlen, "%s %llu open files in one process, and the limit cannot be raised: %s", whose,
+    snprintf(err, errlen, "%s %llu open files in one process, and the limit cannot be raised: %s", subject,
              (unsigned long long)need, strerror(errno));
     return false;
 }
@@ -84,11 +84,11 @@ void xr_ulimits_set(const struct xr_ulimits *limits)
 
 static bool check_files(int n, int more, uint32_t below, char *err, size_t errlen)
 {
-    char whose[64];
+    char subject[64];
 
-    snprintf(whose, sizeof(whose), "%d rank%s", n, n == 1 ? " needs" : "s need");
+    snprintf(subject, sizeof(subject), "%d rank%s", n, n == 1 ? " needs" : "s need");
     return xr_limits_raise_files((uint64_t)n * (uint64_t)(FDS_PER_RANK + more) + below * XR_FDS_PER_AGENT + XR_FDS_OWN,
-                                 whose, err, errlen);
+                                 subject, err, errlen);
 }
 
 static bool check_stack(char *err, size_t errlen)

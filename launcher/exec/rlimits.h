@@ -17,10 +17,10 @@
 /* Return the soft limit of open files, 0: not known. Until it is raised it is the user's, which ranks inherit. */
 uint64_t xr_limits_files(void);
 /*
- * Raise the limit so that this process can open this many files. Returns false with a text "WHOSE N open files
- * ..." in err; whose ends with a verb.
+ * Raise the limit so that this process can open this many files. Returns false with a text "SUBJECT N open files
+ * ..." in err. subject ends with a verb.
  */
-bool xr_limits_raise_files(uint64_t need, const char *whose, char *err, size_t errlen);
+bool xr_limits_raise_files(uint64_t need, const char *subject, char *err, size_t errlen);
 
 /*
  * Limits of the user's shell, which ranks of other hosts get instead of those of ssh's daemon. Open files are

@@ -20,13 +20,13 @@ struct xr_aside {
 };
 
 /* Failures are ignored: the thread then stays where it is. */
-void xr_aside_open(struct xr_aside *aside);
+void xr_aside_open(struct xr_aside *affinity);
 /*
  * Call before a rank is started on cpus. Moves to the cores that no rank has yet, or, if there are none, to the
  * rank's own. NULL: the rank is not bound, and must inherit all cores.
  */
-void xr_aside_keep_off(struct xr_aside *aside, const cpu_set_t *cpus, size_t size);
+void xr_aside_keep_off(struct xr_aside *affinity, const cpu_set_t *cpus, size_t size);
 /* Allow all cores again. May be called twice. */
-void xr_aside_close(struct xr_aside *aside);
+void xr_aside_close(struct xr_aside *affinity);
 
 #endif

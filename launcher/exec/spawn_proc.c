@@ -3,17 +3,17 @@
  * spawn_proc.c: see spawn_proc.h.
  *
  * The child runs in the parent's memory while the parent's thread waits
- * (CLONE_VM and CLONE_VFORK), so nothing is copied however large the agent is,
- * and a failed exec is told by simply writing it down. Until the exec the child
- * may call only what needs no lock and changes no memory of the parent's.
+ * (CLONE_VM and CLONE_VFORK). Nothing is copied, and the child stores the error of
+ * a failed exec in a variable of the parent. Until the exec it calls only
+ * functions that need no lock and change no memory of the parent.
  *
- * An agent holds several descriptors for each rank. A child that copied them
- * all, only to close them, would make starting n ranks cost n * n: so it begins
- * with the parent's table (CLONE_FILES), and leaves it with a copy of the low
- * numbers, among which its own have been put before.
+ * An agent holds several descriptors for each rank. If each child copied them all
+ * to close them, the start of n ranks would cost n * n. So the child shares the
+ * parent's table (CLONE_FILES) and leaves it with a copy of the low numbers only,
+ * where its own descriptors were put before.
  *
- * Tools that run a program by their own means (valgrind, qemu) do not know such
- * a clone. There the child is forked, and reports through a pipe, which the exec
+ * Tools that run a program by other means (valgrind, qemu) do not support such a
+ * clone. There the child is forked and reports through a pipe, which the exec
  * closes.
  */
 #include "launcher/exec/spawn_proc.h"
@@ -39,25 +39,24 @@
 
 struct child {
     const struct xr_spawn *spec;
-    const int *slot; /* what become 0, 1, 2, 3 */
+    const int *slot; /* descriptors that become 0, 1, 2, 3 */
     int nslots;      /* 3 or 4 */
-    int report;      /* a forked child: the pipe's end to write to; else -1 */
+    int report;      /* forked child: write end of the pipe; else -1 */
     pid_t parent;
     sigset_t mask;
     volatile int error;
     const char *volatile step;
 };
 
-/* What a forked child writes into its pipe. The parent has the same texts at the same addresses. */
+/* The message of a forked child. The parent has the same texts at the same addresses. */
 struct report {
     int error;
     const char *step;
 };
 
 /*
- * The child never returns from its functions when it executes the program, so
- * the address sanitizer would find the marks of their variables on the stack of
- * the next child.
+ * A child that executes the program never returns from its functions. The address sanitizer would find the marks of
+ * their variables on the stack of the next child.
  */
 #define ON_CHILD_STACK __attribute__((no_sanitize("address", "undefined")))
 
@@ -72,8 +71,10 @@ static ON_CHILD_STACK int spawn_proc_fail(struct child *c, const char *step)
     return 127;
 }
 
-/* What an agent handles or ignores (supervisor.c, agent.c). Its handlers must not run here; an exec
- * resets those, but not what is ignored. */
+/*
+ * Reset the signals that an agent handles or ignores. Its handlers must not run here. An exec resets handlers, but
+ * not ignored signals.
+ */
 static ON_CHILD_STACK void default_signals(void)
 {
     static const int signals[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGCHLD};
@@ -83,7 +84,7 @@ static ON_CHILD_STACK void default_signals(void)
         sigaction(signals[i], &dflt, NULL);
 }
 
-/* Leave the parent's table of open files, and keep nothing of it but what becomes 0, 1, 2, 3, and *report as the next. */
+/* Leave the parent's table of open files. Keep only the descriptors that become 0 to 3, and *report as the next. */
 static ON_CHILD_STACK int place_fds(const int *slot, int n, int *report)
 {
     unsigned first = *report >= 0 ? (unsigned)*report + 1 : 0;
@@ -92,7 +93,7 @@ static ON_CHILD_STACK int place_fds(const int *slot, int n, int *report)
         if ((unsigned)slot[i] >= first)
             first = (unsigned)slot[i] + 1;
     }
-    /* A kernel before 5.9 copies them all; then the exec closes them. */
+    /* A kernel before 5.9 copies them all. Then the exec closes them. */
     if (close_range(first, ~0u, CLOSE_RANGE_UNSHARE) && unshare(CLONE_FILES))
         return -1;
     for (int i = 0; i < n; i++) {
@@ -104,7 +105,7 @@ static ON_CHILD_STACK int place_fds(const int *slot, int n, int *report)
             return -1;
         *report = n;
     }
-    /* Neither what xrun itself was started with. */
+    /* Close those that xrun was started with, too. */
     close_range((unsigned)(*report >= 0 ? *report + 1 : n), ~0u, 0);
     return 0;
 }
@@ -119,7 +120,7 @@ static ON_CHILD_STACK int run_child(void *arg)
     if (prctl(PR_SET_PDEATHSIG, SIGKILL))
         return spawn_proc_fail(c, "prctl");
     if (getppid() != c->parent)
-        return 127; /* it died just now */
+        return 127; /* the parent died before the prctl */
     if (spec->terminal ? setsid() < 0 : setpgid(0, 0) != 0)
         return spawn_proc_fail(c, spec->terminal ? "setsid" : "setpgid");
     if (place_fds(c->slot, c->nslots, &c->report))
@@ -153,12 +154,12 @@ int xr_spawner_open(struct xr_spawner *spawner)
     if (spawner->null < 0)
         goto no_null;
     for (n = 0; n < 4; n++) {
-        /* Above 3, or one could be overwritten by another on its way. */
+        /* Above 3, so that a dup2 to 0..3 does not replace another slot. */
         spawner->slot[n] = fcntl(spawner->null, F_DUPFD_CLOEXEC, 4);
         if (spawner->slot[n] < 0)
             goto no_slot;
     }
-    spawner->stack = (char *)stack + STACK; /* last: it says that the rest is there */
+    spawner->stack = (char *)stack + STACK; /* last: marks the spawner as complete */
     return 0;
 
 no_slot:
@@ -174,7 +175,7 @@ no_null:
     return -1;
 }
 
-/* fd[i] in the slots, or nothing. */
+/* Put fd[i] into the slots, or /dev/null if fd is NULL. */
 static int fill_slots(const struct xr_spawner *spawner, const int *fd, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -184,7 +185,7 @@ static int fill_slots(const struct xr_spawner *spawner, const int *fd, int n)
     return 0;
 }
 
-/* valgrind ends a program that calls clone in this way, instead of an error. */
+/* Return whether valgrind would end this program at such a clone, instead of returning an error. */
 static bool clone_is_fatal(void)
 {
     const char *preload = rk_env("LD_PRELOAD");
@@ -214,7 +215,7 @@ static pid_t spawn_by_fork(struct child *c, int *pidfd)
     *pidfd = -1;
     if (pipe2(ends, O_CLOEXEC))
         return -1;
-    low = fcntl(ends[1], F_DUPFD_CLOEXEC, 4); /* above what it may be closed for */
+    low = fcntl(ends[1], F_DUPFD_CLOEXEC, 4); /* above 3, which place_fds replaces */
     close(ends[1]);
     c->report = low;
     pid = low < 0 ? -1 : fork();

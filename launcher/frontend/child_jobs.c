@@ -20,7 +20,6 @@
 
 #define EOF_S 2       /* after the end of a spawned xrun, for its last output */
 #define STALL_AT (1 << 20) /* bytes queued for the user: above that no output is read */
-#define LEAVE_MS 4000 /* for a spawned xrun that lost its connection to end its job */
 
 /* A spawned xrun. */
 struct child {
@@ -413,7 +412,7 @@ void xr_child_jobs_signal(struct front *f, int sig)
 void xr_child_jobs_wait(struct front *f)
 {
     const struct timespec tick = {0, 10000000};
-    uint64_t deadline = rk_clock_ns() + LEAVE_MS * 1000000ull;
+    uint64_t deadline = rk_clock_ns() + XR_CHILD_LEAVE_MS * 1000000ull;
     struct xr_job_link *j = f->link;
 
     while (!rk_list_empty(&j->children)) {

@@ -13,9 +13,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#define BLAME_ONE_HOST_MS 20
-#define BLAME_HOSTS_MS 100
-
 /* ---------------------------------------------------------------------- root cause */
 
 static void report_failure(struct front *f, const struct xr_failure *why)
@@ -68,7 +65,7 @@ void xr_front_on_blame(evutil_socket_t fd, short what, void *arg)
 
 static void blame_rank(struct front *f, const struct xr_failure *why)
 {
-    const struct timeval moment = {0, (f->nnodes > 1 ? BLAME_HOSTS_MS : BLAME_ONE_HOST_MS) * 1000};
+    const struct timeval moment = {0, (f->nnodes > 1 ? XR_CAUSE_HOSTS_MS : XR_CAUSE_LOCAL_MS) * 1000};
 
     if (f->options->go_on) {
         report_failure(f, why);

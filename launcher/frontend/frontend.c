@@ -23,9 +23,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SUPERVISOR_END_MS 10000 /* for the supervisor to end all below it; see supervisor.c */
-#define ORPHANS_END_MS 5000
-
 /* The children of this process before the job: a program that replaced itself by xrun may have left some. */
 struct earlier_children {
     pid_t *pid;
@@ -175,20 +172,20 @@ static bool wait_for_supervisor(struct front *f, uint32_t ms)
  */
 static void end_processes(struct front *f, const struct earlier_children *before)
 {
-    if (f->supervisor > 0 && !wait_for_supervisor(f, SUPERVISOR_END_MS)) {
+    if (f->supervisor > 0 && !wait_for_supervisor(f, XR_SUPERVISOR_EXIT_MS)) {
         kill(f->supervisor, SIGTERM);
-        if (!wait_for_supervisor(f, SUPERVISOR_END_MS)) {
+        if (!wait_for_supervisor(f, XR_SUPERVISOR_EXIT_MS)) {
             kill(f->supervisor, SIGKILL);
             f->orphans = true;
-            wait_for_supervisor(f, SUPERVISOR_END_MS);
+            wait_for_supervisor(f, XR_SUPERVISOR_EXIT_MS);
         }
     }
-    if ((!xr_job_is_done(f->state) || f->orphans) && !xr_descend_end(ORPHANS_END_MS, before->pid, before->n))
+    if ((!xr_job_is_done(f->state) || f->orphans) && !xr_descend_end(XR_DESCENDANTS_MS, before->pid, before->n))
         rk_error("some processes of the job do not end although they were killed");
 }
 
 /* Remove shared memory of the ranks' libraries, where a killed agent and its supervisor could not. */
-static void frontend_remove_leftovers(const struct front *f, const struct timespec *since)
+static void frontend_remove_leftovers(const struct front *f)
 {
     struct xr_leftovers *l;
 
@@ -196,7 +193,6 @@ static void frontend_remove_leftovers(const struct front *f, const struct timesp
         return;
     xr_leftovers_remove(l, true);
     xr_leftovers_destroy(l);
-    xr_leftovers_remove_unheld(since);
 }
 
 static void close_timers(struct front *f)
@@ -259,7 +255,7 @@ static void run_loop(struct front *f, int fd, rank_status_t st)
 }
 
 /* After the loop: end what still runs, and write the report. */
-static void finish_job(struct front *f, const struct earlier_children *before, const struct timespec *since)
+static void finish_job(struct front *f, const struct earlier_children *before)
 {
     f->strangers += xr_branches_strangers(f->branches);
     if (f->options->verbose && f->strangers)
@@ -270,7 +266,7 @@ static void finish_job(struct front *f, const struct earlier_children *before, c
     f->branches = NULL;
     xr_job_link_close(f);
     end_processes(f, before);
-    frontend_remove_leftovers(f, since);
+    frontend_remove_leftovers(f);
     if (f->output_lost)
         xr_front_judge(f, XR_EXIT_OUTPUT_LOST);
     if (!xr_report_write(f->report, f->code, f->output_lost))
@@ -282,7 +278,6 @@ int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr
 {
     struct front f = {.options = options, .job = job, .plan = plan, .forked_ns = rk_clock_ns(),
                       .nnodes = plan->hosts.n};
-    const struct timespec since = xr_leftovers_now();
     struct earlier_children before = {0};
     int fd = -1, code = 0;
     rank_status_t st;
@@ -300,7 +295,7 @@ int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr
         end_processes(&f, &before);
     } else {
         run_loop(&f, fd, st);
-        finish_job(&f, &before, &since);
+        finish_job(&f, &before);
         code = f.code;
     }
     close_front(&f);

@@ -20,6 +20,7 @@
 #include "launcher/iof/stdin_credit.h"
 #include "launcher/iof/stdin_reader.h"
 #include "launcher/iof/user_tty.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/monitor/heartbeat.h"
 #include "launcher/overlay/fence.h"
 #include "launcher/overlay/tree.h"
@@ -29,7 +30,6 @@
 
 /* For an agent on another host that does not end, nor does its supervisor. */
 #define XR_LEFT_BEHIND "xrun: error: nothing shows that the agent on %s has ended; its ranks, if any, are left there"
-#define XR_FAILURE_GRACE_MS 400 /* from TERM to KILL: a failed job ends within a second */
 
 /* A host of the job. */
 struct node {

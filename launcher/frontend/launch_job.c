@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define START_TIMEOUT_S 60
-
 /* ----------------------------------------------------------------------- warnings */
 
 /* Return the first host with that property, and the number of such hosts. */
@@ -242,6 +240,6 @@ rank_status_t xr_front_open_tree(struct front *f, int fd)
                           text, sizeof(text));
     if (st)
         rk_error("%s", text);
-    return st ? st : xr_muster_open(f->base, f->tree, f->plan, s > 0 ? s : START_TIMEOUT_S, &muster_ops,
+    return st ? st : xr_muster_open(f->base, f->tree, f->plan, s > 0 ? s : XR_START_S, &muster_ops,
                                     f, &f->muster);
 }

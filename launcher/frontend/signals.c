@@ -10,9 +10,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define SIGNAL_GRACE_MS 2000 /* from the user's signal to KILL: time to save something */
-#define STOP_MARGIN_MS 50    /* xrun stops that much later than its ranks have to */
-
 void xr_front_forward(struct front *f, int sig)
 {
     struct xr_packer p = {0};
@@ -48,7 +45,7 @@ static void end_after_report(void *arg)
     struct front *f = arg;
 
     if (!xr_job_is_forced(f->state))
-        xr_front_force(f, 128 + SIGTERM, SIGTERM, xr_front_grace(f, SIGNAL_GRACE_MS));
+        xr_front_force(f, 128 + SIGTERM, SIGTERM, xr_front_grace(f, XR_SIGNAL_GRACE_MS));
 }
 
 /* TERM often comes from a tool that takes the job for hung: report first what the ranks wait for. */
@@ -66,7 +63,7 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
             xr_front_judge(f, 128 + sig);
             xr_life_explain_last(f->life, end_after_report, f);
         } else {
-            xr_front_force(f, 128 + sig, sig, xr_front_grace(f, SIGNAL_GRACE_MS));
+            xr_front_force(f, 128 + sig, sig, xr_front_grace(f, XR_SIGNAL_GRACE_MS));
         }
     } else {
         xr_front_force(f, 128 + sig, sig, 0);
@@ -106,7 +103,7 @@ void xr_front_on_stop_self(evutil_socket_t fd, short what, void *arg)
 /* ^Z stops the ranks, which may handle it and print, and then xrun. fg continues both. */
 static void signals_on_stop(evutil_socket_t sig, short what, void *arg)
 {
-    const struct timeval soon = {0, (XR_STOP_MS + STOP_MARGIN_MS) * 1000};
+    const struct timeval soon = {0, XR_STOP_SELF_MS * 1000};
     struct front *f = arg;
 
     (void)what;

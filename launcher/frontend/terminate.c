@@ -13,14 +13,7 @@
 #include <signal.h>
 #include <stdint.h>
 
-#define SILENT_MS 1000 /* a forced end waits no longer for a reader of our output that does not read */
-#define LINGER_MS 3000 /* for the launcher commands to end after their agents */
 #define TICK_MS 100
-/* How long agents may take to confirm an end order. An agent that starts many ranks handles no message meanwhile. */
-#define FAILED_MS 10000
-#define FORCED_MS 3000  /* by a signal or a time limit */
-#define AT_ONCE_MS 1000 /* by a second signal */
-#define SUPERVISOR_MS 9000 /* from TERM to a supervisor until all below it is gone; see supervisor.c */
 
 static const struct timeval tick = {0, TICK_MS * 1000};
 
@@ -61,7 +54,7 @@ static bool any_unconfirmed(const struct front *f)
 /* An end order is about to be sent: set the time limit for its confirmation. */
 static void await_confirmation(struct front *f, uint32_t grace_ms)
 {
-    uint32_t ticks = (!xr_job_is_forced(f->state) ? FAILED_MS : grace_ms ? FORCED_MS : AT_ONCE_MS) / TICK_MS;
+    uint32_t ticks = (!xr_job_is_forced(f->state) ? XR_END_FAILED_MS : grace_ms ? XR_END_FORCED_MS : XR_END_AT_ONCE_MS) / TICK_MS;
 
     if (f->escalation != XR_ESCALATION_NONE)
         return;
@@ -137,7 +130,7 @@ void xr_front_on_escalate(evutil_socket_t fd, short what, void *arg)
     for (uint32_t i = 0; i < f->nnodes; i++)
         busy += has_to_end(&f->nodes[i]) && has_confirmed(f, &f->nodes[i]);
     if (signal_supervisor(f)) {
-        f->patience = SUPERVISOR_MS / TICK_MS;
+        f->patience = XR_SUPERVISOR_MS / TICK_MS;
         event_add(f->escalate, &tick);
         return;
     }
@@ -146,7 +139,7 @@ void xr_front_on_escalate(evutil_socket_t fd, short what, void *arg)
         return;
     }
     if (disconnect_others(f)) {
-        f->patience = SUPERVISOR_MS / TICK_MS;
+        f->patience = XR_SUPERVISOR_MS / TICK_MS;
         event_add(f->escalate, &tick);
         return;
     }
@@ -168,10 +161,10 @@ void xr_front_on_linger(evutil_socket_t fd, short what, void *arg)
     event_base_loopexit(f->base, NULL);
 }
 
-/* The launcher commands end when nothing of the job is left on their hosts: wait for them, up to LINGER_MS. */
+/* The launcher commands end when nothing of the job is left on their hosts: wait for them, up to XR_LINGER_MS. */
 void xr_front_leave_if_over(struct front *f)
 {
-    const struct timeval linger = {LINGER_MS / 1000, LINGER_MS % 1000 * 1000};
+    const struct timeval linger = {XR_LINGER_MS / 1000, XR_LINGER_MS % 1000 * 1000};
 
     if (xr_child_jobs_running(f) || xr_job_link_sending(f) || xr_tree_child_count(f->tree) ||
         xr_stream_backlog(f->out) || xr_stream_backlog(f->err))
@@ -224,7 +217,7 @@ static uint64_t queued(const struct front *f)
 /* After a forced end: leave as soon as the reader of our output makes no progress. */
 void xr_front_on_stalled_output(evutil_socket_t fd, short what, void *arg)
 {
-    const struct timeval again = {SILENT_MS / 1000, SILENT_MS % 1000 * 1000};
+    const struct timeval again = {XR_SILENT_MS / 1000, XR_SILENT_MS % 1000 * 1000};
     struct front *f = arg;
     uint64_t now = terminate_written(f);
 
@@ -240,7 +233,7 @@ void xr_front_on_stalled_output(evutil_socket_t fd, short what, void *arg)
 
 void xr_front_force(struct front *f, int code, int sig, uint32_t grace_ms)
 {
-    const struct timeval first = {(SILENT_MS + grace_ms) / 1000, (SILENT_MS + grace_ms) % 1000 * 1000};
+    const struct timeval first = {(XR_SILENT_MS + grace_ms) / 1000, (XR_SILENT_MS + grace_ms) % 1000 * 1000};
 
     xr_front_judge(f, code);
     if (!xr_job_is_forced(f->state))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* wait_hosts.c: count agents that reported, and request topologies. See wait_hosts.h. */
 #include "launcher/frontend/wait_hosts.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/util/shell_words.h"
 
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOW_S 2
 #define NAMES 8 /* names in a line before "and N more" */
 
 struct host {
@@ -192,7 +192,7 @@ rank_status_t xr_muster_open(struct event_base *base, struct xr_tree *tree, stru
                              double timeout_s, const struct xr_muster_ops *ops, void *arg,
                              struct xr_muster **out)
 {
-    const struct timeval slow = {SLOW_S, 0};
+    const struct timeval slow = {XR_START_SLOW_S, 0};
     struct timeval late = {(time_t)timeout_s, (suseconds_t)((timeout_s - (double)(time_t)timeout_s) * 1e6)};
     struct xr_muster *m = calloc(1, sizeof(*m));
 

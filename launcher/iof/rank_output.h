@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the streams of this host's ranks use of the agent. */
+/* The part of the agent that the streams of this host's ranks use. */
 struct xr_local_io {
     struct event_base *base;
     struct xr_wire *const *wire; /* to the front end, or to the parent agent; *wire is NULL after its end */

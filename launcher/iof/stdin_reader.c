@@ -32,7 +32,7 @@ struct xr_reader {
 
 static const struct timeval at_once = {0, 0};
 
-static void stdin_reader_go_on(struct xr_reader *r)
+static void resume_reader(struct xr_reader *r)
 {
     const struct timeval soon = {0, CHECK_MS * 1000};
 
@@ -44,11 +44,11 @@ static void stdin_reader_go_on(struct xr_reader *r)
         event_add(r->ev, r->file ? &at_once : NULL);
 }
 
-static void stdin_reader_on_look(evutil_socket_t fd, short what, void *arg)
+static void on_reader_check(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    stdin_reader_go_on(arg);
+    resume_reader(arg);
 }
 
 /* Read without waiting, unless the file could not be reopened. Another process with the same input may read first. */
@@ -76,18 +76,18 @@ static void stdin_reader_on_readable(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     if (r->terminal && xr_terminal_is_others(r->fd)) {
-        stdin_reader_go_on(r);
+        resume_reader(r);
         return;
     }
     n = read_some(r, data, want);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
-        stdin_reader_go_on(r);
+        resume_reader(r);
         return;
     }
     if (n > 0) {
         r->credit -= (uint32_t)n;
         r->on_data(r->arg, data, (size_t)n, 0);
-        stdin_reader_go_on(r);
+        resume_reader(r);
     } else {
         int error = n < 0 && !is_no_input(r, errno) ? errno : 0;
         event_free(r->ev);
@@ -128,13 +128,13 @@ rank_status_t xr_reader_open(struct event_base *base, int fd,
         reopen(r);
     r->ev = r->file ? evtimer_new(base, stdin_reader_on_readable, r)
                     : event_new(base, r->fd, EV_READ, stdin_reader_on_readable, r);
-    r->look = evtimer_new(base, stdin_reader_on_look, r);
+    r->look = evtimer_new(base, on_reader_check, r);
     if (!r->ev || !r->look) {
         xr_reader_close(r);
         return RANK_ERR_NO_MEMORY;
     }
     *out = r;
-    stdin_reader_go_on(r);
+    resume_reader(r);
     return RANK_OK;
 }
 
@@ -156,11 +156,11 @@ void xr_reader_credit(struct xr_reader *r, uint32_t n)
     if (!r)
         return;
     r->credit = n > XR_INPUT_WINDOW - r->credit ? XR_INPUT_WINDOW : r->credit + n;
-    stdin_reader_go_on(r);
+    resume_reader(r);
 }
 
 void xr_reader_wake(struct xr_reader *r)
 {
     if (r)
-        stdin_reader_go_on(r);
+        resume_reader(r);
 }

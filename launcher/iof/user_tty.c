@@ -40,7 +40,7 @@ bool xr_terminal_is_others(int fd)
     return group >= 0 && group != getpgrp(); /* -1: it is no controlling terminal */
 }
 
-static void user_tty_on_look(evutil_socket_t fd, short what, void *arg)
+static void on_tty_check(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
@@ -70,7 +70,7 @@ struct xr_user_terminal *xr_user_terminal_open(struct event_base *base, bool key
     t->arg = arg;
     t->keys = keys && isatty(STDIN_FILENO);
     t->resized = evsignal_new(base, SIGWINCH, on_window, t);
-    t->look = evtimer_new(base, user_tty_on_look, t);
+    t->look = evtimer_new(base, on_tty_check, t);
     if (!t->resized || !t->look || event_add(t->resized, NULL)) {
         xr_user_terminal_close(t);
         return NULL;

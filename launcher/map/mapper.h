@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What ranks are distributed over, from the largest to the smallest. */
+/* Objects that ranks are distributed over, from the largest to the smallest. */
 enum xr_level {
     XR_LEVEL_SLOT, /* hosts are filled one after the other */
     XR_LEVEL_NODE, /* round robin over hosts */
@@ -27,7 +27,7 @@ enum xr_level {
     XR_LEVEL_HWTHREAD
 };
 
-/* What a rank may run on, within the object that it was mapped to. */
+/* The part of its object that a rank may run on. */
 enum xr_bind {
     XR_BIND_SHARE, /* its equal share of the cores */
     XR_BIND_NONE,
@@ -38,7 +38,7 @@ enum xr_bind {
     XR_BIND_HWTHREAD
 };
 
-/* How ranks are numbered. */
+/* Order of the numbers of ranks. */
 enum xr_order {
     XR_ORDER_SLOT, /* in the order of mapping */
     XR_ORDER_NODE, /* round robin over hosts */

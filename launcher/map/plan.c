@@ -48,7 +48,7 @@ static rank_status_t named_hosts(struct xr_plan *p, struct xr_here *here, char *
 }
 
 /*
- * Return whether srun starts the agents: inside Slurm, if it knows the hosts and the user selects no other
+ * Return whether srun starts the agents: inside Slurm, if they are hosts of the job and the user selects no other
  * command.
  */
 static bool uses_srun(const struct xr_plan *p)
@@ -286,7 +286,7 @@ rank_status_t xr_plan_place(struct xr_plan *p, uint32_t n, char *err, size_t err
 /* --------------------------------------------------------- unused hosts */
 
 /*
- * How many ranks a host takes may be unknown until its agent reports its machine. But no host takes fewer than
+ * The number of ranks of a host may be unknown until its agent reports its machine. But no host takes fewer than
  * this minimum, and hosts are used in their order.
  */
 /* Return the fewest ranks that a host takes before the next one gets any. */

@@ -18,7 +18,7 @@
 #include <stdio.h>
 
 
-/* What an agent reports of its host, or xrun detects of its own. */
+/* The report of an agent on its host, or of xrun on its own. */
 struct xr_plan_host {
     char *real_name; /* the host's own name; NULL: not known yet */
     uint32_t units;

@@ -3,7 +3,7 @@
  * policy.c: parse the options about hosts and places. See policy.h.
  */
 #include "launcher/map/policy.h"
-#include "launcher/util/pack.h"
+#include "launcher/util/strv.h"
 #include "launcher/util/cidr.h"
 #include "launcher/util/shell_words.h"
 #include "lib/base/compiler.h"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CYCLE_SHOWN = 16 }; /* ranks of a longer cycle are left out */
+#define CYCLE_SHOWN 16 /* ranks of a longer cycle are left out */
 
-/* What several ranks wait for, until the last of them goes on. */
+/* The wait of several ranks. Freed with the last of them. */
 struct shared_wait {
     struct xr_hang_wait wait;
     uint32_t refs;
@@ -34,7 +34,7 @@ struct xr_hang *xr_hang_open(uint32_t size)
     return h;
 }
 
-static void unref(struct shared_wait *s)
+static void release_wait(struct shared_wait *s)
 {
     if (--s->refs)
         return;
@@ -46,7 +46,7 @@ void xr_hang_drop(struct xr_hang *h, uint32_t rank)
 {
     if (rank >= h->size || !h->of[rank])
         return;
-    unref(h->of[rank]);
+    release_wait(h->of[rank]);
     h->of[rank] = NULL;
     h->waiting--;
 }
@@ -84,7 +84,7 @@ void xr_hang_add(struct xr_hang *h, const int32_t *ranks, uint32_t n, const stru
         h->waiting++;
         s->refs++;
     }
-    unref(s);
+    release_wait(s);
 }
 
 uint32_t xr_hang_count(const struct xr_hang *h)
@@ -128,22 +128,22 @@ uint32_t xr_hang_lines(const struct xr_hang *h,
 
 /* ------------------------------------------------------------------------- cycle */
 
-struct search {
+struct cycle_search {
     const struct xr_hang *hang;
     uint32_t *path; /* ranks, each of which waits for the next */
-    uint32_t *next; /* [size]: which of its peers is to be followed next */
+    uint32_t *next; /* [size]: index of the peer to follow next */
     bool *on_path, *finished; /* [size] */
     uint32_t depth;
 };
 
-static void push(struct search *s, uint32_t rank)
+static void push_rank(struct cycle_search *s, uint32_t rank)
 {
     s->path[s->depth++] = rank;
     s->on_path[rank] = true;
 }
 
-/* The next peer of a rank that waits itself, or -1. */
-static int64_t next_waiting(struct search *s, uint32_t rank)
+/* Return the next peer of a rank that waits itself, or -1. */
+static int64_t next_waiting(struct cycle_search *s, uint32_t rank)
 {
     const struct xr_hang_wait *w = &s->hang->of[rank]->wait;
 
@@ -155,10 +155,10 @@ static int64_t next_waiting(struct search *s, uint32_t rank)
     return -1;
 }
 
-/* Go down from first, depth first. Returns where in the path a cycle begins, or -1. */
-static int64_t find_cycle(struct search *s, uint32_t first)
+/* Search depth first from a rank. Returns the index in the path where a cycle begins, or -1. */
+static int64_t find_cycle(struct cycle_search *s, uint32_t first)
 {
-    push(s, first);
+    push_rank(s, first);
     while (s->depth) {
         uint32_t at = s->path[s->depth - 1];
         int64_t peer = next_waiting(s, at);
@@ -172,7 +172,7 @@ static int64_t find_cycle(struct search *s, uint32_t first)
                 begin++;
             return begin;
         } else {
-            push(s, (uint32_t)peer);
+            push_rank(s, (uint32_t)peer);
         }
     }
     return -1;
@@ -195,7 +195,7 @@ static void write_cycle(const uint32_t *ring, uint32_t n, char *out, size_t len)
 
 bool xr_hang_cycle(const struct xr_hang *h, char *out, size_t len)
 {
-    struct search s = {.hang = h,
+    struct cycle_search s = {.hang = h,
                        .path = calloc(h->size, sizeof(uint32_t)),
                        .next = calloc(h->size, sizeof(uint32_t)),
                        .on_path = calloc(h->size, 1),

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hang_report.h: what the ranks that make no progress wait for, as lines and as a cycle.
+ * hang_report.h: keep the waits of ranks without progress; list them, find a cycle.
  *
- * It holds what the agents have reported of each rank. It decides nothing: its caller knows
- * whether the whole job waits.
+ * It stores the agents' reports. The caller decides whether the whole job waits.
  */
 #ifndef XR_LAUNCHER_MONITOR_HANG_REPORT_H
 #define XR_LAUNCHER_MONITOR_HANG_REPORT_H
@@ -21,25 +20,27 @@ struct xr_hang_wait {
     int32_t peers[RK_BOARD_PEERS];
 };
 
-/* size: ranks of the job. NULL without memory. */
+/* size: ranks of the job. Returns NULL if out of memory. */
 struct xr_hang *xr_hang_open(uint32_t size);
 /* No-op if NULL. */
 void xr_hang_close(struct xr_hang *hang);
 
-/* These ranks wait now. Without memory they are left out of the report. */
+/* Store the wait of ranks. Out of memory: they are left out. */
 void xr_hang_add(struct xr_hang *hang, const int32_t *ranks, uint32_t n, const struct xr_hang_wait *wait);
-/* This rank does not wait any more. */
+/* Remove the wait of a rank. */
 void xr_hang_drop(struct xr_hang *hang, uint32_t rank);
-/* Ranks that wait. */
+/* Return the number of ranks that wait. */
 uint32_t xr_hang_count(const struct xr_hang *hang);
 
-/* Call line once for all ranks that wait for the same, in the order of the first rank: at most XR_HANG_LINES times.
- * Returns how many ranks are left out. */
-enum { XR_HANG_LINES = 32 };
+/*
+ * Call line once for all ranks with the same wait, in the order of the first rank, at most XR_HANG_LINES times.
+ * Returns the number of ranks left out.
+ */
+#define XR_HANG_LINES 32
 uint32_t xr_hang_lines(const struct xr_hang *hang,
                        void (*line)(void *arg, const int32_t *ranks, uint32_t n, const struct xr_hang_wait *wait),
                        void *arg);
-/* A cycle of waits as "0 -> 1 -> 2 -> 0". Returns false if there is none. */
+/* Format a cycle of waits as "0 -> 1 -> 2 -> 0". Returns false if there is none. */
 bool xr_hang_cycle(const struct xr_hang *hang, char *out, size_t len);
 
 #endif

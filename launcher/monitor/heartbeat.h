@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * heartbeat.h: the front end's part in signs of life: it prints who stalls and who
- * goes on, prints stack traces, and answers xrun --status from what the agents
- * see.
+ * heartbeat.h: report ranks without progress, and answer status clients.
+ *
+ * The front end's part: it prints which ranks stall and which make progress again,
+ * prints stack traces, and answers xrun --status with the agents' reports.
  */
 #ifndef XR_LAUNCHER_MONITOR_HEARTBEAT_H
 #define XR_LAUNCHER_MONITOR_HEARTBEAT_H
@@ -16,44 +17,49 @@
 struct xr_life;
 
 struct xr_life_ops {
-    /* Send to every agent; returns how many there are. The packer is emptied. */
+    /* Send to every agent. Returns their number. Empties the packer. */
     int (*send)(void *arg, uint32_t kind, struct xr_packer *payload);
-    /* No rank makes progress; or one does again. */
-    void (*still)(void *arg, bool still);
-    /* The front end's own; NULL: there are none. */
+    /* No rank makes progress, or one does again. */
+    void (*all_stalled)(void *arg, bool all_stalled);
+    /* Return the front end's fences, or NULL. */
     const struct xr_fences *(*fences)(void *arg);
 };
 
-/* What the user has asked for. */
 struct xr_life_options {
-    double heartbeat;    /* seconds without progress that are reported; 0: none are; less: a job that waits as a whole is */
-    bool heartbeat_kill; /* end the job when all ranks make none */
+    double heartbeat;    /* report ranks after so many seconds without progress; 0: none; < 0: a job that waits as a whole */
+    bool heartbeat_kill; /* end the job when no rank makes progress */
     bool verbose;
 };
 
 rank_status_t xr_life_open(struct event_base *base, const struct xr_life_options *options,
                            const struct xr_job *job, struct xr_stream *err,
                            const struct xr_life_ops *ops, void *arg, struct xr_life **out);
-/* All ranks have ended: nobody asks any more. Removing a socket and its directory takes a millisecond on some file
- * systems, while agents end. NULL is fine. */
+/*
+ * All ranks have ended: remove the status socket, unless a client is connected. That takes a millisecond on some file
+ * systems, while agents end. No-op if NULL.
+ */
 void xr_life_shut(struct xr_life *life);
-/* NULL is fine. */
+/* No-op if NULL. */
 void xr_life_close(struct xr_life *life);
 
 /* The ranks have been started. */
 void xr_life_started(struct xr_life *life);
 void xr_life_exited(struct xr_life *life, uint32_t rank);
-/* Another job has ended, which ranks that stand still may have waited for. NULL is fine. */
+/* Another job has ended, for which stalled ranks may have waited. No-op if NULL. */
 void xr_life_again(struct xr_life *life);
-/* No job of this xrun makes progress: print once what the ranks wait for, unless that was printed for each, and the
- * cycle of waits. No-op if NULL. */
+/*
+ * No job of this xrun makes progress: print the ranks' waits once, unless each was printed, and the cycle of waits.
+ * No-op if NULL.
+ */
 void xr_life_explain(struct xr_life *life);
-/* The job is to end: if all ranks wait in librank, print what for, unless that was done. Then call done, within 0.5 s;
- * at once if life is NULL. */
+/*
+ * The job is to end: if all ranks wait in librank, print their waits, unless that was done. Then call done, within
+ * XR_LAST_REPORT_MS; at once if life is NULL.
+ */
 void xr_life_explain_last(struct xr_life *life, void (*done)(void *arg), void *arg);
-/* A message of an agent: *mine says whether it was one for this file; false: it makes no sense. */
+/* Handle a message of an agent. *mine: whether it is of a kind for this file. Returns false if it is malformed. */
 bool xr_life_message(struct xr_life *life, uint32_t kind, struct xr_unpacker *u, bool *mine);
-/* Print stack traces of all ranks, then call done; in bounded time, whatever happens. */
+/* Print stack traces of all ranks. Calls done when all agents are through, or after XR_TRACE_MS. */
 void xr_life_trace(struct xr_life *life, void (*done)(void *arg), void *arg);
 
 #endif

@@ -2,14 +2,14 @@
 /*
  * proc_state.c: see proc_state.h.
  *
- * A rank may be a script that runs the program, so its processes are looked at
- * as a tree. Only what is needed to tell one case from another is read.
+ * A rank may be a script that runs the program, so all its processes are probed as
+ * a tree.
  */
 #include "launcher/monitor/proc_state.h"
 #include "launcher/monitor/status_board.h"
+#include "launcher/util/procfs.h"
 #include "launcher/util/shell_words.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +17,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { TREE_MAX = 64, DEPTH_MAX = 16 };
+#define TREE_MAX 64
+#define DEPTH_MAX 16
 
-/* Below this share of a core a process sleeps, with a timer now and then. */
+/* A process that uses less than 1/100 of a core sleeps, apart from timers. */
 #define IDLE_SHARE 100
 
-struct tree {
+struct proc_sum {
     int n;
-    pid_t wanted; /* is it in the tree? */
+    pid_t wanted; /* found: it is in the tree */
     bool found, runs, stopped, held;
     uint64_t ticks;
 };
@@ -37,76 +38,31 @@ const char *xr_doing_word(enum xr_doing doing)
     return word[doing];
 }
 
-/* What a file of /proc says, as a string; false if nothing. */
-static bool read_proc(pid_t pid, const char *file, char *out, size_t len)
+static void walk_tree(struct proc_sum *t, pid_t pid, int depth)
 {
-    char path[96];
-    ssize_t n;
-    int fd;
+    pid_t children[TREE_MAX];
+    struct xr_proc_stat stat;
+    size_t n;
 
-    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    n = read(fd, out, len - 1);
-    close(fd);
-    if (n <= 0)
-        return false;
-    out[n] = '\0';
-    return true;
-}
-
-/* state, and ticks of cpu time; false: it is gone */
-static bool proc_state_read_stat(pid_t pid, char *state, uint64_t *ticks)
-{
-    unsigned long user, sys;
-    long threads;
-    char text[1024], *after;
-
-    if (!read_proc(pid, "stat", text, sizeof(text)) || !(after = strrchr(text, ')')))
-        return false;
-    if (sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %ld", state, &user,
-               &sys, &threads) != 4)
-        return false;
-    *ticks = user + sys;
-    /* A main thread that has called pthread_exit is a zombie while other threads live. */
-    return (*state != 'Z' || threads > 1) && *state != 'X';
-}
-
-/* The children of a process, as numbers in a string. */
-static bool read_children(pid_t pid, char *out, size_t len)
-{
-    char file[48];
-
-    snprintf(file, sizeof(file), "task/%d/children", (int)pid);
-    return read_proc(pid, file, out, len);
-}
-
-static void walk(struct tree *t, pid_t pid, int depth)
-{
-    char children[1024], *at = children, *end, state;
-    uint64_t ticks;
-
-    if (t->n >= TREE_MAX || depth >= DEPTH_MAX || !proc_state_read_stat(pid, &state, &ticks))
+    if (t->n >= TREE_MAX || depth >= DEPTH_MAX || !xr_proc_stat(pid, &stat) || stat.ended)
         return;
     t->n++;
     t->found = t->found || pid == t->wanted;
-    t->ticks += ticks;
-    t->runs = t->runs || state == 'R';
-    t->stopped = t->stopped || state == 'T';
-    t->held = t->held || state == 't';
-    if (!read_children(pid, children, sizeof(children)))
-        return;
-    for (long child; (child = strtol(at, &end, 10)) > 0 && end > at; at = end)
-        walk(t, (pid_t)child, depth + 1);
+    t->ticks += stat.ticks;
+    t->runs = t->runs || stat.state == 'R';
+    t->stopped = t->stopped || stat.state == 'T';
+    t->held = t->held || stat.state == 't';
+    n = xr_proc_children(pid, children, TREE_MAX);
+    for (size_t i = 0; i < n; i++)
+        walk_tree(t, children[i], depth + 1);
 }
 
-/* ---------------------------------------------------------- what it sleeps in */
+/* ---------------------------------------------------------------- system call */
 
 static const struct {
     long number;
     const char *name;
-    bool descriptor; /* its first argument is one */
+    bool descriptor; /* the first argument is a descriptor */
 } calls[] = {
     {SYS_read, "read", true},
     {SYS_write, "write", true},
@@ -150,7 +106,7 @@ static void name_call(pid_t pid, char *out, size_t len)
     long number;
 
     *out = '\0';
-    if (!read_proc(pid, "syscall", text, sizeof(text)))
+    if (!xr_proc_read(pid, "syscall", text, sizeof(text)))
         return;
     number = strtol(text, &end, 10);
     if (end == text) /* "running" */
@@ -169,23 +125,19 @@ static void name_call(pid_t pid, char *out, size_t len)
     snprintf(out, len, " in system call %ld", number);
 }
 
-/* A script that waits for the program says less than the program. */
+/* Find the program: the innermost first child of scripts. */
 static pid_t innermost(pid_t pid)
 {
-    char children[64];
+    pid_t child;
 
-    for (int depth = 0; depth < DEPTH_MAX; depth++) {
-        pid_t child = read_children(pid, children, sizeof(children)) ? atoi(children) : 0;
-        if (child <= 0)
-            break;
+    for (int depth = 0; depth < DEPTH_MAX && xr_proc_children(pid, &child, 1); depth++)
         pid = child;
-    }
     return pid;
 }
 
-/* -------------------------------------------------------------------- the whole */
+/* ---------------------------------------------------------------------- probe */
 
-/* Since when it has used no cpu time to speak of; 0: it has. */
+/* Return the time since when it uses nearly no CPU time, or 0 if it does. */
 static uint64_t idle_since(struct xr_look_past *past, uint64_t now, uint64_t cpu_ns, bool runs)
 {
     uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -201,8 +153,8 @@ static uint64_t idle_since(struct xr_look_past *past, uint64_t now, uint64_t cpu
     return past->idle_ns;
 }
 
-/* What librank says of its waiting. */
-static bool look_at_board(const struct rk_board_slot *slot, uint64_t now, struct xr_look *out)
+/* Read the slot of the status board. Returns whether the rank waits in librank. */
+static bool read_slot(const struct rk_board_slot *slot, uint64_t now, struct xr_look *out)
 {
     struct rk_board_view view;
 
@@ -229,18 +181,18 @@ static bool look_at_board(const struct rk_board_slot *slot, uint64_t now, struct
 void xr_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
                 struct xr_look_past *past, struct xr_look *out)
 {
-    struct tree t = {0};
+    struct proc_sum t = {0};
     uint64_t idle, tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
     bool waits;
     char call[96];
 
     *out = (struct xr_look){.pid = pid, .since_ns = now};
-    waits = look_at_board(slot, now, out);
+    waits = read_slot(slot, now, out);
     t.wanted = out->pid;
-    walk(&t, pid, 0);
+    walk_tree(&t, pid, 0);
     if (t.n == 0)
         return;
-    if (!t.found) /* what stands on the board was written by a process that is gone */
+    if (!t.found) /* a process that is gone wrote the slot */
         waits = out->on_board = false;
     if (!out->on_board)
         out->pid = innermost(pid);
@@ -252,7 +204,7 @@ void xr_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
         past->halted_ns = now;
     if (t.stopped || t.held) {
         out->doing = t.stopped ? XR_DOING_STOPPED : XR_DOING_HELD;
-        /* It may have slept before already. */
+        /* It may have slept before. */
         if (!waits || past->halted_ns < out->since_ns)
             out->since_ns = past->halted_ns;
         if (idle && idle < out->since_ns)

@@ -2,8 +2,8 @@
 /*
  * rundir.c: see rundir.h.
  *
- * Sockets are named through /proc/self/fd, because the name of one may have 107
- * characters only.
+ * Sockets are addressed through /proc/self/fd, because the path of one is limited to
+ * 107 characters.
  */
 #include "launcher/monitor/rundir.h"
 #include "lib/base/conf.h"
@@ -20,9 +20,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { PLACES = 2 };
+#define PLACES 2
+#define LISTEN_TRIES 10
 
-/* The places to look at; the first that is there is used for new ones. */
+/* Return the path of a place. New sockets go to the first place that exists. */
 static bool rundir_place(int i, char out[PATH_MAX])
 {
     const char *run = rk_env("XDG_RUNTIME_DIR");
@@ -32,8 +33,8 @@ static bool rundir_place(int i, char out[PATH_MAX])
     return run && run[0] == '/' && snprintf(out, PATH_MAX, "%s/xrun", run) < PATH_MAX;
 }
 
-/* The directory, if it belongs to us alone; -1 with errno. */
-static int open_ours(const char *path, bool make)
+/* Open the directory. Returns -1 with errno unless it belongs to this user alone. */
+static int open_rundir(const char *path, bool make)
 {
     struct stat st;
     int fd;
@@ -51,19 +52,21 @@ static int open_ours(const char *path, bool make)
     return fd;
 }
 
-static bool address(int dir, const char *job, struct sockaddr_un *out)
+static bool socket_address(int dir, const char *job, struct sockaddr_un *out)
 {
     *out = (struct sockaddr_un){.sun_family = AF_UNIX};
     return snprintf(out->sun_path, sizeof(out->sun_path), "/proc/self/fd/%d/%s", dir, job) <
            (int)sizeof(out->sun_path);
 }
 
-/* -1 with errno set; ENOENT: the directory has just been removed. It gets its name when it listens:
- * before that it would look like one that was left behind. */
+/*
+ * Listen in a directory. Returns -1 with errno; ENOENT: the directory has just been removed. The socket gets its name
+ * when it listens: before that it would look stale.
+ */
 static int listen_in(int dir, const char *job)
 {
     struct sockaddr_un to;
-    char early[32];
+    char temporary[32];
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
     mode_t mask;
 
@@ -71,13 +74,13 @@ static int listen_in(int dir, const char *job)
         return -1;
     errno = ENAMETOOLONG;
     mask = umask(0177);
-    snprintf(early, sizeof(early), ".%d", (int)getpid());
-    if (!address(dir, job, &to) || !address(dir, early, &to) ||
+    snprintf(temporary, sizeof(temporary), ".%d", (int)getpid());
+    if (!socket_address(dir, job, &to) || !socket_address(dir, temporary, &to) ||
         bind(fd, (struct sockaddr *)&to, sizeof(to)) || listen(fd, 8) ||
-        renameat(dir, early, dir, job)) {
+        renameat(dir, temporary, dir, job)) {
         error = errno;
         if (error != EADDRINUSE && error != ENAMETOOLONG)
-            unlinkat(dir, early, 0);
+            unlinkat(dir, temporary, 0);
         close(fd);
         fd = -1;
         errno = error;
@@ -94,9 +97,9 @@ int xr_rundir_listen(const char *job)
     for (int i = 0; fd < 0 && i < PLACES; i++) {
         if (!rundir_place(i, path))
             continue;
-        /* The last job of the user may be removing the directory right now. */
-        for (int tries = 0; fd < 0 && tries < 10; tries++) {
-            int dir = open_ours(path, true);
+        /* Another job of the user may remove the directory at the same time. */
+        for (int tries = 0; fd < 0 && tries < LISTEN_TRIES; tries++) {
+            int dir = open_rundir(path, true);
             fd = dir >= 0 ? listen_in(dir, job) : -1;
             error = errno;
             if (dir >= 0)
@@ -109,7 +112,7 @@ int xr_rundir_listen(const char *job)
     return fd;
 }
 
-/* A connection, or -1. What nobody listens to any more is removed. */
+/* Connect to a job. Returns -1 on failure. Removes a socket without a listener. */
 static int rundir_connect_to(int dir, const char *job)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -117,7 +120,7 @@ static int rundir_connect_to(int dir, const char *job)
 
     if (fd < 0)
         return -1;
-    if (address(dir, job, &to) && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0)
+    if (socket_address(dir, job, &to) && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0)
         return fd;
     if (errno == ECONNREFUSED)
         unlinkat(dir, job, 0);
@@ -145,7 +148,7 @@ static void rundir_each_in(int dir, void (*fn)(void *arg, const char *job, int f
         closedir(d);
 }
 
-static void just_close(void *arg, const char *job, int fd)
+static void close_connection(void *arg, const char *job, int fd)
 {
     (void)arg;
     (void)job;
@@ -157,12 +160,12 @@ void xr_rundir_remove(const char *job)
     char path[PATH_MAX];
 
     for (int i = 0; i < PLACES; i++) {
-        int dir = rundir_place(i, path) ? open_ours(path, false) : -1;
+        int dir = rundir_place(i, path) ? open_rundir(path, false) : -1;
         if (dir < 0)
             continue;
         unlinkat(dir, job, 0);
         if (rmdir(path))
-            rundir_each_in(dir, just_close, NULL); /* there are others, or what is left of them */
+            rundir_each_in(dir, close_connection, NULL); /* sockets of other jobs, perhaps stale ones */
         rmdir(path);
         close(dir);
     }
@@ -173,7 +176,7 @@ void xr_rundir_each(void (*fn)(void *arg, const char *job, int fd), void *arg)
     char path[PATH_MAX];
 
     for (int i = 0; i < PLACES; i++) {
-        int dir = rundir_place(i, path) ? open_ours(path, false) : -1;
+        int dir = rundir_place(i, path) ? open_rundir(path, false) : -1;
         if (dir < 0)
             continue;
         rundir_each_in(dir, fn, arg);

@@ -22,11 +22,11 @@ bool xr_agent_board_open(struct xr_agent_board *b, uint32_t slots)
     int fd;
 
     *b = (struct xr_agent_board){.fd = -1};
-    /* The kernel would answer with a signal. */
+    /* Above the limit the kernel would send SIGXFSZ. */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
         return false;
     fd = memfd_create("xrun-board", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    /* Backed now, or a rank that writes there could meet a machine without memory. */
+    /* Allocate now: a rank that writes there must not get SIGBUS for want of memory. */
     if (fd < 0 || ftruncate(fd, (off_t)bytes) || fallocate(fd, 0, 0, (off_t)bytes) ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
         if (fd >= 0)
@@ -58,14 +58,14 @@ void xr_agent_board_close(struct xr_agent_board *b)
 
 /* ------------------------------------------------------------------------ as text */
 
-struct text {
+struct text_buffer {
     char *at;
     size_t left;
 };
 
-static void status_board_add(struct text *t, const char *fmt, ...) RK_PRINTF(2, 3);
+static void status_board_add(struct text_buffer *t, const char *fmt, ...) RK_PRINTF(2, 3);
 
-static void status_board_add(struct text *t, const char *fmt, ...)
+static void status_board_add(struct text_buffer *t, const char *fmt, ...)
 {
     va_list ap;
     int n;
@@ -81,29 +81,29 @@ static void status_board_add(struct text *t, const char *fmt, ...)
     t->left -= (size_t)n;
 }
 
-/* Those from first on that are ours, or guests; where they end. */
-static uint32_t add_run(struct text *t, const int32_t *ranks, uint32_t first, uint32_t listed)
+/* Add a run of ranks of this job, or of another (negative numbers). Returns the index behind it. */
+static uint32_t add_run(struct text_buffer *t, const int32_t *ranks, uint32_t first, uint32_t listed)
 {
-    bool guests = ranks[first] < 0;
-    int64_t step = guests ? -1 : 1;
+    bool foreign = ranks[first] < 0;
+    int64_t step = foreign ? -1 : 1;
     uint32_t i = first;
 
-    while (i < listed && (ranks[i] < 0) == guests) {
+    while (i < listed && (ranks[i] < 0) == foreign) {
         uint32_t last = i;
         while (last + 1 < listed && ranks[last + 1] == ranks[last] + step)
             last++;
         if (last < i + 2) /* two are no range */
             last = i;
         status_board_add(t, last > i ? "%s%" PRId64 "-%" PRId64 : "%s%" PRId64, i > first ? "," : "",
-            guests ? -1 - (int64_t)ranks[i] : ranks[i], guests ? -1 - (int64_t)ranks[last] : ranks[last]);
+            foreign ? -1 - (int64_t)ranks[i] : ranks[i], foreign ? -1 - (int64_t)ranks[last] : ranks[last]);
         i = last + 1;
     }
-    if (guests)
+    if (foreign)
         status_board_add(t, " of another job");
     return i;
 }
 
-static void add_ranks(struct text *t, const int32_t *ranks, uint32_t listed, uint32_t n)
+static void add_ranks(struct text_buffer *t, const int32_t *ranks, uint32_t listed, uint32_t n)
 {
     if (listed > n)
         listed = n;
@@ -118,17 +118,17 @@ static void add_ranks(struct text *t, const int32_t *ranks, uint32_t listed, uin
 
 void xr_ranks_text(const int32_t *ranks, uint32_t listed, uint32_t n, char *out, size_t len)
 {
-    struct text t = {out, len};
+    struct text_buffer t = {out, len};
 
     *out = '\0';
     add_ranks(&t, ranks, listed, n);
 }
 
-static void add_team(struct text *t, const struct rk_wait_for *w)
+static void add_team(struct text_buffer *t, const struct rk_wait_for *w)
 {
     if (w->team == 0)
         status_board_add(t, " on world");
-    else if (w->team >> 62) /* a number that its members have thrown: lib/p2p/team.h */
+    else if (w->team >> 62) /* a random number: lib/p2p/team.h */
         status_board_add(t, " on a team of several worlds (%u rank%s)", w->team_size, xr_plural(w->team_size));
     else
         status_board_add(t, " on team %u of rank %u (%u rank%s)", (uint32_t)w->team, (uint32_t)(w->team >> 32),
@@ -137,7 +137,7 @@ static void add_team(struct text *t, const struct rk_wait_for *w)
 
 void xr_wait_text(const struct rk_wait_for *w, char *out, size_t len)
 {
-    struct text t = {out, len};
+    struct text_buffer t = {out, len};
 
     *out = '\0';
     status_board_add(&t, "%s", w->call);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * status_board.h: the status board of an agent's ranks (lib/base/status_page.h), made by the
- * agent, and what its entries say as text.
+ * status_board.h: create the status board of an agent's ranks, and format its entries.
+ *
+ * The board is shared memory that librank writes. See lib/base/status_page.h.
  */
 #ifndef XR_LAUNCHER_MONITOR_STATUS_BOARD_H
 #define XR_LAUNCHER_MONITOR_STATUS_BOARD_H
@@ -15,14 +16,14 @@ struct xr_agent_board {
     struct rk_board_slot *slots;
 };
 
-/* false: there is none, and nothing depends on it. */
+/* Returns false on failure. The job runs without it. */
 bool xr_agent_board_open(struct xr_agent_board *board, uint32_t slots);
-/* One that is not open is fine. */
+/* No-op if it is not open. */
 void xr_agent_board_close(struct xr_agent_board *board);
 
-/* "5", "0-3,7", "0-3,7 and 12 more": n ranks in ascending order, of which so many are listed. */
+/* Format n ranks in ascending order, of which so many are listed: "5", "0-3,7", "0-3,7 and 12 more". */
 void xr_ranks_text(const int32_t *ranks, uint32_t listed, uint32_t n, char *out, size_t len);
-/* "allreduce #812 on world, waits for rank 5" */
+/* Format a wait: "allreduce #812 on world, waits for rank 5". */
 void xr_wait_text(const struct rk_wait_for *what, char *out, size_t len);
 
 #endif

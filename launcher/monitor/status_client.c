@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status_client.c: xrun --status: ask running jobs. See status_server.h. */
+/*
+ * status_client.c: run xrun --status: request the state of running jobs. See status_server.h.
+ */
+#include "launcher/job/timeouts.h"
 #include "launcher/monitor/rundir.h"
 #include "launcher/monitor/status_server.h"
 #include "lib/base/clock.h"
@@ -14,34 +17,34 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 8000, LIST_PATIENCE_MS = 1000, LEAST_ROOM = 4096 };
+#define READ_ROOM 4096
 
 struct answer {
     char *text;
     size_t len, cap;
 };
 
-/* All that comes until the other end closes; NULL if it does not come in time, or is not whole. */
-static char *status_client_ask(int fd, const char *word, uint32_t patience_ms)
+/* Send a request and read until the other end closes. Returns NULL if the answer is late or incomplete. Caller frees. */
+static char *request_status(int fd, const char *request, uint32_t limit_ms)
 {
-    uint64_t deadline = rk_clock_ns() + patience_ms * 1000000ull;
+    uint64_t deadline = rk_clock_ns() + limit_ms * 1000000ull;
     const size_t end = strlen(XR_STATUS_END);
     struct answer a = {0};
     bool over = false;
 
-    if (send(fd, word, strlen(word), MSG_NOSIGNAL) != (ssize_t)strlen(word))
+    if (send(fd, request, strlen(request), MSG_NOSIGNAL) != (ssize_t)strlen(request))
         return NULL;
     while (!over) {
         uint64_t now = rk_clock_ns();
         struct pollfd p = {.fd = fd, .events = POLLIN};
         ssize_t n;
 
-        if (a.cap - a.len < LEAST_ROOM) {
-            char *more = realloc(a.text, a.cap + 16 * LEAST_ROOM);
+        if (a.cap - a.len < READ_ROOM) {
+            char *more = realloc(a.text, a.cap + 16 * READ_ROOM);
             if (!more)
                 break;
             a.text = more;
-            a.cap += 16 * LEAST_ROOM;
+            a.cap += 16 * READ_ROOM;
         }
         if (now >= deadline || poll(&p, 1, (int)((deadline - now) / 1000000) + 1) == 0)
             break;
@@ -61,9 +64,9 @@ static char *status_client_ask(int fd, const char *word, uint32_t patience_ms)
 
 /* ------------------------------------------------------------------------- all jobs */
 
-static void list_one(void *arg, const char *job, int fd)
+static void print_summary(void *arg, const char *job, int fd)
 {
-    char *text = status_client_ask(fd, XR_STATUS_HEAD, LIST_PATIENCE_MS);
+    char *text = request_status(fd, XR_STATUS_SUMMARY, XR_STATUS_LIST_MS);
     int *n = arg;
 
     close(fd);
@@ -77,16 +80,16 @@ static void list_one(void *arg, const char *job, int fd)
 
 /* ---------------------------------------------------------------------------- one */
 
-struct search {
-    const char *wanted;
-    char *job; /* the one that is meant */
-    int fd, found;
+struct job_search {
+    const char *wanted; /* a name, or a part of one */
+    char *job;          /* the match */
+    int fd, found;      /* its connection; number of matches */
     bool exact;
 };
 
-static void status_client_look_at(void *arg, const char *job, int fd)
+static void match_job(void *arg, const char *job, int fd)
 {
-    struct search *s = arg;
+    struct job_search *s = arg;
     bool exact = strcmp(job, s->wanted) == 0;
 
     if (s->exact || !strstr(job, s->wanted)) {
@@ -102,20 +105,20 @@ static void status_client_look_at(void *arg, const char *job, int fd)
     s->job = strdup(job);
 }
 
-static int ask_one(const char *job)
+static int print_one(const char *job)
 {
-    struct search s = {.wanted = job, .fd = -1};
+    struct job_search s = {.wanted = job, .fd = -1};
     char *text = NULL;
     int code = 1;
 
-    xr_rundir_each(status_client_look_at, &s);
+    xr_rundir_each(match_job, &s);
     if (s.found == 0) {
         rk_error("no job of yours on this host has %s in its name; xrun --status lists them", job);
     } else if (s.found > 1) {
         rk_error("%d jobs of yours have %s in their names; give more of it (xrun --status lists "
                  "them)",
                  s.found, job);
-    } else if (!(text = status_client_ask(s.fd, XR_STATUS_ASK, PATIENCE_MS))) {
+    } else if (!(text = request_status(s.fd, XR_STATUS_REQUEST, XR_STATUS_CLIENT_MS))) {
         rk_error("the job %s does not answer (is its xrun stopped?)", s.job ? s.job : job);
     } else {
         fputs(text, stdout);
@@ -133,9 +136,9 @@ int xr_ask(const char *job)
     int n = 0, code = 0;
 
     if (job)
-        code = ask_one(job);
+        code = print_one(job);
     else
-        xr_rundir_each(list_one, &n);
+        xr_rundir_each(print_summary, &n);
     if (!job && n == 0)
         puts("no job of yours runs on this host");
     if (fflush(stdout) || ferror(stdout)) {

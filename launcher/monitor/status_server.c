@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* status_server.c: see status_server.h. */
 #include "launcher/monitor/status_server.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/monitor/rundir.h"
 
 #include <errno.h>
@@ -13,18 +14,15 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum {
-    GUESTS = 8, /* at once; more wait in the kernel's queue */
-    SPEAK_S = 2, /* a guest has this long to say what it wants */
-    STAY_S = 10  /* and this long in all */
-};
+/* Clients at a time. More wait in the kernel's queue. */
+#define CLIENTS_MAX 8
 
-struct guest {
+struct status_client {
     struct xr_status *status;
-    struct bufferevent *bev; /* NULL: a free place */
-    struct event *end;
-    bool asked, answered;
-    bool mute; /* it went without a word: another xrun, which looks whether this one lives */
+    struct bufferevent *bev; /* NULL: unused */
+    struct event *end; /* of its time */
+    bool requested, answered;
+    bool probe; /* closed without a byte: another xrun checks whether this one runs */
 };
 
 struct xr_status {
@@ -33,86 +31,86 @@ struct xr_status {
     void *arg;
     char *job;
     int fd;
-    struct event *on_guest, *again;
-    struct guest guests[GUESTS];
-    uint64_t strangers;
+    struct event *on_connection, *again;
+    struct status_client clients[CLIENTS_MAX];
+    uint64_t rejected; /* connections without a valid request */
 };
 
 static void listen_if_room(struct xr_status *s);
 
-static void status_server_leave(struct guest *g)
+static void status_server_leave(struct status_client *c)
 {
-    struct xr_status *s = g->status;
+    struct xr_status *s = c->status;
 
-    if (!g->bev)
+    if (!c->bev)
         return;
-    s->strangers += !g->asked && !g->mute;
-    bufferevent_free(g->bev);
-    g->bev = NULL;
-    if (g->end)
-        event_free(g->end);
-    g->end = NULL;
+    s->rejected += !c->requested && !c->probe;
+    bufferevent_free(c->bev);
+    c->bev = NULL;
+    if (c->end)
+        event_free(c->end);
+    c->end = NULL;
     listen_if_room(s);
 }
 
-static void status_server_answer(struct guest *g, const char *text, size_t len)
+static void status_server_answer(struct status_client *c, const char *text, size_t len)
 {
-    g->answered = true;
-    bufferevent_write(g->bev, text, len);
-    bufferevent_write(g->bev, XR_STATUS_END, strlen(XR_STATUS_END));
+    c->answered = true;
+    bufferevent_write(c->bev, text, len);
+    bufferevent_write(c->bev, XR_STATUS_END, strlen(XR_STATUS_END));
 }
 
-/* From here on it waits for us; how long it may stay is on_end's matter. */
-static void has_asked(struct guest *g, size_t n)
+/* The request is complete: only the limit of its whole stay holds from now on. */
+static void accept_request(struct status_client *c, size_t n)
 {
-    g->asked = true;
-    evbuffer_drain(bufferevent_get_input(g->bev), n);
-    bufferevent_set_timeouts(g->bev, NULL, NULL);
+    c->requested = true;
+    evbuffer_drain(bufferevent_get_input(c->bev), n);
+    bufferevent_set_timeouts(c->bev, NULL, NULL);
 }
 
-static void on_read(struct bufferevent *bev, void *arg)
+static void on_request_read(struct bufferevent *bev, void *arg)
 {
     struct evbuffer *in = bufferevent_get_input(bev);
-    struct guest *g = arg;
-    struct xr_status *s = g->status;
-    size_t n = evbuffer_get_length(in), ask = strlen(XR_STATUS_ASK), head = strlen(XR_STATUS_HEAD);
-    char said[16] = "", line[512];
+    struct status_client *c = arg;
+    struct xr_status *s = c->status;
+    size_t n = evbuffer_get_length(in), whole = strlen(XR_STATUS_REQUEST), brief = strlen(XR_STATUS_SUMMARY);
+    char word[16] = "", line[512];
 
-    if (g->asked || n >= sizeof(said)) {
-        status_server_leave(g); /* there is nothing more to be said */
+    if (c->requested || n >= sizeof(word)) {
+        status_server_leave(c); /* more than a request */
         return;
     }
-    evbuffer_copyout(in, said, n);
-    if (n == ask && memcmp(said, XR_STATUS_ASK, n) == 0) {
-        has_asked(g, n);
-        s->ops->asked(s->arg);
-    } else if (n == head && memcmp(said, XR_STATUS_HEAD, n) == 0) {
-        has_asked(g, n);
-        s->ops->head(s->arg, line, sizeof(line));
-        status_server_answer(g, line, strlen(line));
-    } else if (!(n < ask && memcmp(said, XR_STATUS_ASK, n) == 0) &&
-               !(n < head && memcmp(said, XR_STATUS_HEAD, n) == 0)) {
-        status_server_leave(g);
+    evbuffer_copyout(in, word, n);
+    if (n == whole && memcmp(word, XR_STATUS_REQUEST, n) == 0) {
+        accept_request(c, n);
+        s->ops->on_request(s->arg);
+    } else if (n == brief && memcmp(word, XR_STATUS_SUMMARY, n) == 0) {
+        accept_request(c, n);
+        s->ops->summary(s->arg, line, sizeof(line));
+        status_server_answer(c, line, strlen(line));
+    } else if (!(n < whole && memcmp(word, XR_STATUS_REQUEST, n) == 0) &&
+               !(n < brief && memcmp(word, XR_STATUS_SUMMARY, n) == 0)) {
+        status_server_leave(c);
     }
 }
 
-static void on_written(struct bufferevent *bev, void *arg)
+static void on_answer_written(struct bufferevent *bev, void *arg)
 {
-    struct guest *g = arg;
+    struct status_client *c = arg;
 
-    if (g->answered && evbuffer_get_length(bufferevent_get_output(bev)) == 0)
-        status_server_leave(g);
+    if (c->answered && evbuffer_get_length(bufferevent_get_output(bev)) == 0)
+        status_server_leave(c);
 }
 
-/* It is gone, or it was silent too long. */
+/* Handle the end of a connection, or the time-out of its request. */
 static void status_server_on_event(struct bufferevent *bev, short what, void *arg)
 {
-    struct guest *g = arg;
+    struct status_client *c = arg;
 
-    if (what & BEV_EVENT_EOF && g->answered)
-        return; /* it has only said all; writing finds out the rest */
-    g->mute = what & BEV_EVENT_EOF && evbuffer_get_length(bufferevent_get_input(bev)) == 0;
-    status_server_leave(g);
+    if (what & BEV_EVENT_EOF && c->answered)
+        return; /* it closed its writing side; a failed write will show whether it is gone */
+    c->probe = what & BEV_EVENT_EOF && evbuffer_get_length(bufferevent_get_input(bev)) == 0;
+    status_server_leave(c);
 }
 
 static void status_server_on_end(evutil_socket_t fd, short what, void *arg)
@@ -124,69 +122,69 @@ static void status_server_on_end(evutil_socket_t fd, short what, void *arg)
 
 static bool status_server_is_ours(int fd)
 {
-    struct ucred who;
-    socklen_t len = sizeof(who);
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
 
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
-           (who.uid == geteuid() || who.uid == 0);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
 }
 
-static struct guest *free_place(struct xr_status *s)
+static struct status_client *unused_client(struct xr_status *s)
 {
-    for (int i = 0; i < GUESTS; i++) {
-        if (!s->guests[i].bev)
-            return &s->guests[i];
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        if (!s->clients[i].bev)
+            return &s->clients[i];
     }
     return NULL;
 }
 
-static void status_server_receive(struct xr_status *s, struct guest *g, int fd)
+static void status_server_receive(struct xr_status *s, struct status_client *c, int fd)
 {
-    const struct timeval speak = {SPEAK_S, 0}, stay = {STAY_S, 0};
+    const struct timeval request = {XR_STATUS_REQUEST_S, 0}, stay = {XR_STATUS_STAY_S, 0};
 
-    *g = (struct guest){.status = s};
-    g->bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
-    if (!g->bev) {
+    *c = (struct status_client){.status = s};
+    c->bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
+    if (!c->bev) {
         close(fd);
         return;
     }
-    g->end = evtimer_new(s->base, status_server_on_end, g);
-    if (!g->end || event_add(g->end, &stay)) {
-        status_server_leave(g);
+    c->end = evtimer_new(s->base, status_server_on_end, c);
+    if (!c->end || event_add(c->end, &stay)) {
+        status_server_leave(c);
         return;
     }
-    bufferevent_setcb(g->bev, on_read, on_written, status_server_on_event, g);
-    bufferevent_set_timeouts(g->bev, &speak, NULL);
-    bufferevent_enable(g->bev, EV_READ | EV_WRITE);
+    bufferevent_setcb(c->bev, on_request_read, on_answer_written, status_server_on_event, c);
+    bufferevent_set_timeouts(c->bev, &request, NULL);
+    bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 }
 
-/* Until a guest leaves, or for a second if there are no descriptors: the others can wait. */
-static void on_guest(evutil_socket_t fd, short what, void *arg)
+/* Accept clients until all places are used. Without descriptors, pause for a second. */
+static void on_connection(evutil_socket_t fd, short what, void *arg)
 {
     const struct timeval second = {1, 0};
     struct xr_status *s = arg;
-    struct guest *g;
+    struct status_client *c;
 
     (void)what;
-    while ((g = free_place(s)) != NULL) {
-        int guest = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (guest < 0 && (errno == EINTR || errno == ECONNABORTED))
+    while ((c = unused_client(s)) != NULL) {
+        int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (peer < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
-        if (guest < 0) {
+        if (peer < 0) {
             if (errno != EAGAIN) {
-                event_del(s->on_guest);
+                event_del(s->on_connection);
                 event_add(s->again, &second);
             }
             return;
         }
-        if (status_server_is_ours(guest)) {
-            status_server_receive(s, g, guest);
+        if (status_server_is_ours(peer)) {
+            status_server_receive(s, c, peer);
         } else {
-            s->strangers++;
-            close(guest);
+            s->rejected++;
+            close(peer);
         }
     }
-    event_del(s->on_guest);
+    event_del(s->on_connection);
 }
 
 static void status_server_on_again(evutil_socket_t fd, short what, void *arg)
@@ -198,8 +196,8 @@ static void status_server_on_again(evutil_socket_t fd, short what, void *arg)
 
 static void listen_if_room(struct xr_status *s)
 {
-    if (s->on_guest && free_place(s) && !event_pending(s->again, EV_TIMEOUT, NULL))
-        event_add(s->on_guest, NULL);
+    if (s->on_connection && unused_client(s) && !event_pending(s->again, EV_TIMEOUT, NULL))
+        event_add(s->on_connection, NULL);
 }
 
 struct xr_status *xr_status_open(struct event_base *base, const char *job,
@@ -221,8 +219,8 @@ struct xr_status *xr_status_open(struct event_base *base, const char *job,
     }
     s->job = strdup(job);
     s->again = evtimer_new(base, status_server_on_again, s);
-    s->on_guest = event_new(base, s->fd, EV_READ | EV_PERSIST, on_guest, s);
-    if (!s->job || !s->again || !s->on_guest || event_add(s->on_guest, NULL)) {
+    s->on_connection = event_new(base, s->fd, EV_READ | EV_PERSIST, on_connection, s);
+    if (!s->job || !s->again || !s->on_connection || event_add(s->on_connection, NULL)) {
         xr_status_close(s);
         errno = ENOMEM;
         return NULL;
@@ -234,11 +232,11 @@ void xr_status_close(struct xr_status *s)
 {
     if (!s)
         return;
-    if (s->on_guest)
-        event_free(s->on_guest);
-    s->on_guest = NULL;
-    for (int i = 0; i < GUESTS; i++)
-        status_server_leave(&s->guests[i]);
+    if (s->on_connection)
+        event_free(s->on_connection);
+    s->on_connection = NULL;
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        status_server_leave(&s->clients[i]);
     if (s->again)
         event_free(s->again);
     close(s->fd);
@@ -250,10 +248,10 @@ void xr_status_close(struct xr_status *s)
 
 void xr_status_answer(struct xr_status *s, const char *text, size_t len)
 {
-    for (int i = 0; i < GUESTS; i++) {
-        struct guest *g = &s->guests[i];
-        if (g->bev && g->asked && !g->answered)
-            status_server_answer(g, text, len);
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        struct status_client *c = &s->clients[i];
+        if (c->bev && c->requested && !c->answered)
+            status_server_answer(c, text, len);
     }
 }
 
@@ -261,12 +259,12 @@ bool xr_status_busy(const struct xr_status *s)
 {
     bool busy = false;
 
-    for (int i = 0; i < GUESTS; i++)
-        busy = busy || s->guests[i].bev;
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        busy = busy || s->clients[i].bev;
     return busy;
 }
 
 uint64_t xr_status_strangers(const struct xr_status *s)
 {
-    return s->strangers;
+    return s->rejected;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * status_server.h: the socket at which a running xrun answers xrun --status.
+ * status_server.h: answer xrun --status at a socket of the running xrun.
  *
- * Whoever connects must be this user (or root), say one of two words, and read
- * what he gets within a few seconds. Anybody and anything else gets a close, and
- * never keeps the job waiting.
+ * Room: signs of life: the heartbeat, xrun --status, and what a process does.
+ * Called by: agent, frontend, main.c.
+ * Never: ends a job or a process; that is the front end's decision.
+ * Tests: tests/launcher/{heartbeat,hang}.sh, {hang,status_board}_test.c.
+ *
+ * A client must be of this user or of root, send one of two requests, and read the
+ * answer within a few seconds. Other connections are closed. None delays the job.
  */
 #ifndef XR_LAUNCHER_MONITOR_STATUS_SERVER_H
 #define XR_LAUNCHER_MONITOR_STATUS_SERVER_H
@@ -17,32 +21,32 @@
 struct xr_status;
 
 struct xr_status_ops {
-    /* Somebody asks: give the answer by xr_status_answer, now or later. */
-    void (*asked)(void *arg);
-    /* The job in one line, with its newline. */
-    void (*head)(void *arg, char *out, size_t len);
+    /* A client requests the status. Answer with xr_status_answer, now or later. */
+    void (*on_request)(void *arg);
+    /* Describe the job in one line, with its newline. */
+    void (*summary)(void *arg, char *out, size_t len);
 };
 
-/* What clients say. */
-#define XR_STATUS_ASK "status\n"
-#define XR_STATUS_HEAD "jobs\n"
-/* The last line of an answer that is whole. */
+/* The two requests: all ranks, or the summary. */
+#define XR_STATUS_REQUEST "status\n"
+#define XR_STATUS_SUMMARY "jobs\n"
+/* The last line of a complete answer. */
 #define XR_STATUS_END "end\n"
 
-/* NULL: there is no such socket, and errno says why; the job does without. */
+/* Open the socket of a job. Returns NULL with errno on failure; the job runs without it. */
 struct xr_status *xr_status_open(struct event_base *base, const char *job,
                                  const struct xr_status_ops *ops, void *arg);
-/* Removes the socket. NULL is fine. */
+/* Removes the socket. No-op if NULL. */
 void xr_status_close(struct xr_status *status);
 
-/* Is anybody connected? */
+/* Return whether a client is connected. */
 bool xr_status_busy(const struct xr_status *status);
-/* For all who have asked and have no answer yet. */
+/* Answer all clients that wait. */
 void xr_status_answer(struct xr_status *status, const char *text, size_t len);
-/* Connections that were closed for what they said or did not say. */
+/* Return the number of connections that were closed without a valid request. */
 uint64_t xr_status_strangers(const struct xr_status *status);
 
-/* ask.c: xrun --status [JOB]: ask, print the answer; returns the exit code. */
+/* Run xrun --status [JOB]: send the request, print the answer. Returns the exit code. See status_client.c. */
 int xr_ask(const char *job);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-struct question {
+struct dmodex_request {
     struct rk_link link;
     struct xr_modexes *all;
     struct event *late; /* time-out of our own request, or NULL */
@@ -27,9 +27,9 @@ struct xr_modexes {
     struct rk_link outgoing, incoming; /* requests */
 };
 
-static struct question *dmodex_add(struct xr_modexes *m, struct rk_link *to, uint32_t node, uint32_t rank)
+static struct dmodex_request *dmodex_add(struct xr_modexes *m, struct rk_link *to, uint32_t node, uint32_t rank)
 {
-    struct question *q = calloc(1, sizeof(*q));
+    struct dmodex_request *q = calloc(1, sizeof(*q));
 
     if (!q)
         return NULL;
@@ -41,17 +41,17 @@ static struct question *dmodex_add(struct xr_modexes *m, struct rk_link *to, uin
     return q;
 }
 
-static struct question *dmodex_find(struct rk_link *in, uint32_t id)
+static struct dmodex_request *dmodex_find(struct rk_link *in, uint32_t id)
 {
     for (struct rk_link *l = in->next; l != in; l = l->next) {
-        struct question *q = rk_list_entry(l, struct question, link);
+        struct dmodex_request *q = rk_list_entry(l, struct dmodex_request, link);
         if (q->id == id)
             return q;
     }
     return NULL;
 }
 
-static void dmodex_drop(struct question *q)
+static void dmodex_drop(struct dmodex_request *q)
 {
     rk_list_remove(&q->link);
     if (q->late)
@@ -59,7 +59,7 @@ static void dmodex_drop(struct question *q)
     free(q);
 }
 
-static void dmodex_give(struct question *q, enum xr_found found, const void *data, size_t len)
+static void dmodex_give(struct dmodex_request *q, enum xr_found found, const void *data, size_t len)
 {
     struct xr_modexes *m = q->all;
     void *token = q->token;
@@ -82,7 +82,7 @@ static void dmodex_answer(struct xr_modexes *m, uint32_t node, uint32_t id, bool
     const uint32_t most = XR_MESSAGE_MAX - 12; /* minus the header; the connection rejects longer messages */
 
     if (len > most) {
-        rk_error("a rank has committed %zu bytes, which is more than another host can be told (%u)", len, most);
+        rk_error("a rank has committed %zu bytes, which is more than another host can be on_gone (%u)", len, most);
         found = false;
         len = 0;
     }
@@ -95,7 +95,7 @@ static void dmodex_answer(struct xr_modexes *m, uint32_t node, uint32_t id, bool
 void xr_modexes_ask(struct xr_modexes *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token)
 {
     const struct timeval late = {(time_t)timeout_s, 0};
-    struct question *q = xr_gone(m->gone, XR_GONE_AGENT, node) ? NULL : dmodex_add(m, &m->outgoing, node, rank);
+    struct dmodex_request *q = xr_gone(m->gone, XR_GONE_AGENT, node) ? NULL : dmodex_add(m, &m->outgoing, node, rank);
     struct xr_packer p = {0};
 
     if (q && timeout_s)
@@ -115,7 +115,7 @@ void xr_modexes_ask(struct xr_modexes *m, uint32_t node, uint32_t rank, uint32_t
 
 void xr_modexes_found(struct xr_modexes *m, uint32_t id, bool found, const void *data, size_t len)
 {
-    struct question *q = dmodex_find(&m->incoming, id);
+    struct dmodex_request *q = dmodex_find(&m->incoming, id);
 
     if (!q)
         return;
@@ -126,7 +126,7 @@ void xr_modexes_found(struct xr_modexes *m, uint32_t id, bool found, const void 
 void xr_modexes_ended(struct xr_modexes *m, uint32_t rank)
 {
     for (struct rk_link *l = m->incoming.next, *next; l != &m->incoming; l = next) {
-        struct question *q = rk_list_entry(l, struct question, link);
+        struct dmodex_request *q = rk_list_entry(l, struct dmodex_request, link);
         next = l->next;
         if (q->rank == rank)
             m->ops->on_ended(m->arg, q->id);
@@ -136,7 +136,7 @@ void xr_modexes_ended(struct xr_modexes *m, uint32_t rank)
 bool xr_modexes_take(struct xr_modexes *m, uint32_t kind, struct xr_unpacker *u)
 {
     uint32_t a = xr_unpack_u32(u), b = xr_unpack_u32(u), rank;
-    struct question *q;
+    struct dmodex_request *q;
     const void *data;
     size_t len;
 
@@ -169,7 +169,7 @@ static void dmodex_on_gone(struct xr_gone_watcher *watcher, enum xr_gone_what wh
     if (what == XR_GONE_RANK)
         xr_modexes_ended(m, number);
     for (struct rk_link *l = m->outgoing.next, *next; l != &m->outgoing && what == XR_GONE_AGENT; l = next) {
-        struct question *q = rk_list_entry(l, struct question, link);
+        struct dmodex_request *q = rk_list_entry(l, struct dmodex_request, link);
         next = l->next;
         if (q->node == number)
             dmodex_give(q, XR_FOUND_NEVER, NULL, 0);
@@ -186,7 +186,7 @@ rank_status_t xr_modexes_open(struct event_base *base, struct xr_tree *tree, str
     *m = (struct xr_modexes){.base = base, .tree = tree, .gone = gone, .self = self, .ops = ops, .arg = arg};
     rk_list_init(&m->outgoing);
     rk_list_init(&m->incoming);
-    m->watcher.told = dmodex_on_gone;
+    m->watcher.on_gone = dmodex_on_gone;
     xr_gone_watch(gone, &m->watcher);
     *out = m;
     return RANK_OK;
@@ -197,9 +197,9 @@ void xr_modexes_close(struct xr_modexes *m)
     if (!m)
         return;
     while (!rk_list_empty(&m->outgoing))
-        dmodex_drop(rk_list_entry(m->outgoing.next, struct question, link));
+        dmodex_drop(rk_list_entry(m->outgoing.next, struct dmodex_request, link));
     while (!rk_list_empty(&m->incoming))
-        dmodex_drop(rk_list_entry(m->incoming.next, struct question, link));
+        dmodex_drop(rk_list_entry(m->incoming.next, struct dmodex_request, link));
     xr_gone_unwatch(&m->watcher);
     free(m);
 }

@@ -409,7 +409,7 @@ static void drop_ended(struct xr_fences *fs, struct xr_fence *f)
     move_on(fs, f);
 }
 
-static void say_gone(struct xr_fences *fs, enum xr_gone_what what, uint32_t number)
+static void send_gone(struct xr_fences *fs, enum xr_gone_what what, uint32_t number)
 {
     struct xr_packer p = {0};
 
@@ -429,12 +429,12 @@ static void fence_on_gone(struct xr_gone_watcher *watcher, enum xr_gone_what wha
             drop_ended(fs, f);
     }
     if (what == XR_GONE_HOST && number == fs->self)
-        say_gone(fs, what, number);
+        send_gone(fs, what, number);
 }
 
 void xr_fences_say_lost(struct xr_fences *fs, uint32_t rank)
 {
-    say_gone(fs, XR_GONE_RANK, rank);
+    send_gone(fs, XR_GONE_RANK, rank);
 }
 
 static bool take_ended(struct xr_fences *fs, uint32_t from, struct xr_unpacker *u)
@@ -448,7 +448,7 @@ static bool take_ended(struct xr_fences *fs, uint32_t from, struct xr_unpacker *
         return false;
     xr_gone_note(fs->gone, (enum xr_gone_what)what, number);
     if (fs->self != XR_NODE_FRONT)
-        say_gone(fs, (enum xr_gone_what)what, number);
+        send_gone(fs, (enum xr_gone_what)what, number);
     return true;
 }
 
@@ -467,7 +467,7 @@ rank_status_t xr_fences_open(struct xr_tree *tree, const struct xr_job *job, str
     *fs = (struct xr_fences){.tree = tree, .job = job, .gone = gone, .self = self, .done = done, .arg = arg};
     fs->nchildren = xr_tree_children(tree);
     rk_list_init(&fs->active);
-    fs->watcher.told = fence_on_gone;
+    fs->watcher.on_gone = fence_on_gone;
     xr_gone_watch(gone, &fs->watcher);
     fs->live = calloc(fs->nchildren + 2, sizeof(*fs->live));
     fs->used = calloc(job->nhosts, sizeof(*fs->used));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* keepalive.c: see keepalive.h. */
 #include "launcher/overlay/keepalive.h"
+#include "launcher/job/timeouts.h"
 
 #include <linux/sockios.h>
 #include <netinet/in.h>
@@ -37,7 +38,7 @@ bool xr_keepalive_suspend(int fd, bool suspended)
 
 void xr_keepalive_enable(int fd)
 {
-    const int on = 1, idle = 2, every = 1, times = 4;
+    const int on = 1, idle = XR_KEEPALIVE_IDLE_S, every = XR_KEEPALIVE_INTERVAL_S, times = XR_KEEPALIVE_PROBES;
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));

@@ -7,8 +7,6 @@
 
 #include <stdbool.h>
 
-#define XR_LOST_AFTER_S 6 /* a host without any answer for this long is lost */
-
 /* Enable TCP keepalive and a time-out for unacknowledged data on a socket. */
 void xr_keepalive_enable(int fd);
 

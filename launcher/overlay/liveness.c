@@ -70,7 +70,7 @@ void xr_gone_note(struct xr_gone *g, enum xr_gone_what what, uint32_t number)
         g->host[number] = true;
     for (struct rk_link *l = g->watchers.next; l != &g->watchers; l = l->next) {
         struct xr_gone_watcher *w = rk_list_entry(l, struct xr_gone_watcher, link);
-        w->told(w, what, number);
+        w->on_gone(w, what, number);
     }
 }
 

@@ -32,7 +32,7 @@ void xr_gone_close(struct xr_gone *gone);
 /* Called for each change, after it is stored, in the order of registration. */
 struct xr_gone_watcher {
     struct rk_link link;
-    void (*told)(struct xr_gone_watcher *watcher, enum xr_gone_what what, uint32_t number);
+    void (*on_gone)(struct xr_gone_watcher *watcher, enum xr_gone_what what, uint32_t number);
 };
 void xr_gone_watch(struct xr_gone *gone, struct xr_gone_watcher *watcher);
 void xr_gone_unwatch(struct xr_gone_watcher *watcher);

@@ -127,9 +127,6 @@ const char *xr_message_name(uint32_t kind);
 
 #define XR_NO_RANK UINT32_MAX
 
-/* Time between TSTP and a forced stop of ranks that have not stopped. */
-#define XR_STOP_MS 200
-
 /* Fields of USAGE. */
 enum {
     XR_USAGE_USER_NS,

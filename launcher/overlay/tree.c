@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tree.c: see tree.h. */
 #include "launcher/overlay/tree.h"
+#include "launcher/job/timeouts.h"
 #include "launcher/overlay/keepalive.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/clock.h"
@@ -10,13 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Period of heartbeats. The kernel detects a host that was cut off; heartbeats detect an agent that hangs. */
-#define BEAT_S 1
-/* Silence allowed to a busy sender: the table of a million ranks, a file system that wakes up. */
-#define BUSY_S 120
 #define FOR_EVER UINT32_MAX
-/* Time for the supervisor of a stalled agent to end all below it: supervisor.c. */
-#define SUPERVISOR_S 9
 
 struct link {
     struct xr_tree *tree;
@@ -170,7 +165,7 @@ static bool tree_on_message(void *arg, uint32_t node, uint32_t kind, struct xr_u
     struct link *l = arg;
     struct xr_tree *t = l->tree;
 
-    l->silent_max = kind == XR_MSG_BUSY ? BUSY_S : XR_LOST_AFTER_S;
+    l->silent_max = (kind == XR_MSG_BUSY ? XR_BUSY_S : XR_LOST_AFTER_S) / XR_BEAT_S;
     if (kind == XR_MSG_BEAT || kind == XR_MSG_BUSY || l->lost)
         return true;
     if (node == XR_NODE_NEXT)
@@ -247,13 +242,13 @@ static void tree_lose(struct link *l, uint64_t now)
     l->lost = true;
     l->lost_ns = now;
     xr_tree_hang_up(t, l->node);
-    snprintf(why, sizeof(why), "it has not answered for %u s", l->silent_max * BEAT_S);
+    snprintf(why, sizeof(why), "it has not answered for %u s", l->silent_max * XR_BEAT_S);
     t->ops->on_child_gone(t->arg, l->node, why);
 }
 
-static void tree_look_at(struct link *l, uint64_t now)
+static void tree_check_link(struct link *l, uint64_t now)
 {
-    if (l->wire && l->lost && now - l->lost_ns > SUPERVISOR_S * 1000000000ull)
+    if (l->wire && l->lost && now - l->lost_ns > XR_SUPERVISOR_MS * 1000000ull)
         end_lost(l, false);
     if (!l->wire || !l->remote || l->disconnected)
         return;
@@ -273,22 +268,22 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     /* This process was stopped itself: data of the peers are still unread. */
-    if (now - t->beat_ns > 2 * BEAT_S * 1000000000ull) {
+    if (now - t->beat_ns > 2 * XR_BEAT_S * 1000000000ull) {
         for (uint32_t i = 0; i < t->nchildren; i++) {
             t->child[i].silent = 0;
             t->child[i].lost_ns = now;
         }
     }
     t->beat_ns = now;
-    tree_look_at(&t->parent, now);
+    tree_check_link(&t->parent, now);
     for (uint32_t i = 0; i < t->nchildren; i++)
-        tree_look_at(&t->child[i], now);
+        tree_check_link(&t->child[i], now);
 }
 
 static rank_status_t tree_add(struct link *l, int fd, bool remote)
 {
     struct xr_tree *t = l->tree;
-    const struct timeval every = {BEAT_S, 0};
+    const struct timeval every = {XR_BEAT_S, 0};
     rank_status_t st = xr_wire_open(t->base, fd, &wire_ops, l, &l->wire);
 
     if (st) {

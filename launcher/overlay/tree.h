@@ -70,7 +70,7 @@ struct xr_wire *xr_tree_parent(const struct xr_tree *tree);
 bool xr_tree_has_child(const struct xr_tree *tree, uint32_t node);
 /* The number of connected children. */
 uint32_t xr_tree_child_count(const struct xr_tree *tree);
-/* Send nothing more to a child: its supervisor then knows that the agent must end. Its end is still reported. */
+/* Send nothing more to a child: its supervisor then ends the agent. Its end is still reported. */
 void xr_tree_hang_up(struct xr_tree *tree, uint32_t node);
 
 /* Send to an agent, to XR_NODE_FRONT, or from the root to XR_NODE_ALL. Empties the packer. */

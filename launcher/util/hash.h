@@ -2,7 +2,7 @@
 /*
  * hash.h: keep items in an intrusive hash table.
  *
- * The caller computes the hash of an item and tells items of one hash apart.
+ * The caller computes the hash of an item and compares items of one hash.
  */
 #ifndef XR_LAUNCHER_UTIL_HASH_H
 #define XR_LAUNCHER_UTIL_HASH_H

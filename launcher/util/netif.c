@@ -4,7 +4,7 @@
  */
 #include "launcher/util/netif.h"
 #include "launcher/util/cidr.h"
-#include "launcher/util/pack.h"
+#include "launcher/util/strv.h"
 #include "lib/base/clock.h"
 
 #include <arpa/inet.h>
@@ -53,7 +53,6 @@ char **xr_netif_addresses(const char *interface)
         for (size_t f = 0; f < 2; f++) {
             for (struct ifaddrs *i = all; i; i = i->ifa_next) {
                 char text[INET6_ADDRSTRLEN];
-                char **more;
                 if (!fits(i, interface, loopback, families[f]))
                     continue;
                 inet_ntop(families[f],
@@ -61,13 +60,9 @@ char **xr_netif_addresses(const char *interface)
                               ? (void *)&((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr
                               : (void *)&((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr,
                           text, sizeof(text));
-                more = realloc(list, (n + 2) * sizeof(*list));
-                if (!more)
+                if (!xr_strings_add(&list, text))
                     break;
-                list = more;
-                list[n] = strdup(text);
-                if (list[n])
-                    list[++n] = NULL;
+                n++;
             }
         }
     }

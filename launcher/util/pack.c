@@ -78,13 +78,9 @@ void xr_pack_string(struct xr_packer *p, const char *s)
 
 void xr_pack_strings(struct xr_packer *p, char *const *v)
 {
-    uint32_t n = 0;
-
-    while (v[n])
-        n++;
-    xr_pack_u32(p, n);
-    for (uint32_t i = 0; i < n; i++)
-        xr_pack_string(p, v[i]);
+    xr_pack_u32(p, (uint32_t)xr_strings_count(v));
+    for (; *v; v++)
+        xr_pack_string(p, *v);
 }
 
 void xr_packer_free(struct xr_packer *p)
@@ -172,11 +168,4 @@ char **xr_unpack_strings(struct xr_unpacker *u)
 bool xr_unpack_done(const struct xr_unpacker *u)
 {
     return !u->failed && u->left == 0;
-}
-
-void xr_strings_free(char **v)
-{
-    for (size_t i = 0; v && v[i]; i++)
-        free(v[i]);
-    free(v);
 }

@@ -14,6 +14,8 @@
 #ifndef XR_LAUNCHER_UTIL_PACK_H
 #define XR_LAUNCHER_UTIL_PACK_H
 
+#include "launcher/util/strv.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,7 +53,5 @@ const char *xr_unpack_string(struct xr_unpacker *u);
 char **xr_unpack_strings(struct xr_unpacker *u);
 /* Return whether all was read without failure and nothing is left. */
 bool xr_unpack_done(const struct xr_unpacker *u);
-
-void xr_strings_free(char **v);
 
 #endif

@@ -3,12 +3,69 @@
 #include "launcher/util/procfs.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static void open_files(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
+bool xr_proc_read(pid_t pid, const char *file, char *out, size_t len)
+{
+    char path[96];
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, out, len - 1);
+    close(fd);
+    if (n <= 0)
+        return false;
+    out[n] = '\0';
+    return true;
+}
+
+bool xr_proc_stat(pid_t pid, struct xr_proc_stat *out)
+{
+    enum { PF_EXITING = 4, KILLED = 1 << (SIGKILL - 1) };
+    unsigned long user, system, pending;
+    char text[1024], *after;
+    unsigned flags;
+    long threads;
+
+    /* "pid (name) state parent ...": the name may hold anything. */
+    if (!xr_proc_read(pid, "stat", text, sizeof(text)) || !(after = strrchr(text, ')')))
+        return false;
+    /* Fields 3, 4, 9, 14, 15, 20 and 31. */
+    if (sscanf(after + 1,
+               " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %ld %*d %*u %*u %*d "
+               "%*u %*u %*u %*u %*u %*u %lu",
+               &out->state, &out->parent, &flags, &user, &system, &threads, &pending) != 7)
+        return false;
+    out->ticks = user + system;
+    out->ended = (out->state == 'Z' && threads <= 1) || out->state == 'X';
+    out->ending = (flags & PF_EXITING) || (pending & KILLED);
+    return true;
+}
+
+size_t xr_proc_children(pid_t pid, pid_t *children, size_t max)
+{
+    char file[48], text[1024], *at = text, *end;
+    size_t n = 0;
+
+    snprintf(file, sizeof(file), "task/%d/children", (int)pid);
+    if (!xr_proc_read(pid, file, text, sizeof(text)))
+        return 0;
+    /* A blank follows each number; a last one without it was cut. */
+    for (long child; n < max && (child = strtol(at, &end, 10)) > 0 && *end == ' '; at = end)
+        children[n++] = (pid_t)child;
+    return n;
+}
+
+static void each_open_file(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
 {
     char name[64], path[512];
     struct dirent *e;
@@ -29,7 +86,7 @@ static void open_files(pid_t pid, bool (*fn)(void *arg, const char *path), void 
         closedir(dir);
 }
 
-void xr_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
+void xr_proc_each_file(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
 {
     char name[64], *line = NULL;
     size_t cap = 0;
@@ -51,7 +108,7 @@ void xr_maps_each(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
     if (f)
         fclose(f);
     if (more)
-        open_files(pid, fn, arg);
+        each_open_file(pid, fn, arg);
 }
 
 bool xr_proc_variable(pid_t pid, const char *name, char *out, size_t len)
@@ -72,19 +129,4 @@ bool xr_proc_variable(pid_t pid, const char *name, char *out, size_t len)
     if (f)
         fclose(f);
     return found;
-}
-
-pid_t xr_maps_child(pid_t pid)
-{
-    char name[64];
-    int child = 0;
-    FILE *f;
-
-    snprintf(name, sizeof(name), "/proc/%d/task/%d/children", (int)pid, (int)pid);
-    f = fopen(name, "re");
-    if (f && fscanf(f, "%d", &child) != 1)
-        child = 0;
-    if (f)
-        fclose(f);
-    return child;
 }

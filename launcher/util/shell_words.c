@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* shell_words.c: see shell_words.h. */
 #include "launcher/util/shell_words.h"
-#include "launcher/util/pack.h"
+#include "launcher/util/strv.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -69,15 +69,6 @@ char **xr_words_split(const char *text, const char **wrong)
         return words;
     xr_strings_free(words);
     return NULL;
-}
-
-size_t xr_words_count(char *const *words)
-{
-    size_t n = 0;
-
-    while (words && words[n])
-        n++;
-    return n;
 }
 
 bool xr_command_is(const char *text, const char *name)

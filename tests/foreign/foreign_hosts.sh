@@ -95,6 +95,8 @@ killed() {
         rc=$?
     fi
     [ "$rc" = 0 ] || [ "$rc" = hung ] || rc=ended
+    # Ranks that are killed with their agent leave segments, except those of MPICH 5, which name the job.
+    [ "$3" = xrun ] || on "$2" sh -c 'rm -f /dev/shm/vader_segment.* /dev/shm/sm_segment.* /dev/shm/mpich_shar_tmp*'
     verdict "$peer: $1" ended "${4:-}"
 }
 

@@ -260,7 +260,7 @@ static void one(struct world *w, uint8_t kind, uint8_t from, const uint8_t *data
         break;
     case 8:
         if (from & 1)
-            status_ops->asked(status_arg);
+            status_ops->on_request(status_arg);
         xr_life_message(w->life, XR_MSG_LOOKED, &u, &mine);
         break;
     case 9:
