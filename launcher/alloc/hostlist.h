@@ -5,7 +5,7 @@
  * Room: the allocation: --host, hostfiles, Slurm, PBS and LSF; names of this host.
  * Called by: agent, bootstrap, map.
  * Never: starts a process; places ranks.
- * Tests: tests/launcher/{habits,local_host}_test.c, tests/fuzz/fuzz_files.c.
+ * Tests: tests/launcher/unit/{habits,local_host}_test.c, tests/fuzz/fuzz_files.c.
  */
 #ifndef XR_LAUNCHER_ALLOC_HOSTLIST_H
 #define XR_LAUNCHER_ALLOC_HOSTLIST_H

@@ -5,7 +5,7 @@
  * Room: start agents on other hosts and authenticate them.
  * Called by: agent, frontend, main.c.
  * Never: decides which hosts are used, or what runs on them.
- * Tests: tests/launcher/listener_test.c, listener_hosts.sh;
+ * Tests: tests/launcher/unit/listener_test.c, listener_hosts.sh;
  * tests/fuzz/fuzz_wire.c.
  *
  * Used by xrun and by each agent with children. It opens a listener, starts the

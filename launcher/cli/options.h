@@ -5,7 +5,7 @@
  * Room: options, their variables, the programs of a job.
  * Called by: frontend, main.c.
  * Never: starts a process; opens a connection.
- * Tests: tests/launcher/{launcher,habits}_test.c, tests/launcher/{xrun,apps,habits,environ}.sh.
+ * Tests: tests/launcher/unit/{launcher,habits}_test.c, tests/launcher/{xrun,apps,habits,environ}.sh.
  *
  * The table in options.c holds every option. Parsing, --help, the options part of xrun.1 and the variables XRUN_...
  * come from it; completion/xrun reads --help.

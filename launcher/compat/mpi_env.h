@@ -5,7 +5,7 @@
  * Room: support for programs of other MPI libraries.
  * Called by: agent, frontend.
  * Never: includes a header of an MPI library; is needed by librank's own programs.
- * Tests: tests/launcher/{elf,pmi1}_test.c, tests/foreign.
+ * Tests: tests/launcher/unit/{elf,pmi1}_test.c, tests/foreign.
  */
 #ifndef XR_LAUNCHER_COMPAT_MPI_ENV_H
 #define XR_LAUNCHER_COMPAT_MPI_ENV_H

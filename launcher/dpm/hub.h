@@ -5,7 +5,7 @@
  * Room: dynamic process management of several jobs of one xrun.
  * Callers: agent, frontend, pmix, pmi1.
  * Never: starts a process; includes a PMIx header.
- * Tests: tests/launcher/{hub,nameserver}_test.c, tests/launcher/{dpm,dpm_hosts}.sh, tests/mp/rank_spawn.c.
+ * Tests: tests/launcher/unit/{hub,nameserver}_test.c, tests/launcher/{dpm,dpm_hosts}.sh, tests/mp/rank_spawn.c.
  *
  * A spawned job is an xrun of its own. Jobs form a star: each front end, the
  * first one's too, sends messages up (XR_UP_) to the hub in the first xrun, and

@@ -5,7 +5,7 @@
  * Room: start, find, limit and end processes; their environment.
  * Called by: agent, alloc, bootstrap, cli, compat, frontend, job, main.c.
  * Never: handles a host, a job or a connection.
- * Tests: tests/launcher/launcher_test.c, environ.sh, leader_exits.sh.
+ * Tests: tests/launcher/unit/launcher_test.c, environ.sh, leader_exits.sh.
  */
 #ifndef XR_LAUNCHER_EXEC_SPAWN_PROC_H
 #define XR_LAUNCHER_EXEC_SPAWN_PROC_H

@@ -5,7 +5,7 @@
  * Room: the job as data, and its exit status.
  * Called by: agent, cli, compat, dpm, frontend, iof, monitor, overlay, pmix.
  * Never: starts a process; opens a connection.
- * Tests: tests/launcher/launcher_test.c, tests/fuzz/fuzz_wire.c.
+ * Tests: tests/launcher/unit/launcher_test.c, tests/fuzz/fuzz_wire.c.
  */
 #ifndef XR_LAUNCHER_JOB_JOB_H
 #define XR_LAUNCHER_JOB_JOB_H

@@ -5,7 +5,7 @@
  * Room: mapping and binding of ranks, and the display of the map.
  * Called by: cli, frontend, pmix (policy.h only).
  * Never: starts a process; connects to a host.
- * Tests: tests/launcher/{mapper,plan_trim,show_map}_test.c, mapping.sh.
+ * Tests: tests/launcher/unit/{mapper,plan_trim,show_map}_test.c, mapping.sh.
  */
 #ifndef XR_LAUNCHER_MAP_PLAN_H
 #define XR_LAUNCHER_MAP_PLAN_H

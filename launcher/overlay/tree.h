@@ -5,7 +5,7 @@
  * Room: connections of xrun and agents; liveness, fences, direct modex on them.
  * Called by: agent, bootstrap, dpm, frontend, iof, monitor, pmix.
  * Never: starts a process; includes a PMIx header.
- * Tests: tests/launcher/{tree,fence}_test.c, tests/launcher/tree_hosts.sh.
+ * Tests: tests/launcher/unit/{tree,fence}_test.c, tests/launcher/tree_hosts.sh.
  *
  * The front end is the root; agents are numbered as the job's hosts; kary.h
  * computes parents. Messages are routed hop by hop; those for XR_NODE_NEXT go one

@@ -5,7 +5,7 @@
  * Room: the PMI-1 server of an agent: parser, key-value space, barriers, spawn, names.
  * Callers: agent.
  * Never: starts a process; sends a message to another host itself.
- * Tests: tests/launcher/pmi1_test.c, tests/fuzz/fuzz_pmi1.c, tests/foreign/mpich{4,5}.sh.
+ * Tests: tests/launcher/unit/pmi1_test.c, tests/fuzz/fuzz_pmi1.c, tests/foreign/mpich{4,5}.sh.
  *
  * Each rank gets one end of a socket pair (PMI_FD), on which its library sends lines of
  * text. Ranks are numbered as local ranks of this host. Everything runs in the

@@ -5,7 +5,7 @@
  * Room: helpers that depend on no other room of the launcher.
  * Called by: every room but iof.
  * Never: holds state of a job; writes to the user.
- * Tests: tests/launcher/launcher_test.c, tests/fuzz/fuzz_wire.c, fuzz_files.c.
+ * Tests: tests/launcher/unit/launcher_test.c, tests/fuzz/fuzz_wire.c, fuzz_files.c.
  *
  * Little-endian fixed-width integers and length-prefixed bytes. A packer or
  * unpacker keeps its first failure, so one check at the end of a message suffices.
