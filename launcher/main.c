@@ -70,7 +70,7 @@ static int main_refuse(const char *text, int code)
     char *shown = strdup(text);
 
     if (shown)
-        xr_words_show(shown); /* it may quote files and variables */
+        xr_shell_words_show(shown); /* it may quote files and variables */
     rk_error("%s", shown ? shown : "out of memory");
     free(shown);
     return code;
@@ -109,7 +109,7 @@ static int make_job(const struct xr_options *o, const struct xr_plan *plan, stru
     if (!job->id || (o->spawned && !xr_spawned_origin(o->spawned, &job->origin)))
         return main_refuse("out of memory", 1);
     be_quiet(o);
-    code = xr_apps_make(o, plan->local != XR_NO_HOST, job, text, sizeof(text));
+    code = xr_programs_make(o, plan->local != XR_NO_HOST, job, text, sizeof(text));
     be_quiet(o); /* reading the configuration has set the threshold */
     if (code && text[0])
         return main_refuse(text, code);
@@ -176,7 +176,7 @@ static int main_make_plan(struct xr_options *o, struct xr_plan *plan)
     char text[1024] = "";
     uint32_t n = (uint32_t)o->n;
 
-    if (!xr_where_check(&o->where, text, sizeof(text)) || xr_plan_make(&o->where, &n, plan, text, sizeof(text)) ||
+    if (!xr_policy_check(&o->where, text, sizeof(text)) || xr_plan_make(&o->where, &n, plan, text, sizeof(text)) ||
         (n && !xr_options_check_ranks(o, n, text, sizeof(text))) || !check_reach(o, plan, text, sizeof(text)))
         return main_refuse(text, XR_EXIT_USAGE);
     if (o->n == 0)
@@ -252,13 +252,13 @@ static char **copy_environment(void)
 static rank_status_t read_options(int argc, char **argv, struct xr_options *o, char *err,
                                   size_t errlen)
 {
-    rank_status_t st = xr_options_glance(argc, argv, o, err, errlen);
+    rank_status_t st = xr_options_parse_words(argc, argv, o, err, errlen);
 
-    if (st || xr_options_ask(o))
+    if (st || xr_options_prints_only(o))
         return st;
     be_quiet(o);
     xr_options_free(o);
-    return xr_options_parse_over(argc, argv, xr_options_variables, o, err, errlen);
+    return xr_options_parse_over(argc, argv, xr_options_from_env, o, err, errlen);
 }
 
 int main(int argc, char **argv)
@@ -268,8 +268,8 @@ int main(int argc, char **argv)
     char text[512], **environment;
     int code;
 
-    if (argc > 0 && strcmp(argv[0], XR_STAND_IN_NAME) == 0)
-        return xr_stand_in_main();
+    if (argc > 0 && strcmp(argv[0], XR_PROXY_CLIENT_NAME) == 0)
+        return xr_proxy_client_main();
     fill_standard_fds();
     reset_signals();
     if (argc == 2 && strcmp(argv[1], XR_AGENT_PROCESS) == 0)
@@ -293,7 +293,7 @@ int main(int argc, char **argv)
         printf("xrun %s\n", rank_version());
         code = 0;
     } else if (options.status) {
-        code = xr_ask(options.job);
+        code = xr_status_main(options.job);
     } else {
         options.argv = argv;
         options.environment = environment;

@@ -33,7 +33,7 @@ static void agent_on_parent_gone(void *arg, const char *why)
         event_base_loopexit(agent->base, NULL);
         return;
     }
-    xr_outputs_let_go(agent->outputs);
+    xr_outputs_release(agent->outputs);
     xr_agent_end(agent, XR_FAILURE_GRACE_MS);
 }
 
@@ -56,7 +56,7 @@ static void agent_send_node_text(struct xr_agent *agent, uint32_t kind, uint32_t
         return;
     xr_pack_u32(&p, node);
     xr_pack_string(&p, text ? text : "");
-    xr_wire_send(agent->wire, kind, &p);
+    xr_conn_send(agent->wire, kind, &p);
 }
 
 static void agent_on_child_gone(void *arg, uint32_t node, const char *why)
@@ -67,7 +67,7 @@ static void agent_on_child_gone(void *arg, uint32_t node, const char *why)
     /* xrun decides whether the agent was done. */
     agent_send_node_text(agent, XR_MSG_LOST, node, why);
     if (why && *why) /* else its supervisor lives, and may report more */
-        xr_branches_lost(agent->branches, node);
+        xr_launch_lost(agent->branches, node);
     if (agent->state == XR_AGENT_DONE)
         xr_agent_leave_if_sent(agent);
 }
@@ -102,8 +102,8 @@ static void agent_send_listener(struct xr_agent *agent)
 {
     struct xr_packer p = {0};
 
-    xr_branches_pack_door(agent->branches, agent->node, xr_wire_fd(agent->wire), &p);
-    xr_wire_send(agent->wire, XR_MSG_DOOR, &p);
+    xr_launch_pack_listener(agent->branches, agent->node, xr_conn_fd(agent->wire), &p);
+    xr_conn_send(agent->wire, XR_MSG_LISTENER, &p);
 }
 
 static void agent_open_branches(struct xr_agent *agent)
@@ -111,7 +111,7 @@ static void agent_open_branches(struct xr_agent *agent)
     uint32_t n = xr_tree_children(agent->tree);
     char text[1024] = "";
 
-    if (n && xr_branches_open(agent->base, agent->tree, agent->setup, XR_NODE_FRONT, &branch_ops, agent,
+    if (n && xr_launch_open(agent->base, agent->tree, agent->setup, XR_NODE_FRONT, &branch_ops, agent,
                               &agent->branches, text, sizeof(text)))
         agent_send_node_text(agent, XR_MSG_FAILED, xr_tree_child(agent->tree, 0), text);
     else if (n && agent->setup->step)

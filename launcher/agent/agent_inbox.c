@@ -21,24 +21,24 @@
 /* Close the listener: no more agents come from below. */
 static void agent_close_listener(struct xr_agent *agent)
 {
-    uint32_t strangers = xr_branches_strangers(agent->branches);
+    uint32_t unauthenticated = xr_launch_unauthenticated(agent->branches);
 
-    xr_branches_shut_door(agent->branches);
-    xr_agent_send_strangers(agent, strangers);
+    xr_launch_close_listener(agent->branches);
+    xr_agent_send_unauthenticated(agent, unauthenticated);
 }
 
-static uint32_t count_seats(const struct xr_agent *agent)
+static uint32_t count_local_ranks(const struct xr_agent *agent)
 {
     uint32_t n = 0;
 
-    while (agent->seats.cpus && agent->seats.cpus[n])
+    while (agent->local_ranks.cpus && agent->local_ranks.cpus[n])
         n++;
     return n;
 }
 
 static bool agent_receive_job(struct xr_agent *agent, struct xr_unpacker *u)
 {
-    if (agent->state != XR_AGENT_CONNECTED || !xr_agent_unpack_job(agent, u) || count_seats(agent) != agent->nlocal)
+    if (agent->state != XR_AGENT_CONNECTED || !xr_agent_unpack_job(agent, u) || count_local_ranks(agent) != agent->nlocal)
         return false;
     agent_close_listener(agent);
     xr_agent_start_job(agent);
@@ -53,7 +53,7 @@ static void agent_send_ending(struct xr_agent *agent)
     if (!agent->wire)
         return;
     xr_pack_u32(&p, agent->node);
-    xr_wire_send(agent->wire, XR_MSG_ENDING, &p);
+    xr_conn_send(agent->wire, XR_MSG_ENDING, &p);
 }
 
 static bool agent_receive_end(struct xr_agent *agent, struct xr_unpacker *u)
@@ -84,8 +84,8 @@ static bool agent_receive_died(struct xr_agent *agent, struct xr_unpacker *u)
     if (!xr_unpack_done(u) || rank >= agent->job.size)
         return false;
     if (agent->server && agent->job.host_of[rank] != agent->node)
-        xr_server_tell_death(agent->server, rank, by_signal != 0);
-    xr_gone_note(agent->gone, XR_GONE_RANK, rank);
+        xr_server_deliver_death(agent->server, rank, by_signal != 0);
+    xr_liveness_note(agent->gone, XR_FAILED_RANK, rank);
     return true;
 }
 
@@ -97,9 +97,9 @@ static bool agent_receive_other_died(struct xr_agent *agent, struct xr_unpacker 
     if (!xr_unpack_done(u) || !job)
         return false;
     if (agent->server && by_signal == XR_ONLY_FORGET)
-        xr_server_forget_past(agent->server, job);
+        xr_server_job_ended(agent->server, job);
     else if (agent->server)
-        xr_server_tell_other(agent->server, job, rank, by_signal != 0);
+        xr_server_deliver_other_death(agent->server, job, rank, by_signal != 0);
     return true;
 }
 
@@ -107,7 +107,7 @@ void xr_agent_note_lost(struct xr_agent *agent, uint32_t top)
 {
     for (uint32_t node = 0; agent->gone && node < agent->setup->shape.nodes; node++) {
         if (xr_tree_below(agent->tree, top, node))
-            xr_gone_note(agent->gone, XR_GONE_AGENT, node);
+            xr_liveness_note(agent->gone, XR_FAILED_AGENT, node);
     }
 }
 
@@ -129,31 +129,31 @@ static bool agent_receive_over(struct xr_agent *agent, struct xr_unpacker *u)
         uint32_t node = xr_unpack_u32(u);
         if (u->failed || node >= agent->setup->shape.nodes)
             return false;
-        xr_gone_note(agent->gone, XR_GONE_AGENT, node);
+        xr_liveness_note(agent->gone, XR_FAILED_AGENT, node);
     }
     return xr_unpack_done(u);
 }
 
 static bool agent_receive_event(struct xr_agent *agent, struct xr_unpacker *u)
 {
-    struct xr_notice notice;
+    struct xr_event notice;
 
-    if (!xr_notice_unpack(u, agent->job.size, &notice))
+    if (!xr_event_unpack(u, agent->job.size, &notice))
         return false;
     if (agent->server && agent->job.host_of[notice.rank] != agent->node)
-        xr_server_tell(agent->server, NULL, &notice);
+        xr_server_deliver_event(agent->server, NULL, &notice);
     return true;
 }
 
 static bool agent_receive_other_event(struct xr_agent *agent, struct xr_unpacker *u)
 {
     const char *job = xr_unpack_string(u);
-    struct xr_notice notice;
+    struct xr_event notice;
 
-    if (!job || !xr_notice_unpack(u, UINT32_MAX, &notice))
+    if (!job || !xr_event_unpack(u, UINT32_MAX, &notice))
         return false;
     if (agent->server)
-        xr_server_tell(agent->server, job, &notice);
+        xr_server_deliver_event(agent->server, job, &notice);
     return true;
 }
 
@@ -230,11 +230,11 @@ bool xr_agent_receive(void *arg, uint32_t kind, struct xr_unpacker *u)
     struct xr_agent *agent = arg;
 
     switch (kind) {
-    case XR_MSG_SEATS:
+    case XR_MSG_LOCAL_RANKS:
         return agent->state == XR_AGENT_CONNECTED && xr_agent_unpack_seats(agent, u);
     case XR_MSG_JOB:
         return agent_receive_job(agent, u);
-    case XR_MSG_ASK_TOPOLOGY:
+    case XR_MSG_GET_TOPOLOGY:
         xr_agent_send_topology(agent);
         return true;
     case XR_MSG_INPUT:
@@ -246,9 +246,9 @@ bool xr_agent_receive(void *arg, uint32_t kind, struct xr_unpacker *u)
         return agent_receive_lost(agent, u);
     case XR_MSG_OVER:
         return agent_receive_over(agent, u);
-    case XR_MSG_NOTICE:
+    case XR_MSG_EVENT:
         return agent_receive_event(agent, u);
-    case XR_MSG_OTHER_NOTICE:
+    case XR_MSG_OTHER_EVENT:
         return agent_receive_other_event(agent, u);
     case XR_MSG_END:
         return agent_receive_end(agent, u);
@@ -258,11 +258,11 @@ bool xr_agent_receive(void *arg, uint32_t kind, struct xr_unpacker *u)
         return agent_receive_output_taken(agent, u);
     case XR_MSG_TARGETS:
         return agent_receive_targets(agent, u);
-    case XR_MSG_MODEX_ASK:
-    case XR_MSG_MODEX_ANSWER:
-        return agent->modexes && xr_modexes_take(agent->modexes, kind, u);
-    case XR_MSG_ERRAND_DONE:
-        return agent->errands && xr_errands_take(agent->errands, u);
+    case XR_MSG_DMODEX_REQUEST:
+    case XR_MSG_DMODEX_REPLY:
+        return agent->dmodex && xr_dmodex_take(agent->dmodex, kind, u);
+    case XR_MSG_RPC_DONE:
+        return agent->rpcs && xr_rpc_table_take(agent->rpcs, u);
     case XR_MSG_OTHER_DIED:
         return agent_receive_other_died(agent, u);
     case XR_MSG_WINDOW:
@@ -277,7 +277,7 @@ bool xr_agent_receive_step(void *arg, uint32_t from, uint32_t kind, struct xr_un
     struct xr_agent *agent = arg;
 
     return kind >= XR_MSG_FENCE_UP && kind <= XR_MSG_FENCE_ENDED && agent->fences &&
-           xr_fences_take(agent->fences, from, kind, u);
+           xr_fence_take(agent->fences, from, kind, u);
 }
 
 rank_status_t xr_agent_inbox_open(struct xr_agent *agent)

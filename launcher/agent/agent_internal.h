@@ -60,18 +60,18 @@ struct xr_agent {
 
     /* The tree. */
     struct xr_tree *tree;
-    struct xr_wire *wire;         /* to the front end or the parent agent; NULL: it is gone */
-    struct xr_branches *branches; /* starts the agents below; NULL: there are none */
-    struct xr_gone *gone;
-    struct xr_fences *fences;
-    struct xr_modexes *modexes;
-    struct xr_errands *errands;
+    struct xr_conn *wire;         /* to the front end or the parent agent; NULL: it is gone */
+    struct xr_launch *branches; /* starts the agents below; NULL: there are none */
+    struct xr_liveness *gone;
+    struct xr_fence_table *fences;
+    struct xr_dmodex_table *dmodex;
+    struct xr_rpc_table *rpcs;
 
     /* The job, once it has been received. */
     struct xr_job job;
     uint32_t nlocal;       /* ranks of this host */
     uint32_t order, nused; /* its number among the hosts that have ranks; how many those are */
-    struct xr_seats seats;
+    struct xr_local_ranks local_ranks;
     cpu_set_t *sets; /* of each rank of this host, one after the other; NULL: none is bound */
     size_t set_size;
     void *topology; /* for the PMIx server, or NULL */
@@ -85,7 +85,7 @@ struct xr_agent {
     /* PMIx and PMI-1: pmi_clients.c. */
     struct xr_server *server; /* NULL: --mpi none */
     struct xr_pmi1 *pmi1;
-    struct xr_leftovers *leftovers;
+    struct xr_shm_cleanup *shm_cleanup;
     struct xr_singletons *singletons;
     uint32_t clients; /* connected to PMIx and not finalized */
     bool had_clients; /* of PMIx, ever: stays set when the last one ends, while the job still runs */
@@ -129,7 +129,7 @@ void xr_agent_leave_if_sent(struct xr_agent *agent);
 /* Signal all descendants. The commands that started the agents below are left out: they end with their agents. */
 void xr_agent_signal_ranks(struct xr_agent *agent, int sig);
 /* Report n further unauthenticated peers. No-op if 0. */
-void xr_agent_send_strangers(struct xr_agent *agent, uint32_t n);
+void xr_agent_send_unauthenticated(struct xr_agent *agent, uint32_t n);
 rank_status_t xr_agent_terminate_open(struct xr_agent *agent);
 
 /*
@@ -162,7 +162,7 @@ void xr_agent_send_topology(struct xr_agent *agent);
 
 /* pmi_clients.c: callbacks of the servers for PMIx and PMI-1 clients. */
 extern const struct xr_server_events xr_clients_server_events;
-extern const struct xr_modex_ops xr_clients_modex_ops;
+extern const struct xr_dmodex_ops xr_clients_modex_ops;
 extern const struct xr_pmi1_ops xr_clients_pmi1_ops[2]; /* [1]: with other hosts */
 void xr_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len);
 

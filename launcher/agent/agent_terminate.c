@@ -31,7 +31,7 @@ void xr_agent_signal_ranks(struct xr_agent *agent, int sig)
 {
     pid_t keep[MAX_COMMANDS];
 
-    xr_descend_signal(sig, keep, xr_branches_pids(agent->branches, keep, MAX_COMMANDS));
+    xr_proc_tree_signal(sig, keep, xr_launch_pids(agent->branches, keep, MAX_COMMANDS));
 }
 
 /* ------------------------------------------------------------------- the signals */
@@ -90,8 +90,8 @@ void xr_agent_end(struct xr_agent *agent, uint32_t grace_ms)
         /* MPICH's ranks do not register their files, so they must not create one after the search for
          * them. Others continue to run, and may. */
         if (xr_pmi1_used(agent->pmi1))
-            xr_descend_signal(SIGSTOP, NULL, 0);
-        xr_leftovers_note(agent->leftovers);
+            xr_proc_tree_signal(SIGSTOP, NULL, 0);
+        xr_shm_cleanup_note(agent->shm_cleanup);
     }
     if (grace_ms == 0) {
         kill_round(agent);
@@ -137,19 +137,19 @@ static void await_quiet(struct xr_agent *agent)
 
 void xr_agent_leave_if_sent(struct xr_agent *agent)
 {
-    const struct timeval patience = {LEAVE_S, 0};
+    const struct timeval grace = {LEAVE_S, 0};
 
-    if (xr_tree_child_count(agent->tree) || (agent->wire && xr_wire_backlog(agent->wire)))
+    if (xr_tree_child_count(agent->tree) || (agent->wire && xr_conn_backlog(agent->wire)))
         return;
     if (agent->wire && agent->remote) {
-        xr_wire_finish(agent->wire); /* the parent then closes, which ends the loop */
-        event_base_loopexit(agent->base, &patience);
+        xr_conn_shutdown_write(agent->wire); /* the parent then closes, which ends the loop */
+        event_base_loopexit(agent->base, &grace);
     } else {
         event_base_loopexit(agent->base, NULL);
     }
 }
 
-void xr_agent_send_strangers(struct xr_agent *agent, uint32_t n)
+void xr_agent_send_unauthenticated(struct xr_agent *agent, uint32_t n)
 {
     struct xr_packer p = {0};
 
@@ -157,7 +157,7 @@ void xr_agent_send_strangers(struct xr_agent *agent, uint32_t n)
         return;
     xr_pack_u32(&p, agent->node);
     xr_pack_u32(&p, n);
-    xr_wire_send(agent->wire, XR_MSG_STRANGERS, &p);
+    xr_conn_send(agent->wire, XR_MSG_UNAUTHENTICATED, &p);
 }
 
 void xr_agent_check_done(struct xr_agent *agent)
@@ -167,7 +167,7 @@ void xr_agent_check_done(struct xr_agent *agent)
     if (agent->state <= XR_AGENT_STARTING || agent->state == XR_AGENT_DONE || agent->live)
         return;
     if (agent->nused > 1 && agent->nlocal)
-        xr_gone_note(agent->gone, XR_GONE_HOST, agent->node);
+        xr_liveness_note(agent->gone, XR_FAILED_HOST, agent->node);
     if (!xr_ranks_gone(agent)) {
         /* Processes that the ranks have left behind end with the job. */
         if (agent->state == XR_AGENT_RUNNING)
@@ -181,11 +181,11 @@ void xr_agent_check_done(struct xr_agent *agent)
     xr_agent_state_set(&agent->state, XR_AGENT_DONE);
     event_del(agent->on_grace);
     xr_server_end_job(agent->server);
-    xr_leftovers_remove(agent->leftovers, xr_pmi1_used(agent->pmi1));
-    xr_agent_send_strangers(agent, xr_server_strangers());
+    xr_shm_cleanup_remove(agent->shm_cleanup, xr_pmi1_used(agent->pmi1));
+    xr_agent_send_unauthenticated(agent, xr_server_rejected());
     if (agent->wire) {
         xr_pack_u32(&p, agent->node);
-        xr_wire_send(agent->wire, XR_MSG_DONE, &p);
+        xr_conn_send(agent->wire, XR_MSG_DONE, &p);
     }
     xr_agent_leave_if_sent(agent);
 }

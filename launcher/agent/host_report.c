@@ -63,9 +63,9 @@ void xr_agent_send_ready(struct xr_agent *agent)
     xr_pack_string(&p, agent->host);
     xr_pack_u32(&p, rk_topo_units());
     xr_pack_u64(&p, text ? topology_text_hash(text) : 0);
-    xr_pack_u64(&p, xr_here_machine());
+    xr_pack_u64(&p, xr_local_host_machine());
     xr_pack_u32(&p, xr_netif_free_port());
-    xr_wire_send(agent->wire, XR_MSG_READY, &p);
+    xr_conn_send(agent->wire, XR_MSG_READY, &p);
     free(text);
 }
 
@@ -76,6 +76,6 @@ void xr_agent_send_topology(struct xr_agent *agent)
 
     xr_pack_u32(&p, agent->node);
     xr_pack_string(&p, text ? text : "");
-    xr_wire_send(agent->wire, XR_MSG_TOPOLOGY, &p);
+    xr_conn_send(agent->wire, XR_MSG_TOPOLOGY, &p);
     free(text);
 }

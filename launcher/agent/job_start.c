@@ -24,7 +24,7 @@ static void job_start_refuse(struct xr_agent *agent, int code, const char *text)
     xr_pack_u32(&p, agent->node);
     xr_pack_u32(&p, (uint32_t)code);
     xr_pack_string(&p, text);
-    xr_wire_send(agent->wire, XR_MSG_REFUSED, &p);
+    xr_conn_send(agent->wire, XR_MSG_REFUSED, &p);
 }
 
 /* Report that the ranks have started, and how long each phase took. */
@@ -43,7 +43,7 @@ static void job_start_send_started(struct xr_agent *agent, uint64_t init, uint64
         xr_pack_string(&p, phase[i].name);
         xr_pack_u64(&p, phase[i].ns);
     }
-    xr_wire_send(agent->wire, XR_MSG_STARTED, &p);
+    xr_conn_send(agent->wire, XR_MSG_STARTED, &p);
 }
 
 static rank_status_t open_server(struct xr_agent *agent, uint64_t *init_ns, uint64_t *register_ns)
@@ -53,8 +53,8 @@ static rank_status_t open_server(struct xr_agent *agent, uint64_t *init_ns, uint
                                 .size = agent->job.size,
                                 .universe = agent->job.universe,
                                 .nlocal = agent->nlocal,
-                                .folder = xr_leftovers_folder(agent->leftovers),
-                                .oversubscribed = agent->seats.oversubscribed,
+                                .folder = xr_shm_cleanup_folder(agent->shm_cleanup),
+                                .oversubscribed = agent->local_ranks.oversubscribed,
                                 .topology = agent->topology,
                                 .origin = &agent->job.origin};
     struct xr_job_map map = {0};
@@ -97,19 +97,19 @@ static rank_status_t open_pmi1(struct xr_agent *agent)
 
 static rank_status_t prepare_job(struct xr_agent *agent)
 {
-    rank_status_t st = xr_gone_open(&agent->job, &agent->gone);
+    rank_status_t st = xr_liveness_open(&agent->job, &agent->gone);
 
     agent->joined = calloc(agent->job.napps, sizeof(*agent->joined));
     if (!st && !agent->joined)
         st = RANK_ERR_NO_MEMORY;
     if (!st)
-        st = xr_fences_open(agent->tree, &agent->job, agent->gone, agent->node, xr_clients_fence_done, agent,
+        st = xr_fence_open(agent->tree, &agent->job, agent->gone, agent->node, xr_clients_fence_done, agent,
                             &agent->fences);
     if (!st)
-        st = xr_errands_open(agent->tree, agent->node, &agent->errands);
+        st = xr_rpc_table_open(agent->tree, agent->node, &agent->rpcs);
     return st ? st
-              : xr_modexes_open(agent->base, agent->tree, agent->gone, agent->node, &xr_clients_modex_ops, agent,
-                                &agent->modexes);
+              : xr_dmodex_open(agent->base, agent->tree, agent->gone, agent->node, &xr_clients_modex_ops, agent,
+                                &agent->dmodex);
 }
 
 /* Check this host's limits. On a single host xrun has done that before. */
@@ -137,7 +137,7 @@ static void job_start_on_alone(void *arg, uint32_t app, bool over, const char *u
     xr_pack_u32(&p, app);
     xr_pack_u32(&p, over);
     xr_pack_string(&p, uses);
-    xr_wire_send(agent->wire, XR_MSG_ALONE, &p);
+    xr_conn_send(agent->wire, XR_MSG_ALONE, &p);
 }
 
 static rank_status_t watch_singletons(struct xr_agent *agent)
@@ -201,7 +201,7 @@ void xr_agent_start_job(struct xr_agent *agent)
         xr_agent_check_done(agent);
         return;
     }
-    xr_tree_excuse(agent->tree); /* each of the following steps may take long */
+    xr_tree_suspend_keepalive(agent->tree); /* each of the following steps may take long */
     if (!st && !job_start_check_limits(agent, text, sizeof(text))) {
         code = XR_EXIT_USAGE;
         st = RANK_ERR_SYSTEM;
@@ -209,7 +209,7 @@ void xr_agent_start_job(struct xr_agent *agent)
     if (!st)
         st = xr_rank_programs_find(agent, &code, text, sizeof(text));
     if (!st)
-        st = xr_leftovers_create(agent->job.id, &agent->leftovers);
+        st = xr_shm_cleanup_create(agent->job.id, &agent->shm_cleanup);
     widen_file_table(agent, agent->nlocal);
     if (!st && !agent->job.no_mpi)
         st = open_server(agent, &init_ns, &register_ns);

@@ -59,7 +59,7 @@ static bool local_ranks_make_sets(struct xr_agent *agent, uint32_t n)
     bool ok = map != NULL;
 
     for (uint32_t i = 0; ok && i < n; i++) {
-        ok = hwloc_bitmap_list_sscanf(map, agent->seats.cpus[i]) == 0;
+        ok = hwloc_bitmap_list_sscanf(map, agent->local_ranks.cpus[i]) == 0;
         if (hwloc_bitmap_last(map) > last)
             last = hwloc_bitmap_last(map);
     }
@@ -72,7 +72,7 @@ static bool local_ranks_make_sets(struct xr_agent *agent, uint32_t n)
     for (uint32_t i = 0; agent->sets && i < n; i++) {
         cpu_set_t *set = (cpu_set_t *)(void *)((char *)agent->sets + i * agent->set_size);
         unsigned cpu;
-        hwloc_bitmap_list_sscanf(map, agent->seats.cpus[i]);
+        hwloc_bitmap_list_sscanf(map, agent->local_ranks.cpus[i]);
         hwloc_bitmap_foreach_begin(cpu, map)
             CPU_SET_S((size_t)cpu, agent->set_size, set);
         hwloc_bitmap_foreach_end();
@@ -85,16 +85,16 @@ bool xr_agent_unpack_seats(struct xr_agent *agent, struct xr_unpacker *u)
 {
     uint32_t n = 0;
 
-    if (agent->seats.cpus || xr_seats_unpack(u, &agent->seats))
+    if (agent->local_ranks.cpus || xr_local_ranks_unpack(u, &agent->local_ranks))
         return false;
-    while (agent->seats.cpus[n])
+    while (agent->local_ranks.cpus[n])
         n++;
     return local_ranks_make_sets(agent, n);
 }
 
 const cpu_set_t *xr_agent_cpus(const struct xr_agent *agent, uint32_t local)
 {
-    if (!agent->sets || !agent->seats.cpus[local][0])
+    if (!agent->sets || !agent->local_ranks.cpus[local][0])
         return NULL;
     return (const cpu_set_t *)(const void *)((const char *)agent->sets + local * agent->set_size);
 }

@@ -27,7 +27,7 @@ static void agent_send_joined(struct xr_agent *agent, uint32_t rank)
     agent->joined[app] = true;
     xr_pack_u32(&p, agent->node);
     xr_pack_u32(&p, app);
-    xr_wire_send(agent->wire, XR_MSG_JOINED, &p);
+    xr_conn_send(agent->wire, XR_MSG_JOINED, &p);
 }
 
 /* Report that a rank's client is lost while the rank, a script, lives. Other jobs and hosts may wait for it. */
@@ -40,7 +40,7 @@ static void agent_send_client_lost(struct xr_agent *agent, struct xr_rank *r, bo
     r->lost_sent = lost;
     xr_pack_u32(&p, r->rank);
     xr_pack_u32(&p, lost);
-    xr_wire_send(agent->wire, XR_MSG_CLIENT_LOST, &p);
+    xr_conn_send(agent->wire, XR_MSG_CLIENT_LOST, &p);
 }
 
 /* At the first client, report ranks that ended without being one. Clients would wait for them. */
@@ -51,7 +51,7 @@ static void report_absent_ranks(struct xr_agent *agent)
     agent->had_clients = true;
     for (uint32_t i = 0; i < agent->nlocal; i++) {
         if (agent->ranks[i].exited && !agent->ranks[i].connected)
-            xr_server_tell_death(agent->server, agent->ranks[i].rank, false);
+            xr_server_deliver_death(agent->server, agent->ranks[i].rank, false);
     }
 }
 
@@ -105,9 +105,9 @@ static void on_lost(void *arg, uint32_t rank)
     if (r->exited || !client_is_lost(r)) /* it has been reaped already, or this was its proxy */
         return;
     /* From now on libpmix refuses another client of this rank. */
-    xr_gone_note(agent->gone, XR_GONE_RANK, rank);
+    xr_liveness_note(agent->gone, XR_FAILED_RANK, rank);
     if (agent->nused > 1)
-        xr_fences_say_lost(agent->fences, rank);
+        xr_fence_report_lost(agent->fences, rank);
     agent_send_client_lost(agent, r, true);
 }
 
@@ -131,13 +131,13 @@ static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
     struct xr_packer p = {0};
 
     /* It may have ended when xrun's answer comes. */
-    xr_leftovers_note(agent->leftovers);
+    xr_shm_cleanup_note(agent->shm_cleanup);
     if (agent->wire && r) {
         xr_pack_u32(&p, rank);
         xr_pack_u32(&p, (uint32_t)r->pid);
         xr_pack_u32(&p, (uint32_t)code);
         pack_abort_text(&p, text);
-        xr_wire_send(agent->wire, XR_MSG_ABORT, &p);
+        xr_conn_send(agent->wire, XR_MSG_ABORT, &p);
     }
 }
 
@@ -156,7 +156,7 @@ static void pmi_clients_on_log(void *arg, uint32_t rank, int stream, const char 
         xr_pack_u32(&p, rank);
         xr_pack_u32(&p, (uint32_t)stream);
         xr_pack_bytes(&p, text, n);
-        xr_wire_send(agent->wire, XR_MSG_LOG, &p);
+        xr_conn_send(agent->wire, XR_MSG_LOG, &p);
         text += n;
         left -= n;
     } while (left);
@@ -174,16 +174,16 @@ static void on_control(void *arg, int sig, const uint32_t *ranks, uint32_t n)
     xr_pack_u32(&p, n);
     for (uint32_t i = 0; i < n; i++)
         xr_pack_u32(&p, ranks[i]);
-    xr_wire_send(agent->wire, XR_MSG_CONTROL, &p);
+    xr_conn_send(agent->wire, XR_MSG_CONTROL, &p);
 }
 
-static void agent_send_rpc(struct xr_agent *agent, enum xr_errand what, uint32_t rank, struct xr_packer *payload,
-                           xr_errand_done_fn done, void *token)
+static void agent_send_rpc(struct xr_agent *agent, enum xr_rpc what, uint32_t rank, struct xr_packer *payload,
+                           xr_rpc_done_fn done, void *token)
 {
     /* The front end writes the new job's output, so that it must write ours too. */
-    if (what == XR_ERRAND_SPAWN)
+    if (what == XR_RPC_SPAWN)
         xr_outputs_share(agent->outputs);
-    xr_errands_send(agent->errands, what, rank, payload, done, agent, token);
+    xr_rpc_table_send(agent->rpcs, what, rank, payload, done, agent, token);
 }
 
 /* PMI-1's clients do not count among PMIx's: no proxy could act for them. */
@@ -210,10 +210,10 @@ static void on_pmi1_answer(void *arg, void *token, struct xr_unpacker *answer)
 {
     struct xr_agent *agent = arg;
 
-    xr_pmi1_errand_done(agent->pmi1, (uint32_t)(uintptr_t)token, answer);
+    xr_pmi1_rpc_done(agent->pmi1, (uint32_t)(uintptr_t)token, answer);
 }
 
-static void on_pmi1_errand(void *arg, uint32_t local, uint32_t id, enum xr_errand what, struct xr_packer *payload)
+static void on_pmi1_errand(void *arg, uint32_t local, uint32_t id, enum xr_rpc what, struct xr_packer *payload)
 {
     struct xr_agent *agent = arg;
 
@@ -225,7 +225,7 @@ static void on_pmi1_exchange(void *arg, bool lost, const void *blob, size_t len)
 {
     struct xr_agent *agent = arg;
 
-    xr_fences_enter(agent->fences, XR_FENCE_PMI1, lost, NULL, 0, blob, len, agent->pmi1);
+    xr_fence_enter(agent->fences, XR_FENCE_PMI1, lost, NULL, 0, blob, len, agent->pmi1);
 }
 
 /* Return whether a rank or its client has ended. It may not have been reaped yet. */
@@ -233,7 +233,7 @@ static bool has_ended(const struct xr_agent *agent, const struct xr_rank *r)
 {
     siginfo_t info = {.si_pid = 0};
 
-    return xr_gone(agent->gone, XR_GONE_RANK, r->rank) || client_is_lost(r) ||
+    return xr_liveness(agent->gone, XR_FAILED_RANK, r->rank) || client_is_lost(r) ||
            (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid);
 }
 
@@ -242,7 +242,7 @@ static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, bool bro
 {
     struct xr_agent *agent = arg;
     /* libpmix completes fences of one host itself, unless a participant has died. */
-    bool lost = broken || xr_fences_local(agent->fences, ranks, nranks);
+    bool lost = broken || xr_fence_local(agent->fences, ranks, nranks);
 
     for (uint32_t i = 0; i < agent->nlocal && nranks == 0; i++)
         lost = lost || has_ended(agent, &agent->ranks[i]);
@@ -250,14 +250,14 @@ static void on_fence(void *arg, const uint32_t *ranks, uint32_t nranks, bool bro
         const struct xr_rank *r = xr_agent_rank(agent, ranks[i]);
         lost = lost || (r && has_ended(agent, r));
     }
-    xr_fences_enter(agent->fences, XR_FENCE_PMIX, lost, ranks, nranks, data, len, token);
+    xr_fence_enter(agent->fences, XR_FENCE_PMIX, lost, ranks, nranks, data, len, token);
 }
 
 static void on_fence_late(void *arg, void *token)
 {
     struct xr_agent *agent = arg;
 
-    xr_fences_abandon(agent->fences, token);
+    xr_fence_abandon(agent->fences, token);
 }
 
 void xr_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len)
@@ -266,7 +266,7 @@ void xr_clients_fence_done(void *arg, void *token, int status, const void *data,
 
     /* MPICH 5's ranks end when they receive that, and leave their segments. */
     if (token == agent->pmi1 && status)
-        xr_leftovers_note(agent->leftovers);
+        xr_shm_cleanup_note(agent->shm_cleanup);
     if (token == agent->pmi1)
         xr_pmi1_exchanged(agent->pmi1, status != 0, data, len);
     else
@@ -281,7 +281,7 @@ static void pmi_clients_on_modex(void *arg, uint32_t rank, uint32_t timeout_s, v
     if (agent->job.host_of[rank] == agent->node)
         xr_server_modex_done(agent->server, token, XR_FOUND_NEVER, NULL, 0);
     else
-        xr_modexes_ask(agent->modexes, agent->job.host_of[rank], rank, timeout_s, token);
+        xr_dmodex_ask(agent->dmodex, agent->job.host_of[rank], rank, timeout_s, token);
 }
 
 static void on_modex_answer(void *arg, void *token, enum xr_found found, const void *data, size_t len)
@@ -297,9 +297,9 @@ static void pmi_clients_on_asked(void *arg, uint32_t rank, uint32_t id)
     const struct xr_rank *r = xr_agent_rank(agent, rank);
 
     if (!r || !agent->server || (r->exited && !r->connected))
-        xr_modexes_found(agent->modexes, id, false, NULL, 0);
+        xr_dmodex_found(agent->dmodex, id, false, NULL, 0);
     else
-        xr_server_look_up(agent->server, rank, id);
+        xr_server_lookup(agent->server, rank, id);
     if (r && agent->server && has_ended(agent, r))
         xr_server_settle(agent->server, id);
 }
@@ -316,29 +316,29 @@ static void on_looked_up(void *arg, uint32_t id, bool found, const void *data, s
 {
     struct xr_agent *agent = arg;
 
-    xr_modexes_found(agent->modexes, id, found, data, len);
+    xr_dmodex_found(agent->dmodex, id, found, data, len);
 }
 
 /* A client raises an event. xrun forwards it to all hosts and to other jobs. */
-static void on_raised(void *arg, const struct xr_notice *notice)
+static void on_raised(void *arg, const struct xr_event *notice)
 {
     struct xr_agent *agent = arg;
     struct xr_packer p = {0};
 
     if ((agent->nused < 2 && !notice->wide) || !agent->wire)
         return;
-    xr_notice_pack(notice, &p);
-    xr_wire_send(agent->wire, XR_MSG_NOTICE, &p);
+    xr_event_pack(notice, &p);
+    xr_conn_send(agent->wire, XR_MSG_EVENT, &p);
 }
 
 static void on_errand_done(void *arg, void *token, struct xr_unpacker *answer)
 {
     struct xr_agent *agent = arg;
 
-    xr_server_errand_done(agent->server, token, answer);
+    xr_server_rpc_done(agent->server, token, answer);
 }
 
-static void on_errand(void *arg, enum xr_errand what, uint32_t rank, struct xr_packer *payload, void *token)
+static void on_errand(void *arg, enum xr_rpc what, uint32_t rank, struct xr_packer *payload, void *token)
 {
     struct xr_agent *agent = arg;
 
@@ -380,7 +380,7 @@ static void on_busy(void *arg)
 {
     struct xr_agent *agent = arg;
 
-    xr_tree_excuse(agent->tree);
+    xr_tree_suspend_keepalive(agent->tree);
 }
 
 const struct xr_server_events xr_clients_server_events = {
@@ -394,22 +394,22 @@ const struct xr_server_events xr_clients_server_events = {
     .modex = pmi_clients_on_modex,
     .looked_up = on_looked_up,
     .raised = on_raised,
-    .errand = on_errand,
+    .rpc = on_errand,
     .control = on_control,
     .process = on_process,
     .ended = on_ended,
     .busy = on_busy};
-const struct xr_modex_ops xr_clients_modex_ops = {on_modex_answer, pmi_clients_on_asked, on_modex_ended};
+const struct xr_dmodex_ops xr_clients_modex_ops = {on_modex_answer, pmi_clients_on_asked, on_modex_ended};
 
 /* On one host nothing is exchanged. */
 const struct xr_pmi1_ops xr_clients_pmi1_ops[2] = {
     {.joined = on_pmi1_joined,
      .aborted = on_pmi1_aborted,
      .stranded = on_pmi1_stranded,
-     .errand = on_pmi1_errand},
+     .rpc = on_pmi1_errand},
     {.joined = on_pmi1_joined,
      .aborted = on_pmi1_aborted,
      .exchange = on_pmi1_exchange,
      .stranded = on_pmi1_stranded,
-     .errand = on_pmi1_errand},
+     .rpc = on_pmi1_errand},
 };

@@ -11,8 +11,8 @@
 
 /* A rank under watch. Its flags are independent of each other. */
 struct xr_watched_rank {
-    struct xr_look_past past;
-    struct xr_look look; /* the latest probe */
+    struct xr_proc_state_skip past;
+    struct xr_proc_state look; /* the latest probe */
     bool stalled;        /* a stall was reported and has not ended */
     bool halted;         /* it was also reported that the rank is stopped */
     bool changed;        /* its change is to be sent in this round */
@@ -29,7 +29,7 @@ struct xr_progress {
     struct xr_agent_board board;
     struct xr_watched_rank *ranks; /* as agent->ranks */
     uint32_t n;
-    uint64_t patience_ns; /* the heartbeat; 0: none */
+    uint64_t stall_ns; /* the heartbeat; 0: none */
     uint64_t held_ns;     /* the user stopped all ranks then; 0: they are not stopped */
     uint64_t fresh_ns;    /* no stall began before that */
     bool quiet;           /* report only ranks that wait in librank, and no progress */

@@ -59,7 +59,7 @@ static uint32_t list_ranks_that(const struct xr_progress *w, bool (*holds)(const
 }
 
 /* Name the ranks that have not called rank_init, for a rank that waits there. */
-static void name_absent(struct xr_progress *w, struct xr_look *l)
+static void name_absent(struct xr_progress *w, struct xr_proc_state *l)
 {
     char text[140];
     int32_t first;
@@ -75,7 +75,7 @@ static void name_absent(struct xr_progress *w, struct xr_look *l)
 }
 
 /* Append what the awaited rank does, if it is on this host and does not wait too. */
-static void name_reason(struct xr_progress *w, struct xr_look *l)
+static void name_reason(struct xr_progress *w, struct xr_proc_state *l)
 {
     size_t len = strlen(l->text);
 
@@ -94,7 +94,7 @@ static void name_reason(struct xr_progress *w, struct xr_look *l)
 /* Append the ranks that PMIx awaits, for a sleeping program without librank. */
 static void name_unconnected(struct xr_progress *w, uint32_t i)
 {
-    struct xr_look *l = &w->ranks[i].look;
+    struct xr_proc_state *l = &w->ranks[i].look;
     size_t len = strlen(l->text);
     char text[140];
     int32_t first;
@@ -106,7 +106,7 @@ static void name_unconnected(struct xr_progress *w, uint32_t i)
 }
 
 /* Append the ranks of this host that have not entered the PMI-1 barrier. Returns false if there is none. */
-static bool name_late_ranks(struct xr_progress *w, struct xr_look *l)
+static bool name_late_ranks(struct xr_progress *w, struct xr_proc_state *l)
 {
     size_t len = strlen(l->text);
     char text[140];
@@ -125,7 +125,7 @@ static void name_late_hosts(struct xr_progress *w, struct xr_watched_rank *x, en
     char *text = x->look.text, hosts[160];
     size_t len = strlen(text), room = sizeof(x->look.text) - len;
 
-    if (xr_fences_awaited(w->agent->fences, x->fence, hosts, sizeof(hosts))) {
+    if (xr_fence_awaited(w->agent->fences, x->fence, hosts, sizeof(hosts))) {
         snprintf(text + len, room, "; its %s waits for %s", what, hosts);
     } else {
         snprintf(text + len, room, "; its %s", what);
@@ -141,7 +141,7 @@ static void name_fence(struct xr_progress *w, uint32_t i)
 {
     const struct xr_rank *r = &w->agent->ranks[i];
     struct xr_watched_rank *x = &w->ranks[i];
-    struct xr_look *l = &x->look;
+    struct xr_proc_state *l = &x->look;
     bool barrier = xr_pmi1_waits(w->agent->pmi1, i);
     enum xr_fence_space space = barrier ? XR_FENCE_PMI1 : XR_FENCE_PMIX;
 
@@ -152,7 +152,7 @@ static void name_fence(struct xr_progress *w, uint32_t i)
         return;
     if ((barrier && name_late_ranks(w, l)) || (!barrier && (!r->connected || r->finalized)))
         return;
-    x->fence = xr_fences_of(w->agent->fences, space, r->rank);
+    x->fence = xr_fence_of(w->agent->fences, space, r->rank);
     if (x->fence)
         name_late_hosts(w, x, space);
 }
@@ -167,7 +167,7 @@ void xr_progress_probe(struct xr_progress *w, uint64_t now)
         x->look.doing = XR_DOING_GONE;
         if (!xr_progress_runs(w, i))
             continue;
-        xr_look_at(r->pid, w->board.head ? &w->board.slots[i] : NULL, now, &x->past, &x->look);
+        xr_proc_state_read(r->pid, w->board.head ? &w->board.slots[i] : NULL, now, &x->past, &x->look);
         if (x->look.since_ns < r->start_ns)
             x->look.since_ns = r->start_ns;
     }
@@ -182,10 +182,10 @@ void xr_progress_probe(struct xr_progress *w, uint64_t now)
 
 pid_t xr_progress_process(const struct xr_progress *w, uint32_t slot)
 {
-    struct xr_look_past past = {0};
-    struct xr_look look;
+    struct xr_proc_state_skip past = {0};
+    struct xr_proc_state look;
 
-    xr_look_at(w->agent->ranks[slot].pid, w->board.head ? &w->board.slots[slot] : NULL,
+    xr_proc_state_read(w->agent->ranks[slot].pid, w->board.head ? &w->board.slots[slot] : NULL,
                rk_clock_ns(), &past, &look);
     return look.pid;
 }

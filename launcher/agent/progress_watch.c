@@ -62,7 +62,7 @@ bool xr_progress_variable(const struct xr_progress *w, uint32_t slot, char *out,
 /* ---------------------------------------------------------------------- heartbeat */
 
 /* Pack the peers without which this wait does not end. */
-static void pack_peers(const struct xr_look *l, struct xr_packer *p)
+static void pack_peers(const struct xr_proc_state *l, struct xr_packer *p)
 {
     const struct rk_wait_for *what = &l->what;
     uint32_t n = what->npeers < RK_BOARD_PEERS ? what->npeers : RK_BOARD_PEERS;
@@ -104,7 +104,7 @@ static void progress_send_change(struct xr_progress *w, uint32_t first, bool beg
         pack_peers(&x->look, &p);
     else
         xr_pack_u32(&p, 0);
-    xr_wire_send(w->agent->wire, begins ? XR_MSG_STALLED : XR_MSG_MOVING, &p);
+    xr_conn_send(w->agent->wire, begins ? XR_MSG_STALLED : XR_MSG_MOVING, &p);
 }
 
 /* Return whether all ranks here have waited in librank for half the patience. Reads only the board. */
@@ -118,7 +118,7 @@ static bool all_wait(const struct xr_progress *w, uint64_t now)
             continue;
         if (!rk_board_read(&w->board.slots[i], &view) ||
             (view.state != RK_BOARD_WAITING && view.state != RK_BOARD_JOINING) ||
-            (view.begun_ns ? view.begun_ns : view.since_ns) + w->patience_ns / 2 > now)
+            (view.begun_ns ? view.begun_ns : view.since_ns) + w->stall_ns / 2 > now)
             return false;
         n++;
     }
@@ -140,7 +140,7 @@ static bool any_stalled(const struct xr_progress *w)
  */
 static uint64_t quiet_since(struct xr_watched_rank *x, uint64_t now)
 {
-    const struct xr_look *l = &x->look;
+    const struct xr_proc_state *l = &x->look;
     bool recent = now - l->since_ns < RECENT_NS;
 
     if (l->doing != XR_DOING_WAIT || !l->begun_ns) {
@@ -171,7 +171,7 @@ static void progress_judge(struct xr_progress *w, struct xr_watched_rank *x, boo
     if (x->stalled && (!stands || moved > x->stalled_ns)) {
         x->stalled = false;
         x->changed = alive; /* the end of a rank is reported elsewhere */
-    } else if (!x->stalled && stands && now - since >= w->patience_ns) {
+    } else if (!x->stalled && stands && now - since >= w->stall_ns) {
         x->stalled = x->changed = true;
         x->stalled_ns = since;
         x->halted = x->look.doing >= XR_DOING_STOPPED;
@@ -220,7 +220,7 @@ static bool progress_start(struct xr_progress *w, uint32_t ms, bool quiet)
     if (period < least)
         period = least;
     t = (struct timeval){period / 1000, period % 1000 * 1000};
-    w->patience_ns = ms * 1000000ull;
+    w->stall_ns = ms * 1000000ull;
     w->period_ns = period * 1000000ull;
     w->quiet = quiet;
     w->on_time = event_new(w->agent->base, -1, EV_PERSIST, on_time, w);
@@ -251,19 +251,19 @@ static void progress_answer(struct xr_progress *w, uint32_t token)
     xr_pack_string(&p, w->agent->host);
     xr_pack_u32(&p, w->n);
     for (uint32_t i = 0; i < w->n; i++) {
-        const struct xr_look *l = &w->ranks[i].look;
+        const struct xr_proc_state *l = &w->ranks[i].look;
         char text[sizeof(l->text) + 48];
         xr_pack_u32(&p, w->agent->ranks[i].rank);
         xr_pack_u32(&p, xr_progress_runs(w, i) ? (uint32_t)l->pid : 0);
         xr_pack_u64(&p, l->cpu_ns);
         xr_pack_u64(&p, l->doing == XR_DOING_WORK ? 0 : now - l->since_ns);
-        xr_look_text(l, text, sizeof(text));
+        xr_proc_state_text(l, text, sizeof(text));
         xr_pack_string(&p, xr_progress_runs(w, i) ? text : "has ended");
         xr_pack_u32(&p, xr_progress_runs(w, i) ? w->ranks[i].unnamed : 0);
         xr_pack_u32(&p, l->doing == XR_DOING_WAIT && w->ranks[i].past.idle_ns);
         pack_peers(l, &p);
     }
-    xr_wire_send(w->agent->wire, XR_MSG_LOOKED, &p);
+    xr_conn_send(w->agent->wire, XR_MSG_PROBED, &p);
 }
 
 static void progress_trace(struct xr_progress *w, uint32_t ms)
@@ -284,7 +284,7 @@ bool xr_progress_message(struct xr_progress *w, uint32_t kind, struct xr_unpacke
 {
     uint32_t number, quiet;
 
-    if (kind != XR_MSG_WATCH && kind != XR_MSG_LOOK && kind != XR_MSG_TRACE)
+    if (kind != XR_MSG_WATCH && kind != XR_MSG_PROBE && kind != XR_MSG_TRACE)
         return false;
     number = xr_unpack_u32(u);
     quiet = kind == XR_MSG_WATCH ? xr_unpack_u32(u) : 0;
@@ -295,7 +295,7 @@ bool xr_progress_message(struct xr_progress *w, uint32_t kind, struct xr_unpacke
     switch (kind) {
     case XR_MSG_WATCH:
         return progress_start(w, number, quiet);
-    case XR_MSG_LOOK:
+    case XR_MSG_PROBE:
         progress_answer(w, number);
         return true;
     default:

@@ -14,14 +14,14 @@
 #include <unistd.h>
 
 enum {
-    PATIENCE_S = 3, /* for the server to answer a proxy */
+    REPLY_S = 3, /* for the server to answer a proxy */
     LEFT_S = 1,     /* after a finalized rank has ended */
     TRIES = 3       /* proxies for one rank */
 };
 
 static pid_t proxy_client_start(struct xr_agent *agent, uint32_t rank)
 {
-    char *argv[] = {(char *)(uintptr_t)XR_STAND_IN_NAME, NULL};
+    char *argv[] = {(char *)(uintptr_t)XR_PROXY_CLIENT_NAME, NULL};
     char **env = xr_server_rank_env(agent->server, rank);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct xr_spawn spec = {.program = "/proc/self/exe",
@@ -139,14 +139,14 @@ rank_status_t xr_proxy_client_open(struct xr_agent *agent)
 }
 
 /* Connect in the rank's name, commit nothing, and exit. That answers pending requests for its data. */
-int xr_stand_in_main(void)
+int xr_proxy_client_main(void)
 {
     static const int users[] = {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}; /* sent to all ranks */
     pmix_proc_t me;
 
     for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++)
         signal(users[i], SIG_IGN);
-    alarm(PATIENCE_S);
+    alarm(REPLY_S);
     if (PMIx_Init(&me, NULL, 0) != PMIX_SUCCESS)
         return 1;
     PMIx_Commit();

@@ -34,7 +34,7 @@ void xr_proxy_client_check(struct xr_agent *agent);
 bool xr_proxy_client_reaped(struct xr_agent *agent, pid_t pid, int status);
 
 /* The proxy process itself. Returns its exit code. */
-int xr_stand_in_main(void);
-#define XR_STAND_IN_NAME "xrun-stand-in"
+int xr_proxy_client_main(void);
+#define XR_PROXY_CLIENT_NAME "xrun-stand-in"
 
 #endif

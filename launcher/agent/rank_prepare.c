@@ -25,7 +25,7 @@ static bool make_rank_env(struct xr_agent *agent, uint32_t local, char *const *e
                                      .size = agent->job.size,
                                      .local_rank = local,
                                      .local_size = agent->nlocal,
-                                     .oversubscribed = agent->seats.oversubscribed,
+                                     .oversubscribed = agent->local_ranks.oversubscribed,
                                      .spawned = agent->job.origin.job != NULL,
                                      .pmi1 = !agent->job.no_mpi};
     size_t npmix, nforeign, njob = xr_strings_count(env), n = 0;

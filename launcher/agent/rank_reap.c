@@ -22,7 +22,7 @@ static void on_rank_exit(struct xr_agent *agent, struct xr_rank *r, int status, 
 
     /* It may have finalized just before. That is posted already, and counts only before exited is set. */
     if (agent->server)
-        xr_server_catch_up(agent->server);
+        xr_server_run_posts(agent->server);
     r->exited = true;
     r->status = status;
     r->exit_ns = rk_clock_ns();
@@ -36,12 +36,12 @@ static void on_rank_exit(struct xr_agent *agent, struct xr_rank *r, int status, 
     if (r->connected && !r->finalized)
         agent->clients--;
     if (agent->server && agent->state == XR_AGENT_RUNNING && (failed || (agent->had_clients && !r->connected)))
-        xr_server_tell_death(agent->server, r->rank, WIFSIGNALED(status));
+        xr_server_deliver_death(agent->server, r->rank, WIFSIGNALED(status));
     xr_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
-    xr_gone_note(agent->gone, XR_GONE_RANK, r->rank);
+    xr_liveness_note(agent->gone, XR_FAILED_RANK, r->rank);
     /* Agents between this one and xrun take part in fences, but forward EXITED unread. */
-    if (agent->fences && agent->nused > 1 && xr_shape_above(&agent->setup->shape, agent->node) != XR_NODE_FRONT)
-        xr_fences_say_lost(agent->fences, r->rank);
+    if (agent->fences && agent->nused > 1 && xr_kary_above(&agent->setup->shape, agent->node) != XR_NODE_FRONT)
+        xr_fence_report_lost(agent->fences, r->rank);
     xr_singletons_ended(agent->singletons, (uint32_t)(xr_job_app_of(&agent->job, r->rank) - agent->job.apps), !failed);
     if (!agent->wire)
         return;
@@ -51,7 +51,7 @@ static void on_rank_exit(struct xr_agent *agent, struct xr_rank *r, int status, 
     xr_pack_u32(&p, (uint32_t)status);
     xr_pack_u64(&p, rk_clock_ns() - r->start_ns);
     xr_pack_u32(&p, unfinished ? XR_EXIT_UNFINISHED : 0);
-    xr_wire_send(agent->wire, XR_MSG_EXITED, &p);
+    xr_conn_send(agent->wire, XR_MSG_EXITED, &p);
     xr_pmi1_check_stranded(agent->pmi1);
 }
 
@@ -68,7 +68,7 @@ bool xr_ranks_reap(struct xr_agent *agent)
 {
     struct epoll_event ev[64];
     struct rusage usage;
-    bool pmix_lives = true;
+    bool pmix_alive = true;
     int n, status;
     pid_t pid;
 
@@ -85,11 +85,11 @@ bool xr_ranks_reap(struct xr_agent *agent)
         struct xr_rank *r = rank_by_pid(agent, pid);
         if (r)
             on_rank_exit(agent, r, status, &usage);
-        else if (!xr_branches_reaped(agent->branches, pid, status) && !xr_progress_reaped(agent->progress, pid) &&
+        else if (!xr_launch_reaped(agent->branches, pid, status) && !xr_progress_reaped(agent->progress, pid) &&
                  !xr_proxy_client_reaped(agent, pid, status))
-            pmix_lives = false;
+            pmix_alive = false;
     }
-    return pmix_lives;
+    return pmix_alive;
 }
 
 bool xr_ranks_gone(const struct xr_agent *agent)
@@ -103,9 +103,9 @@ bool xr_ranks_gone(const struct xr_agent *agent)
     if (!agent->branches)
         return false;
     /* The commands that started the agents below do not count. */
-    children = xr_descend_children(&n);
+    children = xr_proc_tree_children(&n);
     for (size_t i = 0; children && i < n; i++)
-        kept += xr_branches_has(agent->branches, children[i]);
+        kept += xr_launch_has(agent->branches, children[i]);
     free(children);
     return kept == n;
 }

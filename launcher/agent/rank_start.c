@@ -29,11 +29,11 @@
 #define MAX_THREADS 16
 #define RANKS_PER_THREAD 8 /* below this a thread costs more than it gains */
 
-struct crew {
+struct start_pool {
     struct xr_agent *agent;
     struct xr_rank_start *starts; /* [nlocal] */
     int null;              /* input of ranks that get none */
-    struct xr_aside aside; /* used if the agent's thread is the only one */
+    struct xr_spawn_affinity affinity; /* used if the agent's thread is the only one */
     char ***envs;          /* [job.napps]: the job's variables and the program's */
     pthread_mutex_t lock;  /* protects the rest */
     pthread_cond_t changed;
@@ -76,7 +76,7 @@ static bool rank_start_one(struct xr_agent *agent, uint32_t local, struct xr_ran
 /* ------------------------------------------------------------------- threads */
 
 /* Start ranks as they are prepared, until there are no more. */
-static void rank_start_work(struct crew *c, struct xr_spawner *spawner)
+static void rank_start_work(struct start_pool *c, struct xr_spawner *spawner)
 {
     pthread_mutex_lock(&c->lock);
     for (;;) {
@@ -89,7 +89,7 @@ static void rank_start_work(struct crew *c, struct xr_spawner *spawner)
         rank = c->next++;
         c->busy++;
         pthread_mutex_unlock(&c->lock);
-        xr_aside_keep_off(&c->aside, c->starts[rank].spec.cpus, c->starts[rank].spec.cpus_size);
+        xr_spawn_affinity_keep_off(&c->affinity, c->starts[rank].spec.cpus, c->starts[rank].spec.cpus_size);
         ok = rank_start_one(c->agent, rank, &c->starts[rank], spawner);
         pthread_mutex_lock(&c->lock);
         c->busy--;
@@ -114,7 +114,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-static uint32_t start_threads(struct xr_agent *agent, struct crew *c)
+static uint32_t start_threads(struct xr_agent *agent, struct start_pool *c)
 {
     uint32_t want = agent->nlocal / RANKS_PER_THREAD, n = 0, units = rk_topo_units();
     pthread_attr_t attr;
@@ -140,7 +140,7 @@ static uint32_t start_threads(struct xr_agent *agent, struct crew *c)
 }
 
 /* Let the threads start all ranks before ready. stop: no more will be prepared. */
-static void rank_start_publish(struct crew *c, uint32_t ready, bool stop)
+static void rank_start_publish(struct start_pool *c, uint32_t ready, bool stop)
 {
     pthread_mutex_lock(&c->lock);
     if (!c->stop && ready > c->ready)
@@ -154,7 +154,7 @@ static void rank_start_publish(struct crew *c, uint32_t ready, bool stop)
 }
 
 /* Wait for the ranks that other threads are starting. */
-static void wait_for_busy(struct crew *c)
+static void wait_for_busy(struct start_pool *c)
 {
     pthread_mutex_lock(&c->lock);
     while (c->busy)
@@ -164,14 +164,14 @@ static void wait_for_busy(struct crew *c)
 
 /* ------------------------------------------------------------------- all ranks */
 
-static rank_status_t prepare_local(struct crew *c, uint32_t local)
+static rank_status_t prepare_local(struct start_pool *c, uint32_t local)
 {
     const struct xr_app *app = xr_job_app_of(&c->agent->job, c->agent->ranks[local].rank);
 
     return xr_rank_prepare(c->agent, local, c->envs[app - c->agent->job.apps], c->null, &c->starts[local]);
 }
 
-static rank_status_t start_all(struct xr_agent *agent, struct crew *c)
+static rank_status_t start_all(struct xr_agent *agent, struct start_pool *c)
 {
     uint32_t n = agent->nlocal;
     struct xr_spawner spawner;
@@ -184,8 +184,8 @@ static rank_status_t start_all(struct xr_agent *agent, struct crew *c)
         return st;
     c->ready = c->next = 1;
     if (n > 1 && n / RANKS_PER_THREAD < 2)
-        xr_aside_open(&c->aside);
-    xr_aside_keep_off(&c->aside, c->starts[0].spec.cpus, c->starts[0].spec.cpus_size);
+        xr_spawn_affinity_open(&c->affinity);
+    xr_spawn_affinity_keep_off(&c->affinity, c->starts[0].spec.cpus, c->starts[0].spec.cpus_size);
     if (!rank_start_one(agent, 0, &c->starts[0], &spawner))
         return RANK_ERR_SYSTEM;
     start_threads(agent, c);
@@ -200,7 +200,7 @@ static rank_status_t start_all(struct xr_agent *agent, struct crew *c)
     return st;
 }
 
-static void free_envs(struct crew *c, uint32_t n)
+static void free_envs(struct start_pool *c, uint32_t n)
 {
     for (uint32_t i = 0; c->envs && i < n; i++)
         free(c->envs[i]);
@@ -208,7 +208,7 @@ static void free_envs(struct crew *c, uint32_t n)
     c->envs = NULL;
 }
 
-static rank_status_t make_envs(struct crew *c, const struct xr_job *job)
+static rank_status_t make_envs(struct start_pool *c, const struct xr_job *job)
 {
     c->envs = calloc(job->napps, sizeof(*c->envs));
     for (uint32_t i = 0; c->envs && i < job->napps; i++) {
@@ -250,7 +250,7 @@ static rank_status_t open_rank_io(struct xr_agent *agent)
 }
 
 /* Count the ranks that run, and free what was prepared. Sets *code and text for one that did not start. */
-static rank_status_t rank_start_collect(struct xr_agent *agent, struct crew *c, int *code, char *text, size_t len)
+static rank_status_t rank_start_collect(struct xr_agent *agent, struct start_pool *c, int *code, char *text, size_t len)
 {
     rank_status_t st = RANK_OK;
 
@@ -270,7 +270,7 @@ static rank_status_t rank_start_collect(struct xr_agent *agent, struct crew *c, 
 
 rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size_t len)
 {
-    struct crew *c = calloc(1, sizeof(*c)); /* never freed: the parked threads use it */
+    struct start_pool *c = calloc(1, sizeof(*c)); /* never freed: the parked threads use it */
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     rank_status_t st = RANK_OK, failed = RANK_OK;
 
@@ -291,7 +291,7 @@ rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size
     if (!st)
         st = start_all(agent, c);
     if (c)
-        xr_aside_close(&c->aside);
+        xr_spawn_affinity_close(&c->affinity);
     if (st)
         snprintf(text, len, "cannot start ranks on %s: %s", agent->host, rank_status_string(st));
     if (c)

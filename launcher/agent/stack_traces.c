@@ -48,7 +48,7 @@ struct trace {
 
 struct xr_traces {
     struct event_base *base;
-    struct xr_wire *const *wire; /* to the front end; *wire is NULL after its end */
+    struct xr_conn *const *wire; /* to the front end; *wire is NULL after its end */
     struct trace *list;
     uint32_t n, next, running;
     uint64_t deadline;
@@ -69,7 +69,7 @@ static void stack_traces_send(struct xr_traces *t, uint32_t rank, pid_t pid, con
     xr_pack_u32(&p, rank);
     xr_pack_u32(&p, (uint32_t)pid);
     xr_pack_bytes(&p, text, len);
-    xr_wire_send(*t->wire, XR_MSG_TRACE_TEXT, &p);
+    xr_conn_send(*t->wire, XR_MSG_TRACE_TEXT, &p);
 }
 
 /* Send the reason why a rank has no trace. */
@@ -263,7 +263,7 @@ static void stack_traces_end(struct xr_traces *t)
     if (t->tick)
         event_del(t->tick);
     if (*t->wire)
-        xr_wire_send(*t->wire, XR_MSG_TRACED, NULL);
+        xr_conn_send(*t->wire, XR_MSG_TRACED, NULL);
 }
 
 /* Start debuggers while there is room, or end. */
@@ -337,7 +337,7 @@ static char **stack_traces_make_env(void)
     return env;
 }
 
-struct xr_traces *xr_traces_start(struct event_base *base, struct xr_wire *const *wire,
+struct xr_traces *xr_traces_start(struct event_base *base, struct xr_conn *const *wire,
                                   const struct xr_trace_target *ranks, uint32_t n, uint32_t ms)
 {
     const struct timeval tick = {0, TICK_MS * 1000};

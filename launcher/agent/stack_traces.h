@@ -11,7 +11,7 @@
 
 struct event_base;
 struct xr_traces;
-struct xr_wire;
+struct xr_conn;
 
 struct xr_trace_target {
     uint32_t rank;
@@ -22,7 +22,7 @@ struct xr_trace_target {
  * Trace n ranks within ms. Sends the front end the lines, and a message at the end. Returns NULL if out of memory, and
  * then sends nothing. *wire: the connection to the front end, or NULL after its end; wire must outlive the object.
  */
-struct xr_traces *xr_traces_start(struct event_base *base, struct xr_wire *const *wire,
+struct xr_traces *xr_traces_start(struct event_base *base, struct xr_conn *const *wire,
                                   const struct xr_trace_target *ranks, uint32_t n, uint32_t ms);
 /* No-op if NULL. */
 void xr_traces_close(struct xr_traces *traces);

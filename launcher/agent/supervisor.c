@@ -28,15 +28,15 @@
 #define PROBE_MS 1000
 
 /* Remove the folder of the job, and segments that name it. The agent, which died, could not. */
-static void supervisor_remove_leftovers(void)
+static void supervisor_clean_shm(void)
 {
     const char *job = xr_supervisor_page_job();
-    struct xr_leftovers *l;
+    struct xr_shm_cleanup *l;
 
-    if (!job || xr_leftovers_create(job, &l))
+    if (!job || xr_shm_cleanup_create(job, &l))
         return;
-    xr_leftovers_remove(l, true);
-    xr_leftovers_destroy(l);
+    xr_shm_cleanup_remove(l, true);
+    xr_shm_cleanup_destroy(l);
 }
 
 static void keep_only_stderr(void)
@@ -183,10 +183,10 @@ static int supervise(int fd, pid_t front, const struct xr_setup *setup, const ch
         rk_error("the agent was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (remote && !orphan) /* the parent detects its death at once; of an orphan, when all has ended */
         close(fd);
-    if (!xr_descend_end(XR_DESCENDANTS_MS, NULL, 0))
+    if (!xr_proc_tree_end(XR_DESCENDANTS_MS, NULL, 0))
         rk_error("some processes of the job do not end although they were killed");
     if (status)
-        supervisor_remove_leftovers();
+        supervisor_clean_shm();
     /* The front end may have been killed together with the agent, and still be about to end. */
     if (job && (killed || getppid() != front))
         xr_rundir_remove(job);
@@ -198,7 +198,7 @@ int xr_supervisor_run(int fd, const struct xr_setup *setup)
     return supervise(fd, getppid(), setup, NULL, true, NULL);
 }
 
-pid_t xr_keeper_start(int fd, int front_fd, int link_fd, const struct xr_setup *setup, const char *job,
+pid_t xr_supervisor_start(int fd, int front_fd, int link_fd, const struct xr_setup *setup, const char *job,
                       struct xr_direct *direct)
 {
     pid_t self = getpid(), pid = fork();

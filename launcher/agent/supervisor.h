@@ -24,7 +24,7 @@
  * job       its name in rundir.h: the supervisor removes the job's socket if the front end was killed
  * direct    the agent writes standard output itself; or NULL
  */
-pid_t xr_keeper_start(int fd, int front_fd, int link_fd, const struct xr_setup *setup, const char *job,
+pid_t xr_supervisor_start(int fd, int front_fd, int link_fd, const struct xr_setup *setup, const char *job,
                       struct xr_direct *direct);
 
 /* Supervise an agent of another host, connected by fd, until it has ended. Returns the process's exit code. */

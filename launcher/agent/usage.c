@@ -34,7 +34,7 @@ void xr_usage_send_placed(struct xr_agent *agent)
     xr_pack_string(&p, xr_server_version());
     xr_pack_u32(&p, agent->nlocal);
     for (uint32_t i = 0; i < agent->nlocal; i++) {
-        const char *list = agent->seats.cpus[i];
+        const char *list = agent->local_ranks.cpus[i];
         xr_pack_u32(&p, agent->ranks[i].rank);
         xr_pack_u32(&p, (uint32_t)agent->ranks[i].pid);
         xr_pack_u32(&p, *list != 0);
@@ -42,7 +42,7 @@ void xr_usage_send_placed(struct xr_agent *agent)
         xr_pack_string(&p, *list ? list : own ? own : ""); /* a rank that is not bound may use all of them */
     }
     free(own);
-    xr_wire_send(agent->wire, XR_MSG_PLACED, &p);
+    xr_conn_send(agent->wire, XR_MSG_PLACED, &p);
 }
 
 static uint64_t ns_of(struct timeval t)
@@ -71,5 +71,5 @@ void xr_usage_send(struct xr_agent *agent, uint32_t rank, const struct rusage *u
     xr_pack_u64(&p, usage_wall_ns());
     for (int i = 0; i < XR_USAGE_FIELDS; i++)
         xr_pack_u64(&p, fields[i]);
-    xr_wire_send(agent->wire, XR_MSG_USAGE, &p);
+    xr_conn_send(agent->wire, XR_MSG_USAGE, &p);
 }

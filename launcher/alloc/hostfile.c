@@ -158,7 +158,7 @@ rank_status_t xr_hostlist_read(struct xr_hostlist *list, const char *path, char 
             warn_unused(path, f.number, &given);
             continue;
         }
-        xr_words_show(text);
+        xr_shell_words_show(text);
         rk_error("%s:%u: %s", path, f.number, text);
         bad++;
     }

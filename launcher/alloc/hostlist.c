@@ -23,19 +23,19 @@ void xr_hostlist_clear(struct xr_hostlist *list)
     for (uint32_t i = 0; i < list->n; i++)
         free(list->host[i].name);
     free(list->host);
-    xr_table_clear(&list->names);
-    xr_table_clear(&list->short_names);
+    xr_hash_clear(&list->names);
+    xr_hash_clear(&list->short_names);
     memset(list, 0, sizeof(*list));
 }
 
 /* Put a host into the tables. Returns false if out of memory. */
 static bool index_host(struct xr_hostlist *list, struct xr_hostspec *host)
 {
-    const char *domain = xr_here_domain(host->name);
+    const char *domain = xr_local_host_domain(host->name);
     size_t len = domain ? (size_t)(domain - host->name) - 1 : 0;
 
-    return xr_table_add(&list->names, &host->by_name, xr_table_hash(0, host->name, strlen(host->name))) &&
-           (!domain || xr_table_add(&list->short_names, &host->by_short, xr_table_hash(0, host->name, len)));
+    return xr_hash_add(&list->names, &host->by_name, xr_hash_hash(0, host->name, strlen(host->name))) &&
+           (!domain || xr_hash_add(&list->short_names, &host->by_short, xr_hash_hash(0, host->name, len)));
 }
 
 /* Rebuild the tables after hosts moved in memory or went. */
@@ -43,8 +43,8 @@ static bool index_hosts(struct xr_hostlist *list)
 {
     bool ok = true;
 
-    xr_table_clear(&list->names);
-    xr_table_clear(&list->short_names);
+    xr_hash_clear(&list->names);
+    xr_hash_clear(&list->short_names);
     for (uint32_t i = 0; ok && i < list->n; i++)
         ok = index_host(list, &list->host[i]);
     return ok;
@@ -52,7 +52,7 @@ static bool index_hosts(struct xr_hostlist *list)
 
 static uint32_t hostlist_find(const struct xr_hostlist *list, const char *name, size_t len)
 {
-    for (struct xr_table_item *i = xr_table_first(&list->names, xr_table_hash(0, name, len)); i; i = xr_table_next(i)) {
+    for (struct xr_hash_item *i = xr_hash_first(&list->names, xr_hash_hash(0, name, len)); i; i = xr_hash_next(i)) {
         const struct xr_hostspec *host = rk_container_of(i, struct xr_hostspec, by_name);
         if (strncmp(host->name, name, len) == 0 && !host->name[len])
             return (uint32_t)(host - list->host);
@@ -65,8 +65,8 @@ static uint32_t find_short_name(const struct xr_hostlist *list, const char *name
 {
     uint32_t found = UINT32_MAX;
 
-    for (struct xr_table_item *i = xr_table_first(&list->short_names, xr_table_hash(0, name, len)); i;
-         i = xr_table_next(i)) {
+    for (struct xr_hash_item *i = xr_hash_first(&list->short_names, xr_hash_hash(0, name, len)); i;
+         i = xr_hash_next(i)) {
         const struct xr_hostspec *host = rk_container_of(i, struct xr_hostspec, by_short);
         if (strncmp(host->name, name, len) != 0 || host->name[len] != '.')
             continue;
@@ -178,9 +178,9 @@ void xr_hostlist_cut(struct xr_hostlist *list, uint32_t n)
         return;
     for (uint32_t i = n; i < list->n; i++) {
         struct xr_hostspec *host = &list->host[i];
-        xr_table_remove(&list->names, &host->by_name);
-        if (xr_here_domain(host->name))
-            xr_table_remove(&list->short_names, &host->by_short);
+        xr_hash_remove(&list->names, &host->by_name);
+        if (xr_local_host_domain(host->name))
+            xr_hash_remove(&list->short_names, &host->by_short);
         free(host->name);
     }
     list->n = n;
@@ -287,7 +287,7 @@ static bool is_address(const char *text, size_t len)
 static rank_status_t format_error(const char *text, size_t len, const char *what, char *err, size_t errlen)
 {
     snprintf(err, errlen, "'%.*s': %s", (int)(len > MAX_NAME ? MAX_NAME : len), text, what);
-    xr_words_show(err);
+    xr_shell_words_show(err);
     return RANK_ERR_ARG;
 }
 
@@ -344,7 +344,7 @@ rank_status_t xr_hostlist_parse(struct xr_hostlist *list, const char *text, char
 /* Return the only host that equals name except for a domain that one of them lacks. Addresses have no domain. */
 static uint32_t find_except_domain(const struct xr_hostlist *list, const char *name)
 {
-    const char *domain = xr_here_domain(name);
+    const char *domain = xr_local_host_domain(name);
     size_t len = strlen(name);
 
     if (!domain && memchr(name, '.', len))
@@ -352,13 +352,13 @@ static uint32_t find_except_domain(const struct xr_hostlist *list, const char *n
     return domain ? hostlist_find(list, name, (size_t)(domain - name) - 1) : find_short_name(list, name, len);
 }
 
-uint32_t xr_hostlist_mean(const struct xr_hostlist *list, struct xr_here *here, const char *name)
+uint32_t xr_hostlist_mean(const struct xr_hostlist *list, struct xr_local_host *here, const char *name)
 {
     uint32_t found = xr_hostlist_find(list, name);
-    bool own = here && xr_here_is(here, name);
+    bool own = here && xr_local_host_is(here, name);
 
     for (uint32_t i = 0; own && i < list->n && found == UINT32_MAX; i++) {
-        if (xr_here_is(here, list->host[i].name) && !xr_here_differ(list->host[i].name, name))
+        if (xr_local_host_is(here, list->host[i].name) && !xr_local_host_differ(list->host[i].name, name))
             found = i;
     }
     if (found != UINT32_MAX)
@@ -367,7 +367,7 @@ uint32_t xr_hostlist_mean(const struct xr_hostlist *list, struct xr_here *here, 
     return list->source ? find_except_domain(list, name) : UINT32_MAX;
 }
 
-rank_status_t xr_hostlist_restrict(struct xr_hostlist *list, const struct xr_hostlist *only, struct xr_here *here,
+rank_status_t xr_hostlist_restrict(struct xr_hostlist *list, const struct xr_hostlist *only, struct xr_local_host *here,
                                    char *err, size_t errlen)
 {
     struct xr_hostlist kept = {.source = only->source};

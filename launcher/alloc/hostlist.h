@@ -24,14 +24,14 @@ struct xr_hostspec {
     char *name;
     uint32_t slots; /* 0: not given */
     uint32_t most;  /* limit of its ranks; 0: none */
-    struct xr_table_item by_name, by_short; /* of the list's tables */
+    struct xr_hash_item by_name, by_short; /* of the list's tables */
 };
 
 struct xr_hostlist {
     struct xr_hostspec *host;
     uint32_t n, cap;
-    struct xr_table names;       /* hosts by name */
-    struct xr_table short_names; /* hosts with a domain, by the name before it */
+    struct xr_hash names;       /* hosts by name */
+    struct xr_hash short_names; /* hosts with a domain, by the name before it */
     const char *source; /* "--host", "the hostfile", "Slurm" ...; NULL: no hosts given */
 };
 
@@ -79,7 +79,7 @@ rank_status_t xr_hostlist_allocated(struct xr_hostlist *list, char *err, size_t 
  * Keep the hosts of list that are in only, in the order and with the slots (if given) of only. A host that is
  * not in list is an error. here as below.
  */
-rank_status_t xr_hostlist_restrict(struct xr_hostlist *list, const struct xr_hostlist *only, struct xr_here *here,
+rank_status_t xr_hostlist_restrict(struct xr_hostlist *list, const struct xr_hostlist *only, struct xr_local_host *here,
                                    char *err, size_t errlen);
 
 /*
@@ -88,6 +88,6 @@ rank_status_t xr_hostlist_restrict(struct xr_hostlist *list, const struct xr_hos
  * - any that is this host, if the name is one of its names (here; NULL: skipped);
  * - the only one that equals it except for a domain that one of them lacks.
  */
-uint32_t xr_hostlist_mean(const struct xr_hostlist *list, struct xr_here *here, const char *name);
+uint32_t xr_hostlist_mean(const struct xr_hostlist *list, struct xr_local_host *here, const char *name);
 
 #endif

@@ -6,12 +6,12 @@
 #include <string.h>
 
 /* full: the first name of this host that has a domain, or NULL. */
-static bool is_own(struct xr_here *here, const char *full, const char *name)
+static bool is_own(struct xr_local_host *here, const char *full, const char *name)
 {
-    return xr_here_is(here, name) && !(full && xr_here_differ(full, name));
+    return xr_local_host_is(here, name) && !(full && xr_local_host_differ(full, name));
 }
 
-rank_status_t xr_twins_merge(struct xr_hostlist *hosts, struct xr_here *here)
+rank_status_t xr_local_alias_merge(struct xr_hostlist *hosts, struct xr_local_host *here)
 {
     struct xr_hostlist merged = {.source = hosts->source};
     uint32_t own = XR_NO_HOST, others = 0;
@@ -22,7 +22,7 @@ rank_status_t xr_twins_merge(struct xr_hostlist *hosts, struct xr_here *here)
         const char *name = hosts->host[i].name;
         if (!is_own(here, full, name))
             continue;
-        if (!full && xr_here_domain(name))
+        if (!full && xr_local_host_domain(name))
             full = name;
         others += own != XR_NO_HOST;
         own = own == XR_NO_HOST ? i : own;

@@ -15,6 +15,6 @@
  * Merge all names of this host into the first of them, which gets all slots. Of names that differ only in their
  * networks (node1.a, node1.b) the first is this host's.
  */
-rank_status_t xr_twins_merge(struct xr_hostlist *hosts, struct xr_here *here);
+rank_status_t xr_local_alias_merge(struct xr_hostlist *hosts, struct xr_local_host *here);
 
 #endif

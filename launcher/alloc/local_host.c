@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool resolves_elsewhere(struct xr_here *h, const char *name);
+static bool resolves_elsewhere(struct xr_local_host *h, const char *name);
 
-void xr_here_look(struct xr_here *h)
+void xr_local_host_look(struct xr_local_host *h)
 {
     memset(h, 0, sizeof(*h));
     h->elsewhere = resolves_elsewhere;
@@ -26,14 +26,14 @@ void xr_here_look(struct xr_here *h)
         snprintf(h->name, sizeof(h->name), "localhost");
 }
 
-static const struct ifaddrs *addresses(struct xr_here *h)
+static const struct ifaddrs *addresses(struct xr_local_host *h)
 {
     if (!h->addresses && getifaddrs(&h->addresses))
         h->addresses = NULL;
     return h->addresses;
 }
 
-void xr_here_clear(struct xr_here *h)
+void xr_local_host_clear(struct xr_local_host *h)
 {
     if (!h)
         return;
@@ -54,7 +54,7 @@ static const void *local_host_bytes_of(const struct ifaddrs *i, int *family, siz
     return NULL;
 }
 
-static bool has_address(struct xr_here *h, int want_family, const void *want)
+static bool has_address(struct xr_local_host *h, int want_family, const void *want)
 {
     int family;
     size_t len;
@@ -67,7 +67,7 @@ static bool has_address(struct xr_here *h, int want_family, const void *want)
     return false;
 }
 
-static bool local_host_own_address(struct xr_here *h, const char *name)
+static bool local_host_own_address(struct xr_local_host *h, const char *name)
 {
     int family = strchr(name, ':') ? AF_INET6 : AF_INET;
     uint8_t want[16];
@@ -82,7 +82,7 @@ static bool local_host_is_loopback(const struct sockaddr_in *at)
 }
 
 /* Return whether the name resolves to another host. A name that does not resolve belongs to no other host. */
-static bool resolves_elsewhere(struct xr_here *h, const char *name)
+static bool resolves_elsewhere(struct xr_local_host *h, const char *name)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *all = NULL;
@@ -103,7 +103,7 @@ static bool resolves_elsewhere(struct xr_here *h, const char *name)
     return !own;
 }
 
-bool xr_here_is(struct xr_here *h, const char *name)
+bool xr_local_host_is(struct xr_local_host *h, const char *name)
 {
     const char *own = h->name;
     size_t n = strcspn(own, "."), m = strcspn(name, ".");
@@ -116,7 +116,7 @@ bool xr_here_is(struct xr_here *h, const char *name)
     return local_host_own_address(h, name);
 }
 
-const char *xr_here_domain(const char *name)
+const char *xr_local_host_domain(const char *name)
 {
     const char *dot = strchr(name, '.');
     uint8_t bytes[16];
@@ -126,9 +126,9 @@ const char *xr_here_domain(const char *name)
     return dot + 1;
 }
 
-bool xr_here_differ(const char *a, const char *b)
+bool xr_local_host_differ(const char *a, const char *b)
 {
-    const char *x = xr_here_domain(a), *y = xr_here_domain(b);
+    const char *x = xr_local_host_domain(a), *y = xr_local_host_domain(b);
 
     return x && y && strcmp(x, y) != 0;
 }
@@ -164,7 +164,7 @@ static bool mix_namespace(uint64_t *h, const char *path)
  */
 static uint64_t sum_addresses(void)
 {
-    struct xr_here h = {.addresses = NULL};
+    struct xr_local_host h = {.addresses = NULL};
     uint64_t sum = 0;
     int family;
     size_t len;
@@ -174,11 +174,11 @@ static uint64_t sum_addresses(void)
         if (bytes && !(i->ifa_flags & IFF_LOOPBACK))
             sum += rk_fnv64((uint64_t)family, bytes, len);
     }
-    xr_here_clear(&h);
+    xr_local_host_clear(&h);
     return sum;
 }
 
-uint64_t xr_here_machine(void)
+uint64_t xr_local_host_machine(void)
 {
     uint64_t h = RK_FNV64_START, sum;
 

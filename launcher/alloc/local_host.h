@@ -10,34 +10,34 @@
 
 struct ifaddrs;
 
-struct xr_here {
+struct xr_local_host {
     char name[256]; /* the host's own name */
     /* Return whether the name belongs to another host, by a resolver. NULL: not checked. */
-    bool (*elsewhere)(struct xr_here *here, const char *name);
+    bool (*elsewhere)(struct xr_local_host *here, const char *name);
     struct ifaddrs *addresses; /* loaded when first needed */
 };
 
-void xr_here_look(struct xr_here *here);
+void xr_local_host_look(struct xr_local_host *here);
 /* No-op if NULL. */
-void xr_here_clear(struct xr_here *here);
+void xr_local_host_clear(struct xr_local_host *here);
 
 /*
  * Return whether a name or address is this host's. Blocks for a resolver only if the name equals this host's
  * except for a domain that is not known to be its own; then it is ours unless it resolves elsewhere.
  */
-bool xr_here_is(struct xr_here *here, const char *name);
+bool xr_local_host_is(struct xr_local_host *here, const char *name);
 /* Return what follows the first dot of a name; NULL: nothing, or it is an address. */
-const char *xr_here_domain(const char *name);
+const char *xr_local_host_domain(const char *name);
 /*
- * Return whether each may be this host by xr_here_is, but not both: "node1.a" and "node1.b" if the host's own
+ * Return whether each may be this host by xr_local_host_is, but not both: "node1.a" and "node1.b" if the host's own
  * name is "node1".
  */
-bool xr_here_differ(const char *a, const char *b);
+bool xr_local_host_differ(const char *a, const char *b);
 
 /*
  * Return an id of the machine. Processes have the same id if they share machine, network and process namespaces.
  * 0: not known.
  */
-uint64_t xr_here_machine(void);
+uint64_t xr_local_host_machine(void);
 
 #endif

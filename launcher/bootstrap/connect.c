@@ -70,10 +70,10 @@ static int connect_connect_to(const char *address, uint32_t port, uint64_t deadl
 /* Send our handshake and check the parent's answer. */
 static bool authenticate(int fd, const struct xr_setup *s, uint64_t deadline)
 {
-    uint8_t word[XR_HELLO], answer[XR_SECRET / 2];
+    uint8_t word[XR_HANDSHAKE], answer[XR_SECRET / 2];
     size_t have = 0;
 
-    xr_hello_make(word, s->secret, s->node);
+    xr_handshake_make(word, s->secret, s->node);
     if (send(fd, word, sizeof(word), MSG_NOSIGNAL) != (ssize_t)sizeof(word))
         return false;
     while (have < sizeof(answer)) {
@@ -146,7 +146,7 @@ static int connect_any(const struct xr_setup *s, size_t n, uint64_t end)
     return fd;
 }
 
-int xr_door_enter(const struct xr_setup *s, int ms, char *err, size_t errlen)
+int xr_listener_enter(const struct xr_setup *s, int ms, char *err, size_t errlen)
 {
     uint64_t end = rk_clock_ns() + (uint64_t)ms * 1000000u;
     size_t n = 0;

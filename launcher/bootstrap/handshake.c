@@ -22,17 +22,17 @@ static uint32_t get_u32(const uint8_t *at)
     return xr_unpack_u32(&u);
 }
 
-void xr_hello_make(uint8_t *word, const uint8_t *secret, uint32_t node)
+void xr_handshake_make(uint8_t *word, const uint8_t *secret, uint32_t node)
 {
-    memset(word, 0, XR_HELLO);
+    memset(word, 0, XR_HANDSHAKE);
     memcpy(word, name, 8);
     put_u32(word + 8, XR_PROTOCOL);
     put_u32(word + 12, node);
     memcpy(word + 16, secret, XR_SECRET / 2);
-    snprintf((char *)word + 32, XR_HELLO_VERSION, "%s", rank_version());
+    snprintf((char *)word + 32, XR_HANDSHAKE_VERSION, "%s", rank_version());
 }
 
-bool xr_hello_begins(const uint8_t *word, size_t len)
+bool xr_handshake_begins(const uint8_t *word, size_t len)
 {
     return memcmp(word, name, len < 8 ? len : 8) == 0;
 }
@@ -46,15 +46,15 @@ bool xr_secret_equal(const uint8_t *a, const uint8_t *b, size_t len)
     return differ == 0;
 }
 
-enum xr_hello xr_hello_check(const uint8_t *word, const uint8_t *secret, uint32_t *node,
+enum xr_handshake xr_handshake_check(const uint8_t *word, const uint8_t *secret, uint32_t *node,
                              char *version)
 {
-    if (!xr_hello_begins(word, XR_HELLO) || !xr_secret_equal(word + 16, secret, XR_SECRET / 2))
-        return XR_HELLO_STRANGER;
+    if (!xr_handshake_begins(word, XR_HANDSHAKE) || !xr_secret_equal(word + 16, secret, XR_SECRET / 2))
+        return XR_HANDSHAKE_INVALID;
     *node = get_u32(word + 12);
-    memcpy(version, word + 32, XR_HELLO_VERSION);
-    version[XR_HELLO_VERSION] = '\0';
+    memcpy(version, word + 32, XR_HANDSHAKE_VERSION);
+    version[XR_HANDSHAKE_VERSION] = '\0';
     if (get_u32(word + 8) != XR_PROTOCOL || strcmp(version, rank_version()) != 0)
-        return XR_HELLO_OTHER_VERSION;
-    return XR_HELLO_AGENT;
+        return XR_HANDSHAKE_OTHER_VERSION;
+    return XR_HANDSHAKE_AGENT;
 }

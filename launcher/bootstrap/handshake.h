@@ -10,19 +10,19 @@
 
 #include "launcher/bootstrap/setup.h"
 
-#define XR_HELLO 64
-#define XR_HELLO_VERSION 32
+#define XR_HANDSHAKE 64
+#define XR_HANDSHAKE_VERSION 32
 
-enum xr_hello { XR_HELLO_STRANGER, XR_HELLO_OTHER_VERSION, XR_HELLO_AGENT };
+enum xr_handshake { XR_HANDSHAKE_INVALID, XR_HANDSHAKE_OTHER_VERSION, XR_HANDSHAKE_AGENT };
 
 /* Compare in constant time. */
 bool xr_secret_equal(const uint8_t *a, const uint8_t *b, size_t len);
 
-void xr_hello_make(uint8_t *word, const uint8_t *secret, uint32_t node);
+void xr_handshake_make(uint8_t *word, const uint8_t *secret, uint32_t node);
 /* Return whether the received bytes may be the start of a handshake. */
-bool xr_hello_begins(const uint8_t *word, size_t len);
-/* Check a whole handshake. version: XR_HELLO_VERSION + 1 bytes. */
-enum xr_hello xr_hello_check(const uint8_t *word, const uint8_t *secret, uint32_t *node,
+bool xr_handshake_begins(const uint8_t *word, size_t len);
+/* Check a whole handshake. version: XR_HANDSHAKE_VERSION + 1 bytes. */
+enum xr_handshake xr_handshake_check(const uint8_t *word, const uint8_t *secret, uint32_t *node,
                              char *version);
 
 #endif

@@ -21,7 +21,7 @@
 
 #include <sys/types.h>
 
-struct xr_branches;
+struct xr_launch;
 
 /* node is XR_NODE_ALL for the one command that starts all agents. */
 struct xr_branch_ops {
@@ -36,39 +36,39 @@ struct xr_branch_ops {
  * names, secret, commands; the listener's addresses are filled in. Single failures are reported by on_failed. A
  * failure status, with err, means that nothing could be started.
  */
-rank_status_t xr_branches_open(struct event_base *base, struct xr_tree *tree,
+rank_status_t xr_launch_open(struct event_base *base, struct xr_tree *tree,
                                const struct xr_setup *setup, uint32_t skip,
                                const struct xr_branch_ops *ops, void *arg,
-                               struct xr_branches **out, char *err, size_t errlen);
+                               struct xr_launch **out, char *err, size_t errlen);
 /*
- * Handle XR_MSG_DOOR of a descendant: pass its listener's address to the agents that wait for it. Returns false
+ * Handle XR_MSG_LISTENER of a descendant: pass its listener's address to the agents that wait for it. Returns false
  * if the message is malformed.
  */
-bool xr_branches_hear_door(struct xr_branches *branches, struct xr_unpacker *u);
-/* Pack XR_MSG_DOOR for our own listener. fd: the connection to the parent, whose local address comes first. */
-void xr_branches_pack_door(const struct xr_branches *branches, uint32_t node, int fd, struct xr_packer *p);
+bool xr_launch_take_listener(struct xr_launch *branches, struct xr_unpacker *u);
+/* Pack XR_MSG_LISTENER for our own listener. fd: the connection to the parent, whose local address comes first. */
+void xr_launch_pack_listener(const struct xr_launch *branches, uint32_t node, int fd, struct xr_packer *p);
 /* A descendant is in the tree, by any route. */
-void xr_branches_connected(struct xr_branches *branches, uint32_t node);
+void xr_launch_connected(struct xr_launch *branches, uint32_t node);
 /* Return the last message of the command that starts all agents, or "". NULL is accepted. */
-const char *xr_branches_words(const struct xr_branches *branches);
+const char *xr_launch_words(const struct xr_launch *branches);
 /* Return the text that this command was killed, or "". NULL is accepted. */
-const char *xr_branches_killed(const struct xr_branches *branches);
+const char *xr_launch_killed(const struct xr_launch *branches);
 /* No-op if NULL. Kills the commands that still run. */
-void xr_branches_close(struct xr_branches *branches);
+void xr_launch_close(struct xr_launch *branches);
 
 /* Handle the end of a child process. Returns true if it belongs here. */
-bool xr_branches_reaped(struct xr_branches *branches, pid_t pid, int status);
+bool xr_launch_reaped(struct xr_launch *branches, pid_t pid, int status);
 /* Store the pids of running commands, at most max. pids NULL: only count them. */
-size_t xr_branches_pids(const struct xr_branches *branches, pid_t *pids, size_t max);
+size_t xr_launch_pids(const struct xr_launch *branches, pid_t *pids, size_t max);
 /* A child in the tree is lost: do not wait for the command that started it. */
-void xr_branches_lost(struct xr_branches *branches, uint32_t node);
+void xr_launch_lost(struct xr_launch *branches, uint32_t node);
 /* Kill the commands whose agents have not connected. Not srun: Slurm ends it. No-op if NULL. */
-void xr_branches_give_up(struct xr_branches *branches);
+void xr_launch_give_up(struct xr_launch *branches);
 /* Return whether pid is one of the commands. */
-bool xr_branches_has(const struct xr_branches *branches, pid_t pid);
+bool xr_launch_has(const struct xr_launch *branches, pid_t pid);
 /* Return the number of unauthenticated peers. */
-uint32_t xr_branches_strangers(const struct xr_branches *branches);
+uint32_t xr_launch_unauthenticated(const struct xr_launch *branches);
 /* No more agents are expected: close the listener. */
-void xr_branches_shut_door(struct xr_branches *branches);
+void xr_launch_close_listener(struct xr_launch *branches);
 
 #endif

@@ -25,16 +25,16 @@
 
 struct pending_conn {
     struct rk_link link;
-    struct xr_door *listener;
+    struct xr_listener *listener;
     struct event *ev;
     uint64_t since;
-    uint8_t word[XR_HELLO];
+    uint8_t word[XR_HANDSHAKE];
     size_t len;
 };
 
-struct xr_door {
+struct xr_listener {
     struct event_base *base;
-    const struct xr_door_ops *ops;
+    const struct xr_listener_ops *ops;
     void *arg;
     uint8_t secret[XR_SECRET];
     int fd;
@@ -44,7 +44,7 @@ struct xr_door {
 };
 
 /* A pending connection keeps the socket readable, so pause for a while. */
-static void pause_listening(struct xr_door *d)
+static void pause_listening(struct xr_listener *d)
 {
     static const struct timeval soon = {0, AGAIN_US};
 
@@ -54,7 +54,7 @@ static void pause_listening(struct xr_door *d)
 
 static void listener_on_again(evutil_socket_t fd, short what, void *arg)
 {
-    struct xr_door *d = arg;
+    struct xr_listener *d = arg;
 
     (void)fd;
     (void)what;
@@ -83,7 +83,7 @@ static bool has_unread_data(const struct pending_conn *g)
 }
 
 /* Leave fewer than this many pending connections: the oldest silent ones are closed. */
-static bool listener_make_room(struct xr_door *d, uint32_t many)
+static bool listener_make_room(struct xr_listener *d, uint32_t many)
 {
     uint64_t now = rk_clock_ns();
 
@@ -102,17 +102,17 @@ static bool listener_make_room(struct xr_door *d, uint32_t many)
 
 static void check_handshake(struct pending_conn *g)
 {
-    struct xr_door *d = g->listener;
-    char version[XR_HELLO_VERSION + 1];
+    struct xr_listener *d = g->listener;
+    char version[XR_HANDSHAKE_VERSION + 1];
     uint32_t node;
     int fd;
 
-    switch (xr_hello_check(g->word, d->secret, &node, version)) {
-    case XR_HELLO_STRANGER:
+    switch (xr_handshake_check(g->word, d->secret, &node, version)) {
+    case XR_HANDSHAKE_INVALID:
         d->unauthenticated++;
         remove_pending(g, true);
         return;
-    case XR_HELLO_OTHER_VERSION:
+    case XR_HANDSHAKE_OTHER_VERSION:
         remove_pending(g, true);
         d->ops->on_other_version(d->arg, node, version);
         return;
@@ -149,7 +149,7 @@ static void on_handshake(evutil_socket_t fd, short what, void *arg)
     if (n > 0)
         g->len += (size_t)n;
     /* The first wrong byte identifies an unauthenticated peer: do not wait for the rest. */
-    if (n <= 0 || !xr_hello_begins(g->word, g->len) || (g->len < sizeof(g->word) && !has_time(g))) {
+    if (n <= 0 || !xr_handshake_begins(g->word, g->len) || (g->len < sizeof(g->word) && !has_time(g))) {
         g->listener->unauthenticated++;
         remove_pending(g, true);
     } else if (g->len == sizeof(g->word)) {
@@ -161,7 +161,7 @@ static void on_handshake(evutil_socket_t fd, short what, void *arg)
  * Memory or descriptors are short: accept fewer from now on, so that this process keeps some. With few pending
  * connections these are not the cause; the oldest makes room for the next. Other errors change nothing.
  */
-static void too_many(struct xr_door *d, int error)
+static void too_many(struct xr_listener *d, int error)
 {
     if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) {
         if (d->npending > PENDING_FEW)
@@ -175,7 +175,7 @@ static void too_many(struct xr_door *d, int error)
 static void on_pending(evutil_socket_t fd, short what, void *arg)
 {
     static const struct timeval time_limit = {XR_HANDSHAKE_S, 0};
-    struct xr_door *d = arg;
+    struct xr_listener *d = arg;
     struct pending_conn *g;
     int s;
 
@@ -251,11 +251,11 @@ static int listen_at(const char *address, uint32_t *port)
 
 /* ---------------------------------------------------------------- open, close */
 
-rank_status_t xr_door_open(struct event_base *base, const uint8_t *secret, const char *interface,
-                           const struct xr_door_ops *ops, void *arg, struct xr_door **out,
+rank_status_t xr_listener_open(struct event_base *base, const uint8_t *secret, const char *interface,
+                           const struct xr_listener_ops *ops, void *arg, struct xr_listener **out,
                            char ***addresses, uint32_t *port, char *err, size_t errlen)
 {
-    struct xr_door *d = calloc(1, sizeof(*d));
+    struct xr_listener *d = calloc(1, sizeof(*d));
 
     *addresses = xr_netif_addresses(interface);
     if (!*addresses || !d) {
@@ -276,7 +276,7 @@ rank_status_t xr_door_open(struct event_base *base, const uint8_t *secret, const
         d->ev = event_new(base, d->fd, EV_READ | EV_PERSIST, on_pending, d);
     d->again = evtimer_new(base, listener_on_again, d);
     if (!d->ev || !d->again || event_add(d->ev, NULL)) {
-        xr_door_close(d);
+        xr_listener_close(d);
         xr_strings_free(*addresses);
         *addresses = NULL;
         return RANK_ERR_SYSTEM;
@@ -285,7 +285,7 @@ rank_status_t xr_door_open(struct event_base *base, const uint8_t *secret, const
     return RANK_OK;
 }
 
-void xr_door_close(struct xr_door *d)
+void xr_listener_close(struct xr_listener *d)
 {
     if (!d)
         return;
@@ -300,7 +300,7 @@ void xr_door_close(struct xr_door *d)
     free(d);
 }
 
-uint32_t xr_door_strangers(const struct xr_door *d)
+uint32_t xr_listener_unauthenticated(const struct xr_listener *d)
 {
     return d ? d->unauthenticated + d->npending : 0;
 }

@@ -14,9 +14,9 @@
 
 #include <event2/event.h>
 
-struct xr_door;
+struct xr_listener;
 
-struct xr_door_ops {
+struct xr_listener_ops {
     /* An agent proved the secret. Takes ownership of fd. */
     void (*on_agent)(void *arg, uint32_t node, int fd);
     /* An agent of another version. */
@@ -27,18 +27,18 @@ struct xr_door_ops {
  * interface: a name, or a network as 10.0.0.0/8, to listen on; NULL: all. *addresses: numeric, the likeliest
  * first; caller frees with xr_strings_free. On failure err holds a text.
  */
-rank_status_t xr_door_open(struct event_base *base, const uint8_t *secret, const char *interface,
-                           const struct xr_door_ops *ops, void *arg, struct xr_door **out,
+rank_status_t xr_listener_open(struct event_base *base, const uint8_t *secret, const char *interface,
+                           const struct xr_listener_ops *ops, void *arg, struct xr_listener **out,
                            char ***addresses, uint32_t *port, char *err, size_t errlen);
 /* No-op if NULL. */
-void xr_door_close(struct xr_door *door);
+void xr_listener_close(struct xr_listener *listener);
 /* Return the number of peers that failed the handshake or have not completed it. */
-uint32_t xr_door_strangers(const struct xr_door *door);
+uint32_t xr_listener_unauthenticated(const struct xr_listener *listener);
 
 /*
  * The agent's side: connect to the parent named in setup and authenticate both ends. Blocks for about ms at
  * most. Returns the socket, or -1 with a text in err.
  */
-int xr_door_enter(const struct xr_setup *setup, int ms, char *err, size_t errlen);
+int xr_listener_enter(const struct xr_setup *setup, int ms, char *err, size_t errlen);
 
 #endif

@@ -22,9 +22,9 @@ struct waiting_agent {
     uint32_t port;
 };
 
-struct xr_usher {
+struct xr_parent_lookup {
     struct event_base *base;
-    struct xr_shape shape;
+    struct xr_kary shape;
     struct waiting_agent *agents; /* [shape.nodes] */
 };
 
@@ -63,14 +63,14 @@ static void send_parent(struct waiting_agent *g, const struct waiting_agent *par
     close_agent(g);
 }
 
-bool xr_usher_wants(const struct xr_usher *s, uint32_t node)
+bool xr_parent_lookup_wants(const struct xr_parent_lookup *s, uint32_t node)
 {
-    return node < s->shape.nodes && xr_shape_above(&s->shape, node) != XR_NODE_FRONT;
+    return node < s->shape.nodes && xr_kary_above(&s->shape, node) != XR_NODE_FRONT;
 }
 
-void xr_usher_take(struct xr_usher *s, uint32_t node, int fd)
+void xr_parent_lookup_take(struct xr_parent_lookup *s, uint32_t node, int fd)
 {
-    struct waiting_agent *g = &s->agents[node], *parent = &s->agents[xr_shape_above(&s->shape, node)];
+    struct waiting_agent *g = &s->agents[node], *parent = &s->agents[xr_kary_above(&s->shape, node)];
 
     close_agent(g); /* a second connection replaces the first */
     xr_keepalive_enable(fd);
@@ -83,7 +83,7 @@ void xr_usher_take(struct xr_usher *s, uint32_t node, int fd)
         close_agent(g);
 }
 
-bool xr_usher_hear(struct xr_usher *s, struct xr_unpacker *u)
+bool xr_parent_lookup_receive(struct xr_parent_lookup *s, struct xr_unpacker *u)
 {
     uint32_t node = xr_unpack_u32(u);
     char **addresses = xr_unpack_strings(u);
@@ -97,21 +97,21 @@ bool xr_usher_hear(struct xr_usher *s, struct xr_unpacker *u)
     parent = &s->agents[node];
     parent->addresses = addresses;
     parent->port = port;
-    for (uint32_t i = 0; i < xr_shape_children(&s->shape, node); i++) {
-        struct waiting_agent *child = &s->agents[xr_shape_child(&s->shape, node, i)];
+    for (uint32_t i = 0; i < xr_kary_children(&s->shape, node); i++) {
+        struct waiting_agent *child = &s->agents[xr_kary_child(&s->shape, node, i)];
         if (child->ev)
             send_parent(child, parent);
     }
     return true;
 }
 
-rank_status_t xr_usher_open(struct event_base *base, const struct xr_shape *shape, struct xr_usher **out)
+rank_status_t xr_parent_lookup_open(struct event_base *base, const struct xr_kary *shape, struct xr_parent_lookup **out)
 {
-    struct xr_usher *s = calloc(1, sizeof(*s));
+    struct xr_parent_lookup *s = calloc(1, sizeof(*s));
 
     if (!s)
         return RANK_ERR_NO_MEMORY;
-    *s = (struct xr_usher){.base = base, .shape = *shape};
+    *s = (struct xr_parent_lookup){.base = base, .shape = *shape};
     s->agents = calloc(shape->nodes ? shape->nodes : 1, sizeof(*s->agents));
     if (!s->agents) {
         free(s);
@@ -121,7 +121,7 @@ rank_status_t xr_usher_open(struct event_base *base, const struct xr_shape *shap
     return RANK_OK;
 }
 
-void xr_usher_close(struct xr_usher *s)
+void xr_parent_lookup_close(struct xr_parent_lookup *s)
 {
     if (!s)
         return;
@@ -150,7 +150,7 @@ static void parent_lookup_own_address(int fd, char *to, socklen_t len)
         inet_ntop(AF_INET6, &((struct sockaddr_in6 *)(void *)&at)->sin6_addr, to, len);
 }
 
-void xr_usher_pack(char *const *addresses, uint32_t port, uint32_t node, int up, struct xr_packer *p)
+void xr_parent_lookup_pack(char *const *addresses, uint32_t port, uint32_t node, int up, struct xr_packer *p)
 {
     char first[INET6_ADDRSTRLEN], **list;
     size_t n = 0, at = 0;
@@ -201,14 +201,14 @@ static rank_status_t parent_lookup_take_answer(int fd, struct xr_setup *s)
     return st;
 }
 
-rank_status_t xr_usher_ask(struct xr_setup *s, int ms, char *err, size_t errlen)
+rank_status_t xr_parent_lookup_ask(struct xr_setup *s, int ms, char *err, size_t errlen)
 {
     rank_status_t st;
     int fd;
 
-    if (xr_shape_above(&s->shape, s->node) == XR_NODE_FRONT)
+    if (xr_kary_above(&s->shape, s->node) == XR_NODE_FRONT)
         return RANK_OK;
-    fd = xr_door_enter(s, ms, err, errlen);
+    fd = xr_listener_enter(s, ms, err, errlen);
     if (fd < 0)
         return RANK_ERR_SYSTEM;
     xr_keepalive_enable(fd);
@@ -216,6 +216,6 @@ rank_status_t xr_usher_ask(struct xr_setup *s, int ms, char *err, size_t errlen)
     close(fd);
     if (st)
         snprintf(err, errlen, "xrun did not say where its parent %s is",
-                 s->names[xr_shape_above(&s->shape, s->node)]);
+                 s->names[xr_kary_above(&s->shape, s->node)]);
     return st;
 }

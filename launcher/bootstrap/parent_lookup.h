@@ -16,27 +16,27 @@
 
 #include <event2/event.h>
 
-struct xr_usher;
+struct xr_parent_lookup;
 
-rank_status_t xr_usher_open(struct event_base *base, const struct xr_shape *shape, struct xr_usher **out);
+rank_status_t xr_parent_lookup_open(struct event_base *base, const struct xr_kary *shape, struct xr_parent_lookup **out);
 /* No-op if NULL. Closes the connections of waiting agents. */
-void xr_usher_close(struct xr_usher *usher);
+void xr_parent_lookup_close(struct xr_parent_lookup *lookup);
 
 /* Return whether the node has its parent elsewhere. */
-bool xr_usher_wants(const struct xr_usher *usher, uint32_t node);
+bool xr_parent_lookup_wants(const struct xr_parent_lookup *lookup, uint32_t node);
 /* Such a node connected. Takes ownership of fd. */
-void xr_usher_take(struct xr_usher *usher, uint32_t node, int fd);
-/* Handle XR_MSG_DOOR: a node's listener is open. Returns false if the message is malformed. */
-bool xr_usher_hear(struct xr_usher *usher, struct xr_unpacker *u);
+void xr_parent_lookup_take(struct xr_parent_lookup *lookup, uint32_t node, int fd);
+/* Handle XR_MSG_LISTENER: a node's listener is open. Returns false if the message is malformed. */
+bool xr_parent_lookup_receive(struct xr_parent_lookup *lookup, struct xr_unpacker *u);
 
-/* Pack XR_MSG_DOOR. up: a connection to the parent, whose local address comes first. */
-void xr_usher_pack(char *const *addresses, uint32_t port, uint32_t node, int up, struct xr_packer *p);
+/* Pack XR_MSG_LISTENER. up: a connection to the parent, whose local address comes first. */
+void xr_parent_lookup_pack(char *const *addresses, uint32_t port, uint32_t node, int up, struct xr_packer *p);
 
 /*
  * The agent's side: replace xrun's addresses and port in setup by the parent's, which may be the same. The
  * connect takes about ms at most; the answer takes as long as xrun waits for all hosts, and at most until xrun
  * ends.
  */
-rank_status_t xr_usher_ask(struct xr_setup *setup, int ms, char *err, size_t errlen);
+rank_status_t xr_parent_lookup_ask(struct xr_setup *setup, int ms, char *err, size_t errlen);
 
 #endif

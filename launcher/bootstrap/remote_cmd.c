@@ -144,7 +144,7 @@ static bool fill_queue(struct xr_command *c, const struct xr_setup *setup, uint3
     struct xr_packer words = {0};
     bool ok;
 
-    xr_setup_say(setup, node, &words);
+    xr_setup_send(setup, node, &words);
     c->queue = evbuffer_new();
     ok = c->queue && !words.failed && !evbuffer_add(c->queue, words.data, words.len);
     xr_packer_free(&words);

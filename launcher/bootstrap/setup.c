@@ -32,7 +32,7 @@ void xr_setup_clear(struct xr_setup *s)
 /* Return whether node needs the name of node i. */
 static bool needs_name(const struct xr_setup *s, uint32_t node, uint32_t i)
 {
-    return node == XR_NODE_ALL || xr_shape_is_below(&s->shape, node, i);
+    return node == XR_NODE_ALL || xr_kary_is_below(&s->shape, node, i);
 }
 
 void xr_setup_pack(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
@@ -151,7 +151,7 @@ static void own_name(char *to)
         snprintf(to, HOST, "localhost");
 }
 
-void xr_setup_say(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
+void xr_setup_send(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
 {
     char version[VERSION + 1] = "", host[HOST + 1];
     struct xr_packer words = {0};
@@ -174,7 +174,7 @@ static void setup_take_text(char *to, const uint8_t *from, size_t len)
 {
     memcpy(to, from, len);
     to[len] = '\0';
-    xr_words_show(to);
+    xr_shell_words_show(to);
 }
 
 static rank_status_t read_rest(int fd, int ms, uint32_t len, struct xr_setup *out)

@@ -23,7 +23,7 @@
 struct xr_setup {
     uint8_t secret[XR_SECRET];
     uint32_t node;
-    struct xr_shape shape;
+    struct xr_kary shape;
     char **names;     /* [shape.nodes]; this node and its descendants, others are NULL */
     char **addresses; /* of the parent, numeric */
     uint32_t port;
@@ -55,7 +55,7 @@ bool xr_setup_become(struct xr_setup *setup, const char *name);
 void xr_setup_clear(struct xr_setup *setup);
 
 /* Pack the version header and the parameters of node. */
-void xr_setup_say(const struct xr_setup *setup, uint32_t node, struct xr_packer *p);
+void xr_setup_send(const struct xr_setup *setup, uint32_t node, struct xr_packer *p);
 
 /* Read exactly len bytes, waiting at most ms for each piece (-1: without limit). */
 bool xr_setup_read_all(int fd, int ms, uint8_t *data, size_t len);

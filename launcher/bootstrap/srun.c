@@ -19,9 +19,9 @@
 #define NAMES 8  /* named before "and N more" */
 #define OWN_ARGS 24 /* our own arguments, at most */
 
-struct xr_step {
+struct xr_srun {
     const struct xr_setup *setup;
-    const struct xr_step_ops *ops;
+    const struct xr_srun_ops *ops;
     void *arg;
     bool *connected; /* [setup->shape.nodes] */
     uint32_t missing;
@@ -52,7 +52,7 @@ static bool reports_only_end(const char *line)
 
 static void srun_on_line(void *arg, const char *line)
 {
-    struct xr_step *s = arg;
+    struct xr_srun *s = arg;
 
     /* Irrelevant: no binding is requested. */
     if (strstr(line, "lacks support for cpu binding"))
@@ -63,7 +63,7 @@ static void srun_on_line(void *arg, const char *line)
         s->ops->on_output(s->arg, line);
 }
 
-const char *xr_step_words(struct xr_step *s)
+const char *xr_srun_words(struct xr_srun *s)
 {
     if (!s)
         return "";
@@ -72,12 +72,12 @@ const char *xr_step_words(struct xr_step *s)
     return s->reason;
 }
 
-const char *xr_step_killed(const struct xr_step *s)
+const char *xr_srun_killed(const struct xr_srun *s)
 {
     return s ? s->killed : "";
 }
 
-static void name_missing(const struct xr_step *s, char *to, size_t len)
+static void name_missing(const struct xr_srun *s, char *to, size_t len)
 {
     uint32_t named = 0;
     size_t at = 0;
@@ -96,12 +96,12 @@ static void name_missing(const struct xr_step *s, char *to, size_t len)
 
 static void srun_on_end(void *arg, int status)
 {
-    struct xr_step *s = arg;
+    struct xr_srun *s = arg;
     char names[1024], how[64], text[sizeof(names) + sizeof(s->reason) + 192];
 
     if (!s->missing)
         return;
-    xr_step_words(s);
+    xr_srun_words(s);
     name_missing(s, names, sizeof(names));
     if (WIFSIGNALED(status))
         snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(status));
@@ -117,7 +117,7 @@ static const struct xr_command_ops command_ops = {srun_on_line, srun_on_end};
 
 static void on_verbose_time(evutil_socket_t fd, short what, void *arg)
 {
-    struct xr_step *s = arg;
+    struct xr_srun *s = arg;
 
     (void)fd;
     (void)what;
@@ -127,7 +127,7 @@ static void on_verbose_time(evutil_socket_t fd, short what, void *arg)
 /* ----------------------------------------------------------------- start */
 
 /* Return the names of all its hosts, with commas. */
-static char *make_list(const struct xr_step *s)
+static char *make_list(const struct xr_srun *s)
 {
     size_t len = 1, at = 0;
     char *list;
@@ -145,7 +145,7 @@ static char *make_list(const struct xr_step *s)
     return list;
 }
 
-static rank_status_t srun_run(struct xr_step *s, struct event_base *base, char *err, size_t errlen)
+static rank_status_t srun_run(struct xr_srun *s, struct event_base *base, char *err, size_t errlen)
 {
     /* Request all memory, cores and devices of the job. No binding: the agent binds the ranks. */
     static char one_each[] = "--ntasks-per-node=1", memory[] = "--mem=0", cores[] = "--cpu-bind=none",
@@ -201,26 +201,26 @@ static rank_status_t srun_run(struct xr_step *s, struct event_base *base, char *
     return (rank_status_t)code;
 }
 
-rank_status_t xr_step_open(struct event_base *base, const struct xr_setup *setup, uint32_t skip,
-                           const struct xr_step_ops *ops, void *arg, struct xr_step **out, char *err,
+rank_status_t xr_srun_open(struct event_base *base, const struct xr_setup *setup, uint32_t skip,
+                           const struct xr_srun_ops *ops, void *arg, struct xr_srun **out, char *err,
                            size_t errlen)
 {
     const struct timeval verbose = {XR_START_SLOW_S, 0};
-    const char *wrong; /* reported by xr_where_check */
-    struct xr_step *s = calloc(1, sizeof(*s));
+    const char *wrong; /* reported by xr_policy_check */
+    struct xr_srun *s = calloc(1, sizeof(*s));
 
     *out = s;
     snprintf(err, errlen, "cannot start srun: out of memory");
     if (!s)
         return RANK_ERR_NO_MEMORY;
-    *s = (struct xr_step){.setup = setup, .ops = ops, .arg = arg, .missing = setup->shape.nodes};
+    *s = (struct xr_srun){.setup = setup, .ops = ops, .arg = arg, .missing = setup->shape.nodes};
     s->connected = calloc(setup->shape.nodes, sizeof(*s->connected));
     if (s->connected && skip < setup->shape.nodes) {
         s->connected[skip] = true;
         s->missing--;
     }
     s->nodelist = s->connected ? make_list(s) : NULL;
-    s->user_words = xr_words_split(setup->agent, &wrong);
+    s->user_words = xr_shell_words_split(setup->agent, &wrong);
     s->env = xr_slurm_environ(setup->library_path);
     s->verbose_timer = evtimer_new(base, on_verbose_time, s);
     if (!s->nodelist || !s->user_words || !s->env || !s->verbose_timer || event_add(s->verbose_timer, &verbose) ||
@@ -229,7 +229,7 @@ rank_status_t xr_step_open(struct event_base *base, const struct xr_setup *setup
     return srun_run(s, base, err, errlen);
 }
 
-void xr_step_close(struct xr_step *s)
+void xr_srun_close(struct xr_srun *s)
 {
     if (!s)
         return;
@@ -244,7 +244,7 @@ void xr_step_close(struct xr_step *s)
     free(s);
 }
 
-void xr_step_connected(struct xr_step *s, uint32_t node)
+void xr_srun_connected(struct xr_srun *s, uint32_t node)
 {
     if (!s || node >= s->setup->shape.nodes || s->connected[node])
         return;
@@ -255,13 +255,13 @@ void xr_step_connected(struct xr_step *s, uint32_t node)
     xr_command_pass(s->run);
 }
 
-void xr_step_shut(struct xr_step *s)
+void xr_srun_shut(struct xr_srun *s)
 {
     if (s && s->missing && xr_command_pid(s->run) > 0)
         kill(xr_command_pid(s->run), SIGTERM);
 }
 
-bool xr_step_reaped(struct xr_step *s, pid_t pid, int status)
+bool xr_srun_reaped(struct xr_srun *s, pid_t pid, int status)
 {
     if (!s || !xr_command_reaped(s->run, pid, status))
         return false;
@@ -271,7 +271,7 @@ bool xr_step_reaped(struct xr_step *s, pid_t pid, int status)
     return true;
 }
 
-pid_t xr_step_pid(const struct xr_step *s)
+pid_t xr_srun_pid(const struct xr_srun *s)
 {
     return s ? xr_command_pid(s->run) : 0;
 }

@@ -14,9 +14,9 @@
 #include <event2/event.h>
 #include <sys/types.h>
 
-struct xr_step;
+struct xr_srun;
 
-struct xr_step_ops {
+struct xr_srun_ops {
     /* srun ended before all agents connected; text is a line. */
     void (*on_failed)(void *arg, const char *text);
     /* A line of output of srun or an agent. */
@@ -27,26 +27,26 @@ struct xr_step_ops {
  * Start the agents of all hosts in setup except skip (XR_NODE_FRONT: none). setup must outlive the step. Close
  * the step also if this fails; err holds a text.
  */
-rank_status_t xr_step_open(struct event_base *base, const struct xr_setup *setup, uint32_t skip,
-                           const struct xr_step_ops *ops, void *arg, struct xr_step **out, char *err,
+rank_status_t xr_srun_open(struct event_base *base, const struct xr_setup *setup, uint32_t skip,
+                           const struct xr_srun_ops *ops, void *arg, struct xr_srun **out, char *err,
                            size_t errlen);
 /* No-op if NULL. Kills srun, and with it the agents, if it still runs. */
-void xr_step_close(struct xr_step *step);
+void xr_srun_close(struct xr_srun *step);
 
 /* The agent of a node connected. No-op if NULL. */
-void xr_step_connected(struct xr_step *step, uint32_t node);
+void xr_srun_connected(struct xr_srun *step, uint32_t node);
 /* No more agents are expected: if some are missing, srun and all agents must end. No-op if NULL. */
-void xr_step_shut(struct xr_step *step);
+void xr_srun_shut(struct xr_srun *step);
 /* Handle the end of a child process. Returns true if it was srun. NULL is accepted. */
-bool xr_step_reaped(struct xr_step *step, pid_t pid, int status);
+bool xr_srun_reaped(struct xr_srun *step, pid_t pid, int status);
 /* Return srun's pid, or 0 if it does not run or is NULL. */
-pid_t xr_step_pid(const struct xr_step *step);
+pid_t xr_srun_pid(const struct xr_srun *step);
 
 /* Return the line of srun that best explains its end, or "". NULL is accepted. */
-const char *xr_step_words(struct xr_step *step);
+const char *xr_srun_words(struct xr_srun *step);
 
 /* Return the text that srun was killed, or "". Slurm may then end the agents, or not. NULL is accepted. */
-const char *xr_step_killed(const struct xr_step *step);
+const char *xr_srun_killed(const struct xr_srun *step);
 
 
 #endif

@@ -17,16 +17,16 @@
 extern char **environ;
 
 struct command {
-    struct xr_starter *starter;
+    struct xr_ssh *starter;
     uint32_t node;
     struct xr_command *run; /* NULL: not started */
     bool connected, reported;
 };
 
-struct xr_starter {
+struct xr_ssh {
     struct event_base *base;
     const struct xr_setup *setup;
-    const struct xr_starter_ops *ops;
+    const struct xr_ssh_ops *ops;
     void *arg;
     const struct xr_tree *tree;
     uint32_t n;
@@ -50,10 +50,10 @@ static char *remote_command(const struct xr_setup *s)
     fputs("exec ", to);
     if (s->library_path && *s->library_path) {
         fputs("env LD_LIBRARY_PATH=", to);
-        xr_words_quote(to, s->library_path);
+        xr_shell_words_quote(to, s->library_path);
         fputc(' ', to);
     }
-    xr_words_quote(to, s->program);
+    xr_shell_words_quote(to, s->program);
     fputs(" --agent-process", to);
     ok = !ferror(to);
     if (!fclose(to) && ok)
@@ -127,7 +127,7 @@ static const char *const ssh_words[] = {
 };
 
 /* Build the argument vector. Its strings belong to words and setup, which outlive it. NULL: out of memory. */
-static char **make_line(const struct xr_starter *s, uint32_t node, char **words, char *command)
+static char **make_line(const struct xr_ssh *s, uint32_t node, char **words, char *command)
 {
     static char end_of_options[] = "--";
     bool ssh = is_ssh(s->path);
@@ -151,14 +151,14 @@ static char **make_line(const struct xr_starter *s, uint32_t node, char **words,
 }
 
 /* Return the command of a node, or NULL if it is not started here. */
-static struct command *command_of(const struct xr_starter *s, uint32_t node)
+static struct command *command_of(const struct xr_ssh *s, uint32_t node)
 {
     uint32_t i = s ? xr_tree_index(s->tree, node) : XR_NODE_FRONT;
 
     return i == XR_NODE_FRONT ? NULL : &s->commands[i];
 }
 
-static rank_status_t start_line(struct xr_starter *s, uint32_t node, char **words, char *command, char *err,
+static rank_status_t start_line(struct xr_ssh *s, uint32_t node, char **words, char *command, char *err,
                                 size_t errlen)
 {
     struct command *c = command_of(s, node);
@@ -186,13 +186,13 @@ static rank_status_t start_line(struct xr_starter *s, uint32_t node, char **word
     return st;
 }
 
-rank_status_t xr_starter_start(struct xr_starter *s, uint32_t node, char *err, size_t errlen)
+rank_status_t xr_ssh_start(struct xr_ssh *s, uint32_t node, char *err, size_t errlen)
 {
     const char *wrong;
-    char **words = xr_words_split(s->setup->agent, &wrong), *command = remote_command(s->setup);
+    char **words = xr_shell_words_split(s->setup->agent, &wrong), *command = remote_command(s->setup);
     rank_status_t st = RANK_ERR_NO_MEMORY;
 
-    snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* reported by xr_where_check */
+    snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* reported by xr_policy_check */
     if (words && command)
         st = start_line(s, node, words, command, err, errlen);
     xr_strings_free(words);
@@ -200,7 +200,7 @@ rank_status_t xr_starter_start(struct xr_starter *s, uint32_t node, char *err, s
     return st;
 }
 
-void xr_starter_connected(struct xr_starter *s, uint32_t node)
+void xr_ssh_connected(struct xr_ssh *s, uint32_t node)
 {
     struct command *c = command_of(s, node);
 
@@ -210,7 +210,7 @@ void xr_starter_connected(struct xr_starter *s, uint32_t node)
     xr_command_pass(c->run);
 }
 
-bool xr_starter_reaped(struct xr_starter *s, pid_t pid, int status)
+bool xr_ssh_reaped(struct xr_ssh *s, pid_t pid, int status)
 {
     for (uint32_t i = 0; s && i < s->n; i++) {
         if (xr_command_reaped(s->commands[i].run, pid, status))
@@ -219,7 +219,7 @@ bool xr_starter_reaped(struct xr_starter *s, pid_t pid, int status)
     return false;
 }
 
-bool xr_starter_has(const struct xr_starter *s, pid_t pid)
+bool xr_ssh_has(const struct xr_ssh *s, pid_t pid)
 {
     for (uint32_t i = 0; s && pid > 0 && i < s->n; i++) {
         if (xr_command_pid(s->commands[i].run) == pid)
@@ -228,7 +228,7 @@ bool xr_starter_has(const struct xr_starter *s, pid_t pid)
     return false;
 }
 
-size_t xr_starter_pids(const struct xr_starter *s, pid_t *pids, size_t max)
+size_t xr_ssh_pids(const struct xr_ssh *s, pid_t *pids, size_t max)
 {
     size_t n = 0;
 
@@ -245,7 +245,7 @@ size_t xr_starter_pids(const struct xr_starter *s, pid_t *pids, size_t max)
     return n;
 }
 
-void xr_starter_kill(struct xr_starter *s, uint32_t node)
+void xr_ssh_kill(struct xr_ssh *s, uint32_t node)
 {
     struct command *c = command_of(s, node);
 
@@ -253,7 +253,7 @@ void xr_starter_kill(struct xr_starter *s, uint32_t node)
         kill(xr_command_pid(c->run), SIGKILL);
 }
 
-void xr_starter_give_up(struct xr_starter *s)
+void xr_ssh_give_up(struct xr_ssh *s)
 {
     for (uint32_t i = 0; s && i < s->n; i++) {
         struct command *c = &s->commands[i];
@@ -264,14 +264,14 @@ void xr_starter_give_up(struct xr_starter *s)
 
 /* ---------------------------------------------------------------- open, close */
 
-rank_status_t xr_starter_open(struct event_base *base, const struct xr_setup *setup, const struct xr_tree *tree,
-                              const struct xr_starter_ops *ops, void *arg, struct xr_starter **out)
+rank_status_t xr_ssh_open(struct event_base *base, const struct xr_setup *setup, const struct xr_tree *tree,
+                              const struct xr_ssh_ops *ops, void *arg, struct xr_ssh **out)
 {
-    struct xr_starter *s = calloc(1, sizeof(*s));
+    struct xr_ssh *s = calloc(1, sizeof(*s));
 
     if (!s)
         return RANK_ERR_NO_MEMORY;
-    *s = (struct xr_starter){.base = base, .setup = setup, .ops = ops, .arg = arg, .tree = tree,
+    *s = (struct xr_ssh){.base = base, .setup = setup, .ops = ops, .arg = arg, .tree = tree,
                              .n = xr_tree_children(tree)};
     s->commands = calloc(s->n ? s->n : 1, sizeof(*s->commands));
     if (!s->commands || xr_spawner_open(&s->spawner)) {
@@ -283,7 +283,7 @@ rank_status_t xr_starter_open(struct event_base *base, const struct xr_setup *se
     return RANK_OK;
 }
 
-void xr_starter_close(struct xr_starter *s)
+void xr_ssh_close(struct xr_ssh *s)
 {
     if (!s)
         return;

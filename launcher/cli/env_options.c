@@ -73,7 +73,7 @@ static void set_from_variable(void *arg, const char *where, const char *name, co
     r->bad = true;
 }
 
-bool xr_options_variables(struct xr_options *o, char *err, size_t errlen)
+bool xr_options_from_env(struct xr_options *o, char *err, size_t errlen)
 {
     struct reading r = {o, err, errlen, false};
 

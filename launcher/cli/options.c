@@ -74,7 +74,7 @@ static bool check_x(const char *value, char *err, size_t errlen)
 static bool share_x(struct xr_options *o, const char *value, char *err, size_t errlen)
 {
     const char *wrong;
-    char **words = xr_words_split(value, &wrong);
+    char **words = xr_shell_words_split(value, &wrong);
 
     if (!words)
         return fail(err, errlen, "-x is '%s': %s", value, wrong ? wrong : "out of memory");
@@ -247,11 +247,11 @@ static bool set_heartbeat(struct xr_options *o, const char *value, char *err, si
     {                                                                                              \
         return read(&o->where, value, err, errlen);                                                \
     }
-WHERE(set_map_by, xr_where_map_by)
-WHERE(set_rank_by, xr_where_rank_by)
-WHERE(set_cpus, xr_where_cpus)
-WHERE(set_fanout, xr_where_fanout)
-WHERE(set_start_timeout, xr_where_start_timeout)
+WHERE(set_map_by, xr_policy_map_by)
+WHERE(set_rank_by, xr_policy_rank_by)
+WHERE(set_cpus, xr_policy_cpus)
+WHERE(set_fanout, xr_policy_fanout)
+WHERE(set_start_timeout, xr_policy_start_timeout)
 
 /* Accept the two words of --bind-to that other launchers have. */
 static bool set_bind(struct xr_options *o, const char *value, char *err, size_t errlen)
@@ -260,7 +260,7 @@ static bool set_bind(struct xr_options *o, const char *value, char *err, size_t 
         value = "package";
     else if (strcmp(value, "l3cache") == 0)
         value = "l3";
-    return xr_where_bind(&o->where, value, err, errlen);
+    return xr_policy_bind(&o->where, value, err, errlen);
 }
 
 static bool set_ppn(struct xr_options *o, const char *value, char *err, size_t errlen)
@@ -270,7 +270,7 @@ static bool set_ppn(struct xr_options *o, const char *value, char *err, size_t e
     if (!*value || value[strspn(value, "0123456789")] || strlen(value) > 9 || atoi(value) < 1)
         return fail(err, errlen, "--ppn is '%s'; give the number of ranks on each host, from 1 on", value);
     snprintf(text, sizeof(text), "ppr:%s:node", value);
-    return xr_where_map_by(&o->where, text, err, errlen);
+    return xr_policy_map_by(&o->where, text, err, errlen);
 }
 
 /* Options with a text that is parsed later. */

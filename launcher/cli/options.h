@@ -68,7 +68,7 @@ struct xr_options {
     bool heartbeat_kill;
     bool status;     /* report on a running job instead of starting one */
     const char *job; /* of --status; NULL: list the jobs */
-    struct xr_where where;
+    struct xr_policy where;
     bool go_on; /* --on-failure continue */
     bool verbose;
     bool help, version, man;
@@ -88,7 +88,7 @@ rank_status_t xr_options_parse_over(int argc, char **argv,
                                     bool (*before)(struct xr_options *o, char *err, size_t errlen),
                                     struct xr_options *out, char *err, size_t errlen);
 /* Parse each word of argv by itself, without the checks of one option against another. */
-rank_status_t xr_options_glance(int argc, char **argv, struct xr_options *out, char *err, size_t errlen);
+rank_status_t xr_options_parse_words(int argc, char **argv, struct xr_options *out, char *err, size_t errlen);
 /* Return whether the ranks of --stdin and --pty are below n, else false with a text in err. */
 bool xr_options_check_ranks(const struct xr_options *options, uint32_t n, char *err, size_t errlen);
 /* No-op if NULL. */
@@ -96,13 +96,13 @@ void xr_options_free(struct xr_options *options);
 /* Copy value until xr_options_free. Returns NULL without memory. */
 const char *xr_options_keep(struct xr_options *options, const char *value);
 /* Return whether xrun only prints, and starts no job. */
-bool xr_options_ask(const struct xr_options *options);
+bool xr_options_prints_only(const struct xr_options *options);
 
 /*
  * Set the options of the configuration files, then those of the environment: XRUN_TIMEOUT=5 is --timeout 5. A
  * parameter of xr_options_parse_over. Warns of unknown variables. Returns false with a text in err if a value is bad.
  */
-bool xr_options_variables(struct xr_options *o, char *err, size_t errlen);
+bool xr_options_from_env(struct xr_options *o, char *err, size_t errlen);
 
 /* A row of the table of options. */
 struct xr_option_row {

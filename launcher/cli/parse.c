@@ -117,7 +117,7 @@ static bool parse_one(int argc, char **argv, int *i, struct xr_options *o, char 
     return xr_options_apply(o, which, value, err, errlen);
 }
 
-bool xr_options_ask(const struct xr_options *o)
+bool xr_options_prints_only(const struct xr_options *o)
 {
     return o->help || o->version || o->man || o->status;
 }
@@ -174,7 +174,7 @@ static bool parse_app(int argc, char **argv, int *i, struct xr_options *o, char 
         return false;
     if (o->status)
         return parse_status(argc, argv, i, o, err, errlen);
-    if (xr_options_ask(o))
+    if (xr_options_prints_only(o))
         return true;
     o->app->command = o->next;
     while (*i < argc && strcmp(argv[*i], ":") != 0)
@@ -219,7 +219,7 @@ static bool parse_begin(int argc, char **argv, struct xr_options *o)
 /* Allocate room for -x of argv, and in each program for XRUN_X and -genv. */
 static bool parse_make_sets(int argc, char **argv, struct xr_options *o)
 {
-    size_t programs = 1, genv = 0, shared = o->shared ? xr_words_count(o->shared) : 0;
+    size_t programs = 1, genv = 0, shared = o->shared ? xr_shell_words_count(o->shared) : 0;
 
     for (int k = 1; k < argc; k++) {
         programs += strcmp(argv[k], ":") == 0;
@@ -293,13 +293,13 @@ static rank_status_t parse_words(int argc, char **argv,
                 snprintf(err, errlen, "%s", text);
             return RANK_ERR_ARG;
         }
-        if (xr_options_ask(out))
+        if (xr_options_prints_only(out))
             break;
     } while (i++ < argc);
     return RANK_OK;
 }
 
-rank_status_t xr_options_glance(int argc, char **argv, struct xr_options *out, char *err, size_t errlen)
+rank_status_t xr_options_parse_words(int argc, char **argv, struct xr_options *out, char *err, size_t errlen)
 {
     return parse_words(argc, argv, NULL, out, err, errlen);
 }
@@ -318,7 +318,7 @@ rank_status_t xr_options_parse_over(int argc, char **argv,
 
     if (st)
         return st;
-    return xr_options_ask(out) || parse_settle(out, err, errlen) ? RANK_OK : RANK_ERR_ARG;
+    return xr_options_prints_only(out) || parse_settle(out, err, errlen) ? RANK_OK : RANK_ERR_ARG;
 }
 
 const char *xr_options_keep(struct xr_options *o, const char *value)

@@ -207,7 +207,7 @@ static size_t print_app_name(const struct xr_job *job, uint32_t i, char *err, si
     return job->napps > 1 ? (size_t)snprintf(err, errlen, "program %u: ", i + 1) : 0;
 }
 
-int xr_apps_make(const struct xr_options *options, bool here, struct xr_job *job, char *err, size_t errlen)
+int xr_programs_make(const struct xr_options *options, bool here, struct xr_job *job, char *err, size_t errlen)
 {
     rank_status_t st;
     int code = 0;

@@ -14,6 +14,6 @@
  * directories that are missing here are left to the hosts. Returns 0 or xrun's exit code; then err holds one line, or
  * nothing if the cause has been logged. Caller clears job in any case.
  */
-int xr_apps_make(const struct xr_options *options, bool here, struct xr_job *job, char *err, size_t errlen);
+int xr_programs_make(const struct xr_options *options, bool here, struct xr_job *job, char *err, size_t errlen);
 
 #endif

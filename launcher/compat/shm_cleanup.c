@@ -22,16 +22,16 @@
 #define PROCESSES_MAX 256
 #define DEPTH_MAX 16
 
-struct xr_leftovers {
+struct xr_shm_cleanup {
     char *folder;
     char mpich[32];        /* prefix of MPICH 5's names of this job */
     char *file[FILES_MAX]; /* names in /dev/shm */
     size_t nfiles;
 };
 
-rank_status_t xr_leftovers_create(const char *job, struct xr_leftovers **out)
+rank_status_t xr_shm_cleanup_create(const char *job, struct xr_shm_cleanup **out)
 {
-    struct xr_leftovers *l = calloc(1, sizeof(*l));
+    struct xr_shm_cleanup *l = calloc(1, sizeof(*l));
     const char *tmp = rk_env("TMPDIR");
 
     if (!l)
@@ -46,7 +46,7 @@ rank_status_t xr_leftovers_create(const char *job, struct xr_leftovers **out)
     return RANK_OK;
 }
 
-void xr_leftovers_destroy(struct xr_leftovers *l)
+void xr_shm_cleanup_destroy(struct xr_shm_cleanup *l)
 {
     if (!l)
         return;
@@ -56,7 +56,7 @@ void xr_leftovers_destroy(struct xr_leftovers *l)
     free(l);
 }
 
-const char *xr_leftovers_folder(const struct xr_leftovers *l)
+const char *xr_shm_cleanup_folder(const struct xr_shm_cleanup *l)
 {
     return l->folder;
 }
@@ -79,7 +79,7 @@ static bool is_library_segment(const char *name)
 
 static bool note_file(void *arg, const char *path)
 {
-    struct xr_leftovers *l = arg;
+    struct xr_shm_cleanup *l = arg;
     const char *name = path + strlen(SHM);
 
     if (strncmp(path, SHM, strlen(SHM)) != 0 || !is_library_segment(name))
@@ -94,10 +94,10 @@ static bool note_file(void *arg, const char *path)
     return true;
 }
 
-void xr_leftovers_note(struct xr_leftovers *l)
+void xr_shm_cleanup_note(struct xr_shm_cleanup *l)
 {
     size_t n = 0;
-    pid_t *pids = l ? xr_descend_all(&n) : NULL;
+    pid_t *pids = l ? xr_proc_tree_all(&n) : NULL;
 
     for (size_t i = 0; pids && i < n && i < PROCESSES_MAX; i++)
         xr_proc_each_file(pids[i], note_file, l);
@@ -152,7 +152,7 @@ static void remove_by_name(const char *begin)
         closedir(dir);
 }
 
-void xr_leftovers_remove(struct xr_leftovers *l, bool pmi1)
+void xr_shm_cleanup_remove(struct xr_shm_cleanup *l, bool pmi1)
 {
     if (!l)
         return;

@@ -15,17 +15,17 @@
 
 #include <stdbool.h>
 
-struct xr_leftovers;
+struct xr_shm_cleanup;
 
 /* job: its id. Chooses the folder's name; the first user creates the folder. */
-rank_status_t xr_leftovers_create(const char *job, struct xr_leftovers **out);
-void xr_leftovers_destroy(struct xr_leftovers *leftovers);
+rank_status_t xr_shm_cleanup_create(const char *job, struct xr_shm_cleanup **out);
+void xr_shm_cleanup_destroy(struct xr_shm_cleanup *shm_cleanup);
 
-const char *xr_leftovers_folder(const struct xr_leftovers *leftovers);
+const char *xr_shm_cleanup_folder(const struct xr_shm_cleanup *shm_cleanup);
 
 /* The processes below this one are about to be killed: record their files. No-op if NULL. */
-void xr_leftovers_note(struct xr_leftovers *leftovers);
+void xr_shm_cleanup_note(struct xr_shm_cleanup *shm_cleanup);
 /* They have ended: remove the files. pmi1: some may have used PMI-1, as MPICH does. No-op if NULL. */
-void xr_leftovers_remove(struct xr_leftovers *leftovers, bool pmi1);
+void xr_shm_cleanup_remove(struct xr_shm_cleanup *shm_cleanup, bool pmi1);
 
 #endif

@@ -15,11 +15,11 @@ struct process {
 struct group_op {
     struct rk_link link;
     struct xr_group_ops *all_of;
-    enum xr_errand what;
+    enum xr_rpc what;
     struct process *all; /* sorted */
     uint32_t n;
     uint64_t want, joined; /* processes */
-    struct xr_asker *from; /* agents that have joined */
+    struct xr_rpc_origin *from; /* agents that have joined */
     uint32_t nfrom;
     struct xr_packer data;
     uint32_t *jobs, njobs; /* sorted */
@@ -60,7 +60,7 @@ static int group_op_by_number(const void *a, const void *b)
 
 /* Unpack the participants, sorted. NULL: *status gives the reason. */
 static struct process *group_op_list(struct xr_group_ops *g, struct xr_unpacker *u, uint32_t n,
-                            enum xr_errand_status *status)
+                            enum xr_rpc_status *status)
 {
     struct process *all;
     const char *id, *last = NULL;
@@ -79,7 +79,7 @@ static struct process *group_op_list(struct xr_group_ops *g, struct xr_unpacker 
         if (all[i].job != XR_NO_JOB && (all[i].rank == XR_ALL_RANKS || all[i].rank < g->ops->size(g->arg, all[i].job)))
             continue;
         if (!u->failed)
-            *status = id && g->ops->past(g->arg, id) ? XR_SOMEBODY_LOST : XR_NOT_FOUND;
+            *status = id && g->ops->past(g->arg, id) ? XR_PARTICIPANT_LOST : XR_NOT_FOUND;
         free(all);
         return NULL;
     }
@@ -122,7 +122,7 @@ static enum xr_presence worst_presence(struct xr_group_ops *g, const struct grou
     return worst;
 }
 
-static bool has_joined(const struct group_op *x, const struct xr_asker *from)
+static bool has_joined(const struct group_op *x, const struct xr_rpc_origin *from)
 {
     for (uint32_t i = 0; i < x->nfrom; i++) {
         if (x->from[i].job == from->job && x->from[i].node == from->node)
@@ -131,13 +131,13 @@ static bool has_joined(const struct group_op *x, const struct xr_asker *from)
     return false;
 }
 
-static bool group_op_same(const struct group_op *x, enum xr_errand what, const struct process *all, uint32_t n)
+static bool group_op_same(const struct group_op *x, enum xr_rpc what, const struct process *all, uint32_t n)
 {
     return x->what == what && x->n == n && memcmp(x->all, all, n * sizeof(*all)) == 0;
 }
 
-static struct group_op *group_op_find(struct xr_group_ops *g, enum xr_errand what, const struct process *all,
-                           uint32_t n, const struct xr_asker *from)
+static struct group_op *group_op_find(struct xr_group_ops *g, enum xr_rpc what, const struct process *all,
+                           uint32_t n, const struct xr_rpc_origin *from)
 {
     for (struct rk_link *l = g->active.next; l != &g->active; l = l->next) {
         struct group_op *x = rk_list_entry(l, struct group_op, link);
@@ -148,7 +148,7 @@ static struct group_op *group_op_find(struct xr_group_ops *g, enum xr_errand wha
 }
 
 /* Takes ownership of all. */
-static struct group_op *group_op_make(struct xr_group_ops *g, enum xr_errand what, struct process *all, uint32_t n)
+static struct group_op *group_op_make(struct xr_group_ops *g, enum xr_rpc what, struct process *all, uint32_t n)
 {
     struct group_op *x = calloc(1, sizeof(*x));
 
@@ -172,7 +172,7 @@ static struct group_op *group_op_make(struct xr_group_ops *g, enum xr_errand wha
 
 /* ----------------------------------------------------------------------------- answers */
 
-static void group_op_answer_all(struct xr_group_ops *g, struct group_op *x, enum xr_errand_status status)
+static void group_op_answer_all(struct xr_group_ops *g, struct group_op *x, enum xr_rpc_status status)
 {
     rk_list_remove(&x->link); /* an agent that joins again begins a new one */
     if (status == XR_DONE)
@@ -182,7 +182,7 @@ static void group_op_answer_all(struct xr_group_ops *g, struct group_op *x, enum
                        x->jobs, x->njobs);
 }
 
-static void group_op_finish(struct xr_group_ops *g, struct group_op *x, enum xr_errand_status status)
+static void group_op_finish(struct xr_group_ops *g, struct group_op *x, enum xr_rpc_status status)
 {
     group_op_answer_all(g, x, status);
     group_op_destroy(x);
@@ -191,7 +191,7 @@ static void group_op_finish(struct xr_group_ops *g, struct group_op *x, enum xr_
 /* A participant is lost. If it has not ended, keep one failed record for the agents that have not joined yet. */
 static void group_op_fail(struct xr_group_ops *g, struct group_op *x)
 {
-    group_op_answer_all(g, x, XR_SOMEBODY_LOST);
+    group_op_answer_all(g, x, XR_PARTICIPANT_LOST);
     if (x->joined >= x->want || worst_presence(g, x) == XR_ENDED) {
         group_op_destroy(x);
         return;
@@ -235,7 +235,7 @@ static bool group_op_set_timer(struct group_op *x, uint32_t ms)
 
 /* ---------------------------------------------------------------------------- joining */
 
-static void group_op_refuse(struct xr_group_ops *g, const struct xr_asker *from, enum xr_errand_status status)
+static void group_op_refuse(struct xr_group_ops *g, const struct xr_rpc_origin *from, enum xr_rpc_status status)
 {
     g->ops->answer(g->arg, from, status, NULL, 0, NULL, 0);
 }
@@ -243,7 +243,7 @@ static void group_op_refuse(struct xr_group_ops *g, const struct xr_asker *from,
 static void group_op_advance(struct xr_group_ops *g, struct group_op *x, bool lost, const void *data, size_t len)
 {
     if (x->failed) {
-        group_op_refuse(g, &x->from[x->nfrom - 1], XR_SOMEBODY_LOST);
+        group_op_refuse(g, &x->from[x->nfrom - 1], XR_PARTICIPANT_LOST);
         if (x->joined >= x->want)
             group_op_destroy(x);
         return;
@@ -257,13 +257,13 @@ static void group_op_advance(struct xr_group_ops *g, struct group_op *x, bool lo
         group_op_finish(g, x, XR_DONE);
 }
 
-void xr_group_ops_join(struct xr_group_ops *g, enum xr_errand what, const struct xr_asker *from,
+void xr_group_ops_join(struct xr_group_ops *g, enum xr_rpc what, const struct xr_rpc_origin *from,
                      struct xr_unpacker *u)
 {
     uint32_t lost = xr_unpack_u32(u), here = xr_unpack_u32(u), ms = xr_unpack_u32(u), n = xr_unpack_u32(u);
-    enum xr_errand_status status;
+    enum xr_rpc_status status;
     struct process *all = group_op_list(g, u, n, &status);
-    struct xr_asker *longer;
+    struct xr_rpc_origin *longer;
     struct group_op *x;
     const void *data;
     size_t len;
@@ -320,7 +320,7 @@ void xr_group_ops_rank_ended(struct xr_group_ops *g, uint32_t job, uint32_t rank
         if (x->failed)
             group_op_destroy(x);
         else
-            group_op_finish(g, x, XR_SOMEBODY_LOST);
+            group_op_finish(g, x, XR_PARTICIPANT_LOST);
     }
 }
 

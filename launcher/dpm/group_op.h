@@ -31,8 +31,8 @@ struct xr_group_ops_upcalls {
     /* Return the state of a rank, or with XR_ALL_RANKS the worst of the job. */
     enum xr_presence (*presence)(void *arg, uint32_t job, uint32_t rank);
     /* The operation has succeeded; called before the answers. */
-    void (*completed)(void *arg, enum xr_errand what, const uint32_t *jobs, uint32_t njobs);
-    void (*answer)(void *arg, const struct xr_asker *from, enum xr_errand_status status,
+    void (*completed)(void *arg, enum xr_rpc what, const uint32_t *jobs, uint32_t njobs);
+    void (*answer)(void *arg, const struct xr_rpc_origin *from, enum xr_rpc_status status,
                    const void *data, size_t len, const uint32_t *jobs, uint32_t njobs);
 };
 
@@ -42,7 +42,7 @@ rank_status_t xr_group_ops_open(struct event_base *base, const struct xr_group_o
 void xr_group_ops_close(struct xr_group_ops *group_ops);
 
 /* An agent joins; u is the payload of its request. */
-void xr_group_ops_join(struct xr_group_ops *group_ops, enum xr_errand what, const struct xr_asker *from,
+void xr_group_ops_join(struct xr_group_ops *group_ops, enum xr_rpc what, const struct xr_rpc_origin *from,
                        struct xr_unpacker *u);
 /* A rank, or with XR_ALL_RANKS the job, has ended, or a client is lost. */
 void xr_group_ops_rank_ended(struct xr_group_ops *group_ops, uint32_t job, uint32_t rank);

@@ -9,9 +9,9 @@
 /* Send an event whose range exceeds its job to all other jobs that run now. */
 static bool hub_on_notice(struct xr_hub *h, const struct xr_hub_job *j, struct xr_unpacker *u)
 {
-    struct xr_notice event;
+    struct xr_event event;
 
-    if (!j->has_info || !xr_notice_unpack(u, j->info.size, &event))
+    if (!j->has_info || !xr_event_unpack(u, j->info.size, &event))
         return false;
     for (uint32_t i = 0; i < h->njobs; i++) {
         const struct xr_hub_job *to = h->jobs[i];
@@ -19,18 +19,18 @@ static bool hub_on_notice(struct xr_hub *h, const struct xr_hub_job *j, struct x
         if (to == j || !to->has_info || to->gone)
             continue;
         xr_pack_string(&p, j->info.id);
-        xr_notice_pack(&event, &p);
-        h->ops->send(h->arg, to->number, XR_DOWN_NOTICE, &p);
+        xr_event_pack(&event, &p);
+        h->ops->send(h->arg, to->number, XR_DOWN_EVENT, &p);
     }
     return true;
 }
 
-static bool hub_handle(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word, struct xr_unpacker *u)
+static bool hub_handle(struct xr_hub *h, struct xr_hub_job *j, enum xr_hub_message word, struct xr_unpacker *u)
 {
     int code;
 
     switch (word) {
-    case XR_UP_OUTLINE:
+    case XR_UP_JOB_INFO:
         return xr_hub_on_job_info(h, j, u);
     case XR_UP_STARTED:
         if (!xr_unpack_done(u) || !j->has_info || j->up)
@@ -39,17 +39,17 @@ static bool hub_handle(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word
         xr_hub_answer_spawn(h, j, XR_DONE);
         xr_hub_send_past_ends(h, j);
         return true;
-    case XR_UP_ERRAND:
+    case XR_UP_RPC:
         return xr_hub_on_request(h, j, u);
     case XR_UP_ENDED:
         return xr_hub_on_ended(h, j, u);
     case XR_UP_BROKEN:
         return xr_hub_on_client_lost(h, j, u);
-    case XR_UP_STILL:
+    case XR_UP_STALLED:
         return xr_hub_on_stalled(h, j, u);
-    case XR_UP_NOTICE:
+    case XR_UP_EVENT:
         return hub_on_notice(h, j, u);
-    case XR_UP_MODEX:
+    case XR_UP_DMODEX:
         return xr_hub_on_modex(h, j, u);
     case XR_UP_FAILING:
         code = (int)xr_unpack_u32(u);
@@ -63,7 +63,7 @@ static bool hub_handle(struct xr_hub *h, struct xr_hub_job *j, enum xr_word word
     }
 }
 
-bool xr_hub_take(struct xr_hub *h, uint32_t job, enum xr_word word, struct xr_unpacker *u)
+bool xr_hub_handle(struct xr_hub *h, uint32_t job, enum xr_hub_message word, struct xr_unpacker *u)
 {
     struct xr_hub_job *j = xr_hub_job_of(h, job);
     bool sane;
@@ -90,7 +90,7 @@ rank_status_t xr_hub_open(struct event_base *base, bool continue_on_failure, con
     h->continue_on_failure = continue_on_failure;
     h->ops = ops;
     h->arg = arg;
-    rk_list_init(&h->modexes);
+    rk_list_init(&h->dmodex_requests);
     st = xr_hub_open_services(h);
     if (!st && !xr_hub_add_job(h))
         st = RANK_ERR_NO_MEMORY;
@@ -107,7 +107,7 @@ void xr_hub_close(struct xr_hub *h)
         return;
     xr_hub_free_modex(h);
     xr_group_ops_close(h->group_ops);
-    xr_names_close(h->names);
+    xr_nameserver_close(h->names);
     xr_hub_free_jobs(h);
     free(h);
 }

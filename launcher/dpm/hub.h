@@ -24,33 +24,33 @@
 
 #include <event2/event.h>
 
-enum xr_word {
-    XR_UP_OUTLINE = 1, /* job_info.h */
+enum xr_hub_message {
+    XR_UP_JOB_INFO = 1, /* job_info.h */
     XR_UP_STARTED,     /* nothing: all ranks on hosts that are not lost run; once */
-    XR_UP_ERRAND,      /* as XR_MSG_ERRAND */
+    XR_UP_RPC,      /* as XR_MSG_RPC */
     XR_UP_ENDED,       /* u32 rank, u32 it has failed, u32 by a signal */
-    XR_UP_MODEX,       /* u32 id, u32 enum xr_found, bytes */
+    XR_UP_DMODEX,       /* u32 id, u32 enum xr_found, bytes */
     XR_UP_FAILING,     /* u32 exit code: the job is being ended */
     XR_UP_BROKEN,      /* as XR_MSG_CLIENT_LOST */
-    XR_UP_STILL,       /* u32 1 if no rank makes progress; all jobs end when that holds for all */
-    XR_UP_NOTICE,      /* event.h: an event for other jobs, too */
+    XR_UP_STALLED,       /* u32 1 if no rank makes progress; all jobs end when that holds for all */
+    XR_UP_EVENT,      /* event.h: an event for other jobs, too */
 
     XR_DOWN_HELLO = 32, /* spawn_request.h: the first message to a spawned job */
     XR_DOWN_ANSWER,     /* u32 node, u32 id of its request, then the answer */
-    XR_DOWN_MODEX,      /* u32 id, u32 rank, u32 time-out in s or 0 */
+    XR_DOWN_DMODEX,      /* u32 id, u32 rank, u32 time-out in s or 0 */
     XR_DOWN_DIED,       /* string job, u32 rank (XR_ALL_RANKS: the job is over), u32 by a signal, or XR_ONLY_FORGET */
     XR_DOWN_END,        /* u32 exit code of the failure, u32 ms between the signal and KILL, u32 signal */
     XR_DOWN_SIGNAL,     /* u32 signal for every rank */
-    XR_DOWN_AGAIN,      /* nothing: a job has ended; send XR_UP_STILL again if no rank makes progress */
-    XR_DOWN_HOPELESS,   /* nothing: no rank of any job makes progress */
-    XR_DOWN_NOTICE      /* string job, then as XR_UP_NOTICE: an event of one of its ranks */
+    XR_DOWN_AGAIN,      /* nothing: a job has ended; send XR_UP_STALLED again if no rank makes progress */
+    XR_DOWN_ALL_STALLED,   /* nothing: no rank of any job makes progress */
+    XR_DOWN_EVENT      /* string job, then as XR_UP_EVENT: an event of one of its ranks */
 };
 
 struct xr_hub;
 
 struct xr_hub_ops {
     /* Send to the front end of a job. Empties the packer. */
-    void (*send)(void *arg, uint32_t job, enum xr_word word, struct xr_packer *payload);
+    void (*send)(void *arg, uint32_t job, enum xr_hub_message word, struct xr_packer *payload);
     /* Start the job of that number for a rank of another one. Returns false if that fails; nothing was sent then. */
     bool (*start)(void *arg, uint32_t job, const char *parent, uint32_t rank, struct xr_unpacker *request,
                   struct xr_packer *info);
@@ -63,10 +63,10 @@ rank_status_t xr_hub_open(struct event_base *base, bool continue_on_failure, con
 void xr_hub_close(struct xr_hub *hub);
 
 /* Handle a message of a job's front end. Returns false if it is malformed. */
-bool xr_hub_take(struct xr_hub *hub, uint32_t job, enum xr_word word, struct xr_unpacker *u);
+bool xr_hub_handle(struct xr_hub *hub, uint32_t job, enum xr_hub_message word, struct xr_unpacker *u);
 /* A job has ended with that exit code. Ends the jobs that are connected with a failed one. Returns false if the job never
  * started. */
-bool xr_hub_gone(struct xr_hub *hub, uint32_t job, int code);
+bool xr_hub_job_ended(struct xr_hub *hub, uint32_t job, int code);
 /* End the jobs that are connected with a job, or with all every other job. */
 void xr_hub_end_others(struct xr_hub *hub, uint32_t job, bool all, int code, uint32_t ms, int sig);
 /* The number of jobs. */

@@ -3,15 +3,15 @@
 #include "launcher/dpm/hub_internal.h"
 #include "launcher/dpm/job_info.h"
 
-void xr_hub_begin_answer(const struct xr_asker *to, struct xr_packer *p,
-                         enum xr_errand_status status)
+void xr_hub_begin_answer(const struct xr_rpc_origin *to, struct xr_packer *p,
+                         enum xr_rpc_status status)
 {
     xr_pack_u32(p, to->node);
     xr_pack_u32(p, to->id);
     xr_pack_u32(p, status);
 }
 
-void xr_hub_send_answer(struct xr_hub *h, const struct xr_asker *to, struct xr_packer *p)
+void xr_hub_send_answer(struct xr_hub *h, const struct xr_rpc_origin *to, struct xr_packer *p)
 {
     const struct xr_hub_job *j = xr_hub_job_of(h, to->job);
 
@@ -21,7 +21,7 @@ void xr_hub_send_answer(struct xr_hub *h, const struct xr_asker *to, struct xr_p
         h->ops->send(h->arg, to->job, XR_DOWN_ANSWER, p);
 }
 
-void xr_hub_answer(struct xr_hub *h, const struct xr_asker *to, enum xr_errand_status status)
+void xr_hub_answer(struct xr_hub *h, const struct xr_rpc_origin *to, enum xr_rpc_status status)
 {
     struct xr_packer p = {0};
 
@@ -29,7 +29,7 @@ void xr_hub_answer(struct xr_hub *h, const struct xr_asker *to, enum xr_errand_s
     xr_hub_send_answer(h, to, &p);
 }
 
-void xr_hub_answer_with(struct xr_hub *h, const struct xr_asker *to, enum xr_errand_status status,
+void xr_hub_answer_with(struct xr_hub *h, const struct xr_rpc_origin *to, enum xr_rpc_status status,
                         const void *data, size_t len, const struct xr_hub_job *about)
 {
     struct xr_packer p = {0};
@@ -44,7 +44,7 @@ void xr_hub_answer_with(struct xr_hub *h, const struct xr_asker *to, enum xr_err
 }
 
 /* Always with the job info: PMI-1 clients request it, too, and their agent keeps none. */
-void xr_hub_answer_spawn(struct xr_hub *h, struct xr_hub_job *j, enum xr_errand_status status)
+void xr_hub_answer_spawn(struct xr_hub *h, struct xr_hub_job *j, enum xr_rpc_status status)
 {
     struct xr_packer p = {0};
 
@@ -55,6 +55,6 @@ void xr_hub_answer_spawn(struct xr_hub *h, struct xr_hub_job *j, enum xr_errand_
     xr_pack_bytes(&p, NULL, 0);
     xr_pack_u32(&p, status == XR_DONE);
     if (status == XR_DONE)
-        xr_outline_pack(&j->info, &p);
+        xr_job_info_pack(&j->info, &p);
     xr_hub_send_answer(h, &j->spawner, &p);
 }

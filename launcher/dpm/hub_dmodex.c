@@ -13,7 +13,7 @@
 struct modex_request {
     struct rk_link link;
     struct xr_hub *hub;
-    struct xr_asker from;
+    struct xr_rpc_origin from;
     uint32_t id, to;
     struct event *late; /* or NULL */
 };
@@ -27,10 +27,10 @@ static void hub_dmodex_drop(struct modex_request *q)
 }
 
 /* Answer without data. */
-static void hub_dmodex_give_up(struct modex_request *q, enum xr_errand_status status)
+static void hub_dmodex_give_up(struct modex_request *q, enum xr_rpc_status status)
 {
     struct xr_hub *h = q->hub;
-    struct xr_asker from = q->from;
+    struct xr_rpc_origin from = q->from;
 
     hub_dmodex_drop(q);
     xr_hub_answer_with(h, &from, status, NULL, 0, NULL);
@@ -45,7 +45,7 @@ static void hub_dmodex_on_late(evutil_socket_t fd, short what, void *arg)
     hub_dmodex_give_up(q, XR_TOO_LATE);
 }
 
-static struct modex_request *hub_dmodex_add(struct xr_hub *h, const struct xr_asker *from, uint32_t to, uint32_t timeout_s)
+static struct modex_request *hub_dmodex_add(struct xr_hub *h, const struct xr_rpc_origin *from, uint32_t to, uint32_t timeout_s)
 {
     const struct timeval late = {(time_t)timeout_s, 0};
     struct modex_request *q = calloc(1, sizeof(*q));
@@ -53,7 +53,7 @@ static struct modex_request *hub_dmodex_add(struct xr_hub *h, const struct xr_as
     if (!q)
         return NULL;
     *q = (struct modex_request){.hub = h, .from = *from, .id = h->next_id++, .to = to};
-    rk_list_append(&h->modexes, &q->link);
+    rk_list_append(&h->dmodex_requests, &q->link);
     if (timeout_s) {
         q->late = evtimer_new(h->base, hub_dmodex_on_late, q);
         if (!q->late || event_add(q->late, &late)) {
@@ -64,7 +64,7 @@ static struct modex_request *hub_dmodex_add(struct xr_hub *h, const struct xr_as
     return q;
 }
 
-void xr_hub_request_modex(struct xr_hub *h, const struct xr_asker *from, struct xr_unpacker *u)
+void xr_hub_request_modex(struct xr_hub *h, const struct xr_rpc_origin *from, struct xr_unpacker *u)
 {
     const char *id = xr_unpack_string(u);
     uint32_t rank = xr_unpack_u32(u), timeout_s = xr_unpack_u32(u);
@@ -93,19 +93,19 @@ void xr_hub_request_modex(struct xr_hub *h, const struct xr_asker *from, struct 
     xr_pack_u32(&p, q->id);
     xr_pack_u32(&p, rank);
     xr_pack_u32(&p, timeout_s);
-    h->ops->send(h->arg, to->number, XR_DOWN_MODEX, &p);
+    h->ops->send(h->arg, to->number, XR_DOWN_DMODEX, &p);
 }
 
 bool xr_hub_on_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
     uint32_t id = xr_unpack_u32(u), found = xr_unpack_u32(u);
-    struct xr_asker from;
+    struct xr_rpc_origin from;
     size_t len;
     const void *data = xr_unpack_bytes(u, &len);
 
     if (!xr_unpack_done(u))
         return false;
-    for (struct rk_link *l = h->modexes.next; l != &h->modexes; l = l->next) {
+    for (struct rk_link *l = h->dmodex_requests.next; l != &h->dmodex_requests; l = l->next) {
         struct modex_request *q = rk_list_entry(l, struct modex_request, link);
         if (q->id != id || q->to != j->number)
             continue;
@@ -122,7 +122,7 @@ void xr_hub_drop_modex(struct xr_hub *h, uint32_t job)
 {
     struct rk_link *l, *next;
 
-    rk_list_for_each_safe(l, next, &h->modexes) {
+    rk_list_for_each_safe(l, next, &h->dmodex_requests) {
         struct modex_request *q = rk_list_entry(l, struct modex_request, link);
         if (q->to == job || q->from.job == job)
             hub_dmodex_give_up(q, XR_NOT_FOUND);
@@ -131,6 +131,6 @@ void xr_hub_drop_modex(struct xr_hub *h, uint32_t job)
 
 void xr_hub_free_modex(struct xr_hub *h)
 {
-    while (!rk_list_empty(&h->modexes))
-        hub_dmodex_drop(rk_list_entry(h->modexes.next, struct modex_request, link));
+    while (!rk_list_empty(&h->dmodex_requests))
+        hub_dmodex_drop(rk_list_entry(h->dmodex_requests.next, struct modex_request, link));
 }

@@ -75,9 +75,9 @@ bool xr_hub_on_ended(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker 
     j->nended++;
     j->on_host[o->host_of[rank]]--;
     app = (uint32_t)(xr_job_app_of(o, rank) - o->apps);
-    xr_names_ended(h->names, j->number, rank, failed != 0);
+    xr_nameserver_ended(h->names, j->number, rank, failed != 0);
     if (--j->left[app] == 0)
-        xr_names_app_ended(h->names, j->number, app);
+        xr_nameserver_app_ended(h->names, j->number, app);
     xr_group_ops_rank_ended(h->group_ops, j->number, rank);
     if (failed)
         send_end(h, j, rank, by_signal != 0);
@@ -134,7 +134,7 @@ bool xr_hub_on_stalled(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacke
     }
     for (uint32_t i = 0; i < h->njobs; i++) {
         if (!h->jobs[i]->gone)
-            h->ops->send(h->arg, h->jobs[i]->number, XR_DOWN_HOPELESS, &none);
+            h->ops->send(h->arg, h->jobs[i]->number, XR_DOWN_ALL_STALLED, &none);
     }
     return true;
 }
@@ -153,7 +153,7 @@ static void recheck_stalled(struct xr_hub *h)
     }
 }
 
-static enum xr_errand_status hub_exit_start_status(int code)
+static enum xr_rpc_status hub_exit_start_status(int code)
 {
     return code == XR_EXIT_NOT_FOUND || code == XR_EXIT_CANNOT_EXECUTE ? XR_NO_PROGRAM : XR_CANNOT_START;
 }
@@ -163,10 +163,10 @@ static void end_job(struct xr_hub *h, struct xr_hub_job *j, int code, bool ran)
     xr_hub_answer_spawn(h, j, hub_exit_start_status(code));
     j->gone = true;
     h->has_gone = true;
-    xr_names_app_ended(h->names, j->number, XR_ALL_RANKS);
+    xr_nameserver_app_ended(h->names, j->number, XR_ALL_RANKS);
     for (uint32_t r = 0; j->has_info && r < j->info.size; r++) {
         if (!(j->fate[r] & XR_FATE_ENDED))
-            xr_names_ended(h->names, j->number, r, code != 0);
+            xr_nameserver_ended(h->names, j->number, r, code != 0);
     }
     xr_group_ops_rank_ended(h->group_ops, j->number, XR_ALL_RANKS);
     if (ran && j->has_info)
@@ -177,7 +177,7 @@ static void end_job(struct xr_hub *h, struct xr_hub_job *j, int code, bool ran)
         xr_hub_end_others(h, j->number, false, code, XR_FAILURE_GRACE_MS, 0);
 }
 
-bool xr_hub_gone(struct xr_hub *h, uint32_t job, int code)
+bool xr_hub_job_ended(struct xr_hub *h, uint32_t job, int code)
 {
     struct xr_hub_job *j = xr_hub_job_of(h, job);
     bool ran = !j || !j->starting;

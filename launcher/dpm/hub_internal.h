@@ -40,7 +40,7 @@ struct xr_hub_job {
     uint32_t nties;
     struct rk_link sent; /* struct xr_hub_sent_info */
     uint32_t parent; /* the job that spawned it, or XR_NO_JOB */
-    struct xr_asker spawner; /* the agent that waits for the start, if starting */
+    struct xr_rpc_origin spawner; /* the agent that waits for the start, if starting */
     bool starting;
 };
 
@@ -55,9 +55,9 @@ struct xr_hub {
     uint32_t npast;
     unsigned depth; /* of nested calls into the hub */
     bool has_gone;  /* a job has ended and is dropped when the outermost call returns */
-    struct xr_names *names;
+    struct xr_nameserver *names;
     struct xr_group_ops *group_ops;
-    struct rk_link modexes;
+    struct rk_link dmodex_requests;
 };
 
 /* hub_jobs.c: the jobs and their relations. */
@@ -78,31 +78,31 @@ void xr_hub_disconnect(struct xr_hub *h, uint32_t a, uint32_t b);
 bool *xr_hub_related(const struct xr_hub *h, const struct xr_hub_job *j);
 bool xr_hub_on_job_info(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
 /* Pack a u32 and, if it is 1, the job info: once for each agent that requests it. */
-void xr_hub_pack_job_info(struct xr_hub *h, const struct xr_asker *from, const struct xr_hub_job *about,
+void xr_hub_pack_job_info(struct xr_hub *h, const struct xr_rpc_origin *from, const struct xr_hub_job *about,
                           struct xr_packer *p);
 /* Called at the begin and the end of each call into the hub. */
 void xr_hub_enter(struct xr_hub *h);
 void xr_hub_leave(struct xr_hub *h);
 
-/* hub_requests.c: XR_UP_ERRAND. */
+/* hub_requests.c: XR_UP_RPC. */
 bool xr_hub_on_request(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
 rank_status_t xr_hub_open_services(struct xr_hub *h);
 
 /* hub_answer.c: the answers to it. */
 /* Pack destination and status. */
-void xr_hub_begin_answer(const struct xr_asker *to, struct xr_packer *p, enum xr_errand_status status);
+void xr_hub_begin_answer(const struct xr_rpc_origin *to, struct xr_packer *p, enum xr_rpc_status status);
 /* Empties the packer. */
-void xr_hub_send_answer(struct xr_hub *h, const struct xr_asker *to, struct xr_packer *p);
+void xr_hub_send_answer(struct xr_hub *h, const struct xr_rpc_origin *to, struct xr_packer *p);
 /* Without data. */
-void xr_hub_answer(struct xr_hub *h, const struct xr_asker *to, enum xr_errand_status status);
+void xr_hub_answer(struct xr_hub *h, const struct xr_rpc_origin *to, enum xr_rpc_status status);
 /* With data, and the job info of a job if about is not NULL. */
-void xr_hub_answer_with(struct xr_hub *h, const struct xr_asker *to, enum xr_errand_status status,
+void xr_hub_answer_with(struct xr_hub *h, const struct xr_rpc_origin *to, enum xr_rpc_status status,
                         const void *data, size_t len, const struct xr_hub_job *about);
 /* To the agent that waits for the start of a job. No-op if there is none. */
-void xr_hub_answer_spawn(struct xr_hub *h, struct xr_hub_job *j, enum xr_errand_status status);
+void xr_hub_answer_spawn(struct xr_hub *h, struct xr_hub_job *j, enum xr_rpc_status status);
 
 /* hub_dmodex.c: modex requests for ranks of other jobs. */
-void xr_hub_request_modex(struct xr_hub *h, const struct xr_asker *from, struct xr_unpacker *u);
+void xr_hub_request_modex(struct xr_hub *h, const struct xr_rpc_origin *from, struct xr_unpacker *u);
 bool xr_hub_on_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
 /* A job has ended: drop the requests from it and to it. */
 void xr_hub_drop_modex(struct xr_hub *h, uint32_t job);

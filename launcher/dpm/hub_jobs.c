@@ -127,7 +127,7 @@ bool xr_hub_on_job_info(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpack
 {
     struct xr_job *o = &j->info;
 
-    if (j->has_info || o->id || !xr_outline_unpack(u, o) || !xr_unpack_done(u) ||
+    if (j->has_info || o->id || !xr_job_info_unpack(u, o) || !xr_unpack_done(u) ||
         xr_hub_find_job(h, o->id) != XR_NO_JOB)
         return false;
     j->fate = calloc(o->size, sizeof(*j->fate));
@@ -310,7 +310,7 @@ static struct xr_hub_sent_info *hub_jobs_sent_info_of(struct xr_hub_job *j, uint
     return t;
 }
 
-void xr_hub_pack_job_info(struct xr_hub *h, const struct xr_asker *from, const struct xr_hub_job *about, struct xr_packer *p)
+void xr_hub_pack_job_info(struct xr_hub *h, const struct xr_rpc_origin *from, const struct xr_hub_job *about, struct xr_packer *p)
 {
     struct xr_hub_job *to = xr_hub_job_of(h, from->job);
     struct xr_hub_sent_info *t = NULL;
@@ -321,7 +321,7 @@ void xr_hub_pack_job_info(struct xr_hub *h, const struct xr_asker *from, const s
     new = !t || !t->node[from->node];
     xr_pack_u32(p, new);
     if (new)
-        xr_outline_pack(&about->info, p);
+        xr_job_info_pack(&about->info, p);
     if (t)
         t->node[from->node] = true;
 }

@@ -9,7 +9,7 @@
 
 /* ----------------------------------------------------------------------- names */
 
-static void hub_requests_on_found(void *arg, const struct xr_asker *to, enum xr_errand_status status,
+static void hub_requests_on_found(void *arg, const struct xr_rpc_origin *to, enum xr_rpc_status status,
                                   struct xr_packer *found)
 {
     struct xr_packer p = {0};
@@ -20,25 +20,25 @@ static void hub_requests_on_found(void *arg, const struct xr_asker *to, enum xr_
     xr_hub_send_answer(arg, to, &p);
 }
 
-static bool handle_name_request(struct xr_hub *h, const struct xr_hub_job *j, enum xr_errand what,
-                                const struct xr_asker *from, uint32_t rank, struct xr_unpacker *u)
+static bool handle_name_request(struct xr_hub *h, const struct xr_hub_job *j, enum xr_rpc what,
+                                const struct xr_rpc_origin *from, uint32_t rank, struct xr_unpacker *u)
 {
     const struct xr_job *o = &j->info;
-    struct xr_names_who process = {.job = j->number, .rank = rank, .id = o->id, .host = o->hosts[from->node]};
+    struct xr_process process = {.job = j->number, .rank = rank, .id = o->id, .host = o->hosts[from->node]};
 
     if (rank >= o->size)
         return false;
     if (j->fate[rank] & XR_FATE_ENDED) { /* a name published now would never be dropped */
-        xr_hub_answer(h, from, XR_SOMEBODY_LOST);
+        xr_hub_answer(h, from, XR_PARTICIPANT_LOST);
         return true;
     }
     process.app = (uint32_t)(xr_job_app_of(o, rank) - o->apps);
-    if (what == XR_ERRAND_PUBLISH)
-        xr_hub_answer(h, from, xr_names_publish(h->names, &process, u));
-    else if (what == XR_ERRAND_UNPUBLISH)
-        xr_hub_answer(h, from, xr_names_unpublish(h->names, &process, u));
+    if (what == XR_RPC_PUBLISH)
+        xr_hub_answer(h, from, xr_nameserver_publish(h->names, &process, u));
+    else if (what == XR_RPC_UNPUBLISH)
+        xr_hub_answer(h, from, xr_nameserver_unpublish(h->names, &process, u));
     else
-        xr_names_look_up(h->names, &process, u, from);
+        xr_nameserver_lookup(h->names, &process, u, from);
     return true;
 }
 
@@ -68,13 +68,13 @@ static enum xr_presence presence_of(void *arg, uint32_t job, uint32_t rank)
     return (rank == XR_ALL_RANKS ? j->nbroken > 0 : (j->fate[rank] & XR_FATE_BROKEN) != 0) ? XR_BROKEN : XR_PRESENT;
 }
 
-static void on_completed(void *arg, enum xr_errand what, const uint32_t *jobs, uint32_t n)
+static void on_completed(void *arg, enum xr_rpc what, const uint32_t *jobs, uint32_t n)
 {
     struct xr_hub *h = arg;
 
-    for (uint32_t i = 0; i < n && what != XR_ERRAND_FENCE; i++) {
+    for (uint32_t i = 0; i < n && what != XR_RPC_FENCE; i++) {
         for (uint32_t k = i + 1; k < n; k++) {
-            if (what == XR_ERRAND_CONNECT)
+            if (what == XR_RPC_CONNECT)
                 xr_hub_connect(h, jobs[i], jobs[k]);
             else
                 xr_hub_disconnect(h, jobs[i], jobs[k]);
@@ -82,7 +82,7 @@ static void on_completed(void *arg, enum xr_errand what, const uint32_t *jobs, u
     }
 }
 
-static void on_gathered(void *arg, const struct xr_asker *to, enum xr_errand_status status,
+static void on_gathered(void *arg, const struct xr_rpc_origin *to, enum xr_rpc_status status,
                         const void *data, size_t len, const uint32_t *jobs, uint32_t n)
 {
     struct xr_hub *h = arg;
@@ -106,7 +106,7 @@ static const struct xr_group_ops_upcalls group_ops_upcalls = {find_job, is_past,
 
 /* ----------------------------------------------------------------------- spawn */
 
-static void hub_requests_start(struct xr_hub *h, struct xr_hub_job *parent, const struct xr_asker *from,
+static void hub_requests_start(struct xr_hub *h, struct xr_hub_job *parent, const struct xr_rpc_origin *from,
                                uint32_t rank, struct xr_unpacker *u)
 {
     struct xr_packer info = {0};
@@ -116,13 +116,13 @@ static void hub_requests_start(struct xr_hub *h, struct xr_hub_job *parent, cons
         xr_hub_answer_with(h, from, XR_REFUSED, NULL, 0, NULL);
         return;
     }
-    xr_outline_pack(&parent->info, &info);
+    xr_job_info_pack(&parent->info, &info);
     j->spawner = *from;
     j->starting = true;
     j->parent = parent->number;
     xr_hub_connect(h, j->number, parent->number); /* a spawned job is connected from the start */
     if (!h->ops->start(h->arg, j->number, parent->info.id, rank, u, &info))
-        xr_hub_gone(h, j->number, 1);
+        xr_hub_job_ended(h, j->number, 1);
     xr_packer_free(&info);
 }
 
@@ -130,7 +130,7 @@ static void hub_requests_start(struct xr_hub *h, struct xr_hub_job *parent, cons
 
 bool xr_hub_on_request(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
-    struct xr_asker from = {.job = j->number};
+    struct xr_rpc_origin from = {.job = j->number};
     uint32_t rank, what;
 
     from.node = xr_unpack_u32(u);
@@ -140,19 +140,19 @@ bool xr_hub_on_request(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacke
     if (u->failed || !j->has_info || from.node >= j->info.nhosts)
         return false;
     switch (what) {
-    case XR_ERRAND_PUBLISH:
-    case XR_ERRAND_LOOKUP:
-    case XR_ERRAND_UNPUBLISH:
+    case XR_RPC_PUBLISH:
+    case XR_RPC_LOOKUP:
+    case XR_RPC_UNPUBLISH:
         return handle_name_request(h, j, what, &from, rank, u);
-    case XR_ERRAND_FENCE:
-    case XR_ERRAND_CONNECT:
-    case XR_ERRAND_DISCONNECT:
+    case XR_RPC_FENCE:
+    case XR_RPC_CONNECT:
+    case XR_RPC_DISCONNECT:
         xr_group_ops_join(h->group_ops, what, &from, u);
         return true;
-    case XR_ERRAND_MODEX:
+    case XR_RPC_MODEX:
         xr_hub_request_modex(h, &from, u);
         return true;
-    case XR_ERRAND_SPAWN:
+    case XR_RPC_SPAWN:
         hub_requests_start(h, j, &from, rank, u);
         return true;
     default:
@@ -162,7 +162,7 @@ bool xr_hub_on_request(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacke
 
 rank_status_t xr_hub_open_services(struct xr_hub *h)
 {
-    rank_status_t st = xr_names_open(h->base, hub_requests_on_found, h, &h->names);
+    rank_status_t st = xr_nameserver_open(h->base, hub_requests_on_found, h, &h->names);
 
     return st ? st : xr_group_ops_open(h->base, &group_ops_upcalls, h, &h->group_ops);
 }

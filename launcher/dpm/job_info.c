@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void xr_outline_pack(const struct xr_job *job, struct xr_packer *p)
+void xr_job_info_pack(const struct xr_job *job, struct xr_packer *p)
 {
     xr_pack_string(p, job->id);
     xr_pack_u32(p, job->size);
@@ -62,7 +62,7 @@ static bool job_info_unpack_map(struct xr_unpacker *u, struct xr_job *out)
     return true;
 }
 
-bool xr_outline_unpack(struct xr_unpacker *u, struct xr_job *out)
+bool xr_job_info_unpack(struct xr_unpacker *u, struct xr_job *out)
 {
     const char *id = xr_unpack_string(u);
 

@@ -5,9 +5,9 @@
 
 #include "launcher/job/job.h"
 
-void xr_outline_pack(const struct xr_job *job, struct xr_packer *p);
+void xr_job_info_pack(const struct xr_job *job, struct xr_packer *p);
 /* Unpack a job with its id, size, hosts, map and the sizes of its programs, and nothing else. Returns false if it is
  * malformed. Caller clears the job (xr_job_clear) in any case. */
-bool xr_outline_unpack(struct xr_unpacker *u, struct xr_job *out);
+bool xr_job_info_unpack(struct xr_unpacker *u, struct xr_job *out);
 
 #endif

@@ -28,18 +28,18 @@ struct xr_name {
 struct xr_waiter {
     struct rk_link link;  /* in the order of arrival */
     struct rk_link ready; /* in names->ready, or in no list */
-    struct xr_names *names;
-    struct xr_names_who process;
+    struct xr_nameserver *names;
+    struct xr_process process;
     uint32_t range, want, nkeys;
     uint32_t found; /* upper bound of the keys found: names may have gone since */
     char **keys;
-    struct xr_asker asker;
+    struct xr_rpc_origin asker;
     struct event *timer; /* or NULL */
 };
 
-struct xr_names {
+struct xr_nameserver {
     struct event_base *base;
-    xr_names_answer_fn answer;
+    xr_nameserver_answer_fn answer;
     void *arg;
     struct rk_link all, waiting, ready;
     size_t bytes;
@@ -48,7 +48,7 @@ struct xr_names {
 
 /* ----------------------------------------------------------------------------- names */
 
-static void name_drop(struct xr_names *n, struct xr_name *name)
+static void name_drop(struct xr_nameserver *n, struct xr_name *name)
 {
     rk_list_remove(&name->link);
     n->bytes -= name->bytes;
@@ -56,7 +56,7 @@ static void name_drop(struct xr_names *n, struct xr_name *name)
 }
 
 /* Is the process inside the range, seen from the publisher? */
-static bool name_within(uint32_t range, const struct xr_name *name, const struct xr_names_who *process)
+static bool name_within(uint32_t range, const struct xr_name *name, const struct xr_process *process)
 {
     switch (range) {
     case XR_RANGE_JOB:
@@ -71,7 +71,7 @@ static bool name_within(uint32_t range, const struct xr_name *name, const struct
 }
 
 /* The name of that key and range that the process can see. There is at most one. */
-static struct xr_name *name_in_range(struct xr_names *n, const char *key, uint32_t range, const struct xr_names_who *process)
+static struct xr_name *name_in_range(struct xr_nameserver *n, const char *key, uint32_t range, const struct xr_process *process)
 {
     struct rk_link *l;
 
@@ -84,7 +84,7 @@ static struct xr_name *name_in_range(struct xr_names *n, const char *key, uint32
 }
 
 /* The publisher's range and the lookup's both apply. The narrowest range of the publisher comes first. */
-static struct xr_name *name_find(struct xr_names *n, const char *key, uint32_t range, const struct xr_names_who *process)
+static struct xr_name *name_find(struct xr_nameserver *n, const char *key, uint32_t range, const struct xr_process *process)
 {
     static const uint32_t ranges[] = {XR_RANGE_PROCESS, XR_RANGE_JOB, XR_RANGE_HOST, XR_RANGE_ALL};
 
@@ -105,7 +105,7 @@ static const char *name_put_text(char **at, const char *text)
 }
 
 /* NULL: it is larger than all names together may be, or there is no memory. */
-static struct xr_name *name_make(const struct xr_names_who *process, const char *key, const void *value, size_t len)
+static struct xr_name *name_make(const struct xr_process *process, const char *key, const void *value, size_t len)
 {
     size_t bytes = sizeof(struct xr_name) + strlen(key) + strlen(process->id) + strlen(process->host) + len + 3;
     struct xr_name *name = bytes <= BYTES_MAX ? calloc(1, bytes) : NULL;
@@ -132,7 +132,7 @@ static struct xr_name *name_make(const struct xr_names_who *process, const char 
 
 static void waiter_drop(struct xr_waiter *w)
 {
-    struct xr_names *n = w->names;
+    struct xr_nameserver *n = w->names;
 
     rk_list_remove(&w->link);
     rk_list_remove(&w->ready);
@@ -145,7 +145,7 @@ static void waiter_drop(struct xr_waiter *w)
 }
 
 /* Answer a lookup without values. */
-static void lookup_refuse(struct xr_names *n, enum xr_errand_status status, const struct xr_asker *asker)
+static void lookup_refuse(struct xr_nameserver *n, enum xr_rpc_status status, const struct xr_rpc_origin *asker)
 {
     struct xr_packer p = {0};
 
@@ -153,7 +153,7 @@ static void lookup_refuse(struct xr_names *n, enum xr_errand_status status, cons
     n->answer(n->arg, asker, status, &p);
 }
 
-static uint32_t lookup_count(struct xr_names *n, const struct xr_names_who *process, uint32_t range, char **keys)
+static uint32_t lookup_count(struct xr_nameserver *n, const struct xr_process *process, uint32_t range, char **keys)
 {
     uint32_t found = 0;
 
@@ -162,8 +162,8 @@ static uint32_t lookup_count(struct xr_names *n, const struct xr_names_who *proc
     return found;
 }
 
-static void lookup_answer(struct xr_names *n, const struct xr_names_who *process, uint32_t range, char **keys,
-                          const struct xr_asker *asker)
+static void lookup_answer(struct xr_nameserver *n, const struct xr_process *process, uint32_t range, char **keys,
+                          const struct xr_rpc_origin *asker)
 {
     uint32_t found = lookup_count(n, process, range, keys), of = 0;
     struct xr_packer p = {0};
@@ -204,7 +204,7 @@ static bool waiter_serve(struct xr_waiter *w)
 }
 
 /* Mark the lookups that may have found enough with this name. */
-static void waiters_mark(struct xr_names *n, const struct xr_name *name)
+static void waiters_mark(struct xr_nameserver *n, const struct xr_name *name)
 {
     struct rk_link *l;
 
@@ -219,7 +219,7 @@ static void waiters_mark(struct xr_names *n, const struct xr_name *name)
     }
 }
 
-static void waiters_serve(struct xr_names *n)
+static void waiters_serve(struct xr_nameserver *n)
 {
     while (!rk_list_empty(&n->ready)) {
         struct xr_waiter *w = rk_list_entry(n->ready.next, struct xr_waiter, ready);
@@ -249,7 +249,7 @@ static bool waiter_set_timer(struct xr_waiter *w, uint32_t ms)
 }
 
 /* Takes ownership of keys. NULL: a limit is reached, or there is no memory. */
-static struct xr_waiter *waiter_add(struct xr_names *n, const struct xr_names_who *process, char **keys, uint32_t nkeys)
+static struct xr_waiter *waiter_add(struct xr_nameserver *n, const struct xr_process *process, char **keys, uint32_t nkeys)
 {
     bool room = n->nwaiters < WAITERS_MAX && nkeys <= KEYS_MAX - n->nkeys;
     struct xr_waiter *w = room ? calloc(1, sizeof(*w)) : NULL;
@@ -266,8 +266,8 @@ static struct xr_waiter *waiter_add(struct xr_names *n, const struct xr_names_wh
     return w;
 }
 
-void xr_names_look_up(struct xr_names *n, const struct xr_names_who *process, struct xr_unpacker *u,
-                      const struct xr_asker *asker)
+void xr_nameserver_lookup(struct xr_nameserver *n, const struct xr_process *process, struct xr_unpacker *u,
+                      const struct xr_rpc_origin *asker)
 {
     uint32_t range = xr_unpack_u32(u), want = xr_unpack_u32(u), ms = xr_unpack_u32(u), nkeys = 0;
     char **keys = xr_unpack_strings(u);
@@ -303,13 +303,13 @@ void xr_names_look_up(struct xr_names *n, const struct xr_names_who *process, st
 
 /* ------------------------------------------------------------------------- publishing */
 
-static enum xr_errand_status name_add(struct xr_names *n, const struct xr_names_who *process, uint32_t range,
+static enum xr_rpc_status name_add(struct xr_nameserver *n, const struct xr_process *process, uint32_t range,
                                       uint32_t keep, const char *key, const void *value, size_t len)
 {
     struct xr_name *name;
 
     if (name_in_range(n, key, range, process))
-        return XR_THERE_ALREADY;
+        return XR_EXISTS_ALREADY;
     name = name_make(process, key, value, len);
     if (!name || name->bytes > BYTES_MAX - n->bytes) {
         free(name);
@@ -322,11 +322,11 @@ static enum xr_errand_status name_add(struct xr_names *n, const struct xr_names_
     return XR_DONE;
 }
 
-enum xr_errand_status xr_names_publish(struct xr_names *n, const struct xr_names_who *process,
+enum xr_rpc_status xr_nameserver_publish(struct xr_nameserver *n, const struct xr_process *process,
                                        struct xr_unpacker *u)
 {
     uint32_t range = xr_unpack_u32(u), keep = xr_unpack_u32(u), items = xr_unpack_u32(u), added = 0;
-    enum xr_errand_status st = u->failed || items == 0 || range > XR_RANGE_PROCESS ? XR_REFUSED : XR_DONE;
+    enum xr_rpc_status st = u->failed || items == 0 || range > XR_RANGE_PROCESS ? XR_REFUSED : XR_DONE;
     struct rk_link *l = &n->all;
 
     for (uint32_t i = 0; i < items && st == XR_DONE; i++) {
@@ -356,7 +356,7 @@ static bool range_matches(uint32_t wanted, uint32_t range)
 }
 
 /* Drop what the process has published; all: whatever its persistence. Returns how many. */
-static uint32_t names_drop_own(struct xr_names *n, uint32_t job, uint32_t rank, uint32_t range, bool all)
+static uint32_t names_drop_own(struct xr_nameserver *n, uint32_t job, uint32_t rank, uint32_t range, bool all)
 {
     struct rk_link *l, *next;
     uint32_t gone = 0;
@@ -373,7 +373,7 @@ static uint32_t names_drop_own(struct xr_names *n, uint32_t job, uint32_t rank, 
 }
 
 /* Drop what the process's own job has published and the process can see. Returns how many. */
-static uint32_t names_drop_key(struct xr_names *n, const struct xr_names_who *process, uint32_t wanted, const char *key)
+static uint32_t names_drop_key(struct xr_nameserver *n, const struct xr_process *process, uint32_t wanted, const char *key)
 {
     uint32_t gone = 0;
 
@@ -387,7 +387,7 @@ static uint32_t names_drop_key(struct xr_names *n, const struct xr_names_who *pr
     return gone;
 }
 
-enum xr_errand_status xr_names_unpublish(struct xr_names *n, const struct xr_names_who *process,
+enum xr_rpc_status xr_nameserver_unpublish(struct xr_nameserver *n, const struct xr_process *process,
                                          struct xr_unpacker *u)
 {
     uint32_t range = xr_unpack_u32(u), gone = 0;
@@ -407,7 +407,7 @@ enum xr_errand_status xr_names_unpublish(struct xr_names *n, const struct xr_nam
 
 /* ------------------------------------------------------------------------------- ends */
 
-static struct xr_waiter *waiter_of(struct xr_names *n, uint32_t job, uint32_t rank)
+static struct xr_waiter *waiter_of(struct xr_nameserver *n, uint32_t job, uint32_t rank)
 {
     struct rk_link *l;
 
@@ -419,19 +419,19 @@ static struct xr_waiter *waiter_of(struct xr_names *n, uint32_t job, uint32_t ra
     return NULL;
 }
 
-void xr_names_ended(struct xr_names *n, uint32_t job, uint32_t rank, bool failed)
+void xr_nameserver_ended(struct xr_nameserver *n, uint32_t job, uint32_t rank, bool failed)
 {
     struct xr_waiter *w;
 
     names_drop_own(n, job, rank, XR_RANGE_ANY, failed);
     while ((w = waiter_of(n, job, rank))) {
-        struct xr_asker asker = w->asker;
+        struct xr_rpc_origin asker = w->asker;
         waiter_drop(w);
-        lookup_refuse(n, XR_SOMEBODY_LOST, &asker);
+        lookup_refuse(n, XR_PARTICIPANT_LOST, &asker);
     }
 }
 
-void xr_names_app_ended(struct xr_names *n, uint32_t job, uint32_t app)
+void xr_nameserver_app_ended(struct xr_nameserver *n, uint32_t job, uint32_t app)
 {
     struct rk_link *l, *next;
 
@@ -442,10 +442,10 @@ void xr_names_app_ended(struct xr_names *n, uint32_t job, uint32_t app)
     }
 }
 
-rank_status_t xr_names_open(struct event_base *base, xr_names_answer_fn answer, void *arg,
-                            struct xr_names **out)
+rank_status_t xr_nameserver_open(struct event_base *base, xr_nameserver_answer_fn answer, void *arg,
+                            struct xr_nameserver **out)
 {
-    struct xr_names *n = calloc(1, sizeof(*n));
+    struct xr_nameserver *n = calloc(1, sizeof(*n));
 
     if (!n)
         return RANK_ERR_NO_MEMORY;
@@ -459,7 +459,7 @@ rank_status_t xr_names_open(struct event_base *base, xr_names_answer_fn answer, 
     return RANK_OK;
 }
 
-void xr_names_close(struct xr_names *n)
+void xr_nameserver_close(struct xr_nameserver *n)
 {
     if (!n)
         return;

@@ -16,36 +16,36 @@
 
 #include <event2/event.h>
 
-struct xr_names;
+struct xr_nameserver;
 
-struct xr_names_who {
+struct xr_process {
     uint32_t job, rank, app;
     const char *id;   /* of the job */
     const char *host; /* its name; valid while a lookup waits */
 };
 
-/* The answer to a lookup: a status, and what XR_ERRAND_LOOKUP lists after it. The callee frees the packer. */
-typedef void (*xr_names_answer_fn)(void *arg, const struct xr_asker *asker, enum xr_errand_status status,
+/* The answer to a lookup: a status, and what XR_RPC_LOOKUP lists after it. The callee frees the packer. */
+typedef void (*xr_nameserver_answer_fn)(void *arg, const struct xr_rpc_origin *asker, enum xr_rpc_status status,
                                    struct xr_packer *found);
 
-rank_status_t xr_names_open(struct event_base *base, xr_names_answer_fn answer, void *arg,
-                            struct xr_names **out);
+rank_status_t xr_nameserver_open(struct event_base *base, xr_nameserver_answer_fn answer, void *arg,
+                            struct xr_nameserver **out);
 /* No-op if NULL. Waiting lookups get no answer. */
-void xr_names_close(struct xr_names *names);
+void xr_nameserver_close(struct xr_nameserver *names);
 
 /* Each unpacks the rest of the request. A key that exists in the same range is an error; then nothing is published. */
-enum xr_errand_status xr_names_publish(struct xr_names *names, const struct xr_names_who *process,
+enum xr_rpc_status xr_nameserver_publish(struct xr_nameserver *names, const struct xr_process *process,
                                        struct xr_unpacker *u);
-enum xr_errand_status xr_names_unpublish(struct xr_names *names, const struct xr_names_who *process,
+enum xr_rpc_status xr_nameserver_unpublish(struct xr_nameserver *names, const struct xr_process *process,
                                          struct xr_unpacker *u);
 /* The answer comes before this returns, or later. */
-void xr_names_look_up(struct xr_names *names, const struct xr_names_who *process, struct xr_unpacker *u,
-                      const struct xr_asker *asker);
+void xr_nameserver_lookup(struct xr_nameserver *names, const struct xr_process *process, struct xr_unpacker *u,
+                      const struct xr_rpc_origin *asker);
 
-/* A process has ended: its waiting lookups are answered XR_SOMEBODY_LOST, and its names with XR_KEEP_PROCESS are dropped, or
+/* A process has ended: its waiting lookups are answered XR_PARTICIPANT_LOST, and its names with XR_KEEP_PROCESS are dropped, or
  * all of them if it has failed. */
-void xr_names_ended(struct xr_names *names, uint32_t job, uint32_t rank, bool failed);
+void xr_nameserver_ended(struct xr_nameserver *names, uint32_t job, uint32_t rank, bool failed);
 /* All ranks of a program of a job have ended, or with XR_ALL_RANKS of the job: drop names but XR_KEEP_ALWAYS. */
-void xr_names_app_ended(struct xr_names *names, uint32_t job, uint32_t app);
+void xr_nameserver_app_ended(struct xr_nameserver *names, uint32_t job, uint32_t app);
 
 #endif

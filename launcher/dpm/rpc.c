@@ -9,19 +9,19 @@
 struct rpc {
     struct rk_link link;
     uint32_t id;
-    xr_errand_done_fn done;
+    xr_rpc_done_fn done;
     void *arg, *token;
 };
 
-struct xr_errands {
+struct xr_rpc_table {
     struct xr_tree *tree;
     uint32_t self, next_id;
     struct rk_link pending;
 };
 
-rank_status_t xr_errands_open(struct xr_tree *tree, uint32_t self, struct xr_errands **out)
+rank_status_t xr_rpc_table_open(struct xr_tree *tree, uint32_t self, struct xr_rpc_table **out)
 {
-    struct xr_errands *e = calloc(1, sizeof(*e));
+    struct xr_rpc_table *e = calloc(1, sizeof(*e));
 
     if (!e)
         return RANK_ERR_NO_MEMORY;
@@ -32,7 +32,7 @@ rank_status_t xr_errands_open(struct xr_tree *tree, uint32_t self, struct xr_err
     return RANK_OK;
 }
 
-void xr_errands_close(struct xr_errands *e)
+void xr_rpc_table_close(struct xr_rpc_table *e)
 {
     if (!e)
         return;
@@ -44,8 +44,8 @@ void xr_errands_close(struct xr_errands *e)
     free(e);
 }
 
-void xr_errands_send(struct xr_errands *e, enum xr_errand what, uint32_t rank,
-                     struct xr_packer *payload, xr_errand_done_fn done, void *arg, void *token)
+void xr_rpc_table_send(struct xr_rpc_table *e, enum xr_rpc what, uint32_t rank,
+                     struct xr_packer *payload, xr_rpc_done_fn done, void *arg, void *token)
 {
     struct rpc *x = calloc(1, sizeof(*x));
     struct xr_packer p = {0};
@@ -64,10 +64,10 @@ void xr_errands_send(struct xr_errands *e, enum xr_errand what, uint32_t rank,
     xr_pack_u32(&p, what);
     xr_pack_raw(&p, payload->data, payload->len);
     xr_packer_free(payload);
-    xr_tree_send(e->tree, XR_NODE_FRONT, XR_MSG_ERRAND, &p);
+    xr_tree_send(e->tree, XR_NODE_FRONT, XR_MSG_RPC, &p);
 }
 
-bool xr_errands_take(struct xr_errands *e, struct xr_unpacker *u)
+bool xr_rpc_table_take(struct xr_rpc_table *e, struct xr_unpacker *u)
 {
     uint32_t id = xr_unpack_u32(u);
 

@@ -14,7 +14,7 @@ static size_t spawn_request_count(char *const *v)
     return n;
 }
 
-bool xr_request_word(char ***words, const char *word)
+bool xr_spawn_request_word(char ***words, const char *word)
 {
     size_t n = spawn_request_count(*words);
     char **longer = realloc(*words, (n + 2) * sizeof(*longer));
@@ -27,9 +27,9 @@ bool xr_request_word(char ***words, const char *word)
     return longer[n] != NULL;
 }
 
-struct xr_request_app *xr_request_add(struct xr_request *r)
+struct xr_spawn_request_app *xr_spawn_request_add(struct xr_spawn_request *r)
 {
-    struct xr_request_app *longer = realloc(r->apps, (r->napps + 1) * sizeof(*longer));
+    struct xr_spawn_request_app *longer = realloc(r->apps, (r->napps + 1) * sizeof(*longer));
 
     if (!longer)
         return NULL;
@@ -38,7 +38,7 @@ struct xr_request_app *xr_request_add(struct xr_request *r)
     return &longer[r->napps++];
 }
 
-void xr_request_clear(struct xr_request *r)
+void xr_spawn_request_clear(struct xr_spawn_request *r)
 {
     if (!r)
         return;
@@ -61,7 +61,7 @@ static void pack_words(struct xr_packer *p, char *const *v)
     xr_pack_strings(p, v ? v : none);
 }
 
-void xr_request_pack(const struct xr_request *r, struct xr_packer *p)
+void xr_spawn_request_pack(const struct xr_spawn_request *r, struct xr_packer *p)
 {
     xr_pack_u32(p, r->napps);
     for (uint32_t i = 0; i < r->napps; i++) {
@@ -83,7 +83,7 @@ static char *spawn_request_unpack_text(struct xr_unpacker *u)
     return s && *s ? strdup(s) : NULL;
 }
 
-bool xr_request_unpack(struct xr_unpacker *u, struct xr_request *out)
+bool xr_spawn_request_unpack(struct xr_unpacker *u, struct xr_spawn_request *out)
 {
     uint32_t n = xr_unpack_u32(u), ranks = 0;
 
@@ -91,7 +91,7 @@ bool xr_request_unpack(struct xr_unpacker *u, struct xr_request *out)
     if (u->failed || n == 0 || n > u->left / 20)
         return false;
     for (uint32_t i = 0; i < n && !u->failed; i++) {
-        struct xr_request_app *app = xr_request_add(out);
+        struct xr_spawn_request_app *app = xr_spawn_request_add(out);
         if (!app)
             return false;
         app->n = xr_unpack_u32(u);
@@ -108,7 +108,7 @@ bool xr_request_unpack(struct xr_unpacker *u, struct xr_request *out)
     return !u->failed;
 }
 
-void xr_hello_clear(struct xr_hello *h)
+void xr_spawn_hello_clear(struct xr_spawn_hello *h)
 {
     if (!h)
         return;
@@ -117,40 +117,40 @@ void xr_hello_clear(struct xr_hello *h)
     xr_strings_free(h->env);
     free(h->hosts);
     free(h->parent);
-    free(h->outline);
-    xr_request_clear(&h->request);
+    free(h->job_info);
+    xr_spawn_request_clear(&h->request);
     memset(h, 0, sizeof(*h));
 }
 
-void xr_hello_pack(const struct xr_hello *h, struct xr_packer *p)
+void xr_spawn_hello_pack(const struct xr_spawn_hello *h, struct xr_packer *p)
 {
     pack_words(p, h->options);
     xr_pack_u32(p, h->number);
     xr_pack_string(p, h->parent);
     xr_pack_u32(p, h->rank);
-    xr_pack_bytes(p, h->outline, h->outline_len);
+    xr_pack_bytes(p, h->job_info, h->job_info_len);
     pack_words(p, h->busy);
     pack_words(p, h->env);
     xr_pack_string(p, h->hosts ? h->hosts : "");
-    xr_request_pack(&h->request, p);
+    xr_spawn_request_pack(&h->request, p);
 }
 
-bool xr_hello_unpack(struct xr_unpacker *u, struct xr_hello *out)
+bool xr_spawn_hello_unpack(struct xr_unpacker *u, struct xr_spawn_hello *out)
 {
-    const void *outline;
+    const void *job_info;
 
     memset(out, 0, sizeof(*out));
     out->options = xr_unpack_strings(u);
     out->number = xr_unpack_u32(u);
     out->parent = spawn_request_unpack_text(u);
     out->rank = xr_unpack_u32(u);
-    outline = xr_unpack_bytes(u, &out->outline_len);
-    out->outline = u->failed ? NULL : malloc(out->outline_len + 1);
-    if (!out->outline || !out->parent)
+    job_info = xr_unpack_bytes(u, &out->job_info_len);
+    out->job_info = u->failed ? NULL : malloc(out->job_info_len + 1);
+    if (!out->job_info || !out->parent)
         return false;
-    memcpy(out->outline, outline, out->outline_len);
+    memcpy(out->job_info, job_info, out->job_info_len);
     out->busy = xr_unpack_strings(u);
     out->env = xr_unpack_strings(u);
     out->hosts = spawn_request_unpack_text(u);
-    return !u->failed && xr_request_unpack(u, &out->request) && xr_unpack_done(u);
+    return !u->failed && xr_spawn_request_unpack(u, &out->request) && xr_unpack_done(u);
 }

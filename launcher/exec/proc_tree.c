@@ -97,7 +97,7 @@ static int proc_tree_settle(struct process *list, size_t n, struct process *p, p
     return descendant;
 }
 
-int xr_descend_signal(int sig, const pid_t *keep, size_t nkeep)
+int xr_proc_tree_signal(int sig, const pid_t *keep, size_t nkeep)
 {
     size_t n = 0;
     struct process *list = has_children() ? list_all(&n) : NULL;
@@ -126,13 +126,13 @@ static bool is_kept(pid_t pid, const pid_t *keep, size_t nkeep)
     return false;
 }
 
-bool xr_descend_end(int ms, const pid_t *keep, size_t nkeep)
+bool xr_proc_tree_end(int ms, const pid_t *keep, size_t nkeep)
 {
     const struct timespec pause = {0, 5000000};
     uint64_t deadline = rk_clock_ns() + (uint64_t)ms * 1000000u;
 
     for (;;) {
-        int left = xr_descend_signal(SIGKILL, keep, nkeep), zombies = 0;
+        int left = xr_proc_tree_signal(SIGKILL, keep, nkeep), zombies = 0;
         siginfo_t info;
 
         /* Reap all except the is_kept: the caller waits for those. */
@@ -153,7 +153,7 @@ bool xr_descend_end(int ms, const pid_t *keep, size_t nkeep)
     }
 }
 
-pid_t *xr_descend_children(size_t *count)
+pid_t *xr_proc_tree_children(size_t *count)
 {
     size_t n = 0, k = 0;
     struct process *list = has_children() ? list_all(&n) : NULL;
@@ -168,7 +168,7 @@ pid_t *xr_descend_children(size_t *count)
     return children;
 }
 
-pid_t *xr_descend_all(size_t *count)
+pid_t *xr_proc_tree_all(size_t *count)
 {
     size_t n = 0, k = 0;
     struct process *list = has_children() ? list_all(&n) : NULL;

@@ -16,15 +16,15 @@
  * Send sig to every descendant except the processes in keep and their descendants. Returns the number of
  * receivers.
  */
-int xr_descend_signal(int sig, const pid_t *keep, size_t nkeep);
+int xr_proc_tree_signal(int sig, const pid_t *keep, size_t nkeep);
 
 /* Kill and reap descendants until none is left or ms have passed. Returns true if none is left. */
-bool xr_descend_end(int ms, const pid_t *keep, size_t nkeep);
+bool xr_proc_tree_end(int ms, const pid_t *keep, size_t nkeep);
 
 /* Return all descendants except zombies. Caller frees. *n may be 0. */
-pid_t *xr_descend_all(size_t *n);
+pid_t *xr_proc_tree_all(size_t *n);
 
 /* Return the current children of this process. Caller frees. *n may be 0. */
-pid_t *xr_descend_children(size_t *n);
+pid_t *xr_proc_tree_children(size_t *n);
 
 #endif

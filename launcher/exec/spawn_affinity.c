@@ -7,7 +7,7 @@
 
 #define MOST_CPUS (1 << 20)
 
-void xr_aside_open(struct xr_aside *affinity)
+void xr_spawn_affinity_open(struct xr_spawn_affinity *affinity)
 {
     memset(affinity, 0, sizeof(*affinity));
     /* The kernel rejects a set that is too small. */
@@ -28,7 +28,7 @@ void xr_aside_open(struct xr_aside *affinity)
     affinity->all = NULL;
 }
 
-void xr_aside_keep_off(struct xr_aside *affinity, const cpu_set_t *cpus, size_t size)
+void xr_spawn_affinity_keep_off(struct xr_spawn_affinity *affinity, const cpu_set_t *cpus, size_t size)
 {
     bool fine;
 
@@ -46,10 +46,10 @@ void xr_aside_keep_off(struct xr_aside *affinity, const cpu_set_t *cpus, size_t 
     else if (fine)
         fine = sched_setaffinity(0, affinity->size, affinity->rest) == 0;
     if (!fine)
-        xr_aside_close(affinity);
+        xr_spawn_affinity_close(affinity);
 }
 
-void xr_aside_close(struct xr_aside *affinity)
+void xr_spawn_affinity_close(struct xr_spawn_affinity *affinity)
 {
     if (affinity->all)
         sched_setaffinity(0, affinity->size, affinity->all);

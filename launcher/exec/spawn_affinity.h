@@ -13,20 +13,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct xr_aside {
+struct xr_spawn_affinity {
     cpu_set_t *all, *rest; /* allowed cores; the same without those of ranks so far. NULL: no change */
     size_t size;
     bool last; /* no free cores are left */
 };
 
 /* Failures are ignored: the thread then stays where it is. */
-void xr_aside_open(struct xr_aside *affinity);
+void xr_spawn_affinity_open(struct xr_spawn_affinity *affinity);
 /*
  * Call before a rank is started on cpus. Moves to the cores that no rank has yet, or, if there are none, to the
  * rank's own. NULL: the rank is not bound, and must inherit all cores.
  */
-void xr_aside_keep_off(struct xr_aside *affinity, const cpu_set_t *cpus, size_t size);
+void xr_spawn_affinity_keep_off(struct xr_spawn_affinity *affinity, const cpu_set_t *cpus, size_t size);
 /* Allow all cores again. May be called twice. */
-void xr_aside_close(struct xr_aside *affinity);
+void xr_spawn_affinity_close(struct xr_spawn_affinity *affinity);
 
 #endif

@@ -47,7 +47,7 @@ static bool on_ranks_started(struct front *f, struct xr_unpacker *u)
     f->nodes[node].started = true;
     xr_job_link_check_started(f);
     if (f->options->verbose)
-        xr_stream_say(f->err, "%s; in all %.2f for %u rank%s on %s", line, (double)(now - f->job->started_ns) * 1e-6,
+        xr_stream_print(f->err, "%s; in all %.2f for %u rank%s on %s", line, (double)(now - f->job->started_ns) * 1e-6,
                       f->plan->placement.host[node].ranks, xr_plural(f->plan->placement.host[node].ranks), f->job->hosts[node]);
     return true;
 }
@@ -82,12 +82,12 @@ void xr_front_on_announce_done(evutil_socket_t fd, short what, void *arg)
 static void on_all_done(struct front *f)
 {
     xr_front_enter(f, xr_job_state_when_done(f->state));
-    xr_front_blame(f);
+    xr_front_report_cause(f);
     for (uint32_t i = 0; i < f->job->napps; i++)
         xr_front_warn_singleton(f, i);
     xr_job_link_ended(f);
     if (!xr_child_jobs_running(f) && !xr_stream_backlog(f->out) && !xr_stream_backlog(f->err))
-        xr_life_shut(f->life);
+        xr_heartbeat_shut(f->life);
 }
 
 static bool agent_messages_on_done(struct front *f, struct xr_unpacker *u)
@@ -98,7 +98,7 @@ static bool agent_messages_on_done(struct front *f, struct xr_unpacker *u)
     if (!xr_unpack_done(u) || node >= f->nnodes || f->nodes[node].done)
         return false;
     f->nodes[node].done = true;
-    xr_gone_note(f->gone, XR_GONE_AGENT, node);
+    xr_liveness_note(f->gone, XR_FAILED_AGENT, node);
     if (++f->ndone == f->nnodes)
         on_all_done(f);
     else if (!event_pending(f->announce_done, EV_TIMEOUT, NULL))
@@ -114,35 +114,35 @@ static bool on_ready(struct front *f, struct xr_unpacker *u)
 
     if (node < f->nnodes)
         f->nodes[node].joined = true;
-    xr_branches_connected(f->branches, node); /* first: the last agent completes the wait for hosts */
-    return f->muster && xr_muster_take(f->muster, XR_MSG_READY, u);
+    xr_launch_connected(f->branches, node); /* first: the last agent completes the wait for hosts */
+    return f->wait_hosts && xr_wait_hosts_take(f->wait_hosts, XR_MSG_READY, u);
 }
 
 /* Unauthenticated peers at the listener of an agent. */
-static bool on_strangers(struct front *f, struct xr_unpacker *u)
+static bool on_unauthenticated(struct front *f, struct xr_unpacker *u)
 {
     uint32_t node = xr_unpack_u32(u), n = xr_unpack_u32(u);
 
     if (!xr_unpack_done(u) || node >= f->nnodes)
         return false;
-    f->strangers += n;
+    f->unauthenticated += n;
     return true;
 }
 
 /* An event that a rank raised: for all hosts, and for other jobs if its range is wider than the job. */
 static bool on_notice(struct front *f, struct xr_unpacker *u)
 {
-    struct xr_notice event;
+    struct xr_event event;
     struct xr_packer p = {0};
 
-    if (!xr_front_launched(f) || !xr_notice_unpack(u, f->job->size, &event))
+    if (!xr_front_launched(f) || !xr_event_unpack(u, f->job->size, &event))
         return false;
     if (xr_job_is_ending(f->state))
         return true;
     if (event.wide)
         xr_job_link_event(f, &event);
-    xr_notice_pack(&event, &p);
-    xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_NOTICE, &p);
+    xr_event_pack(&event, &p);
+    xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_EVENT, &p);
     return true;
 }
 
@@ -164,10 +164,10 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
     switch (kind) {
     case XR_MSG_READY:
         return on_ready(f, u);
-    case XR_MSG_DOOR:
-        return xr_branches_hear_door(f->branches, u);
+    case XR_MSG_LISTENER:
+        return xr_launch_take_listener(f->branches, u);
     case XR_MSG_TOPOLOGY:
-        return f->muster && xr_muster_take(f->muster, kind, u);
+        return f->wait_hosts && xr_wait_hosts_take(f->wait_hosts, kind, u);
     case XR_MSG_STARTED:
         return on_ranks_started(f, u);
     case XR_MSG_REFUSED:
@@ -195,9 +195,9 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
     case XR_MSG_CLIENT_LOST:
         xr_job_link_client_lost(f, u);
         return true;
-    case XR_MSG_STRANGERS:
-        return on_strangers(f, u);
-    case XR_MSG_NOTICE:
+    case XR_MSG_UNAUTHENTICATED:
+        return on_unauthenticated(f, u);
+    case XR_MSG_EVENT:
         return on_notice(f, u);
     case XR_MSG_ENDING:
         return on_ending(f, u);
@@ -209,11 +209,11 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
         return xr_front_on_singleton(f, u);
     case XR_MSG_DONE:
         return agent_messages_on_done(f, u);
-    case XR_MSG_ERRAND:
-    case XR_MSG_MODEX_ANSWER:
+    case XR_MSG_RPC:
+    case XR_MSG_DMODEX_REPLY:
         return xr_job_link_take(f, kind, u);
     default:
-        fine = f->life && xr_life_message(f->life, kind, u, &mine);
+        fine = f->life && xr_heartbeat_message(f->life, kind, u, &mine);
         return mine && fine;
     }
 }
@@ -222,7 +222,7 @@ static bool agent_messages_on_step(void *arg, uint32_t from, uint32_t kind, stru
 {
     struct front *f = arg;
 
-    return (kind == XR_MSG_FENCE_UP || kind == XR_MSG_FENCE_ENDED) && f->fences && xr_fences_take(f->fences, from, kind, u);
+    return (kind == XR_MSG_FENCE_UP || kind == XR_MSG_FENCE_ENDED) && f->fences && xr_fence_take(f->fences, from, kind, u);
 }
 
 /* -------------------------------------------------------------------- connections */
@@ -250,7 +250,7 @@ static void agent_messages_on_lost_ended(void *arg, uint32_t node, bool seen)
     struct front *f = arg;
 
     if (!seen)
-        xr_stream_say(f->err, XR_LEFT_BEHIND, xr_plan_name(f->plan, node));
+        xr_stream_print(f->err, XR_LEFT_BEHIND, xr_plan_name(f->plan, node));
     after_child(f);
 }
 
@@ -292,11 +292,11 @@ static void on_job_stalled(void *arg, bool stalled)
         xr_job_link_stalled(f, stalled);
 }
 
-static const struct xr_fences *fences_of(void *arg)
+static const struct xr_fence_table *fences_of(void *arg)
 {
     const struct front *f = arg;
 
     return f->fences;
 }
 
-const struct xr_life_ops xr_front_life_ops = {send_to_agents, on_job_stalled, fences_of};
+const struct xr_heartbeat_ops xr_front_life_ops = {send_to_agents, on_job_stalled, fences_of};

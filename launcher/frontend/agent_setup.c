@@ -54,7 +54,7 @@ static char *from_here(const char *command)
 
     if (to) {
         if (strpbrk(cwd, " \t\r\n\\\"'"))
-            xr_words_quote(to, cwd);
+            xr_shell_words_quote(to, cwd);
         else
             fputs(cwd, to);
         fprintf(to, "/%s", command + strspn(command, " \t\r\n"));
@@ -71,14 +71,14 @@ static char *from_here(const char *command)
 char *xr_setup_command(const struct xr_options *o, const struct xr_plan *plan, char *err, size_t errlen)
 {
     const char *given = o->where.agent ? o->where.agent : plan->step ? "srun" : "ssh", *wrong;
-    char **words = xr_words_split(given, &wrong), *command = NULL, *path = NULL, why[1024];
+    char **words = xr_shell_words_split(given, &wrong), *command = NULL, *path = NULL, why[1024];
     int code;
 
-    snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* xr_where_check has checked it */
+    snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* xr_policy_check has checked it */
     if (words && words[0])
         command = strchr(words[0], '/') && words[0][0] != '/' ? from_here(given) : strdup(given);
     xr_strings_free(words);
-    words = command ? xr_words_split(command, &wrong) : NULL;
+    words = command ? xr_shell_words_split(command, &wrong) : NULL;
     if (words && !(path = xr_program_find(words[0], NULL, rk_env("PATH"), "/", why, sizeof(why), &code))) {
         if (strchr(words[0], '/'))
             snprintf(err, errlen, "%s%s", o->where.agent ? "--agent: " : "", why);
@@ -106,7 +106,7 @@ static rank_status_t make_secret(uint8_t *secret)
 rank_status_t xr_setup_make(const struct xr_options *o, const struct xr_plan *plan,
                               struct xr_setup *out)
 {
-    const char *wrong; /* xr_where_check has checked it */
+    const char *wrong; /* xr_policy_check has checked it */
     char text[1024];
 
     memset(out, 0, sizeof(*out));
@@ -128,7 +128,7 @@ rank_status_t xr_setup_make(const struct xr_options *o, const struct xr_plan *pl
     if (!xr_plan_remote(plan))
         return RANK_OK;
     out->agent = xr_setup_command(o, plan, text, sizeof(text)); /* main.c has checked it */
-    out->ssh_args = xr_words_split(o->where.ssh_args ? o->where.ssh_args : "", &wrong);
+    out->ssh_args = xr_shell_words_split(o->where.ssh_args ? o->where.ssh_args : "", &wrong);
     out->program = program_path(o);
     out->library_path = library_path(o);
     out->interface = o->where.interface ? strdup(o->where.interface) : NULL;

@@ -28,12 +28,12 @@ struct child {
     uint32_t job;
     pid_t pid;     /* 0: it was reaped, with this status */
     int status;
-    struct xr_wire *conn;       /* NULL: closed */
+    struct xr_conn *conn;       /* NULL: closed */
     struct xr_relay *output[2]; /* its standard output and error; NULL: closed */
     char *parent;  /* the job that requested it */
     uint32_t rank; /* the rank of that job */
     uint64_t start_ns; /* since 1970 */
-    struct event *patience; /* its connection and output are closed when this expires */
+    struct event *grace; /* its connection and output are closed when this expires */
 };
 
 static struct child *child_jobs_child_of(const struct xr_job_link *j, uint32_t job)
@@ -49,11 +49,11 @@ static struct child *child_jobs_child_of(const struct xr_job_link *j, uint32_t j
 static void child_jobs_drop(struct child *c)
 {
     rk_list_remove(&c->link);
-    xr_wire_close(c->conn);
+    xr_conn_close(c->conn);
     xr_relay_close(c->output[0]);
     xr_relay_close(c->output[1]);
-    if (c->patience)
-        event_free(c->patience);
+    if (c->grace)
+        event_free(c->grace);
     free(c->parent);
     free(c);
 }
@@ -81,7 +81,7 @@ static bool note_end(struct child *c)
     char *copy = c->f->report && name ? strdup(name) : NULL;
 
     s.job = copy;
-    s.started = xr_hub_gone(hub, c->job, s.code);
+    s.started = xr_hub_job_ended(hub, c->job, s.code);
     xr_report_spawned(c->f->report, &s);
     free(copy);
     return s.started;
@@ -97,7 +97,7 @@ static void finish_if_over(struct child *c)
     if (c->conn || c->pid || c->output[0] || c->output[1])
         return;
     if (WIFSIGNALED(status)) {
-        xr_stream_say(f->err, "xrun: error: the xrun of the spawned job %s was killed by signal %d (%s)",
+        xr_stream_print(f->err, "xrun: error: the xrun of the spawned job %s was killed by signal %d (%s)",
                       name ? name : "", WTERMSIG(status), strsignal(WTERMSIG(status)));
         f->orphans = true;
     }
@@ -122,9 +122,9 @@ static void on_patience(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     /* Its output is queued behind other output that the user has not read. */
-    if (child_jobs_is_full(c) && !xr_job_is_forced(c->f->state) && event_add(c->patience, &again) == 0)
+    if (child_jobs_is_full(c) && !xr_job_is_forced(c->f->state) && event_add(c->grace, &again) == 0)
         return;
-    xr_wire_close(c->conn);
+    xr_conn_close(c->conn);
     c->conn = NULL;
     for (int i = 0; i < 2; i++) {
         xr_relay_close(c->output[i]);
@@ -170,7 +170,7 @@ static bool on_child_word(void *arg, uint32_t node, uint32_t kind, struct xr_unp
     struct child *c = arg;
 
     (void)node;
-    return xr_hub_take(c->f->link->hub, c->job, kind, u);
+    return xr_hub_handle(c->f->link->hub, c->job, kind, u);
 }
 
 static void on_child_closed(void *arg, const char *why)
@@ -178,17 +178,17 @@ static void on_child_closed(void *arg, const char *why)
     struct child *c = arg;
 
     if (why)
-        xr_stream_say(c->f->err, "xrun: error: the xrun of a spawned job: %s; it ends", why);
-    xr_wire_close(c->conn);
+        xr_stream_print(c->f->err, "xrun: error: the xrun of a spawned job: %s; it ends", why);
+    xr_conn_close(c->conn);
     c->conn = NULL;
     finish_if_over(c);
 }
 
-static const struct xr_wire_ops child_ops = {on_child_word, on_child_closed, NULL, NULL};
+static const struct xr_conn_ops child_ops = {on_child_word, on_child_closed, NULL, NULL};
 
 void xr_child_jobs_reap(struct front *f)
 {
-    const struct timeval patience = {EOF_S, 0};
+    const struct timeval grace = {EOF_S, 0};
     struct xr_job_link *j = f->link;
 
     for (struct rk_link *l = j ? j->children.next : NULL, *next; j && l != &j->children; l = next) {
@@ -197,18 +197,18 @@ void xr_child_jobs_reap(struct front *f)
         if (!c->pid || waitpid(c->pid, &c->status, WNOHANG) != c->pid)
             continue;
         c->pid = 0;
-        if ((c->conn || c->output[0] || c->output[1]) && event_add(c->patience, &patience) == 0)
+        if ((c->conn || c->output[0] || c->output[1]) && event_add(c->grace, &grace) == 0)
             continue;
         on_patience(-1, 0, c);
     }
 }
 
-void xr_child_jobs_send(struct front *f, uint32_t job, enum xr_word word, struct xr_packer *p)
+void xr_child_jobs_send(struct front *f, uint32_t job, enum xr_hub_message word, struct xr_packer *p)
 {
     struct child *c = child_jobs_child_of(f->link, job);
 
     if (c && c->conn)
-        xr_wire_send_to(c->conn, XR_NODE_NEXT, word, p);
+        xr_conn_send_to(c->conn, XR_NODE_NEXT, word, p);
     else
         xr_packer_free(p);
 }
@@ -301,7 +301,7 @@ static char **first_words(const struct xr_options *o)
     for (int i = 1; words && argv[i] && argv[i] != o->apps[0].command[0]; i++) {
         if (strcmp(argv[i], "--") == 0 && argv[i + 1] == o->apps[0].command[0])
             break;
-        if (!xr_request_word(&words, argv[i])) {
+        if (!xr_spawn_request_word(&words, argv[i])) {
             xr_strings_free(words);
             return NULL;
         }
@@ -315,7 +315,7 @@ static char **first_variables(const struct xr_job *job)
     char **env = calloc(1, sizeof(*env));
 
     for (char *const *e = job->apps[0].env; env && *e; e++) {
-        if (strncmp(*e, "PWD=", 4) != 0 && !xr_request_word(&env, *e)) {
+        if (strncmp(*e, "PWD=", 4) != 0 && !xr_spawn_request_word(&env, *e)) {
             xr_strings_free(env);
             return NULL;
         }
@@ -325,36 +325,36 @@ static char **first_variables(const struct xr_job *job)
 
 /* Pack the first message to a spawned xrun. Takes ownership of the contents of outline. */
 static bool make_hello(struct front *f, const char *parent, uint32_t rank, struct xr_unpacker *request,
-                       struct xr_packer *outline, struct xr_packer *p)
+                       struct xr_packer *job_info, struct xr_packer *p)
 {
-    struct xr_hello h = {.number = f->link->nspawned + 1,
+    struct xr_spawn_hello h = {.number = f->link->nspawned + 1,
                          .parent = strdup(parent),
                          .rank = rank,
                          .options = first_words(f->options),
                          .hosts = f->plan->given ? strdup(f->plan->given) : NULL,
                          .env = first_variables(f->job),
                          .busy = xr_hub_busy(f->link->hub)};
-    bool ok = xr_request_unpack(request, &h.request) && xr_unpack_done(request) && h.parent &&
+    bool ok = xr_spawn_request_unpack(request, &h.request) && xr_unpack_done(request) && h.parent &&
               h.options && h.env && (h.hosts || !f->plan->given) && h.busy;
 
-    h.outline = outline->data;
-    h.outline_len = outline->len;
-    memset(outline, 0, sizeof(*outline));
+    h.job_info = job_info->data;
+    h.job_info_len = job_info->len;
+    memset(job_info, 0, sizeof(*job_info));
     if (ok)
-        xr_hello_pack(&h, p);
-    xr_hello_clear(&h);
+        xr_spawn_hello_pack(&h, p);
+    xr_spawn_hello_clear(&h);
     return ok && !p->failed;
 }
 
 bool xr_child_jobs_start(void *arg, uint32_t job, const char *parent, uint32_t rank, struct xr_unpacker *request,
-                         struct xr_packer *outline)
+                         struct xr_packer *job_info)
 {
     struct front *f = arg;
     struct child *c;
     struct xr_packer p = {0};
     int fd = -1, output[2];
 
-    if (xr_job_is_ending(f->state) || !f->options->environment || !make_hello(f, parent, rank, request, outline, &p)) {
+    if (xr_job_is_ending(f->state) || !f->options->environment || !make_hello(f, parent, rank, request, job_info, &p)) {
         xr_packer_free(&p);
         return false;
     }
@@ -369,10 +369,10 @@ bool xr_child_jobs_start(void *arg, uint32_t job, const char *parent, uint32_t r
     c->rank = rank;
     c->start_ns = child_jobs_wall_ns();
     rk_list_append(&f->link->children, &c->link);
-    c->patience = evtimer_new(f->base, on_patience, c);
-    c->pid = c->patience ? start_child_xrun(f->options->environment, f->job->nofile, &fd, output) : -1;
+    c->grace = evtimer_new(f->base, on_patience, c);
+    c->pid = c->grace ? start_child_xrun(f->options->environment, f->job->nofile, &fd, output) : -1;
     if (c->pid < 0) {
-        xr_stream_say(f->err, "xrun: error: no process for a spawned job: %s", strerror(errno));
+        xr_stream_print(f->err, "xrun: error: no process for a spawned job: %s", strerror(errno));
         c->pid = 0;
         child_jobs_drop(c);
         xr_packer_free(&p);
@@ -383,11 +383,11 @@ bool xr_child_jobs_start(void *arg, uint32_t job, const char *parent, uint32_t r
         if (xr_relay_open(f->base, output[i], &relay_ops, c, &c->output[i]))
             close(output[i]); /* its output is lost, and it gets EPIPE */
     }
-    if (xr_wire_open(f->base, fd, &child_ops, c, &c->conn)) {
+    if (xr_conn_open(f->base, fd, &child_ops, c, &c->conn)) {
         close(fd); /* it ends without its connection */
         xr_packer_free(&p);
     } else {
-        xr_wire_send_to(c->conn, XR_NODE_NEXT, XR_DOWN_HELLO, &p);
+        xr_conn_send_to(c->conn, XR_NODE_NEXT, XR_DOWN_HELLO, &p);
     }
     return true;
 }
@@ -419,7 +419,7 @@ void xr_child_jobs_wait(struct front *f)
         for (struct rk_link *l = j->children.next, *next; l != &j->children; l = next) {
             struct child *c = rk_list_entry(l, struct child, link);
             next = l->next;
-            xr_wire_close(c->conn);
+            xr_conn_close(c->conn);
             c->conn = NULL;
             if (c->pid && rk_clock_ns() > deadline)
                 kill(c->pid, SIGKILL);

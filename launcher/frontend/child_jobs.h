@@ -10,9 +10,9 @@
 
 /* As start in struct xr_hub_ops; arg is the front end. */
 bool xr_child_jobs_start(void *arg, uint32_t job, const char *parent, uint32_t rank, struct xr_unpacker *request,
-                         struct xr_packer *outline);
+                         struct xr_packer *job_info);
 /* Send to the front end of a spawned job. Empties the packer. */
-void xr_child_jobs_send(struct front *f, uint32_t job, enum xr_word word, struct xr_packer *p);
+void xr_child_jobs_send(struct front *f, uint32_t job, enum xr_hub_message word, struct xr_packer *p);
 
 /* Return whether a spawned job has not ended yet. */
 bool xr_child_jobs_running(const struct front *f);

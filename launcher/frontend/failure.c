@@ -19,13 +19,13 @@ static void report_failure(struct front *f, const struct xr_failure *why)
 {
     char how[160], time[32];
 
-    xr_verdict_how(why->status, why->unfinished, how, sizeof(how));
-    xr_verdict_time(why->lived_ns, time, sizeof(time));
+    xr_exit_status_how(why->status, why->unfinished, how, sizeof(how));
+    xr_exit_status_time(why->lived_ns, time, sizeof(time));
     xr_report_cause(f->report, "rank %u %s", why->rank, how);
-    xr_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) %s after %s%s", why->rank,
+    xr_stream_print(f->err, "xrun: error: rank %u (host %s, pid %u) %s after %s%s", why->rank,
                   xr_front_host_of(f, why->rank), why->pid, how, time,
                   f->options->go_on ? "; the others go on" : "; ending the job");
-    xr_front_judge(f, xr_verdict_code(why->status, why->unfinished));
+    xr_front_judge(f, xr_exit_status_code(why->status, why->unfinished));
     if (!f->options->go_on)
         xr_front_end_job(f);
 }
@@ -36,7 +36,7 @@ static void drop_blame(struct front *f)
     event_del(f->blame);
 }
 
-void xr_front_blame(struct front *f)
+void xr_front_report_cause(struct front *f)
 {
     if (!f->blame_pending)
         return;
@@ -51,7 +51,7 @@ static void blame_host(struct front *f)
     struct node *n = f->blame_pending ? xr_front_node_of(f, f->failure.rank) : NULL;
 
     if (!n || n->gone) /* it failed before its own host was lost */
-        xr_front_blame(f);
+        xr_front_report_cause(f);
     else
         drop_blame(f);
 }
@@ -60,7 +60,7 @@ void xr_front_on_blame(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    xr_front_blame(arg);
+    xr_front_report_cause(arg);
 }
 
 static void blame_rank(struct front *f, const struct xr_failure *why)
@@ -77,7 +77,7 @@ static void blame_rank(struct front *f, const struct xr_failure *why)
         event_add(f->blame, &moment);
     f->blame_pending = true;
     if (WIFSIGNALED(why->status))
-        xr_front_blame(f);
+        xr_front_report_cause(f);
 }
 
 /* -------------------------------------------------------------------- before it runs */
@@ -86,7 +86,7 @@ void xr_front_refuse(struct front *f, int code, const char *text)
 {
     if (xr_job_is_ending(f->state))
         return;
-    xr_stream_say(f->err, "xrun: error: %s", text);
+    xr_stream_print(f->err, "xrun: error: %s", text);
     xr_front_judge(f, code);
     xr_front_end_job_by(f, SIGTERM, 0);
 }
@@ -97,9 +97,9 @@ void xr_front_on_branch_failed(void *arg, uint32_t node, const char *text)
     bool ending = xr_job_is_ending(f->state);
 
     if (!ending && node == XR_NODE_ALL)
-        xr_stream_say(f->err, "xrun: error: %s", text);
+        xr_stream_print(f->err, "xrun: error: %s", text);
     else if (!ending)
-        xr_stream_say(f->err, "xrun: error: host %s: %s", f->plan->hosts.host[node].name, text);
+        xr_stream_print(f->err, "xrun: error: host %s: %s", f->plan->hosts.host[node].name, text);
     xr_front_judge(f, 1);
     if (!ending)
         xr_front_end_job_by(f, SIGTERM, 0);
@@ -115,7 +115,7 @@ bool xr_front_on_refused(struct front *f, struct xr_unpacker *u)
     if (xr_job_is_ending(f->state))
         return true;
     xr_report_cause(f->report, "%s", text);
-    xr_stream_say(f->err, "xrun: error: %s", text);
+    xr_stream_print(f->err, "xrun: error: %s", text);
     xr_front_judge(f, (int)code);
     if (f->nnodes > 1)
         xr_front_end_job_by(f, SIGTERM, 0); /* ranks may have started on other hosts */
@@ -146,14 +146,14 @@ bool xr_front_on_exited(struct front *f, struct xr_unpacker *u)
 
     if (!xr_unpack_done(u))
         return false;
-    xr_life_exited(f->life, rank);
+    xr_heartbeat_exited(f->life, rank);
     xr_report_exited(f->report, rank, pid, status, lived, unfinished);
-    xr_gone_note(f->gone, XR_GONE_RANK, rank);
+    xr_liveness_note(f->gone, XR_FAILED_RANK, rank);
     if (rank == f->job->pty) {
         xr_user_terminal_close(f->terminal);
         f->terminal = NULL;
     }
-    failed = xr_verdict_failed(status, unfinished);
+    failed = xr_exit_status_failed(status, unfinished);
     xr_job_link_rank_ended(f, rank, failed, WIFSIGNALED(status));
     if (xr_job_is_ending(f->state) || !failed)
         return true;
@@ -171,25 +171,25 @@ bool xr_front_on_abort(struct front *f, struct xr_unpacker *u)
 
     if (!xr_unpack_done(u))
         return false;
-    xr_front_blame(f); /* an earlier failure is the cause */
+    xr_front_report_cause(f); /* an earlier failure is the cause */
     if (xr_job_is_ending(f->state))
         return true;
     xr_report_cause(f->report, "rank %u aborted with code %d%s%s", rank, code,
                     text && *text ? ": " : "", text ? text : "");
-    xr_stream_say(f->err, "xrun: error: rank %u (host %s, pid %u) aborted the job with code %d%s%s",
+    xr_stream_print(f->err, "xrun: error: rank %u (host %s, pid %u) aborted the job with code %d%s%s",
                   rank, xr_front_host_of(f, rank), pid, code, text && *text ? ": " : "", text ? text : "");
-    xr_front_judge(f, xr_verdict_abort_code(code));
+    xr_front_judge(f, xr_exit_status_abort_code(code));
     xr_front_end_job(f);
     return true;
 }
 
 void xr_front_end_connected(struct front *f, int code)
 {
-    xr_front_blame(f); /* a rank of this job may be the cause */
+    xr_front_report_cause(f); /* a rank of this job may be the cause */
     if (xr_job_is_done(f->state) || xr_job_is_ending(f->state))
         return;
     xr_report_cause(f->report, "a job that is connected with this one failed");
-    xr_stream_say(f->err, "xrun: error: a job that is connected with %s failed; ending the job", f->job->id);
+    xr_stream_print(f->err, "xrun: error: a job that is connected with %s failed; ending the job", f->job->id);
     xr_front_judge(f, code);
     xr_front_end_job(f);
 }
@@ -204,7 +204,7 @@ static void lose_ranks(struct front *f, uint32_t node)
         return;
     xr_job_link_check_started(f);
     for (uint32_t r = f->of_host.first[node]; r < f->of_host.first[node + 1]; r++) {
-        xr_life_exited(f->life, f->of_host.ranks[r]);
+        xr_heartbeat_exited(f->life, f->of_host.ranks[r]);
         announce_death(f, f->of_host.ranks[r], true);
     }
 }
@@ -220,7 +220,7 @@ static uint32_t lose_nodes(struct front *f, uint32_t top)
             continue;
         n->gone = true;
         xr_front_close_input(f, i);
-        xr_gone_note(f->gone, XR_GONE_AGENT, i);
+        xr_liveness_note(f->gone, XR_FAILED_AGENT, i);
         if (n->done)
             continue;
         lost++;
@@ -236,9 +236,9 @@ static const char *reason_of_loss(const struct front *f, const char *why)
     bool given = why && *why;
 
     if (!xr_front_launched(f) && !given) /* srun ends connected agents if it cannot start another one */
-        why = xr_branches_words(f->branches);
-    if (!(why && *why) && *xr_branches_killed(f->branches))
-        why = xr_branches_killed(f->branches);
+        why = xr_launch_words(f->branches);
+    if (!(why && *why) && *xr_launch_killed(f->branches))
+        why = xr_launch_killed(f->branches);
     return why ? why : "";
 }
 
@@ -250,12 +250,12 @@ void xr_front_lose_agent(struct front *f, uint32_t top, const char *why)
     if (lose_nodes(f, top) == 0)
         return;
     if (why && *why) /* else its supervisor is there, may report more, and ends when all below it has ended */
-        xr_branches_lost(f->branches, top);
+        xr_launch_lost(f->branches, top);
     blame_host(f);
     why = reason_of_loss(f, why);
     if (!xr_job_is_ending(f->state)) {
         xr_report_cause(f->report, "the agent on %s died", xr_plan_name(f->plan, top));
-        xr_stream_say(f->err, "xrun: error: the agent on %s died%s%s%s", xr_plan_name(f->plan, top),
+        xr_stream_print(f->err, "xrun: error: the agent on %s died%s%s%s", xr_plan_name(f->plan, top),
                       *why ? ": " : "", why,
                       go_on && f->nnodes > 1 ? "; the others go on" : "; its ranks end with it");
         xr_front_judge(f, 1);

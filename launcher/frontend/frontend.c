@@ -54,7 +54,7 @@ static rank_status_t frontend_start_agent(struct front *f, int *fd)
     }
     if (writes_itself(f))
         f->direct = xr_direct_open();
-    f->supervisor = xr_keeper_start(ends[1], ends[0], xr_spawned_link(), &f->setup, f->job->id, f->direct);
+    f->supervisor = xr_supervisor_start(ends[1], ends[0], xr_spawned_fd(), &f->setup, f->job->id, f->direct);
     xr_direct_leave_fd(f->direct);
     close(ends[1]);
     if (f->supervisor < 0) {
@@ -98,12 +98,12 @@ static rank_status_t open_timers(struct front *f)
 {
     f->timeout = evtimer_new(f->base, xr_front_on_timeout, f);
     f->stalled_output = evtimer_new(f->base, xr_front_on_stalled_output, f);
-    f->linger = evtimer_new(f->base, xr_front_on_linger, f);
+    f->launcher_wait = evtimer_new(f->base, xr_front_on_launcher_wait, f);
     f->announce_done = evtimer_new(f->base, xr_front_on_announce_done, f);
     f->blame = evtimer_new(f->base, xr_front_on_blame, f);
     f->escalate = evtimer_new(f->base, xr_front_on_escalate, f);
     f->stop_self = evtimer_new(f->base, xr_front_on_stop_self, f);
-    return f->timeout && f->stalled_output && f->linger && f->announce_done && f->blame && f->escalate && f->stop_self
+    return f->timeout && f->stalled_output && f->launcher_wait && f->announce_done && f->blame && f->escalate && f->stop_self
                ? RANK_OK
                : RANK_ERR_NO_MEMORY;
 }
@@ -180,24 +180,24 @@ static void end_processes(struct front *f, const struct earlier_children *before
             wait_for_supervisor(f, XR_SUPERVISOR_EXIT_MS);
         }
     }
-    if ((!xr_job_is_done(f->state) || f->orphans) && !xr_descend_end(XR_DESCENDANTS_MS, before->pid, before->n))
+    if ((!xr_job_is_done(f->state) || f->orphans) && !xr_proc_tree_end(XR_DESCENDANTS_MS, before->pid, before->n))
         rk_error("some processes of the job do not end although they were killed");
 }
 
 /* Remove shared memory of the ranks' libraries, where a killed agent and its supervisor could not. */
-static void frontend_remove_leftovers(const struct front *f)
+static void frontend_clean_shm(const struct front *f)
 {
-    struct xr_leftovers *l;
+    struct xr_shm_cleanup *l;
 
-    if (xr_job_is_done(f->state) || xr_leftovers_create(f->job->id, &l))
+    if (xr_job_is_done(f->state) || xr_shm_cleanup_create(f->job->id, &l))
         return;
-    xr_leftovers_remove(l, true);
-    xr_leftovers_destroy(l);
+    xr_shm_cleanup_remove(l, true);
+    xr_shm_cleanup_destroy(l);
 }
 
 static void close_timers(struct front *f)
 {
-    struct event *timers[] = {f->timeout, f->stalled_output, f->linger, f->announce_done, f->blame, f->escalate, f->stop_self};
+    struct event *timers[] = {f->timeout, f->stalled_output, f->launcher_wait, f->announce_done, f->blame, f->escalate, f->stop_self};
 
     for (size_t i = 0; i < sizeof(timers) / sizeof(*timers); i++) {
         if (timers[i])
@@ -207,18 +207,18 @@ static void close_timers(struct front *f)
 
 static void close_front(struct front *f)
 {
-    xr_muster_close(f->muster);
-    xr_branches_close(f->branches);
-    xr_fences_close(f->fences);
-    xr_gone_close(f->gone);
+    xr_wait_hosts_close(f->wait_hosts);
+    xr_launch_close(f->branches);
+    xr_fence_close(f->fences);
+    xr_liveness_close(f->gone);
     xr_tree_close(f->tree);
     xr_reader_close(f->reader);
-    xr_feed_close(f->feed);
+    xr_stdin_credit_close(f->feed);
     xr_user_terminal_close(f->terminal);
     for (int i = 0; i < f->nsignals; i++)
         event_free(f->signals[i]);
     close_timers(f);
-    xr_life_close(f->life);
+    xr_heartbeat_close(f->life);
     xr_output_dir_close(f->files);
     xr_stream_close(f->out);
     xr_stream_close(f->err);
@@ -251,22 +251,22 @@ static void run_loop(struct front *f, int fd, rank_status_t st)
     }
     start_clock(f);
     event_base_dispatch(f->base);
-    xr_front_blame(f);
+    xr_front_report_cause(f);
 }
 
 /* After the loop: end what still runs, and write the report. */
 static void finish_job(struct front *f, const struct earlier_children *before)
 {
-    f->strangers += xr_branches_strangers(f->branches);
-    if (f->options->verbose && f->strangers)
-        xr_stream_say(f->err, "xrun: %u stranger%s came to the door", f->strangers, xr_plural(f->strangers));
+    f->unauthenticated += xr_launch_unauthenticated(f->branches);
+    if (f->options->verbose && f->unauthenticated)
+        xr_stream_print(f->err, "xrun: %u stranger%s came to the door", f->unauthenticated, xr_plural(f->unauthenticated));
     xr_tree_close(f->tree); /* agents that are still connected end what runs */
     f->tree = NULL;
-    xr_branches_close(f->branches);
+    xr_launch_close(f->branches);
     f->branches = NULL;
     xr_job_link_close(f);
     end_processes(f, before);
-    frontend_remove_leftovers(f);
+    frontend_clean_shm(f);
     if (f->output_lost)
         xr_front_judge(f, XR_EXIT_OUTPUT_LOST);
     if (!xr_report_write(f->report, f->code, f->output_lost))
@@ -284,7 +284,7 @@ int xr_front_run(const struct xr_options *options, struct xr_job *job, struct xr
 
     if (options->where.dry_run && !xr_plan_remote(plan))
         return xr_front_place(&f);
-    before.pid = xr_descend_children(&before.n);
+    before.pid = xr_proc_tree_children(&before.n);
     st = prepare_agents(&f, &fd);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* writing to a file that may not grow fails instead */

@@ -87,23 +87,23 @@ struct front {
     /* agents and hosts */
     pid_t supervisor; /* of the agent on this host; 0: it has ended, or there is none */
     struct xr_tree *tree;
-    struct xr_branches *branches; /* NULL: no agents on other hosts */
-    struct xr_muster *muster;     /* NULL: no agents on other hosts */
+    struct xr_launch *branches; /* NULL: no agents on other hosts */
+    struct xr_wait_hosts *wait_hosts;     /* NULL: no agents on other hosts */
     struct node *nodes;           /* [nnodes] */
     uint32_t nnodes, ndone;
-    uint32_t strangers; /* unauthenticated peers at the listeners of agents */
+    uint32_t unauthenticated; /* unauthenticated peers at the listeners of agents */
     /* NULL or empty until the job is launched: */
     struct xr_by_host of_host;
-    struct xr_gone *gone;
-    struct xr_fences *fences;
-    struct xr_life *life;
+    struct xr_liveness *gone;
+    struct xr_fence_table *fences;
+    struct xr_heartbeat *life;
 
     /* streams */
     struct xr_stream *out, *err;
     struct xr_direct *direct;    /* NULL: all output passes through here */
     struct xr_output_dir *files; /* NULL: output goes to out and err */
     struct xr_reader *reader;
-    struct xr_feed *feed; /* with a reader */
+    struct xr_stdin_credit *feed; /* with a reader */
     struct xr_user_terminal *terminal; /* with --pty */
 
     /* signals and timers */
@@ -111,7 +111,7 @@ struct front {
     int nsignals, interrupts;
     struct event *timeout;        /* --timeout */
     struct event *stalled_output; /* after a forced end: the reader of our output is checked */
-    struct event *linger;         /* for launcher commands to end */
+    struct event *launcher_wait;         /* for launcher commands to end */
     struct event *announce_done;  /* done hosts are announced together */
     struct event *blame;          /* with blame_pending */
     struct event *escalate;       /* agents did not confirm an end order */
@@ -119,7 +119,7 @@ struct front {
     struct xr_failure failure;    /* with blame_pending */
     uint64_t seen_written;        /* output at the last check of its reader */
     uint32_t ends_sent;           /* end orders that agents have to confirm */
-    uint32_t patience;            /* ticks until the next escalation */
+    uint32_t grace;            /* ticks until the next escalation */
     enum xr_escalation escalation;
 
     struct front_app *joins; /* [job->napps] */
@@ -167,12 +167,12 @@ void xr_front_leave_if_over(struct front *f);
 /* Timers. */
 void xr_front_on_timeout(evutil_socket_t fd, short what, void *arg);
 void xr_front_on_stalled_output(evutil_socket_t fd, short what, void *arg);
-void xr_front_on_linger(evutil_socket_t fd, short what, void *arg);
+void xr_front_on_launcher_wait(evutil_socket_t fd, short what, void *arg);
 void xr_front_on_escalate(evutil_socket_t fd, short what, void *arg);
 
 /* failure.c: */
 /* Report a pending failure now, for no better cause can follow. */
-void xr_front_blame(struct front *f);
+void xr_front_report_cause(struct front *f);
 void xr_front_on_blame(evutil_socket_t fd, short what, void *arg);
 /* Report a line and end the job before it runs. No-op if it is ending. */
 void xr_front_refuse(struct front *f, int code, const char *text);
@@ -217,7 +217,7 @@ bool xr_front_on_input_closed(struct front *f, struct xr_unpacker *u);
 extern const struct xr_stream_ops xr_front_stream_ops;
 
 /* agent_messages.c: */
-extern const struct xr_life_ops xr_front_life_ops;
+extern const struct xr_heartbeat_ops xr_front_life_ops;
 extern const struct xr_tree_ops xr_front_tree_ops;
 void xr_front_on_announce_done(evutil_socket_t fd, short what, void *arg);
 

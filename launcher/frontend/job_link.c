@@ -12,17 +12,17 @@
 /* --------------------------------------------------------------------- up */
 
 /* Send to the hub: a call in the first xrun, a message from a spawned one. Empties the packer. */
-static bool job_link_send(struct front *f, enum xr_word word, struct xr_packer *p)
+static bool job_link_send(struct front *f, enum xr_hub_message word, struct xr_packer *p)
 {
     struct xr_job_link *l = f->link;
     struct xr_unpacker u = {p->data, p->len, p->failed};
     bool ok = true;
 
     if (l->hub) {
-        ok = xr_hub_take(l->hub, 0, word, &u);
+        ok = xr_hub_handle(l->hub, 0, word, &u);
         xr_packer_free(p);
     } else if (l->conn) {
-        xr_wire_send_to(l->conn, XR_NODE_NEXT, word, p);
+        xr_conn_send_to(l->conn, XR_NODE_NEXT, word, p);
     } else {
         xr_packer_free(p);
     }
@@ -36,7 +36,7 @@ static void job_link_on_modex(void *arg, void *token, enum xr_found found, const
     xr_pack_u32(&p, (uint32_t)(uintptr_t)token);
     xr_pack_u32(&p, found);
     xr_pack_bytes(&p, data, len);
-    job_link_send(arg, XR_UP_MODEX, &p);
+    job_link_send(arg, XR_UP_DMODEX, &p);
 }
 
 static void job_link_on_asked(void *arg, uint32_t rank, uint32_t id)
@@ -44,10 +44,10 @@ static void job_link_on_asked(void *arg, uint32_t rank, uint32_t id)
     struct front *f = arg;
 
     (void)rank; /* a front end has no ranks */
-    xr_modexes_found(f->link->modexes, id, false, NULL, 0);
+    xr_dmodex_found(f->link->dmodex, id, false, NULL, 0);
 }
 
-static const struct xr_modex_ops modex_ops = {.on_answer = job_link_on_modex, .on_asked = job_link_on_asked};
+static const struct xr_dmodex_ops modex_ops = {.on_answer = job_link_on_modex, .on_asked = job_link_on_asked};
 
 /* ------------------------------------------------------------------- down */
 
@@ -59,7 +59,7 @@ static bool job_link_take_answer(struct front *f, struct xr_unpacker *u)
     if (u->failed || node >= f->nnodes)
         return false;
     xr_pack_raw(&p, u->at, u->left);
-    xr_tree_send(f->tree, node, XR_MSG_ERRAND_DONE, &p);
+    xr_tree_send(f->tree, node, XR_MSG_RPC_DONE, &p);
     return true;
 }
 
@@ -74,7 +74,7 @@ static bool job_link_take_modex(struct front *f, struct xr_unpacker *u)
     if (node == XR_NO_HOST || f->nodes[node].done || f->nodes[node].gone)
         job_link_on_modex(f, token, XR_FOUND_NEVER, NULL, 0);
     else
-        xr_modexes_ask(f->link->modexes, node, rank, timeout_s, token);
+        xr_dmodex_ask(f->link->dmodex, node, rank, timeout_s, token);
     return true;
 }
 
@@ -120,20 +120,20 @@ static bool job_link_take_word(struct front *f, uint32_t word, struct xr_unpacke
     switch (word) {
     case XR_DOWN_ANSWER:
         return job_link_take_answer(f, u);
-    case XR_DOWN_MODEX:
+    case XR_DOWN_DMODEX:
         return job_link_take_modex(f, u);
     case XR_DOWN_DIED:
         return job_link_pass_on(f, XR_MSG_OTHER_DIED, u);
-    case XR_DOWN_NOTICE:
-        return xr_job_is_ending(f->state) || job_link_pass_on(f, XR_MSG_OTHER_NOTICE, u);
+    case XR_DOWN_EVENT:
+        return xr_job_is_ending(f->state) || job_link_pass_on(f, XR_MSG_OTHER_EVENT, u);
     case XR_DOWN_END:
         return job_link_take_end(f, u);
     case XR_DOWN_AGAIN:
         if (!xr_unpack_done(u))
             return false;
-        xr_life_again(f->life);
+        xr_heartbeat_again(f->life);
         return true;
-    case XR_DOWN_HOPELESS:
+    case XR_DOWN_ALL_STALLED:
         if (!xr_unpack_done(u))
             return false;
         f->link->ops->stalled(f);
@@ -145,7 +145,7 @@ static bool job_link_take_word(struct front *f, uint32_t word, struct xr_unpacke
     }
 }
 
-static void job_link_send_down(void *arg, uint32_t job, enum xr_word word, struct xr_packer *p)
+static void job_link_send_down(void *arg, uint32_t job, enum xr_hub_message word, struct xr_packer *p)
 {
     struct xr_unpacker u = {p->data, p->len, p->failed};
 
@@ -172,14 +172,14 @@ static void on_link_closed(void *arg, const char *why)
     struct front *f = arg;
 
     (void)why;
-    xr_wire_close(f->link->conn);
+    xr_conn_close(f->link->conn);
     f->link->conn = NULL;
     if (xr_job_is_done(f->state)) {
         f->link->ops->leave(f); /* queued data may have been all that remained */
         return;
     }
     if (!xr_job_is_ending(f->state))
-        xr_stream_say(f->err, "xrun: error: the first xrun is gone; ending the job %s", f->job->id);
+        xr_stream_print(f->err, "xrun: error: the first xrun is gone; ending the job %s", f->job->id);
     f->link->ops->force(f, 1, SIGTERM, xr_front_grace(f, XR_FAILURE_GRACE_MS));
 }
 
@@ -190,19 +190,19 @@ static void on_link_drained(void *arg)
     f->link->ops->leave(f);
 }
 
-static const struct xr_wire_ops link_conn_ops = {on_word, on_link_closed, on_link_drained, NULL};
+static const struct xr_conn_ops link_conn_ops = {on_word, on_link_closed, on_link_drained, NULL};
 
 /* ---------------------------------------------------------------- reports to the hub */
 
 rank_status_t xr_job_link_describe(struct front *f)
 {
     struct xr_packer p = {0};
-    rank_status_t st = xr_modexes_open(f->base, f->tree, f->gone, XR_NODE_FRONT, &modex_ops, f, &f->link->modexes);
+    rank_status_t st = xr_dmodex_open(f->base, f->tree, f->gone, XR_NODE_FRONT, &modex_ops, f, &f->link->dmodex);
 
     if (st)
         return st;
-    xr_outline_pack(f->job, &p);
-    return job_link_send(f, XR_UP_OUTLINE, &p) ? RANK_OK : RANK_ERR_NO_MEMORY;
+    xr_job_info_pack(f->job, &p);
+    return job_link_send(f, XR_UP_JOB_INFO, &p) ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
 void xr_job_link_check_started(struct front *f)
@@ -247,15 +247,15 @@ void xr_job_link_stalled(struct front *f, bool stalled)
     struct xr_packer p = {0};
 
     xr_pack_u32(&p, stalled);
-    job_link_send(f, XR_UP_STILL, &p);
+    job_link_send(f, XR_UP_STALLED, &p);
 }
 
-void xr_job_link_event(struct front *f, const struct xr_notice *event)
+void xr_job_link_event(struct front *f, const struct xr_event *event)
 {
     struct xr_packer p = {0};
 
-    xr_notice_pack(event, &p);
-    job_link_send(f, XR_UP_NOTICE, &p);
+    xr_event_pack(event, &p);
+    job_link_send(f, XR_UP_EVENT, &p);
 }
 
 void xr_job_link_client_lost(struct front *f, struct xr_unpacker *u)
@@ -272,12 +272,12 @@ void xr_job_link_ended(struct front *f)
 {
     /* Connected jobs got their end orders before: code 0 ends no other job. */
     if (f->link && f->link->hub)
-        xr_hub_gone(f->link->hub, 0, 0);
+        xr_hub_job_ended(f->link->hub, 0, 0);
 }
 
 bool xr_job_link_sending(const struct front *f)
 {
-    return f->link && f->link->conn && xr_wire_backlog(f->link->conn) > 0;
+    return f->link && f->link->conn && xr_conn_backlog(f->link->conn) > 0;
 }
 
 bool xr_job_link_take(struct front *f, uint32_t kind, struct xr_unpacker *u)
@@ -286,10 +286,10 @@ bool xr_job_link_take(struct front *f, uint32_t kind, struct xr_unpacker *u)
 
     if (!xr_front_launched(f))
         return false;
-    if (kind == XR_MSG_MODEX_ANSWER)
-        return xr_modexes_take(f->link->modexes, kind, u);
+    if (kind == XR_MSG_DMODEX_REPLY)
+        return xr_dmodex_take(f->link->dmodex, kind, u);
     xr_pack_raw(&p, u->at, u->left);
-    return job_link_send(f, XR_UP_ERRAND, &p);
+    return job_link_send(f, XR_UP_RPC, &p);
 }
 
 void xr_job_link_end(struct front *f, int sig, uint32_t grace_ms)
@@ -323,7 +323,7 @@ rank_status_t xr_job_link_open(struct front *f, const struct xr_job_link_ops *op
     rk_list_init(&l->children);
     if (!spawned)
         return xr_hub_open(f->base, f->options->go_on, &hub_ops, f, &l->hub);
-    st = xr_wire_open(f->base, spawned->link, &link_conn_ops, f, &l->conn);
+    st = xr_conn_open(f->base, spawned->link, &link_conn_ops, f, &l->conn);
     if (!st)
         spawned->link = -1;
     return st;
@@ -340,8 +340,8 @@ void xr_job_link_close(struct front *f)
         xr_job_link_ended(f); /* no rank of this job is left to be notified */
         xr_child_jobs_wait(f);
     }
-    xr_wire_close(l->conn);
-    xr_modexes_close(l->modexes);
+    xr_conn_close(l->conn);
+    xr_dmodex_close(l->dmodex);
     xr_hub_close(l->hub);
     free(l);
     f->link = NULL;

@@ -44,13 +44,13 @@ void xr_job_link_stalled(struct front *f, bool stalled);
 /* Forward XR_MSG_CLIENT_LOST. */
 void xr_job_link_client_lost(struct front *f, struct xr_unpacker *u);
 /* An event whose range is wider than the job. */
-void xr_job_link_event(struct front *f, const struct xr_notice *event);
+void xr_job_link_event(struct front *f, const struct xr_event *event);
 /* All of this job has ended. */
 void xr_job_link_ended(struct front *f);
 
 /* Return whether data for the first xrun is queued. */
 bool xr_job_link_sending(const struct front *f);
-/* Handle XR_MSG_ERRAND or XR_MSG_MODEX_ANSWER. Returns false if it is malformed. */
+/* Handle XR_MSG_RPC or XR_MSG_DMODEX_REPLY. Returns false if it is malformed. */
 bool xr_job_link_take(struct front *f, uint32_t kind, struct xr_unpacker *u);
 
 /* This job ends: end the connected jobs too, or all others if xrun itself ends. */

@@ -13,8 +13,8 @@ struct xr_job_link {
     struct xr_hub *hub;        /* the first xrun's; else NULL */
     struct rk_link children;   /* spawned xruns of the first one */
     uint32_t nspawned;
-    struct xr_wire *conn;      /* of a spawned xrun: to the first one */
-    struct xr_modexes *modexes; /* requests of other jobs for data of our ranks */
+    struct xr_conn *conn;      /* of a spawned xrun: to the first one */
+    struct xr_dmodex_table *dmodex; /* requests of other jobs for data of our ranks */
     bool end_requested;        /* the first xrun ends this job: it needs no report of that */
     bool up;                   /* the hub knows that the job runs */
 };

@@ -44,27 +44,27 @@ rank_status_t xr_map_job(const struct xr_plan *plan, uint32_t fanout, struct xr_
     return !job->torch || xr_torch_place(&job->env, plan) ? RANK_OK : RANK_ERR_NO_MEMORY;
 }
 
-rank_status_t xr_map_seats(const struct xr_plan *plan, uint32_t host,
+rank_status_t xr_map_local_ranks(const struct xr_plan *plan, uint32_t host,
                               const struct xr_by_host *ranks, struct xr_packer *p)
 {
     const struct xr_placement *placed = &plan->placement;
     uint32_t first = ranks->first[host], n = ranks->first[host + 1] - first;
-    struct xr_seats seats = {.units = placed->host[host].units,
+    struct xr_local_ranks local_ranks = {.units = placed->host[host].units,
                              .oversubscribed = placed->host[host].oversubscribed,
-                             .cpus = calloc((size_t)n + 1, sizeof(*seats.cpus))};
-    bool ok = seats.cpus != NULL;
+                             .cpus = calloc((size_t)n + 1, sizeof(*local_ranks.cpus))};
+    bool ok = local_ranks.cpus != NULL;
 
     for (uint32_t i = 0; ok && i < n; i++) {
         const struct xr_place *place = &placed->rank[ranks->ranks[first + i]];
         if (!place->cpus)
-            seats.cpus[i] = strdup("");
-        else if (hwloc_bitmap_list_asprintf(&seats.cpus[i], place->cpus) < 0)
-            seats.cpus[i] = NULL;
-        ok = seats.cpus[i] != NULL;
+            local_ranks.cpus[i] = strdup("");
+        else if (hwloc_bitmap_list_asprintf(&local_ranks.cpus[i], place->cpus) < 0)
+            local_ranks.cpus[i] = NULL;
+        ok = local_ranks.cpus[i] != NULL;
     }
     if (ok)
-        xr_seats_pack(&seats, p);
+        xr_local_ranks_pack(&local_ranks, p);
     ok = ok && !p->failed;
-    xr_seats_clear(&seats);
+    xr_local_ranks_clear(&local_ranks);
     return ok ? RANK_OK : RANK_ERR_NO_MEMORY;
 }

@@ -52,10 +52,10 @@ static void warn_oversubscribed(struct front *f)
     if (hosts == 0)
         return;
     if (host->pinned)
-        xr_stream_say(f->err, "xrun: ranks share %ss of %s%s, as the rankfile says: waiting ranks yield",
+        xr_stream_print(f->err, "xrun: ranks share %ss of %s%s, as the rankfile says: waiting ranks yield",
                       xr_placed_unit(host), f->job->hosts[first], more);
     else
-        xr_stream_say(f->err, "xrun: %u ranks share %u %s%s on %s%s: nobody is bound, and waiting ranks yield",
+        xr_stream_print(f->err, "xrun: %u ranks share %u %s%s on %s%s: nobody is bound, and waiting ranks yield",
                       host->ranks, host->units, xr_placed_unit(host), xr_plural(host->units), f->job->hosts[first],
                       more);
 }
@@ -68,7 +68,7 @@ static void warn_fewer(struct front *f)
 
     if (hosts == 0)
         return;
-    xr_stream_say(f->err, "xrun: %u %s%s for %u rank%s on %s%s: fewer than --cpus-per-rank %u asks for",
+    xr_stream_print(f->err, "xrun: %u %s%s for %u rank%s on %s%s: fewer than --cpus-per-rank %u asks for",
                   host->units, xr_placed_unit(host), xr_plural(host->units), host->ranks, xr_plural(host->ranks),
                   f->job->hosts[first], hosts > 1 ? " (and more such hosts)" : "", f->options->where.request.cpus);
 }
@@ -80,29 +80,29 @@ static rank_status_t send_job(struct front *f)
 {
     struct xr_packer p = {0};
     struct xr_label label;
-    const struct xr_life_options life = {f->options->heartbeat, f->options->heartbeat_kill, f->options->verbose};
+    const struct xr_heartbeat_options life = {f->options->heartbeat, f->options->heartbeat_kill, f->options->verbose};
     rank_status_t st = xr_map_job(f->plan, f->setup.shape.fanout, f->job);
 
     if (!st)
         st = xr_by_host_make(f->job, &f->of_host);
     if (!st)
-        st = xr_gone_open(f->job, &f->gone);
+        st = xr_liveness_open(f->job, &f->gone);
     if (!st)
-        st = xr_fences_open(f->tree, f->job, f->gone, XR_NODE_FRONT, NULL, NULL, &f->fences);
+        st = xr_fence_open(f->tree, f->job, f->gone, XR_NODE_FRONT, NULL, NULL, &f->fences);
     label = xr_front_label_of(f);
     if (!st && f->options->output_dir)
         st = xr_output_dir_open(f->base, f->options->output_dir, f->job->size, &label, xr_front_on_output_lost, f,
                                 &f->files);
     if (!st)
-        st = xr_life_open(f->base, &life, f->job, f->err, &xr_front_life_ops, f, &f->life);
+        st = xr_heartbeat_open(f->base, &life, f->job, f->err, &xr_front_life_ops, f, &f->life);
     if (st)
         return st;
     xr_front_enter(f, XR_JOB_LAUNCHING);
     f->launched_ns = rk_clock_ns();
     st = xr_job_link_describe(f);
     for (uint32_t i = 0; !st && i < f->nnodes; i++) {
-        st = xr_map_seats(f->plan, i, &f->of_host, &p);
-        xr_tree_send(f->tree, i, XR_MSG_SEATS, &p);
+        st = xr_map_local_ranks(f->plan, i, &f->of_host, &p);
+        xr_tree_send(f->tree, i, XR_MSG_LOCAL_RANKS, &p);
     }
     xr_job_pack(f->job, &p);
     if (p.failed)
@@ -113,7 +113,7 @@ static rank_status_t send_job(struct front *f)
         warn_fewer(f);
     }
     if (!st)
-        xr_life_started(f->life);
+        xr_heartbeat_started(f->life);
     return st;
 }
 
@@ -139,7 +139,7 @@ int xr_front_place(struct front *f)
     /* Where only the placement gives the number of ranks, the limits could not be checked before. */
     if (xr_place_ranks(o, f->plan, text, sizeof(text)) || xr_place_size(o, f->plan, f->job, text, sizeof(text)) ||
         (o->n == 0 && !xr_limits_check((int)f->plan->placement.n, more, 0, text, sizeof(text)))) {
-        xr_words_show(text);
+        xr_shell_words_show(text);
         rk_error("%s", text);
         return XR_EXIT_USAGE;
     }
@@ -153,9 +153,9 @@ static void launch_job_on_branch_said(void *arg, uint32_t node, const char *line
     struct front *f = arg;
 
     if (node != XR_NODE_ALL)
-        xr_stream_say(f->err, "%s: %s", f->plan->hosts.host[node].name, line);
+        xr_stream_print(f->err, "%s: %s", f->plan->hosts.host[node].name, line);
     else if (!xr_job_is_ending(f->state) || f->options->verbose) /* srun reports an end that xrun itself ordered */
-        xr_stream_say(f->err, "%s", line);
+        xr_stream_print(f->err, "%s", line);
 }
 
 static const struct xr_branch_ops branch_ops = {xr_front_on_branch_failed, launch_job_on_branch_said};
@@ -164,19 +164,19 @@ static const struct xr_branch_ops branch_ops = {xr_front_on_branch_failed, launc
  * Refuse hosts that are one machine under two names, unless the placement allows that. Slurm's nodes differ. Returns
  * false if the job was refused.
  */
-static bool check_twins(struct front *f)
+static bool check_duplicate_hosts(struct front *f)
 {
     char line[1024];
 
     if (f->plan->step)
         return true;
     if (f->plan->local != XR_NO_HOST)
-        f->plan->known[f->plan->local].machine = xr_here_machine();
-    if (!xr_twins_find(f->plan, line, sizeof(line)))
+        f->plan->known[f->plan->local].machine = xr_local_host_machine();
+    if (!xr_duplicate_hosts_find(f->plan, line, sizeof(line)))
         return true;
-    if (xr_twins_allowed(f->plan)) {
+    if (xr_duplicate_hosts_allowed(f->plan)) {
         if (!f->options->quiet)
-            xr_stream_say(f->err, "xrun: %s: nobody is bound there", line);
+            xr_stream_print(f->err, "xrun: %s: nobody is bound there", line);
         return true;
     }
     snprintf(line + strlen(line), sizeof(line) - strlen(line), "; name each host once, with all its slots, as NAME:SLOTS");
@@ -189,13 +189,13 @@ static void on_hosts_complete(void *arg)
     struct front *f = arg;
     char text[1024] = "";
 
-    xr_branches_shut_door(f->branches);
+    xr_launch_close_listener(f->branches);
     if (f->state != XR_JOB_ALLOCATING) /* the last agent reported before it got the end order */
         return;
     if (f->options->verbose)
-        xr_stream_say(f->err, "xrun: %u host%s there after %.2f ms", f->nnodes, f->nnodes == 1 ? " is" : "s are",
+        xr_stream_print(f->err, "xrun: %u host%s there after %.2f ms", f->nnodes, f->nnodes == 1 ? " is" : "s are",
                       (double)(rk_clock_ns() - f->job->started_ns) * 1e-6);
-    if (!check_twins(f))
+    if (!check_duplicate_hosts(f))
         return;
     if (xr_place_ranks(f->options, f->plan, text, sizeof(text))) {
         xr_front_refuse(f, XR_EXIT_USAGE, text);
@@ -216,7 +216,7 @@ static void on_hosts_slow(void *arg, const char *line)
     struct front *f = arg;
 
     if (!f->options->quiet && !xr_job_is_ending(f->state))
-        xr_stream_say(f->err, "xrun: %s", line);
+        xr_stream_print(f->err, "xrun: %s", line);
 }
 
 static void on_hosts_missing(void *arg, const char *line)
@@ -224,7 +224,7 @@ static void on_hosts_missing(void *arg, const char *line)
     xr_front_refuse(arg, 1, line);
 }
 
-static const struct xr_muster_ops muster_ops = {on_hosts_complete, on_hosts_slow, on_hosts_missing};
+static const struct xr_wait_hosts_ops wait_hosts_ops = {on_hosts_complete, on_hosts_slow, on_hosts_missing};
 
 rank_status_t xr_front_open_tree(struct front *f, int fd)
 {
@@ -236,10 +236,10 @@ rank_status_t xr_front_open_tree(struct front *f, int fd)
         return st;
     if (!xr_plan_remote(f->plan))
         return send_job(f);
-    st = xr_branches_open(f->base, f->tree, &f->setup, f->plan->local, &branch_ops, f, &f->branches,
+    st = xr_launch_open(f->base, f->tree, &f->setup, f->plan->local, &branch_ops, f, &f->branches,
                           text, sizeof(text));
     if (st)
         rk_error("%s", text);
-    return st ? st : xr_muster_open(f->base, f->tree, f->plan, s > 0 ? s : XR_START_S, &muster_ops,
-                                    f, &f->muster);
+    return st ? st : xr_wait_hosts_open(f->base, f->tree, f->plan, s > 0 ? s : XR_START_S, &wait_hosts_ops,
+                                    f, &f->wait_hosts);
 }

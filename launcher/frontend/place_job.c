@@ -68,17 +68,17 @@ bool xr_place_files(const struct xr_options *o, const struct xr_plan *plan, uint
 {
     uint32_t fanout = xr_setup_fanout(o), hosts = xr_plan_remote(plan) ? plan->hosts.n : 0;
     uint64_t need = XR_FDS_OWN + (uint64_t)XR_FDS_PER_AGENT * (hosts < fanout ? hosts : fanout);
-    char whose[128];
+    char owner[128];
 
     if (plan->step)
         need += 2ull * hosts; /* all agents connect to the listener of xrun */
     if (n && o->output_dir)
         need += 2ull * n;
     if (n && o->output_dir)
-        snprintf(whose, sizeof(whose), "--output-dir for %u rank%s needs", n, xr_plural(n));
+        snprintf(owner, sizeof(owner), "--output-dir for %u rank%s needs", n, xr_plural(n));
     else
-        snprintf(whose, sizeof(whose), "starting agents on %u host%s needs", hosts, xr_plural(hosts));
-    return xr_limits_raise_files(need, whose, err, errlen);
+        snprintf(owner, sizeof(owner), "starting agents on %u host%s needs", hosts, xr_plural(hosts));
+    return xr_limits_raise_files(need, owner, err, errlen);
 }
 
 rank_status_t xr_place_size(const struct xr_options *o, const struct xr_plan *plan, struct xr_job *job, char *err,

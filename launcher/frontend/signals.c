@@ -57,17 +57,17 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
     xr_report_cause(f->report, "signal %d (%s)", (int)sig, strsignal(sig));
     if (++f->interrupts == 1) {
         if (!f->options->quiet)
-            xr_stream_say(f->err, "xrun: got %s; ending the job (once more to kill it at once)",
+            xr_stream_print(f->err, "xrun: got %s; ending the job (once more to kill it at once)",
                           strsignal(sig));
         if (sig == SIGTERM && xr_job_is_active(f->state)) {
             xr_front_judge(f, 128 + sig);
-            xr_life_explain_last(f->life, end_after_report, f);
+            xr_heartbeat_explain_last(f->life, end_after_report, f);
         } else {
             xr_front_force(f, 128 + sig, sig, xr_front_grace(f, XR_SIGNAL_GRACE_MS));
         }
     } else {
         xr_front_force(f, 128 + sig, sig, 0);
-        xr_branches_give_up(f->branches);
+        xr_launch_give_up(f->branches);
     }
     /* Only output that is not read keeps xrun, and the user repeats the signal. */
     if (f->interrupts > 2 && !xr_tree_child_count(f->tree))
@@ -117,7 +117,7 @@ static void signals_on_stop(evutil_socket_t sig, short what, void *arg)
 static void on_child(evutil_socket_t sig, short what, void *arg)
 {
     struct front *f = arg;
-    size_t n = xr_branches_pids(f->branches, NULL, SIZE_MAX);
+    size_t n = xr_launch_pids(f->branches, NULL, SIZE_MAX);
     pid_t *pids = n ? calloc(n, sizeof(*pids)) : NULL;
     int status;
 
@@ -125,10 +125,10 @@ static void on_child(evutil_socket_t sig, short what, void *arg)
     (void)what;
     if (f->supervisor > 0 && waitpid(f->supervisor, &status, WNOHANG) == f->supervisor)
         f->supervisor = 0;
-    n = pids ? xr_branches_pids(f->branches, pids, n) : 0;
+    n = pids ? xr_launch_pids(f->branches, pids, n) : 0;
     for (size_t i = 0; i < n; i++) {
         if (waitpid(pids[i], &status, WNOHANG) == pids[i])
-            xr_branches_reaped(f->branches, pids[i], status);
+            xr_launch_reaped(f->branches, pids[i], status);
     }
     free(pids);
     xr_child_jobs_reap(f);

@@ -30,7 +30,7 @@ void xr_front_warn_singleton(struct front *f, uint32_t app)
         snprintf(which, sizeof(which), "none of the %u ranks has joined the job although their", of->n);
     else
         snprintf(which, sizeof(which), "none of ranks %u to %u has joined the job although their", of->first, of->first + of->n - 1);
-    xr_stream_say(f->err, "xrun: warning: %s program uses %s: %s is rank 0 of 1 to itself; use an MPI that speaks PMIx or "
+    xr_stream_print(f->err, "xrun: warning: %s program uses %s: %s is rank 0 of 1 to itself; use an MPI that speaks PMIx or "
                           "PMI-1, or its own launcher",
                   which, f->joins[app].uses, of->n == 1 ? "it" : "each");
 }

@@ -35,7 +35,7 @@ static bool read_all(int fd, void *to, size_t len)
 }
 
 /* The first message. If the first xrun has ended, the read fails. */
-static bool read_hello(int fd, struct xr_hello *out)
+static bool read_hello(int fd, struct xr_spawn_hello *out)
 {
     uint8_t head[HEADER];
     struct xr_unpacker h = {head, HEADER, false}, body;
@@ -50,7 +50,7 @@ static bool read_hello(int fd, struct xr_hello *out)
     data = len <= XR_MESSAGE_MAX && kind == XR_DOWN_HELLO ? malloc(len ? len : 1) : NULL;
     ok = data && read_all(fd, data, len);
     body = (struct xr_unpacker){data, len, false};
-    ok = ok && xr_hello_unpack(&body, out);
+    ok = ok && xr_spawn_hello_unpack(&body, out);
     free(data);
     return ok;
 }
@@ -67,7 +67,7 @@ static size_t spawned_xrun_count(char *const *v)
 /* Parse the options of the first xrun and of the request as one command line; programs follow separately. */
 static rank_status_t spawned_xrun_parse(struct xr_spawned *s, struct xr_options *o, char *err, size_t errlen)
 {
-    const struct xr_hello *h = &s->hello;
+    const struct xr_spawn_hello *h = &s->hello;
     size_t nfirst = spawned_xrun_count(h->options), nmore = spawned_xrun_count(h->request.words);
     int argc = 0;
 
@@ -87,13 +87,13 @@ static rank_status_t spawned_xrun_parse(struct xr_spawned *s, struct xr_options 
     s->argv[argc++] = (char *)(uintptr_t) "1048576";
     s->argv[argc++] = (char *)(uintptr_t) "--";
     s->argv[argc++] = h->request.apps[0].argv[0];
-    return xr_options_parse_over(argc, s->argv, xr_options_variables, o, err, errlen);
+    return xr_options_parse_over(argc, s->argv, xr_options_from_env, o, err, errlen);
 }
 
 /* Replace the first xrun's programs by those of the request. Its -x and --env-file apply to all of them. */
 static rank_status_t put_programs(struct xr_spawned *s, struct xr_options *o)
 {
-    const struct xr_request *r = &s->hello.request;
+    const struct xr_spawn_request *r = &s->hello.request;
     struct xr_app_options first = o->apps[0], *apps = calloc(r->napps, sizeof(*apps));
     size_t words = 0;
     const char **at;
@@ -133,7 +133,7 @@ static rank_status_t put_programs(struct xr_spawned *s, struct xr_options *o)
 }
 
 /* Return whether the request has this option. */
-static bool request_has(const struct xr_request *r, const char *option)
+static bool request_has(const struct xr_spawn_request *r, const char *option)
 {
     for (char *const *w = r->words; w && *w; w++) {
         if (strcmp(*w, option) == 0)
@@ -145,7 +145,7 @@ static bool request_has(const struct xr_request *r, const char *option)
 /* Without hosts in the request, use those of the first job. Its hostfile is not read again. */
 static void put_hosts(const struct xr_spawned *s, struct xr_options *o)
 {
-    const struct xr_hello *h = &s->hello;
+    const struct xr_spawn_hello *h = &s->hello;
     bool chooses = request_has(&h->request, "--host");
 
     if (!h->hosts || request_has(&h->request, "--hostfile") || (chooses && !o->where.nhostfiles))
@@ -205,18 +205,18 @@ rank_status_t xr_spawned_read(struct xr_spawned *s, struct xr_options *o, char *
 
 bool xr_spawned_origin(const struct xr_spawned *s, struct xr_origin *out)
 {
-    const struct xr_hello *h = &s->hello;
+    const struct xr_spawn_hello *h = &s->hello;
 
     out->job = strdup(h->parent);
     out->rank = h->rank;
-    out->outline = malloc(h->outline_len + 1);
+    out->job_info = malloc(h->job_info_len + 1);
     out->keys = calloc(1, sizeof(*out->keys));
-    if (!out->job || !out->outline || !out->keys)
+    if (!out->job || !out->job_info || !out->keys)
         return false;
-    memcpy(out->outline, h->outline, h->outline_len);
-    out->len = h->outline_len;
+    memcpy(out->job_info, h->job_info, h->job_info_len);
+    out->len = h->job_info_len;
     for (char **k = h->request.keys; *k; k++) {
-        if (!xr_request_word(&out->keys, *k))
+        if (!xr_spawn_request_word(&out->keys, *k))
             return false;
     }
     return true;
@@ -226,14 +226,14 @@ void xr_spawned_clear(struct xr_spawned *s)
 {
     if (!s)
         return;
-    xr_hello_clear(&s->hello);
+    xr_spawn_hello_clear(&s->hello);
     free(s->argv);
     free(s->words);
     free(s->output_dir);
     memset(s, 0, sizeof(*s));
 }
 
-int xr_spawned_link(void)
+int xr_spawned_fd(void)
 {
     return held;
 }

@@ -17,7 +17,7 @@
 
 struct xr_spawned {
     int link; /* the descriptor; -1: it is owned by job_link.c */
-    struct xr_hello hello;
+    struct xr_spawn_hello hello;
     /* The options point into these. */
     char **argv;
     const char **words;
@@ -30,6 +30,6 @@ rank_status_t xr_spawned_read(struct xr_spawned *out, struct xr_options *options
 bool xr_spawned_origin(const struct xr_spawned *spawned, struct xr_origin *out);
 void xr_spawned_clear(struct xr_spawned *spawned);
 /* The descriptor of the connection, which forked processes have to close. -1: this xrun was not spawned. */
-int xr_spawned_link(void);
+int xr_spawned_fd(void);
 
 #endif

@@ -44,7 +44,7 @@ static void stdio_on_broken(void *arg, struct xr_stream *stream, int error)
     struct front *f = arg;
 
     if (stream == f->out && error != EPIPE)
-        xr_stream_say(f->err, "xrun: error: cannot write the output: %s; ending the job",
+        xr_stream_print(f->err, "xrun: error: cannot write the output: %s; ending the job",
                       strerror(error));
     xr_report_cause(f->report, "the output cannot be written: %s", strerror(error));
     xr_front_judge(f, error == EPIPE ? 128 + SIGPIPE : 1);
@@ -109,7 +109,7 @@ void xr_front_on_output_lost(void *arg, const char *file, int error)
     struct front *f = arg;
 
     f->output_lost = true;
-    xr_stream_say(f->err, "xrun: error: cannot write %s: %s; output is lost, the job goes on", file,
+    xr_stream_print(f->err, "xrun: error: cannot write %s: %s; output is lost, the job goes on", file,
                   strerror(error));
 }
 
@@ -121,7 +121,7 @@ static void stdio_on_input(void *arg, const void *data, size_t len, int error)
     struct xr_packer p = {0};
 
     if (error) /* a pipe carries no error: for the ranks the input ends */
-        xr_stream_say(f->err, "xrun: error: cannot read standard input: %s; it ends here for the ranks",
+        xr_stream_print(f->err, "xrun: error: cannot read standard input: %s; it ends here for the ranks",
                       strerror(error));
     if (!xr_front_launched(f))
         return;
@@ -135,16 +135,16 @@ static void stdio_on_input(void *arg, const void *data, size_t len, int error)
         xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_INPUT, &p);
     else
         xr_tree_send(f->tree, f->job->host_of[f->job->input], XR_MSG_INPUT, &p);
-    xr_feed_sent(f->feed, (uint32_t)len);
+    xr_stdin_credit_sent(f->feed, (uint32_t)len);
 }
 
 /* If no host reads any more, the rest of the input stays for other processes with the descriptor. */
 void xr_front_close_input(struct front *f, uint32_t node)
 {
-    if (!f->feed || !xr_feed_reads(f->feed, node))
+    if (!f->feed || !xr_stdin_credit_reads(f->feed, node))
         return;
-    xr_reader_credit(f->reader, xr_feed_gone(f->feed, node));
-    if (xr_feed_any(f->feed))
+    xr_reader_credit(f->reader, xr_stdin_credit_gone(f->feed, node));
+    if (xr_stdin_credit_any(f->feed))
         return;
     xr_reader_close(f->reader);
     f->reader = NULL;
@@ -157,7 +157,7 @@ bool xr_front_on_input_taken(struct front *f, struct xr_unpacker *u)
     if (!xr_unpack_done(u) || node >= f->nnodes)
         return false;
     if (f->feed)
-        xr_reader_credit(f->reader, xr_feed_taken(f->feed, node, n));
+        xr_reader_credit(f->reader, xr_stdin_credit_taken(f->feed, node, n));
     return true;
 }
 
@@ -195,13 +195,13 @@ rank_status_t xr_front_open_input(struct front *f)
     }
     if (f->job->input == XR_INPUT_NONE)
         return RANK_OK;
-    f->feed = xr_feed_open(f->nnodes);
+    f->feed = xr_stdin_credit_open(f->nnodes);
     if (!f->feed)
         return RANK_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < f->nnodes; i++) {
         if (f->job->input == XR_INPUT_ALL ? f->plan->placement.host[i].ranks == 0
                                           : f->job->host_of[f->job->input] != i)
-            xr_feed_gone(f->feed, i);
+            xr_stdin_credit_gone(f->feed, i);
     }
     return xr_reader_open(f->base, STDIN_FILENO, stdio_on_input, f, &f->reader);
 }

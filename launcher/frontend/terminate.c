@@ -62,12 +62,12 @@ static void await_confirmation(struct front *f, uint32_t grace_ms)
         f->nodes[f->plan->local].joined = true;
     /* A second order may shorten the limit, but does not extend it. */
     if (event_pending(f->escalate, EV_TIMEOUT, NULL) && any_unconfirmed(f)) {
-        if (ticks < f->patience)
-            f->patience = ticks;
+        if (ticks < f->grace)
+            f->grace = ticks;
         return;
     }
     f->ends_sent++;
-    f->patience = ticks;
+    f->grace = ticks;
     event_add(f->escalate, &tick);
 }
 
@@ -80,7 +80,7 @@ void xr_front_end_acked(struct front *f, uint32_t node)
 static void report_unresponsive(struct front *f, uint32_t node)
 {
     xr_report_cause(f->report, "the agent on %s stands still", xr_plan_name(f->plan, node));
-    xr_stream_say(f->err, "xrun: error: the agent on %s stands still; killing it and its ranks",
+    xr_stream_print(f->err, "xrun: error: the agent on %s stands still; killing it and its ranks",
                   xr_plan_name(f->plan, node));
 }
 
@@ -120,8 +120,8 @@ void xr_front_on_escalate(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (f->patience > 0) {
-        f->patience--;
+    if (f->grace > 0) {
+        f->grace--;
         event_add(f->escalate, &tick);
         return;
     }
@@ -130,7 +130,7 @@ void xr_front_on_escalate(evutil_socket_t fd, short what, void *arg)
     for (uint32_t i = 0; i < f->nnodes; i++)
         busy += has_to_end(&f->nodes[i]) && has_confirmed(f, &f->nodes[i]);
     if (signal_supervisor(f)) {
-        f->patience = XR_SUPERVISOR_MS / TICK_MS;
+        f->grace = XR_SUPERVISOR_MS / TICK_MS;
         event_add(f->escalate, &tick);
         return;
     }
@@ -139,20 +139,20 @@ void xr_front_on_escalate(evutil_socket_t fd, short what, void *arg)
         return;
     }
     if (disconnect_others(f)) {
-        f->patience = XR_SUPERVISOR_MS / TICK_MS;
+        f->grace = XR_SUPERVISOR_MS / TICK_MS;
         event_add(f->escalate, &tick);
         return;
     }
     for (uint32_t i = 0; i < f->nnodes; i++) {
         if (has_to_end(&f->nodes[i]) && i != f->plan->local)
-            xr_stream_say(f->err, XR_LEFT_BEHIND, xr_plan_name(f->plan, i));
+            xr_stream_print(f->err, XR_LEFT_BEHIND, xr_plan_name(f->plan, i));
     }
     event_base_loopexit(f->base, NULL);
 }
 
 /* --------------------------------------------------------------------------- leave */
 
-void xr_front_on_linger(evutil_socket_t fd, short what, void *arg)
+void xr_front_on_launcher_wait(evutil_socket_t fd, short what, void *arg)
 {
     struct front *f = arg;
 
@@ -164,7 +164,7 @@ void xr_front_on_linger(evutil_socket_t fd, short what, void *arg)
 /* The launcher commands end when nothing of the job is left on their hosts: wait for them, up to XR_LINGER_MS. */
 void xr_front_leave_if_over(struct front *f)
 {
-    const struct timeval linger = {XR_LINGER_MS / 1000, XR_LINGER_MS % 1000 * 1000};
+    const struct timeval launcher_wait = {XR_LAUNCHER_WAIT_MS / 1000, XR_LAUNCHER_WAIT_MS % 1000 * 1000};
 
     if (xr_child_jobs_running(f) || xr_job_link_sending(f) || xr_tree_child_count(f->tree) ||
         xr_stream_backlog(f->out) || xr_stream_backlog(f->err))
@@ -172,10 +172,10 @@ void xr_front_leave_if_over(struct front *f)
     /* A launcher command ended. Its last output, which holds the reason, has not been read yet. */
     if (!xr_job_is_done(f->state) && !xr_job_is_ending(f->state) && !f->judged)
         return;
-    if (xr_branches_pids(f->branches, NULL, SIZE_MAX) == 0)
+    if (xr_launch_pids(f->branches, NULL, SIZE_MAX) == 0)
         event_base_loopexit(f->base, NULL);
-    else if (!event_pending(f->linger, EV_TIMEOUT, NULL))
-        event_add(f->linger, &linger);
+    else if (!event_pending(f->launcher_wait, EV_TIMEOUT, NULL))
+        event_add(f->launcher_wait, &launcher_wait);
 }
 
 /* ----------------------------------------------------------------------------- end */
@@ -189,7 +189,7 @@ void xr_front_end_job_by(struct front *f, int sig, uint32_t grace_ms)
         return;
     if (!xr_job_is_ending(f->state))
         xr_front_enter(f, XR_JOB_ENDING);
-    xr_branches_shut_door(f->branches);
+    xr_launch_close_listener(f->branches);
     await_confirmation(f, grace_ms);
     xr_pack_u32(&p, grace_ms);
     xr_pack_u32(&p, (uint32_t)sig);
@@ -270,7 +270,7 @@ void xr_front_expire(struct front *f)
     }
     if (!xr_job_is_done(f->state))
         xr_front_enter(f, XR_JOB_EXPIRED);
-    xr_life_trace(f->life, force_after_traces, f);
+    xr_heartbeat_trace(f->life, force_after_traces, f);
 }
 
 void xr_front_on_timeout(evutil_socket_t fd, short what, void *arg)
@@ -282,7 +282,7 @@ void xr_front_on_timeout(evutil_socket_t fd, short what, void *arg)
     if (!runs_unordered(f) || f->state == XR_JOB_EXPIRED)
         return;
     xr_report_cause(f->report, "timeout");
-    xr_stream_say(f->err, "xrun: error: the job did not end within %g s (--timeout); ending it",
+    xr_stream_print(f->err, "xrun: error: the job did not end within %g s (--timeout); ending it",
                   f->options->timeout);
     xr_front_expire(f);
 }
@@ -291,10 +291,10 @@ void xr_front_stalled(struct front *f)
 {
     if (!xr_job_is_active(f->state))
         return;
-    xr_life_explain(f->life);
+    xr_heartbeat_explain(f->life);
     if (!f->options->heartbeat_kill)
         return;
-    xr_stream_say(f->err, "xrun: error: no rank makes progress (--heartbeat %g:kill); ending the job",
+    xr_stream_print(f->err, "xrun: error: no rank makes progress (--heartbeat %g:kill); ending the job",
                   f->options->heartbeat);
     xr_front_expire(f);
 }

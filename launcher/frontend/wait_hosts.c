@@ -17,10 +17,10 @@ struct host {
     uint64_t digest; /* of its topology; 0: not known */
 };
 
-struct xr_muster {
+struct xr_wait_hosts {
     struct xr_tree *tree;
     struct xr_plan *plan;
-    const struct xr_muster_ops *ops;
+    const struct xr_wait_hosts_ops *ops;
     void *arg;
     struct host *hosts; /* [plan->hosts.n] */
     uint32_t missing, unseen; /* agents that have not reported; topologies that have not arrived */
@@ -30,17 +30,17 @@ struct xr_muster {
 };
 
 /* While agents are missing: whether this one is. After that: whether its topology is. */
-static bool wait_hosts_is_awaited(const struct xr_muster *m, uint32_t i)
+static bool wait_hosts_is_awaited(const struct xr_wait_hosts *m, uint32_t i)
 {
     return m->missing ? !m->hosts[i].ready : m->hosts[i].requested;
 }
 
-static uint32_t wait_hosts_awaited(const struct xr_muster *m)
+static uint32_t wait_hosts_awaited(const struct xr_wait_hosts *m)
 {
     return m->missing ? m->missing : m->unseen;
 }
 
-static void name_awaited(const struct xr_muster *m, char *to, size_t len)
+static void name_awaited(const struct xr_wait_hosts *m, char *to, size_t len)
 {
     uint32_t named = 0;
     size_t at = 0;
@@ -60,7 +60,7 @@ static void name_awaited(const struct xr_muster *m, char *to, size_t len)
 
 static void wait_hosts_on_slow(evutil_socket_t fd, short what, void *arg)
 {
-    struct xr_muster *m = arg;
+    struct xr_wait_hosts *m = arg;
     char names[1024], line[1200];
 
     (void)fd;
@@ -75,7 +75,7 @@ static void wait_hosts_on_slow(evutil_socket_t fd, short what, void *arg)
 
 static void wait_hosts_on_late(evutil_socket_t fd, short what, void *arg)
 {
-    struct xr_muster *m = arg;
+    struct xr_wait_hosts *m = arg;
     char names[1024], line[1200];
 
     (void)fd;
@@ -90,7 +90,7 @@ static void wait_hosts_on_late(evutil_socket_t fd, short what, void *arg)
 }
 
 /* The topology of a host with this digest, or NULL. */
-static hwloc_topology_t find_topology(const struct xr_muster *m, uint64_t digest)
+static hwloc_topology_t find_topology(const struct xr_wait_hosts *m, uint64_t digest)
 {
     for (uint32_t i = 0; i < m->plan->hosts.n; i++) {
         if (m->hosts[i].digest == digest && m->plan->known[i].topology)
@@ -99,7 +99,7 @@ static hwloc_topology_t find_topology(const struct xr_muster *m, uint64_t digest
     return NULL;
 }
 
-static void wait_hosts_finish(struct xr_muster *m)
+static void wait_hosts_finish(struct xr_wait_hosts *m)
 {
     if (m->over || m->missing || m->unseen)
         return;
@@ -108,7 +108,7 @@ static void wait_hosts_finish(struct xr_muster *m)
 }
 
 /* All agents have reported: request the topology of one host of each kind. */
-static void request_topologies(struct xr_muster *m)
+static void request_topologies(struct xr_wait_hosts *m)
 {
     for (uint32_t i = 0; i < m->plan->hosts.n; i++) {
         bool skip = i == m->plan->local || m->hosts[i].digest == 0 ||
@@ -119,11 +119,11 @@ static void request_topologies(struct xr_muster *m)
             continue;
         m->unseen++;
         m->hosts[i].requested = true;
-        xr_tree_send(m->tree, i, XR_MSG_ASK_TOPOLOGY, NULL);
+        xr_tree_send(m->tree, i, XR_MSG_GET_TOPOLOGY, NULL);
     }
 }
 
-static bool take_ready(struct xr_muster *m, struct xr_unpacker *u)
+static bool take_ready(struct xr_wait_hosts *m, struct xr_unpacker *u)
 {
     uint32_t node = xr_unpack_u32(u);
     const char *name = xr_unpack_string(u);
@@ -161,7 +161,7 @@ static hwloc_topology_t read_xml(const char *xml)
     return t;
 }
 
-static bool take_topology(struct xr_muster *m, struct xr_unpacker *u)
+static bool take_topology(struct xr_wait_hosts *m, struct xr_unpacker *u)
 {
     uint32_t node = xr_unpack_u32(u);
     const char *xml = xr_unpack_string(u);
@@ -183,27 +183,27 @@ static bool take_topology(struct xr_muster *m, struct xr_unpacker *u)
     return true;
 }
 
-bool xr_muster_take(struct xr_muster *m, uint32_t kind, struct xr_unpacker *u)
+bool xr_wait_hosts_take(struct xr_wait_hosts *m, uint32_t kind, struct xr_unpacker *u)
 {
     return kind == XR_MSG_READY ? take_ready(m, u) : take_topology(m, u);
 }
 
-rank_status_t xr_muster_open(struct event_base *base, struct xr_tree *tree, struct xr_plan *plan,
-                             double timeout_s, const struct xr_muster_ops *ops, void *arg,
-                             struct xr_muster **out)
+rank_status_t xr_wait_hosts_open(struct event_base *base, struct xr_tree *tree, struct xr_plan *plan,
+                             double timeout_s, const struct xr_wait_hosts_ops *ops, void *arg,
+                             struct xr_wait_hosts **out)
 {
     const struct timeval slow = {XR_START_SLOW_S, 0};
     struct timeval late = {(time_t)timeout_s, (suseconds_t)((timeout_s - (double)(time_t)timeout_s) * 1e6)};
-    struct xr_muster *m = calloc(1, sizeof(*m));
+    struct xr_wait_hosts *m = calloc(1, sizeof(*m));
 
     if (!m)
         return RANK_ERR_NO_MEMORY;
-    *m = (struct xr_muster){.tree = tree, .plan = plan, .ops = ops, .arg = arg, .timeout_s = timeout_s};
+    *m = (struct xr_wait_hosts){.tree = tree, .plan = plan, .ops = ops, .arg = arg, .timeout_s = timeout_s};
     m->hosts = calloc(plan->hosts.n, sizeof(*m->hosts));
     m->slow = evtimer_new(base, wait_hosts_on_slow, m);
     m->late = evtimer_new(base, wait_hosts_on_late, m);
     if (!m->hosts || !m->slow || !m->late || event_add(m->slow, &slow) || event_add(m->late, &late)) {
-        xr_muster_close(m);
+        xr_wait_hosts_close(m);
         return RANK_ERR_NO_MEMORY;
     }
     m->missing = plan->hosts.n;
@@ -215,7 +215,7 @@ rank_status_t xr_muster_open(struct event_base *base, struct xr_tree *tree, stru
     return RANK_OK;
 }
 
-void xr_muster_close(struct xr_muster *m)
+void xr_wait_hosts_close(struct xr_wait_hosts *m)
 {
     if (!m)
         return;

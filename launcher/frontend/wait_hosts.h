@@ -8,9 +8,9 @@
 #include "launcher/map/plan.h"
 #include "launcher/overlay/tree.h"
 
-struct xr_muster;
+struct xr_wait_hosts;
 
-struct xr_muster_ops {
+struct xr_wait_hosts_ops {
     void (*on_complete)(void *arg);
     /* It takes long; line names the missing hosts. At most once. */
     void (*on_slow)(void *arg, const char *line);
@@ -19,13 +19,13 @@ struct xr_muster_ops {
 };
 
 /* timeout_s: the time limit. plan is borrowed, and filled in. */
-rank_status_t xr_muster_open(struct event_base *base, struct xr_tree *tree, struct xr_plan *plan,
-                             double timeout_s, const struct xr_muster_ops *ops, void *arg,
-                             struct xr_muster **out);
+rank_status_t xr_wait_hosts_open(struct event_base *base, struct xr_tree *tree, struct xr_plan *plan,
+                             double timeout_s, const struct xr_wait_hosts_ops *ops, void *arg,
+                             struct xr_wait_hosts **out);
 /* No-op if NULL. */
-void xr_muster_close(struct xr_muster *muster);
+void xr_wait_hosts_close(struct xr_wait_hosts *wait_hosts);
 
 /* Handle XR_MSG_READY or XR_MSG_TOPOLOGY. Returns false if it is malformed. */
-bool xr_muster_take(struct xr_muster *muster, uint32_t kind, struct xr_unpacker *u);
+bool xr_wait_hosts_take(struct xr_wait_hosts *wait_hosts, uint32_t kind, struct xr_unpacker *u);
 
 #endif

@@ -302,7 +302,7 @@ void xr_stream_pass(struct xr_stream *s, const char *data, size_t len)
     flush(s);
 }
 
-void xr_stream_say(struct xr_stream *s, const char *fmt, ...)
+void xr_stream_print(struct xr_stream *s, const char *fmt, ...)
 {
     va_list ap;
 
@@ -318,7 +318,7 @@ void xr_stream_say(struct xr_stream *s, const char *fmt, ...)
     flush(s);
 }
 
-void xr_stream_take_back(struct xr_stream *s, char *data, size_t len, uint32_t *rank, bool *partial)
+void xr_stream_recover(struct xr_stream *s, char *data, size_t len, uint32_t *rank, bool *partial)
 {
     evbuffer_remove(s->queue, data, len);
     *rank = s->open_rank;

@@ -47,13 +47,13 @@ void xr_stream_put(struct xr_stream *stream, uint32_t rank, const char *data, si
 /* Write complete lines of another xrun, unchanged. */
 void xr_stream_pass(struct xr_stream *stream, const char *data, size_t len);
 /* Write a line of xrun's own. Adds the newline. */
-void xr_stream_say(struct xr_stream *stream, const char *fmt, ...) RK_PRINTF(2, 3);
+void xr_stream_print(struct xr_stream *stream, const char *fmt, ...) RK_PRINTF(2, 3);
 
 /*
  * Remove the queued bytes: len is xr_stream_backlog. Stores the rank of the last bytes, and whether they do not
  * end a line.
  */
-void xr_stream_take_back(struct xr_stream *stream, char *data, size_t len, uint32_t *rank, bool *partial);
+void xr_stream_recover(struct xr_stream *stream, char *data, size_t len, uint32_t *rank, bool *partial);
 
 size_t xr_stream_backlog(const struct xr_stream *stream);
 /* Return the bytes written so far, to see whether the reader progresses. */

@@ -62,11 +62,11 @@ static void drop_consumed(struct xr_inputs *all)
     if (!all->open && !all->ended && !all->reported) {
         all->reported = true;
         xr_pack_u32(&p, all->at->node);
-        xr_wire_send(*all->at->wire, XR_MSG_INPUT_CLOSED, &p);
+        xr_conn_send(*all->at->wire, XR_MSG_INPUT_CLOSED, &p);
     } else if (least && all->open) {
         xr_pack_u32(&p, all->at->node);
         xr_pack_u32(&p, (uint32_t)least);
-        xr_wire_send(*all->at->wire, XR_MSG_INPUT_TAKEN, &p);
+        xr_conn_send(*all->at->wire, XR_MSG_INPUT_TAKEN, &p);
     }
 }
 

@@ -54,7 +54,7 @@ static void rank_output_on_broken(void *arg, struct xr_stream *stream, int error
     (void)stream;
     xr_pack_u32(&p, (uint32_t)error);
     if (*all->at->wire)
-        xr_wire_send(*all->at->wire, XR_MSG_BROKEN, &p);
+        xr_conn_send(*all->at->wire, XR_MSG_BROKEN, &p);
     else
         xr_packer_free(&p);
 }
@@ -83,12 +83,12 @@ void xr_outputs_share(struct xr_outputs *all)
     if (n && !(data = malloc(n)))
         return; /* lines may be torn, but none is lost */
     if (n) {
-        xr_stream_take_back(all->direct, data, n, &rank, &partial);
+        xr_stream_recover(all->direct, data, n, &rank, &partial);
         xr_pack_u32(&msg, rank);
         xr_pack_u32(&msg, 1);
         xr_pack_u32(&msg, partial ? XR_OUT_PARTIAL : 0);
         xr_pack_bytes(&msg, data, n);
-        xr_wire_send(*all->at->wire, XR_MSG_OUTPUT, &msg);
+        xr_conn_send(*all->at->wire, XR_MSG_OUTPUT, &msg);
         all->unacked += n;
     }
     free(data);
@@ -112,7 +112,7 @@ bool xr_outputs_log(struct xr_outputs *all, uint32_t rank, int stream, const cha
 
 void xr_outputs_forward(struct xr_outputs *all, const struct xr_out_pipe *from, const void *data, size_t n, uint32_t flags)
 {
-    struct xr_wire *wire = *all->at->wire;
+    struct xr_conn *wire = *all->at->wire;
     struct xr_packer msg = {0};
 
     if (n && from->stream == 1 && all->direct) {
@@ -123,7 +123,7 @@ void xr_outputs_forward(struct xr_outputs *all, const struct xr_out_pipe *from, 
         xr_pack_u32(&msg, (uint32_t)from->stream);
         xr_pack_u32(&msg, flags);
         xr_pack_bytes(&msg, data, n);
-        xr_wire_send(wire, XR_MSG_OUTPUT, &msg);
+        xr_conn_send(wire, XR_MSG_OUTPUT, &msg);
         all->unacked += n;
     }
 }
@@ -273,7 +273,7 @@ void xr_outputs_taken(struct xr_outputs *all, uint32_t bytes)
         resume_reading(all);
 }
 
-void xr_outputs_let_go(struct xr_outputs *all)
+void xr_outputs_release(struct xr_outputs *all)
 {
     if (!all)
         return;

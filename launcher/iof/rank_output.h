@@ -17,7 +17,7 @@
 /* The part of the agent that the streams of this host's ranks use. */
 struct xr_local_io {
     struct event_base *base;
-    struct xr_wire *const *wire; /* to the front end, or to the parent agent; *wire is NULL after its end */
+    struct xr_conn *const *wire; /* to the front end, or to the parent agent; *wire is NULL after its end */
     struct xr_direct *direct;    /* direct standard output, or NULL */
     uint32_t node, nlocal;       /* this host's number; its number of ranks */
     uint32_t nhosts;             /* of the job */
@@ -52,6 +52,6 @@ bool xr_outputs_log(struct xr_outputs *outputs, uint32_t rank, int stream, const
 /* The front end has passed bytes on. */
 void xr_outputs_taken(struct xr_outputs *outputs, uint32_t bytes);
 /* The output has no reader any more: discard it. */
-void xr_outputs_let_go(struct xr_outputs *outputs);
+void xr_outputs_release(struct xr_outputs *outputs);
 
 #endif

@@ -4,15 +4,15 @@
 
 #include <stdlib.h>
 
-struct xr_feed {
+struct xr_stdin_credit {
     uint32_t n, reading;
     uint64_t sent, credited;
     uint64_t *taken; /* by host; UINT64_MAX: it reads no more */
 };
 
-struct xr_feed *xr_feed_open(uint32_t n)
+struct xr_stdin_credit *xr_stdin_credit_open(uint32_t n)
 {
-    struct xr_feed *f = calloc(1, sizeof(*f));
+    struct xr_stdin_credit *f = calloc(1, sizeof(*f));
 
     if (!f)
         return NULL;
@@ -25,7 +25,7 @@ struct xr_feed *xr_feed_open(uint32_t n)
     return f;
 }
 
-void xr_feed_close(struct xr_feed *f)
+void xr_stdin_credit_close(struct xr_stdin_credit *f)
 {
     if (!f)
         return;
@@ -33,12 +33,12 @@ void xr_feed_close(struct xr_feed *f)
     free(f);
 }
 
-void xr_feed_sent(struct xr_feed *f, uint32_t bytes)
+void xr_stdin_credit_sent(struct xr_stdin_credit *f, uint32_t bytes)
 {
     f->sent += bytes;
 }
 
-static uint32_t credit(struct xr_feed *f)
+static uint32_t credit(struct xr_stdin_credit *f)
 {
     uint64_t least = f->sent, before = f->credited;
 
@@ -50,11 +50,11 @@ static uint32_t credit(struct xr_feed *f)
     return (uint32_t)(least - before);
 }
 
-uint32_t xr_feed_taken(struct xr_feed *f, uint32_t host, uint32_t bytes)
+uint32_t xr_stdin_credit_taken(struct xr_stdin_credit *f, uint32_t host, uint32_t bytes)
 {
     bool slowest;
 
-    if (!xr_feed_reads(f, host))
+    if (!xr_stdin_credit_reads(f, host))
         return 0;
     slowest = f->taken[host] == f->credited;
     /* A host cannot take more than was sent; do not trust its number. */
@@ -64,21 +64,21 @@ uint32_t xr_feed_taken(struct xr_feed *f, uint32_t host, uint32_t bytes)
     return slowest ? credit(f) : 0;
 }
 
-uint32_t xr_feed_gone(struct xr_feed *f, uint32_t host)
+uint32_t xr_stdin_credit_gone(struct xr_stdin_credit *f, uint32_t host)
 {
-    if (!xr_feed_reads(f, host))
+    if (!xr_stdin_credit_reads(f, host))
         return 0;
     f->taken[host] = UINT64_MAX;
     f->reading--;
     return credit(f);
 }
 
-bool xr_feed_reads(const struct xr_feed *f, uint32_t host)
+bool xr_stdin_credit_reads(const struct xr_stdin_credit *f, uint32_t host)
 {
     return host < f->n && f->taken[host] != UINT64_MAX;
 }
 
-bool xr_feed_any(const struct xr_feed *f)
+bool xr_stdin_credit_any(const struct xr_stdin_credit *f)
 {
     return f->reading > 0;
 }

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/wait.h>
 
-bool xr_verdict_failed(int status, bool unfinished)
+bool xr_exit_status_failed(int status, bool unfinished)
 {
     return unfinished || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
-int xr_verdict_code(int status, bool unfinished)
+int xr_exit_status_code(int status, bool unfinished)
 {
     if (WIFSIGNALED(status))
         return 128 + WTERMSIG(status);
@@ -20,14 +20,14 @@ int xr_verdict_code(int status, bool unfinished)
     return unfinished ? 1 : 0;
 }
 
-int xr_verdict_abort_code(int code)
+int xr_exit_status_abort_code(int code)
 {
     if (code == 0 || (code & 0xff))
         return code & 0xff;
     return 1; /* 256 and the like must not look like success */
 }
 
-void xr_verdict_how(int status, bool unfinished, char *out, size_t len)
+void xr_exit_status_how(int status, bool unfinished, char *out, size_t len)
 {
     const char *more = unfinished ? ", without finalizing (rank_finalize, MPI_Finalize, PMIx_Finalize)" : "";
 
@@ -38,7 +38,7 @@ void xr_verdict_how(int status, bool unfinished, char *out, size_t len)
         snprintf(out, len, "exited with code %d%s", WEXITSTATUS(status), more);
 }
 
-void xr_verdict_time(uint64_t ns, char *out, size_t len)
+void xr_exit_status_time(uint64_t ns, char *out, size_t len)
 {
     double s = (double)ns * 1e-9;
 

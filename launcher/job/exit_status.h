@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 /* status: from waitpid. unfinished: a PMIx client that did not finalize. */
-bool xr_verdict_failed(int status, bool unfinished);
+bool xr_exit_status_failed(int status, bool unfinished);
 /* Return xrun's exit code for it: the code, 128 + signal, or 1 if it only did not finalize. */
-int xr_verdict_code(int status, bool unfinished);
+int xr_exit_status_code(int status, bool unfinished);
 /* Convert the argument of an abort to an exit code. */
-int xr_verdict_abort_code(int code);
+int xr_exit_status_abort_code(int code);
 /* Format "exited with code 3", "was killed by signal 11 (Segmentation fault)" ... */
-void xr_verdict_how(int status, bool unfinished, char *out, size_t len);
+void xr_exit_status_how(int status, bool unfinished, char *out, size_t len);
 /* Format "1.25 s". */
-void xr_verdict_time(uint64_t ns, char *out, size_t len);
+void xr_exit_status_time(uint64_t ns, char *out, size_t len);
 
 #endif

@@ -34,7 +34,7 @@ void xr_job_clear(struct xr_job *job)
     free(job->host_of);
     xr_strings_free(job->env);
     free(job->origin.job);
-    free(job->origin.outline);
+    free(job->origin.job_info);
     xr_strings_free(job->origin.keys);
     memset(job, 0, sizeof(*job));
 }
@@ -58,7 +58,7 @@ static void pack_origin(const struct xr_origin *o, struct xr_packer *p)
 
     xr_pack_string(p, o->job ? o->job : "");
     xr_pack_u32(p, o->rank);
-    xr_pack_bytes(p, o->outline, o->len);
+    xr_pack_bytes(p, o->job_info, o->len);
     xr_pack_strings(p, o->keys ? o->keys : none);
 }
 
@@ -159,20 +159,20 @@ static bool unpack_map(struct xr_unpacker *u, struct xr_job *out)
 static bool unpack_origin(struct xr_unpacker *u, struct xr_origin *out)
 {
     char *job = string_copy(u);
-    const void *outline;
+    const void *job_info;
 
     out->rank = xr_unpack_u32(u);
-    outline = xr_unpack_bytes(u, &out->len);
+    job_info = xr_unpack_bytes(u, &out->len);
     out->keys = xr_unpack_strings(u);
     if (u->failed || !*job) {
         free(job);
         return !u->failed;
     }
     out->job = job;
-    out->outline = malloc(out->len + 1);
-    if (out->outline)
-        memcpy(out->outline, outline, out->len);
-    return out->outline != NULL;
+    out->job_info = malloc(out->len + 1);
+    if (out->job_info)
+        memcpy(out->job_info, job_info, out->len);
+    return out->job_info != NULL;
 }
 
 rank_status_t xr_job_unpack(struct xr_unpacker *u, struct xr_job *out)
@@ -221,22 +221,22 @@ void xr_job_set_size(struct xr_job *job, uint32_t n)
     job->size = job->apps[0].n = n;
 }
 
-void xr_seats_clear(struct xr_seats *seats)
+void xr_local_ranks_clear(struct xr_local_ranks *local_ranks)
 {
-    if (!seats)
+    if (!local_ranks)
         return;
-    xr_strings_free(seats->cpus);
-    memset(seats, 0, sizeof(*seats));
+    xr_strings_free(local_ranks->cpus);
+    memset(local_ranks, 0, sizeof(*local_ranks));
 }
 
-void xr_seats_pack(const struct xr_seats *seats, struct xr_packer *p)
+void xr_local_ranks_pack(const struct xr_local_ranks *local_ranks, struct xr_packer *p)
 {
-    xr_pack_u32(p, seats->units);
-    xr_pack_u32(p, seats->oversubscribed);
-    xr_pack_strings(p, seats->cpus);
+    xr_pack_u32(p, local_ranks->units);
+    xr_pack_u32(p, local_ranks->oversubscribed);
+    xr_pack_strings(p, local_ranks->cpus);
 }
 
-rank_status_t xr_seats_unpack(struct xr_unpacker *u, struct xr_seats *out)
+rank_status_t xr_local_ranks_unpack(struct xr_unpacker *u, struct xr_local_ranks *out)
 {
     memset(out, 0, sizeof(*out));
     out->units = xr_unpack_u32(u);

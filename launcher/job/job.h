@@ -45,7 +45,7 @@ struct xr_app {
 struct xr_origin {
     char *job; /* NULL: it was not spawned */
     uint32_t rank;
-    void *outline; /* info of that job (job_info.h) */
+    void *job_info; /* info of that job (job_info.h) */
     size_t len;
     char **keys; /* key=value: preset for PMI-1; or NULL */
 };
@@ -75,7 +75,7 @@ struct xr_job {
 };
 
 /* Launch parameters of one host: the binding of its ranks. */
-struct xr_seats {
+struct xr_local_ranks {
     uint32_t units; /* cores that the ranks of the host share */
     bool oversubscribed;
     char **cpus; /* by local rank: a list as "0-3,8", or empty if it is not bound */
@@ -116,8 +116,8 @@ void xr_job_pack(const struct xr_job *job, struct xr_packer *p);
 /* Clear the job whatever is returned. */
 rank_status_t xr_job_unpack(struct xr_unpacker *u, struct xr_job *out);
 
-void xr_seats_clear(struct xr_seats *seats);
-void xr_seats_pack(const struct xr_seats *seats, struct xr_packer *p);
-rank_status_t xr_seats_unpack(struct xr_unpacker *u, struct xr_seats *out);
+void xr_local_ranks_clear(struct xr_local_ranks *local_ranks);
+void xr_local_ranks_pack(const struct xr_local_ranks *local_ranks, struct xr_packer *p);
+rank_status_t xr_local_ranks_unpack(struct xr_unpacker *u, struct xr_local_ranks *out);
 
 #endif

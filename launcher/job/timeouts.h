@@ -25,9 +25,9 @@ _Static_assert(XR_SIGNAL_GRACE_MS > XR_FAILURE_GRACE_MS, "an interrupted job get
 /* After a forced end xrun exits when the reader of its output makes no progress for this long. */
 #define XR_SILENT_MS 1000
 /* After the end xrun waits this long for the commands that started agents. */
-#define XR_LINGER_MS 3000
+#define XR_LAUNCHER_WAIT_MS 3000
 /* A spawned xrun that lost its parent ends its job and its commands in this time. */
-#define XR_CHILD_LEAVE_MS (XR_LINGER_MS + XR_SILENT_MS)
+#define XR_CHILD_LEAVE_MS (XR_LAUNCHER_WAIT_MS + XR_SILENT_MS)
 _Static_assert(XR_CHILD_LEAVE_MS > XR_FAILURE_GRACE_MS + XR_SILENT_MS, "a spawned xrun must be able to end its job");
 
 /* ------------------------------------------------ agents that do not end their job */

@@ -99,7 +99,7 @@ static rank_status_t bind_pinned(struct xr_place_work *w, struct xr_place *r, ui
 }
 
 /* More ranks on an object than it has units: the kernel's scheduler does better than a binding. */
-void xr_bind_note_crowded(struct xr_place_work *w)
+void xr_bind_note_oversubscribed(struct xr_place_work *w)
 {
     for (uint32_t h = 0; h < w->out->nhosts; h++) {
         struct xr_placed_host *p = &w->out->host[h];

@@ -24,10 +24,10 @@ static int duplicate_hosts_compare(const void *a, const void *b)
     return x->host < y->host ? -1 : x->host > y->host;
 }
 
-uint32_t xr_twins_find(struct xr_plan *p, char *line, size_t len)
+uint32_t xr_duplicate_hosts_find(struct xr_plan *p, char *line, size_t len)
 {
     struct seen *all = calloc(p->hosts.n, sizeof(*all));
-    uint32_t twins = 0, last;
+    uint32_t duplicates = 0, last;
 
     for (uint32_t i = 0; all && i < p->hosts.n; i++)
         all[i] = (struct seen){p->known[i].machine, i};
@@ -38,18 +38,18 @@ uint32_t xr_twins_find(struct xr_plan *p, char *line, size_t len)
             last++;
         for (uint32_t k = i; k < last; k++)
             p->known[all[k].host].names = last - i;
-        if (last - i > 1 && twins == 0)
+        if (last - i > 1 && duplicates == 0)
             snprintf(line, len, "%s and %s are one host", p->hosts.host[all[i].host].name,
                      p->hosts.host[all[i + 1].host].name);
-        twins += last - i - 1;
+        duplicates += last - i - 1;
     }
     free(all);
-    if (twins > 1)
-        snprintf(line + strlen(line), len - strlen(line), " (and there are %u more such names)", twins - 1);
-    return twins;
+    if (duplicates > 1)
+        snprintf(line + strlen(line), len - strlen(line), " (and there are %u more such names)", duplicates - 1);
+    return duplicates;
 }
 
-bool xr_twins_allowed(const struct xr_plan *p)
+bool xr_duplicate_hosts_allowed(const struct xr_plan *p)
 {
     return p->where->agent && !xr_command_is(p->where->agent, "ssh");
 }

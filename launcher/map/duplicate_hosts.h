@@ -11,11 +11,11 @@
  * Call when all machines are known. Stores in each host how many names its machine has. Returns how many hosts
  * are another name of an earlier one; line describes them: "a and b are one host".
  */
-uint32_t xr_twins_find(struct xr_plan *plan, char *line, size_t len);
+uint32_t xr_duplicate_hosts_find(struct xr_plan *plan, char *line, size_t len);
 /*
  * Return whether several names of one machine are allowed: a command other than ssh may start several hosts on
  * one machine.
  */
-bool xr_twins_allowed(const struct xr_plan *plan);
+bool xr_duplicate_hosts_allowed(const struct xr_plan *plan);
 
 #endif

@@ -185,24 +185,24 @@ static rank_status_t mapper_number(struct xr_place_work *w)
 {
     struct xr_placement *p = w->out;
     uint32_t *next = calloc(p->nhosts, sizeof(*next));
-    struct seat *seats = calloc(p->n, sizeof(*seats));
-    rank_status_t st = next && seats ? RANK_OK : RANK_ERR_NO_MEMORY;
+    struct seat *places = calloc(p->n, sizeof(*places));
+    rank_status_t st = next && places ? RANK_OK : RANK_ERR_NO_MEMORY;
 
     for (uint32_t k = 0; !st && k < p->n; k++)
-        seats[k] = (struct seat){.place = p->rank[k], .mapped = k, .on_host = next[p->rank[k].host]++};
+        places[k] = (struct seat){.place = p->rank[k], .mapped = k, .on_host = next[p->rank[k].host]++};
     /* A rankfile numbers the ranks itself. */
     if (!st && !w->rq->pin && w->rq->order == XR_ORDER_NODE)
-        qsort(seats, p->n, sizeof(*seats), by_round);
+        qsort(places, p->n, sizeof(*places), by_round);
     else if (!st && !w->rq->pin && w->rq->order == XR_ORDER_FILL)
-        qsort(seats, p->n, sizeof(*seats), by_fill);
+        qsort(places, p->n, sizeof(*places), by_fill);
     if (!st)
         memset(next, 0, p->nhosts * sizeof(*next));
     for (uint32_t k = 0; !st && k < p->n; k++) {
-        p->rank[k] = seats[k].place;
-        p->rank[k].local = next[seats[k].place.host]++;
+        p->rank[k] = places[k].place;
+        p->rank[k].local = next[places[k].place.host]++;
     }
     free(next);
-    free(seats);
+    free(places);
     return st;
 }
 
@@ -228,7 +228,7 @@ static rank_status_t mapper_place(struct xr_place_work *w)
     st = check_most(w);
     if (!st)
         st = mapper_number(w);
-    xr_bind_note_crowded(w);
+    xr_bind_note_oversubscribed(w);
     if (!st)
         st = xr_bind_all(w);
     if (!st && w->rq->pin)

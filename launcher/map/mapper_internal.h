@@ -44,7 +44,7 @@ uint32_t xr_cpus_per_rank(const struct xr_place_request *rq);
 bool xr_place_in_threads(const struct xr_place_request *rq);
 
 /* bind.c: choose the units of each rank. First note which hosts are oversubscribed. */
-void xr_bind_note_crowded(struct xr_place_work *w);
+void xr_bind_note_oversubscribed(struct xr_place_work *w);
 rank_status_t xr_bind_all(struct xr_place_work *w);
 /* A rankfile may crowd some units while others are free: note whether each rank can have one for itself. */
 rank_status_t xr_bind_note_crowded_pins(struct xr_place_work *w);

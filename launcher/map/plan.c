@@ -13,7 +13,7 @@
 
 /* ------------------------------------------------------------------------ hosts */
 
-static rank_status_t named_hosts(struct xr_plan *p, struct xr_here *here, char *err, size_t errlen)
+static rank_status_t named_hosts(struct xr_plan *p, struct xr_local_host *here, char *err, size_t errlen)
 {
     struct xr_hostlist only = {.source = "--host"};
     char why[512];
@@ -62,12 +62,12 @@ static bool uses_srun(const struct xr_plan *p)
  * Return whether the host is this one and runs xrun's own agent. Inside Slurm this process must be a part of the
  * job: else its ranks had neither the cores nor the end that Slurm gives.
  */
-static bool is_local_host(const struct xr_plan *p, const char *name, struct xr_here *here)
+static bool is_local_host(const struct xr_plan *p, const char *name, struct xr_local_host *here)
 {
     const char *node = xr_slurm_node();
 
     if (!p->step)
-        return xr_here_is(here, name);
+        return xr_local_host_is(here, name);
     return node && strcmp(node, name) == 0;
 }
 
@@ -95,10 +95,10 @@ static char *format_hosts(const struct xr_hostlist *hosts)
     return NULL;
 }
 
-static rank_status_t plan_make(struct xr_plan *p, uint32_t *n, struct xr_here *here, char *err, size_t errlen)
+static rank_status_t plan_make(struct xr_plan *p, uint32_t *n, struct xr_local_host *here, char *err, size_t errlen)
 {
     rank_status_t st = named_hosts(p, here, err, errlen);
-    struct xr_here *own = here;
+    struct xr_local_host *own = here;
     uint32_t needed;
 
     if (st)
@@ -106,7 +106,7 @@ static rank_status_t plan_make(struct xr_plan *p, uint32_t *n, struct xr_here *h
     if (uses_srun(p)) /* then names are Slurm's */
         own = NULL;
     else
-        st = xr_twins_merge(&p->hosts, here);
+        st = xr_local_alias_merge(&p->hosts, here);
     if (!st && p->where->rankfile)
         st = xr_rankfile_read(p->where->rankfile, &p->hosts, own, &p->file, err, errlen);
     if (!st && p->hosts.n == 0)
@@ -139,18 +139,18 @@ static rank_status_t plan_make(struct xr_plan *p, uint32_t *n, struct xr_here *h
     return RANK_OK;
 }
 
-rank_status_t xr_plan_make(const struct xr_where *where, uint32_t *n, struct xr_plan *p, char *err,
+rank_status_t xr_plan_make(const struct xr_policy *where, uint32_t *n, struct xr_plan *p, char *err,
                            size_t errlen)
 {
-    struct xr_here here;
+    struct xr_local_host here;
     rank_status_t st;
 
     memset(p, 0, sizeof(*p));
     p->where = where;
     p->local = XR_NO_HOST;
-    xr_here_look(&here);
+    xr_local_host_look(&here);
     st = plan_make(p, n, &here, err, errlen);
-    xr_here_clear(&here);
+    xr_local_host_clear(&here);
     if (st == RANK_ERR_NO_MEMORY)
         snprintf(err, errlen, "out of memory");
     return st;
@@ -199,7 +199,7 @@ uint32_t xr_plan_universe(const struct xr_plan *p)
 
 bool xr_plan_wants_topology(const struct xr_plan *p, uint32_t n, uint32_t units)
 {
-    const struct xr_where *w = p->where;
+    const struct xr_policy *w = p->where;
 
     if (w->rankfile || xr_place_wants_topology(&w->request) || w->show_map || w->json_map)
         return true;
@@ -305,7 +305,7 @@ uint32_t xr_plan_needed(const struct xr_plan *p, uint32_t n)
 {
     const struct xr_place_request *rq = &p->where->request;
     uint32_t pins = n && n < p->file.n ? n : p->file.n, last = 0;
-    uint64_t seats = 0;
+    uint64_t nslots = 0;
 
     if (p->file.n) {
         for (uint32_t i = 0; i < pins; i++)
@@ -315,8 +315,8 @@ uint32_t xr_plan_needed(const struct xr_plan *p, uint32_t n)
     if (n == 0 && (rq->ppr || p->fill))
         return p->hosts.n;
     for (uint32_t i = 0; i < p->hosts.n; i++) {
-        seats += least(rq, &p->hosts.host[i]);
-        if (seats >= (n ? n : 1))
+        nslots += least(rq, &p->hosts.host[i]);
+        if (nslots >= (n ? n : 1))
             return i + 1;
     }
     return p->hosts.n;

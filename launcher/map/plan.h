@@ -36,7 +36,7 @@ struct xr_plan_program {
 };
 
 struct xr_plan {
-    const struct xr_where *where;
+    const struct xr_policy *where;
     struct xr_hostlist hosts;
     char *given; /* all named hosts, as --host has them, before unused ones were dropped; or NULL */
     struct xr_plan_host *known;    /* [hosts.n] */
@@ -58,7 +58,7 @@ struct xr_plan {
  * becomes 1 unless slots or the request give the number. On failure err holds a text. Clear the plan in any
  * case.
  */
-rank_status_t xr_plan_make(const struct xr_where *where, uint32_t *n, struct xr_plan *out, char *err,
+rank_status_t xr_plan_make(const struct xr_policy *where, uint32_t *n, struct xr_plan *out, char *err,
                            size_t errlen);
 void xr_plan_clear(struct xr_plan *plan);
 

@@ -44,7 +44,7 @@ static bool find_level(const char *word, enum xr_level *out)
     return false;
 }
 
-bool xr_where_map_by(struct xr_where *w, const char *value, char *err, size_t errlen)
+bool xr_policy_map_by(struct xr_policy *w, const char *value, char *err, size_t errlen)
 {
     enum xr_level level;
     uint32_t ppr = 0;
@@ -69,7 +69,7 @@ bool xr_where_map_by(struct xr_where *w, const char *value, char *err, size_t er
     return false;
 }
 
-bool xr_where_rank_by(struct xr_where *w, const char *value, char *err, size_t errlen)
+bool xr_policy_rank_by(struct xr_policy *w, const char *value, char *err, size_t errlen)
 {
     static const char *const words[] = {"slot", "node", "fill"};
 
@@ -83,7 +83,7 @@ bool xr_where_rank_by(struct xr_where *w, const char *value, char *err, size_t e
     return false;
 }
 
-bool xr_where_bind(struct xr_where *w, const char *value, char *err, size_t errlen)
+bool xr_policy_bind(struct xr_policy *w, const char *value, char *err, size_t errlen)
 {
     static const char *const words[] = {"share", "none", "package", "numa", "l3", "core", "hwthread"};
 
@@ -98,7 +98,7 @@ bool xr_where_bind(struct xr_where *w, const char *value, char *err, size_t errl
     return false;
 }
 
-bool xr_where_cpus(struct xr_where *w, const char *value, char *err, size_t errlen)
+bool xr_policy_cpus(struct xr_policy *w, const char *value, char *err, size_t errlen)
 {
     char *end = NULL;
 
@@ -108,7 +108,7 @@ bool xr_where_cpus(struct xr_where *w, const char *value, char *err, size_t errl
     return false;
 }
 
-bool xr_where_fanout(struct xr_where *w, const char *value, char *err, size_t errlen)
+bool xr_policy_fanout(struct xr_policy *w, const char *value, char *err, size_t errlen)
 {
     char *end = NULL;
 
@@ -119,7 +119,7 @@ bool xr_where_fanout(struct xr_where *w, const char *value, char *err, size_t er
     return false;
 }
 
-bool xr_where_start_timeout(struct xr_where *w, const char *value, char *err, size_t errlen)
+bool xr_policy_start_timeout(struct xr_policy *w, const char *value, char *err, size_t errlen)
 {
     char *end;
     double s = strtod(value, &end);
@@ -136,7 +136,7 @@ bool xr_where_start_timeout(struct xr_where *w, const char *value, char *err, si
 static bool check_words(const char *option, const char *value, bool needed, char *err, size_t errlen)
 {
     const char *wrong;
-    char **words = xr_words_split(value, &wrong);
+    char **words = xr_shell_words_split(value, &wrong);
     bool ok = words && (words[0] || !needed);
 
     if (!words)
@@ -147,7 +147,7 @@ static bool check_words(const char *option, const char *value, bool needed, char
     return ok;
 }
 
-bool xr_where_check(const struct xr_where *w, char *err, size_t errlen)
+bool xr_policy_check(const struct xr_policy *w, char *err, size_t errlen)
 {
     struct xr_network network;
 

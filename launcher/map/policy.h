@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct xr_where {
+struct xr_policy {
     struct xr_place_request request; /* without the contents of files */
     const char *hosts, *rankfile; /* or NULL */
     const char **hostfiles;       /* [nhostfiles] */
@@ -28,14 +28,14 @@ struct xr_where {
 };
 
 /* Parse the value of one option. Returns false with a text in err. */
-bool xr_where_map_by(struct xr_where *w, const char *value, char *err, size_t errlen);
-bool xr_where_rank_by(struct xr_where *w, const char *value, char *err, size_t errlen);
-bool xr_where_bind(struct xr_where *w, const char *value, char *err, size_t errlen);
-bool xr_where_cpus(struct xr_where *w, const char *value, char *err, size_t errlen);
-bool xr_where_fanout(struct xr_where *w, const char *value, char *err, size_t errlen);
-bool xr_where_start_timeout(struct xr_where *w, const char *value, char *err, size_t errlen);
+bool xr_policy_map_by(struct xr_policy *w, const char *value, char *err, size_t errlen);
+bool xr_policy_rank_by(struct xr_policy *w, const char *value, char *err, size_t errlen);
+bool xr_policy_bind(struct xr_policy *w, const char *value, char *err, size_t errlen);
+bool xr_policy_cpus(struct xr_policy *w, const char *value, char *err, size_t errlen);
+bool xr_policy_fanout(struct xr_policy *w, const char *value, char *err, size_t errlen);
+bool xr_policy_start_timeout(struct xr_policy *w, const char *value, char *err, size_t errlen);
 
 /* Check that the options are compatible, after all are parsed. Returns false with a text in err. */
-bool xr_where_check(const struct xr_where *w, char *err, size_t errlen);
+bool xr_policy_check(const struct xr_policy *w, char *err, size_t errlen);
 
 #endif

@@ -27,7 +27,7 @@ void xr_rankfile_clear(struct xr_rankfile *file)
 struct line {
     struct xr_rankfile *file;
     struct xr_hostlist *hosts;
-    struct xr_here *here;
+    struct xr_local_host *here;
     char *err;
     size_t errlen;
 };
@@ -161,7 +161,7 @@ static bool rankfile_take_line(struct line *l, char *text)
     return word ? rankfile_bad(l, "'%s' is too much", word) : true;
 }
 
-rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, struct xr_here *here,
+rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, struct xr_local_host *here,
                                struct xr_rankfile *out, char *err, size_t errlen)
 {
     char *text, why[256];
@@ -180,7 +180,7 @@ rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, stru
             rankfile_bad(&l, "the line holds a NUL byte%s", "");
         else if (rankfile_take_line(&l, text))
             continue;
-        xr_words_show(why);
+        xr_shell_words_show(why);
         rk_error("%s:%u: %s", path, f.number, why);
         wrong++;
     }

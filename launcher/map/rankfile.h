@@ -24,7 +24,7 @@ struct xr_rankfile {
  * count as one, unless here is NULL. Logs each bad line as FILE:LINE; then returns RANK_ERR_ARG with their
  * number in err. Clear the file whatever is returned.
  */
-rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, struct xr_here *here,
+rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, struct xr_local_host *here,
                                struct xr_rankfile *out, char *err, size_t errlen);
 /* No-op if NULL or zeroed. */
 void xr_rankfile_clear(struct xr_rankfile *file);

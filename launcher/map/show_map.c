@@ -30,7 +30,7 @@ static void program_text(const struct xr_plan *p, uint32_t at, char *to, size_t 
     const char *name = p->programs[at].name, *slash = strrchr(name, '/');
 
     snprintf(to, len, "%u %.*s", at + 1, PROGRAM_MAX, slash && slash[1] ? slash + 1 : name);
-    xr_words_show(to);
+    xr_shell_words_show(to);
 }
 
 /* Return the columns for programs if there are several; else 0. */

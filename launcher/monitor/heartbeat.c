@@ -26,12 +26,12 @@
 
 enum rank_state { RANK_RUNS, RANK_STALLED, RANK_ENDED };
 
-struct xr_life {
+struct xr_heartbeat {
     const struct xr_job *job;
     const char *host; /* of the first rank */
     uint32_t nhosts;  /* with ranks */
     struct xr_stream *err;
-    const struct xr_life_ops *ops;
+    const struct xr_heartbeat_ops *ops;
     void *arg;
     uint64_t opened_ns;
 
@@ -39,7 +39,7 @@ struct xr_life {
     uint32_t live, stalled;
 
     bool quiet;        /* without --heartbeat: only a job that waits as a whole is reported */
-    double patience_s; /* without progress; 0: nothing is watched */
+    double stall_s; /* without progress; 0: nothing is watched */
     struct event *begin; /* quiet: the agents begin to watch */
 
     bool all_stalled;     /* reported to the owner: no rank makes progress */
@@ -59,7 +59,7 @@ struct xr_life {
 
 /* ------------------------------------------------------------------------- stalls */
 
-static void set_state(struct xr_life *l, uint32_t rank, enum rank_state state)
+static void set_state(struct xr_heartbeat *l, uint32_t rank, enum rank_state state)
 {
     unsigned char *s = &l->state[rank];
 
@@ -70,12 +70,12 @@ static void set_state(struct xr_life *l, uint32_t rank, enum rank_state state)
     *s = (unsigned char)state;
 }
 
-static bool is_job_stalled(const struct xr_life *l)
+static bool is_job_stalled(const struct xr_heartbeat *l)
 {
     return l->live > 0 && l->stalled == l->live;
 }
 
-static void report_all_stalled(struct xr_life *l, bool all_stalled)
+static void report_all_stalled(struct xr_heartbeat *l, bool all_stalled)
 {
     if (l->all_stalled == all_stalled)
         return;
@@ -84,9 +84,9 @@ static void report_all_stalled(struct xr_life *l, bool all_stalled)
 }
 
 /* A rank ended, for which the others may have waited: they get another period to make progress. */
-static void settle_later(struct xr_life *l)
+static void settle_later(struct xr_heartbeat *l)
 {
-    double s = l->patience_s;
+    double s = l->stall_s;
     struct timeval t = {(time_t)s, (suseconds_t)((s - (double)(time_t)s) * 1e6)};
 
     report_all_stalled(l, false);
@@ -94,14 +94,14 @@ static void settle_later(struct xr_life *l)
         event_add(l->settle, &t);
 }
 
-static void print_wait(struct xr_life *l, const int32_t *ranks, uint32_t n, const struct xr_hang_wait *w)
+static void print_wait(struct xr_heartbeat *l, const int32_t *ranks, uint32_t n, const struct xr_hang_wait *w)
 {
     struct xr_awaited awaited = {0};
     char text[256], time[32];
 
     xr_ranks_text(ranks, n, n, text, sizeof(text));
     xr_duration_text(rk_clock_ns() - w->since_ns, time, sizeof(time));
-    xr_stream_say(l->err, "xrun: %s %s: no progress for %s: %s%s", n > 1 ? "ranks" : "rank", text, time, w->text,
+    xr_stream_print(l->err, "xrun: %s %s: no progress for %s: %s%s", n > 1 ? "ranks" : "rank", text, time, w->text,
                   xr_awaited_text(w->unnamed ? l->ops->fences(l->arg) : NULL, (uint32_t)ranks[0], w->unnamed, &awaited));
 }
 
@@ -110,23 +110,23 @@ static void print_line(void *arg, const int32_t *ranks, uint32_t n, const struct
     print_wait(arg, ranks, n, w);
 }
 
-static void print_waits(struct xr_life *l, const struct xr_hang *hang)
+static void print_waits(struct xr_heartbeat *l, const struct xr_hang *hang)
 {
     uint32_t left = xr_hang_lines(hang, print_line, l);
 
     if (left)
-        xr_stream_say(l->err, "xrun: and %u more rank%s; xrun --status %s lists all", left, xr_plural(left), l->job->id);
+        xr_stream_print(l->err, "xrun: and %u more rank%s; xrun --status %s lists all", left, xr_plural(left), l->job->id);
 }
 
-static void print_cycle(struct xr_life *l, const struct xr_hang *hang)
+static void print_cycle(struct xr_heartbeat *l, const struct xr_hang *hang)
 {
     char cycle[256];
 
     if (xr_hang_cycle(hang, cycle, sizeof(cycle)))
-        xr_stream_say(l->err, "xrun: cycle: %s", cycle);
+        xr_stream_print(l->err, "xrun: cycle: %s", cycle);
 }
 
-void xr_life_explain(struct xr_life *l)
+void xr_heartbeat_explain(struct xr_heartbeat *l)
 {
     if (!l || l->explained || !l->hang || !is_job_stalled(l))
         return;
@@ -136,7 +136,7 @@ void xr_life_explain(struct xr_life *l)
     print_cycle(l, l->hang);
 }
 
-static void note_stall(struct xr_life *l, const int32_t *ranks, uint32_t n, const struct xr_hang_wait *w)
+static void note_stall(struct xr_heartbeat *l, const int32_t *ranks, uint32_t n, const struct xr_hang_wait *w)
 {
     if (!l->hang)
         l->hang = xr_hang_open(l->job->size);
@@ -144,24 +144,24 @@ static void note_stall(struct xr_life *l, const int32_t *ranks, uint32_t n, cons
         xr_hang_add(l->hang, ranks, n, w);
 }
 
-static void note_progress(struct xr_life *l, const int32_t *ranks, uint32_t n)
+static void note_progress(struct xr_heartbeat *l, const int32_t *ranks, uint32_t n)
 {
     for (uint32_t i = 0; l->hang && i < n; i++)
         xr_hang_drop(l->hang, (uint32_t)ranks[i]);
     l->explained = false;
 }
 
-static void print_progress(struct xr_life *l, const int32_t *ranks, uint32_t n, uint64_t stalled_ns)
+static void print_progress(struct xr_heartbeat *l, const int32_t *ranks, uint32_t n, uint64_t stalled_ns)
 {
     char text[256], time[32];
 
     xr_ranks_text(ranks, n, n, text, sizeof(text));
     xr_duration_text(stalled_ns, time, sizeof(time));
-    xr_stream_say(l->err, "xrun: %s %s %s on after %s", n > 1 ? "ranks" : "rank", text, n > 1 ? "go" : "goes", time);
+    xr_stream_print(l->err, "xrun: %s %s %s on after %s", n > 1 ? "ranks" : "rank", text, n > 1 ? "go" : "goes", time);
 }
 
 /* Handle XR_MSG_STALLED (begins) or XR_MSG_MOVING. ranks has room for n. */
-static bool take_stall(struct xr_life *l, int32_t *ranks, uint32_t n, struct xr_unpacker *u, bool begins)
+static bool take_stall(struct xr_heartbeat *l, int32_t *ranks, uint32_t n, struct xr_unpacker *u, bool begins)
 {
     struct xr_hang_wait wait = {.npeers = 0};
     uint64_t ns;
@@ -193,7 +193,7 @@ static bool take_stall(struct xr_life *l, int32_t *ranks, uint32_t n, struct xr_
     return true;
 }
 
-static bool on_stall(struct xr_life *l, struct xr_unpacker *u, bool begins)
+static bool on_stall(struct xr_heartbeat *l, struct xr_unpacker *u, bool begins)
 {
     uint32_t n = xr_unpack_u32(u);
     int32_t *ranks;
@@ -209,18 +209,18 @@ static bool on_stall(struct xr_life *l, struct xr_unpacker *u, bool begins)
 
 static void on_settle(evutil_socket_t fd, short what, void *arg)
 {
-    struct xr_life *l = arg;
+    struct xr_heartbeat *l = arg;
 
     (void)fd;
     (void)what;
     report_all_stalled(l, is_job_stalled(l));
 }
 
-static void send_watch(struct xr_life *l)
+static void send_watch(struct xr_heartbeat *l)
 {
     struct xr_packer p = {0};
 
-    xr_pack_u32(&p, (uint32_t)(l->patience_s * 1000));
+    xr_pack_u32(&p, (uint32_t)(l->stall_s * 1000));
     xr_pack_u32(&p, l->quiet);
     l->ops->send(l->arg, XR_MSG_WATCH, &p);
 }
@@ -232,17 +232,17 @@ static void on_begin(evutil_socket_t fd, short what, void *arg)
     send_watch(arg);
 }
 
-void xr_life_started(struct xr_life *l)
+void xr_heartbeat_started(struct xr_heartbeat *l)
 {
     const struct timeval later = {XR_QUIET_BEGIN_MS / 1000, 0};
 
     if (l->quiet)
         event_add(l->begin, &later);
-    else if (l->patience_s > 0)
+    else if (l->stall_s > 0)
         send_watch(l);
 }
 
-void xr_life_exited(struct xr_life *l, uint32_t rank)
+void xr_heartbeat_exited(struct xr_heartbeat *l, uint32_t rank)
 {
     if (rank >= l->job->size)
         return;
@@ -252,7 +252,7 @@ void xr_life_exited(struct xr_life *l, uint32_t rank)
     settle_later(l);
 }
 
-void xr_life_again(struct xr_life *l)
+void xr_heartbeat_again(struct xr_heartbeat *l)
 {
     if (l)
         settle_later(l);
@@ -263,7 +263,7 @@ void xr_life_again(struct xr_life *l)
 /* Describe the job in one line. */
 static void format_summary(void *arg, char *out, size_t len)
 {
-    struct xr_life *l = arg;
+    struct xr_heartbeat *l = arg;
     char time[32], where[128];
     int n;
 
@@ -277,14 +277,14 @@ static void format_summary(void *arg, char *out, size_t len)
     if (n > 0 && (size_t)n < len && l->job->origin.job)
         n += snprintf(out + n, len - (size_t)n, "; spawned by rank %u of %.100s", l->job->origin.rank,
                       l->job->origin.job);
-    if (n > 0 && (size_t)n < len && l->status && xr_status_strangers(l->status))
-        n += snprintf(out + n, len - (size_t)n, "; %" PRIu64 " stranger%s turned away", xr_status_strangers(l->status),
-                      xr_status_strangers(l->status) == 1 ? " was" : "s were");
+    if (n > 0 && (size_t)n < len && l->status && xr_status_rejected(l->status))
+        n += snprintf(out + n, len - (size_t)n, "; %" PRIu64 " stranger%s turned away", xr_status_rejected(l->status),
+                      xr_status_rejected(l->status) == 1 ? " was" : "s were");
     if (n > 0 && (size_t)n < len - 1)
         snprintf(out + n, len - (size_t)n, "\n");
 }
 
-static void end_last(struct xr_life *l)
+static void end_last(struct xr_heartbeat *l)
 {
     struct xr_hang *last = l->last;
 
@@ -310,7 +310,7 @@ static void on_last_late(evutil_socket_t fd, short what, void *arg)
 /* The agents have answered: finish the last report, and answer the status clients. */
 static void on_query_complete(void *arg)
 {
-    struct xr_life *l = arg;
+    struct xr_heartbeat *l = arg;
     struct evbuffer *text;
     char line[512];
 
@@ -332,7 +332,7 @@ static void on_query_complete(void *arg)
 /* Add a rank to the last report. */
 static void on_rank_wait(void *arg, uint32_t rank, uint64_t idle_ns, const struct xr_hang_wait *w)
 {
-    struct xr_life *l = arg;
+    struct xr_heartbeat *l = arg;
     int32_t one = (int32_t)rank;
 
     if (l->last && rank < l->job->size && idle_ns >= XR_LAST_STALLED_MS * 1000000ull)
@@ -341,14 +341,14 @@ static void on_rank_wait(void *arg, uint32_t rank, uint64_t idle_ns, const struc
 
 static int query_send(void *arg, uint32_t kind, struct xr_packer *payload)
 {
-    struct xr_life *l = arg;
+    struct xr_heartbeat *l = arg;
 
     return l->ops->send(l->arg, kind, payload);
 }
 
-static const struct xr_fences *query_fences(void *arg)
+static const struct xr_fence_table *query_fences(void *arg)
 {
-    struct xr_life *l = arg;
+    struct xr_heartbeat *l = arg;
 
     return l->ops->fences(l->arg);
 }
@@ -357,19 +357,19 @@ static const struct xr_status_query_ops query_ops = {query_send, query_fences, o
 
 static void on_status_request(void *arg)
 {
-    struct xr_life *l = arg;
+    struct xr_heartbeat *l = arg;
 
     xr_status_query_start(l->query);
 }
 
 static const struct xr_status_ops status_ops = {on_status_request, format_summary};
 
-void xr_life_explain_last(struct xr_life *l, void (*done)(void *arg), void *arg)
+void xr_heartbeat_explain_last(struct xr_heartbeat *l, void (*done)(void *arg), void *arg)
 {
     const struct timeval limit = {XR_LAST_REPORT_MS / 1000, XR_LAST_REPORT_MS % 1000 * 1000};
 
     /* Otherwise it was explained when it stalled, or the user wants no report. */
-    if (l && l->patience_s > 0 && !(is_job_stalled(l) && (l->explained || !l->quiet)) && !l->last)
+    if (l && l->stall_s > 0 && !(is_job_stalled(l) && (l->explained || !l->quiet)) && !l->last)
         l->last = xr_hang_open(l->job->size);
     if (!l || !l->last) {
         done(arg);
@@ -381,16 +381,16 @@ void xr_life_explain_last(struct xr_life *l, void (*done)(void *arg), void *arg)
     xr_status_query_start(l->query);
 }
 
-void xr_life_trace(struct xr_life *l, void (*done)(void *arg), void *arg)
+void xr_heartbeat_trace(struct xr_heartbeat *l, void (*done)(void *arg), void *arg)
 {
     xr_trace_request_start(l->trace, l->ops->send, l->arg, done, arg);
 }
 
-bool xr_life_message(struct xr_life *l, uint32_t kind, struct xr_unpacker *u, bool *mine)
+bool xr_heartbeat_message(struct xr_heartbeat *l, uint32_t kind, struct xr_unpacker *u, bool *mine)
 {
     *mine = true;
     switch (kind) {
-    case XR_MSG_LOOKED:
+    case XR_MSG_PROBED:
         return xr_status_query_receive(l->query, u);
     case XR_MSG_STALLED:
     case XR_MSG_MOVING:
@@ -419,15 +419,15 @@ static uint32_t hosts_used(const struct xr_job *job)
     return n;
 }
 
-rank_status_t xr_life_open(struct event_base *base, const struct xr_life_options *options,
+rank_status_t xr_heartbeat_open(struct event_base *base, const struct xr_heartbeat_options *options,
                            const struct xr_job *job, struct xr_stream *err,
-                           const struct xr_life_ops *ops, void *arg, struct xr_life **out)
+                           const struct xr_heartbeat_ops *ops, void *arg, struct xr_heartbeat **out)
 {
-    struct xr_life *l = calloc(1, sizeof(*l));
+    struct xr_heartbeat *l = calloc(1, sizeof(*l));
 
     if (!l)
         return RANK_ERR_NO_MEMORY;
-    *l = (struct xr_life){.job = job,
+    *l = (struct xr_heartbeat){.job = job,
                           .host = job->hosts[job->host_of[0]],
                           .nhosts = hosts_used(job),
                           .err = err,
@@ -436,24 +436,24 @@ rank_status_t xr_life_open(struct event_base *base, const struct xr_life_options
                           .opened_ns = rk_clock_ns(),
                           .live = job->size,
                           .quiet = options->heartbeat < 0};
-    l->patience_s = l->quiet ? XR_QUIET_MS / 1000 : options->heartbeat;
+    l->stall_s = l->quiet ? XR_QUIET_MS / 1000 : options->heartbeat;
     l->state = calloc(job->size, 1);
     l->settle = evtimer_new(base, on_settle, l);
     l->begin = evtimer_new(base, on_begin, l);
     l->last_late = evtimer_new(base, on_last_late, l);
     if (!l->state || !l->settle || !l->begin || !l->last_late || xr_status_query_open(base, &query_ops, l, &l->query) ||
         xr_trace_request_open(base, err, &l->trace)) {
-        xr_life_close(l);
+        xr_heartbeat_close(l);
         return RANK_ERR_NO_MEMORY;
     }
     l->status = xr_status_open(base, job->id, &status_ops, l);
     if (!l->status && options->verbose)
-        xr_stream_say(err, "xrun: no socket for xrun --status: %s", strerror(errno));
+        xr_stream_print(err, "xrun: no socket for xrun --status: %s", strerror(errno));
     *out = l;
     return RANK_OK;
 }
 
-void xr_life_shut(struct xr_life *l)
+void xr_heartbeat_shut(struct xr_heartbeat *l)
 {
     if (!l || !l->status || xr_status_busy(l->status))
         return;
@@ -461,7 +461,7 @@ void xr_life_shut(struct xr_life *l)
     l->status = NULL;
 }
 
-void xr_life_close(struct xr_life *l)
+void xr_heartbeat_close(struct xr_heartbeat *l)
 {
     if (!l)
         return;

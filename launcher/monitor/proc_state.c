@@ -30,7 +30,7 @@ struct proc_sum {
     uint64_t ticks;
 };
 
-const char *xr_doing_word(enum xr_doing doing)
+const char *xr_doing_word(enum xr_process_doing doing)
 {
     static const char *const word[] = {"is gone", "computes",   "waits",
                                        "sleeps",  "is stopped", "is held by a debugger"};
@@ -138,7 +138,7 @@ static pid_t innermost(pid_t pid)
 /* ---------------------------------------------------------------------- probe */
 
 /* Return the time since when it uses nearly no CPU time, or 0 if it does. */
-static uint64_t idle_since(struct xr_look_past *past, uint64_t now, uint64_t cpu_ns, bool runs)
+static uint64_t idle_since(struct xr_proc_state_skip *past, uint64_t now, uint64_t cpu_ns, bool runs)
 {
     uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
     uint64_t allowed = (now - past->looked_ns) / IDLE_SHARE + tick;
@@ -154,7 +154,7 @@ static uint64_t idle_since(struct xr_look_past *past, uint64_t now, uint64_t cpu
 }
 
 /* Read the slot of the status board. Returns whether the rank waits in librank. */
-static bool read_slot(const struct rk_board_slot *slot, uint64_t now, struct xr_look *out)
+static bool read_slot(const struct rk_board_slot *slot, uint64_t now, struct xr_proc_state *out)
 {
     struct rk_board_view view;
 
@@ -178,15 +178,15 @@ static bool read_slot(const struct rk_board_slot *slot, uint64_t now, struct xr_
     return true;
 }
 
-void xr_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
-                struct xr_look_past *past, struct xr_look *out)
+void xr_proc_state_read(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
+                struct xr_proc_state_skip *past, struct xr_proc_state *out)
 {
     struct proc_sum t = {0};
     uint64_t idle, tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
     bool waits;
     char call[96];
 
-    *out = (struct xr_look){.pid = pid, .since_ns = now};
+    *out = (struct xr_proc_state){.pid = pid, .since_ns = now};
     waits = read_slot(slot, now, out);
     t.wanted = out->pid;
     walk_tree(&t, pid, 0);
@@ -224,7 +224,7 @@ void xr_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
     }
 }
 
-void xr_look_text(const struct xr_look *l, char *out, size_t len)
+void xr_proc_state_text(const struct xr_proc_state *l, char *out, size_t len)
 {
     if (l->refused)
         snprintf(out, len, "%" PRIu64 " frame%s refused; %s", l->refused, xr_plural(l->refused), l->text);

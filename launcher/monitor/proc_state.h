@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-enum xr_doing {
+enum xr_process_doing {
     XR_DOING_GONE,
     XR_DOING_WORK,    /* runs, or used CPU time since the last probe */
     XR_DOING_WAIT,    /* in a blocking call of librank */
@@ -19,18 +19,18 @@ enum xr_doing {
 };
 
 /* Return "computes" and the like. */
-const char *xr_doing_word(enum xr_doing doing);
+const char *xr_doing_word(enum xr_process_doing doing);
 
 /* The state of a rank between probes. Zeroed: none yet. */
-struct xr_look_past {
+struct xr_proc_state_skip {
     uint64_t looked_ns; /* time of the last probe; 0: none */
     uint64_t cpu_ns;    /* CPU time then */
     uint64_t idle_ns;   /* begin of its sleep; 0: it does not sleep */
     uint64_t halted_ns; /* begin of its stop; 0: it is not stopped */
 };
 
-struct xr_look {
-    enum xr_doing doing;
+struct xr_proc_state {
+    enum xr_process_doing doing;
     bool joining;        /* WAIT: in rank_init */
     bool on_board;       /* runs librank */
     uint64_t since_ns;   /* time of its last progress */
@@ -43,10 +43,10 @@ struct xr_look {
 };
 
 /* Format its state, with the number of refused frames. */
-void xr_look_text(const struct xr_look *look, char *out, size_t len);
+void xr_proc_state_text(const struct xr_proc_state *look, char *out, size_t len);
 
 /* Probe the rank that was started as pid. slot: its slot of the status board, or NULL. */
-void xr_look_at(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
-                struct xr_look_past *past, struct xr_look *out);
+void xr_proc_state_read(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
+                struct xr_proc_state_skip *past, struct xr_proc_state *out);
 
 #endif

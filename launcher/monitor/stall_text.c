@@ -17,19 +17,19 @@ void xr_duration_text(uint64_t ns, char *out, size_t len)
         snprintf(out, len, "%d h %02d min", (int)(s / 3600), (int)(s / 60) % 60);
 }
 
-const char *xr_awaited_text(const struct xr_fences *fences, uint32_t rank, uint32_t unnamed, struct xr_awaited *cache)
+const char *xr_awaited_text(const struct xr_fence_table *fences, uint32_t rank, uint32_t unnamed, struct xr_awaited *cache)
 {
     static const char waits[] = " waits for ";
     const struct xr_fence *fence;
 
     if (!unnamed)
         return "";
-    fence = xr_fences_of(fences, (enum xr_fence_space)(unnamed - 1), rank);
+    fence = xr_fence_of(fences, (enum xr_fence_space)(unnamed - 1), rank);
     if (!fence) /* branches further down have not arrived, or it has just ended */
         return " waits for other hosts";
     if (fence != cache->fence) {
         memcpy(cache->text, waits, sizeof(waits));
-        xr_fences_awaited(fences, fence, cache->text + sizeof(waits) - 1, sizeof(cache->text) - sizeof(waits) + 1);
+        xr_fence_awaited(fences, fence, cache->text + sizeof(waits) - 1, sizeof(cache->text) - sizeof(waits) + 1);
         cache->fence = fence;
     }
     return cache->text;

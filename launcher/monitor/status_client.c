@@ -131,7 +131,7 @@ static int print_one(const char *job)
     return code;
 }
 
-int xr_ask(const char *job)
+int xr_status_main(const char *job)
 {
     int n = 0, code = 0;
 

@@ -71,7 +71,7 @@ void xr_status_query_start(struct xr_status_query *q)
     if (q->missing)
         return;
     xr_pack_u32(&p, ++q->token);
-    q->missing = q->ops->send(q->arg, XR_MSG_LOOK, &p);
+    q->missing = q->ops->send(q->arg, XR_MSG_PROBE, &p);
     if (q->missing == 0) {
         complete_query(q);
         return;

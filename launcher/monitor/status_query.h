@@ -20,7 +20,7 @@ struct xr_status_query_ops {
     /* Send to every agent. Returns their number. Empties the packer. */
     int (*send)(void *arg, uint32_t kind, struct xr_packer *payload);
     /* Return the front end's fences, or NULL. */
-    const struct xr_fences *(*fences)(void *arg);
+    const struct xr_fence_table *(*fences)(void *arg);
     /* A rank waits in librank and made no progress for idle_ns. */
     void (*on_wait)(void *arg, uint32_t rank, uint64_t idle_ns, const struct xr_hang_wait *wait);
     /* All agents have answered, or the time is over. */
@@ -35,7 +35,7 @@ void xr_status_query_close(struct xr_status_query *query);
 
 /* Query all agents. No-op if a query is in progress. Calls on_complete at once if there is no agent. */
 void xr_status_query_start(struct xr_status_query *query);
-/* Handle XR_MSG_LOOKED. Returns false if the message is malformed. */
+/* Handle XR_MSG_PROBED. Returns false if the message is malformed. */
 bool xr_status_query_receive(struct xr_status_query *query, struct xr_unpacker *u);
 /* Append a line for each rank, in order, and the number of agents that did not answer. For on_complete. */
 void xr_status_query_write(const struct xr_status_query *query, struct evbuffer *to);

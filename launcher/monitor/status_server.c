@@ -264,7 +264,7 @@ bool xr_status_busy(const struct xr_status *s)
     return busy;
 }
 
-uint64_t xr_status_strangers(const struct xr_status *s)
+uint64_t xr_status_rejected(const struct xr_status *s)
 {
     return s->rejected;
 }

@@ -44,9 +44,9 @@ bool xr_status_busy(const struct xr_status *status);
 /* Answer all clients that wait. */
 void xr_status_answer(struct xr_status *status, const char *text, size_t len);
 /* Return the number of connections that were closed without a valid request. */
-uint64_t xr_status_strangers(const struct xr_status *status);
+uint64_t xr_status_rejected(const struct xr_status *status);
 
 /* Run xrun --status [JOB]: send the request, print the answer. Returns the exit code. See status_client.c. */
-int xr_ask(const char *job);
+int xr_status_main(const char *job);
 
 #endif

@@ -32,7 +32,7 @@ static void on_traces_late(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    xr_stream_say(r->err, "xrun: some stack traces did not come in time");
+    xr_stream_print(r->err, "xrun: some stack traces did not come in time");
     end_request(r);
 }
 
@@ -63,9 +63,9 @@ bool xr_trace_request_print(struct xr_trace_request *r, struct xr_unpacker *u)
         const char *nl = memchr(at, '\n', (size_t)(end - at));
         int n = (int)((nl ? nl : end) - at);
         if (rank == XR_NO_RANK)
-            xr_stream_say(r->err, "xrun: %.*s", n, at);
+            xr_stream_print(r->err, "xrun: %.*s", n, at);
         else if (n > 0)
-            xr_stream_say(r->err, "xrun: rank %u (pid %u): %.*s", rank, pid, n, at);
+            xr_stream_print(r->err, "xrun: rank %u (pid %u): %.*s", rank, pid, n, at);
         at += n + (nl != NULL);
     }
     return true;

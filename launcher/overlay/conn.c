@@ -20,21 +20,21 @@
 #define FIRST_BUFFER (16 << 10)
 #define GROWN_BUFFER (256 << 10) /* for much traffic; a longer message gets what it needs */
 
-struct xr_wire {
+struct xr_conn {
     struct bufferevent *bev; /* for writing only */
     /* Reading is separate: a bufferevent reads 4 KiB per call, however much is there. */
     struct event *readable;
     uint8_t *in;
     size_t len, cap;
     bool full; /* the last read filled the buffer: there is more */
-    const struct xr_wire_ops *ops;
+    const struct xr_conn_ops *ops;
     void *arg;
     bool in_call; /* inside a callback: close is deferred until it returns */
     bool closing;
     bool lost; /* a message could not be queued */
 };
 
-static void conn_destroy(struct xr_wire *wire)
+static void conn_destroy(struct xr_conn *wire)
 {
     if (wire->readable)
         event_free(wire->readable);
@@ -47,7 +47,7 @@ static void conn_destroy(struct xr_wire *wire)
     free(wire);
 }
 
-static void broke(struct xr_wire *wire, const char *why)
+static void broke(struct xr_conn *wire, const char *why)
 {
     event_del(wire->readable);
     bufferevent_disable(wire->bev, EV_WRITE);
@@ -55,7 +55,7 @@ static void broke(struct xr_wire *wire, const char *why)
 }
 
 /* Deliver complete messages. Returns false if the connection must be closed. */
-static bool conn_deliver(struct xr_wire *wire)
+static bool conn_deliver(struct xr_conn *wire)
 {
     size_t at = 0;
     bool sane = true;
@@ -79,7 +79,7 @@ static bool conn_deliver(struct xr_wire *wire)
 }
 
 /* Make room for the whole of the current message, and more if the last read filled the buffer. */
-static bool conn_make_room(struct xr_wire *wire)
+static bool conn_make_room(struct xr_conn *wire)
 {
     struct xr_unpacker h = {wire->in, HEADER, false};
     size_t want = wire->cap ? wire->cap : FIRST_BUFFER;
@@ -102,7 +102,7 @@ static bool conn_make_room(struct xr_wire *wire)
 }
 
 /* End the connection. why: a failure, or NULL for an orderly end. */
-static void conn_end(struct xr_wire *wire, const char *why)
+static void conn_end(struct xr_conn *wire, const char *why)
 {
     wire->in_call = true;
     broke(wire, why);
@@ -113,7 +113,7 @@ static void conn_end(struct xr_wire *wire, const char *why)
 
 static void conn_on_readable(evutil_socket_t fd, short what, void *arg)
 {
-    struct xr_wire *wire = arg;
+    struct xr_conn *wire = arg;
     ssize_t n;
 
     (void)what;
@@ -142,7 +142,7 @@ static void conn_on_readable(evutil_socket_t fd, short what, void *arg)
 
 static void on_write(struct bufferevent *bev, void *arg)
 {
-    struct xr_wire *wire = arg;
+    struct xr_conn *wire = arg;
 
     (void)bev;
     if (!wire->ops->on_drained)
@@ -156,7 +156,7 @@ static void on_write(struct bufferevent *bev, void *arg)
 
 static void conn_on_event(struct bufferevent *bev, short what, void *arg)
 {
-    struct xr_wire *wire = arg;
+    struct xr_conn *wire = arg;
 
     /* The peer closed, but data it sent before may still be unread. Reading reaches the end by itself. */
     if (!wire->lost)
@@ -165,10 +165,10 @@ static void conn_on_event(struct bufferevent *bev, short what, void *arg)
         conn_end(wire, "out of memory");
 }
 
-rank_status_t xr_wire_open(struct event_base *base, int fd, const struct xr_wire_ops *ops,
-                           void *arg, struct xr_wire **out)
+rank_status_t xr_conn_open(struct event_base *base, int fd, const struct xr_conn_ops *ops,
+                           void *arg, struct xr_conn **out)
 {
-    struct xr_wire *wire = calloc(1, sizeof(*wire));
+    struct xr_conn *wire = calloc(1, sizeof(*wire));
 
     if (!wire)
         return RANK_ERR_NO_MEMORY;
@@ -196,7 +196,7 @@ rank_status_t xr_wire_open(struct event_base *base, int fd, const struct xr_wire
     return RANK_OK;
 }
 
-void xr_wire_close(struct xr_wire *wire)
+void xr_conn_close(struct xr_conn *wire)
 {
     if (!wire || wire->closing)
         return;
@@ -205,14 +205,14 @@ void xr_wire_close(struct xr_wire *wire)
         conn_destroy(wire);
 }
 
-static void conn_lose(struct xr_wire *wire)
+static void conn_lose(struct xr_conn *wire)
 {
     /* Out of memory would lose a message, so close the connection instead. */
     wire->lost = true;
     bufferevent_trigger_event(wire->bev, BEV_EVENT_ERROR, BEV_OPT_DEFER_CALLBACKS);
 }
 
-void xr_wire_forward(struct xr_wire *wire, uint32_t node, uint32_t kind, const void *data,
+void xr_conn_forward(struct xr_conn *wire, uint32_t node, uint32_t kind, const void *data,
                      size_t len)
 {
     struct xr_packer head = {0};
@@ -226,22 +226,22 @@ void xr_wire_forward(struct xr_wire *wire, uint32_t node, uint32_t kind, const v
     xr_packer_free(&head);
 }
 
-void xr_wire_send_to(struct xr_wire *wire, uint32_t node, uint32_t kind, struct xr_packer *payload)
+void xr_conn_send_to(struct xr_conn *wire, uint32_t node, uint32_t kind, struct xr_packer *payload)
 {
     if (payload && payload->failed)
         conn_lose(wire);
     else
-        xr_wire_forward(wire, node, kind, payload ? payload->data : NULL, payload ? payload->len : 0);
+        xr_conn_forward(wire, node, kind, payload ? payload->data : NULL, payload ? payload->len : 0);
     if (payload)
         xr_packer_free(payload);
 }
 
-void xr_wire_send(struct xr_wire *wire, uint32_t kind, struct xr_packer *payload)
+void xr_conn_send(struct xr_conn *wire, uint32_t kind, struct xr_packer *payload)
 {
-    xr_wire_send_to(wire, XR_NODE_FRONT, kind, payload);
+    xr_conn_send_to(wire, XR_NODE_FRONT, kind, payload);
 }
 
-void xr_wire_flush(struct xr_wire *wire)
+void xr_conn_flush(struct xr_conn *wire)
 {
     struct evbuffer *out = bufferevent_get_output(wire->bev);
 
@@ -252,17 +252,17 @@ void xr_wire_flush(struct xr_wire *wire)
     evbuffer_freeze(out, 1);
 }
 
-void xr_wire_finish(struct xr_wire *wire)
+void xr_conn_shutdown_write(struct xr_conn *wire)
 {
     shutdown(bufferevent_getfd(wire->bev), SHUT_WR);
 }
 
-int xr_wire_fd(const struct xr_wire *wire)
+int xr_conn_fd(const struct xr_conn *wire)
 {
     return bufferevent_getfd(wire->bev);
 }
 
-size_t xr_wire_backlog(const struct xr_wire *wire)
+size_t xr_conn_backlog(const struct xr_conn *wire)
 {
     return evbuffer_get_length(bufferevent_get_output(wire->bev));
 }

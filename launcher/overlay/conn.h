@@ -18,9 +18,9 @@
 #define XR_NODE_FRONT (UINT32_MAX - 1) /* xrun */
 #define XR_NODE_NEXT (UINT32_MAX - 2)  /* the peer of this connection */
 
-struct xr_wire;
+struct xr_conn;
 
-struct xr_wire_ops {
+struct xr_conn_ops {
     /*
      * One whole message, for a node or one of XR_NODE_. Return false if it is malformed; the connection is then
      * closed.
@@ -35,27 +35,27 @@ struct xr_wire_ops {
 };
 
 /* Takes ownership of fd. */
-rank_status_t xr_wire_open(struct event_base *base, int fd, const struct xr_wire_ops *ops,
-                           void *arg, struct xr_wire **out);
+rank_status_t xr_conn_open(struct event_base *base, int fd, const struct xr_conn_ops *ops,
+                           void *arg, struct xr_conn **out);
 /* No-op if NULL. Drops queued data. */
-void xr_wire_close(struct xr_wire *wire);
+void xr_conn_close(struct xr_conn *wire);
 
 /* Queue a message. Empties the packer. */
-void xr_wire_send_to(struct xr_wire *wire, uint32_t node, uint32_t kind, struct xr_packer *payload);
+void xr_conn_send_to(struct xr_conn *wire, uint32_t node, uint32_t kind, struct xr_packer *payload);
 /* The same, for the front end. */
-void xr_wire_send(struct xr_wire *wire, uint32_t kind, struct xr_packer *payload);
+void xr_conn_send(struct xr_conn *wire, uint32_t kind, struct xr_packer *payload);
 /* Queue a message that arrived on another connection. */
-void xr_wire_forward(struct xr_wire *wire, uint32_t node, uint32_t kind, const void *data,
+void xr_conn_forward(struct xr_conn *wire, uint32_t node, uint32_t kind, const void *data,
                      size_t len);
 /* Send as much queued data as the kernel accepts now. Call before the loop stops for a while. */
-void xr_wire_flush(struct xr_wire *wire);
+void xr_conn_flush(struct xr_conn *wire);
 /*
  * Shut down writing after the last message; the peer closes. A TCP socket closed with unread input resets the
  * connection and discards data in flight.
  */
-void xr_wire_finish(struct xr_wire *wire);
-int xr_wire_fd(const struct xr_wire *wire);
+void xr_conn_shutdown_write(struct xr_conn *wire);
+int xr_conn_fd(const struct xr_conn *wire);
 /* Return the bytes that are queued and not yet accepted by the kernel. */
-size_t xr_wire_backlog(const struct xr_wire *wire);
+size_t xr_conn_backlog(const struct xr_conn *wire);
 
 #endif

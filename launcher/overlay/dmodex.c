@@ -9,25 +9,25 @@
 
 struct dmodex_request {
     struct rk_link link;
-    struct xr_modexes *all;
+    struct xr_dmodex_table *all;
     struct event *late; /* time-out of our own request, or NULL */
     uint32_t id, node, rank; /* node: the target of the request, or its origin */
     uint32_t their_id;       /* of an incoming request: its number at the origin */
     void *token;             /* of our own request */
 };
 
-struct xr_modexes {
+struct xr_dmodex_table {
     struct event_base *base;
     struct xr_tree *tree;
-    struct xr_gone *gone;
-    struct xr_gone_watcher watcher;
+    struct xr_liveness *gone;
+    struct xr_liveness_watcher watcher;
     uint32_t self, next_id;
-    const struct xr_modex_ops *ops;
+    const struct xr_dmodex_ops *ops;
     void *arg;
     struct rk_link outgoing, incoming; /* requests */
 };
 
-static struct dmodex_request *dmodex_add(struct xr_modexes *m, struct rk_link *to, uint32_t node, uint32_t rank)
+static struct dmodex_request *dmodex_add(struct xr_dmodex_table *m, struct rk_link *to, uint32_t node, uint32_t rank)
 {
     struct dmodex_request *q = calloc(1, sizeof(*q));
 
@@ -61,7 +61,7 @@ static void dmodex_drop(struct dmodex_request *q)
 
 static void dmodex_give(struct dmodex_request *q, enum xr_found found, const void *data, size_t len)
 {
-    struct xr_modexes *m = q->all;
+    struct xr_dmodex_table *m = q->all;
     void *token = q->token;
 
     dmodex_drop(q);
@@ -75,7 +75,7 @@ static void dmodex_on_late(evutil_socket_t fd, short what, void *arg)
     dmodex_give(arg, XR_FOUND_LATE, NULL, 0);
 }
 
-static void dmodex_answer(struct xr_modexes *m, uint32_t node, uint32_t id, bool found, const void *data,
+static void dmodex_answer(struct xr_dmodex_table *m, uint32_t node, uint32_t id, bool found, const void *data,
                    size_t len)
 {
     struct xr_packer p = {0};
@@ -89,13 +89,13 @@ static void dmodex_answer(struct xr_modexes *m, uint32_t node, uint32_t id, bool
     xr_pack_u32(&p, id);
     xr_pack_u32(&p, found);
     xr_pack_bytes(&p, data, len);
-    xr_tree_send(m->tree, node, XR_MSG_MODEX_ANSWER, &p);
+    xr_tree_send(m->tree, node, XR_MSG_DMODEX_REPLY, &p);
 }
 
-void xr_modexes_ask(struct xr_modexes *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token)
+void xr_dmodex_ask(struct xr_dmodex_table *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token)
 {
     const struct timeval late = {(time_t)timeout_s, 0};
-    struct dmodex_request *q = xr_gone(m->gone, XR_GONE_AGENT, node) ? NULL : dmodex_add(m, &m->outgoing, node, rank);
+    struct dmodex_request *q = xr_liveness(m->gone, XR_FAILED_AGENT, node) ? NULL : dmodex_add(m, &m->outgoing, node, rank);
     struct xr_packer p = {0};
 
     if (q && timeout_s)
@@ -110,10 +110,10 @@ void xr_modexes_ask(struct xr_modexes *m, uint32_t node, uint32_t rank, uint32_t
     xr_pack_u32(&p, m->self);
     xr_pack_u32(&p, q->id);
     xr_pack_u32(&p, rank);
-    xr_tree_send(m->tree, node, XR_MSG_MODEX_ASK, &p);
+    xr_tree_send(m->tree, node, XR_MSG_DMODEX_REQUEST, &p);
 }
 
-void xr_modexes_found(struct xr_modexes *m, uint32_t id, bool found, const void *data, size_t len)
+void xr_dmodex_found(struct xr_dmodex_table *m, uint32_t id, bool found, const void *data, size_t len)
 {
     struct dmodex_request *q = dmodex_find(&m->incoming, id);
 
@@ -123,7 +123,7 @@ void xr_modexes_found(struct xr_modexes *m, uint32_t id, bool found, const void 
     dmodex_drop(q);
 }
 
-void xr_modexes_ended(struct xr_modexes *m, uint32_t rank)
+void xr_dmodex_ended(struct xr_dmodex_table *m, uint32_t rank)
 {
     for (struct rk_link *l = m->incoming.next, *next; l != &m->incoming; l = next) {
         struct dmodex_request *q = rk_list_entry(l, struct dmodex_request, link);
@@ -133,14 +133,14 @@ void xr_modexes_ended(struct xr_modexes *m, uint32_t rank)
     }
 }
 
-bool xr_modexes_take(struct xr_modexes *m, uint32_t kind, struct xr_unpacker *u)
+bool xr_dmodex_take(struct xr_dmodex_table *m, uint32_t kind, struct xr_unpacker *u)
 {
     uint32_t a = xr_unpack_u32(u), b = xr_unpack_u32(u), rank;
     struct dmodex_request *q;
     const void *data;
     size_t len;
 
-    if (kind == XR_MSG_MODEX_ASK) {
+    if (kind == XR_MSG_DMODEX_REQUEST) {
         rank = xr_unpack_u32(u);
         if (!xr_unpack_done(u))
             return false;
@@ -162,13 +162,13 @@ bool xr_modexes_take(struct xr_modexes *m, uint32_t kind, struct xr_unpacker *u)
     return true;
 }
 
-static void dmodex_on_gone(struct xr_gone_watcher *watcher, enum xr_gone_what what, uint32_t number)
+static void dmodex_on_gone(struct xr_liveness_watcher *watcher, enum xr_liveness_what what, uint32_t number)
 {
-    struct xr_modexes *m = rk_list_entry(watcher, struct xr_modexes, watcher);
+    struct xr_dmodex_table *m = rk_list_entry(watcher, struct xr_dmodex_table, watcher);
 
-    if (what == XR_GONE_RANK)
-        xr_modexes_ended(m, number);
-    for (struct rk_link *l = m->outgoing.next, *next; l != &m->outgoing && what == XR_GONE_AGENT; l = next) {
+    if (what == XR_FAILED_RANK)
+        xr_dmodex_ended(m, number);
+    for (struct rk_link *l = m->outgoing.next, *next; l != &m->outgoing && what == XR_FAILED_AGENT; l = next) {
         struct dmodex_request *q = rk_list_entry(l, struct dmodex_request, link);
         next = l->next;
         if (q->node == number)
@@ -176,23 +176,23 @@ static void dmodex_on_gone(struct xr_gone_watcher *watcher, enum xr_gone_what wh
     }
 }
 
-rank_status_t xr_modexes_open(struct event_base *base, struct xr_tree *tree, struct xr_gone *gone, uint32_t self,
-                              const struct xr_modex_ops *ops, void *arg, struct xr_modexes **out)
+rank_status_t xr_dmodex_open(struct event_base *base, struct xr_tree *tree, struct xr_liveness *gone, uint32_t self,
+                              const struct xr_dmodex_ops *ops, void *arg, struct xr_dmodex_table **out)
 {
-    struct xr_modexes *m = calloc(1, sizeof(*m));
+    struct xr_dmodex_table *m = calloc(1, sizeof(*m));
 
     if (!m)
         return RANK_ERR_NO_MEMORY;
-    *m = (struct xr_modexes){.base = base, .tree = tree, .gone = gone, .self = self, .ops = ops, .arg = arg};
+    *m = (struct xr_dmodex_table){.base = base, .tree = tree, .gone = gone, .self = self, .ops = ops, .arg = arg};
     rk_list_init(&m->outgoing);
     rk_list_init(&m->incoming);
     m->watcher.on_gone = dmodex_on_gone;
-    xr_gone_watch(gone, &m->watcher);
+    xr_liveness_watch(gone, &m->watcher);
     *out = m;
     return RANK_OK;
 }
 
-void xr_modexes_close(struct xr_modexes *m)
+void xr_dmodex_close(struct xr_dmodex_table *m)
 {
     if (!m)
         return;
@@ -200,6 +200,6 @@ void xr_modexes_close(struct xr_modexes *m)
         dmodex_drop(rk_list_entry(m->outgoing.next, struct dmodex_request, link));
     while (!rk_list_empty(&m->incoming))
         dmodex_drop(rk_list_entry(m->incoming.next, struct dmodex_request, link));
-    xr_gone_unwatch(&m->watcher);
+    xr_liveness_unwatch(&m->watcher);
     free(m);
 }

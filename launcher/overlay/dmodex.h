@@ -15,30 +15,30 @@
 /* Result of a request for what a rank committed. */
 enum xr_found { XR_FOUND, XR_FOUND_NEVER, XR_FOUND_LATE /* the request timed out */ };
 
-struct xr_modexes;
+struct xr_dmodex_table;
 
-struct xr_modex_ops {
-    /* The answer to xr_modexes_ask, or that there is none. */
+struct xr_dmodex_ops {
+    /* The answer to xr_dmodex_ask, or that there is none. */
     void (*on_answer)(void *arg, void *token, enum xr_found found, const void *data, size_t len);
-    /* A remote rank requests the data of a rank of this host. Call xr_modexes_found with the id, now or later. */
+    /* A remote rank requests the data of a rank of this host. Call xr_dmodex_found with the id, now or later. */
     void (*on_asked)(void *arg, uint32_t rank, uint32_t id);
-    /* The rank will not commit any more. Call xr_modexes_found now, or soon. */
+    /* The rank will not commit any more. Call xr_dmodex_found now, or soon. */
     void (*on_ended)(void *arg, uint32_t id);
 };
 
 /* gone reports dead agents. It must outlive the object. */
-rank_status_t xr_modexes_open(struct event_base *base, struct xr_tree *tree, struct xr_gone *gone, uint32_t self,
-                              const struct xr_modex_ops *ops, void *arg, struct xr_modexes **out);
+rank_status_t xr_dmodex_open(struct event_base *base, struct xr_tree *tree, struct xr_liveness *gone, uint32_t self,
+                              const struct xr_dmodex_ops *ops, void *arg, struct xr_dmodex_table **out);
 /* No-op if NULL. Call before gone is closed. */
-void xr_modexes_close(struct xr_modexes *m);
+void xr_dmodex_close(struct xr_dmodex_table *m);
 
 /* Request from node what rank committed. It times out after timeout_s seconds (0: never). */
-void xr_modexes_ask(struct xr_modexes *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token);
+void xr_dmodex_ask(struct xr_dmodex_table *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token);
 /* Answer an incoming request. A second answer is dropped. */
-void xr_modexes_found(struct xr_modexes *m, uint32_t id, bool found, const void *data, size_t len);
+void xr_dmodex_found(struct xr_dmodex_table *m, uint32_t id, bool found, const void *data, size_t len);
 /* A rank of this host lives but will not commit any more: calls on_ended for each request for it. */
-void xr_modexes_ended(struct xr_modexes *m, uint32_t rank);
-/* Handle XR_MSG_MODEX_ASK or _ANSWER. Returns false if the message is malformed. */
-bool xr_modexes_take(struct xr_modexes *m, uint32_t kind, struct xr_unpacker *u);
+void xr_dmodex_ended(struct xr_dmodex_table *m, uint32_t rank);
+/* Handle XR_MSG_DMODEX_REQUEST or _ANSWER. Returns false if the message is malformed. */
+bool xr_dmodex_take(struct xr_dmodex_table *m, uint32_t kind, struct xr_unpacker *u);
 
 #endif

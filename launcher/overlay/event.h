@@ -14,9 +14,9 @@
 #include "launcher/util/pack.h"
 
 /* Largest info of one event. Messages between hosts have to stay short. */
-#define XR_NOTICE_MAX (1u << 20)
+#define XR_EVENT_MAX (1u << 20)
 
-struct xr_notice {
+struct xr_event {
     uint32_t rank;  /* source of the event */
     uint32_t range; /* as PMIx numbers them */
     bool wide;      /* exceeds the job */
@@ -25,11 +25,11 @@ struct xr_notice {
     size_t len;
 };
 
-void xr_notice_pack(const struct xr_notice *notice, struct xr_packer *p);
+void xr_event_pack(const struct xr_event *notice, struct xr_packer *p);
 /*
  * info points into the message. Returns false if the message is malformed in a job of size ranks (another job:
  * UINT32_MAX).
  */
-bool xr_notice_unpack(struct xr_unpacker *u, uint32_t size, struct xr_notice *out);
+bool xr_event_unpack(struct xr_unpacker *u, uint32_t size, struct xr_event *out);
 
 #endif

@@ -30,11 +30,11 @@ struct xr_fence {
     bool over;      /* complete; the result is kept until our ranks return */
 };
 
-struct xr_fences {
+struct xr_fence_table {
     struct xr_tree *tree;
     const struct xr_job *job;
-    struct xr_gone *gone;
-    struct xr_gone_watcher watcher;
+    struct xr_liveness *gone;
+    struct xr_liveness_watcher watcher;
     uint32_t self, nchildren;
     xr_fence_done_fn done;
     void *arg;
@@ -47,7 +47,7 @@ struct xr_fences {
 
 /* ---------------------------------------------------------- participants */
 
-static void scan_node(struct xr_fences *fs, struct xr_fence *f, uint32_t node, bool gone)
+static void scan_node(struct xr_fence_table *fs, struct xr_fence *f, uint32_t node, bool gone)
 {
     uint32_t at = fs->where[node];
 
@@ -60,18 +60,18 @@ static void scan_node(struct xr_fences *fs, struct xr_fence *f, uint32_t node, b
  * Find the branches with participants, and (fs->live) those with live ones, in one pass for any number of
  * children.
  */
-static void scan_participants(struct xr_fences *fs, struct xr_fence *f)
+static void scan_participants(struct xr_fence_table *fs, struct xr_fence *f)
 {
     memset(fs->live, 0, (fs->nchildren + 2) * sizeof(*fs->live));
     for (uint32_t i = 0; !f->ranks && i < fs->job->nhosts; i++) {
         if (fs->used[i])
-            scan_node(fs, f, i, xr_gone(fs->gone, XR_GONE_HOST, i));
+            scan_node(fs, f, i, xr_liveness(fs->gone, XR_FAILED_HOST, i));
     }
     for (uint32_t i = 0; f->ranks && i < f->nranks; i++)
-        scan_node(fs, f, fs->job->host_of[f->ranks[i]], xr_gone(fs->gone, XR_GONE_RANK, f->ranks[i]));
+        scan_node(fs, f, fs->job->host_of[f->ranks[i]], xr_liveness(fs->gone, XR_FAILED_RANK, f->ranks[i]));
 }
 
-bool xr_fences_local(const struct xr_fences *fs, const uint32_t *ranks, uint32_t n)
+bool xr_fence_local(const struct xr_fence_table *fs, const uint32_t *ranks, uint32_t n)
 {
     for (uint32_t i = 0; i < (n ? n : fs->job->size); i++) {
         if (fs->job->host_of[n ? ranks[i] : i] != fs->self)
@@ -82,7 +82,7 @@ bool xr_fences_local(const struct xr_fences *fs, const uint32_t *ranks, uint32_t
 
 /* ------------------------------------------------------------------------- lists */
 
-static void fence_destroy(struct xr_fences *fs, struct xr_fence *f)
+static void fence_destroy(struct xr_fence_table *fs, struct xr_fence *f)
 {
     rk_list_remove(&f->link);
     fs->nkept -= f->over;
@@ -103,7 +103,7 @@ static bool fence_same(const struct xr_fence *f, uint32_t space, const uint32_t 
 }
 
 /* Return the fence of these ranks at which source has not arrived, or a new one. */
-static struct xr_fence *fence_find(struct xr_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n,
+static struct xr_fence *fence_find(struct xr_fence_table *fs, uint32_t space, const uint32_t *ranks, uint32_t n,
                              uint32_t source)
 {
     struct xr_fence *f;
@@ -159,7 +159,7 @@ static void fence_pack(const struct xr_fence *f, const void *data, size_t len, s
 
 /* -------------------------------------------------------------- progress */
 
-static void forget_oldest(struct xr_fences *fs)
+static void forget_oldest(struct xr_fence_table *fs)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
         struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
@@ -174,7 +174,7 @@ static void forget_oldest(struct xr_fences *fs)
  * Send the result down to all participants, this node last. Frees the fence unless our own ranks may still fetch
  * the result.
  */
-static void fence_release(struct xr_fences *fs, struct xr_fence *f, const void *data, size_t len)
+static void fence_release(struct xr_fence_table *fs, struct xr_fence *f, const void *data, size_t len)
 {
     void *token = f->token;
 
@@ -201,7 +201,7 @@ static void fence_release(struct xr_fences *fs, struct xr_fence *f, const void *
         forget_oldest(fs);
 }
 
-static void move_on(struct xr_fences *fs, struct xr_fence *f)
+static void move_on(struct xr_fence_table *fs, struct xr_fence *f)
 {
     struct xr_packer p = {0};
 
@@ -236,7 +236,7 @@ static void add_data(struct xr_fence *f, const void *data, size_t len)
     f->status = OVERSIZED;
 }
 
-static void fence_join(struct xr_fences *fs, struct xr_fence *f, uint32_t source, int status,
+static void fence_join(struct xr_fence_table *fs, struct xr_fence *f, uint32_t source, int status,
                  const void *data, size_t len)
 {
     f->from[source] = true;
@@ -248,7 +248,7 @@ static void fence_join(struct xr_fences *fs, struct xr_fence *f, uint32_t source
     move_on(fs, f);
 }
 
-static struct xr_fence *find_abandoned(struct xr_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
+static struct xr_fence *find_abandoned(struct xr_fence_table *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
         struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
@@ -258,7 +258,7 @@ static struct xr_fence *find_abandoned(struct xr_fences *fs, uint32_t space, con
     return NULL;
 }
 
-void xr_fences_abandon(struct xr_fences *fs, void *token)
+void xr_fence_abandon(struct xr_fence_table *fs, void *token)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
         struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
@@ -270,7 +270,7 @@ void xr_fences_abandon(struct xr_fences *fs, void *token)
     }
 }
 
-void xr_fences_enter(struct xr_fences *fs, enum xr_fence_space space, int status,
+void xr_fence_enter(struct xr_fence_table *fs, enum xr_fence_space space, int status,
                      const uint32_t *ranks, uint32_t n, const void *data, size_t len, void *token)
 {
     struct xr_fence *f = find_abandoned(fs, space, ranks, n);
@@ -294,7 +294,7 @@ void xr_fences_enter(struct xr_fences *fs, enum xr_fence_space space, int status
 }
 
 /* Return the first fence that awaits a result. */
-static struct xr_fence *awaiting(struct xr_fences *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
+static struct xr_fence *awaiting(struct xr_fence_table *fs, uint32_t space, const uint32_t *ranks, uint32_t n)
 {
     for (struct rk_link *l = fs->active.next; l != &fs->active; l = l->next) {
         struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
@@ -315,7 +315,7 @@ static bool fence_takes_part(const struct xr_fence *f, uint32_t rank)
     return !f->ranks;
 }
 
-const struct xr_fence *xr_fences_of(const struct xr_fences *fs, enum xr_fence_space space, uint32_t rank)
+const struct xr_fence *xr_fence_of(const struct xr_fence_table *fs, enum xr_fence_space space, uint32_t rank)
 {
     const struct xr_fence *found = NULL;
     uint32_t at = fs && rank < fs->job->size ? fs->where[fs->job->host_of[rank]] : UINT32_MAX;
@@ -334,7 +334,7 @@ const struct xr_fence *xr_fences_of(const struct xr_fences *fs, enum xr_fence_sp
     return found;
 }
 
-bool xr_fences_awaited(const struct xr_fences *fs, const struct xr_fence *f, char *out, size_t len)
+bool xr_fence_awaited(const struct xr_fence_table *fs, const struct xr_fence *f, char *out, size_t len)
 {
     bool *late = calloc(fs->job->nhosts, sizeof(*late));
     uint32_t branches = 0, hosts = 0, named = 0;
@@ -344,7 +344,7 @@ bool xr_fences_awaited(const struct xr_fences *fs, const struct xr_fence *f, cha
         branches += f->part[i] && !f->from[i];
     for (uint32_t i = 0; late && branches && i < (f->ranks ? f->nranks : fs->job->nhosts); i++) {
         uint32_t host = f->ranks ? fs->job->host_of[f->ranks[i]] : i, where = fs->where[host];
-        if (!fs->used[host] || late[host] || where >= fs->nchildren || f->from[where] || xr_gone(fs->gone, XR_GONE_HOST, host))
+        if (!fs->used[host] || late[host] || where >= fs->nchildren || f->from[where] || xr_liveness(fs->gone, XR_FAILED_HOST, host))
             continue;
         late[host] = true;
         hosts++;
@@ -362,7 +362,7 @@ bool xr_fences_awaited(const struct xr_fences *fs, const struct xr_fence *f, cha
 
 /* -------------------------------------------------------------- messages */
 
-static bool take_fence(struct xr_fences *fs, uint32_t from, uint32_t kind, struct xr_unpacker *u)
+static bool take_fence(struct xr_fence_table *fs, uint32_t from, uint32_t kind, struct xr_unpacker *u)
 {
     uint32_t space = xr_unpack_u32(u);
     int status = (int)xr_unpack_u32(u);
@@ -397,7 +397,7 @@ static bool take_fence(struct xr_fences *fs, uint32_t from, uint32_t kind, struc
 }
 
 /* Some participants of a fence have ended. */
-static void drop_ended(struct xr_fences *fs, struct xr_fence *f)
+static void drop_ended(struct xr_fence_table *fs, struct xr_fence *f)
 {
     scan_participants(fs, f);
     for (uint32_t i = 0; i <= fs->nchildren; i++) {
@@ -409,7 +409,7 @@ static void drop_ended(struct xr_fences *fs, struct xr_fence *f)
     move_on(fs, f);
 }
 
-static void send_gone(struct xr_fences *fs, enum xr_gone_what what, uint32_t number)
+static void send_gone(struct xr_fence_table *fs, enum xr_liveness_what what, uint32_t number)
 {
     struct xr_packer p = {0};
 
@@ -418,62 +418,62 @@ static void send_gone(struct xr_fences *fs, enum xr_gone_what what, uint32_t num
     xr_tree_step(fs->tree, XR_NODE_FRONT, XR_MSG_FENCE_ENDED, &p);
 }
 
-static void fence_on_gone(struct xr_gone_watcher *watcher, enum xr_gone_what what, uint32_t number)
+static void fence_on_gone(struct xr_liveness_watcher *watcher, enum xr_liveness_what what, uint32_t number)
 {
-    struct xr_fences *fs = rk_list_entry(watcher, struct xr_fences, watcher);
+    struct xr_fence_table *fs = rk_list_entry(watcher, struct xr_fence_table, watcher);
 
     for (struct rk_link *l = fs->active.next, *next; l != &fs->active; l = next) {
         struct xr_fence *f = rk_list_entry(l, struct xr_fence, link);
         next = l->next;
-        if (f->ranks || what != XR_GONE_RANK)
+        if (f->ranks || what != XR_FAILED_RANK)
             drop_ended(fs, f);
     }
-    if (what == XR_GONE_HOST && number == fs->self)
+    if (what == XR_FAILED_HOST && number == fs->self)
         send_gone(fs, what, number);
 }
 
-void xr_fences_say_lost(struct xr_fences *fs, uint32_t rank)
+void xr_fence_report_lost(struct xr_fence_table *fs, uint32_t rank)
 {
-    send_gone(fs, XR_GONE_RANK, rank);
+    send_gone(fs, XR_FAILED_RANK, rank);
 }
 
-static bool take_ended(struct xr_fences *fs, uint32_t from, struct xr_unpacker *u)
+static bool take_ended(struct xr_fence_table *fs, uint32_t from, struct xr_unpacker *u)
 {
     uint32_t what = xr_unpack_u32(u), number = xr_unpack_u32(u);
-    bool rank = what == XR_GONE_RANK;
+    bool rank = what == XR_FAILED_RANK;
 
-    if (!xr_unpack_done(u) || from == XR_NODE_FRONT || (!rank && what != XR_GONE_HOST) ||
+    if (!xr_unpack_done(u) || from == XR_NODE_FRONT || (!rank && what != XR_FAILED_HOST) ||
         number >= (rank ? fs->job->size : fs->job->nhosts) ||
         !xr_tree_below(fs->tree, from, rank ? fs->job->host_of[number] : number))
         return false;
-    xr_gone_note(fs->gone, (enum xr_gone_what)what, number);
+    xr_liveness_note(fs->gone, (enum xr_liveness_what)what, number);
     if (fs->self != XR_NODE_FRONT)
-        send_gone(fs, (enum xr_gone_what)what, number);
+        send_gone(fs, (enum xr_liveness_what)what, number);
     return true;
 }
 
-bool xr_fences_take(struct xr_fences *fs, uint32_t from, uint32_t kind, struct xr_unpacker *u)
+bool xr_fence_take(struct xr_fence_table *fs, uint32_t from, uint32_t kind, struct xr_unpacker *u)
 {
     return kind == XR_MSG_FENCE_ENDED ? take_ended(fs, from, u) : take_fence(fs, from, kind, u);
 }
 
-rank_status_t xr_fences_open(struct xr_tree *tree, const struct xr_job *job, struct xr_gone *gone, uint32_t self,
-                             xr_fence_done_fn done, void *arg, struct xr_fences **out)
+rank_status_t xr_fence_open(struct xr_tree *tree, const struct xr_job *job, struct xr_liveness *gone, uint32_t self,
+                             xr_fence_done_fn done, void *arg, struct xr_fence_table **out)
 {
-    struct xr_fences *fs = calloc(1, sizeof(*fs));
+    struct xr_fence_table *fs = calloc(1, sizeof(*fs));
 
     if (!fs)
         return RANK_ERR_NO_MEMORY;
-    *fs = (struct xr_fences){.tree = tree, .job = job, .gone = gone, .self = self, .done = done, .arg = arg};
+    *fs = (struct xr_fence_table){.tree = tree, .job = job, .gone = gone, .self = self, .done = done, .arg = arg};
     fs->nchildren = xr_tree_children(tree);
     rk_list_init(&fs->active);
     fs->watcher.on_gone = fence_on_gone;
-    xr_gone_watch(gone, &fs->watcher);
+    xr_liveness_watch(gone, &fs->watcher);
     fs->live = calloc(fs->nchildren + 2, sizeof(*fs->live));
     fs->used = calloc(job->nhosts, sizeof(*fs->used));
     fs->where = calloc(job->nhosts, sizeof(*fs->where));
     if (!fs->live || !fs->used || !fs->where) {
-        xr_fences_close(fs);
+        xr_fence_close(fs);
         return RANK_ERR_NO_MEMORY;
     }
     for (uint32_t r = 0; r < job->size; r++)
@@ -486,13 +486,13 @@ rank_status_t xr_fences_open(struct xr_tree *tree, const struct xr_job *job, str
     return RANK_OK;
 }
 
-void xr_fences_close(struct xr_fences *fs)
+void xr_fence_close(struct xr_fence_table *fs)
 {
     if (!fs)
         return;
     while (!rk_list_empty(&fs->active))
         fence_destroy(fs, rk_list_entry(fs->active.next, struct xr_fence, link));
-    xr_gone_unwatch(&fs->watcher);
+    xr_liveness_unwatch(&fs->watcher);
     free(fs->live);
     free(fs->used);
     free(fs->where);

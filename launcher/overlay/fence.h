@@ -15,7 +15,7 @@
 #include "launcher/job/job.h"
 #include "launcher/overlay/tree.h"
 
-struct xr_fences;
+struct xr_fence_table;
 struct xr_fence; /* one fence */
 
 /*
@@ -25,10 +25,10 @@ struct xr_fence; /* one fence */
 typedef void (*xr_fence_done_fn)(void *arg, void *token, int status, const void *data, size_t len);
 
 /* self: this node. job must have its map. job and gone must outlive the object. */
-rank_status_t xr_fences_open(struct xr_tree *tree, const struct xr_job *job, struct xr_gone *gone, uint32_t self,
-                             xr_fence_done_fn done, void *arg, struct xr_fences **out);
+rank_status_t xr_fence_open(struct xr_tree *tree, const struct xr_job *job, struct xr_liveness *gone, uint32_t self,
+                             xr_fence_done_fn done, void *arg, struct xr_fence_table **out);
 /* No-op if NULL. Call before gone is closed. */
-void xr_fences_close(struct xr_fences *fences);
+void xr_fence_close(struct xr_fence_table *fences);
 
 /* Independent spaces: fences of the same ranks in different spaces do not match. */
 enum xr_fence_space { XR_FENCE_PMIX, XR_FENCE_PMI1 };
@@ -37,33 +37,33 @@ enum xr_fence_space { XR_FENCE_PMIX, XR_FENCE_PMI1 };
  * Enter with all participating ranks of this host. nranks 0: all ranks of the job. status: nonzero if it failed
  * here, and so everywhere.
  */
-void xr_fences_enter(struct xr_fences *fences, enum xr_fence_space space, int status,
+void xr_fence_enter(struct xr_fence_table *fences, enum xr_fence_space space, int status,
                      const uint32_t *ranks, uint32_t nranks, const void *data, size_t len,
                      void *token);
 /*
  * The ranks of this host that entered with token wait no longer. For other hosts they have arrived. If they
  * enter again they wait for the same fence. Only the last 256 results of abandoned fences are kept.
  */
-void xr_fences_abandon(struct xr_fences *fences, void *token);
+void xr_fence_abandon(struct xr_fence_table *fences, void *token);
 /* The PMIx client of a rank of this host died, and the rank lives: notify the nodes above. */
-void xr_fences_say_lost(struct xr_fences *fences, uint32_t rank);
+void xr_fence_report_lost(struct xr_fence_table *fences, uint32_t rank);
 /* Return whether all these ranks (nranks 0: all of the job) are on this host. */
-bool xr_fences_local(const struct xr_fences *fences, const uint32_t *ranks, uint32_t nranks);
+bool xr_fence_local(const struct xr_fence_table *fences, const uint32_t *ranks, uint32_t nranks);
 /*
  * Return the fence that a rank is in, once all participants of its host have arrived (below a branch: of all its
  * hosts). NULL: none known to this node, or several. Valid until the loop runs again. Returns NULL if fences is
  * NULL.
  */
-const struct xr_fence *xr_fences_of(const struct xr_fences *fences, enum xr_fence_space space, uint32_t rank);
+const struct xr_fence *xr_fence_of(const struct xr_fence_table *fences, enum xr_fence_space space, uint32_t rank);
 /*
  * Name the missing participants: "host b", "hosts b,c", or "some of hosts b,c,d" of a branch whose state is
  * unknown. Returns false, with "other hosts", if none is below this node.
  */
-bool xr_fences_awaited(const struct xr_fences *fences, const struct xr_fence *fence, char *out, size_t len);
+bool xr_fence_awaited(const struct xr_fence_table *fences, const struct xr_fence *fence, char *out, size_t len);
 /*
  * Handle XR_MSG_FENCE_UP or _ENDED from a child, or _DOWN from the parent. Returns false if the message is
  * malformed.
  */
-bool xr_fences_take(struct xr_fences *fences, uint32_t from, uint32_t kind, struct xr_unpacker *u);
+bool xr_fence_take(struct xr_fence_table *fences, uint32_t from, uint32_t kind, struct xr_unpacker *u);
 
 #endif

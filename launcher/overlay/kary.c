@@ -3,7 +3,7 @@
 #include "launcher/overlay/kary.h"
 
 /* Return the place of a node. Places of agents count from 1 here; the root is 0. */
-static uint64_t kary_place_of(const struct xr_shape *s, uint32_t node)
+static uint64_t kary_place_of(const struct xr_kary *s, uint32_t node)
 {
     if (node == XR_NODE_FRONT)
         return 0;
@@ -12,7 +12,7 @@ static uint64_t kary_place_of(const struct xr_shape *s, uint32_t node)
     return (node == 0 ? (uint64_t)s->head : node) + 1;
 }
 
-static uint32_t node_at(const struct xr_shape *s, uint64_t place)
+static uint32_t node_at(const struct xr_kary *s, uint64_t place)
 {
     if (place == 0)
         return XR_NODE_FRONT;
@@ -21,12 +21,12 @@ static uint32_t node_at(const struct xr_shape *s, uint64_t place)
     return place - 1 == s->head ? 0 : (uint32_t)(place - 1);
 }
 
-uint32_t xr_shape_above(const struct xr_shape *s, uint32_t node)
+uint32_t xr_kary_above(const struct xr_kary *s, uint32_t node)
 {
     return node == XR_NODE_FRONT ? XR_NODE_FRONT : node_at(s, (kary_place_of(s, node) - 1) / s->fanout);
 }
 
-bool xr_shape_is_below(const struct xr_shape *s, uint32_t top, uint32_t node)
+bool xr_kary_is_below(const struct xr_kary *s, uint32_t top, uint32_t node)
 {
     uint64_t want = kary_place_of(s, top), at = kary_place_of(s, node);
 
@@ -36,24 +36,24 @@ bool xr_shape_is_below(const struct xr_shape *s, uint32_t top, uint32_t node)
 }
 
 /* Return the place of the node's first child. */
-static uint64_t first_below(const struct xr_shape *s, uint32_t node)
+static uint64_t first_below(const struct xr_kary *s, uint32_t node)
 {
     return kary_place_of(s, node) * s->fanout + 1;
 }
 
-uint32_t xr_shape_children(const struct xr_shape *s, uint32_t node)
+uint32_t xr_kary_children(const struct xr_kary *s, uint32_t node)
 {
     uint64_t first = first_below(s, node), left = first <= s->nodes ? s->nodes + 1ull - first : 0;
 
     return left < s->fanout ? (uint32_t)left : s->fanout;
 }
 
-uint32_t xr_shape_child(const struct xr_shape *s, uint32_t node, uint32_t i)
+uint32_t xr_kary_child(const struct xr_kary *s, uint32_t node, uint32_t i)
 {
     return node_at(s, first_below(s, node) + i);
 }
 
-uint32_t xr_shape_way(const struct xr_shape *s, uint32_t self, uint32_t node)
+uint32_t xr_kary_way(const struct xr_kary *s, uint32_t self, uint32_t node)
 {
     uint64_t top = kary_place_of(s, self), at = kary_place_of(s, node), last = at;
 

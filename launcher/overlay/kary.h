@@ -14,19 +14,19 @@
 
 #include "launcher/overlay/conn.h"
 
-struct xr_shape {
+struct xr_kary {
     uint32_t nodes, fanout;
     uint32_t head; /* always a child of the root; 0 if there is none */
 };
 
 /* Return the parent of a node: an agent, or XR_NODE_FRONT. */
-uint32_t xr_shape_above(const struct xr_shape *shape, uint32_t node);
+uint32_t xr_kary_above(const struct xr_kary *shape, uint32_t node);
 /* Return whether node is top or a descendant of top. */
-bool xr_shape_is_below(const struct xr_shape *shape, uint32_t top, uint32_t node);
+bool xr_kary_is_below(const struct xr_kary *shape, uint32_t top, uint32_t node);
 /* The number of children of a node, and the i-th child. */
-uint32_t xr_shape_children(const struct xr_shape *shape, uint32_t node);
-uint32_t xr_shape_child(const struct xr_shape *shape, uint32_t node, uint32_t i);
+uint32_t xr_kary_children(const struct xr_kary *shape, uint32_t node);
+uint32_t xr_kary_child(const struct xr_kary *shape, uint32_t node, uint32_t i);
 /* Next hop: the index of self's child on the route to node, or XR_NODE_FRONT if node is not a descendant. */
-uint32_t xr_shape_way(const struct xr_shape *shape, uint32_t self, uint32_t node);
+uint32_t xr_kary_way(const struct xr_kary *shape, uint32_t self, uint32_t node);
 
 #endif

@@ -4,16 +4,16 @@
 
 #include <stdlib.h>
 
-struct xr_gone {
+struct xr_liveness {
     const struct xr_job *job;
     bool *rank;         /* [job->size] */
     bool *host, *agent; /* [job->nhosts] */
     struct rk_link watchers;
 };
 
-rank_status_t xr_gone_open(const struct xr_job *job, struct xr_gone **out)
+rank_status_t xr_liveness_open(const struct xr_job *job, struct xr_liveness **out)
 {
-    struct xr_gone *g = calloc(1, sizeof(*g));
+    struct xr_liveness *g = calloc(1, sizeof(*g));
 
     if (!g)
         return RANK_ERR_NO_MEMORY;
@@ -23,14 +23,14 @@ rank_status_t xr_gone_open(const struct xr_job *job, struct xr_gone **out)
     g->host = calloc((size_t)job->nhosts + 1, sizeof(*g->host));
     g->agent = calloc((size_t)job->nhosts + 1, sizeof(*g->agent));
     if (!g->rank || !g->host || !g->agent) {
-        xr_gone_close(g);
+        xr_liveness_close(g);
         return RANK_ERR_NO_MEMORY;
     }
     *out = g;
     return RANK_OK;
 }
 
-void xr_gone_close(struct xr_gone *g)
+void xr_liveness_close(struct xr_liveness *g)
 {
     if (!g)
         return;
@@ -40,43 +40,43 @@ void xr_gone_close(struct xr_gone *g)
     free(g);
 }
 
-void xr_gone_watch(struct xr_gone *g, struct xr_gone_watcher *watcher)
+void xr_liveness_watch(struct xr_liveness *g, struct xr_liveness_watcher *watcher)
 {
     rk_list_append(&g->watchers, &watcher->link);
 }
 
-void xr_gone_unwatch(struct xr_gone_watcher *watcher)
+void xr_liveness_unwatch(struct xr_liveness_watcher *watcher)
 {
     rk_list_remove(&watcher->link);
 }
 
-static bool *flag(const struct xr_gone *g, enum xr_gone_what what, uint32_t number)
+static bool *flag(const struct xr_liveness *g, enum xr_liveness_what what, uint32_t number)
 {
-    if (what == XR_GONE_RANK)
+    if (what == XR_FAILED_RANK)
         return number < g->job->size ? &g->rank[number] : NULL;
     if (number >= g->job->nhosts)
         return NULL;
-    return what == XR_GONE_HOST ? &g->host[number] : &g->agent[number];
+    return what == XR_FAILED_HOST ? &g->host[number] : &g->agent[number];
 }
 
-void xr_gone_note(struct xr_gone *g, enum xr_gone_what what, uint32_t number)
+void xr_liveness_note(struct xr_liveness *g, enum xr_liveness_what what, uint32_t number)
 {
     bool *known = g ? flag(g, what, number) : NULL;
 
     if (!known || *known)
         return;
     *known = true;
-    if (what == XR_GONE_AGENT)
+    if (what == XR_FAILED_AGENT)
         g->host[number] = true;
     for (struct rk_link *l = g->watchers.next; l != &g->watchers; l = l->next) {
-        struct xr_gone_watcher *w = rk_list_entry(l, struct xr_gone_watcher, link);
+        struct xr_liveness_watcher *w = rk_list_entry(l, struct xr_liveness_watcher, link);
         w->on_gone(w, what, number);
     }
 }
 
-bool xr_gone(const struct xr_gone *g, enum xr_gone_what what, uint32_t number)
+bool xr_liveness(const struct xr_liveness *g, enum xr_liveness_what what, uint32_t number)
 {
     const bool *known = flag(g, what, number);
 
-    return known && (*known || (what == XR_GONE_RANK && g->host[g->job->host_of[number]]));
+    return known && (*known || (what == XR_FAILED_RANK && g->host[g->job->host_of[number]]));
 }

@@ -16,30 +16,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum xr_gone_what {
-    XR_GONE_RANK, /* it has ended, normally or not */
-    XR_GONE_HOST, /* no rank is left on this host */
-    XR_GONE_AGENT /* the agent of a host is dead, and no rank is left there */
+enum xr_liveness_what {
+    XR_FAILED_RANK, /* it has ended, normally or not */
+    XR_FAILED_HOST, /* no rank is left on this host */
+    XR_FAILED_AGENT /* the agent of a host is dead, and no rank is left there */
 };
 
-struct xr_gone;
+struct xr_liveness;
 
 /* job must have its map and outlive the object. */
-rank_status_t xr_gone_open(const struct xr_job *job, struct xr_gone **out);
+rank_status_t xr_liveness_open(const struct xr_job *job, struct xr_liveness **out);
 /* No-op if NULL. Call after all watchers are removed. */
-void xr_gone_close(struct xr_gone *gone);
+void xr_liveness_close(struct xr_liveness *gone);
 
 /* Called for each change, after it is stored, in the order of registration. */
-struct xr_gone_watcher {
+struct xr_liveness_watcher {
     struct rk_link link;
-    void (*on_gone)(struct xr_gone_watcher *watcher, enum xr_gone_what what, uint32_t number);
+    void (*on_gone)(struct xr_liveness_watcher *watcher, enum xr_liveness_what what, uint32_t number);
 };
-void xr_gone_watch(struct xr_gone *gone, struct xr_gone_watcher *watcher);
-void xr_gone_unwatch(struct xr_gone_watcher *watcher);
+void xr_liveness_watch(struct xr_liveness *gone, struct xr_liveness_watcher *watcher);
+void xr_liveness_unwatch(struct xr_liveness_watcher *watcher);
 
 /* number: of a rank, or of a host. No-op if gone is NULL, the number is out of range or the entry is set. */
-void xr_gone_note(struct xr_gone *gone, enum xr_gone_what what, uint32_t number);
+void xr_liveness_note(struct xr_liveness *gone, enum xr_liveness_what what, uint32_t number);
 /* Also true for a rank of a host on which no rank is left. */
-bool xr_gone(const struct xr_gone *gone, enum xr_gone_what what, uint32_t number);
+bool xr_liveness(const struct xr_liveness *gone, enum xr_liveness_what what, uint32_t number);
 
 #endif

@@ -17,12 +17,12 @@
 #define XR_MESSAGES(X) \
     /* front end to agents */ \
     X(JOB, 1, DOWN, "a job, see job.c; to all", "agent/agent_inbox.c") \
-    X(SEATS, 2, DOWN, "the part of one host, see job.c; before the job", "agent/agent_inbox.c") \
-    X(ASK_TOPOLOGY, 3, DOWN, "nothing", "agent/agent_inbox.c") \
+    X(LOCAL_RANKS, 2, DOWN, "the part of one host, see job.c; before the job", "agent/agent_inbox.c") \
+    X(GET_TOPOLOGY, 3, DOWN, "nothing", "agent/agent_inbox.c") \
     X(OUTPUT_TAKEN, 4, DOWN, "u32 bytes of output that have been passed on", "agent/agent_inbox.c") \
-    X(ERRAND_DONE, 5, DOWN, "u32 the agent's number of the request, then as in rpc.h", "agent/agent_inbox.c") \
+    X(RPC_DONE, 5, DOWN, "u32 the agent's number of the request, then as in rpc.h", "agent/agent_inbox.c") \
     X(OTHER_DIED, 6, DOWN, "as XR_DOWN_DIED; to all", "agent/agent_inbox.c") \
-    X(OTHER_NOTICE, 7, DOWN, "as XR_DOWN_NOTICE; to all", "agent/agent_inbox.c") \
+    X(OTHER_EVENT, 7, DOWN, "as XR_DOWN_EVENT; to all", "agent/agent_inbox.c") \
     X(OVER, 8, DOWN, "u32 nodes, u32 each: ended normally while others continue; to all", "agent/agent_inbox.c") \
     X(DIED, 9, DOWN, "u32 rank, u32 by a signal; to all but its own agent, with --on-failure continue", \
       "agent/agent_inbox.c") \
@@ -30,13 +30,13 @@
     X(END, 11, DOWN, "u32 ms between the signal and KILL (0: KILL at once), u32 signal", "agent/agent_inbox.c") \
     X(SIGNAL, 12, DOWN, "u32 signal for every rank", "agent/agent_inbox.c") \
     X(TARGETS, 13, DOWN, "u32 signal, u32 ranks, u32 each: send it to these; to all", "agent/agent_inbox.c") \
-    X(NOTICE, 14, DOWN, "event.h; from an agent to the front end, and from there to all", \
+    X(EVENT, 14, DOWN, "event.h; from an agent to the front end, and from there to all", \
       "agent/agent_inbox.c frontend/agent_messages.c") \
     X(WINDOW, 15, DOWN, "u32 rows, u32 columns of --pty's terminal", "agent/agent_inbox.c") \
     X(WATCH, 16, DOWN, \
       "u32 ms: report ranks without progress for this long; u32 1: only those that wait in librank", \
       "agent/progress_watch.c") \
-    X(LOOK, 17, DOWN, "u32 token: probe all ranks now", "agent/progress_watch.c") \
+    X(PROBE, 17, DOWN, "u32 token: probe all ranks now", "agent/progress_watch.c") \
     X(TRACE, 18, DOWN, "u32 ms: stack traces of all ranks, within that time", "agent/progress_watch.c") \
     /* agents to the front end */ \
     X(STARTED, 64, UP, "u32 node, u32 phases, then for each: string name, u64 ns it took", \
@@ -60,7 +60,7 @@
     X(FAILED, 75, UP, "u32 node, string reason: its agent did not connect", "frontend/agent_messages.c") \
     X(LOST, 76, UP, "u32 node, string reason: its agent is lost, with all below it", \
       "agent/agent_inbox.c frontend/agent_messages.c") \
-    X(STRANGERS, 77, UP, "u32 node, u32 further unauthenticated peers at its listeners", \
+    X(UNAUTHENTICATED, 77, UP, "u32 node, u32 further unauthenticated peers at its listeners", \
       "frontend/agent_messages.c") \
     X(JOINED, 78, UP, "u32 node, u32 program: a rank of it there is a client; with several hosts or programs, once", \
       "frontend/agent_messages.c") \
@@ -75,23 +75,23 @@
     X(ENDING, 82, UP, "u32 node: it has received END", "frontend/agent_messages.c") \
     X(CONTROL, 83, UP, "u32 signal, u32 ranks (0: all), u32 each: a client requests this signal for them", \
       "frontend/agent_messages.c") \
-    X(LOOKED, 84, UP, \
+    X(PROBED, 84, UP, \
       "u32 token, string host, u32 ranks, then for each: u32 rank, u32 pid (0: ended), u64 ns of cpu time, u64 " \
       "ns without progress, string, u32 1 and its space if the text ends with a fence whose participants are to" \
       " be named (else 0), u32 1: it waits in librank and does not compute, u32 peers as in STALLED", \
       "monitor/heartbeat.c") \
     X(STALLED, 85, UP, \
-      "u32 ranks, u32 each, u64 ns without progress, string: the same for all; u32 as in LOOKED, then u32 peers" \
+      "u32 ranks, u32 each, u64 ns without progress, string: the same for all; u32 as in PROBED, then u32 peers" \
       " that must act, u32 each", \
       "monitor/heartbeat.c") \
     X(MOVING, 86, UP, "the same for ranks that progress again; the string is empty, the last two are 0", \
       "monitor/heartbeat.c") \
     X(TRACE_TEXT, 87, UP, "u32 rank or XR_NO_RANK, u32 pid, bytes: lines", "monitor/heartbeat.c") \
     X(TRACED, 88, UP, "end of the traces", "monitor/heartbeat.c") \
-    X(DOOR, 89, UP, \
+    X(LISTENER, 89, UP, \
       "u32 node, strings, u32: addresses and port of its listener, for its descendants: parent_lookup.h", \
       "frontend/agent_messages.c") \
-    X(ERRAND, 90, UP, \
+    X(RPC, 90, UP, \
       "u32 node, u32 its number of the request, u32 requesting rank or XR_ALL_RANKS, u32 operation, then as in " \
       "rpc.h", \
       "frontend/agent_messages.c") \
@@ -102,9 +102,9 @@
     X(USAGE, 92, UP, "with --json, before a rank's EXITED: u32 rank, u64 ns since 1970, XR_USAGE_FIELDS u64", \
       "frontend/agent_messages.c") \
     /* agent to agent, along the tree */ \
-    X(MODEX_ASK, 160, ROUTED, "u32 requesting node, u32 its number of the request, u32 rank", \
+    X(DMODEX_REQUEST, 160, ROUTED, "u32 requesting node, u32 its number of the request, u32 rank", \
       "agent/agent_inbox.c overlay/dmodex.c") \
-    X(MODEX_ANSWER, 161, ROUTED, "u32 number of the request, u32 found, bytes", \
+    X(DMODEX_REPLY, 161, ROUTED, "u32 number of the request, u32 found, bytes", \
       "agent/agent_inbox.c frontend/agent_messages.c frontend/job_link.c") \
     /* between neighbours of the tree */ \
     X(BEAT, 192, STEP, "nothing", "overlay/tree.c") \
@@ -112,7 +112,7 @@
       "agent/agent_inbox.c frontend/agent_messages.c overlay/fence.c") \
     X(FENCE_DOWN, 194, STEP, "the same", "overlay/fence.c") \
     X(FENCE_ENDED, 195, STEP, \
-      "u32 enum xr_gone_what: RANK or HOST, u32 number, see liveness.h; to the parent, and on to its parent", \
+      "u32 enum xr_liveness_what: RANK or HOST, u32 number, see liveness.h; to the parent, and on to its parent", \
       "agent/agent_inbox.c frontend/agent_messages.c overlay/fence.c") \
     X(BUSY, 196, STEP, "the sender is silent until a long operation ends; to the parent: tree.h", "overlay/tree.c")
 

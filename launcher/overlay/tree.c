@@ -15,7 +15,7 @@
 
 struct link {
     struct xr_tree *tree;
-    struct xr_wire *wire; /* NULL: not connected */
+    struct xr_conn *wire; /* NULL: not connected */
     uint32_t node;        /* of the other end; XR_NODE_FRONT: the parent */
     bool remote;
     bool disconnected; /* nothing more is sent, and only the end is expected */
@@ -31,7 +31,7 @@ struct xr_tree {
     const struct xr_tree_ops *ops;
     void *arg;
     uint32_t self;
-    struct xr_shape shape;
+    struct xr_kary shape;
     struct link parent;
     struct link *child; /* [nchildren] */
     uint32_t nchildren;
@@ -41,7 +41,7 @@ struct xr_tree {
 
 bool xr_tree_below(const struct xr_tree *t, uint32_t top, uint32_t node)
 {
-    return xr_shape_is_below(&t->shape, top, node);
+    return xr_kary_is_below(&t->shape, top, node);
 }
 
 bool xr_tree_is_root(const struct xr_tree *t)
@@ -61,14 +61,14 @@ uint32_t xr_tree_child(const struct xr_tree *t, uint32_t i)
 
 uint32_t xr_tree_index(const struct xr_tree *t, uint32_t node)
 {
-    uint32_t i = xr_shape_way(&t->shape, t->self, node);
+    uint32_t i = xr_kary_way(&t->shape, t->self, node);
 
     return i < t->nchildren && t->child[i].node == node ? i : XR_NODE_FRONT;
 }
 
 uint32_t xr_tree_way(const struct xr_tree *t, uint32_t node)
 {
-    uint32_t i = xr_shape_way(&t->shape, t->self, node);
+    uint32_t i = xr_kary_way(&t->shape, t->self, node);
 
     return i < t->nchildren ? t->child[i].node : XR_NODE_FRONT;
 }
@@ -83,7 +83,7 @@ static struct link *tree_child_of(struct xr_tree *t, uint32_t node)
 /* Return the child on the route to a descendant, or NULL. */
 static struct link *next_hop(struct xr_tree *t, uint32_t node)
 {
-    uint32_t i = xr_shape_way(&t->shape, t->self, node);
+    uint32_t i = xr_kary_way(&t->shape, t->self, node);
 
     return i >= t->nchildren ? NULL : &t->child[i];
 }
@@ -94,7 +94,7 @@ static void send_to_children(struct xr_tree *t, uint32_t kind, const void *data,
 {
     for (uint32_t i = 0; i < t->nchildren; i++) {
         if (t->child[i].wire && !t->child[i].disconnected)
-            xr_wire_forward(t->child[i].wire, XR_NODE_ALL, kind, data, len);
+            xr_conn_forward(t->child[i].wire, XR_NODE_ALL, kind, data, len);
     }
 }
 
@@ -106,7 +106,7 @@ static void tree_forward(struct xr_tree *t, uint32_t node, uint32_t kind, const 
     if (!l)
         l = &t->parent;
     if (l->wire && !l->disconnected)
-        xr_wire_forward(l->wire, node, kind, data, len);
+        xr_conn_forward(l->wire, node, kind, data, len);
 }
 
 void xr_tree_send(struct xr_tree *t, uint32_t node, uint32_t kind, struct xr_packer *p)
@@ -132,29 +132,29 @@ void xr_tree_step(struct xr_tree *t, uint32_t child, uint32_t kind, struct xr_pa
     struct link *l = child == XR_NODE_FRONT ? &t->parent : next_hop(t, child);
 
     if (l && l->wire && !l->disconnected)
-        xr_wire_send_to(l->wire, XR_NODE_NEXT, kind, p);
+        xr_conn_send_to(l->wire, XR_NODE_NEXT, kind, p);
     else if (p)
         xr_packer_free(p);
 }
 
-void xr_tree_excuse(struct xr_tree *t)
+void xr_tree_suspend_keepalive(struct xr_tree *t)
 {
     if (t->parent.remote)
         xr_tree_step(t, XR_NODE_FRONT, XR_MSG_BUSY, NULL);
     if (t->parent.wire)
-        xr_wire_flush(t->parent.wire);
+        xr_conn_flush(t->parent.wire);
     for (uint32_t i = 0; i < t->nchildren; i++) {
         if (t->child[i].wire)
-            xr_wire_flush(t->child[i].wire);
+            xr_conn_flush(t->child[i].wire);
     }
 }
 
 size_t xr_tree_backlog(const struct xr_tree *t)
 {
-    size_t sum = t->parent.wire ? xr_wire_backlog(t->parent.wire) : 0;
+    size_t sum = t->parent.wire ? xr_conn_backlog(t->parent.wire) : 0;
 
     for (uint32_t i = 0; i < t->nchildren; i++)
-        sum += t->child[i].wire ? xr_wire_backlog(t->child[i].wire) : 0;
+        sum += t->child[i].wire ? xr_conn_backlog(t->child[i].wire) : 0;
     return sum;
 }
 
@@ -186,7 +186,7 @@ static bool tree_on_message(void *arg, uint32_t node, uint32_t kind, struct xr_u
 
 static void end_lost(struct link *l, bool seen)
 {
-    xr_wire_close(l->wire);
+    xr_conn_close(l->wire);
     l->wire = NULL;
     l->tree->ops->on_lost_ended(l->tree->arg, l->node, seen);
 }
@@ -200,7 +200,7 @@ static void on_close(void *arg, const char *why)
         end_lost(l, true);
         return;
     }
-    xr_wire_close(l->wire);
+    xr_conn_close(l->wire);
     l->wire = NULL;
     if (l == &t->parent)
         t->ops->on_parent_gone(t->arg, why);
@@ -225,7 +225,7 @@ static void on_bytes(void *arg)
     l->silent = 0;
 }
 
-static const struct xr_wire_ops wire_ops = {tree_on_message, on_close, tree_on_drained, on_bytes};
+static const struct xr_conn_ops wire_ops = {tree_on_message, on_close, tree_on_drained, on_bytes};
 
 /* ----------------------------------------------------------------- heartbeats */
 
@@ -253,8 +253,8 @@ static void tree_check_link(struct link *l, uint64_t now)
     if (!l->wire || !l->remote || l->disconnected)
         return;
     if (l == &l->tree->parent)
-        l->timeout_suspended = xr_keepalive_suspend(xr_wire_fd(l->wire), l->timeout_suspended);
-    xr_wire_send_to(l->wire, XR_NODE_NEXT, XR_MSG_BEAT, NULL);
+        l->timeout_suspended = xr_keepalive_suspend(xr_conn_fd(l->wire), l->timeout_suspended);
+    xr_conn_send_to(l->wire, XR_NODE_NEXT, XR_MSG_BEAT, NULL);
     /* A silent parent may be xrun, stopped by its user. The kernel's keepalive detects a dead host. */
     if (l != &l->tree->parent && l->silent++ >= l->silent_max)
         tree_lose(l, now);
@@ -284,7 +284,7 @@ static rank_status_t tree_add(struct link *l, int fd, bool remote)
 {
     struct xr_tree *t = l->tree;
     const struct timeval every = {XR_BEAT_S, 0};
-    rank_status_t st = xr_wire_open(t->base, fd, &wire_ops, l, &l->wire);
+    rank_status_t st = xr_conn_open(t->base, fd, &wire_ops, l, &l->wire);
 
     if (st) {
         close(fd);
@@ -307,7 +307,7 @@ static rank_status_t tree_add(struct link *l, int fd, bool remote)
 
 /* ------------------------------------------------------------------ open, close */
 
-rank_status_t xr_tree_open(struct event_base *base, uint32_t self, const struct xr_shape *shape,
+rank_status_t xr_tree_open(struct event_base *base, uint32_t self, const struct xr_kary *shape,
                            const struct xr_tree_ops *ops, void *arg, struct xr_tree **out)
 {
     struct xr_tree *t = calloc(1, sizeof(*t));
@@ -316,14 +316,14 @@ rank_status_t xr_tree_open(struct event_base *base, uint32_t self, const struct 
         return RANK_ERR_NO_MEMORY;
     *t = (struct xr_tree){.base = base, .ops = ops, .arg = arg, .self = self, .shape = *shape};
     t->parent = (struct link){.tree = t, .node = XR_NODE_FRONT};
-    t->nchildren = xr_shape_children(shape, self);
+    t->nchildren = xr_kary_children(shape, self);
     t->child = calloc(t->nchildren ? t->nchildren : 1, sizeof(*t->child));
     if (!t->child) {
         free(t);
         return RANK_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < t->nchildren; i++)
-        t->child[i] = (struct link){.tree = t, .node = xr_shape_child(shape, self, i)};
+        t->child[i] = (struct link){.tree = t, .node = xr_kary_child(shape, self, i)};
     *out = t;
     return RANK_OK;
 }
@@ -332,9 +332,9 @@ void xr_tree_close(struct xr_tree *t)
 {
     if (!t)
         return;
-    xr_wire_close(t->parent.wire);
+    xr_conn_close(t->parent.wire);
     for (uint32_t i = 0; i < t->nchildren; i++)
-        xr_wire_close(t->child[i].wire);
+        xr_conn_close(t->child[i].wire);
     if (t->beat)
         event_free(t->beat);
     free(t->child);
@@ -357,7 +357,7 @@ rank_status_t xr_tree_add_child(struct xr_tree *t, uint32_t node, int fd, bool r
     return tree_add(l, fd, remote);
 }
 
-struct xr_wire *xr_tree_parent(const struct xr_tree *t)
+struct xr_conn *xr_tree_parent(const struct xr_tree *t)
 {
     return t->parent.wire;
 }
@@ -385,5 +385,5 @@ void xr_tree_hang_up(struct xr_tree *t, uint32_t node)
     if (!l || l->disconnected)
         return;
     l->disconnected = true;
-    xr_wire_finish(l->wire);
+    xr_conn_shutdown_write(l->wire);
 }

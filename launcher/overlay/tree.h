@@ -38,7 +38,7 @@ struct xr_tree_ops {
 };
 
 /* self: XR_NODE_FRONT or an agent's number. */
-rank_status_t xr_tree_open(struct event_base *base, uint32_t self, const struct xr_shape *shape,
+rank_status_t xr_tree_open(struct event_base *base, uint32_t self, const struct xr_kary *shape,
                            const struct xr_tree_ops *ops, void *arg, struct xr_tree **out);
 /* No-op if NULL. Closes all connections, which ends all descendants. */
 void xr_tree_close(struct xr_tree *tree);
@@ -63,10 +63,10 @@ rank_status_t xr_tree_add_child(struct xr_tree *tree, uint32_t node, int fd, boo
  * The loop will not run for up to two minutes. Sends queued data to the children as far as the kernel accepts,
  * and notifies the parent, so that silence does not count as death. The kernel still answers keepalive probes.
  */
-void xr_tree_excuse(struct xr_tree *tree);
+void xr_tree_suspend_keepalive(struct xr_tree *tree);
 
 /* The parent's connection, or NULL. */
-struct xr_wire *xr_tree_parent(const struct xr_tree *tree);
+struct xr_conn *xr_tree_parent(const struct xr_tree *tree);
 bool xr_tree_has_child(const struct xr_tree *tree, uint32_t node);
 /* The number of connected children. */
 uint32_t xr_tree_child_count(const struct xr_tree *tree);

@@ -72,7 +72,7 @@ static void on_put(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
     } else if (!key || !value) {
         why = "key_or_value_missing";
     } else {
-        rank_status_t st = xr_pmi1_space_put(c->server->space, key, value);
+        rank_status_t st = xr_pmi1_kvs_put(c->server->space, key, value);
         if (st)
             why = st == RANK_ERR_ARG ? "too_long" : "no_room";
     }
@@ -84,7 +84,7 @@ static void on_get(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
     const char *key = xr_pmi1_value(cmd, "key"), *value = NULL;
 
     if (key && own_space(c, cmd))
-        value = xr_pmi1_space_get(c->server->space, key);
+        value = xr_pmi1_kvs_get(c->server->space, key);
     if (value)
         xr_pmi1_answer(c, "cmd=get_result rc=0 msg=success value=%s\n", value);
     else
@@ -120,7 +120,7 @@ static void commands_on_abort(struct xr_pmi1_client *c, const struct xr_pmi1_com
 
 static const struct {
     const char *name;
-    void (*obey)(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd);
+    void (*execute)(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd);
     bool any_time; /* also before init */
 } commands[] = {
     {"init", on_init, true},
@@ -134,21 +134,21 @@ static const struct {
     {"finalize", on_finalize, false},
     {"abort", commands_on_abort, true},
     {"publish_name", xr_pmi1_publish, false},
-    {"lookup_name", xr_pmi1_look_up, false},
+    {"lookup_name", xr_pmi1_lookup, false},
     {"unpublish_name", xr_pmi1_unpublish, false},
     {"spawn", xr_pmi1_spawn, false},
 };
 
-void xr_pmi1_obey(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
+void xr_pmi1_execute(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     for (size_t i = 0; i < RK_ARRAY_LEN(commands); i++) {
         if (strcmp(cmd->name, commands[i].name) != 0 ||
-            cmd->block != (commands[i].obey == xr_pmi1_spawn))
+            cmd->block != (commands[i].execute == xr_pmi1_spawn))
             continue;
         if (c->state != XR_PMI1_JOINED && !commands[i].any_time)
             xr_pmi1_refuse(c, "a command before init");
         else
-            commands[i].obey(c, cmd);
+            commands[i].execute(c, cmd);
         return;
     }
     xr_pmi1_refuse(c, "an unknown command");

@@ -89,14 +89,14 @@ enum xr_pmi1_next xr_pmi1_input_next(struct xr_pmi1_input *in, struct xr_pmi1_co
     memset(out, 0, sizeof(*out));
     while ((line = parser_parse_block_line(in))) {
         if (strlen(line) + 1 != (size_t)(in->data + in->start - line))
-            return XR_PMI1_NONSENSE; /* a NUL inside */
+            return XR_PMI1_MALFORMED; /* a NUL inside */
         if (!in->in_block && strncmp(line, "mcmd=", 5) == 0) {
             in->in_block = true;
             in->spawns = in->spawn_no = 1;
             if (in->line)
                 in->line(in->arg, NULL);
         } else if (!in->in_block) {
-            return parser_split(line, out) ? XR_PMI1_COMMAND : XR_PMI1_NONSENSE;
+            return parser_split(line, out) ? XR_PMI1_COMMAND : XR_PMI1_MALFORMED;
         } else if (strcmp(line, "endcmd") == 0) {
             in->in_block = false;
             out->name = "spawn";
@@ -104,13 +104,13 @@ enum xr_pmi1_next xr_pmi1_input_next(struct xr_pmi1_input *in, struct xr_pmi1_co
             out->last = in->spawn_no >= in->spawns;
             return XR_PMI1_COMMAND;
         } else if (!in_block(in, line)) {
-            return XR_PMI1_NONSENSE;
+            return XR_PMI1_MALFORMED;
         } else if (in->line) {
             in->line(in->arg, line);
         }
     }
     /* A line that fills the buffer can never become complete. */
-    return in->end - in->start == sizeof(in->data) ? XR_PMI1_NONSENSE : XR_PMI1_MORE;
+    return in->end - in->start == sizeof(in->data) ? XR_PMI1_MALFORMED : XR_PMI1_MORE;
 }
 
 const char *xr_pmi1_value(const struct xr_pmi1_command *command, const char *key)

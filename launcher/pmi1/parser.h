@@ -37,7 +37,7 @@ struct xr_pmi1_command {
 enum xr_pmi1_next {
     XR_PMI1_MORE,    /* no command is complete */
     XR_PMI1_COMMAND,
-    XR_PMI1_NONSENSE /* not PMI-1; the rest of the connection is useless */
+    XR_PMI1_MALFORMED /* not PMI-1; the rest of the connection is useless */
 };
 
 /* The place and number of bytes to read next; report with xr_pmi1_input_filled how many came. Only after

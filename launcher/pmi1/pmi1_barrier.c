@@ -115,14 +115,14 @@ void xr_pmi1_enter_barrier(struct xr_pmi1_client *c)
         leave_barrier_all(s);
         return;
     }
-    blob = xr_pmi1_space_blob(s->space, &len);
+    blob = xr_pmi1_kvs_blob(s->space, &len);
     s->ops->exchange(s->arg, false, blob, len);
     free(blob);
 }
 
 void xr_pmi1_exchanged(struct xr_pmi1 *s, bool lost, const void *blob, size_t len)
 {
-    if (!lost && xr_pmi1_space_merge(s->space, blob, len)) {
+    if (!lost && xr_pmi1_kvs_merge(s->space, blob, len)) {
         rk_error("what another host's ranks have put for PMI-1 cannot be taken in");
         lost = true;
     }

@@ -14,8 +14,8 @@ enum xr_pmi1_state { XR_PMI1_SILENT, XR_PMI1_JOINED, XR_PMI1_FINALIZED };
 
 /* The content of the blocks so far. */
 struct xr_pmi1_block {
-    struct xr_request request;
-    struct xr_request_app *app; /* that of this block, or NULL */
+    struct xr_spawn_request request;
+    struct xr_spawn_request_app *app; /* that of this block, or NULL */
     char *key;                  /* its value comes next */
     size_t bytes;
     bool bad;
@@ -47,7 +47,7 @@ struct xr_pmi1 {
     bool gone, gone_early; /* a rank has ended; and without having finalized */
     bool lost;             /* no barrier can complete any more */
     bool reported;         /* the other hosts were informed of that */
-    struct xr_pmi1_space *space;
+    struct xr_pmi1_kvs *space;
     struct xr_pmi1_client *clients; /* [local] */
     uint32_t next_request;
     int epoll;
@@ -69,11 +69,11 @@ void xr_pmi1_client_gone(struct xr_pmi1_client *client);
 void xr_pmi1_fail_barriers(struct xr_pmi1 *pmi1, bool report);
 
 /* commands.c */
-void xr_pmi1_obey(struct xr_pmi1_client *client, const struct xr_pmi1_command *command);
+void xr_pmi1_execute(struct xr_pmi1_client *client, const struct xr_pmi1_command *command);
 
 /* publish_spawn.c */
 void xr_pmi1_publish(struct xr_pmi1_client *client, const struct xr_pmi1_command *command);
-void xr_pmi1_look_up(struct xr_pmi1_client *client, const struct xr_pmi1_command *command);
+void xr_pmi1_lookup(struct xr_pmi1_client *client, const struct xr_pmi1_command *command);
 void xr_pmi1_unpublish(struct xr_pmi1_client *client, const struct xr_pmi1_command *command);
 void xr_pmi1_spawn(struct xr_pmi1_client *client, const struct xr_pmi1_command *command);
 

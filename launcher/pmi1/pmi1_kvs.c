@@ -16,7 +16,7 @@ struct pair {
     char key[];
 };
 
-struct xr_pmi1_space {
+struct xr_pmi1_kvs {
     struct pair **bucket;
     size_t nbuckets, npairs; /* a power of two */
     size_t bytes, limit;
@@ -29,9 +29,9 @@ static uint32_t hash_of(const char *key)
     return rk_fnv32(RK_FNV32_START, key, strlen(key));
 }
 
-rank_status_t xr_pmi1_space_create(size_t limit, bool keep, struct xr_pmi1_space **out)
+rank_status_t xr_pmi1_kvs_create(size_t limit, bool keep, struct xr_pmi1_kvs **out)
 {
-    struct xr_pmi1_space *s = calloc(1, sizeof(*s));
+    struct xr_pmi1_kvs *s = calloc(1, sizeof(*s));
 
     if (s) {
         s->limit = limit;
@@ -47,7 +47,7 @@ rank_status_t xr_pmi1_space_create(size_t limit, bool keep, struct xr_pmi1_space
     return RANK_OK;
 }
 
-void xr_pmi1_space_destroy(struct xr_pmi1_space *s)
+void xr_pmi1_kvs_destroy(struct xr_pmi1_kvs *s)
 {
     if (!s)
         return;
@@ -64,7 +64,7 @@ void xr_pmi1_space_destroy(struct xr_pmi1_space *s)
 }
 
 /* The link that points to the pair with this key, or to which it would be added. */
-static struct pair **pmi1_kvs_place(const struct xr_pmi1_space *s, const char *key, uint32_t hash)
+static struct pair **pmi1_kvs_place(const struct xr_pmi1_kvs *s, const char *key, uint32_t hash)
 {
     struct pair **at = &s->bucket[hash & (s->nbuckets - 1)];
 
@@ -74,7 +74,7 @@ static struct pair **pmi1_kvs_place(const struct xr_pmi1_space *s, const char *k
 }
 
 /* Without memory the chains get longer. */
-static void pmi1_kvs_grow(struct xr_pmi1_space *s)
+static void pmi1_kvs_grow(struct xr_pmi1_kvs *s)
 {
     size_t n = 2 * s->nbuckets;
     struct pair **bucket = calloc(n, sizeof(struct pair *));
@@ -93,7 +93,7 @@ static void pmi1_kvs_grow(struct xr_pmi1_space *s)
     s->nbuckets = n;
 }
 
-rank_status_t xr_pmi1_space_set(struct xr_pmi1_space *s, const char *key, const char *value)
+rank_status_t xr_pmi1_kvs_set(struct xr_pmi1_kvs *s, const char *key, const char *value)
 {
     size_t klen = strlen(key), vlen = strlen(value);
     uint32_t hash = hash_of(key);
@@ -127,9 +127,9 @@ rank_status_t xr_pmi1_space_set(struct xr_pmi1_space *s, const char *key, const 
     return RANK_OK;
 }
 
-rank_status_t xr_pmi1_space_put(struct xr_pmi1_space *s, const char *key, const char *value)
+rank_status_t xr_pmi1_kvs_put(struct xr_pmi1_kvs *s, const char *key, const char *value)
 {
-    rank_status_t st = xr_pmi1_space_set(s, key, value);
+    rank_status_t st = xr_pmi1_kvs_set(s, key, value);
 
     if (!st && s->keep) {
         xr_pack_string(&s->fresh, key);
@@ -140,14 +140,14 @@ rank_status_t xr_pmi1_space_put(struct xr_pmi1_space *s, const char *key, const 
     return st;
 }
 
-const char *xr_pmi1_space_get(const struct xr_pmi1_space *s, const char *key)
+const char *xr_pmi1_kvs_get(const struct xr_pmi1_kvs *s, const char *key)
 {
     struct pair *p = *pmi1_kvs_place(s, key, hash_of(key));
 
     return p ? p->value : NULL;
 }
 
-void *xr_pmi1_space_blob(struct xr_pmi1_space *s, size_t *len)
+void *xr_pmi1_kvs_blob(struct xr_pmi1_kvs *s, size_t *len)
 {
     void *data = s->fresh.data;
 
@@ -156,13 +156,13 @@ void *xr_pmi1_space_blob(struct xr_pmi1_space *s, size_t *len)
     return data;
 }
 
-rank_status_t xr_pmi1_space_merge(struct xr_pmi1_space *s, const void *blob, size_t len)
+rank_status_t xr_pmi1_kvs_merge(struct xr_pmi1_kvs *s, const void *blob, size_t len)
 {
     struct xr_unpacker u = {.at = blob, .left = len};
 
     while (u.left > 0) {
         const char *key = xr_unpack_string(&u), *value = xr_unpack_string(&u);
-        rank_status_t st = key && value ? xr_pmi1_space_set(s, key, value) : RANK_ERR_ARG;
+        rank_status_t st = key && value ? xr_pmi1_kvs_set(s, key, value) : RANK_ERR_ARG;
         if (st)
             return st;
     }

@@ -19,22 +19,22 @@
 #define XR_PMI1_KEY_MAX 64
 #define XR_PMI1_VALUE_MAX 1024
 
-struct xr_pmi1_space;
+struct xr_pmi1_kvs;
 
 /* limit: bytes of keys and values. keep: blobs will be needed. */
-rank_status_t xr_pmi1_space_create(size_t limit, bool keep, struct xr_pmi1_space **out);
-void xr_pmi1_space_destroy(struct xr_pmi1_space *space);
+rank_status_t xr_pmi1_kvs_create(size_t limit, bool keep, struct xr_pmi1_kvs **out);
+void xr_pmi1_kvs_destroy(struct xr_pmi1_kvs *space);
 
 /* Set or replace a value. RANK_ERR_ARG: too long. RANK_ERR_NO_MEMORY: the limit is reached, or there is no memory. */
-rank_status_t xr_pmi1_space_set(struct xr_pmi1_space *space, const char *key, const char *value);
+rank_status_t xr_pmi1_kvs_set(struct xr_pmi1_kvs *space, const char *key, const char *value);
 /* The same, and add the pair to the blob. */
-rank_status_t xr_pmi1_space_put(struct xr_pmi1_space *space, const char *key, const char *value);
+rank_status_t xr_pmi1_kvs_put(struct xr_pmi1_kvs *space, const char *key, const char *value);
 /* NULL if there is no such key. */
-const char *xr_pmi1_space_get(const struct xr_pmi1_space *space, const char *key);
+const char *xr_pmi1_kvs_get(const struct xr_pmi1_kvs *space, const char *key);
 
 /* The pairs put since the last call. Caller frees. NULL and 0 if there are none. */
-void *xr_pmi1_space_blob(struct xr_pmi1_space *space, size_t *len);
+void *xr_pmi1_kvs_blob(struct xr_pmi1_kvs *space, size_t *len);
 /* Merge one or more blobs. Returns RANK_ERR_ARG if they are malformed. */
-rank_status_t xr_pmi1_space_merge(struct xr_pmi1_space *space, const void *blob, size_t len);
+rank_status_t xr_pmi1_kvs_merge(struct xr_pmi1_kvs *space, const void *blob, size_t len);
 
 #endif

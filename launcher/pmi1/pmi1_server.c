@@ -53,11 +53,11 @@ static bool pmi1_server_read(struct xr_pmi1_client *c)
     }
     xr_pmi1_input_filled(c->input, (size_t)n);
     while ((next = xr_pmi1_input_next(c->input, &command)) == XR_PMI1_COMMAND) {
-        xr_pmi1_obey(c, &command);
+        xr_pmi1_execute(c, &command);
         if (c->fd < 0)
             return false;
     }
-    if (next == XR_PMI1_NONSENSE)
+    if (next == XR_PMI1_MALFORMED)
         xr_pmi1_refuse(c, "not a command");
     return c->fd >= 0;
 }
@@ -129,7 +129,7 @@ static rank_status_t set_key(struct xr_pmi1 *s, const char *text)
         return RANK_OK; /* no client could get it */
     memcpy(key, text, (size_t)(value - text));
     key[value - text] = '\0';
-    return xr_pmi1_space_set(s->space, key, value + 1);
+    return xr_pmi1_kvs_set(s->space, key, value + 1);
 }
 
 rank_status_t xr_pmi1_open(struct event_base *base, const struct xr_pmi1_job *job,
@@ -154,12 +154,12 @@ rank_status_t xr_pmi1_open(struct event_base *base, const struct xr_pmi1_job *jo
         s->clients[i] = (struct xr_pmi1_client){.server = s, .rank = i, .fd = -1};
     s->ev = s->epoll < 0 ? NULL : event_new(base, s->epoll, EV_READ | EV_PERSIST, pmi1_server_on_readable, s);
     if (s->name && s->clients && s->ev && event_add(s->ev, NULL) == 0 &&
-        xr_pmi1_space_create(limit, ops->exchange != NULL, &s->space) == RANK_OK)
+        xr_pmi1_kvs_create(limit, ops->exchange != NULL, &s->space) == RANK_OK)
         st = RANK_OK;
     /* Where it is too long, MPICH finds the hosts by exchanging names. It is equal on every host, so it is in no blob. */
     if (!st && xr_pmi1_mapping(job->node_of, job->size, mapping, sizeof(mapping)) <
                    (int)sizeof(mapping))
-        st = xr_pmi1_space_set(s->space, "PMI_process_mapping", mapping);
+        st = xr_pmi1_kvs_set(s->space, "PMI_process_mapping", mapping);
     for (char *const *k = job->keys; k && *k && !st; k++)
         st = set_key(s, *k);
     if (st) {
@@ -180,7 +180,7 @@ void xr_pmi1_close(struct xr_pmi1 *s)
         event_free(s->ev);
     if (s->epoll >= 0)
         close(s->epoll);
-    xr_pmi1_space_destroy(s->space);
+    xr_pmi1_kvs_destroy(s->space);
     free(s->clients);
     free(s->name);
     free(s);

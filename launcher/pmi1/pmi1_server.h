@@ -39,7 +39,7 @@ struct xr_pmi1_ops {
     void (*stranded)(void *arg, uint32_t rank);
     /* A request for the first xrun; answer it by xr_pmi1_errand_done with the id. Empties the packer. NULL: such requests
      * fail. */
-    void (*errand)(void *arg, uint32_t rank, uint32_t id, enum xr_errand what, struct xr_packer *payload);
+    void (*rpc)(void *arg, uint32_t rank, uint32_t id, enum xr_rpc what, struct xr_packer *payload);
 };
 
 struct xr_pmi1_job {
@@ -68,7 +68,7 @@ bool xr_pmi1_exited(struct xr_pmi1 *pmi1, uint32_t rank);
 void xr_pmi1_check_stranded(struct xr_pmi1 *pmi1);
 
 /* The answer to a request, as in rpc.h, or NULL if there is none. */
-void xr_pmi1_errand_done(struct xr_pmi1 *pmi1, uint32_t id, struct xr_unpacker *answer);
+void xr_pmi1_rpc_done(struct xr_pmi1 *pmi1, uint32_t id, struct xr_unpacker *answer);
 
 /* Has any rank been a client? False if NULL. */
 bool xr_pmi1_used(const struct xr_pmi1 *pmi1);

@@ -11,7 +11,7 @@
 
 /* ---------------------------------------------------------------------- requests */
 
-static void send_request(struct xr_pmi1_client *c, enum xr_errand what, struct xr_packer *p)
+static void send_request(struct xr_pmi1_client *c, enum xr_rpc what, struct xr_packer *p)
 {
     struct xr_pmi1 *s = c->server;
 
@@ -22,11 +22,11 @@ static void send_request(struct xr_pmi1_client *c, enum xr_errand what, struct x
     }
     c->request = what;
     c->request_id = s->next_request++;
-    if (s->ops->errand) {
-        s->ops->errand(s->arg, c->rank, c->request_id, what, p);
+    if (s->ops->rpc) {
+        s->ops->rpc(s->arg, c->rank, c->request_id, what, p);
     } else {
         xr_packer_free(p);
-        xr_pmi1_errand_done(s, c->request_id, NULL);
+        xr_pmi1_rpc_done(s, c->request_id, NULL);
     }
 }
 
@@ -49,7 +49,7 @@ void xr_pmi1_publish(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd
     xr_pack_bytes(&p, value.data, value.len);
     p.failed = p.failed || value.failed;
     xr_packer_free(&value);
-    send_request(c, XR_ERRAND_PUBLISH, &p);
+    send_request(c, XR_RPC_PUBLISH, &p);
 }
 
 static void pack_name(struct xr_packer *p, const char *name)
@@ -59,7 +59,7 @@ static void pack_name(struct xr_packer *p, const char *name)
     xr_pack_strings(p, names);
 }
 
-void xr_pmi1_look_up(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
+void xr_pmi1_lookup(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     struct xr_packer p = {0};
 
@@ -67,7 +67,7 @@ void xr_pmi1_look_up(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd
     xr_pack_u32(&p, XR_LOOKUP_NOW);
     xr_pack_u32(&p, 0);
     pack_name(&p, xr_pmi1_value(cmd, "service"));
-    send_request(c, XR_ERRAND_LOOKUP, &p);
+    send_request(c, XR_RPC_LOOKUP, &p);
 }
 
 void xr_pmi1_unpublish(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
@@ -76,7 +76,7 @@ void xr_pmi1_unpublish(struct xr_pmi1_client *c, const struct xr_pmi1_command *c
 
     xr_pack_u32(&p, XR_RANGE_ANY);
     pack_name(&p, xr_pmi1_value(cmd, "service"));
-    send_request(c, XR_ERRAND_UNPUBLISH, &p);
+    send_request(c, XR_RPC_UNPUBLISH, &p);
 }
 
 /* ---------------------------------------------------------------------- spawning */
@@ -92,10 +92,10 @@ void xr_pmi1_spawn(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
     for (uint32_t i = 0; ok && i < b->request.napps; i++)
         ok = b->request.apps[i].argv && b->request.apps[i].n;
     if (ok)
-        xr_request_pack(&b->request, &p);
+        xr_spawn_request_pack(&b->request, &p);
     xr_pmi1_forget_block(c);
     if (ok)
-        send_request(c, XR_ERRAND_SPAWN, &p);
+        send_request(c, XR_RPC_SPAWN, &p);
     else
         xr_pmi1_answer(c, "cmd=spawn_result rc=-1 msg=not_understood\n");
 }
@@ -139,7 +139,7 @@ static struct xr_pmi1_client *client_of_request(struct xr_pmi1 *s, uint32_t id)
     return NULL;
 }
 
-void xr_pmi1_errand_done(struct xr_pmi1 *s, uint32_t id, struct xr_unpacker *u)
+void xr_pmi1_rpc_done(struct xr_pmi1 *s, uint32_t id, struct xr_unpacker *u)
 {
     struct xr_pmi1_client *c = client_of_request(s, id);
     uint32_t what = c ? c->request : 0, status = u ? xr_unpack_u32(u) : XR_REFUSED;
@@ -148,19 +148,19 @@ void xr_pmi1_errand_done(struct xr_pmi1 *s, uint32_t id, struct xr_unpacker *u)
         return;
     c->request = 0;
     switch (what) {
-    case XR_ERRAND_PUBLISH:
+    case XR_RPC_PUBLISH:
         answer_status(c, "publish", status == XR_DONE, "cannot_publish");
         break;
-    case XR_ERRAND_UNPUBLISH:
+    case XR_RPC_UNPUBLISH:
         answer_status(c, "unpublish", status == XR_DONE, "not_published");
         break;
-    case XR_ERRAND_LOOKUP:
+    case XR_RPC_LOOKUP:
         if (status == XR_DONE)
             answer_lookup(c, u);
         else
             xr_pmi1_answer(c, "cmd=lookup_result rc=-1 info=error msg=not_published\n");
         break;
-    case XR_ERRAND_SPAWN:
+    case XR_RPC_SPAWN:
         if (status == XR_DONE)
             xr_pmi1_answer(c, "cmd=spawn_result rc=0 msg=success\n");
         else

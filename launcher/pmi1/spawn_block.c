@@ -13,7 +13,7 @@ void xr_pmi1_forget_block(struct xr_pmi1_client *c)
 {
     if (!c->block)
         return;
-    xr_request_clear(&c->block->request);
+    xr_spawn_request_clear(&c->block->request);
     free(c->block->key);
     free(c->block);
     c->block = NULL;
@@ -54,7 +54,7 @@ static bool put_key(struct xr_pmi1_block *b, const char *value)
         return false;
     if (asprintf(&text, "%s=%s", b->key, value) < 0)
         return false;
-    ok = xr_request_word(&b->request.keys, text);
+    ok = xr_spawn_request_word(&b->request.keys, text);
     free(text);
     free(b->key);
     b->key = NULL;
@@ -63,7 +63,7 @@ static bool put_key(struct xr_pmi1_block *b, const char *value)
 
 static bool put_option(struct xr_pmi1_block *b, const char *option, const char *value)
 {
-    return xr_request_word(&b->request.words, option) && xr_request_word(&b->request.words, value);
+    return xr_spawn_request_word(&b->request.words, option) && xr_spawn_request_word(&b->request.words, value);
 }
 
 /* MPI's reserved keys; others are hints and ignored. */
@@ -97,9 +97,9 @@ static bool spawn_block_parse_line(struct xr_pmi1_block *b, const char *line)
         return b->app->n > 0;
     }
     if ((v = after(line, "execname=")))
-        return !b->app->argv && xr_request_word(&b->app->argv, v);
+        return !b->app->argv && xr_spawn_request_word(&b->app->argv, v);
     if ((v = after_numbered(line, "arg")))
-        return b->app->argv && xr_request_word(&b->app->argv, v);
+        return b->app->argv && xr_spawn_request_word(&b->app->argv, v);
     if ((v = after_numbered(line, "preput_key_")) && !strchr(v, '='))
         return spawn_block_set_text(&b->key, v);
     if ((v = after_numbered(line, "preput_val_")))
@@ -120,7 +120,7 @@ void xr_pmi1_block_line(struct xr_pmi1_client *c, const char *line)
     if (!b || b->bad)
         return;
     if (!line) {
-        b->app = xr_request_add(&b->request);
+        b->app = xr_spawn_request_add(&b->request);
         b->bad = !b->app;
         return;
     }

@@ -41,7 +41,7 @@ pmix_status_t xr_upcall_deregister_events(pmix_status_t *codes, size_t ncodes,
 
 struct raised {
     struct xr_post post;
-    struct xr_notice event;
+    struct xr_event event;
     pmix_info_t *info;
     size_t ninfo;
 };
@@ -77,9 +77,9 @@ static void events_run(struct xr_post *post, void *arg)
     r->event.len = buffer.bytes_used;
     if (rc != PMIX_SUCCESS)
         rk_warn("an event of rank %u stays on its host: %s", r->event.rank, PMIx_Error_string(rc));
-    else if (r->event.len > XR_NOTICE_MAX)
+    else if (r->event.len > XR_EVENT_MAX)
         rk_warn("an event of rank %u stays on its host: it has %zu bytes, and %u is the most",
-                r->event.rank, r->event.len, XR_NOTICE_MAX);
+                r->event.rank, r->event.len, XR_EVENT_MAX);
     else
         server->events->raised(server->arg, &r->event);
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
@@ -113,7 +113,7 @@ pmix_status_t xr_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
     if (!r)
         return PMIX_ERR_NOMEM;
     r->post.run = events_run;
-    r->event = (struct xr_notice){.rank = rank, .range = range, .wide = is_wide(range), .code = code};
+    r->event = (struct xr_event){.rank = rank, .range = range, .wide = is_wide(range), .code = code};
     r->ninfo = ninfo;
     if (ninfo)
         PMIX_INFO_CREATE(r->info, ninfo);
@@ -146,7 +146,7 @@ static void events_on_delivered(pmix_status_t status, void *arg)
 }
 
 /* Unpack what events_pack has packed. Each attribute takes a byte at least, which bounds their number. */
-static bool events_unpack(const struct xr_notice *event, struct delivery *t)
+static bool events_unpack(const struct xr_event *event, struct delivery *t)
 {
     pmix_data_buffer_t buffer;
     pmix_byte_object_t bytes = {.bytes = malloc(event->len ? event->len : 1), .size = event->len};
@@ -171,7 +171,7 @@ static bool events_unpack(const struct xr_notice *event, struct delivery *t)
     return ok;
 }
 
-void xr_server_tell(struct xr_server *server, const char *job, const struct xr_notice *event)
+void xr_server_deliver_event(struct xr_server *server, const char *job, const struct xr_event *event)
 {
     struct delivery *t = calloc(1, sizeof(*t));
 
@@ -205,12 +205,12 @@ static void events_on_death_delivered(pmix_status_t status, void *arg)
     free(n);
 }
 
-void xr_server_tell_death(struct xr_server *s, uint32_t rank, bool by_signal)
+void xr_server_deliver_death(struct xr_server *s, uint32_t rank, bool by_signal)
 {
-    xr_server_tell_other(s, s->nspace, rank, by_signal);
+    xr_server_deliver_other_death(s, s->nspace, rank, by_signal);
 }
 
-void xr_server_tell_other(struct xr_server *s, const char *job, uint32_t rank, bool by_signal)
+void xr_server_deliver_other_death(struct xr_server *s, const char *job, uint32_t rank, bool by_signal)
 {
     struct death *n = calloc(1, sizeof(*n));
     bool over = rank == XR_ALL_RANKS;
@@ -232,5 +232,5 @@ void xr_server_tell_other(struct xr_server *s, const char *job, uint32_t rank, b
     if (rc != PMIX_SUCCESS)
         events_on_death_delivered(rc, n);
     if (over)
-        xr_server_forget_past(s, job);
+        xr_server_job_ended(s, job);
 }

@@ -185,13 +185,13 @@ static bool add_job(struct xr_server *s, const struct xr_job *job, bool hosts)
         rc = register_hosts_of(job);
     if (rc != PMIX_SUCCESS)
         rk_error("registering the job %s with PMIx failed: %s", job->id, PMIx_Error_string(rc));
-    return rc == PMIX_SUCCESS && xr_request_word(&s->others, job->id);
+    return rc == PMIX_SUCCESS && xr_spawn_request_word(&s->others, job->id);
 }
 
 bool xr_server_add_job(struct xr_server *s, struct xr_unpacker *u)
 {
     struct xr_job job;
-    bool ok = xr_outline_unpack(u, &job) && add_job(s, &job, true);
+    bool ok = xr_job_info_unpack(u, &job) && add_job(s, &job, true);
 
     xr_job_clear(&job);
     return ok;
@@ -202,7 +202,7 @@ bool xr_server_add_spawned(struct xr_server *s, struct xr_unpacker *u, pmix_spaw
     struct xr_job job;
     pmix_info_t *info;
     size_t n;
-    bool ok = xr_outline_unpack(u, &job) && add_job(s, &job, false);
+    bool ok = xr_job_info_unpack(u, &job) && add_job(s, &job, false);
 
     if (ok) {
         info = about_hosts(&job, &n);
@@ -228,7 +228,7 @@ static void other_jobs_remove(struct xr_server *s, char *id)
     free(id);
 }
 
-void xr_server_forget_past(struct xr_server *s, const char *id)
+void xr_server_job_ended(struct xr_server *s, const char *id)
 {
     char **past = &s->past[s->npast % XR_SERVER_PAST], *copy = NULL;
 

@@ -105,14 +105,14 @@ static void pmix_connect_leave(struct xr_post *post, void *arg)
         xr_pack_u32(p, gp->procs[i].rank == PMIX_RANK_WILDCARD ? XR_ALL_RANKS : gp->procs[i].rank);
     }
     xr_pack_bytes(p, gp->data, gp->len);
-    server->events->errand(server->arg, gp->g->call.what, XR_ALL_RANKS, p, gp->g);
+    server->events->rpc(server->arg, gp->g->call.what, XR_ALL_RANKS, p, gp->g);
     free(gp->procs);
     free(gp->data);
     free(gp);
 }
 
 /* Takes ownership of g and data. */
-static pmix_status_t pmix_connect_post(enum xr_errand what, const pmix_proc_t procs[], size_t n, const pmix_info_t info[],
+static pmix_status_t pmix_connect_post(enum xr_rpc what, const pmix_proc_t procs[], size_t n, const pmix_info_t info[],
                           size_t ninfo, struct connect_call *g, char *data, size_t len)
 {
     struct connect_post *gp = calloc(1, sizeof(*gp));
@@ -161,13 +161,13 @@ pmix_status_t xr_upcall_connect(const pmix_proc_t procs[], size_t nprocs, const 
     g = pmix_connect_make(done, NULL, done_arg, timeout_s);
     if (g)
         g->late_ns = xr_connect_timeout_shorten(&g->timeout_ms);
-    return pmix_connect_post(XR_ERRAND_CONNECT, procs, nprocs, info, ninfo, g, NULL, 0);
+    return pmix_connect_post(XR_RPC_CONNECT, procs, nprocs, info, ninfo, g, NULL, 0);
 }
 
 pmix_status_t xr_upcall_disconnect(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                                    size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
-    return pmix_connect_post(XR_ERRAND_DISCONNECT, procs, nprocs, info, ninfo,
+    return pmix_connect_post(XR_RPC_DISCONNECT, procs, nprocs, info, ninfo,
                 pmix_connect_make(done, NULL, done_arg, xr_infos_timeout(info, ninfo)), NULL, 0);
 }
 
@@ -175,6 +175,6 @@ pmix_status_t xr_upcall_fence_jobs(const pmix_proc_t procs[], size_t nprocs, con
                                    size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                                    void *done_arg)
 {
-    return pmix_connect_post(XR_ERRAND_FENCE, procs, nprocs, info, ninfo,
+    return pmix_connect_post(XR_RPC_FENCE, procs, nprocs, info, ninfo,
                 pmix_connect_make(NULL, done, done_arg, xr_infos_timeout(info, ninfo)), data, ndata);
 }

@@ -92,12 +92,12 @@ static void modex_forward(struct xr_server *server, struct modex *m)
         return;
     }
     a->modex = m;
-    a->call.what = XR_ERRAND_MODEX;
+    a->call.what = XR_RPC_MODEX;
     a->call.done = pmix_dmodex_on_answer;
     xr_pack_string(&a->call.payload, m->job);
     xr_pack_u32(&a->call.payload, m->rank);
     xr_pack_u32(&a->call.payload, m->timeout_s);
-    server->events->errand(server->arg, XR_ERRAND_MODEX, XR_ALL_RANKS, &a->call.payload, a);
+    server->events->rpc(server->arg, XR_RPC_MODEX, XR_ALL_RANKS, &a->call.payload, a);
 }
 
 static void pmix_dmodex_run(struct xr_post *post, void *arg)
@@ -211,7 +211,7 @@ void xr_server_settle(struct xr_server *server, uint32_t id)
     pmix_dmodex_settle(server, 0, id, false);
 }
 
-void xr_server_look_up(struct xr_server *server, uint32_t rank, uint32_t id)
+void xr_server_lookup(struct xr_server *server, uint32_t rank, uint32_t id)
 {
     struct lookup *l;
     pmix_proc_t proc;

@@ -94,7 +94,7 @@ pmix_status_t xr_upcall_notify(pmix_status_t code, const pmix_proc_t *source,
 /* pmix_rpc.c: calls that the first xrun answers. */
 struct xr_rpc_call {
     struct xr_post post;
-    enum xr_errand what;
+    enum xr_rpc what;
     uint32_t rank;
     struct xr_packer payload;
     pmix_status_t refused; /* not 0: do not send, answer this */

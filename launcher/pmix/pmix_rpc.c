@@ -19,11 +19,11 @@ static pmix_status_t status_of(uint32_t status)
         return PMIX_ERR_NOT_FOUND;
     case XR_TOO_LATE:
         return PMIX_ERR_TIMEOUT;
-    case XR_THERE_ALREADY:
+    case XR_EXISTS_ALREADY:
         return PMIX_ERR_DUPLICATE_KEY;
     case XR_NO_ROOM:
         return PMIX_ERR_OUT_OF_RESOURCE;
-    case XR_SOMEBODY_LOST:
+    case XR_PARTICIPANT_LOST:
         return PMIX_ERR_LOST_CONNECTION;
     case XR_NO_PROGRAM:
         return PMIX_ERR_JOB_EXE_NOT_FOUND;
@@ -45,7 +45,7 @@ static void pmix_rpc_run(struct xr_post *post, void *arg)
         free(call);
         return;
     }
-    server->events->errand(server->arg, call->what, call->rank, &call->payload, call);
+    server->events->rpc(server->arg, call->what, call->rank, &call->payload, call);
 }
 
 void xr_rpc_post(struct xr_rpc_call *call)
@@ -54,7 +54,7 @@ void xr_rpc_post(struct xr_rpc_call *call)
     xr_threadshift_post(xr_server_serving()->shift, &call->post);
 }
 
-void xr_server_errand_done(struct xr_server *server, void *token, struct xr_unpacker *answer)
+void xr_server_rpc_done(struct xr_server *server, void *token, struct xr_unpacker *answer)
 {
     struct xr_rpc_call *call = token;
     pmix_status_t status = PMIX_ERR_UNREACH;

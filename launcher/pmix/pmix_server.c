@@ -218,7 +218,7 @@ void xr_server_ending(struct xr_server *s)
         atomic_store(&s->ending, true);
 }
 
-void xr_server_catch_up(struct xr_server *s)
+void xr_server_run_posts(struct xr_server *s)
 {
     xr_threadshift_run(s->shift);
 }

@@ -25,7 +25,7 @@
 #include <sys/types.h>
 
 struct xr_server;
-struct xr_notice;
+struct xr_event;
 
 /* The process of a rank of this host. */
 struct xr_server_process {
@@ -57,11 +57,11 @@ struct xr_server_events {
      * unless that is 0. */
     void (*modex)(void *arg, uint32_t rank, uint32_t timeout_s, void *token);
     /* A rank of this host has raised an event for other hosts. */
-    void (*raised)(void *arg, const struct xr_notice *event);
-    /* The answer to xr_server_look_up. */
+    void (*raised)(void *arg, const struct xr_event *event);
+    /* The answer to xr_server_lookup. */
     void (*looked_up)(void *arg, uint32_t id, bool found, const void *data, size_t len);
     /* A request for the first xrun. Empties the packer. Answer it by xr_server_errand_done. */
-    void (*errand)(void *arg, enum xr_errand what, uint32_t rank, struct xr_packer *payload, void *token);
+    void (*rpc)(void *arg, enum xr_rpc what, uint32_t rank, struct xr_packer *payload, void *token);
     /* Signal ranks of the job on any host; n 0: all. */
     void (*control)(void *arg, int sig, const uint32_t *ranks, uint32_t n);
     /* Fill in the state of a local rank. */
@@ -113,13 +113,13 @@ char **xr_server_rank_env(struct xr_server *server, uint32_t rank);
 void xr_server_end_job(struct xr_server *server);
 
 /* The number of connections of other users that the server has rejected. */
-unsigned xr_server_strangers(void);
+unsigned xr_server_rejected(void);
 
 /* The version of libpmix, as "4.2.2". */
 const char *xr_server_version(void);
 
 /* Handle all pending calls of clients; before the end of a rank is handled. */
-void xr_server_catch_up(struct xr_server *server);
+void xr_server_run_posts(struct xr_server *server);
 
 /* Answer calls of clients. Frees token. status: not 0 if the fence has failed. */
 void xr_server_fence_done(struct xr_server *server, void *token, int status, const void *data,
@@ -127,23 +127,23 @@ void xr_server_fence_done(struct xr_server *server, void *token, int status, con
 void xr_server_modex_done(struct xr_server *server, void *token, enum xr_found found, const void *data,
                           size_t len);
 /* answer: as in rpc.h, or NULL. */
-void xr_server_errand_done(struct xr_server *server, void *token, struct xr_unpacker *answer);
+void xr_server_rpc_done(struct xr_server *server, void *token, struct xr_unpacker *answer);
 /* Request the committed data of a local rank. events->looked_up is called once there is data, which may be never. */
-void xr_server_look_up(struct xr_server *server, uint32_t rank, uint32_t id);
+void xr_server_lookup(struct xr_server *server, uint32_t rank, uint32_t id);
 /* The rank has ended: events->looked_up is called soon in any case, possibly a second time. */
 void xr_server_settle(struct xr_server *server, uint32_t id);
 
 /* Deliver an event of a rank of another host or job to the clients of this host. job: its name, or NULL for the own one. */
-void xr_server_tell(struct xr_server *server, const char *job, const struct xr_notice *event);
+void xr_server_deliver_event(struct xr_server *server, const char *job, const struct xr_event *event);
 
 /* The job ends: do not deregister clients that die from now on. */
 void xr_server_ending(struct xr_server *server);
 
 /* Deliver the death of a rank to all clients of this host. */
-void xr_server_tell_death(struct xr_server *server, uint32_t rank, bool by_signal);
+void xr_server_deliver_death(struct xr_server *server, uint32_t rank, bool by_signal);
 /* The same for a rank of another job; XR_ALL_RANKS: that job has ended. */
-void xr_server_tell_other(struct xr_server *server, const char *job, uint32_t rank, bool by_signal);
+void xr_server_deliver_other_death(struct xr_server *server, const char *job, uint32_t rank, bool by_signal);
 /* A job has ended. Beyond XR_SERVER_PAST ended jobs the oldest is deregistered. */
-void xr_server_forget_past(struct xr_server *server, const char *id);
+void xr_server_job_ended(struct xr_server *server, const char *id);
 
 #endif

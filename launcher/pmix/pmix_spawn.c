@@ -34,19 +34,19 @@ static void on_started(struct xr_server *server, struct xr_rpc_call *call, pmix_
     s->done(status, "", s->done_arg);
 }
 
-static bool add_option(struct xr_request *r, const char *option, const char *value)
+static bool add_option(struct xr_spawn_request *r, const char *option, const char *value)
 {
-    return xr_request_word(&r->words, option) && xr_request_word(&r->words, value);
+    return xr_spawn_request_word(&r->words, option) && xr_spawn_request_word(&r->words, value);
 }
 
 /* "l3", "ppr:2:numa", "core:PE=2": modifiers that xrun does not support are cut from the end. */
-static pmix_status_t add_policy(struct xr_request *r, const char *policy, bool required)
+static pmix_status_t add_policy(struct xr_spawn_request *r, const char *policy, bool required)
 {
-    struct xr_where where = {.hosts = NULL};
+    struct xr_policy where = {.hosts = NULL};
     char *word = strdup(policy), why[256], *colon;
     pmix_status_t rc = PMIX_SUCCESS;
 
-    while (word && !xr_where_map_by(&where, word, why, sizeof(why))) {
+    while (word && !xr_policy_map_by(&where, word, why, sizeof(why))) {
         colon = strrchr(word, ':');
         *(colon ? colon : word) = '\0';
         if (*word == '\0')
@@ -67,20 +67,20 @@ static bool pmix_spawn_set_text(char **to, const char *text)
     return *to != NULL;
 }
 
-static bool set_variable(struct xr_request_app *app, const pmix_envar_t *e)
+static bool set_variable(struct xr_spawn_request_app *app, const pmix_envar_t *e)
 {
     char *text;
     bool ok;
 
     if (!e->envar || !e->value || asprintf(&text, "%s=%s", e->envar, e->value) < 0)
         return false;
-    ok = xr_request_word(&app->env, text);
+    ok = xr_spawn_request_word(&app->env, text);
     free(text);
     return ok;
 }
 
 /* app: NULL for an attribute of the whole job. */
-static pmix_status_t pmix_spawn_set_attribute(struct xr_request *r, struct xr_request_app *app, const pmix_info_t *info)
+static pmix_status_t pmix_spawn_set_attribute(struct xr_spawn_request *r, struct xr_spawn_request_app *app, const pmix_info_t *info)
 {
     const pmix_value_t *v = &info->value;
     const char *text = v->type == PMIX_STRING ? v->data.string : NULL;
@@ -97,7 +97,7 @@ static pmix_status_t pmix_spawn_set_attribute(struct xr_request *r, struct xr_re
     else if (PMIX_CHECK_KEY(info, PMIX_SET_ENVAR) && v->type == PMIX_ENVAR && app)
         ok = set_variable(app, &v->data.envar);
     else if (PMIX_CHECK_KEY(info, PMIX_TAG_OUTPUT))
-        ok = !PMIX_INFO_TRUE(info) || xr_request_word(&r->words, "--tag-output");
+        ok = !PMIX_INFO_TRUE(info) || xr_spawn_request_word(&r->words, "--tag-output");
     else if (PMIX_INFO_IS_REQUIRED(info))
         return PMIX_ERR_NOT_SUPPORTED;
     return ok ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
@@ -108,14 +108,14 @@ static bool pmix_spawn_copy_words(char ***to, char *const *from)
     bool ok = true;
 
     for (; ok && from && *from; from++)
-        ok = xr_request_word(to, *from);
+        ok = xr_spawn_request_word(to, *from);
     return ok;
 }
 
-static pmix_status_t pmix_spawn_add_app(struct xr_request *r, const pmix_app_t *from, const pmix_info_t job_info[],
+static pmix_status_t pmix_spawn_add_app(struct xr_spawn_request *r, const pmix_app_t *from, const pmix_info_t job_info[],
                               size_t njob)
 {
-    struct xr_request_app *app = xr_request_add(r);
+    struct xr_spawn_request_app *app = xr_spawn_request_add(r);
     pmix_status_t rc = PMIX_SUCCESS;
     bool ok;
 
@@ -125,7 +125,7 @@ static pmix_status_t pmix_spawn_add_app(struct xr_request *r, const pmix_app_t *
         return PMIX_ERR_BAD_PARAM;
     app->n = (uint32_t)from->maxprocs;
     /* The command is executed; argv[0] of the client is ignored. */
-    ok = xr_request_word(&app->argv, from->cmd) &&
+    ok = xr_spawn_request_word(&app->argv, from->cmd) &&
          pmix_spawn_copy_words(&app->argv, from->argv && from->argv[0] ? from->argv + 1 : NULL) &&
          pmix_spawn_copy_words(&app->env, from->env) && (!from->cwd || !*from->cwd || pmix_spawn_set_text(&app->wdir, from->cwd));
     if (!ok)
@@ -143,7 +143,7 @@ pmix_status_t xr_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_inf
                               const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t done,
                               void *done_arg)
 {
-    struct xr_request r = {0};
+    struct xr_spawn_request r = {0};
     pmix_status_t rc = PMIX_SUCCESS;
     struct spawn *s;
     uint32_t rank;
@@ -162,10 +162,10 @@ pmix_status_t xr_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_inf
     for (size_t i = 0; i < napps && !rc; i++)
         rc = pmix_spawn_add_app(&r, &apps[i], job_info, ninfo);
     if (!rc)
-        xr_request_pack(&r, &s->call.payload);
-    xr_request_clear(&r);
+        xr_spawn_request_pack(&r, &s->call.payload);
+    xr_spawn_request_clear(&r);
     s->call.refused = rc;
-    s->call.what = XR_ERRAND_SPAWN;
+    s->call.what = XR_RPC_SPAWN;
     s->call.rank = rank;
     s->call.done = on_started;
     s->done = done;

@@ -133,7 +133,7 @@ static void publish_on_done(struct xr_server *server, struct xr_rpc_call *call, 
     s->done(status, s->done_arg);
 }
 
-static struct simple *publish_begin(enum xr_errand what, const pmix_proc_t *proc, pmix_op_cbfunc_t done, void *done_arg,
+static struct simple *publish_begin(enum xr_rpc what, const pmix_proc_t *proc, pmix_op_cbfunc_t done, void *done_arg,
                             pmix_status_t *refused)
 {
     struct simple *s;
@@ -160,7 +160,7 @@ pmix_status_t xr_upcall_publish(const pmix_proc_t *proc, const pmix_info_t info[
     enum xr_range range = XR_RANGE_ALL;
     enum xr_keep keep = XR_KEEP_APP;
     pmix_status_t refused;
-    struct simple *s = publish_begin(XR_ERRAND_PUBLISH, proc, done, done_arg, &refused);
+    struct simple *s = publish_begin(XR_RPC_PUBLISH, proc, done, done_arg, &refused);
     uint32_t n = 0;
     bool ok = true;
 
@@ -200,7 +200,7 @@ pmix_status_t xr_upcall_unpublish(const pmix_proc_t *proc, char **keys, const pm
 {
     enum xr_range range = XR_RANGE_ANY;
     pmix_status_t refused;
-    struct simple *s = publish_begin(XR_ERRAND_UNPUBLISH, proc, done, done_arg, &refused);
+    struct simple *s = publish_begin(XR_RPC_UNPUBLISH, proc, done, done_arg, &refused);
 
     if (!s)
         return refused;
@@ -273,7 +273,7 @@ pmix_status_t xr_upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_
     xr_pack_u32(&l->call.payload, want);
     xr_pack_u32(&l->call.payload, s > 1000000 ? 0 : s * 1000);
     pack_keys(&l->call.payload, keys);
-    l->call.what = XR_ERRAND_LOOKUP;
+    l->call.what = XR_RPC_LOOKUP;
     l->call.rank = rank;
     l->call.done = publish_on_found;
     l->done = done;

@@ -131,6 +131,6 @@ rank_status_t xr_server_register_origin(struct xr_server *s, const struct xr_ser
 
     if (!job->origin || !job->origin->job)
         return RANK_OK;
-    u = (struct xr_unpacker){job->origin->outline, job->origin->len, false};
+    u = (struct xr_unpacker){job->origin->job_info, job->origin->len, false};
     return xr_server_add_job(s, &u) ? RANK_OK : RANK_ERR_BOOT;
 }

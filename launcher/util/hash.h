@@ -11,27 +11,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct xr_table_item {
-    struct xr_table_item *next;
+struct xr_hash_item {
+    struct xr_hash_item *next;
     uint32_t hash;
 };
 
 /* A zeroed table is empty. */
-struct xr_table {
-    struct xr_table_item **heads;
+struct xr_hash {
+    struct xr_hash_item **heads;
     uint32_t n, size;
 };
 
 /* Hash bytes. before: the hash of the bytes before them, or 0. */
-uint32_t xr_table_hash(uint32_t before, const void *data, size_t len);
+uint32_t xr_hash_hash(uint32_t before, const void *data, size_t len);
 
 /* Iterate over the items of a hash. NULL: no more. */
-struct xr_table_item *xr_table_first(const struct xr_table *table, uint32_t hash);
-struct xr_table_item *xr_table_next(const struct xr_table_item *item);
+struct xr_hash_item *xr_hash_first(const struct xr_hash *table, uint32_t hash);
+struct xr_hash_item *xr_hash_next(const struct xr_hash_item *item);
 /* Returns false if out of memory. */
-bool xr_table_add(struct xr_table *table, struct xr_table_item *item, uint32_t hash);
-void xr_table_remove(struct xr_table *table, struct xr_table_item *item);
+bool xr_hash_add(struct xr_hash *table, struct xr_hash_item *item, uint32_t hash);
+void xr_hash_remove(struct xr_hash *table, struct xr_hash_item *item);
 /* Frees the table only; the caller owns the items. */
-void xr_table_clear(struct xr_table *table);
+void xr_hash_clear(struct xr_hash *table);
 
 #endif

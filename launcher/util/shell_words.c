@@ -48,7 +48,7 @@ static const char *take_word(const char **text, char *to)
     return NULL;
 }
 
-char **xr_words_split(const char *text, const char **wrong)
+char **xr_shell_words_split(const char *text, const char **wrong)
 {
     size_t len = strlen(text), n = 0;
     char *word = malloc(len + 1), **words = calloc(len / 2 + 2, sizeof(*words));
@@ -74,7 +74,7 @@ char **xr_words_split(const char *text, const char **wrong)
 bool xr_command_is(const char *text, const char *name)
 {
     const char *wrong, *slash;
-    char **words = xr_words_split(text, &wrong);
+    char **words = xr_shell_words_split(text, &wrong);
     bool is = false;
 
     if (words && words[0]) {
@@ -85,7 +85,7 @@ bool xr_command_is(const char *text, const char *name)
     return is;
 }
 
-void xr_words_quote(FILE *to, const char *word)
+void xr_shell_words_quote(FILE *to, const char *word)
 {
     fputc('\'', to);
     for (; *word; word++) {
@@ -97,7 +97,7 @@ void xr_words_quote(FILE *to, const char *word)
     fputc('\'', to);
 }
 
-void xr_words_show(char *text)
+void xr_shell_words_show(char *text)
 {
     for (; *text; text++) {
         if ((unsigned char)*text < 0x20 || *text == 0x7f)

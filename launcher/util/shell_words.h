@@ -16,8 +16,8 @@
  * Split at blanks outside '...', "..." and \. Expands nothing. The array ends with NULL; caller frees with
  * xr_strings_free. NULL: *wrong is the error, or NULL if out of memory.
  */
-char **xr_words_split(const char *text, const char **wrong);
-static inline size_t xr_words_count(char *const *words)
+char **xr_shell_words_split(const char *text, const char **wrong);
+static inline size_t xr_shell_words_count(char *const *words)
 {
     return xr_strings_count(words);
 }
@@ -29,7 +29,7 @@ static inline size_t xr_words_count(char *const *words)
 bool xr_command_is(const char *text, const char *name);
 
 /* Quote for the shell of another host, of any kind. */
-void xr_words_quote(FILE *to, const char *word);
+void xr_shell_words_quote(FILE *to, const char *word);
 
 /* Return the plural ending of a noun after n. */
 static inline const char *xr_plural(uint64_t n)
@@ -38,6 +38,6 @@ static inline const char *xr_plural(uint64_t n)
 }
 
 /* Replace characters that would steer a terminal by '?', in place. */
-void xr_words_show(char *text);
+void xr_shell_words_show(char *text);
 
 #endif

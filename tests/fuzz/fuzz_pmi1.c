@@ -30,31 +30,31 @@ static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
 /* Whatever has been put must come back from another host's view of it. */
 static void on_exchange(void *arg, bool lost, const void *blob, size_t len)
 {
-    struct xr_pmi1_space *other;
+    struct xr_pmi1_kvs *other;
 
     (void)arg;
     (void)lost;
-    if (xr_pmi1_space_create(1 << 24, false, &other))
+    if (xr_pmi1_kvs_create(1 << 24, false, &other))
         return;
-    if (xr_pmi1_space_merge(other, blob, len))
+    if (xr_pmi1_kvs_merge(other, blob, len))
         abort();
-    xr_pmi1_space_destroy(other);
+    xr_pmi1_kvs_destroy(other);
 }
 
 /* A request for another process is parsed there. */
-static void on_request(void *arg, uint32_t rank, uint32_t id, enum xr_errand what, struct xr_packer *p)
+static void on_request(void *arg, uint32_t rank, uint32_t id, enum xr_rpc what, struct xr_packer *p)
 {
     struct xr_unpacker u = {p->data, p->len, p->failed};
-    struct xr_request request;
+    struct xr_spawn_request request;
 
     (void)rank;
-    if (what == XR_ERRAND_SPAWN) {
-        if (!xr_request_unpack(&u, &request) || !xr_unpack_done(&u))
+    if (what == XR_RPC_SPAWN) {
+        if (!xr_spawn_request_unpack(&u, &request) || !xr_unpack_done(&u))
             abort();
-        xr_request_clear(&request);
+        xr_spawn_request_clear(&request);
     }
     xr_packer_free(p);
-    xr_pmi1_errand_done(arg, id, NULL);
+    xr_pmi1_rpc_done(arg, id, NULL);
 }
 
 static void on_line(void *arg, const char *line)
@@ -67,12 +67,12 @@ static const struct xr_pmi1_ops ops = {on_joined, on_aborted, on_exchange, on_jo
 /* A blob of bytes that the fuzzer thinks of. */
 static void merge(const uint8_t *data, size_t len)
 {
-    struct xr_pmi1_space *space;
+    struct xr_pmi1_kvs *space;
 
-    if (xr_pmi1_space_create(1 << 16, true, &space))
+    if (xr_pmi1_kvs_create(1 << 16, true, &space))
         return;
-    xr_pmi1_space_merge(space, data, len);
-    xr_pmi1_space_destroy(space);
+    xr_pmi1_kvs_merge(space, data, len);
+    xr_pmi1_kvs_destroy(space);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     size_t piece, at = 1;
 
     rk_log_threshold = -1;
-    if (!in || len < 1 || xr_pmi1_space_create(1 << 16, true, &server.space))
+    if (!in || len < 1 || xr_pmi1_kvs_create(1 << 16, true, &server.space))
         goto out;
     server.arg = &server;
     in->line = on_line;
@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         xr_pmi1_input_filled(in, n);
         at += n;
         while ((next = xr_pmi1_input_next(in, &command)) == XR_PMI1_COMMAND) {
-            xr_pmi1_obey(&client, &command);
+            xr_pmi1_execute(&client, &command);
             client.state = XR_PMI1_JOINED;
             client.waiting = false;
             server.waiting = 0;
@@ -111,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     }
     merge(data, len);
 out:
-    xr_pmi1_space_destroy(server.space);
+    xr_pmi1_kvs_destroy(server.space);
     xr_pmi1_forget_block(&client);
     free(in);
     return 0;

@@ -52,20 +52,20 @@ static void job(const uint8_t *data, size_t len)
 static void local_ranks(const uint8_t *data, size_t len)
 {
     struct xr_unpacker u = {data, len, false};
-    struct xr_seats s;
+    struct xr_local_ranks s;
 
-    xr_seats_unpack(&u, &s);
-    xr_seats_clear(&s);
+    xr_local_ranks_unpack(&u, &s);
+    xr_local_ranks_clear(&s);
 }
 
 static void hello(const uint8_t *data, size_t len)
 {
     static const uint8_t secret[XR_SECRET] = "0123456789abcdef";
-    char version[XR_HELLO_VERSION + 1];
+    char version[XR_HANDSHAKE_VERSION + 1];
     uint32_t node;
 
-    xr_hello_begins(data, len < XR_HELLO ? len : XR_HELLO);
-    if (len >= XR_HELLO && xr_hello_check(data, secret, &node, version) != XR_HELLO_STRANGER &&
+    xr_handshake_begins(data, len < XR_HANDSHAKE ? len : XR_HANDSHAKE);
+    if (len >= XR_HANDSHAKE && xr_handshake_check(data, secret, &node, version) != XR_HANDSHAKE_INVALID &&
         memcmp(data + 16, secret, XR_SECRET / 2) != 0)
         abort();
 }

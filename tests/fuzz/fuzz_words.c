@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 /* --------------------------------------------------------- where life.c's words would go */
 
-void xr_stream_say(struct xr_stream *stream, const char *fmt, ...)
+void xr_stream_print(struct xr_stream *stream, const char *fmt, ...)
 {
     char line[4096];
     va_list ap;
@@ -63,7 +63,7 @@ bool xr_status_busy(const struct xr_status *status)
     return false;
 }
 
-uint64_t xr_status_strangers(const struct xr_status *status)
+uint64_t xr_status_rejected(const struct xr_status *status)
 {
     (void)status;
     return 1;
@@ -83,9 +83,9 @@ static void on_still(void *arg, bool still)
     (void)still;
 }
 
-static const struct xr_fences *fences(void *arg);
+static const struct xr_fence_table *fences(void *arg);
 
-static const struct xr_life_ops life_ops = {send_to_agents, on_still, fences};
+static const struct xr_heartbeat_ops life_ops = {send_to_agents, on_still, fences};
 
 /* ------------------------------------------------------- a node of a tree without wires */
 
@@ -134,20 +134,20 @@ static void on_answer(void *arg, void *t, enum xr_found found, const void *data,
 
 static void on_asked(void *arg, uint32_t rank, uint32_t id)
 {
-    struct xr_modexes **m = arg;
+    struct xr_dmodex_table **m = arg;
 
     if (rank % 3 == 0)
-        xr_modexes_found(*m, id, rank % 2, "card", 4);
+        xr_dmodex_found(*m, id, rank % 2, "card", 4);
 }
 
 static void on_ended(void *arg, uint32_t id)
 {
-    struct xr_modexes **m = arg;
+    struct xr_dmodex_table **m = arg;
 
-    xr_modexes_found(*m, id, false, NULL, 0);
+    xr_dmodex_found(*m, id, false, NULL, 0);
 }
 
-static const struct xr_modex_ops modex_ops = {on_answer, on_asked, on_ended};
+static const struct xr_dmodex_ops modex_ops = {on_answer, on_asked, on_ended};
 
 /* ---------------------------------------------------------------------------- the whole */
 
@@ -156,16 +156,16 @@ enum { NODES = 7, RANKS = 14, SELF = 0, FANOUT = 2 };
 struct world {
     struct event_base *base;
     struct xr_tree *tree;
-    struct xr_gone *gone;
-    struct xr_fences *fences;
-    struct xr_modexes *dmodexes;
+    struct xr_liveness *gone;
+    struct xr_fence_table *fences;
+    struct xr_dmodex_table *dmodexes;
     struct xr_report *report;
-    struct xr_life *life;
-    struct xr_life_options options;
+    struct xr_heartbeat *life;
+    struct xr_heartbeat_options options;
     struct xr_job job;
 };
 
-static const struct xr_fences *fences(void *arg)
+static const struct xr_fence_table *fences(void *arg)
 {
     const struct world *w = arg;
 
@@ -188,11 +188,11 @@ static void open_world(struct world *w)
     w->base = event_base_new();
     w->report = xr_report_open("/dev/null", &w->job, err, sizeof(err));
     if (!w->base || !w->report ||
-        xr_tree_open(w->base, SELF, &(struct xr_shape){.nodes = NODES, .fanout = FANOUT}, &tree_ops, w, &w->tree) ||
-        xr_gone_open(&w->job, &w->gone) ||
-        xr_fences_open(w->tree, &w->job, w->gone, SELF, on_fence_done, w, &w->fences) ||
-        xr_modexes_open(w->base, w->tree, w->gone, SELF, &modex_ops, &w->dmodexes, &w->dmodexes) ||
-        xr_life_open(w->base, &w->options, &w->job, NULL, &life_ops, w, &w->life))
+        xr_tree_open(w->base, SELF, &(struct xr_kary){.nodes = NODES, .fanout = FANOUT}, &tree_ops, w, &w->tree) ||
+        xr_liveness_open(&w->job, &w->gone) ||
+        xr_fence_open(w->tree, &w->job, w->gone, SELF, on_fence_done, w, &w->fences) ||
+        xr_dmodex_open(w->base, w->tree, w->gone, SELF, &modex_ops, &w->dmodexes, &w->dmodexes) ||
+        xr_heartbeat_open(w->base, &w->options, &w->job, NULL, &life_ops, w, &w->life))
         abort();
 }
 
@@ -200,11 +200,11 @@ static void close_world(struct world *w)
 {
     if (!xr_report_write(w->report, 0, false))
         abort();
-    xr_life_close(w->life);
+    xr_heartbeat_close(w->life);
     xr_report_close(w->report);
-    xr_modexes_close(w->dmodexes);
-    xr_fences_close(w->fences);
-    xr_gone_close(w->gone);
+    xr_dmodex_close(w->dmodexes);
+    xr_fence_close(w->fences);
+    xr_liveness_close(w->gone);
     xr_tree_close(w->tree);
     event_base_free(w->base);
 }
@@ -213,11 +213,11 @@ static void notice(struct world *w, struct xr_unpacker *u)
 {
     size_t len = u->left;
     struct xr_packer p = {0};
-    struct xr_notice n;
+    struct xr_event n;
 
-    if (!xr_notice_unpack(u, w->job.size, &n))
+    if (!xr_event_unpack(u, w->job.size, &n))
         return;
-    xr_notice_pack(&n, &p);
+    xr_event_pack(&n, &p);
     if (!p.failed && p.len != len)
         abort();
     xr_packer_free(&p);
@@ -225,32 +225,32 @@ static void notice(struct world *w, struct xr_unpacker *u)
 
 static void one(struct world *w, uint8_t kind, uint8_t from, const uint8_t *data, size_t len)
 {
-    static const uint32_t said[] = {XR_MSG_LOOKED, XR_MSG_STALLED, XR_MSG_MOVING, XR_MSG_TRACE_TEXT, XR_MSG_TRACED};
+    static const uint32_t said[] = {XR_MSG_PROBED, XR_MSG_STALLED, XR_MSG_MOVING, XR_MSG_TRACE_TEXT, XR_MSG_TRACED};
     struct xr_unpacker u = {data, len, false};
     uint32_t ranks[3] = {0, 1, 2};
     bool mine;
 
     switch (kind % 11) {
     case 0:
-        xr_fences_take(w->fences, from, XR_MSG_FENCE_UP, &u);
+        xr_fence_take(w->fences, from, XR_MSG_FENCE_UP, &u);
         break;
     case 1:
-        xr_fences_take(w->fences, XR_NODE_FRONT, XR_MSG_FENCE_DOWN, &u);
+        xr_fence_take(w->fences, XR_NODE_FRONT, XR_MSG_FENCE_DOWN, &u);
         break;
     case 2:
         pending++;
-        xr_fences_enter(w->fences, from % 2, from & 64, ranks, from % 4, data, len, &token);
+        xr_fence_enter(w->fences, from % 2, from & 64, ranks, from % 4, data, len, &token);
         break;
     case 3:
-        xr_gone_note(w->gone, (enum xr_gone_what)(from % 3), from / 3);
+        xr_liveness_note(w->gone, (enum xr_liveness_what)(from % 3), from / 3);
         break;
     case 4:
-        xr_modexes_take(w->dmodexes, from % 2 ? XR_MSG_MODEX_ASK : XR_MSG_MODEX_ANSWER, &u);
+        xr_dmodex_take(w->dmodexes, from % 2 ? XR_MSG_DMODEX_REQUEST : XR_MSG_DMODEX_REPLY, &u);
         break;
     case 5:
         pending++;
-        xr_modexes_ask(w->dmodexes, from % NODES, from % RANKS, from & 1, &token);
-        xr_modexes_ended(w->dmodexes, from % RANKS);
+        xr_dmodex_ask(w->dmodexes, from % NODES, from % RANKS, from & 1, &token);
+        xr_dmodex_ended(w->dmodexes, from % RANKS);
         break;
     case 6:
         notice(w, &u);
@@ -261,13 +261,13 @@ static void one(struct world *w, uint8_t kind, uint8_t from, const uint8_t *data
     case 8:
         if (from & 1)
             status_ops->on_request(status_arg);
-        xr_life_message(w->life, XR_MSG_LOOKED, &u, &mine);
+        xr_heartbeat_message(w->life, XR_MSG_PROBED, &u, &mine);
         break;
     case 9:
-        xr_fences_take(w->fences, from, XR_MSG_FENCE_ENDED, &u);
+        xr_fence_take(w->fences, from, XR_MSG_FENCE_ENDED, &u);
         break;
     default:
-        xr_life_message(w->life, said[from % 5], &u, &mine);
+        xr_heartbeat_message(w->life, said[from % 5], &u, &mine);
     }
 }
 

@@ -88,7 +88,7 @@ static void job_queries_on_registered(pmix_status_t status, void *arg)
     (void)arg;
 }
 
-static bool is_in_flight(const struct job *j, const void *token)
+static bool is_pending(const struct job *j, const void *token)
 {
     for (struct rk_link *l = j->queries.next; l != &j->queries; l = l->next) {
         if (rk_list_entry(l, struct xr_job_query, link)->token == token)
@@ -104,7 +104,7 @@ struct xr_job_query *xr_job_query_begin(struct xr_job_queries *f, const char *na
 
     pthread_mutex_lock(&f->lock);
     j = find_or_make(f, name);
-    *again = j && is_in_flight(j, token);
+    *again = j && is_pending(j, token);
     if (one && j && !j->leaving && !*again) {
         one->job = j;
         one->token = token;

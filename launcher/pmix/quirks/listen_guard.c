@@ -181,7 +181,7 @@ SEEN int accept(int at, struct sockaddr *restrict from, socklen_t *restrict len)
     return -1;
 }
 
-unsigned xr_server_strangers(void)
+unsigned xr_server_rejected(void)
 {
     return atomic_load_explicit(&guard.rejected, memory_order_relaxed);
 }

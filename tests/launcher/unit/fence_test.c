@@ -23,8 +23,8 @@ struct world {
     struct event_base *base;
     struct xr_tree *tree;
     struct xr_job job;
-    struct xr_gone *gone;
-    struct xr_fences *fences;
+    struct xr_liveness *gone;
+    struct xr_fence_table *fences;
     unsigned answers;
     void *token;
     int status;
@@ -68,9 +68,9 @@ static int open_node(void **state, uint32_t self, uint32_t nodes)
     w->base = event_base_new();
     assert_non_null(w->base);
     w->job = (struct xr_job){.size = RANKS, .nhosts = nodes, .hosts = hosts, .host_of = host_of, .fanout = 2};
-    assert_int_equal(xr_tree_open(w->base, self, &(struct xr_shape){.nodes = nodes, .fanout = 2}, &ops, w, &w->tree), RANK_OK);
-    assert_int_equal(xr_gone_open(&w->job, &w->gone), RANK_OK);
-    assert_int_equal(xr_fences_open(w->tree, &w->job, w->gone, self, on_done, w, &w->fences), RANK_OK);
+    assert_int_equal(xr_tree_open(w->base, self, &(struct xr_kary){.nodes = nodes, .fanout = 2}, &ops, w, &w->tree), RANK_OK);
+    assert_int_equal(xr_liveness_open(&w->job, &w->gone), RANK_OK);
+    assert_int_equal(xr_fence_open(w->tree, &w->job, w->gone, self, on_done, w, &w->fences), RANK_OK);
     *state = w;
     return 0;
 }
@@ -87,8 +87,8 @@ static int close_world(void **state)
 {
     struct world *w = *state;
 
-    xr_fences_close(w->fences);
-    xr_gone_close(w->gone);
+    xr_fence_close(w->fences);
+    xr_liveness_close(w->gone);
     xr_tree_close(w->tree);
     event_base_free(w->base);
     free(w);
@@ -97,7 +97,7 @@ static int close_world(void **state)
 
 static void enter(struct world *w, void *token)
 {
-    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, NULL, 0, "x", 1, token);
+    xr_fence_enter(w->fences, XR_FENCE_PMIX, 0, NULL, 0, "x", 1, token);
 }
 
 /* The parent reports its end; n 0: that of all ranks. */
@@ -113,7 +113,7 @@ static void over_of(struct world *w, int status, const uint32_t *ranks, uint32_t
         xr_pack_u32(&p, ranks[i]);
     xr_pack_bytes(&p, data, strlen(data));
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    assert_true(xr_fences_take(w->fences, XR_NODE_FRONT, XR_MSG_FENCE_DOWN, &u));
+    assert_true(xr_fence_take(w->fences, XR_NODE_FRONT, XR_MSG_FENCE_DOWN, &u));
     xr_packer_free(&p);
 }
 
@@ -137,7 +137,7 @@ static void given_up_and_over(void **state)
     struct world *w = *state;
 
     enter(w, &one);
-    xr_fences_abandon(w->fences, &one);
+    xr_fence_abandon(w->fences, &one);
     over(w, 0, "ab");
     assert_int_equal(w->answers, 0); /* none waits */
     enter(w, &two);
@@ -153,7 +153,7 @@ static void given_up_and_failed(void **state)
     struct world *w = *state;
 
     enter(w, &one);
-    xr_fences_abandon(w->fences, &one);
+    xr_fence_abandon(w->fences, &one);
     over(w, -7, "");
     enter(w, &two);
     expect(w, &two, -7, "");
@@ -164,9 +164,9 @@ static void back_in_time(void **state)
     struct world *w = *state;
 
     enter(w, &one);
-    xr_fences_abandon(w->fences, &one);
+    xr_fence_abandon(w->fences, &one);
     enter(w, &two);
-    xr_fences_abandon(w->fences, &two);
+    xr_fence_abandon(w->fences, &two);
     enter(w, &three);
     assert_int_equal(w->answers, 0);
     over(w, 0, "ab");
@@ -200,7 +200,7 @@ static void many_subsets(void **state)
         uint32_t n = subset(i, ranks);
         if (i == 1000)
             before = mallinfo2().uordblks;
-        xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &one);
+        xr_fence_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &one);
         over_of(w, 0, ranks, n, "ab");
         expect(w, &one, 0, "ab");
     }
@@ -216,15 +216,15 @@ static void many_given_up(void **state)
 
     for (uint32_t i = 0; i < MANY; i++) {
         n = subset(i, ranks);
-        xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &one);
-        xr_fences_abandon(w->fences, &one);
+        xr_fence_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &one);
+        xr_fence_abandon(w->fences, &one);
         over_of(w, 0, ranks, n, "ab");
     }
     n = subset(MANY - 1, ranks);
-    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &two);
+    xr_fence_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &two);
     expect(w, &two, 0, "ab");
     n = subset(0, ranks); /* forgotten: it begins anew */
-    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &three);
+    xr_fence_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &three);
     assert_int_equal(w->answers, 0);
     over_of(w, 0, ranks, n, "cd");
     expect(w, &three, 0, "cd");
@@ -247,7 +247,7 @@ static int open_front(void **state)
 }
 
 /* The child below reports it. */
-static void ended_below(struct world *w, enum xr_gone_what what, uint32_t number, bool sense)
+static void ended_below(struct world *w, enum xr_liveness_what what, uint32_t number, bool sense)
 {
     struct xr_packer p = {0};
     struct xr_unpacker u;
@@ -255,7 +255,7 @@ static void ended_below(struct world *w, enum xr_gone_what what, uint32_t number
     xr_pack_u32(&p, what);
     xr_pack_u32(&p, number);
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    assert_int_equal(xr_fences_take(w->fences, 2, XR_MSG_FENCE_ENDED, &u), sense);
+    assert_int_equal(xr_fence_take(w->fences, 2, XR_MSG_FENCE_ENDED, &u), sense);
     xr_packer_free(&p);
 }
 
@@ -271,7 +271,7 @@ static void come_from(struct world *w, uint32_t child, const uint32_t *ranks, ui
         xr_pack_u32(&p, ranks[i]);
     xr_pack_bytes(&p, "y", 1);
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    assert_true(xr_fences_take(w->fences, child, XR_MSG_FENCE_UP, &u));
+    assert_true(xr_fence_take(w->fences, child, XR_MSG_FENCE_UP, &u));
     xr_packer_free(&p);
 }
 
@@ -286,21 +286,21 @@ static void gone_below(void **state)
     struct world *w = *state;
     const uint32_t alone[] = {0, 1}, more[] = {0, 1, 3};
 
-    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, alone, 2, "x", 1, &one);
-    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, more, 3, "x", 1, &two);
-    ended_below(w, XR_GONE_RANK, 0, false); /* that is here */
-    ended_below(w, XR_GONE_RANK, RANKS, false);
-    ended_below(w, XR_GONE_AGENT, 2, false); /* no node can send that */
+    xr_fence_enter(w->fences, XR_FENCE_PMIX, 0, alone, 2, "x", 1, &one);
+    xr_fence_enter(w->fences, XR_FENCE_PMIX, 0, more, 3, "x", 1, &two);
+    ended_below(w, XR_FAILED_RANK, 0, false); /* that is here */
+    ended_below(w, XR_FAILED_RANK, RANKS, false);
+    ended_below(w, XR_FAILED_AGENT, 2, false); /* no node can send that */
     assert_int_equal(w->answers, 0);
-    ended_below(w, XR_GONE_RANK, 1, true);
+    ended_below(w, XR_FAILED_RANK, 1, true);
     expect(w, &one, -2, "x"); /* the other one has a rank that may come */
-    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, alone, 2, "x", 1, &one);
+    xr_fence_enter(w->fences, XR_FENCE_PMIX, 0, alone, 2, "x", 1, &one);
     expect(w, &one, -2, "x");
-    assert_false(xr_gone(w->gone, XR_GONE_RANK, 3));
-    ended_below(w, XR_GONE_HOST, 2, true);
+    assert_false(xr_liveness(w->gone, XR_FAILED_RANK, 3));
+    ended_below(w, XR_FAILED_HOST, 2, true);
     expect(w, &two, -2, "x");
-    assert_true(xr_gone(w->gone, XR_GONE_RANK, 3));
-    assert_false(xr_gone(w->gone, XR_GONE_AGENT, 2));
+    assert_true(xr_liveness(w->gone, XR_FAILED_RANK, 3));
+    assert_false(xr_liveness(w->gone, XR_FAILED_AGENT, 2));
 }
 
 /* A fence that was given up ends by that, and is one too many to be kept with those behind it. */
@@ -310,17 +310,17 @@ static void gone_and_forgotten(void **state)
     uint32_t ranks[RANKS], n;
 
     enter(w, &one);
-    xr_fences_abandon(w->fences, &one);
+    xr_fence_abandon(w->fences, &one);
     for (uint32_t i = 0; i < 256; i++) {
         n = subset(i, ranks);
-        xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &two);
-        xr_fences_abandon(w->fences, &two);
+        xr_fence_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &two);
+        xr_fence_abandon(w->fences, &two);
         come_below(w, ranks, n);
     }
-    xr_gone_note(w->gone, XR_GONE_AGENT, 2);
+    xr_liveness_note(w->gone, XR_FAILED_AGENT, 2);
     assert_int_equal(w->answers, 0);
     n = subset(255, ranks); /* still kept */
-    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &three);
+    xr_fence_enter(w->fences, XR_FENCE_PMIX, 0, ranks, n, "x", 1, &three);
     expect(w, &three, 0, "xy");
 }
 
@@ -335,7 +335,7 @@ static void much_below(struct world *w, const char *data, size_t len)
     xr_pack_u32(&p, 0);
     xr_pack_bytes(&p, data, len);
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    assert_true(xr_fences_take(w->fences, 2, XR_MSG_FENCE_UP, &u));
+    assert_true(xr_fence_take(w->fences, 2, XR_MSG_FENCE_UP, &u));
     xr_packer_free(&p);
 }
 
@@ -347,9 +347,9 @@ static void too_much(void **state)
 
     assert_non_null(data);
     much_below(w, data, XR_MESSAGE_MAX / 2);
-    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, NULL, 0, data, XR_MESSAGE_MAX / 2, &one);
+    xr_fence_enter(w->fences, XR_FENCE_PMIX, 0, NULL, 0, data, XR_MESSAGE_MAX / 2, &one);
     expect(w, &one, -3, "");
-    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, NULL, 0, data, XR_MESSAGE_MAX - 15, &two);
+    xr_fence_enter(w->fences, XR_FENCE_PMIX, 0, NULL, 0, data, XR_MESSAGE_MAX - 15, &two);
     come_below(w, NULL, 0);
     expect(w, &two, -3, "");
     enter(w, &three); /* the next one */
@@ -361,16 +361,16 @@ static void too_much(void **state)
 /* The fence of this rank waits for those; NULL: it is in no fence of this node. */
 static void waits(struct world *w, uint32_t rank, const char *names)
 {
-    const struct xr_fence *f = xr_fences_of(w->fences, XR_FENCE_PMIX, rank);
+    const struct xr_fence *f = xr_fence_of(w->fences, XR_FENCE_PMIX, rank);
     char text[80];
 
-    assert_null(xr_fences_of(w->fences, XR_FENCE_PMI1, rank));
+    assert_null(xr_fence_of(w->fences, XR_FENCE_PMI1, rank));
     assert_true(!f == !names);
     if (!f || !names)
         return;
-    assert_true(xr_fences_awaited(w->fences, f, text, sizeof(text)) == (strcmp(names, "other hosts") != 0));
+    assert_true(xr_fence_awaited(w->fences, f, text, sizeof(text)) == (strcmp(names, "other hosts") != 0));
     assert_string_equal(text, names);
-    xr_fences_awaited(w->fences, f, text, 4);
+    xr_fence_awaited(w->fences, f, text, 4);
     assert_memory_equal(text, names, 3);
     assert_int_equal(strlen(text), 3);
 }
@@ -385,11 +385,11 @@ static void waited_for_here(void **state)
     enter(w, &one);
     waits(w, 0, "host c");
     waits(w, 1, NULL); /* that is below, and has not come */
-    xr_fences_abandon(w->fences, &one);
+    xr_fence_abandon(w->fences, &one);
     waits(w, 0, NULL);
     enter(w, &one);
     waits(w, 0, "host c");
-    xr_fences_enter(w->fences, XR_FENCE_PMIX, 0, some, 3, "x", 1, &two);
+    xr_fence_enter(w->fences, XR_FENCE_PMIX, 0, some, 3, "x", 1, &two);
     waits(w, 2, "host c");
     waits(w, 4, NULL); /* in both: which is meant? */
     come_below(w, some, 3);
@@ -397,7 +397,7 @@ static void waited_for_here(void **state)
     come_below(w, NULL, 0);
     waits(w, 0, NULL);
     assert_int_equal(w->answers, 2);
-    assert_null(xr_fences_of(NULL, XR_FENCE_PMIX, 0));
+    assert_null(xr_fence_of(NULL, XR_FENCE_PMIX, 0));
 }
 
 /* The nodes above have it. */
@@ -420,7 +420,7 @@ static void children_waited_for(void **state)
     come_from(w, 1, NULL, 0);
     waits(w, 13, "some of hosts a,c,d,g and 3 more");
     waits(w, 0, NULL);
-    xr_gone_note(w->gone, XR_GONE_HOST, 2);
+    xr_liveness_note(w->gone, XR_FAILED_HOST, 2);
     waits(w, 13, "some of hosts a,d,g,h and 2 more");
     come_from(w, 1, two_hosts, 2);
     waits(w, 5, "some of hosts a,d,g,h and 2 more");

@@ -25,7 +25,7 @@
 /* What the hub has sent, and to which job. */
 struct said {
     uint32_t job;
-    enum xr_word word;
+    enum xr_hub_message word;
     uint32_t node, id, status; /* of an answer */
     uint8_t *data;             /* all of it */
     size_t len;
@@ -39,7 +39,7 @@ struct world {
     bool refuse; /* to start jobs */
 };
 
-static void on_send(void *arg, uint32_t job, enum xr_word word, struct xr_packer *p)
+static void on_send(void *arg, uint32_t job, enum xr_hub_message word, struct xr_packer *p)
 {
     struct world *w = arg;
     struct said *s = &w->said[w->n++];
@@ -66,7 +66,7 @@ static bool on_start(void *arg, uint32_t job, const char *parent, uint32_t rank,
     (void)job;
     (void)rank;
     (void)request;
-    assert_true(xr_outline_unpack(&u, &o));
+    assert_true(xr_job_info_unpack(&u, &o));
     assert_string_equal(o.id, parent);
     xr_job_clear(&o);
     return !((struct world *)arg)->refuse;
@@ -90,19 +90,19 @@ static void pack_job_info(const char *id, struct xr_packer *p)
     struct xr_job job = {.id = (char *)(uintptr_t)id, .size = 4, .apps = apps, .napps = 2, .nhosts = 2,
                          .hosts = hosts, .host_of = host_of};
 
-    xr_outline_pack(&job, p);
+    xr_job_info_pack(&job, p);
 }
 
-static bool take(struct world *w, uint32_t job, enum xr_word word, struct xr_packer *p)
+static bool take(struct world *w, uint32_t job, enum xr_hub_message word, struct xr_packer *p)
 {
     struct xr_unpacker u = {p->data, p->len, p->failed};
-    bool ok = xr_hub_take(w->hub, job, word, &u);
+    bool ok = xr_hub_handle(w->hub, job, word, &u);
 
     xr_packer_free(p);
     return ok;
 }
 
-static void begin(struct xr_packer *p, uint32_t node, uint32_t id, uint32_t rank, enum xr_errand what)
+static void begin(struct xr_packer *p, uint32_t node, uint32_t id, uint32_t rank, enum xr_rpc what)
 {
     xr_pack_u32(p, node);
     xr_pack_u32(p, id);
@@ -115,13 +115,13 @@ static void spawn(struct world *w, uint32_t from, uint32_t job, const char *id)
 {
     struct xr_packer p = {0};
 
-    begin(&p, 0, 500, 1, XR_ERRAND_SPAWN);
-    assert_true(take(w, from, XR_UP_ERRAND, &p));
+    begin(&p, 0, 500, 1, XR_RPC_SPAWN);
+    assert_true(take(w, from, XR_UP_RPC, &p));
     if (w->refuse)
         return;
     assert_int_equal(w->n, 0);
     pack_job_info(id, &p);
-    assert_true(take(w, job, XR_UP_OUTLINE, &p));
+    assert_true(take(w, job, XR_UP_JOB_INFO, &p));
     assert_true(take(w, job, XR_UP_STARTED, &p));
     assert_int_equal(w->n, 1);
     assert_int_equal(w->said[0].job, from);
@@ -139,7 +139,7 @@ static void open_world(struct world *w, bool go_on)
     assert_non_null(w->base);
     assert_int_equal(xr_hub_open(w->base, go_on, &ops, w, &w->hub), RANK_OK);
     pack_job_info("first", &p);
-    assert_true(take(w, 0, XR_UP_OUTLINE, &p));
+    assert_true(take(w, 0, XR_UP_JOB_INFO, &p));
     assert_string_equal(xr_hub_name(w->hub, 0), "first");
     assert_true(take(w, 0, XR_UP_STARTED, &p));
     spawn(w, 0, 1, "second");
@@ -164,7 +164,7 @@ static void ended(struct world *w, uint32_t job, uint32_t rank, bool failed)
 }
 
 /* An agent comes, with 2 of its ranks, to what all of two jobs do. */
-static void gather_within(struct world *w, uint32_t ms, enum xr_errand what, uint32_t job, uint32_t node,
+static void gather_within(struct world *w, uint32_t ms, enum xr_rpc what, uint32_t job, uint32_t node,
                           const char *one, const char *other)
 {
     const char *ids[] = {one, other};
@@ -180,10 +180,10 @@ static void gather_within(struct world *w, uint32_t ms, enum xr_errand what, uin
         xr_pack_u32(&p, XR_ALL_RANKS);
     }
     xr_pack_bytes(&p, "data", 4);
-    assert_true(take(w, job, XR_UP_ERRAND, &p));
+    assert_true(take(w, job, XR_UP_RPC, &p));
 }
 
-static void gather(struct world *w, enum xr_errand what, uint32_t job, uint32_t node, const char *one,
+static void gather(struct world *w, enum xr_rpc what, uint32_t job, uint32_t node, const char *one,
                    const char *other)
 {
     gather_within(w, 0, what, job, node, one, other);
@@ -210,7 +210,7 @@ static void together(void **state)
     (void)state;
     open_world(&w, false);
     for (int round = 0; round < 2; round++) {
-        enum xr_errand what = round ? XR_ERRAND_DISCONNECT : XR_ERRAND_CONNECT;
+        enum xr_rpc what = round ? XR_RPC_DISCONNECT : XR_RPC_CONNECT;
         gather(&w, what, 0, 0, "first", "third");
         gather(&w, what, 2, 1, "third", "first"); /* in which order they are named does not matter */
         gather(&w, what, 0, 1, "first", "third");
@@ -218,7 +218,7 @@ static void together(void **state)
         gather(&w, what, 2, 0, "first", "third");
         expect_answers(&w, 4, XR_DONE);
     }
-    gather(&w, XR_ERRAND_FENCE, 0, 0, "first", "none");
+    gather(&w, XR_RPC_FENCE, 0, 0, "first", "none");
     expect_answers(&w, 1, XR_NOT_FOUND);
     close_world(&w);
 }
@@ -229,19 +229,19 @@ static void deaths(void **state)
 
     (void)state;
     open_world(&w, true);
-    gather(&w, XR_ERRAND_FENCE, 0, 0, "first", "second");
-    gather(&w, XR_ERRAND_FENCE, 0, 1, "first", "second");
-    gather(&w, XR_ERRAND_FENCE, 1, 0, "first", "second");
+    gather(&w, XR_RPC_FENCE, 0, 0, "first", "second");
+    gather(&w, XR_RPC_FENCE, 0, 1, "first", "second");
+    gather(&w, XR_RPC_FENCE, 1, 0, "first", "second");
     ended(&w, 2, 3, true); /* has no part */
     for (unsigned i = 0; i < w.n; i++)
         assert_int_equal(w.said[i].word, XR_DOWN_DIED);
     forget(&w);
     ended(&w, 1, 3, true);
-    expect_answers(&w, 3, XR_SOMEBODY_LOST);
-    gather(&w, XR_ERRAND_FENCE, 1, 1, "first", "second"); /* a late caller does not wait either */
-    expect_answers(&w, 1, XR_SOMEBODY_LOST);
-    gather(&w, XR_ERRAND_FENCE, 0, 0, "first", "third");
-    expect_answers(&w, 1, XR_SOMEBODY_LOST);
+    expect_answers(&w, 3, XR_PARTICIPANT_LOST);
+    gather(&w, XR_RPC_FENCE, 1, 1, "first", "second"); /* a late caller does not wait either */
+    expect_answers(&w, 1, XR_PARTICIPANT_LOST);
+    gather(&w, XR_RPC_FENCE, 0, 0, "first", "third");
+    expect_answers(&w, 1, XR_PARTICIPANT_LOST);
     close_world(&w);
 }
 
@@ -253,7 +253,7 @@ static void failures(void **state)
 
     (void)state;
     open_world(&w, false);
-    assert_true(xr_hub_gone(w.hub, 2, 9));
+    assert_true(xr_hub_job_ended(w.hub, 2, 9));
     for (unsigned i = 0; i < w.n; i++) {
         if (w.said[i].word == XR_DOWN_END) {
             sent++;
@@ -266,7 +266,7 @@ static void failures(void **state)
     assert_int_equal(sent, 1);
     assert_int_equal(heard, 1);
     forget(&w);
-    assert_true(xr_hub_gone(w.hub, 1, 0));
+    assert_true(xr_hub_job_ended(w.hub, 1, 0));
     for (unsigned i = 0; i < w.n; i++)
         assert_int_not_equal(w.said[i].word, XR_DOWN_END);
     close_world(&w);
@@ -283,9 +283,9 @@ static void not_started(void **state)
     spawn(&w, 0, 3, "fourth");
     expect_answers(&w, 1, XR_CANNOT_START);
     w.refuse = false;
-    begin(&p, 1, 7, 2, XR_ERRAND_SPAWN);
-    assert_true(take(&w, 0, XR_UP_ERRAND, &p));
-    assert_false(xr_hub_gone(w.hub, 4, 127)); /* it ends before any message */
+    begin(&p, 1, 7, 2, XR_RPC_SPAWN);
+    assert_true(take(&w, 0, XR_UP_RPC, &p));
+    assert_false(xr_hub_job_ended(w.hub, 4, 127)); /* it ends before any message */
     expect_answers(&w, 1, XR_NO_PROGRAM);
     close_world(&w);
 }
@@ -299,15 +299,15 @@ static void questions(void **state)
     (void)state;
     open_world(&w, false);
     for (uint32_t rank = 0; rank < 2; rank++) {
-        begin(&p, 1, rank, XR_ALL_RANKS, XR_ERRAND_MODEX);
+        begin(&p, 1, rank, XR_ALL_RANKS, XR_RPC_MODEX);
         xr_pack_string(&p, "third");
         xr_pack_u32(&p, rank);
         xr_pack_u32(&p, 7); /* time-out */
-        assert_true(take(&w, 0, XR_UP_ERRAND, &p));
+        assert_true(take(&w, 0, XR_UP_RPC, &p));
     }
     assert_int_equal(w.n, 2);
     assert_int_equal(w.said[1].job, 2);
-    assert_int_equal(w.said[1].word, XR_DOWN_MODEX);
+    assert_int_equal(w.said[1].word, XR_DOWN_DMODEX);
     u = (struct xr_unpacker){w.said[1].data, w.said[1].len, false};
     xr_pack_u32(&p, xr_unpack_u32(&u));
     assert_int_equal(xr_unpack_u32(&u), 1);
@@ -315,11 +315,11 @@ static void questions(void **state)
     forget(&w);
     xr_pack_u32(&p, XR_FOUND);
     xr_pack_bytes(&p, "card", 4);
-    assert_true(take(&w, 2, XR_UP_MODEX, &p));
+    assert_true(take(&w, 2, XR_UP_DMODEX, &p));
     assert_int_equal(w.n, 1);
     assert_int_equal(w.said[0].id, 1);
     expect_answers(&w, 1, XR_DONE);
-    xr_hub_gone(w.hub, 2, 0); /* the other will never be answered by it */
+    xr_hub_job_ended(w.hub, 2, 0); /* the other will never be answered by it */
     expect_answers(&w, 1, XR_NOT_FOUND);
     close_world(&w);
 }
@@ -347,15 +347,15 @@ static void first_ends(void **state)
 
     (void)state;
     open_world(&w, false);
-    gather(&w, XR_ERRAND_FENCE, 1, 0, "first", "second");
-    assert_true(xr_hub_gone(w.hub, 0, 0));
+    gather(&w, XR_RPC_FENCE, 1, 0, "first", "second");
+    assert_true(xr_hub_job_ended(w.hub, 0, 0));
     assert_int_equal(got_end_of(&w, 1, "first", XR_ALL_RANKS), 1);
     assert_int_equal(got_end_of(&w, 2, "first", XR_ALL_RANKS), 1);
-    expect_answers(&w, 1, XR_SOMEBODY_LOST);
-    gather(&w, XR_ERRAND_FENCE, 1, 0, "first", "second"); /* as if it were there still */
-    expect_answers(&w, 1, XR_SOMEBODY_LOST);
+    expect_answers(&w, 1, XR_PARTICIPANT_LOST);
+    gather(&w, XR_RPC_FENCE, 1, 0, "first", "second"); /* as if it were there still */
+    expect_answers(&w, 1, XR_PARTICIPANT_LOST);
     assert_null(xr_hub_name(w.hub, 0));
-    assert_true(xr_hub_gone(w.hub, 0, 0)); /* once more is no harm */
+    assert_true(xr_hub_job_ended(w.hub, 0, 0)); /* once more is no harm */
     ended(&w, 2, 0, true);
     assert_int_equal(got_end_of(&w, 1, "third", 0), 1);
     xr_hub_end_others(w.hub, 0, true, 1, 0, 15);
@@ -371,11 +371,11 @@ static void stands_still(struct world *w, uint32_t job, uint32_t still)
     struct xr_packer p = {0};
 
     xr_pack_u32(&p, still);
-    assert_true(take(w, job, XR_UP_STILL, &p));
+    assert_true(take(w, job, XR_UP_STALLED, &p));
 }
 
 /* Such messages have been sent, all to those jobs. */
-static void expect_words(struct world *w, enum xr_word word, unsigned n, const uint32_t *jobs)
+static void expect_words(struct world *w, enum xr_hub_message word, unsigned n, const uint32_t *jobs)
 {
     unsigned found = 0;
 
@@ -405,55 +405,55 @@ static void all_stalled(void **state)
     stands_still(&w, 1, 1);
     assert_int_equal(w.n, 0); /* the first again */
     /* A job ends: the others are checked anew, which takes all of them. */
-    assert_true(xr_hub_gone(w.hub, 1, 0));
+    assert_true(xr_hub_job_ended(w.hub, 1, 0));
     expect_words(&w, XR_DOWN_AGAIN, 1, (const uint32_t[]){2});
     stands_still(&w, 0, 1);
     assert_int_equal(w.n, 0);
     /* One with a request is about to work. */
-    begin(&p, 0, 500, 1, XR_ERRAND_SPAWN);
-    assert_true(take(&w, 0, XR_UP_ERRAND, &p));
+    begin(&p, 0, 500, 1, XR_RPC_SPAWN);
+    assert_true(take(&w, 0, XR_UP_RPC, &p));
     stands_still(&w, 2, 1);
     assert_int_equal(w.n, 0);
-    assert_false(xr_hub_gone(w.hub, 3, 1)); /* it cannot be started */
+    assert_false(xr_hub_job_ended(w.hub, 3, 1)); /* it cannot be started */
     expect_words(&w, XR_DOWN_AGAIN, 2, (const uint32_t[]){0, 2});
     stands_still(&w, 2, 1);
     assert_int_equal(w.n, 0);
     stands_still(&w, 0, 1);
-    expect_words(&w, XR_DOWN_HOPELESS, 2, (const uint32_t[]){0, 2});
+    expect_words(&w, XR_DOWN_ALL_STALLED, 2, (const uint32_t[]){0, 2});
     xr_pack_u32(&p, 2);
-    assert_false(take(&w, 0, XR_UP_STILL, &p));
+    assert_false(take(&w, 0, XR_UP_STALLED, &p));
     close_world(&w);
 }
 
 /* An event for all goes to the jobs that are there, but not back; one of no rank of its job goes nowhere. */
 static void notices(void **state)
 {
-    struct xr_notice notice = {.rank = 3, .range = 4, .wide = true, .code = -42, .info = "what it says", .len = 12}, got;
+    struct xr_event notice = {.rank = 3, .range = 4, .wide = true, .code = -42, .info = "what it says", .len = 12}, got;
     struct xr_packer p = {0};
     struct xr_unpacker u;
     struct world w;
 
     (void)state;
     open_world(&w, false);
-    xr_notice_pack(&notice, &p);
-    assert_true(take(&w, 1, XR_UP_NOTICE, &p));
+    xr_event_pack(&notice, &p);
+    assert_true(take(&w, 1, XR_UP_EVENT, &p));
     assert_int_equal(w.n, 2);
     u = (struct xr_unpacker){w.said[1].data, w.said[1].len, false};
     assert_string_equal(xr_unpack_string(&u), "second");
-    assert_true(xr_notice_unpack(&u, UINT32_MAX, &got));
+    assert_true(xr_event_unpack(&u, UINT32_MAX, &got));
     assert_int_equal(got.rank, 3);
     assert_int_equal(got.code, -42);
     assert_int_equal(got.range, 4);
     assert_memory_equal(got.info, notice.info, notice.len);
-    expect_words(&w, XR_DOWN_NOTICE, 2, (const uint32_t[]){0, 2});
-    assert_true(xr_hub_gone(w.hub, 2, 0));
+    expect_words(&w, XR_DOWN_EVENT, 2, (const uint32_t[]){0, 2});
+    assert_true(xr_hub_job_ended(w.hub, 2, 0));
     forget(&w);
-    xr_notice_pack(&notice, &p);
-    assert_true(take(&w, 1, XR_UP_NOTICE, &p));
-    expect_words(&w, XR_DOWN_NOTICE, 1, (const uint32_t[]){0});
+    xr_event_pack(&notice, &p);
+    assert_true(take(&w, 1, XR_UP_EVENT, &p));
+    expect_words(&w, XR_DOWN_EVENT, 1, (const uint32_t[]){0});
     notice.rank = 4;
-    xr_notice_pack(&notice, &p);
-    assert_false(take(&w, 1, XR_UP_NOTICE, &p));
+    xr_event_pack(&notice, &p);
+    assert_false(take(&w, 1, XR_UP_EVENT, &p));
     assert_int_equal(w.n, 0);
     close_world(&w);
 }
@@ -465,7 +465,7 @@ static void bridges(void **state)
 
     (void)state;
     open_world(&w, true);
-    assert_true(xr_hub_gone(w.hub, 1, 0));
+    assert_true(xr_hub_job_ended(w.hub, 1, 0));
     forget(&w);
     ended(&w, 0, 2, true);
     assert_int_equal(got_end_of(&w, 2, "first", 2), 1);
@@ -486,31 +486,31 @@ static void many(void **state)
         char id[32];
         snprintf(id, sizeof(id), "short %u", i);
         spawn(&w, 0, 3 + i, id);
-        begin(&p, 0, 1, 0, XR_ERRAND_PUBLISH);
+        begin(&p, 0, 1, 0, XR_RPC_PUBLISH);
         xr_pack_u32(&p, XR_RANGE_ALL);
         xr_pack_u32(&p, i == 500 ? XR_KEEP_ALWAYS : XR_KEEP_APP);
         xr_pack_u32(&p, 1);
         xr_pack_string(&p, "port");
         xr_pack_bytes(&p, id, strlen(id));
-        assert_true(take(&w, 3 + i, XR_UP_ERRAND, &p));
-        expect_answers(&w, 1, i <= 500 ? XR_DONE : XR_THERE_ALREADY);
-        gather(&w, XR_ERRAND_CONNECT, 0, 0, "first", id);
-        gather(&w, XR_ERRAND_CONNECT, 1, 0, "second", id);
+        assert_true(take(&w, 3 + i, XR_UP_RPC, &p));
+        expect_answers(&w, 1, i <= 500 ? XR_DONE : XR_EXISTS_ALREADY);
+        gather(&w, XR_RPC_CONNECT, 0, 0, "first", id);
+        gather(&w, XR_RPC_CONNECT, 1, 0, "second", id);
         for (uint32_t rank = 0; rank < 4; rank++)
             ended(&w, 3 + i, rank, false);
-        expect_answers(&w, 2, XR_SOMEBODY_LOST);
-        assert_true(xr_hub_gone(w.hub, 3 + i, 0));
+        expect_answers(&w, 2, XR_PARTICIPANT_LOST);
+        assert_true(xr_hub_job_ended(w.hub, 3 + i, 0));
         assert_int_equal(got_end_of(&w, 0, id, XR_ALL_RANKS), 1);
         forget(&w);
         assert_int_equal(xr_hub_jobs(w.hub), 3);
     }
-    begin(&p, 0, 1, 0, XR_ERRAND_LOOKUP);
+    begin(&p, 0, 1, 0, XR_RPC_LOOKUP);
     xr_pack_u32(&p, XR_RANGE_ALL);
     xr_pack_u32(&p, XR_LOOKUP_NOW);
     xr_pack_u32(&p, 0);
     xr_pack_u32(&p, 1);
     xr_pack_string(&p, "port");
-    assert_true(take(&w, 1, XR_UP_ERRAND, &p));
+    assert_true(take(&w, 1, XR_UP_RPC, &p));
     assert_int_equal(w.n, 1);
     assert_non_null(memmem(w.said[0].data, w.said[0].len, "short 500", 10));
     close_world(&w);
@@ -524,14 +524,14 @@ static void died_before(void **state)
 
     (void)state;
     open_world(&w, true);
-    begin(&p, 0, 500, 1, XR_ERRAND_SPAWN);
-    assert_true(take(&w, 2, XR_UP_ERRAND, &p));
+    begin(&p, 0, 500, 1, XR_RPC_SPAWN);
+    assert_true(take(&w, 2, XR_UP_RPC, &p));
     ended(&w, 2, 3, true);
     pack_job_info("fourth", &p);
-    assert_true(take(&w, 3, XR_UP_OUTLINE, &p));
+    assert_true(take(&w, 3, XR_UP_JOB_INFO, &p));
     ended(&w, 0, 0, true);
     assert_int_equal(got_end_of(&w, 3, "third", 3) + got_end_of(&w, 3, "first", 0), 0);
-    assert_true(xr_hub_gone(w.hub, 2, 0));
+    assert_true(xr_hub_job_ended(w.hub, 2, 0));
     forget(&w);
     assert_int_equal(xr_hub_jobs(w.hub), 4); /* the end of the one that is over is still to be reported */
     assert_true(take(&w, 3, XR_UP_STARTED, &p));
@@ -559,25 +559,25 @@ static void too_late(void **state)
     (void)state;
     open_world(&w, false);
     for (int round = 0; round < 3; round++) {
-        gather_within(&w, 100000, XR_ERRAND_CONNECT, 0, 0, "first", "second");
-        gather_within(&w, 20, XR_ERRAND_CONNECT, 0, 1, "first", "second");
-        gather_within(&w, 0, XR_ERRAND_CONNECT, 1, 1, "first", "second");
+        gather_within(&w, 100000, XR_RPC_CONNECT, 0, 0, "first", "second");
+        gather_within(&w, 20, XR_RPC_CONNECT, 0, 1, "first", "second");
+        gather_within(&w, 0, XR_RPC_CONNECT, 1, 1, "first", "second");
         assert_int_equal(w.n, 0);
         run_for(&w, 100);
         expect_answers(&w, 3, XR_TOO_LATE);
     }
-    gather_within(&w, 50, XR_ERRAND_CONNECT, 1, 0, "first", "second");
-    gather_within(&w, 50, XR_ERRAND_CONNECT, 1, 1, "first", "second");
-    gather(&w, XR_ERRAND_CONNECT, 0, 0, "first", "second");
-    gather(&w, XR_ERRAND_CONNECT, 0, 1, "first", "second");
+    gather_within(&w, 50, XR_RPC_CONNECT, 1, 0, "first", "second");
+    gather_within(&w, 50, XR_RPC_CONNECT, 1, 1, "first", "second");
+    gather(&w, XR_RPC_CONNECT, 0, 0, "first", "second");
+    gather(&w, XR_RPC_CONNECT, 0, 1, "first", "second");
     expect_answers(&w, 4, XR_DONE);
     run_for(&w, 100);
     assert_int_equal(w.n, 0);
-    begin(&p, 1, 1, XR_ALL_RANKS, XR_ERRAND_MODEX); /* the other job may stand still */
+    begin(&p, 1, 1, XR_ALL_RANKS, XR_RPC_MODEX); /* the other job may stand still */
     xr_pack_string(&p, "third");
     xr_pack_u32(&p, 0);
     xr_pack_u32(&p, 1);
-    assert_true(take(&w, 0, XR_UP_ERRAND, &p));
+    assert_true(take(&w, 0, XR_UP_RPC, &p));
     assert_int_equal(w.n, 1);
     forget(&w);
     run_for(&w, 900);
@@ -596,17 +596,17 @@ static void job_infos(void **state)
     (void)state;
     open_world(&w, false);
     for (uint32_t i = 0; i < 4; i++) {
-        begin(&p, i % 2, 1, XR_ALL_RANKS, XR_ERRAND_MODEX);
+        begin(&p, i % 2, 1, XR_ALL_RANKS, XR_RPC_MODEX);
         xr_pack_string(&p, "third");
         xr_pack_u32(&p, XR_ALL_RANKS);
         xr_pack_u32(&p, 0);
-        assert_true(take(&w, 0, XR_UP_ERRAND, &p));
+        assert_true(take(&w, 0, XR_UP_RPC, &p));
         assert_int_equal(w.n, 1);
         assert_int_equal(memmem(w.said[0].data, w.said[0].len, "third", 6) != NULL, i < 2);
         forget(&w);
     }
     for (uint32_t i = 0; i < 4; i++)
-        gather(&w, XR_ERRAND_FENCE, i < 2 ? 0 : 2, i % 2, "first", "third");
+        gather(&w, XR_RPC_FENCE, i < 2 ? 0 : 2, i % 2, "first", "third");
     for (unsigned i = 0; i < w.n; i++)
         assert_int_equal(memmem(w.said[i].data, w.said[i].len, w.said[i].job ? "first" : "third", 6) != NULL, w.said[i].job == 2);
     expect_answers(&w, 4, XR_DONE);
@@ -622,17 +622,17 @@ static void disconnected(void **state)
 
     (void)state;
     open_world(&w, false);
-    begin(&p, 0, 1, XR_ALL_RANKS, XR_ERRAND_MODEX);
+    begin(&p, 0, 1, XR_ALL_RANKS, XR_RPC_MODEX);
     xr_pack_string(&p, "third");
     xr_pack_u32(&p, XR_ALL_RANKS);
     xr_pack_u32(&p, 0);
-    assert_true(take(&w, 0, XR_UP_ERRAND, &p));
+    assert_true(take(&w, 0, XR_UP_RPC, &p));
     for (uint32_t i = 0; i < 4; i++)
-        gather(&w, XR_ERRAND_DISCONNECT, i < 2 ? 1 : 2, i % 2, "second", "third");
+        gather(&w, XR_RPC_DISCONNECT, i < 2 ? 1 : 2, i % 2, "second", "third");
     forget(&w);
     ended(&w, 2, 0, true);
     assert_int_equal(got_end_of(&w, 0, "third", 0), 0);
-    assert_true(xr_hub_gone(w.hub, 2, 0));
+    assert_true(xr_hub_job_ended(w.hub, 2, 0));
     assert_int_equal(got_end_of(&w, 0, "third", XR_ALL_RANKS), 1);
     for (unsigned i = 0; i < w.n; i++) {
         if (w.said[i].job != 0)
@@ -659,18 +659,18 @@ static void broken(void **state)
         if (!lost) /* another one has come */
             assert_true(take(&w, 1, XR_UP_BROKEN, &p));
         for (int i = 0; i < 5 && lost; i++) {
-            gather(&w, XR_ERRAND_FENCE, 0, 0, "first", "second");
+            gather(&w, XR_RPC_FENCE, 0, 0, "first", "second");
             if (i == 0)
                 assert_true(take(&w, 1, XR_UP_BROKEN, &p));
-            expect_answers(&w, 1, XR_SOMEBODY_LOST);
+            expect_answers(&w, 1, XR_PARTICIPANT_LOST);
         }
     }
-    gather(&w, XR_ERRAND_FENCE, 0, 1, "first", "second"); /* the late one of the first time */
-    gather(&w, XR_ERRAND_FENCE, 1, 0, "first", "second");
-    gather(&w, XR_ERRAND_FENCE, 1, 1, "first", "second");
-    expect_answers(&w, 3, XR_SOMEBODY_LOST);
+    gather(&w, XR_RPC_FENCE, 0, 1, "first", "second"); /* the late one of the first time */
+    gather(&w, XR_RPC_FENCE, 1, 0, "first", "second");
+    gather(&w, XR_RPC_FENCE, 1, 1, "first", "second");
+    expect_answers(&w, 3, XR_PARTICIPANT_LOST);
     for (uint32_t i = 0; i < 4; i++)
-        gather(&w, XR_ERRAND_FENCE, i < 2 ? 0 : 1, i % 2, "first", "second");
+        gather(&w, XR_RPC_FENCE, i < 2 ? 0 : 1, i % 2, "first", "second");
     expect_answers(&w, 4, XR_DONE);
     close_world(&w);
 }
@@ -684,21 +684,21 @@ static void nonsense(void **state)
     (void)state;
     open_world(&w, false);
     pack_job_info("again", &p);
-    assert_false(take(&w, 1, XR_UP_OUTLINE, &p));
-    begin(&p, 2, 1, 0, XR_ERRAND_PUBLISH); /* there is no host 2 */
-    assert_false(take(&w, 0, XR_UP_ERRAND, &p));
-    begin(&p, 0, 1, 4, XR_ERRAND_LOOKUP); /* nor a rank 4 */
-    assert_false(take(&w, 0, XR_UP_ERRAND, &p));
+    assert_false(take(&w, 1, XR_UP_JOB_INFO, &p));
+    begin(&p, 2, 1, 0, XR_RPC_PUBLISH); /* there is no host 2 */
+    assert_false(take(&w, 0, XR_UP_RPC, &p));
+    begin(&p, 0, 1, 4, XR_RPC_LOOKUP); /* nor a rank 4 */
+    assert_false(take(&w, 0, XR_UP_RPC, &p));
     begin(&p, 0, 1, 0, 99);
-    assert_false(take(&w, 0, XR_UP_ERRAND, &p));
+    assert_false(take(&w, 0, XR_UP_RPC, &p));
     xr_pack_u32(&p, 4);
     xr_pack_u32(&p, 0);
     xr_pack_u32(&p, 0);
     assert_false(take(&w, 0, XR_UP_ENDED, &p));
-    for (uint32_t what = XR_ERRAND_PUBLISH; what <= XR_ERRAND_MODEX; what++) {
+    for (uint32_t what = XR_RPC_PUBLISH; what <= XR_RPC_MODEX; what++) {
         begin(&p, 0, 1, 0, what);
         xr_pack_u32(&p, UINT32_MAX);
-        assert_true(take(&w, 0, XR_UP_ERRAND, &p));
+        assert_true(take(&w, 0, XR_UP_RPC, &p));
         expect_answers(&w, 1, XR_REFUSED);
     }
     close_world(&w);
@@ -706,25 +706,25 @@ static void nonsense(void **state)
 
 static void packing(void **state)
 {
-    struct xr_hello hello = {.number = 3, .rank = 2, .parent = strdup("first"), .outline = strdup("o"),
-                             .outline_len = 1},
+    struct xr_spawn_hello hello = {.number = 3, .rank = 2, .parent = strdup("first"), .job_info = strdup("o"),
+                             .job_info_len = 1},
                     back;
-    struct xr_request_app *app = xr_request_add(&hello.request);
+    struct xr_spawn_request_app *app = xr_spawn_request_add(&hello.request);
     struct xr_packer p = {0};
     struct xr_unpacker u;
 
     (void)state;
     app->n = 5;
     app->wdir = strdup("/tmp");
-    assert_true(xr_request_word(&app->argv, "program"));
-    assert_true(xr_request_word(&hello.request.keys, "key=value"));
-    assert_true(xr_request_word(&hello.options, "--quiet"));
-    assert_true(xr_request_word(&hello.env, "A=1"));
+    assert_true(xr_spawn_request_word(&app->argv, "program"));
+    assert_true(xr_spawn_request_word(&hello.request.keys, "key=value"));
+    assert_true(xr_spawn_request_word(&hello.options, "--quiet"));
+    assert_true(xr_spawn_request_word(&hello.env, "A=1"));
     hello.hosts = strdup("a:4,b");
-    xr_hello_pack(&hello, &p);
+    xr_spawn_hello_pack(&hello, &p);
     for (size_t len = 0; len <= p.len; len++) { /* nothing shorter is taken for whole */
         u = (struct xr_unpacker){p.data, len, false};
-        assert_int_equal(xr_hello_unpack(&u, &back), len == p.len);
+        assert_int_equal(xr_spawn_hello_unpack(&u, &back), len == p.len);
         if (len == p.len) {
             assert_string_equal(back.request.apps[0].argv[0], "program");
             assert_string_equal(back.request.apps[0].wdir, "/tmp");
@@ -735,29 +735,29 @@ static void packing(void **state)
             assert_string_equal(back.hosts, "a:4,b");
             assert_string_equal(back.parent, "first");
         }
-        xr_hello_clear(&back);
+        xr_spawn_hello_clear(&back);
     }
     xr_packer_free(&p);
     /* Programs each of which is small enough, and all of which are too many ranks. */
     for (int i = 0; i < 2; i++) {
         hello.request.apps[0].n = XR_MAX_RANKS - 5 + (uint32_t)i;
         if (i == 0) {
-            app = xr_request_add(&hello.request);
+            app = xr_spawn_request_add(&hello.request);
             app->n = 5;
-            assert_true(xr_request_word(&app->argv, "other"));
+            assert_true(xr_spawn_request_word(&app->argv, "other"));
         }
-        xr_hello_pack(&hello, &p);
+        xr_spawn_hello_pack(&hello, &p);
         u = (struct xr_unpacker){p.data, p.len, false};
-        assert_int_equal(xr_hello_unpack(&u, &back), i == 0);
-        xr_hello_clear(&back);
+        assert_int_equal(xr_spawn_hello_unpack(&u, &back), i == 0);
+        xr_spawn_hello_clear(&back);
         xr_packer_free(&p);
     }
-    xr_hello_clear(&hello);
+    xr_spawn_hello_clear(&hello);
     pack_job_info("x", &p);
     for (size_t len = 0; len <= p.len; len++) {
         struct xr_job job;
         u = (struct xr_unpacker){p.data, len, false};
-        assert_int_equal(xr_outline_unpack(&u, &job) && xr_unpack_done(&u), len == p.len);
+        assert_int_equal(xr_job_info_unpack(&u, &job) && xr_unpack_done(&u), len == p.len);
         xr_job_clear(&job);
     }
     xr_packer_free(&p);

@@ -152,26 +152,26 @@ static void variables_apart(void **state)
 
 static void slowest_feeds(void **state)
 {
-    struct xr_feed *f = xr_feed_open(3);
+    struct xr_stdin_credit *f = xr_stdin_credit_open(3);
 
     (void)state;
     assert_non_null(f);
-    xr_feed_sent(f, 100);
-    assert_int_equal(xr_feed_taken(f, 0, 100), 0);
-    assert_int_equal(xr_feed_taken(f, 1, 30), 0);
-    assert_int_equal(xr_feed_taken(f, 2, 50), 30);
-    assert_int_equal(xr_feed_taken(f, 1, 60), 20);
-    assert_int_equal(xr_feed_gone(f, 2), 40);
-    assert_int_equal(xr_feed_taken(f, 2, 10), 0); /* it is gone */
-    assert_int_equal(xr_feed_taken(f, 1, 500), 10); /* no more than was sent */
-    assert_int_equal(xr_feed_taken(f, 7, 1), 0);
-    xr_feed_sent(f, 5);
-    assert_int_equal(xr_feed_gone(f, 0), 0);
-    assert_true(xr_feed_reads(f, 1));
-    assert_int_equal(xr_feed_gone(f, 1), 5); /* no rank waits for it any more */
-    assert_false(xr_feed_any(f));
-    xr_feed_close(f);
-    xr_feed_close(NULL);
+    xr_stdin_credit_sent(f, 100);
+    assert_int_equal(xr_stdin_credit_taken(f, 0, 100), 0);
+    assert_int_equal(xr_stdin_credit_taken(f, 1, 30), 0);
+    assert_int_equal(xr_stdin_credit_taken(f, 2, 50), 30);
+    assert_int_equal(xr_stdin_credit_taken(f, 1, 60), 20);
+    assert_int_equal(xr_stdin_credit_gone(f, 2), 40);
+    assert_int_equal(xr_stdin_credit_taken(f, 2, 10), 0); /* it is gone */
+    assert_int_equal(xr_stdin_credit_taken(f, 1, 500), 10); /* no more than was sent */
+    assert_int_equal(xr_stdin_credit_taken(f, 7, 1), 0);
+    xr_stdin_credit_sent(f, 5);
+    assert_int_equal(xr_stdin_credit_gone(f, 0), 0);
+    assert_true(xr_stdin_credit_reads(f, 1));
+    assert_int_equal(xr_stdin_credit_gone(f, 1), 5); /* no rank waits for it any more */
+    assert_false(xr_stdin_credit_any(f));
+    xr_stdin_credit_close(f);
+    xr_stdin_credit_close(NULL);
 }
 
 /* --------------------------------------------------------------------- packing */
@@ -298,41 +298,41 @@ static void strings_that_lie(void **state)
  * on two nodes agree. */
 static void shapes(void **state)
 {
-    static const struct xr_shape some[] = {{1, 1, 0},   {7, 2, 0},     {7, 2, 1},     {7, 2, 2},  {7, 2, 6},
+    static const struct xr_kary some[] = {{1, 1, 0},   {7, 2, 0},     {7, 2, 1},     {7, 2, 2},  {7, 2, 6},
                                            {7, 1, 6},   {40, 32, 39},  {40, 32, 31},  {40, 3, 17}, {33, 32, 32},
                                            {500, 32, 400}, {500, 4, 1}, {5, 4096, 4}};
 
     (void)state;
     for (size_t k = 0; k < RK_ARRAY_LEN(some); k++) {
-        const struct xr_shape *s = &some[k];
+        const struct xr_kary *s = &some[k];
         uint32_t found = 0;
-        assert_int_equal(xr_shape_above(s, s->head), XR_NODE_FRONT);
+        assert_int_equal(xr_kary_above(s, s->head), XR_NODE_FRONT);
         for (uint32_t i = 0; i <= s->nodes; i++) {
-            uint32_t top = i < s->nodes ? i : XR_NODE_FRONT, n = xr_shape_children(s, top);
+            uint32_t top = i < s->nodes ? i : XR_NODE_FRONT, n = xr_kary_children(s, top);
             assert_in_range(n, 0, s->fanout);
             for (uint32_t c = 0; c < n; c++) {
-                uint32_t child = xr_shape_child(s, top, c);
+                uint32_t child = xr_kary_child(s, top, c);
                 assert_true(child < s->nodes);
-                assert_int_equal(xr_shape_above(s, child), top);
-                assert_true(xr_shape_is_below(s, top, child));
-                assert_int_equal(xr_shape_way(s, top, child), c);
-                assert_int_equal(xr_shape_way(s, child, top), XR_NODE_FRONT);
+                assert_int_equal(xr_kary_above(s, child), top);
+                assert_true(xr_kary_is_below(s, top, child));
+                assert_int_equal(xr_kary_way(s, top, child), c);
+                assert_int_equal(xr_kary_way(s, child, top), XR_NODE_FRONT);
             }
             found += n;
-            assert_true(xr_shape_is_below(s, XR_NODE_FRONT, top));
-            assert_int_equal(xr_shape_way(s, top, top), XR_NODE_FRONT);
+            assert_true(xr_kary_is_below(s, XR_NODE_FRONT, top));
+            assert_int_equal(xr_kary_way(s, top, top), XR_NODE_FRONT);
             if (top == XR_NODE_FRONT)
                 continue;
-            assert_true(xr_shape_above(s, top) != top);
-            assert_int_equal(xr_shape_child(s, XR_NODE_FRONT, xr_shape_way(s, XR_NODE_FRONT, top)),
-                             xr_shape_above(s, top) == XR_NODE_FRONT
+            assert_true(xr_kary_above(s, top) != top);
+            assert_int_equal(xr_kary_child(s, XR_NODE_FRONT, xr_kary_way(s, XR_NODE_FRONT, top)),
+                             xr_kary_above(s, top) == XR_NODE_FRONT
                                  ? top
-                                 : xr_shape_child(s, XR_NODE_FRONT,
-                                                  xr_shape_way(s, XR_NODE_FRONT, xr_shape_above(s, top))));
+                                 : xr_kary_child(s, XR_NODE_FRONT,
+                                                  xr_kary_way(s, XR_NODE_FRONT, xr_kary_above(s, top))));
         }
         assert_int_equal(found, s->nodes); /* each has one parent only */
     }
-    assert_int_equal(xr_shape_way(&some[0], XR_NODE_FRONT, 1), XR_NODE_FRONT); /* it is not there */
+    assert_int_equal(xr_kary_way(&some[0], XR_NODE_FRONT, 1), XR_NODE_FRONT); /* it is not there */
 }
 
 /* --------------------------------------------------------------- launch parameters */
@@ -360,7 +360,7 @@ static void setups(void **state)
     char err[512];
 
     (void)state;
-    xr_setup_say(&in, 1, &p);
+    xr_setup_send(&in, 1, &p);
     assert_false(p.failed);
     assert_int_equal(unpack_setup(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
     assert_memory_equal(&out.shape, &in.shape, sizeof(in.shape));
@@ -398,20 +398,20 @@ static void codes(void **state)
     char how[160];
 
     (void)state;
-    assert_false(xr_verdict_failed(0, false));
-    assert_true(xr_verdict_failed(0, true));
-    assert_int_equal(xr_verdict_code(0, true), 1);
-    assert_int_equal(xr_verdict_code(3 << 8, false), 3);
-    assert_int_equal(xr_verdict_code(3 << 8, true), 3);
-    assert_int_equal(xr_verdict_code(SIGSEGV, false), 139);
-    assert_int_equal(xr_verdict_code(SIGKILL, true), 137);
-    assert_int_equal(xr_verdict_abort_code(7), 7);
-    assert_int_equal(xr_verdict_abort_code(0), 0);
-    assert_int_equal(xr_verdict_abort_code(256), 1);
-    assert_int_equal(xr_verdict_abort_code(-1), 255);
-    xr_verdict_how(SIGKILL, true, how, sizeof(how));
+    assert_false(xr_exit_status_failed(0, false));
+    assert_true(xr_exit_status_failed(0, true));
+    assert_int_equal(xr_exit_status_code(0, true), 1);
+    assert_int_equal(xr_exit_status_code(3 << 8, false), 3);
+    assert_int_equal(xr_exit_status_code(3 << 8, true), 3);
+    assert_int_equal(xr_exit_status_code(SIGSEGV, false), 139);
+    assert_int_equal(xr_exit_status_code(SIGKILL, true), 137);
+    assert_int_equal(xr_exit_status_abort_code(7), 7);
+    assert_int_equal(xr_exit_status_abort_code(0), 0);
+    assert_int_equal(xr_exit_status_abort_code(256), 1);
+    assert_int_equal(xr_exit_status_abort_code(-1), 255);
+    xr_exit_status_how(SIGKILL, true, how, sizeof(how));
     assert_string_equal(how, "was killed by signal 9 (Killed)");
-    xr_verdict_time(1500000000u, how, sizeof(how));
+    xr_exit_status_time(1500000000u, how, sizeof(how));
     assert_string_equal(how, "1.500 s");
 }
 

@@ -49,11 +49,11 @@ static int come(uint32_t port)
     return fd;
 }
 
-static void run_until(struct event_base *base, const struct xr_door *listener, uint32_t closed_peers, uint32_t agents)
+static void run_until(struct event_base *base, const struct xr_listener *listener, uint32_t closed_peers, uint32_t agents)
 {
     uint64_t end = rk_clock_ns() + 20000000000ull;
 
-    while (xr_door_strangers(listener) != closed_peers || came != agents) {
+    while (xr_listener_unauthenticated(listener) != closed_peers || came != agents) {
         const struct timeval tick = {0, 10000};
         assert_true(rk_clock_ns() < end);
         event_base_loopexit(base, &tick);
@@ -64,10 +64,10 @@ static void run_until(struct event_base *base, const struct xr_door *listener, u
 /* The listener was stopped, so that the first bytes of its first peer are unread when room is needed. */
 static void active_peer_stays(void **state)
 {
-    static const struct xr_door_ops ops = {on_agent, on_other_version};
+    static const struct xr_listener_ops ops = {on_agent, on_other_version};
     struct event_base *base = event_base_new();
-    uint8_t secret[XR_SECRET] = "a secret", word[XR_HELLO];
-    struct xr_door *listener = NULL;
+    uint8_t secret[XR_SECRET] = "a secret", word[XR_HANDSHAKE];
+    struct xr_listener *listener = NULL;
     char **addresses, err[256];
     int fd[ROOM + 1];
     uint32_t port;
@@ -75,19 +75,19 @@ static void active_peer_stays(void **state)
     (void)state;
     assert_non_null(base);
     came = 0;
-    assert_int_equal(xr_door_open(base, secret, "lo", &ops, NULL, &listener, &addresses, &port, err, sizeof(err)), RANK_OK);
+    assert_int_equal(xr_listener_open(base, secret, "lo", &ops, NULL, &listener, &addresses, &port, err, sizeof(err)), RANK_OK);
     for (int i = 0; i < ROOM; i++)
         fd[i] = come(port);
     run_until(base, listener, ROOM, 0);
     poll(NULL, 0, 600); /* a peer that is silent for longer than half a second may be closed */
     fd[ROOM] = come(port);
-    xr_hello_make(word, secret, 7);
+    xr_handshake_make(word, secret, 7);
     assert_int_equal(send(fd[0], word, sizeof(word), 0), sizeof(word));
     /* Another one goes, and is counted; the newest is pending, the first is closed. */
     run_until(base, listener, ROOM, 1);
     for (int i = 0; i <= ROOM; i++)
         close(fd[i]);
-    xr_door_close(listener);
+    xr_listener_close(listener);
     xr_strings_free(addresses);
     event_base_free(base);
 }
@@ -103,7 +103,7 @@ struct parent {
 static void *be_parent(void *arg)
 {
     struct parent *p = arg;
-    uint8_t word[XR_HELLO];
+    uint8_t word[XR_HANDSHAKE];
 
     for (uint32_t i = 0; i < p->throws + p->stays; i++) {
         struct pollfd wait = {.fd = p->fd, .events = POLLIN};
@@ -134,7 +134,7 @@ static int enter(uint32_t throws, bool stays, int ms, char *err, size_t errlen)
     setup.port = ntohs(at.sin_port);
     memset(setup.secret + XR_SECRET / 2, 5, XR_SECRET / 2);
     assert_int_equal(pthread_create(&thread, NULL, be_parent, &p), 0);
-    fd = xr_door_enter(&setup, ms, err, errlen);
+    fd = xr_listener_enter(&setup, ms, err, errlen);
     shutdown(p.fd, SHUT_RDWR);
     pthread_join(thread, NULL);
     close(p.fd);

@@ -30,7 +30,7 @@ static void domains_differ(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (xr_here_differ(rows[i].a, rows[i].b) != rows[i].differ)
+        if (xr_local_host_differ(rows[i].a, rows[i].b) != rows[i].differ)
             fail_msg("%s and %s", rows[i].a, rows[i].b);
     }
 }
@@ -49,19 +49,19 @@ static void merged(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct xr_here here = {.name = "node1"};
+        struct xr_local_host here = {.name = "node1"};
         struct xr_hostlist hosts = {.n = 0};
         char err[256];
         assert_int_equal(xr_hostlist_parse(&hosts, rows[i].list, err, sizeof(err)), RANK_OK);
-        assert_int_equal(xr_twins_merge(&hosts, &here), RANK_OK);
+        assert_int_equal(xr_local_alias_merge(&hosts, &here), RANK_OK);
         if (hosts.n != rows[i].n || hosts.host[0].slots != rows[i].slots)
             fail_msg("%s: %u hosts, the first has %u slots", rows[i].list, hosts.n, hosts.host[0].slots);
         xr_hostlist_clear(&hosts);
-        xr_here_clear(&here);
+        xr_local_host_clear(&here);
     }
 }
 
-static bool only_b(struct xr_here *here, const char *name)
+static bool only_b(struct xr_local_host *here, const char *name)
 {
     (void)here;
     return strcmp(name, "node1.b") == 0;
@@ -70,22 +70,22 @@ static bool only_b(struct xr_here *here, const char *name)
 /* The resolver has node1.b as another host. */
 static void resolved(void **state)
 {
-    struct xr_here here = {.name = "node1", .elsewhere = only_b}, full = {.name = "node1.b", .elsewhere = only_b};
+    struct xr_local_host here = {.name = "node1", .elsewhere = only_b}, full = {.name = "node1.b", .elsewhere = only_b};
 
     (void)state;
-    assert_true(xr_here_is(&here, "node1"));
-    assert_true(xr_here_is(&here, "node1.a"));
-    assert_false(xr_here_is(&here, "node1.b"));
-    assert_true(xr_here_is(&full, "node1.b")); /* its own name needs no resolver */
-    assert_true(xr_here_is(&full, "node1"));
-    assert_false(xr_here_is(&full, "node1.a"));
+    assert_true(xr_local_host_is(&here, "node1"));
+    assert_true(xr_local_host_is(&here, "node1.a"));
+    assert_false(xr_local_host_is(&here, "node1.b"));
+    assert_true(xr_local_host_is(&full, "node1.b")); /* its own name needs no resolver */
+    assert_true(xr_local_host_is(&full, "node1"));
+    assert_false(xr_local_host_is(&full, "node1.a"));
 }
 
 static void in_a_rankfile(void **state)
 {
     static const char text[] = "rank 0=node1.a\nrank 1=node1.b\nrank 2=node1\nrank 3=localhost\n";
     static const uint32_t expected[] = {0, 1, 0, 0};
-    struct xr_here here = {.name = "node1"};
+    struct xr_local_host here = {.name = "node1"};
     struct xr_hostlist hosts = {.n = 0};
     struct xr_rankfile file;
     char path[] = "ranks.XXXXXX", err[256] = "";
@@ -104,7 +104,7 @@ static void in_a_rankfile(void **state)
         assert_int_equal(file.pin[i].host, expected[i]);
     xr_rankfile_clear(&file);
     xr_hostlist_clear(&hosts);
-    xr_here_clear(&here);
+    xr_local_host_clear(&here);
 }
 
 /* Resolve a given name among the hosts of a file or a resource manager. */
@@ -119,7 +119,7 @@ static void meant(void **state)
         {"node2.b", ~0u}, {"node", ~0u}, {"node3.b", 3},   {"node3", ~0u /* or b */}, {"node4.far.away", 5}, {"10.0.0.2", 4},
         {"10", ~0u},      {"10.0.0", ~0u}, {"10.0.0.3", ~0u},
     };
-    struct xr_here here = {.name = "node1"};
+    struct xr_local_host here = {.name = "node1"};
     struct xr_hostlist hosts = {.source = "the list"};
     char err[256];
 
@@ -131,7 +131,7 @@ static void meant(void **state)
     }
     assert_int_equal(xr_hostlist_mean(&hosts, NULL, "localhost"), UINT32_MAX);
     xr_hostlist_clear(&hosts);
-    xr_here_clear(&here);
+    xr_local_host_clear(&here);
 }
 
 /* The same among many, when the list grows and when it is cut. */
@@ -172,7 +172,7 @@ static void chosen(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct xr_here here = {.name = "node1"};
+        struct xr_local_host here = {.name = "node1"};
         struct xr_hostlist hosts = {.source = "the list"}, only = {.source = "--host"};
         char err[256] = "";
         rank_status_t st;
@@ -184,7 +184,7 @@ static void chosen(void **state)
             fail_msg("%s: %u hosts, the first is %s:%u", rows[i].only, hosts.n, hosts.host[0].name, hosts.host[0].slots);
         xr_hostlist_clear(&hosts);
         xr_hostlist_clear(&only);
-        xr_here_clear(&here);
+        xr_local_host_clear(&here);
     }
 }
 

@@ -27,11 +27,11 @@ static void publish(struct xr_packer *p, uint32_t range, const char *key)
 
 static unsigned nfound;
 
-static void on_found(void *arg, const struct xr_asker *asker, enum xr_errand_status status, struct xr_packer *found)
+static void on_found(void *arg, const struct xr_rpc_origin *asker, enum xr_rpc_status status, struct xr_packer *found)
 {
     struct xr_unpacker u = {found->data, found->len, found->failed};
 
-    assert_int_equal(status, *(enum xr_errand_status *)arg);
+    assert_int_equal(status, *(enum xr_rpc_status *)arg);
     if (status == XR_DONE) {
         assert_int_equal(xr_unpack_u32(&u), asker->job);
         nfound++;
@@ -43,21 +43,21 @@ static void on_found(void *arg, const struct xr_asker *asker, enum xr_errand_sta
 static void crowd(void **state)
 {
     enum { N = 1000 };
-    enum xr_errand_status expected = XR_DONE;
+    enum xr_rpc_status expected = XR_DONE;
     struct event_base *base = event_base_new();
     struct xr_packer p = {0};
     struct xr_unpacker u;
-    struct xr_names *names;
+    struct xr_nameserver *names;
     char key[32];
 
     (void)state;
     assert_non_null(base);
-    assert_int_equal(xr_names_open(base, on_found, &expected, &names), RANK_OK);
+    assert_int_equal(xr_nameserver_open(base, on_found, &expected, &names), RANK_OK);
     nfound = 0;
     for (uint32_t phase = 0; phase < 3; phase++) {
         for (uint32_t i = 0; i < N; i++) {
-            struct xr_names_who client = {.job = 1, .rank = i, .id = "job", .host = "host"};
-            const struct xr_asker asker = {.job = 2};
+            struct xr_process client = {.job = 1, .rank = i, .id = "job", .host = "host"};
+            const struct xr_rpc_origin asker = {.job = 2};
             snprintf(key, sizeof(key), "port of %u", i);
             if (phase == 0) { /* waits for the next one's, and for its own that all call the same */
                 char *keys[] = {key, (char *)(uintptr_t) "port", NULL};
@@ -67,46 +67,46 @@ static void crowd(void **state)
                 xr_pack_u32(&p, 0);
                 xr_pack_strings(&p, keys);
                 u = (struct xr_unpacker){p.data, p.len, p.failed};
-                xr_names_look_up(names, &client, &u, &asker);
+                xr_nameserver_lookup(names, &client, &u, &asker);
             } else {
                 publish(&p, phase == 1 ? XR_RANGE_ALL : XR_RANGE_PROCESS, phase == 1 ? key : "port");
                 u = (struct xr_unpacker){p.data, p.len, p.failed};
-                assert_int_equal(xr_names_publish(names, &client, &u), XR_DONE);
+                assert_int_equal(xr_nameserver_publish(names, &client, &u), XR_DONE);
                 if (phase == 2)
                     assert_int_equal(nfound, i + 1);
             }
             xr_packer_free(&p);
             if (phase == 2 && i >= N / 2)
-                xr_names_ended(names, 1, i, false);
+                xr_nameserver_ended(names, 1, i, false);
         }
     }
-    xr_names_app_ended(names, 1, XR_ALL_RANKS);
+    xr_nameserver_app_ended(names, 1, XR_ALL_RANKS);
     expected = XR_NOT_FOUND;
     xr_pack_u32(&p, XR_RANGE_ALL);
     xr_pack_u32(&p, XR_LOOKUP_NOW);
     xr_pack_u32(&p, 0);
     xr_pack_strings(&p, (char *[]){(char *)(uintptr_t) "port of 7", NULL});
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    xr_names_look_up(names, &(struct xr_names_who){.job = 1, .id = "job", .host = "host"}, &u, &(struct xr_asker){0});
+    xr_nameserver_lookup(names, &(struct xr_process){.job = 1, .id = "job", .host = "host"}, &u, &(struct xr_rpc_origin){0});
     xr_packer_free(&p);
-    xr_names_close(names);
+    xr_nameserver_close(names);
     event_base_free(base);
 }
 
 /* All that is published at once is there or nothing is; and what is for fewer is seen before what is for all. */
 static void ranges(void **state)
 {
-    const struct xr_names_who client = {.job = 1, .rank = 1, .id = "job", .host = "host"};
-    const struct xr_names_who other = {.job = 1, .rank = 2, .id = "job", .host = "elsewhere"};
-    enum xr_errand_status expected = XR_NOT_FOUND;
+    const struct xr_process client = {.job = 1, .rank = 1, .id = "job", .host = "host"};
+    const struct xr_process other = {.job = 1, .rank = 2, .id = "job", .host = "elsewhere"};
+    enum xr_rpc_status expected = XR_NOT_FOUND;
     struct event_base *base = event_base_new();
     struct xr_packer p = {0};
     struct xr_unpacker u;
-    struct xr_names *names;
+    struct xr_nameserver *names;
 
     (void)state;
     assert_non_null(base);
-    assert_int_equal(xr_names_open(base, on_found, &expected, &names), RANK_OK);
+    assert_int_equal(xr_nameserver_open(base, on_found, &expected, &names), RANK_OK);
     xr_pack_u32(&p, XR_RANGE_ALL);
     xr_pack_u32(&p, XR_KEEP_APP);
     xr_pack_u32(&p, 3);
@@ -115,16 +115,16 @@ static void ranges(void **state)
         xr_pack_bytes(&p, "x", 1);
     }
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    assert_int_equal(xr_names_publish(names, &client, &u), XR_THERE_ALREADY);
+    assert_int_equal(xr_nameserver_publish(names, &client, &u), XR_EXISTS_ALREADY);
     xr_packer_free(&p);
     for (uint32_t range = XR_RANGE_ALL; range <= XR_RANGE_PROCESS; range++) {
         for (int twice = 0; twice < 2; twice++) {
             publish(&p, range, "a");
             u = (struct xr_unpacker){p.data, p.len, p.failed};
-            assert_int_equal(xr_names_publish(names, &client, &u), twice ? XR_THERE_ALREADY : XR_DONE);
+            assert_int_equal(xr_nameserver_publish(names, &client, &u), twice ? XR_EXISTS_ALREADY : XR_DONE);
             u = (struct xr_unpacker){p.data, p.len, p.failed};
             if (range == XR_RANGE_HOST || range == XR_RANGE_PROCESS) /* another host, or process */
-                assert_int_equal(xr_names_publish(names, &other, &u), twice ? XR_THERE_ALREADY : XR_DONE);
+                assert_int_equal(xr_nameserver_publish(names, &other, &u), twice ? XR_EXISTS_ALREADY : XR_DONE);
             xr_packer_free(&p);
         }
     }
@@ -132,25 +132,25 @@ static void ranges(void **state)
         xr_pack_u32(&p, XR_RANGE_JOB);
         xr_pack_strings(&p, (char *[]){(char *)(uintptr_t) "a", NULL});
         u = (struct xr_unpacker){p.data, p.len, p.failed};
-        assert_int_equal(xr_names_unpublish(names, &client, &u), twice ? XR_NOT_FOUND : XR_DONE);
+        assert_int_equal(xr_nameserver_unpublish(names, &client, &u), twice ? XR_NOT_FOUND : XR_DONE);
         xr_packer_free(&p);
     }
     xr_pack_u32(&p, XR_RANGE_ANY);
     xr_pack_strings(&p, (char *[]){(char *)(uintptr_t) "a", NULL});
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    assert_int_equal(xr_names_unpublish(names, &client, &u), XR_DONE);
+    assert_int_equal(xr_nameserver_unpublish(names, &client, &u), XR_DONE);
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    assert_int_equal(xr_names_unpublish(names, &client, &u), XR_NOT_FOUND);
+    assert_int_equal(xr_nameserver_unpublish(names, &client, &u), XR_NOT_FOUND);
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    assert_int_equal(xr_names_unpublish(names, &other, &u), XR_DONE); /* its own two are left */
+    assert_int_equal(xr_nameserver_unpublish(names, &other, &u), XR_DONE); /* its own two are left */
     xr_packer_free(&p);
-    xr_names_close(names);
+    xr_nameserver_close(names);
     event_base_free(base);
 }
 
-static enum xr_errand_status expected_answer;
+static enum xr_rpc_status expected_answer;
 
-static void on_sized(void *arg, const struct xr_asker *asker, enum xr_errand_status status, struct xr_packer *found)
+static void on_sized(void *arg, const struct xr_rpc_origin *asker, enum xr_rpc_status status, struct xr_packer *found)
 {
     (void)arg;
     (void)asker;
@@ -159,9 +159,9 @@ static void on_sized(void *arg, const struct xr_asker *asker, enum xr_errand_sta
     xr_packer_free(found);
 }
 
-static void look_up(struct xr_names *names, char **keys, enum xr_errand_status status)
+static void look_up(struct xr_nameserver *names, char **keys, enum xr_rpc_status status)
 {
-    const struct xr_names_who client = {.job = 1, .rank = 2, .id = "job", .host = "host"};
+    const struct xr_process client = {.job = 1, .rank = 2, .id = "job", .host = "host"};
     struct xr_packer p = {0};
     struct xr_unpacker u;
 
@@ -171,7 +171,7 @@ static void look_up(struct xr_names *names, char **keys, enum xr_errand_status s
     xr_pack_strings(&p, keys);
     u = (struct xr_unpacker){p.data, p.len, p.failed};
     expected_answer = status;
-    xr_names_look_up(names, &client, &u, &(struct xr_asker){.job = 3});
+    xr_nameserver_lookup(names, &client, &u, &(struct xr_rpc_origin){.job = 3});
     xr_packer_free(&p);
 }
 
@@ -179,17 +179,17 @@ static void look_up(struct xr_names *names, char **keys, enum xr_errand_status s
 static void large_answers(void **state)
 {
     enum { BYTES = XR_MESSAGE_MAX / 4 + 4096 };
-    const struct xr_names_who client = {.job = 1, .rank = 1, .id = "job", .host = "host"};
+    const struct xr_process client = {.job = 1, .rank = 1, .id = "job", .host = "host"};
     char *both[] = {(char *)(uintptr_t) "a", (char *)(uintptr_t) "b", NULL}, *one[] = {both[0], NULL};
     struct event_base *base = event_base_new();
     char *value = calloc(1, BYTES);
     struct xr_packer p = {0};
     struct xr_unpacker u;
-    struct xr_names *names;
+    struct xr_nameserver *names;
 
     (void)state;
     assert_true(base && value);
-    assert_int_equal(xr_names_open(base, on_sized, NULL, &names), RANK_OK);
+    assert_int_equal(xr_nameserver_open(base, on_sized, NULL, &names), RANK_OK);
     for (int i = 0; i < 2; i++) {
         xr_pack_u32(&p, XR_RANGE_ALL);
         xr_pack_u32(&p, XR_KEEP_ONE_READ);
@@ -197,14 +197,14 @@ static void large_answers(void **state)
         xr_pack_string(&p, both[i]);
         xr_pack_bytes(&p, value, BYTES);
         u = (struct xr_unpacker){p.data, p.len, p.failed};
-        assert_int_equal(xr_names_publish(names, &client, &u), XR_DONE);
+        assert_int_equal(xr_nameserver_publish(names, &client, &u), XR_DONE);
         xr_packer_free(&p);
     }
     look_up(names, both, XR_NO_ROOM);
     look_up(names, one, XR_DONE);
     look_up(names, one, XR_NOT_FOUND);
     look_up(names, both + 1, XR_DONE);
-    xr_names_close(names);
+    xr_nameserver_close(names);
     event_base_free(base);
     free(value);
 }
@@ -213,29 +213,29 @@ static void large_answers(void **state)
 static void waiting_limit(void **state)
 {
     enum { LIMIT = 10000 };
-    enum xr_errand_status expected = XR_NO_ROOM;
+    enum xr_rpc_status expected = XR_NO_ROOM;
     struct event_base *base = event_base_new();
     struct xr_packer p = {0};
-    struct xr_names *names;
+    struct xr_nameserver *names;
 
     (void)state;
     assert_non_null(base);
-    assert_int_equal(xr_names_open(base, on_found, &expected, &names), RANK_OK);
+    assert_int_equal(xr_nameserver_open(base, on_found, &expected, &names), RANK_OK);
     xr_pack_u32(&p, XR_RANGE_ALL);
     xr_pack_u32(&p, XR_LOOKUP_ALL);
     xr_pack_u32(&p, 0);
     xr_pack_strings(&p, (char *[]){(char *)(uintptr_t) "never", NULL});
     for (uint32_t i = 0; i < LIMIT + 2; i++) { /* the last but one is refused, the last is not */
-        struct xr_names_who who = {.job = 1, .rank = i, .id = "job", .host = "host"};
+        struct xr_process process = {.job = 1, .rank = i, .id = "job", .host = "host"};
         struct xr_unpacker u = {p.data, p.len, p.failed};
         if (i == LIMIT + 1) {
-            expected = XR_SOMEBODY_LOST;
-            xr_names_ended(names, 1, 7, true);
+            expected = XR_PARTICIPANT_LOST;
+            xr_nameserver_ended(names, 1, 7, true);
         }
-        xr_names_look_up(names, &who, &u, &(struct xr_asker){.job = 2});
+        xr_nameserver_lookup(names, &process, &u, &(struct xr_rpc_origin){.job = 2});
     }
     xr_packer_free(&p);
-    xr_names_close(names);
+    xr_nameserver_close(names);
     event_base_free(base);
 }
 

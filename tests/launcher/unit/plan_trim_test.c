@@ -17,7 +17,7 @@
 static struct xr_hostspec spec[HOSTS] = {{.name = "a"}, {.name = "b"}, {.name = "c"}, {.name = "d"}};
 static hwloc_topology_t machine;
 
-static uint32_t needed(const struct xr_where *where, uint32_t n)
+static uint32_t needed(const struct xr_policy *where, uint32_t n)
 {
     struct xr_plan p = {.where = where, .hosts = {.host = spec, .n = HOSTS}};
 
@@ -25,7 +25,7 @@ static uint32_t needed(const struct xr_where *where, uint32_t n)
 }
 
 /* Whatever their agents would find: some hosts are what the count of ranks and bits makes of them. */
-static void compare(const struct xr_where *where, uint32_t n, unsigned bits)
+static void compare(const struct xr_policy *where, uint32_t n, unsigned bits)
 {
     uint32_t first = needed(where, n);
     struct xr_place_host h[HOSTS];
@@ -55,7 +55,7 @@ static void no_rank_is_missed(void **state)
             spec[i].slots = s % 3;
         for (int map = XR_LEVEL_SLOT; map <= XR_LEVEL_CORE; map++) {
             for (uint32_t ppr = 0; ppr <= 2; ppr++) {
-                struct xr_where w = {.request = {.map = (enum xr_level)map, .ppr = ppr}};
+                struct xr_policy w = {.request = {.map = (enum xr_level)map, .ppr = ppr}};
                 if ((map == XR_LEVEL_SLOT && ppr) || map == XR_LEVEL_L3)
                     continue;
                 for (uint32_t n = 0; n <= 9; n++)
@@ -67,7 +67,7 @@ static void no_rank_is_missed(void **state)
 
 static void as_few_as_can_be(void **state)
 {
-    struct xr_where w = {.request = {.map = XR_LEVEL_SLOT}};
+    struct xr_policy w = {.request = {.map = XR_LEVEL_SLOT}};
     struct xr_plan p;
 
     (void)state;
@@ -95,7 +95,7 @@ static void as_few_as_can_be(void **state)
 static void as_a_rankfile_says(void **state)
 {
     struct xr_place_pin pins[] = {{.host = 2}, {.host = 0}, {.host = 3}};
-    struct xr_where w = {.rankfile = "ranks"};
+    struct xr_policy w = {.rankfile = "ranks"};
     struct xr_plan p = {.where = &w, .hosts = {.host = spec, .n = HOSTS}, .file = {.pin = pins, .n = 3}};
 
     (void)state;

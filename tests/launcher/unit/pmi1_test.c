@@ -39,9 +39,9 @@ struct host {
     unsigned joined, exchanges;
     int aborted, stranded, code; /* ranks, or -1 */
     char text[64];
-    struct xr_names *names; /* of the test itself */
-    struct xr_request request; /* the last one */
-    enum xr_errand_status status; /* the answer to it */
+    struct xr_nameserver *names; /* of the test itself */
+    struct xr_spawn_request request; /* the last one */
+    enum xr_rpc_status status; /* the answer to it */
     uint32_t held[2], nheld, may_hold; /* requests that the test answers */
     bool lost, hold;    /* hold: the answer to an exchange is given by the test */
     void *blob;
@@ -88,7 +88,7 @@ static void on_stranded(void *arg, uint32_t rank)
 }
 
 /* The answer is packed as the first xrun would. */
-static void reply(struct host *h, uint32_t id, enum xr_errand_status status, struct xr_packer *more)
+static void reply(struct host *h, uint32_t id, enum xr_rpc_status status, struct xr_packer *more)
 {
     struct xr_packer p = {0};
     struct xr_unpacker u;
@@ -97,21 +97,21 @@ static void reply(struct host *h, uint32_t id, enum xr_errand_status status, str
     if (more)
         xr_pack_raw(&p, more->data, more->len);
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    xr_pmi1_errand_done(h->server, id, &u);
+    xr_pmi1_rpc_done(h->server, id, &u);
     xr_packer_free(&p);
 }
 
-static void on_found(void *arg, const struct xr_asker *asker, enum xr_errand_status status, struct xr_packer *found)
+static void on_found(void *arg, const struct xr_rpc_origin *asker, enum xr_rpc_status status, struct xr_packer *found)
 {
     reply(arg, asker->id, status, found);
     xr_packer_free(found);
 }
 
-static void on_request(void *arg, uint32_t rank, uint32_t id, enum xr_errand what, struct xr_packer *p)
+static void on_request(void *arg, uint32_t rank, uint32_t id, enum xr_rpc what, struct xr_packer *p)
 {
-    const struct xr_asker asker = {.id = id};
+    const struct xr_rpc_origin asker = {.id = id};
     struct host *h = arg;
-    struct xr_names_who client = {.rank = rank, .id = "space", .host = "here"};
+    struct xr_process client = {.rank = rank, .id = "space", .host = "here"};
     struct xr_unpacker u = {p->data, p->len, p->failed};
 
     if (h->nheld < h->may_hold) {
@@ -120,17 +120,17 @@ static void on_request(void *arg, uint32_t rank, uint32_t id, enum xr_errand wha
         return;
     }
     if (!h->names)
-        assert_int_equal(xr_names_open(h->base, on_found, h, &h->names), RANK_OK);
-    if (what == XR_ERRAND_PUBLISH) {
-        reply(h, id, xr_names_publish(h->names, &client, &u), NULL);
-    } else if (what == XR_ERRAND_UNPUBLISH) {
-        reply(h, id, xr_names_unpublish(h->names, &client, &u), NULL);
-    } else if (what == XR_ERRAND_LOOKUP) {
-        xr_names_look_up(h->names, &client, &u, &asker);
+        assert_int_equal(xr_nameserver_open(h->base, on_found, h, &h->names), RANK_OK);
+    if (what == XR_RPC_PUBLISH) {
+        reply(h, id, xr_nameserver_publish(h->names, &client, &u), NULL);
+    } else if (what == XR_RPC_UNPUBLISH) {
+        reply(h, id, xr_nameserver_unpublish(h->names, &client, &u), NULL);
+    } else if (what == XR_RPC_LOOKUP) {
+        xr_nameserver_lookup(h->names, &client, &u, &asker);
     } else {
-        xr_request_clear(&h->request);
-        assert_int_equal(what, XR_ERRAND_SPAWN);
-        assert_true(xr_request_unpack(&u, &h->request));
+        xr_spawn_request_clear(&h->request);
+        assert_int_equal(what, XR_RPC_SPAWN);
+        assert_true(xr_spawn_request_unpack(&u, &h->request));
         assert_true(xr_unpack_done(&u));
         reply(h, id, h->status, NULL);
     }
@@ -157,8 +157,8 @@ static void open_host(struct host *h, const struct xr_pmi1_ops *ops, uint32_t n,
 static void close_host(struct host *h)
 {
     xr_pmi1_close(h->server);
-    xr_names_close(h->names);
-    xr_request_clear(&h->request);
+    xr_nameserver_close(h->names);
+    xr_spawn_request_clear(&h->request);
     event_base_free(h->base);
     for (uint32_t i = 0; i < h->n; i++) {
         if (h->fd[i] >= 0)

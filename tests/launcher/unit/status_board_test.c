@@ -177,35 +177,35 @@ static void ranks_as_text(void **state)
 static void looking_at_a_process(void **state)
 {
     struct rk_wait_for what = {.call = "probe"};
-    struct xr_look_past past = {0};
+    struct xr_proc_state_skip past = {0};
     struct xr_agent_board b;
     struct rk_board *mine;
-    struct xr_look look;
+    struct xr_proc_state look;
     char text[400];
 
     (void)state;
-    xr_look_at(getpid(), NULL, 1000, &past, &look);
+    xr_proc_state_read(getpid(), NULL, 1000, &past, &look);
     assert_int_equal(look.doing, XR_DOING_WORK); /* it reads its own state */
     assert_int_equal(look.pid, getpid());
     assert_true(xr_agent_board_open(&b, 1));
     mine = open_slot(&b, 0);
     rk_board_write(mine, RK_BOARD_WAITING, 500, &what);
-    xr_look_at(getpid(), &b.slots[0], 2000, &past, &look);
+    xr_proc_state_read(getpid(), &b.slots[0], 2000, &past, &look);
     assert_int_equal(look.doing, XR_DOING_WAIT);
     assert_int_equal(look.since_ns, 500);
     assert_string_equal(look.text, "probe");
-    xr_look_text(&look, text, sizeof(text));
+    xr_proc_state_text(&look, text, sizeof(text));
     assert_string_equal(text, "probe");
     rk_board_refused(mine);
     rk_board_refused(mine);
-    xr_look_at(getpid(), &b.slots[0], 2000, &past, &look);
-    xr_look_text(&look, text, sizeof(text));
+    xr_proc_state_read(getpid(), &b.slots[0], 2000, &past, &look);
+    xr_proc_state_text(&look, text, sizeof(text));
     assert_string_equal(text, "2 frames refused; probe");
     atomic_store(&mine->mine->pid, 1);
-    xr_look_at(getpid(), &b.slots[0], 3000, &past, &look);
+    xr_proc_state_read(getpid(), &b.slots[0], 3000, &past, &look);
     assert_int_equal(look.doing, XR_DOING_WORK);
     assert_int_equal(look.pid, getpid());
-    xr_look_at(0x3fffffff, NULL, 4000, &past, &look);
+    xr_proc_state_read(0x3fffffff, NULL, 4000, &past, &look);
     assert_int_equal(look.doing, XR_DOING_GONE);
     rk_board_close(mine);
     xr_agent_board_close(&b);

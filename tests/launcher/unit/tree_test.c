@@ -85,7 +85,7 @@ static void open_children(struct world *w)
 
     w->base = event_base_new();
     assert_non_null(w->base);
-    assert_int_equal(xr_tree_open(w->base, XR_NODE_FRONT, &(struct xr_shape){.nodes = CHILDREN, .fanout = CHILDREN}, &ops, w, &w->tree),
+    assert_int_equal(xr_tree_open(w->base, XR_NODE_FRONT, &(struct xr_kary){.nodes = CHILDREN, .fanout = CHILDREN}, &ops, w, &w->tree),
                      RANK_OK);
     for (uint32_t i = 0; i < CHILDREN; i++) {
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -146,7 +146,7 @@ static void excused(void **state)
 
     (void)state;
     assert_non_null(base);
-    assert_int_equal(xr_tree_open(base, 0, &(struct xr_shape){.nodes = 2, .fanout = 1}, &ops, NULL, &tree), RANK_OK);
+    assert_int_equal(xr_tree_open(base, 0, &(struct xr_kary){.nodes = 2, .fanout = 1}, &ops, NULL, &tree), RANK_OK);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, up), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, down), 0);
     assert_int_equal(xr_tree_add_parent(tree, up[1], true), RANK_OK);
@@ -154,7 +154,7 @@ static void excused(void **state)
     xr_pack_u32(&p, 4711);
     xr_tree_send(tree, 1, XR_MSG_SIGNAL, &p);
     xr_tree_send(tree, XR_NODE_FRONT, XR_MSG_DONE, NULL);
-    xr_tree_excuse(tree);
+    xr_tree_suspend_keepalive(tree);
     assert_int_equal(xr_tree_backlog(tree), 0);
     assert_int_equal(recv(down[0], got, sizeof(got), MSG_DONTWAIT), 16);
     assert_int_equal(recv(up[0], got, sizeof(got), MSG_DONTWAIT), 24);
@@ -207,7 +207,7 @@ static void on_complete(void *arg)
 }
 
 /* An agent is there: of a host of four cores that differs from all others. */
-static void come(struct xr_muster *m, uint32_t node)
+static void come(struct xr_wait_hosts *m, uint32_t node)
 {
     struct xr_packer p = {0};
     struct xr_unpacker u;
@@ -219,11 +219,11 @@ static void come(struct xr_muster *m, uint32_t node)
     xr_pack_u64(&p, 200 + node);
     xr_pack_u32(&p, 0);
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    assert_true(xr_muster_take(m, XR_MSG_READY, &u));
+    assert_true(xr_wait_hosts_take(m, XR_MSG_READY, &u));
     xr_packer_free(&p);
 }
 
-static bool show(struct xr_muster *m, uint32_t node)
+static bool show(struct xr_wait_hosts *m, uint32_t node)
 {
     struct xr_packer p = {0};
     struct xr_unpacker u;
@@ -232,7 +232,7 @@ static bool show(struct xr_muster *m, uint32_t node)
     xr_pack_u32(&p, node);
     xr_pack_string(&p, "");
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    sense = xr_muster_take(m, XR_MSG_TOPOLOGY, &u);
+    sense = xr_wait_hosts_take(m, XR_MSG_TOPOLOGY, &u);
     xr_packer_free(&p);
     return sense;
 }
@@ -240,19 +240,19 @@ static bool show(struct xr_muster *m, uint32_t node)
 /* The line that a start ends with when these have come and sent their topologies. */
 static void awaits(uint32_t come_n, uint32_t show_n, const char *line)
 {
-    static const struct xr_muster_ops ops = {.on_slow = on_slow, .on_failed = on_failed, .on_complete = on_complete};
+    static const struct xr_wait_hosts_ops ops = {.on_slow = on_slow, .on_failed = on_failed, .on_complete = on_complete};
     static const struct xr_tree_ops tree_ops = {.on_message = on_message};
     struct xr_hostspec host[] = {{.name = (char[]){"a"}}, {.name = (char[]){"b"}}, {.name = (char[]){"c"}}};
     struct xr_plan_host known[3] = {0};
-    const struct xr_where where = {.show_map = true};
+    const struct xr_policy where = {.show_map = true};
     struct xr_plan plan = {.where = &where, .hosts = {.n = 3, .host = host}, .known = known, .local = XR_NO_HOST};
     struct start s = {.base = event_base_new()};
     struct xr_tree *tree;
-    struct xr_muster *m;
+    struct xr_wait_hosts *m;
 
     assert_non_null(s.base);
-    assert_int_equal(xr_tree_open(s.base, XR_NODE_FRONT, &(struct xr_shape){.nodes = 3, .fanout = 3}, &tree_ops, NULL, &tree), RANK_OK);
-    assert_int_equal(xr_muster_open(s.base, tree, &plan, 0.05, &ops, &s, &m), RANK_OK);
+    assert_int_equal(xr_tree_open(s.base, XR_NODE_FRONT, &(struct xr_kary){.nodes = 3, .fanout = 3}, &tree_ops, NULL, &tree), RANK_OK);
+    assert_int_equal(xr_wait_hosts_open(s.base, tree, &plan, 0.05, &ops, &s, &m), RANK_OK);
     assert_false(show(m, 0)); /* no request */
     for (uint32_t i = 0; i < come_n; i++)
         come(m, i);
@@ -264,7 +264,7 @@ static void awaits(uint32_t come_n, uint32_t show_n, const char *line)
         event_base_dispatch(s.base);
     assert_string_equal(s.line, line ? line : "");
     assert_int_equal(s.complete, !line);
-    xr_muster_close(m);
+    xr_wait_hosts_close(m);
     xr_tree_close(tree);
     event_base_free(s.base);
     for (uint32_t i = 0; i < 3; i++)
