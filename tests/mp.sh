@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mp.sh: run a program of several ranks at several sizes, on each channel, and look at what it leaves.
+# mp.sh: run a program at several sizes, on each channel; check what it leaves.
 #
 #   mp.sh PROGRAM                   as the lines of the file "cases" beside the program's source say: "NAME: ..." is a run,
 #                                   "*: ..." has options of every line below it, "NAME*: ..." of each of NAME's
@@ -98,7 +98,7 @@ leftovers() {
         [ -e "$f" ] && ! in_use "$f" && echo "file left: $f"
     done
     # With all of xrun's processes killed at once, the next xrun removes the job's socket.
-    case $args in *--whom\ both* | *--whom\ all*) XDG_RUNTIME_DIR=$work/tmp "$XRUN" --status >"$work/status" ;; esac
+    case $args in *--target\ both* | *--target\ all*) XDG_RUNTIME_DIR=$work/tmp "$XRUN" --status >"$work/status" ;; esac
     find "$work/tmp" -mindepth 1 -printf 'left in TMPDIR: %P\n' 2>/dev/null |
         grep -vE "${launcher_leaves:-^$}"
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# pools.sh MAKE TEST...: run tests in two pools at once: those that compute two at a time, those that wait six at a time.
+# pools.sh MAKE TEST...: run tests in two pools at once.
+# Those that compute run two at a time, those that wait six at a time.
 #
 # Scripts with hosts and time-outs wait most of their time; they fill the cores beside programs that compute. Call it in
 # the build folder, with all programs built. LONG: names of tests that take long, which begin first.

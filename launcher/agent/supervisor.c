@@ -153,7 +153,7 @@ static int supervise(int fd, pid_t front, const struct xr_setup *setup, const ch
     int status, signals;
     bool orphan, killed;
 
-    prctl(PR_SET_NAME, "job-keeper");
+    prctl(PR_SET_NAME, "xrun-supervisor");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     /* A session of its own, so that no terminal stops or interrupts the processes below. */
     setsid();

@@ -55,7 +55,7 @@ static void warn_oversubscribed(struct front *f)
         xr_stream_print(f->err, "xrun: ranks share %ss of %s%s, as the rankfile says: waiting ranks yield",
                       xr_placed_unit(host), f->job->hosts[first], more);
     else
-        xr_stream_print(f->err, "xrun: %u ranks share %u %s%s on %s%s: nobody is bound, and waiting ranks yield",
+        xr_stream_print(f->err, "xrun: %u ranks share %u %s%s on %s%s: no rank is bound, and waiting ranks yield",
                       host->ranks, host->units, xr_placed_unit(host), xr_plural(host->units), f->job->hosts[first],
                       more);
 }
@@ -176,7 +176,7 @@ static bool check_duplicate_hosts(struct front *f)
         return true;
     if (xr_duplicate_hosts_allowed(f->plan)) {
         if (!f->options->quiet)
-            xr_stream_print(f->err, "xrun: %s: nobody is bound there", line);
+            xr_stream_print(f->err, "xrun: %s: no rank is bound there", line);
         return true;
     }
     snprintf(line + strlen(line), sizeof(line) - strlen(line), "; name each host once, with all its slots, as NAME:SLOTS");

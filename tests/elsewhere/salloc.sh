@@ -139,13 +139,13 @@ finish_in 20
 [ "$rc" != 0 ] && [ "$rc" != hung ] && rc=ended
 verdict "scancel of an allocation" ended
 oldest() { on hosta pgrep -o -x srun; }
-for what in xrun srun "all of srun" agent keeper; do
+for what in xrun srun "all of srun" agent supervisor; do
     begin_in "-N2 -n2" "$XRUN" -q -n 2 --map-by node --timeout 60 sh -c "echo ready; exec '$rest' 1000"
     until_true 20 ready 2 || bad "kill -9 of $what: start" "$(cat out err)"
     case $what in
     agent) on hostb pkill -9 -x xrun-agent; want=1 says='the agent on hostb died' ;;
     # Its agent ends the ranks, or Slurm ends what is left of its task: either may be first.
-    keeper) on hostb pkill -9 -x job-keeper; want=ended says='host hostb|agent on hostb' ;;
+    supervisor) on hostb pkill -9 -x xrun-supervisor; want=ended says='host hostb|agent on hostb' ;;
     xrun) on hosta pkill -9 -x xrun; want=0 says= ;; # salloc takes that for no failure
     # srun has a helper, which has Slurm end all that it had started; without that the job goes on.
     srun) on hosta kill -9 "$(oldest)"; want=1 says='the agent on host[ab] died(: srun was killed by signal 9)?; its ranks end with it' ;; # Slurm may end the agents before xrun learns of it
@@ -159,7 +159,7 @@ begin_in "-N2 -n2" "$XRUN" -q -n 2 --map-by node --timeout 60 --on-failure conti
     sh -c "echo ready; [ \$XRUN_RANK = 0 ] || exec '$rest' 1000; while [ ! -e '$PWD/go' ]; do sleep 0.05; done; echo on"
 until_true 20 ready 2 || bad "the others go on: start" "$(cat out err)"
 # Its agent ends rank 1, or Slurm the agent; srun leaves the other task alone.
-on hostb pkill -9 -x job-keeper
+on hostb pkill -9 -x xrun-supervisor
 until_true 10 grep -q 'the others go on' err || bad "the others go on: the loss" "$(cat err)"
 touch go
 finish_in 15

@@ -3,7 +3,7 @@
  * launcher_killed.c: kill the launcher while ranks hold shared memory.
  * By signal 9; mp.sh checks that nothing is left.
  *
- *   --whom xrun|agent|keeper|both|ranks|all   (keeper: what stands between the two)
+ *   --target xrun|agent|supervisor|both|ranks|all   (supervisor: what stands between the two)
  */
 #include "tests/mp/mp.h"
 
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
     int64_t pid = getpid(), *pids;
 
     for (int i = 1; i + 1 < argc; i++) {
-        if (strcmp(argv[i], "--whom") == 0)
+        if (strcmp(argv[i], "--target") == 0)
             target = argv[i + 1];
     }
     mp_start(&mp, &argc, argv);
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
         find_launcher(&agent, &supervisor, &xrun);
         for (int r = 1; r < mp.size; r++)
             MP_OK(rank_recv(&pids[r], 1, RANK_INT64, r, 1, mp.world, NULL));
-        if (supervisor && (strcmp(target, "keeper") == 0 || strcmp(target, "both") == 0 ||
+        if (supervisor && (strcmp(target, "supervisor") == 0 || strcmp(target, "both") == 0 ||
                        strcmp(target, "all") == 0))
             kill(supervisor, SIGKILL);
         if (strcmp(target, "agent") == 0 || strcmp(target, "both") == 0 || strcmp(target, "all") == 0)

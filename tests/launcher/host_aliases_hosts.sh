@@ -61,7 +61,7 @@ if [ -n "${RK_INSIDE:-}" ]; then
     twins "a name that gets no rank" 0 "" -q -n 2 --host hosta:1,hostb:1,hostb6:1
     printf '#!/bin/sh\nexec ssh "$@"\n' >other
     chmod +x other
-    twins "hosts that another command makes" 0 '^xrun: hostb and hostb6 are one host: nobody is bound there$' --agent "$PWD/other" -n 3 --host hosta:1,hostb:1,hostb6:1
+    twins "hosts that another command makes" 0 '^xrun: hostb and hostb6 are one host: no rank is bound there$' --agent "$PWD/other" -n 3 --host hosta:1,hostb:1,hostb6:1
     [ "$(sort out | tr '\n' ' ')" = "0 1 2 " ] && good "they run" || bad "they run" "$(cat out)"
     on hosta timeout -k 5 $((30 * slow)) env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" -q --agent "$PWD/other" -n 3 --host hosta:1,hostb:1,hostb6:1 --dry-run --json-map "$PWD/map.json" true >out 2>err </dev/null
     python3 -c 'import json; b=[bool(r["cpus"]) for r in json.load(open("map.json"))["ranks"]]; assert b==[True,False,False], b' &&

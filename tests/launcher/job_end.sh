@@ -19,7 +19,7 @@ in_time() { # NAME MS
 still() {
     begin "$@" sh -c 'echo ready; exec sleep 1000'
     until_true 10 ready 2
-    keeper=$(pgrep -P "$xpid" -x job-keeper) agent=$(pgrep -P "${keeper:-0}" -x xrun-agent)
+    supervisor=$(pgrep -P "$xpid" -x xrun-supervisor) agent=$(pgrep -P "${supervisor:-0}" -x xrun-agent)
     kill -STOP "${agent:-0}"
 }
 
@@ -38,7 +38,7 @@ still -n 2 --timeout 1
 reap 20
 check "a time-out of a job with a stopped agent" 124 'the agent on .* stands still'
 still -n 2
-kill -STOP "$keeper"
+kill -STOP "$supervisor"
 kill -TERM "$xpid"
 reap 60
 check "its supervisor is stopped, too" 143 'the agent on .* stands still'
@@ -100,17 +100,17 @@ ls $stay >kept 2>&1 && good "and nothing else" || bad "and nothing else" "$(cat 
 rm -f $stay kept
 # The ranks are killed with their agent, before it can read what they have open.
 holders 3
-kill -9 "$(pgrep -P "$(pgrep -P "$xpid" -x job-keeper)" -x xrun-agent)"
+kill -9 "$(pgrep -P "$(pgrep -P "$xpid" -x xrun-supervisor)" -x xrun-agent)"
 reap 20
 check "kill -9 of an agent" 1 'xrun: error: '
 rm -f /dev/shm/vader_segment.$tag.*
 holders 3
-keeper=$(pgrep -P "$xpid" -x job-keeper)
-both="$keeper $(pgrep -P "$keeper" -x xrun-agent)"
+supervisor=$(pgrep -P "$xpid" -x xrun-supervisor)
+both="$supervisor $(pgrep -P "$supervisor" -x xrun-agent)"
 kill -STOP $both # or the agent may yet end its ranks, at the supervisor's end
 kill -9 $both
 reap 20
-check "kill -9 of an agent and its keeper" 1 'xrun: error: '
+check "kill -9 of an agent and its supervisor" 1 'xrun: error: '
 rm -f /dev/shm/vader_segment.$tag.*
 
 # ------------------------------------------------------------- ^Z
@@ -155,7 +155,7 @@ check "what the server does not do is refused at once" 0
 begin -n 2 --bind none "$refused" show
 until_true 10 ready 2
 uri=$(sed -n 's/^ready //p' out | tail -n 1)
-if timeout 30 "$refused" tool "$uri" >tool 2>&1 && timeout 30 "$refused" tool-of "$(pgrep -P "$(pgrep -P "$xpid" -x job-keeper)" -x xrun-agent)" >>tool 2>&1; then
+if timeout 30 "$refused" tool "$uri" >tool 2>&1 && timeout 30 "$refused" tool-of "$(pgrep -P "$(pgrep -P "$xpid" -x xrun-supervisor)" -x xrun-agent)" >>tool 2>&1; then
     good "tools are sent away"
 else
     bad "tools are sent away" "uri '$uri': $(cat tool)"

@@ -24,7 +24,7 @@ begin_on() {
 }
 finish_in() { # LIMIT
     local t0=${EPOCHREALTIME/./}
-    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; on hosta pkill -9 'xrun|job-keeper'; on hostb pkill -9 'xrun|job-keeper'; wait "$xpid"; fi
+    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; on hosta pkill -9 'xrun'; on hostb pkill -9 'xrun'; wait "$xpid"; fi
     ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
 }
 remember hosta hostb
@@ -84,12 +84,12 @@ for how in "--fanout 32 hostb" "--fanout 1 hostb"; do
 done
 begin_on --agent "$PWD/loose-ssh" -n 4 --host $both sh -c "echo ready; exec $PWD/sleep-forever 1000"
 until_true 20 ready 4 || bad "an agent and its supervisor are stopped: start" "$(cat out err)"
-on hostb pkill -STOP 'xrun-agent|job-keeper'
+on hostb pkill -STOP 'xrun-agent|xrun-supervisor'
 on hosta pkill -TERM -x xrun
 on hosta pkill -TERM -x xrun
 finish_in 30
 grep -q 'agent on hostb stands still' err || bad "an agent and its supervisor are stopped" "$(cat err)"
-on hostb pkill -CONT 'job-keeper'
+on hostb pkill -CONT 'xrun-supervisor'
 verdict "an agent and its supervisor are stopped" 143 'nothing shows that the agent on hostb has ended; its ranks, if any, are left there'
 
 # Ranks that went with their host are none that may still compute.
@@ -135,10 +135,10 @@ done
 if [ -n "${FULL:-}" ]; then
     begin_on -n 4 --host $both sh -c "echo ready; exec $PWD/sleep-forever 1000"
     until_true 20 ready 4 || bad "an agent and its supervisor fall silent: start" "$(cat out err)"
-    on hostb pkill -STOP 'xrun-agent|job-keeper'
+    on hostb pkill -STOP 'xrun-agent|xrun-supervisor'
     finish_in 40
     grep -q 'agent on hostb died: it has not answered for 6 s' err || bad "an agent and its supervisor fall silent" "$(cat err)"
-    on hostb pkill -CONT 'job-keeper'
+    on hostb pkill -CONT 'xrun-supervisor'
     verdict "an agent and its supervisor fall silent" 1 'nothing shows that the agent on hostb has ended; its ranks, if any, are left there'
 fi
 

@@ -69,7 +69,7 @@ look "a time-out" 124 'r["cause"] == "timeout" and r["exit_code"] == 124'
 begin --json r.json sh -c 'echo ready; sleep 60'; until_true 5 ready 1; kill -TERM "$xpid"; reap 5
 look "a signal" 143 'r["cause"] == "signal 15 (Terminated)"'
 begin -n 2 --json r.json sh -c 'echo ready; sleep 60'; until_true 5 ready 2
-keeper=$(pgrep -P "$xpid" 2>/dev/null); agent=$(pgrep -P "${keeper:-0}" 2>/dev/null)
+supervisor=$(pgrep -P "$xpid" 2>/dev/null); agent=$(pgrep -P "${supervisor:-0}" 2>/dev/null)
 if [ -n "$agent" ]; then
     kill -9 "$agent"; reap 5
     look "the agent's death" 1 'r["cause"].endswith("died") and "exit_code" not in ranks[0]'

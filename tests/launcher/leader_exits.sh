@@ -26,7 +26,7 @@ kill -TERM "$xpid"
 reap 20
 check "TERM ends it" 143
 
-for victim in xrun job-keeper xrun-agent; do
+for victim in xrun xrun-supervisor xrun-agent; do
     begin -n 2 "$rank"
     until_true 20 grown || bad "main threads end" "$(cat out)"
     if [ $victim = xrun ]; then kill -9 "$xpid"; else for p in $(of_case); do [ "$(cat "/proc/$p/comm" 2>/dev/null)" = $victim ] && kill -9 "$p"; done; fi

@@ -97,7 +97,7 @@ crowded() {
         wait $xpid
         rc=$?
     else
-        on hosta pkill -9 'xrun|job-keeper'
+        on hosta pkill -9 'xrun'
     fi
     ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
     wait $cpid || bad "$name: they get nothing but a close" "$(tail -n 3 crowd.out)"

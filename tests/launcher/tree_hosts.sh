@@ -24,7 +24,7 @@ begin_on() { # ARGS: there, in the background
     xpid=$!
 }
 finish_in() { # LIMIT in s
-    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; on $front pkill -9 "xrun|job-keeper"; fi
+    if until_true "$1" ended; then wait "$xpid"; rc=$?; else rc=hung; on $front pkill -9 "xrun"; fi
 }
 xrun() { # LIMIT ARGS...
     local limit=$1
@@ -33,8 +33,8 @@ xrun() { # LIMIT ARGS...
     finish_in "$limit"
 }
 # All that left.sh checks takes its time on seven hosts: it is checked once more, at the end.
-stays() { for h in $names; do on $h ps -e -o comm= | grep -xE 'xrun|job-keeper|xrun-agent|ssh|sh|cat|many_lines|sleep-forever' | sed "s/^/$h: /"; done; }
-tidy() { for h in $names; do on $h pkill -9 'xrun|job-|many_lines'; done; }
+stays() { for h in $names; do on $h ps -e -o comm= | grep -xE 'xrun|xrun-agent|ssh|sh|cat|many_lines|sleep-forever' | sed "s/^/$h: /"; done; }
+tidy() { for h in $names; do on $h pkill -9 'xrun|many_lines'; done; }
 patience=10
 cp "$(command -v sleep)" sleep-forever
 remember $names
@@ -97,7 +97,7 @@ front=hosta
 begin_on -n 7 --host $all --map-by node --on-failure continue sh -c 'echo ready; until [ -e over ]; do sleep 0.05; done; echo over'
 until_true 40 ready 7 || bad "an agent dies that has others below: start" "$(cat out err)"
 on hostc pkill -9 -x xrun-agent
-gone_there() { ! { on hostc ps -e -o comm=; on hostg ps -e -o comm=; } | grep -qxE 'sh|xrun-agent|job-keeper'; }
+gone_there() { ! { on hostc ps -e -o comm=; on hostg ps -e -o comm=; } | grep -qxE 'sh|xrun-agent|xrun-supervisor'; }
 until_true 20 gone_there && good "with it go its ranks and those below" || bad "with it go its ranks and those below" "$(stays)"
 touch over
 finish_in 20

@@ -38,7 +38,7 @@ RANK_LOG=loud refused "bad RANK_ value in the environment" 2 "RANK_LOG is 'loud'
 refused "bad RANK_ value in -x" 2 "RANK_CHANNELS is 'shm,pigeon'; allowed" -x RANK_CHANNELS=shm,pigeon $mark
 refused "bad algorithm in -x" 2 "RANK_COLL: allreduce has no 'rign'; it has: shm, " -x RANK_COLL=bcast:chain,allreduce:rign $mark
 run 10 -n $(($(nproc) + 1)) --bind core true
-check "more ranks than cores: they run, and one line reports it" 0 "$(($(nproc) + 1)) ranks share $(nproc) cores? on .*nobody is bound"
+check "more ranks than cores: they run, and one line reports it" 0 "$(($(nproc) + 1)) ranks share $(nproc) cores? on .*no rank is bound"
 for n in 0 1; do
     run 20 -n $(($(nproc) + n)) "$client" crowded
     [ $n = 0 ] && word="a core for each" || word="more ranks than cores"
@@ -321,14 +321,14 @@ children() { # the one child of a process
     done
 } 2>/dev/null
 agent_of() { # PID of xrun: its supervisor, then its agent
-    look() { keeper=$(children "$1"); [ -n "$keeper" ] && agent=$(children "$keeper") && [ -n "$agent" ]; }
+    look() { supervisor=$(children "$1"); [ -n "$supervisor" ] && agent=$(children "$supervisor") && [ -n "$agent" ]; }
     until_true 2 look "$1"
 }
 swept() { "$XRUN" --status >/dev/null; nothing_left; }
 hard() { # NAME PIDS-EXPRESSION PROGRAM...
     local name=$1 which=$2 left=nothing_left t0 t1
     # With all of them gone no process can remove the job's socket: the next xrun does.
-    [ "$which" != '$xpid $keeper $agent' ] || left=swept
+    [ "$which" != '$xpid $supervisor $agent' ] || left=swept
     shift 2
     begin -n 3 "$@"
     until_true 10 ready 3 || { bad "$name" "did not start"; kill_all; wait "$xpid"; return; }
@@ -350,12 +350,12 @@ stubborn='trap "" TERM; echo ready; (setsid sleep 60 &); while :; do sleep 60; d
 for p in plain wrapped stubborn; do
     hard "kill -9 of xrun ($p)" '$xpid' sh -c "${!p}"
     hard "kill -9 of the agent ($p)" '$agent' sh -c "${!p}"
-    hard "kill -9 of the keeper ($p)" '$keeper' sh -c "${!p}"
+    hard "kill -9 of the supervisor ($p)" '$supervisor' sh -c "${!p}"
     hard "kill -9 of xrun and agent ($p)" '$xpid $agent' sh -c "${!p}"
-    hard "kill -9 of keeper and agent ($p)" '$keeper $agent' sh -c "${!p}"
-    hard "kill -9 of xrun and keeper ($p)" '$xpid $keeper' sh -c "${!p}"
+    hard "kill -9 of supervisor and agent ($p)" '$supervisor $agent' sh -c "${!p}"
+    hard "kill -9 of xrun and supervisor ($p)" '$xpid $supervisor' sh -c "${!p}"
 done
-hard "kill -9 of xrun, keeper and agent (plain)" '$xpid $keeper $agent' sh -c "$plain"
+hard "kill -9 of xrun, supervisor and agent (plain)" '$xpid $supervisor $agent' sh -c "$plain"
 # A killed xrun that does not come to run, or is slow to give its memory back, is its supervisor's parent for a while yet.
 mkdir -pm 700 "$work/held"
 held=$(XDG_RUNTIME_DIR=$work/held timeout -k 5 120 python3 "$top_srcdir/tests/launcher/programs/killed_xrun_socket.py" "$XRUN" 2>&1); rc=$?

@@ -244,13 +244,13 @@ on hosta pkill -INT -x xrun
 finish_in 10
 verdict "INT" 130
 [ "$(grep -c 'got TERM' err)" = 3 ] && good "INT reaches all" || bad "INT reaches all" "$(cat err)"
-for what in rank agent keeper xrun; do
+for what in rank agent supervisor xrun; do
     begin_on -n 6 --host $all --timeout 60 sh -c 'echo ready; exec sleep 1000'
     until_true 10 ready 6 || bad "kill -9 of $what: start" "$(cat out err)"
     case $what in
     rank) on hostb pkill -9 -x sleep; want=137 says='rank [23] \(host hostb.*killed by signal 9' ;;
     agent) on hostb pkill -9 -x xrun-agent; want=1 says='the agent on hostb died' ;;
-    keeper) on hostb pkill -9 -x job-keeper; want=143 says="killed by signal 15" ;; # its agent ends the ranks
+    supervisor) on hostb pkill -9 -x xrun-supervisor; want=143 says="killed by signal 15" ;; # its agent ends the ranks
     xrun) on hosta pkill -9 -x xrun; want=137 says= ;;
     esac
     finish_in 10
