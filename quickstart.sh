@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# quickstart.sh: from a fresh clone to a running job, or to tested code. See usage below.
+# quickstart.sh: from a fresh clone to a running job or to tested code. See usage.
 set -eu
 
 usage()

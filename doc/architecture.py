@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""architecture.py: draw the processes and rooms of the tree, and list what each room calls.
+"""architecture.py: draw processes and rooms, and list what each calls.
 
   doc/architecture.py SRCDIR OUTDIR
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# xrun-options.sh: replace the options part of xrun.1 by the output of "XRUN --help=man".
+# xrun-options.sh: replace the options of xrun.1 by those of "XRUN --help=man".
 #
 #   doc/xrun-options.sh XRUN XRUN.1
 #

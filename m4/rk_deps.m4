@@ -1,4 +1,5 @@
-# RK_CHECK_DEP(NAME, pkg-config module, header, library, function, Debian package, required|optional)
+# RK_CHECK_DEP: find a dependency.
+# (NAME, pkg-config module, header, library, function, Debian package, required|optional)
 # Finds a dependency through --with-name=DIR or pkg-config; sets NAME_CFLAGS,
 # NAME_LIBS, NAME_PC_LIBS (the same for programs that are built after the
 # installation), have_NAME and a line for the summary. No other search, so that

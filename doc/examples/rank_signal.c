@@ -15,7 +15,7 @@ static void must(rank_status_t status)
         rank_abort(1, rank_status_string(status));
 }
 
-struct mailbox {
+struct slot {
     int64_t value;
     uint64_t signal;
 };
@@ -27,14 +27,14 @@ int main(void)
     int64_t value = 42;
 
     must(rank_init(NULL));
-    must(rank_alloc(rank_world(), RANK_MEM_HOST, sizeof(struct mailbox), 0, &ptr, &mem));
+    must(rank_alloc(rank_world(), RANK_MEM_HOST, sizeof(struct slot), 0, &ptr, &mem));
     if (rank_team_rank(rank_world()) == 0) {
-        must(rank_put_signal(&value, sizeof(value), 1, mem, offsetof(struct mailbox, value), mem,
-                             offsetof(struct mailbox, signal), 1, RANK_SIGNAL_SET));
+        must(rank_put_signal(&value, sizeof(value), 1, mem, offsetof(struct slot, value), mem,
+                             offsetof(struct slot, signal), 1, RANK_SIGNAL_SET));
         must(rank_flush(mem, 1));
     } else {
-        must(rank_signal_wait(mem, offsetof(struct mailbox, signal), RANK_CMP_EQ, 1, 0, NULL));
-        printf("rank 1 has %d\n", (int)((struct mailbox *)ptr)->value);
+        must(rank_signal_wait(mem, offsetof(struct slot, signal), RANK_CMP_EQ, 1, 0, NULL));
+        printf("rank 1 has %d\n", (int)((struct slot *)ptr)->value);
     }
     must(rank_free(&mem));
     must(rank_finalize());

@@ -231,7 +231,7 @@ bool xr_agent_receive(void *arg, uint32_t kind, struct xr_unpacker *u)
 
     switch (kind) {
     case XR_MSG_LOCAL_RANKS:
-        return agent->state == XR_AGENT_CONNECTED && xr_agent_unpack_seats(agent, u);
+        return agent->state == XR_AGENT_CONNECTED && xr_agent_unpack_local_ranks(agent, u);
     case XR_MSG_JOB:
         return agent_receive_job(agent, u);
     case XR_MSG_GET_TOPOLOGY:

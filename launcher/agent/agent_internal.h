@@ -152,7 +152,7 @@ bool xr_ranks_gone(const struct xr_agent *agent);
 struct xr_rank *xr_agent_rank(const struct xr_agent *agent, uint32_t rank);
 /* Unpack the job, and this host's part of it. Return false if the message is malformed. */
 bool xr_agent_unpack_job(struct xr_agent *agent, struct xr_unpacker *u);
-bool xr_agent_unpack_seats(struct xr_agent *agent, struct xr_unpacker *u);
+bool xr_agent_unpack_local_ranks(struct xr_agent *agent, struct xr_unpacker *u);
 /* The cpuset of the local-th rank; NULL: it is not bound. */
 const cpu_set_t *xr_agent_cpus(const struct xr_agent *agent, uint32_t local);
 

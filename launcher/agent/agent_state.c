@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* agent_state.c: check and log the transitions of an agent's state. See agent_state.h. */
+/* agent_state.c: check and log an agent's transitions. See agent_state.h. */
 #include "launcher/agent/agent_state.h"
 #include "lib/base/log.h"
 

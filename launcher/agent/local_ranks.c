@@ -81,7 +81,7 @@ static bool local_ranks_make_sets(struct xr_agent *agent, uint32_t n)
     return agent->sets != NULL;
 }
 
-bool xr_agent_unpack_seats(struct xr_agent *agent, struct xr_unpacker *u)
+bool xr_agent_unpack_local_ranks(struct xr_agent *agent, struct xr_unpacker *u)
 {
     uint32_t n = 0;
 

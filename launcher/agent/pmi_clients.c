@@ -213,7 +213,7 @@ static void on_pmi1_answer(void *arg, void *token, struct xr_unpacker *answer)
     xr_pmi1_rpc_done(agent->pmi1, (uint32_t)(uintptr_t)token, answer);
 }
 
-static void on_pmi1_errand(void *arg, uint32_t local, uint32_t id, enum xr_rpc what, struct xr_packer *payload)
+static void on_pmi1_rpc(void *arg, uint32_t local, uint32_t id, enum xr_rpc what, struct xr_packer *payload)
 {
     struct xr_agent *agent = arg;
 
@@ -331,7 +331,7 @@ static void on_raised(void *arg, const struct xr_event *notice)
     xr_conn_send(agent->wire, XR_MSG_EVENT, &p);
 }
 
-static void on_errand_done(void *arg, void *token, struct xr_unpacker *answer)
+static void on_rpc_done(void *arg, void *token, struct xr_unpacker *answer)
 {
     struct xr_agent *agent = arg;
 
@@ -342,7 +342,7 @@ static void on_errand(void *arg, enum xr_rpc what, uint32_t rank, struct xr_pack
 {
     struct xr_agent *agent = arg;
 
-    agent_send_rpc(agent, what, rank, payload, on_errand_done, token);
+    agent_send_rpc(agent, what, rank, payload, on_rpc_done, token);
 }
 
 static void on_process(void *arg, uint32_t rank, struct xr_server_process *out)
@@ -406,10 +406,10 @@ const struct xr_pmi1_ops xr_clients_pmi1_ops[2] = {
     {.joined = on_pmi1_joined,
      .aborted = on_pmi1_aborted,
      .stranded = on_pmi1_stranded,
-     .rpc = on_pmi1_errand},
+     .rpc = on_pmi1_rpc},
     {.joined = on_pmi1_joined,
      .aborted = on_pmi1_aborted,
      .exchange = on_pmi1_exchange,
      .stranded = on_pmi1_stranded,
-     .rpc = on_pmi1_errand},
+     .rpc = on_pmi1_rpc},
 };

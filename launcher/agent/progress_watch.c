@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* progress_watch.c: detect and report stalls, and answer probes. See progress_watch.h. */
+/* progress_watch.c: detect stalls, answer probes. See progress_watch.h. */
 #include "launcher/agent/progress_watch.h"
 #include "launcher/agent/progress_internal.h"
 #include "launcher/agent/stack_traces.h"

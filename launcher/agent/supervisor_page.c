@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* supervisor_page.c: map one page into agent and supervisor. See supervisor_page.h. */
+/* supervisor_page.c: share a page with the agent. See supervisor_page.h. */
 #include "launcher/agent/supervisor_page.h"
 
 #include <stdatomic.h>

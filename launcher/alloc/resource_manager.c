@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * resource_manager.c: read the hosts that Slurm, PBS or LSF allocated. See hostlist.h.
+ * resource_manager.c: read the hosts of Slurm, PBS or LSF. See hostlist.h.
  */
 #include "launcher/alloc/hostlist.h"
 #include "launcher/util/shell_words.h"

@@ -57,7 +57,7 @@ static void on_other_version(void *arg, uint32_t node, const char *version)
     b->ops->on_failed(b->arg, node, text);
 }
 
-static const struct xr_listener_ops door_ops = {on_agent, on_other_version};
+static const struct xr_listener_ops listener_ops = {on_agent, on_other_version};
 
 static void on_failed(void *arg, uint32_t node, const char *text)
 {
@@ -120,7 +120,7 @@ rank_status_t xr_launch_open(struct event_base *base, struct xr_tree *tree,
     b->setup = *setup;
     b->setup.addresses = NULL;
     *out = b;
-    st = xr_listener_open(base, setup->secret, setup->interface, &door_ops, b, &b->listener,
+    st = xr_listener_open(base, setup->secret, setup->interface, &listener_ops, b, &b->listener,
                       &b->setup.addresses, &b->setup.port, err, errlen);
     if (!st && setup->step && xr_tree_is_root(tree))
         st = xr_parent_lookup_open(base, &setup->shape, &b->lookup);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * parent_lookup.h: give agents that one srun started the addresses of their parents.
+ * parent_lookup.h: tell agents of an srun their parents' addresses.
  *
  * All of them know only xrun's listener. An agent that is not a child of xrun
  * connects there first and waits. Its parent sends the address of its own listener

@@ -114,7 +114,7 @@ static bool child_jobs_is_full(void *arg)
     return xr_stream_backlog(f->out) > STALL_AT || xr_stream_backlog(f->err) > STALL_AT;
 }
 
-static void on_patience(evutil_socket_t fd, short what, void *arg)
+static void on_grace_over(evutil_socket_t fd, short what, void *arg)
 {
     const struct timeval again = {EOF_S, 0};
     struct child *c = arg;
@@ -199,7 +199,7 @@ void xr_child_jobs_reap(struct front *f)
         c->pid = 0;
         if ((c->conn || c->output[0] || c->output[1]) && event_add(c->grace, &grace) == 0)
             continue;
-        on_patience(-1, 0, c);
+        on_grace_over(-1, 0, c);
     }
 }
 
@@ -369,7 +369,7 @@ bool xr_child_jobs_start(void *arg, uint32_t job, const char *parent, uint32_t r
     c->rank = rank;
     c->start_ns = child_jobs_wall_ns();
     rk_list_append(&f->link->children, &c->link);
-    c->grace = evtimer_new(f->base, on_patience, c);
+    c->grace = evtimer_new(f->base, on_grace_over, c);
     c->pid = c->grace ? start_child_xrun(f->options->environment, f->job->nofile, &fd, output) : -1;
     if (c->pid < 0) {
         xr_stream_print(f->err, "xrun: error: no process for a spawned job: %s", strerror(errno));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * frontend.h: run a job as the user sees it, from the start of its agents to xrun's exit code.
+ * frontend.h: run a job, from the start of its agents to xrun's exit code.
  *
  * Room: launch, streams, signals, time limits, failures and the report of a job.
  * Called by: main.c.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job_report.c: collect the facts of a job and write them as JSON. See job_report.h. */
+/* job_report.c: collect the facts of a job for --json. See job_report.h. */
 #include "launcher/frontend/job_report.h"
 #include "lib/base/json_writer.h"
 #include "launcher/overlay/protocol.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * job_report.h: write a machine-readable report of a job (--json), as one JSON object.
+ * job_report.h: write the report of a job (--json), one JSON object.
  *
  * The front end adds facts as they arrive, and writes the report at the end. All functions but xr_report_open accept
  * NULL: without --json there is no report.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* launch_job.c: connect the agents, place the ranks, and send the job to all agents. */
+/* launch_job.c: connect the agents, place the ranks, send the job. */
 #include "launcher/frontend/job_link.h"
 #include "launcher/frontend/job_map.h"
 #include "launcher/frontend/place_job.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spawned_xrun.c: read what to run, and make options and programs of it. See spawned_xrun.h. */
+/* spawned_xrun.c: read what to run and make options of it. See spawned_xrun.h. */
 #include "launcher/frontend/spawned_xrun.h"
 #include "launcher/exec/environ.h"
 #include "launcher/dpm/hub.h"

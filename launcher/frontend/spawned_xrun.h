@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spawned_xrun.h: make options of a spawn request, in an xrun that the first xrun started.
+ * spawned_xrun.h: make options of a spawn request, in a spawned xrun.
  *
  * The first xrun starts a child process for each spawned job (child_jobs.h). A connection to the first xrun is on a
  * fixed descriptor. Its first message holds what to run (spawn_request.h); hub.h has the others.

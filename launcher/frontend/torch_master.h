@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * torch_master.h: set the variables by which the ranks of a PyTorch job find rank 0.
+ * torch_master.h: set the variables by which PyTorch finds rank 0.
  */
 #ifndef XR_LAUNCHER_FRONTEND_TORCH_MASTER_H
 #define XR_LAUNCHER_FRONTEND_TORCH_MASTER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* wait_hosts.c: count agents that reported, and request topologies. See wait_hosts.h. */
+/* wait_hosts.c: count agents that reported. See wait_hosts.h. */
 #include "launcher/frontend/wait_hosts.h"
 #include "launcher/job/timeouts.h"
 #include "launcher/overlay/protocol.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * wait_hosts.h: wait until all agents have reported, and collect what the placement needs of their hosts.
+ * wait_hosts.h: wait until all agents have reported.
+ *
+ * Collects what the placement needs of their hosts.
  */
 #ifndef XR_LAUNCHER_FRONTEND_WAIT_HOSTS_H
 #define XR_LAUNCHER_FRONTEND_WAIT_HOSTS_H

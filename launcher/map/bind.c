@@ -160,7 +160,7 @@ static bool find_unit(struct xr_place_work *w, struct xr_place_ground *g, uint32
  * Note whether each rank of a rankfile can have a unit for itself; some units may be crowded while others are
  * free.
  */
-rank_status_t xr_bind_note_crowded_pins(struct xr_place_work *w)
+rank_status_t xr_bind_note_oversubscribed_pins(struct xr_place_work *w)
 {
     for (uint32_t k = 0; k < w->out->n; k++) {
         uint32_t host = w->out->rank[k].host;

@@ -232,7 +232,7 @@ static rank_status_t mapper_place(struct xr_place_work *w)
     if (!st)
         st = xr_bind_all(w);
     if (!st && w->rq->pin)
-        st = xr_bind_note_crowded_pins(w);
+        st = xr_bind_note_oversubscribed_pins(w);
     return st;
 }
 

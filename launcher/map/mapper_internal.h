@@ -47,6 +47,6 @@ bool xr_place_in_threads(const struct xr_place_request *rq);
 void xr_bind_note_oversubscribed(struct xr_place_work *w);
 rank_status_t xr_bind_all(struct xr_place_work *w);
 /* A rankfile may crowd some units while others are free: note whether each rank can have one for itself. */
-rank_status_t xr_bind_note_crowded_pins(struct xr_place_work *w);
+rank_status_t xr_bind_note_oversubscribed_pins(struct xr_place_work *w);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hang_report.h: keep the waits of ranks without progress; list them, find a cycle.
+ * hang_report.h: keep and list the waits of stalled ranks; find a cycle.
  *
  * It stores the agents' reports. The caller decides whether the whole job waits.
  */

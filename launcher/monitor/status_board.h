@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * status_board.h: create the status board of an agent's ranks, and format its entries.
+ * status_board.h: create an agent's status board, and format its entries.
  *
  * The board is shared memory that librank writes. See lib/base/status_page.h.
  */

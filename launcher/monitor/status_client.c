@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * status_client.c: run xrun --status: request the state of running jobs. See status_server.h.
+ * status_client.c: run xrun --status. See status_server.h.
  */
 #include "launcher/job/timeouts.h"
 #include "launcher/monitor/rundir.h"
