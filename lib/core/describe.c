@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* describe.c: see describe.h. */
+/* describe.c: report on the status board what a long wait waits for. */
 #include "lib/core/describe.h"
 #include "lib/base/clock.h"
 #include "lib/boot/boot.h"
@@ -30,9 +30,9 @@ RK_COLD void rk_tell(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void 
     b->told_ns = now;
     for (int i = 0; i < e->ntells && !known; i++)
         known = e->tells[i](ctx, cond, arg, &what);
-    if (!known) /* a channel's own: there is nothing else that it waits for */
+    if (!known) /* a channel's own condition: nothing to add */
         rk_tell_call(&what, "a put, get or atomic");
-    /* Numbers are our own choice. */
+    /* peers are numbers of this process */
     for (uint32_t i = 0; i < what.npeers && i < RK_BOARD_PEERS; i++) {
         if (what.peers[i] >= ctx->boot->size)
             what.peers[i] = RK_BOARD_GUEST((int32_t)rk_worlds_id(ctx, what.peers[i]).rank);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* engine.c: peers, open channels, progress, deaths. See engine.h. */
+/* engine.c: run progress: peers, open channels, deaths. */
 #include "lib/core/engine.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -16,11 +16,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How often a busy rank looks whether it is time to look at the life locks: of all passes, as who waits without news does so
- * himself, and of those that brought something; if so many of these took SELDOM_NS each does by itself (as rma/dead.c). */
+/*
+ * How often a busy rank checks the life locks: once in TICKS_MASK + 1 passes, and once in NEWS_PER_LOOK passes
+ * that brought something if these take SELDOM_NS each or longer (as rma/owner_death.c).
+ */
 enum { TICKS_MASK = 4095, NEWS_PER_LOOK = 16, SELDOM_NS = 10 * 1000 * 1000 };
 
-/* How long the news of a death on another host may take from there to here. */
+/* Maximum delay of the report of a death on another host. */
 enum { NEWS_NS = 1000 * 1000 * 1000 };
 
 static uint64_t hash_text(const char *s)
@@ -149,7 +151,7 @@ int rk_engine_local_slot(struct rk_ctx *ctx, int number)
     const struct rk_boot *b = ctx->boot;
     const int *at;
 
-    if (ctx->node->nlocal != b->nlocal) /* my own segment: I share with nobody */
+    if (ctx->node->nlocal != b->nlocal) /* own segment, shared with no other process */
         return number == b->rank ? 0 : -1;
     at = bsearch(&number, b->local, (size_t)b->nlocal, sizeof(int), engine_by_value);
     if (!at || atomic_load(&ctx->node->slots[at - b->local].state) == RK_SLOT_EMPTY)
@@ -196,7 +198,7 @@ rank_status_t rk_peer_try_connect(struct rk_peer *peer)
     if (peer->state == RK_PEER_UP)
         return RANK_OK;
     if (rk_unlikely(peer->doubt_until) && (st = rk_engine_why_unreached(peer)) != RANK_ERR_UNREACHABLE)
-        return st; /* no channel is asked again before that is over */
+        return st; /* no further channel is tried before that ends */
     for (int i = 0; i < e->nopen; i++) {
         st = e->open[i].ops->connect(peer->ctx, e->open[i].state, peer);
         if (st == RANK_OK) {
@@ -250,7 +252,7 @@ void rk_peer_died(struct rk_peer *peer)
     if (peer->state == RK_PEER_DEAD)
         return;
     rk_info("rank %u%s %s", peer->id.rank, rk_peer_whose(peer), peer->left ? "has left" : "died");
-    if (was_up && peer->channel->progress) { /* what it sent before it died still counts; others may go on sending meanwhile */
+    if (was_up && peer->channel->progress) { /* frames from before the death count; others may go on sending */
         void *state = rk_engine_state(peer->ctx, peer->channel);
         for (int i = 0; i < 1000 && peer->channel->progress(peer->ctx, state) > 0; i++)
             ;
@@ -326,11 +328,11 @@ rank_status_t rk_engine_why_unreached(struct rk_peer *peer)
     if (now < peer->doubt_until)
         return RK_AGAIN;
     peer->doubt_until = 0;
-    e->doubted_ns = now; /* who had died before would have been told of, whoever it is */
+    e->doubted_ns = now; /* an earlier death would have been reported by now */
     return RANK_ERR_UNREACHABLE;
 }
 
-/* On PMIx's own thread. */
+/* Runs on the PMIx thread. */
 static void death_reported(int number, void *ctx)
 {
     rk_engine_report_death(ctx, number);
@@ -371,7 +373,7 @@ static RK_COLD void handle_deaths(struct rk_ctx *ctx)
     e->deaths_seen = atomic_load(&node->head->deaths);
     e->boot_deaths_seen = atomic_load(&e->boot_deaths);
     if (e->threads && e->threads->main)
-        return; /* in a lane there is nobody but ourselves */
+        return; /* a self context has no other rank */
     for (int i = 0; i < node->nlocal; i++) {
         bool left = atomic_load(&node->slots[i].state) == RK_SLOT_DONE &&
                     (!e->finalizing || atomic_load(&node->slots[i].alone));
@@ -387,7 +389,7 @@ static RK_COLD void handle_deaths(struct rk_ctx *ctx)
         struct rk_peer *p;
         if (!(atomic_load(&e->boot_dead[r / 64]) >> (r % 64) & 1) || !(p = rk_engine_peer(ctx, r)))
             continue;
-        /* A rank that left in peace and then ended is no loss. */
+        /* A rank that has finalized and then exits is not a failure. */
         if (p->local >= 0 && atomic_load(&node->slots[p->local].state) == RK_SLOT_DONE)
             continue;
         if (p->local >= 0 && !p->left)
@@ -398,7 +400,7 @@ static RK_COLD void handle_deaths(struct rk_ctx *ctx)
 
 void rk_engine_check_lives(struct rk_ctx *ctx, uint64_t now)
 {
-    /* An eighth of the second in which a death has to be known. */
+    /* An eighth of the second within which a death must be detected. */
     ctx->engine->next_check_ns = now + 125 * 1000 * 1000;
     rk_node_check_lives(ctx->node);
     if (rk_unlikely(ctx->engine->lives != NULL))
@@ -424,8 +426,8 @@ static void retry_pending(struct rk_ctx *ctx)
 }
 
 /*
- * Something comes each time. So who waits does not get as far as his own looks, and who calls now and then, and computes
- * between, would have looked after hours.
+ * For ranks to which something arrives in each pass: their waits never reach the idle check, and calls that
+ * compute between polls would reach it after hours.
  */
 static RK_COLD void look_among_news(struct rk_ctx *ctx)
 {
@@ -443,7 +445,7 @@ static RK_COLD void look_among_news(struct rk_ctx *ctx)
         return;
     rk_engine_check_lives(ctx, rk_clock_ns());
     if (atomic_load_explicit(&ctx->node->head->deaths, memory_order_relaxed) != e->deaths_seen)
-        handle_deaths(ctx); /* the next call may be far */
+        handle_deaths(ctx); /* the next call may come late */
 }
 
 int rk_progress(struct rk_ctx *ctx)
@@ -462,7 +464,7 @@ int rk_progress(struct rk_ctx *ctx)
                     atomic_load_explicit(&e->boot_deaths, memory_order_relaxed) !=
                         e->boot_deaths_seen)) {
         handle_deaths(ctx);
-        n++; /* frames of the living may have come with it */
+        n++; /* frames of live peers may have come with it */
     }
     if (rk_unlikely((++e->ticks & TICKS_MASK) == 0) && !(e->threads && e->threads->main)) {
         uint64_t now = rk_clock_ns();

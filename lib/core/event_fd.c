@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * event_fd.c: see event_fd.h.
+ * event_fd.c: let the user's event loop wait for progress.
  *
- * Arming is the beginning of a nap that the user takes in our place: the slot says asleep, so that whoever sends rings. It
- * stays so until the thread that armed makes progress or arms again, or until somebody has rung. A byte in the doorbell is
- * taken out before arming, never after, so none is lost: what came between is found by the look that follows.
+ * Arming starts a sleep in the user's event loop: the slot is marked asleep, so that senders ring the doorbell.
+ * This ends when the arming thread makes progress or arms again, or when the doorbell rings. The doorbell is
+ * drained before arming, never after, so no byte is lost: the check that follows finds what came between.
  *
- * Not every death is rung for (under launchers that report none), and our own naps end after a tenth of a second for that.
- * The timer does it here; nor does anybody ring for room, for which a send waits: the timer runs out after a millisecond
- * then. And it is how the user is told: by a timer that runs out at once.
+ * Some events ring no doorbell: deaths under some launchers, and room for a pending send. The timer covers both,
+ * with LOOK_NS and SHORT_LOOK_NS. A timer that expires at once makes the descriptor readable.
  */
 #include "lib/core/event_fd.h"
 #include "lib/base/clock.h"
@@ -35,7 +34,7 @@ rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
     struct epoll_event ev = {.events = EPOLLIN};
     int epoll = rk_wait_epoll(ctx, &e->watch.epoll, true);
 
-    /* Threads that nap are to be rung by the same bell. */
+    /* The same doorbell has to wake sleeping threads. */
     if (epoll < 0 || (e->threads && rk_wait_epoll(ctx, &e->naps, true) < 0))
         return event_fd_refuse("descriptor");
     if (e->watch.timer < 0) {
@@ -49,7 +48,7 @@ rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
         e->watch.timer = timer;
     }
     *fd = epoll;
-    if (rk_threads_naps(e->threads)) /* perhaps on the futex, and from now on rings go to the descriptor */
+    if (rk_threads_naps(e->threads)) /* it may sleep on the futex; from now on rings go to the descriptor */
         rk_threads_stir(e->threads);
     return RANK_OK;
 }
@@ -64,7 +63,7 @@ void rk_watch_close(struct rk_ctx *ctx)
         close(w->epoll.fd);
 }
 
-/* ns 0: never. It is not readable any more, until then. */
+/* ns 0: never; the descriptor is not readable until then. */
 static void event_fd_set_timer(struct rk_engine *e, long ns)
 {
     struct itimerspec t = {.it_value = {.tv_nsec = ns}};
@@ -89,8 +88,10 @@ static void event_fd_drain(const struct rk_node *node)
         ;
 }
 
-/* Nobody has to ring for the user, and what has been rung is no news to him. Not so to a thread that naps: that takes the
- * ring itself, and says when it is awake. */
+/*
+ * The user is awake: senders need not ring, and pending rings are drained. A sleeping library thread keeps its
+ * ring and marks itself awake.
+ */
 static void end_sleep(struct rk_ctx *ctx)
 {
     if (rk_threads_naps(ctx->engine->threads))
@@ -102,7 +103,7 @@ static void end_sleep(struct rk_ctx *ctx)
 void rk_watch_end_slow(struct rk_ctx *ctx)
 {
     if (ctx->engine->threads && ctx->engine->watch.owner != rk_lock_me())
-        return; /* he sleeps on */
+        return; /* that one sleeps on */
     event_fd_become(ctx, RK_WATCH_OFF);
     ctx->engine->watch.missed = false;
     event_fd_set_timer(ctx->engine, 0);
@@ -114,7 +115,7 @@ void rk_watch_tell(struct rk_ctx *ctx)
     struct rk_engine *e = ctx->engine;
 
     if (e->watch.state == RK_WATCH_OFF && e->threads && e->watch.owner != rk_lock_me()) {
-        /* It may have looked already, and be about to arm. */
+        /* the user may have checked already and be about to arm */
         e->watch.missed = true;
         rk_threads_watched(e->threads, false);
     }
@@ -139,7 +140,7 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
     uint64_t now;
 
     if (e->watch.timer < 0 || rk_wait_epoll(ctx, &e->watch.epoll, true) < 0)
-        return RANK_ERR_STATE; /* rank_progress_fd comes first */
+        return RANK_ERR_STATE; /* rank_progress_fd must come first */
     missed = e->threads && (e->watch.missed || e->watch.state == RK_WATCH_TOLD || e->watch.owner != rk_lock_me());
     e->watch.missed = false;
     event_fd_become(ctx, RK_WATCH_OFF);

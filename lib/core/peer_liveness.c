@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* peer_liveness.c: see peer_liveness.h. */
+/* peer_liveness.c: detect dead ranks of other hosts by TCP connections. */
 #include "lib/core/peer_liveness.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -25,20 +25,20 @@
 enum {
     MAGIC = 0x6c696665,
     ADDRESSES = 8,
-    LINES = 64,         /* watched by one rank, at most */
-    OTHERS = 32,        /* of those, ranks that are not waited for by name: their deaths matter to the job */
-    BACKLOG = 4096,     /* connections that nobody accepts wait there */
+    LINES = 64,         /* maximum connections of a rank */
+    OTHERS = 32,        /* of those, ranks that no wait names: their deaths matter to the job */
+    BACKLOG = 4096,     /* connections that stay unaccepted */
     LOOK_NS = 100 * 1000 * 1000,
     TRY_NS = 1000 * 1000 * 1000, /* for each address of a rank */
-    PROBES = 4          /* without an answer: the host is gone */
+    PROBES = 4          /* without an answer: the host is down */
 };
-#define PEACE_NS 3000000000ull /* at the end of the program: so long after one of us the others are through, too */
+#define PEACE_NS 3000000000ull /* at finalize: maximum skew of the ranks */
 
-/* Where a rank listens. */
+/* Addresses where a rank listens. */
 struct card {
     uint32_t magic;
     uint16_t port, naddresses;
-    struct in6_addr at[ADDRESSES]; /* of IPv4: mapped */
+    struct in6_addr at[ADDRESSES]; /* IPv4 mapped */
 };
 
 enum line_state { ASKING, CONNECTING, REFUSED, UP, GONE, OVER };
@@ -47,9 +47,9 @@ struct line {
     int number;
     enum line_state state;
     struct rk_answer *answer; /* ASKING */
-    int fd;                   /* CONNECTING, UP */
-    uint16_t next;            /* address to be tried */
-    bool refused;             /* by one of them */
+    int fd;                   /* in CONNECTING and UP */
+    uint16_t next;            /* next address to try */
+    bool refused;             /* by one of the addresses */
     uint64_t since;
     struct card card;
 };
@@ -57,14 +57,14 @@ struct line {
 struct rk_lives {
     int listener;
     bool stopped;
-    bool let_in; /* somewhere: the network does not refuse us in the others' names */
+    bool let_in; /* some connection succeeded: no firewall refuses on the peers' behalf */
     struct card mine;
     uint64_t looked_ns;
     int nlines;
     struct line line[LINES];
 };
 
-/* -------------------------------------------------------------------- our own port */
+/* -------------------------------------------------------------------- listener */
 
 static bool peer_liveness_usable(const struct ifaddrs *i)
 {
@@ -98,7 +98,7 @@ static void list_addresses(struct card *c)
     freeifaddrs(all);
 }
 
-/* Where IPv6 is switched off, plain IPv4. */
+/* Without IPv6, plain IPv4. */
 static int listen_anywhere(uint16_t *port)
 {
     static const int families[] = {AF_INET6, AF_INET};
@@ -124,8 +124,10 @@ static int listen_anywhere(uint16_t *port)
     return -1;
 }
 
-/* Ranks of a job that may all connect to one of them. A backlog must not overflow: who is dropped from there would take
- * us for dead. Hosts are alike in what they allow. */
+/*
+ * Maximum ranks of a job that may connect to one rank. The backlog must not overflow: a dropped client would
+ * report this rank as dead. Assumes that all hosts have the same limit.
+ */
 static int most_ranks(void)
 {
     FILE *f = fopen("/proc/sys/net/core/somaxconn", "re");
@@ -139,11 +141,13 @@ static int most_ranks(void)
     return allowed / 2;
 }
 
-/* The port that this process listens at, for children that it forks; -1: none. */
+/* Port on which this process listens, for forked children; -1: none. */
 static _Atomic int our_port = -1;
 
-/* A child that does not become another program would keep the port open when we are gone, and nobody would hear of that.
- * Between fork and exec: nothing but a system call. Our connections to others' ports say nothing of us. */
+/*
+ * Close the listener in a forked child, which would otherwise keep the port open after this process has died. Runs
+ * between fork and exec: system calls only. Connections to other ports do not matter.
+ */
 static void in_child(void)
 {
     int fd = atomic_exchange(&our_port, -1);
@@ -164,7 +168,7 @@ void rk_lives_open(struct rk_ctx *ctx)
     const struct rk_boot *boot = ctx->boot;
     struct rk_lives *v;
 
-    /* A launcher that has given us a status board is xrun, which knows of each death. */
+    /* Only xrun provides a status board, and xrun reports every death. */
     if (ctx->engine->lives || ctx->board || rk_conf.heartbeat == 0 || boot->alone ||
         boot->nlocal >= boot->size)
         return;
@@ -215,7 +219,7 @@ void rk_lives_close(struct rk_ctx *ctx)
         return;
     for (int i = 0; i < v->nlines; i++)
         end_line(ctx, &v->line[i]);
-    /* A child that another thread forks just now must not close what has its number next; and this may be a child. */
+    /* A concurrently forked child must not close a reused descriptor; and this may be a child. */
     v->listener = atomic_exchange(&our_port, -1);
     if (v->listener >= 0)
         close(v->listener);
@@ -223,7 +227,7 @@ void rk_lives_close(struct rk_ctx *ctx)
     ctx->engine->lives = NULL;
 }
 
-/* ---------------------------------------------------------------------- the others' */
+/* ---------------------------------------------------------------------- connections */
 
 static bool is_mine(const struct rk_lives *v, const struct in6_addr *at)
 {
@@ -252,7 +256,7 @@ static int begin_connect(const struct in6_addr *at, uint16_t port)
     return -1;
 }
 
-/* The next of its addresses, if there is one. What is an address of this host, too, does not lead there. */
+/* Try the next address, if any. Skip addresses of this host: they do not lead to the peer. */
 static void try_next(struct rk_lives *v, struct line *l, uint64_t now)
 {
     if (l->fd >= 0)
@@ -315,7 +319,7 @@ static void peer_liveness_is_dead(struct rk_ctx *ctx, struct line *l, int error)
     rk_engine_report_death(ctx, l->number);
 }
 
-/* Its process. Who leaves the last barrier in peace is gone, too, perhaps while we are still in there; then that is over soon. */
+/* The process is gone. After the last barrier this is no failure; finalize then ends soon. */
 static void is_gone(struct rk_ctx *ctx, struct line *l, int error, uint64_t now)
 {
     if (!ctx->engine->finalizing || error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH) {
@@ -365,7 +369,7 @@ static void peer_liveness_look_at(struct rk_ctx *ctx, struct line *l, uint64_t n
     }
 }
 
-/* From now on, if there is room. */
+/* Watch from now on, if a connection is free. */
 static void peer_liveness_watch(struct rk_ctx *ctx, int number, int room)
 {
     struct rk_lives *v = ctx->engine->lives;
@@ -429,7 +433,7 @@ void rk_lives_look_again(struct rk_ctx *ctx, uint64_t now)
     struct rk_threads *t = ctx->engine->threads;
 
     if (t ? !is_time(ctx->engine->lives, now) : ctx->engine->lives->stopped)
-        return; /* without threads the next look of a wait is not to come later by this one */
+        return; /* without threads, keep the next check of the wait in time */
     if (t)
         rk_threads_each_wait(t, watch_what, now);
     peer_liveness_look_at_all(ctx, now);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * wait.c: the one way to wait.
+ * wait.c: wait for a condition: spin, yield, sleep.
  *
- * Spin a while, with a yield now and then; yield at once where the node has
- * more ranks than cores; after RANK_SPIN sleep until a peer rings. While shm is
- * the only channel that is a futex; where a channel has a descriptor, it is
- * epoll over that and a pipe that peers ring. No sleep is longer than a tenth
- * of a second, so that a death that nobody rings for is still seen in time.
+ * A wait spins with an occasional yield; yields at once on an oversubscribed node; after RANK_SPIN sleeps until a
+ * peer rings the doorbell. The sleep is a futex while shm is the only channel; with a channel that has a
+ * descriptor it is an epoll over that and a doorbell pipe. No sleep exceeds 0.1 s, so that a death without a
+ * doorbell is detected in time.
  *
- * Where several threads may call the library the bouts are those of the one that polls for all (threads.h), which
- * gives up the context's lock while it yields or sleeps.
+ * With threads the rounds are those of the poller (threads.h), which releases the context's lock while it yields
+ * or sleeps.
  */
 #include "lib/base/clock.h"
 #include "lib/base/kept_fds.h"
@@ -25,13 +24,18 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* The progress thread polls no longer than this after something has come. */
+/* Polling time of the progress thread after the last event. */
 enum { BACKGROUND_SPIN_NS = 20 * 1000 };
 enum { NAP_NS = 100 * 1000 * 1000, SHORT_NAP_NS = 1000 * 1000, SPINS_PER_LOOK = 256, YIELDS_PER_LOOK = 16 };
-/* Of linger: among how many ranks, as among many the one that is waited for hardly ever runs; how long; how long at most without a
- * yield; and after how many in vain in turn it is tried once in 2^that. */
+/*
+ * Adaptive spin: at most LINGER_RANKS ranks (among more, the awaited peer rarely runs); time of a spin; maximum
+ * time without a yield; after how many failures in a row one of 2^that waits spins.
+ */
 enum { LINGER_RANKS = 8, LINGER_NS = 10 * 1000, STAY_NS = 500 * 1000, LOOKS_PER_CLOCK = 16, MISSED_MOST = 6 };
-/* Of who only looks: looks in vain before it makes way, and then, again; who takes longer for each does something else, too. */
+/*
+ * Nonblocking tests: fruitless calls before a yield, then between yields; a longer interval means that the program
+ * computes.
+ */
 enum { LOOKS_FIRST = 32, LOOKS_AGAIN = 4, POLLING_NS = 10 * 1000 };
 
 int rk_wait_epoll(struct rk_ctx *ctx, struct rk_epoll *epoll, bool anyway)
@@ -42,7 +46,7 @@ int rk_wait_epoll(struct rk_ctx *ctx, struct rk_epoll *epoll, bool anyway)
 
     if (epoll->fd >= 0 && epoll->channels == e->nopen)
         return epoll->fd;
-    for (int i = epoll->channels; i < e->nopen; i++) { /* a channel may have been opened since */
+    for (int i = epoll->channels; i < e->nopen; i++) { /* channels may have been opened since */
         int fd = e->open[i].ops->fd ? e->open[i].ops->fd(e->open[i].state) : -1;
         if (fd >= 0)
             fds[n++] = fd;
@@ -62,7 +66,7 @@ int rk_wait_epoll(struct rk_ctx *ctx, struct rk_epoll *epoll, bool anyway)
         ev.data.fd = fds[i];
         if (epoll_ctl(epoll->fd, EPOLL_CTL_ADD, fds[i], &ev) < 0) {
             rk_debug("cannot wait for a channel's descriptor: %m");
-            if (epoll->channels == 0) { /* else the user may have it */
+            if (epoll->channels == 0) { /* else the user may hold it */
                 close(epoll->fd);
                 epoll->fd = -1;
             }
@@ -84,7 +88,7 @@ enum rk_armed rk_wait_arm(struct rk_engine *e)
     return !rk_list_empty(&e->busy) || e->unsent || e->held ? RK_ARMED_SHORTLY : RK_ARMED;
 }
 
-/* The lock is given up meanwhile, if there is one. False: another thread has taken our place. */
+/* Releases the lock meanwhile, if any. False: another thread has taken this one's place. */
 static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, int ns)
 {
     struct rk_threads *t = ctx->engine->threads;
@@ -93,7 +97,7 @@ static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, int n
     bool rung = false, mine = true;
 
     if (rk_unlikely(t != NULL))
-        nap = rk_threads_nap_begin(t, ns == NAP_NS); /* a short one need not be ended by others */
+        nap = rk_threads_nap_begin(t, ns == NAP_NS); /* a short sleep need not be ended by others */
     if (epoll < 0)
         rk_node_sleep(ctx->node, bell, (uint64_t)ns);
     else
@@ -121,20 +125,20 @@ static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), v
         if (epoll < 0 || armed != RK_ARMED_NOT)
             mine = sleep_until_rung(ctx, epoll, bell, ns);
         else
-            rk_watch_tell(ctx); /* what should wake the user, too, has been taken by that */
+            rk_watch_tell(ctx); /* the ring may have been meant for the user, too */
     }
     if (epoll >= 0 && rk_kept_fds_closed("a wait"))
         rk_engine_lost_channels(ctx);
-    if (mine && (rk_likely(!t) || (rk_threads_still_polls(t) && !rk_watch_is_on(ctx->engine)))) /* the user may sleep on */
+    /* the user's sleep goes on */
+    if (mine && (rk_likely(!t) || (rk_threads_still_polls(t) && !rk_watch_is_on(ctx->engine))))
         rk_node_sleep_end(node);
 }
 
 /*
- * Where ranks share cores: does whom we wait for run just now, on another core? Then what it sends comes sooner than a yield
- * comes back, and two ranks that answer each other go on so, each on its core, instead of each making way for others all of
- * whom wait. It is found out by looking on for a while, at the first look that brings nothing; less and less often where that
- * was in vain, and not for long without a yield where it was not. What others send says nothing of the one that is waited for. Only for a
- * message: who waits in a collective waits for all.
+ * Oversubscribed: spin briefly if the awaited peer probably runs on another core; its message then comes sooner
+ * than a yield returns, and two ranks that answer each other keep their cores. Try on the first fruitless check;
+ * less and less often after failures, and never long without a yield. Traffic of other peers does not count. Only
+ * for messages: a collective waits for all ranks.
  */
 static bool linger(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 {
@@ -170,7 +174,7 @@ static bool linger(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
     return false;
 }
 
-/* False: among threads: another one polls now. */
+/* False: with threads, another one polls now. */
 static bool yield(struct rk_engine *e)
 {
     if (rk_unlikely(e->threads != NULL))
@@ -180,9 +184,8 @@ static bool yield(struct rk_engine *e)
 }
 
 /*
- * A program that looks again and again (test, iprobe, progress) waits without saying so, and where ranks share cores those whom it
- * waits for need this one. As soon as so many looks in turn have brought nothing, and were all that it did meanwhile: who computes
- * between looks keeps its core.
+ * Yield for a program that polls (test, iprobe, progress) on an oversubscribed host, once enough fruitless calls
+ * in a row follow each other closely. A program that computes between calls keeps its core.
  */
 void rk_wait_looked(struct rk_ctx *ctx)
 {
@@ -213,7 +216,7 @@ void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
         rk_wait_bout(ctx, w, cond, arg);
 }
 
-/* Others' messages may go on for ever. */
+/* Check deaths and stalls in a wait to which other messages keep coming. */
 static RK_COLD void look_while_busy(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
 {
     struct rk_engine *e = ctx->engine;
@@ -227,7 +230,7 @@ static RK_COLD void look_while_busy(struct rk_ctx *ctx, struct rk_waiter *w, boo
         e->stuck(ctx, cond, arg, now, 0, now - w->begun);
 }
 
-/* Is there anything to be asked now and then in a wait of a rank without threads? Few ranks have any of it. */
+/* Has a rank without threads any periodic check to run in a wait? Few have. */
 RK_INLINE bool has_to_look(const struct rk_engine *e)
 {
     return rk_unlikely(((uintptr_t)e->stuck | (uintptr_t)e->lives) != 0) && !e->threads;
@@ -240,7 +243,7 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
     uint64_t now;
 
     if (rk_progress(ctx) > 0) {
-        if (oversubscribed && !w->yielded && cond(arg)) /* it was sent while we ran */
+        if (oversubscribed && !w->yielded && cond(arg)) /* it arrived while this rank ran */
             e->linger.pass = 0;
         w->rounds = 0;
         w->since = 0;
@@ -259,8 +262,10 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
         return;
     if (w->rounds % (oversubscribed ? YIELDS_PER_LOOK : SPINS_PER_LOOK))
         return;
-    /* What we wait for may be waiting for this core: another program can run here too. Not at the
-     * first look, so that short waits stay free of system calls. */
+    /*
+     * The awaited rank or another program may need this core. Not on the first check, so that short waits make no
+     * system calls.
+     */
     if (!oversubscribed && w->since && !yield(e))
         return;
     now = rk_clock_ns();
@@ -270,7 +275,7 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
         w->begun = now;
     if (now >= e->next_check_ns)
         rk_engine_check_lives(ctx, now);
-    /* What others send says nothing of the one that is waited for. */
+    /* Traffic of other peers does not count for the awaited one. */
     if (rk_unlikely(e->lives != NULL) && !e->threads)
         rk_lives_look(ctx, w->begun, cond, arg, now);
     if (rk_unlikely(e->stuck != NULL))
