@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ask.c: ask for another rank's card without waiting for it; see boot.h. */
+/* ask.c: request another rank's address blob without waiting for it. */
 #include "lib/boot/boot_client.h"
 
 #include <stdlib.h>

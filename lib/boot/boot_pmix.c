@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * boot_pmix.c: the PMIx client behind boot.h: its beginning and its end.
+ * boot_pmix.c: start and end the PMIx client behind boot.h.
  *
- * Asks only for what every server gives: rank, job size, local peers, put,
- * commit, fence, get, events, abort. Without a server the process is a world
- * of one, and PMIx is not even initialized.
+ * Needs only what every server provides: rank, job size, local peers, put, commit, fence, get, events, abort.
+ * Without a server the process is a world of one, and PMIx is not initialized.
  */
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
@@ -28,7 +27,7 @@ static bool server_named(void)
            rk_env("PMIX_SERVER_URI3") || rk_env("PMIX_SERVER_URI4") || rk_env("PMIX_SERVER_URI41");
 }
 
-/* Alone; say so if the environment shows that the user meant more. */
+/* Open a world of one; warn if the environment suggests that the user expected more. */
 static rank_status_t open_alone(struct rk_boot *boot)
 {
     static const char *const hints[] = {"SLURM_STEP_NUM_TASKS", "PMI_SIZE",
@@ -103,7 +102,7 @@ void rk_boot_leave(struct rk_boot *boot)
     rc = PMIx_Finalize(NULL, 0);
     if (rc != PMIX_SUCCESS)
         rk_info("PMIx_Finalize: %s", PMIx_Error_string(rc));
-    if (!PMIx_Initialized()) { /* else the program uses it, too, and its thread goes on */
+    if (!PMIx_Initialized()) { /* else the program uses PMIx too, and its thread goes on */
         rk_answers_free(c);
         rk_client_census_over();
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * deaths.c: the PMIx server's news of processes and jobs that have ended.
+ * deaths.c: receive PMIx events about processes and jobs that have ended.
  *
- * Event handlers run on PMIx's thread: they look up whose number it is, and call who watches.
+ * Handlers run on the PMIx thread: they map the process to its number and call the death handler.
  */
 #include "lib/base/compiler.h"
 #include "lib/base/log.h"
@@ -11,9 +11,9 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* PMIx calls event handlers without a context of ours. One client a process, says PMIx. */
+/* PMIx passes event handlers no context. PMIx allows one client a process. */
 static struct rk_client *watching;
-static pthread_mutex_t handling = PTHREAD_MUTEX_INITIALIZER; /* held while a handler uses it */
+static pthread_mutex_t handling = PTHREAD_MUTEX_INITIALIZER; /* held by a handler while it uses the client */
 
 static void deaths_watch(struct rk_client *c)
 {
@@ -55,7 +55,7 @@ void rk_client_no_census(void)
     pthread_mutex_unlock(&handling);
 }
 
-/* Whom an event is about. */
+/* The process that an event is about. */
 static const pmix_proc_t *affected(const pmix_proc_t *source, const pmix_info_t info[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -79,7 +79,8 @@ static void deaths_on_event(size_t id, pmix_status_t code, const pmix_proc_t *so
     pthread_mutex_lock(&handling);
     c = watching;
     if (c && who && PMIX_CHECK_NSPACE(who->nspace, c->me.nspace)) {
-        bool known = c->dead && who->rank < (pmix_rank_t)c->pub.size; /* who is alone watches other jobs only */
+        /* a world of one subscribes for other jobs only */
+        bool known = c->dead && who->rank < (pmix_rank_t)c->pub.size;
         if (known)
             atomic_store(&c->dead[who->rank], true);
         atomic_fetch_add(&c->deaths, 1);
@@ -93,7 +94,7 @@ static void deaths_on_event(size_t id, pmix_status_t code, const pmix_proc_t *so
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
-/* A job has ended, in whatever way; our own is no news. */
+/* A job has ended, normally or not; the own job is ignored. */
 static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *source,
                          pmix_info_t info[], size_t ninfo, pmix_info_t results[], size_t nresults,
                          pmix_event_notification_cbfunc_fn_t done, void *done_arg)
@@ -128,7 +129,7 @@ rank_status_t rk_client_hear_deaths(struct rk_client *c)
     c->hearing_deaths = true;
     rc = PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, deaths_on_event,
                                      NULL, NULL);
-    /* Without a callback the call blocks and returns the handler's number. */
+    /* Without a callback the call blocks and returns the handler's id. */
     if (rc < 0)
         rk_info("the PMIx server reports no deaths (%s)", PMIx_Error_string(rc));
     return RANK_OK;
@@ -141,7 +142,7 @@ rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, vo
     pthread_mutex_lock(&c->watch);
     c->death_fn = fn;
     c->death_arg = arg;
-    /* Those that were told of before somebody listened. */
+    /* Deliver deaths that were reported before. */
     for (int r = 0; fn && c->dead && r < c->pub.size; r++) {
         if (atomic_load(&c->dead[r]))
             fn(r, arg);

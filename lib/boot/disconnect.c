@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * disconnect.c: tell the launcher that jobs are no longer connected.
+ * disconnect.c: report to the launcher that jobs are no longer connected.
  *
- * Where jobs are connected a launcher lets the failure of one be the end of the other.
+ * A launcher may end connected jobs together when one of them fails.
  */
 #include "lib/base/log.h"
 #include "lib/boot/boot_client.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* identity.c: what the PMIx server says of this process; see boot_client.h. */
+/* identity.c: query the PMIx server about this process. */
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -83,12 +83,12 @@ rank_status_t rk_client_ask_local(struct rk_client *c)
     }
     if (rc == PMIX_SUCCESS)
         PMIX_VALUE_RELEASE(v);
-    /* Not told: nobody is known to be local. */
+    /* Not reported: no rank is known to be local. */
     snprintf(self, sizeof(self), "%d", c->pub.rank);
     return parse_local(&c->pub, self);
 }
 
-/* What stands before the daemon's number in "name.number;where": the same for all hosts of a launcher. */
+/* The part of "name.number;where" before the number: equal on all hosts of a launcher. */
 static void name_server(struct rk_boot *boot)
 {
     static const char *const uris[] = {"PMIX_SERVER_URI2", "PMIX_SERVER_URI21", "PMIX_SERVER_URI3",
@@ -105,9 +105,9 @@ static void name_server(struct rk_boot *boot)
 }
 
 /*
- * The ranks of our own job and their cores are counted in the node's segment; those of the job that we come from, and of
- * others that it has started, only the launcher knows. What it says counts for spawned jobs alone: elsewhere it may be
- * about slots, which are not cores. What is not at hand is not asked for.
+ * The node's segment counts the ranks and cores of the own job; only the launcher has those of the parent and of
+ * its other jobs. The value counts for spawned jobs alone: elsewhere it may mean slots, not cores. Uses local data
+ * only.
  */
 static bool ask_crowded(const pmix_proc_t *all)
 {
@@ -124,9 +124,9 @@ static bool ask_crowded(const pmix_proc_t *all)
 }
 
 /*
- * Were we started by rank_spawn? A variable says so, and is inherited by all that we start, other
- * jobs among them: so it counts only if the server names the same parent, or names none (as Open
- * MPI 4 does) and is of the same launcher.
+ * Was this job started by rank_spawn? The variable that records it is inherited by all descendants, other jobs
+ * included. It counts only if the server reports the same parent, or, where it reports none (Open MPI 4), if its
+ * name is the same.
  */
 rank_status_t rk_client_ask_parent(struct rk_client *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kvs.c: what ranks tell each other through the PMIx server, and the fences in which they meet. */
+/* kvs.c: exchange blobs through the PMIx server, and fence. */
 #include "lib/base/clock.h"
 #include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-/* How long a card is asked for that the server says is not there yet. */
+/* Retries of a blob that the server reports as missing. */
 enum { TRIES_A_CENSUS = 100, CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LATE_MS = 2500, CARD_TELL_MS = 30000 };
 
 static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
@@ -28,7 +28,7 @@ static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
     rk_answer_came(rc, a);
 }
 
-/* Who comes after another program of its rank would find the cards of that one's peers. */
+/* A later program of a rank would find the blobs of the first one's peers. */
 static const char *own_key(const struct rk_boot *boot, const char *key, char *room, size_t len)
 {
     if (boot->before == 0)
@@ -63,7 +63,7 @@ rank_status_t rk_boot_commit(struct rk_boot *boot)
     return rc == PMIX_SUCCESS ? RANK_OK : rk_client_failed("PMIx_Commit", rc);
 }
 
-/* Ask once. *gave_up: a rank died and no answer came. On success *out is the caller's. */
+/* Ask once. *gave_up: a rank died and no answer arrived. On success the caller owns *out. */
 static pmix_status_t ask_for_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
                                   struct rk_answer **out, bool *gave_up)
 {
@@ -89,11 +89,11 @@ static pmix_status_t ask_for_card(struct rk_client *c, const pmix_proc_t *who, c
 }
 
 /*
- * A request that crosses with the commit of what it asks for is sometimes answered "not found" by the server
- * (4.2.2), and one about a rank of this host that takes longer than 2 s to commit "timed out" (4.1 to 5), though
- * nobody asked for a time limit. Until all have met both can only mean "not yet": a death ends the asking, and,
- * where the server does not tell who is gone (proc_table.c), so does having asked for longer than CARD_LATE_MS (two such
- * answers, 4 s), for news of a death that came before this client could hear of any is lost now and then.
+ * Fetch a blob, with retries. Two answers can mean "not yet" before the first fence is over:
+ * - "not found" for a request that crosses the commit of the blob (4.2.2);
+ * - "timed out" for a rank of this host that takes longer than 2 s to commit, though no limit was set (4.1 to 5).
+ *   A death ends the retries. Where the server answers no queries about dead processes (proc_table.c),
+ *   CARD_LATE_MS (two such answers, 4 s) ends them too, since the report of an early death can be lost.
  */
 static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
                               struct rk_answer **out, bool *gave_up)
@@ -108,12 +108,15 @@ static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const
     while (!*gave_up && !c->met &&
            ((rc == PMIX_ERR_TIMEOUT && (!atomic_load(&c->no_census) || rk_clock_ns() < late)) ||
             (rc == PMIX_ERR_NOT_FOUND && tries++ < CARD_TRIES))) {
-        if (rk_clock_ns() >= tell) { /* it lives: only the user knows whether it will come */
+        if (rk_clock_ns() >= tell) { /* it lives: only the user can decide whether to wait on */
             rk_warn("rank %u has not joined for %d s: does it call rank_init?", (unsigned)who->rank, CARD_TELL_MS / 1000);
             tell = UINT64_MAX;
         }
         nanosleep(&pause, NULL);
-        /* A server that has forgotten who is gone answers at once, and no wait lasts long enough to hear of it. */
+        /*
+         * A server without a record of dead processes answers at once; no wait lasts long enough to receive a
+         * report.
+         */
         if (rc == PMIX_ERR_NOT_FOUND && c->dead) {
             if (tries % TRIES_A_CENSUS == 0)
                 rk_client_census(c);

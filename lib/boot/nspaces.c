@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nspaces.c: see nspaces.h. */
+/* nspaces.c: map namespaces of other jobs to numbers. */
 #include "lib/boot/nspaces.h"
 #include "lib/base/list.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEARD_MAX = 256 }; /* of namespaces that nobody has named */
+enum { HEARD_MAX = 256 }; /* reports about unregistered namespaces */
 
 struct space {
     struct space *next;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pending.c: answers of PMIx, and those who wait for them; see boot_client.h. */
+/* pending.c: keep pending answers of PMIx and wait for them. */
 #include "lib/boot/boot_client.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-/* How often a waiter looks whether somebody has died, and after how many such looks it asks. */
+/* How often a waiter checks for deaths, and after how many checks it queries. */
 enum { LOOK_MS = 20, LOOKS_A_CENSUS = 10 };
 
 struct rk_answer *rk_answer_new(void)
@@ -45,7 +45,7 @@ void rk_answer_came(pmix_status_t rc, void *arg)
     a->rc = rc;
     a->done = true;
     pthread_cond_signal(&a->over);
-    if (a->wake) /* within the lock: who sees that it is done may be gone before the call is over */
+    if (a->wake) /* under the lock: a waiter that finds it done may return before this call is over */
         a->wake(a->wake_arg);
     pthread_mutex_unlock(&a->lock);
 }
@@ -72,7 +72,8 @@ bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grac
         if (has_died(c, rank))
             since_death += LOOK_MS;
         else if (!c->met && c->dead && ++looks % LOOKS_A_CENSUS == 0) {
-            pthread_mutex_unlock(&a->lock); /* PMIx's thread may need it, and we PMIx's thread */
+            /* the PMIx thread may need the lock, and this thread needs the PMIx thread */
+            pthread_mutex_unlock(&a->lock);
             rk_client_census(c);
             pthread_mutex_lock(&a->lock);
         }
