@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * module.c: finds a module, loads it and lends it the core's services.
+ * module.c: find and load a module, and pass it the core's services.
  *
- * Looked for in RANK_MODULES if that is set, and nowhere else then; otherwise
- * beside the librank.so that is running: in its subdirectory (installed) or
- * in its own (the build tree); and last in the directory that configure was
- * told. A program with librank.a inside has only the last.
+ * The places: RANK_MODULES alone if set; otherwise the directory of the running librank.so (its subdirectory when
+ * installed, its own in the build tree), then the configured directory. A program linked with librank.a has only
+ * the last.
  */
 #include "config.h"
 
@@ -78,7 +77,7 @@ static void list_places(struct places *p)
     add_place(p, RK_MODULEDIR, PATH_MAX, "");
 }
 
-/* UCX sets handlers for SIGSEGV, SIGHUP and others while it loads: they are the application's. */
+/* UCX sets handlers for SIGSEGV, SIGHUP and others while it loads: these belong to the application. */
 static void *load_keeping_signals(const char *path)
 {
     struct sigaction before[NSIG], after;
@@ -122,7 +121,7 @@ static rank_status_t module_load(const char *path, const char *entry_name, const
     return RANK_OK;
 }
 
-/* The first of the places that has the module, or -1. */
+/* First place that has the module, or -1. */
 static int module_find(const struct places *places, char *path, size_t len)
 {
     for (int i = 0; i < places->n; i++) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * self.c: the channel to oneself. A frame is handed up at once; a large
- * message waits at the sender until it is matched and is then copied once.
+ * self.c: send to this process: deliver frames at once, copy large messages once on the match.
  */
 #include "lib/boot/boot.h"
 #include "lib/core/threads.h"
@@ -54,7 +53,7 @@ static rank_status_t self_send2(struct rk_peer *peer, const struct rk_hdr *hdr, 
     char joined[256];
     size_t rest = hdr->len - first_len;
 
-    /* Only small messages wait for their match in a frame; see p2p. */
+    /* Only small messages wait for a match in a frame; see p2p. */
     if (hdr->len > sizeof(joined))
         return RANK_ERR_INTERNAL;
     memcpy(joined, first, first_len);
@@ -63,7 +62,7 @@ static rank_status_t self_send2(struct rk_peer *peer, const struct rk_hdr *hdr, 
     return self_send(peer, hdr, joined);
 }
 
-/* priv[0], priv[1]: the sender's name. */
+/* priv[0], priv[1]: the sender's id. */
 static rank_status_t self_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
                                     const struct rk_view *view, struct rank_request *req)
 {
