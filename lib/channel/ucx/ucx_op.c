@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ucx_op.c: the table of what is under way, with names for the wire. */
+/* ucx_op.c: keep the table of ops, with ids for the wire. */
 #include "lib/channel/ucx/ucx.h"
 
 #include <stdlib.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_recv_fast.c: the shortest way for a blocking receive that is the first in line.
+ * ucx_recv_fast.c: receive in place, for a blocking receive that is first in line.
  *
- * Nothing else is looked at meanwhile, and the message needs no request and no matching: what UCP hands us is
- * compared with what the caller wants and copied where it belongs. The first frame of the peer that has to go up
- * ends this, whatever it is: what comes behind it may not overtake it.
+ * The message needs no request and no matching: incoming data is compared with the wanted envelope and copied to
+ * the buffer. The first other frame of the peer that has to be delivered ends this, since later ones must not
+ * overtake it.
  */
 #include "lib/channel/ucx/ucx.h"
 
 #include <string.h>
 
-/* As many passes as a partner needs who is looking too, on a fast network; a slow one is waited for elsewhere. */
+/* Enough passes for a partner that polls too, on a fast network; a slow one is awaited elsewhere. */
 enum { PASSES = 16 };
 
 RK_INLINE void ucx_recv_fast_keep(const struct rk_ucx_taking *t, const struct rk_hdr *hdr, const void *payload)
@@ -31,9 +31,9 @@ RK_INLINE bool is_wanted(const struct rk_ucx_taking *t, const struct rk_hdr *hdr
 }
 
 /*
- * Behind a system call each line of code and data costs a miss: the message that is most likely, alone in a packet
- * that is due, is known here by comparing, and all else is left to the general way. So whatever rk_ucx_decode would
- * refuse is refused here, too.
+ * After a system call each line of code and data costs a cache miss. So the most likely message, alone in a packet
+ * that is due, is recognized by comparison; everything else takes the general path. Must reject all that
+ * rk_ucx_decode rejects.
  */
 bool rk_ucx_take_packet(struct rk_ucx_taking *t, const void *head, size_t head_len, const void *data,
                         size_t len)
@@ -79,7 +79,7 @@ enum rk_taken rk_ucx_take(struct rk_peer *peer, uint64_t team, uint32_t src, uin
     ucx = l->ucx;
     ucx->taking = &t;
     for (int i = 0; i < PASSES && t.found == RK_TAKEN_NONE; i++) {
-        /* A death, or what was put off, may be somebody's answer: that is for others to see. */
+        /* A death or deferred work may satisfy other waits: return to the caller. */
         if (rk_ucx_pass(ucx) > 0 && t.found == RK_TAKEN_NONE)
             t.found = RK_TAKEN_OTHER;
     }
