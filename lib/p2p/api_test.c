@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api_test.c: test and wait of rank.h. */
+/* api_test.c: test and wait for requests. */
 #include "lib/p2p/api_request.h"
 
 void rk_null_envelope(rank_envelope_t *envelope)
@@ -28,7 +28,7 @@ rank_status_t rk_finish_anywhere(rank_request_t *handle, rank_envelope_t *envelo
     return rk_finish(handle, envelope);
 }
 
-/* Of a context that several threads use? Then nothing but this may be read of it without the lock. */
+/* Of a context with several threads? Then only this field may be read without the lock. */
 RK_INLINE bool is_shared(const struct rank_request *req)
 {
     return req && req->magic == RK_REQ_MAGIC && (req->hold & RK_HOLD_SHARED);
@@ -107,7 +107,7 @@ rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
     return rk_likely(*req && rk_req_looks_plain(*req, true)) ? rk_finish_plain(req, envelope) : api_test_wait_for(req, envelope);
 }
 
-/* The one context of all of them, or, of several lanes, the one that these belong to. */
+/* The common context; for requests of several self contexts, the one to which these belong. */
 static struct rk_ctx *common_ctx(int n, const rank_request_t *reqs)
 {
     struct rk_ctx *ctx = NULL;
@@ -124,7 +124,7 @@ static struct rk_ctx *common_ctx(int n, const rank_request_t *reqs)
     return ctx;
 }
 
-/* As the first is, so are all. */
+/* The first decides for all. */
 RK_INLINE bool are_shared(int n, const rank_request_t *reqs)
 {
     for (int i = 0; reqs && i < n; i++) {
@@ -189,7 +189,7 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
     return first;
 }
 
-/* While we wait in the context nobody looks whether a lane stands still but we. */
+/* Only this thread runs the stall handler of a self context while it waits in the context. */
 static RK_COLD void look_in_lane(struct rank_request *req)
 {
     struct rk_threads *t = req->ctx->engine->threads;
@@ -224,7 +224,7 @@ struct rk_ctx *rk_any_ctx(int n, const rank_request_t *reqs)
     return NULL;
 }
 
-/* While we wait in the context for what happens in lanes: those who are in there tell us. */
+/* Wait in the context for events of self contexts: their threads wake this one. */
 static void park(struct rk_ctx *ctx, int n, const rank_request_t *reqs, uint32_t by)
 {
     for (int i = 0; i < n; i++) {
@@ -233,7 +233,7 @@ static void park(struct rk_ctx *ctx, int n, const rank_request_t *reqs, uint32_t
     }
 }
 
-/* Messages of a lane wait to be fetched, for which nobody rings. */
+/* Messages of a self context wait to be fetched; no doorbell rings for them. */
 static bool is_unrung(int n, const rank_request_t *reqs)
 {
     bool is = false;

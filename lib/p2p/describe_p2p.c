@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* describe_p2p.c: what sends, receives and probes wait for, for the status board. */
+/* describe_p2p.c: describe the waits of sends, receives and probes for the status board. */
 #include "lib/core/describe.h"
 #include "lib/p2p/p2p_internal.h"
 
@@ -31,7 +31,7 @@ static void tell_tag(uint64_t tag, struct rk_wait_for *out)
     out->tag = tag;
 }
 
-/* r: a rank of the team, or RK_SRC_ANY. */
+/* r: rank in the team, or RK_SRC_ANY. */
 static void tell_source(const struct rank_team *team, uint32_t r, struct rk_wait_for *out)
 {
     if (r == RK_SRC_ANY)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p2p.c: the room's state, the frames it answers to, and deaths.
+ * p2p.c: keep the room's state, dispatch its frames, handle deaths.
  */
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -35,7 +35,7 @@ static void on_credit(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         peer->eager_out -= (int64_t)hdr->tag;
         return;
     }
-    peer->eager_out = 0; /* more than we sent: the peer is broken, but we can go on */
+    peer->eager_out = 0; /* more than was sent: the peer is faulty, which is harmless here */
     rk_engine_refused(ctx, &ctx->p2p->bad_frames);
 }
 

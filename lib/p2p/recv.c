@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * recv.c: receiving: a message meets its receive, or is kept until one comes.
+ * recv.c: receive: match a message with its receive, or store it as unexpected.
  */
 #include "lib/data/copy_small.h"
 #include "lib/base/log.h"
@@ -13,7 +13,7 @@
 
 static RK_COLD void no_memory_for(struct rk_peer *peer)
 {
-    /* The message is lost, and with it the order of all that follow: part with the peer. */
+    /* The message is lost, and with it the order of all later ones: disconnect. */
     rk_error("out of memory for a message of rank %u that no receive waits for", peer->id.rank);
     rk_engine_report_death(peer->ctx, peer->number);
 }
@@ -30,15 +30,18 @@ RK_INLINE void learned(struct rank_request *req, uint32_t src, uint64_t tag, uin
 
 RK_INLINE void recv_deliver(struct rank_request *req, const void *payload)
 {
-    /* For one piece ops is NULL, and this asks for 8 bytes; for several it is an address, which no
-     * message in a frame is as long as. So the shortest way has one test and not two. */
+    /*
+     * ops is NULL for one piece, and this tests for 8 bytes; otherwise it is an address, larger than any frame.
+     * One test instead of two.
+     */
     if (req->got - 8 == (uintptr_t)req->view.ops)
         memcpy(req->view.base, payload, 8);
     else if (rk_unlikely(req->view.ops != NULL))
         req->view.ops->unpack(req->view.base, 0, payload, req->got);
     else if (req->got)
         memcpy(req->view.base, payload, req->got);
-    rk_req_end(req, rk_unlikely(req->sent > req->got) ? RANK_ERR_TRUNCATED : RANK_OK); /* no frame is for one that has a name */
+    /* a request with an id receives no frame */
+    rk_req_end(req, rk_unlikely(req->sent > req->got) ? RANK_ERR_TRUNCATED : RANK_OK);
 }
 
 static void recv_fetch(struct rank_request *req, const struct rk_rndv *rndv)
@@ -54,8 +57,10 @@ static void recv_fetch(struct rank_request *req, const struct rk_rndv *rndv)
     rndv->peer->channel->rndv_recv(rndv, &view, req);
 }
 
-/* A frame of a collective that ends with an error here, or has: its team has lost a member. No
- * receive will ask for it, and its sender must not wait. */
+/*
+ * A frame of a collective that ends with an error here, since its team has lost a member. No receive will match
+ * it, and its sender must not wait.
+ */
 static bool is_late(struct rk_ctx *ctx, uint64_t team_id)
 {
     const struct rank_team *team;
@@ -149,7 +154,7 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     rk_kept_add(p2p, u);
 }
 
-/* Any receive, or none, or one in pieces. */
+/* With any receive, none, or one for several pieces. */
 static __attribute__((noinline)) void small_else(struct rank_request *req, struct rk_peer *peer, uint64_t team, uint32_t src,
                                                  uint64_t tag, const void *payload, uint32_t bytes)
 {
@@ -172,7 +177,7 @@ static RK_COLD void small_over(struct rank_request *req, struct rk_peer *peer, b
         req->on_done(req, req->arg);
 }
 
-/* Nothing is called here that comes back: the one message in a thousand that needs it is for others. */
+/* Makes tail calls only; rare cases are handled elsewhere. */
 void rk_recv_on_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload, uint32_t bytes)
 {
     struct rank_request *req = rk_match_head(&peer->ctx->p2p->match, team, src, tag);
@@ -193,7 +198,7 @@ void rk_recv_on_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_
         small_over(req, peer, credit);
 }
 
-/* A receive has found a message that was kept, which is in no list any more. */
+/* A receive has matched an unexpected message, which is in no list any more. */
 static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
 {
     struct rk_peer *peer = u->peer;
@@ -226,7 +231,10 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
     rk_req_complete(req, RANK_OK);
 }
 
-/* But us, whose own messages are here already, unless another thread sends one: who waits would do so for ever. */
+/*
+ * Is this rank the last live member? Its own messages are here already, unless another thread sends one; a receive
+ * would wait forever.
+ */
 static RK_COLD bool recv_nobody_lives(const struct rank_team *team)
 {
     return team->ndead >= team->size - 1;
@@ -244,11 +252,11 @@ bool rk_p2p_cannot_come(struct rank_team *team, int source)
     }
     if (!team->any_source_errors)
         return recv_nobody_lives(team);
-    team->any_source_errors = 0; /* said once; from now on wait for the living */
+    team->any_source_errors = 0; /* reported; from now on wait for live ranks */
     return true;
 }
 
-/* Of a receive that ends without a message. */
+/* Ends a receive without a message. */
 static void end_unmatched(struct rank_request *req, rank_status_t status)
 {
     learned(req, req->src, req->tag, 0);
@@ -290,7 +298,7 @@ void rk_p2p_irecv_view(struct rank_team *team, const struct rk_view *view, int s
     rk_receive_start(team, *view, rk_receive_peer(team, source), source, tag, 0, req);
 }
 
-/* ------------------------------------------------------------------ what overlaps */
+/* ------------------------------------------------------------------ overlap check */
 
 struct overlap {
     const struct iovec *iov;
@@ -298,7 +306,7 @@ struct overlap {
     bool found;
 };
 
-/* Pieces past these, and receives past those, are not looked at: a check for people who look for faults. */
+/* The check, a debugging aid, stops after these. */
 enum { PIECES_LOOKED_AT = 64, RECEIVES_LOOKED_AT = 512 };
 
 static int pieces_of(const struct rk_view *view, struct iovec out[PIECES_LOOKED_AT])
@@ -416,7 +424,7 @@ static void fail_posted(struct rank_request *req, void *arg)
         team = rk_team_by_id(d->ctx->p2p, req->team & ~RK_TEAM_COLL);
         if (!team || !team->any_source_errors)
             return;
-        team->any_source_errors = -1; /* said; settled when all receives have been looked at */
+        team->any_source_errors = -1; /* reported; settled when all receives have been checked */
     } else if (req->peer != d->peer) {
         return;
     }
