@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* atomic.c: atomics of rank.h. */
+/* atomic.c: implement the atomics of rank.h. */
 #include "lib/data/dtype.h"
 #include "lib/p2p/lane.h"
 #include "lib/rma/amo.h"
@@ -37,7 +37,7 @@ static rank_status_t atomic_ask_owner(unsigned amo, rank_dtype_t dtype, uint64_t
     return st;
 }
 
-/* amo and dtype fit each other. compare NULL: there is none. */
+/* amo and dtype fit each other. compare may be NULL. */
 RK_INLINE rank_status_t atomic_update(const char *call, unsigned amo, rank_dtype_t dtype, const void *operand,
                                const void *compare, int peer, struct rank_mem *mem,
                                int64_t offset, void *result)
@@ -64,7 +64,7 @@ RK_INLINE rank_status_t atomic_update(const char *call, unsigned amo, rank_dtype
     }
     if (rk_likely(mem->part[peer] != NULL)) {
         char *at = mem->part[peer] + offset;
-        if (rk_unlikely((uintptr_t)at & (width - 1))) /* registered memory may begin anywhere */
+        if (rk_unlikely((uintptr_t)at & (width - 1))) /* registered memory may have any alignment */
             return rk_mem_word_is_odd(offset, width);
         before = rk_amo_apply(at, amo, dtype, v, c);
         if (fetch)
@@ -91,7 +91,7 @@ static __attribute__((noinline)) rank_status_t update_any(rank_amo_t amo, rank_d
     return atomic_update("rank_atomic", amo, dtype, operand, NULL, peer, mem, offset, result);
 }
 
-/* The common ones, on mapped memory, cost little more than the instruction. */
+/* Common updates of mapped memory cost little more than the instruction. */
 rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operand, int peer,
                           rank_mem_t mem, int64_t offset, void *result)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* describe_rma.c: what one-sided calls wait for, for the status board. */
+/* describe_rma.c: describe the waits of one-sided calls for the status board. */
 #include "lib/core/describe.h"
 #include "lib/rma/rma_internal.h"
 #include "lib/rma/signal.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mem.c: the room's state, and the objects behind rank_mem_t.
+ * mem.c: keep the room's state and the objects behind rank_mem_t.
  *
- * A handle outlives what it names, in users' hands: a freed object's memory
- * stays, its magic spoilt, until another takes it.
+ * Handles outlive objects: the memory of a freed object stays, with its magic cleared, until another takes it.
  */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -15,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct rank_mem *freed; /* the process's, as handles outlive the context; by link.next */
+static struct rank_mem *freed; /* of the process, as handles outlive the context; by link.next */
 
-/* Who waits for it hears of it; what is queued for it goes. */
+/* End the waits and the queued frames for a dead peer. */
 static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     struct rk_rma *rma = ctx->rma;
@@ -27,7 +26,7 @@ static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
     if (!rma)
         return;
     rma->deaths++;
-    rk_list_for_each(l, &rma->mems) /* their next calls look */
+    rk_list_for_each(l, &rma->mems) /* their next calls check */
         __atomic_store_n(&rk_list_entry(l, struct rank_mem, link)->looks, 0, __ATOMIC_RELAXED);
     line = peer->number < rma->nlines ? rma->lines[peer->number] : NULL;
     if (line) {
@@ -75,7 +74,7 @@ void rk_rma_close(struct rk_ctx *ctx)
         rk_list_entry(l, struct rk_heap, link)->whole->segment = NULL;
     while (!rk_list_empty(&rma->mems)) {
         struct rank_mem *mem = rk_list_entry(rma->mems.next, struct rank_mem, link);
-        /* Unmapped when the channels are closed: who has not heard of a death may still write there. */
+        /* Unmapped when the channels are closed: a rank that does not know of a death may still write there. */
         mem->segment = NULL;
         rk_mem_destroy(mem);
     }
@@ -97,7 +96,7 @@ void rk_rma_close(struct rk_ctx *ctx)
     rk_names_destroy(&rma->job_names);
     if (rma->bad_frames)
         rk_warn("%llu broken frames of one-sided calls came", (unsigned long long)rma->bad_frames);
-    ctx->rma = NULL; /* frames that still come find nobody */
+    ctx->rma = NULL; /* later frames are ignored */
     free(rma);
 }
 
@@ -129,7 +128,7 @@ struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
     memset(mem, 0, sizeof(*mem));
     mem->ctx = team->ctx;
     mem->team = team;
-    mem->deaths_told = mem->flush_told = team->ndead; /* who is dead already is no news */
+    mem->deaths_told = mem->flush_told = team->ndead; /* earlier deaths are not reported */
     mem->bytes = bytes;
     rk_list_init(&mem->requests);
     mem->part = calloc((size_t)team->size, sizeof(*mem->part));
@@ -144,7 +143,7 @@ struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
 
 void rk_mem_retire(struct rank_mem *mem)
 {
-    mem->magic = 0; /* its name stays: the frames of those who reach for it are answered as before */
+    mem->magic = 0; /* its id stays valid for frames of peers */
 }
 
 void rk_mem_destroy(struct rank_mem *mem)
@@ -157,7 +156,7 @@ void rk_mem_destroy(struct rank_mem *mem)
     heap = mem->heap;
     ctx = mem->ctx;
     rk_list_remove(&mem->link);
-    while (!rk_list_empty(&mem->requests)) { /* they end without us */
+    while (!rk_list_empty(&mem->requests)) { /* they end without this object */
         struct rank_request *req = rk_list_entry(mem->requests.next, struct rank_request, link);
         rk_list_remove(&req->link);
         req->flags &= (uint8_t)~RK_REQ_LISTED;

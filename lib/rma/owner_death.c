@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * owner_death.c: who uses mapped memory learns of its owner's death.
+ * owner_death.c: report the death of an owner to users of its mapped memory.
  *
- * Loads and stores go on when the owner is gone, and who makes no other calls makes no
- * progress either, so nothing would ever tell. Calls that complete something (flush, gets, atomics with a result) count,
- * and one in so many looks: whether a death is known, and, when it is time, at the life locks. Who calls seldom looks
- * each time.
+ * Loads and stores work on when the owner is gone, and a rank that makes no other calls makes no progress. So
+ * calls that complete something (flush, gets, atomics with a result) count, and one in CALLS_PER_LOOK checks: for
+ * known deaths, and, when due, the life locks. A rank that calls rarely checks each time.
  */
 #include "lib/base/clock.h"
 #include "lib/node/node.h"
 #include "lib/p2p/lane.h"
 #include "lib/rma/rma_internal.h"
 
-/* However long each of them takes, a death is to be known within a second; a look costs 10 ns, a call that finds its line
- * at hand no more. So RK_LOOK_BYTES copied count as a call, and where so many calls took SELDOM_NS each looks by itself: what
- * a look costs is nothing to it. */
+/*
+ * A death must be detected within a second at any rate of calls. RK_LOOK_BYTES copied count as a call. Where
+ * CALLS_PER_LOOK calls take SELDOM_NS each or longer, each of them checks, as the cost is negligible then.
+ */
 enum { CALLS_PER_LOOK = 16, SELDOM_NS = 10 * 1000 * 1000 };
 
 static bool news(const struct rk_ctx *ctx)
@@ -30,7 +30,7 @@ static bool owner_death_is_dead(struct rank_mem *mem, int rank)
     return p && p->state == RK_PEER_DEAD;
 }
 
-/* Owners of parts. A key's owner is one, and all others of the team have none. */
+/* Count dead owners of parts. A key has one owner; the other ranks of the team have no part. */
 static int count_dead(struct rank_mem *mem)
 {
     int n = 0;

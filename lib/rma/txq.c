@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* txq.c: what waits for room towards each peer, and the progress hook that offers it again. */
+/* txq.c: queue frames that wait for room, by peer, and retry them in progress. */
 #include "lib/base/log.h"
 #include "lib/rma/rma_internal.h"
 
@@ -49,7 +49,7 @@ void rk_lines_destroy(struct rk_rma *rma)
     rma->nlines = 0;
 }
 
-/* True if nothing waits any more. Answers first: others wait for them. */
+/* Returns true if nothing waits any more. Replies first: peers wait for them. */
 static bool txq_retry(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_line *line)
 {
     if (!rk_serve_retry(peer, line))
