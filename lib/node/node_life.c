@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * node_life.c: who of the node is alive.
+ * node_life.c: detect dead ranks of the node.
  *
- * A rank holds the robust mutex of its slot from join to leave. When its owner
- * dies the kernel marks the mutex, and a trylock tells. A mutex belongs to a
- * thread, though: if the thread that called rank_init ends and the process
- * lives on, the mark says nothing, and from then on the process itself is
- * looked up.
+ * A rank holds the robust mutex of its slot from join to leave. When its owner dies the kernel marks the mutex,
+ * which a trylock detects. A mutex belongs to a thread: if the thread that called rank_init ends and the process
+ * lives on, the mark means nothing, and the process is checked from then on.
  */
 #include "lib/node/node_life.h"
 #include "lib/base/log.h"
@@ -16,11 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A word in private memory for peers to read: whether CMA works is tried, not assumed. */
+/* A private word that peers read to test CMA. */
 static volatile uint32_t probe_word;
 
-/* Field 22 of /proc/PID/stat, or 0 when there is no such process or it is a zombie: one whose main thread has ended looks like
- * that, too, but has other threads (field 20). */
+/*
+ * Field 22 of /proc/PID/stat, or 0 if there is no such process or it is a zombie. A process whose main thread has
+ * ended is no zombie: it has other threads (field 20).
+ */
 static uint64_t start_time_of(int pid)
 {
     char path[64], text[1024], *p, state;
@@ -36,7 +36,7 @@ static uint64_t start_time_of(int pid)
     n = fread(text, 1, sizeof(text) - 1, f);
     fclose(f);
     text[n] = '\0';
-    p = strrchr(text, ')'); /* the name may hold anything */
+    p = strrchr(text, ')'); /* the name may contain anything */
     if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
                             "%d %*d %llu",
                      &state, &threads, &start) != 3)
@@ -108,12 +108,14 @@ static bool lock_says_dead(struct rk_node_slot *slot)
         return true;
     switch (pthread_mutex_trylock(&slot->life)) {
     case 0:
-        pthread_mutex_unlock(&slot->life); /* left in peace between our two looks */
+        pthread_mutex_unlock(&slot->life); /* an orderly exit between the two checks */
         return false;
     case EOWNERDEAD:
-        /* From now on everyone asks for the process, which may live on, or take its time to go.
-         * Nobody must try the lock again: glibc's trylock of an unrecoverable mutex can leave it
-         * locked by the one who tried, and then it says "busy" for ever. */
+        /*
+         * From now on all check the process, which may live on or end slowly. The lock must not be tried again:
+         * glibc's trylock of an unrecoverable mutex can leave it locked by the caller, and then it reports "busy"
+         * forever.
+         */
         atomic_store(&slot->lock_lost, 1);
         pthread_mutex_unlock(&slot->life);
         return true;
