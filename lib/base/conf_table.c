@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* conf_table.c: every configuration variable of the library. */
+/* conf_table.c: list every configuration variable of the library. */
 #include "lib/base/conf.h"
 
 #define AT(field) offsetof(struct rk_conf, field)
@@ -70,7 +70,7 @@ const struct rk_conf_row rk_conf_rows[] = {
      "on the node, 256K for 4 down to 16K for more than 64, and deeper where one of up to 128 ranks is found "
      "too shallow.",
      NULL, 0, 64 << 20, AT(shm_box)},
-    /* Names of collectives/table.c, which is above this room; select_test compares them. */
+    /* Names of collectives/table.c, a room above this one; a unit test compares them. */
     {"RANK_COLL", RK_CONF_PICKS, "", "",
      "Choose the algorithm of collectives: allreduce:ring,bcast:binomial. rankinfo --coll says "
      "when each is chosen by itself.",

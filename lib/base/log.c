@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* log.c: see log.h. */
+/* log.c: write log lines. */
 #include "lib/base/log.h"
 
 #include <errno.h>
