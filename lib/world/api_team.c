@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api_team.c: making and freeing teams.
+ * api_team.c: create, split and free teams.
  *
- * Every rank tells all others its color, key and counter; the rest is
- * arithmetic that all of them do alike. A team's id is the world rank of its
- * first member and that member's counter, so ids are unique without a server.
- * Where the ranks are of several worlds it is the number that the first member
- * has thrown.
+ * Each rank contributes its color, key and counter; all compute the same result. A team's id is the world rank of
+ * its first member and that member's counter, so ids are unique without a server. With ranks of several worlds it
+ * is a random number of the first member.
  */
 #include "collectives/coll.h"
 #include "lib/boot/boot.h"
@@ -22,8 +20,8 @@
 struct ballot {
     uint64_t color;
     int32_t key;
-    uint32_t counter; /* of the splits that this rank has begun */
-    uint64_t id;      /* ranks of several worlds: of the team, if this one is its first member */
+    uint32_t counter; /* of splits that this rank has begun */
+    uint64_t id;      /* several worlds: id of the team, if this rank is its first member */
 };
 
 struct seat {
@@ -39,7 +37,7 @@ static int by_key(const void *a, const void *b)
     return x->rank < y->rank ? -1 : 1;
 }
 
-/* The members of my color, in their order; *n of them. */
+/* Members of the own color, in order; *n of them. */
 static struct seat *my_table(const struct ballot *all, int size, uint64_t color, int *n)
 {
     struct seat *seats = malloc((size_t)size * sizeof(*seats));
@@ -85,7 +83,7 @@ static rank_status_t take_seats(struct rank_team *parent, const struct ballot *a
 
 static rank_status_t api_team_split(struct rank_team *parent, uint64_t color, int key, rank_team_t *out)
 {
-    /* Taken before the first wait: another thread may split another team meanwhile. */
+    /* Count before the first wait: another thread may split another team meanwhile. */
     struct ballot mine = {color, key, ++parent->ctx->world->counter,
                           parent->mixed ? rk_team_random_id() : 0};
     struct ballot *all = malloc((size_t)parent->size * sizeof(*all));
@@ -95,7 +93,7 @@ static rank_status_t api_team_split(struct rank_team *parent, uint64_t color, in
     rank_status_t st;
     int n;
 
-    /* One without memory must not leave the others waiting in the next collective. */
+    /* A rank without memory must not leave the others waiting in the next collective. */
     st = rank_allreduce(&fine, &worst, 1, RANK_INT32, RANK_MIN, parent);
     if (!st)
         st = (rank_status_t)worst;
@@ -136,7 +134,7 @@ rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out
         return st;
     if (!out)
         return rk_arg_null(__func__, "out");
-    /* The nonce of the segment names the node; without shm everybody is a node. */
+    /* The nonce of the segment identifies the node; without shm each rank is its own node. */
     color = rk_engine_has(team->ctx, &rk_channel_shm)
                 ? team->ctx->node->head->nonce
                 : (uint64_t)team->ctx->boot->rank ^ (team->mixed ? team->ctx->engine->job : 0);

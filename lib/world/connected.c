@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* connected.c: see connected.h. */
+/* connected.c: keep track of jobs connected by rank_spawn, and disconnect them. */
 #include "lib/world/connected.h"
 #include "collectives/coll.h"
 #include "lib/base/status_page.h"
@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A launcher that does not answer within this time has its ranks wait no longer. */
+/* Time limit for the launcher's answer. */
 enum { ANSWER_NS = 1000 * 1000 * 1000 };
 
 struct rk_family {
-    struct rk_family *next; /* added before it */
-    const struct rank_team *both; /* as long as it has that team */
+    struct rk_family *next; /* the one added before */
+    const struct rank_team *both; /* valid as long as it has that team */
     int n;
     int numbers[]; /* of the members */
 };
@@ -39,7 +39,7 @@ rank_status_t rk_family_add(const struct rank_team *both)
     return RANK_OK;
 }
 
-/* The last one that has this team: memory of teams is used again. */
+/* Drop the newest entry of this team: memory of teams is reused. */
 void rk_family_drop(const struct rank_team *both)
 {
     struct rk_family **at = &both->ctx->families, *f;
@@ -61,12 +61,12 @@ void rk_families_close(struct rk_ctx *ctx)
     }
 }
 
-/* ----------------------------------------------------------- may they part? */
+/* ----------------------------------------------------------- disconnect or not */
 
-/* Who is in a team, and which jobs. */
+/* The members of a team and their jobs. */
 struct guests {
     struct rk_ctx *ctx;
-    bool *member;   /* [npeers] by number */
+    bool *member;   /* [npeers], by number */
     uint64_t *jobs; /* [njobs] */
     int njobs;
 };
@@ -101,7 +101,7 @@ static bool guests_of(const struct rank_team *team, struct guests *g)
     return g->njobs > 0;
 }
 
-/* Do these have ranks of two or more of the jobs? */
+/* Do these numbers cover two or more of the jobs? */
 static bool spans(const struct guests *g, const int *numbers, int n)
 {
     int first = -1;
@@ -126,8 +126,8 @@ static bool all_here(const struct guests *g, const struct rk_family *f)
 }
 
 /*
- * As far as this rank knows, is there another team of these jobs? Of its own it knows. Others may have one
- * that comes from the same rank_spawn, unless all whom that has brought together are here to say so.
+ * Does another team of these jobs exist? This rank has only its own teams. Other ranks may have one from the same
+ * rank_spawn, unless all that it brought together take part here.
  */
 static bool still_connected(const struct rank_team *team)
 {
@@ -146,9 +146,9 @@ static bool still_connected(const struct rank_team *team)
     return still;
 }
 
-/* ------------------------------------------------------------------ parting */
+/* ------------------------------------------------------------------ disconnect */
 
-/* They are all parted: what has brought them together is the past. */
+/* They are disconnected: drop the entries of their rank_spawn. */
 static void connected_forget(const struct rank_team *team)
 {
     struct rk_family **at = &team->ctx->families;
@@ -192,7 +192,7 @@ static void tell_launcher(struct rank_team *team)
             ctx->board->inside = "rank_team_free";
         rk_wait(ctx, over, &p);
         if (ctx->board)
-            ctx->board->inside = NULL; /* not what was there before: another thread may be in here, too */
+            ctx->board->inside = NULL; /* not the earlier value: another thread may be in here, too */
         st = rk_boot_part_end(ctx->boot, p.answer);
     }
     if (st)
@@ -204,7 +204,7 @@ void rk_family_part(struct rank_team *team)
     int32_t mine = still_connected(team), any = 1;
     rank_request_t req;
 
-    /* What those say who are in rank_finalize. */
+    /* Answer from ranks that are in rank_finalize. */
     if (rank_iallreduce(&mine, &any, 1, RANK_INT32, RANK_MAX, team, &req) ||
         rank_wait(&req, NULL) || any)
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* roster.c: see roster.h. */
+/* roster.c: exchange the addresses of two jobs' ranks. */
 #include "lib/world/roster.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
@@ -13,8 +13,8 @@
 struct entry {
     uint64_t job;
     int32_t rank, size; /* of the job */
-    uint32_t len, crowded; /* crowded: ranks exceed cores, where it runs */
-    char host[64];         /* its own name */
+    uint32_t len, crowded; /* crowded: fewer cores than ranks on its host */
+    char host[64];         /* its host name */
     char space[RK_SPACE_MAX];
     unsigned char card[];
 };
@@ -105,7 +105,10 @@ static rank_status_t roster_take(struct rk_ctx *ctx, const struct entry *e, int6
     *number = first + e->rank;
     if (!st && e->job != ctx->engine->job)
         st = rk_boot_name_job(ctx->boot, e->space, first, e->size);
-    /* It runs here, too, and was told by its launcher, or has counted. Nobody says when that is over: until the end. */
+    /*
+     * It runs on this host, too, and its launcher or its own count reports too few cores. Nothing reports when
+     * that ends: keep it until the end.
+     */
     if (!st && e->crowded && e->job != ctx->engine->job && strcmp(e->host, ctx->boot->host) == 0)
         rk_engine_crowded(ctx);
     return st ? st : rk_worlds_set_card(ctx, *number, e->card, e->len);
