@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* describe_coll.c: what collectives wait for, for the status board. */
+/* describe_coll.c: describe the waits of collectives for the status board. */
 #include "collectives/state.h"
 #include "collectives/shm_slot.h"
 #include "lib/core/describe.h"
@@ -28,7 +28,7 @@ uint64_t rk_coll_number(const struct rank_team *team)
 
 /* ------------------------------------------------------------ through shared memory */
 
-/* The index of the line that holds turn among the n of lines, or -1. */
+/* Index of the line that holds turn among n lines, or -1. */
 static ptrdiff_t line_of(const struct rk_slot_line *lines, size_t n, const _Atomic uint64_t *turn)
 {
     uintptr_t first = (uintptr_t)lines, at = (uintptr_t)turn;
@@ -38,7 +38,7 @@ static ptrdiff_t line_of(const struct rk_slot_line *lines, size_t n, const _Atom
                : -1;
 }
 
-/* Who has not begun the turn: not only the one that is looked at now. */
+/* List all ranks that have not begun the turn, not only the one awaited now. */
 static void tell_missing(const struct rk_arena *a, uint64_t turn, struct rk_wait_for *out)
 {
     const struct rk_slot_line *line = &a->all[(turn % RK_ALL_SLOTS) * (size_t)a->n];
@@ -67,7 +67,7 @@ static void tell_turn(const struct rk_turn_wait *w, struct rk_wait_for *out)
         tell_missing(a, a->all_turn, out);
         if (out->npeers)
             return;
-        /* All have begun: somebody who hands results on has not come to it. */
+        /* All have begun: a rank that forwards results is late. */
         if ((i = line_of(a->all, RK_ALL_SLOTS * n, w->turn)) >= 0)
             tell_member(team, (int)((size_t)i % n), out);
         else if ((i = line_of(a->up, RK_ALL_SLOTS * groups, w->turn)) >= 0 ||
@@ -108,7 +108,7 @@ static bool tell_schedule(struct rk_ctx *ctx, const struct rank_request *req,
             tell_steps(s, RK_STEP_SEND, out);
         return true;
     }
-    rk_tell_call(out, "end of a collective"); /* one that failed */
+    rk_tell_call(out, "end of a collective"); /* a failed one */
     return true;
 }
 

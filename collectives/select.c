@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * select.c: the rules, RANK_COLL, and both together.
+ * select.c: select an algorithm by rules and RANK_COLL.
  *
- * The limits come from measurements on one node (doc/collectives.md) and, for
- * many nodes, from the cost formulas of table.c with a network's numbers.
+ * The limits come from measurements on one node (doc/collectives.md) and, for many nodes, from the cost formulas
+ * of table.c with a network's parameters.
  */
 #include "collectives/select.h"
 #include "collectives/pattern.h"
@@ -148,8 +148,7 @@ static int kind_by_name(const char *name, size_t len)
     return -1;
 }
 
-/* What may be asked for is written where the variable is, so that xrun can refuse the rest before
- * it starts anything. */
+/* The valid words are in the configuration table, so that xrun can check them before it starts anything. */
 static const char *what_there_is(void)
 {
     const struct rk_conf_row *row = rk_conf_rows;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * table.c: the one table of algorithms.
+ * table.c: list the algorithms.
  *
- * n is the block: what one rank contributes or gets. The cost of straight code
- * in shared memory is counted in lines handed over, at a quarter of a
- * message's latency each.
+ * n is the block: what one rank contributes or gets. Direct code in shared memory is estimated by cache lines
+ * handed over, at a quarter of a message's latency each.
  */
 #include "collectives/algo.h"
 #include "collectives/pattern.h"
@@ -89,7 +88,7 @@ static double cost_ring_allreduce(const struct rk_cost_model *m, int p, double n
     return 2 * (p - 1) * m->alpha + (2 * m->beta + m->gamma) * (p - 1) / p * n;
 }
 
-/* Everything to or from one rank in a tree, or around a ring: its own share of p - 1 blocks. */
+/* Data to or from one rank in a tree, or around a ring: p - 1 blocks. */
 static double cost_tree_blocks(const struct rk_cost_model *m, int p, double n)
 {
     return table_rounds(p) * m->alpha + (p - 1) * n * m->beta * 1.5; /* forwarded, and copied */
