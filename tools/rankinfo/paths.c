@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paths.c: see paths.h. */
+/* paths.c: print and calibrate the protocols of large messages. */
 #include "tools/rankinfo/paths.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -30,7 +30,7 @@ static bool asks_mapped(void)
     return rk_conf.large >= RK_CONF_LARGE_MAPPED;
 }
 
-/* The path that ranks would take, and in words why. */
+/* The protocol that ranks would use, and the reason. */
 static enum rk_path path_of(const struct rk_paths *paths, int class, bool attached, char *why, size_t len)
 {
     const uint32_t *r = paths->rate[class];
