@@ -130,7 +130,7 @@ static double cost_alltoall_bruck(const struct rk_cost_model *m, int p, double n
     }
 
 const struct rk_algo rk_algos[] = {
-    SHM(RK_COLL_BARRIER, 0, "each rank raises a flag that all others look at"),
+    SHM(RK_COLL_BARRIER, 0, "each rank sets a flag that all others read"),
     {.name = "dissemination", .kind = RK_COLL_BARRIER, .cost = cost_dissemination,
      .why = "least rounds", .build = rk_build_barrier_dissemination},
 
@@ -177,7 +177,7 @@ const struct rk_algo rk_algos[] = {
      .why = "least bytes, neighbours only", .build = rk_build_allgather_ring},
 
     {.name = "linear", .kind = RK_COLL_ALLGATHERV, .cost = cost_linear,
-     .why = "all at once, nobody waits for a neighbour", .build = rk_build_allgatherv_linear},
+     .why = "all at once, without waiting for a neighbour", .build = rk_build_allgatherv_linear},
     {.name = "ring", .kind = RK_COLL_ALLGATHERV, .cost = cost_linear,
      .why = "least bytes, neighbours only", .build = rk_build_allgatherv_ring},
 

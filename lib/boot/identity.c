@@ -22,7 +22,7 @@ rank_status_t rk_client_ask_size(struct rk_client *c)
     c->pub.size = v->type == PMIX_UINT32 ? (int)v->data.uint32 : 0;
     PMIX_VALUE_RELEASE(v);
     if (c->pub.size < 1 || c->pub.rank >= c->pub.size) {
-        rk_error("the PMIx server says rank %d of %d", c->pub.rank, c->pub.size);
+        rk_error("the PMIx server reports rank %d of %d", c->pub.rank, c->pub.size);
         return RANK_ERR_BOOT;
     }
     return RANK_OK;
@@ -164,7 +164,7 @@ rank_status_t rk_client_ask_parent(struct rk_client *c)
         c->pub.crowded = ask_crowded(&all);
         return RANK_OK;
     }
-    rk_debug("%s is of another job (the server's word for its parent: %s)", RK_PARENT_VARIABLE,
+    rk_debug("%s belongs to another job (parent according to the server: %s)", RK_PARENT_VARIABLE,
              PMIx_Error_string(rc));
     free(parent);
     return RANK_OK;

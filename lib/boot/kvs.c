@@ -147,7 +147,7 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
     boot->fetched++;
     rc = get_card(rk_client_of(boot), &who, own_key(boot, key, room, sizeof(room)), &a, &gave_up);
     if (gave_up) {
-        rk_error("a rank died, and the PMIx server does not tell how to reach rank %d", rank);
+        rk_error("a rank died, and the PMIx server has no address of rank %d", rank);
         return RANK_ERR_PEER_DEAD;
     }
     if (rc == PMIX_ERR_TIMEOUT && !rk_client_of(boot)->met) {
@@ -155,11 +155,11 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
         return RANK_ERR_BOOT;
     }
     if (rc != PMIX_SUCCESS) {
-        rk_debug("no card %s of rank %d: %s", key, rank, PMIx_Error_string(rc));
+        rk_debug("no address %s of rank %d: %s", key, rank, PMIx_Error_string(rc));
         return RANK_ERR_UNREACHABLE;
     }
     if (!a->bytes || a->size > *len) {
-        rk_error("the card %s of rank %d is not of this version", key, rank);
+        rk_error("the address %s of rank %d is of another version", key, rank);
         st = RANK_ERR_BOOT;
     } else {
         memcpy(data, a->bytes, a->size);

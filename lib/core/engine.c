@@ -350,7 +350,7 @@ void rk_engine_crowded(struct rk_ctx *ctx)
 {
     if (ctx->node->oversubscribed)
         return;
-    rk_info("ranks of all jobs on this host are more than its cores: who waits lets others run");
+    rk_info("this host has fewer cores than ranks of all jobs: waiting ranks yield");
     ctx->node->oversubscribed = true;
     settle_spin(ctx);
 }

@@ -314,7 +314,7 @@ static void peer_liveness_is_dead(struct rk_ctx *ctx, struct line *l, int error)
     rk_info("rank %d is gone: %s", l->number,
             error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH
                 ? "its host does not answer any more"
-                : "its host knows no such process any more");
+                : "its host has no such process any more");
     end_line(ctx, l);
     rk_engine_report_death(ctx, l->number);
 }

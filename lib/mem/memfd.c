@@ -119,7 +119,7 @@ rank_status_t rk_memfd_open(const struct rk_memfd_card *card, int *fd, void **ba
         return RANK_ERR_NO_MEMORY;
     }
     if (*(volatile uint64_t *)map != card->nonce) {
-        rk_debug("%s bears another nonce", path);
+        rk_debug("%s has another nonce", path);
         rk_memfd_close(f, map, card->bytes);
         return RANK_ERR_UNREACHABLE;
     }

@@ -208,7 +208,7 @@ bool rk_shared_map(const struct rk_shared_card *card, size_t bytes, struct rk_sh
     if (card->inode == 0 || card->pid <= 0 || bytes == 0 || card->at > INT64_MAX - bytes)
         return false;
     snprintf(path, sizeof(path), "/proc/%d", (int)card->pid);
-    if (stat(path, &st) != 0 || st.st_uid != geteuid()) { /* also for users who could open everything */
+    if (stat(path, &st) != 0 || st.st_uid != geteuid()) { /* even if this user could open everything */
         rk_debug("process %d is gone, or another user's", (int)card->pid);
         return false;
     }

@@ -251,7 +251,7 @@ static void ring_fd(struct rk_node *node, int index)
     }
     /* A full pipe is readable already. */
     if (fd >= 0 && write(fd, &byte, 1) < 0 && errno != EAGAIN)
-        rk_debug("cannot ring rank %d: %m", slot->world_rank);
+        rk_debug("cannot wake rank %d: %m", slot->world_rank);
 }
 
 void rk_node_ring(struct rk_node *node, int index)

@@ -287,7 +287,7 @@ static void find_it(void)
         /* All memory, for processes of this user. */
         lib.name = lib.make(NULL, SIZE_MAX, XPMEM_PERMIT_MODE, (void *)(uintptr_t)0600);
         lib.why = lib.name <= 0 ? "the module refuses to share memory"
-                  : !follows()  ? "what is attached does not follow its owner's pages"
+                  : !follows()  ? "attached memory does not follow its owner's pages"
                                 : NULL;
         if (!lib.why)
             return;

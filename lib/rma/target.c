@@ -43,7 +43,7 @@ static void target_answer(struct rk_peer *peer, const struct rk_rma_answer *a, c
     if (line && line->nanswers < ANSWERS_MAX)
         w = malloc(sizeof(*w) + hdr.len);
     if (!w) {
-        rk_error("rank %u asks for more than it takes: it is given up", peer->id.rank);
+        rk_error("rank %u has too many replies pending: it is disconnected", peer->id.rank);
         rk_engine_report_death(peer->ctx, peer->number);
         return;
     }
@@ -261,7 +261,7 @@ void rk_serve(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr
         return;
     line = rk_line_of(ctx, peer);
     if (!line) {
-        rk_error("out of memory for what rank %u asks", peer->id.rank);
+        rk_error("out of memory for requests of rank %u", peer->id.rank);
         rk_engine_report_death(ctx, peer->number);
         return;
     }

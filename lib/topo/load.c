@@ -46,7 +46,7 @@ static rank_status_t load_topo(bool full, bool ask, hwloc_topology_t *out)
         (hwloc_topology_set_flags(t, FLAGS | WITHOUT_EXTRAS) &&
          hwloc_topology_set_flags(t, FLAGS)) ||
         hwloc_topology_load(t)) {
-        rk_error("cannot look at this machine's cores: %s; --bind none does without",
+        rk_error("cannot load this machine's cores: %s; --bind none does without them",
                  strerror(errno));
         hwloc_topology_destroy(t);
         return RANK_ERR_SYSTEM;

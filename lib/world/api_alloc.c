@@ -260,7 +260,7 @@ static rank_status_t api_alloc_agree(struct rank_team *team, struct offer *o)
         return st;
     if (out[1] != -out[2]) {
         if (team->rank == 0)
-            rk_error("rank_alloc: ranks of one team ask for %lld to %lld bytes; let all ask for the same",
+            rk_error("rank_alloc: the ranks of a team request %lld to %lld bytes; all must request the same",
                      (long long)out[1], (long long)-out[2]);
         return RANK_ERR_ARG;
     }

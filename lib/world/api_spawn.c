@@ -458,7 +458,7 @@ rank_status_t rk_spawn_join(struct rk_ctx *ctx)
     if (waits)
         send_word(pair, ROOT, TAG_TAKEN, st, NULL);
     if (st)
-        rk_error("rank_init: this job was started by rank_spawn, but did not meet its parents: %s",
+        rk_error("rank_init: this job was started by rank_spawn, but could not connect to its parents: %s",
                  rank_status_string(st));
     rk_team_destroy(pair);
     rk_roster_clear(&children);

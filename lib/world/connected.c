@@ -196,7 +196,7 @@ static void tell_launcher(struct rank_team *team)
         st = rk_boot_part_end(ctx->boot, p.answer);
     }
     if (st)
-        rk_info("rank_team_free: the launcher did not part the jobs: a failure of one may still end the other");
+        rk_info("rank_team_free: the launcher did not disconnect the jobs: a failure of one may still end the other");
 }
 
 void rk_family_part(struct rank_team *team)

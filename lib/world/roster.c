@@ -43,7 +43,7 @@ rank_status_t rk_roster_make(struct rk_roster *r, int n, int64_t stride)
         return RANK_ERR_BOOT;
     r->entries = calloc((size_t)n, (size_t)stride);
     if (!r->entries) {
-        rk_error("out of memory for the cards of %d ranks", n);
+        rk_error("out of memory for the addresses of %d ranks", n);
         return RANK_ERR_NO_MEMORY;
     }
     r->n = n;
@@ -98,7 +98,7 @@ static rank_status_t roster_take(struct rk_ctx *ctx, const struct entry *e, int6
 
     if (e->len == 0 || stride_for(e->len) > stride || e->rank < 0 || e->rank >= e->size ||
         !memchr(e->space, '\0', sizeof(e->space)) || !e->space[0] || !memchr(e->host, '\0', sizeof(e->host))) {
-        rk_error("the introduction of another job's rank is none; do both use the same librank?");
+        rk_error("the address of another job's rank is malformed; do both use the same librank?");
         return RANK_ERR_BOOT;
     }
     st = rk_worlds_add(ctx, e->job, e->size, &first);

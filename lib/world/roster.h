@@ -4,7 +4,7 @@
  *
  * The first rank of each side gathers a roster and sends it to the other side. An entry has the process id, name
  * and size of the job, the ucx address blob, and whether the host has fewer cores than ranks. A rank that stores a
- * roster numbers its processes (lib/core/procs.h) and is told of their deaths.
+ * roster numbers its processes (lib/core/procs.h), and their deaths are reported to it.
  */
 #ifndef RK_WORLD_ROSTER_H
 #define RK_WORLD_ROSTER_H

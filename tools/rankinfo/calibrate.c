@@ -472,7 +472,7 @@ static bool calibrate_measure(struct side *w, struct rk_paths *paths)
         ;
     sched_setaffinity(0, sizeof(before), &before);
     if (!ok || status)
-        rk_error("calibration did not come to its end within 30 s, or a copy failed; is the machine full?");
+        rk_error("calibration did not finish within 30 s, or a copy failed; is the machine overloaded?");
     return ok && !status;
 }
 

@@ -156,7 +156,7 @@ static void print_topology(FILE *out, hwloc_topology_t topology)
     hwloc_bitmap_free(mine);
     gpus = machine_print_devices(out, topology, "GPUs", is_gpu);
     if (!gpus && (gpus = count_3d(topology)) > 0)
-        fprintf(out, "  GPUs     %d that hwloc knows by PCI only\n", gpus);
+        fprintf(out, "  GPUs     %d known by PCI only\n", gpus);
     else if (!gpus)
         fprintf(out, "  GPUs     none\n");
     if (!machine_print_devices(out, topology, "RDMA", is_rdma))

@@ -7,7 +7,7 @@
  *
  *   mapped   payload in rank_alloc memory, or in registered memory that the receiver has mapped: one memcpy; long
  *            ones are shared as below
- *   CMA      one copy by the kernel; long ones are shared: the receiver asks the sender to help (ASSIST), and both
+ *   CMA      one copy by the kernel; long ones are shared: the receiver requests an assist (ASSIST), and both
  *            claim chunks from the two ends (split_copy.h) until they meet, one reading, the other writing
  *   attached as CMA, by memcpy, where XPMEM has attached the peer's memory
  *   stream   where CMA is refused or slower: the sender pushes the payload through the byte ring (FETCH, or OFFER,

@@ -148,10 +148,10 @@ static rank_status_t make_endpoint(struct rk_ucx_link *l, const ucp_address_t *a
     /* On its own host UCX connects at once; a recently dead peer refuses, which is no error. */
     why = rk_engine_why_unreached(l->peer);
     if (why != RANK_ERR_UNREACHABLE) {
-        rk_info("UCX does not reach rank %u, which is gone, or may be: %s", l->peer->id.rank, ucs_status_string(st));
+        rk_info("UCX cannot reach rank %u, which may be gone: %s", l->peer->id.rank, ucs_status_string(st));
         return why;
     }
-    rk_error("UCX does not reach rank %u: %s (do both sides have a network device or transport in "
+    rk_error("UCX cannot reach rank %u: %s (do both sides have a network device or transport in "
              "common? see UCX_TLS and UCX_NET_DEVICES)",
              l->peer->id.rank, ucs_status_string(st));
     return rk_ucx_status(st);
@@ -181,7 +181,7 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
         return st;
     memset(bytes + len, 0, sizeof(bytes) - len);
     if (!rk_ucx_card_decode(bytes, len, &card, &address)) {
-        rk_error("the card %s of rank %u is not one; do all ranks use the same librank?",
+        rk_error("the address %s of rank %u is malformed; do all ranks use the same librank?",
                  RK_UCX_CARD, peer->id.rank);
         return RANK_ERR_CHANNEL;
     }
@@ -277,7 +277,7 @@ static void ep_part(struct rk_ucx_link *l)
         for (int i = 0; i == 0 || ((in_ucp_hands(l) || l->unsent) && (i < FORCE_PASSES || rk_clock_ns() < until)); i++)
             progress(ucx);
         if (in_ucp_hands(l))
-            rk_warn("UCX keeps what it was given for rank %u, which is gone: it may still write to receive buffers",
+            rk_warn("UCX still holds requests of rank %u, which is gone, and may write to receive buffers",
                     l->peer->id.rank);
         reap_closing(ucx);
     }

@@ -315,7 +315,7 @@ void rk_ucx_abandon(struct rk_ucx *ucx)
 {
     static volatile ucp_worker_h kept __attribute__((unused)); /* so that no tool reports it as a leak */
 
-    rk_info("UCX has not come to an end with a peer: it stays until the process ends");
+    rk_info("UCX is still busy with a peer: it stays until the process ends");
     if (ucx->log_taken)
         ucs_log_push_handler(drop_log); /* asked before take_log */
     rk_ucx_hang_up(ucx);
