@@ -53,7 +53,7 @@ RK_INLINE struct rk_arena *rk_coll_arena(const struct rank_team *team, enum rk_c
 /* describe_coll.c: number of collectives of the team, with the present one; equal on all ranks. */
 uint64_t rk_coll_number(const struct rank_team *team);
 /* Describe a wait of this room. */
-bool rk_coll_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
+bool rk_coll_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
 
 /* Run a checked call as a schedule. */
 rank_status_t rk_coll_run(const struct rk_coll_call *c);

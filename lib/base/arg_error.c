@@ -23,7 +23,7 @@ static struct site sites[REPORTS_MAX];
 static _Atomic int nsites;
 
 /* Is it the first of its kind, and is there room? Racing threads report at most once each. */
-static bool is_news(const char *call, const char *fmt)
+static bool is_first_report(const char *call, const char *fmt)
 {
     int n = atomic_load(&nsites);
 
@@ -58,7 +58,7 @@ void rk_arg_report(const char *call, const char *fmt, ...)
 
     if (!call || mode == RK_CONF_ERRORS_QUIET)
         return;
-    if (mode == RK_CONF_ERRORS_REPORT && !is_news(call, fmt))
+    if (mode == RK_CONF_ERRORS_REPORT && !is_first_report(call, fmt))
         return;
     n = snprintf(text, sizeof(text), "%s: ", call);
     va_start(ap, fmt);

@@ -104,8 +104,8 @@ int rk_edit_distance(const char *a, const char *b);
  * Lines of the same files whose names begin with prefix: xrun's options. The system's file comes first. where:
  * "file:line". Malformed files and lines are left to rk_conf_load.
  */
-typedef void rk_conf_take(void *arg, const char *where, const char *name, const char *value);
-void rk_conf_others(const char *prefix, rk_conf_take *take, void *arg);
+typedef void rk_conf_line_fn(void *arg, const char *where, const char *name, const char *value);
+void rk_conf_others(const char *prefix, rk_conf_line_fn *take, void *arg);
 
 /* The only place that reads the environment. */
 const char *rk_env(const char *name);

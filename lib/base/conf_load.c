@@ -236,8 +236,8 @@ static rank_status_t load_files(void)
 /* -------------------------------------------------- lines of other programs */
 
 /* Handle a line "NAME = value" with the prefix. Other errors are left to rk_conf_load. */
-static void take_other(const char *file, int line, const char *s, size_t len, const char *prefix,
-                       rk_conf_take *take, void *arg)
+static void parse_other_line(const char *file, int line, const char *s, size_t len, const char *prefix,
+                             rk_conf_line_fn *take, void *arg)
 {
     char where[512], name[128], text[1024];
     const char *eq, *value;
@@ -261,7 +261,7 @@ static void take_other(const char *file, int line, const char *s, size_t len, co
     take(arg, where, name, text);
 }
 
-static void others_of(const char *file, const char *prefix, rk_conf_take *take, void *arg)
+static void others_of(const char *file, const char *prefix, rk_conf_line_fn *take, void *arg)
 {
     char *text = NULL;
     size_t left = 0;
@@ -275,7 +275,7 @@ static void others_of(const char *file, const char *prefix, rk_conf_take *take, 
     for (const char *s = text; left; line++) {
         const char *nl = memchr(s, '\n', left);
         size_t n = nl ? (size_t)(nl - s) : left;
-        take_other(file, line, s, n, prefix, take, arg);
+        parse_other_line(file, line, s, n, prefix, take, arg);
         n += nl != NULL;
         s += n;
         left -= n;
@@ -283,7 +283,7 @@ static void others_of(const char *file, const char *prefix, rk_conf_take *take, 
     free(text);
 }
 
-void rk_conf_others(const char *prefix, rk_conf_take *take, void *arg)
+void rk_conf_others(const char *prefix, rk_conf_line_fn *take, void *arg)
 {
     bool named;
     char *user = user_file(&named);

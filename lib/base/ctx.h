@@ -26,7 +26,7 @@ struct rk_ctx {
     struct rank_team *world;
     struct rank_team *parents;    /* team with the parents; NULL: none, or disconnected */
     int nparents;
-    struct rk_family *families;   /* lib/world: connected jobs */
+    struct rk_connected *families; /* lib/world: connected jobs */
 };
 
 #endif

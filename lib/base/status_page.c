@@ -25,7 +25,7 @@ static bool is_sealed_memory(int fd)
 }
 
 /* Opening another process's descriptor may have side effects (FIFO, device): check its type first. */
-static bool names_memory(const char *path)
+static bool is_memory_path(const char *path)
 {
     char link[32];
     ssize_t n = readlink(path, link, sizeof(link) - 1);
@@ -37,7 +37,7 @@ static bool map_board(struct rk_board *b, const char *path, uint64_t nonce, uint
 {
     const struct rk_board_head *head;
     struct stat st;
-    int fd = names_memory(path) ? open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1;
+    int fd = is_memory_path(path) ? open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1;
 
     if (fd < 0)
         return false;

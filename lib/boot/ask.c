@@ -16,10 +16,10 @@ static void came(pmix_status_t rc, pmix_value_t *v, void *arg)
             memcpy(a->bytes, v->data.bo.bytes, v->data.bo.size);
         a->size = v->data.bo.size;
     }
-    rk_answer_came(rc, a);
+    rk_answer_arrived(rc, a);
 }
 
-struct rk_answer *rk_boot_ask(struct rk_boot *boot, int rank, const char *key)
+struct rk_answer *rk_boot_request(struct rk_boot *boot, int rank, const char *key)
 {
     struct rk_answer *a = boot->alone ? NULL : rk_answer_new();
     pmix_proc_t who;
@@ -34,19 +34,19 @@ struct rk_answer *rk_boot_ask(struct rk_boot *boot, int rank, const char *key)
     return NULL;
 }
 
-bool rk_boot_asked(struct rk_answer *a)
+bool rk_boot_request_is_over(struct rk_answer *a)
 {
-    return rk_answer_is_there(a);
+    return rk_answer_is_ready(a);
 }
 
-bool rk_boot_ask_end(struct rk_boot *boot, struct rk_answer *a, void *data, size_t len)
+bool rk_boot_request_end(struct rk_boot *boot, struct rk_answer *a, void *data, size_t len)
 {
     bool good = false;
 
     if (!a)
         return false;
-    if (!rk_answer_is_there(a)) {
-        rk_answer_give_up(rk_client_of(boot), a);
+    if (!rk_answer_is_ready(a)) {
+        rk_answer_abandon(rk_client_of(boot), a);
         return false;
     }
     if (a->rc == PMIX_SUCCESS && a->bytes && a->size == len) {

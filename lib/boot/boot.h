@@ -67,10 +67,10 @@ rank_status_t rk_boot_commit(struct rk_boot *boot);
 rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len);
 
 /* Nonblocking form, only between programs that came first in their ranks. NULL: not possible. */
-struct rk_answer *rk_boot_ask(struct rk_boot *boot, int rank, const char *key);
-bool rk_boot_asked(struct rk_answer *answer);
+struct rk_answer *rk_boot_request(struct rk_boot *boot, int rank, const char *key);
+bool rk_boot_request_is_over(struct rk_answer *answer);
 /* Ends the request in any case. Returns true if all len bytes were received. No-op if NULL. */
-bool rk_boot_ask_end(struct rk_boot *boot, struct rk_answer *answer, void *data, size_t len);
+bool rk_boot_request_end(struct rk_boot *boot, struct rk_answer *answer, void *data, size_t len);
 
 /* Fence over the world, before channels exist. RANK_ERR_PEER_DEAD: a rank failed before it arrived. */
 rank_status_t rk_boot_fence(struct rk_boot *boot);
@@ -81,9 +81,9 @@ rank_status_t rk_boot_fence(struct rk_boot *boot);
  */
 rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int first, int size);
 /* Remove its numbers, from first on. */
-void rk_boot_forget_job(struct rk_boot *boot, int first);
+void rk_boot_remove_job(struct rk_boot *boot, int first);
 /* Subscribe to deaths and ends of other jobs; does not wait. Call once. */
-rank_status_t rk_boot_hear_jobs(struct rk_boot *boot);
+rank_status_t rk_boot_subscribe_jobs(struct rk_boot *boot);
 
 /* A job for the launcher to start. */
 struct rk_boot_app {
@@ -111,14 +111,14 @@ rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *spawn, char space[RK_SPACE
 
 /*
  * Disconnect, together with all n processes of these numbers, their jobs; does not wait. wake as above. End *out
- * with rk_boot_part_end; NULL after an error.
+ * with rk_boot_disconnect_end; NULL after an error.
  */
-rank_status_t rk_boot_part_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *),
-                                 void *arg, struct rk_answer **out);
+rank_status_t rk_boot_disconnect_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *),
+                                       void *arg, struct rk_answer **out);
 /* Condition for a wait. */
-bool rk_boot_part_over(void *answer);
+bool rk_boot_disconnect_over(void *answer);
 /* RANK_ERR_UNREACHABLE: unfinished; the answer is abandoned. */
-rank_status_t rk_boot_part_end(struct rk_boot *boot, struct rk_answer *answer);
+rank_status_t rk_boot_disconnect_end(struct rk_boot *boot, struct rk_answer *answer);
 
 /* Abort the job through the server; returns if there is none or if it did nothing. */
 void rk_boot_abort(struct rk_boot *boot, int code, const char *text);

@@ -22,7 +22,7 @@ struct rk_client {
     rk_boot_death_fn death_fn;
     void *death_arg;
     struct rk_spaces *spaces; /* of other jobs */
-    bool hearing_deaths, hearing_jobs;
+    bool hearing_deaths, subscribed_jobs;
     atomic_bool no_census; /* the server does not answer queries about dead processes */
     bool left;
     bool met; /* a fence is over: all have committed */
@@ -57,17 +57,17 @@ void __tsan_release(void *p);
 rank_status_t rk_client_failed(const char *what, pmix_status_t rc);
 
 /* identity.c: query the server about this process: job size, local ranks, parent job. */
-rank_status_t rk_client_ask_size(struct rk_client *c);
-rank_status_t rk_client_ask_local(struct rk_client *c);
-rank_status_t rk_client_ask_parent(struct rk_client *c);
+rank_status_t rk_client_query_size(struct rk_client *c);
+rank_status_t rk_client_query_local(struct rk_client *c);
+rank_status_t rk_client_query_parent(struct rk_client *c);
 
 /*
  * deaths.c: subscribe to deaths in the own job, before the first fence: a rank that dies in it must not block
  * others.
  */
-rank_status_t rk_client_hear_deaths(struct rk_client *c);
+rank_status_t rk_client_subscribe_deaths(struct rk_client *c);
 /* Record a death that came without an event; runs on the PMIx thread. */
-void rk_client_learn_death(const pmix_proc_t *who);
+void rk_client_record_death(const pmix_proc_t *who);
 /* proc_table.c: query which processes of this host are gone. The answer is handled like death events. */
 void rk_client_census(struct rk_client *c);
 /* PMIx has ended, and an open query with it. */
@@ -75,7 +75,7 @@ void rk_client_census_over(void);
 /* Queries are not possible; runs on the PMIx thread. */
 void rk_client_no_census(void);
 /* Unsubscribe from all events. */
-void rk_client_hear_nothing(void);
+void rk_client_unsubscribe(void);
 
 /*
  * pending.c: an answer of PMIx, which arrives on its thread and belongs to the waiting thread. A late answer is
@@ -96,15 +96,15 @@ struct rk_answer {
 struct rk_answer *rk_answer_new(void);
 void rk_answer_free(struct rk_answer *a);
 /* Callback for PMIx. */
-void rk_answer_came(pmix_status_t rc, void *answer);
+void rk_answer_arrived(pmix_status_t rc, void *answer);
 /*
  * Wait for the answer. True: it arrived, and the caller frees it. grace: as below, counted from the death of rank,
  * or of any rank if rank is negative. Before the first fence is over it also queries for deaths.
  */
 bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grace);
-bool rk_answer_is_there(struct rk_answer *a);
+bool rk_answer_is_ready(struct rk_answer *a);
 /* Keep an answer that did not arrive in time. */
-void rk_answer_give_up(struct rk_client *c, struct rk_answer *a);
+void rk_answer_abandon(struct rk_client *c, struct rk_answer *a);
 /* Call after PMIx has ended. */
 void rk_answers_free(struct rk_client *c);
 

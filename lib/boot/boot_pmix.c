@@ -81,12 +81,12 @@ rank_status_t rk_boot_open(struct rk_boot **out)
     }
     c->pub.rank = (int)c->me.rank;
     snprintf(c->pub.job, sizeof(c->pub.job), "%s", c->me.nspace);
-    st = rk_client_ask_size(c);
+    st = rk_client_query_size(c);
     if (!st && c->pub.size > 1)
-        st = rk_client_hear_deaths(c);
+        st = rk_client_subscribe_deaths(c);
     if (!st)
-        st = rk_client_ask_local(c);
-    return st ? st : rk_client_ask_parent(c);
+        st = rk_client_query_local(c);
+    return st ? st : rk_client_query_parent(c);
 }
 
 void rk_boot_leave(struct rk_boot *boot)
@@ -94,7 +94,7 @@ void rk_boot_leave(struct rk_boot *boot)
     struct rk_client *c = rk_client_of(boot);
     pmix_status_t rc;
 
-    rk_client_hear_nothing();
+    rk_client_unsubscribe();
     if (c->pub.alone || c->left)
         return;
     c->left = true;

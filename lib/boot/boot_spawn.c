@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAITING, ANSWERED, GIVEN_UP };
+enum { WAITING, ANSWERED, ABANDONED };
 
 struct rk_boot_spawn {
     void (*wake)(void *);
@@ -25,7 +25,7 @@ struct rk_boot_spawn {
     char space[RK_SPACE_MAX];
     const char *program; /* owned by the caller */
     uint64_t until;      /* or 0 */
-    _Atomic int state;   /* set last; once GIVEN_UP the callback frees the struct */
+    _Atomic int state;   /* set last; once ABANDONED the callback frees the struct */
 };
 
 static void ignore(pmix_status_t rc, pmix_info_t info[], size_t n, void *arg, pmix_release_cbfunc_t release,
@@ -62,7 +62,7 @@ static void answered(pmix_status_t rc, char *space, void *arg)
     s->rc = rc;
     if (rc == PMIX_SUCCESS)
         snprintf(s->space, sizeof(s->space), "%s", space ? space : "");
-    if (atomic_exchange(&s->state, ANSWERED) == GIVEN_UP) {
+    if (atomic_exchange(&s->state, ANSWERED) == ABANDONED) {
         if (s->space[0])
             end_late(s->space);
         free(s);
@@ -165,7 +165,7 @@ rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *s, char space[RK_SPACE_MAX
     if (!s)
         return RANK_ERR_NO_MEMORY;
     program = s->program;
-    if (atomic_compare_exchange_strong(&s->state, &waiting, GIVEN_UP)) {
+    if (atomic_compare_exchange_strong(&s->state, &waiting, ABANDONED)) {
         rk_error("rank_spawn: the launcher has not said within %g s whether it has started %s "
                  "(RANK_SPAWN_TIMEOUT sets how long that may take)",
                  (double)rk_conf.spawn_timeout * 1e-9, program);

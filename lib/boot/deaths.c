@@ -32,7 +32,7 @@ static void pass_on(int number, void *arg)
     pthread_mutex_unlock(&c->watch);
 }
 
-void rk_client_learn_death(const pmix_proc_t *who)
+void rk_client_record_death(const pmix_proc_t *who)
 {
     struct rk_client *c;
 
@@ -118,7 +118,7 @@ static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *sourc
 static pmix_status_t death_codes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_TERM_WO_SYNC,
                                       PMIX_ERR_PROC_ABORTING};
 
-rank_status_t rk_client_hear_deaths(struct rk_client *c)
+rank_status_t rk_client_subscribe_deaths(struct rk_client *c)
 {
     pmix_status_t rc;
 
@@ -158,7 +158,7 @@ static void registered(pmix_status_t rc, size_t id, void *what)
         rk_info("the PMIx server reports no %s (%s)", (const char *)what, PMIx_Error_string(rc));
 }
 
-rank_status_t rk_boot_hear_jobs(struct rk_boot *boot)
+rank_status_t rk_boot_subscribe_jobs(struct rk_boot *boot)
 {
     static pmix_status_t job_codes[] = {PMIX_EVENT_JOB_END,        PMIX_ERR_JOB_ABORTED,
                                         PMIX_ERR_JOB_ABORTED_BY_SIG, PMIX_ERR_JOB_TERM_WO_SYNC,
@@ -171,14 +171,14 @@ rank_status_t rk_boot_hear_jobs(struct rk_boot *boot)
         PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, deaths_on_event,
                                     registered, deaths);
     c->hearing_deaths = true;
-    if (!c->hearing_jobs)
+    if (!c->subscribed_jobs)
         PMIx_Register_event_handler(job_codes, RK_ARRAY_LEN(job_codes), NULL, 0, on_job_event,
                                     registered, ends);
-    c->hearing_jobs = true;
+    c->subscribed_jobs = true;
     return RANK_OK;
 }
 
-void rk_boot_forget_job(struct rk_boot *boot, int first)
+void rk_boot_remove_job(struct rk_boot *boot, int first)
 {
     if (!boot->alone)
         rk_spaces_forget(rk_client_of(boot)->spaces, first);
@@ -189,7 +189,7 @@ rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int firs
     return rk_spaces_name(rk_client_of(boot)->spaces, space, first, size, pass_on, rk_client_of(boot));
 }
 
-void rk_client_hear_nothing(void)
+void rk_client_unsubscribe(void)
 {
     deaths_watch(NULL);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-rank_status_t rk_client_ask_size(struct rk_client *c)
+rank_status_t rk_client_query_size(struct rk_client *c)
 {
     pmix_proc_t all;
     pmix_value_t *v = NULL;
@@ -64,7 +64,7 @@ static rank_status_t parse_local(struct rk_boot *boot, const char *text)
     return boot->local_index < 0 ? RANK_ERR_BOOT : RANK_OK;
 }
 
-rank_status_t rk_client_ask_local(struct rk_client *c)
+rank_status_t rk_client_query_local(struct rk_client *c)
 {
     pmix_proc_t all;
     pmix_value_t *v = NULL;
@@ -109,7 +109,7 @@ static void name_server(struct rk_boot *boot)
  * its other jobs. The value counts for spawned jobs alone: elsewhere it may mean slots, not cores. Uses local data
  * only.
  */
-static bool ask_crowded(const pmix_proc_t *all)
+static bool query_oversubscribed(const pmix_proc_t *all)
 {
     pmix_value_t *v = NULL;
     pmix_info_t here;
@@ -128,7 +128,7 @@ static bool ask_crowded(const pmix_proc_t *all)
  * included. It counts only if the server reports the same parent, or, where it reports none (Open MPI 4), if its
  * name is the same.
  */
-rank_status_t rk_client_ask_parent(struct rk_client *c)
+rank_status_t rk_client_query_parent(struct rk_client *c)
 {
     const char *text = rk_env(RK_PARENT_VARIABLE);
     struct rk_boot_parent *parent;
@@ -161,7 +161,7 @@ rank_status_t rk_client_ask_parent(struct rk_client *c)
         PMIX_VALUE_RELEASE(v);
     if (same) {
         c->pub.parent = parent;
-        c->pub.crowded = ask_crowded(&all);
+        c->pub.crowded = query_oversubscribed(&all);
         return RANK_OK;
     }
     rk_debug("%s belongs to another job (parent according to the server: %s)", RK_PARENT_VARIABLE,

@@ -12,7 +12,7 @@
 /* Retries of a blob that the server reports as missing. */
 enum { TRIES_A_CENSUS = 100, CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LATE_MS = 2500, CARD_TELL_MS = 30000 };
 
-static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
+static void card_arrived(pmix_status_t rc, pmix_value_t *v, void *arg)
 {
     struct rk_answer *a = arg;
 
@@ -25,7 +25,7 @@ static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
             rc = PMIX_ERR_NOMEM;
         a->size = v->data.bo.size;
     }
-    rk_answer_came(rc, a);
+    rk_answer_arrived(rc, a);
 }
 
 /* A later program of a rank would find the blobs of the first one's peers. */
@@ -64,7 +64,7 @@ rank_status_t rk_boot_commit(struct rk_boot *boot)
 }
 
 /* Ask once. *gave_up: a rank died and no answer arrived. On success the caller owns *out. */
-static pmix_status_t ask_for_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
+static pmix_status_t request_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
                                   struct rk_answer **out, bool *gave_up)
 {
     struct rk_answer *a = rk_answer_new();
@@ -73,7 +73,7 @@ static pmix_status_t ask_for_card(struct rk_client *c, const pmix_proc_t *who, c
     if (!a)
         return PMIX_ERR_NOMEM;
     rk_tsan_release(a);
-    rc = PMIx_Get_nb(who, key, NULL, 0, card_answered, a);
+    rc = PMIx_Get_nb(who, key, NULL, 0, card_arrived, a);
     if (rc == PMIX_SUCCESS) {
         if (!rk_answer_wait(c, a, c->met ? (int)who->rank : -1, c->met ? RK_GRACE_MET_MS : RK_GRACE_MS)) {
             *gave_up = true;
@@ -100,7 +100,7 @@ static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const
 {
     const struct timespec pause = {0, CARD_PAUSE_NS};
     uint64_t late = rk_clock_ns() + CARD_LATE_MS * 1000000ull;
-    pmix_status_t rc = ask_for_card(c, who, key, out, gave_up);
+    pmix_status_t rc = request_card(c, who, key, out, gave_up);
     int tries = 0;
 
     uint64_t tell = rk_clock_ns() + CARD_TELL_MS * 1000000ull;
@@ -125,7 +125,7 @@ static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const
                 break;
             }
         }
-        rc = ask_for_card(c, who, key, out, gave_up);
+        rc = request_card(c, who, key, out, gave_up);
     }
     return rc;
 }
@@ -182,7 +182,7 @@ rank_status_t rk_boot_fence(struct rk_boot *boot)
     if (!a)
         return RANK_ERR_NO_MEMORY;
     rk_tsan_release(a);
-    rc = PMIx_Fence_nb(NULL, 0, NULL, 0, rk_answer_came, a);
+    rc = PMIx_Fence_nb(NULL, 0, NULL, 0, rk_answer_arrived, a);
     if (rc == PMIX_SUCCESS) {
         if (!rk_answer_wait(rk_client_of(boot), a, -1, RK_GRACE_MS)) {
             rk_error("a rank died before all had met");

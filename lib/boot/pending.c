@@ -6,7 +6,7 @@
 #include <time.h>
 
 /* How often a waiter checks for deaths, and after how many checks it queries. */
-enum { LOOK_MS = 20, LOOKS_A_CENSUS = 10 };
+enum { LOOK_MS = 20, CHECKS_A_CENSUS = 10 };
 
 struct rk_answer *rk_answer_new(void)
 {
@@ -36,7 +36,7 @@ void rk_answers_free(struct rk_client *c)
     }
 }
 
-void rk_answer_came(pmix_status_t rc, void *arg)
+void rk_answer_arrived(pmix_status_t rc, void *arg)
 {
     struct rk_answer *a = arg;
 
@@ -57,7 +57,7 @@ static bool has_died(struct rk_client *c, int rank)
 
 bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grace)
 {
-    int since_death = 0, looks = 0;
+    int since_death = 0, checks = 0;
     struct timespec until;
     bool came;
 
@@ -71,7 +71,7 @@ bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grac
             continue;
         if (has_died(c, rank))
             since_death += LOOK_MS;
-        else if (!c->met && c->dead && ++looks % LOOKS_A_CENSUS == 0) {
+        else if (!c->met && c->dead && ++checks % CHECKS_A_CENSUS == 0) {
             /* the PMIx thread may need the lock, and this thread needs the PMIx thread */
             pthread_mutex_unlock(&a->lock);
             rk_client_census(c);
@@ -81,11 +81,11 @@ bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grac
     came = a->done;
     pthread_mutex_unlock(&a->lock);
     if (!came)
-        rk_answer_give_up(c, a);
+        rk_answer_abandon(c, a);
     return came;
 }
 
-bool rk_answer_is_there(struct rk_answer *a)
+bool rk_answer_is_ready(struct rk_answer *a)
 {
     bool done;
 
@@ -95,7 +95,7 @@ bool rk_answer_is_there(struct rk_answer *a)
     return done;
 }
 
-void rk_answer_give_up(struct rk_client *c, struct rk_answer *a)
+void rk_answer_abandon(struct rk_client *c, struct rk_answer *a)
 {
     pthread_mutex_lock(&a->lock);
     a->wake = NULL;

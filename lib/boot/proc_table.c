@@ -31,7 +31,7 @@ static void on_table(pmix_status_t status, pmix_info_t *info, size_t n, void *ar
         p = table->array;
         for (size_t j = 0; j < table->size; j++) {
             if (p[j].state >= PMIX_PROC_STATE_TERMINATED)
-                rk_client_learn_death(&p[j].proc);
+                rk_client_record_death(&p[j].proc);
         }
     }
     if (!any)

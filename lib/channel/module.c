@@ -143,7 +143,7 @@ rank_status_t rk_module_find_ucx(char *path, size_t len)
 rank_status_t rk_module_open_ucx(const struct rk_channel **out)
 {
     struct places places;
-    char path[PATH_MAX], looked[3 * PATH_MAX];
+    char path[PATH_MAX], searched[3 * PATH_MAX];
     size_t len = 0;
 
     *out = NULL;
@@ -151,19 +151,19 @@ rank_status_t rk_module_open_ucx(const struct rk_channel **out)
     if (module_find(&places, path, sizeof(path)) >= 0)
         return module_load(path, RK_MODULE_UCX_ENTRY, out);
     for (int i = 0; i < places.n; i++) {
-        int n = snprintf(looked + len, sizeof(looked) - len, "%s%s", len ? ", " : "", places.dir[i]);
-        if (n > 0 && (size_t)n < sizeof(looked) - len)
+        int n = snprintf(searched + len, sizeof(searched) - len, "%s%s", len ? ", " : "", places.dir[i]);
+        if (n > 0 && (size_t)n < sizeof(searched) - len)
             len += (size_t)n;
     }
-    looked[len] = '\0';
+    searched[len] = '\0';
 #ifdef HAVE_UCX
     rk_error("the ucx channel is needed, but there is no %s in %s; install librank whole or set "
              "RANK_MODULES to the directory that holds it",
-             RK_MODULE_UCX_FILE, looked);
+             RK_MODULE_UCX_FILE, searched);
 #else
     rk_error("the ucx channel is needed, but this librank was built without UCX (and there is no "
              "%s in %s); configure it with libucx-dev installed or with --with-ucx=DIR",
-             RK_MODULE_UCX_FILE, looked);
+             RK_MODULE_UCX_FILE, searched);
 #endif
     return RANK_ERR_NOT_SUPPORTED;
 }

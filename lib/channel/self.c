@@ -43,7 +43,7 @@ static size_t self_frame_max(const struct rk_peer *peer)
 static rank_status_t self_send(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)
 {
     peer->ctx->engine->handler[hdr->kind](peer->ctx, peer, hdr, payload, NULL);
-    rk_threads_news(peer->ctx);
+    rk_threads_notify_user(peer->ctx);
     return RANK_OK;
 }
 
@@ -75,7 +75,7 @@ static rank_status_t self_rndv_send(struct rk_peer *peer, const struct rk_hdr *h
     rndv.priv[0] = req->id.index;
     rndv.priv[1] = req->id.gen;
     peer->ctx->engine->handler[RK_KIND_RNDV](peer->ctx, peer, hdr, NULL, &rndv);
-    rk_threads_news(peer->ctx);
+    rk_threads_notify_user(peer->ctx);
     return RANK_OK;
 }
 
@@ -99,7 +99,7 @@ static void self_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *vie
     rk_view_copy(view, &sender->view, n);
     rk_req_complete(sender, RANK_OK);
     rk_req_complete(req, RANK_OK);
-    rk_threads_news(rndv->peer->ctx);
+    rk_threads_notify_user(rndv->peer->ctx);
 }
 
 static void self_rndv_drop(const struct rk_rndv *rndv)

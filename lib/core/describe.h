@@ -13,19 +13,19 @@
 #include "lib/core/engine.h"
 
 /* Shorter waits are not reported; longer ones are reported again after this interval. */
-enum { RK_TELL_NS = 100 * 1000 * 1000 };
+enum { RK_DESCRIBE_NS = 100 * 1000 * 1000 };
 
 /* Called by a wait that has become long. */
-void rk_tell(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg,
-             uint64_t now);
+void rk_describe_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg,
+                      uint64_t now);
 
 /* For the rooms' functions, which return true if the condition is theirs. */
-RK_INLINE void rk_tell_peer(struct rk_wait_for *out, int world_rank)
+RK_INLINE void rk_describe_peer(struct rk_wait_for *out, int world_rank)
 {
     if (out->npeers < RK_BOARD_PEERS)
         out->peers[out->npeers] = world_rank;
     out->npeers++;
 }
-void rk_tell_call(struct rk_wait_for *out, const char *fmt, ...) RK_PRINTF(2, 3);
+void rk_describe_call(struct rk_wait_for *out, const char *fmt, ...) RK_PRINTF(2, 3);
 
 #endif

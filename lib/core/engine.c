@@ -17,13 +17,13 @@
 #include <unistd.h>
 
 /*
- * How often a busy rank checks the life locks: once in TICKS_MASK + 1 passes, and once in NEWS_PER_LOOK passes
+ * How often a busy rank checks the life locks: once in TICKS_MASK + 1 passes, and once in EVENTS_PER_CHECK passes
  * that brought something if these take SELDOM_NS each or longer (as rma/owner_death.c).
  */
-enum { TICKS_MASK = 4095, NEWS_PER_LOOK = 16, SELDOM_NS = 10 * 1000 * 1000 };
+enum { TICKS_MASK = 4095, EVENTS_PER_CHECK = 16, SELDOM_NS = 10 * 1000 * 1000 };
 
 /* Maximum delay of the report of a death on another host. */
-enum { NEWS_NS = 1000 * 1000 * 1000 };
+enum { REPORT_NS = 1000 * 1000 * 1000 };
 
 static uint64_t hash_text(const char *s)
 {
@@ -113,7 +113,7 @@ void rk_engine_close(struct rk_ctx *ctx)
         if (p && p->channel && p->state == RK_PEER_UP)
             p->channel->disconnect(rk_engine_state(ctx, p->channel), p);
     }
-    rk_lives_close(ctx);
+    rk_liveness_close(ctx);
     while (e->nopen > 0) {
         e->nopen--;
         e->open[e->nopen].ops->close(ctx, e->open[e->nopen].state);
@@ -197,7 +197,7 @@ rank_status_t rk_peer_try_connect(struct rk_peer *peer)
         return RANK_ERR_PEER_DEAD;
     if (peer->state == RK_PEER_UP)
         return RANK_OK;
-    if (rk_unlikely(peer->doubt_until) && (st = rk_engine_why_unreached(peer)) != RANK_ERR_UNREACHABLE)
+    if (rk_unlikely(peer->suspect_until) && (st = rk_engine_why_unreached(peer)) != RANK_ERR_UNREACHABLE)
         return st; /* no further channel is tried before that ends */
     for (int i = 0; i < e->nopen; i++) {
         st = e->open[i].ops->connect(peer->ctx, e->open[i].state, peer);
@@ -240,7 +240,7 @@ rank_status_t rk_peer_connect(struct rk_peer *peer)
     struct contact c = {peer, rk_peer_try_connect(peer)};
 
     if (rk_unlikely(c.status == RK_AGAIN))
-        rk_wait_unrung(peer->ctx, is_settled, &c);
+        rk_wait_without_doorbell(peer->ctx, is_settled, &c);
     return c.status;
 }
 
@@ -297,7 +297,7 @@ void rk_engine_report_death(struct rk_ctx *ctx, int number)
         rk_node_wake(ctx->node, ctx->node->index);
 }
 
-static bool engine_told_of(struct rk_engine *e, int number)
+static bool is_reported_dead(struct rk_engine *e, int number)
 {
     bool told;
 
@@ -312,23 +312,23 @@ rank_status_t rk_engine_why_unreached(struct rk_peer *peer)
     struct rk_engine *e = peer->ctx->engine;
     uint64_t now;
 
-    if (engine_told_of(e, peer->number))
+    if (is_reported_dead(e, peer->number))
         return RANK_ERR_PEER_DEAD;
     if (peer->local >= 0)
         return rk_node_is_going(peer->ctx->node, peer->local) ? RANK_ERR_PEER_DEAD : RANK_ERR_UNREACHABLE;
-    if (peer->ctx->boot->alone || (peer->doubted && !peer->doubt_until))
+    if (peer->ctx->boot->alone || (peer->suspect && !peer->suspect_until))
         return RANK_ERR_UNREACHABLE;
     now = rk_clock_ns();
-    if (!peer->doubted) {
-        peer->doubted = 1;
-        if (e->doubted_ns && now - e->doubted_ns < NEWS_NS)
+    if (!peer->suspect) {
+        peer->suspect = 1;
+        if (e->suspected_ns && now - e->suspected_ns < REPORT_NS)
             return RANK_ERR_UNREACHABLE;
-        peer->doubt_until = now + NEWS_NS;
+        peer->suspect_until = now + REPORT_NS;
     }
-    if (now < peer->doubt_until)
+    if (now < peer->suspect_until)
         return RK_AGAIN;
-    peer->doubt_until = 0;
-    e->doubted_ns = now; /* an earlier death would have been reported by now */
+    peer->suspect_until = 0;
+    e->suspected_ns = now; /* an earlier death would have been reported by now */
     return RANK_ERR_UNREACHABLE;
 }
 
@@ -403,8 +403,8 @@ void rk_engine_check_lives(struct rk_ctx *ctx, uint64_t now)
     /* An eighth of the second within which a death must be detected. */
     ctx->engine->next_check_ns = now + 125 * 1000 * 1000;
     rk_node_check_lives(ctx->node);
-    if (rk_unlikely(ctx->engine->lives != NULL))
-        rk_lives_look_again(ctx, now);
+    if (rk_unlikely(ctx->engine->liveness != NULL))
+        rk_liveness_recheck(ctx, now);
 }
 
 /* ------------------------------------------------------------------ progress */
@@ -429,17 +429,17 @@ static void retry_pending(struct rk_ctx *ctx)
  * For ranks to which something arrives in each pass: their waits never reach the idle check, and calls that
  * compute between polls would reach it after hours.
  */
-static RK_COLD void look_among_news(struct rk_ctx *ctx)
+static RK_COLD void check_deaths_when_busy(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
     uint64_t now;
 
-    e->news_left = NEWS_PER_LOOK - 1;
+    e->events_left = EVENTS_PER_CHECK - 1;
     if (e->threads && e->threads->main)
         return;
     now = rk_clock_coarse_ns();
     if (now - e->looked_ns >= SELDOM_NS)
-        e->news_left = 0;
+        e->events_left = 0;
     e->looked_ns = now;
     if (now < e->next_check_ns)
         return;
@@ -472,9 +472,9 @@ int rk_progress(struct rk_ctx *ctx)
             rk_engine_check_lives(ctx, now);
     }
     if (n > 0) {
-        rk_threads_news(ctx);
-        if (rk_unlikely(e->news_left-- == 0))
-            look_among_news(ctx);
+        rk_threads_notify_user(ctx);
+        if (rk_unlikely(e->events_left-- == 0))
+            check_deaths_when_busy(ctx);
     }
     return n;
 }
@@ -491,10 +491,10 @@ int rk_progress_once(struct rk_ctx *ctx)
     if (rk_likely(!ctx->node->oversubscribed))
         return n;
     if (n > 0) {
-        e->looks.vain = 0;
-        e->looks.again = false;
+        e->polls.fruitless = 0;
+        e->polls.yielded = false;
     } else {
-        rk_wait_looked(ctx);
+        rk_wait_polled(ctx);
     }
     return n;
 }

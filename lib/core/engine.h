@@ -19,7 +19,7 @@
 
 enum { RK_CHANNELS_MAX = 4, RK_HOOKS_MAX = 8 };
 
-struct rk_lives;
+struct rk_liveness;
 struct rk_threads;
 struct rk_wait_for;
 struct rk_world;
@@ -27,8 +27,8 @@ struct rk_world;
 typedef int (*rk_hook_fn)(struct rk_ctx *ctx);
 typedef void (*rk_death_fn)(struct rk_ctx *ctx, struct rk_peer *peer);
 /* Reports what a condition waits for; see describe.h. */
-typedef bool (*rk_tell_fn)(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
-                           struct rk_wait_for *out);
+typedef bool (*rk_describe_fn)(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
+                               struct rk_wait_for *out);
 
 /* An epoll set with the doorbell and the channels' descriptors. */
 struct rk_epoll {
@@ -64,9 +64,9 @@ struct rk_engine {
      * p2p validates a header: may this peer have sent it? Rejected frames are counted. Used by channels that
      * receive from arbitrary senders.
      */
-    bool (*claims_hold)(struct rk_ctx *, const struct rk_peer *, const struct rk_hdr *);
-    rk_tell_fn tells[RK_HOOKS_MAX];
-    int ntells;
+    bool (*is_valid)(struct rk_ctx *, const struct rk_peer *, const struct rk_hdr *);
+    rk_describe_fn describers[RK_HOOKS_MAX];
+    int ndescribers;
 
     struct rk_peer **peers; /* by proc number (procs.h): own world, then others; NULL until needed */
     int npeers;
@@ -74,9 +74,9 @@ struct rk_engine {
     uint64_t job;            /* id of the own job */
     void *card;              /* the channel's own part of the address blob */
     size_t card_len;
-    struct rk_link busy;    /* peers with pending sends */
-    uint32_t unsent;        /* frames of rooms other than p2p that wait for room; a hook retries them */
-    uint32_t held;          /* channel links with deferred or coalesced frames; no doorbell (rk_engine_hold) */
+    struct rk_link busy; /* peers with pending sends */
+    uint32_t unsent;     /* frames of rooms other than p2p that wait for room; a hook retries them */
+    uint32_t held;       /* channel links with deferred or coalesced frames; no doorbell (rk_engine_defer) */
     void (*flush_pending)(struct rk_ctx *, struct rk_peer *); /* p2p's: retry the queue of a peer */
 
     struct rk_threads *threads;   /* threads.h; NULL: calls are serialized by the program */
@@ -92,20 +92,20 @@ struct rk_engine {
     _Atomic uint64_t *boot_dead;  /* a bit for each number, set by the PMIx thread */
     _Atomic uint32_t boot_deaths; /* number of bits set */
     uint32_t boot_deaths_seen;
-    uint64_t doubted_ns;    /* time of the last wait for an unreachable peer that was not reported dead; or 0 */
-    struct rk_lives *lives; /* peer_liveness.h; NULL: the launcher reports deaths, or all ranks are on this host */
-    struct {                /* wait.c: adaptive spin where ranks share cores */
-        uint64_t since_ns;  /* start of polling without a yield; 0: just yielded */
-        uint32_t missed;    /* failed spins in a row */
-        uint32_t pass;      /* spins to skip */
-    } linger;
+    uint64_t suspected_ns;        /* time of the last wait for an unreachable peer that was not reported dead; or 0 */
+    struct rk_liveness *liveness; /* peer_liveness.h; NULL: the launcher reports deaths, or all ranks are on this host */
+    struct {                      /* wait.c: adaptive spin where ranks share cores */
+        uint64_t since_ns;        /* start of polling without a yield; 0: just yielded */
+        uint32_t failed;          /* failed spins in a row */
+        uint32_t skip;            /* spins to skip */
+    } spin;
     struct {                /* wait.c: nonblocking test calls */
         uint64_t since_ns;  /* time of the first */
-        uint32_t vain;      /* fruitless ones in a row */
-        bool again;         /* it has yielded for them once */
-    } looks;
-    uint32_t ticks;         /* progress calls, for the rare checks */
-    uint32_t news_left;     /* productive progress calls until the clock is read again; the last time read */
+        uint32_t fruitless; /* fruitless ones in a row */
+        bool yielded;       /* it has yielded for them once */
+    } polls;
+    uint32_t ticks;       /* progress calls, for the rare checks */
+    uint32_t events_left; /* productive progress calls until the clock is read again; the last time read */
     uint64_t looked_ns;
     uint64_t next_check_ns; /* next check of the life locks */
     uint64_t spin_ns;
@@ -113,7 +113,7 @@ struct rk_engine {
     struct rk_watch {       /* event_fd.c: the user's epoll */
         struct rk_epoll epoll;
         int timer;          /* timerfd in it, or -1 */
-        enum { RK_WATCH_OFF, RK_WATCH_ASLEEP, RK_WATCH_TOLD } state;
+        enum { RK_WATCH_OFF, RK_WATCH_ASLEEP, RK_WATCH_SIGNALLED } state;
         uintptr_t owner;    /* the thread that armed it */
         bool missed;        /* another thread made progress while it was awake: check once more */
     } watch;
@@ -186,17 +186,17 @@ RK_INLINE void rk_engine_mark_busy(struct rk_ctx *ctx, struct rk_peer *peer)
 }
 
 /*
- * A channel defers frames of this link, which moves to the end of the channel's list; rk_engine_let_go ends that.
+ * A channel defers frames of this link, which moves to the end of the channel's list; rk_engine_release ends that.
  * Progress retries; sleeps are short meanwhile.
  */
-RK_INLINE void rk_engine_hold(struct rk_ctx *ctx, struct rk_link *list, struct rk_link *link)
+RK_INLINE void rk_engine_defer(struct rk_ctx *ctx, struct rk_link *list, struct rk_link *link)
 {
     ctx->engine->held += (uint32_t)rk_list_empty(link);
     rk_list_remove(link);
     rk_list_append(list, link);
 }
 
-RK_INLINE void rk_engine_let_go(struct rk_ctx *ctx, struct rk_link *link)
+RK_INLINE void rk_engine_release(struct rk_ctx *ctx, struct rk_link *link)
 {
     ctx->engine->held -= (uint32_t)!rk_list_empty(link);
     rk_list_remove(link);
@@ -227,7 +227,7 @@ struct rk_waiter {
 };
 
 /* For oversubscribed hosts: a nonblocking test call has found nothing. */
-void rk_wait_looked(struct rk_ctx *ctx);
+void rk_wait_polled(struct rk_ctx *ctx);
 
 /* One round: progress, then relax, yield or sleep. */
 void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
@@ -248,7 +248,7 @@ RK_INLINE void rk_wait(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 }
 
 /* Wait for a condition that may become true without a wake-up. */
-RK_INLINE void rk_wait_unrung(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
+RK_INLINE void rk_wait_without_doorbell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 {
     struct rk_waiter w = {.unrung = true};
 

@@ -7,7 +7,7 @@
  * drained before arming, never after, so no byte is lost: the check that follows finds what came between.
  *
  * Some events ring no doorbell: deaths under some launchers, and room for a pending send. The timer covers both,
- * with LOOK_NS and SHORT_LOOK_NS. A timer that expires at once makes the descriptor readable.
+ * with LOOK_NS and SHORT_CHECK_NS. A timer that expires at once makes the descriptor readable.
  */
 #include "lib/core/event_fd.h"
 #include "lib/base/clock.h"
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 /* SHORT: a send waits for room. */
-enum { LOOK_NS = 125 * 1000 * 1000, SHORT_LOOK_NS = 1000 * 1000, AT_ONCE_NS = 1 };
+enum { LOOK_NS = 125 * 1000 * 1000, SHORT_CHECK_NS = 1000 * 1000, AT_ONCE_NS = 1 };
 
 static rank_status_t event_fd_refuse(const char *what)
 {
@@ -49,7 +49,7 @@ rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
     }
     *fd = epoll;
     if (rk_threads_naps(e->threads)) /* it may sleep on the futex; from now on rings go to the descriptor */
-        rk_threads_stir(e->threads);
+        rk_threads_kick(e->threads);
     return RANK_OK;
 }
 
@@ -77,7 +77,7 @@ static void event_fd_become(struct rk_ctx *ctx, int state)
 
     e->watch.state = state;
     if (e->threads)
-        rk_threads_watched(e->threads, state != RK_WATCH_TOLD);
+        rk_threads_watched(e->threads, state != RK_WATCH_SIGNALLED);
 }
 
 static void event_fd_drain(const struct rk_node *node)
@@ -110,7 +110,7 @@ void rk_watch_end_slow(struct rk_ctx *ctx)
     end_sleep(ctx);
 }
 
-void rk_watch_tell(struct rk_ctx *ctx)
+void rk_watch_signal(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
 
@@ -121,14 +121,14 @@ void rk_watch_tell(struct rk_ctx *ctx)
     }
     if (!rk_watch_is_on(e))
         return;
-    event_fd_become(ctx, RK_WATCH_TOLD);
+    event_fd_become(ctx, RK_WATCH_SIGNALLED);
     event_fd_set_timer(e, AT_ONCE_NS);
 }
 
 void rk_watch_rung(struct rk_ctx *ctx)
 {
     event_fd_drain(ctx->node);
-    rk_watch_tell(ctx);
+    rk_watch_signal(ctx);
 }
 
 rank_status_t rk_watch_arm(struct rk_ctx *ctx)
@@ -141,7 +141,7 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
 
     if (e->watch.timer < 0 || rk_wait_epoll(ctx, &e->watch.epoll, true) < 0)
         return RANK_ERR_STATE; /* rank_progress_fd must come first */
-    missed = e->threads && (e->watch.missed || e->watch.state == RK_WATCH_TOLD || e->watch.owner != rk_lock_me());
+    missed = e->threads && (e->watch.missed || e->watch.state == RK_WATCH_SIGNALLED || e->watch.owner != rk_lock_me());
     e->watch.missed = false;
     event_fd_become(ctx, RK_WATCH_OFF);
     e->watch.owner = rk_lock_me();
@@ -160,6 +160,6 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
         return RANK_ERR_AGAIN;
     }
     event_fd_become(ctx, RK_WATCH_ASLEEP);
-    event_fd_set_timer(e, armed == RK_ARMED ? LOOK_NS : SHORT_LOOK_NS);
+    event_fd_set_timer(e, armed == RK_ARMED ? LOOK_NS : SHORT_CHECK_NS);
     return RANK_OK;
 }

@@ -10,7 +10,7 @@
  *   the timer     is the user's. Only the thread that armed it empties it, by rank_progress or by arming again; so the
  *                 signal persists until then.
  *
- * Progress by another thread is signalled, and so is a message of this process to itself (rk_threads_news).
+ * Progress by another thread is signalled, and so is a message of this process to itself (rk_threads_notify_user).
  */
 #ifndef RK_CORE_EVENT_FD_H
 #define RK_CORE_EVENT_FD_H
@@ -29,7 +29,7 @@ RK_INLINE bool rk_watch_is_on(const struct rk_engine *e)
 }
 
 /* Signal the user, if armed: another thread has made progress, or has drained the doorbell. */
-void rk_watch_tell(struct rk_ctx *ctx);
+void rk_watch_signal(struct rk_ctx *ctx);
 /* A sleep has ended because its epoll became readable: drain the doorbell. */
 void rk_watch_rung(struct rk_ctx *ctx);
 

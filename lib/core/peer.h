@@ -32,7 +32,7 @@ struct rk_peer {
     uint8_t state;  /* enum rk_peer_state */
     uint8_t left;   /* it has finalized */
     uint8_t queued; /* 1 while pending is not empty: on the engine's list */
-    uint8_t doubted; /* unreachable and not yet reported dead (doubt_until: time limit) */
+    uint8_t suspect; /* unreachable and not yet reported dead (suspect_until: time limit) */
     uint8_t tried;   /* p2p's: connection tried, where only receives would gain by it */
     uint8_t refused; /* p2p's: it exceeded its credit, which has been reported */
     size_t eager_limit; /* maximum bytes of an eager message */
@@ -41,7 +41,7 @@ struct rk_peer {
     int64_t kept;           /* p2p's: bytes of its unexpected messages here, without credit returned */
     struct rk_link pending; /* sends that wait for room, in order */
     struct rk_link busy;    /* link in the engine's list of peers with pending sends */
-    uint64_t doubt_until;   /* end of the wait for a report of its death; or 0 */
+    uint64_t suspect_until; /* end of the wait for a report of its death; or 0 */
 };
 
 #endif

@@ -54,7 +54,7 @@ struct line {
     struct card card;
 };
 
-struct rk_lives {
+struct rk_liveness {
     int listener;
     bool stopped;
     bool let_in; /* some connection succeeded: no firewall refuses on the peers' behalf */
@@ -156,20 +156,20 @@ static void in_child(void)
         close(fd);
 }
 
-static void tell_children(void)
+static void close_in_children(void)
 {
     if (pthread_atfork(NULL, NULL, in_child))
         rk_info("processes that this rank forks may hide its death from other hosts");
 }
 
-void rk_lives_open(struct rk_ctx *ctx)
+void rk_liveness_open(struct rk_ctx *ctx)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const struct rk_boot *boot = ctx->boot;
-    struct rk_lives *v;
+    struct rk_liveness *v;
 
     /* Only xrun provides a status board, and xrun reports every death. */
-    if (ctx->engine->lives || ctx->board || rk_conf.heartbeat == 0 || boot->alone ||
+    if (ctx->engine->liveness || ctx->board || rk_conf.heartbeat == 0 || boot->alone ||
         boot->nlocal >= boot->size)
         return;
     if (boot->size > most_ranks()) {
@@ -189,15 +189,15 @@ void rk_lives_open(struct rk_ctx *ctx)
         free(v);
         return;
     }
-    ctx->engine->lives = v;
+    ctx->engine->liveness = v;
     atomic_store(&our_port, v->listener);
-    pthread_once(&once, tell_children);
+    pthread_once(&once, close_in_children);
 }
 
 static void end_line(struct rk_ctx *ctx, struct line *l)
 {
     if (l->answer)
-        rk_boot_ask_end(ctx->boot, l->answer, NULL, 0);
+        rk_boot_request_end(ctx->boot, l->answer, NULL, 0);
     if (l->fd >= 0)
         close(l->fd);
     l->answer = NULL;
@@ -205,15 +205,15 @@ static void end_line(struct rk_ctx *ctx, struct line *l)
     l->state = OVER;
 }
 
-void rk_lives_stop(struct rk_ctx *ctx)
+void rk_liveness_stop(struct rk_ctx *ctx)
 {
-    if (ctx->engine->lives)
-        ctx->engine->lives->stopped = true;
+    if (ctx->engine->liveness)
+        ctx->engine->liveness->stopped = true;
 }
 
-void rk_lives_close(struct rk_ctx *ctx)
+void rk_liveness_close(struct rk_ctx *ctx)
 {
-    struct rk_lives *v = ctx->engine->lives;
+    struct rk_liveness *v = ctx->engine->liveness;
 
     if (!v)
         return;
@@ -224,12 +224,12 @@ void rk_lives_close(struct rk_ctx *ctx)
     if (v->listener >= 0)
         close(v->listener);
     free(v);
-    ctx->engine->lives = NULL;
+    ctx->engine->liveness = NULL;
 }
 
 /* ---------------------------------------------------------------------- connections */
 
-static bool is_mine(const struct rk_lives *v, const struct in6_addr *at)
+static bool is_mine(const struct rk_liveness *v, const struct in6_addr *at)
 {
     for (uint16_t i = 0; i < v->mine.naddresses; i++) {
         if (memcmp(&v->mine.at[i], at, sizeof(*at)) == 0)
@@ -257,7 +257,7 @@ static int begin_connect(const struct in6_addr *at, uint16_t port)
 }
 
 /* Try the next address, if any. Skip addresses of this host: they do not lead to the peer. */
-static void try_next(struct rk_lives *v, struct line *l, uint64_t now)
+static void try_next(struct rk_liveness *v, struct line *l, uint64_t now)
 {
     if (l->fd >= 0)
         close(l->fd);
@@ -285,7 +285,7 @@ static void keep_alive(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
 
-static void look_at_connect(struct rk_lives *v, struct line *l, uint64_t now)
+static void finish_connect(struct rk_liveness *v, struct line *l, uint64_t now)
 {
     struct pollfd p = {.fd = l->fd, .events = POLLOUT};
     socklen_t len = sizeof(int);
@@ -330,17 +330,17 @@ static void is_gone(struct rk_ctx *ctx, struct line *l, int error, uint64_t now)
     l->since = now;
 }
 
-static void peer_liveness_look_at(struct rk_ctx *ctx, struct line *l, uint64_t now)
+static void peer_liveness_check(struct rk_ctx *ctx, struct line *l, uint64_t now)
 {
-    struct rk_lives *v = ctx->engine->lives;
+    struct rk_liveness *v = ctx->engine->liveness;
     ssize_t n;
     char c;
 
     switch (l->state) {
     case ASKING:
-        if (!rk_boot_asked(l->answer))
+        if (!rk_boot_request_is_over(l->answer))
             return;
-        l->state = rk_boot_ask_end(ctx->boot, l->answer, &l->card, sizeof(l->card)) && l->card.magic == MAGIC &&
+        l->state = rk_boot_request_end(ctx->boot, l->answer, &l->card, sizeof(l->card)) && l->card.magic == MAGIC &&
                            l->card.naddresses <= ADDRESSES
                        ? CONNECTING
                        : OVER;
@@ -349,7 +349,7 @@ static void peer_liveness_look_at(struct rk_ctx *ctx, struct line *l, uint64_t n
             try_next(v, l, now);
         return;
     case CONNECTING:
-        look_at_connect(v, l, now);
+        finish_connect(v, l, now);
         return;
     case REFUSED:
         if (v->let_in)
@@ -372,7 +372,7 @@ static void peer_liveness_look_at(struct rk_ctx *ctx, struct line *l, uint64_t n
 /* Watch from now on, if a connection is free. */
 static void peer_liveness_watch(struct rk_ctx *ctx, int number, int room)
 {
-    struct rk_lives *v = ctx->engine->lives;
+    struct rk_liveness *v = ctx->engine->liveness;
     struct line *l;
 
     if (number < 0 || number >= ctx->boot->size || rk_engine_local_slot(ctx, number) >= 0 || v->nlines >= room)
@@ -382,12 +382,12 @@ static void peer_liveness_watch(struct rk_ctx *ctx, int number, int room)
             return;
     }
     l = &v->line[v->nlines++];
-    *l = (struct line){.number = number, .fd = -1, .state = ASKING, .answer = rk_boot_ask(ctx->boot, number, CARD)};
+    *l = (struct line){.number = number, .fd = -1, .state = ASKING, .answer = rk_boot_request(ctx->boot, number, CARD)};
     if (!l->answer)
         l->state = OVER;
 }
 
-static void watch_what(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
+static void watch_awaited(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
 {
     struct rk_engine *e = ctx->engine;
     struct rk_wait_for what = {.flags = 0};
@@ -396,15 +396,15 @@ static void watch_what(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *),
 
     if (now - since < (uint64_t)rk_conf.heartbeat)
         return;
-    for (int i = 0; i < e->ntells && !known; i++)
-        known = e->tells[i](ctx, cond, arg, &what);
+    for (int i = 0; i < e->ndescribers && !known; i++)
+        known = e->describers[i](ctx, cond, arg, &what);
     for (uint32_t i = 0; known && i < what.npeers && i < RK_BOARD_PEERS; i++)
         peer_liveness_watch(ctx, what.peers[i], LINES);
-    for (int i = 1; i < size && e->lives->nlines < OTHERS; i++)
+    for (int i = 1; i < size && e->liveness->nlines < OTHERS; i++)
         peer_liveness_watch(ctx, (ctx->boot->rank + i) % size, OTHERS);
 }
 
-static bool is_time(struct rk_lives *v, uint64_t now)
+static bool is_time(struct rk_liveness *v, uint64_t now)
 {
     if (v->stopped || now - v->looked_ns < LOOK_NS)
         return false;
@@ -412,29 +412,29 @@ static bool is_time(struct rk_lives *v, uint64_t now)
     return true;
 }
 
-static void peer_liveness_look_at_all(struct rk_ctx *ctx, uint64_t now)
+static void peer_liveness_check_all(struct rk_ctx *ctx, uint64_t now)
 {
-    struct rk_lives *v = ctx->engine->lives;
+    struct rk_liveness *v = ctx->engine->liveness;
 
     for (int i = 0; i < v->nlines; i++)
-        peer_liveness_look_at(ctx, &v->line[i], now);
+        peer_liveness_check(ctx, &v->line[i], now);
 }
 
-void rk_lives_look(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
+void rk_liveness_check(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
 {
-    if (now - since < (uint64_t)rk_conf.heartbeat || !is_time(ctx->engine->lives, now))
+    if (now - since < (uint64_t)rk_conf.heartbeat || !is_time(ctx->engine->liveness, now))
         return;
-    watch_what(ctx, since, cond, arg, now);
-    peer_liveness_look_at_all(ctx, now);
+    watch_awaited(ctx, since, cond, arg, now);
+    peer_liveness_check_all(ctx, now);
 }
 
-void rk_lives_look_again(struct rk_ctx *ctx, uint64_t now)
+void rk_liveness_recheck(struct rk_ctx *ctx, uint64_t now)
 {
     struct rk_threads *t = ctx->engine->threads;
 
-    if (t ? !is_time(ctx->engine->lives, now) : ctx->engine->lives->stopped)
+    if (t ? !is_time(ctx->engine->liveness, now) : ctx->engine->liveness->stopped)
         return; /* without threads, keep the next check of the wait in time */
     if (t)
-        rk_threads_each_wait(t, watch_what, now);
-    peer_liveness_look_at_all(ctx, now);
+        rk_threads_each_wait(t, watch_awaited, now);
+    peer_liveness_check_all(ctx, now);
 }

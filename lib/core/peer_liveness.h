@@ -16,14 +16,14 @@
 #include "lib/core/engine.h"
 
 /* Call before the commit: listen, and publish the addresses. On failure there is no such detection. */
-void rk_lives_open(struct rk_ctx *ctx);
+void rk_liveness_open(struct rk_ctx *ctx);
 /* From now on ranks leave in an orderly way. */
-void rk_lives_stop(struct rk_ctx *ctx);
-void rk_lives_close(struct rk_ctx *ctx);
+void rk_liveness_stop(struct rk_ctx *ctx);
+void rk_liveness_close(struct rk_ctx *ctx);
 
 /* Check the connections in a wait that has lasted since then. Deaths are reported to the engine. */
-void rk_lives_look(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now);
+void rk_liveness_check(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now);
 /* Check existing connections: without a wait, in a short one, or for all waits of a rank with threads. */
-void rk_lives_look_again(struct rk_ctx *ctx, uint64_t now);
+void rk_liveness_recheck(struct rk_ctx *ctx, uint64_t now);
 
 #endif

@@ -106,7 +106,7 @@ void rk_worlds_remove(struct rk_ctx *ctx, uint64_t job)
         if (e->peers[w->first + r])
             return;
     }
-    rk_boot_forget_job(ctx->boot, w->first);
+    rk_boot_remove_job(ctx->boot, w->first);
     pthread_mutex_lock(&e->deaths_lock);
     e->npeers = w->first; /* the tables keep their size */
     for (int r = 0; r < w->size; r++) {

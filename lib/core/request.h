@@ -48,7 +48,7 @@ struct rank_request {
             uint8_t hold;  /* RK_HOLD_* */
             volatile bool done;
         };
-        volatile uint64_t head; /* the four above as one word: rk_req_looks_plain */
+        volatile uint64_t head; /* the four above as one word: rk_req_is_plain */
     };
     rank_status_t status;
     uint32_t elem; /* element size, for envelope.count */
@@ -94,7 +94,7 @@ _Static_assert(offsetof(struct rank_request, flags) == RK_HEAD_FLAGS / 8 && offs
  * True for a plain user request of one thread (over: that is complete). Reads head as one word, since waits check
  * it for every message; take the lock where there is one.
  */
-RK_INLINE bool rk_req_looks_plain(const struct rank_request *req, bool over)
+RK_INLINE bool rk_req_is_plain(const struct rank_request *req, bool over)
 {
     uint64_t want = RK_REQ_MAGIC | (uint64_t)RK_REQ_POOLED << RK_HEAD_FLAGS | (uint64_t)over << RK_HEAD_DONE;
 

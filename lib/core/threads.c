@@ -17,8 +17,8 @@
 
 /*
  * A waiter sleeps SHORT_SLEEPS times SHORT_NS, then LONG_NS. The poller of a crowded process yields after
- * OWN_PASSES fruitless rounds, or after TOLD_NS, if another thread's wait is over; else after PASSES_PER_YIELD.
- * LANE_LOOKS: checks in a self context before a thread waits in the context.
+ * OWN_PASSES fruitless rounds, or after WOKEN_NS, if another thread's wait is over; else after PASSES_PER_YIELD.
+ * LANE_CHECKS: checks in a self context before a thread waits in the context.
  */
 enum {
     SHORT_SLEEPS = 10,
@@ -27,10 +27,10 @@ enum {
     STAND_SPINS = 64,
     PASSES_PER_YIELD = 256,
     OWN_PASSES = 16,
-    TOLD_NS = 50 * 1000,
-    BOUTS_PER_LOOK = 256,
+    WOKEN_NS = 50 * 1000,
+    ROUNDS_PER_CHECK = 256,
     GIVE_WAY = 200,
-    LANE_LOOKS = 64
+    LANE_CHECKS = 64
 };
 
 enum { SPINS, SLEEPS, TURN, OVER }; /* TURN: the poller has left, wake up; OVER: the condition is true */
@@ -71,14 +71,14 @@ static void set_over(struct rk_threads *t, struct rk_waiting *w)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
 }
 
-static void threads_forget_told(struct rk_threads *t, struct rk_waiting *w)
+static void threads_uncount_woken(struct rk_threads *t, struct rk_waiting *w)
 {
     t->ntold -= w->told;
     w->told = false;
 }
 
 /* Wake waiters whose conditions are true. Call with the lock held, before it is released. */
-static void look_for_others(struct rk_threads *t, const struct rk_waiting *me)
+static void wake_satisfied(struct rk_threads *t, const struct rk_waiting *me)
 {
     struct rk_engine *e = t->ctx->engine;
     struct rk_link *l;
@@ -104,12 +104,12 @@ struct rk_threads *rk_threads_enter(struct rk_threads *t)
 }
 
 /* A self context has changed for threads that wait in the context. */
-static RK_COLD void tell_main(struct rk_threads *lane)
+static RK_COLD void notify_main(struct rk_threads *lane)
 {
     struct rk_threads *t = lane->main->engine->threads, *entered = rk_threads_enter(t);
 
     if (atomic_exchange(&lane->news, false))
-        rk_watch_tell(t->ctx);
+        rk_watch_signal(t->ctx);
     if (!entered)
         return; /* the rest is checked when the lock is released */
     if (atomic_load(&lane->calls) && t->napper)
@@ -120,17 +120,17 @@ static RK_COLD void tell_main(struct rk_threads *lane)
 void rk_threads_leave(struct rk_threads *t)
 {
     if (t->nwaiting)
-        look_for_others(t, NULL);
+        wake_satisfied(t, NULL);
     rk_lock_give(&t->lock);
     if (rk_unlikely(t->main && (atomic_load(&t->parked) || atomic_load_explicit(&t->calls, memory_order_relaxed) ||
                                 atomic_load_explicit(&t->news, memory_order_relaxed))))
-        tell_main(t);
+        notify_main(t);
 }
 
-RK_COLD void rk_threads_news_slow(struct rk_threads *t)
+RK_COLD void rk_threads_notify_user_slow(struct rk_threads *t)
 {
     if (!t->main) {
-        rk_watch_tell(t->ctx);
+        rk_watch_signal(t->ctx);
     } else { /* done once the self context's lock is released */
         atomic_store(&t->watched, false);
         atomic_store(&t->news, true);
@@ -149,7 +149,7 @@ void rk_threads_watched(struct rk_threads *t, bool on)
 /* ------------------------------------------------------------------------- waiting */
 
 /* More threads wait than cores are available. */
-static bool is_crowded(const struct rk_threads *t)
+static bool has_too_few_cores(const struct rk_threads *t)
 {
     return t->ctx->node->oversubscribed || t->nwaiting > t->cores;
 }
@@ -176,7 +176,7 @@ static bool yield_place(struct rk_threads *t)
 
     if (!me || me->thread != rk_lock_me()) /* a callback has given the place to another thread */
         return false;
-    if (is_crowded(t))
+    if (has_too_few_cores(t))
         atomic_store(&t->poller, NULL);
     depth = rk_lock_give_all(&t->lock);
     sched_yield();
@@ -190,7 +190,7 @@ static bool yield_place(struct rk_threads *t)
 bool rk_threads_yield(struct rk_threads *t)
 {
     if (t->nwaiting)
-        look_for_others(t, NULL);
+        wake_satisfied(t, NULL);
     return yield_place(t);
 }
 
@@ -199,7 +199,7 @@ void rk_threads_make_way(struct rk_threads *t)
     uint32_t depth;
 
     if (t->nwaiting)
-        look_for_others(t, NULL);
+        wake_satisfied(t, NULL);
     depth = rk_lock_give_all(&t->lock);
     sched_yield();
     rk_lock_take_again(&t->lock, depth);
@@ -215,7 +215,7 @@ bool rk_threads_naps(const struct rk_threads *t)
     return t && t->napping; /* true also for a sleeper that has lost its place */
 }
 
-void rk_threads_stir(struct rk_threads *t)
+void rk_threads_kick(struct rk_threads *t)
 {
     const struct rk_node *node = t->ctx->node;
     char byte = 1;
@@ -239,7 +239,7 @@ struct rk_nap rk_threads_nap_begin(struct rk_threads *t, bool deep)
     t->napper = me;
     t->napping = true;
     t->nap_armed = deep;
-    look_for_others(t, me);
+    wake_satisfied(t, me);
     return (struct rk_nap){me, rk_lock_give_all(&t->lock)};
 }
 
@@ -258,12 +258,12 @@ bool rk_threads_nap_end(struct rk_threads *t, struct rk_nap nap)
 /* Wait while another thread polls. */
 static void stand_by(struct rk_threads *t, struct rk_waiting *s)
 {
-    bool sleeps = s->background || s->sleeps > 0, crowded = is_crowded(t);
+    bool sleeps = s->background || s->sleeps > 0, crowded = has_too_few_cores(t);
     uint32_t state = SPINS, depth;
     uint64_t until = 0;
 
     s->deep = s->sleeps >= SHORT_SLEEPS && !s->unrung;
-    look_for_others(t, s);
+    wake_satisfied(t, s);
     depth = rk_lock_give_all(&t->lock);
     for (uint32_t i = 1; !sleeps; i++) {
         if (atomic_load_explicit(&s->state, memory_order_acquire) != SPINS ||
@@ -302,7 +302,7 @@ static bool has_to_yield(const struct rk_threads *t, const struct rk_waiting *s)
 {
     if (t->ntold == 0)
         return s->passes % PASSES_PER_YIELD == 0;
-    return s->passes % OWN_PASSES == 0 || rk_clock_ns() - t->told_ns > TOLD_NS;
+    return s->passes % OWN_PASSES == 0 || rk_clock_ns() - t->told_ns > WOKEN_NS;
 }
 
 /* One round of the poller, then a chance for others to take the lock. */
@@ -311,13 +311,13 @@ static void poll_once(struct rk_threads *t, struct rk_waiting *s, struct rk_wait
     uint32_t depth;
 
     rk_wait_bout(t->ctx, w, s->cond, s->arg);
-    if (rk_unlikely(t->ctx->engine->stuck != NULL) && ++t->bouts % BOUTS_PER_LOOK == 0)
-        rk_threads_look(t, rk_clock_ns());
-    look_for_others(t, s);
+    if (rk_unlikely(t->ctx->engine->stuck != NULL) && ++t->bouts % ROUNDS_PER_CHECK == 0)
+        rk_threads_check_stalls(t, rk_clock_ns());
+    wake_satisfied(t, s);
     if (s->cond(s->arg))
         return;
     s->passes++;
-    if (is_crowded(t) && has_to_yield(t, s)) {
+    if (has_too_few_cores(t) && has_to_yield(t, s)) {
         yield_place(t);
         return;
     }
@@ -402,7 +402,7 @@ static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(vo
     }
     rk_list_remove(&s.link);
     t->nwaiting--;
-    threads_forget_told(t, &s);
+    threads_uncount_woken(t, &s);
     p = atomic_load_explicit(&t->poller, memory_order_relaxed);
     /*
      * No poller: the last one left before this thread was counted, or passed the place to this thread, whose wait
@@ -427,7 +427,7 @@ void rk_threads_each_wait(struct rk_threads *t, rk_threads_wait_fn fn, uint64_t 
     }
 }
 
-bool rk_threads_look(struct rk_threads *t, uint64_t now)
+bool rk_threads_check_stalls(struct rk_threads *t, uint64_t now)
 {
     struct rk_engine *e = t->ctx->engine;
     bool shortly = false;
@@ -459,7 +459,7 @@ struct lane_wait {
 };
 
 /* Only threads of this process could make progress in it, and they wait too, so idle time means nothing. */
-void rk_threads_look_in_lane(struct rk_threads *lane, bool (*cond)(void *), void *arg)
+void rk_threads_check_lane_stall(struct rk_threads *lane, bool (*cond)(void *), void *arg)
 {
     struct rk_ctx *ctx = lane->ctx;
 
@@ -470,7 +470,7 @@ void rk_threads_look_in_lane(struct rk_threads *lane, bool (*cond)(void *), void
     /* A wait that goes on does not leave, where this would be signalled. */
     if (rk_unlikely(atomic_load_explicit(&lane->news, memory_order_relaxed)) &&
         rk_lock_is_mine(&lane->main->engine->threads->lock) && atomic_exchange(&lane->news, false))
-        rk_watch_tell(lane->main);
+        rk_watch_signal(lane->main);
 }
 
 /* Call with the context's lock held. */
@@ -480,14 +480,14 @@ static bool lane_cond(void *arg)
     bool is;
 
     rk_lock_take(&w->lane->lock);
-    rk_threads_look_in_lane(w->lane, w->cond, w->arg); /* no other thread checks a self context's own */
+    rk_threads_check_lane_stall(w->lane, w->cond, w->arg); /* no other thread checks a self context's own */
     is = w->cond(w->arg);
     rk_lock_give(&w->lane->lock);
     return is;
 }
 
 /* For the status board: what the self context's rooms report. */
-static bool lane_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
+static bool lane_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
 {
     struct lane_wait *w = arg;
     struct rk_engine *e;
@@ -498,8 +498,8 @@ static bool lane_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struc
         return false;
     e = w->lane->ctx->engine;
     rk_lock_take(&w->lane->lock);
-    for (int i = 0; i < e->ntells && !known; i++)
-        known = e->tells[i](w->lane->ctx, w->cond, w->arg, out);
+    for (int i = 0; i < e->ndescribers && !known; i++)
+        known = e->describers[i](w->lane->ctx, w->cond, w->arg, out);
     rk_lock_give(&w->lane->lock);
     return known;
 }
@@ -522,12 +522,12 @@ static void wait_in_lane(struct rk_threads *lane, struct rk_waiter *w, bool (*co
     struct lane_wait lw = {lane, cond, arg};
     uint32_t depth;
 
-    for (int i = 0; i < LANE_LOOKS && !rk_lock_is_mine(&t->lock); i++) {
+    for (int i = 0; i < LANE_CHECKS && !rk_lock_is_mine(&t->lock); i++) {
         if (cond(arg))
             return;
         depth = rk_lock_give_all(&lane->lock);
         if (i == 0 && atomic_load(&lane->parked)) /* changes made by the caller before it waits */
-            tell_main(lane);
+            notify_main(lane);
         else if (i % 8 == 7)
             sched_yield();
         else
@@ -566,7 +566,7 @@ static void step_out(struct rk_threads *t)
         struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
         if (w->thread == rk_lock_me()) {
             t->nbusy = 1;
-            threads_forget_told(t, w);
+            threads_uncount_woken(t, w);
         }
     }
 }
@@ -583,7 +583,7 @@ uint32_t rk_threads_call_begin(struct rk_threads *t)
         leave_place(t);
     }
     if (t->nwaiting)
-        look_for_others(t, NULL);
+        wake_satisfied(t, NULL);
     return rk_lock_give_all(&t->lock);
 }
 
@@ -613,7 +613,7 @@ rank_status_t rk_threads_open(struct rk_ctx *ctx, struct rk_ctx *main)
     t->cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
     ctx->engine->threads = t;
     if (!main)
-        ctx->engine->tells[ctx->engine->ntells++] = lane_tell;
+        ctx->engine->describers[ctx->engine->ndescribers++] = lane_describe;
     rk_requests_share(ctx);
     return RANK_OK;
 }

@@ -89,7 +89,7 @@ bool rk_threads_may_nap(struct rk_threads *t);
  * no.
  */
 bool rk_threads_naps(const struct rk_threads *t);
-void rk_threads_stir(struct rk_threads *t);
+void rk_threads_kick(struct rk_threads *t);
 /* Is this thread still the poller? A callback ends that. */
 bool rk_threads_still_polls(struct rk_threads *t);
 
@@ -98,15 +98,15 @@ typedef void (*rk_threads_wait_fn)(struct rk_ctx *ctx, uint64_t begun, bool (*co
 void rk_threads_each_wait(struct rk_threads *t, rk_threads_wait_fn fn, uint64_t now);
 
 /* With the lock: run rk_engine.stuck for each wait of the program, with its own times. */
-bool rk_threads_look(struct rk_threads *t, uint64_t now);
+bool rk_threads_check_stalls(struct rk_threads *t, uint64_t now);
 /* As above for a self context's own messages, with either lock: by a thread that waits for it in the context. */
-void rk_threads_look_in_lane(struct rk_threads *lane, bool (*cond)(void *), void *arg);
+void rk_threads_check_lane_stall(struct rk_threads *lane, bool (*cond)(void *), void *arg);
 
 /* event_fd.c: the user waits on the descriptor, or no longer does. */
 void rk_threads_watched(struct rk_threads *t, bool on);
-void rk_threads_news_slow(struct rk_threads *t);
+void rk_threads_notify_user_slow(struct rk_threads *t);
 /* With the lock: progress has handled something, or a thread has sent to itself; the user may wait for it. */
-RK_INLINE void rk_threads_news(struct rk_ctx *ctx)
+RK_INLINE void rk_threads_notify_user(struct rk_ctx *ctx)
 {
     struct rk_threads *t = ctx->engine->threads;
 
@@ -114,7 +114,7 @@ RK_INLINE void rk_threads_news(struct rk_ctx *ctx)
         return;
     t->quiet_since = 0;
     if (rk_unlikely(atomic_load_explicit(&t->watched, memory_order_relaxed)))
-        rk_threads_news_slow(t);
+        rk_threads_notify_user_slow(t);
 }
 
 /* Bracket a user callback. */

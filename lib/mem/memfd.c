@@ -78,7 +78,7 @@ err_close:
 }
 
 /* Opening another process's descriptor may have side effects (FIFO, device): check its type first. */
-static int names_our_memory(const char *path)
+static int is_our_memory_path(const char *path)
 {
     char link[64];
     ssize_t n = readlink(path, link, sizeof(link) - 1);
@@ -97,7 +97,7 @@ rank_status_t rk_memfd_open(const struct rk_memfd_card *card, int *fd, void **ba
     int f;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)card->pid, (int)card->fd);
-    if (!names_our_memory(path)) {
+    if (!is_our_memory_path(path)) {
         rk_debug("%s is not the shared memory of process %d", path, (int)card->pid);
         return RANK_ERR_UNREACHABLE;
     }

@@ -158,7 +158,7 @@ void rk_node_close(struct rk_node *node)
     if (node->mine)
         unmap = rk_node_leave_life(node->mine);
     if (node->mine && node->alone)
-        rk_node_tell_all(node);
+        rk_node_notify_all(node);
     if (node->bell_rd >= 0)
         close(node->bell_rd);
     if (node->bell_wr >= 0)
@@ -177,7 +177,7 @@ void rk_node_abandon(struct rk_node *node)
 {
     atomic_store(&node->mine->alone, 1);
     rk_node_leave_life(node->mine);
-    rk_node_tell_all(node);
+    rk_node_notify_all(node);
 }
 
 void rk_node_leave_alone(struct rk_node *node)

@@ -83,7 +83,7 @@ bool rk_node_leave_life(struct rk_node_slot *slot)
     return pthread_mutex_unlock(&slot->life) == 0;
 }
 
-void rk_node_tell_all(struct rk_node *node)
+void rk_node_notify_all(struct rk_node *node)
 {
     atomic_fetch_add(&node->head->deaths, 1);
     for (int i = 0; i < node->nlocal; i++) {
@@ -99,10 +99,10 @@ void rk_node_mark_dead(struct rk_node *node, int index)
     if (!atomic_compare_exchange_strong(&node->slots[index].state, &up, RK_SLOT_DEAD))
         return;
     rk_debug("rank %d (pid %d) died", node->slots[index].world_rank, node->slots[index].pid);
-    rk_node_tell_all(node);
+    rk_node_notify_all(node);
 }
 
-static bool lock_says_dead(struct rk_node_slot *slot)
+static bool lock_owner_died(struct rk_node_slot *slot)
 {
     if (atomic_load(&slot->lock_lost))
         return true;
@@ -128,7 +128,7 @@ static bool lock_says_dead(struct rk_node_slot *slot)
 
 bool rk_node_is_going(struct rk_node *node, int index)
 {
-    return atomic_load(&node->slots[index].state) != RK_SLOT_UP || lock_says_dead(&node->slots[index]);
+    return atomic_load(&node->slots[index].state) != RK_SLOT_UP || lock_owner_died(&node->slots[index]);
 }
 
 int rk_node_check_lives(struct rk_node *node)
@@ -139,7 +139,7 @@ int rk_node_check_lives(struct rk_node *node)
         struct rk_node_slot *slot = &node->slots[i];
         if (i == node->index || atomic_load(&slot->state) != RK_SLOT_UP)
             continue;
-        if (lock_says_dead(slot) && !rk_node_process_alive(slot)) {
+        if (lock_owner_died(slot) && !rk_node_process_alive(slot)) {
             rk_node_mark_dead(node, i);
             found++;
         }

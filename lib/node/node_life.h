@@ -13,6 +13,6 @@ rank_status_t rk_node_take_life(struct rk_node_slot *slot, int world_rank);
  */
 bool rk_node_leave_life(struct rk_node_slot *slot);
 /* Make all ranks check for deaths. */
-void rk_node_tell_all(struct rk_node *node);
+void rk_node_notify_all(struct rk_node *node);
 
 #endif

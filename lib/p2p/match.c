@@ -306,7 +306,7 @@ static struct rk_unexpected *find_wild(struct rk_match *m, uint64_t team, uint32
 {
     bool one = wild != (ANY_SRC | ANY_TAG);
     struct rk_link *l;
-    int looks = 0;
+    int checked = 0;
 
     if (one && m->indexed)
         return wild == ANY_SRC ? find_by_tag(m, team, tag) : find_by_src(m, team, src);
@@ -316,7 +316,7 @@ static struct rk_unexpected *find_wild(struct rk_match *m, uint64_t team, uint32
         if (u->team == team && (src == RK_SRC_ANY || u->src == src) &&
             (tag == RK_TAG_ANY || u->tag == tag))
             return u;
-        if (one && ++looks == FEW && index_all(m))
+        if (one && ++checked == FEW && index_all(m))
             return find_wild(m, team, src, tag, wild);
     }
     return NULL;

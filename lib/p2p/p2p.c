@@ -88,10 +88,10 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
     e->handler[RK_KIND_RNDV] = rk_recv_on_frame;
     e->handler[RK_KIND_MATCHED] = on_matched;
     e->handler[RK_KIND_CREDIT] = on_credit;
-    e->claims_hold = rk_claims_hold;
+    e->is_valid = rk_claims_hold;
     e->flush_pending = rk_send_flush_pending;
     e->on_death[e->ndeath++] = p2p_on_death;
-    e->tells[e->ntells++] = rk_p2p_tell;
+    e->describers[e->ndescribers++] = rk_p2p_describe;
     return RANK_OK;
 }
 

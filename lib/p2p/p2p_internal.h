@@ -16,16 +16,16 @@ struct rk_p2p {
     struct rk_link teams;            /* all teams of the context */
     struct rk_unexpected *free_kept; /* chained through bucket.next */
     struct rk_kept_slab *kept_slabs;
-    struct rk_link probed;           /* messages taken by rank_mprobe, by order */
-    int64_t kept;                    /* bytes of unexpected messages whose credit was returned, */
-    int64_t kept_max;                /* and the maximum of the others for each peer */
-    struct rk_ahead_state ahead;     /* early rendezvous fetches */
-    uint32_t takes;                  /* blocking receives since the last full progress, */
-    uint64_t took_ns;                /* and its time, when the clock was last read */
-    bool deaths;                     /* has any peer died? */
-    struct rank_team *last_claimed;  /* validate.c */
-    struct rk_freed *freed;          /* stale_teams.c; NULL: no team was freed */
-    uint64_t bad_frames;             /* rejected: malformed or forged */
+    struct rk_link probed;            /* messages taken by rank_mprobe, by order */
+    int64_t kept;                     /* bytes of unexpected messages whose credit was returned, */
+    int64_t kept_max;                 /* and the maximum of the others for each peer */
+    struct rk_ahead_state ahead;      /* early rendezvous fetches */
+    uint32_t takes;                   /* blocking receives since the last full progress, */
+    uint64_t took_ns;                 /* and its time, when the clock was last read */
+    bool deaths;                      /* has any peer died? */
+    struct rank_team *last_validated; /* validate.c */
+    struct rk_freed *freed;           /* stale_teams.c; NULL: no team was freed */
+    uint64_t bad_frames;              /* rejected: malformed or forged */
 };
 
 /* send.c */
@@ -52,7 +52,7 @@ struct rank_team *rk_team_by_id(struct rk_p2p *p2p, uint64_t id);
 /* validate.c. Counts rejected frames. */
 bool rk_claims_hold(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr);
 /* Validate the messages that arrived before the team was created. */
-void rk_claims_check_kept(struct rk_p2p *p2p, const struct rank_team *team);
+void rk_validate_unexpected(struct rk_p2p *p2p, const struct rank_team *team);
 
 /* stale_teams.c; requires p2p->freed: is the message for a team that was freed here? */
 bool rk_freed_has(struct rk_p2p *p2p, uint64_t team);
@@ -117,7 +117,7 @@ struct rk_any {
 bool rk_any_done(void *any);
 
 /* describe_p2p.c: describes a wait of this room. */
-bool rk_p2p_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
+bool rk_p2p_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
 
 /* Return credit for bytes of a message that has left the unexpected queue or never entered it; sent in batches. */
 void rk_send_credit(struct rk_peer *peer);

@@ -20,7 +20,7 @@ static RK_COLD void no_memory_for(struct rk_peer *peer)
 
 /* ------------------------------------------------------------ message and receive */
 
-RK_INLINE void learned(struct rank_request *req, uint32_t src, uint64_t tag, uint64_t sent)
+RK_INLINE void set_envelope(struct rank_request *req, uint32_t src, uint64_t tag, uint64_t sent)
 {
     req->env_src = src;
     req->env_tag = tag;
@@ -99,7 +99,7 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     }
     req = rk_match_arrive(&p2p->match, hdr->team, hdr->src, hdr->tag);
     if (rk_likely(req != NULL)) {
-        learned(req, hdr->src, hdr->tag, bytes);
+        set_envelope(req, hdr->src, hdr->tag, bytes);
         if (rndv) {
             recv_fetch(req, rndv);
             if (peer->eager_in >= rk_conf.eager_window / 2)
@@ -164,7 +164,7 @@ static __attribute__((noinline)) void small_else(struct rank_request *req, struc
         rk_recv_on_frame(peer->ctx, peer, &hdr, payload, NULL);
         return;
     }
-    learned(req, src, tag, bytes);
+    set_envelope(req, src, tag, bytes);
     recv_deliver(req, payload);
     rk_recv_consumed(peer, bytes);
 }
@@ -204,7 +204,7 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
     struct rk_peer *peer = u->peer;
 
     p2p->ahead.sending = false;
-    learned(req, u->src, u->tag, u->bytes);
+    set_envelope(req, u->src, u->tag, u->bytes);
     if (u->kind >= RK_KIND_RNDV) {
         struct rk_rndv rndv;
         if (u->kind == RK_KIND_AHEAD) {
@@ -235,7 +235,7 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
  * Is this rank the last live member? Its own messages are here already, unless another thread sends one; a receive
  * would wait forever.
  */
-static RK_COLD bool recv_nobody_lives(const struct rank_team *team)
+static RK_COLD bool recv_all_dead(const struct rank_team *team)
 {
     return team->ndead >= team->size - 1;
 }
@@ -251,7 +251,7 @@ bool rk_p2p_cannot_come(struct rank_team *team, int source)
         return peer && peer->state == RK_PEER_DEAD;
     }
     if (!team->any_source_errors)
-        return recv_nobody_lives(team);
+        return recv_all_dead(team);
     team->any_source_errors = 0; /* reported; from now on wait for live ranks */
     return true;
 }
@@ -259,7 +259,7 @@ bool rk_p2p_cannot_come(struct rank_team *team, int source)
 /* Ends a receive without a message. */
 static void end_unmatched(struct rank_request *req, rank_status_t status)
 {
-    learned(req, req->src, req->tag, 0);
+    set_envelope(req, req->src, req->tag, 0);
     rk_req_complete(req, status);
 }
 
@@ -307,21 +307,21 @@ struct overlap {
 };
 
 /* The check, a debugging aid, stops after these. */
-enum { PIECES_LOOKED_AT = 64, RECEIVES_LOOKED_AT = 512 };
+enum { PIECES_CHECKED = 64, RECEIVES_CHECKED = 512 };
 
-static int pieces_of(const struct rk_view *view, struct iovec out[PIECES_LOOKED_AT])
+static int pieces_of(const struct rk_view *view, struct iovec out[PIECES_CHECKED])
 {
     if (view->bytes == 0)
         return 0;
     if (view->ops)
-        return rk_view_list(view, 0, view->bytes, out, PIECES_LOOKED_AT);
+        return rk_view_list(view, 0, view->bytes, out, PIECES_CHECKED);
     out[0] = (struct iovec){view->base, view->bytes};
     return 1;
 }
 
-static void look_for_overlap(struct rank_request *posted, void *arg)
+static void find_overlap(struct rank_request *posted, void *arg)
 {
-    struct iovec theirs[PIECES_LOOKED_AT];
+    struct iovec theirs[PIECES_CHECKED];
     struct overlap *o = arg;
     int n = o->found ? 0 : pieces_of(&posted->view, theirs);
 
@@ -334,11 +334,11 @@ static void look_for_overlap(struct rank_request *posted, void *arg)
 RK_COLD bool rk_p2p_awaits_view(struct rank_team *team, const struct rk_view *view)
 {
     struct rk_match *m = &team->lane->p2p->match;
-    struct iovec iov[PIECES_LOOKED_AT];
+    struct iovec iov[PIECES_CHECKED];
     struct overlap o = {.iov = iov, .n = pieces_of(view, iov)};
 
-    if (o.n > 0 && m->nposted + m->nwild <= RECEIVES_LOOKED_AT)
-        rk_match_each_posted(m, look_for_overlap, &o);
+    if (o.n > 0 && m->nposted + m->nwild <= RECEIVES_CHECKED)
+        rk_match_each_posted(m, find_overlap, &o);
     return o.found;
 }
 

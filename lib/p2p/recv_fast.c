@@ -48,7 +48,7 @@ static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t 
 /*
  * Polls one sender only, as long as an immediate answer takes; other traffic waits a microsecond or two at most.
  */
-enum { TAKE_LOOKS = 400, TAKES_ASK = 16, TAKES_DUE = 64, FAR_LOOKS = 16 };
+enum { FAST_POLLS = 400, TAKES_ASK = 16, TAKES_DUE = 64, REMOTE_POLLS = 16 };
 /* Time of taking from one stream, when the clock is read, before other peers get their turn. */
 enum { STREAM_NS = 30 * 1000 };
 
@@ -56,13 +56,13 @@ enum { STREAM_NS = 30 * 1000 };
  * Over a network a check is a few passes of progress, which deliver frames of other peers; between checks all
  * other channels get their turn. RK_TAKEN_OTHER as soon as anything has changed.
  */
-static __attribute__((noinline)) enum rk_taken take_far(struct rank_team *team, struct rk_peer *peer, int source,
+static __attribute__((noinline)) enum rk_taken recv_fast_remote(struct rank_team *team, struct rk_peer *peer, int source,
                                           uint64_t tag, void *buf, size_t bytes, struct rk_took *m)
 {
     const struct rk_match *match = &team->ctx->p2p->match;
     enum rk_taken taken = RK_TAKEN_NONE;
 
-    for (int looks = FAR_LOOKS; looks-- && taken == RK_TAKEN_NONE;) {
+    for (int polls = REMOTE_POLLS; polls-- && taken == RK_TAKEN_NONE;) {
         taken = peer->channel->take(peer, team->id, (uint32_t)source, tag, buf, bytes, m);
         if (taken == RK_TAKEN_NONE &&
             (rk_progress(team->ctx) > 0 || peer->state != RK_PEER_UP || match->nposted ||
@@ -72,7 +72,7 @@ static __attribute__((noinline)) enum rk_taken take_far(struct rank_team *team, 
     return taken;
 }
 
-static __attribute__((noinline)) void look_at_others(struct rank_team *team)
+static __attribute__((noinline)) void poll_others(struct rank_team *team)
 {
     team->lane->p2p->takes = 0;
     team->lane->p2p->took_ns = rk_clock_ns();
@@ -89,7 +89,7 @@ static __attribute__((noinline)) void stream_goes_on(struct rank_team *team, con
     bool far = peer && peer->channel && peer->channel->take_is_progress;
 
     if (far ? team->lane->p2p->takes >= TAKES_DUE : rk_clock_ns() - team->lane->p2p->took_ns >= STREAM_NS)
-        look_at_others(team);
+        poll_others(team);
 }
 
 /*
@@ -115,18 +115,18 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
         stream_goes_on(team, peer);
     if (rk_likely(peer && peer->state == RK_PEER_UP && peer->channel->take &&
                   !(match->nposted | match->nwild | match->nwaiting))) {
-        int looks = team->lane->node->oversubscribed ? 1 : TAKE_LOOKS;
+        int polls = team->lane->node->oversubscribed ? 1 : FAST_POLLS;
         enum rk_taken taken = RK_TAKEN_NONE;
 
         if (peer->channel->take_is_progress) {
-            looks = 0;
+            polls = 0;
             if (!team->ctx->node->oversubscribed)
-                taken = take_far(team, peer, source, tag, buf, bytes, &m);
+                taken = recv_fast_remote(team, peer, source, tag, buf, bytes, &m);
         }
-        while (taken == RK_TAKEN_NONE && looks--) {
+        while (taken == RK_TAKEN_NONE && polls--) {
             taken = peer->channel->take(peer, team->id, (uint32_t)source, tag, buf, bytes, &m);
             if (taken == RK_TAKEN_NONE && rk_unlikely(team->lane->p2p->takes >= TAKES_DUE)) {
-                look_at_others(team);
+                poll_others(team);
                 break;
             }
         }

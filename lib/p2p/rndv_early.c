@@ -30,7 +30,7 @@ struct rk_ahead {
     unsigned char data[] __attribute__((aligned(ALIGN)));
 };
 
-static bool rndv_early_look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited);
+static bool rndv_early_check(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited);
 
 void rk_ahead_init(struct rk_ahead_state *s)
 {
@@ -47,7 +47,7 @@ static int64_t cost_of(uint64_t bytes)
 }
 
 /* Messages that found no room may retry. */
-static void room_again(struct rk_ctx *ctx)
+static void retry_no_room(struct rk_ctx *ctx)
 {
     struct rk_ahead_state *s = &ctx->p2p->ahead;
 
@@ -55,7 +55,7 @@ static void room_again(struct rk_ctx *ctx)
         struct rk_link *l = s->no_room.next;
         rk_list_remove(l);
         rk_list_append(&s->announced, l);
-        ctx->engine->stuck = rndv_early_look;
+        ctx->engine->stuck = rndv_early_check;
     }
 }
 
@@ -64,7 +64,7 @@ static void rndv_early_give_back(struct rk_ctx *ctx, struct rk_ahead *a)
 {
     ctx->p2p->ahead.bytes -= a->cost;
     a->cost = 0;
-    room_again(ctx);
+    retry_no_room(ctx);
 }
 
 /* Discard the buffer. A channel may still write to it if its fetch has failed. */
@@ -182,7 +182,7 @@ static bool is_matched(bool (*cond)(void *), void *arg)
 }
 
 /* The stall handler (rk_engine.stuck). */
-static bool rndv_early_look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited)
+static bool rndv_early_check(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited)
 {
     struct rk_ahead_state *s = &ctx->p2p->ahead;
     bool for_send = is_for_send(ctx, cond, arg) || ctx->engine->finalizing;
@@ -230,7 +230,7 @@ void rk_ahead_add(struct rk_p2p *p2p, struct rk_unexpected *u, uint8_t flags)
         return;
     u->u.announced.since = rk_clock_ns();
     rk_list_append(&p2p->ahead.announced, &u->u.announced.link);
-    u->peer->ctx->engine->stuck = rndv_early_look;
+    u->peer->ctx->engine->stuck = rndv_early_check;
 }
 
 void rk_ahead_receive(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)

@@ -63,7 +63,7 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
             team->ndead += rk_team_world_rank(team, r) == i;
     }
     rk_freed_comes_again(team->lane->p2p, id);
-    rk_claims_check_kept(team->lane->p2p, team);
+    rk_validate_unexpected(team->lane->p2p, team);
     *out = team;
     return RANK_OK;
 
@@ -95,8 +95,8 @@ void rk_team_destroy(struct rank_team *team)
     if (!team)
         return;
     rk_list_remove(&team->link);
-    if (team->lane->p2p->last_claimed == team)
-        team->lane->p2p->last_claimed = NULL;
+    if (team->lane->p2p->last_validated == team)
+        team->lane->p2p->last_validated = NULL;
     if (team->lane != team->ctx)
         rk_lane_give(team->lane);
     free(team->peers);

@@ -10,13 +10,13 @@
 /* Search a team by its id, unless it is the last one's. */
 static struct rank_team *validate_find(struct rk_p2p *p2p, uint64_t id)
 {
-    struct rank_team *team = p2p->last_claimed;
+    struct rank_team *team = p2p->last_validated;
 
     if (rk_likely(team && team->id == id))
         return team;
     team = rk_team_by_id(p2p, id);
     if (team)
-        p2p->last_claimed = team;
+        p2p->last_validated = team;
     return team;
 }
 
@@ -37,7 +37,7 @@ bool rk_claims_hold(struct rk_ctx *ctx, const struct rk_peer *peer, const struct
     return false;
 }
 
-void rk_claims_check_kept(struct rk_p2p *p2p, const struct rank_team *team)
+void rk_validate_unexpected(struct rk_p2p *p2p, const struct rank_team *team)
 {
     struct rk_link *l, *next;
 

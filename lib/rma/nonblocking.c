@@ -103,7 +103,7 @@ rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int6
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_get(dst, mem->part[peer] + offset, (size_t)bytes);
         rk_mem_moved(mem, (uint64_t)bytes);
-        st = rk_mem_look(mem, peer);
+        st = rk_mem_check_death(mem, peer);
         if (rk_unlikely(st))
             *req = RANK_REQUEST_NULL;
         return st;
@@ -155,12 +155,12 @@ static rank_status_t wait_local(struct rank_mem *mem, int peer)
  * Request an answer from a part's owner when all earlier frames are executed. Another thread's flush covers only
  * what was before it, and only when its answer has arrived.
  */
-static rank_status_t ask_for_end(struct rank_mem *mem, int rank, struct rk_group *group)
+static rank_status_t request_flush(struct rank_mem *mem, int rank, struct rk_group *group)
 {
     struct rk_rma *rma = mem->team->ctx->rma;
     struct rk_peer *peer = rk_team_peer(mem->team, rank);
     struct rank_request *req;
-    struct rk_line *line;
+    struct rk_txq *line;
     struct rk_job *job;
     rank_status_t st;
 
@@ -207,7 +207,7 @@ static rank_status_t flush_frames(struct rank_mem *mem, int peer, bool for_order
         if ((peer != RANK_ALL && r != peer) || mem->ways[r].how == RK_WAY_NONE ||
             (for_order && only_frames_lead_to(mem, r)))
             continue;
-        st = ask_for_end(mem, r, &group);
+        st = request_flush(mem, r, &group);
         if (st && !first)
             first = st;
     }
@@ -215,7 +215,7 @@ static rank_status_t flush_frames(struct rank_mem *mem, int peer, bool for_order
     return first ? first : st;
 }
 
-static rank_status_t flush_far(struct rank_mem *mem, int peer, bool for_order)
+static rank_status_t flush_remote(struct rank_mem *mem, int peer, bool for_order)
 {
     RK_ENTER(mem->ctx);
     struct rk_peer *p = NULL;
@@ -231,7 +231,7 @@ static rank_status_t flush_far(struct rank_mem *mem, int peer, bool for_order)
 
 rank_status_t rk_far_flush(struct rank_mem *mem, int peer)
 {
-    return flush_far(mem, peer, false);
+    return flush_remote(mem, peer, false);
 }
 
 static rank_status_t nonblocking_check(const char *call, const struct rank_mem *mem, int peer)
@@ -251,16 +251,16 @@ rank_status_t rank_flush(rank_mem_t mem, int peer)
         return st;
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* stores to mapped parts */
     if (!mem->ways || (peer != RANK_ALL && mem->ways[peer].how == RK_WAY_NONE))
-        return peer == RANK_ALL || mem->part[peer] ? rk_mem_look(mem, peer) : RANK_OK;
+        return peer == RANK_ALL || mem->part[peer] ? rk_mem_check_death(mem, peer) : RANK_OK;
     st = wait_local(mem, peer);
     if (st)
         return st;
-    st = flush_far(mem, peer, false);
+    st = flush_remote(mem, peer, false);
     /* Also if nothing was pending; a death reported now counts as reported. */
     if (st == RANK_OK)
-        st = rk_mem_look(mem, peer);
+        st = rk_mem_check_death(mem, peer);
     else if (st == RANK_ERR_PEER_DEAD && peer == RANK_ALL)
-        rk_mem_look_now(mem, peer);
+        rk_mem_check_death_now(mem, peer);
     return st;
 }
 
@@ -278,5 +278,5 @@ rank_status_t rank_fence(rank_mem_t mem)
     if (st)
         return st;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    return mem->ways ? flush_far(mem, RANK_ALL, true) : RANK_OK;
+    return mem->ways ? flush_remote(mem, RANK_ALL, true) : RANK_OK;
 }

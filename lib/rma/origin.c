@@ -109,7 +109,7 @@ static void flushed(struct rk_job *job)
 }
 
 /* The owner reports errors of posted frames once: complete all present flushes with it, of any thread. */
-static RK_COLD void tell_flushes(const struct rk_job *told, rank_status_t status)
+static RK_COLD void fail_flushes(const struct rk_job *told, rank_status_t status)
 {
     const struct rk_names *names = &told->ctx->rma->job_names;
 
@@ -155,7 +155,7 @@ static void origin_remember(struct rk_job *job, uint64_t at, uint64_t in, size_t
 }
 
 /* Is it the first answer to one of them? Then clear that one. */
-static bool was_asked(struct rk_job *job, const struct rk_rma_answer *a, size_t bytes)
+static bool was_requested(struct rk_job *job, const struct rk_rma_answer *a, size_t bytes)
 {
     if (!origin_gets(job))
         return bytes == 0;
@@ -290,7 +290,7 @@ bool rk_job_push(struct rk_job *job)
             unqueue(job); /* an answer continues it */
             return true;
         }
-        if (answers && job->line->asked >= RK_ASKED_MAX)
+        if (answers && job->line->asked >= RK_REQUESTS_MAX)
             return false;
         st = send_next(job);
         if (st == RK_AGAIN)
@@ -312,17 +312,17 @@ bool rk_job_push(struct rk_job *job)
     return true;
 }
 
-static void origin_enqueue(struct rk_line *line, struct rk_job *job)
+static void origin_enqueue(struct rk_txq *line, struct rk_job *job)
 {
     job->queued = true;
     rk_list_append(&line->jobs, &job->link);
     job->ctx->engine->unsent++;
-    rk_line_busy(job->ctx, line);
+    rk_txq_mark_busy(job->ctx, line);
 }
 
 rank_status_t rk_job_start(struct rk_job *job)
 {
-    struct rk_line *line = rk_line_of(job->ctx, job->peer);
+    struct rk_txq *line = rk_txq_of(job->ctx, job->peer);
     rank_status_t st = line ? rk_peer_connect(job->peer) : RANK_ERR_NO_MEMORY;
 
     if (!st && (job->ask.flags & RK_RMA_WANTS_ANSWER)) {
@@ -395,7 +395,7 @@ void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_h
         return;
     if (!rk_rma_decode_answer(payload, hdr->len, &a, &data, &bytes) ||
         (job = rk_names_find(&ctx->rma->job_names, a.asker)) == NULL || job->peer != peer ||
-        job->inflight == 0 || !was_asked(job, &a, bytes)) {
+        job->inflight == 0 || !was_requested(job, &a, bytes)) {
         rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
     }
@@ -406,7 +406,7 @@ void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_h
     job->before = a.before;
     flushed(job);
     if (a.status && job->ask.op == RK_RMA_FLUSH)
-        tell_flushes(job, (rank_status_t)a.status);
+        fail_flushes(job, (rank_status_t)a.status);
     if (a.status) {
         job->status = (rank_status_t)a.status;
         if (!job->queued) /* the rest is not requested any more */

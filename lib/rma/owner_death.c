@@ -3,7 +3,7 @@
  * owner_death.c: report the death of an owner to users of its mapped memory.
  *
  * Loads and stores work on when the owner is gone, and a rank that makes no other calls makes no progress. So
- * calls that complete something (flush, gets, atomics with a result) count, and one in CALLS_PER_LOOK checks: for
+ * calls that complete something (flush, gets, atomics with a result) count, and one in CALLS_PER_CHECK checks: for
  * known deaths, and, when due, the life locks. A rank that calls rarely checks each time.
  */
 #include "lib/base/clock.h"
@@ -12,10 +12,10 @@
 #include "lib/rma/rma_internal.h"
 
 /*
- * A death must be detected within a second at any rate of calls. RK_LOOK_BYTES copied count as a call. Where
- * CALLS_PER_LOOK calls take SELDOM_NS each or longer, each of them checks, as the cost is negligible then.
+ * A death must be detected within a second at any rate of calls. RK_CHECK_BYTES copied count as a call. Where
+ * CALLS_PER_CHECK calls take SELDOM_NS each or longer, each of them checks, as the cost is negligible then.
  */
-enum { CALLS_PER_LOOK = 16, SELDOM_NS = 10 * 1000 * 1000 };
+enum { CALLS_PER_CHECK = 16, SELDOM_NS = 10 * 1000 * 1000 };
 
 static bool news(const struct rk_ctx *ctx)
 {
@@ -44,17 +44,17 @@ static int count_dead(struct rank_mem *mem)
 
 void rk_mem_moved_long(struct rank_mem *mem, uint64_t bytes)
 {
-    uint16_t left = __atomic_load_n(&mem->looks, __ATOMIC_RELAXED);
-    uint64_t calls = bytes / RK_LOOK_BYTES;
+    uint16_t left = __atomic_load_n(&mem->until_check, __ATOMIC_RELAXED);
+    uint64_t calls = bytes / RK_CHECK_BYTES;
 
-    __atomic_store_n(&mem->looks, (uint16_t)(left > calls ? left - calls : 0), __ATOMIC_RELAXED);
+    __atomic_store_n(&mem->until_check, (uint16_t)(left > calls ? left - calls : 0), __ATOMIC_RELAXED);
 }
 
-rank_status_t rk_mem_look_now(struct rank_mem *mem, int peer)
+rank_status_t rk_mem_check_death_now(struct rank_mem *mem, int peer)
 {
     RK_ENTER(mem->ctx);
     uint64_t now = rk_clock_coarse_ns();
-    uint16_t calls = now - mem->looked_ns < SELDOM_NS ? CALLS_PER_LOOK : 0;
+    uint16_t calls = now - mem->looked_ns < SELDOM_NS ? CALLS_PER_CHECK : 0;
     bool told;
     int ndead;
 
@@ -64,10 +64,10 @@ rank_status_t rk_mem_look_now(struct rank_mem *mem, int peer)
     if (news(mem->ctx))
         rk_progress(mem->ctx);
     ndead = count_dead(mem);
-    __atomic_store_n(&mem->looks, ndead ? 0 : calls, __ATOMIC_RELAXED);
+    __atomic_store_n(&mem->until_check, ndead ? 0 : calls, __ATOMIC_RELAXED);
     if (peer != RANK_ALL)
         return ndead && owner_death_is_dead(mem, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
-    told = mem->flush_told == ndead;
-    mem->flush_told = ndead;
+    told = mem->flush_reported == ndead;
+    mem->flush_reported = ndead;
     return told ? RANK_OK : RANK_ERR_PEER_DEAD;
 }

@@ -113,8 +113,8 @@ rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
     if (!mem)
         return RANK_ERR_NO_MEMORY;
     mem->sort = RK_MEM_REGISTERED;
-    mem->deaths_told = world->ctx->rma->deaths;
-    mem->flush_told = 0; /* no death counts there */
+    mem->deaths_reported = world->ctx->rma->deaths;
+    mem->flush_reported = 0; /* no death counts there */
     mem->part[world->rank] = mem->mine = ptr;
     st = rk_mem_enter(mem);
     if (!st)
@@ -170,7 +170,7 @@ rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len)
 
 /* ---------------------------------------------------------------------- opener */
 
-static rank_status_t register_ask_owner(struct rk_peer *peer, const struct rk_key *key, uint64_t sum)
+static rank_status_t register_query_owner(struct rk_peer *peer, const struct rk_key *key, uint64_t sum)
 {
     struct rk_rma_operands what = {key->nonce, sum};
     struct rk_job job;
@@ -194,7 +194,7 @@ static bool cma_reaches(struct rk_ctx *ctx, const struct rk_peer *peer, int *pid
 }
 
 /* Compare the key with its record in the owner's memory. */
-static rank_status_t look_there(int pid, const struct rk_key *key, uint64_t sum)
+static rank_status_t compare_record(int pid, const struct rk_key *key, uint64_t sum)
 {
     struct rk_key_record there;
     rank_status_t st = rk_cma_read(pid, &there, key->record, sizeof(there));
@@ -260,12 +260,12 @@ static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *pe
     way->base = key->base;
     if (cma_reaches(mem->team->ctx, peer, &way->pid)) {
         way->how = RK_WAY_CMA;
-        st = look_there(way->pid, key, sum);
+        st = compare_record(way->pid, key, sum);
         if (!st && !map_part(mem, rank, peer, key) && key->bytes)
             way->attached = attached(mem->team->ctx, peer, key);
         return st;
     }
-    st = register_ask_owner(peer, key, sum);
+    st = register_query_owner(peer, key, sum);
     if (st)
         return st;
     way->how = RK_WAY_FRAMES;
@@ -314,7 +314,7 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
     if (!mem)
         return RANK_ERR_NO_MEMORY;
     mem->sort = RK_MEM_OPENED;
-    mem->flush_told = 0; /* of its owner only */
+    mem->flush_reported = 0; /* of its owner only */
     mem->denied = (uint8_t)k.denied;
     st = rk_mem_add_ways(mem);
     if (!st)

@@ -124,7 +124,7 @@ rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_get(dst, mem->part[peer] + offset, (size_t)bytes);
         rk_mem_moved(mem, (uint64_t)bytes);
-        return rk_mem_look(mem, peer);
+        return rk_mem_check_death(mem, peer);
     }
     return rk_far_get(dst, (size_t)bytes, peer, mem, (size_t)offset);
 }

@@ -43,10 +43,10 @@ enum rk_mem_sort { RK_MEM_SYMMETRIC, RK_MEM_REGISTERED, RK_MEM_OPENED };
 
 struct rank_mem {
     uint32_t magic;
-    uint8_t sort;             /* enum rk_mem_sort */
-    uint8_t denied;           /* of registered memory: RK_NO_READS, RK_NO_WRITES for peers */
-    uint16_t looks;           /* calls on mapped parts until the next check for deaths (owner_death.c); */
-    uint64_t looked_ns;       /* time of the last check */
+    uint8_t sort;         /* enum rk_mem_sort */
+    uint8_t denied;       /* of registered memory: RK_NO_READS, RK_NO_WRITES for peers */
+    uint16_t until_check; /* calls on mapped parts until the next check for deaths (owner_death.c); */
+    uint64_t looked_ns;   /* time of the last check */
     struct rk_ctx *ctx;
     struct rank_team *team;
     size_t bytes;             /* requested size of a part */
@@ -62,10 +62,10 @@ struct rank_mem {
     char *mine;               /* own part, if any; then id is its id for peers */
     struct rk_id id;
     struct rk_key_record *record; /* REGISTERED: the record that peers read (register.c) */
-    struct rk_link requests;  /* nonblocking operations in progress */
-    int deaths_told;          /* deaths reported by a wait: in the team; REGISTERED: of any process */
-    int flush_told;           /* deaths of owners reported by a flush of all */
-    struct rk_link link;      /* in the context's list */
+    struct rk_link requests; /* nonblocking operations in progress */
+    int deaths_reported;     /* deaths reported by a wait: in the team; REGISTERED: of any process */
+    int flush_reported;      /* deaths of owners reported by a flush of all */
+    struct rk_link link;     /* in the context's list */
 };
 
 RK_INLINE rank_status_t rk_mem_peer_bad(const char *call, int peer, const struct rank_mem *mem)
@@ -105,7 +105,7 @@ RK_INLINE rank_status_t rk_mem_check_access(const char *call, const struct rank_
 /* Report access to protected registered memory; returns RANK_ERR_ARG. */
 rank_status_t rk_mem_is_denied(unsigned what);
 /* Report an unaligned word of registered memory; returns RANK_ERR_ARG. */
-rank_status_t rk_mem_word_is_odd(int64_t offset, size_t width);
+rank_status_t rk_mem_word_is_unaligned(int64_t offset, size_t width);
 
 /* For builds with RK_CHECK_OVERLAP, checked arguments: does the caller's buffer overlap the accessed range? */
 RK_INLINE bool rk_mem_lies_on(const struct rank_mem *mem, const void *buf, int64_t bytes, int peer, int64_t offset)

@@ -4,7 +4,7 @@
  *
  * A job is an origin operation: it makes frames of a call and waits for the answers. The target side executes
  * them. Frames to a peer leave in the order of the calls. What finds no room waits in the peer's transmit queue
- * (struct rk_line), which a progress hook retries.
+ * (struct rk_txq), which a progress hook retries.
  */
 #ifndef RK_RMA_RMA_INTERNAL_H
 #define RK_RMA_RMA_INTERNAL_H
@@ -16,10 +16,10 @@
 /* Pending requests of one get: the owner must queue its answers. */
 enum { RK_JOB_WINDOW = 16 };
 /* Pending requests of all calls to one peer. */
-enum { RK_ASKED_MAX = 512 };
+enum { RK_REQUESTS_MAX = 512 };
 
 /* Transmit queue to a peer. */
-struct rk_line {
+struct rk_txq {
     struct rk_link jobs, answers; /* that wait for room */
     struct rk_link on_busy;
     uint32_t nanswers;
@@ -34,7 +34,7 @@ struct rk_job {
     struct rk_link link;  /* in the queue, while something waits for room */
     struct rk_ctx *ctx;
     struct rk_peer *peer;
-    struct rk_line *line; /* set when started */
+    struct rk_txq *line; /* set when started */
     struct rk_rma_ask ask;
     uint32_t extra_len;
     unsigned char extra[RK_RMA_EXTRA_MAX];
@@ -60,7 +60,7 @@ struct rk_job {
 struct rk_rma {
     struct rk_link mems, heaps;
     struct rk_names mem_names, job_names;
-    struct rk_line **lines; /* by the peer's number */
+    struct rk_txq **lines; /* by the peer's number */
     int nlines;
     struct rk_link busy;    /* queues that are not empty */
     struct rk_job *free_jobs;
@@ -70,10 +70,10 @@ struct rk_rma {
 };
 
 /* NULL: out of memory. */
-struct rk_line *rk_line_of(struct rk_ctx *ctx, struct rk_peer *peer);
-void rk_lines_destroy(struct rk_rma *rma);
+struct rk_txq *rk_txq_of(struct rk_ctx *ctx, struct rk_peer *peer);
+void rk_txqs_destroy(struct rk_rma *rma);
 /* Call when something waits. */
-void rk_line_busy(struct rk_ctx *ctx, struct rk_line *line);
+void rk_txq_mark_busy(struct rk_ctx *ctx, struct rk_txq *line);
 
 /* ---- origin.c */
 
@@ -103,11 +103,11 @@ void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_h
                      const void *payload, const struct rk_rndv *rndv);
 
 /* ---- target.c */
-void rk_serve(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
-              const void *payload, const struct rk_rndv *rndv);
+void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+                      const void *payload, const struct rk_rndv *rndv);
 /* Retry answers. Returns false if there is no room yet. */
-bool rk_serve_retry(struct rk_peer *peer, struct rk_line *line);
-void rk_serve_drop(struct rk_ctx *ctx, struct rk_line *line);
+bool rk_target_retry(struct rk_peer *peer, struct rk_txq *line);
+void rk_target_drop(struct rk_ctx *ctx, struct rk_txq *line);
 
 /* ---- rma.c */
 
@@ -136,28 +136,28 @@ rank_status_t rk_far_flush(struct rank_mem *mem, int peer);
 /* ---- owner_death.c */
 
 /* Has the owner of a mapped part died? RANK_ALL: one whose death no flush of all has reported. */
-rank_status_t rk_mem_look_now(struct rank_mem *mem, int peer);
+rank_status_t rk_mem_check_death_now(struct rank_mem *mem, int peer);
 
 /*
  * The same at the end of a call that completes something and would not detect it otherwise. Few calls do more than
  * count; after the first death all check.
  */
-RK_INLINE rank_status_t rk_mem_look(struct rank_mem *mem, int peer)
+RK_INLINE rank_status_t rk_mem_check_death(struct rank_mem *mem, int peer)
 {
-    uint16_t left = __atomic_load_n(&mem->looks, __ATOMIC_RELAXED);
+    uint16_t left = __atomic_load_n(&mem->until_check, __ATOMIC_RELAXED);
 
     if (rk_unlikely(left == 0))
-        return rk_mem_look_now(mem, peer);
-    __atomic_store_n(&mem->looks, (uint16_t)(left - 1), __ATOMIC_RELAXED);
+        return rk_mem_check_death_now(mem, peer);
+    __atomic_store_n(&mem->until_check, (uint16_t)(left - 1), __ATOMIC_RELAXED);
     return RANK_OK;
 }
 
 /* Copied bytes that count as one call. */
-enum { RK_LOOK_BYTES = 64 * 1024 };
+enum { RK_CHECK_BYTES = 64 * 1024 };
 void rk_mem_moved_long(struct rank_mem *mem, uint64_t bytes);
 RK_INLINE void rk_mem_moved(struct rank_mem *mem, uint64_t bytes)
 {
-    if (rk_unlikely(bytes >= RK_LOOK_BYTES))
+    if (rk_unlikely(bytes >= RK_CHECK_BYTES))
         rk_mem_moved_long(mem, bytes);
 }
 
@@ -169,6 +169,6 @@ void rk_key_record_free(struct rank_mem *mem);
 
 /* describe_rma.c */
 struct rk_rma_wait; /* signal.c */
-bool rk_rma_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
+bool rk_rma_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
 
 #endif

@@ -45,7 +45,7 @@ static rank_status_t signal_mapped(struct rank_mem *mem, int peer, size_t offset
     if (rk_unlikely(peer == mem->team->rank)) {
         if (mem->ctx->engine->threads) { /* another thread may wait for it: it is woken on leaving */
             RK_ENTER(mem->ctx);
-            rk_threads_news(mem->ctx);
+            rk_threads_notify_user(mem->ctx);
         }
         return RANK_OK;
     }
@@ -57,9 +57,9 @@ static rank_status_t signal_mapped(struct rank_mem *mem, int peer, size_t offset
 }
 
 /* Signal by a frame; data goes inside, or has gone before. */
-static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct rank_mem *mem,
-                                size_t offset, struct rank_mem *signal_mem, size_t signal_offset,
-                                uint64_t value, rank_signal_op_t op)
+static rank_status_t signal_remote(const void *src, size_t bytes, int peer, struct rank_mem *mem,
+                                   size_t offset, struct rank_mem *signal_mem, size_t signal_offset,
+                                   uint64_t value, rank_signal_op_t op)
 {
     RK_ENTER(signal_mem->ctx);
     struct rk_rma_signal sig = {.offset = signal_offset + signal_mem->shift, .value = value};
@@ -72,7 +72,7 @@ static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct 
     if (st)
         return st;
     if (rk_unlikely((sig_way->base + signal_offset) & 7))
-        return rk_mem_word_is_odd((int64_t)signal_offset, 8);
+        return rk_mem_word_is_unaligned((int64_t)signal_offset, 8);
     if (bytes && mem->part[peer]) {
         rk_mapped_put(mem->part[peer] + offset, src, bytes);
         bytes = 0;
@@ -122,11 +122,11 @@ rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem
     if (rk_mem_lies_on(mem, src, bytes, peer, offset))
         return rk_mem_overlaps(__func__);
     if (rk_unlikely(!signal_mem->part[peer]))
-        return signal_far(src, (size_t)bytes, peer, mem, (size_t)offset, signal_mem,
-                          (size_t)signal_offset, value, op);
+        return signal_remote(src, (size_t)bytes, peer, mem, (size_t)offset, signal_mem,
+                             (size_t)signal_offset, value, op);
     /* registered memory may have any alignment */
     if (rk_unlikely((uintptr_t)(signal_mem->part[peer] + signal_offset) & 7))
-        return rk_mem_word_is_odd(signal_offset, 8);
+        return rk_mem_word_is_unaligned(signal_offset, 8);
     if (rk_likely(mem->part[peer] != NULL)) {
         if (bytes)
             rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
@@ -171,7 +171,7 @@ RK_INLINE int dead_writers(const struct rank_mem *mem)
     return mem->sort == RK_MEM_REGISTERED ? mem->ctx->rma->deaths : mem->team->ndead;
 }
 
-static RK_COLD bool signal_nobody_lives(const struct rank_mem *mem)
+static RK_COLD bool signal_all_dead(const struct rank_mem *mem)
 {
     int others = mem->sort == RK_MEM_REGISTERED ? mem->ctx->engine->npeers : mem->team->size;
 
@@ -186,7 +186,7 @@ RK_INLINE bool writers_died(const struct rk_rma_wait *w)
     if (w->peer)
         return w->peer->state == RK_PEER_DEAD;
     ndead = dead_writers(w->mem);
-    return ndead != w->mem->deaths_told || (rk_unlikely(ndead) && signal_nobody_lives(w->mem));
+    return ndead != w->mem->deaths_reported || (rk_unlikely(ndead) && signal_all_dead(w->mem));
 }
 
 bool rk_rma_word_is_so(void *wait)
@@ -231,7 +231,7 @@ static rank_status_t outcome(struct rk_rma_wait *w)
     if (rk_likely(!w->dead))
         return RANK_OK;
     if (!w->peer)
-        w->mem->deaths_told = dead_writers(w->mem);
+        w->mem->deaths_reported = dead_writers(w->mem);
     return RANK_ERR_PEER_DEAD;
 }
 
@@ -243,7 +243,7 @@ rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, ui
     if (rk_unlikely(st))
         return st;
     RK_ENTER(mem->ctx);
-    rk_wait_unrung(mem->team->ctx, rk_rma_word_is_so, &w);
+    rk_wait_without_doorbell(mem->team->ctx, rk_rma_word_is_so, &w);
     return outcome(&w);
 }
 

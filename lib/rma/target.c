@@ -27,7 +27,7 @@ static void target_answer(struct rk_peer *peer, const struct rk_rma_answer *a, c
 {
     struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .epoch = peer->epoch,
                          .len = (uint32_t)(sizeof(*a) + bytes)};
-    struct rk_line *line = rk_line_of(peer->ctx, peer);
+    struct rk_txq *line = rk_txq_of(peer->ctx, peer);
     struct waiting *w = NULL;
     rank_status_t st = RK_AGAIN;
 
@@ -54,10 +54,10 @@ static void target_answer(struct rk_peer *peer, const struct rk_rma_answer *a, c
     rk_list_append(&line->answers, &w->link);
     line->nanswers++;
     peer->ctx->engine->unsent++;
-    rk_line_busy(peer->ctx, line);
+    rk_txq_mark_busy(peer->ctx, line);
 }
 
-static void waiting_free(struct rk_ctx *ctx, struct rk_line *line, struct waiting *w)
+static void waiting_free(struct rk_ctx *ctx, struct rk_txq *line, struct waiting *w)
 {
     rk_list_remove(&w->link);
     line->nanswers--;
@@ -65,7 +65,7 @@ static void waiting_free(struct rk_ctx *ctx, struct rk_line *line, struct waitin
     free(w);
 }
 
-bool rk_serve_retry(struct rk_peer *peer, struct rk_line *line)
+bool rk_target_retry(struct rk_peer *peer, struct rk_txq *line)
 {
     while (!rk_list_empty(&line->answers)) {
         struct waiting *w = rk_list_entry(line->answers.next, struct waiting, link);
@@ -84,7 +84,7 @@ bool rk_serve_retry(struct rk_peer *peer, struct rk_line *line)
     return true;
 }
 
-void rk_serve_drop(struct rk_ctx *ctx, struct rk_line *line)
+void rk_target_drop(struct rk_ctx *ctx, struct rk_txq *line)
 {
     while (!rk_list_empty(&line->answers))
         waiting_free(ctx, line, rk_list_entry(line->answers.next, struct waiting, link));
@@ -187,7 +187,7 @@ static rank_status_t signal_after(struct rk_ctx *ctx, const struct rk_rma_asked 
     return RANK_OK;
 }
 
-static rank_status_t look_at_key(struct rk_ctx *ctx, const struct rk_rma_asked *q)
+static rank_status_t check_key(struct rk_ctx *ctx, const struct rk_rma_asked *q)
 {
     const struct rank_mem *mem = rk_names_find(&ctx->rma->mem_names, q->ask.mem);
 
@@ -196,8 +196,8 @@ static rank_status_t look_at_key(struct rk_ctx *ctx, const struct rk_rma_asked *
 }
 
 /* Reply with data: one piece in place, or many gathered. */
-static void bring(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_asked *q,
-                  struct rk_rma_answer *a)
+static void reply_data(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_asked *q,
+                       struct rk_rma_answer *a)
 {
     unsigned char gathered[16384];
     const void *data = NULL;
@@ -225,7 +225,7 @@ static void bring(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_
     target_answer(peer, a, data, a->status ? 0 : q->bytes);
 }
 
-static rank_status_t obey(struct rk_ctx *ctx, const struct rk_rma_asked *q, struct rk_line *line,
+static rank_status_t obey(struct rk_ctx *ctx, const struct rk_rma_asked *q, struct rk_txq *line,
                           uint64_t *before)
 {
     rank_status_t st;
@@ -240,7 +240,7 @@ static rank_status_t obey(struct rk_ctx *ctx, const struct rk_rma_asked *q, stru
     case RK_RMA_SIGNAL:
         return signal_after(ctx, q);
     case RK_RMA_KEY:
-        return look_at_key(ctx, q);
+        return check_key(ctx, q);
     default: /* RK_RMA_FLUSH: a peer's frames arrive in order */
         st = line->owed;
         line->owed = RANK_OK;
@@ -248,18 +248,18 @@ static rank_status_t obey(struct rk_ctx *ctx, const struct rk_rma_asked *q, stru
     }
 }
 
-void rk_serve(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
-              const void *payload, const struct rk_rndv *rndv)
+void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+                      const void *payload, const struct rk_rndv *rndv)
 {
     struct rk_rma_answer a = {.status = RANK_OK};
     struct rk_rma_asked q;
-    struct rk_line *line;
+    struct rk_txq *line;
     rank_status_t st;
 
     (void)rndv;
     if (!ctx->rma)
         return;
-    line = rk_line_of(ctx, peer);
+    line = rk_txq_of(ctx, peer);
     if (!line) {
         rk_error("out of memory for requests of rank %u", peer->id.rank);
         rk_engine_report_death(ctx, peer->number);
@@ -279,7 +279,7 @@ void rk_serve(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr
     a.in = q.ask.in;
     if (q.ask.op == RK_RMA_GET || q.ask.op == RK_RMA_GETV) {
         if (q.ask.flags & RK_RMA_WANTS_ANSWER)
-            bring(ctx, peer, &q, &a);
+            reply_data(ctx, peer, &q, &a);
         return;
     }
     st = obey(ctx, &q, line, &a.before);

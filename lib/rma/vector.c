@@ -71,7 +71,7 @@ static uint64_t move_mapped(bool put, const rank_piece_t *pieces, int64_t n, cha
 }
 
 /*
- * Pieces of one CMA call. The kernel looks up pages for each remote piece (0.4 us); local ones are cheap. So
+ * Pieces of one CMA call. The kernel resolves pages for each remote piece (0.4 us); local ones are cheap. So
  * adjacent remote pieces are merged, and in a get also those with small gaps, which are read and discarded.
  */
 struct cma_list {
@@ -194,7 +194,7 @@ static rank_status_t vector_move(bool put, const rank_piece_t *pieces, int64_t n
         return RANK_OK;
     if (mem->part[peer]) {
         rk_mem_moved(mem, move_mapped(put, pieces, n, mem->part[peer]));
-        return put ? RANK_OK : rk_mem_look(mem, peer);
+        return put ? RANK_OK : rk_mem_check_death(mem, peer);
     }
     RK_ENTER(mem->ctx);
     st = rk_far_reach(mem, peer, put ? RK_NO_WRITES : RK_NO_READS, &p, &way);

@@ -96,7 +96,7 @@ static rank_status_t open_both(struct rk_ctx *ctx, uint64_t id, int me, int n, i
         return st;
     rk_team_settle(team);
     st = team->ndead ? RANK_ERR_PEER_DEAD : rk_coll_team_open(team);
-    if (!st && (st = rk_family_add(team)))
+    if (!st && (st = rk_connected_add(team)))
         rk_coll_team_close(team);
     if (st) {
         rk_team_destroy(team);
@@ -108,7 +108,7 @@ static rank_status_t open_both(struct rk_ctx *ctx, uint64_t id, int me, int n, i
 
 static void close_both(struct rank_team *team)
 {
-    rk_family_drop(team);
+    rk_connected_drop(team);
     rk_coll_team_close(team);
     rk_team_destroy(team);
 }
@@ -354,7 +354,7 @@ static rank_status_t api_spawn_prepare(struct family *f, rank_status_t st)
     if (!st)
         st = rk_worlds_add(f->ctx, f->plan.job, f->plan.n, &f->first);
     if (!st)
-        st = rk_boot_hear_jobs(f->ctx->boot);
+        st = rk_boot_subscribe_jobs(f->ctx->boot);
     st = rk_roster_agree(f->team, st, &stride);
     if (!st && f->team->rank == f->root)
         st = rk_roster_make(&f->parents, f->team->size, stride);
@@ -433,7 +433,7 @@ rank_status_t rk_spawn_join(struct rk_ctx *ctx)
     struct rank_team *world = ctx->world, *pair = NULL;
     bool is_first = world->rank == 0;
     int64_t stride = 0;
-    rank_status_t st = rk_boot_hear_jobs(ctx->boot), told;
+    rank_status_t st = rk_boot_subscribe_jobs(ctx->boot), told;
     bool waits = false;
 
     if (!st && is_first)

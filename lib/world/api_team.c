@@ -164,7 +164,7 @@ rank_status_t rank_team_free(rank_team_t *team)
     if (*team == (*team)->ctx->world)
         return rk_arg_error(RANK_ERR_ARG, __func__, "the world is freed by rank_finalize");
     if ((*team)->mixed)
-        rk_family_part(*team);
+        rk_connected_disconnect(*team);
     if (*team == (*team)->ctx->parents)
         (*team)->ctx->parents = NULL;
     rk_coll_team_close(*team);

@@ -16,16 +16,16 @@
 /* Time limit for the launcher's answer. */
 enum { ANSWER_NS = 1000 * 1000 * 1000 };
 
-struct rk_family {
-    struct rk_family *next; /* the one added before */
+struct rk_connected {
+    struct rk_connected *next; /* the one added before */
     const struct rank_team *both; /* valid as long as it has that team */
     int n;
     int numbers[]; /* of the members */
 };
 
-rank_status_t rk_family_add(const struct rank_team *both)
+rank_status_t rk_connected_add(const struct rank_team *both)
 {
-    struct rk_family *f = calloc(1, sizeof(*f) + (size_t)both->size * sizeof(int));
+    struct rk_connected *f = calloc(1, sizeof(*f) + (size_t)both->size * sizeof(int));
 
     if (!f) {
         rk_error("out of memory for a team of %d ranks", both->size);
@@ -40,9 +40,9 @@ rank_status_t rk_family_add(const struct rank_team *both)
 }
 
 /* Drop the newest entry of this team: memory of teams is reused. */
-void rk_family_drop(const struct rank_team *both)
+void rk_connected_drop(const struct rank_team *both)
 {
-    struct rk_family **at = &both->ctx->families, *f;
+    struct rk_connected **at = &both->ctx->families, *f;
 
     while (*at && (*at)->both != both)
         at = &(*at)->next;
@@ -52,10 +52,10 @@ void rk_family_drop(const struct rank_team *both)
     free(f);
 }
 
-void rk_families_close(struct rk_ctx *ctx)
+void rk_connected_close(struct rk_ctx *ctx)
 {
     while (ctx->families) {
-        struct rk_family *f = ctx->families;
+        struct rk_connected *f = ctx->families;
         ctx->families = f->next;
         free(f);
     }
@@ -116,7 +116,7 @@ static bool spans(const struct guests *g, const int *numbers, int n)
     return false;
 }
 
-static bool all_here(const struct guests *g, const struct rk_family *f)
+static bool all_here(const struct guests *g, const struct rk_connected *f)
 {
     for (int i = 0; i < f->n; i++) {
         if (!g->member[f->numbers[i]])
@@ -140,7 +140,7 @@ static bool still_connected(const struct rank_team *team)
         const struct rank_team *t = rk_list_entry(l, struct rank_team, link);
         still = still || (t != team && t->mixed && t->coll && spans(&g, t->world_ranks, t->size));
     }
-    for (const struct rk_family *f = team->ctx->families; f && !still; f = f->next)
+    for (const struct rk_connected *f = team->ctx->families; f && !still; f = f->next)
         still = spans(&g, f->numbers, f->n) && !all_here(&g, f);
     guests_clear(&g);
     return still;
@@ -151,12 +151,12 @@ static bool still_connected(const struct rank_team *team)
 /* They are disconnected: drop the entries of their rank_spawn. */
 static void connected_forget(const struct rank_team *team)
 {
-    struct rk_family **at = &team->ctx->families;
+    struct rk_connected **at = &team->ctx->families;
     struct guests g;
 
     if (guests_of(team, &g)) {
         while (*at) {
-            struct rk_family *f = *at;
+            struct rk_connected *f = *at;
             if (!all_here(&g, f)) {
                 at = &f->next;
                 continue;
@@ -177,15 +177,15 @@ static bool over(void *arg)
 {
     struct patience *p = arg;
 
-    return rk_boot_part_over(p->answer) || rk_clock_ns() >= p->until;
+    return rk_boot_disconnect_over(p->answer) || rk_clock_ns() >= p->until;
 }
 
-static void tell_launcher(struct rank_team *team)
+static void disconnect_jobs(struct rank_team *team)
 {
     struct rk_ctx *ctx = team->ctx;
     struct patience p = {.until = rk_clock_ns() + ANSWER_NS};
-    rank_status_t st = rk_boot_part_begin(ctx->boot, team->world_ranks, team->size, rk_world_wake, ctx,
-                                          &p.answer);
+    rank_status_t st = rk_boot_disconnect_begin(ctx->boot, team->world_ranks, team->size, rk_world_wake, ctx,
+                                                &p.answer);
 
     if (!st) {
         if (ctx->board)
@@ -193,13 +193,13 @@ static void tell_launcher(struct rank_team *team)
         rk_wait(ctx, over, &p);
         if (ctx->board)
             ctx->board->inside = NULL; /* not the earlier value: another thread may be in here, too */
-        st = rk_boot_part_end(ctx->boot, p.answer);
+        st = rk_boot_disconnect_end(ctx->boot, p.answer);
     }
     if (st)
         rk_info("rank_team_free: the launcher did not disconnect the jobs: a failure of one may still end the other");
 }
 
-void rk_family_part(struct rank_team *team)
+void rk_connected_disconnect(struct rank_team *team)
 {
     int32_t mine = still_connected(team), any = 1;
     rank_request_t req;
@@ -208,7 +208,7 @@ void rk_family_part(struct rank_team *team)
     if (rank_iallreduce(&mine, &any, 1, RANK_INT32, RANK_MAX, team, &req) ||
         rank_wait(&req, NULL) || any)
         return;
-    tell_launcher(team);
+    disconnect_jobs(team);
     connected_forget(team);
 }
 
@@ -217,7 +217,7 @@ static bool is_common(const struct rank_team *t)
     return t->mixed && t->coll;
 }
 
-void rk_family_leave(struct rk_ctx *ctx)
+void rk_connected_leave(struct rk_ctx *ctx)
 {
     const int32_t yes = 1;
     rank_request_t *req;

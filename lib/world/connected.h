@@ -12,21 +12,21 @@
 #include "lib/p2p/team.h"
 
 /* Add the team that rank_spawn has created. */
-rank_status_t rk_family_add(const struct rank_team *both);
+rank_status_t rk_connected_add(const struct rank_team *both);
 /* Undo that after a failure. */
-void rk_family_drop(const struct rank_team *both);
+void rk_connected_drop(const struct rank_team *both);
 /* No-op if the state is NULL. */
-void rk_families_close(struct rk_ctx *ctx);
+void rk_connected_close(struct rk_ctx *ctx);
 
 /*
  * Call before a team of several jobs is freed: waits until all its ranks do so, or finalize, or one is dead.
  * Disconnects the jobs if they share no other team.
  */
-void rk_family_part(struct rank_team *team);
+void rk_connected_disconnect(struct rank_team *team);
 /*
  * For rank_finalize: the same for all such teams at once, as their order differs between ranks; disconnects
  * nothing.
  */
-void rk_family_leave(struct rk_ctx *ctx);
+void rk_connected_leave(struct rk_ctx *ctx);
 
 #endif

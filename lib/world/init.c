@@ -179,7 +179,7 @@ static rank_status_t init_open_ucx(struct rk_ctx *ctx)
     rank_status_t st = rk_world_open_ucx(ctx);
 
     if (!st)
-        rk_lives_open(ctx);
+        rk_liveness_open(ctx);
     return st ? st
               : rk_boot_put(ctx->boot, RK_UCX_CARD, ctx->engine->card, ctx->engine->card_len);
 }
@@ -263,14 +263,14 @@ void rk_world_wake(void *ctx)
 static bool drained(void *arg);
 
 /* Describe the waits of rank_finalize for the status board. */
-static bool tell_drained(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
-                         struct rk_wait_for *out)
+static bool describe_drained(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
+                             struct rk_wait_for *out)
 {
     (void)ctx;
     (void)arg;
     if (cond != drained)
         return false;
-    rk_tell_call(out, "end of its sends");
+    rk_describe_call(out, "end of its sends");
     return true;
 }
 
@@ -305,7 +305,7 @@ static rank_status_t init_join(struct rk_ctx *ctx)
     if (st)
         return st;
     RK_ENTER(ctx);
-    ctx->engine->tells[ctx->engine->ntells++] = tell_drained;
+    ctx->engine->describers[ctx->engine->ndescribers++] = describe_drained;
     rk_node_settle(ctx->node);
     st = rk_engine_settle(ctx);
     if (!st) /* before p2p: a death fails waits here before it fails requests */
@@ -331,7 +331,7 @@ static void init_leave(struct rk_ctx *ctx)
         rk_coll_team_close(ctx->world);
     rk_lanes_close(ctx);
     rk_p2p_close(ctx);
-    rk_families_close(ctx);
+    rk_connected_close(ctx);
     if (ctx->boot) /* a spawned job may end at this moment */
         rk_boot_watch_deaths(ctx->boot, NULL, NULL);
     rk_engine_close(ctx);
@@ -428,14 +428,14 @@ static bool in_callback(const struct rk_ctx *ctx)
 }
 
 /* Returns when all sent data has left and all ranks are as far. */
-static void init_part(struct rk_ctx *ctx)
+static void init_drain(struct rk_ctx *ctx)
 {
     RK_ENTER(ctx);
 
     ctx->engine->finalizing = true;
     rk_wait(ctx, drained, ctx);
     ctx->engine->parting = true;
-    rk_family_leave(ctx);
+    rk_connected_leave(ctx);
     /*
      * If another program follows in these ranks, the server must not confuse ends of connections of the two. On
      * several hosts deaths are reported until all have arrived.
@@ -446,7 +446,7 @@ static void init_part(struct rk_ctx *ctx)
     ctx->engine->alone = rank_barrier(ctx->world) != RANK_OK;
     if (ctx->engine->alone && ctx->node)
         rk_node_leave_alone(ctx->node);
-    rk_lives_stop(ctx);
+    rk_liveness_stop(ctx);
     rk_wait(ctx, drained, ctx);
 }
 
@@ -481,7 +481,7 @@ rank_status_t rank_finalize(void)
     }
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
-    init_part(the_ctx);
+    init_drain(the_ctx);
     init_leave(the_ctx);
     return RANK_OK;
 }

@@ -170,7 +170,7 @@ RK_INLINE bool rk_box_cell_room(struct rk_box_out *o)
 }
 
 /* Read the consumer's counters. After a restart of the ring the limit may be ahead of the consumer. */
-RK_INLINE void rk_box_look(struct rk_box_out *o)
+RK_INLINE void rk_box_read_counters(struct rk_box_out *o)
 {
     uint64_t limit = atomic_load_explicit(&o->box->drained, memory_order_acquire) + o->ring_bytes;
 
@@ -190,7 +190,7 @@ RK_INLINE bool rk_box_ring_room(struct rk_box_out *o, uint32_t len)
     }
     end = rk_ring_behind(rk_ring_place(o->at, len, o->used, o->ring_bytes), len);
     if (rk_unlikely(end > o->ring_limit)) {
-        rk_box_look(o);
+        rk_box_read_counters(o);
         return end <= o->ring_limit;
     }
     return true;
@@ -207,7 +207,7 @@ RK_INLINE void rk_box_close_cell(struct rk_box_out *o)
 }
 
 /* Number bound to team and sender if this message can be a compact frame; else -1. */
-RK_INLINE int rk_box_bound(const struct rk_box_out *o, uint64_t team, uint32_t src, uint16_t epoch, uint64_t tag)
+RK_INLINE int rk_box_binding(const struct rk_box_out *o, uint64_t team, uint32_t src, uint16_t epoch, uint64_t tag)
 {
     uint32_t i = rk_bind_index(team);
     const struct rk_bind *b = &o->binds[i];

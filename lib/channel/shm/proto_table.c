@@ -82,17 +82,17 @@ void rk_paths_built_in(struct rk_paths *paths)
  * Time of a message of the class. Rates of cooperative protocols were measured with both sides present; otherwise
  * the rendezvous adds its cost.
  */
-static uint64_t takes_ns(const struct rk_paths *paths, int class, enum rk_path path)
+static uint64_t estimate_ns(const struct rk_paths *paths, int class, enum rk_path path)
 {
     uint32_t rate = paths->rate[class][path];
 
-    return rate ? rk_path_bytes(class) * 1000 / rate + (rk_path_meets(path) ? paths->meet : 0) : UINT32_MAX * UINT64_C(1000);
+    return rate ? rk_path_bytes(class) * 1000 / rate + (rk_path_needs_both(path) ? paths->meet : 0) : UINT32_MAX * UINT64_C(1000);
 }
 
 /* A protocol that needs both sides, or more CPU, must be a tenth faster than one that does not. */
 static bool is_worth(const struct rk_paths *paths, int class, enum rk_path path, enum rk_path than)
 {
-    return takes_ns(paths, class, path) * 11 < takes_ns(paths, class, than) * 10;
+    return estimate_ns(paths, class, path) * 11 < estimate_ns(paths, class, than) * 10;
 }
 
 /* In order of CPU cost, least first. */

@@ -50,7 +50,7 @@ struct rk_paths {
 extern const char *const rk_path_names[RK_PATHS];
 
 /* Does it need both sides at the same time? */
-RK_INLINE bool rk_path_meets(enum rk_path path)
+RK_INLINE bool rk_path_needs_both(enum rk_path path)
 {
     return path != RK_PATH_MAPPED && path != RK_PATH_CMA && path != RK_PATH_XPMEM;
 }

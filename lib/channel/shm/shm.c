@@ -258,7 +258,7 @@ static void shm_disconnect(void *state, struct rk_peer *peer)
     rk_shm_rndv_peer_gone(shm, peer);
     drop_control(ep);
     rk_xpmem_close(ep->far);
-    rk_engine_let_go(shm->ctx, &ep->busy);
+    rk_engine_release(shm->ctx, &ep->busy);
     shm->ep[peer->local] = NULL;
     peer->ep = NULL;
     free(ep);
@@ -328,7 +328,7 @@ static RK_COLD void found_full(struct rk_shm *shm, struct rk_shm_ep *ep, const s
 }
 
 /* Publish that something was appended. */
-RK_INLINE void shm_tell(struct rk_shm *shm, struct rk_shm_ep *ep)
+RK_INLINE void shm_notify(struct rk_shm *shm, struct rk_shm_ep *ep)
 {
     int to = ep->peer->local;
 
@@ -350,7 +350,7 @@ RK_INLINE rank_status_t put_frame(struct rk_shm *shm, struct rk_shm_ep *ep,
         found_full(shm, ep, hdr);
         return RK_AGAIN;
     }
-    shm_tell(shm, ep);
+    shm_notify(shm, ep);
     return RANK_OK;
 }
 
@@ -379,13 +379,13 @@ static rank_status_t shm_send_small(struct rk_peer *peer, uint64_t team, uint32_
                                     uint32_t bytes)
 {
     struct rk_shm_ep *ep = peer->ep;
-    int bind = rk_box_bound(&ep->out, team, src, peer->epoch, tag);
+    int bind = rk_box_binding(&ep->out, team, src, peer->epoch, tag);
 
     if (rk_unlikely(bind < 0))
         return send_unbound(peer, team, src, tag, payload, bytes);
     if (rk_unlikely(!rk_box_put_compact(&ep->out, (uint32_t)bind, tag, payload, bytes)))
         return RK_AGAIN;
-    shm_tell(ep->shm, ep);
+    shm_notify(ep->shm, ep);
     return RANK_OK;
 }
 
@@ -420,7 +420,7 @@ void rk_shm_control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint
     c->hdr = hdr;
     memcpy(c->payload, payload, len);
     rk_list_append(&ep->control, &c->link);
-    rk_engine_hold(shm->ctx, &shm->busy, &ep->busy);
+    rk_engine_defer(shm->ctx, &shm->busy, &ep->busy);
 }
 
 static void shm_frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -559,7 +559,7 @@ static RK_COLD int retry_busy(struct rk_shm *shm)
         if (rk_list_empty(&ep->control))
             n += rk_shm_rndv_stream(shm, ep);
         if (rk_list_empty(&ep->control) && rk_list_empty(&ep->streams))
-            rk_engine_let_go(shm->ctx, &ep->busy);
+            rk_engine_release(shm->ctx, &ep->busy);
     }
     return n;
 }

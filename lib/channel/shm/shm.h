@@ -97,7 +97,7 @@ int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep);
 /* Complete receives whose sender has finished its share. */
 int rk_shm_rndv_poll(struct rk_shm *shm);
 /* The peer's attached memory, or NULL. */
-struct rk_xpmem *rk_shm_far(struct rk_shm_ep *ep);
+struct rk_xpmem *rk_shm_attached(struct rk_shm_ep *ep);
 /* Complete everything that depends on a dead peer. */
 void rk_shm_rndv_peer_gone(struct rk_shm *shm, struct rk_peer *peer);
 

@@ -82,14 +82,14 @@ static struct rk_id shm_rndv_unpack_id(uint64_t v)
     return (struct rk_id){(uint32_t)(v >> 32), (uint32_t)v};
 }
 
-static void say_done(struct rk_shm_ep *ep, uint64_t sender)
+static void send_done(struct rk_shm_ep *ep, uint64_t sender)
 {
     struct rk_id id = shm_rndv_unpack_id(sender);
 
     rk_shm_control(ep->shm, ep, RK_SHM_DONE, 0, &id, sizeof(id));
 }
 
-struct rk_xpmem *rk_shm_far(struct rk_shm_ep *ep)
+struct rk_xpmem *rk_shm_attached(struct rk_shm_ep *ep)
 {
     struct rk_node *node = ep->shm->ctx->node;
 
@@ -107,14 +107,14 @@ struct rk_xpmem *rk_shm_far(struct rk_shm_ep *ep)
 
 static rank_status_t move_in(struct rk_shm_ep *ep, bool attached, void *to, uint64_t from, size_t bytes)
 {
-    if (attached && rk_xpmem_read(rk_shm_far(ep), to, from, bytes))
+    if (attached && rk_xpmem_read(rk_shm_attached(ep), to, from, bytes))
         return RANK_OK;
     return ep->cma ? rk_cma_read(ep->pid, to, from, bytes) : RANK_ERR_CHANNEL;
 }
 
 static rank_status_t move_out(struct rk_shm_ep *ep, bool attached, uint64_t to, const void *from, size_t bytes)
 {
-    if (attached && rk_xpmem_write(rk_shm_far(ep), to, from, bytes))
+    if (attached && rk_xpmem_write(rk_shm_attached(ep), to, from, bytes))
         return RANK_OK;
     return ep->cma ? rk_cma_write(ep->pid, to, from, bytes) : RANK_ERR_CHANNEL;
 }
@@ -181,7 +181,7 @@ static void start_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
     req->priv[S_OFFSET] = 0;
     rk_list_remove(&req->link);
     rk_list_append(&ep->streams, &req->link);
-    rk_engine_hold(shm->ctx, &shm->busy, &ep->busy);
+    rk_engine_defer(shm->ctx, &shm->busy, &ep->busy);
 }
 
 /* One part of a stream; RK_AGAIN when the ring is full. */
@@ -250,7 +250,7 @@ static void consider(struct rk_shm *shm, struct rk_shm_ep *ep, const struct offe
     cells = atomic_load_explicit(&out->box->taken, memory_order_acquire) + out->mask + 1 - out->next;
     if (cells < o->fetch.want / frame + 4)
         return;
-    rk_box_look(out);
+    rk_box_read_counters(out);
     need = o->fetch.want + frame + 4 * RK_CELL_BYTES + (out->ring_bytes - out->used); /* a lap may end in between */
     if (out->ring_limit - out->at < need ||
         !atomic_compare_exchange_strong(&out->box->claims, &begun, begun + (1ull << 24)))
@@ -259,7 +259,7 @@ static void consider(struct rk_shm *shm, struct rk_shm_ep *ep, const struct offe
     rk_shm_rndv_stream(shm, ep);
 }
 
-enum { HELP_FAILED = 1u << 31 };
+enum { ASSIST_FAILED = 1u << 31 };
 
 /* Local mapping of another rank's memory; NULL if there is none. segment: without marks. */
 static char *mapped_at(struct rk_ctx *ctx, uint64_t segment, uint64_t at, uint64_t want)
@@ -298,7 +298,7 @@ static void shm_rndv_help(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t seg
         else
             st = move_out(ep, a->chunk & ATTACHED, a->to + share.at, from, share.bytes);
         if (st) {
-            atomic_fetch_or(&ep->out.box->helped, HELP_FAILED);
+            atomic_fetch_or(&ep->out.box->helped, ASSIST_FAILED);
             if (st != RANK_ERR_PEER_DEAD)
                 rk_shm_cma_failed(ep);
         }
@@ -331,14 +331,14 @@ void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct 
     shm->ctx->engine->handler[RK_KIND_RNDV](shm->ctx, peer, hdr, NULL, &rndv);
 }
 
-static void ask_for_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv,
+static void request_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv,
                            struct rank_request *req, uint64_t want)
 {
     struct fetch f = {.sender = shm_rndv_unpack_id(rndv->priv[P_SENDER]), .want = want};
     rank_status_t st = rk_req_name(req);
 
     if (st) {
-        say_done(ep, rndv->priv[P_SENDER]);
+        send_done(ep, rndv->priv[P_SENDER]);
         rk_req_complete(req, st);
         return;
     }
@@ -352,27 +352,27 @@ static void ask_for_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struc
 static void shm_rndv_finish(struct rk_shm_ep *ep, struct rank_request *req, uint64_t sender,
                    rank_status_t st)
 {
-    say_done(ep, sender);
+    send_done(ep, sender);
     rk_req_complete(req, st);
 }
 
 /* Has the sender finished its share of ep->assisted? Called when all chunks are claimed. */
-static bool assist_over(struct rk_shm_ep *ep, struct rk_box *box)
+static bool assist_is_done(struct rk_shm_ep *ep, struct rk_box *box)
 {
     uint32_t helped = atomic_load(&box->helped);
     uint32_t claimed = rk_claims_front(atomic_load(&box->claims));
     struct rank_request *req = ep->assisted;
     struct rk_rndv again = {.peer = ep->peer};
 
-    if ((helped & ~HELP_FAILED) < claimed)
+    if ((helped & ~ASSIST_FAILED) < claimed)
         return false;
     ep->assisted = NULL;
     ep->shm->nassisted--;
     rk_list_remove(&req->link);
-    if (helped & HELP_FAILED) { /* the kernel refused: start over as a stream */
+    if (helped & ASSIST_FAILED) { /* the kernel refused: start over as a stream */
         again.priv[P_SENDER] = req->priv[R_SENDER];
         rk_shm_cma_failed(ep);
-        ask_for_stream(ep->shm, ep, &again, req, req->priv[R_WANT]);
+        request_stream(ep->shm, ep, &again, req, req->priv[R_WANT]);
     } else {
         shm_rndv_finish(ep, req, req->priv[R_SENDER], RANK_OK);
     }
@@ -380,7 +380,7 @@ static bool assist_over(struct rk_shm_ep *ep, struct rk_box *box)
 }
 
 /* End a receive without its dead sender, which must not claim more chunks. */
-static void forget_assist(struct rk_shm *shm, struct rk_shm_ep *ep)
+static void end_assist(struct rk_shm *shm, struct rk_shm_ep *ep)
 {
     atomic_store(&shm->in[ep->peer->local].box->claims, rk_claims_begin(++ep->assist_gen));
     ep->assisted = NULL;
@@ -441,13 +441,13 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
         st = move_in(ep, attached, to, from + share.at, share.bytes);
 
         if (st == RANK_ERR_PEER_DEAD) { /* a chunk of the sender's is missing */
-            forget_assist(shm, ep);
+            end_assist(shm, ep);
             complete_unlinked(req, st);
             return;
         }
         if (st) {
             rk_claim_rest(&box->claims, rk_chunks(want, chunk));
-            atomic_fetch_or(&box->helped, HELP_FAILED);
+            atomic_fetch_or(&box->helped, ASSIST_FAILED);
             break;
         }
     }
@@ -455,7 +455,7 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
      * Both finish at about the same time. Wait for the sender: it would otherwise wait for DONE until the next
      * progress call.
      */
-    for (until = rk_clock_ns() + LAST_CHUNK_NS; !assist_over(ep, box) && rk_clock_ns() < until;)
+    for (until = rk_clock_ns() + LAST_CHUNK_NS; !assist_is_done(ep, box) && rk_clock_ns() < until;)
         rk_cpu_relax();
 }
 
@@ -492,7 +492,7 @@ static bool offered(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rn
 }
 
 /* Does the configuration set the protocol of private memory? */
-static bool asks_private(void)
+static bool sets_private_path(void)
 {
     return rk_conf.large != RK_CONF_LARGE_AUTO && rk_conf.large < RK_CONF_LARGE_MAPPED;
 }
@@ -509,7 +509,7 @@ static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes, bool waited
                                          [RK_CONF_LARGE_STREAMED] = RK_PATH_STREAMED,
                                          [RK_CONF_LARGE_XPMEM] = RK_PATH_XPMEM,
                                          [RK_CONF_LARGE_XBOTH] = RK_PATH_XBOTH};
-    enum rk_path path = rk_unlikely(asks_private()) ? asked[rk_conf.large]
+    enum rk_path path = rk_unlikely(sets_private_path()) ? asked[rk_conf.large]
                         : waited_for                                     ? p->best[attached][class]
                                                                          : p->alone[attached][class];
 
@@ -559,7 +559,7 @@ static bool share_mapped(const struct rk_shm_ep *ep, uint64_t want, bool by_kern
  * May the sender be asked for a share? One copy at a time, and only if the fifo has room: a queued request could
  * be read after the generations of claims have wrapped.
  */
-static bool may_ask(const struct rk_shm_ep *ep)
+static bool may_request_assist(const struct rk_shm_ep *ep)
 {
     return !ep->assisted && rk_list_empty(&ep->control);
 }
@@ -589,7 +589,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     if (registered)
         segment &= ~(uint64_t)RK_SEGMENT_MARK;
     if (segment && segment < WAITED_FOR && (here = mapped_at(shm->ctx, segment, rndv->priv[P_AT], want)) != NULL) {
-        if (!view->ops && may_ask(ep)) {
+        if (!view->ops && may_request_assist(ep)) {
             target = target_of(ep, view, want);
             if (share_mapped(ep, want, target.segment == 0)) {
                 copy_together(shm, ep, rndv, req, want, here, false, target);
@@ -601,9 +601,9 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         return;
     }
     target = (struct target){0, (uint64_t)(uintptr_t)view->base};
-    far = private ? rk_shm_far(ep) : NULL;
+    far = private ? rk_shm_attached(ep) : NULL;
     path = chosen(shm, want, waited, far != NULL);
-    if (far && (path == RK_PATH_XPMEM || (rk_path_attaches(path) && (view->ops || !may_ask(ep))) ||
+    if (far && (path == RK_PATH_XPMEM || (rk_path_attaches(path) && (view->ops || !may_request_assist(ep))) ||
                 (!ep->cma && path <= RK_PATH_BOTH))) {
         if (copy_attached(far, rndv, view, want)) {
             shm_rndv_finish(ep, req, sender, RANK_OK);
@@ -616,11 +616,11 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         return;
     }
     if (private && ep->cma && !view->ops && path <= RK_PATH_BOTH) {
-        if (!asks_private() && want <= shm->shape.shallow / 2 && may_ask(ep) &&
+        if (!sets_private_path() && want <= shm->shape.shallow / 2 && may_request_assist(ep) &&
             shm->paths.best[0][rk_path_class(want)] >= RK_PATH_RING && !shm->ctx->node->oversubscribed &&
             offered(shm, ep, rndv, req, want))
             return;
-        if (path == RK_PATH_BOTH && may_ask(ep)) {
+        if (path == RK_PATH_BOTH && may_request_assist(ep)) {
             copy_together(shm, ep, rndv, req, want, NULL, false, target);
             return;
         }
@@ -639,13 +639,13 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
             return;
         }
     }
-    ask_for_stream(shm, ep, rndv, req, want);
+    request_stream(shm, ep, rndv, req, want);
 }
 
 void rk_shm_rndv_drop(const struct rk_rndv *rndv)
 {
     if (rndv->peer->ep)
-        say_done(rndv->peer->ep, rndv->priv[P_SENDER]);
+        send_done(rndv->peer->ep, rndv->priv[P_SENDER]);
 }
 
 static void shm_rndv_data_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -681,7 +681,7 @@ int rk_shm_rndv_poll(struct rk_shm *shm)
 
     for (int i = 0; i < shm->nlocal; i++) {
         if (shm->ep[i] && shm->ep[i]->assisted)
-            n += assist_over(shm->ep[i], shm->in[i].box);
+            n += assist_is_done(shm->ep[i], shm->in[i].box);
     }
     return n;
 }
@@ -751,7 +751,7 @@ void rk_shm_rndv_peer_gone(struct rk_shm *shm, struct rk_peer *peer)
     struct rk_shm_ep *ep = peer->ep;
 
     if (ep->assisted)
-        forget_assist(shm, ep);
+        end_assist(shm, ep);
     fail_all_of(&shm->receiving, peer);
     fail_all_of(&shm->sending, peer);
     fail_all_of(&ep->streams, peer);

@@ -265,7 +265,7 @@ static void progress(struct rk_ucx *ucx)
  * A shared-memory endpoint cannot be closed by force. Its peer is a dead process of this node, and rk_peer_died
  * has consumed all that it had written; UCP keeps what it still holds, and no byte can arrive.
  */
-static void ep_part(struct rk_ucx_link *l)
+static void ep_disconnect(struct rk_ucx_link *l)
 {
     struct rk_ucx *ucx = l->ucx;
 
@@ -286,7 +286,7 @@ static void ep_part(struct rk_ucx_link *l)
     rk_ucx_todo(ucx);
 }
 
-static void ep_leave(struct rk_ucx_link *l)
+static void ep_send_bye(struct rk_ucx_link *l)
 {
     struct rk_hdr bye = {.kind = RK_UCX_BYE,
                          .epoch = l->peer->epoch,
@@ -294,7 +294,7 @@ static void ep_leave(struct rk_ucx_link *l)
 
     l->ucx->leaving = true;
     if (l->failed || l->bye) {
-        ep_part(l);
+        ep_disconnect(l);
         return;
     }
     /*
@@ -319,9 +319,9 @@ void rk_ucx_disconnect(void *state, struct rk_peer *peer)
         ucp_request_free(l->flushing);
     l->flushing = NULL;
     if (peer->state == RK_PEER_UP && l->ep)
-        ep_leave(l);
+        ep_send_bye(l);
     else
-        ep_part(l);
+        ep_disconnect(l);
     l->dropped = true;
     rk_list_remove(&l->on_failed);
     rk_ucx_drop_unsent(l);
@@ -329,7 +329,7 @@ void rk_ucx_disconnect(void *state, struct rk_peer *peer)
     peer->ep = NULL;
 }
 
-void rk_ucx_look_at_lost(struct rk_ucx_link *l, uint64_t now)
+void rk_ucx_check_lost(struct rk_ucx_link *l, uint64_t now)
 {
     if (rk_likely(l->lost_ns == 0) || now - l->lost_ns < PEACE_NS)
         return;

@@ -24,7 +24,7 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-enum { LOOK_NS = 1000 * 1000 * 1000, SILENT_LOOKS = 3 };
+enum { LOOK_NS = 1000 * 1000 * 1000, SILENT_CHECKS = 3 };
 /*
  * Retransmission time of a connection that was idle before: the kernel's time-out doubles from 0.2 s; with its own
  * device down it retries every half second.
@@ -185,7 +185,7 @@ static void close_door(int fd, void *arg)
         shutdown(fd, SHUT_RDWR);
 }
 
-static void tcp_watch_hang_up(int fd, void *arg)
+static void tcp_watch_close(int fd, void *arg)
 {
     struct rk_ucx_door theirs;
 
@@ -193,12 +193,12 @@ static void tcp_watch_hang_up(int fd, void *arg)
         shutdown(fd, SHUT_RDWR);
 }
 
-void rk_ucx_hang_up(struct rk_ucx *ucx)
+void rk_ucx_close_sockets(struct rk_ucx *ucx)
 {
     if (ucx->ndoors == 0)
         return;
     each_fd(close_door, ucx); /* first: UCX's own thread accepts connections */
-    each_fd(tcp_watch_hang_up, ucx);
+    each_fd(tcp_watch_close, ucx);
 }
 
 /* Mark the links to this address as unanswered. */
@@ -211,7 +211,7 @@ static void mark_unanswered(struct rk_ucx *ucx, const struct rk_ucx_door *theirs
     }
 }
 
-static void tcp_watch_look_at(int fd, void *arg)
+static void tcp_watch_check(int fd, void *arg)
 {
     struct rk_ucx *ucx = arg;
     socklen_t size = sizeof(struct tcp_info);
@@ -243,7 +243,7 @@ static bool waits_for(struct rk_ucx_link *l)
         l->due_seen = l->in.due;
         l->silent = 0;
         l->unanswered = false;
-    } else if (++l->silent >= SILENT_LOOKS) {
+    } else if (++l->silent >= SILENT_CHECKS) {
         l->silent = 0;
         rk_ucx_control(l, RK_KIND_CREDIT, NULL, 0); /* a credit of 0 */
     }
@@ -255,13 +255,13 @@ void rk_ucx_watch(struct rk_ucx *ucx)
     uint64_t now = rk_clock_ns();
     bool any = false;
 
-    if (now < ucx->next_look || ucx->inside)
+    if (now < ucx->next_check || ucx->inside)
         return;
-    ucx->next_look = now + LOOK_NS;
+    ucx->next_check = now + LOOK_NS;
     for (uint32_t i = 0; i < ucx->nlinks; i++) {
-        rk_ucx_look_at_lost(ucx->links[i], now);
+        rk_ucx_check_lost(ucx->links[i], now);
         any |= waits_for(ucx->links[i]);
     }
     if (any && ucx->ndoors && rk_ucx_conf()->unanswered > 0)
-        each_fd(tcp_watch_look_at, ucx);
+        each_fd(tcp_watch_check, ucx);
 }

@@ -99,7 +99,7 @@ static rank_status_t ucx_send_view(struct rk_peer *peer, const struct rk_hdr *hd
     return rk_ucx_put(l, hdr, NULL, 0, NULL, view);
 }
 
-int rk_ucx_pass(struct rk_ucx *ucx)
+int rk_ucx_poll(struct rk_ucx *ucx)
 {
     int moved;
 
@@ -124,7 +124,7 @@ static int ucx_progress(struct rk_ctx *ctx, void *state)
     struct rk_ucx *ucx = state;
 
     (void)ctx;
-    return rk_unlikely(ucx->inside) ? 0 : rk_ucx_pass(ucx); /* called by a handler: progress runs already */
+    return rk_unlikely(ucx->inside) ? 0 : rk_ucx_poll(ucx); /* called by a handler: progress runs already */
 }
 
 static int ucx_fd(void *state)
@@ -190,7 +190,7 @@ const struct rk_channel rk_channel_ucx = {
     .send = ucx_send,
     .send2 = ucx_send2,
     .send_view = ucx_send_view,
-    .take = rk_ucx_take,
+    .take = rk_ucx_recv_fast,
     .take_is_progress = true,
     .rndv_send = rk_ucx_rndv_send,
     .rndv_recv = rk_ucx_rndv_recv,

@@ -127,7 +127,7 @@ struct rk_ucx_link {
 };
 
 /* A blocking receive that is first in line. */
-struct rk_ucx_taking {
+struct rk_ucx_fast_recv {
     struct rk_ucx_link *from;
     uint64_t team, tag;
     void *buf;
@@ -166,7 +166,7 @@ struct rk_ucx {
     uint64_t tick;             /* progress calls */
     uint64_t sent;             /* packets and transfers started */
     int handled;               /* by this progress call */
-    struct rk_ucx_taking *taking; /* fast receive in progress (ucx_recv_fast.c), or NULL */
+    struct rk_ucx_fast_recv *fast_recv; /* fast receive in progress (ucx_recv_fast.c), or NULL */
 
     struct rk_ucx_link **links; /* by index */
     uint32_t nlinks, links_cap;
@@ -185,7 +185,7 @@ struct rk_ucx {
     uint32_t nclosing, closing_cap;
     uint64_t bad_frames, late_frames;
 
-    uint64_t next_look;        /* tcp_watch.c */
+    uint64_t next_check; /* tcp_watch.c */
     struct rk_ucx_door doors[RK_UCX_DOORS_MAX];
     uint32_t ndoors;
 };
@@ -222,7 +222,7 @@ void rk_ucx_doors_of(struct rk_ucx_link *l, const struct rk_ucx_card *card);
 /* Shut down connections without acknowledgement; checks once a second. */
 void rk_ucx_watch(struct rk_ucx *ucx);
 /* Close all listeners and connections, without UCX. */
-void rk_ucx_hang_up(struct rk_ucx *ucx);
+void rk_ucx_close_sockets(struct rk_ucx *ucx);
 
 /* ep.c */
 struct rk_ucx_link *rk_ucx_link_of(struct rk_ucx *ucx, struct rk_peer *peer);
@@ -234,7 +234,7 @@ void rk_ucx_link_broken(struct rk_ucx_link *l);
 void rk_ucx_link_ended(struct rk_ucx_link *l, ucs_status_t why);
 void rk_ucx_links_failed(struct rk_ucx *ucx);
 /* Decide whether a peer lost in the last barrier is dead. Called now and then. */
-void rk_ucx_look_at_lost(struct rk_ucx_link *l, uint64_t now);
+void rk_ucx_check_lost(struct rk_ucx_link *l, uint64_t now);
 /* Returns false if UCP is still busy: its worker must stay. */
 bool rk_ucx_links_close(struct rk_ucx *ucx);
 void rk_ucx_links_destroy(struct rk_ucx *ucx);
@@ -268,16 +268,16 @@ rank_status_t rk_ucx_listen(struct rk_ucx *ucx);
 void rk_ucx_drop_held(struct rk_ucx_link *l);
 
 /* ucx_recv_fast.c */
-enum rk_taken rk_ucx_take(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, void *buf,
-                          size_t cap, struct rk_took *out);
+enum rk_taken rk_ucx_recv_fast(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, void *buf,
+                               size_t cap, struct rk_took *out);
 /* A packet delivered meanwhile. Returns true if it was the message and has been handled. */
-bool rk_ucx_take_packet(struct rk_ucx_taking *t, const void *head, size_t head_len, const void *data,
-                        size_t len);
+bool rk_ucx_fast_recv_packet(struct rk_ucx_fast_recv *t, const void *head, size_t head_len, const void *data,
+                             size_t len);
 /* A frame for delivery during a fast receive. Returns true if it was the message. */
-bool rk_ucx_taken(struct rk_ucx_taking *t, struct rk_ucx_link *l, const struct rk_hdr *hdr,
-                  const void *payload);
+bool rk_ucx_fast_recv_frame(struct rk_ucx_fast_recv *t, struct rk_ucx_link *l, const struct rk_hdr *hdr,
+                            const void *payload);
 /* ucx.c: one round of progress; returns what was handled. Not from within itself. */
-int rk_ucx_pass(struct rk_ucx *ucx);
+int rk_ucx_poll(struct rk_ucx *ucx);
 
 /* rndv.c */
 rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -289,11 +289,11 @@ void rk_ucx_rndv_drop(const struct rk_rndv *rndv);
 bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc,
                          uint64_t total);
 /* Validate the header. False: the frame has been counted and must be dropped. */
-RK_INLINE bool rk_ucx_claims_hold(const struct rk_ucx_link *l, const struct rk_hdr *hdr)
+RK_INLINE bool rk_ucx_is_valid(const struct rk_ucx_link *l, const struct rk_hdr *hdr)
 {
     struct rk_ctx *ctx = l->ucx->ctx;
 
-    return !ctx->engine->claims_hold || ctx->engine->claims_hold(ctx, l->peer, hdr);
+    return !ctx->engine->is_valid || ctx->engine->is_valid(ctx, l->peer, hdr);
 }
 
 /* Deliver what UCP (desc) or a peer's frame (sender) announced. Returns true if desc is kept. */

@@ -85,9 +85,9 @@ static void ucx_recv_frame_arrived(struct rk_ucx_link *l, const struct rk_hdr *h
         rk_ucx_rndv_frame(l, hdr, payload);
         return;
     }
-    if (hdr->kind <= RK_KIND_SMSG && !rk_ucx_claims_hold(l, hdr))
+    if (hdr->kind <= RK_KIND_SMSG && !rk_ucx_is_valid(l, hdr))
         return;
-    if (l->ucx->taking && rk_ucx_taken(l->ucx->taking, l, hdr, payload))
+    if (l->ucx->fast_recv && rk_ucx_fast_recv_frame(l->ucx->fast_recv, l, hdr, payload))
         return;
     handler = ctx->engine->handler[hdr->kind];
     if (rk_likely(handler != NULL))
@@ -207,7 +207,7 @@ static ucs_status_t on_packet(void *arg, const void *head, size_t head_len, void
     struct rk_ucx_packet p;
     struct rk_ucx_link *l;
 
-    if (ucx->taking && !rndv && rk_ucx_take_packet(ucx->taking, head, head_len, data, len))
+    if (ucx->fast_recv && !rndv && rk_ucx_fast_recv_packet(ucx->fast_recv, head, head_len, data, len))
         return UCS_OK;
     if (rk_unlikely(!rk_ucx_decode(head, head_len, data, len, rndv, &p) ||
                     (l = link_for(ucx, &p)) == NULL)) {

@@ -13,7 +13,7 @@
 /* Enough passes for a partner that polls too, on a fast network; a slow one is awaited elsewhere. */
 enum { PASSES = 16 };
 
-RK_INLINE void ucx_recv_fast_keep(const struct rk_ucx_taking *t, const struct rk_hdr *hdr, const void *payload)
+RK_INLINE void ucx_recv_fast_keep(const struct rk_ucx_fast_recv *t, const struct rk_hdr *hdr, const void *payload)
 {
     size_t n = hdr->len < t->cap ? hdr->len : t->cap;
 
@@ -24,7 +24,7 @@ RK_INLINE void ucx_recv_fast_keep(const struct rk_ucx_taking *t, const struct rk
     *t->out = (struct rk_took){hdr->tag, hdr->len};
 }
 
-RK_INLINE bool is_wanted(const struct rk_ucx_taking *t, const struct rk_hdr *hdr)
+RK_INLINE bool is_wanted(const struct rk_ucx_fast_recv *t, const struct rk_hdr *hdr)
 {
     return hdr->kind == RK_KIND_MSG && hdr->team == t->team && hdr->src == t->src &&
            (t->tag == RK_TAG_ANY ? hdr->tag <= INT64_MAX : hdr->tag == t->tag);
@@ -35,8 +35,8 @@ RK_INLINE bool is_wanted(const struct rk_ucx_taking *t, const struct rk_hdr *hdr
  * that is due, is recognized by comparison; everything else takes the general path. Must reject all that
  * rk_ucx_decode rejects.
  */
-bool rk_ucx_take_packet(struct rk_ucx_taking *t, const void *head, size_t head_len, const void *data,
-                        size_t len)
+bool rk_ucx_fast_recv_packet(struct rk_ucx_fast_recv *t, const void *head, size_t head_len, const void *data,
+                             size_t len)
 {
     struct rk_ucx_link *l = t->from;
     struct rk_ucx_head h;
@@ -55,8 +55,8 @@ bool rk_ucx_take_packet(struct rk_ucx_taking *t, const void *head, size_t head_l
     return true;
 }
 
-bool rk_ucx_taken(struct rk_ucx_taking *t, struct rk_ucx_link *l, const struct rk_hdr *hdr,
-                  const void *payload)
+bool rk_ucx_fast_recv_frame(struct rk_ucx_fast_recv *t, struct rk_ucx_link *l, const struct rk_hdr *hdr,
+                            const void *payload)
 {
     if (l != t->from || t->found != RK_TAKEN_NONE)
         return false;
@@ -66,23 +66,23 @@ bool rk_ucx_taken(struct rk_ucx_taking *t, struct rk_ucx_link *l, const struct r
     return t->found == RK_TAKEN;
 }
 
-enum rk_taken rk_ucx_take(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, void *buf,
-                          size_t cap, struct rk_took *out)
+enum rk_taken rk_ucx_recv_fast(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, void *buf,
+                               size_t cap, struct rk_took *out)
 {
     struct rk_ucx_link *l = peer->ep;
-    struct rk_ucx_taking t = {.from = l, .team = team, .tag = tag, .buf = buf, .cap = cap,
+    struct rk_ucx_fast_recv t = {.from = l, .team = team, .tag = tag, .buf = buf, .cap = cap,
                               .out = out, .src = src, .found = RK_TAKEN_NONE};
     struct rk_ucx *ucx;
 
     if (rk_unlikely(!l || l->ucx->inside))
         return RK_TAKEN_OTHER;
     ucx = l->ucx;
-    ucx->taking = &t;
+    ucx->fast_recv = &t;
     for (int i = 0; i < PASSES && t.found == RK_TAKEN_NONE; i++) {
         /* A death or deferred work may satisfy other waits: return to the caller. */
-        if (rk_ucx_pass(ucx) > 0 && t.found == RK_TAKEN_NONE)
+        if (rk_ucx_poll(ucx) > 0 && t.found == RK_TAKEN_NONE)
             t.found = RK_TAKEN_OTHER;
     }
-    ucx->taking = NULL;
+    ucx->fast_recv = NULL;
     return t.found;
 }

@@ -331,7 +331,7 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return false;
     }
-    if (!rk_ucx_claims_hold(l, hdr))
+    if (!rk_ucx_is_valid(l, hdr))
         return false;
     /* Fetching needs a connection back. */
     if (!l->ep && (rk_peer_try_connect(l->peer) != RANK_OK || !l->ep)) {
@@ -353,8 +353,8 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
     }
     h.kind = RK_KIND_RNDV;
     h.len = 0;
-    if (l->ucx->taking)
-        rk_ucx_taken(l->ucx->taking, l, &h, NULL); /* not the wanted message */
+    if (l->ucx->fast_recv)
+        rk_ucx_fast_recv_frame(l->ucx->fast_recv, l, &h, NULL); /* not the wanted message */
     ctx->engine->handler[RK_KIND_RNDV](ctx, l->peer, &h, NULL, &rndv);
     return true;
 }

@@ -270,7 +270,7 @@ void rk_ucx_flush_open(struct rk_ucx_link *l)
     if (!b)
         return;
     l->open = NULL;
-    rk_engine_let_go(l->ucx->ctx, &l->on_open);
+    rk_engine_release(l->ucx->ctx, &l->on_open);
     if (l->ep && !l->failed)
         ucx_send_post(l, b); /* errors are recorded in the link */
     else
@@ -307,7 +307,7 @@ rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const 
     if (at_once)
         return ucx_send_post(l, b);
     l->open = b;
-    rk_engine_hold(ucx->ctx, &ucx->open, &l->on_open);
+    rk_engine_defer(ucx->ctx, &ucx->open, &l->on_open);
     return RANK_OK;
 }
 
@@ -315,7 +315,7 @@ rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const 
 
 void rk_ucx_mark_busy(struct rk_ucx_link *l)
 {
-    rk_engine_hold(l->ucx->ctx, &l->ucx->busy, &l->on_busy);
+    rk_engine_defer(l->ucx->ctx, &l->ucx->busy, &l->on_busy);
 }
 
 void rk_ucx_control(struct rk_ucx_link *l, uint8_t kind, const void *payload, uint32_t len)
@@ -354,11 +354,11 @@ void rk_ucx_drop_unsent(struct rk_ucx_link *l)
 {
     while (!rk_list_empty(&l->control))
         control_free(l->ucx, rk_list_entry(l->control.next, struct rk_ucx_control, link));
-    rk_engine_let_go(l->ucx->ctx, &l->on_busy);
+    rk_engine_release(l->ucx->ctx, &l->on_busy);
     if (l->open) {
         buf_put(l->ucx, l->open);
         l->open = NULL;
-        rk_engine_let_go(l->ucx->ctx, &l->on_open);
+        rk_engine_release(l->ucx->ctx, &l->on_open);
     }
 }
 
@@ -389,7 +389,7 @@ int rk_ucx_send_progress(struct rk_ucx *ucx)
     {
         struct rk_ucx_link *l = rk_list_entry(pos, struct rk_ucx_link, on_busy);
         if (ucx_send_retry(l, &moved))
-            rk_engine_let_go(ucx->ctx, &l->on_busy);
+            rk_engine_release(ucx->ctx, &l->on_busy);
     }
     while (!rk_list_empty(&ucx->open))
         rk_ucx_flush_open(rk_list_entry(ucx->open.next, struct rk_ucx_link, on_open));

@@ -318,7 +318,7 @@ void rk_ucx_abandon(struct rk_ucx *ucx)
     rk_info("UCX is still busy with a peer: it stays until the process ends");
     if (ucx->log_taken)
         ucs_log_push_handler(drop_log); /* asked before take_log */
-    rk_ucx_hang_up(ucx);
+    rk_ucx_close_sockets(ucx);
     ucp_worker_release_address(ucx->worker, ucx->address);
     kept = ucx->worker;
 }
