@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* op_pair.c: reduce pairs of value and index (minloc, maxloc). Ties take the lower index. */
+/* op_pair.c: reduce pairs of value and index. Ties take the lower index. */
 #include "collectives/op_loop.h"
 
 /* As the types of rank.h, with any alignment. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pattern.h: compute communication patterns: trees, rings and doublings as pure functions.
+ * pattern.h: compute trees, rings and doublings, as pure functions.
  *
  * Independent of messages and memory; each function is tested for every size up to 64. Ranks are of the team;
  * "virtual" ranks count from the root, or after folding to a power of two.

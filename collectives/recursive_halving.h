@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * recursive_halving.h: build reduce-scatter by recursive halving, a part of several algorithms.
+ * recursive_halving.h: build a reduce-scatter by recursive halving.
  *
  * Ranks beyond a power of two first give their data to a neighbour (rk_fold). Afterwards vrank v holds the reduced
  * part v, [at(v), at(v + 1)), in work.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sched.h: run a collective as a schedule: steps with dependencies, in the progress engine.
+ * sched.h: run a collective as a schedule: steps with dependencies.
  *
  * A step starts when all steps before it are done. Sends and receives complete through their requests, inside
  * progress; other kinds run where they become ready. Steps and scratch memory come from the schedule's arena.

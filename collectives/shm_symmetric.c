@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm_symmetric.c: run operations that no rank completes before all have begun them.
+ * shm_symmetric.c: run the "all" operations in shared memory (coll_shm.h).
  *
  * Up to RK_FLAT_MAX ranks: flat. Each rank writes its contribution and reads all others. All reduce in rank order,
  * so that all get identical bits. This takes n reads a rank and one hand-over, so ranks that share cores run once

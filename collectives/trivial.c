@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trivial.c: run calls that need no other rank: teams of one rank, and empty calls. */
+/* trivial.c: run calls that need no other rank: teams of one, empty calls. */
 #include "collectives/trivial.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kept_fds.h: detect that the program has closed the library's descriptors (closefrom, in daemons).
+ * kept_fds.h: detect that the program has closed the library's descriptors.
  *
  * The library's descriptors are recorded with their inodes; a missing one proves it. Those that libpmix opens are
  * guessed by number: they appear in the report only.

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* parent.c: format and parse the parent variable: fields by commas, numbers in hex, then names and blob. */
+/*
+ * parent.c: format and parse the parent variable.
+ *
+ * Fields are separated by commas: numbers in hex, then names and the ucx address.
+ */
 #include "lib/boot/parent.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * self.c: send to this process: deliver frames at once, copy large messages once on the match.
+ * self.c: send to this process: deliver at once, copy large messages once.
  */
 #include "lib/boot/boot.h"
 #include "lib/core/threads.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * services.h: lend the core's functions to a module, and check that both were built from the same source.
+ * services.h: lend the core's functions to a module of the same build.
  *
  * The core's symbols are hidden; with librank.a they are not even in a shared object. A module gets a table of
  * functions and defines forwarders under the core's names (lib/channel/ucx/module_glue.c), so its code reads and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * engine.h: keep peers and open channels, run progress, provide the one wait function.
+ * engine.h: keep peers and open channels, run progress, wait.
  *
  * lib/core: the progress engine: peers, requests, locks and threads, waits, detection of dead peers.
  * Callers: lib/channel, lib/p2p, lib/rma, collectives, lib/world.

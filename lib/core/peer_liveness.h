@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer_liveness.h: detect dead ranks of other hosts where the launcher may not report them.
+ * peer_liveness.h: detect dead ranks of other hosts without the launcher.
  *
  * The kernels do the work. Each rank listens on a port and never accepts: its kernel completes connections, and
  * resets them when the process is gone, even if the process was busy or stopped. Forked children close the port

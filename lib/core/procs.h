@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * procs.h: number the processes of all jobs that this process may communicate with.
+ * procs.h: number the processes of all jobs known to this one.
  *
  * The ranks of the own job have the numbers 0 to size - 1; each other job gets a range behind those. The numbers
  * are local. Teams and peers are stored by number, so the message path does not depend on the world of a peer. On

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * progress_thread.c: make progress in a thread of the library (RANK_PROGRESS_THREAD).
+ * progress_thread.c: run RANK_PROGRESS_THREAD, a thread that makes progress.
  *
  * The thread waits for the end of the library in rk_wait. It sleeps on the doorbell while nothing comes. As soon
  * as a thread of the program waits, it leaves polling to that one, which reacts faster, and checks a millisecond

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * request_pool.h: allocate and free requests inline, for calls that do so for each message.
+ * request_pool.h: allocate and free requests inline, for each message.
  */
 #ifndef RK_CORE_REQUEST_POOL_H
 #define RK_CORE_REQUEST_POOL_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threads.h: let several threads use the library (RANK_THREAD_MULTIPLE or a progress thread).
+ * threads.h: let several threads use the library (RANK_THREAD_MULTIPLE).
  *
- * Every public call that touches shared state begins with an RK_ENTER macro, which takes the context's lock
- * (ctx_lock.h) and releases it on return. Below MULTIPLE engine->threads is NULL and the macros do nothing; the
- * shortest paths skip even that check (rk_team_is_shared, RK_HOLD_SHARED).
+ * The progress thread counts as one of them. Every public call that touches shared state begins with an RK_ENTER
+ * macro, which takes the context's lock (ctx_lock.h) and releases it on return. Below MULTIPLE engine->threads is
+ * NULL and the macros do nothing; the shortest paths skip even that check (rk_team_is_shared, RK_HOLD_SHARED).
  *
  * One waiting thread, the poller, makes progress; the others stand by. A waiting thread releases the lock between
  * two checks of its condition. Before a thread releases the lock it checks the conditions of the other waiters and

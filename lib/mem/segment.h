@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * segment.h: keep symmetric allocations and registered shared memory mapped in this process.
+ * segment.h: keep symmetric and registered shared memory mapped.
  *
  * lib/mem: shared memory: memfds, segments, allocation of ranges, limits, the program's own mappings.
  * Callers: lib/node, lib/core, lib/channel, lib/p2p, lib/rma, lib/world.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * node.h: share a segment between the ranks of a node; detect deaths; sleep and wake.
+ * node.h: share a segment in a node; detect deaths; sleep and wake.
  *
  * lib/node: the node's segment, life locks, doorbells, core counts, CMA and XPMEM.
  * Callers: lib/core, lib/channel, lib/p2p, lib/rma, lib/world; node.h also collectives.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * xpmem.h: attach other processes' memory by the kernel module XPMEM, where it is present.
+ * xpmem.h: attach other processes' memory by the kernel module XPMEM.
  *
  * libxpmem is opened for the first large message, if the module's device exists. A process offers all of its
  * memory under a name; a peer with the name attaches ranges of it once, and then copies without the kernel.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api_p2p.c: implement the point-to-point calls of rank.h: check arguments, then start. */
+/* api_p2p.c: implement the point-to-point calls of rank.h. */
 #include "lib/data/dtype.h"
 #include "lib/core/request_pool.h"
 #include "lib/p2p/api_check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api_some.c: test and wait for several requests: testall, testany, waitsome, testsome.
+ * api_some.c: implement testall, testany, waitsome and testsome.
  *
  * Uses only the caller's arrays; allocates nothing.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * callback.c: run callbacks of requests (rank_on_done), and free detached requests.
+ * callback.c: run callbacks of requests (rank_on_done), free detached ones.
  *
  * Completion happens deep inside a channel, where no operation may start, so it only queues the request. A
  * progress hook, registered on first use, empties the queue. Callbacks do not nest: a chain of operations that

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* describe_p2p.c: describe the waits of sends, receives and probes for the status board. */
+/* describe_p2p.c: describe waits of sends, receives and probes. */
 #include "lib/core/describe.h"
 #include "lib/p2p/p2p_internal.h"
 

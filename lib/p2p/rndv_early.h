@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rndv_early.h: fetch announced, unexpected messages into buffers, so that senders go on.
+ * rndv_early.h: fetch announced, unexpected messages into buffers.
  *
  * Ranks that all send a large message before they receive would otherwise wait for each other forever. When a wait
  * is stalled and such a message has been here for a while, it is fetched. It keeps its place among the unexpected

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api_spawn.c: start a job by rank_spawn, and create a team of parents and children.
+ * api_spawn.c: start a job and create a team of parents and children.
  *
  * Both jobs must know each other before a frame crosses, and no rank may wait for one that gave up. Steps:
  *

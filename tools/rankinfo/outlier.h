@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* outlier.h: find rates that another process of the machine has probably disturbed. */
+/* outlier.h: find rates that other processes have probably disturbed. */
 #ifndef RK_TOOLS_RANKINFO_OUTLIER_H
 #define RK_TOOLS_RANKINFO_OUTLIER_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fifo.h: pass frames one way between two ranks of a node: a ring of cells and a ring of bytes.
+ * fifo.h: pass frames one way between two ranks of a node.
  *
  * One producer, one consumer. A cell is one cache line of four slots. A frame is one of two kinds:
  *

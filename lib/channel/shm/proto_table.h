@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * proto_table.h: select the protocol of a large message between ranks of a node, by measured rates.
+ * proto_table.h: select the protocol of a large message, by measured rates.
  *
  * A table has a row for each size class and a rate for each protocol. The built-in table was measured on one
  * machine; `rankinfo --calibrate` measures this one and saves a file, which rank_init loads. The file is text and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * module_glue.c: export the module's symbol, and forward calls to the core (services.h).
+ * module_glue.c: export the module's symbol, forward calls to the core.
  */
 #include "config.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_rma.c: put, get and flush by UCP on exposed memory, where UCX is configured for it.
+ * ucx_rma.c: put, get and flush by UCP on exposed memory.
  *
  * Atomics are frames of lib/rma: the CPU must execute them, as it does for node peers. Keys of peers are unpacked
  * on first use: that needs an endpoint, and few ranks access all parts. A call that UCP cannot finish at once

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_rndv.c: announce messages and transfer them when they are matched (rendezvous).
+ * ucx_rndv.c: announce messages and transfer them on the match (rendezvous).
  *
  * Long messages use UCP's rendezvous: the active message carries the header, and UCP moves the data into the
  * receive buffer. UCP holds a segment for each message that waits to be fetched. So short ones (sent without

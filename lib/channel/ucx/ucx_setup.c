@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_setup.c: create UCP's configuration, context and worker, and the address blob.
+ * ucx_setup.c: create UCP's context and worker, and the address blob.
  *
  * The user's UCX_* variables are obeyed. Without them one default differs from UCX's: shared memory is left to the
  * shm channel, unless ucx was forced within the node. The environment is not changed.
