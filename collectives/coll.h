@@ -2,9 +2,9 @@
 /*
  * coll.h: open and close collectives for a context, a node and a team.
  *
- * collectives: the collective calls of rank.h: algorithms, selection, schedules, shared-memory arenas.
- * Callers: the program; lib/world opens the room and uses its calls.
- * It sends only by lib/p2p and never includes a channel.
+ * Room: the collective calls of rank.h: algorithms, selection, schedules, shared-memory arenas.
+ * Callers: the program; lib/world, which opens the room; tools.
+ * Never: includes a channel; sends but through lib/p2p.
  * Tests: tests/coll, tests/model, tests/mp/random_mixed.c.
  */
 #ifndef RK_COLL_COLL_H

@@ -2,9 +2,9 @@
 /*
  * ctx.h: define the context, which holds all state but configuration and log.
  *
- * lib/base: what every room uses: context, status texts, log, configuration, lists, clock, JSON.
+ * Room: what every room uses: context, status texts, log, configuration, lists, clock, JSON.
  * Callers: all rooms of the library; launcher, bench and tools for all but the context.
- * It includes no other room's header and keeps no state of a job.
+ * Never: includes another room's header; keeps state of a job.
  * Tests: tests/unit/base_test.c, tests/unit/conf_test.c, tests/unit/fnv_test.c.
  *
  * Each room keeps its state behind a pointer whose type only that room defines, so that a lower room never sees a

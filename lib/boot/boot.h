@@ -2,9 +2,9 @@
 /*
  * boot.h: exchange identity and addresses through PMIx before channels exist.
  *
- * lib/boot: the PMIx client: identity, key-value store, fences, deaths, spawn, disconnect.
- * Callers: lib/core, lib/channel, lib/world.
- * It sends no frames. Blocking PMIx calls happen only before channels exist.
+ * Room: the PMIx client: identity, key-value store, fences, deaths, spawn, disconnect.
+ * Callers: lib/core, lib/channel, lib/p2p, lib/world.
+ * Never: sends a frame; blocks in PMIx after channels exist.
  * Tests: tests/mp/startup.c, tests/mp/rank_spawn.c, tests/mp/init_finalize.c.
  *
  * No other folder includes pmix.h. Works under any PMIx server, and alone.

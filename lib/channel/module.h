@@ -2,9 +2,9 @@
 /*
  * module.h: load channels that lie in shared objects, on demand.
  *
- * lib/channel: the channels: self (here), shm, ucx, and the loader of modules.
+ * Room: the channels: self (here), shm, ucx, and the loader of modules.
  * Callers: lib/core through struct rk_channel (lib/core/channel.h); lib/world opens them.
- * It never matches messages and has no code for teams.
+ * Never: matches messages; has code for teams.
  * Tests: tests/unit/fifo_test.c, tests/unit/proto_table_test.c, tests/model, tests/mp/p2p_*, tests/mp/rma_*.
  */
 #ifndef RK_CHANNEL_MODULE_H

@@ -2,9 +2,9 @@
 /*
  * engine.h: keep peers and open channels, run progress, wait.
  *
- * lib/core: the progress engine: peers, requests, locks and threads, waits, detection of dead peers.
+ * Room: the progress engine: peers, requests, locks and threads, waits, detection of dead peers.
  * Callers: lib/channel, lib/p2p, lib/rma, collectives, lib/world.
- * It never matches messages and never moves payload itself.
+ * Never: matches messages; moves payload itself.
  * Tests: tests/unit (request, procs), tests/mp/threads_*, tests/mp/wait_*, tests/mp/event_loop.c.
  */
 #ifndef RK_CORE_ENGINE_H

@@ -2,9 +2,9 @@
 /*
  * view.h: describe a sender's or receiver's payload.
  *
- * lib/data: payload: views of contiguous and noncontiguous data, datatypes, small copies.
- * Callers: lib/core, lib/channel, lib/p2p, lib/rma, collectives, lib/world.
- * It keeps no state and never sends.
+ * Room: payload: views of contiguous and noncontiguous data, datatypes, small copies.
+ * Callers: lib/core, lib/channel, lib/p2p, lib/rma, collectives.
+ * Never: keeps state; sends.
  * Tests: tests/unit/iov_test.c, tests/mp/p2p_iov.c.
  */
 #ifndef RK_DATA_VIEW_H

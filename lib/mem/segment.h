@@ -2,9 +2,9 @@
 /*
  * segment.h: keep symmetric and registered shared memory mapped.
  *
- * lib/mem: shared memory: memfds, segments, allocation of ranges, limits, the program's own mappings.
- * Callers: lib/node, lib/core, lib/channel, lib/p2p, lib/rma, lib/world.
- * It neither sends nor waits.
+ * Room: shared memory: memfds, segments, allocation of ranges, limits, the program's own mappings.
+ * Callers: lib/node, lib/channel, lib/rma, lib/world.
+ * Never: sends; waits.
  * Tests: tests/unit/allocator_test.c, tests/mp/rma_shared_memory.c, tests/mp/alloc_no_memory.c.
  *
  * An allocation has one memfd a node, with a part for each rank of the team there. Messages from such memory name

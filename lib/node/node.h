@@ -2,9 +2,9 @@
 /*
  * node.h: share a segment in a node; detect deaths; sleep and wake.
  *
- * lib/node: the node's segment, life locks, doorbells, core counts, CMA and XPMEM.
- * Callers: lib/core, lib/channel, lib/p2p, lib/rma, lib/world; node.h also collectives.
- * It handles neither frames nor messages.
+ * Room: the node's segment, life locks, doorbells, core counts, CMA and XPMEM.
+ * Callers: lib/core, lib/channel, lib/p2p, lib/rma, lib/world, tools.
+ * Never: handles frames or messages.
  * Tests: tests/unit/node_test.c, tests/unit/affinity_test.c, tests/mp/wait_sleep.c, tests/mp/xpmem.sh.
  *
  * The lowest local rank creates a memfd; its card has the path to open it (/proc/PID/fd/FD) and a nonce. A process

@@ -2,9 +2,9 @@
 /*
  * p2p.h: send and receive inside the library, below the argument checks of rank.h.
  *
- * lib/p2p: point-to-point messages: matching, flow control, requests, probes, callbacks.
- * Callers: the public calls in this room, lib/rma, collectives, lib/world.
- * It never sees a channel's internals and never waits inside a frame handler.
+ * Room: point-to-point messages: matching, flow control, requests, probes, callbacks.
+ * Callers: the program, lib/rma, collectives, lib/world.
+ * Never: depends on a channel; waits inside a frame handler.
  * Tests: tests/unit/match_test.c, tests/unit/rndv_early_test.c, tests/mp/p2p_*, tests/mp/threads_p2p.c.
  */
 #ifndef RK_P2P_P2P_H

@@ -60,7 +60,7 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
 void rk_team_destroy(struct rank_team *team);
 /*
  * The user frees the team: discard stored and later messages (stale_teams.c). Call before rk_team_destroy, but not
- * in finalize, where senders are told by BYE.
+ * in finalize, which senders detect.
  */
 void rk_team_forget(struct rank_team *team);
 

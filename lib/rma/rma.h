@@ -2,9 +2,9 @@
 /*
  * rma.h: describe memory that peers may put to and get from.
  *
- * lib/rma: one-sided operations: put, get, atomics, signals, registered memory, symmetric heap.
- * Callers: the public calls in this room; lib/world creates the objects; collectives.
- * It never matches messages; frames go through lib/core and the channels.
+ * Room: one-sided operations: put, get, atomics, signals, registered memory, symmetric heap.
+ * Callers: the program; lib/world, which creates the objects.
+ * Never: matches messages; sends but through lib/core and the channels.
  * Tests: tests/unit/rma_wire_test.c, tests/unit/dead_memory_test.c, tests/mp/rma_*, tests/mp/symmetric_heap.c.
  *
  * A memory object has a part for each rank of the team. Parts of ranks on this node are mapped: operations are

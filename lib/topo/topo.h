@@ -2,10 +2,10 @@
 /*
  * topo.h: describe the cores of this machine.
  *
- * lib/topo: the machine's topology, by hwloc.
- * Callers: lib/world, tools, launcher/map, launcher/agent.
- * It binds nothing and keeps no state.
- * Tests: tests/unit/affinity_test.c, tests/launcher (mapping and binding).
+ * Room: the machine's topology, by hwloc.
+ * Callers: launcher/map, launcher/agent.
+ * Never: binds; keeps state.
+ * Tests: tests/launcher/mapping.sh.
  */
 #ifndef RK_TOPO_TOPO_H
 #define RK_TOPO_TOPO_H

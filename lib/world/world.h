@@ -2,9 +2,9 @@
 /*
  * world.h: join and leave the world; create teams and symmetric memory.
  *
- * lib/world: the top room: rank_init, rank_finalize, teams, spawn, symmetric allocation.
+ * Room: the top room: rank_init, rank_finalize, teams, spawn, symmetric allocation.
  * Callers: the program.
- * No other room includes it; it has nothing on the path of a message.
+ * Never: is included by another room; runs on the path of a message.
  * Tests: tests/mp/init_finalize.c, tests/mp/team_create.c, tests/mp/rank_spawn.c, tests/mp/startup.c.
  */
 #ifndef RK_WORLD_WORLD_H

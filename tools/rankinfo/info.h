@@ -2,6 +2,11 @@
 /*
  * info.h: print what this librank is, and what it detects: the parts of rankinfo.
  *
+ * Room: the program rankinfo.
+ * Callers: the user, doc/update.sh.
+ * Never: sends a message; changes configuration, but for the table that --calibrate writes.
+ * Tests: tests/install/rankinfo.sh, tests/unit/proto_table_test.c.
+ *
  * rankinfo is linked with the library's internals, so that it prints the tables that the library uses.
  */
 #ifndef RK_TOOLS_RANKINFO_INFO_H
