@@ -2,7 +2,7 @@
 /*
  * coll_shm.h: run small collectives of one node directly in shared memory.
  *
- * A team whose ranks share a node has an arena in the node's segment, with slots for each rank: a line with a turn
+ * A team of one node has an arena in the node's segment, with slots for each rank: a line with a turn
  * number and at most 56 bytes of payload, so that a small contribution and its flag share a cache line, and 4 KiB
  * beside it. A slot has one writer. Turn numbers count the team's operations of a class, so nothing is cleared
  * between them.
@@ -11,7 +11,7 @@
  *
  * - "all" operations (barrier, allreduce, allgather, reduce_scatter, alltoall): no rank completes turn t before
  *   every rank has begun it. Two slots a rank suffice without acknowledgement: a rank that writes for turn t + 2
- *   has completed t + 1, so all have begun t + 1, so all have left t, whose slot is overwritten.
+ *   has completed t + 1, so all have begun t + 1, so all have left t, and its slot may be overwritten.
  * - "rooted" operations (bcast, scatter, reduce, gather): the root of a bcast does not wait. Each rank writes the
  *   turn that it has left to a line of its own, and a slot is overwritten only when its readers have left the turn
  *   that it was written for. Four slots a rank make that check rare.

@@ -25,7 +25,7 @@ static void print_bytes(char *out, size_t len, size_t bytes)
 
 void rk_coll_print_table(FILE *out)
 {
-    fprintf(out, "Selection: the first rule that matches and whose algorithm fits.\n"
+    fprintf(out, "Selection: the first rule that matches and has a fitting algorithm.\n"
                  "Bytes are of a block: what one rank contributes or gets.\n\n"
                  "%-15s %-5s %-6s %-6s %-7s %-19s %s\n",
             "collective", "mem", "nodes", "ranks", "bytes", "algorithm", "reason");

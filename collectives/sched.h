@@ -103,7 +103,7 @@ RK_INLINE bool rk_scheds_busy(const struct rk_scheds *all)
 {
     return !rk_list_empty(&all->failing) || !rk_list_empty(&all->events);
 }
-/* Fail each active schedule whose team has lost a member. */
+/* Fail each active schedule of a team that has lost a member. */
 void rk_scheds_peer_died(struct rk_scheds *all);
 
 /* Empty schedule for collective number seq of the team; NULL if out of memory. */

@@ -11,7 +11,7 @@
 
 enum rk_nodes { RK_NODES_ANY, RK_NODES_ONE, RK_NODES_MANY };
 
-/* Tried from top to bottom: the first match whose algorithm fits is used. */
+/* Tried from top to bottom: the first match with a fitting algorithm is used. */
 struct rk_rule {
     enum rk_coll_kind kind;
     rank_mem_kind_t mem;

@@ -75,7 +75,7 @@ enum { RK_CONF_LARGE_AUTO, RK_CONF_LARGE_CMA, RK_CONF_LARGE_BOTH, RK_CONF_LARGE_
        RK_CONF_LARGE_XPMEM, RK_CONF_LARGE_XBOTH, RK_CONF_LARGE_MAPPED, RK_CONF_LARGE_MBOTH };
 
 extern struct rk_conf rk_conf;
-extern const struct rk_conf_row rk_conf_rows[]; /* ends with a row whose name is NULL */
+extern const struct rk_conf_row rk_conf_rows[]; /* the last row has the name NULL */
 
 /* Fill rk_conf from files and environment; logs each bad value and then returns RANK_ERR_CONFIG. */
 rank_status_t rk_conf_load(void);
@@ -101,7 +101,7 @@ const struct rk_conf_row *rk_conf_nearest(const struct rk_conf_row *rows, const 
 int rk_edit_distance(const char *a, const char *b);
 
 /*
- * Lines of the same files whose names begin with prefix: xrun's options. The system's file comes first. where:
+ * Lines of the same files with names that begin with prefix: xrun's options. The system's file comes first. where:
  * "file:line". Malformed files and lines are left to rk_conf_load.
  */
 typedef void rk_conf_line_fn(void *arg, const char *where, const char *name, const char *value);

@@ -7,7 +7,7 @@
  * Never: includes another room's header; keeps state of a job.
  * Tests: tests/unit/base_test.c, tests/unit/conf_test.c, tests/unit/fnv_test.c.
  *
- * Each room keeps its state behind a pointer whose type only that room defines, so that a lower room never sees a
+ * Each room keeps its state behind a pointer to a type that only it defines, so that a lower room never sees a
  * higher one.
  */
 #ifndef RK_BASE_CTX_H

@@ -76,7 +76,7 @@ bool rk_boot_request_end(struct rk_boot *boot, struct rk_answer *answer, void *d
 rank_status_t rk_boot_fence(struct rk_boot *boot);
 
 /*
- * Register another job, whose ranks get the numbers from first on; their deaths are reported by number to the
+ * Register another job: its ranks get the numbers from first on; their deaths are reported by number to the
  * death handler. Call as soon as the namespace is known; earlier reports about it are then delivered.
  */
 rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int first, int size);

@@ -7,7 +7,7 @@
  * Lock order; all are of this type:
  *
  *   1. the context's: peers, channels, matching, one-sided calls, collectives, memory;
- *   2. a self context's (lib/p2p/lane.h), of a team whose only rank is this process.
+ *   2. a self context's (lib/p2p/lane.h), of a team with this process as its only rank.
  *
  * A holder of a self context's lock never blocks on the context's; it may only try. Only the holder of the
  * context's lock may hold two of them. Locks of lower rooms (death table, PMIx) come last and are held for a few

@@ -54,7 +54,7 @@ struct rk_engine {
     rk_handler_fn handler[RK_KIND_COUNT];
     rk_small_fn small;
     /*
-     * The stall handler of p2p, set while p2p holds unexpected messages whose completion other ranks may wait for.
+     * The stall handler of p2p, set while p2p holds unexpected messages on which other ranks may wait.
      * Called by a waiting thread for cond, which has waited for waited ns, quiet ns of them without traffic. True:
      * call again in 1 ms. NULL: nothing to do.
      */
@@ -81,7 +81,7 @@ struct rk_engine {
 
     struct rk_threads *threads;   /* threads.h; NULL: calls are serialized by the program */
     struct rk_requests *requests; /* pool and ids: request.c */
-    struct rk_link calls; /* completed requests whose callbacks are due: p2p's callback.c */
+    struct rk_link calls; /* completed requests with callbacks due: p2p's callback.c */
     bool calling;         /* a callback runs */
 
     bool finalizing;              /* ranks that leave now are no failures */

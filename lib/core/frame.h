@@ -28,7 +28,7 @@ _Static_assert(sizeof(struct rk_hdr) == 32, "a header and 32 bytes of payload fi
 enum rk_kind {
     RK_KIND_NONE = 0,
     RK_KIND_MSG,    /* p2p: a whole message */
-    RK_KIND_SMSG,   /* p2p: a whole message whose sender waits for the match; payload begins with struct rk_id */
+    RK_KIND_SMSG,   /* p2p: a whole message; its sender waits for the match; payload begins with struct rk_id */
     RK_KIND_MATCHED, /* p2p: answer to SMSG; payload is the struct rk_id */
     RK_KIND_CREDIT, /* p2p: tag = eager bytes consumed since the last one */
     RK_KIND_RNDV,   /* a channel's rendezvous announcement; delivered as struct rk_rndv */

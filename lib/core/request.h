@@ -26,7 +26,7 @@ enum {
     RK_REQ_QUEUED = 8, /* a send in peer->pending */
     RK_REQ_NAMED = 16, /* has an id */
     RK_REQ_SHARED = 32, /* complete from the start and shared: never changed, never freed */
-    RK_REQ_WAITED = 64, /* a send whose caller makes progress until it completes */
+    RK_REQ_WAITED = 64, /* a send; its caller makes progress until it completes */
     RK_REQ_LISTED = 128 /* in a list from which completion removes it */
 };
 
@@ -106,7 +106,7 @@ RK_INLINE bool rk_req_is_plain(const struct rank_request *req, bool over)
 
 /* Completes exactly once; runs on_done. Called by channels, p2p and collectives. */
 void rk_req_complete(struct rank_request *req, rank_status_t status);
-/* Last step of completion; all of it for a request without id and list, whose status matches its result. */
+/* Last step of completion; all of it for a request without id and list, if its status matches its result. */
 RK_INLINE void rk_req_end(struct rank_request *req, rank_status_t status)
 {
     req->status = status;

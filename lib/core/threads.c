@@ -77,7 +77,7 @@ static void threads_uncount_woken(struct rk_threads *t, struct rk_waiting *w)
     w->told = false;
 }
 
-/* Wake waiters whose conditions are true. Call with the lock held, before it is released. */
+/* Wake waiters with true conditions. Call with the lock held, before it is released. */
 static void wake_satisfied(struct rk_threads *t, const struct rk_waiting *me)
 {
     struct rk_engine *e = t->ctx->engine;
@@ -295,7 +295,7 @@ out:
 }
 
 /*
- * Has the poller to yield to a thread whose wait is over? A switch costs as much as twenty messages, so the poller
+ * Has the poller to yield to a woken thread? A switch costs as much as twenty messages, so the poller
  * stays for a while as long as its own messages come.
  */
 static bool has_to_yield(const struct rk_threads *t, const struct rk_waiting *s)
@@ -405,8 +405,8 @@ static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(vo
     threads_uncount_woken(t, &s);
     p = atomic_load_explicit(&t->poller, memory_order_relaxed);
     /*
-     * No poller: the last one left before this thread was counted, or passed the place to this thread, whose wait
-     * is over.
+     * No poller: the last one left before this thread was counted, or passed the place to this thread after the end
+     * of its wait.
      */
     if (p == &s || !p)
         leave_place(t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copy_small.h: copy a few bytes whose number is known at run time only. */
+/* copy_small.h: copy a few bytes, their number known at run time only. */
 #ifndef RK_DATA_COPY_SMALL_H
 #define RK_DATA_COPY_SMALL_H
 

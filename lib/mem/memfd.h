@@ -19,7 +19,7 @@ struct rk_memfd_card {
     int32_t pid, fd;
 };
 
-/* Create a sparse mapping of bytes, whose first page is backed and begins with card->nonce. what: for messages. */
+/* Create a sparse mapping of bytes; its first page is backed and begins with card->nonce. what: for messages. */
 rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **base,
                               struct rk_memfd_card *card);
 

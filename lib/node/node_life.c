@@ -18,8 +18,8 @@
 static volatile uint32_t probe_word;
 
 /*
- * Field 22 of /proc/PID/stat, or 0 if there is no such process or it is a zombie. A process whose main thread has
- * ended is no zombie: it has other threads (field 20).
+ * Field 22 of /proc/PID/stat, or 0 if there is no such process or it is a zombie. A process that has lost its main
+ * thread only is no zombie: it has other threads (field 20).
  */
 static uint64_t start_time_of(int pid)
 {

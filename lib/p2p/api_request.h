@@ -74,7 +74,7 @@ RK_INLINE rank_status_t rk_finish_plain(rank_request_t *handle, rank_envelope_t 
 
 /* Finish a complete request: return its status and free it, unless it is persistent. */
 rank_status_t rk_finish(rank_request_t *handle, rank_envelope_t *envelope);
-/* As rk_finish, for one of several, whose self context may not be entered. */
+/* As rk_finish, for one of several; its self context may not be entered. */
 rank_status_t rk_finish_anywhere(rank_request_t *handle, rank_envelope_t *envelope);
 /* Wait until one of several is complete. */
 void rk_wait_any(struct rk_ctx *ctx, struct rk_any *a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lane.h: provide a context for a team whose only rank is this one.
+ * lane.h: provide a context for a team with this rank only.
  *
  * Messages of such a team stay within it, so it has one peer, requests, matching and a lock of its own, and
  * threads that send to themselves on teams of their own do not contend. The rest of the team (collectives, memory,

@@ -8,7 +8,7 @@
 #include "lib/p2p/api_request.h"
 #include "lib/p2p/lane.h"
 
-/* The handle is the message itself, whose memory is never freed: its magic reveals an old handle. */
+/* The handle is the message itself. Its memory is never freed: its magic reveals an old handle. */
 static struct rk_unexpected *mprobe_message_of(rank_message_t message)
 {
     struct rk_unexpected *u = (struct rk_unexpected *)(void *)message;

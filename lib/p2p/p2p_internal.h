@@ -17,7 +17,7 @@ struct rk_p2p {
     struct rk_unexpected *free_kept; /* chained through bucket.next */
     struct rk_kept_slab *kept_slabs;
     struct rk_link probed;            /* messages taken by rank_mprobe, by order */
-    int64_t kept;                     /* bytes of unexpected messages whose credit was returned, */
+    int64_t kept;                     /* bytes of unexpected messages with their credit returned, */
     int64_t kept_max;                 /* and the maximum of the others for each peer */
     struct rk_ahead_state ahead;      /* early rendezvous fetches */
     uint32_t takes;                   /* blocking receives since the last full progress, */

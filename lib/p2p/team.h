@@ -28,7 +28,7 @@ struct rank_team {
     struct rk_ctx *lane; /* context of its requests, matching and peers: ctx, or see lane.h */
     uint64_t id;       /* world rank of the creator (30 bits), its counter (32 bits), or see RK_TEAM_MIXED */
     uint16_t epoch;
-    bool mixed;        /* has ranks of other jobs, whose numbers are not agreed on */
+    bool mixed;        /* has ranks of other jobs; their numbers are not agreed on */
     int *world_ranks;  /* numbers of the members (lib/core/procs.h); NULL: the world */
     struct rk_peer **peers; /* NULL entries until first contact */
     bool local;        /* all members are on this node's segment */

@@ -135,7 +135,7 @@ rank_status_t rk_far_flush(struct rank_mem *mem, int peer);
 
 /* ---- owner_death.c */
 
-/* Has the owner of a mapped part died? RANK_ALL: one whose death no flush of all has reported. */
+/* Has the owner of a mapped part died? RANK_ALL: one that no flush of all has reported. */
 rank_status_t rk_mem_check_death_now(struct rank_mem *mem, int peer);
 
 /*

@@ -32,7 +32,7 @@ void rk_heap_retire(struct rk_heap *heap);
 struct rk_heap *rk_heap_first(const struct rank_team *team);
 struct rk_heap *rk_heap_next(const struct rk_heap *heap, const struct rank_team *team);
 
-/* Allocate a range for mem, whose size is set; sets its parts. Returns false if there is no room. */
+/* Allocate a range for mem, with its size set; sets its parts. Returns false if there is no room. */
 bool rk_heap_take(struct rk_heap *heap, struct rank_mem *mem);
 /* Back mem's range of the own part, and zero it. */
 rank_status_t rk_heap_prepare(struct rank_mem *mem);

@@ -25,7 +25,7 @@ rank_status_t rk_world_open_ucx(struct rk_ctx *ctx);
 
 /* api_spawn.c: connect the ranks of a spawned job with their parents. Collective over the world, in rank_init. */
 rank_status_t rk_spawn_join(struct rk_ctx *ctx);
-/* Id for a team whose members share no numbering. */
+/* Id for a team of members without a common numbering. */
 uint64_t rk_team_random_id(void);
 
 #endif

@@ -59,7 +59,7 @@ static enum rk_path path_of(const struct rk_paths *paths, int class, bool attach
     } else {
         snprintf(why, len, "%.1fx cma", (double)r[path] / r[RK_PATH_CMA]);
         if (path != paths->alone[attached][class])
-            snprintf(why, len, "%.1fx cma; for rank_isend, whose sender may compute, %s",
+            snprintf(why, len, "%.1fx cma; for rank_isend (the sender may compute) %s",
                      (double)r[path] / r[RK_PATH_CMA], rk_path_names[paths->alone[attached][class]]);
     }
     if ((int64_t)rk_path_bytes(class) <= rk_conf.eager_max)

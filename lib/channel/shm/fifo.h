@@ -5,12 +5,12 @@
  * One producer, one consumer. A cell is one cache line of four slots. A frame is one of two kinds:
  *
  * - full: fills a cell with its header and at most 32 bytes of payload;
- * - compact: a message of at most 56 bytes whose team and sender an earlier frame bound to a number. With a header
+ * - compact: a message of at most 56 bytes with team and sender bound to a number by an earlier frame. With a header
  *   of 8 bytes it takes one to four slots, so several share a line. A compact frame goes into the current cell if
  *   it fits; else the cell is closed (SKIP) and the frame begins the next one.
  *
  * A larger payload lies in the byte ring, contiguous, in the order of the cells. The cell holds its position, and
- * how many bytes of the opposite fifo's ring its sender has consumed. A producer whose bytes are all consumed
+ * how many bytes of the opposite fifo's ring its sender has consumed. When all its bytes are consumed a producer
  * restarts at the first byte of the ring, so that ranks that answer each other reuse the same cache lines.
  *
  * The first byte of a frame is its flag: the parity of the lap, 1 or 2. At the start of a cell this byte is a flag

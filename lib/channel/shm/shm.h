@@ -34,7 +34,7 @@ struct rk_shm_ep {
     struct rk_link control; /* control frames that wait for room */
     struct rk_link busy;    /* in state->busy while control or streams wait */
     struct rk_link streams; /* streamed sends (RK_SHM_FETCH), by request link */
-    struct rank_request *assisted; /* a receive whose sender copies a share */
+    struct rank_request *assisted; /* a receive with the sender's assist */
     uint32_t assist_gen;
 };
 
@@ -55,7 +55,7 @@ struct rk_shm {
     struct rk_link busy;
     struct rk_link receiving; /* receives in progress, by request link */
     struct rk_link sending;   /* announced and unfinished */
-    int nassisted;            /* receives whose sender copies a share */
+    int nassisted;            /* receives with the sender's assist */
     uint64_t bad_frames;
     size_t deepened; /* bytes by which own rings have grown */
 };
@@ -94,7 +94,7 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
                        const void *payload);
 /* Continue streams; returns what was moved. */
 int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep);
-/* Complete receives whose sender has finished its share. */
+/* Complete receives when the sender has finished its share. */
 int rk_shm_rndv_poll(struct rk_shm *shm);
 /* The peer's attached memory, or NULL. */
 struct rk_xpmem *rk_shm_attached(struct rk_shm_ep *ep);

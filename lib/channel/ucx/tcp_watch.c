@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp_watch.c: shut down TCP connections whose data is not acknowledged.
+ * tcp_watch.c: shut down TCP connections without acknowledgement of their data.
  *
  * When a cable is pulled the kernel retransmits for a quarter of an hour, and UCX waits with it. Once a second,
- * while something is awaited, this file queries the kernel about UCX's connections: one whose data has been
+ * while something is awaited, this file queries the kernel about UCX's connections: one with data
  * unacknowledged for RANK_UNANSWERED is shut down, which UCX reports as the end of the peer. A peer that computes
  * and does not read is not affected: its kernel acknowledges. An idle link that has received nothing for some
  * seconds sends an empty frame.

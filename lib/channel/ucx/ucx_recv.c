@@ -3,7 +3,7 @@
  * ucx_recv.c: receive packets from UCP: validate, order and deliver their frames.
  *
  * Input is used only after rk_ucx_decode and link_for have validated it. Malformed or late packets are dropped and
- * counted. A link whose order is lost is disconnected as if its peer had died.
+ * counted. A link that has lost its order is disconnected as if its peer had died.
  */
 #include "lib/channel/ucx/ucx.h"
 

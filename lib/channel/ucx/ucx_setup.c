@@ -170,10 +170,10 @@ static bool has_devices(void)
 }
 
 /*
- * Without a capable device UCX emulates puts and gets by messages whose addresses it trusts: any process that
+ * Without a capable device UCX emulates puts and gets by messages, and trusts the addresses in them: any process that
  * reaches its port could read and write all memory of this one. So puts and gets stay disabled over such
  * transports; UCX rejects the messages, and frames of lib/rma, with ids and ranges checked by the owner, take
- * their place. The transports show only in a context, whose features are set before: after a wrong first guess the
+ * their place. The transports show only in a context, after its features were set: after a wrong first guess the
  * context is created again.
  */
 static rank_status_t init_as_allowed(struct rk_ucx *ucx, int peers, const ucp_config_t *config)
