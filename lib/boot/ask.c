@@ -22,13 +22,13 @@ static void came(pmix_status_t rc, pmix_value_t *v, void *arg)
 struct rk_answer *rk_boot_request(struct rk_boot *boot, int rank, const char *key)
 {
     struct rk_answer *a = boot->alone ? NULL : rk_answer_new();
-    pmix_proc_t who;
+    pmix_proc_t proc;
 
     if (!a)
         return NULL;
-    PMIX_LOAD_PROCID(&who, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
+    PMIX_LOAD_PROCID(&proc, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
     rk_tsan_release(a);
-    if (PMIx_Get_nb(&who, key, NULL, 0, came, a) == PMIX_SUCCESS)
+    if (PMIx_Get_nb(&proc, key, NULL, 0, came, a) == PMIX_SUCCESS)
         return a;
     rk_answer_free(a);
     return NULL;

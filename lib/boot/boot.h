@@ -36,7 +36,7 @@ struct rk_boot {
     struct rk_boot_parent *parent; /* parent.h; NULL: this job was not started by rank_spawn */
     uint32_t fetched; /* address blobs requested so far */
     /* of spawned jobs: this host has fewer cores than ranks of all jobs, as the launcher reports */
-    bool crowded;
+    bool oversubscribed;
 };
 
 /*

@@ -67,7 +67,7 @@ rank_status_t rk_client_query_parent(struct rk_client *c);
  */
 rank_status_t rk_client_subscribe_deaths(struct rk_client *c);
 /* Record a death that came without an event; runs on the PMIx thread. */
-void rk_client_record_death(const pmix_proc_t *who);
+void rk_client_record_death(const pmix_proc_t *proc);
 /* proc_table.c: query which processes of this host are gone. The answer is handled like death events. */
 void rk_client_census(struct rk_client *c);
 /* PMIx has ended, and an open query with it. */

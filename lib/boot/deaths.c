@@ -32,17 +32,17 @@ static void pass_on(int number, void *arg)
     pthread_mutex_unlock(&c->watch);
 }
 
-void rk_client_record_death(const pmix_proc_t *who)
+void rk_client_record_death(const pmix_proc_t *ended)
 {
     struct rk_client *c;
 
     pthread_mutex_lock(&handling);
     c = watching;
-    if (c && c->dead && PMIX_CHECK_NSPACE(who->nspace, c->me.nspace) && who->rank < (pmix_rank_t)c->pub.size &&
-        !atomic_exchange(&c->dead[who->rank], true)) {
-        rk_debug("rank %u was gone before this one could hear of it", (unsigned)who->rank);
+    if (c && c->dead && PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace) && ended->rank < (pmix_rank_t)c->pub.size &&
+        !atomic_exchange(&c->dead[ended->rank], true)) {
+        rk_debug("rank %u was gone before this one could hear of it", (unsigned)ended->rank);
         atomic_fetch_add(&c->deaths, 1);
-        pass_on((int)who->rank, c);
+        pass_on((int)ended->rank, c);
     }
     pthread_mutex_unlock(&handling);
 }
@@ -69,7 +69,7 @@ static void deaths_on_event(size_t id, pmix_status_t code, const pmix_proc_t *so
                      size_t ninfo, pmix_info_t results[], size_t nresults,
                      pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
-    const pmix_proc_t *who = affected(source, info, ninfo);
+    const pmix_proc_t *ended = affected(source, info, ninfo);
     struct rk_client *c;
 
     (void)id;
@@ -78,15 +78,15 @@ static void deaths_on_event(size_t id, pmix_status_t code, const pmix_proc_t *so
     (void)nresults;
     pthread_mutex_lock(&handling);
     c = watching;
-    if (c && who && PMIX_CHECK_NSPACE(who->nspace, c->me.nspace)) {
+    if (c && ended && PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace)) {
         /* a world of one subscribes for other jobs only */
-        bool known = c->dead && who->rank < (pmix_rank_t)c->pub.size;
+        bool known = c->dead && ended->rank < (pmix_rank_t)c->pub.size;
         if (known)
-            atomic_store(&c->dead[who->rank], true);
+            atomic_store(&c->dead[ended->rank], true);
         atomic_fetch_add(&c->deaths, 1);
-        pass_on(known ? (int)who->rank : -1, c);
-    } else if (c && who) {
-        rk_spaces_ended(c->spaces, who->nspace, who->rank > INT_MAX ? RK_SPACE_ALL : (int)who->rank,
+        pass_on(known ? (int)ended->rank : -1, c);
+    } else if (c && ended) {
+        rk_spaces_ended(c->spaces, ended->nspace, ended->rank > INT_MAX ? RK_SPACE_ALL : (int)ended->rank,
                         pass_on, c);
     }
     pthread_mutex_unlock(&handling);
@@ -99,7 +99,7 @@ static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *sourc
                          pmix_info_t info[], size_t ninfo, pmix_info_t results[], size_t nresults,
                          pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
-    const pmix_proc_t *who = affected(source, info, ninfo);
+    const pmix_proc_t *ended = affected(source, info, ninfo);
     struct rk_client *c;
 
     (void)id;
@@ -108,8 +108,8 @@ static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *sourc
     (void)nresults;
     pthread_mutex_lock(&handling);
     c = watching;
-    if (c && who && !PMIX_CHECK_NSPACE(who->nspace, c->me.nspace))
-        rk_spaces_ended(c->spaces, who->nspace, RK_SPACE_ALL, pass_on, c);
+    if (c && ended && !PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace))
+        rk_spaces_ended(c->spaces, ended->nspace, RK_SPACE_ALL, pass_on, c);
     pthread_mutex_unlock(&handling);
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);

@@ -113,14 +113,14 @@ static bool query_oversubscribed(const pmix_proc_t *all)
 {
     pmix_value_t *v = NULL;
     pmix_info_t here;
-    bool crowded;
+    bool oversubscribed;
 
     PMIX_INFO_LOAD(&here, PMIX_OPTIONAL, NULL, PMIX_BOOL);
     if (PMIx_Get(all, PMIX_NODE_OVERSUBSCRIBED, &here, 1, &v) != PMIX_SUCCESS || !v)
         return false;
-    crowded = v->type == PMIX_BOOL && v->data.flag;
+    oversubscribed = v->type == PMIX_BOOL && v->data.flag;
     PMIX_VALUE_RELEASE(v);
-    return crowded;
+    return oversubscribed;
 }
 
 /*
@@ -161,7 +161,7 @@ rank_status_t rk_client_query_parent(struct rk_client *c)
         PMIX_VALUE_RELEASE(v);
     if (same) {
         c->pub.parent = parent;
-        c->pub.crowded = query_oversubscribed(&all);
+        c->pub.oversubscribed = query_oversubscribed(&all);
         return RANK_OK;
     }
     rk_debug("%s belongs to another job (parent according to the server: %s)", RK_PARENT_VARIABLE,

@@ -10,7 +10,7 @@
 #include <time.h>
 
 /* Retries of a blob that the server reports as missing. */
-enum { TRIES_A_CENSUS = 100, CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LATE_MS = 2500, CARD_TELL_MS = 30000 };
+enum { TRIES_A_CENSUS = 100, CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LATE_MS = 2500, CARD_REPORT_MS = 30000 };
 
 static void card_arrived(pmix_status_t rc, pmix_value_t *v, void *arg)
 {
@@ -64,7 +64,7 @@ rank_status_t rk_boot_commit(struct rk_boot *boot)
 }
 
 /* Ask once. *gave_up: a rank died and no answer arrived. On success the caller owns *out. */
-static pmix_status_t request_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
+static pmix_status_t request_card(struct rk_client *c, const pmix_proc_t *proc, const char *key,
                                   struct rk_answer **out, bool *gave_up)
 {
     struct rk_answer *a = rk_answer_new();
@@ -73,9 +73,9 @@ static pmix_status_t request_card(struct rk_client *c, const pmix_proc_t *who, c
     if (!a)
         return PMIX_ERR_NOMEM;
     rk_tsan_release(a);
-    rc = PMIx_Get_nb(who, key, NULL, 0, card_arrived, a);
+    rc = PMIx_Get_nb(proc, key, NULL, 0, card_arrived, a);
     if (rc == PMIX_SUCCESS) {
-        if (!rk_answer_wait(c, a, c->met ? (int)who->rank : -1, c->met ? RK_GRACE_MET_MS : RK_GRACE_MS)) {
+        if (!rk_answer_wait(c, a, c->met ? (int)proc->rank : -1, c->met ? RK_GRACE_MET_MS : RK_GRACE_MS)) {
             *gave_up = true;
             return PMIX_ERR_TIMEOUT;
         }
@@ -95,22 +95,22 @@ static pmix_status_t request_card(struct rk_client *c, const pmix_proc_t *who, c
  *   A death ends the retries. Where the server answers no queries about dead processes (proc_table.c),
  *   CARD_LATE_MS (two such answers, 4 s) ends them too, since the report of an early death can be lost.
  */
-static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
+static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *proc, const char *key,
                               struct rk_answer **out, bool *gave_up)
 {
     const struct timespec pause = {0, CARD_PAUSE_NS};
     uint64_t late = rk_clock_ns() + CARD_LATE_MS * 1000000ull;
-    pmix_status_t rc = request_card(c, who, key, out, gave_up);
+    pmix_status_t rc = request_card(c, proc, key, out, gave_up);
     int tries = 0;
 
-    uint64_t tell = rk_clock_ns() + CARD_TELL_MS * 1000000ull;
+    uint64_t report_ns = rk_clock_ns() + CARD_REPORT_MS * 1000000ull;
 
     while (!*gave_up && !c->met &&
            ((rc == PMIX_ERR_TIMEOUT && (!atomic_load(&c->no_census) || rk_clock_ns() < late)) ||
             (rc == PMIX_ERR_NOT_FOUND && tries++ < CARD_TRIES))) {
-        if (rk_clock_ns() >= tell) { /* it lives: only the user can decide whether to wait on */
-            rk_warn("rank %u has not joined for %d s: does it call rank_init?", (unsigned)who->rank, CARD_TELL_MS / 1000);
-            tell = UINT64_MAX;
+        if (rk_clock_ns() >= report_ns) { /* it lives: only the user can decide whether to wait on */
+            rk_warn("rank %u has not joined for %d s: does it call rank_init?", (unsigned)proc->rank, CARD_REPORT_MS / 1000);
+            report_ns = UINT64_MAX;
         }
         nanosleep(&pause, NULL);
         /*
@@ -120,12 +120,12 @@ static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const
         if (rc == PMIX_ERR_NOT_FOUND && c->dead) {
             if (tries % TRIES_A_CENSUS == 0)
                 rk_client_census(c);
-            if (atomic_load(&c->dead[who->rank])) {
+            if (atomic_load(&c->dead[proc->rank])) {
                 *gave_up = true;
                 break;
             }
         }
-        rc = request_card(c, who, key, out, gave_up);
+        rc = request_card(c, proc, key, out, gave_up);
     }
     return rc;
 }
@@ -133,7 +133,7 @@ static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const
 rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len)
 {
     char room[PMIX_MAX_KEYLEN + 1];
-    pmix_proc_t who;
+    pmix_proc_t proc;
     struct rk_answer *a;
     pmix_status_t rc;
     rank_status_t st = RANK_OK;
@@ -143,9 +143,9 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
         return RANK_ERR_UNREACHABLE;
     if (rk_kept_fds_closed("asking the PMIx server for another rank"))
         return RANK_ERR_SYSTEM;
-    PMIX_LOAD_PROCID(&who, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
+    PMIX_LOAD_PROCID(&proc, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
     boot->fetched++;
-    rc = get_card(rk_client_of(boot), &who, own_key(boot, key, room, sizeof(room)), &a, &gave_up);
+    rc = get_card(rk_client_of(boot), &proc, own_key(boot, key, room, sizeof(room)), &a, &gave_up);
     if (gave_up) {
         rk_error("a rank died, and the PMIx server has no address of rank %d", rank);
         return RANK_ERR_PEER_DEAD;

@@ -18,9 +18,9 @@
 
 /*
  * How often a busy rank checks the life locks: once in TICKS_MASK + 1 passes, and once in EVENTS_PER_CHECK passes
- * that brought something if these take SELDOM_NS each or longer (as rma/owner_death.c).
+ * that brought something if these take RARE_NS each or longer (as rma/owner_death.c).
  */
-enum { TICKS_MASK = 4095, EVENTS_PER_CHECK = 16, SELDOM_NS = 10 * 1000 * 1000 };
+enum { TICKS_MASK = 4095, EVENTS_PER_CHECK = 16, RARE_NS = 10 * 1000 * 1000 };
 
 /* Maximum delay of the report of a death on another host. */
 enum { REPORT_NS = 1000 * 1000 * 1000 };
@@ -206,7 +206,7 @@ rank_status_t rk_peer_try_connect(struct rk_peer *peer)
             peer->channel = e->open[i].ops;
             peer->eager_limit = max < (size_t)rk_conf.eager_max ? max : (size_t)rk_conf.eager_max;
             peer->state = RK_PEER_UP;
-            rk_debug("rank %u%s is reached by %s", peer->id.rank, rk_peer_whose(peer),
+            rk_debug("rank %u%s is reached by %s", peer->id.rank, rk_peer_job_suffix(peer),
                      peer->channel->name);
             return RANK_OK;
         }
@@ -217,7 +217,7 @@ rank_status_t rk_peer_try_connect(struct rk_peer *peer)
     if (st != RANK_ERR_UNREACHABLE)
         return st;
     rk_error("no open channel reaches rank %u%s; RANK_CHANNELS may leave out too much",
-             peer->id.rank, rk_peer_whose(peer));
+             peer->id.rank, rk_peer_job_suffix(peer));
     return st;
 }
 
@@ -251,7 +251,7 @@ void rk_peer_died(struct rk_peer *peer)
 
     if (peer->state == RK_PEER_DEAD)
         return;
-    rk_info("rank %u%s %s", peer->id.rank, rk_peer_whose(peer), peer->left ? "has left" : "died");
+    rk_info("rank %u%s %s", peer->id.rank, rk_peer_job_suffix(peer), peer->left ? "has left" : "died");
     if (was_up && peer->channel->progress) { /* frames from before the death count; others may go on sending */
         void *state = rk_engine_state(peer->ctx, peer->channel);
         for (int i = 0; i < 1000 && peer->channel->progress(peer->ctx, state) > 0; i++)
@@ -299,12 +299,12 @@ void rk_engine_report_death(struct rk_ctx *ctx, int number)
 
 static bool is_reported_dead(struct rk_engine *e, int number)
 {
-    bool told;
+    bool reported;
 
     pthread_mutex_lock(&e->deaths_lock);
-    told = number < e->npeers && (atomic_load(&e->boot_dead[number / 64]) >> (number % 64) & 1);
+    reported = number < e->npeers && (atomic_load(&e->boot_dead[number / 64]) >> (number % 64) & 1);
     pthread_mutex_unlock(&e->deaths_lock);
-    return told;
+    return reported;
 }
 
 rank_status_t rk_engine_why_unreached(struct rk_peer *peer)
@@ -360,7 +360,7 @@ rank_status_t rk_engine_settle(struct rk_ctx *ctx)
     if (ctx->engine->threads)
         rk_threads_settle(ctx);
     settle_spin(ctx);
-    if (ctx->boot->crowded)
+    if (ctx->boot->oversubscribed)
         rk_engine_crowded(ctx);
     return !ctx->boot->alone ? rk_boot_watch_deaths(ctx->boot, death_reported, ctx) : RANK_OK;
 }
@@ -398,7 +398,7 @@ static RK_COLD void handle_deaths(struct rk_ctx *ctx)
     }
 }
 
-void rk_engine_check_lives(struct rk_ctx *ctx, uint64_t now)
+void rk_engine_check_deaths(struct rk_ctx *ctx, uint64_t now)
 {
     /* An eighth of the second within which a death must be detected. */
     ctx->engine->next_check_ns = now + 125 * 1000 * 1000;
@@ -438,12 +438,12 @@ static RK_COLD void check_deaths_when_busy(struct rk_ctx *ctx)
     if (e->threads && e->threads->main)
         return;
     now = rk_clock_coarse_ns();
-    if (now - e->looked_ns >= SELDOM_NS)
+    if (now - e->looked_ns >= RARE_NS)
         e->events_left = 0;
     e->looked_ns = now;
     if (now < e->next_check_ns)
         return;
-    rk_engine_check_lives(ctx, rk_clock_ns());
+    rk_engine_check_deaths(ctx, rk_clock_ns());
     if (atomic_load_explicit(&ctx->node->head->deaths, memory_order_relaxed) != e->deaths_seen)
         handle_deaths(ctx); /* the next call may come late */
 }
@@ -469,7 +469,7 @@ int rk_progress(struct rk_ctx *ctx)
     if (rk_unlikely((++e->ticks & TICKS_MASK) == 0) && !(e->threads && e->threads->main)) {
         uint64_t now = rk_clock_ns();
         if (now >= e->next_check_ns)
-            rk_engine_check_lives(ctx, now);
+            rk_engine_check_deaths(ctx, now);
     }
     if (n > 0) {
         rk_threads_notify_user(ctx);
@@ -485,7 +485,7 @@ int rk_progress_once(struct rk_ctx *ctx)
     int n = rk_progress(ctx);
 
     if (n == 0 && !(e->threads && e->threads->main) && rk_unlikely(rk_clock_coarse_ns() >= e->next_check_ns)) {
-        rk_engine_check_lives(ctx, rk_clock_ns());
+        rk_engine_check_deaths(ctx, rk_clock_ns());
         n = rk_progress(ctx);
     }
     if (rk_likely(!ctx->node->oversubscribed))

@@ -70,9 +70,9 @@ struct rk_engine {
 
     struct rk_peer **peers; /* by proc number (procs.h): own world, then others; NULL until needed */
     int npeers;
-    struct rk_world *worlds; /* other jobs, most recent first */
-    uint64_t job;            /* id of the own job */
-    void *card;              /* the channel's own part of the address blob */
+    struct rk_world *other_jobs; /* other jobs, most recent first */
+    uint64_t job;                /* id of the own job */
+    void *card;                  /* the channel's own part of the address blob */
     size_t card_len;
     struct rk_link busy; /* peers with pending sends */
     uint32_t unsent;     /* frames of rooms other than p2p that wait for room; a hook retries them */
@@ -161,12 +161,12 @@ void rk_peer_died(struct rk_peer *peer);
 void rk_engine_lost_channels(struct rk_ctx *ctx);
 
 /* For messages: suffix for a rank of another job. */
-const char *rk_peer_whose(const struct rk_peer *peer);
+const char *rk_peer_job_suffix(const struct rk_peer *peer);
 
 void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel);
 
 /* Check the life locks of the node now; sets the time of the next check. */
-void rk_engine_check_lives(struct rk_ctx *ctx, uint64_t now);
+void rk_engine_check_deaths(struct rk_ctx *ctx, uint64_t now);
 
 /* Count a rejected frame, for its room and for the launcher. */
 RK_INLINE void rk_engine_refused(struct rk_ctx *ctx, uint64_t *count)

@@ -149,7 +149,7 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
     end_sleep(ctx);
     now = rk_clock_ns();
     if (now >= e->next_check_ns)
-        rk_engine_check_lives(ctx, now);
+        rk_engine_check_deaths(ctx, now);
     rk_node_sleep_begin(ctx->node, RK_ASLEEP_FD);
     busy = !rk_list_empty(&e->busy);
     if (rk_progress(ctx) == 0 && !missed && busy == !rk_list_empty(&e->busy) &&

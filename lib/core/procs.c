@@ -22,7 +22,7 @@ struct rk_world {
 
 static struct rk_world *by_job(const struct rk_engine *e, uint64_t job)
 {
-    struct rk_world *w = e->worlds;
+    struct rk_world *w = e->other_jobs;
 
     while (w && w->job != job)
         w = w->next;
@@ -31,7 +31,7 @@ static struct rk_world *by_job(const struct rk_engine *e, uint64_t job)
 
 static struct rk_world *procs_by_number(const struct rk_engine *e, int number)
 {
-    struct rk_world *w = e->worlds;
+    struct rk_world *w = e->other_jobs;
 
     while (w && number < w->first)
         w = w->next;
@@ -83,8 +83,8 @@ rank_status_t rk_worlds_add(struct rk_ctx *ctx, uint64_t job, int size, int *fir
     w->job = job;
     w->size = size;
     w->first = *first = e->npeers - size;
-    w->next = e->worlds;
-    e->worlds = w;
+    w->next = e->other_jobs;
+    e->other_jobs = w;
     return RANK_OK;
 }
 
@@ -98,7 +98,7 @@ static void world_free(struct rk_world *w)
 void rk_worlds_remove(struct rk_ctx *ctx, uint64_t job)
 {
     struct rk_engine *e = ctx->engine;
-    struct rk_world *w = e->worlds;
+    struct rk_world *w = e->other_jobs;
 
     if (!w || w->job != job)
         return;
@@ -114,7 +114,7 @@ void rk_worlds_remove(struct rk_ctx *ctx, uint64_t job)
         atomic_fetch_and(&e->boot_dead[n / 64], ~(1ull << (n % 64)));
     }
     pthread_mutex_unlock(&e->deaths_lock);
-    e->worlds = w->next;
+    e->other_jobs = w->next;
     world_free(w);
 }
 
@@ -122,9 +122,9 @@ void rk_worlds_close(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
 
-    while (e->worlds) {
-        struct rk_world *w = e->worlds;
-        e->worlds = w->next;
+    while (e->other_jobs) {
+        struct rk_world *w = e->other_jobs;
+        e->other_jobs = w->next;
         world_free(w);
     }
 }
@@ -149,7 +149,7 @@ struct rk_procid rk_worlds_id(struct rk_ctx *ctx, int number)
     return (struct rk_procid){w->job, (uint32_t)(number - w->first)};
 }
 
-const char *rk_peer_whose(const struct rk_peer *peer)
+const char *rk_peer_job_suffix(const struct rk_peer *peer)
 {
     return procs_by_number(peer->ctx->engine, peer->number) ? " of another job" : "";
 }

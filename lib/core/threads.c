@@ -258,7 +258,7 @@ bool rk_threads_nap_end(struct rk_threads *t, struct rk_nap nap)
 /* Wait while another thread polls. */
 static void stand_by(struct rk_threads *t, struct rk_waiting *s)
 {
-    bool sleeps = s->background || s->sleeps > 0, crowded = has_too_few_cores(t);
+    bool sleeps = s->background || s->sleeps > 0, oversubscribed = has_too_few_cores(t);
     uint32_t state = SPINS, depth;
     uint64_t until = 0;
 
@@ -269,7 +269,7 @@ static void stand_by(struct rk_threads *t, struct rk_waiting *s)
         if (atomic_load_explicit(&s->state, memory_order_acquire) != SPINS ||
             !atomic_load_explicit(&t->poller, memory_order_relaxed))
             goto out;
-        if (crowded)
+        if (oversubscribed)
             sched_yield();
         else
             rk_cpu_relax();

@@ -274,7 +274,7 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
     if (w->begun == 0)
         w->begun = now;
     if (now >= e->next_check_ns)
-        rk_engine_check_lives(ctx, now);
+        rk_engine_check_deaths(ctx, now);
     /* Traffic of other peers does not count for the awaited one. */
     if (rk_unlikely(e->liveness != NULL) && !e->threads)
         rk_liveness_check(ctx, w->begun, cond, arg, now);

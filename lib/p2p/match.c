@@ -21,8 +21,8 @@ static struct rk_link *buckets_new(uint32_t n)
 RK_INLINE uint32_t hash(uint64_t team, uint32_t src, uint64_t tag)
 {
     /* A multiplication moves bits upwards only: fold high bits of the tag down first. */
-    uint64_t who = src * 0xc4ceb9fe1a85ec53ull ^ team * 0x9e3779b97f4a7c15ull;
-    uint64_t h = (tag ^ tag >> 31 ^ who) * 0xff51afd7ed558ccdull;
+    uint64_t key = src * 0xc4ceb9fe1a85ec53ull ^ team * 0x9e3779b97f4a7c15ull;
+    uint64_t h = (tag ^ tag >> 31 ^ key) * 0xff51afd7ed558ccdull;
 
     return (uint32_t)(h >> 32);
 }

@@ -109,13 +109,13 @@ static void flushed(struct rk_job *job)
 }
 
 /* The owner reports errors of posted frames once: complete all present flushes with it, of any thread. */
-static RK_COLD void fail_flushes(const struct rk_job *told, rank_status_t status)
+static RK_COLD void fail_flushes(const struct rk_job *failed, rank_status_t status)
 {
-    const struct rk_names *names = &told->ctx->rma->job_names;
+    const struct rk_names *names = &failed->ctx->rma->job_names;
 
     for (uint32_t i = 0; i < names->n; i++) {
         struct rk_job *job = names->at[i].held;
-        if (job && job->ask.op == RK_RMA_FLUSH && job->peer == told->peer && !job->status)
+        if (job && job->ask.op == RK_RMA_FLUSH && job->peer == failed->peer && !job->status)
             job->status = status;
     }
 }

@@ -13,9 +13,9 @@
 
 /*
  * A death must be detected within a second at any rate of calls. RK_CHECK_BYTES copied count as a call. Where
- * CALLS_PER_CHECK calls take SELDOM_NS each or longer, each of them checks, as the cost is negligible then.
+ * CALLS_PER_CHECK calls take RARE_NS each or longer, each of them checks, as the cost is negligible then.
  */
-enum { CALLS_PER_CHECK = 16, SELDOM_NS = 10 * 1000 * 1000 };
+enum { CALLS_PER_CHECK = 16, RARE_NS = 10 * 1000 * 1000 };
 
 static bool news(const struct rk_ctx *ctx)
 {
@@ -54,20 +54,20 @@ rank_status_t rk_mem_check_death_now(struct rank_mem *mem, int peer)
 {
     RK_ENTER(mem->ctx);
     uint64_t now = rk_clock_coarse_ns();
-    uint16_t calls = now - mem->looked_ns < SELDOM_NS ? CALLS_PER_CHECK : 0;
-    bool told;
+    uint16_t calls = now - mem->looked_ns < RARE_NS ? CALLS_PER_CHECK : 0;
+    bool reported;
     int ndead;
 
     mem->looked_ns = now;
     if (now >= mem->ctx->engine->next_check_ns)
-        rk_engine_check_lives(mem->ctx, now);
+        rk_engine_check_deaths(mem->ctx, now);
     if (news(mem->ctx))
         rk_progress(mem->ctx);
     ndead = count_dead(mem);
     __atomic_store_n(&mem->until_check, ndead ? 0 : calls, __ATOMIC_RELAXED);
     if (peer != RANK_ALL)
         return ndead && owner_death_is_dead(mem, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
-    told = mem->flush_reported == ndead;
+    reported = mem->flush_reported == ndead;
     mem->flush_reported = ndead;
-    return told ? RANK_OK : RANK_ERR_PEER_DEAD;
+    return reported ? RANK_OK : RANK_ERR_PEER_DEAD;
 }

@@ -225,8 +225,8 @@ static void reply_data(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
     target_answer(peer, a, data, a->status ? 0 : q->bytes);
 }
 
-static rank_status_t obey(struct rk_ctx *ctx, const struct rk_rma_asked *q, struct rk_txq *line,
-                          uint64_t *before)
+static rank_status_t execute(struct rk_ctx *ctx, const struct rk_rma_asked *q, struct rk_txq *line,
+                             uint64_t *before)
 {
     rank_status_t st;
 
@@ -282,7 +282,7 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
             reply_data(ctx, peer, &q, &a);
         return;
     }
-    st = obey(ctx, &q, line, &a.before);
+    st = execute(ctx, &q, line, &a.before);
     a.status = st;
     if (q.ask.flags & RK_RMA_WANTS_ANSWER)
         target_answer(peer, &a, NULL, 0);

@@ -35,7 +35,7 @@
 
 /* Ranks in the team of root and first child. */
 enum { ROOT, FIRST };
-enum { PATIENCE_NS = 1000 * 1000 * 1000 };
+enum { RETRY_NS = 1000 * 1000 * 1000 };
 enum { TAG_CHILDREN, TAG_CHILDREN_CARDS, TAG_PARENTS, TAG_PARENTS_CARDS, TAG_TAKEN };
 
 /* First message of the root to the parents. */
@@ -118,7 +118,7 @@ static void close_both(struct rank_team *team)
  */
 static rank_status_t send_surely(struct rank_team *pair, const void *data, int64_t bytes, int to, int tag)
 {
-    uint64_t until = rk_clock_ns() + PATIENCE_NS;
+    uint64_t until = rk_clock_ns() + RETRY_NS;
     rank_status_t st;
 
     do
@@ -433,7 +433,7 @@ rank_status_t rk_spawn_join(struct rk_ctx *ctx)
     struct rank_team *world = ctx->world, *pair = NULL;
     bool is_first = world->rank == 0;
     int64_t stride = 0;
-    rank_status_t st = rk_boot_subscribe_jobs(ctx->boot), told;
+    rank_status_t st = rk_boot_subscribe_jobs(ctx->boot), report;
     bool waits = false;
 
     if (!st && is_first)
@@ -445,12 +445,12 @@ rank_status_t rk_spawn_join(struct rk_ctx *ctx)
     if (!st)
         st = rk_roster_gather(world, 0, stride, &children);
     if (pair) {
-        told = send_word(pair, ROOT, TAG_CHILDREN, st, &children);
-        if (!st && !told)
-            told = send_roster(pair, ROOT, TAG_CHILDREN_CARDS, &children);
-        if (!st && !told)
-            told = receive_roster(pair, ROOT, TAG_PARENTS, &parents, &waits);
-        st = st ? st : told;
+        report = send_word(pair, ROOT, TAG_CHILDREN, st, &children);
+        if (!st && !report)
+            report = send_roster(pair, ROOT, TAG_CHILDREN_CARDS, &children);
+        if (!st && !report)
+            report = receive_roster(pair, ROOT, TAG_PARENTS, &parents, &waits);
+        st = st ? st : report;
     }
     st = share_roster(world, 0, st, &parents);
     if (!st)

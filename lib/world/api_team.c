@@ -40,35 +40,35 @@ static int by_key(const void *a, const void *b)
 /* Members of the own color, in order; *n of them. */
 static struct seat *my_table(const struct ballot *all, int size, uint64_t color, int *n)
 {
-    struct seat *seats = malloc((size_t)size * sizeof(*seats));
+    struct seat *entries = malloc((size_t)size * sizeof(*entries));
 
     *n = 0;
-    for (int r = 0; seats && r < size; r++) {
+    for (int r = 0; entries && r < size; r++) {
         if (all[r].color == color)
-            seats[(*n)++] = (struct seat){all[r].key, r};
+            entries[(*n)++] = (struct seat){all[r].key, r};
     }
-    if (seats)
-        qsort(seats, (size_t)*n, sizeof(*seats), by_key);
-    return seats;
+    if (entries)
+        qsort(entries, (size_t)*n, sizeof(*entries), by_key);
+    return entries;
 }
 
-static rank_status_t take_seats(struct rank_team *parent, const struct ballot *all,
-                                const struct seat *seats, int n, struct rank_team **out)
+static rank_status_t gather_entries(struct rank_team *parent, const struct ballot *all,
+                                const struct seat *entries, int n, struct rank_team **out)
 {
     int *world_ranks = malloc((size_t)n * sizeof(int));
-    int first = rk_team_world_rank(parent, seats[0].rank), me = 0;
-    uint64_t id = all[seats[0].rank].id;
+    int first = rk_team_world_rank(parent, entries[0].rank), me = 0;
+    uint64_t id = all[entries[0].rank].id;
     rank_status_t st;
 
     if (!world_ranks)
         return RANK_ERR_NO_MEMORY;
     for (int i = 0; i < n; i++) {
-        world_ranks[i] = rk_team_world_rank(parent, seats[i].rank);
-        if (seats[i].rank == parent->rank)
+        world_ranks[i] = rk_team_world_rank(parent, entries[i].rank);
+        if (entries[i].rank == parent->rank)
             me = i;
     }
     if (!parent->mixed)
-        id = (uint64_t)(uint32_t)first << 32 | all[seats[0].rank].counter;
+        id = (uint64_t)(uint32_t)first << 32 | all[entries[0].rank].counter;
     st = rk_team_create(parent->ctx, id, me, n, world_ranks, out);
     if (st)
         return st;
@@ -87,7 +87,7 @@ static rank_status_t api_team_split(struct rank_team *parent, uint64_t color, in
     struct ballot mine = {color, key, ++parent->ctx->world->counter,
                           parent->mixed ? rk_team_random_id() : 0};
     struct ballot *all = malloc((size_t)parent->size * sizeof(*all));
-    struct seat *seats = NULL;
+    struct seat *entries = NULL;
     struct rank_team *team = NULL;
     int32_t fine = all ? RANK_OK : RANK_ERR_NO_MEMORY, worst = fine;
     rank_status_t st;
@@ -100,10 +100,10 @@ static rank_status_t api_team_split(struct rank_team *parent, uint64_t color, in
     if (!st)
         st = rank_allgather(&mine, all, sizeof(mine), RANK_BYTE, parent);
     if (!st && color != NO_COLOR) {
-        seats = my_table(all, parent->size, color, &n);
-        st = seats ? take_seats(parent, all, seats, n, &team) : RANK_ERR_NO_MEMORY;
+        entries = my_table(all, parent->size, color, &n);
+        st = entries ? gather_entries(parent, all, entries, n, &team) : RANK_ERR_NO_MEMORY;
     }
-    free(seats);
+    free(entries);
     free(all);
     if (!st)
         *out = team;

@@ -64,14 +64,14 @@ void rk_connected_close(struct rk_ctx *ctx)
 /* ----------------------------------------------------------- disconnect or not */
 
 /* The members of a team and their jobs. */
-struct guests {
+struct team_jobs {
     struct rk_ctx *ctx;
     bool *member;   /* [npeers], by number */
     uint64_t *jobs; /* [njobs] */
     int njobs;
 };
 
-static int job_index(const struct guests *g, uint64_t job)
+static int job_index(const struct team_jobs *g, uint64_t job)
 {
     for (int i = 0; i < g->njobs; i++) {
         if (g->jobs[i] == job)
@@ -80,15 +80,15 @@ static int job_index(const struct guests *g, uint64_t job)
     return -1;
 }
 
-static void guests_clear(struct guests *g)
+static void team_jobs_clear(struct team_jobs *g)
 {
     free(g->member);
     free(g->jobs);
 }
 
-static bool guests_of(const struct rank_team *team, struct guests *g)
+static bool team_jobs_of(const struct rank_team *team, struct team_jobs *g)
 {
-    *g = (struct guests){.ctx = team->ctx};
+    *g = (struct team_jobs){.ctx = team->ctx};
     g->member = calloc((size_t)team->ctx->engine->npeers, sizeof(*g->member));
     g->jobs = calloc((size_t)team->size, sizeof(*g->jobs));
     for (int r = 0; r < team->size && g->member && g->jobs; r++) {
@@ -102,7 +102,7 @@ static bool guests_of(const struct rank_team *team, struct guests *g)
 }
 
 /* Do these numbers cover two or more of the jobs? */
-static bool spans(const struct guests *g, const int *numbers, int n)
+static bool spans(const struct team_jobs *g, const int *numbers, int n)
 {
     int first = -1;
 
@@ -116,7 +116,7 @@ static bool spans(const struct guests *g, const int *numbers, int n)
     return false;
 }
 
-static bool all_here(const struct guests *g, const struct rk_connected *f)
+static bool all_here(const struct team_jobs *g, const struct rk_connected *f)
 {
     for (int i = 0; i < f->n; i++) {
         if (!g->member[f->numbers[i]])
@@ -131,9 +131,9 @@ static bool all_here(const struct guests *g, const struct rk_connected *f)
  */
 static bool still_connected(const struct rank_team *team)
 {
-    struct guests g;
+    struct team_jobs g;
     struct rk_link *l;
-    bool still = !guests_of(team, &g);
+    bool still = !team_jobs_of(team, &g);
 
     rk_list_for_each(l, &team->ctx->p2p->teams)
     {
@@ -142,7 +142,7 @@ static bool still_connected(const struct rank_team *team)
     }
     for (const struct rk_connected *f = team->ctx->families; f && !still; f = f->next)
         still = spans(&g, f->numbers, f->n) && !all_here(&g, f);
-    guests_clear(&g);
+    team_jobs_clear(&g);
     return still;
 }
 
@@ -152,9 +152,9 @@ static bool still_connected(const struct rank_team *team)
 static void connected_forget(const struct rank_team *team)
 {
     struct rk_connected **at = &team->ctx->families;
-    struct guests g;
+    struct team_jobs g;
 
-    if (guests_of(team, &g)) {
+    if (team_jobs_of(team, &g)) {
         while (*at) {
             struct rk_connected *f = *at;
             if (!all_here(&g, f)) {
@@ -165,17 +165,17 @@ static void connected_forget(const struct rank_team *team)
             free(f);
         }
     }
-    guests_clear(&g);
+    team_jobs_clear(&g);
 }
 
-struct patience {
+struct wait_limit {
     struct rk_answer *answer;
     uint64_t until;
 };
 
 static bool over(void *arg)
 {
-    struct patience *p = arg;
+    struct wait_limit *p = arg;
 
     return rk_boot_disconnect_over(p->answer) || rk_clock_ns() >= p->until;
 }
@@ -183,7 +183,7 @@ static bool over(void *arg)
 static void disconnect_jobs(struct rank_team *team)
 {
     struct rk_ctx *ctx = team->ctx;
-    struct patience p = {.until = rk_clock_ns() + ANSWER_NS};
+    struct wait_limit p = {.until = rk_clock_ns() + ANSWER_NS};
     rank_status_t st = rk_boot_disconnect_begin(ctx->boot, team->world_ranks, team->size, rk_world_wake, ctx,
                                                 &p.answer);
 

@@ -13,8 +13,8 @@
 struct entry {
     uint64_t job;
     int32_t rank, size; /* of the job */
-    uint32_t len, crowded; /* crowded: fewer cores than ranks on its host */
-    char host[64];         /* its host name */
+    uint32_t len, oversubscribed; /* crowded: fewer cores than ranks on its host */
+    char host[64];                /* its host name */
     char space[RK_SPACE_MAX];
     unsigned char card[];
 };
@@ -81,7 +81,7 @@ rank_status_t rk_roster_gather(struct rank_team *team, int root, int64_t stride,
         mine->rank = boot->rank;
         mine->size = boot->size;
         mine->len = (uint32_t)e->card_len;
-        mine->crowded = team->ctx->node->oversubscribed;
+        mine->oversubscribed = team->ctx->node->oversubscribed;
         snprintf(mine->host, sizeof(mine->host), "%s", boot->host);
         snprintf(mine->space, sizeof(mine->space), "%s", boot->job);
         memcpy(mine->card, e->card, e->card_len);
@@ -109,7 +109,7 @@ static rank_status_t roster_take(struct rk_ctx *ctx, const struct entry *e, int6
      * It runs on this host, too, and its launcher or its own count reports too few cores. Nothing reports when
      * that ends: keep it until the end.
      */
-    if (!st && e->crowded && e->job != ctx->engine->job && strcmp(e->host, ctx->boot->host) == 0)
+    if (!st && e->oversubscribed && e->job != ctx->engine->job && strcmp(e->host, ctx->boot->host) == 0)
         rk_engine_crowded(ctx);
     return st ? st : rk_worlds_set_card(ctx, *number, e->card, e->len);
 }

@@ -29,7 +29,7 @@
 enum { SAMPLES = 15, AGAIN = 3 /* repetitions of a rate */, MEETINGS = 1000, BOX = 256 << 10, MOST = 4 << 20, KIND = RK_KIND_CHANNEL_FIRST,
        ID_BYTES = 8 /* header of a part of a stream */ };
 
-#define PATIENCE_NS 30000000000u
+#define TIME_LIMIT_NS 30000000000u
 
 struct shared {
     /* the parent's turn numbers: wanted, in progress, done; and the subject of the turn */
@@ -403,7 +403,7 @@ static bool go_through(struct side *w, struct rk_paths *paths)
             return false;
     }
     /* On a machine too busy for that, the first rates stay. */
-    for (int k = 0; k < AGAIN && rk_clock_ns() < w->until - PATIENCE_NS / 2; k++) {
+    for (int k = 0; k < AGAIN && rk_clock_ns() < w->until - TIME_LIMIT_NS / 2; k++) {
         if (!measure_outliers(w, &turn, paths, &failed) || failed)
             break;
     }
@@ -453,7 +453,7 @@ static bool calibrate_measure(struct side *w, struct rk_paths *paths)
     }
     rk_cma_allow();
     w->parent = getpid();
-    w->until = rk_clock_ns() + PATIENCE_NS;
+    w->until = rk_clock_ns() + TIME_LIMIT_NS;
     fflush(NULL);
     w->child = fork();
     if (w->child < 0) {

@@ -352,13 +352,13 @@ void rk_ucx_links_failed(struct rk_ucx *ucx)
 }
 
 /* Time limit of closing everything. */
-struct patience {
+struct time_limit {
     uint64_t until;
     int passes;
 };
 
 /* Run one more round of progress; returns false when the time is over. */
-static bool passes_on(struct rk_ucx *ucx, struct patience *left)
+static bool passes_on(struct rk_ucx *ucx, struct time_limit *left)
 {
     if (left->passes <= 0 && rk_clock_ns() >= left->until)
         return false;
@@ -375,7 +375,7 @@ static bool passes_on(struct rk_ucx *ucx, struct patience *left)
  * deaths each flush has something to do, since UCX 1.13 miscounts unsent data of a dead peer. False: not in time;
  * a connecting peer may be stopped.
  */
-static bool settled(struct rk_ucx *ucx, struct patience *left)
+static bool settled(struct rk_ucx *ucx, struct time_limit *left)
 {
     ucp_request_param_t param = {0};
     ucs_status_t ust;
@@ -398,7 +398,7 @@ static bool settled(struct rk_ucx *ucx, struct patience *left)
 
 bool rk_ucx_links_close(struct rk_ucx *ucx)
 {
-    struct patience left = {rk_clock_ns() + CLOSE_NS, FORCE_PASSES};
+    struct time_limit left = {rk_clock_ns() + CLOSE_NS, FORCE_PASSES};
 
     ucx->leaving = true;
     while (ucx->worker && reap_closing(ucx) > 0 && passes_on(ucx, &left))

@@ -70,7 +70,7 @@ struct rk_ucx_op {
     bool wanted;         /* a receive that starts when UCP has returned */
     bool unwanted;       /* a drop that starts then */
     bool announced;      /* counted in of->announced */
-    struct rk_ucx_outcome *told; /* one-sided, blocking: where the result goes */
+    struct rk_ucx_outcome *result; /* one-sided, blocking: where the result goes */
     struct rk_ucx *ucx;
     struct rk_ucx_link *of;
     struct rk_link todo; /* in ucx->todo */

@@ -178,7 +178,7 @@ static rank_status_t ucx_rma_finish(struct rk_ucx_op *op, ucs_status_ptr_t p)
     struct rk_ucx_link *l = op->of;
 
     if (UCS_PTR_IS_PTR(p)) {
-        op->told = &end;
+        op->result = &end;
         rk_wait(ctx, is_done, &end); /* the op is no longer this call's */
     } else {
         end.status = rk_ucx_status(UCS_PTR_STATUS(p));
