@@ -15,9 +15,8 @@
  *                     steps around a ring to reduce, p - 1 to gather.
  *                     Cost: 2 (p-1) alpha + 2 (p-1)/p n beta + (p-1)/p n gamma.
  *
- * Every element is reduced in an order that depends on the ranks only, and
- * partners use the same order of operands, so that all ranks get identical
- * bits, in every run.
+ * The order of a reduction depends on the ranks only, and partners use the same order of operands. So all ranks
+ * get identical bits, in every run.
  */
 #include "collectives/recursive_halving.h"
 

@@ -2,10 +2,10 @@
 /*
  * coll_shm.h: run small collectives of one node directly in shared memory.
  *
- * A team of one node has an arena in the node's segment, with slots for each rank: a line with a turn
- * number and at most 56 bytes of payload, so that a small contribution and its flag share a cache line, and 4 KiB
- * beside it. A slot has one writer. Turn numbers count the team's operations of a class, so nothing is cleared
- * between them.
+ * A team of one node has an arena in the node's segment, with slots for each rank. A slot is a line with a turn
+ * number and at most 56 bytes of payload, and 4 KiB beside it. A small contribution and its flag share that cache
+ * line. A slot has one writer. Turn numbers count the team's operations of a class, so nothing is cleared between
+ * them.
  *
  * Two classes have turns and slots of their own:
  *

@@ -40,7 +40,7 @@ struct rk_edge {
 struct rk_step {
     struct rk_sched *sched;
     struct rk_step *next;  /* all steps, in order of creation */
-    struct rk_step *ready; /* ready steps */
+    struct rk_step *ready;
     struct rk_edge *out;
     uint32_t waits_for, pending; /* predecessors: all, and those not done */
     uint8_t kind;
@@ -142,7 +142,6 @@ void rk_sched_start(struct rk_sched *s, struct rank_request *req);
 /* Prepare a kept, completed schedule to start again, as collective number seq. */
 void rk_sched_rearm(struct rk_sched *s, uint64_t seq);
 
-/* Prepare a request for rk_sched_start. */
 RK_INLINE void rk_sched_request(struct rank_request *req, struct rk_ctx *ctx)
 {
     req->magic = RK_REQ_MAGIC;

@@ -21,8 +21,7 @@ struct rk_coll_team {
 };
 
 /*
- * Handle deaths already detected on this node or by the launcher before a collective begins, so that none begins
- * with a member that is known to be dead.
+ * Handle detected deaths before a collective begins, so that none begins with a member that is known to be dead.
  */
 RK_INLINE bool rk_deaths_wait(const struct rk_ctx *ctx)
 {
@@ -52,7 +51,6 @@ RK_INLINE struct rk_arena *rk_coll_arena(const struct rank_team *team, enum rk_c
 
 /* describe_coll.c: number of collectives of the team, with the present one; equal on all ranks. */
 uint64_t rk_coll_number(const struct rank_team *team);
-/* Describe a wait of this room. */
 bool rk_coll_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
 
 /* Run a checked call as a schedule. */

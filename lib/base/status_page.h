@@ -76,9 +76,9 @@ struct rk_board {
     void *map;
     size_t bytes;
     struct rk_board_slot *mine;
-    uint64_t told_ns;   /* time of the last write */
-    const char *inside; /* public call to which all waits belong now, or NULL */
-    uint64_t begun_ns;  /* start of the next wait to report */
+    uint64_t written_ns; /* time of the last write */
+    const char *inside;  /* public call to which all waits belong now, or NULL */
+    uint64_t begun_ns;   /* start of the next wait to report */
 };
 
 /* where: from rk_board_where. NULL if there is no such page or it cannot be mapped. */

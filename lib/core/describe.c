@@ -25,9 +25,9 @@ RK_COLD void rk_describe_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*co
     struct rk_wait_for what = {.flags = 0};
     bool known = false;
 
-    if (!b || now - b->told_ns < RK_DESCRIBE_NS)
+    if (!b || now - b->written_ns < RK_DESCRIBE_NS)
         return;
-    b->told_ns = now;
+    b->written_ns = now;
     for (int i = 0; i < e->ndescribers && !known; i++)
         known = e->describers[i](ctx, cond, arg, &what);
     if (!known) /* a channel's own condition: nothing to add */

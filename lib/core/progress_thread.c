@@ -3,7 +3,7 @@
  * progress_thread.c: run RANK_PROGRESS_THREAD, a thread that makes progress.
  *
  * The thread waits for the end of the library in rk_wait. It sleeps on the doorbell while nothing comes. As soon
- * as a thread of the program waits, it leaves polling to that one, which reacts faster, and checks a millisecond
+ * as a thread of the program waits, it leaves polling to that one, which reacts faster. It checks a millisecond
  * later whether it is needed again.
  */
 #include "lib/base/log.h"

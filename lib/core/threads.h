@@ -7,9 +7,9 @@
  * NULL and the macros do nothing; the shortest paths skip even that check (rk_team_is_shared, RK_HOLD_SHARED).
  *
  * One waiting thread, the poller, makes progress; the others stand by. A waiting thread releases the lock between
- * two checks of its condition. Before a thread releases the lock it checks the conditions of the other waiters and
- * wakes those that are satisfied, so a standing-by thread never checks by itself. Conditions are evaluated under
- * the lock only and stay true once true.
+ * two checks of its condition. Before a thread releases the lock it checks the other waiters' conditions and wakes
+ * those that are satisfied. A thread that stands by never checks by itself. Conditions are evaluated under the
+ * lock only and stay true once true.
  *
  * Where more threads wait than there are cores, a poller that yields leaves its place to the next running thread.
  * It yields late: while its own messages come at once it keeps the core, so two ranks that exchange messages run
@@ -120,7 +120,6 @@ RK_INLINE void rk_threads_notify_user(struct rk_ctx *ctx)
 /* Bracket a user callback. */
 uint32_t rk_threads_call_begin(struct rk_threads *t);
 void rk_threads_call_end(struct rk_threads *t, uint32_t depth);
-/* Is this thread in a callback? */
 RK_INLINE bool rk_threads_in_call(const struct rk_threads *t)
 {
     const struct rk_threads *of = t->main ? t->main->engine->threads : t;

@@ -2,8 +2,8 @@
 /*
  * memfd.h: share anonymous memory that has no name in a file system.
  *
- * The creator's card has the path through /proc/PID/fd and a nonce that is also at the start of the memory, so
- * that another pid namespace or a reused pid is detected.
+ * The creator's card has the path through /proc/PID/fd and a nonce. The nonce at the start of the memory reveals
+ * another pid namespace or a reused pid.
  */
 #ifndef RK_MEM_MEMFD_H
 #define RK_MEM_MEMFD_H

@@ -3,9 +3,9 @@
  * user_shm.h: find and map shared memory that the program made itself.
  *
  * The memory is of memfd_create, shm_open or a file. The owner's card identifies the file and the position in it.
- * Device and inode identify an open file on the whole machine, so any path to such a file leads to the same
- * memory, even if descriptors and pids were reused meanwhile. A process that cannot open it (closed memfd,
- * privileges, seals) has no mapping, and uses other protocols.
+ * Device and inode identify an open file on the whole machine. Any path to such a file leads to the same memory,
+ * even if descriptors and pids were reused. A process that cannot open it (closed memfd, privileges, seals) has no
+ * mapping, and uses other protocols.
  */
 #ifndef RK_MEM_USER_SHM_H
 #define RK_MEM_USER_SHM_H

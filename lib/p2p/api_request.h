@@ -58,7 +58,6 @@ RK_INLINE bool rk_is_done_anywhere(const struct rank_request *req)
     return req->done;
 }
 
-/* Finish a complete plain request (rk_req_is_plain). */
 RK_INLINE rank_status_t rk_finish_plain(rank_request_t *handle, rank_envelope_t *envelope)
 {
     struct rank_request *req = *handle;

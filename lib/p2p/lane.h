@@ -2,9 +2,10 @@
 /*
  * lane.h: provide a context for a team with this rank only.
  *
- * Messages of such a team stay within it, so it has one peer, requests, matching and a lock of its own, and
- * threads that send to themselves on teams of their own do not contend. The rest of the team (collectives, memory,
- * handle) belongs to the context. Below RANK_THREAD_MULTIPLE, and for other teams, team->lane is the context.
+ * Messages of such a team stay within it. So its self context has one peer, requests, matching and a lock of its
+ * own. Threads that send to themselves, each on its own team, do not contend. The rest of the team (collectives,
+ * memory, handle) belongs to the context. Below RANK_THREAD_MULTIPLE, and for other teams, team->lane is the
+ * context.
  *
  * When its team is freed a self context is kept for a later team, as users may still hold requests; all end with
  * the context.

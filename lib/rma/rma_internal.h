@@ -94,7 +94,6 @@ rank_status_t rk_job_start(struct rk_job *job);
 rank_status_t rk_job_run(struct rk_job *job);
 rank_status_t rk_job_wait(struct rk_job *job);
 bool rk_job_is_done(void *job);
-/* Maximum frame size to a connected peer. */
 size_t rk_job_frame_room(const struct rk_peer *peer);
 /* Send more of it, as there is room. Returns true if the queue may go on with the next. */
 bool rk_job_push(struct rk_job *job);

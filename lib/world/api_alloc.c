@@ -8,8 +8,8 @@
  *
  * For a segment the first rank of the team on each node creates one memfd with a part for each rank there. Every
  * rank backs its own part, so that it lies near that rank and lack of memory is detected here. Parts of ranks on
- * other nodes are reached through a channel after an exchange of keys, or, if one of the two ranks has no channel
- * with puts and gets, by frames to their owner.
+ * other nodes are reached through a channel, after an exchange of keys. If one of the two ranks has no channel
+ * with puts and gets, frames to the owner are used.
  */
 #include "collectives/coll.h"
 #include "lib/base/log.h"

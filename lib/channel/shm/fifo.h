@@ -11,7 +11,7 @@
  *
  * A larger payload lies in the byte ring, contiguous, in the order of the cells. The cell holds its position, and
  * how many bytes of the opposite fifo's ring its sender has consumed. When all its bytes are consumed a producer
- * restarts at the first byte of the ring, so that ranks that answer each other reuse the same cache lines.
+ * restarts at the first byte of the ring. Ranks that answer each other then reuse the same cache lines.
  *
  * The first byte of a frame is its flag: the parity of the lap, 1 or 2. At the start of a cell this byte is a flag
  * in every lap and needs no clearing. The producer clears those of the other slots before it publishes the first

@@ -62,8 +62,8 @@ static size_t shm_front_bytes(int nlocal)
 }
 
 /*
- * Maximum depth of a ring (64 KiB made short messages slower), also limited so that all rings of the node, mapped
- * by each rank and mostly unbacked, stay below 1 GiB.
+ * Maximum depth of a ring (64 KiB made short messages slower). All rings of the node, which each rank maps, stay
+ * below 1 GiB.
  */
 enum { DEEP = 32 << 10 };
 #define REGION_MAX ((size_t)1 << 30)

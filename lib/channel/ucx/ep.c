@@ -257,10 +257,9 @@ static void progress(struct rk_ucx *ucx)
 }
 
 /*
- * Disconnect a dead or failed peer. The owner of a buffer may reuse it at once, so no byte may be written to it
- * any more, even if the peer lives and the socket still holds data. A forced close makes UCP discard the
- * endpoint's lanes with their sockets, then return its requests, within two passes in 1.13 and 1.22
- * (death_receive_body tests it).
+ * Disconnect a dead or failed peer. The owner of a buffer may reuse it at once: no byte may be written to it any
+ * more, even if the socket still holds data. A forced close makes UCP discard the endpoint's lanes with their
+ * sockets, then return its requests, within two passes in 1.13 and 1.22 (death_receive_body tests it).
  *
  * A shared-memory endpoint cannot be closed by force. Its peer is a dead process of this node, and rk_peer_died
  * has consumed all that it had written; UCP keeps what it still holds, and no byte can arrive.

@@ -246,7 +246,7 @@ void rk_ucx_op_free(struct rk_ucx_op *op);
 struct rk_ucx_op *rk_ucx_op_find(struct rk_ucx_link *l, struct rk_id id, enum rk_ucx_op_type type);
 void rk_ucx_ops_destroy(struct rk_ucx *ucx);
 
-/* send.c */
+/* ucx_send.c */
 /* Send one frame; payload first and then second, or first and then bytes of view at offset 0. */
 rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *first,
                          size_t first_len, const void *second, const struct rk_view *view);
@@ -263,7 +263,7 @@ void rk_ucx_drop_unsent(struct rk_ucx_link *l);
 rank_status_t rk_ucx_packet_type(struct rk_ucx *ucx);
 void rk_ucx_bufs_destroy(struct rk_ucx *ucx);
 
-/* recv.c */
+/* ucx_recv.c */
 rank_status_t rk_ucx_listen(struct rk_ucx *ucx);
 void rk_ucx_drop_held(struct rk_ucx_link *l);
 
@@ -279,7 +279,7 @@ bool rk_ucx_fast_recv_frame(struct rk_ucx_fast_recv *t, struct rk_ucx_link *l, c
 /* ucx.c: one round of progress; returns what was handled. Not from within itself. */
 int rk_ucx_poll(struct rk_ucx *ucx);
 
-/* rndv.c */
+/* ucx_rndv.c */
 rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
                                const struct rk_view *view, struct rank_request *req);
 void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
@@ -308,7 +308,7 @@ rank_status_t rk_ucx_view_type(struct rk_ucx *ucx);
 /* Complete what depends on the peer; operations in UCP only if orphan_ucp. */
 void rk_ucx_fail_ops(struct rk_ucx_link *l, bool orphan_ucp);
 
-/* rma.c */
+/* ucx_rma.c */
 bool rk_ucx_one_sided(void *state);
 rank_status_t rk_ucx_mem_expose(struct rk_ctx *ctx, void *state, void *base, size_t bytes,
                                 struct rk_channel_mem **mem, void *key, size_t *keylen);
