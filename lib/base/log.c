@@ -21,7 +21,7 @@ void rk_log_identity(const char *program, int rank, const char *host)
                  host ? host : "", host ? ")" : "");
 }
 
-const char *rk_log_speaker(void)
+const char *rk_log_prefix(void)
 {
     return speaker;
 }

@@ -17,7 +17,7 @@ extern int rk_log_threshold;
 void rk_log_identity(const char *program, int rank, const char *host);
 
 /* Start of each line, such as "librank: rank 3 (host)". */
-const char *rk_log_speaker(void);
+const char *rk_log_prefix(void);
 
 /* Writes the line by one write(2), so that lines of several ranks do not mix. Keeps errno. */
 void rk_log_write(int level, const char *fmt, ...) RK_PRINTF(2, 3);
