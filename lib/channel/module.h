@@ -5,7 +5,7 @@
  * Room: the channels: self (here), shm, ucx, and the loader of modules.
  * Callers: lib/core through struct rk_channel (lib/core/channel.h); lib/world opens them.
  * Never: matches messages; has code for teams.
- * Tests: tests/unit/fifo_test.c, tests/unit/proto_table_test.c, tests/model, tests/mp/p2p_*, tests/mp/rma_*.
+ * Tests: tests/unit/fifo_test.c, tests/unit/proto_table_test.c, tests/model, tests/mp/p2p_*, tests/mp/rma.
  */
 #ifndef RK_CHANNEL_MODULE_H
 #define RK_CHANNEL_MODULE_H

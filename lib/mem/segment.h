@@ -5,7 +5,7 @@
  * Room: shared memory: memfds, segments, allocation of ranges, limits, the program's own mappings.
  * Callers: lib/node, lib/channel, lib/rma, lib/world.
  * Never: sends; waits.
- * Tests: tests/unit/allocator_test.c, tests/mp/rma_shared_memory.c, tests/mp/alloc_no_memory.c.
+ * Tests: tests/unit/allocator_test.c, tests/mp/rma/rma_shared_memory.c, tests/mp/rma/alloc_no_memory.c.
  *
  * An allocation has one memfd a node, with a part for each rank of the team there. Messages from such memory name
  * it by the memfd's nonce and an offset, so that the receiver copies straight from its own mapping.

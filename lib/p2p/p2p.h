@@ -5,7 +5,7 @@
  * Room: point-to-point messages: matching, flow control, requests, probes, callbacks.
  * Callers: the program, lib/rma, collectives, lib/world.
  * Never: depends on a channel; waits inside a frame handler.
- * Tests: tests/unit/match_test.c, tests/unit/rndv_early_test.c, tests/mp/p2p_*, tests/mp/threads_p2p.c.
+ * Tests: tests/unit/match_test.c, tests/unit/rndv_early_test.c, tests/mp/p2p_*, tests/mp/threads.
  */
 #ifndef RK_P2P_P2P_H
 #define RK_P2P_P2P_H

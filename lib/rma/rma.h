@@ -5,7 +5,7 @@
  * Room: one-sided operations: put, get, atomics, signals, registered memory, symmetric heap.
  * Callers: the program; lib/world, which creates the objects.
  * Never: matches messages; sends but through lib/core and the channels.
- * Tests: tests/unit/rma_wire_test.c, tests/unit/dead_memory_test.c, tests/mp/rma_*, tests/mp/symmetric_heap.c.
+ * Tests: tests/unit/rma_wire_test.c, tests/unit/dead_memory_test.c, tests/mp/rma.
  *
  * A memory object has a part for each rank of the team. Parts of ranks on this node are mapped: operations are
  * loads and stores. Others have an access path: UCP's puts and gets (where enabled), CMA, or frames that the owner
