@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * algo.h: collective calls and the algorithms that can carry them out.
+ * algo.h: describe collective calls and their algorithms.
  *
- * An algorithm is a const struct in the one table of table.c: its name, what
- * it needs, what it costs, why one would take it, and a function that builds
- * its schedule. Which one is taken is the matter of select.c.
+ * An algorithm is a const struct in table.c: name, requirements, cost, reason to use it, and a function that
+ * builds its schedule. select.c chooses one.
  */
 #ifndef RK_COLL_ALGO_H
 #define RK_COLL_ALGO_H
@@ -28,9 +27,8 @@ enum rk_coll_kind {
 extern const char *const rk_coll_name[RK_COLL_COUNT];
 
 /*
- * A call with its arguments checked and put in order. RANK_IN_PLACE is
- * resolved: sbuf and rbuf are where the data lies, and in_place says that one
- * overlaps the other. A block is what one rank contributes or gets.
+ * A call with checked and normalized arguments. RANK_IN_PLACE is resolved: sbuf and rbuf are the actual buffers,
+ * and in_place means that they overlap. A block is what one rank contributes or gets.
  */
 struct rk_coll_call {
     struct rank_team *team;
@@ -38,11 +36,11 @@ struct rk_coll_call {
     const char *sbuf;
     char *rbuf;
     int64_t count;  /* elements of a block */
-    size_t bytes;   /* of a block; ALLGATHERV: of the longest */
+    size_t bytes;   /* of a block; ALLGATHERV: of the longest block */
     size_t elem;
     rank_dtype_t dtype;
     rank_op_t op;
-    rk_op_fn fn;    /* of reductions */
+    rk_op_fn fn;    /* kernel of a reduction */
     int root;
     bool in_place;
     const int64_t *rcounts, *displs; /* ALLGATHERV: elements; valid while the schedule is built */
@@ -50,27 +48,27 @@ struct rk_coll_call {
 
 /* Times in microseconds, for comparing algorithms with each other. */
 struct rk_cost_model {
-    double alpha; /* a message */
-    double beta;  /* a byte moved from rank to rank */
-    double gamma; /* a byte reduced */
+    double alpha; /* per message */
+    double beta;  /* per byte moved between ranks */
+    double gamma; /* per byte reduced */
 };
 
 enum rk_algo_needs {
-    RK_NEEDS_POW2 = 1,        /* a power of two of ranks */
-    RK_NEEDS_COMMUTATIVE = 2, /* an operation whose operands may change places */
-    RK_NEEDS_ARENA = 4        /* all ranks on one node, with shared memory for small collectives */
+    RK_NEEDS_POW2 = 1,        /* number of ranks: a power of two */
+    RK_NEEDS_COMMUTATIVE = 2, /* a commutative operation */
+    RK_NEEDS_ARENA = 4        /* all ranks on one node, with an arena */
 };
 
 struct rk_algo {
     const char *name;
     enum rk_coll_kind kind;
     unsigned needs;
-    int64_t min_count;  /* elements of a block, below which it makes no sense */
+    int64_t min_count;  /* minimum elements of a block */
     size_t max_bytes;   /* of a block; 0: no limit */
-    /* Estimate for size ranks and blocks of bytes. */
+    /* Estimated time for size ranks and blocks of bytes. */
     double (*cost)(const struct rk_cost_model *m, int size, double bytes);
     const char *why;
-    /* NULL: not a schedule but straight code (RK_NEEDS_ARENA). */
+    /* NULL: direct code instead of a schedule (RK_NEEDS_ARENA). */
     void (*build)(struct rk_sched *s, const struct rk_coll_call *c);
 };
 
@@ -79,15 +77,15 @@ extern const int rk_nalgos;
 
 /* NULL if the collective has no such algorithm. */
 const struct rk_algo *rk_algo_find(enum rk_coll_kind kind, const char *name, size_t len);
-/* "dissemination, shm": for messages. */
+/* Format "dissemination, shm", for messages. */
 void rk_algo_names(enum rk_coll_kind kind, char *out, size_t len);
 
-/* Part of the interface between builders. */
+/* Shared by builders. */
 
-/* The end of a reduction: AVG divides. Returns the last step. */
+/* Last part of a reduction: AVG divides. Returns the last step. */
 struct rk_step *rk_build_finish(struct rk_sched *s, struct rk_step *after,
                                 const struct rk_coll_call *c, void *buf, int64_t count);
-/* dst = a op b with the operand of the lower rank first, so that partners compute the same bits. */
+/* dst = a op b with the operand of the lower rank first, so that partners get identical bits. */
 struct rk_step *rk_build_reduce_pair(struct rk_sched *s, struct rk_step *after,
                                      const struct rk_coll_call *c, int peer, void *dst,
                                      const void *mine, const void *theirs, int64_t count);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * allgather.c: a block of each rank to all; all blocks alike, or of any length (v).
+ * allgather.c: build schedules of allgather and allgatherv.
  *
  * bruck               Bruck et al., "Efficient algorithms for all-to-all
  *                     communications in multiport message-passing systems",
- *                     IEEE TPDS 8(11), 1997: what one has doubles each round,
+ *                     IEEE TPDS 8(11), 1997: the data of a rank doubles each round,
  *                     for any number of ranks, with a rotation at the end.
  *                     Cost: ceil(log2 p) alpha + (p-1) n beta, and a copy.
  * recursive_doubling  the same for powers of two, in place, without the copy.
  * ring                p - 1 steps to the neighbour (Thakur et al. 2005).
  *                     Cost: (p-1)(alpha + n beta).
- * linear (v)          everybody to everybody at once.
+ * linear (v)          every rank to every other at once.
  *                     Cost: (p-1) alpha + sum of n beta.
  */
 #include "collectives/algo.h"
@@ -19,7 +19,7 @@
 void rk_build_allgather_bruck(struct rk_sched *s, const struct rk_coll_call *c)
 {
     int rank = c->team->rank, size = c->team->size;
-    char *have = rk_sched_scratch(s, (size_t)size * c->bytes); /* from my block on upwards */
+    char *have = rk_sched_scratch(s, (size_t)size * c->bytes); /* from the own block on upwards */
     struct rk_step *done = rk_sched_copy(s, NULL, have, c->sbuf, c->bytes);
     size_t head = (size_t)(size - rank) * c->bytes;
 
@@ -59,7 +59,7 @@ void rk_build_allgather_doubling(struct rk_sched *s, const struct rk_coll_call *
     }
 }
 
-/* Where block r lies in rbuf, and how long it is. */
+/* Position and length of block r in rbuf. */
 struct block {
     char *at;
     size_t bytes;

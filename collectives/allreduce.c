@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * allreduce.c: all to all, reduced.
+ * allreduce.c: build schedules of allreduce.
  *
  * recursive_doubling  Thakur, Rabenseifner, Gropp, "Optimization of collective
  *                     communication operations in MPICH", IJHPCA 19(1), 2005:
- *                     partners at distance 1, 2, 4... exchange what they have;
+ *                     partners at distance 1, 2, 4... exchange their data;
  *                     ranks beyond a power of two fold in before and out after.
  *                     Cost: log2 p (alpha + n beta + n gamma), 2 more if folded.
  * rabenseifner        Rabenseifner, ICCS 2004: recursive halving, then
@@ -12,12 +12,11 @@
  *                     Cost: 2 log2 p alpha + 2 (p-1)/p n beta + (p-1)/p n gamma.
  * ring                Patarasu, Yuan, "Bandwidth optimal all-reduce algorithms
  *                     for clusters of workstations", JPDC 69(2), 2009: p - 1
- *                     steps round a ring to reduce, p - 1 to gather.
+ *                     steps around a ring to reduce, p - 1 to gather.
  *                     Cost: 2 (p-1) alpha + 2 (p-1)/p n beta + (p-1)/p n gamma.
  *
- * In each of them every element is reduced in an order that depends on the
- * ranks alone, and partners compute with operands in the same order, so that
- * all ranks get the same bits, in every run.
+ * The order of a reduction depends on the ranks only, and partners use the same order of operands. So all ranks
+ * get identical bits, in every run.
  */
 #include "collectives/recursive_halving.h"
 
@@ -45,7 +44,7 @@ void rk_build_allreduce_doubling(struct rk_sched *s, const struct rk_coll_call *
         recv = rk_sched_recv(s, done, peer, (uint32_t)k + 1, in, c->bytes);
         send = rk_sched_send(s, done, peer, (uint32_t)k + 1, have, c->bytes);
         done = rk_build_reduce_pair(s, recv, c, peer, c->rbuf, have, in, c->count);
-        rk_sched_order(send, done); /* which overwrites what is sent */
+        rk_sched_order(send, done); /* it overwrites what is sent */
         have = c->rbuf;
     }
     done = rk_build_finish(s, done, c, c->rbuf, c->count);
@@ -85,7 +84,7 @@ void rk_build_allreduce_rabenseifner(struct rk_sched *s, const struct rk_coll_ca
         int peer = rk_unfold(r.peer, size);
         uint32_t tag = RK_HALVED_TAGS + 1 + (uint32_t)k;
 
-        /* It overwrites what was sent when halving. */
+        /* It overwrites what the halving sent. */
         recv = rk_sched_recv(s, h.sent, peer, tag, c->rbuf + (size_t)theirs * c->elem, theirs_len);
         rk_sched_send(s, done, peer, tag, c->rbuf + (size_t)mine * c->elem, mine_len);
         done = rk_sched_join(s, done);
@@ -96,11 +95,9 @@ void rk_build_allreduce_rabenseifner(struct rk_sched *s, const struct rk_coll_ca
 }
 
 /*
- * Ring. A long message is cut into slices, each of which goes round by itself,
- * so that what is received is still in the cache when it is reduced, and the
- * reduction of one slice hides behind the transfer of the next. The slices of
- * equal parity share scratch memory: one starts to reduce when the one before
- * the last has ended reducing.
+ * Ring. A long message is cut into slices that circulate independently: received data is still cached when it is
+ * reduced, and the reduction of a slice overlaps the transfer of the next. Slices of equal parity share scratch
+ * memory: a slice reduces only after the one before the last has finished reducing.
  */
 enum { SLICE_PART = 128 << 10, SLICES_MAX = 64, SLICES_AT_ONCE = 2 };
 
@@ -109,7 +106,7 @@ struct ring {
     const struct rk_coll_call *c;
     int left, right;
     char *in[SLICES_AT_ONCE][2];
-    struct rk_step *reduced[SLICES_AT_ONCE]; /* last of the slice that had this scratch before */
+    struct rk_step *reduced[SLICES_AT_ONCE]; /* last reduction of the slice that used this scratch before */
     uint32_t tag;
 };
 

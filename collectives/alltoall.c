@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * alltoall.c: a block from each rank to each. n: bytes of a block.
+ * alltoall.c: build schedules of alltoall. n: bytes of a block.
  *
  * bruck     Bruck et al. 1997: block i (by distance) travels the bits of i; in
- *           round k everything with bit k set goes 2^k ranks further.
+ *           round k all blocks with bit k set move 2^k ranks further.
  *           Cost: ceil(log2 p) (alpha + p/2 n beta), and copies.
- * pairwise  p - 1 exchanges with partners that meet, a few under way at a time.
+ * pairwise  p - 1 exchanges between pairs, a few at a time.
  *           Cost: (p-1)(alpha + n beta).
  */
 #include "collectives/algo.h"
@@ -16,15 +16,15 @@
 /* ------------------------------------------------------------------------- bruck */
 
 struct bruck {
-    struct rk_coll_call call; /* the caller's is gone when this runs */
+    struct rk_coll_call call; /* a copy: the caller's does not last */
     int rank, size;
-    char *block; /* [size] by distance from me */
+    char *block; /* [size] by distance from this rank */
 };
 
 struct bruck_round {
     struct bruck *b;
     int round;
-    char *buf; /* what is sent, or was received */
+    char *buf; /* sent or received data */
 };
 
 static rank_status_t bruck_rotate_in(void *arg)
@@ -67,7 +67,7 @@ static rank_status_t bruck_unpack(void *arg)
     return RANK_OK;
 }
 
-/* Block i has come from the rank i places before me. */
+/* Block i has come from the rank i places before this one. */
 static rank_status_t bruck_rotate_out(void *arg)
 {
     const struct bruck *b = arg;
@@ -117,7 +117,7 @@ void rk_build_alltoall_bruck(struct rk_sched *s, const struct rk_coll_call *c)
 
 /* ---------------------------------------------------------------------- pairwise */
 
-/* Exchanges under way at a time: all small ones, few large ones. */
+/* Concurrent exchanges: all if small, few if large. */
 static int window(const struct rk_coll_call *c)
 {
     return c->bytes <= 4096 ? 64 : c->bytes <= 65536 ? 8 : 2;

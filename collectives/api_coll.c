@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api_coll.c: the blocking calls of rank.h: straight through shared memory if the
- * team and the size allow it, else as a schedule that is waited for.
+ * api_coll.c: implement the blocking collectives of rank.h.
+ *
+ * A call runs directly in shared memory if the team and the size allow it, else as a schedule that it waits for.
  */
 #include "collectives/coll_args.h"
 #include "collectives/trivial.h"
@@ -14,7 +15,7 @@ static rank_status_t api_coll_run(const struct rk_coll_call *c)
     return rk_is_local(c) ? rk_local_do(c, NULL) : rk_coll_run(c);
 }
 
-/* The arena for this call, if it may begin there. Empty blocks are local. */
+/* Arena for this call, or NULL. Empty blocks are handled locally. */
 RK_INLINE struct rk_arena *arena_for(const struct rk_coll_call *c, rank_status_t *st)
 {
     struct rk_arena *a = rk_coll_arena(c->team, c->kind, c->bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api_icoll.c: the nonblocking calls of rank.h: always schedules. */
+/* api_icoll.c: implement the nonblocking collectives of rank.h, as schedules. */
 #include "collectives/coll_args.h"
 #include "collectives/trivial.h"
 #include "collectives/state.h"

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * barrier.c: dissemination.
+ * barrier.c: build a barrier by dissemination.
  *
- * Hensgen, Finkel, Manber: "Two algorithms for barrier synchronization",
- * International Journal of Parallel Programming 17(1), 1988. In round k each
- * rank tells the one 2^k further that it and all that it has heard of are
- * there. Cost: ceil(log2 p) alpha.
+ * Hensgen, Finkel, Manber: "Two algorithms for barrier synchronization", International Journal of Parallel
+ * Programming 17(1), 1988. In round k each rank signals the one 2^k further that all ranks it has signals of have
+ * arrived. Cost: ceil(log2 p) alpha.
  */
 #include "collectives/algo.h"
 #include "collectives/pattern.h"
@@ -22,7 +21,7 @@ void rk_build_barrier_dissemination(struct rk_sched *s, const struct rk_coll_cal
         rk_dissemination(rank, size, k, &to, &from);
         recv = rk_sched_recv(s, NULL, from, (uint32_t)k, NULL, 0);
         rk_sched_send(s, heard, to, (uint32_t)k, NULL, 0);
-        both = rk_sched_join(s, recv); /* this round's word, and all before */
+        both = rk_sched_join(s, recv); /* this round and all before */
         rk_sched_order(heard, both);
         heard = both;
     }

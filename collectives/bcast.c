@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bcast.c: one to all.
+ * bcast.c: build schedules of bcast.
  *
- * binomial      the root's data doubles its holders each round; log-depth.
+ * binomial      the number of ranks with the data doubles each round.
  *               Cost: ceil(log2 p) (alpha + n beta).
  * scatter_ring  van de Geijn, as in Barnett et al., "Building a
  *               high-performance collective communication library", SC 1994: a
@@ -25,7 +25,7 @@ void rk_build_bcast_binomial(struct rk_sched *s, const struct rk_coll_call *c)
     rk_tree_knomial(v, size, 2, &t);
     if (v != 0)
         have = rk_sched_recv(s, NULL, rk_real(t.parent, c->root, size), 0, c->rbuf, c->bytes);
-    for (int i = t.children - 1; i >= 0; i--) /* the largest subtree first */
+    for (int i = t.children - 1; i >= 0; i--) /* largest subtree first */
         rk_sched_send(s, have, rk_real(t.child[i], c->root, size), 0, c->rbuf, c->bytes);
 }
 
@@ -49,7 +49,7 @@ void rk_build_bcast_chain(struct rk_sched *s, const struct rk_coll_call *c)
     }
 }
 
-/* Where part i of the message begins; i = size: its end. Whole cache lines. */
+/* Start of part i of the message; i = size: its end. Whole cache lines. */
 static size_t part_at(const struct rk_coll_call *c, int i)
 {
     int64_t lines = (int64_t)((c->bytes + PART_ALIGN - 1) / PART_ALIGN);
@@ -81,7 +81,7 @@ void rk_build_bcast_scatter_ring(struct rk_sched *s, const struct rk_coll_call *
                       c->rbuf + part_at(c, t.child[i]),
                       parts_len(c, t.child[i], t.child_span[i]));
 
-    /* Parts that a rank holds from the scatter need not come to it again. */
+    /* Skip parts that a rank has from the scatter. */
     for (int step = 0; step < size - 1; step++) {
         int out = rk_ring_gather_send(v, size, step), in = rk_ring(out, -1, size);
 

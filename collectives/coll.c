@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll.c: the room's state, and how a call becomes a schedule.
+ * coll.c: keep the room's state, and turn calls into schedules.
  */
 #include "collectives/state.h"
 #include "lib/base/conf.h"
@@ -41,7 +41,7 @@ rank_status_t rk_coll_open(struct rk_ctx *ctx)
     rk_list_init(&coll->teams);
     ctx->coll = coll;
     e->hooks[e->nhooks++] = coll_on_progress;
-    e->tells[e->ntells++] = rk_coll_tell;
+    e->describers[e->ndescribers++] = rk_coll_describe;
     e->on_death[e->ndeath++] = coll_on_death;
     return RANK_OK;
 }
@@ -57,7 +57,7 @@ void rk_coll_close(struct rk_ctx *ctx)
 {
     if (!ctx->coll)
         return;
-    while (!rk_list_empty(&ctx->coll->teams)) /* of teams that the user did not free */
+    while (!rk_list_empty(&ctx->coll->teams)) /* of teams that the user has not freed */
         close_team(rk_list_entry(ctx->coll->teams.next, struct rk_coll_team, link));
     rk_scheds_destroy(&ctx->coll->scheds);
     free(ctx->coll);
@@ -90,7 +90,7 @@ static rank_status_t use_arena(struct rank_team *team, int index)
     return RANK_OK;
 }
 
-/* The first rank takes an arena, all learn which. */
+/* The first rank takes an arena and distributes its index. */
 static rank_status_t agree_on_arena(struct rank_team *team, int *index)
 {
     int32_t found = -1;
@@ -145,7 +145,7 @@ void rk_coll_team_close(struct rank_team *team)
 
 /* ------------------------------------------------------------------- calls to schedules */
 
-/* NULL without memory. */
+/* NULL if out of memory. */
 static struct rk_sched *build(const struct rk_coll_call *c)
 {
     struct rank_team *team = c->team;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_args.c: see coll_args.h. */
+/* coll_args.c: check and normalize the arguments of collectives. */
 #include "collectives/coll_args.h"
 #include "lib/data/dtype.h"
 
-/* What all calls have in common. blocks: how many blocks the longest buffer holds. */
+/* Common part of all calls. blocks: number of blocks of the longest buffer. */
 RK_INLINE rank_status_t common(const char *call, struct rk_coll_call *c, enum rk_coll_kind kind, int64_t count,
                                rank_dtype_t dtype, bool many_blocks, rank_team_t team)
 {
@@ -51,7 +51,7 @@ RK_INLINE rank_status_t rooted(const char *call, struct rk_coll_call *c, int roo
     return RANK_OK;
 }
 
-/* A buffer that this rank uses: it is there if anything is to lie in it. */
+/* Is a buffer that this rank uses present, if any data is to lie in it? */
 RK_INLINE bool coll_args_usable(const struct rk_coll_call *c, const void *buf)
 {
     return rk_likely(buf != NULL || c->bytes == 0) && rk_likely(buf != RANK_IN_PLACE);
@@ -67,8 +67,10 @@ static RK_COLD rank_status_t not_apart(const char *call)
     return rk_arg_error(RANK_ERR_ARG, call, "the buffers overlap; RANK_IN_PLACE is for that");
 }
 
-/* What is read and what is written lie apart; else it is for RANK_IN_PLACE to say so. Looked at in builds for that, as the
- * blocks of a buffer are where they may lie anywhere. */
+/*
+ * Do input and output not overlap? RANK_IN_PLACE is for that. In builds with that check, as blocks may lie
+ * anywhere.
+ */
 RK_INLINE bool coll_args_apart(const void *sbuf, size_t sbytes, const void *rbuf, size_t rbytes)
 {
     return !RK_CHECK_OVERLAP || !rk_overlap(sbuf, sbytes, rbuf, rbytes);
@@ -189,7 +191,7 @@ rank_status_t rk_args_allgatherv(const char *call, struct rk_coll_call *c, const
     }
     if (sbuf != RANK_IN_PLACE && scount != rcounts[team->rank])
         return rk_arg_error(RANK_ERR_COUNT, call, "scount %lld is not rcounts[%d], %lld, of this rank", (long long)scount,
-                            team->rank, (long long)rcounts[team->rank]); /* the others expect that many */
+                            team->rank, (long long)rcounts[team->rank]); /* as the other ranks assume */
     c->rcounts = rcounts;
     c->displs = displs;
     c->count = longest;
@@ -200,12 +202,12 @@ rank_status_t rk_args_allgatherv(const char *call, struct rk_coll_call *c, const
         if (!coll_args_apart(sbuf, (size_t)scount * c->elem, (char *)rbuf + (size_t)displs[r] * c->elem, (size_t)rcounts[r] * c->elem))
             return not_apart(call);
     }
-    if (sbuf == NULL && scount == 0) { /* this rank has nothing, others may */
+    if (sbuf == NULL && scount == 0) { /* nothing from this rank, though others may have data */
         c->sbuf = NULL;
         c->rbuf = rbuf;
         return coll_args_usable(c, rbuf) ? RANK_OK : unusable(call, "rbuf", rbuf);
     }
-    return buffers(call, c, sbuf, 0, rbuf, 0, (size_t)displs[team->rank] * c->elem); /* looked at above */
+    return buffers(call, c, sbuf, 0, rbuf, 0, (size_t)displs[team->rank] * c->elem); /* checked above */
 }
 
 rank_status_t rk_args_scatter(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,

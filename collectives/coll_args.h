@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_args.h: the arguments of the public calls, checked and put in order.
+ * coll_args.h: check and normalize the arguments of collectives.
  *
- * Each function fills a struct rk_coll_call or reports what is wrong, for the public function call, and returns it. Where
- * only the root looks at a buffer, others may give anything for it.
+ * Each function fills a struct rk_coll_call, or reports an error of the public function call and returns it. A
+ * buffer that only the root uses is not checked on other ranks.
  */
 #ifndef RK_COLLECTIVES_COLL_ARGS_H
 #define RK_COLLECTIVES_COLL_ARGS_H

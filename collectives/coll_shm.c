@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_shm.c: arenas: their layout, who has which.
+ * coll_shm.c: lay out arenas, and assign them to teams.
  *
- * An arena's front is zero when it is handed out: turn 0 is before every
- * operation. A new segment is zero; of a used arena the last member to leave
- * clears the front, then gives the arena back. If a member dies the arena
- * stays taken: nobody can know whether the dead one had left.
+ * The front of an arena is zero when it is assigned: turn 0 is before every operation. A new segment is zero; the
+ * last member to leave a used arena clears the front, then frees it. After a death the arena stays taken, since
+ * the dead member may still have been in it.
  */
 #include "collectives/coll_shm.h"
 #include "collectives/shm_slot.h"
@@ -20,7 +19,7 @@ static int groups_of(int n)
     return (n + RK_FLAT_MAX - 1) / RK_FLAT_MAX;
 }
 
-/* Lines in the front: acknowledgements, slots of both classes, of leaders up and down. */
+/* Lines of the front: acknowledgements, slots of both classes, slots of leaders up and down. */
 static size_t coll_shm_front_bytes(int n)
 {
     size_t lines = (size_t)n * (1 + RK_ALL_SLOTS + RK_ROOTED_SLOTS) +
@@ -29,14 +28,13 @@ static size_t coll_shm_front_bytes(int n)
     return sizeof(struct rk_arena_head) + lines * sizeof(struct rk_slot_line);
 }
 
-/* Where the data begins: for all teams of a node alike, so that no line of one team's front lies
- * where an earlier team had data. */
+/* Start of the data: equal for all teams of a node, so that no front lies where an earlier team had data. */
 static size_t data_at(int nlocal)
 {
     return rk_round_up(coll_shm_front_bytes(nlocal), PAGE);
 }
 
-/* What a team of n ranks uses of an arena. */
+/* Bytes of an arena that a team of n ranks uses. */
 static size_t used_bytes(int n, int nlocal)
 {
     size_t slots = (size_t)n * (RK_ALL_SLOTS + RK_ROOTED_SLOTS) +
@@ -158,7 +156,7 @@ size_t rk_arena_block_max(enum rk_coll_kind kind, int n)
     case RK_COLL_REDUCE_SCATTER:
     case RK_COLL_ALLTOALL:
         return RK_SLOT_DATA / (size_t)n;
-    case RK_COLL_ALLGATHER: /* past this the ring's copies are fewer */
+    case RK_COLL_ALLGATHER: /* above this the ring copies less */
     case RK_COLL_GATHER:
         return n <= RK_FLAT_MAX ? RK_SLOT_DATA : RK_SLOT_DATA / 8;
     default:

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* describe_coll.c: what collectives wait for, for the status board. */
+/* describe_coll.c: describe the waits of collectives for the status board. */
 #include "collectives/state.h"
 #include "collectives/shm_slot.h"
 #include "lib/core/describe.h"
 
-static void tell_coll(const struct rank_team *team, uint8_t kind, uint64_t number,
-                      struct rk_wait_for *out)
+static void describe_schedules(const struct rank_team *team, uint8_t kind, uint64_t number,
+                               struct rk_wait_for *out)
 {
-    rk_tell_call(out, "%s", kind < RK_COLL_COUNT ? rk_coll_name[kind] : "collective");
+    rk_describe_call(out, "%s", kind < RK_COLL_COUNT ? rk_coll_name[kind] : "collective");
     out->flags |= RK_WAIT_TEAM;
     out->team = team->id;
     out->team_size = (uint32_t)team->size;
     out->number = number;
 }
 
-static void tell_member(const struct rank_team *team, int r, struct rk_wait_for *out)
+static void describe_member(const struct rank_team *team, int r, struct rk_wait_for *out)
 {
-    rk_tell_peer(out, rk_team_world_rank(team, r));
+    rk_describe_peer(out, rk_team_world_rank(team, r));
 }
 
 uint64_t rk_coll_number(const struct rank_team *team)
@@ -28,7 +28,7 @@ uint64_t rk_coll_number(const struct rank_team *team)
 
 /* ------------------------------------------------------------ through shared memory */
 
-/* The index of the line that holds turn among the n of lines, or -1. */
+/* Index of the line that holds turn among n lines, or -1. */
 static ptrdiff_t line_of(const struct rk_slot_line *lines, size_t n, const _Atomic uint64_t *turn)
 {
     uintptr_t first = (uintptr_t)lines, at = (uintptr_t)turn;
@@ -38,18 +38,18 @@ static ptrdiff_t line_of(const struct rk_slot_line *lines, size_t n, const _Atom
                : -1;
 }
 
-/* Who has not begun the turn: not only the one that is looked at now. */
-static void tell_missing(const struct rk_arena *a, uint64_t turn, struct rk_wait_for *out)
+/* List all ranks that have not begun the turn, not only the one awaited now. */
+static void describe_missing(const struct rk_arena *a, uint64_t turn, struct rk_wait_for *out)
 {
     const struct rk_slot_line *line = &a->all[(turn % RK_ALL_SLOTS) * (size_t)a->n];
 
     for (int r = 0; r < a->n; r++) {
         if ((int64_t)(atomic_load_explicit(&line[r].turn, memory_order_relaxed) - turn) < 0)
-            tell_member(a->team, r, out);
+            describe_member(a->team, r, out);
     }
 }
 
-static void tell_turn(const struct rk_turn_wait *w, struct rk_wait_for *out)
+static void describe_turn(const struct rk_turn_wait *w, struct rk_wait_for *out)
 {
     const struct rank_team *team = w->team;
     const struct rk_arena *a = team->coll ? team->coll->arena : NULL;
@@ -58,27 +58,27 @@ static void tell_turn(const struct rk_turn_wait *w, struct rk_wait_for *out)
 
     if (!a)
         return;
-    tell_coll(team, a->kind, rk_coll_number(team), out);
+    describe_schedules(team, a->kind, rk_coll_number(team), out);
     if ((i = line_of(a->rooted, RK_ROOTED_SLOTS * n, w->turn)) >= 0) {
-        tell_member(team, (int)((size_t)i % n), out);
+        describe_member(team, (int)((size_t)i % n), out);
     } else if ((i = line_of(a->left, n, w->turn)) >= 0) {
-        tell_member(team, (int)i, out);
+        describe_member(team, (int)i, out);
     } else {
-        tell_missing(a, a->all_turn, out);
+        describe_missing(a, a->all_turn, out);
         if (out->npeers)
             return;
-        /* All have begun: somebody who hands results on has not come to it. */
+        /* All have begun: a rank that forwards results is late. */
         if ((i = line_of(a->all, RK_ALL_SLOTS * n, w->turn)) >= 0)
-            tell_member(team, (int)((size_t)i % n), out);
+            describe_member(team, (int)((size_t)i % n), out);
         else if ((i = line_of(a->up, RK_ALL_SLOTS * groups, w->turn)) >= 0 ||
                  (i = line_of(a->down, RK_ALL_SLOTS * groups, w->turn)) >= 0)
-            tell_member(team, (int)((size_t)i % groups) * RK_FLAT_MAX, out);
+            describe_member(team, (int)((size_t)i % groups) * RK_FLAT_MAX, out);
     }
 }
 
 /* ------------------------------------------------------------------------ schedules */
 
-static void tell_steps(const struct rk_sched *s, uint8_t kind, struct rk_wait_for *out)
+static void describe_steps(const struct rk_sched *s, uint8_t kind, struct rk_wait_for *out)
 {
     for (const struct rk_step *step = s->steps; step; step = step->next) {
         bool seen = false;
@@ -88,12 +88,12 @@ static void tell_steps(const struct rk_sched *s, uint8_t kind, struct rk_wait_fo
         for (uint32_t i = 0; i < out->npeers && i < RK_BOARD_PEERS; i++)
             seen = seen || out->peers[i] == rk_team_world_rank(s->team, step->peer);
         if (!seen)
-            tell_member(s->team, step->peer, out);
+            describe_member(s->team, step->peer, out);
     }
 }
 
-static bool tell_schedule(struct rk_ctx *ctx, const struct rank_request *req,
-                          struct rk_wait_for *out)
+static bool describe_schedule(struct rk_ctx *ctx, const struct rank_request *req,
+                              struct rk_wait_for *out)
 {
     struct rk_link *l;
 
@@ -102,24 +102,24 @@ static bool tell_schedule(struct rk_ctx *ctx, const struct rank_request *req,
         const struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
         if (s->req != req)
             continue;
-        tell_coll(s->team, s->kind, s->number, out);
-        tell_steps(s, RK_STEP_RECV, out);
+        describe_schedules(s->team, s->kind, s->number, out);
+        describe_steps(s, RK_STEP_RECV, out);
         if (out->npeers == 0)
-            tell_steps(s, RK_STEP_SEND, out);
+            describe_steps(s, RK_STEP_SEND, out);
         return true;
     }
-    rk_tell_call(out, "end of a collective"); /* one that failed */
+    rk_describe_call(out, "end of a collective"); /* a failed one */
     return true;
 }
 
-bool rk_coll_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
+bool rk_coll_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
 {
     const struct rank_request *req = arg;
 
     if (cond == rk_turn_is || cond == rk_turn_is_past)
-        tell_turn(arg, out);
+        describe_turn(arg, out);
     else if (cond == rk_req_is_done && req->type == RK_REQ_COLL)
-        return tell_schedule(ctx, req, out);
+        return describe_schedule(ctx, req, out);
     else
         return false;
     return true;

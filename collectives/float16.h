@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * float16.h: the two 16-bit floating point types, in software.
+ * float16.h: convert the two 16-bit floating point types, in software.
  *
- * Arithmetic on them goes through float, with one rounding (to nearest, even)
- * for each operation. The conversions have no branches, so that loops over
- * them become vector code, and meet no denormal floats, which some settings of
- * the FPU flush.
+ * Arithmetic goes through float, with one rounding (to nearest even) an operation. The conversions have no
+ * branches, so that loops vectorize, and avoid denormal floats, which some FPU settings flush.
  */
 #ifndef RK_COLLECTIVES_FLOAT16_H
 #define RK_COLLECTIVES_FLOAT16_H
@@ -32,7 +30,7 @@ RK_INLINE float rk_f16_to_f32(uint16_t h)
 {
     uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13;
     uint32_t normal = magnitude + (112u << 23);
-    /* A subnormal becomes 2^-14 plus itself, which is normal, less 2^-14. */
+    /* Add a subnormal to 2^-14, which gives a normal number, and subtract 2^-14. */
     uint32_t small = rk_float_bits(rk_bits_float(magnitude + (113u << 23)) - 0x1p-14f);
     uint32_t special = magnitude | 0x7f800000u;
     uint32_t r = (h & 0x7c00) == 0 ? small : normal;
@@ -45,7 +43,7 @@ RK_INLINE uint16_t rk_f32_to_f16(float f)
 {
     uint32_t x = rk_float_bits(f), magnitude = x & 0x7fffffffu;
     uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
-    /* Next to 0.5 a float's last place is that of a subnormal half: the FPU rounds. */
+    /* Near 0.5 the last place of a float is that of a subnormal half: the FPU rounds. */
     uint32_t small = rk_float_bits(rk_bits_float(magnitude < 0x38800000u ? magnitude : 0) + 0.5f) -
                      0x3f000000u;
     uint32_t nan = 0x7e00u | (magnitude >> 13 & 0x3ffu);

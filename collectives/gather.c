@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gather.c: a block of each rank to one.
+ * gather.c: build schedules of gather.
  *
- * binomial  each vertex collects its subtree and passes it on; log-depth.
+ * binomial  each vertex gathers its subtree and forwards it; log-depth.
  *           Cost: ceil(log2 p) alpha + (p-1) n beta, blocks of n bytes.
- * linear    everybody to the root, which takes them where they belong.
+ * linear    every rank to the root, which receives in place.
  *           Cost: (p-1)(alpha + n beta), without copies on the way.
  */
 #include "collectives/algo.h"
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* A run of blocks by virtual rank, laid out by rank: it may begin anew at rank 0. */
+/* A run of blocks by virtual rank, laid out by rank: it may wrap around at rank 0. */
 struct spread {
     char *to;
     const char *from;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* op.c: the table of reductions: which operation is defined for which datatype. */
+/* op.c: list the reductions by operation and datatype. */
 #include "collectives/op.h"
 
 #define ARITH(type)                                                                                \

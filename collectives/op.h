@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * op.h: reduction operations on datatypes: dst[i] = a[i] op b[i].
+ * op.h: reduce arrays: dst[i] = a[i] op b[i].
  *
- * One function for each pair of operation and datatype that makes sense,
- * plain loops that the compiler turns into vector code. dst may be a or b;
- * nothing has to be aligned.
+ * One function a valid pair of operation and datatype: plain loops that vectorize. dst may be a or b; any
+ * alignment.
  */
 #ifndef RK_COLL_OP_H
 #define RK_COLL_OP_H
@@ -14,14 +13,14 @@
 
 typedef void (*rk_op_fn)(void *dst, const void *a, const void *b, size_t n);
 
-/* What a family of kernels brings: NULL where the operation is not defined. AVG stands as SUM. */
+/* Kernels of a family: NULL if the operation is not defined. AVG is listed as SUM. */
 struct rk_op_row {
     rk_op_fn fn[RANK_OP_COUNT];
 };
 
 extern const struct rk_op_row rk_op_table[RANK_DTYPE_COUNT];
 
-/* NULL if it is not defined (or not an operation, or not a datatype). */
+/* NULL if not defined, or for an invalid operation or datatype. */
 RK_INLINE rk_op_fn rk_op_kernel(rank_op_t op, rank_dtype_t dtype)
 {
     if ((unsigned)op >= RANK_OP_COUNT || (unsigned)dtype >= RANK_DTYPE_COUNT)
@@ -29,7 +28,7 @@ RK_INLINE rk_op_fn rk_op_kernel(rank_op_t op, rank_dtype_t dtype)
     return rk_op_table[dtype].fn[op];
 }
 
-/* The end of AVG: divide each of n sums by the number of ranks, with one rounding. */
+/* Last part of AVG: divide n sums by the number of ranks, with one rounding. */
 void rk_op_divide(rank_dtype_t dtype, void *dst, size_t n, int by);
 
 /* The families; each fills a row of the table in op.c. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * op_float.c: reductions of floating point and complex numbers.
+ * op_float.c: reduce floating point and complex numbers.
  *
- * The 16-bit types are added and multiplied as floats and rounded once for
- * each operation; min and max give back one of the inputs as it is.
+ * The 16-bit types are added and multiplied as floats, with one rounding an operation; min and max return an input
+ * unchanged.
  */
 #include "collectives/float16.h"
 #include "collectives/op_loop.h"
@@ -99,7 +99,7 @@ void rk_op_divide(rank_dtype_t dtype, void *dst, size_t n, int by)
     case RANK_C64:
         divide_f64(dst, 2 * n, (double)by);
         break;
-    default: /* AVG is not defined for the others */
+    default: /* AVG is not defined for other types */
         break;
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* op_int.c: reductions of integers. Sums and products wrap. */
+/* op_int.c: reduce integers. Sums and products wrap. */
 #include "collectives/op_loop.h"
 
 /* wide: an unsigned type in which overflow is defined, also after promotion to int. */

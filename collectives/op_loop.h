@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * op_loop.h: the loop that every reduction kernel is. Included by op_*.c only.
+ * op_loop.h: generate the loop of a reduction kernel. Included by op_*.c only.
  *
- * dst may be a or b, which the compiler must be told is harmless; at the
- * usual -O2 gcc would leave such loops scalar.
+ * dst may be a or b, which the compiler has to be told is harmless; at plain -O2 gcc would leave such loops
+ * scalar.
  */
 #ifndef RK_COLL_OP_LOOP_H
 #define RK_COLL_OP_LOOP_H
@@ -19,12 +19,11 @@
 #define RK_OP_PRAGMA
 #endif
 
-/* A type as it lies in users' buffers: any alignment, whatever it was declared as. Structs must be
- * declared with RK_OP_LOOSE_STRUCT. */
+/* A type as in user buffers: any alignment and declared type. Structs must be declared with RK_OP_LOOSE_STRUCT. */
 #define RK_OP_LOOSE __attribute__((may_alias, aligned(1)))
 #define RK_OP_LOOSE_STRUCT __attribute__((may_alias, packed))
 
-/* expr is over x and y, which are values of type. loose: the type as it lies in buffers. */
+/* expr uses the values x and y of type. loose: the type as in buffers. */
 #define RK_OP_KERNEL_OF(name, type, loose, expr)                                                   \
     void rk_op_##name(void *dst, const void *a, const void *b, size_t n)                           \
     {                                                                                              \

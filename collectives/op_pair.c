@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* op_pair.c: where the least or greatest value lies. Of equal values the lower index wins. */
+/* op_pair.c: reduce pairs of value and index. Ties take the lower index. */
 #include "collectives/op_loop.h"
 
-/* As the types of rank.h, but anywhere in memory. */
+/* As the types of rank.h, with any alignment. */
 #define LOC_KERNELS(name, value_type, index_type)                                                  \
     struct name {                                                                                  \
         value_type value;                                                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pattern.c: see pattern.h. */
+/* pattern.c: compute communication patterns. */
 #include "collectives/pattern.h"
 
 int rk_log2_ceil(int n)
@@ -25,8 +25,10 @@ void rk_tree_knomial(int vrank, int size, int radix, struct rk_tree *tree)
     int64_t width = 1; /* of the subtrees at the present level */
 
     *tree = (struct rk_tree){.parent = -1};
-    /* Up from the leaves: as long as vrank is the first of its group of radix subtrees, the others
-     * of the group are its children. */
+    /*
+     * From the leaves upwards: while vrank is first in its group of radix subtrees, the others of the group are
+     * its children.
+     */
     while (width < size && vrank / width % radix == 0) {
         for (int i = 1; i < radix; i++) {
             int64_t child = vrank + i * width;

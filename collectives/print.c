@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* print.c: the rules and the algorithms, as rankinfo --coll shows them. */
+/* print.c: print rules and algorithms, for rankinfo --coll. */
 #include "collectives/coll.h"
 #include "collectives/select.h"
 
-/* A node's shared memory and a network, roughly: for the column of estimates. */
+/* Rough numbers of a node's shared memory and of a network, for the column of estimates. */
 static const struct rk_cost_model on_node = {.alpha = 0.3, .beta = 1.0 / 8000, .gamma = 1.0 / 15000};
 static const struct rk_cost_model on_network = {.alpha = 1.5, .beta = 1.0 / 12000,
                                                 .gamma = 1.0 / 15000};
@@ -25,7 +25,7 @@ static void print_bytes(char *out, size_t len, size_t bytes)
 
 void rk_coll_print_table(FILE *out)
 {
-    fprintf(out, "Selection: the first rule that matches and whose algorithm can do it.\n"
+    fprintf(out, "Selection: the first rule that matches and has a fitting algorithm.\n"
                  "Bytes are of a block: what one rank contributes or gets.\n\n"
                  "%-15s %-5s %-6s %-6s %-7s %-19s %s\n",
             "collective", "mem", "nodes", "ranks", "bytes", "algorithm", "reason");

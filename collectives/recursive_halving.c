@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* recursive_halving.c: see recursive_halving.h. */
+/* recursive_halving.c: build reduce-scatter by recursive halving. */
 #include "collectives/recursive_halving.h"
 
-/* Elements of the first round's half: no later one gets more. */
+/* Elements of the first round's half: the largest of all rounds. */
 static int64_t first_kept(const struct rk_coll_call *c, rk_part_fn part, const struct rk_fold *f)
 {
     struct rk_halving r = rk_halving(f->vrank, f->pow2, 0);

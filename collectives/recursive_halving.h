@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * recursive_halving.h: reduce-scatter by recursive halving, which several algorithms
- * begin with.
+ * recursive_halving.h: build a reduce-scatter by recursive halving.
  *
- * Ranks beyond a power of two give all they have to a neighbour first (see
- * rk_fold). After it vrank v holds the reduced part v, [at(v), at(v + 1)), in
- * work.
+ * Ranks beyond a power of two first give their data to a neighbour (rk_fold). Afterwards vrank v holds the reduced
+ * part v, [at(v), at(v + 1)), in work.
  */
 #ifndef RK_COLLECTIVES_RECURSIVE_HALVING_H
 #define RK_COLLECTIVES_RECURSIVE_HALVING_H
@@ -13,20 +11,19 @@
 #include "collectives/algo.h"
 #include "collectives/pattern.h"
 
-/* Message numbers below this are taken by it. */
+/* It uses message numbers below this. */
 enum { RK_HALVED_TAGS = 64 };
 
-/* Where part i of pow2 begins, in elements; i up to pow2. */
+/* Start of part i of pow2, in elements; i up to pow2. */
 typedef int64_t (*rk_part_fn)(const struct rk_coll_call *c, int pow2, int i);
 
 struct rk_halved {
     struct rk_fold fold;
-    struct rk_step *reduced; /* my part lies in work */
-    struct rk_step *sent;    /* nothing of src and work is being sent any more */
+    struct rk_step *reduced; /* the own part is in work */
+    struct rk_step *sent;    /* all sends from src and work are done */
 };
 
-/* total elements of src are reduced; work, as long, may be src, and is not touched by a rank that
- * drops out. */
+/* Reduces total elements of src. work, as long, may be src; unused on a rank that drops out. */
 void rk_build_halved(struct rk_sched *s, const struct rk_coll_call *c, int64_t total,
                      rk_part_fn part, const char *src, char *work, struct rk_halved *h);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reduce.c: all to one.
+ * reduce.c: build schedules of reduce.
  *
- * binomial      each vertex adds up its subtrees; log-depth.
+ * binomial      each vertex reduces its subtrees; log-depth.
  *               Cost: ceil(log2 p) (alpha + n beta + n gamma).
  * rabenseifner  Rabenseifner, "Optimization of collective reduction
  *               operations", ICCS 2004: reduce-scatter by recursive halving,
@@ -53,7 +53,7 @@ struct rk_step *rk_build_reduce_pair(struct rk_sched *s, struct rk_step *after,
 void rk_build_reduce_binomial(struct rk_sched *s, const struct rk_coll_call *c)
 {
     int size = c->team->size, v = rk_virtual(c->team->rank, c->root, size);
-    struct rk_step *sum1 = NULL, *sum2 = NULL; /* the last sum, the one before */
+    struct rk_step *sum1 = NULL, *sum2 = NULL; /* last sum, and the one before */
     const char *sum = c->sbuf;
     char *to, *in[2] = {NULL, NULL};
     struct rk_tree t;
@@ -83,7 +83,7 @@ static int64_t reduce_even_part(const struct rk_coll_call *c, int pow2, int i)
 
 void rk_build_reduce_rabenseifner(struct rk_sched *s, const struct rk_coll_call *c)
 {
-    int64_t at = 0, len = 0; /* my part */
+    int64_t at = 0, len = 0; /* own part */
     int rank = c->team->rank, size = c->team->size;
     char *work = rank == c->root ? c->rbuf : rk_sched_scratch(s, c->bytes);
     struct rk_halved h;

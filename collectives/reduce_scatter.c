@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reduce_scatter.c: all blocks reduced, block r to rank r. n: bytes of a block.
+ * reduce_scatter.c: build schedules of reduce_scatter. n: bytes of a block.
  *
- * recursive_halving  Thakur, Rabenseifner, Gropp 2005: half of what is left is
- *                    exchanged each round; ranks beyond a power of two fold in.
+ * recursive_halving  Thakur, Rabenseifner, Gropp 2005: half of the rest is exchanged
+ *                    each round; ranks beyond a power of two fold in.
  *                    Cost: log2 p alpha + (p-1) n beta + (p-1) n gamma; folded:
  *                    2 more messages and p n (beta + gamma).
  * pairwise           every rank sends each block to its owner.
  *                    Cost: (p-1)(alpha + n beta + n gamma), nothing forwarded.
- * ring               partial sums go round (Patarasu, Yuan 2009).
+ * ring               partial sums circulate (Patarasu, Yuan 2009).
  *                    Cost: (p-1)(alpha + n beta + n gamma), neighbours only.
  */
 #include "collectives/recursive_halving.h"
@@ -40,7 +40,7 @@ void rk_build_reduce_scatter_halving(struct rk_sched *s, const struct rk_coll_ca
         rk_build_finish(s, done, c, c->rbuf, c->count);
         return;
     }
-    if (f.partner >= 0) /* of the two blocks the first is the partner's */
+    if (f.partner >= 0) /* the first of the two blocks is the partner's */
         rk_sched_send(s, h.reduced, f.partner, RK_HALVED_TAGS,
                       work + (size_t)f.partner * c->bytes, c->bytes);
     mine = work + (size_t)c->team->rank * c->bytes;
@@ -61,7 +61,7 @@ void rk_build_reduce_scatter_pairwise(struct rk_sched *s, const struct rk_coll_c
     for (int i = 0; i < 2; i++)
         in[i] = rk_sched_scratch(s, c->bytes);
     all = rk_sched_join(s, NULL);
-    for (int k = 1; k < size; k++) { /* two under way at a time */
+    for (int k = 1; k < size; k++) { /* two at a time */
         int dest, source;
         struct rk_step *recv, *send;
 
@@ -100,11 +100,11 @@ void rk_build_reduce_scatter_ring(struct rk_sched *s, const struct rk_coll_call 
         send = rk_sched_send(s, sum, right, (uint32_t)k,
                              k == 0 ? c->sbuf + (size_t)out * c->bytes : part[(k - 1) % 2],
                              c->bytes);
-        /* What lay here was sent in the step before. */
+        /* Overwrites what was sent in the step before. */
         recv = rk_sched_recv(s, send1, left, (uint32_t)k, here, c->bytes);
         sum = rk_sched_reduce(s, recv, c->fn, last ? c->rbuf : here, here,
                               c->sbuf + (size_t)in * c->bytes, (size_t)c->count);
-        if (last) /* in place, it overwrites the first block, which may be what is sent */
+        if (last) /* in place it overwrites the first block, which may be in a send */
             rk_sched_order(send, sum);
         send1 = send;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * scatter.c: a block of one rank to each: gather.c the other way round.
+ * scatter.c: build schedules of scatter, the reverse of gather.c.
  *
  * binomial  each vertex gets the blocks of its subtree; log-depth.
  *           Cost: ceil(log2 p) alpha + (p-1) n beta, blocks of n bytes.
- * linear    the root to everybody.
+ * linear    the root to every rank.
  *           Cost: (p-1)(alpha + n beta), without copies on the way.
  */
 #include "collectives/algo.h"
@@ -18,7 +18,7 @@ static void root_gives(struct rk_sched *s, const struct rk_coll_call *c, int chi
     struct rk_step *packed = NULL;
     char *joined;
 
-    if (head < n) { /* by virtual rank they lie in two pieces */
+    if (head < n) { /* by virtual rank they are two pieces */
         joined = rk_sched_scratch(s, (size_t)n * c->bytes);
         packed = rk_sched_copy(s, NULL, joined, from, (size_t)head * c->bytes);
         packed = rk_sched_copy(s, packed, joined + (size_t)head * c->bytes, c->sbuf,

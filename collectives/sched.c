@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sched.c: making schedules: their pool, their memory, their steps. See sched.h. */
+/* sched.c: create schedules, their steps and their memory. */
 #include "collectives/sched.h"
 #include "lib/base/log.h"
 
@@ -7,13 +7,13 @@
 
 enum {
     FIRST_BLOCK = 16 << 10,
-    BLOCK_MAX = 1 << 20,      /* of blocks that grow by themselves; larger ones are for one need */
-    KEEP_BYTES = 8 << 20,     /* what an idle schedule holds on to: fresh pages cost more than copies */
-    POOL_BYTES = 16 << 20,    /* and all idle ones together */
+    BLOCK_MAX = 1 << 20,      /* of growing blocks; larger ones serve one request */
+    KEEP_BYTES = 8 << 20,     /* memory kept by an idle schedule: fresh pages cost more than copies */
+    POOL_BYTES = 16 << 20,    /* and by all idle ones */
     POOL_MAX = 16
 };
 
-/* A piece of a schedule's arena. */
+/* A block of a schedule's arena. */
 struct rk_sched_block {
     struct rk_sched_block *next;
     size_t bytes, used;
@@ -61,7 +61,7 @@ void rk_scheds_destroy(struct rk_scheds *all)
 
 /* ------------------------------------------------------------------- the arena */
 
-/* Empty it; what is more than limit goes back. */
+/* Empty it; free what exceeds limit. */
 static void arena_reset(struct rk_sched *s, size_t limit)
 {
     struct rk_sched_block **at = &s->blocks;
@@ -86,7 +86,7 @@ static RK_COLD void *arena_grow(struct rk_sched *s, size_t bytes)
     size_t want = s->block ? s->block->bytes * 2 : FIRST_BLOCK;
     struct rk_sched_block *b;
 
-    /* A block that was kept from an earlier use may do. */
+    /* A kept block of an earlier use may fit. */
     while (s->block && s->block->next) {
         s->block = s->block->next;
         if (bytes <= s->block->bytes) {
@@ -178,7 +178,7 @@ void rk_sched_free(struct rk_sched *s)
         sched_destroy(s);
         return;
     }
-    /* At the front: its memory is still in the caches. */
+    /* At the front: its memory is still cached. */
     rk_list_insert_before(s->all->pool.next, &s->link);
     s->all->npool++;
     s->all->held += s->held;

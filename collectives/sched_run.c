@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sched_run.c: running schedules, and what happens to them when a peer dies.
+ * sched_run.c: run schedules, and end them when a peer dies.
  *
- * A failed schedule takes back the receives that have not matched and the
- * sends that wait in a queue, and waits for the rest: a peer may be copying
- * from or into the caller's memory. A send that was announced and will never
- * be matched would keep it waiting, so it waits for a while only; what is left
- * then is an orphan, which keeps its memory until the channel lets it go.
+ * A failed schedule cancels unmatched receives and queued sends, and waits for the rest: a peer may be copying
+ * from or into the caller's memory. An announced send may never be matched, so the wait is limited. A schedule
+ * with such sends becomes an orphan, which keeps its memory until the channel releases it.
  */
 #include "collectives/sched.h"
 #include "lib/base/clock.h"
@@ -45,7 +43,7 @@ static void step_done(struct rk_sched *s, struct rk_step *step)
     }
 }
 
-/* Only marks it: this may run inside a channel or while p2p goes through its tables. */
+/* Marks it only: this may run inside a channel or within p2p's tables. */
 static void sched_run_fail(struct rk_sched *s, rank_status_t status)
 {
     if (s->status)
@@ -56,7 +54,7 @@ static void sched_run_fail(struct rk_sched *s, rank_status_t status)
     rk_list_append(&s->all->failing, &s->link);
 }
 
-/* Tell whoever waits, and let go. */
+/* Complete the request and release the schedule. */
 static void sched_run_complete(struct rk_sched *s)
 {
     struct rank_request *req = s->req;
@@ -79,7 +77,7 @@ static void request_done(struct rank_request *req, void *arg)
     s->inflight--;
     if (rk_unlikely(s->status)) {
         if (!s->req && s->torn && s->inflight == 0)
-            sched_run_complete(s); /* an orphan's end */
+            sched_run_complete(s); /* an orphan ends */
         return;
     }
     if (rk_unlikely(req->status)) {
@@ -148,7 +146,7 @@ static void sched_run_run(struct rk_sched *s)
 void rk_sched_start(struct rk_sched *s, struct rank_request *req)
 {
     s->req = req;
-    if (rk_unlikely(s->status)) { /* no memory while it was built */
+    if (rk_unlikely(s->status)) { /* out of memory while it was built */
         sched_run_complete(s);
         return;
     }
@@ -207,8 +205,10 @@ static int push_failing(struct rk_sched *s)
         sched_run_complete(s);
         return 1;
     }
-    /* Its memory must not be given back while a peer writes to it; a living one will soon be
-     * done, a dead one's receives end with it. */
+    /*
+     * Its memory must not be freed while a peer writes to it: a live peer finishes soon, and a dead peer's
+     * receives end.
+     */
     if (rk_clock_ns() > s->deadline && !receives_under_way(s)) {
         struct rank_request *req = s->req;
         s->req = NULL;
@@ -249,7 +249,7 @@ static int poll_events(struct rk_scheds *all)
             rk_list_append(&ready, l);
         }
     }
-    while (!rk_list_empty(&ready)) { /* running one may add to the events, or tear others down */
+    while (!rk_list_empty(&ready)) { /* a step may add events, or fail other schedules */
         struct rk_step *step = rk_list_entry(ready.next, struct rk_step, link);
         rk_list_remove(&step->link);
         n++;

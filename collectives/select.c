@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * select.c: the rules, RANK_COLL, and both together.
+ * select.c: select an algorithm by rules and RANK_COLL.
  *
- * The limits come from measurements on one node (doc/collectives.md) and, for
- * many nodes, from the cost formulas of table.c with a network's numbers.
+ * The limits come from measurements on one node (doc/collectives.md) and, for many nodes, from the cost formulas
+ * of table.c with a network's parameters.
  */
 #include "collectives/select.h"
 #include "collectives/pattern.h"
@@ -24,14 +24,14 @@ const struct rk_rule rk_rules[] = {
     RULE(BARRIER, ONE, 0, RK_ANY_BYTES, "shm", "flags in shared memory: no messages"),
     RULE(BARRIER, ANY, 0, RK_ANY_BYTES, "dissemination", "least rounds"),
 
-    RULE(BCAST, ONE, 0, 4096, "shm", "one write, everybody reads"),
+    RULE(BCAST, ONE, 0, 4096, "shm", "one write, all ranks read"),
     RULE(BCAST, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
     RULE(BCAST, ANY, 0, 256 << 10, "binomial", "latency counts: least rounds"),
     RULE(BCAST, ONE, 8, 1 << 20, "binomial", "few rounds with few ranks"),
     RULE(BCAST, MANY, 0, RK_ANY_BYTES, "chain", "segments fill all links at once"),
     RULE(BCAST, ANY, 0, RK_ANY_BYTES, "scatter_ring", "twice the message for any number of ranks"),
 
-    RULE(REDUCE, ONE, 0, 4096, "shm", "everybody writes, the root reads"),
+    RULE(REDUCE, ONE, 0, 4096, "shm", "all ranks write, the root reads"),
     RULE(REDUCE, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
     RULE(REDUCE, ANY, 0, 128 << 10, "binomial", "latency counts: least rounds"),
     RULE(REDUCE, ANY, 0, RK_ANY_BYTES, "rabenseifner", "all ranks share the reducing"),
@@ -42,7 +42,7 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLREDUCE, ANY, 0, 1 << 20, "rabenseifner", "least bytes in few rounds"),
     RULE(ALLREDUCE, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, slices overlap"),
 
-    RULE(GATHER, ONE, 0, 4096, "shm", "everybody writes, the root reads"),
+    RULE(GATHER, ONE, 0, 4096, "shm", "all ranks write, the root reads"),
     RULE(GATHER, ANY, 8, RK_ANY_BYTES, "linear", "few ranks: no copies on the way"),
     RULE(GATHER, ANY, 0, 1024, "binomial", "latency counts: least rounds"),
     RULE(GATHER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
@@ -56,7 +56,7 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLGATHERV, ANY, 0, 8 << 10, "linear", "short blocks: all at once"),
     RULE(ALLGATHERV, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
 
-    RULE(SCATTER, ONE, 0, 4096, "shm", "one write, everybody reads"),
+    RULE(SCATTER, ONE, 0, 4096, "shm", "one write, all ranks read"),
     RULE(SCATTER, ANY, 8, RK_ANY_BYTES, "linear", "few ranks: no copies on the way"),
     RULE(SCATTER, ANY, 0, 1024, "binomial", "latency counts: least rounds"),
     RULE(SCATTER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
@@ -95,7 +95,7 @@ const struct rk_algo *rk_select(const struct rk_forced *forced, const struct rk_
                                 const char **why)
 {
     const struct rk_algo *algo = forced->algo[c->kind];
-    const char *reason = "asked for by RANK_COLL";
+    const char *reason = "set by RANK_COLL";
 
     if (algo && !rk_algo_fits(algo, c)) {
         rk_debug("RANK_COLL: %s cannot do a %s of %zu bytes with %d ranks; the table decides",
@@ -113,7 +113,7 @@ const struct rk_algo *rk_select(const struct rk_forced *forced, const struct rk_
     for (int i = 0; i < rk_nalgos && !algo; i++) {
         if (rk_algos[i].kind == c->kind && rk_algo_fits(&rk_algos[i], c)) {
             algo = &rk_algos[i];
-            reason = "the only one that can";
+            reason = "the only one that supports it";
         }
     }
     if (why)
@@ -148,8 +148,7 @@ static int kind_by_name(const char *name, size_t len)
     return -1;
 }
 
-/* What may be asked for is written where the variable is, so that xrun can refuse the rest before
- * it starts anything. */
+/* The valid words are in the configuration table, so that xrun can check them before it starts anything. */
 static const char *what_there_is(void)
 {
     const struct rk_conf_row *row = rk_conf_rows;

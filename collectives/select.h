@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * select.h: which algorithm a call gets: rules as data, and RANK_COLL on top.
+ * select.h: select an algorithm by rules and RANK_COLL.
  */
 #ifndef RK_COLL_SELECT_H
 #define RK_COLL_SELECT_H
@@ -11,12 +11,12 @@
 
 enum rk_nodes { RK_NODES_ANY, RK_NODES_ONE, RK_NODES_MANY };
 
-/* Tried from top to bottom; the first that matches, and whose algorithm can do it, decides. */
+/* Tried from top to bottom: the first match with a fitting algorithm is used. */
 struct rk_rule {
     enum rk_coll_kind kind;
     rank_mem_kind_t mem;
     enum rk_nodes nodes;
-    int ranks_max;     /* of the team; 0: any number */
+    int ranks_max;     /* in the team; 0: any number */
     size_t bytes_max;  /* of a block; RK_ANY_BYTES: no limit */
     const char *algo;
     const char *why;
@@ -27,35 +27,33 @@ struct rk_rule {
 extern const struct rk_rule rk_rules[];
 extern const int rk_nrules;
 
-/* What selection looks at: only what every rank of the team knows alike. Ranks that chose differently would
- * wait for messages that nobody sends. */
+/* Input of the selection: only facts that are equal on every rank. Different choices would deadlock. */
 struct rk_case {
     enum rk_coll_kind kind;
     rank_mem_kind_t mem;
     bool one_node;
-    bool arena; /* straight code may be used: the team has an arena and the call blocks */
+    bool arena; /* direct code is possible: the team has an arena, and the call blocks */
     int size;
     int64_t count;
     size_t bytes;
 };
 
-/* What RANK_COLL asks for; NULL: nothing. */
+/* Choices of RANK_COLL; NULL: none. */
 struct rk_forced {
     const struct rk_algo *algo[RK_COLL_COUNT];
 };
 
-/* "allreduce:ring,bcast:binomial". RANK_ERR_CONFIG, said in the log, if it is not like that. */
+/* Parse "allreduce:ring,bcast:binomial". RANK_ERR_CONFIG, which is logged, if it is invalid. */
 rank_status_t rk_forced_parse(const char *text, struct rk_forced *out);
 
 /* Never NULL. why, if not NULL, gets the reason. */
 const struct rk_algo *rk_select(const struct rk_forced *forced, const struct rk_case *c,
                                 const char **why);
 
-/* Can the algorithm do this? */
+/* Does the algorithm support this case? */
 bool rk_algo_fits(const struct rk_algo *algo, const struct rk_case *c);
 
-/* The longest block for which blocking calls of a team with an arena take shared memory; -1:
- * none. */
+/* Maximum block for which blocking calls of a team with an arena use shared memory; -1: none. */
 int64_t rk_select_shm_max(const struct rk_forced *forced, enum rk_coll_kind kind, int size);
 
 #endif

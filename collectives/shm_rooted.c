@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm_rooted.c: operations with a root, which need acknowledgements.
+ * shm_rooted.c: run rooted operations in shared memory, with acknowledgements.
  *
- * A rank that leaves a turn says so in its line of a->left. Who wants to write
- * to a slot again looks there, at all ranks if all have read it, at the one
- * that has otherwise. A waiter for such words is woken: readers of a root's
- * slot wake the root, a root that has read all wakes all.
+ * A rank that leaves a turn writes it to its line of a->left. The next writer of a slot checks the lines of its
+ * readers: all ranks or one. Waiting writers are woken: readers of a root's slot wake the root, a root that has
+ * read all wakes all.
  */
 #include "collectives/shm_slot.h"
 
@@ -35,7 +34,7 @@ static rank_status_t await_left(struct rk_arena *a, int r, uint64_t turn)
                : RANK_ERR_PEER_DEAD;
 }
 
-/* All others have left turn; notes the latest turn that this is true of. */
+/* Wait until all others have left turn; records the latest such turn. */
 static rank_status_t await_all_left(struct rk_arena *a, uint64_t turn)
 {
     uint64_t least = a->rooted_turn;
@@ -58,7 +57,7 @@ static rank_status_t await_all_left(struct rk_arena *a, uint64_t turn)
     return RANK_OK;
 }
 
-/* My slot for this turn may be written; reader will read it. */
+/* Wait until the own slot may be written for this turn; reader will read it. */
 RK_INLINE rank_status_t claim_slot(struct rk_arena *a, uint64_t turn, int reader)
 {
     int i = (int)(turn % RK_ROOTED_SLOTS);
@@ -140,7 +139,7 @@ static void root_leaves(struct rk_arena *a, uint64_t turn)
     rk_wake_members(a, 0, a->n);
 }
 
-/* In rank order, whoever is the root. */
+/* Reduces in rank order, for any root. */
 rank_status_t rk_arena_reduce(struct rk_arena *a, const void *sbuf, void *rbuf, size_t count,
                               size_t bytes, rk_op_fn fn, int root)
 {
@@ -151,7 +150,7 @@ rank_status_t rk_arena_reduce(struct rk_arena *a, const void *sbuf, void *rbuf, 
     if (a->me != root)
         return give_root(a, sbuf, bytes, root);
     turn = ++a->rooted_turn;
-    if (sbuf == rbuf && root > 1) { /* it would be overwritten before its turn */
+    if (sbuf == rbuf && root > 1) { /* would be overwritten too early */
         memcpy(own, sbuf, bytes);
         sbuf = own;
     }

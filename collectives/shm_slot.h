@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* shm_slot.h: publishing in a slot, waiting for one. Included by shm_*.c only. */
+/* shm_slot.h: write to slots and wait for them. Included by shm_*.c only. */
 #ifndef RK_COLLECTIVES_SHM_SLOT_H
 #define RK_COLLECTIVES_SHM_SLOT_H
 
@@ -13,8 +13,8 @@ struct rk_turn_wait {
     uint64_t want;
 };
 
-bool rk_turn_is(void *wait);      /* the turn has come, or a member died */
-bool rk_turn_is_past(void *wait); /* it has come or is over, or a member died */
+bool rk_turn_is(void *wait);      /* the turn has come, or a member has died */
+bool rk_turn_is_past(void *wait); /* it has come or is over, or a member has died */
 
 /* RANK_ERR_PEER_DEAD if it cannot come any more. */
 RK_INLINE rank_status_t rk_await_turn(const struct rk_arena *a, const struct rk_slot_line *line,
@@ -38,7 +38,7 @@ RK_INLINE void rk_copy_payload(void *to, const void *from, size_t n)
         memcpy(to, from, n);
 }
 
-/* Where the payload of a slot lies: in the line, or beside it. */
+/* Payload of a slot: in the line, or beside it. */
 RK_INLINE void *rk_slot_payload(struct rk_slot_line *lines, char *data, size_t i, size_t bytes)
 {
     return rk_likely(bytes <= RK_SLOT_INLINE) ? (void *)lines[i].payload

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm_symmetric.c: the operations that no rank completes before all have begun them.
+ * shm_symmetric.c: run the "all" operations in shared memory (coll_shm.h).
  *
- * Up to RK_FLAT_MAX ranks: flat. Each writes its contribution and looks at
- * all others': one hand-over, and everybody reduces in rank order, so that all
- * get the same bits. It costs n reads for each rank; where ranks share cores,
- * each has to run once an operation, which is the least there can be.
+ * Up to RK_FLAT_MAX ranks: flat. Each rank writes its contribution and reads all others. All reduce in rank order,
+ * so that all get identical bits. This takes n reads a rank and one hand-over, so ranks that share cores run once
+ * an operation.
  *
- * More ranks: the first rank of each group of RK_FLAT_MAX reduces its group
- * (up), the leaders do it flat among themselves, and each leader hands its
- * group the result (down). The up and down slots have the same two turns: a
- * leader that writes for turn t + 2 has seen all contributions to t + 1, and
- * their writers had read down's turn t and, if leaders, up's turn t before.
+ * More ranks: the first rank of each group of RK_FLAT_MAX reduces its group (up), the leaders do the flat
+ * operation, and each leader passes the result to its group (down). The up and down slots have the same two turns:
+ * a leader that writes for turn t + 2 has seen all contributions to t + 1, and their writers had read down's turn
+ * t and, if leaders, up's turn t before.
  */
 #include "collectives/shm_slot.h"
 
@@ -26,7 +24,7 @@ RK_INLINE void *all_payload(const struct rk_arena *a, uint64_t turn, int r, size
                            bytes);
 }
 
-/* Begin a turn with my contribution; members from first to end are told. */
+/* Begin a turn with the own contribution; wakes members from first to end. */
 RK_INLINE uint64_t contribute(struct rk_arena *a, const void *sbuf, size_t bytes, int first,
                               int end)
 {
@@ -38,7 +36,7 @@ RK_INLINE uint64_t contribute(struct rk_arena *a, const void *sbuf, size_t bytes
     return turn;
 }
 
-/* to = the contributions of ranks first to end - 1, reduced in that order. */
+/* to = contributions of ranks first to end - 1, reduced in that order. */
 RK_INLINE rank_status_t reduce_members(struct rk_arena *a, uint64_t turn, int first, int end,
                                        void *to, size_t count, size_t bytes, rk_op_fn fn)
 {
@@ -63,7 +61,7 @@ RK_INLINE rank_status_t reduce_members(struct rk_arena *a, uint64_t turn, int fi
 
 struct leaders {
     size_t base; /* of this turn's lines in up and down */
-    int first, end; /* my group */
+    int first, end; /* own group */
 };
 
 static struct leaders leaders_of(const struct rk_arena *a, uint64_t turn)
@@ -82,7 +80,7 @@ static void wake_leaders(const struct rk_arena *a)
     }
 }
 
-/* A leader, with its group's sum in up: makes all of it, in rbuf and in down. */
+/* As a leader, with the group's sum in up: compute the total, in rbuf and in down. */
 static rank_status_t lead(struct rk_arena *a, uint64_t turn, const struct leaders *l, void *rbuf,
                           size_t count, size_t bytes, rk_op_fn fn)
 {

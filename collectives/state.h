@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* state.h: what the collectives keep for a context and for a team. */
+/* state.h: define the state of collectives for a context and a team. */
 #ifndef RK_COLL_STATE_H
 #define RK_COLL_STATE_H
 
@@ -16,12 +16,13 @@ struct rk_coll {
 struct rk_coll_team {
     struct rk_link link;
     struct rk_arena *arena; /* NULL: none */
-    bool one_node;          /* all its ranks share memory; they all know, or none does */
-    int64_t shm_max[RK_COLL_COUNT]; /* longest block for the arena; -1: not this collective */
+    bool one_node;          /* all its ranks share memory; equal on all ranks */
+    int64_t shm_max[RK_COLL_COUNT]; /* maximum block for the arena; -1: not this collective */
 };
 
-/* A death that has been noticed anywhere on this node or by the launcher is acted on before a
- * collective begins, so that none begins with a dead member that another rank knows of. */
+/*
+ * Handle detected deaths before a collective begins, so that none begins with a member that is known to be dead.
+ */
 RK_INLINE bool rk_deaths_wait(const struct rk_ctx *ctx)
 {
     const struct rk_engine *e = ctx->engine;
@@ -39,7 +40,7 @@ RK_INLINE rank_status_t rk_coll_may_begin(struct rank_team *team)
     return rk_likely(team->ndead == 0) ? RANK_OK : RANK_ERR_PEER_DEAD;
 }
 
-/* Is this call one for the team's arena? */
+/* Arena for this call, or NULL. */
 RK_INLINE struct rk_arena *rk_coll_arena(const struct rank_team *team, enum rk_coll_kind kind,
                                          size_t bytes)
 {
@@ -48,10 +49,9 @@ RK_INLINE struct rk_arena *rk_coll_arena(const struct rank_team *team, enum rk_c
     return rk_likely((int64_t)bytes <= t->shm_max[kind]) ? t->arena : NULL;
 }
 
-/* tell.c: how many collectives the team has begun, with the present one: all its ranks count alike. */
+/* describe_coll.c: number of collectives of the team, with the present one; equal on all ranks. */
 uint64_t rk_coll_number(const struct rank_team *team);
-/* What a wait of this room is for. */
-bool rk_coll_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
+bool rk_coll_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
 
 /* Run a checked call as a schedule. */
 rank_status_t rk_coll_run(const struct rk_coll_call *c);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * table.c: the one table of algorithms.
+ * table.c: list the algorithms.
  *
- * n is the block: what one rank contributes or gets. The cost of straight code
- * in shared memory is counted in lines handed over, at a quarter of a
- * message's latency each.
+ * n is the block: what one rank contributes or gets. Direct code in shared memory is estimated by cache lines
+ * handed over, at a quarter of a message's latency each.
  */
 #include "collectives/algo.h"
 #include "collectives/pattern.h"
@@ -89,7 +88,7 @@ static double cost_ring_allreduce(const struct rk_cost_model *m, int p, double n
     return 2 * (p - 1) * m->alpha + (2 * m->beta + m->gamma) * (p - 1) / p * n;
 }
 
-/* Everything to or from one rank in a tree, or around a ring: its own share of p - 1 blocks. */
+/* Data to or from one rank in a tree, or around a ring: p - 1 blocks. */
 static double cost_tree_blocks(const struct rk_cost_model *m, int p, double n)
 {
     return table_rounds(p) * m->alpha + (p - 1) * n * m->beta * 1.5; /* forwarded, and copied */
@@ -131,7 +130,7 @@ static double cost_alltoall_bruck(const struct rk_cost_model *m, int p, double n
     }
 
 const struct rk_algo rk_algos[] = {
-    SHM(RK_COLL_BARRIER, 0, "each rank raises a flag that all others look at"),
+    SHM(RK_COLL_BARRIER, 0, "each rank sets a flag that all others read"),
     {.name = "dissemination", .kind = RK_COLL_BARRIER, .cost = cost_dissemination,
      .why = "least rounds", .build = rk_build_barrier_dissemination},
 
@@ -178,7 +177,7 @@ const struct rk_algo rk_algos[] = {
      .why = "least bytes, neighbours only", .build = rk_build_allgather_ring},
 
     {.name = "linear", .kind = RK_COLL_ALLGATHERV, .cost = cost_linear,
-     .why = "all at once, nobody waits for a neighbour", .build = rk_build_allgatherv_linear},
+     .why = "all at once, without waiting for a neighbour", .build = rk_build_allgatherv_linear},
     {.name = "ring", .kind = RK_COLL_ALLGATHERV, .cost = cost_linear,
      .why = "least bytes, neighbours only", .build = rk_build_allgatherv_ring},
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* trivial.c: calls that need nobody else: teams of one rank, and nothing to move. */
+/* trivial.c: run calls that need no other rank: teams of one, empty calls. */
 #include "collectives/trivial.h"
 
 #include <string.h>
 
-/* One rank: its input is the result. */
+/* One rank: copy its input to the result. */
 static void do_alone(const struct rk_coll_call *c)
 {
     char *to = c->rbuf;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* arg_error.c: see arg_error.h. */
+/* arg_error.c: report rejected arguments of public calls. */
 #include "lib/base/arg_error.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -14,7 +14,7 @@ enum { REPORTS_MAX = 8 };
 _Atomic int rk_life;
 void (*rk_arg_abort)(int code, const char *text);
 
-/* A kind of call site: the public function, and the text of the check. */
+/* A kind of report: the public function, and the text of the check. */
 struct site {
     _Atomic(const char *) call, fmt;
 };
@@ -22,8 +22,8 @@ struct site {
 static struct site sites[REPORTS_MAX];
 static _Atomic int nsites;
 
-/* Is it the first report of its kind, and is there room for it? Threads that race report at most once each. */
-static bool is_news(const char *call, const char *fmt)
+/* Is it the first of its kind, and is there room? Racing threads report at most once each. */
+static bool is_first_report(const char *call, const char *fmt)
 {
     int n = atomic_load(&nsites);
 
@@ -58,7 +58,7 @@ void rk_arg_report(const char *call, const char *fmt, ...)
 
     if (!call || mode == RK_CONF_ERRORS_QUIET)
         return;
-    if (mode == RK_CONF_ERRORS_REPORT && !is_news(call, fmt))
+    if (mode == RK_CONF_ERRORS_REPORT && !is_first_report(call, fmt))
         return;
     n = snprintf(text, sizeof(text), "%s: ", call);
     va_start(ap, fmt);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * arg_error.h: report the arguments that calls of rank.h refuse.
+ * arg_error.h: report the arguments that calls of rank.h reject.
  *
- * Each check of an argument that fails calls one of these functions and returns what it returns.
- * RANK_ERRORS says what happens: report prints one line for each function and kind of error, at most 8 a process;
- * quiet prints nothing; abort prints and ends the job. Nothing here is on the path of a call that succeeds.
+ * A failed check calls one of these functions and returns its result. RANK_ERRORS selects the reaction: report
+ * prints one line for each function and kind of error, at most 8 a process; quiet prints nothing; abort prints and
+ * ends the job. Not on the path of a call that succeeds.
  */
 #ifndef RK_BASE_ARG_ERROR_H
 #define RK_BASE_ARG_ERROR_H
@@ -14,23 +14,25 @@
 
 #include <stdbool.h>
 
-/* Where the process stands between rank_init and rank_finalize. FORKED: it is a child of
- * a rank, made by fork. Only init.c changes it. */
+/*
+ * State of the process between rank_init and rank_finalize. FORKED: a forked child of a rank. Only init.c changes
+ * it.
+ */
 enum rk_life { RK_LIFE_OUT, RK_LIFE_JOINING, RK_LIFE_IN, RK_LIFE_LEFT, RK_LIFE_FORKED };
 extern _Atomic int rk_life;
 
-/* How RANK_ERRORS=abort ends the job; NULL: it only prints. */
+/* Ends the job for RANK_ERRORS=abort; NULL: print only. */
 extern void (*rk_arg_abort)(int code, const char *text);
 
-/* Report "CALL: text". call NULL: the caller checks again and reports then. */
+/* Print "CALL: text". call NULL: print nothing; the caller checks again and reports then. */
 RK_COLD void rk_arg_report(const char *call, const char *fmt, ...) RK_PRINTF(2, 3);
 RK_COLD void rk_arg_report_null(const char *call, const char *name);
 RK_COLD void rk_arg_report_life(const char *call);
 RK_COLD bool rk_arg_report_handle(const char *call, const char *what, const void *handle);
 
-/* These return constants, so that the compiler sees that a check that reports has failed. */
+/* These return constants, so that the compiler can derive that the check has failed. */
 
-/* The text is a format and its arguments; gives st. */
+/* The text is a format and its arguments; evaluates to st. */
 #define rk_arg_error(st, call, ...) (rk_arg_report((call), __VA_ARGS__), (st))
 
 /* "NAME is NULL". */
@@ -47,13 +49,13 @@ RK_INLINE rank_status_t rk_arg_not_in(const char *call)
     return RANK_ERR_STATE;
 }
 
-/* A handle names nothing: RANK_ERR_STATE if the library is not initialized, else RANK_ERR_HANDLE. */
+/* Invalid handle: RANK_ERR_STATE if the library is not initialized, else RANK_ERR_HANDLE. */
 RK_INLINE rank_status_t rk_arg_handle(const char *call, const char *what, const void *handle)
 {
     return rk_arg_report_handle(call, what, handle) ? RANK_ERR_HANDLE : RANK_ERR_STATE;
 }
 
-/* A call that waits was made from a callback. */
+/* A blocking call from a callback. */
 RK_INLINE rank_status_t rk_arg_in_callback(const char *call)
 {
     return rk_arg_error(RANK_ERR_STATE, call, "a callback must not wait");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* choice_list.c: see choice_list.h. */
+/* choice_list.c: check lists of the form "key:word,key:word". */
 #include "lib/base/choice_list.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The words of the key of that length, up to the next ',' or the end; NULL if there is no such key. */
+/* Words of a key of that length, up to the next ',' or the end; NULL if unknown. */
 static const char *choice_list_words_of(const char *allowed, const char *key, size_t len)
 {
     for (const char *p = allowed; *p;) {
@@ -33,7 +33,7 @@ static bool among(const char *words, const char *word, size_t len)
     }
 }
 
-/* "shm|ring,..." as "shm, ring" */
+/* Format "shm|ring,..." as "shm, ring". */
 static const char *listed(const char *words, char *out, size_t len)
 {
     size_t at = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* clock.h: monotonic time. */
+/* clock.h: read the monotonic clock. */
 #ifndef RK_BASE_CLOCK_H
 #define RK_BASE_CLOCK_H
 
@@ -7,7 +7,7 @@
 
 #include <time.h>
 
-/* Nanoseconds of CLOCK_MONOTONIC: through the vDSO, about 25 ns. */
+/* CLOCK_MONOTONIC in ns, through the vDSO (about 25 ns). */
 RK_INLINE uint64_t rk_clock_ns(void)
 {
     struct timespec t;
@@ -15,7 +15,7 @@ RK_INLINE uint64_t rk_clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* As of the last tick of the kernel's, some milliseconds ago at most: about 5 ns. */
+/* Time of the kernel's last tick, some milliseconds old at most (about 5 ns). */
 RK_INLINE uint64_t rk_clock_coarse_ns(void)
 {
     struct timespec t;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* compiler.h: the few compiler and CPU words that hot code needs. */
+/* compiler.h: define compiler attributes and CPU hints for hot code. */
 #ifndef RK_BASE_COMPILER_H
 #define RK_BASE_COMPILER_H
 
@@ -16,7 +16,7 @@
 #define RK_CACHE_LINE 64
 #define RK_ALIGNED_LINE __attribute__((aligned(RK_CACHE_LINE)))
 
-/* Tell the core that this is a spin loop. */
+/* Hint that this is a spin loop. */
 RK_INLINE void rk_cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -33,7 +33,7 @@ RK_INLINE size_t rk_round_up(size_t n, size_t align)
     return (n + align - 1) / align * align;
 }
 
-/* Memory that is written and lies on other memory of a call: looked for where speed is of no concern. */
+/* Check for overlapping buffers of a call, in builds where speed does not matter. */
 #if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__)
 #define RK_CHECK_OVERLAP 1
 #elif defined(__has_feature)
@@ -45,7 +45,7 @@ RK_INLINE size_t rk_round_up(size_t n, size_t align)
 #define RK_CHECK_OVERLAP 0
 #endif
 
-/* Do two blocks share a byte? Both lie within what addresses can be. */
+/* Do two blocks share a byte? Both lie within the address space. */
 RK_INLINE int rk_overlap(const void *a, size_t abytes, const void *b, size_t bbytes)
 {
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;

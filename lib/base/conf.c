@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* conf.c: parse and print the rows of a configuration table. See conf.h. */
+/* conf.c: parse and print the rows of a configuration table. */
 #include "lib/base/conf.h"
 #include "lib/base/compiler.h"
 #include "lib/base/choice_list.h"
@@ -12,7 +12,7 @@
 
 /* ------------------------------------------------------------------ values */
 
-/* A number with a suffix of the given list; returns 0 on success. */
+/* Parse a number with a suffix of the given list; returns 0 on success. */
 static int parse_scaled(const char *text, const char *const *suffix, const int64_t *scale, int n,
                         int64_t *out)
 {
@@ -50,7 +50,7 @@ static int parse_time(const char *text, int64_t *out)
     return parse_scaled(text, suffix, scale, (int)RK_ARRAY_LEN(suffix), out);
 }
 
-/* The index of word (len long) among the '|' separated allowed ones, or -1. */
+/* Index of word (len long) among the '|' separated allowed ones, or -1. */
 static int word_index(const char *allowed, const char *word, size_t len)
 {
     int i = 0;
@@ -97,7 +97,7 @@ static rank_status_t conf_bad(const struct rk_conf_row *row, const char *text, c
     case RK_CONF_STRING:
         snprintf(err, errlen, "%s is '%s'; allowed is one of %s, or a path with a / in it", row->name, text, row->allowed);
         break;
-    case RK_CONF_PICKS: /* says it by itself */
+    case RK_CONF_PICKS: /* writes its own message */
         snprintf(err, errlen, "%s: not a valid text", row->name);
         break;
     }
@@ -133,7 +133,7 @@ static rank_status_t replace_text(char **at, const char *text)
     return RANK_OK;
 }
 
-/* As the table writes it. */
+/* Spelling of the table. */
 static rank_status_t parse_word(const struct rk_conf_row *row, const char *text, char **at, char *err, size_t errlen)
 {
     int i = word_index(row->allowed, text, strlen(text));
@@ -221,14 +221,14 @@ rank_status_t rk_conf_set_defaults(const struct rk_conf_row *rows, void *into)
     return RANK_OK;
 }
 
-/* Units that parse_size and parse_time read, the largest first; the last one takes all. */
+/* Units of parse_size and parse_time, largest first; the last one always fits. */
 static const struct unit {
     int64_t scale;
     const char *name;
 } size_units[] = {{1 << 30, "G"}, {1 << 20, "M"}, {1 << 10, "K"}, {1, ""}},
   time_units[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}, {1, "ns"}};
 
-/* A whole number of the largest unit that loses nothing. */
+/* Format as a whole number of the largest exact unit. */
 static void format_scaled(int64_t v, const struct unit *unit, char *out, size_t outlen)
 {
     while (unit->scale > 1 && (v == 0 || v % unit->scale))

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conf.h: the one configuration table.
+ * conf.h: define the configuration table.
  *
- * A row names a variable, its type, default, unit, doc and where its value
- * lands. Parsing, rankinfo and the man page all come from the rows. Values are
- * read from a file (/etc/rank.conf or the installed one, then ~/.rank.conf, or
- * just the file that RANK_CONF names) and then from the environment, which
- * wins. A bad value is an error that names the variable and what is allowed.
+ * A row has name, type, default, unit, documentation and target of a variable. Parser, rankinfo and man page use
+ * the rows. Values come from a file (/etc/rank.conf or the installed one, then ~/.rank.conf; or only the file in
+ * RANK_CONF), then from the environment, which has priority. A bad value is an error that names the variable and
+ * the valid values.
  */
 #ifndef RK_BASE_CONF_H
 #define RK_BASE_CONF_H
@@ -24,7 +23,7 @@ enum rk_conf_type {
     RK_CONF_ENUM,   /* one of allowed -> int, its index */
     RK_CONF_SET,    /* comma list of allowed -> uint32_t, a bit for each index */
     RK_CONF_STRING, /* -> const char *, never NULL */
-    RK_CONF_PICKS   /* comma list of key:word, as choice_list.h has it -> const char *, never NULL */
+    RK_CONF_PICKS   /* comma list of key:word (choice_list.h) -> const char *, never NULL */
 };
 
 struct rk_conf_row {
@@ -33,13 +32,16 @@ struct rk_conf_row {
     const char *dflt;
     const char *unit; /* "" if none */
     const char *doc;
-    const char *allowed; /* ENUM and SET: words with '|' between; PICKS: see choice_list.h; STRING: such words, or a path; NULL: any text;
-                          * INT, SIZE, TIME: a word that stands for -1, or NULL */
+    /*
+     * ENUM and SET: words separated by '|'; PICKS: see choice_list.h; STRING: such words, or a path; NULL: any
+     * text; INT, SIZE, TIME: a word that stands for -1, or NULL
+     */
+    const char *allowed;
     int64_t min, max;    /* INT, SIZE, TIME; both 0: not negative */
-    size_t offset;       /* in the struct that a table fills */
+    size_t offset;       /* in the struct that the table fills */
 };
 
-/* What the library's table fills. The rows are in conf_table.c. */
+/* Values of the library's table. The rows are in conf_table.c. */
 struct rk_conf {
     int log;
     uint32_t channels; /* bits RK_CONF_SELF, _SHM, _UCX */
@@ -47,7 +49,7 @@ struct rk_conf {
     int64_t eager_window;
     int64_t unexpected_max;
     int64_t ahead_max;
-    int64_t spin; /* ns; -1: chosen by whether ranks exceed cores */
+    int64_t spin; /* ns; -1: depends on whether ranks exceed cores */
     bool progress_thread;
     bool crash_stack;
     int cma;
@@ -73,43 +75,45 @@ enum { RK_CONF_LARGE_AUTO, RK_CONF_LARGE_CMA, RK_CONF_LARGE_BOTH, RK_CONF_LARGE_
        RK_CONF_LARGE_XPMEM, RK_CONF_LARGE_XBOTH, RK_CONF_LARGE_MAPPED, RK_CONF_LARGE_MBOTH };
 
 extern struct rk_conf rk_conf;
-extern const struct rk_conf_row rk_conf_rows[]; /* ends with a row whose name is NULL */
+extern const struct rk_conf_row rk_conf_rows[]; /* the last row has the name NULL */
 
-/* Fill rk_conf from files and environment; logs each bad value, returns RANK_ERR_CONFIG if any. */
+/* Fill rk_conf from files and environment; logs each bad value and then returns RANK_ERR_CONFIG. */
 rank_status_t rk_conf_load(void);
 
-/* Free what rk_conf_load holds. */
+/* Frees what rk_conf_load allocated. */
 void rk_conf_unload(void);
 
-/* The engine itself, for any table (tests, the launcher). */
+/* The parser, for any table (tests, the launcher). */
 rank_status_t rk_conf_set_defaults(const struct rk_conf_row *rows, void *into);
-/* err gets the message on RANK_ERR_CONFIG. */
+/* On RANK_ERR_CONFIG err gets the message. */
 rank_status_t rk_conf_parse_value(const struct rk_conf_row *row, const char *text, void *into,
                                   char *err, size_t errlen);
 /* name=value lines with # comments. Never reads past len; NUL bytes are an error. */
 rank_status_t rk_conf_parse_text(const struct rk_conf_row *rows, void *into, const char *file,
                                  const char *text, size_t len);
-/* Print one row's present value. */
+/* Format the current value of a row. */
 void rk_conf_format(const struct rk_conf_row *row, const void *from, char *out, size_t outlen);
-/* Where the value of row i of rk_conf_rows came from: "default", "environment" or a file name. */
+/* Source of the value of row i of rk_conf_rows: "default", "environment" or a file name. */
 const char *rk_conf_origin(int i);
-/* The row whose name is nearest to name, or NULL if none is near. */
+/* Row with the most similar name, or NULL if none is similar. */
 const struct rk_conf_row *rk_conf_nearest(const struct rk_conf_row *rows, const char *name);
-/* Words for people: edit distance, used for "did you mean" of options too. */
+/* For "did you mean", of options too. */
 int rk_edit_distance(const char *a, const char *b);
 
 /*
- * Lines of the same files whose names begin with prefix: not the library's, but xrun's. The system's
- * file comes first. where: "file:line". Files and lines that are no good are rk_conf_load's to name.
+ * Lines of the same files with names that begin with prefix: xrun's options. The system's file comes first. where:
+ * "file:line". Malformed files and lines are left to rk_conf_load.
  */
-typedef void rk_conf_take(void *arg, const char *where, const char *name, const char *value);
-void rk_conf_others(const char *prefix, rk_conf_take *take, void *arg);
+typedef void rk_conf_line_fn(void *arg, const char *where, const char *name, const char *value);
+void rk_conf_others(const char *prefix, rk_conf_line_fn *take, void *arg);
 
-/* The one place that reads the environment. */
+/* The only place that reads the environment. */
 const char *rk_env(const char *name);
 
-/* Is this process a rank of the xrun that set the XRUN_ variables? XRUN_JOB names its PMIx namespace. The ranks of
- * another launcher that a rank of xrun has started inherit the variables and have another namespace. */
+/*
+ * Is this process a rank of the xrun that set the XRUN_ variables? XRUN_JOB is its PMIx namespace. Ranks of
+ * another launcher, started by a rank of xrun, inherit the variables but have another namespace.
+ */
 bool rk_env_is_of_xrun(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* conf_load.c: where configuration comes from: files, then the environment. */
+/* conf_load.c: load configuration from files and the environment. */
 #include "lib/base/conf.h"
 #include "lib/base/compiler.h"
 #include "lib/base/log.h"
@@ -48,7 +48,7 @@ static const struct rk_conf_row *conf_load_find(const struct rk_conf_row *rows, 
     return NULL;
 }
 
-/* One voice for a job: xrun checks before it starts ranks, elsewhere rank 0 speaks. */
+/* One warning a job: by xrun, which checks before it starts ranks; elsewhere by rank 0. */
 static bool may_warn(void)
 {
     const char *rank = rk_env("PMIX_RANK");
@@ -83,7 +83,7 @@ static void trim(const char **s, size_t *len)
         --*len;
 }
 
-/* One line, without its end: "NAME = value", a comment, or nothing. */
+/* Parse one line, without its end: "NAME = value", a comment, or empty. */
 static rank_status_t parse_line(const struct rk_conf_row *rows, void *into, const char *file,
                                 int line, const char *s, size_t len)
 {
@@ -116,7 +116,7 @@ static rank_status_t parse_line(const struct rk_conf_row *rows, void *into, cons
     }
     row = conf_load_find(rows, s, nlen);
     if (!row && nlen > 5 && memcmp(s, "XRUN_", 5) == 0)
-        return RANK_OK; /* an option of xrun's, which looks for them itself */
+        return RANK_OK; /* an option of xrun, which parses it itself */
     if (!row) {
         char where[512];
         snprintf(where, sizeof(where), "%s:%d: ", file, line);
@@ -156,7 +156,7 @@ rank_status_t rk_conf_parse_text(const struct rk_conf_row *rows, void *into, con
     return first;
 }
 
-/* A file that is not there is fine unless the user named it; *out is NULL then. */
+/* A missing file is an error only if the user named it; else *out is NULL. */
 static rank_status_t read_file(const char *path, bool required, char **out, size_t *len)
 {
     FILE *f = fopen(path, "re");
@@ -203,8 +203,7 @@ static rank_status_t load_file(const char *path, bool required)
     return st;
 }
 
-/* The user's file: the one that RANK_CONF names, then *named is set, or the one in HOME. NULL: *named
- * says whether that is for lack of memory. */
+/* The user's file: RANK_CONF, and then *named is set, or the one in HOME. NULL and *named: out of memory. */
 static char *user_file(bool *named)
 {
     const char *name = rk_env("RANK_CONF"), *home = rk_env("HOME");
@@ -234,11 +233,11 @@ static rank_status_t load_files(void)
     return load_file(file_names[0], false);
 }
 
-/* -------------------------------------------------- lines for others than the library */
+/* -------------------------------------------------- lines of other programs */
 
-/* One line, if it is "NAME = value" with such a name. What is wrong with others is for rk_conf_load. */
-static void take_other(const char *file, int line, const char *s, size_t len, const char *prefix,
-                       rk_conf_take *take, void *arg)
+/* Handle a line "NAME = value" with the prefix. Other errors are left to rk_conf_load. */
+static void parse_other_line(const char *file, int line, const char *s, size_t len, const char *prefix,
+                             rk_conf_line_fn *take, void *arg)
 {
     char where[512], name[128], text[1024];
     const char *eq, *value;
@@ -262,7 +261,7 @@ static void take_other(const char *file, int line, const char *s, size_t len, co
     take(arg, where, name, text);
 }
 
-static void others_of(const char *file, const char *prefix, rk_conf_take *take, void *arg)
+static void others_of(const char *file, const char *prefix, rk_conf_line_fn *take, void *arg)
 {
     char *text = NULL;
     size_t left = 0;
@@ -276,7 +275,7 @@ static void others_of(const char *file, const char *prefix, rk_conf_take *take, 
     for (const char *s = text; left; line++) {
         const char *nl = memchr(s, '\n', left);
         size_t n = nl ? (size_t)(nl - s) : left;
-        take_other(file, line, s, n, prefix, take, arg);
+        parse_other_line(file, line, s, n, prefix, take, arg);
         n += nl != NULL;
         s += n;
         left -= n;
@@ -284,7 +283,7 @@ static void others_of(const char *file, const char *prefix, rk_conf_take *take, 
     free(text);
 }
 
-void rk_conf_others(const char *prefix, rk_conf_take *take, void *arg)
+void rk_conf_others(const char *prefix, rk_conf_line_fn *take, void *arg)
 {
     bool named;
     char *user = user_file(&named);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* conf_table.c: every configuration variable of the library. */
+/* conf_table.c: list every configuration variable of the library. */
 #include "lib/base/conf.h"
 
 #define AT(field) offsetof(struct rk_conf, field)
@@ -7,11 +7,11 @@
 struct rk_conf rk_conf;
 
 const struct rk_conf_row rk_conf_rows[] = {
-    {"RANK_LOG", RK_CONF_ENUM, "warn", "", "How much the library says on stderr.",
+    {"RANK_LOG", RK_CONF_ENUM, "warn", "", "Amount of messages on stderr.",
      "error|warn|info|debug", 0, 0, AT(log)},
     {"RANK_ERRORS", RK_CONF_ENUM, "report", "",
-     "What a wrong argument of a call does beside the status that it returns. report: one line on stderr for each "
-     "function and kind of error, at most 8 a process; quiet: nothing; abort: print and end the job.",
+     "Reaction to an invalid argument, beside the returned status. report: one line on stderr for each function and "
+     "kind of error, at most 8 a process; quiet: nothing; abort: print and end the job.",
      "report|quiet|abort", 0, 0, AT(errors)},
     {"RANK_CRASH_STACK", RK_CONF_BOOL, "on", "",
      "A rank that ends by SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT prints its stack by gdb or eu-stack, if one is "
@@ -19,61 +19,59 @@ const struct rk_conf_row rk_conf_rows[] = {
      NULL, 0, 0, AT(crash_stack)},
     {"RANK_CHANNELS", RK_CONF_SET, "self,shm,ucx", "",
      "Channels that may carry messages. Without shm, ranks of one node use ucx, by UCX's shared "
-     "memory unless UCX_TLS says otherwise (tcp,self); in that, a rank that is killed while it "
-     "writes can block what others send to the same receiver.",
+     "memory unless UCX_TLS excludes it (tcp,self). There a rank that is killed while it "
+     "writes can block other senders to the same receiver.",
      "self|shm|ucx", 0, 0, AT(channels)},
     {"RANK_EAGER_MAX", RK_CONF_SIZE, "16K", "bytes",
-     "Longest message that is sent at once, copied on the way; a channel may allow less. Longer "
-     "ones are fetched by the receiver.",
+     "Maximum size of an eager message, which is sent at once and copied; a channel may allow less. "
+     "Longer ones are fetched by the receiver (rendezvous).",
      NULL, 0, 1 << 20, AT(eager_max)},
     {"RANK_EAGER_WINDOW", RK_CONF_SIZE, "256K", "bytes",
-     "Bytes that a peer may have sent here before a receive was posted for them, over what "
-     "RANK_UNEXPECTED_MAX allows; past that it sends envelopes only.",
+     "Eager bytes of a peer without a posted receive, beyond RANK_UNEXPECTED_MAX. Above that the peer "
+     "sends envelopes only.",
      NULL, 0, 1LL << 30, AT(eager_window)},
     {"RANK_UNEXPECTED_MAX", RK_CONF_SIZE, "8M", "bytes",
-     "Bytes of messages without a receive, of all peers together, that do not count against their "
-     "windows: up to so many a burst of small messages goes on at full speed.",
+     "Bytes of unexpected messages, of all peers together, that do not count against their windows: "
+     "up to that a burst of small messages runs at full speed.",
      NULL, 0, 1LL << 40, AT(unexpected_max)},
     {"RANK_AHEAD_MAX", RK_CONF_SIZE, "256M", "bytes",
-     "Memory for large messages that a rank which waits fetches before it has asked for them: ranks that all send "
-     "before they receive do not wait for each other for ever. 0: none is fetched.",
+     "Memory for large unexpected messages, which a blocked rank fetches early, so that ranks that all send before "
+     "they receive do not deadlock. 0: none.",
      NULL, 0, 1LL << 40, AT(ahead_max)},
     {"RANK_SPIN", RK_CONF_TIME, "auto", "time",
-     "How long a waiting rank polls before it sleeps. auto: 1 ms, or 200 us where ranks are "
-     "more than the cores that they may use.",
+     "Time that a waiting rank polls before it sleeps. auto: 1 ms, or 200 us with fewer cores than ranks.",
      "auto", 0, 3600LL * 1000000000LL, AT(spin)},
     {"RANK_PROGRESS_THREAD", RK_CONF_BOOL, "off", "",
-     "A thread of the library's own makes progress while the program computes. It sleeps when nothing comes; every "
-     "call is locked then, as with RANK_THREAD_MULTIPLE.",
+     "Make progress in a thread of the library while the program computes. It sleeps when nothing comes. Every call "
+     "takes a lock then, as with RANK_THREAD_MULTIPLE.",
      NULL, 0, 0, AT(progress_thread)},
     {"RANK_CMA", RK_CONF_ENUM, "auto", "",
      "Copy large messages straight between processes of a node (process_vm_readv). auto: where "
-     "the kernel lets it; on: complain if not.",
+     "the kernel permits it; on: warn if it does not.",
      "auto|on|off", 0, 0, AT(cma)},
     {"RANK_XPMEM", RK_CONF_STRING, "auto", "",
      "Attach the memory of processes of a node for large messages and for puts and gets to registered memory, where the "
-     "kernel has the module XPMEM (/dev/xpmem and libxpmem.so.0). off: not; a path: of another library with its calls.",
+     "kernel has the module XPMEM (/dev/xpmem and libxpmem.so.0). off: never; a path: a library with the same calls.",
      "auto|off", 0, 0, AT(xpmem)},
     {"RANK_LARGE", RK_CONF_ENUM, "auto", "",
-     "How large messages go between processes of a node. From rank_alloc memory: mapped: the receiver copies; mboth: "
-     "the sender a share. From other memory: cma: the receiver "
-     "copies; both: the sender copies a share; ring: two copies through shared memory; streamed: the "
-     "same, the first copy past the caches; xpmem: the receiver copies from memory that it has attached; xboth: and "
-     "the sender a share (both like cma and both where there is no XPMEM); auto, and what is said of the other memory only: as rankinfo --paths says.",
+     "Protocol of large messages between processes of a node. From rank_alloc memory: mapped: the receiver copies; "
+     "mboth: the sender copies a share. From other memory: cma: the receiver copies by CMA; both: the sender copies "
+     "a share; ring: two copies through shared memory; streamed: the same, the first copy with nontemporal stores; "
+     "xpmem: the receiver copies from attached memory; xboth: the sender copies a share (without XPMEM these are "
+     "cma and both). auto, and for the kind of memory not named: as rankinfo --paths shows.",
      "auto|cma|both|ring|streamed|xpmem|xboth|mapped|mboth", 0, 0, AT(large)},
     {"RANK_PATHS", RK_CONF_STRING, "", "path",
-     "File with what rankinfo --calibrate has measured of this machine. Empty: one in "
-     "$XDG_CACHE_HOME/librank or ~/.cache/librank; none: what is built in.",
+     "File with the rates that rankinfo --calibrate has measured. Empty: one in "
+     "$XDG_CACHE_HOME/librank or ~/.cache/librank; none: the built-in rates.",
      NULL, 0, 0, AT(paths)},
     {"RANK_SHM_BOX", RK_CONF_SIZE, "0", "bytes",
-     "Shared memory for messages from one rank of the node to another. 0: by the number of ranks "
-     "on the node, 256K for 4 down to 16K for more than 64, and deeper where one of up to 128 ranks is found "
-     "too shallow.",
+     "Shared memory for messages from one rank of the node to another. 0: by the number of ranks on "
+     "the node, 256K for 4 down to 16K for more than 64; with up to 128 ranks, rings that are often full grow.",
      NULL, 0, 64 << 20, AT(shm_box)},
-    /* Names of collectives/table.c, which is above this room; select_test compares them. */
+    /* Names of collectives/table.c, a room above this one; a unit test compares them. */
     {"RANK_COLL", RK_CONF_PICKS, "", "",
-     "Choose the algorithm of collectives: allreduce:ring,bcast:binomial. rankinfo --coll says "
-     "when each is chosen by itself.",
+     "Choose the algorithm of collectives: allreduce:ring,bcast:binomial. rankinfo --coll shows "
+     "the default choice.",
      "barrier:shm|dissemination,"
      "bcast:shm|binomial|scatter_ring|chain,"
      "reduce:shm|binomial|rabenseifner,"
@@ -88,24 +86,23 @@ const struct rk_conf_row rk_conf_rows[] = {
     {"RANK_COLL_SHM", RK_CONF_BOOL, "on", "",
      "Run small collectives of one node through shared memory.", NULL, 0, 0, AT(coll_shm)},
     {"RANK_SPAWN_TIMEOUT", RK_CONF_TIME, "120s", "time",
-     "How long rank_spawn waits for the launcher's word that the new job has been started; then it "
-     "fails. 0: for ever.",
+     "Time limit for the launcher's answer to rank_spawn, which then fails. 0: none.",
      NULL, 0, 24 * 3600LL * 1000000000LL, AT(spawn_timeout)},
     {"RANK_HEARTBEAT", RK_CONF_TIME, "1s", "time",
-     "Under launchers other than xrun: how long a rank waits before it watches ranks of other hosts "
-     "itself, and how often the kernel then asks for theirs; after five times that they are dead. "
-     "Jobs of more than 2048 ranks are not watched. 0: never.",
+     "Under launchers other than xrun: time of a wait before a rank starts to monitor ranks of other hosts, "
+     "and interval of the kernel's TCP keepalive probes; after five intervals without an answer they count as "
+     "dead. Not in jobs of more than 2048 ranks. 0: never.",
      NULL, 0, 60 * 1000000000LL, AT(heartbeat)},
     {"RANK_UNANSWERED", RK_CONF_TIME, "7s", "time",
-     "A connection of UCX's over tcp whose data the peer's kernel has not acknowledged for so long is given up, "
-     "and the peer is dead: a cable is pulled, or the host is gone. A peer that computes is not meant, for its "
-     "kernel answers. It takes a second or two longer, and 3 s at the least. 0: never.",
+     "Time after which a tcp connection of UCX without acknowledgement of its data is closed and the peer counts as "
+     "dead: a cable is pulled, or the host is down. A busy peer is not affected, since its kernel acknowledges. "
+     "Takes a second or two longer, and at least 3 s. 0: never.",
      NULL, 0, 3600LL * 1000000000LL, AT(unanswered)},
     {"RANK_UCX_RMA", RK_CONF_ENUM, "auto", "",
-     "Who carries out puts and gets between hosts: UCX, or frames that the memory's owner checks. auto: UCX where a "
-     "network device does it by itself (InfiniBand, RoCE) or none leads out; else frames, for over tcp UCX reads "
-     "and writes at any address that whoever reaches its port names. With such a device beside tcp it does so, too: "
-     "UCX_TLS=^tcp, or off.",
+     "Puts and gets between hosts by UCX (on), or by frames that the memory's owner checks (off). auto: UCX if a network "
+     "device does them itself (InfiniBand, RoCE) or none reaches other hosts; else frames, since over tcp UCX "
+     "lets any process that reaches its port read and write any address. Beside such a device tcp stays open to that: "
+     "use UCX_TLS=^tcp, or off.",
      "auto|on|off", 0, 0, AT(ucx_rma)},
     {"RANK_MODULES", RK_CONF_STRING, "", "path",
      "Directory of the library's modules; empty: beside the library.", NULL, 0, 0, AT(modules)},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * crash_stack.c: see crash_stack.h.
+ * crash_stack.c: run a debugger on this process when it crashes.
  *
- * Everything behind the handler is async-signal-safe: the process may hold malloc's lock. So the child is made by the
- * system call alone, which runs no atfork handlers, and all texts are made before.
+ * Everything called from the handler is async-signal-safe, as the process may hold malloc's lock. So the child is
+ * created by the system call, without atfork handlers, and all texts are prepared before.
  */
 #include "lib/base/crash_stack.h"
 #include "lib/base/compiler.h"
@@ -30,7 +30,7 @@ static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 static const char *const signal_texts[] = {"Segmentation fault", "Bus error", "Floating point exception",
                                            "Illegal instruction", "Aborted"};
 
-/* gdb first, as for --timeout-traces. Neither may ask servers on the network for symbols. */
+/* gdb first, as for --timeout-traces. Neither may contact symbol servers on the network. */
 static const char tool_script[] =
     "unset DEBUGINFOD_URLS LD_PRELOAD\n"
     "if command -v gdb >/dev/null; then\n"
@@ -54,7 +54,9 @@ static void write_text(const char *text)
     (void)n;
 }
 
-/* One rank of a host at a time: the kernel frees the name with the process. Returns whether it is this one's turn. */
+/*
+ * One rank of a host at a time: the kernel frees the name with the process. Returns true if it is this one's turn.
+ */
 static bool has_turn(void)
 {
     static const char name[] = "\0librank-crash-stack";
@@ -83,7 +85,7 @@ static void run_tool(void)
         _exit(127);
     }
     for (int ms = 0; ms < TOOL_MS; ms += TICK_MS) {
-        if (waitpid((pid_t)child, NULL, WNOHANG) != 0) /* ended, or it is reaped elsewhere */
+        if (waitpid((pid_t)child, NULL, WNOHANG) != 0) /* ended, or reaped elsewhere */
             return;
         poll(NULL, 0, TICK_MS);
     }
@@ -103,7 +105,7 @@ static void on_crash(int sig, siginfo_t *info, void *context)
     }
     for (size_t i = 0; i < RK_ARRAY_LEN(signals) && getpid() == opened_by; i++) {
         if (signals[i] == sig) {
-            write_text(rk_log_speaker());
+            write_text(rk_log_prefix());
             write_text(": error: ");
             write_text(signal_texts[i]);
             write_text("\n");
@@ -116,7 +118,7 @@ static void on_crash(int sig, siginfo_t *info, void *context)
     errno = error;
 }
 
-/* A handler on the stack that has overflowed could not run. Other threads keep what they have. */
+/* A handler needs a stack of its own after an overflow. Other threads keep what they have. */
 static void set_alt_stack(void)
 {
     stack_t has, ours = {.ss_sp = alt_stack, .ss_size = sizeof(alt_stack)};

@@ -2,9 +2,9 @@
 /*
  * crash_stack.h: print the stack of a rank that crashes.
  *
- * The handlers stand only where the program has none of its own. They run gdb or eu-stack on the process and let the
- * signal end it as it would without them: exit code, core file and the launcher's report stay. One rank of a host
- * prints at a time; others that crash meanwhile print only their signal.
+ * Handlers are installed only where the program has none. They run gdb or eu-stack on the process; then the signal
+ * ends it as usual, with the same exit code, core file and launcher report. One rank of a host prints at a time;
+ * others that crash meanwhile print their signal only.
  */
 #ifndef RK_BASE_CRASH_STACK_H
 #define RK_BASE_CRASH_STACK_H

@@ -13,7 +13,7 @@
 
 #define RK_FNV32_START 0x811c9dc5u
 #define RK_FNV64_START 0xcbf29ce484222325u
-/* A start of our own, one digit short of the standard's; keys and names of librank have it. */
+/* Library-specific start value, one digit short of the standard's; for keys and names. */
 #define RK_FNV64_START_KEYS 1469598103934665603u
 
 static inline uint32_t rk_fnv32(uint32_t hash, const void *data, size_t len)

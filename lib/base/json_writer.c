@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* json_writer.c: see json_writer.h. */
+/* json_writer.c: write JSON, value by value. */
 #include "lib/base/json_writer.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Bytes of the UTF-8 character at s, or 0: there is none. */
+/* Length of the UTF-8 character at s, or 0 if malformed. */
 static int utf8(const unsigned char *s)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -16,7 +16,7 @@ static int utf8(const unsigned char *s)
     uint32_t c = n == 1 ? s[0] : s[0] & (0x7fu >> n);
 
     for (int i = 1; i < n; i++) {
-        if (s[i] >> 6 != 2) /* also the end of the text */
+        if (s[i] >> 6 != 2) /* also at the end of the text */
             return 0;
         c = c << 6 | (s[i] & 0x3f);
     }
@@ -45,7 +45,7 @@ static void quoted(FILE *out, const char *text)
     fputc('"', out);
 }
 
-/* What stands before a value. */
+/* Write the separator and the key before a value. */
 static void before(struct rk_json *j, const char *key)
 {
     if (j->level[j->depth].some)

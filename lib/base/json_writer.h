@@ -18,10 +18,10 @@
 struct rk_json {
     FILE *out;
     int depth;
-    bool seeks; /* a regular file of ours: rk_json_checkpoint works */
+    bool seeks; /* an own regular file: rk_json_checkpoint works */
     struct {
         char close;
-        bool some; /* a value was there before */
+        bool some; /* not the first value */
         bool flat; /* all on one line */
     } level[RK_JSON_DEPTH];
 };

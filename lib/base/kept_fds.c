@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kept_fds.c: see kept_fds.h. */
+/* kept_fds.c: detect that the program has closed the library's descriptors. */
 #include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
 
@@ -79,8 +79,10 @@ static bool is_closed(int fd)
     return fcntl(fd, F_GETFD) < 0 && errno == EBADF;
 }
 
-/* libpmix's thread polls in a loop what is closed, and prints a warning each time. Under the same number, if it is free,
- * it gets a descriptor on which nothing ever happens. */
+/*
+ * libpmix's thread polls a closed descriptor in a loop and prints a warning each time. Open an idle descriptor
+ * under the same number, if that is free.
+ */
 static void quiet_pmix(int fd)
 {
     int empty = epoll_create1(EPOLL_CLOEXEC), got;

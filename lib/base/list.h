@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* list.h: an intrusive doubly linked list; a head is a link that points to itself when empty. */
+/*
+ * list.h: link structs in an intrusive doubly linked list.
+ *
+ * A head is a link that points to itself when empty.
+ */
 #ifndef RK_BASE_LIST_H
 #define RK_BASE_LIST_H
 
@@ -19,7 +23,7 @@ RK_INLINE int rk_list_empty(const struct rk_link *head)
     return head->next == head;
 }
 
-/* Insert before the link at: with at the head, append to the list. */
+/* Insert before the link at; with the head as at this appends. */
 RK_INLINE void rk_list_insert_before(struct rk_link *at, struct rk_link *link)
 {
     link->next = at;
@@ -33,7 +37,7 @@ RK_INLINE void rk_list_append(struct rk_link *head, struct rk_link *link)
     rk_list_insert_before(head, link);
 }
 
-/* Unlink; the link points to itself after, so that unlinking twice is harmless. */
+/* Unlink. The link then points to itself, so that unlinking twice is harmless. */
 RK_INLINE void rk_list_remove(struct rk_link *link)
 {
     link->next->prev = link->prev;

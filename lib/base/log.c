@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* log.c: see log.h. */
+/* log.c: write log lines. */
 #include "lib/base/log.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ void rk_log_identity(const char *program, int rank, const char *host)
                  host ? host : "", host ? ")" : "");
 }
 
-const char *rk_log_speaker(void)
+const char *rk_log_prefix(void)
 {
     return speaker;
 }

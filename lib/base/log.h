@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * log.h: one line a message on stderr, with the level and who speaks.
+ * log.h: write a line a message to stderr, with level and origin.
  *
- * The first that detects a fault logs its cause and what a person can do about
- * it; callers only pass the status on.
+ * The code that detects a fault logs its cause and what the user can do; callers only pass on the status.
  */
 #ifndef RK_BASE_LOG_H
 #define RK_BASE_LOG_H
@@ -14,13 +13,13 @@ enum rk_log_level { RK_LOG_ERROR, RK_LOG_WARN, RK_LOG_INFO, RK_LOG_DEBUG };
 
 extern int rk_log_threshold;
 
-/* Who speaks: the program's name, and the rank once it is known (-1: none). host may be NULL. */
+/* Origin of the lines: the program's name, and the rank once known (-1: none). host may be NULL. */
 void rk_log_identity(const char *program, int rank, const char *host);
 
-/* What each line begins with, such as "librank: rank 3 (host)". */
-const char *rk_log_speaker(void);
+/* Start of each line, such as "librank: rank 3 (host)". */
+const char *rk_log_prefix(void);
 
-/* Written by one write(2), so that lines of several ranks do not mix. Keeps errno. */
+/* Writes the line by one write(2), so that lines of several ranks do not mix. Keeps errno. */
 void rk_log_write(int level, const char *fmt, ...) RK_PRINTF(2, 3);
 
 #define rk_log(level, ...)                                                                         \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status.c: the texts of the status list in rank.h. */
+/* status.c: map status codes of rank.h to texts. */
 #include "lib/rank.h"
 
 #define STR2(x) #x

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status_page.c: see status_page.h. */
+/* status_page.c: write and read the status page. */
 #include "lib/base/status_page.h"
 #include "lib/base/log.h"
 
@@ -14,9 +14,9 @@
 
 #define WORDS (sizeof(struct rk_wait_for) / 8)
 
-/* ------------------------------------------------------------------ the rank's side */
+/* ------------------------------------------------------------------ rank */
 
-/* Memory that cannot shrink under us: writing to it never ends in SIGBUS. */
+/* Memory that cannot shrink: writing to it never raises SIGBUS. */
 static bool is_sealed_memory(int fd)
 {
     int seals = fcntl(fd, F_GET_SEALS);
@@ -24,9 +24,8 @@ static bool is_sealed_memory(int fd)
     return seals >= 0 && seals & F_SEAL_SHRINK;
 }
 
-/* Opening another process's descriptor can have effects of its own (a FIFO, a device): look at
- * what it is first. */
-static bool names_memory(const char *path)
+/* Opening another process's descriptor may have side effects (FIFO, device): check its type first. */
+static bool is_memory_path(const char *path)
 {
     char link[32];
     ssize_t n = readlink(path, link, sizeof(link) - 1);
@@ -38,7 +37,7 @@ static bool map_board(struct rk_board *b, const char *path, uint64_t nonce, uint
 {
     const struct rk_board_head *head;
     struct stat st;
-    int fd = names_memory(path) ? open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1;
+    int fd = is_memory_path(path) ? open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1;
 
     if (fd < 0)
         return false;
@@ -122,14 +121,14 @@ void rk_board_write(struct rk_board *b, enum rk_board_state state, uint64_t sinc
     atomic_store_explicit(&s->turn, turn + 1, memory_order_release);
 }
 
-/* -------------------------------------------------------------- the launcher's side */
+/* -------------------------------------------------------------- launcher */
 
 void rk_board_where(char *out, size_t len, int pid, int fd, uint64_t nonce, uint32_t slot)
 {
     snprintf(out, len, "%d:%d:%" PRIx64 ":%" PRIu32, pid, fd, nonce, slot);
 }
 
-/* What a rank wrote may be anything; make it safe to print. */
+/* Sanitize what a rank wrote, for printing. */
 static bool tidy(struct rk_board_view *v)
 {
     struct rk_wait_for *w = &v->what;

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * status_page.h: the status board: what the ranks of a host wait for, for their
- * launcher to look at.
+ * status_page.h: share with the launcher what the ranks of a host wait for.
  *
- * The agent makes it, a piece of shared memory with a slot for each of its
- * ranks, and tells a rank where it is by the variable XRUN_BOARD. A rank writes
- * its slot when a wait has become long, and when that is over; never on the way
- * of a message that comes in time. The launcher only reads, and trusts nothing
- * of what it reads. Where there is no board, nothing is written.
+ * The agent creates the page, shared memory with a slot for each of its ranks, and passes its location in the
+ * variable XRUN_BOARD. A rank writes its slot when a wait has become long, and when that ends; never on the path
+ * of a message that comes in time. The launcher only reads, and trusts nothing. Without a page nothing is written.
  */
 #ifndef RK_BASE_STATUS_PAGE_H
 #define RK_BASE_STATUS_PAGE_H
@@ -22,14 +19,14 @@
 enum { RK_BOARD_PEERS = 12, RK_BOARD_CALL = 24 };
 
 enum rk_board_state {
-    RK_BOARD_NONE,    /* no librank has been here */
+    RK_BOARD_NONE,    /* rank_init has not been called */
     RK_BOARD_JOINING, /* in rank_init */
     RK_BOARD_IN,      /* does not wait, or not for long */
     RK_BOARD_WAITING,
-    RK_BOARD_LEFT     /* past rank_finalize */
+    RK_BOARD_LEFT     /* after rank_finalize */
 };
 
-/* In struct rk_wait_for: which of its fields say something. */
+/* Valid fields of struct rk_wait_for. */
 enum {
     RK_WAIT_TEAM = 1,
     RK_WAIT_TAG = 2,
@@ -42,10 +39,10 @@ struct rk_wait_for {
     char call[RK_BOARD_CALL]; /* "allreduce" */
     uint32_t flags;
     uint32_t team_size;
-    uint64_t team;   /* its id; 0: the world */
-    uint64_t number; /* of a collective, among those of the team; 0: none */
+    uint64_t team;   /* team id; 0: the world */
+    uint64_t number; /* of a collective in its team; 0: none */
     uint64_t tag, bytes;
-    uint32_t npeers; /* whom it waits for; the first of them are listed */
+    uint32_t npeers; /* awaited peers; the first ones are listed */
     int32_t peers[RK_BOARD_PEERS + 1]; /* world ranks; RK_BOARD_GUEST(r): rank r of another job */
 };
 _Static_assert(sizeof(struct rk_wait_for) % 8 == 0, "is copied in words");
@@ -53,14 +50,14 @@ _Static_assert(sizeof(struct rk_wait_for) % 8 == 0, "is copied in words");
 #define RK_BOARD_GUEST(rank) (-1 - (rank))
 
 struct rk_board_slot {
-    _Atomic uint32_t turn RK_ALIGNED_LINE; /* odd while it is written */
+    _Atomic uint32_t turn RK_ALIGNED_LINE; /* odd during a write */
     _Atomic uint32_t state;
     _Atomic uint32_t pid;
-    _Atomic uint32_t joined; /* programs of this rank, one after another, that have come to rank_init */
-    _Atomic uint64_t since_ns; /* CLOCK_MONOTONIC: no progress since then */
+    _Atomic uint32_t joined; /* programs of this rank that have called rank_init */
+    _Atomic uint64_t since_ns; /* CLOCK_MONOTONIC: no progress since */
     _Atomic uint64_t what[sizeof(struct rk_wait_for) / 8];
-    _Atomic uint64_t refused; /* frames that were no good. Behind all that was there before: a library of yesterday may be at the other end */
-    _Atomic uint64_t begun_ns; /* WAITING: this wait began then, whatever has come since; 0: not known */
+    _Atomic uint64_t refused; /* rejected frames. New fields go last: the other side may be an older version */
+    _Atomic uint64_t begun_ns; /* WAITING: start of the wait; 0: unknown */
 };
 
 struct rk_board_head {
@@ -73,34 +70,34 @@ RK_INLINE size_t rk_board_bytes(uint32_t slots)
     return sizeof(struct rk_board_head) + slots * sizeof(struct rk_board_slot);
 }
 
-/* ------------------------------------------------------------------ the rank's side */
+/* ------------------------------------------------------------------ rank */
 
 struct rk_board {
     void *map;
     size_t bytes;
     struct rk_board_slot *mine;
-    uint64_t told_ns;   /* when it was last written */
-    const char *inside; /* the call that all waiting belongs to now, or NULL */
-    uint64_t begun_ns;  /* of the wait that is written next */
+    uint64_t written_ns; /* time of the last write */
+    const char *inside;  /* public call to which all waits belong now, or NULL */
+    uint64_t begun_ns;   /* start of the next wait to report */
 };
 
-/* where: as rk_board_where makes it. NULL if there is no such board or this process cannot map it. */
+/* where: from rk_board_where. NULL if there is no such page or it cannot be mapped. */
 struct rk_board *rk_board_open(const char *where);
-/* A program of this rank joins: how many others have before it. */
+/* Count a program of this rank; returns the number of earlier ones. */
 uint32_t rk_board_join(struct rk_board *board);
-/* NULL is fine. */
+/* No-op if NULL. */
 void rk_board_close(struct rk_board *board);
-/* Write my slot. what: for WAITING, else NULL. */
+/* Write the own slot. what: for WAITING, else NULL. */
 void rk_board_write(struct rk_board *board, enum rk_board_state state, uint64_t since_ns,
                     const struct rk_wait_for *what);
 
-/* One frame more has been refused. */
+/* Count a rejected frame. */
 RK_INLINE void rk_board_refused(struct rk_board *board)
 {
     atomic_fetch_add_explicit(&board->mine->refused, 1, memory_order_relaxed);
 }
 
-/* -------------------------------------------------------------- the launcher's side */
+/* -------------------------------------------------------------- launcher */
 
 struct rk_board_view {
     enum rk_board_state state;
@@ -108,12 +105,12 @@ struct rk_board_view {
     uint64_t since_ns;
     uint64_t refused;
     uint64_t begun_ns;
-    struct rk_wait_for what; /* if WAITING; its text ends, its peers are counted */
+    struct rk_wait_for what; /* valid if WAITING; text terminated, number of peers checked */
 };
 
-/* The value of the variable for the rank with this slot. */
+/* Format the variable for the rank with this slot. */
 void rk_board_where(char *out, size_t len, int pid, int fd, uint64_t nonce, uint32_t slot);
-/* false: it is being written again and again, or makes no sense. */
+/* Returns false if it changes all the time or is malformed. */
 bool rk_board_read(const struct rk_board_slot *slot, struct rk_board_view *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ask.c: ask for another rank's card without waiting for it; see boot.h. */
+/* ask.c: request another rank's address blob without waiting for it. */
 #include "lib/boot/boot_client.h"
 
 #include <stdlib.h>
@@ -16,37 +16,37 @@ static void came(pmix_status_t rc, pmix_value_t *v, void *arg)
             memcpy(a->bytes, v->data.bo.bytes, v->data.bo.size);
         a->size = v->data.bo.size;
     }
-    rk_answer_came(rc, a);
+    rk_answer_arrived(rc, a);
 }
 
-struct rk_answer *rk_boot_ask(struct rk_boot *boot, int rank, const char *key)
+struct rk_answer *rk_boot_request(struct rk_boot *boot, int rank, const char *key)
 {
     struct rk_answer *a = boot->alone ? NULL : rk_answer_new();
-    pmix_proc_t who;
+    pmix_proc_t proc;
 
     if (!a)
         return NULL;
-    PMIX_LOAD_PROCID(&who, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
+    PMIX_LOAD_PROCID(&proc, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
     rk_tsan_release(a);
-    if (PMIx_Get_nb(&who, key, NULL, 0, came, a) == PMIX_SUCCESS)
+    if (PMIx_Get_nb(&proc, key, NULL, 0, came, a) == PMIX_SUCCESS)
         return a;
     rk_answer_free(a);
     return NULL;
 }
 
-bool rk_boot_asked(struct rk_answer *a)
+bool rk_boot_request_is_over(struct rk_answer *a)
 {
-    return rk_answer_is_there(a);
+    return rk_answer_is_ready(a);
 }
 
-bool rk_boot_ask_end(struct rk_boot *boot, struct rk_answer *a, void *data, size_t len)
+bool rk_boot_request_end(struct rk_boot *boot, struct rk_answer *a, void *data, size_t len)
 {
     bool good = false;
 
     if (!a)
         return false;
-    if (!rk_answer_is_there(a)) {
-        rk_answer_give_up(rk_client_of(boot), a);
+    if (!rk_answer_is_ready(a)) {
+        rk_answer_abandon(rk_client_of(boot), a);
         return false;
     }
     if (a->rc == PMIX_SUCCESS && a->bytes && a->size == len) {

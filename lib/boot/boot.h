@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * boot.h: who we are and what we tell each other before channels exist.
+ * boot.h: exchange identity and addresses through PMIx before channels exist.
  *
- * A thin boundary round PMIx: nothing outside this folder includes pmix.h.
- * Works under any PMIx server, and alone. Blocking PMIx calls are made only
- * before channels exist.
+ * Room: the PMIx client: identity, key-value store, fences, deaths, spawn, disconnect.
+ * Callers: lib/core, lib/channel, lib/p2p, lib/world.
+ * Never: sends a frame; blocks in PMIx after channels exist.
+ * Tests: tests/mp/startup.c, tests/mp/rank_spawn.c, tests/mp/init_finalize.c.
+ *
+ * No other folder includes pmix.h. Works under any PMIx server, and alone.
  */
 #ifndef RK_BOOT_BOOT_H
 #define RK_BOOT_BOOT_H
@@ -14,7 +17,7 @@
 #include <stdbool.h>
 
 #define RK_CARD_MAX 4096
-#define RK_SPACE_MAX 256 /* the name of a job, with its end */
+#define RK_SPACE_MAX 256 /* a job's name with its terminating NUL */
 #define RK_JOB_SIZE_MAX (1 << 24)
 
 struct rk_boot_parent;
@@ -22,90 +25,102 @@ struct rk_answer;
 
 struct rk_boot {
     int rank, size;
-    int nlocal;      /* ranks that the launcher says are on this host */
+    int nlocal;      /* ranks on this host, as the launcher reports */
     int *local;      /* their world ranks, ascending */
-    int local_index; /* mine among them */
+    int local_index; /* own index among them */
     bool alone;      /* no PMIx server */
-    uint32_t before; /* programs of this rank that have joined before, one after another */
+    uint32_t before; /* earlier programs of this rank that called rank_init */
     char job[RK_SPACE_MAX]; /* the namespace */
     char host[64];
-    char server[RK_SPACE_MAX]; /* the launcher's name among PMIx's servers; "": not told */
-    struct rk_boot_parent *parent; /* parent.h: rank_spawn started this job; NULL: it did not */
-    uint32_t fetched; /* cards that others have been asked for */
-    bool crowded;    /* then: the ranks of all jobs on this host are more than its cores, as the launcher says */
+    char server[RK_SPACE_MAX]; /* the launcher's name among PMIx servers; "": unknown */
+    struct rk_boot_parent *parent; /* parent.h; NULL: this job was not started by rank_spawn */
+    uint32_t fetched; /* address blobs requested so far */
+    /* of spawned jobs: this host has fewer cores than ranks of all jobs, as the launcher reports */
+    bool oversubscribed;
 };
 
-/* Called on PMIx's own thread when a process of the job is reported dead (rank, or -1 if not
- * known which). May only set flags and wake. */
+/*
+ * Runs on the PMIx thread when a process of the job is reported dead (rank -1: unknown which). May only set flags
+ * and wake.
+ */
 typedef void (*rk_boot_death_fn)(int rank, void *arg);
 
 rank_status_t rk_boot_open(struct rk_boot **out);
-/* The server hears no more of this process, nor this process of it. */
+/* End the connection between the server and this process. */
 void rk_boot_leave(struct rk_boot *boot);
-/* NULL and half-open are fine. */
+/* No-op if NULL; accepts a partly opened boot. */
 void rk_boot_close(struct rk_boot *boot);
 
-/* fn NULL: no more from now on; it is not running when this returns. */
+/* fn NULL: end of reports; fn does not run any more when this returns. */
 rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, void *arg);
 
-/* Store a card under key, for all (before the commit). What a program has stored that ran before in this rank is
- * still there, but not seen. */
+/*
+ * Publish a blob under key, before the commit. Blobs of an earlier program of this rank stay stored but are
+ * hidden.
+ */
 rank_status_t rk_boot_put(struct rk_boot *boot, const char *key, const void *data, size_t len);
 rank_status_t rk_boot_commit(struct rk_boot *boot);
-/* Fetch a card; waits until that rank has committed. *len: capacity in, size out.
- * RANK_ERR_UNREACHABLE: that rank has none. */
+/*
+ * Fetch a blob; waits until that rank has committed. *len: capacity in, size out. RANK_ERR_UNREACHABLE: it has
+ * none.
+ */
 rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len);
 
-/* The same without waiting, and only between programs that came first in their ranks. NULL: it cannot be asked for. */
-struct rk_answer *rk_boot_ask(struct rk_boot *boot, int rank, const char *key);
-bool rk_boot_asked(struct rk_answer *answer);
-/* In any case. True: all len bytes are there. NULL is fine. */
-bool rk_boot_ask_end(struct rk_boot *boot, struct rk_answer *answer, void *data, size_t len);
+/* Nonblocking form, only between programs that came first in their ranks. NULL: not possible. */
+struct rk_answer *rk_boot_request(struct rk_boot *boot, int rank, const char *key);
+bool rk_boot_request_is_over(struct rk_answer *answer);
+/* Ends the request in any case. Returns true if all len bytes were received. No-op if NULL. */
+bool rk_boot_request_end(struct rk_boot *boot, struct rk_answer *answer, void *data, size_t len);
 
-/* A fence over the world, for before channels exist. RANK_ERR_PEER_DEAD: somebody died in it. */
+/* Fence over the world, before channels exist. RANK_ERR_PEER_DEAD: a rank failed before it arrived. */
 rank_status_t rk_boot_fence(struct rk_boot *boot);
 
 /*
- * Other jobs. Their ranks have numbers behind those of ours; deaths among them are told by number, to
- * whom watches deaths. Name a job as soon as its namespace is known; what was heard of it before is
- * told then.
+ * Register another job: its ranks get the numbers from first on; their deaths are reported by number to the
+ * death handler. Call as soon as the namespace is known; earlier reports about it are then delivered.
  */
 rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int first, int size);
-/* Its numbers, from first on, are taken back. */
-void rk_boot_forget_job(struct rk_boot *boot, int first);
-/* Hear of their deaths and ends from now on; does not wait. Once is enough. */
-rank_status_t rk_boot_hear_jobs(struct rk_boot *boot);
+/* Remove its numbers, from first on. */
+void rk_boot_remove_job(struct rk_boot *boot, int first);
+/* Subscribe to deaths and ends of other jobs; does not wait. Call once. */
+rank_status_t rk_boot_subscribe_jobs(struct rk_boot *boot);
 
-/* A job to be started by the launcher. */
+/* A job for the launcher to start. */
 struct rk_boot_app {
     const char *program, *dir;
-    const char *const *args, *const *env; /* end with NULL; or NULL */
-    const char *parent;                   /* the value of RK_PARENT_VARIABLE */
+    const char *const *args, *const *env; /* NULL-terminated; or NULL */
+    const char *parent;                   /* value of RK_PARENT_VARIABLE */
     int n;
 };
 
 struct rk_boot_spawn;
 
-/* Ask the launcher; does not wait. wake is called on PMIx's thread when the answer is there. The
- * object is there even on an error, and ends with rk_boot_spawn_end. */
+/*
+ * Send the spawn request; does not wait. wake runs on the PMIx thread when the answer arrives. The object exists
+ * even after an error; end it with rk_boot_spawn_end.
+ */
 rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app *app,
                                   void (*wake)(void *), void *arg, struct rk_boot_spawn **out);
-/* The condition for a wait. */
+/* Condition for a wait. */
 bool rk_boot_spawn_over(void *spawn);
-/* After that: its namespace. RANK_ERR_NOT_SUPPORTED: the launcher does not do that; RANK_ERR_SPAWN:
- * it could not. Both have been logged. */
+/*
+ * Then: return its namespace. RANK_ERR_NOT_SUPPORTED: the launcher has no spawn; RANK_ERR_SPAWN: it failed. Logs
+ * both.
+ */
 rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *spawn, char space[RK_SPACE_MAX]);
 
-/* Tell the launcher, together with all n processes that have these numbers, that their jobs are no longer connected;
- * does not wait. wake as above. *out ends with rk_boot_part_end; NULL after an error. */
-rank_status_t rk_boot_part_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *),
-                                 void *arg, struct rk_answer **out);
-/* The condition for a wait. */
-bool rk_boot_part_over(void *answer);
-/* RANK_ERR_UNREACHABLE: it was not over, and nobody waits for it any more. */
-rank_status_t rk_boot_part_end(struct rk_boot *boot, struct rk_answer *answer);
+/*
+ * Disconnect, together with all n processes of these numbers, their jobs; does not wait. wake as above. End *out
+ * with rk_boot_disconnect_end; NULL after an error.
+ */
+rank_status_t rk_boot_disconnect_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *),
+                                       void *arg, struct rk_answer **out);
+/* Condition for a wait. */
+bool rk_boot_disconnect_over(void *answer);
+/* RANK_ERR_UNREACHABLE: unfinished; the answer is abandoned. */
+rank_status_t rk_boot_disconnect_end(struct rk_boot *boot, struct rk_answer *answer);
 
-/* End the job through the server; returns if there is none or it did not act. */
+/* Abort the job through the server; returns if there is none or if it did nothing. */
 void rk_boot_abort(struct rk_boot *boot, int code, const char *text);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * boot_pmix.c: the PMIx client behind boot.h: its beginning and its end.
+ * boot_pmix.c: start and end the PMIx client behind boot.h.
  *
- * Asks only for what every server gives: rank, job size, local peers, put,
- * commit, fence, get, events, abort. Without a server the process is a world
- * of one, and PMIx is not even initialized.
+ * Needs only what every server provides: rank, job size, local peers, put, commit, fence, get, events, abort.
+ * Without a server the process is a world of one, and PMIx is not initialized.
  */
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
@@ -28,7 +27,7 @@ static bool server_named(void)
            rk_env("PMIX_SERVER_URI3") || rk_env("PMIX_SERVER_URI4") || rk_env("PMIX_SERVER_URI41");
 }
 
-/* Alone; say so if the environment shows that the user meant more. */
+/* Open a world of one; warn if the environment suggests that the user expected more. */
 static rank_status_t open_alone(struct rk_boot *boot)
 {
     static const char *const hints[] = {"SLURM_STEP_NUM_TASKS", "PMI_SIZE",
@@ -82,12 +81,12 @@ rank_status_t rk_boot_open(struct rk_boot **out)
     }
     c->pub.rank = (int)c->me.rank;
     snprintf(c->pub.job, sizeof(c->pub.job), "%s", c->me.nspace);
-    st = rk_client_ask_size(c);
+    st = rk_client_query_size(c);
     if (!st && c->pub.size > 1)
-        st = rk_client_hear_deaths(c);
+        st = rk_client_subscribe_deaths(c);
     if (!st)
-        st = rk_client_ask_local(c);
-    return st ? st : rk_client_ask_parent(c);
+        st = rk_client_query_local(c);
+    return st ? st : rk_client_query_parent(c);
 }
 
 void rk_boot_leave(struct rk_boot *boot)
@@ -95,7 +94,7 @@ void rk_boot_leave(struct rk_boot *boot)
     struct rk_client *c = rk_client_of(boot);
     pmix_status_t rc;
 
-    rk_client_hear_nothing();
+    rk_client_unsubscribe();
     if (c->pub.alone || c->left)
         return;
     c->left = true;
@@ -103,7 +102,7 @@ void rk_boot_leave(struct rk_boot *boot)
     rc = PMIx_Finalize(NULL, 0);
     if (rc != PMIX_SUCCESS)
         rk_info("PMIx_Finalize: %s", PMIx_Error_string(rc));
-    if (!PMIx_Initialized()) { /* else the program uses it, too, and its thread goes on */
+    if (!PMIx_Initialized()) { /* else the program uses PMIx too, and its thread goes on */
         rk_answers_free(c);
         rk_client_census_over();
     }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * boot_spawn.c: ask the launcher for another job.
+ * boot_spawn.c: request another job from the launcher.
  *
- * PMIx answers on its own thread; who asked waits in the one function that waits, and is woken.
- * Some launchers never answer: after RANK_SPAWN_TIMEOUT nobody waits any more, and a job that is
- * started after all is to end.
+ * PMIx answers on its own thread and wakes the caller, which waits in rk_wait. Some launchers never answer: after
+ * RANK_SPAWN_TIMEOUT the request is abandoned, and a job that starts afterwards is ended.
  */
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -17,16 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAITING, ANSWERED, GIVEN_UP };
+enum { WAITING, ANSWERED, ABANDONED };
 
 struct rk_boot_spawn {
     void (*wake)(void *);
     void *arg;
     pmix_status_t rc;
     char space[RK_SPACE_MAX];
-    const char *program; /* the caller's */
+    const char *program; /* owned by the caller */
     uint64_t until;      /* or 0 */
-    _Atomic int state;   /* set last; with GIVEN_UP it is the callback's to free */
+    _Atomic int state;   /* set last; once ABANDONED the callback frees the struct */
 };
 
 static void ignore(pmix_status_t rc, pmix_info_t info[], size_t n, void *arg, pmix_release_cbfunc_t release,
@@ -40,10 +39,10 @@ static void ignore(pmix_status_t rc, pmix_info_t info[], size_t n, void *arg, pm
         release(release_arg);
 }
 
-/* Nobody will ever speak to that job. Launchers that know of no such wish let it find that out itself. */
+/* End a job without a parent. Launchers that do not support it leave the job to find out by itself. */
 static void end_late(const char *space)
 {
-    static pmix_info_t kill; /* copied when PMIx likes */
+    static pmix_info_t kill; /* PMIx copies it asynchronously */
     pmix_proc_t job;
 
     PMIX_LOAD_PROCID(&job, space, PMIX_RANK_WILDCARD);
@@ -63,16 +62,16 @@ static void answered(pmix_status_t rc, char *space, void *arg)
     s->rc = rc;
     if (rc == PMIX_SUCCESS)
         snprintf(s->space, sizeof(s->space), "%s", space ? space : "");
-    if (atomic_exchange(&s->state, ANSWERED) == GIVEN_UP) {
+    if (atomic_exchange(&s->state, ANSWERED) == ABANDONED) {
         if (s->space[0])
             end_late(s->space);
         free(s);
         return;
     }
-    wake(wake_arg); /* s may be freed already */
+    wake(wake_arg); /* s may be freed */
 }
 
-/* PMIx copies what it is given. */
+/* PMIx copies the list. */
 static char **boot_spawn_list(const char *first, const char *const *rest, const char *last)
 {
     size_t n = 0;
@@ -133,11 +132,11 @@ rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app
     s->arg = arg;
     s->program = app->program;
     s->until = rk_conf.spawn_timeout ? rk_clock_ns() + (uint64_t)rk_conf.spawn_timeout : 0;
-    /* That a job which never joins has ended is else no event. */
+    /* Else the end of a job that never joins is no event. */
     PMIX_INFO_LOAD(&info[0], PMIX_NOTIFY_COMPLETION, &yes, PMIX_BOOL);
     rk_tsan_release(s);
     rc = PMIx_Spawn_nb(info, 1, &what, 1, answered, s);
-    if (rc != PMIX_SUCCESS) { /* no callback will come; else s may be the callback's already */
+    if (rc != PMIX_SUCCESS) { /* no callback follows; otherwise the callback may own s already */
         s->rc = rc;
         atomic_store(&s->state, ANSWERED);
     }
@@ -166,13 +165,13 @@ rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *s, char space[RK_SPACE_MAX
     if (!s)
         return RANK_ERR_NO_MEMORY;
     program = s->program;
-    if (atomic_compare_exchange_strong(&s->state, &waiting, GIVEN_UP)) {
+    if (atomic_compare_exchange_strong(&s->state, &waiting, ABANDONED)) {
         rk_error("rank_spawn: the launcher has not said within %g s whether it has started %s "
                  "(RANK_SPAWN_TIMEOUT sets how long that may take)",
                  (double)rk_conf.spawn_timeout * 1e-9, program);
         return RANK_ERR_SPAWN;
     }
-    /* A server without the call may answer with nothing (4.2.2). */
+    /* A server without spawn may return an empty answer (4.2.2). */
     if (s->rc == PMIX_ERR_NOT_SUPPORTED || (s->rc == PMIX_SUCCESS && !s->space[0])) {
         rk_error("rank_spawn: this launcher does not start further programs; xrun and Open MPI's "
                  "mpirun do");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * deaths.c: the PMIx server's news of processes and jobs that have ended.
+ * deaths.c: receive PMIx events about processes and jobs that have ended.
  *
- * Event handlers run on PMIx's thread: they look up whose number it is, and call who watches.
+ * Handlers run on the PMIx thread: they map the process to its number and call the death handler.
  */
 #include "lib/base/compiler.h"
 #include "lib/base/log.h"
@@ -11,9 +11,9 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* PMIx calls event handlers without a context of ours. One client a process, says PMIx. */
+/* PMIx passes event handlers no context. PMIx allows one client a process. */
 static struct rk_client *watching;
-static pthread_mutex_t handling = PTHREAD_MUTEX_INITIALIZER; /* held while a handler uses it */
+static pthread_mutex_t handling = PTHREAD_MUTEX_INITIALIZER; /* held by a handler while it uses the client */
 
 static void deaths_watch(struct rk_client *c)
 {
@@ -32,17 +32,17 @@ static void pass_on(int number, void *arg)
     pthread_mutex_unlock(&c->watch);
 }
 
-void rk_client_learn_death(const pmix_proc_t *who)
+void rk_client_record_death(const pmix_proc_t *ended)
 {
     struct rk_client *c;
 
     pthread_mutex_lock(&handling);
     c = watching;
-    if (c && c->dead && PMIX_CHECK_NSPACE(who->nspace, c->me.nspace) && who->rank < (pmix_rank_t)c->pub.size &&
-        !atomic_exchange(&c->dead[who->rank], true)) {
-        rk_debug("rank %u was gone before this one could hear of it", (unsigned)who->rank);
+    if (c && c->dead && PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace) && ended->rank < (pmix_rank_t)c->pub.size &&
+        !atomic_exchange(&c->dead[ended->rank], true)) {
+        rk_debug("rank %u was gone before this one could hear of it", (unsigned)ended->rank);
         atomic_fetch_add(&c->deaths, 1);
-        pass_on((int)who->rank, c);
+        pass_on((int)ended->rank, c);
     }
     pthread_mutex_unlock(&handling);
 }
@@ -55,7 +55,7 @@ void rk_client_no_census(void)
     pthread_mutex_unlock(&handling);
 }
 
-/* Whom an event is about. */
+/* The process that an event is about. */
 static const pmix_proc_t *affected(const pmix_proc_t *source, const pmix_info_t info[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -69,7 +69,7 @@ static void deaths_on_event(size_t id, pmix_status_t code, const pmix_proc_t *so
                      size_t ninfo, pmix_info_t results[], size_t nresults,
                      pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
-    const pmix_proc_t *who = affected(source, info, ninfo);
+    const pmix_proc_t *ended = affected(source, info, ninfo);
     struct rk_client *c;
 
     (void)id;
@@ -78,14 +78,15 @@ static void deaths_on_event(size_t id, pmix_status_t code, const pmix_proc_t *so
     (void)nresults;
     pthread_mutex_lock(&handling);
     c = watching;
-    if (c && who && PMIX_CHECK_NSPACE(who->nspace, c->me.nspace)) {
-        bool known = c->dead && who->rank < (pmix_rank_t)c->pub.size; /* who is alone watches other jobs only */
+    if (c && ended && PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace)) {
+        /* a world of one subscribes for other jobs only */
+        bool known = c->dead && ended->rank < (pmix_rank_t)c->pub.size;
         if (known)
-            atomic_store(&c->dead[who->rank], true);
+            atomic_store(&c->dead[ended->rank], true);
         atomic_fetch_add(&c->deaths, 1);
-        pass_on(known ? (int)who->rank : -1, c);
-    } else if (c && who) {
-        rk_spaces_ended(c->spaces, who->nspace, who->rank > INT_MAX ? RK_SPACE_ALL : (int)who->rank,
+        pass_on(known ? (int)ended->rank : -1, c);
+    } else if (c && ended) {
+        rk_spaces_ended(c->spaces, ended->nspace, ended->rank > INT_MAX ? RK_SPACE_ALL : (int)ended->rank,
                         pass_on, c);
     }
     pthread_mutex_unlock(&handling);
@@ -93,12 +94,12 @@ static void deaths_on_event(size_t id, pmix_status_t code, const pmix_proc_t *so
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
-/* A job has ended, in whatever way; our own is no news. */
+/* A job has ended, normally or not; the own job is ignored. */
 static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *source,
                          pmix_info_t info[], size_t ninfo, pmix_info_t results[], size_t nresults,
                          pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
-    const pmix_proc_t *who = affected(source, info, ninfo);
+    const pmix_proc_t *ended = affected(source, info, ninfo);
     struct rk_client *c;
 
     (void)id;
@@ -107,8 +108,8 @@ static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *sourc
     (void)nresults;
     pthread_mutex_lock(&handling);
     c = watching;
-    if (c && who && !PMIX_CHECK_NSPACE(who->nspace, c->me.nspace))
-        rk_spaces_ended(c->spaces, who->nspace, RK_SPACE_ALL, pass_on, c);
+    if (c && ended && !PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace))
+        rk_spaces_ended(c->spaces, ended->nspace, RK_SPACE_ALL, pass_on, c);
     pthread_mutex_unlock(&handling);
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
@@ -117,7 +118,7 @@ static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *sourc
 static pmix_status_t death_codes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_TERM_WO_SYNC,
                                       PMIX_ERR_PROC_ABORTING};
 
-rank_status_t rk_client_hear_deaths(struct rk_client *c)
+rank_status_t rk_client_subscribe_deaths(struct rk_client *c)
 {
     pmix_status_t rc;
 
@@ -128,7 +129,7 @@ rank_status_t rk_client_hear_deaths(struct rk_client *c)
     c->hearing_deaths = true;
     rc = PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, deaths_on_event,
                                      NULL, NULL);
-    /* Without a callback the call blocks and returns the handler's number. */
+    /* Without a callback the call blocks and returns the handler's id. */
     if (rc < 0)
         rk_info("the PMIx server reports no deaths (%s)", PMIx_Error_string(rc));
     return RANK_OK;
@@ -141,7 +142,7 @@ rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, vo
     pthread_mutex_lock(&c->watch);
     c->death_fn = fn;
     c->death_arg = arg;
-    /* Those that were told of before somebody listened. */
+    /* Deliver deaths that were reported before. */
     for (int r = 0; fn && c->dead && r < c->pub.size; r++) {
         if (atomic_load(&c->dead[r]))
             fn(r, arg);
@@ -157,7 +158,7 @@ static void registered(pmix_status_t rc, size_t id, void *what)
         rk_info("the PMIx server reports no %s (%s)", (const char *)what, PMIx_Error_string(rc));
 }
 
-rank_status_t rk_boot_hear_jobs(struct rk_boot *boot)
+rank_status_t rk_boot_subscribe_jobs(struct rk_boot *boot)
 {
     static pmix_status_t job_codes[] = {PMIX_EVENT_JOB_END,        PMIX_ERR_JOB_ABORTED,
                                         PMIX_ERR_JOB_ABORTED_BY_SIG, PMIX_ERR_JOB_TERM_WO_SYNC,
@@ -170,14 +171,14 @@ rank_status_t rk_boot_hear_jobs(struct rk_boot *boot)
         PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, deaths_on_event,
                                     registered, deaths);
     c->hearing_deaths = true;
-    if (!c->hearing_jobs)
+    if (!c->subscribed_jobs)
         PMIx_Register_event_handler(job_codes, RK_ARRAY_LEN(job_codes), NULL, 0, on_job_event,
                                     registered, ends);
-    c->hearing_jobs = true;
+    c->subscribed_jobs = true;
     return RANK_OK;
 }
 
-void rk_boot_forget_job(struct rk_boot *boot, int first)
+void rk_boot_remove_job(struct rk_boot *boot, int first)
 {
     if (!boot->alone)
         rk_spaces_forget(rk_client_of(boot)->spaces, first);
@@ -188,7 +189,7 @@ rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int firs
     return rk_spaces_name(rk_client_of(boot)->spaces, space, first, size, pass_on, rk_client_of(boot));
 }
 
-void rk_client_hear_nothing(void)
+void rk_client_unsubscribe(void)
 {
     deaths_watch(NULL);
 }

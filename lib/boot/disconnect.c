@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * disconnect.c: tell the launcher that jobs are no longer connected.
+ * disconnect.c: report to the launcher that jobs are no longer connected.
  *
- * Where jobs are connected a launcher lets the failure of one be the end of the other.
+ * A launcher may end connected jobs together when one of them fails.
  */
 #include "lib/base/log.h"
 #include "lib/boot/boot_client.h"
@@ -24,8 +24,8 @@ static bool name(struct rk_client *c, int number, pmix_proc_t *out)
     return true;
 }
 
-rank_status_t rk_boot_part_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *),
-                                 void *arg, struct rk_answer **out)
+rank_status_t rk_boot_disconnect_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *),
+                                       void *arg, struct rk_answer **out)
 {
     struct rk_client *c = rk_client_of(boot);
     pmix_proc_t *procs = calloc((size_t)n, sizeof(*procs));
@@ -40,7 +40,7 @@ rank_status_t rk_boot_part_begin(struct rk_boot *boot, const int *numbers, int n
         a->wake = wake;
         a->wake_arg = arg;
         rk_tsan_release(a);
-        rc = PMIx_Disconnect_nb(procs, (size_t)n, NULL, 0, rk_answer_came, a);
+        rc = PMIx_Disconnect_nb(procs, (size_t)n, NULL, 0, rk_answer_arrived, a);
     }
     free(procs);
     if (!st && rc == PMIX_SUCCESS) {
@@ -54,17 +54,17 @@ rank_status_t rk_boot_part_begin(struct rk_boot *boot, const int *numbers, int n
     return st ? st : RANK_ERR_BOOT;
 }
 
-bool rk_boot_part_over(void *answer)
+bool rk_boot_disconnect_over(void *answer)
 {
-    return rk_answer_is_there(answer);
+    return rk_answer_is_ready(answer);
 }
 
-rank_status_t rk_boot_part_end(struct rk_boot *boot, struct rk_answer *a)
+rank_status_t rk_boot_disconnect_end(struct rk_boot *boot, struct rk_answer *a)
 {
     rank_status_t st;
 
-    if (!rk_answer_is_there(a)) {
-        rk_answer_give_up(rk_client_of(boot), a);
+    if (!rk_answer_is_ready(a)) {
+        rk_answer_abandon(rk_client_of(boot), a);
         return RANK_ERR_UNREACHABLE;
     }
     if (a->rc != PMIX_SUCCESS)

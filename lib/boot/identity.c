@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* identity.c: what the PMIx server says of this process; see boot_client.h. */
+/* identity.c: query the PMIx server about this process. */
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-rank_status_t rk_client_ask_size(struct rk_client *c)
+rank_status_t rk_client_query_size(struct rk_client *c)
 {
     pmix_proc_t all;
     pmix_value_t *v = NULL;
@@ -22,7 +22,7 @@ rank_status_t rk_client_ask_size(struct rk_client *c)
     c->pub.size = v->type == PMIX_UINT32 ? (int)v->data.uint32 : 0;
     PMIX_VALUE_RELEASE(v);
     if (c->pub.size < 1 || c->pub.rank >= c->pub.size) {
-        rk_error("the PMIx server says rank %d of %d", c->pub.rank, c->pub.size);
+        rk_error("the PMIx server reports rank %d of %d", c->pub.rank, c->pub.size);
         return RANK_ERR_BOOT;
     }
     return RANK_OK;
@@ -64,7 +64,7 @@ static rank_status_t parse_local(struct rk_boot *boot, const char *text)
     return boot->local_index < 0 ? RANK_ERR_BOOT : RANK_OK;
 }
 
-rank_status_t rk_client_ask_local(struct rk_client *c)
+rank_status_t rk_client_query_local(struct rk_client *c)
 {
     pmix_proc_t all;
     pmix_value_t *v = NULL;
@@ -83,12 +83,12 @@ rank_status_t rk_client_ask_local(struct rk_client *c)
     }
     if (rc == PMIX_SUCCESS)
         PMIX_VALUE_RELEASE(v);
-    /* Not told: nobody is known to be local. */
+    /* Not reported: no rank is known to be local. */
     snprintf(self, sizeof(self), "%d", c->pub.rank);
     return parse_local(&c->pub, self);
 }
 
-/* What stands before the daemon's number in "name.number;where": the same for all hosts of a launcher. */
+/* The part of "name.number;where" before the number: equal on all hosts of a launcher. */
 static void name_server(struct rk_boot *boot)
 {
     static const char *const uris[] = {"PMIX_SERVER_URI2", "PMIX_SERVER_URI21", "PMIX_SERVER_URI3",
@@ -105,30 +105,30 @@ static void name_server(struct rk_boot *boot)
 }
 
 /*
- * The ranks of our own job and their cores are counted in the node's segment; those of the job that we come from, and of
- * others that it has started, only the launcher knows. What it says counts for spawned jobs alone: elsewhere it may be
- * about slots, which are not cores. What is not at hand is not asked for.
+ * The node's segment counts the ranks and cores of the own job; only the launcher has those of the parent and of
+ * its other jobs. The value counts for spawned jobs alone: elsewhere it may mean slots, not cores. Uses local data
+ * only.
  */
-static bool ask_crowded(const pmix_proc_t *all)
+static bool query_oversubscribed(const pmix_proc_t *all)
 {
     pmix_value_t *v = NULL;
     pmix_info_t here;
-    bool crowded;
+    bool oversubscribed;
 
     PMIX_INFO_LOAD(&here, PMIX_OPTIONAL, NULL, PMIX_BOOL);
     if (PMIx_Get(all, PMIX_NODE_OVERSUBSCRIBED, &here, 1, &v) != PMIX_SUCCESS || !v)
         return false;
-    crowded = v->type == PMIX_BOOL && v->data.flag;
+    oversubscribed = v->type == PMIX_BOOL && v->data.flag;
     PMIX_VALUE_RELEASE(v);
-    return crowded;
+    return oversubscribed;
 }
 
 /*
- * Were we started by rank_spawn? A variable says so, and is inherited by all that we start, other
- * jobs among them: so it counts only if the server names the same parent, or names none (as Open
- * MPI 4 does) and is of the same launcher.
+ * Was this job started by rank_spawn? The variable that records it is inherited by all descendants, other jobs
+ * included. It counts only if the server reports the same parent, or, where it reports none (Open MPI 4), if its
+ * name is the same.
  */
-rank_status_t rk_client_ask_parent(struct rk_client *c)
+rank_status_t rk_client_query_parent(struct rk_client *c)
 {
     const char *text = rk_env(RK_PARENT_VARIABLE);
     struct rk_boot_parent *parent;
@@ -161,10 +161,10 @@ rank_status_t rk_client_ask_parent(struct rk_client *c)
         PMIX_VALUE_RELEASE(v);
     if (same) {
         c->pub.parent = parent;
-        c->pub.crowded = ask_crowded(&all);
+        c->pub.oversubscribed = query_oversubscribed(&all);
         return RANK_OK;
     }
-    rk_debug("%s is of another job (the server's word for its parent: %s)", RK_PARENT_VARIABLE,
+    rk_debug("%s belongs to another job (parent according to the server: %s)", RK_PARENT_VARIABLE,
              PMIx_Error_string(rc));
     free(parent);
     return RANK_OK;

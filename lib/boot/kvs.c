@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kvs.c: what ranks tell each other through the PMIx server, and the fences in which they meet. */
+/* kvs.c: exchange blobs through the PMIx server, and fence. */
 #include "lib/base/clock.h"
 #include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
@@ -9,10 +9,10 @@
 #include <string.h>
 #include <time.h>
 
-/* How long a card is asked for that the server says is not there yet. */
-enum { TRIES_A_CENSUS = 100, CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LATE_MS = 2500, CARD_TELL_MS = 30000 };
+/* Retries of a blob that the server reports as missing. */
+enum { TRIES_A_CENSUS = 100, CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LATE_MS = 2500, CARD_REPORT_MS = 30000 };
 
-static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
+static void card_arrived(pmix_status_t rc, pmix_value_t *v, void *arg)
 {
     struct rk_answer *a = arg;
 
@@ -25,10 +25,10 @@ static void card_answered(pmix_status_t rc, pmix_value_t *v, void *arg)
             rc = PMIX_ERR_NOMEM;
         a->size = v->data.bo.size;
     }
-    rk_answer_came(rc, a);
+    rk_answer_arrived(rc, a);
 }
 
-/* Who comes after another program of its rank would find the cards of that one's peers. */
+/* A later program of a rank would find the blobs of the first one's peers. */
 static const char *own_key(const struct rk_boot *boot, const char *key, char *room, size_t len)
 {
     if (boot->before == 0)
@@ -63,8 +63,8 @@ rank_status_t rk_boot_commit(struct rk_boot *boot)
     return rc == PMIX_SUCCESS ? RANK_OK : rk_client_failed("PMIx_Commit", rc);
 }
 
-/* Ask once. *gave_up: a rank died and no answer came. On success *out is the caller's. */
-static pmix_status_t ask_for_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
+/* Ask once. *gave_up: a rank died and no answer arrived. On success the caller owns *out. */
+static pmix_status_t request_card(struct rk_client *c, const pmix_proc_t *proc, const char *key,
                                   struct rk_answer **out, bool *gave_up)
 {
     struct rk_answer *a = rk_answer_new();
@@ -73,9 +73,9 @@ static pmix_status_t ask_for_card(struct rk_client *c, const pmix_proc_t *who, c
     if (!a)
         return PMIX_ERR_NOMEM;
     rk_tsan_release(a);
-    rc = PMIx_Get_nb(who, key, NULL, 0, card_answered, a);
+    rc = PMIx_Get_nb(proc, key, NULL, 0, card_arrived, a);
     if (rc == PMIX_SUCCESS) {
-        if (!rk_answer_wait(c, a, c->met ? (int)who->rank : -1, c->met ? RK_GRACE_MET_MS : RK_GRACE_MS)) {
+        if (!rk_answer_wait(c, a, c->met ? (int)proc->rank : -1, c->met ? RK_GRACE_MET_MS : RK_GRACE_MS)) {
             *gave_up = true;
             return PMIX_ERR_TIMEOUT;
         }
@@ -89,40 +89,43 @@ static pmix_status_t ask_for_card(struct rk_client *c, const pmix_proc_t *who, c
 }
 
 /*
- * A request that crosses with the commit of what it asks for is sometimes answered "not found" by the server
- * (4.2.2), and one about a rank of this host that takes longer than 2 s to commit "timed out" (4.1 to 5), though
- * nobody asked for a time limit. Until all have met both can only mean "not yet": a death ends the asking, and,
- * where the server does not tell who is gone (proc_table.c), so does having asked for longer than CARD_LATE_MS (two such
- * answers, 4 s), for news of a death that came before this client could hear of any is lost now and then.
+ * Fetch a blob, with retries. Two answers can mean "not yet" before the first fence is over:
+ * - "not found" for a request that crosses the commit of the blob (4.2.2);
+ * - "timed out" for a rank of this host that takes longer than 2 s to commit, though no limit was set (4.1 to 5).
+ *   A death ends the retries. Where the server answers no queries about dead processes (proc_table.c),
+ *   CARD_LATE_MS (two such answers, 4 s) ends them too, since the report of an early death can be lost.
  */
-static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const char *key,
+static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *proc, const char *key,
                               struct rk_answer **out, bool *gave_up)
 {
     const struct timespec pause = {0, CARD_PAUSE_NS};
     uint64_t late = rk_clock_ns() + CARD_LATE_MS * 1000000ull;
-    pmix_status_t rc = ask_for_card(c, who, key, out, gave_up);
+    pmix_status_t rc = request_card(c, proc, key, out, gave_up);
     int tries = 0;
 
-    uint64_t tell = rk_clock_ns() + CARD_TELL_MS * 1000000ull;
+    uint64_t report_ns = rk_clock_ns() + CARD_REPORT_MS * 1000000ull;
 
     while (!*gave_up && !c->met &&
            ((rc == PMIX_ERR_TIMEOUT && (!atomic_load(&c->no_census) || rk_clock_ns() < late)) ||
             (rc == PMIX_ERR_NOT_FOUND && tries++ < CARD_TRIES))) {
-        if (rk_clock_ns() >= tell) { /* it lives: only the user knows whether it will come */
-            rk_warn("rank %u has not joined for %d s: does it call rank_init?", (unsigned)who->rank, CARD_TELL_MS / 1000);
-            tell = UINT64_MAX;
+        if (rk_clock_ns() >= report_ns) { /* it lives: only the user can decide whether to wait on */
+            rk_warn("rank %u has not joined for %d s: does it call rank_init?", (unsigned)proc->rank, CARD_REPORT_MS / 1000);
+            report_ns = UINT64_MAX;
         }
         nanosleep(&pause, NULL);
-        /* A server that has forgotten who is gone answers at once, and no wait lasts long enough to hear of it. */
+        /*
+         * A server without a record of dead processes answers at once; no wait lasts long enough to receive a
+         * report.
+         */
         if (rc == PMIX_ERR_NOT_FOUND && c->dead) {
             if (tries % TRIES_A_CENSUS == 0)
                 rk_client_census(c);
-            if (atomic_load(&c->dead[who->rank])) {
+            if (atomic_load(&c->dead[proc->rank])) {
                 *gave_up = true;
                 break;
             }
         }
-        rc = ask_for_card(c, who, key, out, gave_up);
+        rc = request_card(c, proc, key, out, gave_up);
     }
     return rc;
 }
@@ -130,7 +133,7 @@ static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *who, const
 rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len)
 {
     char room[PMIX_MAX_KEYLEN + 1];
-    pmix_proc_t who;
+    pmix_proc_t proc;
     struct rk_answer *a;
     pmix_status_t rc;
     rank_status_t st = RANK_OK;
@@ -140,11 +143,11 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
         return RANK_ERR_UNREACHABLE;
     if (rk_kept_fds_closed("asking the PMIx server for another rank"))
         return RANK_ERR_SYSTEM;
-    PMIX_LOAD_PROCID(&who, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
+    PMIX_LOAD_PROCID(&proc, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
     boot->fetched++;
-    rc = get_card(rk_client_of(boot), &who, own_key(boot, key, room, sizeof(room)), &a, &gave_up);
+    rc = get_card(rk_client_of(boot), &proc, own_key(boot, key, room, sizeof(room)), &a, &gave_up);
     if (gave_up) {
-        rk_error("a rank died, and the PMIx server does not tell how to reach rank %d", rank);
+        rk_error("a rank died, and the PMIx server has no address of rank %d", rank);
         return RANK_ERR_PEER_DEAD;
     }
     if (rc == PMIX_ERR_TIMEOUT && !rk_client_of(boot)->met) {
@@ -152,11 +155,11 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
         return RANK_ERR_BOOT;
     }
     if (rc != PMIX_SUCCESS) {
-        rk_debug("no card %s of rank %d: %s", key, rank, PMIx_Error_string(rc));
+        rk_debug("no address %s of rank %d: %s", key, rank, PMIx_Error_string(rc));
         return RANK_ERR_UNREACHABLE;
     }
     if (!a->bytes || a->size > *len) {
-        rk_error("the card %s of rank %d is not of this version", key, rank);
+        rk_error("the address %s of rank %d is of another version", key, rank);
         st = RANK_ERR_BOOT;
     } else {
         memcpy(data, a->bytes, a->size);
@@ -179,7 +182,7 @@ rank_status_t rk_boot_fence(struct rk_boot *boot)
     if (!a)
         return RANK_ERR_NO_MEMORY;
     rk_tsan_release(a);
-    rc = PMIx_Fence_nb(NULL, 0, NULL, 0, rk_answer_came, a);
+    rc = PMIx_Fence_nb(NULL, 0, NULL, 0, rk_answer_arrived, a);
     if (rc == PMIX_SUCCESS) {
         if (!rk_answer_wait(rk_client_of(boot), a, -1, RK_GRACE_MS)) {
             rk_error("a rank died before all had met");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nspaces.c: see nspaces.h. */
+/* nspaces.c: map namespaces of other jobs to numbers. */
 #include "lib/boot/nspaces.h"
 #include "lib/base/list.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEARD_MAX = 256 }; /* of namespaces that nobody has named */
+enum { SPACE_REPORTS_MAX = 256 }; /* reports about unregistered namespaces */
 
 struct space {
     struct space *next;
@@ -40,7 +40,7 @@ struct rk_spaces *rk_spaces_new(void)
     return s;
 }
 
-static void nspaces_forget(struct rk_spaces *s, struct heard *h)
+static void nspaces_drop(struct rk_spaces *s, struct heard *h)
 {
     rk_list_remove(&h->link);
     s->nheard--;
@@ -57,7 +57,7 @@ void rk_spaces_free(struct rk_spaces *s)
         free(one);
     }
     while (!rk_list_empty(&s->heard))
-        nspaces_forget(s, rk_list_entry(s->heard.next, struct heard, link));
+        nspaces_drop(s, rk_list_entry(s->heard.next, struct heard, link));
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -71,7 +71,7 @@ static struct space *nspaces_find(struct rk_spaces *s, const char *name)
     return NULL;
 }
 
-static void nspaces_say(const struct space *one, int rank, rk_boot_death_fn fn, void *arg)
+static void nspaces_deliver(const struct space *one, int rank, rk_boot_death_fn fn, void *arg)
 {
     int from = rank == RK_SPACE_ALL ? 0 : rank, to = rank == RK_SPACE_ALL ? one->size : rank + 1;
 
@@ -100,8 +100,8 @@ rank_status_t rk_spaces_name(struct rk_spaces *s, const char *name, int first, i
             struct heard *h = rk_list_entry(l, struct heard, link);
             if (strcmp(h->name, name) != 0)
                 continue;
-            nspaces_say(one, h->rank, fn, arg);
-            nspaces_forget(s, h);
+            nspaces_deliver(one, h->rank, fn, arg);
+            nspaces_drop(s, h);
         }
     }
     pthread_mutex_unlock(&s->lock);
@@ -138,14 +138,14 @@ bool rk_spaces_find(struct rk_spaces *s, int number, char name[RK_SPACE_MAX], in
     return found;
 }
 
-static void nspaces_keep(struct rk_spaces *s, const char *name, int rank)
+static void nspaces_store(struct rk_spaces *s, const char *name, int rank)
 {
     struct heard *h = calloc(1, sizeof(*h));
 
     if (!h)
         return;
-    if (s->nheard == HEARD_MAX)
-        nspaces_forget(s, rk_list_entry(s->heard.next, struct heard, link));
+    if (s->nheard == SPACE_REPORTS_MAX)
+        nspaces_drop(s, rk_list_entry(s->heard.next, struct heard, link));
     snprintf(h->name, sizeof(h->name), "%s", name);
     h->rank = rank;
     rk_list_append(&s->heard, &h->link);
@@ -159,8 +159,8 @@ void rk_spaces_ended(struct rk_spaces *s, const char *name, int rank, rk_boot_de
     pthread_mutex_lock(&s->lock);
     one = nspaces_find(s, name);
     if (one)
-        nspaces_say(one, rank, fn, arg);
+        nspaces_deliver(one, rank, fn, arg);
     else
-        nspaces_keep(s, name, rank);
+        nspaces_store(s, name, rank);
     pthread_mutex_unlock(&s->lock);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nspaces.h: whose ranks have which numbers, for news of deaths in other jobs.
+ * nspaces.h: map namespaces and ranks of other jobs to numbers, for death reports.
  *
- * PMIx names a process by namespace and rank; the rooms above know it by a number
- * (lib/core/procs.h). PMIx's thread asks here. What it hears of a namespace that nobody has
- * named yet is kept for a while: a spawned rank may die before its namespace is known here.
+ * PMIx names a process by namespace and rank, the rooms above by number (lib/core/procs.h). The map is used on the
+ * PMIx thread. Reports about an unregistered namespace are kept for a while: a spawned rank may die before its
+ * namespace is registered.
  */
 #ifndef RK_BOOT_NSPACES_H
 #define RK_BOOT_NSPACES_H
@@ -13,20 +13,19 @@
 
 struct rk_spaces;
 
-enum { RK_SPACE_ALL = -1 }; /* as a rank: the whole job has ended */
+enum { RK_SPACE_ALL = -1 }; /* as a rank: all ranks of the job have ended */
 
 struct rk_spaces *rk_spaces_new(void);
 void rk_spaces_free(struct rk_spaces *spaces);
 
-/* The ranks of a namespace are the numbers from first on. Says again what was heard of it; naming
- * it twice is fine. */
+/* Register a namespace: its ranks have the numbers from first on. Delivers kept reports about it. Idempotent. */
 rank_status_t rk_spaces_name(struct rk_spaces *spaces, const char *space, int first, int size,
                              rk_boot_death_fn fn, void *arg);
-/* These numbers are somebody else's from now on. */
+/* Unregister these numbers. */
 void rk_spaces_forget(struct rk_spaces *spaces, int first);
-/* Whose number is it? False: of no namespace that was named. */
+/* Process of a number. Returns false if it is in no registered namespace. */
 bool rk_spaces_find(struct rk_spaces *spaces, int number, char name[RK_SPACE_MAX], int *rank);
-/* A rank of it, or all, has ended: fn is called for each number. Any thread. */
+/* A rank, or all, has ended: calls fn for each number. Any thread. */
 void rk_spaces_ended(struct rk_spaces *spaces, const char *space, int rank, rk_boot_death_fn fn,
                      void *arg);
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* parent.c: see parent.h. Fields by commas, numbers in hex, then names and the card. */
+/*
+ * parent.c: format and parse the parent variable.
+ *
+ * Fields are separated by commas: numbers in hex, then names and the ucx address.
+ */
 #include "lib/boot/parent.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRONT_MAX = 160 }; /* of the text, before the name */
+enum { FRONT_MAX = 160 }; /* characters before the name */
 
 char *rk_parent_text(const struct rk_boot_parent *parent)
 {
@@ -26,7 +30,7 @@ char *rk_parent_text(const struct rk_boot_parent *parent)
     return text;
 }
 
-/* A number up to max and the comma behind it; NULL: there is none. */
+/* Parse a number up to max and its comma; NULL: malformed. */
 static const char *parent_take_number(const char *at, uint64_t max, uint64_t *out)
 {
     size_t digits = at ? strspn(at, "0123456789abcdef") : 0;

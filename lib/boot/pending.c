@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pending.c: answers of PMIx, and those who wait for them; see boot_client.h. */
+/* pending.c: keep pending answers of PMIx and wait for them. */
 #include "lib/boot/boot_client.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-/* How often a waiter looks whether somebody has died, and after how many such looks it asks. */
-enum { LOOK_MS = 20, LOOKS_A_CENSUS = 10 };
+/* How often a waiter checks for deaths, and after how many checks it queries. */
+enum { LOOK_MS = 20, CHECKS_A_CENSUS = 10 };
 
 struct rk_answer *rk_answer_new(void)
 {
@@ -36,7 +36,7 @@ void rk_answers_free(struct rk_client *c)
     }
 }
 
-void rk_answer_came(pmix_status_t rc, void *arg)
+void rk_answer_arrived(pmix_status_t rc, void *arg)
 {
     struct rk_answer *a = arg;
 
@@ -45,7 +45,7 @@ void rk_answer_came(pmix_status_t rc, void *arg)
     a->rc = rc;
     a->done = true;
     pthread_cond_signal(&a->over);
-    if (a->wake) /* within the lock: who sees that it is done may be gone before the call is over */
+    if (a->wake) /* under the lock: a waiter that finds it done may return before this call is over */
         a->wake(a->wake_arg);
     pthread_mutex_unlock(&a->lock);
 }
@@ -57,7 +57,7 @@ static bool has_died(struct rk_client *c, int rank)
 
 bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grace)
 {
-    int since_death = 0, looks = 0;
+    int since_death = 0, checks = 0;
     struct timespec until;
     bool came;
 
@@ -71,8 +71,9 @@ bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grac
             continue;
         if (has_died(c, rank))
             since_death += LOOK_MS;
-        else if (!c->met && c->dead && ++looks % LOOKS_A_CENSUS == 0) {
-            pthread_mutex_unlock(&a->lock); /* PMIx's thread may need it, and we PMIx's thread */
+        else if (!c->met && c->dead && ++checks % CHECKS_A_CENSUS == 0) {
+            /* the PMIx thread may need the lock, and this thread needs the PMIx thread */
+            pthread_mutex_unlock(&a->lock);
             rk_client_census(c);
             pthread_mutex_lock(&a->lock);
         }
@@ -80,11 +81,11 @@ bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grac
     came = a->done;
     pthread_mutex_unlock(&a->lock);
     if (!came)
-        rk_answer_give_up(c, a);
+        rk_answer_abandon(c, a);
     return came;
 }
 
-bool rk_answer_is_there(struct rk_answer *a)
+bool rk_answer_is_ready(struct rk_answer *a)
 {
     bool done;
 
@@ -94,7 +95,7 @@ bool rk_answer_is_there(struct rk_answer *a)
     return done;
 }
 
-void rk_answer_give_up(struct rk_client *c, struct rk_answer *a)
+void rk_answer_abandon(struct rk_client *c, struct rk_answer *a)
 {
     pthread_mutex_lock(&a->lock);
     a->wake = NULL;

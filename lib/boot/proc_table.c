@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * proc_table.c: ask the PMIx server which processes of this host are gone.
+ * proc_table.c: query the PMIx server which processes of this host are gone.
  *
- * Deaths come as events, but an event that meets a client while it connects is lost now and then (4.2.2), and
- * a server need not tell a newcomer of those who were gone before. So who has waited for a while without having met
- * all others asks for the table of processes (a key of the standard that xrun and PRRTE serve and Slurm does not).
- * Nothing is asked in a start that goes well.
+ * Deaths are events, but an event can be lost while a client connects (4.2.2), and a server need not report
+ * earlier deaths to a new client. A rank that has waited a while before the first fence is over queries the
+ * process table: a standard key that xrun and PRRTE serve and Slurm does not. An undisturbed start queries
+ * nothing.
  */
 #include "lib/base/log.h"
 #include "lib/boot/boot_client.h"
 
-/* PMIx holds on to it until the answer has come, which may be after the client's end. */
+/* PMIx uses it until the answer arrives, perhaps after the client has ended. */
 static char key[] = PMIX_QUERY_LOCAL_PROC_TABLE, *keys[] = {key, NULL};
-static pmix_info_t fresh; /* libpmix would give the last answer again */
+static pmix_info_t fresh; /* else libpmix returns its cached answer */
 static pmix_query_t query = {.keys = keys, .qualifiers = &fresh, .nqual = 1};
 static atomic_bool asking;
 
@@ -31,7 +31,7 @@ static void on_table(pmix_status_t status, pmix_info_t *info, size_t n, void *ar
         p = table->array;
         for (size_t j = 0; j < table->size; j++) {
             if (p[j].state >= PMIX_PROC_STATE_TERMINATED)
-                rk_client_learn_death(&p[j].proc);
+                rk_client_record_death(&p[j].proc);
         }
     }
     if (!any)

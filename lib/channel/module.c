@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * module.c: finds a module, loads it and lends it the core's services.
+ * module.c: find and load a module, and pass it the core's services.
  *
- * Looked for in RANK_MODULES if that is set, and nowhere else then; otherwise
- * beside the librank.so that is running: in its subdirectory (installed) or
- * in its own (the build tree); and last in the directory that configure was
- * told. A program with librank.a inside has only the last.
+ * The places: RANK_MODULES alone if set; otherwise the directory of the running librank.so (its subdirectory when
+ * installed, its own in the build tree), then the configured directory. A program linked with librank.a has only
+ * the last.
  */
 #include "config.h"
 
@@ -78,7 +77,7 @@ static void list_places(struct places *p)
     add_place(p, RK_MODULEDIR, PATH_MAX, "");
 }
 
-/* UCX sets handlers for SIGSEGV, SIGHUP and others while it loads: they are the application's. */
+/* UCX sets handlers for SIGSEGV, SIGHUP and others while it loads: these belong to the application. */
 static void *load_keeping_signals(const char *path)
 {
     struct sigaction before[NSIG], after;
@@ -122,7 +121,7 @@ static rank_status_t module_load(const char *path, const char *entry_name, const
     return RANK_OK;
 }
 
-/* The first of the places that has the module, or -1. */
+/* First place that has the module, or -1. */
 static int module_find(const struct places *places, char *path, size_t len)
 {
     for (int i = 0; i < places->n; i++) {
@@ -144,7 +143,7 @@ rank_status_t rk_module_find_ucx(char *path, size_t len)
 rank_status_t rk_module_open_ucx(const struct rk_channel **out)
 {
     struct places places;
-    char path[PATH_MAX], looked[3 * PATH_MAX];
+    char path[PATH_MAX], searched[3 * PATH_MAX];
     size_t len = 0;
 
     *out = NULL;
@@ -152,19 +151,19 @@ rank_status_t rk_module_open_ucx(const struct rk_channel **out)
     if (module_find(&places, path, sizeof(path)) >= 0)
         return module_load(path, RK_MODULE_UCX_ENTRY, out);
     for (int i = 0; i < places.n; i++) {
-        int n = snprintf(looked + len, sizeof(looked) - len, "%s%s", len ? ", " : "", places.dir[i]);
-        if (n > 0 && (size_t)n < sizeof(looked) - len)
+        int n = snprintf(searched + len, sizeof(searched) - len, "%s%s", len ? ", " : "", places.dir[i]);
+        if (n > 0 && (size_t)n < sizeof(searched) - len)
             len += (size_t)n;
     }
-    looked[len] = '\0';
+    searched[len] = '\0';
 #ifdef HAVE_UCX
     rk_error("the ucx channel is needed, but there is no %s in %s; install librank whole or set "
              "RANK_MODULES to the directory that holds it",
-             RK_MODULE_UCX_FILE, looked);
+             RK_MODULE_UCX_FILE, searched);
 #else
     rk_error("the ucx channel is needed, but this librank was built without UCX (and there is no "
              "%s in %s); configure it with libucx-dev installed or with --with-ucx=DIR",
-             RK_MODULE_UCX_FILE, looked);
+             RK_MODULE_UCX_FILE, searched);
 #endif
     return RANK_ERR_NOT_SUPPORTED;
 }

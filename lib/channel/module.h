@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* module.h: the channels that lie in shared objects of their own and are opened when needed. */
+/*
+ * module.h: load channels that lie in shared objects, on demand.
+ *
+ * Room: the channels: self (here), shm, ucx, and the loader of modules.
+ * Callers: lib/core through struct rk_channel (lib/core/channel.h); lib/world opens them.
+ * Never: matches messages; has code for teams.
+ * Tests: tests/unit/fifo_test.c, tests/unit/proto_table_test.c, tests/model, tests/mp/p2p_*, tests/mp/rma.
+ */
 #ifndef RK_CHANNEL_MODULE_H
 #define RK_CHANNEL_MODULE_H
 
 #include "lib/core/channel.h"
 
-/* The key of the card that the ucx channel's open fills and its connect fetches. */
+/* Key of the blob that the ucx channel's open fills and its connect fetches. */
 #define RK_UCX_CARD "rank.ucx"
 
 /*
- * Load the ucx channel. It stays loaded; a second call gives the same struct.
- * RANK_ERR_NOT_SUPPORTED, with one line that says why: no such file, or UCX is
- * not there, or the file is of another version of the library.
+ * Load the ucx channel. It stays loaded; later calls return the same struct. RANK_ERR_NOT_SUPPORTED with a line
+ * that names the reason: no file, no UCX, or a file of another version of the library.
  */
 rank_status_t rk_module_open_ucx(const struct rk_channel **out);
 
-/* Where its file lies, without loading it; RANK_ERR_NOT_SUPPORTED, silently, if there is none. */
+/* Path of its file, without loading it; RANK_ERR_NOT_SUPPORTED, silently, if there is none. */
 rank_status_t rk_module_find_ucx(char *path, size_t len);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * self.c: the channel to oneself. A frame is handed up at once; a large
- * message waits at the sender until it is matched and is then copied once.
+ * self.c: send to this process: deliver at once, copy large messages once.
  */
 #include "lib/boot/boot.h"
 #include "lib/core/threads.h"
@@ -44,7 +43,7 @@ static size_t self_frame_max(const struct rk_peer *peer)
 static rank_status_t self_send(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)
 {
     peer->ctx->engine->handler[hdr->kind](peer->ctx, peer, hdr, payload, NULL);
-    rk_threads_news(peer->ctx);
+    rk_threads_notify_user(peer->ctx);
     return RANK_OK;
 }
 
@@ -54,7 +53,7 @@ static rank_status_t self_send2(struct rk_peer *peer, const struct rk_hdr *hdr, 
     char joined[256];
     size_t rest = hdr->len - first_len;
 
-    /* Only small messages wait for their match in a frame; see p2p. */
+    /* Only small messages wait for a match in a frame; see p2p. */
     if (hdr->len > sizeof(joined))
         return RANK_ERR_INTERNAL;
     memcpy(joined, first, first_len);
@@ -63,7 +62,7 @@ static rank_status_t self_send2(struct rk_peer *peer, const struct rk_hdr *hdr, 
     return self_send(peer, hdr, joined);
 }
 
-/* priv[0], priv[1]: the sender's name. */
+/* priv[0], priv[1]: the sender's id. */
 static rank_status_t self_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
                                     const struct rk_view *view, struct rank_request *req)
 {
@@ -76,7 +75,7 @@ static rank_status_t self_rndv_send(struct rk_peer *peer, const struct rk_hdr *h
     rndv.priv[0] = req->id.index;
     rndv.priv[1] = req->id.gen;
     peer->ctx->engine->handler[RK_KIND_RNDV](peer->ctx, peer, hdr, NULL, &rndv);
-    rk_threads_news(peer->ctx);
+    rk_threads_notify_user(peer->ctx);
     return RANK_OK;
 }
 
@@ -100,7 +99,7 @@ static void self_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *vie
     rk_view_copy(view, &sender->view, n);
     rk_req_complete(sender, RANK_OK);
     rk_req_complete(req, RANK_OK);
-    rk_threads_news(rndv->peer->ctx);
+    rk_threads_notify_user(rndv->peer->ctx);
 }
 
 static void self_rndv_drop(const struct rk_rndv *rndv)

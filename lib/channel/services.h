@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * services.h: what the core lends to a module, and how the two make sure that
- * they were built from the same source.
+ * services.h: lend the core's functions to a module of the same build.
  *
- * The core's symbols are hidden, and with librank.a they are not even in a
- * shared object. So a module gets a table of functions, and gives itself
- * forwarders under the core's own names (lib/channel/ucx/module_glue.c): its code
- * reads, and is tested, as any other of the library.
+ * The core's symbols are hidden; with librank.a they are not even in a shared object. A module gets a table of
+ * functions and defines forwarders under the core's names (lib/channel/ucx/module_glue.c). So its code reads and
+ * is tested like the rest of the library.
  */
 #ifndef RK_CHANNEL_SERVICES_H
 #define RK_CHANNEL_SERVICES_H
@@ -17,13 +15,13 @@
 
 #define RK_MODULE_MAGIC 0x4b4e4152u
 
-/* Raise it with every change of what core and module share and that no size shows. */
+/* Increase with every change of what core and module share that no struct size reveals. */
 enum { RK_MODULE_ABI = 11 };
 
 struct rk_services {
     uint32_t magic, abi;
-    char version[16];   /* of the library */
-    uint32_t sizes[8];  /* of the structs that both look into: RK_MODULE_SIZES */
+    char version[16];   /* library version */
+    uint32_t sizes[8];  /* of the shared structs: RK_MODULE_SIZES */
 
     const struct rk_conf *conf;
     const int *log_threshold;
@@ -48,7 +46,7 @@ struct rk_services {
             sizeof(struct rank_request), sizeof(struct rk_channel)                                 \
     }
 
-/* The one symbol of a module: NULL if it was not built for these services. */
+/* The only symbol of a module: NULL if it was not built for these services. */
 typedef const struct rk_channel *(*rk_module_entry_fn)(const struct rk_services *services);
 
 #define RK_MODULE_UCX_FILE "librank-ucx.so"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ctx_lock.c: see ctx_lock.h: what happens when another thread has it. */
+/* ctx_lock.c: take the context lock when another thread holds it. */
 #include "lib/core/ctx_lock.h"
 
 #include <linux/futex.h>
@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A step takes tens of nanoseconds, mostly; a holder without a core gets one by our yielding. */
+/* Most holds last tens of nanoseconds; the yields let a preempted holder run. */
 enum { SPINS = 60, YIELDS = 20 };
 
 static bool try(struct rk_lock *l)
@@ -38,7 +38,7 @@ RK_COLD void rk_lock_take_slow(struct rk_lock *l)
 {
     atomic_fetch_add(&l->wanted, 1);
     if (!get_soon(l)) {
-        /* Taken so, it says that somebody may sleep, for who sleeps cannot tell whether he is the last. */
+        /* Set 2, since this thread cannot exclude other sleepers. */
         while (atomic_exchange_explicit(&l->word, 2, memory_order_acquire) != 0)
             syscall(SYS_futex, &l->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
     }

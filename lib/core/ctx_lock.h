@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ctx_lock.h: the lock of a context, for RANK_THREAD_MULTIPLE.
+ * ctx_lock.h: lock a context (RANK_THREAD_MULTIPLE).
  *
- * Below that level there is none: nobody takes it, nothing looks at it but one branch in calls that cost more anyway.
+ * Below that level the lock is unused and costs one branch in calls that are expensive anyway.
  *
- * The order in which locks are taken, all of them of this kind:
+ * Lock order; all are of this type:
  *
- *   1. the context's own: peers, channels, matching, one-sided calls, collectives, memory;
- *   2. that of a lane (lib/p2p/lane.h), the small context of a team whose only rank is this one.
+ *   1. the context's: peers, channels, matching, one-sided calls, collectives, memory;
+ *   2. a self context's (lib/p2p/lane.h), of a team with this process as its only rank.
  *
- * Who holds a lane's never waits for the context's (he may try, and does without). Nobody holds two lanes' but who
- * holds the context's. Locks of lower rooms (the table of deaths, PMIx's) are taken last and held for a few lines.
+ * A holder of a self context's lock never blocks on the context's; it may only try. Only the holder of the
+ * context's lock may hold two of them. Locks of lower rooms (death table, PMIx) come last and are held for a few
+ * lines.
  *
- * A thread may take it again while it has it, since public calls are made of other ones. It spins for a moment, yields
- * a few times, then sleeps; it is held for as long as a step takes, never while a thread waits or runs the user's code.
- * pthread_mutex_t would do but for what it does not say: whether somebody wants it, which a thread that polls has to
- * know to get out of the way.
+ * The lock is recursive, since public calls call each other. A thread spins, yields a few times, then sleeps. The
+ * lock is held for one step, never while a thread waits or runs user code. A pthread_mutex_t does not report
+ * whether another thread wants it, which a polling thread needs in order to give way.
  */
 #ifndef RK_CORE_CTX_LOCK_H
 #define RK_CORE_CTX_LOCK_H
@@ -26,10 +26,10 @@
 #include <stdbool.h>
 
 struct rk_lock {
-    _Atomic uint32_t word RK_ALIGNED_LINE; /* 0: free, 1: taken, 2: taken, and somebody sleeps for it */
-    _Atomic uint32_t wanted;               /* threads that want it and do not have it */
+    _Atomic uint32_t word RK_ALIGNED_LINE; /* 0: free, 1: taken, 2: taken and a thread may sleep on it */
+    _Atomic uint32_t wanted;               /* threads that wait for it */
     _Atomic uintptr_t owner;
-    uint32_t depth;                        /* the owner's */
+    uint32_t depth;                        /* recursion depth; the owner's */
 };
 
 RK_INLINE uintptr_t rk_lock_me(void)
@@ -45,7 +45,7 @@ RK_INLINE bool rk_lock_is_mine(const struct rk_lock *l)
 void rk_lock_take_slow(struct rk_lock *l);
 void rk_lock_wake(struct rk_lock *l);
 
-/* Not if another thread has it. */
+/* Returns false if another thread holds it. */
 RK_INLINE bool rk_lock_try(struct rk_lock *l)
 {
     uint32_t is_free = 0;
@@ -70,7 +70,7 @@ RK_INLINE void rk_lock_take(struct rk_lock *l)
     l->depth = 1;
 }
 
-/* However often it has been taken; the number is for rk_lock_take_again. */
+/* Release all levels; returns the depth for rk_lock_take_again. */
 RK_INLINE uint32_t rk_lock_give_all(struct rk_lock *l)
 {
     uint32_t depth = l->depth;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* describe.c: see describe.h. */
+/* describe.c: report on the status board what a long wait waits for. */
 #include "lib/core/describe.h"
 #include "lib/base/clock.h"
 #include "lib/boot/boot.h"
@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void rk_tell_call(struct rk_wait_for *out, const char *fmt, ...)
+void rk_describe_call(struct rk_wait_for *out, const char *fmt, ...)
 {
     va_list ap;
 
@@ -17,28 +17,28 @@ void rk_tell_call(struct rk_wait_for *out, const char *fmt, ...)
     va_end(ap);
 }
 
-RK_COLD void rk_tell(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg,
-                     uint64_t now)
+RK_COLD void rk_describe_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg,
+                              uint64_t now)
 {
     struct rk_engine *e = ctx->engine;
     struct rk_board *b = ctx->board;
     struct rk_wait_for what = {.flags = 0};
     bool known = false;
 
-    if (!b || now - b->told_ns < RK_TELL_NS)
+    if (!b || now - b->written_ns < RK_DESCRIBE_NS)
         return;
-    b->told_ns = now;
-    for (int i = 0; i < e->ntells && !known; i++)
-        known = e->tells[i](ctx, cond, arg, &what);
-    if (!known) /* a channel's own: there is nothing else that it waits for */
-        rk_tell_call(&what, "a put, get or atomic");
-    /* Numbers are our own choice. */
+    b->written_ns = now;
+    for (int i = 0; i < e->ndescribers && !known; i++)
+        known = e->describers[i](ctx, cond, arg, &what);
+    if (!known) /* a channel's own condition: nothing to add */
+        rk_describe_call(&what, "a put, get or atomic");
+    /* peers are numbers of this process */
     for (uint32_t i = 0; i < what.npeers && i < RK_BOARD_PEERS; i++) {
         if (what.peers[i] >= ctx->boot->size)
             what.peers[i] = RK_BOARD_GUEST((int32_t)rk_worlds_id(ctx, what.peers[i]).rank);
     }
     if (b->inside) {
-        rk_tell_call(&what, "%s", b->inside);
+        rk_describe_call(&what, "%s", b->inside);
         what.flags = 0;
         what.number = 0;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* engine.c: peers, open channels, progress, deaths. See engine.h. */
+/* engine.c: run progress: peers, open channels, deaths. */
 #include "lib/core/engine.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -16,12 +16,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How often a busy rank looks whether it is time to look at the life locks: of all passes, as who waits without news does so
- * himself, and of those that brought something; if so many of these took SELDOM_NS each does by itself (as rma/dead.c). */
-enum { TICKS_MASK = 4095, NEWS_PER_LOOK = 16, SELDOM_NS = 10 * 1000 * 1000 };
+/*
+ * How often a busy rank checks the life locks: once in TICKS_MASK + 1 passes, and once in EVENTS_PER_CHECK passes
+ * that brought something if these take RARE_NS each or longer (as rma/owner_death.c).
+ */
+enum { TICKS_MASK = 4095, EVENTS_PER_CHECK = 16, RARE_NS = 10 * 1000 * 1000 };
 
-/* How long the news of a death on another host may take from there to here. */
-enum { NEWS_NS = 1000 * 1000 * 1000 };
+/* Maximum delay of the report of a death on another host. */
+enum { REPORT_NS = 1000 * 1000 * 1000 };
 
 static uint64_t hash_text(const char *s)
 {
@@ -111,7 +113,7 @@ void rk_engine_close(struct rk_ctx *ctx)
         if (p && p->channel && p->state == RK_PEER_UP)
             p->channel->disconnect(rk_engine_state(ctx, p->channel), p);
     }
-    rk_lives_close(ctx);
+    rk_liveness_close(ctx);
     while (e->nopen > 0) {
         e->nopen--;
         e->open[e->nopen].ops->close(ctx, e->open[e->nopen].state);
@@ -149,7 +151,7 @@ int rk_engine_local_slot(struct rk_ctx *ctx, int number)
     const struct rk_boot *b = ctx->boot;
     const int *at;
 
-    if (ctx->node->nlocal != b->nlocal) /* my own segment: I share with nobody */
+    if (ctx->node->nlocal != b->nlocal) /* own segment, shared with no other process */
         return number == b->rank ? 0 : -1;
     at = bsearch(&number, b->local, (size_t)b->nlocal, sizeof(int), engine_by_value);
     if (!at || atomic_load(&ctx->node->slots[at - b->local].state) == RK_SLOT_EMPTY)
@@ -195,8 +197,8 @@ rank_status_t rk_peer_try_connect(struct rk_peer *peer)
         return RANK_ERR_PEER_DEAD;
     if (peer->state == RK_PEER_UP)
         return RANK_OK;
-    if (rk_unlikely(peer->doubt_until) && (st = rk_engine_why_unreached(peer)) != RANK_ERR_UNREACHABLE)
-        return st; /* no channel is asked again before that is over */
+    if (rk_unlikely(peer->suspect_until) && (st = rk_engine_why_unreached(peer)) != RANK_ERR_UNREACHABLE)
+        return st; /* no further channel is tried before that ends */
     for (int i = 0; i < e->nopen; i++) {
         st = e->open[i].ops->connect(peer->ctx, e->open[i].state, peer);
         if (st == RANK_OK) {
@@ -204,7 +206,7 @@ rank_status_t rk_peer_try_connect(struct rk_peer *peer)
             peer->channel = e->open[i].ops;
             peer->eager_limit = max < (size_t)rk_conf.eager_max ? max : (size_t)rk_conf.eager_max;
             peer->state = RK_PEER_UP;
-            rk_debug("rank %u%s is reached by %s", peer->id.rank, rk_peer_whose(peer),
+            rk_debug("rank %u%s is reached by %s", peer->id.rank, rk_peer_job_suffix(peer),
                      peer->channel->name);
             return RANK_OK;
         }
@@ -215,7 +217,7 @@ rank_status_t rk_peer_try_connect(struct rk_peer *peer)
     if (st != RANK_ERR_UNREACHABLE)
         return st;
     rk_error("no open channel reaches rank %u%s; RANK_CHANNELS may leave out too much",
-             peer->id.rank, rk_peer_whose(peer));
+             peer->id.rank, rk_peer_job_suffix(peer));
     return st;
 }
 
@@ -238,7 +240,7 @@ rank_status_t rk_peer_connect(struct rk_peer *peer)
     struct contact c = {peer, rk_peer_try_connect(peer)};
 
     if (rk_unlikely(c.status == RK_AGAIN))
-        rk_wait_unrung(peer->ctx, is_settled, &c);
+        rk_wait_without_doorbell(peer->ctx, is_settled, &c);
     return c.status;
 }
 
@@ -249,8 +251,8 @@ void rk_peer_died(struct rk_peer *peer)
 
     if (peer->state == RK_PEER_DEAD)
         return;
-    rk_info("rank %u%s %s", peer->id.rank, rk_peer_whose(peer), peer->left ? "has left" : "died");
-    if (was_up && peer->channel->progress) { /* what it sent before it died still counts; others may go on sending meanwhile */
+    rk_info("rank %u%s %s", peer->id.rank, rk_peer_job_suffix(peer), peer->left ? "has left" : "died");
+    if (was_up && peer->channel->progress) { /* frames from before the death count; others may go on sending */
         void *state = rk_engine_state(peer->ctx, peer->channel);
         for (int i = 0; i < 1000 && peer->channel->progress(peer->ctx, state) > 0; i++)
             ;
@@ -295,14 +297,14 @@ void rk_engine_report_death(struct rk_ctx *ctx, int number)
         rk_node_wake(ctx->node, ctx->node->index);
 }
 
-static bool engine_told_of(struct rk_engine *e, int number)
+static bool is_reported_dead(struct rk_engine *e, int number)
 {
-    bool told;
+    bool reported;
 
     pthread_mutex_lock(&e->deaths_lock);
-    told = number < e->npeers && (atomic_load(&e->boot_dead[number / 64]) >> (number % 64) & 1);
+    reported = number < e->npeers && (atomic_load(&e->boot_dead[number / 64]) >> (number % 64) & 1);
     pthread_mutex_unlock(&e->deaths_lock);
-    return told;
+    return reported;
 }
 
 rank_status_t rk_engine_why_unreached(struct rk_peer *peer)
@@ -310,27 +312,27 @@ rank_status_t rk_engine_why_unreached(struct rk_peer *peer)
     struct rk_engine *e = peer->ctx->engine;
     uint64_t now;
 
-    if (engine_told_of(e, peer->number))
+    if (is_reported_dead(e, peer->number))
         return RANK_ERR_PEER_DEAD;
     if (peer->local >= 0)
         return rk_node_is_going(peer->ctx->node, peer->local) ? RANK_ERR_PEER_DEAD : RANK_ERR_UNREACHABLE;
-    if (peer->ctx->boot->alone || (peer->doubted && !peer->doubt_until))
+    if (peer->ctx->boot->alone || (peer->suspect && !peer->suspect_until))
         return RANK_ERR_UNREACHABLE;
     now = rk_clock_ns();
-    if (!peer->doubted) {
-        peer->doubted = 1;
-        if (e->doubted_ns && now - e->doubted_ns < NEWS_NS)
+    if (!peer->suspect) {
+        peer->suspect = 1;
+        if (e->suspected_ns && now - e->suspected_ns < REPORT_NS)
             return RANK_ERR_UNREACHABLE;
-        peer->doubt_until = now + NEWS_NS;
+        peer->suspect_until = now + REPORT_NS;
     }
-    if (now < peer->doubt_until)
+    if (now < peer->suspect_until)
         return RK_AGAIN;
-    peer->doubt_until = 0;
-    e->doubted_ns = now; /* who had died before would have been told of, whoever it is */
+    peer->suspect_until = 0;
+    e->suspected_ns = now; /* an earlier death would have been reported by now */
     return RANK_ERR_UNREACHABLE;
 }
 
-/* On PMIx's own thread. */
+/* Runs on the PMIx thread. */
 static void death_reported(int number, void *ctx)
 {
     rk_engine_report_death(ctx, number);
@@ -348,7 +350,7 @@ void rk_engine_crowded(struct rk_ctx *ctx)
 {
     if (ctx->node->oversubscribed)
         return;
-    rk_info("ranks of all jobs on this host are more than its cores: who waits lets others run");
+    rk_info("this host has fewer cores than ranks of all jobs: waiting ranks yield");
     ctx->node->oversubscribed = true;
     settle_spin(ctx);
 }
@@ -358,7 +360,7 @@ rank_status_t rk_engine_settle(struct rk_ctx *ctx)
     if (ctx->engine->threads)
         rk_threads_settle(ctx);
     settle_spin(ctx);
-    if (ctx->boot->crowded)
+    if (ctx->boot->oversubscribed)
         rk_engine_crowded(ctx);
     return !ctx->boot->alone ? rk_boot_watch_deaths(ctx->boot, death_reported, ctx) : RANK_OK;
 }
@@ -371,7 +373,7 @@ static RK_COLD void handle_deaths(struct rk_ctx *ctx)
     e->deaths_seen = atomic_load(&node->head->deaths);
     e->boot_deaths_seen = atomic_load(&e->boot_deaths);
     if (e->threads && e->threads->main)
-        return; /* in a lane there is nobody but ourselves */
+        return; /* a self context has no other rank */
     for (int i = 0; i < node->nlocal; i++) {
         bool left = atomic_load(&node->slots[i].state) == RK_SLOT_DONE &&
                     (!e->finalizing || atomic_load(&node->slots[i].alone));
@@ -387,7 +389,7 @@ static RK_COLD void handle_deaths(struct rk_ctx *ctx)
         struct rk_peer *p;
         if (!(atomic_load(&e->boot_dead[r / 64]) >> (r % 64) & 1) || !(p = rk_engine_peer(ctx, r)))
             continue;
-        /* A rank that left in peace and then ended is no loss. */
+        /* A rank that has finalized and then exits is not a failure. */
         if (p->local >= 0 && atomic_load(&node->slots[p->local].state) == RK_SLOT_DONE)
             continue;
         if (p->local >= 0 && !p->left)
@@ -396,13 +398,13 @@ static RK_COLD void handle_deaths(struct rk_ctx *ctx)
     }
 }
 
-void rk_engine_check_lives(struct rk_ctx *ctx, uint64_t now)
+void rk_engine_check_deaths(struct rk_ctx *ctx, uint64_t now)
 {
-    /* An eighth of the second in which a death has to be known. */
+    /* An eighth of the second within which a death must be detected. */
     ctx->engine->next_check_ns = now + 125 * 1000 * 1000;
     rk_node_check_lives(ctx->node);
-    if (rk_unlikely(ctx->engine->lives != NULL))
-        rk_lives_look_again(ctx, now);
+    if (rk_unlikely(ctx->engine->liveness != NULL))
+        rk_liveness_recheck(ctx, now);
 }
 
 /* ------------------------------------------------------------------ progress */
@@ -424,26 +426,26 @@ static void retry_pending(struct rk_ctx *ctx)
 }
 
 /*
- * Something comes each time. So who waits does not get as far as his own looks, and who calls now and then, and computes
- * between, would have looked after hours.
+ * For ranks to which something arrives in each pass: their waits never reach the idle check, and calls that
+ * compute between polls would reach it after hours.
  */
-static RK_COLD void look_among_news(struct rk_ctx *ctx)
+static RK_COLD void check_deaths_when_busy(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
     uint64_t now;
 
-    e->news_left = NEWS_PER_LOOK - 1;
+    e->events_left = EVENTS_PER_CHECK - 1;
     if (e->threads && e->threads->main)
         return;
     now = rk_clock_coarse_ns();
-    if (now - e->looked_ns >= SELDOM_NS)
-        e->news_left = 0;
+    if (now - e->looked_ns >= RARE_NS)
+        e->events_left = 0;
     e->looked_ns = now;
     if (now < e->next_check_ns)
         return;
-    rk_engine_check_lives(ctx, rk_clock_ns());
+    rk_engine_check_deaths(ctx, rk_clock_ns());
     if (atomic_load_explicit(&ctx->node->head->deaths, memory_order_relaxed) != e->deaths_seen)
-        handle_deaths(ctx); /* the next call may be far */
+        handle_deaths(ctx); /* the next call may come late */
 }
 
 int rk_progress(struct rk_ctx *ctx)
@@ -462,17 +464,17 @@ int rk_progress(struct rk_ctx *ctx)
                     atomic_load_explicit(&e->boot_deaths, memory_order_relaxed) !=
                         e->boot_deaths_seen)) {
         handle_deaths(ctx);
-        n++; /* frames of the living may have come with it */
+        n++; /* frames of live peers may have come with it */
     }
     if (rk_unlikely((++e->ticks & TICKS_MASK) == 0) && !(e->threads && e->threads->main)) {
         uint64_t now = rk_clock_ns();
         if (now >= e->next_check_ns)
-            rk_engine_check_lives(ctx, now);
+            rk_engine_check_deaths(ctx, now);
     }
     if (n > 0) {
-        rk_threads_news(ctx);
-        if (rk_unlikely(e->news_left-- == 0))
-            look_among_news(ctx);
+        rk_threads_notify_user(ctx);
+        if (rk_unlikely(e->events_left-- == 0))
+            check_deaths_when_busy(ctx);
     }
     return n;
 }
@@ -483,16 +485,16 @@ int rk_progress_once(struct rk_ctx *ctx)
     int n = rk_progress(ctx);
 
     if (n == 0 && !(e->threads && e->threads->main) && rk_unlikely(rk_clock_coarse_ns() >= e->next_check_ns)) {
-        rk_engine_check_lives(ctx, rk_clock_ns());
+        rk_engine_check_deaths(ctx, rk_clock_ns());
         n = rk_progress(ctx);
     }
     if (rk_likely(!ctx->node->oversubscribed))
         return n;
     if (n > 0) {
-        e->looks.vain = 0;
-        e->looks.again = false;
+        e->polls.fruitless = 0;
+        e->polls.yielded = false;
     } else {
-        rk_wait_looked(ctx);
+        rk_wait_polled(ctx);
     }
     return n;
 }

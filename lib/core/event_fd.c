@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * event_fd.c: see event_fd.h.
+ * event_fd.c: let the user's event loop wait for progress.
  *
- * Arming is the beginning of a nap that the user takes in our place: the slot says asleep, so that whoever sends rings. It
- * stays so until the thread that armed makes progress or arms again, or until somebody has rung. A byte in the doorbell is
- * taken out before arming, never after, so none is lost: what came between is found by the look that follows.
+ * Arming starts a sleep in the user's event loop: the slot is marked asleep, so that senders ring the doorbell.
+ * This ends when the arming thread makes progress or arms again, or when the doorbell rings. The doorbell is
+ * drained before arming, never after, so no byte is lost: the check that follows finds what came between.
  *
- * Not every death is rung for (under launchers that report none), and our own naps end after a tenth of a second for that.
- * The timer does it here; nor does anybody ring for room, for which a send waits: the timer runs out after a millisecond
- * then. And it is how the user is told: by a timer that runs out at once.
+ * Some events ring no doorbell: deaths under some launchers, and room for a pending send. The timer covers both,
+ * with LOOK_NS and SHORT_CHECK_NS. A timer that expires at once makes the descriptor readable.
  */
 #include "lib/core/event_fd.h"
 #include "lib/base/clock.h"
@@ -21,7 +20,7 @@
 #include <unistd.h>
 
 /* SHORT: a send waits for room. */
-enum { LOOK_NS = 125 * 1000 * 1000, SHORT_LOOK_NS = 1000 * 1000, AT_ONCE_NS = 1 };
+enum { LOOK_NS = 125 * 1000 * 1000, SHORT_CHECK_NS = 1000 * 1000, AT_ONCE_NS = 1 };
 
 static rank_status_t event_fd_refuse(const char *what)
 {
@@ -35,7 +34,7 @@ rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
     struct epoll_event ev = {.events = EPOLLIN};
     int epoll = rk_wait_epoll(ctx, &e->watch.epoll, true);
 
-    /* Threads that nap are to be rung by the same bell. */
+    /* The same doorbell has to wake sleeping threads. */
     if (epoll < 0 || (e->threads && rk_wait_epoll(ctx, &e->naps, true) < 0))
         return event_fd_refuse("descriptor");
     if (e->watch.timer < 0) {
@@ -49,8 +48,8 @@ rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
         e->watch.timer = timer;
     }
     *fd = epoll;
-    if (rk_threads_naps(e->threads)) /* perhaps on the futex, and from now on rings go to the descriptor */
-        rk_threads_stir(e->threads);
+    if (rk_threads_naps(e->threads)) /* it may sleep on the futex; from now on rings go to the descriptor */
+        rk_threads_kick(e->threads);
     return RANK_OK;
 }
 
@@ -64,7 +63,7 @@ void rk_watch_close(struct rk_ctx *ctx)
         close(w->epoll.fd);
 }
 
-/* ns 0: never. It is not readable any more, until then. */
+/* ns 0: never; the descriptor is not readable until then. */
 static void event_fd_set_timer(struct rk_engine *e, long ns)
 {
     struct itimerspec t = {.it_value = {.tv_nsec = ns}};
@@ -78,7 +77,7 @@ static void event_fd_become(struct rk_ctx *ctx, int state)
 
     e->watch.state = state;
     if (e->threads)
-        rk_threads_watched(e->threads, state != RK_WATCH_TOLD);
+        rk_threads_watched(e->threads, state != RK_WATCH_SIGNALLED);
 }
 
 static void event_fd_drain(const struct rk_node *node)
@@ -89,8 +88,10 @@ static void event_fd_drain(const struct rk_node *node)
         ;
 }
 
-/* Nobody has to ring for the user, and what has been rung is no news to him. Not so to a thread that naps: that takes the
- * ring itself, and says when it is awake. */
+/*
+ * The user is awake: senders need not ring, and pending rings are drained. A sleeping library thread keeps its
+ * ring and marks itself awake.
+ */
 static void end_sleep(struct rk_ctx *ctx)
 {
     if (rk_threads_naps(ctx->engine->threads))
@@ -102,32 +103,32 @@ static void end_sleep(struct rk_ctx *ctx)
 void rk_watch_end_slow(struct rk_ctx *ctx)
 {
     if (ctx->engine->threads && ctx->engine->watch.owner != rk_lock_me())
-        return; /* he sleeps on */
+        return; /* that one sleeps on */
     event_fd_become(ctx, RK_WATCH_OFF);
     ctx->engine->watch.missed = false;
     event_fd_set_timer(ctx->engine, 0);
     end_sleep(ctx);
 }
 
-void rk_watch_tell(struct rk_ctx *ctx)
+void rk_watch_signal(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
 
     if (e->watch.state == RK_WATCH_OFF && e->threads && e->watch.owner != rk_lock_me()) {
-        /* It may have looked already, and be about to arm. */
+        /* the user may have checked already and be about to arm */
         e->watch.missed = true;
         rk_threads_watched(e->threads, false);
     }
     if (!rk_watch_is_on(e))
         return;
-    event_fd_become(ctx, RK_WATCH_TOLD);
+    event_fd_become(ctx, RK_WATCH_SIGNALLED);
     event_fd_set_timer(e, AT_ONCE_NS);
 }
 
 void rk_watch_rung(struct rk_ctx *ctx)
 {
     event_fd_drain(ctx->node);
-    rk_watch_tell(ctx);
+    rk_watch_signal(ctx);
 }
 
 rank_status_t rk_watch_arm(struct rk_ctx *ctx)
@@ -139,8 +140,8 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
     uint64_t now;
 
     if (e->watch.timer < 0 || rk_wait_epoll(ctx, &e->watch.epoll, true) < 0)
-        return RANK_ERR_STATE; /* rank_progress_fd comes first */
-    missed = e->threads && (e->watch.missed || e->watch.state == RK_WATCH_TOLD || e->watch.owner != rk_lock_me());
+        return RANK_ERR_STATE; /* rank_progress_fd must come first */
+    missed = e->threads && (e->watch.missed || e->watch.state == RK_WATCH_SIGNALLED || e->watch.owner != rk_lock_me());
     e->watch.missed = false;
     event_fd_become(ctx, RK_WATCH_OFF);
     e->watch.owner = rk_lock_me();
@@ -148,7 +149,7 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
     end_sleep(ctx);
     now = rk_clock_ns();
     if (now >= e->next_check_ns)
-        rk_engine_check_lives(ctx, now);
+        rk_engine_check_deaths(ctx, now);
     rk_node_sleep_begin(ctx->node, RK_ASLEEP_FD);
     busy = !rk_list_empty(&e->busy);
     if (rk_progress(ctx) == 0 && !missed && busy == !rk_list_empty(&e->busy) &&
@@ -159,6 +160,6 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
         return RANK_ERR_AGAIN;
     }
     event_fd_become(ctx, RK_WATCH_ASLEEP);
-    event_fd_set_timer(e, armed == RK_ARMED ? LOOK_NS : SHORT_LOOK_NS);
+    event_fd_set_timer(e, armed == RK_ARMED ? LOOK_NS : SHORT_CHECK_NS);
     return RANK_OK;
 }

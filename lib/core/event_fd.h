@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * event_fd.h: waiting done by the user: a descriptor for his own event loop (rank_progress_fd).
+ * event_fd.h: provide a descriptor for the user's event loop (rank_progress_fd).
  *
- * It is an epoll of its own, beside that of our naps (wait.c), with the same descriptors in it and a timer that is in no other.
- * What wakes the user is one of two things:
+ * It is an epoll of its own, beside that of the library's sleeps (wait.c), with the same descriptors and a timer
+ * that only it holds. Two things make it readable:
  *
- *   the doorbell  is everybody's. Its bytes are taken out by the thread that naps, while there is one, and that tells the
- *                 user; else by the user's thread.
- *   the timer     is the user's. Nobody empties it but the thread that watches, by rank_progress or by arming again; so who
- *                 has been told stays told until he is back, whoever naps or makes progress meanwhile.
+ *   the doorbell  is shared. A sleeping library thread drains it and then signals the user; otherwise the user's thread
+ *                 drains it.
+ *   the timer     is the user's. Only the thread that armed it empties it, by rank_progress or by arming again; so the
+ *                 signal persists until then.
  *
- * Whatever a thread does in the user's place is told: all progress that brings something, and what a thread of this process
- * sends to itself (rk_threads_news).
+ * Progress by another thread is signalled, and so is a message of this process to itself (rk_threads_notify_user).
  */
 #ifndef RK_CORE_EVENT_FD_H
 #define RK_CORE_EVENT_FD_H
@@ -19,37 +18,39 @@
 #include "lib/core/engine.h"
 
 rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd);
-/* RANK_OK: the descriptor will become readable when something comes. RANK_ERR_AGAIN: something has. */
+/* RANK_OK: the descriptor becomes readable when something comes. RANK_ERR_AGAIN: something has come. */
 rank_status_t rk_watch_arm(struct rk_ctx *ctx);
 void rk_watch_close(struct rk_ctx *ctx);
 
-/* The user sleeps on the descriptor, as far as we know, and has not been told of anything. */
+/* Armed, and not yet signalled. */
 RK_INLINE bool rk_watch_is_on(const struct rk_engine *e)
 {
     return e->watch.state == RK_WATCH_ASLEEP;
 }
 
-/* If he does: wake him, another thread has done what he watches for, or has taken a ring that was meant for him. */
-void rk_watch_tell(struct rk_ctx *ctx);
-/* A nap has ended because something in its epoll had become readable: takes the ring. */
+/* Signal the user, if armed: another thread has made progress, or has drained the doorbell. */
+void rk_watch_signal(struct rk_ctx *ctx);
+/* A sleep has ended because its epoll became readable: drain the doorbell. */
 void rk_watch_rung(struct rk_ctx *ctx);
 
 void rk_watch_end_slow(struct rk_ctx *ctx);
 
-/* The user is back: nobody has to ring for him. Without it the next who sends rings once, for nothing. */
+/* The user is awake: senders need not ring. Optional; without it the next sender rings once more. */
 RK_INLINE void rk_watch_end(struct rk_ctx *ctx)
 {
     if (rk_unlikely(ctx->engine->watch.state != RK_WATCH_OFF))
         rk_watch_end_slow(ctx);
 }
 
-/* wait.c: the descriptor, with all channels that are open now; -1: a futex is enough, or none can be made. anyway: also
- * where a futex would do. */
+/*
+ * wait.c: the descriptor with all open channels; -1: a futex suffices, or none can be made. anyway: also where a
+ * futex suffices.
+ */
 int rk_wait_epoll(struct rk_ctx *ctx, struct rk_epoll *epoll, bool anyway);
-/* May we sleep until somebody rings? */
+/* May the caller sleep until the doorbell rings? */
 enum rk_armed {
-    RK_ARMED_NOT,     /* there is something to do */
-    RK_ARMED_SHORTLY, /* what comes rings, but something waits for room, and nobody rings for that */
+    RK_ARMED_NOT,     /* no: there is something to do */
+    RK_ARMED_SHORTLY, /* briefly: something waits for room, which rings no doorbell */
     RK_ARMED
 };
 enum rk_armed rk_wait_arm(struct rk_engine *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* peer_liveness.c: see peer_liveness.h. */
+/* peer_liveness.c: detect dead ranks of other hosts by TCP connections. */
 #include "lib/core/peer_liveness.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -25,20 +25,20 @@
 enum {
     MAGIC = 0x6c696665,
     ADDRESSES = 8,
-    LINES = 64,         /* watched by one rank, at most */
-    OTHERS = 32,        /* of those, ranks that are not waited for by name: their deaths matter to the job */
-    BACKLOG = 4096,     /* connections that nobody accepts wait there */
+    LINES = 64,         /* maximum connections of a rank */
+    OTHERS = 32,        /* of those, ranks that no wait names: their deaths matter to the job */
+    BACKLOG = 4096,     /* connections that stay unaccepted */
     LOOK_NS = 100 * 1000 * 1000,
     TRY_NS = 1000 * 1000 * 1000, /* for each address of a rank */
-    PROBES = 4          /* without an answer: the host is gone */
+    PROBES = 4          /* without an answer: the host is down */
 };
-#define PEACE_NS 3000000000ull /* at the end of the program: so long after one of us the others are through, too */
+#define PEACE_NS 3000000000ull /* at finalize: maximum skew of the ranks */
 
-/* Where a rank listens. */
+/* Addresses where a rank listens. */
 struct card {
     uint32_t magic;
     uint16_t port, naddresses;
-    struct in6_addr at[ADDRESSES]; /* of IPv4: mapped */
+    struct in6_addr at[ADDRESSES]; /* IPv4 mapped */
 };
 
 enum line_state { ASKING, CONNECTING, REFUSED, UP, GONE, OVER };
@@ -47,24 +47,24 @@ struct line {
     int number;
     enum line_state state;
     struct rk_answer *answer; /* ASKING */
-    int fd;                   /* CONNECTING, UP */
-    uint16_t next;            /* address to be tried */
-    bool refused;             /* by one of them */
+    int fd;                   /* in CONNECTING and UP */
+    uint16_t next;            /* next address to try */
+    bool refused;             /* by one of the addresses */
     uint64_t since;
     struct card card;
 };
 
-struct rk_lives {
+struct rk_liveness {
     int listener;
     bool stopped;
-    bool let_in; /* somewhere: the network does not refuse us in the others' names */
+    bool let_in; /* some connection succeeded: no firewall refuses on the peers' behalf */
     struct card mine;
     uint64_t looked_ns;
     int nlines;
     struct line line[LINES];
 };
 
-/* -------------------------------------------------------------------- our own port */
+/* -------------------------------------------------------------------- listener */
 
 static bool peer_liveness_usable(const struct ifaddrs *i)
 {
@@ -98,7 +98,7 @@ static void list_addresses(struct card *c)
     freeifaddrs(all);
 }
 
-/* Where IPv6 is switched off, plain IPv4. */
+/* Without IPv6, plain IPv4. */
 static int listen_anywhere(uint16_t *port)
 {
     static const int families[] = {AF_INET6, AF_INET};
@@ -124,8 +124,10 @@ static int listen_anywhere(uint16_t *port)
     return -1;
 }
 
-/* Ranks of a job that may all connect to one of them. A backlog must not overflow: who is dropped from there would take
- * us for dead. Hosts are alike in what they allow. */
+/*
+ * Maximum ranks of a job that may connect to one rank. The backlog must not overflow: a dropped client would
+ * report this rank as dead. Assumes that all hosts have the same limit.
+ */
 static int most_ranks(void)
 {
     FILE *f = fopen("/proc/sys/net/core/somaxconn", "re");
@@ -139,11 +141,13 @@ static int most_ranks(void)
     return allowed / 2;
 }
 
-/* The port that this process listens at, for children that it forks; -1: none. */
+/* Port on which this process listens, for forked children; -1: none. */
 static _Atomic int our_port = -1;
 
-/* A child that does not become another program would keep the port open when we are gone, and nobody would hear of that.
- * Between fork and exec: nothing but a system call. Our connections to others' ports say nothing of us. */
+/*
+ * Close the listener in a forked child, which would otherwise keep the port open after this process has died. Runs
+ * between fork and exec: system calls only. Connections to other ports do not matter.
+ */
 static void in_child(void)
 {
     int fd = atomic_exchange(&our_port, -1);
@@ -152,20 +156,20 @@ static void in_child(void)
         close(fd);
 }
 
-static void tell_children(void)
+static void close_in_children(void)
 {
     if (pthread_atfork(NULL, NULL, in_child))
         rk_info("processes that this rank forks may hide its death from other hosts");
 }
 
-void rk_lives_open(struct rk_ctx *ctx)
+void rk_liveness_open(struct rk_ctx *ctx)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const struct rk_boot *boot = ctx->boot;
-    struct rk_lives *v;
+    struct rk_liveness *v;
 
-    /* A launcher that has given us a status board is xrun, which knows of each death. */
-    if (ctx->engine->lives || ctx->board || rk_conf.heartbeat == 0 || boot->alone ||
+    /* Only xrun provides a status board, and xrun reports every death. */
+    if (ctx->engine->liveness || ctx->board || rk_conf.heartbeat == 0 || boot->alone ||
         boot->nlocal >= boot->size)
         return;
     if (boot->size > most_ranks()) {
@@ -185,15 +189,15 @@ void rk_lives_open(struct rk_ctx *ctx)
         free(v);
         return;
     }
-    ctx->engine->lives = v;
+    ctx->engine->liveness = v;
     atomic_store(&our_port, v->listener);
-    pthread_once(&once, tell_children);
+    pthread_once(&once, close_in_children);
 }
 
 static void end_line(struct rk_ctx *ctx, struct line *l)
 {
     if (l->answer)
-        rk_boot_ask_end(ctx->boot, l->answer, NULL, 0);
+        rk_boot_request_end(ctx->boot, l->answer, NULL, 0);
     if (l->fd >= 0)
         close(l->fd);
     l->answer = NULL;
@@ -201,31 +205,31 @@ static void end_line(struct rk_ctx *ctx, struct line *l)
     l->state = OVER;
 }
 
-void rk_lives_stop(struct rk_ctx *ctx)
+void rk_liveness_stop(struct rk_ctx *ctx)
 {
-    if (ctx->engine->lives)
-        ctx->engine->lives->stopped = true;
+    if (ctx->engine->liveness)
+        ctx->engine->liveness->stopped = true;
 }
 
-void rk_lives_close(struct rk_ctx *ctx)
+void rk_liveness_close(struct rk_ctx *ctx)
 {
-    struct rk_lives *v = ctx->engine->lives;
+    struct rk_liveness *v = ctx->engine->liveness;
 
     if (!v)
         return;
     for (int i = 0; i < v->nlines; i++)
         end_line(ctx, &v->line[i]);
-    /* A child that another thread forks just now must not close what has its number next; and this may be a child. */
+    /* A concurrently forked child must not close a reused descriptor; and this may be a child. */
     v->listener = atomic_exchange(&our_port, -1);
     if (v->listener >= 0)
         close(v->listener);
     free(v);
-    ctx->engine->lives = NULL;
+    ctx->engine->liveness = NULL;
 }
 
-/* ---------------------------------------------------------------------- the others' */
+/* ---------------------------------------------------------------------- connections */
 
-static bool is_mine(const struct rk_lives *v, const struct in6_addr *at)
+static bool is_mine(const struct rk_liveness *v, const struct in6_addr *at)
 {
     for (uint16_t i = 0; i < v->mine.naddresses; i++) {
         if (memcmp(&v->mine.at[i], at, sizeof(*at)) == 0)
@@ -252,8 +256,8 @@ static int begin_connect(const struct in6_addr *at, uint16_t port)
     return -1;
 }
 
-/* The next of its addresses, if there is one. What is an address of this host, too, does not lead there. */
-static void try_next(struct rk_lives *v, struct line *l, uint64_t now)
+/* Try the next address, if any. Skip addresses of this host: they do not lead to the peer. */
+static void try_next(struct rk_liveness *v, struct line *l, uint64_t now)
 {
     if (l->fd >= 0)
         close(l->fd);
@@ -281,7 +285,7 @@ static void keep_alive(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
 
-static void look_at_connect(struct rk_lives *v, struct line *l, uint64_t now)
+static void finish_connect(struct rk_liveness *v, struct line *l, uint64_t now)
 {
     struct pollfd p = {.fd = l->fd, .events = POLLOUT};
     socklen_t len = sizeof(int);
@@ -310,12 +314,12 @@ static void peer_liveness_is_dead(struct rk_ctx *ctx, struct line *l, int error)
     rk_info("rank %d is gone: %s", l->number,
             error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH
                 ? "its host does not answer any more"
-                : "its host knows no such process any more");
+                : "its host has no such process any more");
     end_line(ctx, l);
     rk_engine_report_death(ctx, l->number);
 }
 
-/* Its process. Who leaves the last barrier in peace is gone, too, perhaps while we are still in there; then that is over soon. */
+/* The process is gone. After the last barrier this is no failure; finalize then ends soon. */
 static void is_gone(struct rk_ctx *ctx, struct line *l, int error, uint64_t now)
 {
     if (!ctx->engine->finalizing || error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH) {
@@ -326,17 +330,17 @@ static void is_gone(struct rk_ctx *ctx, struct line *l, int error, uint64_t now)
     l->since = now;
 }
 
-static void peer_liveness_look_at(struct rk_ctx *ctx, struct line *l, uint64_t now)
+static void peer_liveness_check(struct rk_ctx *ctx, struct line *l, uint64_t now)
 {
-    struct rk_lives *v = ctx->engine->lives;
+    struct rk_liveness *v = ctx->engine->liveness;
     ssize_t n;
     char c;
 
     switch (l->state) {
     case ASKING:
-        if (!rk_boot_asked(l->answer))
+        if (!rk_boot_request_is_over(l->answer))
             return;
-        l->state = rk_boot_ask_end(ctx->boot, l->answer, &l->card, sizeof(l->card)) && l->card.magic == MAGIC &&
+        l->state = rk_boot_request_end(ctx->boot, l->answer, &l->card, sizeof(l->card)) && l->card.magic == MAGIC &&
                            l->card.naddresses <= ADDRESSES
                        ? CONNECTING
                        : OVER;
@@ -345,7 +349,7 @@ static void peer_liveness_look_at(struct rk_ctx *ctx, struct line *l, uint64_t n
             try_next(v, l, now);
         return;
     case CONNECTING:
-        look_at_connect(v, l, now);
+        finish_connect(v, l, now);
         return;
     case REFUSED:
         if (v->let_in)
@@ -365,10 +369,10 @@ static void peer_liveness_look_at(struct rk_ctx *ctx, struct line *l, uint64_t n
     }
 }
 
-/* From now on, if there is room. */
+/* Watch from now on, if a connection is free. */
 static void peer_liveness_watch(struct rk_ctx *ctx, int number, int room)
 {
-    struct rk_lives *v = ctx->engine->lives;
+    struct rk_liveness *v = ctx->engine->liveness;
     struct line *l;
 
     if (number < 0 || number >= ctx->boot->size || rk_engine_local_slot(ctx, number) >= 0 || v->nlines >= room)
@@ -378,12 +382,12 @@ static void peer_liveness_watch(struct rk_ctx *ctx, int number, int room)
             return;
     }
     l = &v->line[v->nlines++];
-    *l = (struct line){.number = number, .fd = -1, .state = ASKING, .answer = rk_boot_ask(ctx->boot, number, CARD)};
+    *l = (struct line){.number = number, .fd = -1, .state = ASKING, .answer = rk_boot_request(ctx->boot, number, CARD)};
     if (!l->answer)
         l->state = OVER;
 }
 
-static void watch_what(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
+static void watch_awaited(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
 {
     struct rk_engine *e = ctx->engine;
     struct rk_wait_for what = {.flags = 0};
@@ -392,15 +396,15 @@ static void watch_what(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *),
 
     if (now - since < (uint64_t)rk_conf.heartbeat)
         return;
-    for (int i = 0; i < e->ntells && !known; i++)
-        known = e->tells[i](ctx, cond, arg, &what);
+    for (int i = 0; i < e->ndescribers && !known; i++)
+        known = e->describers[i](ctx, cond, arg, &what);
     for (uint32_t i = 0; known && i < what.npeers && i < RK_BOARD_PEERS; i++)
         peer_liveness_watch(ctx, what.peers[i], LINES);
-    for (int i = 1; i < size && e->lives->nlines < OTHERS; i++)
+    for (int i = 1; i < size && e->liveness->nlines < OTHERS; i++)
         peer_liveness_watch(ctx, (ctx->boot->rank + i) % size, OTHERS);
 }
 
-static bool is_time(struct rk_lives *v, uint64_t now)
+static bool is_time(struct rk_liveness *v, uint64_t now)
 {
     if (v->stopped || now - v->looked_ns < LOOK_NS)
         return false;
@@ -408,29 +412,29 @@ static bool is_time(struct rk_lives *v, uint64_t now)
     return true;
 }
 
-static void peer_liveness_look_at_all(struct rk_ctx *ctx, uint64_t now)
+static void peer_liveness_check_all(struct rk_ctx *ctx, uint64_t now)
 {
-    struct rk_lives *v = ctx->engine->lives;
+    struct rk_liveness *v = ctx->engine->liveness;
 
     for (int i = 0; i < v->nlines; i++)
-        peer_liveness_look_at(ctx, &v->line[i], now);
+        peer_liveness_check(ctx, &v->line[i], now);
 }
 
-void rk_lives_look(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
+void rk_liveness_check(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
 {
-    if (now - since < (uint64_t)rk_conf.heartbeat || !is_time(ctx->engine->lives, now))
+    if (now - since < (uint64_t)rk_conf.heartbeat || !is_time(ctx->engine->liveness, now))
         return;
-    watch_what(ctx, since, cond, arg, now);
-    peer_liveness_look_at_all(ctx, now);
+    watch_awaited(ctx, since, cond, arg, now);
+    peer_liveness_check_all(ctx, now);
 }
 
-void rk_lives_look_again(struct rk_ctx *ctx, uint64_t now)
+void rk_liveness_recheck(struct rk_ctx *ctx, uint64_t now)
 {
     struct rk_threads *t = ctx->engine->threads;
 
-    if (t ? !is_time(ctx->engine->lives, now) : ctx->engine->lives->stopped)
-        return; /* without threads the next look of a wait is not to come later by this one */
+    if (t ? !is_time(ctx->engine->liveness, now) : ctx->engine->liveness->stopped)
+        return; /* without threads, keep the next check of the wait in time */
     if (t)
-        rk_threads_each_wait(t, watch_what, now);
-    peer_liveness_look_at_all(ctx, now);
+        rk_threads_each_wait(t, watch_awaited, now);
+    peer_liveness_check_all(ctx, now);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* procs.c: see procs.h. */
+/* procs.c: keep the process table: numbers of the ranks of all known jobs. */
 #include "lib/core/procs.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
@@ -12,17 +12,17 @@ struct kept_card {
     unsigned char bytes[];
 };
 
-/* A job that is not ours. */
+/* Another job. */
 struct rk_world {
-    struct rk_world *next; /* added before it */
+    struct rk_world *next; /* the one added before */
     uint64_t job;
     int first, size;
-    struct kept_card *card[]; /* [size] NULL: not told */
+    struct kept_card *card[]; /* [size]; NULL: unknown */
 };
 
 static struct rk_world *by_job(const struct rk_engine *e, uint64_t job)
 {
-    struct rk_world *w = e->worlds;
+    struct rk_world *w = e->other_jobs;
 
     while (w && w->job != job)
         w = w->next;
@@ -31,14 +31,14 @@ static struct rk_world *by_job(const struct rk_engine *e, uint64_t job)
 
 static struct rk_world *procs_by_number(const struct rk_engine *e, int number)
 {
-    struct rk_world *w = e->worlds;
+    struct rk_world *w = e->other_jobs;
 
     while (w && number < w->first)
         w = w->next;
     return w;
 }
 
-/* The tables that are by number. PMIx's thread may be writing to one of them. */
+/* Grow the tables indexed by number. The PMIx thread may write to one of them. */
 static rank_status_t procs_grow(struct rk_engine *e, int n)
 {
     size_t words = (size_t)(n + 63) / 64, had = (size_t)(e->npeers + 63) / 64;
@@ -83,8 +83,8 @@ rank_status_t rk_worlds_add(struct rk_ctx *ctx, uint64_t job, int size, int *fir
     w->job = job;
     w->size = size;
     w->first = *first = e->npeers - size;
-    w->next = e->worlds;
-    e->worlds = w;
+    w->next = e->other_jobs;
+    e->other_jobs = w;
     return RANK_OK;
 }
 
@@ -98,7 +98,7 @@ static void world_free(struct rk_world *w)
 void rk_worlds_remove(struct rk_ctx *ctx, uint64_t job)
 {
     struct rk_engine *e = ctx->engine;
-    struct rk_world *w = e->worlds;
+    struct rk_world *w = e->other_jobs;
 
     if (!w || w->job != job)
         return;
@@ -106,15 +106,15 @@ void rk_worlds_remove(struct rk_ctx *ctx, uint64_t job)
         if (e->peers[w->first + r])
             return;
     }
-    rk_boot_forget_job(ctx->boot, w->first);
+    rk_boot_remove_job(ctx->boot, w->first);
     pthread_mutex_lock(&e->deaths_lock);
-    e->npeers = w->first; /* the tables stay as long as they are */
+    e->npeers = w->first; /* the tables keep their size */
     for (int r = 0; r < w->size; r++) {
         int n = w->first + r;
         atomic_fetch_and(&e->boot_dead[n / 64], ~(1ull << (n % 64)));
     }
     pthread_mutex_unlock(&e->deaths_lock);
-    e->worlds = w->next;
+    e->other_jobs = w->next;
     world_free(w);
 }
 
@@ -122,9 +122,9 @@ void rk_worlds_close(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
 
-    while (e->worlds) {
-        struct rk_world *w = e->worlds;
-        e->worlds = w->next;
+    while (e->other_jobs) {
+        struct rk_world *w = e->other_jobs;
+        e->other_jobs = w->next;
         world_free(w);
     }
 }
@@ -149,7 +149,7 @@ struct rk_procid rk_worlds_id(struct rk_ctx *ctx, int number)
     return (struct rk_procid){w->job, (uint32_t)(number - w->first)};
 }
 
-const char *rk_peer_whose(const struct rk_peer *peer)
+const char *rk_peer_job_suffix(const struct rk_peer *peer)
 {
     return procs_by_number(peer->ctx->engine, peer->number) ? " of another job" : "";
 }
@@ -159,7 +159,7 @@ rank_status_t rk_worlds_set_card(struct rk_ctx *ctx, int number, const void *car
     struct rk_world *w = procs_by_number(ctx->engine, number);
     struct kept_card *c;
 
-    if (!w || w->card[number - w->first]) /* it is our own job's, which has the server's; or here */
+    if (!w || w->card[number - w->first]) /* own job: in the launcher's store, or here */
         return RANK_OK;
     c = malloc(sizeof(*c) + len);
     if (!c)

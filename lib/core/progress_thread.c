@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * progress_thread.c: RANK_PROGRESS_THREAD: a thread of the library's own that makes progress while the program
- * computes.
+ * progress_thread.c: run RANK_PROGRESS_THREAD, a thread that makes progress.
  *
- * It is a thread that waits, in the one function that waits, for the end of the library. So it sleeps on the doorbell
- * when nothing comes. As soon as a thread of the program waits it leaves the polling to that one, which answers faster,
- * and looks a millisecond later whether it is needed again.
+ * The thread waits for the end of the library in rk_wait. It sleeps on the doorbell while nothing comes. As soon
+ * as a thread of the program waits, it leaves polling to that one, which reacts faster. It checks a millisecond
+ * later whether it is needed again.
  */
 #include "lib/base/log.h"
 #include "lib/core/threads.h"
@@ -17,7 +16,7 @@
 struct progress_thread {
     pthread_t id;
     struct rk_ctx *ctx;
-    bool stop; /* under the lock */
+    bool stop; /* guarded by the lock */
 };
 
 static bool is_stopped(void *arg)
@@ -45,8 +44,8 @@ rank_status_t rk_progress_thread_start(struct rk_ctx *ctx)
     if (!p)
         return RANK_ERR_NO_MEMORY;
     p->ctx = ctx;
-    sigfillset(&all); /* signals are the program's threads' */
-    sigdelset(&all, SIGBUS);  /* but for what its own accesses raise (xpmem.c) */
+    sigfillset(&all); /* signals belong to the program's threads */
+    sigdelset(&all, SIGBUS);  /* but for SIGBUS, which its own accesses raise (xpmem.c) */
     pthread_sigmask(SIG_BLOCK, &all, &before);
     rc = pthread_create(&p->id, NULL, progress_thread_run, p);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -63,7 +62,7 @@ static void stop(struct progress_thread *p)
 {
     RK_ENTER(p->ctx);
 
-    p->stop = true; /* found and told when we leave */
+    p->stop = true; /* the condition is found when the lock is released */
 }
 
 void rk_progress_thread_stop(struct rk_ctx *ctx)

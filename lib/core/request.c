@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * request.c: the pool of requests, their names for the wire, completion.
+ * request.c: pool requests, give them ids for the wire, complete them.
  */
 #include "lib/core/request.h"
 #include "lib/base/log.h"
@@ -11,7 +11,7 @@
 
 enum { SLAB = 64 };
 
-/* Each begins with a line: what is hot of it are two then, and not three. */
+/* Starts on a cache line: the hot part of a request then takes two lines, not three. */
 struct rk_pool_slab {
     struct rk_pool_slab *next;
     struct {
@@ -19,7 +19,7 @@ struct rk_pool_slab {
     } of[SLAB];
 };
 
-/* A name is an index into this table plus the generation of its present holder. */
+/* An id is an index into this table plus the generation of its current holder. */
 struct rk_req_name {
     struct rank_request *req; /* NULL: free */
     uint32_t gen;
@@ -55,7 +55,7 @@ void rk_requests_spoil(struct rk_ctx *ctx)
 
     for (struct rk_pool_slab *s = r ? r->slabs : NULL; s; s = s->next) {
         for (int i = 0; i < SLAB; i++) {
-            if (s->of[i].req.magic) /* what is not touched is not copied in a forked child */
+            if (s->of[i].req.magic) /* untouched memory is not copied in a forked child */
                 s->of[i].req.magic = 0;
         }
     }
@@ -63,7 +63,7 @@ void rk_requests_spoil(struct rk_ctx *ctx)
         r->sent.magic = 0;
 }
 
-/* Users may still hold requests: the memory stays to the end of the process, and wait and test refuse them. */
+/* Users may still hold requests: their memory is never freed, and wait and test reject them. */
 void rk_requests_close(struct rk_ctx *ctx)
 {
     static struct rk_requests *closed;
@@ -109,7 +109,7 @@ void rk_req_free(struct rank_request *req)
         rk_pool_give(req->ctx->engine->requests, req);
 }
 
-/* ---------------------------------------------------------------------- names */
+/* ------------------------------------------------------------------------ ids */
 
 rank_status_t rk_req_name(struct rank_request *req)
 {
@@ -192,7 +192,7 @@ void rk_req_complete(struct rank_request *req, rank_status_t status)
     }
     if (req->type == RK_REQ_RECV) {
         if (rk_unlikely(status != RANK_OK && status != RANK_ERR_TRUNCATED))
-            req->got = 0; /* what came of it is not the message */
+            req->got = 0; /* the result is not the message */
         else if (rk_unlikely(req->sent > req->got))
             status = RANK_ERR_TRUNCATED;
     }

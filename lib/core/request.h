@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * request.h: something in flight.
+ * request.h: represent an operation in flight.
  *
- * One struct for sends, receives and collectives. The caller gives the
- * storage: blocking calls use the stack, schedules embed them, nonblocking
- * calls take them from a pool.
+ * One struct for sends, receives and collectives. The caller provides the storage: blocking calls use the stack,
+ * schedules embed requests, nonblocking calls take them from a pool.
  */
 #ifndef RK_CORE_REQUEST_H
 #define RK_CORE_REQUEST_H
@@ -22,24 +21,24 @@ enum rk_req_type { RK_REQ_SEND, RK_REQ_RECV, RK_REQ_COLL, RK_REQ_RMA };
 
 enum {
     RK_REQ_POOLED = 1, /* from the pool: freed by test and wait */
-    RK_REQ_SYNC = 2,   /* a send that completes when matched */
+    RK_REQ_SYNC = 2,   /* a send that completes on the match */
     RK_REQ_POSTED = 4, /* a receive in the match tables */
     RK_REQ_QUEUED = 8, /* a send in peer->pending */
-    RK_REQ_NAMED = 16, /* has an id in the table of requests */
-    RK_REQ_SHARED = 32, /* done before it began, and everybody's: never changed, never freed */
-    RK_REQ_WAITED = 64, /* a send whose caller makes progress until it is complete */
-    RK_REQ_LISTED = 128 /* in a list that completing takes it from */
+    RK_REQ_NAMED = 16, /* has an id */
+    RK_REQ_SHARED = 32, /* complete from the start and shared: never changed, never freed */
+    RK_REQ_WAITED = 64, /* a send; its caller makes progress until it completes */
+    RK_REQ_LISTED = 128 /* in a list from which completion removes it */
 };
 
-/* What a user's handle is more than that: hold, in pooled ones. */
+/* Kinds of user handles: field hold, in pooled requests. */
 enum {
-    RK_HOLD_PERSISTENT = 1, /* test and wait leave it */
-    RK_HOLD_ACTIVE = 2,     /* a persistent one that has been started */
-    RK_HOLD_CALLS = 4,      /* its end is told by a callback, and only so */
-    RK_HOLD_SHARED = 8      /* of a context that several threads use */
+    RK_HOLD_PERSISTENT = 1, /* test and wait keep it */
+    RK_HOLD_ACTIVE = 2,     /* a started persistent request */
+    RK_HOLD_CALLS = 4,      /* completion is reported by a callback only */
+    RK_HOLD_SHARED = 8      /* of a context used by several threads */
 };
 
-/* What comes first is what each message touches: two lines of a pooled one. */
+/* The fields that each message touches come first: two lines of a pooled request. */
 struct rank_request {
     union {
         struct {
@@ -49,51 +48,53 @@ struct rank_request {
             uint8_t hold;  /* RK_HOLD_* */
             volatile bool done;
         };
-        volatile uint64_t head; /* all of these at once: rk_req_looks_plain */
+        volatile uint64_t head; /* the four above as one word: rk_req_is_plain */
     };
     rank_status_t status;
-    uint32_t elem; /* bytes of an element, for envelope.count */
+    uint32_t elem; /* element size, for envelope.count */
 
     struct rk_ctx *ctx;
     struct rk_peer *peer; /* NULL: any source */
     struct rk_view view;
-    /* sends: header to be sent; receives: what to match */
+    /* sends: header to send; receives: what to match */
     uint64_t team, tag;
     struct rk_link link;  /* match bucket, or peer->pending */
-    uint32_t src;         /* sends: my rank; receives: theirs or RK_SRC_ANY */
+    uint32_t src;         /* sends: own rank; receives: source rank or RK_SRC_ANY */
 
-    /* what a receive learned; nothing is in there before it is complete */
+    /* result of a receive; unset before completion */
     uint32_t env_src;
     uint64_t env_tag;
     uint64_t got;
     union {
         uint64_t sent;
-        uint64_t post_seq; /* while RK_REQ_POSTED: its place among those that were posted */
+        uint64_t post_seq; /* while RK_REQ_POSTED: order of posting */
     };
     void (*on_done)(struct rank_request *req, void *arg);
     void *arg;
 
-    uint8_t kind;         /* sends: RK_KIND_* that will carry it */
+    uint8_t kind;         /* sends: RK_KIND_* that carries it */
     struct rk_id id;      /* while RK_REQ_NAMED */
-    uint64_t priv[4];     /* the channel's, during a rendezvous */
+    uint64_t priv[4];     /* the channel's, during rendezvous */
 
-    /* Users' requests only; nobody reads these in others. */
+    /* Users' requests only; unused in others. */
     rank_done_fn call; /* RK_HOLD_CALLS */
     void *call_arg;
     rank_status_t (*start)(struct rank_request *req); /* RK_HOLD_PERSISTENT */
     struct rank_team *on;
-    struct rk_pieces pieces; /* what view.base points to where payload is not in one piece */
+    struct rk_pieces pieces; /* target of view.base for a noncontiguous payload */
 };
 
-/* In rank_request.head: where its parts lie. */
+/* Positions of its fields in rank_request.head. */
 enum { RK_HEAD_FLAGS = 40, RK_HEAD_HOLD = 48, RK_HEAD_DONE = 56 };
 _Static_assert(offsetof(struct rank_request, flags) == RK_HEAD_FLAGS / 8 && offsetof(struct rank_request, hold) == RK_HEAD_HOLD / 8 &&
                    offsetof(struct rank_request, done) == RK_HEAD_DONE / 8,
                "the head of a request is one word");
 
-/* Is it a user's, of one thread, with nothing to it but its end? And (over) has that come? The head is looked at as one
- * word, since waits look at that of every message; with the lock, where there is one. */
-RK_INLINE bool rk_req_looks_plain(const struct rank_request *req, bool over)
+/*
+ * True for a plain user request of one thread (over: that is complete). Reads head as one word, since waits check
+ * it for every message; take the lock where there is one.
+ */
+RK_INLINE bool rk_req_is_plain(const struct rank_request *req, bool over)
 {
     uint64_t want = RK_REQ_MAGIC | (uint64_t)RK_REQ_POOLED << RK_HEAD_FLAGS | (uint64_t)over << RK_HEAD_DONE;
 
@@ -105,7 +106,7 @@ RK_INLINE bool rk_req_looks_plain(const struct rank_request *req, bool over)
 
 /* Completes exactly once; runs on_done. Called by channels, p2p and collectives. */
 void rk_req_complete(struct rank_request *req, rank_status_t status);
-/* The last step of that: all of it for one that has no name, is in no list, and whose status says what it learned. */
+/* Last step of completion; all of it for a request without id and list, if its status matches its result. */
 RK_INLINE void rk_req_end(struct rank_request *req, rank_status_t status)
 {
     req->status = status;
@@ -114,32 +115,32 @@ RK_INLINE void rk_req_end(struct rank_request *req, rank_status_t status)
         req->on_done(req, req->arg);
 }
 
-/* The engine's: the pool and the table of names. */
+/* Owned by the engine: pool and id table. */
 struct rk_requests;
 rank_status_t rk_requests_open(struct rk_ctx *ctx);
 void rk_requests_close(struct rk_ctx *ctx);
-/* Make every request that users hold an invalid handle. Takes no lock. */
+/* Make every request of the user an invalid handle. Takes no lock. */
 void rk_requests_spoil(struct rk_ctx *ctx);
-/* From now on they are of a context that several threads use. */
+/* From now on they belong to a context used by several threads. */
 void rk_requests_share(struct rk_ctx *ctx);
 
-/* Pooled requests; request_pool.h has both for who cannot afford a call. */
+/* Pooled requests; request_pool.h has inline forms. */
 struct rank_request *rk_req_alloc(struct rk_ctx *ctx);
 void rk_req_free(struct rank_request *req);
 
-/* Names for the wire; only rendezvous and synchronous sends need one. */
+/* Ids for the wire; only rendezvous and synchronous sends need one. */
 rank_status_t rk_req_name(struct rank_request *req);
 void rk_req_unname(struct rank_request *req);
-struct rank_request *rk_req_find(struct rk_ctx *ctx, struct rk_id id); /* NULL: stale or bogus */
+struct rank_request *rk_req_find(struct rk_ctx *ctx, struct rk_id id); /* NULL: stale or invalid */
 
-/* Call fn for each that has a name; fn may complete it. */
+/* Call fn for each request with an id; fn may complete it. */
 void rk_req_each_named(struct rk_ctx *ctx, void (*fn)(struct rank_request *, void *), void *arg);
-/* For that: completes req with RANK_ERR_PEER_DEAD if it depends on the peer. */
+/* Argument for that: completes req with RANK_ERR_PEER_DEAD if it depends on the peer. */
 void rk_req_fail_if_of(struct rank_request *req, void *peer);
 
-/* Wait for one that the caller owns; returns its status. */
+/* Wait for a request that the caller owns; returns its status. */
 rank_status_t rk_req_wait(struct rank_request *req);
-/* The condition that it waits for. */
+/* Condition of that wait. */
 bool rk_req_is_done(void *req);
 
 void rk_req_envelope(const struct rank_request *req, rank_envelope_t *envelope);

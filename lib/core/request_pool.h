@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * request_pool.h: taking requests from the pool and giving them back, for the calls that do so for each message.
+ * request_pool.h: allocate and free requests inline, for each message.
  */
 #ifndef RK_CORE_REQUEST_POOL_H
 #define RK_CORE_REQUEST_POOL_H
@@ -8,19 +8,19 @@
 #include "lib/core/engine.h"
 
 struct rk_requests {
-    struct rank_request *free; /* chained through link.next: the last one given back is still in the cache */
-    uint8_t hold;              /* what all have */
+    struct rank_request *free; /* chained through link.next, last freed first: it is still in the cache */
+    uint8_t hold;              /* value for all of them */
     struct rk_pool_slab *slabs;
     struct rk_req_name *names;
     uint32_t nnames, first_free;
     struct rank_request sent;
-    struct rk_requests *next; /* of contexts that are closed: handles outlive them */
+    struct rk_requests *next; /* of closed contexts: handles outlive them */
 };
 
-/* As take; NULL: no memory, which is said. */
+/* NULL: out of memory, which is reported. */
 RK_COLD struct rank_request *rk_pool_grow(struct rk_requests *r);
 
-/* One at least? */
+/* Is at least one free? */
 RK_INLINE bool rk_pool_has(struct rk_ctx *ctx)
 {
     return ctx->engine->requests->free != NULL;
@@ -45,12 +45,12 @@ RK_INLINE struct rank_request *rk_pool_take(struct rk_ctx *ctx)
 
 RK_INLINE void rk_pool_give(struct rk_requests *r, struct rank_request *req)
 {
-    req->magic = 0; /* a second test or wait with a copy of the handle is refused */
+    req->magic = 0; /* a second test or wait with a copy of the handle is rejected */
     req->link.next = (struct rk_link *)(void *)r->free;
     r->free = req;
 }
 
-/* A send that is done, for all those that were at once. */
+/* The completed send that all immediately completed sends share. */
 RK_INLINE struct rank_request *rk_req_sent(struct rk_ctx *ctx)
 {
     return &ctx->engine->requests->sent;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threads.c: see threads.h: entering and leaving, waiting among other threads.
+ * threads.c: let several threads enter the library and wait in it.
  */
 #include "lib/core/threads.h"
 #include "lib/base/clock.h"
@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 /*
- * SHORT_SLEEPS of SHORT_NS each, then LONG_NS. Where cores are few the poller gives his up after OWN_PASSES without what
- * he waits for, or after TOLD_NS, if another thread has been told; else after PASSES_PER_YIELD. LANE_LOOKS: before a
- * thread that waits in a lane waits in the context.
+ * A waiter sleeps SHORT_SLEEPS times SHORT_NS, then LONG_NS. The poller of a crowded process yields after
+ * OWN_PASSES fruitless rounds, or after WOKEN_NS, if another thread's wait is over; else after PASSES_PER_YIELD.
+ * LANE_CHECKS: checks in a self context before a thread waits in the context.
  */
 enum {
     SHORT_SLEEPS = 10,
@@ -27,13 +27,13 @@ enum {
     STAND_SPINS = 64,
     PASSES_PER_YIELD = 256,
     OWN_PASSES = 16,
-    TOLD_NS = 50 * 1000,
-    BOUTS_PER_LOOK = 256,
+    WOKEN_NS = 50 * 1000,
+    ROUNDS_PER_CHECK = 256,
     GIVE_WAY = 200,
-    LANE_LOOKS = 64
+    LANE_CHECKS = 64
 };
 
-enum { SPINS, SLEEPS, TURN, OVER }; /* TURN: the poller has left, wake up; OVER: the condition has become true */
+enum { SPINS, SLEEPS, TURN, OVER }; /* TURN: the poller has left, wake up; OVER: the condition is true */
 
 /* A thread in rk_wait. */
 struct rk_waiting {
@@ -43,10 +43,10 @@ struct rk_waiting {
     uintptr_t thread;
     _Atomic uint32_t state;
     uint32_t sleeps, passes;
-    uint64_t begun; /* as far as somebody has looked; 0: nobody has */
+    uint64_t begun; /* start of the wait, when first checked; 0: not checked yet */
     bool unrung, background;
-    bool deep; /* sleeps for long, as the leaving poller is to know */
-    bool told; /* is one of rk_threads.ntold */
+    bool deep; /* in a long sleep: a leaving poller has to wake it */
+    bool told; /* counted in rk_threads.ntold */
 };
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, long ns)
@@ -56,13 +56,13 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t value, long ns)
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &t, NULL, 0);
 }
 
-/* ------------------------------------------------------------------ telling others */
+/* ------------------------------------------------------------------ waking others */
 
 static void set_over(struct rk_threads *t, struct rk_waiting *w)
 {
     if (atomic_exchange(&w->state, OVER) == SLEEPS)
         syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    if (w->thread != atomic_load_explicit(&t->caller, memory_order_relaxed)) { /* that one has its core, and goes on later */
+    if (w->thread != atomic_load_explicit(&t->caller, memory_order_relaxed)) { /* has a core already */
         w->told = true;
         if (t->ntold++ == 0)
             t->told_ns = rk_clock_ns();
@@ -71,14 +71,14 @@ static void set_over(struct rk_threads *t, struct rk_waiting *w)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
 }
 
-static void threads_forget_told(struct rk_threads *t, struct rk_waiting *w)
+static void threads_uncount_woken(struct rk_threads *t, struct rk_waiting *w)
 {
     t->ntold -= w->told;
     w->told = false;
 }
 
-/* Under the lock, before it is given up: what others wait for may have come. */
-static void look_for_others(struct rk_threads *t, const struct rk_waiting *me)
+/* Wake waiters with true conditions. Call with the lock held, before it is released. */
+static void wake_satisfied(struct rk_threads *t, const struct rk_waiting *me)
 {
     struct rk_engine *e = t->ctx->engine;
     struct rk_link *l;
@@ -89,7 +89,7 @@ static void look_for_others(struct rk_threads *t, const struct rk_waiting *me)
         if (w != me && atomic_load_explicit(&w->state, memory_order_relaxed) != OVER && w->cond(w->arg))
             set_over(t, w);
     }
-    /* Nobody rings for what waits for room or for company, or what has been announced; the progress thread fetches none of that. */
+    /* No doorbell rings for deferred frames and announced messages; the progress thread fetches none of these. */
     if (t->napper && t->napper != me && t->nap_armed &&
         (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls) || e->unsent || e->held || (e->stuck && !t->napper->background)))
         rk_node_wake(t->ctx->node, t->ctx->node->index);
@@ -103,15 +103,15 @@ struct rk_threads *rk_threads_enter(struct rk_threads *t)
     return t;
 }
 
-/* Something has changed in a lane for which threads wait elsewhere. */
-static RK_COLD void tell_main(struct rk_threads *lane)
+/* A self context has changed for threads that wait in the context. */
+static RK_COLD void notify_main(struct rk_threads *lane)
 {
     struct rk_threads *t = lane->main->engine->threads, *entered = rk_threads_enter(t);
 
     if (atomic_exchange(&lane->news, false))
-        rk_watch_tell(t->ctx);
+        rk_watch_signal(t->ctx);
     if (!entered)
-        return; /* the rest will be looked at when it is given up */
+        return; /* the rest is checked when the lock is released */
     if (atomic_load(&lane->calls) && t->napper)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
     rk_threads_leave(t);
@@ -120,18 +120,18 @@ static RK_COLD void tell_main(struct rk_threads *lane)
 void rk_threads_leave(struct rk_threads *t)
 {
     if (t->nwaiting)
-        look_for_others(t, NULL);
+        wake_satisfied(t, NULL);
     rk_lock_give(&t->lock);
     if (rk_unlikely(t->main && (atomic_load(&t->parked) || atomic_load_explicit(&t->calls, memory_order_relaxed) ||
                                 atomic_load_explicit(&t->news, memory_order_relaxed))))
-        tell_main(t);
+        notify_main(t);
 }
 
-RK_COLD void rk_threads_news_slow(struct rk_threads *t)
+RK_COLD void rk_threads_notify_user_slow(struct rk_threads *t)
 {
     if (!t->main) {
-        rk_watch_tell(t->ctx);
-    } else { /* once the lane's lock is given up */
+        rk_watch_signal(t->ctx);
+    } else { /* done once the self context's lock is released */
         atomic_store(&t->watched, false);
         atomic_store(&t->news, true);
     }
@@ -148,13 +148,13 @@ void rk_threads_watched(struct rk_threads *t, bool on)
 
 /* ------------------------------------------------------------------------- waiting */
 
-/* More threads wait than there are cores for. */
-static bool is_crowded(const struct rk_threads *t)
+/* More threads wait than cores are available. */
+static bool has_too_few_cores(const struct rk_threads *t)
 {
     return t->ctx->node->oversubscribed || t->nwaiting > t->cores;
 }
 
-/* Without the lock. Others want it: let them have it, but for no longer than they need. */
+/* Give way to threads that want the lock, briefly. Call without the lock. */
 static void give_way(struct rk_threads *t)
 {
     for (int i = 0; i < GIVE_WAY && atomic_load_explicit(&t->lock.wanted, memory_order_relaxed); i++) {
@@ -165,16 +165,18 @@ static void give_way(struct rk_threads *t)
     }
 }
 
-/* Gives the core up. Where cores are few whoever gets it polls, or he would wait for a poller that does not run.
- * False: so another has the place now. */
+/*
+ * Yield the core. In a crowded process the next running thread may become the poller, instead of waiting for one
+ * that does not run. False: another thread polls now.
+ */
 static bool yield_place(struct rk_threads *t)
 {
     struct rk_waiting *me = atomic_load_explicit(&t->poller, memory_order_relaxed), *p;
     uint32_t depth;
 
-    if (!me || me->thread != rk_lock_me()) /* a callback has taken it away */
+    if (!me || me->thread != rk_lock_me()) /* a callback has given the place to another thread */
         return false;
-    if (is_crowded(t))
+    if (has_too_few_cores(t))
         atomic_store(&t->poller, NULL);
     depth = rk_lock_give_all(&t->lock);
     sched_yield();
@@ -188,7 +190,7 @@ static bool yield_place(struct rk_threads *t)
 bool rk_threads_yield(struct rk_threads *t)
 {
     if (t->nwaiting)
-        look_for_others(t, NULL);
+        wake_satisfied(t, NULL);
     return yield_place(t);
 }
 
@@ -197,7 +199,7 @@ void rk_threads_make_way(struct rk_threads *t)
     uint32_t depth;
 
     if (t->nwaiting)
-        look_for_others(t, NULL);
+        wake_satisfied(t, NULL);
     depth = rk_lock_give_all(&t->lock);
     sched_yield();
     rk_lock_take_again(&t->lock, depth);
@@ -210,17 +212,17 @@ bool rk_threads_may_nap(struct rk_threads *t)
 
 bool rk_threads_naps(const struct rk_threads *t)
 {
-    return t && t->napping; /* also who has lost his place, and is to hear of it */
+    return t && t->napping; /* true also for a sleeper that has lost its place */
 }
 
-void rk_threads_stir(struct rk_threads *t)
+void rk_threads_kick(struct rk_threads *t)
 {
     const struct rk_node *node = t->ctx->node;
     char byte = 1;
 
     rk_node_wake(t->ctx->node, node->index);
     if (node->bell_wr >= 0 && write(node->bell_wr, &byte, 1) < 0)
-        return; /* full, and so readable */
+        return; /* the pipe is full, hence readable */
 }
 
 bool rk_threads_still_polls(struct rk_threads *t)
@@ -237,7 +239,7 @@ struct rk_nap rk_threads_nap_begin(struct rk_threads *t, bool deep)
     t->napper = me;
     t->napping = true;
     t->nap_armed = deep;
-    look_for_others(t, me);
+    wake_satisfied(t, me);
     return (struct rk_nap){me, rk_lock_give_all(&t->lock)};
 }
 
@@ -249,25 +251,25 @@ bool rk_threads_nap_end(struct rk_threads *t, struct rk_nap nap)
         t->napper = NULL;
         return true;
     }
-    nap.who->sleeps = 1; /* it has waited long: no spinning beside the other */
+    nap.who->sleeps = 1; /* it has waited long: do not spin beside the poller */
     return false;
 }
 
-/* Another thread polls. */
+/* Wait while another thread polls. */
 static void stand_by(struct rk_threads *t, struct rk_waiting *s)
 {
-    bool sleeps = s->background || s->sleeps > 0, crowded = is_crowded(t);
+    bool sleeps = s->background || s->sleeps > 0, oversubscribed = has_too_few_cores(t);
     uint32_t state = SPINS, depth;
     uint64_t until = 0;
 
     s->deep = s->sleeps >= SHORT_SLEEPS && !s->unrung;
-    look_for_others(t, s);
+    wake_satisfied(t, s);
     depth = rk_lock_give_all(&t->lock);
     for (uint32_t i = 1; !sleeps; i++) {
         if (atomic_load_explicit(&s->state, memory_order_acquire) != SPINS ||
             !atomic_load_explicit(&t->poller, memory_order_relaxed))
             goto out;
-        if (crowded)
+        if (oversubscribed)
             sched_yield();
         else
             rk_cpu_relax();
@@ -293,29 +295,29 @@ out:
 }
 
 /*
- * Another thread that can go on may need this core. A switch costs as much as twenty messages, and the thread that our
- * partner is may run now and not later: as long as what we wait for comes at once we stay, but not for long.
+ * Has the poller to yield to a woken thread? A switch costs as much as twenty messages, so the poller
+ * stays for a while as long as its own messages come.
  */
 static bool has_to_yield(const struct rk_threads *t, const struct rk_waiting *s)
 {
     if (t->ntold == 0)
         return s->passes % PASSES_PER_YIELD == 0;
-    return s->passes % OWN_PASSES == 0 || rk_clock_ns() - t->told_ns > TOLD_NS;
+    return s->passes % OWN_PASSES == 0 || rk_clock_ns() - t->told_ns > WOKEN_NS;
 }
 
-/* One bout of the poller's, and then the lock is anybody's for a moment. */
+/* One round of the poller, then a chance for others to take the lock. */
 static void poll_once(struct rk_threads *t, struct rk_waiting *s, struct rk_waiter *w)
 {
     uint32_t depth;
 
     rk_wait_bout(t->ctx, w, s->cond, s->arg);
-    if (rk_unlikely(t->ctx->engine->stuck != NULL) && ++t->bouts % BOUTS_PER_LOOK == 0)
-        rk_threads_look(t, rk_clock_ns());
-    look_for_others(t, s);
+    if (rk_unlikely(t->ctx->engine->stuck != NULL) && ++t->bouts % ROUNDS_PER_CHECK == 0)
+        rk_threads_check_stalls(t, rk_clock_ns());
+    wake_satisfied(t, s);
     if (s->cond(s->arg))
         return;
     s->passes++;
-    if (is_crowded(t) && has_to_yield(t, s)) {
+    if (has_too_few_cores(t) && has_to_yield(t, s)) {
         yield_place(t);
         return;
     }
@@ -324,13 +326,16 @@ static void poll_once(struct rk_threads *t, struct rk_waiting *s, struct rk_wait
     rk_lock_take_again(&t->lock, depth);
 }
 
-/* Threads of the program, beside the progress thread: not one that runs the user's code meanwhile. */
+/* Threads of the program other than this one that do not run a callback. */
 static bool others_can_poll(const struct rk_threads *t)
 {
     return t->nwaiting - t->nbusy > 1;
 }
 
-/* The poller's place: free, or its owner naps and we have just come. The progress thread leaves it to others. */
+/*
+ * May this thread become the poller? Yes if there is none, or if it sleeps and this thread is new. The progress
+ * thread leaves polling to others.
+ */
 static bool is_mine_to_take(const struct rk_threads *t, const struct rk_waiting *s)
 {
     const struct rk_waiting *p = atomic_load_explicit(&t->poller, memory_order_relaxed);
@@ -342,7 +347,7 @@ static bool is_mine_to_take(const struct rk_threads *t, const struct rk_waiting 
 
 static void take_place(struct rk_threads *t, struct rk_waiting *s)
 {
-    if (t->napper) { /* its sleep ends here, and it finds that it has lost its place */
+    if (t->napper) { /* its sleep ends here; it finds that it has lost its place */
         t->napper = NULL;
         rk_node_wake(t->ctx->node, t->ctx->node->index);
     }
@@ -359,11 +364,13 @@ static void leave_place(struct rk_threads *t)
     {
         struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
         uint32_t spins = SPINS, sleeps = SLEEPS;
-        /* Not one that would refuse it: the progress thread while others wait, or who is on his way out. */
+        /* Skip threads that would decline: the progress thread while others wait, and a thread that leaves. */
         if (!w->deep || (w->background && others_can_poll(t)) ||
             atomic_load_explicit(&w->state, memory_order_relaxed) == OVER)
             continue;
-        /* In this order: who falls asleep between the two is woken; who wakes up between them comes and looks by itself. */
+        /*
+         * In this order: a thread that falls asleep between the two is woken; one that wakes up checks by itself.
+         */
         if (!atomic_compare_exchange_strong(&w->state, &spins, TURN) &&
             atomic_compare_exchange_strong(&w->state, &sleeps, TURN))
             syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
@@ -395,9 +402,12 @@ static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(vo
     }
     rk_list_remove(&s.link);
     t->nwaiting--;
-    threads_forget_told(t, &s);
+    threads_uncount_woken(t, &s);
     p = atomic_load_explicit(&t->poller, memory_order_relaxed);
-    /* Nobody's: whoever left it before saw nobody who would take it, since we counted, or gave it to us and we are over. */
+    /*
+     * No poller: the last one left before this thread was counted, or passed the place to this thread after the end
+     * of its wait.
+     */
     if (p == &s || !p)
         leave_place(t);
 }
@@ -417,7 +427,7 @@ void rk_threads_each_wait(struct rk_threads *t, rk_threads_wait_fn fn, uint64_t 
     }
 }
 
-bool rk_threads_look(struct rk_threads *t, uint64_t now)
+bool rk_threads_check_stalls(struct rk_threads *t, uint64_t now)
 {
     struct rk_engine *e = t->ctx->engine;
     bool shortly = false;
@@ -440,7 +450,7 @@ bool rk_threads_look(struct rk_threads *t, uint64_t now)
     return shortly;
 }
 
-/* ---------------------------------------------------------------------------- lanes */
+/* --------------------------------------------------------------------- self contexts */
 
 struct lane_wait {
     struct rk_threads *lane;
@@ -448,8 +458,8 @@ struct lane_wait {
     void *arg;
 };
 
-/* Only threads of this process could go on in it, and they wait, or would have: how long nothing has come says nothing. */
-void rk_threads_look_in_lane(struct rk_threads *lane, bool (*cond)(void *), void *arg)
+/* Only threads of this process could make progress in it, and they wait too, so idle time means nothing. */
+void rk_threads_check_lane_stall(struct rk_threads *lane, bool (*cond)(void *), void *arg)
 {
     struct rk_ctx *ctx = lane->ctx;
 
@@ -457,27 +467,27 @@ void rk_threads_look_in_lane(struct rk_threads *lane, bool (*cond)(void *), void
     if (rk_unlikely(ctx->engine->stuck != NULL) && !cond(arg))
         ctx->engine->stuck(ctx, cond, arg, rk_clock_ns(), UINT64_MAX, UINT64_MAX);
     rk_lock_give(&lane->lock);
-    /* Who goes on waiting does not leave, which is where it would be told. */
+    /* A wait that goes on does not leave, where this would be signalled. */
     if (rk_unlikely(atomic_load_explicit(&lane->news, memory_order_relaxed)) &&
         rk_lock_is_mine(&lane->main->engine->threads->lock) && atomic_exchange(&lane->news, false))
-        rk_watch_tell(lane->main);
+        rk_watch_signal(lane->main);
 }
 
-/* With the context's lock held. */
+/* Call with the context's lock held. */
 static bool lane_cond(void *arg)
 {
     struct lane_wait *w = arg;
     bool is;
 
     rk_lock_take(&w->lane->lock);
-    rk_threads_look_in_lane(w->lane, w->cond, w->arg); /* nobody else looks at a lane's own */
+    rk_threads_check_lane_stall(w->lane, w->cond, w->arg); /* no other thread checks a self context's own */
     is = w->cond(w->arg);
     rk_lock_give(&w->lane->lock);
     return is;
 }
 
-/* For the status board: what the lane's rooms say. */
-static bool lane_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
+/* For the status board: what the self context's rooms report. */
+static bool lane_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
 {
     struct lane_wait *w = arg;
     struct rk_engine *e;
@@ -488,8 +498,8 @@ static bool lane_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struc
         return false;
     e = w->lane->ctx->engine;
     rk_lock_take(&w->lane->lock);
-    for (int i = 0; i < e->ntells && !known; i++)
-        known = e->tells[i](w->lane->ctx, w->cond, w->arg, out);
+    for (int i = 0; i < e->ndescribers && !known; i++)
+        known = e->describers[i](w->lane->ctx, w->cond, w->arg, out);
     rk_lock_give(&w->lane->lock);
     return known;
 }
@@ -505,26 +515,27 @@ static void wait_for_lane(struct rk_threads *t, struct rk_waiter *w, struct lane
     }
 }
 
-/* Only threads of this process can make it true: look for a moment, then wait where the others do, and poll there. */
+/* Only threads of this process can make it true: check briefly, then wait and poll in the context. */
 static void wait_in_lane(struct rk_threads *lane, struct rk_waiter *w, bool (*cond)(void *), void *arg)
 {
     struct rk_threads *t = lane->main->engine->threads;
     struct lane_wait lw = {lane, cond, arg};
     uint32_t depth;
 
-    for (int i = 0; i < LANE_LOOKS && !rk_lock_is_mine(&t->lock); i++) {
+    for (int i = 0; i < LANE_CHECKS && !rk_lock_is_mine(&t->lock); i++) {
         if (cond(arg))
             return;
         depth = rk_lock_give_all(&lane->lock);
-        if (i == 0 && atomic_load(&lane->parked)) /* what the caller has done before it waits */
-            tell_main(lane);
+        if (i == 0 && atomic_load(&lane->parked)) /* changes made by the caller before it waits */
+            notify_main(lane);
         else if (i % 8 == 7)
             sched_yield();
         else
             rk_cpu_relax();
         rk_lock_take_again(&lane->lock, depth);
     }
-    w->unrung |= lane->ctx->engine->stuck != NULL; /* nobody rings for it either, and only our condition looks at it */
+    /* no doorbell rings here either, and only this condition checks it */
+    w->unrung |= lane->ctx->engine->stuck != NULL;
     depth = rk_lock_give_all(&lane->lock);
     atomic_fetch_add(&lane->parked, 1);
     wait_for_lane(t, w, &lw);
@@ -544,7 +555,7 @@ RK_COLD void rk_threads_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*con
 
 /* ------------------------------------------------------------------------ callbacks */
 
-/* This thread may be in a wait, and is so counted among those who poll, and perhaps among those who need a core. */
+/* Take this thread out of the poller's place and of the waiters, if it is in a wait. */
 static void step_out(struct rk_threads *t)
 {
     struct rk_link *l;
@@ -555,7 +566,7 @@ static void step_out(struct rk_threads *t)
         struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
         if (w->thread == rk_lock_me()) {
             t->nbusy = 1;
-            threads_forget_told(t, w);
+            threads_uncount_woken(t, w);
         }
     }
 }
@@ -566,13 +577,13 @@ uint32_t rk_threads_call_begin(struct rk_threads *t)
 
     step_out(t);
     atomic_store_explicit(&t->caller, rk_lock_me(), memory_order_relaxed);
-    if (!p || p->thread == rk_lock_me()) { /* the user's code may be long: another has to poll meanwhile */
+    if (!p || p->thread == rk_lock_me()) { /* user code may run long: another thread must poll */
         if (p && !rk_watch_is_on(t->ctx->engine))
             rk_node_sleep_end(t->ctx->node);
         leave_place(t);
     }
     if (t->nwaiting)
-        look_for_others(t, NULL);
+        wake_satisfied(t, NULL);
     return rk_lock_give_all(&t->lock);
 }
 
@@ -583,7 +594,7 @@ void rk_threads_call_end(struct rk_threads *t, uint32_t depth)
     t->nbusy = 0;
 }
 
-/* --------------------------------------------------------------------- the room of it */
+/* --------------------------------------------------------------------- open and close */
 
 rank_status_t rk_threads_open(struct rk_ctx *ctx, struct rk_ctx *main)
 {
@@ -602,12 +613,12 @@ rank_status_t rk_threads_open(struct rk_ctx *ctx, struct rk_ctx *main)
     t->cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
     ctx->engine->threads = t;
     if (!main)
-        ctx->engine->tells[ctx->engine->ntells++] = lane_tell;
+        ctx->engine->describers[ctx->engine->ndescribers++] = lane_describe;
     rk_requests_share(ctx);
     return RANK_OK;
 }
 
-/* The ranks of this host share the cores that they may use. */
+/* The ranks of this host share its usable cores. */
 void rk_threads_settle(struct rk_ctx *ctx)
 {
     struct rk_threads *t = ctx->engine->threads;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * wait.c: the one way to wait.
+ * wait.c: wait for a condition: spin, yield, sleep.
  *
- * Spin a while, with a yield now and then; yield at once where the node has
- * more ranks than cores; after RANK_SPIN sleep until a peer rings. While shm is
- * the only channel that is a futex; where a channel has a descriptor, it is
- * epoll over that and a pipe that peers ring. No sleep is longer than a tenth
- * of a second, so that a death that nobody rings for is still seen in time.
+ * A wait spins with an occasional yield; yields at once on an oversubscribed node; after RANK_SPIN sleeps until a
+ * peer rings the doorbell. The sleep is a futex while shm is the only channel; with a channel that has a
+ * descriptor it is an epoll over that and a doorbell pipe. No sleep exceeds 0.1 s, so that a death without a
+ * doorbell is detected in time.
  *
- * Where several threads may call the library the bouts are those of the one that polls for all (threads.h), which
- * gives up the context's lock while it yields or sleeps.
+ * With threads the rounds are those of the poller (threads.h), which releases the context's lock while it yields
+ * or sleeps.
  */
 #include "lib/base/clock.h"
 #include "lib/base/kept_fds.h"
@@ -25,14 +24,19 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* The progress thread polls no longer than this after something has come. */
+/* Polling time of the progress thread after the last event. */
 enum { BACKGROUND_SPIN_NS = 20 * 1000 };
-enum { NAP_NS = 100 * 1000 * 1000, SHORT_NAP_NS = 1000 * 1000, SPINS_PER_LOOK = 256, YIELDS_PER_LOOK = 16 };
-/* Of linger: among how many ranks, as among many the one that is waited for hardly ever runs; how long; how long at most without a
- * yield; and after how many in vain in turn it is tried once in 2^that. */
-enum { LINGER_RANKS = 8, LINGER_NS = 10 * 1000, STAY_NS = 500 * 1000, LOOKS_PER_CLOCK = 16, MISSED_MOST = 6 };
-/* Of who only looks: looks in vain before it makes way, and then, again; who takes longer for each does something else, too. */
-enum { LOOKS_FIRST = 32, LOOKS_AGAIN = 4, POLLING_NS = 10 * 1000 };
+enum { SLEEP_NS = 100 * 1000 * 1000, SHORT_SLEEP_NS = 1000 * 1000, SPINS_PER_CHECK = 256, YIELDS_PER_CHECK = 16 };
+/*
+ * Adaptive spin: at most SPIN_RANKS ranks (among more, the awaited peer rarely runs); time of a spin; maximum
+ * time without a yield; after how many failures in a row one of 2^that waits spins.
+ */
+enum { SPIN_RANKS = 8, SPIN_NS = 10 * 1000, STAY_NS = 500 * 1000, CHECKS_PER_CLOCK = 16, FAILED_MAX = 6 };
+/*
+ * Nonblocking tests: fruitless calls before a yield, then between yields; a longer interval means that the program
+ * computes.
+ */
+enum { POLLS_FIRST = 32, POLLS_AGAIN = 4, POLLING_NS = 10 * 1000 };
 
 int rk_wait_epoll(struct rk_ctx *ctx, struct rk_epoll *epoll, bool anyway)
 {
@@ -42,7 +46,7 @@ int rk_wait_epoll(struct rk_ctx *ctx, struct rk_epoll *epoll, bool anyway)
 
     if (epoll->fd >= 0 && epoll->channels == e->nopen)
         return epoll->fd;
-    for (int i = epoll->channels; i < e->nopen; i++) { /* a channel may have been opened since */
+    for (int i = epoll->channels; i < e->nopen; i++) { /* channels may have been opened since */
         int fd = e->open[i].ops->fd ? e->open[i].ops->fd(e->open[i].state) : -1;
         if (fd >= 0)
             fds[n++] = fd;
@@ -62,7 +66,7 @@ int rk_wait_epoll(struct rk_ctx *ctx, struct rk_epoll *epoll, bool anyway)
         ev.data.fd = fds[i];
         if (epoll_ctl(epoll->fd, EPOLL_CTL_ADD, fds[i], &ev) < 0) {
             rk_debug("cannot wait for a channel's descriptor: %m");
-            if (epoll->channels == 0) { /* else the user may have it */
+            if (epoll->channels == 0) { /* else the user may hold it */
                 close(epoll->fd);
                 epoll->fd = -1;
             }
@@ -84,7 +88,7 @@ enum rk_armed rk_wait_arm(struct rk_engine *e)
     return !rk_list_empty(&e->busy) || e->unsent || e->held ? RK_ARMED_SHORTLY : RK_ARMED;
 }
 
-/* The lock is given up meanwhile, if there is one. False: another thread has taken our place. */
+/* Releases the lock meanwhile, if any. False: another thread has taken this one's place. */
 static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, int ns)
 {
     struct rk_threads *t = ctx->engine->threads;
@@ -93,7 +97,7 @@ static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, int n
     bool rung = false, mine = true;
 
     if (rk_unlikely(t != NULL))
-        nap = rk_threads_nap_begin(t, ns == NAP_NS); /* a short one need not be ended by others */
+        nap = rk_threads_nap_begin(t, ns == SLEEP_NS); /* a short sleep need not be ended by others */
     if (epoll < 0)
         rk_node_sleep(ctx->node, bell, (uint64_t)ns);
     else
@@ -116,61 +120,61 @@ static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), v
     if (!cond(arg) && rk_progress(ctx) == 0 && !cond(arg) &&
         (rk_likely(!t) || rk_threads_still_polls(t))) {
         enum rk_armed armed = rk_wait_arm(ctx->engine);
-        int ns = armed == RK_ARMED && !unrung ? NAP_NS : SHORT_NAP_NS;
+        int ns = armed == RK_ARMED && !unrung ? SLEEP_NS : SHORT_SLEEP_NS;
 
         if (epoll < 0 || armed != RK_ARMED_NOT)
             mine = sleep_until_rung(ctx, epoll, bell, ns);
         else
-            rk_watch_tell(ctx); /* what should wake the user, too, has been taken by that */
+            rk_watch_signal(ctx); /* the ring may have been meant for the user, too */
     }
     if (epoll >= 0 && rk_kept_fds_closed("a wait"))
         rk_engine_lost_channels(ctx);
-    if (mine && (rk_likely(!t) || (rk_threads_still_polls(t) && !rk_watch_is_on(ctx->engine)))) /* the user may sleep on */
+    /* the user's sleep goes on */
+    if (mine && (rk_likely(!t) || (rk_threads_still_polls(t) && !rk_watch_is_on(ctx->engine))))
         rk_node_sleep_end(node);
 }
 
 /*
- * Where ranks share cores: does whom we wait for run just now, on another core? Then what it sends comes sooner than a yield
- * comes back, and two ranks that answer each other go on so, each on its core, instead of each making way for others all of
- * whom wait. It is found out by looking on for a while, at the first look that brings nothing; less and less often where that
- * was in vain, and not for long without a yield where it was not. What others send says nothing of the one that is waited for. Only for a
- * message: who waits in a collective waits for all.
+ * Oversubscribed: spin briefly if the awaited peer probably runs on another core; its message then comes sooner
+ * than a yield returns, and two ranks that answer each other keep their cores. Try on the first fruitless check;
+ * less and less often after failures, and never long without a yield. Traffic of other peers does not count. Only
+ * for messages: a collective waits for all ranks.
  */
-static bool linger(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
+static bool spin_adaptively(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 {
     struct rk_engine *e = ctx->engine;
     uint64_t now, until = 0;
 
-    if (e->threads || e->spin_ns == 0 || ctx->node->nlocal > LINGER_RANKS || cond != rk_req_is_done ||
+    if (e->threads || e->spin_ns == 0 || ctx->node->nlocal > SPIN_RANKS || cond != rk_req_is_done ||
         ((struct rank_request *)arg)->type > RK_REQ_RECV)
         return false;
-    if (e->linger.pass > 0) {
-        e->linger.pass--;
+    if (e->spin.skip > 0) {
+        e->spin.skip--;
         return false;
     }
     do {
         now = rk_clock_ns();
         if (until == 0)
-            until = now + LINGER_NS;
-        if (e->linger.since_ns == 0)
-            e->linger.since_ns = now;
-        if (now - e->linger.since_ns >= STAY_NS)
+            until = now + SPIN_NS;
+        if (e->spin.since_ns == 0)
+            e->spin.since_ns = now;
+        if (now - e->spin.since_ns >= STAY_NS)
             return false;
-        for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
+        for (int i = 0; i < CHECKS_PER_CLOCK; i++) {
             rk_progress(ctx);
             if (cond(arg)) {
-                e->linger.missed = 0;
+                e->spin.failed = 0;
                 return true;
             }
         }
     } while (now < until);
-    if (e->linger.missed < MISSED_MOST)
-        e->linger.missed++;
-    e->linger.pass = (1u << e->linger.missed) - 1;
+    if (e->spin.failed < FAILED_MAX)
+        e->spin.failed++;
+    e->spin.skip = (1u << e->spin.failed) - 1;
     return false;
 }
 
-/* False: among threads: another one polls now. */
+/* False: with threads, another one polls now. */
 static bool yield(struct rk_engine *e)
 {
     if (rk_unlikely(e->threads != NULL))
@@ -180,25 +184,24 @@ static bool yield(struct rk_engine *e)
 }
 
 /*
- * A program that looks again and again (test, iprobe, progress) waits without saying so, and where ranks share cores those whom it
- * waits for need this one. As soon as so many looks in turn have brought nothing, and were all that it did meanwhile: who computes
- * between looks keeps its core.
+ * Yield for a program that polls (test, iprobe, progress) on an oversubscribed host, once enough fruitless calls
+ * in a row follow each other closely. A program that computes between calls keeps its core.
  */
-void rk_wait_looked(struct rk_ctx *ctx)
+void rk_wait_polled(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
     uint64_t now;
 
-    if (e->looks.vain++ == 0)
-        e->looks.since_ns = rk_clock_ns();
-    if (e->looks.vain < (e->looks.again ? LOOKS_AGAIN : LOOKS_FIRST))
+    if (e->polls.fruitless++ == 0)
+        e->polls.since_ns = rk_clock_ns();
+    if (e->polls.fruitless < (e->polls.yielded ? POLLS_AGAIN : POLLS_FIRST))
         return;
     now = rk_clock_ns();
-    e->looks.again = now - e->looks.since_ns < e->looks.vain * (uint64_t)POLLING_NS;
-    e->looks.vain = 0;
-    if (!e->looks.again || (e->threads ? rk_threads_in_call(e->threads) : e->calling))
+    e->polls.yielded = now - e->polls.since_ns < e->polls.fruitless * (uint64_t)POLLING_NS;
+    e->polls.fruitless = 0;
+    if (!e->polls.yielded || (e->threads ? rk_threads_in_call(e->threads) : e->calling))
         return;
-    e->linger.since_ns = 0;
+    e->spin.since_ns = 0;
     if (e->threads)
         rk_threads_make_way(e->threads);
     else
@@ -213,24 +216,24 @@ void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
         rk_wait_bout(ctx, w, cond, arg);
 }
 
-/* Others' messages may go on for ever. */
-static RK_COLD void look_while_busy(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+/* Check deaths and stalls in a wait to which other messages keep coming. */
+static RK_COLD void check_while_busy(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
 {
     struct rk_engine *e = ctx->engine;
     uint64_t now = rk_clock_ns();
 
     if (w->begun == 0)
         w->begun = now;
-    if (e->lives)
-        rk_lives_look(ctx, w->begun, cond, arg, now);
+    if (e->liveness)
+        rk_liveness_check(ctx, w->begun, cond, arg, now);
     if (e->stuck)
         e->stuck(ctx, cond, arg, now, 0, now - w->begun);
 }
 
-/* Is there anything to be asked now and then in a wait of a rank without threads? Few ranks have any of it. */
-RK_INLINE bool has_to_look(const struct rk_engine *e)
+/* Has a rank without threads any periodic check to run in a wait? Few have. */
+RK_INLINE bool has_checks(const struct rk_engine *e)
 {
-    return rk_unlikely(((uintptr_t)e->stuck | (uintptr_t)e->lives) != 0) && !e->threads;
+    return rk_unlikely(((uintptr_t)e->stuck | (uintptr_t)e->liveness) != 0) && !e->threads;
 }
 
 void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
@@ -240,27 +243,29 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
     uint64_t now;
 
     if (rk_progress(ctx) > 0) {
-        if (oversubscribed && !w->yielded && cond(arg)) /* it was sent while we ran */
-            e->linger.pass = 0;
+        if (oversubscribed && !w->yielded && cond(arg)) /* it arrived while this rank ran */
+            e->spin.skip = 0;
         w->rounds = 0;
         w->since = 0;
-        if (has_to_look(e) && ++w->busy % SPINS_PER_LOOK == 0)
-            look_while_busy(ctx, w, cond, arg);
+        if (has_checks(e) && ++w->busy % SPINS_PER_CHECK == 0)
+            check_while_busy(ctx, w, cond, arg);
         return;
     }
     if (oversubscribed) {
-        if (w->rounds == 0 && linger(ctx, cond, arg))
+        if (w->rounds == 0 && spin_adaptively(ctx, cond, arg))
             return;
         w->yielded = true;
-        e->linger.since_ns = 0;
+        e->spin.since_ns = 0;
     }
     w->rounds++;
     if (oversubscribed && !yield(e))
         return;
-    if (w->rounds % (oversubscribed ? YIELDS_PER_LOOK : SPINS_PER_LOOK))
+    if (w->rounds % (oversubscribed ? YIELDS_PER_CHECK : SPINS_PER_CHECK))
         return;
-    /* What we wait for may be waiting for this core: another program can run here too. Not at the
-     * first look, so that short waits stay free of system calls. */
+    /*
+     * The awaited rank or another program may need this core. Not on the first check, so that short waits make no
+     * system calls.
+     */
     if (!oversubscribed && w->since && !yield(e))
         return;
     now = rk_clock_ns();
@@ -269,15 +274,15 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
     if (w->begun == 0)
         w->begun = now;
     if (now >= e->next_check_ns)
-        rk_engine_check_lives(ctx, now);
-    /* What others send says nothing of the one that is waited for. */
-    if (rk_unlikely(e->lives != NULL) && !e->threads)
-        rk_lives_look(ctx, w->begun, cond, arg, now);
+        rk_engine_check_deaths(ctx, now);
+    /* Traffic of other peers does not count for the awaited one. */
+    if (rk_unlikely(e->liveness != NULL) && !e->threads)
+        rk_liveness_check(ctx, w->begun, cond, arg, now);
     if (rk_unlikely(e->stuck != NULL))
-        shortly = e->threads ? rk_threads_look(e->threads, now)
+        shortly = e->threads ? rk_threads_check_stalls(e->threads, now)
                              : e->stuck(ctx, cond, arg, now, now - w->since, now - w->begun);
-    if (rk_unlikely(now - w->since >= RK_TELL_NS) && !w->background)
-        rk_tell(ctx, w, cond, arg, now);
+    if (rk_unlikely(now - w->since >= RK_DESCRIBE_NS) && !w->background)
+        rk_describe_wait(ctx, w, cond, arg, now);
     if (now - w->since < (w->background ? (uint64_t)BACKGROUND_SPIN_NS : e->spin_ns))
         return;
     if (rk_likely(!e->threads) || rk_threads_may_nap(e->threads))

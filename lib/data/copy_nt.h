@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copy_nt.h: a copy whose target goes past the caches: another core reads it next, and would have to be asked for each
- * line first. */
+/*
+ * copy_nt.h: copy with nontemporal stores, for data that another core reads next.
+ */
 #ifndef RK_DATA_COPY_NT_H
 #define RK_DATA_COPY_NT_H
 
@@ -11,7 +12,7 @@
 #include <emmintrin.h>
 #endif
 
-/* What is stored is seen by others before what the caller stores after it. */
+/* The stored data is visible before later stores of the caller. */
 static inline void rk_copy_streamed(void *to, const void *from, size_t n)
 {
 #ifdef __SSE2__

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copy_small.h: copies of a few bytes, of which the length is known at run time only. */
+/* copy_small.h: copy a few bytes, their number known at run time only. */
 #ifndef RK_DATA_COPY_SMALL_H
 #define RK_DATA_COPY_SMALL_H
 
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Copy that the compiler turns into a few moves for the sizes that matter most; n <= 64. */
+/* Copy n <= 64 bytes; compiles to a few moves for common sizes. */
 RK_INLINE void rk_copy_small(void *to, const void *from, uint32_t n)
 {
     if (n == 8) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dtype.c: see dtype.h. */
+/* dtype.c: define the sizes of datatypes. */
 #include "lib/data/dtype.h"
 
 const uint8_t rk_dtype_bytes[RANK_DTYPE_COUNT] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dtype.h: the sizes of datatypes, for whoever turns counts into bytes. */
+/* dtype.h: convert counts of datatypes into bytes. */
 #ifndef RK_DATA_DTYPE_H
 #define RK_DATA_DTYPE_H
 
@@ -9,17 +9,20 @@
 
 extern const uint8_t rk_dtype_bytes[RANK_DTYPE_COUNT];
 
-/* The most that one call may name: far beyond any memory, and with room for sums of headers and offsets. */
+/* Maximum bytes of a call: beyond any memory, with margin for headers and offsets. */
 #define RK_SPAN_MAX (1ll << 62)
 
-/* count elements in bytes, for the public function call; RANK_ERR_DTYPE or RANK_ERR_COUNT (negative, or more than RK_SPAN_MAX bytes). */
+/*
+ * Size in bytes of count elements, for the public function call. RANK_ERR_DTYPE, or RANK_ERR_COUNT (negative, or
+ * more than RK_SPAN_MAX bytes).
+ */
 RK_INLINE rank_status_t rk_dtype_span(const char *call, rank_dtype_t dtype, int64_t count, size_t *bytes)
 {
     int64_t n;
 
     if (rk_unlikely((unsigned)dtype >= RANK_DTYPE_COUNT))
         return rk_arg_error(RANK_ERR_DTYPE, call, "dtype %d is none (there are %d)", (int)dtype, RANK_DTYPE_COUNT);
-    if (rk_likely((uint64_t)count <= RK_SPAN_MAX >> 8)) { /* times a byte: no need to look */
+    if (rk_likely((uint64_t)count <= RK_SPAN_MAX >> 8)) { /* fits in any case */
         *bytes = (size_t)count * rk_dtype_bytes[dtype];
         return RANK_OK;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* iov.c: see iov.h. */
+/* iov.c: pack and unpack noncontiguous data. */
 #include "lib/data/iov.h"
 #include "lib/data/dtype.h"
 
@@ -39,7 +39,7 @@ RK_COLD bool rk_pieces_overlap(const rank_iov_t *iov, int n)
 
     for (int i = 0; i < n; i++)
         total += iov[i].bytes ? blocks_of(&iov[i]) : 0;
-    /* A check for people who look for faults: too much of it is not done. */
+    /* A debugging aid: skip very long lists. */
     if (total < 2 || total > MOST_CHECKED || !(blocks = malloc(total * sizeof(*blocks))))
         return false;
     for (int i = 0; i < n; i++) {
@@ -55,7 +55,7 @@ RK_COLD bool rk_pieces_overlap(const rank_iov_t *iov, int n)
     return found;
 }
 
-/* One entry: does it stay within what addresses can be? */
+/* Check that one entry stays within the address space. */
 static rank_status_t iov_check_one(const char *call, const rank_iov_t *v, bool to_write)
 {
     int64_t bytes, reach, first = (int64_t)(uintptr_t)v->base, last;
@@ -117,7 +117,7 @@ static const rank_iov_t *seek(struct rk_pieces *p, uint64_t offset)
     return &p->iov[p->at];
 }
 
-/* The memory at offset, and how much of the rest is in one piece with it. */
+/* Memory at offset, and the bytes of rest contiguous with it. */
 RK_INLINE char *piece_at(struct rk_pieces *p, uint64_t offset, size_t rest, size_t *in_one)
 {
     const rank_iov_t *v = seek(p, offset);
@@ -128,7 +128,7 @@ RK_INLINE char *piece_at(struct rk_pieces *p, uint64_t offset, size_t rest, size
     return (char *)v->base + (int64_t)block * v->stride + skip;
 }
 
-/* Columns of a matrix are many copies of one element. */
+/* Matrix columns are many copies of one element. */
 RK_INLINE void copy_block(void *to, const void *from, size_t n)
 {
     if (n == 8)
@@ -139,8 +139,7 @@ RK_INLINE void copy_block(void *to, const void *from, size_t n)
         memcpy(to, from, n);
 }
 
-/* Between the pieces and a flat buffer; in: into the pieces. Blocks of an entry are walked without a
- * division each. */
+/* Copy between the pieces and a flat buffer; in: into the pieces. Walks blocks of an entry without divisions. */
 RK_INLINE void iov_move(struct rk_pieces *p, size_t offset, char *flat, size_t bytes, bool in)
 {
     while (bytes) {
@@ -156,7 +155,7 @@ RK_INLINE void iov_move(struct rk_pieces *p, size_t offset, char *flat, size_t b
             flat += n;
             offset += n;
             bytes -= n;
-            if (!bytes || --left == 0) /* behind the last block a stride may lead anywhere: nobody has checked it */
+            if (!bytes || --left == 0) /* behind the last block a stride may lead anywhere, unchecked */
                 break;
             at += v->stride - (int64_t)skip;
             skip = 0;
@@ -164,7 +163,7 @@ RK_INLINE void iov_move(struct rk_pieces *p, size_t offset, char *flat, size_t b
     }
 }
 
-/* base is const to callers; the place in it is ours. */
+/* base is const for callers; the position in it is not. */
 RK_INLINE struct rk_pieces *iov_state_of(const void *base)
 {
     return (struct rk_pieces *)(uintptr_t)base;

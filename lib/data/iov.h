@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iov.h: payload that is not in one piece: the view (frame.h) of a list of rank_iov_t.
+ * iov.h: view a list of rank_iov_t as payload.
  *
- * The list is the caller's and stays while the request is under way, so no
- * state has to be kept but a place in it, which moves along with the offsets
- * that pack and unpack are called with.
+ * The caller keeps the list until the request is complete. The only state is a position, which follows the offsets
+ * passed to pack and unpack.
  */
 #ifndef RK_DATA_IOV_H
 #define RK_DATA_IOV_H
@@ -16,19 +15,22 @@
 #include <stdbool.h>
 #include <sys/uio.h>
 
-/* What such a view's base points to. A rank of the node reads it from the sender's memory: see
- * shm/gather.c. */
+/*
+ * Target of such a view's base. A rank of the node reads it from the sender's memory: see channel/shm/cma_iov.c.
+ */
 struct rk_pieces {
     const rank_iov_t *iov;
     int32_t n;
-    int32_t at;      /* the place: in this entry, */
-    uint64_t before; /* with so many bytes before the entry */
+    int32_t at;      /* position: entry, */
+    uint64_t before; /* and bytes before the entry */
 };
 
 extern const struct rk_view_ops rk_pieces_ops;
 
-/* RANK_OK and the sum of the bytes, or what is wrong. to_write: pieces must not overlap, which is
- * looked at in debug builds; one that overlaps itself is always found. */
+/*
+ * Returns RANK_OK and the total size, or an error. to_write: pieces must not overlap, which debug builds check; an
+ * entry that overlaps itself is always detected.
+ */
 rank_status_t rk_pieces_check_for(const char *call, const rank_iov_t *iov, int n, bool to_write, size_t *bytes);
 /* The same without a report. */
 RK_INLINE rank_status_t rk_pieces_check(const rank_iov_t *iov, int n, bool to_write, size_t *bytes)
@@ -36,17 +38,16 @@ RK_INLINE rank_status_t rk_pieces_check(const rank_iov_t *iov, int n, bool to_wr
     return rk_pieces_check_for(NULL, iov, n, to_write, bytes);
 }
 
-/* Do two blocks of a list whose entries are sound share a byte? For builds that look for it (RK_CHECK_OVERLAP); of very many it
- * says no. */
+/* Do blocks of a valid list overlap? For builds with RK_CHECK_OVERLAP; false for very long lists. */
 bool rk_pieces_overlap(const rank_iov_t *iov, int n);
 
-/* The view of a checked list, with its state in p; a plain one if it is in one piece. */
+/* View of a checked list, with its state in p; a plain view if it is contiguous. */
 struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int n, size_t bytes);
 
-/* Copy bytes from the beginning of one view to that of another. */
+/* Copy bytes from the start of one view to that of another. */
 void rk_view_copy(const struct rk_view *to, const struct rk_view *from, size_t bytes);
 
-/* At most max pieces of memory of a view, which hold the bytes from offset on, at most bytes. */
+/* List at most max pieces of memory that hold the view's bytes from offset on, at most bytes. */
 int rk_view_list(const struct rk_view *view, size_t offset, size_t bytes, struct iovec *out, int max);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* allocator.c: see allocator.h. */
+/* allocator.c: allocate ranges first-fit. */
 #include "lib/mem/allocator.h"
 
 #include <stdlib.h>
@@ -24,8 +24,10 @@ void rk_space_destroy(struct rk_space *space)
     *space = (struct rk_space){0};
 }
 
-/* There are at most as many holes as pieces and one more, and one more yet while a hole is put back that grows together
- * with its neighbours: with room for those giving back needs none. */
+/*
+ * There is at most one free extent more than pieces, and another for a moment while one is merged. Reserve for
+ * that, so that freeing needs no memory.
+ */
 static bool reserve(struct rk_space *space)
 {
     size_t cap = space->cap * 2;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * allocator.h: which bytes of a range are taken. No memory of the range itself is touched.
+ * allocator.h: allocate ranges of an address space, without touching its memory.
  *
- * First fit, so that all who take and give the same in the same order have the
- * same places. Giving back cannot fail.
+ * First fit: callers that allocate and free the same in the same order get the same places. Freeing cannot fail.
  */
 #ifndef RK_MEM_ALLOCATOR_H
 #define RK_MEM_ALLOCATOR_H
@@ -16,18 +15,20 @@ struct rk_hole {
 };
 
 struct rk_space {
-    struct rk_hole *holes; /* by place; no two touch */
+    struct rk_hole *holes; /* free extents by position; no two touch */
     size_t nholes, cap;
-    size_t npieces;        /* taken and not given back */
+    size_t npieces;        /* allocated ranges */
 };
 
-/* False: out of memory. */
+/* Returns false if out of memory. */
 bool rk_space_create(struct rk_space *space, size_t bytes);
 void rk_space_destroy(struct rk_space *space);
 
-/* align: a power of two. False: no hole is large enough, or out of memory. The first never fails for the latter. */
+/*
+ * align: a power of two. Returns false if no extent is large enough, or out of memory (never on the first call).
+ */
 bool rk_space_take(struct rk_space *space, size_t bytes, size_t align, size_t *at);
-/* What was taken, whole. */
+/* Free a whole range. */
 void rk_space_give(struct rk_space *space, size_t at, size_t bytes);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * limits.c: would more memory pass a limit that the kernel answers with a signal?
+ * limits.c: check memory limits that the kernel enforces by a signal.
  *
- * A shared page that cannot be had is a SIGBUS or an OOM kill when it is
- * touched, or backed; a file that grows past RLIMIT_FSIZE is SIGXFSZ. So the
- * limits are read before memory is backed. Reading cgroup files costs tens of
- * microseconds: an answer is good for an eighth of the room that was found.
+ * A shared page that cannot be had is a SIGBUS or an OOM kill when it is touched or backed; a file that grows past
+ * RLIMIT_FSIZE is SIGXFSZ. So the limits are checked before memory is backed. As reading cgroup files costs tens
+ * of microseconds, a result stays valid for an eighth of the free room.
  */
 #include "lib/base/compiler.h"
 #include "lib/base/log.h"
@@ -18,7 +17,7 @@
 
 #define NO_LIMIT INT64_MAX
 
-static _Atomic int64_t credit; /* bytes that the last look allows without another */
+static _Atomic int64_t credit; /* bytes allowed before the next check */
 
 static int64_t read_number(const char *path)
 {
@@ -34,7 +33,7 @@ static int64_t read_number(const char *path)
     return out;
 }
 
-/* The sum of some lines of a "name number" file. */
+/* Sum of two fields of a "name number" file. */
 static int64_t read_fields(const char *path, const char *a, const char *b)
 {
     FILE *f = fopen(path, "re");
@@ -52,7 +51,7 @@ static int64_t read_fields(const char *path, const char *a, const char *b)
     return sum;
 }
 
-/* Room in one cgroup: its limit less what is used and cannot be reclaimed. */
+/* Free room in one cgroup: its limit less used memory that cannot be reclaimed. */
 static int64_t cgroup_room(const char *dir, const char *max, const char *now, const char *afile,
                            const char *ifile)
 {
@@ -71,7 +70,7 @@ static int64_t cgroup_room(const char *dir, const char *max, const char *now, co
     return limit - used + read_fields(path, afile, ifile);
 }
 
-/* The least room on the way from this cgroup up to the root of the hierarchy. */
+/* Smallest free room from this cgroup to the root of the hierarchy. */
 static int64_t hierarchy_room(const char *root, const char *group, int v2)
 {
     char dir[1024];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* memfd.c: see memfd.h. */
+/* memfd.c: create, map and back anonymous shared memory. */
 #include "lib/mem/memfd.h"
 #include "lib/base/compiler.h"
 #include "lib/base/kept_fds.h"
@@ -16,14 +16,16 @@
 #include <unistd.h>
 
 #define NAME "librank"
-enum { STEP = 2 << 20 }; /* a few hundred microseconds' work; a huge page */
+enum { STEP = 2 << 20 }; /* some hundred microseconds of work; a huge page */
 
 static uint64_t make_nonce(void)
 {
     uint64_t n = 0;
 
-    /* The pool is initialized long before any rank starts; never 0, which says "none", and even, which says that it is
-     * of this file (see segment.h). */
+    /*
+     * Not 0, which means none, and even, which marks this kind (see segment.h). The kernel's pool is initialized
+     * by now.
+     */
     while (n == 0) {
         if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
             n = 0;
@@ -75,9 +77,8 @@ err_close:
     return st;
 }
 
-/* Opening another process's descriptor can have effects of its own (a FIFO, a device): look at
- * what it is first. */
-static int names_our_memory(const char *path)
+/* Opening another process's descriptor may have side effects (FIFO, device): check its type first. */
+static int is_our_memory_path(const char *path)
 {
     char link[64];
     ssize_t n = readlink(path, link, sizeof(link) - 1);
@@ -96,7 +97,7 @@ rank_status_t rk_memfd_open(const struct rk_memfd_card *card, int *fd, void **ba
     int f;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)card->pid, (int)card->fd);
-    if (!names_our_memory(path)) {
+    if (!is_our_memory_path(path)) {
         rk_debug("%s is not the shared memory of process %d", path, (int)card->pid);
         return RANK_ERR_UNREACHABLE;
     }
@@ -118,7 +119,7 @@ rank_status_t rk_memfd_open(const struct rk_memfd_card *card, int *fd, void **ba
         return RANK_ERR_NO_MEMORY;
     }
     if (*(volatile uint64_t *)map != card->nonce) {
-        rk_debug("%s bears another nonce", path);
+        rk_debug("%s has another nonce", path);
         rk_memfd_close(f, map, card->bytes);
         return RANK_ERR_UNREACHABLE;
     }
@@ -132,8 +133,7 @@ rank_status_t rk_memfd_commit(int fd, size_t offset, size_t bytes, int level, co
     rank_status_t st = rk_mem_check_room(offset + bytes, bytes, level, what);
     size_t n;
 
-    /* Older kernels give up at any signal, and take back what the call has got so far: under a profiler's timer a large one would
-     * never end. */
+    /* Older kernels abort a large call on any signal and undo it: under a profiler's timer it would never end. */
     for (; !st && bytes; offset += n, bytes -= n) {
         int rc;
         n = STEP - offset % STEP;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* segment.c: see segment.h. */
+/* segment.c: keep the segments mapped in this process. */
 #include "lib/mem/segment.h"
 #include "lib/base/log.h"
 
@@ -11,7 +11,7 @@
 #endif
 
 struct rk_segments {
-    struct rk_link list; /* few, the newest first */
+    struct rk_link list; /* few, newest first */
 };
 
 rank_status_t rk_segments_open(struct rk_ctx *ctx)
@@ -45,7 +45,7 @@ static struct rk_segment *segment_new(struct rk_ctx *ctx, const struct rk_memfd_
     seg->base = base;
     seg->bytes = card->bytes;
     seg->fd = fd;
-    if (card->bytes > RK_SEGMENT_HUGE) /* where the system has them for shared memory; else nothing is lost */
+    if (card->bytes > RK_SEGMENT_HUGE) /* if the system has them for shared memory; else harmless */
         madvise(base, card->bytes, MADV_HUGEPAGE);
     rk_list_insert_before(ctx->segments->list.next, &seg->link);
     return seg;
@@ -101,7 +101,7 @@ rank_status_t rk_segment_back(struct rk_segment *seg, size_t offset, size_t byte
     if (bytes < RK_SEGMENT_HUGE)
         return rk_memfd_commit(seg->fd, offset, bytes, RK_LOG_ERROR, "rank_alloc");
     st = rk_mem_check_room(offset + bytes, bytes, RK_LOG_ERROR, "rank_alloc");
-    /* The file alone knows nothing of what was asked for the mapping: only through that do huge pages come. */
+    /* Back through the mapping: its hint for huge pages does not apply to the file. */
     if (st || madvise(seg->base + offset, bytes, MADV_POPULATE_WRITE) == 0)
         return st;
     return rk_memfd_commit(seg->fd, offset, bytes, RK_LOG_ERROR, "rank_alloc"); /* an old kernel, or the error */
@@ -119,7 +119,7 @@ void rk_segment_close(struct rk_segment *seg)
     free(seg);
 }
 
-/* Behind those of rank_alloc, which everybody of the node can use. */
+/* After those of rank_alloc, which all ranks of the node can use. */
 static struct rk_segment *registered_new(struct rk_ctx *ctx, uint64_t id, char *base, size_t bytes, uint64_t there)
 {
     struct rk_segment *seg = calloc(1, sizeof(*seg));
@@ -142,7 +142,7 @@ struct rk_segment *rk_segment_map(struct rk_ctx *ctx, uint64_t id, uint64_t ther
     struct rk_segment *seg = rk_segment_by_id(ctx, id);
     struct rk_shared_map map;
 
-    if (seg) { /* the same registration: a nonce is one's alone */
+    if (seg) { /* the same registration: nonces are unique */
         seg->users++;
         return seg;
     }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * segment.h: symmetric allocations as they are mapped in this process, and shared memory that ranks have registered.
+ * segment.h: keep symmetric and registered shared memory mapped.
  *
- * One memfd a node and allocation, a part for each rank of the team on that
- * node. Messages from such memory name it by the memfd's nonce and an offset,
- * so that the receiver copies straight from its own mapping.
+ * Room: shared memory: memfds, segments, allocation of ranges, limits, the program's own mappings.
+ * Callers: lib/node, lib/channel, lib/rma, lib/world.
+ * Never: sends; waits.
+ * Tests: tests/unit/allocator_test.c, tests/mp/rma/rma_shared_memory.c, tests/mp/rma/alloc_no_memory.c.
  *
- * Registered memory is a segment here at its owner and at those who have opened its key and could map it (user_shm.h).
- * Messages name it by the key's nonce and the address at the owner: for who knows it not it is as any other memory.
+ * An allocation has one memfd a node, with a part for each rank of the team there. Messages from such memory name
+ * it by the memfd's nonce and an offset, so that the receiver copies straight from its own mapping.
+ *
+ * Registered memory is a segment at its owner, and at processes that have opened its key and could map it
+ * (user_shm.h). Messages name it by the key's nonce and the address at the owner; other processes treat it as
+ * private memory.
  */
 #ifndef RK_MEM_SEGMENT_H
 #define RK_MEM_SEGMENT_H
@@ -17,16 +22,16 @@
 #include "lib/mem/memfd.h"
 #include "lib/mem/user_shm.h"
 
-/* A part of this size or more begins on such a boundary, so that huge pages can hold it. */
+/* Parts of at least this size are aligned to it, for huge pages. */
 #define RK_SEGMENT_HUGE (2u << 20)
 
-/* Room for the nonce before the first part. */
+/* Space for the nonce before the first part. */
 static inline size_t rk_segment_front(size_t part_bytes)
 {
     return part_bytes >= RK_SEGMENT_HUGE ? RK_SEGMENT_HUGE : 4096;
 }
 
-/* From one part to the next; what lies between is never backed. */
+/* Distance of parts; the gap is never backed. */
 static inline size_t rk_segment_stride(size_t part_bytes)
 {
     size_t unit = rk_segment_front(part_bytes);
@@ -34,7 +39,7 @@ static inline size_t rk_segment_stride(size_t part_bytes)
     return part_bytes > SIZE_MAX - unit ? SIZE_MAX : (part_bytes + unit - 1) & ~(unit - 1);
 }
 
-/* Names of registered memory: odd, with a bit for who announces a message, and never among the largest numbers. */
+/* Ids of registered memory: odd, with a bit for announcements, and never among the largest numbers. */
 enum { RK_SEGMENT_REGISTERED = 1, RK_SEGMENT_MARK = 2 };
 
 static inline uint64_t rk_segment_registered_id(uint64_t random)
@@ -47,9 +52,9 @@ struct rk_segment {
     char *base;
     size_t bytes;
     int fd;
-    int users;      /* a registered one: handles of this process */
+    int users;      /* registered: handles of this process */
     uint64_t there; /* and its address at the owner; else 0 */
-    struct rk_shared_map map; /* of another's */
+    struct rk_shared_map map; /* mapping of another process's memory */
     struct rk_link link;
 };
 
@@ -61,17 +66,20 @@ rank_status_t rk_segment_create(struct rk_ctx *ctx, int parts, size_t part_bytes
                                 struct rk_segment **out, struct rk_memfd_card *card);
 rank_status_t rk_segment_attach(struct rk_ctx *ctx, const struct rk_memfd_card *card,
                                 struct rk_segment **out);
-/* Memory behind some of it, now, near who calls; one line if there is none. In huge pages where it can be. */
+/* Back a piece now, near the caller; logs a line on failure. In huge pages if possible. */
 rank_status_t rk_segment_back(struct rk_segment *seg, size_t offset, size_t bytes);
 void rk_segment_close(struct rk_segment *seg);
 
-/* My own registered memory, which others can map. NULL: out of memory. */
+/* Segment of own registered memory that others can map. NULL: out of memory. */
 struct rk_segment *rk_segment_offer(struct rk_ctx *ctx, uint64_t id, void *p, size_t bytes);
-/* Another's, of which somebody has said that the name and the card are the owner's; once for all handles. NULL: it is not to be mapped. */
+/*
+ * Map another process's memory; id and card must have been confirmed by the owner. Shared by all handles. NULL: it
+ * cannot be mapped.
+ */
 struct rk_segment *rk_segment_map(struct rk_ctx *ctx, uint64_t id, uint64_t there, size_t bytes,
                                   const struct rk_shared_card *card);
 
-/* Which segment holds all of [p, p + bytes)? NULL if none. */
+/* Segment that holds all of [p, p + bytes); NULL if none. */
 struct rk_segment *rk_segment_holding(struct rk_ctx *ctx, const void *p, size_t bytes);
 struct rk_segment *rk_segment_by_id(struct rk_ctx *ctx, uint64_t id);
 

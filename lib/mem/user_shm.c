@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* user_shm.c: see user_shm.h. */
+/* user_shm.c: find and map the program's own shared memory. */
 #include "lib/mem/user_shm.h"
 #include "lib/base/log.h"
 
@@ -17,8 +17,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* A question to /proc/self/maps about one address (Linux 6.11; headers may be older). All maps of a process as
- * text are a hundred times as dear. */
+/*
+ * Query of one address in /proc/self/maps (Linux 6.11; headers may be older). Reading all maps as text costs a
+ * hundred times as much.
+ */
 struct map_query {
     uint64_t size, flags, address;
     uint64_t start, end, vma_flags, page_size, offset, inode;
@@ -34,10 +36,10 @@ struct mapping {
     unsigned is; /* VMA_... */
 };
 
-/* This process's, upwards. */
+/* Mappings of this process, by address. */
 struct maps {
     int fd;
-    FILE *text; /* where the kernel takes no questions */
+    FILE *text; /* for kernels without the query */
     char *line;
     size_t room;
 };
@@ -62,7 +64,7 @@ static bool next_in_text(struct maps *maps, uint64_t address, struct mapping *ou
     return false;
 }
 
-/* The mapping that holds address, or the first above it. */
+/* The mapping at address, or the first above it. */
 static bool next_mapping(struct maps *maps, uint64_t address, struct mapping *out)
 {
     struct map_query q = {.size = sizeof(q), .flags = QUERY_OR_NEXT, .address = address};
@@ -89,14 +91,14 @@ static void close_maps(struct maps *maps)
     free(maps->line);
 }
 
-/* The file itself, and no device or pipe that has come in its place: opening those can have effects. */
+/* Is it the same file, not a device or pipe in its place? Opening those may have side effects. */
 static bool is_the_file(const struct stat *st, const struct rk_shared_card *card, uint64_t end)
 {
     return S_ISREG(st->st_mode) && st->st_ino == card->inode && major(st->st_dev) == card->major &&
            minor(st->st_dev) == card->minor && st->st_size >= 0 && (uint64_t)st->st_size >= end;
 }
 
-/* Most programs keep the descriptor; those who do not can be helped by the mapping itself, or by its name. */
+/* Find an open descriptor; else /proc/PID/map_files or the name of the mapping must do. */
 static int find_descriptor(const struct rk_shared_card *card)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -145,7 +147,7 @@ unsigned rk_shared_find(const void *p, size_t bytes, struct rk_shared_card *card
     return denied;
 }
 
-/* ------------------------------------------------------------------------------ others */
+/* ------------------------------------------------------------------------------ map */
 
 static bool map_file(const char *path, const struct rk_shared_card *card, size_t bytes, struct rk_shared_map *out)
 {
@@ -165,7 +167,7 @@ static bool map_file(const char *path, const struct rk_shared_card *card, size_t
         close(fd);
         return false;
     }
-    /* The size of hugetlbfs's pages, where it is one. */
+    /* Page size of hugetlbfs, if it is one. */
     if (st.st_blksize > 0 && (uint64_t)st.st_blksize > unit && ((uint64_t)st.st_blksize & ((uint64_t)st.st_blksize - 1)) == 0)
         unit = (uint64_t)st.st_blksize;
     from = card->at & ~(unit - 1);
@@ -181,7 +183,7 @@ static bool map_file(const char *path, const struct rk_shared_card *card, size_t
     return true;
 }
 
-/* The mapping stands for its file; opening through that takes a privilege, reading its name does not. */
+/* Through map_files, which needs a privilege, or by the name that it links to, which does not. */
 static bool map_by_mapping(const struct rk_shared_card *card, size_t bytes, struct rk_shared_map *out)
 {
     char path[96], name[PATH_MAX];
@@ -206,7 +208,7 @@ bool rk_shared_map(const struct rk_shared_card *card, size_t bytes, struct rk_sh
     if (card->inode == 0 || card->pid <= 0 || bytes == 0 || card->at > INT64_MAX - bytes)
         return false;
     snprintf(path, sizeof(path), "/proc/%d", (int)card->pid);
-    if (stat(path, &st) != 0 || st.st_uid != geteuid()) { /* also of a user who could open everything */
+    if (stat(path, &st) != 0 || st.st_uid != geteuid()) { /* even if this user could open everything */
         rk_debug("process %d is gone, or another user's", (int)card->pid);
         return false;
     }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * affinity.c: see affinity.h.
+ * affinity.c: find out whether the ranks of a node have enough cores.
  *
- * All ranks can run at once if and only if each can be given a core of its own, and that is so if and only if no group of ranks
- * has fewer cores, taken together, than members (Hall). There are 2^n groups, but few have to be looked at: of the sets that
- * launchers make, a core, a part of the machine, all of it, any two are disjoint, or one lies within the other. Then the
- * cores of a group fall into the largest sets of its members, which are disjoint, and each member lies within one of them:
- * if the group is short of cores, so is the group of all ranks within one of these sets. So it is enough to look at the
- * sets that occur. Sets that overlap in other ways (taskset, cpusets) are looked at together, too, with all that
- * they hang together with: that finds less than all, but never takes for short what is not.
+ * All ranks can run at once if and only if no group of ranks has fewer cores, taken together, than members (Hall).
+ * Of the 2^n groups few matter. Launchers make sets of which any two are disjoint or nested: a core, a part of the
+ * machine, all of it. The cores of a group then fall into the largest sets of its members, which are disjoint, and
+ * each member lies within one of them: if the group is short of cores, so is the group of all ranks within one of
+ * these sets. So it is enough to check the sets that occur. Sets that overlap otherwise (taskset, cpusets) are
+ * also checked together with all that they are connected to: this may miss a shortage, but never reports a false
+ * one.
  *
- * A rank shares its cores if its set lies within one that is short. One that may run anywhere beside ranks that are bound
- * is short of cores only if they leave none; then those share theirs with it, too. Who has a core alone inside a set that is short for
- * what happens in another part of it, is taken to share: a yield in vain costs less than a time slice.
+ * A rank shares its cores if its set lies within a short one. An unbound rank beside bound ranks is short of cores
+ * only if they leave none; then they share theirs with it, too. A rank that has a core alone inside a set that is
+ * short elsewhere counts as sharing: a useless yield costs less than a time slice.
  *
- * Each rank judges for itself, and nothing that two ranks do depends on both having judged the same.
+ * Each rank decides for itself; no protocol depends on equal decisions.
  */
 #include "lib/node/affinity.h"
 
@@ -64,7 +64,7 @@ static bool touch(const struct rk_cores *a, const struct rk_cores *b)
     return false;
 }
 
-/* Some rank before has the same set. */
+/* Has an earlier rank the same set? */
 static bool seen(const struct rk_cores *of, int i)
 {
     for (int k = 0; k < i; k++) {
@@ -74,7 +74,7 @@ static bool seen(const struct rk_cores *of, int i)
     return false;
 }
 
-/* Of cores that hold at least one rank's. */
+/* Cores in the set per rank within it. */
 static int share_of(const struct rk_cores *of, int n, const struct rk_cores *cores)
 {
     int ranks = 0;
@@ -84,7 +84,7 @@ static int share_of(const struct rk_cores *of, int n, const struct rk_cores *cor
     return affinity_count(cores) / ranks;
 }
 
-/* All that have a core in common with cores are added to it; false if that adds nothing. */
+/* Add all sets that overlap cores; returns false if that adds nothing. */
 static bool affinity_grow(const struct rk_cores *of, int n, struct rk_cores *cores)
 {
     bool grew = false;

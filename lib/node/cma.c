@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cma.c: see cma.h. */
+/* cma.c: copy from and to the memory of another process (process_vm_readv). */
 #include "lib/node/cma.h"
 #include "lib/base/log.h"
 
@@ -13,7 +13,7 @@
 
 void rk_cma_allow(void)
 {
-    /* Fails where there is no Yama, which then asks for nothing. */
+    /* Fails without Yama, which is fine. */
     prctl(PR_SET_PTRACER, (unsigned long)-1, 0, 0, 0);
 }
 
@@ -30,7 +30,7 @@ typedef ssize_t (*move_fn)(pid_t, const struct iovec *, unsigned long, const str
 static rank_status_t move_all(move_fn move, int pid, char *mine, uint64_t theirs, size_t bytes)
 {
     while (bytes) {
-        /* The kernel moves less than 2 GiB at once. */
+        /* The kernel moves less than 2 GiB in a call. */
         size_t n = bytes < (1u << 30) ? bytes : 1u << 30;
         struct iovec a = {mine, n}, b = {(void *)(uintptr_t)theirs, n};
         ssize_t got = move(pid, &a, 1, &b, 1, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* node.c: make, join and leave the segment of a node; sleeping and waking. See node.h. */
+/* node.c: create, join and leave the segment of a node; sleep and wake. */
 #include "lib/node/node.h"
 #include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
@@ -120,8 +120,10 @@ void rk_node_settle(struct rk_node *node)
     node->fence_on_send = atomic_load(&node->head->no_membarrier) != 0;
 }
 
-/* A sender does not fence between its store and its look at our sleeping word; the barrier
- * that we run on its core before we sleep stands in for that. It has to be registered. */
+/*
+ * A sender has no fence between its store and its load of the sleeping word. Instead a rank runs a membarrier on
+ * the senders' cores before it sleeps, which needs this registration.
+ */
 bool rk_node_prepare(void)
 {
     return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) >= 0;
@@ -156,7 +158,7 @@ void rk_node_close(struct rk_node *node)
     if (node->mine)
         unmap = rk_node_leave_life(node->mine);
     if (node->mine && node->alone)
-        rk_node_tell_all(node);
+        rk_node_notify_all(node);
     if (node->bell_rd >= 0)
         close(node->bell_rd);
     if (node->bell_wr >= 0)
@@ -175,7 +177,7 @@ void rk_node_abandon(struct rk_node *node)
 {
     atomic_store(&node->mine->alone, 1);
     rk_node_leave_life(node->mine);
-    rk_node_tell_all(node);
+    rk_node_notify_all(node);
 }
 
 void rk_node_leave_alone(struct rk_node *node)
@@ -206,8 +208,10 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
     return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
-/* Another rank's doorbell. Open for reading too, so that a ring never meets a pipe without a reader: that would be
- * a SIGPIPE, for us, when its owner has just died. And it must be that pipe: a process number may be another's now. */
+/*
+ * Open another rank's doorbell pipe. Also for reading, so that a write never meets a pipe without reader and
+ * raises SIGPIPE when the owner has just died. Verifies the inode: the pid may have been reused.
+ */
 static int open_bell(const struct rk_node_slot *slot)
 {
     char path[64];
@@ -237,7 +241,7 @@ static void ring_fd(struct rk_node *node, int index)
         if (!node->bell_to) {
             node->bell_to = malloc((size_t)node->nlocal * sizeof(int));
             if (!node->bell_to)
-                return; /* the sleeper wakes by itself soon */
+                return; /* the sleeper wakes soon by itself */
             for (int i = 0; i < node->nlocal; i++)
                 node->bell_to[i] = -1;
         }
@@ -247,7 +251,7 @@ static void ring_fd(struct rk_node *node, int index)
     }
     /* A full pipe is readable already. */
     if (fd >= 0 && write(fd, &byte, 1) < 0 && errno != EAGAIN)
-        rk_debug("cannot ring rank %d: %m", slot->world_rank);
+        rk_debug("cannot wake rank %d: %m", slot->world_rank);
 }
 
 void rk_node_ring(struct rk_node *node, int index)
@@ -256,7 +260,7 @@ void rk_node_ring(struct rk_node *node, int index)
     uint32_t how = atomic_exchange(&slot->sleeping, RK_AWAKE);
 
     if (how == RK_AWAKE)
-        return; /* somebody else rang */
+        return; /* another rank has rung */
     atomic_fetch_add(&slot->bell, 1);
     if (how == RK_ASLEEP_FUTEX)
         futex(&slot->bell, FUTEX_WAKE, 1, NULL);
@@ -269,7 +273,7 @@ uint32_t rk_node_sleep_begin(struct rk_node *node, uint32_t how)
     uint32_t bell = atomic_load(&node->mine->bell);
 
     atomic_store(&node->mine->sleeping, how);
-    /* After this every sender either sees the word above, or its frame is seen by our last look. */
+    /* After this either a sender sees the word above, or the final check sees its frame. */
     if (!node->fence_on_send)
         membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
     atomic_thread_fence(memory_order_seq_cst);

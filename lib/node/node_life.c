@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * node_life.c: who of the node is alive.
+ * node_life.c: detect dead ranks of the node.
  *
- * A rank holds the robust mutex of its slot from join to leave. When its owner
- * dies the kernel marks the mutex, and a trylock tells. A mutex belongs to a
- * thread, though: if the thread that called rank_init ends and the process
- * lives on, the mark says nothing, and from then on the process itself is
- * looked up.
+ * A rank holds the robust mutex of its slot from join to leave. When its owner dies the kernel marks the mutex,
+ * which a trylock detects. A mutex belongs to a thread: if the thread that called rank_init ends and the process
+ * lives on, the mark means nothing, and the process is checked from then on.
  */
 #include "lib/node/node_life.h"
 #include "lib/base/log.h"
@@ -16,11 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A word in private memory for peers to read: whether CMA works is tried, not assumed. */
+/* A private word that peers read to test CMA. */
 static volatile uint32_t probe_word;
 
-/* Field 22 of /proc/PID/stat, or 0 when there is no such process or it is a zombie: one whose main thread has ended looks like
- * that, too, but has other threads (field 20). */
+/*
+ * Field 22 of /proc/PID/stat, or 0 if there is no such process or it is a zombie. A process that has lost its main
+ * thread only is no zombie: it has other threads (field 20).
+ */
 static uint64_t start_time_of(int pid)
 {
     char path[64], text[1024], *p, state;
@@ -36,7 +36,7 @@ static uint64_t start_time_of(int pid)
     n = fread(text, 1, sizeof(text) - 1, f);
     fclose(f);
     text[n] = '\0';
-    p = strrchr(text, ')'); /* the name may hold anything */
+    p = strrchr(text, ')'); /* the name may contain anything */
     if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
                             "%d %*d %llu",
                      &state, &threads, &start) != 3)
@@ -83,7 +83,7 @@ bool rk_node_leave_life(struct rk_node_slot *slot)
     return pthread_mutex_unlock(&slot->life) == 0;
 }
 
-void rk_node_tell_all(struct rk_node *node)
+void rk_node_notify_all(struct rk_node *node)
 {
     atomic_fetch_add(&node->head->deaths, 1);
     for (int i = 0; i < node->nlocal; i++) {
@@ -99,21 +99,23 @@ void rk_node_mark_dead(struct rk_node *node, int index)
     if (!atomic_compare_exchange_strong(&node->slots[index].state, &up, RK_SLOT_DEAD))
         return;
     rk_debug("rank %d (pid %d) died", node->slots[index].world_rank, node->slots[index].pid);
-    rk_node_tell_all(node);
+    rk_node_notify_all(node);
 }
 
-static bool lock_says_dead(struct rk_node_slot *slot)
+static bool lock_owner_died(struct rk_node_slot *slot)
 {
     if (atomic_load(&slot->lock_lost))
         return true;
     switch (pthread_mutex_trylock(&slot->life)) {
     case 0:
-        pthread_mutex_unlock(&slot->life); /* left in peace between our two looks */
+        pthread_mutex_unlock(&slot->life); /* an orderly exit between the two checks */
         return false;
     case EOWNERDEAD:
-        /* From now on everyone asks for the process, which may live on, or take its time to go.
-         * Nobody must try the lock again: glibc's trylock of an unrecoverable mutex can leave it
-         * locked by the one who tried, and then it says "busy" for ever. */
+        /*
+         * From now on all check the process, which may live on or end slowly. The lock must not be tried again:
+         * glibc's trylock of an unrecoverable mutex can leave it locked by the caller, and then it reports "busy"
+         * forever.
+         */
         atomic_store(&slot->lock_lost, 1);
         pthread_mutex_unlock(&slot->life);
         return true;
@@ -126,7 +128,7 @@ static bool lock_says_dead(struct rk_node_slot *slot)
 
 bool rk_node_is_going(struct rk_node *node, int index)
 {
-    return atomic_load(&node->slots[index].state) != RK_SLOT_UP || lock_says_dead(&node->slots[index]);
+    return atomic_load(&node->slots[index].state) != RK_SLOT_UP || lock_owner_died(&node->slots[index]);
 }
 
 int rk_node_check_lives(struct rk_node *node)
@@ -137,7 +139,7 @@ int rk_node_check_lives(struct rk_node *node)
         struct rk_node_slot *slot = &node->slots[i];
         if (i == node->index || atomic_load(&slot->state) != RK_SLOT_UP)
             continue;
-        if (lock_says_dead(slot) && !rk_node_process_alive(slot)) {
+        if (lock_owner_died(slot) && !rk_node_process_alive(slot)) {
             rk_node_mark_dead(node, i);
             found++;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* xpmem.c: see xpmem.h. */
+/* xpmem.c: attach other processes' memory by XPMEM. */
 #include "lib/node/xpmem.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* As <xpmem.h> has it, which need not be there to build. */
+/* As in <xpmem.h>, which is not needed for building. */
 struct xpmem_addr {
     int64_t apid;
     off_t offset;
@@ -20,9 +20,9 @@ struct xpmem_addr {
 enum { XPMEM_RDWR = 2, XPMEM_PERMIT_MODE = 1 };
 
 static struct {
-    const char *why; /* it is not used; NULL: it is */
+    const char *why; /* reason why it is not used; NULL: it is */
     int64_t name;    /* of this process's memory, */
-    pid_t pid;       /* and not of its children's */
+    pid_t pid;       /* but not of its children's */
     int64_t (*make)(void *at, size_t bytes, int type, void *value);
     int64_t (*get)(int64_t name, int flags, int type, void *value);
     int (*release)(int64_t apid);
@@ -30,13 +30,15 @@ static struct {
     int (*detach)(void *at);
 } lib;
 
-/* Ranges that are attached of one process at most; the one that was not used for longest goes. Each is rounded to
- * GRAIN, so that the buffers of one array share a few: what lies between them need not be mapped there. */
+/*
+ * Maximum attached ranges of a process; the least recently used is detached. Ranges are rounded to GRAIN, so that
+ * buffers of one array share a few; gaps need not be mapped at the owner.
+ */
 enum { RANGES = 32 };
 #define GRAIN ((uint64_t)4 << 20)
 
 struct range {
-    uint64_t at, used; /* there; when, by count */
+    uint64_t at, used; /* address there; count of the last use */
     size_t bytes;      /* 0: none */
     char *here;
 };
@@ -44,13 +46,13 @@ struct range {
 struct rk_xpmem {
     int64_t apid;
     uint64_t count;
-    struct range *now; /* since rk_xpmem_begin */
+    struct range *now; /* set by rk_xpmem_begin */
     struct range range[RANGES];
 };
 
-/* ------------------------------------------------------------------- what goes away */
+/* ------------------------------------------------------------------- SIGBUS */
 
-/* What this thread is copying from or to. */
+/* The copy of this thread. */
 static _Thread_local struct {
     char *at;
     size_t bytes;
@@ -58,10 +60,10 @@ static _Thread_local struct {
 } guard;
 
 static struct sigaction before;
-static int opened; /* how many there are; the handler stands meanwhile */
+static int opened; /* number of attached processes; the handler is installed while it is not 0 */
 static pthread_mutex_t handler_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A page of zeros in place of one that is gone, and of all behind it: the copy comes to its end, and is then thrown away. */
+/* Map zeros over a vanished page and all behind it: the copy ends, and its result is discarded. */
 static void on_bus(int sig, siginfo_t *info, void *context)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)info->si_addr & ~(page - 1);
@@ -78,9 +80,9 @@ static void on_bus(int sig, siginfo_t *info, void *context)
     else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
         before.sa_handler(sig);
     else if (before.sa_handler == SIG_DFL || info->si_code > 0) {
-        signal(sig, SIG_DFL); /* and the access is tried again */
+        signal(sig, SIG_DFL); /* the access is repeated */
         if (info->si_code <= 0 || info->si_code == BUS_MCEERR_AO)
-            raise(sig); /* there was none */
+            raise(sig); /* no earlier handler */
     }
 }
 
@@ -94,7 +96,7 @@ static void handler_on(void)
     pthread_mutex_unlock(&handler_lock);
 }
 
-/* The program may have put its own in our place. */
+/* The program may have replaced the handler. */
 static bool stands(void)
 {
     struct sigaction now;
@@ -102,7 +104,7 @@ static bool stands(void)
     return sigaction(SIGBUS, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_bus;
 }
 
-/* Of a thread that has SIGBUS blocked the kernel would end the process. */
+/* If a thread blocks SIGBUS, the kernel would end the process. */
 static bool is_guarded(void)
 {
     sigset_t set;
@@ -120,7 +122,7 @@ static void handler_off(void)
 
 /* -------------------------------------------------------------------------- ranges */
 
-/* lost: a part of it is on_bus's, of which the module knows nothing. */
+/* lost: a part was replaced by on_bus, which the module ignores. */
 static void xpmem_drop(struct range *r, bool lost)
 {
     if (r->bytes && lost)
@@ -140,7 +142,7 @@ static bool xpmem_attach(struct rk_xpmem *x, struct range *r, uint64_t at, size_
     return true;
 }
 
-/* One that holds all of it; NULL: it cannot be attached. */
+/* A range that holds all of it; NULL: it cannot be attached. */
 static struct range *range_of(struct rk_xpmem *x, uint64_t at, size_t bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = at & ~(GRAIN - 1), end = at + bytes;
@@ -235,7 +237,7 @@ bool rk_xpmem_write(struct rk_xpmem *x, uint64_t to, const void *from, size_t by
 
 /* ------------------------------------------------------------------------ the module */
 
-/* Writes are seen both ways, and a page that its owner has given back and got anew is seen anew. */
+/* Test: writes are visible both ways, and a page that its owner has unmapped and mapped again is seen anew. */
 static bool follows(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -261,7 +263,7 @@ static bool follows(void)
     return ok;
 }
 
-/* Once in a process: libxpmem knows no way to close the device. */
+/* Once a process: libxpmem cannot close the device. */
 static void find_it(void)
 {
     bool named = strchr(rk_conf.xpmem, '/') != NULL;
@@ -285,7 +287,7 @@ static void find_it(void)
         /* All memory, for processes of this user. */
         lib.name = lib.make(NULL, SIZE_MAX, XPMEM_PERMIT_MODE, (void *)(uintptr_t)0600);
         lib.why = lib.name <= 0 ? "the module refuses to share memory"
-                  : !follows()  ? "what is attached does not follow its owner's pages"
+                  : !follows()  ? "attached memory does not follow its owner's pages"
                                 : NULL;
         if (!lib.why)
             return;

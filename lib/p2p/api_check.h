@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api_check.h: what the calls of rank.h that name a message check of their arguments. */
+/* api_check.h: check arguments of the public calls that name a message. */
 #ifndef RK_P2P_API_CHECK_H
 #define RK_P2P_API_CHECK_H
 
 #include "lib/data/dtype.h"
 #include "lib/p2p/team.h"
 
-/* Every check takes the name of the public function for its report (lib/base/arg_error.h). */
+/* Each check takes the public function's name for its report (lib/base/arg_error.h). */
 RK_INLINE rank_status_t rk_check_peer_bad(const char *call, int peer, int size)
 {
     return rk_arg_error(RANK_ERR_RANK, call, "peer %d is out of range (team size %d)", peer, size);
@@ -17,13 +17,13 @@ RK_INLINE rank_status_t rk_check_tag_bad(const char *call, int64_t tag)
     return rk_arg_error(RANK_ERR_TAG, call, "tag %lld is negative", (long long)tag);
 }
 
-/* For builds that look for it (RK_CHECK_OVERLAP). */
+/* For builds with RK_CHECK_OVERLAP. */
 RK_INLINE rank_status_t rk_check_overlaps(const char *call)
 {
     return rk_arg_error(RANK_ERR_ARG, call, "the buffer overlaps one that is written by the same or another call");
 }
 
-/* What every call with a message checks; *bytes is the span of the buffer. */
+/* Checks common to all calls with a message; *bytes is the span of the buffer. */
 RK_INLINE rank_status_t rk_check_message(const char *call, const void *buf, int64_t count, rank_dtype_t dtype,
                                          const struct rank_team *team, size_t *bytes)
 {

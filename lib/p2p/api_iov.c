@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api_iov.c: sends and receives of data that is not in one piece: rank_sendv and its like. */
+/* api_iov.c: send and receive noncontiguous data: rank_sendv and its relatives. */
 #include "lib/data/iov.h"
 #include "lib/p2p/api_check.h"
 #include "lib/p2p/lane.h"

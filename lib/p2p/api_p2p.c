@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api_p2p.c: the point-to-point calls of rank.h: check the arguments, then do it. */
+/* api_p2p.c: implement the point-to-point calls of rank.h. */
 #include "lib/data/dtype.h"
 #include "lib/core/request_pool.h"
 #include "lib/p2p/api_check.h"
@@ -20,7 +20,7 @@ RK_INLINE rank_status_t api_p2p_send(const void *buf, int64_t count, rank_dtype_
     return rk_p2p_send(team, buf, bytes, peer, (uint64_t)tag);
 }
 
-/* The hot calls come twice: with the lock, and without even asking for it. */
+/* The hot calls exist twice: with the lock, and without any check for it. */
 static RK_COLD rank_status_t send_shared(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                                          rank_team_t team)
 {
@@ -67,7 +67,7 @@ RK_INLINE rank_status_t api_p2p_recv(void *buf, int64_t count, rank_dtype_t dtyp
                                                            rk_dtype_bytes[dtype], envelope);
 }
 
-/* Without the shortest way, which looks for a while with the lock held. */
+/* Without the fast receive, which would poll with the lock held. */
 static RK_COLD rank_status_t recv_shared(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                                          rank_team_t team, rank_envelope_t *envelope)
 {
@@ -94,7 +94,7 @@ RK_INLINE rank_status_t check_start_send(const char *call, const void *buf, int6
     return rk_likely(out != NULL) ? RANK_OK : rk_arg_null(call, "req");
 }
 
-/* Whatever does not go at once. */
+/* For messages that cannot leave at once. */
 static __attribute__((noinline)) rank_status_t api_p2p_start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                                           int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
 {
@@ -114,7 +114,7 @@ static __attribute__((noinline)) rank_status_t api_p2p_start_send(const void *bu
         return RANK_ERR_NO_MEMORY;
     req->flags |= flags;
     req->elem = rk_dtype_bytes[dtype];
-    /* A burst of sends sees no credit come in, unless it looks. */
+    /* A burst of sends receives no credit without progress. */
     if (rk_unlikely(rk_p2p_lacks_credit(team, peer, bytes)))
         rk_progress(team->lane);
     rk_p2p_isend(team, buf, bytes, peer, (uint64_t)tag, 0, req);
@@ -173,7 +173,7 @@ static __attribute__((noinline)) rank_status_t api_p2p_start_recv(void *buf, int
     return RANK_OK;
 }
 
-/* The same without the lock, where peer and request are at hand: nothing is called that comes back. */
+/* Without the lock, where peer and request are at hand: tail calls only. */
 rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                          rank_team_t team, rank_request_t *out)
 {
@@ -225,7 +225,7 @@ bool rk_probe_over(void *arg)
 {
     struct rk_probe *p = arg;
 
-    /* Once it is over it stays so: what was taken, or an error that is told once, is not to be asked for again. */
+    /* The result is kept: a taken message, or an error that is reported once. */
     if (p->taken || p->dead)
         return true;
     if (p->take) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api_request.h: what the calls that take a user's rank_request_t have in common. */
+/* api_request.h: share code between the calls that take a rank_request_t. */
 #ifndef RK_P2P_API_REQUEST_H
 #define RK_P2P_API_REQUEST_H
 
@@ -15,29 +15,31 @@ RK_INLINE rank_status_t rk_check_request(const char *call, const struct rank_req
                : rk_arg_handle(call, "request", req);
 }
 
-/* It has a callback, which ends it. */
+/* The request has a callback, which ends it. */
 RK_INLINE rank_status_t rk_req_has_callback(const char *call)
 {
     return rk_arg_error(RANK_ERR_STATE, call, "the request has a callback that has not been called");
 }
 
-/* Every non-null handle is valid. */
+/* Checks that every non-null handle is valid. */
 rank_status_t rk_check_requests(const char *call, int n, const rank_request_t *reqs);
 
-/* A null request, or a persistent one that is not under way, is complete and is looked past. */
+/* A null request, or an inactive persistent one, counts as complete and is skipped. */
 RK_INLINE bool rk_req_is_idle(const struct rank_request *req)
 {
     return !req || (req->hold & (RK_HOLD_PERSISTENT | RK_HOLD_ACTIVE)) == RK_HOLD_PERSISTENT;
 }
 
-/* The context of those that are not idle; NULL if all are. */
+/* Context of the requests that are not idle; NULL if all are. */
 struct rk_ctx *rk_any_ctx(int n, const rank_request_t *reqs);
 
-/* For calls with several requests, to be entered before these are looked at: the lane that all are of, or the context. */
+/*
+ * For calls with several requests, before any is read: enters the self context that all belong to, or the context.
+ */
 struct rk_threads *rk_enter_requests(int n, const rank_request_t *reqs);
 #define RK_ENTER_REQUESTS(n, reqs) RK_ENTERED = rk_enter_requests(n, reqs)
 
-/* A callback must not wait: what it waits for may need another callback. */
+/* A callback must not wait: the awaited event may need another callback. */
 RK_INLINE bool rk_may_wait(const struct rk_ctx *ctx)
 {
     if (rk_unlikely(ctx->engine->threads != NULL))
@@ -45,10 +47,10 @@ RK_INLINE bool rk_may_wait(const struct rk_ctx *ctx)
     return rk_likely(!ctx->engine->calling);
 }
 
-/* The envelope of an idle one; envelope may be NULL. */
+/* Envelope of an idle request; envelope may be NULL. */
 void rk_null_envelope(rank_envelope_t *envelope);
 
-/* For those who look at several: is this one, of whatever lane, done? */
+/* For calls with several requests: is this one complete, in whatever context? */
 RK_INLINE bool rk_is_done_anywhere(const struct rank_request *req)
 {
     RK_ENTER_REQUEST(req);
@@ -56,7 +58,6 @@ RK_INLINE bool rk_is_done_anywhere(const struct rank_request *req)
     return req->done;
 }
 
-/* Of a complete one with nothing else to it (rk_req_looks_plain). */
 RK_INLINE rank_status_t rk_finish_plain(rank_request_t *handle, rank_envelope_t *envelope)
 {
     struct rank_request *req = *handle;
@@ -70,11 +71,11 @@ RK_INLINE rank_status_t rk_finish_plain(rank_request_t *handle, rank_envelope_t 
     return st;
 }
 
-/* Of a complete one: its status. It goes back to the pool, unless it is persistent. */
+/* Finish a complete request: return its status and free it, unless it is persistent. */
 rank_status_t rk_finish(rank_request_t *handle, rank_envelope_t *envelope);
-/* The same of one among several, which may be of a lane that has not been entered. */
+/* As rk_finish, for one of several; its self context may not be entered. */
 rank_status_t rk_finish_anywhere(rank_request_t *handle, rank_envelope_t *envelope);
-/* Until one of several is done. */
+/* Wait until one of several is complete. */
 void rk_wait_any(struct rk_ctx *ctx, struct rk_any *a);
 
 #endif

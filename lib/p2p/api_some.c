@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api_some.c: test and wait for several requests at once: testall, testany, waitsome, testsome.
+ * api_some.c: implement testall, testany, waitsome and testsome.
  *
- * Nothing is allocated, whatever n is: the caller's arrays are all that is needed.
+ * Uses only the caller's arrays; allocates nothing.
  */
 #include "lib/p2p/api_request.h"
 
-/* Ends all that are done, in array order; the status of the first that failed. */
+/* Finish all complete requests in array order; returns the status of the first that failed. */
 static rank_status_t finish_done(int n, rank_request_t *reqs, int *ndone, int *indices,
                                  rank_envelope_t *envelopes)
 {
@@ -18,7 +18,7 @@ static rank_status_t finish_done(int n, rank_request_t *reqs, int *ndone, int *i
         RK_ENTER_REQUEST(reqs[i]);
         if (rk_req_is_idle(reqs[i]) || !reqs[i]->done)
             continue;
-        if (rk_check_request(NULL, reqs[i])) { /* it stood there twice, and is freed */
+        if (rk_check_request(NULL, reqs[i])) { /* listed twice, and freed already */
             first = first ? first : RANK_ERR_HANDLE;
             continue;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api_test.c: test and wait of rank.h. */
+/* api_test.c: test and wait for requests. */
 #include "lib/p2p/api_request.h"
 
 void rk_null_envelope(rank_envelope_t *envelope)
@@ -28,7 +28,7 @@ rank_status_t rk_finish_anywhere(rank_request_t *handle, rank_envelope_t *envelo
     return rk_finish(handle, envelope);
 }
 
-/* Of a context that several threads use? Then nothing but this may be read of it without the lock. */
+/* Of a context with several threads? Then only this field may be read without the lock. */
 RK_INLINE bool is_shared(const struct rank_request *req)
 {
     return req && req->magic == RK_REQ_MAGIC && (req->hold & RK_HOLD_SHARED);
@@ -104,10 +104,10 @@ rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
         return rk_arg_null(__func__, "req");
     if (rk_unlikely(is_shared(*req)))
         return wait_shared(req, envelope);
-    return rk_likely(*req && rk_req_looks_plain(*req, true)) ? rk_finish_plain(req, envelope) : api_test_wait_for(req, envelope);
+    return rk_likely(*req && rk_req_is_plain(*req, true)) ? rk_finish_plain(req, envelope) : api_test_wait_for(req, envelope);
 }
 
-/* The one context of all of them, or, of several lanes, the one that these belong to. */
+/* The common context; for requests of several self contexts, the one to which these belong. */
 static struct rk_ctx *common_ctx(int n, const rank_request_t *reqs)
 {
     struct rk_ctx *ctx = NULL;
@@ -124,7 +124,7 @@ static struct rk_ctx *common_ctx(int n, const rank_request_t *reqs)
     return ctx;
 }
 
-/* As the first is, so are all. */
+/* The first decides for all. */
 RK_INLINE bool are_shared(int n, const rank_request_t *reqs)
 {
     for (int i = 0; reqs && i < n; i++) {
@@ -161,7 +161,7 @@ rank_status_t rk_check_requests(const char *call, int n, const rank_request_t *r
     if (n > 0 && !reqs)
         return rk_arg_null(call, "reqs");
     for (int i = 0; i < n; i++) {
-        if (rk_unlikely(!reqs[i] || shared || !rk_req_looks_plain(reqs[i], false)) && (st = check_else(call, reqs[i])) != RANK_OK)
+        if (rk_unlikely(!reqs[i] || shared || !rk_req_is_plain(reqs[i], false)) && (st = check_else(call, reqs[i])) != RANK_OK)
             return st;
     }
     return RANK_OK;
@@ -179,7 +179,7 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
         rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
         rank_status_t st;
 
-        if (rk_likely(reqs[i] && !shared && rk_req_looks_plain(reqs[i], true)))
+        if (rk_likely(reqs[i] && !shared && rk_req_is_plain(reqs[i], true)))
             st = rk_finish_plain(&reqs[i], envelope);
         else
             st = rank_wait(&reqs[i], envelope);
@@ -189,13 +189,13 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
     return first;
 }
 
-/* While we wait in the context nobody looks whether a lane stands still but we. */
-static RK_COLD void look_in_lane(struct rank_request *req)
+/* Only this thread runs the stall handler of a self context while it waits in the context. */
+static RK_COLD void check_lane_stall(struct rank_request *req)
 {
     struct rk_threads *t = req->ctx->engine->threads;
 
     if (t->main)
-        rk_threads_look_in_lane(t, rk_req_is_done, req);
+        rk_threads_check_lane_stall(t, rk_req_is_done, req);
 }
 
 bool rk_any_done(void *arg)
@@ -206,7 +206,7 @@ bool rk_any_done(void *arg)
         if (rk_req_is_idle(a->reqs[i]))
             continue;
         if (rk_unlikely(a->among))
-            look_in_lane(a->reqs[i]);
+            check_lane_stall(a->reqs[i]);
         if (rk_is_done_anywhere(a->reqs[i])) {
             a->found = i;
             return true;
@@ -224,7 +224,7 @@ struct rk_ctx *rk_any_ctx(int n, const rank_request_t *reqs)
     return NULL;
 }
 
-/* While we wait in the context for what happens in lanes: those who are in there tell us. */
+/* Wait in the context for events of self contexts: their threads wake this one. */
 static void park(struct rk_ctx *ctx, int n, const rank_request_t *reqs, uint32_t by)
 {
     for (int i = 0; i < n; i++) {
@@ -233,8 +233,8 @@ static void park(struct rk_ctx *ctx, int n, const rank_request_t *reqs, uint32_t
     }
 }
 
-/* Messages of a lane wait to be fetched, for which nobody rings. */
-static bool is_unrung(int n, const rank_request_t *reqs)
+/* Messages of a self context wait to be fetched; no doorbell rings for them. */
+static bool has_no_doorbell(int n, const rank_request_t *reqs)
 {
     bool is = false;
 
@@ -253,8 +253,8 @@ void rk_wait_any(struct rk_ctx *ctx, struct rk_any *a)
     }
     park(ctx, a->n, a->reqs, 1);
     a->among = true;
-    if (is_unrung(a->n, a->reqs))
-        rk_wait_unrung(ctx, rk_any_done, a);
+    if (has_no_doorbell(a->n, a->reqs))
+        rk_wait_without_doorbell(ctx, rk_any_done, a);
     else
         rk_wait(ctx, rk_any_done, a);
     park(ctx, a->n, a->reqs, UINT32_MAX);

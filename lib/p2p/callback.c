@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * callback.c: callbacks of requests (rank_on_done), and requests that nobody asks after again.
+ * callback.c: run callbacks of requests (rank_on_done), free detached ones.
  *
- * A request that completes is only put into a queue: completion happens deep
- * inside a channel, where nothing may be started. The queue is emptied by a
- * progress hook, which is there once somebody has used a callback and costs
- * others nothing. While a callback runs no other one is called, so a chain of
- * operations that complete at once needs no more stack than a single one.
- * Among threads it runs without the lock, on whichever thread made the progress.
+ * Completion happens deep inside a channel, where no operation may start, so it only queues the request. A
+ * progress hook, registered on first use, empties the queue. Callbacks do not nest: a chain of operations that
+ * complete at once needs no more stack than one. With threads a callback runs without the lock, on the thread that
+ * made progress.
  */
 #include "lib/p2p/api_request.h"
 #include "lib/p2p/lane.h"
 
-/* So many a progress call: whoever waits for something else gets his turn too. */
+/* Callbacks of one progress call; then other work gets its turn. */
 enum { CALLS_PER_PASS = 256 };
 
 static void call_one(struct rk_threads *t, struct rank_request *req)
@@ -24,7 +22,7 @@ static void call_one(struct rk_threads *t, struct rank_request *req)
     rk_req_envelope(req, &envelope);
     req->hold &= (uint8_t)~(RK_HOLD_CALLS | RK_HOLD_ACTIVE);
     if (!(req->hold & RK_HOLD_PERSISTENT)) {
-        RK_ENTER_REQUEST(req); /* it may be a lane's */
+        RK_ENTER_REQUEST(req); /* perhaps of a self context */
         rk_req_free(req);
     }
     if (rk_unlikely(t != NULL)) {
@@ -55,7 +53,7 @@ static int call_waiting(struct rk_ctx *ctx)
     return n;
 }
 
-/* A request with a callback is complete. */
+/* Queue a complete request for its callback. */
 static void call_later(struct rank_request *req, void *arg)
 {
     struct rk_engine *e = req->ctx->engine;
@@ -78,7 +76,7 @@ static rank_status_t add_hook(struct rk_engine *e)
     return RANK_OK;
 }
 
-/* A send that was over at once shares its request with others: this one needs its own. */
+/* Sends that complete at once share a request: give this one its own. */
 static rank_status_t own_sent(struct rank_request **req)
 {
     struct rank_request *own = rk_req_alloc((*req)->ctx);
@@ -93,7 +91,7 @@ static rank_status_t own_sent(struct rank_request **req)
     return RANK_OK;
 }
 
-/* Where callbacks are called: not in a lane. */
+/* The context that runs callbacks: never a self context. */
 static struct rk_ctx *caller_of(const struct rank_request *req)
 {
     struct rk_threads *t = req->ctx->engine->threads;
@@ -101,7 +99,7 @@ static struct rk_ctx *caller_of(const struct rank_request *req)
     return rk_unlikely(t && t->main) ? t->main : req->ctx;
 }
 
-/* With the request's own context entered. *call: it is complete, and so is to be called now. */
+/* Call in the request's own context. *call: it is complete, so the callback is due. */
 static rank_status_t set_callback(rank_request_t *handle, rank_done_fn fn, void *arg, bool *call)
 {
     RK_ENTER_REQUEST(*handle);
@@ -124,7 +122,7 @@ static rank_status_t set_callback(rank_request_t *handle, rank_done_fn fn, void 
     req->call_arg = arg;
     req->hold |= RK_HOLD_CALLS;
     if (!(req->hold & RK_HOLD_PERSISTENT)) {
-        req->flags &= (uint8_t)~RK_REQ_POOLED; /* copies of the handle are refused from now on */
+        req->flags &= (uint8_t)~RK_REQ_POOLED; /* copies of the handle are rejected from now on */
         *handle = RANK_REQUEST_NULL;
     }
     if (!req->done) {

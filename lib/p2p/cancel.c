@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cancel.c: rank_cancel: take back what has not begun. It is local: it sends nothing and makes no
- * progress, so a message that lies in a box and has not been looked at does not count as matched.
+ * cancel.c: cancel operations that have not begun (rank_cancel).
+ *
+ * Cancel is local: it sends nothing and makes no progress, so a message that lies unread in a fifo is not matched.
  */
 #include "lib/p2p/api_request.h"
 
@@ -22,8 +23,8 @@ rank_status_t rank_cancel(rank_request_t *handle)
     if (req->type == RK_REQ_COLL)
         return RANK_ERR_NOT_SUPPORTED;
     if (req->type == RK_REQ_RMA)
-        return RANK_OK; /* begun, or done */
-    /* Neither does anything to a request that is done, or under way. */
+        return RANK_OK; /* begun or complete */
+    /* Neither affects a request that is complete or in progress. */
     if (!rk_p2p_cancel_recv(req, RANK_ERR_CANCELED))
         rk_p2p_cancel_send(req, RANK_ERR_CANCELED);
     return RANK_OK;

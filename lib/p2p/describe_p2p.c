@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* describe_p2p.c: what sends, receives and probes wait for, for the status board. */
+/* describe_p2p.c: describe waits of sends, receives and probes. */
 #include "lib/core/describe.h"
 #include "lib/p2p/p2p_internal.h"
 
@@ -16,7 +16,7 @@ static const struct rank_team *team_of(struct rk_ctx *ctx, uint64_t id)
     return NULL;
 }
 
-static void tell_team(const struct rank_team *team, struct rk_wait_for *out)
+static void describe_team(const struct rank_team *team, struct rk_wait_for *out)
 {
     if (!team)
         return;
@@ -25,44 +25,44 @@ static void tell_team(const struct rank_team *team, struct rk_wait_for *out)
     out->team_size = (uint32_t)team->size;
 }
 
-static void tell_tag(uint64_t tag, struct rk_wait_for *out)
+static void describe_tag(uint64_t tag, struct rk_wait_for *out)
 {
     out->flags |= tag == RK_TAG_ANY ? RK_WAIT_ANY_TAG : RK_WAIT_TAG;
     out->tag = tag;
 }
 
-/* r: a rank of the team, or RK_SRC_ANY. */
-static void tell_source(const struct rank_team *team, uint32_t r, struct rk_wait_for *out)
+/* r: rank in the team, or RK_SRC_ANY. */
+static void describe_source(const struct rank_team *team, uint32_t r, struct rk_wait_for *out)
 {
     if (r == RK_SRC_ANY)
         out->flags |= RK_WAIT_ANY_SOURCE;
     else if (team && r < (uint32_t)team->size)
-        rk_tell_peer(out, rk_team_world_rank(team, (int)r));
+        rk_describe_peer(out, rk_team_world_rank(team, (int)r));
 }
 
-static void tell_message(struct rk_ctx *ctx, const struct rank_request *req,
-                         struct rk_wait_for *out)
+static void describe_message(struct rk_ctx *ctx, const struct rank_request *req,
+                             struct rk_wait_for *out)
 {
     const struct rank_team *team = team_of(ctx, req->team);
 
-    tell_team(team, out);
-    tell_tag(req->tag, out);
+    describe_team(team, out);
+    describe_tag(req->tag, out);
     out->flags |= RK_WAIT_BYTES;
     out->bytes = req->view.bytes;
     if (req->type == RK_REQ_SEND) {
-        rk_tell_call(out, req->flags & RK_REQ_SYNC ? "synchronous send" : "send");
+        rk_describe_call(out, req->flags & RK_REQ_SYNC ? "synchronous send" : "send");
         if (req->peer)
-            rk_tell_peer(out, req->peer->number);
+            rk_describe_peer(out, req->peer->number);
     } else {
-        rk_tell_call(out, "receive");
+        rk_describe_call(out, "receive");
         if (req->peer)
-            rk_tell_peer(out, req->peer->number);
+            rk_describe_peer(out, req->peer->number);
         else
-            tell_source(team, req->src, out);
+            describe_source(team, req->src, out);
     }
 }
 
-static void tell_any(struct rk_ctx *ctx, const struct rk_any *any, struct rk_wait_for *out)
+static void describe_any(struct rk_ctx *ctx, const struct rk_any *any, struct rk_wait_for *out)
 {
     int n = 0;
 
@@ -75,28 +75,28 @@ static void tell_any(struct rk_ctx *ctx, const struct rk_any *any, struct rk_wai
         n++;
         if (req->type > RK_REQ_RECV)
             continue;
-        tell_message(ctx, req, &one);
+        describe_message(ctx, req, &one);
         if (one.npeers)
-            rk_tell_peer(out, one.peers[0]);
+            rk_describe_peer(out, one.peers[0]);
         out->flags |= one.flags & RK_WAIT_ANY_SOURCE;
     }
-    rk_tell_call(out, "waitany of %d requests", n);
+    rk_describe_call(out, "waitany of %d requests", n);
 }
 
-bool rk_p2p_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
+bool rk_p2p_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
 {
     const struct rank_request *req = arg;
     const struct rk_probe *probe = arg;
 
     if (cond == rk_req_is_done && req->type <= RK_REQ_RECV) {
-        tell_message(ctx, req, out);
+        describe_message(ctx, req, out);
     } else if (cond == rk_any_done) {
-        tell_any(ctx, arg, out);
+        describe_any(ctx, arg, out);
     } else if (cond == rk_probe_over) {
-        rk_tell_call(out, "probe");
-        tell_team(probe->team, out);
-        tell_tag(probe->tag, out);
-        tell_source(probe->team, (uint32_t)probe->source, out);
+        rk_describe_call(out, "probe");
+        describe_team(probe->team, out);
+        describe_tag(probe->tag, out);
+        describe_source(probe->team, (uint32_t)probe->source, out);
     } else {
         return false;
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lane.c: see lane.h. */
+/* lane.c: create and keep self contexts. */
 #include "lib/p2p/lane.h"
 #include "lib/base/log.h"
 #include "lib/p2p/p2p_internal.h"
 
 #include <stdlib.h>
 
-/* Whoever asks after something of a lane that is not done moves the rest on, unless another thread does just now. */
+/* Requests of a self context also drive the context, unless another thread does. */
 static int progress_main(struct rk_ctx *lane)
 {
     struct rk_threads *own = lane->engine->threads, *t = own->main->engine->threads;
@@ -25,7 +25,7 @@ static void lane_destroy(struct rk_ctx *lane)
 {
     if (!lane)
         return;
-    rk_p2p_close(lane); /* a team that its user has not freed gives it back by that */
+    rk_p2p_close(lane); /* a team that the user has not freed returns it here */
     if (lane->engine && lane->engine->threads)
         rk_list_remove(&lane->engine->threads->lane);
     rk_engine_close(lane);
@@ -71,7 +71,7 @@ struct rk_ctx *rk_lane_take(struct rk_ctx *ctx)
     return own->ctx;
 }
 
-/* With the context's lock held. */
+/* Call with the context's lock held. */
 void rk_lane_give(struct rk_ctx *lane)
 {
     struct rk_threads *own = lane->engine->threads;
@@ -125,7 +125,7 @@ void rk_lanes_spoil(struct rk_ctx *ctx)
     spoil_list(&t->free_lanes);
 }
 
-/* With the context's lock held. */
+/* Call with the context's lock held. */
 void rk_lanes_collect_calls(struct rk_ctx *ctx)
 {
     struct rk_link *l;

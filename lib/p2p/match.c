@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* match.c: see match.h. */
+/* match.c: match receives and messages. */
 #include "lib/p2p/match.h"
 #include "lib/base/log.h"
 
 #include <stdlib.h>
 
 enum { FIRST_BUCKETS = 64, LOAD = 2 };
-/* A receive with one wildcard looks at so many messages before it is worth sorting them for it. */
+/* A receive with one wildcard scans this many messages before an index pays. */
 enum { FEW = 32 };
 
 static struct rk_link *buckets_new(uint32_t n)
@@ -20,9 +20,9 @@ static struct rk_link *buckets_new(uint32_t n)
 
 RK_INLINE uint32_t hash(uint64_t team, uint32_t src, uint64_t tag)
 {
-    /* A multiplication moves bits up only: high bits of a tag are folded down before it. */
-    uint64_t who = src * 0xc4ceb9fe1a85ec53ull ^ team * 0x9e3779b97f4a7c15ull;
-    uint64_t h = (tag ^ tag >> 31 ^ who) * 0xff51afd7ed558ccdull;
+    /* A multiplication moves bits upwards only: fold high bits of the tag down first. */
+    uint64_t key = src * 0xc4ceb9fe1a85ec53ull ^ team * 0x9e3779b97f4a7c15ull;
+    uint64_t h = (tag ^ tag >> 31 ^ key) * 0xff51afd7ed558ccdull;
 
     return (uint32_t)(h >> 32);
 }
@@ -52,7 +52,7 @@ void rk_match_destroy(struct rk_match *m)
 
 enum { ANY_SRC = 1, ANY_TAG = 2 };
 
-/* 0: it has no wildcard. */
+/* 0: no wildcard. */
 RK_INLINE int wildcards(uint32_t src, uint64_t tag)
 {
     return (src == RK_SRC_ANY ? ANY_SRC : 0) | (tag == RK_TAG_ANY ? ANY_TAG : 0);
@@ -63,8 +63,10 @@ RK_INLINE struct rank_request *posted_of(struct rk_link *l)
     return rk_list_entry(l, struct rank_request, link);
 }
 
-/* Twice the buckets. Chains are moved in order, so that equal keys keep theirs. Without memory
- * the table stays as it is, only slower. */
+/*
+ * Double the buckets. Moves chains in order, so that equal keys keep theirs. Without memory the table stays as it
+ * is, only slower.
+ */
 static RK_COLD void match_grow(struct rk_link **buckets, uint32_t *mask, uint32_t (*hash_of)(struct rk_link *))
 {
     uint32_t n = (*mask + 1) * 2;
@@ -166,7 +168,7 @@ void rk_match_unpost(struct rk_match *m, struct rank_request *req)
     }
 }
 
-/* The first in its bucket that wants just this. */
+/* First in its bucket that wants exactly this. */
 RK_INLINE struct rank_request *first_posted(struct rk_link *head, uint64_t team, uint32_t src, uint64_t tag)
 {
     struct rk_link *l;
@@ -180,7 +182,7 @@ RK_INLINE struct rank_request *first_posted(struct rk_link *head, uint64_t team,
     return NULL;
 }
 
-/* Of best, and those with wildcards that fit, the one that was posted first. */
+/* The earliest posted of best and the fitting receives with wildcards. */
 static struct rank_request *or_wild(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag,
                                     struct rank_request *best)
 {
@@ -202,7 +204,7 @@ struct rank_request *rk_match_arrive_else(struct rk_match *m, uint64_t team, uin
 {
     struct rank_request *best;
 
-    /* No sender of ours names itself so; and what came last is taken for a key without wildcards. */
+    /* No valid sender uses such a value, and the cached key must not have wildcards. */
     if (rk_unlikely(wildcards(src, tag)))
         return NULL;
     best = first_posted(posted_bucket(m, team, src, tag), team, src, tag);
@@ -244,8 +246,10 @@ static void index_one(struct rk_match *m, struct rk_unexpected *u)
     rk_list_append(&m->by_src[hash(u->team, u->src, RK_TAG_ANY) & m->by_src_mask], &u->src_link);
 }
 
-/* Sort what waits for receives with one wildcard; false: no memory. It stays so until nothing waits, so that
- * programs without them do not pay for it. */
+/*
+ * Index waiting messages for receives with one wildcard; returns false if out of memory. Stays until no message
+ * waits, so that programs without such receives do not pay.
+ */
 static RK_COLD bool index_all(struct rk_match *m)
 {
     struct rk_link *l;
@@ -302,7 +306,7 @@ static struct rk_unexpected *find_wild(struct rk_match *m, uint64_t team, uint32
 {
     bool one = wild != (ANY_SRC | ANY_TAG);
     struct rk_link *l;
-    int looks = 0;
+    int checked = 0;
 
     if (one && m->indexed)
         return wild == ANY_SRC ? find_by_tag(m, team, tag) : find_by_src(m, team, src);
@@ -312,7 +316,7 @@ static struct rk_unexpected *find_wild(struct rk_match *m, uint64_t team, uint32
         if (u->team == team && (src == RK_SRC_ANY || u->src == src) &&
             (tag == RK_TAG_ANY || u->tag == tag))
             return u;
-        if (one && ++looks == FEW && index_all(m))
+        if (one && ++checked == FEW && index_all(m))
             return find_wild(m, team, src, tag, wild);
     }
     return NULL;

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * match.h: which receive gets which message.
+ * match.h: match messages with receives.
  *
- * Two tables, receives that wait for messages and messages that wait for
- * receives, hashed by (team, source, tag), which both grow with their load.
- * Receives with a wildcard have a table of their own, hashed by what they want,
- * wildcards and all: an arriving message looks for each of the three kinds that
- * there are, and the order of posting decides. A message that waits stands in a
- * list by arrival too. Once a receive with one wildcard has gone through many of
- * it, those that wait are also hashed by (team, tag) and by (team, source).
+ * Two tables, posted receives and unexpected messages, hashed by (team, source, tag); both grow with their load.
+ * Receives with a wildcard have a table of their own, hashed by what they want. An arriving message searches each
+ * of the three kinds present; the order of posting decides. Unexpected messages are also listed by arrival. Once a
+ * receive with one wildcard has scanned many, they are indexed by (team, tag) and by (team, source), too.
  *
- * Nothing here knows channels or peers: it is tested by itself.
+ * Independent of channels and peers: has its own unit test.
  */
 #ifndef RK_P2P_MATCH_H
 #define RK_P2P_MATCH_H
@@ -23,18 +20,18 @@ struct rk_ahead;
 
 #define RK_MESSAGE_MAGIC 0x6d657373u
 
-/* A message that nobody has asked for yet. */
+/* An unexpected message. */
 struct rk_unexpected {
-    struct rk_link bucket, order; /* order: also in p2p's list of those taken out by a probe */
+    struct rk_link bucket, order; /* order: also links p2p's list of probed messages */
     struct rk_link tag_link, src_link; /* while rk_match.indexed */
-    uint32_t magic;     /* RK_MESSAGE_MAGIC while a user holds it as a rank_message_t */
+    uint32_t magic;     /* RK_MESSAGE_MAGIC while it is a user's rank_message_t */
     uint64_t team, tag;
     uint32_t src;
     uint8_t kind;       /* RK_KIND_MSG, _SMSG, _RNDV or _AHEAD */
-    bool credited;      /* its sender has the room for it back already */
+    bool credited;      /* its credit has been returned */
     uint64_t bytes;     /* of payload */
     struct rk_peer *peer;
-    struct rk_id sync;  /* SMSG: whom to tell */
+    struct rk_id sync;  /* SMSG: the sender's id, for the reply */
     union {
         unsigned char inl[RK_UNEXPECTED_INLINE];
         void *heap;          /* longer payload */
@@ -52,37 +49,39 @@ struct rk_unexpected {
 struct rk_match {
     struct rk_link *posted, *waiting; /* buckets */
     uint32_t posted_mask, waiting_mask;
-    uint32_t nposted, nwaiting; /* in the buckets */
+    uint32_t nposted, nwaiting; /* entries of each */
     struct {
         uint64_t team, tag;
         uint32_t src;
         struct rk_link *bucket; /* of posted */
-    } last;                     /* what was posted or came last: the next is often the same */
+    } last;                     /* last key posted or arrived: the next is often equal */
     struct rk_link *wild;       /* receives with a wildcard: buckets */
     uint32_t wild_mask, nwild;
-    uint32_t nwild_of[4];       /* of any source, of any tag, of both: 1 to 3 */
-    uint64_t seq;               /* of posting */
-    struct rk_link arrived;     /* messages, by arrival */
-    struct rk_link *by_tag, *by_src; /* and for receives with one wildcard: buckets */
+    uint32_t nwild_of[4];       /* by kind: any source, any tag, both: 1 to 3 */
+    uint64_t seq;               /* order of posting */
+    struct rk_link arrived;     /* messages by arrival */
+    struct rk_link *by_tag, *by_src; /* and by key for receives with one wildcard: buckets */
     uint32_t by_tag_mask, by_src_mask;
     bool indexed;
 };
 
 rank_status_t rk_match_init(struct rk_match *m);
-/* The entries are the caller's business. */
+/* The caller frees the entries. */
 void rk_match_destroy(struct rk_match *m);
 
 void rk_match_post_else(struct rk_match *m, struct rank_request *req);
 struct rank_request *rk_match_arrive_else(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag);
 
-/* What was posted or came last? Then there are no wildcards in it. */
+/* Is it the cached key? Then it has no wildcards. */
 RK_INLINE bool rk_match_is_last(const struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
 {
     return m->last.tag == tag && m->last.src == src && m->last.team == team;
 }
 
-/* A receive that found no message: req->team, src, tag say what it wants. A stream of equal ones is a queue, whose
- * ends are all that is looked at. */
+/*
+ * Post a receive that found no message; the key is req->team, src, tag. Equal receives form a queue, of which only
+ * the ends are touched.
+ */
 RK_INLINE void rk_match_post(struct rk_match *m, struct rank_request *req)
 {
     if (rk_unlikely(!rk_match_is_last(m, req->team, req->src, req->tag))) {
@@ -98,7 +97,7 @@ RK_INLINE void rk_match_post(struct rk_match *m, struct rank_request *req)
 /* Take back. */
 void rk_match_unpost(struct rk_match *m, struct rank_request *req);
 
-/* As arrive, where the receive is the first in that queue; NULL: it may be anywhere. */
+/* As arrive, if the receive is the first of the cached queue; NULL: it may be anywhere. */
 RK_INLINE struct rank_request *rk_match_head(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
 {
     struct rank_request *req = rk_list_entry(m->last.bucket->next, struct rank_request, link);
@@ -112,7 +111,7 @@ RK_INLINE struct rank_request *rk_match_head(struct rk_match *m, uint64_t team, 
     return req;
 }
 
-/* The receive for a message that has come, taken out; NULL if none waits. */
+/* Take the receive for an arrived message; NULL if none waits. */
 RK_INLINE struct rank_request *rk_match_arrive(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag)
 {
     struct rank_request *req = rk_match_head(m, team, src, tag);
@@ -120,13 +119,13 @@ RK_INLINE struct rank_request *rk_match_arrive(struct rk_match *m, uint64_t team
     return rk_likely(req != NULL) ? req : rk_match_arrive_else(m, team, src, tag);
 }
 
-/* Keep a message that found no receive. */
+/* Add an unexpected message. */
 void rk_match_keep(struct rk_match *m, struct rk_unexpected *u);
-/* The first message for a receive (with wildcards), left in place; NULL if none. */
+/* First message for a receive (with wildcards), left in place; NULL if none. */
 struct rk_unexpected *rk_match_find(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag);
 void rk_match_drop(struct rk_match *m, struct rk_unexpected *u);
 
-/* Call fn for every posted receive; fn may unpost the one it is given. */
+/* Call fn for every posted receive; fn may unpost its argument. */
 void rk_match_each_posted(struct rk_match *m, void (*fn)(struct rank_request *, void *), void *arg);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mprobe.c: matched probes: rank_mprobe takes a message out of the queues and gives the caller a
- * handle, so that nobody else's receive can get it between the probe and the receive.
+ * mprobe.c: probe and take a message (rank_mprobe).
+ *
+ * The message leaves the queues with the probe, so that no other thread can receive it in between.
  */
 #include "lib/p2p/api_check.h"
 #include "lib/p2p/api_request.h"
 #include "lib/p2p/lane.h"
 
-/* The handle is the kept message itself, whose memory stays until the end: an old handle is found
- * out by its magic. */
+/* The handle is the message itself. Its memory is never freed: its magic reveals an old handle. */
 static struct rk_unexpected *mprobe_message_of(rank_message_t message)
 {
     struct rk_unexpected *u = (struct rk_unexpected *)(void *)message;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p2p.c: the room's state, the frames it answers to, and deaths.
+ * p2p.c: keep the room's state, dispatch its frames, handle deaths.
  */
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -35,7 +35,7 @@ static void on_credit(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         peer->eager_out -= (int64_t)hdr->tag;
         return;
     }
-    peer->eager_out = 0; /* more than we sent: the peer is broken, but we can go on */
+    peer->eager_out = 0; /* more than was sent: the peer is faulty, which is harmless here */
     rk_engine_refused(ctx, &ctx->p2p->bad_frames);
 }
 
@@ -88,10 +88,10 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
     e->handler[RK_KIND_RNDV] = rk_recv_on_frame;
     e->handler[RK_KIND_MATCHED] = on_matched;
     e->handler[RK_KIND_CREDIT] = on_credit;
-    e->claims_hold = rk_claims_hold;
+    e->is_valid = rk_claims_hold;
     e->flush_pending = rk_send_flush_pending;
     e->on_death[e->ndeath++] = p2p_on_death;
-    e->tells[e->ntells++] = rk_p2p_tell;
+    e->describers[e->ndescribers++] = rk_p2p_describe;
     return RANK_OK;
 }
 

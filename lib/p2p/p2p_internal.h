@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* p2p_internal.h: what the files of this room share. */
+/* p2p_internal.h: share declarations between the files of lib/p2p. */
 #ifndef RK_P2P_P2P_INTERNAL_H
 #define RK_P2P_P2P_INTERNAL_H
 
@@ -8,34 +8,33 @@
 #include "lib/p2p/match.h"
 #include "lib/p2p/p2p.h"
 
-/* What a frame costs the receiver that keeps it, over its payload. */
+/* Memory of a stored frame beyond its payload. */
 enum { RK_KEEP_COST = 128 };
 
 struct rk_p2p {
     struct rk_match match;
-    struct rk_link teams;            /* all of the context */
+    struct rk_link teams;            /* all teams of the context */
     struct rk_unexpected *free_kept; /* chained through bucket.next */
     struct rk_kept_slab *kept_slabs;
-    struct rk_link probed;           /* messages that rank_mprobe took out, by order */
-    int64_t kept;                    /* bytes of kept messages whose senders were given credit again, */
-    int64_t kept_max;                /* and how much of the others there may be of each peer */
-    struct rk_ahead_state ahead;     /* announced ones that are fetched before they are asked for */
-    uint32_t takes;                  /* blocking receives since all channels had their turn, */
-    uint64_t took_ns;                /* and when that was, as far as one asked for it */
-    bool deaths;                     /* has any peer died? */
-    struct rank_team *last_claimed;  /* validate.c */
-    struct rk_freed *freed;          /* stale_teams.c; NULL: no team has been */
-    uint64_t bad_frames;             /* refused: broken, or not what their sender may say */
+    struct rk_link probed;            /* messages taken by rank_mprobe, by order */
+    int64_t kept;                     /* bytes of unexpected messages with their credit returned, */
+    int64_t kept_max;                 /* and the maximum of the others for each peer */
+    struct rk_ahead_state ahead;      /* early rendezvous fetches */
+    uint32_t takes;                   /* blocking receives since the last full progress, */
+    uint64_t took_ns;                 /* and its time, when the clock was last read */
+    bool deaths;                      /* has any peer died? */
+    struct rank_team *last_validated; /* validate.c */
+    struct rk_freed *freed;           /* stale_teams.c; NULL: no team was freed */
+    uint64_t bad_frames;              /* rejected: malformed or forged */
 };
 
 /* send.c */
 
-/* Offer the request to its channel once: RANK_OK (done or under way), RK_AGAIN, or an error (not
- * completed). */
+/* Offer the request to its channel once: RANK_OK (complete or started), RK_AGAIN, or an error (not completed). */
 rank_status_t rk_send_offer(struct rank_request *req);
 void rk_send_flush_pending(struct rk_ctx *ctx, struct rk_peer *peer);
 void rk_send_peer_died(struct rk_peer *peer);
-/* MATCHED and its like: sent at once or queued. */
+/* Send MATCHED or the like, now or from the queue. */
 void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id);
 
 /* recv.c */
@@ -44,46 +43,47 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
 void rk_recv_on_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload,
                       uint32_t bytes);
 void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer);
-/* A message that no receive shall have: its sender goes on. */
+/* Discard a message that no receive may get; its sender completes. */
 void rk_recv_drop_kept(struct rk_p2p *p2p, struct rk_unexpected *u);
 
-/* team.c: NULL if there is none here. */
+/* team.c: NULL if the team does not exist here. */
 struct rank_team *rk_team_by_id(struct rk_p2p *p2p, uint64_t id);
 
-/* validate.c. Counts what it refuses. */
+/* validate.c. Counts rejected frames. */
 bool rk_claims_hold(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr);
-/* The team is new: what came for it before is looked at now. */
-void rk_claims_check_kept(struct rk_p2p *p2p, const struct rank_team *team);
+/* Validate the messages that arrived before the team was created. */
+void rk_validate_unexpected(struct rk_p2p *p2p, const struct rank_team *team);
 
-/* stale_teams.c. Where p2p->freed is there: is such a message for a team that has been freed here? */
+/* stale_teams.c; requires p2p->freed: is the message for a team that was freed here? */
 bool rk_freed_has(struct rk_p2p *p2p, uint64_t team);
-/* A team of this id is made. */
+/* A team with this id is created again. */
 void rk_freed_comes_again(struct rk_p2p *p2p, uint64_t id);
 
-/* A message for such a receive, taken out of the queues; NULL if there is none. It is rk_p2p_mrecv's
- * then, or freed at the end. */
+/*
+ * Take a message for such a receive out of the queues; NULL if none. Pass it to rk_p2p_mrecv, or it is freed at
+ * the end.
+ */
 struct rk_unexpected *rk_p2p_take(struct rank_team *team, int source, uint64_t tag);
 void rk_message_envelope(const struct rk_unexpected *u, rank_envelope_t *envelope);
-/* Receive it; frees u. As rk_p2p_irecv. */
+/* Receive it as rk_p2p_irecv; frees u. */
 void rk_p2p_mrecv(struct rk_unexpected *u, void *buf, size_t bytes, struct rank_request *req);
 
-/* unexpected.c: messages that no receive waits for. */
+/* unexpected.c: store messages that no receive waits for. */
 struct rk_unexpected *rk_kept_alloc(struct rk_p2p *p2p);
-/* With its payload. */
+/* Frees the payload, too. */
 void rk_kept_free(struct rk_p2p *p2p, struct rk_unexpected *u);
-/* All of its fields are there: put it into the tables. */
+/* Add it to the tables; all fields are set. */
 void rk_kept_add(struct rk_p2p *p2p, struct rk_unexpected *u);
-/* From now on more may be kept (ahead.sending): what is here already no longer counts against its senders' windows. */
+/* Allow more from now on (ahead.sending): stored messages no longer count against their senders' windows. */
 void rk_kept_open_windows(struct rk_p2p *p2p);
-/* One that came whole has been received, or dropped. */
+/* A message that came whole has been received or dropped. */
 void rk_kept_over(struct rk_p2p *p2p, const struct rk_unexpected *u);
-/* Too much of this peer's is kept, more than one sends that keeps to its window: what comes is refused and counted, and the peer
- * given up. */
+/* The peer has exceeded any legal window: reject and count the message, and disconnect the peer. */
 bool rk_kept_refuses(struct rk_p2p *p2p, struct rk_peer *peer);
 
-/* What an announced message takes here. */
+/* Memory of an announced message. */
 enum { RK_KEPT_ENVELOPE = sizeof(struct rk_unexpected) };
-/* One has been received, or dropped, or is being fetched. */
+/* An announced message has been received or dropped, or is being fetched. */
 RK_INLINE void rk_kept_envelope_over(const struct rk_unexpected *u)
 {
     u->peer->kept -= RK_KEPT_ENVELOPE;
@@ -95,15 +95,16 @@ RK_INLINE bool rk_kept_on_heap(const struct rk_unexpected *u)
     return u->kind <= RK_KIND_SMSG && u->bytes > RK_UNEXPECTED_INLINE;
 }
 
-/* api.c, api_test.c: what their calls wait for. */
+/* api_p2p.c, api_test.c: conditions of their waits. */
 struct rk_probe {
     struct rank_team *team;
     int source;
     uint64_t tag;
     rank_envelope_t *envelope;
-    int ndead;                   /* of the team, when it began: a death is said once, but to all who wait then */
+    /* of the team, at the start: a death is reported once, but to all present waits */
+    int ndead;
     bool dead;
-    bool take;                   /* out of the queues, to: */
+    bool take;                   /* take the message into: */
     struct rk_unexpected *taken;
 };
 bool rk_probe_over(void *probe);
@@ -111,18 +112,17 @@ bool rk_probe_over(void *probe);
 struct rk_any {
     int n, found;
     rank_request_t *reqs;
-    bool among; /* it is waited for, among threads: some may be of lanes */
+    bool among; /* waits with threads: some requests may be of self contexts */
 };
 bool rk_any_done(void *any);
 
-/* tell.c: what a wait of this room is for. */
-bool rk_p2p_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
+/* describe_p2p.c: describes a wait of this room. */
+bool rk_p2p_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
 
-/* Bytes of a message have left the unexpected queue or never entered it: tell the sender now and
- * then, so that it may go on sending eagerly. */
+/* Return credit for bytes of a message that has left the unexpected queue or never entered it; sent in batches. */
 void rk_send_credit(struct rk_peer *peer);
 
-/* Counts them; is it time to tell? */
+/* Count them; is a credit frame due? */
 RK_INLINE bool rk_recv_counted(struct rk_peer *peer, uint64_t bytes)
 {
     peer->eager_in += (int64_t)bytes + RK_KEEP_COST;

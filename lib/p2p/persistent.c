@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * persistent.c: operations that are described once and started often.
+ * persistent.c: create persistent requests and start them.
  *
- * A persistent request keeps its description in the fields that the operation
- * itself uses and leaves alone (view, tag, elem; env_src is a send's peer), and
- * the function that starts it: another kind of operation brings its own.
+ * A persistent request keeps its description in fields that the operation itself uses and leaves alone (view, tag,
+ * elem; env_src is a send's peer), and the function that starts it, which depends on the kind of operation.
  */
 #include "lib/data/dtype.h"
 #include "lib/p2p/api_check.h"
@@ -31,7 +30,7 @@ static rank_status_t persistent_start_recv(struct rank_request *req)
     return RANK_OK;
 }
 
-/* What both have in common; the arguments are checked. */
+/* Create one for either direction; the arguments are checked. */
 static struct rank_request *persistent_describe(const void *buf, size_t bytes, rank_dtype_t dtype,
                                      uint64_t tag, rank_team_t team)
 {
@@ -120,7 +119,7 @@ static rank_status_t check_start(const char *call, const struct rank_request *re
         return rk_arg_error(RANK_ERR_HANDLE, call, "the request is not persistent");
     if (!rk_req_is_idle(req))
         return rk_arg_error(RANK_ERR_STATE, call, "the request is started already");
-    /* A freed team's memory may be another's by now. */
+    /* The memory of a freed team may be another's. */
     if (rk_team_check(NULL, req->on) || req->on->id != (req->team & ~RK_TEAM_COLL))
         return rk_arg_error(RANK_ERR_HANDLE, call, "the team of the request is freed");
     return RANK_OK;
@@ -148,7 +147,7 @@ rank_status_t rank_start(rank_request_t *req)
     return st ? st : persistent_start(*req);
 }
 
-/* One that stands in the array twice is found as under way already: until all are looked at they count as that. */
+/* Mark each as active while checking, so that a duplicate in the array is found. */
 static rank_status_t check_startall(int n, rank_request_t *reqs)
 {
     rank_status_t st = RANK_OK;

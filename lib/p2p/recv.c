@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * recv.c: receiving: a message meets its receive, or is kept until one comes.
+ * recv.c: receive: match a message with its receive, or store it as unexpected.
  */
 #include "lib/data/copy_small.h"
 #include "lib/base/log.h"
@@ -13,14 +13,14 @@
 
 static RK_COLD void no_memory_for(struct rk_peer *peer)
 {
-    /* The message is lost, and with it the order of all that follow: part with the peer. */
+    /* The message is lost, and with it the order of all later ones: disconnect. */
     rk_error("out of memory for a message of rank %u that no receive waits for", peer->id.rank);
     rk_engine_report_death(peer->ctx, peer->number);
 }
 
 /* ------------------------------------------------------------ message and receive */
 
-RK_INLINE void learned(struct rank_request *req, uint32_t src, uint64_t tag, uint64_t sent)
+RK_INLINE void set_envelope(struct rank_request *req, uint32_t src, uint64_t tag, uint64_t sent)
 {
     req->env_src = src;
     req->env_tag = tag;
@@ -30,15 +30,18 @@ RK_INLINE void learned(struct rank_request *req, uint32_t src, uint64_t tag, uin
 
 RK_INLINE void recv_deliver(struct rank_request *req, const void *payload)
 {
-    /* For one piece ops is NULL, and this asks for 8 bytes; for several it is an address, which no
-     * message in a frame is as long as. So the shortest way has one test and not two. */
+    /*
+     * ops is NULL for one piece, and this tests for 8 bytes; otherwise it is an address, larger than any frame.
+     * One test instead of two.
+     */
     if (req->got - 8 == (uintptr_t)req->view.ops)
         memcpy(req->view.base, payload, 8);
     else if (rk_unlikely(req->view.ops != NULL))
         req->view.ops->unpack(req->view.base, 0, payload, req->got);
     else if (req->got)
         memcpy(req->view.base, payload, req->got);
-    rk_req_end(req, rk_unlikely(req->sent > req->got) ? RANK_ERR_TRUNCATED : RANK_OK); /* no frame is for one that has a name */
+    /* a request with an id receives no frame */
+    rk_req_end(req, rk_unlikely(req->sent > req->got) ? RANK_ERR_TRUNCATED : RANK_OK);
 }
 
 static void recv_fetch(struct rank_request *req, const struct rk_rndv *rndv)
@@ -54,8 +57,10 @@ static void recv_fetch(struct rank_request *req, const struct rk_rndv *rndv)
     rndv->peer->channel->rndv_recv(rndv, &view, req);
 }
 
-/* A frame of a collective that ends with an error here, or has: its team has lost a member. No
- * receive will ask for it, and its sender must not wait. */
+/*
+ * A frame of a collective that ends with an error here, since its team has lost a member. No receive will match
+ * it, and its sender must not wait.
+ */
 static bool is_late(struct rk_ctx *ctx, uint64_t team_id)
 {
     const struct rank_team *team;
@@ -94,7 +99,7 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     }
     req = rk_match_arrive(&p2p->match, hdr->team, hdr->src, hdr->tag);
     if (rk_likely(req != NULL)) {
-        learned(req, hdr->src, hdr->tag, bytes);
+        set_envelope(req, hdr->src, hdr->tag, bytes);
         if (rndv) {
             recv_fetch(req, rndv);
             if (peer->eager_in >= rk_conf.eager_window / 2)
@@ -149,7 +154,7 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     rk_kept_add(p2p, u);
 }
 
-/* Any receive, or none, or one in pieces. */
+/* With any receive, none, or one for several pieces. */
 static __attribute__((noinline)) void small_else(struct rank_request *req, struct rk_peer *peer, uint64_t team, uint32_t src,
                                                  uint64_t tag, const void *payload, uint32_t bytes)
 {
@@ -159,7 +164,7 @@ static __attribute__((noinline)) void small_else(struct rank_request *req, struc
         rk_recv_on_frame(peer->ctx, peer, &hdr, payload, NULL);
         return;
     }
-    learned(req, src, tag, bytes);
+    set_envelope(req, src, tag, bytes);
     recv_deliver(req, payload);
     rk_recv_consumed(peer, bytes);
 }
@@ -172,7 +177,7 @@ static RK_COLD void small_over(struct rank_request *req, struct rk_peer *peer, b
         req->on_done(req, req->arg);
 }
 
-/* Nothing is called here that comes back: the one message in a thousand that needs it is for others. */
+/* Makes tail calls only; rare cases are handled elsewhere. */
 void rk_recv_on_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload, uint32_t bytes)
 {
     struct rank_request *req = rk_match_head(&peer->ctx->p2p->match, team, src, tag);
@@ -193,13 +198,13 @@ void rk_recv_on_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_
         small_over(req, peer, credit);
 }
 
-/* A receive has found a message that was kept, which is in no list any more. */
+/* A receive has matched an unexpected message, which is in no list any more. */
 static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
 {
     struct rk_peer *peer = u->peer;
 
     p2p->ahead.sending = false;
-    learned(req, u->src, u->tag, u->bytes);
+    set_envelope(req, u->src, u->tag, u->bytes);
     if (u->kind >= RK_KIND_RNDV) {
         struct rk_rndv rndv;
         if (u->kind == RK_KIND_AHEAD) {
@@ -226,8 +231,11 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
     rk_req_complete(req, RANK_OK);
 }
 
-/* But us, whose own messages are here already, unless another thread sends one: who waits would do so for ever. */
-static RK_COLD bool recv_nobody_lives(const struct rank_team *team)
+/*
+ * Is this rank the last live member? Its own messages are here already, unless another thread sends one; a receive
+ * would wait forever.
+ */
+static RK_COLD bool recv_all_dead(const struct rank_team *team)
 {
     return team->ndead >= team->size - 1;
 }
@@ -243,15 +251,15 @@ bool rk_p2p_cannot_come(struct rank_team *team, int source)
         return peer && peer->state == RK_PEER_DEAD;
     }
     if (!team->any_source_errors)
-        return recv_nobody_lives(team);
-    team->any_source_errors = 0; /* said once; from now on wait for the living */
+        return recv_all_dead(team);
+    team->any_source_errors = 0; /* reported; from now on wait for live ranks */
     return true;
 }
 
-/* Of a receive that ends without a message. */
+/* Ends a receive without a message. */
 static void end_unmatched(struct rank_request *req, rank_status_t status)
 {
-    learned(req, req->src, req->tag, 0);
+    set_envelope(req, req->src, req->tag, 0);
     rk_req_complete(req, status);
 }
 
@@ -290,7 +298,7 @@ void rk_p2p_irecv_view(struct rank_team *team, const struct rk_view *view, int s
     rk_receive_start(team, *view, rk_receive_peer(team, source), source, tag, 0, req);
 }
 
-/* ------------------------------------------------------------------ what overlaps */
+/* ------------------------------------------------------------------ overlap check */
 
 struct overlap {
     const struct iovec *iov;
@@ -298,22 +306,22 @@ struct overlap {
     bool found;
 };
 
-/* Pieces past these, and receives past those, are not looked at: a check for people who look for faults. */
-enum { PIECES_LOOKED_AT = 64, RECEIVES_LOOKED_AT = 512 };
+/* The check, a debugging aid, stops after these. */
+enum { PIECES_CHECKED = 64, RECEIVES_CHECKED = 512 };
 
-static int pieces_of(const struct rk_view *view, struct iovec out[PIECES_LOOKED_AT])
+static int pieces_of(const struct rk_view *view, struct iovec out[PIECES_CHECKED])
 {
     if (view->bytes == 0)
         return 0;
     if (view->ops)
-        return rk_view_list(view, 0, view->bytes, out, PIECES_LOOKED_AT);
+        return rk_view_list(view, 0, view->bytes, out, PIECES_CHECKED);
     out[0] = (struct iovec){view->base, view->bytes};
     return 1;
 }
 
-static void look_for_overlap(struct rank_request *posted, void *arg)
+static void find_overlap(struct rank_request *posted, void *arg)
 {
-    struct iovec theirs[PIECES_LOOKED_AT];
+    struct iovec theirs[PIECES_CHECKED];
     struct overlap *o = arg;
     int n = o->found ? 0 : pieces_of(&posted->view, theirs);
 
@@ -326,11 +334,11 @@ static void look_for_overlap(struct rank_request *posted, void *arg)
 RK_COLD bool rk_p2p_awaits_view(struct rank_team *team, const struct rk_view *view)
 {
     struct rk_match *m = &team->lane->p2p->match;
-    struct iovec iov[PIECES_LOOKED_AT];
+    struct iovec iov[PIECES_CHECKED];
     struct overlap o = {.iov = iov, .n = pieces_of(view, iov)};
 
-    if (o.n > 0 && m->nposted + m->nwild <= RECEIVES_LOOKED_AT)
-        rk_match_each_posted(m, look_for_overlap, &o);
+    if (o.n > 0 && m->nposted + m->nwild <= RECEIVES_CHECKED)
+        rk_match_each_posted(m, find_overlap, &o);
     return o.found;
 }
 
@@ -416,7 +424,7 @@ static void fail_posted(struct rank_request *req, void *arg)
         team = rk_team_by_id(d->ctx->p2p, req->team & ~RK_TEAM_COLL);
         if (!team || !team->any_source_errors)
             return;
-        team->any_source_errors = -1; /* said; settled when all receives have been looked at */
+        team->any_source_errors = -1; /* reported; settled when all receives have been checked */
     } else if (req->peer != d->peer) {
         return;
     }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * recv_fast.c: the blocking receive, whose shortest way needs neither a request nor the tables: where nothing else
- * waits for a message, or to be received, the next frame of the one sender is looked at in its place.
+ * recv_fast.c: receive in place, without request and tables.
+ *
+ * Possible while no other receive is posted and no message is stored: then only the next frame of the one sender
+ * is checked.
  */
 #include "lib/base/clock.h"
 #include "lib/node/node.h"
 #include "lib/p2p/p2p_internal.h"
 
-/* The general way to receive and wait. */
+/* General path of a blocking receive. */
 rank_status_t rk_p2p_recv_by_request(struct rank_team *team, void *buf, size_t bytes, int source,
                                      uint64_t tag, uint32_t elem, rank_envelope_t *envelope)
 {
@@ -24,7 +26,7 @@ rank_status_t rk_p2p_recv_by_request(struct rank_team *team, void *buf, size_t b
     return st;
 }
 
-/* No request, no matching: the message is the next in line, and the receive too. */
+/* The message and the receive are both first in line. */
 static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t bytes,
                           int source, uint32_t elem, rank_envelope_t *envelope)
 {
@@ -43,21 +45,24 @@ static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t 
     return st;
 }
 
-/* Looks at one sender's frames alone, for so long that a partner who answers at once has answered: nobody
- * else is kept waiting for more than a microsecond or two. */
-enum { TAKE_LOOKS = 400, TAKES_ASK = 16, TAKES_DUE = 64, FAR_LOOKS = 16 };
-/* So long it is taken from a stream, at least as far as the clock is looked at, before others have their turn. */
+/*
+ * Polls one sender only, as long as an immediate answer takes; other traffic waits a microsecond or two at most.
+ */
+enum { FAST_POLLS = 400, TAKES_ASK = 16, TAKES_DUE = 64, REMOTE_POLLS = 16 };
+/* Time of taking from one stream, when the clock is read, before other peers get their turn. */
 enum { STREAM_NS = 30 * 1000 };
 
-/* Over a network a look takes a few passes of progress, in which frames of others go up; between looks all other
- * channels have their turn. RK_TAKEN_OTHER as soon as anything is not as it was. */
-static __attribute__((noinline)) enum rk_taken take_far(struct rank_team *team, struct rk_peer *peer, int source,
+/*
+ * Over a network a check is a few passes of progress, which deliver frames of other peers; between checks all
+ * other channels get their turn. RK_TAKEN_OTHER as soon as anything has changed.
+ */
+static __attribute__((noinline)) enum rk_taken recv_fast_remote(struct rank_team *team, struct rk_peer *peer, int source,
                                           uint64_t tag, void *buf, size_t bytes, struct rk_took *m)
 {
     const struct rk_match *match = &team->ctx->p2p->match;
     enum rk_taken taken = RK_TAKEN_NONE;
 
-    for (int looks = FAR_LOOKS; looks-- && taken == RK_TAKEN_NONE;) {
+    for (int polls = REMOTE_POLLS; polls-- && taken == RK_TAKEN_NONE;) {
         taken = peer->channel->take(peer, team->id, (uint32_t)source, tag, buf, bytes, m);
         if (taken == RK_TAKEN_NONE &&
             (rk_progress(team->ctx) > 0 || peer->state != RK_PEER_UP || match->nposted ||
@@ -67,7 +72,7 @@ static __attribute__((noinline)) enum rk_taken take_far(struct rank_team *team, 
     return taken;
 }
 
-static __attribute__((noinline)) void look_at_others(struct rank_team *team)
+static __attribute__((noinline)) void poll_others(struct rank_team *team)
 {
     team->lane->p2p->takes = 0;
     team->lane->p2p->took_ns = rk_clock_ns();
@@ -75,20 +80,22 @@ static __attribute__((noinline)) void look_at_others(struct rank_team *team)
 }
 
 /*
- * A stream of messages from one must not keep all others waiting: but progress would bring the stream's, too, and
- * those that it brings go the general way. So it is made where the stream has run dry, if it does. Now and then it
- * is asked whether it has gone on for long: who works between two messages makes no others wait for a thousand of them.
+ * Keep a stream from one sender from starving others. Progress would deliver the stream's messages, too, by the
+ * general path, so it runs where the stream pauses. The clock is read now and then: a program that computes
+ * between two messages starves no one.
  */
 static __attribute__((noinline)) void stream_goes_on(struct rank_team *team, const struct rk_peer *peer)
 {
     bool far = peer && peer->channel && peer->channel->take_is_progress;
 
     if (far ? team->lane->p2p->takes >= TAKES_DUE : rk_clock_ns() - team->lane->p2p->took_ns >= STREAM_NS)
-        look_at_others(team);
+        poll_others(team);
 }
 
-/* Who only receives has no end to the sender, and would go the general way each time. Tried once: if memory is short it can do
- * without. */
+/*
+ * A rank that only receives has no endpoint to the sender and would always take the general path. Tried once;
+ * optional.
+ */
 static RK_COLD void make_contact(struct rank_team *team, struct rk_peer *peer)
 {
     peer->tried = 1;
@@ -108,18 +115,18 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
         stream_goes_on(team, peer);
     if (rk_likely(peer && peer->state == RK_PEER_UP && peer->channel->take &&
                   !(match->nposted | match->nwild | match->nwaiting))) {
-        int looks = team->lane->node->oversubscribed ? 1 : TAKE_LOOKS;
+        int polls = team->lane->node->oversubscribed ? 1 : FAST_POLLS;
         enum rk_taken taken = RK_TAKEN_NONE;
 
         if (peer->channel->take_is_progress) {
-            looks = 0;
+            polls = 0;
             if (!team->ctx->node->oversubscribed)
-                taken = take_far(team, peer, source, tag, buf, bytes, &m);
+                taken = recv_fast_remote(team, peer, source, tag, buf, bytes, &m);
         }
-        while (taken == RK_TAKEN_NONE && looks--) {
+        while (taken == RK_TAKEN_NONE && polls--) {
             taken = peer->channel->take(peer, team->id, (uint32_t)source, tag, buf, bytes, &m);
             if (taken == RK_TAKEN_NONE && rk_unlikely(team->lane->p2p->takes >= TAKES_DUE)) {
-                look_at_others(team);
+                poll_others(team);
                 break;
             }
         }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* recv_start.h: how a receive starts, in line with the calls that do little else. */
+/* recv_start.h: start a receive, inline. */
 #ifndef RK_P2P_RECV_START_H
 #define RK_P2P_RECV_START_H
 
 #include "lib/p2p/p2p_internal.h"
 
-/* recv.c: where messages wait, or somebody has died. */
+/* recv.c: if messages wait or a peer has died. */
 void rk_receive_else(struct rank_team *team, struct rank_request *req);
 
 RK_INLINE struct rk_peer *rk_receive_peer(struct rank_team *team, int source)
@@ -13,7 +13,7 @@ RK_INLINE struct rk_peer *rk_receive_peer(struct rank_team *team, int source)
     return rk_likely(source != RANK_ANY_SOURCE) ? rk_team_peer(team, source) : NULL;
 }
 
-/* From peer, which is NULL where source is any. What it learns is written when it learns it. */
+/* peer is NULL for any source. The result is written later. */
 RK_INLINE void rk_receive_start(struct rank_team *team, struct rk_view view, struct rk_peer *peer, int source, uint64_t tag,
                                 uint64_t space, struct rank_request *req)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rndv_early.c: see rndv_early.h. */
+/* rndv_early.c: fetch announced messages early, to break cycles of blocked sends. */
 #include "lib/p2p/rndv_early.h"
 #include "lib/base/clock.h"
 #include "lib/core/threads.h"
@@ -8,26 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One look begins no more than this: the wait that it is part of may be over meanwhile. */
+/* Limit of one check: the wait may be over meanwhile. */
 enum { BEGIN_BYTES = 1 << 20, BEGIN_MESSAGES = 64, ALIGN = 64 };
-/* What stands still is a wait for a send in which nothing has come for so long, any other, or one that has lasted for LONG_NS,
- * or LONGER_NS, though others' messages go on. The first two also for how long a message has been here. */
+/*
+ * A wait is stalled after SEND_NS without traffic if it is a send, after OTHER_NS otherwise, and after LONG_NS or
+ * LONGER_NS even with traffic from other peers. SEND_NS and OTHER_NS are also the minimum age of a message to
+ * fetch.
+ */
 enum { SEND_NS = 1000 * 1000, OTHER_NS = 10 * 1000 * 1000, LONG_NS = 100 * 1000 * 1000, LONGER_NS = 1000 * 1000 * 1000 };
 
-/* The copy of a message. */
+/* The buffer of a message. */
 struct rk_ahead {
-    struct rk_link link;         /* while it is being fetched; first: see rk_engine.leavings */
+    struct rk_link link;         /* while being fetched; first: see rk_engine.leavings */
     struct rk_unexpected *u;
-    struct rank_request *fetch;  /* NULL: it is over */
-    struct rank_request *joined; /* the receive that waits for it */
+    struct rank_request *fetch;  /* NULL: the fetch is over */
+    struct rank_request *joined; /* receive that waits for it */
     uint64_t bytes;
-    int64_t cost;                /* of the budget; 0: given back */
+    int64_t cost;                /* of the budget; 0: returned */
     rank_status_t status;
     bool dropped;
     unsigned char data[] __attribute__((aligned(ALIGN)));
 };
 
-static bool rndv_early_look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited);
+static bool rndv_early_check(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited);
 
 void rk_ahead_init(struct rk_ahead_state *s)
 {
@@ -37,14 +40,14 @@ void rk_ahead_init(struct rk_ahead_state *s)
     rk_list_init(&s->fetching);
 }
 
-/* What one takes of RANK_AHEAD_MAX: an empty one takes memory too. No more than that long, or the sum is none. */
+/* Its share of RANK_AHEAD_MAX; an empty message takes memory, too. Longer ones would overflow the sum. */
 static int64_t cost_of(uint64_t bytes)
 {
     return (int64_t)(rk_round_up(sizeof(struct rk_ahead) + bytes, ALIGN) + sizeof(struct rk_unexpected));
 }
 
-/* Those that found no room may try again. */
-static void room_again(struct rk_ctx *ctx)
+/* Messages that found no room may retry. */
+static void retry_no_room(struct rk_ctx *ctx)
 {
     struct rk_ahead_state *s = &ctx->p2p->ahead;
 
@@ -52,19 +55,19 @@ static void room_again(struct rk_ctx *ctx)
         struct rk_link *l = s->no_room.next;
         rk_list_remove(l);
         rk_list_append(&s->announced, l);
-        ctx->engine->stuck = rndv_early_look;
+        ctx->engine->stuck = rndv_early_check;
     }
 }
 
-/* Its part of the budget is for others. */
+/* Return its share of the budget. */
 static void rndv_early_give_back(struct rk_ctx *ctx, struct rk_ahead *a)
 {
     ctx->p2p->ahead.bytes -= a->cost;
     a->cost = 0;
-    room_again(ctx);
+    retry_no_room(ctx);
 }
 
-/* The copy is nobody's any more. A channel may still write to one whose fetch has failed. */
+/* Discard the buffer. A channel may still write to it if its fetch has failed. */
 static void discard(struct rk_ctx *ctx, struct rk_ahead *a)
 {
     rk_list_remove(&a->link);
@@ -93,7 +96,7 @@ static void rndv_early_finish(struct rk_p2p *p2p, struct rank_request *req, stru
         rk_send_credit(peer);
 }
 
-/* Of the fetch's own request. */
+/* on_done of the fetch. */
 static void fetched(struct rank_request *fetch, void *arg)
 {
     struct rk_ahead *a = arg;
@@ -104,7 +107,7 @@ static void fetched(struct rank_request *fetch, void *arg)
     a->fetch = NULL;
     rk_list_remove(&a->link);
     rk_req_free(fetch);
-    if (a->status) /* nobody may ever ask for it */
+    if (a->status) /* no receive may ever come */
         rndv_early_give_back(ctx, a);
     if (a->joined) {
         rndv_early_finish(ctx->p2p, a->joined, u);
@@ -119,7 +122,7 @@ static bool has_room(const struct rk_ahead_state *s, const struct rk_unexpected 
     return s->bytes + cost_of(u->bytes) <= rk_conf.ahead_max;
 }
 
-/* False: there is no room, or no memory. */
+/* Returns false without room or memory. */
 static bool rndv_early_begin(struct rk_ctx *ctx, struct rk_unexpected *u)
 {
     struct rk_ahead_state *s = &ctx->p2p->ahead;
@@ -155,7 +158,7 @@ static bool rndv_early_begin(struct rk_ctx *ctx, struct rk_unexpected *u)
     return true;
 }
 
-/* Who waits for a send of his own may be one of a ring. Of requests of lanes nothing may be read here. */
+/* Is it a wait for an own send, perhaps part of a cycle? Requests of self contexts may not be read here. */
 static bool is_for_send(const struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 {
     const struct rank_request *req = arg;
@@ -170,7 +173,7 @@ static bool is_for_send(const struct rk_ctx *ctx, bool (*cond)(void *), void *ar
     return false;
 }
 
-/* Its message is here, or on its way: it comes without anything else that this rank does. */
+/* Its message has arrived or is on its way: it completes without this rank's help. */
 static bool is_matched(bool (*cond)(void *), void *arg)
 {
     const struct rank_request *req = arg;
@@ -178,8 +181,8 @@ static bool is_matched(bool (*cond)(void *), void *arg)
     return cond == rk_req_is_done && req->type == RK_REQ_RECV && !(req->flags & RK_REQ_POSTED);
 }
 
-/* The engine's. */
-static bool rndv_early_look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited)
+/* The stall handler (rk_engine.stuck). */
+static bool rndv_early_check(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited)
 {
     struct rk_ahead_state *s = &ctx->p2p->ahead;
     bool for_send = is_for_send(ctx, cond, arg) || ctx->engine->finalizing;
@@ -197,12 +200,12 @@ static bool rndv_early_look(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
         if (young)
             break;
         rk_list_remove(&u->u.announced.link);
-        if (u->peer->state != RK_PEER_UP) /* who receives it is told */
+        if (u->peer->state != RK_PEER_UP) /* the receive reports it */
             continue;
         if (rndv_early_begin(ctx, u)) {
             bytes += u->bytes;
             stalls = for_send && !s->sending;
-        } else if (has_room(s, u)) { /* out of memory: nothing may ever be given back, so again in a while */
+        } else if (has_room(s, u)) { /* out of memory: retry later, as perhaps nothing is ever freed */
             u->u.announced.since = now;
             rk_list_append(&s->announced, &u->u.announced.link);
         } else {
@@ -227,7 +230,7 @@ void rk_ahead_add(struct rk_p2p *p2p, struct rk_unexpected *u, uint8_t flags)
         return;
     u->u.announced.since = rk_clock_ns();
     rk_list_append(&p2p->ahead.announced, &u->u.announced.link);
-    u->peer->ctx->engine->stuck = rndv_early_look;
+    u->peer->ctx->engine->stuck = rndv_early_check;
 }
 
 void rk_ahead_receive(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)

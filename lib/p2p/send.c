@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * send.c: sending. Small messages go whole, at once, while the receiver has
- * room for messages that nobody asked for; all others are announced and
- * fetched. What finds no room in the channel waits in the peer's queue, in
- * order, in the caller's own memory.
+ * send.c: send messages: eager while the receiver has credit, else by rendezvous.
+ *
+ * Small messages go whole, at once, within the receiver's window for unexpected messages; all others are
+ * announced. What finds no room in the channel waits in the peer's queue, in order, in the caller's memory.
  */
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
@@ -12,12 +12,12 @@
 
 #include <string.h>
 
-/* A synchronous send of up to this goes whole with a request for an answer. */
+/* A synchronous send up to this size goes whole, with a request for a reply. */
 enum { SYNC_EAGER_MAX = 128 };
 
-/* In a request: payload in pieces. Never on a wire. */
+/* Noncontiguous payload of a request. Never on a wire. */
 enum { RK_KIND_PIECES = RK_KIND_CHANNEL_FIRST - 1 };
-/* More of them is fetched, and gathered on the way. */
+/* Longer noncontiguous payload is fetched, and gathered on the way. */
 enum { PACK_MAX = 16384 };
 
 bool rk_p2p_lacks_credit(struct rank_team *team, int dest, size_t bytes)
@@ -70,7 +70,7 @@ RK_INLINE rank_status_t send_view_counted(struct rk_peer *peer, const struct rk_
     return st;
 }
 
-/* As rk_send_offer, of what is not in one piece: small ones go whole, packed by the channel or here. */
+/* As rk_send_offer, for noncontiguous payload: small ones go whole, packed by the channel or here. */
 static RK_COLD rank_status_t offer_pieces(struct rank_request *req, struct rk_hdr *hdr)
 {
     bool sync = req->flags & RK_REQ_SYNC;
@@ -218,7 +218,7 @@ rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes,
     return rk_req_wait(&req);
 }
 
-/* None of them has been sent yet. */
+/* None of them has been sent. */
 static RK_COLD void fail_pending(struct rk_peer *peer, rank_status_t status)
 {
     while (!rk_list_empty(&peer->pending)) {
@@ -235,7 +235,7 @@ void rk_send_flush_pending(struct rk_ctx *ctx, struct rk_peer *peer)
     rank_status_t st = rk_likely(peer->state == RK_PEER_UP) ? RANK_OK : rk_peer_try_connect(peer);
 
     (void)ctx;
-    if (rk_unlikely(st)) { /* it waits to be reached, and is not */
+    if (rk_unlikely(st)) { /* waits for a connection, which failed */
         if (st != RK_AGAIN)
             fail_pending(peer, st);
         return;
@@ -259,13 +259,13 @@ void rk_send_flush_pending(struct rk_ctx *ctx, struct rk_peer *peer)
 void rk_send_peer_died(struct rk_peer *peer)
 {
     fail_pending(peer, RANK_ERR_PEER_DEAD);
-    /* Synchronous sends whose answer will never come are known by name only. */
+    /* Synchronous sends without a reply are found by id only. */
     rk_req_each_named(peer->ctx, rk_req_fail_if_of, peer);
 }
 
 /* ------------------------------------------------------------------- replies */
 
-/* Who is not answered would wait for ever: part with it. */
+/* A peer without a reply would wait forever: disconnect. */
 static RK_COLD void cannot_answer(struct rk_peer *peer, rank_status_t why)
 {
     rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(why));
@@ -313,7 +313,7 @@ void rk_send_credit(struct rk_peer *peer)
 
     if (rk_peer_try_connect(peer) != RANK_OK)
         return;
-    /* No room: the next message that is consumed tries again. */
+    /* No room: retried after the next consumed message. */
     if (peer->channel->send(peer, &hdr, NULL) == RANK_OK)
         peer->eager_in = 0;
 }

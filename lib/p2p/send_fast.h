@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* send_fast.h: what a message costs of its receiver's window, and the shortest way to send one, in line with the calls that do
- * little else. */
+/*
+ * send_fast.h: account for a message's credit and send it at once, inline.
+ */
 #ifndef RK_P2P_SEND_FAST_H
 #define RK_P2P_SEND_FAST_H
 
 #include "lib/p2p/p2p_internal.h"
 
-/* What a message costs of the window. Counted before it goes: to ourselves, its credit comes back while it does. */
+/*
+ * Credit of a message. Counted before it is sent: from this process to itself, the credit returns during the send.
+ */
 RK_INLINE int64_t rk_send_cost(uint64_t bytes)
 {
     return (int64_t)bytes + RK_KEEP_COST;
@@ -28,7 +31,7 @@ RK_INLINE bool rk_send_has_credit(const struct rk_peer *peer, uint64_t bytes)
     return peer->eager_out + rk_send_cost(bytes) <= rk_conf.eager_window;
 }
 
-/* The shortest way: no request at all if the channel takes it now. */
+/* Without a request, if the channel takes it now. */
 RK_INLINE rank_status_t rk_send_now(struct rank_team *team, const void *buf, size_t bytes, int dest,
                                  uint64_t tag)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stale_teams.c: messages for teams that this rank has freed. No receive can ask for them any more: what is here goes with its team,
- * what comes later is not kept. Their senders go on.
+ * stale_teams.c: discard messages for teams that this rank has freed.
  *
- * A team is freed by each of its ranks when it comes to it, so a message may still be under way. Which teams were freed last is
- * remembered; one that is too long ago is a stranger again, as one that is still to be made: what comes for it is kept. An
- * id comes again after 2^32 more teams of its first rank (lib/world/api_team.c) and no sooner, which takes longer than that.
+ * No receive can match them any more: stored ones go with their team, later ones are not stored. Their senders
+ * complete.
+ *
+ * The ranks of a team free it at different times, so messages may still be on their way. The teams freed last are
+ * remembered; an older one counts as unknown, like a team still to be created, and its messages are stored. An id
+ * returns after 2^32 more teams of its first rank (lib/world/api_team.c).
  */
 #include "lib/base/clock.h"
 #include "lib/core/threads.h"
@@ -17,7 +19,7 @@ enum { SLOTS_LOG2 = 9 };
 #define REMEMBERED_NS 600000000000ull
 
 struct rk_freed {
-    uint64_t id, at; /* id 0: none; that is the world's */
+    uint64_t id, at; /* id 0 (the world's): none */
 };
 
 static struct rk_freed *stale_teams_slot_of(const struct rk_p2p *p2p, uint64_t id)
@@ -25,7 +27,7 @@ static struct rk_freed *stale_teams_slot_of(const struct rk_p2p *p2p, uint64_t i
     return &p2p->freed[id * 0x9e3779b97f4a7c15ull >> (64 - SLOTS_LOG2)];
 }
 
-/* Without memory they are not remembered. The last one that falls into a slot has it. */
+/* Without memory they are not remembered. A slot keeps the latest team. */
 static void stale_teams_remember(struct rk_p2p *p2p, uint64_t id)
 {
     if (!p2p->freed)
@@ -60,6 +62,6 @@ void rk_team_forget(struct rank_team *team)
         if ((u->team & ~RK_TEAM_COLL) == team->id)
             rk_recv_drop_kept(p2p, u);
     }
-    if (team->size > 1) /* nothing of our own is under way */
+    if (team->size > 1) /* no own message is on its way */
         stale_teams_remember(p2p, team->id);
 }

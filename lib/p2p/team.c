@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* team.c: see team.h. */
+/* team.c: create and free teams. */
 #include "lib/p2p/team.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
@@ -10,9 +10,8 @@
 #include <string.h>
 
 /*
- * Handles outlive what they name, in users' hands: a freed team's memory stays,
- * its magic spoilt, until another team takes it. Also past rank_finalize, so
- * the list is the process's.
+ * Handles outlive teams: the memory of a freed team stays, with its magic cleared, until another team takes it,
+ * even after rank_finalize. So the list belongs to the process.
  */
 static struct rank_team *freed; /* chained through link.next */
 
@@ -56,7 +55,7 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
     rk_list_append(&team->lane->p2p->teams, &team->link);
     for (int r = 0; r < size; r++)
         team->mixed |= rk_team_world_rank(team, r) >= ctx->boot->size;
-    for (int i = 0; i < ctx->engine->npeers; i++) { /* deaths that came before the team */
+    for (int i = 0; i < ctx->engine->npeers; i++) { /* deaths before the team was created */
         struct rk_peer *p = ctx->engine->peers[i];
         if (!p || p->state != RK_PEER_DEAD)
             continue;
@@ -64,7 +63,7 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
             team->ndead += rk_team_world_rank(team, r) == i;
     }
     rk_freed_comes_again(team->lane->p2p, id);
-    rk_claims_check_kept(team->lane->p2p, team);
+    rk_validate_unexpected(team->lane->p2p, team);
     *out = team;
     return RANK_OK;
 
@@ -96,8 +95,8 @@ void rk_team_destroy(struct rank_team *team)
     if (!team)
         return;
     rk_list_remove(&team->link);
-    if (team->lane->p2p->last_claimed == team)
-        team->lane->p2p->last_claimed = NULL;
+    if (team->lane->p2p->last_validated == team)
+        team->lane->p2p->last_validated = NULL;
     if (team->lane != team->ctx)
         rk_lane_give(team->lane);
     free(team->peers);

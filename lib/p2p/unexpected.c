@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unexpected.c: messages that have come and that no receive waits for.
+ * unexpected.c: store messages that no receive waits for.
  *
- * As long as there is little of that altogether (RANK_UNEXPECTED_MAX), their senders may go on as if they had been
- * received: a long queue costs the messages behind it nothing. Past that each sender has its window, and
- * then announces. All that is the sender's doing; one that does not keep to it, or announces without end, is stopped here, whatever
- * the team, known or not: far beyond what others do, for windows need not be the same everywhere.
+ * While all of them together are few (RANK_UNEXPECTED_MAX), their credit is returned at once, so that messages
+ * behind a long queue do not suffer. Above that each sender is limited by its window and then announces. Senders
+ * obey by themselves; one that exceeds its window, or announces without end, is stopped here, for known and
+ * unknown teams. That limit is far above any legal one, as windows may differ between ranks.
  */
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
@@ -74,7 +74,7 @@ void rk_kept_free_all(struct rk_p2p *p2p)
     }
 }
 
-/* Our own are ours to bound. */
+/* A rank limits its own messages itself. */
 static RK_COLD bool is_too_much(struct rk_p2p *p2p, struct rk_peer *peer)
 {
     if (peer->number == peer->ctx->boot->rank)
@@ -85,7 +85,7 @@ static RK_COLD bool is_too_much(struct rk_p2p *p2p, struct rk_peer *peer)
     peer->refused = 1;
     rk_error("rank %u%s is given up: %lld kB of messages from it wait here for a receive, more than its window lets it send (see "
              "RANK_UNEXPECTED_MAX)",
-             peer->id.rank, rk_peer_whose(peer), (long long)(peer->kept / 1000));
+             peer->id.rank, rk_peer_job_suffix(peer), (long long)(peer->kept / 1000));
     rk_engine_report_death(peer->ctx, peer->number);
     return true;
 }
@@ -95,7 +95,10 @@ bool rk_kept_refuses(struct rk_p2p *p2p, struct rk_peer *peer)
     return rk_unlikely(peer->kept > p2p->kept_max) && is_too_much(p2p, peer);
 }
 
-/* Where all send first, who holds the others up would only have them announce what it fetches at once (rndv_early.h). */
+/*
+ * Where all ranks send first, a delayed credit would only turn eager messages into announced ones, which are
+ * fetched at once (rndv_early.h).
+ */
 static bool may_stay(const struct rk_p2p *p2p, int64_t cost)
 {
     int64_t most = p2p->ahead.sending ? rk_conf.ahead_max - p2p->ahead.bytes : 0;

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * validate.c: is the sender of a frame who it says?
+ * validate.c: validate the envelope of a received frame.
  *
- * Over a network a header is whatever a peer has written. Its rank in the team must be that peer's, or a program
- * reads a source that does not exist, or another's; and its tag must be one that a program can have sent. A
- * team that is not known yet is one that this rank has still to make: those messages are looked at when it does.
+ * Over a network a header is untrusted. Its source rank must be the peer's rank in the team, and its tag one that
+ * a program can send. Messages for a team that this rank has not created yet are validated when it does.
  */
 #include "lib/p2p/p2p_internal.h"
 
-/* How far a team's id is looked for, only where it is not the last one's. */
+/* Search a team by its id, unless it is the last one's. */
 static struct rank_team *validate_find(struct rk_p2p *p2p, uint64_t id)
 {
-    struct rank_team *team = p2p->last_claimed;
+    struct rank_team *team = p2p->last_validated;
 
     if (rk_likely(team && team->id == id))
         return team;
     team = rk_team_by_id(p2p, id);
     if (team)
-        p2p->last_claimed = team;
+        p2p->last_validated = team;
     return team;
 }
 
@@ -38,7 +37,7 @@ bool rk_claims_hold(struct rk_ctx *ctx, const struct rk_peer *peer, const struct
     return false;
 }
 
-void rk_claims_check_kept(struct rk_p2p *p2p, const struct rank_team *team)
+void rk_validate_unexpected(struct rk_p2p *p2p, const struct rank_team *team)
 {
     struct rk_link *l, *next;
 

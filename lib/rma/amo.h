@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * amo.h: atomic updates by the CPU, the same for who maps the memory and for
- * the owner who is asked. What is not fetched has cases of its own: processors
- * do those without a loop.
+ * amo.h: update memory atomically by the CPU, for mapped memory and at the owner.
+ *
+ * Updates without a result have cases of their own: processors execute them without a loop.
  */
 #ifndef RK_RMA_AMO_H
 #define RK_RMA_AMO_H
@@ -83,7 +83,7 @@ RK_INLINE uint64_t rk_amo_64(void *at, unsigned amo, uint64_t v, uint64_t compar
     }
 }
 
-/* amo is defined for dtype (rk_amo_defined), at is aligned. The value before, where one is wanted. */
+/* Requires rk_amo_defined(amo, dtype) and aligned at. Returns the previous value if wanted. */
 RK_INLINE uint64_t rk_amo_apply(void *at, unsigned amo, unsigned dtype, uint64_t v,
                                 uint64_t compare)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* atomic.c: atomics of rank.h. */
+/* atomic.c: implement the atomics of rank.h. */
 #include "lib/data/dtype.h"
 #include "lib/p2p/lane.h"
 #include "lib/rma/amo.h"
@@ -10,7 +10,7 @@ enum {
                1 << RANK_AMO_FETCH_OR | 1 << RANK_AMO_FETCH_XOR | 1 << RK_AMO_CSWAP
 };
 
-static rank_status_t atomic_ask_owner(unsigned amo, rank_dtype_t dtype, uint64_t operand,
+static rank_status_t atomic_remote(unsigned amo, rank_dtype_t dtype, uint64_t operand,
                                uint64_t compare, int peer, struct rank_mem *mem, size_t offset,
                                uint64_t *before)
 {
@@ -24,7 +24,7 @@ static rank_status_t atomic_ask_owner(unsigned amo, rank_dtype_t dtype, uint64_t
     if (st)
         return st;
     if (rk_unlikely((way->base + offset) & ((size_t)rk_dtype_bytes[dtype] - 1)))
-        return rk_mem_word_is_odd((int64_t)offset, rk_dtype_bytes[dtype]);
+        return rk_mem_word_is_unaligned((int64_t)offset, rk_dtype_bytes[dtype]);
     rk_job_init(&job, p, RK_RMA_AMO, way->id);
     job.ask.amo = (uint8_t)amo;
     job.ask.dtype = (uint8_t)dtype;
@@ -37,7 +37,7 @@ static rank_status_t atomic_ask_owner(unsigned amo, rank_dtype_t dtype, uint64_t
     return st;
 }
 
-/* amo and dtype fit each other. compare NULL: there is none. */
+/* amo and dtype fit each other. compare may be NULL. */
 RK_INLINE rank_status_t atomic_update(const char *call, unsigned amo, rank_dtype_t dtype, const void *operand,
                                const void *compare, int peer, struct rank_mem *mem,
                                int64_t offset, void *result)
@@ -64,12 +64,12 @@ RK_INLINE rank_status_t atomic_update(const char *call, unsigned amo, rank_dtype
     }
     if (rk_likely(mem->part[peer] != NULL)) {
         char *at = mem->part[peer] + offset;
-        if (rk_unlikely((uintptr_t)at & (width - 1))) /* registered memory may begin anywhere */
-            return rk_mem_word_is_odd(offset, width);
+        if (rk_unlikely((uintptr_t)at & (width - 1))) /* registered memory may have any alignment */
+            return rk_mem_word_is_unaligned(offset, width);
         before = rk_amo_apply(at, amo, dtype, v, c);
         if (fetch)
-            st = rk_mem_look(mem, peer);
-    } else if ((st = atomic_ask_owner(amo, dtype, v, c, peer, mem, (size_t)offset, &before)) != RANK_OK) {
+            st = rk_mem_check_death(mem, peer);
+    } else if ((st = atomic_remote(amo, dtype, v, c, peer, mem, (size_t)offset, &before)) != RANK_OK) {
         return st;
     }
     if (fetch && width == 8)
@@ -91,7 +91,7 @@ static __attribute__((noinline)) rank_status_t update_any(rank_amo_t amo, rank_d
     return atomic_update("rank_atomic", amo, dtype, operand, NULL, peer, mem, offset, result);
 }
 
-/* The common ones, on mapped memory, cost little more than the instruction. */
+/* Common updates of mapped memory cost little more than the instruction. */
 rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operand, int peer,
                           rank_mem_t mem, int64_t offset, void *result)
 {
@@ -107,7 +107,7 @@ rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operan
             } else {
                 v = __atomic_fetch_add(at, v, __ATOMIC_ACQ_REL);
                 memcpy(result, &v, sizeof(v));
-                return rk_mem_look(mem, peer);
+                return rk_mem_check_death(mem, peer);
             }
             return RANK_OK;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* describe_rma.c: what one-sided calls wait for, for the status board. */
+/* describe_rma.c: describe the waits of one-sided calls for the status board. */
 #include "lib/core/describe.h"
 #include "lib/rma/rma_internal.h"
 #include "lib/rma/signal.h"
@@ -10,7 +10,7 @@ static const char *const call_of[RK_RMA_OP_END] = {
     [RK_RMA_FLUSH] = "flush",   [RK_RMA_KEY] = "opening of a key",
 };
 
-bool rk_rma_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
+bool rk_rma_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
 {
     const struct rank_request *req = arg;
     const struct rk_rma_wait *wait = arg;
@@ -18,17 +18,17 @@ bool rk_rma_tell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_
 
     (void)ctx;
     if (cond == rk_req_is_done && req->type == RK_REQ_RMA) {
-        rk_tell_call(out, req->kind ? "put" : "get");
+        rk_describe_call(out, req->kind ? "put" : "get");
         out->flags |= RK_WAIT_BYTES;
         out->bytes = req->view.bytes;
-        rk_tell_peer(out, req->peer->number);
+        rk_describe_peer(out, req->peer->number);
     } else if (cond == rk_job_is_done) {
-        rk_tell_call(out, "%s", call_of[job->ask.op]);
-        rk_tell_peer(out, job->peer->number);
+        rk_describe_call(out, "%s", call_of[job->ask.op]);
+        rk_describe_peer(out, job->peer->number);
     } else if (cond == rk_rma_word_is_so) {
-        rk_tell_call(out, "wait for a %s", wait->peer ? "signal" : "value");
+        rk_describe_call(out, "wait for a %s", wait->peer ? "signal" : "value");
         if (wait->peer)
-            rk_tell_peer(out, wait->peer->number);
+            rk_describe_peer(out, wait->peer->number);
         else
             out->flags |= RK_WAIT_ANY_SOURCE;
     } else {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mem.c: the room's state, and the objects behind rank_mem_t.
+ * mem.c: keep the room's state and the objects behind rank_mem_t.
  *
- * A handle outlives what it names, in users' hands: a freed object's memory
- * stays, its magic spoilt, until another takes it.
+ * Handles outlive objects: the memory of a freed object stays, with its magic cleared, until another takes it.
  */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -15,23 +14,23 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct rank_mem *freed; /* the process's, as handles outlive the context; by link.next */
+static struct rank_mem *freed; /* of the process, as handles outlive the context; by link.next */
 
-/* Who waits for it hears of it; what is queued for it goes. */
+/* End the waits and the queued frames for a dead peer. */
 static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     struct rk_rma *rma = ctx->rma;
-    struct rk_line *line;
+    struct rk_txq *line;
     struct rk_link *l;
 
     if (!rma)
         return;
     rma->deaths++;
-    rk_list_for_each(l, &rma->mems) /* their next calls look */
-        __atomic_store_n(&rk_list_entry(l, struct rank_mem, link)->looks, 0, __ATOMIC_RELAXED);
+    rk_list_for_each(l, &rma->mems) /* their next calls check */
+        __atomic_store_n(&rk_list_entry(l, struct rank_mem, link)->until_check, 0, __ATOMIC_RELAXED);
     line = peer->number < rma->nlines ? rma->lines[peer->number] : NULL;
     if (line) {
-        rk_serve_drop(ctx, line);
+        rk_target_drop(ctx, line);
         while (!rk_list_empty(&line->jobs))
             rk_job_fail(rk_list_entry(line->jobs.next, struct rk_job, link), RANK_ERR_PEER_DEAD);
         rk_list_remove(&line->on_busy);
@@ -57,10 +56,10 @@ rank_status_t rk_rma_open(struct rk_ctx *ctx)
     rk_list_init(&rma->busy);
     rk_names_init(&rma->mem_names, gen);
     rk_names_init(&rma->job_names, gen);
-    e->handler[RK_KIND_RMA_REQ] = rk_serve;
+    e->handler[RK_KIND_RMA_REQ] = rk_target_handle;
     e->handler[RK_KIND_RMA_REP] = rk_job_answered;
     e->on_death[e->ndeath++] = mem_on_death;
-    e->tells[e->ntells++] = rk_rma_tell;
+    e->describers[e->ndescribers++] = rk_rma_describe;
     return RANK_OK;
 }
 
@@ -75,15 +74,15 @@ void rk_rma_close(struct rk_ctx *ctx)
         rk_list_entry(l, struct rk_heap, link)->whole->segment = NULL;
     while (!rk_list_empty(&rma->mems)) {
         struct rank_mem *mem = rk_list_entry(rma->mems.next, struct rank_mem, link);
-        /* Unmapped when the channels are closed: who has not heard of a death may still write there. */
+        /* Unmapped when the channels are closed: a rank that does not know of a death may still write there. */
         mem->segment = NULL;
         rk_mem_destroy(mem);
     }
     for (int i = 0; i < rma->nlines; i++) {
-        struct rk_line *line = rma->lines[i];
+        struct rk_txq *line = rma->lines[i];
         if (!line)
             continue;
-        rk_serve_drop(ctx, line);
+        rk_target_drop(ctx, line);
         while (!rk_list_empty(&line->jobs))
             rk_job_fail(rk_list_entry(line->jobs.next, struct rk_job, link), RANK_ERR_STATE);
     }
@@ -92,12 +91,12 @@ void rk_rma_close(struct rk_ctx *ctx)
             rk_job_fail(rma->job_names.at[i].held, RANK_ERR_STATE);
     }
     rk_jobs_destroy(rma);
-    rk_lines_destroy(rma);
+    rk_txqs_destroy(rma);
     rk_names_destroy(&rma->mem_names);
     rk_names_destroy(&rma->job_names);
     if (rma->bad_frames)
         rk_warn("%llu broken frames of one-sided calls came", (unsigned long long)rma->bad_frames);
-    ctx->rma = NULL; /* frames that still come find nobody */
+    ctx->rma = NULL; /* later frames are ignored */
     free(rma);
 }
 
@@ -129,7 +128,7 @@ struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
     memset(mem, 0, sizeof(*mem));
     mem->ctx = team->ctx;
     mem->team = team;
-    mem->deaths_told = mem->flush_told = team->ndead; /* who is dead already is no news */
+    mem->deaths_reported = mem->flush_reported = team->ndead; /* earlier deaths are not reported */
     mem->bytes = bytes;
     rk_list_init(&mem->requests);
     mem->part = calloc((size_t)team->size, sizeof(*mem->part));
@@ -144,7 +143,7 @@ struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
 
 void rk_mem_retire(struct rank_mem *mem)
 {
-    mem->magic = 0; /* its name stays: the frames of those who reach for it are answered as before */
+    mem->magic = 0; /* its id stays valid for frames of peers */
 }
 
 void rk_mem_destroy(struct rank_mem *mem)
@@ -157,7 +156,7 @@ void rk_mem_destroy(struct rank_mem *mem)
     heap = mem->heap;
     ctx = mem->ctx;
     rk_list_remove(&mem->link);
-    while (!rk_list_empty(&mem->requests)) { /* they end without us */
+    while (!rk_list_empty(&mem->requests)) { /* they end without this object */
         struct rank_request *req = rk_list_entry(mem->requests.next, struct rank_request, link);
         rk_list_remove(&req->link);
         req->flags &= (uint8_t)~RK_REQ_LISTED;
@@ -208,7 +207,7 @@ RK_COLD rank_status_t rk_mem_is_denied(unsigned what)
     return RANK_ERR_ARG;
 }
 
-RK_COLD rank_status_t rk_mem_word_is_odd(int64_t offset, size_t width)
+RK_COLD rank_status_t rk_mem_word_is_unaligned(int64_t offset, size_t width)
 {
     rk_error("the word of %zu bytes at offset %lld lies on no multiple of %zu: register memory for "
              "atomics and signals from such an address on",

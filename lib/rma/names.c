@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* names.c: see names.h. */
+/* names.c: keep ids for the wire. */
 #include "lib/rma/names.h"
 #include "lib/base/log.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nonblocking.c: one-sided calls that do not wait, and those that wait for them: iput, iget, flush, fence. */
+/* nonblocking.c: implement iput and iget, and their completion: flush, fence. */
 #include "lib/core/request_pool.h"
 #include "lib/p2p/lane.h"
 #include "lib/rma/rma_internal.h"
@@ -21,7 +21,7 @@ struct rank_request *rk_rma_request(struct rank_mem *mem, struct rk_peer *peer, 
     return req;
 }
 
-/* *out is the one for all that is done; it stays where the call does not go on. */
+/* *out: the shared completed request; changed if the call continues. */
 static rank_status_t nonblocking_start(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem,
                            size_t offset, rank_request_t *out)
 {
@@ -34,7 +34,7 @@ static rank_status_t nonblocking_start(bool put, void *local, size_t bytes, int 
 
     if (st)
         return st;
-    if (way->how == RK_WAY_CMA) /* the kernel knows no other time than now */
+    if (way->how == RK_WAY_CMA) /* CMA copies are synchronous */
         return put ? rk_far_put(local, bytes, peer, mem, offset)
                    : rk_far_get(local, bytes, peer, mem, offset);
     offset += mem->shift;
@@ -72,7 +72,7 @@ rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem
         return rk_arg_null(__func__, "req");
     if (rk_mem_lies_on(mem, src, bytes, peer, offset))
         return rk_mem_overlaps(__func__);
-    *req = rk_req_sent(mem->ctx); /* complete, and a request like others: it can have a callback */
+    *req = rk_req_sent(mem->ctx); /* complete, and usable like any other: it can have a callback */
     if (bytes == 0)
         return RANK_OK;
     if (rk_likely(mem->part[peer] != NULL)) {
@@ -103,7 +103,7 @@ rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int6
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_get(dst, mem->part[peer] + offset, (size_t)bytes);
         rk_mem_moved(mem, (uint64_t)bytes);
-        st = rk_mem_look(mem, peer);
+        st = rk_mem_check_death(mem, peer);
         if (rk_unlikely(st))
             *req = RANK_REQUEST_NULL;
         return st;
@@ -118,8 +118,8 @@ rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int6
 
 struct under_way {
     const struct rank_mem *mem;
-    const struct rk_peer *peer; /* NULL: with anybody */
-    bool over; /* it was so once: what another thread has begun since is its own business */
+    const struct rk_peer *peer; /* NULL: any peer */
+    bool over; /* stays true: operations that other threads start later do not matter */
 };
 
 static bool none_under_way(void *arg)
@@ -151,14 +151,16 @@ static rank_status_t wait_local(struct rank_mem *mem, int peer)
     return RANK_OK;
 }
 
-/* Ask the owner of a part to answer when all before it is done. Another thread's flush may be under way: it tells of what was
- * before that, and only when its answer has come. */
-static rank_status_t ask_for_end(struct rank_mem *mem, int rank, struct rk_group *group)
+/*
+ * Request an answer from a part's owner when all earlier frames are executed. Another thread's flush covers only
+ * what was before it, and only when its answer has arrived.
+ */
+static rank_status_t request_flush(struct rank_mem *mem, int rank, struct rk_group *group)
 {
     struct rk_rma *rma = mem->team->ctx->rma;
     struct rk_peer *peer = rk_team_peer(mem->team, rank);
     struct rank_request *req;
-    struct rk_line *line;
+    struct rk_txq *line;
     struct rk_job *job;
     rank_status_t st;
 
@@ -178,13 +180,15 @@ static rank_status_t ask_for_end(struct rank_mem *mem, int rank, struct rk_group
     st = job ? rk_job_start(job) : RANK_ERR_NO_MEMORY;
     if (st)
         rk_group_undo(group, req);
-    if (st == RANK_ERR_PEER_DEAD) /* this is told once */
+    if (st == RANK_ERR_PEER_DEAD) /* reported once */
         line->done = line->posted;
     return st;
 }
 
-/* Frames keep their order by themselves. But what is mapped, or copied by a device, has other ways, and calls that take those
- * would overtake frames: a signal in memory of rank_alloc the data in registered memory, say. */
+/*
+ * Frames keep their order. Mapped copies and those of a device take other paths and could overtake frames: a
+ * signal in rank_alloc memory, say, the data in registered memory.
+ */
 static bool only_frames_lead_to(const struct rank_mem *mem, int rank)
 {
     const struct rk_peer *peer = rk_team_peer(mem->team, rank);
@@ -193,7 +197,7 @@ static bool only_frames_lead_to(const struct rank_mem *mem, int rank)
            !(peer->local >= 0 && rk_engine_has(mem->ctx, &rk_channel_shm));
 }
 
-/* What frames do at the owners of these parts. */
+/* Wait for frames to be executed at the owners of these parts. */
 static rank_status_t flush_frames(struct rank_mem *mem, int peer, bool for_order)
 {
     struct rk_group group = {0, RANK_OK};
@@ -203,7 +207,7 @@ static rank_status_t flush_frames(struct rank_mem *mem, int peer, bool for_order
         if ((peer != RANK_ALL && r != peer) || mem->ways[r].how == RK_WAY_NONE ||
             (for_order && only_frames_lead_to(mem, r)))
             continue;
-        st = ask_for_end(mem, r, &group);
+        st = request_flush(mem, r, &group);
         if (st && !first)
             first = st;
     }
@@ -211,7 +215,7 @@ static rank_status_t flush_frames(struct rank_mem *mem, int peer, bool for_order
     return first ? first : st;
 }
 
-static rank_status_t flush_far(struct rank_mem *mem, int peer, bool for_order)
+static rank_status_t flush_remote(struct rank_mem *mem, int peer, bool for_order)
 {
     RK_ENTER(mem->ctx);
     struct rk_peer *p = NULL;
@@ -227,7 +231,7 @@ static rank_status_t flush_far(struct rank_mem *mem, int peer, bool for_order)
 
 rank_status_t rk_far_flush(struct rank_mem *mem, int peer)
 {
-    return flush_far(mem, peer, false);
+    return flush_remote(mem, peer, false);
 }
 
 static rank_status_t nonblocking_check(const char *call, const struct rank_mem *mem, int peer)
@@ -247,16 +251,16 @@ rank_status_t rank_flush(rank_mem_t mem, int peer)
         return st;
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* stores to mapped parts */
     if (!mem->ways || (peer != RANK_ALL && mem->ways[peer].how == RK_WAY_NONE))
-        return peer == RANK_ALL || mem->part[peer] ? rk_mem_look(mem, peer) : RANK_OK;
+        return peer == RANK_ALL || mem->part[peer] ? rk_mem_check_death(mem, peer) : RANK_OK;
     st = wait_local(mem, peer);
     if (st)
         return st;
-    st = flush_far(mem, peer, false);
-    /* Also where nothing was under way; and what is told now is told. */
+    st = flush_remote(mem, peer, false);
+    /* Also if nothing was pending; a death reported now counts as reported. */
     if (st == RANK_OK)
-        st = rk_mem_look(mem, peer);
+        st = rk_mem_check_death(mem, peer);
     else if (st == RANK_ERR_PEER_DEAD && peer == RANK_ALL)
-        rk_mem_look_now(mem, peer);
+        rk_mem_check_death_now(mem, peer);
     return st;
 }
 
@@ -274,5 +278,5 @@ rank_status_t rank_fence(rank_mem_t mem)
     if (st)
         return st;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    return mem->ways ? flush_far(mem, RANK_ALL, true) : RANK_OK;
+    return mem->ways ? flush_remote(mem, RANK_ALL, true) : RANK_OK;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* op_set.h: several requests of the room's own that one call waits for. */
+/* op_set.h: wait for several requests of one call. */
 #ifndef RK_RMA_OP_SET_H
 #define RK_RMA_OP_SET_H
 
 #include "lib/core/engine.h"
 
 struct rk_group {
-    int64_t left;        /* not complete yet */
-    rank_status_t first; /* error */
+    int64_t left;        /* not complete */
+    rank_status_t first; /* first error */
 };
 
 RK_INLINE void rk_group_done(struct rank_request *req, void *arg)
@@ -20,7 +20,7 @@ RK_INLINE void rk_group_done(struct rank_request *req, void *arg)
     rk_req_free(req);
 }
 
-/* One more. NULL: out of memory. */
+/* Add one. NULL: out of memory. */
 RK_INLINE struct rank_request *rk_group_add(struct rk_group *group, struct rk_peer *peer)
 {
     struct rank_request *req = rk_req_alloc(peer->ctx);
@@ -35,7 +35,7 @@ RK_INLINE struct rank_request *rk_group_add(struct rk_group *group, struct rk_pe
     return req;
 }
 
-/* One that was not started after all. */
+/* Remove one that was not started. */
 RK_INLINE void rk_group_undo(struct rk_group *group, struct rank_request *req)
 {
     group->left--;

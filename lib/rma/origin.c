@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * origin.c: the caller's side of one-sided calls that the owner carries out: a job
- * becomes frames, and answers find their job.
+ * origin.c: run the origin side of one-sided calls: send frames, match answers.
  *
- * Long pieces travel in frames of their own, straight from the caller's
- * buffer; short ones are packed together. A get asks for a window of frames and for
- * more with every answer.
+ * Long pieces travel in frames of their own, straight from the caller's buffer; short ones are packed. A get
+ * requests a window of frames, and more with every answer.
  */
 #include "lib/base/log.h"
 #include "lib/rma/rma_internal.h"
@@ -14,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A longer piece has frames of its own; a frame of many pieces is at most this long. */
+/* Longer pieces have frames of their own; a frame of many pieces is at most this long. */
 enum { PACK_PIECE_MAX = 4096, PACK_FRAME_MAX = 16384 };
-#define PACKED UINT64_MAX /* in: the frame is of whole pieces */
+#define PACKED UINT64_MAX /* in: the frame holds whole pieces */
 
 void rk_job_init(struct rk_job *job, struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem)
 {
@@ -73,7 +71,7 @@ void rk_jobs_destroy(struct rk_rma *rma)
     }
 }
 
-/* ---------------------------------------------------------------------- the end */
+/* ---------------------------------------------------------------------- completion */
 
 static void unqueue(struct rk_job *job)
 {
@@ -103,21 +101,21 @@ static void origin_complete(struct rk_job *job)
         rk_req_complete(req, st);
 }
 
-/* Nothing of what a flush stands behind is left to be asked for. */
+/* All requests that a flush covers are settled. */
 static void flushed(struct rk_job *job)
 {
     if (job->covers > job->line->done)
         job->line->done = job->covers;
 }
 
-/* What the owner has to say of frames that had no answer it says once. They may be those of any thread that flushes now. */
-static RK_COLD void tell_flushes(const struct rk_job *told, rank_status_t status)
+/* The owner reports errors of posted frames once: complete all present flushes with it, of any thread. */
+static RK_COLD void fail_flushes(const struct rk_job *failed, rank_status_t status)
 {
-    const struct rk_names *names = &told->ctx->rma->job_names;
+    const struct rk_names *names = &failed->ctx->rma->job_names;
 
     for (uint32_t i = 0; i < names->n; i++) {
         struct rk_job *job = names->at[i].held;
-        if (job && job->ask.op == RK_RMA_FLUSH && job->peer == told->peer && !job->status)
+        if (job && job->ask.op == RK_RMA_FLUSH && job->peer == failed->peer && !job->status)
             job->status = status;
     }
 }
@@ -125,7 +123,7 @@ static RK_COLD void tell_flushes(const struct rk_job *told, rank_status_t status
 void rk_job_fail(struct rk_job *job, rank_status_t status)
 {
     if (status == RANK_ERR_PEER_DEAD && job->line)
-        flushed(job); /* this is told once */
+        flushed(job); /* reported once */
     job->status = status;
     job->sent = true;
     origin_complete(job);
@@ -145,7 +143,7 @@ size_t rk_job_frame_room(const struct rk_peer *peer)
     return max < PACK_FRAME_MAX ? max : PACK_FRAME_MAX;
 }
 
-/* A question of a get has gone. There is room: RK_JOB_WINDOW are out at most. */
+/* Record a request of a get. There is room: at most RK_JOB_WINDOW are pending. */
 static void origin_remember(struct rk_job *job, uint64_t at, uint64_t in, size_t bytes)
 {
     uint32_t i = (uint32_t)__builtin_ctz(~job->open);
@@ -156,8 +154,8 @@ static void origin_remember(struct rk_job *job, uint64_t at, uint64_t in, size_t
     job->asked[i].bytes = bytes;
 }
 
-/* Is it what one of them has asked for, and the first answer to it? Then it is not expected any more. */
-static bool was_asked(struct rk_job *job, const struct rk_rma_answer *a, size_t bytes)
+/* Is it the first answer to one of them? Then clear that one. */
+static bool was_requested(struct rk_job *job, const struct rk_rma_answer *a, size_t bytes)
 {
     if (!origin_gets(job))
         return bytes == 0;
@@ -181,7 +179,7 @@ static rank_status_t send_frame(struct rk_job *job, const void *head, size_t hea
     return job->peer->channel->send2(job->peer, &hdr, head, head_len, data);
 }
 
-/* The next bytes of one piece. */
+/* Send the next bytes of one piece. */
 static rank_status_t send_piece(struct rk_job *job, const rank_piece_t *p)
 {
     struct {
@@ -219,7 +217,7 @@ static rank_status_t send_piece(struct rk_job *job, const rank_piece_t *p)
     return RANK_OK;
 }
 
-/* As many short pieces as fit. */
+/* Send as many short pieces as fit. */
 static rank_status_t send_pack(struct rk_job *job)
 {
     unsigned char frame[PACK_FRAME_MAX] __attribute__((aligned(8)));
@@ -268,7 +266,7 @@ static rank_status_t send_pack(struct rk_job *job)
     return RANK_OK;
 }
 
-/* One frame. */
+/* Send one frame. */
 static rank_status_t send_next(struct rk_job *job)
 {
     const rank_piece_t *p;
@@ -289,10 +287,10 @@ bool rk_job_push(struct rk_job *job)
         rank_status_t st;
 
         if (origin_gets(job) && job->inflight >= RK_JOB_WINDOW) {
-            unqueue(job); /* an answer goes on with it */
+            unqueue(job); /* an answer continues it */
             return true;
         }
-        if (answers && job->line->asked >= RK_ASKED_MAX)
+        if (answers && job->line->asked >= RK_REQUESTS_MAX)
             return false;
         st = send_next(job);
         if (st == RK_AGAIN)
@@ -314,17 +312,17 @@ bool rk_job_push(struct rk_job *job)
     return true;
 }
 
-static void origin_enqueue(struct rk_line *line, struct rk_job *job)
+static void origin_enqueue(struct rk_txq *line, struct rk_job *job)
 {
     job->queued = true;
     rk_list_append(&line->jobs, &job->link);
     job->ctx->engine->unsent++;
-    rk_line_busy(job->ctx, line);
+    rk_txq_mark_busy(job->ctx, line);
 }
 
 rank_status_t rk_job_start(struct rk_job *job)
 {
-    struct rk_line *line = rk_line_of(job->ctx, job->peer);
+    struct rk_txq *line = rk_txq_of(job->ctx, job->peer);
     rank_status_t st = line ? rk_peer_connect(job->peer) : RANK_ERR_NO_MEMORY;
 
     if (!st && (job->ask.flags & RK_RMA_WANTS_ANSWER)) {
@@ -367,7 +365,7 @@ rank_status_t rk_job_run(struct rk_job *job)
 
 /* ---------------------------------------------------------------------- answers */
 
-/* What a get brought, as it was asked for, into its pieces. */
+/* Copy an answer of a get into its pieces. */
 static void scatter(struct rk_job *job, const struct rk_rma_answer *a, const char *data, size_t bytes)
 {
     const rank_piece_t *p = &job->pieces[a->at];
@@ -397,7 +395,7 @@ void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_h
         return;
     if (!rk_rma_decode_answer(payload, hdr->len, &a, &data, &bytes) ||
         (job = rk_names_find(&ctx->rma->job_names, a.asker)) == NULL || job->peer != peer ||
-        job->inflight == 0 || !was_asked(job, &a, bytes)) {
+        job->inflight == 0 || !was_requested(job, &a, bytes)) {
         rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
     }
@@ -408,10 +406,10 @@ void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_h
     job->before = a.before;
     flushed(job);
     if (a.status && job->ask.op == RK_RMA_FLUSH)
-        tell_flushes(job, (rank_status_t)a.status);
+        fail_flushes(job, (rank_status_t)a.status);
     if (a.status) {
         job->status = (rank_status_t)a.status;
-        if (!job->queued) /* the rest is not worth the asking */
+        if (!job->queued) /* the rest is not requested any more */
             job->sent = true;
     }
     if (job->sent && job->inflight == 0) {

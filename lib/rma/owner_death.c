@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * owner_death.c: who uses mapped memory learns of its owner's death.
+ * owner_death.c: report the death of an owner to users of its mapped memory.
  *
- * Loads and stores go on when the owner is gone, and who makes no other calls makes no
- * progress either, so nothing would ever tell. Calls that complete something (flush, gets, atomics with a result) count,
- * and one in so many looks: whether a death is known, and, when it is time, at the life locks. Who calls seldom looks
- * each time.
+ * Loads and stores work on when the owner is gone, and a rank that makes no other calls makes no progress. So
+ * calls that complete something (flush, gets, atomics with a result) count, and one in CALLS_PER_CHECK checks: for
+ * known deaths, and, when due, the life locks. A rank that calls rarely checks each time.
  */
 #include "lib/base/clock.h"
 #include "lib/node/node.h"
 #include "lib/p2p/lane.h"
 #include "lib/rma/rma_internal.h"
 
-/* However long each of them takes, a death is to be known within a second; a look costs 10 ns, a call that finds its line
- * at hand no more. So RK_LOOK_BYTES copied count as a call, and where so many calls took SELDOM_NS each looks by itself: what
- * a look costs is nothing to it. */
-enum { CALLS_PER_LOOK = 16, SELDOM_NS = 10 * 1000 * 1000 };
+/*
+ * A death must be detected within a second at any rate of calls. RK_CHECK_BYTES copied count as a call. Where
+ * CALLS_PER_CHECK calls take RARE_NS each or longer, each of them checks, as the cost is negligible then.
+ */
+enum { CALLS_PER_CHECK = 16, RARE_NS = 10 * 1000 * 1000 };
 
 static bool news(const struct rk_ctx *ctx)
 {
@@ -30,7 +30,7 @@ static bool owner_death_is_dead(struct rank_mem *mem, int rank)
     return p && p->state == RK_PEER_DEAD;
 }
 
-/* Owners of parts. A key's owner is one, and all others of the team have none. */
+/* Count dead owners of parts. A key has one owner; the other ranks of the team have no part. */
 static int count_dead(struct rank_mem *mem)
 {
     int n = 0;
@@ -44,30 +44,30 @@ static int count_dead(struct rank_mem *mem)
 
 void rk_mem_moved_long(struct rank_mem *mem, uint64_t bytes)
 {
-    uint16_t left = __atomic_load_n(&mem->looks, __ATOMIC_RELAXED);
-    uint64_t calls = bytes / RK_LOOK_BYTES;
+    uint16_t left = __atomic_load_n(&mem->until_check, __ATOMIC_RELAXED);
+    uint64_t calls = bytes / RK_CHECK_BYTES;
 
-    __atomic_store_n(&mem->looks, (uint16_t)(left > calls ? left - calls : 0), __ATOMIC_RELAXED);
+    __atomic_store_n(&mem->until_check, (uint16_t)(left > calls ? left - calls : 0), __ATOMIC_RELAXED);
 }
 
-rank_status_t rk_mem_look_now(struct rank_mem *mem, int peer)
+rank_status_t rk_mem_check_death_now(struct rank_mem *mem, int peer)
 {
     RK_ENTER(mem->ctx);
     uint64_t now = rk_clock_coarse_ns();
-    uint16_t calls = now - mem->looked_ns < SELDOM_NS ? CALLS_PER_LOOK : 0;
-    bool told;
+    uint16_t calls = now - mem->looked_ns < RARE_NS ? CALLS_PER_CHECK : 0;
+    bool reported;
     int ndead;
 
     mem->looked_ns = now;
     if (now >= mem->ctx->engine->next_check_ns)
-        rk_engine_check_lives(mem->ctx, now);
+        rk_engine_check_deaths(mem->ctx, now);
     if (news(mem->ctx))
         rk_progress(mem->ctx);
     ndead = count_dead(mem);
-    __atomic_store_n(&mem->looks, ndead ? 0 : calls, __ATOMIC_RELAXED);
+    __atomic_store_n(&mem->until_check, ndead ? 0 : calls, __ATOMIC_RELAXED);
     if (peer != RANK_ALL)
         return ndead && owner_death_is_dead(mem, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
-    told = mem->flush_told == ndead;
-    mem->flush_told = ndead;
-    return told ? RANK_OK : RANK_ERR_PEER_DEAD;
+    reported = mem->flush_reported == ndead;
+    mem->flush_reported = ndead;
+    return reported ? RANK_OK : RANK_ERR_PEER_DEAD;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * register.c: memory that a rank registers, and keys that open it to peers.
+ * register.c: register memory, and open keys to peers' registered memory.
  *
- * A peer on this node maps what is shared memory (user_shm.h), and moves other data by CMA, where the kernel lets us look into it:
- * then what a key says is compared with the record that lies in the owner's memory.
- * Everybody else asks the owner whether the key is one of its own.
+ * A peer on this node maps shared memory (user_shm.h), and uses CMA for the rest where the kernel permits. It then
+ * compares the key with the record in the owner's memory. All other peers send the owner a request to verify the
+ * key.
  */
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -28,16 +28,18 @@ bool rk_key_is(const struct rank_mem *mem, uint64_t nonce, uint64_t sum)
 
 void rk_key_record_free(struct rank_mem *mem)
 {
-    if (mem->record) /* who looks for it later finds something else; plain stores before a free are left out */
+    if (mem->record) /* later accesses must find something else; the compiler drops plain stores before a free */
         explicit_bzero(mem->record, sizeof(*mem->record));
     free(mem->record);
     mem->record = NULL;
 }
 
-/* ------------------------------------------------------------------------ the owner */
+/* ------------------------------------------------------------------------ owner */
 
-/* Say what it is protected from, and how others can map it, if they can; and to the channel which messages come from there, unless it is a piece of
- * rank_alloc's, which they know already. */
+/*
+ * Put into the key its protection and how peers can map it; and tell the channel about messages from there, unless
+ * it is rank_alloc memory.
+ */
 static rank_status_t register_offer(struct rank_mem *mem, struct rk_key *key)
 {
     struct rk_ctx *ctx = mem->team->ctx;
@@ -111,8 +113,8 @@ rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
     if (!mem)
         return RANK_ERR_NO_MEMORY;
     mem->sort = RK_MEM_REGISTERED;
-    mem->deaths_told = world->ctx->rma->deaths;
-    mem->flush_told = 0; /* nobody is counted there */
+    mem->deaths_reported = world->ctx->rma->deaths;
+    mem->flush_reported = 0; /* no death counts there */
     mem->part[world->rank] = mem->mine = ptr;
     st = rk_mem_enter(mem);
     if (!st)
@@ -166,9 +168,9 @@ rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len)
     return RANK_OK;
 }
 
-/* ---------------------------------------------------------------------- who opens it */
+/* ---------------------------------------------------------------------- opener */
 
-static rank_status_t register_ask_owner(struct rk_peer *peer, const struct rk_key *key, uint64_t sum)
+static rank_status_t register_query_owner(struct rk_peer *peer, const struct rk_key *key, uint64_t sum)
 {
     struct rk_rma_operands what = {key->nonce, sum};
     struct rk_job job;
@@ -179,7 +181,7 @@ static rank_status_t register_ask_owner(struct rk_peer *peer, const struct rk_ke
     return rk_job_run(&job);
 }
 
-/* Can we copy from and to a peer of this node? */
+/* Does CMA work to and from a peer of this node? */
 static bool cma_reaches(struct rk_ctx *ctx, const struct rk_peer *peer, int *pid)
 {
     const struct rk_node_slot *slot;
@@ -191,8 +193,8 @@ static bool cma_reaches(struct rk_ctx *ctx, const struct rk_peer *peer, int *pid
     return rk_cma_works(slot->pid, slot->probe_addr, slot->probe_word);
 }
 
-/* Compare with the record that the key names, in its owner's memory. */
-static rank_status_t look_there(int pid, const struct rk_key *key, uint64_t sum)
+/* Compare the key with its record in the owner's memory. */
+static rank_status_t compare_record(int pid, const struct rk_key *key, uint64_t sum)
 {
     struct rk_key_record there;
     rank_status_t st = rk_cma_read(pid, &there, key->record, sizeof(there));
@@ -204,7 +206,7 @@ static rank_status_t look_there(int pid, const struct rk_key *key, uint64_t sum)
                : RANK_ERR_HANDLE;
 }
 
-/* All of it by XPMEM, or NULL. */
+/* Attach all of it by XPMEM; NULL if that fails. */
 static struct rk_xpmem *attached(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_key *key)
 {
     struct rk_xpmem *x = rk_xpmem_of(ctx->node, peer->local);
@@ -230,7 +232,7 @@ static rank_status_t register_attach(struct rank_mem *mem, struct rk_peer *peer,
     return st;
 }
 
-/* What the owner, or its record, has agreed to. Then no way is needed. */
+/* Map what the owner, or its record, has confirmed. Then no path is needed. */
 static bool map_part(struct rank_mem *mem, int rank, const struct rk_peer *peer, const struct rk_key *key)
 {
     struct rk_ctx *ctx = mem->team->ctx;
@@ -258,12 +260,12 @@ static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *pe
     way->base = key->base;
     if (cma_reaches(mem->team->ctx, peer, &way->pid)) {
         way->how = RK_WAY_CMA;
-        st = look_there(way->pid, key, sum);
+        st = compare_record(way->pid, key, sum);
         if (!st && !map_part(mem, rank, peer, key) && key->bytes)
             way->attached = attached(mem->team->ctx, peer, key);
         return st;
     }
-    st = register_ask_owner(peer, key, sum);
+    st = register_query_owner(peer, key, sum);
     if (st)
         return st;
     way->how = RK_WAY_FRAMES;
@@ -312,7 +314,7 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
     if (!mem)
         return RANK_ERR_NO_MEMORY;
     mem->sort = RK_MEM_OPENED;
-    mem->flush_told = 0; /* of its owner alone */
+    mem->flush_reported = 0; /* of its owner only */
     mem->denied = (uint8_t)k.denied;
     st = rk_mem_add_ways(mem);
     if (!st)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rkey.c: see rkey.h. No state: the fuzzer drives it as it is. */
+/* rkey.c: encode and decode keys to registered memory. */
 #include "lib/rma/rkey.h"
 #include "lib/base/fnv.h"
 

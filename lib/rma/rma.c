@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rma.c: put, get and rank_ptr of rank.h, and the ways to memory that is not mapped. */
+/* rma.c: implement put, get and rank_ptr, and the access paths to unmapped memory. */
 #include "lib/node/cma.h"
 #include "lib/node/xpmem.h"
 #include "lib/node/node.h"
@@ -17,14 +17,14 @@ rank_status_t rk_far_reach(struct rank_mem *mem, int rank, unsigned denied, stru
     if (!*peer)
         return RANK_ERR_NO_MEMORY;
     *way = &mem->ways[rank];
-    /* Nothing else on this way tells of its end, and its process number may be another's soon. */
+    /* This path reports no end of the process, and its pid may be reused soon. */
     if ((*way)->how == RK_WAY_CMA &&
         atomic_load(&mem->ctx->node->slots[(*peer)->local].state) != RK_SLOT_UP)
         return RANK_ERR_PEER_DEAD;
     return rk_peer_connect(*peer);
 }
 
-/* What is attached may go away: then the kernel says of what. */
+/* Attached memory may vanish; then CMA reports the reason. */
 rank_status_t rk_way_put(const struct rk_way *way, uint64_t offset, const void *src, size_t bytes)
 {
     char *to = rk_xpmem_begin(way->attached, way->base + offset, bytes);
@@ -124,7 +124,7 @@ rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_get(dst, mem->part[peer] + offset, (size_t)bytes);
         rk_mem_moved(mem, (uint64_t)bytes);
-        return rk_mem_look(mem, peer);
+        return rk_mem_check_death(mem, peer);
     }
     return rk_far_get(dst, (size_t)bytes, peer, mem, (size_t)offset);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rma_wire.c: see frame.h. */
+/* rma_wire.c: validate requests of one-sided calls. */
 #include "lib/rma/rma_wire.h"
 
 #include <stddef.h>
@@ -22,7 +22,7 @@ bool rk_amo_defined(unsigned amo, unsigned dtype)
     }
 }
 
-/* Takes n bytes off the front. */
+/* Take n bytes from the front. */
 static bool rma_wire_take(const unsigned char **at, size_t *left, void *to, size_t n)
 {
     if (*left < n)
@@ -33,7 +33,7 @@ static bool rma_wire_take(const unsigned char **at, size_t *left, void *to, size
     return true;
 }
 
-/* The pieces, and how much they are together. */
+/* Take the pieces and their total size. */
 static bool take_pieces(struct rk_rma_asked *out, const unsigned char **at, size_t *left)
 {
     uint32_t n = out->ask.n;

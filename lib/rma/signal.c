@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * signal.c: put_signal, and the waits for words that peers write.
+ * signal.c: implement put_signal, and waits for words that peers write.
  *
- * A signal in mapped memory is a store behind the data, and a ring of the
- * peer's bell if it sleeps. Elsewhere it is a frame that the owner acts on,
- * with the data inside if there is room: one packet. Longer data goes first and
- * is flushed, where it takes another way than frames.
+ * A signal to mapped memory is a store after the data, and a doorbell if the peer sleeps. Elsewhere it is a frame
+ * that the owner executes, with the data inside if there is room. Longer data goes first, and is flushed if it
+ * takes another path than frames.
  */
 #include "lib/rma/signal.h"
 #include "lib/node/node.h"
 #include "lib/p2p/lane.h"
 #include "lib/rma/rma_internal.h"
 
-/* By CMA a system call costs more than two copies of this much. */
+/* Up to this size CMA's system call costs more than two copies. */
 enum { BY_CMA_MIN = 4096 };
 
 static rank_status_t check_word(const char *call, const struct rank_mem *mem, int64_t offset)
@@ -25,7 +24,7 @@ static rank_status_t check_word(const char *call, const struct rank_mem *mem, in
     return RANK_OK;
 }
 
-/* The peer's process is one and the same. */
+/* Is the peer's process the same? */
 static bool same_peer(const struct rank_mem *a, const struct rank_mem *b, int peer)
 {
     return a->team == b->team ||
@@ -44,9 +43,9 @@ static rank_status_t signal_mapped(struct rank_mem *mem, int peer, size_t offset
     else
         __atomic_fetch_add(at, value, __ATOMIC_RELEASE);
     if (rk_unlikely(peer == mem->team->rank)) {
-        if (mem->ctx->engine->threads) { /* another one of them may wait for it: leaving tells it */
+        if (mem->ctx->engine->threads) { /* another thread may wait for it: it is woken on leaving */
             RK_ENTER(mem->ctx);
-            rk_threads_news(mem->ctx);
+            rk_threads_notify_user(mem->ctx);
         }
         return RANK_OK;
     }
@@ -57,10 +56,10 @@ static rank_status_t signal_mapped(struct rank_mem *mem, int peer, size_t offset
     return RANK_OK;
 }
 
-/* By a frame: the data goes inside, or has gone before. */
-static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct rank_mem *mem,
-                                size_t offset, struct rank_mem *signal_mem, size_t signal_offset,
-                                uint64_t value, rank_signal_op_t op)
+/* Signal by a frame; data goes inside, or has gone before. */
+static rank_status_t signal_remote(const void *src, size_t bytes, int peer, struct rank_mem *mem,
+                                   size_t offset, struct rank_mem *signal_mem, size_t signal_offset,
+                                   uint64_t value, rank_signal_op_t op)
 {
     RK_ENTER(signal_mem->ctx);
     struct rk_rma_signal sig = {.offset = signal_offset + signal_mem->shift, .value = value};
@@ -73,7 +72,7 @@ static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct 
     if (st)
         return st;
     if (rk_unlikely((sig_way->base + signal_offset) & 7))
-        return rk_mem_word_is_odd((int64_t)signal_offset, 8);
+        return rk_mem_word_is_unaligned((int64_t)signal_offset, 8);
     if (bytes && mem->part[peer]) {
         rk_mapped_put(mem->part[peer] + offset, src, bytes);
         bytes = 0;
@@ -86,7 +85,7 @@ static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct 
         room = BY_CMA_MIN;
     if (bytes > room) {
         st = rk_far_put(src, bytes, peer, mem, offset);
-        if (!st && way->how == RK_WAY_CHANNEL) /* no frame has part in this */
+        if (!st && way->how == RK_WAY_CHANNEL) /* no frame involved */
             st = mem->channel->flush(mem->channel_mem, p);
         if (st)
             return st;
@@ -100,7 +99,7 @@ static rank_status_t signal_far(const void *src, size_t bytes, int peer, struct 
         rk_job_move(&job, (void *)(uintptr_t)src, bytes, offset + mem->shift);
     st = rk_job_run(&job);
     if (!st && p->channel->fd)
-        rk_progress(p->ctx); /* a small frame waits for company until then, and the caller may compute for long */
+        rk_progress(p->ctx); /* a small frame is coalesced until then, and the caller may compute for long */
     return st;
 }
 
@@ -123,10 +122,11 @@ rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem
     if (rk_mem_lies_on(mem, src, bytes, peer, offset))
         return rk_mem_overlaps(__func__);
     if (rk_unlikely(!signal_mem->part[peer]))
-        return signal_far(src, (size_t)bytes, peer, mem, (size_t)offset, signal_mem,
-                          (size_t)signal_offset, value, op);
-    if (rk_unlikely((uintptr_t)(signal_mem->part[peer] + signal_offset) & 7)) /* registered memory may begin anywhere */
-        return rk_mem_word_is_odd(signal_offset, 8);
+        return signal_remote(src, (size_t)bytes, peer, mem, (size_t)offset, signal_mem,
+                             (size_t)signal_offset, value, op);
+    /* registered memory may have any alignment */
+    if (rk_unlikely((uintptr_t)(signal_mem->part[peer] + signal_offset) & 7))
+        return rk_mem_word_is_unaligned(signal_offset, 8);
     if (rk_likely(mem->part[peer] != NULL)) {
         if (bytes)
             rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
@@ -162,21 +162,23 @@ RK_INLINE bool signal_matches(struct rk_rma_wait *w)
     }
 }
 
-/* Who could have written it and is dead: a team's own memory is reached by the team alone, keys to registered
- * memory may be with ranks of connected jobs. */
+/*
+ * Dead processes that could have written it: team memory is accessible to the team only, registered memory to
+ * ranks of connected jobs, too.
+ */
 RK_INLINE int dead_writers(const struct rank_mem *mem)
 {
     return mem->sort == RK_MEM_REGISTERED ? mem->ctx->rma->deaths : mem->team->ndead;
 }
 
-static RK_COLD bool signal_nobody_lives(const struct rank_mem *mem)
+static RK_COLD bool signal_all_dead(const struct rank_mem *mem)
 {
     int others = mem->sort == RK_MEM_REGISTERED ? mem->ctx->engine->npeers : mem->team->size;
 
     return dead_writers(mem) >= others - 1;
 }
 
-/* Has one died who could have written it, and nobody been told? */
+/* Has one of them died without a report? */
 RK_INLINE bool writers_died(const struct rk_rma_wait *w)
 {
     int ndead;
@@ -184,20 +186,20 @@ RK_INLINE bool writers_died(const struct rk_rma_wait *w)
     if (w->peer)
         return w->peer->state == RK_PEER_DEAD;
     ndead = dead_writers(w->mem);
-    return ndead != w->mem->deaths_told || (rk_unlikely(ndead) && signal_nobody_lives(w->mem));
+    return ndead != w->mem->deaths_reported || (rk_unlikely(ndead) && signal_all_dead(w->mem));
 }
 
 bool rk_rma_word_is_so(void *wait)
 {
     struct rk_rma_wait *w = wait;
 
-    /* Another thread may have seen a value that is gone again. */
+    /* Another thread may have seen a value that is gone. */
     if (rk_unlikely(w->over) || signal_matches(w))
         return w->over = true;
     if (rk_likely(!writers_died(w)))
         return false;
     w->over = true;
-    w->dead = !signal_matches(w); /* its last word may have come between the two looks */
+    w->dead = !signal_matches(w); /* its last write may have come between the two checks */
     return true;
 }
 
@@ -229,7 +231,7 @@ static rank_status_t outcome(struct rk_rma_wait *w)
     if (rk_likely(!w->dead))
         return RANK_OK;
     if (!w->peer)
-        w->mem->deaths_told = dead_writers(w->mem);
+        w->mem->deaths_reported = dead_writers(w->mem);
     return RANK_ERR_PEER_DEAD;
 }
 
@@ -241,7 +243,7 @@ rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, ui
     if (rk_unlikely(st))
         return st;
     RK_ENTER(mem->ctx);
-    rk_wait_unrung(mem->team->ctx, rk_rma_word_is_so, &w);
+    rk_wait_without_doorbell(mem->team->ctx, rk_rma_word_is_so, &w);
     return outcome(&w);
 }
 
@@ -261,7 +263,7 @@ rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, u
         p = rk_team_peer(mem->team, peer);
         if (!p)
             return RANK_ERR_NO_MEMORY;
-        /* Where nobody tells of deaths, a broken connection does. */
+        /* Without death reports a broken connection reveals it. */
         if (p->local < 0 && (st = rk_peer_connect(p)) != RANK_OK && st != RANK_ERR_PEER_DEAD)
             return st;
         w.peer = p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* signal.h: a wait for a word of one's own memory. */
+/* signal.h: wait for a word of the own memory. */
 #ifndef RK_RMA_SIGNAL_H
 #define RK_RMA_SIGNAL_H
 
@@ -10,8 +10,8 @@ struct rk_rma_wait {
     const uint64_t *at;
     uint64_t value, seen;
     rank_cmp_t cmp;
-    const struct rk_peer *peer; /* who is to write it; NULL: anybody */
-    bool dead;                  /* those who could are */
+    const struct rk_peer *peer; /* the writer; NULL: any */
+    bool dead;                  /* all possible writers are dead */
     bool over;
 };
 

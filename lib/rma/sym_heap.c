@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sym_heap.c: see sym_heap.h. */
+/* sym_heap.c: allocate ranges of a shared segment. */
 #include "lib/rma/sym_heap.h"
 #include "lib/rma/rma_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* LINE: two neighbours of these do not share what a core fetches at once. */
+/* LINE: allocations do not share what a core prefetches. */
 enum { LINE = 128, PAGE = 4096 };
 
 size_t rk_heap_need(size_t bytes)
@@ -25,7 +25,7 @@ struct rk_heap *rk_heap_create(struct rank_mem *whole, int64_t serial)
     heap->whole = whole;
     heap->team_id = whole->team->id;
     heap->serial = serial;
-    rk_list_remove(&whole->link); /* it goes with its last piece */
+    rk_list_remove(&whole->link); /* freed with its last range */
     rk_list_append(&whole->ctx->rma->heaps, &heap->link);
     return heap;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sym_heap.h: a segment that many small allocations of one team share.
+ * sym_heap.h: share one segment between small allocations of a team.
  *
- * Its parts, the ways to those that are not mapped, their keys and its name on the wire are one
- * object, made once; an allocation is a range of it, at the same place in every
- * rank's part. All ranks take and give in the same order (rank_alloc and rank_free are collective), so they have the
- * same places; rank_alloc makes sure of that. One that is empty is given back to the system.
+ * The parts, access paths, keys and id of the segment form one object. An allocation is a range of it, at the same
+ * offset in every rank. All ranks allocate and free in the same order (rank_alloc and rank_free are collective),
+ * so offsets agree; rank_alloc verifies that. An empty heap is returned to the system.
  */
 #ifndef RK_RMA_SYM_HEAP_H
 #define RK_RMA_SYM_HEAP_H
@@ -14,33 +13,33 @@
 #include "lib/rma/rma.h"
 
 struct rk_heap {
-    struct rk_link link;    /* in the context's list, the oldest first */
-    struct rank_mem *whole; /* not a handle of anybody's */
+    struct rk_link link;    /* in the context's list, oldest first */
+    struct rank_mem *whole; /* no user's handle */
     uint64_t team_id;
-    int64_t serial;         /* of the team's heaps */
+    int64_t serial;         /* among the team's heaps */
     struct rk_space space;
-    size_t backed;          /* bytes of my part, from its beginning, that have memory */
-    size_t used;            /* and that have been somebody's: no longer zero */
+    size_t backed;          /* bytes of the own part backed by memory, from its start */
+    size_t used;            /* and bytes used before: no longer zero */
 };
 
-/* whole is taken over, but not when there is no memory (NULL). */
+/* Takes ownership of whole, unless it returns NULL (out of memory). */
 struct rk_heap *rk_heap_create(struct rank_mem *whole, int64_t serial);
-/* With the memory, if there is any yet. NULL is fine. */
+/* Frees the memory, too, if any. No-op if NULL. */
 void rk_heap_destroy(struct rk_heap *heap);
-/* No place of it is given out any more, but its memory stays to the end. */
+/* Allocate no more ranges; the memory stays to the end. */
 void rk_heap_retire(struct rk_heap *heap);
-/* The team's oldest; NULL: none. */
+/* The team's oldest heap; NULL: none. */
 struct rk_heap *rk_heap_first(const struct rank_team *team);
 struct rk_heap *rk_heap_next(const struct rk_heap *heap, const struct rank_team *team);
 
-/* A range for mem, whose size is known; its parts are then set. False: there is no room. */
+/* Allocate a range for mem, with its size set; sets its parts. Returns false if there is no room. */
 bool rk_heap_take(struct rk_heap *heap, struct rank_mem *mem);
-/* Memory behind mem's range of my part, and zeros in it. */
+/* Back mem's range of the own part, and zero it. */
 rank_status_t rk_heap_prepare(struct rank_mem *mem);
-/* mem is without a range again; the heap stays. */
+/* Free mem's range; the heap stays. */
 void rk_heap_give(struct rank_mem *mem);
 
-/* What an allocation takes of an heap. */
+/* Bytes of a heap that an allocation takes. */
 size_t rk_heap_need(size_t bytes);
 
 #endif

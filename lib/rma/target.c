@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * target.c: the owner's side: what peers ask for is checked against the memory
- * that it names, done, and answered. A posted question has no answer: what was
- * wrong with it the peer's next flush is told.
+ * target.c: execute requests of one-sided calls at the owner, and reply.
+ *
+ * A request is checked against the memory that it names. A posted request has no reply: the peer's next flush
+ * reports its error.
  */
 #include "lib/base/log.h"
 #include "lib/rma/amo.h"
@@ -11,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More answers than a peer of our making can be owed at once: it does not take them. */
+/* A correct peer never has that many replies pending: drop the rest. */
 enum { ANSWERS_MAX = 4096 };
 
-/* An answer that found no room. */
+/* A reply that waits for room. */
 struct waiting {
     struct rk_link link;
     uint32_t len;
@@ -26,7 +27,7 @@ static void target_answer(struct rk_peer *peer, const struct rk_rma_answer *a, c
 {
     struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .epoch = peer->epoch,
                          .len = (uint32_t)(sizeof(*a) + bytes)};
-    struct rk_line *line = rk_line_of(peer->ctx, peer);
+    struct rk_txq *line = rk_txq_of(peer->ctx, peer);
     struct waiting *w = NULL;
     rank_status_t st = RK_AGAIN;
 
@@ -34,7 +35,7 @@ static void target_answer(struct rk_peer *peer, const struct rk_rma_answer *a, c
         st = peer->channel->send2(peer, &hdr, a, sizeof(*a), data);
     if (st == RANK_OK || st == RANK_ERR_PEER_DEAD)
         return;
-    if (st != RK_AGAIN) { /* without it the peer would wait for ever: part with it */
+    if (st != RK_AGAIN) { /* the peer would wait forever: disconnect */
         rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(st));
         rk_engine_report_death(peer->ctx, peer->number);
         return;
@@ -42,7 +43,7 @@ static void target_answer(struct rk_peer *peer, const struct rk_rma_answer *a, c
     if (line && line->nanswers < ANSWERS_MAX)
         w = malloc(sizeof(*w) + hdr.len);
     if (!w) {
-        rk_error("rank %u asks for more than it takes: it is given up", peer->id.rank);
+        rk_error("rank %u has too many replies pending: it is disconnected", peer->id.rank);
         rk_engine_report_death(peer->ctx, peer->number);
         return;
     }
@@ -53,10 +54,10 @@ static void target_answer(struct rk_peer *peer, const struct rk_rma_answer *a, c
     rk_list_append(&line->answers, &w->link);
     line->nanswers++;
     peer->ctx->engine->unsent++;
-    rk_line_busy(peer->ctx, line);
+    rk_txq_mark_busy(peer->ctx, line);
 }
 
-static void waiting_free(struct rk_ctx *ctx, struct rk_line *line, struct waiting *w)
+static void waiting_free(struct rk_ctx *ctx, struct rk_txq *line, struct waiting *w)
 {
     rk_list_remove(&w->link);
     line->nanswers--;
@@ -64,7 +65,7 @@ static void waiting_free(struct rk_ctx *ctx, struct rk_line *line, struct waitin
     free(w);
 }
 
-bool rk_serve_retry(struct rk_peer *peer, struct rk_line *line)
+bool rk_target_retry(struct rk_peer *peer, struct rk_txq *line)
 {
     while (!rk_list_empty(&line->answers)) {
         struct waiting *w = rk_list_entry(line->answers.next, struct waiting, link);
@@ -83,15 +84,15 @@ bool rk_serve_retry(struct rk_peer *peer, struct rk_line *line)
     return true;
 }
 
-void rk_serve_drop(struct rk_ctx *ctx, struct rk_line *line)
+void rk_target_drop(struct rk_ctx *ctx, struct rk_txq *line)
 {
     while (!rk_list_empty(&line->answers))
         waiting_free(ctx, line, rk_list_entry(line->answers.next, struct waiting, link));
 }
 
-/* ------------------------------------------------------------------------ doing */
+/* ------------------------------------------------------------------------ execute */
 
-/* Memory of ours that holds a range, or why not: a peer that does not look at what it must not do would end us by that. */
+/* Own memory that holds a range, or an error. Checks denied accesses: a faulty peer must not end this process. */
 static rank_status_t locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, uint64_t bytes, unsigned denied,
                             char **at)
 {
@@ -105,7 +106,7 @@ static rank_status_t locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset
     return RANK_OK;
 }
 
-/* The same for a word, or why not. */
+/* The same for a word. */
 static rank_status_t locate_word(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, size_t width,
                                  char **at)
 {
@@ -114,7 +115,7 @@ static rank_status_t locate_word(struct rk_ctx *ctx, struct rk_id id, uint64_t o
     return !st && (uintptr_t)*at & (width - 1) ? RANK_ERR_ARG : st;
 }
 
-/* All pieces, before one is moved. */
+/* Check all pieces before one is moved. */
 static rank_status_t locate_pieces(struct rk_ctx *ctx, const struct rk_rma_asked *q, unsigned denied, char **base)
 {
     rank_status_t st = locate(ctx, q->ask.mem, 0, 0, denied, base);
@@ -132,7 +133,7 @@ static rank_status_t target_put(struct rk_ctx *ctx, const struct rk_rma_asked *q
 
     if (st)
         return st;
-    atomic_thread_fence(memory_order_release); /* behind what came before it: see rank_fence */
+    atomic_thread_fence(memory_order_release); /* ordered after earlier frames: see rank_fence */
     if (q->bytes)
         rk_mapped_put(to, q->data, q->bytes);
     return RANK_OK;
@@ -186,7 +187,7 @@ static rank_status_t signal_after(struct rk_ctx *ctx, const struct rk_rma_asked 
     return RANK_OK;
 }
 
-static rank_status_t look_at_key(struct rk_ctx *ctx, const struct rk_rma_asked *q)
+static rank_status_t check_key(struct rk_ctx *ctx, const struct rk_rma_asked *q)
 {
     const struct rank_mem *mem = rk_names_find(&ctx->rma->mem_names, q->ask.mem);
 
@@ -194,9 +195,9 @@ static rank_status_t look_at_key(struct rk_ctx *ctx, const struct rk_rma_asked *
                                                                          : RANK_ERR_HANDLE;
 }
 
-/* The answer carries data: one piece as it lies there, or many gathered. */
-static void bring(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_asked *q,
-                  struct rk_rma_answer *a)
+/* Reply with data: one piece in place, or many gathered. */
+static void reply_data(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_asked *q,
+                       struct rk_rma_answer *a)
 {
     unsigned char gathered[16384];
     const void *data = NULL;
@@ -208,7 +209,7 @@ static void bring(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_
     } else if (q->ask.op == RK_RMA_GET) {
         a->status = locate(ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_READS, &base);
         data = a->status ? NULL : base;
-        if (data && (q->bytes == 4 || q->bytes == 8)) { /* a word is read at once */
+        if (data && (q->bytes == 4 || q->bytes == 8)) { /* a word is read by one load */
             rk_mapped_get(gathered, data, q->bytes);
             data = gathered;
         }
@@ -224,8 +225,8 @@ static void bring(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_
     target_answer(peer, a, data, a->status ? 0 : q->bytes);
 }
 
-static rank_status_t obey(struct rk_ctx *ctx, const struct rk_rma_asked *q, struct rk_line *line,
-                          uint64_t *before)
+static rank_status_t execute(struct rk_ctx *ctx, const struct rk_rma_asked *q, struct rk_txq *line,
+                             uint64_t *before)
 {
     rank_status_t st;
 
@@ -239,28 +240,28 @@ static rank_status_t obey(struct rk_ctx *ctx, const struct rk_rma_asked *q, stru
     case RK_RMA_SIGNAL:
         return signal_after(ctx, q);
     case RK_RMA_KEY:
-        return look_at_key(ctx, q);
-    default: /* RK_RMA_FLUSH: frames of a peer come in order */
+        return check_key(ctx, q);
+    default: /* RK_RMA_FLUSH: a peer's frames arrive in order */
         st = line->owed;
         line->owed = RANK_OK;
         return st;
     }
 }
 
-void rk_serve(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
-              const void *payload, const struct rk_rndv *rndv)
+void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+                      const void *payload, const struct rk_rndv *rndv)
 {
     struct rk_rma_answer a = {.status = RANK_OK};
     struct rk_rma_asked q;
-    struct rk_line *line;
+    struct rk_txq *line;
     rank_status_t st;
 
     (void)rndv;
     if (!ctx->rma)
         return;
-    line = rk_line_of(ctx, peer);
+    line = rk_txq_of(ctx, peer);
     if (!line) {
-        rk_error("out of memory for what rank %u asks", peer->id.rank);
+        rk_error("out of memory for requests of rank %u", peer->id.rank);
         rk_engine_report_death(ctx, peer->number);
         return;
     }
@@ -268,7 +269,7 @@ void rk_serve(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr
         rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
     }
-    /* Answering needs a way back, now: this is within progress. Who has just asked and is not reached has died, most likely. */
+    /* A reply needs a connection now, within progress. A peer that cannot be reached has probably died. */
     if ((q.ask.flags & RK_RMA_WANTS_ANSWER) && rk_peer_try_connect(peer) != RANK_OK) {
         rk_engine_report_death(ctx, peer->number);
         return;
@@ -278,10 +279,10 @@ void rk_serve(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr
     a.in = q.ask.in;
     if (q.ask.op == RK_RMA_GET || q.ask.op == RK_RMA_GETV) {
         if (q.ask.flags & RK_RMA_WANTS_ANSWER)
-            bring(ctx, peer, &q, &a);
+            reply_data(ctx, peer, &q, &a);
         return;
     }
-    st = obey(ctx, &q, line, &a.before);
+    st = execute(ctx, &q, line, &a.before);
     a.status = st;
     if (q.ask.flags & RK_RMA_WANTS_ANSWER)
         target_answer(peer, &a, NULL, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* txq.c: what waits for room towards each peer, and the progress hook that offers it again. */
+/* txq.c: queue frames that wait for room, by peer, and retry them in progress. */
 #include "lib/base/log.h"
 #include "lib/rma/rma_internal.h"
 
@@ -8,7 +8,7 @@
 
 static bool txq_grow(struct rk_rma *rma, int n)
 {
-    struct rk_line **lines = realloc(rma->lines, (size_t)n * sizeof(*lines));
+    struct rk_txq **lines = realloc(rma->lines, (size_t)n * sizeof(*lines));
 
     if (!lines)
         return false;
@@ -18,10 +18,10 @@ static bool txq_grow(struct rk_rma *rma, int n)
     return true;
 }
 
-struct rk_line *rk_line_of(struct rk_ctx *ctx, struct rk_peer *peer)
+struct rk_txq *rk_txq_of(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     struct rk_rma *rma = ctx->rma;
-    struct rk_line *line = NULL;
+    struct rk_txq *line = NULL;
 
     if (rk_likely(peer->number < rma->nlines))
         line = rma->lines[peer->number];
@@ -40,7 +40,7 @@ struct rk_line *rk_line_of(struct rk_ctx *ctx, struct rk_peer *peer)
     return line;
 }
 
-void rk_lines_destroy(struct rk_rma *rma)
+void rk_txqs_destroy(struct rk_rma *rma)
 {
     for (int i = 0; i < rma->nlines; i++)
         free(rma->lines[i]);
@@ -49,10 +49,10 @@ void rk_lines_destroy(struct rk_rma *rma)
     rma->nlines = 0;
 }
 
-/* True if nothing waits any more. Answers first: others wait for them. */
-static bool txq_retry(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_line *line)
+/* Returns true if nothing waits any more. Replies first: peers wait for them. */
+static bool txq_retry(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_txq *line)
 {
-    if (!rk_serve_retry(peer, line))
+    if (!rk_target_retry(peer, line))
         return false;
     while (!rk_list_empty(&line->jobs)) {
         if (!rk_job_push(rk_list_entry(line->jobs.next, struct rk_job, link)))
@@ -70,14 +70,14 @@ static int txq_on_progress(struct rk_ctx *ctx)
     if (rk_likely(!rma || rk_list_empty(&rma->busy)))
         return 0;
     for (int i = 0; i < rma->nlines; i++) {
-        struct rk_line *line = rma->lines[i];
+        struct rk_txq *line = rma->lines[i];
         if (line && !rk_list_empty(&line->on_busy) && txq_retry(ctx, ctx->engine->peers[i], line))
             rk_list_remove(&line->on_busy);
     }
     return ctx->engine->unsent != before;
 }
 
-void rk_line_busy(struct rk_ctx *ctx, struct rk_line *line)
+void rk_txq_mark_busy(struct rk_ctx *ctx, struct rk_txq *line)
 {
     struct rk_rma *rma = ctx->rma;
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vector.c: puts and gets of many pieces, and of strided blocks.
+ * vector.c: put and get many pieces and strided blocks.
  *
- * Mapped memory: copies. CMA: many pieces with one system call. Otherwise short
- * pieces travel packed in frames to the owner, who spreads or gathers
- * them, and long ones by the channel's put and get, all of them at once.
+ * Mapped memory: copies. CMA: many pieces with one system call. Otherwise short pieces are packed into frames,
+ * which the owner scatters or gathers, and long ones use the channel's put and get concurrently.
  */
 #include "lib/data/iov.h"
 #include "lib/node/cma.h"
@@ -16,7 +15,7 @@
 #include <stdlib.h>
 #include <sys/uio.h>
 
-/* A piece that the channel moves by itself; shorter ones go packed. BATCH: of a stride. */
+/* Minimum size of a piece for the channel; shorter ones are packed. BATCH: blocks of a stride. */
 enum { LONG_PIECE = 4096, CMA_BATCH = 256, CMA_GAP = 1024, BATCH = 256 };
 
 static rank_status_t check_pieces(const char *call, const struct rank_mem *mem, const rank_piece_t *pieces, int64_t n,
@@ -38,7 +37,7 @@ static rank_status_t check_pieces(const char *call, const struct rank_mem *mem, 
     return st;
 }
 
-/* Would what a get brings lie on itself? Looked at in builds for that. */
+/* Do the pieces of a get overlap locally? For builds with that check. */
 static RK_COLD bool local_overlap(const rank_piece_t *pieces, int64_t n)
 {
     rank_iov_t *iov = n > 1 && n <= INT32_MAX ? calloc((size_t)n, sizeof(*iov)) : NULL;
@@ -53,7 +52,7 @@ static RK_COLD bool local_overlap(const rank_piece_t *pieces, int64_t n)
     return found;
 }
 
-/* The bytes, all in all. */
+/* Returns the total size. */
 static uint64_t move_mapped(bool put, const rank_piece_t *pieces, int64_t n, char *part)
 {
     uint64_t bytes = 0;
@@ -72,8 +71,8 @@ static uint64_t move_mapped(bool put, const rank_piece_t *pieces, int64_t n, cha
 }
 
 /*
- * What one call of the kernel's moves. It looks pages up for each piece of the other's memory, which takes 0.4 us, and of ours costs little. So pieces
- * that follow each other there are one, and of a get also those between which little lies, which is read and thrown away.
+ * Pieces of one CMA call. The kernel resolves pages for each remote piece (0.4 us); local ones are cheap. So
+ * adjacent remote pieces are merged, and in a get also those with small gaps, which are read and discarded.
  */
 struct cma_list {
     struct iovec here[2 * CMA_BATCH], there[CMA_BATCH];
@@ -99,7 +98,7 @@ static void add_piece(struct cma_list *list, bool put, const rank_piece_t *p, ui
     list->here[list->nhere++] = (struct iovec){p->local, (size_t)p->bytes};
 }
 
-/* The part is part_bytes long. */
+/* part_bytes: size of the part. */
 static rank_status_t move_by_cma(bool put, const rank_piece_t *pieces, int64_t n,
                                  const struct rk_way *way, size_t part_bytes)
 {
@@ -162,7 +161,7 @@ static rank_status_t start_by_channel(bool put, const rank_piece_t *p, struct rk
     return st;
 }
 
-/* Long pieces are started, runs of short ones between them go packed; then the long ones end. */
+/* Start long pieces, pack runs of short ones between them, then wait for the long ones. */
 static rank_status_t move_by_channel(bool put, const rank_piece_t *pieces, int64_t n,
                                      struct rk_peer *peer, struct rank_mem *mem,
                                      const struct rk_way *way)
@@ -183,7 +182,7 @@ static rank_status_t move_by_channel(bool put, const rank_piece_t *pieces, int64
     return st ? st : end;
 }
 
-/* Checked pieces. */
+/* The pieces are checked. */
 static rank_status_t vector_move(bool put, const rank_piece_t *pieces, int64_t n, int peer,
                           struct rank_mem *mem)
 {
@@ -195,7 +194,7 @@ static rank_status_t vector_move(bool put, const rank_piece_t *pieces, int64_t n
         return RANK_OK;
     if (mem->part[peer]) {
         rk_mem_moved(mem, move_mapped(put, pieces, n, mem->part[peer]));
-        return put ? RANK_OK : rk_mem_look(mem, peer);
+        return put ? RANK_OK : rk_mem_check_death(mem, peer);
     }
     RK_ENTER(mem->ctx);
     st = rk_far_reach(mem, peer, put ? RK_NO_WRITES : RK_NO_READS, &p, &way);
@@ -229,8 +228,7 @@ rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_me
 
 /* ------------------------------------------------------------------------ strided */
 
-/* The first and the last block bound all others. to_local: that is where the blocks are to go; they must not lie on one
- * another there. */
+/* The first and the last block bound all others. to_local: the blocks are written there and must not overlap. */
 static rank_status_t check_strided(const char *call, const struct rank_mem *mem, void *local, int64_t local_stride, int64_t block,
                                    int64_t count, int peer, int64_t offset, int64_t stride, bool to_local)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* load.c: look at this machine's cores. See topo.h. */
+/* load.c: load the cores of this machine. */
 #include "lib/base/log.h"
 #include "lib/topo/topo.h"
 
@@ -8,8 +8,10 @@
 #include <string.h>
 
 #define FLAGS (HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM | HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING)
-/* What costs time and is not needed here can be left out from hwloc 2.8 on. It may run with an older
- * one than it was built with: MPI libraries bring theirs, and a path that finds it. */
+/*
+ * Skip what costs time and is not needed, from hwloc 2.8 on. The run-time hwloc may be older than the one built
+ * with, since MPI libraries bring theirs.
+ */
 #if HWLOC_API_VERSION >= 0x00020800
 #define WITHOUT_EXTRAS                                                                             \
     (HWLOC_TOPOLOGY_FLAG_NO_DISTANCES | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |                          \
@@ -19,8 +21,8 @@
 #endif
 
 /*
- * hwloc also asks each core itself, which takes a third of the time: it moves there, and in a virtual machine every
- * question traps. It learns nothing about cores from that where the kernel tells of them.
+ * hwloc would also move to each core and run CPUID, a third of the time, as each traps in a virtual machine. For
+ * cores the kernel's information suffices.
  */
 static bool without_asking(hwloc_topology_t t)
 {
@@ -44,7 +46,7 @@ static rank_status_t load_topo(bool full, bool ask, hwloc_topology_t *out)
         (hwloc_topology_set_flags(t, FLAGS | WITHOUT_EXTRAS) &&
          hwloc_topology_set_flags(t, FLAGS)) ||
         hwloc_topology_load(t)) {
-        rk_error("cannot look at this machine's cores: %s; --bind none does without",
+        rk_error("cannot load this machine's cores: %s; --bind none does without them",
                  strerror(errno));
         hwloc_topology_destroy(t);
         return RANK_ERR_SYSTEM;
@@ -59,10 +61,10 @@ static rank_status_t load_topo(bool full, bool ask, hwloc_topology_t *out)
 
 rank_status_t rk_topo_load(bool full, hwloc_topology_t *out)
 {
-    return load_topo(full, full, out); /* of caches the kernel may know less than the cores do */
+    return load_topo(full, full, out); /* for caches the cores may report more than the kernel */
 }
 
-/* The processing units that this process may use; free with CPU_FREE. The kernel refuses a set that is too small. */
+/* Usable processing units; free with CPU_FREE. The kernel rejects a set that is too small. */
 static cpu_set_t *allowed(size_t *size)
 {
     for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {

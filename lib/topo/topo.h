@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * topo.h: what a machine consists of.
+ * topo.h: describe the cores of this machine.
+ *
+ * Room: the machine's topology, by hwloc.
+ * Callers: launcher/map, launcher/agent.
+ * Never: binds; keeps state.
+ * Tests: tests/launcher/mapping.sh.
  */
 #ifndef RK_TOPO_TOPO_H
 #define RK_TOPO_TOPO_H
@@ -12,15 +17,14 @@
 #include <stdint.h>
 
 /*
- * The cores of this machine that this process may use: its cpuset and its
- * inherited affinity. No devices and no plugins, so that it takes about a
- * millisecond; full: packages and caches too. The caller destroys it.
+ * Load the cores that this process may use (cpuset and affinity), without devices and plugins, in about a
+ * millisecond. full: packages and caches too. The caller destroys it.
  */
 rank_status_t rk_topo_load(bool full, hwloc_topology_t *out);
 
-/* Processing units that this process may use; far cheaper to learn than cores. */
+/* Number of usable processing units; far cheaper than cores. */
 uint32_t rk_topo_units(void);
-/* Which those are, as "0-3,8"; free it. NULL: that cannot be said. */
+/* Their list, as "0-3,8". Caller frees. NULL: not available. */
 char *rk_topo_units_list(void);
 
 #endif

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api_alloc.c: symmetric memory: made and freed by all ranks of a team together.
+ * api_alloc.c: allocate and free symmetric memory, collectively over a team.
  *
- * Small allocations share segments (lib/rma/sym_heap.h): each rank finds the same place by itself, and one
- * small collective sees that it is the same, and that all have memory. When no segment
- * has room a further one is made, larger than the last. What is large has a segment of its own.
+ * Small allocations share segments (lib/rma/sym_heap.h): each rank computes the same place, and one small
+ * collective verifies that and that all ranks have memory. When no segment has room a further, larger one is
+ * created. A large allocation has a segment of its own.
  *
- * For a segment, on each node the first rank of the team makes one memfd with a part for each
- * of its neighbours, and every rank backs its own part, so that it lies near
- * it and a lack of memory shows here. Where some ranks are not on this node
- * their parts are reached through a channel, whose keys are exchanged, or where one of the two has no channel
- * with puts and gets, by frames to their owner.
+ * For a segment the first rank of the team on each node creates one memfd with a part for each rank there. Every
+ * rank backs its own part, so that it lies near that rank and lack of memory is detected here. Parts of ranks on
+ * other nodes are reached through a channel, after an exchange of keys. If one of the two ranks has no channel
+ * with puts and gets, frames to the owner are used.
  */
 #include "collectives/coll.h"
 #include "lib/base/log.h"
@@ -21,10 +20,10 @@
 #include <string.h>
 
 enum { PAGE = 4096, KEY_MAX = 1024 - 24 };
-/* OWN_MIN: an allocation with a segment of its own; PART_MIN: a part of the first that others share. */
+/* OWN_MIN: minimum size for a segment of its own; PART_MIN: part size of the first shared segment. */
 enum { OWN_MIN = 1 << 20, PART_MIN = 64 << 10, PLACE_BITS = 32 };
 
-struct group_card { /* what each rank tells; the card is a maker's */
+struct group_card { /* contribution of a rank; the card is its creator's */
     struct rk_memfd_card card;
     int32_t status, pad;
 };
@@ -37,7 +36,7 @@ struct key_card {
     unsigned char key[KEY_MAX];
 };
 
-/* Is rank r's part mapped here: is it me or a neighbour that shm reaches? */
+/* Is rank r's part mapped here: is it this rank or one reached by shm? */
 static bool is_neighbour(struct rank_team *team, int r)
 {
     struct rk_peer *p;
@@ -49,7 +48,7 @@ static bool is_neighbour(struct rank_team *team, int r)
 }
 
 struct group {
-    int maker, size, mine; /* maker: a rank of the team; mine: my place */
+    int maker, size, mine; /* maker: rank in the team of the creator; mine: own place */
 };
 
 static struct group find_group(struct rank_team *team)
@@ -88,7 +87,7 @@ static void map_parts(struct rank_mem *mem, size_t part)
     }
 }
 
-/* Make or attach the node's segment and back the first bytes of my part of it. */
+/* Create or attach the node's segment and back the first bytes of the own part. */
 static rank_status_t share_node(struct rank_mem *mem, size_t part, size_t first)
 {
     struct rank_team *team = mem->team;
@@ -130,7 +129,7 @@ static rank_status_t attach_keys(struct rank_mem *mem, const struct key_card *ca
         if (mem->part[r])
             continue;
         if (cards[r].len > KEY_MAX)
-            return RANK_ERR_INTERNAL; /* what came is no card */
+            return RANK_ERR_INTERNAL; /* invalid card */
         peer = rk_team_peer(mem->team, r);
         st = peer ? rk_peer_connect(peer) : RANK_ERR_NO_MEMORY;
         mem->ways[r] = (struct rk_way){.how = RK_WAY_FRAMES, .id = cards[r].id, .index = r};
@@ -142,7 +141,7 @@ static rank_status_t attach_keys(struct rank_mem *mem, const struct key_card *ca
     return st;
 }
 
-/* Keys for the parts that are not mapped. What a device knows has memory behind all of it. */
+/* Exchange keys of unmapped parts. Memory that a device has registered is fully backed. */
 static rank_status_t share_keys(struct rank_mem *mem, size_t part, size_t first)
 {
     struct rank_team *team = mem->team;
@@ -191,8 +190,10 @@ static bool all_mapped(const struct rank_mem *mem)
     return true;
 }
 
-/* Every rank takes the same way through here, or collectives would not meet. first: how much of a
- * part is to have memory, unless all of it has to. */
+/*
+ * Every rank takes the same path through here, so that collectives match. first: bytes of a part to back, unless
+ * all must be.
+ */
 static rank_status_t api_alloc_make(struct rank_mem *mem, struct rank_team *team, size_t part, size_t first)
 {
     int64_t mapped, everywhere = 0;
@@ -207,17 +208,17 @@ static rank_status_t api_alloc_make(struct rank_mem *mem, struct rank_team *team
     return st;
 }
 
-/* ------------------------------------------------------------------ small ones */
+/* ------------------------------------------------------------------ small allocations */
 
-/* What one rank would do. */
+/* The proposal of one rank. */
 struct offer {
     int64_t status, bytes;
-    int64_t place;  /* in a segment that there is: its serial number and the offset; -1: in none */
-    int64_t part;   /* of the next segment, its size */
-    int64_t serial; /* and its number */
+    int64_t place;  /* in an existing segment: its serial number and the offset; -1: in none */
+    int64_t part;   /* size of the next segment, */
+    int64_t serial; /* and its serial number */
 };
 
-/* Parts grow with the number of segments; the size of the next. */
+/* Size of the next segment's parts, which grows with the number of segments. */
 static size_t api_alloc_next_part(int nheaps, size_t need)
 {
     size_t part = nheaps == 0 ? PART_MIN : nheaps == 1 ? PART_MIN << 3 : PART_MIN << 6;
@@ -226,7 +227,7 @@ static size_t api_alloc_next_part(int nheaps, size_t need)
     return part > need ? part : need;
 }
 
-/* Take a place for mem, if some segment has room. mem NULL: there was no memory for it. */
+/* Take a place for mem, if a segment has room. mem NULL: allocating it failed. */
 static struct offer make_offer(struct rank_mem *mem, struct rank_team *team, size_t bytes)
 {
     struct offer o = {.status = mem ? RANK_OK : RANK_ERR_NO_MEMORY, .bytes = (int64_t)bytes,
@@ -247,7 +248,7 @@ static struct offer make_offer(struct rank_mem *mem, struct rank_team *team, siz
     return o;
 }
 
-/* One offer of all: the worst status; the place if all have the same, else -1; the most of the rest. */
+/* Combine the proposals: the worst status; the place if all agree, else -1; the maximum of the rest. */
 static rank_status_t api_alloc_agree(struct rank_team *team, struct offer *o)
 {
     int64_t in[] = {o->status, o->bytes, -o->bytes, o->place, -o->place, -o->part, -o->serial};
@@ -259,7 +260,7 @@ static rank_status_t api_alloc_agree(struct rank_team *team, struct offer *o)
         return st;
     if (out[1] != -out[2]) {
         if (team->rank == 0)
-            rk_error("rank_alloc: ranks of one team ask for %lld to %lld bytes; let all ask for the same",
+            rk_error("rank_alloc: the ranks of a team request %lld to %lld bytes; all must request the same",
                      (long long)out[1], (long long)-out[2]);
         return RANK_ERR_ARG;
     }
@@ -269,13 +270,13 @@ static rank_status_t api_alloc_agree(struct rank_team *team, struct offer *o)
     return (rank_status_t)out[0];
 }
 
-/* By a key of the channel's, or by its name in frames. */
+/* By a key of the channel, or by id in frames. */
 static bool others_reach(const struct rank_mem *mem)
 {
     return mem->ways || (mem->heap && mem->heap->whole->ways);
 }
 
-/* A new segment, and the first place in it for mem. */
+/* Create a segment, and take its first place for mem. */
 static rank_status_t api_alloc_grow(struct rank_mem *mem, struct rank_team *team, const struct offer *o)
 {
     size_t part = (size_t)o->part, first = rk_heap_need(mem->bytes);
@@ -287,7 +288,7 @@ static rank_status_t api_alloc_grow(struct rank_mem *mem, struct rank_team *team
     if (!st)
         st = api_alloc_make(whole, team, part, first);
     if (st) {
-        if (heap && others_reach(whole)) /* others may think that all went well, and reach for it */
+        if (heap && others_reach(whole)) /* other ranks may regard it as complete and access it */
             rk_heap_retire(heap);
         else if (heap)
             rk_heap_destroy(heap);
@@ -296,8 +297,8 @@ static rank_status_t api_alloc_grow(struct rank_mem *mem, struct rank_team *team
         return st;
     }
     heap->backed = whole->channel_mem ? part : first;
-    rk_heap_take(heap, mem); /* it is empty */
-    return rk_heap_prepare(mem); /* and has memory */
+    rk_heap_take(heap, mem); /* empty: succeeds */
+    return rk_heap_prepare(mem); /* backed: succeeds */
 }
 
 static rank_status_t find_room(struct rank_mem *mem, struct rank_team *team, size_t bytes)
@@ -338,7 +339,8 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
         return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative", (long long)bytes);
     mem = rk_mem_new(team, (size_t)bytes);
     st = find_room(mem, team, (size_t)bytes);
-    if (st && mem && !mem->heap && others_reach(mem)) { /* as in rank_free: others may think that all went well */
+    /* as in rank_free: other ranks may regard it as complete */
+    if (st && mem && !mem->heap && others_reach(mem)) {
         rk_mem_retire(mem);
         return st;
     }
@@ -364,8 +366,9 @@ rank_status_t rank_free(rank_mem_t *mem)
         return st;
     RK_ENTER((*mem)->ctx);
     rank_flush(*mem, RANK_ALL);
-    st = rank_barrier((*mem)->team); /* nobody reaches for it any more */
-    if (st && others_reach(*mem)) /* but those may who have not heard of a death: it stays mapped to the end */
+    st = rank_barrier((*mem)->team); /* no further access by other ranks */
+    /* ranks that do not know of a death may still access it: it stays mapped to the end */
+    if (st && others_reach(*mem))
         rk_mem_retire(*mem);
     else
         rk_mem_destroy(*mem);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api_spawn.c: rank_spawn: a new job, and one team of those who asked for it and its ranks.
+ * api_spawn.c: start a job and create a team of parents and children.
  *
- * Both jobs must know each other before a frame may cross, and no rank may be left waiting for one
- * that gave up. So:
- *   1. The root says what is wanted; all parents open ucx where the job did without, give numbers to
- *      the ranks to come, and hand their cards to the root.
- *   2. The root asks the launcher. The children find in a variable what their job is called on wires
- *      and the root's card (lib/boot/parent.h): enough for the first of them to call.
- *   3. They gather their cards in rank_init; the first child sends them to the root.
- *   4. The root passes them to the parents. When all have taken them it sends the parents' cards to
- *      the first child, else why not; the children take them likewise, and it answers.
- *   5. The root tells the parents how it ended.
- * Every message here is waited for on a team that its sender is in, so a death ends the wait.
+ * Both jobs must know each other before a frame crosses, and no rank may wait for one that gave up. Steps:
+ *
+ *   1. The root distributes the parameters; all parents open ucx if needed, number the future ranks, and send
+ *      their address blobs to the root.
+ *   2. The root sends the spawn request. The children find their job's id and the root's address in a variable
+ *      (lib/boot/parent.h): enough for the first of them to connect.
+ *   3. They gather their address blobs in rank_init; the first child sends them to the root.
+ *   4. The root distributes them to the parents. When all have stored them it sends the parents' blobs to the
+ *      first child, or an error; the children store them likewise, and the first child replies.
+ *   5. The root distributes the result to the parents.
+ *
+ * Each message is awaited on a team that its sender is in, so a death ends the wait.
  */
 #include "collectives/coll.h"
 #include "lib/base/clock.h"
@@ -32,18 +33,18 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* On the team of root and first child. */
+/* Ranks in the team of root and first child. */
 enum { ROOT, FIRST };
-enum { PATIENCE_NS = 1000 * 1000 * 1000 };
+enum { RETRY_NS = 1000 * 1000 * 1000 };
 enum { TAG_CHILDREN, TAG_CHILDREN_CARDS, TAG_PARENTS, TAG_PARENTS_CARDS, TAG_TAKEN };
 
-/* What the root tells the parents at first. */
+/* First message of the root to the parents. */
 struct plan {
     uint64_t job, pair, both;
     int32_t n, status;
 };
 
-/* What comes before a roster, or in its place. */
+/* Header of a roster, or an error instead of one. */
 struct word {
     int64_t stride;
     int32_t n, status;
@@ -63,15 +64,15 @@ uint64_t rk_team_random_id(void)
     return (random_word() & (RK_TEAM_MIXED - 1)) | RK_TEAM_MIXED;
 }
 
-/* --------------------------------------------------------------------- both sides */
+/* --------------------------------------------------------------------- common */
 
-/* Any rank may be asked for frames from now on, so ucx must be open. */
+/* Any rank may have to carry frames from now on, so ucx must be open. */
 static rank_status_t open_network(struct rk_ctx *ctx)
 {
     return ctx->engine->card ? RANK_OK : rk_world_open_ucx(ctx);
 }
 
-/* Root and first child; needs no collectives. */
+/* Team of root and first child; needs no collectives. */
 static rank_status_t open_pair(struct rk_ctx *ctx, uint64_t id, int me, int other,
                                struct rank_team **out)
 {
@@ -84,7 +85,7 @@ static rank_status_t open_pair(struct rk_ctx *ctx, uint64_t id, int me, int othe
     return rk_team_create(ctx, id, me, 2, numbers, out);
 }
 
-/* The parents in their order, then the children. numbers is taken over. */
+/* Team of the parents in their order, then the children. Takes ownership of numbers. */
 static rank_status_t open_both(struct rk_ctx *ctx, uint64_t id, int me, int n, int *numbers,
                                struct rank_team **out)
 {
@@ -95,7 +96,7 @@ static rank_status_t open_both(struct rk_ctx *ctx, uint64_t id, int me, int n, i
         return st;
     rk_team_settle(team);
     st = team->ndead ? RANK_ERR_PEER_DEAD : rk_coll_team_open(team);
-    if (!st && (st = rk_family_add(team)))
+    if (!st && (st = rk_connected_add(team)))
         rk_coll_team_close(team);
     if (st) {
         rk_team_destroy(team);
@@ -107,15 +108,17 @@ static rank_status_t open_both(struct rk_ctx *ctx, uint64_t id, int me, int n, i
 
 static void close_both(struct rank_team *team)
 {
-    rk_family_drop(team);
+    rk_connected_drop(team);
     rk_coll_team_close(team);
     rk_team_destroy(team);
 }
 
-/* The other side waits for this very message and hears of nothing but our death: a lack of memory is waited out. */
+/*
+ * Send a message that ends the peer's wait, which only a death would end otherwise: retry while memory is short.
+ */
 static rank_status_t send_surely(struct rank_team *pair, const void *data, int64_t bytes, int to, int tag)
 {
-    uint64_t until = rk_clock_ns() + PATIENCE_NS;
+    uint64_t until = rk_clock_ns() + RETRY_NS;
     rank_status_t st;
 
     do
@@ -136,7 +139,7 @@ static rank_status_t send_word(struct rank_team *pair, int to, int tag, rank_sta
     return send_surely(pair, &w, sizeof(w), to, tag);
 }
 
-/* Behind a good word. The one who waits for it gets something in any case: what is too short is none. */
+/* Send a roster after a good header. The peer always gets a message; a short one means an error. */
 static rank_status_t send_roster(struct rank_team *pair, int to, int tag, const struct rk_roster *r)
 {
     rank_status_t st = send_surely(pair, r->entries, r->n * r->stride, to, tag);
@@ -146,7 +149,7 @@ static rank_status_t send_roster(struct rank_team *pair, int to, int tag, const 
     return st;
 }
 
-/* A word and, if that is good, the roster behind it. *waits: the sender waits for an answer. */
+/* Receive a header and, if that is good, the roster. *waits: the sender waits for a reply. */
 static rank_status_t receive_roster(struct rank_team *pair, int from, int tag,
                                     struct rk_roster *out, bool *waits)
 {
@@ -159,7 +162,7 @@ static rank_status_t receive_roster(struct rank_team *pair, int from, int tag,
     *waits = !st;
     if (st)
         return st;
-    /* Without room it is received all the same, cut off: its sender waits until it is. */
+    /* Without memory it is received truncated: its sender waits for the match. */
     made = rk_roster_make(out, w.n, w.stride);
     st = rank_recv(out->entries, out->n * out->stride, RANK_BYTE, from, tag + 1, pair, &env);
     if (made || st)
@@ -167,7 +170,7 @@ static rank_status_t receive_roster(struct rank_team *pair, int from, int tag,
     return env.bytes == out->n * out->stride ? RANK_OK : RANK_ERR_BOOT;
 }
 
-/* What the root has received, or why not, to all. */
+/* Distribute what the root has received, or its error. */
 static rank_status_t share_roster(struct rank_team *team, int root, rank_status_t mine,
                                   struct rk_roster *r)
 {
@@ -214,7 +217,7 @@ static struct plan api_spawn_make_plan(const rank_spawn_params_t *p, const struc
     return plan;
 }
 
-/* Root: the launcher's answer, and the new job's name. */
+/* Root: wait for the launcher's answer; returns the new job's namespace. */
 static rank_status_t api_spawn_start_job(struct rk_ctx *ctx, const rank_spawn_params_t *p,
                                const struct plan *plan, char space[RK_SPACE_MAX])
 {
@@ -259,10 +262,10 @@ struct family {
     struct plan plan;
     struct rk_roster parents, children;
     char space[RK_SPACE_MAX];
-    bool called; /* the first child waits for an answer */
+    bool called; /* the first child waits for a reply */
 };
 
-/* Steps 2 and 3, on the root. */
+/* Steps 2 and 3, at the root. */
 static rank_status_t fetch_children(struct family *f, const rank_spawn_params_t *p)
 {
     rank_status_t st = open_pair(f->ctx, f->plan.pair, ROOT, f->first, &f->pair);
@@ -279,7 +282,7 @@ static rank_status_t fetch_children(struct family *f, const rank_spawn_params_t 
     return !st && f->children.n != f->plan.n ? RANK_ERR_BOOT : st;
 }
 
-/* Every parent: take the children, make the team. */
+/* Each parent: store the children, create the team. */
 static rank_status_t take_children(struct family *f)
 {
     int parents = f->team->size, all = parents + f->plan.n;
@@ -293,7 +296,7 @@ static rank_status_t take_children(struct family *f)
     st = rk_roster_take(f->ctx, &f->children, numbers + parents);
     for (int i = 0; i < f->plan.n && !st; i++) {
         if (numbers[parents + i] != f->first + i)
-            st = RANK_ERR_BOOT; /* they are not who we have made room for */
+            st = RANK_ERR_BOOT; /* not the ranks that were numbered */
     }
     if (st) {
         free(numbers);
@@ -302,7 +305,7 @@ static rank_status_t take_children(struct family *f)
     return open_both(f->ctx, f->plan.both, f->team->rank, all, numbers, &f->both);
 }
 
-/* The root's part of step 4: st is what the parents made of it. */
+/* Step 4 at the root; st: result of the parents. */
 static rank_status_t api_spawn_answer(struct family *f, rank_status_t st)
 {
     struct word taken = {.status = RANK_OK};
@@ -316,7 +319,7 @@ static rank_status_t api_spawn_answer(struct family *f, rank_status_t st)
     return sent ? sent : (rank_status_t)taken.status;
 }
 
-/* From step 2 on, when all parents are ready and the root has their cards. */
+/* From step 2 on, when all parents are ready and the root has their blobs. */
 static rank_status_t spawn(struct family *f, const rank_spawn_params_t *p)
 {
     bool is_root = f->team->rank == f->root;
@@ -329,7 +332,7 @@ static rank_status_t spawn(struct family *f, const rank_spawn_params_t *p)
     agreed = st;
     if (f->called)
         st = api_spawn_answer(f, st);
-    if (!agreed) { /* else all know why */
+    if (!agreed) { /* else all ranks have the error */
         last = st;
         st = rank_bcast(&last, 1, RANK_INT32, f->root, f->team);
         st = st ? st : (rank_status_t)last;
@@ -341,7 +344,7 @@ static rank_status_t spawn(struct family *f, const rank_spawn_params_t *p)
     return st;
 }
 
-/* Step 1 behind the plan. */
+/* Step 1 after the parameters. */
 static rank_status_t api_spawn_prepare(struct family *f, rank_status_t st)
 {
     int64_t stride = 0;
@@ -351,7 +354,7 @@ static rank_status_t api_spawn_prepare(struct family *f, rank_status_t st)
     if (!st)
         st = rk_worlds_add(f->ctx, f->plan.job, f->plan.n, &f->first);
     if (!st)
-        st = rk_boot_hear_jobs(f->ctx->boot);
+        st = rk_boot_subscribe_jobs(f->ctx->boot);
     st = rk_roster_agree(f->team, st, &stride);
     if (!st && f->team->rank == f->root)
         st = rk_roster_make(&f->parents, f->team->size, stride);
@@ -393,7 +396,7 @@ rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_
 
 /* ------------------------------------------------------------------------ children */
 
-/* The first child calls the root. */
+/* The first child connects to the root. */
 static rank_status_t call(struct rk_ctx *ctx, struct rank_team **pair)
 {
     const struct rk_boot_parent *p = ctx->boot->parent;
@@ -430,7 +433,7 @@ rank_status_t rk_spawn_join(struct rk_ctx *ctx)
     struct rank_team *world = ctx->world, *pair = NULL;
     bool is_first = world->rank == 0;
     int64_t stride = 0;
-    rank_status_t st = rk_boot_hear_jobs(ctx->boot), told;
+    rank_status_t st = rk_boot_subscribe_jobs(ctx->boot), report;
     bool waits = false;
 
     if (!st && is_first)
@@ -442,12 +445,12 @@ rank_status_t rk_spawn_join(struct rk_ctx *ctx)
     if (!st)
         st = rk_roster_gather(world, 0, stride, &children);
     if (pair) {
-        told = send_word(pair, ROOT, TAG_CHILDREN, st, &children);
-        if (!st && !told)
-            told = send_roster(pair, ROOT, TAG_CHILDREN_CARDS, &children);
-        if (!st && !told)
-            told = receive_roster(pair, ROOT, TAG_PARENTS, &parents, &waits);
-        st = st ? st : told;
+        report = send_word(pair, ROOT, TAG_CHILDREN, st, &children);
+        if (!st && !report)
+            report = send_roster(pair, ROOT, TAG_CHILDREN_CARDS, &children);
+        if (!st && !report)
+            report = receive_roster(pair, ROOT, TAG_PARENTS, &parents, &waits);
+        st = st ? st : report;
     }
     st = share_roster(world, 0, st, &parents);
     if (!st)
@@ -455,7 +458,7 @@ rank_status_t rk_spawn_join(struct rk_ctx *ctx)
     if (waits)
         send_word(pair, ROOT, TAG_TAKEN, st, NULL);
     if (st)
-        rk_error("rank_init: this job was started by rank_spawn, but did not meet its parents: %s",
+        rk_error("rank_init: this job was started by rank_spawn, but could not connect to its parents: %s",
                  rank_status_string(st));
     rk_team_destroy(pair);
     rk_roster_clear(&children);

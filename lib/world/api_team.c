@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api_team.c: making and freeing teams.
+ * api_team.c: create, split and free teams.
  *
- * Every rank tells all others its color, key and counter; the rest is
- * arithmetic that all of them do alike. A team's id is the world rank of its
- * first member and that member's counter, so ids are unique without a server.
- * Where the ranks are of several worlds it is the number that the first member
- * has thrown.
+ * Each rank contributes its color, key and counter; all compute the same result. A team's id is the world rank of
+ * its first member and that member's counter, so ids are unique without a server. With ranks of several worlds it
+ * is a random number of the first member.
  */
 #include "collectives/coll.h"
 #include "lib/boot/boot.h"
@@ -22,8 +20,8 @@
 struct ballot {
     uint64_t color;
     int32_t key;
-    uint32_t counter; /* of the splits that this rank has begun */
-    uint64_t id;      /* ranks of several worlds: of the team, if this one is its first member */
+    uint32_t counter; /* of splits that this rank has begun */
+    uint64_t id;      /* several worlds: id of the team, if this rank is its first member */
 };
 
 struct seat {
@@ -39,38 +37,38 @@ static int by_key(const void *a, const void *b)
     return x->rank < y->rank ? -1 : 1;
 }
 
-/* The members of my color, in their order; *n of them. */
+/* Members of the own color, in order; *n of them. */
 static struct seat *my_table(const struct ballot *all, int size, uint64_t color, int *n)
 {
-    struct seat *seats = malloc((size_t)size * sizeof(*seats));
+    struct seat *entries = malloc((size_t)size * sizeof(*entries));
 
     *n = 0;
-    for (int r = 0; seats && r < size; r++) {
+    for (int r = 0; entries && r < size; r++) {
         if (all[r].color == color)
-            seats[(*n)++] = (struct seat){all[r].key, r};
+            entries[(*n)++] = (struct seat){all[r].key, r};
     }
-    if (seats)
-        qsort(seats, (size_t)*n, sizeof(*seats), by_key);
-    return seats;
+    if (entries)
+        qsort(entries, (size_t)*n, sizeof(*entries), by_key);
+    return entries;
 }
 
-static rank_status_t take_seats(struct rank_team *parent, const struct ballot *all,
-                                const struct seat *seats, int n, struct rank_team **out)
+static rank_status_t gather_entries(struct rank_team *parent, const struct ballot *all,
+                                const struct seat *entries, int n, struct rank_team **out)
 {
     int *world_ranks = malloc((size_t)n * sizeof(int));
-    int first = rk_team_world_rank(parent, seats[0].rank), me = 0;
-    uint64_t id = all[seats[0].rank].id;
+    int first = rk_team_world_rank(parent, entries[0].rank), me = 0;
+    uint64_t id = all[entries[0].rank].id;
     rank_status_t st;
 
     if (!world_ranks)
         return RANK_ERR_NO_MEMORY;
     for (int i = 0; i < n; i++) {
-        world_ranks[i] = rk_team_world_rank(parent, seats[i].rank);
-        if (seats[i].rank == parent->rank)
+        world_ranks[i] = rk_team_world_rank(parent, entries[i].rank);
+        if (entries[i].rank == parent->rank)
             me = i;
     }
     if (!parent->mixed)
-        id = (uint64_t)(uint32_t)first << 32 | all[seats[0].rank].counter;
+        id = (uint64_t)(uint32_t)first << 32 | all[entries[0].rank].counter;
     st = rk_team_create(parent->ctx, id, me, n, world_ranks, out);
     if (st)
         return st;
@@ -85,27 +83,27 @@ static rank_status_t take_seats(struct rank_team *parent, const struct ballot *a
 
 static rank_status_t api_team_split(struct rank_team *parent, uint64_t color, int key, rank_team_t *out)
 {
-    /* Taken before the first wait: another thread may split another team meanwhile. */
+    /* Count before the first wait: another thread may split another team meanwhile. */
     struct ballot mine = {color, key, ++parent->ctx->world->counter,
                           parent->mixed ? rk_team_random_id() : 0};
     struct ballot *all = malloc((size_t)parent->size * sizeof(*all));
-    struct seat *seats = NULL;
+    struct seat *entries = NULL;
     struct rank_team *team = NULL;
     int32_t fine = all ? RANK_OK : RANK_ERR_NO_MEMORY, worst = fine;
     rank_status_t st;
     int n;
 
-    /* One without memory must not leave the others waiting in the next collective. */
+    /* A rank without memory must not leave the others waiting in the next collective. */
     st = rank_allreduce(&fine, &worst, 1, RANK_INT32, RANK_MIN, parent);
     if (!st)
         st = (rank_status_t)worst;
     if (!st)
         st = rank_allgather(&mine, all, sizeof(mine), RANK_BYTE, parent);
     if (!st && color != NO_COLOR) {
-        seats = my_table(all, parent->size, color, &n);
-        st = seats ? take_seats(parent, all, seats, n, &team) : RANK_ERR_NO_MEMORY;
+        entries = my_table(all, parent->size, color, &n);
+        st = entries ? gather_entries(parent, all, entries, n, &team) : RANK_ERR_NO_MEMORY;
     }
-    free(seats);
+    free(entries);
     free(all);
     if (!st)
         *out = team;
@@ -136,7 +134,7 @@ rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out
         return st;
     if (!out)
         return rk_arg_null(__func__, "out");
-    /* The nonce of the segment names the node; without shm everybody is a node. */
+    /* The nonce of the segment identifies the node; without shm each rank is its own node. */
     color = rk_engine_has(team->ctx, &rk_channel_shm)
                 ? team->ctx->node->head->nonce
                 : (uint64_t)team->ctx->boot->rank ^ (team->mixed ? team->ctx->engine->job : 0);
@@ -166,7 +164,7 @@ rank_status_t rank_team_free(rank_team_t *team)
     if (*team == (*team)->ctx->world)
         return rk_arg_error(RANK_ERR_ARG, __func__, "the world is freed by rank_finalize");
     if ((*team)->mixed)
-        rk_family_part(*team);
+        rk_connected_disconnect(*team);
     if (*team == (*team)->ctx->parents)
         (*team)->ctx->parents = NULL;
     rk_coll_team_close(*team);

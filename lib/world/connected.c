@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* connected.c: see connected.h. */
+/* connected.c: keep track of jobs connected by rank_spawn, and disconnect them. */
 #include "lib/world/connected.h"
 #include "collectives/coll.h"
 #include "lib/base/status_page.h"
@@ -13,19 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A launcher that does not answer within this time has its ranks wait no longer. */
+/* Time limit for the launcher's answer. */
 enum { ANSWER_NS = 1000 * 1000 * 1000 };
 
-struct rk_family {
-    struct rk_family *next; /* added before it */
-    const struct rank_team *both; /* as long as it has that team */
+struct rk_connected {
+    struct rk_connected *next; /* the one added before */
+    const struct rank_team *both; /* valid as long as it has that team */
     int n;
     int numbers[]; /* of the members */
 };
 
-rank_status_t rk_family_add(const struct rank_team *both)
+rank_status_t rk_connected_add(const struct rank_team *both)
 {
-    struct rk_family *f = calloc(1, sizeof(*f) + (size_t)both->size * sizeof(int));
+    struct rk_connected *f = calloc(1, sizeof(*f) + (size_t)both->size * sizeof(int));
 
     if (!f) {
         rk_error("out of memory for a team of %d ranks", both->size);
@@ -39,10 +39,10 @@ rank_status_t rk_family_add(const struct rank_team *both)
     return RANK_OK;
 }
 
-/* The last one that has this team: memory of teams is used again. */
-void rk_family_drop(const struct rank_team *both)
+/* Drop the newest entry of this team: memory of teams is reused. */
+void rk_connected_drop(const struct rank_team *both)
 {
-    struct rk_family **at = &both->ctx->families, *f;
+    struct rk_connected **at = &both->ctx->families, *f;
 
     while (*at && (*at)->both != both)
         at = &(*at)->next;
@@ -52,26 +52,26 @@ void rk_family_drop(const struct rank_team *both)
     free(f);
 }
 
-void rk_families_close(struct rk_ctx *ctx)
+void rk_connected_close(struct rk_ctx *ctx)
 {
     while (ctx->families) {
-        struct rk_family *f = ctx->families;
+        struct rk_connected *f = ctx->families;
         ctx->families = f->next;
         free(f);
     }
 }
 
-/* ----------------------------------------------------------- may they part? */
+/* ----------------------------------------------------------- disconnect or not */
 
-/* Who is in a team, and which jobs. */
-struct guests {
+/* The members of a team and their jobs. */
+struct team_jobs {
     struct rk_ctx *ctx;
-    bool *member;   /* [npeers] by number */
+    bool *member;   /* [npeers], by number */
     uint64_t *jobs; /* [njobs] */
     int njobs;
 };
 
-static int job_index(const struct guests *g, uint64_t job)
+static int job_index(const struct team_jobs *g, uint64_t job)
 {
     for (int i = 0; i < g->njobs; i++) {
         if (g->jobs[i] == job)
@@ -80,15 +80,15 @@ static int job_index(const struct guests *g, uint64_t job)
     return -1;
 }
 
-static void guests_clear(struct guests *g)
+static void team_jobs_clear(struct team_jobs *g)
 {
     free(g->member);
     free(g->jobs);
 }
 
-static bool guests_of(const struct rank_team *team, struct guests *g)
+static bool team_jobs_of(const struct rank_team *team, struct team_jobs *g)
 {
-    *g = (struct guests){.ctx = team->ctx};
+    *g = (struct team_jobs){.ctx = team->ctx};
     g->member = calloc((size_t)team->ctx->engine->npeers, sizeof(*g->member));
     g->jobs = calloc((size_t)team->size, sizeof(*g->jobs));
     for (int r = 0; r < team->size && g->member && g->jobs; r++) {
@@ -101,8 +101,8 @@ static bool guests_of(const struct rank_team *team, struct guests *g)
     return g->njobs > 0;
 }
 
-/* Do these have ranks of two or more of the jobs? */
-static bool spans(const struct guests *g, const int *numbers, int n)
+/* Do these numbers cover two or more of the jobs? */
+static bool spans(const struct team_jobs *g, const int *numbers, int n)
 {
     int first = -1;
 
@@ -116,7 +116,7 @@ static bool spans(const struct guests *g, const int *numbers, int n)
     return false;
 }
 
-static bool all_here(const struct guests *g, const struct rk_family *f)
+static bool all_here(const struct team_jobs *g, const struct rk_connected *f)
 {
     for (int i = 0; i < f->n; i++) {
         if (!g->member[f->numbers[i]])
@@ -126,37 +126,37 @@ static bool all_here(const struct guests *g, const struct rk_family *f)
 }
 
 /*
- * As far as this rank knows, is there another team of these jobs? Of its own it knows. Others may have one
- * that comes from the same rank_spawn, unless all whom that has brought together are here to say so.
+ * Does another team of these jobs exist? This rank has only its own teams. Other ranks may have one from the same
+ * rank_spawn, unless all that it brought together take part here.
  */
 static bool still_connected(const struct rank_team *team)
 {
-    struct guests g;
+    struct team_jobs g;
     struct rk_link *l;
-    bool still = !guests_of(team, &g);
+    bool still = !team_jobs_of(team, &g);
 
     rk_list_for_each(l, &team->ctx->p2p->teams)
     {
         const struct rank_team *t = rk_list_entry(l, struct rank_team, link);
         still = still || (t != team && t->mixed && t->coll && spans(&g, t->world_ranks, t->size));
     }
-    for (const struct rk_family *f = team->ctx->families; f && !still; f = f->next)
+    for (const struct rk_connected *f = team->ctx->families; f && !still; f = f->next)
         still = spans(&g, f->numbers, f->n) && !all_here(&g, f);
-    guests_clear(&g);
+    team_jobs_clear(&g);
     return still;
 }
 
-/* ------------------------------------------------------------------ parting */
+/* ------------------------------------------------------------------ disconnect */
 
-/* They are all parted: what has brought them together is the past. */
+/* They are disconnected: drop the entries of their rank_spawn. */
 static void connected_forget(const struct rank_team *team)
 {
-    struct rk_family **at = &team->ctx->families;
-    struct guests g;
+    struct rk_connected **at = &team->ctx->families;
+    struct team_jobs g;
 
-    if (guests_of(team, &g)) {
+    if (team_jobs_of(team, &g)) {
         while (*at) {
-            struct rk_family *f = *at;
+            struct rk_connected *f = *at;
             if (!all_here(&g, f)) {
                 at = &f->next;
                 continue;
@@ -165,50 +165,50 @@ static void connected_forget(const struct rank_team *team)
             free(f);
         }
     }
-    guests_clear(&g);
+    team_jobs_clear(&g);
 }
 
-struct patience {
+struct wait_limit {
     struct rk_answer *answer;
     uint64_t until;
 };
 
 static bool over(void *arg)
 {
-    struct patience *p = arg;
+    struct wait_limit *p = arg;
 
-    return rk_boot_part_over(p->answer) || rk_clock_ns() >= p->until;
+    return rk_boot_disconnect_over(p->answer) || rk_clock_ns() >= p->until;
 }
 
-static void tell_launcher(struct rank_team *team)
+static void disconnect_jobs(struct rank_team *team)
 {
     struct rk_ctx *ctx = team->ctx;
-    struct patience p = {.until = rk_clock_ns() + ANSWER_NS};
-    rank_status_t st = rk_boot_part_begin(ctx->boot, team->world_ranks, team->size, rk_world_wake, ctx,
-                                          &p.answer);
+    struct wait_limit p = {.until = rk_clock_ns() + ANSWER_NS};
+    rank_status_t st = rk_boot_disconnect_begin(ctx->boot, team->world_ranks, team->size, rk_world_wake, ctx,
+                                                &p.answer);
 
     if (!st) {
         if (ctx->board)
             ctx->board->inside = "rank_team_free";
         rk_wait(ctx, over, &p);
         if (ctx->board)
-            ctx->board->inside = NULL; /* not what was there before: another thread may be in here, too */
-        st = rk_boot_part_end(ctx->boot, p.answer);
+            ctx->board->inside = NULL; /* not the earlier value: another thread may be in here, too */
+        st = rk_boot_disconnect_end(ctx->boot, p.answer);
     }
     if (st)
-        rk_info("rank_team_free: the launcher did not part the jobs: a failure of one may still end the other");
+        rk_info("rank_team_free: the launcher did not disconnect the jobs: a failure of one may still end the other");
 }
 
-void rk_family_part(struct rank_team *team)
+void rk_connected_disconnect(struct rank_team *team)
 {
     int32_t mine = still_connected(team), any = 1;
     rank_request_t req;
 
-    /* What those say who are in rank_finalize. */
+    /* Answer from ranks that are in rank_finalize. */
     if (rank_iallreduce(&mine, &any, 1, RANK_INT32, RANK_MAX, team, &req) ||
         rank_wait(&req, NULL) || any)
         return;
-    tell_launcher(team);
+    disconnect_jobs(team);
     connected_forget(team);
 }
 
@@ -217,7 +217,7 @@ static bool is_common(const struct rank_team *t)
     return t->mixed && t->coll;
 }
 
-void rk_family_leave(struct rk_ctx *ctx)
+void rk_connected_leave(struct rk_ctx *ctx)
 {
     const int32_t yes = 1;
     rank_request_t *req;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * init.c: joining and leaving the world.
+ * init.c: join the world and leave it: rank_init, rank_finalize.
  *
- * Joining: configuration; PMIx; the node's segment, made by the lowest local
- * rank and attached by the others; then it is known who needs the network
- * (the job spans nodes, an attach failed, or the user left out shm), and only
- * those open it, before the one commit; a fence; and the rooms above.
+ * Steps of joining: configuration; PMIx; the node's segment, created by the lowest local rank and attached by the
+ * others; the network, if needed (the job spans nodes, an attach failed, or the user excluded shm), before the one
+ * commit; a fence; the rooms above.
  */
 #include "collectives/coll.h"
 #include "lib/base/arg_error.h"
@@ -95,7 +94,7 @@ static rank_status_t check_opts(const rank_init_opts_t *opts, int *level)
         *level = opts->thread_level;
     else if (opts && opts->size < sizeof(opts->size))
         return rk_arg_error(RANK_ERR_ARG, "rank_init", "opts->size %u is too small", (unsigned)opts->size);
-    if (opts && opts->size >= sizeof(*opts) && opts->reserved) /* it may mean something to a later library */
+    if (opts && opts->size >= sizeof(*opts) && opts->reserved) /* may have a meaning in a later library */
         return rk_arg_error(RANK_ERR_ARG, "rank_init", "opts->reserved is not 0");
     if (*level < RANK_THREAD_SINGLE || *level > RANK_THREAD_MULTIPLE)
         return rk_arg_error(RANK_ERR_ARG, "rank_init", "thread level %d is none", *level);
@@ -107,7 +106,7 @@ static bool shm_wanted(void)
     return (rk_conf.channels & RK_CONF_SHM) != 0;
 }
 
-/* A segment of one's own, for a rank that shares with nobody. */
+/* Create a segment for a rank that shares with no other process. */
 static rank_status_t node_alone(struct rk_ctx *ctx)
 {
     size_t regions[RK_REGION_COUNT] = {[RK_REGION_BOXES] = rk_shm_region_bytes(1),
@@ -118,7 +117,7 @@ static rank_status_t node_alone(struct rk_ctx *ctx)
     return st ? st : rk_node_join(ctx->node, 0, ctx->boot->rank);
 }
 
-/* The lowest local rank: make it, and say where it is. */
+/* The lowest local rank: create the segment and publish its card. */
 static rank_status_t node_make(struct rk_ctx *ctx)
 {
     int n = ctx->boot->nlocal;
@@ -137,7 +136,7 @@ static rank_status_t node_make(struct rk_ctx *ctx)
     return rk_node_join(ctx->node, 0, ctx->boot->rank);
 }
 
-/* The others: RANK_ERR_UNREACHABLE if the memory cannot be shared. */
+/* The other ranks: RANK_ERR_UNREACHABLE if the memory cannot be shared. */
 static rank_status_t node_attach(struct rk_ctx *ctx)
 {
     struct rk_memfd_card card;
@@ -145,7 +144,7 @@ static rank_status_t node_attach(struct rk_ctx *ctx)
     rank_status_t st = rk_boot_get(ctx->boot, ctx->boot->local[0], "rank.node", &card, &len);
 
     if (!st && (len != sizeof(card) || card.bytes == 0))
-        st = RANK_ERR_NO_MEMORY; /* its maker has said why */
+        st = RANK_ERR_NO_MEMORY; /* its creator has reported why */
     if (!st)
         st = rk_node_attach(&card, ctx->boot->nlocal, &ctx->node);
     return st ? st : rk_node_join(ctx->node, ctx->boot->local_index, ctx->boot->rank);
@@ -180,12 +179,12 @@ static rank_status_t init_open_ucx(struct rk_ctx *ctx)
     rank_status_t st = rk_world_open_ucx(ctx);
 
     if (!st)
-        rk_lives_open(ctx);
+        rk_liveness_open(ctx);
     return st ? st
               : rk_boot_put(ctx->boot, RK_UCX_CARD, ctx->engine->card, ctx->engine->card_len);
 }
 
-/* The node, and the network where it is needed; then all have met. */
+/* Set up the node, and the network if needed; then fence. */
 static rank_status_t init_meet(struct rk_ctx *ctx)
 {
     struct rk_boot *boot = ctx->boot;
@@ -202,10 +201,12 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
     if (st)
         return st;
 
-    /* The maker commits before it can know whether the others will attach; in a job of one node
-     * that nobody forced onto the network, its card is all that it has to say. */
+    /*
+     * The creator commits before the others attach; in a job of one node without forced network its card is all
+     * that it publishes.
+     */
     early = !alone && (boot->nlocal < boot->size || !shm_wanted());
-    early = early || boot->parent; /* no memory is shared with those who spawned us */
+    early = early || boot->parent; /* no shared memory with the parents */
     if (!alone && boot->local_index > 0) {
         st = node_attach(ctx);
         if (st == RANK_ERR_UNREACHABLE) {
@@ -236,8 +237,10 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
         st = rk_boot_fence(boot);
     if (st || early)
         return st;
-    /* Someone of this one node could not attach: then all need the network after all, and all meet
-     * again. Who could not sees a segment that is short of ranks as well: its own. */
+    /*
+     * A rank of this node could not attach: then all need the network, and fence again. That rank sees too few
+     * attached ranks in its own segment, too.
+     */
     if ((int)atomic_load(&ctx->node->head->attached) < boot->nlocal) {
         if (!network) {
             st = init_open_ucx(ctx);
@@ -259,19 +262,19 @@ void rk_world_wake(void *ctx)
 
 static bool drained(void *arg);
 
-/* What the waits of rank_finalize itself are for. */
-static bool tell_drained(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
-                         struct rk_wait_for *out)
+/* Describe the waits of rank_finalize for the status board. */
+static bool describe_drained(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
+                             struct rk_wait_for *out)
 {
     (void)ctx;
     (void)arg;
     if (cond != drained)
         return false;
-    rk_tell_call(out, "end of its sends");
+    rk_describe_call(out, "end of its sends");
     return true;
 }
 
-/* A rank_init that is called again after it has failed is of the same program: the others have its first keys. */
+/* A second rank_init after a failed one belongs to the same program: the other ranks have its first keys. */
 static uint32_t programs_before(struct rk_board *board)
 {
     static bool joined;
@@ -288,7 +291,7 @@ static rank_status_t init_join(struct rk_ctx *ctx)
 {
     rank_status_t st;
 
-    rk_node_prepare(); /* before PMIx has its thread */
+    rk_node_prepare(); /* before PMIx starts its thread */
     ctx->board = rk_env_is_of_xrun() ? rk_board_open(rk_env(RK_BOARD_VARIABLE)) : NULL;
     if (ctx->board)
         rk_board_write(ctx->board, RK_BOARD_JOINING, rk_clock_ns(), NULL);
@@ -302,10 +305,10 @@ static rank_status_t init_join(struct rk_ctx *ctx)
     if (st)
         return st;
     RK_ENTER(ctx);
-    ctx->engine->tells[ctx->engine->ntells++] = tell_drained;
+    ctx->engine->describers[ctx->engine->ndescribers++] = describe_drained;
     rk_node_settle(ctx->node);
     st = rk_engine_settle(ctx);
-    if (!st) /* before p2p: a death fails what waits here before it fails requests */
+    if (!st) /* before p2p: a death fails waits here before it fails requests */
         st = rk_rma_open(ctx);
     if (!st)
         st = rk_p2p_open(ctx);
@@ -328,11 +331,11 @@ static void init_leave(struct rk_ctx *ctx)
         rk_coll_team_close(ctx->world);
     rk_lanes_close(ctx);
     rk_p2p_close(ctx);
-    rk_families_close(ctx);
-    if (ctx->boot) /* a job that we started may end just now */
+    rk_connected_close(ctx);
+    if (ctx->boot) /* a spawned job may end at this moment */
         rk_boot_watch_deaths(ctx->boot, NULL, NULL);
     rk_engine_close(ctx);
-    rk_coll_close(ctx); /* what the channels still held of it has ended with them */
+    rk_coll_close(ctx); /* the channels have released its memory */
     rk_segments_close(ctx);
     rk_boot_close(ctx->boot);
     rk_node_close(ctx->node);
@@ -345,8 +348,10 @@ static void init_leave(struct rk_ctx *ctx)
     rk_conf_unload();
 }
 
-/* In a forked child: it has no PMIx, no progress and no slot in the node, so every call is refused there. No lock is
- * taken, since a thread that the child lacks may hold it; the lists are whole at every moment for one that reads them. */
+/*
+ * In a forked child: without PMIx, progress and a slot, every call is rejected. Takes no lock, since a thread that
+ * the child lacks may hold it; the lists are consistent for a reader at any moment.
+ */
 static void forked(void)
 {
     if (atomic_load(&rk_life) != RK_LIFE_IN && atomic_load(&rk_life) != RK_LIFE_JOINING)
@@ -377,7 +382,7 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
         st = check_opts(opts, &level);
     if (st)
         goto err;
-    /* A print before a hang should be seen; xrun passes whole lines on anyway. */
+    /* Output before a hang should be visible; xrun passes on whole lines anyway. */
     if (rk_env_is_of_xrun())
         setvbuf(stdout, NULL, _IOLBF, 0);
     the_ctx = calloc(1, sizeof(*the_ctx));
@@ -422,29 +427,33 @@ static bool in_callback(const struct rk_ctx *ctx)
     return e->threads ? rk_threads_in_call(e->threads) : e->calling;
 }
 
-/* All that has been sent has left, and all ranks have come so far. */
-static void init_part(struct rk_ctx *ctx)
+/* Returns when all sent data has left and all ranks are as far. */
+static void init_drain(struct rk_ctx *ctx)
 {
     RK_ENTER(ctx);
 
     ctx->engine->finalizing = true;
     rk_wait(ctx, drained, ctx);
     ctx->engine->parting = true;
-    rk_family_leave(ctx);
-    /* Where the ranks run another program after this one, it must not meet connections of this one in the server,
-     * whose end would be taken for an end of the other. On several hosts deaths are to be told until all have met. */
+    rk_connected_leave(ctx);
+    /*
+     * If another program follows in these ranks, the server must not confuse ends of connections of the two. On
+     * several hosts deaths are reported until all have arrived.
+     */
     if (ctx->world->local)
         rk_boot_leave(ctx->boot);
-    /* Nobody closes what another still sends to. With a death in the world this returns at once. */
+    /* Close nothing to which another rank still sends. After a death in the world this returns at once. */
     ctx->engine->alone = rank_barrier(ctx->world) != RANK_OK;
     if (ctx->engine->alone && ctx->node)
         rk_node_leave_alone(ctx->node);
-    rk_lives_stop(ctx);
+    rk_liveness_stop(ctx);
     rk_wait(ctx, drained, ctx);
 }
 
-/* Where the program has closed our descriptors: the other ranks learn that this one leaves, and all else stays as it is
- * until the process ends, for what we would close may be the program's by now. */
+/*
+ * Leave after the program has closed the library's descriptors: the other ranks see it leave; nothing is closed,
+ * as the descriptors may be the program's by now.
+ */
 static void abandon(struct rk_ctx *ctx)
 {
     rk_lanes_spoil(ctx);
@@ -458,7 +467,7 @@ rank_status_t rank_finalize(void)
 {
     int in = RK_LIFE_IN;
 
-    if (atomic_load(&rk_life) == RK_LIFE_FORKED) { /* all that is left is the parent's */
+    if (atomic_load(&rk_life) == RK_LIFE_FORKED) { /* everything else belongs to the parent */
         atomic_store(&rk_life, RK_LIFE_LEFT);
         return RANK_OK;
     }
@@ -472,7 +481,7 @@ rank_status_t rank_finalize(void)
     }
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
-    init_part(the_ctx);
+    init_drain(the_ctx);
     init_leave(the_ctx);
     return RANK_OK;
 }
@@ -485,7 +494,7 @@ void rank_abort(int code, const char *text)
     code &= 255;
     if (code == 0)
         code = 1;
-    /* xrun shows the text; other launchers keep it to themselves. */
+    /* xrun prints the text; other launchers do not. */
     if (text && !(served && rk_env_is_of_xrun()))
         rk_log_write(RK_LOG_ERROR, "rank_abort: %s", text);
     if (served)

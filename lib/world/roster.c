@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* roster.c: see roster.h. */
+/* roster.c: exchange the addresses of two jobs' ranks. */
 #include "lib/world/roster.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
@@ -13,8 +13,8 @@
 struct entry {
     uint64_t job;
     int32_t rank, size; /* of the job */
-    uint32_t len, crowded; /* crowded: ranks exceed cores, where it runs */
-    char host[64];         /* its own name */
+    uint32_t len, oversubscribed; /* crowded: fewer cores than ranks on its host */
+    char host[64];                /* its host name */
     char space[RK_SPACE_MAX];
     unsigned char card[];
 };
@@ -43,7 +43,7 @@ rank_status_t rk_roster_make(struct rk_roster *r, int n, int64_t stride)
         return RANK_ERR_BOOT;
     r->entries = calloc((size_t)n, (size_t)stride);
     if (!r->entries) {
-        rk_error("out of memory for the cards of %d ranks", n);
+        rk_error("out of memory for the addresses of %d ranks", n);
         return RANK_ERR_NO_MEMORY;
     }
     r->n = n;
@@ -81,7 +81,7 @@ rank_status_t rk_roster_gather(struct rank_team *team, int root, int64_t stride,
         mine->rank = boot->rank;
         mine->size = boot->size;
         mine->len = (uint32_t)e->card_len;
-        mine->crowded = team->ctx->node->oversubscribed;
+        mine->oversubscribed = team->ctx->node->oversubscribed;
         snprintf(mine->host, sizeof(mine->host), "%s", boot->host);
         snprintf(mine->space, sizeof(mine->space), "%s", boot->job);
         memcpy(mine->card, e->card, e->card_len);
@@ -98,15 +98,18 @@ static rank_status_t roster_take(struct rk_ctx *ctx, const struct entry *e, int6
 
     if (e->len == 0 || stride_for(e->len) > stride || e->rank < 0 || e->rank >= e->size ||
         !memchr(e->space, '\0', sizeof(e->space)) || !e->space[0] || !memchr(e->host, '\0', sizeof(e->host))) {
-        rk_error("the introduction of another job's rank is none; do both use the same librank?");
+        rk_error("the address of another job's rank is malformed; do both use the same librank?");
         return RANK_ERR_BOOT;
     }
     st = rk_worlds_add(ctx, e->job, e->size, &first);
     *number = first + e->rank;
     if (!st && e->job != ctx->engine->job)
         st = rk_boot_name_job(ctx->boot, e->space, first, e->size);
-    /* It runs here, too, and was told by its launcher, or has counted. Nobody says when that is over: until the end. */
-    if (!st && e->crowded && e->job != ctx->engine->job && strcmp(e->host, ctx->boot->host) == 0)
+    /*
+     * It runs on this host, too, and its launcher or its own count reports too few cores. Nothing reports when
+     * that ends: keep it until the end.
+     */
+    if (!st && e->oversubscribed && e->job != ctx->engine->job && strcmp(e->host, ctx->boot->host) == 0)
         rk_engine_crowded(ctx);
     return st ? st : rk_worlds_set_card(ctx, *number, e->card, e->len);
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * world.h: the roof: what needs every room below it: joining and leaving, making teams and
- * symmetric memory.
+ * world.h: join and leave the world; create teams and symmetric memory.
+ *
+ * Room: the top room: rank_init, rank_finalize, teams, spawn, symmetric allocation.
+ * Callers: the program.
+ * Never: is included by another room; runs on the path of a message.
+ * Tests: tests/mp/init_finalize.c, tests/mp/team_create.c, tests/mp/rank_spawn.c, tests/mp/startup.c.
  */
 #ifndef RK_WORLD_WORLD_H
 #define RK_WORLD_WORLD_H
@@ -11,18 +15,17 @@
 
 struct rank_team;
 
-/* The context that rank_init made; NULL outside init and finalize. */
+/* Context created by rank_init; NULL before init and after finalize. */
 struct rk_ctx *rk_world_ctx(void);
 
-/* init.c: for PMIx's thread: what the context's own thread waits for may have come. */
+/* init.c: wakes the context's own thread; runs on the PMIx thread. */
 void rk_world_wake(void *ctx);
-/* init.c: open the ucx channel. Its card is in the engine, for whoever tells it on. */
+/* init.c: open the ucx channel. Leaves its address blob in the engine. */
 rank_status_t rk_world_open_ucx(struct rk_ctx *ctx);
 
-/* spawn.c: the ranks of a job that rank_spawn started meet those who spawned it. Collective over
- * the world, as part of joining. */
+/* api_spawn.c: connect the ranks of a spawned job with their parents. Collective over the world, in rank_init. */
 rank_status_t rk_spawn_join(struct rk_ctx *ctx);
-/* The id of a team whose members have no numbers in common. */
+/* Id for a team of members without a common numbering. */
 uint64_t rk_team_random_id(void);
 
 #endif

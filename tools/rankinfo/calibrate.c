@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * calibrate.c: measure how fast a large message goes by each path between two cores of this machine.
+ * calibrate.c: measure the protocols of large messages between two cores.
  *
- * A child writes a buffer, as a sender has just done, and its parent gets it by the library's own
- * steps: the mapped copy, the kernel's copy, that by both sides, and the ring of a box. What came is
- * checked. The paths take turns, so that what else happens on the machine hits all alike; the
- * median of several counts. A rate that is far from those of the sizes around it is measured again.
+ * A child writes a buffer, as a sender has just done, and its parent fetches it by the library's own code: mapped
+ * copy, CMA, assisted CMA, byte ring, XPMEM. The data is verified. The protocols take turns, so that other load
+ * affects all alike; the median of several samples counts. A rate far from those of neighbouring sizes is measured
+ * again.
  */
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -26,21 +26,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SAMPLES = 15, AGAIN = 3 /* times at most that a rate is measured again */, MEETINGS = 1000, BOX = 256 << 10, MOST = 4 << 20, KIND = RK_KIND_CHANNEL_FIRST,
-       ID_BYTES = 8 /* what a piece of a stream begins with */ };
+enum { SAMPLES = 15, AGAIN = 3 /* repetitions of a rate */, MEETINGS = 1000, BOX = 256 << 10, MOST = 4 << 20, KIND = RK_KIND_CHANNEL_FIRST,
+       ID_BYTES = 8 /* header of a part of a stream */ };
 
-#define PATIENCE_NS 30000000000u
+#define TIME_LIMIT_NS 30000000000u
 
 struct shared {
-    /* the parent's turn numbers: what is to be written, what is on its way, what has come; and what the turn is about */
+    /* the parent's turn numbers: wanted, in progress, done; and the subject of the turn */
     _Atomic uint64_t wanted RK_ALIGNED_LINE, begun, got;
-    _Atomic int class, path; /* path RK_PATHS: there is no more */
+    _Atomic int class, path; /* path RK_PATHS: the end */
     /* the child's */
     _Atomic uint64_t written RK_ALIGNED_LINE, helped;
     _Atomic uint64_t claims RK_ALIGNED_LINE;
     _Atomic uint64_t asked RK_ALIGNED_LINE, answered RK_ALIGNED_LINE;
     _Atomic uint32_t failed;
-    /* XPMEM's names of parent and child; 0: not looked yet, negative: none */
+    /* XPMEM names of parent and child; 0: not determined, negative: none */
     _Atomic int64_t name[2];
     _Atomic int attached[2];
     _Alignas(4096) char box[BOX];
@@ -53,15 +53,15 @@ struct side {
     struct rk_box_shape shape;
     struct rk_box_out out; /* the child's */
     struct rk_box_in in;   /* the parent's */
-    char *theirs, *mine;   /* the child's private buffer and the parent's: the same addresses in both */
+    char *theirs, *mine;   /* private buffers of child and parent, at equal addresses in both */
     pid_t parent, child;
     bool cma;
-    struct rk_xpmem *far; /* the other's memory, or NULL, */
+    struct rk_xpmem *far; /* attached memory of the other process, or NULL, */
     bool attaches;        /* and whether the buffers can be attached */
     uint64_t until;
 };
 
-/* Until *word is turn; false: the other failed, or nothing has come for long. */
+/* Wait until *word is turn; returns false if the other process failed or nothing came for long. */
 static bool await(struct side *w, _Atomic uint64_t *word, uint64_t turn)
 {
     for (unsigned int i = 1; atomic_load_explicit(word, memory_order_acquire) != turn; i++) {
@@ -90,7 +90,7 @@ static bool filled(const void *buf, size_t bytes, uint64_t turn)
     return bad == 0;
 }
 
-/* Each tells the other; it is measured where both can attach the other's buffer. False: nothing came. */
+/* Exchange names; XPMEM is measured if both can attach the other's buffer. Returns false if nothing came. */
 static bool calibrate_attach(struct side *w, bool parent)
 {
     int64_t name = rk_xpmem_name();
@@ -115,13 +115,13 @@ static bool calibrate_attach(struct side *w, bool parent)
     return true;
 }
 
-/* Is it to be measured here? */
+/* Can it be measured here? */
 static bool possible(const struct side *w, enum rk_path path)
 {
     return path == RK_PATH_CMA || path == RK_PATH_BOTH ? w->cma : rk_path_attaches(path) ? w->attaches : true;
 }
 
-/* Where it is written, and where it is to be. */
+/* Source and target of the copy. */
 static char *source(const struct side *w, enum rk_path path)
 {
     return path == RK_PATH_MAPPED || path == RK_PATH_MBOTH ? w->s->mapped : w->theirs;
@@ -142,7 +142,7 @@ static bool by_ring(enum rk_path path)
     return path == RK_PATH_RING || path == RK_PATH_STREAMED;
 }
 
-/* ------------------------------------------------------------------------- the child */
+/* ------------------------------------------------------------------------- child */
 
 static bool put_all(struct side *w, size_t bytes, enum rk_path path)
 {
@@ -194,7 +194,7 @@ static bool calibrate_give(struct side *w, size_t bytes, enum rk_path path, uint
     return await(w, &w->s->got, turn);
 }
 
-/* ------------------------------------------------------------------------ the parent */
+/* ------------------------------------------------------------------------ parent */
 
 static bool take_all(struct side *w, size_t bytes)
 {
@@ -281,7 +281,7 @@ static bool calibrate_take(struct side *w, size_t bytes, enum rk_path path, uint
     return true;
 }
 
-/* -------------------------------------------------------------------------- the whole */
+/* -------------------------------------------------------------------------- control */
 
 static int calibrate_ascending(const void *a, const void *b)
 {
@@ -292,7 +292,7 @@ static int calibrate_ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A word there and one back, as often: ns is what nine of ten stay below. Turns here are not those of the copies. */
+/* Measure round trips of a word; ns is their 90th percentile. Uses turn numbers of its own. */
 static bool calibrate_meet(struct side *w, bool parent, uint32_t *ns)
 {
     uint64_t took[MEETINGS], t;
@@ -317,7 +317,7 @@ static bool calibrate_meet(struct side *w, bool parent, uint32_t *ns)
     return true;
 }
 
-/* The child does what the parent announces. */
+/* The child: execute the parent's turns. */
 static bool calibrate_serve(struct side *w)
 {
     if (!calibrate_meet(w, false, NULL))
@@ -335,7 +335,7 @@ static bool calibrate_serve(struct side *w)
     }
 }
 
-/* The rate of each path that is wanted, at one size. The first sample of each warms up. */
+/* Measure the wanted protocols at one size. The first sample of each is a warm-up. */
 static bool measure_class(struct side *w, int class, const bool *wanted, uint64_t *turn, uint32_t *rate)
 {
     uint64_t ns[RK_PATHS][SAMPLES], median;
@@ -358,7 +358,7 @@ static bool measure_class(struct side *w, int class, const bool *wanted, uint64_
     return true;
 }
 
-/* Measure outliers again; of two rates the one counts that fits the sizes around it better. True: there were some. */
+/* Measure outliers again and keep the rate that fits its neighbours better. Returns true if there were any. */
 static bool measure_outliers(struct side *w, uint64_t *turn, struct rk_paths *paths, bool *failed)
 {
     bool some = false;
@@ -388,7 +388,7 @@ static bool measure_outliers(struct side *w, uint64_t *turn, struct rk_paths *pa
     return some;
 }
 
-/* The parent: every size, then those again whose rates are far from the others'. */
+/* The parent: measure every size, then repeat outliers. */
 static bool go_through(struct side *w, struct rk_paths *paths)
 {
     uint64_t turn = 0;
@@ -402,8 +402,8 @@ static bool go_through(struct side *w, struct rk_paths *paths)
         if (!measure_class(w, i, wanted, &turn, paths->rate[i]))
             return false;
     }
-    /* On a machine that is too busy for it, the first rates stay. */
-    for (int k = 0; k < AGAIN && rk_clock_ns() < w->until - PATIENCE_NS / 2; k++) {
+    /* On a machine too busy for that, the first rates stay. */
+    for (int k = 0; k < AGAIN && rk_clock_ns() < w->until - TIME_LIMIT_NS / 2; k++) {
         if (!measure_outliers(w, &turn, paths, &failed) || failed)
             break;
     }
@@ -412,7 +412,7 @@ static bool go_through(struct side *w, struct rk_paths *paths)
     return !failed;
 }
 
-/* The i-th core of those that we may use. */
+/* Pin to the i-th usable core. */
 static bool pin(int i)
 {
     cpu_set_t may, one;
@@ -439,7 +439,7 @@ static void calibrate_child(struct side *w)
     _exit(0);
 }
 
-/* Two processes; ours is on the first core and then where it was. */
+/* Run the two processes; restores this one's affinity. */
 static bool calibrate_measure(struct side *w, struct rk_paths *paths)
 {
     cpu_set_t before;
@@ -453,7 +453,7 @@ static bool calibrate_measure(struct side *w, struct rk_paths *paths)
     }
     rk_cma_allow();
     w->parent = getpid();
-    w->until = rk_clock_ns() + PATIENCE_NS;
+    w->until = rk_clock_ns() + TIME_LIMIT_NS;
     fflush(NULL);
     w->child = fork();
     if (w->child < 0) {
@@ -472,7 +472,7 @@ static bool calibrate_measure(struct side *w, struct rk_paths *paths)
         ;
     sched_setaffinity(0, sizeof(before), &before);
     if (!ok || status)
-        rk_error("calibration did not come to its end within 30 s, or a copy failed; is the machine full?");
+        rk_error("calibration did not finish within 30 s, or a copy failed; is the machine overloaded?");
     return ok && !status;
 }
 
@@ -496,7 +496,7 @@ bool info_measure_paths(struct rk_paths *paths)
     if (w.s && w.theirs && w.mine) {
         rk_box_out_init(&w.out, w.s->box, &w.shape);
         rk_box_in_init(&w.in, w.s->box, &w.shape);
-        /* Refused to oneself, it is refused to others. */
+        /* If refused for itself, it is refused for other processes. */
         w.cma = rk_conf.cma != RK_CONF_CMA_OFF &&
                 rk_cma_works(getpid(), (uint64_t)(uintptr_t)&word, word);
         ok = calibrate_measure(&w, paths);

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * info.h: the parts of rankinfo, a tool that shows what this librank is and
- * what it sees. It is linked with the library's inside, so that it asks the
- * very tables that the library uses.
+ * info.h: print what this librank is, and what it detects: the parts of rankinfo.
+ *
+ * Room: the program rankinfo.
+ * Callers: the user, doc/update.sh.
+ * Never: sends a message; changes configuration, but for the table that --calibrate writes.
+ * Tests: tests/install/rankinfo.sh, tests/unit/proto_table_test.c.
+ *
+ * rankinfo is linked with the library's internals, so that it prints the tables that the library uses.
  */
 #ifndef RK_TOOLS_RANKINFO_INFO_H
 #define RK_TOOLS_RANKINFO_INFO_H
@@ -10,18 +15,18 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* What was compiled in, with what. */
+/* Print compiled-in features and versions. */
 void info_print_build(FILE *out);
 
-/* Every configuration variable: present value and where it came from, default, unit, doc. */
+/* Print every configuration variable: value and its source, default, unit, documentation. */
 void info_print_conf(FILE *out);
-/* The same as a section of a manual page, without what depends on this machine. */
+/* The same as a section of a manual page, without values of this machine. */
 void info_print_conf_man(FILE *out);
 
-/* Channels: what is there and what keeps it from working. load: open the ucx module too. */
+/* Print channels and why they do not work. load: open the ucx module, too. */
 void info_print_channels(FILE *out, bool load);
 
-/* Cores, memory, GPUs and NICs; false if that could not be found out (and was said). */
+/* Print cores, memory, GPUs and NICs; returns false, after a message, if that fails. */
 bool info_print_topology(FILE *out);
 
 #endif

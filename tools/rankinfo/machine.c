@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* machine.c: what rankinfo sees of this machine: channels that work, cores, GPUs and NICs. */
+/* machine.c: print working channels, cores, GPUs and NICs of this machine. */
 #include "lib/base/conf.h"
 #include "lib/channel/module.h"
 #include "tools/rankinfo/info.h"
@@ -15,7 +15,7 @@
 
 /* ---------------------------------------------------------------- channels */
 
-/* Where even a process's own memory is refused (seccomp), so is that of others. */
+/* If a process may not read its own memory (seccomp), it may not read another's. */
 static const char *cma_state(void)
 {
     char from = 'x', to = 0;
@@ -27,7 +27,7 @@ static const char *cma_state(void)
                            : "process_vm_readv is refused here: large messages are copied twice";
 }
 
-/* UCX's own words, once the module is in this process, and what it would take to other hosts. */
+/* Print UCX's version, with the module loaded, and its devices to other hosts. */
 static void print_ucx(FILE *out, const struct rk_channel *channel)
 {
     char *rails = NULL, *line, *rest;
@@ -46,7 +46,7 @@ static void print_ucx(FILE *out, const struct rk_channel *channel)
     text = open_memstream(&rails, &len);
     if (!text)
         return;
-    channel->rails(text); /* it says itself what went wrong */
+    channel->rails(text); /* reports errors itself */
     fclose(text);
     for (line = strtok_r(rails, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         fprintf(out, "         %s\n", line);
@@ -77,7 +77,7 @@ void info_print_channels(FILE *out, bool load)
 
 /* ---------------------------------------------------------------- topology */
 
-/* The nearest object with cores: where a device is attached. */
+/* Print the nearest object with cores, to which a device is attached. */
 static void print_near(FILE *out, hwloc_topology_t topology, hwloc_obj_t device)
 {
     hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(topology, device);
@@ -89,7 +89,7 @@ static void print_near(FILE *out, hwloc_topology_t topology, hwloc_obj_t device)
     fprintf(out, ", near cpus %s", cpus);
 }
 
-/* Devices of a kind, each with its place; returns how many. */
+/* Print devices of a kind with their location; returns their number. */
 static int machine_print_devices(FILE *out, hwloc_topology_t topology, const char *label,
                          bool (*is)(hwloc_obj_t))
 {
@@ -115,14 +115,14 @@ static bool is_network(hwloc_obj_t o)
     return o->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK;
 }
 
-/* One name a GPU: hwloc may list it under several interfaces, the driver's comes with PCI. */
+/* One name a GPU: hwloc may list several interfaces; the driver's is a PCI device. */
 static bool is_gpu(hwloc_obj_t o)
 {
     return o->attr->osdev.type == HWLOC_OBJ_OSDEV_COPROC && o->name &&
            (strncmp(o->name, "cuda", 4) == 0 || strncmp(o->name, "rsmi", 4) == 0);
 }
 
-/* GPUs that only PCI knows of: display controllers of class 0302 (3D). */
+/* GPUs without a driver: PCI display controllers of class 0302 (3D). */
 static int count_3d(hwloc_topology_t topology)
 {
     int n = 0;
@@ -156,7 +156,7 @@ static void print_topology(FILE *out, hwloc_topology_t topology)
     hwloc_bitmap_free(mine);
     gpus = machine_print_devices(out, topology, "GPUs", is_gpu);
     if (!gpus && (gpus = count_3d(topology)) > 0)
-        fprintf(out, "  GPUs     %d that hwloc knows by PCI only\n", gpus);
+        fprintf(out, "  GPUs     %d known by PCI only\n", gpus);
     else if (!gpus)
         fprintf(out, "  GPUs     none\n");
     if (!machine_print_devices(out, topology, "RDMA", is_rdma))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* outlier.c: see outlier.h. */
+/* outlier.c: find disturbed rates. */
 #include "tools/rankinfo/outlier.h"
 
 uint32_t info_expected_rate(const uint32_t *rate, int n, int i)
@@ -8,7 +8,7 @@ uint32_t info_expected_rate(const uint32_t *rate, int n, int i)
     uint32_t near[2 * EACH_SIDE + 1];
     int k = 0;
 
-    /* By insertion. At the ends there are fewer, and with an even number the lower of the middle two counts. */
+    /* Insertion sort. At the ends there are fewer; of an even number the lower median counts. */
     for (int at = i < EACH_SIDE ? 0 : i - EACH_SIDE; at < n && at <= i + EACH_SIDE; at++) {
         int to = k++;
 

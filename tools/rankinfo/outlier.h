@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* outlier.h: find rates that another process of the machine has probably disturbed. */
+/* outlier.h: find rates that other processes have probably disturbed. */
 #ifndef RK_TOOLS_RANKINFO_OUTLIER_H
 #define RK_TOOLS_RANKINFO_OUTLIER_H
 
@@ -7,14 +7,13 @@
 #include <stdint.h>
 
 /*
- * What the rates of the sizes around number i of n let expect there: the median
- * of up to two on each side and its own, so that two outliers side by side do not
- * confirm each other. n is at least 1.
+ * Expected rate number i of n: the median of itself and up to two neighbours on each side, so that two adjacent
+ * outliers do not confirm each other. n is at least 1.
  */
 uint32_t info_expected_rate(const uint32_t *rate, int n, int i);
 /* Is the rate far from it: half or less, twice or more? */
 bool info_is_outlier(const uint32_t *rate, int n, int i);
-/* Which of two rates is nearer to what is expected. */
+/* The rate that is closer to the expected one. */
 uint32_t info_nearer_rate(uint32_t expected, uint32_t a, uint32_t b);
 
 #endif

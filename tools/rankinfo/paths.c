@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paths.c: see paths.h. */
+/* paths.c: print and calibrate the protocols of large messages. */
 #include "tools/rankinfo/paths.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -30,7 +30,7 @@ static bool asks_mapped(void)
     return rk_conf.large >= RK_CONF_LARGE_MAPPED;
 }
 
-/* The path that ranks would take, and in words why. */
+/* The protocol that ranks would use, and the reason. */
 static enum rk_path path_of(const struct rk_paths *paths, int class, bool attached, char *why, size_t len)
 {
     const uint32_t *r = paths->rate[class];
@@ -59,7 +59,7 @@ static enum rk_path path_of(const struct rk_paths *paths, int class, bool attach
     } else {
         snprintf(why, len, "%.1fx cma", (double)r[path] / r[RK_PATH_CMA]);
         if (path != paths->alone[attached][class])
-            snprintf(why, len, "%.1fx cma; of rank_isend, whose sender may not look, %s",
+            snprintf(why, len, "%.1fx cma; for rank_isend (the sender may compute) %s",
                      (double)r[path] / r[RK_PATH_CMA], rk_path_names[paths->alone[attached][class]]);
     }
     if ((int64_t)rk_path_bytes(class) <= rk_conf.eager_max)
@@ -112,8 +112,8 @@ void info_print_paths(FILE *out)
         fprintf(out, "  rates    built in, of another machine perhaps; rankinfo --calibrate measures this one into %s\n",
                 expected ? expected : "a file that RANK_PATHS names");
     fprintf(out, "  xpmem    %s%s\n", attached ? "memory of other ranks is attached" : "not used: ", attached ? "" : why);
-    fprintf(out, "  meeting  %" PRIu32 " ns are added where both sides copy\n", paths.meet);
-    fprintf(out, "  \"if mapped\" is for what lies in memory from rank_alloc, \"takes\" for all other\n");
+    fprintf(out, "  assist   %" PRIu32 " ns are added where both sides copy\n", paths.meet);
+    fprintf(out, "  \"if mapped\" is for rank_alloc memory, \"takes\" for all other\n");
     print_table(out, &paths, attached);
     free(file);
     free(expected);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paths.h: rankinfo's part about large messages: the table that ranks would use, and measuring a new one. */
+/* paths.h: print and calibrate the protocols of large messages. */
 #ifndef RK_TOOLS_RANKINFO_PATHS_H
 #define RK_TOOLS_RANKINFO_PATHS_H
 
@@ -7,13 +7,16 @@
 
 #include <stdio.h>
 
-/* Which path each size takes, why, and where that comes from. */
+/* Print the protocol of each size, its reason and the source of the table. */
 void info_print_paths(FILE *out);
 
-/* Measure this machine and leave the table where ranks look for it; false: not done, and said why. */
+/* Measure this machine and save the table where ranks load it; returns false after a message. */
 bool info_calibrate(FILE *out);
 
-/* calibrate.c: fill in the rates, with two processes on two cores; false: said why. Takes a second or two. */
+/*
+ * calibrate.c: fill in the rates, with two processes on two cores; returns false after a message. Takes a second
+ * or two.
+ */
 bool info_measure_paths(struct rk_paths *paths);
 
 #endif

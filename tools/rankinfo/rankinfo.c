@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rankinfo.c: show what this librank is, how it is configured and what it
- * sees. Prints everything, or the parts that are asked for.
+ * rankinfo.c: show what this librank is, how it is configured and what it detects.
+ *
+ * Prints everything, or the parts that options select.
  */
 #include "config.h"
 
@@ -60,7 +61,7 @@ static const char *rankinfo_nearest(const char *name)
     return best;
 }
 
-/* The parts asked for; DONE: all has been said; or -1 (and a line that says why). */
+/* Parse options: the selected parts; DONE: nothing left to do; or -1 after a message. */
 static int rankinfo_parse(int argc, char **argv)
 {
     int c, parts = 0;
@@ -186,7 +187,7 @@ int main(int argc, char **argv)
     if (parts & PART_MAN) {
         info_print_conf_man(stdout);
     } else if (parts != DONE) {
-        /* A bad value was named on stderr; the rest is still worth showing. */
+        /* A bad value was reported on stderr; the rest is still useful. */
         ok = rk_conf_load() == RANK_OK;
         ok = print_parts(parts) && ok;
         rk_conf_unload();

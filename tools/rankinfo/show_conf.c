@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* show_conf.c: rankinfo's view of the configuration table, for a terminal and for man. */
+/* show_conf.c: print the configuration table for a terminal and for man. */
 #include "lib/base/conf.h"
 #include "tools/rankinfo/info.h"
 
@@ -7,7 +7,7 @@
 
 enum { WIDTH = 88 };
 
-/* Words of text, indented, in lines of at most WIDTH. */
+/* Print words of text, indented, in lines of at most WIDTH. */
 static void show_conf_print_wrapped(FILE *out, const char *text, int indent)
 {
     int column = 0;
@@ -52,7 +52,7 @@ static const char *type_name(enum rk_conf_type type)
     return "";
 }
 
-/* What a value may be: "size in bytes, 0 to 1024K", "one of auto, on, off". */
+/* Describe valid values: "size in bytes, 0 to 1024K", "one of auto, on, off". */
 static void describe_values(const struct rk_conf_row *row, char *text, size_t len)
 {
     struct rk_conf_row bound = *row;
@@ -110,7 +110,7 @@ void info_print_conf(FILE *out)
     }
 }
 
-/* Text for troff: a hyphen that is typed is a minus there, a backslash and a dot mean something. */
+/* Escape text for troff: hyphens, backslashes, leading dots. */
 static void print_escaped(FILE *out, const char *text)
 {
     bool line_start = true;

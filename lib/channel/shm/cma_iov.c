@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cma_iov.c: see cma_iov.h. The sender's list is read first: its entries are data from another
- * process and are checked, though all that they could do is have us read what we may read anyway.
+ * cma_iov.c: copy noncontiguous payloads between processes by CMA.
+ *
+ * The sender's list is read first. Its entries come from another process and are checked; a wrong entry can at
+ * worst make this process read memory that it may read anyway.
  */
 #include "lib/channel/shm/cma_iov.h"
 #include "lib/node/cma.h"
@@ -10,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Pieces of a call; longer lists than LIST_MAX are streamed. */
+/* Entries of a call; lists longer than LIST_MAX are streamed. */
 enum { PIECES = 128, NEAR = 16, LIST_MAX = 1 << 20 };
 
 static size_t sum(const struct iovec *v, int n)
@@ -34,7 +36,7 @@ static int cut(struct iovec *v, int n, size_t bytes)
     return i;
 }
 
-/* Whole pieces that both sides have; the longer list is cut. */
+/* Copy the common prefix; the longer list is cut. */
 static rank_status_t cma_iov_copy(int pid, const struct rk_view *to, const struct rk_view *from,
                           uint64_t want)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fifo.c: how the memory of a box is divided. See fifo.h. */
+/* fifo.c: lay out the memory of a fifo. */
 #include "lib/channel/shm/fifo.h"
 #include "lib/channel/shm/split_copy.h"
 
@@ -13,9 +13,8 @@ static uint32_t power_of_two_within(size_t n)
 }
 
 /*
- * The front and the cells fill the first pages, the byte ring what is a power
- * of two behind them. A quarter of the ring is the longest frame, so that a
- * sender is never more than a few frames from room.
+ * Header and slots fill the first pages; the byte ring is the largest power of two behind them. A frame is at most
+ * a quarter of the ring, so that a sender soon finds room.
  */
 struct rk_box_shape rk_box_shape(size_t bytes)
 {

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fifo.h: a one-way box between two ranks of a node: a ring of cells, a ring of bytes.
+ * fifo.h: pass frames one way between two ranks of a node.
  *
- * One producer, one consumer. A cell is one cache line of four slots. A frame either fills a
- * cell, header and up to 32 bytes of payload, or is compact: a message of up to 56 bytes whose
- * team and sender were bound to a number by an earlier frame. Its header is 8 bytes, so that it takes one to
- * four slots and several share a line. What follows a compact frame and fits is put behind it
- * into the same cell; what does not, says so there (SKIP) and begins the next one. Payload that
- * fits in no cell lies in the byte ring, contiguous, in the order of the cells; the cell says
- * where, and how much of the opposite box's ring its sender has consumed. A producer that thus
- * hears that all it wrote is consumed goes on at the ring's first byte, and ranks that answer
- * each other move the same lines to and fro, which is a fifth faster than fresh ones each time.
+ * One producer, one consumer. A cell is one cache line of four slots. A frame is one of two kinds:
  *
- * The first byte of a frame is its flag: the parity of the lap, 1 or 2. Where a cell begins that byte
- * is a flag in every lap, so that nothing has to be cleared there; the other slots' are cleared
- * by the producer before it shows the first compact frame of a cell.
+ * - full: fills a cell with its header and at most 32 bytes of payload;
+ * - compact: a message of at most 56 bytes with team and sender bound to a number by an earlier frame. With a header
+ *   of 8 bytes it takes one to four slots, so several share a line. A compact frame goes into the current cell if
+ *   it fits; else the cell is closed (SKIP) and the frame begins the next one.
  *
- * The consumer says how far it is in a line of its own, which the producer
- * reads only when its last reading leaves no room.
+ * A larger payload lies in the byte ring, contiguous, in the order of the cells. The cell holds its position, and
+ * how many bytes of the opposite fifo's ring its sender has consumed. When all its bytes are consumed a producer
+ * restarts at the first byte of the ring. Ranks that answer each other then reuse the same cache lines.
  *
- * Memory order: the producer's release store of a frame's first word publishes the
- * frame; the consumer's release stores of its counters give cells and bytes back.
+ * The first byte of a frame is its flag: the parity of the lap, 1 or 2. At the start of a cell this byte is a flag
+ * in every lap and needs no clearing. The producer clears those of the other slots before it publishes the first
+ * compact frame of a cell.
+ *
+ * The consumer counts in a line of its own, which the producer reads only when its last value leaves no room.
+ *
+ * Memory order: the producer's release store of a frame's first word publishes the frame; the consumer's release
+ * stores of its counters return cells and bytes.
  */
 #ifndef RK_CHANNEL_SHM_FIFO_H
 #define RK_CHANNEL_SHM_FIFO_H
@@ -41,18 +41,18 @@
 
 enum { RK_SLOT_BYTES = 16, RK_SLOTS = 4 };
 
-/* The second byte of a frame; the first is the flag, the third a binding. */
+/* Second byte of a frame; the first is the flag, the third a binding. */
 enum { RK_FORM_FULL = 1, RK_FORM_SKIP = 2, RK_FORM_COMPACT = 0x40 /* plus the length */ };
 
 union rk_cell {
     struct {
-        struct rk_hdr hdr; /* in place of hdr.turn: flag, form, binding + 1 that it makes or 0, 0 */
+        struct rk_hdr hdr; /* hdr.turn holds: flag, form, new binding + 1 or 0, 0 */
         unsigned char payload[RK_CELL_INLINE];
     } full;
     struct {
         struct rk_hdr hdr;
         struct rk_in_ring {
-            uint64_t place;  /* where in the byte ring the payload is */
+            uint64_t place;  /* position of the payload in the byte ring */
             uint64_t behind; /* bytes consumed of the opposite ring */
         } at;
     } ring;
@@ -64,14 +64,14 @@ union rk_cell {
 _Static_assert(sizeof(union rk_cell) == RK_CELL_BYTES, "a cell is a line");
 _Static_assert(offsetof(union rk_cell, ring.at) >= offsetof(union rk_cell, full.payload), "behind the header");
 
-/* What a compact frame leaves out. */
+/* The fields that a compact frame omits. */
 struct rk_bind {
     uint64_t team;
     uint32_t src;
     uint16_t epoch, bound;
 };
 
-/* The front of a box in shared memory. Zero is its right initial state. */
+/* Start of a fifo in shared memory. All zeros is a valid initial state. */
 struct rk_box {
     /* written by the consumer */
     _Atomic uint32_t taken RK_ALIGNED_LINE; /* cells consumed */
@@ -83,42 +83,42 @@ struct rk_box {
     union rk_cell cells[];
 };
 
-/* How a box's memory is divided; the same on both sides. */
+/* Layout of a fifo's memory; equal on both sides. */
 struct rk_box_shape {
-    size_t bytes;    /* the whole box */
+    size_t bytes;    /* the whole fifo */
     uint32_t cells;  /* a power of two */
     uint32_t ring;   /* bytes, a power of two */
-    uint32_t shallow; /* of these the producer uses so many at first, a power of two */
-    size_t ring_at;  /* offset in the box */
-    uint32_t frame;  /* most payload of one frame */
+    uint32_t shallow; /* bytes of it that the producer uses at first, a power of two */
+    size_t ring_at;  /* offset in the fifo */
+    uint32_t frame;  /* maximum payload of a frame */
 };
 
 struct rk_box_shape rk_box_shape(size_t bytes);
-/* Room for a ring of up to so many bytes, of which at first no more are used than before. */
+/* Reserve space for a ring of this size; initially the producer uses no more than before. */
 void rk_box_shape_deepen(struct rk_box_shape *shape, uint32_t ring);
 
-struct rk_box_out { /* the producer's end */
+struct rk_box_out { /* producer's end */
     struct rk_box *box;
     char *ring;
-    uint32_t mask, next, limit; /* cells: next to begin, first that may not be begun */
-    uint32_t slot;              /* where the cell before next goes on; RK_SLOTS: it is closed */
-    uint64_t at, ring_limit;    /* bytes: next to fill, first that may not be */
+    uint32_t mask, next, limit; /* cells: next to begin, first without room */
+    uint32_t slot;              /* next free slot of the cell before next; RK_SLOTS: closed */
+    uint64_t at, ring_limit;    /* bytes: next to fill, first without room */
     uint32_t ring_bytes;
-    uint32_t used;              /* of the ring, from its beginning: what is behind is left out, lap by lap, until it is wanted */
-    uint32_t streamed_from;     /* payload of so many bytes goes into the ring past the caches */
-    const struct rk_box_in *opposite; /* what comes from the consumer, or NULL */
+    uint32_t used;              /* bytes of the ring in use, from its start */
+    uint32_t streamed_from;     /* payload of at least this size is written with nontemporal stores */
+    const struct rk_box_in *opposite; /* the opposite fifo's consumer end, or NULL */
     struct rk_bind binds[RK_BINDS];
 };
 
-struct rk_box_in { /* the consumer's end */
+struct rk_box_in { /* consumer's end */
     struct rk_box *box;
     char *ring;
-    union rk_cell *cell; /* the one to look at, and where in it */
-    uint32_t slot, span; /* span: slots of the frame that rk_box_read gave */
+    union rk_cell *cell; /* current cell, and the slot in it */
+    uint32_t slot, span; /* span: slots of the frame that rk_box_read returned */
     uint32_t mask, next;
-    uint64_t head;       /* the first word of the frame that is ready */
+    uint64_t head;       /* first word of the frame that is ready */
     uint64_t at;
-    uint64_t told; /* bytes of the opposite ring that its consumer has consumed, as far as it told */
+    uint64_t told; /* bytes of the opposite ring consumed by its consumer, as far as reported */
     uint32_t ring_bytes;
     struct rk_bind binds[RK_BINDS];
 };
@@ -126,8 +126,10 @@ struct rk_box_in { /* the consumer's end */
 void rk_box_out_init(struct rk_box_out *o, void *mem, const struct rk_box_shape *shape);
 void rk_box_in_init(struct rk_box_in *in, void *mem, const struct rk_box_shape *shape);
 
-/* Where len bytes begin that are to be placed behind at: pieces are aligned to lines and never
- * wrap. How much of the ring is used is the producer's alone to know: the consumer reads where it is told to. */
+/*
+ * Position of len bytes placed behind at: pieces are line-aligned and never wrap. Only the producer needs the size
+ * in use: the consumer reads at the position in the cell.
+ */
 RK_INLINE uint64_t rk_ring_place(uint64_t at, uint32_t len, uint32_t used, uint32_t ring_bytes)
 {
     uint32_t off = (uint32_t)(at & (ring_bytes - 1));
@@ -140,7 +142,7 @@ RK_INLINE uint64_t rk_ring_behind(uint64_t place, uint32_t len)
     return (place + len + RK_CELL_BYTES - 1) & ~(uint64_t)(RK_CELL_BYTES - 1);
 }
 
-/* The flag of a cell's frames: 1 and 2 in turn, lap by lap. */
+/* Flag of a cell's frames: alternates between 1 and 2, lap by lap. */
 RK_INLINE uint64_t rk_box_lap(uint32_t next, uint32_t mask)
 {
     return 1 + ((next & (mask + 1)) != 0);
@@ -151,13 +153,13 @@ RK_INLINE uint32_t rk_bind_index(uint64_t team)
     return (uint32_t)(team * 0x9e3779b97f4a7c15ull >> 61);
 }
 
-/* How many slots a compact frame takes. */
+/* Slots of a compact frame. */
 RK_INLINE uint32_t rk_compact_span(uint32_t len)
 {
     return (len + 8 + RK_SLOT_BYTES - 1) / RK_SLOT_BYTES;
 }
 
-/* A cell to begin? */
+/* Is there a cell to begin? */
 RK_INLINE bool rk_box_cell_room(struct rk_box_out *o)
 {
     if (rk_unlikely(o->next == o->limit)) {
@@ -167,8 +169,8 @@ RK_INLINE bool rk_box_cell_room(struct rk_box_out *o)
     return true;
 }
 
-/* How far is the consumer? Where we began anew, the limit may be further than it has come. */
-RK_INLINE void rk_box_look(struct rk_box_out *o)
+/* Read the consumer's counters. After a restart of the ring the limit may be ahead of the consumer. */
+RK_INLINE void rk_box_read_counters(struct rk_box_out *o)
 {
     uint64_t limit = atomic_load_explicit(&o->box->drained, memory_order_acquire) + o->ring_bytes;
 
@@ -176,7 +178,7 @@ RK_INLINE void rk_box_look(struct rk_box_out *o)
         o->ring_limit = limit;
 }
 
-/* Room for so many bytes in the byte ring? */
+/* Is there room for len bytes in the byte ring? */
 RK_INLINE bool rk_box_ring_room(struct rk_box_out *o, uint32_t len)
 {
     uint64_t end;
@@ -188,13 +190,13 @@ RK_INLINE bool rk_box_ring_room(struct rk_box_out *o, uint32_t len)
     }
     end = rk_ring_behind(rk_ring_place(o->at, len, o->used, o->ring_bytes), len);
     if (rk_unlikely(end > o->ring_limit)) {
-        rk_box_look(o);
+        rk_box_read_counters(o);
         return end <= o->ring_limit;
     }
     return true;
 }
 
-/* The cell that is being filled takes no more: send the consumer on to the next. */
+/* Close the current cell: send the consumer to the next. */
 RK_INLINE void rk_box_close_cell(struct rk_box_out *o)
 {
     if (o->slot < RK_SLOTS)
@@ -204,8 +206,8 @@ RK_INLINE void rk_box_close_cell(struct rk_box_out *o)
     o->slot = RK_SLOTS;
 }
 
-/* Can such a message go as a compact frame? Then the number that stands for the team and its sender, else -1. */
-RK_INLINE int rk_box_bound(const struct rk_box_out *o, uint64_t team, uint32_t src, uint16_t epoch, uint64_t tag)
+/* Number bound to team and sender if this message can be a compact frame; else -1. */
+RK_INLINE int rk_box_binding(const struct rk_box_out *o, uint64_t team, uint32_t src, uint16_t epoch, uint64_t tag)
 {
     uint32_t i = rk_bind_index(team);
     const struct rk_bind *b = &o->binds[i];
@@ -214,7 +216,7 @@ RK_INLINE int rk_box_bound(const struct rk_box_out *o, uint64_t team, uint32_t s
                                                                                                                  : -1;
 }
 
-/* What is bound, in up to RK_COMPACT_MAX bytes. */
+/* Append a compact frame of at most RK_COMPACT_MAX bytes. */
 RK_INLINE bool rk_box_put_compact(struct rk_box_out *o, uint32_t bind, uint64_t tag, const void *payload, uint32_t len)
 {
     uint32_t span = rk_compact_span(len), at = o->slot;
@@ -285,7 +287,7 @@ RK_INLINE bool rk_box_put_full(struct rk_box_out *o, uint32_t bind, const struct
     return true;
 }
 
-/* Put a frame, or return false: no room. The payload is in two pieces, the second may be empty. */
+/* Append a frame; returns false if there is no room. The payload is in two parts; the second may be empty. */
 RK_INLINE bool rk_box_put(struct rk_box_out *o, const struct rk_hdr *hdr, const void *first,
                           uint32_t first_len, const void *second)
 {
@@ -317,7 +319,7 @@ RK_INLINE void rk_box_next_cell(struct rk_box_in *in)
     atomic_store_explicit(&in->box->taken, in->next, memory_order_release);
 }
 
-/* Has the next frame come? */
+/* Has the next frame arrived? */
 RK_INLINE bool rk_box_ready(struct rk_box_in *in)
 {
     for (;;) {
@@ -332,14 +334,15 @@ RK_INLINE bool rk_box_ready(struct rk_box_in *in)
     }
 }
 
-/* Is the frame that is ready compact? */
+/* Is the ready frame compact? */
 RK_INLINE bool rk_box_is_compact(const struct rk_box_in *in)
 {
     return (in->head >> 8 & 0xff) >= RK_FORM_COMPACT;
 }
 
-/* Then for whom it is, and how long; its tag is in->head >> 24, its payload stands behind its head. NULL for one that no
- * sender of ours would write. */
+/*
+ * Its binding and length; the tag is in->head >> 24, the payload follows the head. NULL if the frame is malformed.
+ */
 RK_INLINE const struct rk_bind *rk_box_compact(struct rk_box_in *in, uint32_t *len)
 {
     const struct rk_bind *b = &in->binds[(in->head >> 16 & 0xff) % RK_BINDS];
@@ -353,8 +356,8 @@ RK_INLINE const struct rk_bind *rk_box_compact(struct rk_box_in *in, uint32_t *l
 }
 
 /*
- * The frame that is ready: its header and payload, and how far the byte ring is behind it.
- * NULL for one that no sender of ours would write: the peer's memory is broken.
+ * Header and payload of the ready frame, and the end of it in the byte ring. NULL if it is malformed: the peer's
+ * memory is corrupt.
  */
 RK_INLINE const void *rk_box_read(struct rk_box_in *in, uint32_t frame_max, struct rk_hdr *hdr,
                                   uint64_t *behind)
@@ -396,7 +399,7 @@ RK_INLINE const void *rk_box_read(struct rk_box_in *in, uint32_t frame_max, stru
     return in->ring + off;
 }
 
-/* Give the room of the frame that was read back. */
+/* Return the space of the frame that was read. */
 RK_INLINE void rk_box_take(struct rk_box_in *in, uint64_t behind)
 {
     in->slot += in->span;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * proto_file.c: where the table of paths.h lies: the file that RANK_PATHS names, or one in the user's cache
- * whose name holds a sum of what it is valid for, so that machines that share a home do not dispute it.
+ * proto_file.c: load and save the table of proto_table.h.
+ *
+ * The file is the one in RANK_PATHS, or one in the user's cache. The cache name contains a hash of what the table
+ * is valid for, so machines that share a home directory use different files.
  */
 #include "lib/base/conf.h"
 #include "lib/base/fnv.h"
@@ -20,18 +22,18 @@
 #include <cpuid.h>
 #endif
 
-/* The processor's own name for itself. */
+/* CPU model as the processor reports it. */
 static void processor(char *name, size_t len)
 {
 #if defined(__x86_64__)
     unsigned int r[12];
 
-    /* Without asking whether it can be asked, as all of these can: in a virtual machine each answer takes 12 us. */
+    /* Without a check for support, which all of these have: in a virtual machine each CPUID takes 12 us. */
     for (unsigned int i = 0; i < 3; i++)
         __cpuid(0x80000002 + i, r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]);
     snprintf(name, len, "%.*s", (int)sizeof(r), (const char *)r);
 #else
-    /* The first kilobyte is about the first core, whose identity stands in a few lines. */
+    /* The first kilobyte covers the first core, with its model in a few lines. */
     int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, name, len - 1) : 0;
 
@@ -51,7 +53,7 @@ void rk_paths_machine(char machine[RK_PATH_MACHINE_MAX])
         memset(&u, 0, sizeof(u));
     snprintf(machine, RK_PATH_MACHINE_MAX, "%s, %.64s %.64s, librank %s", cpu, u.sysname, u.release,
              rank_version());
-    for (char *c = machine; *c; c++) { /* one line of plain text, whatever they say */
+    for (char *c = machine; *c; c++) { /* keep it one line of plain text */
         if (*c < ' ' || *c > '~')
             *c = ' ';
     }
@@ -78,7 +80,7 @@ char *rk_paths_file(const char *machine)
     return file;
 }
 
-/* NULL, or why the file is no good. Where there is none, that is good. */
+/* NULL, or the reason why the file is unusable. A missing file is no error. */
 static const char *read_table(const char *file, const char *machine, struct rk_paths *paths)
 {
     char text[RK_PATH_TEXT_MAX];
@@ -141,7 +143,7 @@ char *rk_paths_load(struct rk_paths *paths, bool say)
 
 /* ------------------------------------------------------------------------- writing */
 
-/* The folders above the file's own name. */
+/* Create the directories above the file. */
 static bool make_folders(char *file)
 {
     for (char *c = strchr(file + 1, '/'); c; c = strchr(c + 1, '/')) {

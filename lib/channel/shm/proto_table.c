@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* proto_table.c: the table itself and its text. See paths.h. */
+/* proto_table.c: choose protocols from rates; format and parse the table. */
 #include "lib/channel/shm/proto_table.h"
 #include "lib/base/fnv.h"
 
@@ -13,9 +13,11 @@
 const char *const rk_path_names[RK_PATHS] = {"mapped", "cma",   "both", "ring",
                                             "streamed", "xpmem", "xboth", "mboth"};
 
-/* Measured by rankinfo --calibrate on two cores of an AMD EPYC (Zen 4) in a virtual machine, Linux 6.18, which has two
- * moods, hours long: in one what another core has cached costs thrice as much. These are means of both. It has no
- * XPMEM; a copy from memory that is attached is one from memory that is mapped. */
+/*
+ * Measured by rankinfo --calibrate on two cores of an AMD EPYC (Zen 4) in a virtual machine, Linux 6.18; means of
+ * the machine's two states, in one of which another core's cached data costs three times as much. XPMEM is missing
+ * there: its rates are those of mapped memory.
+ */
 static const uint32_t built_in[RK_PATH_CLASSES][RK_PATHS] = {
     {14400, 1850, 1850, 1300, 1200, 14400, 0, 0},
     {16200, 3360, 3200, 2200, 5200, 16200, 0, 0},
@@ -30,8 +32,10 @@ static const uint32_t built_in[RK_PATH_CLASSES][RK_PATHS] = {
     {12100, 4200, 7400, 3100, 14800, 12100, 0, 0},
 };
 
-/* The same on two cores of an Intel Xeon with 2 MiB of L2 each, in a virtual machine, medians of nine calls, XPMEM by the
- * tests' stand-in: to write past the caches costs more there than it saves. */
+/*
+ * Two cores of an Intel Xeon with 2 MiB of L2 each, in a virtual machine; medians of nine runs, XPMEM by the
+ * tests' stand-in. Nontemporal stores cost more there than they save.
+ */
 static const uint32_t built_in_intel[RK_PATH_CLASSES][RK_PATHS] = {
     {4650, 1700, 1700, 850, 1050, 2900, 2750, 4500},
     {5450, 2350, 2300, 2700, 2450, 4050, 3800, 5250},
@@ -46,8 +50,10 @@ static const uint32_t built_in_intel[RK_PATH_CLASSES][RK_PATHS] = {
     {7300, 4200, 9050, 7300, 5450, 7850, 15650, 10900},
 };
 
-/* What meeting costs: of the AMD machine that 64 KiB, which both sides copied in 5.5 us in its good mood, took 18 in the other, where by one
- * side they took 8; of the Intel one what a word took there and one back. */
+/*
+ * Cost of a rendezvous of both sides, in ns. AMD: from the time that 64 KiB take in its slow state; Intel: one
+ * message each way.
+ */
 enum { MEET = 3000, MEET_INTEL = 550 };
 
 static bool is_intel(void)
@@ -64,7 +70,7 @@ static bool is_intel(void)
 
 void rk_paths_built_in(struct rk_paths *paths)
 {
-    bool intel = is_intel(); /* takes its time in a virtual machine */
+    bool intel = is_intel(); /* slow in a virtual machine */
 
     memset(paths, 0, sizeof(*paths));
     memcpy(paths->rate, intel ? built_in_intel : built_in, sizeof(built_in));
@@ -72,22 +78,24 @@ void rk_paths_built_in(struct rk_paths *paths)
     rk_paths_choose(paths);
 }
 
-/* How long a message of the class takes. What both sides have to come to has been measured where they were there: another time it costs what a
- * meeting costs when the machine is slow at that. */
-static uint64_t takes_ns(const struct rk_paths *paths, int class, enum rk_path path)
+/*
+ * Time of a message of the class. Rates of cooperative protocols were measured with both sides present; otherwise
+ * the rendezvous adds its cost.
+ */
+static uint64_t estimate_ns(const struct rk_paths *paths, int class, enum rk_path path)
 {
     uint32_t rate = paths->rate[class][path];
 
-    return rate ? rk_path_bytes(class) * 1000 / rate + (rk_path_meets(path) ? paths->meet : 0) : UINT32_MAX * UINT64_C(1000);
+    return rate ? rk_path_bytes(class) * 1000 / rate + (rk_path_needs_both(path) ? paths->meet : 0) : UINT32_MAX * UINT64_C(1000);
 }
 
-/* One that needs both sides, or more of the processors, has to be a tenth faster than one that does not. */
+/* A protocol that needs both sides, or more CPU, must be a tenth faster than one that does not. */
 static bool is_worth(const struct rk_paths *paths, int class, enum rk_path path, enum rk_path than)
 {
-    return takes_ns(paths, class, path) * 11 < takes_ns(paths, class, than) * 10;
+    return estimate_ns(paths, class, path) * 11 < estimate_ns(paths, class, than) * 10;
 }
 
-/* From the one that costs the processors least to the one that costs most. */
+/* In order of CPU cost, least first. */
 static void choose(struct rk_paths *paths, int i, bool attached)
 {
     const uint32_t *r = paths->rate[i];
@@ -170,7 +178,7 @@ static bool word(struct reader *r, const char *w)
     return true;
 }
 
-/* A decimal number of up to 9 digits and what ends it. */
+/* Parse a decimal number of at most 9 digits and its terminator. */
 static bool proto_table_number(struct reader *r, char ends, uint32_t *v)
 {
     int digits = 0;
@@ -190,7 +198,7 @@ static bool proto_table_row(struct reader *r, int i, uint32_t rate[RK_PATHS])
         if (!proto_table_number(r, p == RK_PATHS - 1 ? '\n' : ' ', &rate[p]) || rate[p] > RATE_MAX)
             return false;
         if (rate[p] == 0 && (p == RK_PATH_MAPPED || p == RK_PATH_RING || p == RK_PATH_STREAMED))
-            return false; /* which need nobody's leave */
+            return false; /* these need no permission */
     }
     return true;
 }

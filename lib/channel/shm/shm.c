@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm.c: the channel between ranks of one node: first contact, frames, polling.
+ * shm.c: move frames between ranks of a node: first contact, send, poll.
  *
- * The region of boxes in the node's segment is sparse. It begins with a byte
- * for each pair (opened or not) and the bitmaps of who has something for whom,
- * which its maker backs; a box is backed by its sender on first contact, its
- * byte ring on the first frame that needs it. With many ranks the ring is shallow at
- * first, and gets deeper where that is wanted often.
+ * The fifo region of the node's segment is sparse. It begins with a byte for each pair (opened or not) and the
+ * bitmaps of pending senders, which its creator backs. A sender backs its fifo on first contact, and the byte ring
+ * on the first frame that needs it. With many ranks rings start small and grow where they are often full.
  */
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -18,17 +16,19 @@
 
 #include <stdlib.h>
 
-/* Polling each box beats a bitmap, whose bits cost an atomic a frame, up to about this many. To measure it again: make
- * CPPFLAGS=-DRK_POLL_ALL_MAX=0 has the bitmap always, 1000 never. All ranks of a job need the same. */
+/*
+ * Up to about this many ranks, polling each fifo is cheaper than a bitmap, which costs an atomic a frame. To
+ * measure: CPPFLAGS=-DRK_POLL_ALL_MAX=0 always uses the bitmap, 1000 never. Equal in all ranks of a job.
+ */
 #ifndef RK_POLL_ALL_MAX
 #define RK_POLL_ALL_MAX 8
 #endif
-/* tests/model/sender_bitmap_model.c has shorter passes. */
+/* tests/model/sender_bitmap_model.c uses shorter passes. */
 #ifndef RK_FRAMES_PER_PASS
 #define RK_FRAMES_PER_PASS 64
 #endif
 
-/* A control frame that found no room. */
+/* A control frame that waits for room. */
 struct control {
     struct rk_link link;
     struct rk_hdr hdr;
@@ -61,8 +61,10 @@ static size_t shm_front_bytes(int nlocal)
     return rk_round_up(opened_bytes(nlocal) + (size_t)nlocal * bits_words(nlocal) * 8, 4096);
 }
 
-/* Rings get this deep: with 64 KiB short messages were slower. And only as far as all rings together, which each rank maps
- * though little of them is backed, stay below a gigabyte. */
+/*
+ * Maximum depth of a ring (64 KiB made short messages slower). All rings of the node, which each rank maps, stay
+ * below 1 GiB.
+ */
 enum { DEEP = 32 << 10 };
 #define REGION_MAX ((size_t)1 << 30)
 
@@ -229,10 +231,10 @@ struct rk_shm_ep *rk_shm_ep_of(struct rk_shm *shm, struct rk_peer *peer)
     rank_status_t st = RANK_OK;
 
     if (rk_unlikely(peer->state == RK_PEER_NEW))
-        st = rk_peer_try_connect(peer); /* one of this host: it is known at once */
+        st = rk_peer_try_connect(peer); /* a rank of this host: the answer is immediate */
     if (rk_likely(!st))
         return peer->ep;
-    if (st != RANK_ERR_PEER_DEAD) { /* what it has sent has no answer, for which it would wait for ever: part with it */
+    if (st != RANK_ERR_PEER_DEAD) { /* what it has sent would get no answer, and it would wait forever: disconnect */
         rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(st));
         rk_engine_report_death(shm->ctx, peer->number);
     }
@@ -256,7 +258,7 @@ static void shm_disconnect(void *state, struct rk_peer *peer)
     rk_shm_rndv_peer_gone(shm, peer);
     drop_control(ep);
     rk_xpmem_close(ep->far);
-    rk_engine_let_go(shm->ctx, &ep->busy);
+    rk_engine_release(shm->ctx, &ep->busy);
     shm->ep[peer->local] = NULL;
     peer->ep = NULL;
     free(ep);
@@ -268,7 +270,7 @@ static void accept_box(struct rk_shm *shm, int from)
     struct rk_peer *peer = rk_engine_peer(shm->ctx, node->slots[from].world_rank);
 
     if (!peer)
-        return; /* out of memory, said; tried again by the next pass */
+        return; /* out of memory, reported; the next pass retries */
     shm->from[from] = peer;
     rk_box_in_init(&shm->in[from],
                    rk_node_at(node, RK_REGION_BOXES, box_at(shm, shm->me, from)), &shm->shape);
@@ -297,11 +299,13 @@ static RK_COLD rank_status_t back_ring(struct rk_shm *shm, struct rk_shm_ep *ep)
     return RANK_OK;
 }
 
-/* So often a ring is found full before it gets twice as deep, and so much may be added to all of a rank's: what
- * everybody does with everybody does not get them deep. */
+/*
+ * A ring doubles when found full TOO_OFTEN times, within DEEPENED_MAX for all rings of a rank: all-to-all traffic
+ * does not grow them.
+ */
 enum { TOO_OFTEN = 8, DEEPENED_MAX = 1 << 20 };
 
-/* No room: for bytes? Who looks again and again finds the same one. */
+/* No room: is the byte ring full? Repeated polling counts once. */
 static RK_COLD void found_full(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_hdr *hdr)
 {
     uint32_t used = ep->out.used;
@@ -316,15 +320,15 @@ static RK_COLD void found_full(struct rk_shm *shm, struct rk_shm_ep *ep, const s
     shm->deepened += used;
     if (!rk_node_try_commit(shm->ctx->node, RK_REGION_BOXES,
                             box_at(shm, ep->peer->local, shm->me) + shm->shape.ring_at + used, used)) {
-        shm->deepened = DEEPENED_MAX; /* no more of that */
+        shm->deepened = DEEPENED_MAX; /* no further attempts */
         return;
     }
     ep->out.used = 2 * used;
     rk_debug("the ring to rank %u is %u bytes deep", ep->peer->id.rank, ep->out.used);
 }
 
-/* Something has been put. */
-RK_INLINE void shm_tell(struct rk_shm *shm, struct rk_shm_ep *ep)
+/* Publish that something was appended. */
+RK_INLINE void shm_notify(struct rk_shm *shm, struct rk_shm_ep *ep)
 {
     int to = ep->peer->local;
 
@@ -346,7 +350,7 @@ RK_INLINE rank_status_t put_frame(struct rk_shm *shm, struct rk_shm_ep *ep,
         found_full(shm, ep, hdr);
         return RK_AGAIN;
     }
-    shm_tell(shm, ep);
+    shm_notify(shm, ep);
     return RANK_OK;
 }
 
@@ -375,13 +379,13 @@ static rank_status_t shm_send_small(struct rk_peer *peer, uint64_t team, uint32_
                                     uint32_t bytes)
 {
     struct rk_shm_ep *ep = peer->ep;
-    int bind = rk_box_bound(&ep->out, team, src, peer->epoch, tag);
+    int bind = rk_box_binding(&ep->out, team, src, peer->epoch, tag);
 
     if (rk_unlikely(bind < 0))
         return send_unbound(peer, team, src, tag, payload, bytes);
     if (rk_unlikely(!rk_box_put_compact(&ep->out, (uint32_t)bind, tag, payload, bytes)))
         return RK_AGAIN;
-    shm_tell(ep->shm, ep);
+    shm_notify(ep->shm, ep);
     return RANK_OK;
 }
 
@@ -408,7 +412,7 @@ void rk_shm_control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint
         return;
     c = malloc(sizeof(*c));
     if (!c) {
-        /* Without it the peer would wait for ever: part with it. */
+        /* Without it the peer would wait forever: disconnect. */
         rk_error("out of memory for a control frame");
         rk_engine_report_death(shm->ctx, ep->peer->number);
         return;
@@ -416,7 +420,7 @@ void rk_shm_control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint
     c->hdr = hdr;
     memcpy(c->payload, payload, len);
     rk_list_append(&ep->control, &c->link);
-    rk_engine_hold(shm->ctx, &shm->busy, &ep->busy);
+    rk_engine_defer(shm->ctx, &shm->busy, &ep->busy);
 }
 
 static void shm_frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -436,7 +440,7 @@ static void shm_frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const st
         rk_engine_refused(shm->ctx, &shm->bad_frames);
 }
 
-/* Returns the number of frames taken, at most RK_FRAMES_PER_PASS. */
+/* Returns the number of frames consumed, at most RK_FRAMES_PER_PASS. */
 RK_INLINE int shm_drain(struct rk_shm *shm, int from)
 {
     struct rk_box_in *in = &shm->in[from];
@@ -555,7 +559,7 @@ static RK_COLD int retry_busy(struct rk_shm *shm)
         if (rk_list_empty(&ep->control))
             n += rk_shm_rndv_stream(shm, ep);
         if (rk_list_empty(&ep->control) && rk_list_empty(&ep->streams))
-            rk_engine_let_go(shm->ctx, &ep->busy);
+            rk_engine_release(shm->ctx, &ep->busy);
     }
     return n;
 }
@@ -581,7 +585,7 @@ static int shm_progress(struct rk_ctx *ctx, void *state)
     return n;
 }
 
-/* Nor may anything be freed that a sender who helps still writes to. */
+/* Memory into which an assisting sender still writes must stay, too. */
 static rank_status_t shm_drained(void *state)
 {
     const struct rk_shm *shm = state;

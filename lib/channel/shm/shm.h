@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm.h: the channel between ranks of one node: what shm.c and rndv.c share.
+ * shm.h: share declarations between shm.c and shm_rndv.c.
  */
 #ifndef RK_CHANNEL_SHM_SHM_H
 #define RK_CHANNEL_SHM_SHM_H
@@ -10,91 +10,95 @@
 #include "lib/channel/shm/proto_table.h"
 #include "lib/node/xpmem.h"
 
-/* The channel's own frames; never handed up. */
+/* Private frames of the channel; never delivered. */
 enum rk_shm_kind {
-    RK_SHM_FETCH = RK_KIND_CHANNEL_FIRST, /* receiver -> sender: stream it to me */
-    RK_SHM_DATA,                          /* sender -> receiver: a piece of the stream */
+    RK_SHM_FETCH = RK_KIND_CHANNEL_FIRST, /* receiver -> sender: stream the payload */
+    RK_SHM_DATA,                          /* sender -> receiver: part of the stream */
     RK_SHM_DONE,                          /* receiver -> sender: fetched or dropped */
-    RK_SHM_ASSIST,                        /* receiver -> sender: copy your share */
-    RK_SHM_OFFER                          /* receiver -> sender: stream it if you do so now */
+    RK_SHM_ASSIST,                        /* receiver -> sender: copy a share */
+    RK_SHM_OFFER                          /* receiver -> sender: stream it if that is possible at once */
 };
 
-/* An end to a peer: the box to it, the box from it, what waits for room. */
+/* Endpoint: fifos to and from a peer, and frames that wait for room. */
 struct rk_shm_ep {
     struct rk_shm *shm;
     struct rk_peer *peer;
     struct rk_box_out out;
     int pid;
-    bool cma;             /* its memory can be read and written */
-    bool far_asked;       /* what is attached of its memory; NULL: not asked for yet, or not possible */
+    bool cma;             /* the peer's memory is accessible by CMA */
+    bool far_asked;       /* its attached memory; NULL: not requested yet, or not possible */
     struct rk_xpmem *far;
-    bool bytes_backed;    /* the byte ring of out, as far as it is used */
-    uint32_t full;        /* how often it was too shallow, since it got deeper; */
-    uint64_t full_at;     /* last, where */
-    struct rk_link control; /* control frames that found no room */
+    bool bytes_backed;    /* the byte ring of out is backed, as far as it is used */
+    uint32_t full;        /* times that the ring was full at its present size; */
+    uint64_t full_at;     /* position of the last time */
+    struct rk_link control; /* control frames that wait for room */
     struct rk_link busy;    /* in state->busy while control or streams wait */
-    struct rk_link streams; /* sends being streamed (RK_SHM_FETCH), by request link */
-    struct rank_request *assisted; /* a receive whose sender was asked to copy a share */
+    struct rk_link streams; /* streamed sends (RK_SHM_FETCH), by request link */
+    struct rank_request *assisted; /* a receive with the sender's assist */
     uint32_t assist_gen;
 };
 
 struct rk_shm {
     struct rk_ctx *ctx;
     struct rk_box_shape shape;
-    struct rk_paths paths; /* how large messages go */
+    struct rk_paths paths; /* protocol table */
     uint32_t streamed_from;
-    bool by_bits; /* many ranks: senders say in a bitmap that they have something */
+    bool by_bits; /* many ranks: senders set bits in a bitmap */
     int nlocal, me;
     uint32_t opened_seen;
-    struct rk_shm_ep **ep;  /* [nlocal] what I send to */
-    struct rk_box_in *in;   /* [nlocal] what I receive from; box NULL: not opened yet */
+    struct rk_shm_ep **ep;  /* [nlocal] send endpoints */
+    struct rk_box_in *in;   /* [nlocal] receive fifos; box NULL: not opened */
     struct rk_peer **from;  /* [nlocal] */
     int *open_in;           /* the opened ones, in order of opening */
     int nopen_in;
-    uint64_t *again;        /* bitmap: boxes that a pass left unfinished */
+    uint64_t *again;        /* bitmap: fifos left unfinished by a pass */
     struct rk_link busy;
-    struct rk_link receiving; /* receives under way, by request link */
-    struct rk_link sending;   /* announced and not yet done */
-    int nassisted;            /* receives whose sender copies a share */
+    struct rk_link receiving; /* receives in progress, by request link */
+    struct rk_link sending;   /* announced and unfinished */
+    int nassisted;            /* receives with the sender's assist */
     uint64_t bad_frames;
-    size_t deepened; /* bytes by which rings of mine are deeper than they were */
+    size_t deepened; /* bytes by which own rings have grown */
 };
 
-/* One frame to a peer, or RK_AGAIN. */
+/* Send one frame to a peer, or return RK_AGAIN. */
 rank_status_t rk_shm_put(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_hdr *hdr,
                          const void *first, uint32_t first_len, const void *second);
 
-/* A control frame of up to 32 bytes: put now or queued, never refused but for lack of memory. */
+/* Send a control frame of at most 32 bytes, now or from a queue; fails only without memory. */
 void rk_shm_control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint64_t tag,
                     const void *payload, uint32_t len);
 
-/* The end to a local rank that has sent something; made if need be. NULL when out of memory: it is parted with, as it would wait
- * for an answer; or when it is dead. */
+/*
+ * Endpoint to a local rank that has sent something; created on demand. NULL if the rank is dead, or if out of
+ * memory: then it is disconnected, since it would wait for an answer.
+ */
 struct rk_shm_ep *rk_shm_ep_of(struct rk_shm *shm, struct rk_peer *peer);
 
-/* The kernel has not copied from or to the peer's memory. That may be that memory's fault, a device's say, and then it is this message's
- * alone: else it is not tried any more. */
+/*
+ * CMA has failed for the peer's memory. If that memory is the cause (a device's, say), only this message is
+ * affected; else CMA is not tried again.
+ */
 void rk_shm_cma_failed(struct rk_shm_ep *ep);
 
-/* rndv.c */
+/* shm_rndv.c */
 rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
                                const struct rk_view *view, struct rank_request *req);
 void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
                       struct rank_request *req);
 void rk_shm_rndv_drop(const struct rk_rndv *rndv);
-/* An announcement has come: hand it up. */
+/* Deliver an announcement. */
 void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
                          const void *payload);
-/* A frame of the channel's own kinds. */
+/* Handle a private frame of the channel. */
 void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
                        const void *payload);
-/* Push streams on; returns what was moved. */
+/* Continue streams; returns what was moved. */
 int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep);
-/* Has the sender finished its share? Completes the receive. */
+/* Complete receives when the sender has finished its share. */
 int rk_shm_rndv_poll(struct rk_shm *shm);
-/* What is attached of its memory, or NULL. */
-struct rk_xpmem *rk_shm_far(struct rk_shm_ep *ep);
-/* The peer is gone: complete what depends on it. */
+/* The peer's attached memory, or NULL. */
+struct rk_xpmem *rk_shm_attached(struct rk_shm_ep *ep);
+/* Complete everything that depends on a dead peer. */
 void rk_shm_rndv_peer_gone(struct rk_shm *shm, struct rk_peer *peer);
 
 #endif

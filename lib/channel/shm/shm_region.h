@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* shm_region.h: how much of the node's segment the boxes want. */
+/* shm_region.h: size the fifo region of the node's segment. */
 #ifndef RK_CHANNEL_SHM_SHM_REGION_H
 #define RK_CHANNEL_SHM_SHM_REGION_H
 

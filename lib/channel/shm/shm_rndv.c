@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm_rndv.c: large messages between ranks of a node.
+ * shm_rndv.c: move large messages between ranks of a node (rendezvous).
  *
- * The sender announces where the payload lies. Once matched, the receiver
- * takes the cheapest way to it, as the table in paths.h has it:
+ * The sender announces the location of the payload. Once matched, the receiver uses the fastest protocol of
+ * proto_table.h:
  *
- *   mapped   payload in rank_alloc memory, or in registered memory whose key the receiver has opened and could map: one
- *            memcpy from the own mapping; long ones are shared as below, the sender copying straight to where the
- *            receive is, if that is mapped there, else by the kernel
- *   CMA      one copy by the kernel; long ones are shared: the receiver asks
- *            the sender to help (ASSIST), and both claim chunks from the two
- *            ends (split_copy.h), the receiver reading and the sender writing, until they meet
- *   attached the same two where XPMEM has the other's memory attached, by memcpy
- *   stream   where CMA is refused, or is slower: the sender pushes it through the byte ring
- *            (FETCH, or OFFER to one that need not; DATA...), two copies that overlap
+ *   mapped   payload in rank_alloc memory, or in registered memory that the receiver has mapped: one memcpy; long
+ *            ones are shared as below
+ *   CMA      one copy by the kernel; long ones are shared: the receiver requests an assist (ASSIST), and both
+ *            claim chunks from the two ends (split_copy.h) until they meet, one reading, the other writing
+ *   attached as CMA, by memcpy, where XPMEM has attached the peer's memory
+ *   stream   where CMA is refused or slower: the sender pushes the payload through the byte ring (FETCH, or OFFER,
+ *            which it may decline; DATA...), two overlapping copies
  *
- * then says DONE, which completes the send. A stream completes the send when
- * the last piece is in the ring.
+ * The receiver then sends DONE, which completes the send. A streamed send completes when its last part is in the
+ * ring.
  */
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -35,9 +33,12 @@
 struct announcement { /* payload of RK_KIND_RNDV */
     uint64_t total;
     struct rk_id sender;
-    uint64_t at;      /* address in the sender, or offset in the segment */
-    uint64_t segment; /* 0: private memory; a registered one's: private to who does not know it; WAITED_FOR: the same, and the sender does nothing else meanwhile;
-                       * STREAM_ONLY: none; IN_PIECES: a list, struct rk_pieces */
+    uint64_t at;      /* address at the sender, or offset in the segment */
+    /*
+     * 0: private memory, also of a registered segment that the receiver has not mapped; WAITED_FOR: private, and
+     * the sender only waits; STREAM_ONLY: not accessible; IN_PIECES: a list, struct rk_pieces
+     */
+    uint64_t segment;
 };
 
 struct fetch {
@@ -50,10 +51,10 @@ struct offer {
     uint32_t gen, pad;
 };
 
-struct assist { /* The frame's tag: 0, or the segment that holds the receive's memory, */
+struct assist { /* Frame tag: 0, or the segment that holds the receive buffer. */
     struct rk_id sender;
-    uint64_t to, bytes;  /* and then to is an offset in it; of a registered one, as otherwise, the address at the receiver */
-    uint32_t gen, chunk; /* in KiB; ATTACHED: into memory that is attached, if it can be */
+    uint64_t to, bytes;  /* to: offset in that segment; for a registered one or none, address at the receiver */
+    uint32_t gen, chunk; /* chunk in KiB; ATTACHED: use attached memory if possible */
 };
 
 enum { ATTACHED = 1u << 31 };
@@ -64,11 +65,11 @@ _Static_assert(sizeof(struct announcement) <= RK_CELL_INLINE &&
                    sizeof(struct assist) <= RK_CELL_INLINE,
                "control fits in a cell");
 
-/* What the private words of a struct rk_rndv hold. */
+/* Private words of a struct rk_rndv. */
 enum { P_SENDER, P_AT, P_SEGMENT };
-/* and those of a request: a stream's at the sender, */
+/* Private words of a streamed send, */
 enum { S_RECEIVER, S_WANT, S_OFFSET };
-/* and a receive's. */
+/* and of a receive. */
 enum { R_SENDER, R_WANT, R_GOT };
 
 static uint64_t shm_rndv_pack_id(struct rk_id id)
@@ -81,44 +82,44 @@ static struct rk_id shm_rndv_unpack_id(uint64_t v)
     return (struct rk_id){(uint32_t)(v >> 32), (uint32_t)v};
 }
 
-static void say_done(struct rk_shm_ep *ep, uint64_t sender)
+static void send_done(struct rk_shm_ep *ep, uint64_t sender)
 {
     struct rk_id id = shm_rndv_unpack_id(sender);
 
     rk_shm_control(ep->shm, ep, RK_SHM_DONE, 0, &id, sizeof(id));
 }
 
-struct rk_xpmem *rk_shm_far(struct rk_shm_ep *ep)
+struct rk_xpmem *rk_shm_attached(struct rk_shm_ep *ep)
 {
     struct rk_node *node = ep->shm->ctx->node;
 
     if (rk_unlikely(!ep->far_asked)) {
-        rk_xpmem_offer(node); /* that we, too, can be helped */
+        rk_xpmem_offer(node); /* so that the peer can copy a share */
         ep->far = rk_xpmem_of(node, ep->peer->local);
         ep->far_asked = true;
     }
     return ep->far;
 }
 
-#ifndef move_mapped /* a model has its own */
+#ifndef move_mapped /* a model defines its own */
 #define move_mapped memcpy
 #endif
 
 static rank_status_t move_in(struct rk_shm_ep *ep, bool attached, void *to, uint64_t from, size_t bytes)
 {
-    if (attached && rk_xpmem_read(rk_shm_far(ep), to, from, bytes))
+    if (attached && rk_xpmem_read(rk_shm_attached(ep), to, from, bytes))
         return RANK_OK;
     return ep->cma ? rk_cma_read(ep->pid, to, from, bytes) : RANK_ERR_CHANNEL;
 }
 
 static rank_status_t move_out(struct rk_shm_ep *ep, bool attached, uint64_t to, const void *from, size_t bytes)
 {
-    if (attached && rk_xpmem_write(rk_shm_far(ep), to, from, bytes))
+    if (attached && rk_xpmem_write(rk_shm_attached(ep), to, from, bytes))
         return RANK_OK;
     return ep->cma ? rk_cma_write(ep->pid, to, from, bytes) : RANK_ERR_CHANNEL;
 }
 
-/* ------------------------------------------------------------------- the sender */
+/* ------------------------------------------------------------------- sender */
 
 rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
                                const struct rk_view *view, struct rank_request *req)
@@ -137,7 +138,10 @@ rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     if (view->ops) {
         a.segment = view->ops == &rk_pieces_ops ? IN_PIECES : STREAM_ONLY;
     } else if ((seg = rk_segment_holding(peer->ctx, view->base, view->bytes)) != NULL && !seg->map.map) {
-        /* What is mapped of another's is as private memory: it has our address here, and the owner's in its name. */
+        /*
+         * A mapping of another rank's memory counts as private: the name has the owner's address, this process has
+         * its own.
+         */
         a.segment = seg->id;
         if (!seg->there)
             a.at = (uint64_t)((char *)view->base - seg->base);
@@ -177,10 +181,10 @@ static void start_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
     req->priv[S_OFFSET] = 0;
     rk_list_remove(&req->link);
     rk_list_append(&ep->streams, &req->link);
-    rk_engine_hold(shm->ctx, &shm->busy, &ep->busy);
+    rk_engine_defer(shm->ctx, &shm->busy, &ep->busy);
 }
 
-/* One piece of a stream; RK_AGAIN when the ring is full. */
+/* One part of a stream; RK_AGAIN when the ring is full. */
 static rank_status_t stream_piece(struct rk_shm *shm, struct rk_shm_ep *ep,
                                   struct rank_request *req)
 {
@@ -221,7 +225,7 @@ int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep)
         if (st == RK_AGAIN)
             break;
         n++;
-        if (st && st != RANK_ERR_PEER_DEAD) /* the rest will not come, and the receiver would wait for it for ever */
+        if (st && st != RANK_ERR_PEER_DEAD) /* the rest will not come, and the receiver would wait forever */
             rk_engine_report_death(shm->ctx, ep->peer->number);
         if (st || req->priv[S_OFFSET] == req->priv[S_WANT])
             complete_unlinked(req, st);
@@ -229,22 +233,24 @@ int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep)
     return n;
 }
 
-/* At the sender: it is here, so it may push all of a message that the ring has room for, and the receiver, which waits
- * for a word for a moment only, depends on nobody. */
+/*
+ * At the sender: accept an OFFER if the ring has room for the whole message, so that the receiver, which waits
+ * briefly, needs no other process.
+ */
 static void consider(struct rk_shm *shm, struct rk_shm_ep *ep, const struct offer *o)
 {
     struct rk_box_out *out = &ep->out;
     uint64_t begun = rk_claims_begin(o->gen), need;
     uint32_t cells, frame = shm->shape.frame;
 
-    /* Once it is claimed all of it has to go now: we may not come by again for long. */
+    /* Once claimed, all of it must go now: the next progress call may be late. */
     if (o->fetch.want > out->used / 2 || !rk_list_empty(&ep->streams) || !rk_list_empty(&ep->control) ||
         !rk_req_find(shm->ctx, o->fetch.sender))
         return;
     cells = atomic_load_explicit(&out->box->taken, memory_order_acquire) + out->mask + 1 - out->next;
     if (cells < o->fetch.want / frame + 4)
         return;
-    rk_box_look(out);
+    rk_box_read_counters(out);
     need = o->fetch.want + frame + 4 * RK_CELL_BYTES + (out->ring_bytes - out->used); /* a lap may end in between */
     if (out->ring_limit - out->at < need ||
         !atomic_compare_exchange_strong(&out->box->claims, &begun, begun + (1ull << 24)))
@@ -253,9 +259,9 @@ static void consider(struct rk_shm *shm, struct rk_shm_ep *ep, const struct offe
     rk_shm_rndv_stream(shm, ep);
 }
 
-enum { HELP_FAILED = 1u << 31 };
+enum { ASSIST_FAILED = 1u << 31 };
 
-/* Where memory that another names is mapped here; NULL: it is not. segment: without marks. */
+/* Local mapping of another rank's memory; NULL if there is none. segment: without marks. */
 static char *mapped_at(struct rk_ctx *ctx, uint64_t segment, uint64_t at, uint64_t want)
 {
     struct rk_segment *seg = rk_segment_by_id(ctx, segment);
@@ -266,7 +272,7 @@ static char *mapped_at(struct rk_ctx *ctx, uint64_t segment, uint64_t at, uint64
     return at <= seg->bytes && want <= seg->bytes - at ? seg->base + at : NULL;
 }
 
-/* At the sender: copy a share of what the receiver is fetching. */
+/* At the sender: copy a share of what the receiver fetches. */
 static void shm_rndv_help(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segment, const struct assist *a)
 {
     struct rank_request *req = rk_req_find(shm->ctx, a->sender);
@@ -275,14 +281,14 @@ static void shm_rndv_help(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t seg
     struct rk_share share;
 
     if (!req)
-        return; /* all is copied already */
+        return; /* everything is copied */
     if (req->type != RK_REQ_SEND || req->view.ops || req->peer != ep->peer || a->bytes > req->view.bytes ||
         chunk < RK_CHUNK_MIN) {
         rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
     if (!to && ((segment && !(segment & RK_SEGMENT_REGISTERED)) || !(ep->cma || a->chunk & ATTACHED)))
-        return; /* of a team without us, or nothing that we can reach: the receiver does all */
+        return; /* a foreign team's segment, or inaccessible: the receiver does all */
     while (rk_claim(&ep->out.box->claims, a->gen, a->bytes, chunk, true, &share)) {
         const char *from = (char *)req->view.base + share.at;
         rank_status_t st = RANK_OK;
@@ -292,7 +298,7 @@ static void shm_rndv_help(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t seg
         else
             st = move_out(ep, a->chunk & ATTACHED, a->to + share.at, from, share.bytes);
         if (st) {
-            atomic_fetch_or(&ep->out.box->helped, HELP_FAILED);
+            atomic_fetch_or(&ep->out.box->helped, ASSIST_FAILED);
             if (st != RANK_ERR_PEER_DEAD)
                 rk_shm_cma_failed(ep);
         }
@@ -303,7 +309,7 @@ static void shm_rndv_help(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t seg
     }
 }
 
-/* ----------------------------------------------------------------- the receiver */
+/* ----------------------------------------------------------------- receiver */
 
 void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
                          const void *payload)
@@ -325,14 +331,14 @@ void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct 
     shm->ctx->engine->handler[RK_KIND_RNDV](shm->ctx, peer, hdr, NULL, &rndv);
 }
 
-static void ask_for_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv,
+static void request_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv,
                            struct rank_request *req, uint64_t want)
 {
     struct fetch f = {.sender = shm_rndv_unpack_id(rndv->priv[P_SENDER]), .want = want};
     rank_status_t st = rk_req_name(req);
 
     if (st) {
-        say_done(ep, rndv->priv[P_SENDER]);
+        send_done(ep, rndv->priv[P_SENDER]);
         rk_req_complete(req, st);
         return;
     }
@@ -346,42 +352,42 @@ static void ask_for_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struc
 static void shm_rndv_finish(struct rk_shm_ep *ep, struct rank_request *req, uint64_t sender,
                    rank_status_t st)
 {
-    say_done(ep, sender);
+    send_done(ep, sender);
     rk_req_complete(req, st);
 }
 
-/* Has the sender finished its share of ep->assisted? All is claimed when this is asked. */
-static bool assist_over(struct rk_shm_ep *ep, struct rk_box *box)
+/* Has the sender finished its share of ep->assisted? Called when all chunks are claimed. */
+static bool assist_is_done(struct rk_shm_ep *ep, struct rk_box *box)
 {
     uint32_t helped = atomic_load(&box->helped);
     uint32_t claimed = rk_claims_front(atomic_load(&box->claims));
     struct rank_request *req = ep->assisted;
     struct rk_rndv again = {.peer = ep->peer};
 
-    if ((helped & ~HELP_FAILED) < claimed)
+    if ((helped & ~ASSIST_FAILED) < claimed)
         return false;
     ep->assisted = NULL;
     ep->shm->nassisted--;
     rk_list_remove(&req->link);
-    if (helped & HELP_FAILED) { /* the kernel refused one of us: from the start, in a stream */
+    if (helped & ASSIST_FAILED) { /* the kernel refused: start over as a stream */
         again.priv[P_SENDER] = req->priv[R_SENDER];
         rk_shm_cma_failed(ep);
-        ask_for_stream(ep->shm, ep, &again, req, req->priv[R_WANT]);
+        request_stream(ep->shm, ep, &again, req, req->priv[R_WANT]);
     } else {
         shm_rndv_finish(ep, req, req->priv[R_SENDER], RANK_OK);
     }
     return true;
 }
 
-/* The receive ends without the sender, who is to claim no more of it: it has died, or is taken for dead. */
-static void forget_assist(struct rk_shm *shm, struct rk_shm_ep *ep)
+/* End a receive without its dead sender, which must not claim more chunks. */
+static void end_assist(struct rk_shm *shm, struct rk_shm_ep *ep)
 {
     atomic_store(&shm->in[ep->peer->local].box->claims, rk_claims_begin(++ep->assist_gen));
     ep->assisted = NULL;
     shm->nassisted--;
 }
 
-/* Is something on its way to that peer that it has to fetch? */
+/* Is a message on its way to that peer that it has to fetch? */
 static bool has_for(const struct rk_shm *shm, const struct rk_peer *peer)
 {
     const struct rk_link *last = shm->sending.prev;
@@ -389,20 +395,23 @@ static bool has_for(const struct rk_shm *shm, const struct rk_peer *peer)
     return last != &shm->sending && rk_list_entry(last, struct rank_request, link)->peer == peer;
 }
 
-/* Where the sender finds the receive's memory, as struct assist and its tag tell it. */
+/* Location of the receive buffer for the sender: struct assist and its tag. */
 struct target {
     uint64_t segment, to;
 };
 
-/* As long as a chunk may take at most. */
+/* Maximum time of a chunk. */
 enum { LAST_CHUNK_NS = 20 * 1000 };
 
-/* Both sides copy. here: where the payload is mapped, or NULL. attached: it may be had that way, and so may the receive's memory. */
+/*
+ * Copy with the sender's help. here: the payload's mapping, or NULL. attached: payload and receive buffer may be
+ * attached.
+ */
 static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv, struct rank_request *req,
                           uint64_t want, const char *here, bool attached, struct target target)
 {
     struct rk_box *box = shm->in[ep->peer->local].box;
-    /* Who has something for us to fetch from them at the same time will fetch, and not help. */
+    /* A sender that fetches from this rank at the same time will not help. */
     uint64_t most = target.segment ? RK_CHUNK_MAPPED : has_for(shm, ep->peer) ? RK_CHUNK_BUSY : RK_CHUNK_MAX;
     uint64_t chunk = rk_chunk_of(want, most), from = rndv->priv[P_AT];
     struct assist a = {.sender = shm_rndv_unpack_id(rndv->priv[P_SENDER]),
@@ -431,26 +440,29 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
         }
         st = move_in(ep, attached, to, from + share.at, share.bytes);
 
-        if (st == RANK_ERR_PEER_DEAD) { /* with a piece of ours unread */
-            forget_assist(shm, ep);
+        if (st == RANK_ERR_PEER_DEAD) { /* a chunk of the sender's is missing */
+            end_assist(shm, ep);
             complete_unlinked(req, st);
             return;
         }
         if (st) {
             rk_claim_rest(&box->claims, rk_chunks(want, chunk));
-            atomic_fetch_or(&box->helped, HELP_FAILED);
+            atomic_fetch_or(&box->helped, ASSIST_FAILED);
             break;
         }
     }
-    /* Both are through at about the same time; and the sender waits until it is told so, which may be long if we go now. */
-    for (until = rk_clock_ns() + LAST_CHUNK_NS; !assist_over(ep, box) && rk_clock_ns() < until;)
+    /*
+     * Both finish at about the same time. Wait for the sender: it would otherwise wait for DONE until the next
+     * progress call.
+     */
+    for (until = rk_clock_ns() + LAST_CHUNK_NS; !assist_is_done(ep, box) && rk_clock_ns() < until;)
         rk_cpu_relax();
 }
 
-/* How long the receiver leaves it to the sender to take what it offers: a way there and back. */
+/* Time that the receiver leaves the sender to accept an OFFER: a round trip. */
 enum { OFFER_NS = 1500 };
 
-/* Does the sender stream it, for it is here to do so? */
+/* Does the sender accept, because it makes progress right now? */
 static bool offered(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv,
                     struct rank_request *req, uint64_t want)
 {
@@ -479,13 +491,13 @@ static bool offered(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rn
     return false;
 }
 
-/* Does the configuration say how private memory goes? */
-static bool asks_private(void)
+/* Does the configuration set the protocol of private memory? */
+static bool sets_private_path(void)
 {
     return rk_conf.large != RK_CONF_LARGE_AUTO && rk_conf.large < RK_CONF_LARGE_MAPPED;
 }
 
-/* Of private memory, where CMA is possible, or the other's can be attached. The ring needs a sender that makes progress. */
+/* Protocol for private memory, where CMA or attaching is possible. The ring needs a sender that makes progress. */
 static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes, bool waited_for, bool attached)
 {
     const struct rk_paths *p = &shm->paths;
@@ -497,7 +509,7 @@ static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes, bool waited
                                          [RK_CONF_LARGE_STREAMED] = RK_PATH_STREAMED,
                                          [RK_CONF_LARGE_XPMEM] = RK_PATH_XPMEM,
                                          [RK_CONF_LARGE_XBOTH] = RK_PATH_XBOTH};
-    enum rk_path path = rk_unlikely(asks_private()) ? asked[rk_conf.large]
+    enum rk_path path = rk_unlikely(sets_private_path()) ? asked[rk_conf.large]
                         : waited_for                                     ? p->best[attached][class]
                                                                          : p->alone[attached][class];
 
@@ -506,7 +518,7 @@ static enum rk_path chosen(const struct rk_shm *shm, uint64_t bytes, bool waited
     return path;
 }
 
-/* One copy out of the sender's memory, attached. */
+/* Copy once from the sender's attached memory. */
 static bool copy_attached(struct rk_xpmem *far, const struct rk_rndv *rndv, const struct rk_view *view,
                           uint64_t want)
 {
@@ -518,18 +530,18 @@ static bool copy_attached(struct rk_xpmem *far, const struct rk_rndv *rndv, cons
     return rk_xpmem_end(far);
 }
 
-/* How the sender gets at the receive's memory. */
+/* How the sender reaches the receive buffer. */
 static struct target target_of(const struct rk_shm_ep *ep, const struct rk_view *view, uint64_t want)
 {
     struct rk_segment *seg = rk_segment_holding(ep->shm->ctx, view->base, want);
     uint64_t at = (uint64_t)(uintptr_t)view->base;
 
-    if (!seg || seg->map.map) /* none, or another's */
+    if (!seg || seg->map.map) /* none, or another rank's */
         return (struct target){0, at};
     return (struct target){seg->id, seg->there ? at : at - (uint64_t)(uintptr_t)seg->base};
 }
 
-/* Of a payload that is mapped here: is the sender to copy a share? By the kernel it is slower at that. */
+/* Should the sender copy a share of a mapped payload? By the kernel it is slower at that. */
 static bool share_mapped(const struct rk_shm_ep *ep, uint64_t want, bool by_kernel)
 {
     const struct rk_paths *p = &ep->shm->paths;
@@ -543,9 +555,11 @@ static bool share_mapped(const struct rk_shm_ep *ep, uint64_t want, bool by_kern
            !(by_kernel && p->alone[0][class] != RK_PATH_BOTH);
 }
 
-/* May the sender be asked for a share of a copy? Of one at a time; and not if the box has no room: then it does not look, and
- * what is asked now it would read much later, when the claims' generations have come round. */
-static bool may_ask(const struct rk_shm_ep *ep)
+/*
+ * May the sender be asked for a share? One copy at a time, and only if the fifo has room: a queued request could
+ * be read after the generations of claims have wrapped.
+ */
+static bool may_request_assist(const struct rk_shm_ep *ep)
 {
     return !ep->assisted && rk_list_empty(&ep->control);
 }
@@ -575,7 +589,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     if (registered)
         segment &= ~(uint64_t)RK_SEGMENT_MARK;
     if (segment && segment < WAITED_FOR && (here = mapped_at(shm->ctx, segment, rndv->priv[P_AT], want)) != NULL) {
-        if (!view->ops && may_ask(ep)) {
+        if (!view->ops && may_request_assist(ep)) {
             target = target_of(ep, view, want);
             if (share_mapped(ep, want, target.segment == 0)) {
                 copy_together(shm, ep, rndv, req, want, here, false, target);
@@ -587,26 +601,26 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         return;
     }
     target = (struct target){0, (uint64_t)(uintptr_t)view->base};
-    far = private ? rk_shm_far(ep) : NULL;
+    far = private ? rk_shm_attached(ep) : NULL;
     path = chosen(shm, want, waited, far != NULL);
-    if (far && (path == RK_PATH_XPMEM || (rk_path_attaches(path) && (view->ops || !may_ask(ep))) ||
+    if (far && (path == RK_PATH_XPMEM || (rk_path_attaches(path) && (view->ops || !may_request_assist(ep))) ||
                 (!ep->cma && path <= RK_PATH_BOTH))) {
         if (copy_attached(far, rndv, view, want)) {
             shm_rndv_finish(ep, req, sender, RANK_OK);
             return;
         }
-        path = chosen(shm, want, waited, false); /* not that memory, or it has gone away */
+        path = chosen(shm, want, waited, false); /* inaccessible memory, or no longer there */
     }
     if (far && path == RK_PATH_XBOTH) {
         copy_together(shm, ep, rndv, req, want, NULL, true, target);
         return;
     }
     if (private && ep->cma && !view->ops && path <= RK_PATH_BOTH) {
-        if (!asks_private() && want <= shm->shape.shallow / 2 && may_ask(ep) &&
+        if (!sets_private_path() && want <= shm->shape.shallow / 2 && may_request_assist(ep) &&
             shm->paths.best[0][rk_path_class(want)] >= RK_PATH_RING && !shm->ctx->node->oversubscribed &&
             offered(shm, ep, rndv, req, want))
             return;
-        if (path == RK_PATH_BOTH && may_ask(ep)) {
+        if (path == RK_PATH_BOTH && may_request_assist(ep)) {
             copy_together(shm, ep, rndv, req, want, NULL, false, target);
             return;
         }
@@ -625,13 +639,13 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
             return;
         }
     }
-    ask_for_stream(shm, ep, rndv, req, want);
+    request_stream(shm, ep, rndv, req, want);
 }
 
 void rk_shm_rndv_drop(const struct rk_rndv *rndv)
 {
     if (rndv->peer->ep)
-        say_done(rndv->peer->ep, rndv->priv[P_SENDER]);
+        send_done(rndv->peer->ep, rndv->priv[P_SENDER]);
 }
 
 static void shm_rndv_data_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -667,7 +681,7 @@ int rk_shm_rndv_poll(struct rk_shm *shm)
 
     for (int i = 0; i < shm->nlocal; i++) {
         if (shm->ep[i] && shm->ep[i]->assisted)
-            n += assist_over(shm->ep[i], shm->in[i].box);
+            n += assist_is_done(shm->ep[i], shm->in[i].box);
     }
     return n;
 }
@@ -737,7 +751,7 @@ void rk_shm_rndv_peer_gone(struct rk_shm *shm, struct rk_peer *peer)
     struct rk_shm_ep *ep = peer->ep;
 
     if (ep->assisted)
-        forget_assist(shm, ep);
+        end_assist(shm, ep);
     fail_all_of(&shm->receiving, peer);
     fail_all_of(&shm->sending, peer);
     fail_all_of(&ep->streams, peer);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * split_copy.h: how two ranks share one copy.
+ * split_copy.h: share one copy between two ranks.
  *
- * What is to be copied is cut into chunks. The receiver claims them from the back and reads, the
- * sender claims them from the front and writes, until they meet. All that they share is one word in the box: the
- * generation of the transfer (16 bits), chunks claimed from the front (24), and from the back (24). The
- * generation keeps a sender that was held up from claiming in a later transfer: no more of them are asked for in the box than
- * RK_CLAIMS_ASKED, and none that waits for room there, so that their generations differ.
+ * The data is cut into chunks. The receiver claims them from the back and reads, the sender claims them from the
+ * front and writes, until they meet. They share one word in the fifo: generation of the transfer (16 bits), chunks
+ * claimed from the front (24), and from the back (24). The generation stops a delayed sender from claiming in a
+ * later transfer: at most RK_CLAIMS_ASKED requests are in the fifo, and none waits outside, so generations differ.
  */
 #ifndef RK_CHANNEL_SHM_SPLIT_COPY_H
 #define RK_CHANNEL_SHM_SPLIT_COPY_H
@@ -18,21 +17,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Frames of a box at most. */
+/* Maximum frames of a fifo. */
 enum { RK_CLAIMS_ASKED = 1 << 15 };
 
 /*
- * A call of the kernel's costs as much as copying some 16 KiB: few chunks. Halves while that is
- * little; then so much that who is done first does not wait long for the other. Less where both sides copy by themselves.
+ * A system call costs as much as copying some 16 KiB: few chunks. Two halves while that is little; then chunks
+ * small enough that the first to finish does not wait long. Smaller where both sides copy without the kernel.
  */
 enum { RK_CHUNK_MIN = 16 << 10, RK_CHUNK_MAPPED = 64 << 10, RK_CHUNK_MAX = 128 << 10, RK_CHUNK_BUSY = 512 << 10 };
 
-/* most: a larger one where the other side will hardly come: it is copying something itself. */
+/* most: larger if the other side will hardly help, as it copies something itself. */
 RK_INLINE uint64_t rk_chunk_of(uint64_t bytes, uint64_t most)
 {
     uint64_t half = rk_round_up(bytes / 2, 4096);
 
-    while (bytes / most >= 1 << 23) /* what the word counts */
+    while (bytes / most >= 1 << 23) /* range of the word's counters */
         most *= 2;
     return half < RK_CHUNK_MIN ? RK_CHUNK_MIN : half > most ? most : half;
 }
@@ -52,7 +51,7 @@ RK_INLINE uint32_t rk_claims_front(uint64_t word)
     return (uint32_t)(word >> 24 & 0xffffff);
 }
 
-/* Where a chunk lies that was claimed, and how long it is. */
+/* Position and length of a claimed chunk. */
 struct rk_share {
     uint64_t at;
     size_t bytes;
@@ -76,7 +75,7 @@ RK_INLINE bool rk_claim(_Atomic uint64_t *word, uint32_t gen, uint64_t bytes, ui
     return true;
 }
 
-/* Nobody is to claim any more. */
+/* Claim all remaining chunks. */
 RK_INLINE void rk_claim_rest(_Atomic uint64_t *word, uint64_t chunks)
 {
     uint64_t w = atomic_load(word);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* decode.c: bytes from outside become a packet, or are refused. See decode.h. */
+/* decode.c: validate received bytes as a packet. */
 #include "lib/channel/ucx/decode.h"
 
 #include <string.h>
 
-/* Payload that a kind of our own has, so that nobody downstream need look again. */
+/* Do the payload lengths of the channel's own kinds fit? Later code relies on it. */
 static bool length_fits(const struct rk_hdr *hdr)
 {
     switch (hdr->kind) {
@@ -25,18 +25,18 @@ static bool length_fits(const struct rk_hdr *hdr)
 
 static bool kind_fits(uint8_t kind)
 {
-    if (kind == RK_KIND_NONE || kind == RK_KIND_RNDV || kind == RK_UCX_LONG) /* they come by rndv */
+    if (kind == RK_KIND_NONE || kind == RK_KIND_RNDV || kind == RK_UCX_LONG) /* these come as rndv only */
         return false;
     return kind < RK_UCX_KIND_END || kind >= RK_KIND_USER_FIRST;
 }
 
-/* One frame with its payload at data + at. */
+/* Check one frame with its payload at data + at. */
 static bool frame_fits(const struct rk_hdr *hdr, size_t at, size_t len)
 {
     return kind_fits(hdr->kind) && hdr->len <= len - at && length_fits(hdr);
 }
 
-/* Every frame behind the first. */
+/* Check the frames behind the first. */
 static bool chain_fits(const struct rk_hdr *first, const unsigned char *data, size_t len)
 {
     size_t end = first->len;
@@ -72,7 +72,7 @@ bool rk_ucx_decode(const void *head, size_t head_len, const void *data, size_t l
         if (p->hello.magic != RK_UCX_MAGIC || p->hello.from.index == RK_UCX_NOBODY)
             return false;
     } else if (head_len != sizeof(h) || h.to.index == RK_UCX_NOBODY) {
-        return false; /* from nobody, or to nobody */
+        return false; /* without sender or receiver */
     }
     if (rndv) {
         p->data = NULL;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * decode.h: what stands on the wire between two ucx channels, and the one
- * place where bytes from outside become a packet that may be trusted.
+ * decode.h: define the wire format of ucx channels, and validate received packets.
  *
- * A packet is one UCP active message. Its header is a struct rk_ucx_head,
- * followed by a struct rk_ucx_hello while the receiver may not know the
- * sender yet. Its data is the payload of the first frame, and behind that
- * (each at a multiple of 8) further frames: a struct rk_hdr and its payload.
- * The turn of the first frame numbers the packet; the turns of the others are 0.
+ * A packet is one UCP active message:
  *
- * No UCX here, no state: the fuzzer and the unit tests drive it as it is.
+ * - header: struct rk_ucx_head, followed by struct rk_ucx_hello until the receiver has identified the sender;
+ * - data: the payload of the first frame, then more frames, each at a multiple of 8: struct rk_hdr and payload.
+ *
+ * The turn of the first frame numbers the packet; the turns of the others are 0. Data from outside is trusted only
+ * after rk_ucx_decode. No UCX calls and no state here: the fuzzer and the unit tests call it directly.
  */
 #ifndef RK_CHANNEL_UCX_DECODE_H
 #define RK_CHANNEL_UCX_DECODE_H
@@ -19,22 +18,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The channel's own frames; never handed up. Payloads are the structs below. */
+/* Private frames of the channel; never delivered. Payloads are the structs below. */
 enum rk_ucx_kind {
-    RK_UCX_ANNOUNCE = RK_KIND_CHANNEL_FIRST, /* a message that the receiver is to pull */
-    RK_UCX_PULL,                             /* receiver -> sender: send it */
-    RK_UCX_DATA,                             /* sender -> receiver: here it is */
+    RK_UCX_ANNOUNCE = RK_KIND_CHANNEL_FIRST, /* a message for the receiver to pull (RTS) */
+    RK_UCX_PULL,                             /* receiver -> sender: send the data (CTS) */
+    RK_UCX_DATA,                             /* sender -> receiver: the data */
     RK_UCX_LONG,                             /* as DATA, by UCP's rendezvous; tag: the receiver's id */
-    RK_UCX_DROP,                             /* receiver -> sender: keep it */
-    RK_UCX_BYE,                              /* nothing comes after this; I leave in peace */
+    RK_UCX_DROP,                             /* receiver -> sender: discard it */
+    RK_UCX_BYE,                              /* last frame: the sender leaves in an orderly way */
     RK_UCX_KIND_END
 };
 
-/* Of BYE: it does not wait for the others to leave, too, as it knows of a death. */
+/* Of BYE: leaves without the collective barrier, since a rank is dead. */
 enum { RK_UCX_ALONE = 1 };
 
 struct rk_ucx_head {
-    struct rk_id to;     /* the receiver's name for the link to the sender, or RK_UCX_NOBODY */
+    struct rk_id to;     /* the receiver's id of the link to the sender, or RK_UCX_NOBODY */
     struct rk_hdr first;
 };
 _Static_assert(sizeof(struct rk_ucx_head) == 40, "as on the wire");
@@ -44,9 +43,9 @@ _Static_assert(sizeof(struct rk_ucx_head) == 40, "as on the wire");
 
 struct rk_ucx_hello {
     uint32_t magic;
-    uint32_t rank;     /* the sender, with job: its process id */
+    uint32_t rank;     /* process id of the sender, with job */
     uint64_t job;
-    struct rk_id from; /* the sender's name for the link: put it in head.to */
+    struct rk_id from; /* the sender's id of the link, for head.to */
 };
 _Static_assert(sizeof(struct rk_ucx_hello) == 24, "as on the wire");
 
@@ -62,30 +61,30 @@ struct rk_ucx_pull {
     uint64_t want;
 };
 
-/* DATA begins with the receiver's struct rk_id, DROP is the sender's. */
+/* DATA begins with the receiver's struct rk_id; DROP consists of the sender's. */
 
 struct rk_ucx_packet {
     struct rk_id to;
     bool has_hello;
     struct rk_ucx_hello hello;
     struct rk_hdr first;
-    const unsigned char *data; /* what the first frame's payload begins */
+    const unsigned char *data; /* starts with the payload of the first frame */
     size_t len;
-    size_t at;                 /* of the next frame behind it; rk_ucx_next's */
+    size_t at;                 /* position of the next frame; for rk_ucx_next */
 };
 
 enum { RK_UCX_DOORS_MAX = 16 };
 #define RK_UCX_CARD_MAGIC 0x334b5252u
 
-/* Where UCX listens, on one device. */
+/* A listening address of UCX on one device. */
 struct rk_ucx_door {
-    uint8_t address[16]; /* of the Internet, version 6; one of version 4 as ::ffff:a.b.c.d */
+    uint8_t address[16]; /* IPv6; IPv4 as ::ffff:a.b.c.d */
     uint16_t port;
     uint16_t zero[3];
 };
 _Static_assert(sizeof(struct rk_ucx_door) == 24, "as peers read it");
 
-/* What a rank's card begins with, as far as it has doors; behind them stands the address of UCX's worker. */
+/* Start of a rank's address blob: its listeners. The UCX worker address follows. */
 struct rk_ucx_card {
     uint32_t magic;
     uint32_t ucx; /* major << 16 | minor */
@@ -99,21 +98,21 @@ RK_INLINE size_t rk_ucx_card_len(const struct rk_ucx_card *card)
     return offsetof(struct rk_ucx_card, doors) + card->ndoors * sizeof(struct rk_ucx_door);
 }
 
-/* The card of a peer, as a launcher gave it. False: it is none of this version. */
+/* Decode a peer's address blob. Returns false if it is not of this version. */
 bool rk_ucx_card_decode(const void *bytes, size_t len, struct rk_ucx_card *card, const void **address);
 
 /*
- * Check a packet from end to end: lengths, kinds, the chain of frames. rndv:
- * the data waits at the sender and is not looked at; there is one frame then,
- * of RK_KIND_RNDV or RK_UCX_LONG. False: broken, *p is not to be used. p points into data.
+ * Validate a packet: lengths, kinds, the chain of frames. rndv: the data stays at the sender and is not read;
+ * there is one frame then, RK_KIND_RNDV or RK_UCX_LONG. Returns false if malformed; *p is unusable then. p points
+ * into data.
  */
 bool rk_ucx_decode(const void *head, size_t head_len, const void *data, size_t len, bool rndv,
                    struct rk_ucx_packet *p);
 
-/* The frames of a packet that rk_ucx_decode found good, one by one; false after the last. */
+/* Iterate over the frames of a valid packet; returns false after the last. */
 bool rk_ucx_next(struct rk_ucx_packet *p, struct rk_hdr *hdr, const void **payload);
 
-/* Where the next frame starts behind a payload that ends at end. */
+/* Start of the next frame behind a payload that ends at end. */
 RK_INLINE size_t rk_ucx_pad(size_t end)
 {
     return (end + 7) & ~(size_t)7;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* devices.c: see devices.h. */
+/* devices.c: parse the transports and devices that a UCX context prints. */
 #include "lib/channel/ucx/devices.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * devices.h: UCX's transports and devices, out of what its context prints about itself: it tells of them in no other way.
- * No UCX here, no state: a unit test reads texts of machines that have such devices.
+ * devices.h: parse the transports and devices that a UCX context prints.
+ *
+ * UCX has no other interface for them. No UCX calls and no state here: a unit test parses texts of other machines.
  */
 #ifndef RK_CHANNEL_UCX_DEVICES_H
 #define RK_CHANNEL_UCX_DEVICES_H
@@ -10,13 +11,13 @@
 #include <stddef.h>
 
 enum {
-    RK_UCX_BY_DEVICE = 1,  /* puts and gets that a network device does, which looks at keys */
-    RK_UCX_BY_SOFTWARE = 2 /* leads to other hosts, but puts and gets would be emulated */
+    RK_UCX_BY_DEVICE = 1,  /* the network device does puts and gets and checks keys */
+    RK_UCX_BY_SOFTWARE = 2 /* reaches other hosts, but emulates puts and gets */
 };
 
-/* The next "tcp/eth0" of lines "#  resource 2 : md 1 dev 2 flags -- tcp/eth0", from *text on; NULL: there is none. */
+/* Next "tcp/eth0" of lines like "#  resource 2 : md 1 dev 2 flags -- tcp/eth0", from *text on; NULL: none. */
 const char *rk_ucx_next_device(const char **text, size_t *len);
-/* Which sorts of transports there are. */
+/* Kinds of transports in the text, as a mask. */
 unsigned rk_ucx_sorts(const char *text);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ep.c: first contact with a peer, and parting with it.
+ * ep.c: connect to a peer, and disconnect.
  *
- * An endpoint is made with UCP's error handling, which tells at once when a
- * connection breaks and lets us close by force. UCX's transports through
- * shared memory cannot do that: where the user lets them in, an endpoint to a
- * rank of this node does without. Its death is known from the node's segment;
- * the endpoint is then left alone until the worker goes.
+ * Endpoints use UCP's peer error handling, which reports a broken connection and allows forced closing. UCX's
+ * shared-memory transports do not support it: where the user enables them, an endpoint to a rank of this node does
+ * without. The death of such a peer is known from the node's segment; its endpoint stays until the worker is
+ * destroyed.
  */
 #include "lib/base/clock.h"
 #include "lib/channel/module.h"
@@ -15,11 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long parting may take when all goes well, and when it does not: both the time and the passes have to be over,
- * for this process may have stood still meanwhile. */
+/*
+ * Time for disconnecting, and for doing so by force. Both time and passes must be over, since this process may
+ * have been stopped meanwhile.
+ */
 enum { CLOSE_NS = 500 * 1000 * 1000, FORCE_NS = 200 * 1000 * 1000, FORCE_PASSES = 256 };
-#define SETTLE_NS 5000000000ull /* and who connects may have to wait for a core: its worker is not given up before that */
-#define PEACE_NS 3000000000ull /* in the last meeting: so long after one has gone all others are through, too */
+#define SETTLE_NS 5000000000ull /* a connecting peer may wait for a core: keep the worker until then */
+#define PEACE_NS 3000000000ull /* in the last barrier: maximum skew of the ranks */
 
 static struct rk_ucx_link *link_new(struct rk_ucx *ucx, struct rk_peer *peer)
 {
@@ -51,7 +52,7 @@ static struct rk_ucx_link *link_new(struct rk_ucx *ucx, struct rk_peer *peer)
     return l;
 }
 
-/* Room for a link of this number: all peers that there are now, and other jobs may come. */
+/* Room for a link of this number: of present peers and some other jobs. */
 static bool may_name(struct rk_ucx *ucx, int number)
 {
     struct rk_ucx_link **table;
@@ -92,17 +93,17 @@ void rk_ucx_link_broken(struct rk_ucx_link *l)
     rk_list_append(&l->ucx->failed, &l->on_failed);
 }
 
-/* That the connection has come to an end, and not a want of ours. UCX 1.13's tcp calls every end a timeout. */
+/* Did the connection end, as opposed to a local error? The tcp of UCX 1.13 reports every end as a timeout. */
 static bool is_end(ucs_status_t why)
 {
     return rk_ucx_status(why) == RANK_ERR_PEER_DEAD;
 }
 
 /*
- * In the last meeting who is through closes its connections, and says so to those to whom it had one itself. Others, who
- * have spoken to it and have not been answered, hear no more than that theirs is broken. For them it has died only if
- * the meeting does not come to its end; launchers that tell of deaths do so sooner. What it sent over another connection
- * may still come, its goodbye, too. A host that does not answer any more has not let anybody leave in peace.
+ * A connection of the last barrier has ended. A rank that is done closes its connections, and sends BYE on those
+ * that it opened itself. Other peers see only a broken connection: it counts as a death only if the barrier does
+ * not end, or if the launcher reports it. Data and BYE may still arrive on another connection. An unreachable host
+ * has not left in an orderly way.
  */
 void rk_ucx_link_ended(struct rk_ucx_link *l, ucs_status_t why)
 {
@@ -113,7 +114,7 @@ void rk_ucx_link_ended(struct rk_ucx_link *l, ucs_status_t why)
     rk_ucx_link_broken(l);
 }
 
-/* UCP's, from within ucp_worker_progress. */
+/* Called by UCP within ucp_worker_progress. */
 static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     struct rk_ucx_link *l = arg;
@@ -144,13 +145,13 @@ static rank_status_t make_endpoint(struct rk_ucx_link *l, const ucp_address_t *a
     if (st == UCS_OK)
         return RANK_OK;
     l->ep = NULL;
-    /* On its own host UCX tries at once; who has died a moment ago refuses, and is nothing to complain of. */
+    /* On its own host UCX connects at once; a recently dead peer refuses, which is no error. */
     why = rk_engine_why_unreached(l->peer);
     if (why != RANK_ERR_UNREACHABLE) {
-        rk_info("UCX does not reach rank %u, which is gone, or may be: %s", l->peer->id.rank, ucs_status_string(st));
+        rk_info("UCX cannot reach rank %u, which may be gone: %s", l->peer->id.rank, ucs_status_string(st));
         return why;
     }
-    rk_error("UCX does not reach rank %u: %s (do both sides have a network device or transport in "
+    rk_error("UCX cannot reach rank %u: %s (do both sides have a network device or transport in "
              "common? see UCX_TLS and UCX_NET_DEVICES)",
              l->peer->id.rank, ucs_status_string(st));
     return rk_ucx_status(st);
@@ -180,7 +181,7 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
         return st;
     memset(bytes + len, 0, sizeof(bytes) - len);
     if (!rk_ucx_card_decode(bytes, len, &card, &address)) {
-        rk_error("the card %s of rank %u is not one; do all ranks use the same librank?",
+        rk_error("the address %s of rank %u is malformed; do all ranks use the same librank?",
                  RK_UCX_CARD, peer->id.rank);
         return RANK_ERR_CHANNEL;
     }
@@ -196,7 +197,7 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
     return st;
 }
 
-/* --------------------------------------------------------------------- parting */
+/* --------------------------------------------------------------------- disconnect */
 
 static void close_quietly(struct rk_ucx *ucx, ucp_ep_h ep, bool force)
 {
@@ -212,7 +213,7 @@ static void close_quietly(struct rk_ucx *ucx, ucp_ep_h ep, bool force)
         uint32_t cap = ucx->closing_cap ? ucx->closing_cap * 2 : 16;
         void **closing = realloc(ucx->closing, cap * sizeof(void *));
         if (!closing) {
-            ucp_request_free(p); /* UCP finishes without us */
+            ucp_request_free(p); /* UCP finishes it */
             return;
         }
         ucx->closing = closing;
@@ -221,7 +222,7 @@ static void close_quietly(struct rk_ucx *ucx, ucp_ep_h ep, bool force)
     ucx->closing[ucx->nclosing++] = p;
 }
 
-/* The number of endpoints that are still being closed. */
+/* Returns the number of endpoints still being closed. */
 static uint32_t reap_closing(struct rk_ucx *ucx)
 {
     uint32_t kept = 0;
@@ -256,17 +257,14 @@ static void progress(struct rk_ucx *ucx)
 }
 
 /*
- * The peer is dead, or a fault parts us. Who is told so may use his buffer again at once, so nothing may be written to
- * it any more. Over a connection the data goes from the socket straight there, and some of it may still be in the
- * kernel; the peer need not even be dead. Closing by force makes UCP discard the endpoint's lanes first, with their
- * sockets, and then give back what is in its hands: two passes at most in 1.13 and in 1.22 (death_receive_body looks
- * whether a byte comes later).
+ * Disconnect a dead or failed peer. The owner of a buffer may reuse it at once: no byte may be written to it any
+ * more, even if the socket still holds data. A forced close makes UCP discard the endpoint's lanes with their
+ * sockets, then return its requests, within two passes in 1.13 and 1.22 (death_receive_body tests it).
  *
- * An endpoint through shared memory cannot be closed so. There the peer is a dead process of this node, which writes
- * nothing, and rk_peer_died has made progress until nothing of what it had written was left in the segment; what
- * UCP still holds then is left to it, for no byte can come any more.
+ * A shared-memory endpoint cannot be closed by force. Its peer is a dead process of this node, and rk_peer_died
+ * has consumed all that it had written; UCP keeps what it still holds, and no byte can arrive.
  */
-static void ep_part(struct rk_ucx_link *l)
+static void ep_disconnect(struct rk_ucx_link *l)
 {
     struct rk_ucx *ucx = l->ucx;
 
@@ -278,7 +276,7 @@ static void ep_part(struct rk_ucx_link *l)
         for (int i = 0; i == 0 || ((in_ucp_hands(l) || l->unsent) && (i < FORCE_PASSES || rk_clock_ns() < until)); i++)
             progress(ucx);
         if (in_ucp_hands(l))
-            rk_warn("UCX keeps what it was given for rank %u, which is gone: it may still write to receive buffers",
+            rk_warn("UCX still holds requests of rank %u, which is gone, and may write to receive buffers",
                     l->peer->id.rank);
         reap_closing(ucx);
     }
@@ -287,7 +285,7 @@ static void ep_part(struct rk_ucx_link *l)
     rk_ucx_todo(ucx);
 }
 
-static void ep_leave(struct rk_ucx_link *l)
+static void ep_send_bye(struct rk_ucx_link *l)
 {
     struct rk_hdr bye = {.kind = RK_UCX_BYE,
                          .epoch = l->peer->epoch,
@@ -295,11 +293,13 @@ static void ep_leave(struct rk_ucx_link *l)
 
     l->ucx->leaving = true;
     if (l->failed || l->bye) {
-        ep_part(l);
+        ep_disconnect(l);
         return;
     }
-    /* Before messages are dropped that nobody has received: by then their senders know why. If it finds no room the peer
-     * hears a reset. */
+    /*
+     * Send before unreceived messages are dropped, so that their senders get the reason first. Without room the
+     * peer sees a reset.
+     */
     rk_ucx_put(l, &bye, NULL, 0, NULL, NULL);
     rk_ucx_flush_open(l);
     rk_ucx_fail_ops(l, true);
@@ -318,9 +318,9 @@ void rk_ucx_disconnect(void *state, struct rk_peer *peer)
         ucp_request_free(l->flushing);
     l->flushing = NULL;
     if (peer->state == RK_PEER_UP && l->ep)
-        ep_leave(l);
+        ep_send_bye(l);
     else
-        ep_part(l);
+        ep_disconnect(l);
     l->dropped = true;
     rk_list_remove(&l->on_failed);
     rk_ucx_drop_unsent(l);
@@ -328,7 +328,7 @@ void rk_ucx_disconnect(void *state, struct rk_peer *peer)
     peer->ep = NULL;
 }
 
-void rk_ucx_look_at_lost(struct rk_ucx_link *l, uint64_t now)
+void rk_ucx_check_lost(struct rk_ucx_link *l, uint64_t now)
 {
     if (rk_likely(l->lost_ns == 0) || now - l->lost_ns < PEACE_NS)
         return;
@@ -336,28 +336,28 @@ void rk_ucx_look_at_lost(struct rk_ucx_link *l, uint64_t now)
     rk_engine_report_death(l->ucx->ctx, l->peer->number);
 }
 
-/* After ucp_worker_progress: what broke meanwhile. */
+/* After ucp_worker_progress: handle links that broke meanwhile. */
 void rk_ucx_links_failed(struct rk_ucx *ucx)
 {
     while (!rk_list_empty(&ucx->failed)) {
         struct rk_ucx_link *l = rk_list_entry(ucx->failed.next, struct rk_ucx_link, on_failed);
 
         rk_list_remove(&l->on_failed);
-        rk_ucx_fail_ops(l, false); /* UCP calls back for what is in its hands */
+        rk_ucx_fail_ops(l, false); /* UCP calls back for its requests */
         if (!l->bye && !l->lost_ns)
             rk_engine_report_death(ucx->ctx, l->peer->number);
         ucx->handled++;
     }
 }
 
-/* For closing everything, with what comes of it. */
-struct patience {
+/* Time limit of closing everything. */
+struct time_limit {
     uint64_t until;
     int passes;
 };
 
-/* One bout of progress more, and true; false: it has taken long enough. */
-static bool passes_on(struct rk_ucx *ucx, struct patience *left)
+/* Run one more round of progress; returns false when the time is over. */
+static bool passes_on(struct rk_ucx *ucx, struct time_limit *left)
 {
     if (left->passes <= 0 && rk_clock_ns() >= left->until)
         return false;
@@ -367,14 +367,14 @@ static bool passes_on(struct rk_ucx *ucx, struct patience *left)
 }
 
 /*
- * Who connects is answered by UCP, through an endpoint of its own that we never see; the answer waits until the peer has
- * confirmed the way back. A worker that goes meanwhile takes the process with it, where UCX looks at its assertions, as
- * Debian's 1.13 does; and the peer waits. A flush of the worker has to do with all endpoints. One that has nothing to
- * do, or has ended well, says that no answer waits, until there is progress again; one that fails says nothing. After deaths
- * each one has something to do: UCX 1.13 forgets to count what a dead peer's connection had not sent. False: it is not so
- * in time, for a peer that connects may stand still.
+ * Wait until no connection is half open. UCP answers a connecting peer through an internal endpoint, and its
+ * answer waits for the peer's confirmation. Destroying the worker before that aborts the process where UCX checks
+ * assertions (Debian's 1.13), and hangs the peer. A worker flush covers all endpoints: one that has nothing to do,
+ * or succeeds, shows that no answer waits, until there is progress again; one that fails shows nothing. After
+ * deaths each flush has something to do, since UCX 1.13 miscounts unsent data of a dead peer. False: not in time;
+ * a connecting peer may be stopped.
  */
-static bool settled(struct rk_ucx *ucx, struct patience *left)
+static bool settled(struct rk_ucx *ucx, struct time_limit *left)
 {
     ucp_request_param_t param = {0};
     ucs_status_t ust;
@@ -397,7 +397,7 @@ static bool settled(struct rk_ucx *ucx, struct patience *left)
 
 bool rk_ucx_links_close(struct rk_ucx *ucx)
 {
-    struct patience left = {rk_clock_ns() + CLOSE_NS, FORCE_PASSES};
+    struct time_limit left = {rk_clock_ns() + CLOSE_NS, FORCE_PASSES};
 
     ucx->leaving = true;
     while (ucx->worker && reap_closing(ucx) > 0 && passes_on(ucx, &left))

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * module_glue.c: the module's side of services.h: its one exported symbol, and
- * forwarders to the core under the names that the core's headers declare.
+ * module_glue.c: export the module's symbol, forward calls to the core.
  */
 #include "config.h"
 
@@ -13,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The core's configuration and log reach us through this; it is set once and never changes. */
+/* The core's functions, configuration and log; set once. */
 static const struct rk_services *core;
 int rk_log_threshold;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rails.c: what UCX would carry messages by: the devices that it has opened here, as UCX_TLS and UCX_NET_DEVICES leave
- * them, and how many of them one message may take. For rankinfo: which of them lead to a peer shows only in a job.
+ * rails.c: print the devices that UCX uses for messages, for rankinfo.
  *
- * UCX tells neither by a call, but prints both; what is looked for there are its names (devices.h).
+ * Prints the devices that UCX has opened here, subject to UCX_TLS and UCX_NET_DEVICES, and the maximum number for
+ * one message. Which of them reach a peer shows only in a job. UCX reports both as text only (devices.h).
  */
 #include "lib/channel/ucx/devices.h"
 #include "lib/channel/ucx/ucx.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a function of UCX's prints; NULL: out of memory. To be freed. */
+/* Capture what a UCX function prints; NULL: out of memory. Caller frees. */
 static char *printed(struct rk_ucx *ucx, const ucp_config_t *config)
 {
     char *text = NULL;
@@ -39,7 +39,7 @@ bool rk_ucx_transports(struct rk_ucx *ucx, unsigned *found)
     return text != NULL;
 }
 
-/* Those of the process itself are no rails. */
+/* Devices within the process are no rails. */
 static void rails_print_devices(FILE *out, const char *text)
 {
     const char *before = "rails  ", *name;
@@ -54,7 +54,7 @@ static void rails_print_devices(FILE *out, const char *text)
     fprintf(out, "%s\n", *before == ',' ? "" : "rails  none: UCX_TLS and UCX_NET_DEVICES leave no device");
 }
 
-/* Lines "UCX_MAX_RNDV_RAILS=2". */
+/* Parse lines "UCX_MAX_RNDV_RAILS=2". */
 static void print_most(FILE *out, const char *text)
 {
     static const char *const what[] = {"EAGER", "RNDV", "RMA"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* reorder.c: puts packets back in order. See reorder.h. */
+/* reorder.c: restore the order of numbered packets. */
 #include "lib/channel/ucx/reorder.h"
 
 #include <stdlib.h>

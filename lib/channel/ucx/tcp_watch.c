@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp_watch.c: connections that nobody answers.
+ * tcp_watch.c: shut down TCP connections without acknowledgement of their data.
  *
- * Where a cable is pulled nobody is told: the kernel repeats what was sent for a quarter of an hour, and UCX waits
- * with it. So once a second, while there is something to wait for, we ask the kernel about UCX's connections: one
- * whose data has not been acknowledged for RANK_UNANSWERED is shut down, which UCX takes for the end of the
- * peer and tells us. A peer that computes and reads nothing is no such case: its kernel answers for it. A connection
- * with nothing under way has nothing that could be acknowledged; a link that has heard nothing for some seconds
- * sends an empty frame.
+ * When a cable is pulled the kernel retransmits for a quarter of an hour, and UCX waits with it. Once a second,
+ * while something is awaited, this file queries the kernel about UCX's connections: one with data
+ * unacknowledged for RANK_UNANSWERED is shut down, which UCX reports as the end of the peer. A peer that computes
+ * and does not read is not affected: its kernel acknowledges. An idle link that has received nothing for some
+ * seconds sends an empty frame.
  *
- * UCX does not show its sockets. They are known by their addresses: its listening sockets (doors) are those that appear
- * while its worker is made, and every connection of it has such a door at one end. A card tells a rank's doors to its
- * peers. A port alone says nothing: on another host it is somebody else's.
+ * UCX does not reveal its sockets; their addresses identify them. UCX's listeners are those that appear while its
+ * worker is created, and one end of each connection is such a listener. The address blob lists a rank's listeners.
+ * A port alone identifies nothing: another host uses the same ports.
  */
 #include "lib/base/clock.h"
 #include "lib/channel/ucx/ucx.h"
@@ -25,15 +24,17 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-enum { LOOK_NS = 1000 * 1000 * 1000, SILENT_LOOKS = 3 };
-/* How long it has been sending in vain, for a connection that was idle before: the kernel doubles its time-out from
- * 0.2 s on; where its own device is down it tries every half second. */
+enum { LOOK_NS = 1000 * 1000 * 1000, SILENT_CHECKS = 3 };
+/*
+ * Retransmission time of a connection that was idle before: the kernel's time-out doubles from 0.2 s; with its own
+ * device down it retries every half second.
+ */
 enum { TIMEOUT_US = 3 * 1000 * 1000, TRIES = 8 };
 
-/* What an address of version 4 begins with where it stands as one of version 6. */
+/* Prefix of an IPv4 address in IPv6 form. */
 static const uint8_t V4[12] = {[10] = 0xff, [11] = 0xff};
 
-/* False: the address is not one of the Internet. */
+/* Returns false unless it is an Internet address. */
 static bool door_of(const struct sockaddr_storage *a, struct rk_ucx_door *door)
 {
     const struct sockaddr_in *in = (const void *)a;
@@ -65,7 +66,7 @@ static bool is_among(const struct rk_ucx_door *doors, uint32_t n, const struct r
     return false;
 }
 
-/* Calls fn for every descriptor of this process. */
+/* Call fn for every descriptor of this process. */
 static void each_fd(void (*fn)(int fd, void *arg), void *arg)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -82,7 +83,7 @@ static void each_fd(void (*fn)(int fd, void *arg), void *arg)
     closedir(dir);
 }
 
-/* False: it does not listen. */
+/* Returns false unless fd listens. */
 static bool listens_at(int fd, struct rk_ucx_door *door)
 {
     struct sockaddr_storage a = {0};
@@ -132,7 +133,7 @@ void rk_ucx_doors_after(struct rk_ucx *ucx, struct rk_ucx_doors *old)
     *old = (struct rk_ucx_doors){0};
 }
 
-/* An address that other hosts have, too: the loopback, a bridge's. */
+/* An address that other hosts may have too: of the loopback or a bridge. */
 static bool is_here(const struct rk_ucx *ucx, const struct rk_ucx_door *door)
 {
     bool v4 = memcmp(door->address, V4, sizeof(V4)) == 0;
@@ -149,14 +150,14 @@ void rk_ucx_doors_of(struct rk_ucx_link *l, const struct rk_ucx_card *card)
     free(l->doors);
     l->ndoors = 0;
     l->doors = malloc((card->ndoors + 1) * sizeof(struct rk_ucx_door));
-    /* Without, its connections are not looked at. */
+    /* Without memory its connections are not watched. */
     for (uint32_t i = 0; l->doors && i < card->ndoors; i++) {
         if (l->peer->local >= 0 || !is_here(l->ucx, &card->doors[i]))
             l->doors[l->ndoors++] = card->doors[i];
     }
 }
 
-/* Is it a connection of UCX's? theirs: gets its other end. */
+/* Is fd a connection of UCX? Sets theirs to the remote end. */
 static bool tcp_watch_is_ours(const struct rk_ucx *ucx, int fd, struct rk_ucx_door *theirs)
 {
     struct sockaddr_storage a = {0}, b = {0};
@@ -184,7 +185,7 @@ static void close_door(int fd, void *arg)
         shutdown(fd, SHUT_RDWR);
 }
 
-static void tcp_watch_hang_up(int fd, void *arg)
+static void tcp_watch_close(int fd, void *arg)
 {
     struct rk_ucx_door theirs;
 
@@ -192,15 +193,15 @@ static void tcp_watch_hang_up(int fd, void *arg)
         shutdown(fd, SHUT_RDWR);
 }
 
-void rk_ucx_hang_up(struct rk_ucx *ucx)
+void rk_ucx_close_sockets(struct rk_ucx *ucx)
 {
     if (ucx->ndoors == 0)
         return;
-    each_fd(close_door, ucx); /* first: UCX's own thread lets in who connects */
-    each_fd(tcp_watch_hang_up, ucx);
+    each_fd(close_door, ucx); /* first: UCX's own thread accepts connections */
+    each_fd(tcp_watch_close, ucx);
 }
 
-/* Nobody at this address answers. */
+/* Mark the links to this address as unanswered. */
 static void mark_unanswered(struct rk_ucx *ucx, const struct rk_ucx_door *theirs)
 {
     for (uint32_t i = 0; i < ucx->nlinks; i++) {
@@ -210,7 +211,7 @@ static void mark_unanswered(struct rk_ucx *ucx, const struct rk_ucx_door *theirs
     }
 }
 
-static void tcp_watch_look_at(int fd, void *arg)
+static void tcp_watch_check(int fd, void *arg)
 {
     struct rk_ucx *ucx = arg;
     socklen_t size = sizeof(struct tcp_info);
@@ -233,7 +234,7 @@ static void tcp_watch_look_at(int fd, void *arg)
     shutdown(fd, SHUT_RDWR);
 }
 
-/* Something under way to a peer, or a peer that has been silent. True if the kernel is to be asked. */
+/* True if data is under way to the peer, or if it has been silent: then query the kernel. */
 static bool waits_for(struct rk_ucx_link *l)
 {
     if (!l->ep || l->failed || l->bye || !l->confirmed)
@@ -242,9 +243,9 @@ static bool waits_for(struct rk_ucx_link *l)
         l->due_seen = l->in.due;
         l->silent = 0;
         l->unanswered = false;
-    } else if (++l->silent >= SILENT_LOOKS) {
+    } else if (++l->silent >= SILENT_CHECKS) {
         l->silent = 0;
-        rk_ucx_control(l, RK_KIND_CREDIT, NULL, 0); /* of nothing */
+        rk_ucx_control(l, RK_KIND_CREDIT, NULL, 0); /* a credit of 0 */
     }
     return true;
 }
@@ -254,13 +255,13 @@ void rk_ucx_watch(struct rk_ucx *ucx)
     uint64_t now = rk_clock_ns();
     bool any = false;
 
-    if (now < ucx->next_look || ucx->inside)
+    if (now < ucx->next_check || ucx->inside)
         return;
-    ucx->next_look = now + LOOK_NS;
+    ucx->next_check = now + LOOK_NS;
     for (uint32_t i = 0; i < ucx->nlinks; i++) {
-        rk_ucx_look_at_lost(ucx->links[i], now);
+        rk_ucx_check_lost(ucx->links[i], now);
         any |= waits_for(ucx->links[i]);
     }
     if (any && ucx->ndoors && rk_ucx_conf()->unanswered > 0)
-        each_fd(tcp_watch_look_at, ucx);
+        each_fd(tcp_watch_check, ucx);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx.c: the channel over UCX: its table of operations, progress, sleeping, draining.
+ * ucx.c: provide the channel over UCX: operations, progress, sleeping, draining.
  */
 #include "lib/channel/ucx/ucx.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { TICKS_MASK = 4095 }; /* how often one who does not sleep looks at the clock */
+enum { TICKS_MASK = 4095 }; /* clock interval of progress calls without sleep */
 
 static void ucx_close(struct rk_ctx *ctx, void *state)
 {
@@ -19,7 +19,7 @@ static void ucx_close(struct rk_ctx *ctx, void *state)
     if (!ucx)
         return;
     if (rk_ucx_links_close(ucx))
-        rk_ucx_teardown(ucx); /* UCP may call back for what it still had */
+        rk_ucx_teardown(ucx); /* UCP may call back for its requests */
     else
         rk_ucx_abandon(ucx);
     if (ucx->bad_frames)
@@ -47,7 +47,7 @@ static rank_status_t ucx_open(struct rk_ctx *ctx, void **state, void *card, size
     ucx->ctx = ctx;
     ucx->fd = -1;
     ucx->me = (uint32_t)ctx->boot->rank;
-    /* A packet meant for an earlier process at this address shall not pass for one of ours. */
+    /* A packet for an earlier process at this address must not match a link of this one. */
     ucx->gen = (uint32_t)(rk_clock_ns() >> 10) ^ (uint32_t)getpid() << 16;
     self = rk_engine_peer(ctx, ctx->boot->rank);
     if (!self) {
@@ -99,7 +99,7 @@ static rank_status_t ucx_send_view(struct rk_peer *peer, const struct rk_hdr *hd
     return rk_ucx_put(l, hdr, NULL, 0, NULL, view);
 }
 
-int rk_ucx_pass(struct rk_ucx *ucx)
+int rk_ucx_poll(struct rk_ucx *ucx)
 {
     int moved;
 
@@ -113,7 +113,7 @@ int rk_ucx_pass(struct rk_ucx *ucx)
     moved += rk_ucx_todo(ucx);
     if (rk_unlikely(!rk_list_empty(&ucx->failed)))
         rk_ucx_links_failed(ucx);
-    /* What handlers sent must not wait for the application's next call. */
+    /* Frames that handlers sent must not wait for the next library call. */
     if (rk_unlikely(!rk_list_empty(&ucx->open) || !rk_list_empty(&ucx->busy)))
         moved += rk_ucx_send_progress(ucx);
     return moved + ucx->handled;
@@ -124,7 +124,7 @@ static int ucx_progress(struct rk_ctx *ctx, void *state)
     struct rk_ucx *ucx = state;
 
     (void)ctx;
-    return rk_unlikely(ucx->inside) ? 0 : rk_ucx_pass(ucx); /* a handler asked for it: it is being made */
+    return rk_unlikely(ucx->inside) ? 0 : rk_ucx_poll(ucx); /* called by a handler: progress runs already */
 }
 
 static int ucx_fd(void *state)
@@ -143,7 +143,7 @@ static rank_status_t ucx_arm(void *state)
     return ucp_worker_arm(ucx->worker) == UCS_OK ? RANK_OK : RK_AGAIN;
 }
 
-/* Has everything sent through this link left? Starts a flush where none has covered it. */
+/* Has all data of this link been sent? Starts a flush unless one has covered it. */
 static bool link_drained(struct rk_ucx *ucx, struct rk_ucx_link *l)
 {
     ucp_request_param_t param = {0};
@@ -159,7 +159,7 @@ static bool link_drained(struct rk_ucx *ucx, struct rk_ucx_link *l)
         l->flushed_at = ucx->sent;
         p = ucp_ep_flush_nbx(l->ep, &param);
         if (!UCS_PTR_IS_PTR(p))
-            return true; /* done, or the endpoint is broken, which its callback tells */
+            return true; /* done, or the endpoint is broken, which its callback reports */
         l->flushing = p;
     }
     if (ucp_request_check_status(l->flushing) == UCS_INPROGRESS)
@@ -190,7 +190,7 @@ const struct rk_channel rk_channel_ucx = {
     .send = ucx_send,
     .send2 = ucx_send2,
     .send_view = ucx_send_view,
-    .take = rk_ucx_take,
+    .take = rk_ucx_recv_fast,
     .take_is_progress = true,
     .rndv_send = rk_ucx_rndv_send,
     .rndv_recv = rk_ucx_rndv_recv,

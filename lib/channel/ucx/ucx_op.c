@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ucx_op.c: the table of what is under way, with names for the wire. */
+/* ucx_op.c: keep the table of ops, with ids for the wire. */
 #include "lib/channel/ucx/ucx.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
     op->next_free = NULL;
     op->type = (uint8_t)type;
     op->wanted = op->unwanted = op->announced = false;
-    op->told = NULL;
+    op->result = NULL;
     op->of = l;
     op->req = NULL;
     op->desc = NULL;

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_recv.c: packets from UCP: checked, put in order, their frames handed up.
+ * ucx_recv.c: receive packets from UCP: validate, order and deliver their frames.
  *
- * Nothing that comes in is believed before rk_ucx_decode and link_for have
- * looked at it. What is broken or late is dropped and counted; a link whose
- * order cannot be kept any more is given up, as if its peer had died.
+ * Input is used only after rk_ucx_decode and link_for have validated it. Malformed or late packets are dropped and
+ * counted. A link that has lost its order is disconnected as if its peer had died.
  */
 #include "lib/channel/ucx/ucx.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What may be held of a link while an earlier packet is missing. */
+/* Limit of held data of a link while an earlier packet is missing. */
 enum { HELD_BYTES_MAX = 64 << 20 };
 
-/* A packet that came early. */
+/* An early packet. */
 struct held {
     struct rk_ucx_packet packet;
-    void *desc;     /* UCP's, of a rendezvous */
+    void *desc;     /* UCP's descriptor of a rendezvous */
     uint64_t total;
     size_t bytes;
     unsigned char data[] __attribute__((aligned(8)));
@@ -29,7 +28,7 @@ static void release_desc(struct rk_ucx *ucx, void *desc)
         ucp_am_data_release(ucx->worker, desc);
 }
 
-/* ------------------------------------------------------------------- who speaks */
+/* ------------------------------------------------------------------- sender */
 
 static struct rk_ucx_link *named_link(struct rk_ucx *ucx, struct rk_id to)
 {
@@ -86,9 +85,9 @@ static void ucx_recv_frame_arrived(struct rk_ucx_link *l, const struct rk_hdr *h
         rk_ucx_rndv_frame(l, hdr, payload);
         return;
     }
-    if (hdr->kind <= RK_KIND_SMSG && !rk_ucx_claims_hold(l, hdr))
+    if (hdr->kind <= RK_KIND_SMSG && !rk_ucx_is_valid(l, hdr))
         return;
-    if (l->ucx->taking && rk_ucx_taken(l->ucx->taking, l, hdr, payload))
+    if (l->ucx->fast_recv && rk_ucx_fast_recv_frame(l->ucx->fast_recv, l, hdr, payload))
         return;
     handler = ctx->engine->handler[hdr->kind];
     if (rk_likely(handler != NULL))
@@ -97,7 +96,7 @@ static void ucx_recv_frame_arrived(struct rk_ucx_link *l, const struct rk_hdr *h
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
 }
 
-/* True if desc is kept; false: it is to be dropped. */
+/* Returns true if desc is kept; false: release it. */
 static bool ucx_recv_deliver(struct rk_ucx_link *l, struct rk_ucx_packet *p, void *desc, uint64_t total)
 {
     const void *payload;
@@ -151,7 +150,7 @@ static bool hold(struct rk_ucx_link *l, const struct rk_ucx_packet *p, void *des
             return true;
         }
         free(h);
-        if (rc > 0) { /* that turn is there already: the second is a fake */
+        if (rc > 0) { /* a duplicate turn: the second is forged */
             rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
             return false;
         }
@@ -175,7 +174,7 @@ static void deliver_held(struct rk_ucx_link *l)
     }
 }
 
-/* True if desc is kept. */
+/* Returns true if desc is kept. */
 static bool packet_arrived(struct rk_ucx_link *l, struct rk_ucx_packet *p, void *desc,
                            uint64_t total)
 {
@@ -208,12 +207,12 @@ static ucs_status_t on_packet(void *arg, const void *head, size_t head_len, void
     struct rk_ucx_packet p;
     struct rk_ucx_link *l;
 
-    if (ucx->taking && !rndv && rk_ucx_take_packet(ucx->taking, head, head_len, data, len))
+    if (ucx->fast_recv && !rndv && rk_ucx_fast_recv_packet(ucx->fast_recv, head, head_len, data, len))
         return UCS_OK;
     if (rk_unlikely(!rk_ucx_decode(head, head_len, data, len, rndv, &p) ||
                     (l = link_for(ucx, &p)) == NULL)) {
         rk_engine_refused(ucx->ctx, &ucx->bad_frames);
-        return UCS_OK; /* UCP lets the sender of a rendezvous complete */
+        return UCS_OK; /* UCP completes the sender of a rendezvous */
     }
     if (rk_unlikely(ucx->leaving || l->dropped || (l->failed && !l->lost_ns) || l->peer->state == RK_PEER_DEAD)) {
         ucx->late_frames++;

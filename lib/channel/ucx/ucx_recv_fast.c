@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_recv_fast.c: the shortest way for a blocking receive that is the first in line.
+ * ucx_recv_fast.c: receive in place, for a blocking receive that is first in line.
  *
- * Nothing else is looked at meanwhile, and the message needs no request and no matching: what UCP hands us is
- * compared with what the caller wants and copied where it belongs. The first frame of the peer that has to go up
- * ends this, whatever it is: what comes behind it may not overtake it.
+ * The message needs no request and no matching: incoming data is compared with the wanted envelope and copied to
+ * the buffer. The first other frame of the peer that has to be delivered ends this, since later ones must not
+ * overtake it.
  */
 #include "lib/channel/ucx/ucx.h"
 
 #include <string.h>
 
-/* As many passes as a partner needs who is looking too, on a fast network; a slow one is waited for elsewhere. */
+/* Enough passes for a partner that polls too, on a fast network; a slow one is awaited elsewhere. */
 enum { PASSES = 16 };
 
-RK_INLINE void ucx_recv_fast_keep(const struct rk_ucx_taking *t, const struct rk_hdr *hdr, const void *payload)
+RK_INLINE void ucx_recv_fast_keep(const struct rk_ucx_fast_recv *t, const struct rk_hdr *hdr, const void *payload)
 {
     size_t n = hdr->len < t->cap ? hdr->len : t->cap;
 
@@ -24,19 +24,19 @@ RK_INLINE void ucx_recv_fast_keep(const struct rk_ucx_taking *t, const struct rk
     *t->out = (struct rk_took){hdr->tag, hdr->len};
 }
 
-RK_INLINE bool is_wanted(const struct rk_ucx_taking *t, const struct rk_hdr *hdr)
+RK_INLINE bool is_wanted(const struct rk_ucx_fast_recv *t, const struct rk_hdr *hdr)
 {
     return hdr->kind == RK_KIND_MSG && hdr->team == t->team && hdr->src == t->src &&
            (t->tag == RK_TAG_ANY ? hdr->tag <= INT64_MAX : hdr->tag == t->tag);
 }
 
 /*
- * Behind a system call each line of code and data costs a miss: the message that is most likely, alone in a packet
- * that is due, is known here by comparing, and all else is left to the general way. So whatever rk_ucx_decode would
- * refuse is refused here, too.
+ * After a system call each line of code and data costs a cache miss. So the most likely message, alone in a packet
+ * that is due, is recognized by comparison; everything else takes the general path. Must reject all that
+ * rk_ucx_decode rejects.
  */
-bool rk_ucx_take_packet(struct rk_ucx_taking *t, const void *head, size_t head_len, const void *data,
-                        size_t len)
+bool rk_ucx_fast_recv_packet(struct rk_ucx_fast_recv *t, const void *head, size_t head_len, const void *data,
+                             size_t len)
 {
     struct rk_ucx_link *l = t->from;
     struct rk_ucx_head h;
@@ -55,8 +55,8 @@ bool rk_ucx_take_packet(struct rk_ucx_taking *t, const void *head, size_t head_l
     return true;
 }
 
-bool rk_ucx_taken(struct rk_ucx_taking *t, struct rk_ucx_link *l, const struct rk_hdr *hdr,
-                  const void *payload)
+bool rk_ucx_fast_recv_frame(struct rk_ucx_fast_recv *t, struct rk_ucx_link *l, const struct rk_hdr *hdr,
+                            const void *payload)
 {
     if (l != t->from || t->found != RK_TAKEN_NONE)
         return false;
@@ -66,23 +66,23 @@ bool rk_ucx_taken(struct rk_ucx_taking *t, struct rk_ucx_link *l, const struct r
     return t->found == RK_TAKEN;
 }
 
-enum rk_taken rk_ucx_take(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, void *buf,
-                          size_t cap, struct rk_took *out)
+enum rk_taken rk_ucx_recv_fast(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, void *buf,
+                               size_t cap, struct rk_took *out)
 {
     struct rk_ucx_link *l = peer->ep;
-    struct rk_ucx_taking t = {.from = l, .team = team, .tag = tag, .buf = buf, .cap = cap,
+    struct rk_ucx_fast_recv t = {.from = l, .team = team, .tag = tag, .buf = buf, .cap = cap,
                               .out = out, .src = src, .found = RK_TAKEN_NONE};
     struct rk_ucx *ucx;
 
     if (rk_unlikely(!l || l->ucx->inside))
         return RK_TAKEN_OTHER;
     ucx = l->ucx;
-    ucx->taking = &t;
+    ucx->fast_recv = &t;
     for (int i = 0; i < PASSES && t.found == RK_TAKEN_NONE; i++) {
-        /* A death, or what was put off, may be somebody's answer: that is for others to see. */
-        if (rk_ucx_pass(ucx) > 0 && t.found == RK_TAKEN_NONE)
+        /* A death or deferred work may satisfy other waits: return to the caller. */
+        if (rk_ucx_poll(ucx) > 0 && t.found == RK_TAKEN_NONE)
             t.found = RK_TAKEN_OTHER;
     }
-    ucx->taking = NULL;
+    ucx->fast_recv = NULL;
     return t.found;
 }

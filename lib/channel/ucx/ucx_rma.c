@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_rma.c: one-sided: UCP's put, get and flush on memory that ranks exposed, where UCX is asked for that (ucx_setup.c).
- * Atomics are not here: they have to be the CPU's, as a node peer's are, and are
- * frames of lib/rma.
+ * ucx_rma.c: put, get and flush by UCP on exposed memory.
  *
- * Keys of peers are unpacked at first use: that needs an endpoint, and few
- * ranks touch the parts of all others. A call that UCP cannot finish at once
- * is waited for by the library's one way to wait, so that a death ends it.
+ * Atomics are frames of lib/rma: the CPU must execute them, as it does for node peers. Keys of peers are unpacked
+ * on first use: that needs an endpoint, and few ranks access all parts. A call that UCP cannot finish at once
+ * waits in rk_wait, so that a death ends it.
  */
 #include "lib/channel/ucx/ucx.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_SLACK = 256 }; /* a key knows no length of its own: what is read past its end is 0 */
+enum { KEY_SLACK = 256 }; /* a key has no length; bytes past its end are read as 0 */
 
 bool rk_ucx_one_sided(void *state)
 {
@@ -25,13 +23,13 @@ struct part {
     uint64_t base;
     ucp_rkey_h rkey;    /* NULL: not unpacked yet */
     struct rk_peer *peer;
-    uint64_t written;   /* times that it has been, */
-    uint64_t flushed;   /* and the first so many of them have been flushed */
+    uint64_t written;   /* number of puts, */
+    uint64_t flushed;   /* and number of those flushed */
 };
 
 struct rk_channel_mem {
     struct rk_ucx *ucx;
-    ucp_mem_h memh;     /* NULL: it is there for peers' parts only */
+    ucp_mem_h memh;     /* NULL: attached parts of peers only */
     struct part *parts; /* by rank in the team */
     int nparts;
 };
@@ -136,7 +134,7 @@ rank_status_t rk_ucx_mem_attach(struct rk_channel_mem *mem, struct rk_peer *peer
     return RANK_OK;
 }
 
-/* The endpoint and the key, ready for use, and the address of offset. */
+/* Get endpoint, key and remote address of offset. */
 static rank_status_t reach(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
                            size_t offset, struct part **part, uint64_t *at)
 {
@@ -172,7 +170,7 @@ static bool is_done(void *outcome)
     return ((struct rk_ucx_outcome *)outcome)->done;
 }
 
-/* Wait for a call that was started with op in UCP's hands; p is what UCP said. */
+/* Wait for a call started with op in UCP; p is UCP's result. */
 static rank_status_t ucx_rma_finish(struct rk_ucx_op *op, ucs_status_ptr_t p)
 {
     struct rk_ucx_outcome end = {false, RANK_OK};
@@ -180,8 +178,8 @@ static rank_status_t ucx_rma_finish(struct rk_ucx_op *op, ucs_status_ptr_t p)
     struct rk_ucx_link *l = op->of;
 
     if (UCS_PTR_IS_PTR(p)) {
-        op->told = &end;
-        rk_wait(ctx, is_done, &end); /* the op is not ours any more */
+        op->result = &end;
+        rk_wait(ctx, is_done, &end); /* the op is no longer this call's */
     } else {
         end.status = rk_ucx_status(UCS_PTR_STATUS(p));
         rk_ucx_op_free(op);
@@ -238,7 +236,7 @@ rank_status_t rk_ucx_get_mem(struct rk_channel_mem *mem, struct rk_peer *peer, i
     return ucx_rma_finish(op, ucp_get_nbx(op->of->ep, dst, bytes, at, part->rkey, &param));
 }
 
-/* A call that was started for a request, which its callback completes; p is what UCP said. */
+/* Result of a call started for a request, which its callback completes; p is UCP's result. */
 static rank_status_t started(struct rk_ucx_op *op, ucs_status_ptr_t p)
 {
     struct rank_request *req = op->req;
@@ -297,20 +295,20 @@ static rank_status_t flush_part(struct part *part)
     struct rk_ucx_link *l = peer->ep;
     ucp_request_param_t param = {0};
     struct rk_ucx_op *op;
-    uint64_t written = part->written; /* by other threads more will be while we wait */
+    uint64_t written = part->written; /* other threads may add more during the wait */
     rank_status_t st;
 
     if (part->flushed == written)
         return RANK_OK;
     if (!l || !l->ep || l->failed) {
-        part->flushed = written; /* this is told once */
+        part->flushed = written; /* reported once */
         return RANK_ERR_PEER_DEAD;
     }
     st = ucx_rma_begin(peer, &op, &param);
     if (st)
         return st;
     st = ucx_rma_finish(op, ucp_ep_flush_nbx(l->ep, &param));
-    if ((!st || st == RANK_ERR_PEER_DEAD) && written > part->flushed) /* else the next has to try again */
+    if ((!st || st == RANK_ERR_PEER_DEAD) && written > part->flushed) /* else the next flush has to retry */
         part->flushed = written;
     return st;
 }

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_rndv.c: messages that are announced first and fetched when they are matched.
+ * ucx_rndv.c: announce messages and transfer them on the match (rendezvous).
  *
- * Long ones are UCP's own rendezvous: the active message carries our header,
- * UCP moves the data straight into the receiver's buffer. But UCP keeps a
- * segment for each that waits to be fetched. So short ones (which come here
- * when the sender is out of credit, or waits for the match), and long ones
- * when many wait already, are announced and pulled with frames of our own,
- * which cost little; what is pulled comes in a frame if it fits, otherwise by
- * UCP's rendezvous, for a receive that stands ready.
+ * Long messages use UCP's rendezvous: the active message carries the header, and UCP moves the data into the
+ * receive buffer. UCP holds a segment for each message that waits to be fetched. So short ones (sent without
+ * credit, or synchronous), and long ones while many wait, are announced and pulled with control frames, which are
+ * cheap. Pulled data comes in a frame if it fits, else by UCP's rendezvous into a posted receive.
  *
- * UCP cannot cut a message short. A receive that is too small, or whose
- * buffer is not one piece of memory, gets the data through callbacks (UCP's
- * generic datatype) which keep what fits. So is a view of many pieces sent; one of a few long ones is UCP's iovec.
+ * UCP cannot truncate a message. A receive that is too small or noncontiguous takes the data through callbacks
+ * (UCP's generic datatype), which keep what fits. A view of many pieces is sent that way too; one of a few long
+ * pieces is UCP's iovec.
  */
 #include "lib/channel/ucx/ucx.h"
 
 #include <string.h>
 #include <sys/uio.h>
 
-/* What the private words of a struct rk_rndv hold: my op, or the peer's. */
+/* Private words of a struct rk_rndv: own op, or the peer's. */
 enum { P_OURS, P_THEIRS };
 
 static uint64_t ucx_rndv_pack_id(struct rk_id id)
@@ -32,13 +29,13 @@ static struct rk_id ucx_rndv_unpack_id(uint64_t v)
     return (struct rk_id){(uint32_t)v, (uint32_t)(v >> 32)};
 }
 
-/* Ends the op; its request, if any, completes. */
+/* Ends the op and completes its request, if any. */
 static void ucx_rndv_finish(struct rk_ucx_op *op, rank_status_t st)
 {
     struct rank_request *req = op->req;
 
-    if (op->told)
-        *op->told = (struct rk_ucx_outcome){true, st};
+    if (op->result)
+        *op->result = (struct rk_ucx_outcome){true, st};
     rk_ucx_op_free(op);
     if (req)
         rk_req_complete(req, st);
@@ -55,12 +52,14 @@ void rk_ucx_ucp_done(void *request, ucs_status_t status, void *arg)
         rk_ucx_op_free(op);
         return;
     }
-    if (status == UCS_ERR_MESSAGE_TRUNCATED) /* the receiver took a part: its affair */
+    if (status == UCS_ERR_MESSAGE_TRUNCATED) /* the receiver took a part, which is no error here */
         status = UCS_OK;
-    /* It has left, and dropped what it had not received, which UCP calls a success. What it had received has ended before its goodbye is
-     * here: what UCP fetches is acknowledged in order with that, and tcp and shared memory end what they write as they
-     * write it. Verbs does not, where UCP lets the sender write (UCX_RNDV_SCHEME): it takes in what has come before it looks at what
-     * has left, so a message may count as lost that the peer took just before it left. */
+    /*
+     * The peer has left and dropped what it had not received, for which UCP reports success. Data that it received
+     * was acknowledged before its BYE: fetches are acknowledged in order with it, and tcp and shared memory
+     * complete writes as they write. With verbs, when the sender writes (UCX_RNDV_SCHEME), a message that the peer
+     * received just before it left may be reported as lost.
+     */
     if (status == UCS_OK && op->announced && l->bye)
         ucx_rndv_finish(op, RANK_ERR_PEER_DEAD);
     else
@@ -75,7 +74,7 @@ static void received(void *request, ucs_status_t status, size_t length, void *ar
 
 /* ------------------------------------------------------------------------- views */
 
-/* For UCP's generic datatype the buffer is the op. */
+/* The buffer of UCP's generic datatype is the op. */
 static void *view_begin_pack(void *context, const void *buffer, size_t count)
 {
     (void)context;
@@ -100,7 +99,7 @@ static size_t view_pack(void *state, size_t offset, void *to, size_t room)
     struct rk_ucx_op *op = state;
     size_t n = op->total - offset < room ? op->total - offset : room;
 
-    if (op->type == RK_UCX_OP_ORPHAN) /* the buffer is its owner's again, and the peer is dead */
+    if (op->type == RK_UCX_OP_ORPHAN) /* the peer is dead, and the buffer belongs to its owner again */
         memset(to, 0, n);
     else if (op->view.ops)
         op->view.ops->pack(op->view.base, offset, to, n);
@@ -149,7 +148,7 @@ rank_status_t rk_ucx_view_type(struct rk_ucx *ucx)
     return RANK_OK;
 }
 
-/* Give UCP the op's view: its memory, or the op itself to call back with. */
+/* Pass the op's view to UCP: its memory, or the op itself for callbacks. */
 static void *view_for_ucp(struct rk_ucx_op *op, bool in_one_piece, ucp_request_param_t *param)
 {
     if (in_one_piece)
@@ -160,8 +159,9 @@ static void *view_for_ucp(struct rk_ucx_op *op, bool in_one_piece, ucp_request_p
 }
 
 /*
- * A few long pieces of memory go from where they lie, in segments as long as those of one piece; callbacks fill UCX's
- * short ones (8 KiB over tcp), each with a system call of its own. How many pieces; 0: too many, or too short.
+ * Send a few long pieces in place, in segments as long as those of contiguous data; callbacks would fill UCX's
+ * short segments (8 KiB over tcp), with a system call each. Returns the number of pieces; 0: too many or too
+ * short.
  */
 static size_t list_pieces(struct rk_ucx_op *op, uint64_t bytes)
 {
@@ -179,7 +179,7 @@ static size_t list_pieces(struct rk_ucx_op *op, uint64_t bytes)
     return n > 0 && sum == bytes && bytes / (uint64_t)n >= RK_UCX_PIECE_MIN ? (size_t)n : 0;
 }
 
-/* -------------------------------------------------------------------- the sender */
+/* -------------------------------------------------------------------- sender */
 
 static rank_status_t ucx_rndv_offer(struct rk_ucx_link *l, const struct rk_hdr *hdr,
                            const struct rk_view *view, struct rank_request *req)
@@ -202,7 +202,7 @@ static rank_status_t ucx_rndv_offer(struct rk_ucx_link *l, const struct rk_hdr *
     return st;
 }
 
-/* The first bytes of the op's view into UCP's hands; hdr tells the peer what they are. */
+/* Send the first bytes of the op's view by UCP; hdr describes them. */
 static rank_status_t send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint64_t bytes)
 {
     ucp_request_param_t param = {
@@ -317,7 +317,7 @@ static void pulled(struct rk_ucx_link *l, const struct rk_ucx_pull *pull)
     rk_ucx_mark_busy(l);
 }
 
-/* ------------------------------------------------------------------ the receiver */
+/* ------------------------------------------------------------------ receiver */
 
 bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc, uint64_t total,
                       struct rk_id sender)
@@ -331,9 +331,9 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return false;
     }
-    if (!rk_ucx_claims_hold(l, hdr))
+    if (!rk_ucx_is_valid(l, hdr))
         return false;
-    /* Fetching needs a way back. */
+    /* Fetching needs a connection back. */
     if (!l->ep && (rk_peer_try_connect(l->peer) != RANK_OK || !l->ep)) {
         rk_error("rank %u sends through ucx, but ucx does not lead back to it", l->peer->id.rank);
         rk_ucx_link_broken(l);
@@ -342,7 +342,7 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
     if (desc) {
         op = rk_ucx_op_new(l, RK_UCX_OP_HERE);
         if (!op) {
-            rk_ucx_link_broken(l); /* a message is lost, and with it the order */
+            rk_ucx_link_broken(l); /* a message is lost, and so is the order */
             return false;
         }
         op->desc = desc;
@@ -353,8 +353,8 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
     }
     h.kind = RK_KIND_RNDV;
     h.len = 0;
-    if (l->ucx->taking)
-        rk_ucx_taken(l->ucx->taking, l, &h, NULL); /* it is not what it looks for */
+    if (l->ucx->fast_recv)
+        rk_ucx_fast_recv_frame(l->ucx->fast_recv, l, &h, NULL); /* not the wanted message */
     ctx->engine->handler[RK_KIND_RNDV](ctx, l->peer, &h, NULL, &rndv);
     return true;
 }
@@ -377,7 +377,7 @@ static void pull(struct rk_ucx_link *l, const struct rk_rndv *rndv, const struct
     rk_ucx_control(l, RK_UCX_PULL, &p, sizeof(p));
 }
 
-/* The op's message, its view and request set, into UCP's hands. */
+/* Start the receive of the op in UCP; its view and request are set. */
 static void start_receive(struct rk_ucx_op *op)
 {
     ucp_request_param_t param = {
@@ -458,7 +458,7 @@ void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     op->req = req;
     op->view = *view;
     op->wanted = true;
-    if (op->ucx->inside) /* UCP still writes into the announcement that it is handing us */
+    if (op->ucx->inside) /* UCP still writes into the announcement */
         put_off(op);
     else
         start_receive(op);
@@ -533,7 +533,7 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
     struct rk_ucx_op *op;
     struct rk_id id;
 
-    switch (hdr->kind) { /* rk_ucx_decode has seen to it that the lengths are right */
+    switch (hdr->kind) { /* rk_ucx_decode has checked the lengths */
     case RK_UCX_ANNOUNCE:
         memcpy(&a, payload, sizeof(a));
         rk_ucx_announced(l, hdr, NULL, a.total, a.sender);
@@ -557,7 +557,7 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
         l->bye = true;
         l->lost_ns = 0;
         l->peer->left = 1;
-        /* Who waits for one that leaves alone, after a death, waits for nothing; also in the last barrier. */
+        /* A wait for a peer that leaves alone, after a death, never ends; nor does the last barrier. */
         if (!l->ucx->ctx->engine->finalizing || (hdr->flags & RK_UCX_ALONE))
             rk_engine_report_death(l->ucx->ctx, l->peer->number);
         break;
@@ -567,14 +567,14 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
     }
 }
 
-/* Completing a request may call back into this room: each op is taken off the list first. */
+/* Completing a request may call back into this room: remove each op from the list first. */
 static void fail_list(struct rk_link *list, bool orphan_ucp)
 {
     struct rk_link all, *pos;
 
     if (rk_list_empty(list))
         return;
-    rk_list_insert_before(list, &all); /* take the links over, */
+    rk_list_insert_before(list, &all); /* move the links, */
     rk_list_remove(list);              /* and leave an empty list */
     while ((pos = all.next) != &all) {
         struct rk_ucx_op *op = rk_list_entry(pos, struct rk_ucx_op, link);
@@ -588,9 +588,9 @@ static void fail_list(struct rk_link *list, bool orphan_ucp)
         op->req = NULL;
         if (op->type == RK_UCX_OP_UCP) {
             op->type = RK_UCX_OP_ORPHAN;
-            if (op->told)
-                *op->told = (struct rk_ucx_outcome){true, RANK_ERR_PEER_DEAD};
-            op->told = NULL;
+            if (op->result)
+                *op->result = (struct rk_ucx_outcome){true, RANK_ERR_PEER_DEAD};
+            op->result = NULL;
             rk_list_append(list, pos);
         } else if (op->desc) {
             drop_desc(op);

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_send.c: frames into packets, packets to UCP.
+ * ucx_send.c: build packets from frames, and pass them to UCP.
  *
- * The first frame to a peer since the last progress call goes at once; later
- * ones wait in an open packet for company until the next library call (or
- * until it is full, or until another thread that slept has been woken for it). Payload is copied into a buffer of ours: UCP takes most
- * packets at once, and then the buffer is free again; a packet that it has to
- * queue keeps its buffer. So nothing is allocated once buffers are warm.
+ * The first frame to a peer after a progress call is sent at once. Later ones are coalesced in an open packet
+ * until the next library call, until it is full, or until a sleeping thread has been woken for it. Payload is
+ * copied into a buffer, which is free again if UCP sends at once, as it mostly does; a queued packet keeps its
+ * buffer. With warm buffers no memory is allocated.
  *
- * Nothing is given to UCP while it is calling us. Its tcp reads events of many
- * sockets at once, and a send from within a callback may close one whose event
- * is still to be looked at, which 1.13 answers with an abort. What handlers
- * send shares a packet, or is told to come again; both happen as soon as UCP
- * has returned.
+ * Nothing is passed to UCP during its callbacks: its tcp handles events of many sockets at once, and a nested send
+ * may close one with a pending event, on which 1.13 aborts. Frames that handlers send are coalesced, or refused
+ * for now; both proceed as soon as UCP has returned.
  */
 #include "lib/channel/ucx/ucx.h"
 
@@ -21,8 +18,10 @@
 #include <sys/mman.h>
 
 enum { SLAB_SMALL = 64 * 1024, SLAB_BIG = 256 * 1024 };
-/* Up to this UCP copies a packet into one piece behind its own headers, which then costs the kernel a send; a longer
- * one goes from where it lies, as an iovec of pieces, whose cost (0.2 us) is less than a copy then. */
+/*
+ * Up to this size UCP copies a packet behind its own headers, for a single send call; a longer one is sent in
+ * place as an iovec, which is cheaper than a copy then.
+ */
 enum { PACK_MAX = 2048 };
 enum { BIG_CAP = RK_UCX_FRAME_MAX + 2 * sizeof(struct rk_id) };
 enum { SMALL_CAP = RK_UCX_SMALL - sizeof(struct rk_ucx_buf) };
@@ -37,7 +36,7 @@ static void buf_put(struct rk_ucx *ucx, struct rk_ucx_buf *b)
     *list = b;
 }
 
-/* A piece of memory cut into buffers; backed by the kernel only as far as it is used. */
+/* Memory cut into buffers; the kernel backs only what is used. */
 struct rk_ucx_slab {
     struct rk_ucx_slab *next;
     size_t bytes;
@@ -65,7 +64,7 @@ static void add_slab(struct rk_ucx *ucx, bool small)
     }
 }
 
-/* NULL: no room, or no memory, which comes to the same: what is under way gives some back. */
+/* NULL: no room or no memory; buffers in use will be freed. */
 static struct rk_ucx_buf *buf_get(struct rk_ucx_link *l, size_t bytes)
 {
     bool small = bytes <= SMALL_CAP;
@@ -102,7 +101,7 @@ void rk_ucx_bufs_destroy(struct rk_ucx *ucx)
 
 /* --------------------------------------------------------------------- packets */
 
-/* A head whose header is there gets the rest, and its turn. */
+/* Complete a head that has its header, with its turn. */
 RK_INLINE size_t finish_head(struct rk_ucx_link *l, unsigned char *head)
 {
     uint32_t turn = l->turn++;
@@ -136,7 +135,7 @@ static void packet_done(void *request, ucs_status_t status, void *arg)
     ucp_request_free(request);
 }
 
-/* For UCP's generic datatype, which is how one asks for a copy: the buffer is the packet. */
+/* UCP's generic datatype requests a copy; its buffer is the packet. */
 static void *packet_begin(void *context, const void *buffer, size_t count)
 {
     (void)context;
@@ -184,7 +183,7 @@ rank_status_t rk_ucx_packet_type(struct rk_ucx *ucx)
     return RANK_OK;
 }
 
-/* The first frame's header stands in the head, without turn. */
+/* The head has the first frame's header, without turn. */
 static rank_status_t ucx_send_post(struct rk_ucx_link *l, struct rk_ucx_buf *b)
 {
     ucp_request_param_t param = {
@@ -236,7 +235,7 @@ RK_INLINE void ucx_send_fill(unsigned char *at, const struct rk_hdr *hdr, const 
         memcpy(at + first_len, view ? view->base : second, rest);
 }
 
-/* The first frame of a packet. */
+/* Begin a packet with its first frame. */
 static void write_first(struct rk_ucx_buf *b, const struct rk_hdr *hdr, const void *first,
                         size_t first_len, const void *second, const struct rk_view *view)
 {
@@ -271,9 +270,9 @@ void rk_ucx_flush_open(struct rk_ucx_link *l)
     if (!b)
         return;
     l->open = NULL;
-    rk_engine_let_go(l->ucx->ctx, &l->on_open);
+    rk_engine_release(l->ucx->ctx, &l->on_open);
     if (l->ep && !l->failed)
-        ucx_send_post(l, b); /* what goes wrong is the link's, and known to it */
+        ucx_send_post(l, b); /* errors are recorded in the link */
     else
         buf_put(l->ucx, b);
 }
@@ -308,15 +307,15 @@ rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const 
     if (at_once)
         return ucx_send_post(l, b);
     l->open = b;
-    rk_engine_hold(ucx->ctx, &ucx->open, &l->on_open);
+    rk_engine_defer(ucx->ctx, &ucx->open, &l->on_open);
     return RANK_OK;
 }
 
-/* --------------------------------------------------------------- our own frames */
+/* --------------------------------------------------------------- control frames */
 
 void rk_ucx_mark_busy(struct rk_ucx_link *l)
 {
-    rk_engine_hold(l->ucx->ctx, &l->ucx->busy, &l->on_busy);
+    rk_engine_defer(l->ucx->ctx, &l->ucx->busy, &l->on_busy);
 }
 
 void rk_ucx_control(struct rk_ucx_link *l, uint8_t kind, const void *payload, uint32_t len)
@@ -333,12 +332,12 @@ void rk_ucx_control(struct rk_ucx_link *l, uint8_t kind, const void *payload, ui
     if (c) {
         l->ucx->free_control = c->next_free;
     } else if (!(c = malloc(sizeof(*c)))) {
-        rk_error("out of memory for a control frame"); /* the peer would wait for ever */
+        rk_error("out of memory for a control frame"); /* the peer would wait forever */
         rk_ucx_link_broken(l);
         return;
     }
     c->hdr = hdr;
-    if (len) /* an empty one has no payload to point to */
+    if (len) /* an empty one has no payload */
         memcpy(c->payload, payload, len);
     rk_list_append(&l->control, &c->link);
     rk_ucx_mark_busy(l);
@@ -355,15 +354,15 @@ void rk_ucx_drop_unsent(struct rk_ucx_link *l)
 {
     while (!rk_list_empty(&l->control))
         control_free(l->ucx, rk_list_entry(l->control.next, struct rk_ucx_control, link));
-    rk_engine_let_go(l->ucx->ctx, &l->on_busy);
+    rk_engine_release(l->ucx->ctx, &l->on_busy);
     if (l->open) {
         buf_put(l->ucx, l->open);
         l->open = NULL;
-        rk_engine_let_go(l->ucx->ctx, &l->on_open);
+        rk_engine_release(l->ucx->ctx, &l->on_open);
     }
 }
 
-/* True if nothing waits for room any more. */
+/* Returns true if nothing waits for room any more. */
 static bool ucx_send_retry(struct rk_ucx_link *l, int *moved)
 {
     while (!rk_list_empty(&l->control)) {
@@ -390,7 +389,7 @@ int rk_ucx_send_progress(struct rk_ucx *ucx)
     {
         struct rk_ucx_link *l = rk_list_entry(pos, struct rk_ucx_link, on_busy);
         if (ucx_send_retry(l, &moved))
-            rk_engine_let_go(ucx->ctx, &l->on_busy);
+            rk_engine_release(ucx->ctx, &l->on_busy);
     }
     while (!rk_list_empty(&ucx->open))
         rk_ucx_flush_open(rk_list_entry(ucx->open.next, struct rk_ucx_link, on_open));

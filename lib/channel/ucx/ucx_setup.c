@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_setup.c: UCP's configuration, context and worker, and the card with our address.
+ * ucx_setup.c: create UCP's context and worker, and the address blob.
  *
- * The user's UCX_* variables are obeyed. Where they are silent we differ from
- * UCX's defaults in one point: shared memory is left to our own channel unless
- * ucx was forced inside the node. Nothing is written into the environment.
+ * The user's UCX_* variables are obeyed. Without them one default differs from UCX's: shared memory is left to the
+ * shm channel, unless ucx was forced within the node. The environment is not changed.
  */
 #include "lib/channel/module.h"
 #include "lib/channel/ucx/devices.h"
@@ -15,7 +14,7 @@
 #include <string.h>
 #include <ucs/debug/log_def.h>
 
-/* Not part of UCP's interface: used where this UCX has it. */
+/* Not part of UCP's interface: used if present. */
 #pragma weak ucs_log_push_handler
 #pragma weak ucs_log_pop_handler
 
@@ -48,7 +47,7 @@ rank_status_t rk_ucx_status(ucs_status_t status)
     }
 }
 
-/* UCX would print on the application's stdout. On any of its threads. */
+/* UCX would print on the application's stdout. Runs on any thread of UCX. */
 static ucs_log_func_rc_t take_log(const char *file, unsigned line, const char *function,
                                   ucs_log_level_t level, const ucs_log_component_config_t *conf,
                                   const char *message, va_list ap)
@@ -60,7 +59,7 @@ static ucs_log_func_rc_t take_log(const char *file, unsigned line, const char *f
     (void)function;
     (void)conf;
     vsnprintf(text, sizeof(text), message, ap);
-    /* That a connection broke is an error to UCX; to us it is news of a death, told elsewhere. */
+    /* A broken connection is an error for UCX; here it is a report of a death, logged elsewhere. */
     rk_log(level == UCS_LOG_LEVEL_FATAL   ? RK_LOG_ERROR
            : level <= UCS_LOG_LEVEL_WARN ? RK_LOG_INFO
                                          : RK_LOG_DEBUG,
@@ -83,7 +82,7 @@ static void log_end(struct rk_ucx *ucx)
     ucx->log_taken = false;
 }
 
-/* UCX's threads live on, and what they would speak to does not. */
+/* UCX's threads outlive what this logger needs. */
 static ucs_log_func_rc_t drop_log(const char *file, unsigned line, const char *function, ucs_log_level_t level,
                                   const ucs_log_component_config_t *conf, const char *message, va_list ap)
 {
@@ -97,7 +96,7 @@ static ucs_log_func_rc_t drop_log(const char *file, unsigned line, const char *f
     return UCS_LOG_FUNC_RC_STOP;
 }
 
-/* Does the user's choice of transports hold one through shared memory? */
+/* Does the user's UCX_TLS include a shared-memory transport? */
 static bool names_shm(const char *tls)
 {
     static const char *const names[] = {"all",   "shm",   "sm",   "mm",   "posix",
@@ -155,7 +154,7 @@ static rank_status_t ucx_setup_init(struct rk_ucx *ucx, int peers, const ucp_con
     return RANK_ERR_CHANNEL;
 }
 
-/* Has this machine devices for which it is likely that UCX is asked for puts and gets? */
+/* Has this machine devices for which puts and gets will probably be enabled? */
 static bool has_devices(void)
 {
     DIR *dir = opendir("/sys/class/infiniband");
@@ -171,11 +170,11 @@ static bool has_devices(void)
 }
 
 /*
- * Where no device does them, UCX emulates puts and gets by messages, in which it believes the address: whoever
- * reaches its port, and has no key to anything, reads and writes all memory of this process. So over such transports
- * UCX is not asked for them, refuses such messages, and lib/rma's frames, whose names and ranges the owner checks, do
- * what they would. Which transports there are shows only in a context, and it has to be told before what it is for:
- * if a first guess was wrong it is made anew.
+ * Without a capable device UCX emulates puts and gets by messages, and trusts the addresses in them: any process that
+ * reaches its port could read and write all memory of this one. So puts and gets stay disabled over such
+ * transports; UCX rejects the messages, and frames of lib/rma, with ids and ranges checked by the owner, take
+ * their place. The transports show only in a context, after its features were set: after a wrong first guess the
+ * context is created again.
  */
 static rank_status_t init_as_allowed(struct rk_ucx *ucx, int peers, const ucp_config_t *config)
 {
@@ -219,7 +218,7 @@ static rank_status_t open_worker(struct rk_ucx *ucx)
 {
     ucp_worker_params_t params = {
         .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-        /* calls are serialized by rank.h's contract, or by our lock */
+        /* calls are serialized by rank.h's contract or by the context's lock */
         .thread_mode = ucx->ctx->engine->threads ? UCS_THREAD_MODE_SERIALIZED : UCS_THREAD_MODE_SINGLE,
     };
     struct rk_ucx_doors old = {0};
@@ -314,12 +313,12 @@ void rk_ucx_teardown(struct rk_ucx *ucx)
 
 void rk_ucx_abandon(struct rk_ucx *ucx)
 {
-    static volatile ucp_worker_h kept __attribute__((unused)); /* so that no tool takes it for lost memory */
+    static volatile ucp_worker_h kept __attribute__((unused)); /* so that no tool reports it as a leak */
 
-    rk_info("UCX has not come to an end with a peer: it stays until the process ends");
+    rk_info("UCX is still busy with a peer: it stays until the process ends");
     if (ucx->log_taken)
         ucs_log_push_handler(drop_log); /* asked before take_log */
-    rk_ucx_hang_up(ucx);
+    rk_ucx_close_sockets(ucx);
     ucp_worker_release_address(ucx->worker, ucx->address);
     kept = ucx->worker;
 }
