@@ -17,7 +17,7 @@
 #include <stdbool.h>
 
 #define RK_CARD_MAX 4096
-#define RK_SPACE_MAX 256 /* a job's name with its terminating NUL */
+#define RK_NSPACE_MAX 256 /* a job's name with its terminating NUL */
 #define RK_JOB_SIZE_MAX (1 << 24)
 
 struct rk_boot_parent;
@@ -30,9 +30,9 @@ struct rk_boot {
     int local_index; /* own index among them */
     bool alone;      /* no PMIx server */
     uint32_t before; /* earlier programs of this rank that called rank_init */
-    char job[RK_SPACE_MAX]; /* the namespace */
+    char job[RK_NSPACE_MAX]; /* the namespace */
     char host[64];
-    char server[RK_SPACE_MAX]; /* the launcher's name among PMIx servers; "": unknown */
+    char server[RK_NSPACE_MAX]; /* the launcher's name among PMIx servers; "": unknown */
     struct rk_boot_parent *parent; /* parent.h; NULL: this job was not started by rank_spawn */
     uint32_t fetched; /* address blobs requested so far */
     /* of spawned jobs: this host has fewer cores than ranks of all jobs, as the launcher reports */
@@ -107,7 +107,7 @@ bool rk_boot_spawn_over(void *spawn);
  * Then: return its namespace. RANK_ERR_NOT_SUPPORTED: the launcher has no spawn; RANK_ERR_SPAWN: it failed. Logs
  * both.
  */
-rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *spawn, char space[RK_SPACE_MAX]);
+rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *spawn, char space[RK_NSPACE_MAX]);
 
 /*
  * Disconnect, together with all n processes of these numbers, their jobs; does not wait. wake as above. End *out

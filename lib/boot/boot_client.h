@@ -21,7 +21,7 @@ struct rk_client {
     pthread_mutex_t watch; /* held during a call of death_fn, which may be NULL */
     rk_boot_death_fn death_fn;
     void *death_arg;
-    struct rk_spaces *spaces; /* of other jobs */
+    struct rk_nspaces *spaces; /* of other jobs */
     bool hearing_deaths, subscribed_jobs;
     atomic_bool no_census; /* the server does not answer queries about dead processes */
     bool left;

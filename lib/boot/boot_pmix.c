@@ -63,7 +63,7 @@ rank_status_t rk_boot_open(struct rk_boot **out)
         snprintf(c->pub.host, sizeof(c->pub.host), "unknown");
     c->pub.host[strcspn(c->pub.host, ".")] = '\0';
     *out = &c->pub;
-    c->spaces = rk_spaces_new();
+    c->spaces = rk_nspaces_new();
     if (!c->spaces) {
         c->pub.alone = true; /* nothing to finalize */
         return RANK_ERR_NO_MEMORY;
@@ -116,7 +116,7 @@ void rk_boot_close(struct rk_boot *boot)
         return;
     rk_boot_leave(boot);
     pthread_mutex_destroy(&c->watch);
-    rk_spaces_free(c->spaces);
+    rk_nspaces_free(c->spaces);
     free(c->pub.parent);
     free(c->pub.local);
     free(c->dead);

@@ -22,7 +22,7 @@ struct rk_boot_spawn {
     void (*wake)(void *);
     void *arg;
     pmix_status_t rc;
-    char space[RK_SPACE_MAX];
+    char space[RK_NSPACE_MAX];
     const char *program; /* owned by the caller */
     uint64_t until;      /* or 0 */
     _Atomic int state;   /* set last; once ABANDONED the callback frees the struct */
@@ -155,7 +155,7 @@ bool rk_boot_spawn_over(void *spawn)
     return atomic_load(&s->state) == ANSWERED || (s->until && rk_clock_ns() >= s->until);
 }
 
-rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *s, char space[RK_SPACE_MAX])
+rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *s, char space[RK_NSPACE_MAX])
 {
     rank_status_t st = RANK_OK;
 

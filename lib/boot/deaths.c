@@ -86,8 +86,8 @@ static void deaths_on_event(size_t id, pmix_status_t code, const pmix_proc_t *so
         atomic_fetch_add(&c->deaths, 1);
         pass_on(known ? (int)ended->rank : -1, c);
     } else if (c && ended) {
-        rk_spaces_ended(c->spaces, ended->nspace, ended->rank > INT_MAX ? RK_SPACE_ALL : (int)ended->rank,
-                        pass_on, c);
+        rk_nspaces_ended(c->spaces, ended->nspace, ended->rank > INT_MAX ? RK_NSPACE_ALL : (int)ended->rank,
+                         pass_on, c);
     }
     pthread_mutex_unlock(&handling);
     if (done)
@@ -109,7 +109,7 @@ static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *sourc
     pthread_mutex_lock(&handling);
     c = watching;
     if (c && ended && !PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace))
-        rk_spaces_ended(c->spaces, ended->nspace, RK_SPACE_ALL, pass_on, c);
+        rk_nspaces_ended(c->spaces, ended->nspace, RK_NSPACE_ALL, pass_on, c);
     pthread_mutex_unlock(&handling);
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
@@ -181,12 +181,12 @@ rank_status_t rk_boot_subscribe_jobs(struct rk_boot *boot)
 void rk_boot_remove_job(struct rk_boot *boot, int first)
 {
     if (!boot->alone)
-        rk_spaces_forget(rk_client_of(boot)->spaces, first);
+        rk_nspaces_unregister(rk_client_of(boot)->spaces, first);
 }
 
 rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int first, int size)
 {
-    return rk_spaces_name(rk_client_of(boot)->spaces, space, first, size, pass_on, rk_client_of(boot));
+    return rk_nspaces_register(rk_client_of(boot)->spaces, space, first, size, pass_on, rk_client_of(boot));
 }
 
 void rk_client_unsubscribe(void)

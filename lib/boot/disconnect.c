@@ -11,14 +11,14 @@
 
 static bool name(struct rk_client *c, int number, pmix_proc_t *out)
 {
-    char space[RK_SPACE_MAX];
+    char space[RK_NSPACE_MAX];
     int rank = number;
 
     if (number < c->pub.size) {
         PMIX_LOAD_PROCID(out, c->me.nspace, (pmix_rank_t)rank);
         return true;
     }
-    if (!rk_spaces_find(c->spaces, number, space, &rank))
+    if (!rk_nspaces_find(c->spaces, number, space, &rank))
         return false;
     PMIX_LOAD_PROCID(out, space, (pmix_rank_t)rank);
     return true;

@@ -13,25 +13,25 @@ enum { SPACE_REPORTS_MAX = 256 }; /* reports about unregistered namespaces */
 struct space {
     struct space *next;
     int first, size;
-    char name[RK_SPACE_MAX];
+    char name[RK_NSPACE_MAX];
 };
 
 struct heard {
     struct rk_link link;
     int rank;
-    char name[RK_SPACE_MAX];
+    char name[RK_NSPACE_MAX];
 };
 
-struct rk_spaces {
+struct rk_nspaces {
     pthread_mutex_t lock;
     struct space *known;
     struct rk_link heard; /* oldest first */
     int nheard;
 };
 
-struct rk_spaces *rk_spaces_new(void)
+struct rk_nspaces *rk_nspaces_new(void)
 {
-    struct rk_spaces *s = calloc(1, sizeof(*s));
+    struct rk_nspaces *s = calloc(1, sizeof(*s));
 
     if (s) {
         pthread_mutex_init(&s->lock, NULL);
@@ -40,14 +40,14 @@ struct rk_spaces *rk_spaces_new(void)
     return s;
 }
 
-static void nspaces_drop(struct rk_spaces *s, struct heard *h)
+static void nspaces_drop(struct rk_nspaces *s, struct heard *h)
 {
     rk_list_remove(&h->link);
     s->nheard--;
     free(h);
 }
 
-void rk_spaces_free(struct rk_spaces *s)
+void rk_nspaces_free(struct rk_nspaces *s)
 {
     if (!s)
         return;
@@ -62,7 +62,7 @@ void rk_spaces_free(struct rk_spaces *s)
     free(s);
 }
 
-static struct space *nspaces_find(struct rk_spaces *s, const char *name)
+static struct space *nspaces_find(struct rk_nspaces *s, const char *name)
 {
     for (struct space *one = s->known; one; one = one->next) {
         if (strcmp(one->name, name) == 0)
@@ -73,14 +73,14 @@ static struct space *nspaces_find(struct rk_spaces *s, const char *name)
 
 static void nspaces_deliver(const struct space *one, int rank, rk_boot_death_fn fn, void *arg)
 {
-    int from = rank == RK_SPACE_ALL ? 0 : rank, to = rank == RK_SPACE_ALL ? one->size : rank + 1;
+    int from = rank == RK_NSPACE_ALL ? 0 : rank, to = rank == RK_NSPACE_ALL ? one->size : rank + 1;
 
     for (int r = from; r < to && r < one->size; r++)
         fn(one->first + r, arg);
 }
 
-rank_status_t rk_spaces_name(struct rk_spaces *s, const char *name, int first, int size,
-                             rk_boot_death_fn fn, void *arg)
+rank_status_t rk_nspaces_register(struct rk_nspaces *s, const char *name, int first, int size,
+                                  rk_boot_death_fn fn, void *arg)
 {
     struct space *one = NULL;
     struct rk_link *l, *next;
@@ -108,7 +108,7 @@ rank_status_t rk_spaces_name(struct rk_spaces *s, const char *name, int first, i
     return st;
 }
 
-void rk_spaces_forget(struct rk_spaces *s, int first)
+void rk_nspaces_unregister(struct rk_nspaces *s, int first)
 {
     pthread_mutex_lock(&s->lock);
     for (struct space **at = &s->known; *at; at = &(*at)->next) {
@@ -122,7 +122,7 @@ void rk_spaces_forget(struct rk_spaces *s, int first)
     pthread_mutex_unlock(&s->lock);
 }
 
-bool rk_spaces_find(struct rk_spaces *s, int number, char name[RK_SPACE_MAX], int *rank)
+bool rk_nspaces_find(struct rk_nspaces *s, int number, char name[RK_NSPACE_MAX], int *rank)
 {
     bool found = false;
 
@@ -138,7 +138,7 @@ bool rk_spaces_find(struct rk_spaces *s, int number, char name[RK_SPACE_MAX], in
     return found;
 }
 
-static void nspaces_store(struct rk_spaces *s, const char *name, int rank)
+static void nspaces_store(struct rk_nspaces *s, const char *name, int rank)
 {
     struct heard *h = calloc(1, sizeof(*h));
 
@@ -152,7 +152,7 @@ static void nspaces_store(struct rk_spaces *s, const char *name, int rank)
     s->nheard++;
 }
 
-void rk_spaces_ended(struct rk_spaces *s, const char *name, int rank, rk_boot_death_fn fn, void *arg)
+void rk_nspaces_ended(struct rk_nspaces *s, const char *name, int rank, rk_boot_death_fn fn, void *arg)
 {
     const struct space *one;
 

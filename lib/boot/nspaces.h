@@ -11,22 +11,22 @@
 
 #include "lib/boot/boot.h"
 
-struct rk_spaces;
+struct rk_nspaces;
 
-enum { RK_SPACE_ALL = -1 }; /* as a rank: all ranks of the job have ended */
+enum { RK_NSPACE_ALL = -1 }; /* as a rank: all ranks of the job have ended */
 
-struct rk_spaces *rk_spaces_new(void);
-void rk_spaces_free(struct rk_spaces *spaces);
+struct rk_nspaces *rk_nspaces_new(void);
+void rk_nspaces_free(struct rk_nspaces *spaces);
 
 /* Register a namespace: its ranks have the numbers from first on. Delivers kept reports about it. Idempotent. */
-rank_status_t rk_spaces_name(struct rk_spaces *spaces, const char *space, int first, int size,
-                             rk_boot_death_fn fn, void *arg);
+rank_status_t rk_nspaces_register(struct rk_nspaces *spaces, const char *space, int first, int size,
+                                  rk_boot_death_fn fn, void *arg);
 /* Unregister these numbers. */
-void rk_spaces_forget(struct rk_spaces *spaces, int first);
+void rk_nspaces_unregister(struct rk_nspaces *spaces, int first);
 /* Process of a number. Returns false if it is in no registered namespace. */
-bool rk_spaces_find(struct rk_spaces *spaces, int number, char name[RK_SPACE_MAX], int *rank);
+bool rk_nspaces_find(struct rk_nspaces *spaces, int number, char name[RK_NSPACE_MAX], int *rank);
 /* A rank, or all, has ended: calls fn for each number. Any thread. */
-void rk_spaces_ended(struct rk_spaces *spaces, const char *space, int rank, rk_boot_death_fn fn,
-                     void *arg);
+void rk_nspaces_ended(struct rk_nspaces *spaces, const char *space, int rank, rk_boot_death_fn fn,
+                      void *arg);
 
 #endif

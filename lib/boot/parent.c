@@ -14,7 +14,7 @@ enum { FRONT_MAX = 160 }; /* characters before the name */
 
 char *rk_parent_text(const struct rk_boot_parent *parent)
 {
-    size_t room = FRONT_MAX + 2 * RK_SPACE_MAX + 2 * parent->card_len;
+    size_t room = FRONT_MAX + 2 * RK_NSPACE_MAX + 2 * parent->card_len;
     char *text = strchr(parent->server, ',') || strchr(parent->root_space, ',') ? NULL
                                                                                 : malloc(room);
     char *at = text;
@@ -45,7 +45,7 @@ static const char *take_name(const char *at, char *out)
 {
     const char *end = at ? strchr(at, ',') : NULL;
 
-    if (!end || end - at >= RK_SPACE_MAX)
+    if (!end || end - at >= RK_NSPACE_MAX)
         return NULL;
     memcpy(out, at, (size_t)(end - at));
     out[end - at] = '\0';

@@ -17,8 +17,8 @@ struct rk_boot_parent {
     uint64_t pair, both;     /* ids of teams: root and first child; parents and children */
     uint64_t root_job;       /* the spawning process: id, size and name of its job; its rank there */
     int root_rank, root_size;
-    char root_space[RK_SPACE_MAX];
-    char server[RK_SPACE_MAX]; /* the launcher's name among PMIx servers; "": none */
+    char root_space[RK_NSPACE_MAX];
+    char server[RK_NSPACE_MAX]; /* the launcher's name among PMIx servers; "": none */
     size_t card_len;         /* of its ucx address */
     unsigned char card[RK_CARD_MAX];
 };

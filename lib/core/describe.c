@@ -35,7 +35,7 @@ RK_COLD void rk_describe_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*co
     /* peers are numbers of this process */
     for (uint32_t i = 0; i < what.npeers && i < RK_BOARD_PEERS; i++) {
         if (what.peers[i] >= ctx->boot->size)
-            what.peers[i] = RK_BOARD_GUEST((int32_t)rk_worlds_id(ctx, what.peers[i]).rank);
+            what.peers[i] = RK_BOARD_GUEST((int32_t)rk_procs_id(ctx, what.peers[i]).rank);
     }
     if (b->inside) {
         rk_describe_call(&what, "%s", b->inside);
@@ -44,7 +44,7 @@ RK_COLD void rk_describe_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*co
     }
     b->begun_ns = w->begun;
     rk_board_write(b, RK_BOARD_WAITING, w->since, &what);
-    w->told = 1;
+    w->reported = 1;
 }
 
 RK_COLD void rk_wait_over(struct rk_ctx *ctx)

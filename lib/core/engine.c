@@ -39,7 +39,7 @@ rank_status_t rk_engine_open(struct rk_ctx *ctx)
         return RANK_ERR_NO_MEMORY;
     ctx->engine = e;
     pthread_mutex_init(&e->deaths_lock, NULL);
-    e->naps.fd = e->watch.epoll.fd = e->watch.timer = -1;
+    e->sleep_epoll.fd = e->watch.epoll.fd = e->watch.timer = -1;
     e->job = ctx->boot->parent ? ctx->boot->parent->job : hash_text(ctx->boot->job);
     rk_list_init(&e->busy);
     rk_list_init(&e->calls);
@@ -120,9 +120,9 @@ void rk_engine_close(struct rk_ctx *ctx)
     }
     for (int i = 0; e->peers && i < e->npeers; i++)
         free(e->peers[i]);
-    rk_watch_close(ctx);
-    if (e->naps.fd >= 0)
-        close(e->naps.fd);
+    rk_event_fd_close(ctx);
+    if (e->sleep_epoll.fd >= 0)
+        close(e->sleep_epoll.fd);
     while (!rk_list_empty(&e->leavings)) {
         struct rk_link *l = e->leavings.next;
         rk_list_remove(l);
@@ -130,7 +130,7 @@ void rk_engine_close(struct rk_ctx *ctx)
     }
     rk_requests_close(ctx);
     rk_threads_close(ctx);
-    rk_worlds_close(ctx);
+    rk_procs_close(ctx);
     pthread_mutex_destroy(&e->deaths_lock);
     free(e->card);
     free(e->peers);
@@ -172,7 +172,7 @@ struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int number)
         return NULL;
     }
     p->ctx = ctx;
-    p->id = rk_worlds_id(ctx, number);
+    p->id = rk_procs_id(ctx, number);
     p->number = number;
     p->local = rk_engine_local_slot(ctx, number);
     rk_list_init(&p->pending);
@@ -183,7 +183,7 @@ struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int number)
 
 struct rk_peer *rk_engine_find_peer(struct rk_ctx *ctx, struct rk_procid id)
 {
-    int number = rk_worlds_number(ctx, id);
+    int number = rk_procs_number(ctx, id);
 
     return number < 0 ? NULL : rk_engine_peer(ctx, number);
 }
@@ -346,7 +346,7 @@ static void settle_spin(struct rk_ctx *ctx)
         ctx->engine->spin_ns = ctx->node->oversubscribed ? 200 * 1000 : 1000 * 1000;
 }
 
-void rk_engine_crowded(struct rk_ctx *ctx)
+void rk_engine_set_oversubscribed(struct rk_ctx *ctx)
 {
     if (ctx->node->oversubscribed)
         return;
@@ -361,7 +361,7 @@ rank_status_t rk_engine_settle(struct rk_ctx *ctx)
         rk_threads_settle(ctx);
     settle_spin(ctx);
     if (ctx->boot->oversubscribed)
-        rk_engine_crowded(ctx);
+        rk_engine_set_oversubscribed(ctx);
     return !ctx->boot->alone ? rk_boot_watch_deaths(ctx->boot, death_reported, ctx) : RANK_OK;
 }
 
@@ -402,7 +402,7 @@ void rk_engine_check_deaths(struct rk_ctx *ctx, uint64_t now)
 {
     /* An eighth of the second within which a death must be detected. */
     ctx->engine->next_check_ns = now + 125 * 1000 * 1000;
-    rk_node_check_lives(ctx->node);
+    rk_node_check_deaths(ctx->node);
     if (rk_unlikely(ctx->engine->liveness != NULL))
         rk_liveness_recheck(ctx, now);
 }

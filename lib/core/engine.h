@@ -85,7 +85,7 @@ struct rk_engine {
     bool calling;         /* a callback runs */
 
     bool finalizing;              /* ranks that leave now are no failures */
-    bool parting;                 /* all own data is sent; waiting until the other ranks are as far */
+    bool draining;                /* all own data is sent; waiting until the other ranks are as far */
     bool alone;                   /* leaves without the collective barrier: a rank is dead */
     uint32_t deaths_seen;         /* value of node->head->deaths handled so far */
     pthread_mutex_t deaths_lock;  /* guards the table below, which grows and is written by the PMIx thread */
@@ -109,11 +109,11 @@ struct rk_engine {
     uint64_t looked_ns;
     uint64_t next_check_ns; /* next check of the life locks */
     uint64_t spin_ns;
-    struct rk_epoll naps;   /* the library's own epoll; used if a channel has a descriptor */
-    struct rk_watch {       /* event_fd.c: the user's epoll */
+    struct rk_epoll sleep_epoll; /* the library's own epoll; used if a channel has a descriptor */
+    struct rk_event_fd {         /* event_fd.c: the user's epoll */
         struct rk_epoll epoll;
         int timer;          /* timerfd in it, or -1 */
-        enum { RK_WATCH_OFF, RK_WATCH_ASLEEP, RK_WATCH_SIGNALLED } state;
+        enum { RK_EVENT_FD_OFF, RK_EVENT_FD_ASLEEP, RK_EVENT_FD_SIGNALLED } state;
         uintptr_t owner;    /* the thread that armed it */
         bool missed;        /* another thread made progress while it was awake: check once more */
     } watch;
@@ -130,7 +130,7 @@ rank_status_t rk_engine_open_channel(struct rk_ctx *ctx, const struct rk_channel
 /* Call once all ranks of the node have joined: selects the way to wait and the sources of death reports. */
 rank_status_t rk_engine_settle(struct rk_ctx *ctx);
 /* This host has fewer cores than ranks of all its jobs: waits yield. */
-void rk_engine_crowded(struct rk_ctx *ctx);
+void rk_engine_set_oversubscribed(struct rk_ctx *ctx);
 bool rk_engine_has(const struct rk_ctx *ctx, const struct rk_channel *ops);
 
 /* Peer of a valid number (own job: the world rank), created on first use; NULL if out of memory. */
@@ -217,12 +217,12 @@ int rk_progress_once(struct rk_ctx *ctx);
  */
 struct rk_waiter {
     uint32_t rounds;
-    uint32_t told; /* reported on the status board (describe.h) */
-    uint32_t busy; /* rounds in which something came */
+    uint32_t reported; /* reported on the status board (describe.h) */
+    uint32_t busy;     /* rounds in which something came */
     uint64_t since; /* idle since; 0: something has just come */
     uint64_t begun; /* start of the wait, when the clock was first read */
-    bool yielded;  /* has yielded since it began */
-    bool unrung;   /* no doorbell may ring: sleep 1 ms at most */
+    bool yielded;     /* has yielded since it began */
+    bool no_doorbell; /* no doorbell may ring: sleep 1 ms at most */
     bool background; /* the progress thread: polls briefly, then leaves polling to others */
 };
 
@@ -236,25 +236,25 @@ void rk_wait_over(struct rk_ctx *ctx);
 
 RK_INLINE void rk_wait(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 {
-    struct rk_waiter w = {.unrung = false};
+    struct rk_waiter w = {.no_doorbell = false};
 
     if (cond(arg))
         return;
     do
         rk_wait_step(ctx, &w, cond, arg);
     while (!cond(arg));
-    if (rk_unlikely(w.told))
+    if (rk_unlikely(w.reported))
         rk_wait_over(ctx);
 }
 
 /* Wait for a condition that may become true without a wake-up. */
 RK_INLINE void rk_wait_without_doorbell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
 {
-    struct rk_waiter w = {.unrung = true};
+    struct rk_waiter w = {.no_doorbell = true};
 
     while (!cond(arg))
         rk_wait_step(ctx, &w, cond, arg);
-    if (rk_unlikely(w.told))
+    if (rk_unlikely(w.reported))
         rk_wait_over(ctx);
 }
 

@@ -28,14 +28,14 @@ static rank_status_t event_fd_refuse(const char *what)
     return RANK_ERR_SYSTEM;
 }
 
-rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
+rank_status_t rk_event_fd_get(struct rk_ctx *ctx, int *fd)
 {
     struct rk_engine *e = ctx->engine;
     struct epoll_event ev = {.events = EPOLLIN};
     int epoll = rk_wait_epoll(ctx, &e->watch.epoll, true);
 
     /* The same doorbell has to wake sleeping threads. */
-    if (epoll < 0 || (e->threads && rk_wait_epoll(ctx, &e->naps, true) < 0))
+    if (epoll < 0 || (e->threads && rk_wait_epoll(ctx, &e->sleep_epoll, true) < 0))
         return event_fd_refuse("descriptor");
     if (e->watch.timer < 0) {
         int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -48,14 +48,14 @@ rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd)
         e->watch.timer = timer;
     }
     *fd = epoll;
-    if (rk_threads_naps(e->threads)) /* it may sleep on the futex; from now on rings go to the descriptor */
+    if (rk_threads_sleeps(e->threads)) /* it may sleep on the futex; from now on rings go to the descriptor */
         rk_threads_kick(e->threads);
     return RANK_OK;
 }
 
-void rk_watch_close(struct rk_ctx *ctx)
+void rk_event_fd_close(struct rk_ctx *ctx)
 {
-    struct rk_watch *w = &ctx->engine->watch;
+    struct rk_event_fd *w = &ctx->engine->watch;
 
     if (w->timer >= 0)
         close(w->timer);
@@ -77,7 +77,7 @@ static void event_fd_become(struct rk_ctx *ctx, int state)
 
     e->watch.state = state;
     if (e->threads)
-        rk_threads_watched(e->threads, state != RK_WATCH_SIGNALLED);
+        rk_threads_set_armed(e->threads, state != RK_EVENT_FD_SIGNALLED);
 }
 
 static void event_fd_drain(const struct rk_node *node)
@@ -94,44 +94,44 @@ static void event_fd_drain(const struct rk_node *node)
  */
 static void end_sleep(struct rk_ctx *ctx)
 {
-    if (rk_threads_naps(ctx->engine->threads))
+    if (rk_threads_sleeps(ctx->engine->threads))
         return;
     rk_node_sleep_end(ctx->node);
     event_fd_drain(ctx->node);
 }
 
-void rk_watch_end_slow(struct rk_ctx *ctx)
+void rk_event_fd_end_slow(struct rk_ctx *ctx)
 {
     if (ctx->engine->threads && ctx->engine->watch.owner != rk_lock_me())
         return; /* that one sleeps on */
-    event_fd_become(ctx, RK_WATCH_OFF);
+    event_fd_become(ctx, RK_EVENT_FD_OFF);
     ctx->engine->watch.missed = false;
     event_fd_set_timer(ctx->engine, 0);
     end_sleep(ctx);
 }
 
-void rk_watch_signal(struct rk_ctx *ctx)
+void rk_event_fd_signal(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
 
-    if (e->watch.state == RK_WATCH_OFF && e->threads && e->watch.owner != rk_lock_me()) {
+    if (e->watch.state == RK_EVENT_FD_OFF && e->threads && e->watch.owner != rk_lock_me()) {
         /* the user may have checked already and be about to arm */
         e->watch.missed = true;
-        rk_threads_watched(e->threads, false);
+        rk_threads_set_armed(e->threads, false);
     }
-    if (!rk_watch_is_on(e))
+    if (!rk_event_fd_is_armed(e))
         return;
-    event_fd_become(ctx, RK_WATCH_SIGNALLED);
+    event_fd_become(ctx, RK_EVENT_FD_SIGNALLED);
     event_fd_set_timer(e, AT_ONCE_NS);
 }
 
-void rk_watch_rung(struct rk_ctx *ctx)
+void rk_event_fd_rung(struct rk_ctx *ctx)
 {
     event_fd_drain(ctx->node);
-    rk_watch_signal(ctx);
+    rk_event_fd_signal(ctx);
 }
 
-rank_status_t rk_watch_arm(struct rk_ctx *ctx)
+rank_status_t rk_event_fd_arm(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
     uint32_t deaths = e->deaths_seen + e->boot_deaths_seen;
@@ -141,9 +141,9 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
 
     if (e->watch.timer < 0 || rk_wait_epoll(ctx, &e->watch.epoll, true) < 0)
         return RANK_ERR_STATE; /* rank_progress_fd must come first */
-    missed = e->threads && (e->watch.missed || e->watch.state == RK_WATCH_SIGNALLED || e->watch.owner != rk_lock_me());
+    missed = e->threads && (e->watch.missed || e->watch.state == RK_EVENT_FD_SIGNALLED || e->watch.owner != rk_lock_me());
     e->watch.missed = false;
-    event_fd_become(ctx, RK_WATCH_OFF);
+    event_fd_become(ctx, RK_EVENT_FD_OFF);
     e->watch.owner = rk_lock_me();
     event_fd_set_timer(e, 0);
     end_sleep(ctx);
@@ -159,7 +159,7 @@ rank_status_t rk_watch_arm(struct rk_ctx *ctx)
         end_sleep(ctx);
         return RANK_ERR_AGAIN;
     }
-    event_fd_become(ctx, RK_WATCH_ASLEEP);
+    event_fd_become(ctx, RK_EVENT_FD_ASLEEP);
     event_fd_set_timer(e, armed == RK_ARMED ? LOOK_NS : SHORT_CHECK_NS);
     return RANK_OK;
 }

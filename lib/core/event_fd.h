@@ -17,29 +17,29 @@
 
 #include "lib/core/engine.h"
 
-rank_status_t rk_watch_fd(struct rk_ctx *ctx, int *fd);
+rank_status_t rk_event_fd_get(struct rk_ctx *ctx, int *fd);
 /* RANK_OK: the descriptor becomes readable when something comes. RANK_ERR_AGAIN: something has come. */
-rank_status_t rk_watch_arm(struct rk_ctx *ctx);
-void rk_watch_close(struct rk_ctx *ctx);
+rank_status_t rk_event_fd_arm(struct rk_ctx *ctx);
+void rk_event_fd_close(struct rk_ctx *ctx);
 
 /* Armed, and not yet signalled. */
-RK_INLINE bool rk_watch_is_on(const struct rk_engine *e)
+RK_INLINE bool rk_event_fd_is_armed(const struct rk_engine *e)
 {
-    return e->watch.state == RK_WATCH_ASLEEP;
+    return e->watch.state == RK_EVENT_FD_ASLEEP;
 }
 
 /* Signal the user, if armed: another thread has made progress, or has drained the doorbell. */
-void rk_watch_signal(struct rk_ctx *ctx);
+void rk_event_fd_signal(struct rk_ctx *ctx);
 /* A sleep has ended because its epoll became readable: drain the doorbell. */
-void rk_watch_rung(struct rk_ctx *ctx);
+void rk_event_fd_rung(struct rk_ctx *ctx);
 
-void rk_watch_end_slow(struct rk_ctx *ctx);
+void rk_event_fd_end_slow(struct rk_ctx *ctx);
 
 /* The user is awake: senders need not ring. Optional; without it the next sender rings once more. */
-RK_INLINE void rk_watch_end(struct rk_ctx *ctx)
+RK_INLINE void rk_event_fd_end(struct rk_ctx *ctx)
 {
-    if (rk_unlikely(ctx->engine->watch.state != RK_WATCH_OFF))
-        rk_watch_end_slow(ctx);
+    if (rk_unlikely(ctx->engine->watch.state != RK_EVENT_FD_OFF))
+        rk_event_fd_end_slow(ctx);
 }
 
 /*

@@ -62,7 +62,7 @@ static rank_status_t procs_grow(struct rk_engine *e, int n)
     return RANK_OK;
 }
 
-rank_status_t rk_worlds_add(struct rk_ctx *ctx, uint64_t job, int size, int *first)
+rank_status_t rk_procs_add_job(struct rk_ctx *ctx, uint64_t job, int size, int *first)
 {
     struct rk_engine *e = ctx->engine;
     struct rk_world *w = by_job(e, job);
@@ -95,7 +95,7 @@ static void world_free(struct rk_world *w)
     free(w);
 }
 
-void rk_worlds_remove(struct rk_ctx *ctx, uint64_t job)
+void rk_procs_remove_job(struct rk_ctx *ctx, uint64_t job)
 {
     struct rk_engine *e = ctx->engine;
     struct rk_world *w = e->other_jobs;
@@ -118,7 +118,7 @@ void rk_worlds_remove(struct rk_ctx *ctx, uint64_t job)
     world_free(w);
 }
 
-void rk_worlds_close(struct rk_ctx *ctx)
+void rk_procs_close(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
 
@@ -129,7 +129,7 @@ void rk_worlds_close(struct rk_ctx *ctx)
     }
 }
 
-int rk_worlds_number(struct rk_ctx *ctx, struct rk_procid id)
+int rk_procs_number(struct rk_ctx *ctx, struct rk_procid id)
 {
     const struct rk_engine *e = ctx->engine;
     const struct rk_world *w;
@@ -140,7 +140,7 @@ int rk_worlds_number(struct rk_ctx *ctx, struct rk_procid id)
     return w && id.rank < (uint32_t)w->size ? w->first + (int)id.rank : -1;
 }
 
-struct rk_procid rk_worlds_id(struct rk_ctx *ctx, int number)
+struct rk_procid rk_procs_id(struct rk_ctx *ctx, int number)
 {
     const struct rk_world *w = procs_by_number(ctx->engine, number);
 
@@ -154,7 +154,7 @@ const char *rk_peer_job_suffix(const struct rk_peer *peer)
     return procs_by_number(peer->ctx->engine, peer->number) ? " of another job" : "";
 }
 
-rank_status_t rk_worlds_set_card(struct rk_ctx *ctx, int number, const void *card, size_t len)
+rank_status_t rk_procs_set_card(struct rk_ctx *ctx, int number, const void *card, size_t len)
 {
     struct rk_world *w = procs_by_number(ctx->engine, number);
     struct kept_card *c;

@@ -17,17 +17,17 @@
 /*
  * Number a job of size ranks; *first: number of its rank 0. A known job, the own one included, keeps its numbers.
  */
-rank_status_t rk_worlds_add(struct rk_ctx *ctx, uint64_t job, int size, int *first);
+rank_status_t rk_procs_add_job(struct rk_ctx *ctx, uint64_t job, int size, int *first);
 /* Remove the numbers, if the job was added last and none of its ranks has become a peer. */
-void rk_worlds_remove(struct rk_ctx *ctx, uint64_t job);
-void rk_worlds_close(struct rk_ctx *ctx);
+void rk_procs_remove_job(struct rk_ctx *ctx, uint64_t job);
+void rk_procs_close(struct rk_ctx *ctx);
 
 /* Number of a process, or -1 if its job is unknown. */
-int rk_worlds_number(struct rk_ctx *ctx, struct rk_procid id);
+int rk_procs_number(struct rk_ctx *ctx, struct rk_procid id);
 /* Process of a number. */
-struct rk_procid rk_worlds_id(struct rk_ctx *ctx, int number);
+struct rk_procid rk_procs_id(struct rk_ctx *ctx, int number);
 
 /* Store the ucx address of a rank of another job. */
-rank_status_t rk_worlds_set_card(struct rk_ctx *ctx, int number, const void *card, size_t len);
+rank_status_t rk_procs_set_card(struct rk_ctx *ctx, int number, const void *card, size_t len);
 
 #endif

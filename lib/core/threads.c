@@ -44,9 +44,9 @@ struct rk_waiting {
     _Atomic uint32_t state;
     uint32_t sleeps, passes;
     uint64_t begun; /* start of the wait, when first checked; 0: not checked yet */
-    bool unrung, background;
-    bool deep; /* in a long sleep: a leaving poller has to wake it */
-    bool told; /* counted in rk_threads.ntold */
+    bool no_doorbell, background;
+    bool deep;  /* in a long sleep: a leaving poller has to wake it */
+    bool woken; /* counted in rk_threads.ntold */
 };
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, long ns)
@@ -63,18 +63,18 @@ static void set_over(struct rk_threads *t, struct rk_waiting *w)
     if (atomic_exchange(&w->state, OVER) == SLEEPS)
         syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     if (w->thread != atomic_load_explicit(&t->caller, memory_order_relaxed)) { /* has a core already */
-        w->told = true;
-        if (t->ntold++ == 0)
-            t->told_ns = rk_clock_ns();
+        w->woken = true;
+        if (t->nwoken++ == 0)
+            t->woken_ns = rk_clock_ns();
     }
-    if (t->napper == w)
+    if (t->sleeper == w)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
 }
 
 static void threads_uncount_woken(struct rk_threads *t, struct rk_waiting *w)
 {
-    t->ntold -= w->told;
-    w->told = false;
+    t->nwoken -= w->woken;
+    w->woken = false;
 }
 
 /* Wake waiters with true conditions. Call with the lock held, before it is released. */
@@ -90,8 +90,8 @@ static void wake_satisfied(struct rk_threads *t, const struct rk_waiting *me)
             set_over(t, w);
     }
     /* No doorbell rings for deferred frames and announced messages; the progress thread fetches none of these. */
-    if (t->napper && t->napper != me && t->nap_armed &&
-        (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls) || e->unsent || e->held || (e->stuck && !t->napper->background)))
+    if (t->sleeper && t->sleeper != me && t->sleep_is_long &&
+        (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls) || e->unsent || e->held || (e->stuck && !t->sleeper->background)))
         rk_node_wake(t->ctx->node, t->ctx->node->index);
 }
 
@@ -109,10 +109,10 @@ static RK_COLD void notify_main(struct rk_threads *lane)
     struct rk_threads *t = lane->main->engine->threads, *entered = rk_threads_enter(t);
 
     if (atomic_exchange(&lane->news, false))
-        rk_watch_signal(t->ctx);
+        rk_event_fd_signal(t->ctx);
     if (!entered)
         return; /* the rest is checked when the lock is released */
-    if (atomic_load(&lane->calls) && t->napper)
+    if (atomic_load(&lane->calls) && t->sleeper)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
     rk_threads_leave(t);
 }
@@ -130,14 +130,14 @@ void rk_threads_leave(struct rk_threads *t)
 RK_COLD void rk_threads_notify_user_slow(struct rk_threads *t)
 {
     if (!t->main) {
-        rk_watch_signal(t->ctx);
+        rk_event_fd_signal(t->ctx);
     } else { /* done once the self context's lock is released */
         atomic_store(&t->watched, false);
         atomic_store(&t->news, true);
     }
 }
 
-void rk_threads_watched(struct rk_threads *t, bool on)
+void rk_threads_set_armed(struct rk_threads *t, bool on)
 {
     struct rk_link *l;
 
@@ -171,19 +171,19 @@ static void give_way(struct rk_threads *t)
  */
 static bool yield_place(struct rk_threads *t)
 {
-    struct rk_waiting *me = atomic_load_explicit(&t->poller, memory_order_relaxed), *p;
+    struct rk_waiting *me = atomic_load_explicit(&t->owner, memory_order_relaxed), *p;
     uint32_t depth;
 
     if (!me || me->thread != rk_lock_me()) /* a callback has given the place to another thread */
         return false;
     if (has_too_few_cores(t))
-        atomic_store(&t->poller, NULL);
+        atomic_store(&t->owner, NULL);
     depth = rk_lock_give_all(&t->lock);
     sched_yield();
     rk_lock_take_again(&t->lock, depth);
-    p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+    p = atomic_load_explicit(&t->owner, memory_order_relaxed);
     if (!p)
-        atomic_store(&t->poller, me);
+        atomic_store(&t->owner, me);
     return !p || p == me;
 }
 
@@ -205,14 +205,14 @@ void rk_threads_make_way(struct rk_threads *t)
     rk_lock_take_again(&t->lock, depth);
 }
 
-bool rk_threads_may_nap(struct rk_threads *t)
+bool rk_threads_may_sleep(struct rk_threads *t)
 {
-    return !t->napping;
+    return !t->in_sleep;
 }
 
-bool rk_threads_naps(const struct rk_threads *t)
+bool rk_threads_sleeps(const struct rk_threads *t)
 {
-    return t && t->napping; /* true also for a sleeper that has lost its place */
+    return t && t->in_sleep; /* true also for a sleeper that has lost its place */
 }
 
 void rk_threads_kick(struct rk_threads *t)
@@ -227,31 +227,31 @@ void rk_threads_kick(struct rk_threads *t)
 
 bool rk_threads_still_polls(struct rk_threads *t)
 {
-    const struct rk_waiting *p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+    const struct rk_waiting *p = atomic_load_explicit(&t->owner, memory_order_relaxed);
 
     return p && p->thread == rk_lock_me();
 }
 
-struct rk_nap rk_threads_nap_begin(struct rk_threads *t, bool deep)
+struct rk_sleeper rk_threads_sleep_begin(struct rk_threads *t, bool deep)
 {
-    struct rk_waiting *me = t->poller;
+    struct rk_waiting *me = t->owner;
 
-    t->napper = me;
-    t->napping = true;
-    t->nap_armed = deep;
+    t->sleeper = me;
+    t->in_sleep = true;
+    t->sleep_is_long = deep;
     wake_satisfied(t, me);
-    return (struct rk_nap){me, rk_lock_give_all(&t->lock)};
+    return (struct rk_sleeper){me, rk_lock_give_all(&t->lock)};
 }
 
-bool rk_threads_nap_end(struct rk_threads *t, struct rk_nap nap)
+bool rk_threads_sleep_end(struct rk_threads *t, struct rk_sleeper sleep)
 {
-    rk_lock_take_again(&t->lock, nap.depth);
-    t->napping = false;
-    if (t->napper == nap.who) {
-        t->napper = NULL;
+    rk_lock_take_again(&t->lock, sleep.depth);
+    t->in_sleep = false;
+    if (t->sleeper == sleep.waiting) {
+        t->sleeper = NULL;
         return true;
     }
-    nap.who->sleeps = 1; /* it has waited long: do not spin beside the poller */
+    sleep.waiting->sleeps = 1; /* it has waited long: do not spin beside the poller */
     return false;
 }
 
@@ -262,12 +262,12 @@ static void stand_by(struct rk_threads *t, struct rk_waiting *s)
     uint32_t state = SPINS, depth;
     uint64_t until = 0;
 
-    s->deep = s->sleeps >= SHORT_SLEEPS && !s->unrung;
+    s->deep = s->sleeps >= SHORT_SLEEPS && !s->no_doorbell;
     wake_satisfied(t, s);
     depth = rk_lock_give_all(&t->lock);
     for (uint32_t i = 1; !sleeps; i++) {
         if (atomic_load_explicit(&s->state, memory_order_acquire) != SPINS ||
-            !atomic_load_explicit(&t->poller, memory_order_relaxed))
+            !atomic_load_explicit(&t->owner, memory_order_relaxed))
             goto out;
         if (oversubscribed)
             sched_yield();
@@ -300,9 +300,9 @@ out:
  */
 static bool has_to_yield(const struct rk_threads *t, const struct rk_waiting *s)
 {
-    if (t->ntold == 0)
+    if (t->nwoken == 0)
         return s->passes % PASSES_PER_YIELD == 0;
-    return s->passes % OWN_PASSES == 0 || rk_clock_ns() - t->told_ns > WOKEN_NS;
+    return s->passes % OWN_PASSES == 0 || rk_clock_ns() - t->woken_ns > WOKEN_NS;
 }
 
 /* One round of the poller, then a chance for others to take the lock. */
@@ -338,28 +338,28 @@ static bool others_can_poll(const struct rk_threads *t)
  */
 static bool is_mine_to_take(const struct rk_threads *t, const struct rk_waiting *s)
 {
-    const struct rk_waiting *p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+    const struct rk_waiting *p = atomic_load_explicit(&t->owner, memory_order_relaxed);
 
     if (s->background && others_can_poll(t))
         return false;
-    return !p || p->background || (p == t->napper && s->sleeps == 0);
+    return !p || p->background || (p == t->sleeper && s->sleeps == 0);
 }
 
 static void take_place(struct rk_threads *t, struct rk_waiting *s)
 {
-    if (t->napper) { /* its sleep ends here; it finds that it has lost its place */
-        t->napper = NULL;
+    if (t->sleeper) { /* its sleep ends here; it finds that it has lost its place */
+        t->sleeper = NULL;
         rk_node_wake(t->ctx->node, t->ctx->node->index);
     }
-    atomic_store(&t->poller, s);
+    atomic_store(&t->owner, s);
 }
 
 static void leave_place(struct rk_threads *t)
 {
     struct rk_link *l;
 
-    atomic_store(&t->poller, NULL);
-    t->napper = NULL;
+    atomic_store(&t->owner, NULL);
+    t->sleeper = NULL;
     rk_list_for_each(l, &t->waiting)
     {
         struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
@@ -380,16 +380,16 @@ static void leave_place(struct rk_threads *t)
 
 static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(void *), void *arg)
 {
-    struct rk_waiting s = {.cond = cond, .arg = arg, .thread = rk_lock_me(), .unrung = w->unrung,
+    struct rk_waiting s = {.cond = cond, .arg = arg, .thread = rk_lock_me(), .no_doorbell = w->no_doorbell,
                            .background = w->background};
     const struct rk_waiting *p;
 
     rk_list_append(&t->waiting, &s.link);
     t->nwaiting++;
-    if (s.unrung && t->napper)
+    if (s.no_doorbell && t->sleeper)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
     while (atomic_load_explicit(&s.state, memory_order_relaxed) != OVER && !cond(arg)) {
-        if (atomic_load_explicit(&t->poller, memory_order_relaxed) == &s) {
+        if (atomic_load_explicit(&t->owner, memory_order_relaxed) == &s) {
             if (s.background && others_can_poll(t))
                 leave_place(t);
             else
@@ -403,7 +403,7 @@ static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(vo
     rk_list_remove(&s.link);
     t->nwaiting--;
     threads_uncount_woken(t, &s);
-    p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+    p = atomic_load_explicit(&t->owner, memory_order_relaxed);
     /*
      * No poller: the last one left before this thread was counted, or passed the place to this thread after the end
      * of its wait.
@@ -470,7 +470,7 @@ void rk_threads_check_lane_stall(struct rk_threads *lane, bool (*cond)(void *), 
     /* A wait that goes on does not leave, where this would be signalled. */
     if (rk_unlikely(atomic_load_explicit(&lane->news, memory_order_relaxed)) &&
         rk_lock_is_mine(&lane->main->engine->threads->lock) && atomic_exchange(&lane->news, false))
-        rk_watch_signal(lane->main);
+        rk_event_fd_signal(lane->main);
 }
 
 /* Call with the context's lock held. */
@@ -509,9 +509,9 @@ static void wait_for_lane(struct rk_threads *t, struct rk_waiter *w, struct lane
     RK_ENTER(t->ctx);
 
     wait_here(t, w, lane_cond, lw);
-    if (w->told) {
+    if (w->reported) {
         rk_wait_over(t->ctx);
-        w->told = 0;
+        w->reported = 0;
     }
 }
 
@@ -535,7 +535,7 @@ static void wait_in_lane(struct rk_threads *lane, struct rk_waiter *w, bool (*co
         rk_lock_take_again(&lane->lock, depth);
     }
     /* no doorbell rings here either, and only this condition checks it */
-    w->unrung |= lane->ctx->engine->stuck != NULL;
+    w->no_doorbell |= lane->ctx->engine->stuck != NULL;
     depth = rk_lock_give_all(&lane->lock);
     atomic_fetch_add(&lane->parked, 1);
     wait_for_lane(t, w, &lw);
@@ -573,12 +573,12 @@ static void step_out(struct rk_threads *t)
 
 uint32_t rk_threads_call_begin(struct rk_threads *t)
 {
-    const struct rk_waiting *p = atomic_load_explicit(&t->poller, memory_order_relaxed);
+    const struct rk_waiting *p = atomic_load_explicit(&t->owner, memory_order_relaxed);
 
     step_out(t);
     atomic_store_explicit(&t->caller, rk_lock_me(), memory_order_relaxed);
     if (!p || p->thread == rk_lock_me()) { /* user code may run long: another thread must poll */
-        if (p && !rk_watch_is_on(t->ctx->engine))
+        if (p && !rk_event_fd_is_armed(t->ctx->engine))
             rk_node_sleep_end(t->ctx->node);
         leave_place(t);
     }

@@ -36,22 +36,22 @@ struct rk_threads {
     struct rk_ctx *main;       /* self context: the context that it belongs to; else NULL */
     struct rk_link waiting;    /* struct rk_waiting, in order of arrival */
     uint32_t nwaiting;
-    uint32_t nbusy;            /* of them run a user callback: 0 or 1 */
-    uint32_t ntold;            /* of them were woken and may need this core */
-    uint64_t told_ns;          /* time of the first */
-    uint32_t cores;            /* that this process may use */
-    _Atomic(struct rk_waiting *) poller;
-    struct rk_waiting *napper; /* the thread that sleeps on the doorbell */
-    bool napping;              /* a thread is in that sleep, the present napper or an earlier one */
-    bool nap_armed;            /* it sleeps long, as nothing waits for room */
-    _Atomic uintptr_t caller;  /* the thread in a user callback; 0: none */
-    _Atomic uint32_t parked;   /* self context: threads that wait for it in the context's list */
-    _Atomic bool calls;        /* self context: callbacks are due */
-    _Atomic bool watched;      /* the user waits on the descriptor (event_fd.h) */
-    _Atomic bool news;         /* self context: something to signal to the user */
-    uint64_t quiet_since;      /* idle since, when the clock was last read; 0: something has just come */
-    uint32_t bouts;            /* rounds of pollers */
-    struct rk_link lanes;      /* self contexts in use, by their rk_threads.lane */
+    uint32_t nbusy;    /* of them run a user callback: 0 or 1 */
+    uint32_t nwoken;   /* of them were woken and may need this core */
+    uint64_t woken_ns; /* time of the first */
+    uint32_t cores;    /* that this process may use */
+    _Atomic(struct rk_waiting *) owner;
+    struct rk_waiting *sleeper; /* the thread that sleeps on the doorbell */
+    bool in_sleep;              /* a thread is in that sleep, the present napper or an earlier one */
+    bool sleep_is_long;         /* it sleeps long, as nothing waits for room */
+    _Atomic uintptr_t caller;   /* the thread in a user callback; 0: none */
+    _Atomic uint32_t parked;    /* self context: threads that wait for it in the context's list */
+    _Atomic bool calls;         /* self context: callbacks are due */
+    _Atomic bool watched;       /* the user waits on the descriptor (event_fd.h) */
+    _Atomic bool news;          /* self context: something to signal to the user */
+    uint64_t quiet_since;       /* idle since, when the clock was last read; 0: something has just come */
+    uint32_t bouts;             /* rounds of pollers */
+    struct rk_link lanes;       /* self contexts in use, by their rk_threads.lane */
     struct rk_link lane;
     struct rk_link free_lanes;
     void *progress;            /* the progress thread (progress_thread.c); NULL: none */
@@ -75,20 +75,20 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
 bool rk_threads_yield(struct rk_threads *t);
 /* Yield in a call that does not wait. */
 void rk_threads_make_way(struct rk_threads *t);
-struct rk_nap {
-    struct rk_waiting *who;
+struct rk_sleeper {
+    struct rk_waiting *waiting;
     uint32_t depth;
 };
-struct rk_nap rk_threads_nap_begin(struct rk_threads *t, bool deep);
+struct rk_sleeper rk_threads_sleep_begin(struct rk_threads *t, bool deep);
 /* False: another thread has taken the place meanwhile and has marked this process awake. */
-bool rk_threads_nap_end(struct rk_threads *t, struct rk_nap nap);
+bool rk_threads_sleep_end(struct rk_threads *t, struct rk_sleeper sleep);
 /* May this thread start a sleep? Not while one that has lost its place is still asleep. */
-bool rk_threads_may_nap(struct rk_threads *t);
+bool rk_threads_may_sleep(struct rk_threads *t);
 /*
  * Does a thread sleep on the doorbell? Code that drains the doorbell or clears the asleep mark must wake it. NULL:
  * no.
  */
-bool rk_threads_naps(const struct rk_threads *t);
+bool rk_threads_sleeps(const struct rk_threads *t);
 void rk_threads_kick(struct rk_threads *t);
 /* Is this thread still the poller? A callback ends that. */
 bool rk_threads_still_polls(struct rk_threads *t);
@@ -103,7 +103,7 @@ bool rk_threads_check_stalls(struct rk_threads *t, uint64_t now);
 void rk_threads_check_lane_stall(struct rk_threads *lane, bool (*cond)(void *), void *arg);
 
 /* event_fd.c: the user waits on the descriptor, or no longer does. */
-void rk_threads_watched(struct rk_threads *t, bool on);
+void rk_threads_set_armed(struct rk_threads *t, bool on);
 void rk_threads_notify_user_slow(struct rk_threads *t);
 /* With the lock: progress has handled something, or a thread has sent to itself; the user may wait for it. */
 RK_INLINE void rk_threads_notify_user(struct rk_ctx *ctx)

@@ -92,45 +92,45 @@ enum rk_armed rk_wait_arm(struct rk_engine *e)
 static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, int ns)
 {
     struct rk_threads *t = ctx->engine->threads;
-    struct rk_nap nap = {NULL, 0};
+    struct rk_sleeper sleep = {NULL, 0};
     struct epoll_event ev[4];
     bool rung = false, mine = true;
 
     if (rk_unlikely(t != NULL))
-        nap = rk_threads_nap_begin(t, ns == SLEEP_NS); /* a short sleep need not be ended by others */
+        sleep = rk_threads_sleep_begin(t, ns == SLEEP_NS); /* a short sleep need not be ended by others */
     if (epoll < 0)
         rk_node_sleep(ctx->node, bell, (uint64_t)ns);
     else
         rung = epoll_wait(epoll, ev, 4, ns / 1000000) > 0;
     if (rk_unlikely(t != NULL))
-        mine = rk_threads_nap_end(t, nap);
+        mine = rk_threads_sleep_end(t, sleep);
     if (rung)
-        rk_watch_rung(ctx);
+        rk_event_fd_rung(ctx);
     return mine;
 }
 
-static RK_COLD void nap(struct rk_ctx *ctx, bool unrung, bool (*cond)(void *), void *arg)
+static RK_COLD void wait_sleep(struct rk_ctx *ctx, bool no_doorbell, bool (*cond)(void *), void *arg)
 {
     struct rk_threads *t = ctx->engine->threads;
     struct rk_node *node = ctx->node;
-    int epoll = rk_wait_epoll(ctx, &ctx->engine->naps, false);
+    int epoll = rk_wait_epoll(ctx, &ctx->engine->sleep_epoll, false);
     uint32_t bell = rk_node_sleep_begin(node, epoll >= 0 ? RK_ASLEEP_FD : RK_ASLEEP_FUTEX);
     bool mine = true;
 
     if (!cond(arg) && rk_progress(ctx) == 0 && !cond(arg) &&
         (rk_likely(!t) || rk_threads_still_polls(t))) {
         enum rk_armed armed = rk_wait_arm(ctx->engine);
-        int ns = armed == RK_ARMED && !unrung ? SLEEP_NS : SHORT_SLEEP_NS;
+        int ns = armed == RK_ARMED && !no_doorbell ? SLEEP_NS : SHORT_SLEEP_NS;
 
         if (epoll < 0 || armed != RK_ARMED_NOT)
             mine = sleep_until_rung(ctx, epoll, bell, ns);
         else
-            rk_watch_signal(ctx); /* the ring may have been meant for the user, too */
+            rk_event_fd_signal(ctx); /* the ring may have been meant for the user, too */
     }
     if (epoll >= 0 && rk_kept_fds_closed("a wait"))
         rk_engine_lost_channels(ctx);
     /* the user's sleep goes on */
-    if (mine && (rk_likely(!t) || (rk_threads_still_polls(t) && !rk_watch_is_on(ctx->engine))))
+    if (mine && (rk_likely(!t) || (rk_threads_still_polls(t) && !rk_event_fd_is_armed(ctx->engine))))
         rk_node_sleep_end(node);
 }
 
@@ -285,6 +285,6 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
         rk_describe_wait(ctx, w, cond, arg, now);
     if (now - w->since < (w->background ? (uint64_t)BACKGROUND_SPIN_NS : e->spin_ns))
         return;
-    if (rk_likely(!e->threads) || rk_threads_may_nap(e->threads))
-        nap(ctx, w->unrung || shortly, cond, arg);
+    if (rk_likely(!e->threads) || rk_threads_may_sleep(e->threads))
+        wait_sleep(ctx, w->no_doorbell || shortly, cond, arg);
 }

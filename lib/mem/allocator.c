@@ -7,31 +7,31 @@
 
 enum { FIRST_CAP = 16 };
 
-bool rk_space_create(struct rk_space *space, size_t bytes)
+bool rk_allocator_create(struct rk_allocator *space, size_t bytes)
 {
-    *space = (struct rk_space){.holes = malloc(FIRST_CAP * sizeof(struct rk_hole)),
+    *space = (struct rk_allocator){.holes = malloc(FIRST_CAP * sizeof(struct rk_extent)),
                                .cap = FIRST_CAP};
     if (!space->holes)
         return false;
-    space->holes[0] = (struct rk_hole){0, bytes};
+    space->holes[0] = (struct rk_extent){0, bytes};
     space->nholes = bytes > 0;
     return true;
 }
 
-void rk_space_destroy(struct rk_space *space)
+void rk_allocator_destroy(struct rk_allocator *space)
 {
     free(space->holes);
-    *space = (struct rk_space){0};
+    *space = (struct rk_allocator){0};
 }
 
 /*
  * There is at most one free extent more than pieces, and another for a moment while one is merged. Reserve for
  * that, so that freeing needs no memory.
  */
-static bool reserve(struct rk_space *space)
+static bool reserve(struct rk_allocator *space)
 {
     size_t cap = space->cap * 2;
-    struct rk_hole *holes;
+    struct rk_extent *holes;
 
     if (space->npieces + 3 <= space->cap)
         return true;
@@ -43,26 +43,26 @@ static bool reserve(struct rk_space *space)
     return true;
 }
 
-static void insert(struct rk_space *space, size_t i, struct rk_hole hole)
+static void insert(struct rk_allocator *space, size_t i, struct rk_extent hole)
 {
     memmove(&space->holes[i + 1], &space->holes[i], (space->nholes - i) * sizeof(hole));
     space->holes[i] = hole;
     space->nholes++;
 }
 
-static void allocator_drop(struct rk_space *space, size_t i)
+static void allocator_drop(struct rk_allocator *space, size_t i)
 {
     space->nholes--;
     memmove(&space->holes[i], &space->holes[i + 1],
             (space->nholes - i) * sizeof(space->holes[0]));
 }
 
-bool rk_space_take(struct rk_space *space, size_t bytes, size_t align, size_t *at)
+bool rk_allocator_alloc(struct rk_allocator *space, size_t bytes, size_t align, size_t *at)
 {
     if (bytes == 0 || !reserve(space))
         return false;
     for (size_t i = 0; i < space->nholes; i++) {
-        struct rk_hole *h = &space->holes[i];
+        struct rk_extent *h = &space->holes[i];
         size_t before = -h->at & (align - 1), left;
 
         if (before > h->bytes || bytes > h->bytes - before)
@@ -72,9 +72,9 @@ bool rk_space_take(struct rk_space *space, size_t bytes, size_t align, size_t *a
         if (before) {
             h->bytes = before;
             if (left)
-                insert(space, i + 1, (struct rk_hole){*at + bytes, left});
+                insert(space, i + 1, (struct rk_extent){*at + bytes, left});
         } else if (left) {
-            *h = (struct rk_hole){*at + bytes, left};
+            *h = (struct rk_extent){*at + bytes, left};
         } else {
             allocator_drop(space, i);
         }
@@ -84,13 +84,13 @@ bool rk_space_take(struct rk_space *space, size_t bytes, size_t align, size_t *a
     return false;
 }
 
-void rk_space_give(struct rk_space *space, size_t at, size_t bytes)
+void rk_allocator_free(struct rk_allocator *space, size_t at, size_t bytes)
 {
     size_t i = 0;
 
     while (i < space->nholes && space->holes[i].at < at)
         i++;
-    insert(space, i, (struct rk_hole){at, bytes});
+    insert(space, i, (struct rk_extent){at, bytes});
     if (i + 1 < space->nholes && at + bytes == space->holes[i + 1].at) {
         space->holes[i].bytes += space->holes[i + 1].bytes;
         allocator_drop(space, i + 1);

@@ -10,25 +10,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct rk_hole {
+struct rk_extent {
     size_t at, bytes;
 };
 
-struct rk_space {
-    struct rk_hole *holes; /* free extents by position; no two touch */
+struct rk_allocator {
+    struct rk_extent *holes; /* free extents by position; no two touch */
     size_t nholes, cap;
     size_t npieces;        /* allocated ranges */
 };
 
 /* Returns false if out of memory. */
-bool rk_space_create(struct rk_space *space, size_t bytes);
-void rk_space_destroy(struct rk_space *space);
+bool rk_allocator_create(struct rk_allocator *space, size_t bytes);
+void rk_allocator_destroy(struct rk_allocator *space);
 
 /*
  * align: a power of two. Returns false if no extent is large enough, or out of memory (never on the first call).
  */
-bool rk_space_take(struct rk_space *space, size_t bytes, size_t align, size_t *at);
+bool rk_allocator_alloc(struct rk_allocator *space, size_t bytes, size_t align, size_t *at);
 /* Free a whole range. */
-void rk_space_give(struct rk_space *space, size_t at, size_t bytes);
+void rk_allocator_free(struct rk_allocator *space, size_t at, size_t bytes);
 
 #endif

@@ -24,7 +24,7 @@
 
 enum { WORDS = sizeof(((struct rk_cores *)0)->word) / sizeof(uint64_t) };
 
-void rk_cores_ask(struct rk_cores *cores)
+void rk_cores_query(struct rk_cores *cores)
 {
     cpu_set_t set;
 

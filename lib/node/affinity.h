@@ -13,7 +13,7 @@ struct rk_cores {
 };
 
 /* Cores that this thread may use; none if the kernel does not report them. */
-void rk_cores_ask(struct rk_cores *cores);
+void rk_cores_query(struct rk_cores *cores);
 
 /*
  * Cores for each of the n ranks that share with rank me; 0: ranks take turns. INT_MAX if the set of me is unknown;

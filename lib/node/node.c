@@ -136,7 +136,7 @@ rank_status_t rk_node_join(struct rk_node *node, int index, int world_rank)
     rk_kept_fds_note(node->fd, "the node's shared memory");
     node->index = index;
     node->mine = &node->slots[index];
-    rk_cores_ask(&node->cores[index]);
+    rk_cores_query(&node->cores[index]);
     if (!rk_node_prepare())
         atomic_store(&node->head->no_membarrier, 1);
     node->mine->bell_fd = -1;
@@ -188,7 +188,7 @@ void rk_node_leave_alone(struct rk_node *node)
 static rank_status_t commit(struct rk_node *node, enum rk_node_region r, size_t offset, size_t bytes, int level)
 {
     return rk_memfd_commit(node->fd, node->head->region_at[r] + offset, bytes, level,
-                           r == RK_REGION_BOXES ? "message boxes" : "collectives");
+                           r == RK_REGION_FIFOS ? "message boxes" : "collectives");
 }
 
 rank_status_t rk_node_commit(struct rk_node *node, enum rk_node_region r, size_t offset, size_t bytes)

@@ -26,7 +26,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-enum rk_node_region { RK_REGION_BOXES, RK_REGION_ARENAS, RK_REGION_COUNT };
+enum rk_node_region { RK_REGION_FIFOS, RK_REGION_ARENAS, RK_REGION_COUNT };
 
 /* Fields are grouped into cache lines by writer. */
 struct rk_node_slot {
@@ -115,7 +115,7 @@ bool rk_node_try_commit(struct rk_node *node, enum rk_node_region r, size_t offs
  * Check every life lock; marks the dead in the segment and counts them in head->deaths. Returns the number found
  * by this call.
  */
-int rk_node_check_lives(struct rk_node *node);
+int rk_node_check_deaths(struct rk_node *node);
 /* Leave without the others (finalize after a death): at rk_node_close they check the node as after a death. */
 void rk_node_leave_alone(struct rk_node *node);
 /* Leave so at once; closes and unmaps nothing, as the descriptors may be other files by now. */

@@ -131,7 +131,7 @@ bool rk_node_is_going(struct rk_node *node, int index)
     return atomic_load(&node->slots[index].state) != RK_SLOT_UP || lock_owner_died(&node->slots[index]);
 }
 
-int rk_node_check_lives(struct rk_node *node)
+int rk_node_check_deaths(struct rk_node *node)
 {
     int found = 0;
 

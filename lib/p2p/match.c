@@ -265,7 +265,7 @@ static RK_COLD bool index_all(struct rk_match *m)
     return true;
 }
 
-void rk_match_keep(struct rk_match *m, struct rk_unexpected *u)
+void rk_match_add_unexpected(struct rk_match *m, struct rk_unexpected *u)
 {
     if (rk_unlikely(m->nwaiting > LOAD * m->waiting_mask))
         match_grow(&m->waiting, &m->waiting_mask, hash_waiting);

@@ -16,7 +16,7 @@
 
 enum { RK_UNEXPECTED_INLINE = 64 };
 
-struct rk_ahead;
+struct rk_early;
 
 #define RK_MESSAGE_MAGIC 0x6d657373u
 
@@ -42,7 +42,7 @@ struct rk_unexpected {
                 uint64_t since;
             } announced;
         };
-        struct rk_ahead *ahead; /* RK_KIND_AHEAD */
+        struct rk_early *ahead; /* RK_KIND_EARLY */
     } u;
 };
 
@@ -120,7 +120,7 @@ RK_INLINE struct rank_request *rk_match_arrive(struct rk_match *m, uint64_t team
 }
 
 /* Add an unexpected message. */
-void rk_match_keep(struct rk_match *m, struct rk_unexpected *u);
+void rk_match_add_unexpected(struct rk_match *m, struct rk_unexpected *u);
 /* First message for a receive (with wildcards), left in place; NULL if none. */
 struct rk_unexpected *rk_match_find(struct rk_match *m, uint64_t team, uint32_t src, uint64_t tag);
 void rk_match_drop(struct rk_match *m, struct rk_unexpected *u);

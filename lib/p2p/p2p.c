@@ -78,7 +78,7 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
     ctx->p2p = p2p;
     rk_list_init(&p2p->teams);
     rk_list_init(&p2p->probed);
-    rk_ahead_init(&p2p->ahead);
+    rk_early_init(&p2p->ahead);
     p2p->kept_max = (rk_conf.unexpected_max > KEPT_MAX ? rk_conf.unexpected_max : KEPT_MAX) + rk_conf.eager_window;
     if (rk_match_init(&p2p->match))
         return RANK_ERR_NO_MEMORY;
@@ -88,7 +88,7 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
     e->handler[RK_KIND_RNDV] = rk_recv_on_frame;
     e->handler[RK_KIND_MATCHED] = on_matched;
     e->handler[RK_KIND_CREDIT] = on_credit;
-    e->is_valid = rk_claims_hold;
+    e->is_valid = rk_validate_header;
     e->flush_pending = rk_send_flush_pending;
     e->on_death[e->ndeath++] = p2p_on_death;
     e->describers[e->ndescribers++] = rk_p2p_describe;
@@ -105,8 +105,8 @@ void rk_p2p_close(struct rk_ctx *ctx)
         rk_team_destroy(rk_list_entry(p2p->teams.next, struct rank_team, link));
     if (p2p->bad_frames)
         rk_warn("%llu broken frames of messages came", (unsigned long long)p2p->bad_frames);
-    rk_kept_free_all(p2p);
-    rk_ahead_close(ctx);
+    rk_unexpected_free_all(p2p);
+    rk_early_close(ctx);
     rk_match_destroy(&p2p->match);
     free(p2p->freed);
     free(p2p);

@@ -9,22 +9,22 @@
 #include "lib/p2p/p2p.h"
 
 /* Memory of a stored frame beyond its payload. */
-enum { RK_KEEP_COST = 128 };
+enum { RK_UNEXPECTED_COST = 128 };
 
 struct rk_p2p {
     struct rk_match match;
     struct rk_link teams;            /* all teams of the context */
     struct rk_unexpected *free_kept; /* chained through bucket.next */
-    struct rk_kept_slab *kept_slabs;
+    struct rk_unexpected_slab *kept_slabs;
     struct rk_link probed;            /* messages taken by rank_mprobe, by order */
     int64_t kept;                     /* bytes of unexpected messages with their credit returned, */
     int64_t kept_max;                 /* and the maximum of the others for each peer */
-    struct rk_ahead_state ahead;      /* early rendezvous fetches */
+    struct rk_early_state ahead;      /* early rendezvous fetches */
     uint32_t takes;                   /* blocking receives since the last full progress, */
     uint64_t took_ns;                 /* and its time, when the clock was last read */
     bool deaths;                      /* has any peer died? */
     struct rank_team *last_validated; /* validate.c */
-    struct rk_freed *freed;           /* stale_teams.c; NULL: no team was freed */
+    struct rk_stale *freed;           /* stale_teams.c; NULL: no team was freed */
     uint64_t bad_frames;              /* rejected: malformed or forged */
 };
 
@@ -44,20 +44,20 @@ void rk_recv_on_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_
                       uint32_t bytes);
 void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer);
 /* Discard a message that no receive may get; its sender completes. */
-void rk_recv_drop_kept(struct rk_p2p *p2p, struct rk_unexpected *u);
+void rk_recv_drop_unexpected(struct rk_p2p *p2p, struct rk_unexpected *u);
 
 /* team.c: NULL if the team does not exist here. */
 struct rank_team *rk_team_by_id(struct rk_p2p *p2p, uint64_t id);
 
 /* validate.c. Counts rejected frames. */
-bool rk_claims_hold(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr);
+bool rk_validate_header(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr);
 /* Validate the messages that arrived before the team was created. */
 void rk_validate_unexpected(struct rk_p2p *p2p, const struct rank_team *team);
 
 /* stale_teams.c; requires p2p->freed: is the message for a team that was freed here? */
-bool rk_freed_has(struct rk_p2p *p2p, uint64_t team);
+bool rk_stale_has(struct rk_p2p *p2p, uint64_t team);
 /* A team with this id is created again. */
-void rk_freed_comes_again(struct rk_p2p *p2p, uint64_t id);
+void rk_stale_remove(struct rk_p2p *p2p, uint64_t id);
 
 /*
  * Take a message for such a receive out of the queues; NULL if none. Pass it to rk_p2p_mrecv, or it is freed at
@@ -69,28 +69,28 @@ void rk_message_envelope(const struct rk_unexpected *u, rank_envelope_t *envelop
 void rk_p2p_mrecv(struct rk_unexpected *u, void *buf, size_t bytes, struct rank_request *req);
 
 /* unexpected.c: store messages that no receive waits for. */
-struct rk_unexpected *rk_kept_alloc(struct rk_p2p *p2p);
+struct rk_unexpected *rk_unexpected_alloc(struct rk_p2p *p2p);
 /* Frees the payload, too. */
-void rk_kept_free(struct rk_p2p *p2p, struct rk_unexpected *u);
+void rk_unexpected_free(struct rk_p2p *p2p, struct rk_unexpected *u);
 /* Add it to the tables; all fields are set. */
-void rk_kept_add(struct rk_p2p *p2p, struct rk_unexpected *u);
+void rk_unexpected_add(struct rk_p2p *p2p, struct rk_unexpected *u);
 /* Allow more from now on (ahead.sending): stored messages no longer count against their senders' windows. */
-void rk_kept_open_windows(struct rk_p2p *p2p);
+void rk_unexpected_open_windows(struct rk_p2p *p2p);
 /* A message that came whole has been received or dropped. */
-void rk_kept_over(struct rk_p2p *p2p, const struct rk_unexpected *u);
+void rk_unexpected_done(struct rk_p2p *p2p, const struct rk_unexpected *u);
 /* The peer has exceeded any legal window: reject and count the message, and disconnect the peer. */
-bool rk_kept_refuses(struct rk_p2p *p2p, struct rk_peer *peer);
+bool rk_unexpected_exceeds(struct rk_p2p *p2p, struct rk_peer *peer);
 
 /* Memory of an announced message. */
-enum { RK_KEPT_ENVELOPE = sizeof(struct rk_unexpected) };
+enum { RK_UNEXPECTED_ENVELOPE = sizeof(struct rk_unexpected) };
 /* An announced message has been received or dropped, or is being fetched. */
-RK_INLINE void rk_kept_envelope_over(const struct rk_unexpected *u)
+RK_INLINE void rk_unexpected_envelope_done(const struct rk_unexpected *u)
 {
-    u->peer->kept -= RK_KEPT_ENVELOPE;
+    u->peer->kept -= RK_UNEXPECTED_ENVELOPE;
 }
-void rk_kept_free_all(struct rk_p2p *p2p);
+void rk_unexpected_free_all(struct rk_p2p *p2p);
 
-RK_INLINE bool rk_kept_on_heap(const struct rk_unexpected *u)
+RK_INLINE bool rk_unexpected_on_heap(const struct rk_unexpected *u)
 {
     return u->kind <= RK_KIND_SMSG && u->bytes > RK_UNEXPECTED_INLINE;
 }
@@ -125,7 +125,7 @@ void rk_send_credit(struct rk_peer *peer);
 /* Count them; is a credit frame due? */
 RK_INLINE bool rk_recv_counted(struct rk_peer *peer, uint64_t bytes)
 {
-    peer->eager_in += (int64_t)bytes + RK_KEEP_COST;
+    peer->eager_in += (int64_t)bytes + RK_UNEXPECTED_COST;
     return rk_unlikely(2 * peer->eager_in >= rk_conf.eager_window);
 }
 

@@ -112,18 +112,18 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         rk_recv_consumed(peer, bytes);
         return;
     }
-    if (rk_unlikely(is_late(ctx, hdr->team)) || (rk_unlikely(p2p->freed != NULL) && rk_freed_has(p2p, hdr->team))) {
+    if (rk_unlikely(is_late(ctx, hdr->team)) || (rk_unlikely(p2p->freed != NULL) && rk_stale_has(p2p, hdr->team))) {
         if (hdr->kind == RK_KIND_SMSG)
             rk_send_reply(peer, RK_KIND_MATCHED, sync);
         recv_drop(peer, rndv, bytes);
         return;
     }
-    if (rk_unlikely(rk_kept_refuses(p2p, peer))) {
+    if (rk_unlikely(rk_unexpected_exceeds(p2p, peer))) {
         if (rndv)
             recv_drop(peer, rndv, bytes);
         return;
     }
-    u = rk_kept_alloc(p2p);
+    u = rk_unexpected_alloc(p2p);
     if (rk_unlikely(!u)) {
         no_memory_for(peer);
         return;
@@ -137,7 +137,7 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     u->sync = sync;
     if (rndv) {
         u->u.rndv = *rndv;
-        rk_ahead_add(p2p, u, hdr->flags);
+        rk_early_add(p2p, u, hdr->flags);
     } else if (bytes <= RK_UNEXPECTED_INLINE) {
         if (bytes)
             memcpy(u->u.inl, payload, bytes);
@@ -145,13 +145,13 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         u->u.heap = malloc(bytes);
         if (!u->u.heap) {
             u->bytes = 0;
-            rk_kept_free(p2p, u);
+            rk_unexpected_free(p2p, u);
             no_memory_for(peer);
             return;
         }
         memcpy(u->u.heap, payload, bytes);
     }
-    rk_kept_add(p2p, u);
+    rk_unexpected_add(p2p, u);
 }
 
 /* With any receive, none, or one for several pieces. */
@@ -207,14 +207,14 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
     set_envelope(req, u->src, u->tag, u->bytes);
     if (u->kind >= RK_KIND_RNDV) {
         struct rk_rndv rndv;
-        if (u->kind == RK_KIND_AHEAD) {
-            rk_ahead_receive(p2p, req, u);
+        if (u->kind == RK_KIND_EARLY) {
+            rk_early_receive(p2p, req, u);
             return;
         }
         rndv = u->u.rndv;
         rk_list_remove(&u->u.announced.link);
-        rk_kept_envelope_over(u);
-        rk_kept_free(p2p, u);
+        rk_unexpected_envelope_done(u);
+        rk_unexpected_free(p2p, u);
         recv_fetch(req, &rndv);
         if (peer->eager_in >= rk_conf.eager_window / 2)
             rk_send_credit(peer);
@@ -222,12 +222,12 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
     }
     if (u->kind == RK_KIND_SMSG)
         rk_send_reply(peer, RK_KIND_MATCHED, u->sync);
-    rk_kept_over(p2p, u);
+    rk_unexpected_done(p2p, u);
     if (req->view.ops)
-        req->view.ops->unpack(req->view.base, 0, rk_kept_on_heap(u) ? u->u.heap : u->u.inl, req->got);
+        req->view.ops->unpack(req->view.base, 0, rk_unexpected_on_heap(u) ? u->u.heap : u->u.inl, req->got);
     else if (req->got)
-        memcpy(req->view.base, rk_kept_on_heap(u) ? u->u.heap : u->u.inl, req->got);
-    rk_kept_free(p2p, u);
+        memcpy(req->view.base, rk_unexpected_on_heap(u) ? u->u.heap : u->u.inl, req->got);
+    rk_unexpected_free(p2p, u);
     rk_req_complete(req, RANK_OK);
 }
 
@@ -431,23 +431,23 @@ static void fail_posted(struct rank_request *req, void *arg)
     rk_p2p_cancel_recv(req, RANK_ERR_PEER_DEAD);
 }
 
-void rk_recv_drop_kept(struct rk_p2p *p2p, struct rk_unexpected *u)
+void rk_recv_drop_unexpected(struct rk_p2p *p2p, struct rk_unexpected *u)
 {
     rk_match_drop(&p2p->match, u);
-    if (u->kind == RK_KIND_AHEAD) {
-        rk_ahead_drop(p2p, u);
+    if (u->kind == RK_KIND_EARLY) {
+        rk_early_drop(p2p, u);
         return;
     }
     if (u->kind == RK_KIND_RNDV) {
         rk_list_remove(&u->u.announced.link);
-        rk_kept_envelope_over(u);
+        rk_unexpected_envelope_done(u);
         recv_drop(u->peer, &u->u.rndv, u->bytes);
     } else {
         if (u->kind == RK_KIND_SMSG)
             rk_send_reply(u->peer, RK_KIND_MATCHED, u->sync);
-        rk_kept_over(p2p, u);
+        rk_unexpected_done(p2p, u);
     }
-    rk_kept_free(p2p, u);
+    rk_unexpected_free(p2p, u);
 }
 
 static void drop_late(struct rk_ctx *ctx)
@@ -459,7 +459,7 @@ static void drop_late(struct rk_ctx *ctx)
     {
         struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
         if (is_late(ctx, u->team))
-            rk_recv_drop_kept(p2p, u);
+            rk_recv_drop_unexpected(p2p, u);
     }
 }
 

@@ -18,7 +18,7 @@ enum { BEGIN_BYTES = 1 << 20, BEGIN_MESSAGES = 64, ALIGN = 64 };
 enum { SEND_NS = 1000 * 1000, OTHER_NS = 10 * 1000 * 1000, LONG_NS = 100 * 1000 * 1000, LONGER_NS = 1000 * 1000 * 1000 };
 
 /* The buffer of a message. */
-struct rk_ahead {
+struct rk_early {
     struct rk_link link;         /* while being fetched; first: see rk_engine.leavings */
     struct rk_unexpected *u;
     struct rank_request *fetch;  /* NULL: the fetch is over */
@@ -32,9 +32,9 @@ struct rk_ahead {
 
 static bool rndv_early_check(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited);
 
-void rk_ahead_init(struct rk_ahead_state *s)
+void rk_early_init(struct rk_early_state *s)
 {
-    *s = (struct rk_ahead_state){.bytes = 0};
+    *s = (struct rk_early_state){.bytes = 0};
     rk_list_init(&s->announced);
     rk_list_init(&s->no_room);
     rk_list_init(&s->fetching);
@@ -43,13 +43,13 @@ void rk_ahead_init(struct rk_ahead_state *s)
 /* Its share of RANK_AHEAD_MAX; an empty message takes memory, too. Longer ones would overflow the sum. */
 static int64_t cost_of(uint64_t bytes)
 {
-    return (int64_t)(rk_round_up(sizeof(struct rk_ahead) + bytes, ALIGN) + sizeof(struct rk_unexpected));
+    return (int64_t)(rk_round_up(sizeof(struct rk_early) + bytes, ALIGN) + sizeof(struct rk_unexpected));
 }
 
 /* Messages that found no room may retry. */
 static void retry_no_room(struct rk_ctx *ctx)
 {
-    struct rk_ahead_state *s = &ctx->p2p->ahead;
+    struct rk_early_state *s = &ctx->p2p->ahead;
 
     while (!rk_list_empty(&s->no_room)) {
         struct rk_link *l = s->no_room.next;
@@ -60,7 +60,7 @@ static void retry_no_room(struct rk_ctx *ctx)
 }
 
 /* Return its share of the budget. */
-static void rndv_early_give_back(struct rk_ctx *ctx, struct rk_ahead *a)
+static void rndv_early_give_back(struct rk_ctx *ctx, struct rk_early *a)
 {
     ctx->p2p->ahead.bytes -= a->cost;
     a->cost = 0;
@@ -68,7 +68,7 @@ static void rndv_early_give_back(struct rk_ctx *ctx, struct rk_ahead *a)
 }
 
 /* Discard the buffer. A channel may still write to it if its fetch has failed. */
-static void discard(struct rk_ctx *ctx, struct rk_ahead *a)
+static void discard(struct rk_ctx *ctx, struct rk_early *a)
 {
     rk_list_remove(&a->link);
     rndv_early_give_back(ctx, a);
@@ -80,7 +80,7 @@ static void discard(struct rk_ctx *ctx, struct rk_ahead *a)
 
 static void rndv_early_finish(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
 {
-    struct rk_ahead *a = u->u.ahead;
+    struct rk_early *a = u->u.ahead;
     rank_status_t st = a->status;
     struct rk_ctx *ctx = req->ctx;
     struct rk_peer *peer = u->peer;
@@ -90,7 +90,7 @@ static void rndv_early_finish(struct rk_p2p *p2p, struct rank_request *req, stru
     else if (!st && req->got)
         memcpy(req->view.base, a->data, req->got);
     discard(ctx, a);
-    rk_kept_free(p2p, u);
+    rk_unexpected_free(p2p, u);
     rk_req_complete(req, st);
     if (peer->state == RK_PEER_UP && peer->eager_in >= rk_conf.eager_window / 2)
         rk_send_credit(peer);
@@ -99,7 +99,7 @@ static void rndv_early_finish(struct rk_p2p *p2p, struct rank_request *req, stru
 /* on_done of the fetch. */
 static void fetched(struct rank_request *fetch, void *arg)
 {
-    struct rk_ahead *a = arg;
+    struct rk_early *a = arg;
     struct rk_unexpected *u = a->u;
     struct rk_ctx *ctx = fetch->ctx;
 
@@ -113,11 +113,11 @@ static void fetched(struct rank_request *fetch, void *arg)
         rndv_early_finish(ctx->p2p, a->joined, u);
     } else if (a->dropped) {
         discard(ctx, a);
-        rk_kept_free(ctx->p2p, u);
+        rk_unexpected_free(ctx->p2p, u);
     }
 }
 
-static bool has_room(const struct rk_ahead_state *s, const struct rk_unexpected *u)
+static bool has_room(const struct rk_early_state *s, const struct rk_unexpected *u)
 {
     return s->bytes + cost_of(u->bytes) <= rk_conf.ahead_max;
 }
@@ -125,10 +125,10 @@ static bool has_room(const struct rk_ahead_state *s, const struct rk_unexpected 
 /* Returns false without room or memory. */
 static bool rndv_early_begin(struct rk_ctx *ctx, struct rk_unexpected *u)
 {
-    struct rk_ahead_state *s = &ctx->p2p->ahead;
+    struct rk_early_state *s = &ctx->p2p->ahead;
     struct rk_rndv rndv = u->u.rndv;
     struct rank_request *req;
-    struct rk_ahead *a;
+    struct rk_early *a;
 
     if (!has_room(s, u))
         return false;
@@ -138,11 +138,11 @@ static bool rndv_early_begin(struct rk_ctx *ctx, struct rk_unexpected *u)
         free(a);
         return false;
     }
-    *a = (struct rk_ahead){.u = u, .fetch = req, .bytes = u->bytes, .cost = cost_of(u->bytes)};
+    *a = (struct rk_early){.u = u, .fetch = req, .bytes = u->bytes, .cost = cost_of(u->bytes)};
     s->bytes += a->cost;
     rk_list_append(&s->fetching, &a->link);
-    rk_kept_envelope_over(u);
-    u->kind = RK_KIND_AHEAD;
+    rk_unexpected_envelope_done(u);
+    u->kind = RK_KIND_EARLY;
     u->u.ahead = a;
     req->type = RK_REQ_RECV;
     req->peer = rndv.peer;
@@ -184,7 +184,7 @@ static bool is_matched(bool (*cond)(void *), void *arg)
 /* The stall handler (rk_engine.stuck). */
 static bool rndv_early_check(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited)
 {
-    struct rk_ahead_state *s = &ctx->p2p->ahead;
+    struct rk_early_state *s = &ctx->p2p->ahead;
     bool for_send = is_for_send(ctx, cond, arg) || ctx->engine->finalizing;
     uint64_t age = !for_send ? OTHER_NS : s->sending ? 0 : SEND_NS, bytes = 0;
     bool stalls = false, young = false;
@@ -214,7 +214,7 @@ static bool rndv_early_check(struct rk_ctx *ctx, bool (*cond)(void *), void *arg
     }
     if (stalls) {
         s->sending = true;
-        rk_kept_open_windows(ctx->p2p);
+        rk_unexpected_open_windows(ctx->p2p);
     }
     if (!rk_list_empty(&s->announced))
         return for_send || !young;
@@ -222,7 +222,7 @@ static bool rndv_early_check(struct rk_ctx *ctx, bool (*cond)(void *), void *arg
     return false;
 }
 
-void rk_ahead_add(struct rk_p2p *p2p, struct rk_unexpected *u, uint8_t flags)
+void rk_early_add(struct rk_p2p *p2p, struct rk_unexpected *u, uint8_t flags)
 {
     rk_list_init(&u->u.announced.link);
     if (flags & RK_FLAG_SYNC || u->team & RK_TEAM_COLL || u->bytes > (uint64_t)rk_conf.ahead_max ||
@@ -233,9 +233,9 @@ void rk_ahead_add(struct rk_p2p *p2p, struct rk_unexpected *u, uint8_t flags)
     u->peer->ctx->engine->stuck = rndv_early_check;
 }
 
-void rk_ahead_receive(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
+void rk_early_receive(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
 {
-    struct rk_ahead *a = u->u.ahead;
+    struct rk_early *a = u->u.ahead;
 
     req->peer = u->peer;
     if (a->fetch)
@@ -244,32 +244,32 @@ void rk_ahead_receive(struct rk_p2p *p2p, struct rank_request *req, struct rk_un
         rndv_early_finish(p2p, req, u);
 }
 
-void rk_ahead_drop(struct rk_p2p *p2p, struct rk_unexpected *u)
+void rk_early_drop(struct rk_p2p *p2p, struct rk_unexpected *u)
 {
-    struct rk_ahead *a = u->u.ahead;
+    struct rk_early *a = u->u.ahead;
 
     if (a->fetch) {
         a->dropped = true;
         return;
     }
     discard(u->peer->ctx, a);
-    rk_kept_free(p2p, u);
+    rk_unexpected_free(p2p, u);
 }
 
-void rk_ahead_free(struct rk_p2p *p2p, struct rk_unexpected *u)
+void rk_early_free(struct rk_p2p *p2p, struct rk_unexpected *u)
 {
     (void)p2p;
     if (!u->u.ahead->fetch)
         discard(u->peer->ctx, u->u.ahead);
 }
 
-void rk_ahead_close(struct rk_ctx *ctx)
+void rk_early_close(struct rk_ctx *ctx)
 {
-    struct rk_ahead_state *s = &ctx->p2p->ahead;
+    struct rk_early_state *s = &ctx->p2p->ahead;
 
     ctx->engine->stuck = NULL;
     while (!rk_list_empty(&s->fetching)) {
-        struct rk_ahead *a = rk_list_entry(s->fetching.next, struct rk_ahead, link);
+        struct rk_early *a = rk_list_entry(s->fetching.next, struct rk_early, link);
         a->fetch->on_done = NULL;
         rk_list_remove(&a->link);
         rk_list_append(&ctx->engine->leavings, &a->link);

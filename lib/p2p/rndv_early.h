@@ -21,28 +21,28 @@
 struct rk_p2p;
 
 /* An unexpected message that is being or has been fetched. Never on a wire. */
-enum { RK_KIND_AHEAD = RK_KIND_CHANNEL_FIRST - 2 };
+enum { RK_KIND_EARLY = RK_KIND_CHANNEL_FIRST - 2 };
 
-struct rk_ahead_state {
+struct rk_early_state {
     struct rk_link announced; /* fetchable messages, by arrival */
     struct rk_link no_room;   /* those that found no room */
-    struct rk_link fetching;  /* struct rk_ahead */
+    struct rk_link fetching;  /* struct rk_early */
     int64_t bytes;            /* memory of the messages that were or are being fetched */
     bool sending; /* a send was stalled, and no receive has taken a stored message since */
 };
 
-void rk_ahead_init(struct rk_ahead_state *s);
+void rk_early_init(struct rk_early_state *s);
 /* Fetches in progress go on until the channels close. */
-void rk_ahead_close(struct rk_ctx *ctx);
+void rk_early_close(struct rk_ctx *ctx);
 
 /* An announced message is stored. flags: of its header. */
-void rk_ahead_add(struct rk_p2p *p2p, struct rk_unexpected *u, uint8_t flags);
+void rk_early_add(struct rk_p2p *p2p, struct rk_unexpected *u, uint8_t flags);
 
 /* A receive has matched such a message, and has its envelope. Frees u, now or after the fetch. */
-void rk_ahead_receive(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u);
+void rk_early_receive(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u);
 /* Discard it. Frees u as above. */
-void rk_ahead_drop(struct rk_p2p *p2p, struct rk_unexpected *u);
+void rk_early_drop(struct rk_p2p *p2p, struct rk_unexpected *u);
 /* Free it at the end, if no receive has taken it. */
-void rk_ahead_free(struct rk_p2p *p2p, struct rk_unexpected *u);
+void rk_early_free(struct rk_p2p *p2p, struct rk_unexpected *u);
 
 #endif

@@ -12,7 +12,7 @@
  */
 RK_INLINE int64_t rk_send_cost(uint64_t bytes)
 {
-    return (int64_t)bytes + RK_KEEP_COST;
+    return (int64_t)bytes + RK_UNEXPECTED_COST;
 }
 
 RK_INLINE rank_status_t rk_send_counted(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)

@@ -18,11 +18,11 @@
 enum { SLOTS_LOG2 = 9 };
 #define REMEMBERED_NS 600000000000ull
 
-struct rk_freed {
+struct rk_stale {
     uint64_t id, at; /* id 0 (the world's): none */
 };
 
-static struct rk_freed *stale_teams_slot_of(const struct rk_p2p *p2p, uint64_t id)
+static struct rk_stale *stale_teams_slot_of(const struct rk_p2p *p2p, uint64_t id)
 {
     return &p2p->freed[id * 0x9e3779b97f4a7c15ull >> (64 - SLOTS_LOG2)];
 }
@@ -31,26 +31,26 @@ static struct rk_freed *stale_teams_slot_of(const struct rk_p2p *p2p, uint64_t i
 static void stale_teams_remember(struct rk_p2p *p2p, uint64_t id)
 {
     if (!p2p->freed)
-        p2p->freed = calloc((size_t)1 << SLOTS_LOG2, sizeof(struct rk_freed));
+        p2p->freed = calloc((size_t)1 << SLOTS_LOG2, sizeof(struct rk_stale));
     if (p2p->freed)
-        *stale_teams_slot_of(p2p, id) = (struct rk_freed){id, rk_clock_ns()};
+        *stale_teams_slot_of(p2p, id) = (struct rk_stale){id, rk_clock_ns()};
 }
 
-void rk_freed_comes_again(struct rk_p2p *p2p, uint64_t id)
+void rk_stale_remove(struct rk_p2p *p2p, uint64_t id)
 {
     if (p2p->freed && stale_teams_slot_of(p2p, id)->id == id)
         stale_teams_slot_of(p2p, id)->id = 0;
 }
 
-bool rk_freed_has(struct rk_p2p *p2p, uint64_t team)
+bool rk_stale_has(struct rk_p2p *p2p, uint64_t team)
 {
     uint64_t id = team & ~RK_TEAM_COLL;
-    const struct rk_freed *f = stale_teams_slot_of(p2p, id);
+    const struct rk_stale *f = stale_teams_slot_of(p2p, id);
 
     return rk_unlikely(f->id == id) && id && rk_clock_ns() - f->at < REMEMBERED_NS;
 }
 
-void rk_team_forget(struct rank_team *team)
+void rk_team_discard(struct rank_team *team)
 {
     RK_ENTER(team->lane);
     struct rk_p2p *p2p = team->lane->p2p;
@@ -60,7 +60,7 @@ void rk_team_forget(struct rank_team *team)
     {
         struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
         if ((u->team & ~RK_TEAM_COLL) == team->id)
-            rk_recv_drop_kept(p2p, u);
+            rk_recv_drop_unexpected(p2p, u);
     }
     if (team->size > 1) /* no own message is on its way */
         stale_teams_remember(p2p, team->id);

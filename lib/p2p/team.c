@@ -62,7 +62,7 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
         for (int r = 0; r < size; r++)
             team->ndead += rk_team_world_rank(team, r) == i;
     }
-    rk_freed_comes_again(team->lane->p2p, id);
+    rk_stale_remove(team->lane->p2p, id);
     rk_validate_unexpected(team->lane->p2p, team);
     *out = team;
     return RANK_OK;

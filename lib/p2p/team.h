@@ -62,7 +62,7 @@ void rk_team_destroy(struct rank_team *team);
  * The user frees the team: discard stored and later messages (stale_teams.c). Call before rk_team_destroy, but not
  * in finalize, which senders detect.
  */
-void rk_team_forget(struct rank_team *team);
+void rk_team_discard(struct rank_team *team);
 
 /* Call once all ranks of the node have joined: is the team local? */
 void rk_team_settle(struct rank_team *team);

@@ -15,17 +15,17 @@
 
 enum { KEPT_SLAB = 64 };
 
-struct rk_kept_slab {
-    struct rk_kept_slab *next;
+struct rk_unexpected_slab {
+    struct rk_unexpected_slab *next;
     struct rk_unexpected u[KEPT_SLAB];
 };
 
-struct rk_unexpected *rk_kept_alloc(struct rk_p2p *p2p)
+struct rk_unexpected *rk_unexpected_alloc(struct rk_p2p *p2p)
 {
     struct rk_unexpected *u = p2p->free_kept;
 
     if (rk_unlikely(!u)) {
-        struct rk_kept_slab *s = malloc(sizeof(*s));
+        struct rk_unexpected_slab *s = malloc(sizeof(*s));
         if (!s)
             return NULL;
         s->next = p2p->kept_slabs;
@@ -41,9 +41,9 @@ struct rk_unexpected *rk_kept_alloc(struct rk_p2p *p2p)
     return u;
 }
 
-void rk_kept_free(struct rk_p2p *p2p, struct rk_unexpected *u)
+void rk_unexpected_free(struct rk_p2p *p2p, struct rk_unexpected *u)
 {
-    if (rk_kept_on_heap(u))
+    if (rk_unexpected_on_heap(u))
         free(u->u.heap);
     u->bucket.next = (struct rk_link *)(void *)p2p->free_kept;
     p2p->free_kept = u;
@@ -56,19 +56,19 @@ static void free_payloads(struct rk_p2p *p2p, struct rk_link *list)
     rk_list_for_each(l, list)
     {
         struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
-        if (rk_kept_on_heap(u))
+        if (rk_unexpected_on_heap(u))
             free(u->u.heap);
-        else if (u->kind == RK_KIND_AHEAD)
-            rk_ahead_free(p2p, u);
+        else if (u->kind == RK_KIND_EARLY)
+            rk_early_free(p2p, u);
     }
 }
 
-void rk_kept_free_all(struct rk_p2p *p2p)
+void rk_unexpected_free_all(struct rk_p2p *p2p)
 {
     free_payloads(p2p, &p2p->match.arrived);
     free_payloads(p2p, &p2p->probed);
     while (p2p->kept_slabs) {
-        struct rk_kept_slab *s = p2p->kept_slabs;
+        struct rk_unexpected_slab *s = p2p->kept_slabs;
         p2p->kept_slabs = s->next;
         free(s);
     }
@@ -90,7 +90,7 @@ static RK_COLD bool is_too_much(struct rk_p2p *p2p, struct rk_peer *peer)
     return true;
 }
 
-bool rk_kept_refuses(struct rk_p2p *p2p, struct rk_peer *peer)
+bool rk_unexpected_exceeds(struct rk_p2p *p2p, struct rk_peer *peer)
 {
     return rk_unlikely(peer->kept > p2p->kept_max) && is_too_much(p2p, peer);
 }
@@ -106,14 +106,14 @@ static bool may_stay(const struct rk_p2p *p2p, int64_t cost)
     return p2p->kept + cost <= (most > rk_conf.unexpected_max ? most : rk_conf.unexpected_max);
 }
 
-void rk_kept_open_windows(struct rk_p2p *p2p)
+void rk_unexpected_open_windows(struct rk_p2p *p2p)
 {
     struct rk_link *l;
 
     rk_list_for_each(l, &p2p->match.arrived)
     {
         struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
-        int64_t cost = (int64_t)u->bytes + RK_KEEP_COST;
+        int64_t cost = (int64_t)u->bytes + RK_UNEXPECTED_COST;
         if (u->credited || u->kind >= RK_KIND_RNDV || u->peer->state != RK_PEER_UP)
             continue;
         if (!may_stay(p2p, cost))
@@ -125,23 +125,23 @@ void rk_kept_open_windows(struct rk_p2p *p2p)
     }
 }
 
-void rk_kept_add(struct rk_p2p *p2p, struct rk_unexpected *u)
+void rk_unexpected_add(struct rk_p2p *p2p, struct rk_unexpected *u)
 {
-    int64_t cost = (int64_t)u->bytes + RK_KEEP_COST;
+    int64_t cost = (int64_t)u->bytes + RK_UNEXPECTED_COST;
 
     u->credited = u->kind != RK_KIND_RNDV && may_stay(p2p, cost);
     if (u->credited) {
         p2p->kept += cost;
         rk_recv_consumed(u->peer, u->bytes);
     } else {
-        u->peer->kept += u->kind == RK_KIND_RNDV ? RK_KEPT_ENVELOPE : cost;
+        u->peer->kept += u->kind == RK_KIND_RNDV ? RK_UNEXPECTED_ENVELOPE : cost;
     }
-    rk_match_keep(&p2p->match, u);
+    rk_match_add_unexpected(&p2p->match, u);
 }
 
-void rk_kept_over(struct rk_p2p *p2p, const struct rk_unexpected *u)
+void rk_unexpected_done(struct rk_p2p *p2p, const struct rk_unexpected *u)
 {
-    int64_t cost = (int64_t)u->bytes + RK_KEEP_COST;
+    int64_t cost = (int64_t)u->bytes + RK_UNEXPECTED_COST;
 
     if (u->credited) {
         p2p->kept -= cost;

@@ -25,7 +25,7 @@ static bool is_member(const struct rank_team *team, uint32_t rank, const struct 
     return rank < (uint32_t)team->size && rk_team_world_rank(team, (int)rank) == peer->number;
 }
 
-bool rk_claims_hold(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr)
+bool rk_validate_header(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr)
 {
     struct rk_p2p *p2p = ctx->p2p;
     const struct rank_team *team = validate_find(p2p, hdr->team & ~RK_TEAM_COLL);
@@ -47,6 +47,6 @@ void rk_validate_unexpected(struct rk_p2p *p2p, const struct rank_team *team)
         if ((u->team & ~RK_TEAM_COLL) != team->id || is_member(team, u->src, u->peer))
             continue;
         rk_engine_refused(team->ctx, &p2p->bad_frames);
-        rk_recv_drop_kept(p2p, u);
+        rk_recv_drop_unexpected(p2p, u);
     }
 }

@@ -16,23 +16,23 @@ static rank_status_t atomic_remote(unsigned amo, rank_dtype_t dtype, uint64_t op
 {
     RK_ENTER(mem->ctx);
     struct rk_rma_operands operands = {operand, compare};
-    const struct rk_way *way;
-    struct rk_job job;
+    const struct rk_access *way;
+    struct rk_origin_op job;
     struct rk_peer *p;
-    rank_status_t st = rk_far_reach(mem, peer, RK_NO_WRITES, &p, &way);
+    rank_status_t st = rk_remote_reach(mem, peer, RK_NO_WRITES, &p, &way);
 
     if (st)
         return st;
     if (rk_unlikely((way->base + offset) & ((size_t)rk_dtype_bytes[dtype] - 1)))
         return rk_mem_word_is_unaligned((int64_t)offset, rk_dtype_bytes[dtype]);
-    rk_job_init(&job, p, RK_RMA_AMO, way->id);
+    rk_origin_init(&job, p, RK_RMA_AMO, way->id);
     job.ask.amo = (uint8_t)amo;
     job.ask.dtype = (uint8_t)dtype;
     job.ask.offset = offset + mem->shift;
     if (FETCHING >> amo & 1)
-        job.ask.flags = RK_RMA_WANTS_ANSWER;
-    rk_job_add(&job, &operands, sizeof(operands));
-    st = rk_job_run(&job);
+        job.ask.flags = RK_RMA_WANTS_REPLY;
+    rk_origin_add(&job, &operands, sizeof(operands));
+    st = rk_origin_run(&job);
     *before = job.before;
     return st;
 }

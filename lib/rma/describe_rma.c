@@ -14,7 +14,7 @@ bool rk_rma_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct
 {
     const struct rank_request *req = arg;
     const struct rk_rma_wait *wait = arg;
-    const struct rk_job *job = arg;
+    const struct rk_origin_op *job = arg;
 
     (void)ctx;
     if (cond == rk_req_is_done && req->type == RK_REQ_RMA) {
@@ -22,7 +22,7 @@ bool rk_rma_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct
         out->flags |= RK_WAIT_BYTES;
         out->bytes = req->view.bytes;
         rk_describe_peer(out, req->peer->number);
-    } else if (cond == rk_job_is_done) {
+    } else if (cond == rk_origin_is_done) {
         rk_describe_call(out, "%s", call_of[job->ask.op]);
         rk_describe_peer(out, job->peer->number);
     } else if (cond == rk_rma_word_is_so) {

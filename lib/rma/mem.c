@@ -32,13 +32,13 @@ static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
     if (line) {
         rk_target_drop(ctx, line);
         while (!rk_list_empty(&line->jobs))
-            rk_job_fail(rk_list_entry(line->jobs.next, struct rk_job, link), RANK_ERR_PEER_DEAD);
+            rk_origin_fail(rk_list_entry(line->jobs.next, struct rk_origin_op, link), RANK_ERR_PEER_DEAD);
         rk_list_remove(&line->on_busy);
     }
     for (uint32_t i = 0; i < rma->job_names.n; i++) {
-        struct rk_job *job = rma->job_names.at[i].held;
+        struct rk_origin_op *job = rma->job_names.at[i].held;
         if (job && job->peer == peer)
-            rk_job_fail(job, RANK_ERR_PEER_DEAD);
+            rk_origin_fail(job, RANK_ERR_PEER_DEAD);
     }
 }
 
@@ -54,10 +54,10 @@ rank_status_t rk_rma_open(struct rk_ctx *ctx)
     rk_list_init(&rma->mems);
     rk_list_init(&rma->heaps);
     rk_list_init(&rma->busy);
-    rk_names_init(&rma->mem_names, gen);
-    rk_names_init(&rma->job_names, gen);
+    rk_ids_init(&rma->mem_names, gen);
+    rk_ids_init(&rma->job_names, gen);
     e->handler[RK_KIND_RMA_REQ] = rk_target_handle;
-    e->handler[RK_KIND_RMA_REP] = rk_job_answered;
+    e->handler[RK_KIND_RMA_REP] = rk_origin_replied;
     e->on_death[e->ndeath++] = mem_on_death;
     e->describers[e->ndescribers++] = rk_rma_describe;
     return RANK_OK;
@@ -84,16 +84,16 @@ void rk_rma_close(struct rk_ctx *ctx)
             continue;
         rk_target_drop(ctx, line);
         while (!rk_list_empty(&line->jobs))
-            rk_job_fail(rk_list_entry(line->jobs.next, struct rk_job, link), RANK_ERR_STATE);
+            rk_origin_fail(rk_list_entry(line->jobs.next, struct rk_origin_op, link), RANK_ERR_STATE);
     }
     for (uint32_t i = 0; i < rma->job_names.n; i++) {
         if (rma->job_names.at[i].held)
-            rk_job_fail(rma->job_names.at[i].held, RANK_ERR_STATE);
+            rk_origin_fail(rma->job_names.at[i].held, RANK_ERR_STATE);
     }
-    rk_jobs_destroy(rma);
+    rk_origin_destroy_all(rma);
     rk_txqs_destroy(rma);
-    rk_names_destroy(&rma->mem_names);
-    rk_names_destroy(&rma->job_names);
+    rk_ids_destroy(&rma->mem_names);
+    rk_ids_destroy(&rma->job_names);
     if (rma->bad_frames)
         rk_warn("%llu broken frames of one-sided calls came", (unsigned long long)rma->bad_frames);
     ctx->rma = NULL; /* later frames are ignored */
@@ -162,7 +162,7 @@ void rk_mem_destroy(struct rank_mem *mem)
         req->flags &= (uint8_t)~RK_REQ_LISTED;
     }
     if (mem->mine)
-        rk_names_drop(&ctx->rma->mem_names, mem->id);
+        rk_ids_drop(&ctx->rma->mem_names, mem->id);
     rk_key_record_free(mem);
     if (heap)
         rk_heap_give(mem);
@@ -184,14 +184,14 @@ rank_status_t rk_mem_enter(struct rank_mem *mem)
 {
     struct rk_rma *rma = mem->team->ctx->rma;
 
-    if (!rk_names_take(&rma->mem_names, mem, &mem->id)) {
+    if (!rk_ids_take(&rma->mem_names, mem, &mem->id)) {
         mem->mine = NULL;
         return RANK_ERR_NO_MEMORY;
     }
     return RANK_OK;
 }
 
-rank_status_t rk_mem_add_ways(struct rank_mem *mem)
+rank_status_t rk_mem_add_accesses(struct rank_mem *mem)
 {
     mem->ways = calloc((size_t)mem->team->size, sizeof(*mem->ways));
     if (!mem->ways)

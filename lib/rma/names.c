@@ -7,18 +7,18 @@
 
 enum { NONE = UINT32_MAX };
 
-void rk_names_init(struct rk_names *names, uint32_t gen)
+void rk_ids_init(struct rk_ids *names, uint32_t gen)
 {
-    *names = (struct rk_names){.first_free = NONE, .gen = gen};
+    *names = (struct rk_ids){.first_free = NONE, .gen = gen};
 }
 
-void rk_names_destroy(struct rk_names *names)
+void rk_ids_destroy(struct rk_ids *names)
 {
     free(names->at);
-    rk_names_init(names, names->gen);
+    rk_ids_init(names, names->gen);
 }
 
-static bool names_grow(struct rk_names *names)
+static bool names_grow(struct rk_ids *names)
 {
     uint32_t n = names->n ? names->n * 2 : 16;
     struct rk_name *at = realloc(names->at, n * sizeof(*at));
@@ -36,7 +36,7 @@ static bool names_grow(struct rk_names *names)
     return true;
 }
 
-bool rk_names_take(struct rk_names *names, void *held, struct rk_id *id)
+bool rk_ids_take(struct rk_ids *names, void *held, struct rk_id *id)
 {
     struct rk_name *name;
 
@@ -50,11 +50,11 @@ bool rk_names_take(struct rk_names *names, void *held, struct rk_id *id)
     return true;
 }
 
-void rk_names_drop(struct rk_names *names, struct rk_id id)
+void rk_ids_drop(struct rk_ids *names, struct rk_id id)
 {
     struct rk_name *name;
 
-    if (!rk_names_find(names, id))
+    if (!rk_ids_find(names, id))
         return;
     name = &names->at[id.index];
     name->held = NULL;

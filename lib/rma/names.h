@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-struct rk_names {
+struct rk_ids {
     struct rk_name {
         void *held; /* NULL: free */
         uint32_t gen, next_free;
@@ -20,15 +20,15 @@ struct rk_names {
     uint32_t gen; /* first generation of new entries */
 };
 
-void rk_names_init(struct rk_names *names, uint32_t gen);
-void rk_names_destroy(struct rk_names *names);
+void rk_ids_init(struct rk_ids *names, uint32_t gen);
+void rk_ids_destroy(struct rk_ids *names);
 
 /* Returns false if out of memory. */
-bool rk_names_take(struct rk_names *names, void *held, struct rk_id *id);
-void rk_names_drop(struct rk_names *names, struct rk_id id);
+bool rk_ids_take(struct rk_ids *names, void *held, struct rk_id *id);
+void rk_ids_drop(struct rk_ids *names, struct rk_id id);
 
 /* NULL: unknown or stale. */
-RK_INLINE void *rk_names_find(const struct rk_names *names, struct rk_id id)
+RK_INLINE void *rk_ids_find(const struct rk_ids *names, struct rk_id id)
 {
     return id.index < names->n && names->at[id.index].gen == id.gen ? names->at[id.index].held
                                                                     : NULL;

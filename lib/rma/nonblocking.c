@@ -26,29 +26,29 @@ static rank_status_t nonblocking_start(bool put, void *local, size_t bytes, int 
                            size_t offset, rank_request_t *out)
 {
     RK_ENTER(mem->ctx);
-    const struct rk_way *way;
+    const struct rk_access *way;
     struct rank_request *req;
     struct rk_peer *p;
-    struct rk_job *job;
-    rank_status_t st = rk_far_reach(mem, peer, put ? RK_NO_WRITES : RK_NO_READS, &p, &way);
+    struct rk_origin_op *job;
+    rank_status_t st = rk_remote_reach(mem, peer, put ? RK_NO_WRITES : RK_NO_READS, &p, &way);
 
     if (st)
         return st;
-    if (way->how == RK_WAY_CMA) /* CMA copies are synchronous */
-        return put ? rk_far_put(local, bytes, peer, mem, offset)
-                   : rk_far_get(local, bytes, peer, mem, offset);
+    if (way->how == RK_ACCESS_CMA) /* CMA copies are synchronous */
+        return put ? rk_remote_put(local, bytes, peer, mem, offset)
+                   : rk_remote_get(local, bytes, peer, mem, offset);
     offset += mem->shift;
     req = rk_rma_request(mem, p, put, bytes);
     if (!req)
         return RANK_ERR_NO_MEMORY;
-    if (way->how == RK_WAY_CHANNEL) {
+    if (way->how == RK_ACCESS_CHANNEL) {
         st = put ? mem->channel->iput(mem->channel_mem, p, way->index, local, bytes, offset, req)
                  : mem->channel->iget(mem->channel_mem, p, way->index, local, bytes, offset, req);
-    } else if ((job = rk_job_new(p, put ? RK_RMA_PUT : RK_RMA_GET, way->id)) != NULL) {
-        job->ask.flags = put ? 0 : RK_RMA_WANTS_ANSWER;
+    } else if ((job = rk_origin_new(p, put ? RK_RMA_PUT : RK_RMA_GET, way->id)) != NULL) {
+        job->ask.flags = put ? 0 : RK_RMA_WANTS_REPLY;
         job->req = req;
-        rk_job_move(job, local, bytes, offset);
-        st = rk_job_start(job);
+        rk_origin_move(job, local, bytes, offset);
+        st = rk_origin_start(job);
     } else {
         st = RANK_ERR_NO_MEMORY;
     }
@@ -161,7 +161,7 @@ static rank_status_t request_flush(struct rank_mem *mem, int rank, struct rk_gro
     struct rk_peer *peer = rk_team_peer(mem->team, rank);
     struct rank_request *req;
     struct rk_txq *line;
-    struct rk_job *job;
+    struct rk_origin_op *job;
     rank_status_t st;
 
     if (!peer)
@@ -172,12 +172,12 @@ static rank_status_t request_flush(struct rank_mem *mem, int rank, struct rk_gro
     req = rk_group_add(group, peer);
     if (!req)
         return RANK_ERR_NO_MEMORY;
-    job = rk_job_new(peer, RK_RMA_FLUSH, mem->ways[rank].id);
+    job = rk_origin_new(peer, RK_RMA_FLUSH, mem->ways[rank].id);
     if (job) {
-        job->ask.flags = RK_RMA_WANTS_ANSWER;
+        job->ask.flags = RK_RMA_WANTS_REPLY;
         job->req = req;
     }
-    st = job ? rk_job_start(job) : RANK_ERR_NO_MEMORY;
+    st = job ? rk_origin_start(job) : RANK_ERR_NO_MEMORY;
     if (st)
         rk_group_undo(group, req);
     if (st == RANK_ERR_PEER_DEAD) /* reported once */
@@ -193,7 +193,7 @@ static bool only_frames_lead_to(const struct rank_mem *mem, int rank)
 {
     const struct rk_peer *peer = rk_team_peer(mem->team, rank);
 
-    return mem->ways[rank].how == RK_WAY_FRAMES && peer && peer->channel && !rk_rma_moves(mem->ctx, peer->channel) &&
+    return mem->ways[rank].how == RK_ACCESS_FRAMES && peer && peer->channel && !rk_rma_moves(mem->ctx, peer->channel) &&
            !(peer->local >= 0 && rk_engine_has(mem->ctx, &rk_channel_shm));
 }
 
@@ -204,7 +204,7 @@ static rank_status_t flush_frames(struct rank_mem *mem, int peer, bool for_order
     rank_status_t first = RANK_OK, st;
 
     for (int r = 0; r < mem->team->size; r++) {
-        if ((peer != RANK_ALL && r != peer) || mem->ways[r].how == RK_WAY_NONE ||
+        if ((peer != RANK_ALL && r != peer) || mem->ways[r].how == RK_ACCESS_NONE ||
             (for_order && only_frames_lead_to(mem, r)))
             continue;
         st = request_flush(mem, r, &group);
@@ -223,13 +223,13 @@ static rank_status_t flush_remote(struct rank_mem *mem, int peer, bool for_order
 
     if (peer != RANK_ALL && !(p = rk_team_peer(mem->team, peer)))
         return RANK_ERR_NO_MEMORY;
-    if (mem->channel_mem && (!p || mem->ways[peer].how == RK_WAY_CHANNEL))
+    if (mem->channel_mem && (!p || mem->ways[peer].how == RK_ACCESS_CHANNEL))
         first = mem->channel->flush(mem->channel_mem, p);
     st = flush_frames(mem, peer, for_order);
     return first ? first : st;
 }
 
-rank_status_t rk_far_flush(struct rank_mem *mem, int peer)
+rank_status_t rk_remote_flush(struct rank_mem *mem, int peer)
 {
     return flush_remote(mem, peer, false);
 }
@@ -250,7 +250,7 @@ rank_status_t rank_flush(rank_mem_t mem, int peer)
     if (st)
         return st;
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* stores to mapped parts */
-    if (!mem->ways || (peer != RANK_ALL && mem->ways[peer].how == RK_WAY_NONE))
+    if (!mem->ways || (peer != RANK_ALL && mem->ways[peer].how == RK_ACCESS_NONE))
         return peer == RANK_ALL || mem->part[peer] ? rk_mem_check_death(mem, peer) : RANK_OK;
     st = wait_local(mem, peer);
     if (st)

@@ -16,45 +16,45 @@
 enum { PACK_PIECE_MAX = 4096, PACK_FRAME_MAX = 16384 };
 #define PACKED UINT64_MAX /* in: the frame holds whole pieces */
 
-void rk_job_init(struct rk_job *job, struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem)
+void rk_origin_init(struct rk_origin_op *job, struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem)
 {
-    memset(job, 0, offsetof(struct rk_job, asked));
+    memset(job, 0, offsetof(struct rk_origin_op, asked));
     job->ctx = peer->ctx;
     job->peer = peer;
     job->ask.op = (uint8_t)op;
     job->ask.mem = mem;
 }
 
-void rk_job_add(struct rk_job *job, const void *extra, uint32_t len)
+void rk_origin_add(struct rk_origin_op *job, const void *extra, uint32_t len)
 {
     memcpy(job->extra, extra, len);
     job->extra_len = len;
 }
 
-void rk_job_move(struct rk_job *job, void *local, size_t bytes, size_t offset)
+void rk_origin_move(struct rk_origin_op *job, void *local, size_t bytes, size_t offset)
 {
     job->one = (rank_piece_t){local, (int64_t)bytes, (int64_t)offset};
     job->pieces = &job->one;
     job->npieces = 1;
 }
 
-struct rk_job *rk_job_new(struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem)
+struct rk_origin_op *rk_origin_new(struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem)
 {
     struct rk_rma *rma = peer->ctx->rma;
-    struct rk_job *job = rma->free_jobs;
+    struct rk_origin_op *job = rma->free_jobs;
 
     if (job)
-        rma->free_jobs = (struct rk_job *)(void *)job->link.next;
+        rma->free_jobs = (struct rk_origin_op *)(void *)job->link.next;
     else if (!(job = malloc(sizeof(*job)))) {
         rk_error("out of memory for one-sided calls");
         return NULL;
     }
-    rk_job_init(job, peer, op, mem);
+    rk_origin_init(job, peer, op, mem);
     job->pooled = true;
     return job;
 }
 
-void rk_job_free(struct rk_job *job)
+void rk_origin_free(struct rk_origin_op *job)
 {
     struct rk_rma *rma = job->ctx->rma;
 
@@ -62,18 +62,18 @@ void rk_job_free(struct rk_job *job)
     rma->free_jobs = job;
 }
 
-void rk_jobs_destroy(struct rk_rma *rma)
+void rk_origin_destroy_all(struct rk_rma *rma)
 {
     while (rma->free_jobs) {
-        struct rk_job *job = rma->free_jobs;
-        rma->free_jobs = (struct rk_job *)(void *)job->link.next;
+        struct rk_origin_op *job = rma->free_jobs;
+        rma->free_jobs = (struct rk_origin_op *)(void *)job->link.next;
         free(job);
     }
 }
 
 /* ---------------------------------------------------------------------- completion */
 
-static void unqueue(struct rk_job *job)
+static void unqueue(struct rk_origin_op *job)
 {
     if (!job->queued)
         return;
@@ -82,7 +82,7 @@ static void unqueue(struct rk_job *job)
     job->ctx->engine->unsent--;
 }
 
-static void origin_complete(struct rk_job *job)
+static void origin_complete(struct rk_origin_op *job)
 {
     struct rank_request *req = job->req;
     rank_status_t st = job->status;
@@ -92,35 +92,35 @@ static void origin_complete(struct rk_job *job)
         job->line->asked -= job->inflight;
     job->inflight = 0;
     if (job->named)
-        rk_names_drop(&job->ctx->rma->job_names, job->ask.asker);
+        rk_ids_drop(&job->ctx->rma->job_names, job->ask.asker);
     job->named = false;
     job->done = true;
     if (job->pooled)
-        rk_job_free(job);
+        rk_origin_free(job);
     if (req)
         rk_req_complete(req, st);
 }
 
 /* All requests that a flush covers are settled. */
-static void flushed(struct rk_job *job)
+static void flushed(struct rk_origin_op *job)
 {
     if (job->covers > job->line->done)
         job->line->done = job->covers;
 }
 
 /* The owner reports errors of posted frames once: complete all present flushes with it, of any thread. */
-static RK_COLD void fail_flushes(const struct rk_job *failed, rank_status_t status)
+static RK_COLD void fail_flushes(const struct rk_origin_op *failed, rank_status_t status)
 {
-    const struct rk_names *names = &failed->ctx->rma->job_names;
+    const struct rk_ids *names = &failed->ctx->rma->job_names;
 
     for (uint32_t i = 0; i < names->n; i++) {
-        struct rk_job *job = names->at[i].held;
+        struct rk_origin_op *job = names->at[i].held;
         if (job && job->ask.op == RK_RMA_FLUSH && job->peer == failed->peer && !job->status)
             job->status = status;
     }
 }
 
-void rk_job_fail(struct rk_job *job, rank_status_t status)
+void rk_origin_fail(struct rk_origin_op *job, rank_status_t status)
 {
     if (status == RANK_ERR_PEER_DEAD && job->line)
         flushed(job); /* reported once */
@@ -131,20 +131,20 @@ void rk_job_fail(struct rk_job *job, rank_status_t status)
 
 /* ----------------------------------------------------------------------- frames */
 
-static bool origin_gets(const struct rk_job *job)
+static bool origin_gets(const struct rk_origin_op *job)
 {
     return job->ask.op == RK_RMA_GET;
 }
 
-size_t rk_job_frame_room(const struct rk_peer *peer)
+size_t rk_origin_frame_max(const struct rk_peer *peer)
 {
     size_t max = peer->channel->frame_max(peer);
 
     return max < PACK_FRAME_MAX ? max : PACK_FRAME_MAX;
 }
 
-/* Record a request of a get. There is room: at most RK_JOB_WINDOW are pending. */
-static void origin_remember(struct rk_job *job, uint64_t at, uint64_t in, size_t bytes)
+/* Record a request of a get. There is room: at most RK_ORIGIN_WINDOW are pending. */
+static void origin_remember(struct rk_origin_op *job, uint64_t at, uint64_t in, size_t bytes)
 {
     uint32_t i = (uint32_t)__builtin_ctz(~job->open);
 
@@ -155,11 +155,11 @@ static void origin_remember(struct rk_job *job, uint64_t at, uint64_t in, size_t
 }
 
 /* Is it the first answer to one of them? Then clear that one. */
-static bool was_requested(struct rk_job *job, const struct rk_rma_answer *a, size_t bytes)
+static bool was_requested(struct rk_origin_op *job, const struct rk_rma_reply *a, size_t bytes)
 {
     if (!origin_gets(job))
         return bytes == 0;
-    for (uint32_t i = 0; i < RK_JOB_WINDOW; i++) {
+    for (uint32_t i = 0; i < RK_ORIGIN_WINDOW; i++) {
         if ((job->open >> i & 1) && job->asked[i].at == a->at && job->asked[i].in == a->in) {
             if (bytes != (a->status ? 0 : job->asked[i].bytes))
                 return false;
@@ -170,7 +170,7 @@ static bool was_requested(struct rk_job *job, const struct rk_rma_answer *a, siz
     return false;
 }
 
-static rank_status_t send_frame(struct rk_job *job, const void *head, size_t head_len,
+static rank_status_t send_frame(struct rk_origin_op *job, const void *head, size_t head_len,
                                 const void *data, size_t bytes)
 {
     struct rk_hdr hdr = {.kind = RK_KIND_RMA_REQ, .epoch = job->peer->epoch,
@@ -180,10 +180,10 @@ static rank_status_t send_frame(struct rk_job *job, const void *head, size_t hea
 }
 
 /* Send the next bytes of one piece. */
-static rank_status_t send_piece(struct rk_job *job, const rank_piece_t *p)
+static rank_status_t send_piece(struct rk_origin_op *job, const rank_piece_t *p)
 {
     struct {
-        struct rk_rma_ask ask;
+        struct rk_rma_request_head ask;
         unsigned char extra[RK_RMA_EXTRA_MAX];
     } head = {.ask = job->ask};
     size_t left = (size_t)p->bytes - job->in, room, n;
@@ -194,7 +194,7 @@ static rank_status_t send_piece(struct rk_job *job, const rank_piece_t *p)
     head.ask.at = (uint64_t)job->next;
     head.ask.in = job->in;
     memcpy(head.extra, job->extra, job->extra_len);
-    room = rk_job_frame_room(job->peer) - (origin_gets(job) ? sizeof(struct rk_rma_answer)
+    room = rk_origin_frame_max(job->peer) - (origin_gets(job) ? sizeof(struct rk_rma_reply)
                                         : sizeof(head.ask) + job->extra_len);
     n = left < room ? left : room;
     if (origin_gets(job)) {
@@ -218,13 +218,13 @@ static rank_status_t send_piece(struct rk_job *job, const rank_piece_t *p)
 }
 
 /* Send as many short pieces as fit. */
-static rank_status_t send_pack(struct rk_job *job)
+static rank_status_t send_pack(struct rk_origin_op *job)
 {
     unsigned char frame[PACK_FRAME_MAX] __attribute__((aligned(8)));
     struct rk_rma_piece table[RK_RMA_PIECES_MAX];
-    struct rk_rma_ask *ask = (struct rk_rma_ask *)(void *)frame;
+    struct rk_rma_request_head *ask = (struct rk_rma_request_head *)(void *)frame;
     bool get = origin_gets(job);
-    size_t room = rk_job_frame_room(job->peer), head = get ? sizeof(struct rk_rma_answer) : sizeof(*ask), data = 0,
+    size_t room = rk_origin_frame_max(job->peer), head = get ? sizeof(struct rk_rma_reply) : sizeof(*ask), data = 0,
            at;
     uint32_t n = 0;
     rank_status_t st;
@@ -267,7 +267,7 @@ static rank_status_t send_pack(struct rk_job *job)
 }
 
 /* Send one frame. */
-static rank_status_t send_next(struct rk_job *job)
+static rank_status_t send_next(struct rk_origin_op *job)
 {
     const rank_piece_t *p;
 
@@ -279,14 +279,14 @@ static rank_status_t send_next(struct rk_job *job)
     return send_pack(job);
 }
 
-bool rk_job_push(struct rk_job *job)
+bool rk_origin_push(struct rk_origin_op *job)
 {
-    bool answers = job->ask.flags & RK_RMA_WANTS_ANSWER;
+    bool answers = job->ask.flags & RK_RMA_WANTS_REPLY;
 
     while (!job->sent) {
         rank_status_t st;
 
-        if (origin_gets(job) && job->inflight >= RK_JOB_WINDOW) {
+        if (origin_gets(job) && job->inflight >= RK_ORIGIN_WINDOW) {
             unqueue(job); /* an answer continues it */
             return true;
         }
@@ -296,7 +296,7 @@ bool rk_job_push(struct rk_job *job)
         if (st == RK_AGAIN)
             return false;
         if (st) {
-            rk_job_fail(job, st);
+            rk_origin_fail(job, st);
             return true;
         }
         if (answers) {
@@ -312,7 +312,7 @@ bool rk_job_push(struct rk_job *job)
     return true;
 }
 
-static void origin_enqueue(struct rk_txq *line, struct rk_job *job)
+static void origin_enqueue(struct rk_txq *line, struct rk_origin_op *job)
 {
     job->queued = true;
     rk_list_append(&line->jobs, &job->link);
@@ -320,53 +320,53 @@ static void origin_enqueue(struct rk_txq *line, struct rk_job *job)
     rk_txq_mark_busy(job->ctx, line);
 }
 
-rank_status_t rk_job_start(struct rk_job *job)
+rank_status_t rk_origin_start(struct rk_origin_op *job)
 {
     struct rk_txq *line = rk_txq_of(job->ctx, job->peer);
     rank_status_t st = line ? rk_peer_connect(job->peer) : RANK_ERR_NO_MEMORY;
 
-    if (!st && (job->ask.flags & RK_RMA_WANTS_ANSWER)) {
-        job->named = rk_names_take(&job->ctx->rma->job_names, job, &job->ask.asker);
+    if (!st && (job->ask.flags & RK_RMA_WANTS_REPLY)) {
+        job->named = rk_ids_take(&job->ctx->rma->job_names, job, &job->ask.asker);
         st = job->named ? RANK_OK : RANK_ERR_NO_MEMORY;
     }
     if (st) {
         if (job->pooled)
-            rk_job_free(job);
+            rk_origin_free(job);
         return st;
     }
     job->line = line;
-    if (!(job->ask.flags & RK_RMA_WANTS_ANSWER))
+    if (!(job->ask.flags & RK_RMA_WANTS_REPLY))
         line->posted++;
     else if (job->ask.op == RK_RMA_FLUSH)
         job->covers = line->posted;
-    if (!rk_list_empty(&line->jobs) || !rk_job_push(job))
+    if (!rk_list_empty(&line->jobs) || !rk_origin_push(job))
         origin_enqueue(line, job);
     return RANK_OK;
 }
 
-bool rk_job_is_done(void *job)
+bool rk_origin_is_done(void *job)
 {
-    return ((struct rk_job *)job)->done;
+    return ((struct rk_origin_op *)job)->done;
 }
 
-rank_status_t rk_job_wait(struct rk_job *job)
+rank_status_t rk_origin_wait(struct rk_origin_op *job)
 {
     if (!job->done)
-        rk_wait(job->ctx, rk_job_is_done, job);
+        rk_wait(job->ctx, rk_origin_is_done, job);
     return job->status;
 }
 
-rank_status_t rk_job_run(struct rk_job *job)
+rank_status_t rk_origin_run(struct rk_origin_op *job)
 {
-    rank_status_t st = rk_job_start(job);
+    rank_status_t st = rk_origin_start(job);
 
-    return st ? st : rk_job_wait(job);
+    return st ? st : rk_origin_wait(job);
 }
 
 /* ---------------------------------------------------------------------- answers */
 
 /* Copy an answer of a get into its pieces. */
-static void scatter(struct rk_job *job, const struct rk_rma_answer *a, const char *data, size_t bytes)
+static void scatter(struct rk_origin_op *job, const struct rk_rma_reply *a, const char *data, size_t bytes)
 {
     const rank_piece_t *p = &job->pieces[a->at];
 
@@ -382,19 +382,19 @@ static void scatter(struct rk_job *job, const struct rk_rma_answer *a, const cha
     }
 }
 
-void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
-                     const void *payload, const struct rk_rndv *rndv)
+void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+                       const void *payload, const struct rk_rndv *rndv)
 {
-    struct rk_rma_answer a;
-    struct rk_job *job;
+    struct rk_rma_reply a;
+    struct rk_origin_op *job;
     const void *data;
     size_t bytes;
 
     (void)rndv;
     if (!ctx->rma)
         return;
-    if (!rk_rma_decode_answer(payload, hdr->len, &a, &data, &bytes) ||
-        (job = rk_names_find(&ctx->rma->job_names, a.asker)) == NULL || job->peer != peer ||
+    if (!rk_rma_decode_reply(payload, hdr->len, &a, &data, &bytes) ||
+        (job = rk_ids_find(&ctx->rma->job_names, a.asker)) == NULL || job->peer != peer ||
         job->inflight == 0 || !was_requested(job, &a, bytes)) {
         rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
@@ -418,6 +418,6 @@ void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_h
     }
     if (job->sent || job->queued)
         return;
-    if (!rk_job_push(job))
+    if (!rk_origin_push(job))
         origin_enqueue(job->line, job);
 }

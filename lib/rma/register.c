@@ -118,7 +118,7 @@ rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
     mem->part[world->rank] = mem->mine = ptr;
     st = rk_mem_enter(mem);
     if (!st)
-        st = rk_mem_add_ways(mem);
+        st = rk_mem_add_accesses(mem);
     if (!st)
         st = register_write_record(mem);
     if (st) {
@@ -173,12 +173,12 @@ rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len)
 static rank_status_t register_query_owner(struct rk_peer *peer, const struct rk_key *key, uint64_t sum)
 {
     struct rk_rma_operands what = {key->nonce, sum};
-    struct rk_job job;
+    struct rk_origin_op job;
 
-    rk_job_init(&job, peer, RK_RMA_KEY, key->id);
-    job.ask.flags = RK_RMA_WANTS_ANSWER;
-    rk_job_add(&job, &what, sizeof(what));
-    return rk_job_run(&job);
+    rk_origin_init(&job, peer, RK_RMA_KEY, key->id);
+    job.ask.flags = RK_RMA_WANTS_REPLY;
+    rk_origin_add(&job, &what, sizeof(what));
+    return rk_origin_run(&job);
 }
 
 /* Does CMA work to and from a peer of this node? */
@@ -244,14 +244,14 @@ static bool map_part(struct rank_mem *mem, int rank, const struct rk_peer *peer,
     if (!mem->segment)
         return false;
     mem->part[rank] = mem->segment->base;
-    mem->ways[rank].how = RK_WAY_NONE;
+    mem->ways[rank].how = RK_ACCESS_NONE;
     return true;
 }
 
 static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *peer,
                               const struct rk_key *key, const void *channel_key, uint64_t sum)
 {
-    struct rk_way *way = &mem->ways[rank];
+    struct rk_access *way = &mem->ways[rank];
     rank_status_t st = rk_peer_connect(peer);
 
     if (st)
@@ -259,7 +259,7 @@ static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *pe
     way->id = key->id;
     way->base = key->base;
     if (cma_reaches(mem->team->ctx, peer, &way->pid)) {
-        way->how = RK_WAY_CMA;
+        way->how = RK_ACCESS_CMA;
         st = compare_record(way->pid, key, sum);
         if (!st && !map_part(mem, rank, peer, key) && key->bytes)
             way->attached = attached(mem->team->ctx, peer, key);
@@ -268,18 +268,18 @@ static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *pe
     st = register_query_owner(peer, key, sum);
     if (st)
         return st;
-    way->how = RK_WAY_FRAMES;
+    way->how = RK_ACCESS_FRAMES;
     if (map_part(mem, rank, peer, key))
         return RANK_OK;
     if (!key->channel_len || !rk_rma_moves(mem->team->ctx, peer->channel))
         return RANK_OK;
-    way->how = RK_WAY_CHANNEL;
+    way->how = RK_ACCESS_CHANNEL;
     return register_attach(mem, peer, key, channel_key);
 }
 
 static rank_status_t own(struct rank_mem *mem, int rank, const struct rk_key *key, uint64_t sum)
 {
-    const struct rank_mem *it = rk_names_find(&mem->team->ctx->rma->mem_names, key->id);
+    const struct rank_mem *it = rk_ids_find(&mem->team->ctx->rma->mem_names, key->id);
 
     if (!it || !rk_key_is(it, key->nonce, sum))
         return RANK_ERR_HANDLE;
@@ -316,7 +316,7 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
     mem->sort = RK_MEM_OPENED;
     mem->flush_reported = 0; /* of its owner only */
     mem->denied = (uint8_t)k.denied;
-    st = rk_mem_add_ways(mem);
+    st = rk_mem_add_accesses(mem);
     if (!st)
         st = peer == team->rank ? own(mem, peer, &k, sum)
                                 : find_way(mem, peer, p, &k, channel_key, sum);

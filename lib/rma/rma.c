@@ -6,10 +6,10 @@
 #include "lib/p2p/lane.h"
 #include "lib/rma/rma_internal.h"
 
-rank_status_t rk_far_reach(struct rank_mem *mem, int rank, unsigned denied, struct rk_peer **peer,
-                           const struct rk_way **way)
+rank_status_t rk_remote_reach(struct rank_mem *mem, int rank, unsigned denied, struct rk_peer **peer,
+                              const struct rk_access **way)
 {
-    if (!mem->ways || mem->ways[rank].how == RK_WAY_NONE)
+    if (!mem->ways || mem->ways[rank].how == RK_ACCESS_NONE)
         return mem->sort == RK_MEM_SYMMETRIC ? RANK_ERR_UNREACHABLE : RANK_ERR_RANK;
     if (rk_unlikely(mem->denied & denied))
         return rk_mem_is_denied(denied);
@@ -18,14 +18,14 @@ rank_status_t rk_far_reach(struct rank_mem *mem, int rank, unsigned denied, stru
         return RANK_ERR_NO_MEMORY;
     *way = &mem->ways[rank];
     /* This path reports no end of the process, and its pid may be reused soon. */
-    if ((*way)->how == RK_WAY_CMA &&
+    if ((*way)->how == RK_ACCESS_CMA &&
         atomic_load(&mem->ctx->node->slots[(*peer)->local].state) != RK_SLOT_UP)
         return RANK_ERR_PEER_DEAD;
     return rk_peer_connect(*peer);
 }
 
 /* Attached memory may vanish; then CMA reports the reason. */
-rank_status_t rk_way_put(const struct rk_way *way, uint64_t offset, const void *src, size_t bytes)
+rank_status_t rk_access_put(const struct rk_access *way, uint64_t offset, const void *src, size_t bytes)
 {
     char *to = rk_xpmem_begin(way->attached, way->base + offset, bytes);
 
@@ -37,7 +37,7 @@ rank_status_t rk_way_put(const struct rk_way *way, uint64_t offset, const void *
     return rk_cma_write(way->pid, way->base + offset, src, bytes);
 }
 
-rank_status_t rk_way_get(const struct rk_way *way, uint64_t offset, void *dst, size_t bytes)
+rank_status_t rk_access_get(const struct rk_access *way, uint64_t offset, void *dst, size_t bytes)
 {
     const char *from = rk_xpmem_begin(way->attached, way->base + offset, bytes);
 
@@ -49,51 +49,51 @@ rank_status_t rk_way_get(const struct rk_way *way, uint64_t offset, void *dst, s
     return rk_cma_read(way->pid, dst, way->base + offset, bytes);
 }
 
-rank_status_t rk_far_put(const void *src, size_t bytes, int peer, struct rank_mem *mem,
-                         size_t offset)
+rank_status_t rk_remote_put(const void *src, size_t bytes, int peer, struct rank_mem *mem,
+                            size_t offset)
 {
     RK_ENTER(mem->ctx);
-    const struct rk_way *way;
-    struct rk_job job;
+    const struct rk_access *way;
+    struct rk_origin_op job;
     struct rk_peer *p;
-    rank_status_t st = rk_far_reach(mem, peer, RK_NO_WRITES, &p, &way);
+    rank_status_t st = rk_remote_reach(mem, peer, RK_NO_WRITES, &p, &way);
 
     if (st)
         return st;
     offset += mem->shift;
     switch (way->how) {
-    case RK_WAY_CHANNEL:
+    case RK_ACCESS_CHANNEL:
         return mem->channel->put(mem->channel_mem, p, way->index, src, bytes, offset);
-    case RK_WAY_CMA:
-        return rk_way_put(way, offset, src, bytes);
+    case RK_ACCESS_CMA:
+        return rk_access_put(way, offset, src, bytes);
     default:
-        rk_job_init(&job, p, RK_RMA_PUT, way->id);
-        rk_job_move(&job, (void *)(uintptr_t)src, bytes, offset);
-        return rk_job_run(&job);
+        rk_origin_init(&job, p, RK_RMA_PUT, way->id);
+        rk_origin_move(&job, (void *)(uintptr_t)src, bytes, offset);
+        return rk_origin_run(&job);
     }
 }
 
-rank_status_t rk_far_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t offset)
+rank_status_t rk_remote_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t offset)
 {
     RK_ENTER(mem->ctx);
-    const struct rk_way *way;
-    struct rk_job job;
+    const struct rk_access *way;
+    struct rk_origin_op job;
     struct rk_peer *p;
-    rank_status_t st = rk_far_reach(mem, peer, RK_NO_READS, &p, &way);
+    rank_status_t st = rk_remote_reach(mem, peer, RK_NO_READS, &p, &way);
 
     if (st)
         return st;
     offset += mem->shift;
     switch (way->how) {
-    case RK_WAY_CHANNEL:
+    case RK_ACCESS_CHANNEL:
         return mem->channel->get(mem->channel_mem, p, way->index, dst, bytes, offset);
-    case RK_WAY_CMA:
-        return rk_way_get(way, offset, dst, bytes);
+    case RK_ACCESS_CMA:
+        return rk_access_get(way, offset, dst, bytes);
     default:
-        rk_job_init(&job, p, RK_RMA_GET, way->id);
-        job.ask.flags = RK_RMA_WANTS_ANSWER;
-        rk_job_move(&job, dst, bytes, offset);
-        return rk_job_run(&job);
+        rk_origin_init(&job, p, RK_RMA_GET, way->id);
+        job.ask.flags = RK_RMA_WANTS_REPLY;
+        rk_origin_move(&job, dst, bytes, offset);
+        return rk_origin_run(&job);
     }
 }
 
@@ -110,7 +110,7 @@ rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem,
         rk_mem_moved(mem, (uint64_t)bytes);
         return RANK_OK;
     }
-    return rk_far_put(src, (size_t)bytes, peer, mem, (size_t)offset);
+    return rk_remote_put(src, (size_t)bytes, peer, mem, (size_t)offset);
 }
 
 rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
@@ -126,7 +126,7 @@ rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64
         rk_mem_moved(mem, (uint64_t)bytes);
         return rk_mem_check_death(mem, peer);
     }
-    return rk_far_get(dst, (size_t)bytes, peer, mem, (size_t)offset);
+    return rk_remote_get(dst, (size_t)bytes, peer, mem, (size_t)offset);
 }
 
 rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr)

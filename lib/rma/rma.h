@@ -22,16 +22,16 @@
 
 #define RK_MEM_MAGIC 0x6d656d31u
 
-enum rk_way_how {
-    RK_WAY_NONE,    /* no part at this rank */
-    RK_WAY_CHANNEL, /* put and get of the channel */
-    RK_WAY_CMA,     /* process_vm_readv and its like */
-    RK_WAY_FRAMES
+enum rk_access_how {
+    RK_ACCESS_NONE,    /* no part at this rank */
+    RK_ACCESS_CHANNEL, /* put and get of the channel */
+    RK_ACCESS_CMA,     /* process_vm_readv and its like */
+    RK_ACCESS_FRAMES
 };
 
 /* Access path to an unmapped part. */
-struct rk_way {
-    uint8_t how;     /* enum rk_way_how, for puts and gets */
+struct rk_access {
+    uint8_t how;     /* enum rk_access_how, for puts and gets */
     struct rk_id id; /* the owner's id of the memory */
     int index;       /* the channel's index of the part */
     int pid;         /* CMA: pid of the owner, */
@@ -53,9 +53,9 @@ struct rank_mem {
     struct rk_segment *segment; /* own segment, if any; registered memory: where it is mapped */
     /* or the heap that it is a part of (sym_heap.h), with the ways, channel_mem and id there; */
     struct rk_heap *heap;
-    size_t shift;             /* its offset in each part of the heap; frames and channel count from the start of that */
-    char **part;              /* [team size] mapped address, or NULL */
-    struct rk_way *ways;      /* [nways], team size; NULL: all parts are mapped */
+    size_t shift;           /* its offset in each part of the heap; frames and channel count from the start of that */
+    char **part;            /* [team size] mapped address, or NULL */
+    struct rk_access *ways; /* [nways], team size; NULL: all parts are mapped */
     int nways;
     const struct rk_channel *channel; /* for unmapped parts; NULL if none */
     struct rk_channel_mem *channel_mem;
@@ -159,8 +159,8 @@ void rk_mem_destroy(struct rank_mem *mem);
 void rk_mem_retire(struct rank_mem *mem);
 /* Give the own part, mem->mine, an id, so that frames find it. */
 rank_status_t rk_mem_enter(struct rank_mem *mem);
-/* Allocate the access paths, all RK_WAY_NONE. */
-rank_status_t rk_mem_add_ways(struct rank_mem *mem);
+/* Allocate the access paths, all RK_ACCESS_NONE. */
+rank_status_t rk_mem_add_accesses(struct rank_mem *mem);
 
 /* A channel with puts and gets, or NULL: frames are used. */
 const struct rk_channel *rk_rma_channel(struct rk_ctx *ctx);

@@ -14,7 +14,7 @@
 #include "lib/rma/rma.h"
 
 /* Pending requests of one get: the owner must queue its answers. */
-enum { RK_JOB_WINDOW = 16 };
+enum { RK_ORIGIN_WINDOW = 16 };
 /* Pending requests of all calls to one peer. */
 enum { RK_REQUESTS_MAX = 512 };
 
@@ -30,12 +30,12 @@ struct rk_txq {
 };
 
 /* An origin operation: frames of one call to one peer. */
-struct rk_job {
+struct rk_origin_op {
     struct rk_link link;  /* in the queue, while something waits for room */
     struct rk_ctx *ctx;
     struct rk_peer *peer;
     struct rk_txq *line; /* set when started */
-    struct rk_rma_ask ask;
+    struct rk_rma_request_head ask;
     uint32_t extra_len;
     unsigned char extra[RK_RMA_EXTRA_MAX];
     const rank_piece_t *pieces; /* what to move; npieces 0: one frame without any */
@@ -54,16 +54,16 @@ struct rk_job {
     struct {
         uint64_t at, in;
         size_t bytes;    /* bytes of the answer, unless it is an error */
-    } asked[RK_JOB_WINDOW]; /* last: rk_job_init leaves them */
+    } asked[RK_ORIGIN_WINDOW]; /* last: rk_origin_init leaves them */
 };
 
 struct rk_rma {
     struct rk_link mems, heaps;
-    struct rk_names mem_names, job_names;
+    struct rk_ids mem_names, job_names;
     struct rk_txq **lines; /* by the peer's number */
     int nlines;
     struct rk_link busy;    /* queues that are not empty */
-    struct rk_job *free_jobs;
+    struct rk_origin_op *free_jobs;
     bool hooked;
     int deaths;             /* of peers in any job */
     uint64_t bad_frames;
@@ -78,28 +78,28 @@ void rk_txq_mark_busy(struct rk_ctx *ctx, struct rk_txq *line);
 /* ---- origin.c */
 
 /* Initialize a job without pieces and operands. */
-void rk_job_init(struct rk_job *job, struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem);
-void rk_job_add(struct rk_job *job, const void *extra, uint32_t len);
-void rk_job_move(struct rk_job *job, void *local, size_t bytes, size_t offset);
+void rk_origin_init(struct rk_origin_op *job, struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem);
+void rk_origin_add(struct rk_origin_op *job, const void *extra, uint32_t len);
+void rk_origin_move(struct rk_origin_op *job, void *local, size_t bytes, size_t offset);
 /* Take one from a pool, to which it returns when complete; NULL: out of memory. */
-struct rk_job *rk_job_new(struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem);
-void rk_job_free(struct rk_job *job);
-void rk_jobs_destroy(struct rk_rma *rma);
+struct rk_origin_op *rk_origin_new(struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem);
+void rk_origin_free(struct rk_origin_op *job);
+void rk_origin_destroy_all(struct rk_rma *rma);
 /*
- * Send what there is room for. Without RK_RMA_WANTS_ANSWER it is complete when all is sent. On error nothing was
+ * Send what there is room for. Without RK_RMA_WANTS_REPLY it is complete when all is sent. On error nothing was
  * started, and a pooled job is freed.
  */
-rank_status_t rk_job_start(struct rk_job *job);
+rank_status_t rk_origin_start(struct rk_origin_op *job);
 /* Start and wait, for a job that the caller owns. */
-rank_status_t rk_job_run(struct rk_job *job);
-rank_status_t rk_job_wait(struct rk_job *job);
-bool rk_job_is_done(void *job);
-size_t rk_job_frame_room(const struct rk_peer *peer);
+rank_status_t rk_origin_run(struct rk_origin_op *job);
+rank_status_t rk_origin_wait(struct rk_origin_op *job);
+bool rk_origin_is_done(void *job);
+size_t rk_origin_frame_max(const struct rk_peer *peer);
 /* Send more of it, as there is room. Returns true if the queue may go on with the next. */
-bool rk_job_push(struct rk_job *job);
-void rk_job_fail(struct rk_job *job, rank_status_t status);
-void rk_job_answered(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
-                     const void *payload, const struct rk_rndv *rndv);
+bool rk_origin_push(struct rk_origin_op *job);
+void rk_origin_fail(struct rk_origin_op *job, rank_status_t status);
+void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+                       const void *payload, const struct rk_rndv *rndv);
 
 /* ---- target.c */
 void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -114,15 +114,15 @@ void rk_target_drop(struct rk_ctx *ctx, struct rk_txq *line);
  * Find the peer of an unmapped part, connected, and the access path. denied: RK_NO_READS or RK_NO_WRITES, if that
  * is forbidden.
  */
-rank_status_t rk_far_reach(struct rank_mem *mem, int rank, unsigned denied, struct rk_peer **peer,
-                           const struct rk_way **way);
-/* By RK_WAY_CMA: CMA, or memcpy if the part is attached. */
-rank_status_t rk_way_put(const struct rk_way *way, uint64_t offset, const void *src, size_t bytes);
-rank_status_t rk_way_get(const struct rk_way *way, uint64_t offset, void *dst, size_t bytes);
+rank_status_t rk_remote_reach(struct rank_mem *mem, int rank, unsigned denied, struct rk_peer **peer,
+                              const struct rk_access **way);
+/* By RK_ACCESS_CMA: CMA, or memcpy if the part is attached. */
+rank_status_t rk_access_put(const struct rk_access *way, uint64_t offset, const void *src, size_t bytes);
+rank_status_t rk_access_get(const struct rk_access *way, uint64_t offset, void *dst, size_t bytes);
 /* As rank_put and rank_get, for checked arguments, bytes > 0 and unmapped memory. */
-rank_status_t rk_far_put(const void *src, size_t bytes, int peer, struct rank_mem *mem,
-                         size_t offset);
-rank_status_t rk_far_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t offset);
+rank_status_t rk_remote_put(const void *src, size_t bytes, int peer, struct rank_mem *mem,
+                            size_t offset);
+rank_status_t rk_remote_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t offset);
 
 /* ---- nonblocking.c */
 
@@ -130,7 +130,7 @@ rank_status_t rk_far_get(void *dst, size_t bytes, int peer, struct rank_mem *mem
 struct rank_request *rk_rma_request(struct rank_mem *mem, struct rk_peer *peer, bool put,
                                     size_t bytes);
 /* Wait until own puts and atomics to an unmapped part are visible there. */
-rank_status_t rk_far_flush(struct rank_mem *mem, int peer);
+rank_status_t rk_remote_flush(struct rank_mem *mem, int peer);
 
 /* ---- owner_death.c */
 

@@ -34,7 +34,7 @@ static bool rma_wire_take(const unsigned char **at, size_t *left, void *to, size
 }
 
 /* Take the pieces and their total size. */
-static bool take_pieces(struct rk_rma_asked *out, const unsigned char **at, size_t *left)
+static bool take_pieces(struct rk_rma_parsed_request *out, const unsigned char **at, size_t *left)
 {
     uint32_t n = out->ask.n;
 
@@ -51,12 +51,12 @@ static bool take_pieces(struct rk_rma_asked *out, const unsigned char **at, size
     return true;
 }
 
-bool rk_rma_decode_ask(const void *payload, size_t len, struct rk_rma_asked *out)
+bool rk_rma_decode_request(const void *payload, size_t len, struct rk_rma_parsed_request *out)
 {
     const unsigned char *at = payload;
     struct rk_rma_piece want;
 
-    memset(out, 0, offsetof(struct rk_rma_asked, piece));
+    memset(out, 0, offsetof(struct rk_rma_parsed_request, piece));
     if (!payload || !rma_wire_take(&at, &len, &out->ask, sizeof(out->ask)))
         return false;
     switch (out->ask.op) {
@@ -93,8 +93,8 @@ bool rk_rma_decode_ask(const void *payload, size_t len, struct rk_rma_asked *out
     return true;
 }
 
-bool rk_rma_decode_answer(const void *payload, size_t len, struct rk_rma_answer *out,
-                          const void **data, size_t *bytes)
+bool rk_rma_decode_reply(const void *payload, size_t len, struct rk_rma_reply *out,
+                         const void **data, size_t *bytes)
 {
     const unsigned char *at = payload;
 

@@ -2,8 +2,8 @@
 /*
  * rma_wire.h: define the wire format of one-sided calls that the owner executes.
  *
- * A request (RK_KIND_RMA_REQ) is a struct rk_rma_ask, the operands of its op, and data. A reply (RK_KIND_RMA_REP)
- * is a struct rk_rma_answer and data. Validated here: the format; the owner checks id and range. No state and no
+ * A request (RK_KIND_RMA_REQ) is a struct rk_rma_request_head, the operands of its op, and data. A reply (RK_KIND_RMA_REP)
+ * is a struct rk_rma_reply and data. Validated here: the format; the owner checks id and range. No state and no
  * memory of ranks here: the fuzzer calls it directly.
  */
 #ifndef RK_RMA_RMA_WIRE_H
@@ -25,9 +25,9 @@ enum rk_rma_op {
     RK_RMA_OP_END
 };
 
-enum { RK_RMA_WANTS_ANSWER = 1 };
+enum { RK_RMA_WANTS_REPLY = 1 };
 
-struct rk_rma_ask {
+struct rk_rma_request_head {
     uint8_t op;    /* enum rk_rma_op */
     uint8_t amo;   /* AMO: rank_amo_t or RK_AMO_CSWAP; SIGNAL: rank_signal_op_t */
     uint8_t dtype; /* AMO */
@@ -52,7 +52,7 @@ struct rk_rma_piece {
     uint64_t offset, bytes;
 };
 
-struct rk_rma_answer {
+struct rk_rma_reply {
     struct rk_id asker;
     int32_t status;
     uint32_t reserved;
@@ -64,8 +64,8 @@ struct rk_rma_answer {
 enum { RK_RMA_EXTRA_MAX = sizeof(struct rk_rma_signal), RK_RMA_PIECES_MAX = 512 };
 
 /* Everything but the data is a copy: the frame may be in memory that the sender can still write. */
-struct rk_rma_asked {
-    struct rk_rma_ask ask;
+struct rk_rma_parsed_request {
+    struct rk_rma_request_head ask;
     struct rk_rma_operands operands;
     struct rk_rma_signal signal;
     const unsigned char *data;
@@ -80,8 +80,8 @@ enum { RK_AMO_CSWAP = RANK_AMO_COUNT };
 bool rk_amo_defined(unsigned amo, unsigned dtype);
 
 /* Returns false if malformed. */
-bool rk_rma_decode_ask(const void *payload, size_t len, struct rk_rma_asked *out);
-bool rk_rma_decode_answer(const void *payload, size_t len, struct rk_rma_answer *out,
-                          const void **data, size_t *bytes);
+bool rk_rma_decode_request(const void *payload, size_t len, struct rk_rma_parsed_request *out);
+bool rk_rma_decode_reply(const void *payload, size_t len, struct rk_rma_reply *out,
+                         const void **data, size_t *bytes);
 
 #endif

@@ -63,11 +63,11 @@ static rank_status_t signal_remote(const void *src, size_t bytes, int peer, stru
 {
     RK_ENTER(signal_mem->ctx);
     struct rk_rma_signal sig = {.offset = signal_offset + signal_mem->shift, .value = value};
-    const struct rk_way *way, *sig_way;
-    struct rk_job job;
+    const struct rk_access *way, *sig_way;
+    struct rk_origin_op job;
     struct rk_peer *p;
     size_t room;
-    rank_status_t st = rk_far_reach(signal_mem, peer, RK_NO_WRITES, &p, &sig_way);
+    rank_status_t st = rk_remote_reach(signal_mem, peer, RK_NO_WRITES, &p, &sig_way);
 
     if (st)
         return st;
@@ -78,26 +78,26 @@ static rank_status_t signal_remote(const void *src, size_t bytes, int peer, stru
         bytes = 0;
     }
     way = sig_way;
-    if (bytes && (st = rk_far_reach(mem, peer, RK_NO_WRITES, &p, &way)) != RANK_OK)
+    if (bytes && (st = rk_remote_reach(mem, peer, RK_NO_WRITES, &p, &way)) != RANK_OK)
         return st;
-    room = rk_job_frame_room(p) - sizeof(struct rk_rma_ask) - sizeof(sig);
-    if (way->how == RK_WAY_CMA && room > BY_CMA_MIN)
+    room = rk_origin_frame_max(p) - sizeof(struct rk_rma_request_head) - sizeof(sig);
+    if (way->how == RK_ACCESS_CMA && room > BY_CMA_MIN)
         room = BY_CMA_MIN;
     if (bytes > room) {
-        st = rk_far_put(src, bytes, peer, mem, offset);
-        if (!st && way->how == RK_WAY_CHANNEL) /* no frame involved */
+        st = rk_remote_put(src, bytes, peer, mem, offset);
+        if (!st && way->how == RK_ACCESS_CHANNEL) /* no frame involved */
             st = mem->channel->flush(mem->channel_mem, p);
         if (st)
             return st;
         bytes = 0;
     }
     sig.mem = sig_way->id;
-    rk_job_init(&job, p, RK_RMA_SIGNAL, way->id);
+    rk_origin_init(&job, p, RK_RMA_SIGNAL, way->id);
     job.ask.amo = (uint8_t)op;
-    rk_job_add(&job, &sig, sizeof(sig));
+    rk_origin_add(&job, &sig, sizeof(sig));
     if (bytes)
-        rk_job_move(&job, (void *)(uintptr_t)src, bytes, offset + mem->shift);
-    st = rk_job_run(&job);
+        rk_origin_move(&job, (void *)(uintptr_t)src, bytes, offset + mem->shift);
+    st = rk_origin_run(&job);
     if (!st && p->channel->fd)
         rk_progress(p->ctx); /* a small frame is coalesced until then, and the caller may compute for long */
     return st;
@@ -131,9 +131,9 @@ rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem
         if (bytes)
             rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
     } else if (bytes) {
-        st = rk_far_put(src, (size_t)bytes, peer, mem, (size_t)offset);
+        st = rk_remote_put(src, (size_t)bytes, peer, mem, (size_t)offset);
         if (!st)
-            st = rk_far_flush(mem, peer);
+            st = rk_remote_flush(mem, peer);
         if (st)
             return st;
     }

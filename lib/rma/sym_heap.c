@@ -18,7 +18,7 @@ struct rk_heap *rk_heap_create(struct rank_mem *whole, int64_t serial)
 {
     struct rk_heap *heap = calloc(1, sizeof(*heap));
 
-    if (!heap || !rk_space_create(&heap->space, whole->bytes)) {
+    if (!heap || !rk_allocator_create(&heap->space, whole->bytes)) {
         free(heap);
         return NULL;
     }
@@ -35,7 +35,7 @@ void rk_heap_destroy(struct rk_heap *heap)
     if (!heap)
         return;
     rk_list_remove(&heap->link);
-    rk_space_destroy(&heap->space);
+    rk_allocator_destroy(&heap->space);
     rk_mem_destroy(heap->whole);
     free(heap);
 }
@@ -45,7 +45,7 @@ void rk_heap_retire(struct rk_heap *heap)
     struct rank_mem *whole = heap->whole;
 
     rk_list_remove(&heap->link);
-    rk_space_destroy(&heap->space);
+    rk_allocator_destroy(&heap->space);
     free(heap);
     rk_list_append(&whole->ctx->rma->mems, &whole->link);
     rk_mem_retire(whole);
@@ -78,7 +78,7 @@ bool rk_heap_take(struct rk_heap *heap, struct rank_mem *mem)
     const struct rank_mem *whole = heap->whole;
     size_t need = rk_heap_need(mem->bytes);
 
-    if (!rk_space_take(&heap->space, need, mem->bytes >= PAGE ? PAGE : LINE, &mem->shift))
+    if (!rk_allocator_alloc(&heap->space, need, mem->bytes >= PAGE ? PAGE : LINE, &mem->shift))
         return false;
     mem->heap = heap;
     for (int r = 0; r < mem->team->size; r++)
@@ -117,7 +117,7 @@ rank_status_t rk_heap_prepare(struct rank_mem *mem)
 
 void rk_heap_give(struct rank_mem *mem)
 {
-    rk_space_give(&mem->heap->space, mem->shift, rk_heap_need(mem->bytes));
+    rk_allocator_free(&mem->heap->space, mem->shift, rk_heap_need(mem->bytes));
     mem->heap = NULL;
     mem->shift = 0;
     mem->ways = NULL;

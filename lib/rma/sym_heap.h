@@ -17,7 +17,7 @@ struct rk_heap {
     struct rank_mem *whole; /* no user's handle */
     uint64_t team_id;
     int64_t serial;         /* among the team's heaps */
-    struct rk_space space;
+    struct rk_allocator space;
     size_t backed;          /* bytes of the own part backed by memory, from its start */
     size_t used;            /* and bytes used before: no longer zero */
 };

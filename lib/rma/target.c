@@ -22,7 +22,7 @@ struct waiting {
     unsigned char payload[];
 };
 
-static void target_answer(struct rk_peer *peer, const struct rk_rma_answer *a, const void *data,
+static void target_answer(struct rk_peer *peer, const struct rk_rma_reply *a, const void *data,
                    size_t bytes)
 {
     struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .epoch = peer->epoch,
@@ -96,7 +96,7 @@ void rk_target_drop(struct rk_ctx *ctx, struct rk_txq *line)
 static rank_status_t locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, uint64_t bytes, unsigned denied,
                             char **at)
 {
-    struct rank_mem *mem = rk_names_find(&ctx->rma->mem_names, id);
+    struct rank_mem *mem = rk_ids_find(&ctx->rma->mem_names, id);
 
     if (!mem || offset > mem->bytes || bytes > mem->bytes - offset)
         return RANK_ERR_BOUNDS;
@@ -116,7 +116,7 @@ static rank_status_t locate_word(struct rk_ctx *ctx, struct rk_id id, uint64_t o
 }
 
 /* Check all pieces before one is moved. */
-static rank_status_t locate_pieces(struct rk_ctx *ctx, const struct rk_rma_asked *q, unsigned denied, char **base)
+static rank_status_t locate_pieces(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, unsigned denied, char **base)
 {
     rank_status_t st = locate(ctx, q->ask.mem, 0, 0, denied, base);
     char *at;
@@ -126,7 +126,7 @@ static rank_status_t locate_pieces(struct rk_ctx *ctx, const struct rk_rma_asked
     return st;
 }
 
-static rank_status_t target_put(struct rk_ctx *ctx, const struct rk_rma_asked *q)
+static rank_status_t target_put(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
 {
     char *to;
     rank_status_t st = locate(ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to);
@@ -139,7 +139,7 @@ static rank_status_t target_put(struct rk_ctx *ctx, const struct rk_rma_asked *q
     return RANK_OK;
 }
 
-static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_asked *q)
+static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
 {
     const unsigned char *data = q->data;
     char *base;
@@ -157,7 +157,7 @@ static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_asked *q
     return RANK_OK;
 }
 
-static rank_status_t target_update(struct rk_ctx *ctx, const struct rk_rma_asked *q, uint64_t *before)
+static rank_status_t target_update(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, uint64_t *before)
 {
     bool wide = q->ask.dtype == RANK_INT64 || q->ask.dtype == RANK_UINT64 ||
                 q->ask.dtype == RANK_F64;
@@ -170,7 +170,7 @@ static rank_status_t target_update(struct rk_ctx *ctx, const struct rk_rma_asked
     return RANK_OK;
 }
 
-static rank_status_t signal_after(struct rk_ctx *ctx, const struct rk_rma_asked *q)
+static rank_status_t signal_after(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
 {
     char *word;
     rank_status_t st = locate_word(ctx, q->signal.mem, q->signal.offset, 8, &word);
@@ -187,17 +187,17 @@ static rank_status_t signal_after(struct rk_ctx *ctx, const struct rk_rma_asked 
     return RANK_OK;
 }
 
-static rank_status_t check_key(struct rk_ctx *ctx, const struct rk_rma_asked *q)
+static rank_status_t check_key(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
 {
-    const struct rank_mem *mem = rk_names_find(&ctx->rma->mem_names, q->ask.mem);
+    const struct rank_mem *mem = rk_ids_find(&ctx->rma->mem_names, q->ask.mem);
 
     return mem && rk_key_is(mem, q->operands.operand, q->operands.compare) ? RANK_OK
                                                                          : RANK_ERR_HANDLE;
 }
 
 /* Reply with data: one piece in place, or many gathered. */
-static void reply_data(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_asked *q,
-                       struct rk_rma_answer *a)
+static void reply_data(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_parsed_request *q,
+                       struct rk_rma_reply *a)
 {
     unsigned char gathered[16384];
     const void *data = NULL;
@@ -225,7 +225,7 @@ static void reply_data(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
     target_answer(peer, a, data, a->status ? 0 : q->bytes);
 }
 
-static rank_status_t execute(struct rk_ctx *ctx, const struct rk_rma_asked *q, struct rk_txq *line,
+static rank_status_t execute(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, struct rk_txq *line,
                              uint64_t *before)
 {
     rank_status_t st;
@@ -251,8 +251,8 @@ static rank_status_t execute(struct rk_ctx *ctx, const struct rk_rma_asked *q, s
 void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                       const void *payload, const struct rk_rndv *rndv)
 {
-    struct rk_rma_answer a = {.status = RANK_OK};
-    struct rk_rma_asked q;
+    struct rk_rma_reply a = {.status = RANK_OK};
+    struct rk_rma_parsed_request q;
     struct rk_txq *line;
     rank_status_t st;
 
@@ -265,12 +265,12 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         rk_engine_report_death(ctx, peer->number);
         return;
     }
-    if (!rk_rma_decode_ask(payload, hdr->len, &q)) {
+    if (!rk_rma_decode_request(payload, hdr->len, &q)) {
         rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
     }
     /* A reply needs a connection now, within progress. A peer that cannot be reached has probably died. */
-    if ((q.ask.flags & RK_RMA_WANTS_ANSWER) && rk_peer_try_connect(peer) != RANK_OK) {
+    if ((q.ask.flags & RK_RMA_WANTS_REPLY) && rk_peer_try_connect(peer) != RANK_OK) {
         rk_engine_report_death(ctx, peer->number);
         return;
     }
@@ -278,13 +278,13 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     a.at = q.ask.at;
     a.in = q.ask.in;
     if (q.ask.op == RK_RMA_GET || q.ask.op == RK_RMA_GETV) {
-        if (q.ask.flags & RK_RMA_WANTS_ANSWER)
+        if (q.ask.flags & RK_RMA_WANTS_REPLY)
             reply_data(ctx, peer, &q, &a);
         return;
     }
     st = execute(ctx, &q, line, &a.before);
     a.status = st;
-    if (q.ask.flags & RK_RMA_WANTS_ANSWER)
+    if (q.ask.flags & RK_RMA_WANTS_REPLY)
         target_answer(peer, &a, NULL, 0);
     else if (st && !line->owed)
         line->owed = st;

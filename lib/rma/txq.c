@@ -55,7 +55,7 @@ static bool txq_retry(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_txq *l
     if (!rk_target_retry(peer, line))
         return false;
     while (!rk_list_empty(&line->jobs)) {
-        if (!rk_job_push(rk_list_entry(line->jobs.next, struct rk_job, link)))
+        if (!rk_origin_push(rk_list_entry(line->jobs.next, struct rk_origin_op, link)))
             return false;
     }
     (void)ctx;

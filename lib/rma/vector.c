@@ -100,7 +100,7 @@ static void add_piece(struct cma_list *list, bool put, const rank_piece_t *p, ui
 
 /* part_bytes: size of the part. */
 static rank_status_t move_by_cma(bool put, const rank_piece_t *pieces, int64_t n,
-                                 const struct rk_way *way, size_t part_bytes)
+                                 const struct rk_access *way, size_t part_bytes)
 {
     struct cma_list list;
     char *part = rk_xpmem_begin(way->attached, way->base, part_bytes);
@@ -131,20 +131,20 @@ static rank_status_t move_by_cma(bool put, const rank_piece_t *pieces, int64_t n
 
 static rank_status_t move_by_frames(bool put, const rank_piece_t *pieces, int64_t n,
                                     struct rk_peer *peer, const struct rank_mem *mem,
-                                    const struct rk_way *way)
+                                    const struct rk_access *way)
 {
-    struct rk_job job;
+    struct rk_origin_op job;
 
-    rk_job_init(&job, peer, put ? RK_RMA_PUT : RK_RMA_GET, way->id);
-    job.ask.flags = put ? 0 : RK_RMA_WANTS_ANSWER;
+    rk_origin_init(&job, peer, put ? RK_RMA_PUT : RK_RMA_GET, way->id);
+    job.ask.flags = put ? 0 : RK_RMA_WANTS_REPLY;
     job.pieces = pieces;
     job.npieces = n;
     job.shift = mem->shift;
-    return rk_job_run(&job);
+    return rk_origin_run(&job);
 }
 
 static rank_status_t start_by_channel(bool put, const rank_piece_t *p, struct rk_peer *peer,
-                                      struct rank_mem *mem, const struct rk_way *way,
+                                      struct rank_mem *mem, const struct rk_access *way,
                                       struct rk_group *group)
 {
     struct rank_request *req = rk_group_add(group, peer);
@@ -164,7 +164,7 @@ static rank_status_t start_by_channel(bool put, const rank_piece_t *p, struct rk
 /* Start long pieces, pack runs of short ones between them, then wait for the long ones. */
 static rank_status_t move_by_channel(bool put, const rank_piece_t *pieces, int64_t n,
                                      struct rk_peer *peer, struct rank_mem *mem,
-                                     const struct rk_way *way)
+                                     const struct rk_access *way)
 {
     struct rk_group group = {0, RANK_OK};
     rank_status_t st = RANK_OK, end;
@@ -186,7 +186,7 @@ static rank_status_t move_by_channel(bool put, const rank_piece_t *pieces, int64
 static rank_status_t vector_move(bool put, const rank_piece_t *pieces, int64_t n, int peer,
                           struct rank_mem *mem)
 {
-    const struct rk_way *way;
+    const struct rk_access *way;
     struct rk_peer *p;
     rank_status_t st;
 
@@ -197,13 +197,13 @@ static rank_status_t vector_move(bool put, const rank_piece_t *pieces, int64_t n
         return put ? RANK_OK : rk_mem_check_death(mem, peer);
     }
     RK_ENTER(mem->ctx);
-    st = rk_far_reach(mem, peer, put ? RK_NO_WRITES : RK_NO_READS, &p, &way);
+    st = rk_remote_reach(mem, peer, put ? RK_NO_WRITES : RK_NO_READS, &p, &way);
     if (st)
         return st;
     switch (way->how) {
-    case RK_WAY_CHANNEL:
+    case RK_ACCESS_CHANNEL:
         return move_by_channel(put, pieces, n, p, mem, way);
-    case RK_WAY_CMA:
+    case RK_ACCESS_CMA:
         return move_by_cma(put, pieces, n, way, mem->bytes);
     default:
         return move_by_frames(put, pieces, n, p, mem, way);

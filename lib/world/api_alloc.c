@@ -132,10 +132,10 @@ static rank_status_t attach_keys(struct rank_mem *mem, const struct key_card *ca
             return RANK_ERR_INTERNAL; /* invalid card */
         peer = rk_team_peer(mem->team, r);
         st = peer ? rk_peer_connect(peer) : RANK_ERR_NO_MEMORY;
-        mem->ways[r] = (struct rk_way){.how = RK_WAY_FRAMES, .id = cards[r].id, .index = r};
+        mem->ways[r] = (struct rk_access){.how = RK_ACCESS_FRAMES, .id = cards[r].id, .index = r};
         if (st || !mem->channel || cards[r].len == 0)
             continue;
-        mem->ways[r].how = RK_WAY_CHANNEL;
+        mem->ways[r].how = RK_ACCESS_CHANNEL;
         st = mem->channel->mem_attach(mem->channel_mem, peer, r, cards[r].key, cards[r].len, cards[r].base);
     }
     return st;
@@ -152,7 +152,7 @@ static rank_status_t share_keys(struct rank_mem *mem, size_t part, size_t first)
 
     mem->channel = rk_rma_channel(team->ctx);
     if (!st)
-        st = rk_mem_add_ways(mem);
+        st = rk_mem_add_accesses(mem);
     if (!st) {
         mem->mine = mem->part[team->rank];
         st = rk_mem_enter(mem);

@@ -219,7 +219,7 @@ static struct plan api_spawn_make_plan(const rank_spawn_params_t *p, const struc
 
 /* Root: wait for the launcher's answer; returns the new job's namespace. */
 static rank_status_t api_spawn_start_job(struct rk_ctx *ctx, const rank_spawn_params_t *p,
-                               const struct plan *plan, char space[RK_SPACE_MAX])
+                               const struct plan *plan, char space[RK_NSPACE_MAX])
 {
     const struct rk_engine *e = ctx->engine;
     struct rk_boot_parent *me = calloc(1, sizeof(*me));
@@ -261,7 +261,7 @@ struct family {
     int root, first; /* first: number of the first child */
     struct plan plan;
     struct rk_roster parents, children;
-    char space[RK_SPACE_MAX];
+    char space[RK_NSPACE_MAX];
     bool called; /* the first child waits for a reply */
 };
 
@@ -352,7 +352,7 @@ static rank_status_t api_spawn_prepare(struct family *f, rank_status_t st)
     if (!st)
         st = open_network(f->ctx);
     if (!st)
-        st = rk_worlds_add(f->ctx, f->plan.job, f->plan.n, &f->first);
+        st = rk_procs_add_job(f->ctx, f->plan.job, f->plan.n, &f->first);
     if (!st)
         st = rk_boot_subscribe_jobs(f->ctx->boot);
     st = rk_roster_agree(f->team, st, &stride);
@@ -386,7 +386,7 @@ rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_
         st = spawn(&f, params);
     rk_team_destroy(f.pair);
     if (st)
-        rk_worlds_remove(f.ctx, f.plan.job);
+        rk_procs_remove_job(f.ctx, f.plan.job);
     rk_roster_clear(&f.parents);
     rk_roster_clear(&f.children);
     if (!st)
@@ -401,12 +401,12 @@ static rank_status_t call(struct rk_ctx *ctx, struct rank_team **pair)
 {
     const struct rk_boot_parent *p = ctx->boot->parent;
     int first;
-    rank_status_t st = rk_worlds_add(ctx, p->root_job, p->root_size, &first);
+    rank_status_t st = rk_procs_add_job(ctx, p->root_job, p->root_size, &first);
 
     if (!st)
         st = rk_boot_name_job(ctx->boot, p->root_space, first, p->root_size);
     if (!st)
-        st = rk_worlds_set_card(ctx, first + p->root_rank, p->card, p->card_len);
+        st = rk_procs_set_card(ctx, first + p->root_rank, p->card, p->card_len);
     return st ? st : open_pair(ctx, p->pair, FIRST, first + p->root_rank, pair);
 }
 

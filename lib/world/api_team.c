@@ -168,7 +168,7 @@ rank_status_t rank_team_free(rank_team_t *team)
     if (*team == (*team)->ctx->parents)
         (*team)->ctx->parents = NULL;
     rk_coll_team_close(*team);
-    rk_team_forget(*team);
+    rk_team_discard(*team);
     rk_team_destroy(*team);
     *team = RANK_TEAM_NULL;
     return RANK_OK;

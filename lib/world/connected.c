@@ -93,7 +93,7 @@ static bool team_jobs_of(const struct rank_team *team, struct team_jobs *g)
     g->jobs = calloc((size_t)team->size, sizeof(*g->jobs));
     for (int r = 0; r < team->size && g->member && g->jobs; r++) {
         int n = rk_team_world_rank(team, r);
-        uint64_t job = rk_worlds_id(team->ctx, n).job;
+        uint64_t job = rk_procs_id(team->ctx, n).job;
         g->member[n] = true;
         if (job_index(g, job) < 0)
             g->jobs[g->njobs++] = job;
@@ -107,7 +107,7 @@ static bool spans(const struct team_jobs *g, const int *numbers, int n)
     int first = -1;
 
     for (int i = 0; i < n; i++) {
-        int job = job_index(g, rk_worlds_id(g->ctx, numbers[i]).job);
+        int job = job_index(g, rk_procs_id(g->ctx, numbers[i]).job);
         if (job >= 0 && first >= 0 && job != first)
             return true;
         if (job >= 0)

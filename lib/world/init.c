@@ -62,7 +62,7 @@ rank_status_t rank_progress(void)
     if (atomic_load(&rk_life) != RK_LIFE_IN)
         return rk_arg_not_in(__func__);
     RK_ENTER(the_ctx);
-    rk_watch_end(the_ctx);
+    rk_event_fd_end(the_ctx);
     rk_progress_once(the_ctx);
     return RANK_OK;
 }
@@ -74,7 +74,7 @@ rank_status_t rank_progress_fd(int *fd)
     if (!fd)
         return rk_arg_null(__func__, "fd");
     RK_ENTER(the_ctx);
-    return rk_watch_fd(the_ctx, fd);
+    return rk_event_fd_get(the_ctx, fd);
 }
 
 rank_status_t rank_progress_arm(void)
@@ -82,7 +82,7 @@ rank_status_t rank_progress_arm(void)
     if (atomic_load(&rk_life) != RK_LIFE_IN)
         return rk_arg_not_in(__func__);
     RK_ENTER(the_ctx);
-    return rk_watch_arm(the_ctx);
+    return rk_event_fd_arm(the_ctx);
 }
 
 /* ---------------------------------------------------------------------- joining */
@@ -109,7 +109,7 @@ static bool shm_wanted(void)
 /* Create a segment for a rank that shares with no other process. */
 static rank_status_t node_alone(struct rk_ctx *ctx)
 {
-    size_t regions[RK_REGION_COUNT] = {[RK_REGION_BOXES] = rk_shm_region_bytes(1),
+    size_t regions[RK_REGION_COUNT] = {[RK_REGION_FIFOS] = rk_shm_region_bytes(1),
                                        [RK_REGION_ARENAS] = rk_coll_region_bytes(1)};
     struct rk_memfd_card card;
     rank_status_t st = rk_node_create(1, regions, &ctx->node, &card);
@@ -121,7 +121,7 @@ static rank_status_t node_alone(struct rk_ctx *ctx)
 static rank_status_t node_make(struct rk_ctx *ctx)
 {
     int n = ctx->boot->nlocal;
-    size_t regions[RK_REGION_COUNT] = {[RK_REGION_BOXES] = rk_shm_region_bytes(n),
+    size_t regions[RK_REGION_COUNT] = {[RK_REGION_FIFOS] = rk_shm_region_bytes(n),
                                        [RK_REGION_ARENAS] = rk_coll_region_bytes(n)};
     struct rk_memfd_card card = {0};
     rank_status_t st = rk_node_create(n, regions, &ctx->node, &card), put;
@@ -434,7 +434,7 @@ static void init_drain(struct rk_ctx *ctx)
 
     ctx->engine->finalizing = true;
     rk_wait(ctx, drained, ctx);
-    ctx->engine->parting = true;
+    ctx->engine->draining = true;
     rk_connected_leave(ctx);
     /*
      * If another program follows in these ranks, the server must not confuse ends of connections of the two. On

@@ -15,7 +15,7 @@ struct entry {
     int32_t rank, size; /* of the job */
     uint32_t len, oversubscribed; /* crowded: fewer cores than ranks on its host */
     char host[64];                /* its host name */
-    char space[RK_SPACE_MAX];
+    char space[RK_NSPACE_MAX];
     unsigned char card[];
 };
 
@@ -101,7 +101,7 @@ static rank_status_t roster_take(struct rk_ctx *ctx, const struct entry *e, int6
         rk_error("the address of another job's rank is malformed; do both use the same librank?");
         return RANK_ERR_BOOT;
     }
-    st = rk_worlds_add(ctx, e->job, e->size, &first);
+    st = rk_procs_add_job(ctx, e->job, e->size, &first);
     *number = first + e->rank;
     if (!st && e->job != ctx->engine->job)
         st = rk_boot_name_job(ctx->boot, e->space, first, e->size);
@@ -110,8 +110,8 @@ static rank_status_t roster_take(struct rk_ctx *ctx, const struct entry *e, int6
      * that ends: keep it until the end.
      */
     if (!st && e->oversubscribed && e->job != ctx->engine->job && strcmp(e->host, ctx->boot->host) == 0)
-        rk_engine_crowded(ctx);
-    return st ? st : rk_worlds_set_card(ctx, *number, e->card, e->len);
+        rk_engine_set_oversubscribed(ctx);
+    return st ? st : rk_procs_set_card(ctx, *number, e->card, e->len);
 }
 
 rank_status_t rk_roster_take(struct rk_ctx *ctx, const struct rk_roster *r, int *numbers)

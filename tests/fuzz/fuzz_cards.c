@@ -14,7 +14,7 @@
 static rank_status_t name_job(struct rk_boot *boot, const char *space, int first, int size)
 {
     (void)boot;
-    if (strlen(space) >= RK_SPACE_MAX || first < 0 || size < 1)
+    if (strlen(space) >= RK_NSPACE_MAX || first < 0 || size < 1)
         abort();
     return RANK_OK;
 }
@@ -25,9 +25,9 @@ static void oversubscribed(struct rk_ctx *ctx)
 }
 
 #define rk_boot_name_job(...) name_job(__VA_ARGS__)
-#define rk_engine_crowded oversubscribed
+#define rk_engine_set_oversubscribed oversubscribed
 #include "lib/world/roster.c"
-#undef rk_engine_crowded
+#undef rk_engine_set_oversubscribed
 
 /* With the static function that reads the list of local ranks. */
 #include "lib/boot/identity.c"
@@ -94,13 +94,13 @@ static void roster(const unsigned char *input, size_t len)
             struct rk_peer peer = {.ctx = &ctx, .number = numbers[i]};
             size_t room = sizeof(card);
 
-            if (numbers[i] < 0 || numbers[i] >= e.npeers || rk_worlds_number(&ctx, rk_worlds_id(&ctx, numbers[i])) != numbers[i])
+            if (numbers[i] < 0 || numbers[i] >= e.npeers || rk_procs_number(&ctx, rk_procs_id(&ctx, numbers[i])) != numbers[i])
                 abort();
             if (at(&r, i)->job != e.job && (rk_peer_card(&peer, "", card, &room) != RANK_OK || room > sizeof(card)))
                 abort();
         }
     }
-    rk_worlds_close(&ctx);
+    rk_procs_close(&ctx);
     rk_roster_clear(&r);
     pthread_mutex_destroy(&e.deaths_lock);
     free(e.peers);

@@ -40,7 +40,7 @@ static void shuffle(const uint8_t *input, size_t len)
     for (size_t i = 0; i + 2 <= len; i += 2) {
         uint32_t turn = o.due + (uint32_t)((int16_t)(input[i] | input[i + 1] << 8) / 16);
 
-        switch (rk_order_look(&o, turn)) {
+        switch (rk_order_compare(&o, turn)) {
         case RK_TURN_DUE:
             rk_order_advance(&o);
             break;

@@ -132,7 +132,7 @@ static void frame(struct rk_ctx *ctx)
         rndv.total = (uint64_t)hdr.len << (next() % 8 == 0 ? 50 : 6);
         hdr.flags = next() % 2 ? RK_FLAG_SYNC : 0;
         hdr.len = 0;
-        if (rk_claims_hold(ctx, peer, &hdr))
+        if (rk_validate_header(ctx, peer, &hdr))
             ctx->engine->handler[RK_KIND_RNDV](ctx, peer, &hdr, NULL, &rndv);
         return;
     }
@@ -141,7 +141,7 @@ static void frame(struct rk_ctx *ctx)
         return;
     for (uint32_t i = 0; i < hdr.len; i++)
         payload[i] = i < 16 ? (unsigned char)next() : 9;
-    if (hdr.kind > RK_KIND_SMSG || rk_claims_hold(ctx, peer, &hdr))
+    if (hdr.kind > RK_KIND_SMSG || rk_validate_header(ctx, peer, &hdr))
         ctx->engine->handler[hdr.kind](ctx, peer, &hdr, payload, NULL);
     free(payload);
 }
@@ -236,8 +236,8 @@ static void check_kept(const struct rk_ctx *ctx)
         rk_list_for_each(l, lists[i])
         {
             const struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
-            if (!u->credited && u->kind != RK_KIND_AHEAD)
-                sum[u->peer->number] += u->kind == RK_KIND_RNDV ? RK_KEPT_ENVELOPE : (int64_t)u->bytes + RK_KEEP_COST;
+            if (!u->credited && u->kind != RK_KIND_EARLY)
+                sum[u->peer->number] += u->kind == RK_KIND_RNDV ? RK_UNEXPECTED_ENVELOPE : (int64_t)u->bytes + RK_UNEXPECTED_COST;
         }
     }
     for (int i = 0; i < RANKS; i++) {
@@ -252,7 +252,7 @@ static struct rank_team *make_or_free(struct rk_ctx *ctx, struct rank_team *late
         return rk_team_create(ctx, LATE, ME, RANKS, NULL, &late) ? NULL : late;
     if (next() % 4)
         return late;
-    rk_team_forget(late);
+    rk_team_discard(late);
     rk_team_destroy(late);
     return NULL;
 }

@@ -24,11 +24,11 @@ static void read_all(const void *data, size_t bytes)
 
 static void ask(const void *p, size_t len)
 {
-    struct rk_rma_asked q;
+    struct rk_rma_parsed_request q;
     size_t sum = 0;
     bool many;
 
-    if (!rk_rma_decode_ask(p, len, &q))
+    if (!rk_rma_decode_request(p, len, &q))
         return;
     many = q.ask.op == RK_RMA_PUTV || q.ask.op == RK_RMA_GETV;
     if (q.data)
@@ -43,11 +43,11 @@ static void ask(const void *p, size_t len)
 
 static void answer(const void *p, size_t len)
 {
-    struct rk_rma_answer a;
+    struct rk_rma_reply a;
     const void *data;
     size_t bytes;
 
-    if (!rk_rma_decode_answer(p, len, &a, &data, &bytes))
+    if (!rk_rma_decode_reply(p, len, &a, &data, &bytes))
         return;
     read_all(data, bytes);
     if (a.status > 0)

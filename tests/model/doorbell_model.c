@@ -147,7 +147,7 @@ static void sleep_until_all_came(void)
 {
     while (!all_came(NULL)) {
         model_here(taken, 0, 0);
-        nap(&ctx, false, all_came, NULL);
+        wait_sleep(&ctx, false, all_came, NULL);
     }
 }
 
@@ -157,12 +157,12 @@ static void watches(void)
     for (;;) {
         struct epoll_event ev;
 
-        rk_watch_end(&ctx);
+        rk_event_fd_end(&ctx);
         progress(&ctx);
         model_here(taken, 1, 0);
         if (all_came(NULL))
             return;
-        if (rk_watch_arm(&ctx) == RANK_OK)
+        if (rk_event_fd_arm(&ctx) == RANK_OK)
             model_poll(EPOLL, &ev, 1, -1);
     }
 }
@@ -206,7 +206,7 @@ static void begin(void)
         engine.open[0].ops = &emptying;
         engine.nopen = 1;
     }
-    engine.naps = engine.watch.epoll = (struct rk_epoll){EPOLL, engine.nopen};
+    engine.sleep_epoll = engine.watch.epoll = (struct rk_epoll){EPOLL, engine.nopen};
     engine.watch.timer = TIMER;
     engine.next_check_ns = UINT64_MAX;
     ctx = (struct rk_ctx){.node = &node[0], .engine = &engine};

@@ -17,15 +17,15 @@
 enum { CELLS = 2, RING = 512 };
 
 static _Alignas(64) struct {
-    unsigned char box[sizeof(struct rk_box) + CELLS * sizeof(union rk_cell) + RING];
+    unsigned char box[sizeof(struct rk_fifo) + CELLS * sizeof(union rk_cell) + RING];
     _Atomic uint64_t reported; /* in the place of the frames of the opposite fifo */
 } memory;
-static const struct rk_box_shape shape = {.bytes = sizeof(memory.box), .cells = CELLS, .ring = RING, .shallow = RING,
-                                          .ring_at = sizeof(struct rk_box) + CELLS * sizeof(union rk_cell),
+static const struct rk_fifo_shape shape = {.bytes = sizeof(memory.box), .cells = CELLS, .ring = RING, .shallow = RING,
+                                          .ring_at = sizeof(struct rk_fifo) + CELLS * sizeof(union rk_cell),
                                           .frame = RING / 4};
 /* Of four lines, and then eight. */
-static const struct rk_box_shape growing = {.bytes = sizeof(memory.box), .cells = CELLS, .ring = RING, .shallow = RING / 2,
-                                            .ring_at = sizeof(struct rk_box) + CELLS * sizeof(union rk_cell),
+static const struct rk_fifo_shape growing = {.bytes = sizeof(memory.box), .cells = CELLS, .ring = RING, .shallow = RING / 2,
+                                            .ring_at = sizeof(struct rk_fifo) + CELLS * sizeof(union rk_cell),
                                             .frame = RING / 4};
 
 /* Each is a sequence of lengths; those of 200 and more are of another kind, which fills a cell; 100: of another team. */
@@ -43,7 +43,7 @@ static const uint32_t sequences[][7] = {
 enum { SEQUENCES = sizeof(sequences) / sizeof(sequences[0]), PERIOD = 7 };
 
 static int sequence, frames = 12;
-static const struct rk_box_shape *used = &shape;
+static const struct rk_fifo_shape *used = &shape;
 static int deeper_from; /* the frame from which on a ring that is full gets deeper */
 static bool impatient, telling, rash, greedy;
 
@@ -71,9 +71,9 @@ static void fill(unsigned char *p, int i, uint32_t n)
 }
 
 /* As found_full in shm.c does, each time. */
-static bool gets_deeper(struct rk_box_out *o, int i, uint32_t len)
+static bool gets_deeper(struct rk_fifo_out *o, int i, uint32_t len)
 {
-    if (i < deeper_from || len <= RK_CELL_INLINE || o->used == o->ring_bytes || !rk_box_cell_room(o))
+    if (i < deeper_from || len <= RK_CELL_INLINE || o->used == o->ring_bytes || !rk_fifo_cell_room(o))
         return false;
     o->used *= 2;
     if (greedy) {
@@ -85,11 +85,11 @@ static bool gets_deeper(struct rk_box_out *o, int i, uint32_t len)
 
 static void produce(void)
 {
-    struct rk_box_out o;
-    struct rk_box_in opposite = {.told = 0};
+    struct rk_fifo_out o;
+    struct rk_fifo_in opposite = {.reported = 0};
     unsigned char data[128];
 
-    rk_box_out_init(&o, memory.box, used);
+    rk_fifo_out_init(&o, memory.box, used);
     if (telling)
         o.opposite = &opposite;
     for (int i = 0; i < frames; i++) {
@@ -98,11 +98,11 @@ static void produce(void)
         if (impatient)
             o.limit = o.next + 1;
         for (;;) {
-            model_here((uint64_t)i << 32 | o.next, (uint64_t)o.limit << 48 | (uint64_t)o.used << 36 | (uint64_t)o.slot << 32 | opposite.told,
+            model_here((uint64_t)i << 32 | o.next, (uint64_t)o.limit << 48 | (uint64_t)o.used << 36 | (uint64_t)o.slot << 32 | opposite.reported,
                        o.at << 32 | o.ring_limit);
             if (telling)
-                opposite.told = rash ? o.at : atomic_load_explicit(&memory.reported, memory_order_acquire);
-            if (rk_box_put(&o, &h, data, h.len, NULL))
+                opposite.reported = rash ? o.at : atomic_load_explicit(&memory.reported, memory_order_acquire);
+            if (rk_fifo_put(&o, &h, data, h.len, NULL))
                 break;
             if (!gets_deeper(&o, i, h.len))
                 model_block();
@@ -112,10 +112,10 @@ static void produce(void)
 
 static void consume(void)
 {
-    struct rk_box_in in;
+    struct rk_fifo_in in;
     unsigned char data[128];
 
-    rk_box_in_init(&in, memory.box, used);
+    rk_fifo_in_init(&in, memory.box, used);
     for (int i = 0; i < frames; i++) {
         struct rk_hdr want = header(i), got;
         uint64_t behind;
@@ -123,22 +123,22 @@ static void consume(void)
 
         for (;;) {
             model_here((uint64_t)i << 32 | in.next, in.slot, in.at);
-            if (rk_box_ready(&in))
+            if (rk_fifo_ready(&in))
                 break;
             model_block();
         }
-        p = rk_box_read(&in, used->frame, &got, &behind);
+        p = rk_fifo_read(&in, used->frame, &got, &behind);
         fill(data, i, want.len);
         model_expect(p && got.kind == want.kind && got.len == want.len && got.tag == want.tag &&
                          got.team == want.team && got.src == want.src && memcmp(p, data, want.len) == 0,
                      "another frame than was put");
         if (!p)
             return;
-        rk_box_take(&in, behind);
+        rk_fifo_consume(&in, behind);
         if (telling)
             atomic_store_explicit(&memory.reported, in.at, memory_order_release);
     }
-    model_expect(!rk_box_ready(&in), "a frame that was not put");
+    model_expect(!rk_fifo_ready(&in), "a frame that was not put");
 }
 
 static void one(int which)

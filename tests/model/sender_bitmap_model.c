@@ -21,7 +21,7 @@
 #include "lib/channel/shm/shm.h"
 #include "lib/node/node.h"
 
-enum { RANKS = 3, SENDERS = RANKS - 1, CELLS = 2, BOX = sizeof(struct rk_box) + CELLS * sizeof(union rk_cell) };
+enum { RANKS = 3, SENDERS = RANKS - 1, CELLS = 2, BOX = sizeof(struct rk_fifo) + CELLS * sizeof(union rk_cell) };
 
 /* Fifos are smaller than any that a job has; what would be backed, and allocated, is here from the start. */
 static rank_status_t commit(struct rk_node *node, enum rk_node_region r, size_t offset, size_t bytes)
@@ -53,7 +53,7 @@ static struct process {
     struct rk_shm shm;
     struct rk_peer peer[RANKS], *peers[RANKS];
     struct rk_shm_ep *ep[RANKS], end; /* one of them is connected */
-    struct rk_box_in in[RANKS];
+    struct rk_fifo_in in[RANKS];
     struct rk_peer *from[RANKS];
     int open_in[RANKS];
     uint64_t again[1];
@@ -121,19 +121,19 @@ static void send_all(struct process *me, int which)
 /* Has a pass that begins now to find something of that sender? Reads memory itself, which is no step. */
 static bool has_something(const struct process *me, int from)
 {
-    const struct rk_box_in *in = &me->in[from];
+    const struct rk_fifo_in *in = &me->in[from];
     uint64_t bits, head;
 
     memmove(&bits, memory.region + opened_bytes(RANKS), sizeof(bits));
     if (!in->box || (by_bits && !((bits | me->again[0]) >> from & 1)))
         return false;
     memmove(&head, (const void *)(uintptr_t)&in->cell->slot[in->slot].head, sizeof(head));
-    return (head & 0xff) == rk_box_lap(in->next, in->mask);
+    return (head & 0xff) == rk_fifo_lap(in->next, in->mask);
 }
 
 static void receive_all(struct process *me)
 {
-    const struct rk_box_in *in = me->in;
+    const struct rk_fifo_in *in = me->in;
 
     while (me->got[1] + me->got[2] < SENDERS * messages) {
         bool has[RANKS];
@@ -172,7 +172,7 @@ static void begin(void)
 {
     memset(&memory, 0, sizeof(memory));
     memset(process, 0, sizeof(process));
-    memory.head.region_at[RK_REGION_BOXES] = (uint64_t)(memory.region - (char *)&memory);
+    memory.head.region_at[RK_REGION_FIFOS] = (uint64_t)(memory.region - (char *)&memory);
     for (int i = 0; i < RANKS; i++) {
         struct process *p = &process[i];
 

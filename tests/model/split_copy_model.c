@@ -41,16 +41,16 @@ static uint64_t bytes(void)
 }
 
 static struct {
-    char box[sizeof(struct rk_box)] RK_ALIGNED_LINE; /* none of its cells */
+    char box[sizeof(struct rk_fifo)] RK_ALIGNED_LINE; /* none of its cells */
     _Atomic uint64_t asked[TIMES];          /* the frames that request it of the sender */
     _Atomic uint64_t over[TIMES];           /* the receive is */
     _Atomic uint64_t copied[TIMES][CHUNKS]; /* how often */
     _Atomic uint64_t streaming[TIMES];      /* the sender has taken the offer */
 } memory;
 
-static struct rk_box *the_box(void)
+static struct rk_fifo *the_box(void)
 {
-    return (struct rk_box *)(void *)memory.box;
+    return (struct rk_fifo *)(void *)memory.box;
 }
 
 static int cma_refused; /* from the sender, from the receiver; 0: from none */
@@ -130,7 +130,7 @@ static struct process {
     struct rk_shm shm;
     struct rk_peer peer;
     struct rk_shm_ep end, *ep[2];
-    struct rk_box_in in[2];
+    struct rk_fifo_in in[2];
 } process[2]; /* receiver, sender */
 static union {
     struct assist assist;
@@ -263,7 +263,7 @@ static void send_when_asked(struct process *me, bool together)
             model_block();
         }
         if (together) {
-            shm_rndv_help(&me->shm, &me->end, segment[i], &asked[i].assist);
+            shm_rndv_assist(&me->shm, &me->end, segment[i], &asked[i].assist);
             continue;
         }
         consider(&me->shm, &me->end, &asked[i].offer);
@@ -309,7 +309,7 @@ static void begin(void)
         rk_list_init(&p->end.control);
         rk_list_init(&p->end.busy);
         rk_list_init(&p->end.streams);
-        p->end.out = (struct rk_box_out){.box = the_box(), .mask = 7, .ring_bytes = 4096, .used = 4096, .ring_limit = 4096};
+        p->end.out = (struct rk_fifo_out){.box = the_box(), .mask = 7, .ring_bytes = 4096, .used = 4096, .ring_limit = 4096};
         p->ep[other] = &p->end;
         p->in[other].box = the_box();
         for (int k = 0; k < TIMES; k++) {

@@ -61,7 +61,7 @@ static uint64_t look(const volatile void *p, size_t bytes)
     uint64_t v = 0;
     int me = model_me();
 
-    if (!looks_on[me] && !(has_lock[me] && p == (const volatile void *)&memory.threads.poller))
+    if (!looks_on[me] && !(has_lock[me] && p == (const volatile void *)&memory.threads.owner))
         return model_load(p, bytes);
     memmove(&v, (const void *)(uintptr_t)p, bytes);
     model_note(v);
@@ -204,10 +204,10 @@ static uint64_t fold(uint64_t h, uint64_t v)
 static uint64_t hash_waiting(void)
 {
     const struct rk_threads *t = &memory.threads;
-    uint64_t h = fold(t->nwaiting, t->nbusy << 16 | t->ntold << 8 | (uint32_t)(t->napping << 1) | t->nap_armed);
+    uint64_t h = fold(t->nwaiting, t->nbusy << 16 | t->nwoken << 8 | (uint32_t)(t->in_sleep << 1) | t->sleep_is_long);
     struct rk_link *l;
 
-    h = fold(fold(h, memory.done), (uint64_t)(uintptr_t)t->napper);
+    h = fold(fold(h, memory.done), (uint64_t)(uintptr_t)t->sleeper);
     rk_list_for_each(l, &t->waiting)
     {
         const struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
@@ -215,7 +215,7 @@ static uint64_t hash_waiting(void)
 
         memmove(&state, (const void *)&w->state, sizeof(state));
         h = fold(fold(h, w->thread << 8 | state), (uint64_t)(uintptr_t)w->arg);
-        h = fold(h, (w->sleeps < SHORT_SLEEPS ? w->sleeps : SHORT_SLEEPS) << 8 | (uint32_t)(w->deep << 1) | w->told);
+        h = fold(h, (w->sleeps < SHORT_SLEEPS ? w->sleeps : SHORT_SLEEPS) << 8 | (uint32_t)(w->deep << 1) | w->woken);
     }
     return h;
 }
@@ -224,19 +224,19 @@ static void expect_fit(void)
 {
     struct rk_threads *t = &memory.threads;
     uint32_t n = 0, notified = 0;
-    const struct rk_waiting *owner = t->poller;
-    bool owner_waits = !owner, sleeper_waits = !t->napper;
+    const struct rk_waiting *owner = t->owner;
+    bool owner_waits = !owner, sleeper_waits = !t->sleeper;
     struct rk_link *l;
 
     rk_list_for_each(l, &t->waiting)
     {
         const struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
         n++;
-        notified += w->told;
+        notified += w->woken;
         owner_waits |= w == owner;
-        sleeper_waits |= w == t->napper;
+        sleeper_waits |= w == t->sleeper;
     }
-    model_expect(n == t->nwaiting && notified == t->ntold, "counts of waiters, or of notified ones, that do not fit");
+    model_expect(n == t->nwaiting && notified == t->nwoken, "counts of waiters, or of notified ones, that do not fit");
     model_expect(owner_waits, "the poller is a thread that does not wait any more");
     model_expect(sleeper_waits, "the sleeper is a thread that does not wait any more");
 }
@@ -252,7 +252,7 @@ struct scene {
     bool oversubscribed;     /* fewer cores than threads */
     uint32_t dead;    /* what these wait for comes by no channel: a poller finds by the clock that their peers are dead */
     bool gives;       /* thread 1 does itself what thread 0 waits for, as it begins to wait */
-    bool unrung;      /* the first waits for what has no doorbell */
+    bool no_doorbell; /* the first waits for what has no doorbell */
     struct {
         uint32_t send, after; /* once these waits are over */
     } peer[4];        /* to the first that sends nothing */
@@ -309,10 +309,10 @@ void rk_wait_bout(struct rk_ctx *c, struct rk_waiter *w, bool (*is)(void *), voi
     in_bout[me] = true;
     if (progress(c) == 0 && (!scene->oversubscribed || rk_threads_yield(c->engine->threads)) && model_choose(2)) {
         memory.done |= scene->dead;
-        if (rk_threads_may_nap(c->engine->threads))
-            nap(c, w->unrung, is, arg);
+        if (rk_threads_may_sleep(c->engine->threads))
+            wait_sleep(c, w->no_doorbell, is, arg);
     }
-    p = memory.threads.poller;
+    p = memory.threads.owner;
     if (p && p->thread == rk_lock_me())
         p->passes = scene->oversubscribed ? PASSES_PER_YIELD - 1 : 0; /* with few cores always the pass that yields */
     in_bout[me] = false;
@@ -341,7 +341,7 @@ static void stop(void)
 static void program(int which)
 {
     for (int i = 0; i < scene->times; i++) {
-        wait_for(bit(which, i), (struct rk_waiter){.unrung = which == 0 && scene->unrung});
+        wait_for(bit(which, i), (struct rk_waiter){.no_doorbell = which == 0 && scene->no_doorbell});
         atomic_fetch_or(&memory.over, bit(which, i));
     }
     if (scene->background && which == 0) {
@@ -388,7 +388,7 @@ static void begin(void)
     rk_list_init(&engine.calls);
     rk_list_init(&engine.busy);
     engine.threads = t;
-    engine.naps = engine.watch.epoll = (struct rk_epoll){-1, 0};
+    engine.sleep_epoll = engine.watch.epoll = (struct rk_epoll){-1, 0};
     engine.watch.timer = -1;
     ctx = (struct rk_ctx){.node = &node, .engine = &engine};
 }
@@ -398,7 +398,7 @@ static const struct scene scenes[] = {
     {.name = "one waits for what comes when the other has got its own", .waiters = 2, .times = 1, .peer = {{2, 0}, {1, 2}}},
     {.name = "both waits end together", .waiters = 2, .times = 1, .peer = {{3, 0}}},
     {.name = "two threads and one core", .waiters = 2, .times = 1, .oversubscribed = true, .peer = {{2, 0}, {1, 2}}},
-    {.name = "one sleeps for a moment only", .waiters = 2, .times = 1, .unrung = true, .peer = {{2, 0}, {1, 2}}},
+    {.name = "one sleeps for a moment only", .waiters = 2, .times = 1, .no_doorbell = true, .peer = {{2, 0}, {1, 2}}},
     {.name = "one thread and the progress thread", .waiters = 1, .times = 1, .background = true, .peer = {{1, 0}, {SERVED, 1}}},
     {.name = "two threads and the progress thread", .waiters = 2, .times = 1, .background = true, .switches = 2,
      .peer = {{3, 0}, {SERVED, 3}}},

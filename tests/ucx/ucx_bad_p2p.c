@@ -138,7 +138,7 @@ void hostile_p2p_body(struct rig *r)
 
 /* ------------------------------------------------------------------ without end */
 
-enum { UNKNOWN = 79, SOME = 1000, BYTES_MAX = 512 * 1024, ENVELOPES_MAX = BYTES_MAX / RK_KEPT_ENVELOPE, TIMES = 4 };
+enum { UNKNOWN = 79, SOME = 1000, BYTES_MAX = 512 * 1024, ENVELOPES_MAX = BYTES_MAX / RK_UNEXPECTED_ENVELOPE, TIMES = 4 };
 
 /* For a team that rank 0 does not have, without a check for room, until it does not read any more; or so many, for that
  * may not be seen here. */
@@ -197,12 +197,12 @@ void hostile_much_body(struct rig *r)
         struct rk_peer **peers = r->ctx->engine->peers;
         RIG_CHECK(peers[2]->state != RK_PEER_DEAD && peers[2]->kept == 0);
         for (int i = 1; i < 4; i += 2)
-            RIG_CHECK(peers[i]->kept > BYTES_MAX && peers[i]->kept <= BYTES_MAX + SOME + RK_KEEP_COST);
+            RIG_CHECK(peers[i]->kept > BYTES_MAX && peers[i]->kept <= BYTES_MAX + SOME + RK_UNEXPECTED_COST);
         RIG_CHECK(p2p->bad_frames >= 2);
         /* What it has taken of them before is a message as others. */
         RIG_CHECK(rk_team_create(r->ctx, UNKNOWN, r->me, r->n, NULL, &unknown) == RANK_OK);
         RIG_CHECK(rk_p2p_probe(unknown, 1, 0, NULL) && rk_p2p_probe(unknown, 3, 0, NULL));
-        rk_team_forget(unknown);
+        rk_team_discard(unknown);
         rk_team_destroy(unknown);
         RIG_CHECK(p2p->match.nwaiting == 0 && peers[1]->kept == 0 && peers[3]->kept == 0);
         p2p->bad_frames = 0; /* that were meant to be */

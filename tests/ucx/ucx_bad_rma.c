@@ -38,7 +38,7 @@ static uint64_t number(uint64_t right)
 
 static uint32_t write_question(unsigned char *p, struct rk_id mem)
 {
-    struct rk_rma_ask ask = {.op = (uint8_t)dice(RK_RMA_OP_END + 2), .amo = (uint8_t)dice(12),
+    struct rk_rma_request_head ask = {.op = (uint8_t)dice(RK_RMA_OP_END + 2), .amo = (uint8_t)dice(12),
                              .dtype = (uint8_t)dice(RANK_DTYPE_COUNT + 1),
                              .flags = (uint8_t)dice(2), .n = (uint32_t)dice(5),
                              .asker = {(uint32_t)dice(3), (uint32_t)dice(3)}};
@@ -63,7 +63,7 @@ static uint32_t write_question(unsigned char *p, struct rk_id mem)
 
 static uint32_t write_answer(unsigned char *p, uint32_t gen)
 {
-    struct rk_rma_answer a = {.asker = {(uint32_t)dice(4), gen + (uint32_t)dice(3)},
+    struct rk_rma_reply a = {.asker = {(uint32_t)dice(4), gen + (uint32_t)dice(3)},
                               .status = -(int32_t)dice(30), .at = number(0), .in = number(0)};
 
     memcpy(p, &a, sizeof(a));
@@ -87,9 +87,9 @@ static void attack(struct rig *r, struct rk_id mem)
 }
 
 /* An answer with so many bytes, all of them c. */
-static void answer(const struct rk_rma_asked *q, uint64_t at, int32_t status, size_t bytes, int c)
+static void answer(const struct rk_rma_parsed_request *q, uint64_t at, int32_t status, size_t bytes, int c)
 {
-    struct rk_rma_answer a = {.asker = q->ask.asker, .status = status, .at = at, .in = q->ask.in};
+    struct rk_rma_reply a = {.asker = q->ask.asker, .status = status, .at = at, .in = q->ask.in};
     struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .len = (uint32_t)(sizeof(a) + bytes)};
     unsigned char p[sizeof(a) + BYTES + 1];
 
@@ -102,12 +102,12 @@ static void answer(const struct rk_rma_asked *q, uint64_t at, int32_t status, si
 static void cheat(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload,
                   const struct rk_rndv *rndv)
 {
-    struct rk_rma_asked q;
+    struct rk_rma_parsed_request q;
 
     (void)ctx;
     (void)peer;
     (void)rndv;
-    if (!rk_rma_decode_ask(payload, hdr->len, &q) || q.bytes < 9 || q.bytes > BYTES)
+    if (!rk_rma_decode_request(payload, hdr->len, &q) || q.bytes < 9 || q.bytes > BYTES)
         return;
     answer(&q, q.ask.at, RANK_OK, 0, 'w');
     answer(&q, q.ask.at, RANK_OK, 8, 'w'); /* the first piece alone */
@@ -127,16 +127,16 @@ static void be_cheated(struct rig *r)
 
     for (int i = 0; i < 2; i++) {
         const rank_piece_t pieces[] = {{got, 8, 0}, {got + 8, 0, 8}, {got + 8, BYTES - 8, 8}};
-        struct rk_job job;
+        struct rk_origin_op job;
 
         memset(got, 0, sizeof(got));
-        rk_job_init(&job, rig_peer(r, 1), RK_RMA_GET, (struct rk_id){0, 0});
-        job.ask.flags = RK_RMA_WANTS_ANSWER;
+        rk_origin_init(&job, rig_peer(r, 1), RK_RMA_GET, (struct rk_id){0, 0});
+        job.ask.flags = RK_RMA_WANTS_REPLY;
         if (i == 0)
-            rk_job_move(&job, got, sizeof(got), 0);
+            rk_origin_move(&job, got, sizeof(got), 0);
         job.pieces = i == 0 ? job.pieces : pieces;
         job.npieces = i == 0 ? 1 : 3;
-        RIG_CHECK(rk_job_run(&job) == RANK_OK);
+        RIG_CHECK(rk_origin_run(&job) == RANK_OK);
         for (size_t k = 0; k < sizeof(got); k++)
             RIG_CHECK(got[k] == 'r');
     }
@@ -153,22 +153,22 @@ static void be_refused(struct rig *r, struct rk_id mem)
     const rank_piece_t pieces[] = {{bytes, 8, 0}, {bytes + 8, 8, 100}};
 
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-        struct rk_job job;
-        rk_job_init(&job, rig_peer(r, 0), ops[i] == RK_RMA_PUTV ? RK_RMA_PUT : ops[i], mem);
-        job.ask.flags = RK_RMA_WANTS_ANSWER;
+        struct rk_origin_op job;
+        rk_origin_init(&job, rig_peer(r, 0), ops[i] == RK_RMA_PUTV ? RK_RMA_PUT : ops[i], mem);
+        job.ask.flags = RK_RMA_WANTS_REPLY;
         if (ops[i] == RK_RMA_AMO)
             job.ask.dtype = RANK_UINT64;
         if (ops[i] == RK_RMA_AMO)
-            rk_job_add(&job, &one, sizeof(one));
+            rk_origin_add(&job, &one, sizeof(one));
         if (ops[i] == RK_RMA_SIGNAL)
-            rk_job_add(&job, &sig, sizeof(sig));
+            rk_origin_add(&job, &sig, sizeof(sig));
         if (ops[i] == RK_RMA_PUT || ops[i] == RK_RMA_GET)
-            rk_job_move(&job, bytes, sizeof(bytes), 0);
+            rk_origin_move(&job, bytes, sizeof(bytes), 0);
         if (ops[i] == RK_RMA_PUTV) {
             job.pieces = pieces;
             job.npieces = 2;
         }
-        RIG_CHECK(rk_job_run(&job) == (ops[i] == RK_RMA_GET ? RANK_OK : RANK_ERR_ARG));
+        RIG_CHECK(rk_origin_run(&job) == (ops[i] == RK_RMA_GET ? RANK_OK : RANK_ERR_ARG));
     }
 }
 
@@ -178,13 +178,13 @@ static void be_served(struct rig *r, struct rk_id mem)
     struct rk_rma_operands one = {1, 0};
 
     for (uint64_t i = 0; i < 500; i++) {
-        struct rk_job job;
-        rk_job_init(&job, rig_peer(r, 0), RK_RMA_AMO, mem);
+        struct rk_origin_op job;
+        rk_origin_init(&job, rig_peer(r, 0), RK_RMA_AMO, mem);
         job.ask.amo = RANK_AMO_FETCH_ADD;
         job.ask.dtype = RANK_UINT64;
-        job.ask.flags = RK_RMA_WANTS_ANSWER;
-        rk_job_add(&job, &one, sizeof(one));
-        RIG_CHECK(rk_job_run(&job) == RANK_OK);
+        job.ask.flags = RK_RMA_WANTS_REPLY;
+        rk_origin_add(&job, &one, sizeof(one));
+        RIG_CHECK(rk_origin_run(&job) == RANK_OK);
         RIG_CHECK(job.before == i);
     }
 }
@@ -200,14 +200,14 @@ void hostile_rma_body(struct rig *r)
     memset(mine, 0x5c, BYTES + 2 * GUARD);
     mem.mine = (char *)mine + GUARD;
     ours = calloc(1, BYTES); /* rank 2's, which rank 1 does not aim at */
-    RIG_CHECK(ours && rk_names_take(&r->ctx->rma->mem_names, &mem, &mem.id));
+    RIG_CHECK(ours && rk_ids_take(&r->ctx->rma->mem_names, &mem, &mem.id));
     other.mine = (char *)ours;
-    RIG_CHECK(rk_names_take(&r->ctx->rma->mem_names, &other, &other.id));
+    RIG_CHECK(rk_ids_take(&r->ctx->rma->mem_names, &other, &other.id));
     sealed.mine = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     RIG_CHECK(sealed.mine != MAP_FAILED);
     RIG_CHECK(rk_shared_find(sealed.mine, 4096, NULL) == RK_NO_WRITES && rk_shared_find(mine, BYTES, NULL) == 0);
     sealed.denied = RK_NO_WRITES;
-    RIG_CHECK(rk_names_take(&r->ctx->rma->mem_names, &sealed, &sealed.id));
+    RIG_CHECK(rk_ids_take(&r->ctx->rma->mem_names, &sealed, &sealed.id));
     if (r->me == 0) {
         memcpy(&word[0], &mem.id, 8);
         memcpy(&word[1], &other.id, 8);
@@ -246,9 +246,9 @@ void hostile_rma_body(struct rig *r)
         RIG_CHECK(mine[i] == 0x5c && mine[GUARD + BYTES + i] == 0x5c);
     RIG_CHECK(r->me != 0 || r->ctx->rma->bad_frames > 0);
     r->ctx->rma->bad_frames = 0; /* that were meant to be */
-    rk_names_drop(&r->ctx->rma->mem_names, mem.id);
-    rk_names_drop(&r->ctx->rma->mem_names, other.id);
-    rk_names_drop(&r->ctx->rma->mem_names, sealed.id);
+    rk_ids_drop(&r->ctx->rma->mem_names, mem.id);
+    rk_ids_drop(&r->ctx->rma->mem_names, other.id);
+    rk_ids_drop(&r->ctx->rma->mem_names, sealed.id);
     munmap(sealed.mine, 4096);
     rk_rma_close(r->ctx);
     free(mine);

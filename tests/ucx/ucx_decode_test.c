@@ -224,12 +224,12 @@ static void test_turns(void **state)
     struct rk_order o = {.due = UINT32_MAX - 1}; /* the count wraps in the middle */
 
     (void)state;
-    assert_int_equal(rk_order_look(&o, UINT32_MAX - 1), RK_TURN_DUE);
-    assert_int_equal(rk_order_look(&o, UINT32_MAX), RK_TURN_EARLY);
-    assert_int_equal(rk_order_look(&o, 0), RK_TURN_EARLY);
-    assert_int_equal(rk_order_look(&o, UINT32_MAX - 2), RK_TURN_STALE);
-    assert_int_equal(rk_order_look(&o, UINT32_MAX - 1 + RK_ORDER_WINDOW - 1), RK_TURN_EARLY);
-    assert_int_equal(rk_order_look(&o, UINT32_MAX - 1 + RK_ORDER_WINDOW), RK_TURN_BROKEN);
+    assert_int_equal(rk_order_compare(&o, UINT32_MAX - 1), RK_TURN_DUE);
+    assert_int_equal(rk_order_compare(&o, UINT32_MAX), RK_TURN_EARLY);
+    assert_int_equal(rk_order_compare(&o, 0), RK_TURN_EARLY);
+    assert_int_equal(rk_order_compare(&o, UINT32_MAX - 2), RK_TURN_STALE);
+    assert_int_equal(rk_order_compare(&o, UINT32_MAX - 1 + RK_ORDER_WINDOW - 1), RK_TURN_EARLY);
+    assert_int_equal(rk_order_compare(&o, UINT32_MAX - 1 + RK_ORDER_WINDOW), RK_TURN_BROKEN);
 }
 
 enum { MANY = 5000, STEPS_BACK = 40 };
@@ -260,12 +260,12 @@ static void test_shuffled(void **state)
     }
     for (uint32_t i = 0; i < MANY; i++) {
         void *item;
-        if (rk_order_look(&o, first + turn[i]) == RK_TURN_EARLY) {
+        if (rk_order_compare(&o, first + turn[i]) == RK_TURN_EARLY) {
             assert_int_equal(rk_order_hold(&o, first + turn[i], &items[turn[i]]), 0);
             assert_int_equal(rk_order_hold(&o, first + turn[i], &items[0]), 1);
             continue;
         }
-        assert_int_equal(rk_order_look(&o, first + turn[i]), RK_TURN_DUE);
+        assert_int_equal(rk_order_compare(&o, first + turn[i]), RK_TURN_DUE);
         assert_int_equal(turn[i], next);
         rk_order_advance(&o);
         next++;

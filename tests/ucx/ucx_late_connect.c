@@ -56,7 +56,7 @@ static void call(struct rig *r, _Atomic uint64_t *word, uint64_t turns)
 {
     const struct rk_hdr hdr = {.kind = RK_KIND_MSG};
     struct rk_peer *peer = rig_peer(r, r->me - 1);
-    bool parting = turns % 2 == 0, unanswered = turns % 4 == 0;
+    bool draining = turns % 2 == 0, unanswered = turns % 4 == 0;
     struct rk_ucx_link *l;
     uint64_t since;
 
@@ -70,14 +70,14 @@ static void call(struct rig *r, _Atomic uint64_t *word, uint64_t turns)
     await_word(word, GONE);
     l = peer->ep;
     RIG_CHECK(l && !l->failed);
-    r->ctx->engine->finalizing = r->ctx->engine->parting = parting;
+    r->ctx->engine->finalizing = r->ctx->engine->draining = draining;
     l->unanswered = unanswered;
     since = rk_clock_ns();
     while (!l->failed && rk_clock_ns() - since < TIMEOUT_NS)
         rk_progress(r->ctx);
-    RIG_CHECK(l->failed && (l->lost_ns != 0) == (parting && !unanswered));
+    RIG_CHECK(l->failed && (l->lost_ns != 0) == (draining && !unanswered));
     rk_wait(r->ctx, is_dead, peer);
-    RIG_CHECK(!parting || unanswered || rk_clock_ns() - since >= PEACE_NS);
+    RIG_CHECK(!draining || unanswered || rk_clock_ns() - since >= PEACE_NS);
     rk_engine_close(r->ctx);
 }
 
@@ -102,9 +102,9 @@ static uint16_t ucx_port(const struct rk_ucx *ucx)
 {
     static const uint8_t at[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
 
-    for (uint32_t i = 0; i < ucx->ndoors; i++) {
-        if (memcmp(ucx->doors[i].address, at, sizeof(at)) == 0)
-            return ucx->doors[i].port;
+    for (uint32_t i = 0; i < ucx->nlisteners; i++) {
+        if (memcmp(ucx->listeners[i].address, at, sizeof(at)) == 0)
+            return ucx->listeners[i].port;
     }
     return 0;
 }
@@ -166,7 +166,7 @@ void goodbye_body(struct rig *r)
     r->ctx->engine->handler[RK_KIND_MSG] = on_frame;
     RIG_CHECK(rig_send(r, !r->me, &hdr, NULL) == RANK_OK);
     rig_meet(r, 2);
-    r->ctx->engine->finalizing = r->ctx->engine->parting = true;
+    r->ctx->engine->finalizing = r->ctx->engine->draining = true;
     if (r->me == 0) {
         l = peer->ep;
         l->failed = true; /* as rk_ucx_link_ended has it */

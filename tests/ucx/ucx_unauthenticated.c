@@ -106,7 +106,7 @@ static void attack(struct rig *r, bool asked)
         struct rk_ucx_head head;
         struct rk_ucx_hello hello;
     } packet = {
-        .head = {.to = {RK_UCX_NOBODY, 0}, .first = {.kind = RK_KIND_MSG}},
+        .head = {.to = {RK_UCX_NO_LINK, 0}, .first = {.kind = RK_KIND_MSG}},
         .hello = {.magic = RK_UCX_MAGIC, .rank = 1, .job = rk_engine_peer(r->ctx, 1)->id.job, .from = {0, 1}},
     };
     uint64_t there = atomic_load(&r->shared->word[0]), secret = 0;

@@ -84,7 +84,7 @@ static void asked(void **state)
     CPU_ZERO(&one);
     CPU_SET((size_t)cpu, &one);
     assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-    rk_cores_ask(&cores);
+    rk_cores_query(&cores);
     for (int i = 0; i < 16; i++)
         assert_true(cores.word[i] == (i == cpu / 64 ? 1ull << cpu % 64 : 0));
 }

@@ -152,7 +152,7 @@ static void messages_in_order(void **state)
     message(&u[4], TEAM + 1, 1, 10);
     message(&u[5], TEAM, 2, 11);
     for (int i = 0; i < 6; i++)
-        rk_match_keep(m, &u[i]);
+        rk_match_add_unexpected(m, &u[i]);
     assert_ptr_equal(rk_match_find(m, TEAM, 1, 10), &u[0]);
     assert_ptr_equal(rk_match_find(m, TEAM, 1, 10), &u[0]); /* left in place */
     assert_ptr_equal(rk_match_find(m, TEAM, RK_SRC_ANY, RK_TAG_ANY), &u[0]);
@@ -183,7 +183,7 @@ static void many(void **state)
         want(&r[i], TEAM, (uint32_t)i % 7, (uint64_t)i);
         rk_match_post(m, &r[i]);
         message(&u[i], TEAM, (uint32_t)i % 5, (uint64_t)i * 3);
-        rk_match_keep(m, &u[i]);
+        rk_match_add_unexpected(m, &u[i]);
     }
     assert_int_equal(m->nposted, N);
     assert_int_equal(m->nwaiting, N);
@@ -217,7 +217,7 @@ static void many_wild(void **state)
         want(&r[i], TEAM, any_src ? RK_SRC_ANY : (uint32_t)i, any_src ? (uint64_t)i : RK_TAG_ANY);
         rk_match_post(m, &r[i]);
         message(&u[i], TEAM + 1, (uint32_t)i, (uint64_t)i * 3);
-        rk_match_keep(m, &u[i]);
+        rk_match_add_unexpected(m, &u[i]);
     }
     assert_int_equal(m->nwild, N);
     for (int i = N - 1; i >= 0; i--) {
@@ -247,7 +247,7 @@ static void growth_keeps_order(void **state)
         want(&r[i], TEAM, 1, (uint64_t)i % KEYS);
         rk_match_post(m, &r[i]);
         message(&u[i], TEAM, 1, (uint64_t)i % KEYS);
-        rk_match_keep(m, &u[i]);
+        rk_match_add_unexpected(m, &u[i]);
     }
     for (int k = 0; k < KEYS; k++) {
         for (int i = k; i < N; i += KEYS) {
@@ -355,7 +355,7 @@ static void against_model(struct rk_match *m, int rounds, uint32_t srcs, uint64_
                     continue;
                 }
                 message(&u[nu], team, src, tag);
-                rk_match_keep(m, &u[nu]);
+                rk_match_add_unexpected(m, &u[nu]);
                 o.kept[o.nkept++] = &u[nu++];
             } else { /* a receive */
                 struct rk_unexpected *expect = NULL;

@@ -73,11 +73,11 @@ static int attach_and_write(void *arg)
         return 1;
     if (node->nlocal != RANKS || node->head->nonce != w->card.nonce)
         return 2;
-    if (rk_node_commit(node, RK_REGION_BOXES, 0, BOXES) != RANK_OK)
+    if (rk_node_commit(node, RK_REGION_FIFOS, 0, BOXES) != RANK_OK)
         return 3;
     if (rk_node_join(node, 1, 11) != RANK_OK)
         return 4;
-    strcpy(rk_node_at(node, RK_REGION_BOXES, BOXES - 100), "from the child");
+    strcpy(rk_node_at(node, RK_REGION_FIFOS, BOXES - 100), "from the child");
     rk_node_close(node);
     return 0;
 }
@@ -92,19 +92,19 @@ static void make_and_attach(void **state)
     assert_int_equal(rk_node_create(RANKS, regions, &node, &w->card), RANK_OK);
     assert_int_equal(rk_node_join(node, 0, 10), RANK_OK);
     assert_int_equal(unit_reap(unit_spawn(attach_and_write, w)), 0);
-    assert_string_equal(rk_node_at(node, RK_REGION_BOXES, BOXES - 100), "from the child");
+    assert_string_equal(rk_node_at(node, RK_REGION_FIFOS, BOXES - 100), "from the child");
     assert_int_equal(node->slots[1].world_rank, 11);
     assert_int_equal(atomic_load(&node->slots[1].state), RK_SLOT_DONE);
     assert_int_equal(atomic_load(&node->slots[0].state), RK_SLOT_UP);
     assert_int_equal(atomic_load(&node->slots[2].state), RK_SLOT_EMPTY);
     assert_int_equal(node->slots[0].pid, getpid());
     /* regions do not overlap, and lie inside */
-    assert_true((char *)rk_node_at(node, RK_REGION_BOXES, 0) >= (char *)&node->slots[RANKS]);
+    assert_true((char *)rk_node_at(node, RK_REGION_FIFOS, 0) >= (char *)&node->slots[RANKS]);
     assert_true((char *)rk_node_at(node, RK_REGION_ARENAS, 0) >=
-                (char *)rk_node_at(node, RK_REGION_BOXES, BOXES));
+                (char *)rk_node_at(node, RK_REGION_FIFOS, BOXES));
     assert_true((char *)rk_node_at(node, RK_REGION_ARENAS, ARENAS) <= node->base + node->bytes);
     /* a peer that left in order is no death */
-    assert_int_equal(rk_node_check_lives(node), 0);
+    assert_int_equal(rk_node_check_deaths(node), 0);
     rk_node_close(node);
     rk_node_close(NULL);
     assert_int_equal(count_fds(), fds);
@@ -174,7 +174,7 @@ static void shared_cores(void **state)
     (void)state;
     assert_int_equal(rk_node_create(RANKS, regions, &node, &w->card), RANK_OK);
     assert_int_equal(rk_node_join(node, 0, 0), RANK_OK);
-    rk_cores_ask(&mine);
+    rk_cores_query(&mine);
     assert_memory_equal(&node->cores[0], &mine, sizeof(mine));
     rk_node_settle(node);
     assert_false(node->oversubscribed);
@@ -228,20 +228,20 @@ static void killed(void **state)
 
     (void)state;
     for (int i = 0; i < 100; i++)
-        assert_int_equal(rk_node_check_lives(node), 0);
+        assert_int_equal(rk_node_check_deaths(node), 0);
     assert_true(rk_node_process_alive(&node->slots[1]));
     kill(pid, SIGKILL);
     /* Not reaped: a zombie is dead enough. */
     t0 = rk_clock_ns();
     while (!found && rk_clock_ns() - t0 < 5000000000u)
-        found = rk_node_check_lives(node);
+        found = rk_node_check_deaths(node);
     assert_int_equal(found, 1);
     assert_true(rk_clock_ns() - t0 < 1000000000u);
     assert_true(rk_node_is_dead(node, 1));
     assert_false(rk_node_process_alive(&node->slots[1]));
     assert_int_equal(atomic_load(&node->head->deaths), 1);
-    assert_int_equal(rk_node_check_lives(node), 0); /* reported once */
-    rk_node_mark_dead(node, 1);                     /* harmless */
+    assert_int_equal(rk_node_check_deaths(node), 0); /* reported once */
+    rk_node_mark_dead(node, 1);                      /* harmless */
     assert_int_equal(atomic_load(&node->head->deaths), 1);
     assert_int_equal(unit_reap(pid), 128 + SIGKILL);
     rk_node_close(node);
@@ -290,14 +290,14 @@ static void stopped(void **state)
     kill(pid, SIGSTOP);
     for (int i = 0; i < 50; i++) {
         usleep(2000);
-        assert_int_equal(rk_node_check_lives(node), 0);
+        assert_int_equal(rk_node_check_deaths(node), 0);
     }
     assert_true(rk_node_process_alive(&node->slots[1]));
     kill(pid, SIGCONT);
-    assert_int_equal(rk_node_check_lives(node), 0);
+    assert_int_equal(rk_node_check_deaths(node), 0);
     kill(pid, SIGKILL);
     unit_reap(pid);
-    assert_int_equal(rk_node_check_lives(node), 1);
+    assert_int_equal(rk_node_check_deaths(node), 1);
     rk_node_close(node);
     munmap(w, sizeof(*w));
 }
@@ -339,7 +339,7 @@ static void thread_ended(void **state)
     (void)state;
     for (int i = 0; i < 50; i++) {
         usleep(1000);
-        assert_int_equal(rk_node_check_lives(node), 0);
+        assert_int_equal(rk_node_check_deaths(node), 0);
     }
     assert_int_equal(atomic_load(&node->slots[1].state), RK_SLOT_UP);
     atomic_store(&w->go, 1);
@@ -347,7 +347,7 @@ static void thread_ended(void **state)
     assert_int_equal(atomic_load(&node->slots[1].state), RK_SLOT_DONE);
     kill(pid, SIGKILL);
     unit_reap(pid);
-    assert_int_equal(rk_node_check_lives(node), 0); /* left in order before */
+    assert_int_equal(rk_node_check_deaths(node), 0); /* left in order before */
     rk_node_close(node);
     munmap(w, sizeof(*w));
 }
@@ -359,10 +359,10 @@ static void thread_ended_then_killed(void **state)
     struct rk_node *node = node_with_child(w, join_then_end_thread, &pid);
 
     (void)state;
-    assert_int_equal(rk_node_check_lives(node), 0);
+    assert_int_equal(rk_node_check_deaths(node), 0);
     kill(pid, SIGKILL);
     unit_reap(pid);
-    assert_int_equal(rk_node_check_lives(node), 1);
+    assert_int_equal(rk_node_check_deaths(node), 1);
     assert_true(rk_node_is_dead(node, 1));
     rk_node_close(node);
     munmap(w, sizeof(*w));
@@ -379,7 +379,7 @@ static int look_until_go(void *arg)
         return 100;
     atomic_fetch_add(&w->ready, 1);
     while (atomic_load(&w->go) == 0)
-        rk_node_check_lives(node);
+        rk_node_check_deaths(node);
     rk_node_close(node);
     return 0;
 }
@@ -401,7 +401,7 @@ static void many_lookers(void **state)
         kill(pid[round % 3], SIGKILL);
         unit_reap(pid[round % 3]);
         for (int i = 0; i < 100 && atomic_load(&node->head->deaths) == 0; i++) {
-            rk_node_check_lives(node);
+            rk_node_check_deaths(node);
             usleep(1000);
         }
         atomic_store(&w->go, 1);
@@ -409,7 +409,7 @@ static void many_lookers(void **state)
             if (i != round % 3)
                 assert_int_equal(unit_reap(pid[i]), 0);
         }
-        assert_int_equal(rk_node_check_lives(node), 0);
+        assert_int_equal(rk_node_check_deaths(node), 0);
         assert_int_equal(atomic_load(&node->head->deaths), 1);
         assert_true(rk_node_is_dead(node, 1 + round % 3));
         rk_node_close(node);
@@ -565,7 +565,7 @@ static void death_wakes(void **state)
     kill(victim, SIGKILL);
     unit_reap(victim);
     t0 = rk_clock_ns();
-    assert_int_equal(rk_node_check_lives(node), 1);
+    assert_int_equal(rk_node_check_deaths(node), 1);
     assert_int_equal(unit_reap(other), 0);
     assert_true(atomic_load(&w->when) - t0 < 1000000000u);
     rk_node_close(node);
@@ -601,17 +601,17 @@ static int limited(void *arg)
         huge[0] = (size_t)1 << 42;
         if (rk_node_create(RANKS, huge, &node, &card) != RANK_OK)
             return 2;
-        if (rk_node_commit(node, RK_REGION_BOXES, 0, huge[0]) != RANK_ERR_NO_MEMORY)
+        if (rk_node_commit(node, RK_REGION_FIFOS, 0, huge[0]) != RANK_ERR_NO_MEMORY)
             return 3;
-        if (rk_node_commit(node, RK_REGION_BOXES, 4096, 4096) != RANK_OK)
+        if (rk_node_commit(node, RK_REGION_FIFOS, 4096, 4096) != RANK_OK)
             return 4;
         rk_log_threshold = RK_LOG_ERROR;
         unit_stderr_begin(&said);
-        if (rk_node_try_commit(node, RK_REGION_BOXES, 0, huge[0]) || !rk_node_try_commit(node, RK_REGION_BOXES, 4096, 4096))
+        if (rk_node_try_commit(node, RK_REGION_FIFOS, 0, huge[0]) || !rk_node_try_commit(node, RK_REGION_FIFOS, 4096, 4096))
             return 5;
         if (*unit_stderr_end(&said))
             return 6;
-        memset(rk_node_at(node, RK_REGION_BOXES, 4096), 1, 4096);
+        memset(rk_node_at(node, RK_REGION_FIFOS, 4096), 1, 4096);
         rk_node_close(node);
         return 0;
     }

@@ -70,7 +70,7 @@ static void garbage(void **state)
     strcpy(longer, "1,1,1,1,1,0,1,s,n,");
     memset(longer + strlen(longer), '0', 2 * RK_CARD_MAX + 2);
     assert_false(rk_parent_parse(longer, p));
-    memset(longer + strlen("1,1,1,1,1,0,1,"), 'n', RK_SPACE_MAX); /* a name too long */
+    memset(longer + strlen("1,1,1,1,1,0,1,"), 'n', RK_NSPACE_MAX); /* a name too long */
     assert_false(rk_parent_parse(longer, p));
     free(text);
     free(longer);
@@ -93,41 +93,41 @@ static void record_end(int number, void *arg)
 
 static void spaces(void **state)
 {
-    struct rk_spaces *s = rk_spaces_new();
+    struct rk_nspaces *s = rk_nspaces_new();
     struct ended t = {0};
 
     (void)state;
     assert_non_null(s);
-    assert_int_equal(rk_spaces_name(s, "a", 10, 3, record_end, &t), RANK_OK);
-    rk_spaces_ended(s, "a", 2, record_end, &t);
-    rk_spaces_ended(s, "a", 3, record_end, &t); /* there is none */
+    assert_int_equal(rk_nspaces_register(s, "a", 10, 3, record_end, &t), RANK_OK);
+    rk_nspaces_ended(s, "a", 2, record_end, &t);
+    rk_nspaces_ended(s, "a", 3, record_end, &t); /* there is none */
     assert_int_equal(t.n, 1);
     assert_int_equal(t.number[0], 12);
-    rk_spaces_ended(s, "a", RK_SPACE_ALL, record_end, &t);
+    rk_nspaces_ended(s, "a", RK_NSPACE_ALL, record_end, &t);
     assert_int_equal(t.n, 4);
     assert_int_equal(t.number[3], 12);
 
     t.n = 0; /* before it has a name */
-    rk_spaces_ended(s, "b", 1, record_end, &t);
-    rk_spaces_ended(s, "c", 0, record_end, &t);
-    rk_spaces_ended(s, "b", 0, record_end, &t);
+    rk_nspaces_ended(s, "b", 1, record_end, &t);
+    rk_nspaces_ended(s, "c", 0, record_end, &t);
+    rk_nspaces_ended(s, "b", 0, record_end, &t);
     assert_int_equal(t.n, 0);
-    assert_int_equal(rk_spaces_name(s, "b", 20, 2, record_end, &t), RANK_OK);
+    assert_int_equal(rk_nspaces_register(s, "b", 20, 2, record_end, &t), RANK_OK);
     assert_int_equal(t.n, 2);
     assert_int_equal(t.number[0], 21);
     assert_int_equal(t.number[1], 20);
-    assert_int_equal(rk_spaces_name(s, "b", 20, 2, record_end, &t), RANK_OK);
+    assert_int_equal(rk_nspaces_register(s, "b", 20, 2, record_end, &t), RANK_OK);
     assert_int_equal(t.n, 2);
 
     t.n = 0; /* the oldest of too many are forgotten */
     for (int i = 0; i < 500; i++)
-        rk_spaces_ended(s, "d", i, record_end, &t);
-    assert_int_equal(rk_spaces_name(s, "d", 100, 500, record_end, &t), RANK_OK);
+        rk_nspaces_ended(s, "d", i, record_end, &t);
+    assert_int_equal(rk_nspaces_register(s, "d", 100, 500, record_end, &t), RANK_OK);
     assert_in_range(t.n, 100, 499);
     assert_int_equal(t.number[t.n - 1], 599);
-    rk_spaces_ended(s, "e", 1, record_end, &t); /* stays till the end */
-    rk_spaces_free(s);
-    rk_spaces_free(NULL);
+    rk_nspaces_ended(s, "e", 1, record_end, &t); /* stays till the end */
+    rk_nspaces_free(s);
+    rk_nspaces_free(NULL);
 }
 
 /* ------------------------------------------------------------------------ worlds.h */
@@ -145,31 +145,31 @@ static void processes(void **state)
     (void)state;
     assert_int_equal(rk_engine_open(&ctx), RANK_OK);
     e = ctx.engine;
-    assert_int_equal(rk_worlds_add(&ctx, e->job, 5, &first), RANK_OK); /* ours */
+    assert_int_equal(rk_procs_add_job(&ctx, e->job, 5, &first), RANK_OK); /* ours */
     assert_int_equal(first, 0);
-    assert_int_equal(rk_worlds_add(&ctx, 7, 100, &first), RANK_OK);
+    assert_int_equal(rk_procs_add_job(&ctx, 7, 100, &first), RANK_OK);
     assert_int_equal(first, 5);
-    assert_int_equal(rk_worlds_add(&ctx, 8, 1, &first), RANK_OK);
+    assert_int_equal(rk_procs_add_job(&ctx, 8, 1, &first), RANK_OK);
     assert_int_equal(first, 105);
-    assert_int_equal(rk_worlds_add(&ctx, 7, 100, &first), RANK_OK); /* again */
+    assert_int_equal(rk_procs_add_job(&ctx, 7, 100, &first), RANK_OK); /* again */
     assert_int_equal(first, 5);
     assert_int_equal(e->npeers, 106);
-    assert_int_equal(rk_worlds_add(&ctx, 7, 101, &first), RANK_ERR_BOOT);
-    assert_int_equal(rk_worlds_add(&ctx, 9, 0, &first), RANK_ERR_BOOT);
-    assert_int_equal(rk_worlds_add(&ctx, 9, RK_JOB_SIZE_MAX + 1, &first), RANK_ERR_BOOT);
+    assert_int_equal(rk_procs_add_job(&ctx, 7, 101, &first), RANK_ERR_BOOT);
+    assert_int_equal(rk_procs_add_job(&ctx, 9, 0, &first), RANK_ERR_BOOT);
+    assert_int_equal(rk_procs_add_job(&ctx, 9, RK_JOB_SIZE_MAX + 1, &first), RANK_ERR_BOOT);
 
     for (int n = 0; n < 106; n++) { /* there and back */
-        struct rk_procid id = rk_worlds_id(&ctx, n);
-        assert_int_equal(rk_worlds_number(&ctx, id), n);
+        struct rk_procid id = rk_procs_id(&ctx, n);
+        assert_int_equal(rk_procs_number(&ctx, id), n);
         assert_int_equal(id.rank, n < 5 ? n : n < 105 ? n - 5 : 0);
         assert_int_equal(id.job, n < 5 ? e->job : n < 105 ? 7 : 8);
     }
-    assert_int_equal(rk_worlds_number(&ctx, (struct rk_procid){7, 100}), -1);
-    assert_int_equal(rk_worlds_number(&ctx, (struct rk_procid){e->job, 5}), -1);
-    assert_int_equal(rk_worlds_number(&ctx, (struct rk_procid){12, 0}), -1);
+    assert_int_equal(rk_procs_number(&ctx, (struct rk_procid){7, 100}), -1);
+    assert_int_equal(rk_procs_number(&ctx, (struct rk_procid){e->job, 5}), -1);
+    assert_int_equal(rk_procs_number(&ctx, (struct rk_procid){12, 0}), -1);
     assert_null(rk_engine_find_peer(&ctx, (struct rk_procid){12, 0}));
 
-    assert_int_equal(rk_worlds_set_card(&ctx, 6, "card", 5), RANK_OK);
+    assert_int_equal(rk_procs_set_card(&ctx, 6, "card", 5), RANK_OK);
     peer.number = 6;
     assert_int_equal(rk_peer_card(&peer, "", card, &len), RANK_OK);
     assert_int_equal(len, 5);
@@ -180,13 +180,13 @@ static void processes(void **state)
     assert_int_equal(rk_peer_card(&peer, "", card, &len), RANK_ERR_UNREACHABLE);
 
     /* A death is not lost when the table grows, nor left when numbers go to others. */
-    rk_worlds_remove(&ctx, 7); /* not the last */
+    rk_procs_remove_job(&ctx, 7); /* not the last */
     assert_int_equal(e->npeers, 106);
     e->boot_dead[0] = 1u << 3;
     e->boot_dead[105 / 64] |= 1ull << (105 % 64);
-    rk_worlds_remove(&ctx, 8);
+    rk_procs_remove_job(&ctx, 8);
     assert_int_equal(e->npeers, 105);
-    assert_int_equal(rk_worlds_add(&ctx, 10, 1000, &first), RANK_OK);
+    assert_int_equal(rk_procs_add_job(&ctx, 10, 1000, &first), RANK_OK);
     assert_int_equal(first, 105);
     assert_int_equal(e->boot_dead[0], 1u << 3);
     assert_int_equal(e->boot_dead[105 / 64], 0);

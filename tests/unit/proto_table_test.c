@@ -219,16 +219,16 @@ static void test_file(void **state)
 static void cover(uint64_t bytes, uint64_t most, unsigned int order)
 {
     uint64_t chunk = rk_chunk_of(bytes, most), chunks = rk_chunks(bytes, chunk), front = 0, back = bytes;
-    _Atomic uint64_t word = rk_claims_begin(7);
+    _Atomic uint64_t word = rk_split_begin(7);
     struct rk_share s;
 
     assert_true(chunk >= RK_CHUNK_MIN && chunk % 1024 == 0);
     assert_true(chunks < 1 << 24);
-    assert_false(rk_claim(&word, 6, bytes, chunk, true, &s)); /* another transfer's */
+    assert_false(rk_split_claim(&word, 6, bytes, chunk, true, &s)); /* another transfer's */
     for (uint64_t i = 0; i < chunks; i++) {
         bool from_front = order >> i % 32 & 1;
 
-        assert_true(rk_claim(&word, 7 + (1 << 16), bytes, chunk, from_front, &s)); /* 16 bits of it count */
+        assert_true(rk_split_claim(&word, 7 + (1 << 16), bytes, chunk, from_front, &s)); /* 16 bits of it count */
         assert_true(s.bytes > 0 && s.bytes <= chunk);
         if (from_front) {
             assert_int_equal(s.at, front);
@@ -239,15 +239,15 @@ static void cover(uint64_t bytes, uint64_t most, unsigned int order)
         }
     }
     assert_int_equal(front, back);
-    assert_false(rk_claim(&word, 7, bytes, chunk, true, &s));
-    assert_false(rk_claim(&word, 7, bytes, chunk, false, &s));
+    assert_false(rk_split_claim(&word, 7, bytes, chunk, true, &s));
+    assert_false(rk_split_claim(&word, 7, bytes, chunk, false, &s));
 }
 
 static void test_claims(void **state)
 {
     static const uint64_t sizes[] = {1, 4095, 16384, 16385, 32768, 65535, 65536, 65537, 262144, 262145, 1 << 20,
                                      (1 << 20) + 1, (4 << 20) - 1};
-    _Atomic uint64_t word = rk_claims_begin(1);
+    _Atomic uint64_t word = rk_split_begin(1);
     struct rk_share s;
 
     (void)state;
@@ -259,10 +259,10 @@ static void test_claims(void **state)
         }
     }
     assert_true(rk_chunks(1ull << 50, rk_chunk_of(1ull << 50, RK_CHUNK_MAX)) < 1 << 24);
-    assert_true(rk_claim(&word, 1, 1 << 20, 65536, true, &s));
-    rk_claim_rest(&word, 16);
-    assert_false(rk_claim(&word, 1, 1 << 20, 65536, true, &s));
-    assert_int_equal(rk_claims_front(word), 1);
+    assert_true(rk_split_claim(&word, 1, 1 << 20, 65536, true, &s));
+    rk_split_claim_rest(&word, 16);
+    assert_false(rk_split_claim(&word, 1, 1 << 20, 65536, true, &s));
+    assert_int_equal(rk_split_front(word), 1);
 }
 
 /* Two threads claim at once: what each got is marked. */
@@ -278,7 +278,7 @@ static void *claim_all(void *arg)
     struct race *r = arg;
     struct rk_share s;
 
-    while (rk_claim(&r->word, 3, r->bytes, r->chunk, !r->front, &s))
+    while (rk_split_claim(&r->word, 3, r->bytes, r->chunk, !r->front, &s))
         atomic_fetch_add(&r->taken[s.at / r->chunk], 1);
     return NULL;
 }
@@ -286,7 +286,7 @@ static void *claim_all(void *arg)
 static void test_claims_race(void **state)
 {
     enum { CHUNKS = 50000 };
-    struct race r = {.word = rk_claims_begin(3), .chunk = RK_CHUNK_MIN, .bytes = (uint64_t)CHUNKS * RK_CHUNK_MIN};
+    struct race r = {.word = rk_split_begin(3), .chunk = RK_CHUNK_MIN, .bytes = (uint64_t)CHUNKS * RK_CHUNK_MIN};
     struct rk_share s;
     pthread_t t;
 
@@ -294,7 +294,7 @@ static void test_claims_race(void **state)
     r.taken = calloc(CHUNKS, 1);
     assert_non_null(r.taken);
     assert_int_equal(pthread_create(&t, NULL, claim_all, &r), 0);
-    while (rk_claim(&r.word, 3, r.bytes, r.chunk, true, &s))
+    while (rk_split_claim(&r.word, 3, r.bytes, r.chunk, true, &s))
         atomic_fetch_add(&r.taken[s.at / r.chunk], 1);
     assert_int_equal(pthread_join(t, NULL), 0);
     for (int i = 0; i < CHUNKS; i++)

@@ -11,8 +11,8 @@
 #include <string.h>
 
 /* A question of just its length, so that a sanitizer sees a byte too many. */
-static bool decodes(const struct rk_rma_ask *ask, const void *extra, size_t extra_len, size_t data,
-                    struct rk_rma_asked *out)
+static bool decodes(const struct rk_rma_request_head *ask, const void *extra, size_t extra_len, size_t data,
+                    struct rk_rma_parsed_request *out)
 {
     size_t len = sizeof(*ask) + extra_len + data;
     unsigned char *p = malloc(len);
@@ -23,20 +23,20 @@ static bool decodes(const struct rk_rma_ask *ask, const void *extra, size_t extr
     if (extra_len)
         memcpy(p + sizeof(*ask), extra, extra_len);
     memset(p + sizeof(*ask) + extra_len, 'x', data);
-    good = rk_rma_decode_ask(p, len, out);
+    good = rk_rma_decode_request(p, len, out);
     free(p);
     return good;
 }
 
 static void test_short_and_unknown(void **state)
 {
-    struct rk_rma_ask ask = {.op = RK_RMA_PUT};
-    struct rk_rma_asked out;
+    struct rk_rma_request_head ask = {.op = RK_RMA_PUT};
+    struct rk_rma_parsed_request out;
 
     (void)state;
-    assert_false(rk_rma_decode_ask(NULL, 0, &out));
+    assert_false(rk_rma_decode_request(NULL, 0, &out));
     for (size_t len = 0; len < sizeof(ask); len++)
-        assert_false(rk_rma_decode_ask(&ask, len, &out));
+        assert_false(rk_rma_decode_request(&ask, len, &out));
     for (int op = 0; op < 256; op++) {
         ask.op = (uint8_t)op;
         /* with nothing behind it only a put of nothing and a flush make sense */
@@ -49,8 +49,8 @@ static void test_lengths(void **state)
     struct rk_rma_operands operands = {1, 2};
     struct rk_rma_signal sig = {.value = 3};
     struct rk_rma_piece want = {0, 100};
-    struct rk_rma_ask ask = {.op = RK_RMA_PUT};
-    struct rk_rma_asked out;
+    struct rk_rma_request_head ask = {.op = RK_RMA_PUT};
+    struct rk_rma_parsed_request out;
 
     (void)state;
     assert_true(decodes(&ask, NULL, 0, 77, &out));
@@ -84,8 +84,8 @@ static void test_lengths(void **state)
 static void test_which_amo(void **state)
 {
     struct rk_rma_operands operands = {1, 2};
-    struct rk_rma_ask ask = {.op = RK_RMA_AMO};
-    struct rk_rma_asked out;
+    struct rk_rma_request_head ask = {.op = RK_RMA_AMO};
+    struct rk_rma_parsed_request out;
 
     (void)state;
     for (unsigned amo = 0; amo < 256; amo++) {
@@ -105,8 +105,8 @@ static void test_which_amo(void **state)
 static void test_pieces(void **state)
 {
     struct rk_rma_piece p[3] = {{10, 5}, {0, 0}, {70, 8}};
-    struct rk_rma_ask ask = {.op = RK_RMA_PUTV, .n = 3};
-    struct rk_rma_asked out;
+    struct rk_rma_request_head ask = {.op = RK_RMA_PUTV, .n = 3};
+    struct rk_rma_parsed_request out;
 
     (void)state;
     assert_true(decodes(&ask, p, sizeof(p), 13, &out));
@@ -132,59 +132,59 @@ static void test_pieces(void **state)
 
 static void test_answers(void **state)
 {
-    unsigned char p[sizeof(struct rk_rma_answer) + 5] = {0};
-    struct rk_rma_answer a = {.status = RANK_ERR_BOUNDS, .before = 9}, out;
+    unsigned char p[sizeof(struct rk_rma_reply) + 5] = {0};
+    struct rk_rma_reply a = {.status = RANK_ERR_BOUNDS, .before = 9}, out;
     const void *data;
     size_t bytes;
 
     (void)state;
     memcpy(p, &a, sizeof(a));
-    assert_true(rk_rma_decode_answer(p, sizeof(p), &out, &data, &bytes));
+    assert_true(rk_rma_decode_reply(p, sizeof(p), &out, &data, &bytes));
     assert_int_equal(bytes, 5);
     assert_ptr_equal(data, p + sizeof(a));
     assert_int_equal(out.before, 9);
     for (size_t len = 0; len < sizeof(a); len++)
-        assert_false(rk_rma_decode_answer(p, len, &out, &data, &bytes));
+        assert_false(rk_rma_decode_reply(p, len, &out, &data, &bytes));
     a.status = 1;
     memcpy(p, &a, sizeof(a));
-    assert_false(rk_rma_decode_answer(p, sizeof(p), &out, &data, &bytes));
+    assert_false(rk_rma_decode_reply(p, sizeof(p), &out, &data, &bytes));
     a.status = INT32_MIN;
     memcpy(p, &a, sizeof(a));
-    assert_false(rk_rma_decode_answer(p, sizeof(p), &out, &data, &bytes));
-    assert_false(rk_rma_decode_answer(NULL, 0, &out, &data, &bytes));
+    assert_false(rk_rma_decode_reply(p, sizeof(p), &out, &data, &bytes));
+    assert_false(rk_rma_decode_reply(NULL, 0, &out, &data, &bytes));
 }
 
 static void test_names(void **state)
 {
-    struct rk_names names;
+    struct rk_ids names;
     struct rk_id id[100], again;
     int what[100];
 
     (void)state;
-    rk_names_init(&names, UINT32_MAX - 1);
-    assert_null(rk_names_find(&names, (struct rk_id){0, UINT32_MAX - 1}));
+    rk_ids_init(&names, UINT32_MAX - 1);
+    assert_null(rk_ids_find(&names, (struct rk_id){0, UINT32_MAX - 1}));
     for (int i = 0; i < 100; i++)
-        assert_true(rk_names_take(&names, &what[i], &id[i]));
+        assert_true(rk_ids_take(&names, &what[i], &id[i]));
     for (int i = 0; i < 100; i++)
-        assert_ptr_equal(rk_names_find(&names, id[i]), &what[i]);
+        assert_ptr_equal(rk_ids_find(&names, id[i]), &what[i]);
     for (int i = 0; i < 100; i += 2)
-        rk_names_drop(&names, id[i]);
-    rk_names_drop(&names, id[0]); /* once is enough */
+        rk_ids_drop(&names, id[i]);
+    rk_ids_drop(&names, id[0]); /* once is enough */
     for (int i = 0; i < 100; i++) {
         if (i & 1)
-            assert_ptr_equal(rk_names_find(&names, id[i]), &what[i]);
+            assert_ptr_equal(rk_ids_find(&names, id[i]), &what[i]);
         else
-            assert_null(rk_names_find(&names, id[i]));
+            assert_null(rk_ids_find(&names, id[i]));
     }
     for (int i = 0; i < 50; i++) { /* indices come again, names do not */
-        assert_true(rk_names_take(&names, &what[0], &again));
+        assert_true(rk_ids_take(&names, &what[0], &again));
         assert_true(again.index < 128);
         for (int k = 0; k < 100; k++)
             assert_false(again.index == id[k].index && again.gen == id[k].gen);
     }
-    assert_null(rk_names_find(&names, (struct rk_id){UINT32_MAX, 0}));
-    rk_names_destroy(&names);
-    assert_null(rk_names_find(&names, id[1]));
+    assert_null(rk_ids_find(&names, (struct rk_id){UINT32_MAX, 0}));
+    rk_ids_destroy(&names);
+    assert_null(rk_ids_find(&names, id[1]));
 }
 
 static void test_keys(void **state)

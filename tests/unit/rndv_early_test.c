@@ -55,7 +55,7 @@ static const struct rk_channel holding = {.name = "holding", .rndv_recv = hold};
 static struct rk_unexpected *announce(struct rk_peer *peer, uint64_t bytes)
 {
     struct rk_p2p *p2p = peer->ctx->p2p;
-    struct rk_unexpected *u = rk_kept_alloc(p2p);
+    struct rk_unexpected *u = rk_unexpected_alloc(p2p);
 
     u->team = 7;
     u->tag = u->src = 0;
@@ -63,8 +63,8 @@ static struct rk_unexpected *announce(struct rk_peer *peer, uint64_t bytes)
     u->bytes = bytes;
     u->peer = peer;
     u->u.rndv = (struct rk_rndv){.peer = peer};
-    rk_ahead_add(p2p, u, 0);
-    rk_kept_add(p2p, u);
+    rk_early_add(p2p, u, 0);
+    rk_unexpected_add(p2p, u);
     return u;
 }
 
@@ -94,7 +94,7 @@ static void test_bound(void **state)
     for (int i = 0; i < 2; i++) {
         u[i]->kind = RK_KIND_MSG; /* no sender needs a notice */
         u[i]->bytes = 0;
-        rk_recv_drop_kept(p2p, u[i]);
+        rk_recv_drop_unexpected(p2p, u[i]);
     }
 
     rk_conf.ahead_max = sizeof(*u[0]) + 192; /* one, and not two */
@@ -112,7 +112,7 @@ static void test_bound(void **state)
     rk_req_complete(under_way[1], RANK_OK);
     assert_int_not_equal(p2p->ahead.bytes, 0);
     for (int i = 0; i < 2; i++)
-        rk_recv_drop_kept(p2p, u[i]);
+        rk_recv_drop_unexpected(p2p, u[i]);
     assert_int_equal(p2p->ahead.bytes, 0);
     assert_null(ctx->engine->stuck);
     rk_conf.ahead_max = max;

@@ -50,10 +50,10 @@ struct shared {
 
 struct side {
     struct shared *s;
-    struct rk_box_shape shape;
-    struct rk_box_out out; /* the child's */
-    struct rk_box_in in;   /* the parent's */
-    char *theirs, *mine;   /* private buffers of child and parent, at equal addresses in both */
+    struct rk_fifo_shape shape;
+    struct rk_fifo_out out; /* the child's */
+    struct rk_fifo_in in;   /* the parent's */
+    char *theirs, *mine;    /* private buffers of child and parent, at equal addresses in both */
     pid_t parent, child;
     bool cma;
     struct rk_xpmem *far; /* attached memory of the other process, or NULL, */
@@ -154,7 +154,7 @@ static bool put_all(struct side *w, size_t bytes, enum rk_path path)
         size_t room = w->shape.frame - ID_BYTES, n = bytes - at < room ? bytes - at : room;
 
         hdr.len = (uint32_t)(n + ID_BYTES);
-        for (unsigned int i = 1; !rk_box_put(&w->out, &hdr, id, ID_BYTES, w->theirs + at); i++) {
+        for (unsigned int i = 1; !rk_fifo_put(&w->out, &hdr, id, ID_BYTES, w->theirs + at); i++) {
             if (i % 4096 == 0 && (atomic_load(&w->s->failed) || rk_clock_ns() > w->until))
                 return false;
         }
@@ -168,7 +168,7 @@ static bool write_share(struct side *w, size_t bytes, enum rk_path path, uint64_
     uint64_t chunk = chunk_of(bytes, path);
     struct rk_share share;
 
-    while (rk_claim(&w->s->claims, (uint32_t)turn, bytes, chunk, true, &share)) {
+    while (rk_split_claim(&w->s->claims, (uint32_t)turn, bytes, chunk, true, &share)) {
         char *to = target(w, path) + share.at, *from = source(w, path) + share.at;
 
         if (path == RK_PATH_MBOTH)
@@ -203,16 +203,16 @@ static bool take_all(struct side *w, size_t bytes)
         uint64_t behind;
         const char *payload;
 
-        for (unsigned int i = 1; !rk_box_ready(&w->in); i++) {
+        for (unsigned int i = 1; !rk_fifo_ready(&w->in); i++) {
             if (i % 4096 == 0 && (atomic_load(&w->s->failed) || rk_clock_ns() > w->until))
                 return false;
         }
-        payload = rk_box_read(&w->in, w->shape.frame, &hdr, &behind);
+        payload = rk_fifo_read(&w->in, w->shape.frame, &hdr, &behind);
         if (!payload || hdr.len <= ID_BYTES || hdr.len - ID_BYTES > bytes - at)
             return false;
         memcpy(w->mine + at, payload + ID_BYTES, hdr.len - ID_BYTES);
         at += hdr.len - ID_BYTES;
-        rk_box_take(&w->in, behind);
+        rk_fifo_consume(&w->in, behind);
     }
     return true;
 }
@@ -222,7 +222,7 @@ static bool read_share(struct side *w, size_t bytes, enum rk_path path, uint64_t
     uint64_t chunk = chunk_of(bytes, path);
     struct rk_share share;
 
-    while (rk_claim(&w->s->claims, (uint32_t)turn, bytes, chunk, false, &share)) {
+    while (rk_split_claim(&w->s->claims, (uint32_t)turn, bytes, chunk, false, &share)) {
         char *to = target(w, path) + share.at, *from = source(w, path) + share.at;
 
         if (path == RK_PATH_MBOTH)
@@ -264,7 +264,7 @@ static bool calibrate_take(struct side *w, size_t bytes, enum rk_path path, uint
 {
     uint64_t t;
 
-    atomic_store(&w->s->claims, rk_claims_begin((uint32_t)turn));
+    atomic_store(&w->s->claims, rk_split_begin((uint32_t)turn));
     calibrate_announce(w, rk_path_class(bytes), path, turn);
     if (!await(w, &w->s->written, turn))
         return false;
@@ -485,7 +485,7 @@ static void *calibrate_room(size_t bytes, int flags)
 
 bool info_measure_paths(struct rk_paths *paths)
 {
-    struct side w = {.shape = rk_box_shape(BOX)};
+    struct side w = {.shape = rk_fifo_shape(BOX)};
     uint32_t word = 0x5eed;
     bool ok = false;
 
@@ -494,8 +494,8 @@ bool info_measure_paths(struct rk_paths *paths)
     w.theirs = calibrate_room(MOST, MAP_PRIVATE);
     w.mine = calibrate_room(MOST, MAP_PRIVATE);
     if (w.s && w.theirs && w.mine) {
-        rk_box_out_init(&w.out, w.s->box, &w.shape);
-        rk_box_in_init(&w.in, w.s->box, &w.shape);
+        rk_fifo_out_init(&w.out, w.s->box, &w.shape);
+        rk_fifo_in_init(&w.in, w.s->box, &w.shape);
         /* If refused for itself, it is refused for other processes. */
         w.cma = rk_conf.cma != RK_CONF_CMA_OFF &&
                 rk_cma_works(getpid(), (uint64_t)(uintptr_t)&word, word);

@@ -16,16 +16,16 @@ static uint32_t power_of_two_within(size_t n)
  * Header and slots fill the first pages; the byte ring is the largest power of two behind them. A frame is at most
  * a quarter of the ring, so that a sender soon finds room.
  */
-struct rk_box_shape rk_box_shape(size_t bytes)
+struct rk_fifo_shape rk_fifo_shape(size_t bytes)
 {
-    struct rk_box_shape s;
-    size_t front = sizeof(struct rk_box), cells_bytes;
+    struct rk_fifo_shape s;
+    size_t front = sizeof(struct rk_fifo), cells_bytes;
 
     s.bytes = bytes;
     cells_bytes = bytes / 8 < 4096 ? 4096 : bytes / 8;
     s.cells = power_of_two_within((cells_bytes - front) / RK_CELL_BYTES);
-    if (s.cells > RK_CLAIMS_ASKED)
-        s.cells = RK_CLAIMS_ASKED;
+    if (s.cells > RK_SPLIT_REQUESTS_MAX)
+        s.cells = RK_SPLIT_REQUESTS_MAX;
     s.ring_at = rk_round_up(front + (size_t)s.cells * RK_CELL_BYTES, 4096);
     s.ring = power_of_two_within(bytes - s.ring_at);
     s.shallow = s.ring;
@@ -33,7 +33,7 @@ struct rk_box_shape rk_box_shape(size_t bytes)
     return s;
 }
 
-void rk_box_shape_deepen(struct rk_box_shape *s, uint32_t ring)
+void rk_fifo_shape_deepen(struct rk_fifo_shape *s, uint32_t ring)
 {
     if (ring <= s->ring)
         return;
@@ -42,7 +42,7 @@ void rk_box_shape_deepen(struct rk_box_shape *s, uint32_t ring)
     s->bytes = s->ring_at + s->ring;
 }
 
-void rk_box_out_init(struct rk_box_out *o, void *mem, const struct rk_box_shape *shape)
+void rk_fifo_out_init(struct rk_fifo_out *o, void *mem, const struct rk_fifo_shape *shape)
 {
     o->box = mem;
     o->ring = (char *)mem + shape->ring_at;
@@ -59,7 +59,7 @@ void rk_box_out_init(struct rk_box_out *o, void *mem, const struct rk_box_shape 
     memset(o->binds, 0, sizeof(o->binds));
 }
 
-void rk_box_in_init(struct rk_box_in *in, void *mem, const struct rk_box_shape *shape)
+void rk_fifo_in_init(struct rk_fifo_in *in, void *mem, const struct rk_fifo_shape *shape)
 {
     in->box = mem;
     in->ring = (char *)mem + shape->ring_at;
@@ -68,7 +68,7 @@ void rk_box_in_init(struct rk_box_in *in, void *mem, const struct rk_box_shape *
     in->slot = in->span = 0;
     in->head = 0;
     in->cell = &in->box->cells[0];
-    in->at = in->told = 0;
+    in->at = in->reported = 0;
     in->ring_bytes = shape->ring;
     memset(in->binds, 0, sizeof(in->binds));
 }

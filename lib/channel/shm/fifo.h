@@ -72,7 +72,7 @@ struct rk_bind {
 };
 
 /* Start of a fifo in shared memory. All zeros is a valid initial state. */
-struct rk_box {
+struct rk_fifo {
     /* written by the consumer */
     _Atomic uint32_t taken RK_ALIGNED_LINE; /* cells consumed */
     _Atomic uint64_t drained;               /* bytes consumed */
@@ -84,7 +84,7 @@ struct rk_box {
 };
 
 /* Layout of a fifo's memory; equal on both sides. */
-struct rk_box_shape {
+struct rk_fifo_shape {
     size_t bytes;    /* the whole fifo */
     uint32_t cells;  /* a power of two */
     uint32_t ring;   /* bytes, a power of two */
@@ -93,12 +93,12 @@ struct rk_box_shape {
     uint32_t frame;  /* maximum payload of a frame */
 };
 
-struct rk_box_shape rk_box_shape(size_t bytes);
+struct rk_fifo_shape rk_fifo_shape(size_t bytes);
 /* Reserve space for a ring of this size; initially the producer uses no more than before. */
-void rk_box_shape_deepen(struct rk_box_shape *shape, uint32_t ring);
+void rk_fifo_shape_deepen(struct rk_fifo_shape *shape, uint32_t ring);
 
-struct rk_box_out { /* producer's end */
-    struct rk_box *box;
+struct rk_fifo_out { /* producer's end */
+    struct rk_fifo *box;
     char *ring;
     uint32_t mask, next, limit; /* cells: next to begin, first without room */
     uint32_t slot;              /* next free slot of the cell before next; RK_SLOTS: closed */
@@ -106,25 +106,25 @@ struct rk_box_out { /* producer's end */
     uint32_t ring_bytes;
     uint32_t used;              /* bytes of the ring in use, from its start */
     uint32_t streamed_from;     /* payload of at least this size is written with nontemporal stores */
-    const struct rk_box_in *opposite; /* the opposite fifo's consumer end, or NULL */
+    const struct rk_fifo_in *opposite; /* the opposite fifo's consumer end, or NULL */
     struct rk_bind binds[RK_BINDS];
 };
 
-struct rk_box_in { /* consumer's end */
-    struct rk_box *box;
+struct rk_fifo_in { /* consumer's end */
+    struct rk_fifo *box;
     char *ring;
     union rk_cell *cell; /* current cell, and the slot in it */
-    uint32_t slot, span; /* span: slots of the frame that rk_box_read returned */
+    uint32_t slot, span; /* span: slots of the frame that rk_fifo_read returned */
     uint32_t mask, next;
     uint64_t head;       /* first word of the frame that is ready */
     uint64_t at;
-    uint64_t told; /* bytes of the opposite ring consumed by its consumer, as far as reported */
+    uint64_t reported; /* bytes of the opposite ring consumed by its consumer, as far as reported */
     uint32_t ring_bytes;
     struct rk_bind binds[RK_BINDS];
 };
 
-void rk_box_out_init(struct rk_box_out *o, void *mem, const struct rk_box_shape *shape);
-void rk_box_in_init(struct rk_box_in *in, void *mem, const struct rk_box_shape *shape);
+void rk_fifo_out_init(struct rk_fifo_out *o, void *mem, const struct rk_fifo_shape *shape);
+void rk_fifo_in_init(struct rk_fifo_in *in, void *mem, const struct rk_fifo_shape *shape);
 
 /*
  * Position of len bytes placed behind at: pieces are line-aligned and never wrap. Only the producer needs the size
@@ -143,7 +143,7 @@ RK_INLINE uint64_t rk_ring_behind(uint64_t place, uint32_t len)
 }
 
 /* Flag of a cell's frames: alternates between 1 and 2, lap by lap. */
-RK_INLINE uint64_t rk_box_lap(uint32_t next, uint32_t mask)
+RK_INLINE uint64_t rk_fifo_lap(uint32_t next, uint32_t mask)
 {
     return 1 + ((next & (mask + 1)) != 0);
 }
@@ -160,7 +160,7 @@ RK_INLINE uint32_t rk_compact_span(uint32_t len)
 }
 
 /* Is there a cell to begin? */
-RK_INLINE bool rk_box_cell_room(struct rk_box_out *o)
+RK_INLINE bool rk_fifo_cell_room(struct rk_fifo_out *o)
 {
     if (rk_unlikely(o->next == o->limit)) {
         o->limit = atomic_load_explicit(&o->box->taken, memory_order_acquire) + o->mask + 1;
@@ -170,7 +170,7 @@ RK_INLINE bool rk_box_cell_room(struct rk_box_out *o)
 }
 
 /* Read the consumer's counters. After a restart of the ring the limit may be ahead of the consumer. */
-RK_INLINE void rk_box_read_counters(struct rk_box_out *o)
+RK_INLINE void rk_fifo_read_counters(struct rk_fifo_out *o)
 {
     uint64_t limit = atomic_load_explicit(&o->box->drained, memory_order_acquire) + o->ring_bytes;
 
@@ -179,35 +179,35 @@ RK_INLINE void rk_box_read_counters(struct rk_box_out *o)
 }
 
 /* Is there room for len bytes in the byte ring? */
-RK_INLINE bool rk_box_ring_room(struct rk_box_out *o, uint32_t len)
+RK_INLINE bool rk_fifo_ring_room(struct rk_fifo_out *o, uint32_t len)
 {
     uint64_t end;
 
-    if (o->opposite && o->opposite->told == o->at) {
+    if (o->opposite && o->opposite->reported == o->at) {
         o->at = (o->at + o->ring_bytes - 1) & ~(uint64_t)(o->ring_bytes - 1);
         o->ring_limit = o->at + o->ring_bytes;
         return true;
     }
     end = rk_ring_behind(rk_ring_place(o->at, len, o->used, o->ring_bytes), len);
     if (rk_unlikely(end > o->ring_limit)) {
-        rk_box_read_counters(o);
+        rk_fifo_read_counters(o);
         return end <= o->ring_limit;
     }
     return true;
 }
 
 /* Close the current cell: send the consumer to the next. */
-RK_INLINE void rk_box_close_cell(struct rk_box_out *o)
+RK_INLINE void rk_fifo_close_cell(struct rk_fifo_out *o)
 {
     if (o->slot < RK_SLOTS)
         atomic_store_explicit(&o->box->cells[(o->next - 1) & o->mask].slot[o->slot].head,
-                              rk_box_lap(o->next - 1, o->mask) | RK_FORM_SKIP << 8,
+                              rk_fifo_lap(o->next - 1, o->mask) | RK_FORM_SKIP << 8,
                               memory_order_release);
     o->slot = RK_SLOTS;
 }
 
 /* Number bound to team and sender if this message can be a compact frame; else -1. */
-RK_INLINE int rk_box_binding(const struct rk_box_out *o, uint64_t team, uint32_t src, uint16_t epoch, uint64_t tag)
+RK_INLINE int rk_fifo_binding(const struct rk_fifo_out *o, uint64_t team, uint32_t src, uint16_t epoch, uint64_t tag)
 {
     uint32_t i = rk_bind_index(team);
     const struct rk_bind *b = &o->binds[i];
@@ -217,15 +217,15 @@ RK_INLINE int rk_box_binding(const struct rk_box_out *o, uint64_t team, uint32_t
 }
 
 /* Append a compact frame of at most RK_COMPACT_MAX bytes. */
-RK_INLINE bool rk_box_put_compact(struct rk_box_out *o, uint32_t bind, uint64_t tag, const void *payload, uint32_t len)
+RK_INLINE bool rk_fifo_put_compact(struct rk_fifo_out *o, uint32_t bind, uint64_t tag, const void *payload, uint32_t len)
 {
     uint32_t span = rk_compact_span(len), at = o->slot;
     union rk_cell *c;
 
     if (at + span > RK_SLOTS) {
-        if (rk_unlikely(!rk_box_cell_room(o)))
+        if (rk_unlikely(!rk_fifo_cell_room(o)))
             return false;
-        rk_box_close_cell(o);
+        rk_fifo_close_cell(o);
         c = &o->box->cells[o->next & o->mask];
         o->next++;
         at = 0;
@@ -237,14 +237,14 @@ RK_INLINE bool rk_box_put_compact(struct rk_box_out *o, uint32_t bind, uint64_t 
     rk_copy_small(c->slot[at].payload, payload, len);
     o->slot = at + span;
     atomic_store_explicit(&c->slot[at].head,
-                          rk_box_lap(o->next - 1, o->mask) |
+                          rk_fifo_lap(o->next - 1, o->mask) |
                               (uint64_t)(RK_FORM_COMPACT | len) << 8 | (uint64_t)bind << 16 | tag << 24,
                           memory_order_release);
     return true;
 }
 
-RK_INLINE bool rk_box_put_full(struct rk_box_out *o, uint32_t bind, const struct rk_hdr *hdr,
-                               const void *first, uint32_t first_len, const void *second)
+RK_INLINE bool rk_fifo_put_full(struct rk_fifo_out *o, uint32_t bind, const struct rk_hdr *hdr,
+                                const void *first, uint32_t first_len, const void *second)
 {
     uint32_t rest = hdr->len - first_len;
     struct rk_in_ring where;
@@ -252,10 +252,10 @@ RK_INLINE bool rk_box_put_full(struct rk_box_out *o, uint32_t bind, const struct
     union rk_cell *c;
     char *to;
 
-    if (rk_unlikely(!rk_box_cell_room(o)) ||
-        (hdr->len > RK_CELL_INLINE && rk_unlikely(!rk_box_ring_room(o, hdr->len))))
+    if (rk_unlikely(!rk_fifo_cell_room(o)) ||
+        (hdr->len > RK_CELL_INLINE && rk_unlikely(!rk_fifo_ring_room(o, hdr->len))))
         return false;
-    rk_box_close_cell(o);
+    rk_fifo_close_cell(o);
     c = &o->box->cells[o->next & o->mask];
     if (hdr->len <= RK_CELL_INLINE) {
         rk_copy_small(c->full.payload, first, first_len);
@@ -280,7 +280,7 @@ RK_INLINE bool rk_box_put_full(struct rk_box_out *o, uint32_t bind, const struct
     memcpy((char *)&c->full.hdr + 8, (const char *)hdr + 8, sizeof(*hdr) - 8);
     o->next++;
     atomic_store_explicit(&c->slot[0].head,
-                          rk_box_lap(o->next - 1, o->mask) | RK_FORM_FULL << 8 |
+                          rk_fifo_lap(o->next - 1, o->mask) | RK_FORM_FULL << 8 |
                               (uint64_t)bind << 16 | (uint64_t)hdr->kind << 32 |
                               (uint64_t)hdr->flags << 40 | (uint64_t)hdr->epoch << 48,
                           memory_order_release);
@@ -288,29 +288,29 @@ RK_INLINE bool rk_box_put_full(struct rk_box_out *o, uint32_t bind, const struct
 }
 
 /* Append a frame; returns false if there is no room. The payload is in two parts; the second may be empty. */
-RK_INLINE bool rk_box_put(struct rk_box_out *o, const struct rk_hdr *hdr, const void *first,
-                          uint32_t first_len, const void *second)
+RK_INLINE bool rk_fifo_put(struct rk_fifo_out *o, const struct rk_hdr *hdr, const void *first,
+                           uint32_t first_len, const void *second)
 {
     struct rk_bind *b;
     uint32_t i;
 
     if (rk_unlikely(hdr->kind != RK_KIND_MSG || hdr->flags))
-        return rk_box_put_full(o, 0, hdr, first, first_len, second);
+        return rk_fifo_put_full(o, 0, hdr, first, first_len, second);
     i = rk_bind_index(hdr->team);
     b = &o->binds[i];
     if (rk_likely(b->team == hdr->team && b->src == hdr->src && b->epoch == hdr->epoch && b->bound)) {
         if (hdr->len <= RK_COMPACT_MAX && rk_likely(hdr->tag < RK_COMPACT_TAG_MAX) &&
             first_len == hdr->len)
-            return rk_box_put_compact(o, i, hdr->tag, first, hdr->len);
-        return rk_box_put_full(o, 0, hdr, first, first_len, second);
+            return rk_fifo_put_compact(o, i, hdr->tag, first, hdr->len);
+        return rk_fifo_put_full(o, 0, hdr, first, first_len, second);
     }
-    if (!rk_box_put_full(o, i + 1, hdr, first, first_len, second))
+    if (!rk_fifo_put_full(o, i + 1, hdr, first, first_len, second))
         return false;
     *b = (struct rk_bind){hdr->team, hdr->src, hdr->epoch, 1};
     return true;
 }
 
-RK_INLINE void rk_box_next_cell(struct rk_box_in *in)
+RK_INLINE void rk_fifo_next_cell(struct rk_fifo_in *in)
 {
     in->next++;
     in->slot = 0;
@@ -320,22 +320,22 @@ RK_INLINE void rk_box_next_cell(struct rk_box_in *in)
 }
 
 /* Has the next frame arrived? */
-RK_INLINE bool rk_box_ready(struct rk_box_in *in)
+RK_INLINE bool rk_fifo_ready(struct rk_fifo_in *in)
 {
     for (;;) {
         uint64_t head = atomic_load_explicit(&in->cell->slot[in->slot].head, memory_order_acquire);
 
-        if ((head & 0xff) != rk_box_lap(in->next, in->mask))
+        if ((head & 0xff) != rk_fifo_lap(in->next, in->mask))
             return false;
         in->head = head;
         if (rk_likely((head >> 8 & 0xff) != RK_FORM_SKIP))
             return true;
-        rk_box_next_cell(in);
+        rk_fifo_next_cell(in);
     }
 }
 
 /* Is the ready frame compact? */
-RK_INLINE bool rk_box_is_compact(const struct rk_box_in *in)
+RK_INLINE bool rk_fifo_is_compact(const struct rk_fifo_in *in)
 {
     return (in->head >> 8 & 0xff) >= RK_FORM_COMPACT;
 }
@@ -343,7 +343,7 @@ RK_INLINE bool rk_box_is_compact(const struct rk_box_in *in)
 /*
  * Its binding and length; the tag is in->head >> 24, the payload follows the head. NULL if the frame is malformed.
  */
-RK_INLINE const struct rk_bind *rk_box_compact(struct rk_box_in *in, uint32_t *len)
+RK_INLINE const struct rk_bind *rk_fifo_compact(struct rk_fifo_in *in, uint32_t *len)
 {
     const struct rk_bind *b = &in->binds[(in->head >> 16 & 0xff) % RK_BINDS];
 
@@ -359,17 +359,17 @@ RK_INLINE const struct rk_bind *rk_box_compact(struct rk_box_in *in, uint32_t *l
  * Header and payload of the ready frame, and the end of it in the byte ring. NULL if it is malformed: the peer's
  * memory is corrupt.
  */
-RK_INLINE const void *rk_box_read(struct rk_box_in *in, uint32_t frame_max, struct rk_hdr *hdr,
-                                  uint64_t *behind)
+RK_INLINE const void *rk_fifo_read(struct rk_fifo_in *in, uint32_t frame_max, struct rk_hdr *hdr,
+                                   uint64_t *behind)
 {
     uint32_t form = (uint32_t)(in->head >> 8 & 0xff), bind = (uint32_t)(in->head >> 16 & 0xff), off;
     uint64_t place;
 
     *behind = in->at;
     in->span = RK_SLOTS - in->slot;
-    if (rk_likely(rk_box_is_compact(in))) {
+    if (rk_likely(rk_fifo_is_compact(in))) {
         uint32_t len;
-        const struct rk_bind *b = rk_box_compact(in, &len);
+        const struct rk_bind *b = rk_fifo_compact(in, &len);
 
         if (rk_unlikely(!b))
             return NULL;
@@ -394,17 +394,17 @@ RK_INLINE const void *rk_box_read(struct rk_box_in *in, uint32_t frame_max, stru
     off = (uint32_t)(place & (in->ring_bytes - 1));
     if (rk_unlikely(place - in->at >= in->ring_bytes || off + hdr->len > in->ring_bytes))
         return NULL;
-    in->told = in->cell->ring.at.behind;
+    in->reported = in->cell->ring.at.behind;
     *behind = rk_ring_behind(place, hdr->len);
     return in->ring + off;
 }
 
 /* Return the space of the frame that was read. */
-RK_INLINE void rk_box_take(struct rk_box_in *in, uint64_t behind)
+RK_INLINE void rk_fifo_consume(struct rk_fifo_in *in, uint64_t behind)
 {
     in->slot += in->span;
     if (in->slot >= RK_SLOTS)
-        rk_box_next_cell(in);
+        rk_fifo_next_cell(in);
     if (behind != in->at) {
         in->at = behind;
         atomic_store_explicit(&in->box->drained, behind, memory_order_release);

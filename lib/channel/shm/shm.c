@@ -68,13 +68,13 @@ static size_t shm_front_bytes(int nlocal)
 enum { DEEP = 32 << 10 };
 #define REGION_MAX ((size_t)1 << 30)
 
-static struct rk_box_shape shape_for(int nlocal)
+static struct rk_fifo_shape shape_for(int nlocal)
 {
-    struct rk_box_shape s = rk_box_shape(box_bytes(nlocal));
+    struct rk_fifo_shape s = rk_fifo_shape(box_bytes(nlocal));
     size_t most = REGION_MAX / ((size_t)nlocal * (size_t)nlocal);
 
     if (rk_conf.shm_box == 0 && most > s.ring)
-        rk_box_shape_deepen(&s, most < DEEP ? (uint32_t)most : DEEP);
+        rk_fifo_shape_deepen(&s, most < DEEP ? (uint32_t)most : DEEP);
     return s;
 }
 
@@ -85,14 +85,14 @@ size_t rk_shm_region_bytes(int nlocal)
 
 static _Atomic unsigned char *opened_flag(struct rk_shm *shm, int to, int from)
 {
-    unsigned char *row = rk_node_at(shm->ctx->node, RK_REGION_BOXES,
+    unsigned char *row = rk_node_at(shm->ctx->node, RK_REGION_FIFOS,
                                     (size_t)to * (size_t)shm->nlocal);
     return (_Atomic unsigned char *)(row + from);
 }
 
 static _Atomic uint64_t *bits_of(struct rk_shm *shm, int to)
 {
-    return rk_node_at(shm->ctx->node, RK_REGION_BOXES,
+    return rk_node_at(shm->ctx->node, RK_REGION_FIFOS,
                       opened_bytes(shm->nlocal) + (size_t)to * bits_words(shm->nlocal) * 8);
 }
 
@@ -149,7 +149,7 @@ static rank_status_t shm_shm_open(struct rk_ctx *ctx, void **state, void *card, 
         return RANK_ERR_NO_MEMORY;
     }
     if (node->index == 0) {
-        rank_status_t st = rk_node_commit(node, RK_REGION_BOXES, 0, shm_front_bytes(node->nlocal));
+        rank_status_t st = rk_node_commit(node, RK_REGION_FIFOS, 0, shm_front_bytes(node->nlocal));
         if (st) {
             shm_close(ctx, shm);
             return st;
@@ -203,7 +203,7 @@ static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer
     if (peer->local < 0 || peer->local == shm->me)
         return RANK_ERR_UNREACHABLE;
     at = box_at(shm, peer->local, shm->me);
-    st = rk_node_commit(node, RK_REGION_BOXES, at, shm->shape.ring_at);
+    st = rk_node_commit(node, RK_REGION_FIFOS, at, shm->shape.ring_at);
     if (st)
         return st;
     ep = calloc(1, sizeof(*ep));
@@ -216,7 +216,7 @@ static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer
     rk_list_init(&ep->control);
     rk_list_init(&ep->busy);
     rk_list_init(&ep->streams);
-    rk_box_out_init(&ep->out, rk_node_at(node, RK_REGION_BOXES, at), &shm->shape);
+    rk_fifo_out_init(&ep->out, rk_node_at(node, RK_REGION_FIFOS, at), &shm->shape);
     ep->out.streamed_from = shm->streamed_from;
     ep->out.opposite = &shm->in[peer->local];
     shm->ep[peer->local] = ep;
@@ -272,8 +272,8 @@ static void accept_box(struct rk_shm *shm, int from)
     if (!peer)
         return; /* out of memory, reported; the next pass retries */
     shm->from[from] = peer;
-    rk_box_in_init(&shm->in[from],
-                   rk_node_at(node, RK_REGION_BOXES, box_at(shm, shm->me, from)), &shm->shape);
+    rk_fifo_in_init(&shm->in[from],
+                    rk_node_at(node, RK_REGION_FIFOS, box_at(shm, shm->me, from)), &shm->shape);
     shm->open_in[shm->nopen_in++] = from;
 }
 
@@ -290,7 +290,7 @@ static RK_COLD void accept_boxes(struct rk_shm *shm)
 
 static RK_COLD rank_status_t back_ring(struct rk_shm *shm, struct rk_shm_ep *ep)
 {
-    rank_status_t st = rk_node_commit(shm->ctx->node, RK_REGION_BOXES,
+    rank_status_t st = rk_node_commit(shm->ctx->node, RK_REGION_FIFOS,
                                       box_at(shm, ep->peer->local, shm->me) + shm->shape.ring_at,
                                       ep->out.used);
     if (st)
@@ -310,7 +310,7 @@ static RK_COLD void found_full(struct rk_shm *shm, struct rk_shm_ep *ep, const s
 {
     uint32_t used = ep->out.used;
 
-    if (hdr->len <= RK_CELL_INLINE || !rk_box_cell_room(&ep->out) || ep->full_at == ep->out.at ||
+    if (hdr->len <= RK_CELL_INLINE || !rk_fifo_cell_room(&ep->out) || ep->full_at == ep->out.at ||
         used == ep->out.ring_bytes || shm->deepened + used > DEEPENED_MAX)
         return;
     ep->full_at = ep->out.at;
@@ -318,7 +318,7 @@ static RK_COLD void found_full(struct rk_shm *shm, struct rk_shm_ep *ep, const s
         return;
     ep->full = 0;
     shm->deepened += used;
-    if (!rk_node_try_commit(shm->ctx->node, RK_REGION_BOXES,
+    if (!rk_node_try_commit(shm->ctx->node, RK_REGION_FIFOS,
                             box_at(shm, ep->peer->local, shm->me) + shm->shape.ring_at + used, used)) {
         shm->deepened = DEEPENED_MAX; /* no further attempts */
         return;
@@ -346,7 +346,7 @@ RK_INLINE rank_status_t put_frame(struct rk_shm *shm, struct rk_shm_ep *ep,
         if (st)
             return st;
     }
-    if (rk_unlikely(!rk_box_put(&ep->out, hdr, first, first_len, second))) {
+    if (rk_unlikely(!rk_fifo_put(&ep->out, hdr, first, first_len, second))) {
         found_full(shm, ep, hdr);
         return RK_AGAIN;
     }
@@ -379,11 +379,11 @@ static rank_status_t shm_send_small(struct rk_peer *peer, uint64_t team, uint32_
                                     uint32_t bytes)
 {
     struct rk_shm_ep *ep = peer->ep;
-    int bind = rk_box_binding(&ep->out, team, src, peer->epoch, tag);
+    int bind = rk_fifo_binding(&ep->out, team, src, peer->epoch, tag);
 
     if (rk_unlikely(bind < 0))
         return send_unbound(peer, team, src, tag, payload, bytes);
-    if (rk_unlikely(!rk_box_put_compact(&ep->out, (uint32_t)bind, tag, payload, bytes)))
+    if (rk_unlikely(!rk_fifo_put_compact(&ep->out, (uint32_t)bind, tag, payload, bytes)))
         return RK_AGAIN;
     shm_notify(ep->shm, ep);
     return RANK_OK;
@@ -443,33 +443,33 @@ static void shm_frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const st
 /* Returns the number of frames consumed, at most RK_FRAMES_PER_PASS. */
 RK_INLINE int shm_drain(struct rk_shm *shm, int from)
 {
-    struct rk_box_in *in = &shm->in[from];
+    struct rk_fifo_in *in = &shm->in[from];
     struct rk_peer *peer = shm->from[from];
     int n = 0;
 
-    while (n < RK_FRAMES_PER_PASS && rk_box_ready(in)) {
+    while (n < RK_FRAMES_PER_PASS && rk_fifo_ready(in)) {
         struct rk_hdr hdr;
         uint64_t behind;
         const void *payload;
 
-        if (rk_likely(rk_box_is_compact(in))) {
+        if (rk_likely(rk_fifo_is_compact(in))) {
             uint32_t len;
-            const struct rk_bind *b = rk_box_compact(in, &len);
+            const struct rk_bind *b = rk_fifo_compact(in, &len);
 
             if (rk_likely(b && b->epoch == peer->epoch))
                 shm->ctx->engine->small(peer, b->team, b->src, in->head >> 24, in->cell->slot[in->slot].payload, len);
             else
                 rk_engine_refused(shm->ctx, &shm->bad_frames);
-            rk_box_take(in, in->at);
+            rk_fifo_consume(in, in->at);
             n++;
             continue;
         }
-        payload = rk_box_read(in, shm->shape.frame, &hdr, &behind);
+        payload = rk_fifo_read(in, shm->shape.frame, &hdr, &behind);
         if (rk_likely(payload && hdr.epoch == peer->epoch))
             shm_frame_arrived(shm, peer, &hdr, payload);
         else
             rk_engine_refused(shm->ctx, &shm->bad_frames);
-        rk_box_take(in, behind);
+        rk_fifo_consume(in, behind);
         n++;
     }
     return n;
@@ -479,26 +479,26 @@ static enum rk_taken shm_take(struct rk_peer *peer, uint64_t team, uint32_t src,
                               void *buf, size_t cap, struct rk_took *out)
 {
     struct rk_shm *shm = ((struct rk_shm_ep *)peer->ep)->shm;
-    struct rk_box_in *in = &shm->in[peer->local];
+    struct rk_fifo_in *in = &shm->in[peer->local];
     struct rk_hdr hdr;
     const void *payload;
     uint64_t behind;
 
-    if (rk_unlikely(!in->box) || !rk_box_ready(in))
+    if (rk_unlikely(!in->box) || !rk_fifo_ready(in))
         return RK_TAKEN_NONE;
-    if (rk_likely(rk_box_is_compact(in))) {
+    if (rk_likely(rk_fifo_is_compact(in))) {
         uint32_t len;
-        const struct rk_bind *b = rk_box_compact(in, &len);
+        const struct rk_bind *b = rk_fifo_compact(in, &len);
 
         if (rk_unlikely(!b || b->team != team || b->src != src || b->epoch != peer->epoch ||
                         (in->head >> 24 != tag && tag != RK_TAG_ANY)))
             return RK_TAKEN_OTHER;
         *out = (struct rk_took){in->head >> 24, len};
         rk_copy_small(buf, in->cell->slot[in->slot].payload, len < cap ? len : (uint32_t)cap);
-        rk_box_take(in, in->at);
+        rk_fifo_consume(in, in->at);
         return RK_TAKEN;
     }
-    payload = rk_box_read(in, shm->shape.frame, &hdr, &behind);
+    payload = rk_fifo_read(in, shm->shape.frame, &hdr, &behind);
     if (rk_unlikely(!payload || hdr.kind != RK_KIND_MSG || hdr.team != team || hdr.src != src ||
                     (hdr.tag != tag && tag != RK_TAG_ANY) || hdr.epoch != peer->epoch))
         return RK_TAKEN_OTHER;
@@ -510,7 +510,7 @@ static enum rk_taken shm_take(struct rk_peer *peer, uint64_t team, uint32_t src,
         rk_copy_small(buf, payload, (uint32_t)cap);
     else
         memcpy(buf, payload, cap);
-    rk_box_take(in, behind);
+    rk_fifo_consume(in, behind);
     return RK_TAKEN;
 }
 

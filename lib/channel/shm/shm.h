@@ -23,7 +23,7 @@ enum rk_shm_kind {
 struct rk_shm_ep {
     struct rk_shm *shm;
     struct rk_peer *peer;
-    struct rk_box_out out;
+    struct rk_fifo_out out;
     int pid;
     bool cma;             /* the peer's memory is accessible by CMA */
     bool far_asked;       /* its attached memory; NULL: not requested yet, or not possible */
@@ -40,16 +40,16 @@ struct rk_shm_ep {
 
 struct rk_shm {
     struct rk_ctx *ctx;
-    struct rk_box_shape shape;
+    struct rk_fifo_shape shape;
     struct rk_paths paths; /* protocol table */
     uint32_t streamed_from;
     bool by_bits; /* many ranks: senders set bits in a bitmap */
     int nlocal, me;
     uint32_t opened_seen;
-    struct rk_shm_ep **ep;  /* [nlocal] send endpoints */
-    struct rk_box_in *in;   /* [nlocal] receive fifos; box NULL: not opened */
-    struct rk_peer **from;  /* [nlocal] */
-    int *open_in;           /* the opened ones, in order of opening */
+    struct rk_shm_ep **ep; /* [nlocal] send endpoints */
+    struct rk_fifo_in *in; /* [nlocal] receive fifos; box NULL: not opened */
+    struct rk_peer **from; /* [nlocal] */
+    int *open_in;          /* the opened ones, in order of opening */
     int nopen_in;
     uint64_t *again;        /* bitmap: fifos left unfinished by a pass */
     struct rk_link busy;

@@ -239,8 +239,8 @@ int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep)
  */
 static void consider(struct rk_shm *shm, struct rk_shm_ep *ep, const struct offer *o)
 {
-    struct rk_box_out *out = &ep->out;
-    uint64_t begun = rk_claims_begin(o->gen), need;
+    struct rk_fifo_out *out = &ep->out;
+    uint64_t begun = rk_split_begin(o->gen), need;
     uint32_t cells, frame = shm->shape.frame;
 
     /* Once claimed, all of it must go now: the next progress call may be late. */
@@ -250,7 +250,7 @@ static void consider(struct rk_shm *shm, struct rk_shm_ep *ep, const struct offe
     cells = atomic_load_explicit(&out->box->taken, memory_order_acquire) + out->mask + 1 - out->next;
     if (cells < o->fetch.want / frame + 4)
         return;
-    rk_box_read_counters(out);
+    rk_fifo_read_counters(out);
     need = o->fetch.want + frame + 4 * RK_CELL_BYTES + (out->ring_bytes - out->used); /* a lap may end in between */
     if (out->ring_limit - out->at < need ||
         !atomic_compare_exchange_strong(&out->box->claims, &begun, begun + (1ull << 24)))
@@ -273,7 +273,7 @@ static char *mapped_at(struct rk_ctx *ctx, uint64_t segment, uint64_t at, uint64
 }
 
 /* At the sender: copy a share of what the receiver fetches. */
-static void shm_rndv_help(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segment, const struct assist *a)
+static void shm_rndv_assist(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segment, const struct assist *a)
 {
     struct rank_request *req = rk_req_find(shm->ctx, a->sender);
     uint64_t chunk = (uint64_t)(a->chunk & ~ATTACHED) << 10;
@@ -289,7 +289,7 @@ static void shm_rndv_help(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t seg
     }
     if (!to && ((segment && !(segment & RK_SEGMENT_REGISTERED)) || !(ep->cma || a->chunk & ATTACHED)))
         return; /* a foreign team's segment, or inaccessible: the receiver does all */
-    while (rk_claim(&ep->out.box->claims, a->gen, a->bytes, chunk, true, &share)) {
+    while (rk_split_claim(&ep->out.box->claims, a->gen, a->bytes, chunk, true, &share)) {
         const char *from = (char *)req->view.base + share.at;
         rank_status_t st = RANK_OK;
 
@@ -357,10 +357,10 @@ static void shm_rndv_finish(struct rk_shm_ep *ep, struct rank_request *req, uint
 }
 
 /* Has the sender finished its share of ep->assisted? Called when all chunks are claimed. */
-static bool assist_is_done(struct rk_shm_ep *ep, struct rk_box *box)
+static bool assist_is_done(struct rk_shm_ep *ep, struct rk_fifo *box)
 {
     uint32_t helped = atomic_load(&box->helped);
-    uint32_t claimed = rk_claims_front(atomic_load(&box->claims));
+    uint32_t claimed = rk_split_front(atomic_load(&box->claims));
     struct rank_request *req = ep->assisted;
     struct rk_rndv again = {.peer = ep->peer};
 
@@ -382,7 +382,7 @@ static bool assist_is_done(struct rk_shm_ep *ep, struct rk_box *box)
 /* End a receive without its dead sender, which must not claim more chunks. */
 static void end_assist(struct rk_shm *shm, struct rk_shm_ep *ep)
 {
-    atomic_store(&shm->in[ep->peer->local].box->claims, rk_claims_begin(++ep->assist_gen));
+    atomic_store(&shm->in[ep->peer->local].box->claims, rk_split_begin(++ep->assist_gen));
     ep->assisted = NULL;
     shm->nassisted--;
 }
@@ -410,7 +410,7 @@ enum { LAST_CHUNK_NS = 20 * 1000 };
 static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv, struct rank_request *req,
                           uint64_t want, const char *here, bool attached, struct target target)
 {
-    struct rk_box *box = shm->in[ep->peer->local].box;
+    struct rk_fifo *box = shm->in[ep->peer->local].box;
     /* A sender that fetches from this rank at the same time will not help. */
     uint64_t most = target.segment ? RK_CHUNK_MAPPED : has_for(shm, ep->peer) ? RK_CHUNK_BUSY : RK_CHUNK_MAX;
     uint64_t chunk = rk_chunk_of(want, most), from = rndv->priv[P_AT];
@@ -423,14 +423,14 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
     uint64_t until;
 
     atomic_store(&box->helped, 0);
-    atomic_store(&box->claims, rk_claims_begin(a.gen));
+    atomic_store(&box->claims, rk_split_begin(a.gen));
     req->priv[R_SENDER] = rndv->priv[P_SENDER];
     req->priv[R_WANT] = want;
     ep->assisted = req;
     shm->nassisted++;
     rk_list_append(&shm->receiving, &req->link);
     rk_shm_control(shm, ep, RK_SHM_ASSIST, target.segment, &a, sizeof(a));
-    while (rk_claim(&box->claims, a.gen, want, chunk, false, &share)) {
+    while (rk_split_claim(&box->claims, a.gen, want, chunk, false, &share)) {
         char *to = (char *)req->view.base + share.at;
         rank_status_t st;
 
@@ -446,7 +446,7 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
             return;
         }
         if (st) {
-            rk_claim_rest(&box->claims, rk_chunks(want, chunk));
+            rk_split_claim_rest(&box->claims, rk_chunks(want, chunk));
             atomic_fetch_or(&box->helped, ASSIST_FAILED);
             break;
         }
@@ -466,7 +466,7 @@ enum { OFFER_NS = 1500 };
 static bool offered(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv,
                     struct rank_request *req, uint64_t want)
 {
-    struct rk_box *box = shm->in[ep->peer->local].box;
+    struct rk_fifo *box = shm->in[ep->peer->local].box;
     struct offer o = {.fetch = {.sender = shm_rndv_unpack_id(rndv->priv[P_SENDER]), .want = want}};
     uint64_t until, begun;
 
@@ -474,7 +474,7 @@ static bool offered(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rn
         return false;
     o.fetch.receiver = req->id;
     o.gen = ++ep->assist_gen;
-    begun = rk_claims_begin(o.gen);
+    begun = rk_split_begin(o.gen);
     req->priv[R_WANT] = want;
     req->priv[R_GOT] = 0;
     atomic_store(&box->claims, begun);
@@ -727,7 +727,7 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
         consider(shm, ep, &u.offer);
         break;
     case RK_SHM_ASSIST:
-        shm_rndv_help(shm, ep, hdr->tag, &u.assist);
+        shm_rndv_assist(shm, ep, hdr->tag, &u.assist);
         break;
     default:
         break;

@@ -5,7 +5,7 @@
  * The data is cut into chunks. The receiver claims them from the back and reads, the sender claims them from the
  * front and writes, until they meet. They share one word in the fifo: generation of the transfer (16 bits), chunks
  * claimed from the front (24), and from the back (24). The generation stops a delayed sender from claiming in a
- * later transfer: at most RK_CLAIMS_ASKED requests are in the fifo, and none waits outside, so generations differ.
+ * later transfer: at most RK_SPLIT_REQUESTS_MAX requests are in the fifo, and none waits outside, so generations differ.
  */
 #ifndef RK_CHANNEL_SHM_SPLIT_COPY_H
 #define RK_CHANNEL_SHM_SPLIT_COPY_H
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /* Maximum frames of a fifo. */
-enum { RK_CLAIMS_ASKED = 1 << 15 };
+enum { RK_SPLIT_REQUESTS_MAX = 1 << 15 };
 
 /*
  * A system call costs as much as copying some 16 KiB: few chunks. Two halves while that is little; then chunks
@@ -41,12 +41,12 @@ RK_INLINE uint64_t rk_chunks(uint64_t bytes, uint64_t chunk)
     return bytes / chunk + (bytes % chunk != 0);
 }
 
-RK_INLINE uint64_t rk_claims_begin(uint32_t gen)
+RK_INLINE uint64_t rk_split_begin(uint32_t gen)
 {
     return (uint64_t)(gen & 0xffff) << 48;
 }
 
-RK_INLINE uint32_t rk_claims_front(uint64_t word)
+RK_INLINE uint32_t rk_split_front(uint64_t word)
 {
     return (uint32_t)(word >> 24 & 0xffffff);
 }
@@ -58,13 +58,13 @@ struct rk_share {
 };
 
 /* Claim a chunk from that end; false: all are claimed. */
-RK_INLINE bool rk_claim(_Atomic uint64_t *word, uint32_t gen, uint64_t bytes, uint64_t chunk,
-                        bool front, struct rk_share *share)
+RK_INLINE bool rk_split_claim(_Atomic uint64_t *word, uint32_t gen, uint64_t bytes, uint64_t chunk,
+                              bool front, struct rk_share *share)
 {
     uint64_t w = atomic_load(word), chunks = rk_chunks(bytes, chunk), f, b, i;
 
     do {
-        f = rk_claims_front(w);
+        f = rk_split_front(w);
         b = w & 0xffffff;
         if (w >> 48 != (gen & 0xffff) || f + b >= chunks)
             return false;
@@ -76,12 +76,12 @@ RK_INLINE bool rk_claim(_Atomic uint64_t *word, uint32_t gen, uint64_t bytes, ui
 }
 
 /* Claim all remaining chunks. */
-RK_INLINE void rk_claim_rest(_Atomic uint64_t *word, uint64_t chunks)
+RK_INLINE void rk_split_claim_rest(_Atomic uint64_t *word, uint64_t chunks)
 {
     uint64_t w = atomic_load(word);
 
     while (!atomic_compare_exchange_weak(word, &w,
-                                         (w & ~0xffffffull) | (chunks - rk_claims_front(w))))
+                                         (w & ~0xffffffull) | (chunks - rk_split_front(w))))
         ;
 }
 

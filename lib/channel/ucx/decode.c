@@ -69,9 +69,9 @@ bool rk_ucx_decode(const void *head, size_t head_len, const void *data, size_t l
     p->has_hello = head_len == RK_UCX_HEAD_MAX;
     if (p->has_hello) {
         memcpy(&p->hello, (const unsigned char *)head + sizeof(h), sizeof(p->hello));
-        if (p->hello.magic != RK_UCX_MAGIC || p->hello.from.index == RK_UCX_NOBODY)
+        if (p->hello.magic != RK_UCX_MAGIC || p->hello.from.index == RK_UCX_NO_LINK)
             return false;
-    } else if (head_len != sizeof(h) || h.to.index == RK_UCX_NOBODY) {
+    } else if (head_len != sizeof(h) || h.to.index == RK_UCX_NO_LINK) {
         return false; /* without sender or receiver */
     }
     if (rndv) {
@@ -109,14 +109,14 @@ bool rk_ucx_next(struct rk_ucx_packet *p, struct rk_hdr *hdr, const void **paylo
 
 bool rk_ucx_card_decode(const void *bytes, size_t len, struct rk_ucx_card *card, const void **address)
 {
-    const size_t begins = offsetof(struct rk_ucx_card, doors);
+    const size_t begins = offsetof(struct rk_ucx_card, listeners);
 
     if (len <= begins)
         return false;
     memcpy(card, bytes, begins);
-    if (card->magic != RK_UCX_CARD_MAGIC || card->ndoors > RK_UCX_DOORS_MAX || len <= rk_ucx_card_len(card))
+    if (card->magic != RK_UCX_CARD_MAGIC || card->nlisteners > RK_UCX_LISTENERS_MAX || len <= rk_ucx_card_len(card))
         return false;
-    memcpy(card->doors, (const unsigned char *)bytes + begins, rk_ucx_card_len(card) - begins);
+    memcpy(card->listeners, (const unsigned char *)bytes + begins, rk_ucx_card_len(card) - begins);
     *address = (const unsigned char *)bytes + rk_ucx_card_len(card);
     return true;
 }

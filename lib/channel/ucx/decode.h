@@ -33,12 +33,12 @@ enum rk_ucx_kind {
 enum { RK_UCX_ALONE = 1 };
 
 struct rk_ucx_head {
-    struct rk_id to;     /* the receiver's id of the link to the sender, or RK_UCX_NOBODY */
+    struct rk_id to; /* the receiver's id of the link to the sender, or RK_UCX_NO_LINK */
     struct rk_hdr first;
 };
 _Static_assert(sizeof(struct rk_ucx_head) == 40, "as on the wire");
 
-#define RK_UCX_NOBODY UINT32_MAX
+#define RK_UCX_NO_LINK UINT32_MAX
 #define RK_UCX_MAGIC 0x324b5252u
 
 struct rk_ucx_hello {
@@ -73,29 +73,29 @@ struct rk_ucx_packet {
     size_t at;                 /* position of the next frame; for rk_ucx_next */
 };
 
-enum { RK_UCX_DOORS_MAX = 16 };
+enum { RK_UCX_LISTENERS_MAX = 16 };
 #define RK_UCX_CARD_MAGIC 0x334b5252u
 
 /* A listening address of UCX on one device. */
-struct rk_ucx_door {
+struct rk_ucx_listener {
     uint8_t address[16]; /* IPv6; IPv4 as ::ffff:a.b.c.d */
     uint16_t port;
     uint16_t zero[3];
 };
-_Static_assert(sizeof(struct rk_ucx_door) == 24, "as peers read it");
+_Static_assert(sizeof(struct rk_ucx_listener) == 24, "as peers read it");
 
 /* Start of a rank's address blob: its listeners. The UCX worker address follows. */
 struct rk_ucx_card {
     uint32_t magic;
     uint32_t ucx; /* major << 16 | minor */
-    uint32_t ndoors, zero;
-    struct rk_ucx_door doors[RK_UCX_DOORS_MAX];
+    uint32_t nlisteners, zero;
+    struct rk_ucx_listener listeners[RK_UCX_LISTENERS_MAX];
 };
-_Static_assert(offsetof(struct rk_ucx_card, doors) == 16, "as peers read it");
+_Static_assert(offsetof(struct rk_ucx_card, listeners) == 16, "as peers read it");
 
 RK_INLINE size_t rk_ucx_card_len(const struct rk_ucx_card *card)
 {
-    return offsetof(struct rk_ucx_card, doors) + card->ndoors * sizeof(struct rk_ucx_door);
+    return offsetof(struct rk_ucx_card, listeners) + card->nlisteners * sizeof(struct rk_ucx_listener);
 }
 
 /* Decode a peer's address blob. Returns false if it is not of this version. */

@@ -40,7 +40,7 @@ static struct rk_ucx_link *link_new(struct rk_ucx *ucx, struct rk_peer *peer)
     l->ucx = ucx;
     l->peer = peer;
     l->id = (struct rk_id){ucx->nlinks, ucx->gen};
-    l->theirs.index = RK_UCX_NOBODY;
+    l->theirs.index = RK_UCX_NO_LINK;
     l->last_tick = UINT64_MAX;
     rk_list_init(&l->on_open);
     rk_list_init(&l->ops);
@@ -109,7 +109,7 @@ void rk_ucx_link_ended(struct rk_ucx_link *l, ucs_status_t why)
 {
     if (l->failed || l->dropped)
         return;
-    if (l->ucx->ctx->engine->parting && !l->bye && !l->unanswered && is_end(why))
+    if (l->ucx->ctx->engine->draining && !l->bye && !l->unanswered && is_end(why))
         l->lost_ns = rk_clock_ns();
     rk_ucx_link_broken(l);
 }
@@ -190,7 +190,7 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
                  peer->id.rank, versions);
         return RANK_ERR_CHANNEL;
     }
-    rk_ucx_doors_of(l, &card);
+    rk_ucx_listeners_of(l, &card);
     st = make_endpoint(l, address);
     if (!st)
         peer->ep = l;
@@ -417,7 +417,7 @@ void rk_ucx_links_destroy(struct rk_ucx *ucx)
 {
     for (uint32_t i = 0; i < ucx->nlinks; i++) {
         rk_ucx_drop_held(ucx->links[i]);
-        free(ucx->links[i]->doors);
+        free(ucx->links[i]->listeners);
         free(ucx->links[i]);
     }
     free(ucx->links);

@@ -26,7 +26,7 @@ enum rk_turn {
     RK_TURN_BROKEN /* beyond the window */
 };
 
-RK_INLINE enum rk_turn rk_order_look(const struct rk_order *o, uint32_t turn)
+RK_INLINE enum rk_turn rk_order_compare(const struct rk_order *o, uint32_t turn)
 {
     uint32_t ahead = turn - o->due;
 

@@ -35,32 +35,32 @@ enum { TIMEOUT_US = 3 * 1000 * 1000, TRIES = 8 };
 static const uint8_t V4[12] = {[10] = 0xff, [11] = 0xff};
 
 /* Returns false unless it is an Internet address. */
-static bool door_of(const struct sockaddr_storage *a, struct rk_ucx_door *door)
+static bool listener_of(const struct sockaddr_storage *a, struct rk_ucx_listener *listener)
 {
     const struct sockaddr_in *in = (const void *)a;
     const struct sockaddr_in6 *in6 = (const void *)a;
 
-    *door = (struct rk_ucx_door){0};
+    *listener = (struct rk_ucx_listener){0};
     if (a->ss_family == AF_INET) {
-        memcpy(door->address, V4, sizeof(V4));
-        memcpy(door->address + sizeof(V4), &in->sin_addr, sizeof(in->sin_addr));
-        door->port = ntohs(in->sin_port);
+        memcpy(listener->address, V4, sizeof(V4));
+        memcpy(listener->address + sizeof(V4), &in->sin_addr, sizeof(in->sin_addr));
+        listener->port = ntohs(in->sin_port);
     } else if (a->ss_family == AF_INET6) {
-        memcpy(door->address, &in6->sin6_addr, sizeof(in6->sin6_addr));
-        door->port = ntohs(in6->sin6_port);
+        memcpy(listener->address, &in6->sin6_addr, sizeof(in6->sin6_addr));
+        listener->port = ntohs(in6->sin6_port);
     }
-    return door->port != 0;
+    return listener->port != 0;
 }
 
-static bool same_address(const struct rk_ucx_door *a, const struct rk_ucx_door *b)
+static bool same_address(const struct rk_ucx_listener *a, const struct rk_ucx_listener *b)
 {
     return memcmp(a->address, b->address, sizeof(a->address)) == 0;
 }
 
-static bool is_among(const struct rk_ucx_door *doors, uint32_t n, const struct rk_ucx_door *door)
+static bool is_among(const struct rk_ucx_listener *listeners, uint32_t n, const struct rk_ucx_listener *listener)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (doors[i].port == door->port && same_address(&doors[i], door))
+        if (listeners[i].port == listener->port && same_address(&listeners[i], listener))
             return true;
     }
     return false;
@@ -84,26 +84,26 @@ static void each_fd(void (*fn)(int fd, void *arg), void *arg)
 }
 
 /* Returns false unless fd listens. */
-static bool listens_at(int fd, struct rk_ucx_door *door)
+static bool listens_at(int fd, struct rk_ucx_listener *listener)
 {
     struct sockaddr_storage a = {0};
     socklen_t len = sizeof(a), size = sizeof(int);
     int listens = 0;
 
     return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens &&
-           getsockname(fd, (struct sockaddr *)&a, &len) == 0 && door_of(&a, door);
+           getsockname(fd, (struct sockaddr *)&a, &len) == 0 && listener_of(&a, listener);
 }
 
-static void add_door(int fd, void *arg)
+static void add_listener(int fd, void *arg)
 {
-    struct rk_ucx_doors *d = arg;
-    struct rk_ucx_door door;
+    struct rk_ucx_listeners *d = arg;
+    struct rk_ucx_listener listener;
 
-    if (!listens_at(fd, &door) || is_among(d->at, d->n, &door))
+    if (!listens_at(fd, &listener) || is_among(d->at, d->n, &listener))
         return;
     if (d->n == d->cap) {
         uint32_t cap = d->cap ? 2 * d->cap : 8;
-        struct rk_ucx_door *at = realloc(d->at, cap * sizeof(struct rk_ucx_door));
+        struct rk_ucx_listener *at = realloc(d->at, cap * sizeof(struct rk_ucx_listener));
         if (!at) {
             d->incomplete = true;
             return;
@@ -111,83 +111,83 @@ static void add_door(int fd, void *arg)
         d->at = at;
         d->cap = cap;
     }
-    d->at[d->n++] = door;
+    d->at[d->n++] = listener;
 }
 
-void rk_ucx_doors_before(struct rk_ucx_doors *old)
+void rk_ucx_listeners_before(struct rk_ucx_listeners *old)
 {
-    each_fd(add_door, old);
+    each_fd(add_listener, old);
 }
 
-void rk_ucx_doors_after(struct rk_ucx *ucx, struct rk_ucx_doors *old)
+void rk_ucx_listeners_after(struct rk_ucx *ucx, struct rk_ucx_listeners *old)
 {
-    struct rk_ucx_doors now = {0};
+    struct rk_ucx_listeners now = {0};
 
-    each_fd(add_door, &now);
-    for (uint32_t i = 0; !old->incomplete && i < now.n && ucx->ndoors < RK_UCX_DOORS_MAX; i++) {
+    each_fd(add_listener, &now);
+    for (uint32_t i = 0; !old->incomplete && i < now.n && ucx->nlisteners < RK_UCX_LISTENERS_MAX; i++) {
         if (!is_among(old->at, old->n, &now.at[i]))
-            ucx->doors[ucx->ndoors++] = now.at[i];
+            ucx->listeners[ucx->nlisteners++] = now.at[i];
     }
     free(now.at);
     free(old->at);
-    *old = (struct rk_ucx_doors){0};
+    *old = (struct rk_ucx_listeners){0};
 }
 
 /* An address that other hosts may have too: of the loopback or a bridge. */
-static bool is_here(const struct rk_ucx *ucx, const struct rk_ucx_door *door)
+static bool is_here(const struct rk_ucx *ucx, const struct rk_ucx_listener *listener)
 {
-    bool v4 = memcmp(door->address, V4, sizeof(V4)) == 0;
+    bool v4 = memcmp(listener->address, V4, sizeof(V4)) == 0;
 
-    for (uint32_t i = 0; i < ucx->ndoors; i++) {
-        if (same_address(&ucx->doors[i], door))
+    for (uint32_t i = 0; i < ucx->nlisteners; i++) {
+        if (same_address(&ucx->listeners[i], listener))
             return true;
     }
-    return v4 ? door->address[sizeof(V4)] == 127 : memcmp(door->address, &in6addr_loopback, sizeof(door->address)) == 0;
+    return v4 ? listener->address[sizeof(V4)] == 127 : memcmp(listener->address, &in6addr_loopback, sizeof(listener->address)) == 0;
 }
 
-void rk_ucx_doors_of(struct rk_ucx_link *l, const struct rk_ucx_card *card)
+void rk_ucx_listeners_of(struct rk_ucx_link *l, const struct rk_ucx_card *card)
 {
-    free(l->doors);
-    l->ndoors = 0;
-    l->doors = malloc((card->ndoors + 1) * sizeof(struct rk_ucx_door));
+    free(l->listeners);
+    l->nlisteners = 0;
+    l->listeners = malloc((card->nlisteners + 1) * sizeof(struct rk_ucx_listener));
     /* Without memory its connections are not watched. */
-    for (uint32_t i = 0; l->doors && i < card->ndoors; i++) {
-        if (l->peer->local >= 0 || !is_here(l->ucx, &card->doors[i]))
-            l->doors[l->ndoors++] = card->doors[i];
+    for (uint32_t i = 0; l->listeners && i < card->nlisteners; i++) {
+        if (l->peer->local >= 0 || !is_here(l->ucx, &card->listeners[i]))
+            l->listeners[l->nlisteners++] = card->listeners[i];
     }
 }
 
 /* Is fd a connection of UCX? Sets theirs to the remote end. */
-static bool tcp_watch_is_ours(const struct rk_ucx *ucx, int fd, struct rk_ucx_door *theirs)
+static bool tcp_watch_is_ours(const struct rk_ucx *ucx, int fd, struct rk_ucx_listener *theirs)
 {
     struct sockaddr_storage a = {0}, b = {0};
     socklen_t len = sizeof(a), len2 = sizeof(b);
-    struct rk_ucx_door mine;
+    struct rk_ucx_listener mine;
 
     if (getsockname(fd, (struct sockaddr *)&a, &len) < 0 || getpeername(fd, (struct sockaddr *)&b, &len2) < 0 ||
-        !door_of(&a, &mine) || !door_of(&b, theirs))
+        !listener_of(&a, &mine) || !listener_of(&b, theirs))
         return false;
-    if (is_among(ucx->doors, ucx->ndoors, &mine))
+    if (is_among(ucx->listeners, ucx->nlisteners, &mine))
         return true;
     for (uint32_t i = 0; i < ucx->nlinks; i++) {
-        if (is_among(ucx->links[i]->doors, ucx->links[i]->ndoors, theirs))
+        if (is_among(ucx->links[i]->listeners, ucx->links[i]->nlisteners, theirs))
             return true;
     }
     return false;
 }
 
-static void close_door(int fd, void *arg)
+static void close_listener(int fd, void *arg)
 {
     const struct rk_ucx *ucx = arg;
-    struct rk_ucx_door door;
+    struct rk_ucx_listener listener;
 
-    if (listens_at(fd, &door) && is_among(ucx->doors, ucx->ndoors, &door))
+    if (listens_at(fd, &listener) && is_among(ucx->listeners, ucx->nlisteners, &listener))
         shutdown(fd, SHUT_RDWR);
 }
 
 static void tcp_watch_close(int fd, void *arg)
 {
-    struct rk_ucx_door theirs;
+    struct rk_ucx_listener theirs;
 
     if (tcp_watch_is_ours(arg, fd, &theirs))
         shutdown(fd, SHUT_RDWR);
@@ -195,19 +195,19 @@ static void tcp_watch_close(int fd, void *arg)
 
 void rk_ucx_close_sockets(struct rk_ucx *ucx)
 {
-    if (ucx->ndoors == 0)
+    if (ucx->nlisteners == 0)
         return;
-    each_fd(close_door, ucx); /* first: UCX's own thread accepts connections */
+    each_fd(close_listener, ucx); /* first: UCX's own thread accepts connections */
     each_fd(tcp_watch_close, ucx);
 }
 
 /* Mark the links to this address as unanswered. */
-static void mark_unanswered(struct rk_ucx *ucx, const struct rk_ucx_door *theirs)
+static void mark_unanswered(struct rk_ucx *ucx, const struct rk_ucx_listener *theirs)
 {
     for (uint32_t i = 0; i < ucx->nlinks; i++) {
         struct rk_ucx_link *l = ucx->links[i];
-        for (uint32_t k = 0; k < l->ndoors; k++)
-            l->unanswered |= same_address(&l->doors[k], theirs);
+        for (uint32_t k = 0; k < l->nlisteners; k++)
+            l->unanswered |= same_address(&l->listeners[k], theirs);
     }
 }
 
@@ -215,7 +215,7 @@ static void tcp_watch_check(int fd, void *arg)
 {
     struct rk_ucx *ucx = arg;
     socklen_t size = sizeof(struct tcp_info);
-    struct rk_ucx_door theirs;
+    struct rk_ucx_listener theirs;
     struct tcp_info info;
     char text[INET6_ADDRSTRLEN] = "?";
     bool v4;
@@ -262,6 +262,6 @@ void rk_ucx_watch(struct rk_ucx *ucx)
         rk_ucx_check_lost(ucx->links[i], now);
         any |= waits_for(ucx->links[i]);
     }
-    if (any && ucx->ndoors && rk_ucx_conf()->unanswered > 0)
+    if (any && ucx->nlisteners && rk_ucx_conf()->unanswered > 0)
         each_fd(tcp_watch_check, ucx);
 }

@@ -97,7 +97,7 @@ struct rk_ucx_link {
     struct rk_peer *peer;
     ucp_ep_h ep;         /* NULL: not connected, or disconnected */
     struct rk_id id;     /* own id of the link, which the peer puts into its packets */
-    struct rk_id theirs; /* the peer's id; index RK_UCX_NOBODY: unknown yet */
+    struct rk_id theirs; /* the peer's id; index RK_UCX_NO_LINK: unknown yet */
     bool confirmed;      /* the peer has used the own id: no more hello needed */
     bool by_peer_mode;   /* the endpoint reports errors and can be closed by force */
     bool failed;         /* UCP gave up on the endpoint */
@@ -116,14 +116,14 @@ struct rk_ucx_link {
     struct rk_link ops;
     struct rk_link sending;    /* those of type SENDING */
     struct rk_link control;
-    struct rk_link on_busy;    /* in ucx->busy: control frames or sends wait for room */
-    struct rk_link on_failed;  /* in ucx->failed */
-    void *flushing;            /* UCP request of a flush, for drained */
-    uint64_t flushed_at;       /* ucx->sent at the start of the flush */
-    uint32_t due_seen;         /* tcp_watch.c: in.due at its last check, */
-    uint32_t silent;           /* checks without traffic */
-    struct rk_ucx_door *doors; /* of the peer, as far as they are unambiguous */
-    uint32_t ndoors;
+    struct rk_link on_busy;            /* in ucx->busy: control frames or sends wait for room */
+    struct rk_link on_failed;          /* in ucx->failed */
+    void *flushing;                    /* UCP request of a flush, for drained */
+    uint64_t flushed_at;               /* ucx->sent at the start of the flush */
+    uint32_t due_seen;                 /* tcp_watch.c: in.due at its last check, */
+    uint32_t silent;                   /* checks without traffic */
+    struct rk_ucx_listener *listeners; /* of the peer, as far as they are unambiguous */
+    uint32_t nlisteners;
 };
 
 /* A blocking receive that is first in line. */
@@ -138,8 +138,8 @@ struct rk_ucx_fast_recv {
 };
 
 /* Listening sockets of this process. */
-struct rk_ucx_doors {
-    struct rk_ucx_door *at;
+struct rk_ucx_listeners {
+    struct rk_ucx_listener *at;
     uint32_t n, cap;
     bool incomplete; /* out of memory */
 };
@@ -186,8 +186,8 @@ struct rk_ucx {
     uint64_t bad_frames, late_frames;
 
     uint64_t next_check; /* tcp_watch.c */
-    struct rk_ucx_door doors[RK_UCX_DOORS_MAX];
-    uint32_t ndoors;
+    struct rk_ucx_listener listeners[RK_UCX_LISTENERS_MAX];
+    uint32_t nlisteners;
 };
 
 extern const struct rk_channel rk_channel_ucx;
@@ -215,10 +215,10 @@ rank_status_t rk_ucx_rails(FILE *out);
 bool rk_ucx_transports(struct rk_ucx *ucx, unsigned *found);
 
 /* tcp_watch.c: call before and after UCX's worker is created; the second frees the result of the first. */
-void rk_ucx_doors_before(struct rk_ucx_doors *old);
-void rk_ucx_doors_after(struct rk_ucx *ucx, struct rk_ucx_doors *old);
+void rk_ucx_listeners_before(struct rk_ucx_listeners *old);
+void rk_ucx_listeners_after(struct rk_ucx *ucx, struct rk_ucx_listeners *old);
 /* Add the listeners of a peer. */
-void rk_ucx_doors_of(struct rk_ucx_link *l, const struct rk_ucx_card *card);
+void rk_ucx_listeners_of(struct rk_ucx_link *l, const struct rk_ucx_card *card);
 /* Shut down connections without acknowledgement; checks once a second. */
 void rk_ucx_watch(struct rk_ucx *ucx);
 /* Close all listeners and connections, without UCX. */

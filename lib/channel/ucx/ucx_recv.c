@@ -49,7 +49,7 @@ static struct rk_ucx_link *introduced_link(struct rk_ucx *ucx, const struct rk_u
         return NULL;
     peer = rk_engine_find_peer(ucx->ctx, (struct rk_procid){hello->job, hello->rank});
     l = peer ? rk_ucx_link_of(ucx, peer) : NULL;
-    if (l && l->theirs.index == RK_UCX_NOBODY)
+    if (l && l->theirs.index == RK_UCX_NO_LINK)
         l->theirs = hello->from;
     return l;
 }
@@ -58,7 +58,7 @@ static struct rk_ucx_link *link_for(struct rk_ucx *ucx, const struct rk_ucx_pack
 {
     struct rk_ucx_link *named = NULL, *introduced;
 
-    if (p->to.index != RK_UCX_NOBODY) {
+    if (p->to.index != RK_UCX_NO_LINK) {
         named = named_link(ucx, p->to);
         if (!named)
             return NULL;
@@ -180,7 +180,7 @@ static bool packet_arrived(struct rk_ucx_link *l, struct rk_ucx_packet *p, void 
 {
     bool kept;
 
-    switch (rk_order_look(&l->in, p->first.turn)) {
+    switch (rk_order_compare(&l->in, p->first.turn)) {
     case RK_TURN_DUE:
         rk_order_advance(&l->in);
         kept = ucx_recv_deliver(l, p, desc, total);

@@ -221,12 +221,12 @@ static rank_status_t open_worker(struct rk_ucx *ucx)
         /* calls are serialized by rank.h's contract or by the context's lock */
         .thread_mode = ucx->ctx->engine->threads ? UCS_THREAD_MODE_SERIALIZED : UCS_THREAD_MODE_SINGLE,
     };
-    struct rk_ucx_doors old = {0};
+    struct rk_ucx_listeners old = {0};
     ucs_status_t ust;
 
-    rk_ucx_doors_before(&old);
+    rk_ucx_listeners_before(&old);
     ust = ucp_worker_create(ucx->context, &params, &ucx->worker);
-    rk_ucx_doors_after(ucx, &old);
+    rk_ucx_listeners_after(ucx, &old);
     if (ust != UCS_OK) {
         ucx->worker = NULL;
         rk_error("UCX cannot make a worker: %s", ucs_status_string(ust));
@@ -243,7 +243,7 @@ static rank_status_t open_worker(struct rk_ucx *ucx)
 
 static rank_status_t write_card(struct rk_ucx *ucx, void *card, size_t *len)
 {
-    struct rk_ucx_card c = {.magic = RK_UCX_CARD_MAGIC, .ucx = ucx_version(), .ndoors = ucx->ndoors};
+    struct rk_ucx_card c = {.magic = RK_UCX_CARD_MAGIC, .ucx = ucx_version(), .nlisteners = ucx->nlisteners};
     size_t begins = rk_ucx_card_len(&c);
     ucs_status_t ust = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_len);
 
@@ -258,7 +258,7 @@ static rank_status_t write_card(struct rk_ucx *ucx, void *card, size_t *len)
                  ucx->address_len, *len - begins);
         return RANK_ERR_CHANNEL;
     }
-    memcpy(c.doors, ucx->doors, sizeof(c.doors));
+    memcpy(c.listeners, ucx->listeners, sizeof(c.listeners));
     memcpy(card, &c, begins);
     memcpy((char *)card + begins, ucx->address, ucx->address_len);
     *len = begins + ucx->address_len;
