@@ -338,7 +338,7 @@ static void on_rpc_done(void *arg, void *token, struct xr_unpacker *answer)
     xr_server_rpc_done(agent->server, token, answer);
 }
 
-static void on_errand(void *arg, enum xr_rpc what, uint32_t rank, struct xr_packer *payload, void *token)
+static void on_rpc(void *arg, enum xr_rpc what, uint32_t rank, struct xr_packer *payload, void *token)
 {
     struct xr_agent *agent = arg;
 
@@ -394,7 +394,7 @@ const struct xr_server_events xr_clients_server_events = {
     .modex = pmi_clients_on_modex,
     .looked_up = on_looked_up,
     .raised = on_raised,
-    .rpc = on_errand,
+    .rpc = on_rpc,
     .control = on_control,
     .process = on_process,
     .ended = on_ended,

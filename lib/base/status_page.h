@@ -43,11 +43,11 @@ struct rk_wait_for {
     uint64_t number; /* of a collective in its team; 0: none */
     uint64_t tag, bytes;
     uint32_t npeers; /* awaited peers; the first ones are listed */
-    int32_t peers[RK_BOARD_PEERS + 1]; /* world ranks; RK_BOARD_GUEST(r): rank r of another job */
+    int32_t peers[RK_BOARD_PEERS + 1]; /* world ranks; RK_BOARD_OTHER_JOB(r): rank r of another job */
 };
 _Static_assert(sizeof(struct rk_wait_for) % 8 == 0, "is copied in words");
 
-#define RK_BOARD_GUEST(rank) (-1 - (rank))
+#define RK_BOARD_OTHER_JOB(rank) (-1 - (rank))
 
 struct rk_board_slot {
     _Atomic uint32_t turn RK_ALIGNED_LINE; /* odd during a write */

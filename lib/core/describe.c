@@ -35,7 +35,7 @@ RK_COLD void rk_describe_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*co
     /* peers are numbers of this process */
     for (uint32_t i = 0; i < what.npeers && i < RK_BOARD_PEERS; i++) {
         if (what.peers[i] >= ctx->boot->size)
-            what.peers[i] = RK_BOARD_GUEST((int32_t)rk_procs_id(ctx, what.peers[i]).rank);
+            what.peers[i] = RK_BOARD_OTHER_JOB((int32_t)rk_procs_id(ctx, what.peers[i]).rank);
     }
     if (b->inside) {
         rk_describe_call(&what, "%s", b->inside);

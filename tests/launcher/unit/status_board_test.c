@@ -150,7 +150,7 @@ static void no_room_for_a_board(void **state)
 static void ranks_as_text(void **state)
 {
     static const int32_t some[] = {0, 1, 2, 3, 7, 9, 10};
-    static const int32_t visitors[] = {1, 4, RK_BOARD_GUEST(0), RK_BOARD_GUEST(1), RK_BOARD_GUEST(2), RK_BOARD_GUEST(5)};
+    static const int32_t visitors[] = {1, 4, RK_BOARD_OTHER_JOB(0), RK_BOARD_OTHER_JOB(1), RK_BOARD_OTHER_JOB(2), RK_BOARD_OTHER_JOB(5)};
     static const int32_t wrong[] = {INT32_MIN, INT32_MAX};
     char text[64];
 
