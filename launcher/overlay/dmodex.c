@@ -82,7 +82,7 @@ static void dmodex_answer(struct xr_dmodex_table *m, uint32_t node, uint32_t id,
     const uint32_t most = XR_MESSAGE_MAX - 12; /* minus the header; the connection rejects longer messages */
 
     if (len > most) {
-        rk_error("a rank has committed %zu bytes, which is more than another host can be on_gone (%u)", len, most);
+        rk_error("a rank has committed %zu bytes, which is more than another host can be sent (%u)", len, most);
         found = false;
         len = 0;
     }

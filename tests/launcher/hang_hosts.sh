@@ -6,29 +6,30 @@ inside 2 "a hang on two hosts"
 . "$(dirname "$0")/cases.sh"
 job=$top_builddir/tests/launcher/programs/hang_job
 
-# on_two LIMIT ARGS...: xrun on hosta and hostb
+# on_two ARGS...: xrun on hosta and hostb
 on_two() {
-    local limit=$(($1 * slow))
-    shift
-    on hosta timeout -k 5 "$limit" env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" --host hosta:2,hostb:2 "$@" >out 2>err </dev/null
+    on hosta timeout -k 5 $((90 * slow)) env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" --host hosta:2,hostb:2 "$@" >out 2>err </dev/null
     rc=$?
 }
-explained() { # NAME
-    local r lines=0
+# explained NAME ARGS...: a ring is explained, and ended then
+explained() {
+    local name=$1 r lines=0
+    shift
+    : >err
+    on_two -n 4 "$@" "$job" ring &
+    until_true 80 grep -q '^xrun: cycle:' err
     for r in 0 1 2 3; do
         lines=$((lines + $(grep -cE "^xrun: rank $r: no progress for [0-9.]+ s: receive of 4 bytes on world, tag 0, waits for rank $(((r + 1) % 4))\$" err)))
     done
-    [ $rc = 124 ] && [ $lines = 4 ] && [ "$(grep -c '^xrun: cycle: 0 -> 1 -> 2 -> 3 -> 0$' err)" = 1 ] &&
-        good "$1" || bad "$1" "exit code $rc, $lines lines of ranks"
+    [ $lines = 4 ] && [ "$(grep -c '^xrun: cycle: 0 -> 1 -> 2 -> 3 -> 0$' err)" = 1 ] && good "$name" || bad "$name" "$lines lines of ranks"
+    on hosta pkill -TERM -x xrun
+    wait
 }
-on_two 60 -n 4 --timeout $((32 * slow)) "$job" ring
 explained "a ring over two hosts, by default"
 # UCX's keepalive is no progress.
-on_two 60 -n 4 --timeout $((40 * slow)) -x UCX_KEEPALIVE_INTERVAL=7s "$job" ring
-explained "a ring over two hosts that UCX keeps alive"
-on_two 60 -n 4 --timeout $((10 * slow)) --heartbeat 2 "$job" ring
-explained "a ring over two hosts, with a heartbeat"
-on_two 60 -n 4 "$job" sleep $((28 * slow))
+explained "a ring over two hosts that UCX keeps alive" -x UCX_KEEPALIVE_INTERVAL=7s
+explained "a ring over two hosts, with a heartbeat" --heartbeat 2
+on_two -n 4 "$job" sleep $((28 * slow))
 [ $rc = 0 ] && ! grep -q 'no progress' err && good "a rank of another host that sleeps" || bad "a rank of another host that sleeps" "exit code $rc"
 
 echo "# $passed passed, $failed failed"

@@ -78,7 +78,7 @@ for where in here ${RK_INSIDE:+"on two hosts"}; do
         job 60 "$far" too-much 0
         right "more than a message holds is refused to its callers" 4 0
         grep -q 'a fence of PMIx over several hosts fails: .* a message of [0-9]* bytes, and 67108864 are the most' err &&
-            grep -q 'a rank has committed [0-9]* bytes, which is more than another host can be told' err &&
+            grep -q 'a rank has committed [0-9]* bytes, which is more than another host can be sent' err &&
             good "and reported" || bad "and reported" "$(cat err)"
     fi
     job 30 --on-failure continue "$far" get-left 3 dies

@@ -13,6 +13,7 @@ bad=0
 # Name, least, largest; of words the two that are farthest from what is built in. Sizes and times: as the table has them.
 variables='RANK_LOG error debug
 RANK_ERRORS quiet abort
+RANK_CRASH_STACK off on
 RANK_CHANNELS self,ucx self,shm
 RANK_EAGER_MAX 0 1M
 RANK_EAGER_WINDOW 0 1G
