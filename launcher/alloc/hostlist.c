@@ -34,8 +34,8 @@ static bool index_host(struct xr_hostlist *list, struct xr_hostspec *host)
     const char *domain = xr_local_host_domain(host->name);
     size_t len = domain ? (size_t)(domain - host->name) - 1 : 0;
 
-    return xr_hash_add(&list->names, &host->by_name, xr_hash_hash(0, host->name, strlen(host->name))) &&
-           (!domain || xr_hash_add(&list->short_names, &host->by_short, xr_hash_hash(0, host->name, len)));
+    return xr_hash_add(&list->names, &host->by_name, xr_hash_bytes(0, host->name, strlen(host->name))) &&
+           (!domain || xr_hash_add(&list->short_names, &host->by_short, xr_hash_bytes(0, host->name, len)));
 }
 
 /* Rebuild the tables after hosts moved in memory or went. */
@@ -52,7 +52,7 @@ static bool index_hosts(struct xr_hostlist *list)
 
 static uint32_t hostlist_find(const struct xr_hostlist *list, const char *name, size_t len)
 {
-    for (struct xr_hash_item *i = xr_hash_first(&list->names, xr_hash_hash(0, name, len)); i; i = xr_hash_next(i)) {
+    for (struct xr_hash_item *i = xr_hash_first(&list->names, xr_hash_bytes(0, name, len)); i; i = xr_hash_next(i)) {
         const struct xr_hostspec *host = rk_container_of(i, struct xr_hostspec, by_name);
         if (strncmp(host->name, name, len) == 0 && !host->name[len])
             return (uint32_t)(host - list->host);
@@ -65,7 +65,7 @@ static uint32_t find_short_name(const struct xr_hostlist *list, const char *name
 {
     uint32_t found = UINT32_MAX;
 
-    for (struct xr_hash_item *i = xr_hash_first(&list->short_names, xr_hash_hash(0, name, len)); i;
+    for (struct xr_hash_item *i = xr_hash_first(&list->short_names, xr_hash_bytes(0, name, len)); i;
          i = xr_hash_next(i)) {
         const struct xr_hostspec *host = rk_container_of(i, struct xr_hostspec, by_short);
         if (strncmp(host->name, name, len) != 0 || host->name[len] != '.')

@@ -1,48 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pmi1_kvs.c: keep keys in a hash table that doubles as it fills. See pmi1_kvs.h. */
+/* pmi1_kvs.c: keep keys in a hash table. See pmi1_kvs.h. */
 #include "launcher/pmi1/pmi1_kvs.h"
+#include "launcher/util/hash.h"
 #include "launcher/util/pack.h"
-#include "lib/base/fnv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS_AT_FIRST 64
-
 struct pair {
-    struct pair *next;
-    uint32_t hash;
+    struct xr_hash_item item; /* the first member */
     char *value;
     char key[];
 };
 
 struct xr_pmi1_kvs {
-    struct pair **bucket;
-    size_t nbuckets, npairs; /* a power of two */
+    struct xr_hash pairs;
     size_t bytes, limit;
     bool keep;
     struct xr_packer fresh;
 };
 
-static uint32_t hash_of(const char *key)
-{
-    return rk_fnv32(RK_FNV32_START, key, strlen(key));
-}
-
 rank_status_t xr_pmi1_kvs_create(size_t limit, bool keep, struct xr_pmi1_kvs **out)
 {
     struct xr_pmi1_kvs *s = calloc(1, sizeof(*s));
 
-    if (s) {
-        s->limit = limit;
-        s->keep = keep;
-        s->nbuckets = BUCKETS_AT_FIRST;
-        s->bucket = calloc(s->nbuckets, sizeof(struct pair *));
-    }
-    if (!s || !s->bucket) {
-        free(s);
+    if (!s)
         return RANK_ERR_NO_MEMORY;
-    }
+    s->limit = limit;
+    s->keep = keep;
     *out = s;
     return RANK_OK;
 }
@@ -51,53 +36,46 @@ void xr_pmi1_kvs_destroy(struct xr_pmi1_kvs *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->nbuckets; i++) {
-        for (struct pair *p = s->bucket[i], *next; p; p = next) {
-            next = p->next;
-            free(p->value);
-            free(p);
+    for (uint32_t i = 0; i < s->pairs.size; i++) {
+        for (struct xr_hash_item *item = s->pairs.heads[i], *next; item; item = next) {
+            next = item->next;
+            free(((struct pair *)item)->value);
+            free(item);
         }
     }
-    free(s->bucket);
+    xr_hash_clear(&s->pairs);
     xr_packer_free(&s->fresh);
     free(s);
 }
 
-/* The link that points to the pair with this key, or to which it would be added. */
-static struct pair **pmi1_kvs_place(const struct xr_pmi1_kvs *s, const char *key, uint32_t hash)
+static struct pair *find_pair(const struct xr_pmi1_kvs *s, const char *key, uint32_t hash)
 {
-    struct pair **at = &s->bucket[hash & (s->nbuckets - 1)];
+    struct xr_hash_item *item = xr_hash_first(&s->pairs, hash);
 
-    while (*at && ((*at)->hash != hash || strcmp((*at)->key, key) != 0))
-        at = &(*at)->next;
-    return at;
+    while (item && strcmp(((struct pair *)item)->key, key) != 0)
+        item = xr_hash_next(item);
+    return (struct pair *)item;
 }
 
-/* Without memory the chains get longer. */
-static void pmi1_kvs_grow(struct xr_pmi1_kvs *s)
+static struct pair *add_pair(struct xr_pmi1_kvs *s, const char *key, size_t klen, uint32_t hash)
 {
-    size_t n = 2 * s->nbuckets;
-    struct pair **bucket = calloc(n, sizeof(struct pair *));
+    struct pair *p = malloc(sizeof(*p) + klen + 1);
 
-    if (!bucket)
-        return;
-    for (size_t i = 0; i < s->nbuckets; i++) {
-        for (struct pair *p = s->bucket[i], *next; p; p = next) {
-            next = p->next;
-            p->next = bucket[p->hash & (n - 1)];
-            bucket[p->hash & (n - 1)] = p;
-        }
-    }
-    free(s->bucket);
-    s->bucket = bucket;
-    s->nbuckets = n;
+    if (!p)
+        return NULL;
+    p->value = NULL;
+    memcpy(p->key, key, klen + 1);
+    if (xr_hash_add(&s->pairs, &p->item, hash))
+        return p;
+    free(p);
+    return NULL;
 }
 
 rank_status_t xr_pmi1_kvs_set(struct xr_pmi1_kvs *s, const char *key, const char *value)
 {
     size_t klen = strlen(key), vlen = strlen(value);
-    uint32_t hash = hash_of(key);
-    struct pair **at = pmi1_kvs_place(s, key, hash), *p = *at;
+    uint32_t hash = xr_hash_bytes(0, key, klen);
+    struct pair *p = find_pair(s, key, hash);
     size_t had = p ? strlen(p->value) : 0, more = vlen + (p ? 0 : klen + sizeof(*p));
     char *copy;
 
@@ -106,24 +84,15 @@ rank_status_t xr_pmi1_kvs_set(struct xr_pmi1_kvs *s, const char *key, const char
     if (s->bytes - had + more > s->limit)
         return RANK_ERR_NO_MEMORY;
     copy = strdup(value);
-    if (!copy)
+    if (copy && !p)
+        p = add_pair(s, key, klen, hash);
+    if (!copy || !p) {
+        free(copy);
         return RANK_ERR_NO_MEMORY;
-    if (!p) {
-        p = malloc(sizeof(*p) + klen + 1);
-        if (!p) {
-            free(copy);
-            return RANK_ERR_NO_MEMORY;
-        }
-        *p = (struct pair){.hash = hash};
-        memcpy(p->key, key, klen + 1);
-        *at = p;
-        s->npairs++;
     }
     free(p->value);
     p->value = copy;
     s->bytes += more - had;
-    if (s->npairs > 2 * s->nbuckets)
-        pmi1_kvs_grow(s);
     return RANK_OK;
 }
 
@@ -142,7 +111,7 @@ rank_status_t xr_pmi1_kvs_put(struct xr_pmi1_kvs *s, const char *key, const char
 
 const char *xr_pmi1_kvs_get(const struct xr_pmi1_kvs *s, const char *key)
 {
-    struct pair *p = *pmi1_kvs_place(s, key, hash_of(key));
+    struct pair *p = find_pair(s, key, xr_hash_bytes(0, key, strlen(key)));
 
     return p ? p->value : NULL;
 }

@@ -8,7 +8,7 @@
 
 #define FIRST_SIZE 16u /* a power of two */
 
-uint32_t xr_hash_hash(uint32_t before, const void *data, size_t len)
+uint32_t xr_hash_bytes(uint32_t before, const void *data, size_t len)
 {
     return rk_fnv32(before ? before : RK_FNV32_START, data, len);
 }

@@ -23,7 +23,7 @@ struct xr_hash {
 };
 
 /* Hash bytes. before: the hash of the bytes before them, or 0. */
-uint32_t xr_hash_hash(uint32_t before, const void *data, size_t len);
+uint32_t xr_hash_bytes(uint32_t before, const void *data, size_t len);
 
 /* Iterate over the items of a hash. NULL: no more. */
 struct xr_hash_item *xr_hash_first(const struct xr_hash *table, uint32_t hash);
