@@ -84,15 +84,15 @@ run 30 -q -n "$(nproc)" "$client" spawn-crowd
 check "a spawned rank counts the cores as taken" 0
 count "a spawned rank counts the cores as taken" 'yield: yes' 1
 
-# librank's ranks of both jobs, on two cores: one of each fits, and of three all are told, or find it out.
+# librank's ranks of both jobs, on two cores: one of each fits, and of three all report it.
 cores=$(taskset -cp $$ | sed 's/.*: //; s/-/,/' | cut -d, -f1-2)
 crowded() { # NAME PARENTS CHILDREN LINES
     new_case
     RANK_LOG=info timeout -k 5 $((60 * slow)) taskset -c "$cores" "$XRUN" -q --bind none -n "$2" "$top_builddir/tests/mp/rank_spawn.mp" --beside "$3" >out 2>err </dev/null
     rc=$?
-    local told
-    told=$(grep -c 'ranks of all jobs on this host are more than its cores' err)
-    [ "$told" = "$4" ] || { bad "$1" "$told ranks are told, not $4"; return; }
+    local reports
+    reports=$(grep -c 'this host has fewer cores than ranks of all jobs' err)
+    [ "$reports" = "$4" ] || { bad "$1" "$reports ranks report it, not $4"; return; }
     check "$1" 0
 }
 if [ "$(nproc)" -ge 2 ]; then
