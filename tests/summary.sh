@@ -3,10 +3,9 @@
 # summary.sh BUILDDIR: add up what "make check" ran there.
 #
 # Prints which ten tests took longest, where the file system keeps the time when a file was made, and then one line,
-# "N passed, N failed". With BUDGET=1 a test that takes more than twice its seconds of budget.txt (60
-# without a line there) has failed;
-# on a slow machine, by which the median of all is above its budget, so much more is allowed. Exits 0 only if something ran
-# and nothing failed.
+# "N passed, N failed". Exits 0 only if something ran and nothing failed.
+# With BUDGET=1 a test that takes more than twice its seconds of budget.txt (60 without a line there) has failed. On a slow
+# machine, by which the median of all is above its budget, so much more is allowed.
 # A test that prints "ok" and "not ok" lines counts with each of them, another one as one.
 
 if [ $# -ne 1 ] || [ ! -d "$1" ]; then
