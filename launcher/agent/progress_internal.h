@@ -11,7 +11,7 @@
 
 /* A rank under watch. Its flags are independent of each other. */
 struct xr_watched_rank {
-    struct xr_proc_state_skip past;
+    struct xr_proc_state_past past;
     struct xr_proc_state look; /* the latest probe */
     bool stalled;        /* a stall was reported and has not ended */
     bool halted;         /* it was also reported that the rank is stopped */

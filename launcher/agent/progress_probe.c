@@ -182,7 +182,7 @@ void xr_progress_probe(struct xr_progress *w, uint64_t now)
 
 pid_t xr_progress_process(const struct xr_progress *w, uint32_t slot)
 {
-    struct xr_proc_state_skip past = {0};
+    struct xr_proc_state_past past = {0};
     struct xr_proc_state look;
 
     xr_proc_state_read(w->agent->ranks[slot].pid, w->board.head ? &w->board.slots[slot] : NULL,

@@ -8,6 +8,7 @@
 #include "launcher/util/pack.h"
 #include "launcher/util/errbuf.h"
 #include "launcher/util/shell_words.h"
+#include "launcher/util/strv.h"
 #include "lib/base/conf.h"
 
 #include <stdio.h>
@@ -219,7 +220,7 @@ static bool parse_begin(int argc, char **argv, struct xr_options *o)
 /* Allocate room for -x of argv, and in each program for XRUN_X and -genv. */
 static bool parse_make_sets(int argc, char **argv, struct xr_options *o)
 {
-    size_t programs = 1, genv = 0, shared = o->shared ? xr_shell_words_count(o->shared) : 0;
+    size_t programs = 1, genv = 0, shared = o->shared ? xr_strings_count(o->shared) : 0;
 
     for (int k = 1; k < argc; k++) {
         programs += strcmp(argv[k], ":") == 0;

@@ -5,28 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t spawn_request_count(char *const *v)
-{
-    size_t n = 0;
-
-    while (v && v[n])
-        n++;
-    return n;
-}
-
-bool xr_spawn_request_word(char ***words, const char *word)
-{
-    size_t n = spawn_request_count(*words);
-    char **longer = realloc(*words, (n + 2) * sizeof(*longer));
-
-    if (!longer)
-        return false;
-    *words = longer;
-    longer[n] = strdup(word);
-    longer[n + 1] = NULL;
-    return longer[n] != NULL;
-}
-
 struct xr_spawn_request_app *xr_spawn_request_add(struct xr_spawn_request *r)
 {
     struct xr_spawn_request_app *longer = realloc(r->apps, (r->napps + 1) * sizeof(*longer));

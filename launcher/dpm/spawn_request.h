@@ -32,8 +32,6 @@ void xr_spawn_request_pack(const struct xr_spawn_request *request, struct xr_pac
 bool xr_spawn_request_unpack(struct xr_unpacker *u, struct xr_spawn_request *out);
 /* Append a program, all 0. NULL without memory. */
 struct xr_spawn_request_app *xr_spawn_request_add(struct xr_spawn_request *request);
-/* Append a copy to a NULL-terminated array, which may be NULL. Returns false without memory. */
-bool xr_spawn_request_word(char ***words, const char *word);
 
 /* The first message to a spawned job. */
 struct xr_spawn_hello {

@@ -161,7 +161,7 @@ void xr_front_on_launcher_wait(evutil_socket_t fd, short what, void *arg)
     event_base_loopexit(f->base, NULL);
 }
 
-/* The launcher commands end when nothing of the job is left on their hosts: wait for them, up to XR_LINGER_MS. */
+/* The launcher commands end when nothing of the job is left on their hosts: wait for them, up to XR_LAUNCHER_WAIT_MS. */
 void xr_front_leave_if_over(struct front *f)
 {
     const struct timeval launcher_wait = {XR_LAUNCHER_WAIT_MS / 1000, XR_LAUNCHER_WAIT_MS % 1000 * 1000};

@@ -62,7 +62,7 @@ rank_status_t xr_plan_make(const struct xr_policy *where, uint32_t *n, struct xr
                            size_t errlen);
 void xr_plan_clear(struct xr_plan *plan);
 
-/* trim.c: return how many hosts, from the first, n ranks (0: not given) may need. */
+/* Return how many hosts, from the first, n ranks (0: not given) may need. */
 uint32_t xr_plan_needed(const struct xr_plan *plan, uint32_t n);
 
 /* Return whether there is a host other than this one. */

@@ -138,7 +138,7 @@ static pid_t innermost(pid_t pid)
 /* ---------------------------------------------------------------------- probe */
 
 /* Return the time since when it uses nearly no CPU time, or 0 if it does. */
-static uint64_t idle_since(struct xr_proc_state_skip *past, uint64_t now, uint64_t cpu_ns, bool runs)
+static uint64_t idle_since(struct xr_proc_state_past *past, uint64_t now, uint64_t cpu_ns, bool runs)
 {
     uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
     uint64_t allowed = (now - past->looked_ns) / IDLE_SHARE + tick;
@@ -179,7 +179,7 @@ static bool read_slot(const struct rk_board_slot *slot, uint64_t now, struct xr_
 }
 
 void xr_proc_state_read(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
-                struct xr_proc_state_skip *past, struct xr_proc_state *out)
+                struct xr_proc_state_past *past, struct xr_proc_state *out)
 {
     struct proc_sum t = {0};
     uint64_t idle, tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);

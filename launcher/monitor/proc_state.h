@@ -22,7 +22,7 @@ enum xr_process_doing {
 const char *xr_doing_word(enum xr_process_doing doing);
 
 /* The state of a rank between probes. Zeroed: none yet. */
-struct xr_proc_state_skip {
+struct xr_proc_state_past {
     uint64_t looked_ns; /* time of the last probe; 0: none */
     uint64_t cpu_ns;    /* CPU time then */
     uint64_t idle_ns;   /* begin of its sleep; 0: it does not sleep */
@@ -47,6 +47,6 @@ void xr_proc_state_text(const struct xr_proc_state *look, char *out, size_t len)
 
 /* Probe the rank that was started as pid. slot: its slot of the status board, or NULL. */
 void xr_proc_state_read(pid_t pid, const struct rk_board_slot *slot, uint64_t now,
-                struct xr_proc_state_skip *past, struct xr_proc_state *out);
+                struct xr_proc_state_past *past, struct xr_proc_state *out);
 
 #endif

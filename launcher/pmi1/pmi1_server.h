@@ -37,7 +37,7 @@ struct xr_pmi1_ops {
     void (*exchange)(void *arg, bool lost, const void *blob, size_t len);
     /* A rank has ended for which others wait in MPI_Init, some without PMI-1. Called once. */
     void (*stranded)(void *arg, uint32_t rank);
-    /* A request for the first xrun; answer it by xr_pmi1_errand_done with the id. Empties the packer. NULL: such requests
+    /* A request for the first xrun; answer it by xr_pmi1_rpc_done with the id. Empties the packer. NULL: such requests
      * fail. */
     void (*rpc)(void *arg, uint32_t rank, uint32_t id, enum xr_rpc what, struct xr_packer *payload);
 };

@@ -2,7 +2,7 @@
 /*
  * publish_spawn.c: forward names and spawn requests to the first xrun.
  *
- * Called as other commands; the answers come by xr_pmi1_errand_done.
+ * Called as other commands; the answers come by xr_pmi1_rpc_done.
  */
 #include "launcher/pmi1/pmi1_internal.h"
 

@@ -60,7 +60,7 @@ struct xr_server_events {
     void (*raised)(void *arg, const struct xr_event *event);
     /* The answer to xr_server_lookup. */
     void (*looked_up)(void *arg, uint32_t id, bool found, const void *data, size_t len);
-    /* A request for the first xrun. Empties the packer. Answer it by xr_server_errand_done. */
+    /* A request for the first xrun. Empties the packer. Answer it by xr_server_rpc_done. */
     void (*rpc)(void *arg, enum xr_rpc what, uint32_t rank, struct xr_packer *payload, void *token);
     /* Signal ranks of the job on any host; n 0: all. */
     void (*control)(void *arg, int sig, const uint32_t *ranks, uint32_t n);

@@ -5,7 +5,6 @@
 #ifndef XR_LAUNCHER_UTIL_SHELL_WORDS_H
 #define XR_LAUNCHER_UTIL_SHELL_WORDS_H
 
-#include "launcher/util/strv.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,10 +16,6 @@
  * xr_strings_free. NULL: *wrong is the error, or NULL if out of memory.
  */
 char **xr_shell_words_split(const char *text, const char **wrong);
-static inline size_t xr_shell_words_count(char *const *words)
-{
-    return xr_strings_count(words);
-}
 
 /*
  * Return whether the program of a command line, without its path, is name. Returns false if the line cannot be

@@ -19,7 +19,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* --------------------------------------------------------- where life.c's words would go */
+/* ------------------------------------------------------------- where messages of heartbeat.c go */
 
 void xr_stream_print(struct xr_stream *stream, const char *fmt, ...)
 {

@@ -2,7 +2,7 @@
 /*
  * split_copy_model.c: split copies by a word of claims, in every order.
  *
- * The code itself (lib/channel/shm: claims.h and rndv.c):
+ * The code itself (lib/channel/shm: split_copy.h and shm_rndv.c):
  *
  *   copies that both share   each chunk is copied once, by either side; a receive is over only when its sender has
  *                            copied all that it claimed; and a sender that comes late copies nothing any more. The
@@ -62,7 +62,7 @@ static uint64_t address(int time)
     return (uint64_t)(time + 1) << 32;
 }
 
-/* What rndv.c calls: copies, the kernel's and others, frames, the clock, requests. */
+/* What shm_rndv.c calls: copies, the kernel's and others, frames, the clock, requests. */
 static rank_status_t model_copy_chunk(uint64_t at, bool sender)
 {
     int time = (int)(at >> 32) - 1, chunk = (int)((at & 0xffffffff) / (bytes() / (CHUNKS - 1) & ~0xfffu));

@@ -55,7 +55,7 @@ info --paths && grep -q '^  xpmem  *memory of other ranks is attached' "$work/ou
 [ $? = 0 ] && echo "ok - rankinfo" || { echo "not ok - rankinfo"; sed 's/^/    /' "$work/out" "$work/log"; bad=1; }
 if [ "$(nproc)" -ge 2 ]; then
     # It gives up after 10 s where something else has the cores.
-    if ! info --calibrate && ! info --calibrate && grep -q 'is the machine full' "$work/log"; then
+    if ! info --calibrate && ! info --calibrate && grep -q 'is the machine overloaded' "$work/log"; then
         echo "ok - rankinfo --calibrate # SKIP the machine is busy"
     else
         info --paths && [ ! -s "$work/log" ] && awk '$1 == 1 && $2 == "MiB" && $10 > 0 && $11 > 0 { ok = 1 } END { exit !ok }' "$work/out" &&

@@ -177,7 +177,7 @@ static void ranks_as_text(void **state)
 static void looking_at_a_process(void **state)
 {
     struct rk_wait_for what = {.call = "probe"};
-    struct xr_proc_state_skip past = {0};
+    struct xr_proc_state_past past = {0};
     struct xr_agent_board b;
     struct rk_board *mine;
     struct xr_proc_state look;
