@@ -10,7 +10,6 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -93,17 +92,9 @@ static void run_tool(void)
     waitpid((pid_t)child, NULL, 0);
 }
 
-static void on_crash(int sig, siginfo_t *info, void *context)
+static void report_crash(int sig)
 {
-    int error = errno;
-
-    (void)info;
-    (void)context;
-    if (atomic_flag_test_and_set(&printing)) {
-        for (;;) /* another thread crashed first and ends the process */
-            pause();
-    }
-    for (size_t i = 0; i < RK_ARRAY_LEN(signals) && getpid() == opened_by; i++) {
+    for (size_t i = 0; i < RK_ARRAY_LEN(signals); i++) {
         if (signals[i] == sig) {
             write_text(rk_log_prefix());
             write_text(": error: ");
@@ -111,11 +102,24 @@ static void on_crash(int sig, siginfo_t *info, void *context)
             write_text("\n");
         }
     }
-    if (getpid() == opened_by && has_turn()) /* not in a forked child, which is no rank */
+    if (has_turn())
         run_tool();
+}
+
+static void on_crash(int sig, siginfo_t *info, void *context)
+{
+    (void)info;
+    (void)context;
+    /* A forked child is no rank, and one of vfork shares the flag with its parent. */
+    if (getpid() == opened_by) {
+        if (atomic_flag_test_and_set(&printing)) {
+            for (;;) /* another thread crashed first and ends the process */
+                pause();
+        }
+        report_crash(sig);
+    }
     signal(sig, SIG_DFL);
     raise(sig); /* it is blocked here and ends the process on return */
-    errno = error;
 }
 
 /* A handler needs a stack of its own after an overflow. Other threads keep what they have. */

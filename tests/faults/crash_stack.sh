@@ -20,6 +20,7 @@ crashes() {
 crashes null 139 "Segmentation fault" write_to_null
 crashes overflow 139 "Segmentation fault" recurse_deeply
 crashes abort 134 Aborted '\bmain\b'
+crashes vfork 139 "Segmentation fault" crash_after_child
 
 RANK_CRASH_STACK=off run 30 -q -n 2 "$crash" null
 [ "$rc" = 139 ] && ! grep -q write_to_null err && good "RANK_CRASH_STACK=off" || bad "RANK_CRASH_STACK=off" "exit code $rc"
