@@ -219,7 +219,7 @@ def pieces(figure, hosts=False):
     return measure
 
 
-def threads(ranks):
+def threads():
     """Millions a second of two threads of each rank, and of one, which takes turns with them in the same run: to be asked after it."""
     one = []
 
@@ -227,7 +227,7 @@ def threads(ranks):
         if party != 'us':
             return None
         one.clear()
-        text = run(party, ranks, [build + '/bench/thread_rate'])[1]
+        text = run(party, 2, [build + '/bench/thread_rate'])[1]
         found = re.search(r'1 thread ([0-9.]+) M/s, 2 threads ([0-9.]+) M/s', text or '')
         if not found:
             return None
@@ -340,7 +340,7 @@ class Row:
 
 ALLOC, SLOW = ('-m', 'alloc'), ('-n', '3', '-w', '1')
 LAT, RATE = ('tag_lat', 'ucp_am_lat'), ('tag_bw', 'ucp_am_bw')
-(THR1, ALONE1), (THR22, ALONE22) = threads(1), threads(2)
+THR22, ALONE22 = threads()
 ROWS = [
     Row('lat8', 'one-way 8 B, 2 ranks', 'us', bench(2, 'lat', 8), 0.65, raw=(perftest(LAT, 8, PERF_US, 200000), 0.8),
         limit=(limit('flag', 'flag_8B', 1e-3), None)),
@@ -353,7 +353,6 @@ ROWS = [
     Row('rate8', 'messages of 8 B, one pair', 'M/s', rate(2, 'rate', 8), 2, more=True,
         raw=(perftest(RATE, 8, PERF_RATE, 1000000), None)),
     Row('mrate8', 'messages of 8 B, 4 pairs', 'M/s', rate(8, 'mrate', 8), 2, more=True),
-    Row('thr1', '2 threads, each to itself, beside 1 thread, 8 B', 'M/s', THR1, None, more=True, limit=(ALONE1, 1.6)),
     Row('thr22', '2 + 2 threads between 2 ranks, beside 1 + 1, 8 B', 'M/s', THR22, None, more=True, limit=(ALONE22, 0.9)),
     Row('bibw1m', 'both ways 1 MiB, any memory', 'GB/s', bandwidth(2, 'bibw', 1 << 20), 1.05, more=True),
     Row('bibw1ma', 'both ways 1 MiB, library\'s memory', 'GB/s', bandwidth(2, 'bibw', 1 << 20, *ALLOC), 1.5, more=True),

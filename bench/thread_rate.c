@@ -2,7 +2,6 @@
 /*
  * thread_rate.c: count messages a second of several threads, and of one.
  *
- *   bench/thread_rate [T [SAMPLES]]           each thread to itself, on a team of its own
  *   xrun -n 2 bench/thread_rate [T [SAMPLES]] thread t of rank 0 to thread t of rank 1, windows of 64 messages
  *
  * T threads (2) and one thread take turns, SAMPLES (7) times each; messages of 8 bytes. Prints the medians and their
@@ -16,13 +15,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { T_MAX = 32, WINDOW = 64, SAMPLES_MAX = 101, SELF_TURNS = 3000, PAIR_TURNS = 2000 };
+enum { T_MAX = 32, WINDOW = 64, SAMPLES_MAX = 101, TURNS = 2000 };
 
 struct worker {
     pthread_t id;
     pthread_barrier_t *start;
     rank_team_t team;
-    int t, turns, rank, size;
+    int t, rank;
 };
 
 static void thread_rate_must(rank_status_t st, const char *what)
@@ -41,21 +40,6 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void to_myself(struct worker *w)
-{
-    uint64_t in[WINDOW], out[WINDOW];
-    rank_request_t req[2 * WINDOW];
-
-    memset(out, 0, sizeof(out));
-    for (int i = 0; i < w->turns; i++) {
-        for (int k = 0; k < WINDOW; k++)
-            thread_rate_must(rank_irecv(&in[k], 1, RANK_UINT64, 0, 1, w->team, &req[k]), "irecv");
-        for (int k = 0; k < WINDOW; k++)
-            thread_rate_must(rank_isend(&out[k], 1, RANK_UINT64, 0, 1, w->team, &req[WINDOW + k]), "isend");
-        thread_rate_must(rank_waitall(2 * WINDOW, req, NULL), "waitall");
-    }
-}
-
 static void to_the_other(struct worker *w)
 {
     uint64_t buf[WINDOW], token = 0;
@@ -63,7 +47,7 @@ static void to_the_other(struct worker *w)
     int peer = 1 - w->rank;
 
     memset(buf, 0, sizeof(buf));
-    for (int i = 0; i < w->turns; i++) {
+    for (int i = 0; i < TURNS; i++) {
         for (int k = 0; k < WINDOW; k++) {
             if (w->rank == 0)
                 thread_rate_must(rank_isend(&buf[k], 1, RANK_UINT64, peer, w->t, w->team, &req[k]), "isend");
@@ -83,16 +67,14 @@ static void *thread_rate_work(void *arg)
     struct worker *w = arg;
 
     pthread_barrier_wait(w->start);
-    if (w->size == 1)
-        to_myself(w);
-    else if (w->rank < 2)
+    if (w->rank < 2)
         to_the_other(w);
     pthread_barrier_wait(w->start);
     return NULL;
 }
 
 /* Millions of messages a second. */
-static double thread_rate_sample(struct worker *workers, int n, int turns)
+static double thread_rate_sample(struct worker *workers, int n)
 {
     pthread_barrier_t start;
     double t;
@@ -100,7 +82,6 @@ static double thread_rate_sample(struct worker *workers, int n, int turns)
     pthread_barrier_init(&start, NULL, (unsigned)n);
     thread_rate_must(rank_barrier(rank_world()), "barrier");
     for (int i = 0; i < n; i++) {
-        workers[i].turns = turns;
         workers[i].start = &start;
         if (i && pthread_create(&workers[i].id, NULL, thread_rate_work, &workers[i])) {
             fprintf(stderr, "bench/thread_rate: no thread could be made\n");
@@ -113,7 +94,7 @@ static double thread_rate_sample(struct worker *workers, int n, int turns)
     for (int i = 1; i < n; i++)
         pthread_join(workers[i].id, NULL);
     pthread_barrier_destroy(&start);
-    return (double)n * turns * WINDOW / t * 1e-6;
+    return (double)n * TURNS * WINDOW / t * 1e-6;
 }
 
 static int thread_rate_by_value(const void *a, const void *b)
@@ -132,7 +113,7 @@ static double median(double *v, int n)
 int main(int argc, char **argv)
 {
     rank_init_opts_t opts = {.size = sizeof(opts), .thread_level = RANK_THREAD_MULTIPLE};
-    int n = argc > 1 ? atoi(argv[1]) : 2, samples = argc > 2 ? atoi(argv[2]) : 7, turns;
+    int n = argc > 1 ? atoi(argv[1]) : 2, samples = argc > 2 ? atoi(argv[2]) : 7;
     double one[SAMPLES_MAX], many[SAMPLES_MAX];
     struct worker w[T_MAX];
 
@@ -145,19 +126,19 @@ int main(int argc, char **argv)
         n = 1;
     }
     thread_rate_must(rank_init(&opts), "init");
+    if (rank_team_size(rank_world()) < 2)
+        rank_abort(2, "bench/thread_rate: needs 2 ranks");
     for (int t = 0; t < n; t++) {
-        w[t] = (struct worker){.t = t, .rank = rank_team_rank(rank_world()), .size = rank_team_size(rank_world())};
+        w[t] = (struct worker){.t = t, .rank = rank_team_rank(rank_world())};
         thread_rate_must(rank_team_dup(rank_world(), &w[t].team), "dup");
     }
-    turns = w[0].size == 1 ? SELF_TURNS : PAIR_TURNS;
     for (int i = 0; i < samples; i++) {
-        one[i] = thread_rate_sample(w, 1, turns);
-        many[i] = thread_rate_sample(w, n, turns);
+        one[i] = thread_rate_sample(w, 1);
+        many[i] = thread_rate_sample(w, n);
     }
     if (w[0].rank == 0) {
         double a = median(one, samples), b = median(many, samples);
-        printf("%s: 1 thread %.2f M/s, %d threads %.2f M/s, ratio %.2f\n", w[0].size == 1 ? "self" : "pairs", a, n, b,
-               b / a);
+        printf("1 thread %.2f M/s, %d threads %.2f M/s, ratio %.2f\n", a, n, b, b / a);
     }
     for (int t = 0; t < n; t++)
         thread_rate_must(rank_team_free(&w[t].team), "free");

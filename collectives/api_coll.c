@@ -7,7 +7,6 @@
 #include "collectives/coll_args.h"
 #include "collectives/trivial.h"
 #include "collectives/state.h"
-#include "lib/p2p/lane.h"
 
 /* Everything but the fast path. */
 static rank_status_t api_coll_run(const struct rk_coll_call *c)

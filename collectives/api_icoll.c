@@ -3,7 +3,6 @@
 #include "collectives/coll_args.h"
 #include "collectives/trivial.h"
 #include "collectives/state.h"
-#include "lib/p2p/lane.h"
 
 static rank_status_t api_icoll_start(const char *call, const struct rk_coll_call *c, rank_request_t *req)
 {

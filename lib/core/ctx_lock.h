@@ -4,14 +4,8 @@
  *
  * Below that level the lock is unused and costs one branch in calls that are expensive anyway.
  *
- * Lock order; all are of this type:
- *
- *   1. the context's: peers, channels, matching, one-sided calls, collectives, memory;
- *   2. a self context's (lib/p2p/lane.h), of a team with this process as its only rank.
- *
- * A holder of a self context's lock never blocks on the context's; it may only try. Only the holder of the
- * context's lock may hold two of them. Locks of lower rooms (death table, PMIx) come last and are held for a few
- * lines.
+ * It guards peers, channels, matching, one-sided calls, collectives and memory. Locks of lower rooms (death table,
+ * PMIx) come after it and are held for a few lines.
  *
  * The lock is recursive, since public calls call each other. A thread spins, yields a few times, then sleeps. The
  * lock is held for one step, never while a thread waits or runs user code. A pthread_mutex_t does not report

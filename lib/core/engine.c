@@ -372,8 +372,6 @@ static RK_COLD void handle_deaths(struct rk_ctx *ctx)
 
     e->deaths_seen = atomic_load(&node->head->deaths);
     e->boot_deaths_seen = atomic_load(&e->boot_deaths);
-    if (e->threads && e->threads->main)
-        return; /* a self context has no other rank */
     for (int i = 0; i < node->nlocal; i++) {
         bool left = atomic_load(&node->slots[i].state) == RK_SLOT_DONE &&
                     (!e->finalizing || atomic_load(&node->slots[i].alone));
@@ -435,8 +433,6 @@ static RK_COLD void check_deaths_when_busy(struct rk_ctx *ctx)
     uint64_t now;
 
     e->events_left = EVENTS_PER_CHECK - 1;
-    if (e->threads && e->threads->main)
-        return;
     now = rk_clock_coarse_ns();
     if (now - e->looked_ns >= RARE_NS)
         e->events_left = 0;
@@ -466,7 +462,7 @@ int rk_progress(struct rk_ctx *ctx)
         handle_deaths(ctx);
         n++; /* frames of live peers may have come with it */
     }
-    if (rk_unlikely((++e->ticks & TICKS_MASK) == 0) && !(e->threads && e->threads->main)) {
+    if (rk_unlikely((++e->ticks & TICKS_MASK) == 0)) {
         uint64_t now = rk_clock_ns();
         if (now >= e->next_check_ns)
             rk_engine_check_deaths(ctx, now);
@@ -484,7 +480,7 @@ int rk_progress_once(struct rk_ctx *ctx)
     struct rk_engine *e = ctx->engine;
     int n = rk_progress(ctx);
 
-    if (n == 0 && !(e->threads && e->threads->main) && rk_unlikely(rk_clock_coarse_ns() >= e->next_check_ns)) {
+    if (n == 0 && rk_unlikely(rk_clock_coarse_ns() >= e->next_check_ns)) {
         rk_engine_check_deaths(ctx, rk_clock_ns());
         n = rk_progress(ctx);
     }

@@ -77,7 +77,7 @@ static void event_fd_become(struct rk_ctx *ctx, int state)
 
     e->watch.state = state;
     if (e->threads)
-        rk_threads_set_armed(e->threads, state != RK_EVENT_FD_SIGNALLED);
+        e->threads->watched = state != RK_EVENT_FD_SIGNALLED;
 }
 
 static void event_fd_drain(const struct rk_node *node)
@@ -117,7 +117,7 @@ void rk_event_fd_signal(struct rk_ctx *ctx)
     if (e->watch.state == RK_EVENT_FD_OFF && e->threads && e->watch.owner != rk_lock_me()) {
         /* the user may have checked already and be about to arm */
         e->watch.missed = true;
-        rk_threads_set_armed(e->threads, false);
+        e->threads->watched = false;
     }
     if (!rk_event_fd_is_armed(e))
         return;

@@ -18,7 +18,6 @@
 /*
  * A waiter sleeps SHORT_SLEEPS times SHORT_NS, then LONG_NS. The poller of a crowded process yields after
  * OWN_PASSES fruitless rounds, or after WOKEN_NS, if another thread's wait is over; else after PASSES_PER_YIELD.
- * LANE_CHECKS: checks in a self context before a thread waits in the context.
  */
 enum {
     SHORT_SLEEPS = 10,
@@ -29,8 +28,7 @@ enum {
     OWN_PASSES = 16,
     WOKEN_NS = 50 * 1000,
     ROUNDS_PER_CHECK = 256,
-    GIVE_WAY = 200,
-    LANE_CHECKS = 64
+    GIVE_WAY = 200
 };
 
 enum { SPINS, SLEEPS, TURN, OVER }; /* TURN: the poller has left, wake up; OVER: the condition is true */
@@ -103,47 +101,11 @@ struct rk_threads *rk_threads_enter(struct rk_threads *t)
     return t;
 }
 
-/* A self context has changed for threads that wait in the context. */
-static RK_COLD void notify_main(struct rk_threads *lane)
-{
-    struct rk_threads *t = lane->main->engine->threads, *entered = rk_threads_enter(t);
-
-    if (atomic_exchange(&lane->news, false))
-        rk_event_fd_signal(t->ctx);
-    if (!entered)
-        return; /* the rest is checked when the lock is released */
-    if (atomic_load(&lane->calls) && t->sleeper)
-        rk_node_wake(t->ctx->node, t->ctx->node->index);
-    rk_threads_leave(t);
-}
-
 void rk_threads_leave(struct rk_threads *t)
 {
     if (t->nwaiting)
         wake_satisfied(t, NULL);
     rk_lock_give(&t->lock);
-    if (rk_unlikely(t->main && (atomic_load(&t->parked) || atomic_load_explicit(&t->calls, memory_order_relaxed) ||
-                                atomic_load_explicit(&t->news, memory_order_relaxed))))
-        notify_main(t);
-}
-
-RK_COLD void rk_threads_notify_user_slow(struct rk_threads *t)
-{
-    if (!t->main) {
-        rk_event_fd_signal(t->ctx);
-    } else { /* done once the self context's lock is released */
-        atomic_store(&t->watched, false);
-        atomic_store(&t->news, true);
-    }
-}
-
-void rk_threads_set_armed(struct rk_threads *t, bool on)
-{
-    struct rk_link *l;
-
-    atomic_store(&t->watched, on);
-    rk_list_for_each(l, &t->lanes)
-        atomic_store(&rk_list_entry(l, struct rk_threads, lane)->watched, on);
 }
 
 /* ------------------------------------------------------------------------- waiting */
@@ -378,8 +340,9 @@ static void leave_place(struct rk_threads *t)
     }
 }
 
-static void wait_here(struct rk_threads *t, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+RK_COLD void rk_threads_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
 {
+    struct rk_threads *t = ctx->engine->threads;
     struct rk_waiting s = {.cond = cond, .arg = arg, .thread = rk_lock_me(), .no_doorbell = w->no_doorbell,
                            .background = w->background};
     const struct rk_waiting *p;
@@ -450,109 +413,6 @@ bool rk_threads_check_stalls(struct rk_threads *t, uint64_t now)
     return shortly;
 }
 
-/* --------------------------------------------------------------------- self contexts */
-
-struct lane_wait {
-    struct rk_threads *lane;
-    bool (*cond)(void *);
-    void *arg;
-};
-
-/* Only threads of this process could make progress in it, and they wait too, so idle time means nothing. */
-void rk_threads_check_lane_stall(struct rk_threads *lane, bool (*cond)(void *), void *arg)
-{
-    struct rk_ctx *ctx = lane->ctx;
-
-    rk_lock_take(&lane->lock);
-    if (rk_unlikely(ctx->engine->stuck != NULL) && !cond(arg))
-        ctx->engine->stuck(ctx, cond, arg, rk_clock_ns(), UINT64_MAX, UINT64_MAX);
-    rk_lock_give(&lane->lock);
-    /* A wait that goes on does not leave, where this would be signalled. */
-    if (rk_unlikely(atomic_load_explicit(&lane->news, memory_order_relaxed)) &&
-        rk_lock_is_mine(&lane->main->engine->threads->lock) && atomic_exchange(&lane->news, false))
-        rk_event_fd_signal(lane->main);
-}
-
-/* Call with the context's lock held. */
-static bool lane_cond(void *arg)
-{
-    struct lane_wait *w = arg;
-    bool is;
-
-    rk_lock_take(&w->lane->lock);
-    rk_threads_check_lane_stall(w->lane, w->cond, w->arg); /* no other thread checks a self context's own */
-    is = w->cond(w->arg);
-    rk_lock_give(&w->lane->lock);
-    return is;
-}
-
-/* For the status board: what the self context's rooms report. */
-static bool lane_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
-{
-    struct lane_wait *w = arg;
-    struct rk_engine *e;
-    bool known = false;
-
-    (void)ctx;
-    if (cond != lane_cond)
-        return false;
-    e = w->lane->ctx->engine;
-    rk_lock_take(&w->lane->lock);
-    for (int i = 0; i < e->ndescribers && !known; i++)
-        known = e->describers[i](w->lane->ctx, w->cond, w->arg, out);
-    rk_lock_give(&w->lane->lock);
-    return known;
-}
-
-static void wait_for_lane(struct rk_threads *t, struct rk_waiter *w, struct lane_wait *lw)
-{
-    RK_ENTER(t->ctx);
-
-    wait_here(t, w, lane_cond, lw);
-    if (w->reported) {
-        rk_wait_over(t->ctx);
-        w->reported = 0;
-    }
-}
-
-/* Only threads of this process can make it true: check briefly, then wait and poll in the context. */
-static void wait_in_lane(struct rk_threads *lane, struct rk_waiter *w, bool (*cond)(void *), void *arg)
-{
-    struct rk_threads *t = lane->main->engine->threads;
-    struct lane_wait lw = {lane, cond, arg};
-    uint32_t depth;
-
-    for (int i = 0; i < LANE_CHECKS && !rk_lock_is_mine(&t->lock); i++) {
-        if (cond(arg))
-            return;
-        depth = rk_lock_give_all(&lane->lock);
-        if (i == 0 && atomic_load(&lane->parked)) /* changes made by the caller before it waits */
-            notify_main(lane);
-        else if (i % 8 == 7)
-            sched_yield();
-        else
-            rk_cpu_relax();
-        rk_lock_take_again(&lane->lock, depth);
-    }
-    /* no doorbell rings here either, and only this condition checks it */
-    w->no_doorbell |= lane->ctx->engine->stuck != NULL;
-    depth = rk_lock_give_all(&lane->lock);
-    atomic_fetch_add(&lane->parked, 1);
-    wait_for_lane(t, w, &lw);
-    atomic_fetch_sub(&lane->parked, 1);
-    rk_lock_take_again(&lane->lock, depth);
-}
-
-RK_COLD void rk_threads_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
-{
-    struct rk_threads *t = ctx->engine->threads;
-
-    if (t->main)
-        wait_in_lane(t, w, cond, arg);
-    else
-        wait_here(t, w, cond, arg);
-}
-
 /* ------------------------------------------------------------------------ callbacks */
 
 /* Take this thread out of the poller's place and of the waiters, if it is in a wait. */
@@ -596,7 +456,7 @@ void rk_threads_call_end(struct rk_threads *t, uint32_t depth)
 
 /* --------------------------------------------------------------------- open and close */
 
-rank_status_t rk_threads_open(struct rk_ctx *ctx, struct rk_ctx *main)
+rank_status_t rk_threads_open(struct rk_ctx *ctx)
 {
     struct rk_threads *t = aligned_alloc(RK_CACHE_LINE, rk_round_up(sizeof(*t), RK_CACHE_LINE));
     cpu_set_t set;
@@ -605,15 +465,10 @@ rank_status_t rk_threads_open(struct rk_ctx *ctx, struct rk_ctx *main)
         rk_error("out of memory for the locks that threads need");
         return RANK_ERR_NO_MEMORY;
     }
-    *t = (struct rk_threads){.ctx = ctx, .main = main};
+    *t = (struct rk_threads){.ctx = ctx};
     rk_list_init(&t->waiting);
-    rk_list_init(&t->lanes);
-    rk_list_init(&t->lane);
-    rk_list_init(&t->free_lanes);
     t->cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
     ctx->engine->threads = t;
-    if (!main)
-        ctx->engine->describers[ctx->engine->ndescribers++] = lane_describe;
     rk_requests_share(ctx);
     return RANK_OK;
 }

@@ -25,15 +25,14 @@
 #ifndef RK_CORE_THREADS_H
 #define RK_CORE_THREADS_H
 
-#include "lib/core/engine.h"
 #include "lib/core/ctx_lock.h"
+#include "lib/core/event_fd.h"
 
 struct rk_waiting;
 
 struct rk_threads {
     struct rk_lock lock;
     struct rk_ctx *ctx;
-    struct rk_ctx *main;       /* self context: the context that it belongs to; else NULL */
     struct rk_link waiting;    /* struct rk_waiting, in order of arrival */
     uint32_t nwaiting;
     uint32_t nbusy;    /* of them run a user callback: 0 or 1 */
@@ -45,20 +44,14 @@ struct rk_threads {
     bool in_sleep;              /* a thread is in that sleep, the present napper or an earlier one */
     bool sleep_is_long;         /* it sleeps long, as nothing waits for room */
     _Atomic uintptr_t caller;   /* the thread in a user callback; 0: none */
-    _Atomic uint32_t parked;    /* self context: threads that wait for it in the context's list */
-    _Atomic bool calls;         /* self context: callbacks are due */
-    _Atomic bool watched;       /* the user waits on the descriptor (event_fd.h) */
-    _Atomic bool news;          /* self context: something to signal to the user */
+    bool watched;               /* the user waits on the descriptor (event_fd.h) */
     uint64_t quiet_since;       /* idle since, when the clock was last read; 0: something has just come */
     uint32_t bouts;             /* rounds of pollers */
-    struct rk_link lanes;       /* self contexts in use, by their rk_threads.lane */
-    struct rk_link lane;
-    struct rk_link free_lanes;
     void *progress;            /* the progress thread (progress_thread.c); NULL: none */
 };
 
-/* From now on calls lock. main: NULL, or the context to which this self context belongs. */
-rank_status_t rk_threads_open(struct rk_ctx *ctx, struct rk_ctx *main);
+/* From now on calls lock. */
+rank_status_t rk_threads_open(struct rk_ctx *ctx);
 /* Call once all ranks of the node have joined. */
 void rk_threads_settle(struct rk_ctx *ctx);
 void rk_threads_close(struct rk_ctx *ctx);
@@ -99,12 +92,6 @@ void rk_threads_each_wait(struct rk_threads *t, rk_threads_wait_fn fn, uint64_t 
 
 /* With the lock: run rk_engine.stuck for each wait of the program, with its own times. */
 bool rk_threads_check_stalls(struct rk_threads *t, uint64_t now);
-/* As above for a self context's own messages, with either lock: by a thread that waits for it in the context. */
-void rk_threads_check_lane_stall(struct rk_threads *lane, bool (*cond)(void *), void *arg);
-
-/* event_fd.c: the user waits on the descriptor, or no longer does. */
-void rk_threads_set_armed(struct rk_threads *t, bool on);
-void rk_threads_notify_user_slow(struct rk_threads *t);
 /* With the lock: progress has handled something, or a thread has sent to itself; the user may wait for it. */
 RK_INLINE void rk_threads_notify_user(struct rk_ctx *ctx)
 {
@@ -113,8 +100,8 @@ RK_INLINE void rk_threads_notify_user(struct rk_ctx *ctx)
     if (rk_likely(!t))
         return;
     t->quiet_since = 0;
-    if (rk_unlikely(atomic_load_explicit(&t->watched, memory_order_relaxed)))
-        rk_threads_notify_user_slow(t);
+    if (rk_unlikely(t->watched))
+        rk_event_fd_signal(ctx);
 }
 
 /* Bracket a user callback. */
@@ -122,9 +109,7 @@ uint32_t rk_threads_call_begin(struct rk_threads *t);
 void rk_threads_call_end(struct rk_threads *t, uint32_t depth);
 RK_INLINE bool rk_threads_in_call(const struct rk_threads *t)
 {
-    const struct rk_threads *of = t->main ? t->main->engine->threads : t;
-
-    return atomic_load_explicit(&of->caller, memory_order_relaxed) == rk_lock_me();
+    return atomic_load_explicit(&t->caller, memory_order_relaxed) == rk_lock_me();
 }
 
 /* ------------------------------------------------------------- entering a call */

@@ -2,7 +2,6 @@
 /* api_iov.c: send and receive noncontiguous data: rank_sendv and its relatives. */
 #include "lib/data/iov.h"
 #include "lib/p2p/api_check.h"
-#include "lib/p2p/lane.h"
 #include "lib/p2p/p2p_internal.h"
 
 static rank_status_t check_send(const char *call, const rank_iov_t *iov, int n, int peer, int64_t tag,
@@ -27,7 +26,7 @@ static rank_status_t check_recv(const char *call, const rank_iov_t *iov, int n, 
 
 rank_status_t rank_sendv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     struct rank_request req;
     struct rk_view view;
     size_t bytes;
@@ -44,7 +43,7 @@ rank_status_t rank_sendv(const rank_iov_t *iov, int n, int peer, int64_t tag, ra
 rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
                          rank_envelope_t *envelope)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     struct rank_request req;
     struct rk_view view;
     size_t bytes;
@@ -66,7 +65,7 @@ rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag, ra
 rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
                           rank_request_t *out)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     struct rank_request *req;
     struct rk_view view;
     size_t bytes;
@@ -76,13 +75,13 @@ rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
         return st;
     if (!out)
         return rk_arg_null(__func__, "req");
-    req = rk_req_alloc(team->lane);
+    req = rk_req_alloc(team->ctx);
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->elem = 1;
     view = rk_pieces_view(&req->pieces, iov, n, bytes);
     if (rk_unlikely(rk_p2p_lacks_credit(team, peer, bytes)))
-        rk_progress(team->lane);
+        rk_progress(team->ctx);
     rk_p2p_isend_view(team, &view, peer, (uint64_t)tag, req);
     *out = req;
     return RANK_OK;
@@ -91,7 +90,7 @@ rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
 rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
                           rank_request_t *out)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     struct rank_request *req;
     struct rk_view view;
     size_t bytes;
@@ -101,7 +100,7 @@ rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
         return st;
     if (!out)
         return rk_arg_null(__func__, "req");
-    req = rk_req_alloc(team->lane);
+    req = rk_req_alloc(team->ctx);
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->elem = 1;

@@ -4,7 +4,6 @@
 #include "lib/core/request_pool.h"
 #include "lib/p2p/api_check.h"
 #include "lib/p2p/api_request.h"
-#include "lib/p2p/lane.h"
 #include "lib/p2p/p2p_internal.h"
 #include "lib/p2p/recv_start.h"
 #include "lib/p2p/send_fast.h"
@@ -24,7 +23,7 @@ RK_INLINE rank_status_t api_p2p_send(const void *buf, int64_t count, rank_dtype_
 static RK_COLD rank_status_t send_shared(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                                          rank_team_t team)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
 
     return api_p2p_send(buf, count, dtype, peer, tag, team);
 }
@@ -40,7 +39,7 @@ rank_status_t rank_send(const void *buf, int64_t count, rank_dtype_t dtype, int 
 rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                          rank_team_t team)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     struct rank_request req;
     size_t bytes;
     rank_status_t st = rk_check_message(__func__, buf, count, dtype, team, &bytes);
@@ -71,7 +70,7 @@ RK_INLINE rank_status_t api_p2p_recv(void *buf, int64_t count, rank_dtype_t dtyp
 static RK_COLD rank_status_t recv_shared(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                                          rank_team_t team, rank_envelope_t *envelope)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
 
     return api_p2p_recv(buf, count, dtype, peer, tag, team, envelope, true);
 }
@@ -98,7 +97,7 @@ RK_INLINE rank_status_t check_start_send(const char *call, const void *buf, int6
 static __attribute__((noinline)) rank_status_t api_p2p_start_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                                           int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     struct rank_request *req;
     size_t bytes;
     rank_status_t st = check_start_send(flags ? "rank_issend" : "rank_isend", buf, count, dtype, peer, tag, team, out, &bytes);
@@ -106,17 +105,17 @@ static __attribute__((noinline)) rank_status_t api_p2p_start_send(const void *bu
     if (st)
         return st;
     if (!flags && rk_send_now(team, buf, bytes, peer, (uint64_t)tag) == RANK_OK) {
-        *out = rk_req_sent(team->lane);
+        *out = rk_req_sent(team->ctx);
         return RANK_OK;
     }
-    req = rk_pool_take(team->lane);
+    req = rk_pool_take(team->ctx);
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->flags |= flags;
     req->elem = rk_dtype_bytes[dtype];
     /* A burst of sends receives no credit without progress. */
     if (rk_unlikely(rk_p2p_lacks_credit(team, peer, bytes)))
-        rk_progress(team->lane);
+        rk_progress(team->ctx);
     rk_p2p_isend(team, buf, bytes, peer, (uint64_t)tag, 0, req);
     *out = req;
     return RANK_OK;
@@ -130,7 +129,7 @@ rank_status_t rank_isend(const void *buf, int64_t count, rank_dtype_t dtype, int
     if (rk_likely(rk_team_is_plain(team)) &&
         rk_likely(check_start_send(NULL, buf, count, dtype, peer, tag, team, req, &bytes) == RANK_OK) &&
         rk_likely(rk_send_now(team, buf, bytes, peer, (uint64_t)tag) == RANK_OK)) {
-        *req = rk_req_sent(team->lane);
+        *req = rk_req_sent(team->ctx);
         return RANK_OK;
     }
     return api_p2p_start_send(buf, count, dtype, peer, tag, team, 0, req);
@@ -157,14 +156,14 @@ RK_INLINE rank_status_t check_start_recv(const char *call, void *buf, int64_t co
 static __attribute__((noinline)) rank_status_t api_p2p_start_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                                                           rank_team_t team, rank_request_t *out)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     struct rank_request *req;
     size_t bytes;
     rank_status_t st = check_start_recv("rank_irecv", buf, count, dtype, peer, tag, team, out, &bytes);
 
     if (st)
         return st;
-    req = rk_pool_take(team->lane);
+    req = rk_pool_take(team->ctx);
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->elem = rk_dtype_bytes[dtype];
@@ -183,8 +182,8 @@ rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
 
     if (rk_likely(rk_team_is_plain(team)) &&
         rk_likely(check_start_recv(NULL, buf, count, dtype, peer, tag, team, out, &bytes) == RANK_OK) &&
-        rk_likely(peer >= 0 && (from = team->peers[peer]) != NULL && rk_pool_has(team->lane))) {
-        req = rk_pool_take(team->lane);
+        rk_likely(peer >= 0 && (from = team->peers[peer]) != NULL && rk_pool_has(team->ctx))) {
+        req = rk_pool_take(team->ctx);
         req->elem = rk_dtype_bytes[dtype];
         *out = req;
         rk_receive_start(team, (struct rk_view){buf, bytes, NULL}, from, peer, rk_match_tag(tag), 0, req);
@@ -197,7 +196,7 @@ rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtyp
                             int64_t stag, void *rbuf, int64_t rcount, rank_dtype_t rdtype,
                             int source, int64_t rtag, rank_team_t team, rank_envelope_t *envelope)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     struct rank_request send, recv;
     size_t sbytes, rbytes;
     rank_status_t st = rk_check_message(__func__, sbuf, scount, sdtype, team, &sbytes), st_recv;
@@ -242,7 +241,7 @@ bool rk_probe_over(void *arg)
 
 rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_t *envelope)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     struct rk_probe p = {.team = team, .source = peer, .tag = rk_match_tag(tag),
                          .envelope = envelope};
     rank_status_t st = rk_team_check(__func__, team);
@@ -251,9 +250,9 @@ rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_
         return st;
     p.ndead = team->ndead;
     if (!rk_probe_over(&p)) {
-        if (!rk_may_wait(team->lane))
+        if (!rk_may_wait(team->ctx))
             return rk_arg_in_callback(__func__);
-        rk_wait(team->lane, rk_probe_over, &p);
+        rk_wait(team->ctx, rk_probe_over, &p);
     }
     return p.dead ? RANK_ERR_PEER_DEAD : RANK_OK;
 }
@@ -261,7 +260,7 @@ rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_
 rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found,
                           rank_envelope_t *envelope)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     rank_status_t st = rk_team_check(__func__, team);
 
     if (st || (st = rk_check_source(__func__, team, peer, tag)))
@@ -271,14 +270,14 @@ rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found,
     *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
     if (*found)
         return RANK_OK;
-    rk_progress_once(team->lane);
+    rk_progress_once(team->ctx);
     *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
     return !*found && rk_p2p_cannot_come(team, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
 }
 
 const char *rank_channel_name(rank_team_t team, int peer)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     struct rk_peer *p;
 
     if (rk_team_check(__func__, team) || (unsigned)peer >= (unsigned)team->size ||

@@ -33,9 +33,7 @@ RK_INLINE bool rk_req_is_idle(const struct rank_request *req)
 /* Context of the requests that are not idle; NULL if all are. */
 struct rk_ctx *rk_any_ctx(int n, const rank_request_t *reqs);
 
-/*
- * For calls with several requests, before any is read: enters the self context that all belong to, or the context.
- */
+/* For calls with several requests of one context, before any is read. */
 struct rk_threads *rk_enter_requests(int n, const rank_request_t *reqs);
 #define RK_ENTER_REQUESTS(n, reqs) RK_ENTERED = rk_enter_requests(n, reqs)
 
@@ -49,14 +47,6 @@ RK_INLINE bool rk_may_wait(const struct rk_ctx *ctx)
 
 /* Envelope of an idle request; envelope may be NULL. */
 void rk_null_envelope(rank_envelope_t *envelope);
-
-/* For calls with several requests: is this one complete, in whatever context? */
-RK_INLINE bool rk_is_done_anywhere(const struct rank_request *req)
-{
-    RK_ENTER_REQUEST(req);
-
-    return req->done;
-}
 
 RK_INLINE rank_status_t rk_finish_plain(rank_request_t *handle, rank_envelope_t *envelope)
 {
@@ -73,9 +63,5 @@ RK_INLINE rank_status_t rk_finish_plain(rank_request_t *handle, rank_envelope_t 
 
 /* Finish a complete request: return its status and free it, unless it is persistent. */
 rank_status_t rk_finish(rank_request_t *handle, rank_envelope_t *envelope);
-/* As rk_finish, for one of several; its self context may not be entered. */
-rank_status_t rk_finish_anywhere(rank_request_t *handle, rank_envelope_t *envelope);
-/* Wait until one of several is complete. */
-void rk_wait_any(struct rk_ctx *ctx, struct rk_any *a);
 
 #endif

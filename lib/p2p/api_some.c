@@ -15,7 +15,7 @@ static rank_status_t finish_done(int n, rank_request_t *reqs, int *ndone, int *i
 
     for (int i = 0; i < n; i++) {
         rank_status_t st;
-        RK_ENTER_REQUEST(reqs[i]);
+
         if (rk_req_is_idle(reqs[i]) || !reqs[i]->done)
             continue;
         if (rk_check_request(NULL, reqs[i])) { /* listed twice, and freed already */
@@ -35,7 +35,7 @@ rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indice
                             rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
-    struct rk_any a = {n, RANK_UNDEFINED, reqs, false};
+    struct rk_any a = {n, RANK_UNDEFINED, reqs};
     rank_status_t st = rk_check_requests(__func__, n, reqs);
     struct rk_ctx *ctx;
 
@@ -51,7 +51,7 @@ rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indice
     if (!rk_any_done(&a)) {
         if (!rk_may_wait(ctx))
             return rk_arg_in_callback(__func__);
-        rk_wait_any(ctx, &a);
+        rk_wait(ctx, rk_any_done, &a);
     }
     return finish_done(n, reqs, ndone, indices, envelopes);
 }
@@ -80,7 +80,7 @@ rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
                            rank_envelope_t *envelope)
 {
     RK_ENTER_REQUESTS(n, reqs);
-    struct rk_any a = {n, RANK_UNDEFINED, reqs, false};
+    struct rk_any a = {n, RANK_UNDEFINED, reqs};
     rank_status_t st = rk_check_requests(__func__, n, reqs);
     struct rk_ctx *ctx;
 
@@ -99,13 +99,13 @@ rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
         rk_progress_once(ctx);
     *done = rk_any_done(&a);
     *index = a.found;
-    return *done ? rk_finish_anywhere(&reqs[a.found], envelope) : RANK_OK;
+    return *done ? rk_finish(&reqs[a.found], envelope) : RANK_OK;
 }
 
 static bool all_done(int n, const rank_request_t *reqs)
 {
     for (int i = 0; i < n; i++) {
-        if (reqs[i] && !rk_is_done_anywhere(reqs[i]))
+        if (reqs[i] && !reqs[i]->done)
             return false;
     }
     return true;
@@ -126,8 +126,8 @@ rank_status_t rank_testall(int n, rank_request_t *reqs, int *done, rank_envelope
         rk_progress_once(ctx);
     *done = all_done(n, reqs);
     for (int i = 0; i < n && *done; i++) {
-        RK_ENTER_REQUEST(reqs[i]);
         rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
+
         if (rk_req_is_idle(reqs[i])) {
             rk_null_envelope(envelope);
             continue;

@@ -21,13 +21,6 @@ rank_status_t rk_finish(rank_request_t *handle, rank_envelope_t *envelope)
     return req->status;
 }
 
-rank_status_t rk_finish_anywhere(rank_request_t *handle, rank_envelope_t *envelope)
-{
-    RK_ENTER_REQUEST(*handle);
-
-    return rk_finish(handle, envelope);
-}
-
 /* Of a context with several threads? Then only this field may be read without the lock. */
 RK_INLINE bool is_shared(const struct rank_request *req)
 {
@@ -107,41 +100,17 @@ rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
     return rk_likely(*req && rk_req_is_plain(*req, true)) ? rk_finish_plain(req, envelope) : api_test_wait_for(req, envelope);
 }
 
-/* The common context; for requests of several self contexts, the one to which these belong. */
-static struct rk_ctx *common_ctx(int n, const rank_request_t *reqs)
-{
-    struct rk_ctx *ctx = NULL;
-
-    for (int i = 0; i < n; i++) {
-        if (!is_shared(reqs[i]) || reqs[i]->ctx == ctx)
-            continue;
-        if (ctx) {
-            struct rk_threads *t = ctx->engine->threads;
-            return t->main ? t->main : ctx;
-        }
-        ctx = reqs[i]->ctx;
-    }
-    return ctx;
-}
-
-/* The first decides for all. */
-RK_INLINE bool are_shared(int n, const rank_request_t *reqs)
-{
-    for (int i = 0; reqs && i < n; i++) {
-        if (reqs[i])
-            return rk_unlikely(is_shared(reqs[i]));
-    }
-    return false;
-}
-
 struct rk_threads *rk_enter_requests(int n, const rank_request_t *reqs)
 {
-    return rk_unlikely(are_shared(n, reqs)) ? rk_enter(common_ctx(n, reqs)) : NULL;
+    int i = 0;
+
+    while (reqs && i < n && !reqs[i]) /* the first decides for all */
+        i++;
+    return reqs && i < n ? rk_enter_request(reqs[i]) : NULL;
 }
 
 static rank_status_t check_else(const char *call, const struct rank_request *req)
 {
-    RK_ENTER_REQUEST(req);
     rank_status_t st;
 
     if (!req)
@@ -153,7 +122,6 @@ static rank_status_t check_else(const char *call, const struct rank_request *req
 
 rank_status_t rk_check_requests(const char *call, int n, const rank_request_t *reqs)
 {
-    bool shared = are_shared(n, reqs);
     rank_status_t st;
 
     if (n < 0)
@@ -161,7 +129,7 @@ rank_status_t rk_check_requests(const char *call, int n, const rank_request_t *r
     if (n > 0 && !reqs)
         return rk_arg_null(call, "reqs");
     for (int i = 0; i < n; i++) {
-        if (rk_unlikely(!reqs[i] || shared || !rk_req_is_plain(reqs[i], false)) && (st = check_else(call, reqs[i])) != RANK_OK)
+        if (rk_unlikely(!reqs[i] || !rk_req_is_plain(reqs[i], false)) && (st = check_else(call, reqs[i])) != RANK_OK)
             return st;
     }
     return RANK_OK;
@@ -171,7 +139,6 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
 {
     RK_ENTER_REQUESTS(n, reqs);
     rank_status_t first = rk_check_requests(__func__, n, reqs);
-    bool shared = are_shared(n, reqs);
 
     if (first)
         return first;
@@ -179,7 +146,7 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
         rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
         rank_status_t st;
 
-        if (rk_likely(reqs[i] && !shared && rk_req_is_plain(reqs[i], true)))
+        if (rk_likely(reqs[i] && rk_req_is_plain(reqs[i], true)))
             st = rk_finish_plain(&reqs[i], envelope);
         else
             st = rank_wait(&reqs[i], envelope);
@@ -189,15 +156,6 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
     return first;
 }
 
-/* Only this thread runs the stall handler of a self context while it waits in the context. */
-static RK_COLD void check_lane_stall(struct rank_request *req)
-{
-    struct rk_threads *t = req->ctx->engine->threads;
-
-    if (t->main)
-        rk_threads_check_lane_stall(t, rk_req_is_done, req);
-}
-
 bool rk_any_done(void *arg)
 {
     struct rk_any *a = arg;
@@ -205,9 +163,7 @@ bool rk_any_done(void *arg)
     for (int i = 0; i < a->n; i++) {
         if (rk_req_is_idle(a->reqs[i]))
             continue;
-        if (rk_unlikely(a->among))
-            check_lane_stall(a->reqs[i]);
-        if (rk_is_done_anywhere(a->reqs[i])) {
+        if (a->reqs[i]->done) {
             a->found = i;
             return true;
         }
@@ -219,51 +175,15 @@ struct rk_ctx *rk_any_ctx(int n, const rank_request_t *reqs)
 {
     for (int i = 0; i < n; i++) {
         if (!rk_req_is_idle(reqs[i]))
-            return rk_unlikely(is_shared(reqs[i])) ? common_ctx(n, reqs) : reqs[i]->ctx;
+            return reqs[i]->ctx;
     }
     return NULL;
-}
-
-/* Wait in the context for events of self contexts: their threads wake this one. */
-static void park(struct rk_ctx *ctx, int n, const rank_request_t *reqs, uint32_t by)
-{
-    for (int i = 0; i < n; i++) {
-        if (is_shared(reqs[i]) && reqs[i]->ctx != ctx)
-            atomic_fetch_add(&reqs[i]->ctx->engine->threads->parked, by);
-    }
-}
-
-/* Messages of a self context wait to be fetched; no doorbell rings for them. */
-static bool has_no_doorbell(int n, const rank_request_t *reqs)
-{
-    bool is = false;
-
-    for (int i = 0; i < n && !is; i++) {
-        RK_ENTER_REQUEST(reqs[i]);
-        is = is_shared(reqs[i]) && reqs[i]->ctx->engine->threads->main && reqs[i]->ctx->engine->stuck;
-    }
-    return is;
-}
-
-void rk_wait_any(struct rk_ctx *ctx, struct rk_any *a)
-{
-    if (rk_likely(!ctx->engine->threads)) {
-        rk_wait(ctx, rk_any_done, a);
-        return;
-    }
-    park(ctx, a->n, a->reqs, 1);
-    a->among = true;
-    if (has_no_doorbell(a->n, a->reqs))
-        rk_wait_without_doorbell(ctx, rk_any_done, a);
-    else
-        rk_wait(ctx, rk_any_done, a);
-    park(ctx, a->n, a->reqs, UINT32_MAX);
 }
 
 rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelope_t *envelope)
 {
     RK_ENTER_REQUESTS(n, reqs);
-    struct rk_any a = {n, RANK_UNDEFINED, reqs, false};
+    struct rk_any a = {n, RANK_UNDEFINED, reqs};
     rank_status_t st = rk_check_requests(__func__, n, reqs);
     struct rk_ctx *ctx;
 
@@ -280,8 +200,8 @@ rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelop
     if (!rk_any_done(&a)) {
         if (!rk_may_wait(ctx))
             return rk_arg_in_callback(__func__);
-        rk_wait_any(ctx, &a);
+        rk_wait(ctx, rk_any_done, &a);
     }
     *index = a.found;
-    return rk_finish_anywhere(&reqs[a.found], envelope);
+    return rk_finish(&reqs[a.found], envelope);
 }

@@ -8,7 +8,6 @@
  * made progress.
  */
 #include "lib/p2p/api_request.h"
-#include "lib/p2p/lane.h"
 
 /* Callbacks of one progress call; then other work gets its turn. */
 enum { CALLS_PER_PASS = 256 };
@@ -21,10 +20,8 @@ static void call_one(struct rk_threads *t, struct rank_request *req)
 
     rk_req_envelope(req, &envelope);
     req->hold &= (uint8_t)~(RK_HOLD_CALLS | RK_HOLD_ACTIVE);
-    if (!(req->hold & RK_HOLD_PERSISTENT)) {
-        RK_ENTER_REQUEST(req); /* perhaps of a self context */
+    if (!(req->hold & RK_HOLD_PERSISTENT))
         rk_req_free(req);
-    }
     if (rk_unlikely(t != NULL)) {
         uint32_t depth = rk_threads_call_begin(t);
         fn(&envelope, arg);
@@ -39,8 +36,6 @@ static int call_waiting(struct rk_ctx *ctx)
     struct rk_engine *e = ctx->engine;
     int n = 0;
 
-    if (rk_unlikely(e->threads != NULL))
-        rk_lanes_collect_calls(ctx);
     if (rk_list_empty(&e->calls) || e->calling)
         return 0;
     e->calling = true;
@@ -56,12 +51,8 @@ static int call_waiting(struct rk_ctx *ctx)
 /* Queue a complete request for its callback. */
 static void call_later(struct rank_request *req, void *arg)
 {
-    struct rk_engine *e = req->ctx->engine;
-
     (void)arg;
-    rk_list_append(&e->calls, &req->link);
-    if (rk_unlikely(e->threads && e->threads->main))
-        atomic_store(&e->threads->calls, true);
+    rk_list_append(&req->ctx->engine->calls, &req->link);
 }
 
 static rank_status_t add_hook(struct rk_engine *e)
@@ -91,18 +82,9 @@ static rank_status_t own_sent(struct rank_request **req)
     return RANK_OK;
 }
 
-/* The context that runs callbacks: never a self context. */
-static struct rk_ctx *caller_of(const struct rank_request *req)
-{
-    struct rk_threads *t = req->ctx->engine->threads;
-
-    return rk_unlikely(t && t->main) ? t->main : req->ctx;
-}
-
-/* Call in the request's own context. *call: it is complete, so the callback is due. */
+/* *call: it is complete, so the callback is due. */
 static rank_status_t set_callback(rank_request_t *handle, rank_done_fn fn, void *arg, bool *call)
 {
-    RK_ENTER_REQUEST(*handle);
     struct rank_request *req = *handle;
     rank_status_t st;
 
@@ -113,7 +95,7 @@ static rank_status_t set_callback(rank_request_t *handle, rank_done_fn fn, void 
         return rk_req_has_callback("rank_on_done");
     if (rk_req_is_idle(req))
         return rk_arg_error(RANK_ERR_STATE, "rank_on_done", "the persistent request is not started");
-    st = add_hook(caller_of(req)->engine);
+    st = add_hook(req->ctx->engine);
     if (!st && (req->flags & RK_REQ_SHARED))
         st = own_sent(&req);
     if (st)
@@ -144,7 +126,7 @@ rank_status_t rank_on_done(rank_request_t *handle, rank_done_fn fn, void *arg)
         return rk_arg_null(__func__, !handle ? "req" : "fn");
     if (!*handle || (*handle)->magic != RK_REQ_MAGIC)
         return rk_arg_handle(__func__, "request", *handle);
-    ctx = caller_of(*handle);
+    ctx = (*handle)->ctx;
     RK_ENTER(ctx);
     st = set_callback(handle, fn, arg, &call);
     if (call)

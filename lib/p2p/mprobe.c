@@ -6,7 +6,6 @@
  */
 #include "lib/p2p/api_check.h"
 #include "lib/p2p/api_request.h"
-#include "lib/p2p/lane.h"
 
 /* The handle is the message itself. Its memory is never freed: its magic reveals an old handle. */
 static struct rk_unexpected *mprobe_message_of(rank_message_t message)
@@ -26,7 +25,7 @@ static void hand_out(struct rk_unexpected *u, rank_message_t *message, rank_enve
 rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_t *message,
                           rank_envelope_t *envelope)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     struct rk_probe p = {.team = team, .source = peer, .tag = rk_match_tag(tag), .take = true};
     rank_status_t st = rk_team_check(__func__, team);
 
@@ -36,9 +35,9 @@ rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_
         return rk_arg_null(__func__, "message");
     p.ndead = team->ndead;
     if (!rk_probe_over(&p)) {
-        if (!rk_may_wait(team->lane))
+        if (!rk_may_wait(team->ctx))
             return rk_arg_in_callback(__func__);
-        rk_wait(team->lane, rk_probe_over, &p);
+        rk_wait(team->ctx, rk_probe_over, &p);
     }
     if (p.dead)
         return RANK_ERR_PEER_DEAD;
@@ -49,7 +48,7 @@ rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_
 rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found,
                            rank_message_t *message, rank_envelope_t *envelope)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     struct rk_unexpected *u;
     rank_status_t st = rk_team_check(__func__, team);
 
@@ -60,7 +59,7 @@ rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found,
     *found = 0;
     u = rk_p2p_take(team, peer, rk_match_tag(tag));
     if (!u) {
-        rk_progress_once(team->lane);
+        rk_progress_once(team->ctx);
         u = rk_p2p_take(team, peer, rk_match_tag(tag));
     }
     if (!u)

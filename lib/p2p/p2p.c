@@ -112,3 +112,12 @@ void rk_p2p_close(struct rk_ctx *ctx)
     free(p2p);
     ctx->p2p = NULL;
 }
+
+void rk_p2p_spoil(struct rk_ctx *ctx)
+{
+    struct rk_link *l;
+
+    rk_requests_spoil(ctx);
+    rk_list_for_each(l, &ctx->p2p->teams)
+        rk_list_entry(l, struct rank_team, link)->magic = 0;
+}

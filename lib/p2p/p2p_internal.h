@@ -112,7 +112,6 @@ bool rk_probe_over(void *probe);
 struct rk_any {
     int n, found;
     rank_request_t *reqs;
-    bool among; /* waits with threads: some requests may be of self contexts */
 };
 bool rk_any_done(void *any);
 

@@ -8,7 +8,6 @@
 #include "lib/data/dtype.h"
 #include "lib/p2p/api_check.h"
 #include "lib/p2p/api_request.h"
-#include "lib/p2p/lane.h"
 
 static rank_status_t persistent_start_send(struct rank_request *req)
 {
@@ -34,7 +33,7 @@ static rank_status_t persistent_start_recv(struct rank_request *req)
 static struct rank_request *persistent_describe(const void *buf, size_t bytes, rank_dtype_t dtype,
                                      uint64_t tag, rank_team_t team)
 {
-    struct rank_request *req = rk_req_alloc(team->lane);
+    struct rank_request *req = rk_req_alloc(team->ctx);
 
     if (!req)
         return NULL;
@@ -53,7 +52,7 @@ static struct rank_request *persistent_describe(const void *buf, size_t bytes, r
 static rank_status_t send_init(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     const char *call = flags ? "rank_ssend_init" : "rank_send_init";
     struct rank_request *req;
     size_t bytes;
@@ -89,7 +88,7 @@ rank_status_t rank_ssend_init(const void *buf, int64_t count, rank_dtype_t dtype
 rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                              rank_team_t team, rank_request_t *out)
 {
-    RK_ENTER_LANE(team);
+    RK_ENTER_TEAM(team);
     struct rank_request *req;
     size_t bytes;
     rank_status_t st = rk_check_message(__func__, buf, count, dtype, team, &bytes);

@@ -265,7 +265,7 @@ static void end_unmatched(struct rank_request *req, rank_status_t status)
 
 void rk_receive_else(struct rank_team *team, struct rank_request *req)
 {
-    struct rk_p2p *p2p = team->lane->p2p;
+    struct rk_p2p *p2p = team->ctx->p2p;
     struct rk_unexpected *u;
 
     rk_list_init(&req->link);
@@ -333,7 +333,7 @@ static void find_overlap(struct rank_request *posted, void *arg)
 
 RK_COLD bool rk_p2p_awaits_view(struct rank_team *team, const struct rk_view *view)
 {
-    struct rk_match *m = &team->lane->p2p->match;
+    struct rk_match *m = &team->ctx->p2p->match;
     struct iovec iov[PIECES_CHECKED];
     struct overlap o = {.iov = iov, .n = pieces_of(view, iov)};
 
@@ -349,7 +349,7 @@ RK_COLD bool rk_p2p_awaits(struct rank_team *team, void *buf, size_t bytes)
 
 struct rk_unexpected *rk_p2p_take(struct rank_team *team, int source, uint64_t tag)
 {
-    struct rk_p2p *p2p = team->lane->p2p;
+    struct rk_p2p *p2p = team->ctx->p2p;
     uint32_t src = source == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)source;
     struct rk_unexpected *u = rk_match_find(&p2p->match, team->id, src, tag);
 
@@ -399,7 +399,7 @@ void rk_message_envelope(const struct rk_unexpected *u, rank_envelope_t *envelop
 bool rk_p2p_probe(struct rank_team *team, int source, uint64_t tag, rank_envelope_t *envelope)
 {
     uint32_t src = source == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)source;
-    struct rk_unexpected *u = rk_match_find(&team->lane->p2p->match, team->id, src, tag);
+    struct rk_unexpected *u = rk_match_find(&team->ctx->p2p->match, team->id, src, tag);
 
     if (!u)
         return false;

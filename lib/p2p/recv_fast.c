@@ -74,9 +74,9 @@ static __attribute__((noinline)) enum rk_taken recv_fast_remote(struct rank_team
 
 static __attribute__((noinline)) void poll_others(struct rank_team *team)
 {
-    team->lane->p2p->takes = 0;
-    team->lane->p2p->took_ns = rk_clock_ns();
-    rk_progress(team->lane);
+    team->ctx->p2p->takes = 0;
+    team->ctx->p2p->took_ns = rk_clock_ns();
+    rk_progress(team->ctx);
 }
 
 /*
@@ -88,7 +88,7 @@ static __attribute__((noinline)) void stream_goes_on(struct rank_team *team, con
 {
     bool far = peer && peer->channel && peer->channel->take_is_progress;
 
-    if (far ? team->lane->p2p->takes >= TAKES_DUE : rk_clock_ns() - team->lane->p2p->took_ns >= STREAM_NS)
+    if (far ? team->ctx->p2p->takes >= TAKES_DUE : rk_clock_ns() - team->ctx->p2p->took_ns >= STREAM_NS)
         poll_others(team);
 }
 
@@ -106,16 +106,16 @@ static RK_COLD void make_contact(struct rank_team *team, struct rk_peer *peer)
 rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
                           uint32_t elem, rank_envelope_t *envelope)
 {
-    const struct rk_match *match = &team->lane->p2p->match;
+    const struct rk_match *match = &team->ctx->p2p->match;
     struct rk_peer *peer = source >= 0 ? team->peers[source] : NULL;
     struct rk_took m;
     rank_status_t st;
 
-    if (rk_unlikely(++team->lane->p2p->takes % TAKES_ASK == 0))
+    if (rk_unlikely(++team->ctx->p2p->takes % TAKES_ASK == 0))
         stream_goes_on(team, peer);
     if (rk_likely(peer && peer->state == RK_PEER_UP && peer->channel->take &&
                   !(match->nposted | match->nwild | match->nwaiting))) {
-        int polls = team->lane->node->oversubscribed ? 1 : FAST_POLLS;
+        int polls = team->ctx->node->oversubscribed ? 1 : FAST_POLLS;
         enum rk_taken taken = RK_TAKEN_NONE;
 
         if (peer->channel->take_is_progress) {
@@ -125,7 +125,7 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
         }
         while (taken == RK_TAKEN_NONE && polls--) {
             taken = peer->channel->take(peer, team->id, (uint32_t)source, tag, buf, bytes, &m);
-            if (taken == RK_TAKEN_NONE && rk_unlikely(team->lane->p2p->takes >= TAKES_DUE)) {
+            if (taken == RK_TAKEN_NONE && rk_unlikely(team->ctx->p2p->takes >= TAKES_DUE)) {
                 poll_others(team);
                 break;
             }

@@ -17,12 +17,12 @@ RK_INLINE struct rk_peer *rk_receive_peer(struct rank_team *team, int source)
 RK_INLINE void rk_receive_start(struct rank_team *team, struct rk_view view, struct rk_peer *peer, int source, uint64_t tag,
                                 uint64_t space, struct rank_request *req)
 {
-    struct rk_match *match = &team->lane->p2p->match;
+    struct rk_match *match = &team->ctx->p2p->match;
 
     req->magic = RK_REQ_MAGIC;
     req->type = RK_REQ_RECV;
     req->done = false;
-    req->ctx = team->lane;
+    req->ctx = team->ctx;
     req->peer = peer;
     req->view = view;
     req->team = team->id | space;

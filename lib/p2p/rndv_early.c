@@ -158,8 +158,8 @@ static bool rndv_early_begin(struct rk_ctx *ctx, struct rk_unexpected *u)
     return true;
 }
 
-/* Is it a wait for an own send, perhaps part of a cycle? Requests of self contexts may not be read here. */
-static bool is_for_send(const struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
+/* Is it a wait for an own send, perhaps part of a cycle? */
+static bool is_for_send(bool (*cond)(void *), void *arg)
 {
     const struct rank_request *req = arg;
     const struct rk_any *any = arg;
@@ -167,7 +167,7 @@ static bool is_for_send(const struct rk_ctx *ctx, bool (*cond)(void *), void *ar
     if (cond == rk_req_is_done)
         return req->type == RK_REQ_SEND;
     for (int i = 0; cond == rk_any_done && i < any->n; i++) {
-        if (any->reqs[i] && any->reqs[i]->ctx == ctx && any->reqs[i]->type == RK_REQ_SEND && !any->reqs[i]->done)
+        if (any->reqs[i] && any->reqs[i]->type == RK_REQ_SEND && !any->reqs[i]->done)
             return true;
     }
     return false;
@@ -185,7 +185,7 @@ static bool is_matched(bool (*cond)(void *), void *arg)
 static bool rndv_early_check(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited)
 {
     struct rk_early_state *s = &ctx->p2p->ahead;
-    bool for_send = is_for_send(ctx, cond, arg) || ctx->engine->finalizing;
+    bool for_send = is_for_send(cond, arg) || ctx->engine->finalizing;
     uint64_t age = !for_send ? OTHER_NS : s->sending ? 0 : SEND_NS, bytes = 0;
     bool stalls = false, young = false;
 

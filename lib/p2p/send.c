@@ -146,7 +146,7 @@ RK_INLINE void send_start_send(struct rank_team *team, struct rk_view view, uint
     req->type = RK_REQ_SEND;
     req->done = false;
     req->kind = kind;
-    req->ctx = team->lane;
+    req->ctx = team->ctx;
     req->peer = peer;
     req->view = view;
     req->team = team->id | space;

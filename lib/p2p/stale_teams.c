@@ -52,8 +52,8 @@ bool rk_stale_has(struct rk_p2p *p2p, uint64_t team)
 
 void rk_team_discard(struct rank_team *team)
 {
-    RK_ENTER(team->lane);
-    struct rk_p2p *p2p = team->lane->p2p;
+    RK_ENTER(team->ctx);
+    struct rk_p2p *p2p = team->ctx->p2p;
     struct rk_link *l, *next;
 
     rk_list_for_each_safe(l, next, &p2p->match.arrived)

@@ -3,7 +3,6 @@
 #include "lib/p2p/team.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
-#include "lib/p2p/lane.h"
 #include "lib/p2p/p2p_internal.h"
 
 #include <stdlib.h>
@@ -43,16 +42,13 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
     team->peers = calloc((size_t)size, sizeof(*team->peers));
     if (!team->peers)
         goto err;
-    team->lane = ctx;
-    if (ctx->engine->threads && size == 1 && ctx->world && !(team->lane = rk_lane_take(ctx)))
-        goto err;
     team->magic = ctx->engine->threads ? RK_TEAM_SHARED_MAGIC : RK_TEAM_MAGIC;
     team->ctx = ctx;
     team->id = id;
     team->rank = rank;
     team->size = size;
     team->world_ranks = world_ranks;
-    rk_list_append(&team->lane->p2p->teams, &team->link);
+    rk_list_append(&team->ctx->p2p->teams, &team->link);
     for (int r = 0; r < size; r++)
         team->mixed |= rk_team_world_rank(team, r) >= ctx->boot->size;
     for (int i = 0; i < ctx->engine->npeers; i++) { /* deaths before the team was created */
@@ -62,8 +58,8 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
         for (int r = 0; r < size; r++)
             team->ndead += rk_team_world_rank(team, r) == i;
     }
-    rk_stale_remove(team->lane->p2p, id);
-    rk_validate_unexpected(team->lane->p2p, team);
+    rk_stale_remove(team->ctx->p2p, id);
+    rk_validate_unexpected(team->ctx->p2p, team);
     *out = team;
     return RANK_OK;
 
@@ -95,10 +91,8 @@ void rk_team_destroy(struct rank_team *team)
     if (!team)
         return;
     rk_list_remove(&team->link);
-    if (team->lane->p2p->last_validated == team)
-        team->lane->p2p->last_validated = NULL;
-    if (team->lane != team->ctx)
-        rk_lane_give(team->lane);
+    if (team->ctx->p2p->last_validated == team)
+        team->ctx->p2p->last_validated = NULL;
     free(team->peers);
     free(team->world_ranks);
     team_give_memory(team);
@@ -106,7 +100,7 @@ void rk_team_destroy(struct rank_team *team)
 
 struct rk_peer *rk_team_peer_slow(struct rank_team *team, int r)
 {
-    return team->peers[r] = rk_engine_peer(team->lane, rk_team_world_rank(team, r));
+    return team->peers[r] = rk_engine_peer(team->ctx, rk_team_world_rank(team, r));
 }
 
 void rk_team_settle(struct rank_team *team)

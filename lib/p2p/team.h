@@ -9,7 +9,7 @@
 #define RK_P2P_TEAM_H
 
 #include "lib/base/arg_error.h"
-#include "lib/core/engine.h"
+#include "lib/core/threads.h"
 
 #define RK_TEAM_MAGIC 0x7465616du
 /* Of a team for several threads: the fast paths reject it. */
@@ -25,7 +25,6 @@ struct rank_team {
     uint32_t magic;
     int rank, size;
     struct rk_ctx *ctx;
-    struct rk_ctx *lane; /* context of its requests, matching and peers: ctx, or see lane.h */
     uint64_t id;       /* world rank of the creator (30 bits), its counter (32 bits), or see RK_TEAM_MIXED */
     uint16_t epoch;
     bool mixed;        /* has ranks of other jobs; their numbers are not agreed on */
@@ -72,6 +71,13 @@ RK_INLINE bool rk_team_is_shared(const struct rank_team *team)
 {
     return team && team->magic == RK_TEAM_SHARED_MAGIC;
 }
+
+/* For calls on a team. An invalid team is rejected later, without the lock. */
+RK_INLINE struct rk_threads *rk_enter_team(const struct rank_team *team)
+{
+    return rk_unlikely(rk_team_is_shared(team)) ? rk_enter(team->ctx) : NULL;
+}
+#define RK_ENTER_TEAM(team) RK_ENTERED = rk_enter_team(team)
 
 /* A live team, in a library with a single thread? */
 RK_INLINE bool rk_team_is_plain(const struct rank_team *team)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* atomic.c: implement the atomics of rank.h. */
 #include "lib/data/dtype.h"
-#include "lib/p2p/lane.h"
 #include "lib/rma/amo.h"
 #include "lib/rma/rma_internal.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* nonblocking.c: implement iput and iget, and their completion: flush, fence. */
 #include "lib/core/request_pool.h"
-#include "lib/p2p/lane.h"
 #include "lib/rma/rma_internal.h"
 #include "lib/rma/op_set.h"
 

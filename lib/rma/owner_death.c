@@ -8,7 +8,6 @@
  */
 #include "lib/base/clock.h"
 #include "lib/node/node.h"
-#include "lib/p2p/lane.h"
 #include "lib/rma/rma_internal.h"
 
 /*

@@ -11,7 +11,6 @@
 #include "lib/node/cma.h"
 #include "lib/node/xpmem.h"
 #include "lib/node/node.h"
-#include "lib/p2p/lane.h"
 #include "lib/rma/rma_internal.h"
 #include "lib/rma/rkey.h"
 

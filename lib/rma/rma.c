@@ -3,7 +3,6 @@
 #include "lib/node/cma.h"
 #include "lib/node/xpmem.h"
 #include "lib/node/node.h"
-#include "lib/p2p/lane.h"
 #include "lib/rma/rma_internal.h"
 
 rank_status_t rk_remote_reach(struct rank_mem *mem, int rank, unsigned denied, struct rk_peer **peer,

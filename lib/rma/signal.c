@@ -8,7 +8,6 @@
  */
 #include "lib/rma/signal.h"
 #include "lib/node/node.h"
-#include "lib/p2p/lane.h"
 #include "lib/rma/rma_internal.h"
 
 /* Up to this size CMA's system call costs more than two copies. */

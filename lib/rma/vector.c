@@ -8,7 +8,6 @@
 #include "lib/data/iov.h"
 #include "lib/node/cma.h"
 #include "lib/node/xpmem.h"
-#include "lib/p2p/lane.h"
 #include "lib/rma/rma_internal.h"
 #include "lib/rma/op_set.h"
 

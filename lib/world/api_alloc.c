@@ -13,7 +13,6 @@
  */
 #include "collectives/coll.h"
 #include "lib/base/log.h"
-#include "lib/p2p/lane.h"
 #include "lib/rma/sym_heap.h"
 
 #include <stdlib.h>

@@ -25,7 +25,6 @@
 #include "lib/p2p/p2p_internal.h"
 #include "lib/world/connected.h"
 #include "lib/world/roster.h"
-#include "lib/p2p/lane.h"
 #include "lib/world/world.h"
 
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 #include "collectives/coll.h"
 #include "lib/boot/boot.h"
 #include "lib/node/node.h"
-#include "lib/p2p/lane.h"
 #include "lib/world/connected.h"
 #include "lib/world/world.h"
 

@@ -23,7 +23,6 @@
 #include "lib/core/event_fd.h"
 #include "lib/node/node.h"
 #include "lib/mem/segment.h"
-#include "lib/p2p/lane.h"
 #include "lib/p2p/p2p.h"
 #include "lib/rma/rma.h"
 #include "lib/world/connected.h"
@@ -219,7 +218,7 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
     }
     st = rk_engine_open(ctx);
     if (!st && (ctx->level == RANK_THREAD_MULTIPLE || rk_conf.progress_thread))
-        st = rk_threads_open(ctx, NULL);
+        st = rk_threads_open(ctx);
     if (!st)
         st = rk_segments_open(ctx);
     if (!st)
@@ -329,7 +328,6 @@ static void init_leave(struct rk_ctx *ctx)
     rk_rma_close(ctx);
     if (ctx->world && ctx->world->coll)
         rk_coll_team_close(ctx->world);
-    rk_lanes_close(ctx);
     rk_p2p_close(ctx);
     rk_connected_close(ctx);
     if (ctx->boot) /* a spawned job may end at this moment */
@@ -357,7 +355,7 @@ static void forked(void)
     if (atomic_load(&rk_life) != RK_LIFE_IN && atomic_load(&rk_life) != RK_LIFE_JOINING)
         return;
     if (atomic_exchange(&rk_life, RK_LIFE_FORKED) == RK_LIFE_IN) {
-        rk_lanes_spoil(the_ctx);
+        rk_p2p_spoil(the_ctx);
         rk_rma_spoil(the_ctx);
     }
 }
@@ -456,7 +454,7 @@ static void init_drain(struct rk_ctx *ctx)
  */
 static void abandon(struct rk_ctx *ctx)
 {
-    rk_lanes_spoil(ctx);
+    rk_p2p_spoil(ctx);
     rk_rma_spoil(ctx);
     rk_node_abandon(ctx->node);
     if (ctx->board)

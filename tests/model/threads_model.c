@@ -382,9 +382,6 @@ static void begin(void)
     memset(waits_for, 0, sizeof(waits_for));
     *t = (struct rk_threads){.ctx = &ctx, .cores = scene->oversubscribed ? 1 : 8};
     rk_list_init(&t->waiting);
-    rk_list_init(&t->lanes);
-    rk_list_init(&t->lane);
-    rk_list_init(&t->free_lanes);
     rk_list_init(&engine.calls);
     rk_list_init(&engine.busy);
     engine.threads = t;

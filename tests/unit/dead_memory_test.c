@@ -51,7 +51,7 @@ static void test_suspect(void **state)
     struct rk_engine engine = {.npeers = 3, .peers = peers, .boot_dead = dead, .deaths_lock = PTHREAD_MUTEX_INITIALIZER};
     struct rk_ctx ctx = {.boot = &boot, .node = &node, .engine = &engine};
     struct rk_peer peer[3] = {{.ctx = &ctx}, {.ctx = &ctx, .number = 1, .local = -1}, {.ctx = &ctx, .number = 2, .local = -1}};
-    struct rank_team team = {.ctx = &ctx, .lane = &ctx, .size = 3, .peers = peers};
+    struct rank_team team = {.ctx = &ctx, .size = 3, .peers = peers};
     struct rank_request to_dead, to_none;
     uint64_t word = 5;
 
