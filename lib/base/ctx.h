@@ -2,10 +2,10 @@
 /*
  * ctx.h: define the context, which holds all state but configuration and log.
  *
- * Room: what every room uses: context, status texts, log, configuration, lists, clock, JSON.
+ * Room: what every room uses: context, status texts, log, configuration, lists, ids, slabs, clock, JSON.
  * Callers: all rooms of the library; launcher, bench and tools for all but the context.
  * Never: includes another room's header; keeps state of a job.
- * Tests: tests/unit/base_test.c, tests/unit/conf_test.c, tests/unit/fnv_test.c.
+ * Tests: tests/unit/base_test.c, tests/unit/conf_test.c, tests/unit/handle_test.c, tests/unit/slab_test.c.
  *
  * Each room keeps its state behind a pointer to a type that only it defines, so that a lower room never sees a
  * higher one.

@@ -62,7 +62,7 @@ static rank_status_t self_send2(struct rk_peer *peer, const struct rk_hdr *hdr, 
     return self_send(peer, hdr, joined);
 }
 
-/* priv[0], priv[1]: the sender's id. */
+/* priv[0]: the sender's id. */
 static rank_status_t self_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
                                     const struct rk_view *view, struct rank_request *req)
 {
@@ -72,8 +72,7 @@ static rank_status_t self_rndv_send(struct rk_peer *peer, const struct rk_hdr *h
     if (st)
         return st;
     req->view = *view;
-    rndv.priv[0] = req->id.index;
-    rndv.priv[1] = req->id.gen;
+    rndv.priv[0] = rk_id_pack(req->id);
     peer->ctx->engine->handler[RK_KIND_RNDV](peer->ctx, peer, hdr, NULL, &rndv);
     rk_threads_notify_user(peer->ctx);
     return RANK_OK;
@@ -81,9 +80,7 @@ static rank_status_t self_rndv_send(struct rk_peer *peer, const struct rk_hdr *h
 
 static struct rank_request *sender_of(const struct rk_rndv *rndv)
 {
-    struct rk_id id = {(uint32_t)rndv->priv[0], (uint32_t)rndv->priv[1]};
-
-    return rk_req_find(rndv->peer->ctx, id);
+    return rk_req_find(rndv->peer->ctx, rk_id_unpack(rndv->priv[0]));
 }
 
 static void self_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,

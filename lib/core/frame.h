@@ -5,7 +5,7 @@
 #ifndef RK_CORE_FRAME_H
 #define RK_CORE_FRAME_H
 
-#include "lib/base/compiler.h"
+#include "lib/base/handle.h"
 #include "lib/data/view.h"
 #include "lib/rank.h"
 
@@ -40,17 +40,6 @@ enum rk_kind {
 
 /* Of RNDV: the sender waits for the match. */
 enum { RK_FLAG_SYNC = 1 };
-
-/* Names an object on a wire instead of a pointer: index and generation. */
-struct rk_id {
-    uint32_t index, gen;
-};
-
-/* Generation of the next holder of an index: never 0, so that no id is all zeros, which stands for none. */
-RK_INLINE uint32_t rk_next_gen(uint32_t gen)
-{
-    return gen == UINT32_MAX ? 1 : gen + 1;
-}
 
 /* A large message that has been announced and waits to be fetched or dropped. */
 struct rk_rndv {

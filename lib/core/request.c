@@ -9,30 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLAB = 64 };
-
-/* Starts on a cache line: the hot part of a request then takes two lines, not three. */
-struct rk_pool_slab {
-    struct rk_pool_slab *next;
-    struct {
-        struct rank_request req RK_ALIGNED_LINE;
-    } of[SLAB];
-};
-
-/* An id is an index into this table plus the generation of its current holder. */
-struct rk_req_name {
-    struct rank_request *req; /* NULL: free */
-    uint32_t gen;
-    uint32_t next_free;
-};
+enum { POOL_CHUNK = 64 };
 
 rank_status_t rk_requests_open(struct rk_ctx *ctx)
 {
-    ctx->engine->requests = calloc(1, sizeof(struct rk_requests));
-    if (!ctx->engine->requests)
+    struct rk_requests *r = ctx->engine->requests = calloc(1, sizeof(struct rk_requests));
+
+    if (!r)
         return RANK_ERR_NO_MEMORY;
-    ctx->engine->requests->first_free = UINT32_MAX;
-    ctx->engine->requests->sent = (struct rank_request){
+    /* An object starts on a cache line: the hot part of a request then takes two lines, not three. */
+    r->pool = (struct rk_slab)RK_SLAB_INIT(rk_round_up(sizeof(struct rank_request), RK_CACHE_LINE), POOL_CHUNK);
+    rk_handles_open(&r->ids, false);
+    r->sent = (struct rank_request){
         .magic = RK_REQ_MAGIC,
         .type = RK_REQ_SEND,
         .flags = RK_REQ_POOLED | RK_REQ_SHARED,
@@ -49,18 +37,22 @@ void rk_requests_share(struct rk_ctx *ctx)
     ctx->engine->requests->hold = ctx->engine->requests->sent.hold = RK_HOLD_SHARED;
 }
 
+static void request_spoil(void *object)
+{
+    struct rank_request *req = object;
+
+    if (req->magic) /* untouched memory is not copied in a forked child */
+        req->magic = 0;
+}
+
 void rk_requests_spoil(struct rk_ctx *ctx)
 {
     struct rk_requests *r = ctx->engine ? ctx->engine->requests : NULL;
 
-    for (struct rk_pool_slab *s = r ? r->slabs : NULL; s; s = s->next) {
-        for (int i = 0; i < SLAB; i++) {
-            if (s->of[i].req.magic) /* untouched memory is not copied in a forked child */
-                s->of[i].req.magic = 0;
-        }
-    }
-    if (r)
-        r->sent.magic = 0;
+    if (!r)
+        return;
+    rk_slab_each(&r->pool, request_spoil);
+    r->sent.magic = 0;
 }
 
 /* Users may still hold requests: their memory is never freed, and wait and test reject them. */
@@ -72,9 +64,7 @@ void rk_requests_close(struct rk_ctx *ctx)
     if (!r)
         return;
     rk_requests_spoil(ctx);
-    free(r->names);
-    r->names = NULL;
-    r->nnames = 0;
+    rk_handles_close(&r->ids);
     r->next = closed;
     closed = r;
     ctx->engine->requests = NULL;
@@ -84,18 +74,13 @@ void rk_requests_close(struct rk_ctx *ctx)
 
 struct rank_request *rk_pool_grow(struct rk_requests *r)
 {
-    struct rk_pool_slab *s = aligned_alloc(RK_CACHE_LINE, sizeof(*s));
+    struct rank_request *req = rk_slab_extend(&r->pool);
 
-    if (!s) {
+    if (req)
+        memset(req, 0, sizeof(*req));
+    else
         rk_error("out of memory for requests");
-        return NULL;
-    }
-    memset(s, 0, sizeof(*s));
-    s->next = r->slabs;
-    r->slabs = s;
-    for (int i = 0; i < SLAB; i++)
-        rk_pool_give(r, &s->of[i].req);
-    return r->free;
+    return req;
 }
 
 struct rank_request *rk_req_alloc(struct rk_ctx *ctx)
@@ -113,64 +98,32 @@ void rk_req_free(struct rank_request *req)
 
 rank_status_t rk_req_name(struct rank_request *req)
 {
-    struct rk_requests *r = req->ctx->engine->requests;
-    struct rk_req_name *n;
-
-    if (r->first_free == UINT32_MAX) {
-        uint32_t count = r->nnames ? r->nnames * 2 : 64;
-        n = realloc(r->names, count * sizeof(*n));
-        if (!n) {
-            rk_error("out of memory for requests");
-            return RANK_ERR_NO_MEMORY;
-        }
-        for (uint32_t i = count; i-- > r->nnames;) {
-            n[i] = (struct rk_req_name){NULL, 1, r->first_free};
-            r->first_free = i;
-        }
-        r->names = n;
-        r->nnames = count;
-    }
-    req->id.index = r->first_free;
-    n = &r->names[req->id.index];
-    r->first_free = n->next_free;
-    n->req = req;
-    req->id.gen = n->gen;
+    if (!rk_handle_put(&req->ctx->engine->requests->ids, req, &req->id))
+        return RANK_ERR_NO_MEMORY;
     req->flags |= RK_REQ_NAMED;
     return RANK_OK;
 }
 
 void rk_req_unname(struct rank_request *req)
 {
-    struct rk_requests *r = req->ctx->engine->requests;
-    struct rk_req_name *n;
-
     if (!(req->flags & RK_REQ_NAMED))
         return;
     req->flags &= (uint8_t)~RK_REQ_NAMED;
-    n = &r->names[req->id.index];
-    n->req = NULL;
-    n->gen = rk_next_gen(n->gen);
-    n->next_free = r->first_free;
-    r->first_free = req->id.index;
+    rk_handle_drop(&req->ctx->engine->requests->ids, req->id);
 }
 
 struct rank_request *rk_req_find(struct rk_ctx *ctx, struct rk_id id)
 {
-    struct rk_requests *r = ctx->engine->requests;
-
-    if (id.index >= r->nnames || r->names[id.index].gen != id.gen)
-        return NULL;
-    return r->names[id.index].req;
+    return rk_handle_get(&ctx->engine->requests->ids, id);
 }
 
 void rk_req_each_named(struct rk_ctx *ctx, void (*fn)(struct rank_request *, void *), void *arg)
 {
-    struct rk_requests *r = ctx->engine->requests;
+    struct rank_request *req;
+    uint32_t i;
 
-    for (uint32_t i = 0; i < r->nnames; i++) {
-        if (r->names[i].req)
-            fn(r->names[i].req, arg);
-    }
+    rk_handles_for_each(i, req, &ctx->engine->requests->ids)
+        fn(req, arg);
 }
 
 /* ----------------------------------------------------------------- completion */

@@ -5,35 +5,35 @@
 #ifndef RK_CORE_REQUEST_POOL_H
 #define RK_CORE_REQUEST_POOL_H
 
+#include "lib/base/slab.h"
 #include "lib/core/engine.h"
 
 struct rk_requests {
-    struct rank_request *free; /* chained through link.next, last freed first: it is still in the cache */
-    uint8_t hold;              /* value for all of them */
-    struct rk_pool_slab *slabs;
-    struct rk_req_name *names;
-    uint32_t nnames, first_free;
+    struct rk_slab pool; /* chained through link: the magic word of a free request stays */
+    uint8_t hold;        /* value for all of them */
+    struct rk_handles ids;
     struct rank_request sent;
     struct rk_requests *next; /* of closed contexts: handles outlive them */
 };
 
+enum { RK_POOL_LINK = offsetof(struct rank_request, link) };
+
 /* NULL: out of memory, which is reported. */
 RK_COLD struct rank_request *rk_pool_grow(struct rk_requests *r);
 
-/* Is at least one free? */
+/* Is at least one at hand? */
 RK_INLINE bool rk_pool_has(struct rk_ctx *ctx)
 {
-    return ctx->engine->requests->free != NULL;
+    return ctx->engine->requests->pool.free != NULL;
 }
 
 RK_INLINE struct rank_request *rk_pool_take(struct rk_ctx *ctx)
 {
     struct rk_requests *r = ctx->engine->requests;
-    struct rank_request *req = r->free;
+    struct rank_request *req = rk_slab_reuse(&r->pool, RK_POOL_LINK);
 
     if (rk_unlikely(!req) && !(req = rk_pool_grow(r)))
         return NULL;
-    r->free = (struct rank_request *)(void *)req->link.next;
     req->magic = RK_REQ_MAGIC;
     req->ctx = ctx;
     req->done = false;
@@ -46,8 +46,7 @@ RK_INLINE struct rank_request *rk_pool_take(struct rk_ctx *ctx)
 RK_INLINE void rk_pool_give(struct rk_requests *r, struct rank_request *req)
 {
     req->magic = 0; /* a second test or wait with a copy of the handle is rejected */
-    req->link.next = (struct rk_link *)(void *)r->free;
-    r->free = req;
+    rk_slab_free(&r->pool, req, RK_POOL_LINK);
 }
 
 /* The completed send that all immediately completed sends share. */

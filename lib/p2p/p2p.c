@@ -76,6 +76,7 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
     if (!p2p)
         return RANK_ERR_NO_MEMORY;
     ctx->p2p = p2p;
+    p2p->kept_slab = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_unexpected), 64);
     rk_list_init(&p2p->teams);
     rk_list_init(&p2p->probed);
     rk_early_init(&p2p->ahead);

@@ -4,6 +4,7 @@
 #define RK_P2P_P2P_INTERNAL_H
 
 #include "lib/base/conf.h"
+#include "lib/base/slab.h"
 #include "lib/p2p/rndv_early.h"
 #include "lib/p2p/match.h"
 #include "lib/p2p/p2p.h"
@@ -14,8 +15,7 @@ enum { RK_UNEXPECTED_COST = 128 };
 struct rk_p2p {
     struct rk_match match;
     struct rk_link teams;            /* all teams of the context */
-    struct rk_unexpected *free_kept; /* chained through bucket.next */
-    struct rk_unexpected_slab *kept_slabs;
+    struct rk_slab kept_slab;        /* of struct rk_unexpected, chained through bucket */
     struct rk_link probed;            /* messages taken by rank_mprobe, by order */
     int64_t kept;                     /* bytes of unexpected messages with their credit returned, */
     int64_t kept_max;                 /* and the maximum of the others for each peer */

@@ -2,6 +2,7 @@
 /* team.c: create and free teams. */
 #include "lib/p2p/team.h"
 #include "lib/base/log.h"
+#include "lib/base/slab.h"
 #include "lib/boot/boot.h"
 #include "lib/p2p/p2p_internal.h"
 
@@ -10,35 +11,25 @@
 
 /*
  * Handles outlive teams: the memory of a freed team stays, with its magic cleared, until another team takes it,
- * even after rank_finalize. So the list belongs to the process.
+ * even after rank_finalize. So the slab belongs to the process.
  */
-static struct rank_team *freed; /* chained through link.next */
-
-static struct rank_team *take_memory(void)
-{
-    struct rank_team *team = freed;
-
-    if (!team)
-        return calloc(1, sizeof(*team));
-    freed = (struct rank_team *)(void *)team->link.next;
-    memset(team, 0, sizeof(*team));
-    return team;
-}
+static struct rk_slab team_slab = RK_SLAB_INIT(sizeof(struct rank_team), 16);
+enum { TEAM_LINK = offsetof(struct rank_team, link) };
 
 static void team_give_memory(struct rank_team *team)
 {
     team->magic = 0;
-    team->link.next = (struct rk_link *)(void *)freed;
-    freed = team;
+    rk_slab_free(&team_slab, team, TEAM_LINK);
 }
 
 rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size, int *world_ranks,
                              struct rank_team **out)
 {
-    struct rank_team *team = take_memory();
+    struct rank_team *team = rk_slab_alloc(&team_slab, TEAM_LINK);
 
     if (!team)
         goto err;
+    memset(team, 0, sizeof(*team));
     team->peers = calloc((size_t)size, sizeof(*team->peers));
     if (!team->peers)
         goto err;

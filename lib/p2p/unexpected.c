@@ -13,31 +13,14 @@
 
 #include <stdlib.h>
 
-enum { KEPT_SLAB = 64 };
-
-struct rk_unexpected_slab {
-    struct rk_unexpected_slab *next;
-    struct rk_unexpected u[KEPT_SLAB];
-};
+enum { KEPT_LINK = offsetof(struct rk_unexpected, bucket) };
 
 struct rk_unexpected *rk_unexpected_alloc(struct rk_p2p *p2p)
 {
-    struct rk_unexpected *u = p2p->free_kept;
+    struct rk_unexpected *u = rk_slab_alloc(&p2p->kept_slab, KEPT_LINK);
 
-    if (rk_unlikely(!u)) {
-        struct rk_unexpected_slab *s = malloc(sizeof(*s));
-        if (!s)
-            return NULL;
-        s->next = p2p->kept_slabs;
-        p2p->kept_slabs = s;
-        for (int i = 0; i < KEPT_SLAB; i++) {
-            s->u[i].bucket.next = (struct rk_link *)(void *)p2p->free_kept;
-            p2p->free_kept = &s->u[i];
-        }
-        u = p2p->free_kept;
-    }
-    p2p->free_kept = (struct rk_unexpected *)(void *)u->bucket.next;
-    u->magic = 0;
+    if (rk_likely(u != NULL))
+        u->magic = 0;
     return u;
 }
 
@@ -45,8 +28,7 @@ void rk_unexpected_free(struct rk_p2p *p2p, struct rk_unexpected *u)
 {
     if (rk_unexpected_on_heap(u))
         free(u->u.heap);
-    u->bucket.next = (struct rk_link *)(void *)p2p->free_kept;
-    p2p->free_kept = u;
+    rk_slab_free(&p2p->kept_slab, u, KEPT_LINK);
 }
 
 static void free_payloads(struct rk_p2p *p2p, struct rk_link *list)
@@ -67,11 +49,7 @@ void rk_unexpected_free_all(struct rk_p2p *p2p)
 {
     free_payloads(p2p, &p2p->match.arrived);
     free_payloads(p2p, &p2p->probed);
-    while (p2p->kept_slabs) {
-        struct rk_unexpected_slab *s = p2p->kept_slabs;
-        p2p->kept_slabs = s->next;
-        free(s);
-    }
+    rk_slab_close(&p2p->kept_slab);
 }
 
 /* A rank limits its own messages itself. */

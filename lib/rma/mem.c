@@ -4,7 +4,6 @@
  *
  * Handles outlive objects: the memory of a freed object stays, with its magic cleared, until another takes it.
  */
-#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/node/xpmem.h"
 #include "lib/rma/sym_heap.h"
@@ -12,16 +11,19 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-static struct rank_mem *freed; /* of the process, as handles outlive the context; by link.next */
+/* Of the process, as handles outlive the context. */
+static struct rk_slab mem_slab = RK_SLAB_INIT(sizeof(struct rank_mem), 16);
+enum { MEM_LINK = offsetof(struct rank_mem, link) };
 
 /* End the waits and the queued frames for a dead peer. */
 static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     struct rk_rma *rma = ctx->rma;
+    struct rk_origin_op *job;
     struct rk_txq *line;
     struct rk_link *l;
+    uint32_t i;
 
     if (!rma)
         return;
@@ -35,9 +37,9 @@ static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
             rk_origin_fail(rk_list_entry(line->jobs.next, struct rk_origin_op, link), RANK_ERR_PEER_DEAD);
         rk_list_remove(&line->on_busy);
     }
-    for (uint32_t i = 0; i < rma->job_names.n; i++) {
-        struct rk_origin_op *job = rma->job_names.at[i].held;
-        if (job && job->peer == peer)
+    rk_handles_for_each(i, job, &rma->job_ids)
+    {
+        if (job->peer == peer)
             rk_origin_fail(job, RANK_ERR_PEER_DEAD);
     }
 }
@@ -46,7 +48,6 @@ rank_status_t rk_rma_open(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
     struct rk_rma *rma = calloc(1, sizeof(*rma));
-    uint32_t gen = (uint32_t)(rk_clock_ns() >> 8) ^ (uint32_t)getpid() << 16;
 
     if (!rma)
         return RANK_ERR_NO_MEMORY;
@@ -54,8 +55,9 @@ rank_status_t rk_rma_open(struct rk_ctx *ctx)
     rk_list_init(&rma->mems);
     rk_list_init(&rma->heaps);
     rk_list_init(&rma->busy);
-    rk_ids_init(&rma->mem_names, gen);
-    rk_ids_init(&rma->job_names, gen);
+    rma->jobs = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_origin_op), 16);
+    rk_handles_open(&rma->mem_ids, true);
+    rk_handles_open(&rma->job_ids, true);
     e->handler[RK_KIND_RMA_REQ] = rk_target_handle;
     e->handler[RK_KIND_RMA_REP] = rk_origin_replied;
     e->on_death[e->ndeath++] = mem_on_death;
@@ -66,7 +68,9 @@ rank_status_t rk_rma_open(struct rk_ctx *ctx)
 void rk_rma_close(struct rk_ctx *ctx)
 {
     struct rk_rma *rma = ctx->rma;
+    struct rk_origin_op *job;
     struct rk_link *l;
+    uint32_t k;
 
     if (!rma)
         return;
@@ -86,14 +90,12 @@ void rk_rma_close(struct rk_ctx *ctx)
         while (!rk_list_empty(&line->jobs))
             rk_origin_fail(rk_list_entry(line->jobs.next, struct rk_origin_op, link), RANK_ERR_STATE);
     }
-    for (uint32_t i = 0; i < rma->job_names.n; i++) {
-        if (rma->job_names.at[i].held)
-            rk_origin_fail(rma->job_names.at[i].held, RANK_ERR_STATE);
-    }
-    rk_origin_destroy_all(rma);
+    rk_handles_for_each(k, job, &rma->job_ids)
+        rk_origin_fail(job, RANK_ERR_STATE);
+    rk_slab_close(&rma->jobs);
     rk_txqs_destroy(rma);
-    rk_ids_destroy(&rma->mem_names);
-    rk_ids_destroy(&rma->job_names);
+    rk_handles_close(&rma->mem_ids);
+    rk_handles_close(&rma->job_ids);
     if (rma->bad_frames)
         rk_warn("%llu broken frames of one-sided calls came", (unsigned long long)rma->bad_frames);
     ctx->rma = NULL; /* later frames are ignored */
@@ -113,17 +115,14 @@ void rk_rma_spoil(struct rk_ctx *ctx)
 static void mem_give_memory(struct rank_mem *mem)
 {
     mem->magic = 0;
-    mem->link.next = (struct rk_link *)(void *)freed;
-    freed = mem;
+    rk_slab_free(&mem_slab, mem, MEM_LINK);
 }
 
 struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
 {
-    struct rank_mem *mem = freed;
+    struct rank_mem *mem = rk_slab_alloc(&mem_slab, MEM_LINK);
 
-    if (mem)
-        freed = (struct rank_mem *)(void *)mem->link.next;
-    else if (!(mem = malloc(sizeof(*mem))))
+    if (!mem)
         return NULL;
     memset(mem, 0, sizeof(*mem));
     mem->ctx = team->ctx;
@@ -162,7 +161,7 @@ void rk_mem_destroy(struct rank_mem *mem)
         req->flags &= (uint8_t)~RK_REQ_LISTED;
     }
     if (mem->mine)
-        rk_ids_drop(&ctx->rma->mem_names, mem->id);
+        rk_handle_drop(&ctx->rma->mem_ids, mem->id);
     rk_key_record_free(mem);
     if (heap)
         rk_heap_give(mem);
@@ -184,7 +183,7 @@ rank_status_t rk_mem_enter(struct rank_mem *mem)
 {
     struct rk_rma *rma = mem->team->ctx->rma;
 
-    if (!rk_ids_take(&rma->mem_names, mem, &mem->id)) {
+    if (!rk_handle_put(&rma->mem_ids, mem, &mem->id)) {
         mem->mine = NULL;
         return RANK_ERR_NO_MEMORY;
     }

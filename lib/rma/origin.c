@@ -14,6 +14,7 @@
 
 /* Longer pieces have frames of their own; a frame of many pieces is at most this long. */
 enum { PACK_PIECE_MAX = 4096, PACK_FRAME_MAX = 16384 };
+enum { JOB_LINK = offsetof(struct rk_origin_op, link) };
 #define PACKED UINT64_MAX /* in: the frame holds whole pieces */
 
 void rk_origin_init(struct rk_origin_op *job, struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem)
@@ -40,12 +41,9 @@ void rk_origin_move(struct rk_origin_op *job, void *local, size_t bytes, size_t 
 
 struct rk_origin_op *rk_origin_new(struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem)
 {
-    struct rk_rma *rma = peer->ctx->rma;
-    struct rk_origin_op *job = rma->free_jobs;
+    struct rk_origin_op *job = rk_slab_alloc(&peer->ctx->rma->jobs, JOB_LINK);
 
-    if (job)
-        rma->free_jobs = (struct rk_origin_op *)(void *)job->link.next;
-    else if (!(job = malloc(sizeof(*job)))) {
+    if (!job) {
         rk_error("out of memory for one-sided calls");
         return NULL;
     }
@@ -56,19 +54,7 @@ struct rk_origin_op *rk_origin_new(struct rk_peer *peer, enum rk_rma_op op, stru
 
 void rk_origin_free(struct rk_origin_op *job)
 {
-    struct rk_rma *rma = job->ctx->rma;
-
-    job->link.next = (struct rk_link *)(void *)rma->free_jobs;
-    rma->free_jobs = job;
-}
-
-void rk_origin_destroy_all(struct rk_rma *rma)
-{
-    while (rma->free_jobs) {
-        struct rk_origin_op *job = rma->free_jobs;
-        rma->free_jobs = (struct rk_origin_op *)(void *)job->link.next;
-        free(job);
-    }
+    rk_slab_free(&job->ctx->rma->jobs, job, JOB_LINK);
 }
 
 /* ---------------------------------------------------------------------- completion */
@@ -92,7 +78,7 @@ static void origin_complete(struct rk_origin_op *job)
         job->line->asked -= job->inflight;
     job->inflight = 0;
     if (job->named)
-        rk_ids_drop(&job->ctx->rma->job_names, job->ask.asker);
+        rk_handle_drop(&job->ctx->rma->job_ids, job->ask.asker);
     job->named = false;
     job->done = true;
     if (job->pooled)
@@ -111,11 +97,12 @@ static void flushed(struct rk_origin_op *job)
 /* The owner reports errors of posted frames once: complete all present flushes with it, of any thread. */
 static RK_COLD void fail_flushes(const struct rk_origin_op *failed, rank_status_t status)
 {
-    const struct rk_ids *names = &failed->ctx->rma->job_names;
+    struct rk_origin_op *job;
+    uint32_t i;
 
-    for (uint32_t i = 0; i < names->n; i++) {
-        struct rk_origin_op *job = names->at[i].held;
-        if (job && job->ask.op == RK_RMA_FLUSH && job->peer == failed->peer && !job->status)
+    rk_handles_for_each(i, job, &failed->ctx->rma->job_ids)
+    {
+        if (job->ask.op == RK_RMA_FLUSH && job->peer == failed->peer && !job->status)
             job->status = status;
     }
 }
@@ -326,7 +313,7 @@ rank_status_t rk_origin_start(struct rk_origin_op *job)
     rank_status_t st = line ? rk_peer_connect(job->peer) : RANK_ERR_NO_MEMORY;
 
     if (!st && (job->ask.flags & RK_RMA_WANTS_REPLY)) {
-        job->named = rk_ids_take(&job->ctx->rma->job_names, job, &job->ask.asker);
+        job->named = rk_handle_put(&job->ctx->rma->job_ids, job, &job->ask.asker);
         st = job->named ? RANK_OK : RANK_ERR_NO_MEMORY;
     }
     if (st) {
@@ -394,7 +381,7 @@ void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
     if (!ctx->rma)
         return;
     if (!rk_rma_decode_reply(payload, hdr->len, &a, &data, &bytes) ||
-        (job = rk_ids_find(&ctx->rma->job_names, a.asker)) == NULL || job->peer != peer ||
+        (job = rk_handle_get(&ctx->rma->job_ids, a.asker)) == NULL || job->peer != peer ||
         job->inflight == 0 || !was_requested(job, &a, bytes)) {
         rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;

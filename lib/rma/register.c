@@ -278,7 +278,7 @@ static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *pe
 
 static rank_status_t own(struct rank_mem *mem, int rank, const struct rk_key *key, uint64_t sum)
 {
-    const struct rank_mem *it = rk_ids_find(&mem->team->ctx->rma->mem_names, key->id);
+    const struct rank_mem *it = rk_handle_get(&mem->team->ctx->rma->mem_ids, key->id);
 
     if (!it || !rk_key_is(it, key->nonce, sum))
         return RANK_ERR_HANDLE;

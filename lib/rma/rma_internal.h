@@ -9,8 +9,8 @@
 #ifndef RK_RMA_RMA_INTERNAL_H
 #define RK_RMA_RMA_INTERNAL_H
 
+#include "lib/base/slab.h"
 #include "lib/rma/rma_wire.h"
-#include "lib/rma/names.h"
 #include "lib/rma/rma.h"
 
 /* Pending requests of one get: the owner must queue its answers. */
@@ -59,11 +59,11 @@ struct rk_origin_op {
 
 struct rk_rma {
     struct rk_link mems, heaps;
-    struct rk_ids mem_names, job_names;
+    struct rk_handles mem_ids, job_ids;
     struct rk_txq **lines; /* by the peer's number */
     int nlines;
     struct rk_link busy;    /* queues that are not empty */
-    struct rk_origin_op *free_jobs;
+    struct rk_slab jobs;    /* chained through link */
     bool hooked;
     int deaths;             /* of peers in any job */
     uint64_t bad_frames;
@@ -84,7 +84,6 @@ void rk_origin_move(struct rk_origin_op *job, void *local, size_t bytes, size_t 
 /* Take one from a pool, to which it returns when complete; NULL: out of memory. */
 struct rk_origin_op *rk_origin_new(struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem);
 void rk_origin_free(struct rk_origin_op *job);
-void rk_origin_destroy_all(struct rk_rma *rma);
 /*
  * Send what there is room for. Without RK_RMA_WANTS_REPLY it is complete when all is sent. On error nothing was
  * started, and a pooled job is freed.

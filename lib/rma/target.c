@@ -96,7 +96,7 @@ void rk_target_drop(struct rk_ctx *ctx, struct rk_txq *line)
 static rank_status_t locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, uint64_t bytes, unsigned denied,
                             char **at)
 {
-    struct rank_mem *mem = rk_ids_find(&ctx->rma->mem_names, id);
+    struct rank_mem *mem = rk_handle_get(&ctx->rma->mem_ids, id);
 
     if (!mem || offset > mem->bytes || bytes > mem->bytes - offset)
         return RANK_ERR_BOUNDS;
@@ -189,7 +189,7 @@ static rank_status_t signal_after(struct rk_ctx *ctx, const struct rk_rma_parsed
 
 static rank_status_t check_key(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
 {
-    const struct rank_mem *mem = rk_ids_find(&ctx->rma->mem_names, q->ask.mem);
+    const struct rank_mem *mem = rk_handle_get(&ctx->rma->mem_ids, q->ask.mem);
 
     return mem && rk_key_is(mem, q->operands.operand, q->operands.compare) ? RANK_OK
                                                                          : RANK_ERR_HANDLE;

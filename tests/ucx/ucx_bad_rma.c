@@ -200,14 +200,14 @@ void hostile_rma_body(struct rig *r)
     memset(mine, 0x5c, BYTES + 2 * GUARD);
     mem.mine = (char *)mine + GUARD;
     ours = calloc(1, BYTES); /* rank 2's, which rank 1 does not aim at */
-    RIG_CHECK(ours && rk_ids_take(&r->ctx->rma->mem_names, &mem, &mem.id));
+    RIG_CHECK(ours && rk_handle_put(&r->ctx->rma->mem_ids, &mem, &mem.id));
     other.mine = (char *)ours;
-    RIG_CHECK(rk_ids_take(&r->ctx->rma->mem_names, &other, &other.id));
+    RIG_CHECK(rk_handle_put(&r->ctx->rma->mem_ids, &other, &other.id));
     sealed.mine = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     RIG_CHECK(sealed.mine != MAP_FAILED);
     RIG_CHECK(rk_shared_find(sealed.mine, 4096, NULL) == RK_NO_WRITES && rk_shared_find(mine, BYTES, NULL) == 0);
     sealed.denied = RK_NO_WRITES;
-    RIG_CHECK(rk_ids_take(&r->ctx->rma->mem_names, &sealed, &sealed.id));
+    RIG_CHECK(rk_handle_put(&r->ctx->rma->mem_ids, &sealed, &sealed.id));
     if (r->me == 0) {
         memcpy(&word[0], &mem.id, 8);
         memcpy(&word[1], &other.id, 8);
@@ -246,9 +246,9 @@ void hostile_rma_body(struct rig *r)
         RIG_CHECK(mine[i] == 0x5c && mine[GUARD + BYTES + i] == 0x5c);
     RIG_CHECK(r->me != 0 || r->ctx->rma->bad_frames > 0);
     r->ctx->rma->bad_frames = 0; /* that were meant to be */
-    rk_ids_drop(&r->ctx->rma->mem_names, mem.id);
-    rk_ids_drop(&r->ctx->rma->mem_names, other.id);
-    rk_ids_drop(&r->ctx->rma->mem_names, sealed.id);
+    rk_handle_drop(&r->ctx->rma->mem_ids, mem.id);
+    rk_handle_drop(&r->ctx->rma->mem_ids, other.id);
+    rk_handle_drop(&r->ctx->rma->mem_ids, sealed.id);
     munmap(sealed.mine, 4096);
     rk_rma_close(r->ctx);
     free(mine);

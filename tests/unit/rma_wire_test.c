@@ -3,7 +3,6 @@
 #include "lib/rma/amo.h"
 #include "lib/rma/rma_wire.h"
 #include "lib/rma/rkey.h"
-#include "lib/rma/names.h"
 
 #include "tests/unit/unit.h"
 
@@ -154,39 +153,6 @@ static void test_answers(void **state)
     assert_false(rk_rma_decode_reply(NULL, 0, &out, &data, &bytes));
 }
 
-static void test_names(void **state)
-{
-    struct rk_ids names;
-    struct rk_id id[100], again;
-    int what[100];
-
-    (void)state;
-    rk_ids_init(&names, UINT32_MAX - 1);
-    assert_null(rk_ids_find(&names, (struct rk_id){0, UINT32_MAX - 1}));
-    for (int i = 0; i < 100; i++)
-        assert_true(rk_ids_take(&names, &what[i], &id[i]));
-    for (int i = 0; i < 100; i++)
-        assert_ptr_equal(rk_ids_find(&names, id[i]), &what[i]);
-    for (int i = 0; i < 100; i += 2)
-        rk_ids_drop(&names, id[i]);
-    rk_ids_drop(&names, id[0]); /* once is enough */
-    for (int i = 0; i < 100; i++) {
-        if (i & 1)
-            assert_ptr_equal(rk_ids_find(&names, id[i]), &what[i]);
-        else
-            assert_null(rk_ids_find(&names, id[i]));
-    }
-    for (int i = 0; i < 50; i++) { /* indices come again, names do not */
-        assert_true(rk_ids_take(&names, &what[0], &again));
-        assert_true(again.index < 128);
-        for (int k = 0; k < 100; k++)
-            assert_false(again.index == id[k].index && again.gen == id[k].gen);
-    }
-    assert_null(rk_ids_find(&names, (struct rk_id){UINT32_MAX, 0}));
-    rk_ids_destroy(&names);
-    assert_null(rk_ids_find(&names, id[1]));
-}
-
 static void test_keys(void **state)
 {
     unsigned char buf[RANK_RKEY_MAX], bad[RANK_RKEY_MAX];
@@ -245,8 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_short_and_unknown), cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_which_amo),         cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_answers),           cmocka_unit_test(test_names),
-        cmocka_unit_test(test_keys),              cmocka_unit_test(test_amo),
+        cmocka_unit_test(test_answers),           cmocka_unit_test(test_keys),              cmocka_unit_test(test_amo),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,19 +72,9 @@ enum { S_RECEIVER, S_WANT, S_OFFSET };
 /* and of a receive. */
 enum { R_SENDER, R_WANT, R_GOT };
 
-static uint64_t shm_rndv_pack_id(struct rk_id id)
-{
-    return (uint64_t)id.index << 32 | id.gen;
-}
-
-static struct rk_id shm_rndv_unpack_id(uint64_t v)
-{
-    return (struct rk_id){(uint32_t)(v >> 32), (uint32_t)v};
-}
-
 static void send_done(struct rk_shm_ep *ep, uint64_t sender)
 {
-    struct rk_id id = shm_rndv_unpack_id(sender);
+    struct rk_id id = rk_id_unpack(sender);
 
     rk_shm_control(ep->shm, ep, RK_SHM_DONE, 0, &id, sizeof(id));
 }
@@ -176,7 +166,7 @@ static void start_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
         rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
-    req->priv[S_RECEIVER] = shm_rndv_pack_id(f->receiver);
+    req->priv[S_RECEIVER] = rk_id_pack(f->receiver);
     req->priv[S_WANT] = f->want;
     req->priv[S_OFFSET] = 0;
     rk_list_remove(&req->link);
@@ -188,7 +178,7 @@ static void start_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
 static rank_status_t stream_piece(struct rk_shm *shm, struct rk_shm_ep *ep,
                                   struct rank_request *req)
 {
-    struct rk_id receiver = shm_rndv_unpack_id(req->priv[S_RECEIVER]);
+    struct rk_id receiver = rk_id_unpack(req->priv[S_RECEIVER]);
     uint64_t left = req->priv[S_WANT] - req->priv[S_OFFSET];
     uint32_t room = shm->shape.frame - (uint32_t)sizeof(receiver);
     uint32_t n = left < room ? (uint32_t)left : room;
@@ -325,7 +315,7 @@ void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct 
         return;
     memcpy(&a, payload, sizeof(a));
     rndv.total = a.total;
-    rndv.priv[P_SENDER] = shm_rndv_pack_id(a.sender);
+    rndv.priv[P_SENDER] = rk_id_pack(a.sender);
     rndv.priv[P_AT] = a.at;
     rndv.priv[P_SEGMENT] = a.segment;
     shm->ctx->engine->handler[RK_KIND_RNDV](shm->ctx, peer, hdr, NULL, &rndv);
@@ -334,7 +324,7 @@ void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct 
 static void request_stream(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rndv *rndv,
                            struct rank_request *req, uint64_t want)
 {
-    struct fetch f = {.sender = shm_rndv_unpack_id(rndv->priv[P_SENDER]), .want = want};
+    struct fetch f = {.sender = rk_id_unpack(rndv->priv[P_SENDER]), .want = want};
     rank_status_t st = rk_req_name(req);
 
     if (st) {
@@ -414,7 +404,7 @@ static void copy_together(struct rk_shm *shm, struct rk_shm_ep *ep, const struct
     /* A sender that fetches from this rank at the same time will not help. */
     uint64_t most = target.segment ? RK_CHUNK_MAPPED : has_for(shm, ep->peer) ? RK_CHUNK_BUSY : RK_CHUNK_MAX;
     uint64_t chunk = rk_chunk_of(want, most), from = rndv->priv[P_AT];
-    struct assist a = {.sender = shm_rndv_unpack_id(rndv->priv[P_SENDER]),
+    struct assist a = {.sender = rk_id_unpack(rndv->priv[P_SENDER]),
                        .to = target.to,
                        .bytes = want,
                        .gen = ++ep->assist_gen,
@@ -467,7 +457,7 @@ static bool offered(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_rn
                     struct rank_request *req, uint64_t want)
 {
     struct rk_fifo *box = shm->in[ep->peer->local].box;
-    struct offer o = {.fetch = {.sender = shm_rndv_unpack_id(rndv->priv[P_SENDER]), .want = want}};
+    struct offer o = {.fetch = {.sender = rk_id_unpack(rndv->priv[P_SENDER]), .want = want}};
     uint64_t until, begun;
 
     if (rk_req_name(req))

@@ -24,22 +24,14 @@ enum { CLOSE_NS = 500 * 1000 * 1000, FORCE_NS = 200 * 1000 * 1000, FORCE_PASSES 
 
 static struct rk_ucx_link *link_new(struct rk_ucx *ucx, struct rk_peer *peer)
 {
-    struct rk_ucx_link *l;
+    struct rk_ucx_link *l = calloc(1, sizeof(*l));
 
-    if (ucx->nlinks == ucx->links_cap) {
-        uint32_t cap = ucx->links_cap ? ucx->links_cap * 2 : 16;
-        struct rk_ucx_link **links = realloc(ucx->links, cap * sizeof(struct rk_ucx_link *));
-        if (!links)
-            return NULL;
-        ucx->links = links;
-        ucx->links_cap = cap;
-    }
-    l = calloc(1, sizeof(*l));
-    if (!l)
+    if (!l || !rk_handle_put(&ucx->links, l, &l->id)) {
+        free(l);
         return NULL;
+    }
     l->ucx = ucx;
     l->peer = peer;
-    l->id = (struct rk_id){ucx->nlinks, ucx->gen};
     l->theirs.index = RK_UCX_NO_LINK;
     l->last_tick = UINT64_MAX;
     rk_list_init(&l->on_open);
@@ -48,7 +40,6 @@ static struct rk_ucx_link *link_new(struct rk_ucx *ucx, struct rk_peer *peer)
     rk_list_init(&l->control);
     rk_list_init(&l->on_busy);
     rk_list_init(&l->on_failed);
-    ucx->links[ucx->nlinks++] = l;
     return l;
 }
 
@@ -415,14 +406,17 @@ bool rk_ucx_links_close(struct rk_ucx *ucx)
 
 void rk_ucx_links_destroy(struct rk_ucx *ucx)
 {
-    for (uint32_t i = 0; i < ucx->nlinks; i++) {
-        rk_ucx_drop_held(ucx->links[i]);
-        free(ucx->links[i]->listeners);
-        free(ucx->links[i]);
+    struct rk_ucx_link *l;
+    uint32_t i;
+
+    rk_handles_for_each(i, l, &ucx->links)
+    {
+        rk_ucx_drop_held(l);
+        free(l->listeners);
+        free(l);
     }
-    free(ucx->links);
+    rk_handles_close(&ucx->links);
     free(ucx->by_number);
-    ucx->links = ucx->by_number = NULL;
+    ucx->by_number = NULL;
     ucx->by_number_cap = 0;
-    ucx->nlinks = ucx->links_cap = 0;
 }

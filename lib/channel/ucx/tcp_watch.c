@@ -163,14 +163,17 @@ static bool tcp_watch_is_ours(const struct rk_ucx *ucx, int fd, struct rk_ucx_li
     struct sockaddr_storage a = {0}, b = {0};
     socklen_t len = sizeof(a), len2 = sizeof(b);
     struct rk_ucx_listener mine;
+    const struct rk_ucx_link *l;
+    uint32_t i;
 
     if (getsockname(fd, (struct sockaddr *)&a, &len) < 0 || getpeername(fd, (struct sockaddr *)&b, &len2) < 0 ||
         !listener_of(&a, &mine) || !listener_of(&b, theirs))
         return false;
     if (is_among(ucx->listeners, ucx->nlisteners, &mine))
         return true;
-    for (uint32_t i = 0; i < ucx->nlinks; i++) {
-        if (is_among(ucx->links[i]->listeners, ucx->links[i]->nlisteners, theirs))
+    rk_handles_for_each(i, l, &ucx->links)
+    {
+        if (is_among(l->listeners, l->nlisteners, theirs))
             return true;
     }
     return false;
@@ -204,8 +207,11 @@ void rk_ucx_close_sockets(struct rk_ucx *ucx)
 /* Mark the links to this address as unanswered. */
 static void mark_unanswered(struct rk_ucx *ucx, const struct rk_ucx_listener *theirs)
 {
-    for (uint32_t i = 0; i < ucx->nlinks; i++) {
-        struct rk_ucx_link *l = ucx->links[i];
+    struct rk_ucx_link *l;
+    uint32_t i;
+
+    rk_handles_for_each(i, l, &ucx->links)
+    {
         for (uint32_t k = 0; k < l->nlisteners; k++)
             l->unanswered |= same_address(&l->listeners[k], theirs);
     }
@@ -253,14 +259,17 @@ static bool waits_for(struct rk_ucx_link *l)
 void rk_ucx_watch(struct rk_ucx *ucx)
 {
     uint64_t now = rk_clock_ns();
+    struct rk_ucx_link *l;
     bool any = false;
+    uint32_t i;
 
     if (now < ucx->next_check || ucx->inside)
         return;
     ucx->next_check = now + LOOK_NS;
-    for (uint32_t i = 0; i < ucx->nlinks; i++) {
-        rk_ucx_check_lost(ucx->links[i], now);
-        any |= waits_for(ucx->links[i]);
+    rk_handles_for_each(i, l, &ucx->links)
+    {
+        rk_ucx_check_lost(l, now);
+        any |= waits_for(l);
     }
     if (any && ucx->nlisteners && rk_ucx_conf()->unanswered > 0)
         each_fd(tcp_watch_check, ucx);

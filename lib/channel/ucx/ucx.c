@@ -4,10 +4,7 @@
  */
 #include "lib/channel/ucx/ucx.h"
 
-#include "lib/base/clock.h"
-
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { TICKS_MASK = 4095 }; /* clock interval of progress calls without sleep */
 
@@ -44,11 +41,13 @@ static rank_status_t ucx_open(struct rk_ctx *ctx, void **state, void *card, size
     rk_list_init(&ucx->busy);
     rk_list_init(&ucx->failed);
     rk_list_init(&ucx->todo);
+    rk_ucx_bufs_init(ucx);
+    rk_ucx_ops_init(ucx);
+    /* A packet for an earlier process at this address must not match a link of this one. */
+    rk_handles_open(&ucx->links, true);
     ucx->ctx = ctx;
     ucx->fd = -1;
     ucx->me = (uint32_t)ctx->boot->rank;
-    /* A packet for an earlier process at this address must not match a link of this one. */
-    ucx->gen = (uint32_t)(rk_clock_ns() >> 10) ^ (uint32_t)getpid() << 16;
     self = rk_engine_peer(ctx, ctx->boot->rank);
     if (!self) {
         ucx_close(ctx, ucx);
@@ -172,11 +171,13 @@ static bool link_drained(struct rk_ucx *ucx, struct rk_ucx_link *l)
 static rank_status_t ucx_drained(void *state)
 {
     struct rk_ucx *ucx = state;
+    struct rk_ucx_link *l;
     bool drained = true;
+    uint32_t i;
 
     rk_ucx_send_progress(ucx);
-    for (uint32_t i = 0; i < ucx->nlinks; i++)
-        drained &= link_drained(ucx, ucx->links[i]);
+    rk_handles_for_each(i, l, &ucx->links)
+        drained &= link_drained(ucx, l);
     return drained ? RANK_OK : RK_AGAIN;
 }
 

@@ -17,6 +17,7 @@
 
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/base/slab.h"
 #include "lib/boot/boot.h"
 #include "lib/core/engine.h"
 #include "lib/channel/ucx/decode.h"
@@ -38,8 +39,7 @@ enum {
 
 /* A packet being filled or sent. Head and data stay until UCP releases them. */
 struct rk_ucx_buf {
-    struct rk_ucx_buf *next_free;
-    struct rk_ucx_link *to;
+    struct rk_ucx_link *to; /* and the slab's link in a free one */
     uint32_t cap;  /* capacity for data */
     uint32_t used; /* data bytes, unpadded */
     unsigned char head[RK_UCX_HEAD_MAX];
@@ -47,7 +47,6 @@ struct rk_ucx_buf {
 };
 
 enum rk_ucx_op_type {
-    RK_UCX_OP_FREE,
     RK_UCX_OP_HERE,      /* announced by UCP's rendezvous, data not yet fetched */
     RK_UCX_OP_OFFERED,   /* announced by this rank, not yet pulled */
     RK_UCX_OP_SENDING,   /* pulled, waits for room */
@@ -63,8 +62,7 @@ struct rk_ucx_outcome {
 };
 
 struct rk_ucx_op {
-    struct rk_link link; /* in ucx_link->ops or ->sending; free ops are chained by next_free */
-    struct rk_ucx_op *next_free;
+    struct rk_link link; /* in ucx_link->ops or ->sending */
     struct rk_id id;
     uint8_t type;        /* enum rk_ucx_op_type */
     bool wanted;         /* a receive that starts when UCP has returned */
@@ -87,7 +85,6 @@ struct rk_ucx_op {
 /* A control frame that waits for room. */
 struct rk_ucx_control {
     struct rk_link link; /* in ucx_link->control */
-    struct rk_ucx_control *next_free;
     struct rk_hdr hdr;
     unsigned char payload[48];
 };
@@ -158,7 +155,6 @@ struct rk_ucx {
     bool log_taken;
     uint64_t job;
     uint32_t me;               /* own rank in that job */
-    uint32_t gen;              /* generation of the links' ids */
     int fd;
 
     bool inside;               /* within ucp_worker_progress */
@@ -168,18 +164,13 @@ struct rk_ucx {
     int handled;               /* by this progress call */
     struct rk_ucx_fast_recv *fast_recv; /* fast receive in progress (ucx_recv_fast.c), or NULL */
 
-    struct rk_ucx_link **links; /* by index */
-    uint32_t nlinks, links_cap;
+    struct rk_handles links;
     struct rk_ucx_link **by_number; /* by number of the peer */
     int by_number_cap;
     struct rk_link open, busy, failed, todo;
 
-    struct rk_ucx_buf *free_small, *free_big;
-    struct rk_ucx_slab *slabs;  /* of the buffers */
-    struct rk_ucx_op **ops;    /* by index */
-    uint32_t nops, ops_cap;
-    struct rk_ucx_op *free_ops;
-    struct rk_ucx_control *free_control;
+    struct rk_slab small_bufs, big_bufs, ops, controls;
+    struct rk_handles op_ids;
 
     void **closing;            /* UCP requests of endpoints being closed */
     uint32_t nclosing, closing_cap;
@@ -244,6 +235,7 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
 void rk_ucx_op_free(struct rk_ucx_op *op);
 /* NULL: stale, invalid, or of another link or type. */
 struct rk_ucx_op *rk_ucx_op_find(struct rk_ucx_link *l, struct rk_id id, enum rk_ucx_op_type type);
+void rk_ucx_ops_init(struct rk_ucx *ucx);
 void rk_ucx_ops_destroy(struct rk_ucx *ucx);
 
 /* ucx_send.c */
@@ -261,6 +253,7 @@ int rk_ucx_send_progress(struct rk_ucx *ucx);
 void rk_ucx_mark_busy(struct rk_ucx_link *l);
 void rk_ucx_drop_unsent(struct rk_ucx_link *l);
 rank_status_t rk_ucx_packet_type(struct rk_ucx *ucx);
+void rk_ucx_bufs_init(struct rk_ucx *ucx);
 void rk_ucx_bufs_destroy(struct rk_ucx *ucx);
 
 /* ucx_recv.c */

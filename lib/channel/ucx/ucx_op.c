@@ -2,42 +2,30 @@
 /* ucx_op.c: keep the table of ops, with ids for the wire. */
 #include "lib/channel/ucx/ucx.h"
 
-#include <stdlib.h>
+#include <stddef.h>
 
-static bool ucx_op_grow(struct rk_ucx *ucx)
+enum { OP_LINK = offsetof(struct rk_ucx_op, link) };
+
+void rk_ucx_ops_init(struct rk_ucx *ucx)
 {
-    struct rk_ucx_op *op;
-
-    if (ucx->nops == ucx->ops_cap) {
-        uint32_t cap = ucx->ops_cap ? ucx->ops_cap * 2 : 64;
-        struct rk_ucx_op **ops = realloc(ucx->ops, cap * sizeof(struct rk_ucx_op *));
-        if (!ops)
-            return false;
-        ucx->ops = ops;
-        ucx->ops_cap = cap;
-    }
-    op = calloc(1, sizeof(*op));
-    if (!op)
-        return false;
-    op->ucx = ucx;
-    op->id = (struct rk_id){ucx->nops, 1};
-    ucx->ops[ucx->nops++] = op;
-    ucx->free_ops = op;
-    return true;
+    ucx->ops = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_ucx_op), 16);
+    rk_handles_open(&ucx->op_ids, true);
 }
 
 struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
 {
     struct rk_ucx *ucx = l->ucx;
-    struct rk_ucx_op *op;
+    struct rk_ucx_op *op = rk_slab_alloc(&ucx->ops, OP_LINK);
 
-    if (!ucx->free_ops && !ucx_op_grow(ucx)) {
+    if (!op) {
         rk_error("out of memory for transfers");
         return NULL;
     }
-    op = ucx->free_ops;
-    ucx->free_ops = op->next_free;
-    op->next_free = NULL;
+    if (!rk_handle_put(&ucx->op_ids, op, &op->id)) {
+        rk_slab_free(&ucx->ops, op, OP_LINK);
+        return NULL;
+    }
+    op->ucx = ucx;
     op->type = (uint8_t)type;
     op->wanted = op->unwanted = op->announced = false;
     op->result = NULL;
@@ -55,29 +43,19 @@ void rk_ucx_op_free(struct rk_ucx_op *op)
         op->of->announced--;
     rk_list_remove(&op->link);
     rk_list_remove(&op->todo);
-    op->type = RK_UCX_OP_FREE;
-    op->id.gen = rk_next_gen(op->id.gen);
-    op->next_free = op->ucx->free_ops;
-    op->ucx->free_ops = op;
+    rk_handle_drop(&op->ucx->op_ids, op->id);
+    rk_slab_free(&op->ucx->ops, op, OP_LINK);
 }
 
 struct rk_ucx_op *rk_ucx_op_find(struct rk_ucx_link *l, struct rk_id id, enum rk_ucx_op_type type)
 {
-    struct rk_ucx *ucx = l->ucx;
-    struct rk_ucx_op *op;
+    struct rk_ucx_op *op = rk_handle_get(&l->ucx->op_ids, id);
 
-    if (id.index >= ucx->nops)
-        return NULL;
-    op = ucx->ops[id.index];
-    return op->id.gen == id.gen && op->type == type && op->of == l ? op : NULL;
+    return op && op->type == type && op->of == l ? op : NULL;
 }
 
 void rk_ucx_ops_destroy(struct rk_ucx *ucx)
 {
-    for (uint32_t i = 0; i < ucx->nops; i++)
-        free(ucx->ops[i]);
-    free(ucx->ops);
-    ucx->ops = NULL;
-    ucx->nops = ucx->ops_cap = 0;
-    ucx->free_ops = NULL;
+    rk_slab_close(&ucx->ops);
+    rk_handles_close(&ucx->op_ids);
 }

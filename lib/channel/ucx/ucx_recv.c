@@ -30,16 +30,6 @@ static void release_desc(struct rk_ucx *ucx, void *desc)
 
 /* ------------------------------------------------------------------- sender */
 
-static struct rk_ucx_link *named_link(struct rk_ucx *ucx, struct rk_id to)
-{
-    struct rk_ucx_link *l;
-
-    if (to.index >= ucx->nlinks)
-        return NULL;
-    l = ucx->links[to.index];
-    return to.gen == l->id.gen ? l : NULL;
-}
-
 static struct rk_ucx_link *introduced_link(struct rk_ucx *ucx, const struct rk_ucx_hello *hello)
 {
     struct rk_peer *peer;
@@ -59,7 +49,7 @@ static struct rk_ucx_link *link_for(struct rk_ucx *ucx, const struct rk_ucx_pack
     struct rk_ucx_link *named = NULL, *introduced;
 
     if (p->to.index != RK_UCX_NO_LINK) {
-        named = named_link(ucx, p->to);
+        named = rk_handle_get(&ucx->links, p->to);
         if (!named)
             return NULL;
         named->confirmed = true;

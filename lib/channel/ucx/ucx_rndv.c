@@ -19,16 +19,6 @@
 /* Private words of a struct rk_rndv: own op, or the peer's. */
 enum { P_OURS, P_THEIRS };
 
-static uint64_t ucx_rndv_pack_id(struct rk_id id)
-{
-    return (uint64_t)id.gen << 32 | id.index;
-}
-
-static struct rk_id ucx_rndv_unpack_id(uint64_t v)
-{
-    return (struct rk_id){(uint32_t)v, (uint32_t)(v >> 32)};
-}
-
 /* Ends the op and completes its request, if any. */
 static void ucx_rndv_finish(struct rk_ucx_op *op, rank_status_t st)
 {
@@ -285,7 +275,7 @@ bool rk_ucx_send_pulled(struct rk_ucx_op *op)
         rk_list_remove(&op->link);
         rk_list_append(&l->ops, &op->link);
         hdr.kind = RK_UCX_LONG;
-        hdr.tag = ucx_rndv_pack_id(op->theirs);
+        hdr.tag = rk_id_pack(op->theirs);
         st = send_by_ucp(op, &hdr, op->want);
         if (st)
             ucx_rndv_finish(op, st);
@@ -347,9 +337,9 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
         }
         op->desc = desc;
         op->total = total;
-        rndv.priv[P_OURS] = ucx_rndv_pack_id(op->id);
+        rndv.priv[P_OURS] = rk_id_pack(op->id);
     } else {
-        rndv.priv[P_THEIRS] = ucx_rndv_pack_id(sender);
+        rndv.priv[P_THEIRS] = rk_id_pack(sender);
     }
     h.kind = RK_KIND_RNDV;
     h.len = 0;
@@ -373,7 +363,7 @@ static void pull(struct rk_ucx_link *l, const struct rk_rndv *rndv, const struct
     op->req = req;
     op->view = *view;
     op->want = rndv->total < view->bytes ? rndv->total : view->bytes;
-    p = (struct rk_ucx_pull){ucx_rndv_unpack_id(rndv->priv[P_THEIRS]), op->id, op->want};
+    p = (struct rk_ucx_pull){rk_id_unpack(rndv->priv[P_THEIRS]), op->id, op->want};
     rk_ucx_control(l, RK_UCX_PULL, &p, sizeof(p));
 }
 
@@ -450,7 +440,7 @@ void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         pull(l, rndv, view, req);
         return;
     }
-    op = rk_ucx_op_find(l, ucx_rndv_unpack_id(rndv->priv[P_OURS]), RK_UCX_OP_HERE);
+    op = rk_ucx_op_find(l, rk_id_unpack(rndv->priv[P_OURS]), RK_UCX_OP_HERE);
     if (!op || op->wanted || op->unwanted) {
         rk_req_complete(req, RANK_ERR_INTERNAL);
         return;
@@ -473,11 +463,11 @@ void rk_ucx_rndv_drop(const struct rk_rndv *rndv)
     if (!l)
         return;
     if (!rndv->priv[P_OURS]) {
-        id = ucx_rndv_unpack_id(rndv->priv[P_THEIRS]);
+        id = rk_id_unpack(rndv->priv[P_THEIRS]);
         rk_ucx_control(l, RK_UCX_DROP, &id, sizeof(id));
         return;
     }
-    op = rk_ucx_op_find(l, ucx_rndv_unpack_id(rndv->priv[P_OURS]), RK_UCX_OP_HERE);
+    op = rk_ucx_op_find(l, rk_id_unpack(rndv->priv[P_OURS]), RK_UCX_OP_HERE);
     if (!op || op->wanted || op->unwanted)
         return;
     op->unwanted = true;
@@ -490,7 +480,7 @@ void rk_ucx_rndv_drop(const struct rk_rndv *rndv)
 bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc,
                          uint64_t total)
 {
-    struct rk_ucx_op *op = rk_ucx_op_find(l, ucx_rndv_unpack_id(hdr->tag), RK_UCX_OP_PULLING);
+    struct rk_ucx_op *op = rk_ucx_op_find(l, rk_id_unpack(hdr->tag), RK_UCX_OP_PULLING);
 
     if (!op || total != op->want) {
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);

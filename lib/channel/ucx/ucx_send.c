@@ -13,11 +13,8 @@
  */
 #include "lib/channel/ucx/ucx.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-enum { SLAB_SMALL = 64 * 1024, SLAB_BIG = 256 * 1024 };
 /*
  * Up to this size UCP copies a packet behind its own headers, for a single send call; a longer one is sent in
  * place as an iovec, which is cheaper than a copy then.
@@ -28,75 +25,50 @@ enum { SMALL_CAP = RK_UCX_SMALL - sizeof(struct rk_ucx_buf) };
 
 /* --------------------------------------------------------------------- buffers */
 
+enum { BUF_LINK = offsetof(struct rk_ucx_buf, to), CONTROL_LINK = offsetof(struct rk_ucx_control, link) };
+
 static void buf_put(struct rk_ucx *ucx, struct rk_ucx_buf *b)
 {
-    struct rk_ucx_buf **list = b->cap == SMALL_CAP ? &ucx->free_small : &ucx->free_big;
-
-    b->next_free = *list;
-    *list = b;
+    rk_slab_free(b->cap == SMALL_CAP ? &ucx->small_bufs : &ucx->big_bufs, b, BUF_LINK);
 }
 
-/* Memory cut into buffers; the kernel backs only what is used. */
-struct rk_ucx_slab {
-    struct rk_ucx_slab *next;
-    size_t bytes;
-    unsigned char bufs[] __attribute__((aligned(64)));
-};
-
-static void add_slab(struct rk_ucx *ucx, bool small)
+static RK_COLD struct rk_ucx_buf *buf_new(struct rk_ucx *ucx, bool small)
 {
-    size_t bytes = small ? SLAB_SMALL : SLAB_BIG, cap = small ? SMALL_CAP : BIG_CAP;
-    size_t each = rk_round_up(sizeof(struct rk_ucx_buf) + cap, 64);
-    struct rk_ucx_slab *s = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                                 -1, 0);
+    struct rk_ucx_buf *b = rk_slab_extend(small ? &ucx->small_bufs : &ucx->big_bufs);
 
-    if (s == MAP_FAILED)
-        return;
-    s->next = ucx->slabs;
-    s->bytes = bytes;
-    ucx->slabs = s;
-    for (size_t at = sizeof(*s) + (bytes - sizeof(*s)) / each * each; at > sizeof(*s);) {
-        struct rk_ucx_buf *b;
-        at -= each;
-        b = (struct rk_ucx_buf *)(void *)((unsigned char *)s + at);
-        b->cap = (uint32_t)cap;
-        buf_put(ucx, b);
-    }
+    if (b)
+        b->cap = small ? SMALL_CAP : BIG_CAP;
+    return b;
 }
 
 /* NULL: no room or no memory; buffers in use will be freed. */
 static struct rk_ucx_buf *buf_get(struct rk_ucx_link *l, size_t bytes)
 {
     bool small = bytes <= SMALL_CAP;
-    struct rk_ucx_buf **list = small ? &l->ucx->free_small : &l->ucx->free_big;
     struct rk_ucx_buf *b;
 
     if (rk_unlikely(l->unsent >= RK_UCX_UNSENT_MAX))
         return NULL;
-    if (rk_unlikely(!*list))
-        add_slab(l->ucx, small);
-    b = *list;
-    if (rk_unlikely(!b))
+    b = rk_slab_reuse(small ? &l->ucx->small_bufs : &l->ucx->big_bufs, BUF_LINK);
+    if (rk_unlikely(!b) && !(b = buf_new(l->ucx, small)))
         return NULL;
-    *list = b->next_free;
     b->to = l;
     b->used = 0;
     return b;
 }
 
+void rk_ucx_bufs_init(struct rk_ucx *ucx)
+{
+    ucx->small_bufs = (struct rk_slab)RK_SLAB_INIT(RK_UCX_SMALL, 128);
+    ucx->big_bufs = (struct rk_slab)RK_SLAB_INIT(rk_round_up(sizeof(struct rk_ucx_buf) + BIG_CAP, RK_CACHE_LINE), 15);
+    ucx->controls = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_ucx_control), 16);
+}
+
 void rk_ucx_bufs_destroy(struct rk_ucx *ucx)
 {
-    while (ucx->slabs) {
-        struct rk_ucx_slab *s = ucx->slabs;
-        ucx->slabs = s->next;
-        munmap(s, s->bytes);
-    }
-    ucx->free_small = ucx->free_big = NULL;
-    while (ucx->free_control) {
-        struct rk_ucx_control *c = ucx->free_control;
-        ucx->free_control = c->next_free;
-        free(c);
-    }
+    rk_slab_close(&ucx->small_bufs);
+    rk_slab_close(&ucx->big_bufs);
+    rk_slab_close(&ucx->controls);
 }
 
 /* --------------------------------------------------------------------- packets */
@@ -328,10 +300,8 @@ void rk_ucx_control(struct rk_ucx_link *l, uint8_t kind, const void *payload, ui
         st = rk_ucx_put(l, &hdr, payload, len, NULL, NULL);
     if (st != RK_AGAIN)
         return;
-    c = l->ucx->free_control;
-    if (c) {
-        l->ucx->free_control = c->next_free;
-    } else if (!(c = malloc(sizeof(*c)))) {
+    c = rk_slab_alloc(&l->ucx->controls, CONTROL_LINK);
+    if (!c) {
         rk_error("out of memory for a control frame"); /* the peer would wait forever */
         rk_ucx_link_broken(l);
         return;
@@ -346,8 +316,7 @@ void rk_ucx_control(struct rk_ucx_link *l, uint8_t kind, const void *payload, ui
 static void control_free(struct rk_ucx *ucx, struct rk_ucx_control *c)
 {
     rk_list_remove(&c->link);
-    c->next_free = ucx->free_control;
-    ucx->free_control = c;
+    rk_slab_free(&ucx->controls, c, CONTROL_LINK);
 }
 
 void rk_ucx_drop_unsent(struct rk_ucx_link *l)
