@@ -27,23 +27,27 @@ enum rk_coll_kind {
 extern const char *const rk_coll_name[RK_COLL_COUNT];
 
 /*
- * A call with checked and normalized arguments. RANK_IN_PLACE is resolved: sbuf and rbuf are the actual buffers,
- * and in_place means that they overlap. A block is what one rank contributes or gets.
+ * A collective call. Its caller sets the arguments that the collective has and leaves the rest zero; rk_coll_check
+ * sets the last four. A block is what one rank contributes or gets. A buffer that only the root uses is undefined on
+ * other ranks.
+ *
+ * The check resolves RANK_IN_PLACE: sbuf and rbuf become the actual buffers, and in_place means that they overlap.
  */
 struct rk_coll_call {
-    struct rank_team *team;
+    const char *name; /* public function, for errors */
     enum rk_coll_kind kind;
+    struct rank_team *team;
     const char *sbuf;
-    char *rbuf;
-    int64_t count;  /* elements of a block */
-    size_t bytes;   /* of a block; ALLGATHERV: of the longest block */
-    size_t elem;
+    char *rbuf;       /* BCAST: the buffer of all ranks */
+    int64_t count;    /* elements of a block; ALLGATHERV: of sbuf, and once checked of the longest block */
+    const int64_t *rcounts, *rdispls; /* of rbuf, in elements, for blocks of their own lengths; valid while the schedule is built */
     rank_dtype_t dtype;
     rank_op_t op;
-    rk_op_fn fn;    /* kernel of a reduction */
     int root;
     bool in_place;
-    const int64_t *rcounts, *displs; /* ALLGATHERV: elements; valid while the schedule is built */
+    size_t bytes;     /* of count elements */
+    size_t elem;
+    rk_op_fn fn;      /* kernel of a reduction */
 };
 
 /* Times in microseconds, for comparing algorithms with each other. */

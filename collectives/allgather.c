@@ -68,7 +68,7 @@ struct block {
 static struct block block_of(const struct rk_coll_call *c, int r)
 {
     if (c->kind == RK_COLL_ALLGATHERV)
-        return (struct block){c->rbuf + (size_t)c->displs[r] * c->elem,
+        return (struct block){c->rbuf + (size_t)c->rdispls[r] * c->elem,
                               (size_t)c->rcounts[r] * c->elem};
     return (struct block){c->rbuf + (size_t)r * c->bytes, c->bytes};
 }
