@@ -149,20 +149,24 @@ void rk_coll_team_close(struct rank_team *team)
 static struct rk_sched *build(const struct rk_coll_call *c)
 {
     struct rank_team *team = c->team;
-    struct rk_case what = {.kind = c->kind,
-                           .mem = RANK_MEM_HOST,
-                           .one_node = team->coll->one_node,
-                           .size = team->size,
-                           .count = c->count,
-                           .bytes = c->bytes};
-    const struct rk_algo *algo = rk_select(&team->ctx->coll->forced, &what, NULL);
+    struct rk_coll_choice *last = &team->coll->last[c->kind];
     struct rk_sched *s = rk_sched_new(&team->ctx->coll->scheds, team, team->coll_seq++);
 
-    if (s) {
-        s->kind = (uint8_t)c->kind;
-        s->number = rk_coll_number(team);
-        algo->build(s, c);
+    if (!s)
+        return NULL;
+    if (rk_unlikely(!last->algo || last->count != c->count || last->bytes != c->bytes)) {
+        struct rk_case what = {.kind = c->kind,
+                               .mem = RANK_MEM_HOST,
+                               .one_node = team->coll->one_node,
+                               .size = team->size,
+                               .count = c->count,
+                               .bytes = c->bytes};
+
+        *last = (struct rk_coll_choice){c->count, c->bytes, rk_select(&team->ctx->coll->forced, &what, NULL)};
     }
+    s->kind = (uint8_t)c->kind;
+    s->number = rk_coll_number(team);
+    last->algo->build(s, c);
     return s;
 }
 

@@ -13,11 +13,19 @@ struct rk_coll {
     struct rk_link teams; /* struct rk_coll_team */
 };
 
+/* The algorithm that was selected last for a collective, and for which block. */
+struct rk_coll_choice {
+    int64_t count;
+    size_t bytes;
+    const struct rk_algo *algo; /* NULL: none yet */
+};
+
 struct rk_coll_team {
     struct rk_link link;
     struct rk_arena *arena; /* NULL: none */
     bool one_node;          /* all its ranks share memory; equal on all ranks */
     int64_t shm_max[RK_COLL_COUNT]; /* maximum block for the arena; -1: not this collective */
+    struct rk_coll_choice last[RK_COLL_COUNT];
 };
 
 /*
