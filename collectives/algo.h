@@ -50,12 +50,15 @@ struct rk_coll_call {
     rk_op_fn fn;      /* kernel of a reduction */
 };
 
-/* Times in microseconds, for comparing algorithms with each other. */
+/* Times in microseconds. All ranks use the same constants, as they must select the same algorithm. */
 struct rk_cost_model {
     double alpha; /* per message */
     double beta;  /* per byte moved between ranks */
     double gamma; /* per byte reduced */
 };
+
+/* Index true: all ranks are on one node. */
+extern const struct rk_cost_model rk_cost_models[2];
 
 enum rk_algo_needs {
     RK_NEEDS_POW2 = 1,        /* number of ranks: a power of two */

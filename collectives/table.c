@@ -21,6 +21,12 @@ const char *const rk_coll_name[RK_COLL_COUNT] = {
 
 /* ------------------------------------------------------------------------- costs */
 
+/* Rough numbers of a network, and of a node's shared memory. */
+const struct rk_cost_model rk_cost_models[2] = {
+    [false] = {.alpha = 1.5, .beta = 1.0 / 12000, .gamma = 1.0 / 15000},
+    [true] = {.alpha = 0.3, .beta = 1.0 / 8000, .gamma = 1.0 / 15000},
+};
+
 static double table_rounds(int p)
 {
     return rk_log2_ceil(p);

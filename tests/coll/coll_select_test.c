@@ -115,6 +115,41 @@ static void choices(void **state)
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
 }
 
+/* Memory of another kind has no rules: the cheapest algorithm that fits is selected. */
+static void least_time(void **state)
+{
+    struct rk_case c;
+    const char *why;
+
+    (void)state;
+    for (int k = 0; k < RK_COLL_COUNT; k++) {
+        for (int size = 2; size <= 64; size++) {
+            for (size_t bytes = 1; bytes < (size_t)1 << 30; bytes = bytes * 5 + 1) {
+                for (int flags = 0; flags < 4; flags++) {
+                    const struct rk_cost_model *m = &rk_cost_models[flags & 1];
+                    const struct rk_algo *a;
+
+                    c = a_case(k, size, bytes, flags & 1, flags == 3);
+                    c.mem = RANK_MEM_CUDA;
+                    a = rk_select(&nothing, &c, &why);
+                    assert_true(rk_algo_fits(a, &c));
+                    assert_string_equal(why, "no rule: least estimated time");
+                    for (int i = 0; i < rk_nalgos; i++)
+                        assert_true((int)rk_algos[i].kind != k || !rk_algo_fits(&rk_algos[i], &c) ||
+                                    rk_algos[i].cost(m, size, (double)bytes) >= a->cost(m, size, (double)bytes));
+                }
+            }
+        }
+    }
+    c = a_case(RK_COLL_ALLREDUCE, 16, 8, false, false);
+    c.mem = RANK_MEM_CUDA;
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
+    c.bytes = 64 << 20;
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "rabenseifner");
+    c.size = 15; /* folding moves the message twice more */
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "ring");
+}
+
 /* A blocking call uses what the rules choose. */
 static void shm_limit_agrees(void **state)
 {
@@ -245,7 +280,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table),   cmocka_unit_test(costs_order), cmocka_unit_test(rules),
-        cmocka_unit_test(something_for_everything), cmocka_unit_test(choices),
+        cmocka_unit_test(something_for_everything), cmocka_unit_test(least_time), cmocka_unit_test(choices),
         cmocka_unit_test(shm_limit_agrees), cmocka_unit_test(forced),
         cmocka_unit_test(bad_forced), cmocka_unit_test(allowed), cmocka_unit_test(printed), cmocka_unit_test(arenas),
     };
