@@ -71,7 +71,6 @@ struct rk_algo {
     enum rk_coll_kind kind;
     unsigned needs;
     int64_t min_count;  /* minimum elements of a block */
-    size_t max_bytes;   /* of a block; 0: no limit */
     /* Estimated time for size ranks and blocks of bytes. */
     double (*cost)(const struct rk_cost_model *m, int size, double bytes);
     const char *why;
@@ -84,8 +83,6 @@ extern const int rk_nalgos;
 
 /* NULL if the collective has no such algorithm. */
 const struct rk_algo *rk_algo_find(enum rk_coll_kind kind, const char *name, size_t len);
-/* Format "dissemination, shm", for messages. */
-void rk_algo_names(enum rk_coll_kind kind, char *out, size_t len);
 
 /* Shared by builders. */
 
@@ -114,7 +111,6 @@ void rk_build_scatter_linear(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_allgather_bruck(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_allgather_doubling(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_allgather_ring(struct rk_sched *s, const struct rk_coll_call *c);
-void rk_build_allgatherv_ring(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_allgatherv_linear(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_reduce_scatter_halving(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_reduce_scatter_pairwise(struct rk_sched *s, const struct rk_coll_call *c);

@@ -81,7 +81,7 @@ bool rk_algo_fits(const struct rk_algo *algo, const struct rk_case *c)
         return false;
     if (algo->needs & RK_NEEDS_ARENA)
         return c->arena && c->bytes <= rk_arena_block_max(c->kind, c->size);
-    return c->count >= algo->min_count && (!algo->max_bytes || c->bytes <= algo->max_bytes);
+    return c->count >= algo->min_count;
 }
 
 static bool select_matches(const struct rk_rule *r, const struct rk_case *c)
