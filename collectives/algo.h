@@ -27,31 +27,38 @@ enum rk_coll_kind {
 extern const char *const rk_coll_name[RK_COLL_COUNT];
 
 /*
- * A call with checked and normalized arguments. RANK_IN_PLACE is resolved: sbuf and rbuf are the actual buffers,
- * and in_place means that they overlap. A block is what one rank contributes or gets.
+ * A collective call. Its caller sets the arguments that the collective has and leaves the rest zero; rk_coll_check
+ * sets the last four. A block is what one rank contributes or gets. A buffer that only the root uses is undefined on
+ * other ranks.
+ *
+ * The check resolves RANK_IN_PLACE: sbuf and rbuf become the actual buffers, and in_place means that they overlap.
  */
 struct rk_coll_call {
-    struct rank_team *team;
+    const char *name; /* public function, for errors */
     enum rk_coll_kind kind;
+    struct rank_team *team;
     const char *sbuf;
-    char *rbuf;
-    int64_t count;  /* elements of a block */
-    size_t bytes;   /* of a block; ALLGATHERV: of the longest block */
-    size_t elem;
+    char *rbuf;       /* BCAST: the buffer of all ranks */
+    int64_t count;    /* elements of a block; ALLGATHERV: of sbuf, and once checked of the longest block */
+    const int64_t *rcounts, *rdispls; /* of rbuf, in elements, for blocks of their own lengths; valid while the schedule is built */
     rank_dtype_t dtype;
     rank_op_t op;
-    rk_op_fn fn;    /* kernel of a reduction */
     int root;
     bool in_place;
-    const int64_t *rcounts, *displs; /* ALLGATHERV: elements; valid while the schedule is built */
+    size_t bytes;     /* of count elements */
+    size_t elem;
+    rk_op_fn fn;      /* kernel of a reduction */
 };
 
-/* Times in microseconds, for comparing algorithms with each other. */
+/* Times in microseconds. All ranks use the same constants, as they must select the same algorithm. */
 struct rk_cost_model {
     double alpha; /* per message */
     double beta;  /* per byte moved between ranks */
     double gamma; /* per byte reduced */
 };
+
+/* Index true: all ranks are on one node. */
+extern const struct rk_cost_model rk_cost_models[2];
 
 enum rk_algo_needs {
     RK_NEEDS_POW2 = 1,        /* number of ranks: a power of two */
@@ -64,7 +71,6 @@ struct rk_algo {
     enum rk_coll_kind kind;
     unsigned needs;
     int64_t min_count;  /* minimum elements of a block */
-    size_t max_bytes;   /* of a block; 0: no limit */
     /* Estimated time for size ranks and blocks of bytes. */
     double (*cost)(const struct rk_cost_model *m, int size, double bytes);
     const char *why;
@@ -77,8 +83,6 @@ extern const int rk_nalgos;
 
 /* NULL if the collective has no such algorithm. */
 const struct rk_algo *rk_algo_find(enum rk_coll_kind kind, const char *name, size_t len);
-/* Format "dissemination, shm", for messages. */
-void rk_algo_names(enum rk_coll_kind kind, char *out, size_t len);
 
 /* Shared by builders. */
 
@@ -107,7 +111,6 @@ void rk_build_scatter_linear(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_allgather_bruck(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_allgather_doubling(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_allgather_ring(struct rk_sched *s, const struct rk_coll_call *c);
-void rk_build_allgatherv_ring(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_allgatherv_linear(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_reduce_scatter_halving(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_reduce_scatter_pairwise(struct rk_sched *s, const struct rk_coll_call *c);

@@ -25,15 +25,13 @@ void rk_build_allgather_bruck(struct rk_sched *s, const struct rk_coll_call *c)
 
     for (int k = 0; 1 << k < size; k++) {
         int to, from, n;
-        struct rk_step *recv, *both;
+        struct rk_step *recv;
 
         rk_bruck_gather(rank, size, k, &to, &from, &n);
         recv = rk_sched_recv(s, NULL, from, (uint32_t)k, have + ((size_t)c->bytes << k),
                              (size_t)n * c->bytes);
         rk_sched_send(s, done, to, (uint32_t)k, have, (size_t)n * c->bytes);
-        both = rk_sched_join(s, done);
-        rk_sched_order(recv, both);
-        done = both;
+        done = rk_sched_join(s, done, recv);
     }
     rk_sched_copy(s, done, c->rbuf + (size_t)rank * c->bytes, have, head);
     rk_sched_copy(s, done, c->rbuf, have + head, (size_t)rank * c->bytes);
@@ -48,14 +46,12 @@ void rk_build_allgather_doubling(struct rk_sched *s, const struct rk_coll_call *
     for (int k = rk_log2_ceil(size) - 1; k >= 0; k--) {
         struct rk_halving r = rk_halving(rank, size, k);
         size_t bytes = (size_t)r.half * c->bytes;
-        struct rk_step *recv, *both;
+        struct rk_step *recv;
 
         recv = rk_sched_recv(s, NULL, r.peer, (uint32_t)k, c->rbuf + (size_t)r.give * c->bytes,
                              bytes);
         rk_sched_send(s, done, r.peer, (uint32_t)k, c->rbuf + (size_t)r.keep * c->bytes, bytes);
-        both = rk_sched_join(s, done);
-        rk_sched_order(recv, both);
-        done = both;
+        done = rk_sched_join(s, done, recv);
     }
 }
 
@@ -68,7 +64,7 @@ struct block {
 static struct block block_of(const struct rk_coll_call *c, int r)
 {
     if (c->kind == RK_COLL_ALLGATHERV)
-        return (struct block){c->rbuf + (size_t)c->displs[r] * c->elem,
+        return (struct block){c->rbuf + (size_t)c->rdispls[r] * c->elem,
                               (size_t)c->rcounts[r] * c->elem};
     return (struct block){c->rbuf + (size_t)r * c->bytes, c->bytes};
 }
@@ -88,11 +84,6 @@ void rk_build_allgather_ring(struct rk_sched *s, const struct rk_coll_call *c)
         rk_sched_send(s, have, right, (uint32_t)k, k == 0 ? c->sbuf : give.at, give.bytes);
         have = rk_sched_recv(s, NULL, left, (uint32_t)k, take.at, take.bytes);
     }
-}
-
-void rk_build_allgatherv_ring(struct rk_sched *s, const struct rk_coll_call *c)
-{
-    rk_build_allgather_ring(s, c);
 }
 
 void rk_build_allgatherv_linear(struct rk_sched *s, const struct rk_coll_call *c)

@@ -52,11 +52,6 @@ void rk_build_allreduce_doubling(struct rk_sched *s, const struct rk_coll_call *
         rk_sched_send(s, done, f.partner, 63, c->rbuf, c->bytes);
 }
 
-static int64_t allreduce_even_part(const struct rk_coll_call *c, int pow2, int i)
-{
-    return rk_part_at(c->count, pow2, i);
-}
-
 void rk_build_allreduce_rabenseifner(struct rk_sched *s, const struct rk_coll_call *c)
 {
     int size = c->team->size;
@@ -66,29 +61,28 @@ void rk_build_allreduce_rabenseifner(struct rk_sched *s, const struct rk_coll_ca
     int64_t at, len;
     int rounds;
 
-    rk_build_halved(s, c, c->count, allreduce_even_part, c->sbuf, c->rbuf, &h);
+    rk_build_halved(s, c, c->count, rk_even_part, c->sbuf, c->rbuf, &h);
     f = h.fold;
     if (f.vrank < 0) {
         rk_sched_recv(s, h.sent, f.partner, RK_HALVED_TAGS, c->rbuf, c->bytes);
         return;
     }
     rounds = rk_log2_ceil(f.pow2);
-    at = allreduce_even_part(c, f.pow2, f.vrank);
-    len = allreduce_even_part(c, f.pow2, f.vrank + 1) - at;
+    at = rk_even_part(c, f.pow2, f.vrank);
+    len = rk_even_part(c, f.pow2, f.vrank + 1) - at;
     done = rk_build_finish(s, h.reduced, c, c->rbuf + (size_t)at * c->elem, len);
     for (int k = rounds - 1; k >= 0; k--) {
         struct rk_halving r = rk_halving(f.vrank, f.pow2, k);
-        int64_t mine = allreduce_even_part(c, f.pow2, r.keep), theirs = allreduce_even_part(c, f.pow2, r.give);
-        size_t mine_len = (size_t)(allreduce_even_part(c, f.pow2, r.keep + r.half) - mine) * c->elem;
-        size_t theirs_len = (size_t)(allreduce_even_part(c, f.pow2, r.give + r.half) - theirs) * c->elem;
+        int64_t mine = rk_even_part(c, f.pow2, r.keep), theirs = rk_even_part(c, f.pow2, r.give);
+        size_t mine_len = (size_t)(rk_even_part(c, f.pow2, r.keep + r.half) - mine) * c->elem;
+        size_t theirs_len = (size_t)(rk_even_part(c, f.pow2, r.give + r.half) - theirs) * c->elem;
         int peer = rk_unfold(r.peer, size);
         uint32_t tag = RK_HALVED_TAGS + 1 + (uint32_t)k;
 
         /* It overwrites what the halving sent. */
         recv = rk_sched_recv(s, h.sent, peer, tag, c->rbuf + (size_t)theirs * c->elem, theirs_len);
         rk_sched_send(s, done, peer, tag, c->rbuf + (size_t)mine * c->elem, mine_len);
-        done = rk_sched_join(s, done);
-        rk_sched_order(recv, done);
+        done = rk_sched_join(s, done, recv);
     }
     if (f.partner >= 0)
         rk_sched_send(s, done, f.partner, RK_HALVED_TAGS, c->rbuf, c->bytes);
@@ -116,7 +110,7 @@ static void ring_slice(struct ring *g, int turn, int64_t first, int64_t count)
     struct rk_sched *s = g->s;
     int rank = c->team->rank, size = c->team->size;
     struct rk_step *before = g->reduced[turn], *sum1 = NULL, *sum2 = before, *have;
-    struct rk_step *sent = rk_sched_join(s, NULL);
+    struct rk_step *sent = rk_sched_join(s, NULL, NULL);
 
     for (int k = 0; k < size - 1; k++) {
         int out = rk_ring_reduce_send(rank, size, k), in = rk_ring(out, -1, size);

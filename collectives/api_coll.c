@@ -1,197 +1,196 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api_coll.c: implement the blocking collectives of rank.h.
+ * api_coll.c: implement the collectives of rank.h.
  *
- * A call runs directly in shared memory if the team and the size allow it, else as a schedule that it waits for.
+ * All calls pass rk_coll_enter. A blocking one runs directly in shared memory if the team and the size allow it.
+ * Any other is a schedule.
  */
 #include "collectives/coll_args.h"
-#include "collectives/trivial.h"
 #include "collectives/state.h"
 
-/* Everything but the fast path. */
-static rank_status_t api_coll_run(const struct rk_coll_call *c)
+/* Run a blocking call in shared memory. */
+RK_INLINE rank_status_t arena_run(struct rk_arena *a, const struct rk_coll_call *c)
 {
-    return rk_is_local(c) ? rk_local_do(c, NULL) : rk_coll_run(c);
+    size_t count = (size_t)c->count;
+    rank_status_t st = RANK_OK;
+
+    switch (c->kind) {
+    case RK_COLL_BARRIER:
+        return rk_arena_barrier(a);
+    case RK_COLL_BCAST:
+        return rk_arena_bcast(a, c->rbuf, c->bytes, c->root);
+    case RK_COLL_REDUCE:
+        st = rk_arena_reduce(a, c->sbuf, c->rbuf, count, c->bytes, c->fn, c->root);
+        break;
+    case RK_COLL_ALLREDUCE:
+        st = rk_arena_allreduce(a, c->sbuf, c->rbuf, count, c->bytes, c->fn);
+        break;
+    case RK_COLL_GATHER:
+        return rk_arena_gather(a, c->sbuf, c->rbuf, c->bytes, c->root);
+    case RK_COLL_ALLGATHER:
+        return rk_arena_allgather(a, c->sbuf, c->rbuf, c->bytes);
+    case RK_COLL_SCATTER:
+        return rk_arena_scatter(a, c->sbuf, c->rbuf, c->bytes, c->root);
+    case RK_COLL_REDUCE_SCATTER:
+        st = rk_arena_reduce_scatter(a, c->sbuf, c->rbuf, count, c->bytes, c->fn);
+        break;
+    case RK_COLL_ALLTOALL:
+        return rk_arena_alltoall(a, c->sbuf, c->rbuf, c->bytes);
+    case RK_COLL_ALLGATHERV:
+    case RK_COLL_COUNT:
+        break;
+    }
+    if (c->op == RANK_AVG && !st && (c->kind != RK_COLL_REDUCE || c->team->rank == c->root))
+        rk_op_divide(c->dtype, c->rbuf, count, c->team->size);
+    return st;
 }
 
-/* Arena for this call, or NULL. Empty blocks are handled locally. */
-RK_INLINE struct rk_arena *arena_for(const struct rk_coll_call *c, rank_status_t *st)
+/*
+ * Check and run a call. req NULL: block; else return a request. Inlined into each blocking call, where kind is a
+ * constant, so that the compiler keeps only what that collective needs.
+ */
+RK_INLINE rank_status_t rk_coll_enter(const struct rk_coll_call *call, rank_request_t *req)
 {
-    struct rk_arena *a = rk_coll_arena(c->team, c->kind, c->bytes);
-
-    if (!a || (c->bytes == 0 && c->kind != RK_COLL_BARRIER))
-        return NULL;
-    a->kind = (uint8_t)c->kind;
-    *st = rk_coll_may_begin(c->team);
-    return a;
-}
-
-RK_INLINE void divide_if_avg(const struct rk_coll_call *c)
-{
-    if (c->op == RANK_AVG)
-        rk_op_divide(c->dtype, c->rbuf, (size_t)c->count, c->team->size);
-}
-
-rank_status_t rank_barrier(rank_team_t team)
-{
-    RK_ENTER_TEAM(team);
-    struct rk_coll_call c;
-    rank_status_t st = rk_args_barrier(__func__, &c, team);
+    RK_ENTER_TEAM(call->team);
+    struct rk_coll_call c = *call, copy;
+    rank_status_t st = rk_coll_check(&c);
     struct rk_arena *a;
 
     if (rk_unlikely(st))
         return st;
-    a = arena_for(&c, &st);
-    if (!a)
-        return api_coll_run(&c);
-    return st ? st : rk_arena_barrier(a);
+    if (req)
+        return rk_coll_schedule(&c, req);
+    a = c.kind == RK_COLL_ALLGATHERV ? NULL : rk_coll_arena(c.team, c.kind, c.bytes);
+    if (!a || (c.bytes == 0 && c.kind != RK_COLL_BARRIER)) {
+        copy = c; /* c itself would then be in memory on the other path too */
+        return rk_coll_schedule(&copy, NULL);
+    }
+    a->kind = (uint8_t)c.kind;
+    st = rk_coll_may_begin(c.team);
+    return st ? st : arena_run(a, &c);
+}
+
+/* The nonblocking calls share one copy of that code. */
+static __attribute__((noinline)) rank_status_t coll_enter_nb(const struct rk_coll_call *call, rank_request_t *req)
+{
+    return req ? rk_coll_enter(call, req) : rk_arg_null(call->name, "req");
+}
+
+#define CALL(what, ...) (&(const struct rk_coll_call){.name = __func__, .kind = RK_COLL_##what, __VA_ARGS__})
+
+rank_status_t rank_barrier(rank_team_t team)
+{
+    return rk_coll_enter(CALL(BARRIER, .team = team), NULL);
+}
+
+rank_status_t rank_ibarrier(rank_team_t team, rank_request_t *req)
+{
+    return coll_enter_nb(CALL(BARRIER, .team = team), req);
 }
 
 rank_status_t rank_bcast(void *buf, int64_t count, rank_dtype_t dtype, int root, rank_team_t team)
 {
-    RK_ENTER_TEAM(team);
-    struct rk_coll_call c;
-    rank_status_t st = rk_args_bcast(__func__, &c, buf, count, dtype, root, team);
-    struct rk_arena *a;
-
-    if (rk_unlikely(st))
-        return st;
-    a = arena_for(&c, &st);
-    if (!a)
-        return api_coll_run(&c);
-    return st ? st : rk_arena_bcast(a, buf, c.bytes, root);
+    return rk_coll_enter(CALL(BCAST, .rbuf = buf, .count = count, .dtype = dtype, .root = root, .team = team), NULL);
 }
 
-rank_status_t rank_reduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
-                          rank_op_t op, int root, rank_team_t team)
+rank_status_t rank_ibcast(void *buf, int64_t count, rank_dtype_t dtype, int root, rank_team_t team, rank_request_t *req)
 {
-    RK_ENTER_TEAM(team);
-    struct rk_coll_call c;
-    rank_status_t st = rk_args_reduce(__func__, &c, sbuf, rbuf, count, dtype, op, root, team);
-    struct rk_arena *a;
-
-    if (rk_unlikely(st))
-        return st;
-    a = arena_for(&c, &st);
-    if (!a)
-        return api_coll_run(&c);
-    if (!st)
-        st = rk_arena_reduce(a, c.sbuf, c.rbuf, (size_t)count, c.bytes, c.fn, root);
-    if (!st && team->rank == root)
-        divide_if_avg(&c);
-    return st;
+    return coll_enter_nb(CALL(BCAST, .rbuf = buf, .count = count, .dtype = dtype, .root = root, .team = team), req);
 }
 
-rank_status_t rank_allreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
-                             rank_op_t op, rank_team_t team)
+rank_status_t rank_reduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, int root, rank_team_t team)
 {
-    RK_ENTER_TEAM(team);
-    struct rk_coll_call c;
-    rank_status_t st = rk_args_allreduce(__func__, &c, sbuf, rbuf, count, dtype, op, team);
-    struct rk_arena *a;
-
-    if (rk_unlikely(st))
-        return st;
-    a = arena_for(&c, &st);
-    if (!a)
-        return api_coll_run(&c);
-    if (!st)
-        st = rk_arena_allreduce(a, c.sbuf, c.rbuf, (size_t)count, c.bytes, c.fn);
-    if (!st)
-        divide_if_avg(&c);
-    return st;
+    return rk_coll_enter(CALL(REDUCE, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .op = op, .root = root,
+                              .team = team), NULL);
 }
 
-rank_status_t rank_gather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
-                          int root, rank_team_t team)
+rank_status_t rank_ireduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, int root,
+                           rank_team_t team, rank_request_t *req)
 {
-    RK_ENTER_TEAM(team);
-    struct rk_coll_call c;
-    rank_status_t st = rk_args_gather(__func__, &c, sbuf, rbuf, count, dtype, root, team);
-    struct rk_arena *a;
-
-    if (rk_unlikely(st))
-        return st;
-    a = arena_for(&c, &st);
-    if (!a)
-        return api_coll_run(&c);
-    return st ? st : rk_arena_gather(a, c.sbuf, c.rbuf, c.bytes, root);
+    return coll_enter_nb(CALL(REDUCE, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .op = op, .root = root,
+                              .team = team), req);
 }
 
-rank_status_t rank_allgather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
-                             rank_team_t team)
+rank_status_t rank_allreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team)
 {
-    RK_ENTER_TEAM(team);
-    struct rk_coll_call c;
-    rank_status_t st = rk_args_allgather(__func__, &c, sbuf, rbuf, count, dtype, team);
-    struct rk_arena *a;
-
-    if (rk_unlikely(st))
-        return st;
-    a = arena_for(&c, &st);
-    if (!a)
-        return api_coll_run(&c);
-    return st ? st : rk_arena_allgather(a, c.sbuf, c.rbuf, c.bytes);
+    return rk_coll_enter(CALL(ALLREDUCE, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .op = op, .team = team), NULL);
 }
 
-rank_status_t rank_allgatherv(const void *sbuf, int64_t scount, void *rbuf, const int64_t *rcounts,
-                              const int64_t *displs, rank_dtype_t dtype, rank_team_t team)
+rank_status_t rank_iallreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                              rank_request_t *req)
 {
-    RK_ENTER_TEAM(team);
-    struct rk_coll_call c;
-    rank_status_t st = rk_args_allgatherv(__func__, &c, sbuf, scount, rbuf, rcounts, displs, dtype, team);
-
-    return st ? st : api_coll_run(&c);
+    return coll_enter_nb(CALL(ALLREDUCE, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .op = op, .team = team), req);
 }
 
-rank_status_t rank_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
-                           int root, rank_team_t team)
+rank_status_t rank_gather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root, rank_team_t team)
 {
-    RK_ENTER_TEAM(team);
-    struct rk_coll_call c;
-    rank_status_t st = rk_args_scatter(__func__, &c, sbuf, rbuf, count, dtype, root, team);
-    struct rk_arena *a;
-
-    if (rk_unlikely(st))
-        return st;
-    a = arena_for(&c, &st);
-    if (!a)
-        return api_coll_run(&c);
-    return st ? st : rk_arena_scatter(a, c.sbuf, c.rbuf, c.bytes, root);
+    return rk_coll_enter(CALL(GATHER, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .root = root,
+                              .team = team), NULL);
 }
 
-rank_status_t rank_reduce_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
-                                  rank_op_t op, rank_team_t team)
+rank_status_t rank_igather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root, rank_team_t team,
+                           rank_request_t *req)
 {
-    RK_ENTER_TEAM(team);
-    struct rk_coll_call c;
-    rank_status_t st = rk_args_reduce_scatter(__func__, &c, sbuf, rbuf, count, dtype, op, team);
-    struct rk_arena *a;
-
-    if (rk_unlikely(st))
-        return st;
-    a = arena_for(&c, &st);
-    if (!a)
-        return api_coll_run(&c);
-    if (!st)
-        st = rk_arena_reduce_scatter(a, c.sbuf, c.rbuf, (size_t)count, c.bytes, c.fn);
-    if (!st)
-        divide_if_avg(&c);
-    return st;
+    return coll_enter_nb(CALL(GATHER, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .root = root, .team = team), req);
 }
 
-rank_status_t rank_alltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
-                            rank_team_t team)
+rank_status_t rank_allgather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_team_t team)
 {
-    RK_ENTER_TEAM(team);
-    struct rk_coll_call c;
-    rank_status_t st = rk_args_alltoall(__func__, &c, sbuf, rbuf, count, dtype, team);
-    struct rk_arena *a;
+    return rk_coll_enter(CALL(ALLGATHER, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .team = team), NULL);
+}
 
-    if (rk_unlikely(st))
-        return st;
-    a = arena_for(&c, &st);
-    if (!a)
-        return api_coll_run(&c);
-    return st ? st : rk_arena_alltoall(a, c.sbuf, c.rbuf, c.bytes);
+rank_status_t rank_iallgather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_team_t team,
+                              rank_request_t *req)
+{
+    return coll_enter_nb(CALL(ALLGATHER, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .team = team), req);
+}
+
+rank_status_t rank_allgatherv(const void *sbuf, int64_t scount, void *rbuf, const int64_t *rcounts, const int64_t *displs,
+                              rank_dtype_t dtype, rank_team_t team)
+{
+    return rk_coll_enter(CALL(ALLGATHERV, .sbuf = sbuf, .count = scount, .rbuf = rbuf, .rcounts = rcounts, .rdispls = displs,
+                              .dtype = dtype, .team = team), NULL);
+}
+
+rank_status_t rank_iallgatherv(const void *sbuf, int64_t scount, void *rbuf, const int64_t *rcounts, const int64_t *displs,
+                               rank_dtype_t dtype, rank_team_t team, rank_request_t *req)
+{
+    return coll_enter_nb(CALL(ALLGATHERV, .sbuf = sbuf, .count = scount, .rbuf = rbuf, .rcounts = rcounts, .rdispls = displs,
+                              .dtype = dtype, .team = team), req);
+}
+
+rank_status_t rank_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root, rank_team_t team)
+{
+    return rk_coll_enter(CALL(SCATTER, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .root = root,
+                              .team = team), NULL);
+}
+
+rank_status_t rank_iscatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root, rank_team_t team,
+                            rank_request_t *req)
+{
+    return coll_enter_nb(CALL(SCATTER, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .root = root,
+                              .team = team), req);
+}
+
+rank_status_t rank_reduce_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team)
+{
+    return rk_coll_enter(CALL(REDUCE_SCATTER, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .op = op,
+                              .team = team), NULL);
+}
+
+rank_status_t rank_ireduce_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                                   rank_request_t *req)
+{
+    return coll_enter_nb(CALL(REDUCE_SCATTER, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .op = op,
+                              .team = team), req);
+}
+
+rank_status_t rank_alltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_team_t team)
+{
+    return rk_coll_enter(CALL(ALLTOALL, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .team = team), NULL);
+}
+
+rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_team_t team, rank_request_t *req)
+{
+    return coll_enter_nb(CALL(ALLTOALL, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .team = team), req);
 }

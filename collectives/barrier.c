@@ -16,13 +16,11 @@ void rk_build_barrier_dissemination(struct rk_sched *s, const struct rk_coll_cal
 
     for (int k = 0; k < rk_log2_ceil(size); k++) {
         int to, from;
-        struct rk_step *recv, *both;
+        struct rk_step *recv;
 
         rk_dissemination(rank, size, k, &to, &from);
         recv = rk_sched_recv(s, NULL, from, (uint32_t)k, NULL, 0);
         rk_sched_send(s, heard, to, (uint32_t)k, NULL, 0);
-        both = rk_sched_join(s, recv); /* this round and all before */
-        rk_sched_order(heard, both);
-        heard = both;
+        heard = rk_sched_join(s, recv, heard); /* this round and all before */
     }
 }

@@ -22,7 +22,7 @@ void rk_build_bcast_binomial(struct rk_sched *s, const struct rk_coll_call *c)
     struct rk_step *have = NULL;
     struct rk_tree t;
 
-    rk_tree_knomial(v, size, 2, &t);
+    rk_tree_binomial(v, size, &t);
     if (v != 0)
         have = rk_sched_recv(s, NULL, rk_real(t.parent, c->root, size), 0, c->rbuf, c->bytes);
     for (int i = t.children - 1; i >= 0; i--) /* largest subtree first */
@@ -71,8 +71,8 @@ void rk_build_bcast_scatter_ring(struct rk_sched *s, const struct rk_coll_call *
     struct rk_step *scattered = NULL, *last = NULL;
     struct rk_tree t, right_tree;
 
-    rk_tree_knomial(v, size, 2, &t);
-    rk_tree_knomial(right, size, 2, &right_tree);
+    rk_tree_binomial(v, size, &t);
+    rk_tree_binomial(right, size, &right_tree);
     if (v != 0)
         scattered = rk_sched_recv(s, NULL, rk_real(t.parent, c->root, size), 0,
                                   c->rbuf + part_at(c, v), parts_len(c, v, t.span));

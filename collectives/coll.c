@@ -149,59 +149,65 @@ void rk_coll_team_close(struct rank_team *team)
 static struct rk_sched *build(const struct rk_coll_call *c)
 {
     struct rank_team *team = c->team;
-    struct rk_case what = {.kind = c->kind,
-                           .mem = RANK_MEM_HOST,
-                           .one_node = team->coll->one_node,
-                           .size = team->size,
-                           .count = c->count,
-                           .bytes = c->bytes};
-    const struct rk_algo *algo = rk_select(&team->ctx->coll->forced, &what, NULL);
+    struct rk_coll_choice *last = &team->coll->last[c->kind];
     struct rk_sched *s = rk_sched_new(&team->ctx->coll->scheds, team, team->coll_seq++);
 
-    if (s) {
-        s->kind = (uint8_t)c->kind;
-        s->number = rk_coll_number(team);
-        algo->build(s, c);
+    if (!s)
+        return NULL;
+    if (rk_unlikely(!last->algo || last->count != c->count || last->bytes != c->bytes)) {
+        struct rk_case what = {.kind = c->kind,
+                               .mem = RANK_MEM_HOST,
+                               .one_node = team->coll->one_node,
+                               .size = team->size,
+                               .count = c->count,
+                               .bytes = c->bytes};
+
+        *last = (struct rk_coll_choice){c->count, c->bytes, rk_select(&team->ctx->coll->forced, &what, NULL)};
     }
+    s->kind = (uint8_t)c->kind;
+    s->number = rk_coll_number(team);
+    last->algo->build(s, c);
     return s;
 }
 
-rank_status_t rk_coll_run(const struct rk_coll_call *c)
+/* One rank: copy its input to the result. */
+static void copy_alone(const struct rk_coll_call *c)
 {
-    struct rank_request req;
-    struct rk_sched *s;
-    rank_status_t st = rk_coll_may_begin(c->team);
+    size_t at = c->kind == RK_COLL_ALLGATHERV ? (size_t)c->rdispls[0] * c->elem : 0;
 
-    if (st)
-        return st;
-    s = build(c);
-    if (!s)
-        return RANK_ERR_NO_MEMORY;
-    req.flags = 0;
-    req.on_done = NULL;
-    rk_sched_request(&req, c->team->ctx);
-    rk_sched_start(s, &req);
-    return rk_req_wait(&req);
+    if (c->bytes && c->kind != RK_COLL_BCAST && c->rbuf + at != c->sbuf)
+        memcpy(c->rbuf + at, c->sbuf, c->bytes);
 }
 
-rank_status_t rk_coll_start(const struct rk_coll_call *c, rank_request_t *out)
+rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out)
 {
-    struct rank_request *req;
-    struct rk_sched *s;
-    rank_status_t st = rk_coll_may_begin(c->team);
+    bool alone = c->team->size == 1, trivial = alone || (c->bytes == 0 && c->kind != RK_COLL_BARRIER);
+    struct rank_request own, *req = &own;
+    struct rk_sched *s = NULL;
+    rank_status_t st = alone ? RANK_OK : rk_coll_may_begin(c->team);
 
     if (st)
         return st;
-    req = rk_req_alloc(c->team->ctx);
-    if (!req)
+    if (alone)
+        copy_alone(c);
+    if (trivial && !out)
+        return RANK_OK;
+    own.flags = 0;
+    own.on_done = NULL;
+    if (out && !(req = rk_req_alloc(c->team->ctx)))
         return RANK_ERR_NO_MEMORY;
-    s = build(c);
-    if (!s) {
-        rk_req_free(req);
+    if (!trivial && !(s = build(c))) {
+        if (out)
+            rk_req_free(req);
         return RANK_ERR_NO_MEMORY;
     }
     rk_sched_request(req, c->team->ctx);
-    rk_sched_start(s, req);
+    if (s)
+        rk_sched_start(s, req);
+    else
+        rk_req_complete(req, RANK_OK);
+    if (!out)
+        return rk_req_wait(req);
     *out = req;
     return RANK_OK;
 }

@@ -2,34 +2,112 @@
 /*
  * coll_args.h: check and normalize the arguments of collectives.
  *
- * Each function fills a struct rk_coll_call, or reports an error of the public function call and returns it. A
- * buffer that only the root uses is not checked on other ranks.
+ * A table gives the shape of each collective. Where the kind of a call is a constant, the compiler folds it.
  */
 #ifndef RK_COLLECTIVES_COLL_ARGS_H
 #define RK_COLLECTIVES_COLL_ARGS_H
 
 #include "collectives/algo.h"
+#include "lib/data/dtype.h"
 
-rank_status_t rk_args_barrier(const char *call, struct rk_coll_call *c, rank_team_t team);
-rank_status_t rk_args_bcast(const char *call, struct rk_coll_call *c, void *buf, int64_t count, rank_dtype_t dtype,
-                            int root, rank_team_t team);
-rank_status_t rk_args_reduce(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
-                             rank_dtype_t dtype, rank_op_t op, int root, rank_team_t team);
-rank_status_t rk_args_allreduce(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf,
-                                int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team);
-rank_status_t rk_args_gather(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
-                             rank_dtype_t dtype, int root, rank_team_t team);
-rank_status_t rk_args_allgather(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf,
-                                int64_t count, rank_dtype_t dtype, rank_team_t team);
-rank_status_t rk_args_allgatherv(const char *call, struct rk_coll_call *c, const void *sbuf, int64_t scount,
-                                 void *rbuf, const int64_t *rcounts, const int64_t *displs,
-                                 rank_dtype_t dtype, rank_team_t team);
-rank_status_t rk_args_scatter(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
-                              rank_dtype_t dtype, int root, rank_team_t team);
-rank_status_t rk_args_reduce_scatter(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf,
-                                     int64_t count, rank_dtype_t dtype, rank_op_t op,
-                                     rank_team_t team);
-rank_status_t rk_args_alltoall(const char *call, struct rk_coll_call *c, const void *sbuf, void *rbuf, int64_t count,
-                               rank_dtype_t dtype, rank_team_t team);
+enum rk_blocks { RK_NO_BLOCK, RK_ONE_BLOCK, RK_ALL_BLOCKS /* one for each rank */ };
+enum rk_root { RK_NO_ROOT, RK_ROOT, RK_ROOT_SENDS, RK_ROOT_RECEIVES /* the only rank that does */ };
+
+struct rk_coll_shape {
+    enum rk_blocks sbuf, rbuf;
+    enum rk_root root;
+    bool reduces;
+};
+
+static const struct rk_coll_shape rk_coll_shape[RK_COLL_COUNT] = {
+    [RK_COLL_BARRIER] = {RK_NO_BLOCK, RK_NO_BLOCK, RK_NO_ROOT, false},
+    [RK_COLL_BCAST] = {RK_NO_BLOCK, RK_ONE_BLOCK, RK_ROOT, false},
+    [RK_COLL_REDUCE] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_ROOT_RECEIVES, true},
+    [RK_COLL_ALLREDUCE] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_NO_ROOT, true},
+    [RK_COLL_GATHER] = {RK_ONE_BLOCK, RK_ALL_BLOCKS, RK_ROOT_RECEIVES, false},
+    [RK_COLL_ALLGATHER] = {RK_ONE_BLOCK, RK_ALL_BLOCKS, RK_NO_ROOT, false},
+    [RK_COLL_ALLGATHERV] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_NO_ROOT, false}, /* see rk_coll_check_blocks */
+    [RK_COLL_SCATTER] = {RK_ALL_BLOCKS, RK_ONE_BLOCK, RK_ROOT_SENDS, false},
+    [RK_COLL_REDUCE_SCATTER] = {RK_ALL_BLOCKS, RK_ONE_BLOCK, RK_NO_ROOT, true},
+    [RK_COLL_ALLTOALL] = {RK_ALL_BLOCKS, RK_ALL_BLOCKS, RK_NO_ROOT, false},
+};
+
+/* Check all after the datatype of a call with counts of its own. count and bytes become those of the longest. */
+rank_status_t rk_coll_check_blocks(struct rk_coll_call *c);
+rank_status_t rk_coll_buffer_error(const char *call, const char *name, const void *buf);
+rank_status_t rk_coll_overlap_error(const char *call);
+
+/* Check the operation and set its kernel. */
+RK_INLINE rank_status_t rk_coll_check_op(struct rk_coll_call *c)
+{
+    if (rk_unlikely((unsigned)c->op >= RANK_OP_COUNT))
+        return rk_arg_error(RANK_ERR_OP, c->name, "op %d is none (there are %d)", (int)c->op, RANK_OP_COUNT);
+    c->fn = rk_op_kernel(c->op, c->dtype);
+    if (rk_unlikely(!c->fn))
+        return rk_arg_error(RANK_ERR_DTYPE, c->name, "op %d is not defined for dtype %d", (int)c->op, (int)c->dtype);
+    return RANK_OK;
+}
+
+/* Is a buffer that this rank uses present, if any data is to lie in it? */
+RK_INLINE bool rk_coll_usable(const struct rk_coll_call *c, const void *buf)
+{
+    return rk_likely(buf != NULL || c->bytes == 0) && rk_likely(buf != RANK_IN_PLACE);
+}
+
+/* Check the buffers that this rank uses, and resolve RANK_IN_PLACE: its block is at this offset in the other one. */
+RK_INLINE rank_status_t rk_coll_check_buffers(struct rk_coll_call *c, bool sends, bool receives, size_t at)
+{
+    const struct rk_coll_shape shape = rk_coll_shape[c->kind];
+    bool both = sends && receives, scatters = shape.root == RK_ROOT_SENDS;
+    bool s_in_r = both && !scatters && c->sbuf == RANK_IN_PLACE;
+    bool r_in_s = both && scatters && c->rbuf == RANK_IN_PLACE;
+
+    c->in_place = s_in_r || r_in_s;
+    if (receives && !r_in_s && !rk_coll_usable(c, c->rbuf))
+        return rk_coll_buffer_error(c->name, shape.sbuf ? "rbuf" : "buf", c->rbuf);
+    if (sends && !s_in_r && !rk_coll_usable(c, c->sbuf))
+        return rk_coll_buffer_error(c->name, "sbuf", c->sbuf);
+    if (s_in_r)
+        c->sbuf = c->bytes ? c->rbuf + at : c->rbuf;
+    else if (r_in_s)
+        c->rbuf = (char *)(uintptr_t)c->sbuf + (c->bytes ? at : 0);
+    else if (RK_CHECK_OVERLAP && both && c->kind != RK_COLL_ALLGATHERV &&
+             rk_overlap(c->sbuf, c->bytes * (shape.sbuf == RK_ALL_BLOCKS ? (size_t)c->team->size : 1), c->rbuf,
+                        c->bytes * (shape.rbuf == RK_ALL_BLOCKS ? (size_t)c->team->size : 1)))
+        return rk_coll_overlap_error(c->name);
+    return RANK_OK;
+}
+
+/* Check a call, reporting errors, and set what struct rk_coll_call lists for it. */
+RK_INLINE rank_status_t rk_coll_check(struct rk_coll_call *c)
+{
+    const struct rk_coll_shape shape = rk_coll_shape[c->kind];
+    rank_status_t st = rk_team_check(c->name, c->team);
+    size_t whole;
+    bool at_root;
+
+    if (rk_unlikely(st))
+        return st;
+    st = rk_dtype_span(c->name, c->dtype, c->count, &c->bytes);
+    if (rk_unlikely(st))
+        return st;
+    c->elem = rk_dtype_bytes[c->dtype];
+    if (c->kind == RK_COLL_ALLGATHERV)
+        return rk_coll_check_blocks(c);
+    if ((shape.sbuf == RK_ALL_BLOCKS || shape.rbuf == RK_ALL_BLOCKS) &&
+        rk_unlikely(__builtin_mul_overflow(c->bytes, (size_t)c->team->size, &whole) || whole > INT64_MAX))
+        return rk_arg_error(RANK_ERR_COUNT, c->name, "count %lld for each of %d ranks is more than memory can hold",
+                            (long long)c->count, c->team->size);
+    if (shape.reduces && rk_unlikely(st = rk_coll_check_op(c)))
+        return st;
+    if (shape.root && rk_unlikely((unsigned)c->root >= (unsigned)c->team->size))
+        return rk_arg_error(RANK_ERR_RANK, c->name, "root %d is out of range (team size %d)", c->root, c->team->size);
+    at_root = c->team->rank == c->root;
+    return rk_coll_check_buffers(c, shape.sbuf && (at_root || shape.root != RK_ROOT_SENDS),
+                                 shape.rbuf && (at_root || shape.root != RK_ROOT_RECEIVES),
+                                 shape.sbuf == shape.rbuf || c->kind == RK_COLL_REDUCE_SCATTER
+                                     ? 0
+                                     : (size_t)c->team->rank * c->bytes);
+}
 
 #endif

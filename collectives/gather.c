@@ -54,7 +54,7 @@ void rk_build_gather_binomial(struct rk_sched *s, const struct rk_coll_call *c)
     struct rk_step *all;
     char *mine;
 
-    rk_tree_knomial(v, size, 2, &t);
+    rk_tree_binomial(v, size, &t);
     if (v == 0) {
         rk_sched_copy(s, NULL, c->rbuf + (size_t)c->root * c->bytes, c->sbuf, c->bytes);
         for (int i = 0; i < t.children; i++)
@@ -66,7 +66,7 @@ void rk_build_gather_binomial(struct rk_sched *s, const struct rk_coll_call *c)
         return;
     }
     mine = rk_sched_scratch(s, (size_t)t.span * c->bytes);
-    all = rk_sched_join(s, rk_sched_copy(s, NULL, mine, c->sbuf, c->bytes));
+    all = rk_sched_join(s, rk_sched_copy(s, NULL, mine, c->sbuf, c->bytes), NULL);
     for (int i = 0; i < t.children; i++)
         rk_sched_order(rk_sched_recv(s, NULL, rk_real(t.child[i], c->root, size), 0,
                                      mine + (size_t)(t.child[i] - v) * c->bytes,

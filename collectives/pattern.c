@@ -20,29 +20,20 @@ int rk_pow2_floor(int n)
     return p;
 }
 
-void rk_tree_knomial(int vrank, int size, int radix, struct rk_tree *tree)
+void rk_tree_binomial(int vrank, int size, struct rk_tree *tree)
 {
     int64_t width = 1; /* of the subtrees at the present level */
 
-    *tree = (struct rk_tree){.parent = -1};
-    /*
-     * From the leaves upwards: while vrank is first in its group of radix subtrees, the others of the group are
-     * its children.
-     */
-    while (width < size && vrank / width % radix == 0) {
-        for (int i = 1; i < radix; i++) {
-            int64_t child = vrank + i * width;
-            if (child >= size)
-                break;
-            tree->child[tree->children] = (int)child;
-            tree->child_span[tree->children] =
-                (int)(child + width <= size ? width : size - child);
-            tree->children++;
-        }
-        width *= radix;
+    tree->children = 0;
+    for (; width < size && !(vrank & width); width *= 2) { /* from the leaves upwards: vrank is the left of a pair */
+        int64_t child = vrank + width;
+
+        if (child >= size)
+            continue;
+        tree->child[tree->children] = (int)child;
+        tree->child_span[tree->children++] = (int)(child + width <= size ? width : size - child);
     }
-    if (vrank > 0)
-        tree->parent = (int)(vrank - vrank / width % radix * width);
+    tree->parent = vrank > 0 ? (int)(vrank - width) : -1;
     tree->span = (int)(vrank + width <= size ? width : size - vrank);
 }
 

@@ -55,10 +55,10 @@ RK_INLINE int64_t rk_part_len(int64_t count, int parts, int i)
 }
 
 /*
- * A k-nomial tree over virtual ranks (2: binomial). A vertex covers the virtual ranks [v, v + span); its children
- * divide those behind v, in ascending order; the last has the largest subtree.
+ * A binomial tree over virtual ranks. A vertex covers the virtual ranks [v, v + span); its children divide those
+ * behind v, in ascending order; the last has the largest subtree.
  */
-enum { RK_TREE_MAX_CHILDREN = 7 * 11 + 31 }; /* radix 2 to 8, any int of ranks */
+enum { RK_TREE_MAX_CHILDREN = 31 }; /* any int of ranks */
 
 struct rk_tree {
     int parent; /* virtual; -1 at the root */
@@ -68,7 +68,7 @@ struct rk_tree {
     int child_span[RK_TREE_MAX_CHILDREN];
 };
 
-void rk_tree_knomial(int vrank, int size, int radix, struct rk_tree *tree);
+void rk_tree_binomial(int vrank, int size, struct rk_tree *tree);
 
 /* Dissemination: destination and source in round k (0 to rk_log2_ceil(size) - 1). */
 void rk_dissemination(int rank, int size, int round, int *to, int *from);

@@ -3,11 +3,6 @@
 #include "collectives/coll.h"
 #include "collectives/select.h"
 
-/* Rough numbers of a node's shared memory and of a network, for the column of estimates. */
-static const struct rk_cost_model on_node = {.alpha = 0.3, .beta = 1.0 / 8000, .gamma = 1.0 / 15000};
-static const struct rk_cost_model on_network = {.alpha = 1.5, .beta = 1.0 / 12000,
-                                                .gamma = 1.0 / 15000};
-
 static const char *nodes_name(enum rk_nodes n)
 {
     return n == RK_NODES_ONE ? "one" : n == RK_NODES_MANY ? "many" : "any";
@@ -25,7 +20,7 @@ static void print_bytes(char *out, size_t len, size_t bytes)
 
 void rk_coll_print_table(FILE *out)
 {
-    fprintf(out, "Selection: the first rule that matches and has a fitting algorithm.\n"
+    fprintf(out, "Selection: the first rule that matches and has a fitting algorithm; else the one of least estimated time.\n"
                  "Bytes are of a block: what one rank contributes or gets.\n\n"
                  "%-15s %-5s %-6s %-6s %-7s %-19s %s\n",
             "collective", "mem", "nodes", "ranks", "bytes", "algorithm", "reason");
@@ -49,13 +44,13 @@ void rk_coll_print_table(FILE *out)
         char small[40], large[40];
 
         if (a->needs & RK_NEEDS_ARENA) {
-            snprintf(small, sizeof(small), "%.1f / -", a->cost(&on_node, 8, 8));
+            snprintf(small, sizeof(small), "%.1f / -", a->cost(&rk_cost_models[true], 8, 8));
             snprintf(large, sizeof(large), "-");
         } else {
-            snprintf(small, sizeof(small), "%.1f / %.1f", a->cost(&on_node, 8, 8),
-                     a->cost(&on_network, 64, 8));
-            snprintf(large, sizeof(large), "%.0f / %.0f", a->cost(&on_node, 8, 1 << 20),
-                     a->cost(&on_network, 64, 1 << 20));
+            snprintf(small, sizeof(small), "%.1f / %.1f", a->cost(&rk_cost_models[true], 8, 8),
+                     a->cost(&rk_cost_models[false], 64, 8));
+            snprintf(large, sizeof(large), "%.0f / %.0f", a->cost(&rk_cost_models[true], 8, 1 << 20),
+                     a->cost(&rk_cost_models[false], 64, 1 << 20));
         }
         fprintf(out, "%-15s %-19s %-17s %-21s %-13s %s\n", rk_coll_name[a->kind], a->name, small,
                 large,

@@ -18,7 +18,7 @@ void rk_build_halved(struct rk_sched *s, const struct rk_coll_call *c, int64_t t
     char *in;
 
     h->reduced = NULL;
-    h->sent = rk_sched_join(s, NULL);
+    h->sent = rk_sched_join(s, NULL, NULL);
     if (f.vrank < 0) {
         done = rk_sched_send(s, NULL, f.partner, 0, src, (size_t)total * c->elem);
         rk_sched_order(done, h->sent);

@@ -17,6 +17,12 @@ enum { RK_HALVED_TAGS = 64 };
 /* Start of part i of pow2, in elements; i up to pow2. */
 typedef int64_t (*rk_part_fn)(const struct rk_coll_call *c, int pow2, int i);
 
+/* Parts of one block, as equal as possible. */
+RK_INLINE int64_t rk_even_part(const struct rk_coll_call *c, int pow2, int i)
+{
+    return rk_part_at(c->count, pow2, i);
+}
+
 struct rk_halved {
     struct rk_fold fold;
     struct rk_step *reduced; /* the own part is in work */

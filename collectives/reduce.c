@@ -9,46 +9,7 @@
  *               then every part goes straight to the root.
  *               Cost: (log2 p + p) alpha + 2 n beta + n gamma.
  */
-#include "collectives/algo.h"
 #include "collectives/recursive_halving.h"
-#include "collectives/pattern.h"
-
-struct divide {
-    rank_dtype_t dtype;
-    void *buf;
-    int64_t count;
-    int by;
-};
-
-static rank_status_t divide(void *arg)
-{
-    const struct divide *d = arg;
-
-    rk_op_divide(d->dtype, d->buf, (size_t)d->count, d->by);
-    return RANK_OK;
-}
-
-struct rk_step *rk_build_finish(struct rk_sched *s, struct rk_step *after,
-                                const struct rk_coll_call *c, void *buf, int64_t count)
-{
-    struct divide *d;
-
-    if (c->op != RANK_AVG)
-        return after;
-    d = rk_sched_scratch(s, sizeof(*d));
-    *d = (struct divide){c->dtype, buf, count, c->team->size};
-    return rk_sched_call(s, after, divide, d);
-}
-
-struct rk_step *rk_build_reduce_pair(struct rk_sched *s, struct rk_step *after,
-                                     const struct rk_coll_call *c, int peer, void *dst,
-                                     const void *mine, const void *theirs, int64_t count)
-{
-    bool lower = peer < c->team->rank;
-
-    return rk_sched_reduce(s, after, c->fn, dst, lower ? theirs : mine, lower ? mine : theirs,
-                           (size_t)count);
-}
 
 void rk_build_reduce_binomial(struct rk_sched *s, const struct rk_coll_call *c)
 {
@@ -58,7 +19,7 @@ void rk_build_reduce_binomial(struct rk_sched *s, const struct rk_coll_call *c)
     char *to, *in[2] = {NULL, NULL};
     struct rk_tree t;
 
-    rk_tree_knomial(v, size, 2, &t);
+    rk_tree_binomial(v, size, &t);
     to = v == 0 ? c->rbuf : t.children ? rk_sched_scratch(s, c->bytes) : NULL;
     for (int i = 0; i < 2 && i < t.children; i++)
         in[i] = rk_sched_scratch(s, c->bytes);
@@ -76,11 +37,6 @@ void rk_build_reduce_binomial(struct rk_sched *s, const struct rk_coll_call *c)
         rk_sched_send(s, sum1, rk_real(t.parent, c->root, size), 0, sum, c->bytes);
 }
 
-static int64_t reduce_even_part(const struct rk_coll_call *c, int pow2, int i)
-{
-    return rk_part_at(c->count, pow2, i);
-}
-
 void rk_build_reduce_rabenseifner(struct rk_sched *s, const struct rk_coll_call *c)
 {
     int64_t at = 0, len = 0; /* own part */
@@ -89,10 +45,10 @@ void rk_build_reduce_rabenseifner(struct rk_sched *s, const struct rk_coll_call 
     struct rk_halved h;
     struct rk_step *all;
 
-    rk_build_halved(s, c, c->count, reduce_even_part, c->sbuf, work, &h);
+    rk_build_halved(s, c, c->count, rk_even_part, c->sbuf, work, &h);
     if (h.fold.vrank >= 0) {
-        at = reduce_even_part(c, h.fold.pow2, h.fold.vrank);
-        len = reduce_even_part(c, h.fold.pow2, h.fold.vrank + 1) - at;
+        at = rk_even_part(c, h.fold.pow2, h.fold.vrank);
+        len = rk_even_part(c, h.fold.pow2, h.fold.vrank + 1) - at;
     }
     if (rank != c->root) {
         if (len > 0)
@@ -100,13 +56,12 @@ void rk_build_reduce_rabenseifner(struct rk_sched *s, const struct rk_coll_call 
                           (size_t)len * c->elem);
         return;
     }
-    all = rk_sched_join(s, h.reduced);
-    rk_sched_order(h.sent, all);
+    all = rk_sched_join(s, h.reduced, h.sent);
     for (int v = 0; v < h.fold.pow2; v++) {
         struct rk_step *recv;
 
-        at = reduce_even_part(c, h.fold.pow2, v);
-        len = reduce_even_part(c, h.fold.pow2, v + 1) - at;
+        at = rk_even_part(c, h.fold.pow2, v);
+        len = rk_even_part(c, h.fold.pow2, v + 1) - at;
         if (len == 0 || v == h.fold.vrank)
             continue;
         /* What it overwrites must have been sent. */

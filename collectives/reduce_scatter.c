@@ -44,8 +44,7 @@ void rk_build_reduce_scatter_halving(struct rk_sched *s, const struct rk_coll_ca
         rk_sched_send(s, h.reduced, f.partner, RK_HALVED_TAGS,
                       work + (size_t)f.partner * c->bytes, c->bytes);
     mine = work + (size_t)c->team->rank * c->bytes;
-    done = rk_sched_join(s, h.reduced);
-    rk_sched_order(h.sent, done);
+    done = rk_sched_join(s, h.reduced, h.sent);
     done = rk_sched_copy(s, done, c->rbuf, mine, c->bytes);
     rk_build_finish(s, done, c, c->rbuf, c->count);
 }
@@ -60,7 +59,7 @@ void rk_build_reduce_scatter_pairwise(struct rk_sched *s, const struct rk_coll_c
 
     for (int i = 0; i < 2; i++)
         in[i] = rk_sched_scratch(s, c->bytes);
-    all = rk_sched_join(s, NULL);
+    all = rk_sched_join(s, NULL, NULL);
     for (int k = 1; k < size; k++) { /* two at a time */
         int dest, source;
         struct rk_step *recv, *send;

@@ -35,7 +35,7 @@ void rk_build_scatter_binomial(struct rk_sched *s, const struct rk_coll_call *c)
     struct rk_tree t;
     char *mine;
 
-    rk_tree_knomial(v, size, 2, &t);
+    rk_tree_binomial(v, size, &t);
     if (v == 0) {
         for (int i = t.children - 1; i >= 0; i--)
             root_gives(s, c, t.child[i], t.child_span[i]);

@@ -303,9 +303,12 @@ struct rk_step *rk_sched_call(struct rk_sched *s, struct rk_step *after,
     return step;
 }
 
-struct rk_step *rk_sched_join(struct rk_sched *s, struct rk_step *after)
+struct rk_step *rk_sched_join(struct rk_sched *s, struct rk_step *after, struct rk_step *after_too)
 {
-    return step_new(s, after, RK_STEP_JOIN);
+    struct rk_step *step = step_new(s, after, RK_STEP_JOIN);
+
+    rk_sched_order(after_too, step);
+    return step;
 }
 
 void rk_sched_rearm(struct rk_sched *s, uint64_t seq)

@@ -131,7 +131,7 @@ struct rk_step *rk_sched_event(struct rk_sched *s, struct rk_step *after, bool (
                                void *arg);
 struct rk_step *rk_sched_call(struct rk_sched *s, struct rk_step *after,
                               rank_status_t (*call)(void *), void *arg);
-struct rk_step *rk_sched_join(struct rk_sched *s, struct rk_step *after);
+struct rk_step *rk_sched_join(struct rk_sched *s, struct rk_step *after, struct rk_step *after_too);
 void rk_sched_order(struct rk_step *first, struct rk_step *then);
 
 /*

@@ -81,7 +81,7 @@ bool rk_algo_fits(const struct rk_algo *algo, const struct rk_case *c)
         return false;
     if (algo->needs & RK_NEEDS_ARENA)
         return c->arena && c->bytes <= rk_arena_block_max(c->kind, c->size);
-    return c->count >= algo->min_count && (!algo->max_bytes || c->bytes <= algo->max_bytes);
+    return c->count >= algo->min_count;
 }
 
 static bool select_matches(const struct rk_rule *r, const struct rk_case *c)
@@ -89,6 +89,24 @@ static bool select_matches(const struct rk_rule *r, const struct rk_case *c)
     return r->kind == c->kind && r->mem == c->mem && c->bytes <= r->bytes_max &&
            (!r->ranks_max || c->size <= r->ranks_max) &&
            (r->nodes == RK_NODES_ANY || (r->nodes == RK_NODES_ONE) == c->one_node);
+}
+
+static const struct rk_algo *least_cost(const struct rk_case *c)
+{
+    const struct rk_algo *best = NULL;
+    double least = 0;
+
+    for (const struct rk_algo *a = rk_algos; a < rk_algos + rk_nalgos; a++) {
+        if (a->kind == c->kind && rk_algo_fits(a, c)) {
+            double cost = a->cost(&rk_cost_models[c->one_node], c->size, (double)c->bytes);
+
+            if (!best || cost < least) {
+                best = a;
+                least = cost;
+            }
+        }
+    }
+    return best;
 }
 
 const struct rk_algo *rk_select(const struct rk_forced *forced, const struct rk_case *c,
@@ -110,11 +128,9 @@ const struct rk_algo *rk_select(const struct rk_forced *forced, const struct rk_
         if (!rk_algo_fits(algo, c))
             algo = NULL;
     }
-    for (int i = 0; i < rk_nalgos && !algo; i++) {
-        if (rk_algos[i].kind == c->kind && rk_algo_fits(&rk_algos[i], c)) {
-            algo = &rk_algos[i];
-            reason = "the only one that supports it";
-        }
+    if (!algo) {
+        algo = least_cost(c);
+        reason = "no rule: least estimated time";
     }
     if (why)
         *why = reason;

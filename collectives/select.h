@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * select.h: select an algorithm by rules and RANK_COLL.
+ * select.h: select an algorithm by RANK_COLL, rules and cost formulas.
+ *
+ * The first of these that gives an algorithm which supports the case decides:
+ *
+ * 1. RANK_COLL.
+ * 2. The rules, from top to bottom.
+ * 3. The formulas of table.c for this block, size and locality: the least time; of equal ones the first in the table.
+ *
+ * Host memory has a rule for every case. The formulas serve memory kinds and collectives without rules.
  */
 #ifndef RK_COLL_SELECT_H
 #define RK_COLL_SELECT_H
@@ -11,7 +19,6 @@
 
 enum rk_nodes { RK_NODES_ANY, RK_NODES_ONE, RK_NODES_MANY };
 
-/* Tried from top to bottom: the first match with a fitting algorithm is used. */
 struct rk_rule {
     enum rk_coll_kind kind;
     rank_mem_kind_t mem;

@@ -13,11 +13,19 @@ struct rk_coll {
     struct rk_link teams; /* struct rk_coll_team */
 };
 
+/* The algorithm that was selected last for a collective, and for which block. */
+struct rk_coll_choice {
+    int64_t count;
+    size_t bytes;
+    const struct rk_algo *algo; /* NULL: none yet */
+};
+
 struct rk_coll_team {
     struct rk_link link;
     struct rk_arena *arena; /* NULL: none */
     bool one_node;          /* all its ranks share memory; equal on all ranks */
     int64_t shm_max[RK_COLL_COUNT]; /* maximum block for the arena; -1: not this collective */
+    struct rk_coll_choice last[RK_COLL_COUNT];
 };
 
 /*
@@ -53,8 +61,7 @@ RK_INLINE struct rk_arena *rk_coll_arena(const struct rank_team *team, enum rk_c
 uint64_t rk_coll_number(const struct rank_team *team);
 bool rk_coll_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
 
-/* Run a checked call as a schedule. */
-rank_status_t rk_coll_run(const struct rk_coll_call *c);
-rank_status_t rk_coll_start(const struct rk_coll_call *c, rank_request_t *req);
+/* Run a checked call as a schedule, or at once if no data is to be moved between ranks. req NULL: block. */
+rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *req);
 
 #endif

@@ -8,7 +8,6 @@
 #include "collectives/algo.h"
 #include "collectives/pattern.h"
 
-#include <stdio.h>
 #include <string.h>
 
 const char *const rk_coll_name[RK_COLL_COUNT] = {
@@ -21,15 +20,16 @@ const char *const rk_coll_name[RK_COLL_COUNT] = {
 
 /* ------------------------------------------------------------------------- costs */
 
-static double table_rounds(int p)
-{
-    return rk_log2_ceil(p);
-}
+/* Rough numbers of a network, and of a node's shared memory. */
+const struct rk_cost_model rk_cost_models[2] = {
+    [false] = {.alpha = 1.5, .beta = 1.0 / 12000, .gamma = 1.0 / 15000},
+    [true] = {.alpha = 0.3, .beta = 1.0 / 8000, .gamma = 1.0 / 15000},
+};
 
 /* Recursive doubling and halving: two more when ranks fold in and out. */
 static double folded_rounds(int p)
 {
-    return rk_is_pow2(p) ? table_rounds(p) : rk_log2_ceil(rk_pow2_floor(p)) + 2;
+    return rk_is_pow2(p) ? rk_log2_ceil(p) : rk_log2_ceil(rk_pow2_floor(p)) + 2;
 }
 
 static double cost_shm(const struct rk_cost_model *m, int p, double n)
@@ -40,17 +40,17 @@ static double cost_shm(const struct rk_cost_model *m, int p, double n)
 static double cost_dissemination(const struct rk_cost_model *m, int p, double n)
 {
     (void)n;
-    return table_rounds(p) * m->alpha;
+    return rk_log2_ceil(p) * m->alpha;
 }
 
 static double cost_binomial(const struct rk_cost_model *m, int p, double n)
 {
-    return table_rounds(p) * (m->alpha + n * m->beta);
+    return rk_log2_ceil(p) * (m->alpha + n * m->beta);
 }
 
 static double cost_scatter_ring(const struct rk_cost_model *m, int p, double n)
 {
-    return (table_rounds(p) + p - 1) * m->alpha + 2.0 * (p - 1) / p * n * m->beta;
+    return (rk_log2_ceil(p) + p - 1) * m->alpha + 2.0 * (p - 1) / p * n * m->beta;
 }
 
 static double cost_chain(const struct rk_cost_model *m, int p, double n)
@@ -62,7 +62,7 @@ static double cost_chain(const struct rk_cost_model *m, int p, double n)
 
 static double cost_reduce_binomial(const struct rk_cost_model *m, int p, double n)
 {
-    return table_rounds(p) * (m->alpha + n * (m->beta + m->gamma));
+    return rk_log2_ceil(p) * (m->alpha + n * (m->beta + m->gamma));
 }
 
 static double cost_reduce_rabenseifner(const struct rk_cost_model *m, int p, double n)
@@ -91,7 +91,7 @@ static double cost_ring_allreduce(const struct rk_cost_model *m, int p, double n
 /* Data to or from one rank in a tree, or around a ring: p - 1 blocks. */
 static double cost_tree_blocks(const struct rk_cost_model *m, int p, double n)
 {
-    return table_rounds(p) * m->alpha + (p - 1) * n * m->beta * 1.5; /* forwarded, and copied */
+    return rk_log2_ceil(p) * m->alpha + (p - 1) * n * m->beta * 1.5; /* forwarded, and copied */
 }
 
 static double cost_linear(const struct rk_cost_model *m, int p, double n)
@@ -101,7 +101,7 @@ static double cost_linear(const struct rk_cost_model *m, int p, double n)
 
 static double cost_doubling_blocks(const struct rk_cost_model *m, int p, double n)
 {
-    return table_rounds(p) * m->alpha + (p - 1) * n * m->beta;
+    return rk_log2_ceil(p) * m->alpha + (p - 1) * n * m->beta;
 }
 
 static double cost_halving_blocks(const struct rk_cost_model *m, int p, double n)
@@ -118,23 +118,19 @@ static double cost_linear_reduced(const struct rk_cost_model *m, int p, double n
 
 static double cost_alltoall_bruck(const struct rk_cost_model *m, int p, double n)
 {
-    return table_rounds(p) * (m->alpha + p / 2.0 * n * m->beta * 2);
+    return rk_log2_ceil(p) * (m->alpha + p / 2.0 * n * m->beta * 2);
 }
 
 /* ------------------------------------------------------------------------- table */
 
-#define SHM(coll, limit, reason)                                                                   \
-    {                                                                                              \
-        .name = "shm", .kind = coll, .needs = RK_NEEDS_ARENA, .max_bytes = limit,                  \
-        .cost = cost_shm, .why = reason                                                            \
-    }
+#define SHM(coll, reason) {.name = "shm", .kind = coll, .needs = RK_NEEDS_ARENA, .cost = cost_shm, .why = reason}
 
 const struct rk_algo rk_algos[] = {
-    SHM(RK_COLL_BARRIER, 0, "each rank sets a flag that all others read"),
+    SHM(RK_COLL_BARRIER, "each rank sets a flag that all others read"),
     {.name = "dissemination", .kind = RK_COLL_BARRIER, .cost = cost_dissemination,
      .why = "least rounds", .build = rk_build_barrier_dissemination},
 
-    SHM(RK_COLL_BCAST, 4096, "all read what the root writes"),
+    SHM(RK_COLL_BCAST, "all read what the root writes"),
     {.name = "binomial", .kind = RK_COLL_BCAST, .cost = cost_binomial,
      .why = "least rounds", .build = rk_build_bcast_binomial},
     {.name = "scatter_ring", .kind = RK_COLL_BCAST, .min_count = 1, .cost = cost_scatter_ring,
@@ -144,14 +140,14 @@ const struct rk_algo rk_algos[] = {
      .why = "segments on all links at once: each byte crosses each rank once",
      .build = rk_build_bcast_chain},
 
-    SHM(RK_COLL_REDUCE, 4096, "the root reads what all write"),
+    SHM(RK_COLL_REDUCE, "the root reads what all write"),
     {.name = "binomial", .kind = RK_COLL_REDUCE, .cost = cost_reduce_binomial,
      .why = "least rounds", .build = rk_build_reduce_binomial},
     {.name = "rabenseifner", .kind = RK_COLL_REDUCE, .needs = RK_NEEDS_COMMUTATIVE,
      .min_count = 1, .cost = cost_reduce_rabenseifner,
      .why = "all ranks share the reducing", .build = rk_build_reduce_rabenseifner},
 
-    SHM(RK_COLL_ALLREDUCE, 4096, "all read what all write: one hand-over"),
+    SHM(RK_COLL_ALLREDUCE, "all read what all write: one hand-over"),
     {.name = "recursive_doubling", .kind = RK_COLL_ALLREDUCE, .cost = cost_doubling,
      .why = "least rounds", .build = rk_build_allreduce_doubling},
     {.name = "rabenseifner", .kind = RK_COLL_ALLREDUCE, .needs = RK_NEEDS_COMMUTATIVE,
@@ -161,13 +157,13 @@ const struct rk_algo rk_algos[] = {
      .cost = cost_ring_allreduce, .why = "least bytes, neighbours only, in slices that overlap",
      .build = rk_build_allreduce_ring},
 
-    SHM(RK_COLL_GATHER, 4096, "the root reads what all write"),
+    SHM(RK_COLL_GATHER, "the root reads what all write"),
     {.name = "binomial", .kind = RK_COLL_GATHER, .cost = cost_tree_blocks,
      .why = "least rounds", .build = rk_build_gather_binomial},
     {.name = "linear", .kind = RK_COLL_GATHER, .cost = cost_linear,
      .why = "no copies on the way", .build = rk_build_gather_linear},
 
-    SHM(RK_COLL_ALLGATHER, 4096, "all read what all write: one hand-over"),
+    SHM(RK_COLL_ALLGATHER, "all read what all write: one hand-over"),
     {.name = "bruck", .kind = RK_COLL_ALLGATHER, .cost = cost_doubling_blocks,
      .why = "least rounds, for any number of ranks", .build = rk_build_allgather_bruck},
     {.name = "recursive_doubling", .kind = RK_COLL_ALLGATHER, .needs = RK_NEEDS_POW2,
@@ -179,15 +175,15 @@ const struct rk_algo rk_algos[] = {
     {.name = "linear", .kind = RK_COLL_ALLGATHERV, .cost = cost_linear,
      .why = "all at once, without waiting for a neighbour", .build = rk_build_allgatherv_linear},
     {.name = "ring", .kind = RK_COLL_ALLGATHERV, .cost = cost_linear,
-     .why = "least bytes, neighbours only", .build = rk_build_allgatherv_ring},
+     .why = "least bytes, neighbours only", .build = rk_build_allgather_ring},
 
-    SHM(RK_COLL_SCATTER, 4096, "each reads its block where the root wrote all"),
+    SHM(RK_COLL_SCATTER, "each reads its block where the root wrote all"),
     {.name = "binomial", .kind = RK_COLL_SCATTER, .cost = cost_tree_blocks,
      .why = "least rounds", .build = rk_build_scatter_binomial},
     {.name = "linear", .kind = RK_COLL_SCATTER, .cost = cost_linear,
      .why = "no copies on the way", .build = rk_build_scatter_linear},
 
-    SHM(RK_COLL_REDUCE_SCATTER, 4096, "each reads its block from all"),
+    SHM(RK_COLL_REDUCE_SCATTER, "each reads its block from all"),
     {.name = "recursive_halving", .kind = RK_COLL_REDUCE_SCATTER, .needs = RK_NEEDS_COMMUTATIVE,
      .cost = cost_halving_blocks, .why = "least rounds",
      .build = rk_build_reduce_scatter_halving},
@@ -198,7 +194,7 @@ const struct rk_algo rk_algos[] = {
      .cost = cost_linear_reduced, .why = "least bytes, neighbours only",
      .build = rk_build_reduce_scatter_ring},
 
-    SHM(RK_COLL_ALLTOALL, 4096, "each reads its block from all"),
+    SHM(RK_COLL_ALLTOALL, "each reads its block from all"),
     {.name = "bruck", .kind = RK_COLL_ALLTOALL, .cost = cost_alltoall_bruck,
      .why = "least rounds; blocks travel together", .build = rk_build_alltoall_bruck},
     {.name = "pairwise", .kind = RK_COLL_ALLTOALL, .cost = cost_linear,
@@ -215,15 +211,4 @@ const struct rk_algo *rk_algo_find(enum rk_coll_kind kind, const char *name, siz
             return &rk_algos[i];
     }
     return NULL;
-}
-
-void rk_algo_names(enum rk_coll_kind kind, char *out, size_t len)
-{
-    size_t at = 0;
-
-    out[0] = '\0';
-    for (int i = 0; i < rk_nalgos && at < len; i++) {
-        if (rk_algos[i].kind == kind)
-            at += (size_t)snprintf(out + at, len - at, "%s%s", at ? ", " : "", rk_algos[i].name);
-    }
 }

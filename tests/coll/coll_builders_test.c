@@ -64,7 +64,7 @@ static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t 
     *c = (struct rk_coll_call){.team = &x->w.team[r], .kind = algo->kind, .count = count,
                                .bytes = bytes, .elem = elem, .dtype = d, .op = op,
                                .fn = rk_op_kernel(op, d), .root = root, .in_place = in_place,
-                               .rcounts = x->rcounts, .displs = x->displs};
+                               .rcounts = x->rcounts, .rdispls = x->displs};
     if (reduces(algo->kind)) {
         value_fill(x->in[r], d, op, r, size, 0,
                    count * (algo->kind == RK_COLL_REDUCE_SCATTER ? size : 1));

@@ -59,39 +59,37 @@ static void parts(void **state)
 static void trees(void **state)
 {
     (void)state;
-    for (int radix = 2; radix <= 8; radix++) {
-        for (int n = 1; n <= MAX; n++) {
-            int depth[MAX], deepest = 0, limit = 0;
+    for (int n = 1; n <= MAX; n++) {
+        int depth[MAX], deepest = 0, limit = 0;
 
-            for (int64_t w = 1; w < n; w *= radix)
-                limit++;
-            for (int v = 0; v < n; v++) {
-                struct rk_tree t, up;
-                int next = v + 1;
+        for (int64_t w = 1; w < n; w *= 2)
+            limit++;
+        for (int v = 0; v < n; v++) {
+            struct rk_tree t, up;
+            int next = v + 1;
 
-                rk_tree_knomial(v, n, radix, &t);
-                if (v == 0) {
-                    assert_int_equal(t.parent, -1);
-                    assert_int_equal(t.span, n);
-                    depth[v] = 0;
-                } else {
-                    bool found = false;
-                    assert_true(t.parent >= 0 && t.parent < v);
-                    rk_tree_knomial(t.parent, n, radix, &up);
-                    for (int i = 0; i < up.children; i++)
-                        found = found || (up.child[i] == v && up.child_span[i] == t.span);
-                    assert_true(found);
-                    depth[v] = depth[t.parent] + 1;
-                    deepest = depth[v] > deepest ? depth[v] : deepest;
-                }
-                for (int i = 0; i < t.children; i++) { /* they divide what is behind v */
-                    assert_int_equal(t.child[i], next);
-                    next += t.child_span[i];
-                }
-                assert_int_equal(next, v + t.span);
+            rk_tree_binomial(v, n, &t);
+            if (v == 0) {
+                assert_int_equal(t.parent, -1);
+                assert_int_equal(t.span, n);
+                depth[v] = 0;
+            } else {
+                bool found = false;
+                assert_true(t.parent >= 0 && t.parent < v);
+                rk_tree_binomial(t.parent, n, &up);
+                for (int i = 0; i < up.children; i++)
+                    found = found || (up.child[i] == v && up.child_span[i] == t.span);
+                assert_true(found);
+                depth[v] = depth[t.parent] + 1;
+                deepest = depth[v] > deepest ? depth[v] : deepest;
             }
-            assert_true(deepest <= limit);
+            for (int i = 0; i < t.children; i++) { /* they divide what is behind v */
+                assert_int_equal(t.child[i], next);
+                next += t.child_span[i];
+            }
+            assert_int_equal(next, v + t.span);
         }
+        assert_true(deepest <= limit);
     }
 }
 
@@ -100,13 +98,12 @@ static void trees_are_large(void **state)
     struct rk_tree t;
 
     (void)state;
-    for (int radix = 2; radix <= 8; radix++) { /* no overflow, and the arrays are long enough */
-        rk_tree_knomial(0, INT32_MAX, radix, &t);
-        assert_int_equal(t.span, INT32_MAX);
-        assert_true(t.children <= RK_TREE_MAX_CHILDREN);
-        rk_tree_knomial(INT32_MAX - 1, INT32_MAX, radix, &t);
-        assert_int_equal(t.span, 1);
-    }
+    /* No overflow, and the arrays are long enough. */
+    rk_tree_binomial(0, INT32_MAX, &t);
+    assert_int_equal(t.span, INT32_MAX);
+    assert_true(t.children <= RK_TREE_MAX_CHILDREN);
+    rk_tree_binomial(INT32_MAX - 1, INT32_MAX, &t);
+    assert_int_equal(t.span, 1);
 }
 
 static void dissemination(void **state)

@@ -119,7 +119,7 @@ static void long_chain(void **state)
     int ping = 0, pong = 0;
 
     for (uint32_t i = 0; i < 50000; i++) {
-        prev = rk_sched_join(s, prev);
+        prev = rk_sched_join(s, prev, NULL);
         prev = rk_sched_send(s, prev, 1, i, &ping, sizeof(ping));
         prev = rk_sched_recv(s, prev, 1, i, &ping, sizeof(ping));
         other = rk_sched_recv(t, other, 0, i, &pong, sizeof(pong));
@@ -171,7 +171,7 @@ static void memory_is_recycled(void **state)
         assert_int_equal((uintptr_t)scratch % RK_CACHE_LINE, 0);
         memset(scratch, i, 3000);
         for (int k = 0; k < 200; k++)
-            step = rk_sched_join(s, step);
+            step = rk_sched_join(s, step, NULL);
         if (i == 1) {
             first = s;
             where = scratch;

@@ -115,6 +115,41 @@ static void choices(void **state)
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
 }
 
+/* Memory of another kind has no rules: the cheapest algorithm that fits is selected. */
+static void least_time(void **state)
+{
+    struct rk_case c;
+    const char *why;
+
+    (void)state;
+    for (int k = 0; k < RK_COLL_COUNT; k++) {
+        for (int size = 2; size <= 64; size++) {
+            for (size_t bytes = 1; bytes < (size_t)1 << 30; bytes = bytes * 5 + 1) {
+                for (int flags = 0; flags < 4; flags++) {
+                    const struct rk_cost_model *m = &rk_cost_models[flags & 1];
+                    const struct rk_algo *a;
+
+                    c = a_case(k, size, bytes, flags & 1, flags == 3);
+                    c.mem = RANK_MEM_CUDA;
+                    a = rk_select(&nothing, &c, &why);
+                    assert_true(rk_algo_fits(a, &c));
+                    assert_string_equal(why, "no rule: least estimated time");
+                    for (int i = 0; i < rk_nalgos; i++)
+                        assert_true((int)rk_algos[i].kind != k || !rk_algo_fits(&rk_algos[i], &c) ||
+                                    rk_algos[i].cost(m, size, (double)bytes) >= a->cost(m, size, (double)bytes));
+                }
+            }
+        }
+    }
+    c = a_case(RK_COLL_ALLREDUCE, 16, 8, false, false);
+    c.mem = RANK_MEM_CUDA;
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
+    c.bytes = 64 << 20;
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "rabenseifner");
+    c.size = 15; /* folding moves the message twice more */
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "ring");
+}
+
 /* A blocking call uses what the rules choose. */
 static void shm_limit_agrees(void **state)
 {
@@ -192,18 +227,21 @@ static void bad_forced(void **state)
 static void allowed(void **state)
 {
     const struct rk_conf_row *row = rk_conf_rows;
-    char text[1024] = "", names[256];
+    char text[1024] = "";
     size_t at = 0;
 
     (void)state;
     while (strcmp(row->name, "RANK_COLL") != 0)
         row++;
     for (int k = 0; k < RK_COLL_COUNT; k++) {
-        rk_algo_names((enum rk_coll_kind)k, names, sizeof(names));
-        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s:", k ? "," : "", rk_coll_name[k]);
-        for (const char *p = names; *p; p++) {
-            if (*p != ' ')
-                text[at++] = *p == ',' ? '|' : *p;
+        const char *between = ":";
+
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", k ? "," : "", rk_coll_name[k]);
+        for (int i = 0; i < rk_nalgos; i++) {
+            if ((int)rk_algos[i].kind != k)
+                continue;
+            at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", between, rk_algos[i].name);
+            between = "|";
         }
     }
     assert_string_equal(row->allowed, text);
@@ -245,7 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table),   cmocka_unit_test(costs_order), cmocka_unit_test(rules),
-        cmocka_unit_test(something_for_everything), cmocka_unit_test(choices),
+        cmocka_unit_test(something_for_everything), cmocka_unit_test(least_time), cmocka_unit_test(choices),
         cmocka_unit_test(shm_limit_agrees), cmocka_unit_test(forced),
         cmocka_unit_test(bad_forced), cmocka_unit_test(allowed), cmocka_unit_test(printed), cmocka_unit_test(arenas),
     };
