@@ -13,6 +13,22 @@
 
 static const char machine[] = "A processor, Linux 6, librank 9";
 
+/* RANK_LARGE takes the protocols' names, in the order of their ids. */
+static void test_protocol_names(void **state)
+{
+    const struct rk_conf_row *row = rk_conf_rows;
+    char names[128] = "auto";
+
+    (void)state;
+    for (int i = 0; i < RK_PROTOS; i++) {
+        assert_int_equal(rk_shm_protos[i]->id, i);
+        strcat(strcat(names, "|"), rk_shm_protos[i]->name);
+    }
+    while (row->name && strcmp(row->name, "RANK_LARGE") != 0)
+        row++;
+    assert_string_equal(row->allowed, names);
+}
+
 static void test_classes(void **state)
 {
     (void)state;
@@ -325,7 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_classes),     cmocka_unit_test(test_choice), cmocka_unit_test(test_text),
         cmocka_unit_test(test_file),        cmocka_unit_test(test_claims), cmocka_unit_test(test_claims_race),
-        cmocka_unit_test(test_streamed_copy),
+        cmocka_unit_test(test_streamed_copy), cmocka_unit_test(test_protocol_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

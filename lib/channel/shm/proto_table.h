@@ -27,7 +27,7 @@ enum {
 
 struct rk_proto_table {
     uint32_t rate[RK_PROTO_CLASSES][RK_PROTOS]; /* MB/s; 0: not possible here */
-    uint32_t meet;                            /* cost in ns of a shared copy beyond its rate */
+    uint32_t meet;                              /* cost in ns of a shared copy beyond its rate */
     const struct rk_shm_proto *mapped[RK_PROTO_CLASSES]; /* mapped memory: copied by the receiver, or by both */
     /* Private memory, [1] if the peer's can be attached: */
     const struct rk_shm_proto *best[2][RK_PROTO_CLASSES];  /* sender waits */
