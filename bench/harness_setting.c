@@ -197,7 +197,7 @@ char *bench_setting_shm(const char *rankinfo, int mapped)
     if (!out)
         return NULL;
     for (at = rankinfo; at && *at; at = strchr(at, '\n'), at += at != NULL) {
-        if (sscanf(at, "  %15[0-9] %7[KMG]iB %15[a-z] %15[a-z] ", number, unit, path[0], path[1]) != 4)
+        if (sscanf(at, "  %15[0-9] %7[KMG]iB %15[a-z0-9_] %15[a-z0-9_] ", number, unit, path[0], path[1]) != 4)
             continue;
         bytes = harness_setting_size_of(number, unit);
         if (bytes * 2 <= eager || strcmp(path[mapped != 0], last) == 0)

@@ -12,7 +12,7 @@ struct bench_setting {
     char *hosts;     /* "a: ranks 0-3; b: ranks 4-7" */
     char *placement; /* "rank 0: cpus 0; ranks 1-3: cpus 4-7" */
     char channel[32]; /* of rank 0 to the others: "shm", "ucx" or "shm+ucx"; "" if the library does not report it */
-    char *device;    /* "shm: eager up to 16K, cma above 16K, both from 64K; ucx: tcp/eth0"; "" if unknown */
+    char *device;    /* "shm: eager up to 16K, cma above 16K, cma2 from 64K; ucx: tcp/eth0"; "" if unknown */
 };
 
 /* Collective. mapped: messages lie in memory from rank_alloc. Returns 0, or -1: out of memory. */

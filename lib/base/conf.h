@@ -71,8 +71,7 @@ enum { RK_CONF_SELF = 1, RK_CONF_SHM = 2, RK_CONF_UCX = 4 };
 enum { RK_CONF_CMA_AUTO, RK_CONF_CMA_ON, RK_CONF_CMA_OFF };
 enum { RK_CONF_ERRORS_REPORT, RK_CONF_ERRORS_QUIET, RK_CONF_ERRORS_ABORT };
 enum { RK_CONF_UCX_RMA_AUTO, RK_CONF_UCX_RMA_ON, RK_CONF_UCX_RMA_OFF };
-enum { RK_CONF_LARGE_AUTO, RK_CONF_LARGE_CMA, RK_CONF_LARGE_BOTH, RK_CONF_LARGE_RING, RK_CONF_LARGE_STREAMED,
-       RK_CONF_LARGE_XPMEM, RK_CONF_LARGE_XBOTH, RK_CONF_LARGE_MAPPED, RK_CONF_LARGE_MBOTH };
+enum { RK_CONF_LARGE_AUTO }; /* else 1 + enum rk_proto of lib/channel/shm/proto.h */
 
 extern struct rk_conf rk_conf;
 extern const struct rk_conf_row rk_conf_rows[]; /* the last row has the name NULL */

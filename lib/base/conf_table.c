@@ -55,11 +55,11 @@ const struct rk_conf_row rk_conf_rows[] = {
      "auto|off", 0, 0, AT(xpmem)},
     {"RANK_LARGE", RK_CONF_ENUM, "auto", "",
      "Protocol of large messages between processes of a node. From rank_alloc memory: mapped: the receiver copies; "
-     "mboth: the sender copies a share. From other memory: cma: the receiver copies by CMA; both: the sender copies "
-     "a share; ring: two copies through shared memory; streamed: the same, the first copy with nontemporal stores; "
-     "xpmem: the receiver copies from attached memory; xboth: the sender copies a share (without XPMEM these are "
-     "cma and both). auto, and for the kind of memory not named: as rankinfo --paths shows.",
-     "auto|cma|both|ring|streamed|xpmem|xboth|mapped|mboth", 0, 0, AT(large)},
+     "mapped2: the sender copies a share. From other memory: cma: the receiver copies by CMA; cma2: the sender copies "
+     "a share; ring: two copies through shared memory; ring_nt: the same, the first copy with nontemporal stores; "
+     "xpmem: the receiver copies from attached memory; xpmem2: the sender copies a share (without XPMEM these are "
+     "cma and cma2). auto, and for the kind of memory not named: as rankinfo --paths shows.",
+     "auto|mapped|cma|cma2|ring|ring_nt|xpmem|xpmem2|mapped2", 0, 0, AT(large)},
     {"RANK_PATHS", RK_CONF_STRING, "", "path",
      "File with the rates that rankinfo --calibrate has measured. Empty: one in "
      "$XDG_CACHE_HOME/librank or ~/.cache/librank; none: the built-in rates.",

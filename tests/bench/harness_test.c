@@ -261,14 +261,14 @@ static void protocols_out_of_rankinfo(void **state)
                                "  from     takes     if mapped    mapped\n"
                                "  4 KiB    cma       mapped         29.3  only if\n  8 KiB    cma       mapped\n"
                                "  16 KiB   ring      mapped         39.9\n  32 KiB   cma       mapped         42.0\n"
-                               "  64 KiB   cma       mapped         42.0\n  1 MiB    both      mboth          43.8\n";
+                               "  64 KiB   cma       mapped         42.0\n  1 MiB    cma2      mapped2        43.8\n";
     char *text = bench_setting_shm(said, 0);
 
     (void)state;
-    assert_string_equal(text, "eager up to 16K, ring above 16K, cma from 32K, both from 1M");
+    assert_string_equal(text, "eager up to 16K, ring above 16K, cma from 32K, cma2 from 1M");
     free(text);
     text = bench_setting_shm(said, 1);
-    assert_string_equal(text, "eager up to 16K, mapped above 16K, mboth from 1M");
+    assert_string_equal(text, "eager up to 16K, mapped above 16K, mapped2 from 1M");
     free(text);
     assert_null(bench_setting_shm("no such table\n", 0));
     assert_null(bench_setting_shm("", 0));

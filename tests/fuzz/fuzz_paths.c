@@ -9,19 +9,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static const char machine[] = "m";
 
-static void check(const struct rk_paths *p)
+static void check(const struct rk_proto_table *p)
 {
-    for (int i = 0; i < RK_PATH_CLASSES; i++) {
-        if (p->ring[i] != RK_PATH_RING && p->ring[i] != RK_PATH_STREAMED)
+    for (int i = 0; i < RK_PROTO_CLASSES; i++) {
+        if (p->ring[i] != &rk_shm_proto_ring && p->ring[i] != &rk_shm_proto_ring_nt)
             abort();
-        if (p->mapped[i] != RK_PATH_MAPPED && (p->mapped[i] != RK_PATH_MBOTH || p->rate[i][RK_PATH_MBOTH] == 0))
+        if (p->mapped[i] != &rk_shm_proto_mapped && (p->mapped[i] != &rk_shm_proto_mapped2 || p->rate[i][RK_PROTO_MAPPED2] == 0))
             abort();
         for (int x = 0; x < 2; x++) {
-            enum rk_path best = p->best[x][i], alone = p->alone[x][i];
+            const struct rk_shm_proto *best = p->best[x][i], *alone = p->alone[x][i];
 
-            if (best >= RK_PATHS || best == RK_PATH_MAPPED || p->rate[i][best] == 0 || alone >= RK_PATHS ||
-                alone == RK_PATH_MAPPED || best == RK_PATH_MBOTH || alone == RK_PATH_MBOTH || alone == RK_PATH_RING || alone == RK_PATH_STREAMED ||
-                (!x && (rk_path_attaches(best) || rk_path_attaches(alone))))
+            if (p->rate[i][best->id] == 0 || alone->needs & RK_NEEDS_RING || (best->needs | alone->needs) & RK_NEEDS_MAPPING ||
+                (!x && (best->needs | alone->needs) & RK_NEEDS_XPMEM))
                 abort();
         }
     }
@@ -29,21 +28,21 @@ static void check(const struct rk_paths *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    char text[RK_PATH_TEXT_MAX];
-    struct rk_paths p, q;
+    char text[RK_PROTO_TEXT_MAX];
+    struct rk_proto_table p, q;
     size_t n;
 
-    if (rk_paths_parse((const char *)data, len, machine, &p) == RK_PATHS_OK) {
+    if (rk_proto_table_parse((const char *)data, len, machine, &p) == RK_PROTO_TABLE_OK) {
         check(&p);
-        n = rk_paths_format(&p, machine, text);
-        if (rk_paths_parse(text, n, machine, &q) != RK_PATHS_OK || memcmp(p.rate, q.rate, sizeof(p.rate)) != 0)
+        n = rk_proto_table_format(&p, machine, text);
+        if (rk_proto_table_parse(text, n, machine, &q) != RK_PROTO_TABLE_OK || memcmp(p.rate, q.rate, sizeof(p.rate)) != 0)
             abort();
     }
     /* Its sum made good, so that one gets past that. */
     if (len + 24 < sizeof(text)) {
         memcpy(text, data, len);
-        n = rk_paths_seal(text, len);
-        if (rk_paths_parse(text, n, machine, &p) == RK_PATHS_OK)
+        n = rk_proto_table_seal(text, len);
+        if (rk_proto_table_parse(text, n, machine, &p) == RK_PROTO_TABLE_OK)
             check(&p);
     }
     return 0;

@@ -100,8 +100,8 @@ if [ "$(nproc)" -ge 2 ]; then
     [ $? = 1 ] && complains 'needs two cores'
     judge $? "one core is too few to calibrate"
 fi
-RANK_PATHS=none RANK_LARGE=both run --paths
-[ $rc = 0 ] && says '^  1 MiB +both .*RANK_LARGE=both'
+RANK_PATHS=none RANK_LARGE=cma2 run --paths
+[ $rc = 0 ] && says '^  1 MiB +cma2 .*RANK_LARGE=cma2'
 judge $? "a path that is forced"
 
 run --coll

@@ -2,7 +2,7 @@
 /*
  * split_copy_model.c: split copies by a word of claims, in every order.
  *
- * The code itself (lib/channel/shm: split_copy.h and shm_rndv.c):
+ * The code itself (lib/channel/shm: split_copy.h, shm_assist.c, shm_stream.c, shm_rndv.c):
  *
  *   copies that both share   each chunk is copied once, by either side; a receive is over only when its sender has
  *                            copied all that it claimed; and a sender that comes late copies nothing any more. The
@@ -22,10 +22,11 @@
 #include "tests/model/model.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/conf.h"
 #include "lib/channel/shm/split_copy.h"
 #include "lib/node/cma.h"
 #include "lib/channel/shm/cma_iov.h"
-#include "lib/channel/shm/shm.h"
+#include "lib/channel/shm/shm_rndv.h"
 #include "lib/node/node.h"
 #include "lib/mem/segment.h"
 
@@ -62,7 +63,7 @@ static uint64_t address(int time)
     return (uint64_t)(time + 1) << 32;
 }
 
-/* What shm_rndv.c calls: copies, the kernel's and others, frames, the clock, requests. */
+/* What they call: copies, the kernel's and others, frames, the clock, requests. */
 static rank_status_t model_copy_chunk(uint64_t at, bool sender)
 {
     int time = (int)(at >> 32) - 1, chunk = (int)((at & 0xffffffff) / (bytes() / (CHUNKS - 1) & ~0xfffu));
@@ -119,6 +120,10 @@ static struct rank_request *find(struct rk_id id);
 /* Of a receive's clock: a wait for a time reads it twice. */
 enum { LOOKS = 2 };
 #define rk_clock_ns() (clock_calls++ <= LOOKS ? 0 : UINT64_C(1) << 40)
+#include "lib/channel/shm/shm_assist.c"
+#include "lib/channel/shm/shm_stream.c"
+#include "lib/channel/shm/proto_cma.c"
+#include "lib/channel/shm/proto_cma2.c"
 #include "lib/channel/shm/shm_rndv.c"
 #undef rk_clock_ns
 
@@ -133,8 +138,8 @@ static struct process {
     struct rk_fifo_in in[2];
 } process[2]; /* receiver, sender */
 static union {
-    struct assist assist;
-    struct offer offer;
+    struct rk_shm_assist assist;
+    struct rk_shm_offer offer;
 } asked[TIMES];
 static uint64_t segment[TIMES]; /* and the tags of those frames */
 static bool streamed[TIMES]; /* requested by the receiver, after all */
@@ -184,13 +189,13 @@ static void receive_together(struct process *me)
 {
     for (int i = 0; i < TIMES; i++) {
         struct rank_request *req = &requests[0][i];
-        struct rk_rndv rndv = {.peer = &me->peer, .total = bytes(), .priv = {(uint64_t)i << 32}};
-        struct target target = {mapped >= BOTH_MAPPED ? 2 : 0, address(i)};
+        struct rk_shm_recv r = {.shm = &me->shm, .ep = &me->end, .req = req, .sender = (uint64_t)i << 32, .want = bytes(),
+                                .to_segment = mapped >= BOTH_MAPPED ? 2 : 0, .to = address(i)};
 
         receiving = i;
         clock_calls = 0;
         req->view = (struct rk_view){(void *)(uintptr_t)address(i), bytes(), NULL};
-        copy_together(&me->shm, &me->end, &rndv, req, bytes(), mapped ? memory.box : NULL, false, target);
+        rk_shm_copy_together(&r, mapped ? memory.box : NULL, false);
         while (me->end.assisted) {
             model_here((uint64_t)i + 1, 0, 0);
             model_look();
@@ -208,12 +213,12 @@ static void receive_offering(struct process *me)
 {
     for (int i = 0; i < TIMES; i++) {
         struct rank_request *req = &requests[0][i];
-        struct rk_rndv rndv = {.peer = &me->peer, .total = OFFERED, .priv = {(uint64_t)i << 32}};
+        struct rk_shm_recv r = {.shm = &me->shm, .ep = &me->end, .req = req, .sender = (uint64_t)i << 32, .want = OFFERED};
         bool taken;
 
         receiving = i;
         clock_calls = 0;
-        taken = offered(&me->shm, &me->end, &rndv, req, OFFERED);
+        taken = rk_shm_stream_offer(&r);
         if (!taken)
             model_expect(!atomic_load(&memory.streaming[i]), "streamed, and taken back");
         for (;;) {
@@ -232,7 +237,7 @@ static void receive_offering(struct process *me)
 /* Once with room in the fifo, and once without: then the receiver requests nothing, and copies all. */
 static void receive_in_full_fifo(struct process *me)
 {
-    rk_conf.large = RK_CONF_LARGE_BOTH;
+    rk_conf.large = 1 + RK_PROTO_CMA2;
     for (int i = 0; i < TIMES; i++) {
         struct rank_request *req = &requests[0][i];
         struct rk_rndv rndv = {.peer = &me->peer, .total = bytes(), .priv = {(uint64_t)i << 32}};
@@ -263,10 +268,10 @@ static void send_when_asked(struct process *me, bool together)
             model_block();
         }
         if (together) {
-            shm_rndv_assist(&me->shm, &me->end, segment[i], &asked[i].assist);
+            rk_shm_assist_serve(&me->shm, &me->end, segment[i], &asked[i].assist);
             continue;
         }
-        consider(&me->shm, &me->end, &asked[i].offer);
+        rk_shm_stream_consider(&me->shm, &me->end, &asked[i].offer);
         if (atomic_load(&memory.over[i]))
             model_expect(!atomic_load(&memory.streaming[i]), "streamed, and taken back");
     }

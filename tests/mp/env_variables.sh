@@ -23,7 +23,7 @@ RANK_SPIN 0 3600s
 RANK_PROGRESS_THREAD off on
 RANK_CMA off on
 RANK_XPMEM off auto
-RANK_LARGE cma streamed
+RANK_LARGE cma ring_nt
 RANK_PATHS none none
 RANK_SHM_BOX 1 64M
 RANK_COLL barrier:dissemination,bcast:chain,allreduce:ring allreduce:shm

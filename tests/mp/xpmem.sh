@@ -36,7 +36,7 @@ with "ranges that are kept" -q 2 -f 2 -E RANK_LARGE=xpmem -- $program
 with "a sender dies under a copy" -q 2 -f 2 -k 1 -e 137 -x '--on-failure continue' -E RANK_LARGE=xpmem -- $program --die
 with "the owner of memory dies under a get" -q 2 -f 2 -k 1 -e 137 -x '--on-failure continue' -E RANK_LARGE=xpmem -- $program --die-get
 with "by the receiver" -q 2 -f 2,3 -E RANK_LARGE=xpmem -- tests/mp/p2p_large.mp
-with "by both sides" -q 3 -f 2,3 -E RANK_LARGE=xboth -- tests/mp/p2p_large.mp
+with "by both sides" -q 3 -f 2,3 -E RANK_LARGE=xpmem2 -- tests/mp/p2p_large.mp
 with "as the table says, without CMA" -q 2 -f 2,3 -E RANK_CMA=off -E RANK_PATHS=none -- tests/mp/p2p_large.mp
 with "keys" -q 2 -f 2,3 -E RANK_LARGE=xpmem -- tests/mp/rma/rma_keys.mp
 expect="$used && [ \$(has refused) -gt 0 ]"
@@ -51,7 +51,7 @@ with "a module that does not follow pages" -q 2 -f 2 -E STANDIN_STALE=yes -E RAN
 info() {
     LD_PRELOAD=$standin RANK_XPMEM=$standin RANK_PATHS=$work/paths timeout 60 "$top_builddir/rankinfo" "$@" >"$work/out" 2>"$work/log"
 }
-info --paths && grep -q '^  xpmem  *memory of other ranks is attached' "$work/out" && grep -qE '^  1 MiB +x(pmem|both) ' "$work/out"
+info --paths && grep -q '^  xpmem  *memory of other ranks is attached' "$work/out" && grep -qE '^  1 MiB +xpmem2? ' "$work/out"
 [ $? = 0 ] && echo "ok - rankinfo" || { echo "not ok - rankinfo"; sed 's/^/    /' "$work/out" "$work/log"; bad=1; }
 if [ "$(nproc)" -ge 2 ]; then
     # It gives up after 10 s where something else has the cores.

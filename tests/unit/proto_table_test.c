@@ -13,98 +13,114 @@
 
 static const char machine[] = "A processor, Linux 6, librank 9";
 
+/* RANK_LARGE takes the protocols' names, in the order of their ids. */
+static void test_protocol_names(void **state)
+{
+    const struct rk_conf_row *row = rk_conf_rows;
+    char names[128] = "auto";
+
+    (void)state;
+    for (int i = 0; i < RK_PROTOS; i++) {
+        assert_int_equal(rk_shm_protos[i]->id, i);
+        strcat(strcat(names, "|"), rk_shm_protos[i]->name);
+    }
+    while (row->name && strcmp(row->name, "RANK_LARGE") != 0)
+        row++;
+    assert_string_equal(row->allowed, names);
+}
+
 static void test_classes(void **state)
 {
     (void)state;
-    assert_int_equal(rk_path_class(0), 0);
-    assert_int_equal(rk_path_class(8191), 0);
-    assert_int_equal(rk_path_class(8192), 1);
-    for (int i = 0; i < RK_PATH_CLASSES; i++)
-        assert_int_equal(rk_path_class(rk_path_bytes(i)), i);
-    assert_int_equal(rk_path_class(UINT64_MAX), RK_PATH_CLASSES - 1);
+    assert_int_equal(rk_proto_class(0), 0);
+    assert_int_equal(rk_proto_class(8191), 0);
+    assert_int_equal(rk_proto_class(8192), 1);
+    for (int i = 0; i < RK_PROTO_CLASSES; i++)
+        assert_int_equal(rk_proto_class(rk_proto_bytes(i)), i);
+    assert_int_equal(rk_proto_class(UINT64_MAX), RK_PROTO_CLASSES - 1);
 }
 
 static void test_choice(void **state)
 {
-    struct rk_paths p;
+    struct rk_proto_table p;
 
     (void)state;
-    rk_paths_built_in(&p);
+    rk_proto_table_built_in(&p);
     assert_false(p.measured);
     p.meet = 10000;
-    for (int i = 0; i < RK_PATH_CLASSES; i++) {
-        p.rate[i][RK_PATH_CMA] = 1000;
-        p.rate[i][RK_PATH_BOTH] = i < 4 ? 1100 : i < 5 ? 1300 : 1250; /* a tenth more, or 65 us - 1/11 - 10 us, is not enough */
-        p.rate[i][RK_PATH_RING] = 900;
-        p.rate[i][RK_PATH_MAPPED] = 2000;
-        p.rate[i][RK_PATH_MBOTH] = i < 5 ? 3200 : 3000;
-        p.rate[i][RK_PATH_STREAMED] = i < 6 ? 980 : 5000;
+    for (int i = 0; i < RK_PROTO_CLASSES; i++) {
+        p.rate[i][RK_PROTO_CMA] = 1000;
+        p.rate[i][RK_PROTO_CMA2] = i < 4 ? 1100 : i < 5 ? 1300 : 1250; /* a tenth more, or 65 us - 1/11 - 10 us, is not enough */
+        p.rate[i][RK_PROTO_RING] = 900;
+        p.rate[i][RK_PROTO_MAPPED] = 2000;
+        p.rate[i][RK_PROTO_MAPPED2] = i < 5 ? 3200 : 3000;
+        p.rate[i][RK_PROTO_RING_NT] = i < 6 ? 980 : 5000;
     }
-    rk_paths_choose(&p);
-    assert_int_equal(p.best[0][3], RK_PATH_CMA);
-    assert_int_equal(p.best[0][4], RK_PATH_CMA);
-    assert_int_equal(p.best[0][5], RK_PATH_BOTH);
-    assert_int_equal(p.best[0][6], RK_PATH_STREAMED);
-    assert_int_equal(p.alone[0][6], RK_PATH_BOTH);
-    assert_int_equal(p.ring[5], RK_PATH_RING);
-    assert_int_equal(p.mapped[4], RK_PATH_MAPPED);
-    assert_int_equal(p.mapped[5], RK_PATH_MBOTH);
-    assert_int_equal(rk_paths_streamed_from(&p), rk_path_bytes(6));
+    rk_proto_table_choose(&p);
+    assert_ptr_equal(p.best[0][3], &rk_shm_proto_cma);
+    assert_ptr_equal(p.best[0][4], &rk_shm_proto_cma);
+    assert_ptr_equal(p.best[0][5], &rk_shm_proto_cma2);
+    assert_ptr_equal(p.best[0][6], &rk_shm_proto_ring_nt);
+    assert_ptr_equal(p.alone[0][6], &rk_shm_proto_cma2);
+    assert_ptr_equal(p.ring[5], &rk_shm_proto_ring);
+    assert_ptr_equal(p.mapped[4], &rk_shm_proto_mapped);
+    assert_ptr_equal(p.mapped[5], &rk_shm_proto_mapped2);
+    assert_int_equal(rk_proto_table_nt_from(&p), rk_proto_bytes(6));
     /* Where memory can be attached: unless the kernel is faster, and both sides if that is worth it. */
-    for (int i = 0; i < RK_PATH_CLASSES; i++) {
-        p.rate[i][RK_PATH_XPMEM] = i < 7 ? 1500 : 900;
-        p.rate[i][RK_PATH_XBOTH] = i == 5 ? 1600 : i == 6 ? 1900 : 0;
+    for (int i = 0; i < RK_PROTO_CLASSES; i++) {
+        p.rate[i][RK_PROTO_XPMEM] = i < 7 ? 1500 : 900;
+        p.rate[i][RK_PROTO_XPMEM2] = i == 5 ? 1600 : i == 6 ? 1900 : 0;
     }
-    rk_paths_choose(&p);
-    assert_int_equal(p.alone[1][0], RK_PATH_XPMEM);
-    assert_int_equal(p.alone[1][5], RK_PATH_XPMEM);
-    assert_int_equal(p.alone[1][6], RK_PATH_XBOTH);
-    assert_int_equal(p.best[1][6], RK_PATH_STREAMED);
-    assert_int_equal(p.alone[1][7], RK_PATH_BOTH);
-    assert_int_equal(p.alone[0][6], RK_PATH_BOTH);
-    p.rate[10][RK_PATH_STREAMED] = 1;
+    rk_proto_table_choose(&p);
+    assert_ptr_equal(p.alone[1][0], &rk_shm_proto_xpmem);
+    assert_ptr_equal(p.alone[1][5], &rk_shm_proto_xpmem);
+    assert_ptr_equal(p.alone[1][6], &rk_shm_proto_xpmem2);
+    assert_ptr_equal(p.best[1][6], &rk_shm_proto_ring_nt);
+    assert_ptr_equal(p.alone[1][7], &rk_shm_proto_cma2);
+    assert_ptr_equal(p.alone[0][6], &rk_shm_proto_cma2);
+    p.rate[10][RK_PROTO_RING_NT] = 1;
     p.meet = 0; /* where meetings cost nothing more, they are worth it sooner */
-    p.rate[5][RK_PATH_MBOTH] = 0;
-    rk_paths_choose(&p);
-    assert_int_equal(p.best[0][4], RK_PATH_BOTH);
-    assert_int_equal(p.mapped[4], RK_PATH_MBOTH);
-    assert_int_equal(p.mapped[5], RK_PATH_MAPPED);
-    assert_int_equal(rk_paths_streamed_from(&p), UINT32_MAX);
-    for (int i = 0; i < RK_PATH_CLASSES; i++)
-        p.rate[i][RK_PATH_CMA] = p.rate[i][RK_PATH_BOTH] = 0;
-    rk_paths_choose(&p);
-    assert_int_equal(p.best[0][0], RK_PATH_RING);
-    assert_int_equal(p.best[1][0], RK_PATH_XPMEM);
+    p.rate[5][RK_PROTO_MAPPED2] = 0;
+    rk_proto_table_choose(&p);
+    assert_ptr_equal(p.best[0][4], &rk_shm_proto_cma2);
+    assert_ptr_equal(p.mapped[4], &rk_shm_proto_mapped2);
+    assert_ptr_equal(p.mapped[5], &rk_shm_proto_mapped);
+    assert_int_equal(rk_proto_table_nt_from(&p), UINT32_MAX);
+    for (int i = 0; i < RK_PROTO_CLASSES; i++)
+        p.rate[i][RK_PROTO_CMA] = p.rate[i][RK_PROTO_CMA2] = 0;
+    rk_proto_table_choose(&p);
+    assert_ptr_equal(p.best[0][0], &rk_shm_proto_ring);
+    assert_ptr_equal(p.best[1][0], &rk_shm_proto_xpmem);
 }
 
 /* Of just its length, so that a sanitizer sees a byte too many. */
-static enum rk_paths_parsed parsed(const char *text, size_t len, const char *of, struct rk_paths *p)
+static enum rk_proto_table_parsed parsed(const char *text, size_t len, const char *of, struct rk_proto_table *p)
 {
     char *exact = malloc(len + 1);
-    enum rk_paths_parsed r;
+    enum rk_proto_table_parsed r;
 
     assert_non_null(exact);
     memcpy(exact + 1, text, len);
-    r = rk_paths_parse(exact + 1, len, of, p);
+    r = rk_proto_table_parse(exact + 1, len, of, p);
     free(exact);
     return r;
 }
 
 static void test_text(void **state)
 {
-    char text[RK_PATH_TEXT_MAX];
-    struct rk_paths p, q, none;
+    char text[RK_PROTO_TEXT_MAX];
+    struct rk_proto_table p, q, none;
     size_t len;
 
     (void)state;
-    rk_paths_built_in(&p);
-    p.rate[3][RK_PATH_CMA] = 0;
-    p.rate[4][RK_PATH_RING] = 123456;
+    rk_proto_table_built_in(&p);
+    p.rate[3][RK_PROTO_CMA] = 0;
+    p.rate[4][RK_PROTO_RING] = 123456;
     p.meet = 777;
-    rk_paths_choose(&p);
-    len = rk_paths_format(&p, machine, text);
+    rk_proto_table_choose(&p);
+    len = rk_proto_table_format(&p, machine, text);
     assert_true(len < sizeof(text));
-    assert_int_equal(parsed(text, len, machine, &q), RK_PATHS_OK);
+    assert_int_equal(parsed(text, len, machine, &q), RK_PROTO_TABLE_OK);
     assert_true(q.measured);
     assert_memory_equal(q.rate, p.rate, sizeof(p.rate));
     assert_memory_equal(q.best, p.best, sizeof(p.best));
@@ -114,16 +130,16 @@ static void test_text(void **state)
 
     memset(&none, 0x55, sizeof(none));
     q = none;
-    assert_int_equal(parsed(text, len, "Another processor", &q), RK_PATHS_FOREIGN);
+    assert_int_equal(parsed(text, len, "Another processor", &q), RK_PROTO_TABLE_FOREIGN);
     for (size_t n = 0; n < len; n++)
-        assert_int_not_equal(parsed(text, n, machine, &q), RK_PATHS_OK);
+        assert_int_not_equal(parsed(text, n, machine, &q), RK_PROTO_TABLE_OK);
     for (size_t i = 0; i < len; i++) { /* each bit that can go wrong */
         text[i] ^= (char)(1 << i % 7);
-        assert_int_not_equal(parsed(text, len, machine, &q), RK_PATHS_OK);
+        assert_int_not_equal(parsed(text, len, machine, &q), RK_PROTO_TABLE_OK);
         text[i] ^= (char)(1 << i % 7);
     }
     text[len] = '\n';
-    assert_int_not_equal(parsed(text, len + 1, machine, &q), RK_PATHS_OK);
+    assert_int_not_equal(parsed(text, len + 1, machine, &q), RK_PROTO_TABLE_OK);
     assert_memory_equal(&q, &none, sizeof(q));
 }
 
@@ -137,13 +153,13 @@ static void write_file(const char *name, const char *text, size_t len)
 }
 
 /* The line, or "" for none. */
-static const char *load(struct rk_paths *p, struct unit_stderr *e, bool *from_file)
+static const char *load(struct rk_proto_table *p, struct unit_stderr *e, bool *from_file)
 {
     char *file;
     const char *said;
 
     unit_stderr_begin(e);
-    file = rk_paths_load(p, true);
+    file = rk_proto_table_load(p, true);
     said = unit_stderr_end(e);
     *from_file = file != NULL;
     free(file);
@@ -152,9 +168,9 @@ static const char *load(struct rk_paths *p, struct unit_stderr *e, bool *from_fi
 
 static void test_file(void **state)
 {
-    char folder[] = "paths_test.XXXXXX", file[64], here[RK_PATH_MACHINE_MAX], text[RK_PATH_TEXT_MAX];
+    char folder[] = "paths_test.XXXXXX", file[64], here[RK_PROTO_MACHINE_MAX], text[RK_PROTO_TEXT_MAX];
     struct unit_stderr *e = calloc(1, sizeof(*e));
-    struct rk_paths p, q;
+    struct rk_proto_table p, q;
     bool from_file;
     size_t len;
 
@@ -163,23 +179,23 @@ static void test_file(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(file, sizeof(file), "%s/a/b/paths", folder);
     rk_conf.paths = file;
-    rk_paths_machine(here);
+    rk_proto_table_machine(here);
     assert_null(strchr(here, '\n'));
 
     assert_non_null(strstr(load(&p, e, &from_file), "is not used")); /* named, and not there */
     assert_false(from_file || p.measured);
-    rk_paths_built_in(&p);
-    p.rate[0][RK_PATH_MAPPED] = 4711;
-    assert_int_equal(rk_paths_save(&p, here, file), RANK_OK);
+    rk_proto_table_built_in(&p);
+    p.rate[0][RK_PROTO_MAPPED] = 4711;
+    assert_int_equal(rk_proto_table_save(&p, here, file), RANK_OK);
     assert_string_equal(load(&q, e, &from_file), "");
     assert_true(from_file && q.measured);
-    assert_int_equal(q.rate[0][RK_PATH_MAPPED], 4711);
+    assert_int_equal(q.rate[0][RK_PROTO_MAPPED], 4711);
 
-    len = rk_paths_format(&p, "Another machine", text);
+    len = rk_proto_table_format(&p, "Another machine", text);
     write_file(file, text, len);
     assert_non_null(strstr(load(&q, e, &from_file), "another machine"));
     assert_false(from_file || q.measured);
-    assert_int_not_equal(q.rate[0][RK_PATH_MAPPED], 4711);
+    assert_int_not_equal(q.rate[0][RK_PROTO_MAPPED], 4711);
     write_file(file, text, len / 2);
     assert_non_null(strstr(load(&q, e, &from_file), "not used"));
     write_file(file, "", 0);
@@ -198,7 +214,7 @@ static void test_file(void **state)
     assert_int_equal(mkdir(file, 0700), 0);
     assert_non_null(strstr(load(&q, e, &from_file), "not a plain file"));
     unit_stderr_begin(e);
-    assert_int_not_equal(rk_paths_save(&p, here, file), RANK_OK);
+    assert_int_not_equal(rk_proto_table_save(&p, here, file), RANK_OK);
     assert_non_null(strstr(unit_stderr_end(e), "cannot write the table of paths"));
     rk_conf.paths = "none";
     assert_string_equal(load(&q, e, &from_file), "");
@@ -325,7 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_classes),     cmocka_unit_test(test_choice), cmocka_unit_test(test_text),
         cmocka_unit_test(test_file),        cmocka_unit_test(test_claims), cmocka_unit_test(test_claims_race),
-        cmocka_unit_test(test_streamed_copy),
+        cmocka_unit_test(test_streamed_copy), cmocka_unit_test(test_protocol_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ enum { SAMPLES = 15, AGAIN = 3 /* repetitions of a rate */, MEETINGS = 1000, BOX
 struct shared {
     /* the parent's turn numbers: wanted, in progress, done; and the subject of the turn */
     _Atomic uint64_t wanted RK_ALIGNED_LINE, begun, got;
-    _Atomic int class, path; /* path RK_PATHS: the end */
+    _Atomic int class, proto; /* proto RK_PROTOS: the end */
     /* the child's */
     _Atomic uint64_t written RK_ALIGNED_LINE, helped;
     _Atomic uint64_t claims RK_ALIGNED_LINE;
@@ -116,40 +116,35 @@ static bool calibrate_attach(struct side *w, bool parent)
 }
 
 /* Can it be measured here? */
-static bool possible(const struct side *w, enum rk_path path)
+static bool possible(const struct side *w, const struct rk_shm_proto *p)
 {
-    return path == RK_PATH_CMA || path == RK_PATH_BOTH ? w->cma : rk_path_attaches(path) ? w->attaches : true;
+    return !(p->needs & RK_NEEDS_CMA && !w->cma) && !(p->needs & RK_NEEDS_XPMEM && !w->attaches);
 }
 
 /* Source and target of the copy. */
-static char *source(const struct side *w, enum rk_path path)
+static char *source(const struct side *w, const struct rk_shm_proto *p)
 {
-    return path == RK_PATH_MAPPED || path == RK_PATH_MBOTH ? w->s->mapped : w->theirs;
+    return p->needs & RK_NEEDS_MAPPING ? w->s->mapped : w->theirs;
 }
 
-static char *target(const struct side *w, enum rk_path path)
+static char *target(const struct side *w, const struct rk_shm_proto *p)
 {
-    return path == RK_PATH_MBOTH ? w->s->taken : w->mine;
+    return p == &rk_shm_proto_mapped2 ? w->s->taken : w->mine;
 }
 
-static uint64_t chunk_of(size_t bytes, enum rk_path path)
+static uint64_t chunk_of(size_t bytes, const struct rk_shm_proto *p)
 {
-    return rk_chunk_of(bytes, path == RK_PATH_MBOTH ? RK_CHUNK_MAPPED : RK_CHUNK_MAX);
-}
-
-static bool by_ring(enum rk_path path)
-{
-    return path == RK_PATH_RING || path == RK_PATH_STREAMED;
+    return rk_chunk_of(bytes, p->needs & RK_NEEDS_MAPPING ? RK_CHUNK_MAPPED : RK_CHUNK_MAX);
 }
 
 /* ------------------------------------------------------------------------- child */
 
-static bool put_all(struct side *w, size_t bytes, enum rk_path path)
+static bool put_all(struct side *w, size_t bytes, const struct rk_shm_proto *p)
 {
     struct rk_hdr hdr = {.kind = KIND};
     char id[RK_CELL_BYTES] = {0};
 
-    w->out.streamed_from = path == RK_PATH_STREAMED ? 0 : UINT32_MAX;
+    w->out.nt_from = p == &rk_shm_proto_ring_nt ? 0 : UINT32_MAX;
     for (size_t at = 0; at < bytes;) {
         size_t room = w->shape.frame - ID_BYTES, n = bytes - at < room ? bytes - at : room;
 
@@ -163,17 +158,17 @@ static bool put_all(struct side *w, size_t bytes, enum rk_path path)
     return true;
 }
 
-static bool write_share(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
+static bool write_share(struct side *w, size_t bytes, const struct rk_shm_proto *p, uint64_t turn)
 {
-    uint64_t chunk = chunk_of(bytes, path);
+    uint64_t chunk = chunk_of(bytes, p);
     struct rk_share share;
 
     while (rk_split_claim(&w->s->claims, (uint32_t)turn, bytes, chunk, true, &share)) {
-        char *to = target(w, path) + share.at, *from = source(w, path) + share.at;
+        char *to = target(w, p) + share.at, *from = source(w, p) + share.at;
 
-        if (path == RK_PATH_MBOTH)
+        if (p->needs & RK_NEEDS_MAPPING)
             memcpy(to, from, share.bytes);
-        else if (path == RK_PATH_BOTH ? rk_cma_write(w->parent, (uint64_t)(uintptr_t)to, from, share.bytes) != RANK_OK
+        else if (p->needs & RK_NEEDS_CMA ? rk_cma_write(w->parent, (uint64_t)(uintptr_t)to, from, share.bytes) != RANK_OK
                                       : !rk_xpmem_write(w->far, (uint64_t)(uintptr_t)to, from, share.bytes))
             return false;
     }
@@ -181,15 +176,15 @@ static bool write_share(struct side *w, size_t bytes, enum rk_path path, uint64_
     return true;
 }
 
-static bool calibrate_give(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
+static bool calibrate_give(struct side *w, size_t bytes, const struct rk_shm_proto *p, uint64_t turn)
 {
-    calibrate_fill(source(w, path), bytes, turn);
+    calibrate_fill(source(w, p), bytes, turn);
     atomic_store_explicit(&w->s->written, turn, memory_order_release);
     if (!await(w, &w->s->begun, turn))
         return false;
-    if (by_ring(path) && !put_all(w, bytes, path))
+    if (p->needs & RK_NEEDS_RING && !put_all(w, bytes, p))
         return false;
-    if ((path == RK_PATH_BOTH || path == RK_PATH_XBOTH || path == RK_PATH_MBOTH) && !write_share(w, bytes, path, turn))
+    if (p->needs & RK_NEEDS_ASSIST && !write_share(w, bytes, p, turn))
         return false;
     return await(w, &w->s->got, turn);
 }
@@ -217,64 +212,59 @@ static bool take_all(struct side *w, size_t bytes)
     return true;
 }
 
-static bool read_share(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
+static bool read_share(struct side *w, size_t bytes, const struct rk_shm_proto *p, uint64_t turn)
 {
-    uint64_t chunk = chunk_of(bytes, path);
+    uint64_t chunk = chunk_of(bytes, p);
     struct rk_share share;
 
     while (rk_split_claim(&w->s->claims, (uint32_t)turn, bytes, chunk, false, &share)) {
-        char *to = target(w, path) + share.at, *from = source(w, path) + share.at;
+        char *to = target(w, p) + share.at, *from = source(w, p) + share.at;
 
-        if (path == RK_PATH_MBOTH)
+        if (p->needs & RK_NEEDS_MAPPING)
             memcpy(to, from, share.bytes);
-        else if (path == RK_PATH_BOTH ? rk_cma_read(w->child, to, (uint64_t)(uintptr_t)from, share.bytes) != RANK_OK
+        else if (p->needs & RK_NEEDS_CMA ? rk_cma_read(w->child, to, (uint64_t)(uintptr_t)from, share.bytes) != RANK_OK
                                       : !rk_xpmem_read(w->far, to, (uint64_t)(uintptr_t)from, share.bytes))
             return false;
     }
     return await(w, &w->s->helped, turn);
 }
 
-static bool calibrate_fetch(struct side *w, size_t bytes, enum rk_path path, uint64_t turn)
+static bool calibrate_fetch(struct side *w, size_t bytes, const struct rk_shm_proto *p, uint64_t turn)
 {
-    switch (path) {
-    case RK_PATH_MAPPED:
-        memcpy(w->mine, w->s->mapped, bytes);
-        return true;
-    case RK_PATH_CMA:
+    if (p->needs & RK_NEEDS_ASSIST)
+        return read_share(w, bytes, p, turn);
+    if (p->needs & RK_NEEDS_CMA)
         return rk_cma_read(w->child, w->mine, (uint64_t)(uintptr_t)w->theirs, bytes) == RANK_OK;
-    case RK_PATH_XPMEM:
+    if (p->needs & RK_NEEDS_XPMEM)
         return rk_xpmem_read(w->far, w->mine, (uint64_t)(uintptr_t)w->theirs, bytes);
-    case RK_PATH_BOTH:
-    case RK_PATH_XBOTH:
-    case RK_PATH_MBOTH:
-        return read_share(w, bytes, path, turn);
-    default:
+    if (p->needs & RK_NEEDS_RING)
         return take_all(w, bytes);
-    }
+    memcpy(w->mine, w->s->mapped, bytes);
+    return true;
 }
 
-static void calibrate_announce(struct side *w, int class, enum rk_path path, uint64_t turn)
+static void calibrate_announce(struct side *w, int class, int proto, uint64_t turn)
 {
     atomic_store(&w->s->class, class);
-    atomic_store(&w->s->path, path);
+    atomic_store(&w->s->proto, proto);
     atomic_store(&w->s->wanted, turn);
 }
 
-static bool calibrate_take(struct side *w, size_t bytes, enum rk_path path, uint64_t turn, uint64_t *ns)
+static bool calibrate_take(struct side *w, size_t bytes, const struct rk_shm_proto *p, uint64_t turn, uint64_t *ns)
 {
     uint64_t t;
 
     atomic_store(&w->s->claims, rk_split_begin((uint32_t)turn));
-    calibrate_announce(w, rk_path_class(bytes), path, turn);
+    calibrate_announce(w, rk_proto_class(bytes), (int)p->id, turn);
     if (!await(w, &w->s->written, turn))
         return false;
     t = rk_clock_ns();
     atomic_store_explicit(&w->s->begun, turn, memory_order_release);
-    if (!calibrate_fetch(w, bytes, path, turn))
+    if (!calibrate_fetch(w, bytes, p, turn))
         return false;
     *ns = rk_clock_ns() - t;
-    if (!filled(target(w, path), bytes, turn)) {
-        rk_error("calibration: path %s gave wrong data; please report this", rk_path_names[path]);
+    if (!filled(target(w, p), bytes, turn)) {
+        rk_error("calibration: protocol %s gave wrong data; please report this", p->name);
         return false;
     }
     atomic_store(&w->s->got, turn);
@@ -323,14 +313,14 @@ static bool calibrate_serve(struct side *w)
     if (!calibrate_meet(w, false, NULL))
         return false;
     for (uint64_t turn = 1;; turn++) {
-        enum rk_path path;
+        int proto;
 
         if (!await(w, &w->s->wanted, turn))
             return false;
-        path = (enum rk_path)atomic_load(&w->s->path);
-        if (path == RK_PATHS)
+        proto = atomic_load(&w->s->proto);
+        if (proto == RK_PROTOS)
             return true;
-        if (!calibrate_give(w, (size_t)rk_path_bytes(atomic_load(&w->s->class)), path, turn))
+        if (!calibrate_give(w, (size_t)rk_proto_bytes(atomic_load(&w->s->class)), rk_shm_protos[proto], turn))
             return false;
     }
 }
@@ -338,16 +328,16 @@ static bool calibrate_serve(struct side *w)
 /* Measure the wanted protocols at one size. The first sample of each is a warm-up. */
 static bool measure_class(struct side *w, int class, const bool *wanted, uint64_t *turn, uint32_t *rate)
 {
-    uint64_t ns[RK_PATHS][SAMPLES], median;
-    size_t bytes = (size_t)rk_path_bytes(class);
+    uint64_t ns[RK_PROTOS][SAMPLES], median;
+    size_t bytes = (size_t)rk_proto_bytes(class);
 
     for (int k = -1; k < SAMPLES; k++) {
-        for (int p = 0; p < RK_PATHS; p++) {
-            if (wanted[p] && !calibrate_take(w, bytes, (enum rk_path)p, ++*turn, &ns[p][k < 0 ? 0 : k]))
+        for (int p = 0; p < RK_PROTOS; p++) {
+            if (wanted[p] && !calibrate_take(w, bytes, rk_shm_protos[p], ++*turn, &ns[p][k < 0 ? 0 : k]))
                 return false;
         }
     }
-    for (int p = 0; p < RK_PATHS; p++) {
+    for (int p = 0; p < RK_PROTOS; p++) {
         if (!wanted[p])
             continue;
         qsort(ns[p], SAMPLES, sizeof(ns[p][0]), calibrate_ascending);
@@ -359,28 +349,28 @@ static bool measure_class(struct side *w, int class, const bool *wanted, uint64_
 }
 
 /* Measure outliers again and keep the rate that fits its neighbours better. Returns true if there were any. */
-static bool measure_outliers(struct side *w, uint64_t *turn, struct rk_paths *paths, bool *failed)
+static bool measure_outliers(struct side *w, uint64_t *turn, struct rk_proto_table *paths, bool *failed)
 {
     bool some = false;
 
-    for (int i = 0; i < RK_PATH_CLASSES && !*failed; i++) {
-        uint32_t expected[RK_PATHS], again[RK_PATHS], of[RK_PATH_CLASSES];
-        bool wanted[RK_PATHS] = {false}, here = false;
+    for (int i = 0; i < RK_PROTO_CLASSES && !*failed; i++) {
+        uint32_t expected[RK_PROTOS], again[RK_PROTOS], of[RK_PROTO_CLASSES];
+        bool wanted[RK_PROTOS] = {false}, here = false;
 
-        for (int p = 0; p < RK_PATHS; p++) {
-            if (!possible(w, (enum rk_path)p))
+        for (int p = 0; p < RK_PROTOS; p++) {
+            if (!possible(w, rk_shm_protos[p]))
                 continue;
-            for (int k = 0; k < RK_PATH_CLASSES; k++)
+            for (int k = 0; k < RK_PROTO_CLASSES; k++)
                 of[k] = paths->rate[k][p];
-            expected[p] = info_expected_rate(of, RK_PATH_CLASSES, i);
-            wanted[p] = info_is_outlier(of, RK_PATH_CLASSES, i);
+            expected[p] = info_expected_rate(of, RK_PROTO_CLASSES, i);
+            wanted[p] = info_is_outlier(of, RK_PROTO_CLASSES, i);
             here = here || wanted[p];
         }
         if (!here)
             continue;
         some = true;
         *failed = !measure_class(w, i, wanted, turn, again);
-        for (int p = 0; p < RK_PATHS && !*failed; p++) {
+        for (int p = 0; p < RK_PROTOS && !*failed; p++) {
             if (wanted[p])
                 paths->rate[i][p] = info_nearer_rate(expected[p], paths->rate[i][p], again[p]);
         }
@@ -389,16 +379,16 @@ static bool measure_outliers(struct side *w, uint64_t *turn, struct rk_paths *pa
 }
 
 /* The parent: measure every size, then repeat outliers. */
-static bool go_through(struct side *w, struct rk_paths *paths)
+static bool go_through(struct side *w, struct rk_proto_table *paths)
 {
     uint64_t turn = 0;
-    bool wanted[RK_PATHS], failed = false;
+    bool wanted[RK_PROTOS], failed = false;
 
     if (!calibrate_meet(w, true, &paths->meet))
         return false;
-    for (int p = 0; p < RK_PATHS; p++)
-        wanted[p] = possible(w, (enum rk_path)p);
-    for (int i = 0; i < RK_PATH_CLASSES; i++) {
+    for (int p = 0; p < RK_PROTOS; p++)
+        wanted[p] = possible(w, rk_shm_protos[p]);
+    for (int i = 0; i < RK_PROTO_CLASSES; i++) {
         if (!measure_class(w, i, wanted, &turn, paths->rate[i]))
             return false;
     }
@@ -408,7 +398,7 @@ static bool go_through(struct side *w, struct rk_paths *paths)
             break;
     }
     if (!failed)
-        calibrate_announce(w, 0, RK_PATHS, turn + 1);
+        calibrate_announce(w, 0, RK_PROTOS, turn + 1);
     return !failed;
 }
 
@@ -440,7 +430,7 @@ static void calibrate_child(struct side *w)
 }
 
 /* Run the two processes; restores this one's affinity. */
-static bool calibrate_measure(struct side *w, struct rk_paths *paths)
+static bool calibrate_measure(struct side *w, struct rk_proto_table *paths)
 {
     cpu_set_t before;
     bool ok;
@@ -483,7 +473,7 @@ static void *calibrate_room(size_t bytes, int flags)
     return p == MAP_FAILED ? NULL : p;
 }
 
-bool info_measure_paths(struct rk_paths *paths)
+bool info_measure_paths(struct rk_proto_table *paths)
 {
     struct side w = {.shape = rk_fifo_shape(BOX)};
     uint32_t word = 0x5eed;
@@ -509,7 +499,7 @@ bool info_measure_paths(struct rk_paths *paths)
         munmap(w.theirs, MOST);
     if (w.mine)
         munmap(w.mine, MOST);
-    rk_paths_choose(paths);
+    rk_proto_table_choose(paths);
     paths->measured = ok;
     return ok;
 }

@@ -17,6 +17,6 @@ bool info_calibrate(FILE *out);
  * calibrate.c: fill in the rates, with two processes on two cores; returns false after a message. Takes a second
  * or two.
  */
-bool info_measure_paths(struct rk_paths *paths);
+bool info_measure_paths(struct rk_proto_table *paths);
 
 #endif

@@ -54,7 +54,7 @@ void rk_fifo_out_init(struct rk_fifo_out *o, void *mem, const struct rk_fifo_sha
     o->ring_limit = 0; /* until the ring is backed: see shm.c */
     o->ring_bytes = shape->ring;
     o->used = shape->shallow;
-    o->streamed_from = UINT32_MAX;
+    o->nt_from = UINT32_MAX;
     o->opposite = NULL;
     memset(o->binds, 0, sizeof(o->binds));
 }

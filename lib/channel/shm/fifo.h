@@ -105,7 +105,7 @@ struct rk_fifo_out { /* producer's end */
     uint64_t at, ring_limit;    /* bytes: next to fill, first without room */
     uint32_t ring_bytes;
     uint32_t used;              /* bytes of the ring in use, from its start */
-    uint32_t streamed_from;     /* payload of at least this size is written with nontemporal stores */
+    uint32_t nt_from;     /* payload of at least this size is written with nontemporal stores */
     const struct rk_fifo_in *opposite; /* the opposite fifo's consumer end, or NULL */
     struct rk_bind binds[RK_BINDS];
 };
@@ -264,7 +264,7 @@ RK_INLINE bool rk_fifo_put_full(struct rk_fifo_out *o, uint32_t bind, const stru
     } else {
         place = rk_ring_place(o->at, hdr->len, o->used, o->ring_bytes);
         to = o->ring + (place & (o->ring_bytes - 1));
-        if (rk_unlikely(hdr->len >= o->streamed_from)) {
+        if (rk_unlikely(hdr->len >= o->nt_from)) {
             rk_copy_streamed(to, first, first_len);
             if (second && rest)
                 rk_copy_streamed(to + first_len, second, rest);

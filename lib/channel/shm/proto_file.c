@@ -43,7 +43,7 @@ static void processor(char *name, size_t len)
 #endif
 }
 
-void rk_paths_machine(char machine[RK_PATH_MACHINE_MAX])
+void rk_proto_table_machine(char machine[RK_PROTO_MACHINE_MAX])
 {
     struct utsname u;
     char cpu[128];
@@ -51,7 +51,7 @@ void rk_paths_machine(char machine[RK_PATH_MACHINE_MAX])
     processor(cpu, sizeof(cpu));
     if (uname(&u))
         memset(&u, 0, sizeof(u));
-    snprintf(machine, RK_PATH_MACHINE_MAX, "%s, %.64s %.64s, librank %s", cpu, u.sysname, u.release,
+    snprintf(machine, RK_PROTO_MACHINE_MAX, "%s, %.64s %.64s, librank %s", cpu, u.sysname, u.release,
              rank_version());
     for (char *c = machine; *c; c++) { /* keep it one line of plain text */
         if (*c < ' ' || *c > '~')
@@ -59,7 +59,7 @@ void rk_paths_machine(char machine[RK_PATH_MACHINE_MAX])
     }
 }
 
-char *rk_paths_file(const char *machine)
+char *rk_proto_table_file(const char *machine)
 {
     const char *cache = rk_env("XDG_CACHE_HOME"), *home = rk_env("HOME");
     uint32_t h;
@@ -81,9 +81,9 @@ char *rk_paths_file(const char *machine)
 }
 
 /* NULL, or the reason why the file is unusable. A missing file is no error. */
-static const char *read_table(const char *file, const char *machine, struct rk_paths *paths)
+static const char *read_table(const char *file, const char *machine, struct rk_proto_table *table)
 {
-    char text[RK_PATH_TEXT_MAX];
+    char text[RK_PROTO_TEXT_MAX];
     const char *why = NULL;
     struct stat st;
     size_t len = 0;
@@ -107,35 +107,35 @@ static const char *read_table(const char *file, const char *machine, struct rk_p
     close(fd);
     if (why)
         return why;
-    switch (rk_paths_parse(text, len, machine, paths)) {
-    case RK_PATHS_OK:
+    switch (rk_proto_table_parse(text, len, machine, table)) {
+    case RK_PROTO_TABLE_OK:
         return NULL;
-    case RK_PATHS_FOREIGN:
+    case RK_PROTO_TABLE_FOREIGN:
         return "it is of another machine, kernel or version";
-    case RK_PATHS_OLD:
+    case RK_PROTO_TABLE_OLD:
         return "it is of another version of librank";
     default:
         return "it is damaged";
     }
 }
 
-char *rk_paths_load(struct rk_paths *paths, bool say)
+char *rk_proto_table_load(struct rk_proto_table *table, bool say)
 {
-    char machine[RK_PATH_MACHINE_MAX], *file;
+    char machine[RK_PROTO_MACHINE_MAX], *file;
     const char *why;
 
-    rk_paths_built_in(paths);
+    rk_proto_table_built_in(table);
     if (strcmp(rk_conf.paths, "none") == 0)
         return NULL;
-    rk_paths_machine(machine);
-    file = rk_paths_file(machine);
+    rk_proto_table_machine(machine);
+    file = rk_proto_table_file(machine);
     if (!file)
         return NULL;
-    why = read_table(file, machine, paths);
+    why = read_table(file, machine, table);
     if (why && say)
         rk_warn("the table of paths in %s is not used: %s; rankinfo --calibrate measures a new one",
                 file, why);
-    if (paths->measured)
+    if (table->measured)
         return file;
     free(file);
     return NULL;
@@ -174,10 +174,10 @@ static bool write_all(int fd, const char *text, size_t len)
     return true;
 }
 
-rank_status_t rk_paths_save(const struct rk_paths *paths, const char *machine, const char *file)
+rank_status_t rk_proto_table_save(const struct rk_proto_table *table, const char *machine, const char *file)
 {
-    char text[RK_PATH_TEXT_MAX], *name = strdup(file), *temporary = NULL;
-    size_t len = rk_paths_format(paths, machine, text);
+    char text[RK_PROTO_TEXT_MAX], *name = strdup(file), *temporary = NULL;
+    size_t len = rk_proto_table_format(table, machine, text);
     bool ok = false;
     int fd = -1, e;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* proto_table.c: choose protocols from rates; format and parse the table. */
 #include "lib/channel/shm/proto_table.h"
+#include "lib/base/conf.h"
 #include "lib/base/fnv.h"
 
 #include <inttypes.h>
@@ -10,15 +11,24 @@
 #include <cpuid.h>
 #endif
 
-const char *const rk_path_names[RK_PATHS] = {"mapped", "cma",   "both", "ring",
-                                            "streamed", "xpmem", "xboth", "mboth"};
+const struct rk_shm_proto *const rk_shm_protos[RK_PROTOS] = {
+    [RK_PROTO_MAPPED] = &rk_shm_proto_mapped,   [RK_PROTO_CMA] = &rk_shm_proto_cma,
+    [RK_PROTO_CMA2] = &rk_shm_proto_cma2,       [RK_PROTO_RING] = &rk_shm_proto_ring,
+    [RK_PROTO_RING_NT] = &rk_shm_proto_ring_nt, [RK_PROTO_XPMEM] = &rk_shm_proto_xpmem,
+    [RK_PROTO_XPMEM2] = &rk_shm_proto_xpmem2,   [RK_PROTO_MAPPED2] = &rk_shm_proto_mapped2,
+};
+
+const struct rk_shm_proto *rk_shm_proto_set(void)
+{
+    return rk_conf.large == RK_CONF_LARGE_AUTO ? NULL : rk_shm_protos[rk_conf.large - 1];
+}
 
 /*
  * Measured by rankinfo --calibrate on two cores of an AMD EPYC (Zen 4) in a virtual machine, Linux 6.18; means of
  * the machine's two states, in one of which another core's cached data costs three times as much. XPMEM is missing
  * there: its rates are those of mapped memory.
  */
-static const uint32_t built_in[RK_PATH_CLASSES][RK_PATHS] = {
+static const uint32_t built_in[RK_PROTO_CLASSES][RK_PROTOS] = {
     {14400, 1850, 1850, 1300, 1200, 14400, 0, 0},
     {16200, 3360, 3200, 2200, 5200, 16200, 0, 0},
     {21400, 4730, 4400, 2400, 6600, 21400, 0, 0},
@@ -36,7 +46,7 @@ static const uint32_t built_in[RK_PATH_CLASSES][RK_PATHS] = {
  * Two cores of an Intel Xeon with 2 MiB of L2 each, in a virtual machine; medians of nine runs, XPMEM by the
  * tests' stand-in. Nontemporal stores cost more there than they save.
  */
-static const uint32_t built_in_intel[RK_PATH_CLASSES][RK_PATHS] = {
+static const uint32_t built_in_intel[RK_PROTO_CLASSES][RK_PROTOS] = {
     {4650, 1700, 1700, 850, 1050, 2900, 2750, 4500},
     {5450, 2350, 2300, 2700, 2450, 4050, 3800, 5250},
     {5950, 3150, 3000, 3450, 2850, 5550, 4750, 6700},
@@ -68,70 +78,69 @@ static bool is_intel(void)
 #endif
 }
 
-void rk_paths_built_in(struct rk_paths *paths)
+void rk_proto_table_built_in(struct rk_proto_table *table)
 {
     bool intel = is_intel(); /* slow in a virtual machine */
 
-    memset(paths, 0, sizeof(*paths));
-    memcpy(paths->rate, intel ? built_in_intel : built_in, sizeof(built_in));
-    paths->meet = intel ? MEET_INTEL : MEET;
-    rk_paths_choose(paths);
+    memset(table, 0, sizeof(*table));
+    memcpy(table->rate, intel ? built_in_intel : built_in, sizeof(built_in));
+    table->meet = intel ? MEET_INTEL : MEET;
+    rk_proto_table_choose(table);
 }
 
 /*
  * Time of a message of the class. Rates of cooperative protocols were measured with both sides present; otherwise
  * the rendezvous adds its cost.
  */
-static uint64_t estimate_ns(const struct rk_paths *paths, int class, enum rk_path path)
+static uint64_t estimate_ns(const struct rk_proto_table *t, int class, const struct rk_shm_proto *p)
 {
-    uint32_t rate = paths->rate[class][path];
+    uint32_t rate = t->rate[class][p->id];
 
-    return rate ? rk_path_bytes(class) * 1000 / rate + (rk_path_needs_both(path) ? paths->meet : 0) : UINT32_MAX * UINT64_C(1000);
+    return rate ? rk_proto_bytes(class) * 1000 / rate + (p->needs & RK_NEEDS_SENDER ? t->meet : 0)
+                : UINT32_MAX * UINT64_C(1000);
 }
 
-/* A protocol that needs both sides, or more CPU, must be a tenth faster than one that does not. */
-static bool is_worth(const struct rk_paths *paths, int class, enum rk_path path, enum rk_path than)
+/* The better of two. One that needs both sides, or more CPU, must be a tenth faster than one that does not. */
+static const struct rk_shm_proto *better_proto(const struct rk_proto_table *t, int class, const struct rk_shm_proto *p,
+                                               const struct rk_shm_proto *dearer)
 {
-    return estimate_ns(paths, class, path) * 11 < estimate_ns(paths, class, than) * 10;
+    return estimate_ns(t, class, dearer) * 11 < estimate_ns(t, class, p) * 10 ? dearer : p;
 }
 
 /* In order of CPU cost, least first. */
-static void choose(struct rk_paths *paths, int i, bool attached)
+static void choose_private(struct rk_proto_table *t, int i, bool attached)
 {
-    const uint32_t *r = paths->rate[i];
-    enum rk_path best = attached && r[RK_PATH_XPMEM] > r[RK_PATH_CMA] ? RK_PATH_XPMEM : RK_PATH_CMA;
+    const uint32_t *r = t->rate[i];
+    const struct rk_shm_proto *best = attached && r[RK_PROTO_XPMEM] > r[RK_PROTO_CMA] ? &rk_shm_proto_xpmem
+                                                                                      : &rk_shm_proto_cma;
 
-    if (is_worth(paths, i, RK_PATH_BOTH, best))
-        best = RK_PATH_BOTH;
-    if (attached && is_worth(paths, i, RK_PATH_XBOTH, best))
-        best = RK_PATH_XBOTH;
-    paths->alone[attached][i] = (unsigned char)best;
-    if (is_worth(paths, i, (enum rk_path)paths->ring[i], best))
-        best = (enum rk_path)paths->ring[i];
-    paths->best[attached][i] = (unsigned char)best;
+    best = better_proto(t, i, best, &rk_shm_proto_cma2);
+    if (attached)
+        best = better_proto(t, i, best, &rk_shm_proto_xpmem2);
+    t->alone[attached][i] = best;
+    t->best[attached][i] = better_proto(t, i, best, t->ring[i]);
 }
 
-void rk_paths_choose(struct rk_paths *paths)
+void rk_proto_table_choose(struct rk_proto_table *t)
 {
-    for (int i = 0; i < RK_PATH_CLASSES; i++) {
-        const uint32_t *r = paths->rate[i];
+    for (int i = 0; i < RK_PROTO_CLASSES; i++) {
+        const uint32_t *r = t->rate[i];
 
-        paths->ring[i] = r[RK_PATH_STREAMED] > r[RK_PATH_RING] + r[RK_PATH_RING] / 10
-                             ? RK_PATH_STREAMED
-                             : RK_PATH_RING;
-        paths->mapped[i] = is_worth(paths, i, RK_PATH_MBOTH, RK_PATH_MAPPED) ? RK_PATH_MBOTH : RK_PATH_MAPPED;
-        choose(paths, i, false);
-        choose(paths, i, true);
+        t->ring[i] = r[RK_PROTO_RING_NT] > r[RK_PROTO_RING] + r[RK_PROTO_RING] / 10 ? &rk_shm_proto_ring_nt
+                                                                                    : &rk_shm_proto_ring;
+        t->mapped[i] = better_proto(t, i, &rk_shm_proto_mapped, &rk_shm_proto_mapped2);
+        choose_private(t, i, false);
+        choose_private(t, i, true);
     }
 }
 
-uint32_t rk_paths_streamed_from(const struct rk_paths *paths)
+uint32_t rk_proto_table_nt_from(const struct rk_proto_table *table)
 {
-    int i = RK_PATH_CLASSES;
+    int i = RK_PROTO_CLASSES;
 
-    while (i > 0 && paths->ring[i - 1] == RK_PATH_STREAMED)
+    while (i > 0 && table->ring[i - 1] == &rk_shm_proto_ring_nt)
         i--;
-    return i < RK_PATH_CLASSES ? (uint32_t)rk_path_bytes(i) : UINT32_MAX;
+    return i < RK_PROTO_CLASSES ? (uint32_t)rk_proto_bytes(i) : UINT32_MAX;
 }
 
 /* ------------------------------------------------------------------------ its text */
@@ -144,24 +153,24 @@ static uint64_t sum_of(const char *text, size_t len)
     return rk_fnv64(RK_FNV64_START, text, len);
 }
 
-size_t rk_paths_seal(char *text, size_t len)
+size_t rk_proto_table_seal(char *text, size_t len)
 {
     return len + (size_t)snprintf(text + len, 24, "sum %016" PRIx64 "\n", sum_of(text, len));
 }
 
-size_t rk_paths_format(const struct rk_paths *paths, const char *machine, char *text)
+size_t rk_proto_table_format(const struct rk_proto_table *table, const char *machine, char *text)
 {
-    size_t n = (size_t)snprintf(text, RK_PATH_TEXT_MAX, HEAD "%d\n%.*s\nmeet %" PRIu32 "\n", FORM, RK_PATH_MACHINE_MAX, machine,
-                                paths->meet < RATE_MAX ? paths->meet : RATE_MAX);
+    size_t n = (size_t)snprintf(text, RK_PROTO_TEXT_MAX, HEAD "%d\n%.*s\nmeet %" PRIu32 "\n", FORM, RK_PROTO_MACHINE_MAX, machine,
+                                table->meet < RATE_MAX ? table->meet : RATE_MAX);
 
-    for (int i = 0; i < RK_PATH_CLASSES; i++) {
-        n += (size_t)snprintf(text + n, RK_PATH_TEXT_MAX - n, "%" PRIu64, rk_path_bytes(i));
-        for (int p = 0; p < RK_PATHS; p++)
-            n += (size_t)snprintf(text + n, RK_PATH_TEXT_MAX - n, " %" PRIu32,
-                                  paths->rate[i][p] < RATE_MAX ? paths->rate[i][p] : RATE_MAX);
-        n += (size_t)snprintf(text + n, RK_PATH_TEXT_MAX - n, "\n");
+    for (int i = 0; i < RK_PROTO_CLASSES; i++) {
+        n += (size_t)snprintf(text + n, RK_PROTO_TEXT_MAX - n, "%" PRIu64, rk_proto_bytes(i));
+        for (int p = 0; p < RK_PROTOS; p++)
+            n += (size_t)snprintf(text + n, RK_PROTO_TEXT_MAX - n, " %" PRIu32,
+                                  table->rate[i][p] < RATE_MAX ? table->rate[i][p] : RATE_MAX);
+        n += (size_t)snprintf(text + n, RK_PROTO_TEXT_MAX - n, "\n");
     }
-    return rk_paths_seal(text, n);
+    return rk_proto_table_seal(text, n);
 }
 
 struct reader {
@@ -188,51 +197,51 @@ static bool proto_table_number(struct reader *r, char ends, uint32_t *v)
     return digits > 0 && r->at < r->end && *r->at++ == ends;
 }
 
-static bool proto_table_row(struct reader *r, int i, uint32_t rate[RK_PATHS])
+static bool proto_table_row(struct reader *r, int i, uint32_t rate[RK_PROTOS])
 {
     uint32_t bytes;
 
-    if (!proto_table_number(r, ' ', &bytes) || bytes != rk_path_bytes(i))
+    if (!proto_table_number(r, ' ', &bytes) || bytes != rk_proto_bytes(i))
         return false;
-    for (int p = 0; p < RK_PATHS; p++) {
-        if (!proto_table_number(r, p == RK_PATHS - 1 ? '\n' : ' ', &rate[p]) || rate[p] > RATE_MAX)
+    for (int p = 0; p < RK_PROTOS; p++) {
+        if (!proto_table_number(r, p == RK_PROTOS - 1 ? '\n' : ' ', &rate[p]) || rate[p] > RATE_MAX)
             return false;
-        if (rate[p] == 0 && (p == RK_PATH_MAPPED || p == RK_PATH_RING || p == RK_PATH_STREAMED))
+        if (rate[p] == 0 && (p == RK_PROTO_MAPPED || p == RK_PROTO_RING || p == RK_PROTO_RING_NT))
             return false; /* these need no permission */
     }
     return true;
 }
 
-enum rk_paths_parsed rk_paths_parse(const char *text, size_t len, const char *machine,
-                                    struct rk_paths *paths)
+enum rk_proto_table_parsed rk_proto_table_parse(const char *text, size_t len, const char *machine,
+                                    struct rk_proto_table *table)
 {
     struct reader r = {text, text + len};
-    struct rk_paths got = {.measured = true};
+    struct rk_proto_table got = {.measured = true};
     const char *line;
     char sum[32];
     uint32_t form;
 
-    if (len >= RK_PATH_TEXT_MAX || !word(&r, HEAD) || !proto_table_number(&r, '\n', &form))
-        return RK_PATHS_DAMAGED;
+    if (len >= RK_PROTO_TEXT_MAX || !word(&r, HEAD) || !proto_table_number(&r, '\n', &form))
+        return RK_PROTO_TABLE_DAMAGED;
     if (form != FORM)
-        return RK_PATHS_OLD;
+        return RK_PROTO_TABLE_OLD;
     line = r.at;
     r.at = memchr(line, '\n', (size_t)(r.end - line));
     if (!r.at)
-        return RK_PATHS_DAMAGED;
+        return RK_PROTO_TABLE_DAMAGED;
     if ((size_t)(r.at - line) != strlen(machine) || memcmp(line, machine, strlen(machine)) != 0)
-        return RK_PATHS_FOREIGN;
+        return RK_PROTO_TABLE_FOREIGN;
     r.at++;
     if (!word(&r, "meet ") || !proto_table_number(&r, '\n', &got.meet) || got.meet > RATE_MAX)
-        return RK_PATHS_DAMAGED;
-    for (int i = 0; i < RK_PATH_CLASSES; i++) {
+        return RK_PROTO_TABLE_DAMAGED;
+    for (int i = 0; i < RK_PROTO_CLASSES; i++) {
         if (!proto_table_row(&r, i, got.rate[i]))
-            return RK_PATHS_DAMAGED;
+            return RK_PROTO_TABLE_DAMAGED;
     }
     snprintf(sum, sizeof(sum), "sum %016" PRIx64 "\n", sum_of(text, (size_t)(r.at - text)));
     if (!word(&r, sum) || r.at != r.end)
-        return RK_PATHS_DAMAGED;
-    rk_paths_choose(&got);
-    *paths = got;
-    return RK_PATHS_OK;
+        return RK_PROTO_TABLE_DAMAGED;
+    rk_proto_table_choose(&got);
+    *table = got;
+    return RK_PROTO_TABLE_OK;
 }

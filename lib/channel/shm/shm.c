@@ -156,10 +156,10 @@ static rank_status_t shm_shm_open(struct rk_ctx *ctx, void **state, void *card, 
         }
     }
     if (node->nlocal > 1)
-        free(rk_paths_load(&shm->paths, node->index == 0));
-    shm->streamed_from = rk_conf.large == RK_CONF_LARGE_STREAMED ? RK_STREAMED_LEAST
-                         : rk_conf.large == RK_CONF_LARGE_RING  ? UINT32_MAX
-                                                                : rk_paths_streamed_from(&shm->paths);
+        free(rk_proto_table_load(&shm->protos, node->index == 0));
+    shm->nt_from = rk_shm_proto_set() == &rk_shm_proto_ring_nt ? RK_NT_LEAST
+                   : rk_shm_proto_set() == &rk_shm_proto_ring  ? UINT32_MAX
+                                                               : rk_proto_table_nt_from(&shm->protos);
     rk_cma_allow();
     *state = shm;
     return RANK_OK;
@@ -217,7 +217,7 @@ static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer
     rk_list_init(&ep->busy);
     rk_list_init(&ep->streams);
     rk_fifo_out_init(&ep->out, rk_node_at(node, RK_REGION_FIFOS, at), &shm->shape);
-    ep->out.streamed_from = shm->streamed_from;
+    ep->out.nt_from = shm->nt_from;
     ep->out.opposite = &shm->in[peer->local];
     shm->ep[peer->local] = ep;
     peer->ep = ep;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm.h: share declarations between shm.c and shm_rndv.c.
+ * shm.h: share declarations between shm.c and the code of large messages.
  */
 #ifndef RK_CHANNEL_SHM_SHM_H
 #define RK_CHANNEL_SHM_SHM_H
@@ -41,8 +41,7 @@ struct rk_shm_ep {
 struct rk_shm {
     struct rk_ctx *ctx;
     struct rk_fifo_shape shape;
-    struct rk_paths paths; /* protocol table */
-    uint32_t streamed_from;
+    uint32_t nt_from;
     bool by_bits; /* many ranks: senders set bits in a bitmap */
     int nlocal, me;
     uint32_t opened_seen;
@@ -58,6 +57,7 @@ struct rk_shm {
     int nassisted;            /* receives with the sender's assist */
     uint64_t bad_frames;
     size_t deepened; /* bytes by which own rings have grown */
+    struct rk_proto_table protos;
 };
 
 /* Send one frame to a peer, or return RK_AGAIN. */
@@ -80,7 +80,7 @@ struct rk_shm_ep *rk_shm_ep_of(struct rk_shm *shm, struct rk_peer *peer);
  */
 void rk_shm_cma_failed(struct rk_shm_ep *ep);
 
-/* shm_rndv.c */
+/* shm_rndv.c, shm_assist.c, shm_stream.c */
 rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
                                const struct rk_view *view, struct rank_request *req);
 void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
@@ -96,8 +96,6 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
 int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep);
 /* Complete receives when the sender has finished its share. */
 int rk_shm_rndv_poll(struct rk_shm *shm);
-/* The peer's attached memory, or NULL. */
-struct rk_xpmem *rk_shm_attached(struct rk_shm_ep *ep);
 /* Complete everything that depends on a dead peer. */
 void rk_shm_rndv_peer_gone(struct rk_shm *shm, struct rk_peer *peer);
 
