@@ -41,7 +41,7 @@ rank_status_t rk_coll_open(struct rk_ctx *ctx)
     rk_list_init(&coll->teams);
     ctx->coll = coll;
     e->hooks[e->nhooks++] = coll_on_progress;
-    e->describers[e->ndescribers++] = rk_coll_describe;
+    e->describe[RK_REQ_COLL] = rk_coll_describe;
     e->on_death[e->ndeath++] = coll_on_death;
     return RANK_OK;
 }

@@ -164,17 +164,42 @@ size_t rk_arena_block_max(enum rk_coll_kind kind, int n)
     }
 }
 
-bool rk_turn_is(void *wait)
+static bool turn_is(struct rk_wait *wait)
 {
-    const struct rk_turn_wait *w = wait;
+    const struct rk_turn_wait *w = (const struct rk_turn_wait *)wait;
 
     return atomic_load_explicit(w->turn, memory_order_acquire) == w->want || w->team->ndead > 0;
 }
 
-bool rk_turn_is_past(void *wait)
+static bool turn_is_past(struct rk_wait *wait)
 {
-    const struct rk_turn_wait *w = wait;
+    const struct rk_turn_wait *w = (const struct rk_turn_wait *)wait;
 
     return (int64_t)(atomic_load_explicit(w->turn, memory_order_acquire) - w->want) >= 0 ||
            w->team->ndead > 0;
+}
+
+RK_INLINE void turn_wait_for(const struct rank_team *team, const _Atomic uint64_t *turn, uint64_t want,
+                             bool (*over)(struct rk_wait *))
+{
+    struct rk_turn_wait w;
+
+    w.team = team;
+    w.turn = turn;
+    w.want = want;
+    w.wait.peer = NULL;
+    w.wait.describe = rk_turn_describe;
+    w.wait.kind = RK_FOR_COLL;
+    w.wait.no_doorbell = w.wait.background = false;
+    rk_wait(team->ctx, &w.wait, over);
+}
+
+void rk_turn_wait(const struct rank_team *team, const _Atomic uint64_t *turn, uint64_t want)
+{
+    turn_wait_for(team, turn, want, turn_is);
+}
+
+void rk_turn_wait_past(const struct rank_team *team, const _Atomic uint64_t *turn, uint64_t want)
+{
+    turn_wait_for(team, turn, want, turn_is_past);
 }

@@ -49,8 +49,9 @@ static void describe_missing(const struct rk_arena *a, uint64_t turn, struct rk_
     }
 }
 
-static void describe_turn(const struct rk_turn_wait *w, struct rk_wait_for *out)
+void rk_turn_describe(const struct rk_wait *wait, struct rk_wait_for *out)
 {
+    const struct rk_turn_wait *w = (const struct rk_turn_wait *)wait;
     const struct rank_team *team = w->team;
     const struct rk_arena *a = team->coll ? team->coll->arena : NULL;
     size_t n = a ? (size_t)a->n : 0, groups = a ? (size_t)a->groups : 0;
@@ -92,12 +93,11 @@ static void describe_steps(const struct rk_sched *s, uint8_t kind, struct rk_wai
     }
 }
 
-static bool describe_schedule(struct rk_ctx *ctx, const struct rank_request *req,
-                              struct rk_wait_for *out)
+void rk_coll_describe(const struct rank_request *req, struct rk_wait_for *out)
 {
     struct rk_link *l;
 
-    rk_list_for_each(l, &ctx->coll->scheds.active)
+    rk_list_for_each(l, &req->ctx->coll->scheds.active)
     {
         const struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
         if (s->req != req)
@@ -106,21 +106,7 @@ static bool describe_schedule(struct rk_ctx *ctx, const struct rank_request *req
         describe_steps(s, RK_STEP_RECV, out);
         if (out->npeers == 0)
             describe_steps(s, RK_STEP_SEND, out);
-        return true;
+        return;
     }
     rk_describe_call(out, "end of a collective"); /* a failed one */
-    return true;
-}
-
-bool rk_coll_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
-{
-    const struct rank_request *req = arg;
-
-    if (cond == rk_turn_is || cond == rk_turn_is_past)
-        describe_turn(arg, out);
-    else if (cond == rk_req_is_done && req->type == RK_REQ_COLL)
-        return describe_schedule(ctx, req, out);
-    else
-        return false;
-    return true;
 }

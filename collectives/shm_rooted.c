@@ -25,11 +25,10 @@ RK_INLINE void shm_rooted_leave(struct rk_arena *a, uint64_t turn)
 
 static rank_status_t await_left(struct rk_arena *a, int r, uint64_t turn)
 {
-    struct rk_turn_wait w = {a->team, &a->left[r].turn, turn};
+    const _Atomic uint64_t *left = &a->left[r].turn;
 
-    if (rk_turn_is_past(&w) == false)
-        rk_wait(a->team->ctx, rk_turn_is_past, &w);
-    return (int64_t)(atomic_load_explicit(w.turn, memory_order_acquire) - turn) >= 0
+    rk_turn_wait_past(a->team, left, turn);
+    return (int64_t)(atomic_load_explicit(left, memory_order_acquire) - turn) >= 0
                ? RANK_OK
                : RANK_ERR_PEER_DEAD;
 }

@@ -8,23 +8,26 @@
 #include <string.h>
 
 struct rk_turn_wait {
+    struct rk_wait wait;
     const struct rank_team *team;
     const _Atomic uint64_t *turn;
     uint64_t want;
 };
 
-bool rk_turn_is(void *wait);      /* the turn has come, or a member has died */
-bool rk_turn_is_past(void *wait); /* it has come or is over, or a member has died */
+/* Wait until the turn has come (or, with past, is over), or a member has died. */
+void rk_turn_wait(const struct rank_team *team, const _Atomic uint64_t *turn, uint64_t want);
+void rk_turn_wait_past(const struct rank_team *team, const _Atomic uint64_t *turn, uint64_t want);
+
+/* describe_coll.c */
+void rk_turn_describe(const struct rk_wait *wait, struct rk_wait_for *out);
 
 /* RANK_ERR_PEER_DEAD if it cannot come any more. */
 RK_INLINE rank_status_t rk_await_turn(const struct rk_arena *a, const struct rk_slot_line *line,
                                       uint64_t want)
 {
-    struct rk_turn_wait w = {a->team, &line->turn, want};
-
     if (rk_likely(atomic_load_explicit(&line->turn, memory_order_acquire) == want))
         return RANK_OK;
-    rk_wait(a->team->ctx, rk_turn_is, &w);
+    rk_turn_wait(a->team, &line->turn, want);
     return rk_likely(atomic_load_explicit(&line->turn, memory_order_acquire) == want)
                ? RANK_OK
                : RANK_ERR_PEER_DEAD;

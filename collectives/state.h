@@ -59,7 +59,7 @@ RK_INLINE struct rk_arena *rk_coll_arena(const struct rank_team *team, enum rk_c
 
 /* describe_coll.c: number of collectives of the team, with the present one; equal on all ranks. */
 uint64_t rk_coll_number(const struct rank_team *team);
-bool rk_coll_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
+void rk_coll_describe(const struct rank_request *req, struct rk_wait_for *out);
 
 /* Run a checked call as a schedule, or at once if no data is to be moved between ranks. req NULL: block. */
 rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *req);

@@ -16,7 +16,7 @@
 #define RK_MODULE_MAGIC 0x4b4e4152u
 
 /* Increase with every change of what core and module share that no struct size reveals. */
-enum { RK_MODULE_ABI = 11 };
+enum { RK_MODULE_ABI = 12 };
 
 struct rk_services {
     uint32_t magic, abi;
@@ -35,7 +35,7 @@ struct rk_services {
     void (*report_death)(struct rk_ctx *ctx, int number);
     rank_status_t (*why_unreached)(struct rk_peer *peer);
     void (*req_complete)(struct rank_request *req, rank_status_t status);
-    void (*wait_step)(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
+    void (*wait_step)(struct rk_ctx *ctx, struct rk_wait *w);
     void (*wait_over)(struct rk_ctx *ctx);
 };
 

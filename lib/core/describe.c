@@ -17,20 +17,24 @@ void rk_describe_call(struct rk_wait_for *out, const char *fmt, ...)
     va_end(ap);
 }
 
-RK_COLD void rk_describe_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg,
-                              uint64_t now)
+void rk_describe(const struct rk_wait *w, struct rk_wait_for *out)
 {
-    struct rk_engine *e = ctx->engine;
+    if (w->describe)
+        w->describe(w, out);
+    if (w->peer && out->npeers == 0)
+        rk_describe_peer(out, w->peer->number);
+}
+
+RK_COLD void rk_describe_wait(struct rk_ctx *ctx, struct rk_wait *w, uint64_t now)
+{
     struct rk_board *b = ctx->board;
     struct rk_wait_for what = {.flags = 0};
-    bool known = false;
 
     if (!b || now - b->written_ns < RK_DESCRIBE_NS)
         return;
     b->written_ns = now;
-    for (int i = 0; i < e->ndescribers && !known; i++)
-        known = e->describers[i](ctx, cond, arg, &what);
-    if (!known) /* a channel's own condition: nothing to add */
+    rk_describe(w, &what);
+    if (!what.call[0]) /* a channel's own wait: nothing to add */
         rk_describe_call(&what, "a put, get or atomic");
     /* peers are numbers of this process */
     for (uint32_t i = 0; i < what.npeers && i < RK_BOARD_PEERS; i++) {
@@ -44,7 +48,7 @@ RK_COLD void rk_describe_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*co
     }
     b->begun_ns = w->begun;
     rk_board_write(b, RK_BOARD_WAITING, w->since, &what);
-    w->reported = 1;
+    w->reported = true;
 }
 
 RK_COLD void rk_wait_over(struct rk_ctx *ctx)

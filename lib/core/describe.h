@@ -2,8 +2,7 @@
 /*
  * describe.h: report to the launcher what a long wait waits for.
  *
- * rk_wait has only a condition and its argument. Each room registers a function that recognizes its own
- * conditions. A long wait calls these functions and writes the result to the status board
+ * A wait that has become long calls its function describe and writes the result to the status board
  * (lib/base/status_page.h).
  */
 #ifndef RK_CORE_DESCRIBE_H
@@ -16,10 +15,11 @@
 enum { RK_DESCRIBE_NS = 100 * 1000 * 1000 };
 
 /* Called by a wait that has become long. */
-void rk_describe_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg,
-                      uint64_t now);
+void rk_describe_wait(struct rk_ctx *ctx, struct rk_wait *w, uint64_t now);
+/* What it waits for; out is zero before. */
+void rk_describe(const struct rk_wait *w, struct rk_wait_for *out);
 
-/* For the rooms' functions, which return true if the condition is theirs. */
+/* For the waits' functions. One that names no peer gets that of the wait. */
 RK_INLINE void rk_describe_peer(struct rk_wait_for *out, int world_rank)
 {
     if (out->npeers < RK_BOARD_PEERS)

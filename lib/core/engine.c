@@ -222,13 +222,14 @@ rank_status_t rk_peer_try_connect(struct rk_peer *peer)
 }
 
 struct contact {
+    struct rk_wait wait;
     struct rk_peer *peer;
     rank_status_t status;
 };
 
-static bool is_settled(void *arg)
+static bool is_settled(struct rk_wait *w)
 {
-    struct contact *c = arg;
+    struct contact *c = (struct contact *)w;
 
     if (c->status == RK_AGAIN)
         c->status = rk_peer_try_connect(c->peer);
@@ -237,10 +238,10 @@ static bool is_settled(void *arg)
 
 rank_status_t rk_peer_connect(struct rk_peer *peer)
 {
-    struct contact c = {peer, rk_peer_try_connect(peer)};
+    struct contact c = {.wait = {.peer = peer, .no_doorbell = true}, .peer = peer, .status = rk_peer_try_connect(peer)};
 
     if (rk_unlikely(c.status == RK_AGAIN))
-        rk_wait_without_doorbell(peer->ctx, is_settled, &c);
+        rk_wait(peer->ctx, &c.wait, is_settled);
     return c.status;
 }
 

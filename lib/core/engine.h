@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * engine.h: keep peers and open channels, run progress, wait.
+ * engine.h: keep peers and open channels, run progress.
  *
  * Room: the progress engine: peers, requests, locks and threads, waits, detection of dead peers.
  * Callers: lib/channel, lib/p2p, lib/rma, collectives, lib/world.
@@ -14,6 +14,7 @@
 #include "lib/base/ctx.h"
 #include "lib/core/channel.h"
 #include "lib/core/request.h"
+#include "lib/core/wait.h"
 
 #include <pthread.h>
 
@@ -26,10 +27,6 @@ struct rk_world;
 
 typedef int (*rk_hook_fn)(struct rk_ctx *ctx);
 typedef void (*rk_death_fn)(struct rk_ctx *ctx, struct rk_peer *peer);
-/* Reports what a condition waits for; see describe.h. */
-typedef bool (*rk_describe_fn)(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
-                               struct rk_wait_for *out);
-
 /* An epoll set with the doorbell and the channels' descriptors. */
 struct rk_epoll {
     int fd;       /* -1: not created */
@@ -55,18 +52,18 @@ struct rk_engine {
     rk_small_fn small;
     /*
      * The stall handler of p2p, set while p2p holds unexpected messages on which other ranks may wait.
-     * Called by a waiting thread for cond, which has waited for waited ns, quiet ns of them without traffic. True:
+     * Called by a waiting thread for a wait that has lasted for waited ns, quiet ns of them without traffic. True:
      * call again in 1 ms. NULL: nothing to do.
      */
-    bool (*stuck)(struct rk_ctx *, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited);
+    bool (*stuck)(struct rk_ctx *ctx, const struct rk_wait *w, uint64_t now, uint64_t quiet, uint64_t waited);
     struct rk_link leavings; /* memory that begins with its link, writable by channels until they are closed */
     /*
      * p2p validates a header: may this peer have sent it? Rejected frames are counted. Used by channels that
      * receive from arbitrary senders.
      */
     bool (*is_valid)(struct rk_ctx *, const struct rk_peer *, const struct rk_hdr *);
-    rk_describe_fn describers[RK_HOOKS_MAX];
-    int ndescribers;
+    /* By type: describes the wait for a request of that room (describe.h). */
+    void (*describe[RK_REQ_TYPES])(const struct rank_request *req, struct rk_wait_for *out);
 
     struct rk_peer **peers; /* by proc number (procs.h): own world, then others; NULL until needed */
     int npeers;
@@ -210,52 +207,7 @@ int rk_progress(struct rk_ctx *ctx);
  */
 int rk_progress_once(struct rk_ctx *ctx);
 
-/*
- * The only loop around a flag in the library is rk_wait. It polls cond between rounds of progress; spins, yields
- * or sleeps by configuration and load; and checks for deaths. Code that makes cond true must wake the waiter:
- * frames do it themselves, shared-memory flags by rk_node_wake.
- */
-struct rk_waiter {
-    uint32_t rounds;
-    uint32_t reported; /* reported on the status board (describe.h) */
-    uint32_t busy;     /* rounds in which something came */
-    uint64_t since; /* idle since; 0: something has just come */
-    uint64_t begun; /* start of the wait, when the clock was first read */
-    bool yielded;     /* has yielded since it began */
-    bool no_doorbell; /* no doorbell may ring: sleep 1 ms at most */
-    bool background; /* the progress thread: polls briefly, then leaves polling to others */
-};
-
 /* For oversubscribed hosts: a nonblocking test call has found nothing. */
 void rk_wait_polled(struct rk_ctx *ctx);
-
-/* One round: progress, then relax, yield or sleep. */
-void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
-/* Call after a wait that was reported. */
-void rk_wait_over(struct rk_ctx *ctx);
-
-RK_INLINE void rk_wait(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
-{
-    struct rk_waiter w = {.no_doorbell = false};
-
-    if (cond(arg))
-        return;
-    do
-        rk_wait_step(ctx, &w, cond, arg);
-    while (!cond(arg));
-    if (rk_unlikely(w.reported))
-        rk_wait_over(ctx);
-}
-
-/* Wait for a condition that may become true without a wake-up. */
-RK_INLINE void rk_wait_without_doorbell(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
-{
-    struct rk_waiter w = {.no_doorbell = true};
-
-    while (!cond(arg))
-        rk_wait_step(ctx, &w, cond, arg);
-    if (rk_unlikely(w.reported))
-        rk_wait_over(ctx);
-}
 
 #endif

@@ -387,18 +387,16 @@ static void peer_liveness_watch(struct rk_ctx *ctx, int number, int room)
         l->state = OVER;
 }
 
-static void watch_awaited(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
+static void watch_awaited(struct rk_ctx *ctx, const struct rk_wait *w, uint64_t now)
 {
     struct rk_engine *e = ctx->engine;
     struct rk_wait_for what = {.flags = 0};
     int size = ctx->boot->size;
-    bool known = false;
 
-    if (now - since < (uint64_t)rk_conf.heartbeat)
+    if (now - w->begun < (uint64_t)rk_conf.heartbeat)
         return;
-    for (int i = 0; i < e->ndescribers && !known; i++)
-        known = e->describers[i](ctx, cond, arg, &what);
-    for (uint32_t i = 0; known && i < what.npeers && i < RK_BOARD_PEERS; i++)
+    rk_describe(w, &what);
+    for (uint32_t i = 0; i < what.npeers && i < RK_BOARD_PEERS; i++)
         peer_liveness_watch(ctx, what.peers[i], LINES);
     for (int i = 1; i < size && e->liveness->nlines < OTHERS; i++)
         peer_liveness_watch(ctx, (ctx->boot->rank + i) % size, OTHERS);
@@ -420,11 +418,11 @@ static void peer_liveness_check_all(struct rk_ctx *ctx, uint64_t now)
         peer_liveness_check(ctx, &v->line[i], now);
 }
 
-void rk_liveness_check(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now)
+void rk_liveness_check(struct rk_ctx *ctx, const struct rk_wait *w, uint64_t now)
 {
-    if (now - since < (uint64_t)rk_conf.heartbeat || !is_time(ctx->engine->liveness, now))
+    if (now - w->begun < (uint64_t)rk_conf.heartbeat || !is_time(ctx->engine->liveness, now))
         return;
-    watch_awaited(ctx, since, cond, arg, now);
+    watch_awaited(ctx, w, now);
     peer_liveness_check_all(ctx, now);
 }
 

@@ -21,8 +21,8 @@ void rk_liveness_open(struct rk_ctx *ctx);
 void rk_liveness_stop(struct rk_ctx *ctx);
 void rk_liveness_close(struct rk_ctx *ctx);
 
-/* Check the connections in a wait that has lasted since then. Deaths are reported to the engine. */
-void rk_liveness_check(struct rk_ctx *ctx, uint64_t since, bool (*cond)(void *), void *arg, uint64_t now);
+/* Check the connections in a wait that has been checked before (begun). Deaths are reported to the engine. */
+void rk_liveness_check(struct rk_ctx *ctx, const struct rk_wait *w, uint64_t now);
 /* Check existing connections: without a wait, in a short one, or for all waits of a rank with threads. */
 void rk_liveness_recheck(struct rk_ctx *ctx, uint64_t now);
 

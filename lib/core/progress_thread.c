@@ -14,24 +14,24 @@
 #include <string.h>
 
 struct progress_thread {
+    struct rk_wait wait;
     pthread_t id;
     struct rk_ctx *ctx;
     bool stop; /* guarded by the lock */
 };
 
-static bool is_stopped(void *arg)
+static bool is_stopped(struct rk_wait *w)
 {
-    return ((struct progress_thread *)arg)->stop;
+    return ((struct progress_thread *)w)->stop;
 }
 
 static void *progress_thread_run(void *arg)
 {
     struct progress_thread *p = arg;
-    struct rk_waiter w = {.background = true};
 
     RK_ENTER(p->ctx);
-    while (!is_stopped(p))
-        rk_wait_step(p->ctx, &w, is_stopped, p);
+    p->wait.background = true;
+    rk_wait(p->ctx, &p->wait, is_stopped);
     return NULL;
 }
 

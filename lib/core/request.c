@@ -152,14 +152,31 @@ void rk_req_complete(struct rank_request *req, rank_status_t status)
     rk_req_end(req, status);
 }
 
-bool rk_req_is_done(void *req)
+static bool request_is_done(struct rk_wait *w)
 {
-    return ((struct rank_request *)req)->done;
+    return ((struct rk_req_wait *)w)->req->done;
+}
+
+static void describe_request(const struct rk_wait *w, struct rk_wait_for *out)
+{
+    const struct rank_request *req = ((const struct rk_req_wait *)w)->req;
+
+    if (req->ctx->engine->describe[req->type])
+        req->ctx->engine->describe[req->type](req, out);
 }
 
 rank_status_t rk_req_wait(struct rank_request *req)
 {
-    rk_wait(req->ctx, rk_req_is_done, req);
+    struct rk_req_wait w;
+
+    if (req->done)
+        return req->status;
+    w.req = req;
+    w.wait.peer = req->peer;
+    w.wait.describe = describe_request;
+    w.wait.kind = (uint8_t)(req->type + RK_FOR_SEND);
+    w.wait.no_doorbell = w.wait.background = false;
+    rk_wait_on(req->ctx, &w.wait, request_is_done);
     return req->status;
 }
 

@@ -17,7 +17,7 @@
 
 #define RK_REQ_MAGIC 0x72657175u
 
-enum rk_req_type { RK_REQ_SEND, RK_REQ_RECV, RK_REQ_COLL, RK_REQ_RMA };
+enum rk_req_type { RK_REQ_SEND, RK_REQ_RECV, RK_REQ_COLL, RK_REQ_RMA, RK_REQ_TYPES };
 
 enum {
     RK_REQ_POOLED = 1, /* from the pool: freed by test and wait */
@@ -140,8 +140,6 @@ void rk_req_fail_if_of(struct rank_request *req, void *peer);
 
 /* Wait for a request that the caller owns; returns its status. */
 rank_status_t rk_req_wait(struct rank_request *req);
-/* Condition of that wait. */
-bool rk_req_is_done(void *req);
 
 void rk_req_envelope(const struct rank_request *req, rank_envelope_t *envelope);
 

@@ -33,20 +33,6 @@ enum {
 
 enum { SPINS, SLEEPS, TURN, OVER }; /* TURN: the poller has left, wake up; OVER: the condition is true */
 
-/* A thread in rk_wait. */
-struct rk_waiting {
-    struct rk_link link;
-    bool (*cond)(void *);
-    void *arg;
-    uintptr_t thread;
-    _Atomic uint32_t state;
-    uint32_t sleeps, passes;
-    uint64_t begun; /* start of the wait, when first checked; 0: not checked yet */
-    bool no_doorbell, background;
-    bool deep;  /* in a long sleep: a leaving poller has to wake it */
-    bool woken; /* counted in rk_threads.ntold */
-};
-
 static void futex_wait(_Atomic uint32_t *word, uint32_t value, long ns)
 {
     struct timespec t = {0, ns};
@@ -56,7 +42,7 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t value, long ns)
 
 /* ------------------------------------------------------------------ waking others */
 
-static void set_over(struct rk_threads *t, struct rk_waiting *w)
+static void set_over(struct rk_threads *t, struct rk_wait *w)
 {
     if (atomic_exchange(&w->state, OVER) == SLEEPS)
         syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
@@ -69,22 +55,22 @@ static void set_over(struct rk_threads *t, struct rk_waiting *w)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
 }
 
-static void threads_uncount_woken(struct rk_threads *t, struct rk_waiting *w)
+static void threads_uncount_woken(struct rk_threads *t, struct rk_wait *w)
 {
     t->nwoken -= w->woken;
     w->woken = false;
 }
 
 /* Wake waiters with true conditions. Call with the lock held, before it is released. */
-static void wake_satisfied(struct rk_threads *t, const struct rk_waiting *me)
+static void wake_satisfied(struct rk_threads *t, const struct rk_wait *me)
 {
     struct rk_engine *e = t->ctx->engine;
     struct rk_link *l;
 
     rk_list_for_each(l, &t->waiting)
     {
-        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
-        if (w != me && atomic_load_explicit(&w->state, memory_order_relaxed) != OVER && w->cond(w->arg))
+        struct rk_wait *w = rk_list_entry(l, struct rk_wait, link);
+        if (w != me && atomic_load_explicit(&w->state, memory_order_relaxed) != OVER && w->over(w))
             set_over(t, w);
     }
     /* No doorbell rings for deferred frames and announced messages; the progress thread fetches none of these. */
@@ -133,7 +119,7 @@ static void give_way(struct rk_threads *t)
  */
 static bool yield_place(struct rk_threads *t)
 {
-    struct rk_waiting *me = atomic_load_explicit(&t->owner, memory_order_relaxed), *p;
+    struct rk_wait *me = atomic_load_explicit(&t->owner, memory_order_relaxed), *p;
     uint32_t depth;
 
     if (!me || me->thread != rk_lock_me()) /* a callback has given the place to another thread */
@@ -189,14 +175,14 @@ void rk_threads_kick(struct rk_threads *t)
 
 bool rk_threads_still_polls(struct rk_threads *t)
 {
-    const struct rk_waiting *p = atomic_load_explicit(&t->owner, memory_order_relaxed);
+    const struct rk_wait *p = atomic_load_explicit(&t->owner, memory_order_relaxed);
 
     return p && p->thread == rk_lock_me();
 }
 
 struct rk_sleeper rk_threads_sleep_begin(struct rk_threads *t, bool deep)
 {
-    struct rk_waiting *me = t->owner;
+    struct rk_wait *me = t->owner;
 
     t->sleeper = me;
     t->in_sleep = true;
@@ -218,7 +204,7 @@ bool rk_threads_sleep_end(struct rk_threads *t, struct rk_sleeper sleep)
 }
 
 /* Wait while another thread polls. */
-static void stand_by(struct rk_threads *t, struct rk_waiting *s)
+static void stand_by(struct rk_threads *t, struct rk_wait *s)
 {
     bool sleeps = s->background || s->sleeps > 0, oversubscribed = has_too_few_cores(t);
     uint32_t state = SPINS, depth;
@@ -260,7 +246,7 @@ out:
  * Has the poller to yield to a woken thread? A switch costs as much as twenty messages, so the poller
  * stays for a while as long as its own messages come.
  */
-static bool has_to_yield(const struct rk_threads *t, const struct rk_waiting *s)
+static bool has_to_yield(const struct rk_threads *t, const struct rk_wait *s)
 {
     if (t->nwoken == 0)
         return s->passes % PASSES_PER_YIELD == 0;
@@ -268,18 +254,18 @@ static bool has_to_yield(const struct rk_threads *t, const struct rk_waiting *s)
 }
 
 /* One round of the poller, then a chance for others to take the lock. */
-static void poll_once(struct rk_threads *t, struct rk_waiting *s, struct rk_waiter *w)
+static void poll_once(struct rk_threads *t, struct rk_wait *w)
 {
     uint32_t depth;
 
-    rk_wait_bout(t->ctx, w, s->cond, s->arg);
+    rk_wait_bout(t->ctx, w);
     if (rk_unlikely(t->ctx->engine->stuck != NULL) && ++t->bouts % ROUNDS_PER_CHECK == 0)
         rk_threads_check_stalls(t, rk_clock_ns());
-    wake_satisfied(t, s);
-    if (s->cond(s->arg))
+    wake_satisfied(t, w);
+    if (w->over(w))
         return;
-    s->passes++;
-    if (has_too_few_cores(t) && has_to_yield(t, s)) {
+    w->passes++;
+    if (has_too_few_cores(t) && has_to_yield(t, w)) {
         yield_place(t);
         return;
     }
@@ -298,16 +284,16 @@ static bool others_can_poll(const struct rk_threads *t)
  * May this thread become the poller? Yes if there is none, or if it sleeps and this thread is new. The progress
  * thread leaves polling to others.
  */
-static bool is_mine_to_take(const struct rk_threads *t, const struct rk_waiting *s)
+static bool is_mine_to_take(const struct rk_threads *t, const struct rk_wait *s)
 {
-    const struct rk_waiting *p = atomic_load_explicit(&t->owner, memory_order_relaxed);
+    const struct rk_wait *p = atomic_load_explicit(&t->owner, memory_order_relaxed);
 
     if (s->background && others_can_poll(t))
         return false;
     return !p || p->background || (p == t->sleeper && s->sleeps == 0);
 }
 
-static void take_place(struct rk_threads *t, struct rk_waiting *s)
+static void take_place(struct rk_threads *t, struct rk_wait *s)
 {
     if (t->sleeper) { /* its sleep ends here; it finds that it has lost its place */
         t->sleeper = NULL;
@@ -324,7 +310,7 @@ static void leave_place(struct rk_threads *t)
     t->sleeper = NULL;
     rk_list_for_each(l, &t->waiting)
     {
-        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        struct rk_wait *w = rk_list_entry(l, struct rk_wait, link);
         uint32_t spins = SPINS, sleeps = SLEEPS;
         /* Skip threads that would decline: the progress thread while others wait, and a thread that leaves. */
         if (!w->deep || (w->background && others_can_poll(t)) ||
@@ -340,38 +326,40 @@ static void leave_place(struct rk_threads *t)
     }
 }
 
-RK_COLD void rk_threads_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+RK_COLD void rk_threads_wait(struct rk_ctx *ctx, struct rk_wait *w)
 {
     struct rk_threads *t = ctx->engine->threads;
-    struct rk_waiting s = {.cond = cond, .arg = arg, .thread = rk_lock_me(), .no_doorbell = w->no_doorbell,
-                           .background = w->background};
-    const struct rk_waiting *p;
+    const struct rk_wait *p;
 
-    rk_list_append(&t->waiting, &s.link);
+    w->thread = rk_lock_me();
+    atomic_store_explicit(&w->state, SPINS, memory_order_relaxed);
+    w->sleeps = w->passes = 0;
+    w->deep = w->woken = false;
+    rk_list_append(&t->waiting, &w->link);
     t->nwaiting++;
-    if (s.no_doorbell && t->sleeper)
+    if (w->no_doorbell && t->sleeper)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
-    while (atomic_load_explicit(&s.state, memory_order_relaxed) != OVER && !cond(arg)) {
-        if (atomic_load_explicit(&t->owner, memory_order_relaxed) == &s) {
-            if (s.background && others_can_poll(t))
+    while (atomic_load_explicit(&w->state, memory_order_relaxed) != OVER && !w->over(w)) {
+        if (atomic_load_explicit(&t->owner, memory_order_relaxed) == w) {
+            if (w->background && others_can_poll(t))
                 leave_place(t);
             else
-                poll_once(t, &s, w);
-        } else if (is_mine_to_take(t, &s)) {
-            take_place(t, &s);
+                poll_once(t, w);
+        } else if (is_mine_to_take(t, w)) {
+            take_place(t, w);
         } else {
-            stand_by(t, &s);
+            stand_by(t, w);
         }
     }
-    rk_list_remove(&s.link);
+    rk_list_remove(&w->link);
     t->nwaiting--;
-    threads_uncount_woken(t, &s);
+    threads_uncount_woken(t, w);
     p = atomic_load_explicit(&t->owner, memory_order_relaxed);
     /*
      * No poller: the last one left before this thread was counted, or passed the place to this thread after the end
      * of its wait.
      */
-    if (p == &s || !p)
+    if (p == w || !p)
         leave_place(t);
 }
 
@@ -381,12 +369,12 @@ void rk_threads_each_wait(struct rk_threads *t, rk_threads_wait_fn fn, uint64_t 
 
     rk_list_for_each(l, &t->waiting)
     {
-        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        struct rk_wait *w = rk_list_entry(l, struct rk_wait, link);
         if (w->background)
             continue;
         if (w->begun == 0)
             w->begun = now;
-        fn(t->ctx, w->begun, w->cond, w->arg, now);
+        fn(t->ctx, w, now);
     }
 }
 
@@ -400,7 +388,7 @@ bool rk_threads_check_stalls(struct rk_threads *t, uint64_t now)
         t->quiet_since = now;
     rk_list_for_each(l, &t->waiting)
     {
-        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        struct rk_wait *w = rk_list_entry(l, struct rk_wait, link);
         uint64_t waited, quiet = now - t->quiet_since;
 
         if (w->background || !e->stuck)
@@ -408,7 +396,7 @@ bool rk_threads_check_stalls(struct rk_threads *t, uint64_t now)
         if (w->begun == 0)
             w->begun = now;
         waited = now - w->begun;
-        shortly |= e->stuck(t->ctx, w->cond, w->arg, now, quiet < waited ? quiet : waited, waited);
+        shortly |= e->stuck(t->ctx, w, now, quiet < waited ? quiet : waited, waited);
     }
     return shortly;
 }
@@ -423,7 +411,7 @@ static void step_out(struct rk_threads *t)
     t->nbusy = 0;
     rk_list_for_each(l, &t->waiting)
     {
-        struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        struct rk_wait *w = rk_list_entry(l, struct rk_wait, link);
         if (w->thread == rk_lock_me()) {
             t->nbusy = 1;
             threads_uncount_woken(t, w);
@@ -433,7 +421,7 @@ static void step_out(struct rk_threads *t)
 
 uint32_t rk_threads_call_begin(struct rk_threads *t)
 {
-    const struct rk_waiting *p = atomic_load_explicit(&t->owner, memory_order_relaxed);
+    const struct rk_wait *p = atomic_load_explicit(&t->owner, memory_order_relaxed);
 
     step_out(t);
     atomic_store_explicit(&t->caller, rk_lock_me(), memory_order_relaxed);

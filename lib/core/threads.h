@@ -28,19 +28,17 @@
 #include "lib/core/ctx_lock.h"
 #include "lib/core/event_fd.h"
 
-struct rk_waiting;
-
 struct rk_threads {
     struct rk_lock lock;
     struct rk_ctx *ctx;
-    struct rk_link waiting;    /* struct rk_waiting, in order of arrival */
+    struct rk_link waiting;    /* struct rk_wait, in order of arrival */
     uint32_t nwaiting;
     uint32_t nbusy;    /* of them run a user callback: 0 or 1 */
     uint32_t nwoken;   /* of them were woken and may need this core */
     uint64_t woken_ns; /* time of the first */
     uint32_t cores;    /* that this process may use */
-    _Atomic(struct rk_waiting *) owner;
-    struct rk_waiting *sleeper; /* the thread that sleeps on the doorbell */
+    _Atomic(struct rk_wait *) owner;
+    struct rk_wait *sleeper; /* the thread that sleeps on the doorbell */
     bool in_sleep;              /* a thread is in that sleep, the present napper or an earlier one */
     bool sleep_is_long;         /* it sleeps long, as nothing waits for room */
     _Atomic uintptr_t caller;   /* the thread in a user callback; 0: none */
@@ -61,15 +59,15 @@ struct rk_threads *rk_threads_enter(struct rk_threads *t);
 void rk_threads_leave(struct rk_threads *t);
 
 /* rk_wait_step with threads: returns when the condition is true. */
-void rk_threads_wait(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
+void rk_threads_wait(struct rk_ctx *ctx, struct rk_wait *w);
 /* wait.c: one round of the poller, with the lock held. */
-void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
+void rk_wait_bout(struct rk_ctx *ctx, struct rk_wait *w);
 /* The parts of a round without the lock: a yield (false: another thread polls now), and a sleep. */
 bool rk_threads_yield(struct rk_threads *t);
 /* Yield in a call that does not wait. */
 void rk_threads_make_way(struct rk_threads *t);
 struct rk_sleeper {
-    struct rk_waiting *waiting;
+    struct rk_wait *waiting;
     uint32_t depth;
 };
 struct rk_sleeper rk_threads_sleep_begin(struct rk_threads *t, bool deep);
@@ -86,8 +84,8 @@ void rk_threads_kick(struct rk_threads *t);
 /* Is this thread still the poller? A callback ends that. */
 bool rk_threads_still_polls(struct rk_threads *t);
 
-/* Called with the lock for each wait of the program; begun: its start, or its first check. */
-typedef void (*rk_threads_wait_fn)(struct rk_ctx *ctx, uint64_t begun, bool (*cond)(void *), void *arg, uint64_t now);
+/* Called with the lock for each wait of the program; begun is set. */
+typedef void (*rk_threads_wait_fn)(struct rk_ctx *ctx, const struct rk_wait *w, uint64_t now);
 void rk_threads_each_wait(struct rk_threads *t, rk_threads_wait_fn fn, uint64_t now);
 
 /* With the lock: run rk_engine.stuck for each wait of the program, with its own times. */

@@ -109,7 +109,7 @@ static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, int n
     return mine;
 }
 
-static RK_COLD void wait_sleep(struct rk_ctx *ctx, bool no_doorbell, bool (*cond)(void *), void *arg)
+static RK_COLD void wait_sleep(struct rk_ctx *ctx, struct rk_wait *w, bool shortly)
 {
     struct rk_threads *t = ctx->engine->threads;
     struct rk_node *node = ctx->node;
@@ -117,10 +117,10 @@ static RK_COLD void wait_sleep(struct rk_ctx *ctx, bool no_doorbell, bool (*cond
     uint32_t bell = rk_node_sleep_begin(node, epoll >= 0 ? RK_ASLEEP_FD : RK_ASLEEP_FUTEX);
     bool mine = true;
 
-    if (!cond(arg) && rk_progress(ctx) == 0 && !cond(arg) &&
+    if (!w->over(w) && rk_progress(ctx) == 0 && !w->over(w) &&
         (rk_likely(!t) || rk_threads_still_polls(t))) {
         enum rk_armed armed = rk_wait_arm(ctx->engine);
-        int ns = armed == RK_ARMED && !no_doorbell ? SLEEP_NS : SHORT_SLEEP_NS;
+        int ns = armed == RK_ARMED && !w->no_doorbell && !shortly ? SLEEP_NS : SHORT_SLEEP_NS;
 
         if (epoll < 0 || armed != RK_ARMED_NOT)
             mine = sleep_until_rung(ctx, epoll, bell, ns);
@@ -138,15 +138,15 @@ static RK_COLD void wait_sleep(struct rk_ctx *ctx, bool no_doorbell, bool (*cond
  * Oversubscribed: spin briefly if the awaited peer probably runs on another core; its message then comes sooner
  * than a yield returns, and two ranks that answer each other keep their cores. Try on the first fruitless check;
  * less and less often after failures, and never long without a yield. Traffic of other peers does not count. Only
- * for messages: a collective waits for all ranks.
+ * for one message: a collective waits for all ranks.
  */
-static bool spin_adaptively(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
+static bool spin_adaptively(struct rk_ctx *ctx, struct rk_wait *w)
 {
     struct rk_engine *e = ctx->engine;
     uint64_t now, until = 0;
 
-    if (e->threads || e->spin_ns == 0 || ctx->node->nlocal > SPIN_RANKS || cond != rk_req_is_done ||
-        ((struct rank_request *)arg)->type > RK_REQ_RECV)
+    if (e->threads || e->spin_ns == 0 || ctx->node->nlocal > SPIN_RANKS ||
+        !(w->kind == RK_FOR_RECV || (w->kind == RK_FOR_SEND && w->peer)))
         return false;
     if (e->spin.skip > 0) {
         e->spin.skip--;
@@ -162,7 +162,7 @@ static bool spin_adaptively(struct rk_ctx *ctx, bool (*cond)(void *), void *arg)
             return false;
         for (int i = 0; i < CHECKS_PER_CLOCK; i++) {
             rk_progress(ctx);
-            if (cond(arg)) {
+            if (w->over(w)) {
                 e->spin.failed = 0;
                 return true;
             }
@@ -208,16 +208,16 @@ void rk_wait_polled(struct rk_ctx *ctx)
         sched_yield();
 }
 
-void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+void rk_wait_step(struct rk_ctx *ctx, struct rk_wait *w)
 {
     if (rk_unlikely(ctx->engine->threads != NULL))
-        rk_threads_wait(ctx, w, cond, arg);
+        rk_threads_wait(ctx, w);
     else
-        rk_wait_bout(ctx, w, cond, arg);
+        rk_wait_bout(ctx, w);
 }
 
 /* Check deaths and stalls in a wait to which other messages keep coming. */
-static RK_COLD void check_while_busy(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+static RK_COLD void check_while_busy(struct rk_ctx *ctx, struct rk_wait *w)
 {
     struct rk_engine *e = ctx->engine;
     uint64_t now = rk_clock_ns();
@@ -225,9 +225,9 @@ static RK_COLD void check_while_busy(struct rk_ctx *ctx, struct rk_waiter *w, bo
     if (w->begun == 0)
         w->begun = now;
     if (e->liveness)
-        rk_liveness_check(ctx, w->begun, cond, arg, now);
+        rk_liveness_check(ctx, w, now);
     if (e->stuck)
-        e->stuck(ctx, cond, arg, now, 0, now - w->begun);
+        e->stuck(ctx, w, now, 0, now - w->begun);
 }
 
 /* Has a rank without threads any periodic check to run in a wait? Few have. */
@@ -236,23 +236,23 @@ RK_INLINE bool has_checks(const struct rk_engine *e)
     return rk_unlikely(((uintptr_t)e->stuck | (uintptr_t)e->liveness) != 0) && !e->threads;
 }
 
-void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+void rk_wait_bout(struct rk_ctx *ctx, struct rk_wait *w)
 {
     struct rk_engine *e = ctx->engine;
     bool oversubscribed = ctx->node->oversubscribed, shortly = false;
     uint64_t now;
 
     if (rk_progress(ctx) > 0) {
-        if (oversubscribed && !w->yielded && cond(arg)) /* it arrived while this rank ran */
+        if (oversubscribed && !w->yielded && w->over(w)) /* it arrived while this rank ran */
             e->spin.skip = 0;
         w->rounds = 0;
         w->since = 0;
         if (has_checks(e) && ++w->busy % SPINS_PER_CHECK == 0)
-            check_while_busy(ctx, w, cond, arg);
+            check_while_busy(ctx, w);
         return;
     }
     if (oversubscribed) {
-        if (w->rounds == 0 && spin_adaptively(ctx, cond, arg))
+        if (w->rounds == 0 && spin_adaptively(ctx, w))
             return;
         w->yielded = true;
         e->spin.since_ns = 0;
@@ -277,14 +277,14 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *),
         rk_engine_check_deaths(ctx, now);
     /* Traffic of other peers does not count for the awaited one. */
     if (rk_unlikely(e->liveness != NULL) && !e->threads)
-        rk_liveness_check(ctx, w->begun, cond, arg, now);
+        rk_liveness_check(ctx, w, now);
     if (rk_unlikely(e->stuck != NULL))
         shortly = e->threads ? rk_threads_check_stalls(e->threads, now)
-                             : e->stuck(ctx, cond, arg, now, now - w->since, now - w->begun);
+                             : e->stuck(ctx, w, now, now - w->since, now - w->begun);
     if (rk_unlikely(now - w->since >= RK_DESCRIBE_NS) && !w->background)
-        rk_describe_wait(ctx, w, cond, arg, now);
+        rk_describe_wait(ctx, w, now);
     if (now - w->since < (w->background ? (uint64_t)BACKGROUND_SPIN_NS : e->spin_ns))
         return;
     if (rk_likely(!e->threads) || rk_threads_may_sleep(e->threads))
-        wait_sleep(ctx, w->no_doorbell || shortly, cond, arg);
+        wait_sleep(ctx, w, shortly);
 }

@@ -220,11 +220,9 @@ rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtyp
 
 /* -------------------------------------------------------------------- probes */
 
-bool rk_probe_over(void *arg)
+bool rk_probe_over(struct rk_probe *p)
 {
-    struct rk_probe *p = arg;
-
-    /* The result is kept: a taken message, or an error that is reported once. */
+    /* A taken message, or an error that is reported once. */
     if (p->taken || p->dead)
         return true;
     if (p->take) {
@@ -237,6 +235,28 @@ bool rk_probe_over(void *arg)
     p->dead = rk_p2p_cannot_come(p->team, p->source) ||
               (p->source == RANK_ANY_SOURCE && rk_unlikely(p->team->ndead != p->ndead));
     return p->dead;
+}
+
+struct probe_wait {
+    struct rk_wait wait;
+    struct rk_probe *probe;
+};
+
+static bool probe_is_over(struct rk_wait *w)
+{
+    return rk_probe_over(((struct probe_wait *)w)->probe);
+}
+
+static void describe_probe(const struct rk_wait *w, struct rk_wait_for *out)
+{
+    rk_probe_describe(((const struct probe_wait *)w)->probe, out);
+}
+
+void rk_probe_wait(struct rk_probe *p)
+{
+    struct probe_wait w = {.wait = {.describe = describe_probe}, .probe = p};
+
+    rk_wait_on(p->team->ctx, &w.wait, probe_is_over);
 }
 
 rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_t *envelope)
@@ -252,7 +272,7 @@ rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_
     if (!rk_probe_over(&p)) {
         if (!rk_may_wait(team->ctx))
             return rk_arg_in_callback(__func__);
-        rk_wait(team->ctx, rk_probe_over, &p);
+        rk_probe_wait(&p);
     }
     return p.dead ? RANK_ERR_PEER_DEAD : RANK_OK;
 }

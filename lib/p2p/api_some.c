@@ -35,7 +35,6 @@ rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indice
                             rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
-    struct rk_any a = {n, RANK_UNDEFINED, reqs};
     rank_status_t st = rk_check_requests(__func__, n, reqs);
     struct rk_ctx *ctx;
 
@@ -48,10 +47,10 @@ rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indice
         *ndone = RANK_UNDEFINED;
         return RANK_OK;
     }
-    if (!rk_any_done(&a)) {
+    if (rk_any_done(n, reqs) == RANK_UNDEFINED) {
         if (!rk_may_wait(ctx))
             return rk_arg_in_callback(__func__);
-        rk_wait(ctx, rk_any_done, &a);
+        rk_any_wait(ctx, n, reqs);
     }
     return finish_done(n, reqs, ndone, indices, envelopes);
 }
@@ -80,7 +79,6 @@ rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
                            rank_envelope_t *envelope)
 {
     RK_ENTER_REQUESTS(n, reqs);
-    struct rk_any a = {n, RANK_UNDEFINED, reqs};
     rank_status_t st = rk_check_requests(__func__, n, reqs);
     struct rk_ctx *ctx;
 
@@ -95,11 +93,13 @@ rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
         rk_null_envelope(envelope);
         return RANK_OK;
     }
-    if (!rk_any_done(&a))
+    *index = rk_any_done(n, reqs);
+    if (*index == RANK_UNDEFINED) {
         rk_progress_once(ctx);
-    *done = rk_any_done(&a);
-    *index = a.found;
-    return *done ? rk_finish(&reqs[a.found], envelope) : RANK_OK;
+        *index = rk_any_done(n, reqs);
+    }
+    *done = *index != RANK_UNDEFINED;
+    return *done ? rk_finish(&reqs[*index], envelope) : RANK_OK;
 }
 
 static bool all_done(int n, const rank_request_t *reqs)

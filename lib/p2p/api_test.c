@@ -156,19 +156,33 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
     return first;
 }
 
-bool rk_any_done(void *arg)
+int rk_any_done(int n, const rank_request_t *reqs)
 {
-    struct rk_any *a = arg;
-
-    for (int i = 0; i < a->n; i++) {
-        if (rk_req_is_idle(a->reqs[i]))
-            continue;
-        if (a->reqs[i]->done) {
-            a->found = i;
-            return true;
-        }
+    for (int i = 0; i < n; i++) {
+        if (!rk_req_is_idle(reqs[i]) && reqs[i]->done)
+            return i;
     }
-    return false;
+    return RANK_UNDEFINED;
+}
+
+static bool any_is_done(struct rk_wait *w)
+{
+    struct rk_any_wait *a = (struct rk_any_wait *)w;
+
+    a->found = rk_any_done(a->n, a->reqs);
+    return a->found != RANK_UNDEFINED;
+}
+
+int rk_any_wait(struct rk_ctx *ctx, int n, const rank_request_t *reqs)
+{
+    struct rk_any_wait a = {.wait = {.describe = rk_any_describe}, .n = n, .reqs = reqs};
+
+    for (int i = 0; i < n; i++) {
+        if (!rk_req_is_idle(reqs[i]) && reqs[i]->type == RK_REQ_SEND)
+            a.wait.kind = RK_FOR_SEND; /* it may be part of a cycle of sends */
+    }
+    rk_wait_on(ctx, &a.wait, any_is_done);
+    return a.found;
 }
 
 struct rk_ctx *rk_any_ctx(int n, const rank_request_t *reqs)
@@ -183,9 +197,9 @@ struct rk_ctx *rk_any_ctx(int n, const rank_request_t *reqs)
 rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelope_t *envelope)
 {
     RK_ENTER_REQUESTS(n, reqs);
-    struct rk_any a = {n, RANK_UNDEFINED, reqs};
     rank_status_t st = rk_check_requests(__func__, n, reqs);
     struct rk_ctx *ctx;
+    int found;
 
     if (st)
         return st;
@@ -197,11 +211,12 @@ rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelop
         rk_null_envelope(envelope);
         return RANK_OK;
     }
-    if (!rk_any_done(&a)) {
+    found = rk_any_done(n, reqs);
+    if (found == RANK_UNDEFINED) {
         if (!rk_may_wait(ctx))
             return rk_arg_in_callback(__func__);
-        rk_wait(ctx, rk_any_done, &a);
+        found = rk_any_wait(ctx, n, reqs);
     }
-    *index = a.found;
-    return rk_finish(&reqs[a.found], envelope);
+    *index = found;
+    return rk_finish(&reqs[found], envelope);
 }

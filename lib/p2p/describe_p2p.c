@@ -40,10 +40,9 @@ static void describe_source(const struct rank_team *team, uint32_t r, struct rk_
         rk_describe_peer(out, rk_team_world_rank(team, (int)r));
 }
 
-static void describe_message(struct rk_ctx *ctx, const struct rank_request *req,
-                             struct rk_wait_for *out)
+void rk_message_describe(const struct rank_request *req, struct rk_wait_for *out)
 {
-    const struct rank_team *team = team_of(ctx, req->team);
+    const struct rank_team *team = team_of(req->ctx, req->team);
 
     describe_team(team, out);
     describe_tag(req->tag, out);
@@ -62,8 +61,9 @@ static void describe_message(struct rk_ctx *ctx, const struct rank_request *req,
     }
 }
 
-static void describe_any(struct rk_ctx *ctx, const struct rk_any *any, struct rk_wait_for *out)
+void rk_any_describe(const struct rk_wait *w, struct rk_wait_for *out)
 {
+    const struct rk_any_wait *any = (const struct rk_any_wait *)w;
     int n = 0;
 
     for (int i = 0; i < any->n; i++) {
@@ -75,7 +75,7 @@ static void describe_any(struct rk_ctx *ctx, const struct rk_any *any, struct rk
         n++;
         if (req->type > RK_REQ_RECV)
             continue;
-        describe_message(ctx, req, &one);
+        rk_message_describe(req, &one);
         if (one.npeers)
             rk_describe_peer(out, one.peers[0]);
         out->flags |= one.flags & RK_WAIT_ANY_SOURCE;
@@ -83,22 +83,10 @@ static void describe_any(struct rk_ctx *ctx, const struct rk_any *any, struct rk
     rk_describe_call(out, "waitany of %d requests", n);
 }
 
-bool rk_p2p_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out)
+void rk_probe_describe(const struct rk_probe *probe, struct rk_wait_for *out)
 {
-    const struct rank_request *req = arg;
-    const struct rk_probe *probe = arg;
-
-    if (cond == rk_req_is_done && req->type <= RK_REQ_RECV) {
-        describe_message(ctx, req, out);
-    } else if (cond == rk_any_done) {
-        describe_any(ctx, arg, out);
-    } else if (cond == rk_probe_over) {
-        rk_describe_call(out, "probe");
-        describe_team(probe->team, out);
-        describe_tag(probe->tag, out);
-        describe_source(probe->team, (uint32_t)probe->source, out);
-    } else {
-        return false;
-    }
-    return true;
+    rk_describe_call(out, "probe");
+    describe_team(probe->team, out);
+    describe_tag(probe->tag, out);
+    describe_source(probe->team, (uint32_t)probe->source, out);
 }

@@ -37,7 +37,7 @@ rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_
     if (!rk_probe_over(&p)) {
         if (!rk_may_wait(team->ctx))
             return rk_arg_in_callback(__func__);
-        rk_wait(team->ctx, rk_probe_over, &p);
+        rk_probe_wait(&p);
     }
     if (p.dead)
         return RANK_ERR_PEER_DEAD;

@@ -92,7 +92,7 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
     e->is_valid = rk_validate_header;
     e->flush_pending = rk_send_flush_pending;
     e->on_death[e->ndeath++] = p2p_on_death;
-    e->describers[e->ndescribers++] = rk_p2p_describe;
+    e->describe[RK_REQ_SEND] = e->describe[RK_REQ_RECV] = rk_message_describe;
     return RANK_OK;
 }
 

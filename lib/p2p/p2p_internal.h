@@ -95,7 +95,7 @@ RK_INLINE bool rk_unexpected_on_heap(const struct rk_unexpected *u)
     return u->kind <= RK_KIND_SMSG && u->bytes > RK_UNEXPECTED_INLINE;
 }
 
-/* api_p2p.c, api_test.c: conditions of their waits. */
+/* api_p2p.c, api_test.c: their waits. */
 struct rk_probe {
     struct rank_team *team;
     int source;
@@ -107,16 +107,26 @@ struct rk_probe {
     bool take;                   /* take the message into: */
     struct rk_unexpected *taken;
 };
-bool rk_probe_over(void *probe);
+/* Its result is kept: true for ever. */
+bool rk_probe_over(struct rk_probe *probe);
+/* For a probe that is not over. */
+void rk_probe_wait(struct rk_probe *probe);
 
-struct rk_any {
+/* A wait for one of several requests. */
+struct rk_any_wait {
+    struct rk_wait wait;
     int n, found;
-    rank_request_t *reqs;
+    const rank_request_t *reqs;
 };
-bool rk_any_done(void *any);
+/* Index of one that is complete, or RANK_UNDEFINED. */
+int rk_any_done(int n, const rank_request_t *reqs);
+/* Wait for that, if none is. */
+int rk_any_wait(struct rk_ctx *ctx, int n, const rank_request_t *reqs);
 
-/* describe_p2p.c: describes a wait of this room. */
-bool rk_p2p_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
+/* describe_p2p.c: describe waits of this room. */
+void rk_message_describe(const struct rank_request *req, struct rk_wait_for *out);
+void rk_any_describe(const struct rk_wait *w, struct rk_wait_for *out);
+void rk_probe_describe(const struct rk_probe *probe, struct rk_wait_for *out);
 
 /* Return credit for bytes of a message that has left the unexpected queue or never entered it; sent in batches. */
 void rk_send_credit(struct rk_peer *peer);

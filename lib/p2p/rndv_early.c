@@ -30,7 +30,7 @@ struct rk_early {
     unsigned char data[] __attribute__((aligned(ALIGN)));
 };
 
-static bool rndv_early_check(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited);
+static bool rndv_early_check(struct rk_ctx *ctx, const struct rk_wait *w, uint64_t now, uint64_t quiet, uint64_t waited);
 
 void rk_early_init(struct rk_early_state *s)
 {
@@ -158,38 +158,21 @@ static bool rndv_early_begin(struct rk_ctx *ctx, struct rk_unexpected *u)
     return true;
 }
 
-/* Is it a wait for an own send, perhaps part of a cycle? */
-static bool is_for_send(bool (*cond)(void *), void *arg)
-{
-    const struct rank_request *req = arg;
-    const struct rk_any *any = arg;
-
-    if (cond == rk_req_is_done)
-        return req->type == RK_REQ_SEND;
-    for (int i = 0; cond == rk_any_done && i < any->n; i++) {
-        if (any->reqs[i] && any->reqs[i]->type == RK_REQ_SEND && !any->reqs[i]->done)
-            return true;
-    }
-    return false;
-}
-
 /* Its message has arrived or is on its way: it completes without this rank's help. */
-static bool is_matched(bool (*cond)(void *), void *arg)
+static bool is_matched(const struct rk_wait *w)
 {
-    const struct rank_request *req = arg;
-
-    return cond == rk_req_is_done && req->type == RK_REQ_RECV && !(req->flags & RK_REQ_POSTED);
+    return w->kind == RK_FOR_RECV && !(((const struct rk_req_wait *)w)->req->flags & RK_REQ_POSTED);
 }
 
 /* The stall handler (rk_engine.stuck). */
-static bool rndv_early_check(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, uint64_t now, uint64_t quiet, uint64_t waited)
+static bool rndv_early_check(struct rk_ctx *ctx, const struct rk_wait *w, uint64_t now, uint64_t quiet, uint64_t waited)
 {
     struct rk_early_state *s = &ctx->p2p->ahead;
-    bool for_send = is_for_send(cond, arg) || ctx->engine->finalizing;
+    bool for_send = w->kind == RK_FOR_SEND || ctx->engine->finalizing; /* perhaps part of a cycle */
     uint64_t age = !for_send ? OTHER_NS : s->sending ? 0 : SEND_NS, bytes = 0;
     bool stalls = false, young = false;
 
-    if (!for_send && is_matched(cond, arg))
+    if (!for_send && is_matched(w))
         return false;
     if (quiet < age && waited < (for_send ? LONG_NS : LONGER_NS))
         return for_send;

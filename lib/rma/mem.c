@@ -61,7 +61,7 @@ rank_status_t rk_rma_open(struct rk_ctx *ctx)
     e->handler[RK_KIND_RMA_REQ] = rk_target_handle;
     e->handler[RK_KIND_RMA_REP] = rk_origin_replied;
     e->on_death[e->ndeath++] = mem_on_death;
-    e->describers[e->ndescribers++] = rk_rma_describe;
+    e->describe[RK_REQ_RMA] = rk_rma_describe;
     return RANK_OK;
 }
 

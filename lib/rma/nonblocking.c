@@ -116,21 +116,21 @@ rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int6
 /* -------------------------------------------------------------------- completion */
 
 struct under_way {
+    struct rk_wait wait; /* for its peer; NULL: any */
     const struct rank_mem *mem;
-    const struct rk_peer *peer; /* NULL: any peer */
     bool over; /* stays true: operations that other threads start later do not matter */
 };
 
-static bool none_under_way(void *arg)
+static bool none_under_way(struct rk_wait *w)
 {
-    struct under_way *u = arg;
+    struct under_way *u = (struct under_way *)w;
     const struct rk_link *l;
 
     if (u->over)
         return true;
     rk_list_for_each(l, &u->mem->requests)
     {
-        if (!u->peer || rk_list_entry(l, struct rank_request, link)->peer == u->peer)
+        if (!w->peer || rk_list_entry(l, struct rank_request, link)->peer == w->peer)
             return false;
     }
     u->over = true;
@@ -140,13 +140,13 @@ static bool none_under_way(void *arg)
 static rank_status_t wait_local(struct rank_mem *mem, int peer)
 {
     RK_ENTER(mem->ctx);
-    struct under_way u = {.mem = mem};
+    struct under_way u = {.wait = {.kind = RK_FOR_RMA}, .mem = mem};
 
     if (rk_list_empty(&mem->requests))
         return RANK_OK;
-    if (peer != RANK_ALL && !(u.peer = rk_team_peer(mem->team, peer)))
+    if (peer != RANK_ALL && !(u.wait.peer = rk_team_peer(mem->team, peer)))
         return RANK_ERR_NO_MEMORY;
-    rk_wait(mem->team->ctx, none_under_way, &u);
+    rk_wait(mem->team->ctx, &u.wait, none_under_way);
     return RANK_OK;
 }
 

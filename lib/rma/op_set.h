@@ -42,14 +42,24 @@ RK_INLINE void rk_group_undo(struct rk_group *group, struct rank_request *req)
     rk_req_free(req);
 }
 
-RK_INLINE bool rk_group_is_done(void *group)
+struct rk_group_wait {
+    struct rk_wait wait;
+    const struct rk_group *group;
+};
+
+RK_INLINE bool rk_group_is_done(struct rk_wait *w)
 {
-    return ((struct rk_group *)group)->left == 0;
+    return ((struct rk_group_wait *)w)->group->left == 0;
 }
 
 RK_INLINE rank_status_t rk_group_wait(struct rk_ctx *ctx, struct rk_group *group)
 {
-    rk_wait(ctx, rk_group_is_done, group);
+    struct rk_group_wait w;
+
+    if (group->left == 0)
+        return group->first;
+    w = (struct rk_group_wait){.wait = {.kind = RK_FOR_RMA}, .group = group};
+    rk_wait_on(ctx, &w.wait, rk_group_is_done);
     return group->first;
 }
 

@@ -331,15 +331,23 @@ rank_status_t rk_origin_start(struct rk_origin_op *job)
     return RANK_OK;
 }
 
-bool rk_origin_is_done(void *job)
+static bool origin_is_done(struct rk_wait *w)
 {
-    return ((struct rk_origin_op *)job)->done;
+    return ((struct rk_origin_wait *)w)->job->done;
 }
 
 rank_status_t rk_origin_wait(struct rk_origin_op *job)
 {
-    if (!job->done)
-        rk_wait(job->ctx, rk_origin_is_done, job);
+    struct rk_origin_wait w;
+
+    if (job->done)
+        return job->status;
+    w.job = job;
+    w.wait.peer = job->peer;
+    w.wait.describe = rk_origin_describe;
+    w.wait.kind = RK_FOR_RMA;
+    w.wait.no_doorbell = w.wait.background = false;
+    rk_wait_on(job->ctx, &w.wait, origin_is_done);
     return job->status;
 }
 

@@ -92,7 +92,10 @@ rank_status_t rk_origin_start(struct rk_origin_op *job);
 /* Start and wait, for a job that the caller owns. */
 rank_status_t rk_origin_run(struct rk_origin_op *job);
 rank_status_t rk_origin_wait(struct rk_origin_op *job);
-bool rk_origin_is_done(void *job);
+struct rk_origin_wait {
+    struct rk_wait wait;
+    const struct rk_origin_op *job;
+};
 size_t rk_origin_frame_max(const struct rk_peer *peer);
 /* Send more of it, as there is room. Returns true if the queue may go on with the next. */
 bool rk_origin_push(struct rk_origin_op *job);
@@ -166,7 +169,8 @@ bool rk_key_is(const struct rank_mem *mem, uint64_t nonce, uint64_t sum);
 void rk_key_record_free(struct rank_mem *mem);
 
 /* describe_rma.c */
-struct rk_rma_wait; /* signal.c */
-bool rk_rma_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct rk_wait_for *out);
+void rk_rma_describe(const struct rank_request *req, struct rk_wait_for *out);
+void rk_origin_describe(const struct rk_wait *w, struct rk_wait_for *out);
+void rk_word_describe(const struct rk_wait *w, struct rk_wait_for *out);
 
 #endif

@@ -6,9 +6,19 @@
  * that the owner executes, with the data inside if there is room. Longer data goes first, and is flushed if it
  * takes another path than frames.
  */
-#include "lib/rma/signal.h"
 #include "lib/node/node.h"
 #include "lib/rma/rma_internal.h"
+
+/* A word of the own memory that is waited for. */
+struct word {
+    struct rank_mem *mem;
+    const uint64_t *at;
+    uint64_t value, seen;
+    rank_cmp_t cmp;
+    const struct rk_peer *peer; /* the writer; NULL: any */
+    bool dead;                  /* all possible writers are dead */
+    bool over;
+};
 
 /* Up to this size CMA's system call costs more than two copies. */
 enum { BY_CMA_MIN = 4096 };
@@ -141,7 +151,7 @@ rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem
 
 /* ------------------------------------------------------------------------ waiting */
 
-RK_INLINE bool signal_matches(struct rk_rma_wait *w)
+RK_INLINE bool signal_matches(struct word *w)
 {
     uint64_t v = w->seen = __atomic_load_n(w->at, __ATOMIC_ACQUIRE);
 
@@ -178,7 +188,7 @@ static RK_COLD bool signal_all_dead(const struct rank_mem *mem)
 }
 
 /* Has one of them died without a report? */
-RK_INLINE bool writers_died(const struct rk_rma_wait *w)
+RK_INLINE bool writers_died(const struct word *w)
 {
     int ndead;
 
@@ -188,10 +198,8 @@ RK_INLINE bool writers_died(const struct rk_rma_wait *w)
     return ndead != w->mem->deaths_reported || (rk_unlikely(ndead) && signal_all_dead(w->mem));
 }
 
-bool rk_rma_word_is_so(void *wait)
+static bool word_is_so(struct word *w)
 {
-    struct rk_rma_wait *w = wait;
-
     /* Another thread may have seen a value that is gone. */
     if (rk_unlikely(w->over) || signal_matches(w))
         return w->over = true;
@@ -202,7 +210,7 @@ bool rk_rma_word_is_so(void *wait)
     return true;
 }
 
-static rank_status_t signal_prepare(const char *call, struct rk_rma_wait *w, struct rank_mem *mem, int64_t offset,
+static rank_status_t signal_prepare(const char *call, struct word *w, struct rank_mem *mem, int64_t offset,
                              rank_cmp_t cmp, uint64_t value)
 {
     rank_status_t st = rk_mem_check(call, mem);
@@ -220,12 +228,37 @@ static rank_status_t signal_prepare(const char *call, struct rk_rma_wait *w, str
     if (rk_unlikely((uintptr_t)(mine + offset) & 7))
         return rk_arg_error(RANK_ERR_ARG, call, "the word at offset %lld has an address that is no multiple of 8",
                             (long long)offset);
-    *w = (struct rk_rma_wait){.mem = mem, .at = (const uint64_t *)(const void *)(mine + offset),
+    *w = (struct word){.mem = mem, .at = (const uint64_t *)(const void *)(mine + offset),
                               .value = value, .cmp = cmp};
     return RANK_OK;
 }
 
-static rank_status_t outcome(struct rk_rma_wait *w)
+struct word_wait {
+    struct rk_wait wait;
+    struct word *word;
+};
+
+static bool word_wait_over(struct rk_wait *w)
+{
+    return word_is_so(((struct word_wait *)w)->word);
+}
+
+RK_INLINE void wait_for_word(struct word *word, bool no_doorbell)
+{
+    struct word_wait w;
+
+    if (word_is_so(word))
+        return;
+    w.word = word;
+    w.wait.peer = word->peer;
+    w.wait.describe = rk_word_describe;
+    w.wait.kind = RK_FOR_RMA;
+    w.wait.no_doorbell = no_doorbell;
+    w.wait.background = false;
+    rk_wait_on(word->mem->team->ctx, &w.wait, word_wait_over);
+}
+
+static rank_status_t outcome(struct word *w)
 {
     if (rk_likely(!w->dead))
         return RANK_OK;
@@ -236,20 +269,20 @@ static rank_status_t outcome(struct rk_rma_wait *w)
 
 rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value)
 {
-    struct rk_rma_wait w;
+    struct word w;
     rank_status_t st = signal_prepare(__func__, &w, mem, offset, cmp, value);
 
     if (rk_unlikely(st))
         return st;
     RK_ENTER(mem->ctx);
-    rk_wait_without_doorbell(mem->team->ctx, rk_rma_word_is_so, &w);
+    wait_for_word(&w, true);
     return outcome(&w);
 }
 
 rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value,
                                int peer, uint64_t *seen)
 {
-    struct rk_rma_wait w;
+    struct word w;
     struct rk_peer *p;
     rank_status_t st = signal_prepare(__func__, &w, mem, offset, cmp, value);
 
@@ -267,7 +300,7 @@ rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, u
             return st;
         w.peer = p;
     }
-    rk_wait(mem->team->ctx, rk_rma_word_is_so, &w);
+    wait_for_word(&w, false);
     st = outcome(&w);
     if (!st && seen)
         *seen = w.seen;

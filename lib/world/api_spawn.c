@@ -217,6 +217,16 @@ static struct plan api_spawn_make_plan(const rank_spawn_params_t *p, const struc
 }
 
 /* Root: wait for the launcher's answer; returns the new job's namespace. */
+struct spawn_wait {
+    struct rk_wait wait;
+    struct rk_boot_spawn *spawn;
+};
+
+static bool is_spawned(struct rk_wait *w)
+{
+    return rk_boot_spawn_over(((struct spawn_wait *)w)->spawn);
+}
+
 static rank_status_t api_spawn_start_job(struct rk_ctx *ctx, const rank_spawn_params_t *p,
                                const struct plan *plan, char space[RK_NSPACE_MAX])
 {
@@ -224,7 +234,7 @@ static rank_status_t api_spawn_start_job(struct rk_ctx *ctx, const rank_spawn_pa
     struct rk_boot_parent *me = calloc(1, sizeof(*me));
     struct rk_boot_app app = {.program = p->program, .args = p->args, .env = p->env, .dir = p->dir,
                               .n = p->n};
-    struct rk_boot_spawn *spawn;
+    struct spawn_wait w = {.spawn = NULL};
     char *text = NULL;
     rank_status_t st = me && e->card_len <= sizeof(me->card) ? RANK_OK : RANK_ERR_NO_MEMORY;
 
@@ -239,13 +249,13 @@ static rank_status_t api_spawn_start_job(struct rk_ctx *ctx, const rank_spawn_pa
     }
     if (text) {
         app.parent = text;
-        st = rk_boot_spawn_begin(ctx->boot, &app, rk_world_wake, ctx, &spawn);
+        st = rk_boot_spawn_begin(ctx->boot, &app, rk_world_wake, ctx, &w.spawn);
         if (!st)
-            rk_wait(ctx, rk_boot_spawn_over, spawn);
+            rk_wait(ctx, &w.wait, is_spawned);
         if (!st)
-            st = rk_boot_spawn_end(spawn, space);
+            st = rk_boot_spawn_end(w.spawn, space);
         else
-            free(spawn);
+            free(w.spawn);
     } else if (!st) {
         st = RANK_ERR_NO_MEMORY;
     }

@@ -168,14 +168,15 @@ static void connected_forget(const struct rank_team *team)
     team_jobs_clear(&g);
 }
 
-struct wait_limit {
+struct disconnect_wait {
+    struct rk_wait wait;
     struct rk_answer *answer;
     uint64_t until;
 };
 
-static bool over(void *arg)
+static bool is_disconnected(struct rk_wait *w)
 {
-    struct wait_limit *p = arg;
+    struct disconnect_wait *p = (struct disconnect_wait *)w;
 
     return rk_boot_disconnect_over(p->answer) || rk_clock_ns() >= p->until;
 }
@@ -183,14 +184,14 @@ static bool over(void *arg)
 static void disconnect_jobs(struct rank_team *team)
 {
     struct rk_ctx *ctx = team->ctx;
-    struct wait_limit p = {.until = rk_clock_ns() + ANSWER_NS};
+    struct disconnect_wait p = {.until = rk_clock_ns() + ANSWER_NS};
     rank_status_t st = rk_boot_disconnect_begin(ctx->boot, team->world_ranks, team->size, rk_world_wake, ctx,
                                                 &p.answer);
 
     if (!st) {
         if (ctx->board)
             ctx->board->inside = "rank_team_free";
-        rk_wait(ctx, over, &p);
+        rk_wait(ctx, &p.wait, is_disconnected);
         if (ctx->board)
             ctx->board->inside = NULL; /* not the earlier value: another thread may be in here, too */
         st = rk_boot_disconnect_end(ctx->boot, p.answer);

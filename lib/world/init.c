@@ -259,20 +259,6 @@ void rk_world_wake(void *ctx)
     rk_node_wake(node, node->index);
 }
 
-static bool drained(void *arg);
-
-/* Describe the waits of rank_finalize for the status board. */
-static bool describe_drained(struct rk_ctx *ctx, bool (*cond)(void *), void *arg,
-                             struct rk_wait_for *out)
-{
-    (void)ctx;
-    (void)arg;
-    if (cond != drained)
-        return false;
-    rk_describe_call(out, "end of its sends");
-    return true;
-}
-
 /* A second rank_init after a failed one belongs to the same program: the other ranks have its first keys. */
 static uint32_t programs_before(struct rk_board *board)
 {
@@ -304,7 +290,6 @@ static rank_status_t init_join(struct rk_ctx *ctx)
     if (st)
         return st;
     RK_ENTER(ctx);
-    ctx->engine->describers[ctx->engine->ndescribers++] = describe_drained;
     rk_node_settle(ctx->node);
     st = rk_engine_settle(ctx);
     if (!st) /* before p2p: a death fails waits here before it fails requests */
@@ -405,9 +390,14 @@ err:
 
 /* ---------------------------------------------------------------------- leaving */
 
-static bool drained(void *arg)
+struct drain_wait {
+    struct rk_wait wait;
+    struct rk_engine *engine;
+};
+
+static bool drained(struct rk_wait *w)
 {
-    struct rk_engine *e = ((struct rk_ctx *)arg)->engine;
+    struct rk_engine *e = ((struct drain_wait *)w)->engine;
 
     if (!rk_list_empty(&e->busy) || e->unsent)
         return false;
@@ -416,6 +406,12 @@ static bool drained(void *arg)
             return false;
     }
     return true;
+}
+
+static void describe_drain(const struct rk_wait *w, struct rk_wait_for *out)
+{
+    (void)w;
+    rk_describe_call(out, "end of its sends");
 }
 
 static bool in_callback(const struct rk_ctx *ctx)
@@ -429,9 +425,10 @@ static bool in_callback(const struct rk_ctx *ctx)
 static void init_drain(struct rk_ctx *ctx)
 {
     RK_ENTER(ctx);
+    struct drain_wait w = {.wait = {.describe = describe_drain}, .engine = ctx->engine};
 
     ctx->engine->finalizing = true;
-    rk_wait(ctx, drained, ctx);
+    rk_wait(ctx, &w.wait, drained);
     ctx->engine->draining = true;
     rk_connected_leave(ctx);
     /*
@@ -445,7 +442,7 @@ static void init_drain(struct rk_ctx *ctx)
     if (ctx->engine->alone && ctx->node)
         rk_node_leave_alone(ctx->node);
     rk_liveness_stop(ctx);
-    rk_wait(ctx, drained, ctx);
+    rk_wait(ctx, &w.wait, drained);
 }
 
 /*

@@ -136,18 +136,20 @@ static struct rk_engine engine;
 static struct rk_ctx ctx;
 static int bell_to[RANKS];
 
-static bool all_came(void *arg)
+static bool all_came(struct rk_wait *w)
 {
-    (void)arg;
+    (void)w;
     return taken == (1u << SENDERS) - 1;
 }
 
 /* As rk_wait_bout, without its time-out. */
 static void sleep_until_all_came(void)
 {
+    struct rk_wait w = {.over = all_came};
+
     while (!all_came(NULL)) {
         model_here(taken, 0, 0);
-        wait_sleep(&ctx, false, all_came, NULL);
+        wait_sleep(&ctx, &w, false);
     }
 }
 

@@ -163,7 +163,7 @@ static int progress(struct rk_ctx *c);
 #include "lib/core/threads.c"
 
 #define rk_wait_bout wait_bout
-void wait_bout(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg);
+void wait_bout(struct rk_ctx *ctx, struct rk_wait *w);
 #include "lib/core/wait.c"
 #undef rk_wait_bout
 
@@ -185,7 +185,7 @@ static long model_syscall(long number, ...)
         model_futex_wake(word);
     } else {
         uint32_t value = va_arg(ap, uint32_t);
-        struct rk_waiting *w = rk_container_of((_Atomic uint32_t *)(uintptr_t)word, struct rk_waiting, state);
+        struct rk_wait *w = rk_container_of((_Atomic uint32_t *)(uintptr_t)word, struct rk_wait, state);
         if (va_arg(ap, struct timespec *)->tv_nsec == LONG_NS)
             model_futex_wait(word, value);
         else if (w->sleeps > 0)
@@ -210,11 +210,11 @@ static uint64_t hash_waiting(void)
     h = fold(fold(h, memory.done), (uint64_t)(uintptr_t)t->sleeper);
     rk_list_for_each(l, &t->waiting)
     {
-        const struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        const struct rk_wait *w = rk_list_entry(l, struct rk_wait, link);
         uint32_t state;
 
         memmove(&state, (const void *)&w->state, sizeof(state));
-        h = fold(fold(h, w->thread << 8 | state), (uint64_t)(uintptr_t)w->arg);
+        h = fold(fold(h, w->thread << 8 | state), (uint64_t)(uintptr_t)w);
         h = fold(h, (w->sleeps < SHORT_SLEEPS ? w->sleeps : SHORT_SLEEPS) << 8 | (uint32_t)(w->deep << 1) | w->woken);
     }
     return h;
@@ -224,13 +224,13 @@ static void expect_fit(void)
 {
     struct rk_threads *t = &memory.threads;
     uint32_t n = 0, notified = 0;
-    const struct rk_waiting *owner = t->owner;
+    const struct rk_wait *owner = t->owner;
     bool owner_waits = !owner, sleeper_waits = !t->sleeper;
     struct rk_link *l;
 
     rk_list_for_each(l, &t->waiting)
     {
-        const struct rk_waiting *w = rk_list_entry(l, struct rk_waiting, link);
+        const struct rk_wait *w = rk_list_entry(l, struct rk_wait, link);
         n++;
         notified += w->woken;
         owner_waits |= w == owner;
@@ -259,21 +259,30 @@ struct scene {
 };
 
 static const struct scene *scene;
-static uint32_t waits_for[THREADS + 1];
+struct bits_wait {
+    struct rk_wait wait;
+    uint32_t bits;
+};
+static const struct rk_wait *wait_of[THREADS + 1];
 
-static bool is_done(void *arg)
+static uint32_t bits_of(const struct rk_wait *w)
 {
-    return (memory.done & *(uint32_t *)arg) != 0;
+    return ((const struct bits_wait *)w)->bits;
 }
 
-/* At the top of wait_here's loop: the state of a thread there is in its struct rk_waiting. */
-static bool cond(void *arg)
+static bool is_done(const struct rk_wait *w)
+{
+    return (memory.done & bits_of(w)) != 0;
+}
+
+/* At the top of rk_threads_wait's loop: the state of a thread there is in its struct rk_wait. */
+static bool waits_over(struct rk_wait *w)
 {
     int me = model_me();
 
-    if (arg == &waits_for[me] && !in_bout[me])
-        model_here(waits_for[me], 0, hash_waiting());
-    return is_done(arg);
+    if (w == wait_of[me] && !in_bout[me])
+        model_here(bits_of(w), 0, hash_waiting());
+    return is_done(w);
 }
 
 static uint32_t bit(int which, int time)
@@ -301,16 +310,16 @@ static int progress(struct rk_ctx *c)
 }
 
 /* As in wait.c, with time-outs that the search decides on. */
-void rk_wait_bout(struct rk_ctx *c, struct rk_waiter *w, bool (*is)(void *), void *arg)
+void rk_wait_bout(struct rk_ctx *c, struct rk_wait *w)
 {
     int me = model_me();
-    struct rk_waiting *p;
+    struct rk_wait *p;
 
     in_bout[me] = true;
     if (progress(c) == 0 && (!scene->oversubscribed || rk_threads_yield(c->engine->threads)) && model_choose(2)) {
         memory.done |= scene->dead;
         if (rk_threads_may_sleep(c->engine->threads))
-            wait_sleep(c, w->no_doorbell, is, arg);
+            wait_sleep(c, w, false);
     }
     p = memory.threads.owner;
     if (p && p->thread == rk_lock_me())
@@ -318,17 +327,18 @@ void rk_wait_bout(struct rk_ctx *c, struct rk_waiter *w, bool (*is)(void *), voi
     in_bout[me] = false;
 }
 
-static void wait_for(uint32_t bits, struct rk_waiter w)
+static void wait_for(uint32_t bits, bool no_doorbell, bool background)
 {
+    struct bits_wait w = {{.over = waits_over, .no_doorbell = no_doorbell, .background = background}, bits};
     int me = model_me();
     RK_ENTER(&ctx);
 
     if (scene->gives && me == 1)
         memory.done |= bit(0, 0);
-    waits_for[me] = bits;
-    if (!cond(&waits_for[me]))
-        rk_threads_wait(&ctx, &w, cond, &waits_for[me]);
-    model_expect(is_done(&waits_for[me]), "a wait ends too soon");
+    wait_of[me] = &w.wait;
+    if (!waits_over(&w.wait))
+        rk_threads_wait(&ctx, &w.wait);
+    model_expect(is_done(&w.wait), "a wait ends too soon");
 }
 
 static void stop(void)
@@ -341,7 +351,7 @@ static void stop(void)
 static void program(int which)
 {
     for (int i = 0; i < scene->times; i++) {
-        wait_for(bit(which, i), (struct rk_waiter){.no_doorbell = which == 0 && scene->no_doorbell});
+        wait_for(bit(which, i), which == 0 && scene->no_doorbell, false);
         atomic_fetch_or(&memory.over, bit(which, i));
     }
     if (scene->background && which == 0) {
@@ -367,7 +377,7 @@ static void one(int which)
     else if (which == scene->waiters)
         peer();
     else
-        wait_for(STOP, (struct rk_waiter){.background = true});
+        wait_for(STOP, false, true);
 }
 
 static void begin(void)
@@ -379,7 +389,7 @@ static void begin(void)
     memset(looks_on, 0, sizeof(looks_on));
     memset(in_bout, 0, sizeof(in_bout));
     memset(has_lock, 0, sizeof(has_lock));
-    memset(waits_for, 0, sizeof(waits_for));
+    memset(wait_of, 0, sizeof(wait_of));
     *t = (struct rk_threads){.ctx = &ctx, .cores = scene->oversubscribed ? 1 : 8};
     rk_list_init(&t->waiting);
     rk_list_init(&engine.calls);

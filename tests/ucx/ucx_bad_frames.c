@@ -108,16 +108,16 @@ void hostile_body(struct rig *r)
     send = (struct rank_request){.type = RK_REQ_SEND, .ctx = r->ctx, .peer = p};
     recv = (struct rank_request){.type = RK_REQ_RECV, .ctx = r->ctx, .peer = p};
     RIG_CHECK(p->channel->rndv_send(p, &hdr, &out_view, &send) == RANK_OK);
-    rk_wait(r->ctx, rndv_came, NULL);
+    rig_wait(r, rndv_came, NULL);
     rig_meet(r, r->n);
     if (r->me == 0)
-        rk_wait(r->ctx, came, NULL);
+        rig_wait(r, came, NULL);
     RIG_CHECK(nother == 0 && !send.done);
     RIG_CHECK(ucx->bad_frames - bad == (r->me == 0 ? THROWN : 0) && ucx->late_frames - late == (r->me == 0));
     rig_meet(r, r->n);
     p->channel->rndv_recv(&announced, &in_view, &recv);
-    rk_wait(r->ctx, is_done, &recv);
-    rk_wait(r->ctx, is_done, &send);
+    rig_wait(r, is_done, &recv);
+    rig_wait(r, is_done, &send);
     RIG_CHECK(send.status == RANK_OK && recv.status == RANK_OK);
     for (int i = 0; i < BYTES; i++)
         RIG_CHECK(in[i] == 3 - r->me);

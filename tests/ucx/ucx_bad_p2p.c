@@ -189,7 +189,7 @@ void hostile_much_body(struct rig *r)
         for (uint64_t i = 0; i < HONEST; i++)
             RIG_CHECK(rk_p2p_send(team, &i, sizeof(i), 0, i) == RANK_OK);
     else
-        rk_wait(r->ctx, both_dead, r);
+        rig_wait(r, both_dead, r);
     for (uint64_t i = 0; r->me == 0 && i < HONEST; i++)
         RIG_CHECK(rk_p2p_recv_by_request(team, &value, sizeof(value), 2, i, 1, NULL) == RANK_OK && value == i);
     rig_meet(r, r->n);

@@ -188,7 +188,7 @@ void noise_body(struct rig *r)
     } else if (r->me == 2) {
         be_honest(r, 0);
     } else {
-        rk_wait(r->ctx, all_came, &honest);
+        rig_wait(r, all_came, &honest);
     }
     rig_meet(r, r->n);
     if (r->me == 0 && ucx->bad_frames - bad != atomic_load(&r->shared->word[3]))
@@ -202,7 +202,7 @@ void noise_body(struct rig *r)
         be_honest(r, HONEST);
     } else {
         honest = 2 * HONEST;
-        rk_wait(r->ctx, all_came, &honest);
+        rig_wait(r, all_came, &honest);
     }
     rig_meet(r, r->n);
     for (int i = 0; i < 1000; i++) /* what is still on its way */

@@ -36,7 +36,7 @@ static bool has_frame(void *n)
 
 static void wait_frames(struct rig *r, int n)
 {
-    rk_wait(r->ctx, has_frame, &n);
+    rig_wait(r, has_frame, &n);
 }
 
 static bool is_done(void *req)
@@ -110,7 +110,7 @@ static void mourner(struct rig *r, char *buf)
             rk_progress(r->ctx);
         rk_peer_died(p);
     } else {
-        rk_wait(r->ctx, peer_dead, p);
+        rig_wait(r, peer_dead, p);
     }
     /* Fetching what a dead rank announced ends too. */
     reqs[4] = (struct rank_request){.type = RK_REQ_RECV, .ctx = r->ctx, .peer = p};
@@ -163,13 +163,13 @@ void death_onesided_body(struct rig *r)
         later = (struct rank_request){.type = RK_REQ_RMA, .ctx = r->ctx, .peer = p};
         st = r->ucx->iget(mem, p, 1, buf, LONG, 0, &later);
         if (st == RANK_OK) {
-            rk_wait(r->ctx, is_done, &later);
+            rig_wait(r, is_done, &later);
             st = later.status;
         }
     }
     RIG_CHECK(st == RANK_ERR_PEER_DEAD);
     RIG_CHECK(rk_clock_ns() - start < 1000000000u);
-    rk_wait(r->ctx, peer_dead, p);
+    rig_wait(r, peer_dead, p);
     RIG_CHECK(r->ucx->put(mem, p, 1, buf, 8, 0) == RANK_ERR_PEER_DEAD);
     rig_meet(r, r->n - 1);
     r->ucx->mem_close(r->state, mem);
@@ -202,7 +202,7 @@ void death_flush_body(struct rig *r)
             atomic_fetch_add(&r->shared->word[0], 1);
     }
     RIG_CHECK(st == RANK_ERR_PEER_DEAD);
-    rk_wait(r->ctx, peer_dead, p);
+    rig_wait(r, peer_dead, p);
     rig_meet(r, r->n - 1);
     r->ucx->mem_close(r->state, mem);
     free(buf);

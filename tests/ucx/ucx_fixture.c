@@ -117,6 +117,26 @@ static void rig_open(struct rig *r, const struct rig_way *way, bool rma)
     r->shared->card[r->me].len = len;
 }
 
+struct fixture_wait {
+    struct rk_wait wait;
+    bool (*over)(void *);
+    void *arg;
+};
+
+static bool fixture_wait_is_over(struct rk_wait *w)
+{
+    struct fixture_wait *f = (struct fixture_wait *)w;
+
+    return f->over(f->arg);
+}
+
+void rig_wait(struct rig *r, bool (*over)(void *), void *arg)
+{
+    struct fixture_wait w = {.over = over, .arg = arg};
+
+    rk_wait(r->ctx, &w.wait, fixture_wait_is_over);
+}
+
 static bool drained(void *rig)
 {
     struct rig *r = rig;
@@ -126,7 +146,7 @@ static bool drained(void *rig)
 
 static void rig_close(struct rig *r, int living)
 {
-    rk_wait(r->ctx, drained, r);
+    rig_wait(r, drained, r);
     rig_meet(r, living);
     rk_engine_close(r->ctx);
     rk_node_close(r->ctx->node);
@@ -151,7 +171,7 @@ void rig_meet(struct rig *r, int n)
     struct meeting m = {&r->shared->met[r->nmet++], n};
 
     atomic_fetch_add(m.count, 1);
-    rk_wait(r->ctx, all_met, &m);
+    rig_wait(r, all_met, &m);
 }
 
 struct rk_peer *rig_peer(struct rig *r, int rank)

@@ -53,6 +53,8 @@ bool rig_by_shm(const struct rig_way *way);
  * rma: with RANK_UCX_RMA=on. */
 bool rig_run(const struct rig_way *way, int n, int victim, bool rma, void (*body)(struct rig *));
 
+/* rk_wait for a condition and its argument. */
+void rig_wait(struct rig *r, bool (*over)(void *), void *arg);
 /* All ranks (or the first of them, if less than n) have come here; makes progress meanwhile. */
 void rig_meet(struct rig *r, int n);
 struct rk_peer *rig_peer(struct rig *r, int rank);

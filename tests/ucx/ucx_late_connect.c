@@ -76,7 +76,7 @@ static void call(struct rig *r, _Atomic uint64_t *word, uint64_t turns)
     while (!l->failed && rk_clock_ns() - since < TIMEOUT_NS)
         rk_progress(r->ctx);
     RIG_CHECK(l->failed && (l->lost_ns != 0) == (draining && !unanswered));
-    rk_wait(r->ctx, is_dead, peer);
+    rig_wait(r, is_dead, peer);
     RIG_CHECK(!draining || unanswered || rk_clock_ns() - since >= PEACE_NS);
     rk_engine_close(r->ctx);
 }

@@ -35,7 +35,7 @@ static void by_slices(struct rig *r, struct rk_channel_mem *mem, int p, size_t a
                        : r->ucx->iget(mem, req[i].peer, p, tmp + i * SLICE, SLICE, off, &req[i])) ==
                   RANK_OK);
     }
-    rk_wait(r->ctx, all_done, NULL);
+    rig_wait(r, all_done, NULL);
 }
 
 /* Each rank's memory: a block for every other rank, behind 64 bytes. */

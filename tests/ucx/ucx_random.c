@@ -268,7 +268,7 @@ void storm_body(struct rig *r)
         if (in.nlater > LATER_MAX - 50)
             fetch(in.later[--in.nlater]);
     }
-    rk_wait(r->ctx, over, NULL);
+    rig_wait(r, over, NULL);
     for (int from = 0; from < r->n; from++)
         RIG_CHECK(from == r->me || in.next[from] == COUNT);
 }

@@ -145,7 +145,7 @@ static void be_attacked(struct rig *r, bool asked)
     if (r->me == 1) {
         attack(r, asked);
     } else {
-        rk_wait(r->ctx, has_frame, NULL);
+        rig_wait(r, has_frame, NULL);
         atomic_store(&r->shared->word[1], 1);
         for (size_t i = 0; i < sizeof(target); i++)
             RIG_CHECK((bytes[i] == SECRET) == (!written || i < 8 || i >= 16));

@@ -10,12 +10,6 @@
 
 enum { BYTES = 1 << 20, TIMEOUT_S = 60 };
 
-static bool never(void *arg)
-{
-    (void)arg;
-    return false;
-}
-
 static int something_comes(struct rk_ctx *ctx)
 {
     (void)ctx;
@@ -70,8 +64,10 @@ static struct rk_unexpected *announce(struct rk_peer *peer, uint64_t bytes)
 
 static void look(struct rk_ctx *ctx)
 {
+    const struct rk_wait w = {.kind = RK_FOR_OTHER};
+
     if (ctx->engine->stuck)
-        ctx->engine->stuck(ctx, never, NULL, UINT64_MAX, UINT64_MAX, UINT64_MAX);
+        ctx->engine->stuck(ctx, &w, UINT64_MAX, UINT64_MAX, UINT64_MAX);
 }
 
 /* Empty ones count too, and one with a failed fetch leaves its room to the next, received or not. */

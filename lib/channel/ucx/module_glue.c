@@ -93,9 +93,9 @@ void rk_req_complete(struct rank_request *req, rank_status_t status)
     core->req_complete(req, status);
 }
 
-void rk_wait_step(struct rk_ctx *ctx, struct rk_waiter *w, bool (*cond)(void *), void *arg)
+void rk_wait_step(struct rk_ctx *ctx, struct rk_wait *w)
 {
-    core->wait_step(ctx, w, cond, arg);
+    core->wait_step(ctx, w);
 }
 
 void rk_wait_over(struct rk_ctx *ctx)

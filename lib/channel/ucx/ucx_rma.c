@@ -165,28 +165,33 @@ static rank_status_t reach(struct rk_channel_mem *mem, struct rk_peer *peer, int
     return RANK_OK;
 }
 
-static bool is_done(void *outcome)
+struct outcome_wait {
+    struct rk_wait wait;
+    struct rk_ucx_outcome end;
+};
+
+static bool is_done(struct rk_wait *w)
 {
-    return ((struct rk_ucx_outcome *)outcome)->done;
+    return ((struct outcome_wait *)w)->end.done;
 }
 
 /* Wait for a call started with op in UCP; p is UCP's result. */
 static rank_status_t ucx_rma_finish(struct rk_ucx_op *op, ucs_status_ptr_t p)
 {
-    struct rk_ucx_outcome end = {false, RANK_OK};
+    struct outcome_wait w = {.wait = {.kind = RK_FOR_RMA}, .end = {false, RANK_OK}};
     struct rk_ctx *ctx = op->ucx->ctx;
     struct rk_ucx_link *l = op->of;
 
     if (UCS_PTR_IS_PTR(p)) {
-        op->result = &end;
-        rk_wait(ctx, is_done, &end); /* the op is no longer this call's */
+        op->result = &w.end;
+        rk_wait(ctx, &w.wait, is_done); /* the op is no longer this call's */
     } else {
-        end.status = rk_ucx_status(UCS_PTR_STATUS(p));
+        w.end.status = rk_ucx_status(UCS_PTR_STATUS(p));
         rk_ucx_op_free(op);
     }
-    if (end.status == RANK_ERR_PEER_DEAD)
+    if (w.end.status == RANK_ERR_PEER_DEAD)
         rk_ucx_link_broken(l);
-    return end.status;
+    return w.end.status;
 }
 
 static rank_status_t ucx_rma_begin(struct rk_peer *peer, struct rk_ucx_op **op, ucp_request_param_t *param)
