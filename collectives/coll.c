@@ -24,9 +24,8 @@ static void coll_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
     rk_scheds_peer_died(&ctx->coll->scheds);
 }
 
-rank_status_t rk_coll_open(struct rk_ctx *ctx)
+static rank_status_t coll_open(struct rk_ctx *ctx)
 {
-    struct rk_engine *e = ctx->engine;
     struct rk_coll *coll = calloc(1, sizeof(*coll));
     rank_status_t st;
 
@@ -40,9 +39,6 @@ rank_status_t rk_coll_open(struct rk_ctx *ctx)
     rk_scheds_init(&coll->scheds, ctx);
     rk_list_init(&coll->teams);
     ctx->coll = coll;
-    e->hooks[e->nhooks++] = coll_on_progress;
-    e->describe[RK_REQ_COLL] = rk_coll_describe;
-    e->on_death[e->ndeath++] = coll_on_death;
     return RANK_OK;
 }
 
@@ -53,7 +49,8 @@ static void close_team(struct rk_coll_team *t)
     free(t);
 }
 
-void rk_coll_close(struct rk_ctx *ctx)
+/* The channels are closed, which end running schedules. */
+static void coll_release(struct rk_ctx *ctx)
 {
     if (!ctx->coll)
         return;
@@ -103,7 +100,15 @@ static rank_status_t agree_on_arena(struct rank_team *team, int *index)
     return st;
 }
 
-rank_status_t rk_coll_team_open(struct rank_team *team)
+static void coll_team_close(struct rank_team *team)
+{
+    if (!team || !team->coll)
+        return;
+    close_team(team->coll);
+    team->coll = NULL;
+}
+
+static rank_status_t coll_team_open(struct rank_team *team)
 {
     struct rk_coll_team *t = calloc(1, sizeof(*t));
     rank_status_t st = RANK_OK;
@@ -131,16 +136,8 @@ rank_status_t rk_coll_team_open(struct rank_team *team)
     if (!st && index >= 0)
         st = use_arena(team, index);
     if (st)
-        rk_coll_team_close(team);
+        coll_team_close(team);
     return st;
-}
-
-void rk_coll_team_close(struct rank_team *team)
-{
-    if (!team || !team->coll)
-        return;
-    close_team(team->coll);
-    team->coll = NULL;
 }
 
 /* ------------------------------------------------------------------- calls to schedules */
@@ -211,3 +208,15 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     *out = req;
     return RANK_OK;
 }
+
+const struct rk_room rk_room_coll = {
+    .name = "collectives",
+    .open = coll_open,
+    .release = coll_release,
+    .progress = coll_on_progress,
+    .peer_died = coll_on_death,
+    .team_open = coll_team_open,
+    .team_close = coll_team_close,
+    .requests = 1 << RK_REQ_COLL,
+    .describe = rk_coll_describe,
+};

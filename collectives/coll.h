@@ -15,20 +15,16 @@
 
 #include <stdio.h>
 
-/* Parse RANK_COLL; RANK_ERR_CONFIG if it is invalid. Call after p2p is open. */
-rank_status_t rk_coll_open(struct rk_ctx *ctx);
-/* Call after the channels are closed, which end running schedules. No-op if nothing is open. */
-void rk_coll_close(struct rk_ctx *ctx);
+/*
+ * Opening parses RANK_COLL: RANK_ERR_CONFIG if it is invalid. A team may be opened once team->local is set; the world
+ * without communication.
+ */
+extern const struct rk_room rk_room_coll;
 
 /* Size of RK_REGION_ARENAS (sparse) for a node of nlocal ranks. */
 size_t rk_coll_region_bytes(int nlocal);
 /* For the creator of a node's segment, before others attach: back the memory of the world's collectives. */
 void rk_coll_node_made(struct rk_node *node, int world_size);
-
-/* Call once team->local is set. The world: no communication. Other teams: collective. */
-rank_status_t rk_coll_team_open(struct rank_team *team);
-/* Does not synchronize. */
-void rk_coll_team_close(struct rank_team *team);
 
 /* Print the selection table with reasons, and all algorithms. */
 void rk_coll_print_table(FILE *out);

@@ -42,7 +42,11 @@ static size_t self_frame_max(const struct rk_peer *peer)
 
 static rank_status_t self_send(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)
 {
-    peer->ctx->engine->handler[hdr->kind](peer->ctx, peer, hdr, payload, NULL);
+    rk_handler_fn handler = peer->ctx->engine->handler[hdr->kind];
+
+    if (rk_unlikely(!handler))
+        return RANK_ERR_NOT_SUPPORTED; /* a kind without owner */
+    handler(peer->ctx, peer, hdr, payload, NULL);
     rk_threads_notify_user(peer->ctx);
     return RANK_OK;
 }

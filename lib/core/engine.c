@@ -135,6 +135,7 @@ void rk_engine_close(struct rk_ctx *ctx)
     free(e->card);
     free(e->peers);
     free(e->boot_dead);
+    free(e->user_frames);
     free(e);
     ctx->engine = NULL;
 }
@@ -267,8 +268,10 @@ void rk_peer_died(struct rk_peer *peer)
     }
     if (was_up)
         peer->channel->disconnect(rk_engine_state(peer->ctx, peer->channel), peer);
-    for (int i = 0; i < e->ndeath; i++)
-        e->on_death[i](peer->ctx, peer);
+    for (int i = 0; i < e->nrooms; i++) {
+        if (e->rooms[i]->peer_died)
+            e->rooms[i]->peer_died(peer->ctx, peer);
+    }
 }
 
 void rk_engine_lost_channels(struct rk_ctx *ctx)

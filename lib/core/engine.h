@@ -14,19 +14,18 @@
 #include "lib/base/ctx.h"
 #include "lib/core/channel.h"
 #include "lib/core/request.h"
+#include "lib/core/room.h"
 #include "lib/core/wait.h"
 
 #include <pthread.h>
 
-enum { RK_CHANNELS_MAX = 4, RK_HOOKS_MAX = 8 };
+enum { RK_CHANNELS_MAX = 4 };
 
 struct rk_liveness;
 struct rk_threads;
 struct rk_wait_for;
 struct rk_world;
 
-typedef int (*rk_hook_fn)(struct rk_ctx *ctx);
-typedef void (*rk_death_fn)(struct rk_ctx *ctx, struct rk_peer *peer);
 /* An epoll set with the doorbell and the channels' descriptors. */
 struct rk_epoll {
     int fd;       /* -1: not created */
@@ -44,11 +43,11 @@ struct rk_engine {
         void *state;
     } polled[RK_CHANNELS_MAX];
     int npolled;
-    int nhooks;
-    rk_hook_fn hooks[RK_HOOKS_MAX];   /* run in every progress call: schedules */
-    rk_death_fn on_death[RK_HOOKS_MAX]; /* p2p, collectives; lower rooms first */
-    int ndeath;
+    int nrooms, nhooks;
+    const struct rk_room *rooms[RK_ROOMS_MAX];          /* open ones, in the order of opening (room.c) */
+    int (*hooks[RK_ROOMS_MAX])(struct rk_ctx *ctx);     /* progress functions of them */
     rk_handler_fn handler[RK_KIND_COUNT];
+    struct rk_user_frame *user_frames; /* room.c; NULL until a kind is registered */
     rk_small_fn small;
     /*
      * The stall handler of p2p, set while p2p holds unexpected messages on which other ranks may wait.

@@ -31,7 +31,7 @@ static void call_one(struct rk_threads *t, struct rank_request *req)
     }
 }
 
-static int call_waiting(struct rk_ctx *ctx)
+int rk_callbacks_progress(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
     int n = 0;
@@ -53,18 +53,6 @@ static void call_later(struct rank_request *req, void *arg)
 {
     (void)arg;
     rk_list_append(&req->ctx->engine->calls, &req->link);
-}
-
-static rank_status_t add_hook(struct rk_engine *e)
-{
-    for (int i = 0; i < e->nhooks; i++) {
-        if (e->hooks[i] == call_waiting)
-            return RANK_OK;
-    }
-    if (e->nhooks == RK_HOOKS_MAX)
-        return RANK_ERR_INTERNAL;
-    e->hooks[e->nhooks++] = call_waiting;
-    return RANK_OK;
 }
 
 /* Sends that complete at once share a request: give this one its own. */
@@ -95,8 +83,8 @@ static rank_status_t set_callback(rank_request_t *handle, rank_done_fn fn, void 
         return rk_req_has_callback("rank_on_done");
     if (rk_req_is_idle(req))
         return rk_arg_error(RANK_ERR_STATE, "rank_on_done", "the persistent request is not started");
-    st = add_hook(req->ctx->engine);
-    if (!st && (req->flags & RK_REQ_SHARED))
+    rk_room_start_progress(req->ctx, &rk_room_p2p);
+    if (req->flags & RK_REQ_SHARED)
         st = own_sent(&req);
     if (st)
         return st;
@@ -130,7 +118,7 @@ rank_status_t rank_on_done(rank_request_t *handle, rank_done_fn fn, void *arg)
     RK_ENTER(ctx);
     st = set_callback(handle, fn, arg, &call);
     if (call)
-        call_waiting(ctx);
+        rk_callbacks_progress(ctx);
     return st;
 }
 

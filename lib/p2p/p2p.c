@@ -68,7 +68,7 @@ static void p2p_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
 /* A million envelopes, and many windows. */
 enum { KEPT_MAX = 256 << 20 };
 
-rank_status_t rk_p2p_open(struct rk_ctx *ctx)
+static rank_status_t p2p_open(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;
     struct rk_p2p *p2p = calloc(1, sizeof(*p2p));
@@ -83,20 +83,13 @@ rank_status_t rk_p2p_open(struct rk_ctx *ctx)
     p2p->kept_max = (rk_conf.unexpected_max > KEPT_MAX ? rk_conf.unexpected_max : KEPT_MAX) + rk_conf.eager_window;
     if (rk_match_init(&p2p->match))
         return RANK_ERR_NO_MEMORY;
-    e->handler[RK_KIND_MSG] = rk_recv_on_frame;
     e->small = rk_recv_on_small;
-    e->handler[RK_KIND_SMSG] = rk_recv_on_frame;
-    e->handler[RK_KIND_RNDV] = rk_recv_on_frame;
-    e->handler[RK_KIND_MATCHED] = on_matched;
-    e->handler[RK_KIND_CREDIT] = on_credit;
     e->is_valid = rk_validate_header;
     e->flush_pending = rk_send_flush_pending;
-    e->on_death[e->ndeath++] = p2p_on_death;
-    e->describe[RK_REQ_SEND] = e->describe[RK_REQ_RECV] = rk_message_describe;
     return RANK_OK;
 }
 
-void rk_p2p_close(struct rk_ctx *ctx)
+static void p2p_close(struct rk_ctx *ctx)
 {
     struct rk_p2p *p2p = ctx->p2p;
 
@@ -114,7 +107,7 @@ void rk_p2p_close(struct rk_ctx *ctx)
     ctx->p2p = NULL;
 }
 
-void rk_p2p_spoil(struct rk_ctx *ctx)
+static void p2p_spoil(struct rk_ctx *ctx)
 {
     struct rk_link *l;
 
@@ -122,3 +115,22 @@ void rk_p2p_spoil(struct rk_ctx *ctx)
     rk_list_for_each(l, &ctx->p2p->teams)
         rk_list_entry(l, struct rank_team, link)->magic = 0;
 }
+
+const struct rk_room rk_room_p2p = {
+    .name = "p2p",
+    .open = p2p_open,
+    .close = p2p_close,
+    .progress = rk_callbacks_progress,
+    .progress_on_demand = true,
+    .peer_died = p2p_on_death,
+    .spoil = p2p_spoil,
+    .requests = 1 << RK_REQ_SEND | 1 << RK_REQ_RECV,
+    .describe = rk_message_describe,
+    .frames = {
+        {RK_KIND_MSG, rk_recv_on_frame},
+        {RK_KIND_SMSG, rk_recv_on_frame},
+        {RK_KIND_RNDV, rk_recv_on_frame},
+        {RK_KIND_MATCHED, on_matched},
+        {RK_KIND_CREDIT, on_credit},
+    },
+};

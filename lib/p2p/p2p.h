@@ -13,10 +13,7 @@
 #include "lib/core/request.h"
 #include "lib/p2p/team.h"
 
-rank_status_t rk_p2p_open(struct rk_ctx *ctx);
-void rk_p2p_close(struct rk_ctx *ctx);
-/* Invalidate all handles of teams and requests. Takes no lock: for a forked child. */
-void rk_p2p_spoil(struct rk_ctx *ctx);
+extern const struct rk_room rk_room_p2p;
 
 /*
  * Start a send or receive of bytes. The caller stores the request until it is complete. space: 0 for users,

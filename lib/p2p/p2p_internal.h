@@ -124,6 +124,8 @@ int rk_any_done(int n, const rank_request_t *reqs);
 int rk_any_wait(struct rk_ctx *ctx, int n, const rank_request_t *reqs);
 
 /* describe_p2p.c: describe waits of this room. */
+/* Call what is due (callback.c); returns the number of calls. */
+int rk_callbacks_progress(struct rk_ctx *ctx);
 void rk_message_describe(const struct rank_request *req, struct rk_wait_for *out);
 void rk_any_describe(const struct rk_wait *w, struct rk_wait_for *out);
 void rk_probe_describe(const struct rk_probe *probe, struct rk_wait_for *out);

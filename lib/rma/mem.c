@@ -44,9 +44,8 @@ static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
     }
 }
 
-rank_status_t rk_rma_open(struct rk_ctx *ctx)
+static rank_status_t rma_open(struct rk_ctx *ctx)
 {
-    struct rk_engine *e = ctx->engine;
     struct rk_rma *rma = calloc(1, sizeof(*rma));
 
     if (!rma)
@@ -58,14 +57,10 @@ rank_status_t rk_rma_open(struct rk_ctx *ctx)
     rma->jobs = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_origin_op), 16);
     rk_handles_open(&rma->mem_ids, true);
     rk_handles_open(&rma->job_ids, true);
-    e->handler[RK_KIND_RMA_REQ] = rk_target_handle;
-    e->handler[RK_KIND_RMA_REP] = rk_origin_replied;
-    e->on_death[e->ndeath++] = mem_on_death;
-    e->describe[RK_REQ_RMA] = rk_rma_describe;
     return RANK_OK;
 }
 
-void rk_rma_close(struct rk_ctx *ctx)
+static void rma_close(struct rk_ctx *ctx)
 {
     struct rk_rma *rma = ctx->rma;
     struct rk_origin_op *job;
@@ -102,7 +97,7 @@ void rk_rma_close(struct rk_ctx *ctx)
     free(rma);
 }
 
-void rk_rma_spoil(struct rk_ctx *ctx)
+static void rma_spoil(struct rk_ctx *ctx)
 {
     struct rk_link *l;
 
@@ -227,3 +222,16 @@ const struct rk_channel *rk_rma_channel(struct rk_ctx *ctx)
     }
     return NULL;
 }
+
+const struct rk_room rk_room_rma = {
+    .name = "rma",
+    .open = rma_open,
+    .close = rma_close,
+    .progress = rk_txq_progress,
+    .progress_on_demand = true,
+    .peer_died = mem_on_death,
+    .spoil = rma_spoil,
+    .requests = 1 << RK_REQ_RMA,
+    .describe = rk_rma_describe,
+    .frames = {{RK_KIND_RMA_REQ, rk_target_handle}, {RK_KIND_RMA_REP, rk_origin_replied}},
+};

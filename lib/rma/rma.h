@@ -145,17 +145,13 @@ RK_INLINE void rk_mapped_get(void *dst, const char *from, size_t bytes)
     }
 }
 
-rank_status_t rk_rma_open(struct rk_ctx *ctx);
-/* Destroys objects still held by users, before the channels close. */
-void rk_rma_close(struct rk_ctx *ctx);
-/* Invalidate all memory handles. Takes no lock: for a forked child. */
-void rk_rma_spoil(struct rk_ctx *ctx);
+extern const struct rk_room rk_room_rma;
 
 /* Object for a team, without parts; NULL if out of memory. */
 struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes);
 /* Frees what this process holds of it; accepts a partly built object. No-op if NULL. */
 void rk_mem_destroy(struct rank_mem *mem);
-/* Invalidate the handle; memory and id stay for peers until rk_rma_close. */
+/* Invalidate the handle; memory and id stay for peers until the room closes. */
 void rk_mem_retire(struct rank_mem *mem);
 /* Give the own part, mem->mine, an id, so that frames find it. */
 rank_status_t rk_mem_enter(struct rank_mem *mem);

@@ -73,6 +73,8 @@ struct rk_rma {
 struct rk_txq *rk_txq_of(struct rk_ctx *ctx, struct rk_peer *peer);
 void rk_txqs_destroy(struct rk_rma *rma);
 /* Call when something waits. */
+/* Retry what waits; returns the number of frames sent. */
+int rk_txq_progress(struct rk_ctx *ctx);
 void rk_txq_mark_busy(struct rk_ctx *ctx, struct rk_txq *line);
 
 /* ---- origin.c */

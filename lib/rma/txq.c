@@ -62,7 +62,7 @@ static bool txq_retry(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_txq *l
     return true;
 }
 
-static int txq_on_progress(struct rk_ctx *ctx)
+int rk_txq_progress(struct rk_ctx *ctx)
 {
     struct rk_rma *rma = ctx->rma;
     uint32_t before = ctx->engine->unsent;
@@ -82,7 +82,7 @@ void rk_txq_mark_busy(struct rk_ctx *ctx, struct rk_txq *line)
     struct rk_rma *rma = ctx->rma;
 
     if (!rma->hooked) {
-        ctx->engine->hooks[ctx->engine->nhooks++] = txq_on_progress;
+        rk_room_start_progress(ctx, &rk_room_rma);
         rma->hooked = true;
     }
     if (rk_list_empty(&line->on_busy))

@@ -94,9 +94,9 @@ static rank_status_t open_both(struct rk_ctx *ctx, uint64_t id, int me, int n, i
     if (st)
         return st;
     rk_team_settle(team);
-    st = team->ndead ? RANK_ERR_PEER_DEAD : rk_coll_team_open(team);
+    st = team->ndead ? RANK_ERR_PEER_DEAD : rk_rooms_team_open(team->ctx, team);
     if (!st && (st = rk_connected_add(team)))
-        rk_coll_team_close(team);
+        rk_rooms_team_close(team->ctx, team);
     if (st) {
         rk_team_destroy(team);
         return st;
@@ -108,7 +108,7 @@ static rank_status_t open_both(struct rk_ctx *ctx, uint64_t id, int me, int n, i
 static void close_both(struct rank_team *team)
 {
     rk_connected_drop(team);
-    rk_coll_team_close(team);
+    rk_rooms_team_close(team->ctx, team);
     rk_team_destroy(team);
 }
 

@@ -72,7 +72,7 @@ static rank_status_t gather_entries(struct rank_team *parent, const struct ballo
     if (st)
         return st;
     rk_team_settle(*out);
-    st = rk_coll_team_open(*out);
+    st = rk_rooms_team_open((*out)->ctx, *out);
     if (st) {
         rk_team_destroy(*out);
         *out = NULL;
@@ -166,7 +166,7 @@ rank_status_t rank_team_free(rank_team_t *team)
         rk_connected_disconnect(*team);
     if (*team == (*team)->ctx->parents)
         (*team)->ctx->parents = NULL;
-    rk_coll_team_close(*team);
+    rk_rooms_team_close((*team)->ctx, *team);
     rk_team_discard(*team);
     rk_team_destroy(*team);
     *team = RANK_TEAM_NULL;

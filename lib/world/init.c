@@ -34,6 +34,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* In the order of opening. rma before p2p: a death ends its waits before it fails requests. */
+static const struct rk_room *const rooms[] = {&rk_room_rma, &rk_room_p2p, &rk_room_coll};
+_Static_assert(RK_ARRAY_LEN(rooms) <= RK_ROOMS_MAX, "the engine has space for them");
+
 static struct rk_ctx *the_ctx;
 
 struct rk_ctx *rk_world_ctx(void)
@@ -292,33 +296,29 @@ static rank_status_t init_join(struct rk_ctx *ctx)
     RK_ENTER(ctx);
     rk_node_settle(ctx->node);
     st = rk_engine_settle(ctx);
-    if (!st) /* before p2p: a death fails waits here before it fails requests */
-        st = rk_rma_open(ctx);
-    if (!st)
-        st = rk_p2p_open(ctx);
-    if (!st)
-        st = rk_coll_open(ctx);
+    for (size_t i = 0; i < RK_ARRAY_LEN(rooms) && !st; i++)
+        st = rk_room_open(ctx, rooms[i]);
     if (!st)
         st = rk_team_create(ctx, 0, ctx->boot->rank, ctx->boot->size, NULL, &ctx->world);
     if (st)
         return st;
     rk_team_settle(ctx->world);
-    st = rk_coll_team_open(ctx->world);
+    st = rk_rooms_team_open(ctx, ctx->world);
     return st || !ctx->boot->parent ? st : rk_spawn_join(ctx);
 }
 
 static void init_leave(struct rk_ctx *ctx)
 {
     rk_progress_thread_stop(ctx);
-    rk_rma_close(ctx);
-    if (ctx->world && ctx->world->coll)
-        rk_coll_team_close(ctx->world);
-    rk_p2p_close(ctx);
+    rk_rooms_close(ctx);
     rk_connected_close(ctx);
     if (ctx->boot) /* a spawned job may end at this moment */
         rk_boot_watch_deaths(ctx->boot, NULL, NULL);
     rk_engine_close(ctx);
-    rk_coll_close(ctx); /* the channels have released its memory */
+    for (size_t i = 0; i < RK_ARRAY_LEN(rooms); i++) {
+        if (rooms[i]->release)
+            rooms[i]->release(ctx);
+    }
     rk_segments_close(ctx);
     rk_boot_close(ctx->boot);
     rk_node_close(ctx->node);
@@ -340,8 +340,7 @@ static void forked(void)
     if (atomic_load(&rk_life) != RK_LIFE_IN && atomic_load(&rk_life) != RK_LIFE_JOINING)
         return;
     if (atomic_exchange(&rk_life, RK_LIFE_FORKED) == RK_LIFE_IN) {
-        rk_p2p_spoil(the_ctx);
-        rk_rma_spoil(the_ctx);
+        rk_rooms_spoil(the_ctx);
     }
 }
 
@@ -451,8 +450,7 @@ static void init_drain(struct rk_ctx *ctx)
  */
 static void abandon(struct rk_ctx *ctx)
 {
-    rk_p2p_spoil(ctx);
-    rk_rma_spoil(ctx);
+    rk_rooms_spoil(ctx);
     rk_node_abandon(ctx->node);
     if (ctx->board)
         rk_board_write(ctx->board, RK_BOARD_LEFT, rk_clock_ns(), NULL);

@@ -317,13 +317,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
         rk_list_init(&peer[i].busy);
         peers[i] = &peer[i];
     }
-    if (rk_requests_open(&ctx) != RANK_OK || rk_p2p_open(&ctx) != RANK_OK ||
+    if (rk_requests_open(&ctx) != RANK_OK || rk_room_open(&ctx, &rk_room_p2p) != RANK_OK ||
         rk_team_create(&ctx, TEAM, ME, RANKS, NULL, &team) != RANK_OK)
         abort();
     play(&ctx, team);
     end_all(&ctx);
     ctx.p2p->bad_frames = 0; /* they are meant to be */
-    rk_p2p_close(&ctx);
+    rk_room_p2p.close(&ctx);
     rk_requests_close(&ctx);
     pthread_mutex_destroy(&e.deaths_lock);
     return 0;

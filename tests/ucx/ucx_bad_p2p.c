@@ -103,7 +103,7 @@ void hostile_p2p_body(struct rig *r)
     struct rank_team *team, *late;
 
     r->ctx->board = &board; /* which the launcher reads */
-    RIG_CHECK(rk_p2p_open(r->ctx) == RANK_OK);
+    RIG_CHECK(rk_room_open(r->ctx, &rk_room_p2p) == RANK_OK);
     RIG_CHECK(rk_team_create(r->ctx, TEAM, r->me, r->n, NULL, &team) == RANK_OK);
     rig_meet(r, r->n);
     if (r->me == 1) {
@@ -132,7 +132,7 @@ void hostile_p2p_body(struct rig *r)
     RIG_CHECK(r->me != 2 || r->ctx->p2p->bad_frames == 0);
     rig_meet(r, r->n);
     r->ctx->p2p->bad_frames = 0; /* that were meant to be */
-    rk_p2p_close(r->ctx);
+    rk_room_p2p.close(r->ctx);
     r->ctx->board = NULL;
 }
 
@@ -177,7 +177,7 @@ void hostile_much_body(struct rig *r)
 
     if (r->me == 0)
         rk_conf.unexpected_max = 0;
-    RIG_CHECK(rk_p2p_open(r->ctx) == RANK_OK);
+    RIG_CHECK(rk_room_open(r->ctx, &rk_room_p2p) == RANK_OK);
     p2p = r->ctx->p2p;
     RIG_CHECK(p2p->kept_max > (200 << 20)); /* far from what others do */
     p2p->kept_max = BYTES_MAX;
@@ -208,5 +208,5 @@ void hostile_much_body(struct rig *r)
         p2p->bad_frames = 0; /* that were meant to be */
     }
     rig_meet(r, r->n);
-    rk_p2p_close(r->ctx);
+    rk_room_p2p.close(r->ctx);
 }

@@ -196,7 +196,7 @@ void hostile_rma_body(struct rig *r)
     uint64_t word[3], *ours;
 
     seed = 4711;
-    RIG_CHECK(mine && rk_rma_open(r->ctx) == RANK_OK);
+    RIG_CHECK(mine && rk_room_open(r->ctx, &rk_room_rma) == RANK_OK);
     memset(mine, 0x5c, BYTES + 2 * GUARD);
     mem.mine = (char *)mine + GUARD;
     ours = calloc(1, BYTES); /* rank 2's, which rank 1 does not aim at */
@@ -250,7 +250,7 @@ void hostile_rma_body(struct rig *r)
     rk_handle_drop(&r->ctx->rma->mem_ids, other.id);
     rk_handle_drop(&r->ctx->rma->mem_ids, sealed.id);
     munmap(sealed.mine, 4096);
-    rk_rma_close(r->ctx);
+    rk_room_rma.close(r->ctx);
     free(mine);
     free(ours);
 }

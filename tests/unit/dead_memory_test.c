@@ -64,7 +64,7 @@ static void test_suspect(void **state)
         rk_list_init(&peer[i].busy);
         peers[i] = &peer[i];
     }
-    assert_int_equal(rk_p2p_open(&ctx), RANK_OK);
+    assert_int_equal(rk_room_open(&ctx, &rk_room_p2p), RANK_OK);
     rk_req_init(&to_dead, NULL, NULL);
     rk_req_init(&to_none, NULL, NULL);
     rk_p2p_isend(&team, &word, 8, 1, 0, 0, &to_dead);
@@ -81,7 +81,7 @@ static void test_suspect(void **state)
         engine.flush_pending(&ctx, &peer[2]);
     assert_true(to_none.done);
     assert_int_equal(to_none.status, RANK_ERR_UNREACHABLE);
-    rk_p2p_close(&ctx);
+    rk_room_p2p.close(&ctx);
 }
 
 static int npolls;
@@ -119,7 +119,7 @@ static void test_suspect_elsewhere(void **state)
         peers[i] = &peer[i];
     }
     assert_int_equal(rk_requests_open(&ctx), RANK_OK);
-    assert_int_equal(rk_p2p_open(&ctx), RANK_OK);
+    assert_int_equal(rk_room_open(&ctx, &rk_room_p2p), RANK_OK);
     rk_send_reply(&peer[1], RK_KIND_MATCHED, (struct rk_id){1, 1});
     rk_send_credit(&peer[1]);
     assert_false(rk_list_empty(&peer[1].pending)); /* and we are here again */
@@ -132,7 +132,7 @@ static void test_suspect_elsewhere(void **state)
     assert_int_equal(peer[1].state, RK_PEER_DEAD);
     assert_true(rk_list_empty(&peer[1].pending));
     assert_int_equal(peer[2].state, RK_PEER_NEW);
-    rk_p2p_close(&ctx);
+    rk_room_p2p.close(&ctx);
     rk_requests_close(&ctx);
     free(node.head);
 }

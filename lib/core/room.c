@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* room.c: register rooms and frame kinds with the engine. */
+#include "lib/core/room.h"
+#include "lib/base/log.h"
+#include "lib/core/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rk_user_frame {
+    const char *owner; /* NULL: the kind has none */
+    rk_user_frame_fn handle;
+    void *arg;
+};
+
+static rank_status_t room_register(struct rk_engine *e, const struct rk_room *room)
+{
+    if (e->nrooms == RK_ROOMS_MAX) {
+        rk_error("room %s: %d rooms are open already", room->name, RK_ROOMS_MAX);
+        return RANK_ERR_INTERNAL;
+    }
+    for (int i = 0; i < RK_ROOM_FRAMES_MAX && room->frames[i].kind; i++) {
+        if (e->handler[room->frames[i].kind]) {
+            rk_error("room %s: frame kind %u has an owner", room->name, room->frames[i].kind);
+            return RANK_ERR_INTERNAL;
+        }
+        e->handler[room->frames[i].kind] = room->frames[i].handle;
+    }
+    for (int type = 0; type < RK_REQ_TYPES; type++) {
+        if (room->requests >> type & 1)
+            e->describe[type] = room->describe;
+    }
+    if (room->progress && !room->progress_on_demand)
+        e->hooks[e->nhooks++] = room->progress;
+    e->rooms[e->nrooms++] = room;
+    return RANK_OK;
+}
+
+rank_status_t rk_room_open(struct rk_ctx *ctx, const struct rk_room *room)
+{
+    rank_status_t st = room_register(ctx->engine, room);
+
+    return st || !room->open ? st : room->open(ctx);
+}
+
+void rk_rooms_close(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+
+    for (int i = 0; e && i < e->nrooms; i++) {
+        if (e->rooms[i]->close)
+            e->rooms[i]->close(ctx);
+    }
+}
+
+void rk_rooms_spoil(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+
+    for (int i = 0; e && i < e->nrooms; i++) {
+        if (e->rooms[i]->spoil)
+            e->rooms[i]->spoil(ctx);
+    }
+}
+
+void rk_room_start_progress(struct rk_ctx *ctx, const struct rk_room *room)
+{
+    struct rk_engine *e = ctx->engine;
+
+    for (int i = 0; i < e->nhooks; i++) {
+        if (e->hooks[i] == room->progress)
+            return;
+    }
+    e->hooks[e->nhooks++] = room->progress; /* each room once, so there is room for it */
+}
+
+rank_status_t rk_rooms_team_open(struct rk_ctx *ctx, struct rank_team *team)
+{
+    struct rk_engine *e = ctx->engine;
+    rank_status_t st = RANK_OK;
+
+    for (int i = 0; i < e->nrooms && !st; i++) {
+        if (e->rooms[i]->team_open)
+            st = e->rooms[i]->team_open(team);
+    }
+    if (st)
+        rk_rooms_team_close(ctx, team);
+    return st;
+}
+
+void rk_rooms_team_close(struct rk_ctx *ctx, struct rank_team *team)
+{
+    struct rk_engine *e = ctx->engine;
+
+    for (int i = e->nrooms - 1; i >= 0; i--) {
+        if (e->rooms[i]->team_close)
+            e->rooms[i]->team_close(team);
+    }
+}
+
+/* ------------------------------------------------------------- frames of run time */
+
+static void user_frame_arrived(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload,
+                               const struct rk_rndv *rndv)
+{
+    const struct rk_user_frame *f = &ctx->engine->user_frames[hdr->kind - RK_KIND_USER_FIRST];
+
+    (void)rndv;
+    f->handle(f->arg, ctx, peer, hdr, payload);
+}
+
+rank_status_t rk_frame_register(struct rk_ctx *ctx, int kind, const char *owner, rk_user_frame_fn handle, void *arg)
+{
+    struct rk_engine *e = ctx->engine;
+    struct rk_user_frame *f;
+
+    if (kind < RK_KIND_USER_FIRST || kind >= RK_KIND_COUNT) {
+        rk_error("%s: frame kind %d is not from %d to %d", owner, kind, RK_KIND_USER_FIRST, RK_KIND_COUNT - 1);
+        return RANK_ERR_ARG;
+    }
+    if (!e->user_frames && !(e->user_frames = calloc(RK_KIND_COUNT - RK_KIND_USER_FIRST, sizeof(*f))))
+        return RANK_ERR_NO_MEMORY;
+    f = &e->user_frames[kind - RK_KIND_USER_FIRST];
+    if (f->owner) {
+        rk_error("%s: frame kind %d belongs to %s", owner, kind, f->owner);
+        return RANK_ERR_STATE;
+    }
+    *f = (struct rk_user_frame){owner, handle, arg};
+    e->handler[kind] = user_frame_arrived;
+    return RANK_OK;
+}
+
+void rk_frame_unregister(struct rk_ctx *ctx, int kind, const char *owner)
+{
+    struct rk_engine *e = ctx->engine;
+    struct rk_user_frame *f;
+
+    if (!e->user_frames || kind < RK_KIND_USER_FIRST || kind >= RK_KIND_COUNT)
+        return;
+    f = &e->user_frames[kind - RK_KIND_USER_FIRST];
+    if (!f->owner || strcmp(f->owner, owner) != 0)
+        return;
+    f->owner = NULL;
+    e->handler[kind] = NULL;
+}

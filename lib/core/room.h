@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * room.h: describe what a room adds to a context, as a row of a table.
+ *
+ * lib/world has the one array of rows (world/init.c). Rooms open, close and handle deaths in its order.
+ * The engine calls no room by name.
+ */
+#ifndef RK_CORE_ROOM_H
+#define RK_CORE_ROOM_H
+
+#include "lib/core/frame.h"
+
+struct rank_team;
+struct rank_request;
+struct rk_wait_for;
+
+enum { RK_ROOMS_MAX = 16, RK_ROOM_FRAMES_MAX = 6 };
+
+struct rk_room {
+    const char *name;
+    /* Set the room's pointer in ctx. Peers, channels and locks exist. NULL: the room has no state. */
+    rank_status_t (*open)(struct rk_ctx *ctx);
+    /* End what is in flight; channels are open. No-op if open failed or was not called. */
+    void (*close)(struct rk_ctx *ctx);
+    /* Free memory that channels accessed; they are closed, and the engine is gone. No-op as close. */
+    void (*release)(struct rk_ctx *ctx);
+
+    /* Runs in each progress call; returns the number of events. */
+    int (*progress)(struct rk_ctx *ctx);
+    bool progress_on_demand; /* only after rk_room_start_progress */
+    /* Complete all that depends on the peer. */
+    void (*peer_died)(struct rk_ctx *ctx, struct rk_peer *peer);
+
+    /* Collective over the team, which can send and receive. */
+    rank_status_t (*team_open)(struct rank_team *team);
+    void (*team_close)(struct rank_team *team); /* No-op if team_open failed or was not called. */
+
+    void (*spoil)(struct rk_ctx *ctx); /* Invalidate the user's handles. Takes no lock: for a forked child. */
+
+    unsigned requests; /* bits 1 << enum rk_req_type: requests that describe describes */
+    void (*describe)(const struct rank_request *req, struct rk_wait_for *out);
+
+    struct {
+        uint8_t kind; /* below RK_KIND_USER_FIRST; RK_KIND_NONE ends the list */
+        rk_handler_fn handle;
+    } frames[RK_ROOM_FRAMES_MAX];
+};
+
+/* Register the row and open the room. RANK_ERR_INTERNAL: a frame kind has an owner, or there are too many rooms. */
+rank_status_t rk_room_open(struct rk_ctx *ctx, const struct rk_room *room);
+/* Close what rk_room_open has opened, in that order. */
+void rk_rooms_close(struct rk_ctx *ctx);
+/* Invalidate all handles of the user. Takes no lock. No-op before the engine is open. */
+void rk_rooms_spoil(struct rk_ctx *ctx);
+/* Run the room's progress from now on, after that of the others. Idempotent. */
+void rk_room_start_progress(struct rk_ctx *ctx, const struct rk_room *room);
+/* Collective over the team. On an error the rooms that have opened it close it. */
+rank_status_t rk_rooms_team_open(struct rk_ctx *ctx, struct rank_team *team);
+void rk_rooms_team_close(struct rk_ctx *ctx, struct rank_team *team);
+
+/* Handles frames of a kind that was registered at run time; as rk_handler_fn. */
+typedef void (*rk_user_frame_fn)(void *arg, struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
+                                 const void *payload);
+
+/*
+ * Own a kind from RK_KIND_USER_FIRST to 255 until rk_frame_unregister. owner is a name in static storage, for messages.
+ * Frames of a kind without owner are refused and counted by the channel that receives them.
+ * RANK_ERR_ARG: the kind is out of range. RANK_ERR_STATE: it has an owner, which is logged.
+ */
+rank_status_t rk_frame_register(struct rk_ctx *ctx, int kind, const char *owner, rk_user_frame_fn handle, void *arg);
+/* No-op if the kind has another owner or none. */
+void rk_frame_unregister(struct rk_ctx *ctx, int kind, const char *owner);
+
+#endif
