@@ -79,6 +79,15 @@ static bool is_closed(int fd)
     return fcntl(fd, F_GETFD) < 0 && errno == EBADF;
 }
 
+bool rk_kept_fds_pmix_closed(void)
+{
+    bool closed = false;
+
+    for (int i = 0; i < npmix && !closed; i++)
+        closed = is_closed(pmix[i].fd);
+    return closed;
+}
+
 /*
  * libpmix's thread polls a closed descriptor in a loop and prints a warning each time. Open an idle descriptor
  * under the same number, if that is free.

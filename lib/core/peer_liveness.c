@@ -182,7 +182,7 @@ void rk_liveness_open(struct rk_ctx *ctx)
     v->mine.magic = MAGIC;
     v->listener = listen_anywhere(&v->mine.port);
     list_addresses(&v->mine);
-    if (v->listener < 0 || rk_boot_put(ctx->boot, CARD, &v->mine, sizeof(v->mine))) {
+    if (v->listener < 0 || ctx->boot->ops->put(ctx->boot, CARD, &v->mine, sizeof(v->mine))) {
         rk_info("ranks of other hosts are not watched: there is no port for that");
         if (v->listener >= 0)
             close(v->listener);
@@ -197,7 +197,7 @@ void rk_liveness_open(struct rk_ctx *ctx)
 static void end_line(struct rk_ctx *ctx, struct line *l)
 {
     if (l->answer)
-        rk_boot_request_end(ctx->boot, l->answer, NULL, 0);
+        ctx->boot->ops->request_end(ctx->boot, l->answer, NULL, 0);
     if (l->fd >= 0)
         close(l->fd);
     l->answer = NULL;
@@ -338,9 +338,9 @@ static void peer_liveness_check(struct rk_ctx *ctx, struct line *l, uint64_t now
 
     switch (l->state) {
     case ASKING:
-        if (!rk_boot_request_is_over(l->answer))
+        if (!rk_boot_over(l->answer))
             return;
-        l->state = rk_boot_request_end(ctx->boot, l->answer, &l->card, sizeof(l->card)) && l->card.magic == MAGIC &&
+        l->state = ctx->boot->ops->request_end(ctx->boot, l->answer, &l->card, sizeof(l->card)) && l->card.magic == MAGIC &&
                            l->card.naddresses <= ADDRESSES
                        ? CONNECTING
                        : OVER;
@@ -382,7 +382,7 @@ static void peer_liveness_watch(struct rk_ctx *ctx, int number, int room)
             return;
     }
     l = &v->line[v->nlines++];
-    *l = (struct line){.number = number, .fd = -1, .state = ASKING, .answer = rk_boot_request(ctx->boot, number, CARD)};
+    *l = (struct line){.number = number, .fd = -1, .state = ASKING, .answer = ctx->boot->ops->request(ctx->boot, number, CARD)};
     if (!l->answer)
         l->state = OVER;
 }

@@ -130,7 +130,7 @@ static rank_status_t node_make(struct rk_ctx *ctx)
         rk_coll_node_made(ctx->node, ctx->boot->size);
     if (st)
         memset(&card, 0, sizeof(card)); /* the others must learn that there is none */
-    put = rk_boot_put(ctx->boot, "rank.node", &card, sizeof(card));
+    put = ctx->boot->ops->put(ctx->boot, "rank.node", &card, sizeof(card));
     if (st || put)
         return st ? st : put;
     return rk_node_join(ctx->node, 0, ctx->boot->rank);
@@ -141,7 +141,7 @@ static rank_status_t node_attach(struct rk_ctx *ctx)
 {
     struct rk_memfd_card card;
     size_t len = sizeof(card);
-    rank_status_t st = rk_boot_get(ctx->boot, ctx->boot->local[0], "rank.node", &card, &len);
+    rank_status_t st = ctx->boot->ops->get(ctx->boot, ctx->boot->local[0], "rank.node", &card, &len);
 
     if (!st && (len != sizeof(card) || card.bytes == 0))
         st = RANK_ERR_NO_MEMORY; /* its creator has reported why */
@@ -181,7 +181,7 @@ static rank_status_t init_open_ucx(struct rk_ctx *ctx)
     if (!st)
         rk_liveness_open(ctx);
     return st ? st
-              : rk_boot_put(ctx->boot, RK_UCX_CARD, ctx->engine->card, ctx->engine->card_len);
+              : ctx->boot->ops->put(ctx->boot, RK_UCX_CARD, ctx->engine->card, ctx->engine->card_len);
 }
 
 /* Set up the node, and the network if needed; then fence. */
@@ -232,9 +232,9 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
     }
     if (st || alone)
         return st;
-    st = rk_boot_commit(boot);
+    st = boot->ops->commit(boot);
     if (!st)
-        st = rk_boot_fence(boot);
+        st = boot->ops->fence(boot);
     if (st || early)
         return st;
     /*
@@ -245,10 +245,10 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
         if (!network) {
             st = init_open_ucx(ctx);
             if (!st)
-                st = rk_boot_commit(boot);
+                st = boot->ops->commit(boot);
         }
         if (!st)
-            st = rk_boot_fence(boot);
+            st = boot->ops->fence(boot);
     }
     return st;
 }
@@ -333,7 +333,7 @@ static void init_leave(struct rk_ctx *ctx)
     rk_p2p_close(ctx);
     rk_connected_close(ctx);
     if (ctx->boot) /* a spawned job may end at this moment */
-        rk_boot_watch_deaths(ctx->boot, NULL, NULL);
+        ctx->boot->ops->watch_deaths(ctx->boot, NULL, NULL);
     rk_engine_close(ctx);
     rk_coll_close(ctx); /* the channels have released its memory */
     rk_segments_close(ctx);
@@ -441,7 +441,7 @@ static void init_drain(struct rk_ctx *ctx)
      * several hosts deaths are reported until all have arrived.
      */
     if (ctx->world->local)
-        rk_boot_leave(ctx->boot);
+        ctx->boot->ops->leave(ctx->boot);
     /* Close nothing to which another rank still sends. After a death in the world this returns at once. */
     ctx->engine->alone = rank_barrier(ctx->world) != RANK_OK;
     if (ctx->engine->alone && ctx->node)
@@ -498,6 +498,6 @@ void rank_abort(int code, const char *text)
     if (text && !(served && rk_env_is_of_xrun()))
         rk_log_write(RK_LOG_ERROR, "rank_abort: %s", text);
     if (served)
-        rk_boot_abort(ctx->boot, code, text ? text : "rank_abort");
+        ctx->boot->ops->abort(ctx->boot, code, text ? text : "rank_abort");
     _exit(code);
 }
