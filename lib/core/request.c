@@ -4,6 +4,7 @@
  */
 #include "lib/core/request.h"
 #include "lib/base/log.h"
+#include "lib/base/retired.h"
 #include "lib/core/request_pool.h"
 
 #include <stdlib.h>
@@ -26,9 +27,28 @@ struct rk_req_name {
     uint32_t next_free;
 };
 
+/* Pools of closed contexts: users may still hold requests, which wait and test reject. */
+static struct rk_retired retired = RK_RETIRED_INIT(8);
+
+static struct rk_requests *requests_take_memory(void)
+{
+    struct rk_link *link = rk_retired_take(&retired);
+    struct rk_requests *r = link ? rk_list_entry(link, struct rk_requests, retired) : NULL;
+    struct rk_pool_slab *slabs = r ? r->slabs : NULL;
+
+    if (!r)
+        return calloc(1, sizeof(*r));
+    *r = (struct rk_requests){.slabs = slabs};
+    for (struct rk_pool_slab *s = slabs; s; s = s->next) {
+        for (int i = 0; i < SLAB; i++)
+            rk_pool_give(r, &s->of[i].req);
+    }
+    return r;
+}
+
 rank_status_t rk_requests_open(struct rk_ctx *ctx)
 {
-    ctx->engine->requests = calloc(1, sizeof(struct rk_requests));
+    ctx->engine->requests = requests_take_memory();
     if (!ctx->engine->requests)
         return RANK_ERR_NO_MEMORY;
     ctx->engine->requests->first_free = UINT32_MAX;
@@ -63,10 +83,8 @@ void rk_requests_spoil(struct rk_ctx *ctx)
         r->sent.magic = 0;
 }
 
-/* Users may still hold requests: their memory is never freed, and wait and test reject them. */
 void rk_requests_close(struct rk_ctx *ctx)
 {
-    static struct rk_requests *closed;
     struct rk_requests *r = ctx->engine->requests;
 
     if (!r)
@@ -75,8 +93,7 @@ void rk_requests_close(struct rk_ctx *ctx)
     free(r->names);
     r->names = NULL;
     r->nnames = 0;
-    r->next = closed;
-    closed = r;
+    rk_retired_put(&retired, &r->retired);
     ctx->engine->requests = NULL;
 }
 

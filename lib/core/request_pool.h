@@ -14,7 +14,7 @@ struct rk_requests {
     struct rk_req_name *names;
     uint32_t nnames, first_free;
     struct rank_request sent;
-    struct rk_requests *next; /* of closed contexts: handles outlive them */
+    struct rk_link retired; /* of a closed context: handles outlive it */
 };
 
 /* NULL: out of memory, which is reported. */

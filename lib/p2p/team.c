@@ -2,6 +2,7 @@
 /* team.c: create and free teams. */
 #include "lib/p2p/team.h"
 #include "lib/base/log.h"
+#include "lib/base/retired.h"
 #include "lib/boot/boot.h"
 #include "lib/p2p/lane.h"
 #include "lib/p2p/p2p_internal.h"
@@ -9,28 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Handles outlive teams: the memory of a freed team stays, with its magic cleared, until another team takes it,
- * even after rank_finalize. So the list belongs to the process.
- */
-static struct rank_team *freed; /* chained through link.next */
+static struct rk_retired retired = RK_RETIRED_INIT(64);
 
 static struct rank_team *take_memory(void)
 {
-    struct rank_team *team = freed;
+    struct rk_link *link = rk_retired_take(&retired);
+    struct rank_team *team = link ? rk_list_entry(link, struct rank_team, link) : NULL;
 
-    if (!team)
-        return calloc(1, sizeof(*team));
-    freed = (struct rank_team *)(void *)team->link.next;
-    memset(team, 0, sizeof(*team));
-    return team;
+    return team ? memset(team, 0, sizeof(*team)) : calloc(1, sizeof(*team));
 }
 
 static void team_give_memory(struct rank_team *team)
 {
     team->magic = 0;
-    team->link.next = (struct rk_link *)(void *)freed;
-    freed = team;
+    rk_retired_put(&retired, &team->link);
 }
 
 rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size, int *world_ranks,

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mem.c: keep the room's state and the objects behind rank_mem_t.
- *
- * Handles outlive objects: the memory of a freed object stays, with its magic cleared, until another takes it.
  */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/retired.h"
 #include "lib/node/xpmem.h"
 #include "lib/rma/sym_heap.h"
 #include "lib/rma/rma_internal.h"
@@ -14,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct rank_mem *freed; /* of the process, as handles outlive the context; by link.next */
+static struct rk_retired retired = RK_RETIRED_INIT(64);
 
 /* End the waits and the queued frames for a dead peer. */
 static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
@@ -113,17 +112,15 @@ void rk_rma_spoil(struct rk_ctx *ctx)
 static void mem_give_memory(struct rank_mem *mem)
 {
     mem->magic = 0;
-    mem->link.next = (struct rk_link *)(void *)freed;
-    freed = mem;
+    rk_retired_put(&retired, &mem->link);
 }
 
 struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
 {
-    struct rank_mem *mem = freed;
+    struct rk_link *link = rk_retired_take(&retired);
+    struct rank_mem *mem = link ? rk_list_entry(link, struct rank_mem, link) : malloc(sizeof(*mem));
 
-    if (mem)
-        freed = (struct rank_mem *)(void *)mem->link.next;
-    else if (!(mem = malloc(sizeof(*mem))))
+    if (!mem)
         return NULL;
     memset(mem, 0, sizeof(*mem));
     mem->ctx = team->ctx;
