@@ -274,17 +274,20 @@ static bool describe_drained(struct rk_ctx *ctx, bool (*cond)(void *), void *arg
     return true;
 }
 
-/* A second rank_init after a failed one belongs to the same program: the other ranks have its first keys. */
-static uint32_t programs_before(struct rk_board *board)
-{
-    static bool joined;
-    static uint32_t before;
+static bool number_unused; /* the context failed: the next one takes its number, as in the other ranks */
 
-    if (board && !joined) {
-        before = rk_board_join(board);
-        joined = true;
-    }
-    return before;
+/* Number of a context among those of this rank, its earlier programs included where there is a board. */
+static uint32_t contexts_before(struct rk_board *board)
+{
+    static uint32_t number, next;
+
+    if (number_unused)
+        return number;
+    number = board ? rk_board_join(board) : 0;
+    number = number > next ? number : next;
+    next = number + 1;
+    number_unused = true;
+    return number;
 }
 
 static rank_status_t init_join(struct rk_ctx *ctx)
@@ -292,15 +295,17 @@ static rank_status_t init_join(struct rk_ctx *ctx)
     rank_status_t st;
 
     rk_node_prepare(); /* before PMIx starts its thread */
-    ctx->board = rk_env_is_of_xrun() ? rk_board_open(rk_env(RK_BOARD_VARIABLE)) : NULL;
     if (ctx->board)
         rk_board_write(ctx->board, RK_BOARD_JOINING, rk_clock_ns(), NULL);
     st = rk_boot_open(&ctx->boot);
     if (st)
         return st;
-    ctx->boot->before = programs_before(ctx->board);
-    rk_log_identity("librank", ctx->boot->rank, ctx->boot->host);
-    rk_crash_stack_open();
+    if (!ctx->boot->alone)
+        ctx->boot->before = contexts_before(ctx->board);
+    if (ctx == the_ctx) {
+        rk_log_identity("librank", ctx->boot->rank, ctx->boot->host);
+        rk_crash_stack_open();
+    }
     st = init_meet(ctx);
     if (st)
         return st;
@@ -320,7 +325,27 @@ static rank_status_t init_join(struct rk_ctx *ctx)
         return st;
     rk_team_settle(ctx->world);
     st = rk_coll_team_open(ctx->world);
-    return st || !ctx->boot->parent ? st : rk_spawn_join(ctx);
+    if (!st && ctx->boot->parent)
+        st = rk_spawn_join(ctx);
+    number_unused = number_unused && st;
+    return st;
+}
+
+rank_status_t rk_world_open(int level, struct rk_board *board, struct rk_ctx **out)
+{
+    struct rk_ctx *ctx = *out = calloc(1, sizeof(*ctx));
+    rank_status_t st;
+
+    if (!ctx) {
+        rk_board_close(board);
+        return RANK_ERR_NO_MEMORY;
+    }
+    ctx->level = level;
+    ctx->board = board;
+    st = init_join(ctx);
+    if (!st && rk_conf.progress_thread)
+        st = rk_progress_thread_start(ctx);
+    return st;
 }
 
 static void init_leave(struct rk_ctx *ctx)
@@ -343,6 +368,13 @@ static void init_leave(struct rk_ctx *ctx)
         rk_board_write(ctx->board, RK_BOARD_LEFT, rk_clock_ns(), NULL);
     rk_board_close(ctx->board);
     free(ctx);
+}
+
+/* The process leaves with its context. */
+static void init_leave_process(void)
+{
+    if (the_ctx)
+        init_leave(the_ctx);
     the_ctx = NULL;
     rk_crash_stack_close();
     rk_conf_unload();
@@ -354,7 +386,7 @@ static void init_leave(struct rk_ctx *ctx)
  */
 static void forked(void)
 {
-    if (atomic_load(&rk_life) != RK_LIFE_IN && atomic_load(&rk_life) != RK_LIFE_JOINING)
+    if (atomic_load(&rk_life) == RK_LIFE_OUT)
         return;
     if (atomic_exchange(&rk_life, RK_LIFE_FORKED) == RK_LIFE_IN) {
         rk_lanes_spoil(the_ctx);
@@ -365,13 +397,14 @@ static void forked(void)
 rank_status_t rank_init(const rank_init_opts_t *opts)
 {
     static bool watches_forks;
-    int out = RK_LIFE_OUT, level;
+    int before = RK_LIFE_OUT, level;
     rank_status_t st;
 
-    if (!atomic_compare_exchange_strong(&rk_life, &out, RK_LIFE_JOINING)) {
-        rk_error("rank_init: %s", out == RK_LIFE_LEFT     ? "the library was finalized already; it can be initialized once"
-                                  : out == RK_LIFE_FORKED ? "this process is a forked child of a rank, and no rank"
-                                                          : "the library is initialized already");
+    if (!atomic_compare_exchange_strong(&rk_life, &before, RK_LIFE_JOINING) &&
+        (before != RK_LIFE_LEFT || the_ctx || !atomic_compare_exchange_strong(&rk_life, &before, RK_LIFE_JOINING))) {
+        rk_error("rank_init: %s", before == RK_LIFE_LEFT     ? "this process was no rank any more when it called rank_finalize"
+                                  : before == RK_LIFE_FORKED ? "this process is a forked child of a rank, and no rank"
+                                                             : "the library is initialized already");
         return RANK_ERR_STATE;
     }
     if (!watches_forks)
@@ -385,12 +418,7 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
     /* Output before a hang should be visible; xrun passes on whole lines anyway. */
     if (rk_env_is_of_xrun())
         setvbuf(stdout, NULL, _IOLBF, 0);
-    the_ctx = calloc(1, sizeof(*the_ctx));
-    if (the_ctx)
-        the_ctx->level = level;
-    st = the_ctx ? init_join(the_ctx) : RANK_ERR_NO_MEMORY;
-    if (!st && rk_conf.progress_thread)
-        st = rk_progress_thread_start(the_ctx);
+    st = rk_world_open(level, rk_env_is_of_xrun() ? rk_board_open(rk_env(RK_BOARD_VARIABLE)) : NULL, &the_ctx);
     if (st)
         goto err;
     if (the_ctx->board)
@@ -399,8 +427,7 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
     return RANK_OK;
 
 err:
-    if (the_ctx)
-        init_leave(the_ctx);
+    init_leave_process();
     atomic_store(&rk_life, RK_LIFE_OUT);
     return st;
 }
@@ -482,8 +509,14 @@ rank_status_t rank_finalize(void)
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
     init_drain(the_ctx);
-    init_leave(the_ctx);
+    init_leave_process();
     return RANK_OK;
+}
+
+void rk_world_close(struct rk_ctx *ctx)
+{
+    init_drain(ctx);
+    init_leave(ctx);
 }
 
 void rank_abort(int code, const char *text)
