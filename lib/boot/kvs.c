@@ -166,6 +166,7 @@ rank_status_t rk_client_fence(struct rk_boot *boot)
 {
     struct rk_answer *a;
     pmix_status_t rc;
+    bool arrived = true;
 
     if (rk_kept_fds_closed("a fence"))
         return RANK_ERR_SYSTEM;
@@ -175,15 +176,17 @@ rank_status_t rk_client_fence(struct rk_boot *boot)
     rk_tsan_release(a);
     rc = PMIx_Fence_nb(NULL, 0, NULL, 0, rk_answer_arrived, a);
     if (rc == PMIX_SUCCESS) {
-        if (!rk_answer_wait(rk_client_of(boot), a, -1, RK_GRACE_MS)) {
-            rk_error("a rank died before all had met");
-            return RANK_ERR_PEER_DEAD;
-        }
-        rc = a->rc;
+        arrived = rk_answer_wait(rk_client_of(boot), a, -1, RK_GRACE_MS);
+        rc = arrived ? a->rc : PMIX_ERR_PARTIAL_SUCCESS;
     } else if (rc == PMIX_OPERATION_SUCCEEDED) {
         rc = PMIX_SUCCESS;
     }
-    rk_answer_free(a);
+    if (arrived) /* else it is abandoned */
+        rk_answer_free(a);
+    if (rc == PMIX_ERR_PARTIAL_SUCCESS) {
+        rk_error("a rank died before all had met");
+        return RANK_ERR_PEER_DEAD;
+    }
     if (rc != PMIX_SUCCESS)
         return rk_client_failed("the PMIx fence", rc);
     rk_client_of(boot)->met = true;
