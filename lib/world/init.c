@@ -207,6 +207,17 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
      */
     early = !alone && (boot->nlocal < boot->size || !shm_wanted());
     early = early || boot->parent; /* no shared memory with the parents */
+    /*
+     * After a first context, wait for the creator's commit in a fence: libpmix leaks at each request that comes
+     * before it.
+     */
+    if (!alone && boot->before) {
+        st = boot->local_index == 0 ? boot->ops->commit(boot) : RANK_OK;
+        if (!st)
+            st = boot->ops->fence(boot);
+        if (st)
+            return st;
+    }
     if (!alone && boot->local_index > 0) {
         st = node_attach(ctx);
         if (st == RANK_ERR_UNREACHABLE) {
