@@ -205,8 +205,9 @@ typedef struct rank_init_opts {
 
 /*
  * Join the world, the team of all ranks. Collective over the job. opts may be NULL. Under a PMIx server the world is the
- * job. A program that starts alone is a world of one. The library can be initialized once in a process.
- * RANK_ERR_STATE: the library is or was initialized.
+ * job. A program that starts alone is a world of one. After rank_finalize the library can be initialized again.
+ * A process that does so under a launcher ends by exit, not by _exit or exec: an exit handler leaves the PMIx server.
+ * RANK_ERR_STATE: the library is initialized, or this process is a forked child of a rank.
  * RANK_ERR_ARG: opts has a wrong size, level or reserved field.
  * RANK_ERR_CONFIG: a RANK_* variable has an invalid value.
  * RANK_ERR_BOOT: the PMIx server failed, or its data is invalid.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ctx.h: define the context, which holds all state but configuration and log.
+ * ctx.h: define the context, which holds the state of a world.
  *
  * Room: what every room uses: context, status texts, log, configuration, lists, ids, slabs, clock, JSON.
  * Callers: all rooms of the library; launcher, bench and tools for all but the context.
@@ -9,6 +9,15 @@
  *
  * Each room keeps its state behind a pointer to a type that only it defines, so that a lower room never sees a
  * higher one.
+ *
+ * Per process, for all contexts:
+ * - base: configuration, log, reported errors, crash stacks, descriptors to keep, the life between rank_init and
+ *   rank_finalize, memory of freed objects (retired.h: teams, memories, requests);
+ * - world/init.c: the context of rank_init, the number of contexts so far;
+ * - boot: the client of libpmix: its opens, event handlers, dead ranks, queries, abandoned answers;
+ * - core/peer_liveness.c: listeners to close in forked children;
+ * - node: the mapping of libxpmem, its handler of SIGBUS and each thread's copy; the word that tests CMA;
+ * - mem/limits.c: room below the memory limit of the process.
  */
 #ifndef RK_BASE_CTX_H
 #define RK_BASE_CTX_H

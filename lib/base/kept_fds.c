@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,7 @@ static struct {
     const char *what;
 } kept[KEPT_MAX];
 static int nkept;
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list, when contexts open and close */
 
 static struct {
     int fd;
@@ -32,19 +34,25 @@ void rk_kept_fds_note(int fd, const char *what)
 {
     struct stat st;
 
-    if (fd < 0 || nkept == KEPT_MAX || fstat(fd, &st))
+    if (fd < 0 || fstat(fd, &st))
         return;
-    kept[nkept].fd = fd;
-    kept[nkept].ino = st.st_ino;
-    kept[nkept++].what = what;
+    pthread_mutex_lock(&kept_lock);
+    if (nkept < KEPT_MAX) {
+        kept[nkept].fd = fd;
+        kept[nkept].ino = st.st_ino;
+        kept[nkept++].what = what;
+    }
+    pthread_mutex_unlock(&kept_lock);
 }
 
 void rk_kept_fds_forget(int fd)
 {
+    pthread_mutex_lock(&kept_lock);
     for (int i = 0; i < nkept; i++) {
         if (kept[i].fd == fd)
             kept[i--] = kept[--nkept];
     }
+    pthread_mutex_unlock(&kept_lock);
 }
 
 int rk_kept_fds_lowest(void)
@@ -77,6 +85,15 @@ void rk_kept_fds_note_pmix(int lowest)
 static bool is_closed(int fd)
 {
     return fcntl(fd, F_GETFD) < 0 && errno == EBADF;
+}
+
+bool rk_kept_fds_pmix_closed(void)
+{
+    bool closed = false;
+
+    for (int i = 0; i < npmix && !closed; i++)
+        closed = is_closed(pmix[i].fd);
+    return closed;
 }
 
 /*

@@ -19,6 +19,9 @@ void rk_kept_fds_forget(int fd);
 int rk_kept_fds_lowest(void);
 void rk_kept_fds_note_pmix(int lowest);
 
+/* Has the program closed one of those? */
+bool rk_kept_fds_pmix_closed(void);
+
 /* Has the program closed a descriptor of the library? Reports the first time which, and what fails. */
 bool rk_kept_fds_closed(const char *doing);
 

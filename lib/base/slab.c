@@ -34,6 +34,17 @@ size_t rk_slab_in_use(const struct rk_slab *slab, size_t link)
     return n;
 }
 
+void rk_slab_reset(struct rk_slab *slab, size_t link)
+{
+    uint32_t used = slab->per_chunk - slab->left;
+
+    slab->free = NULL;
+    for (struct rk_slab_chunk *chunk = slab->chunks; chunk; chunk = chunk->next, used = slab->per_chunk) {
+        for (uint32_t i = used; i > 0; i--)
+            rk_slab_free(slab, chunk->objects + (i - 1) * slab->bytes, link);
+    }
+}
+
 void rk_slab_each(const struct rk_slab *slab, void (*fn)(void *object))
 {
     uint32_t used = slab->per_chunk - slab->left;

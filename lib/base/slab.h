@@ -60,6 +60,8 @@ RK_INLINE void rk_slab_free(struct rk_slab *slab, void *object, size_t link)
 size_t rk_slab_in_use(const struct rk_slab *slab, size_t link);
 /* Call fn for each object that was allocated once, free or not. */
 void rk_slab_each(const struct rk_slab *slab, void (*fn)(void *object));
+/* Free all objects that were allocated once; their owner uses none of them any more. */
+void rk_slab_reset(struct rk_slab *slab, size_t link);
 /* Free all chunks, with the objects in use. The slab can be used again. */
 void rk_slab_close(struct rk_slab *slab);
 

@@ -19,34 +19,29 @@ static void came(pmix_status_t rc, pmix_value_t *v, void *arg)
     rk_answer_arrived(rc, a);
 }
 
-struct rk_answer *rk_boot_request(struct rk_boot *boot, int rank, const char *key)
+struct rk_answer *rk_client_request(struct rk_boot *boot, int rank, const char *key)
 {
-    struct rk_answer *a = boot->alone ? NULL : rk_answer_new();
+    char room[PMIX_MAX_KEYLEN + 1];
+    struct rk_answer *a = rk_answer_new();
     pmix_proc_t proc;
 
     if (!a)
         return NULL;
     PMIX_LOAD_PROCID(&proc, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
     rk_tsan_release(a);
-    if (PMIx_Get_nb(&proc, key, NULL, 0, came, a) == PMIX_SUCCESS)
+    if (PMIx_Get_nb(&proc, rk_client_key(boot, key, room), NULL, 0, came, a) == PMIX_SUCCESS)
         return a;
     rk_answer_free(a);
     return NULL;
 }
 
-bool rk_boot_request_is_over(struct rk_answer *a)
-{
-    return rk_answer_is_ready(a);
-}
-
-bool rk_boot_request_end(struct rk_boot *boot, struct rk_answer *a, void *data, size_t len)
+bool rk_client_request_end(struct rk_boot *boot, struct rk_answer *a, void *data, size_t len)
 {
     bool good = false;
 
-    if (!a)
-        return false;
+    (void)boot;
     if (!rk_answer_is_ready(a)) {
-        rk_answer_abandon(rk_client_of(boot), a);
+        rk_answer_abandon(a);
         return false;
     }
     if (a->rc == PMIX_SUCCESS && a->bytes && a->size == len) {

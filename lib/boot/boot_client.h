@@ -17,16 +17,15 @@ struct rk_client {
     struct rk_boot pub; /* first: the public part */
     pmix_proc_t me;
     _Atomic int deaths;    /* deaths reported so far; checked by waits in a fence */
-    _Atomic bool *dead;    /* [pub.size] of the own job, as reported */
+    _Atomic bool *dead;    /* [pub.size] of the own job, as reported; deaths.c owns it; NULL: not subscribed */
+    struct rk_client *next_watching; /* deaths.c */
     pthread_mutex_t watch; /* held during a call of death_fn, which may be NULL */
     rk_boot_death_fn death_fn;
     void *death_arg;
     struct rk_nspaces *spaces; /* of other jobs */
-    bool hearing_deaths, subscribed_jobs;
     atomic_bool no_census; /* the server does not answer queries about dead processes */
     bool left;
     bool met; /* a fence is over: all have committed */
-    struct rk_answer *given_up; /* answers into which PMIx may still write */
 };
 
 RK_INLINE struct rk_client *rk_client_of(struct rk_boot *boot)
@@ -53,6 +52,29 @@ void __tsan_release(void *p);
 #define rk_tsan_release(p) ((void)(p))
 #endif
 
+/* The row pmix of boot.h. kvs.c: */
+rank_status_t rk_client_put(struct rk_boot *boot, const char *key, const void *data, size_t len);
+rank_status_t rk_client_commit(struct rk_boot *boot);
+rank_status_t rk_client_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len);
+rank_status_t rk_client_fence(struct rk_boot *boot);
+/* The key in this context: a later one would find the blobs of the earlier one's peers. May use room. */
+const char *rk_client_key(const struct rk_boot *boot, const char *key, char room[PMIX_MAX_KEYLEN + 1]);
+/* ask.c: */
+struct rk_answer *rk_client_request(struct rk_boot *boot, int rank, const char *key);
+bool rk_client_request_end(struct rk_boot *boot, struct rk_answer *answer, void *data, size_t len);
+/* deaths.c: */
+rank_status_t rk_client_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, void *arg);
+rank_status_t rk_client_name_job(struct rk_boot *boot, const char *space, int first, int size);
+void rk_client_remove_job(struct rk_boot *boot, int first);
+rank_status_t rk_client_subscribe_jobs(struct rk_boot *boot);
+/* boot_spawn.c, disconnect.c: */
+rank_status_t rk_client_spawn_begin(struct rk_boot *boot, const struct rk_boot_app *app, void (*wake)(void *), void *arg,
+                                    struct rk_boot_spawn **out);
+rank_status_t rk_client_spawn_end(struct rk_boot_spawn *spawn, char space[RK_NSPACE_MAX]);
+rank_status_t rk_client_disconnect_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *), void *arg,
+                                         struct rk_answer **out);
+rank_status_t rk_client_disconnect_end(struct rk_boot *boot, struct rk_answer *answer);
+
 /* boot_pmix.c: log the failed call; returns RANK_ERR_BOOT. */
 rank_status_t rk_client_failed(const char *what, pmix_status_t rc);
 
@@ -74,14 +96,17 @@ void rk_client_census(struct rk_client *c);
 void rk_client_census_over(void);
 /* Queries are not possible; runs on the PMIx thread. */
 void rk_client_no_census(void);
-/* Unsubscribe from all events. */
-void rk_client_unsubscribe(void);
+/* The client gets no event any more. */
+void rk_client_unsubscribe(struct rk_client *c);
+/* PMIx has ended, and its event handlers with it. */
+void rk_client_events_over(void);
 
 /*
  * pending.c: an answer of PMIx, which arrives on its thread and belongs to the waiting thread. A late answer is
  * kept until PMIx ends, since PMIx drops open requests silently.
  */
 struct rk_answer {
+    struct rk_boot_pending pending; /* first */
     struct rk_answer *next;
     pthread_mutex_t lock;
     pthread_cond_t over;
@@ -102,11 +127,11 @@ void rk_answer_arrived(pmix_status_t rc, void *answer);
  * or of any rank if rank is negative. Before the first fence is over it also queries for deaths.
  */
 bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grace);
-bool rk_answer_is_ready(struct rk_answer *a);
+bool rk_answer_is_ready(void *answer);
 /* Keep an answer that did not arrive in time. */
-void rk_answer_abandon(struct rk_client *c, struct rk_answer *a);
-/* Call after PMIx has ended. */
-void rk_answers_free(struct rk_client *c);
+void rk_answer_abandon(struct rk_answer *a);
+/* Free the abandoned ones of all contexts, after PMIx has ended. */
+void rk_answers_free(void);
 
 /*
  * Time left for an answer once a member has died. The server need not answer then: libpmix 4.2.2 leaves a fence

@@ -19,6 +19,7 @@
 enum { WAITING, ANSWERED, ABANDONED };
 
 struct rk_boot_spawn {
+    struct rk_boot_pending pending; /* first */
     void (*wake)(void *);
     void *arg;
     pmix_status_t rc;
@@ -101,8 +102,15 @@ static char *variable(const char *name, const char *value)
     return text;
 }
 
-rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app *app,
-                                  void (*wake)(void *), void *arg, struct rk_boot_spawn **out)
+static bool spawn_over(void *spawn)
+{
+    struct rk_boot_spawn *s = spawn;
+
+    return atomic_load(&s->state) == ANSWERED || (s->until && rk_clock_ns() >= s->until);
+}
+
+rank_status_t rk_client_spawn_begin(struct rk_boot *boot, const struct rk_boot_app *app,
+                                    void (*wake)(void *), void *arg, struct rk_boot_spawn **out)
 {
     struct rk_boot_spawn *s = calloc(1, sizeof(*s));
     char *parent = variable(RK_PARENT_VARIABLE, app->parent);
@@ -119,7 +127,6 @@ rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app
     pmix_status_t rc;
 
     (void)boot;
-    *out = s;
     if (!s || !argv || !env) {
         st = RANK_ERR_NO_MEMORY;
         goto out;
@@ -128,6 +135,7 @@ rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app
         st = RANK_ERR_SYSTEM;
         goto out;
     }
+    s->pending.over = spawn_over;
     s->wake = wake;
     s->arg = arg;
     s->program = app->program;
@@ -142,29 +150,22 @@ rank_status_t rk_boot_spawn_begin(struct rk_boot *boot, const struct rk_boot_app
     }
     PMIX_INFO_DESTRUCT(&info[0]);
 out:
+    if (st)
+        free(s);
+    else
+        *out = s;
     free(parent);
     free(argv);
     free(env);
     return st;
 }
 
-bool rk_boot_spawn_over(void *spawn)
+rank_status_t rk_client_spawn_end(struct rk_boot_spawn *s, char space[RK_NSPACE_MAX])
 {
-    struct rk_boot_spawn *s = spawn;
-
-    return atomic_load(&s->state) == ANSWERED || (s->until && rk_clock_ns() >= s->until);
-}
-
-rank_status_t rk_boot_spawn_end(struct rk_boot_spawn *s, char space[RK_NSPACE_MAX])
-{
+    const char *program = s->program;
     rank_status_t st = RANK_OK;
-
-    const char *program;
     int waiting = WAITING;
 
-    if (!s)
-        return RANK_ERR_NO_MEMORY;
-    program = s->program;
     if (atomic_compare_exchange_strong(&s->state, &waiting, ABANDONED)) {
         rk_error("rank_spawn: the launcher has not said within %g s whether it has started %s "
                  "(RANK_SPAWN_TIMEOUT sets how long that may take)",

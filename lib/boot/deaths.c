@@ -11,15 +11,35 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* PMIx passes event handlers no context. PMIx allows one client a process. */
-static struct rk_client *watching;
-static pthread_mutex_t handling = PTHREAD_MUTEX_INITIALIZER; /* held by a handler while it uses the client */
+/* PMIx passes event handlers no context, and a process is one client of PMIx. */
+static pthread_mutex_t handling = PTHREAD_MUTEX_INITIALIZER; /* held by a handler while it uses the clients */
+static struct rk_client *watching;                           /* chained through next_watching */
+static _Atomic bool *dead_ranks;                             /* of the own job, also before a later context */
+static bool hearing_deaths, subscribed_jobs;                 /* the handlers are registered */
 
+/* Call with the lock held; idempotent. */
 static void deaths_watch(struct rk_client *c)
 {
-    pthread_mutex_lock(&handling);
+    struct rk_client *at = watching;
+
+    while (at && at != c)
+        at = at->next_watching;
+    if (at)
+        return;
+    c->next_watching = watching;
     watching = c;
+}
+
+/* Set *flag; returns its value before. */
+static bool deaths_set(bool *flag)
+{
+    bool before;
+
+    pthread_mutex_lock(&handling);
+    before = *flag;
+    *flag = true;
     pthread_mutex_unlock(&handling);
+    return before;
 }
 
 static void pass_on(int number, void *arg)
@@ -32,26 +52,43 @@ static void pass_on(int number, void *arg)
     pthread_mutex_unlock(&c->watch);
 }
 
+/* Of any job. */
+static void deaths_deliver(struct rk_client *c, const pmix_proc_t *ended)
+{
+    bool known = c->dead && ended->rank < (pmix_rank_t)c->pub.size; /* a world of one has no table */
+
+    if (!PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace)) {
+        rk_nspaces_ended(c->spaces, ended->nspace, ended->rank > INT_MAX ? RK_NSPACE_ALL : (int)ended->rank,
+                         pass_on, c);
+        return;
+    }
+    if (known)
+        atomic_store(&c->dead[ended->rank], true);
+    atomic_fetch_add(&c->deaths, 1);
+    pass_on(known ? (int)ended->rank : -1, c);
+}
+
 void rk_client_record_death(const pmix_proc_t *ended)
 {
     struct rk_client *c;
+    bool known = true;
 
     pthread_mutex_lock(&handling);
-    c = watching;
-    if (c && c->dead && PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace) && ended->rank < (pmix_rank_t)c->pub.size &&
-        !atomic_exchange(&c->dead[ended->rank], true)) {
-        rk_debug("rank %u was gone before this one could hear of it", (unsigned)ended->rank);
-        atomic_fetch_add(&c->deaths, 1);
-        pass_on((int)ended->rank, c);
-    }
+    for (c = watching; c && known; c = c->next_watching)
+        known = !c->dead || !PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace) || ended->rank >= (pmix_rank_t)c->pub.size ||
+                atomic_load(&c->dead[ended->rank]);
+    if (!known)
+        rk_debug("rank %u was gone before this one could receive its report", (unsigned)ended->rank);
+    for (c = known ? NULL : watching; c; c = c->next_watching)
+        deaths_deliver(c, ended);
     pthread_mutex_unlock(&handling);
 }
 
 void rk_client_no_census(void)
 {
     pthread_mutex_lock(&handling);
-    if (watching)
-        atomic_store(&watching->no_census, true);
+    for (struct rk_client *c = watching; c; c = c->next_watching)
+        atomic_store(&c->no_census, true);
     pthread_mutex_unlock(&handling);
 }
 
@@ -70,25 +107,14 @@ static void deaths_on_event(size_t id, pmix_status_t code, const pmix_proc_t *so
                      pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
     const pmix_proc_t *ended = affected(source, info, ninfo);
-    struct rk_client *c;
 
     (void)id;
     (void)code;
     (void)results;
     (void)nresults;
     pthread_mutex_lock(&handling);
-    c = watching;
-    if (c && ended && PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace)) {
-        /* a world of one subscribes for other jobs only */
-        bool known = c->dead && ended->rank < (pmix_rank_t)c->pub.size;
-        if (known)
-            atomic_store(&c->dead[ended->rank], true);
-        atomic_fetch_add(&c->deaths, 1);
-        pass_on(known ? (int)ended->rank : -1, c);
-    } else if (c && ended) {
-        rk_nspaces_ended(c->spaces, ended->nspace, ended->rank > INT_MAX ? RK_NSPACE_ALL : (int)ended->rank,
-                         pass_on, c);
-    }
+    for (struct rk_client *c = ended ? watching : NULL; c; c = c->next_watching)
+        deaths_deliver(c, ended);
     pthread_mutex_unlock(&handling);
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
@@ -100,16 +126,16 @@ static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *sourc
                          pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
     const pmix_proc_t *ended = affected(source, info, ninfo);
-    struct rk_client *c;
 
     (void)id;
     (void)code;
     (void)results;
     (void)nresults;
     pthread_mutex_lock(&handling);
-    c = watching;
-    if (c && ended && !PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace))
-        rk_nspaces_ended(c->spaces, ended->nspace, RK_NSPACE_ALL, pass_on, c);
+    for (struct rk_client *c = ended ? watching : NULL; c; c = c->next_watching) {
+        if (!PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace))
+            rk_nspaces_ended(c->spaces, ended->nspace, RK_NSPACE_ALL, pass_on, c);
+    }
     pthread_mutex_unlock(&handling);
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
@@ -122,11 +148,18 @@ rank_status_t rk_client_subscribe_deaths(struct rk_client *c)
 {
     pmix_status_t rc;
 
-    c->dead = calloc((size_t)c->pub.size, sizeof(*c->dead));
+    pthread_mutex_lock(&handling);
+    if (!dead_ranks)
+        dead_ranks = calloc((size_t)c->pub.size, sizeof(*dead_ranks));
+    c->dead = dead_ranks;
+    for (int r = 0; c->dead && r < c->pub.size; r++)
+        atomic_fetch_add(&c->deaths, atomic_load(&c->dead[r]));
+    deaths_watch(c);
+    pthread_mutex_unlock(&handling);
     if (!c->dead)
         return RANK_ERR_NO_MEMORY;
-    deaths_watch(c);
-    c->hearing_deaths = true;
+    if (deaths_set(&hearing_deaths))
+        return RANK_OK;
     rc = PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, deaths_on_event,
                                      NULL, NULL);
     /* Without a callback the call blocks and returns the handler's id. */
@@ -135,7 +168,7 @@ rank_status_t rk_client_subscribe_deaths(struct rk_client *c)
     return RANK_OK;
 }
 
-rank_status_t rk_boot_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, void *arg)
+rank_status_t rk_client_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, void *arg)
 {
     struct rk_client *c = rk_client_of(boot);
 
@@ -158,38 +191,53 @@ static void registered(pmix_status_t rc, size_t id, void *what)
         rk_info("the PMIx server reports no %s (%s)", (const char *)what, PMIx_Error_string(rc));
 }
 
-rank_status_t rk_boot_subscribe_jobs(struct rk_boot *boot)
+rank_status_t rk_client_subscribe_jobs(struct rk_boot *boot)
 {
     static pmix_status_t job_codes[] = {PMIX_EVENT_JOB_END,        PMIX_ERR_JOB_ABORTED,
                                         PMIX_ERR_JOB_ABORTED_BY_SIG, PMIX_ERR_JOB_TERM_WO_SYNC,
                                         PMIX_ERR_JOB_NON_ZERO_TERM, PMIX_ERR_JOB_KILLED_BY_CMD};
     static char deaths[] = "deaths", ends[] = "ends of jobs";
-    struct rk_client *c = rk_client_of(boot);
 
-    deaths_watch(c);
-    if (!c->hearing_deaths)
+    pthread_mutex_lock(&handling);
+    deaths_watch(rk_client_of(boot));
+    pthread_mutex_unlock(&handling);
+    if (!deaths_set(&hearing_deaths))
         PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, deaths_on_event,
                                     registered, deaths);
-    c->hearing_deaths = true;
-    if (!c->subscribed_jobs)
+    if (!deaths_set(&subscribed_jobs))
         PMIx_Register_event_handler(job_codes, RK_ARRAY_LEN(job_codes), NULL, 0, on_job_event,
                                     registered, ends);
-    c->subscribed_jobs = true;
     return RANK_OK;
 }
 
-void rk_boot_remove_job(struct rk_boot *boot, int first)
+void rk_client_remove_job(struct rk_boot *boot, int first)
 {
-    if (!boot->alone)
-        rk_nspaces_unregister(rk_client_of(boot)->spaces, first);
+    rk_nspaces_unregister(rk_client_of(boot)->spaces, first);
 }
 
-rank_status_t rk_boot_name_job(struct rk_boot *boot, const char *space, int first, int size)
+rank_status_t rk_client_name_job(struct rk_boot *boot, const char *space, int first, int size)
 {
     return rk_nspaces_register(rk_client_of(boot)->spaces, space, first, size, pass_on, rk_client_of(boot));
 }
 
-void rk_client_unsubscribe(void)
+void rk_client_unsubscribe(struct rk_client *c)
 {
-    deaths_watch(NULL);
+    pthread_mutex_lock(&handling);
+    for (struct rk_client **at = &watching; *at; at = &(*at)->next_watching) {
+        if (*at != c)
+            continue;
+        *at = c->next_watching;
+        break;
+    }
+    c->dead = NULL;
+    pthread_mutex_unlock(&handling);
+}
+
+void rk_client_events_over(void)
+{
+    pthread_mutex_lock(&handling);
+    hearing_deaths = subscribed_jobs = false;
+    free(dead_ranks);
+    dead_ranks = NULL;
+    pthread_mutex_unlock(&handling);
 }

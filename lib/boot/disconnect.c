@@ -24,7 +24,7 @@ static bool name(struct rk_client *c, int number, pmix_proc_t *out)
     return true;
 }
 
-rank_status_t rk_boot_disconnect_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *),
+rank_status_t rk_client_disconnect_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *),
                                        void *arg, struct rk_answer **out)
 {
     struct rk_client *c = rk_client_of(boot);
@@ -54,17 +54,13 @@ rank_status_t rk_boot_disconnect_begin(struct rk_boot *boot, const int *numbers,
     return st ? st : RANK_ERR_BOOT;
 }
 
-bool rk_boot_disconnect_over(void *answer)
-{
-    return rk_answer_is_ready(answer);
-}
-
-rank_status_t rk_boot_disconnect_end(struct rk_boot *boot, struct rk_answer *a)
+rank_status_t rk_client_disconnect_end(struct rk_boot *boot, struct rk_answer *a)
 {
     rank_status_t st;
 
+    (void)boot;
     if (!rk_answer_is_ready(a)) {
-        rk_answer_abandon(rk_client_of(boot), a);
+        rk_answer_abandon(a);
         return RANK_ERR_UNREACHABLE;
     }
     if (a->rc != PMIX_SUCCESS)

@@ -28,38 +28,33 @@ static void card_arrived(pmix_status_t rc, pmix_value_t *v, void *arg)
     rk_answer_arrived(rc, a);
 }
 
-/* A later program of a rank would find the blobs of the first one's peers. */
-static const char *own_key(const struct rk_boot *boot, const char *key, char *room, size_t len)
+const char *rk_client_key(const struct rk_boot *boot, const char *key, char room[PMIX_MAX_KEYLEN + 1])
 {
     if (boot->before == 0)
         return key;
-    snprintf(room, len, "%s.%u", key, (unsigned)boot->before);
+    snprintf(room, PMIX_MAX_KEYLEN + 1, "%s.%u", key, (unsigned)boot->before);
     return room;
 }
 
-rank_status_t rk_boot_put(struct rk_boot *boot, const char *key, const void *data, size_t len)
+rank_status_t rk_client_put(struct rk_boot *boot, const char *key, const void *data, size_t len)
 {
     char room[PMIX_MAX_KEYLEN + 1];
     pmix_value_t v;
     pmix_status_t rc;
 
-    if (boot->alone)
-        return RANK_OK;
     memset(&v, 0, sizeof(v));
     v.type = PMIX_BYTE_OBJECT;
     v.data.bo.bytes = (char *)(uintptr_t)data; /* PMIx copies */
     v.data.bo.size = len;
-    rc = PMIx_Put(PMIX_GLOBAL, own_key(boot, key, room, sizeof(room)), &v);
+    rc = PMIx_Put(PMIX_GLOBAL, rk_client_key(boot, key, room), &v);
     return rc == PMIX_SUCCESS ? RANK_OK : rk_client_failed("PMIx_Put", rc);
 }
 
-rank_status_t rk_boot_commit(struct rk_boot *boot)
+rank_status_t rk_client_commit(struct rk_boot *boot)
 {
-    pmix_status_t rc;
+    pmix_status_t rc = PMIx_Commit();
 
-    if (boot->alone)
-        return RANK_OK;
-    rc = PMIx_Commit();
+    (void)boot;
     return rc == PMIX_SUCCESS ? RANK_OK : rk_client_failed("PMIx_Commit", rc);
 }
 
@@ -130,7 +125,7 @@ static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *proc, cons
     return rc;
 }
 
-rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len)
+rank_status_t rk_client_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len)
 {
     char room[PMIX_MAX_KEYLEN + 1];
     pmix_proc_t proc;
@@ -139,13 +134,11 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
     rank_status_t st = RANK_OK;
     bool gave_up = false;
 
-    if (boot->alone)
-        return RANK_ERR_UNREACHABLE;
     if (rk_kept_fds_closed("asking the PMIx server for another rank"))
         return RANK_ERR_SYSTEM;
     PMIX_LOAD_PROCID(&proc, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
     boot->fetched++;
-    rc = get_card(rk_client_of(boot), &proc, own_key(boot, key, room, sizeof(room)), &a, &gave_up);
+    rc = get_card(rk_client_of(boot), &proc, rk_client_key(boot, key, room), &a, &gave_up);
     if (gave_up) {
         rk_error("a rank died, and the PMIx server has no address of rank %d", rank);
         return RANK_ERR_PEER_DEAD;
@@ -169,13 +162,12 @@ rank_status_t rk_boot_get(struct rk_boot *boot, int rank, const char *key, void 
     return st;
 }
 
-rank_status_t rk_boot_fence(struct rk_boot *boot)
+rank_status_t rk_client_fence(struct rk_boot *boot)
 {
     struct rk_answer *a;
     pmix_status_t rc;
+    bool arrived = true;
 
-    if (boot->alone)
-        return RANK_OK;
     if (rk_kept_fds_closed("a fence"))
         return RANK_ERR_SYSTEM;
     a = rk_answer_new();
@@ -184,15 +176,17 @@ rank_status_t rk_boot_fence(struct rk_boot *boot)
     rk_tsan_release(a);
     rc = PMIx_Fence_nb(NULL, 0, NULL, 0, rk_answer_arrived, a);
     if (rc == PMIX_SUCCESS) {
-        if (!rk_answer_wait(rk_client_of(boot), a, -1, RK_GRACE_MS)) {
-            rk_error("a rank died before all had met");
-            return RANK_ERR_PEER_DEAD;
-        }
-        rc = a->rc;
+        arrived = rk_answer_wait(rk_client_of(boot), a, -1, RK_GRACE_MS);
+        rc = arrived ? a->rc : PMIX_ERR_PARTIAL_SUCCESS;
     } else if (rc == PMIX_OPERATION_SUCCEEDED) {
         rc = PMIX_SUCCESS;
     }
-    rk_answer_free(a);
+    if (arrived) /* else it is abandoned */
+        rk_answer_free(a);
+    if (rc == PMIX_ERR_PARTIAL_SUCCESS) {
+        rk_error("a rank died before all had met");
+        return RANK_ERR_PEER_DEAD;
+    }
     if (rc != PMIX_SUCCESS)
         return rk_client_failed("the PMIx fence", rc);
     rk_client_of(boot)->met = true;

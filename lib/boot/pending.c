@@ -8,11 +8,16 @@
 /* How often a waiter checks for deaths, and after how many checks it queries. */
 enum { LOOK_MS = 20, CHECKS_A_CENSUS = 10 };
 
+/* Abandoned answers, into which PMIx may still write, even after their context has closed. */
+static struct rk_answer *given_up;
+static pthread_mutex_t given_up_lock = PTHREAD_MUTEX_INITIALIZER;
+
 struct rk_answer *rk_answer_new(void)
 {
     struct rk_answer *a = calloc(1, sizeof(*a));
 
     if (a) {
+        a->pending.over = rk_answer_is_ready;
         pthread_mutex_init(&a->lock, NULL);
         pthread_cond_init(&a->over, NULL);
     }
@@ -27,13 +32,15 @@ void rk_answer_free(struct rk_answer *a)
     free(a);
 }
 
-void rk_answers_free(struct rk_client *c)
+void rk_answers_free(void)
 {
-    while (c->given_up) {
-        struct rk_answer *a = c->given_up;
-        c->given_up = a->next;
+    pthread_mutex_lock(&given_up_lock);
+    while (given_up) {
+        struct rk_answer *a = given_up;
+        given_up = a->next;
         rk_answer_free(a);
     }
+    pthread_mutex_unlock(&given_up_lock);
 }
 
 void rk_answer_arrived(pmix_status_t rc, void *arg)
@@ -81,12 +88,13 @@ bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grac
     came = a->done;
     pthread_mutex_unlock(&a->lock);
     if (!came)
-        rk_answer_abandon(c, a);
+        rk_answer_abandon(a);
     return came;
 }
 
-bool rk_answer_is_ready(struct rk_answer *a)
+bool rk_answer_is_ready(void *answer)
 {
+    struct rk_answer *a = answer;
     bool done;
 
     pthread_mutex_lock(&a->lock);
@@ -95,11 +103,13 @@ bool rk_answer_is_ready(struct rk_answer *a)
     return done;
 }
 
-void rk_answer_abandon(struct rk_client *c, struct rk_answer *a)
+void rk_answer_abandon(struct rk_answer *a)
 {
     pthread_mutex_lock(&a->lock);
     a->wake = NULL;
     pthread_mutex_unlock(&a->lock);
-    a->next = c->given_up;
-    c->given_up = a;
+    pthread_mutex_lock(&given_up_lock);
+    a->next = given_up;
+    given_up = a;
+    pthread_mutex_unlock(&given_up_lock);
 }

@@ -10,7 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/boot/boot_client.h"
 
-/* PMIx uses it until the answer arrives, perhaps after the client has ended. */
+/* PMIx uses it until the answer arrives, perhaps after the client has ended. One query a process: all contexts get it. */
 static char key[] = PMIX_QUERY_LOCAL_PROC_TABLE, *keys[] = {key, NULL};
 static pmix_info_t fresh; /* else libpmix returns its cached answer */
 static pmix_query_t query = {.keys = keys, .qualifiers = &fresh, .nqual = 1};

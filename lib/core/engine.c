@@ -366,7 +366,7 @@ rank_status_t rk_engine_settle(struct rk_ctx *ctx)
     settle_spin(ctx);
     if (ctx->boot->oversubscribed)
         rk_engine_set_oversubscribed(ctx);
-    return !ctx->boot->alone ? rk_boot_watch_deaths(ctx->boot, death_reported, ctx) : RANK_OK;
+    return ctx->boot->ops->watch_deaths(ctx->boot, death_reported, ctx);
 }
 
 static RK_COLD void handle_deaths(struct rk_ctx *ctx)

@@ -27,6 +27,7 @@ enum {
     ADDRESSES = 8,
     LINES = 64,         /* maximum connections of a rank */
     OTHERS = 32,        /* of those, ranks that no wait names: their deaths matter to the job */
+    LISTENERS = 16,     /* of a process: contexts that are watched */
     BACKLOG = 4096,     /* connections that stay unaccepted */
     LOOK_NS = 100 * 1000 * 1000,
     TRY_NS = 1000 * 1000 * 1000, /* for each address of a rank */
@@ -55,7 +56,7 @@ struct line {
 };
 
 struct rk_liveness {
-    int listener;
+    int listener, index; /* its place among those of the process */
     bool stopped;
     bool let_in; /* some connection succeeded: no firewall refuses on the peers' behalf */
     struct card mine;
@@ -141,19 +142,30 @@ static int most_ranks(void)
     return allowed / 2;
 }
 
-/* Port on which this process listens, for forked children; -1: none. */
-static _Atomic int our_port = -1;
+/* Listeners of the contexts of this process plus 1, for forked children; 0: none. */
+static _Atomic int listeners[LISTENERS];
 
 /*
- * Close the listener in a forked child, which would otherwise keep the port open after this process has died. Runs
+ * Close the listeners in a forked child, which would otherwise keep the ports open after this process has died. Runs
  * between fork and exec: system calls only. Connections to other ports do not matter.
  */
 static void in_child(void)
 {
-    int fd = atomic_exchange(&our_port, -1);
+    for (int i = 0; i < LISTENERS; i++) {
+        int fd = atomic_exchange(&listeners[i], 0) - 1;
+        if (fd >= 0)
+            close(fd);
+    }
+}
 
-    if (fd >= 0)
-        close(fd);
+static bool take_listener(struct rk_liveness *v)
+{
+    for (v->index = 0; v->index < LISTENERS; v->index++) {
+        int none = 0;
+        if (atomic_compare_exchange_strong(&listeners[v->index], &none, v->listener + 1))
+            return true;
+    }
+    return false;
 }
 
 static void close_in_children(void)
@@ -182,7 +194,7 @@ void rk_liveness_open(struct rk_ctx *ctx)
     v->mine.magic = MAGIC;
     v->listener = listen_anywhere(&v->mine.port);
     list_addresses(&v->mine);
-    if (v->listener < 0 || rk_boot_put(ctx->boot, CARD, &v->mine, sizeof(v->mine))) {
+    if (v->listener < 0 || !take_listener(v)) {
         rk_info("ranks of other hosts are not watched: there is no port for that");
         if (v->listener >= 0)
             close(v->listener);
@@ -190,14 +202,15 @@ void rk_liveness_open(struct rk_ctx *ctx)
         return;
     }
     ctx->engine->liveness = v;
-    atomic_store(&our_port, v->listener);
     pthread_once(&once, close_in_children);
+    if (ctx->boot->ops->put(ctx->boot, CARD, &v->mine, sizeof(v->mine)))
+        rk_liveness_close(ctx);
 }
 
 static void end_line(struct rk_ctx *ctx, struct line *l)
 {
     if (l->answer)
-        rk_boot_request_end(ctx->boot, l->answer, NULL, 0);
+        ctx->boot->ops->request_end(ctx->boot, l->answer, NULL, 0);
     if (l->fd >= 0)
         close(l->fd);
     l->answer = NULL;
@@ -220,7 +233,7 @@ void rk_liveness_close(struct rk_ctx *ctx)
     for (int i = 0; i < v->nlines; i++)
         end_line(ctx, &v->line[i]);
     /* A concurrently forked child must not close a reused descriptor; and this may be a child. */
-    v->listener = atomic_exchange(&our_port, -1);
+    v->listener = atomic_exchange(&listeners[v->index], 0) - 1;
     if (v->listener >= 0)
         close(v->listener);
     free(v);
@@ -338,9 +351,9 @@ static void peer_liveness_check(struct rk_ctx *ctx, struct line *l, uint64_t now
 
     switch (l->state) {
     case ASKING:
-        if (!rk_boot_request_is_over(l->answer))
+        if (!rk_boot_over(l->answer))
             return;
-        l->state = rk_boot_request_end(ctx->boot, l->answer, &l->card, sizeof(l->card)) && l->card.magic == MAGIC &&
+        l->state = ctx->boot->ops->request_end(ctx->boot, l->answer, &l->card, sizeof(l->card)) && l->card.magic == MAGIC &&
                            l->card.naddresses <= ADDRESSES
                        ? CONNECTING
                        : OVER;
@@ -382,7 +395,7 @@ static void peer_liveness_watch(struct rk_ctx *ctx, int number, int room)
             return;
     }
     l = &v->line[v->nlines++];
-    *l = (struct line){.number = number, .fd = -1, .state = ASKING, .answer = rk_boot_request(ctx->boot, number, CARD)};
+    *l = (struct line){.number = number, .fd = -1, .state = ASKING, .answer = ctx->boot->ops->request(ctx->boot, number, CARD)};
     if (!l->answer)
         l->state = OVER;
 }

@@ -106,7 +106,7 @@ void rk_procs_remove_job(struct rk_ctx *ctx, uint64_t job)
         if (e->peers[w->first + r])
             return;
     }
-    rk_boot_remove_job(ctx->boot, w->first);
+    ctx->boot->ops->remove_job(ctx->boot, w->first);
     pthread_mutex_lock(&e->deaths_lock);
     e->npeers = w->first; /* the tables keep their size */
     for (int r = 0; r < w->size; r++) {
@@ -176,7 +176,7 @@ rank_status_t rk_peer_card(struct rk_peer *peer, const char *key, void *data, si
     const struct kept_card *c;
 
     if (!w)
-        return rk_boot_get(peer->ctx->boot, peer->number, key, data, len);
+        return peer->ctx->boot->ops->get(peer->ctx->boot, peer->number, key, data, len);
     c = w->card[peer->number - w->first];
     if (!c || c->len > *len)
         return RANK_ERR_UNREACHABLE;

@@ -4,6 +4,7 @@
  */
 #include "lib/core/request.h"
 #include "lib/base/log.h"
+#include "lib/base/retired.h"
 #include "lib/core/request_pool.h"
 
 #include <stdlib.h>
@@ -11,14 +12,31 @@
 
 enum { POOL_CHUNK = 64 };
 
+/* Pools of closed contexts: users may still hold requests, which wait and test reject. */
+static struct rk_retired retired = RK_RETIRED_INIT(8);
+
+/* A pool with objects that users may still hold rejects them until they are taken again. */
+static struct rk_requests *requests_take_memory(void)
+{
+    struct rk_link *link = rk_retired_take(&retired);
+    struct rk_requests *r = link ? rk_list_entry(link, struct rk_requests, retired) : calloc(1, sizeof(*r));
+
+    if (!r)
+        return NULL;
+    if (link)
+        rk_slab_reset(&r->pool, RK_POOL_LINK);
+    else /* An object starts on a cache line: the hot part of a request then takes two lines, not three. */
+        r->pool = (struct rk_slab)RK_SLAB_INIT(rk_round_up(sizeof(struct rank_request), RK_CACHE_LINE), POOL_CHUNK);
+    r->hold = 0;
+    return r;
+}
+
 rank_status_t rk_requests_open(struct rk_ctx *ctx)
 {
-    struct rk_requests *r = ctx->engine->requests = calloc(1, sizeof(struct rk_requests));
+    struct rk_requests *r = ctx->engine->requests = requests_take_memory();
 
     if (!r)
         return RANK_ERR_NO_MEMORY;
-    /* An object starts on a cache line: the hot part of a request then takes two lines, not three. */
-    r->pool = (struct rk_slab)RK_SLAB_INIT(rk_round_up(sizeof(struct rank_request), RK_CACHE_LINE), POOL_CHUNK);
     rk_handles_open(&r->ids, false);
     r->sent = (struct rank_request){
         .magic = RK_REQ_MAGIC,
@@ -55,18 +73,15 @@ void rk_requests_spoil(struct rk_ctx *ctx)
     r->sent.magic = 0;
 }
 
-/* Users may still hold requests: their memory is never freed, and wait and test reject them. */
 void rk_requests_close(struct rk_ctx *ctx)
 {
-    static struct rk_requests *closed;
     struct rk_requests *r = ctx->engine->requests;
 
     if (!r)
         return;
     rk_requests_spoil(ctx);
     rk_handles_close(&r->ids);
-    r->next = closed;
-    closed = r;
+    rk_retired_put(&retired, &r->retired);
     ctx->engine->requests = NULL;
 }
 

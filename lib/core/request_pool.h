@@ -13,7 +13,7 @@ struct rk_requests {
     uint8_t hold;        /* value for all of them */
     struct rk_handles ids;
     struct rank_request sent;
-    struct rk_requests *next; /* of closed contexts: handles outlive them */
+    struct rk_link retired; /* of a closed context: handles outlive it */
 };
 
 enum { RK_POOL_LINK = offsetof(struct rank_request, link) };

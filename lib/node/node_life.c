@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A private word that peers read to test CMA. */
-static volatile uint32_t probe_word;
+/* A private word that peers read to test CMA: the same in all contexts. */
+static _Atomic uint32_t probe_word;
 
 /*
  * Field 22 of /proc/PID/stat, or 0 if there is no such process or it is a zombie. A process that has lost its main
@@ -68,8 +68,8 @@ rank_status_t rk_node_take_life(struct rk_node_slot *slot, int world_rank)
     slot->world_rank = world_rank;
     slot->pid = getpid();
     slot->start_time = start_time_of(slot->pid);
-    probe_word = (uint32_t)slot->pid * 2654435761u;
-    slot->probe_word = probe_word;
+    slot->probe_word = (uint32_t)slot->pid * 2654435761u;
+    atomic_store_explicit(&probe_word, slot->probe_word, memory_order_relaxed);
     slot->probe_addr = (uint64_t)(uintptr_t)&probe_word;
     atomic_store(&slot->state, RK_SLOT_UP);
     return RANK_OK;

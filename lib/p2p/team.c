@@ -2,34 +2,36 @@
 /* team.c: create and free teams. */
 #include "lib/p2p/team.h"
 #include "lib/base/log.h"
-#include "lib/base/slab.h"
+#include "lib/base/retired.h"
 #include "lib/boot/boot.h"
 #include "lib/p2p/p2p_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Handles outlive teams: the memory of a freed team stays, with its magic cleared, until another team takes it,
- * even after rank_finalize. So the slab belongs to the process.
- */
-static struct rk_slab team_slab = RK_SLAB_INIT(sizeof(struct rank_team), 16);
-enum { TEAM_LINK = offsetof(struct rank_team, link) };
+static struct rk_retired retired = RK_RETIRED_INIT(64);
+
+static struct rank_team *take_memory(void)
+{
+    struct rk_link *link = rk_retired_take(&retired);
+    struct rank_team *team = link ? rk_list_entry(link, struct rank_team, link) : NULL;
+
+    return team ? memset(team, 0, sizeof(*team)) : calloc(1, sizeof(*team));
+}
 
 static void team_give_memory(struct rank_team *team)
 {
     team->magic = 0;
-    rk_slab_free(&team_slab, team, TEAM_LINK);
+    rk_retired_put(&retired, &team->link);
 }
 
 rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size, int *world_ranks,
                              struct rank_team **out)
 {
-    struct rank_team *team = rk_slab_alloc(&team_slab, TEAM_LINK);
+    struct rank_team *team = take_memory();
 
     if (!team)
         goto err;
-    memset(team, 0, sizeof(*team));
     team->peers = calloc((size_t)size, sizeof(*team->peers));
     if (!team->peers)
         goto err;

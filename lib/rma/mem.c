@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mem.c: keep the room's state and the objects behind rank_mem_t.
- *
- * Handles outlive objects: the memory of a freed object stays, with its magic cleared, until another takes it.
  */
 #include "lib/base/log.h"
+#include "lib/base/retired.h"
 #include "lib/node/xpmem.h"
 #include "lib/rma/sym_heap.h"
 #include "lib/rma/rma_internal.h"
@@ -12,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the process, as handles outlive the context. */
-static struct rk_slab mem_slab = RK_SLAB_INIT(sizeof(struct rank_mem), 16);
-enum { MEM_LINK = offsetof(struct rank_mem, link) };
+static struct rk_retired retired = RK_RETIRED_INIT(64);
 
 /* End the waits and the queued frames for a dead peer. */
 static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
@@ -110,12 +107,13 @@ static void rma_spoil(struct rk_ctx *ctx)
 static void mem_give_memory(struct rank_mem *mem)
 {
     mem->magic = 0;
-    rk_slab_free(&mem_slab, mem, MEM_LINK);
+    rk_retired_put(&retired, &mem->link);
 }
 
 struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
 {
-    struct rank_mem *mem = rk_slab_alloc(&mem_slab, MEM_LINK);
+    struct rk_link *link = rk_retired_take(&retired);
+    struct rank_mem *mem = link ? rk_list_entry(link, struct rank_mem, link) : malloc(sizeof(*mem));
 
     if (!mem)
         return NULL;

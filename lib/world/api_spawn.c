@@ -195,7 +195,7 @@ static rank_status_t check_params(const rank_spawn_params_t *p, const struct rk_
         return rk_arg_error(RANK_ERR_ARG, "rank_spawn", "the parameters have no size or no program, or reserved is not 0");
     if (p->n < 1 || p->n > RK_JOB_SIZE_MAX)
         return rk_arg_error(RANK_ERR_COUNT, "rank_spawn", "n %lld is not between 1 and %d", (long long)p->n, (int)RK_JOB_SIZE_MAX);
-    if (!boot->alone)
+    if (boot->ops->spawn_begin)
         return RANK_OK;
     rk_error("rank_spawn: no launcher started this program, so there is none to start %s; run it "
              "under xrun",
@@ -224,7 +224,7 @@ struct spawn_wait {
 
 static bool is_spawned(struct rk_wait *w)
 {
-    return rk_boot_spawn_over(((struct spawn_wait *)w)->spawn);
+    return rk_boot_over(((struct spawn_wait *)w)->spawn);
 }
 
 static rank_status_t api_spawn_start_job(struct rk_ctx *ctx, const rank_spawn_params_t *p,
@@ -249,13 +249,11 @@ static rank_status_t api_spawn_start_job(struct rk_ctx *ctx, const rank_spawn_pa
     }
     if (text) {
         app.parent = text;
-        st = rk_boot_spawn_begin(ctx->boot, &app, rk_world_wake, ctx, &w.spawn);
+        st = ctx->boot->ops->spawn_begin(ctx->boot, &app, rk_world_wake, ctx, &w.spawn);
         if (!st)
             rk_wait(ctx, &w.wait, is_spawned);
         if (!st)
-            st = rk_boot_spawn_end(w.spawn, space);
-        else
-            free(w.spawn);
+            st = ctx->boot->ops->spawn_end(w.spawn, space);
     } else if (!st) {
         st = RANK_ERR_NO_MEMORY;
     }
@@ -282,7 +280,7 @@ static rank_status_t fetch_children(struct family *f, const rank_spawn_params_t 
     if (!st)
         st = api_spawn_start_job(f->ctx, p, &f->plan, f->space);
     if (!st)
-        st = rk_boot_name_job(f->ctx->boot, f->space, f->first, f->plan.n);
+        st = f->ctx->boot->ops->name_job(f->ctx->boot, f->space, f->first, f->plan.n);
     if (st)
         return st;
     st = receive_roster(f->pair, FIRST, TAG_CHILDREN, &f->children, &f->called);
@@ -363,7 +361,7 @@ static rank_status_t api_spawn_prepare(struct family *f, rank_status_t st)
     if (!st)
         st = rk_procs_add_job(f->ctx, f->plan.job, f->plan.n, &f->first);
     if (!st)
-        st = rk_boot_subscribe_jobs(f->ctx->boot);
+        st = f->ctx->boot->ops->subscribe_jobs(f->ctx->boot);
     st = rk_roster_agree(f->team, st, &stride);
     if (!st && f->team->rank == f->root)
         st = rk_roster_make(&f->parents, f->team->size, stride);
@@ -413,7 +411,7 @@ static rank_status_t call(struct rk_ctx *ctx, struct rank_team **pair)
     rank_status_t st = rk_procs_add_job(ctx, p->root_job, p->root_size, &first);
 
     if (!st)
-        st = rk_boot_name_job(ctx->boot, p->root_space, first, p->root_size);
+        st = ctx->boot->ops->name_job(ctx->boot, p->root_space, first, p->root_size);
     if (!st)
         st = rk_procs_set_card(ctx, first + p->root_rank, p->card, p->card_len);
     return st ? st : open_pair(ctx, p->pair, FIRST, first + p->root_rank, pair);
@@ -442,7 +440,7 @@ rank_status_t rk_spawn_join(struct rk_ctx *ctx)
     struct rank_team *world = ctx->world, *pair = NULL;
     bool is_first = world->rank == 0;
     int64_t stride = 0;
-    rank_status_t st = rk_boot_subscribe_jobs(ctx->boot), report;
+    rank_status_t st = ctx->boot->ops->subscribe_jobs(ctx->boot), report;
     bool waits = false;
 
     if (!st && is_first)

@@ -178,14 +178,14 @@ static bool is_disconnected(struct rk_wait *w)
 {
     struct disconnect_wait *p = (struct disconnect_wait *)w;
 
-    return rk_boot_disconnect_over(p->answer) || rk_clock_ns() >= p->until;
+    return rk_boot_over(p->answer) || rk_clock_ns() >= p->until;
 }
 
 static void disconnect_jobs(struct rank_team *team)
 {
     struct rk_ctx *ctx = team->ctx;
     struct disconnect_wait p = {.until = rk_clock_ns() + ANSWER_NS};
-    rank_status_t st = rk_boot_disconnect_begin(ctx->boot, team->world_ranks, team->size, rk_world_wake, ctx,
+    rank_status_t st = ctx->boot->ops->disconnect_begin(ctx->boot, team->world_ranks, team->size, rk_world_wake, ctx,
                                                 &p.answer);
 
     if (!st) {
@@ -194,7 +194,7 @@ static void disconnect_jobs(struct rank_team *team)
         rk_wait(ctx, &p.wait, is_disconnected);
         if (ctx->board)
             ctx->board->inside = NULL; /* not the earlier value: another thread may be in here, too */
-        st = rk_boot_disconnect_end(ctx->boot, p.answer);
+        st = ctx->boot->ops->disconnect_end(ctx->boot, p.answer);
     }
     if (st)
         rk_info("rank_team_free: the launcher did not disconnect the jobs: a failure of one may still end the other");

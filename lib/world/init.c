@@ -133,7 +133,7 @@ static rank_status_t node_make(struct rk_ctx *ctx)
         rk_coll_node_made(ctx->node, ctx->boot->size);
     if (st)
         memset(&card, 0, sizeof(card)); /* the others must learn that there is none */
-    put = rk_boot_put(ctx->boot, "rank.node", &card, sizeof(card));
+    put = ctx->boot->ops->put(ctx->boot, "rank.node", &card, sizeof(card));
     if (st || put)
         return st ? st : put;
     return rk_node_join(ctx->node, 0, ctx->boot->rank);
@@ -144,7 +144,7 @@ static rank_status_t node_attach(struct rk_ctx *ctx)
 {
     struct rk_memfd_card card;
     size_t len = sizeof(card);
-    rank_status_t st = rk_boot_get(ctx->boot, ctx->boot->local[0], "rank.node", &card, &len);
+    rank_status_t st = ctx->boot->ops->get(ctx->boot, ctx->boot->local[0], "rank.node", &card, &len);
 
     if (!st && (len != sizeof(card) || card.bytes == 0))
         st = RANK_ERR_NO_MEMORY; /* its creator has reported why */
@@ -184,7 +184,7 @@ static rank_status_t init_open_ucx(struct rk_ctx *ctx)
     if (!st)
         rk_liveness_open(ctx);
     return st ? st
-              : rk_boot_put(ctx->boot, RK_UCX_CARD, ctx->engine->card, ctx->engine->card_len);
+              : ctx->boot->ops->put(ctx->boot, RK_UCX_CARD, ctx->engine->card, ctx->engine->card_len);
 }
 
 /* Set up the node, and the network if needed; then fence. */
@@ -210,6 +210,17 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
      */
     early = !alone && (boot->nlocal < boot->size || !shm_wanted());
     early = early || boot->parent; /* no shared memory with the parents */
+    /*
+     * After a first context, wait for the creator's commit in a fence: libpmix leaks at each request that comes
+     * before it.
+     */
+    if (!alone && boot->before) {
+        st = boot->local_index == 0 ? boot->ops->commit(boot) : RANK_OK;
+        if (!st)
+            st = boot->ops->fence(boot);
+        if (st)
+            return st;
+    }
     if (!alone && boot->local_index > 0) {
         st = node_attach(ctx);
         if (st == RANK_ERR_UNREACHABLE) {
@@ -235,9 +246,9 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
     }
     if (st || alone)
         return st;
-    st = rk_boot_commit(boot);
+    st = boot->ops->commit(boot);
     if (!st)
-        st = rk_boot_fence(boot);
+        st = boot->ops->fence(boot);
     if (st || early)
         return st;
     /*
@@ -248,10 +259,10 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
         if (!network) {
             st = init_open_ucx(ctx);
             if (!st)
-                st = rk_boot_commit(boot);
+                st = boot->ops->commit(boot);
         }
         if (!st)
-            st = rk_boot_fence(boot);
+            st = boot->ops->fence(boot);
     }
     return st;
 }
@@ -263,17 +274,20 @@ void rk_world_wake(void *ctx)
     rk_node_wake(node, node->index);
 }
 
-/* A second rank_init after a failed one belongs to the same program: the other ranks have its first keys. */
-static uint32_t programs_before(struct rk_board *board)
-{
-    static bool joined;
-    static uint32_t before;
+static bool number_unused; /* the context failed: the next one takes its number, as in the other ranks */
 
-    if (board && !joined) {
-        before = rk_board_join(board);
-        joined = true;
-    }
-    return before;
+/* Number of a context among those of this rank, its earlier programs included where there is a board. */
+static uint32_t contexts_before(struct rk_board *board)
+{
+    static uint32_t number, next;
+
+    if (number_unused)
+        return number;
+    number = board ? rk_board_join(board) : 0;
+    number = number > next ? number : next;
+    next = number + 1;
+    number_unused = true;
+    return number;
 }
 
 static rank_status_t init_join(struct rk_ctx *ctx)
@@ -281,15 +295,17 @@ static rank_status_t init_join(struct rk_ctx *ctx)
     rank_status_t st;
 
     rk_node_prepare(); /* before PMIx starts its thread */
-    ctx->board = rk_env_is_of_xrun() ? rk_board_open(rk_env(RK_BOARD_VARIABLE)) : NULL;
     if (ctx->board)
         rk_board_write(ctx->board, RK_BOARD_JOINING, rk_clock_ns(), NULL);
     st = rk_boot_open(&ctx->boot);
     if (st)
         return st;
-    ctx->boot->before = programs_before(ctx->board);
-    rk_log_identity("librank", ctx->boot->rank, ctx->boot->host);
-    rk_crash_stack_open();
+    if (!ctx->boot->alone)
+        ctx->boot->before = contexts_before(ctx->board);
+    if (ctx == the_ctx) {
+        rk_log_identity("librank", ctx->boot->rank, ctx->boot->host);
+        rk_crash_stack_open();
+    }
     st = init_meet(ctx);
     if (st)
         return st;
@@ -304,7 +320,27 @@ static rank_status_t init_join(struct rk_ctx *ctx)
         return st;
     rk_team_settle(ctx->world);
     st = rk_rooms_team_open(ctx, ctx->world);
-    return st || !ctx->boot->parent ? st : rk_spawn_join(ctx);
+    if (!st && ctx->boot->parent)
+        st = rk_spawn_join(ctx);
+    number_unused = number_unused && st;
+    return st;
+}
+
+rank_status_t rk_world_open(int level, struct rk_board *board, struct rk_ctx **out)
+{
+    struct rk_ctx *ctx = *out = calloc(1, sizeof(*ctx));
+    rank_status_t st;
+
+    if (!ctx) {
+        rk_board_close(board);
+        return RANK_ERR_NO_MEMORY;
+    }
+    ctx->level = level;
+    ctx->board = board;
+    st = init_join(ctx);
+    if (!st && rk_conf.progress_thread)
+        st = rk_progress_thread_start(ctx);
+    return st;
 }
 
 static void init_leave(struct rk_ctx *ctx)
@@ -313,7 +349,7 @@ static void init_leave(struct rk_ctx *ctx)
     rk_rooms_close(ctx);
     rk_connected_close(ctx);
     if (ctx->boot) /* a spawned job may end at this moment */
-        rk_boot_watch_deaths(ctx->boot, NULL, NULL);
+        ctx->boot->ops->watch_deaths(ctx->boot, NULL, NULL);
     rk_engine_close(ctx);
     for (size_t i = 0; i < RK_ARRAY_LEN(rooms); i++) {
         if (rooms[i]->release)
@@ -326,6 +362,13 @@ static void init_leave(struct rk_ctx *ctx)
         rk_board_write(ctx->board, RK_BOARD_LEFT, rk_clock_ns(), NULL);
     rk_board_close(ctx->board);
     free(ctx);
+}
+
+/* The process leaves with its context. */
+static void init_leave_process(void)
+{
+    if (the_ctx)
+        init_leave(the_ctx);
     the_ctx = NULL;
     rk_crash_stack_close();
     rk_conf_unload();
@@ -337,23 +380,23 @@ static void init_leave(struct rk_ctx *ctx)
  */
 static void forked(void)
 {
-    if (atomic_load(&rk_life) != RK_LIFE_IN && atomic_load(&rk_life) != RK_LIFE_JOINING)
+    if (atomic_load(&rk_life) == RK_LIFE_OUT)
         return;
-    if (atomic_exchange(&rk_life, RK_LIFE_FORKED) == RK_LIFE_IN) {
+    if (atomic_exchange(&rk_life, RK_LIFE_FORKED) == RK_LIFE_IN)
         rk_rooms_spoil(the_ctx);
-    }
 }
 
 rank_status_t rank_init(const rank_init_opts_t *opts)
 {
     static bool watches_forks;
-    int out = RK_LIFE_OUT, level;
+    int before = RK_LIFE_OUT, level;
     rank_status_t st;
 
-    if (!atomic_compare_exchange_strong(&rk_life, &out, RK_LIFE_JOINING)) {
-        rk_error("rank_init: %s", out == RK_LIFE_LEFT     ? "the library was finalized already; it can be initialized once"
-                                  : out == RK_LIFE_FORKED ? "this process is a forked child of a rank, and no rank"
-                                                          : "the library is initialized already");
+    if (!atomic_compare_exchange_strong(&rk_life, &before, RK_LIFE_JOINING) &&
+        (before != RK_LIFE_LEFT || the_ctx || !atomic_compare_exchange_strong(&rk_life, &before, RK_LIFE_JOINING))) {
+        rk_error("rank_init: %s", before == RK_LIFE_LEFT     ? "this process was no rank any more when it called rank_finalize"
+                                  : before == RK_LIFE_FORKED ? "this process is a forked child of a rank, and no rank"
+                                                             : "the library is initialized already");
         return RANK_ERR_STATE;
     }
     if (!watches_forks)
@@ -367,12 +410,7 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
     /* Output before a hang should be visible; xrun passes on whole lines anyway. */
     if (rk_env_is_of_xrun())
         setvbuf(stdout, NULL, _IOLBF, 0);
-    the_ctx = calloc(1, sizeof(*the_ctx));
-    if (the_ctx)
-        the_ctx->level = level;
-    st = the_ctx ? init_join(the_ctx) : RANK_ERR_NO_MEMORY;
-    if (!st && rk_conf.progress_thread)
-        st = rk_progress_thread_start(the_ctx);
+    st = rk_world_open(level, rk_env_is_of_xrun() ? rk_board_open(rk_env(RK_BOARD_VARIABLE)) : NULL, &the_ctx);
     if (st)
         goto err;
     if (the_ctx->board)
@@ -381,8 +419,7 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
     return RANK_OK;
 
 err:
-    if (the_ctx)
-        init_leave(the_ctx);
+    init_leave_process();
     atomic_store(&rk_life, RK_LIFE_OUT);
     return st;
 }
@@ -435,7 +472,7 @@ static void init_drain(struct rk_ctx *ctx)
      * several hosts deaths are reported until all have arrived.
      */
     if (ctx->world->local)
-        rk_boot_leave(ctx->boot);
+        ctx->boot->ops->leave(ctx->boot);
     /* Close nothing to which another rank still sends. After a death in the world this returns at once. */
     ctx->engine->alone = rank_barrier(ctx->world) != RANK_OK;
     if (ctx->engine->alone && ctx->node)
@@ -475,8 +512,14 @@ rank_status_t rank_finalize(void)
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
     init_drain(the_ctx);
-    init_leave(the_ctx);
+    init_leave_process();
     return RANK_OK;
+}
+
+void rk_world_close(struct rk_ctx *ctx)
+{
+    init_drain(ctx);
+    init_leave(ctx);
 }
 
 void rank_abort(int code, const char *text)
@@ -491,6 +534,6 @@ void rank_abort(int code, const char *text)
     if (text && !(served && rk_env_is_of_xrun()))
         rk_log_write(RK_LOG_ERROR, "rank_abort: %s", text);
     if (served)
-        rk_boot_abort(ctx->boot, code, text ? text : "rank_abort");
+        ctx->boot->ops->abort(ctx->boot, code, text ? text : "rank_abort");
     _exit(code);
 }

@@ -104,7 +104,7 @@ static rank_status_t roster_take(struct rk_ctx *ctx, const struct entry *e, int6
     st = rk_procs_add_job(ctx, e->job, e->size, &first);
     *number = first + e->rank;
     if (!st && e->job != ctx->engine->job)
-        st = rk_boot_name_job(ctx->boot, e->space, first, e->size);
+        st = ctx->boot->ops->name_job(ctx->boot, e->space, first, e->size);
     /*
      * It runs on this host, too, and its launcher or its own count reports too few cores. Nothing reports when
      * that ends: keep it until the end.

@@ -18,6 +18,14 @@ struct rank_team;
 /* Context created by rank_init; NULL before init and after finalize. */
 struct rk_ctx *rk_world_ctx(void);
 
+/*
+ * init.c: open a context beside others of this process. Collective over its world. Takes board, which only one
+ * context may have; NULL: none. Close *out also after an error, unless it is NULL.
+ */
+rank_status_t rk_world_open(int level, struct rk_board *board, struct rk_ctx **out);
+/* Collective. */
+void rk_world_close(struct rk_ctx *ctx);
+
 /* init.c: wakes the context's own thread; runs on the PMIx thread. */
 void rk_world_wake(void *ctx);
 /* init.c: open the ucx channel. Leaves its address blob in the engine. */

@@ -19,12 +19,13 @@ static rank_status_t name_job(struct rk_boot *boot, const char *space, int first
     return RANK_OK;
 }
 
+static const struct rk_boot_provider provider = {.name = "fuzz", .name_job = name_job};
+
 static void oversubscribed(struct rk_ctx *ctx)
 {
     (void)ctx;
 }
 
-#define rk_boot_name_job(...) name_job(__VA_ARGS__)
 #define rk_engine_set_oversubscribed oversubscribed
 #include "lib/world/roster.c"
 #undef rk_engine_set_oversubscribed
@@ -66,7 +67,7 @@ static void parents(const char *text)
 static void roster(const unsigned char *input, size_t len)
 {
     enum { MOST = 4 };
-    struct rk_boot boot = {.rank = 0, .size = 2, .host = "host"};
+    struct rk_boot boot = {.ops = &provider, .rank = 0, .size = 2, .host = "host"};
     struct rk_engine e = {.job = 1, .npeers = 2};
     struct rk_ctx ctx = {.boot = &boot, .engine = &e};
     struct rk_roster r;

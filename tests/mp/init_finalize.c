@@ -147,7 +147,6 @@ int main(int argc, char **argv)
     MP_CHECK_EQ(rank_thread_level(), RANK_ERR_STATE);
     try_all(RANK_TEAM_NULL);
     try_all(world); /* a handle of the library that has gone */
-    MP_STATUS(rank_init(NULL), RANK_ERR_STATE);
     answers_at_any_time();
 
     if (mp_count_fds() > fds)

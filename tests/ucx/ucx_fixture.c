@@ -95,6 +95,7 @@ static void rig_open(struct rig *r, const struct rig_way *way, bool rma)
     if (rk_env("RIG_LOG"))
         rk_conf.log = rk_log_threshold = atoi(rk_env("RIG_LOG"));
     rk_log_identity("channel_test", r->me, NULL);
+    boot->ops = &rk_boot_alone;
     boot->rank = r->me;
     boot->size = r->n;
     boot->alone = true;

@@ -132,9 +132,16 @@ static void spaces(void **state)
 
 /* ------------------------------------------------------------------------ core/procs.h */
 
+static void job_removed(struct rk_boot *boot, int first)
+{
+    assert_true(first >= boot->size);
+}
+
+static const struct rk_boot_provider provider = {.name = "unit", .remove_job = job_removed};
+
 static void processes(void **state)
 {
-    static struct rk_boot boot = {.rank = 1, .size = 5, .alone = true, .job = "w"};
+    static struct rk_boot boot = {.ops = &provider, .rank = 1, .size = 5, .alone = true, .job = "w"};
     struct rk_ctx ctx = {.boot = &boot};
     struct rk_engine *e;
     char card[8];

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* two_contexts_test.c: open contexts in one process, at once and in threads. */
+#include "tests/unit/unit.h"
+
+#include "lib/base/conf.h"
+#include "lib/world/world.h"
+
+#include <pthread.h>
+
+static struct rk_ctx *context(int level)
+{
+    struct rk_ctx *ctx;
+
+    assert_int_equal(rk_world_open(level, NULL, &ctx), RANK_OK);
+    return ctx;
+}
+
+/* Messages, a collective and memory within a team; returns false on an error. */
+static bool works(rank_team_t team, int64_t value)
+{
+    int64_t got = -1, sum = -1;
+    rank_request_t req;
+    rank_team_t other;
+    rank_mem_t mem;
+    void *at;
+    bool ok;
+
+    ok = rank_isend(&value, 1, RANK_INT64, 0, 5, team, &req) == RANK_OK &&
+         rank_recv(&got, 1, RANK_INT64, 0, 5, team, NULL) == RANK_OK && rank_wait(&req, NULL) == RANK_OK && got == value;
+    ok = ok && rank_allreduce(&value, &sum, 1, RANK_INT64, RANK_SUM, team) == RANK_OK && sum == value;
+    ok = ok && rank_team_dup(team, &other) == RANK_OK && rank_barrier(other) == RANK_OK && rank_team_free(&other) == RANK_OK;
+    ok = ok && rank_alloc(team, RANK_MEM_HOST, 64, 0, &at, &mem) == RANK_OK;
+    ok = ok && rank_put(&value, 8, 0, mem, 8) == RANK_OK && rank_flush(mem, 0) == RANK_OK && ((int64_t *)at)[1] == value;
+    return ok && rank_free(&mem) == RANK_OK;
+}
+
+static void apart(void **state)
+{
+    struct rk_ctx *a = context(RANK_THREAD_SERIALIZED), *b = context(*(int *)*state);
+    rank_team_t of_a = a->world, of_b = b->world, mine, same;
+    rank_request_t req;
+    int64_t value = 7;
+    int found = 1;
+
+    assert_ptr_not_equal(of_a, of_b);
+    assert_true(works(of_a, 1) && works(of_b, 2));
+    assert_int_equal(rank_team_dup(of_a, &mine), RANK_OK);
+    assert_int_equal(rank_team_dup(of_b, &same), RANK_OK); /* the same id in another context */
+
+    assert_int_equal(rank_isend(&value, 1, RANK_INT64, 0, 9, mine, &req), RANK_OK);
+    assert_int_equal(rank_iprobe(0, 9, same, &found, NULL), RANK_OK);
+    assert_int_equal(found, 0);
+    assert_int_equal(rank_iprobe(0, 9, mine, &found, NULL), RANK_OK);
+    assert_int_equal(found, 1);
+    assert_int_equal(rank_recv(&value, 1, RANK_INT64, 0, 9, mine, NULL), RANK_OK);
+    assert_int_equal(rank_wait(&req, NULL), RANK_OK);
+
+    rk_world_close(a);
+    assert_int_not_equal(rank_barrier(of_a), RANK_OK);
+    assert_int_not_equal(rank_barrier(mine), RANK_OK);
+    assert_true(works(of_b, 3) && works(same, 4));
+    a = context(RANK_THREAD_SERIALIZED);
+    assert_int_not_equal(rank_barrier(of_a), RANK_OK);
+    rk_world_close(b);
+    assert_true(works(a->world, 5));
+    rk_world_close(a);
+}
+
+static void *thread_main(void *arg)
+{
+    const int64_t *me = arg;
+
+    for (int i = 0; i < 20; i++) {
+        struct rk_ctx *ctx;
+        bool ok = rk_world_open(RANK_THREAD_SERIALIZED, NULL, &ctx) == RANK_OK;
+        for (int k = 0; k < 20 && ok; k++)
+            ok = works(ctx->world, *me * 1000 + k);
+        if (!ok)
+            return arg;
+        rk_world_close(ctx);
+    }
+    return NULL;
+}
+
+static void in_threads(void **state)
+{
+    int64_t number[2] = {1, 2};
+    pthread_t thread[2];
+    void *failed;
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, thread_main, &number[i]), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(thread[i], &failed), 0);
+        assert_null(failed);
+    }
+}
+
+static int load(void **state)
+{
+    (void)state;
+    setenv("RANK_ERRORS", "quiet", 1);
+    return rk_conf_load() != RANK_OK;
+}
+
+int main(void)
+{
+    int serialized = RANK_THREAD_SERIALIZED, multiple = RANK_THREAD_MULTIPLE;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(apart, &serialized),
+        cmocka_unit_test_prestate(apart, &multiple),
+        cmocka_unit_test(in_threads),
+    };
+
+    return cmocka_run_group_tests(tests, load, NULL);
+}
