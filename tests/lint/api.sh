@@ -16,7 +16,7 @@ same() {
 }
 
 export LC_ALL=C
-sed -n 's/^RANK_API.*[ *]\(rank_[a-z0-9_]*\)(.*/\1/p' "$top_srcdir/lib/rank.h" | sort >"$work/header"
+sed -n 's/^RANK_API.*[ *]\(rank_[a-z0-9_]*\)(.*/\1/p' "$top_srcdir"/lib/rank/*.h | sort >"$work/header"
 sort "$top_srcdir/lib/rank.sym" >"$work/list"
 same "rank.sym lists what rank.h declares" "$work/header" "$work/list"
 
@@ -74,7 +74,7 @@ fi
 
 # One version everywhere.
 version=$(sed -n 's/^AC_INIT(\[xrun\], \[\(.*\)\])/\1/p' "$top_srcdir/configure.ac")
-header=$(sed -n 's/^#define RANK_VERSION_[A-Z]* //p' "$top_srcdir/lib/rank.h" | paste -sd.)
+header=$(sed -n 's/^#define RANK_VERSION_[A-Z]* //p' "$top_srcdir/lib/rank/types.h" | paste -sd.)
 if [ -n "$version" ] && [ "$version" = "$header" ] && grep -q "^## $version" "$top_srcdir/NEWS.md"; then
     echo "ok - configure.ac, rank.h and NEWS.md say $version"
 else

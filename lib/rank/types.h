@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* types.h: declare status codes, handles, constants, datatypes. Part of rank.h. */
+#ifndef RANK_TYPES_H
+#define RANK_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define RANK_API __attribute__((visibility("default")))
+#else
+#define RANK_API
+#endif
+
+#define RANK_VERSION_MAJOR 0
+#define RANK_VERSION_MINOR 1
+#define RANK_VERSION_PATCH 0
+
+/* -------------------------------------------------------------------------- rank_status: status codes and version */
+
+/* List each status once: code, name, text. */
+#define RANK_STATUS_MAP(X)                                                      \
+    X(0, OK, "success")                                                         \
+    X(-1, ERR_ARG, "an argument is invalid")                                    \
+    X(-2, ERR_STATE, "the library is not in the state that this call needs")    \
+    X(-3, ERR_NO_MEMORY, "out of memory")                                       \
+    X(-4, ERR_TRUNCATED, "the message is longer than the receive buffer")       \
+    X(-5, ERR_PEER_DEAD, "a peer process died")                                 \
+    X(-6, ERR_UNREACHABLE, "no channel leads to the peer")                      \
+    X(-7, ERR_NOT_SUPPORTED, "not supported by this build or on this machine")  \
+    X(-8, ERR_CONFIG, "a configuration value is invalid")                       \
+    X(-9, ERR_BOOT, "the bootstrap (PMIx) failed")                              \
+    X(-10, ERR_CHANNEL, "a channel failed")                                     \
+    X(-11, ERR_HANDLE, "not a valid handle (null, freed or of another type)")   \
+    X(-12, ERR_RANK, "rank out of range for this team")                         \
+    X(-13, ERR_TAG, "tag out of range")                                         \
+    X(-14, ERR_COUNT, "count out of range")                                     \
+    X(-15, ERR_DTYPE, "not a datatype, or not one this operation works on")     \
+    X(-16, ERR_OP, "not a reduction operation")                                 \
+    X(-17, ERR_BOUNDS, "outside the remote memory")                             \
+    X(-18, ERR_SYSTEM, "a system call failed")                                  \
+    X(-19, ERR_INTERNAL, "internal error")                                      \
+    X(-20, ERR_TIMED_OUT, "timed out")                                          \
+    X(-21, ERR_SPAWN, "the launcher could not start the processes")             \
+    X(-22, ERR_CANCELED, "the operation was taken back before it began")        \
+    X(-23, ERR_AGAIN, "there is something to do: make progress first")
+
+typedef enum rank_status {
+#define RANK_STATUS_ENUM(code, name, text) RANK_##name = code,
+    RANK_STATUS_MAP(RANK_STATUS_ENUM)
+#undef RANK_STATUS_ENUM
+} rank_status_t;
+
+/* Returns the text of a status, never NULL, in static storage. */
+RANK_API const char *rank_status_string(rank_status_t status);
+
+/* Returns the version of the library as "major.minor.patch", in static storage. */
+RANK_API const char *rank_version(void);
+
+/* ------------------------------------------------------------------------------------ rank: handles and constants */
+
+typedef struct rank_team *rank_team_t;       /* a group of ranks with its own tags */
+typedef struct rank_request *rank_request_t; /* a nonblocking operation */
+typedef struct rank_message *rank_message_t; /* a message that a matched probe has claimed */
+typedef struct rank_mem *rank_mem_t;         /* memory that peers can access */
+
+#define RANK_TEAM_NULL ((rank_team_t)0)
+#define RANK_REQUEST_NULL ((rank_request_t)0)
+#define RANK_MESSAGE_NULL ((rank_message_t)0)
+#define RANK_MEM_NULL ((rank_mem_t)0)
+
+enum {
+    RANK_ANY_SOURCE = -1,
+    RANK_ANY_TAG = -1,
+    RANK_UNDEFINED = -2, /* color: this rank joins no new team */
+    RANK_ALL = -1        /* peer in rank_flush: all ranks */
+};
+
+/* In a collective: the input is already in the output buffer. */
+#define RANK_IN_PLACE ((void *)-1)
+
+/* --------------------------------------------------------------------------- rank_dtype: datatypes and operations */
+
+typedef enum rank_dtype {
+    RANK_BYTE = 0,
+    RANK_INT8,
+    RANK_INT16,
+    RANK_INT32,
+    RANK_INT64,
+    RANK_UINT8,
+    RANK_UINT16,
+    RANK_UINT32,
+    RANK_UINT64,
+    RANK_F16,  /* IEEE binary16 */
+    RANK_BF16, /* bfloat16: the upper half of an F32 */
+    RANK_F32,
+    RANK_F64,
+    RANK_C32, /* complex of two F32 */
+    RANK_C64, /* complex of two F64 */
+    RANK_PAIR_INT32, /* value and index, for MINLOC and MAXLOC */
+    RANK_PAIR_INT64,
+    RANK_PAIR_F32,
+    RANK_PAIR_F64,
+    RANK_DTYPE_COUNT
+} rank_dtype_t;
+
+typedef struct rank_pair_int32 { int32_t value, index; } rank_pair_int32_t;
+typedef struct rank_pair_int64 { int64_t value, index; } rank_pair_int64_t;
+typedef struct rank_pair_f32 { float value; int32_t index; } rank_pair_f32_t;
+typedef struct rank_pair_f64 { double value; int64_t index; } rank_pair_f64_t;
+
+typedef enum rank_op {
+    RANK_SUM = 0,
+    RANK_PROD,
+    RANK_MIN,
+    RANK_MAX,
+    RANK_AVG, /* sum divided by the team size; floating point and complex only */
+    RANK_LAND,
+    RANK_LOR,
+    RANK_LXOR,
+    RANK_BAND,
+    RANK_BOR,
+    RANK_BXOR,
+    RANK_MINLOC, /* pairs only; the lower index wins a tie */
+    RANK_MAXLOC,
+    RANK_OP_COUNT
+} rank_op_t;
+
+/* Returns the bytes of one element, or a negative status. */
+RANK_API int64_t rank_dtype_size(rank_dtype_t dtype);
+
+/* Returns 1 if the operation is defined for the datatype, else 0. */
+RANK_API int rank_op_defined(rank_op_t op, rank_dtype_t dtype);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
