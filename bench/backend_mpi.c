@@ -54,8 +54,8 @@ static void fill_tables(void)
     dtypes[RANK_UINT64] = MPI_UINT64_T;
     dtypes[RANK_F32] = MPI_FLOAT;
     dtypes[RANK_F64] = MPI_DOUBLE;
-    dtypes[RANK_C32] = MPI_C_FLOAT_COMPLEX;
-    dtypes[RANK_C64] = MPI_C_DOUBLE_COMPLEX;
+    dtypes[RANK_F32_COMPLEX] = MPI_C_FLOAT_COMPLEX;
+    dtypes[RANK_F64_COMPLEX] = MPI_C_DOUBLE_COMPLEX;
     dtypes[RANK_PAIR_INT32] = MPI_2INT;
     dtypes[RANK_PAIR_F32] = MPI_FLOAT_INT;
     ops[RANK_SUM] = MPI_SUM;
@@ -311,7 +311,7 @@ bool be_op_supported(rank_op_t op, rank_dtype_t dtype)
     switch (op) {
     case RANK_SUM:
     case RANK_PROD:
-        return dtype >= RANK_INT8 && dtype <= RANK_C64;
+        return dtype >= RANK_INT8 && dtype <= RANK_F64_COMPLEX;
     case RANK_MIN:
     case RANK_MAX:
         return dtype >= RANK_INT8 && dtype <= RANK_F64;

@@ -1,4 +1,4 @@
-# rank3.awk: make the pages of section 3 from lib/rank.h and its parts. Run by doc/update.sh.
+# rank3.awk: make the pages of section 3 from lib/rank.h. Run by doc/update.sh.
 #
 #   awk -v out=DIR -v examples=DIR -f rank3.awk rank.h rank/*.h, in the order that rank.h includes them
 #

@@ -4,7 +4,7 @@
 #include "lib/p2p/api_check.h"
 #include "lib/p2p/p2p_internal.h"
 
-static rank_status_t check_send(const char *call, const rank_iov_t *iov, int n, int peer, int64_t tag,
+static rank_status_t check_send(const char *call, const rank_iov_t *iov, int64_t n, int peer, int64_t tag,
                                 rank_team_t team, size_t *bytes)
 {
     rank_status_t st = rk_team_check(call, team);
@@ -14,7 +14,7 @@ static rank_status_t check_send(const char *call, const rank_iov_t *iov, int n, 
     return rk_check_dest(call, team, peer, tag);
 }
 
-static rank_status_t check_recv(const char *call, const rank_iov_t *iov, int n, int peer, int64_t tag,
+static rank_status_t check_recv(const char *call, const rank_iov_t *iov, int64_t n, int peer, int64_t tag,
                                 rank_team_t team, size_t *bytes)
 {
     rank_status_t st = rk_team_check(call, team);
@@ -24,7 +24,7 @@ static rank_status_t check_recv(const char *call, const rank_iov_t *iov, int n, 
     return rk_check_source(call, team, peer, tag);
 }
 
-rank_status_t rank_sendv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team)
+rank_status_t rank_sendv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team)
 {
     RK_ENTER_TEAM(team);
     struct rank_request req;
@@ -40,7 +40,7 @@ rank_status_t rank_sendv(const rank_iov_t *iov, int n, int peer, int64_t tag, ra
     return rk_req_wait(&req);
 }
 
-rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
+rank_status_t rank_recvv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team,
                          rank_envelope_t *envelope)
 {
     RK_ENTER_TEAM(team);
@@ -62,7 +62,7 @@ rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag, ra
     return st;
 }
 
-rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
+rank_status_t rank_isendv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team,
                           rank_request_t *out)
 {
     RK_ENTER_TEAM(team);
@@ -87,7 +87,7 @@ rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
     return RANK_OK;
 }
 
-rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
+rank_status_t rank_irecvv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team,
                           rank_request_t *out)
 {
     RK_ENTER_TEAM(team);

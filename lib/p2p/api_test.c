@@ -100,7 +100,7 @@ rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
     return rk_likely(*req && rk_req_is_plain(*req, true)) ? rk_finish_plain(req, envelope) : api_test_wait_for(req, envelope);
 }
 
-struct rk_threads *rk_enter_requests(int n, const rank_request_t *reqs)
+struct rk_threads *rk_enter_requests(int64_t n, const rank_request_t *reqs)
 {
     int i = 0;
 
@@ -120,29 +120,29 @@ static rank_status_t check_else(const char *call, const struct rank_request *req
     return req->hold & RK_HOLD_CALLS ? rk_req_has_callback(call) : RANK_OK;
 }
 
-rank_status_t rk_check_requests(const char *call, int n, const rank_request_t *reqs)
+rank_status_t rk_check_requests(const char *call, int64_t n, const rank_request_t *reqs)
 {
     rank_status_t st;
 
     if (n < 0)
-        return rk_arg_error(RANK_ERR_COUNT, call, "n %d is negative", n);
+        return rk_arg_error(RANK_ERR_COUNT, call, "n %lld is negative", (long long)n);
     if (n > 0 && !reqs)
         return rk_arg_null(call, "reqs");
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if (rk_unlikely(!reqs[i] || !rk_req_is_plain(reqs[i], false)) && (st = check_else(call, reqs[i])) != RANK_OK)
             return st;
     }
     return RANK_OK;
 }
 
-rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelopes)
+rank_status_t rank_waitall(int64_t n, rank_request_t *reqs, rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
     rank_status_t first = rk_check_requests(__func__, n, reqs);
 
     if (first)
         return first;
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
         rank_status_t st;
 
@@ -156,9 +156,9 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
     return first;
 }
 
-int rk_any_done(int n, const rank_request_t *reqs)
+int64_t rk_any_done(int64_t n, const rank_request_t *reqs)
 {
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if (!rk_req_is_idle(reqs[i]) && reqs[i]->done)
             return i;
     }
@@ -173,11 +173,11 @@ static bool any_is_done(struct rk_wait *w)
     return a->found != RANK_UNDEFINED;
 }
 
-int rk_any_wait(struct rk_ctx *ctx, int n, const rank_request_t *reqs)
+int64_t rk_any_wait(struct rk_ctx *ctx, int64_t n, const rank_request_t *reqs)
 {
     struct rk_any_wait a = {.wait = {.describe = rk_any_describe}, .n = n, .reqs = reqs};
 
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if (!rk_req_is_idle(reqs[i]) && reqs[i]->type == RK_REQ_SEND)
             a.wait.kind = RK_FOR_SEND; /* it may be part of a cycle of sends */
     }
@@ -185,21 +185,21 @@ int rk_any_wait(struct rk_ctx *ctx, int n, const rank_request_t *reqs)
     return a.found;
 }
 
-struct rk_ctx *rk_any_ctx(int n, const rank_request_t *reqs)
+struct rk_ctx *rk_any_ctx(int64_t n, const rank_request_t *reqs)
 {
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if (!rk_req_is_idle(reqs[i]))
             return reqs[i]->ctx;
     }
     return NULL;
 }
 
-rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelope_t *envelope)
+rank_status_t rank_waitany(int64_t n, rank_request_t *reqs, int64_t *index, rank_envelope_t *envelope)
 {
     RK_ENTER_REQUESTS(n, reqs);
     rank_status_t st = rk_check_requests(__func__, n, reqs);
     struct rk_ctx *ctx;
-    int found;
+    int64_t found;
 
     if (st)
         return st;

@@ -115,13 +115,13 @@ void rk_probe_wait(struct rk_probe *probe);
 /* A wait for one of several requests. */
 struct rk_any_wait {
     struct rk_wait wait;
-    int n, found;
+    int64_t n, found;
     const rank_request_t *reqs;
 };
 /* Index of one that is complete, or RANK_UNDEFINED. */
-int rk_any_done(int n, const rank_request_t *reqs);
+int64_t rk_any_done(int64_t n, const rank_request_t *reqs);
 /* Wait for that, if none is. */
-int rk_any_wait(struct rk_ctx *ctx, int n, const rank_request_t *reqs);
+int64_t rk_any_wait(struct rk_ctx *ctx, int64_t n, const rank_request_t *reqs);
 
 /* describe_p2p.c: describe waits of this room. */
 void rk_message_describe(const struct rank_request *req, struct rk_wait_for *out);

@@ -21,7 +21,7 @@ static rank_status_t persistent_start_send(struct rank_request *req)
 
 static rank_status_t persistent_start_recv(struct rank_request *req)
 {
-    int source = req->src == RK_SRC_ANY ? RANK_ANY_SOURCE : (int)req->src;
+    int source = (int)req->src;
 
     if (RK_CHECK_OVERLAP && rk_p2p_awaits(req->on, req->view.base, req->view.bytes))
         return rk_check_overlaps("rank_start");
@@ -101,7 +101,7 @@ rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int p
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->type = RK_REQ_RECV;
-    req->src = peer == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)peer;
+    req->src = (uint32_t)peer;
     req->start = persistent_start_recv;
     *out = req;
     return RANK_OK;
@@ -147,10 +147,10 @@ rank_status_t rank_start(rank_request_t *req)
 }
 
 /* Mark each as active while checking, so that a duplicate in the array is found. */
-static rank_status_t check_startall(int n, rank_request_t *reqs)
+static rank_status_t check_startall(int64_t n, rank_request_t *reqs)
 {
     rank_status_t st = RANK_OK;
-    int i = 0;
+    int64_t i = 0;
 
     for (; i < n && !(st = check_start("rank_startall", reqs[i])); i++)
         reqs[i]->hold |= RK_HOLD_ACTIVE;
@@ -159,16 +159,16 @@ static rank_status_t check_startall(int n, rank_request_t *reqs)
     return st;
 }
 
-rank_status_t rank_startall(int n, rank_request_t *reqs)
+rank_status_t rank_startall(int64_t n, rank_request_t *reqs)
 {
     rank_status_t st;
 
     if (n < 0)
-        return rk_arg_error(RANK_ERR_COUNT, __func__, "n %d is negative", n);
+        return rk_arg_error(RANK_ERR_COUNT, __func__, "n %lld is negative", (long long)n);
     if (n > 0 && !reqs)
         return rk_arg_null(__func__, "reqs");
     st = check_startall(n, reqs);
-    for (int i = 0; i < n && !st; i++)
+    for (int64_t i = 0; i < n && !st; i++)
         st = persistent_start(reqs[i]);
     return st;
 }

@@ -350,7 +350,7 @@ RK_COLD bool rk_p2p_awaits(struct rank_team *team, void *buf, size_t bytes)
 struct rk_unexpected *rk_p2p_take(struct rank_team *team, int source, uint64_t tag)
 {
     struct rk_p2p *p2p = team->ctx->p2p;
-    uint32_t src = source == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)source;
+    uint32_t src = (uint32_t)source;
     struct rk_unexpected *u = rk_match_find(&p2p->match, team->id, src, tag);
 
     if (!u)
@@ -398,7 +398,7 @@ void rk_message_envelope(const struct rk_unexpected *u, rank_envelope_t *envelop
 
 bool rk_p2p_probe(struct rank_team *team, int source, uint64_t tag, rank_envelope_t *envelope)
 {
-    uint32_t src = source == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)source;
+    uint32_t src = (uint32_t)source;
     struct rk_unexpected *u = rk_match_find(&team->ctx->p2p->match, team->id, src, tag);
 
     if (!u)

@@ -13,7 +13,7 @@ extern "C" {
 
 /* Send a message. The call returns when buf may be reused. Messages between two ranks on one team are received in the
  * order sent, if one receive could match them. A message longer than RANK_EAGER_MAX waits for its receive. If all ranks
- * send first, receivers buffer such messages up to RANK_AHEAD_MAX bytes. Beyond that the sends never return. */
+ * send first, receivers buffer such messages up to RANK_RNDV_UNEXPECTED_MAX bytes. Beyond that the sends never return. */
 RANK_API rank_status_t rank_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                  int64_t tag, rank_team_t team);
 
@@ -96,13 +96,13 @@ typedef struct rank_iov {
  * RANK_ERR_COUNT: a number is negative, or a piece or the sum exceeds the address space.
  * RANK_ERR_ARG: a base is NULL, or pieces of a receive overlap.
  */
-RANK_API rank_status_t rank_sendv(const rank_iov_t *iov, int n, int peer, int64_t tag,
+RANK_API rank_status_t rank_sendv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag,
                                   rank_team_t team);
-RANK_API rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag,
+RANK_API rank_status_t rank_recvv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag,
                                   rank_team_t team, rank_envelope_t *envelope);
-RANK_API rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag,
+RANK_API rank_status_t rank_isendv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag,
                                    rank_team_t team, rank_request_t *req);
-RANK_API rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag,
+RANK_API rank_status_t rank_irecvv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag,
                                    rank_team_t team, rank_request_t *req);
 
 /* ------------------------------------------------------------------------------ rank_start: persistent operations */
@@ -125,7 +125,7 @@ RANK_API rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dty
  * RANK_ERR_HANDLE: the request is not persistent, or its team has been freed.
  */
 RANK_API rank_status_t rank_start(rank_request_t *req);
-RANK_API rank_status_t rank_startall(int n, rank_request_t *reqs);
+RANK_API rank_status_t rank_startall(int64_t n, rank_request_t *reqs);
 
 #ifdef __cplusplus
 }

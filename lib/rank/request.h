@@ -35,29 +35,29 @@ RANK_API rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
 
 /* Wait for all requests.
  * Returns the first error in array order. */
-RANK_API rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelopes);
+RANK_API rank_status_t rank_waitall(int64_t n, rank_request_t *reqs, rank_envelope_t *envelopes);
 
 /* Wait for one request. *index is its place, or RANK_UNDEFINED if all are null. */
-RANK_API rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index,
+RANK_API rank_status_t rank_waitany(int64_t n, rank_request_t *reqs, int64_t *index,
                                     rank_envelope_t *envelope);
 
 /* Test all requests. If all are complete, *done is 1 and they end as in rank_waitall. Otherwise none ends. */
-RANK_API rank_status_t rank_testall(int n, rank_request_t *reqs, int *done,
+RANK_API rank_status_t rank_testall(int64_t n, rank_request_t *reqs, int *done,
                                     rank_envelope_t *envelopes);
 
 /* Test for one complete request. If there is one, *done is 1 and it ends as in rank_waitany. If all are null, *done is 1
  * too. If none is complete, *index is RANK_UNDEFINED. */
-RANK_API rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
+RANK_API rank_status_t rank_testany(int64_t n, rank_request_t *reqs, int64_t *index, int *done,
                                     rank_envelope_t *envelope);
 
 /* Wait for one request, and end all that are complete then. Allocates no memory. *ndone is their number, or
  * RANK_UNDEFINED if all are null. indices has room for n places. The first *ndone of indices and envelopes are written.
  * Returns the first error in array order. */
-RANK_API rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indices,
+RANK_API rank_status_t rank_waitsome(int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
                                      rank_envelope_t *envelopes);
 
 /* As rank_waitsome, without waiting. *ndone may be 0. */
-RANK_API rank_status_t rank_testsome(int n, rank_request_t *reqs, int *ndone, int *indices,
+RANK_API rank_status_t rank_testsome(int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
                                      rank_envelope_t *envelopes);
 
 /*

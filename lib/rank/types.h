@@ -73,11 +73,13 @@ typedef struct rank_mem *rank_mem_t;         /* memory that peers can access */
 #define RANK_MESSAGE_NULL ((rank_message_t)0)
 #define RANK_MEM_NULL ((rank_mem_t)0)
 
+/* Special values of a peer, a tag, a color or an index. They are distinct and far from all ranks, so that a sum of ranks
+ * that leaves the team is RANK_ERR_RANK. */
 enum {
-    RANK_ANY_SOURCE = -1,
-    RANK_ANY_TAG = -1,
-    RANK_UNDEFINED = -2, /* color: this rank joins no new team */
-    RANK_ALL = -1        /* peer in rank_flush: all ranks */
+    RANK_ANY_SOURCE = -0x7f000001, /* peer in a receive or probe: any rank of the team */
+    RANK_ANY_TAG = -0x7f000002,    /* tag in a receive or probe: any tag */
+    RANK_UNDEFINED = -0x7f000003,  /* color: this rank joins no new team */
+    RANK_ALL = -0x7f000004         /* peer in rank_flush: all ranks */
 };
 
 /* In a collective: the input is already in the output buffer. */
@@ -99,8 +101,8 @@ typedef enum rank_dtype {
     RANK_BF16, /* bfloat16: the upper half of an F32 */
     RANK_F32,
     RANK_F64,
-    RANK_C32, /* complex of two F32 */
-    RANK_C64, /* complex of two F64 */
+    RANK_F32_COMPLEX, /* complex of two F32 */
+    RANK_F64_COMPLEX, /* complex of two F64 */
     RANK_PAIR_INT32, /* value and index, for MINLOC and MAXLOC */
     RANK_PAIR_INT64,
     RANK_PAIR_F32,

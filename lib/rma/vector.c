@@ -39,14 +39,14 @@ static rank_status_t check_pieces(const char *call, const struct rank_mem *mem, 
 /* Do the pieces of a get overlap locally? For builds with that check. */
 static RK_COLD bool local_overlap(const rank_piece_t *pieces, int64_t n)
 {
-    rank_iov_t *iov = n > 1 && n <= INT32_MAX ? calloc((size_t)n, sizeof(*iov)) : NULL;
+    rank_iov_t *iov = n > 1 ? calloc((size_t)n, sizeof(*iov)) : NULL;
     bool found;
 
     if (!iov)
         return false;
     for (int64_t i = 0; i < n; i++)
         iov[i] = (rank_iov_t){.base = pieces[i].local, .bytes = pieces[i].bytes};
-    found = rk_pieces_overlap(iov, (int)n);
+    found = rk_pieces_overlap(iov, n);
     free(iov);
     return found;
 }

@@ -28,7 +28,7 @@ void coll_arguments(struct coll_test *t)
     MP_STATUS(rank_allreduce(a, b, 1, RANK_F64, (rank_op_t)-1, w), RANK_ERR_OP);
     MP_STATUS(rank_allreduce(a, b, 1, RANK_F64, RANK_BAND, w), RANK_ERR_DTYPE);
     MP_STATUS(rank_allreduce(a, b, 1, RANK_INT32, RANK_AVG, w), RANK_ERR_DTYPE);
-    MP_STATUS(rank_allreduce(a, b, 1, RANK_C64, RANK_MAX, w), RANK_ERR_DTYPE);
+    MP_STATUS(rank_allreduce(a, b, 1, RANK_F64_COMPLEX, RANK_MAX, w), RANK_ERR_DTYPE);
     MP_STATUS(rank_allreduce(a, b, 1, RANK_F64, RANK_MINLOC, w), RANK_ERR_DTYPE);
     MP_STATUS(rank_allreduce(NULL, b, 1, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
     MP_STATUS(rank_allreduce(a, NULL, 1, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);

@@ -61,12 +61,12 @@ static void reference(rank_dtype_t d, rank_op_t op, const char *a, const char *b
 {
     struct value x = value_load(d, a), y = value_load(d, b), v;
 
-    if (d == RANK_C32 || d == RANK_C64 || d == RANK_F32) { /* each step rounds to the type */
+    if (d == RANK_F32_COMPLEX || d == RANK_F64_COMPLEX || d == RANK_F32) { /* each step rounds to the type */
         v = x;
-        if (d == RANK_C64) {
+        if (d == RANK_F64_COMPLEX) {
             v.re = op == RANK_PROD ? x.re * y.re - x.im * y.im : x.re + y.re;
             v.im = op == RANK_PROD ? x.re * y.im + x.im * y.re : x.im + y.im;
-        } else if (d == RANK_C32) {
+        } else if (d == RANK_F32_COMPLEX) {
             float p = (float)x.re * (float)y.re, q = (float)x.im * (float)y.im;
             float r = (float)x.re * (float)y.im, s = (float)x.im * (float)y.re;
             v.re = op == RANK_PROD ? p - q : (float)x.re + (float)y.re;
@@ -118,7 +118,7 @@ static void kernels(void **state)
 
 static void divide(void **state)
 {
-    static const rank_dtype_t types[] = {RANK_F16, RANK_BF16, RANK_F32, RANK_F64, RANK_C32, RANK_C64};
+    static const rank_dtype_t types[] = {RANK_F16, RANK_BF16, RANK_F32, RANK_F64, RANK_F32_COMPLEX, RANK_F64_COMPLEX};
     char buf[MAX * 16], want[MAX * 16];
 
     (void)state;
@@ -129,9 +129,9 @@ static void divide(void **state)
                 struct value v;
                 random_element(types[t], buf + (size_t)i * n);
                 v = value_load(types[t], buf + (size_t)i * n);
-                v.re = types[t] == RANK_F64 || types[t] == RANK_C64 ? v.re / by
+                v.re = types[t] == RANK_F64 || types[t] == RANK_F64_COMPLEX ? v.re / by
                                                                       : (float)v.re / (float)by;
-                v.im = types[t] == RANK_C64 ? v.im / by : (float)v.im / (float)by;
+                v.im = types[t] == RANK_F64_COMPLEX ? v.im / by : (float)v.im / (float)by;
                 value_store(types[t], want + (size_t)i * n, v);
             }
             rk_op_divide(types[t], buf, MAX, by);

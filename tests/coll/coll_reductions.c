@@ -145,7 +145,7 @@ static void long_ones(struct coll_test *t)
         {RANK_SUM, RANK_F64, 512, false},        {RANK_SUM, RANK_F64, 513, false},
         {RANK_SUM, RANK_F32, 3001, false},       {RANK_MAX, RANK_INT8, 20011, false},
         {RANK_AVG, RANK_F16, 9973, false},       {RANK_MINLOC, RANK_PAIR_F64, 2053, false},
-        {RANK_SUM, RANK_INT32, 70001, false},    {RANK_PROD, RANK_C64, 40009, true},
+        {RANK_SUM, RANK_INT32, 70001, false},    {RANK_PROD, RANK_F64_COMPLEX, 40009, true},
         {RANK_SUM, RANK_F64, 300007, true},      {RANK_BXOR, RANK_UINT64, 131072, true},
         {RANK_MAXLOC, RANK_PAIR_INT32, 65537, true}, {RANK_AVG, RANK_BF16, 400009, true},
         {RANK_SUM, RANK_F32, 2500003, true},

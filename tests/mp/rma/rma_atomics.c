@@ -228,7 +228,7 @@ static void refused(struct mp *mp)
         MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT16, &v, to, mem, 0, &r), RANK_ERR_DTYPE);
         MP_STATUS(rank_atomic(RANK_AMO_ADD, (rank_dtype_t)99, &v, to, mem, 0, &r), RANK_ERR_DTYPE);
         MP_STATUS(rank_atomic(RANK_AMO_OR, RANK_F64, &v, to, mem, 0, NULL), RANK_ERR_DTYPE);
-        MP_STATUS(rank_compare_swap(RANK_C32, &v, &v, to, mem, 0, &r), RANK_ERR_DTYPE);
+        MP_STATUS(rank_compare_swap(RANK_F32_COMPLEX, &v, &v, to, mem, 0, &r), RANK_ERR_DTYPE);
         MP_STATUS(rank_compare_swap(RANK_INT64, NULL, &v, to, mem, 0, &r), RANK_ERR_ARG);
         MP_STATUS(rank_compare_swap(RANK_INT64, &v, &v, to, mem, 0, NULL), RANK_ERR_ARG);
     }

@@ -55,7 +55,8 @@ static void exchange(struct part *p)
     int how = (int)mp_below(&p->common, 4);
     rank_request_t req[2];
     rank_envelope_t e = {.size = sizeof(e)};
-    int done = 0, index;
+    int64_t index;
+    int done = 0;
 
     mp_fill(p->out, n, key(p, p->mp->rank));
     if (how == 0) {
