@@ -19,6 +19,8 @@
  *   - A buffer belongs to the library until its request is complete.
  *   - Until then a send buffer may be read, but not changed. A receive buffer must not be accessed.
  *   - Every rank of a team makes the team's collective calls, in the same order.
+ *   - A message or a one-sided call with the peer RANK_PROC_NULL completes at once, and moves nothing.
+ *   - A receive or probe with it gives an envelope of source RANK_PROC_NULL, tag RANK_ANY_TAG and count 0.
  *
  * Completion
  *   - A blocking call returns when its operation is complete at this rank.

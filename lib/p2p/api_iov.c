@@ -33,7 +33,7 @@ rank_status_t rank_sendv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag
     rank_status_t st = check_send(__func__, iov, n, peer, tag, team, &bytes);
 
     if (st)
-        return st;
+        return rk_peer_null_ok(st);
     rk_req_init(&req, NULL, NULL);
     view = rk_pieces_view(&req.pieces, iov, n, bytes);
     rk_p2p_isend_view(team, &view, peer, (uint64_t)tag, &req);
@@ -50,7 +50,7 @@ rank_status_t rank_recvv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag
     rank_status_t st = check_recv(__func__, iov, n, peer, tag, team, &bytes);
 
     if (st)
-        return st;
+        return rk_null_receive(st, envelope);
     rk_req_init(&req, NULL, NULL);
     view = rk_pieces_view(&req.pieces, iov, n, bytes);
     if (RK_CHECK_OVERLAP && rk_p2p_awaits_view(team, &view))
@@ -72,7 +72,7 @@ rank_status_t rank_isendv(const rank_iov_t *iov, int64_t n, int peer, int64_t ta
     rank_status_t st = check_send(__func__, iov, n, peer, tag, team, &bytes);
 
     if (st)
-        return st;
+        return rk_peer_null_ok(st) ? st : rk_null_start(__func__, team->ctx, RK_REQ_SEND, out);
     if (!out)
         return rk_arg_null(__func__, "req");
     req = rk_req_alloc(team->ctx);
@@ -97,7 +97,7 @@ rank_status_t rank_irecvv(const rank_iov_t *iov, int64_t n, int peer, int64_t ta
     rank_status_t st = check_recv(__func__, iov, n, peer, tag, team, &bytes);
 
     if (st)
-        return st;
+        return rk_peer_null_ok(st) ? st : rk_null_start(__func__, team->ctx, RK_REQ_RECV, out);
     if (!out)
         return rk_arg_null(__func__, "req");
     req = rk_req_alloc(team->ctx);

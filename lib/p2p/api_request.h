@@ -45,8 +45,8 @@ RK_INLINE bool rk_may_wait(const struct rk_ctx *ctx)
     return rk_likely(!ctx->engine->calling);
 }
 
-/* Envelope of an idle request; envelope may be NULL. */
-void rk_null_envelope(rank_envelope_t *envelope);
+/* Envelope without a message: source is RANK_UNDEFINED for an idle request, or RANK_PROC_NULL. envelope may be NULL. */
+void rk_null_envelope(rank_envelope_t *envelope, int source);
 
 RK_INLINE rank_status_t rk_finish_plain(rank_request_t *handle, rank_envelope_t *envelope)
 {

@@ -90,7 +90,7 @@ rank_status_t rank_testany(int64_t n, rank_request_t *reqs, int64_t *index, int 
     if (!ctx) {
         *index = RANK_UNDEFINED;
         *done = 1;
-        rk_null_envelope(envelope);
+        rk_null_envelope(envelope, RANK_UNDEFINED);
         return RANK_OK;
     }
     *index = rk_any_done(n, reqs);
@@ -129,7 +129,7 @@ rank_status_t rank_testall(int64_t n, rank_request_t *reqs, int *done, rank_enve
         rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
 
         if (rk_req_is_idle(reqs[i])) {
-            rk_null_envelope(envelope);
+            rk_null_envelope(envelope, RANK_UNDEFINED);
             continue;
         }
         st = rk_check_request(__func__, reqs[i]);

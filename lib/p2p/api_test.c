@@ -2,11 +2,10 @@
 /* api_test.c: test and wait for requests. */
 #include "lib/p2p/api_request.h"
 
-void rk_null_envelope(rank_envelope_t *envelope)
+void rk_null_envelope(rank_envelope_t *envelope, int source)
 {
     if (envelope)
-        *envelope = (rank_envelope_t){.size = sizeof(*envelope), .source = RANK_UNDEFINED,
-                                      .tag = RANK_ANY_TAG};
+        *envelope = (rank_envelope_t){.size = sizeof(*envelope), .source = source, .tag = RANK_ANY_TAG};
 }
 
 rank_status_t rk_finish(rank_request_t *handle, rank_envelope_t *envelope)
@@ -36,7 +35,7 @@ RK_INLINE rank_status_t test(rank_request_t *req, int *done, rank_envelope_t *en
     if (rk_unlikely(!*req || (*req)->hold)) {
         if (rk_req_is_idle(*req)) {
             *done = 1;
-            rk_null_envelope(envelope);
+            rk_null_envelope(envelope, RANK_UNDEFINED);
             return RANK_OK;
         }
         if ((*req)->hold & RK_HOLD_CALLS)
@@ -70,7 +69,7 @@ RK_INLINE rank_status_t api_test_wait_for(rank_request_t *req, rank_envelope_t *
         return st;
     if (rk_unlikely(!*req || (*req)->hold)) {
         if (rk_req_is_idle(*req)) {
-            rk_null_envelope(envelope);
+            rk_null_envelope(envelope, RANK_UNDEFINED);
             return RANK_OK;
         }
         if ((*req)->hold & RK_HOLD_CALLS)
@@ -208,7 +207,7 @@ rank_status_t rank_waitany(int64_t n, rank_request_t *reqs, int64_t *index, rank
     ctx = rk_any_ctx(n, reqs);
     if (!ctx) {
         *index = RANK_UNDEFINED;
-        rk_null_envelope(envelope);
+        rk_null_envelope(envelope, RANK_UNDEFINED);
         return RANK_OK;
     }
     found = rk_any_done(n, reqs);

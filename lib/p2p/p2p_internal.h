@@ -26,6 +26,7 @@ struct rk_p2p {
     struct rank_team *last_validated; /* validate.c */
     struct rk_stale *freed;           /* stale_teams.c; NULL: no team was freed */
     uint64_t bad_frames;              /* rejected: malformed or forged */
+    struct rk_unexpected null_message; /* what a matched probe of RANK_PROC_NULL gives */
 };
 
 /* send.c */

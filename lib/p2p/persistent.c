@@ -29,6 +29,12 @@ static rank_status_t persistent_start_recv(struct rank_request *req)
     return RANK_OK;
 }
 
+static rank_status_t persistent_start_null(struct rank_request *req)
+{
+    rk_null_end(req);
+    return RANK_OK;
+}
+
 /* Create one for either direction; the arguments are checked. */
 static struct rank_request *persistent_describe(const void *buf, size_t bytes, rank_dtype_t dtype,
                                      uint64_t tag, rank_team_t team)
@@ -58,7 +64,7 @@ static rank_status_t send_init(const void *buf, int64_t count, rank_dtype_t dtyp
     size_t bytes;
     rank_status_t st = rk_check_message(call, buf, count, dtype, team, &bytes);
 
-    if (st || (st = rk_check_dest(call, team, peer, tag)))
+    if (st || rk_peer_null_ok(st = rk_check_dest(call, team, peer, tag)))
         return st;
     if (!out)
         return rk_arg_null(call, "req");
@@ -68,7 +74,7 @@ static rank_status_t send_init(const void *buf, int64_t count, rank_dtype_t dtyp
     req->type = RK_REQ_SEND;
     req->flags |= flags;
     req->env_src = (uint32_t)peer;
-    req->start = persistent_start_send;
+    req->start = st ? persistent_start_null : persistent_start_send;
     *out = req;
     return RANK_OK;
 }
@@ -93,7 +99,7 @@ rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int p
     size_t bytes;
     rank_status_t st = rk_check_message(__func__, buf, count, dtype, team, &bytes);
 
-    if (st || (st = rk_check_source(__func__, team, peer, tag)))
+    if (st || rk_peer_null_ok(st = rk_check_source(__func__, team, peer, tag)))
         return st;
     if (!out)
         return rk_arg_null(__func__, "req");
@@ -102,7 +108,7 @@ rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int p
         return RANK_ERR_NO_MEMORY;
     req->type = RK_REQ_RECV;
     req->src = (uint32_t)peer;
-    req->start = persistent_start_recv;
+    req->start = st ? persistent_start_null : persistent_start_recv;
     *out = req;
     return RANK_OK;
 }

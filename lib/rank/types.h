@@ -79,7 +79,8 @@ enum {
     RANK_ANY_SOURCE = -0x7f000001, /* peer in a receive or probe: any rank of the team */
     RANK_ANY_TAG = -0x7f000002,    /* tag in a receive or probe: any tag */
     RANK_UNDEFINED = -0x7f000003,  /* color: this rank joins no new team */
-    RANK_ALL = -0x7f000004         /* peer in rank_flush: all ranks */
+    RANK_ALL = -0x7f000004,        /* peer in rank_flush: all ranks */
+    RANK_PROC_NULL = -0x7f000005   /* peer: no process; the operation is complete at once */
 };
 
 /* In a collective: the input is already in the output buffer. */

@@ -47,7 +47,7 @@ RK_INLINE rank_status_t atomic_update(const char *call, unsigned amo, rank_dtype
     bool fetch = FETCHING >> amo & 1;
 
     if (rk_unlikely(st))
-        return st;
+        return rk_peer_null_ok(st);
     if (rk_unlikely((size_t)offset & (width - 1)))
         return rk_arg_error(RANK_ERR_ARG, call, "offset %lld is no multiple of %zu", (long long)offset, width);
     if (rk_unlikely(fetch && !result))

@@ -213,7 +213,7 @@ rank_status_t rank_putv(const rank_piece_t *pieces, int64_t n, int peer, rank_me
 {
     rank_status_t st = check_pieces(__func__, mem, pieces, n, peer);
 
-    return st ? st : vector_move(true, pieces, n, peer, mem);
+    return st ? rk_peer_null_ok(st) : vector_move(true, pieces, n, peer, mem);
 }
 
 rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem)
@@ -222,7 +222,7 @@ rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_me
 
     if (RK_CHECK_OVERLAP && !st && local_overlap(pieces, n))
         return rk_arg_error(RANK_ERR_ARG, __func__, "pieces that are written overlap");
-    return st ? st : vector_move(false, pieces, n, peer, mem);
+    return st ? rk_peer_null_ok(st) : vector_move(false, pieces, n, peer, mem);
 }
 
 /* ------------------------------------------------------------------------ strided */
@@ -264,7 +264,7 @@ static rank_status_t move_strided(bool put, char *local, int64_t local_stride, i
     rank_piece_t pieces[BATCH];
 
     if (st || block == 0)
-        return st;
+        return rk_peer_null_ok(st);
     for (int64_t i = 0; i < count && !st;) {
         int64_t k = 0;
         for (; k < BATCH && i < count; k++, i++)
