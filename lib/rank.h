@@ -10,8 +10,10 @@
  *   - Exceptions return a value or a negative status: rank_team_rank, rank_team_size, rank_thread_level,
  *     rank_dtype_size.
  *   - rank_op_defined and rank_initialized return 0 or 1. rank_status_string and rank_version return text.
+ *   - rank_wtime returns seconds.
  *   - rank_channel_name and rank_world return NULL on an error. rank_abort does not return.
  *   - Only rank_abort ends the process. With RANK_ERRORS=abort an argument error does too.
+ *   - A struct whose first member is size is initialized by its macro, for example RANK_INIT_OPTS_INIT. It may grow.
  *   - Inputs come first, outputs last. Outputs are written only on success.
  *   - An envelope is also written when a receive is truncated.
  *   - Messages and collectives count elements of the datatype. One-sided calls count bytes. A rank_iov_t counts bytes.
@@ -36,7 +38,7 @@
  *   - At MULTIPLE one thread at a time uses a request, a probed message or a buffer.
  *   - At MULTIPLE the collective calls on one team still have one order.
  *   - The caller frees no object that another thread uses. rank_init and rank_finalize run alone.
- *   - Any thread may call rank_status_string, rank_version, rank_initialized and rank_abort at any time.
+ *   - Any thread may call rank_status_string, rank_version, rank_wtime, rank_initialized and rank_abort at any time.
  *   - A callback of rank_on_done runs on the thread that makes the progress.
  *
  * Errors

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* status.c: map status codes of rank.h to texts. */
+#include "lib/base/clock.h"
 #include "lib/rank.h"
 
 #define STR2(x) #x
@@ -15,6 +16,11 @@ const char *rank_status_string(rank_status_t status)
 #undef RANK_STATUS_CASE
     }
     return "unknown status";
+}
+
+double rank_wtime(void)
+{
+    return (double)rk_clock_ns() * 1e-9;
 }
 
 const char *rank_version(void)

@@ -5,7 +5,7 @@
 void rk_null_envelope(rank_envelope_t *envelope, int source)
 {
     if (envelope)
-        *envelope = (rank_envelope_t){.size = sizeof(*envelope), .source = source, .tag = RANK_ANY_TAG};
+        *envelope = (rank_envelope_t){.source = source, .tag = RANK_ANY_TAG};
 }
 
 rank_status_t rk_finish(rank_request_t *handle, rank_envelope_t *envelope)

@@ -390,7 +390,6 @@ bool rk_p2p_cancel_recv(struct rank_request *req, rank_status_t status)
 void rk_message_envelope(const struct rk_unexpected *u, rank_envelope_t *envelope)
 {
     memset(envelope, 0, sizeof(*envelope));
-    envelope->size = sizeof(*envelope);
     envelope->source = (int32_t)u->src;
     envelope->tag = (int64_t)u->tag;
     envelope->count = envelope->bytes = envelope->sent_bytes = (int64_t)u->bytes;

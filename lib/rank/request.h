@@ -11,16 +11,16 @@ extern "C" {
 
 /* ------------------------------------------------------------------ rank_request: complete nonblocking operations */
 
-/* The result of a receive or a probe. The library sets size. */
+/* The result of a receive or a probe. It has 64 bytes in every version, so that arrays of it work. The library writes all
+ * of it. What is reserved is 0. */
 typedef struct rank_envelope {
-    uint32_t size;        /* bytes of this struct that the library has set */
     int32_t source;       /* rank in the team */
+    rank_status_t status; /* result of this operation */
     int64_t tag;
     int64_t count;        /* whole elements received; a probe: bytes waiting */
     int64_t bytes;        /* bytes received; a probe: bytes waiting */
     int64_t sent_bytes;   /* bytes that the sender sent; larger than bytes if truncated */
-    rank_status_t status; /* result of this operation */
-    int32_t reserved[5];
+    int64_t reserved[3];
 } rank_envelope_t;
 
 /*

@@ -19,10 +19,11 @@ typedef enum rank_thread_level {
 } rank_thread_level_t;
 
 typedef struct rank_init_opts {
-    size_t size;         /* sizeof(rank_init_opts_t); fields beyond it have their defaults */
+    size_t size;          /* set by RANK_INIT_OPTS_INIT; fields beyond it have their defaults */
     int32_t thread_level; /* a rank_thread_level_t; default SERIALIZED */
     int32_t reserved;     /* 0 */
 } rank_init_opts_t;
+#define RANK_INIT_OPTS_INIT {sizeof(rank_init_opts_t), RANK_THREAD_SERIALIZED, 0}
 
 /*
  * Join the world, the team of all ranks. Collective over the job. opts may be NULL. Under a PMIx server the world is the
@@ -91,14 +92,15 @@ RANK_API const char *rank_channel_name(rank_team_t team, int peer);
 /* ---------------------------------------------------------------------------- rank_spawn: start further processes */
 
 typedef struct rank_spawn_params {
-    size_t size;             /* sizeof(rank_spawn_params_t) */
+    size_t size;             /* set by RANK_SPAWN_PARAMS_INIT */
     const char *program;     /* a path, or a name that the launcher finds in PATH */
     const char *const *args; /* arguments after the program's name, NULL at the end; NULL: none */
     const char *const *env;  /* additional NAME=value, NULL at the end; NULL: none */
     const char *dir;         /* working directory; NULL: that of root */
-    int32_t n;               /* number of processes */
+    int32_t n;               /* number of processes; default 1 */
     int32_t reserved;        /* 0 */
 } rank_spawn_params_t;
+#define RANK_SPAWN_PARAMS_INIT {sizeof(rank_spawn_params_t), NULL, NULL, NULL, NULL, 1, 0}
 
 /*
  * Start n ranks of a program as a new world, and create a team of both worlds. Collective over team. In *both the ranks

@@ -20,7 +20,7 @@ extern "C" {
 #define RANK_VERSION_MINOR 1
 #define RANK_VERSION_PATCH 0
 
-/* -------------------------------------------------------------------------- rank_status: status codes and version */
+/* ------------------------------------------------------------------- rank_status: status codes, version and clock */
 
 /* List each status once: code, name, text. */
 #define RANK_STATUS_MAP(X)                                                      \
@@ -57,6 +57,9 @@ typedef enum rank_status {
 
 /* Returns the text of a status, never NULL, in static storage. */
 RANK_API const char *rank_status_string(rank_status_t status);
+
+/* Returns the seconds of a clock that runs evenly, from a start that is equal on all ranks of a host. */
+RANK_API double rank_wtime(void);
 
 /* Returns the version of the library as "major.minor.patch", in static storage. */
 RANK_API const char *rank_version(void);

@@ -54,7 +54,7 @@ static void exchange(struct part *p)
     size_t n = some_bytes(p);
     int how = (int)mp_below(&p->common, 4);
     rank_request_t req[2];
-    rank_envelope_t e = {.size = sizeof(e)};
+    rank_envelope_t e = {0};
     int64_t index;
     int done = 0;
 
@@ -117,7 +117,7 @@ static void herd(struct part *p)
     uint64_t value, out[HERD];
     rank_request_t req[HERD];
     rank_message_t message;
-    rank_envelope_t e = {.size = sizeof(e)};
+    rank_envelope_t e = {0};
 
     for (int i = 0; i < HERD; i++) {
         out[i] = mp_random(&p->hand->random) >> 20;
@@ -250,7 +250,7 @@ static void play(struct hand *me)
 static void serve(struct mp *mp, struct mix *mix)
 {
     char *in = mp_alloc(LONG);
-    rank_envelope_t e = {.size = sizeof(e)};
+    rank_envelope_t e = {0};
 
     mp_die_at(&mix->dies);
     for (;;) {
