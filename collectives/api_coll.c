@@ -194,3 +194,10 @@ rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count, rank_d
 {
     return coll_enter_nb(CALL(ALLTOALL, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .team = team), req);
 }
+
+RK_PUBLIC(rank_barrier); RK_PUBLIC(rank_bcast); RK_PUBLIC(rank_reduce); RK_PUBLIC(rank_allreduce); RK_PUBLIC(rank_gather);
+RK_PUBLIC(rank_allgather); RK_PUBLIC(rank_allgatherv); RK_PUBLIC(rank_scatter); RK_PUBLIC(rank_reduce_scatter);
+RK_PUBLIC(rank_alltoall);
+RK_PUBLIC(rank_ibarrier); RK_PUBLIC(rank_ibcast); RK_PUBLIC(rank_ireduce); RK_PUBLIC(rank_iallreduce); RK_PUBLIC(rank_igather);
+RK_PUBLIC(rank_iallgather); RK_PUBLIC(rank_iallgatherv); RK_PUBLIC(rank_iscatter); RK_PUBLIC(rank_ireduce_scatter);
+RK_PUBLIC(rank_ialltoall);

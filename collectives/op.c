@@ -41,3 +41,5 @@ int rank_op_defined(rank_op_t op, rank_dtype_t dtype)
 {
     return rk_op_kernel(op, dtype) != NULL;
 }
+
+RK_PUBLIC(rank_op_defined);

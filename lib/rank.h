@@ -23,6 +23,7 @@
  *   - Every rank of a team makes the team's collective calls, in the same order.
  *   - A message or a one-sided call with the peer RANK_PROC_NULL completes at once, and moves nothing.
  *   - A receive or probe with it gives an envelope of source RANK_PROC_NULL, tag RANK_ANY_TAG and count 0.
+ *   - Each rank_X is a weak name of prank_X (rank/prank.h). A profiling tool defines rank_X, and calls prank_X.
  *
  * Completion
  *   - A blocking call returns when its operation is complete at this rank.

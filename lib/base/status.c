@@ -27,3 +27,5 @@ const char *rank_version(void)
 {
     return STR(RANK_VERSION_MAJOR) "." STR(RANK_VERSION_MINOR) "." STR(RANK_VERSION_PATCH);
 }
+
+RK_PUBLIC(rank_status_string); RK_PUBLIC(rank_wtime); RK_PUBLIC(rank_version);

@@ -14,3 +14,5 @@ int64_t rank_dtype_size(rank_dtype_t dtype)
 {
     return (unsigned)dtype < RANK_DTYPE_COUNT ? rk_dtype_bytes[dtype] : RANK_ERR_DTYPE;
 }
+
+RK_PUBLIC(rank_dtype_size);

@@ -113,3 +113,5 @@ rank_status_t rank_irecvv(const rank_iov_t *iov, int64_t n, int peer, int64_t ta
     *out = req;
     return RANK_OK;
 }
+
+RK_PUBLIC(rank_sendv); RK_PUBLIC(rank_recvv); RK_PUBLIC(rank_isendv); RK_PUBLIC(rank_irecvv);

@@ -316,3 +316,6 @@ const char *rank_channel_name(rank_team_t team, int peer)
         return NULL;
     return p->channel->name;
 }
+
+RK_PUBLIC(rank_send); RK_PUBLIC(rank_ssend); RK_PUBLIC(rank_recv); RK_PUBLIC(rank_isend); RK_PUBLIC(rank_issend);
+RK_PUBLIC(rank_irecv); RK_PUBLIC(rank_sendrecv); RK_PUBLIC(rank_probe); RK_PUBLIC(rank_iprobe); RK_PUBLIC(rank_channel_name);

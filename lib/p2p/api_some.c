@@ -140,3 +140,5 @@ rank_status_t rank_testall(int64_t n, rank_request_t *reqs, int *done, rank_enve
     }
     return first;
 }
+
+RK_PUBLIC(rank_waitsome); RK_PUBLIC(rank_testsome); RK_PUBLIC(rank_testany); RK_PUBLIC(rank_testall);

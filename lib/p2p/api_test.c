@@ -219,3 +219,5 @@ rank_status_t rank_waitany(int64_t n, rank_request_t *reqs, int64_t *index, rank
     *index = found;
     return rk_finish(&reqs[found], envelope);
 }
+
+RK_PUBLIC(rank_test); RK_PUBLIC(rank_wait); RK_PUBLIC(rank_waitall); RK_PUBLIC(rank_waitany);

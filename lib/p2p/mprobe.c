@@ -148,3 +148,5 @@ rank_status_t rank_imrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_mes
     *out = req;
     return RANK_OK;
 }
+
+RK_PUBLIC(rank_mprobe); RK_PUBLIC(rank_improbe); RK_PUBLIC(rank_mrecv); RK_PUBLIC(rank_imrecv);

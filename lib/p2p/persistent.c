@@ -178,3 +178,5 @@ rank_status_t rank_startall(int64_t n, rank_request_t *reqs)
         st = persistent_start(reqs[i]);
     return st;
 }
+
+RK_PUBLIC(rank_send_init); RK_PUBLIC(rank_ssend_init); RK_PUBLIC(rank_recv_init); RK_PUBLIC(rank_start); RK_PUBLIC(rank_startall);

@@ -123,3 +123,5 @@ rank_status_t rank_compare_swap(rank_dtype_t dtype, const void *expected, const 
         return rk_arg_null(__func__, "expected");
     return atomic_update(__func__, RK_AMO_CSWAP, dtype, desired, expected, peer, mem, offset, result);
 }
+
+RK_PUBLIC(rank_atomic); RK_PUBLIC(rank_compare_swap);

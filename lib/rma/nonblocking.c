@@ -290,3 +290,5 @@ rank_status_t rank_fence(rank_mem_t mem)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return mem->ways ? flush_remote(mem, RANK_ALL, true) : RANK_OK;
 }
+
+RK_PUBLIC(rank_iput); RK_PUBLIC(rank_iget); RK_PUBLIC(rank_flush); RK_PUBLIC(rank_flush_local); RK_PUBLIC(rank_fence);

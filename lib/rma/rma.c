@@ -141,3 +141,5 @@ rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr)
     *ptr = st ? NULL : mem->part[peer];
     return RANK_OK;
 }
+
+RK_PUBLIC(rank_put); RK_PUBLIC(rank_get); RK_PUBLIC(rank_ptr);

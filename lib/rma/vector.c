@@ -286,3 +286,5 @@ rank_status_t rank_get_strided(void *dst, int64_t dst_stride, int64_t block, int
 {
     return move_strided(false, dst, dst_stride, block, count, peer, mem, offset, stride);
 }
+
+RK_PUBLIC(rank_putv); RK_PUBLIC(rank_getv); RK_PUBLIC(rank_put_strided); RK_PUBLIC(rank_get_strided);

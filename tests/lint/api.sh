@@ -23,7 +23,10 @@ same "rank.sym lists what rank.h declares" "$work/header" "$work/list"
 nm -D --defined-only "$top_builddir/.libs/librank.so" |
     awk '$2 ~ /^[B-Z]$/ && $3 !~ /^__asan_|^__ubsan_|^__tsan_|^_(init|fini|end|edata|_bss_start)$/ { print $3 }' |
     sed 's/@.*//' | sort -u >"$work/built"
-same "librank.so exports that and nothing else" "$work/header" "$work/built"
+sed 'p; s/^/p/' "$work/header" | sort >"$work/exports"
+same "librank.so exports that, the same as prank_X, and nothing else" "$work/exports" "$work/built"
+nm "$top_builddir/.libs/librank.so" | awk '$2 == "W" && $3 ~ /^rank_/ { print $3 }' | sed 's/@.*//' | sort -u >"$work/weak"
+same "each rank_X is a weak name (RK_PUBLIC)" "$work/header" "$work/weak"
 
 # Each function of the header once more in the manual: declared on one page, which the links of the others name.
 synopsis='/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/s/^[a-z].*[ *]\(rank_[a-z0-9_]*\)(.*/\1/p'
