@@ -86,8 +86,6 @@ static struct value combine(rank_op_t op, struct value a, struct value b)
         return b.re < a.re ? b : a; /* ranks come in order: the lower index stays */
     case RANK_MAXLOC:
         return b.re > a.re ? b : a;
-    case RANK_OP_COUNT:
-        break;
     }
     return a;
 }
@@ -135,7 +133,6 @@ static struct value elements_load(rank_dtype_t dtype, const void *at, int64_t i)
     case RANK_PAIR_INT64: v.re = (double)AS(rank_pair_int64_t).value, v.index = AS(rank_pair_int64_t).index; break;
     case RANK_PAIR_F32: v.re = AS(rank_pair_f32_t).value, v.index = AS(rank_pair_f32_t).index; break;
     case RANK_PAIR_F64: v.re = AS(rank_pair_f64_t).value, v.index = AS(rank_pair_f64_t).index; break;
-    case RANK_DTYPE_COUNT: break;
     }
     return v;
 }
@@ -167,7 +164,6 @@ static void store(rank_dtype_t dtype, void *at, int64_t i, struct value v)
     case RANK_PAIR_INT64: AS(rank_pair_int64_t) = (rank_pair_int64_t){(int64_t)v.re, v.index}; break;
     case RANK_PAIR_F32: AS(rank_pair_f32_t) = (rank_pair_f32_t){(float)v.re, (int32_t)v.index}; break;
     case RANK_PAIR_F64: AS(rank_pair_f64_t) = (rank_pair_f64_t){v.re, v.index}; break;
-    case RANK_DTYPE_COUNT: break;
     }
 }
 

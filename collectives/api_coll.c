@@ -80,12 +80,12 @@ static __attribute__((noinline)) rank_status_t coll_enter_nb(const struct rk_col
 
 rank_status_t rank_barrier(rank_team_t team)
 {
-    return rk_coll_enter(CALL(BARRIER, .team = team), NULL);
+    return rk_coll_enter(CALL(BARRIER, .dtype = RANK_BYTE, .team = team), NULL);
 }
 
 rank_status_t rank_ibarrier(rank_team_t team, rank_request_t *req)
 {
-    return coll_enter_nb(CALL(BARRIER, .team = team), req);
+    return coll_enter_nb(CALL(BARRIER, .dtype = RANK_BYTE, .team = team), req);
 }
 
 rank_status_t rank_bcast(void *buf, int64_t count, rank_dtype_t dtype, int root, rank_team_t team)

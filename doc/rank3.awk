@@ -57,7 +57,9 @@ function find_names(    i, s, type) {
                 returns_status[page] = 1
         } else if (match(s, /^} [a-z0-9_]+;/))
             type = substr(s, 3, RLENGTH - 3)
-        else if (s ~ /^#define /) {
+        else if (match(s, /^typedef uint64_t [a-z_]+;/))
+            type = substr(s, 18, RLENGTH - 18)
+        else if (s ~ /^#define / && !type) {
             split(s, word, " ")
             type = word[2]
         }

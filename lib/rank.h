@@ -21,7 +21,7 @@
  *   - A buffer belongs to the library until its request is complete.
  *   - Until then a send buffer may be read, but not changed. A receive buffer must not be accessed.
  *   - Every rank of a team makes the team's collective calls, in the same order.
- *   - A message or a one-sided call with the peer RANK_PROC_NULL completes at once, and moves nothing.
+ *   - A message or a one-sided call with the peer RANK_PROC_NULL completes at once. It writes no buffer and no result.
  *   - A receive or probe with it gives an envelope of source RANK_PROC_NULL, tag RANK_ANY_TAG and count 0.
  *   - Each rank_X is a weak name of prank_X (rank/prank.h). A profiling tool defines rank_X, and calls prank_X.
  *

@@ -63,7 +63,7 @@ RK_INLINE rank_status_t api_p2p_recv(void *buf, int64_t count, rank_dtype_t dtyp
     if (RK_CHECK_OVERLAP && rk_p2p_awaits(team, buf, bytes))
         return rk_check_overlaps("rank_recv");
     return (shared ? rk_p2p_recv_by_request : rk_p2p_recv)(team, buf, bytes, peer, rk_match_tag(tag),
-                                                           rk_dtype_bytes[dtype], envelope);
+                                                           rk_dtype_bytes(dtype), envelope);
 }
 
 /* Without the fast receive, which would poll with the lock held. */
@@ -113,7 +113,7 @@ static __attribute__((noinline)) rank_status_t api_p2p_start_send(const void *bu
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->flags |= flags;
-    req->elem = rk_dtype_bytes[dtype];
+    req->elem = rk_dtype_bytes(dtype);
     /* A burst of sends receives no credit without progress. */
     if (rk_unlikely(rk_p2p_lacks_credit(team, peer, bytes)))
         rk_progress(team->ctx);
@@ -167,7 +167,7 @@ static __attribute__((noinline)) rank_status_t api_p2p_start_recv(void *buf, int
     req = rk_pool_take(team->ctx);
     if (!req)
         return RANK_ERR_NO_MEMORY;
-    req->elem = rk_dtype_bytes[dtype];
+    req->elem = rk_dtype_bytes(dtype);
     rk_p2p_irecv(team, buf, bytes, peer, rk_match_tag(tag), 0, req);
     *out = req;
     return RANK_OK;
@@ -185,7 +185,7 @@ rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
         rk_likely(check_start_recv(NULL, buf, count, dtype, peer, tag, team, out, &bytes) == RANK_OK) &&
         rk_likely(peer >= 0 && (from = team->peers[peer]) != NULL && rk_pool_has(team->ctx))) {
         req = rk_pool_take(team->ctx);
-        req->elem = rk_dtype_bytes[dtype];
+        req->elem = rk_dtype_bytes(dtype);
         *out = req;
         rk_receive_start(team, (struct rk_view){buf, bytes, NULL}, from, peer, rk_match_tag(tag), 0, req);
         return RANK_OK;
@@ -209,7 +209,7 @@ rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtyp
     if (RK_CHECK_OVERLAP && (rk_overlap(sbuf, sbytes, rbuf, rbytes) || rk_p2p_awaits(team, rbuf, rbytes)))
         return rk_check_overlaps(__func__);
     rk_req_init(&recv, NULL, NULL);
-    recv.elem = rk_dtype_bytes[rdtype];
+    recv.elem = rk_dtype_bytes(rdtype);
     if (!from)
         rk_p2p_irecv(team, rbuf, rbytes, source, rk_match_tag(rtag), 0, &recv);
     if (!to) {

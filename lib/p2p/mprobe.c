@@ -113,7 +113,7 @@ rank_status_t rank_mrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_mess
         return rk_null_receive(st, envelope);
     }
     rk_req_init(&req, NULL, NULL);
-    req.elem = rk_dtype_bytes[dtype];
+    req.elem = rk_dtype_bytes(dtype);
     *message = RANK_MESSAGE_NULL;
     rk_p2p_mrecv(u, buf, bytes, &req);
     st = rk_req_wait(&req);
@@ -142,7 +142,7 @@ rank_status_t rank_imrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_mes
     req = rk_req_alloc(u->peer->ctx);
     if (!req)
         return RANK_ERR_NO_MEMORY;
-    req->elem = rk_dtype_bytes[dtype];
+    req->elem = rk_dtype_bytes(dtype);
     *message = RANK_MESSAGE_NULL;
     rk_p2p_mrecv(u, buf, bytes, req);
     *out = req;

@@ -46,7 +46,7 @@ static struct rank_request *persistent_describe(const void *buf, size_t bytes, r
     req->hold |= RK_HOLD_PERSISTENT;
     req->done = true;
     req->status = RANK_OK;
-    req->elem = rk_dtype_bytes[dtype];
+    req->elem = rk_dtype_bytes(dtype);
     req->view = (struct rk_view){(void *)(uintptr_t)buf, bytes, NULL};
     req->tag = tag;
     req->on = team;

@@ -136,8 +136,7 @@ typedef enum rank_amo {
     RANK_AMO_OR,
     RANK_AMO_FETCH_OR,
     RANK_AMO_XOR,
-    RANK_AMO_FETCH_XOR,
-    RANK_AMO_COUNT
+    RANK_AMO_FETCH_XOR
 } rank_amo_t;
 
 /*

@@ -91,50 +91,49 @@ enum {
 
 /* --------------------------------------------------------------------------- rank_dtype: datatypes and operations */
 
-typedef enum rank_dtype {
-    RANK_BYTE = 0,
-    RANK_INT8,
-    RANK_INT16,
-    RANK_INT32,
-    RANK_INT64,
-    RANK_UINT8,
-    RANK_UINT16,
-    RANK_UINT32,
-    RANK_UINT64,
-    RANK_F16,  /* IEEE binary16 */
-    RANK_BF16, /* bfloat16: the upper half of an F32 */
-    RANK_F32,
-    RANK_F64,
-    RANK_F32_COMPLEX, /* complex of two F32 */
-    RANK_F64_COMPLEX, /* complex of two F64 */
-    RANK_PAIR_INT32, /* value and index, for MINLOC and MAXLOC */
-    RANK_PAIR_INT64,
-    RANK_PAIR_F32,
-    RANK_PAIR_F64,
-    RANK_DTYPE_COUNT
-} rank_dtype_t;
+/* The datatype of elements. 0 is none. In a predefined one, bits 0 to 7 are the bytes of an element, bits 8 to 23 an index
+ * from 0, and bits 24 to 31 the class. Other classes are reserved for datatypes that a program makes. */
+typedef uint64_t rank_dtype_t;
+#define RANK_BYTE ((rank_dtype_t)0x01000001)
+#define RANK_INT8 ((rank_dtype_t)0x01000101)
+#define RANK_INT16 ((rank_dtype_t)0x01000202)
+#define RANK_INT32 ((rank_dtype_t)0x01000304)
+#define RANK_INT64 ((rank_dtype_t)0x01000408)
+#define RANK_UINT8 ((rank_dtype_t)0x01000501)
+#define RANK_UINT16 ((rank_dtype_t)0x01000602)
+#define RANK_UINT32 ((rank_dtype_t)0x01000704)
+#define RANK_UINT64 ((rank_dtype_t)0x01000808)
+#define RANK_F16 ((rank_dtype_t)0x01000902) /* IEEE binary16 */
+#define RANK_BF16 ((rank_dtype_t)0x01000a02) /* bfloat16: the upper half of an F32 */
+#define RANK_F32 ((rank_dtype_t)0x01000b04)
+#define RANK_F64 ((rank_dtype_t)0x01000c08)
+#define RANK_F32_COMPLEX ((rank_dtype_t)0x01000d08) /* complex of two F32 */
+#define RANK_F64_COMPLEX ((rank_dtype_t)0x01000e10) /* complex of two F64 */
+#define RANK_PAIR_INT32 ((rank_dtype_t)0x01000f08) /* value and index, for MINLOC and MAXLOC */
+#define RANK_PAIR_INT64 ((rank_dtype_t)0x01001010)
+#define RANK_PAIR_F32 ((rank_dtype_t)0x01001108)
+#define RANK_PAIR_F64 ((rank_dtype_t)0x01001210)
 
 typedef struct rank_pair_int32 { int32_t value, index; } rank_pair_int32_t;
 typedef struct rank_pair_int64 { int64_t value, index; } rank_pair_int64_t;
 typedef struct rank_pair_f32 { float value; int32_t index; } rank_pair_f32_t;
 typedef struct rank_pair_f64 { double value; int64_t index; } rank_pair_f64_t;
 
-typedef enum rank_op {
-    RANK_SUM = 0,
-    RANK_PROD,
-    RANK_MIN,
-    RANK_MAX,
-    RANK_AVG, /* sum divided by the team size; floating point and complex only */
-    RANK_LAND,
-    RANK_LOR,
-    RANK_LXOR,
-    RANK_BAND,
-    RANK_BOR,
-    RANK_BXOR,
-    RANK_MINLOC, /* pairs only; the lower index wins a tie */
-    RANK_MAXLOC,
-    RANK_OP_COUNT
-} rank_op_t;
+/* The operation of a reduction. 0 is none. A predefined one has an index and a class, as a datatype. */
+typedef uint64_t rank_op_t;
+#define RANK_SUM ((rank_op_t)0x11000000)
+#define RANK_PROD ((rank_op_t)0x11000100)
+#define RANK_MIN ((rank_op_t)0x11000200)
+#define RANK_MAX ((rank_op_t)0x11000300)
+#define RANK_AVG ((rank_op_t)0x11000400) /* sum divided by the team size; floating point and complex only */
+#define RANK_LAND ((rank_op_t)0x11000500)
+#define RANK_LOR ((rank_op_t)0x11000600)
+#define RANK_LXOR ((rank_op_t)0x11000700)
+#define RANK_BAND ((rank_op_t)0x11000800)
+#define RANK_BOR ((rank_op_t)0x11000900)
+#define RANK_BXOR ((rank_op_t)0x11000a00)
+#define RANK_MINLOC ((rank_op_t)0x11000b00) /* pairs only; the lower index wins a tie */
+#define RANK_MAXLOC ((rank_op_t)0x11000c00)
 
 /* Returns the bytes of one element, or a negative status. */
 RANK_API int64_t rank_dtype_size(rank_dtype_t dtype);

@@ -5,6 +5,16 @@
 #include <math.h>
 #include <string.h>
 
+const rank_dtype_t value_dtypes[VALUE_DTYPES] = {
+    RANK_BYTE, RANK_INT8, RANK_INT16, RANK_INT32, RANK_INT64, RANK_UINT8, RANK_UINT16, RANK_UINT32, RANK_UINT64, RANK_F16,
+    RANK_BF16, RANK_F32, RANK_F64, RANK_F32_COMPLEX, RANK_F64_COMPLEX, RANK_PAIR_INT32, RANK_PAIR_INT64, RANK_PAIR_F32,
+    RANK_PAIR_F64,
+};
+const rank_op_t value_ops[VALUE_OPS] = {
+    RANK_SUM, RANK_PROD, RANK_MIN, RANK_MAX, RANK_AVG, RANK_LAND, RANK_LOR, RANK_LXOR, RANK_BAND, RANK_BOR, RANK_BXOR,
+    RANK_MINLOC, RANK_MAXLOC,
+};
+
 size_t value_size(rank_dtype_t dtype)
 {
     switch (dtype) {

@@ -397,7 +397,7 @@ static rank_status_t amos(struct scene *s)
     int64_t v = 1, was;
     double one = 1, f;
 
-    for (int a = RANK_AMO_FETCH_ADD; a < RANK_AMO_COUNT && !st; a++)
+    for (int a = RANK_AMO_FETCH_ADD; a <= RANK_AMO_FETCH_XOR && !st; a++)
         st = rank_atomic((rank_amo_t)a, RANK_INT64, &v, VICTIM, s->mem, 8, &was);
     if (!st)
         st = rank_atomic(RANK_AMO_FETCH_ADD, RANK_F64, &one, VICTIM, s->mem, 16, &f);

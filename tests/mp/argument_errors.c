@@ -63,9 +63,9 @@ static void p2p(const struct mp *mp)
     MP_STATUS(rank_send(&c, INT64_MAX / 2, RANK_F64, 0, 0, w), RANK_ERR_COUNT);
     MP_STATUS(rank_recv(&c, INT64_MAX / 2, RANK_F64_COMPLEX, 0, 0, w, &env), RANK_ERR_COUNT);
 
-    const int bad_types[] = {-1, RANK_DTYPE_COUNT, INT_MAX};
+    const rank_dtype_t bad_types[] = {0, 3, (rank_dtype_t)-1, RANK_PAIR_F64 + 0x100, RANK_BYTE << 8, RANK_SUM};
     for (size_t i = 0; i < 3; i++) {
-        rank_dtype_t d = (rank_dtype_t)bad_types[i];
+        rank_dtype_t d = bad_types[i];
         MP_STATUS(rank_send(&c, 1, d, 0, 0, w), RANK_ERR_DTYPE);
         MP_STATUS(rank_recv(&c, 1, d, 0, 0, w, &env), RANK_ERR_DTYPE);
         MP_STATUS(rank_isend(&c, 1, d, 0, 0, w, &req), RANK_ERR_DTYPE);
@@ -226,9 +226,9 @@ static void collectives(const struct mp *mp)
     MP_STATUS(rank_bcast(&a, 1, RANK_INT64, -1, w), RANK_ERR_RANK);
     MP_STATUS(rank_bcast(&a, 1, RANK_INT64, mp->size, w), RANK_ERR_RANK);
     MP_STATUS(rank_bcast(&a, -1, RANK_INT64, 0, w), RANK_ERR_COUNT);
-    MP_STATUS(rank_bcast(&a, 1, RANK_DTYPE_COUNT, 0, w), RANK_ERR_DTYPE);
+    MP_STATUS(rank_bcast(&a, 1, RANK_SUM, 0, w), RANK_ERR_DTYPE);
     MP_STATUS(rank_reduce(&a, b, 1, RANK_INT64, RANK_SUM, mp->size, w), RANK_ERR_RANK);
-    MP_STATUS(rank_allreduce(&a, b, 1, RANK_INT64, RANK_OP_COUNT, w), RANK_ERR_OP);
+    MP_STATUS(rank_allreduce(&a, b, 1, RANK_INT64, RANK_INT8, w), RANK_ERR_OP);
     MP_STATUS(rank_allreduce(&a, b, 1, RANK_INT64, (rank_op_t)-1, w), RANK_ERR_OP);
     MP_STATUS(rank_allreduce(&a, b, 1, RANK_INT64, RANK_AVG, w), RANK_ERR_DTYPE);
     MP_STATUS(rank_allreduce(&a, b, 1, RANK_F64, RANK_BAND, w), RANK_ERR_DTYPE);
@@ -236,7 +236,7 @@ static void collectives(const struct mp *mp)
     MP_STATUS(rank_gather(&a, b, 1, RANK_INT64, -7, w), RANK_ERR_RANK);
     MP_STATUS(rank_allgather(&a, b, -1, RANK_INT64, w), RANK_ERR_COUNT);
     MP_STATUS(rank_alltoall(b, b + 32, -1, RANK_INT64, w), RANK_ERR_COUNT);
-    MP_STATUS(rank_iallreduce(&a, b, 1, RANK_INT64, RANK_OP_COUNT, w, &req), RANK_ERR_OP);
+    MP_STATUS(rank_iallreduce(&a, b, 1, RANK_INT64, RANK_INT8, w, &req), RANK_ERR_OP);
     MP_STATUS(rank_ibarrier(w, NULL), RANK_ERR_ARG);
     MP_CHECK(req == RANK_REQUEST_NULL);
 }
