@@ -28,6 +28,10 @@ typedef rank_request_t be_request_t;
 enum { BE_ANY = RANK_ANY_SOURCE };
 #endif
 
+/* Datatypes and operations by their index, in the order of rank.h: what the options and tables count. */
+#define BENCH_INDEX(handle) ((unsigned)((handle) >> 8) & 0xffff)
+enum { BENCH_DTYPES = BENCH_INDEX(RANK_PAIR_F64) + 1, BENCH_OPS = BENCH_INDEX(RANK_MAXLOC) + 1 };
+
 enum {
     BE_TAG_DATA, /* what is measured */
     BE_TAG_CTL,  /* the frame's own messages */

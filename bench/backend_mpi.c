@@ -34,42 +34,42 @@ struct be_blocks {
  * By rank.h's numbers, filled at init: a look-up must cost nothing. MPI has no
  * half precision, no average, and pairs of its own layout only.
  */
-static MPI_Datatype dtypes[RANK_DTYPE_COUNT];
-static MPI_Op ops[RANK_OP_COUNT];
+static MPI_Datatype dtypes[BENCH_DTYPES];
+static MPI_Op ops[BENCH_OPS];
 
 static void fill_tables(void)
 {
-    for (int i = 0; i < RANK_DTYPE_COUNT; i++)
+    for (int i = 0; i < BENCH_DTYPES; i++)
         dtypes[i] = MPI_DATATYPE_NULL;
-    for (int i = 0; i < RANK_OP_COUNT; i++)
+    for (int i = 0; i < BENCH_OPS; i++)
         ops[i] = MPI_OP_NULL;
-    dtypes[RANK_BYTE] = MPI_BYTE;
-    dtypes[RANK_INT8] = MPI_INT8_T;
-    dtypes[RANK_INT16] = MPI_INT16_T;
-    dtypes[RANK_INT32] = MPI_INT32_T;
-    dtypes[RANK_INT64] = MPI_INT64_T;
-    dtypes[RANK_UINT8] = MPI_UINT8_T;
-    dtypes[RANK_UINT16] = MPI_UINT16_T;
-    dtypes[RANK_UINT32] = MPI_UINT32_T;
-    dtypes[RANK_UINT64] = MPI_UINT64_T;
-    dtypes[RANK_F32] = MPI_FLOAT;
-    dtypes[RANK_F64] = MPI_DOUBLE;
-    dtypes[RANK_C32] = MPI_C_FLOAT_COMPLEX;
-    dtypes[RANK_C64] = MPI_C_DOUBLE_COMPLEX;
-    dtypes[RANK_PAIR_INT32] = MPI_2INT;
-    dtypes[RANK_PAIR_F32] = MPI_FLOAT_INT;
-    ops[RANK_SUM] = MPI_SUM;
-    ops[RANK_PROD] = MPI_PROD;
-    ops[RANK_MIN] = MPI_MIN;
-    ops[RANK_MAX] = MPI_MAX;
-    ops[RANK_LAND] = MPI_LAND;
-    ops[RANK_LOR] = MPI_LOR;
-    ops[RANK_LXOR] = MPI_LXOR;
-    ops[RANK_BAND] = MPI_BAND;
-    ops[RANK_BOR] = MPI_BOR;
-    ops[RANK_BXOR] = MPI_BXOR;
-    ops[RANK_MINLOC] = MPI_MINLOC;
-    ops[RANK_MAXLOC] = MPI_MAXLOC;
+    dtypes[BENCH_INDEX(RANK_BYTE)] = MPI_BYTE;
+    dtypes[BENCH_INDEX(RANK_INT8)] = MPI_INT8_T;
+    dtypes[BENCH_INDEX(RANK_INT16)] = MPI_INT16_T;
+    dtypes[BENCH_INDEX(RANK_INT32)] = MPI_INT32_T;
+    dtypes[BENCH_INDEX(RANK_INT64)] = MPI_INT64_T;
+    dtypes[BENCH_INDEX(RANK_UINT8)] = MPI_UINT8_T;
+    dtypes[BENCH_INDEX(RANK_UINT16)] = MPI_UINT16_T;
+    dtypes[BENCH_INDEX(RANK_UINT32)] = MPI_UINT32_T;
+    dtypes[BENCH_INDEX(RANK_UINT64)] = MPI_UINT64_T;
+    dtypes[BENCH_INDEX(RANK_F32)] = MPI_FLOAT;
+    dtypes[BENCH_INDEX(RANK_F64)] = MPI_DOUBLE;
+    dtypes[BENCH_INDEX(RANK_F32_COMPLEX)] = MPI_C_FLOAT_COMPLEX;
+    dtypes[BENCH_INDEX(RANK_F64_COMPLEX)] = MPI_C_DOUBLE_COMPLEX;
+    dtypes[BENCH_INDEX(RANK_PAIR_INT32)] = MPI_2INT;
+    dtypes[BENCH_INDEX(RANK_PAIR_F32)] = MPI_FLOAT_INT;
+    ops[BENCH_INDEX(RANK_SUM)] = MPI_SUM;
+    ops[BENCH_INDEX(RANK_PROD)] = MPI_PROD;
+    ops[BENCH_INDEX(RANK_MIN)] = MPI_MIN;
+    ops[BENCH_INDEX(RANK_MAX)] = MPI_MAX;
+    ops[BENCH_INDEX(RANK_LAND)] = MPI_LAND;
+    ops[BENCH_INDEX(RANK_LOR)] = MPI_LOR;
+    ops[BENCH_INDEX(RANK_LXOR)] = MPI_LXOR;
+    ops[BENCH_INDEX(RANK_BAND)] = MPI_BAND;
+    ops[BENCH_INDEX(RANK_BOR)] = MPI_BOR;
+    ops[BENCH_INDEX(RANK_BXOR)] = MPI_BXOR;
+    ops[BENCH_INDEX(RANK_MINLOC)] = MPI_MINLOC;
+    ops[BENCH_INDEX(RANK_MAXLOC)] = MPI_MAXLOC;
 }
 
 void be_init(int *argc, char ***argv)
@@ -301,17 +301,17 @@ void be_window_sync(struct be_window *window)
 
 bool be_dtype_supported(rank_dtype_t dtype)
 {
-    return dtypes[dtype] != MPI_DATATYPE_NULL;
+    return dtypes[BENCH_INDEX(dtype)] != MPI_DATATYPE_NULL;
 }
 
 bool be_op_supported(rank_op_t op, rank_dtype_t dtype)
 {
-    if (ops[op] == MPI_OP_NULL || dtypes[dtype] == MPI_DATATYPE_NULL)
+    if (ops[BENCH_INDEX(op)] == MPI_OP_NULL || dtypes[BENCH_INDEX(dtype)] == MPI_DATATYPE_NULL)
         return false;
     switch (op) {
     case RANK_SUM:
     case RANK_PROD:
-        return dtype >= RANK_INT8 && dtype <= RANK_C64;
+        return dtype >= RANK_INT8 && dtype <= RANK_F64_COMPLEX;
     case RANK_MIN:
     case RANK_MAX:
         return dtype >= RANK_INT8 && dtype <= RANK_F64;
@@ -335,37 +335,37 @@ void be_barrier(void)
 
 void be_bcast(void *buf, int64_t count, rank_dtype_t dtype, int root)
 {
-    MPI_Bcast(buf, (int)count, dtypes[dtype], root, MPI_COMM_WORLD);
+    MPI_Bcast(buf, (int)count, dtypes[BENCH_INDEX(dtype)], root, MPI_COMM_WORLD);
 }
 
 void be_reduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op,
                int root)
 {
-    MPI_Reduce(sbuf, rbuf, (int)count, dtypes[dtype], ops[op], root, MPI_COMM_WORLD);
+    MPI_Reduce(sbuf, rbuf, (int)count, dtypes[BENCH_INDEX(dtype)], ops[BENCH_INDEX(op)], root, MPI_COMM_WORLD);
 }
 
 void be_allreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op)
 {
-    MPI_Allreduce(sbuf, rbuf, (int)count, dtypes[dtype], ops[op], MPI_COMM_WORLD);
+    MPI_Allreduce(sbuf, rbuf, (int)count, dtypes[BENCH_INDEX(dtype)], ops[BENCH_INDEX(op)], MPI_COMM_WORLD);
 }
 
 void be_gather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root)
 {
-    MPI_Datatype t = dtypes[dtype];
+    MPI_Datatype t = dtypes[BENCH_INDEX(dtype)];
 
     MPI_Gather(sbuf, (int)count, t, rbuf, (int)count, t, root, MPI_COMM_WORLD);
 }
 
 void be_allgather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype)
 {
-    MPI_Datatype t = dtypes[dtype];
+    MPI_Datatype t = dtypes[BENCH_INDEX(dtype)];
 
     MPI_Allgather(sbuf, (int)count, t, rbuf, (int)count, t, MPI_COMM_WORLD);
 }
 
 void be_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root)
 {
-    MPI_Datatype t = dtypes[dtype];
+    MPI_Datatype t = dtypes[BENCH_INDEX(dtype)];
 
     MPI_Scatter(sbuf, (int)count, t, rbuf, (int)count, t, root, MPI_COMM_WORLD);
 }
@@ -373,12 +373,12 @@ void be_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
 void be_reduce_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
                        rank_op_t op)
 {
-    MPI_Reduce_scatter_block(sbuf, rbuf, (int)count, dtypes[dtype], ops[op], MPI_COMM_WORLD);
+    MPI_Reduce_scatter_block(sbuf, rbuf, (int)count, dtypes[BENCH_INDEX(dtype)], ops[BENCH_INDEX(op)], MPI_COMM_WORLD);
 }
 
 void be_alltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype)
 {
-    MPI_Datatype t = dtypes[dtype];
+    MPI_Datatype t = dtypes[BENCH_INDEX(dtype)];
 
     MPI_Alltoall(sbuf, (int)count, t, rbuf, (int)count, t, MPI_COMM_WORLD);
 }
@@ -409,7 +409,7 @@ void be_blocks_destroy(struct be_blocks *blocks)
 void be_allgatherv(const void *sbuf, void *rbuf, const struct be_blocks *blocks,
                    rank_dtype_t dtype)
 {
-    MPI_Datatype t = dtypes[dtype];
+    MPI_Datatype t = dtypes[BENCH_INDEX(dtype)];
 
     MPI_Allgatherv(sbuf, blocks->counts[me], t, rbuf, blocks->counts, blocks->displs, t,
                    MPI_COMM_WORLD);

@@ -86,8 +86,6 @@ static struct value combine(rank_op_t op, struct value a, struct value b)
         return b.re < a.re ? b : a; /* ranks come in order: the lower index stays */
     case RANK_MAXLOC:
         return b.re > a.re ? b : a;
-    case RANK_OP_COUNT:
-        break;
     }
     return a;
 }
@@ -129,13 +127,12 @@ static struct value elements_load(rank_dtype_t dtype, const void *at, int64_t i)
     case RANK_BF16: v.re = bfloat_value(AS(uint16_t)); break;
     case RANK_F32: v.re = AS(float); break;
     case RANK_F64: v.re = AS(double); break;
-    case RANK_C32: v.re = ((const float *)at)[2 * i], v.im = ((const float *)at)[2 * i + 1]; break;
-    case RANK_C64: v.re = ((const double *)at)[2 * i], v.im = ((const double *)at)[2 * i + 1]; break;
+    case RANK_F32_COMPLEX: v.re = ((const float *)at)[2 * i], v.im = ((const float *)at)[2 * i + 1]; break;
+    case RANK_F64_COMPLEX: v.re = ((const double *)at)[2 * i], v.im = ((const double *)at)[2 * i + 1]; break;
     case RANK_PAIR_INT32: v.re = AS(rank_pair_int32_t).value, v.index = AS(rank_pair_int32_t).index; break;
     case RANK_PAIR_INT64: v.re = (double)AS(rank_pair_int64_t).value, v.index = AS(rank_pair_int64_t).index; break;
     case RANK_PAIR_F32: v.re = AS(rank_pair_f32_t).value, v.index = AS(rank_pair_f32_t).index; break;
     case RANK_PAIR_F64: v.re = AS(rank_pair_f64_t).value, v.index = AS(rank_pair_f64_t).index; break;
-    case RANK_DTYPE_COUNT: break;
     }
     return v;
 }
@@ -161,13 +158,12 @@ static void store(rank_dtype_t dtype, void *at, int64_t i, struct value v)
     case RANK_BF16: AS(uint16_t) = bfloat[(int)v.re]; break;
     case RANK_F32: AS(float) = (float)v.re; break;
     case RANK_F64: AS(double) = v.re; break;
-    case RANK_C32: ((float *)at)[2 * i] = (float)v.re, ((float *)at)[2 * i + 1] = (float)v.im; break;
-    case RANK_C64: ((double *)at)[2 * i] = v.re, ((double *)at)[2 * i + 1] = v.im; break;
+    case RANK_F32_COMPLEX: ((float *)at)[2 * i] = (float)v.re, ((float *)at)[2 * i + 1] = (float)v.im; break;
+    case RANK_F64_COMPLEX: ((double *)at)[2 * i] = v.re, ((double *)at)[2 * i + 1] = v.im; break;
     case RANK_PAIR_INT32: AS(rank_pair_int32_t) = (rank_pair_int32_t){(int32_t)v.re, (int32_t)v.index}; break;
     case RANK_PAIR_INT64: AS(rank_pair_int64_t) = (rank_pair_int64_t){(int64_t)v.re, v.index}; break;
     case RANK_PAIR_F32: AS(rank_pair_f32_t) = (rank_pair_f32_t){(float)v.re, (int32_t)v.index}; break;
     case RANK_PAIR_F64: AS(rank_pair_f64_t) = (rank_pair_f64_t){v.re, v.index}; break;
-    case RANK_DTYPE_COUNT: break;
     }
 }
 
@@ -183,9 +179,9 @@ static double tolerance(rank_dtype_t dtype)
     case RANK_F16: return 4e-3;
     case RANK_BF16: return 3e-2;
     case RANK_F32:
-    case RANK_C32: return 1e-5;
+    case RANK_F32_COMPLEX: return 1e-5;
     case RANK_F64:
-    case RANK_C64: return 1e-13;
+    case RANK_F64_COMPLEX: return 1e-13;
     default: return 0;
     }
 }

@@ -90,8 +90,8 @@ static const char *mistake(const struct frame *f, char *err, size_t len)
             snprintf(err, len, "%s needs 2 ranks: xrun -n 2 %s %s", e->name, be_program, e->name);
             return err;
         }
-        if (e->op && o->dtype < RANK_DTYPE_COUNT && o->op < RANK_OP_COUNT &&
-            !be_op_supported((rank_op_t)o->op, (rank_dtype_t)o->dtype)) {
+        if (e->op && o->dtype < BENCH_DTYPES && o->op < BENCH_OPS &&
+            !be_op_supported(bench_op(o->op), bench_dtype(o->dtype))) {
             char op[32], type[32];
             snprintf(err, len, "%s: there is no %s of %s; -o names another, or all", e->name,
                      bench_word(bench_op_words, o->op, op, sizeof(op)), bench_word(bench_dtype_words, o->dtype, type, sizeof(type)));

@@ -365,13 +365,13 @@ void frame_run_entry(struct frame *f, const struct bench_entry *e)
     struct bench_run run;
 
     if (!e->dtype)
-        dt0 = dt1 = RANK_BYTE;
-    else if (o->dtype == RANK_DTYPE_COUNT)
-        dt0 = 0, dt1 = RANK_DTYPE_COUNT - 1;
+        dt0 = dt1 = BENCH_INDEX(RANK_BYTE);
+    else if (o->dtype == BENCH_DTYPES)
+        dt0 = 0, dt1 = BENCH_DTYPES - 1;
     if (!e->op)
-        op0 = op1 = RANK_SUM;
-    else if (o->op == RANK_OP_COUNT)
-        op0 = 0, op1 = RANK_OP_COUNT - 1;
+        op0 = op1 = BENCH_INDEX(RANK_SUM);
+    else if (o->op == BENCH_OPS)
+        op0 = 0, op1 = BENCH_OPS - 1;
     if (!e->root)
         r0 = r1 = 0;
     else if (o->root == BENCH_AUTO)
@@ -380,13 +380,13 @@ void frame_run_entry(struct frame *f, const struct bench_entry *e)
     frame_print_head(f, e);
     for (int d = dt0; d <= dt1; d++) {
         for (int op = op0; op <= op1; op++) {
-            if (e->dtype && !be_dtype_supported((rank_dtype_t)d))
+            if (e->dtype && !be_dtype_supported(bench_dtype(d)))
                 continue;
-            if (e->op && !be_op_supported((rank_op_t)op, (rank_dtype_t)d))
+            if (e->op && !be_op_supported(bench_op(op), bench_dtype(d)))
                 continue;
             for (int root = r0; root <= r1; root++) {
-                run = (struct bench_run){.opts = o, .entry = e, .dtype = (rank_dtype_t)d,
-                                         .op = (rank_op_t)op, .root = root, .ack_us = ack};
+                run = (struct bench_run){.opts = o, .entry = e, .dtype = bench_dtype(d),
+                                         .op = bench_op(op), .root = root, .ack_us = ack};
                 all_sizes(f, &run);
             }
         }

@@ -14,6 +14,22 @@
 const char bench_dtype_words[] = DTYPE_WORDS;
 const char bench_op_words[] = OP_WORDS;
 
+rank_dtype_t bench_dtype(int i)
+{
+    static const rank_dtype_t all[BENCH_DTYPES] = {
+        RANK_BYTE, RANK_INT8, RANK_INT16, RANK_INT32, RANK_INT64, RANK_UINT8, RANK_UINT16, RANK_UINT32, RANK_UINT64, RANK_F16,
+        RANK_BF16, RANK_F32, RANK_F64, RANK_F32_COMPLEX, RANK_F64_COMPLEX, RANK_PAIR_INT32, RANK_PAIR_INT64, RANK_PAIR_F32,
+        RANK_PAIR_F64,
+    };
+    return all[i];
+}
+
+/* An operation has no size. */
+rank_op_t bench_op(int i)
+{
+    return RANK_SUM + ((rank_op_t)i << 8);
+}
+
 #define AT(field) offsetof(struct bench_opts, field)
 
 /* Long names are those of nccl-tests where it has the option. */

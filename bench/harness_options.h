@@ -3,6 +3,7 @@
 #ifndef RK_BENCH_HARNESS_OPTIONS_H
 #define RK_BENCH_HARNESS_OPTIONS_H
 
+#include "bench/backend.h"
 #include "lib/base/conf.h"
 
 #include <stdbool.h>
@@ -19,7 +20,7 @@ struct bench_opts {
     int64_t check;                  /* checked iterations a size */
     int64_t time;                   /* ns of measuring for each size, where iters is auto */
     int64_t window;                 /* messages in flight in a bandwidth test */
-    int dtype, op;                  /* RANK_DTYPE_COUNT, RANK_OP_COUNT: all */
+    int dtype, op;                  /* by index; BENCH_DTYPES, BENCH_OPS: all */
     int64_t root;                   /* auto: all */
     int average, mem;
     int target;                     /* enum be_sort: of windows */
@@ -33,6 +34,9 @@ struct bench_opts {
 
 /* The words of -d and -o, in the order of rank.h, with "all" at the end. */
 extern const char bench_dtype_words[], bench_op_words[];
+/* The handles of their places. */
+rank_dtype_t bench_dtype(int i);
+rank_op_t bench_op(int i);
 /* Copy word i of such a list. */
 const char *bench_word(const char *words, int i, char *out, size_t outlen);
 

@@ -72,7 +72,8 @@ void frame_print_nothing(const struct bench_run *run, int64_t min, int64_t max)
     char type[24];
 
     printf("# no size from %lld to %lld B is so much as one %s%s\n", (long long)min, (long long)max,
-           bench_word(bench_dtype_words, (int)run->dtype, type, sizeof(type)), run->entry->pieces ? " for each rank" : "");
+           bench_word(bench_dtype_words, (int)BENCH_INDEX(run->dtype), type, sizeof(type)),
+           run->entry->pieces ? " for each rank" : "");
 }
 
 static void print_row(const struct bench_run *run, const struct frame_result *res)
@@ -101,8 +102,8 @@ static void print_row(const struct bench_run *run, const struct frame_result *re
     snprintf(root, sizeof(root), "%d", run->root);
     printf("%12lld %11lld %10s %7s %5s %10.3f %10.3f %10.3f %8.3f %8.3f %7s\n",
            (long long)run->bytes, (long long)run->count,
-           e->dtype ? bench_word(bench_dtype_words, (int)run->dtype, type, sizeof(type)) : "none",
-           e->op ? bench_word(bench_op_words, (int)run->op, op, sizeof(op)) : "none",
+           e->dtype ? bench_word(bench_dtype_words, (int)BENCH_INDEX(run->dtype), type, sizeof(type)) : "none",
+           e->op ? bench_word(bench_op_words, (int)BENCH_INDEX(run->op), op, sizeof(op)) : "none",
            e->root ? root : "-1", s->median, s->min, s->p99, res->alg, res->bus, bad);
 }
 
@@ -159,8 +160,8 @@ static void harness_print_write_record(struct frame *f, const struct bench_run *
         field_if(has_extra(e, "overlap_pct"), real_field("overlap_pct", res->extra)),
         field_if(has_extra(e, "waiting_cpu_pct"), real_field("waiting_cpu_pct", res->extra)),
         wrong,
-        field_if(e->dtype, text_field("type", bench_word(bench_dtype_words, (int)run->dtype, type, sizeof(type)))),
-        field_if(e->op, text_field("redop", bench_word(bench_op_words, (int)run->op, op, sizeof(op)))),
+        field_if(e->dtype, text_field("type", bench_word(bench_dtype_words, (int)BENCH_INDEX(run->dtype), type, sizeof(type)))),
+        field_if(e->op, text_field("redop", bench_word(bench_op_words, (int)BENCH_INDEX(run->op), op, sizeof(op)))),
         field_if(e->root, int_field("root", run->root)),
         text_field("program", be_program),
         text_field("version", PACKAGE_VERSION),

@@ -112,11 +112,12 @@ static double median(double *v, int n)
 
 int main(int argc, char **argv)
 {
-    rank_init_opts_t opts = {.size = sizeof(opts), .thread_level = RANK_THREAD_MULTIPLE};
+    rank_init_opts_t opts = RANK_INIT_OPTS_INIT;
     int n = argc > 1 ? atoi(argv[1]) : 2, samples = argc > 2 ? atoi(argv[2]) : 7;
     double one[SAMPLES_MAX], many[SAMPLES_MAX];
     struct worker w[T_MAX];
 
+    opts.thread_level = RANK_THREAD_MULTIPLE;
     if (n < 0 || n > T_MAX || samples < 1 || samples > SAMPLES_MAX) {
         fprintf(stderr, "bench/thread_rate: 0 to %d threads, 1 to %d samples\n", T_MAX, SAMPLES_MAX);
         return 2;

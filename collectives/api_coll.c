@@ -80,12 +80,12 @@ static __attribute__((noinline)) rank_status_t coll_enter_nb(const struct rk_col
 
 rank_status_t rank_barrier(rank_team_t team)
 {
-    return rk_coll_enter(CALL(BARRIER, .team = team), NULL);
+    return rk_coll_enter(CALL(BARRIER, .dtype = RANK_BYTE, .team = team), NULL);
 }
 
 rank_status_t rank_ibarrier(rank_team_t team, rank_request_t *req)
 {
-    return coll_enter_nb(CALL(BARRIER, .team = team), req);
+    return coll_enter_nb(CALL(BARRIER, .dtype = RANK_BYTE, .team = team), req);
 }
 
 rank_status_t rank_bcast(void *buf, int64_t count, rank_dtype_t dtype, int root, rank_team_t team)
@@ -194,3 +194,10 @@ rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count, rank_d
 {
     return coll_enter_nb(CALL(ALLTOALL, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .team = team), req);
 }
+
+RK_PUBLIC(rank_barrier); RK_PUBLIC(rank_bcast); RK_PUBLIC(rank_reduce); RK_PUBLIC(rank_allreduce); RK_PUBLIC(rank_gather);
+RK_PUBLIC(rank_allgather); RK_PUBLIC(rank_allgatherv); RK_PUBLIC(rank_scatter); RK_PUBLIC(rank_reduce_scatter);
+RK_PUBLIC(rank_alltoall);
+RK_PUBLIC(rank_ibarrier); RK_PUBLIC(rank_ibcast); RK_PUBLIC(rank_ireduce); RK_PUBLIC(rank_iallreduce); RK_PUBLIC(rank_igather);
+RK_PUBLIC(rank_iallgather); RK_PUBLIC(rank_iallgatherv); RK_PUBLIC(rank_iscatter); RK_PUBLIC(rank_ireduce_scatter);
+RK_PUBLIC(rank_ialltoall);

@@ -40,11 +40,12 @@ rank_status_t rk_coll_overlap_error(const char *call);
 /* Check the operation and set its kernel. */
 RK_INLINE rank_status_t rk_coll_check_op(struct rk_coll_call *c)
 {
-    if (rk_unlikely((unsigned)c->op >= RANK_OP_COUNT))
-        return rk_arg_error(RANK_ERR_OP, c->name, "op %d is none (there are %d)", (int)c->op, RANK_OP_COUNT);
-    c->fn = rk_op_kernel(c->op, c->dtype);
+    if (rk_unlikely(!rk_op_is_valid(c->op)))
+        return rk_arg_error(RANK_ERR_OP, c->name, "op %#llx is none", (unsigned long long)c->op);
+    c->fn = rk_op_table[RK_HANDLE_INDEX(c->dtype)].fn[RK_HANDLE_INDEX(c->op)];
     if (rk_unlikely(!c->fn))
-        return rk_arg_error(RANK_ERR_DTYPE, c->name, "op %d is not defined for dtype %d", (int)c->op, (int)c->dtype);
+        return rk_arg_error(RANK_ERR_DTYPE, c->name, "op %#llx is not defined for dtype %#llx",
+                            (unsigned long long)c->op, (unsigned long long)c->dtype);
     return RANK_OK;
 }
 
@@ -91,7 +92,7 @@ RK_INLINE rank_status_t rk_coll_check(struct rk_coll_call *c)
     st = rk_dtype_span(c->name, c->dtype, c->count, &c->bytes);
     if (rk_unlikely(st))
         return st;
-    c->elem = rk_dtype_bytes[c->dtype];
+    c->elem = rk_dtype_bytes(c->dtype);
     if (c->kind == RK_COLL_ALLGATHERV)
         return rk_coll_check_blocks(c);
     if ((shape.sbuf == RK_ALL_BLOCKS || shape.rbuf == RK_ALL_BLOCKS) &&

@@ -8,24 +8,21 @@
 #ifndef RK_COLL_OP_H
 #define RK_COLL_OP_H
 
-#include "lib/base/compiler.h"
-#include "lib/rank.h"
+#include "lib/data/dtype.h"
 
 typedef void (*rk_op_fn)(void *dst, const void *a, const void *b, size_t n);
 
 /* Kernels of a family: NULL if the operation is not defined. AVG is listed as SUM. */
 struct rk_op_row {
-    rk_op_fn fn[RANK_OP_COUNT];
+    rk_op_fn fn[RK_OP_COUNT];
 };
 
-extern const struct rk_op_row rk_op_table[RANK_DTYPE_COUNT];
+extern const struct rk_op_row rk_op_table[RK_DTYPE_COUNT]; /* by index */
 
 /* NULL if not defined, or for an invalid operation or datatype. */
 RK_INLINE rk_op_fn rk_op_kernel(rank_op_t op, rank_dtype_t dtype)
 {
-    if ((unsigned)op >= RANK_OP_COUNT || (unsigned)dtype >= RANK_DTYPE_COUNT)
-        return NULL;
-    return rk_op_table[dtype].fn[op];
+    return rk_op_is_valid(op) && rk_dtype_is_valid(dtype) ? rk_op_table[RK_HANDLE_INDEX(dtype)].fn[RK_HANDLE_INDEX(op)] : NULL;
 }
 
 /* Last part of AVG: divide n sums by the number of ranks, with one rounding. */

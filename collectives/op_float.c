@@ -93,10 +93,10 @@ void rk_op_divide(rank_dtype_t dtype, void *dst, size_t n, int by)
     case RANK_F64:
         divide_f64(dst, n, (double)by);
         break;
-    case RANK_C32:
+    case RANK_F32_COMPLEX:
         divide_f32(dst, 2 * n, (float)by);
         break;
-    case RANK_C64:
+    case RANK_F64_COMPLEX:
         divide_f64(dst, 2 * n, (double)by);
         break;
     default: /* AVG is not defined for other types */

@@ -1,14 +1,14 @@
 # rank3.awk: make the pages of section 3 from lib/rank.h. Run by doc/update.sh.
 #
-#   awk -v out=DIR -v examples=DIR -f rank3.awk rank.h
+#   awk -v out=DIR -v examples=DIR -f rank3.awk rank.h rank/*.h, in the order that rank.h includes them
 #
 # Writes rank.3 (the overview), a page for each section of the header, and rank3.links: a line "FUNCTION PAGE" for
-# each function whose page has another name. The form of rank.h that it needs:
+# each function whose page has another name. The form of these files that it needs:
 #   - A line "/* ---- PAGE: title */" starts a section. A page may have several; the page "rank" is the overview.
 #   - A comment belongs to the declarations below it, up to an empty line. Without any it introduces the page.
 #   - In a comment, a line "Returns ..." goes to RETURN VALUE, and "RANK_ERR_X: ..." to ERRORS. The following
 #     lines that are indented by two spaces belong to it. "  - " starts an item of a list.
-#   - The opening comment has parts: a line of one or two words, then a list.
+#   - The opening comment of rank.h has parts: a line of one or two words, then a list.
 #   - Statuses are the lines X(code, name, "text").
 
 function escape(s) {
@@ -57,7 +57,9 @@ function find_names(    i, s, type) {
                 returns_status[page] = 1
         } else if (match(s, /^} [a-z0-9_]+;/))
             type = substr(s, 3, RLENGTH - 3)
-        else if (s ~ /^#define /) {
+        else if (match(s, /^typedef uint64_t [a-z_]+;/))
+            type = substr(s, 18, RLENGTH - 18)
+        else if (s ~ /^#define / && !type) {
             split(s, word, " ")
             type = word[2]
         }
@@ -152,6 +154,8 @@ BEGIN {
     in_opening = 1
 }
 
+FNR == 1 { page = "" }
+
 /^\/\* SPDX-/ { next }
 
 $1 == "#define" && $2 ~ /^RANK_VERSION_/ { version = version (version ? "." : "") $3 }
@@ -210,7 +214,11 @@ skipping {
     next
 }
 
-/^#ifdef __cplusplus/ { exit }
+/^#ifdef __cplusplus/ {
+    flush()
+    page = ""
+    next
+}
 
 in_comment {
     add_comment($0)

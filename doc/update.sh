@@ -4,7 +4,7 @@
 #
 #   doc/update.sh SRCDIR RANKINFO OUTDIR
 #
-# The pages of section 3 and rank3.links come from lib/rank.h and doc/examples. The part of rankinfo.1 between its two
+# The pages of section 3 and rank3.links come from lib/rank.h, lib/rank/*.h and doc/examples. The part of rankinfo.1 between its two
 # marks comes from "rankinfo --man". tests/lint/man.sh calls this script too, and compares.
 set -eu
 
@@ -14,7 +14,8 @@ new=$out/update.new
 rm -rf "$new"
 mkdir "$new"
 trap 'rm -rf "$new"' EXIT
-awk -v out="$new" -v examples="$src/doc/examples" -f "$src/doc/rank3.awk" "$src/lib/rank.h"
+sed -n "s|^#include \"\(.*\)\"|$src/lib/\1|p" "$src/lib/rank.h" |
+    xargs awk -v out="$new" -v examples="$src/doc/examples" -f "$src/doc/rank3.awk" "$src/lib/rank.h"
 mv "$new"/* "$out"
 
 "$rankinfo" --man >"$out/conf.new"

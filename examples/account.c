@@ -15,15 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void must(rank_status_t st, const char *what)
 {
@@ -68,22 +59,22 @@ static long work(struct lock *lock, rank_mem_t mem, long rounds, int dies, doubl
     if (rank_atomic(RANK_AMO_ADD, RANK_INT64, &one, 0, mem, BEGUN * 8, NULL) == RANK_OK)
         rank_flush(mem, 0);
     for (*took = -1; made < rounds || dies >= 0; made++) {
-        double begin = now();
+        double begin = rank_wtime();
         rank_status_t st;
         rank_progress(); /* calls on memory of one's own make none, and ranks of other hosts need rank 0 */
         st = lock_acquire(lock);
         if (!st && lock->me == dies && made >= rounds / 2 && all_have_begun(mem))
             raise(SIGKILL);
         if (!st) {
-            begin = now();
+            begin = rank_wtime();
             st = deposit(mem, lock->me + 1);
         }
         if (!st) {
-            begin = now();
+            begin = rank_wtime();
             st = lock_release(lock);
         }
         if (st == RANK_ERR_PEER_DEAD) {
-            *took = now() - begin;
+            *took = rank_wtime() - begin;
             return made;
         }
         must(st, "a round");

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct options {
     const char *file;
@@ -42,14 +41,6 @@ struct outcome {
     double seconds;
 };
 
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Communication does not fail here unless something is broken: end the job. */
 static void must(rank_status_t st, const char *what)
 {
@@ -66,10 +57,10 @@ static void must(rank_status_t st, const char *what)
 /* Sums of n numbers over all ranks. */
 static void sum(struct solver *s, double *v, int n)
 {
-    double start = now();
+    double start = rank_wtime();
 
     must(rank_allreduce(RANK_IN_PLACE, v, n, RANK_F64, RANK_SUM, s->a.team), "rank_allreduce");
-    s->waiting += now() - start;
+    s->waiting += rank_wtime() - start;
 }
 
 static double dot_here(const struct solver *s, const double *u, const double *v)
@@ -84,10 +75,10 @@ static double dot_here(const struct solver *s, const double *u, const double *v)
 /* out = A v; v has room for the ghosts, which are fetched first. */
 static void multiply(struct solver *s, double *v, double *out)
 {
-    double start = now();
+    double start = rank_wtime();
 
     must(halo_exchange(&s->halo, v), "halo exchange");
-    s->waiting += now() - start;
+    s->waiting += rank_wtime() - start;
     for (int64_t row = 0; row < s->a.mine; row++) {
         double total = 0.0;
 
@@ -245,9 +236,9 @@ static int run(const struct mtx *whole, const struct options *opts)
 
     must(rank_barrier(s.a.team), "rank_barrier");
     s.waiting = 0.0;
-    start = now();
+    start = rank_wtime();
     result = solve(&s, opts, &out, &why);
-    out.seconds = now() - start;
+    out.seconds = rank_wtime() - start;
     if (result == 0)
         report(&s, &out);
     else if (rank_team_rank(s.a.team) == 0)

@@ -53,9 +53,11 @@ static void hand_out(int workers, rank_team_t family)
 int main(int argc, char **argv)
 {
     int workers = argc > 1 ? atoi(argv[1]) : 2, parents;
-    rank_spawn_params_t params = {.size = sizeof(params), .program = argv[0], .n = workers};
+    rank_spawn_params_t params = RANK_SPAWN_PARAMS_INIT;
     rank_team_t family;
 
+    params.program = argv[0];
+    params.n = workers;
     must(rank_init(NULL), "rank_init");
     must(rank_parent(&family, &parents), "rank_parent");
     if (family) {

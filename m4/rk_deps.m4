@@ -176,7 +176,7 @@ AC_DEFUN([RK_CHECK_LINKING], [
     rm -f conftest.map
     LDFLAGS=$rk_save_LDFLAGS
   ])
-  RANK_EXPORTS='-export-symbols $(srcdir)/lib/rank.sym'
+  RANK_EXPORTS='-export-symbols-regex ^p?rank_'
   AS_IF([test $rk_cv_version_script = yes], [RANK_EXPORTS='-Wl,--version-script=lib/rank.map'])
   AC_SUBST([RANK_EXPORTS])
 ])

@@ -10,9 +10,11 @@
 
 int main(void)
 {
-    rank_init_opts_t opts = {.size = sizeof(opts), .thread_level = RANK_THREAD_MULTIPLE};
-    rank_status_t status = rank_init(&opts);
+    rank_init_opts_t opts = RANK_INIT_OPTS_INIT;
+    rank_status_t status;
 
+    opts.thread_level = RANK_THREAD_MULTIPLE;
+    status = rank_init(&opts);
     if (status != RANK_OK) {
         fprintf(stderr, "rank_init: %s\n", rank_status_string(status));
         return 1;

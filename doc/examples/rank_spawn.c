@@ -24,7 +24,9 @@ int main(int argc, char **argv)
     must(rank_init(NULL));
     must(rank_parent(&team, &nparents));
     if (team == RANK_TEAM_NULL) {
-        rank_spawn_params_t params = {.size = sizeof(params), .program = argv[0], .n = 2};
+        rank_spawn_params_t params = RANK_SPAWN_PARAMS_INIT;
+        params.program = argv[0];
+        params.n = 2;
         must(rank_spawn(&params, 0, rank_world(), &team));
         nparents = rank_team_size(rank_world());
     }

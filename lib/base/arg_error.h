@@ -55,6 +55,15 @@ RK_INLINE rank_status_t rk_arg_handle(const char *call, const char *what, const 
     return rk_arg_report_handle(call, what, handle) ? RANK_ERR_HANDLE : RANK_ERR_STATE;
 }
 
+/* Internal status of a check: the peer is RANK_PROC_NULL, and the call completes without doing anything. */
+#define RK_PEER_NULL ((rank_status_t)1)
+
+/* The status of a call whose check has returned this. */
+RK_INLINE rank_status_t rk_peer_null_ok(rank_status_t checked)
+{
+    return checked == RK_PEER_NULL ? RANK_OK : checked;
+}
+
 /* A blocking call from a callback. */
 RK_INLINE rank_status_t rk_arg_in_callback(const char *call)
 {

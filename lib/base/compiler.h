@@ -13,6 +13,18 @@
 #define RK_COLD __attribute__((cold, noinline))
 #define RK_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
+/*
+ * Define the public name of a function of this file: rank_X is a weak alias of prank_X. The header that the build makes
+ * from rank.sym gives the definition of rank_X that symbol, so that the library's own calls are never intercepted.
+ * Tests that compile files of the library without that header have rank_X only.
+ */
+#ifdef RK_RENAMED
+#define RK_PUBLIC(name)                                                                                                 \
+    extern __typeof__(name) name##_weak __asm__(#name) __attribute__((weak, alias("p" #name), visibility("default")))
+#else
+#define RK_PUBLIC(name) extern __typeof__(name) name
+#endif
+
 #define RK_CACHE_LINE 64
 #define RK_ALIGNED_LINE __attribute__((aligned(RK_CACHE_LINE)))
 

@@ -34,10 +34,10 @@ const struct rk_conf_row rk_conf_rows[] = {
      "Bytes of unexpected messages, of all peers together, that do not count against their windows: "
      "up to that a burst of small messages runs at full speed.",
      NULL, 0, 1LL << 40, AT(unexpected_max)},
-    {"RANK_AHEAD_MAX", RK_CONF_SIZE, "256M", "bytes",
+    {"RANK_RNDV_UNEXPECTED_MAX", RK_CONF_SIZE, "256M", "bytes",
      "Memory for large unexpected messages, which a blocked rank fetches early, so that ranks that all send before "
      "they receive do not deadlock. 0: none.",
-     NULL, 0, 1LL << 40, AT(ahead_max)},
+     NULL, 0, 1LL << 40, AT(rndv_unexpected_max)},
     {"RANK_SPIN", RK_CONF_TIME, "auto", "time",
      "Time that a waiting rank polls before it sleeps. auto: 1 ms, or 200 us with fewer cores than ranks.",
      "auto", 0, 3600LL * 1000000000LL, AT(spin)},

@@ -195,10 +195,11 @@ rank_status_t rk_req_wait(struct rank_request *req)
     return req->status;
 }
 
+_Static_assert(sizeof(rank_envelope_t) == 64, "an envelope has 64 bytes in every version");
+
 void rk_req_envelope(const struct rank_request *req, rank_envelope_t *e)
 {
     memset(e, 0, sizeof(*e));
-    e->size = sizeof(*e);
     e->status = req->status;
     if (req->type != RK_REQ_RECV) {
         e->source = RANK_UNDEFINED;

@@ -101,8 +101,8 @@ RK_INLINE bool rk_req_is_plain(const struct rank_request *req, bool over)
     return (req->head & (want | UINT32_MAX | 0xffull << RK_HEAD_HOLD)) == want;
 }
 
-#define RK_SRC_ANY UINT32_MAX
-#define RK_TAG_ANY UINT64_MAX
+#define RK_SRC_ANY ((uint32_t)RANK_ANY_SOURCE)
+#define RK_TAG_ANY ((uint64_t)RANK_ANY_TAG)
 
 /* Completes exactly once; runs on_done. Called by channels, p2p and collectives. */
 void rk_req_complete(struct rank_request *req, rank_status_t status);

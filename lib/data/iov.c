@@ -31,18 +31,18 @@ static int by_address(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-RK_COLD bool rk_pieces_overlap(const rank_iov_t *iov, int n)
+RK_COLD bool rk_pieces_overlap(const rank_iov_t *iov, int64_t n)
 {
     uint64_t total = 0, k = 0;
     struct block *blocks;
     bool found = false;
 
-    for (int i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++)
         total += iov[i].bytes ? blocks_of(&iov[i]) : 0;
     /* A debugging aid: skip very long lists. */
     if (total < 2 || total > MOST_CHECKED || !(blocks = malloc(total * sizeof(*blocks))))
         return false;
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         for (uint64_t b = 0; iov[i].bytes && b < blocks_of(&iov[i]); b++)
             blocks[k++] = (struct block){(uint64_t)(uintptr_t)iov[i].base +
                                              b * (uint64_t)iov[i].stride,
@@ -80,20 +80,20 @@ static rank_status_t iov_check_one(const char *call, const rank_iov_t *v, bool t
     return RANK_OK;
 }
 
-rank_status_t rk_pieces_check_for(const char *call, const rank_iov_t *iov, int n, bool to_write, size_t *bytes)
+rank_status_t rk_pieces_check_for(const char *call, const rank_iov_t *iov, int64_t n, bool to_write, size_t *bytes)
 {
     int64_t sum = 0;
 
     if (n < 0)
-        return rk_arg_error(RANK_ERR_COUNT, call, "n %d is negative", n);
+        return rk_arg_error(RANK_ERR_COUNT, call, "n %lld is negative", (long long)n);
     if (n > 0 && !iov)
         return rk_arg_null(call, "iov");
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         rank_status_t st = iov_check_one(call, &iov[i], to_write);
         if (st)
             return st;
         if (__builtin_add_overflow(sum, (int64_t)iov_bytes_of(&iov[i]), &sum) || sum > RK_SPAN_MAX)
-            return rk_arg_error(RANK_ERR_COUNT, call, "the sum of %d entries is more than memory can hold", n);
+            return rk_arg_error(RANK_ERR_COUNT, call, "the sum of %lld entries is more than memory can hold", (long long)n);
     }
     if (RK_CHECK_OVERLAP && to_write && rk_pieces_overlap(iov, n))
         return rk_arg_error(RANK_ERR_ARG, call, "entries that are written overlap");
@@ -200,12 +200,12 @@ static int iov_list(const void *base, size_t offset, size_t bytes, struct iovec 
 
 const struct rk_view_ops rk_pieces_ops = {.pack = iov_pack, .unpack = iov_unpack, .list = iov_list};
 
-struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int n, size_t bytes)
+struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int64_t n, size_t bytes)
 {
     const rank_iov_t *only = NULL;
     int full = 0;
 
-    for (int i = 0; i < n && full < 2; i++) {
+    for (int64_t i = 0; i < n && full < 2; i++) {
         if (!iov[i].bytes)
             continue;
         only = &iov[i];

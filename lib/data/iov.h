@@ -20,8 +20,8 @@
  */
 struct rk_pieces {
     const rank_iov_t *iov;
-    int32_t n;
-    int32_t at;      /* position: entry, */
+    int64_t n;
+    int64_t at;      /* position: entry, */
     uint64_t before; /* and bytes before the entry */
 };
 
@@ -31,18 +31,18 @@ extern const struct rk_view_ops rk_pieces_ops;
  * Returns RANK_OK and the total size, or an error. to_write: pieces must not overlap, which debug builds check; an
  * entry that overlaps itself is always detected.
  */
-rank_status_t rk_pieces_check_for(const char *call, const rank_iov_t *iov, int n, bool to_write, size_t *bytes);
+rank_status_t rk_pieces_check_for(const char *call, const rank_iov_t *iov, int64_t n, bool to_write, size_t *bytes);
 /* The same without a report. */
-RK_INLINE rank_status_t rk_pieces_check(const rank_iov_t *iov, int n, bool to_write, size_t *bytes)
+RK_INLINE rank_status_t rk_pieces_check(const rank_iov_t *iov, int64_t n, bool to_write, size_t *bytes)
 {
     return rk_pieces_check_for(NULL, iov, n, to_write, bytes);
 }
 
 /* Do blocks of a valid list overlap? For builds with RK_CHECK_OVERLAP; false for very long lists. */
-bool rk_pieces_overlap(const rank_iov_t *iov, int n);
+bool rk_pieces_overlap(const rank_iov_t *iov, int64_t n);
 
 /* View of a checked list, with its state in p; a plain view if it is contiguous. */
-struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int n, size_t bytes);
+struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int64_t n, size_t bytes);
 
 /* Copy bytes from the start of one view to that of another. */
 void rk_view_copy(const struct rk_view *to, const struct rk_view *from, size_t bytes);

@@ -4,7 +4,7 @@
 #include "lib/p2p/api_check.h"
 #include "lib/p2p/p2p_internal.h"
 
-static rank_status_t check_send(const char *call, const rank_iov_t *iov, int n, int peer, int64_t tag,
+static rank_status_t check_send(const char *call, const rank_iov_t *iov, int64_t n, int peer, int64_t tag,
                                 rank_team_t team, size_t *bytes)
 {
     rank_status_t st = rk_team_check(call, team);
@@ -14,7 +14,7 @@ static rank_status_t check_send(const char *call, const rank_iov_t *iov, int n, 
     return rk_check_dest(call, team, peer, tag);
 }
 
-static rank_status_t check_recv(const char *call, const rank_iov_t *iov, int n, int peer, int64_t tag,
+static rank_status_t check_recv(const char *call, const rank_iov_t *iov, int64_t n, int peer, int64_t tag,
                                 rank_team_t team, size_t *bytes)
 {
     rank_status_t st = rk_team_check(call, team);
@@ -24,7 +24,7 @@ static rank_status_t check_recv(const char *call, const rank_iov_t *iov, int n, 
     return rk_check_source(call, team, peer, tag);
 }
 
-rank_status_t rank_sendv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team)
+rank_status_t rank_sendv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team)
 {
     RK_ENTER_TEAM(team);
     struct rank_request req;
@@ -33,14 +33,14 @@ rank_status_t rank_sendv(const rank_iov_t *iov, int n, int peer, int64_t tag, ra
     rank_status_t st = check_send(__func__, iov, n, peer, tag, team, &bytes);
 
     if (st)
-        return st;
+        return rk_peer_null_ok(st);
     rk_req_init(&req, NULL, NULL);
     view = rk_pieces_view(&req.pieces, iov, n, bytes);
     rk_p2p_isend_view(team, &view, peer, (uint64_t)tag, &req);
     return rk_req_wait(&req);
 }
 
-rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
+rank_status_t rank_recvv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team,
                          rank_envelope_t *envelope)
 {
     RK_ENTER_TEAM(team);
@@ -50,7 +50,7 @@ rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag, ra
     rank_status_t st = check_recv(__func__, iov, n, peer, tag, team, &bytes);
 
     if (st)
-        return st;
+        return rk_null_receive(st, envelope);
     rk_req_init(&req, NULL, NULL);
     view = rk_pieces_view(&req.pieces, iov, n, bytes);
     if (RK_CHECK_OVERLAP && rk_p2p_awaits_view(team, &view))
@@ -62,7 +62,7 @@ rank_status_t rank_recvv(const rank_iov_t *iov, int n, int peer, int64_t tag, ra
     return st;
 }
 
-rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
+rank_status_t rank_isendv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team,
                           rank_request_t *out)
 {
     RK_ENTER_TEAM(team);
@@ -72,7 +72,7 @@ rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
     rank_status_t st = check_send(__func__, iov, n, peer, tag, team, &bytes);
 
     if (st)
-        return st;
+        return rk_peer_null_ok(st) ? st : rk_null_start(__func__, team->ctx, RK_REQ_SEND, out);
     if (!out)
         return rk_arg_null(__func__, "req");
     req = rk_req_alloc(team->ctx);
@@ -87,7 +87,7 @@ rank_status_t rank_isendv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
     return RANK_OK;
 }
 
-rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag, rank_team_t team,
+rank_status_t rank_irecvv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team,
                           rank_request_t *out)
 {
     RK_ENTER_TEAM(team);
@@ -97,7 +97,7 @@ rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
     rank_status_t st = check_recv(__func__, iov, n, peer, tag, team, &bytes);
 
     if (st)
-        return st;
+        return rk_peer_null_ok(st) ? st : rk_null_start(__func__, team->ctx, RK_REQ_RECV, out);
     if (!out)
         return rk_arg_null(__func__, "req");
     req = rk_req_alloc(team->ctx);
@@ -113,3 +113,5 @@ rank_status_t rank_irecvv(const rank_iov_t *iov, int n, int peer, int64_t tag, r
     *out = req;
     return RANK_OK;
 }
+
+RK_PUBLIC(rank_sendv); RK_PUBLIC(rank_recvv); RK_PUBLIC(rank_isendv); RK_PUBLIC(rank_irecvv);

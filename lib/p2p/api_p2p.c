@@ -15,7 +15,7 @@ RK_INLINE rank_status_t api_p2p_send(const void *buf, int64_t count, rank_dtype_
     rank_status_t st = rk_check_message("rank_send", buf, count, dtype, team, &bytes);
 
     if (rk_unlikely(st) || rk_unlikely((st = rk_check_dest("rank_send", team, peer, tag))))
-        return st;
+        return rk_peer_null_ok(st);
     return rk_p2p_send(team, buf, bytes, peer, (uint64_t)tag);
 }
 
@@ -45,7 +45,7 @@ rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t dtype, int
     rank_status_t st = rk_check_message(__func__, buf, count, dtype, team, &bytes);
 
     if (st || (st = rk_check_dest(__func__, team, peer, tag)))
-        return st;
+        return rk_peer_null_ok(st);
     rk_req_init(&req, NULL, NULL);
     req.flags = RK_REQ_SYNC | RK_REQ_WAITED;
     rk_p2p_isend(team, buf, bytes, peer, (uint64_t)tag, 0, &req);
@@ -59,11 +59,11 @@ RK_INLINE rank_status_t api_p2p_recv(void *buf, int64_t count, rank_dtype_t dtyp
     rank_status_t st = rk_check_message("rank_recv", buf, count, dtype, team, &bytes);
 
     if (rk_unlikely(st) || rk_unlikely((st = rk_check_source("rank_recv", team, peer, tag))))
-        return st;
+        return rk_null_receive(st, envelope);
     if (RK_CHECK_OVERLAP && rk_p2p_awaits(team, buf, bytes))
         return rk_check_overlaps("rank_recv");
     return (shared ? rk_p2p_recv_by_request : rk_p2p_recv)(team, buf, bytes, peer, rk_match_tag(tag),
-                                                           rk_dtype_bytes[dtype], envelope);
+                                                           rk_dtype_bytes(dtype), envelope);
 }
 
 /* Without the fast receive, which would poll with the lock held. */
@@ -100,10 +100,11 @@ static __attribute__((noinline)) rank_status_t api_p2p_start_send(const void *bu
     RK_ENTER_TEAM(team);
     struct rank_request *req;
     size_t bytes;
-    rank_status_t st = check_start_send(flags ? "rank_issend" : "rank_isend", buf, count, dtype, peer, tag, team, out, &bytes);
+    const char *call = flags ? "rank_issend" : "rank_isend";
+    rank_status_t st = check_start_send(call, buf, count, dtype, peer, tag, team, out, &bytes);
 
     if (st)
-        return st;
+        return rk_peer_null_ok(st) ? st : rk_null_start(call, team->ctx, RK_REQ_SEND, out);
     if (!flags && rk_send_now(team, buf, bytes, peer, (uint64_t)tag) == RANK_OK) {
         *out = rk_req_sent(team->ctx);
         return RANK_OK;
@@ -112,7 +113,7 @@ static __attribute__((noinline)) rank_status_t api_p2p_start_send(const void *bu
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->flags |= flags;
-    req->elem = rk_dtype_bytes[dtype];
+    req->elem = rk_dtype_bytes(dtype);
     /* A burst of sends receives no credit without progress. */
     if (rk_unlikely(rk_p2p_lacks_credit(team, peer, bytes)))
         rk_progress(team->ctx);
@@ -162,11 +163,11 @@ static __attribute__((noinline)) rank_status_t api_p2p_start_recv(void *buf, int
     rank_status_t st = check_start_recv("rank_irecv", buf, count, dtype, peer, tag, team, out, &bytes);
 
     if (st)
-        return st;
+        return rk_peer_null_ok(st) ? st : rk_null_start("rank_irecv", team->ctx, RK_REQ_RECV, out);
     req = rk_pool_take(team->ctx);
     if (!req)
         return RANK_ERR_NO_MEMORY;
-    req->elem = rk_dtype_bytes[dtype];
+    req->elem = rk_dtype_bytes(dtype);
     rk_p2p_irecv(team, buf, bytes, peer, rk_match_tag(tag), 0, req);
     *out = req;
     return RANK_OK;
@@ -184,7 +185,7 @@ rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
         rk_likely(check_start_recv(NULL, buf, count, dtype, peer, tag, team, out, &bytes) == RANK_OK) &&
         rk_likely(peer >= 0 && (from = team->peers[peer]) != NULL && rk_pool_has(team->ctx))) {
         req = rk_pool_take(team->ctx);
-        req->elem = rk_dtype_bytes[dtype];
+        req->elem = rk_dtype_bytes(dtype);
         *out = req;
         rk_receive_start(team, (struct rk_view){buf, bytes, NULL}, from, peer, rk_match_tag(tag), 0, req);
         return RANK_OK;
@@ -199,23 +200,29 @@ rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtyp
     RK_ENTER_TEAM(team);
     struct rank_request send, recv;
     size_t sbytes, rbytes;
-    rank_status_t st = rk_check_message(__func__, sbuf, scount, sdtype, team, &sbytes), st_recv;
+    rank_status_t st = rk_check_message(__func__, sbuf, scount, sdtype, team, &sbytes), to, from;
 
     if (st || (st = rk_check_message(__func__, rbuf, rcount, rdtype, team, &rbytes)) ||
-        (st = rk_check_dest(__func__, team, dest, stag)) || (st = rk_check_source(__func__, team, source, rtag)))
+        (st = rk_peer_null_ok(to = rk_check_dest(__func__, team, dest, stag))) ||
+        (st = rk_peer_null_ok(from = rk_check_source(__func__, team, source, rtag))))
         return st;
     if (RK_CHECK_OVERLAP && (rk_overlap(sbuf, sbytes, rbuf, rbytes) || rk_p2p_awaits(team, rbuf, rbytes)))
         return rk_check_overlaps(__func__);
     rk_req_init(&recv, NULL, NULL);
-    recv.elem = rk_dtype_bytes[rdtype];
-    rk_p2p_irecv(team, rbuf, rbytes, source, rk_match_tag(rtag), 0, &recv);
-    rk_req_init(&send, NULL, NULL);
-    rk_p2p_isend(team, sbuf, sbytes, dest, (uint64_t)stag, 0, &send);
-    st = rk_req_wait(&send);
-    st_recv = rk_req_wait(&recv);
+    recv.elem = rk_dtype_bytes(rdtype);
+    if (!from)
+        rk_p2p_irecv(team, rbuf, rbytes, source, rk_match_tag(rtag), 0, &recv);
+    if (!to) {
+        rk_req_init(&send, NULL, NULL);
+        rk_p2p_isend(team, sbuf, sbytes, dest, (uint64_t)stag, 0, &send);
+        to = rk_req_wait(&send);
+    }
+    if (from)
+        return rk_null_receive(to < 0 ? to : from, envelope);
+    from = rk_req_wait(&recv);
     if (envelope)
         rk_req_envelope(&recv, envelope);
-    return st_recv ? st_recv : st;
+    return from ? from : rk_peer_null_ok(to);
 }
 
 /* -------------------------------------------------------------------- probes */
@@ -267,7 +274,7 @@ rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_
     rank_status_t st = rk_team_check(__func__, team);
 
     if (st || (st = rk_check_source(__func__, team, peer, tag)))
-        return st;
+        return rk_null_probe(st, team, NULL, envelope);
     p.ndead = team->ndead;
     if (!rk_probe_over(&p)) {
         if (!rk_may_wait(team->ctx))
@@ -283,10 +290,14 @@ rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found,
     RK_ENTER_TEAM(team);
     rank_status_t st = rk_team_check(__func__, team);
 
-    if (st || (st = rk_check_source(__func__, team, peer, tag)))
+    if (st || rk_peer_null_ok(st = rk_check_source(__func__, team, peer, tag)))
         return st;
     if (!found)
         return rk_arg_null(__func__, "found");
+    if (st) {
+        *found = 1;
+        return rk_null_probe(st, team, NULL, envelope);
+    }
     *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
     if (*found)
         return RANK_OK;
@@ -305,3 +316,6 @@ const char *rank_channel_name(rank_team_t team, int peer)
         return NULL;
     return p->channel->name;
 }
+
+RK_PUBLIC(rank_send); RK_PUBLIC(rank_ssend); RK_PUBLIC(rank_recv); RK_PUBLIC(rank_isend); RK_PUBLIC(rank_issend);
+RK_PUBLIC(rank_irecv); RK_PUBLIC(rank_sendrecv); RK_PUBLIC(rank_probe); RK_PUBLIC(rank_iprobe); RK_PUBLIC(rank_channel_name);

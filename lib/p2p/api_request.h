@@ -22,7 +22,7 @@ RK_INLINE rank_status_t rk_req_has_callback(const char *call)
 }
 
 /* Checks that every non-null handle is valid. */
-rank_status_t rk_check_requests(const char *call, int n, const rank_request_t *reqs);
+rank_status_t rk_check_requests(const char *call, int64_t n, const rank_request_t *reqs);
 
 /* A null request, or an inactive persistent one, counts as complete and is skipped. */
 RK_INLINE bool rk_req_is_idle(const struct rank_request *req)
@@ -31,10 +31,10 @@ RK_INLINE bool rk_req_is_idle(const struct rank_request *req)
 }
 
 /* Context of the requests that are not idle; NULL if all are. */
-struct rk_ctx *rk_any_ctx(int n, const rank_request_t *reqs);
+struct rk_ctx *rk_any_ctx(int64_t n, const rank_request_t *reqs);
 
 /* For calls with several requests of one context, before any is read. */
-struct rk_threads *rk_enter_requests(int n, const rank_request_t *reqs);
+struct rk_threads *rk_enter_requests(int64_t n, const rank_request_t *reqs);
 #define RK_ENTER_REQUESTS(n, reqs) RK_ENTERED = rk_enter_requests(n, reqs)
 
 /* A callback must not wait: the awaited event may need another callback. */
@@ -45,8 +45,8 @@ RK_INLINE bool rk_may_wait(const struct rk_ctx *ctx)
     return rk_likely(!ctx->engine->calling);
 }
 
-/* Envelope of an idle request; envelope may be NULL. */
-void rk_null_envelope(rank_envelope_t *envelope);
+/* Envelope without a message: source is RANK_UNDEFINED for an idle request, or RANK_PROC_NULL. envelope may be NULL. */
+void rk_null_envelope(rank_envelope_t *envelope, int source);
 
 RK_INLINE rank_status_t rk_finish_plain(rank_request_t *handle, rank_envelope_t *envelope)
 {

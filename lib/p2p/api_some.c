@@ -7,13 +7,13 @@
 #include "lib/p2p/api_request.h"
 
 /* Finish all complete requests in array order; returns the status of the first that failed. */
-static rank_status_t finish_done(int n, rank_request_t *reqs, int *ndone, int *indices,
+static rank_status_t finish_done(int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
                                  rank_envelope_t *envelopes)
 {
     rank_status_t first = RANK_OK;
-    int k = 0;
+    int64_t k = 0;
 
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         rank_status_t st;
 
         if (rk_req_is_idle(reqs[i]) || !reqs[i]->done)
@@ -31,7 +31,7 @@ static rank_status_t finish_done(int n, rank_request_t *reqs, int *ndone, int *i
     return first;
 }
 
-rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indices,
+rank_status_t rank_waitsome(int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
                             rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
@@ -55,7 +55,7 @@ rank_status_t rank_waitsome(int n, rank_request_t *reqs, int *ndone, int *indice
     return finish_done(n, reqs, ndone, indices, envelopes);
 }
 
-rank_status_t rank_testsome(int n, rank_request_t *reqs, int *ndone, int *indices,
+rank_status_t rank_testsome(int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
                             rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
@@ -75,7 +75,7 @@ rank_status_t rank_testsome(int n, rank_request_t *reqs, int *ndone, int *indice
     return finish_done(n, reqs, ndone, indices, envelopes);
 }
 
-rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
+rank_status_t rank_testany(int64_t n, rank_request_t *reqs, int64_t *index, int *done,
                            rank_envelope_t *envelope)
 {
     RK_ENTER_REQUESTS(n, reqs);
@@ -90,7 +90,7 @@ rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
     if (!ctx) {
         *index = RANK_UNDEFINED;
         *done = 1;
-        rk_null_envelope(envelope);
+        rk_null_envelope(envelope, RANK_UNDEFINED);
         return RANK_OK;
     }
     *index = rk_any_done(n, reqs);
@@ -102,16 +102,16 @@ rank_status_t rank_testany(int n, rank_request_t *reqs, int *index, int *done,
     return *done ? rk_finish(&reqs[*index], envelope) : RANK_OK;
 }
 
-static bool all_done(int n, const rank_request_t *reqs)
+static bool all_done(int64_t n, const rank_request_t *reqs)
 {
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if (reqs[i] && !reqs[i]->done)
             return false;
     }
     return true;
 }
 
-rank_status_t rank_testall(int n, rank_request_t *reqs, int *done, rank_envelope_t *envelopes)
+rank_status_t rank_testall(int64_t n, rank_request_t *reqs, int *done, rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
     rank_status_t st = rk_check_requests(__func__, n, reqs), first = RANK_OK;
@@ -125,11 +125,11 @@ rank_status_t rank_testall(int n, rank_request_t *reqs, int *done, rank_envelope
     if (ctx && !all_done(n, reqs))
         rk_progress_once(ctx);
     *done = all_done(n, reqs);
-    for (int i = 0; i < n && *done; i++) {
+    for (int64_t i = 0; i < n && *done; i++) {
         rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
 
         if (rk_req_is_idle(reqs[i])) {
-            rk_null_envelope(envelope);
+            rk_null_envelope(envelope, RANK_UNDEFINED);
             continue;
         }
         st = rk_check_request(__func__, reqs[i]);
@@ -140,3 +140,5 @@ rank_status_t rank_testall(int n, rank_request_t *reqs, int *done, rank_envelope
     }
     return first;
 }
+
+RK_PUBLIC(rank_waitsome); RK_PUBLIC(rank_testsome); RK_PUBLIC(rank_testany); RK_PUBLIC(rank_testall);

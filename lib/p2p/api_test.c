@@ -2,11 +2,10 @@
 /* api_test.c: test and wait for requests. */
 #include "lib/p2p/api_request.h"
 
-void rk_null_envelope(rank_envelope_t *envelope)
+void rk_null_envelope(rank_envelope_t *envelope, int source)
 {
     if (envelope)
-        *envelope = (rank_envelope_t){.size = sizeof(*envelope), .source = RANK_UNDEFINED,
-                                      .tag = RANK_ANY_TAG};
+        *envelope = (rank_envelope_t){.source = source, .tag = RANK_ANY_TAG};
 }
 
 rank_status_t rk_finish(rank_request_t *handle, rank_envelope_t *envelope)
@@ -36,7 +35,7 @@ RK_INLINE rank_status_t test(rank_request_t *req, int *done, rank_envelope_t *en
     if (rk_unlikely(!*req || (*req)->hold)) {
         if (rk_req_is_idle(*req)) {
             *done = 1;
-            rk_null_envelope(envelope);
+            rk_null_envelope(envelope, RANK_UNDEFINED);
             return RANK_OK;
         }
         if ((*req)->hold & RK_HOLD_CALLS)
@@ -70,7 +69,7 @@ RK_INLINE rank_status_t api_test_wait_for(rank_request_t *req, rank_envelope_t *
         return st;
     if (rk_unlikely(!*req || (*req)->hold)) {
         if (rk_req_is_idle(*req)) {
-            rk_null_envelope(envelope);
+            rk_null_envelope(envelope, RANK_UNDEFINED);
             return RANK_OK;
         }
         if ((*req)->hold & RK_HOLD_CALLS)
@@ -100,7 +99,7 @@ rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
     return rk_likely(*req && rk_req_is_plain(*req, true)) ? rk_finish_plain(req, envelope) : api_test_wait_for(req, envelope);
 }
 
-struct rk_threads *rk_enter_requests(int n, const rank_request_t *reqs)
+struct rk_threads *rk_enter_requests(int64_t n, const rank_request_t *reqs)
 {
     int i = 0;
 
@@ -120,29 +119,29 @@ static rank_status_t check_else(const char *call, const struct rank_request *req
     return req->hold & RK_HOLD_CALLS ? rk_req_has_callback(call) : RANK_OK;
 }
 
-rank_status_t rk_check_requests(const char *call, int n, const rank_request_t *reqs)
+rank_status_t rk_check_requests(const char *call, int64_t n, const rank_request_t *reqs)
 {
     rank_status_t st;
 
     if (n < 0)
-        return rk_arg_error(RANK_ERR_COUNT, call, "n %d is negative", n);
+        return rk_arg_error(RANK_ERR_COUNT, call, "n %lld is negative", (long long)n);
     if (n > 0 && !reqs)
         return rk_arg_null(call, "reqs");
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if (rk_unlikely(!reqs[i] || !rk_req_is_plain(reqs[i], false)) && (st = check_else(call, reqs[i])) != RANK_OK)
             return st;
     }
     return RANK_OK;
 }
 
-rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelopes)
+rank_status_t rank_waitall(int64_t n, rank_request_t *reqs, rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
     rank_status_t first = rk_check_requests(__func__, n, reqs);
 
     if (first)
         return first;
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
         rank_status_t st;
 
@@ -156,9 +155,9 @@ rank_status_t rank_waitall(int n, rank_request_t *reqs, rank_envelope_t *envelop
     return first;
 }
 
-int rk_any_done(int n, const rank_request_t *reqs)
+int64_t rk_any_done(int64_t n, const rank_request_t *reqs)
 {
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if (!rk_req_is_idle(reqs[i]) && reqs[i]->done)
             return i;
     }
@@ -173,11 +172,11 @@ static bool any_is_done(struct rk_wait *w)
     return a->found != RANK_UNDEFINED;
 }
 
-int rk_any_wait(struct rk_ctx *ctx, int n, const rank_request_t *reqs)
+int64_t rk_any_wait(struct rk_ctx *ctx, int64_t n, const rank_request_t *reqs)
 {
     struct rk_any_wait a = {.wait = {.describe = rk_any_describe}, .n = n, .reqs = reqs};
 
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if (!rk_req_is_idle(reqs[i]) && reqs[i]->type == RK_REQ_SEND)
             a.wait.kind = RK_FOR_SEND; /* it may be part of a cycle of sends */
     }
@@ -185,21 +184,21 @@ int rk_any_wait(struct rk_ctx *ctx, int n, const rank_request_t *reqs)
     return a.found;
 }
 
-struct rk_ctx *rk_any_ctx(int n, const rank_request_t *reqs)
+struct rk_ctx *rk_any_ctx(int64_t n, const rank_request_t *reqs)
 {
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if (!rk_req_is_idle(reqs[i]))
             return reqs[i]->ctx;
     }
     return NULL;
 }
 
-rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelope_t *envelope)
+rank_status_t rank_waitany(int64_t n, rank_request_t *reqs, int64_t *index, rank_envelope_t *envelope)
 {
     RK_ENTER_REQUESTS(n, reqs);
     rank_status_t st = rk_check_requests(__func__, n, reqs);
     struct rk_ctx *ctx;
-    int found;
+    int64_t found;
 
     if (st)
         return st;
@@ -208,7 +207,7 @@ rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelop
     ctx = rk_any_ctx(n, reqs);
     if (!ctx) {
         *index = RANK_UNDEFINED;
-        rk_null_envelope(envelope);
+        rk_null_envelope(envelope, RANK_UNDEFINED);
         return RANK_OK;
     }
     found = rk_any_done(n, reqs);
@@ -220,3 +219,5 @@ rank_status_t rank_waitany(int n, rank_request_t *reqs, int *index, rank_envelop
     *index = found;
     return rk_finish(&reqs[found], envelope);
 }
+
+RK_PUBLIC(rank_test); RK_PUBLIC(rank_wait); RK_PUBLIC(rank_waitall); RK_PUBLIC(rank_waitany);

@@ -155,3 +155,5 @@ rank_status_t rank_request_free(rank_request_t *handle)
     *handle = RANK_REQUEST_NULL;
     return RANK_OK;
 }
+
+RK_PUBLIC(rank_on_done); RK_PUBLIC(rank_request_free);

@@ -29,3 +29,5 @@ rank_status_t rank_cancel(rank_request_t *handle)
         rk_p2p_cancel_send(req, RANK_ERR_CANCELED);
     return RANK_OK;
 }
+
+RK_PUBLIC(rank_cancel);

@@ -66,7 +66,7 @@ void rk_any_describe(const struct rk_wait *w, struct rk_wait_for *out)
     const struct rk_any_wait *any = (const struct rk_any_wait *)w;
     int n = 0;
 
-    for (int i = 0; i < any->n; i++) {
+    for (int64_t i = 0; i < any->n; i++) {
         const struct rank_request *req = any->reqs[i];
         struct rk_wait_for one = {.flags = 0};
 

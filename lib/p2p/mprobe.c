@@ -29,10 +29,12 @@ rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_
     struct rk_probe p = {.team = team, .source = peer, .tag = rk_match_tag(tag), .take = true};
     rank_status_t st = rk_team_check(__func__, team);
 
-    if (st || (st = rk_check_source(__func__, team, peer, tag)))
+    if (st || rk_peer_null_ok(st = rk_check_source(__func__, team, peer, tag)))
         return st;
     if (!message)
         return rk_arg_null(__func__, "message");
+    if (st)
+        return rk_null_probe(st, team, message, envelope);
     p.ndead = team->ndead;
     if (!rk_probe_over(&p)) {
         if (!rk_may_wait(team->ctx))
@@ -52,10 +54,14 @@ rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found,
     struct rk_unexpected *u;
     rank_status_t st = rk_team_check(__func__, team);
 
-    if (st || (st = rk_check_source(__func__, team, peer, tag)))
+    if (st || rk_peer_null_ok(st = rk_check_source(__func__, team, peer, tag)))
         return st;
     if (!found || !message)
         return rk_arg_null(__func__, !found ? "found" : "message");
+    if (st) {
+        *found = 1;
+        return rk_null_probe(st, team, message, envelope);
+    }
     *found = 0;
     u = rk_p2p_take(team, peer, rk_match_tag(tag));
     if (!u) {
@@ -87,7 +93,9 @@ static rank_status_t check_mrecv(const char *call, const void *buf, int64_t coun
     if (!message || (!buf && *bytes))
         return rk_arg_null(call, !message ? "message" : "the buffer");
     *u = mprobe_message_of(*message);
-    return *u ? RANK_OK : rk_arg_handle(call, "message", *message);
+    if (!*u)
+        return rk_arg_handle(call, "message", *message);
+    return *u == &(*u)->peer->ctx->p2p->null_message ? RK_PEER_NULL : RANK_OK;
 }
 
 rank_status_t rank_mrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_message_t *message,
@@ -99,10 +107,13 @@ rank_status_t rank_mrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_mess
     size_t bytes;
     rank_status_t st = check_mrecv(__func__, buf, count, dtype, message, &u, &bytes);
 
-    if (st)
-        return st;
+    if (st) {
+        if (st == RK_PEER_NULL)
+            *message = RANK_MESSAGE_NULL;
+        return rk_null_receive(st, envelope);
+    }
     rk_req_init(&req, NULL, NULL);
-    req.elem = rk_dtype_bytes[dtype];
+    req.elem = rk_dtype_bytes(dtype);
     *message = RANK_MESSAGE_NULL;
     rk_p2p_mrecv(u, buf, bytes, &req);
     st = rk_req_wait(&req);
@@ -120,16 +131,22 @@ rank_status_t rank_imrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_mes
     size_t bytes;
     rank_status_t st = check_mrecv(__func__, buf, count, dtype, message, &u, &bytes);
 
-    if (st)
+    if (rk_peer_null_ok(st))
         return st;
     if (!out)
         return rk_arg_null(__func__, "req");
+    if (st) {
+        *message = RANK_MESSAGE_NULL;
+        return rk_null_start(__func__, u->peer->ctx, RK_REQ_RECV, out);
+    }
     req = rk_req_alloc(u->peer->ctx);
     if (!req)
         return RANK_ERR_NO_MEMORY;
-    req->elem = rk_dtype_bytes[dtype];
+    req->elem = rk_dtype_bytes(dtype);
     *message = RANK_MESSAGE_NULL;
     rk_p2p_mrecv(u, buf, bytes, req);
     *out = req;
     return RANK_OK;
 }
+
+RK_PUBLIC(rank_mprobe); RK_PUBLIC(rank_improbe); RK_PUBLIC(rank_mrecv); RK_PUBLIC(rank_imrecv);

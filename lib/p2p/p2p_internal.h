@@ -26,6 +26,7 @@ struct rk_p2p {
     struct rank_team *last_validated; /* validate.c */
     struct rk_stale *freed;           /* stale_teams.c; NULL: no team was freed */
     uint64_t bad_frames;              /* rejected: malformed or forged */
+    struct rk_unexpected null_message; /* what a matched probe of RANK_PROC_NULL gives */
 };
 
 /* send.c */
@@ -115,13 +116,13 @@ void rk_probe_wait(struct rk_probe *probe);
 /* A wait for one of several requests. */
 struct rk_any_wait {
     struct rk_wait wait;
-    int n, found;
+    int64_t n, found;
     const rank_request_t *reqs;
 };
 /* Index of one that is complete, or RANK_UNDEFINED. */
-int rk_any_done(int n, const rank_request_t *reqs);
+int64_t rk_any_done(int64_t n, const rank_request_t *reqs);
 /* Wait for that, if none is. */
-int rk_any_wait(struct rk_ctx *ctx, int n, const rank_request_t *reqs);
+int64_t rk_any_wait(struct rk_ctx *ctx, int64_t n, const rank_request_t *reqs);
 
 /* describe_p2p.c: describe waits of this room. */
 /* Call what is due (callback.c); returns the number of calls. */

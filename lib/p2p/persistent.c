@@ -21,11 +21,17 @@ static rank_status_t persistent_start_send(struct rank_request *req)
 
 static rank_status_t persistent_start_recv(struct rank_request *req)
 {
-    int source = req->src == RK_SRC_ANY ? RANK_ANY_SOURCE : (int)req->src;
+    int source = (int)req->src;
 
     if (RK_CHECK_OVERLAP && rk_p2p_awaits(req->on, req->view.base, req->view.bytes))
         return rk_check_overlaps("rank_start");
     rk_p2p_irecv(req->on, req->view.base, req->view.bytes, source, req->tag, 0, req);
+    return RANK_OK;
+}
+
+static rank_status_t persistent_start_null(struct rank_request *req)
+{
+    rk_null_end(req);
     return RANK_OK;
 }
 
@@ -40,7 +46,7 @@ static struct rank_request *persistent_describe(const void *buf, size_t bytes, r
     req->hold |= RK_HOLD_PERSISTENT;
     req->done = true;
     req->status = RANK_OK;
-    req->elem = rk_dtype_bytes[dtype];
+    req->elem = rk_dtype_bytes(dtype);
     req->view = (struct rk_view){(void *)(uintptr_t)buf, bytes, NULL};
     req->tag = tag;
     req->on = team;
@@ -58,7 +64,7 @@ static rank_status_t send_init(const void *buf, int64_t count, rank_dtype_t dtyp
     size_t bytes;
     rank_status_t st = rk_check_message(call, buf, count, dtype, team, &bytes);
 
-    if (st || (st = rk_check_dest(call, team, peer, tag)))
+    if (st || rk_peer_null_ok(st = rk_check_dest(call, team, peer, tag)))
         return st;
     if (!out)
         return rk_arg_null(call, "req");
@@ -68,7 +74,7 @@ static rank_status_t send_init(const void *buf, int64_t count, rank_dtype_t dtyp
     req->type = RK_REQ_SEND;
     req->flags |= flags;
     req->env_src = (uint32_t)peer;
-    req->start = persistent_start_send;
+    req->start = st ? persistent_start_null : persistent_start_send;
     *out = req;
     return RANK_OK;
 }
@@ -93,7 +99,7 @@ rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int p
     size_t bytes;
     rank_status_t st = rk_check_message(__func__, buf, count, dtype, team, &bytes);
 
-    if (st || (st = rk_check_source(__func__, team, peer, tag)))
+    if (st || rk_peer_null_ok(st = rk_check_source(__func__, team, peer, tag)))
         return st;
     if (!out)
         return rk_arg_null(__func__, "req");
@@ -101,8 +107,8 @@ rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int p
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->type = RK_REQ_RECV;
-    req->src = peer == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)peer;
-    req->start = persistent_start_recv;
+    req->src = (uint32_t)peer;
+    req->start = st ? persistent_start_null : persistent_start_recv;
     *out = req;
     return RANK_OK;
 }
@@ -147,10 +153,10 @@ rank_status_t rank_start(rank_request_t *req)
 }
 
 /* Mark each as active while checking, so that a duplicate in the array is found. */
-static rank_status_t check_startall(int n, rank_request_t *reqs)
+static rank_status_t check_startall(int64_t n, rank_request_t *reqs)
 {
     rank_status_t st = RANK_OK;
-    int i = 0;
+    int64_t i = 0;
 
     for (; i < n && !(st = check_start("rank_startall", reqs[i])); i++)
         reqs[i]->hold |= RK_HOLD_ACTIVE;
@@ -159,16 +165,18 @@ static rank_status_t check_startall(int n, rank_request_t *reqs)
     return st;
 }
 
-rank_status_t rank_startall(int n, rank_request_t *reqs)
+rank_status_t rank_startall(int64_t n, rank_request_t *reqs)
 {
     rank_status_t st;
 
     if (n < 0)
-        return rk_arg_error(RANK_ERR_COUNT, __func__, "n %d is negative", n);
+        return rk_arg_error(RANK_ERR_COUNT, __func__, "n %lld is negative", (long long)n);
     if (n > 0 && !reqs)
         return rk_arg_null(__func__, "reqs");
     st = check_startall(n, reqs);
-    for (int i = 0; i < n && !st; i++)
+    for (int64_t i = 0; i < n && !st; i++)
         st = persistent_start(reqs[i]);
     return st;
 }
+
+RK_PUBLIC(rank_send_init); RK_PUBLIC(rank_ssend_init); RK_PUBLIC(rank_recv_init); RK_PUBLIC(rank_start); RK_PUBLIC(rank_startall);

@@ -350,7 +350,7 @@ RK_COLD bool rk_p2p_awaits(struct rank_team *team, void *buf, size_t bytes)
 struct rk_unexpected *rk_p2p_take(struct rank_team *team, int source, uint64_t tag)
 {
     struct rk_p2p *p2p = team->ctx->p2p;
-    uint32_t src = source == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)source;
+    uint32_t src = (uint32_t)source;
     struct rk_unexpected *u = rk_match_find(&p2p->match, team->id, src, tag);
 
     if (!u)
@@ -390,7 +390,6 @@ bool rk_p2p_cancel_recv(struct rank_request *req, rank_status_t status)
 void rk_message_envelope(const struct rk_unexpected *u, rank_envelope_t *envelope)
 {
     memset(envelope, 0, sizeof(*envelope));
-    envelope->size = sizeof(*envelope);
     envelope->source = (int32_t)u->src;
     envelope->tag = (int64_t)u->tag;
     envelope->count = envelope->bytes = envelope->sent_bytes = (int64_t)u->bytes;
@@ -398,7 +397,7 @@ void rk_message_envelope(const struct rk_unexpected *u, rank_envelope_t *envelop
 
 bool rk_p2p_probe(struct rank_team *team, int source, uint64_t tag, rank_envelope_t *envelope)
 {
-    uint32_t src = source == RANK_ANY_SOURCE ? RK_SRC_ANY : (uint32_t)source;
+    uint32_t src = (uint32_t)source;
     struct rk_unexpected *u = rk_match_find(&team->ctx->p2p->match, team->id, src, tag);
 
     if (!u)

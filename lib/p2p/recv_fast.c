@@ -35,8 +35,7 @@ static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t 
 
     rk_recv_consumed(peer, m->bytes);
     if (envelope)
-        *envelope = (rank_envelope_t){.size = sizeof(*envelope),
-                                      .source = source,
+        *envelope = (rank_envelope_t){.source = source,
                                       .tag = (int64_t)m->tag,
                                       .count = (int64_t)(got / elem),
                                       .bytes = (int64_t)got,

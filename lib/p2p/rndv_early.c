@@ -40,7 +40,7 @@ void rk_early_init(struct rk_early_state *s)
     rk_list_init(&s->fetching);
 }
 
-/* Its share of RANK_AHEAD_MAX; an empty message takes memory, too. Longer ones would overflow the sum. */
+/* Its share of RANK_RNDV_UNEXPECTED_MAX; an empty message takes memory, too. Longer ones would overflow the sum. */
 static int64_t cost_of(uint64_t bytes)
 {
     return (int64_t)(rk_round_up(sizeof(struct rk_early) + bytes, ALIGN) + sizeof(struct rk_unexpected));
@@ -119,7 +119,7 @@ static void fetched(struct rank_request *fetch, void *arg)
 
 static bool has_room(const struct rk_early_state *s, const struct rk_unexpected *u)
 {
-    return s->bytes + cost_of(u->bytes) <= rk_conf.ahead_max;
+    return s->bytes + cost_of(u->bytes) <= rk_conf.rndv_unexpected_max;
 }
 
 /* Returns false without room or memory. */
@@ -208,8 +208,8 @@ static bool rndv_early_check(struct rk_ctx *ctx, const struct rk_wait *w, uint64
 void rk_early_add(struct rk_p2p *p2p, struct rk_unexpected *u, uint8_t flags)
 {
     rk_list_init(&u->u.announced.link);
-    if (flags & RK_FLAG_SYNC || u->team & RK_TEAM_COLL || u->bytes > (uint64_t)rk_conf.ahead_max ||
-        cost_of(u->bytes) > rk_conf.ahead_max)
+    if (flags & RK_FLAG_SYNC || u->team & RK_TEAM_COLL || u->bytes > (uint64_t)rk_conf.rndv_unexpected_max ||
+        cost_of(u->bytes) > rk_conf.rndv_unexpected_max)
         return;
     u->u.announced.since = rk_clock_ns();
     rk_list_append(&p2p->ahead.announced, &u->u.announced.link);

@@ -6,7 +6,7 @@
  * is stalled and such a message has been here for a while, it is fetched. It keeps its place among the unexpected
  * messages: a matching receive copies the buffer, or waits for the rest of the fetch.
  *
- * RANK_AHEAD_MAX limits the buffers. Synchronous sends and collectives are not fetched: the first end only when
+ * RANK_RNDV_UNEXPECTED_MAX limits the buffers. Synchronous sends and collectives are not fetched: the first end only when
  * matched, the second are awaited by all. A receive that is posted in time pays nothing.
  *
  * A rank that was stalled in a send will probably be again. Until it receives a stored message, announced messages

@@ -79,7 +79,7 @@ bool rk_unexpected_exceeds(struct rk_p2p *p2p, struct rk_peer *peer)
  */
 static bool may_stay(const struct rk_p2p *p2p, int64_t cost)
 {
-    int64_t most = p2p->ahead.sending ? rk_conf.ahead_max - p2p->ahead.bytes : 0;
+    int64_t most = p2p->ahead.sending ? rk_conf.rndv_unexpected_max - p2p->ahead.bytes : 0;
 
     return p2p->kept + cost <= (most > rk_conf.unexpected_max ? most : rk_conf.unexpected_max);
 }

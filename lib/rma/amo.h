@@ -7,6 +7,7 @@
 #ifndef RK_RMA_AMO_H
 #define RK_RMA_AMO_H
 
+#include "lib/data/dtype.h"
 #include "lib/rma/rma_wire.h"
 
 #include <string.h>
@@ -87,15 +88,15 @@ RK_INLINE uint64_t rk_amo_64(void *at, unsigned amo, uint64_t v, uint64_t compar
 RK_INLINE uint64_t rk_amo_apply(void *at, unsigned amo, unsigned dtype, uint64_t v,
                                 uint64_t compare)
 {
-    if (rk_unlikely(dtype == RANK_F32 && amo <= RANK_AMO_FETCH_ADD)) {
+    if (rk_unlikely(dtype == RK_HANDLE_INDEX(RANK_F32) && amo <= RANK_AMO_FETCH_ADD)) {
         RK_AMO_LOOP(uint32_t, at, old, rk_f32_sum(old, (uint32_t)v))
         return old;
     }
-    if (rk_unlikely(dtype == RANK_F64 && amo <= RANK_AMO_FETCH_ADD)) {
+    if (rk_unlikely(dtype == RK_HANDLE_INDEX(RANK_F64) && amo <= RANK_AMO_FETCH_ADD)) {
         RK_AMO_LOOP(uint64_t, at, old, rk_f64_sum(old, v))
         return old;
     }
-    if (dtype == RANK_INT64 || dtype == RANK_UINT64 || dtype == RANK_F64)
+    if (dtype == RK_HANDLE_INDEX(RANK_INT64) || dtype == RK_HANDLE_INDEX(RANK_UINT64) || dtype == RK_HANDLE_INDEX(RANK_F64))
         return rk_amo_64(at, amo, v, compare);
     return rk_amo_32(at, amo, v, compare);
 }

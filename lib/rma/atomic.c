@@ -22,11 +22,11 @@ static rank_status_t atomic_remote(unsigned amo, rank_dtype_t dtype, uint64_t op
 
     if (st)
         return st;
-    if (rk_unlikely((way->base + offset) & ((size_t)rk_dtype_bytes[dtype] - 1)))
-        return rk_mem_word_is_unaligned((int64_t)offset, rk_dtype_bytes[dtype]);
+    if (rk_unlikely((way->base + offset) & ((size_t)rk_dtype_bytes(dtype) - 1)))
+        return rk_mem_word_is_unaligned((int64_t)offset, rk_dtype_bytes(dtype));
     rk_origin_init(&job, p, RK_RMA_AMO, way->id);
     job.ask.amo = (uint8_t)amo;
-    job.ask.dtype = (uint8_t)dtype;
+    job.ask.dtype = (uint8_t)RK_HANDLE_INDEX(dtype);
     job.ask.offset = offset + mem->shift;
     if (FETCHING >> amo & 1)
         job.ask.flags = RK_RMA_WANTS_REPLY;
@@ -41,13 +41,13 @@ RK_INLINE rank_status_t atomic_update(const char *call, unsigned amo, rank_dtype
                                const void *compare, int peer, struct rank_mem *mem,
                                int64_t offset, void *result)
 {
-    size_t width = rk_dtype_bytes[dtype];
+    size_t width = rk_dtype_bytes(dtype);
     rank_status_t st = rk_mem_check_access(call, mem, operand, (int64_t)width, peer, offset);
     uint64_t v = 0, c = 0, before = 0;
     bool fetch = FETCHING >> amo & 1;
 
     if (rk_unlikely(st))
-        return st;
+        return rk_peer_null_ok(st);
     if (rk_unlikely((size_t)offset & (width - 1)))
         return rk_arg_error(RANK_ERR_ARG, call, "offset %lld is no multiple of %zu", (long long)offset, width);
     if (rk_unlikely(fetch && !result))
@@ -65,7 +65,7 @@ RK_INLINE rank_status_t atomic_update(const char *call, unsigned amo, rank_dtype
         char *at = mem->part[peer] + offset;
         if (rk_unlikely((uintptr_t)at & (width - 1))) /* registered memory may have any alignment */
             return rk_mem_word_is_unaligned(offset, width);
-        before = rk_amo_apply(at, amo, dtype, v, c);
+        before = rk_amo_apply(at, amo, RK_HANDLE_INDEX(dtype), v, c);
         if (fetch)
             st = rk_mem_check_death(mem, peer);
     } else if ((st = atomic_remote(amo, dtype, v, c, peer, mem, (size_t)offset, &before)) != RANK_OK) {
@@ -83,10 +83,10 @@ static __attribute__((noinline)) rank_status_t update_any(rank_amo_t amo, rank_d
                                                           rank_mem_t mem, int64_t offset,
                                                           void *result)
 {
-    if ((unsigned)amo >= RANK_AMO_COUNT)
-        return rk_arg_error(RANK_ERR_OP, "rank_atomic", "op %d is none (there are %d)", (int)amo, RANK_AMO_COUNT);
-    if (!rk_amo_defined(amo, dtype))
-        return rk_arg_error(RANK_ERR_DTYPE, "rank_atomic", "op %d is not defined for dtype %d", (int)amo, (int)dtype);
+    if ((unsigned)amo >= RK_AMO_CSWAP)
+        return rk_arg_error(RANK_ERR_OP, "rank_atomic", "op %d is none (there are %d)", (int)amo, RK_AMO_CSWAP);
+    if (!rk_dtype_is_valid(dtype) || !rk_amo_defined(amo, RK_HANDLE_INDEX(dtype)))
+        return rk_arg_error(RANK_ERR_DTYPE, "rank_atomic", "op %d is not defined for dtype %#llx", (int)amo, (unsigned long long)dtype);
     return atomic_update("rank_atomic", amo, dtype, operand, NULL, peer, mem, offset, result);
 }
 
@@ -117,9 +117,11 @@ rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operan
 rank_status_t rank_compare_swap(rank_dtype_t dtype, const void *expected, const void *desired,
                                 int peer, rank_mem_t mem, int64_t offset, void *result)
 {
-    if (!rk_amo_defined(RK_AMO_CSWAP, dtype))
-        return rk_arg_error(RANK_ERR_DTYPE, __func__, "dtype %d has no compare and swap", (int)dtype);
+    if (!rk_dtype_is_valid(dtype) || !rk_amo_defined(RK_AMO_CSWAP, RK_HANDLE_INDEX(dtype)))
+        return rk_arg_error(RANK_ERR_DTYPE, __func__, "dtype %#llx has no compare and swap", (unsigned long long)dtype);
     if (!expected)
         return rk_arg_null(__func__, "expected");
     return atomic_update(__func__, RK_AMO_CSWAP, dtype, desired, expected, peer, mem, offset, result);
 }
+
+RK_PUBLIC(rank_atomic); RK_PUBLIC(rank_compare_swap);

@@ -60,13 +60,24 @@ static rank_status_t nonblocking_start(bool put, void *local, size_t bytes, int 
     return RANK_OK;
 }
 
+/* End a call whose check returned st: an error or RK_PEER_NULL. */
+static RK_COLD rank_status_t nonblocking_null(const char *call, rank_status_t st, struct rank_mem *mem, rank_request_t *req)
+{
+    if (st != RK_PEER_NULL)
+        return st;
+    if (!req)
+        return rk_arg_null(call, "req");
+    *req = rk_req_sent(mem->ctx);
+    return RANK_OK;
+}
+
 rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
                         rank_request_t *req)
 {
     rank_status_t st = rk_mem_check_access(__func__, mem, src, bytes, peer, offset);
 
     if (rk_unlikely(st))
-        return st;
+        return nonblocking_null(__func__, st, mem, req);
     if (rk_unlikely(!req))
         return rk_arg_null(__func__, "req");
     if (rk_mem_lies_on(mem, src, bytes, peer, offset))
@@ -91,7 +102,7 @@ rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int6
     rank_status_t st = rk_mem_check_access(__func__, mem, dst, bytes, peer, offset);
 
     if (rk_unlikely(st))
-        return st;
+        return nonblocking_null(__func__, st, mem, req);
     if (rk_unlikely(!req))
         return rk_arg_null(__func__, "req");
     if (rk_mem_lies_on(mem, dst, bytes, peer, offset))
@@ -238,7 +249,7 @@ static rank_status_t nonblocking_check(const char *call, const struct rank_mem *
     rank_status_t st = rk_mem_check(call, mem);
 
     if (!st && peer != RANK_ALL && (unsigned)peer >= (unsigned)mem->team->size)
-        st = rk_mem_peer_bad(call, peer, mem);
+        st = rk_mem_peer_else(call, peer, mem);
     return st;
 }
 
@@ -247,7 +258,7 @@ rank_status_t rank_flush(rank_mem_t mem, int peer)
     rank_status_t st = nonblocking_check(__func__, mem, peer);
 
     if (st)
-        return st;
+        return rk_peer_null_ok(st);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* stores to mapped parts */
     if (!mem->ways || (peer != RANK_ALL && mem->ways[peer].how == RK_ACCESS_NONE))
         return peer == RANK_ALL || mem->part[peer] ? rk_mem_check_death(mem, peer) : RANK_OK;
@@ -267,7 +278,7 @@ rank_status_t rank_flush_local(rank_mem_t mem, int peer)
 {
     rank_status_t st = nonblocking_check(__func__, mem, peer);
 
-    return st ? st : wait_local(mem, peer);
+    return st ? rk_peer_null_ok(st) : wait_local(mem, peer);
 }
 
 rank_status_t rank_fence(rank_mem_t mem)
@@ -279,3 +290,5 @@ rank_status_t rank_fence(rank_mem_t mem)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return mem->ways ? flush_remote(mem, RANK_ALL, true) : RANK_OK;
 }
+
+RK_PUBLIC(rank_iput); RK_PUBLIC(rank_iget); RK_PUBLIC(rank_flush); RK_PUBLIC(rank_flush_local); RK_PUBLIC(rank_fence);

@@ -339,3 +339,5 @@ rank_status_t rank_rkey_close(rank_mem_t *mem)
     *mem = RANK_MEM_NULL;
     return st;
 }
+
+RK_PUBLIC(rank_reg); RK_PUBLIC(rank_dereg); RK_PUBLIC(rank_rkey_pack); RK_PUBLIC(rank_rkey_open); RK_PUBLIC(rank_rkey_close);

@@ -101,7 +101,7 @@ rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem,
     rank_status_t st = rk_mem_check_access(__func__, mem, src, bytes, peer, offset);
 
     if (rk_unlikely(st) || bytes == 0)
-        return st;
+        return rk_peer_null_ok(st);
     if (rk_mem_lies_on(mem, src, bytes, peer, offset))
         return rk_mem_overlaps(__func__);
     if (rk_likely(mem->part[peer] != NULL)) {
@@ -117,7 +117,7 @@ rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64
     rank_status_t st = rk_mem_check_access(__func__, mem, dst, bytes, peer, offset);
 
     if (rk_unlikely(st) || bytes == 0)
-        return st;
+        return rk_peer_null_ok(st);
     if (rk_mem_lies_on(mem, dst, bytes, peer, offset))
         return rk_mem_overlaps(__func__);
     if (rk_likely(mem->part[peer] != NULL)) {
@@ -134,10 +134,12 @@ rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr)
 
     if (st)
         return st;
-    if ((unsigned)peer >= (unsigned)mem->team->size)
-        return rk_mem_peer_bad(__func__, peer, mem);
+    if ((unsigned)peer >= (unsigned)mem->team->size && rk_peer_null_ok(st = rk_mem_peer_else(__func__, peer, mem)))
+        return st;
     if (!ptr)
         return rk_arg_null(__func__, "ptr");
-    *ptr = mem->part[peer];
+    *ptr = st ? NULL : mem->part[peer];
     return RANK_OK;
 }
+
+RK_PUBLIC(rank_put); RK_PUBLIC(rank_get); RK_PUBLIC(rank_ptr);

@@ -68,9 +68,11 @@ struct rank_mem {
     struct rk_link link;     /* in the context's list */
 };
 
-RK_INLINE rank_status_t rk_mem_peer_bad(const char *call, int peer, const struct rank_mem *mem)
+/* Of a peer that is no rank of the team: RK_PEER_NULL, or an error. */
+RK_INLINE rank_status_t rk_mem_peer_else(const char *call, int peer, const struct rank_mem *mem)
 {
-    return rk_arg_error(RANK_ERR_RANK, call, "peer %d is out of range (team size %d)", peer, mem->team->size);
+    return peer == RANK_PROC_NULL ? RK_PEER_NULL
+                                  : rk_arg_error(RANK_ERR_RANK, call, "peer %d is out of range (team size %d)", peer, mem->team->size);
 }
 
 /* For builds with RK_CHECK_OVERLAP. */
@@ -92,7 +94,7 @@ RK_INLINE rank_status_t rk_mem_check_access(const char *call, const struct rank_
     if (rk_unlikely(st))
         return st;
     if (rk_unlikely((unsigned)peer >= (unsigned)mem->team->size))
-        return rk_mem_peer_bad(call, peer, mem);
+        return rk_mem_peer_else(call, peer, mem);
     if (rk_unlikely(bytes < 0))
         return rk_arg_error(RANK_ERR_COUNT, call, "bytes %lld is negative", (long long)bytes);
     if (rk_unlikely(offset < 0 || (uint64_t)offset > mem->bytes ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rma_wire.c: validate requests of one-sided calls. */
+#include "lib/data/dtype.h"
 #include "lib/rma/rma_wire.h"
 
 #include <stddef.h>
@@ -8,13 +9,13 @@
 bool rk_amo_defined(unsigned amo, unsigned dtype)
 {
     switch (dtype) {
-    case RANK_INT32:
-    case RANK_UINT32:
-    case RANK_INT64:
-    case RANK_UINT64:
+    case RK_HANDLE_INDEX(RANK_INT32):
+    case RK_HANDLE_INDEX(RANK_UINT32):
+    case RK_HANDLE_INDEX(RANK_INT64):
+    case RK_HANDLE_INDEX(RANK_UINT64):
         return amo <= RK_AMO_CSWAP;
-    case RANK_F32:
-    case RANK_F64:
+    case RK_HANDLE_INDEX(RANK_F32):
+    case RK_HANDLE_INDEX(RANK_F64):
         return amo == RANK_AMO_ADD || amo == RANK_AMO_FETCH_ADD || amo == RANK_AMO_SWAP ||
                amo == RK_AMO_CSWAP;
     default:

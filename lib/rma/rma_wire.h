@@ -74,9 +74,9 @@ struct rk_rma_parsed_request {
 };
 
 /* Update of rank_compare_swap, which rank_atomic does not have. */
-enum { RK_AMO_CSWAP = RANK_AMO_COUNT };
+enum { RK_AMO_CSWAP = RANK_AMO_FETCH_XOR + 1 };
 
-/* Is the update defined for the datatype? */
+/* Is the update defined for the datatype, which is its index here and in frames? */
 bool rk_amo_defined(unsigned amo, unsigned dtype);
 
 /* Returns false if malformed. */

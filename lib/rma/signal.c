@@ -123,7 +123,7 @@ rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem
     if (!st)
         st = check_word(__func__, signal_mem, signal_offset);
     if (rk_unlikely(st))
-        return st;
+        return rk_peer_null_ok(st);
     if (rk_unlikely((unsigned)op > RANK_SIGNAL_ADD))
         return rk_arg_error(RANK_ERR_ARG, __func__, "op %d is none", (int)op);
     if (rk_unlikely(!same_peer(mem, signal_mem, peer)))
@@ -291,7 +291,7 @@ rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, u
     RK_ENTER(mem->ctx);
     if (peer != RANK_ANY_SOURCE) {
         if ((unsigned)peer >= (unsigned)mem->team->size)
-            return rk_mem_peer_bad(__func__, peer, mem);
+            return rk_peer_null_ok(rk_mem_peer_else(__func__, peer, mem));
         p = rk_team_peer(mem->team, peer);
         if (!p)
             return RANK_ERR_NO_MEMORY;
@@ -306,3 +306,5 @@ rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, u
         *seen = w.seen;
     return st;
 }
+
+RK_PUBLIC(rank_put_signal); RK_PUBLIC(rank_wait_until); RK_PUBLIC(rank_signal_wait);

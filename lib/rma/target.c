@@ -159,8 +159,8 @@ static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_parsed_r
 
 static rank_status_t target_update(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, uint64_t *before)
 {
-    bool wide = q->ask.dtype == RANK_INT64 || q->ask.dtype == RANK_UINT64 ||
-                q->ask.dtype == RANK_F64;
+    bool wide = q->ask.dtype == RK_HANDLE_INDEX(RANK_INT64) || q->ask.dtype == RK_HANDLE_INDEX(RANK_UINT64) ||
+                q->ask.dtype == RK_HANDLE_INDEX(RANK_F64);
     char *at;
     rank_status_t st = locate_word(ctx, q->ask.mem, q->ask.offset, wide ? 8 : 4, &at);
 

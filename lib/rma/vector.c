@@ -39,14 +39,14 @@ static rank_status_t check_pieces(const char *call, const struct rank_mem *mem, 
 /* Do the pieces of a get overlap locally? For builds with that check. */
 static RK_COLD bool local_overlap(const rank_piece_t *pieces, int64_t n)
 {
-    rank_iov_t *iov = n > 1 && n <= INT32_MAX ? calloc((size_t)n, sizeof(*iov)) : NULL;
+    rank_iov_t *iov = n > 1 ? calloc((size_t)n, sizeof(*iov)) : NULL;
     bool found;
 
     if (!iov)
         return false;
     for (int64_t i = 0; i < n; i++)
         iov[i] = (rank_iov_t){.base = pieces[i].local, .bytes = pieces[i].bytes};
-    found = rk_pieces_overlap(iov, (int)n);
+    found = rk_pieces_overlap(iov, n);
     free(iov);
     return found;
 }
@@ -213,7 +213,7 @@ rank_status_t rank_putv(const rank_piece_t *pieces, int64_t n, int peer, rank_me
 {
     rank_status_t st = check_pieces(__func__, mem, pieces, n, peer);
 
-    return st ? st : vector_move(true, pieces, n, peer, mem);
+    return st ? rk_peer_null_ok(st) : vector_move(true, pieces, n, peer, mem);
 }
 
 rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem)
@@ -222,7 +222,7 @@ rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_me
 
     if (RK_CHECK_OVERLAP && !st && local_overlap(pieces, n))
         return rk_arg_error(RANK_ERR_ARG, __func__, "pieces that are written overlap");
-    return st ? st : vector_move(false, pieces, n, peer, mem);
+    return st ? rk_peer_null_ok(st) : vector_move(false, pieces, n, peer, mem);
 }
 
 /* ------------------------------------------------------------------------ strided */
@@ -264,7 +264,7 @@ static rank_status_t move_strided(bool put, char *local, int64_t local_stride, i
     rank_piece_t pieces[BATCH];
 
     if (st || block == 0)
-        return st;
+        return rk_peer_null_ok(st);
     for (int64_t i = 0; i < count && !st;) {
         int64_t k = 0;
         for (; k < BATCH && i < count; k++, i++)
@@ -286,3 +286,5 @@ rank_status_t rank_get_strided(void *dst, int64_t dst_stride, int64_t block, int
 {
     return move_strided(false, dst, dst_stride, block, count, peer, mem, offset, stride);
 }
+
+RK_PUBLIC(rank_putv); RK_PUBLIC(rank_getv); RK_PUBLIC(rank_put_strided); RK_PUBLIC(rank_get_strided);

@@ -374,3 +374,5 @@ rank_status_t rank_free(rank_mem_t *mem)
     *mem = RANK_MEM_NULL;
     return st;
 }
+
+RK_PUBLIC(rank_alloc); RK_PUBLIC(rank_free);

@@ -486,3 +486,5 @@ rank_status_t rank_parent(rank_team_t *both, int *nparents)
         *nparents = ctx->parents ? ctx->nparents : 0;
     return RANK_OK;
 }
+
+RK_PUBLIC(rank_spawn); RK_PUBLIC(rank_parent);

@@ -186,3 +186,6 @@ int rank_team_size(rank_team_t team)
 
     return st ? (int)st : team->size;
 }
+
+RK_PUBLIC(rank_team_split); RK_PUBLIC(rank_team_split_shared); RK_PUBLIC(rank_team_dup); RK_PUBLIC(rank_team_free);
+RK_PUBLIC(rank_team_rank); RK_PUBLIC(rank_team_size);

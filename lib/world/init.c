@@ -537,3 +537,7 @@ void rank_abort(int code, const char *text)
         ctx->boot->ops->abort(ctx->boot, code, text ? text : "rank_abort");
     _exit(code);
 }
+
+RK_PUBLIC(rank_initialized); RK_PUBLIC(rank_world); RK_PUBLIC(rank_thread_level); RK_PUBLIC(rank_progress);
+RK_PUBLIC(rank_progress_fd); RK_PUBLIC(rank_progress_arm); RK_PUBLIC(rank_init); RK_PUBLIC(rank_finalize);
+__attribute__((noreturn)) RK_PUBLIC(rank_abort);

@@ -118,8 +118,8 @@ static void options_as_nccl_tests(void **state)
     assert_int_equal(o.min, BENCH_AUTO);
     assert_int_equal(o.iters, BENCH_AUTO);
     assert_int_equal(o.check, 1);
-    assert_int_equal(o.dtype, RANK_F32);
-    assert_int_equal(o.op, RANK_SUM);
+    assert_int_equal(o.dtype, BENCH_INDEX(RANK_F32));
+    assert_int_equal(o.op, BENCH_INDEX(RANK_SUM));
     assert_int_equal(o.average, BENCH_MAX);
     assert_int_equal(o.names_n, 1);
     assert_string_equal(o.json, "");
@@ -133,8 +133,8 @@ static void options_as_nccl_tests(void **state)
     assert_int_equal(o.min, 8);
     assert_int_equal(o.max, 1 << 20);
     assert_int_equal(o.factor, 4);
-    assert_int_equal(o.dtype, RANK_F64);
-    assert_int_equal(o.op, RANK_OP_COUNT);
+    assert_int_equal(o.dtype, BENCH_INDEX(RANK_F64));
+    assert_int_equal(o.op, BENCH_OPS);
     assert_int_equal(o.root, BENCH_AUTO);
     assert_int_equal(o.average, BENCH_AVG);
     assert_true(o.untouched);
@@ -177,10 +177,10 @@ static void words_follow_rank_h(void **state)
     char word[32];
 
     (void)state;
-    assert_string_equal(bench_word(bench_dtype_words, RANK_BF16, word, sizeof(word)), "bf16");
-    assert_string_equal(bench_word(bench_dtype_words, RANK_DTYPE_COUNT, word, sizeof(word)), "all");
-    assert_string_equal(bench_word(bench_op_words, RANK_MAXLOC, word, sizeof(word)), "maxloc");
-    assert_string_equal(bench_word(bench_op_words, RANK_OP_COUNT, word, sizeof(word)), "all");
+    assert_string_equal(bench_word(bench_dtype_words, BENCH_INDEX(RANK_BF16), word, sizeof(word)), "bf16");
+    assert_string_equal(bench_word(bench_dtype_words, BENCH_DTYPES, word, sizeof(word)), "all");
+    assert_string_equal(bench_word(bench_op_words, BENCH_INDEX(RANK_MAXLOC), word, sizeof(word)), "maxloc");
+    assert_string_equal(bench_word(bench_op_words, BENCH_OPS, word, sizeof(word)), "all");
 }
 
 static void read_text(const char *path, char *text, size_t room)
@@ -348,8 +348,8 @@ static void many_ranks_are_judged(void **state)
 
     (void)state;
     for (size_t k = 0; k < sizeof(ranks) / sizeof(ranks[0]); k++) {
-        for (int op = RANK_SUM; op <= RANK_PROD; op++) {
-            struct bench_run run = {.opts = &o, .dtype = RANK_UINT64, .op = (rank_op_t)op, .turn = 3};
+        for (rank_op_t op = RANK_SUM; op <= RANK_PROD; op += RANK_PROD - RANK_SUM) {
+            struct bench_run run = {.opts = &o, .dtype = RANK_UINT64, .op = op, .turn = 3};
             uint64_t nothing = op == RANK_PROD;
             for (int i = 0; i < PLACES; i++)
                 all[i] = nothing;
@@ -379,9 +379,9 @@ static void every_type_and_operation_is_judged(void **state)
     int judged = 0;
 
     (void)state;
-    for (int d = 0; d < RANK_DTYPE_COUNT; d++) {
-        for (int op = 0; op < RANK_OP_COUNT; op++) {
-            struct bench_run run = {.opts = &o, .dtype = (rank_dtype_t)d, .op = (rank_op_t)op};
+    for (int d = 0; d < BENCH_DTYPES; d++) {
+        for (int op = 0; op < BENCH_OPS; op++) {
+            struct bench_run run = {.opts = &o, .dtype = bench_dtype(d), .op = bench_op(op)};
             if (!rank_op_defined(run.op, run.dtype))
                 continue;
             bench_fill(&run, 1, 0, buf, 0, 64);

@@ -16,7 +16,7 @@ void coll_arguments(struct coll_test *t)
     MP_STATUS(rank_bcast(a, 1, RANK_F64, 0, RANK_TEAM_NULL), RANK_ERR_HANDLE);
     MP_STATUS(rank_bcast(a, -1, RANK_F64, 0, w), RANK_ERR_COUNT);
     MP_STATUS(rank_bcast(a, INT64_MAX, RANK_F64, 0, w), RANK_ERR_COUNT);
-    MP_STATUS(rank_bcast(a, 1, RANK_DTYPE_COUNT, 0, w), RANK_ERR_DTYPE);
+    MP_STATUS(rank_bcast(a, 1, RANK_SUM, 0, w), RANK_ERR_DTYPE);
     MP_STATUS(rank_bcast(a, 1, (rank_dtype_t)-1, 0, w), RANK_ERR_DTYPE);
     MP_STATUS(rank_bcast(a, 1, RANK_F64, t->size, w), RANK_ERR_RANK);
     MP_STATUS(rank_bcast(a, 1, RANK_F64, -1, w), RANK_ERR_RANK);
@@ -24,11 +24,11 @@ void coll_arguments(struct coll_test *t)
     MP_STATUS(rank_bcast(RANK_IN_PLACE, 1, RANK_F64, 0, w), RANK_ERR_ARG);
     MP_STATUS(rank_ibcast(a, 1, RANK_F64, 0, w, NULL), RANK_ERR_ARG);
 
-    MP_STATUS(rank_allreduce(a, b, 1, RANK_F64, RANK_OP_COUNT, w), RANK_ERR_OP);
+    MP_STATUS(rank_allreduce(a, b, 1, RANK_F64, RANK_INT8, w), RANK_ERR_OP);
     MP_STATUS(rank_allreduce(a, b, 1, RANK_F64, (rank_op_t)-1, w), RANK_ERR_OP);
     MP_STATUS(rank_allreduce(a, b, 1, RANK_F64, RANK_BAND, w), RANK_ERR_DTYPE);
     MP_STATUS(rank_allreduce(a, b, 1, RANK_INT32, RANK_AVG, w), RANK_ERR_DTYPE);
-    MP_STATUS(rank_allreduce(a, b, 1, RANK_C64, RANK_MAX, w), RANK_ERR_DTYPE);
+    MP_STATUS(rank_allreduce(a, b, 1, RANK_F64_COMPLEX, RANK_MAX, w), RANK_ERR_DTYPE);
     MP_STATUS(rank_allreduce(a, b, 1, RANK_F64, RANK_MINLOC, w), RANK_ERR_DTYPE);
     MP_STATUS(rank_allreduce(NULL, b, 1, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
     MP_STATUS(rank_allreduce(a, NULL, 1, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);

@@ -193,7 +193,7 @@ void coll_movers(struct coll_test *t)
         {511, RANK_INT16, false},  {512, RANK_F64, false},    {513, RANK_F64, false},
         {4097, RANK_BYTE, false},  {4099, RANK_F32, false},   {9001, RANK_BYTE, false},
         {70001, RANK_BYTE, false}, {16384, RANK_BYTE, true},  {16385, RANK_BYTE, true},
-        {33333, RANK_C64, true},   {300007, RANK_BYTE, true}, {1 << 20, RANK_BYTE, true},
+        {33333, RANK_F64_COMPLEX, true},   {300007, RANK_BYTE, true}, {1 << 20, RANK_BYTE, true},
         {500009, RANK_F64, true},
     };
     struct shape s = {.turn = 1};

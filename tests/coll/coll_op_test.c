@@ -26,18 +26,22 @@ static void table_is_as_documented(void **state)
     int n = 0;
 
     (void)state;
-    for (int op = -1; op <= RANK_OP_COUNT; op++) {
-        for (int d = -1; d <= RANK_DTYPE_COUNT; d++) {
-            bool want = op >= 0 && op < RANK_OP_COUNT && d >= 0 && d < RANK_DTYPE_COUNT &&
-                        value_defined((rank_op_t)op, (rank_dtype_t)d);
-            assert_int_equal(rank_op_defined((rank_op_t)op, (rank_dtype_t)d), want);
+    for (int op = 0; op < VALUE_OPS; op++) {
+        for (int d = 0; d < VALUE_DTYPES; d++) {
+            bool want = value_defined(value_ops[op], value_dtypes[d]);
+            assert_int_equal(rank_op_defined(value_ops[op], value_dtypes[d]), want);
             n += want;
+            assert_int_equal(rank_op_defined(value_dtypes[d], value_ops[op]), 0);
         }
     }
+    assert_int_equal(rank_op_defined(0, RANK_INT32), 0);
+    assert_int_equal(rank_op_defined(RANK_SUM, 0), 0);
     assert_int_equal(n, 8 * 10 + 3 + 4 * 5 + 2 * 3 + 4 * 2);
-    for (int d = 0; d < RANK_DTYPE_COUNT; d++)
-        assert_int_equal(rank_dtype_size((rank_dtype_t)d), value_size((rank_dtype_t)d));
-    assert_int_equal(rank_dtype_size(RANK_DTYPE_COUNT), RANK_ERR_DTYPE);
+    for (int d = 0; d < VALUE_DTYPES; d++)
+        assert_int_equal(rank_dtype_size(value_dtypes[d]), value_size(value_dtypes[d]));
+    assert_int_equal(rank_dtype_size(0), RANK_ERR_DTYPE);
+    assert_int_equal(rank_dtype_size(RANK_SUM), RANK_ERR_DTYPE);
+    assert_int_equal(rank_dtype_size(RANK_PAIR_F64 + 0x100), RANK_ERR_DTYPE);
     assert_int_equal(rank_dtype_size((rank_dtype_t)-1), RANK_ERR_DTYPE);
 }
 
@@ -61,12 +65,12 @@ static void reference(rank_dtype_t d, rank_op_t op, const char *a, const char *b
 {
     struct value x = value_load(d, a), y = value_load(d, b), v;
 
-    if (d == RANK_C32 || d == RANK_C64 || d == RANK_F32) { /* each step rounds to the type */
+    if (d == RANK_F32_COMPLEX || d == RANK_F64_COMPLEX || d == RANK_F32) { /* each step rounds to the type */
         v = x;
-        if (d == RANK_C64) {
+        if (d == RANK_F64_COMPLEX) {
             v.re = op == RANK_PROD ? x.re * y.re - x.im * y.im : x.re + y.re;
             v.im = op == RANK_PROD ? x.re * y.im + x.im * y.re : x.im + y.im;
-        } else if (d == RANK_C32) {
+        } else if (d == RANK_F32_COMPLEX) {
             float p = (float)x.re * (float)y.re, q = (float)x.im * (float)y.im;
             float r = (float)x.re * (float)y.im, s = (float)x.im * (float)y.re;
             v.re = op == RANK_PROD ? p - q : (float)x.re + (float)y.re;
@@ -86,19 +90,19 @@ static void kernels(void **state)
     char a[MAX * 16 + 1], b[MAX * 16 + 1], want[MAX * 16], got[MAX * 16 + 32];
 
     (void)state;
-    for (int d = 0; d < RANK_DTYPE_COUNT; d++) {
-        size_t n = value_size((rank_dtype_t)d);
-        for (int op = 0; op < RANK_OP_COUNT; op++) {
-            rk_op_fn fn = rk_op_kernel((rank_op_t)op, (rank_dtype_t)d);
+    for (int d = 0; d < VALUE_DTYPES; d++) {
+        size_t n = value_size(value_dtypes[d]);
+        for (int op = 0; op < VALUE_OPS; op++) {
+            rk_op_fn fn = rk_op_kernel(value_ops[op], value_dtypes[d]);
             for (int round = 0; fn && round < 60; round++) {
                 int len = lengths[round % 14];
                 size_t odd = (size_t)(round & 1); /* anywhere in memory */
                 char *x = a + odd, *y = b + odd, *out = got + odd;
 
                 for (int i = 0; i < len; i++) {
-                    random_element((rank_dtype_t)d, x + (size_t)i * n);
-                    random_element((rank_dtype_t)d, y + (size_t)i * n);
-                    reference((rank_dtype_t)d, (rank_op_t)op, x + (size_t)i * n,
+                    random_element(value_dtypes[d], x + (size_t)i * n);
+                    random_element(value_dtypes[d], y + (size_t)i * n);
+                    reference(value_dtypes[d], value_ops[op], x + (size_t)i * n,
                               y + (size_t)i * n, want + (size_t)i * n);
                 }
                 memset(got, 0x5a, sizeof(got));
@@ -118,7 +122,7 @@ static void kernels(void **state)
 
 static void divide(void **state)
 {
-    static const rank_dtype_t types[] = {RANK_F16, RANK_BF16, RANK_F32, RANK_F64, RANK_C32, RANK_C64};
+    static const rank_dtype_t types[] = {RANK_F16, RANK_BF16, RANK_F32, RANK_F64, RANK_F32_COMPLEX, RANK_F64_COMPLEX};
     char buf[MAX * 16], want[MAX * 16];
 
     (void)state;
@@ -129,9 +133,9 @@ static void divide(void **state)
                 struct value v;
                 random_element(types[t], buf + (size_t)i * n);
                 v = value_load(types[t], buf + (size_t)i * n);
-                v.re = types[t] == RANK_F64 || types[t] == RANK_C64 ? v.re / by
+                v.re = types[t] == RANK_F64 || types[t] == RANK_F64_COMPLEX ? v.re / by
                                                                       : (float)v.re / (float)by;
-                v.im = types[t] == RANK_C64 ? v.im / by : (float)v.im / (float)by;
+                v.im = types[t] == RANK_F64_COMPLEX ? v.im / by : (float)v.im / (float)by;
                 value_store(types[t], want + (size_t)i * n, v);
             }
             rk_op_divide(types[t], buf, MAX, by);

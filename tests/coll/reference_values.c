@@ -5,6 +5,16 @@
 #include <math.h>
 #include <string.h>
 
+const rank_dtype_t value_dtypes[VALUE_DTYPES] = {
+    RANK_BYTE, RANK_INT8, RANK_INT16, RANK_INT32, RANK_INT64, RANK_UINT8, RANK_UINT16, RANK_UINT32, RANK_UINT64, RANK_F16,
+    RANK_BF16, RANK_F32, RANK_F64, RANK_F32_COMPLEX, RANK_F64_COMPLEX, RANK_PAIR_INT32, RANK_PAIR_INT64, RANK_PAIR_F32,
+    RANK_PAIR_F64,
+};
+const rank_op_t value_ops[VALUE_OPS] = {
+    RANK_SUM, RANK_PROD, RANK_MIN, RANK_MAX, RANK_AVG, RANK_LAND, RANK_LOR, RANK_LXOR, RANK_BAND, RANK_BOR, RANK_BXOR,
+    RANK_MINLOC, RANK_MAXLOC,
+};
+
 size_t value_size(rank_dtype_t dtype)
 {
     switch (dtype) {
@@ -25,9 +35,9 @@ size_t value_size(rank_dtype_t dtype)
     case RANK_UINT64:
     case RANK_F64:
         return 8;
-    case RANK_C32:
+    case RANK_F32_COMPLEX:
         return 2 * sizeof(float);
-    case RANK_C64:
+    case RANK_F64_COMPLEX:
         return 2 * sizeof(double);
     case RANK_PAIR_INT32:
         return sizeof(rank_pair_int32_t);
@@ -44,7 +54,7 @@ size_t value_size(rank_dtype_t dtype)
 
 static bool is_complex(rank_dtype_t d)
 {
-    return d == RANK_C32 || d == RANK_C64;
+    return d == RANK_F32_COMPLEX || d == RANK_F64_COMPLEX;
 }
 
 static bool is_pair(rank_dtype_t d)
@@ -204,10 +214,10 @@ struct value value_load(rank_dtype_t dtype, const void *at)
     case RANK_F64:
         LOAD(double, re);
         break;
-    case RANK_C32:
+    case RANK_F32_COMPLEX:
         LOAD_COMPLEX(float);
         break;
-    case RANK_C64:
+    case RANK_F64_COMPLEX:
         LOAD_COMPLEX(double);
         break;
     case RANK_PAIR_INT32:
@@ -276,10 +286,10 @@ void value_store(rank_dtype_t dtype, void *at, struct value v)
     case RANK_F64:
         STORE(double, v.re);
         break;
-    case RANK_C32:
+    case RANK_F32_COMPLEX:
         STORE_COMPLEX(float);
         break;
-    case RANK_C64:
+    case RANK_F64_COMPLEX:
         STORE_COMPLEX(double);
         break;
     case RANK_PAIR_INT32:

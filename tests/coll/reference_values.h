@@ -21,6 +21,11 @@ struct value {
     int64_t index; /* of pairs */
 };
 
+/* All of them, in the order of rank.h. */
+enum { VALUE_DTYPES = 19, VALUE_OPS = 13 };
+extern const rank_dtype_t value_dtypes[VALUE_DTYPES];
+extern const rank_op_t value_ops[VALUE_OPS];
+
 size_t value_size(rank_dtype_t dtype);
 bool value_is_float(rank_dtype_t dtype);
 struct value value_load(rank_dtype_t dtype, const void *at);

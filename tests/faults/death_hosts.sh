@@ -53,7 +53,7 @@ dies death_of_origin --alloc --in mixed
 dies death_rndv_early --after 30000
 job 40 "$top_builddir/tests/faults/death_twice.mp"
 verdict "two deaths" 2 137
-job 40 -x RANK_AHEAD_MAX=0 "$top_builddir/tests/faults/death_pending_requests.mp" --within $within
+job 40 -x RANK_RNDV_UNEXPECTED_MAX=0 "$top_builddir/tests/faults/death_pending_requests.mp" --within $within
 verdict "requests of every kind" 3 137
 if [ -n "${FULL:-}" ]; then
     for victim in 3 0; do
@@ -71,7 +71,7 @@ fi
 # comes then is dead, and not unreachable, though the news of the death may still be on its way.
 n=32 at=hosta:2,hostb:30
 for how in "" ${FULL:+--asleep}; do
-    job 90 -x RANK_AHEAD_MAX=0 "$top_builddir/tests/faults/death_in_wait.mp" $how --within $within
+    job 90 -x RANK_RNDV_UNEXPECTED_MAX=0 "$top_builddir/tests/faults/death_in_wait.mp" $how --within $within
     verdict "each call that waits${how:+, victims asleep}" 2 137
 done
 n=4 at=hosta:2,hostb:2

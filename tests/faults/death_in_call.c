@@ -64,7 +64,8 @@ static void wait_for_any(struct scene *s)
 /* Only the receive from the victim ends; the others stay and are served later. */
 static void wait_any_of(struct scene *s)
 {
-    int n = s->mp.size, index = -1;
+    int n = s->mp.size;
+    int64_t index = -1;
     rank_request_t *req = mp_alloc((size_t)n * sizeof(*req));
     int32_t *in = mp_alloc((size_t)n * sizeof(*in)), out = s->mp.rank;
 

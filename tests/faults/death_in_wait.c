@@ -175,13 +175,13 @@ static rank_status_t some(struct scene *s, bool wait)
 {
     rank_request_t req[POSTED];
     rank_envelope_t env[POSTED];
-    int indices[POSTED], n, left = post(s, req);
+    int64_t indices[POSTED], n, left = post(s, req);
 
     while (left > 0) {
         rank_status_t st = wait ? rank_waitsome(POSTED, req, &n, indices, env) : rank_testsome(POSTED, req, &n, indices, env);
         MP_CHECK(n >= wait && n <= left);
         MP_CHECK_EQ(st, n ? RANK_ERR_PEER_DEAD : RANK_OK);
-        for (int i = 0; i < n; i++) {
+        for (int64_t i = 0; i < n; i++) {
             MP_CHECK(indices[i] != 1 && req[indices[i]] == RANK_REQUEST_NULL);
             MP_CHECK_EQ(env[i].status, RANK_ERR_PEER_DEAD);
         }
@@ -207,7 +207,8 @@ static rank_status_t testany(struct scene *s)
 
     for (int left = post(s, req); left > 0; left--) {
         rank_status_t st = RANK_OK;
-        int index = 0, done = 0;
+        int64_t index = 0;
+        int done = 0;
         while (!done) {
             st = rank_testany(POSTED, req, &index, &done, NULL);
             MP_CHECK(done || !st);
@@ -396,7 +397,7 @@ static rank_status_t amos(struct scene *s)
     int64_t v = 1, was;
     double one = 1, f;
 
-    for (int a = RANK_AMO_FETCH_ADD; a < RANK_AMO_COUNT && !st; a++)
+    for (int a = RANK_AMO_FETCH_ADD; a <= RANK_AMO_FETCH_XOR && !st; a++)
         st = rank_atomic((rank_amo_t)a, RANK_INT64, &v, VICTIM, s->mem, 8, &was);
     if (!st)
         st = rank_atomic(RANK_AMO_FETCH_ADD, RANK_F64, &one, VICTIM, s->mem, 16, &f);

@@ -136,7 +136,7 @@ static void take_one(struct scene *s)
 {
     rank_request_t all[2 * REQUESTS];
     rank_envelope_t env;
-    int index = -1, i;
+    int64_t index = -1, i;
     struct set *t;
 
     memcpy(all, s->dead.req, sizeof(s->dead.req));

@@ -107,8 +107,6 @@ int main(int argc, char **argv)
     s.dead = mp_alloc((size_t)s.queued * sizeof(*s.dead));
     s.alive = mp_alloc((size_t)s.queued * sizeof(*s.alive));
     s.env = mp_alloc((size_t)s.queued * sizeof(*s.env));
-    for (int i = 0; i < s.queued; i++)
-        s.env[i].size = sizeof(s.env[i]);
     mp_fill(s.out, s.bytes, 0);
     MP_OK(rank_team_split(s.mp.world, s.mp.rank == s.victim ? RANK_UNDEFINED : 0, 0, &s.living));
     MP_OK(rank_allgather(&mine, pid, 1, RANK_INT64, s.mp.world));

@@ -77,13 +77,14 @@ static void go_on(const rank_envelope_t *e, void *arg)
 
 int main(int argc, char **argv)
 {
-    rank_init_opts_t opts = {.size = sizeof(opts), .thread_level = RANK_THREAD_MULTIPLE};
+    rank_init_opts_t opts = RANK_INIT_OPTS_INIT;
     bool threads = argc > 1 && strcmp(argv[1], "--threads") == 0, flooded = argc > 1 && strcmp(argv[1], "--flooded") == 0;
     rank_team_t world;
     rank_status_t st;
     sigset_t usr1;
     int word = 7, sig;
 
+    opts.thread_level = RANK_THREAD_MULTIPLE;
     sigemptyset(&usr1);
     sigaddset(&usr1, SIGUSR1);
     sigprocmask(SIG_BLOCK, &usr1, NULL);

@@ -303,7 +303,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
     end = input + len;
     rk_conf.eager_window = 2000;
     rk_conf.unexpected_max = 4000;
-    rk_conf.ahead_max = 1 << 20;
+    rk_conf.rndv_unexpected_max = 1 << 20;
     pthread_mutex_init(&e.deaths_lock, NULL);
     rk_list_init(&e.busy);
     rk_list_init(&e.calls);

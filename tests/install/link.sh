@@ -78,9 +78,54 @@ fi
 
 # A program needs the version that it was linked with.
 if [ -s "$here/lib/librank.so" ] && grep -q 'version-script' "$top_builddir/Makefile"; then
-    nm -D --defined-only "$here/lib/librank.so" | grep -E ' T rank_' >"$work/log"
+    nm -D --defined-only "$here/lib/librank.so" | grep -E ' W rank_' >"$work/log"
     [ "$(wc -l <"$work/log")" = "$(wc -l <"$top_srcdir/lib/rank.sym")" ] && ! grep -v '@@RANK_0\.1$' "$work/log"
     judge $? "every exported function has the version RANK_0.1"
+fi
+
+# A tool counts the calls of a program, and none of the library's own.
+cat >"$work/count.c" <<'end'
+#include <rank/prank.h>
+#include <stdio.h>
+static int sends, gathers;
+rank_status_t rank_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag, rank_team_t team)
+{
+    sends++;
+    return prank_send(buf, count, dtype, peer, tag, team);
+}
+rank_status_t rank_allgather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_team_t team)
+{
+    gathers++;
+    return prank_allgather(sbuf, rbuf, count, dtype, team);
+}
+rank_status_t rank_finalize(void)
+{
+    printf("sends %d allgathers %d\n", sends, gathers);
+    return prank_finalize();
+}
+end
+cat >"$work/counted.c" <<'end'
+#include <rank.h>
+int main(void)
+{
+    rank_team_t team;
+    rank_request_t req;
+    int32_t in;
+    int bad = rank_init(0);
+    for (int32_t i = 0; i < 3 && !bad; i++)
+        bad = rank_irecv(&in, 1, RANK_INT32, 0, 0, rank_world(), &req) || rank_send(&i, 1, RANK_INT32, 0, 0, rank_world()) ||
+              rank_wait(&req, 0) || in != i;
+    bad = bad || rank_team_split(rank_world(), 0, 0, &team) || rank_team_free(&team);
+    return rank_finalize() || bad;
+}
+end
+if [ -s "$here/lib/librank.so" ]; then
+    sed "s|^prefix='.*|prefix='$here'|" "$here/bin/xcc" >"$work/xcc"
+    sh "$work/xcc" ${SAN_CFLAGS:-} "$work/counted.c" -o "$work/counted" >"$work/log" 2>&1 &&
+        ${CC:-cc} ${SAN_CFLAGS:-} -shared -fPIC -I"$here/include" "$work/count.c" -o "$work/count.so" >"$work/log" 2>&1 &&
+        LD_PRELOAD="${LD_PRELOAD:+$LD_PRELOAD:}$work/count.so" "$work/counted" >"$work/log" 2>&1 &&
+        grep -qx 'sends 3 allgathers 0' "$work/log"
+    judge $? "a preloaded tool counts the calls of a program by prank_send"
 fi
 
 # quickstart.sh puts examples where PATH finds them.

@@ -77,14 +77,14 @@ waits compute 3 'ranks? [0-9,-]+: .*: barrier #1 on world, waits for rank 3, whi
 grep -q 'rank 3:' err && bad "a computing rank is not stalled" "it is" || good "a computing rank is not stalled"
 
 # A receiver that may fetch no more ahead, and its sender: the report gives both waits and the least limit that would be enough.
-begin -n 2 --heartbeat 0.5 -x RANK_AHEAD_MAX=20M "$stall" ahead
+begin -n 2 --heartbeat 0.5 -x RANK_RNDV_UNEXPECTED_MAX=20M "$stall" ahead
 until_true 10 said 'rank 0: .*: send of 8388608 bytes on world, tag 2, waits for rank 1$' &&
     until_true 10 said 'rank 1: .*: receive of 8388608 bytes on world, tag 3, waits for rank 0$' &&
     good "more is sent than may be fetched ahead" || bad "more is sent than may be fetched ahead" "no such lines"
 kill "$xpid"
 reap "and then xrun gets TERM" 143
 new_case
-timeout -k 5 $((60 * slow)) "$XRUN" -n 2 -x RANK_AHEAD_MAX=25M "$stall" ahead >out 2>err && [ "$(grep -cx ok out)" = 2 ] &&
+timeout -k 5 $((60 * slow)) "$XRUN" -n 2 -x RANK_RNDV_UNEXPECTED_MAX=25M "$stall" ahead >out 2>err && [ "$(grep -cx ok out)" = 2 ] &&
     good "as much is sent as may be fetched ahead" || bad "as much is sent as may be fetched ahead" "no end"
 
 # Over the network no rank can read the status page of another; each has its own.

@@ -16,14 +16,17 @@ same() {
 }
 
 export LC_ALL=C
-sed -n 's/^RANK_API.*[ *]\(rank_[a-z0-9_]*\)(.*/\1/p' "$top_srcdir/lib/rank.h" | sort >"$work/header"
+sed -n 's/^RANK_API.*[ *]\(rank_[a-z0-9_]*\)(.*/\1/p' "$top_srcdir"/lib/rank/*.h | sort >"$work/header"
 sort "$top_srcdir/lib/rank.sym" >"$work/list"
 same "rank.sym lists what rank.h declares" "$work/header" "$work/list"
 
 nm -D --defined-only "$top_builddir/.libs/librank.so" |
     awk '$2 ~ /^[B-Z]$/ && $3 !~ /^__asan_|^__ubsan_|^__tsan_|^_(init|fini|end|edata|_bss_start)$/ { print $3 }' |
     sed 's/@.*//' | sort -u >"$work/built"
-same "librank.so exports that and nothing else" "$work/header" "$work/built"
+sed 'p; s/^/p/' "$work/header" | sort >"$work/exports"
+same "librank.so exports that, the same as prank_X, and nothing else" "$work/exports" "$work/built"
+nm "$top_builddir/.libs/librank.so" | awk '$2 == "W" && $3 ~ /^rank_/ { print $3 }' | sed 's/@.*//' | sort -u >"$work/weak"
+same "each rank_X is a weak name (RK_PUBLIC)" "$work/header" "$work/weak"
 
 # Each function of the header once more in the manual: declared on one page, which the links of the others name.
 synopsis='/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/s/^[a-z].*[ *]\(rank_[a-z0-9_]*\)(.*/\1/p'
@@ -74,7 +77,7 @@ fi
 
 # One version everywhere.
 version=$(sed -n 's/^AC_INIT(\[xrun\], \[\(.*\)\])/\1/p' "$top_srcdir/configure.ac")
-header=$(sed -n 's/^#define RANK_VERSION_[A-Z]* //p' "$top_srcdir/lib/rank.h" | paste -sd.)
+header=$(sed -n 's/^#define RANK_VERSION_[A-Z]* //p' "$top_srcdir/lib/rank/types.h" | paste -sd.)
 if [ -n "$version" ] && [ "$version" = "$header" ] && grep -q "^## $version" "$top_srcdir/NEWS.md"; then
     echo "ok - configure.ac, rank.h and NEWS.md say $version"
 else

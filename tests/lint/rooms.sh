@@ -47,6 +47,8 @@ done | awk '
         file = $1
         header = $2
         from = room_of(file)
+        if (file ~ /^lib\/rank[.\/]/ && header !~ /^lib\//) # they are installed, and name each other from their folder
+            next
         if (header == "config.h" || header == "lib/rank.h")
             next
         if (from == "examples" && header !~ /\//) # they are built elsewhere too, side by side

@@ -13,7 +13,7 @@ static void p2p(const struct mp *mp)
     char c = 7;
     int found;
 
-    const int bad_ranks[] = {-2, -3, INT_MIN, mp->size, mp->size + 1, INT_MAX};
+    const int bad_ranks[] = {-1, -2, INT_MIN, mp->size, mp->size + 1, INT_MAX};
     for (size_t i = 0; i < sizeof(bad_ranks) / sizeof(bad_ranks[0]); i++) {
         int r = bad_ranks[i];
         MP_STATUS(rank_send(&c, 1, RANK_BYTE, r, 0, w), RANK_ERR_RANK);
@@ -34,7 +34,7 @@ static void p2p(const struct mp *mp)
     MP_STATUS(rank_send(&c, 1, RANK_BYTE, RANK_ANY_SOURCE, 0, w), RANK_ERR_RANK);
     MP_STATUS(rank_isend(&c, 1, RANK_BYTE, RANK_ANY_SOURCE, 0, w, &req), RANK_ERR_RANK);
 
-    const int64_t bad_tags[] = {-2, -3, INT64_MIN};
+    const int64_t bad_tags[] = {-1, -2, INT64_MIN};
     for (size_t i = 0; i < sizeof(bad_tags) / sizeof(bad_tags[0]); i++) {
         int64_t t = bad_tags[i];
         MP_STATUS(rank_send(&c, 1, RANK_BYTE, 0, t, w), RANK_ERR_TAG);
@@ -61,11 +61,11 @@ static void p2p(const struct mp *mp)
     }
     /* The bytes would not fit in 64 bits. */
     MP_STATUS(rank_send(&c, INT64_MAX / 2, RANK_F64, 0, 0, w), RANK_ERR_COUNT);
-    MP_STATUS(rank_recv(&c, INT64_MAX / 2, RANK_C64, 0, 0, w, &env), RANK_ERR_COUNT);
+    MP_STATUS(rank_recv(&c, INT64_MAX / 2, RANK_F64_COMPLEX, 0, 0, w, &env), RANK_ERR_COUNT);
 
-    const int bad_types[] = {-1, RANK_DTYPE_COUNT, INT_MAX};
+    const rank_dtype_t bad_types[] = {0, 3, (rank_dtype_t)-1, RANK_PAIR_F64 + 0x100, RANK_BYTE << 8, RANK_SUM};
     for (size_t i = 0; i < 3; i++) {
-        rank_dtype_t d = (rank_dtype_t)bad_types[i];
+        rank_dtype_t d = bad_types[i];
         MP_STATUS(rank_send(&c, 1, d, 0, 0, w), RANK_ERR_DTYPE);
         MP_STATUS(rank_recv(&c, 1, d, 0, 0, w, &env), RANK_ERR_DTYPE);
         MP_STATUS(rank_isend(&c, 1, d, 0, 0, w, &req), RANK_ERR_DTYPE);
@@ -93,6 +93,7 @@ static void handles(const struct mp *mp)
     rank_team_t team;
     rank_envelope_t env;
     char c = 0;
+    int64_t index = 5;
     int done = 5;
 
     memset(&junk, 0x5a, sizeof(junk));
@@ -125,12 +126,12 @@ static void handles(const struct mp *mp)
     foreign = (rank_request_t)(void *)mp->world;
     MP_STATUS(rank_wait(&foreign, &env), RANK_ERR_HANDLE);
     MP_STATUS(rank_waitall(1, &foreign, &env), RANK_ERR_HANDLE);
-    MP_STATUS(rank_waitany(1, &foreign, &done, &env), RANK_ERR_HANDLE);
+    MP_STATUS(rank_waitany(1, &foreign, &index, &env), RANK_ERR_HANDLE);
     MP_STATUS(rank_wait(NULL, &env), RANK_ERR_ARG);
     MP_STATUS(rank_test(NULL, &done, &env), RANK_ERR_ARG);
     MP_STATUS(rank_test(&req, NULL, &env), RANK_ERR_ARG);
     MP_STATUS(rank_waitall(-1, &req, &env), RANK_ERR_COUNT);
-    MP_STATUS(rank_waitany(-1, &req, &done, &env), RANK_ERR_COUNT);
+    MP_STATUS(rank_waitany(-1, &req, &index, &env), RANK_ERR_COUNT);
     MP_STATUS(rank_waitall(1, NULL, &env), RANK_ERR_ARG);
     MP_STATUS(rank_waitany(1, &req, NULL, &env), RANK_ERR_ARG);
 
@@ -180,7 +181,7 @@ static void memory(const struct mp *mp)
     }
     MP_STATUS(rank_free(NULL), RANK_ERR_ARG);
     for (int i = 0; i < 3; i++) {
-        int r = i == 0 ? -2 : i == 1 ? mp->size : INT_MAX;
+        int r = i == 0 ? -1 : i == 1 ? mp->size : INT_MAX;
         MP_STATUS(rank_put(&c, 1, r, mem, 0), RANK_ERR_RANK);
         MP_STATUS(rank_get(&c, 1, r, mem, 0), RANK_ERR_RANK);
         MP_STATUS(rank_flush(mem, r), RANK_ERR_RANK);
@@ -225,9 +226,9 @@ static void collectives(const struct mp *mp)
     MP_STATUS(rank_bcast(&a, 1, RANK_INT64, -1, w), RANK_ERR_RANK);
     MP_STATUS(rank_bcast(&a, 1, RANK_INT64, mp->size, w), RANK_ERR_RANK);
     MP_STATUS(rank_bcast(&a, -1, RANK_INT64, 0, w), RANK_ERR_COUNT);
-    MP_STATUS(rank_bcast(&a, 1, RANK_DTYPE_COUNT, 0, w), RANK_ERR_DTYPE);
+    MP_STATUS(rank_bcast(&a, 1, RANK_SUM, 0, w), RANK_ERR_DTYPE);
     MP_STATUS(rank_reduce(&a, b, 1, RANK_INT64, RANK_SUM, mp->size, w), RANK_ERR_RANK);
-    MP_STATUS(rank_allreduce(&a, b, 1, RANK_INT64, RANK_OP_COUNT, w), RANK_ERR_OP);
+    MP_STATUS(rank_allreduce(&a, b, 1, RANK_INT64, RANK_INT8, w), RANK_ERR_OP);
     MP_STATUS(rank_allreduce(&a, b, 1, RANK_INT64, (rank_op_t)-1, w), RANK_ERR_OP);
     MP_STATUS(rank_allreduce(&a, b, 1, RANK_INT64, RANK_AVG, w), RANK_ERR_DTYPE);
     MP_STATUS(rank_allreduce(&a, b, 1, RANK_F64, RANK_BAND, w), RANK_ERR_DTYPE);
@@ -235,7 +236,7 @@ static void collectives(const struct mp *mp)
     MP_STATUS(rank_gather(&a, b, 1, RANK_INT64, -7, w), RANK_ERR_RANK);
     MP_STATUS(rank_allgather(&a, b, -1, RANK_INT64, w), RANK_ERR_COUNT);
     MP_STATUS(rank_alltoall(b, b + 32, -1, RANK_INT64, w), RANK_ERR_COUNT);
-    MP_STATUS(rank_iallreduce(&a, b, 1, RANK_INT64, RANK_OP_COUNT, w, &req), RANK_ERR_OP);
+    MP_STATUS(rank_iallreduce(&a, b, 1, RANK_INT64, RANK_INT8, w, &req), RANK_ERR_OP);
     MP_STATUS(rank_ibarrier(w, NULL), RANK_ERR_ARG);
     MP_CHECK(req == RANK_REQUEST_NULL);
 }

@@ -141,9 +141,10 @@ void mp_delay(const struct mp *mp, uint64_t *random)
 
 void mp_start_level(struct mp *mp, int *argc, char **argv, rank_thread_level_t level)
 {
-    rank_init_opts_t opts = {.size = sizeof(opts), .thread_level = level};
+    rank_init_opts_t opts = RANK_INIT_OPTS_INIT;
     int64_t seed = mp_option(*argc, argv, "--seed", -1);
 
+    opts.thread_level = level;
     memset(mp, 0, sizeof(*mp));
     mp->name = "start";
     mp->fds = mp_count_fds();

@@ -80,17 +80,20 @@ static void elements(struct mp *mp)
 {
     int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
     double out[4] = {1.5, -2.5, 3.25, 4}, in[4] = {0, 0, 0, 0};
+    const rank_dtype_t all[] = {RANK_BYTE, RANK_INT8, RANK_INT16, RANK_INT32, RANK_INT64, RANK_UINT8, RANK_UINT16, RANK_UINT32,
+                                RANK_UINT64, RANK_F16, RANK_BF16, RANK_F32, RANK_F64, RANK_F32_COMPLEX, RANK_F64_COMPLEX,
+                                RANK_PAIR_INT32, RANK_PAIR_INT64, RANK_PAIR_F32, RANK_PAIR_F64};
     rank_request_t req;
     rank_envelope_t env;
 
-    for (int d = 0; d < RANK_DTYPE_COUNT; d++) {
-        rank_dtype_t dtype = (rank_dtype_t)d;
+    for (size_t d = 0; d < sizeof(all) / sizeof(all[0]); d++) {
+        rank_dtype_t dtype = all[d];
         int64_t size = rank_dtype_size(dtype);
         char a[64], b[64];
         MP_CHECK(size > 0 && size <= 16);
         mp_fill(a, sizeof(a), (uint64_t)d);
-        MP_OK(rank_isend(a, 3, dtype, to, 40 + d, mp->world, &req));
-        MP_OK(rank_recv(b, 4, dtype, from, 40 + d, mp->world, &env));
+        MP_OK(rank_isend(a, 3, dtype, to, 40 + (int64_t)d, mp->world, &req));
+        MP_OK(rank_recv(b, 4, dtype, from, 40 + (int64_t)d, mp->world, &env));
         MP_OK(rank_wait(&req, NULL));
         MP_CHECK_EQ(env.count, 3);
         MP_CHECK_EQ(env.bytes, 3 * size);

@@ -28,7 +28,8 @@ static void nothing(void)
 {
     rank_request_t none[3] = {RANK_REQUEST_NULL, RANK_REQUEST_NULL, RANK_REQUEST_NULL};
     rank_envelope_t env[3];
-    int n = 9, done = 0, index = 9, indices[3];
+    int64_t n = 9, index = 9, indices[3];
+    int done = 0;
 
     MP_OK(rank_testall(3, none, &done, env));
     MP_CHECK_EQ(done, 1);
@@ -62,7 +63,8 @@ static void some(struct mp *mp, int how)
     rank_request_t send[MANY], recv[MANY];
     rank_envelope_t env[MANY];
     bool seen[MANY] = {false};
-    int indices[MANY], left_over = MANY, n, done, index;
+    int64_t indices[MANY], left_over = MANY, n, index;
+    int done;
 
     for (int i = 0; i < MANY; i++) {
         out[i][0] = mp->rank * 1000 + i;
@@ -88,8 +90,8 @@ static void some(struct mp *mp, int how)
             st = rank_waitsome(MANY, recv, &n, indices, env);
             MP_CHECK(n >= 1);
         }
-        for (int k = 0; k < n; k++) {
-            int i = indices[k];
+        for (int64_t k = 0; k < n; k++) {
+            int64_t i = indices[k];
             MP_CHECK(i >= 0 && i < MANY && !seen[i]);
             seen[i] = true;
             MP_CHECK(recv[i] == RANK_REQUEST_NULL);
@@ -406,7 +408,8 @@ static void persistent(struct mp *mp, int64_t bytes)
                              RANK_REQUEST_NULL};
     rank_request_t twice[3];
     rank_envelope_t env[4];
-    int done = 0, n, index, indices[4];
+    int64_t n, index, indices[4];
+    int done = 0;
 
     MP_OK(rank_recv_init(in, bytes, RANK_BYTE, RANK_ANY_SOURCE, 44, mp->world, &req[0]));
     MP_OK(rank_send_init(out, bytes, RANK_BYTE, right(mp), 44, mp->world, &req[1]));
@@ -548,7 +551,7 @@ static void strays(struct mp *mp)
     int64_t out = 1, in[2] = {0, 0};
     rank_team_t first, second;
     rank_request_t req, twice[2];
-    int n = 0, indices[2];
+    int64_t n = 0, indices[2];
 
     MP_OK(rank_team_dup(mp->world, &first));
     MP_OK(rank_send_init(&out, 1, RANK_INT64, right(mp), 1, first, &req));

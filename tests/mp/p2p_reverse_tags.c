@@ -6,7 +6,7 @@
  * far more than a receiver may hold for messages without a receive: memory stays bounded.
  *
  *   --messages N --bytes N
- *   --ahead-kb N   what RANK_AHEAD_MAX is: a receiver may fetch so much early while its sender is kept off its core
+ *   --ahead-kb N   what RANK_RNDV_UNEXPECTED_MAX is: a receiver may fetch so much early while its sender is kept off its core
  */
 #include "tests/mp/mp.h"
 

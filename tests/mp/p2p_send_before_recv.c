@@ -147,7 +147,7 @@ static int one_of(struct scene *s, rank_request_t *send)
 {
     rank_request_t req[2] = {*send};
     rank_envelope_t env;
-    int which;
+    int64_t which;
     char c;
 
     MP_OK(rank_irecv(&c, 1, RANK_BYTE, s->left, TAG + 8, s->mp.world, &req[1]));

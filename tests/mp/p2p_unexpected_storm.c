@@ -386,7 +386,8 @@ static void finish_receives(struct storm *s)
     size_t n = (size_t)s->nrecv + 1;
     rank_request_t *reqs = mp_alloc(n * sizeof(*reqs));
     rank_envelope_t *envs = mp_alloc(n * sizeof(*envs)), env;
-    int *indices = mp_alloc(n * sizeof(*indices)), left = 0, index, done, some;
+    int64_t *indices = mp_alloc(n * sizeof(*indices)), index, some;
+    int left = 0, done;
 
     for (int i = 0; i < s->nrecv; i++) {
         reqs[i] = s->recv[i].persistent ? RANK_REQUEST_NULL : s->recv[i].req;
@@ -395,7 +396,8 @@ static void finish_receives(struct storm *s)
     while (left > 0) {
         rank_status_t st = RANK_OK;
         memset(&env, 0, sizeof(env));
-        done = some = 0;
+        done = 0;
+        some = 0;
         switch (mp_below(&s->own, 6)) {
         case 0:
             st = rank_waitany(s->nrecv, reqs, &index, &env);
@@ -412,12 +414,12 @@ static void finish_receives(struct storm *s)
             (void)rank_testsome(s->nrecv, reqs, &some, indices, envs);
             break;
         default:
-            index = (int)mp_below(&s->own, (uint64_t)s->nrecv);
+            index = (int64_t)mp_below(&s->own, (uint64_t)s->nrecv);
             if (reqs[index] == RANK_REQUEST_NULL)
                 continue;
             st = rank_test(&reqs[index], &done, &env);
         }
-        for (int k = 0; k < some; k++) {
+        for (int64_t k = 0; k < some; k++) {
             ends(&s->recv[indices[k]], &reqs[indices[k]], envs[k].status, &envs[k]);
             left--;
         }

@@ -19,7 +19,8 @@ static void null_requests(void)
 {
     rank_request_t req[3] = {RANK_REQUEST_NULL, RANK_REQUEST_NULL, RANK_REQUEST_NULL};
     rank_envelope_t env[3];
-    int done = 0, index = 7;
+    int64_t index = 7;
+    int done = 0;
 
     MP_OK(rank_test(&req[0], &done, &env[0]));
     MP_CHECK_EQ(done, 1);
@@ -84,7 +85,7 @@ static void any(struct mp *mp)
             MP_OK(rank_send(NULL, 0, RANK_BYTE, r, GO, mp->world));
         for (int k = 0; k < N; k++) {
             rank_envelope_t env;
-            int i = -5;
+            int64_t i = -5;
             MP_OK(rank_waitany(N, req, &i, &env));
             MP_CHECK(i >= 0 && i < N);
             MP_CHECK(!seen[i]);

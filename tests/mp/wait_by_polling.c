@@ -51,7 +51,8 @@ static void take_by_looks(struct mp *mp, enum way way, int from, int64_t *value)
     rank_message_t message = RANK_MESSAGE_NULL;
     rank_request_t req = RANK_REQUEST_NULL;
     rank_envelope_t env;
-    int done = 0, index, n = 0;
+    int64_t index, n = 0;
+    int done = 0;
 
     if (way == IPROBE || way == IMPROBE) {
         while (!done) {

@@ -4,6 +4,7 @@
  * Most of them are nearly right. No byte outside the registered memory changes, and rank 2 is served meanwhile, or refused what the
  * memory does not allow. Then rank 0 requests, and rank 1 replies wrongly.
  */
+#include "lib/data/dtype.h"
 #include "lib/rma/rma_internal.h"
 #include "tests/ucx/ucx_fixture.h"
 
@@ -39,7 +40,7 @@ static uint64_t number(uint64_t right)
 static uint32_t write_question(unsigned char *p, struct rk_id mem)
 {
     struct rk_rma_request_head ask = {.op = (uint8_t)dice(RK_RMA_OP_END + 2), .amo = (uint8_t)dice(12),
-                             .dtype = (uint8_t)dice(RANK_DTYPE_COUNT + 1),
+                             .dtype = (uint8_t)dice(20),
                              .flags = (uint8_t)dice(2), .n = (uint32_t)dice(5),
                              .asker = {(uint32_t)dice(3), (uint32_t)dice(3)}};
     size_t len = sizeof(ask);
@@ -157,7 +158,7 @@ static void be_refused(struct rig *r, struct rk_id mem)
         rk_origin_init(&job, rig_peer(r, 0), ops[i] == RK_RMA_PUTV ? RK_RMA_PUT : ops[i], mem);
         job.ask.flags = RK_RMA_WANTS_REPLY;
         if (ops[i] == RK_RMA_AMO)
-            job.ask.dtype = RANK_UINT64;
+            job.ask.dtype = RK_HANDLE_INDEX(RANK_UINT64);
         if (ops[i] == RK_RMA_AMO)
             rk_origin_add(&job, &one, sizeof(one));
         if (ops[i] == RK_RMA_SIGNAL)
@@ -181,7 +182,7 @@ static void be_served(struct rig *r, struct rk_id mem)
         struct rk_origin_op job;
         rk_origin_init(&job, rig_peer(r, 0), RK_RMA_AMO, mem);
         job.ask.amo = RANK_AMO_FETCH_ADD;
-        job.ask.dtype = RANK_UINT64;
+        job.ask.dtype = RK_HANDLE_INDEX(RANK_UINT64);
         job.ask.flags = RK_RMA_WANTS_REPLY;
         rk_origin_add(&job, &one, sizeof(one));
         RIG_CHECK(rk_origin_run(&job) == RANK_OK);

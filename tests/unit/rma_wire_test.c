@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rma_wire_test.c: decode frames of one-sided calls and keys from unknown peers. */
+#include "lib/data/dtype.h"
 #include "lib/rma/amo.h"
 #include "lib/rma/rma_wire.h"
 #include "lib/rma/rkey.h"
@@ -61,7 +62,7 @@ static void test_lengths(void **state)
     want.bytes = 1ull << 40;
     assert_false(decodes(&ask, &want, sizeof(want), 0, &out));
     ask.op = RK_RMA_AMO;
-    ask.dtype = RANK_INT64;
+    ask.dtype = RK_HANDLE_INDEX(RANK_INT64);
     assert_true(decodes(&ask, &operands, sizeof(operands), 0, &out));
     assert_int_equal(out.operands.compare, 2);
     assert_false(decodes(&ask, &operands, sizeof(operands), 8, &out));
@@ -89,9 +90,10 @@ static void test_which_amo(void **state)
     (void)state;
     for (unsigned amo = 0; amo < 256; amo++) {
         for (unsigned dtype = 0; dtype < 256; dtype++) {
-            bool integer = dtype == RANK_INT32 || dtype == RANK_UINT32 || dtype == RANK_INT64 ||
-                           dtype == RANK_UINT64;
-            bool real = dtype == RANK_F32 || dtype == RANK_F64;
+            bool integer = dtype == RK_HANDLE_INDEX(RANK_INT32) || dtype == RK_HANDLE_INDEX(RANK_UINT32) ||
+                           dtype == RK_HANDLE_INDEX(RANK_INT64) ||
+                           dtype == RK_HANDLE_INDEX(RANK_UINT64);
+            bool real = dtype == RK_HANDLE_INDEX(RANK_F32) || dtype == RK_HANDLE_INDEX(RANK_F64);
             bool good = (integer && amo <= RK_AMO_CSWAP) ||
                         (real && (amo <= RANK_AMO_SWAP || amo == RK_AMO_CSWAP));
             ask.amo = (uint8_t)amo;
@@ -190,18 +192,18 @@ static void test_amo(void **state)
     uint64_t bits;
 
     (void)state;
-    r = rk_amo_apply(low, RANK_AMO_FETCH_ADD, RANK_INT32, (uint64_t)-6, 0);
+    r = rk_amo_apply(low, RANK_AMO_FETCH_ADD, RK_HANDLE_INDEX(RANK_INT32), (uint64_t)-6, 0);
     assert_int_equal(r, 5);
     assert_int_equal(word, UINT64_MAX); /* no borrow from the neighbour */
-    assert_int_equal(rk_amo_apply(&word, RANK_AMO_FETCH_AND, RANK_UINT64, 0xff, 0), UINT64_MAX);
-    assert_int_equal(rk_amo_apply(&word, RK_AMO_CSWAP, RANK_UINT64, 1, 0xfe), 0xff);
+    assert_int_equal(rk_amo_apply(&word, RANK_AMO_FETCH_AND, RK_HANDLE_INDEX(RANK_UINT64), 0xff, 0), UINT64_MAX);
+    assert_int_equal(rk_amo_apply(&word, RK_AMO_CSWAP, RK_HANDLE_INDEX(RANK_UINT64), 1, 0xfe), 0xff);
     assert_int_equal(word, 0xff);
-    assert_int_equal(rk_amo_apply(&word, RK_AMO_CSWAP, RANK_UINT64, 1, 0xff), 0xff);
+    assert_int_equal(rk_amo_apply(&word, RK_AMO_CSWAP, RK_HANDLE_INDEX(RANK_UINT64), 1, 0xff), 0xff);
     assert_int_equal(word, 1);
     memcpy(&word, &d, sizeof(d));
     d = 2.25;
     memcpy(&bits, &d, sizeof(d));
-    rk_amo_apply(&word, RANK_AMO_ADD, RANK_F64, bits, 0);
+    rk_amo_apply(&word, RANK_AMO_ADD, RK_HANDLE_INDEX(RANK_F64), bits, 0);
     memcpy(&d, &word, sizeof(d));
     assert_true(d == 3.75);
 }

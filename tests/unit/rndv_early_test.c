@@ -76,13 +76,13 @@ static void test_bound(void **state)
     struct rk_ctx *ctx = rk_world_ctx();
     struct rk_p2p *p2p = ctx->p2p;
     struct rk_peer peer = {.ctx = ctx, .channel = &holding, .state = RK_PEER_UP};
-    int64_t max = rk_conf.ahead_max;
+    int64_t max = rk_conf.rndv_unexpected_max;
     struct rk_unexpected *u[2];
 
     (void)state;
     rk_list_init(&peer.pending);
     rk_list_init(&peer.busy);
-    rk_conf.ahead_max = 1;
+    rk_conf.rndv_unexpected_max = 1;
     u[0] = announce(&peer, 0);
     assert_null(ctx->engine->stuck);
     u[1] = announce(&peer, UINT64_MAX - 10);
@@ -93,12 +93,12 @@ static void test_bound(void **state)
         rk_recv_drop_unexpected(p2p, u[i]);
     }
 
-    rk_conf.ahead_max = sizeof(*u[0]) + 192; /* one, and not two */
+    rk_conf.rndv_unexpected_max = sizeof(*u[0]) + 192; /* one, and not two */
     for (int i = 0; i < 2; i++)
         u[i] = announce(&peer, 0);
     look(ctx);
     assert_int_equal(nunder_way, 1);
-    assert_in_range(p2p->ahead.bytes, sizeof(*u[0]), (uint64_t)rk_conf.ahead_max);
+    assert_in_range(p2p->ahead.bytes, sizeof(*u[0]), (uint64_t)rk_conf.rndv_unexpected_max);
     look(ctx);
     assert_int_equal(nunder_way, 1);
     rk_req_complete(under_way[0], RANK_ERR_PEER_DEAD);
@@ -111,7 +111,7 @@ static void test_bound(void **state)
         rk_recv_drop_unexpected(p2p, u[i]);
     assert_int_equal(p2p->ahead.bytes, 0);
     assert_null(ctx->engine->stuck);
-    rk_conf.ahead_max = max;
+    rk_conf.rndv_unexpected_max = max;
 }
 
 int main(void)

@@ -8,7 +8,7 @@
  * no rank dies of; the others wait for it in HOW. After the signal all end well, and
  * each prints "ok". With abort the victim prints the time of its abort, in
  * microseconds since 1970, and aborts. With ahead no rank is held:
- * RANK_AHEAD_MAX decides whether they end.
+ * RANK_RNDV_UNEXPECTED_MAX decides whether they end.
  */
 #include "lib/rank.h"
 
@@ -65,7 +65,7 @@ static void message(const char *how)
     bool waitany = strcmp(how, "waitany") == 0, ssend = strcmp(how, "ssend") == 0;
     bool large = strcmp(how, "large") == 0;
     rank_request_t req;
-    int index;
+    int64_t index;
 
     hold();
     if (me == victim) {

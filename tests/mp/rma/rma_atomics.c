@@ -82,7 +82,7 @@ static void one_by_one(struct mp *mp)
 
     MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 32 * mp->size, 0, (void **)&p, &mem));
     for (int k = 0; k < KINDS; k++) {
-        for (rank_amo_t amo = RANK_AMO_ADD; amo < RANK_AMO_COUNT; amo++) {
+        for (rank_amo_t amo = RANK_AMO_ADD; amo <= RANK_AMO_FETCH_XOR; amo++) {
             bool defined = !kinds[k].real || amo <= RANK_AMO_SWAP;
             int64_t now = 12;
             uint64_t v = bits_of(&kinds[k], now), was;
@@ -223,12 +223,12 @@ static void refused(struct mp *mp)
         MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT32, &v, to, mem, -4, NULL), RANK_ERR_BOUNDS);
         MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, NULL, to, mem, 0, NULL), RANK_ERR_ARG);
         MP_STATUS(rank_atomic(RANK_AMO_SWAP, RANK_INT64, &v, to, mem, 0, NULL), RANK_ERR_ARG);
-        MP_STATUS(rank_atomic(RANK_AMO_COUNT, RANK_INT64, &v, to, mem, 0, &r), RANK_ERR_OP);
+        MP_STATUS(rank_atomic((rank_amo_t)(RANK_AMO_FETCH_XOR + 1), RANK_INT64, &v, to, mem, 0, &r), RANK_ERR_OP);
         MP_STATUS(rank_atomic((rank_amo_t)-1, RANK_INT64, &v, to, mem, 0, &r), RANK_ERR_OP);
         MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT16, &v, to, mem, 0, &r), RANK_ERR_DTYPE);
         MP_STATUS(rank_atomic(RANK_AMO_ADD, (rank_dtype_t)99, &v, to, mem, 0, &r), RANK_ERR_DTYPE);
         MP_STATUS(rank_atomic(RANK_AMO_OR, RANK_F64, &v, to, mem, 0, NULL), RANK_ERR_DTYPE);
-        MP_STATUS(rank_compare_swap(RANK_C32, &v, &v, to, mem, 0, &r), RANK_ERR_DTYPE);
+        MP_STATUS(rank_compare_swap(RANK_F32_COMPLEX, &v, &v, to, mem, 0, &r), RANK_ERR_DTYPE);
         MP_STATUS(rank_compare_swap(RANK_INT64, NULL, &v, to, mem, 0, &r), RANK_ERR_ARG);
         MP_STATUS(rank_compare_swap(RANK_INT64, &v, &v, to, mem, 0, NULL), RANK_ERR_ARG);
     }

@@ -496,7 +496,7 @@ static uint64_t updated(int amo, uint64_t old, uint64_t v)
 static void step_amo(struct program *p, int actor)
 {
     bool wide = below(p, 2), swap = below(p, 6) == 0;
-    int amo = (int)below(p, RANK_AMO_COUNT);
+    int amo = (int)below(p, RANK_AMO_FETCH_XOR + 1);
     uint64_t v = mp_random(&p->plan), old = 0, now = 0, got = 0, compare;
     struct range r;
     size_t w = wide ? 8 : 4;

@@ -27,7 +27,7 @@ static void wait_somehow(struct hand *me)
     rank_message_t message;
     rank_envelope_t e;
     uint64_t in, other;
-    int index;
+    int64_t index;
 
     switch (me->t) {
     case 0:

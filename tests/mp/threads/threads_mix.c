@@ -54,8 +54,9 @@ static void exchange(struct part *p)
     size_t n = some_bytes(p);
     int how = (int)mp_below(&p->common, 4);
     rank_request_t req[2];
-    rank_envelope_t e = {.size = sizeof(e)};
-    int done = 0, index;
+    rank_envelope_t e = {0};
+    int64_t index;
+    int done = 0;
 
     mp_fill(p->out, n, key(p, p->mp->rank));
     if (how == 0) {
@@ -116,7 +117,7 @@ static void herd(struct part *p)
     uint64_t value, out[HERD];
     rank_request_t req[HERD];
     rank_message_t message;
-    rank_envelope_t e = {.size = sizeof(e)};
+    rank_envelope_t e = {0};
 
     for (int i = 0; i < HERD; i++) {
         out[i] = mp_random(&p->hand->random) >> 20;
@@ -249,7 +250,7 @@ static void play(struct hand *me)
 static void serve(struct mp *mp, struct mix *mix)
 {
     char *in = mp_alloc(LONG);
-    rank_envelope_t e = {.size = sizeof(e)};
+    rank_envelope_t e = {0};
 
     mp_die_at(&mix->dies);
     for (;;) {

@@ -81,8 +81,8 @@ static void windows(struct hand *me)
         if (i % 2) {
             MP_OK(rank_waitall(2 * WINDOW, req, NULL));
         } else {
-            for (int left_over = 2 * WINDOW; left_over;) {
-                int index[2 * WINDOW], n;
+            for (int64_t left_over = 2 * WINDOW; left_over;) {
+                int64_t index[2 * WINDOW], n;
                 MP_OK(rank_waitsome(2 * WINDOW, req, &n, index, NULL));
                 MP_CHECK(n > 0 && n <= left_over);
                 left_over -= n;
@@ -222,7 +222,8 @@ static bool receive_or_cancel(struct hand *me, struct race *race, char *buf, int
 {
     rank_request_t req[2] = {RANK_REQUEST_NULL, RANK_REQUEST_NULL};
     rank_status_t st = RANK_OK;
-    int index, done = 0;
+    int64_t index;
+    int done = 0;
 
     memset(buf, POISON, WATCHED);
     MP_OK(rank_irecv(buf, LONG + 8, RANK_BYTE, left(me->mp), me->t, race->team, &req[0]));
@@ -351,7 +352,7 @@ static void swap(struct hand *me)
         uint64_t random = mp->seed ^ key_of(0, me->t, i);
         size_t n = some_bytes(&random);
         rank_request_t req[2];
-        int index;
+        int64_t index;
 
         mp_fill(out, n, key_of(mp->rank, me->t, i));
         MP_OK(rank_irecv(in, LONG, RANK_BYTE, left(mp), 1000 + me->t, mp->world, &req[0]));
@@ -482,7 +483,7 @@ static void alone(struct hand *me)
     for (int i = 0; i < me->workers->rounds; i++) {
         size_t n = some_bytes(&me->random);
         rank_request_t req[2];
-        int index;
+        int64_t index;
 
         mp_fill(out, n, key_of(0, me->t, i));
         MP_OK(rank_isend(out, (int64_t)n, RANK_BYTE, 0, 1, team, &req[0]));
@@ -509,7 +510,7 @@ static void hand_over(struct hand *me)
 
     for (int i = 0; i < me->workers->rounds; i++) {
         rank_request_t req[2] = {RANK_REQUEST_NULL, RANK_REQUEST_NULL};
-        int index = -1;
+        int64_t index = -1;
 
         if (me->t == 0) {
             token = (uint64_t)i;
@@ -537,7 +538,7 @@ static void either(const struct own *own)
 {
     char *out = calloc(1, SEND_FIRST), *in = mp_alloc(SEND_FIRST);
     rank_request_t req[2];
-    int index;
+    int64_t index;
 
     for (int k = 0; k < 2; k++)
         MP_OK(rank_isend(out, SEND_FIRST, RANK_BYTE, 0, 1, own->team[k], &req[k]));

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* coll.h: declare collective operations. Part of rank.h. */
+#ifndef RANK_COLL_H
+#define RANK_COLL_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------- rank_coll: collective operations */
+
+/*
+ * Every rank calls the same form: a blocking call does not match a nonblocking one. Buffers of different arguments must
+ * not overlap. Debug builds return RANK_ERR_ARG. On equal team size and placement, a reduction gives the same bits in
+ * every run.
+ *
+ * RANK_IN_PLACE takes the input from the output buffer:
+ *   - allreduce, reduce_scatter, allgather, allgatherv, alltoall: as sbuf, on every rank.
+ *   - reduce, gather: as sbuf, at root only. scatter: as rbuf, at root only.
+ *   - In gathers the input is this rank's block of rbuf. In alltoall it is all of rbuf.
+ *   - In reduce_scatter all of the input is in rbuf. The result is written to its start.
+ */
+
+/* Wait until every rank of team has called it. */
+RANK_API rank_status_t rank_barrier(rank_team_t team);
+
+/* Copy count elements from root to every rank. */
+RANK_API rank_status_t rank_bcast(void *buf, int64_t count, rank_dtype_t dtype, int root,
+                                  rank_team_t team);
+
+/* Combine count elements of every rank, at root, or on every rank. At other ranks rbuf is not used. */
+RANK_API rank_status_t rank_reduce(const void *sbuf, void *rbuf, int64_t count,
+                                   rank_dtype_t dtype, rank_op_t op, int root, rank_team_t team);
+RANK_API rank_status_t rank_allreduce(const void *sbuf, void *rbuf, int64_t count,
+                                      rank_dtype_t dtype, rank_op_t op, rank_team_t team);
+
+/* Collect count elements of every rank, at root, or on every rank. rbuf holds size * count, in rank order. */
+RANK_API rank_status_t rank_gather(const void *sbuf, void *rbuf, int64_t count,
+                                   rank_dtype_t dtype, int root, rank_team_t team);
+RANK_API rank_status_t rank_allgather(const void *sbuf, void *rbuf, int64_t count,
+                                      rank_dtype_t dtype, rank_team_t team);
+
+/* Collect different counts on every rank. rcounts and displs have an entry a rank, in elements. They are equal on every
+ * rank, and are read during the call only. */
+RANK_API rank_status_t rank_allgatherv(const void *sbuf, int64_t scount, void *rbuf,
+                                       const int64_t *rcounts, const int64_t *displs,
+                                       rank_dtype_t dtype, rank_team_t team);
+
+/* Distribute the blocks of sbuf at root. count is the number of elements that each rank receives. */
+RANK_API rank_status_t rank_scatter(const void *sbuf, void *rbuf, int64_t count,
+                                    rank_dtype_t dtype, int root, rank_team_t team);
+
+/* Combine size * count elements of every rank. Rank i receives block i, of count elements. */
+RANK_API rank_status_t rank_reduce_scatter(const void *sbuf, void *rbuf, int64_t count,
+                                           rank_dtype_t dtype, rank_op_t op, rank_team_t team);
+
+/* Send block i of sbuf to rank i. count is the number of elements for each peer. */
+RANK_API rank_status_t rank_alltoall(const void *sbuf, void *rbuf, int64_t count,
+                                     rank_dtype_t dtype, rank_team_t team);
+
+/* Start the operation of the same name. A test or wait call completes *req and frees it. */
+RANK_API rank_status_t rank_ibarrier(rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_ibcast(void *buf, int64_t count, rank_dtype_t dtype, int root,
+                                   rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_ireduce(const void *sbuf, void *rbuf, int64_t count,
+                                    rank_dtype_t dtype, rank_op_t op, int root, rank_team_t team,
+                                    rank_request_t *req);
+RANK_API rank_status_t rank_iallreduce(const void *sbuf, void *rbuf, int64_t count,
+                                       rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                                       rank_request_t *req);
+RANK_API rank_status_t rank_igather(const void *sbuf, void *rbuf, int64_t count,
+                                    rank_dtype_t dtype, int root, rank_team_t team,
+                                    rank_request_t *req);
+RANK_API rank_status_t rank_iallgather(const void *sbuf, void *rbuf, int64_t count,
+                                       rank_dtype_t dtype, rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_iallgatherv(const void *sbuf, int64_t scount, void *rbuf,
+                                        const int64_t *rcounts, const int64_t *displs,
+                                        rank_dtype_t dtype, rank_team_t team,
+                                        rank_request_t *req);
+RANK_API rank_status_t rank_iscatter(const void *sbuf, void *rbuf, int64_t count,
+                                     rank_dtype_t dtype, int root, rank_team_t team,
+                                     rank_request_t *req);
+RANK_API rank_status_t rank_ireduce_scatter(const void *sbuf, void *rbuf, int64_t count,
+                                            rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                                            rank_request_t *req);
+RANK_API rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count,
+                                      rank_dtype_t dtype, rank_team_t team, rank_request_t *req);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

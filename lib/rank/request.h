@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* request.h: declare requests, envelopes, progress. Part of rank.h. */
+#ifndef RANK_REQUEST_H
+#define RANK_REQUEST_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ rank_request: complete nonblocking operations */
+
+/* The result of a receive or a probe. It has 64 bytes in every version, so that arrays of it work. The library writes all
+ * of it. What is reserved is 0. */
+typedef struct rank_envelope {
+    int32_t source;       /* rank in the team */
+    rank_status_t status; /* result of this operation */
+    int64_t tag;
+    int64_t count;        /* whole elements received; a probe: bytes waiting */
+    int64_t bytes;        /* bytes received; a probe: bytes waiting */
+    int64_t sent_bytes;   /* bytes that the sender sent; larger than bytes if truncated */
+    int64_t reserved[3];
+} rank_envelope_t;
+
+/*
+ * A test or wait call returns the status of the operation. It frees a complete request and sets it to RANK_REQUEST_NULL.
+ * A persistent request stays, and can be started again. A null request is complete. So is a persistent request that is
+ * not started. Envelopes may be NULL. In a callback of rank_on_done, a wait for an incomplete request is RANK_ERR_STATE.
+ */
+
+/* Test one request, or wait for it. *done is 1 if it is complete, else 0. */
+RANK_API rank_status_t rank_test(rank_request_t *req, int *done, rank_envelope_t *envelope);
+RANK_API rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope);
+
+/* Wait for all requests.
+ * Returns the first error in array order. */
+RANK_API rank_status_t rank_waitall(int64_t n, rank_request_t *reqs, rank_envelope_t *envelopes);
+
+/* Wait for one request. *index is its place, or RANK_UNDEFINED if all are null. */
+RANK_API rank_status_t rank_waitany(int64_t n, rank_request_t *reqs, int64_t *index,
+                                    rank_envelope_t *envelope);
+
+/* Test all requests. If all are complete, *done is 1 and they end as in rank_waitall. Otherwise none ends. */
+RANK_API rank_status_t rank_testall(int64_t n, rank_request_t *reqs, int *done,
+                                    rank_envelope_t *envelopes);
+
+/* Test for one complete request. If there is one, *done is 1 and it ends as in rank_waitany. If all are null, *done is 1
+ * too. If none is complete, *index is RANK_UNDEFINED. */
+RANK_API rank_status_t rank_testany(int64_t n, rank_request_t *reqs, int64_t *index, int *done,
+                                    rank_envelope_t *envelope);
+
+/* Wait for one request, and end all that are complete then. Allocates no memory. *ndone is their number, or
+ * RANK_UNDEFINED if all are null. indices has room for n places. The first *ndone of indices and envelopes are written.
+ * Returns the first error in array order. */
+RANK_API rank_status_t rank_waitsome(int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
+                                     rank_envelope_t *envelopes);
+
+/* As rank_waitsome, without waiting. *ndone may be 0. */
+RANK_API rank_status_t rank_testsome(int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
+                                     rank_envelope_t *envelopes);
+
+/*
+ * Cancel an operation that has not begun: a receive without a match, or a send that is still queued here. It completes
+ * with RANK_ERR_CANCELED, also in its envelope. A test or wait call is still needed. Any other operation ends as without
+ * the call. One-sided operations have always begun. Local: it does not wait, and makes no progress.
+ * RANK_ERR_NOT_SUPPORTED: the request is a collective.
+ */
+RANK_API rank_status_t rank_cancel(rank_request_t *req);
+
+/*
+ * Call fn exactly once, when the request is complete. *req becomes RANK_REQUEST_NULL. The library frees the request
+ * before the call. A persistent request stays with the caller, and can be started again in fn. Until then test and wait
+ * are RANK_ERR_STATE. If the request is already complete, fn may run before rank_on_done returns. Otherwise a call that
+ * makes progress runs fn, on its own thread. Callbacks run one at a time, never nested, in the order of completion. fn
+ * may start operations, give them callbacks, test, and make progress. fn must not wait or finalize. A request that is
+ * not complete when rank_finalize returns gets no call.
+ */
+typedef void (*rank_done_fn)(const rank_envelope_t *envelope, void *arg);
+RANK_API rank_status_t rank_on_done(rank_request_t *req, rank_done_fn fn, void *arg);
+
+/* Release a request and set *req to RANK_REQUEST_NULL. A pending operation continues, and its request is freed at
+ * completion. Its buffer belongs to the library until then. The caller gets no notice of that completion.
+ * RANK_ERR_NOT_SUPPORTED: the request is a pending collective. */
+RANK_API rank_status_t rank_request_free(rank_request_t *req);
+
+/* --------------------------------------------------------- rank_progress: make progress and wait in an event loop */
+
+/* Make progress on all operations, without waiting. */
+RANK_API rank_status_t rank_progress(void);
+
+/*
+ * Get a descriptor for the event loop of the caller, for example poll or epoll. It is always the same one. The library
+ * owns it, and rank_finalize closes it. The caller must not read it. Call rank_progress_arm before each wait on it, and
+ * again after any other call of the library. RANK_OK means that no work is left, and that the descriptor becomes
+ * readable when there is some. When it is readable, call rank_progress. It may be readable without work. Only one thread
+ * may use the descriptor: the last one that armed it. It becomes readable when any other thread makes progress.
+ * RANK_ERR_AGAIN: there was work. Test the requests and arm again.
+ * RANK_ERR_STATE: rank_progress_arm was called before rank_progress_fd.
+ * RANK_ERR_SYSTEM: no file descriptor is available.
+ */
+RANK_API rank_status_t rank_progress_fd(int *fd);
+RANK_API rank_status_t rank_progress_arm(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

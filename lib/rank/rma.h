@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rma.h: declare memory of peers, one-sided calls, signals. Part of rank.h. */
+#ifndef RANK_RMA_H
+#define RANK_RMA_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------- rank_mem: memory that peers can access */
+
+typedef enum rank_mem_kind {
+    RANK_MEM_HOST = 0,
+    RANK_MEM_CUDA /* not supported yet */
+} rank_mem_kind_t;
+
+/*
+ * Allocate bytes on every rank of team, zeroed. Collective. Every rank gives the same bytes. flags is 0. *ptr is the
+ * part of this rank. *mem is the handle of all parts. Each part is aligned for every datatype. Fails on every rank or on
+ * none. Free the memory before its team.
+ * RANK_ERR_ARG: the ranks give different sizes, or flags is not 0.
+ * RANK_ERR_NOT_SUPPORTED: kind is RANK_MEM_CUDA.
+ */
+RANK_API rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes,
+                                  uint64_t flags, void **ptr, rank_mem_t *mem);
+
+/* Free the memory and set *mem to RANK_MEM_NULL. Collective. Waits for all ranks. */
+RANK_API rank_status_t rank_free(rank_mem_t *mem);
+
+/* Get the address of a peer's part in this process. *ptr is NULL if it cannot be mapped. */
+RANK_API rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr);
+
+/*
+ * Register memory of this rank, so that peers can open a key to it. Not collective. The handle belongs to this rank. Its
+ * only peer is the caller's rank in the world. The memory must stay until rank_dereg. Call rank_dereg after the last
+ * rank_flush of the peers. Peers of the node map memory that is shared (memfd_create, shm_open, MAP_SHARED). It then
+ * behaves like rank_alloc memory. Memory that is read-only at registration, even in part, cannot be written by
+ * peers. Memory that is unreadable, even in part, cannot be read.
+ * RANK_ERR_ARG: a peer's call writes memory that was registered read-only, or reads unreadable memory.
+ */
+RANK_API rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *mem);
+RANK_API rank_status_t rank_dereg(rank_mem_t *mem);
+
+enum { RANK_RKEY_MAX = 1024 }; /* bytes of the longest key */
+
+/* Write the key of registered memory. It can be sent to peers by any means. *len is the room in key before the call, and
+ * the length of the key after it.
+ * RANK_ERR_TRUNCATED: there is too little room. */
+RANK_API rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len);
+
+/*
+ * Open a key that peer, a rank of team, has packed. *mem serves one-sided calls to that peer. Offsets count from the
+ * start of the registered memory. If the memory cannot be inspected from here, the call waits until the peer makes
+ * progress.
+ * RANK_ERR_HANDLE: the key is damaged, of another peer, or of memory that is no longer registered.
+ */
+RANK_API rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t len,
+                                      rank_mem_t *mem);
+
+/* Flush as rank_flush does, close the key and set *mem to RANK_MEM_NULL. */
+RANK_API rank_status_t rank_rkey_close(rank_mem_t *mem);
+
+/* -------------------------------------------------------------------------- rank_put: access the memory of a peer */
+
+/* peer is a rank of the team of mem. offset and bytes are in bytes, in the part of peer. doc/rma.md defines when data is
+ * visible, and what a failure leaves. */
+
+/* Copy bytes from src to the memory of peer. On return src may be reused. The data is visible at the peer after
+ * rank_flush. Puts to one peer have no order, unless rank_fence separates them. */
+RANK_API rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem,
+                                int64_t offset);
+
+/* Copy bytes from the memory of peer. On return dst holds the data. */
+RANK_API rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem,
+                                int64_t offset);
+
+/* Start a put or a get. When the request is complete, src may be reused, or dst holds the data. Each successful call
+ * creates a request, which test, wait and rank_on_done take. rank_flush completes it, but does not free it. */
+RANK_API rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem,
+                                 int64_t offset, rank_request_t *req);
+RANK_API rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem,
+                                 int64_t offset, rank_request_t *req);
+
+/* A piece of a vector. A put reads local, a get writes it. */
+typedef struct rank_piece {
+    void *local;
+    int64_t bytes;
+    int64_t offset; /* in the part of peer */
+} rank_piece_t;
+
+/* Do n puts or gets. Faster than single calls if there are many small pieces. pieces is read during the call only. If
+ * one piece is invalid, none moves. Pieces that a get writes must not overlap. Debug builds return RANK_ERR_ARG. */
+RANK_API rank_status_t rank_putv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem);
+RANK_API rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem);
+
+/*
+ * Move count blocks of block bytes. Block i is at src + i * src_stride here, and at offset + i * stride there. Strides
+ * are in bytes and may be negative.
+ * RANK_ERR_ARG: blocks overlap where they are written.
+ * RANK_ERR_COUNT: the local blocks exceed the address space.
+ * RANK_ERR_BOUNDS: the remote blocks exceed the part of peer.
+ */
+RANK_API rank_status_t rank_put_strided(const void *src, int64_t src_stride, int64_t block,
+                                        int64_t count, int peer, rank_mem_t mem, int64_t offset,
+                                        int64_t stride);
+RANK_API rank_status_t rank_get_strided(void *dst, int64_t dst_stride, int64_t block,
+                                        int64_t count, int peer, rank_mem_t mem, int64_t offset,
+                                        int64_t stride);
+
+/*
+ * Complete all that this rank has started to peer, or to RANK_ALL, on mem. Then puts and atomics are visible there, and
+ * gets have their data. With several threads, each waits for the operations that were started before its call.
+ * RANK_ERR_PEER_DEAD: the peer failed, and the bytes that arrived are undefined. Each call for that peer returns it.
+ *   With RANK_ALL it is returned once for each failure. The flush to the survivors is complete.
+ */
+RANK_API rank_status_t rank_flush(rank_mem_t mem, int peer);
+
+/* Complete all that this rank has started to peer, or to RANK_ALL, on mem, at this rank only. Then the buffers of
+ * nonblocking calls may be reused, and gets have their data. */
+RANK_API rank_status_t rank_flush_local(rank_mem_t mem, int peer);
+
+/* Order one-sided calls. Puts, atomics and signals on mem before it are visible at a peer before later ones to that
+ * peer. The later ones may be on any memory. The call may wait as rank_flush does. */
+RANK_API rank_status_t rank_fence(rank_mem_t mem);
+
+/* --------------------------------------------------------- rank_atomic: atomic operations on the memory of a peer */
+
+typedef enum rank_amo {
+    RANK_AMO_ADD = 0,  /* without FETCH: result may be NULL and is not written */
+    RANK_AMO_FETCH_ADD, /* FETCH and SWAP: *result is the value before */
+    RANK_AMO_SWAP,
+    RANK_AMO_AND,
+    RANK_AMO_FETCH_AND,
+    RANK_AMO_OR,
+    RANK_AMO_FETCH_OR,
+    RANK_AMO_XOR,
+    RANK_AMO_FETCH_XOR
+} rank_amo_t;
+
+/*
+ * Update one naturally aligned element in the part of peer. Types are INT32, UINT32, INT64, UINT64. ADD, FETCH_ADD and
+ * SWAP also work on F32 and F64. It is atomic with all atomics of the library, and with CPU atomics of ranks on the
+ * peer's node. An operation without a result may be pending on return. rank_flush completes it.
+ * RANK_ERR_DTYPE: the operation does not work on this type.
+ * RANK_ERR_ARG: the element is not aligned.
+ */
+RANK_API rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operand,
+                                   int peer, rank_mem_t mem, int64_t offset, void *result);
+
+/* Store *desired if the element has the bits of *expected. *result is the value before. Types are those of
+ * RANK_AMO_SWAP. */
+RANK_API rank_status_t rank_compare_swap(rank_dtype_t dtype, const void *expected,
+                                         const void *desired, int peer, rank_mem_t mem,
+                                         int64_t offset, void *result);
+
+/* ---------------------------------------------------------------- rank_signal: put with a signal, and wait for it */
+
+typedef enum rank_signal_op {
+    RANK_SIGNAL_SET = 0,
+    RANK_SIGNAL_ADD
+} rank_signal_op_t;
+
+/*
+ * Put, then update a signal, and wake the peer if it sleeps. The signal is a uint64_t at signal_offset, a multiple of 8,
+ * in the peer's part of signal_mem. A reader of the new signal value finds the data. On return src may be reused. peer
+ * is the same process in mem and signal_mem. bytes may be 0. Other puts have no order with it, unless rank_fence on
+ * their memory separates them.
+ */
+RANK_API rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem_t mem,
+                                       int64_t offset, rank_mem_t signal_mem,
+                                       int64_t signal_offset, uint64_t value,
+                                       rank_signal_op_t op);
+
+typedef enum rank_cmp {
+    RANK_CMP_EQ = 0,
+    RANK_CMP_NE,
+    RANK_CMP_GT,
+    RANK_CMP_GE,
+    RANK_CMP_LT,
+    RANK_CMP_LE
+} rank_cmp_t;
+
+/*
+ * Wait until a uint64_t of this rank's own part compares with value as cmp requires. Numbers are unsigned. offset is a
+ * multiple of 8. Any one-sided call may write the number, and so may a CPU store on this node.
+ * RANK_ERR_PEER_DEAD: a rank of the team of mem failed. It is returned once for each failure. A later call waits for the
+ *   survivors, if there are any.
+ */
+RANK_API rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,
+                                       uint64_t value);
+
+/* Wait as rank_wait_until does, for a signal of rank_put_signal only, from peer or RANK_ANY_SOURCE. *seen is the value
+ * that ended the wait. seen may be NULL.
+ * RANK_ERR_PEER_DEAD: the peer failed before it sent the signal. RANK_ANY_SOURCE: as for rank_wait_until. */
+RANK_API rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,
+                                        uint64_t value, int peer, uint64_t *seen);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

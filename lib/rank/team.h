@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* team.h: declare start and end, teams, spawn. Part of rank.h. */
+#ifndef RANK_TEAM_H
+#define RANK_TEAM_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --------------------------------------------------------------------------------------- rank_init: start and end */
+
+typedef enum rank_thread_level {
+    RANK_THREAD_SINGLE = 0, /* the process has one thread */
+    RANK_THREAD_FUNNELED,   /* only the thread that called rank_init calls */
+    RANK_THREAD_SERIALIZED, /* any thread calls, one at a time */
+    RANK_THREAD_MULTIPLE    /* any thread at any time */
+} rank_thread_level_t;
+
+typedef struct rank_init_opts {
+    size_t size;          /* set by RANK_INIT_OPTS_INIT; fields beyond it have their defaults */
+    int32_t thread_level; /* a rank_thread_level_t; default SERIALIZED */
+    int32_t reserved;     /* 0 */
+} rank_init_opts_t;
+#define RANK_INIT_OPTS_INIT {sizeof(rank_init_opts_t), RANK_THREAD_SERIALIZED, 0}
+
+/*
+ * Join the world, the team of all ranks. Collective over the job. opts may be NULL. Under a PMIx server the world is the
+ * job. A program that starts alone is a world of one. After rank_finalize the library can be initialized again.
+ * A process that does so under a launcher ends by exit, not by _exit or exec: an exit handler leaves the PMIx server.
+ * RANK_ERR_STATE: the library is initialized, or this process is a forked child of a rank.
+ * RANK_ERR_ARG: opts has a wrong size, level or reserved field.
+ * RANK_ERR_CONFIG: a RANK_* variable has an invalid value.
+ * RANK_ERR_BOOT: the PMIx server failed, or its data is invalid.
+ * RANK_ERR_SYSTEM: the progress thread could not be started.
+ * RANK_ERR_PEER_DEAD: another rank failed before it joined.
+ */
+RANK_API rank_status_t rank_init(const rank_init_opts_t *opts);
+
+/* Leave the world. Collective. Completes what was sent and frees all objects. Teams, requests and memory that are not
+ * freed become invalid. After a rank has failed, the others do not wait for it. Teams of several worlds are freed first,
+ * as by rank_team_free. */
+RANK_API rank_status_t rank_finalize(void);
+
+/* Returns the rank_thread_level_t that rank_init was given, or RANK_ERR_STATE outside rank_init and rank_finalize.
+ * Every level is granted as requested. */
+RANK_API int rank_thread_level(void);
+
+/* Returns 1 between a successful rank_init and rank_finalize, else 0. */
+RANK_API int rank_initialized(void);
+
+/* End the whole job. The exit code is code & 255, or 1 if that is 0. text may be NULL. Before rank_init it ends only
+ * this process. Does not return. */
+RANK_API void rank_abort(int code, const char *text) __attribute__((noreturn));
+
+/* Returns the team of all ranks, or RANK_TEAM_NULL before rank_init. The caller must not free it. */
+RANK_API rank_team_t rank_world(void);
+
+/* ------------------------------------------------------------------------------------- rank_team: groups of ranks */
+
+/* Returns the rank of this process in the team, 0 to size - 1, or a negative status. */
+RANK_API int rank_team_rank(rank_team_t team);
+
+/* Returns the number of ranks in the team, or a negative status. */
+RANK_API int rank_team_size(rank_team_t team);
+
+/*
+ * Split a team by color. Collective over team. The ranks of a new team are ordered by key, then by their rank in team.
+ * color is >= 0, or RANK_UNDEFINED for a rank that joins no new team. Its *out is RANK_TEAM_NULL. The caller frees *out.
+ */
+RANK_API rank_status_t rank_team_split(rank_team_t team, int color, int key, rank_team_t *out);
+
+/* Split a team by shared memory. Collective over team. The ranks of a new team can load and store each other's
+ * rank_alloc memory. The caller frees *out. */
+RANK_API rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out);
+
+/* Create a team of the same ranks with its own tags. Collective over team. The caller frees *out. */
+RANK_API rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out);
+
+/*
+ * Free a team and set *team to RANK_TEAM_NULL. Collective over team. No operation may be pending on it. On a team of one
+ * world the call does not synchronize. On a team of several worlds it waits until every rank frees the team, finalizes
+ * or fails. Freeing the last team that two worlds share disconnects them, if it has all their ranks. Each then ignores
+ * failures of the other. Otherwise they stay connected until they end.
+ */
+RANK_API rank_status_t rank_team_free(rank_team_t *team);
+
+/* Get the channel that carries messages to peer. The first call may establish the connection.
+ * Returns "self", "shm" or "ucx" in static storage, or NULL on an error. */
+RANK_API const char *rank_channel_name(rank_team_t team, int peer);
+
+/* ---------------------------------------------------------------------------- rank_spawn: start further processes */
+
+typedef struct rank_spawn_params {
+    size_t size;             /* set by RANK_SPAWN_PARAMS_INIT */
+    const char *program;     /* a path, or a name that the launcher finds in PATH */
+    const char *const *args; /* arguments after the program's name, NULL at the end; NULL: none */
+    const char *const *env;  /* additional NAME=value, NULL at the end; NULL: none */
+    const char *dir;         /* working directory; NULL: that of root */
+    int32_t n;               /* number of processes; default 1 */
+    int32_t reserved;        /* 0 */
+} rank_spawn_params_t;
+#define RANK_SPAWN_PARAMS_INIT {sizeof(rank_spawn_params_t), NULL, NULL, NULL, NULL, 1, 0}
+
+/*
+ * Start n ranks of a program as a new world, and create a team of both worlds. Collective over team. In *both the ranks
+ * of team come first, then the new ones, each in their order. Each new rank gets it from rank_parent. params is used at
+ * root only, and is read during the call only. The call returns when the new ranks are in rank_init, which waits for the
+ * parents. *both works in every call that takes a team. The caller frees it, in both worlds. A rank that fails in one
+ * world is a dead peer in the other, if the launcher continues the job. The call needs UCX, and a launcher that can
+ * start processes at run time. It has no time limit of its own.
+ *
+ * An invalid team or root fails at once, on that rank alone. All other errors are equal on every rank that lives. After
+ * an error that follows the start, rank_init of the new ranks fails too.
+ * RANK_ERR_ARG: params at root is NULL or invalid, or both is NULL on some rank.
+ * RANK_ERR_COUNT: n is less than 1, or too large.
+ * RANK_ERR_NOT_SUPPORTED: there is no launcher, or it cannot start processes.
+ * RANK_ERR_SPAWN: the launcher could not start the program. The log has the cause.
+ * RANK_ERR_PEER_DEAD: a new rank ended before it joined, or a rank of team failed.
+ * RANK_ERR_BOOT: the new ranks or the launcher sent invalid data, for example of another library version.
+ * RANK_ERR_CONFIG: RANK_CHANNELS excludes ucx on some rank.
+ * RANK_ERR_CHANNEL, RANK_ERR_UNREACHABLE: UCX could not be opened, or does not reach the other world.
+ */
+RANK_API rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_t team,
+                                  rank_team_t *both);
+
+/*
+ * Get the team of parents and children, in a world that rank_spawn started. *nparents is the number of its first ranks
+ * that are parents. nparents may be NULL. The ranks after the parents are the ranks of this world, in their order. The
+ * call is local, and always gives the same team. The parents may still be in rank_spawn. *both is RANK_TEAM_NULL and
+ * *nparents is 0 in any other world, and after rank_team_free of the team.
+ */
+RANK_API rank_status_t rank_parent(rank_team_t *both, int *nparents);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
