@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* room_test.c: register rooms and frame kinds; send frames of registered kinds from this process to itself. */
+/* room_test.c: test the registration of rooms and of frame kinds. */
 #include "lib/core/engine.h"
 #include "lib/world/world.h"
 
