@@ -661,9 +661,9 @@ RANK_API rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const voi
 
 /* Store *desired if the element has the bits of *expected. *result is the value before. Types are those of
  * RANK_AMO_SWAP. */
-RANK_API rank_status_t rank_compare_swap(rank_dtype_t dtype, const void *expected,
-                                         const void *desired, int peer, rank_mem_t mem,
-                                         int64_t offset, void *result);
+RANK_API rank_status_t rank_atomic_cas(rank_dtype_t dtype, const void *expected,
+                                       const void *desired, int peer, rank_mem_t mem,
+                                       int64_t offset, void *result);
 
 /* ---------------------------------------------------------------- rank_signal: put with a signal, and wait for it */
 

@@ -7,7 +7,7 @@
 
 enum {
     FETCHING = 1 << RANK_AMO_FETCH_ADD | 1 << RANK_AMO_SWAP | 1 << RANK_AMO_FETCH_AND |
-               1 << RANK_AMO_FETCH_OR | 1 << RANK_AMO_FETCH_XOR | 1 << RK_AMO_CSWAP
+               1 << RANK_AMO_FETCH_OR | 1 << RANK_AMO_FETCH_XOR | 1 << RK_AMO_CAS
 };
 
 static rank_status_t atomic_remote(unsigned amo, rank_dtype_t dtype, uint64_t operand,
@@ -115,12 +115,12 @@ rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operan
     return update_any(amo, dtype, operand, peer, mem, offset, result);
 }
 
-rank_status_t rank_compare_swap(rank_dtype_t dtype, const void *expected, const void *desired,
-                                int peer, rank_mem_t mem, int64_t offset, void *result)
+rank_status_t rank_atomic_cas(rank_dtype_t dtype, const void *expected, const void *desired,
+                              int peer, rank_mem_t mem, int64_t offset, void *result)
 {
-    if (!rk_amo_defined(RK_AMO_CSWAP, dtype))
+    if (!rk_amo_defined(RK_AMO_CAS, dtype))
         return rk_arg_error(RANK_ERR_DTYPE, __func__, "dtype %d has no compare and swap", (int)dtype);
     if (!expected)
         return rk_arg_null(__func__, "expected");
-    return atomic_update(__func__, RK_AMO_CSWAP, dtype, desired, expected, peer, mem, offset, result);
+    return atomic_update(__func__, RK_AMO_CAS, dtype, desired, expected, peer, mem, offset, result);
 }

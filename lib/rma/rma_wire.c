@@ -12,11 +12,11 @@ bool rk_amo_defined(unsigned amo, unsigned dtype)
     case RANK_UINT32:
     case RANK_INT64:
     case RANK_UINT64:
-        return amo <= RK_AMO_CSWAP;
+        return amo <= RK_AMO_CAS;
     case RANK_F32:
     case RANK_F64:
         return amo == RANK_AMO_ADD || amo == RANK_AMO_FETCH_ADD || amo == RANK_AMO_SWAP ||
-               amo == RK_AMO_CSWAP;
+               amo == RK_AMO_CAS;
     default:
         return false;
     }

@@ -134,7 +134,7 @@ static rank_status_t compare_swap(struct scene *s, rank_mem_t mem)
 {
     int32_t is = 5, becomes = 6, was;
 
-    return rank_compare_swap(RANK_INT32, &is, &becomes, s->death.victim, mem, 4, &was);
+    return rank_atomic_cas(RANK_INT32, &is, &becomes, s->death.victim, mem, 4, &was);
 }
 
 static const struct {
