@@ -30,6 +30,7 @@ struct rk_took {
 
 struct rk_channel {
     const char *name;
+    bool shares_memory; /* the peers that it reaches can map each other's memory */
 
     /*
      * Prepare; may append to the address blob of this process (*len in: space left, out: bytes written). *state is
