@@ -661,9 +661,8 @@ RANK_API rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const voi
 
 /* Store *desired if the element has the bits of *expected. *result is the value before. Types are those of
  * RANK_AMO_SWAP. */
-RANK_API rank_status_t rank_atomic_cas(rank_dtype_t dtype, const void *expected,
-                                       const void *desired, int peer, rank_mem_t mem,
-                                       int64_t offset, void *result);
+RANK_API rank_status_t rank_atomic_cas(rank_dtype_t dtype, const void *expected, const void *desired, int peer,
+                                       rank_mem_t mem, int64_t offset, void *result);
 
 /* ---------------------------------------------------------------- rank_signal: put with a signal, and wait for it */
 
@@ -678,10 +677,8 @@ typedef enum rank_signal_op {
  * is the same process in mem and signal_mem. bytes may be 0. Other puts have no order with it, unless rank_fence on
  * their memory separates them.
  */
-RANK_API rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem_t mem,
-                                       int64_t offset, rank_mem_t signal_mem,
-                                       int64_t signal_offset, uint64_t value,
-                                       rank_signal_op_t op);
+RANK_API rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
+                                       rank_mem_t signal_mem, int64_t signal_offset, uint64_t value, rank_signal_op_t op);
 
 typedef enum rank_cmp {
     RANK_CMP_EQ = 0,
@@ -698,14 +695,18 @@ typedef enum rank_cmp {
  * RANK_ERR_PEER_DEAD: a rank of the team of mem failed. It is returned once for each failure. A later call waits for the
  *   survivors, if there are any.
  */
-RANK_API rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,
-                                       uint64_t value);
+RANK_API rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value);
 
 /* Wait as rank_wait_until does, for a signal of rank_put_signal only, from peer or RANK_ANY_SOURCE. *seen is the value
  * that ended the wait. seen may be NULL.
  * RANK_ERR_PEER_DEAD: the peer failed before it sent the signal. RANK_ANY_SOURCE: as for rank_wait_until. */
 RANK_API rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,
                                         uint64_t value, int peer, uint64_t *seen);
+
+/* Test once for what rank_signal_wait waits for, with progress. *flag is 1 or 0. *seen is written if *flag is 1. It may be NULL.
+ * RANK_ERR_PEER_DEAD: as for rank_signal_wait. */
+RANK_API rank_status_t rank_test_signal(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,
+                                        uint64_t value, int peer, int *flag, uint64_t *seen);
 
 /* ------------------------------------------------------------------------------- rank_coll: collective operations */
 

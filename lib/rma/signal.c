@@ -247,30 +247,74 @@ rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, ui
     return outcome(&w);
 }
 
+/* Set the process whose signal is awaited. wait: may the call wait for a connection? */
+RK_INLINE rank_status_t set_writer(const char *call, struct rk_rma_wait *w, const struct rank_mem *mem, int peer, bool wait)
+{
+    rank_status_t st = RANK_OK;
+    struct rk_peer *p;
+
+    if (peer == RANK_ANY_SOURCE)
+        return RANK_OK;
+    if ((unsigned)peer >= (unsigned)mem->team->size)
+        return rk_mem_peer_bad(call, peer, mem);
+    p = rk_team_peer(mem->team, peer);
+    if (!p)
+        return RANK_ERR_NO_MEMORY;
+    w->peer = p;
+    /* Without death reports a broken connection reveals it. */
+    if (p->local < 0)
+        st = wait ? rk_peer_connect(p) : rk_peer_try_connect(p);
+    return st == RANK_ERR_PEER_DEAD || st == RK_AGAIN ? RANK_OK : st;
+}
+
+RK_INLINE rank_status_t signal_outcome(struct rk_rma_wait *w, uint64_t *seen)
+{
+    rank_status_t st = outcome(w);
+
+    if (!st && seen)
+        *seen = w->seen;
+    return st;
+}
+
 rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value,
                                int peer, uint64_t *seen)
 {
     struct rk_rma_wait w;
-    struct rk_peer *p;
     rank_status_t st = signal_prepare(__func__, &w, mem, offset, cmp, value);
 
     if (rk_unlikely(st))
         return st;
     RK_ENTER(mem->ctx);
-    if (peer != RANK_ANY_SOURCE) {
-        if ((unsigned)peer >= (unsigned)mem->team->size)
-            return rk_mem_peer_bad(__func__, peer, mem);
-        p = rk_team_peer(mem->team, peer);
-        if (!p)
-            return RANK_ERR_NO_MEMORY;
-        /* Without death reports a broken connection reveals it. */
-        if (p->local < 0 && (st = rk_peer_connect(p)) != RANK_OK && st != RANK_ERR_PEER_DEAD)
-            return st;
-        w.peer = p;
-    }
+    st = set_writer(__func__, &w, mem, peer, true);
+    if (rk_unlikely(st))
+        return st;
     rk_wait(mem->team->ctx, rk_rma_word_is_so, &w);
-    st = outcome(&w);
-    if (!st && seen)
-        *seen = w.seen;
+    return signal_outcome(&w, seen);
+}
+
+rank_status_t rank_test_signal(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value, int peer, int *flag,
+                               uint64_t *seen)
+{
+    struct rk_rma_wait w;
+    rank_status_t st = signal_prepare(__func__, &w, mem, offset, cmp, value);
+
+    if (rk_unlikely(st))
+        return st;
+    if (rk_unlikely(!flag))
+        return rk_arg_null(__func__, "flag");
+    RK_ENTER(mem->ctx);
+    st = set_writer(__func__, &w, mem, peer, false);
+    if (rk_unlikely(st))
+        return st;
+    if (!rk_rma_word_is_so(&w)) {
+        rk_progress_once(mem->ctx);
+        if (!rk_rma_word_is_so(&w)) {
+            *flag = 0;
+            return RANK_OK;
+        }
+    }
+    st = signal_outcome(&w, seen);
+    if (rk_likely(!st))
+        *flag = 1;
     return st;
 }
