@@ -18,8 +18,9 @@ bool rk_rma_describe(struct rk_ctx *ctx, bool (*cond)(void *), void *arg, struct
 
     (void)ctx;
     if (cond == rk_req_is_done && req->type == RK_REQ_RMA) {
-        rk_describe_call(out, req->kind ? "put" : "get");
-        out->flags |= RK_WAIT_BYTES;
+        rk_describe_call(out, req->kind == RK_REQ_FLUSH ? "flush" : req->kind == RK_REQ_PUT ? "put" : "get");
+        if (req->kind != RK_REQ_FLUSH)
+            out->flags |= RK_WAIT_BYTES;
         out->bytes = req->view.bytes;
         rk_describe_peer(out, req->peer->number);
     } else if (cond == rk_origin_is_done) {

@@ -84,7 +84,7 @@ static rank_status_t signal_remote(const void *src, size_t bytes, int peer, stru
     if (way->how == RK_ACCESS_CMA && room > BY_CMA_MIN)
         room = BY_CMA_MIN;
     if (bytes > room) {
-        st = rk_remote_put(src, bytes, peer, mem, offset);
+        st = rk_remote_put(src, bytes, peer, mem, offset, NULL);
         if (!st && way->how == RK_ACCESS_CHANNEL) /* no frame involved */
             st = mem->channel->flush(mem->channel_mem, p);
         if (st)
@@ -131,7 +131,7 @@ rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem
         if (bytes)
             rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
     } else if (bytes) {
-        st = rk_remote_put(src, (size_t)bytes, peer, mem, (size_t)offset);
+        st = rk_remote_put(src, (size_t)bytes, peer, mem, (size_t)offset, NULL);
         if (!st)
             st = rk_remote_flush(mem, peer);
         if (st)
