@@ -231,8 +231,8 @@ void be_swap(struct be_window *window, const int64_t *value, int peer, size_t of
 void be_compare_swap(struct be_window *window, const int64_t *expected, const int64_t *value, int peer, size_t offset,
                      int64_t *before)
 {
-    backend_rank_must(rank_compare_swap(RANK_INT64, expected, value, peer, window->to[peer], (int64_t)offset, before),
-         "rank_compare_swap");
+    backend_rank_must(rank_atomic_cas(RANK_INT64, expected, value, peer, window->to[peer], (int64_t)offset, before),
+                      "rank_atomic_cas");
 }
 
 void be_flush_puts(struct be_window *window, int peer)

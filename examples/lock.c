@@ -57,7 +57,7 @@ static rank_status_t release(struct lock *lock)
     uint64_t me = (uint64_t)lock->me + 1, none = 0, was, next;
     rank_status_t st;
 
-    st = rank_compare_swap(RANK_UINT64, &me, &none, 0, lock->mem, TAIL * 8, &was);
+    st = rank_atomic_cas(RANK_UINT64, &me, &none, 0, lock->mem, TAIL * 8, &was);
     if (st || was == me)
         return st; /* no rank waits */
     st = wait_for(lock, NEXT, &next); /* it is about to write */

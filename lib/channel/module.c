@@ -47,8 +47,7 @@ static const struct rk_services services = {
     .report_death = rk_engine_report_death,
     .why_unreached = rk_engine_why_unreached,
     .req_complete = rk_req_complete,
-    .wait_step = rk_wait_step,
-    .wait_over = rk_wait_over,
+    .req_wait = rk_req_wait,
 };
 
 static void add_place(struct places *p, const char *dir, int dir_len, const char *below)

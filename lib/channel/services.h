@@ -35,8 +35,7 @@ struct rk_services {
     void (*report_death)(struct rk_ctx *ctx, int number);
     rank_status_t (*why_unreached)(struct rk_peer *peer);
     void (*req_complete)(struct rank_request *req, rank_status_t status);
-    void (*wait_step)(struct rk_ctx *ctx, struct rk_wait *w);
-    void (*wait_over)(struct rk_ctx *ctx);
+    rank_status_t (*req_wait)(struct rank_request *req);
 };
 
 #define RK_MODULE_SIZES                                                                            \

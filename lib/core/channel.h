@@ -30,6 +30,7 @@ struct rk_took {
 
 struct rk_channel {
     const char *name;
+    bool shares_memory; /* the peers that it reaches can map each other's memory */
 
     /*
      * Prepare; may append to the address blob of this process (*len in: space left, out: bytes written). *state is
@@ -114,11 +115,7 @@ struct rk_channel {
     /* Attach a peer's part by its key. base: the address at the peer. */
     rank_status_t (*mem_attach)(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
                                 const void *key, size_t keylen, uint64_t base);
-    rank_status_t (*put)(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
-                         const void *src, size_t bytes, size_t offset);
-    rank_status_t (*get)(struct rk_channel_mem *mem, struct rk_peer *peer, int index, void *dst,
-                         size_t bytes, size_t offset);
-    /* Nonblocking put: the channel completes req, unless it returns an error. */
+    /* Start a put or a get: the channel completes req, at once or later, unless it returns an error. */
     rank_status_t (*iput)(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
                           const void *src, size_t bytes, size_t offset, struct rank_request *req);
     rank_status_t (*iget)(struct rk_channel_mem *mem, struct rk_peer *peer, int index, void *dst,

@@ -93,10 +93,10 @@ void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel)
     return NULL;
 }
 
-bool rk_engine_has(const struct rk_ctx *ctx, const struct rk_channel *ops)
+bool rk_engine_shares_memory(const struct rk_ctx *ctx)
 {
     for (int i = 0; i < ctx->engine->nopen; i++) {
-        if (ctx->engine->open[i].ops == ops)
+        if (ctx->engine->open[i].ops->shares_memory)
             return true;
     }
     return false;

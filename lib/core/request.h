@@ -18,6 +18,8 @@
 #define RK_REQ_MAGIC 0x72657175u
 
 enum rk_req_type { RK_REQ_SEND, RK_REQ_RECV, RK_REQ_COLL, RK_REQ_RMA, RK_REQ_TYPES };
+/* Kinds of RK_REQ_RMA. */
+enum { RK_REQ_GET, RK_REQ_PUT, RK_REQ_FLUSH };
 
 enum {
     RK_REQ_POOLED = 1, /* from the pool: freed by test and wait */
@@ -72,7 +74,7 @@ struct rank_request {
     void (*on_done)(struct rank_request *req, void *arg);
     void *arg;
 
-    uint8_t kind;         /* sends: RK_KIND_* that carries it */
+    uint8_t kind;         /* sends: RK_KIND_* that carries it; RMA: RK_REQ_GET... */
     struct rk_id id;      /* while RK_REQ_NAMED */
     uint64_t priv[4];     /* the channel's, during rendezvous */
 

@@ -98,7 +98,7 @@ static __attribute__((noinline)) void stream_goes_on(struct rank_team *team, con
 static RK_COLD void make_contact(struct rank_team *team, struct rk_peer *peer)
 {
     peer->tried = 1;
-    if (peer->local >= 0 && rk_engine_has(team->ctx, &rk_channel_shm))
+    if (peer->local >= 0 && rk_engine_shares_memory(team->ctx))
         rk_peer_connect(peer);
 }
 

@@ -98,7 +98,7 @@ struct rk_peer *rk_team_peer_slow(struct rank_team *team, int r)
 
 void rk_team_settle(struct rank_team *team)
 {
-    team->local = team->size == 1 || rk_engine_has(team->ctx, &rk_channel_shm);
+    team->local = team->size == 1 || rk_engine_shares_memory(team->ctx);
     for (int r = 0; r < team->size; r++) {
         if (rk_engine_local_slot(team->ctx, rk_team_world_rank(team, r)) < 0)
             team->local = false;

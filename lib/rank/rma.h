@@ -151,9 +151,8 @@ RANK_API rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const voi
 
 /* Store *desired if the element has the bits of *expected. *result is the value before. Types are those of
  * RANK_AMO_SWAP. */
-RANK_API rank_status_t rank_compare_swap(rank_dtype_t dtype, const void *expected,
-                                         const void *desired, int peer, rank_mem_t mem,
-                                         int64_t offset, void *result);
+RANK_API rank_status_t rank_atomic_cas(rank_dtype_t dtype, const void *expected, const void *desired, int peer,
+                                       rank_mem_t mem, int64_t offset, void *result);
 
 /* ---------------------------------------------------------------- rank_signal: put with a signal, and wait for it */
 
@@ -196,6 +195,11 @@ RANK_API rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_
  * RANK_ERR_PEER_DEAD: the peer failed before it sent the signal. RANK_ANY_SOURCE: as for rank_wait_until. */
 RANK_API rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,
                                         uint64_t value, int peer, uint64_t *seen);
+
+/* Test once for what rank_signal_wait waits for, with progress. *flag is 1 or 0. *seen is written if *flag is 1. It may be NULL.
+ * RANK_ERR_PEER_DEAD: as for rank_signal_wait. */
+RANK_API rank_status_t rank_test_signal(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,
+                                        uint64_t value, int peer, int *flag, uint64_t *seen);
 
 #ifdef __cplusplus
 }

@@ -63,7 +63,7 @@ RK_INLINE uint64_t rk_f64_sum(uint64_t a, uint64_t b)
         return 0;                                                                                  \
     case RANK_AMO_FETCH_XOR:                                                                       \
         return __atomic_fetch_xor((type *)at, (type)v, __ATOMIC_ACQ_REL);                          \
-    default: { /* RK_AMO_CSWAP */                                                                  \
+    default: { /* RK_AMO_CAS */                                                                    \
         type old = (type)compare;                                                                  \
         __atomic_compare_exchange_n((type *)at, &old, (type)v, 0, __ATOMIC_ACQ_REL,                \
                                     __ATOMIC_ACQUIRE);                                             \

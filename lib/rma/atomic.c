@@ -6,7 +6,7 @@
 
 enum {
     FETCHING = 1 << RANK_AMO_FETCH_ADD | 1 << RANK_AMO_SWAP | 1 << RANK_AMO_FETCH_AND |
-               1 << RANK_AMO_FETCH_OR | 1 << RANK_AMO_FETCH_XOR | 1 << RK_AMO_CSWAP
+               1 << RANK_AMO_FETCH_OR | 1 << RANK_AMO_FETCH_XOR | 1 << RK_AMO_CAS
 };
 
 static rank_status_t atomic_remote(unsigned amo, rank_dtype_t dtype, uint64_t operand,
@@ -83,8 +83,8 @@ static __attribute__((noinline)) rank_status_t update_any(rank_amo_t amo, rank_d
                                                           rank_mem_t mem, int64_t offset,
                                                           void *result)
 {
-    if ((unsigned)amo >= RK_AMO_CSWAP)
-        return rk_arg_error(RANK_ERR_OP, "rank_atomic", "op %d is none (there are %d)", (int)amo, RK_AMO_CSWAP);
+    if ((unsigned)amo >= RK_AMO_CAS)
+        return rk_arg_error(RANK_ERR_OP, "rank_atomic", "op %d is none (there are %d)", (int)amo, RK_AMO_CAS);
     if (!rk_dtype_is_valid(dtype) || !rk_amo_defined(amo, RK_HANDLE_INDEX(dtype)))
         return rk_arg_error(RANK_ERR_DTYPE, "rank_atomic", "op %d is not defined for dtype %#llx", (int)amo, (unsigned long long)dtype);
     return atomic_update("rank_atomic", amo, dtype, operand, NULL, peer, mem, offset, result);
@@ -114,14 +114,14 @@ rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operan
     return update_any(amo, dtype, operand, peer, mem, offset, result);
 }
 
-rank_status_t rank_compare_swap(rank_dtype_t dtype, const void *expected, const void *desired,
-                                int peer, rank_mem_t mem, int64_t offset, void *result)
+rank_status_t rank_atomic_cas(rank_dtype_t dtype, const void *expected, const void *desired,
+                              int peer, rank_mem_t mem, int64_t offset, void *result)
 {
-    if (!rk_dtype_is_valid(dtype) || !rk_amo_defined(RK_AMO_CSWAP, RK_HANDLE_INDEX(dtype)))
+    if (!rk_dtype_is_valid(dtype) || !rk_amo_defined(RK_AMO_CAS, RK_HANDLE_INDEX(dtype)))
         return rk_arg_error(RANK_ERR_DTYPE, __func__, "dtype %#llx has no compare and swap", (unsigned long long)dtype);
     if (!expected)
         return rk_arg_null(__func__, "expected");
-    return atomic_update(__func__, RK_AMO_CSWAP, dtype, desired, expected, peer, mem, offset, result);
+    return atomic_update(__func__, RK_AMO_CAS, dtype, desired, expected, peer, mem, offset, result);
 }
 
-RK_PUBLIC(rank_atomic); RK_PUBLIC(rank_compare_swap);
+RK_PUBLIC(rank_atomic); RK_PUBLIC(rank_atomic_cas);

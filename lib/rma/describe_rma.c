@@ -11,8 +11,9 @@ static const char *const call_of[RK_RMA_OP_END] = {
 
 void rk_rma_describe(const struct rank_request *req, struct rk_wait_for *out)
 {
-    rk_describe_call(out, req->kind ? "put" : "get");
-    out->flags |= RK_WAIT_BYTES;
+    rk_describe_call(out, req->kind == RK_REQ_FLUSH ? "flush" : req->kind == RK_REQ_PUT ? "put" : "get");
+    if (req->kind != RK_REQ_FLUSH)
+        out->flags |= RK_WAIT_BYTES;
     out->bytes = req->view.bytes;
 }
 

@@ -4,62 +4,6 @@
 #include "lib/rma/rma_internal.h"
 #include "lib/rma/op_set.h"
 
-struct rank_request *rk_rma_request(struct rank_mem *mem, struct rk_peer *peer, bool put,
-                                    size_t bytes)
-{
-    struct rank_request *req = rk_req_alloc(peer->ctx);
-
-    if (!req)
-        return NULL;
-    req->type = RK_REQ_RMA;
-    req->flags |= RK_REQ_LISTED;
-    req->kind = put;
-    req->peer = peer;
-    req->view = (struct rk_view){NULL, bytes, NULL};
-    rk_list_append(&mem->requests, &req->link);
-    return req;
-}
-
-/* *out: the shared completed request; changed if the call continues. */
-static rank_status_t nonblocking_start(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem,
-                           size_t offset, rank_request_t *out)
-{
-    RK_ENTER(mem->ctx);
-    const struct rk_access *way;
-    struct rank_request *req;
-    struct rk_peer *p;
-    struct rk_origin_op *job;
-    rank_status_t st = rk_remote_reach(mem, peer, put ? RK_NO_WRITES : RK_NO_READS, &p, &way);
-
-    if (st)
-        return st;
-    if (way->how == RK_ACCESS_CMA) /* CMA copies are synchronous */
-        return put ? rk_remote_put(local, bytes, peer, mem, offset)
-                   : rk_remote_get(local, bytes, peer, mem, offset);
-    offset += mem->shift;
-    req = rk_rma_request(mem, p, put, bytes);
-    if (!req)
-        return RANK_ERR_NO_MEMORY;
-    if (way->how == RK_ACCESS_CHANNEL) {
-        st = put ? mem->channel->iput(mem->channel_mem, p, way->index, local, bytes, offset, req)
-                 : mem->channel->iget(mem->channel_mem, p, way->index, local, bytes, offset, req);
-    } else if ((job = rk_origin_new(p, put ? RK_RMA_PUT : RK_RMA_GET, way->id)) != NULL) {
-        job->ask.flags = put ? 0 : RK_RMA_WANTS_REPLY;
-        job->req = req;
-        rk_origin_move(job, local, bytes, offset);
-        st = rk_origin_start(job);
-    } else {
-        st = RANK_ERR_NO_MEMORY;
-    }
-    if (st) {
-        rk_list_remove(&req->link);
-        rk_req_free(req);
-        return st;
-    }
-    *out = req;
-    return RANK_OK;
-}
-
 /* End a call whose check returned st: an error or RK_PEER_NULL. */
 static RK_COLD rank_status_t nonblocking_null(const char *call, rank_status_t st, struct rank_mem *mem, rank_request_t *req)
 {
@@ -90,7 +34,7 @@ rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem
         rk_mem_moved(mem, (uint64_t)bytes);
         return RANK_OK;
     }
-    st = nonblocking_start(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, (size_t)offset, req);
+    st = rk_remote_put(src, (size_t)bytes, peer, mem, (size_t)offset, req);
     if (st)
         *req = RANK_REQUEST_NULL;
     return st;
@@ -118,7 +62,7 @@ rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int6
             *req = RANK_REQUEST_NULL;
         return st;
     }
-    st = nonblocking_start(false, dst, (size_t)bytes, peer, mem, (size_t)offset, req);
+    st = rk_remote_get(dst, (size_t)bytes, peer, mem, (size_t)offset, req);
     if (st)
         *req = RANK_REQUEST_NULL;
     return st;
@@ -204,7 +148,7 @@ static bool only_frames_lead_to(const struct rank_mem *mem, int rank)
     const struct rk_peer *peer = rk_team_peer(mem->team, rank);
 
     return mem->ways[rank].how == RK_ACCESS_FRAMES && peer && peer->channel && !rk_rma_moves(mem->ctx, peer->channel) &&
-           !(peer->local >= 0 && rk_engine_has(mem->ctx, &rk_channel_shm));
+           !(peer->local >= 0 && rk_engine_shares_memory(mem->ctx));
 }
 
 /* Wait for frames to be executed at the owners of these parts. */

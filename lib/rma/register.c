@@ -42,7 +42,7 @@ void rk_key_record_free(struct rank_mem *mem)
 static rank_status_t register_offer(struct rank_mem *mem, struct rk_key *key)
 {
     struct rk_ctx *ctx = mem->team->ctx;
-    bool near = ctx->node->nlocal > 1 && rk_engine_has(ctx, &rk_channel_shm);
+    bool near = ctx->node->nlocal > 1 && rk_engine_shares_memory(ctx);
 
     key->shared.fd = -1;
     key->denied = rk_shared_find(mem->mine, mem->bytes, near ? &key->shared : NULL);
@@ -94,27 +94,17 @@ static rank_status_t register_write_record(struct rank_mem *mem)
     return RANK_OK;
 }
 
-rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
+rank_status_t rk_mem_register(struct rank_team *team, void *ptr, size_t bytes, struct rank_mem **out)
 {
-    rank_team_t world = rank_world();
-    struct rank_mem *mem;
+    struct rank_mem *mem = rk_mem_new(team, bytes);
     rank_status_t st;
-    int64_t end;
 
-    if (!world)
-        return rk_arg_not_in(__func__);
-    if (!ptr || !out)
-        return rk_arg_null(__func__, !ptr ? "ptr" : "mem");
-    if (bytes < 0 || __builtin_add_overflow((int64_t)(uintptr_t)ptr, bytes, &end))
-        return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative or leaves the address space", (long long)bytes);
-    RK_ENTER(world->ctx);
-    mem = rk_mem_new(world, (size_t)bytes);
     if (!mem)
         return RANK_ERR_NO_MEMORY;
     mem->sort = RK_MEM_REGISTERED;
-    mem->deaths_reported = world->ctx->rma->deaths;
+    mem->deaths_reported = team->ctx->rma->deaths;
     mem->flush_reported = 0; /* no death counts there */
-    mem->part[world->rank] = mem->mine = ptr;
+    mem->part[team->rank] = mem->mine = ptr;
     st = rk_mem_enter(mem);
     if (!st)
         st = rk_mem_add_accesses(mem);
@@ -185,7 +175,7 @@ static bool cma_reaches(struct rk_ctx *ctx, const struct rk_peer *peer, int *pid
 {
     const struct rk_node_slot *slot;
 
-    if (peer->local < 0 || peer->channel != &rk_channel_shm || rk_conf.cma == RK_CONF_CMA_OFF)
+    if (peer->local < 0 || !peer->channel->shares_memory || rk_conf.cma == RK_CONF_CMA_OFF)
         return false;
     slot = &ctx->node->slots[peer->local];
     *pid = slot->pid;
@@ -236,7 +226,7 @@ static bool map_part(struct rank_mem *mem, int rank, const struct rk_peer *peer,
 {
     struct rk_ctx *ctx = mem->team->ctx;
 
-    if (key->shared.inode == 0 || peer->local < 0 || peer->channel != &rk_channel_shm ||
+    if (key->shared.inode == 0 || peer->local < 0 || !peer->channel->shares_memory ||
         key->shared.pid != ctx->node->slots[peer->local].pid)
         return false;
     mem->segment = rk_segment_map(ctx, key->nonce, key->base, mem->bytes, &key->shared);
@@ -340,4 +330,4 @@ rank_status_t rank_rkey_close(rank_mem_t *mem)
     return st;
 }
 
-RK_PUBLIC(rank_reg); RK_PUBLIC(rank_dereg); RK_PUBLIC(rank_rkey_pack); RK_PUBLIC(rank_rkey_open); RK_PUBLIC(rank_rkey_close);
+RK_PUBLIC(rank_dereg); RK_PUBLIC(rank_rkey_pack); RK_PUBLIC(rank_rkey_open); RK_PUBLIC(rank_rkey_close);

@@ -3,6 +3,7 @@
 #include "lib/node/cma.h"
 #include "lib/node/xpmem.h"
 #include "lib/node/node.h"
+#include "lib/p2p/p2p.h"
 #include "lib/rma/rma_internal.h"
 
 rank_status_t rk_remote_reach(struct rank_mem *mem, int rank, unsigned denied, struct rk_peer **peer,
@@ -23,77 +24,101 @@ rank_status_t rk_remote_reach(struct rank_mem *mem, int rank, unsigned denied, s
     return rk_peer_connect(*peer);
 }
 
-/* Attached memory may vanish; then CMA reports the reason. */
-rank_status_t rk_access_put(const struct rk_access *way, uint64_t offset, const void *src, size_t bytes)
+/* By RK_ACCESS_CMA. Attached memory may vanish; then CMA reports the reason. */
+static rank_status_t access_move(bool put, const struct rk_access *way, void *local, size_t bytes, size_t offset)
 {
-    char *to = rk_xpmem_begin(way->attached, way->base + offset, bytes);
+    char *part = rk_xpmem_begin(way->attached, way->base + offset, bytes);
 
-    if (to) {
-        rk_mapped_put(to, src, bytes);
+    if (part) {
+        if (put)
+            rk_mapped_put(part, local, bytes);
+        else
+            rk_mapped_get(local, part, bytes);
         if (rk_xpmem_end(way->attached))
             return RANK_OK;
     }
-    return rk_cma_write(way->pid, way->base + offset, src, bytes);
+    return put ? rk_cma_write(way->pid, way->base + offset, local, bytes)
+               : rk_cma_read(way->pid, local, way->base + offset, bytes);
 }
 
-rank_status_t rk_access_get(const struct rk_access *way, uint64_t offset, void *dst, size_t bytes)
+rank_status_t rk_remote_by_channel(bool put, void *local, size_t bytes, struct rk_peer *peer, struct rank_mem *mem,
+                                   const struct rk_access *way, size_t offset, struct rank_request *req)
 {
-    const char *from = rk_xpmem_begin(way->attached, way->base + offset, bytes);
-
-    if (from) {
-        rk_mapped_get(dst, from, bytes);
-        if (rk_xpmem_end(way->attached))
-            return RANK_OK;
-    }
-    return rk_cma_read(way->pid, dst, way->base + offset, bytes);
+    return put ? mem->channel->iput(mem->channel_mem, peer, way->index, local, bytes, offset, req)
+               : mem->channel->iget(mem->channel_mem, peer, way->index, local, bytes, offset, req);
 }
 
-rank_status_t rk_remote_put(const void *src, size_t bytes, int peer, struct rank_mem *mem,
-                            size_t offset)
+/* job: the caller's storage; NULL: from the pool. */
+static rank_status_t remote_by_frames(bool put, void *local, size_t bytes, struct rk_peer *peer, const struct rk_access *way,
+                                      size_t offset, struct rank_request *req, struct rk_origin_op *job)
+{
+    enum rk_rma_op op = put ? RK_RMA_PUT : RK_RMA_GET;
+
+    if (job)
+        rk_origin_init(job, peer, op, way->id);
+    else if (!(job = rk_origin_new(peer, op, way->id)))
+        return RANK_ERR_NO_MEMORY;
+    job->ask.flags = put ? 0 : RK_RMA_WANTS_REPLY;
+    job->req = req;
+    rk_origin_move(job, local, bytes, offset);
+    return rk_origin_start(job);
+}
+
+/* out NULL: wait, with a request and a job on the stack. */
+static rank_status_t remote_move(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem, size_t offset,
+                                 rank_request_t *out)
 {
     RK_ENTER(mem->ctx);
+    struct rank_request here, *req = &here;
     const struct rk_access *way;
     struct rk_origin_op job;
     struct rk_peer *p;
-    rank_status_t st = rk_remote_reach(mem, peer, RK_NO_WRITES, &p, &way);
+    rank_status_t st = rk_remote_reach(mem, peer, put ? RK_NO_WRITES : RK_NO_READS, &p, &way);
 
     if (st)
         return st;
     offset += mem->shift;
-    switch (way->how) {
-    case RK_ACCESS_CHANNEL:
-        return mem->channel->put(mem->channel_mem, p, way->index, src, bytes, offset);
-    case RK_ACCESS_CMA:
-        return rk_access_put(way, offset, src, bytes);
-    default:
-        rk_origin_init(&job, p, RK_RMA_PUT, way->id);
-        rk_origin_move(&job, (void *)(uintptr_t)src, bytes, offset);
-        return rk_origin_run(&job);
+    if (way->how == RK_ACCESS_CMA) /* CMA copies are synchronous */
+        return access_move(put, way, local, bytes, offset);
+    if (out) {
+        req = rk_req_alloc(p->ctx);
+        if (!req)
+            return RANK_ERR_NO_MEMORY;
+        req->flags |= RK_REQ_LISTED;
+        rk_list_append(&mem->requests, &req->link);
+    } else {
+        rk_req_init(req, NULL, NULL);
+        req->ctx = p->ctx;
+        req->done = false;
     }
+    req->type = RK_REQ_RMA;
+    req->kind = put ? RK_REQ_PUT : RK_REQ_GET;
+    req->peer = p;
+    req->view = (struct rk_view){NULL, bytes, NULL};
+    st = way->how == RK_ACCESS_CHANNEL ? rk_remote_by_channel(put, local, bytes, p, mem, way, offset, req)
+                                       : remote_by_frames(put, local, bytes, p, way, offset, req, out ? NULL : &job);
+    if (!out)
+        return st ? st : rk_req_wait(req);
+    if (st) {
+        rk_list_remove(&req->link);
+        rk_req_free(req);
+        return st;
+    }
+    *out = req;
+    return RANK_OK;
 }
 
-rank_status_t rk_remote_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t offset)
+/* Not inlined: calls on mapped memory keep their registers. */
+__attribute__((noinline)) rank_status_t
+rk_remote_put(const void *src, size_t bytes, int peer, struct rank_mem *mem, size_t offset, rank_request_t *out)
 {
-    RK_ENTER(mem->ctx);
-    const struct rk_access *way;
-    struct rk_origin_op job;
-    struct rk_peer *p;
-    rank_status_t st = rk_remote_reach(mem, peer, RK_NO_READS, &p, &way);
+    return remote_move(true, (void *)(uintptr_t)src, bytes, peer, mem, offset, out);
+}
 
-    if (st)
-        return st;
-    offset += mem->shift;
-    switch (way->how) {
-    case RK_ACCESS_CHANNEL:
-        return mem->channel->get(mem->channel_mem, p, way->index, dst, bytes, offset);
-    case RK_ACCESS_CMA:
-        return rk_access_get(way, offset, dst, bytes);
-    default:
-        rk_origin_init(&job, p, RK_RMA_GET, way->id);
-        job.ask.flags = RK_RMA_WANTS_REPLY;
-        rk_origin_move(&job, dst, bytes, offset);
-        return rk_origin_run(&job);
-    }
+__attribute__((noinline)) rank_status_t
+rk_remote_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t offset, rank_request_t *out)
+{
+    return remote_move(false, dst, bytes, peer, mem, offset, out);
 }
 
 rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
@@ -109,7 +134,7 @@ rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem,
         rk_mem_moved(mem, (uint64_t)bytes);
         return RANK_OK;
     }
-    return rk_remote_put(src, (size_t)bytes, peer, mem, (size_t)offset);
+    return rk_remote_put(src, (size_t)bytes, peer, mem, (size_t)offset, NULL);
 }
 
 rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
@@ -125,7 +150,7 @@ rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64
         rk_mem_moved(mem, (uint64_t)bytes);
         return rk_mem_check_death(mem, peer);
     }
-    return rk_remote_get(dst, (size_t)bytes, peer, mem, (size_t)offset);
+    return rk_remote_get(dst, (size_t)bytes, peer, mem, (size_t)offset, NULL);
 }
 
 rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr)

@@ -160,6 +160,9 @@ rank_status_t rk_mem_enter(struct rank_mem *mem);
 /* Allocate the access paths, all RK_ACCESS_NONE. */
 rank_status_t rk_mem_add_accesses(struct rank_mem *mem);
 
+/* register.c: register memory of this rank for peers. team: the world. */
+rank_status_t rk_mem_register(struct rank_team *team, void *ptr, size_t bytes, struct rank_mem **out);
+
 /* A channel with puts and gets, or NULL: frames are used. */
 const struct rk_channel *rk_rma_channel(struct rk_ctx *ctx);
 /* Has this open channel puts and gets? */

@@ -120,19 +120,18 @@ void rk_target_drop(struct rk_ctx *ctx, struct rk_txq *line);
  */
 rank_status_t rk_remote_reach(struct rank_mem *mem, int rank, unsigned denied, struct rk_peer **peer,
                               const struct rk_access **way);
-/* By RK_ACCESS_CMA: CMA, or memcpy if the part is attached. */
-rank_status_t rk_access_put(const struct rk_access *way, uint64_t offset, const void *src, size_t bytes);
-rank_status_t rk_access_get(const struct rk_access *way, uint64_t offset, void *dst, size_t bytes);
-/* As rank_put and rank_get, for checked arguments, bytes > 0 and unmapped memory. */
-rank_status_t rk_remote_put(const void *src, size_t bytes, int peer, struct rank_mem *mem,
-                            size_t offset);
-rank_status_t rk_remote_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t offset);
+/* Start a put or a get by the channel, which completes req. On error nothing was started. */
+rank_status_t rk_remote_by_channel(bool put, void *local, size_t bytes, struct rk_peer *peer, struct rank_mem *mem,
+                                   const struct rk_access *way, size_t offset, struct rank_request *req);
+/*
+ * Put or get, for checked arguments, bytes > 0 and unmapped memory. out NULL: the call waits. Otherwise *out gets the
+ * request of a call that continues, in mem's list, and is unchanged if the call is complete.
+ */
+rank_status_t rk_remote_put(const void *src, size_t bytes, int peer, struct rank_mem *mem, size_t offset, rank_request_t *out);
+rank_status_t rk_remote_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t offset, rank_request_t *out);
 
 /* ---- nonblocking.c */
 
-/* Request of a call that continues, in mem's list; NULL: out of memory. */
-struct rank_request *rk_rma_request(struct rank_mem *mem, struct rk_peer *peer, bool put,
-                                    size_t bytes);
 /* Wait until own puts and atomics to an unmapped part are visible there. */
 rank_status_t rk_remote_flush(struct rank_mem *mem, int peer);
 

@@ -13,11 +13,11 @@ bool rk_amo_defined(unsigned amo, unsigned dtype)
     case RK_HANDLE_INDEX(RANK_UINT32):
     case RK_HANDLE_INDEX(RANK_INT64):
     case RK_HANDLE_INDEX(RANK_UINT64):
-        return amo <= RK_AMO_CSWAP;
+        return amo <= RK_AMO_CAS;
     case RK_HANDLE_INDEX(RANK_F32):
     case RK_HANDLE_INDEX(RANK_F64):
         return amo == RANK_AMO_ADD || amo == RANK_AMO_FETCH_ADD || amo == RANK_AMO_SWAP ||
-               amo == RK_AMO_CSWAP;
+               amo == RK_AMO_CAS;
     default:
         return false;
     }

@@ -29,7 +29,7 @@ enum { RK_RMA_WANTS_REPLY = 1 };
 
 struct rk_rma_request_head {
     uint8_t op;    /* enum rk_rma_op */
-    uint8_t amo;   /* AMO: rank_amo_t or RK_AMO_CSWAP; SIGNAL: rank_signal_op_t */
+    uint8_t amo;   /* AMO: rank_amo_t or RK_AMO_CAS; SIGNAL: rank_signal_op_t */
     uint8_t dtype; /* AMO */
     uint8_t flags;
     uint32_t n;          /* pieces */
@@ -73,8 +73,8 @@ struct rk_rma_parsed_request {
     struct rk_rma_piece piece[RK_RMA_PIECES_MAX]; /* PUTV, GETV: ask.n of them */
 };
 
-/* Update of rank_compare_swap, which rank_atomic does not have. */
-enum { RK_AMO_CSWAP = RANK_AMO_FETCH_XOR + 1 };
+/* Update of rank_atomic_cas, which rank_atomic does not have. */
+enum { RK_AMO_CAS = RANK_AMO_FETCH_XOR + 1 };
 
 /* Is the update defined for the datatype, which is its index here and in frames? */
 bool rk_amo_defined(unsigned amo, unsigned dtype);

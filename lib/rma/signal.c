@@ -93,7 +93,7 @@ static rank_status_t signal_remote(const void *src, size_t bytes, int peer, stru
     if (way->how == RK_ACCESS_CMA && room > BY_CMA_MIN)
         room = BY_CMA_MIN;
     if (bytes > room) {
-        st = rk_remote_put(src, bytes, peer, mem, offset);
+        st = rk_remote_put(src, bytes, peer, mem, offset, NULL);
         if (!st && way->how == RK_ACCESS_CHANNEL) /* no frame involved */
             st = mem->channel->flush(mem->channel_mem, p);
         if (st)
@@ -140,7 +140,7 @@ rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem
         if (bytes)
             rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
     } else if (bytes) {
-        st = rk_remote_put(src, (size_t)bytes, peer, mem, (size_t)offset);
+        st = rk_remote_put(src, (size_t)bytes, peer, mem, (size_t)offset, NULL);
         if (!st)
             st = rk_remote_flush(mem, peer);
         if (st)
@@ -279,32 +279,78 @@ rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, ui
     return outcome(&w);
 }
 
+/* Set the process whose signal is awaited. wait: may the call wait for a connection? */
+RK_INLINE rank_status_t set_writer(const char *call, struct word *w, const struct rank_mem *mem, int peer, bool wait)
+{
+    rank_status_t st = RANK_OK;
+    struct rk_peer *p;
+
+    if (peer == RANK_ANY_SOURCE)
+        return RANK_OK;
+    if ((unsigned)peer >= (unsigned)mem->team->size)
+        return rk_mem_peer_else(call, peer, mem);
+    p = rk_team_peer(mem->team, peer);
+    if (!p)
+        return RANK_ERR_NO_MEMORY;
+    w->peer = p;
+    /* Without death reports a broken connection reveals it. */
+    if (p->local < 0)
+        st = wait ? rk_peer_connect(p) : rk_peer_try_connect(p);
+    return st == RANK_ERR_PEER_DEAD || st == RK_AGAIN ? RANK_OK : st;
+}
+
+RK_INLINE rank_status_t signal_outcome(struct word *w, uint64_t *seen)
+{
+    rank_status_t st = outcome(w);
+
+    if (!st && seen)
+        *seen = w->seen;
+    return st;
+}
+
 rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value,
                                int peer, uint64_t *seen)
 {
     struct word w;
-    struct rk_peer *p;
     rank_status_t st = signal_prepare(__func__, &w, mem, offset, cmp, value);
 
     if (rk_unlikely(st))
         return st;
     RK_ENTER(mem->ctx);
-    if (peer != RANK_ANY_SOURCE) {
-        if ((unsigned)peer >= (unsigned)mem->team->size)
-            return rk_peer_null_ok(rk_mem_peer_else(__func__, peer, mem));
-        p = rk_team_peer(mem->team, peer);
-        if (!p)
-            return RANK_ERR_NO_MEMORY;
-        /* Without death reports a broken connection reveals it. */
-        if (p->local < 0 && (st = rk_peer_connect(p)) != RANK_OK && st != RANK_ERR_PEER_DEAD)
-            return st;
-        w.peer = p;
-    }
+    st = set_writer(__func__, &w, mem, peer, true);
+    if (rk_unlikely(st))
+        return rk_peer_null_ok(st);
     wait_for_word(&w, false);
-    st = outcome(&w);
-    if (!st && seen)
-        *seen = w.seen;
+    return signal_outcome(&w, seen);
+}
+
+rank_status_t rank_test_signal(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value, int peer, int *flag,
+                               uint64_t *seen)
+{
+    struct word w;
+    rank_status_t st = signal_prepare(__func__, &w, mem, offset, cmp, value);
+
+    if (rk_unlikely(st))
+        return st;
+    if (rk_unlikely(!flag))
+        return rk_arg_null(__func__, "flag");
+    RK_ENTER(mem->ctx);
+    st = set_writer(__func__, &w, mem, peer, false);
+    if (rk_unlikely(st)) {
+        *flag = st == RK_PEER_NULL;
+        return rk_peer_null_ok(st);
+    }
+    if (!word_is_so(&w)) {
+        rk_progress_once(mem->ctx);
+        if (!word_is_so(&w)) {
+            *flag = 0;
+            return RANK_OK;
+        }
+    }
+    st = signal_outcome(&w, seen);
+    if (rk_likely(!st))
+        *flag = 1;
     return st;
 }
 
-RK_PUBLIC(rank_put_signal); RK_PUBLIC(rank_wait_until); RK_PUBLIC(rank_signal_wait);
+RK_PUBLIC(rank_put_signal); RK_PUBLIC(rank_wait_until); RK_PUBLIC(rank_signal_wait); RK_PUBLIC(rank_test_signal);

@@ -151,10 +151,7 @@ static rank_status_t start_by_channel(bool put, const rank_piece_t *p, struct rk
 
     if (!req)
         return RANK_ERR_NO_MEMORY;
-    st = put ? mem->channel->iput(mem->channel_mem, peer, way->index, p->local, (size_t)p->bytes,
-                                  (size_t)p->offset + mem->shift, req)
-             : mem->channel->iget(mem->channel_mem, peer, way->index, p->local, (size_t)p->bytes,
-                                  (size_t)p->offset + mem->shift, req);
+    st = rk_remote_by_channel(put, p->local, (size_t)p->bytes, peer, mem, way, (size_t)p->offset + mem->shift, req);
     if (st)
         rk_group_undo(group, req);
     return st;

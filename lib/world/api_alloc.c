@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * api_alloc.c: allocate and free symmetric memory, collectively over a team.
+ * api_alloc.c: allocate, free and register memory.
+ *
+ * rank_alloc is collective over a team. rank_reg is local to a rank, and serves all ranks that get a key.
  *
  * Small allocations share segments (lib/rma/sym_heap.h): each rank computes the same place, and one small
  * collective verifies that and that all ranks have memory. When no segment has room a further, larger one is
@@ -43,7 +45,7 @@ static bool is_neighbour(struct rank_team *team, int r)
     if (r == team->rank)
         return true;
     p = rk_team_peer(team, r);
-    return p && p->local >= 0 && rk_engine_has(team->ctx, &rk_channel_shm);
+    return p && p->local >= 0 && rk_engine_shares_memory(team->ctx);
 }
 
 struct group {
@@ -375,4 +377,19 @@ rank_status_t rank_free(rank_mem_t *mem)
     return st;
 }
 
-RK_PUBLIC(rank_alloc); RK_PUBLIC(rank_free);
+rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
+{
+    rank_team_t world = rank_world();
+    int64_t end;
+
+    if (!world)
+        return rk_arg_not_in(__func__);
+    if (!ptr || !out)
+        return rk_arg_null(__func__, !ptr ? "ptr" : "mem");
+    if (bytes < 0 || __builtin_add_overflow((int64_t)(uintptr_t)ptr, bytes, &end))
+        return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative or leaves the address space", (long long)bytes);
+    RK_ENTER(world->ctx);
+    return rk_mem_register(world, ptr, (size_t)bytes, out);
+}
+
+RK_PUBLIC(rank_alloc); RK_PUBLIC(rank_free); RK_PUBLIC(rank_reg);

@@ -134,7 +134,7 @@ rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out
     if (!out)
         return rk_arg_null(__func__, "out");
     /* The nonce of the segment identifies the node; without shm each rank is its own node. */
-    color = rk_engine_has(team->ctx, &rk_channel_shm)
+    color = rk_engine_shares_memory(team->ctx)
                 ? team->ctx->node->head->nonce
                 : (uint64_t)team->ctx->boot->rank ^ (team->mixed ? team->ctx->engine->job : 0);
     return api_team_split(team, color == NO_COLOR ? 0 : color, key, out);

@@ -402,7 +402,7 @@ static rank_status_t amos(struct scene *s)
     if (!st)
         st = rank_atomic(RANK_AMO_FETCH_ADD, RANK_F64, &one, VICTIM, s->mem, 16, &f);
     if (!st)
-        st = rank_compare_swap(RANK_F64, &one, &one, VICTIM, s->mem, 16, &f);
+        st = rank_atomic_cas(RANK_F64, &one, &one, VICTIM, s->mem, 16, &f);
     return st ? st : rank_flush(s->mem, VICTIM);
 }
 

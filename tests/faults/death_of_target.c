@@ -115,6 +115,17 @@ static rank_status_t wait_any_signal(struct scene *s, rank_mem_t mem)
     return rank_signal_wait(s->own, 8, RANK_CMP_EQ, 77, RANK_ANY_SOURCE, NULL);
 }
 
+static rank_status_t test_for_signal(struct scene *s, rank_mem_t mem)
+{
+    rank_status_t st = RANK_OK;
+    int flag = 0;
+
+    (void)mem;
+    while (!st && !flag)
+        st = rank_test_signal(s->own, 8, RANK_CMP_EQ, 77, s->death.victim, &flag, NULL);
+    return st;
+}
+
 static rank_status_t wait_value(struct scene *s, rank_mem_t mem)
 {
     (void)mem;
@@ -134,7 +145,7 @@ static rank_status_t compare_swap(struct scene *s, rank_mem_t mem)
 {
     int32_t is = 5, becomes = 6, was;
 
-    return rank_compare_swap(RANK_INT32, &is, &becomes, s->death.victim, mem, 4, &was);
+    return rank_atomic_cas(RANK_INT32, &is, &becomes, s->death.victim, mem, 4, &was);
 }
 
 static const struct {
@@ -146,7 +157,8 @@ static const struct {
     {"put-all", put_all, false}, {"compare-swap", compare_swap, false},
     {"fetch-add", fetch_add, false}, {"many", many, false}, {"vector", vector, false},
     {"put-signal", give_signal, false}, {"open", open_key, false},
-    {"signal", wait_signal, true}, {"any-signal", wait_any_signal, true}, {"value", wait_value, true},
+    {"signal", wait_signal, true}, {"any-signal", wait_any_signal, true},
+    {"test-signal", test_for_signal, true}, {"value", wait_value, true},
 };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 

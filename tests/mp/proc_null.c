@@ -189,7 +189,7 @@ static void one_sided(const struct mp *mp)
     MP_OK(rank_get_strided(&v, 8, 8, 1, null, mem, 0, 8));
     MP_OK(rank_atomic(RANK_AMO_ADD, RANK_INT64, &v, null, mem, 0, NULL));
     MP_OK(rank_atomic(RANK_AMO_FETCH_ADD, RANK_UINT64, &v, null, mem, 0, &result));
-    MP_OK(rank_compare_swap(RANK_INT64, &v, &v, null, mem, 0, &result));
+    MP_OK(rank_atomic_cas(RANK_INT64, &v, &v, null, mem, 0, &result));
     MP_OK(rank_put_signal(&v, 8, null, mem, 0, mem, 8, 1, RANK_SIGNAL_ADD));
     MP_OK(rank_signal_wait(mem, 8, RANK_CMP_GE, 1, null, &seen));
     MP_OK(rank_flush(mem, null));

@@ -39,11 +39,6 @@ static void wait_frames(struct rig *r, int n)
     rig_wait(r, has_frame, &n);
 }
 
-static bool is_done(void *req)
-{
-    return ((struct rank_request *)req)->done;
-}
-
 static bool peer_dead(void *peer)
 {
     return ((struct rk_peer *)peer)->state == RK_PEER_DEAD;
@@ -140,7 +135,6 @@ void death_onesided_body(struct rig *r)
     struct rk_channel_mem *mem;
     struct rk_peer *p;
     char *buf = calloc(1, LONG);
-    struct rank_request later;
     uint64_t start;
     rank_status_t st;
 
@@ -157,20 +151,11 @@ void death_onesided_body(struct rig *r)
                                  r->shared->key[1].base) == RANK_OK);
     start = rk_clock_ns();
     atomic_fetch_add(&r->shared->word[0], 1);
-    if (r->me == 0) {
-        st = r->ucx->get(mem, p, 1, buf, LONG, 0);
-    } else {
-        later = (struct rank_request){.type = RK_REQ_RMA, .ctx = r->ctx, .peer = p};
-        st = r->ucx->iget(mem, p, 1, buf, LONG, 0, &later);
-        if (st == RANK_OK) {
-            rig_wait(r, is_done, &later);
-            st = later.status;
-        }
-    }
+    st = rig_move(r, false, mem, 1, buf, LONG, 0);
     RIG_CHECK(st == RANK_ERR_PEER_DEAD);
     RIG_CHECK(rk_clock_ns() - start < 1000000000u);
     rig_wait(r, peer_dead, p);
-    RIG_CHECK(r->ucx->put(mem, p, 1, buf, 8, 0) == RANK_ERR_PEER_DEAD);
+    RIG_CHECK(rig_move(r, true, mem, 1, buf, 8, 0) == RANK_ERR_PEER_DEAD);
     rig_meet(r, r->n - 1);
     r->ucx->mem_close(r->state, mem);
     free(buf);
@@ -195,7 +180,7 @@ void death_flush_body(struct rig *r)
     RIG_CHECK(r->ucx->mem_attach(mem, p, 1, r->shared->key[1].bytes, r->shared->key[1].len,
                                  r->shared->key[1].base) == RANK_OK);
     for (int i = 1; st == RANK_OK; i++) {
-        st = r->ucx->put(mem, p, 1, buf, 1000, 0);
+        st = rig_move(r, true, mem, 1, buf, 1000, 0);
         if (st == RANK_OK && i % 10 == 0)
             st = r->ucx->flush(mem, NULL);
         if (i == 50)

@@ -52,7 +52,7 @@ static const struct rk_channel *load(struct rig *r)
         .report_death = rk_engine_report_death,
         .why_unreached = rk_engine_why_unreached,
         .req_complete = rk_req_complete,
-        .wait_step = rk_wait_step,
+        .req_wait = rk_req_wait,
     };
     struct rk_services other_services = services;
     const char *dir = rk_env("RANK_MODULES");
@@ -182,6 +182,15 @@ struct rk_peer *rig_peer(struct rig *r, int rank)
     RIG_CHECK(p);
     RIG_CHECK(p->state != RK_PEER_NEW || rk_peer_connect(p) == RANK_OK);
     return p;
+}
+
+rank_status_t rig_move(struct rig *r, bool put, struct rk_channel_mem *mem, int p, void *local, size_t bytes, size_t offset)
+{
+    struct rank_request req = {.type = RK_REQ_RMA, .ctx = r->ctx, .peer = rig_peer(r, p)};
+    rank_status_t st = put ? r->ucx->iput(mem, req.peer, p, local, bytes, offset, &req)
+                           : r->ucx->iget(mem, req.peer, p, local, bytes, offset, &req);
+
+    return st ? st : rk_req_wait(&req);
 }
 
 rank_status_t rig_send(struct rig *r, int to, const struct rk_hdr *hdr, const void *payload)

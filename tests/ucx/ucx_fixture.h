@@ -58,6 +58,8 @@ void rig_wait(struct rig *r, bool (*over)(void *), void *arg);
 /* All ranks (or the first of them, if less than n) have come here; makes progress meanwhile. */
 void rig_meet(struct rig *r, int n);
 struct rk_peer *rig_peer(struct rig *r, int rank);
+/* Put or get, and wait for it. */
+rank_status_t rig_move(struct rig *r, bool put, struct rk_channel_mem *mem, int p, void *local, size_t bytes, size_t offset);
 /* Offer until there is room. */
 rank_status_t rig_send(struct rig *r, int to, const struct rk_hdr *hdr, const void *payload);
 

@@ -71,10 +71,8 @@ void onesided_body(struct rig *r)
             continue;
         for (int k = 0; k < BLOCK; k++)
             tmp[k] = (unsigned char)(r->me * 31 + p + k);
-        RIG_CHECK(r->ucx->put(mem, rig_peer(r, p), p, tmp, 8, 64 + (size_t)r->me * BLOCK) ==
-                  RANK_OK);
-        RIG_CHECK(r->ucx->put(mem, rig_peer(r, p), p, tmp + 8, BLOCK - 8,
-                              72 + (size_t)r->me * BLOCK) == RANK_OK);
+        RIG_CHECK(rig_move(r, true, mem, p, tmp, 8, 64 + (size_t)r->me * BLOCK) == RANK_OK);
+        RIG_CHECK(rig_move(r, true, mem, p, tmp + 8, BLOCK - 8, 72 + (size_t)r->me * BLOCK) == RANK_OK);
         memset(tmp, 0, BLOCK); /* the source is ours again */
     }
     RIG_CHECK(r->ucx->flush(mem, NULL) == RANK_OK);
@@ -85,8 +83,7 @@ void onesided_body(struct rig *r)
         if (p == r->me)
             continue;
         memset(tmp, 0xee, BLOCK);
-        RIG_CHECK(r->ucx->get(mem, rig_peer(r, p), p, tmp, BLOCK, 64 + (size_t)author * BLOCK) ==
-                  RANK_OK);
+        RIG_CHECK(rig_move(r, false, mem, p, tmp, BLOCK, 64 + (size_t)author * BLOCK) == RANK_OK);
         for (int k = 0; k < BLOCK; k++)
             RIG_CHECK(tmp[k] == (unsigned char)(author * 31 + p + k));
     }

@@ -94,8 +94,8 @@ static void test_which_amo(void **state)
                            dtype == RK_HANDLE_INDEX(RANK_INT64) ||
                            dtype == RK_HANDLE_INDEX(RANK_UINT64);
             bool real = dtype == RK_HANDLE_INDEX(RANK_F32) || dtype == RK_HANDLE_INDEX(RANK_F64);
-            bool good = (integer && amo <= RK_AMO_CSWAP) ||
-                        (real && (amo <= RANK_AMO_SWAP || amo == RK_AMO_CSWAP));
+            bool good = (integer && amo <= RK_AMO_CAS) ||
+                        (real && (amo <= RANK_AMO_SWAP || amo == RK_AMO_CAS));
             ask.amo = (uint8_t)amo;
             ask.dtype = (uint8_t)dtype;
             assert_int_equal(decodes(&ask, &operands, sizeof(operands), 0, &out), good);
@@ -196,9 +196,9 @@ static void test_amo(void **state)
     assert_int_equal(r, 5);
     assert_int_equal(word, UINT64_MAX); /* no borrow from the neighbour */
     assert_int_equal(rk_amo_apply(&word, RANK_AMO_FETCH_AND, RK_HANDLE_INDEX(RANK_UINT64), 0xff, 0), UINT64_MAX);
-    assert_int_equal(rk_amo_apply(&word, RK_AMO_CSWAP, RK_HANDLE_INDEX(RANK_UINT64), 1, 0xfe), 0xff);
+    assert_int_equal(rk_amo_apply(&word, RK_AMO_CAS, RK_HANDLE_INDEX(RANK_UINT64), 1, 0xfe), 0xff);
     assert_int_equal(word, 0xff);
-    assert_int_equal(rk_amo_apply(&word, RK_AMO_CSWAP, RK_HANDLE_INDEX(RANK_UINT64), 1, 0xff), 0xff);
+    assert_int_equal(rk_amo_apply(&word, RK_AMO_CAS, RK_HANDLE_INDEX(RANK_UINT64), 1, 0xff), 0xff);
     assert_int_equal(word, 1);
     memcpy(&word, &d, sizeof(d));
     d = 2.25;

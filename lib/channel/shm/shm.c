@@ -595,6 +595,7 @@ static rank_status_t shm_drained(void *state)
 
 const struct rk_channel rk_channel_shm = {
     .name = "shm",
+    .shares_memory = true,
     .open = shm_shm_open,
     .close = shm_close,
     .connect = shm_connect,

@@ -93,12 +93,7 @@ void rk_req_complete(struct rank_request *req, rank_status_t status)
     core->req_complete(req, status);
 }
 
-void rk_wait_step(struct rk_ctx *ctx, struct rk_wait *w)
+rank_status_t rk_req_wait(struct rank_request *req)
 {
-    core->wait_step(ctx, w);
-}
-
-void rk_wait_over(struct rk_ctx *ctx)
-{
-    core->wait_over(ctx);
+    return core->req_wait(req);
 }

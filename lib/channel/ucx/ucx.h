@@ -55,12 +55,6 @@ enum rk_ucx_op_type {
     RK_UCX_OP_ORPHAN     /* as UCP, but its request was completed by a death */
 };
 
-/* Result of a blocking call. On the waiting thread's stack, since the op may be reused before that thread runs. */
-struct rk_ucx_outcome {
-    bool done;
-    rank_status_t status;
-};
-
 struct rk_ucx_op {
     struct rk_link link; /* in ucx_link->ops or ->sending */
     struct rk_id id;
@@ -68,7 +62,6 @@ struct rk_ucx_op {
     bool wanted;         /* a receive that starts when UCP has returned */
     bool unwanted;       /* a drop that starts then */
     bool announced;      /* counted in of->announced */
-    struct rk_ucx_outcome *result; /* one-sided, blocking: where the result goes */
     struct rk_ucx *ucx;
     struct rk_ucx_link *of;
     struct rk_link todo; /* in ucx->todo */
@@ -308,10 +301,6 @@ rank_status_t rk_ucx_mem_expose(struct rk_ctx *ctx, void *state, void *base, siz
 void rk_ucx_mem_close(void *state, struct rk_channel_mem *mem);
 rank_status_t rk_ucx_mem_attach(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
                                 const void *key, size_t keylen, uint64_t base);
-rank_status_t rk_ucx_put_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
-                             const void *src, size_t bytes, size_t offset);
-rank_status_t rk_ucx_get_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index, void *dst,
-                             size_t bytes, size_t offset);
 rank_status_t rk_ucx_iput_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
                               const void *src, size_t bytes, size_t offset,
                               struct rank_request *req);

@@ -28,7 +28,6 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
     op->ucx = ucx;
     op->type = (uint8_t)type;
     op->wanted = op->unwanted = op->announced = false;
-    op->result = NULL;
     op->of = l;
     op->req = NULL;
     op->desc = NULL;

@@ -3,8 +3,7 @@
  * ucx_rma.c: put, get and flush by UCP on exposed memory.
  *
  * Atomics are frames of lib/rma: the CPU must execute them, as it does for node peers. Keys of peers are unpacked
- * on first use: that needs an endpoint, and few ranks access all parts. A call that UCP cannot finish at once
- * waits in rk_wait, so that a death ends it.
+ * on first use: that needs an endpoint, and few ranks access all parts.
  */
 #include "lib/channel/ucx/ucx.h"
 
@@ -165,83 +164,33 @@ static rank_status_t reach(struct rk_channel_mem *mem, struct rk_peer *peer, int
     return RANK_OK;
 }
 
-struct outcome_wait {
-    struct rk_wait wait;
-    struct rk_ucx_outcome end;
-};
-
-static bool is_done(struct rk_wait *w)
+static void ucx_rma_done(void *request, ucs_status_t status, void *arg)
 {
-    return ((struct outcome_wait *)w)->end.done;
+    struct rk_ucx_op *op = arg;
+
+    if (rk_ucx_status(status) == RANK_ERR_PEER_DEAD)
+        rk_ucx_link_broken(op->of);
+    rk_ucx_ucp_done(request, status, arg);
 }
 
-/* Wait for a call started with op in UCP; p is UCP's result. */
-static rank_status_t ucx_rma_finish(struct rk_ucx_op *op, ucs_status_ptr_t p)
-{
-    struct outcome_wait w = {.wait = {.kind = RK_FOR_RMA}, .end = {false, RANK_OK}};
-    struct rk_ctx *ctx = op->ucx->ctx;
-    struct rk_ucx_link *l = op->of;
-
-    if (UCS_PTR_IS_PTR(p)) {
-        op->result = &w.end;
-        rk_wait(ctx, &w.wait, is_done); /* the op is no longer this call's */
-    } else {
-        w.end.status = rk_ucx_status(UCS_PTR_STATUS(p));
-        rk_ucx_op_free(op);
-    }
-    if (w.end.status == RANK_ERR_PEER_DEAD)
-        rk_ucx_link_broken(l);
-    return w.end.status;
-}
-
-static rank_status_t ucx_rma_begin(struct rk_peer *peer, struct rk_ucx_op **op, ucp_request_param_t *param)
+/* The op completes req, unless started returns an error. */
+static rank_status_t ucx_rma_begin(struct rk_peer *peer, struct rank_request *req, struct rk_ucx_op **op,
+                                   ucp_request_param_t *param)
 {
     struct rk_ucx_link *l = peer->ep;
 
     *op = rk_ucx_op_new(l, RK_UCX_OP_UCP);
     if (!*op)
         return RANK_ERR_NO_MEMORY;
+    (*op)->req = req;
     l->ucx->sent++;
     param->op_attr_mask |= UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-    param->cb.send = rk_ucx_ucp_done;
+    param->cb.send = ucx_rma_done;
     param->user_data = *op;
     return RANK_OK;
 }
 
-rank_status_t rk_ucx_put_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
-                             const void *src, size_t bytes, size_t offset)
-{
-    ucp_request_param_t param = {0};
-    struct rk_ucx_op *op;
-    struct part *part;
-    uint64_t at;
-    rank_status_t st = reach(mem, peer, index, offset, &part, &at);
-
-    if (!st)
-        st = ucx_rma_begin(peer, &op, &param);
-    if (st)
-        return st;
-    part->written++;
-    return ucx_rma_finish(op, ucp_put_nbx(op->of->ep, src, bytes, at, part->rkey, &param));
-}
-
-rank_status_t rk_ucx_get_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index, void *dst,
-                             size_t bytes, size_t offset)
-{
-    ucp_request_param_t param = {0};
-    struct rk_ucx_op *op;
-    struct part *part;
-    uint64_t at;
-    rank_status_t st = reach(mem, peer, index, offset, &part, &at);
-
-    if (!st)
-        st = ucx_rma_begin(peer, &op, &param);
-    if (st)
-        return st;
-    return ucx_rma_finish(op, ucp_get_nbx(op->of->ep, dst, bytes, at, part->rkey, &param));
-}
-
-/* Result of a call started for a request, which its callback completes; p is UCP's result. */
+/* Complete the request if UCP is done; p is UCP's result. Otherwise its callback does. */
 static rank_status_t started(struct rk_ucx_op *op, ucs_status_ptr_t p)
 {
     struct rank_request *req = op->req;
@@ -269,10 +218,9 @@ rank_status_t rk_ucx_iput_mem(struct rk_channel_mem *mem, struct rk_peer *peer, 
     rank_status_t st = reach(mem, peer, index, offset, &part, &at);
 
     if (!st)
-        st = ucx_rma_begin(peer, &op, &param);
+        st = ucx_rma_begin(peer, req, &op, &param);
     if (st)
         return st;
-    op->req = req;
     part->written++;
     return started(op, ucp_put_nbx(op->of->ep, src, bytes, at, part->rkey, &param));
 }
@@ -287,10 +235,9 @@ rank_status_t rk_ucx_iget_mem(struct rk_channel_mem *mem, struct rk_peer *peer, 
     rank_status_t st = reach(mem, peer, index, offset, &part, &at);
 
     if (!st)
-        st = ucx_rma_begin(peer, &op, &param);
+        st = ucx_rma_begin(peer, req, &op, &param);
     if (st)
         return st;
-    op->req = req;
     return started(op, ucp_get_nbx(op->of->ep, dst, bytes, at, part->rkey, &param));
 }
 
@@ -300,6 +247,7 @@ static rank_status_t flush_part(struct part *part)
     struct rk_ucx_link *l = peer->ep;
     ucp_request_param_t param = {0};
     struct rk_ucx_op *op;
+    struct rank_request req = {.type = RK_REQ_RMA, .kind = RK_REQ_FLUSH, .peer = peer};
     uint64_t written = part->written; /* other threads may add more during the wait */
     rank_status_t st;
 
@@ -309,10 +257,13 @@ static rank_status_t flush_part(struct part *part)
         part->flushed = written; /* reported once */
         return RANK_ERR_PEER_DEAD;
     }
-    st = ucx_rma_begin(peer, &op, &param);
+    req.ctx = peer->ctx;
+    st = ucx_rma_begin(peer, &req, &op, &param);
     if (st)
         return st;
-    st = ucx_rma_finish(op, ucp_ep_flush_nbx(l->ep, &param));
+    st = started(op, ucp_ep_flush_nbx(l->ep, &param));
+    if (!st)
+        st = rk_req_wait(&req);
     if ((!st || st == RANK_ERR_PEER_DEAD) && written > part->flushed) /* else the next flush has to retry */
         part->flushed = written;
     return st;

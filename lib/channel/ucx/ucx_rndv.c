@@ -24,8 +24,6 @@ static void ucx_rndv_finish(struct rk_ucx_op *op, rank_status_t st)
 {
     struct rank_request *req = op->req;
 
-    if (op->result)
-        *op->result = (struct rk_ucx_outcome){true, st};
     rk_ucx_op_free(op);
     if (req)
         rk_req_complete(req, st);
@@ -578,9 +576,6 @@ static void fail_list(struct rk_link *list, bool orphan_ucp)
         op->req = NULL;
         if (op->type == RK_UCX_OP_UCP) {
             op->type = RK_UCX_OP_ORPHAN;
-            if (op->result)
-                *op->result = (struct rk_ucx_outcome){true, RANK_ERR_PEER_DEAD};
-            op->result = NULL;
             rk_list_append(list, pos);
         } else if (op->desc) {
             drop_desc(op);

@@ -134,13 +134,13 @@ static void compare_swap(struct mp *mp)
         MP_OK(rank_put(&a, 8, to, mem, 8 * mp->rank));
         MP_OK(rank_flush(mem, to));
         was = 0;
-        MP_OK(rank_compare_swap(kinds[k].dtype, &b, &c, to, mem, 8 * mp->rank, &was));
+        MP_OK(rank_atomic_cas(kinds[k].dtype, &b, &c, to, mem, 8 * mp->rank, &was));
         MP_CHECK_EQ(was, a);
         was = 0;
-        MP_OK(rank_compare_swap(kinds[k].dtype, &a, &b, to, mem, 8 * mp->rank, &was));
+        MP_OK(rank_atomic_cas(kinds[k].dtype, &a, &b, to, mem, 8 * mp->rank, &was));
         MP_CHECK_EQ(was, a);
         was = 0;
-        MP_OK(rank_compare_swap(kinds[k].dtype, &b, &c, to, mem, 8 * mp->rank, &was));
+        MP_OK(rank_atomic_cas(kinds[k].dtype, &b, &c, to, mem, 8 * mp->rank, &was));
         MP_CHECK_EQ(was, b);
         MP_OK(rank_get(&was, 8, to, mem, 8 * mp->rank));
         MP_CHECK_EQ(was, c);
@@ -172,8 +172,8 @@ static void together(struct mp *mp, int each)
                           offsetof(struct words, by_cswap), &old));
         for (;;) {
             next = old + 1;
-            MP_OK(rank_compare_swap(RANK_INT64, &old, &next, 0, mem,
-                                    offsetof(struct words, by_cswap), &seen));
+            MP_OK(rank_atomic_cas(RANK_INT64, &old, &next, 0, mem,
+                                  offsetof(struct words, by_cswap), &seen));
             if (seen == old)
                 break;
             old = seen;
@@ -228,9 +228,9 @@ static void refused(struct mp *mp)
         MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT16, &v, to, mem, 0, &r), RANK_ERR_DTYPE);
         MP_STATUS(rank_atomic(RANK_AMO_ADD, (rank_dtype_t)99, &v, to, mem, 0, &r), RANK_ERR_DTYPE);
         MP_STATUS(rank_atomic(RANK_AMO_OR, RANK_F64, &v, to, mem, 0, NULL), RANK_ERR_DTYPE);
-        MP_STATUS(rank_compare_swap(RANK_F32_COMPLEX, &v, &v, to, mem, 0, &r), RANK_ERR_DTYPE);
-        MP_STATUS(rank_compare_swap(RANK_INT64, NULL, &v, to, mem, 0, &r), RANK_ERR_ARG);
-        MP_STATUS(rank_compare_swap(RANK_INT64, &v, &v, to, mem, 0, NULL), RANK_ERR_ARG);
+        MP_STATUS(rank_atomic_cas(RANK_F32_COMPLEX, &v, &v, to, mem, 0, &r), RANK_ERR_DTYPE);
+        MP_STATUS(rank_atomic_cas(RANK_INT64, NULL, &v, to, mem, 0, &r), RANK_ERR_ARG);
+        MP_STATUS(rank_atomic_cas(RANK_INT64, &v, &v, to, mem, 0, NULL), RANK_ERR_ARG);
     }
     MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, &v, mp->size, mem, 0, NULL), RANK_ERR_RANK);
     MP_OK(rank_flush(mem, RANK_ALL));

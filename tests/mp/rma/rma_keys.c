@@ -236,7 +236,7 @@ static void guarded(struct mp *mp)
             MP_STATUS(rank_put_strided(out, 8, 8, 4, from, theirs, at, 16), RANK_ERR_ARG);
             MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_UINT64, &one, from, theirs, at, NULL), RANK_ERR_ARG);
             MP_STATUS(rank_atomic(RANK_AMO_FETCH_ADD, RANK_UINT32, &one, from, theirs, at, &was), RANK_ERR_ARG);
-            MP_STATUS(rank_compare_swap(RANK_UINT64, &one, &one, from, theirs, at, &was), RANK_ERR_ARG);
+            MP_STATUS(rank_atomic_cas(RANK_UINT64, &one, &one, from, theirs, at, &was), RANK_ERR_ARG);
             MP_STATUS(rank_put_signal(out, 8, from, theirs, 0, theirs, at, 1, RANK_SIGNAL_SET), RANK_ERR_ARG);
             MP_OK(rank_flush(theirs, from));
             MP_STATUS(rank_get(in, 8, from, theirs, at), i == 2 ? RANK_ERR_ARG : RANK_OK);

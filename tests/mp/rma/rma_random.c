@@ -519,7 +519,7 @@ static void step_amo(struct program *p, int actor)
     result = swap || amo == RANK_AMO_FETCH_ADD || amo == RANK_AMO_SWAP || amo == RANK_AMO_FETCH_AND ||
              amo == RANK_AMO_FETCH_OR || amo == RANK_AMO_FETCH_XOR;
     if (swap)
-        MP_OK(rank_compare_swap(dtype, &compare, &v, r.target, p->mem[r.mem].to[r.target], r.piece[0].offset, &got));
+        MP_OK(rank_atomic_cas(dtype, &compare, &v, r.target, p->mem[r.mem].to[r.target], r.piece[0].offset, &got));
     else
         MP_OK(rank_atomic((rank_amo_t)amo, dtype, &v, r.target, p->mem[r.mem].to[r.target], r.piece[0].offset, result ? &got : NULL));
     if (result)

@@ -176,9 +176,9 @@ static void words(struct mp *mp, const struct block *b, rank_mem_t own, rank_mem
     mp_barrier(mp->world);
     is = 2 * TIMES;
     one = 3;
-    MP_OK(rank_compare_swap(RANK_INT64, &is, &one, from, theirs, 0, &was));
+    MP_OK(rank_atomic_cas(RANK_INT64, &is, &one, from, theirs, 0, &was));
     MP_CHECK_EQ(was, 2 * TIMES);
-    MP_OK(rank_compare_swap(RANK_INT64, &is, &one, from, theirs, 0, &was));
+    MP_OK(rank_atomic_cas(RANK_INT64, &is, &one, from, theirs, 0, &was));
     MP_CHECK_EQ(was, 3);
     for (uint64_t i = 1; i <= 20; i++) {
         mp_fill(data, sizeof(data), i + (uint64_t)mp->rank);

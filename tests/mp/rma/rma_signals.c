@@ -11,6 +11,16 @@
 static const int64_t sizes[] = {0, 1, 8, 40, 1000, 4096, 8192, 17000, 70001, 1500000};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
+/* As rank_signal_wait, by tests. */
+static void poll_signal(rank_mem_t sig, int64_t offset, uint64_t value, int from, uint64_t *seen)
+{
+    int flag = 0;
+
+    while (!flag)
+        MP_OK(rank_test_signal(sig, offset, RANK_CMP_EQ, value, from, &flag, seen));
+    MP_CHECK_EQ(flag, 1);
+}
+
 /* Round the ring: the next sends on what came, with the signal one higher. */
 static void ring(struct mp *mp)
 {
@@ -30,7 +40,10 @@ static void ring(struct mp *mp)
             MP_OK(rank_put_signal(out, sizes[s], to, mem, 0, sig, 8, op == RANK_SIGNAL_SET ? turn : 1,
                                   op));
             memset(out, 0xdd, (size_t)sizes[s]); /* it is ours again */
-            MP_OK(rank_signal_wait(sig, 8, RANK_CMP_EQ, turn, from, &seen));
+            if (round % 3)
+                MP_OK(rank_signal_wait(sig, 8, RANK_CMP_EQ, turn, from, &seen));
+            else
+                poll_signal(sig, 8, turn, round % 2 ? from : RANK_ANY_SOURCE, &seen);
             MP_CHECK_EQ(seen, turn);
             MP_CHECK_EQ(mp_verify(data, (size_t)sizes[s], turn * 1000 + (uint64_t)from), -1);
             mp_barrier(mp->world);
@@ -99,6 +112,34 @@ static void comparisons(struct mp *mp)
     MP_STATUS(rank_put_signal(p, 8, to, mem, 60, mem, 0, 1, RANK_SIGNAL_SET), RANK_ERR_BOUNDS);
     MP_STATUS(rank_put_signal(p, 8, mp->size, mem, 0, mem, 0, 1, RANK_SIGNAL_SET), RANK_ERR_RANK);
     MP_STATUS(rank_put_signal(p, 8, to, mem, 0, mem, 0, 1, (rank_signal_op_t)2), RANK_ERR_ARG);
+    mp_barrier(mp->world);
+    MP_OK(rank_free(&mem));
+}
+
+/* A test returns at once, without the signal, and writes nothing then. */
+static void tested(struct mp *mp)
+{
+    int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size, flag = 5;
+    uint64_t *p, seen = 99;
+    rank_mem_t mem;
+
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, (void **)&p, &mem));
+    MP_OK(rank_test_signal(mem, 0, RANK_CMP_NE, 0, from, &flag, &seen));
+    MP_CHECK_EQ(flag, 0);
+    MP_CHECK_EQ(seen, 99);
+    mp_barrier(mp->world);
+    MP_OK(rank_put_signal(NULL, 0, to, mem, 0, mem, 0, 7, RANK_SIGNAL_SET));
+    while (!flag)
+        MP_OK(rank_test_signal(mem, 0, RANK_CMP_NE, 0, from, &flag, &seen));
+    MP_CHECK_EQ(flag, 1);
+    MP_CHECK_EQ(seen, 7);
+    MP_OK(rank_test_signal(mem, 0, RANK_CMP_GE, 7, RANK_ANY_SOURCE, &flag, NULL));
+    MP_CHECK_EQ(flag, 1);
+    MP_STATUS(rank_test_signal(mem, 0, RANK_CMP_EQ, 7, from, NULL, &seen), RANK_ERR_ARG);
+    MP_STATUS(rank_test_signal(mem, 4, RANK_CMP_EQ, 7, from, &flag, &seen), RANK_ERR_ARG);
+    MP_STATUS(rank_test_signal(mem, 64, RANK_CMP_EQ, 7, from, &flag, &seen), RANK_ERR_BOUNDS);
+    MP_STATUS(rank_test_signal(mem, 0, (rank_cmp_t)6, 7, from, &flag, &seen), RANK_ERR_ARG);
+    MP_STATUS(rank_test_signal(mem, 0, RANK_CMP_EQ, 7, mp->size, &flag, &seen), RANK_ERR_RANK);
     mp_barrier(mp->world);
     MP_OK(rank_free(&mem));
 }
@@ -236,6 +277,8 @@ int main(int argc, char **argv)
     gathered(&mp);
     mp_case(&mp, "comparisons");
     comparisons(&mp);
+    mp_case(&mp, "tested");
+    tested(&mp);
     mp_case(&mp, "asleep");
     asleep(&mp);
     mp_case(&mp, "fenced");

@@ -43,7 +43,7 @@ static void count(struct hand *me)
             do {
                 uint64_t next = now + 1;
                 expected = now;
-                MP_OK(rank_compare_swap(RANK_UINT64, &expected, &next, 0, f->mem, 0, &now));
+                MP_OK(rank_atomic_cas(RANK_UINT64, &expected, &next, 0, f->mem, 0, &now));
             } while (now != expected);
             before = now;
         } else {
