@@ -67,7 +67,7 @@ static bool is_late(struct rk_ctx *ctx, uint64_t team_id)
 
     if (rk_likely(!ctx->p2p->deaths || !(team_id & RK_TEAM_COLL)))
         return false;
-    team = rk_team_by_id(ctx->p2p, team_id & ~RK_TEAM_COLL);
+    team = rk_team_table_find(&ctx->p2p->by_id, team_id & ~RK_TEAM_COLL);
     return team && team->ndead > 0;
 }
 
@@ -420,7 +420,7 @@ static void fail_posted(struct rank_request *req, void *arg)
     struct rank_team *team;
 
     if (!req->peer) {
-        team = rk_team_by_id(d->ctx->p2p, req->team & ~RK_TEAM_COLL);
+        team = rk_team_table_find(&d->ctx->p2p->by_id, req->team & ~RK_TEAM_COLL);
         if (!team || !team->any_source_errors)
             return;
         team->any_source_errors = -1; /* reported; settled when all receives have been checked */

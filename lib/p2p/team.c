@@ -32,12 +32,12 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
 
     if (!team)
         goto err;
+    team->id = id;
     team->peers = calloc((size_t)size, sizeof(*team->peers));
-    if (!team->peers)
+    if (!team->peers || rk_team_table_add(&ctx->p2p->by_id, team))
         goto err;
     team->magic = ctx->engine->threads ? RK_TEAM_SHARED_MAGIC : RK_TEAM_MAGIC;
     team->ctx = ctx;
-    team->id = id;
     team->rank = rank;
     team->size = size;
     team->world_ranks = world_ranks;
@@ -66,24 +66,12 @@ err:
     return RANK_ERR_NO_MEMORY;
 }
 
-struct rank_team *rk_team_by_id(struct rk_p2p *p2p, uint64_t id)
-{
-    struct rk_link *l;
-
-    rk_list_for_each(l, &p2p->teams)
-    {
-        struct rank_team *team = rk_list_entry(l, struct rank_team, link);
-        if (team->id == id)
-            return team;
-    }
-    return NULL;
-}
-
 void rk_team_destroy(struct rank_team *team)
 {
     if (!team)
         return;
     rk_list_remove(&team->link);
+    rk_team_table_remove(&team->ctx->p2p->by_id, team);
     if (team->ctx->p2p->last_validated == team)
         team->ctx->p2p->last_validated = NULL;
     free(team->peers);
