@@ -16,6 +16,11 @@
 #define RK_TEAM_SHARED_MAGIC 0x7465616eu
 /* In an id: space of the collectives' tags. */
 #define RK_TEAM_COLL (1ull << 63)
+/*
+ * In a tag of that space: of rank_team_create, and no collective. It goes on where a member of the team is dead, while
+ * collectives end.
+ */
+#define RK_TAG_CREATE (1ull << 63)
 /* In an id: the rest is random, as the members share no numbering. */
 #define RK_TEAM_MIXED (1ull << 62)
 

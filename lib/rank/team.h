@@ -79,6 +79,18 @@ RANK_API rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_te
 RANK_API rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out);
 
 /*
+ * Create a team of the n listed ranks of parent, in the order of the list. Collective over these ranks only, which all
+ * give the same list and tag. Calls of several threads at once on one parent need different tags. Two lists with common
+ * ranks are created in the same order on these. The call works where other ranks of parent have failed. tag is 0 to
+ * INT64_MAX - 1, and meets no message. The caller frees *out. An invalid argument fails at once, on that rank alone.
+ * RANK_ERR_COUNT: n is less than 1, or more than the ranks of parent.
+ * RANK_ERR_RANK: a rank of the list is out of range, or listed twice.
+ * RANK_ERR_ARG: the list lacks this rank.
+ * RANK_ERR_PEER_DEAD: a listed rank failed.
+ */
+RANK_API rank_status_t rank_team_create(rank_team_t parent, int64_t n, const int *ranks, int64_t tag, rank_team_t *out);
+
+/*
  * Free a team and set *team to RANK_TEAM_NULL. Collective over team. No operation may be pending on it. On a team of one
  * world the call does not synchronize. On a team of several worlds it waits until every rank frees the team, finalizes
  * or fails. Freeing the last team that two worlds share disconnects them, if it has all their ranks. Each then ignores

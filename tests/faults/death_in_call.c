@@ -374,6 +374,20 @@ static rank_status_t dup_team(struct scene *s)
     return st ? st : rank_team_free(&t);
 }
 
+/* Of all, from a list that begins with the last: in each place of the tree one dies, by its number. */
+static rank_status_t create_team(struct scene *s)
+{
+    int list[16], n = s->mp.size;
+    rank_team_t t;
+    rank_status_t st;
+
+    MP_CHECK(n <= 16);
+    for (int r = 0; r < n; r++)
+        list[r] = n - 1 - r;
+    st = rank_team_create(s->mp.world, n, list, 7, &t);
+    return st ? st : rank_team_free(&t);
+}
+
 static rank_status_t alloc(struct scene *s)
 {
     rank_mem_t mem = RANK_MEM_NULL;
@@ -396,7 +410,8 @@ static const struct {
     {"reduce", reduce},       {"allreduce", allreduce}, {"iallreduce", iallreduce},
     {"gather", gather},       {"allgather", allgather}, {"scatter", scatter},
     {"alltoall", alltoall},   {"reduce_scatter", reduce_scatter},
-    {"dup", dup_team},            {"alloc", alloc},
+    {"dup", dup_team},            {"create", create_team},
+    {"alloc", alloc},
 };
 enum { TOGETHER = sizeof(together) / sizeof(together[0]) };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* team_create.c: split, split_shared, dup and free teams; keep their tags apart. */
+/* team_create.c: split, dup, create and free teams; keep their tags apart. */
 #include "tests/mp/mp.h"
 
 #include <stdlib.h>
@@ -97,6 +97,75 @@ static void shared(struct mp *mp)
     MP_OK(rank_team_split_shared(mp->world, 0, &t));
     talk(mp, t, expect, n);
     MP_OK(rank_team_free(&t));
+    free(expect);
+}
+
+/* A random list of ranks, drawn alike by all; own: this rank's index, or -1. */
+static int draw_list(struct mp *mp, uint64_t *common, int *list, int *own)
+{
+    int n = 1 + (int)mp_below(common, (uint64_t)mp->size);
+
+    for (int r = 0; r < mp->size; r++)
+        list[r] = r;
+    *own = -1;
+    for (int i = 0; i < n; i++) {
+        int k = i + (int)mp_below(common, (uint64_t)(mp->size - i)), r = list[k];
+        list[k] = list[i];
+        list[i] = r;
+        if (r == mp->rank)
+            *own = i;
+    }
+    return n;
+}
+
+/*
+ * Teams of random lists, which have ranks in common, with few tags; their lists again from a team that has another
+ * order. Meanwhile a receive of any message waits on the parent, and a collective runs there.
+ */
+static void lists(struct mp *mp)
+{
+    int *list = mp_alloc((size_t)mp->size * sizeof(int)), *expect = mp_alloc((size_t)mp->size * sizeof(int)), own;
+    uint64_t common = mp->seed, random = mp->seed + (uint64_t)mp->rank;
+    rank_team_t back, t;
+
+    MP_OK(rank_team_split(mp->world, 0, -mp->rank, &back));
+    for (int round = 0; round < 60; round++) {
+        rank_request_t req[2];
+        int64_t one = 1, sum = 0, any = -1, number = round;
+        bool reversed = mp_below(&common, 2);
+
+        MP_OK(rank_irecv(&any, 1, RANK_INT64, RANK_ANY_SOURCE, RANK_ANY_TAG, reversed ? back : mp->world, &req[0]));
+        if (mp_below(&random, 2))
+            mp_delay(mp, &random);
+        MP_OK(rank_iallreduce(&one, &sum, 1, RANK_INT64, RANK_SUM, reversed ? back : mp->world, &req[1]));
+        for (int i = 0; i < 4; i++) {
+            int n = draw_list(mp, &common, list, &own);
+            int64_t tag = (int64_t)mp_below(&common, 2) * (INT64_MAX - 1);
+            for (int k = 0; k < n; k++)
+                expect[k] = reversed ? mp->size - 1 - list[k] : list[k];
+            own = -1;
+            for (int k = 0; k < n; k++) {
+                if (expect[k] == mp->rank)
+                    own = k;
+            }
+            t = RANK_TEAM_NULL;
+            if (own < 0) {
+                MP_STATUS(rank_team_create(reversed ? back : mp->world, n, list, tag, &t), RANK_ERR_ARG);
+                MP_CHECK(t == RANK_TEAM_NULL);
+                continue;
+            }
+            MP_OK(rank_team_create(reversed ? back : mp->world, n, list, tag, &t));
+            talk(mp, t, expect, n);
+            MP_OK(rank_team_free(&t));
+        }
+        MP_CHECK_EQ(any, -1); /* none of that met the receive */
+        MP_OK(rank_send(&number, 1, RANK_INT64, rank_team_rank(reversed ? back : mp->world), 3, reversed ? back : mp->world));
+        MP_OK(rank_waitall(2, req, NULL));
+        MP_CHECK_EQ(any, round);
+        MP_CHECK_EQ(sum, mp->size);
+    }
+    MP_OK(rank_team_free(&back));
+    free(list);
     free(expect);
 }
 
@@ -261,6 +330,8 @@ int main(int argc, char **argv)
     undefined(&mp);
     mp_case(&mp, "shared");
     shared(&mp);
+    mp_case(&mp, "lists");
+    lists(&mp);
     mp_case(&mp, "apart");
     apart(&mp);
     mp_case(&mp, "early");
