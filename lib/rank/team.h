@@ -66,6 +66,34 @@ RANK_API int rank_team_rank(rank_team_t team);
 RANK_API int rank_team_size(rank_team_t team);
 
 /*
+ * Returns the rank in the world of a rank of team, or a negative status. RANK_UNDEFINED stands for a rank of another
+ *   world.
+ */
+RANK_API int rank_team_world_rank(rank_team_t team, int rank);
+
+/* Write the ranks in the world of all ranks of team to ranks, in the order of team. cap is the number of elements in
+ * ranks. RANK_UNDEFINED stands for a rank of another world. RANK_ERR_COUNT: cap is less than the team size. */
+RANK_API rank_status_t rank_team_members(rank_team_t team, int *ranks, int64_t cap);
+
+typedef enum rank_team_relation {
+    RANK_TEAM_IDENT = 0, /* the same team */
+    RANK_TEAM_CONGRUENT, /* the same ranks in the same order */
+    RANK_TEAM_SIMILAR,   /* the same ranks in another order */
+    RANK_TEAM_UNEQUAL
+} rank_team_relation_t;
+
+/* Compare two teams. *result is a rank_team_relation_t. The call is local. */
+RANK_API rank_status_t rank_team_compare(rank_team_t a, rank_team_t b, int *result);
+
+/*
+ * Get the node of peer, a rank of team, as the launcher placed it. The nodes of the world are numbered from 0, in the
+ * order of their lowest ranks.
+ * Returns the number of the node, or a negative status. RANK_UNDEFINED stands for a rank of another world.
+ * RANK_ERR_NOT_SUPPORTED: the launcher does not report the nodes.
+ */
+RANK_API int rank_node_of(int peer, rank_team_t team);
+
+/*
  * Split a team by color. Collective over team. The ranks of a new team are ordered by key, then by their rank in team.
  * color is >= 0, or RANK_UNDEFINED for a rank that joins no new team. Its *out is RANK_TEAM_NULL. The caller frees *out.
  */

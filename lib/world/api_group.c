@@ -13,6 +13,7 @@
 #include "lib/world/world.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct outcome {
     uint64_t list; /* hash of the ranks */
@@ -198,4 +199,107 @@ rank_status_t rank_team_create(rank_team_t parent, int64_t n, const int *ranks, 
     return st;
 }
 
-RK_PUBLIC(rank_team_create);
+/* ------------------------------------------------------------------------ queries */
+
+/* The number of a process as the user sees it. */
+static int public_rank(const struct rank_team *team, int r)
+{
+    int number = rk_team_world_rank(team, r);
+
+    return number < team->ctx->boot->size ? number : RANK_UNDEFINED;
+}
+
+static rank_status_t check_member(const char *call, const struct rank_team *team, int r)
+{
+    rank_status_t st = rk_team_check(call, team);
+
+    if (st || (unsigned)r < (unsigned)team->size)
+        return st;
+    return rk_arg_error(RANK_ERR_RANK, call, "rank %d is out of range (team size %d)", r, team->size);
+}
+
+int rank_team_world_rank(rank_team_t team, int rank)
+{
+    rank_status_t st = check_member(__func__, team, rank);
+
+    return st ? (int)st : public_rank(team, rank);
+}
+
+rank_status_t rank_team_members(rank_team_t team, int *ranks, int64_t cap)
+{
+    rank_status_t st = rk_team_check(__func__, team);
+
+    if (st)
+        return st;
+    if (!ranks)
+        return rk_arg_null(__func__, "ranks");
+    if (cap < team->size)
+        return rk_arg_error(RANK_ERR_COUNT, __func__, "cap %lld is less than the team size %d", (long long)cap, team->size);
+    for (int r = 0; r < team->size; r++)
+        ranks[r] = public_rank(team, r);
+    return RANK_OK;
+}
+
+static int by_process(const void *a, const void *b)
+{
+    return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
+}
+
+/* The members' numbers, ascending. NULL: out of memory. */
+static int *sorted_members(const struct rank_team *team)
+{
+    int *numbers = malloc((size_t)team->size * sizeof(int));
+
+    for (int r = 0; numbers && r < team->size; r++)
+        numbers[r] = rk_team_world_rank(team, r);
+    if (numbers)
+        qsort(numbers, (size_t)team->size, sizeof(int), by_process);
+    return numbers;
+}
+
+/* Teams of one size. */
+static rank_status_t compare_members(const struct rank_team *a, const struct rank_team *b, int *result)
+{
+    size_t bytes = (size_t)a->size * sizeof(int);
+    int *x, *y, r = 0;
+
+    while (r < a->size && rk_team_world_rank(a, r) == rk_team_world_rank(b, r))
+        r++;
+    if (r == a->size) {
+        *result = RANK_TEAM_CONGRUENT;
+        return RANK_OK;
+    }
+    x = sorted_members(a);
+    y = sorted_members(b);
+    if (x && y)
+        *result = memcmp(x, y, bytes) == 0 ? RANK_TEAM_SIMILAR : RANK_TEAM_UNEQUAL;
+    free(x);
+    free(y);
+    return x && y ? RANK_OK : RANK_ERR_NO_MEMORY;
+}
+
+rank_status_t rank_team_compare(rank_team_t a, rank_team_t b, int *result)
+{
+    rank_status_t st = rk_team_check(__func__, a);
+
+    if (st || (st = rk_team_check(__func__, b)))
+        return st;
+    if (!result)
+        return rk_arg_null(__func__, "result");
+    if (a != b && a->size == b->size)
+        return compare_members(a, b, result);
+    *result = a == b ? RANK_TEAM_IDENT : RANK_TEAM_UNEQUAL;
+    return RANK_OK;
+}
+
+int rank_node_of(int peer, rank_team_t team)
+{
+    RK_ENTER_TEAM(team);
+    rank_status_t st = check_member(__func__, team, peer);
+    int rank = st ? (int)st : public_rank(team, peer);
+
+    return rank < 0 ? rank : rk_boot_node_of(team->ctx->boot, rank);
+}
+
+RK_PUBLIC(rank_team_create); RK_PUBLIC(rank_team_world_rank); RK_PUBLIC(rank_team_members);
+RK_PUBLIC(rank_team_compare); RK_PUBLIC(rank_node_of);

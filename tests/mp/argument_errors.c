@@ -108,6 +108,11 @@ static void handles(const struct mp *mp)
         MP_STATUS(rank_team_dup(teams[i], &team), RANK_ERR_HANDLE);
         MP_STATUS(rank_team_split(teams[i], 0, 0, &team), RANK_ERR_HANDLE);
         MP_STATUS(rank_team_create(teams[i], 1, &mp->rank, 0, &team), RANK_ERR_HANDLE);
+        MP_CHECK_EQ(rank_team_world_rank(teams[i], 0), RANK_ERR_HANDLE);
+        MP_CHECK_EQ(rank_node_of(0, teams[i]), RANK_ERR_HANDLE);
+        MP_STATUS(rank_team_members(teams[i], &done, 1), RANK_ERR_HANDLE);
+        MP_STATUS(rank_team_compare(teams[i], mp->world, &done), RANK_ERR_HANDLE);
+        MP_STATUS(rank_team_compare(mp->world, teams[i], &done), RANK_ERR_HANDLE);
         team = teams[i];
         MP_STATUS(rank_team_free(&team), RANK_ERR_HANDLE);
         MP_CHECK(team == teams[i]);
@@ -131,6 +136,13 @@ static void handles(const struct mp *mp)
         MP_STATUS(rank_team_create(mp->world, 1, &other, 0, &team), RANK_ERR_ARG);
     }
     MP_CHECK(team == RANK_TEAM_NULL);
+    for (int bad = -1; bad <= mp->size; bad += mp->size + 1) {
+        MP_CHECK_EQ(rank_team_world_rank(mp->world, bad), RANK_ERR_RANK);
+        MP_CHECK_EQ(rank_node_of(bad, mp->world), RANK_ERR_RANK);
+    }
+    MP_STATUS(rank_team_members(mp->world, NULL, mp->size), RANK_ERR_ARG);
+    MP_STATUS(rank_team_members(mp->world, &done, mp->size - 1), RANK_ERR_COUNT);
+    MP_STATUS(rank_team_compare(mp->world, mp->world, NULL), RANK_ERR_ARG);
     /* The world is not the caller's to free. */
     team = mp->world;
     MP_CHECK(rank_team_free(&team) != RANK_OK);

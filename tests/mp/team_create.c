@@ -5,6 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void members(rank_team_t team, const int *expect, int n)
+{
+    int *got = mp_alloc((size_t)n * sizeof(int));
+
+    MP_OK(rank_team_members(team, got, n));
+    for (int r = 0; r < n; r++) {
+        MP_CHECK_EQ(got[r], expect[r]);
+        MP_CHECK_EQ(rank_team_world_rank(team, r), expect[r]);
+    }
+    free(got);
+}
+
 /* Send from all to all in a team, with world ranks to identify the members. expect: the world rank of
  * each member, in order. */
 static void talk(struct mp *mp, rank_team_t team, const int *expect, int n)
@@ -15,6 +27,7 @@ static void talk(struct mp *mp, rank_team_t team, const int *expect, int n)
     MP_CHECK_EQ(rank_team_size(team), n);
     MP_CHECK(rank >= 0 && rank < n);
     MP_CHECK_EQ(expect[rank], mp->rank);
+    members(team, expect, n);
     for (int d = 0; d < n; d++) {
         int to = (rank + d) % n, from = (rank - d + n) % n;
         rank_envelope_t env;
@@ -100,6 +113,30 @@ static void shared(struct mp *mp)
     free(expect);
 }
 
+/* Each rank has the same map; nodes are numbered by their lowest ranks, and ranks that share memory have one node. */
+static void nodes(struct mp *mp)
+{
+    int *mine = mp_alloc((size_t)mp->size * sizeof(int)), next = 0;
+    int *all = mp_alloc((size_t)mp->size * (size_t)mp->size * sizeof(int));
+
+    for (int r = 0; r < mp->size; r++)
+        mine[r] = rank_node_of(r, mp->world);
+    if (mine[0] == RANK_ERR_NOT_SUPPORTED && !getenv("XRUN_RANK"))
+        printf("the launcher does not report the nodes\n");
+    else
+        MP_CHECK_EQ(mine[0], 0);
+    MP_OK(rank_allgather(mine, all, mp->size, RANK_INT32, mp->world));
+    for (int r = 0; r < mp->size && mine[0] == 0; r++) {
+        MP_CHECK(mine[r] >= 0 && mine[r] <= next);
+        next += mine[r] == next;
+        MP_CHECK(strcmp(rank_channel_name(mp->world, r), "shm") != 0 || mine[r] == mine[mp->rank]);
+        for (int k = 0; k < mp->size; k++)
+            MP_CHECK_EQ(all[r * mp->size + k], mine[k]);
+    }
+    free(mine);
+    free(all);
+}
+
 /* A random list of ranks, drawn alike by all; own: this rank's index, or -1. */
 static int draw_list(struct mp *mp, uint64_t *common, int *list, int *own)
 {
@@ -118,6 +155,20 @@ static int draw_list(struct mp *mp, uint64_t *common, int *list, int *own)
     return n;
 }
 
+/* Two lists of ranks of the world. */
+static rank_team_relation_t relation(const int *a, int na, const int *b, int nb)
+{
+    bool same = na == nb;
+    int common = 0;
+
+    for (int i = 0; i < na; i++) {
+        same = same && a[i] == b[i];
+        for (int k = 0; k < nb; k++)
+            common += a[i] == b[k];
+    }
+    return same ? RANK_TEAM_CONGRUENT : na == nb && common == na ? RANK_TEAM_SIMILAR : RANK_TEAM_UNEQUAL;
+}
+
 /*
  * Teams of random lists, which have ranks in common, with few tags; their lists again from a team that has another
  * order. Meanwhile a receive of any message waits on the parent, and a collective runs there.
@@ -126,18 +177,19 @@ static void lists(struct mp *mp)
 {
     int *list = mp_alloc((size_t)mp->size * sizeof(int)), *expect = mp_alloc((size_t)mp->size * sizeof(int)), own;
     uint64_t common = mp->seed, random = mp->seed + (uint64_t)mp->rank;
-    rank_team_t back, t;
+    rank_team_t parent[2], t;
 
-    MP_OK(rank_team_split(mp->world, 0, -mp->rank, &back));
+    MP_OK(rank_team_dup(mp->world, &parent[0]));
+    MP_OK(rank_team_split(mp->world, 0, -mp->rank, &parent[1]));
     for (int round = 0; round < 60; round++) {
         rank_request_t req[2];
         int64_t one = 1, sum = 0, any = -1, number = round;
         bool reversed = mp_below(&common, 2);
 
-        MP_OK(rank_irecv(&any, 1, RANK_INT64, RANK_ANY_SOURCE, RANK_ANY_TAG, reversed ? back : mp->world, &req[0]));
+        MP_OK(rank_irecv(&any, 1, RANK_INT64, RANK_ANY_SOURCE, RANK_ANY_TAG, parent[reversed], &req[0]));
         if (mp_below(&random, 2))
             mp_delay(mp, &random);
-        MP_OK(rank_iallreduce(&one, &sum, 1, RANK_INT64, RANK_SUM, reversed ? back : mp->world, &req[1]));
+        MP_OK(rank_iallreduce(&one, &sum, 1, RANK_INT64, RANK_SUM, parent[reversed], &req[1]));
         for (int i = 0; i < 4; i++) {
             int n = draw_list(mp, &common, list, &own);
             int64_t tag = (int64_t)mp_below(&common, 2) * (INT64_MAX - 1);
@@ -150,21 +202,27 @@ static void lists(struct mp *mp)
             }
             t = RANK_TEAM_NULL;
             if (own < 0) {
-                MP_STATUS(rank_team_create(reversed ? back : mp->world, n, list, tag, &t), RANK_ERR_ARG);
+                MP_STATUS(rank_team_create(parent[reversed], n, list, tag, &t), RANK_ERR_ARG);
                 MP_CHECK(t == RANK_TEAM_NULL);
                 continue;
             }
-            MP_OK(rank_team_create(reversed ? back : mp->world, n, list, tag, &t));
+            MP_OK(rank_team_create(parent[reversed], n, list, tag, &t));
             talk(mp, t, expect, n);
+            MP_OK(rank_team_members(parent[1], list, mp->size));
+            MP_OK(rank_team_compare(t, parent[1], &own));
+            MP_CHECK_EQ(own, relation(expect, n, list, mp->size));
+            MP_OK(rank_team_compare(t, t, &own));
+            MP_CHECK_EQ(own, RANK_TEAM_IDENT);
             MP_OK(rank_team_free(&t));
         }
         MP_CHECK_EQ(any, -1); /* none of that met the receive */
-        MP_OK(rank_send(&number, 1, RANK_INT64, rank_team_rank(reversed ? back : mp->world), 3, reversed ? back : mp->world));
+        MP_OK(rank_send(&number, 1, RANK_INT64, rank_team_rank(parent[reversed]), 3, parent[reversed]));
         MP_OK(rank_waitall(2, req, NULL));
         MP_CHECK_EQ(any, round);
         MP_CHECK_EQ(sum, mp->size);
     }
-    MP_OK(rank_team_free(&back));
+    MP_OK(rank_team_free(&parent[0]));
+    MP_OK(rank_team_free(&parent[1]));
     free(list);
     free(expect);
 }
@@ -330,6 +388,8 @@ int main(int argc, char **argv)
     undefined(&mp);
     mp_case(&mp, "shared");
     shared(&mp);
+    mp_case(&mp, "nodes");
+    nodes(&mp);
     mp_case(&mp, "lists");
     lists(&mp);
     mp_case(&mp, "apart");
