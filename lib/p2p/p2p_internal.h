@@ -17,6 +17,7 @@ struct rk_p2p {
     struct rk_match match;
     struct rk_link teams;            /* all teams of the context, */
     struct rk_team_table by_id;      /* and the same by their ids */
+    uint32_t nfreed;                 /* teams that wait for pending operations */
     struct rk_slab kept_slab;        /* of struct rk_unexpected, chained through bucket */
     struct rk_link probed;            /* messages taken by rank_mprobe, by order */
     int64_t kept;                     /* bytes of unexpected messages with their credit returned, */

@@ -79,6 +79,51 @@ void rk_team_destroy(struct rank_team *team)
     team_give_memory(team);
 }
 
+void rk_team_retire(struct rank_team *team)
+{
+    team->magic = 0;
+    team->freed = true;
+    team->ctx->p2p->nfreed++;
+    rk_team_discard(team);
+}
+
+static void count_posted(struct rank_request *req, void *p2p)
+{
+    struct rank_team *team = rk_team_table_find(&((struct rk_p2p *)p2p)->by_id, req->team & ~RK_TEAM_COLL);
+
+    if (team)
+        team->pending++;
+}
+
+bool rk_team_count_posted(struct rk_ctx *ctx)
+{
+    struct rk_p2p *p2p = ctx->p2p;
+    struct rk_link *l;
+
+    if (p2p->nfreed == 0)
+        return false;
+    rk_list_for_each(l, &p2p->teams)
+        rk_list_entry(l, struct rank_team, link)->pending = 0;
+    rk_match_each_posted(&p2p->match, count_posted, p2p);
+    return true;
+}
+
+void rk_team_destroy_freed(struct rk_ctx *ctx)
+{
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &ctx->p2p->teams)
+    {
+        struct rank_team *team = rk_list_entry(l, struct rank_team, link);
+        if (!team->freed || team->pending)
+            continue;
+        ctx->p2p->nfreed--;
+        team->freed = false;
+        rk_team_discard(team);
+        rk_team_destroy(team);
+    }
+}
+
 struct rk_peer *rk_team_peer_slow(struct rank_team *team, int r)
 {
     return team->peers[r] = rk_engine_peer(team->ctx, rk_team_world_rank(team, r));

@@ -119,8 +119,10 @@ RANK_API rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out);
 RANK_API rank_status_t rank_team_create(rank_team_t parent, int64_t n, const int *ranks, int64_t tag, rank_team_t *out);
 
 /*
- * Free a team and set *team to RANK_TEAM_NULL. Collective over team. No operation may be pending on it. On a team of one
- * world the call does not synchronize. On a team of several worlds it waits until every rank frees the team, finalizes
+ * Free a team and set *team to RANK_TEAM_NULL. Collective over team. Pending requests on it complete as if it were not
+ * freed. The memory of the team goes some time after the last of them. Messages without a posted receive are dropped.
+ * Free memory of rank_alloc on the team first. No other thread may be in a call on it. On a team of one world the call
+ * does not synchronize. On a team of several worlds it waits until every rank frees the team, finalizes
  * or fails. Freeing the last team that two worlds share disconnects them, if it has all their ranks. Each then ignores
  * failures of the other. Otherwise they stay connected until they end.
  */

@@ -51,11 +51,21 @@ static struct seat *my_table(const struct ballot *all, int size, uint64_t color,
     return entries;
 }
 
+/* Of the teams freed before: destroy those on which nothing is pending any more. */
+static void destroy_idle(struct rk_ctx *ctx)
+{
+    if (!rk_team_count_posted(ctx))
+        return;
+    rk_coll_count_running(ctx);
+    rk_team_destroy_freed(ctx);
+}
+
 rank_status_t rk_team_open(struct rk_ctx *ctx, uint64_t id, int n, int *world_ranks, struct rank_team **out)
 {
     int me = 0;
     rank_status_t st;
 
+    destroy_idle(ctx);
     while (world_ranks[me] != ctx->boot->rank)
         me++;
     st = rk_team_create(ctx, id, me, n, world_ranks, out);
@@ -156,6 +166,7 @@ rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out)
 
 rank_status_t rank_team_free(rank_team_t *team)
 {
+    struct rk_ctx *ctx;
     rank_status_t st;
 
     if (!team)
@@ -164,15 +175,16 @@ rank_status_t rank_team_free(rank_team_t *team)
     st = rk_team_check(__func__, *team);
     if (st)
         return st;
-    if (*team == (*team)->ctx->world)
+    ctx = (*team)->ctx;
+    if (*team == ctx->world)
         return rk_arg_error(RANK_ERR_ARG, __func__, "the world is freed by rank_finalize");
     if ((*team)->mixed)
         rk_connected_disconnect(*team);
-    if (*team == (*team)->ctx->parents)
-        (*team)->ctx->parents = NULL;
-    rk_rooms_team_close((*team)->ctx, *team);
-    rk_team_discard(*team);
-    rk_team_destroy(*team);
+    if (*team == ctx->parents)
+        ctx->parents = NULL;
+    rk_rooms_team_close(ctx, *team);
+    rk_team_retire(*team);
+    destroy_idle(ctx);
     *team = RANK_TEAM_NULL;
     return RANK_OK;
 }

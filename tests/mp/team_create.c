@@ -375,6 +375,124 @@ static void unread_sync(struct mp *mp)
     free(some);
 }
 
+enum { PARKED_MAX = 4, MESSAGES_MAX = 200, BCAST = 40000 };
+
+/* What is pending on a team that has been freed. */
+struct parked {
+    int n, root, round;
+    rank_request_t req[MESSAGES_MAX + 4];
+    struct {
+        char *buf;
+        size_t bytes;
+        uint64_t key;
+        bool received;
+    } message[MESSAGES_MAX];
+    int nmessages;
+    int64_t mine, sum;
+    char *bcast;
+    rank_request_t never;
+};
+
+static const int64_t parked_sizes[] = {0, 8, 3000, 100000};
+
+/* Messages between all, drawn alike by all, a tag each, and three collectives; then the team is freed at once. */
+static void park(struct mp *mp, struct parked *f, int round, uint64_t *common, uint64_t *random)
+{
+    rank_team_t t, gone;
+
+    MP_OK(rank_team_dup(mp->world, &t));
+    f->n = f->nmessages = 0;
+    f->round = round;
+    for (int tag = 0; tag < 3 * mp->size; tag++) {
+        int from = (int)mp_below(common, (uint64_t)mp->size), to = (int)mp_below(common, (uint64_t)mp->size);
+        size_t bytes = (size_t)parked_sizes[mp_below(common, 4)];
+
+        for (int in = 0; in < 2; in++) {
+            if (mp->rank != (in ? to : from))
+                continue;
+            MP_CHECK(f->nmessages < MESSAGES_MAX);
+            f->message[f->nmessages].buf = mp_alloc(bytes);
+            f->message[f->nmessages].bytes = bytes;
+            f->message[f->nmessages].received = in;
+            f->message[f->nmessages].key = (uint64_t)round << 32 | (uint64_t)tag;
+            if (in) {
+                MP_OK(rank_irecv(f->message[f->nmessages].buf, (int64_t)bytes, RANK_BYTE,
+                                 mp_below(random, 2) ? RANK_ANY_SOURCE : from, tag, t, &f->req[f->n++]));
+            } else {
+                mp_fill(f->message[f->nmessages].buf, bytes, f->message[f->nmessages].key);
+                MP_OK((mp_below(random, 2) ? rank_isend : rank_issend)(f->message[f->nmessages].buf, (int64_t)bytes, RANK_BYTE,
+                                                                       to, tag, t, &f->req[f->n++]));
+            }
+            f->nmessages++;
+        }
+    }
+    MP_OK(rank_irecv(NULL, 0, RANK_BYTE, RANK_ANY_SOURCE, 100000, t, &f->never));
+    f->root = (int)mp_below(common, (uint64_t)mp->size);
+    f->bcast = mp_alloc(BCAST);
+    mp_fill(f->bcast, BCAST, (uint64_t)(mp->rank == f->root ? round : -1));
+    f->mine = mp->rank + round;
+    MP_OK(rank_iallreduce(&f->mine, &f->sum, 1, RANK_INT64, RANK_SUM, t, &f->req[f->n++]));
+    MP_OK(rank_ibcast(f->bcast, BCAST, RANK_BYTE, f->root, t, &f->req[f->n++]));
+    MP_OK(rank_ibarrier(t, &f->req[f->n++]));
+    gone = t;
+    MP_OK(rank_team_free(&t));
+    MP_CHECK(t == RANK_TEAM_NULL);
+    MP_CHECK_EQ(rank_team_size(gone), RANK_ERR_HANDLE);
+}
+
+static void unpark(struct mp *mp, struct parked *f)
+{
+    MP_OK(rank_waitall(f->n, f->req, NULL));
+    MP_OK(rank_cancel(&f->never));
+    MP_STATUS(rank_wait(&f->never, NULL), RANK_ERR_CANCELED);
+    for (int i = 0; i < f->nmessages; i++) {
+        if (f->message[i].received)
+            MP_CHECK_EQ(mp_verify(f->message[i].buf, f->message[i].bytes, f->message[i].key), -1);
+        free(f->message[i].buf);
+    }
+    MP_CHECK_EQ(f->sum, (int64_t)mp->size * f->round + (int64_t)mp->size * (mp->size - 1) / 2);
+    MP_CHECK_EQ(mp_verify(f->bcast, BCAST, (uint64_t)f->round), -1);
+    free(f->bcast);
+}
+
+/* Teams are freed with operations pending, which complete while other teams come and go. */
+static void free_pending(struct mp *mp)
+{
+    struct parked *f = mp_alloc(PARKED_MAX * sizeof(*f));
+    uint64_t common = mp->seed, random = mp->seed + 1 + (uint64_t)mp->rank;
+    int rounds = (int)mp_rounds(60);
+
+    for (int round = 0; round < rounds + PARKED_MAX; round++) {
+        if (round >= PARKED_MAX)
+            unpark(mp, &f[round % PARKED_MAX]);
+        if (round < rounds)
+            park(mp, &f[round % PARKED_MAX], round, &common, &random);
+    }
+    free(f);
+}
+
+/* The memory of a team goes once nothing is pending on it. */
+static void free_pending_often(struct mp *mp)
+{
+    enum { ROUNDS = 8000, GROWTH_KB = 1000 /* about half of their memory */ };
+    int64_t before = mp_status_kb("VmHWM");
+
+    for (int i = 0; i < ROUNDS; i++) {
+        rank_request_t req;
+        rank_team_t t;
+        MP_OK(rank_team_dup(mp->world, &t));
+        MP_OK(rank_irecv(NULL, 0, RANK_BYTE, mp->rank, 1, t, &req));
+        MP_OK(rank_team_free(&t));
+        MP_OK(rank_cancel(&req));
+        MP_STATUS(rank_wait(&req, NULL), RANK_ERR_CANCELED);
+    }
+    before = mp_status_kb("VmHWM") - before;
+    printf("teams: %d were freed with a receive pending: memory grew by %lld kB\n", ROUNDS, (long long)before);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    MP_CHECK(before < GROWTH_KB);
+#endif
+}
+
 int main(int argc, char **argv)
 {
     struct mp mp;
@@ -403,6 +521,9 @@ int main(int argc, char **argv)
     mp_case(&mp, "unread");
     unread(&mp);
     unread_sync(&mp);
+    mp_case(&mp, "free_pending");
+    free_pending(&mp);
+    free_pending_often(&mp);
     mp_case(&mp, "end");
     mp_end(&mp);
     return 0;
