@@ -140,6 +140,14 @@ static rank_status_t coll_team_open(struct rank_team *team)
     return st;
 }
 
+void rk_coll_count_running(struct rk_ctx *ctx)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &ctx->coll->scheds.active)
+        rk_list_entry(l, struct rk_sched, link)->team->pending++;
+}
+
 /* ------------------------------------------------------------------- calls to schedules */
 
 /* NULL if out of memory. */

@@ -26,6 +26,9 @@ size_t rk_coll_region_bytes(int nlocal);
 /* For the creator of a node's segment, before others attach: back the memory of the world's collectives. */
 void rk_coll_node_made(struct rk_node *node, int world_size);
 
+/* Add running schedules to pending of their teams. */
+void rk_coll_count_running(struct rk_ctx *ctx);
+
 /* Print the selection table with reasons, and all algorithms. */
 void rk_coll_print_table(FILE *out);
 

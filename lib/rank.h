@@ -7,8 +7,8 @@
  *
  * Conventions
  *   - Every call returns a rank_status_t. RANK_OK is 0, and every error is negative.
- *   - Exceptions return a value or a negative status: rank_team_rank, rank_team_size, rank_thread_level,
- *     rank_dtype_size.
+ *   - Exceptions return a value or a negative status: rank_team_rank, rank_team_size, rank_team_world_rank, rank_node_of,
+ *     rank_thread_level, rank_dtype_size.
  *   - rank_op_defined and rank_initialized return 0 or 1. rank_status_string and rank_version return text.
  *   - rank_wtime returns seconds.
  *   - rank_channel_name and rank_world return NULL on an error. rank_abort does not return.

@@ -37,6 +37,7 @@ struct rk_boot {
     char host[64];
     char server[RK_NSPACE_MAX]; /* the launcher's name among its kind; "": unknown */
     struct rk_boot_parent *parent; /* parent.h; NULL: this job was not started by rank_spawn */
+    int *node_of;     /* node_map.c; NULL: not known so far */
     uint32_t fetched; /* address blobs requested so far */
     /* of spawned jobs: this host has fewer cores than ranks of all jobs, as the launcher reports */
     bool oversubscribed;
@@ -121,6 +122,9 @@ struct rk_boot_provider {
     /* RANK_ERR_UNREACHABLE: unfinished; the answer is abandoned. */
     rank_status_t (*disconnect_end)(struct rk_boot *boot, struct rk_answer *answer);
 };
+
+/* Number of the node of a rank, from 0 by lowest rank. RANK_ERR_NOT_SUPPORTED: the launcher does not report it. */
+int rk_boot_node_of(struct rk_boot *boot, int rank);
 
 /* boot_pmix.c: under any PMIx server. boot_alone.c: started by no launcher; the world is this process. */
 extern const struct rk_boot_provider rk_boot_pmix, rk_boot_alone;

@@ -54,6 +54,7 @@ static void alone_leave(struct rk_boot *boot)
 static void alone_close(struct rk_boot *boot)
 {
     free(boot->local);
+    free(boot->node_of);
     free(boot);
 }
 

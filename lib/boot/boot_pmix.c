@@ -99,6 +99,7 @@ static void pmix_close(struct rk_boot *boot)
     rk_nspaces_free(c->spaces);
     free(c->pub.parent);
     free(c->pub.local);
+    free(c->pub.node_of);
     free(c);
 }
 

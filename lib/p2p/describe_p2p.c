@@ -3,19 +3,6 @@
 #include "lib/core/describe.h"
 #include "lib/p2p/p2p_internal.h"
 
-static const struct rank_team *team_of(struct rk_ctx *ctx, uint64_t id)
-{
-    struct rk_link *l;
-
-    rk_list_for_each(l, &ctx->p2p->teams)
-    {
-        const struct rank_team *team = rk_list_entry(l, struct rank_team, link);
-        if (team->id == id)
-            return team;
-    }
-    return NULL;
-}
-
 static void describe_team(const struct rank_team *team, struct rk_wait_for *out)
 {
     if (!team)
@@ -42,7 +29,7 @@ static void describe_source(const struct rank_team *team, uint32_t r, struct rk_
 
 void rk_message_describe(const struct rank_request *req, struct rk_wait_for *out)
 {
-    const struct rank_team *team = team_of(req->ctx, req->team);
+    const struct rank_team *team = rk_team_table_find(&req->ctx->p2p->by_id, req->team & ~RK_TEAM_COLL);
 
     describe_team(team, out);
     describe_tag(req->tag, out);

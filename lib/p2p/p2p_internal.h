@@ -8,13 +8,16 @@
 #include "lib/p2p/rndv_early.h"
 #include "lib/p2p/match.h"
 #include "lib/p2p/p2p.h"
+#include "lib/p2p/team_table.h"
 
 /* Memory of a stored frame beyond its payload. */
 enum { RK_UNEXPECTED_COST = 128 };
 
 struct rk_p2p {
     struct rk_match match;
-    struct rk_link teams;            /* all teams of the context */
+    struct rk_link teams;            /* all teams of the context, */
+    struct rk_team_table by_id;      /* and the same by their ids */
+    uint32_t nfreed;                 /* teams that wait for pending operations */
     struct rk_slab kept_slab;        /* of struct rk_unexpected, chained through bucket */
     struct rk_link probed;            /* messages taken by rank_mprobe, by order */
     int64_t kept;                     /* bytes of unexpected messages with their credit returned, */
@@ -46,9 +49,6 @@ void rk_recv_on_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_
 void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer);
 /* Discard a message that no receive may get; its sender completes. */
 void rk_recv_drop_unexpected(struct rk_p2p *p2p, struct rk_unexpected *u);
-
-/* team.c: NULL if the team does not exist here. */
-struct rank_team *rk_team_by_id(struct rk_p2p *p2p, uint64_t id);
 
 /* validate.c. Counts rejected frames. */
 bool rk_validate_header(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr);

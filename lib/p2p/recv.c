@@ -61,13 +61,13 @@ static void recv_fetch(struct rank_request *req, const struct rk_rndv *rndv)
  * A frame of a collective that ends with an error here, since its team has lost a member. No receive will match
  * it, and its sender must not wait.
  */
-static bool is_late(struct rk_ctx *ctx, uint64_t team_id)
+static bool is_late(struct rk_ctx *ctx, uint64_t team_id, uint64_t tag)
 {
     const struct rank_team *team;
 
-    if (rk_likely(!ctx->p2p->deaths || !(team_id & RK_TEAM_COLL)))
+    if (rk_likely(!ctx->p2p->deaths || !(team_id & RK_TEAM_COLL) || (tag & RK_TAG_CREATE)))
         return false;
-    team = rk_team_by_id(ctx->p2p, team_id & ~RK_TEAM_COLL);
+    team = rk_team_table_find(&ctx->p2p->by_id, team_id & ~RK_TEAM_COLL);
     return team && team->ndead > 0;
 }
 
@@ -112,7 +112,7 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         rk_recv_consumed(peer, bytes);
         return;
     }
-    if (rk_unlikely(is_late(ctx, hdr->team)) || (rk_unlikely(p2p->freed != NULL) && rk_stale_has(p2p, hdr->team))) {
+    if (rk_unlikely(is_late(ctx, hdr->team, hdr->tag)) || (rk_unlikely(p2p->freed != NULL) && rk_stale_has(p2p, hdr->team))) {
         if (hdr->kind == RK_KIND_SMSG)
             rk_send_reply(peer, RK_KIND_MATCHED, sync);
         recv_drop(peer, rndv, bytes);
@@ -420,7 +420,7 @@ static void fail_posted(struct rank_request *req, void *arg)
     struct rank_team *team;
 
     if (!req->peer) {
-        team = rk_team_by_id(d->ctx->p2p, req->team & ~RK_TEAM_COLL);
+        team = rk_team_table_find(&d->ctx->p2p->by_id, req->team & ~RK_TEAM_COLL);
         if (!team || !team->any_source_errors)
             return;
         team->any_source_errors = -1; /* reported; settled when all receives have been checked */
@@ -457,7 +457,7 @@ static void drop_late(struct rk_ctx *ctx)
     rk_list_for_each_safe(l, next, &p2p->match.arrived)
     {
         struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
-        if (is_late(ctx, u->team))
+        if (is_late(ctx, u->team, u->tag))
             rk_recv_drop_unexpected(p2p, u);
     }
 }

@@ -47,7 +47,10 @@ bool rk_stale_has(struct rk_p2p *p2p, uint64_t team)
     uint64_t id = team & ~RK_TEAM_COLL;
     const struct rk_stale *f = stale_teams_slot_of(p2p, id);
 
-    return rk_unlikely(f->id == id) && id && rk_clock_ns() - f->at < REMEMBERED_NS;
+    if (rk_likely(f->id != id) || !id || rk_clock_ns() - f->at >= REMEMBERED_NS)
+        return false;
+    /* A schedule of a freed team may still need the frames of its collective. */
+    return !(team & RK_TEAM_COLL) || !rk_team_table_find(&p2p->by_id, id);
 }
 
 void rk_team_discard(struct rank_team *team)
@@ -59,7 +62,7 @@ void rk_team_discard(struct rank_team *team)
     rk_list_for_each_safe(l, next, &p2p->match.arrived)
     {
         struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
-        if ((u->team & ~RK_TEAM_COLL) == team->id)
+        if (u->team == team->id || (!team->freed && u->team == (team->id | RK_TEAM_COLL)))
             rk_recv_drop_unexpected(p2p, u);
     }
     if (team->size > 1) /* no own message is on its way */

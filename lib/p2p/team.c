@@ -32,12 +32,12 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
 
     if (!team)
         goto err;
+    team->id = id;
     team->peers = calloc((size_t)size, sizeof(*team->peers));
-    if (!team->peers)
+    if (!team->peers || rk_team_table_add(&ctx->p2p->by_id, team))
         goto err;
     team->magic = ctx->engine->threads ? RK_TEAM_SHARED_MAGIC : RK_TEAM_MAGIC;
     team->ctx = ctx;
-    team->id = id;
     team->rank = rank;
     team->size = size;
     team->world_ranks = world_ranks;
@@ -66,29 +66,62 @@ err:
     return RANK_ERR_NO_MEMORY;
 }
 
-struct rank_team *rk_team_by_id(struct rk_p2p *p2p, uint64_t id)
-{
-    struct rk_link *l;
-
-    rk_list_for_each(l, &p2p->teams)
-    {
-        struct rank_team *team = rk_list_entry(l, struct rank_team, link);
-        if (team->id == id)
-            return team;
-    }
-    return NULL;
-}
-
 void rk_team_destroy(struct rank_team *team)
 {
     if (!team)
         return;
     rk_list_remove(&team->link);
+    rk_team_table_remove(&team->ctx->p2p->by_id, team);
     if (team->ctx->p2p->last_validated == team)
         team->ctx->p2p->last_validated = NULL;
     free(team->peers);
     free(team->world_ranks);
     team_give_memory(team);
+}
+
+void rk_team_retire(struct rank_team *team)
+{
+    team->magic = 0;
+    team->freed = true;
+    team->ctx->p2p->nfreed++;
+    rk_team_discard(team);
+}
+
+static void count_posted(struct rank_request *req, void *p2p)
+{
+    struct rank_team *team = rk_team_table_find(&((struct rk_p2p *)p2p)->by_id, req->team & ~RK_TEAM_COLL);
+
+    if (team)
+        team->pending++;
+}
+
+bool rk_team_count_posted(struct rk_ctx *ctx)
+{
+    struct rk_p2p *p2p = ctx->p2p;
+    struct rk_link *l;
+
+    if (p2p->nfreed == 0)
+        return false;
+    rk_list_for_each(l, &p2p->teams)
+        rk_list_entry(l, struct rank_team, link)->pending = 0;
+    rk_match_each_posted(&p2p->match, count_posted, p2p);
+    return true;
+}
+
+void rk_team_destroy_freed(struct rk_ctx *ctx)
+{
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &ctx->p2p->teams)
+    {
+        struct rank_team *team = rk_list_entry(l, struct rank_team, link);
+        if (!team->freed || team->pending)
+            continue;
+        ctx->p2p->nfreed--;
+        team->freed = false;
+        rk_team_discard(team);
+        rk_team_destroy(team);
+    }
 }
 
 struct rk_peer *rk_team_peer_slow(struct rank_team *team, int r)

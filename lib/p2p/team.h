@@ -16,6 +16,11 @@
 #define RK_TEAM_SHARED_MAGIC 0x7465616eu
 /* In an id: space of the collectives' tags. */
 #define RK_TEAM_COLL (1ull << 63)
+/*
+ * In a tag of that space: of rank_team_create, and no collective. It goes on where a member of the team is dead, while
+ * collectives end.
+ */
+#define RK_TAG_CREATE (1ull << 63)
 /* In an id: the rest is random, as the members share no numbering. */
 #define RK_TEAM_MIXED (1ull << 62)
 
@@ -37,6 +42,8 @@ struct rank_team {
     uint64_t coll_seq; /* collectives started: upper part of their tags */
     struct rk_coll_team *coll;
     struct rk_link link; /* in p2p's list of all teams */
+    bool freed;          /* by the user, with operations pending on it */
+    uint32_t pending;    /* of a freed team: receives and schedules, when they were last counted */
 };
 
 RK_INLINE int rk_team_world_rank(const struct rank_team *team, int r)
@@ -59,9 +66,18 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
 void rk_team_destroy(struct rank_team *team);
 /*
  * The user frees the team: discard stored and later messages (stale_teams.c). Call before rk_team_destroy, but not
- * in finalize, which senders detect.
+ * in finalize, which senders detect. With team->freed set, those of collectives stay.
  */
 void rk_team_discard(struct rank_team *team);
+/*
+ * The user frees a team, on which operations may be pending. Its handle is invalid from now on. The team stays until
+ * rk_team_destroy_freed.
+ */
+void rk_team_retire(struct rank_team *team);
+/* Set pending of all freed teams to their posted receives. Returns false if there is no freed team. */
+bool rk_team_count_posted(struct rk_ctx *ctx);
+/* Destroy the freed teams with no pending operation. */
+void rk_team_destroy_freed(struct rk_ctx *ctx);
 
 /* Call once all ranks of the node have joined: is the team local? */
 void rk_team_settle(struct rank_team *team);

@@ -14,7 +14,7 @@ static struct rank_team *validate_find(struct rk_p2p *p2p, uint64_t id)
 
     if (rk_likely(team && team->id == id))
         return team;
-    team = rk_team_by_id(p2p, id);
+    team = rk_team_table_find(&p2p->by_id, id);
     if (team)
         p2p->last_validated = team;
     return team;

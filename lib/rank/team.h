@@ -66,6 +66,34 @@ RANK_API int rank_team_rank(rank_team_t team);
 RANK_API int rank_team_size(rank_team_t team);
 
 /*
+ * Returns the rank in the world of a rank of team, or a negative status. RANK_UNDEFINED stands for a rank of another
+ *   world.
+ */
+RANK_API int rank_team_world_rank(rank_team_t team, int rank);
+
+/* Write the ranks in the world of all ranks of team to ranks, in the order of team. cap is the number of elements in
+ * ranks. RANK_UNDEFINED stands for a rank of another world. RANK_ERR_COUNT: cap is less than the team size. */
+RANK_API rank_status_t rank_team_members(rank_team_t team, int *ranks, int64_t cap);
+
+typedef enum rank_team_relation {
+    RANK_TEAM_IDENT = 0, /* the same team */
+    RANK_TEAM_CONGRUENT, /* the same ranks in the same order */
+    RANK_TEAM_SIMILAR,   /* the same ranks in another order */
+    RANK_TEAM_UNEQUAL
+} rank_team_relation_t;
+
+/* Compare two teams. *result is a rank_team_relation_t. The call is local. */
+RANK_API rank_status_t rank_team_compare(rank_team_t a, rank_team_t b, int *result);
+
+/*
+ * Get the node of peer, a rank of team, as the launcher placed it. The nodes of the world are numbered from 0, in the
+ * order of their lowest ranks.
+ * Returns the number of the node, or a negative status. RANK_UNDEFINED stands for a rank of another world.
+ * RANK_ERR_NOT_SUPPORTED: the launcher does not report the nodes.
+ */
+RANK_API int rank_node_of(int peer, rank_team_t team);
+
+/*
  * Split a team by color. Collective over team. The ranks of a new team are ordered by key, then by their rank in team.
  * color is >= 0, or RANK_UNDEFINED for a rank that joins no new team. Its *out is RANK_TEAM_NULL. The caller frees *out.
  */
@@ -79,8 +107,22 @@ RANK_API rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_te
 RANK_API rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out);
 
 /*
- * Free a team and set *team to RANK_TEAM_NULL. Collective over team. No operation may be pending on it. On a team of one
- * world the call does not synchronize. On a team of several worlds it waits until every rank frees the team, finalizes
+ * Create a team of the n listed ranks of parent, in the order of the list. Collective over these ranks only, which all
+ * give the same list and tag. Calls of several threads at once on one parent need different tags. Two lists with common
+ * ranks are created in the same order on these. The call works where other ranks of parent have failed. tag is 0 to
+ * INT64_MAX - 1, and meets no message. The caller frees *out. An invalid argument fails at once, on that rank alone.
+ * RANK_ERR_COUNT: n is less than 1, or more than the ranks of parent.
+ * RANK_ERR_RANK: a rank of the list is out of range, or listed twice.
+ * RANK_ERR_ARG: the list lacks this rank.
+ * RANK_ERR_PEER_DEAD: a listed rank failed.
+ */
+RANK_API rank_status_t rank_team_create(rank_team_t parent, int64_t n, const int *ranks, int64_t tag, rank_team_t *out);
+
+/*
+ * Free a team and set *team to RANK_TEAM_NULL. Collective over team. Pending requests on it complete as if it were not
+ * freed. The memory of the team goes some time after the last of them. Messages without a posted receive are dropped.
+ * Free memory of rank_alloc on the team first. No other thread may be in a call on it. On a team of one world the call
+ * does not synchronize. On a team of several worlds it waits until every rank frees the team, finalizes
  * or fails. Freeing the last team that two worlds share disconnects them, if it has all their ranks. Each then ignores
  * failures of the other. Otherwise they stay connected until they end.
  */

@@ -51,33 +51,47 @@ static struct seat *my_table(const struct ballot *all, int size, uint64_t color,
     return entries;
 }
 
-static rank_status_t gather_entries(struct rank_team *parent, const struct ballot *all,
-                                const struct seat *entries, int n, struct rank_team **out)
+/* Of the teams freed before: destroy those on which nothing is pending any more. */
+static void destroy_idle(struct rk_ctx *ctx)
 {
-    int *world_ranks = malloc((size_t)n * sizeof(int));
-    int first = rk_team_world_rank(parent, entries[0].rank), me = 0;
-    uint64_t id = all[entries[0].rank].id;
+    if (!rk_team_count_posted(ctx))
+        return;
+    rk_coll_count_running(ctx);
+    rk_team_destroy_freed(ctx);
+}
+
+rank_status_t rk_team_open(struct rk_ctx *ctx, uint64_t id, int n, int *world_ranks, struct rank_team **out)
+{
+    int me = 0;
     rank_status_t st;
 
-    if (!world_ranks)
-        return RANK_ERR_NO_MEMORY;
-    for (int i = 0; i < n; i++) {
-        world_ranks[i] = rk_team_world_rank(parent, entries[i].rank);
-        if (entries[i].rank == parent->rank)
-            me = i;
-    }
-    if (!parent->mixed)
-        id = (uint64_t)(uint32_t)first << 32 | all[entries[0].rank].counter;
-    st = rk_team_create(parent->ctx, id, me, n, world_ranks, out);
+    destroy_idle(ctx);
+    while (world_ranks[me] != ctx->boot->rank)
+        me++;
+    st = rk_team_create(ctx, id, me, n, world_ranks, out);
     if (st)
         return st;
     rk_team_settle(*out);
-    st = rk_rooms_team_open((*out)->ctx, *out);
+    st = (*out)->ndead ? RANK_ERR_PEER_DEAD : rk_rooms_team_open((*out)->ctx, *out);
     if (st) {
         rk_team_destroy(*out);
         *out = NULL;
     }
     return st;
+}
+
+static rank_status_t gather_entries(struct rank_team *parent, const struct ballot *all,
+                                const struct seat *entries, int n, struct rank_team **out)
+{
+    int *world_ranks = malloc((size_t)n * sizeof(int));
+    const struct ballot *first = &all[entries[0].rank];
+
+    if (!world_ranks)
+        return RANK_ERR_NO_MEMORY;
+    for (int i = 0; i < n; i++)
+        world_ranks[i] = rk_team_world_rank(parent, entries[i].rank);
+    return rk_team_open(parent->ctx, parent->mixed ? first->id : (uint64_t)(uint32_t)world_ranks[0] << 32 | first->counter,
+                        n, world_ranks, out);
 }
 
 static rank_status_t api_team_split(struct rank_team *parent, uint64_t color, int key, rank_team_t *out)
@@ -152,6 +166,7 @@ rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out)
 
 rank_status_t rank_team_free(rank_team_t *team)
 {
+    struct rk_ctx *ctx;
     rank_status_t st;
 
     if (!team)
@@ -160,15 +175,16 @@ rank_status_t rank_team_free(rank_team_t *team)
     st = rk_team_check(__func__, *team);
     if (st)
         return st;
-    if (*team == (*team)->ctx->world)
+    ctx = (*team)->ctx;
+    if (*team == ctx->world)
         return rk_arg_error(RANK_ERR_ARG, __func__, "the world is freed by rank_finalize");
     if ((*team)->mixed)
         rk_connected_disconnect(*team);
-    if (*team == (*team)->ctx->parents)
-        (*team)->ctx->parents = NULL;
-    rk_rooms_team_close((*team)->ctx, *team);
-    rk_team_discard(*team);
-    rk_team_destroy(*team);
+    if (*team == ctx->parents)
+        ctx->parents = NULL;
+    rk_rooms_team_close(ctx, *team);
+    rk_team_retire(*team);
+    destroy_idle(ctx);
     *team = RANK_TEAM_NULL;
     return RANK_OK;
 }

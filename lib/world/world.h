@@ -33,6 +33,11 @@ rank_status_t rk_world_open_ucx(struct rk_ctx *ctx);
 
 /* api_spawn.c: connect the ranks of a spawned job with their parents. Collective over the world, in rank_init. */
 rank_status_t rk_spawn_join(struct rk_ctx *ctx);
+/*
+ * api_team.c: create the team of these processes, which include this one, and open its collectives. Collective over
+ * it. Takes ownership of world_ranks.
+ */
+rank_status_t rk_team_open(struct rk_ctx *ctx, uint64_t id, int n, int *world_ranks, struct rank_team **out);
 /* Id for a team of members without a common numbering. */
 uint64_t rk_team_random_id(void);
 

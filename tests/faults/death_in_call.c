@@ -104,6 +104,30 @@ static void test_it(struct scene *s)
     one_death_check(__FILE__, __LINE__, &s->death, "rank_test", st);
 }
 
+/* A wildcard receive and a collective on a team that has been freed end, too. */
+static void free_team(struct scene *s)
+{
+    int64_t one = 1, sum;
+    rank_request_t req[2];
+    rank_team_t t;
+
+    MP_OK(rank_team_dup(s->mp.world, &t));
+    MP_OK(rank_irecv(s->in, 8, RANK_BYTE, RANK_ANY_SOURCE, 2, t, &req[0]));
+    MP_OK(rank_iallreduce(&one, &sum, 1, RANK_INT64, RANK_SUM, t, &req[1]));
+    MP_OK(rank_team_free(&t));
+    ENDED(s, rank_wait(&req[0], NULL));
+    ENDED(s, rank_wait(&req[1], NULL));
+}
+
+static void victim_frees_team(struct scene *s)
+{
+    rank_team_t t;
+
+    MP_OK(rank_team_dup(s->mp.world, &t));
+    MP_OK(rank_team_free(&t));
+    victim_waits(s);
+}
+
 static void probe_it(struct scene *s)
 {
     ENDED(s, rank_probe(s->death.victim, 2, s->mp.world, NULL));
@@ -374,6 +398,20 @@ static rank_status_t dup_team(struct scene *s)
     return st ? st : rank_team_free(&t);
 }
 
+/* Of all, from a list that begins with the last: in each place of the tree one dies, by its number. */
+static rank_status_t create_team(struct scene *s)
+{
+    int list[16], n = s->mp.size;
+    rank_team_t t;
+    rank_status_t st;
+
+    MP_CHECK(n <= 16);
+    for (int r = 0; r < n; r++)
+        list[r] = n - 1 - r;
+    st = rank_team_create(s->mp.world, n, list, 7, &t);
+    return st ? st : rank_team_free(&t);
+}
+
 static rank_status_t alloc(struct scene *s)
 {
     rank_mem_t mem = RANK_MEM_NULL;
@@ -396,7 +434,8 @@ static const struct {
     {"reduce", reduce},       {"allreduce", allreduce}, {"iallreduce", iallreduce},
     {"gather", gather},       {"allgather", allgather}, {"scatter", scatter},
     {"alltoall", alltoall},   {"reduce_scatter", reduce_scatter},
-    {"dup", dup_team},            {"alloc", alloc},
+    {"dup", dup_team},            {"create", create_team},
+    {"alloc", alloc},
 };
 enum { TOGETHER = sizeof(together) / sizeof(together[0]) };
 
@@ -429,7 +468,7 @@ static const struct {
     {"ssend-asleep", victim_sleeps, send_sync},
     {"probe-any", victim_waits, probe_any}, {"mprobe-any", victim_sleeps, mprobe_any},
     {"mprobe", victim_announces, hold_a_message},
-    {"free", victim_waits, free_it},
+    {"free", victim_waits, free_it},       {"free-team", victim_frees_team, free_team},
     {"loop", victim_waits, in_a_loop},     {"loop-asleep", victim_sleeps, in_a_loop},
 };
 enum { SCENES = sizeof(scenes) / sizeof(scenes[0]) };
@@ -524,7 +563,7 @@ int main(int argc, char **argv)
     if (strcmp(name, "free") == 0)
         MP_OK(rank_alloc(s.mp.world, RANK_MEM_HOST, (int64_t)s.bytes, 0, &s.part, &s.mem));
     mp_case(&s.mp, name);
-    one_death_arm(&s.death, &s.mp, 0.05, 150000);
+    one_death_arm(&s.death, &s.mp, strcmp(name, "free-team") == 0 ? 0.5 : 0.05, 150000);
     play(&s, name);
     go_on(&s);
     one_death_end(&s.death, &s.mp);

@@ -107,6 +107,12 @@ static void handles(const struct mp *mp)
         MP_CHECK_EQ(rank_team_size(teams[i]), RANK_ERR_HANDLE);
         MP_STATUS(rank_team_dup(teams[i], &team), RANK_ERR_HANDLE);
         MP_STATUS(rank_team_split(teams[i], 0, 0, &team), RANK_ERR_HANDLE);
+        MP_STATUS(rank_team_create(teams[i], 1, &mp->rank, 0, &team), RANK_ERR_HANDLE);
+        MP_CHECK_EQ(rank_team_world_rank(teams[i], 0), RANK_ERR_HANDLE);
+        MP_CHECK_EQ(rank_node_of(0, teams[i]), RANK_ERR_HANDLE);
+        MP_STATUS(rank_team_members(teams[i], &done, 1), RANK_ERR_HANDLE);
+        MP_STATUS(rank_team_compare(teams[i], mp->world, &done), RANK_ERR_HANDLE);
+        MP_STATUS(rank_team_compare(mp->world, teams[i], &done), RANK_ERR_HANDLE);
         team = teams[i];
         MP_STATUS(rank_team_free(&team), RANK_ERR_HANDLE);
         MP_CHECK(team == teams[i]);
@@ -115,6 +121,28 @@ static void handles(const struct mp *mp)
     MP_STATUS(rank_team_free(NULL), RANK_ERR_ARG);
     MP_STATUS(rank_team_dup(mp->world, NULL), RANK_ERR_ARG);
     MP_STATUS(rank_team_split(mp->world, 0, 0, NULL), RANK_ERR_ARG);
+    team = RANK_TEAM_NULL;
+    MP_STATUS(rank_team_create(mp->world, 1, &mp->rank, 0, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_team_create(mp->world, 1, NULL, 0, &team), RANK_ERR_ARG);
+    MP_STATUS(rank_team_create(mp->world, 0, &mp->rank, 0, &team), RANK_ERR_COUNT);
+    MP_STATUS(rank_team_create(mp->world, mp->size + 1, &mp->rank, 0, &team), RANK_ERR_COUNT);
+    MP_STATUS(rank_team_create(mp->world, 1, &mp->rank, -1, &team), RANK_ERR_TAG);
+    MP_STATUS(rank_team_create(mp->world, 1, &mp->rank, INT64_MAX, &team), RANK_ERR_TAG);
+    for (int bad = -1; bad <= mp->size; bad += mp->size + 1)
+        MP_STATUS(rank_team_create(mp->world, 1, &bad, 0, &team), RANK_ERR_RANK);
+    if (mp->size > 1) {
+        int twice[2] = {mp->rank, mp->rank}, other = (mp->rank + 1) % mp->size;
+        MP_STATUS(rank_team_create(mp->world, 2, twice, 0, &team), RANK_ERR_RANK);
+        MP_STATUS(rank_team_create(mp->world, 1, &other, 0, &team), RANK_ERR_ARG);
+    }
+    MP_CHECK(team == RANK_TEAM_NULL);
+    for (int bad = -1; bad <= mp->size; bad += mp->size + 1) {
+        MP_CHECK_EQ(rank_team_world_rank(mp->world, bad), RANK_ERR_RANK);
+        MP_CHECK_EQ(rank_node_of(bad, mp->world), RANK_ERR_RANK);
+    }
+    MP_STATUS(rank_team_members(mp->world, NULL, mp->size), RANK_ERR_ARG);
+    MP_STATUS(rank_team_members(mp->world, &done, mp->size - 1), RANK_ERR_COUNT);
+    MP_STATUS(rank_team_compare(mp->world, mp->world, NULL), RANK_ERR_ARG);
     /* The world is not the caller's to free. */
     team = mp->world;
     MP_CHECK(rank_team_free(&team) != RANK_OK);

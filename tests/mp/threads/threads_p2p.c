@@ -649,6 +649,30 @@ static void sleepers(struct workers *workers)
     MP_CHECK(best < 0.05);
 }
 
+/* Random lists with ranks in common, at once: each thread has a tag of its own, and draws alike on all ranks. */
+static void lists(struct hand *me)
+{
+    uint64_t common = me->mp->seed + (uint64_t)me->t;
+    int *list = mp_alloc((size_t)me->mp->size * sizeof(int));
+
+    for (int i = 0; i < me->workers->rounds; i++) {
+        int n = 1 + (int)mp_below(&common, (uint64_t)me->mp->size), first = (int)mp_below(&common, (uint64_t)me->mp->size);
+        int64_t mine = me->t, sum = 0;
+        rank_team_t team;
+        if ((me->mp->rank - first + me->mp->size) % me->mp->size >= n)
+            continue;
+        for (int k = 0; k < n; k++)
+            list[k] = (first + k) % me->mp->size;
+        MP_OK(rank_team_create(me->mp->world, n, list, me->t, &team));
+        MP_CHECK_EQ(rank_team_size(team), n);
+        MP_CHECK_EQ(list[rank_team_rank(team)], me->mp->rank);
+        MP_OK(rank_allreduce(&mine, &sum, 1, RANK_INT64, RANK_SUM, team));
+        MP_CHECK_EQ(sum, n * me->t);
+        MP_OK(rank_team_free(&team));
+    }
+    free(list);
+}
+
 int main(int argc, char **argv)
 {
     struct shelf shelf = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -677,6 +701,8 @@ int main(int argc, char **argv)
     teams_of_one(&workers);
     mp_case(&mp, "a team for each thread");
     team_each(&workers);
+    mp_case(&mp, "teams from lists");
+    workers_run(&workers, lists, NULL);
     mp_case(&mp, "sleepers");
     sleepers(&workers);
     mp_end(&mp);
