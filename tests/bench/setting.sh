@@ -38,7 +38,7 @@ host=$(uname -n)
 job -n 2 "$bench" -b 8 -e 8 -n 20000 -j "$work/j" --csv "$work/c" lat allreduce matchq_posted overlap
 rc=$?
 [ $rc = 0 ] && grep -qE '^# 20[0-9-]+T[0-9:]+Z, librank ' "$work/out" && grep -qxF "# hosts: $host: ranks 0-1" "$work/out" &&
-    grep -qE '^# placement: rank' "$work/out" && grep -qE '^# device: shm: eager up to [0-9]+K, [a-z]+ ' "$work/out"
+    grep -qE '^# placement: rank' "$work/out" && grep -qE '^# device: shm: eager up to [0-9]+K, [a-z0-9_]+ ' "$work/out"
 judge $? "the header has date, hosts, placement and device"
 records "r['hosts'] == '$host: ranks 0-1' and r['date'] == records[0]['date'] and r['date'][10] == 'T' and 'cpus ' in r['placement']
     and r['channel'] == 'shm' and r['device'].startswith('shm: eager up to ')"
@@ -46,7 +46,7 @@ judge $? "and so have the records of JSON and CSV"
 records "abs(r['algbw_gbyte_per_s'] - (r['bytes'] / r['median_us'] / 1e3)) <= 1e-4 * r['algbw_gbyte_per_s'] or r['bench'] == 'overlap'"
 judge $? "a bandwidth is in the unit of its name"
 
-RANK_EAGER_MAX=64K job -n 2 "$bench" -b 8 -e 8 --time 1ms -m alloc lat && grep -q '^# device: shm: eager up to 64K, m[a-z]* above 64K' "$work/out"
+RANK_EAGER_MAX=64K job -n 2 "$bench" -b 8 -e 8 --time 1ms -m alloc lat && grep -q '^# device: shm: eager up to 64K, m[a-z0-9_]* above 64K' "$work/out"
 judge $? "the protocols are those of this run's configuration and memory"
 if [ "${HAVE_UCX:-yes}" = yes ]; then
     UCX_TLS=tcp,self RANK_CHANNELS=ucx,self job -n 2 "$bench" -b 8 -e 8 --time 1ms -j "$work/j" --csv "$work/c" lat &&
