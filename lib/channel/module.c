@@ -44,6 +44,7 @@ static const struct rk_services services = {
     .find_peer = rk_engine_find_peer,
     .peer_connect = rk_peer_connect,
     .peer_try_connect = rk_peer_try_connect,
+    .send_control = rk_send_control,
     .report_death = rk_engine_report_death,
     .why_unreached = rk_engine_why_unreached,
     .req_complete = rk_req_complete,

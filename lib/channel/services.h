@@ -32,6 +32,7 @@ struct rk_services {
     struct rk_peer *(*find_peer)(struct rk_ctx *ctx, struct rk_procid id);
     rank_status_t (*peer_connect)(struct rk_peer *peer);
     rank_status_t (*peer_try_connect)(struct rk_peer *peer);
+    void (*send_control)(struct rk_peer *peer, uint8_t kind, uint64_t tag, const void *payload, uint32_t len);
     void (*report_death)(struct rk_ctx *ctx, int number);
     rank_status_t (*why_unreached)(struct rk_peer *peer);
     void (*req_complete)(struct rank_request *req, rank_status_t status);

@@ -41,7 +41,7 @@ rank_status_t rk_engine_open(struct rk_ctx *ctx)
     pthread_mutex_init(&e->deaths_lock, NULL);
     e->sleep_epoll.fd = e->watch.epoll.fd = e->watch.timer = -1;
     e->job = ctx->boot->parent ? ctx->boot->parent->job : hash_text(ctx->boot->job);
-    rk_list_init(&e->busy);
+    rk_sendq_open(e);
     rk_list_init(&e->calls);
     rk_list_init(&e->leavings);
     e->npeers = ctx->boot->size;
@@ -128,6 +128,7 @@ void rk_engine_close(struct rk_ctx *ctx)
         rk_list_remove(l);
         free(l);
     }
+    rk_slab_close(&e->controls);
     rk_requests_close(ctx);
     rk_threads_close(ctx);
     rk_procs_close(ctx);
@@ -176,8 +177,7 @@ struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int number)
     p->id = rk_procs_id(ctx, number);
     p->number = number;
     p->local = rk_engine_local_slot(ctx, number);
-    rk_list_init(&p->pending);
-    rk_list_init(&p->busy);
+    rk_sendq_init(&p->sendq);
     e->peers[number] = p;
     return p;
 }
@@ -262,12 +262,9 @@ void rk_peer_died(struct rk_peer *peer)
     if (peer->state == RK_PEER_DEAD)
         return;
     peer->state = RK_PEER_DEAD;
-    if (peer->queued) {
-        peer->queued = 0;
-        rk_list_remove(&peer->busy);
-    }
     if (was_up)
         peer->channel->disconnect(rk_engine_state(peer->ctx, peer->channel), peer);
+    rk_sendq_fail(peer, RANK_ERR_PEER_DEAD);
     for (int i = 0; i < e->nrooms; i++) {
         if (e->rooms[i]->peer_died)
             e->rooms[i]->peer_died(peer->ctx, peer);
@@ -411,22 +408,6 @@ void rk_engine_check_deaths(struct rk_ctx *ctx, uint64_t now)
 
 /* ------------------------------------------------------------------ progress */
 
-static void retry_pending(struct rk_ctx *ctx)
-{
-    struct rk_engine *e = ctx->engine;
-    struct rk_link *l, *next;
-
-    rk_list_for_each_safe(l, next, &e->busy)
-    {
-        struct rk_peer *p = rk_list_entry(l, struct rk_peer, busy);
-        e->flush_pending(ctx, p);
-        if (rk_list_empty(&p->pending) && p->queued) {
-            p->queued = 0;
-            rk_list_remove(&p->busy);
-        }
-    }
-}
-
 /*
  * For ranks to which something arrives in each pass: their waits never reach the idle check, and calls that
  * compute between polls would reach it after hours.
@@ -456,7 +437,7 @@ int rk_progress(struct rk_ctx *ctx)
     for (int i = 0; i < e->npolled; i++)
         n += e->polled[i].progress(ctx, e->polled[i].state);
     if (rk_unlikely(!rk_list_empty(&e->busy)))
-        retry_pending(ctx);
+        n += rk_sendq_progress(ctx);
     for (int i = 0; i < e->nhooks; i++)
         n += e->hooks[i](ctx);
     if (rk_unlikely(atomic_load_explicit(&ctx->node->head->deaths, memory_order_relaxed) !=

@@ -12,6 +12,7 @@
 
 #include "lib/base/status_page.h"
 #include "lib/base/ctx.h"
+#include "lib/base/slab.h"
 #include "lib/core/channel.h"
 #include "lib/core/request.h"
 #include "lib/core/room.h"
@@ -70,10 +71,9 @@ struct rk_engine {
     uint64_t job;                /* id of the own job */
     void *card;                  /* the channel's own part of the address blob */
     size_t card_len;
-    struct rk_link busy; /* peers with pending sends */
-    uint32_t unsent;     /* frames of rooms other than p2p that wait for room; a hook retries them */
-    uint32_t held;       /* channel links with deferred or coalesced frames; no doorbell (rk_engine_defer) */
-    void (*flush_pending)(struct rk_ctx *, struct rk_peer *); /* p2p's: retry the queue of a peer */
+    struct rk_link busy;     /* peers with a send queue that is not empty */
+    uint32_t ndeferred;      /* these peers, and links of channels: no doorbell (rk_engine_defer) */
+    struct rk_slab controls; /* queued control frames: sendq.c */
 
     struct rk_threads *threads;   /* threads.h; NULL: calls are serialized by the program */
     struct rk_requests *requests; /* pool and ids: request.c */
@@ -173,33 +173,30 @@ RK_INLINE void rk_engine_refused(struct rk_ctx *ctx, uint64_t *count)
         rk_board_refused(ctx->board);
 }
 
-/* Queue the peer, so that rk_progress retries its pending sends. */
-RK_INLINE void rk_engine_mark_busy(struct rk_ctx *ctx, struct rk_peer *peer)
-{
-    if (!peer->queued) {
-        peer->queued = 1;
-        rk_list_append(&ctx->engine->busy, &peer->busy);
-    }
-}
-
 /*
- * A channel defers frames of this link, which moves to the end of the channel's list; rk_engine_release ends that.
- * Progress retries; sleeps are short meanwhile.
+ * Frames of this link are deferred: it moves to the end of the list; rk_engine_release ends that. Progress retries;
+ * sleeps are short meanwhile.
  */
 RK_INLINE void rk_engine_defer(struct rk_ctx *ctx, struct rk_link *list, struct rk_link *link)
 {
-    ctx->engine->held += (uint32_t)rk_list_empty(link);
+    ctx->engine->ndeferred += (uint32_t)rk_list_empty(link);
     rk_list_remove(link);
     rk_list_append(list, link);
 }
 
 RK_INLINE void rk_engine_release(struct rk_ctx *ctx, struct rk_link *link)
 {
-    ctx->engine->held -= (uint32_t)!rk_list_empty(link);
+    ctx->engine->ndeferred -= (uint32_t)!rk_list_empty(link);
     rk_list_remove(link);
 }
 
-/* Poll channels, retry pending sends, run hooks, detect deaths. Returns the number of events. */
+/* Nothing waits for room: neither in a send queue nor in a channel. */
+RK_INLINE bool rk_sendq_is_idle(const struct rk_engine *e)
+{
+    return e->ndeferred == 0;
+}
+
+/* Poll channels, retry send queues, run hooks, detect deaths. Returns the number of events. */
 int rk_progress(struct rk_ctx *ctx);
 /*
  * rk_progress for nonblocking calls. These may be rare and the only check for deaths here, so each call without an

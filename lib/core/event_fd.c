@@ -136,7 +136,7 @@ rank_status_t rk_event_fd_arm(struct rk_ctx *ctx)
     struct rk_engine *e = ctx->engine;
     uint32_t deaths = e->deaths_seen + e->boot_deaths_seen;
     enum rk_armed armed = RK_ARMED_NOT;
-    bool busy, missed;
+    bool missed;
     uint64_t now;
 
     if (e->watch.timer < 0 || rk_wait_epoll(ctx, &e->watch.epoll, true) < 0)
@@ -151,9 +151,7 @@ rank_status_t rk_event_fd_arm(struct rk_ctx *ctx)
     if (now >= e->next_check_ns)
         rk_engine_check_deaths(ctx, now);
     rk_node_sleep_begin(ctx->node, RK_ASLEEP_FD);
-    busy = !rk_list_empty(&e->busy);
-    if (rk_progress(ctx) == 0 && !missed && busy == !rk_list_empty(&e->busy) &&
-        deaths == e->deaths_seen + e->boot_deaths_seen)
+    if (rk_progress(ctx) == 0 && !missed && deaths == e->deaths_seen + e->boot_deaths_seen)
         armed = rk_wait_arm(e);
     if (armed == RK_ARMED_NOT) {
         end_sleep(ctx);

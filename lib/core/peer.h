@@ -8,8 +8,7 @@
 #ifndef RK_CORE_PEER_H
 #define RK_CORE_PEER_H
 
-#include "lib/base/list.h"
-#include "lib/rank.h"
+#include "lib/core/sendq.h"
 
 struct rk_ctx;
 struct rk_channel;
@@ -31,7 +30,6 @@ struct rk_peer {
     uint16_t epoch;
     uint8_t state;  /* enum rk_peer_state */
     uint8_t left;   /* it has finalized */
-    uint8_t queued; /* 1 while pending is not empty: on the engine's list */
     uint8_t suspect; /* unreachable and not yet reported dead (suspect_until: time limit) */
     uint8_t tried;   /* p2p's: connection tried, where only receives would gain by it */
     uint8_t refused; /* p2p's: it exceeded its credit, which has been reported */
@@ -39,8 +37,7 @@ struct rk_peer {
     /* p2p flow control: eager bytes sent and not known to be consumed; consumed here and not yet acknowledged */
     int64_t eager_out, eager_in;
     int64_t kept;           /* p2p's: bytes of its unexpected messages here, without credit returned */
-    struct rk_link pending; /* sends that wait for room, in order */
-    struct rk_link busy;    /* link in the engine's list of peers with pending sends */
+    struct rk_sendq sendq;  /* what waits for room */
     uint64_t suspect_until; /* end of the wait for a report of its death; or 0 */
 };
 

@@ -10,6 +10,7 @@
 
 #include "lib/base/list.h"
 #include "lib/core/frame.h"
+#include "lib/core/sendq.h"
 #include "lib/data/iov.h"
 #include "lib/rank.h"
 
@@ -25,7 +26,7 @@ enum {
     RK_REQ_POOLED = 1, /* from the pool: freed by test and wait */
     RK_REQ_SYNC = 2,   /* a send that completes on the match */
     RK_REQ_POSTED = 4, /* a receive in the match tables */
-    RK_REQ_QUEUED = 8, /* a send in peer->pending */
+    RK_REQ_QUEUED = 8, /* a send in the peer's send queue */
     RK_REQ_NAMED = 16, /* has an id */
     RK_REQ_SHARED = 32, /* complete from the start and shared: never changed, never freed */
     RK_REQ_WAITED = 64, /* a send; its caller makes progress until it completes */
@@ -60,12 +61,17 @@ struct rank_request {
     struct rk_view view;
     /* sends: header to send; receives: what to match */
     uint64_t team, tag;
-    struct rk_link link;  /* match bucket, or peer->pending */
+    union {
+        struct rk_send_item item; /* while RK_REQ_QUEUED */
+        struct {
+            struct rk_link link;  /* match bucket, or a list of the channel */
+            uint64_t env_tag;     /* result of a receive, with the fields below */
+        };
+    };
     uint32_t src;         /* sends: own rank; receives: source rank or RK_SRC_ANY */
 
     /* result of a receive; unset before completion */
     uint32_t env_src;
-    uint64_t env_tag;
     uint64_t got;
     union {
         uint64_t sent;

@@ -75,7 +75,7 @@ static void wake_satisfied(struct rk_threads *t, const struct rk_wait *me)
     }
     /* No doorbell rings for deferred frames and announced messages; the progress thread fetches none of these. */
     if (t->sleeper && t->sleeper != me && t->sleep_is_long &&
-        (!rk_list_empty(&e->busy) || !rk_list_empty(&e->calls) || e->unsent || e->held || (e->stuck && !t->sleeper->background)))
+        (!rk_sendq_is_idle(e) || !rk_list_empty(&e->calls) || (e->stuck && !t->sleeper->background)))
         rk_node_wake(t->ctx->node, t->ctx->node->index);
 }
 

@@ -85,7 +85,7 @@ enum rk_armed rk_wait_arm(struct rk_engine *e)
         if (e->open[i].ops->arm && e->open[i].ops->arm(e->open[i].state) != RANK_OK)
             return RK_ARMED_NOT;
     }
-    return !rk_list_empty(&e->busy) || e->unsent || e->held ? RK_ARMED_SHORTLY : RK_ARMED;
+    return rk_sendq_is_idle(e) ? RK_ARMED : RK_ARMED_SHORTLY;
 }
 
 /* Releases the lock meanwhile, if any. False: another thread has taken this one's place. */

@@ -53,7 +53,7 @@ static void p2p_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
     struct rk_link *l;
 
     ctx->p2p->deaths = true;
-    rk_send_peer_died(peer);
+    rk_req_each_named(ctx, rk_req_fail_if_of, peer); /* synchronous sends without a reply are found by id only */
     rk_list_for_each(l, &ctx->p2p->teams)
     {
         struct rank_team *team = rk_list_entry(l, struct rank_team, link);
@@ -85,7 +85,6 @@ static rank_status_t p2p_open(struct rk_ctx *ctx)
         return RANK_ERR_NO_MEMORY;
     e->small = rk_recv_on_small;
     e->is_valid = rk_validate_header;
-    e->flush_pending = rk_send_flush_pending;
     return RANK_OK;
 }
 

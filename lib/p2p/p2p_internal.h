@@ -36,10 +36,6 @@ struct rk_p2p {
 
 /* Offer the request to its channel once: RANK_OK (complete or started), RK_AGAIN, or an error (not completed). */
 rank_status_t rk_send_offer(struct rank_request *req);
-void rk_send_flush_pending(struct rk_ctx *ctx, struct rk_peer *peer);
-void rk_send_peer_died(struct rk_peer *peer);
-/* Send MATCHED or the like, now or from the queue. */
-void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id);
 
 /* recv.c */
 void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,

@@ -107,14 +107,14 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
             return;
         }
         if (rk_unlikely(hdr->kind == RK_KIND_SMSG))
-            rk_send_reply(peer, RK_KIND_MATCHED, sync);
+            rk_send_control(peer, RK_KIND_MATCHED, 0, &sync, sizeof(sync));
         recv_deliver(req, payload);
         rk_recv_consumed(peer, bytes);
         return;
     }
     if (rk_unlikely(is_late(ctx, hdr->team, hdr->tag)) || (rk_unlikely(p2p->freed != NULL) && rk_stale_has(p2p, hdr->team))) {
         if (hdr->kind == RK_KIND_SMSG)
-            rk_send_reply(peer, RK_KIND_MATCHED, sync);
+            rk_send_control(peer, RK_KIND_MATCHED, 0, &sync, sizeof(sync));
         recv_drop(peer, rndv, bytes);
         return;
     }
@@ -221,7 +221,7 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
         return;
     }
     if (u->kind == RK_KIND_SMSG)
-        rk_send_reply(peer, RK_KIND_MATCHED, u->sync);
+        rk_send_control(peer, RK_KIND_MATCHED, 0, &u->sync, sizeof(u->sync));
     rk_unexpected_done(p2p, u);
     if (req->view.ops)
         req->view.ops->unpack(req->view.base, 0, rk_unexpected_on_heap(u) ? u->u.heap : u->u.inl, req->got);
@@ -443,7 +443,7 @@ void rk_recv_drop_unexpected(struct rk_p2p *p2p, struct rk_unexpected *u)
         recv_drop(u->peer, &u->u.rndv, u->bytes);
     } else {
         if (u->kind == RK_KIND_SMSG)
-            rk_send_reply(u->peer, RK_KIND_MATCHED, u->sync);
+            rk_send_control(u->peer, RK_KIND_MATCHED, 0, &u->sync, sizeof(u->sync));
         rk_unexpected_done(p2p, u);
     }
     rk_unexpected_free(p2p, u);

@@ -109,12 +109,6 @@ rank_status_t rk_send_offer(struct rank_request *req)
 
     if (req->kind == RK_KIND_PIECES)
         return offer_pieces(req, &hdr);
-    if (req->kind != RK_KIND_MSG) { /* a reply: always accepted, never counted */
-        st = peer->channel->send(peer, &hdr, req->view.base);
-        if (!st)
-            rk_req_complete(req, RANK_OK);
-        return st;
-    }
     if (bytes <= peer->eager_limit && rk_send_has_credit(peer, bytes)) {
         if (!(req->flags & RK_REQ_SYNC)) {
             st = rk_send_counted(peer, &hdr, req->view.base);
@@ -129,11 +123,36 @@ rank_status_t rk_send_offer(struct rank_request *req)
     return peer->channel->rndv_send(peer, &hdr, &req->view, req);
 }
 
+/* A queued request has not been sent at all. */
+static void request_fail(struct rk_send_item *item, struct rk_peer *peer, rank_status_t status)
+{
+    struct rank_request *req = rk_container_of(item, struct rank_request, item);
+
+    (void)peer;
+    req->flags &= (uint8_t)~RK_REQ_QUEUED;
+    rk_req_complete(req, status);
+}
+
+static rank_status_t request_send(struct rk_send_item *item, struct rk_peer *peer)
+{
+    struct rank_request *req = rk_container_of(item, struct rank_request, item);
+    rank_status_t st;
+
+    req->flags &= (uint8_t)~RK_REQ_QUEUED;
+    st = rk_send_offer(req);
+    if (st == RK_AGAIN)
+        req->flags |= RK_REQ_QUEUED;
+    else if (st)
+        request_fail(item, peer, st);
+    return st;
+}
+
 static void send_enqueue(struct rank_request *req)
 {
+    static const struct rk_send_ops ops = {request_send, request_fail};
+
     req->flags |= RK_REQ_QUEUED;
-    rk_list_append(&req->peer->pending, &req->link);
-    rk_engine_mark_busy(req->ctx, req->peer);
+    rk_sendq_append(req->peer, RK_SEND_DATA, &req->item, &ops);
 }
 
 RK_INLINE void send_start_send(struct rank_team *team, struct rk_view view, uint8_t kind, int dest,
@@ -164,7 +183,7 @@ RK_INLINE void send_start_send(struct rank_team *team, struct rk_view view, uint
             rk_req_complete(req, st);
         return;
     }
-    if (rk_unlikely(!rk_list_empty(&peer->pending))) {
+    if (rk_unlikely(rk_sendq_has(&peer->sendq, RK_SEND_DATA))) {
         send_enqueue(req);
         return;
     }
@@ -192,9 +211,8 @@ bool rk_p2p_cancel_send(struct rank_request *req, rank_status_t status)
 {
     if (req->type != RK_REQ_SEND || !(req->flags & RK_REQ_QUEUED))
         return false;
-    rk_list_remove(&req->link);
-    req->flags &= (uint8_t)~RK_REQ_QUEUED;
-    rk_req_complete(req, status);
+    rk_sendq_remove(req->peer, &req->item);
+    request_fail(&req->item, req->peer, status);
     return true;
 }
 
@@ -216,94 +234,6 @@ rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes,
     req.flags = RK_REQ_WAITED;
     rk_p2p_isend(team, buf, bytes, dest, tag, 0, &req);
     return rk_req_wait(&req);
-}
-
-/* None of them has been sent. */
-static RK_COLD void fail_pending(struct rk_peer *peer, rank_status_t status)
-{
-    while (!rk_list_empty(&peer->pending)) {
-        struct rank_request *req = rk_list_entry(peer->pending.next, struct rank_request, link);
-
-        rk_list_remove(&req->link);
-        req->flags &= (uint8_t)~RK_REQ_QUEUED;
-        rk_req_complete(req, status);
-    }
-}
-
-void rk_send_flush_pending(struct rk_ctx *ctx, struct rk_peer *peer)
-{
-    rank_status_t st = rk_likely(peer->state == RK_PEER_UP) ? RANK_OK : rk_peer_try_connect(peer);
-
-    (void)ctx;
-    if (rk_unlikely(st)) { /* waits for a connection, which failed */
-        if (st != RK_AGAIN)
-            fail_pending(peer, st);
-        return;
-    }
-    while (!rk_list_empty(&peer->pending)) {
-        struct rank_request *req = rk_list_entry(peer->pending.next, struct rank_request, link);
-
-        rk_list_remove(&req->link);
-        req->flags &= (uint8_t)~RK_REQ_QUEUED;
-        st = rk_send_offer(req);
-        if (st == RK_AGAIN) {
-            req->flags |= RK_REQ_QUEUED;
-            rk_list_insert_before(peer->pending.next, &req->link);
-            return;
-        }
-        if (st)
-            rk_req_complete(req, st);
-    }
-}
-
-void rk_send_peer_died(struct rk_peer *peer)
-{
-    fail_pending(peer, RANK_ERR_PEER_DEAD);
-    /* Synchronous sends without a reply are found by id only. */
-    rk_req_each_named(peer->ctx, rk_req_fail_if_of, peer);
-}
-
-/* ------------------------------------------------------------------- replies */
-
-/* A peer without a reply would wait forever: disconnect. */
-static RK_COLD void cannot_answer(struct rk_peer *peer, rank_status_t why)
-{
-    rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(why));
-    rk_engine_report_death(peer->ctx, peer->number);
-}
-
-static void free_reply(struct rank_request *req, void *arg)
-{
-    (void)arg;
-    if (rk_unlikely(req->status && req->status != RANK_ERR_PEER_DEAD))
-        cannot_answer(req->peer, req->status);
-    rk_req_free(req);
-}
-
-void rk_send_reply(struct rk_peer *peer, uint8_t kind, struct rk_id id)
-{
-    struct rk_hdr hdr = {.kind = kind, .epoch = peer->epoch, .len = sizeof(id)};
-    struct rank_request *req;
-    rank_status_t st = rk_peer_try_connect(peer);
-
-    if (!st)
-        st = peer->channel->send(peer, &hdr, &id);
-    if (!st || st == RANK_ERR_PEER_DEAD)
-        return;
-    req = st == RK_AGAIN ? rk_req_alloc(peer->ctx) : NULL;
-    if (!req) {
-        cannot_answer(peer, st == RK_AGAIN ? RANK_ERR_NO_MEMORY : st);
-        return;
-    }
-    req->type = RK_REQ_SEND;
-    req->kind = kind;
-    req->peer = peer;
-    req->src = 0;
-    req->team = req->tag = 0;
-    memcpy(req->priv, &id, sizeof(id));
-    req->view = (struct rk_view){req->priv, sizeof(id), NULL};
-    req->on_done = free_reply;
-    send_enqueue(req);
 }
 
 void rk_send_credit(struct rk_peer *peer)

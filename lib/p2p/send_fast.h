@@ -37,7 +37,7 @@ RK_INLINE rank_status_t rk_send_now(struct rank_team *team, const void *buf, siz
 {
     struct rk_peer *peer = rk_team_peer(team, dest);
 
-    if (rk_unlikely(!peer || peer->state != RK_PEER_UP || !rk_list_empty(&peer->pending) ||
+    if (rk_unlikely(!peer || peer->state != RK_PEER_UP || rk_sendq_has(&peer->sendq, RK_SEND_DATA) ||
                     bytes > peer->eager_limit || !rk_send_has_credit(peer, bytes)))
         return RK_AGAIN;
     if (rk_likely(bytes < peer->channel->small_below)) {

@@ -13,12 +13,11 @@
 
 static struct rk_retired retired = RK_RETIRED_INIT(64);
 
-/* End the waits and the queued frames for a dead peer. */
+/* End the waits for a dead peer. */
 static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     struct rk_rma *rma = ctx->rma;
     struct rk_origin_op *job;
-    struct rk_txq *line;
     struct rk_link *l;
     uint32_t i;
 
@@ -27,13 +26,6 @@ static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
     rma->deaths++;
     rk_list_for_each(l, &rma->mems) /* their next calls check */
         __atomic_store_n(&rk_list_entry(l, struct rank_mem, link)->until_check, 0, __ATOMIC_RELAXED);
-    line = peer->number < rma->nlines ? rma->lines[peer->number] : NULL;
-    if (line) {
-        rk_target_drop(ctx, line);
-        while (!rk_list_empty(&line->jobs))
-            rk_origin_fail(rk_list_entry(line->jobs.next, struct rk_origin_op, link), RANK_ERR_PEER_DEAD);
-        rk_list_remove(&line->on_busy);
-    }
     rk_handles_for_each(i, job, &rma->job_ids)
     {
         if (job->peer == peer)
@@ -50,7 +42,6 @@ static rank_status_t rma_open(struct rk_ctx *ctx)
     ctx->rma = rma;
     rk_list_init(&rma->mems);
     rk_list_init(&rma->heaps);
-    rk_list_init(&rma->busy);
     rma->jobs = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_origin_op), 16);
     rk_handles_open(&rma->mem_ids, true);
     rk_handles_open(&rma->job_ids, true);
@@ -74,18 +65,12 @@ static void rma_close(struct rk_ctx *ctx)
         mem->segment = NULL;
         rk_mem_destroy(mem);
     }
-    for (int i = 0; i < rma->nlines; i++) {
-        struct rk_txq *line = rma->lines[i];
-        if (!line)
-            continue;
-        rk_target_drop(ctx, line);
-        while (!rk_list_empty(&line->jobs))
-            rk_origin_fail(rk_list_entry(line->jobs.next, struct rk_origin_op, link), RANK_ERR_STATE);
-    }
+    rk_target_drop(ctx);
+    rk_origin_drop(ctx);
     rk_handles_for_each(k, job, &rma->job_ids)
         rk_origin_fail(job, RANK_ERR_STATE);
     rk_slab_close(&rma->jobs);
-    rk_txqs_destroy(rma);
+    rk_rma_peers_destroy(rma);
     rk_handles_close(&rma->mem_ids);
     rk_handles_close(&rma->job_ids);
     if (rma->bad_frames)
@@ -225,7 +210,6 @@ const struct rk_room rk_room_rma = {
     .name = "rma",
     .open = rma_open,
     .close = rma_close,
-    .progress = rk_txq_progress,
     .progress_on_demand = true,
     .peer_died = mem_on_death,
     .spoil = rma_spoil,

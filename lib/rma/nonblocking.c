@@ -114,14 +114,14 @@ static rank_status_t request_flush(struct rank_mem *mem, int rank, struct rk_gro
     struct rk_rma *rma = mem->team->ctx->rma;
     struct rk_peer *peer = rk_team_peer(mem->team, rank);
     struct rank_request *req;
-    struct rk_txq *line;
+    struct rk_rma_peer *state;
     struct rk_origin_op *job;
     rank_status_t st;
 
     if (!peer)
         return RANK_ERR_NO_MEMORY;
-    line = peer->number < rma->nlines ? rma->lines[peer->number] : NULL;
-    if (!line || line->done == line->posted)
+    state = peer->number < rma->npeers ? rma->peers[peer->number] : NULL;
+    if (!state || state->done == state->posted)
         return RANK_OK;
     req = rk_group_add(group, peer);
     if (!req)
@@ -135,7 +135,7 @@ static rank_status_t request_flush(struct rank_mem *mem, int rank, struct rk_gro
     if (st)
         rk_group_undo(group, req);
     if (st == RANK_ERR_PEER_DEAD) /* reported once */
-        line->done = line->posted;
+        state->done = state->posted;
     return st;
 }
 

@@ -14,7 +14,7 @@
 
 /* Longer pieces have frames of their own; a frame of many pieces is at most this long. */
 enum { PACK_PIECE_MAX = 4096, PACK_FRAME_MAX = 16384 };
-enum { JOB_LINK = offsetof(struct rk_origin_op, link) };
+enum { JOB_LINK = offsetof(struct rk_origin_op, item.link) };
 #define PACKED UINT64_MAX /* in: the frame holds whole pieces */
 
 void rk_origin_init(struct rk_origin_op *job, struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem)
@@ -64,8 +64,7 @@ static void unqueue(struct rk_origin_op *job)
     if (!job->queued)
         return;
     job->queued = false;
-    rk_list_remove(&job->link);
-    job->ctx->engine->unsent--;
+    rk_sendq_remove(job->peer, &job->item);
 }
 
 static void origin_complete(struct rk_origin_op *job)
@@ -74,8 +73,8 @@ static void origin_complete(struct rk_origin_op *job)
     rank_status_t st = job->status;
 
     unqueue(job);
-    if (job->line)
-        job->line->asked -= job->inflight;
+    if (job->state)
+        job->state->asked -= job->inflight;
     job->inflight = 0;
     if (job->named)
         rk_handle_drop(&job->ctx->rma->job_ids, job->ask.asker);
@@ -90,8 +89,8 @@ static void origin_complete(struct rk_origin_op *job)
 /* All requests that a flush covers are settled. */
 static void flushed(struct rk_origin_op *job)
 {
-    if (job->covers > job->line->done)
-        job->line->done = job->covers;
+    if (job->covers > job->state->done)
+        job->state->done = job->covers;
 }
 
 /* The owner reports errors of posted frames once: complete all present flushes with it, of any thread. */
@@ -109,7 +108,7 @@ static RK_COLD void fail_flushes(const struct rk_origin_op *failed, rank_status_
 
 void rk_origin_fail(struct rk_origin_op *job, rank_status_t status)
 {
-    if (status == RANK_ERR_PEER_DEAD && job->line)
+    if (status == RANK_ERR_PEER_DEAD && job->state)
         flushed(job); /* reported once */
     job->status = status;
     job->sent = true;
@@ -266,7 +265,8 @@ static rank_status_t send_next(struct rk_origin_op *job)
     return send_pack(job);
 }
 
-bool rk_origin_push(struct rk_origin_op *job)
+/* Send more of it, as there is room. Returns true if the queue may go on with the next. */
+static bool origin_push(struct rk_origin_op *job)
 {
     bool answers = job->ask.flags & RK_RMA_WANTS_REPLY;
 
@@ -277,7 +277,7 @@ bool rk_origin_push(struct rk_origin_op *job)
             unqueue(job); /* an answer continues it */
             return true;
         }
-        if (answers && job->line->asked >= RK_REQUESTS_MAX)
+        if (answers && job->state->asked >= RK_REQUESTS_MAX)
             return false;
         st = send_next(job);
         if (st == RK_AGAIN)
@@ -288,7 +288,7 @@ bool rk_origin_push(struct rk_origin_op *job)
         }
         if (answers) {
             job->inflight++;
-            job->line->asked++;
+            job->state->asked++;
         }
         job->sent = job->next >= job->npieces;
     }
@@ -299,18 +299,35 @@ bool rk_origin_push(struct rk_origin_op *job)
     return true;
 }
 
-static void origin_enqueue(struct rk_txq *line, struct rk_origin_op *job)
+static rank_status_t origin_send(struct rk_send_item *item, struct rk_peer *peer)
+{
+    (void)peer;
+    return origin_push(rk_container_of(item, struct rk_origin_op, item)) ? RANK_OK : RK_AGAIN;
+}
+
+static void origin_fail_queued(struct rk_send_item *item, struct rk_peer *peer, rank_status_t status)
+{
+    (void)peer;
+    rk_origin_fail(rk_container_of(item, struct rk_origin_op, item), status);
+}
+
+static const struct rk_send_ops origin_ops = {origin_send, origin_fail_queued};
+
+static void origin_enqueue(struct rk_origin_op *job)
 {
     job->queued = true;
-    rk_list_append(&line->jobs, &job->link);
-    job->ctx->engine->unsent++;
-    rk_txq_mark_busy(job->ctx, line);
+    rk_sendq_append(job->peer, RK_SEND_RMA, &job->item, &origin_ops);
+}
+
+void rk_origin_drop(struct rk_ctx *ctx)
+{
+    rk_sendq_fail_ops(ctx, &origin_ops, RANK_ERR_STATE);
 }
 
 rank_status_t rk_origin_start(struct rk_origin_op *job)
 {
-    struct rk_txq *line = rk_txq_of(job->ctx, job->peer);
-    rank_status_t st = line ? rk_peer_connect(job->peer) : RANK_ERR_NO_MEMORY;
+    struct rk_rma_peer *state = rk_rma_peer_of(job->ctx, job->peer);
+    rank_status_t st = state ? rk_peer_connect(job->peer) : RANK_ERR_NO_MEMORY;
 
     if (!st && (job->ask.flags & RK_RMA_WANTS_REPLY)) {
         job->named = rk_handle_put(&job->ctx->rma->job_ids, job, &job->ask.asker);
@@ -321,13 +338,13 @@ rank_status_t rk_origin_start(struct rk_origin_op *job)
             rk_origin_free(job);
         return st;
     }
-    job->line = line;
+    job->state = state;
     if (!(job->ask.flags & RK_RMA_WANTS_REPLY))
-        line->posted++;
+        state->posted++;
     else if (job->ask.op == RK_RMA_FLUSH)
-        job->covers = line->posted;
-    if (!rk_list_empty(&line->jobs) || !rk_origin_push(job))
-        origin_enqueue(line, job);
+        job->covers = state->posted;
+    if (rk_sendq_has(&job->peer->sendq, RK_SEND_RMA) || !origin_push(job))
+        origin_enqueue(job);
     return RANK_OK;
 }
 
@@ -397,7 +414,7 @@ void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
     if (bytes)
         scatter(job, &a, data, bytes);
     job->inflight--;
-    job->line->asked--;
+    job->state->asked--;
     job->before = a.before;
     flushed(job);
     if (a.status && job->ask.op == RK_RMA_FLUSH)
@@ -413,6 +430,6 @@ void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
     }
     if (job->sent || job->queued)
         return;
-    if (!rk_origin_push(job))
-        origin_enqueue(job->line, job);
+    if (!origin_push(job))
+        origin_enqueue(job);
 }

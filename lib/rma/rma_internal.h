@@ -3,8 +3,7 @@
  * rma_internal.h: share declarations between the files of lib/rma.
  *
  * A job is an origin operation: it makes frames of a call and waits for the answers. The target side executes
- * them. Frames to a peer leave in the order of the calls. What finds no room waits in the peer's transmit queue
- * (struct rk_txq), which a progress hook retries.
+ * them. Frames to a peer leave in the order of the calls. What finds no room waits in the peer's send queue.
  */
 #ifndef RK_RMA_RMA_INTERNAL_H
 #define RK_RMA_RMA_INTERNAL_H
@@ -18,11 +17,9 @@ enum { RK_ORIGIN_WINDOW = 16 };
 /* Pending requests of all calls to one peer. */
 enum { RK_REQUESTS_MAX = 512 };
 
-/* Transmit queue to a peer. */
-struct rk_txq {
-    struct rk_link jobs, answers; /* that wait for room */
-    struct rk_link on_busy;
-    uint32_t nanswers;
+/* What the room counts for a peer. */
+struct rk_rma_peer {
+    uint32_t nanswers;    /* replies that wait for room */
     uint32_t asked;       /* requests without an answer */
     uint64_t posted;      /* number of jobs without an answer; */
     uint64_t done;        /* number of them executed, as an answer to a flush has confirmed */
@@ -31,10 +28,10 @@ struct rk_txq {
 
 /* An origin operation: frames of one call to one peer. */
 struct rk_origin_op {
-    struct rk_link link;  /* in the queue, while something waits for room */
+    struct rk_send_item item; /* while queued */
     struct rk_ctx *ctx;
     struct rk_peer *peer;
-    struct rk_txq *line; /* set when started */
+    struct rk_rma_peer *state; /* set when started */
     struct rk_rma_request_head ask;
     uint32_t extra_len;
     unsigned char extra[RK_RMA_EXTRA_MAX];
@@ -60,22 +57,16 @@ struct rk_origin_op {
 struct rk_rma {
     struct rk_link mems, heaps;
     struct rk_handles mem_ids, job_ids;
-    struct rk_txq **lines; /* by the peer's number */
-    int nlines;
-    struct rk_link busy;    /* queues that are not empty */
-    struct rk_slab jobs;    /* chained through link */
-    bool hooked;
+    struct rk_rma_peer **peers; /* by the peer's number */
+    int npeers;
+    struct rk_slab jobs;    /* chained through the link of item */
     int deaths;             /* of peers in any job */
     uint64_t bad_frames;
 };
 
 /* NULL: out of memory. */
-struct rk_txq *rk_txq_of(struct rk_ctx *ctx, struct rk_peer *peer);
-void rk_txqs_destroy(struct rk_rma *rma);
-/* Call when something waits. */
-/* Retry what waits; returns the number of frames sent. */
-int rk_txq_progress(struct rk_ctx *ctx);
-void rk_txq_mark_busy(struct rk_ctx *ctx, struct rk_txq *line);
+struct rk_rma_peer *rk_rma_peer_of(struct rk_ctx *ctx, struct rk_peer *peer);
+void rk_rma_peers_destroy(struct rk_rma *rma);
 
 /* ---- origin.c */
 
@@ -99,8 +90,8 @@ struct rk_origin_wait {
     const struct rk_origin_op *job;
 };
 size_t rk_origin_frame_max(const struct rk_peer *peer);
-/* Send more of it, as there is room. Returns true if the queue may go on with the next. */
-bool rk_origin_push(struct rk_origin_op *job);
+/* Fail the jobs that wait for room. */
+void rk_origin_drop(struct rk_ctx *ctx);
 void rk_origin_fail(struct rk_origin_op *job, rank_status_t status);
 void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                        const void *payload, const struct rk_rndv *rndv);
@@ -108,9 +99,8 @@ void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
 /* ---- target.c */
 void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                       const void *payload, const struct rk_rndv *rndv);
-/* Retry answers. Returns false if there is no room yet. */
-bool rk_target_retry(struct rk_peer *peer, struct rk_txq *line);
-void rk_target_drop(struct rk_ctx *ctx, struct rk_txq *line);
+/* Drop the replies that wait for room. */
+void rk_target_drop(struct rk_ctx *ctx);
 
 /* ---- rma.c */
 

@@ -17,30 +17,55 @@ enum { ANSWERS_MAX = 4096 };
 
 /* A reply that waits for room. */
 struct waiting {
-    struct rk_link link;
+    struct rk_send_item item;
     uint32_t len;
     unsigned char payload[];
 };
 
-static void target_answer(struct rk_peer *peer, const struct rk_rma_reply *a, const void *data,
-                   size_t bytes)
+static void waiting_end(struct rk_send_item *item, struct rk_peer *peer, rank_status_t status)
+{
+    (void)status;
+    rk_rma_peer_of(peer->ctx, peer)->nanswers--;
+    free(rk_container_of(item, struct waiting, item));
+}
+
+static rank_status_t waiting_send(struct rk_send_item *item, struct rk_peer *peer)
+{
+    struct waiting *w = rk_container_of(item, struct waiting, item);
+    struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .epoch = peer->epoch, .len = w->len};
+    rank_status_t st = peer->channel->send(peer, &hdr, w->payload);
+
+    if (st == RK_AGAIN)
+        return st;
+    if (rk_unlikely(st))
+        rk_send_give_up(peer, st);
+    waiting_end(item, peer, st);
+    return st;
+}
+
+static const struct rk_send_ops waiting_ops = {waiting_send, waiting_end};
+
+void rk_target_drop(struct rk_ctx *ctx)
+{
+    rk_sendq_fail_ops(ctx, &waiting_ops, RANK_ERR_STATE);
+}
+
+static void target_answer(struct rk_peer *peer, struct rk_rma_peer *state, const struct rk_rma_reply *a, const void *data,
+                          size_t bytes)
 {
     struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .epoch = peer->epoch,
                          .len = (uint32_t)(sizeof(*a) + bytes)};
-    struct rk_txq *line = rk_txq_of(peer->ctx, peer);
     struct waiting *w = NULL;
     rank_status_t st = RK_AGAIN;
 
-    if (line && rk_list_empty(&line->answers))
+    if (!rk_sendq_has(&peer->sendq, RK_SEND_CONTROL))
         st = peer->channel->send2(peer, &hdr, a, sizeof(*a), data);
-    if (st == RANK_OK || st == RANK_ERR_PEER_DEAD)
-        return;
-    if (st != RK_AGAIN) { /* the peer would wait forever: disconnect */
-        rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(st));
-        rk_engine_report_death(peer->ctx, peer->number);
+    if (st != RK_AGAIN) {
+        if (rk_unlikely(st))
+            rk_send_give_up(peer, st);
         return;
     }
-    if (line && line->nanswers < ANSWERS_MAX)
+    if (state->nanswers < ANSWERS_MAX)
         w = malloc(sizeof(*w) + hdr.len);
     if (!w) {
         rk_error("rank %u has too many replies pending: it is disconnected", peer->id.rank);
@@ -51,43 +76,8 @@ static void target_answer(struct rk_peer *peer, const struct rk_rma_reply *a, co
     memcpy(w->payload, a, sizeof(*a));
     if (bytes)
         memcpy(w->payload + sizeof(*a), data, bytes);
-    rk_list_append(&line->answers, &w->link);
-    line->nanswers++;
-    peer->ctx->engine->unsent++;
-    rk_txq_mark_busy(peer->ctx, line);
-}
-
-static void waiting_free(struct rk_ctx *ctx, struct rk_txq *line, struct waiting *w)
-{
-    rk_list_remove(&w->link);
-    line->nanswers--;
-    ctx->engine->unsent--;
-    free(w);
-}
-
-bool rk_target_retry(struct rk_peer *peer, struct rk_txq *line)
-{
-    while (!rk_list_empty(&line->answers)) {
-        struct waiting *w = rk_list_entry(line->answers.next, struct waiting, link);
-        struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .epoch = peer->epoch, .len = w->len};
-
-        rank_status_t st = RANK_OK;
-
-        if (peer->state == RK_PEER_UP)
-            st = peer->channel->send(peer, &hdr, w->payload);
-        if (st == RK_AGAIN)
-            return false;
-        if (st && st != RANK_ERR_PEER_DEAD)
-            rk_engine_report_death(peer->ctx, peer->number);
-        waiting_free(peer->ctx, line, w);
-    }
-    return true;
-}
-
-void rk_target_drop(struct rk_ctx *ctx, struct rk_txq *line)
-{
-    while (!rk_list_empty(&line->answers))
-        waiting_free(ctx, line, rk_list_entry(line->answers.next, struct waiting, link));
+    state->nanswers++;
+    rk_sendq_append(peer, RK_SEND_CONTROL, &w->item, &waiting_ops);
 }
 
 /* ------------------------------------------------------------------------ execute */
@@ -196,10 +186,11 @@ static rank_status_t check_key(struct rk_ctx *ctx, const struct rk_rma_parsed_re
 }
 
 /* Reply with data: one piece in place, or many gathered. */
-static void reply_data(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_rma_parsed_request *q,
+static void reply_data(struct rk_peer *peer, struct rk_rma_peer *state, const struct rk_rma_parsed_request *q,
                        struct rk_rma_reply *a)
 {
     unsigned char gathered[16384];
+    struct rk_ctx *ctx = peer->ctx;
     const void *data = NULL;
     size_t at = 0;
     char *base;
@@ -222,10 +213,10 @@ static void reply_data(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
         }
         data = gathered;
     }
-    target_answer(peer, a, data, a->status ? 0 : q->bytes);
+    target_answer(peer, state, a, data, a->status ? 0 : q->bytes);
 }
 
-static rank_status_t execute(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, struct rk_txq *line,
+static rank_status_t execute(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, struct rk_rma_peer *state,
                              uint64_t *before)
 {
     rank_status_t st;
@@ -242,8 +233,8 @@ static rank_status_t execute(struct rk_ctx *ctx, const struct rk_rma_parsed_requ
     case RK_RMA_KEY:
         return check_key(ctx, q);
     default: /* RK_RMA_FLUSH: a peer's frames arrive in order */
-        st = line->owed;
-        line->owed = RANK_OK;
+        st = state->owed;
+        state->owed = RANK_OK;
         return st;
     }
 }
@@ -253,14 +244,14 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
 {
     struct rk_rma_reply a = {.status = RANK_OK};
     struct rk_rma_parsed_request q;
-    struct rk_txq *line;
+    struct rk_rma_peer *state;
     rank_status_t st;
 
     (void)rndv;
     if (!ctx->rma)
         return;
-    line = rk_txq_of(ctx, peer);
-    if (!line) {
+    state = rk_rma_peer_of(ctx, peer);
+    if (!state) {
         rk_error("out of memory for requests of rank %u", peer->id.rank);
         rk_engine_report_death(ctx, peer->number);
         return;
@@ -279,13 +270,13 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     a.in = q.ask.in;
     if (q.ask.op == RK_RMA_GET || q.ask.op == RK_RMA_GETV) {
         if (q.ask.flags & RK_RMA_WANTS_REPLY)
-            reply_data(ctx, peer, &q, &a);
+            reply_data(peer, state, &q, &a);
         return;
     }
-    st = execute(ctx, &q, line, &a.before);
+    st = execute(ctx, &q, state, &a.before);
     a.status = st;
     if (q.ask.flags & RK_RMA_WANTS_REPLY)
-        target_answer(peer, &a, NULL, 0);
-    else if (st && !line->owed)
-        line->owed = st;
+        target_answer(peer, state, &a, NULL, 0);
+    else if (st && !state->owed)
+        state->owed = st;
 }

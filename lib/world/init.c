@@ -435,7 +435,7 @@ static bool drained(struct rk_wait *w)
 {
     struct rk_engine *e = ((struct drain_wait *)w)->engine;
 
-    if (!rk_list_empty(&e->busy) || e->unsent)
+    if (!rk_sendq_is_idle(e))
         return false;
     for (int i = 0; i < e->nopen; i++) {
         if (e->open[i].ops->drained && e->open[i].ops->drained(e->open[i].state) == RK_AGAIN)

@@ -220,8 +220,7 @@ static void local(struct rank_team *team, unsigned what)
             rk_p2p_mrecv(u, s->buf, bytes, &s->req);
         break; /* else it is freed at the end */
     default:
-        for (int i = 1; i < RANKS; i++)
-            rk_send_flush_pending(ctx, ctx->engine->peers[i]);
+        rk_sendq_progress(ctx);
         break;
     }
 }
@@ -305,7 +304,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
     rk_conf.unexpected_max = 4000;
     rk_conf.rndv_unexpected_max = 1 << 20;
     pthread_mutex_init(&e.deaths_lock, NULL);
-    rk_list_init(&e.busy);
+    rk_sendq_open(&e);
     rk_list_init(&e.calls);
     rk_list_init(&e.leavings);
     e.open[0].ops = &channel;
@@ -313,8 +312,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
     for (int i = 0; i < RANKS; i++) {
         peer[i] = (struct rk_peer){.ctx = &ctx, .channel = &channel, .id = {1, (uint32_t)i}, .number = i, .local = -1,
                                    .state = RK_PEER_UP, .eager_limit = 300};
-        rk_list_init(&peer[i].pending);
-        rk_list_init(&peer[i].busy);
+        rk_sendq_init(&peer[i].sendq);
         peers[i] = &peer[i];
     }
     if (rk_requests_open(&ctx) != RANK_OK || rk_room_open(&ctx, &rk_room_p2p) != RANK_OK ||
@@ -325,6 +323,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
     ctx.p2p->bad_frames = 0; /* they are meant to be */
     rk_room_p2p.close(&ctx);
     rk_requests_close(&ctx);
+    rk_slab_close(&e.controls);
     pthread_mutex_destroy(&e.deaths_lock);
     return 0;
 }

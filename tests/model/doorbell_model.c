@@ -203,7 +203,6 @@ static void begin(void)
         bell_to[i] = BELL_TO;
     }
     rk_list_init(&engine.calls);
-    rk_list_init(&engine.busy);
     if (emptied) {
         engine.open[0].ops = &emptying;
         engine.nopen = 1;

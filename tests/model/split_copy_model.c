@@ -101,7 +101,7 @@ static struct rk_segment *segment_by_id(uint64_t id)
 static int receiving; /* the receiver's: which time */
 static uint64_t clock_calls;
 static struct rank_request requests[2][TIMES];
-static void control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint64_t tag, const void *payload, uint32_t len);
+static void control(struct rk_peer *peer, uint8_t kind, uint64_t tag, const void *payload, uint32_t len);
 static rank_status_t put(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_hdr *hdr, const void *first,
                          uint32_t first_len, const void *second);
 static struct rank_request *find(struct rk_id id);
@@ -110,7 +110,7 @@ static struct rank_request *find(struct rk_id id);
 #define rk_segment_by_id(ctx, id) ((void)(ctx), segment_by_id(id))
 #define rk_cma_read(pid, to, from, bytes) model_copy_chunk((uint64_t)(uintptr_t)(to), false)
 #define rk_cma_write(pid, to, from, bytes) model_copy_chunk(to, true)
-#define rk_shm_control control
+#define rk_send_control control
 #define rk_shm_put put
 #define rk_shm_cma_failed(end) ((end)->cma = false)
 #define rk_req_name(req) ((req)->id = (struct rk_id){(uint32_t)receiving, 1}, RANK_OK)
@@ -151,10 +151,9 @@ static struct rank_request *find(struct rk_id id)
 }
 
 /* From the receiver. */
-static void control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint64_t tag, const void *payload, uint32_t len)
+static void control(struct rk_peer *peer, uint8_t kind, uint64_t tag, const void *payload, uint32_t len)
 {
-    (void)shm;
-    (void)ep;
+    (void)peer;
     if (kind == RK_SHM_ASSIST || kind == RK_SHM_OFFER) {
         memmove(&asked[receiving], payload, len);
         segment[receiving] = tag;
@@ -247,7 +246,7 @@ static void receive_in_full_fifo(struct process *me)
 
         rk_list_init(&waits);
         if (i > 0)
-            rk_list_append(&me->end.control, &waits);
+            rk_list_append(&me->peer.sendq.items[RK_SEND_CONTROL], &waits);
         receiving = i;
         clock_calls = 0;
         rk_shm_rndv_recv(&rndv, &view, req);
@@ -311,7 +310,7 @@ static void begin(void)
         rk_list_init(&p->shm.busy);
         p->peer = (struct rk_peer){.ctx = &ctx, .number = other, .local = other, .ep = &p->end};
         p->end = (struct rk_shm_ep){.shm = &p->shm, .peer = &p->peer, .cma = true, .far_asked = true};
-        rk_list_init(&p->end.control);
+        rk_list_init(&p->peer.sendq.items[RK_SEND_CONTROL]);
         rk_list_init(&p->end.busy);
         rk_list_init(&p->end.streams);
         p->end.out = (struct rk_fifo_out){.box = the_box(), .mask = 7, .ring_bytes = 4096, .used = 4096, .ring_limit = 4096};

@@ -393,7 +393,6 @@ static void begin(void)
     *t = (struct rk_threads){.ctx = &ctx, .cores = scene->oversubscribed ? 1 : 8};
     rk_list_init(&t->waiting);
     rk_list_init(&engine.calls);
-    rk_list_init(&engine.busy);
     engine.threads = t;
     engine.sleep_epoll = engine.watch.epoll = (struct rk_epoll){-1, 0};
     engine.watch.timer = -1;

@@ -49,6 +49,7 @@ static const struct rk_channel *load(struct rig *r)
         .find_peer = rk_engine_find_peer,
         .peer_connect = rk_peer_connect,
         .peer_try_connect = rk_peer_try_connect,
+        .send_control = rk_send_control,
         .report_death = rk_engine_report_death,
         .why_unreached = rk_engine_why_unreached,
         .req_complete = rk_req_complete,
@@ -142,7 +143,7 @@ static bool drained(void *rig)
 {
     struct rig *r = rig;
 
-    return r->ucx->drained(r->state) == RANK_OK;
+    return rk_sendq_is_idle(r->ctx->engine) && r->ucx->drained(r->state) == RANK_OK;
 }
 
 static void rig_close(struct rig *r, int living)

@@ -56,12 +56,11 @@ static void test_suspect(void **state)
     uint64_t word = 5;
 
     (void)state;
-    rk_list_init(&engine.busy);
+    rk_sendq_open(&engine);
     rk_list_init(&engine.calls);
     rk_list_init(&engine.leavings);
     for (int i = 0; i < 3; i++) {
-        rk_list_init(&peer[i].pending);
-        rk_list_init(&peer[i].busy);
+        rk_sendq_init(&peer[i].sendq);
         peers[i] = &peer[i];
     }
     assert_int_equal(rk_room_open(&ctx, &rk_room_p2p), RANK_OK);
@@ -69,16 +68,15 @@ static void test_suspect(void **state)
     rk_req_init(&to_none, NULL, NULL);
     rk_p2p_isend(&team, &word, 8, 1, 0, 0, &to_dead);
     rk_p2p_isend(&team, &word, 8, 2, 0, 0, &to_none);
-    engine.flush_pending(&ctx, &peer[1]);
-    engine.flush_pending(&ctx, &peer[2]);
+    rk_sendq_progress(&ctx);
     assert_false(to_dead.done); /* and we are here again, to see to others */
     assert_false(to_none.done);
     rk_engine_report_death(&ctx, 1);
-    engine.flush_pending(&ctx, &peer[1]);
+    rk_sendq_progress(&ctx);
     assert_true(to_dead.done);
     assert_int_equal(to_dead.status, RANK_ERR_PEER_DEAD);
     for (uint64_t until = rk_clock_ns() + 5000000000ull; !to_none.done && rk_clock_ns() < until; usleep(10000))
-        engine.flush_pending(&ctx, &peer[2]);
+        rk_sendq_progress(&ctx);
     assert_true(to_none.done);
     assert_int_equal(to_none.status, RANK_ERR_UNREACHABLE);
     rk_room_p2p.close(&ctx);
@@ -110,19 +108,18 @@ static void test_suspect_elsewhere(void **state)
 
     (void)state;
     assert_non_null(node.head);
-    rk_list_init(&engine.busy);
+    rk_sendq_open(&engine);
     rk_list_init(&engine.calls);
     rk_list_init(&engine.leavings);
     for (int i = 0; i < 3; i++) {
-        rk_list_init(&peer[i].pending);
-        rk_list_init(&peer[i].busy);
+        rk_sendq_init(&peer[i].sendq);
         peers[i] = &peer[i];
     }
     assert_int_equal(rk_requests_open(&ctx), RANK_OK);
     assert_int_equal(rk_room_open(&ctx, &rk_room_p2p), RANK_OK);
-    rk_send_reply(&peer[1], RK_KIND_MATCHED, (struct rk_id){1, 1});
+    rk_send_control(&peer[1], RK_KIND_MATCHED, 0, &(struct rk_id){1, 1}, sizeof(struct rk_id));
     rk_send_credit(&peer[1]);
-    assert_false(rk_list_empty(&peer[1].pending)); /* and we are here again */
+    assert_true(rk_sendq_has(&peer[1].sendq, RK_SEND_CONTROL)); /* and we are here again */
     assert_int_equal(atomic_load(&engine.boot_deaths), 0);
     assert_int_equal(npolls, 0);
     assert_int_equal(rk_peer_connect(&peer[2]), RANK_ERR_UNREACHABLE);
@@ -130,7 +127,7 @@ static void test_suspect_elsewhere(void **state)
     for (uint64_t until = rk_clock_ns() + 5000000000ull; peer[1].state != RK_PEER_DEAD && rk_clock_ns() < until; usleep(1000))
         rk_progress(&ctx);
     assert_int_equal(peer[1].state, RK_PEER_DEAD);
-    assert_true(rk_list_empty(&peer[1].pending));
+    assert_true(rk_sendq_is_idle(&engine));
     assert_int_equal(peer[2].state, RK_PEER_NEW);
     rk_room_p2p.close(&ctx);
     rk_requests_close(&ctx);

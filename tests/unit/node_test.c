@@ -265,7 +265,7 @@ static void found_by_looks(void **state)
     (void)state;
     for (int i = 0; i < RANKS; i++)
         local[i] = i;
-    rk_list_init(&engine.busy);
+    rk_sendq_open(&engine);
     for (int i = 0; i < 3; i++)
         rk_progress_once(&ctx);
     assert_int_equal(atomic_load(&node->head->deaths), 0);

@@ -80,8 +80,7 @@ static void test_bound(void **state)
     struct rk_unexpected *u[2];
 
     (void)state;
-    rk_list_init(&peer.pending);
-    rk_list_init(&peer.busy);
+    rk_sendq_init(&peer.sendq);
     rk_conf.rndv_unexpected_max = 1;
     u[0] = announce(&peer, 0);
     assert_null(ctx->engine->stuck);

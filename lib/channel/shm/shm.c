@@ -28,13 +28,6 @@
 #define RK_FRAMES_PER_PASS 64
 #endif
 
-/* A control frame that waits for room. */
-struct control {
-    struct rk_link link;
-    struct rk_hdr hdr;
-    unsigned char payload[RK_CELL_INLINE];
-};
-
 /* ---------------------------------------------------------- layout of the region */
 
 static size_t box_bytes(int nlocal)
@@ -213,7 +206,6 @@ static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer
     ep->peer = peer;
     ep->pid = node->slots[peer->local].pid;
     ep->cma = try_cma(&node->slots[peer->local]);
-    rk_list_init(&ep->control);
     rk_list_init(&ep->busy);
     rk_list_init(&ep->streams);
     rk_fifo_out_init(&ep->out, rk_node_at(node, RK_REGION_FIFOS, at), &shm->shape);
@@ -226,7 +218,7 @@ static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer
     return RANK_OK;
 }
 
-struct rk_shm_ep *rk_shm_ep_of(struct rk_shm *shm, struct rk_peer *peer)
+struct rk_shm_ep *rk_shm_ep_of(struct rk_peer *peer)
 {
     rank_status_t st = RANK_OK;
 
@@ -234,20 +226,8 @@ struct rk_shm_ep *rk_shm_ep_of(struct rk_shm *shm, struct rk_peer *peer)
         st = rk_peer_try_connect(peer); /* a rank of this host: the answer is immediate */
     if (rk_likely(!st))
         return peer->ep;
-    if (st != RANK_ERR_PEER_DEAD) { /* what it has sent would get no answer, and it would wait forever: disconnect */
-        rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(st));
-        rk_engine_report_death(shm->ctx, peer->number);
-    }
+    rk_send_give_up(peer, st);
     return NULL;
-}
-
-static void drop_control(struct rk_shm_ep *ep)
-{
-    while (!rk_list_empty(&ep->control)) {
-        struct control *c = rk_list_entry(ep->control.next, struct control, link);
-        rk_list_remove(&c->link);
-        free(c);
-    }
 }
 
 static void shm_disconnect(void *state, struct rk_peer *peer)
@@ -256,7 +236,6 @@ static void shm_disconnect(void *state, struct rk_peer *peer)
     struct rk_shm_ep *ep = peer->ep;
 
     rk_shm_rndv_peer_gone(shm, peer);
-    drop_control(ep);
     rk_xpmem_close(ep->far);
     rk_engine_release(shm->ctx, &ep->busy);
     shm->ep[peer->local] = NULL;
@@ -402,27 +381,6 @@ static size_t shm_frame_max(const struct rk_peer *peer)
     return ((struct rk_shm_ep *)peer->ep)->shm->shape.frame;
 }
 
-void rk_shm_control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint64_t tag,
-                    const void *payload, uint32_t len)
-{
-    struct rk_hdr hdr = {.kind = kind, .epoch = ep->peer->epoch, .len = len, .tag = tag};
-    struct control *c;
-
-    if (rk_list_empty(&ep->control) && put_frame(shm, ep, &hdr, payload, len, NULL) == RANK_OK)
-        return;
-    c = malloc(sizeof(*c));
-    if (!c) {
-        /* Without it the peer would wait forever: disconnect. */
-        rk_error("out of memory for a control frame");
-        rk_engine_report_death(shm->ctx, ep->peer->number);
-        return;
-    }
-    c->hdr = hdr;
-    memcpy(c->payload, payload, len);
-    rk_list_append(&ep->control, &c->link);
-    rk_engine_defer(shm->ctx, &shm->busy, &ep->busy);
-}
-
 static void shm_frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
                           const void *payload)
 {
@@ -539,7 +497,7 @@ static int drain_by_bits(struct rk_shm *shm)
     return n;
 }
 
-static RK_COLD int retry_busy(struct rk_shm *shm)
+static RK_COLD int continue_streams(struct rk_shm *shm)
 {
     struct rk_link *l, *next;
     int n = 0;
@@ -548,17 +506,9 @@ static RK_COLD int retry_busy(struct rk_shm *shm)
     {
         struct rk_shm_ep *ep = rk_list_entry(l, struct rk_shm_ep, busy);
 
-        while (!rk_list_empty(&ep->control)) {
-            struct control *c = rk_list_entry(ep->control.next, struct control, link);
-            if (put_frame(shm, ep, &c->hdr, c->payload, c->hdr.len, NULL) != RANK_OK)
-                break;
-            rk_list_remove(&c->link);
-            free(c);
-            n++;
-        }
-        if (rk_list_empty(&ep->control))
+        if (!rk_sendq_has(&ep->peer->sendq, RK_SEND_CONTROL)) /* else it would take their room */
             n += rk_shm_rndv_stream(shm, ep);
-        if (rk_list_empty(&ep->control) && rk_list_empty(&ep->streams))
+        if (rk_list_empty(&ep->streams))
             rk_engine_release(shm->ctx, &ep->busy);
     }
     return n;
@@ -579,7 +529,7 @@ static int shm_progress(struct rk_ctx *ctx, void *state)
             n += shm_drain(shm, shm->open_in[k]);
     }
     if (rk_unlikely(!rk_list_empty(&shm->busy)))
-        n += retry_busy(shm);
+        n += continue_streams(shm);
     if (rk_unlikely(shm->nassisted))
         n += rk_shm_rndv_poll(shm);
     return n;
@@ -590,7 +540,7 @@ static rank_status_t shm_drained(void *state)
 {
     const struct rk_shm *shm = state;
 
-    return shm->nassisted > 0 || !rk_list_empty(&shm->busy) ? RK_AGAIN : RANK_OK;
+    return shm->nassisted > 0 ? RK_AGAIN : RANK_OK;
 }
 
 const struct rk_channel rk_channel_shm = {

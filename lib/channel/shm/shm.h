@@ -19,7 +19,7 @@ enum rk_shm_kind {
     RK_SHM_OFFER                          /* receiver -> sender: stream it if that is possible at once */
 };
 
-/* Endpoint: fifos to and from a peer, and frames that wait for room. */
+/* Endpoint: fifos to and from a peer, and streams that wait for room. */
 struct rk_shm_ep {
     struct rk_shm *shm;
     struct rk_peer *peer;
@@ -31,8 +31,7 @@ struct rk_shm_ep {
     bool bytes_backed;    /* the byte ring of out is backed, as far as it is used */
     uint32_t full;        /* times that the ring was full at its present size; */
     uint64_t full_at;     /* position of the last time */
-    struct rk_link control; /* control frames that wait for room */
-    struct rk_link busy;    /* in state->busy while control or streams wait */
+    struct rk_link busy;    /* in state->busy while streams wait */
     struct rk_link streams; /* streamed sends (RK_SHM_FETCH), by request link */
     struct rank_request *assisted; /* a receive with the sender's assist */
     uint32_t assist_gen;
@@ -64,15 +63,11 @@ struct rk_shm {
 rank_status_t rk_shm_put(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_hdr *hdr,
                          const void *first, uint32_t first_len, const void *second);
 
-/* Send a control frame of at most 32 bytes, now or from a queue; fails only without memory. */
-void rk_shm_control(struct rk_shm *shm, struct rk_shm_ep *ep, uint8_t kind, uint64_t tag,
-                    const void *payload, uint32_t len);
-
 /*
  * Endpoint to a local rank that has sent something; created on demand. NULL if the rank is dead, or if out of
  * memory: then it is disconnected, since it would wait for an answer.
  */
-struct rk_shm_ep *rk_shm_ep_of(struct rk_shm *shm, struct rk_peer *peer);
+struct rk_shm_ep *rk_shm_ep_of(struct rk_peer *peer);
 
 /*
  * CMA has failed for the peer's memory. If that memory is the cause (a device's, say), only this message is

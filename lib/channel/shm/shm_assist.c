@@ -152,7 +152,7 @@ void rk_shm_copy_together(struct rk_shm_recv *r, const char *here, bool by_xpmem
     ep->assisted = req;
     shm->nassisted++;
     rk_list_append(&shm->receiving, &req->link);
-    rk_shm_control(shm, ep, RK_SHM_ASSIST, r->to_segment, &a, sizeof(a));
+    rk_send_control(ep->peer, RK_SHM_ASSIST, r->to_segment, &a, sizeof(a));
     while (rk_split_claim(&box->claims, a.gen, r->want, chunk, false, &share)) {
         char *to = (char *)req->view.base + share.at;
         rank_status_t st;

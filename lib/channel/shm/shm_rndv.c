@@ -43,7 +43,7 @@ static void send_done(struct rk_shm_ep *ep, uint64_t sender)
 {
     struct rk_id id = rk_id_unpack(sender);
 
-    rk_shm_control(ep->shm, ep, RK_SHM_DONE, 0, &id, sizeof(id));
+    rk_send_control(ep->peer, RK_SHM_DONE, 0, &id, sizeof(id));
 }
 
 void rk_shm_recv_finish(const struct rk_shm_recv *r, rank_status_t st)
@@ -129,7 +129,7 @@ void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct 
         rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
-    if (!rk_shm_ep_of(shm, peer))
+    if (!rk_shm_ep_of(peer))
         return;
     memcpy(&a, payload, sizeof(a));
     rndv.total = a.total;
@@ -145,7 +145,7 @@ void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct 
  */
 static bool may_request_assist(const struct rk_shm_ep *ep)
 {
-    return !ep->assisted && rk_list_empty(&ep->control);
+    return !ep->assisted && !rk_sendq_has(&ep->peer->sendq, RK_SEND_CONTROL);
 }
 
 /* Find the payload's mapping, and how the sender reaches the buffer. Returns false if the payload is not mapped. */
@@ -276,7 +276,7 @@ void rk_shm_rndv_drop(const struct rk_rndv *rndv)
 void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
                        const void *payload)
 {
-    struct rk_shm_ep *ep = rk_shm_ep_of(shm, peer);
+    struct rk_shm_ep *ep = rk_shm_ep_of(peer);
     struct rank_request *req;
     union {
         struct rk_id id;

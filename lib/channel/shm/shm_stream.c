@@ -91,7 +91,7 @@ void rk_shm_stream_consider(struct rk_shm *shm, struct rk_shm_ep *ep, const stru
     uint32_t cells, frame = shm->shape.frame;
 
     /* Once claimed, all of it must go now: the next progress call may be late. */
-    if (o->fetch.want > out->used / 2 || !rk_list_empty(&ep->streams) || !rk_list_empty(&ep->control) ||
+    if (o->fetch.want > out->used / 2 || !rk_list_empty(&ep->streams) || rk_sendq_has(&ep->peer->sendq, RK_SEND_CONTROL) ||
         !rk_req_find(shm->ctx, o->fetch.sender))
         return;
     cells = atomic_load_explicit(&out->box->taken, memory_order_acquire) + out->mask + 1 - out->next;
@@ -121,7 +121,7 @@ bool rk_shm_stream_request(struct rk_shm_recv *r)
     r->req->priv[RK_SHM_R_WANT] = r->want;
     r->req->priv[RK_SHM_R_GOT] = 0;
     rk_list_append(&r->shm->receiving, &r->req->link);
-    rk_shm_control(r->shm, r->ep, RK_SHM_FETCH, 0, &f, sizeof(f));
+    rk_send_control(r->ep->peer, RK_SHM_FETCH, 0, &f, sizeof(f));
     return true;
 }
 
@@ -144,7 +144,7 @@ bool rk_shm_stream_offer(struct rk_shm_recv *r)
     req->priv[RK_SHM_R_GOT] = 0;
     atomic_store(&box->claims, begun);
     rk_list_append(&r->shm->receiving, &req->link);
-    rk_shm_control(r->shm, r->ep, RK_SHM_OFFER, 0, &o, sizeof(o));
+    rk_send_control(r->ep->peer, RK_SHM_OFFER, 0, &o, sizeof(o));
     /* Not rk_wait: this runs inside progress, which must not be entered again, and it is over in a round trip. */
     for (until = rk_clock_ns() + OFFER_NS; rk_clock_ns() < until; rk_cpu_relax()) {
         if (atomic_load_explicit(&box->claims, memory_order_relaxed) != begun)

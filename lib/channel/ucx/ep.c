@@ -37,7 +37,6 @@ static struct rk_ucx_link *link_new(struct rk_ucx *ucx, struct rk_peer *peer)
     rk_list_init(&l->on_open);
     rk_list_init(&l->ops);
     rk_list_init(&l->sending);
-    rk_list_init(&l->control);
     rk_list_init(&l->on_busy);
     rk_list_init(&l->on_failed);
     return l;

@@ -78,6 +78,11 @@ rank_status_t rk_peer_try_connect(struct rk_peer *peer)
     return core->peer_try_connect(peer);
 }
 
+void rk_send_control(struct rk_peer *peer, uint8_t kind, uint64_t tag, const void *payload, uint32_t len)
+{
+    core->send_control(peer, kind, tag, payload, len);
+}
+
 void rk_engine_report_death(struct rk_ctx *ctx, int number)
 {
     core->report_death(ctx, number);

@@ -251,7 +251,7 @@ static bool waits_for(struct rk_ucx_link *l)
         l->unanswered = false;
     } else if (++l->silent >= SILENT_CHECKS) {
         l->silent = 0;
-        rk_ucx_control(l, RK_KIND_CREDIT, NULL, 0); /* a credit of 0 */
+        rk_send_control(l->peer, RK_KIND_CREDIT, 0, NULL, 0); /* a credit of 0 */
     }
     return true;
 }

@@ -150,7 +150,7 @@ static bool link_drained(struct rk_ucx *ucx, struct rk_ucx_link *l)
 
     if (!l->ep || l->failed || l->bye)
         return true;
-    if (l->open || l->unsent || !rk_list_empty(&l->control) || !rk_list_empty(&l->sending))
+    if (l->open || l->unsent || !rk_list_empty(&l->sending))
         return false;
     if (!l->flushing) {
         if (l->flushed_at == ucx->sent)

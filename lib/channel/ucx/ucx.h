@@ -75,13 +75,6 @@ struct rk_ucx_op {
     unsigned char head[RK_UCX_HEAD_MAX];
 };
 
-/* A control frame that waits for room. */
-struct rk_ucx_control {
-    struct rk_link link; /* in ucx_link->control */
-    struct rk_hdr hdr;
-    unsigned char payload[48];
-};
-
 struct rk_ucx_link {
     struct rk_ucx *ucx;
     struct rk_peer *peer;
@@ -105,8 +98,7 @@ struct rk_ucx_link {
     struct rk_link on_open;    /* in ucx->open */
     struct rk_link ops;
     struct rk_link sending;    /* those of type SENDING */
-    struct rk_link control;
-    struct rk_link on_busy;            /* in ucx->busy: control frames or sends wait for room */
+    struct rk_link on_busy;            /* in ucx->busy: pulled sends wait for room */
     struct rk_link on_failed;          /* in ucx->failed */
     void *flushing;                    /* UCP request of a flush, for drained */
     uint64_t flushed_at;               /* ucx->sent at the start of the flush */
@@ -162,7 +154,7 @@ struct rk_ucx {
     int by_number_cap;
     struct rk_link open, busy, failed, todo;
 
-    struct rk_slab small_bufs, big_bufs, ops, controls;
+    struct rk_slab small_bufs, big_bufs, ops;
     struct rk_handles op_ids;
 
     void **closing;            /* UCP requests of endpoints being closed */
@@ -235,13 +227,11 @@ void rk_ucx_ops_destroy(struct rk_ucx *ucx);
 /* Send one frame; payload first and then second, or first and then bytes of view at offset 0. */
 rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *first,
                          size_t first_len, const void *second, const struct rk_view *view);
-/* Send a control frame, now or from a queue. */
-void rk_ucx_control(struct rk_ucx_link *l, uint8_t kind, const void *payload, uint32_t len);
 /* Send coalesced frames. */
 void rk_ucx_flush_open(struct rk_ucx_link *l);
 /* Write the head of the next packet to a peer; returns its length. */
 size_t rk_ucx_write_head(struct rk_ucx_link *l, unsigned char *head, const struct rk_hdr *hdr);
-/* Retry frames that wait for room; flush coalesced frames. Returns what was moved. */
+/* Retry pulled sends; flush coalesced frames. Returns what was moved. */
 int rk_ucx_send_progress(struct rk_ucx *ucx);
 void rk_ucx_mark_busy(struct rk_ucx_link *l);
 void rk_ucx_drop_unsent(struct rk_ucx_link *l);

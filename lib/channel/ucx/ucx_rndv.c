@@ -362,7 +362,7 @@ static void pull(struct rk_ucx_link *l, const struct rk_rndv *rndv, const struct
     op->view = *view;
     op->want = rndv->total < view->bytes ? rndv->total : view->bytes;
     p = (struct rk_ucx_pull){rk_id_unpack(rndv->priv[P_THEIRS]), op->id, op->want};
-    rk_ucx_control(l, RK_UCX_PULL, &p, sizeof(p));
+    rk_send_control(l->peer, RK_UCX_PULL, 0, &p, sizeof(p));
 }
 
 /* Start the receive of the op in UCP; its view and request are set. */
@@ -462,7 +462,7 @@ void rk_ucx_rndv_drop(const struct rk_rndv *rndv)
         return;
     if (!rndv->priv[P_OURS]) {
         id = rk_id_unpack(rndv->priv[P_THEIRS]);
-        rk_ucx_control(l, RK_UCX_DROP, &id, sizeof(id));
+        rk_send_control(l->peer, RK_UCX_DROP, 0, &id, sizeof(id));
         return;
     }
     op = rk_ucx_op_find(l, rk_id_unpack(rndv->priv[P_OURS]), RK_UCX_OP_HERE);

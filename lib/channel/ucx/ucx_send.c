@@ -25,7 +25,7 @@ enum { SMALL_CAP = RK_UCX_SMALL - sizeof(struct rk_ucx_buf) };
 
 /* --------------------------------------------------------------------- buffers */
 
-enum { BUF_LINK = offsetof(struct rk_ucx_buf, to), CONTROL_LINK = offsetof(struct rk_ucx_control, link) };
+enum { BUF_LINK = offsetof(struct rk_ucx_buf, to) };
 
 static void buf_put(struct rk_ucx *ucx, struct rk_ucx_buf *b)
 {
@@ -61,14 +61,12 @@ void rk_ucx_bufs_init(struct rk_ucx *ucx)
 {
     ucx->small_bufs = (struct rk_slab)RK_SLAB_INIT(RK_UCX_SMALL, 128);
     ucx->big_bufs = (struct rk_slab)RK_SLAB_INIT(rk_round_up(sizeof(struct rk_ucx_buf) + BIG_CAP, RK_CACHE_LINE), 15);
-    ucx->controls = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_ucx_control), 16);
 }
 
 void rk_ucx_bufs_destroy(struct rk_ucx *ucx)
 {
     rk_slab_close(&ucx->small_bufs);
     rk_slab_close(&ucx->big_bufs);
-    rk_slab_close(&ucx->controls);
 }
 
 /* --------------------------------------------------------------------- packets */
@@ -283,46 +281,15 @@ rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const 
     return RANK_OK;
 }
 
-/* --------------------------------------------------------------- control frames */
+/* ------------------------------------------------------------- deferred frames */
 
 void rk_ucx_mark_busy(struct rk_ucx_link *l)
 {
     rk_engine_defer(l->ucx->ctx, &l->ucx->busy, &l->on_busy);
 }
 
-void rk_ucx_control(struct rk_ucx_link *l, uint8_t kind, const void *payload, uint32_t len)
-{
-    struct rk_hdr hdr = {.kind = kind, .epoch = l->peer->epoch, .len = len};
-    struct rk_ucx_control *c;
-    rank_status_t st = RK_AGAIN;
-
-    if (rk_list_empty(&l->control))
-        st = rk_ucx_put(l, &hdr, payload, len, NULL, NULL);
-    if (st != RK_AGAIN)
-        return;
-    c = rk_slab_alloc(&l->ucx->controls, CONTROL_LINK);
-    if (!c) {
-        rk_error("out of memory for a control frame"); /* the peer would wait forever */
-        rk_ucx_link_broken(l);
-        return;
-    }
-    c->hdr = hdr;
-    if (len) /* an empty one has no payload */
-        memcpy(c->payload, payload, len);
-    rk_list_append(&l->control, &c->link);
-    rk_ucx_mark_busy(l);
-}
-
-static void control_free(struct rk_ucx *ucx, struct rk_ucx_control *c)
-{
-    rk_list_remove(&c->link);
-    rk_slab_free(&ucx->controls, c, CONTROL_LINK);
-}
-
 void rk_ucx_drop_unsent(struct rk_ucx_link *l)
 {
-    while (!rk_list_empty(&l->control))
-        control_free(l->ucx, rk_list_entry(l->control.next, struct rk_ucx_control, link));
     rk_engine_release(l->ucx->ctx, &l->on_busy);
     if (l->open) {
         buf_put(l->ucx, l->open);
@@ -334,15 +301,9 @@ void rk_ucx_drop_unsent(struct rk_ucx_link *l)
 /* Returns true if nothing waits for room any more. */
 static bool ucx_send_retry(struct rk_ucx_link *l, int *moved)
 {
-    while (!rk_list_empty(&l->control)) {
-        struct rk_ucx_control *c = rk_list_entry(l->control.next, struct rk_ucx_control, link);
-        if (rk_ucx_put(l, &c->hdr, c->payload, c->hdr.len, NULL, NULL) == RK_AGAIN)
-            return false;
-        control_free(l->ucx, c);
-        ++*moved;
-    }
     while (!rk_list_empty(&l->sending)) {
-        if (!rk_ucx_send_pulled(rk_list_entry(l->sending.next, struct rk_ucx_op, link)))
+        if (rk_sendq_has(&l->peer->sendq, RK_SEND_CONTROL) || /* else it would take their room */
+            !rk_ucx_send_pulled(rk_list_entry(l->sending.next, struct rk_ucx_op, link)))
             return false;
         ++*moved;
     }
