@@ -35,7 +35,7 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
     team->peers = calloc((size_t)size, sizeof(*team->peers));
     if (!team->peers)
         goto err;
-    team->magic = ctx->engine->threads ? RK_TEAM_SHARED_MAGIC : RK_TEAM_MAGIC;
+    team->magic = ctx->engine->threads || rk_nkinds ? RK_TEAM_SHARED_MAGIC : RK_TEAM_MAGIC;
     team->ctx = ctx;
     team->id = id;
     team->rank = rank;
