@@ -235,6 +235,115 @@ static void test_messages(struct mp *mp)
     }
 }
 
+/* --------------------------------------------------------------- collectives */
+
+enum coll { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, ALLGATHER, ALLGATHERV, SCATTER, REDUCE_SCATTER, ALLTOALL, COLLS };
+
+/* Blocks of the buffers for each rank, and root's alone. */
+static const struct {
+    bool s_all, r_all, s_root, r_root;
+} shapes[COLLS] = {
+    [GATHER] = {.r_all = true, .r_root = true},  [ALLGATHER] = {.r_all = true},      [ALLGATHERV] = {.r_all = true},
+    [SCATTER] = {.s_all = true, .s_root = true}, [REDUCE_SCATTER] = {.s_all = true}, [ALLTOALL] = {.s_all = true, .r_all = true},
+    [REDUCE] = {.r_root = true},
+};
+
+static rank_status_t coll_call(enum coll k, const void *s, void *r, int64_t n, int root, rank_team_t t, rank_request_t *req)
+{
+    int64_t counts[64], displs[64];
+    rank_dtype_t d = RANK_INT64;
+
+    for (int i = 0; i < rank_team_size(t); i++) {
+        counts[i] = n - i % 2;
+        displs[i] = i * n;
+    }
+    switch (k) {
+    case BARRIER:
+        return req ? rank_ibarrier(t, req) : rank_barrier(t);
+    case BCAST:
+        return req ? rank_ibcast(r, n, d, root, t, req) : rank_bcast(r, n, d, root, t);
+    case REDUCE:
+        return req ? rank_ireduce(s, r, n, d, RANK_SUM, root, t, req) : rank_reduce(s, r, n, d, RANK_SUM, root, t);
+    case ALLREDUCE:
+        return req ? rank_iallreduce(s, r, n, d, RANK_SUM, t, req) : rank_allreduce(s, r, n, d, RANK_SUM, t);
+    case GATHER:
+        return req ? rank_igather(s, r, n, d, root, t, req) : rank_gather(s, r, n, d, root, t);
+    case ALLGATHER:
+        return req ? rank_iallgather(s, r, n, d, t, req) : rank_allgather(s, r, n, d, t);
+    case ALLGATHERV:
+        n = counts[rank_team_rank(t)];
+        return req ? rank_iallgatherv(s, n, r, counts, displs, d, t, req) : rank_allgatherv(s, n, r, counts, displs, d, t);
+    case SCATTER:
+        return req ? rank_iscatter(s, r, n, d, root, t, req) : rank_scatter(s, r, n, d, root, t);
+    case REDUCE_SCATTER:
+        return req ? rank_ireduce_scatter(s, r, n, d, RANK_MAX, t, req) : rank_reduce_scatter(s, r, n, d, RANK_MAX, t);
+    default:
+        return req ? rank_ialltoall(s, r, n, d, t, req) : rank_alltoall(s, r, n, d, t);
+    }
+}
+
+/* Once with host memory and once with memory as where says (1: sent, 2: received): the results must be equal. */
+static void coll_compare(const struct mp *mp, enum coll k, int64_t n, int where, bool nonblocking, bool in_place)
+{
+    int root = mp->size - 1;
+    bool at_root = mp->rank == root, s_in_r = in_place && k != SCATTER, r_in_s = in_place && k == SCATTER;
+    size_t size = (size_t)mp->size, block = (size_t)n * 8;
+    size_t s_bytes = block * (shapes[k].s_all ? size : 1), r_bytes = block * (shapes[k].r_all || s_in_r ? size : 1);
+    char *host_s = mp_alloc(s_bytes + 1), *host_r = mp_alloc(r_bytes), *got = mp_alloc(r_bytes > s_bytes ? r_bytes : s_bytes);
+    struct buf s = buf_new(where & 1, s_bytes), r = buf_new(where & 2, r_bytes);
+    rank_request_t req;
+
+    mp_fill(host_s, s_bytes, 7 + (uint64_t)mp->rank);
+    mp_fill(host_r, r_bytes, 8 + (uint64_t)mp->rank);
+    rk_kind_copy(s.at, s.kind, host_s, NULL, s_bytes);
+    rk_kind_copy(r.at, r.kind, host_r, NULL, r_bytes);
+    for (int pass = 0; pass < 2; pass++) {
+        const void *from = pass ? s.at : host_s;
+        void *to = pass ? r.at : host_r;
+
+        if (s_in_r && (at_root || !shapes[k].r_root))
+            from = RANK_IN_PLACE;
+        if (r_in_s && at_root)
+            to = RANK_IN_PLACE;
+        if (shapes[k].s_root && !at_root)
+            from = NULL;
+        if (shapes[k].r_root && !at_root)
+            to = NULL;
+        MP_OK(coll_call(k, from, to, n, root, mp->world, pass && nonblocking ? &req : NULL));
+        if (pass && nonblocking)
+            MP_OK(rank_wait(&req, NULL));
+    }
+    rk_kind_copy(got, NULL, r.at, r.kind, r_bytes);
+    if (k == REDUCE_SCATTER && in_place) /* the rest of the buffer is undefined */
+        r_bytes = block;
+    if (memcmp(got, host_r, r_bytes) != 0)
+        mp_fail(__FILE__, __LINE__, "collective %d, count %lld, where %d: another result", (int)k, (long long)n, where);
+    rk_kind_copy(got, NULL, s.at, s.kind, s_bytes);
+    MP_CHECK(memcmp(got, host_s, s_bytes) == 0);
+    free(host_s);
+    free(host_r);
+    free(got);
+    buf_free(&s);
+    buf_free(&r);
+}
+
+static void test_collectives(const struct mp *mp)
+{
+    static const int64_t counts[] = {1, 2, 17, 1000, 40000};
+
+    for (enum coll k = 0; k < COLLS; k++) {
+        for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+            for (int where = 1; where < 4; where++) {
+                for (int nonblocking = 0; nonblocking < 2; nonblocking++) {
+                    coll_compare(mp, k, counts[i], where, nonblocking, false);
+                    if (k >= REDUCE)
+                        coll_compare(mp, k, counts[i], mp->rank % 2 ? where : 3, nonblocking, true);
+                }
+            }
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     char path[4096];
@@ -249,6 +358,8 @@ int main(int argc, char **argv)
     MP_CHECK(kind);
     mp_case(&mp, "messages");
     test_messages(&mp);
+    mp_case(&mp, "collectives");
+    test_collectives(&mp);
     mp_end(&mp);
     return 0;
 }
