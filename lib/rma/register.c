@@ -97,6 +97,7 @@ static rank_status_t register_write_record(struct rank_mem *mem)
 rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
 {
     rank_team_t world = rank_world();
+    const struct rk_kind *kind;
     struct rank_mem *mem;
     rank_status_t st;
     int64_t end;
@@ -107,6 +108,8 @@ rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
         return rk_arg_null(__func__, !ptr ? "ptr" : "mem");
     if (bytes < 0 || __builtin_add_overflow((int64_t)(uintptr_t)ptr, bytes, &end))
         return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative or leaves the address space", (long long)bytes);
+    if ((kind = rk_kind_of(ptr, (size_t)bytes)) != NULL)
+        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, __func__, "memory of the kind %s cannot be registered", kind->name);
     RK_ENTER(world->ctx);
     mem = rk_mem_new(world, (size_t)bytes);
     if (!mem)

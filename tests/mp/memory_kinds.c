@@ -344,6 +344,57 @@ static void test_collectives(const struct mp *mp)
     }
 }
 
+/* ------------------------------------------------------------- one-sided calls */
+
+static void test_onesided(const struct mp *mp)
+{
+    const int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
+    rank_piece_t piece;
+    rank_request_t req;
+    rank_mem_t mem, none;
+    void *ptr;
+
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 4 << 20, 0, &ptr, &mem));
+    for (int i = 0; i < 2 * SIZES; i++) {
+        size_t n = (size_t)sizes[i / 2];
+        struct buf b = buf_new(true, n);
+        bool nonblocking = i % 2;
+
+        buf_fill(&b, 0, n, 50 + (uint64_t)mp->rank);
+        if (nonblocking) {
+            MP_OK(rank_iput(b.at, (int64_t)n, to, mem, 64, &req));
+            MP_OK(rank_wait(&req, NULL));
+        } else {
+            MP_OK(rank_put(b.at, (int64_t)n, to, mem, 64));
+        }
+        MP_OK(rank_flush(mem, to));
+        mp_barrier(mp->world);
+        buf_fill(&b, 0, n, 0);
+        if (nonblocking) {
+            MP_OK(rank_iget(b.at, (int64_t)n, to, mem, 64, &req));
+            MP_OK(rank_wait(&req, NULL));
+        } else {
+            MP_OK(rank_get(b.at, (int64_t)n, to, mem, 64));
+        }
+        buf_verify(&b, 0, n, 50 + (uint64_t)mp->rank);
+        MP_OK(rank_get(b.at, (int64_t)n, mp->rank, mem, 64));
+        buf_verify(&b, 0, n, 50 + (uint64_t)from);
+        MP_OK(rank_flush(mem, to));
+        mp_barrier(mp->world);
+        if (n >= 8) {
+            piece = (rank_piece_t){b.at, (int64_t)n, 0};
+            MP_STATUS(rank_putv(&piece, 1, to, mem), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_getv(&piece, 1, to, mem), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_put_strided(b.at, 8, 8, 1, to, mem, 0, 8), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_put_signal(b.at, 8, to, mem, 8, mem, 0, 1, RANK_SIGNAL_SET), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, b.at, to, mem, 0, NULL), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_reg(b.at, (int64_t)n, &none), RANK_ERR_NOT_SUPPORTED);
+        }
+        buf_free(&b);
+    }
+    MP_OK(rank_free(&mem));
+}
+
 int main(int argc, char **argv)
 {
     char path[4096];
@@ -360,6 +411,8 @@ int main(int argc, char **argv)
     test_messages(&mp);
     mp_case(&mp, "collectives");
     test_collectives(&mp);
+    mp_case(&mp, "one-sided");
+    test_onesided(&mp);
     mp_end(&mp);
     return 0;
 }
