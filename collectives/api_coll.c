@@ -5,7 +5,7 @@
  * All calls pass rk_coll_enter. A blocking one runs directly in shared memory if the team and the size allow it.
  * Any other is a schedule.
  */
-#include "collectives/coll_args.h"
+#include "collectives/coll_kind.h"
 #include "collectives/state.h"
 
 /* Run a blocking call in shared memory. */
@@ -45,6 +45,20 @@ RK_INLINE rank_status_t arena_run(struct rk_arena *a, const struct rk_coll_call 
     return st;
 }
 
+RK_INLINE rank_status_t arena_enter(struct rk_arena *a, const struct rk_coll_call *c)
+{
+    rank_status_t st;
+
+    a->kind = (uint8_t)c->kind;
+    st = rk_coll_may_begin(c->team);
+    return st ? st : arena_run(a, c);
+}
+
+RK_COLD rank_status_t rk_coll_in_arena(struct rk_arena *a, const struct rk_coll_call *c)
+{
+    return arena_enter(a, c);
+}
+
 /*
  * Check and run a call. req NULL: block; else return a request. Inlined into each blocking call, where kind is a
  * constant, so that the compiler keeps only what that collective needs.
@@ -65,9 +79,7 @@ RK_INLINE rank_status_t rk_coll_enter(const struct rk_coll_call *call, rank_requ
         copy = c; /* c itself would then be in memory on the other path too */
         return rk_coll_schedule(&copy, NULL);
     }
-    a->kind = (uint8_t)c.kind;
-    st = rk_coll_may_begin(c.team);
-    return st ? st : arena_run(a, &c);
+    return arena_enter(a, &c);
 }
 
 /* The nonblocking calls share one copy of that code. */

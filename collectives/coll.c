@@ -2,12 +2,12 @@
 /*
  * coll.c: keep the room's state, and turn calls into schedules.
  */
+#include "collectives/coll_kind.h"
 #include "collectives/state.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ------------------------------------------------------------------------- context */
 
@@ -81,6 +81,7 @@ static rank_status_t use_arena(struct rank_team *team, int index)
     t->arena = rk_arena_open(team, index);
     if (!t->arena)
         return RANK_ERR_NO_MEMORY;
+    t->direct = rk_nkinds ? NULL : t->arena;
     for (int k = 0; k < RK_COLL_COUNT; k++)
         t->shm_max[k] = rk_select_shm_max(&team->ctx->coll->forced, (enum rk_coll_kind)k,
                                           team->size);
@@ -150,12 +151,29 @@ void rk_coll_count_running(struct rk_ctx *ctx)
 
 /* ------------------------------------------------------------------- calls to schedules */
 
+/* With buffers that are no host memory: the result is copied back by a last step. */
+static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c, size_t bytes)
+{
+    void *mem = rk_sched_scratch(s, bytes);
+    struct rk_step *end, *step;
+    struct rk_stage *stage;
+
+    if (s->status)
+        return;
+    stage = rk_stage_begin(c, mem);
+    algo->build(s, &stage->host);
+    end = rk_sched_call(s, NULL, rk_stage_end, stage);
+    for (step = s->steps; end && step != end; step = step->next)
+        rk_sched_order(step, end);
+}
+
 /* NULL if out of memory. */
 static struct rk_sched *build(const struct rk_coll_call *c)
 {
     struct rank_team *team = c->team;
     struct rk_coll_choice *last = &team->coll->last[c->kind];
     struct rk_sched *s = rk_sched_new(&team->ctx->coll->scheds, team, team->coll_seq++);
+    size_t staged;
 
     if (!s)
         return NULL;
@@ -171,7 +189,10 @@ static struct rk_sched *build(const struct rk_coll_call *c)
     }
     s->kind = (uint8_t)c->kind;
     s->number = rk_coll_number(team);
-    last->algo->build(s, c);
+    if (rk_unlikely(rk_nkinds) && (staged = rk_stage_bytes(c)) > 0)
+        build_staged(s, last->algo, c, staged);
+    else
+        last->algo->build(s, c);
     return s;
 }
 
@@ -181,18 +202,22 @@ static void copy_alone(const struct rk_coll_call *c)
     size_t at = c->kind == RK_COLL_ALLGATHERV ? (size_t)c->rdispls[0] * c->elem : 0;
 
     if (c->bytes && c->kind != RK_COLL_BCAST && c->rbuf + at != c->sbuf)
-        memcpy(c->rbuf + at, c->sbuf, c->bytes);
+        rk_kind_copy(c->rbuf + at, rk_kind_of(c->rbuf + at, c->bytes), c->sbuf, rk_kind_of(c->sbuf, c->bytes), c->bytes);
 }
 
 rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out)
 {
     bool alone = c->team->size == 1, trivial = alone || (c->bytes == 0 && c->kind != RK_COLL_BARRIER);
+    const struct rk_coll_team *t = c->team->coll;
     struct rank_request own, *req = &own;
     struct rk_sched *s = NULL;
     rank_status_t st = alone ? RANK_OK : rk_coll_may_begin(c->team);
 
     if (st)
         return st;
+    if (rk_unlikely(rk_nkinds) && !out && t->arena && c->kind != RK_COLL_ALLGATHERV && (int64_t)c->bytes <= t->shm_max[c->kind] &&
+        (c->bytes || c->kind == RK_COLL_BARRIER))
+        return rk_stage_in_arena(t->arena, c);
     if (alone)
         copy_alone(c);
     if (trivial && !out)

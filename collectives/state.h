@@ -23,6 +23,7 @@ struct rk_coll_choice {
 struct rk_coll_team {
     struct rk_link link;
     struct rk_arena *arena; /* NULL: none */
+    struct rk_arena *direct; /* the same; NULL if buffers may be of other kinds than host memory */
     bool one_node;          /* all its ranks share memory; equal on all ranks */
     int64_t shm_max[RK_COLL_COUNT]; /* maximum block for the arena; -1: not this collective */
     struct rk_coll_choice last[RK_COLL_COUNT];
@@ -48,13 +49,13 @@ RK_INLINE rank_status_t rk_coll_may_begin(struct rank_team *team)
     return rk_likely(team->ndead == 0) ? RANK_OK : RANK_ERR_PEER_DEAD;
 }
 
-/* Arena for this call, or NULL. */
+/* Arena for this call, if its buffers are host memory; or NULL. */
 RK_INLINE struct rk_arena *rk_coll_arena(const struct rank_team *team, enum rk_coll_kind kind,
                                          size_t bytes)
 {
     const struct rk_coll_team *t = team->coll;
 
-    return rk_likely((int64_t)bytes <= t->shm_max[kind]) ? t->arena : NULL;
+    return rk_likely((int64_t)bytes <= t->shm_max[kind]) ? t->direct : NULL;
 }
 
 /* describe_coll.c: number of collectives of the team, with the present one; equal on all ranks. */

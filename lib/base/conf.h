@@ -60,6 +60,7 @@ struct rk_conf {
     const char *coll;
     bool coll_shm;
     const char *modules;
+    const char *kinds;
     int64_t spawn_timeout; /* ns; 0: none */
     int64_t heartbeat;     /* ns; 0: none */
     int64_t unanswered;    /* ns; 0: never */

@@ -106,5 +106,9 @@ const struct rk_conf_row rk_conf_rows[] = {
      "auto|on|off", 0, 0, AT(ucx_rma)},
     {"RANK_MODULES", RK_CONF_STRING, "", "path",
      "Directory of the library's modules; empty: beside the library.", NULL, 0, 0, AT(modules)},
+    {"RANK_KINDS", RK_CONF_STRING, "", "",
+     "Kinds of memory besides host memory that buffers of messages, puts, gets and collectives may lie in: a comma list "
+     "of modules, librank-NAME.so. With any, each call finds the kind of its buffers.",
+     NULL, 0, 0, AT(kinds)},
     {NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0},
 };

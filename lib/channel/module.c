@@ -11,6 +11,7 @@
 #include "lib/channel/module.h"
 #include "lib/base/log.h"
 #include "lib/channel/services.h"
+#include "lib/mem/kind.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -96,7 +97,7 @@ static void *load_keeping_signals(const char *path)
     return module;
 }
 
-static rank_status_t module_load(const char *path, const char *entry_name, const struct rk_channel **out)
+static rank_status_t module_load(const char *path, const char *name, const void **out)
 {
     void *module = load_keeping_signals(path);
     rk_module_entry_fn entry;
@@ -104,12 +105,13 @@ static rank_status_t module_load(const char *path, const char *entry_name, const
 
     if (!module) {
         why = dlerror();
-        rk_error("cannot load the ucx channel: %s; it needs UCX 1.13 or newer (Debian: libucx0; "
-                 "LD_LIBRARY_PATH for one elsewhere)",
-                 why ? why : path);
+        rk_error("cannot load the module %s: %s%s", name, why ? why : path,
+                 strcmp(name, "ucx") == 0
+                     ? "; it needs UCX 1.13 or newer (Debian: libucx0; LD_LIBRARY_PATH for one elsewhere)"
+                     : "");
         return RANK_ERR_NOT_SUPPORTED;
     }
-    entry = (rk_module_entry_fn)dlsym(module, entry_name);
+    entry = (rk_module_entry_fn)dlsym(module, RK_MODULE_ENTRY);
     *out = entry ? entry(&services) : NULL;
     if (!*out) {
         rk_error("%s was not built with this librank (%s); install both from one build, or point "
@@ -117,53 +119,67 @@ static rank_status_t module_load(const char *path, const char *entry_name, const
                  path, PACKAGE_VERSION);
         return RANK_ERR_NOT_SUPPORTED;
     }
-    rk_debug("ucx channel loaded from %s", path);
+    rk_debug("module %s loaded from %s", name, path);
     return RANK_OK;
 }
 
 /* First place that has the module, or -1. */
-static int module_find(const struct places *places, char *path, size_t len)
+static int module_find(const struct places *places, const char *name, char *path, size_t len)
 {
     for (int i = 0; i < places->n; i++) {
-        int n = snprintf(path, len, "%s/%s", places->dir[i], RK_MODULE_UCX_FILE);
+        int n = snprintf(path, len, "%s/librank-%s.so", places->dir[i], name);
         if (n > 0 && (size_t)n < len && access(path, R_OK) == 0)
             return i;
     }
     return -1;
 }
 
-rank_status_t rk_module_find_ucx(char *path, size_t len)
+rank_status_t rk_module_find(const char *name, char *path, size_t len)
 {
     struct places places;
 
     list_places(&places);
-    return module_find(&places, path, len) < 0 ? RANK_ERR_NOT_SUPPORTED : RANK_OK;
+    return module_find(&places, name, path, len) < 0 ? RANK_ERR_NOT_SUPPORTED : RANK_OK;
 }
 
-rank_status_t rk_module_open_ucx(const struct rk_channel **out)
+rank_status_t rk_module_open(const char *name, const void **out)
 {
+    const char *why = "install librank whole or set RANK_MODULES to the directory that holds it";
     struct places places;
     char path[PATH_MAX], searched[3 * PATH_MAX];
     size_t len = 0;
 
     *out = NULL;
     list_places(&places);
-    if (module_find(&places, path, sizeof(path)) >= 0)
-        return module_load(path, RK_MODULE_UCX_ENTRY, out);
+    if (module_find(&places, name, path, sizeof(path)) >= 0)
+        return module_load(path, name, out);
     for (int i = 0; i < places.n; i++) {
         int n = snprintf(searched + len, sizeof(searched) - len, "%s%s", len ? ", " : "", places.dir[i]);
         if (n > 0 && (size_t)n < sizeof(searched) - len)
             len += (size_t)n;
     }
     searched[len] = '\0';
-#ifdef HAVE_UCX
-    rk_error("the ucx channel is needed, but there is no %s in %s; install librank whole or set "
-             "RANK_MODULES to the directory that holds it",
-             RK_MODULE_UCX_FILE, searched);
-#else
-    rk_error("the ucx channel is needed, but this librank was built without UCX (and there is no "
-             "%s in %s); configure it with libucx-dev installed or with --with-ucx=DIR",
-             RK_MODULE_UCX_FILE, searched);
+#ifndef HAVE_UCX
+    if (strcmp(name, "ucx") == 0)
+        why = "this librank was built without UCX: configure it with libucx-dev installed or with --with-ucx=DIR";
 #endif
+    rk_error("the module %s is needed, but there is no librank-%s.so in %s; %s", name, name, searched, why);
     return RANK_ERR_NOT_SUPPORTED;
+}
+
+rank_status_t rk_module_open_kinds(const char *names)
+{
+    rank_status_t st = RANK_OK;
+    const void *kind;
+    char name[64];
+    int n;
+
+    for (; *names && !st; names += n + (names[n] == ',')) {
+        n = (int)strcspn(names, ",");
+        snprintf(name, sizeof(name), "%.*s", n, names);
+        st = rk_module_open(name, &kind);
+        if (!st)
+            st = rk_kind_register(kind);
+    }
+    return st;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * module.h: load channels that lie in shared objects, on demand.
+ * module.h: load channels and kinds of memory from shared objects.
  *
  * Room: the channels: self (here), shm, ucx, and the loader of modules.
  * Callers: lib/core through struct rk_channel (lib/core/channel.h); lib/world opens them.
@@ -16,12 +16,15 @@
 #define RK_UCX_CARD "rank.ucx"
 
 /*
- * Load the ucx channel. It stays loaded; later calls return the same struct. RANK_ERR_NOT_SUPPORTED with a line
- * that names the reason: no file, no UCX, or a file of another version of the library.
+ * Load librank-NAME.so. It stays loaded; later calls return the same struct. RANK_ERR_NOT_SUPPORTED with a line
+ * that names the reason: no file, a library that it needs, or a file of another version of the library.
  */
-rank_status_t rk_module_open_ucx(const struct rk_channel **out);
+rank_status_t rk_module_open(const char *name, const void **out);
 
 /* Path of its file, without loading it; RANK_ERR_NOT_SUPPORTED, silently, if there is none. */
-rank_status_t rk_module_find_ucx(char *path, size_t len);
+rank_status_t rk_module_find(const char *name, char *path, size_t len);
+
+/* Load the modules of a comma list, and register their kinds of memory (lib/mem/kind.h). */
+rank_status_t rk_module_open_kinds(const char *names);
 
 #endif

@@ -9,14 +9,18 @@
 #ifndef RK_CHANNEL_SERVICES_H
 #define RK_CHANNEL_SERVICES_H
 
+#include "config.h"
+
 #include "lib/base/conf.h"
 #include "lib/boot/boot.h"
 #include "lib/core/engine.h"
 
+#include <string.h>
+
 #define RK_MODULE_MAGIC 0x4b4e4152u
 
 /* Increase with every change of what core and module share that no struct size reveals. */
-enum { RK_MODULE_ABI = 12 };
+enum { RK_MODULE_ABI = 13 };
 
 struct rk_services {
     uint32_t magic, abi;
@@ -46,10 +50,20 @@ struct rk_services {
             sizeof(struct rank_request), sizeof(struct rk_channel)                                 \
     }
 
-/* The only symbol of a module: NULL if it was not built for these services. */
-typedef const struct rk_channel *(*rk_module_entry_fn)(const struct rk_services *services);
+/* Was a module built for these services? */
+RK_INLINE bool rk_services_match(const struct rk_services *s)
+{
+    static const uint32_t sizes[RK_ARRAY_LEN(((struct rk_services *)0)->sizes)] = RK_MODULE_SIZES;
 
-#define RK_MODULE_UCX_FILE "librank-ucx.so"
-#define RK_MODULE_UCX_ENTRY "rank_module_ucx"
+    return s->magic == RK_MODULE_MAGIC && s->abi == RK_MODULE_ABI &&
+           strncmp(s->version, PACKAGE_VERSION, sizeof(s->version)) == 0 && memcmp(s->sizes, sizes, sizeof(sizes)) == 0;
+}
+
+/*
+ * The only symbol of a module, in librank-NAME.so: its struct rk_channel (ucx) or struct rk_kind (all others). NULL
+ * if it was not built for these services, or if its library finds no device.
+ */
+#define RK_MODULE_ENTRY "rank_module"
+typedef const void *(*rk_module_entry_fn)(const struct rk_services *services);
 
 #endif

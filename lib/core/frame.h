@@ -25,7 +25,7 @@ struct rk_hdr {
 };
 _Static_assert(sizeof(struct rk_hdr) == 32, "a header and 32 bytes of payload fill a line");
 
-enum rk_kind {
+enum rk_frame_kind {
     RK_KIND_NONE = 0,
     RK_KIND_MSG,    /* p2p: a whole message */
     RK_KIND_SMSG,   /* p2p: a whole message; its sender waits for the match; payload begins with struct rk_id */

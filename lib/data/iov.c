@@ -139,19 +139,26 @@ RK_INLINE void copy_block(void *to, const void *from, size_t n)
         memcpy(to, from, n);
 }
 
-/* Copy between the pieces and a flat buffer; in: into the pieces. Walks blocks of an entry without divisions. */
-RK_INLINE void iov_move(struct rk_pieces *p, size_t offset, char *flat, size_t bytes, bool in)
+/*
+ * Copy between the pieces and a flat buffer; in: into the pieces; kinds: entries may be of any kind of memory. Walks
+ * blocks of an entry without divisions.
+ */
+RK_INLINE void iov_move(struct rk_pieces *p, size_t offset, char *flat, size_t bytes, bool in, bool kinds)
 {
     while (bytes) {
         const rank_iov_t *v = seek(p, offset);
         size_t each = (size_t)v->bytes, skip = (offset - p->before) % each, n = each - skip;
         uint64_t block = (offset - p->before) / each, left = blocks_of(v) - block;
         char *at = (char *)v->base + (int64_t)block * v->stride + skip;
+        const struct rk_kind *kind = kinds ? rk_kind_of(v->base, each) : NULL;
 
         for (;; n = each) {
             if (n > bytes)
                 n = bytes;
-            copy_block(in ? at : flat, in ? flat : at, n);
+            if (kind)
+                rk_kind_copy(in ? at : flat, in ? kind : NULL, in ? flat : at, in ? NULL : kind, n);
+            else
+                copy_block(in ? at : flat, in ? flat : at, n);
             flat += n;
             offset += n;
             bytes -= n;
@@ -163,25 +170,29 @@ RK_INLINE void iov_move(struct rk_pieces *p, size_t offset, char *flat, size_t b
     }
 }
 
-/* base is const for callers; the position in it is not. */
-RK_INLINE struct rk_pieces *iov_state_of(const void *base)
+static void iov_pack(const struct rk_view *view, size_t offset, void *to, size_t bytes)
 {
-    return (struct rk_pieces *)(uintptr_t)base;
+    iov_move(view->base, offset, to, bytes, false, false);
 }
 
-static void iov_pack(const void *base, size_t offset, void *to, size_t bytes)
+static void iov_unpack(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
 {
-    iov_move(iov_state_of(base), offset, to, bytes, false);
+    iov_move(view->base, offset, (char *)(uintptr_t)from, bytes, true, false);
 }
 
-static void iov_unpack(void *base, size_t offset, const void *from, size_t bytes)
+static void kinds_pack(const struct rk_view *view, size_t offset, void *to, size_t bytes)
 {
-    iov_move(base, offset, (char *)(uintptr_t)from, bytes, true);
+    iov_move(view->base, offset, to, bytes, false, true);
+}
+
+static void kinds_unpack(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
+{
+    iov_move(view->base, offset, (char *)(uintptr_t)from, bytes, true, true);
 }
 
 static int iov_list(const void *base, size_t offset, size_t bytes, struct iovec *out, int max)
 {
-    struct rk_pieces *p = iov_state_of(base);
+    struct rk_pieces *p = (struct rk_pieces *)(uintptr_t)base; /* the position in it is not const */
     int k = 0;
     size_t n;
 
@@ -199,24 +210,28 @@ static int iov_list(const void *base, size_t offset, size_t bytes, struct iovec 
 }
 
 const struct rk_view_ops rk_pieces_ops = {.pack = iov_pack, .unpack = iov_unpack, .list = iov_list};
+/* Of lists with memory of other kinds than host. */
+static const struct rk_view_ops kinds_ops = {.pack = kinds_pack, .unpack = kinds_unpack};
 
 struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int64_t n, size_t bytes)
 {
     const rank_iov_t *only = NULL;
+    bool kinds = false;
     int full = 0;
 
-    for (int64_t i = 0; i < n && full < 2; i++) {
+    for (int64_t i = 0; i < n && (full < 2 || (rk_nkinds && !kinds)); i++) {
         if (!iov[i].bytes)
             continue;
         only = &iov[i];
         full++;
+        kinds = kinds || rk_kind_of(only->base, (size_t)only->bytes);
     }
     if (full == 0)
         return (struct rk_view){NULL, 0, NULL};
     if (full == 1 && (only->count <= 1 || only->stride == only->bytes))
-        return (struct rk_view){only->base, bytes, NULL};
+        return rk_view_of(only->base, bytes);
     *p = (struct rk_pieces){.iov = iov, .n = n};
-    return (struct rk_view){p, bytes, &rk_pieces_ops};
+    return (struct rk_view){p, bytes, kinds ? &kinds_ops : &rk_pieces_ops};
 }
 
 int rk_view_list(const struct rk_view *view, size_t offset, size_t bytes, struct iovec *out, int max)
@@ -225,24 +240,4 @@ int rk_view_list(const struct rk_view *view, size_t offset, size_t bytes, struct
         return view->ops->list(view->base, offset, bytes, out, max);
     out[0] = (struct iovec){(char *)view->base + offset, bytes};
     return 1;
-}
-
-void rk_view_copy(const struct rk_view *to, const struct rk_view *from, size_t bytes)
-{
-    char buf[4096];
-
-    if (!to->ops && !from->ops) {
-        if (bytes)
-            memcpy(to->base, from->base, bytes);
-    } else if (!to->ops) {
-        from->ops->pack(from->base, 0, to->base, bytes);
-    } else if (!from->ops) {
-        to->ops->unpack(to->base, 0, from->base, bytes);
-    } else {
-        for (size_t at = 0; at < bytes; at += sizeof(buf)) {
-            size_t n = bytes - at < sizeof(buf) ? bytes - at : sizeof(buf);
-            from->ops->pack(from->base, at, buf, n);
-            to->ops->unpack(to->base, at, buf, n);
-        }
-    }
 }

@@ -44,9 +44,6 @@ bool rk_pieces_overlap(const rank_iov_t *iov, int64_t n);
 /* View of a checked list, with its state in p; a plain view if it is contiguous. */
 struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int64_t n, size_t bytes);
 
-/* Copy bytes from the start of one view to that of another. */
-void rk_view_copy(const struct rk_view *to, const struct rk_view *from, size_t bytes);
-
 /* List at most max pieces of memory that hold the view's bytes from offset on, at most bytes. */
 int rk_view_list(const struct rk_view *view, size_t offset, size_t bytes, struct iovec *out, int max);
 

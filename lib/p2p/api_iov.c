@@ -44,22 +44,17 @@ rank_status_t rank_recvv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag
                          rank_envelope_t *envelope)
 {
     RK_ENTER_TEAM(team);
-    struct rank_request req;
+    struct rk_pieces pieces;
     struct rk_view view;
     size_t bytes;
     rank_status_t st = check_recv(__func__, iov, n, peer, tag, team, &bytes);
 
     if (st)
         return rk_null_receive(st, envelope);
-    rk_req_init(&req, NULL, NULL);
-    view = rk_pieces_view(&req.pieces, iov, n, bytes);
+    view = rk_pieces_view(&pieces, iov, n, bytes);
     if (RK_CHECK_OVERLAP && rk_p2p_awaits_view(team, &view))
         return rk_check_overlaps(__func__);
-    rk_p2p_irecv_view(team, &view, peer, rk_match_tag(tag), &req);
-    st = rk_req_wait(&req);
-    if (envelope)
-        rk_req_envelope(&req, envelope);
-    return st;
+    return rk_p2p_recv_view(team, &view, peer, rk_match_tag(tag), 1, envelope);
 }
 
 rank_status_t rank_isendv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team,

@@ -19,13 +19,33 @@ RK_INLINE rank_status_t api_p2p_send(const void *buf, int64_t count, rank_dtype_
     return rk_p2p_send(team, buf, bytes, peer, (uint64_t)tag);
 }
 
-/* The hot calls exist twice: with the lock, and without any check for it. */
+/* As rank_send with flags of the request. */
+static rank_status_t send_by_request(const char *call, const void *buf, int64_t count, rank_dtype_t dtype, int peer,
+                                     int64_t tag, rank_team_t team, uint8_t flags)
+{
+    struct rank_request req;
+    struct rk_view view;
+    size_t bytes;
+    rank_status_t st = rk_check_message(call, buf, count, dtype, team, &bytes);
+
+    if (st || (st = rk_check_dest(call, team, peer, tag)))
+        return rk_peer_null_ok(st);
+    view = rk_team_view(team, buf, bytes);
+    if (!flags && !view.ops)
+        return rk_p2p_send(team, buf, bytes, peer, (uint64_t)tag);
+    rk_req_init(&req, NULL, NULL);
+    req.flags = flags | RK_REQ_WAITED;
+    rk_p2p_isend_view(team, &view, peer, (uint64_t)tag, &req);
+    return rk_req_wait(&req);
+}
+
+/* The hot calls exist twice: with the lock and all kinds of memory, and without any check for these. */
 static RK_COLD rank_status_t send_shared(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                                          rank_team_t team)
 {
     RK_ENTER_TEAM(team);
 
-    return api_p2p_send(buf, count, dtype, peer, tag, team);
+    return send_by_request("rank_send", buf, count, dtype, peer, tag, team, 0);
 }
 
 rank_status_t rank_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
@@ -40,21 +60,14 @@ rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t dtype, int
                          rank_team_t team)
 {
     RK_ENTER_TEAM(team);
-    struct rank_request req;
-    size_t bytes;
-    rank_status_t st = rk_check_message(__func__, buf, count, dtype, team, &bytes);
 
-    if (st || (st = rk_check_dest(__func__, team, peer, tag)))
-        return rk_peer_null_ok(st);
-    rk_req_init(&req, NULL, NULL);
-    req.flags = RK_REQ_SYNC | RK_REQ_WAITED;
-    rk_p2p_isend(team, buf, bytes, peer, (uint64_t)tag, 0, &req);
-    return rk_req_wait(&req);
+    return send_by_request(__func__, buf, count, dtype, peer, tag, team, RK_REQ_SYNC);
 }
 
 RK_INLINE rank_status_t api_p2p_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag, rank_team_t team,
                              rank_envelope_t *envelope, bool shared)
 {
+    struct rk_view view;
     size_t bytes;
     rank_status_t st = rk_check_message("rank_recv", buf, count, dtype, team, &bytes);
 
@@ -62,11 +75,15 @@ RK_INLINE rank_status_t api_p2p_recv(void *buf, int64_t count, rank_dtype_t dtyp
         return rk_null_receive(st, envelope);
     if (RK_CHECK_OVERLAP && rk_p2p_awaits(team, buf, bytes))
         return rk_check_overlaps("rank_recv");
-    return (shared ? rk_p2p_recv_by_request : rk_p2p_recv)(team, buf, bytes, peer, rk_match_tag(tag),
-                                                           rk_dtype_bytes(dtype), envelope);
+    if (shared) {
+        view = rk_view_of(buf, bytes);
+        if (team->ctx->engine->threads || view.ops)
+            return rk_p2p_recv_view(team, &view, peer, rk_match_tag(tag), rk_dtype_bytes(dtype), envelope);
+    }
+    return rk_p2p_recv(team, buf, bytes, peer, rk_match_tag(tag), rk_dtype_bytes(dtype), envelope);
 }
 
-/* Without the fast receive, which would poll with the lock held. */
+/* With several threads, without the fast receive, which would poll with the lock held. */
 static RK_COLD rank_status_t recv_shared(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
                                          rank_team_t team, rank_envelope_t *envelope)
 {
@@ -99,13 +116,15 @@ static __attribute__((noinline)) rank_status_t api_p2p_start_send(const void *bu
 {
     RK_ENTER_TEAM(team);
     struct rank_request *req;
+    struct rk_view view;
     size_t bytes;
     const char *call = flags ? "rank_issend" : "rank_isend";
     rank_status_t st = check_start_send(call, buf, count, dtype, peer, tag, team, out, &bytes);
 
     if (st)
         return rk_peer_null_ok(st) ? st : rk_null_start(call, team->ctx, RK_REQ_SEND, out);
-    if (!flags && rk_send_now(team, buf, bytes, peer, (uint64_t)tag) == RANK_OK) {
+    view = rk_team_view(team, buf, bytes);
+    if (!flags && !view.ops && rk_send_now(team, buf, bytes, peer, (uint64_t)tag) == RANK_OK) {
         *out = rk_req_sent(team->ctx);
         return RANK_OK;
     }
@@ -117,7 +136,7 @@ static __attribute__((noinline)) rank_status_t api_p2p_start_send(const void *bu
     /* A burst of sends receives no credit without progress. */
     if (rk_unlikely(rk_p2p_lacks_credit(team, peer, bytes)))
         rk_progress(team->ctx);
-    rk_p2p_isend(team, buf, bytes, peer, (uint64_t)tag, 0, req);
+    rk_p2p_isend_view(team, &view, peer, (uint64_t)tag, req);
     *out = req;
     return RANK_OK;
 }
@@ -159,6 +178,7 @@ static __attribute__((noinline)) rank_status_t api_p2p_start_recv(void *buf, int
 {
     RK_ENTER_TEAM(team);
     struct rank_request *req;
+    struct rk_view view;
     size_t bytes;
     rank_status_t st = check_start_recv("rank_irecv", buf, count, dtype, peer, tag, team, out, &bytes);
 
@@ -168,7 +188,8 @@ static __attribute__((noinline)) rank_status_t api_p2p_start_recv(void *buf, int
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->elem = rk_dtype_bytes(dtype);
-    rk_p2p_irecv(team, buf, bytes, peer, rk_match_tag(tag), 0, req);
+    view = rk_team_view(team, buf, bytes);
+    rk_p2p_irecv_view(team, &view, peer, rk_match_tag(tag), req);
     *out = req;
     return RANK_OK;
 }
@@ -193,28 +214,38 @@ rank_status_t rank_irecv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
     return api_p2p_start_recv(buf, count, dtype, peer, tag, team, out);
 }
 
-rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtype, int dest,
-                            int64_t stag, void *rbuf, int64_t rcount, rank_dtype_t rdtype,
-                            int source, int64_t rtag, rank_team_t team, rank_envelope_t *envelope)
+RK_INLINE rank_status_t api_p2p_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtype, int dest, int64_t stag,
+                                         void *rbuf, int64_t rcount, rank_dtype_t rdtype, int source, int64_t rtag,
+                                         rank_team_t team, rank_envelope_t *envelope, bool shared)
 {
-    RK_ENTER_TEAM(team);
+    const char *call = "rank_sendrecv";
     struct rank_request send, recv;
+    struct rk_view view;
     size_t sbytes, rbytes;
-    rank_status_t st = rk_check_message(__func__, sbuf, scount, sdtype, team, &sbytes), to, from;
+    rank_status_t st = rk_check_message(call, sbuf, scount, sdtype, team, &sbytes), to, from;
 
-    if (st || (st = rk_check_message(__func__, rbuf, rcount, rdtype, team, &rbytes)) ||
-        (st = rk_peer_null_ok(to = rk_check_dest(__func__, team, dest, stag))) ||
-        (st = rk_peer_null_ok(from = rk_check_source(__func__, team, source, rtag))))
+    if (st || (st = rk_check_message(call, rbuf, rcount, rdtype, team, &rbytes)) ||
+        (st = rk_peer_null_ok(to = rk_check_dest(call, team, dest, stag))) ||
+        (st = rk_peer_null_ok(from = rk_check_source(call, team, source, rtag))))
         return st;
     if (RK_CHECK_OVERLAP && (rk_overlap(sbuf, sbytes, rbuf, rbytes) || rk_p2p_awaits(team, rbuf, rbytes)))
-        return rk_check_overlaps(__func__);
+        return rk_check_overlaps(call);
     rk_req_init(&recv, NULL, NULL);
     recv.elem = rk_dtype_bytes(rdtype);
-    if (!from)
+    if (!from && shared) {
+        view = rk_view_of(rbuf, rbytes);
+        rk_p2p_irecv_view(team, &view, source, rk_match_tag(rtag), &recv);
+    } else if (!from) {
         rk_p2p_irecv(team, rbuf, rbytes, source, rk_match_tag(rtag), 0, &recv);
+    }
     if (!to) {
         rk_req_init(&send, NULL, NULL);
-        rk_p2p_isend(team, sbuf, sbytes, dest, (uint64_t)stag, 0, &send);
+        if (shared) {
+            view = rk_view_of(sbuf, sbytes);
+            rk_p2p_isend_view(team, &view, dest, (uint64_t)stag, &send);
+        } else {
+            rk_p2p_isend(team, sbuf, sbytes, dest, (uint64_t)stag, 0, &send);
+        }
         to = rk_req_wait(&send);
     }
     if (from)
@@ -223,6 +254,24 @@ rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtyp
     if (envelope)
         rk_req_envelope(&recv, envelope);
     return from ? from : rk_peer_null_ok(to);
+}
+
+static RK_COLD rank_status_t sendrecv_shared(const void *sbuf, int64_t scount, rank_dtype_t sdtype, int dest, int64_t stag,
+                                             void *rbuf, int64_t rcount, rank_dtype_t rdtype, int source, int64_t rtag,
+                                             rank_team_t team, rank_envelope_t *envelope)
+{
+    RK_ENTER_TEAM(team);
+
+    return api_p2p_sendrecv(sbuf, scount, sdtype, dest, stag, rbuf, rcount, rdtype, source, rtag, team, envelope, true);
+}
+
+rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtype, int dest,
+                            int64_t stag, void *rbuf, int64_t rcount, rank_dtype_t rdtype,
+                            int source, int64_t rtag, rank_team_t team, rank_envelope_t *envelope)
+{
+    if (rk_likely(rk_team_is_plain(team)))
+        return api_p2p_sendrecv(sbuf, scount, sdtype, dest, stag, rbuf, rcount, rdtype, source, rtag, team, envelope, false);
+    return sendrecv_shared(sbuf, scount, sdtype, dest, stag, rbuf, rcount, rdtype, source, rtag, team, envelope);
 }
 
 /* -------------------------------------------------------------------- probes */

@@ -115,7 +115,7 @@ rank_status_t rank_mrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_mess
     rk_req_init(&req, NULL, NULL);
     req.elem = rk_dtype_bytes(dtype);
     *message = RANK_MESSAGE_NULL;
-    rk_p2p_mrecv(u, buf, bytes, &req);
+    rk_p2p_mrecv(u, rk_view_of(buf, bytes), &req);
     st = rk_req_wait(&req);
     if (envelope)
         rk_req_envelope(&req, envelope);
@@ -144,7 +144,7 @@ rank_status_t rank_imrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_mes
         return RANK_ERR_NO_MEMORY;
     req->elem = rk_dtype_bytes(dtype);
     *message = RANK_MESSAGE_NULL;
-    rk_p2p_mrecv(u, buf, bytes, req);
+    rk_p2p_mrecv(u, rk_view_of(buf, bytes), req);
     *out = req;
     return RANK_OK;
 }

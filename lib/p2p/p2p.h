@@ -33,7 +33,7 @@ bool rk_p2p_awaits_view(struct rank_team *team, const struct rk_view *view);
 rank_status_t rk_p2p_send_now(struct rank_team *team, const void *buf, size_t bytes, int dest,
                               uint64_t tag);
 
-/* The same with noncontiguous payload. The view's base and its target must stay until the request is complete. */
+/* The same with payload of any shape and kind. The view's base and its target must stay until the request is complete. */
 void rk_p2p_isend_view(struct rank_team *team, const struct rk_view *view, int dest, uint64_t tag,
                        struct rank_request *req);
 void rk_p2p_irecv_view(struct rank_team *team, const struct rk_view *view, int source, uint64_t tag,
@@ -49,6 +49,8 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
 /* The same by the general path. */
 rank_status_t rk_p2p_recv_by_request(struct rank_team *team, void *buf, size_t bytes, int source,
                                      uint64_t tag, uint32_t elem, rank_envelope_t *envelope);
+rank_status_t rk_p2p_recv_view(struct rank_team *team, const struct rk_view *view, int source, uint64_t tag, uint32_t elem,
+                               rank_envelope_t *envelope);
 
 /* Would a send of bytes, which fits in a frame, be announced for lack of credit? */
 bool rk_p2p_lacks_credit(struct rank_team *team, int dest, size_t bytes);

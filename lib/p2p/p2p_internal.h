@@ -63,7 +63,7 @@ void rk_stale_remove(struct rk_p2p *p2p, uint64_t id);
 struct rk_unexpected *rk_p2p_take(struct rank_team *team, int source, uint64_t tag);
 void rk_message_envelope(const struct rk_unexpected *u, rank_envelope_t *envelope);
 /* Receive it as rk_p2p_irecv; frees u. */
-void rk_p2p_mrecv(struct rk_unexpected *u, void *buf, size_t bytes, struct rank_request *req);
+void rk_p2p_mrecv(struct rk_unexpected *u, struct rk_view view, struct rank_request *req);
 
 /* unexpected.c: store messages that no receive waits for. */
 struct rk_unexpected *rk_unexpected_alloc(struct rk_p2p *p2p);

@@ -15,7 +15,7 @@ static rank_status_t persistent_start_send(struct rank_request *req)
 
     if (rk_unlikely(rk_p2p_lacks_credit(req->on, dest, req->view.bytes)))
         rk_progress(req->ctx);
-    rk_p2p_isend(req->on, req->view.base, req->view.bytes, dest, req->tag, 0, req);
+    rk_p2p_isend_view(req->on, &req->view, dest, req->tag, req);
     return RANK_OK;
 }
 
@@ -23,9 +23,9 @@ static rank_status_t persistent_start_recv(struct rank_request *req)
 {
     int source = (int)req->src;
 
-    if (RK_CHECK_OVERLAP && rk_p2p_awaits(req->on, req->view.base, req->view.bytes))
+    if (RK_CHECK_OVERLAP && rk_p2p_awaits_view(req->on, &req->view))
         return rk_check_overlaps("rank_start");
-    rk_p2p_irecv(req->on, req->view.base, req->view.bytes, source, req->tag, 0, req);
+    rk_p2p_irecv_view(req->on, &req->view, source, req->tag, req);
     return RANK_OK;
 }
 
@@ -47,7 +47,7 @@ static struct rank_request *persistent_describe(const void *buf, size_t bytes, r
     req->done = true;
     req->status = RANK_OK;
     req->elem = rk_dtype_bytes(dtype);
-    req->view = (struct rk_view){(void *)(uintptr_t)buf, bytes, NULL};
+    req->view = rk_team_view(team, buf, bytes);
     req->tag = tag;
     req->on = team;
     req->team = team->id;

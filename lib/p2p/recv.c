@@ -37,7 +37,7 @@ RK_INLINE void recv_deliver(struct rank_request *req, const void *payload)
     if (req->got - 8 == (uintptr_t)req->view.ops)
         memcpy(req->view.base, payload, 8);
     else if (rk_unlikely(req->view.ops != NULL))
-        req->view.ops->unpack(req->view.base, 0, payload, req->got);
+        req->view.ops->unpack(&req->view, 0, payload, req->got);
     else if (req->got)
         memcpy(req->view.base, payload, req->got);
     /* a request with an id receives no frame */
@@ -223,10 +223,7 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
     if (u->kind == RK_KIND_SMSG)
         rk_send_control(peer, RK_KIND_MATCHED, 0, &u->sync, sizeof(u->sync));
     rk_unexpected_done(p2p, u);
-    if (req->view.ops)
-        req->view.ops->unpack(req->view.base, 0, rk_unexpected_on_heap(u) ? u->u.heap : u->u.inl, req->got);
-    else if (req->got)
-        memcpy(req->view.base, rk_unexpected_on_heap(u) ? u->u.heap : u->u.inl, req->got);
+    rk_copy_in(&req->view, 0, rk_unexpected_on_heap(u) ? u->u.heap : u->u.inl, req->got);
     rk_unexpected_free(p2p, u);
     rk_req_complete(req, RANK_OK);
 }
@@ -311,7 +308,7 @@ enum { PIECES_CHECKED = 64, RECEIVES_CHECKED = 512 };
 
 static int pieces_of(const struct rk_view *view, struct iovec out[PIECES_CHECKED])
 {
-    if (view->bytes == 0)
+    if (view->bytes == 0 || (view->ops && !view->ops->list))
         return 0;
     if (view->ops)
         return rk_view_list(view, 0, view->bytes, out, PIECES_CHECKED);
@@ -361,14 +358,14 @@ struct rk_unexpected *rk_p2p_take(struct rank_team *team, int source, uint64_t t
     return u;
 }
 
-void rk_p2p_mrecv(struct rk_unexpected *u, void *buf, size_t bytes, struct rank_request *req)
+void rk_p2p_mrecv(struct rk_unexpected *u, struct rk_view view, struct rank_request *req)
 {
     req->magic = RK_REQ_MAGIC;
     req->type = RK_REQ_RECV;
     req->done = false;
     req->ctx = u->peer->ctx;
     req->peer = u->peer;
-    req->view = (struct rk_view){buf, bytes, NULL};
+    req->view = view;
     req->team = u->team;
     req->tag = u->tag;
     req->src = u->src;

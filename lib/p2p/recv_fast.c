@@ -9,21 +9,26 @@
 #include "lib/node/node.h"
 #include "lib/p2p/p2p_internal.h"
 
-/* General path of a blocking receive. */
-rank_status_t rk_p2p_recv_by_request(struct rank_team *team, void *buf, size_t bytes, int source,
-                                     uint64_t tag, uint32_t elem, rank_envelope_t *envelope)
+rank_status_t rk_p2p_recv_view(struct rank_team *team, const struct rk_view *view, int source, uint64_t tag, uint32_t elem,
+                               rank_envelope_t *envelope)
 {
     struct rank_request req;
     rank_status_t st;
 
     rk_req_init(&req, NULL, NULL);
-    rk_p2p_irecv(team, buf, bytes, source, tag, 0, &req);
+    rk_p2p_irecv_view(team, view, source, tag, &req);
     st = rk_req_wait(&req);
     if (envelope) {
         req.elem = elem;
         rk_req_envelope(&req, envelope);
     }
     return st;
+}
+
+rank_status_t rk_p2p_recv_by_request(struct rank_team *team, void *buf, size_t bytes, int source,
+                                     uint64_t tag, uint32_t elem, rank_envelope_t *envelope)
+{
+    return rk_p2p_recv_view(team, &(struct rk_view){buf, bytes, NULL}, source, tag, elem, envelope);
 }
 
 /* The message and the receive are both first in line. */

@@ -85,10 +85,8 @@ static void rndv_early_finish(struct rk_p2p *p2p, struct rank_request *req, stru
     struct rk_ctx *ctx = req->ctx;
     struct rk_peer *peer = u->peer;
 
-    if (!st && req->view.ops)
-        req->view.ops->unpack(req->view.base, 0, a->data, req->got);
-    else if (!st && req->got)
-        memcpy(req->view.base, a->data, req->got);
+    if (!st)
+        rk_copy_in(&req->view, 0, a->data, req->got);
     discard(ctx, a);
     rk_unexpected_free(p2p, u);
     rk_req_complete(req, st);

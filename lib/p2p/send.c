@@ -15,9 +15,9 @@
 /* A synchronous send up to this size goes whole, with a request for a reply. */
 enum { SYNC_EAGER_MAX = 128 };
 
-/* Noncontiguous payload of a request. Never on a wire. */
+/* Payload of a request that is no contiguous host memory. Never on a wire. */
 enum { RK_KIND_PIECES = RK_KIND_CHANNEL_FIRST - 1 };
-/* Longer noncontiguous payload is fetched, and gathered on the way. */
+/* Longer such payload is fetched, and gathered on the way. */
 enum { PACK_MAX = 16384 };
 
 bool rk_p2p_lacks_credit(struct rank_team *team, int dest, size_t bytes)
@@ -60,7 +60,7 @@ RK_INLINE rank_status_t send_view_counted(struct rk_peer *peer, const struct rk_
     rank_status_t st;
 
     if (!peer->channel->send_view) {
-        view->ops->pack(view->base, 0, packed, view->bytes);
+        rk_copy_out(packed, view, 0, view->bytes);
         return rk_send_counted(peer, hdr, packed);
     }
     peer->eager_out += rk_send_cost(hdr->len);
@@ -70,7 +70,7 @@ RK_INLINE rank_status_t send_view_counted(struct rk_peer *peer, const struct rk_
     return st;
 }
 
-/* As rk_send_offer, for noncontiguous payload: small ones go whole, packed by the channel or here. */
+/* As rk_send_offer, for payload that is no contiguous host memory: small ones go whole, packed by the channel or here. */
 static RK_COLD rank_status_t offer_pieces(struct rank_request *req, struct rk_hdr *hdr)
 {
     bool sync = req->flags & RK_REQ_SYNC;
@@ -82,7 +82,7 @@ static RK_COLD rank_status_t offer_pieces(struct rank_request *req, struct rk_hd
     if (bytes <= peer->eager_limit && rk_send_has_credit(peer, bytes) &&
         bytes <= (sync ? (uint64_t)SYNC_EAGER_MAX : PACK_MAX)) {
         if (sync) {
-            req->view.ops->pack(req->view.base, 0, packed, bytes);
+            rk_copy_out(packed, &req->view, 0, bytes);
             return offer_sync(req, hdr, packed);
         }
         hdr->kind = RK_KIND_MSG;

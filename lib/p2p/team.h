@@ -12,7 +12,7 @@
 #include "lib/core/threads.h"
 
 #define RK_TEAM_MAGIC 0x7465616du
-/* Of a team for several threads: the fast paths reject it. */
+/* Of a team for several threads, or for other kinds of memory than host: the fast paths reject it. */
 #define RK_TEAM_SHARED_MAGIC 0x7465616eu
 /* In an id: space of the collectives' tags. */
 #define RK_TEAM_COLL (1ull << 63)
@@ -82,7 +82,7 @@ void rk_team_destroy_freed(struct rk_ctx *ctx);
 /* Call once all ranks of the node have joined: is the team local? */
 void rk_team_settle(struct rank_team *team);
 
-/* Do calls on it have to lock? */
+/* Do calls on it have to lock, and to find the kind of buffers? */
 RK_INLINE bool rk_team_is_shared(const struct rank_team *team)
 {
     return team && team->magic == RK_TEAM_SHARED_MAGIC;
@@ -95,10 +95,17 @@ RK_INLINE struct rk_threads *rk_enter_team(const struct rank_team *team)
 }
 #define RK_ENTER_TEAM(team) RK_ENTERED = rk_enter_team(team)
 
-/* A live team, in a library with a single thread? */
+/* A live team, in a library with a single thread and host memory only? */
 RK_INLINE bool rk_team_is_plain(const struct rank_team *team)
 {
     return team && team->magic == RK_TEAM_MAGIC;
+}
+
+/* View of a buffer that a call on the team passes. */
+RK_INLINE struct rk_view rk_team_view(const struct rank_team *team, const void *buf, size_t bytes)
+{
+    return rk_unlikely(rk_team_is_shared(team)) ? rk_view_of(buf, bytes)
+                                                : (struct rk_view){(void *)(uintptr_t)buf, bytes, NULL};
 }
 
 /* For the public function call: RANK_ERR_HANDLE or RANK_ERR_STATE unless it is a live team. */

@@ -4,24 +4,27 @@
 #include "lib/rma/rma_internal.h"
 #include "lib/rma/op_set.h"
 
-/* End a call whose check returned st: an error or RK_PEER_NULL. */
-static RK_COLD rank_status_t nonblocking_null(const char *call, rank_status_t st, struct rank_mem *mem, rank_request_t *req)
+/* End a call whose check returned st: an error, RK_PEER_NULL or RK_OTHER_KIND. */
+static RK_COLD rank_status_t nonblocking_else(const char *call, rank_status_t st, bool put, void *local, int64_t bytes, int peer,
+                                              struct rank_mem *mem, int64_t offset, rank_request_t *req)
 {
-    if (st != RK_PEER_NULL)
+    if (st != RK_PEER_NULL && st != RK_OTHER_KIND)
         return st;
     if (!req)
         return rk_arg_null(call, "req");
-    *req = rk_req_sent(mem->ctx);
-    return RANK_OK;
+    st = st == RK_OTHER_KIND ? rk_stage_move(put, local, (size_t)bytes, peer, mem, offset) : RANK_OK;
+    if (!st)
+        *req = rk_req_sent(mem->ctx);
+    return st;
 }
 
 rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
                         rank_request_t *req)
 {
-    rank_status_t st = rk_mem_check_access(__func__, mem, src, bytes, peer, offset);
+    rank_status_t st = rk_mem_check_buffer(__func__, mem, src, bytes, peer, offset, true);
 
     if (rk_unlikely(st))
-        return nonblocking_null(__func__, st, mem, req);
+        return nonblocking_else(__func__, st, true, (void *)(uintptr_t)src, bytes, peer, mem, offset, req);
     if (rk_unlikely(!req))
         return rk_arg_null(__func__, "req");
     if (rk_mem_lies_on(mem, src, bytes, peer, offset))
@@ -43,10 +46,10 @@ rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem
 rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
                         rank_request_t *req)
 {
-    rank_status_t st = rk_mem_check_access(__func__, mem, dst, bytes, peer, offset);
+    rank_status_t st = rk_mem_check_buffer(__func__, mem, dst, bytes, peer, offset, true);
 
     if (rk_unlikely(st))
-        return nonblocking_null(__func__, st, mem, req);
+        return nonblocking_else(__func__, st, false, dst, bytes, peer, mem, offset, req);
     if (rk_unlikely(!req))
         return rk_arg_null(__func__, "req");
     if (rk_mem_lies_on(mem, dst, bytes, peer, offset))

@@ -123,10 +123,10 @@ rk_remote_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t of
 
 rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
 {
-    rank_status_t st = rk_mem_check_access(__func__, mem, src, bytes, peer, offset);
+    rank_status_t st = rk_mem_check_buffer(__func__, mem, src, bytes, peer, offset, true);
 
     if (rk_unlikely(st) || bytes == 0)
-        return rk_peer_null_ok(st);
+        return st == RK_OTHER_KIND ? rk_stage_move(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, offset) : rk_peer_null_ok(st);
     if (rk_mem_lies_on(mem, src, bytes, peer, offset))
         return rk_mem_overlaps(__func__);
     if (rk_likely(mem->part[peer] != NULL)) {
@@ -139,10 +139,10 @@ rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem,
 
 rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
 {
-    rank_status_t st = rk_mem_check_access(__func__, mem, dst, bytes, peer, offset);
+    rank_status_t st = rk_mem_check_buffer(__func__, mem, dst, bytes, peer, offset, true);
 
     if (rk_unlikely(st) || bytes == 0)
-        return rk_peer_null_ok(st);
+        return st == RK_OTHER_KIND ? rk_stage_move(false, dst, (size_t)bytes, peer, mem, offset) : rk_peer_null_ok(st);
     if (rk_mem_lies_on(mem, dst, bytes, peer, offset))
         return rk_mem_overlaps(__func__);
     if (rk_likely(mem->part[peer] != NULL)) {

@@ -21,6 +21,10 @@
 #include "lib/p2p/team.h"
 
 #define RK_MEM_MAGIC 0x6d656d31u
+/* In a process with kinds of memory besides host memory: the fast paths reject it. */
+#define RK_MEM_KINDS_MAGIC 0x6d656d32u
+/* Of a check: the buffer lies in memory of another kind (rk_stage_move). */
+#define RK_OTHER_KIND ((rank_status_t)2)
 
 enum rk_access_how {
     RK_ACCESS_NONE,    /* no part at this rank */
@@ -81,17 +85,26 @@ RK_INLINE rank_status_t rk_mem_overlaps(const char *call)
     return rk_arg_error(RANK_ERR_ARG, call, "the buffer overlaps the memory that it is moved to or from");
 }
 
+/*
+ * For memory without RK_MEM_MAGIC, which may be no handle: check it, and the kind of a buffer of up to its bytes.
+ * Returns RK_OTHER_KIND if any is true, else reports another kind.
+ */
+rank_status_t rk_mem_check_kind(const char *call, const struct rank_mem *mem, const void *buf, int64_t bytes, bool any);
+/* Put or get with a local buffer of another kind, which is complete on return. */
+rank_status_t rk_stage_move(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem, int64_t offset);
+
 RK_INLINE rank_status_t rk_mem_check(const char *call, const struct rank_mem *mem)
 {
-    return rk_likely(mem && mem->magic == RK_MEM_MAGIC) ? RANK_OK : rk_arg_handle(call, "memory", mem);
+    return rk_likely(mem && mem->magic == RK_MEM_MAGIC) ? RANK_OK : rk_mem_check_kind(call, mem, NULL, 0, false);
 }
 
-RK_INLINE rank_status_t rk_mem_check_access(const char *call, const struct rank_mem *mem, const void *buf,
-                                            int64_t bytes, int peer, int64_t offset)
+/* any: the caller handles RK_OTHER_KIND. */
+RK_INLINE rank_status_t rk_mem_check_buffer(const char *call, const struct rank_mem *mem, const void *buf,
+                                            int64_t bytes, int peer, int64_t offset, bool any)
 {
-    rank_status_t st = rk_mem_check(call, mem);
+    rank_status_t st;
 
-    if (rk_unlikely(st))
+    if (rk_unlikely(!mem || mem->magic != RK_MEM_MAGIC) && (st = rk_mem_check_kind(call, mem, buf, bytes, any)) != RANK_OK)
         return st;
     if (rk_unlikely((unsigned)peer >= (unsigned)mem->team->size))
         return rk_mem_peer_else(call, peer, mem);
@@ -102,6 +115,12 @@ RK_INLINE rank_status_t rk_mem_check_access(const char *call, const struct rank_
         return rk_arg_error(RANK_ERR_BOUNDS, call, "%lld bytes at offset %lld leave the memory of %zu bytes",
                             (long long)bytes, (long long)offset, mem->bytes);
     return rk_likely(buf || bytes == 0) ? RANK_OK : rk_arg_null(call, "the buffer");
+}
+
+RK_INLINE rank_status_t rk_mem_check_access(const char *call, const struct rank_mem *mem, const void *buf,
+                                            int64_t bytes, int peer, int64_t offset)
+{
+    return rk_mem_check_buffer(call, mem, buf, bytes, peer, offset, false);
 }
 
 /* Report access to protected registered memory; returns RANK_ERR_ARG. */

@@ -15,6 +15,7 @@
  */
 #include "collectives/coll.h"
 #include "lib/base/log.h"
+#include "lib/mem/kind.h"
 #include "lib/rma/sym_heap.h"
 
 #include <stdlib.h>
@@ -380,6 +381,7 @@ rank_status_t rank_free(rank_mem_t *mem)
 rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
 {
     rank_team_t world = rank_world();
+    const struct rk_kind *kind;
     int64_t end;
 
     if (!world)
@@ -388,6 +390,8 @@ rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
         return rk_arg_null(__func__, !ptr ? "ptr" : "mem");
     if (bytes < 0 || __builtin_add_overflow((int64_t)(uintptr_t)ptr, bytes, &end))
         return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative or leaves the address space", (long long)bytes);
+    if ((kind = rk_kind_of(ptr, (size_t)bytes)) != NULL)
+        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, __func__, "memory of the kind %s cannot be registered", kind->name);
     RK_ENTER(world->ctx);
     return rk_mem_register(world, ptr, (size_t)bytes, out);
 }

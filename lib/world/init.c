@@ -155,7 +155,7 @@ static rank_status_t node_attach(struct rk_ctx *ctx)
 
 rank_status_t rk_world_open_ucx(struct rk_ctx *ctx)
 {
-    const struct rk_channel *ucx;
+    const void *ucx;
     unsigned char *card;
     size_t len = RK_CARD_MAX;
     rank_status_t st;
@@ -166,7 +166,7 @@ rank_status_t rk_world_open_ucx(struct rk_ctx *ctx)
                  ctx->boot->rank);
         return RANK_ERR_CONFIG;
     }
-    st = rk_module_open_ucx(&ucx);
+    st = rk_module_open("ucx", &ucx);
     if (st)
         return st;
     card = malloc(RK_CARD_MAX);
@@ -306,7 +306,9 @@ static rank_status_t init_join(struct rk_ctx *ctx)
         rk_log_identity("librank", ctx->boot->rank, ctx->boot->host);
         rk_crash_stack_open();
     }
-    st = init_meet(ctx);
+    st = rk_module_open_kinds(rk_conf.kinds);
+    if (!st)
+        st = init_meet(ctx);
     if (st)
         return st;
     RK_ENTER(ctx);

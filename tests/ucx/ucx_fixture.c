@@ -61,12 +61,12 @@ static const struct rk_channel *load(struct rig *r)
     char path[PATH_MAX];
     void *module;
 
-    snprintf(path, sizeof(path), "%s/%s", dir ? dir : ".libs", RK_MODULE_UCX_FILE);
+    snprintf(path, sizeof(path), "%s/librank-ucx.so", dir ? dir : ".libs");
     module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!module)
         fprintf(stderr, "# %s\n", dlerror());
     RIG_CHECK(module);
-    entry = (rk_module_entry_fn)dlsym(module, RK_MODULE_UCX_ENTRY);
+    entry = (rk_module_entry_fn)dlsym(module, RK_MODULE_ENTRY);
     RIG_CHECK(entry);
     other_services.sizes[3]++;
     RIG_CHECK(entry(&other_services) == NULL); /* of another build */

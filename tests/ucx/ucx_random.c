@@ -72,16 +72,16 @@ static bool bytes_fit(int from, uint32_t i, const unsigned char *b, size_t n)
 }
 
 /* A view that stands for a type: every byte is kept with its bits turned. */
-static void pack_turned(const void *base, size_t offset, void *to, size_t bytes)
+static void pack_turned(const struct rk_view *view, size_t offset, void *to, size_t bytes)
 {
     for (size_t k = 0; k < bytes; k++)
-        ((unsigned char *)to)[k] = (unsigned char)~((const unsigned char *)base)[offset + k];
+        ((unsigned char *)to)[k] = (unsigned char)~((const unsigned char *)view->base)[offset + k];
 }
 
-static void unpack_turned(void *base, size_t offset, const void *from, size_t bytes)
+static void unpack_turned(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
 {
     for (size_t k = 0; k < bytes; k++)
-        ((unsigned char *)base)[offset + k] = (unsigned char)~((const unsigned char *)from)[k];
+        ((unsigned char *)view->base)[offset + k] = (unsigned char)~((const unsigned char *)from)[k];
 }
 
 static const struct rk_view_ops turned = {.pack = pack_turned, .unpack = unpack_turned};
@@ -113,7 +113,7 @@ static void fetched(struct rank_request *req, void *arg)
 
     RIG_CHECK(req->status == RANK_OK);
     if (f->plan.fate == VIEW)
-        unpack_turned(f->buf, 0, f->buf, f->room);
+        unpack_turned(&(struct rk_view){.base = f->buf}, 0, f->buf, f->room);
     RIG_CHECK(bytes_fit(f->from, f->i, f->buf, f->room));
     RIG_CHECK(f->buf[f->room] == 0x5a); /* nothing behind it was touched */
     free(f->buf);
@@ -227,7 +227,7 @@ static void send_one(struct rig *r, int to, uint32_t i)
         return;
     }
     if (plan.how == HOW_RNDV_VIEW) {
-        unpack_turned(buf, 0, buf, plan.bytes);
+        unpack_turned(&(struct rk_view){.base = buf}, 0, buf, plan.bytes);
         view.ops = &turned;
     }
     s = calloc(1, sizeof(*s));

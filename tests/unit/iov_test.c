@@ -51,7 +51,7 @@ static void pack_and_unpack(void **state)
         memory[i] = (unsigned char)(i * 7 + i / 256);
     for (size_t off = total; off-- > 0;) { /* backwards: the place has to go back each time */
         for (size_t len = 0; off + len <= total; len++) {
-            view.ops->pack(view.base, off, flat, len);
+            view.ops->pack(&view, off, flat, len);
             for (size_t i = 0; i < len; i++)
                 assert_int_equal(flat[i], *at[off + i]);
         }
@@ -62,7 +62,7 @@ static void pack_and_unpack(void **state)
             memcpy(before, memory, sizeof(memory));
             for (size_t i = 0; i < len; i++)
                 flat[i] = (unsigned char)~*at[off + i];
-            view.ops->unpack(view.base, off, flat, len);
+            view.ops->unpack(&view, off, flat, len);
             for (size_t i = 0; i < len; i++) {
                 assert_int_equal(*at[off + i], flat[i]);
                 before[at[off + i] - memory] = flat[i];

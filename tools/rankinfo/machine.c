@@ -55,7 +55,7 @@ static void print_ucx(FILE *out, const struct rk_channel *channel)
 
 void info_print_channels(FILE *out, bool load)
 {
-    const struct rk_channel *ucx;
+    const void *ucx;
     char path[PATH_MAX];
 
     fprintf(out, "channels\n");
@@ -63,13 +63,13 @@ void info_print_channels(FILE *out, bool load)
             rk_conf.channels & RK_CONF_SELF ? "" : "; left out by RANK_CHANNELS");
     fprintf(out, "  shm    built in; %s%s\n", cma_state(),
             rk_conf.channels & RK_CONF_SHM ? "" : "; left out by RANK_CHANNELS");
-    if (rk_module_find_ucx(path, sizeof(path))) {
+    if (rk_module_find("ucx", path, sizeof(path))) {
         fprintf(out, "  ucx    not found: no module (built without UCX, or see RANK_MODULES)\n");
         return;
     }
     fprintf(out, "  ucx    %s%s\n", path,
             rk_conf.channels & RK_CONF_UCX ? "" : "; left out by RANK_CHANNELS");
-    if (load && rk_module_open_ucx(&ucx) == RANK_OK)
+    if (load && rk_module_open("ucx", &ucx) == RANK_OK)
         print_ucx(out, ucx);
     else if (load)
         fprintf(out, "         cannot be loaded\n");

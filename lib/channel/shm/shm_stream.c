@@ -50,7 +50,7 @@ static rank_status_t stream_piece(struct rk_shm *shm, struct rk_shm_ep *ep,
         if (n > sizeof(packed))
             n = sizeof(packed);
         hdr.len = n + (uint32_t)sizeof(receiver);
-        req->view.ops->pack(req->view.base, req->priv[S_OFFSET], packed, n);
+        rk_copy_out(packed, &req->view, req->priv[S_OFFSET], n);
         st = rk_shm_put(shm, ep, &hdr, &receiver, sizeof(receiver), packed);
     } else {
         st = rk_shm_put(shm, ep, &hdr, &receiver, sizeof(receiver),
@@ -174,10 +174,7 @@ void rk_shm_stream_arrived(struct rk_shm *shm, struct rk_peer *peer, const struc
         rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
-    if (req->view.ops)
-        req->view.ops->unpack(req->view.base, hdr->tag, payload + sizeof(id), n);
-    else
-        memcpy((char *)req->view.base + hdr->tag, payload + sizeof(id), n);
+    rk_copy_in(&req->view, hdr->tag, payload + sizeof(id), n);
     req->priv[RK_SHM_R_GOT] += n;
     if (req->priv[RK_SHM_R_GOT] == req->priv[RK_SHM_R_WANT])
         rk_shm_complete_linked(req, RANK_OK);

@@ -16,16 +16,11 @@
 static const struct rk_services *core;
 int rk_log_threshold;
 
-__attribute__((visibility("default"))) const struct rk_channel *
-rank_module_ucx(const struct rk_services *services);
+__attribute__((visibility("default"))) const void *rank_module(const struct rk_services *services);
 
-const struct rk_channel *rank_module_ucx(const struct rk_services *services)
+const void *rank_module(const struct rk_services *services)
 {
-    static const uint32_t sizes[RK_ARRAY_LEN(((struct rk_services *)0)->sizes)] = RK_MODULE_SIZES;
-
-    if (services->magic != RK_MODULE_MAGIC || services->abi != RK_MODULE_ABI ||
-        strncmp(services->version, PACKAGE_VERSION, sizeof(services->version)) != 0 ||
-        memcmp(services->sizes, sizes, sizeof(sizes)) != 0)
+    if (!rk_services_match(services))
         return NULL;
     core = services;
     rk_log_threshold = *services->log_threshold;

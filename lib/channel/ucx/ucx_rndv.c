@@ -89,10 +89,8 @@ static size_t view_pack(void *state, size_t offset, void *to, size_t room)
 
     if (op->type == RK_UCX_OP_ORPHAN) /* the peer is dead, and the buffer belongs to its owner again */
         memset(to, 0, n);
-    else if (op->view.ops)
-        op->view.ops->pack(op->view.base, offset, to, n);
     else
-        memcpy(to, (char *)op->view.base + offset, n);
+        rk_copy_out(to, &op->view, offset, n);
     return n;
 }
 
@@ -104,10 +102,7 @@ static ucs_status_t view_unpack(void *state, size_t offset, const void *from, si
         return UCS_OK;
     if (n > op->view.bytes - offset)
         n = op->view.bytes - offset;
-    if (op->view.ops)
-        op->view.ops->unpack(op->view.base, offset, from, n);
-    else
-        memcpy((char *)op->view.base + offset, from, n);
+    rk_copy_in(&op->view, offset, from, n);
     return UCS_OK;
 }
 
@@ -505,10 +500,7 @@ static void ucx_rndv_data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hd
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return;
     }
-    if (op->view.ops)
-        op->view.ops->unpack(op->view.base, 0, data, n);
-    else if (n)
-        memcpy(op->view.base, data, n);
+    rk_copy_in(&op->view, 0, data, n);
     ucx_rndv_finish(op, RANK_OK);
 }
 

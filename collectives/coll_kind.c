@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* coll_kind.c: stage buffers that are no host memory. */
+#include "collectives/coll_kind.h"
+#include "lib/base/log.h"
+
+#include <stdlib.h>
+
+/* Bytes of a buffer with these blocks; 0 if this rank does not use it. */
+static size_t stage_span(const struct rk_coll_call *c, enum rk_blocks blocks, bool used)
+{
+    return !used || blocks == RK_NO_BLOCK ? 0 : c->bytes * (blocks == RK_ALL_BLOCKS ? (size_t)c->team->size : 1);
+}
+
+/* Find the buffers that are to be staged. */
+static void stage_find(const struct rk_coll_call *c, struct rk_staged *send, struct rk_staged *recv)
+{
+    const struct rk_coll_shape shape = rk_coll_shape[c->kind];
+    bool at_root = c->team->rank == c->root;
+    size_t s = stage_span(c, shape.sbuf, at_root || shape.root != RK_ROOT_SENDS);
+    size_t r = stage_span(c, shape.rbuf, at_root || shape.root != RK_ROOT_RECEIVES);
+
+    if (c->kind == RK_COLL_ALLGATHERV) {
+        s = (size_t)c->rcounts[c->team->rank] * c->elem;
+        r = 0;
+        for (int i = 0; i < c->team->size; i++) {
+            size_t end = (size_t)(c->rcounts[i] ? c->rdispls[i] + c->rcounts[i] : 0) * c->elem;
+            r = end > r ? end : r;
+        }
+    }
+    *send = (struct rk_staged){.view = rk_view_of(c->sbuf, s)};
+    *recv = (struct rk_staged){.view = rk_view_of(c->rbuf, r)};
+    if (!send->view.ops)
+        send->view.bytes = 0;
+    if (!recv->view.ops)
+        recv->view.bytes = 0;
+}
+
+static size_t stage_head(const struct rk_coll_call *c)
+{
+    size_t blocks = c->kind == RK_COLL_ALLGATHERV ? (size_t)c->team->size : 0;
+
+    return rk_round_up(sizeof(struct rk_stage) + blocks * sizeof(struct rk_stage_block), RK_CACHE_LINE);
+}
+
+size_t rk_stage_bytes(const struct rk_coll_call *c)
+{
+    struct rk_staged s, r;
+
+    stage_find(c, &s, &r);
+    if (!s.view.bytes && !r.view.bytes)
+        return 0;
+    return stage_head(c) + rk_round_up(s.view.bytes, RK_CACHE_LINE) + r.view.bytes;
+}
+
+/* Does the view begin within the other one? */
+static bool stage_within(const struct rk_view *in, const struct rk_view *of)
+{
+    return in->bytes && (uintptr_t)in->base - (uintptr_t)of->base < of->bytes;
+}
+
+struct rk_stage *rk_stage_begin(const struct rk_coll_call *c, void *mem)
+{
+    struct rk_stage *g = mem;
+    struct rk_staged *s = &g->send, *r = &g->recv;
+
+    *g = (struct rk_stage){.host = *c};
+    stage_find(c, s, r);
+    s->host = (char *)mem + stage_head(c);
+    r->host = s->host + rk_round_up(s->view.bytes, RK_CACHE_LINE);
+    if (c->in_place && stage_within(&r->view, &s->view))
+        r->host = s->host + ((char *)r->view.base - (char *)s->view.base);
+    else if (c->in_place && stage_within(&s->view, &r->view))
+        s->host = r->host + ((char *)s->view.base - (char *)r->view.base);
+    if (s->view.bytes) {
+        rk_copy_out(s->host, &s->view, 0, s->view.bytes);
+        g->host.sbuf = s->host;
+    }
+    if (r->view.bytes) {
+        if (c->kind == RK_COLL_BCAST && c->team->rank == c->root)
+            rk_copy_out(r->host, &r->view, 0, r->view.bytes);
+        g->host.rbuf = r->host;
+    }
+    if (c->kind == RK_COLL_ALLGATHERV) { /* what lies between the blocks is not the call's */
+        g->blocks = (void *)(g + 1);
+        g->nblocks = c->team->size;
+        for (int i = 0; i < g->nblocks; i++)
+            g->blocks[i] = (struct rk_stage_block){(size_t)c->rdispls[i] * c->elem, (size_t)c->rcounts[i] * c->elem};
+    }
+    return g;
+}
+
+rank_status_t rk_stage_end(void *stage)
+{
+    const struct rk_stage *g = stage;
+    const struct rk_staged *r = &g->recv;
+
+    if (!g->blocks && r->view.bytes)
+        rk_copy_in(&r->view, 0, r->host, r->view.bytes);
+    for (int i = 0; r->view.bytes && i < g->nblocks; i++)
+        rk_copy_in(&r->view, g->blocks[i].at, r->host + g->blocks[i].at, g->blocks[i].bytes);
+    return RANK_OK;
+}
+
+rank_status_t rk_stage_in_arena(struct rk_arena *a, const struct rk_coll_call *c)
+{
+    size_t bytes = rk_stage_bytes(c);
+    struct rk_stage *stage;
+    rank_status_t st;
+    void *mem;
+
+    if (!bytes)
+        return rk_coll_in_arena(a, c);
+    mem = malloc(bytes);
+    if (!mem) {
+        rk_error("out of memory for a collective (%zu bytes)", bytes);
+        return RANK_ERR_NO_MEMORY;
+    }
+    stage = rk_stage_begin(c, mem);
+    st = rk_coll_in_arena(a, &stage->host);
+    if (!st)
+        rk_stage_end(stage);
+    free(mem);
+    return st;
+}

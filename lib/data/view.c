@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* view.c: view contiguous memory of any kind; copy between views. */
+#include "lib/data/view.h"
+
+static void kind_pack(const struct rk_view *view, size_t offset, void *to, size_t bytes)
+{
+    rk_kind_copy(to, NULL, (const char *)view->base + offset, view->ops->kind, bytes);
+}
+
+static void kind_unpack(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
+{
+    rk_kind_copy((char *)view->base + offset, view->ops->kind, from, NULL, bytes);
+}
+
+struct rk_view rk_view_of_kind(const void *base, size_t bytes)
+{
+    static struct rk_view_ops ops[RK_KINDS_MAX]; /* by index in rk_kinds */
+    int i = rk_kind_index(base, bytes);
+
+    if (i >= 0 && !ops[i].kind)
+        ops[i] = (struct rk_view_ops){.kind = rk_kinds[i], .pack = kind_pack, .unpack = kind_unpack};
+    return (struct rk_view){(void *)(uintptr_t)base, bytes, i < 0 ? NULL : &ops[i]};
+}
+
+void rk_view_copy(const struct rk_view *to, const struct rk_view *from, size_t bytes)
+{
+    char buf[16384];
+
+    if (!to->ops) {
+        rk_copy_out(to->base, from, 0, bytes);
+    } else if (!from->ops) {
+        rk_copy_in(to, 0, from->base, bytes);
+    } else if (to->ops->kind && from->ops->kind) {
+        rk_kind_copy(to->base, to->ops->kind, from->base, from->ops->kind, bytes);
+    } else {
+        for (size_t at = 0, n; at < bytes; at += n) {
+            n = bytes - at < sizeof(buf) ? bytes - at : sizeof(buf);
+            rk_copy_out(buf, from, at, n);
+            rk_copy_in(to, at, buf, n);
+        }
+    }
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * memory_kinds.c: pass buffers that the CPU cannot access (test_kind.c).
+ *
+ * Each call with a buffer, at each size class, from and to host memory and memory of the kind.
+ */
+#include "tests/mp/mp.h"
+#include "lib/mem/kind.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct rk_kind *kind;
+
+/* Memory of a test: host memory, or of the kind. */
+struct buf {
+    const struct rk_kind *kind;
+    char *at;
+    size_t bytes;
+};
+
+enum { GUARD = 8 };
+
+static struct buf buf_new(bool of_kind, size_t bytes)
+{
+    struct buf b = {of_kind ? kind : NULL, of_kind ? kind->alloc(bytes + GUARD) : mp_alloc(bytes + GUARD), bytes};
+    char *zero = calloc(1, bytes + GUARD);
+
+    rk_kind_copy(b.at, b.kind, zero, NULL, bytes + GUARD);
+    free(zero);
+    return b;
+}
+
+static void buf_free(struct buf *b)
+{
+    if (b->kind)
+        b->kind->free(b->at);
+    else
+        free(b->at);
+}
+
+static void buf_fill(const struct buf *b, size_t at, size_t bytes, uint64_t key)
+{
+    char *host = mp_alloc(bytes);
+
+    mp_fill(host, bytes, key);
+    rk_kind_copy(b->at + at, b->kind, host, NULL, bytes);
+    free(host);
+}
+
+static void buf_verify(const struct buf *b, size_t at, size_t bytes, uint64_t key)
+{
+    char *host = mp_alloc(bytes + 1);
+
+    rk_kind_copy(host, NULL, b->at + at, b->kind, bytes + 1);
+    if (mp_verify(host, bytes, key) >= 0)
+        mp_fail(__FILE__, __LINE__, "byte %lld of %zu is wrong", (long long)mp_verify(host, bytes, key), bytes);
+    if (at + bytes == b->bytes)
+        MP_CHECK_EQ(host[bytes], 0);
+    free(host);
+}
+
+static const int64_t sizes[] = {0, 1, 8, 64, 4096, 65536, (1 << 20) + 1};
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+
+/* ------------------------------------------------------------------ messages */
+
+struct ring {
+    const struct mp *mp;
+    int to, from;
+    struct buf s, r;
+    int64_t n;
+    uint64_t mine, theirs; /* keys */
+};
+
+static void ring_begin(struct ring *g, bool post)
+{
+    buf_fill(&g->s, 0, (size_t)g->n, g->mine);
+    buf_fill(&g->r, 0, (size_t)g->n, ~g->theirs);
+    if (post)
+        mp_barrier(g->mp->world);
+}
+
+static void ring_end(const struct ring *g)
+{
+    buf_verify(&g->r, 0, (size_t)g->n, g->theirs);
+    buf_verify(&g->s, 0, (size_t)g->n, g->mine);
+}
+
+/* Posted receives, then unexpected messages, of blocking and nonblocking calls. */
+static void test_calls(struct ring *g)
+{
+    rank_team_t world = g->mp->world;
+    rank_request_t req[2];
+    rank_envelope_t e;
+
+    for (int sync = 0; sync < 2; sync++) {
+        ring_begin(g, true);
+        MP_OK(rank_irecv(g->r.at, g->n, RANK_BYTE, g->from, 1, world, &req[0]));
+        mp_barrier(world);
+        MP_OK((sync ? rank_ssend : rank_send)(g->s.at, g->n, RANK_BYTE, g->to, 1, world));
+        MP_OK(rank_wait(&req[0], &e));
+        MP_CHECK_EQ(e.bytes, g->n);
+        ring_end(g);
+
+        ring_begin(g, true);
+        MP_OK((sync ? rank_issend : rank_isend)(g->s.at, g->n, RANK_BYTE, g->to, 2, world, &req[0]));
+        mp_barrier(world);
+        MP_OK(rank_recv(g->r.at, g->n, RANK_BYTE, sync ? RANK_ANY_SOURCE : g->from, 2, world, &e));
+        MP_CHECK_EQ(e.source, g->from);
+        MP_OK(rank_wait(&req[0], NULL));
+        ring_end(g);
+    }
+    ring_begin(g, true);
+    MP_OK(rank_sendrecv(g->s.at, g->n, RANK_BYTE, g->to, 3, g->r.at, g->n, RANK_BYTE, g->from, 3, world, &e));
+    MP_CHECK_EQ(e.bytes, g->n);
+    ring_end(g);
+}
+
+static void test_truncated(struct ring *g)
+{
+    rank_team_t world = g->mp->world;
+    rank_request_t req;
+    rank_envelope_t e;
+
+    if (g->n < 2)
+        return;
+    ring_begin(g, true);
+    MP_OK(rank_isend(g->s.at, g->n, RANK_BYTE, g->to, 4, world, &req));
+    MP_STATUS(rank_recv(g->r.at, g->n / 2, RANK_BYTE, g->from, 4, world, &e), RANK_ERR_TRUNCATED);
+    MP_CHECK_EQ(e.bytes, g->n / 2);
+    MP_OK(rank_wait(&req, NULL));
+    buf_verify(&g->r, 0, (size_t)g->n / 2, g->theirs);
+}
+
+static void test_persistent(struct ring *g)
+{
+    rank_request_t req[2];
+
+    MP_OK(rank_send_init(g->s.at, g->n, RANK_BYTE, g->to, 5, g->mp->world, &req[0]));
+    MP_OK(rank_recv_init(g->r.at, g->n, RANK_BYTE, g->from, 5, g->mp->world, &req[1]));
+    for (int i = 0; i < 2; i++) {
+        ring_begin(g, true);
+        MP_OK(rank_startall(2, req));
+        MP_OK(rank_waitall(2, req, NULL));
+        ring_end(g);
+    }
+    MP_OK(rank_request_free(&req[0]));
+    MP_OK(rank_request_free(&req[1]));
+}
+
+static void test_probe(struct ring *g)
+{
+    rank_team_t world = g->mp->world;
+    rank_request_t req, got;
+    rank_message_t message;
+    rank_envelope_t e;
+
+    for (int nonblocking = 0; nonblocking < 2; nonblocking++) {
+        ring_begin(g, true);
+        MP_OK(rank_isend(g->s.at, g->n, RANK_BYTE, g->to, 6, world, &req));
+        MP_OK(rank_mprobe(g->from, 6, world, &message, &e));
+        MP_CHECK_EQ(e.bytes, g->n);
+        if (nonblocking) {
+            MP_OK(rank_imrecv(g->r.at, g->n, RANK_BYTE, &message, &got));
+            MP_OK(rank_wait(&got, NULL));
+        } else {
+            MP_OK(rank_mrecv(g->r.at, g->n, RANK_BYTE, &message, NULL));
+        }
+        MP_OK(rank_wait(&req, NULL));
+        ring_end(g);
+    }
+}
+
+/* A list of host memory, strided memory of the buffer, and the rest of it, against a plain buffer. */
+static void test_lists(struct ring *g)
+{
+    rank_team_t world = g->mp->world;
+    int64_t head = g->n / 4, block = g->n / 16, rest = g->n - head - 4 * block;
+    struct buf host = buf_new(false, (size_t)head), wide = buf_new(g->s.kind != NULL, (size_t)g->n * 2);
+    struct buf whole = buf_new(g->r.kind != NULL, (size_t)g->n);
+    rank_iov_t iov[3] = {{.base = host.at, .bytes = head},
+                         {.base = wide.at, .bytes = block, .count = 4, .stride = 2 * block},
+                         {.base = wide.at + 8 * block, .bytes = rest}};
+    char *flat = mp_alloc((size_t)g->n);
+    rank_request_t req;
+
+    mp_fill(flat, (size_t)g->n, g->mine);
+    memcpy(host.at, flat, (size_t)head);
+    for (int i = 0; i < 4; i++)
+        rk_kind_copy(wide.at + 2 * i * block, wide.kind, flat + head + i * block, NULL, (size_t)block);
+    rk_kind_copy(wide.at + 8 * block, wide.kind, flat + head + 4 * block, NULL, (size_t)rest);
+    mp_barrier(world);
+    MP_OK(rank_isendv(iov, 3, g->to, 7, world, &req));
+    MP_OK(rank_recv(whole.at, g->n, RANK_BYTE, g->from, 7, world, NULL));
+    MP_OK(rank_wait(&req, NULL));
+    buf_verify(&whole, 0, (size_t)g->n, g->theirs);
+
+    mp_barrier(world);
+    MP_OK(rank_irecvv(iov, 3, g->from, 8, world, &req));
+    mp_barrier(world);
+    MP_OK(rank_send(whole.at, g->n, RANK_BYTE, g->to, 8, world)); /* what came from the left goes right */
+    MP_OK(rank_wait(&req, NULL));
+    memcpy(flat, host.at, (size_t)head);
+    for (int i = 0; i < 4; i++)
+        rk_kind_copy(flat + head + i * block, NULL, wide.at + 2 * i * block, wide.kind, (size_t)block);
+    rk_kind_copy(flat + head + 4 * block, NULL, wide.at + 8 * block, wide.kind, (size_t)rest);
+    MP_CHECK_EQ(mp_verify(flat, (size_t)g->n, 100 + (uint64_t)((g->from - 1 + g->mp->size) % g->mp->size)), -1);
+    free(flat);
+    buf_free(&host);
+    buf_free(&wide);
+    buf_free(&whole);
+}
+
+static void test_messages(struct mp *mp)
+{
+    for (int where = 1; where < 4; where++) {
+        for (int i = 0; i < SIZES; i++) {
+            struct ring g = {.mp = mp, .to = (mp->rank + 1) % mp->size, .from = (mp->rank - 1 + mp->size) % mp->size,
+                             .n = sizes[i]};
+
+            g.mine = 100 + (uint64_t)mp->rank;
+            g.theirs = 100 + (uint64_t)g.from;
+            g.s = buf_new(where & 1, (size_t)g.n);
+            g.r = buf_new(where & 2, (size_t)g.n);
+            test_calls(&g);
+            test_truncated(&g);
+            test_persistent(&g);
+            test_probe(&g);
+            test_lists(&g);
+            buf_free(&g.s);
+            buf_free(&g.r);
+        }
+    }
+}
+
+/* --------------------------------------------------------------- collectives */
+
+enum coll { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, ALLGATHER, ALLGATHERV, SCATTER, REDUCE_SCATTER, ALLTOALL, COLLS };
+
+/* Blocks of the buffers for each rank, and root's alone. */
+static const struct {
+    bool s_all, r_all, s_root, r_root;
+} shapes[COLLS] = {
+    [GATHER] = {.r_all = true, .r_root = true},  [ALLGATHER] = {.r_all = true},      [ALLGATHERV] = {.r_all = true},
+    [SCATTER] = {.s_all = true, .s_root = true}, [REDUCE_SCATTER] = {.s_all = true}, [ALLTOALL] = {.s_all = true, .r_all = true},
+    [REDUCE] = {.r_root = true},
+};
+
+static rank_status_t coll_call(enum coll k, const void *s, void *r, int64_t n, int root, rank_team_t t, rank_request_t *req)
+{
+    int64_t counts[64], displs[64];
+    rank_dtype_t d = RANK_INT64;
+
+    for (int i = 0; i < rank_team_size(t); i++) {
+        counts[i] = n - i % 2;
+        displs[i] = i * n;
+    }
+    switch (k) {
+    case BARRIER:
+        return req ? rank_ibarrier(t, req) : rank_barrier(t);
+    case BCAST:
+        return req ? rank_ibcast(r, n, d, root, t, req) : rank_bcast(r, n, d, root, t);
+    case REDUCE:
+        return req ? rank_ireduce(s, r, n, d, RANK_SUM, root, t, req) : rank_reduce(s, r, n, d, RANK_SUM, root, t);
+    case ALLREDUCE:
+        return req ? rank_iallreduce(s, r, n, d, RANK_SUM, t, req) : rank_allreduce(s, r, n, d, RANK_SUM, t);
+    case GATHER:
+        return req ? rank_igather(s, r, n, d, root, t, req) : rank_gather(s, r, n, d, root, t);
+    case ALLGATHER:
+        return req ? rank_iallgather(s, r, n, d, t, req) : rank_allgather(s, r, n, d, t);
+    case ALLGATHERV:
+        n = counts[rank_team_rank(t)];
+        return req ? rank_iallgatherv(s, n, r, counts, displs, d, t, req) : rank_allgatherv(s, n, r, counts, displs, d, t);
+    case SCATTER:
+        return req ? rank_iscatter(s, r, n, d, root, t, req) : rank_scatter(s, r, n, d, root, t);
+    case REDUCE_SCATTER:
+        return req ? rank_ireduce_scatter(s, r, n, d, RANK_MAX, t, req) : rank_reduce_scatter(s, r, n, d, RANK_MAX, t);
+    default:
+        return req ? rank_ialltoall(s, r, n, d, t, req) : rank_alltoall(s, r, n, d, t);
+    }
+}
+
+/* Once with host memory and once with memory as where says (1: sent, 2: received): the results must be equal. */
+static void coll_compare(const struct mp *mp, enum coll k, int64_t n, int where, bool nonblocking, bool in_place)
+{
+    int root = mp->size - 1;
+    bool at_root = mp->rank == root, s_in_r = in_place && k != SCATTER, r_in_s = in_place && k == SCATTER;
+    size_t size = (size_t)mp->size, block = (size_t)n * 8;
+    size_t s_bytes = block * (shapes[k].s_all ? size : 1), r_bytes = block * (shapes[k].r_all || s_in_r ? size : 1);
+    char *host_s = mp_alloc(s_bytes + 1), *host_r = mp_alloc(r_bytes), *got = mp_alloc(r_bytes > s_bytes ? r_bytes : s_bytes);
+    struct buf s = buf_new(where & 1, s_bytes), r = buf_new(where & 2, r_bytes);
+    rank_request_t req;
+
+    mp_fill(host_s, s_bytes, 7 + (uint64_t)mp->rank);
+    mp_fill(host_r, r_bytes, 8 + (uint64_t)mp->rank);
+    rk_kind_copy(s.at, s.kind, host_s, NULL, s_bytes);
+    rk_kind_copy(r.at, r.kind, host_r, NULL, r_bytes);
+    for (int pass = 0; pass < 2; pass++) {
+        const void *from = pass ? s.at : host_s;
+        void *to = pass ? r.at : host_r;
+
+        if (s_in_r && (at_root || !shapes[k].r_root))
+            from = RANK_IN_PLACE;
+        if (r_in_s && at_root)
+            to = RANK_IN_PLACE;
+        if (shapes[k].s_root && !at_root)
+            from = NULL;
+        if (shapes[k].r_root && !at_root)
+            to = NULL;
+        MP_OK(coll_call(k, from, to, n, root, mp->world, pass && nonblocking ? &req : NULL));
+        if (pass && nonblocking)
+            MP_OK(rank_wait(&req, NULL));
+    }
+    rk_kind_copy(got, NULL, r.at, r.kind, r_bytes);
+    if (k == REDUCE_SCATTER && in_place) /* the rest of the buffer is undefined */
+        r_bytes = block;
+    if (memcmp(got, host_r, r_bytes) != 0)
+        mp_fail(__FILE__, __LINE__, "collective %d, count %lld, where %d: another result", (int)k, (long long)n, where);
+    rk_kind_copy(got, NULL, s.at, s.kind, s_bytes);
+    MP_CHECK(memcmp(got, host_s, s_bytes) == 0);
+    free(host_s);
+    free(host_r);
+    free(got);
+    buf_free(&s);
+    buf_free(&r);
+}
+
+static void test_collectives(const struct mp *mp)
+{
+    static const int64_t counts[] = {1, 2, 17, 1000, 40000};
+
+    for (enum coll k = 0; k < COLLS; k++) {
+        for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+            for (int where = 1; where < 4; where++) {
+                for (int nonblocking = 0; nonblocking < 2; nonblocking++) {
+                    coll_compare(mp, k, counts[i], where, nonblocking, false);
+                    if (k >= REDUCE)
+                        coll_compare(mp, k, counts[i], mp->rank % 2 ? where : 3, nonblocking, true);
+                }
+            }
+        }
+    }
+}
+
+/* ------------------------------------------------------------- one-sided calls */
+
+static void test_onesided(const struct mp *mp)
+{
+    const int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
+    rank_piece_t piece;
+    rank_request_t req;
+    rank_mem_t mem, none;
+    void *ptr;
+
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 4 << 20, 0, &ptr, &mem));
+    for (int i = 0; i < 2 * SIZES; i++) {
+        size_t n = (size_t)sizes[i / 2];
+        struct buf b = buf_new(true, n);
+        bool nonblocking = i % 2;
+
+        buf_fill(&b, 0, n, 50 + (uint64_t)mp->rank);
+        if (nonblocking) {
+            MP_OK(rank_iput(b.at, (int64_t)n, to, mem, 64, &req));
+            MP_OK(rank_wait(&req, NULL));
+        } else {
+            MP_OK(rank_put(b.at, (int64_t)n, to, mem, 64));
+        }
+        MP_OK(rank_flush(mem, to));
+        mp_barrier(mp->world);
+        buf_fill(&b, 0, n, 0);
+        if (nonblocking) {
+            MP_OK(rank_iget(b.at, (int64_t)n, to, mem, 64, &req));
+            MP_OK(rank_wait(&req, NULL));
+        } else {
+            MP_OK(rank_get(b.at, (int64_t)n, to, mem, 64));
+        }
+        buf_verify(&b, 0, n, 50 + (uint64_t)mp->rank);
+        MP_OK(rank_get(b.at, (int64_t)n, mp->rank, mem, 64));
+        buf_verify(&b, 0, n, 50 + (uint64_t)from);
+        MP_OK(rank_flush(mem, to));
+        mp_barrier(mp->world);
+        if (n >= 8) {
+            piece = (rank_piece_t){b.at, (int64_t)n, 0};
+            MP_STATUS(rank_putv(&piece, 1, to, mem), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_getv(&piece, 1, to, mem), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_put_strided(b.at, 8, 8, 1, to, mem, 0, 8), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_put_signal(b.at, 8, to, mem, 8, mem, 0, 1, RANK_SIGNAL_SET), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, b.at, to, mem, 0, NULL), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_reg(b.at, (int64_t)n, &none), RANK_ERR_NOT_SUPPORTED);
+        }
+        buf_free(&b);
+    }
+    MP_OK(rank_free(&mem));
+}
+
+int main(int argc, char **argv)
+{
+    char path[4096];
+    struct mp mp;
+    void *module;
+
+    mp_start(&mp, &argc, argv);
+    snprintf(path, sizeof(path), "%s/librank-test.so", getenv("RANK_MODULES"));
+    module = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    MP_CHECK(module);
+    kind = dlsym(module, "test_kind");
+    MP_CHECK(kind);
+    mp_case(&mp, "messages");
+    test_messages(&mp);
+    mp_case(&mp, "collectives");
+    test_collectives(&mp);
+    mp_case(&mp, "one-sided");
+    test_onesided(&mp);
+    mp_end(&mp);
+    return 0;
+}
