@@ -12,7 +12,7 @@ extern "C" {
 /* ------------------------------------------------------------------ rank_request: complete nonblocking operations */
 
 /* The result of a receive or a probe. It has 64 bytes in every version, so that arrays of it work. The library writes all
- * of it. What is reserved is 0. */
+ * of it. The reserved fields are 0. */
 typedef struct rank_envelope {
     int32_t source;       /* rank in the team */
     rank_status_t status; /* result of this operation */
@@ -72,9 +72,11 @@ RANK_API rank_status_t rank_cancel(rank_request_t *req);
  * Call fn exactly once, when the request is complete. *req becomes RANK_REQUEST_NULL. The library frees the request
  * before the call. A persistent request stays with the caller, and can be started again in fn. Until then test and wait
  * are RANK_ERR_STATE. If the request is already complete, fn may run before rank_on_done returns. Otherwise a call that
- * makes progress runs fn, on its own thread. Callbacks run one at a time, never nested, in the order of completion. fn
- * may start operations, give them callbacks, test, and make progress. fn must not wait or finalize. A request that is
- * not complete when rank_finalize returns gets no call.
+ * makes progress runs fn, on its own thread.
+ *
+ * Callbacks run one at a time, never nested, in the order of completion. fn may start operations, give them callbacks,
+ * test, and make progress. fn must not wait or finalize. A request that is not complete when rank_finalize returns gets
+ * no call.
  */
 typedef void (*rank_done_fn)(const rank_envelope_t *envelope, void *arg);
 RANK_API rank_status_t rank_on_done(rank_request_t *req, rank_done_fn fn, void *arg);

@@ -35,7 +35,8 @@ RANK_API rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr);
 /*
  * Register memory of this rank, so that peers can open a key to it. Not collective. The handle belongs to this rank. Its
  * only peer is the caller's rank in the world. The memory must stay until rank_dereg. Call rank_dereg after the last
- * rank_flush of the peers. Peers of the node map memory that is shared (memfd_create, shm_open, MAP_SHARED). It then
+ * rank_flush of the peers. It sets *mem to RANK_MEM_NULL.
+ * Peers of the node map memory that is shared (memfd_create, shm_open, MAP_SHARED). It then
  * behaves like rank_alloc memory. Memory that is read-only at registration, even in part, cannot be written by
  * peers. Memory that is unreadable, even in part, cannot be read.
  * RANK_ERR_ARG: a peer's call writes memory that was registered read-only, or reads unreadable memory.
@@ -45,9 +46,9 @@ RANK_API rank_status_t rank_dereg(rank_mem_t *mem);
 
 enum { RANK_RKEY_MAX = 1024 }; /* bytes of the longest key */
 
-/* Write the key of registered memory. It can be sent to peers by any means. *len is the room in key before the call, and
- * the length of the key after it.
- * RANK_ERR_TRUNCATED: there is too little room. */
+/* Write the key of registered memory. It can be sent to peers by any means. *len is the size of key in bytes
+ * before the call, and the length of the key after it. RANK_RKEY_MAX bytes are always enough.
+ * RANK_ERR_TRUNCATED: key is too small. */
 RANK_API rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len);
 
 /*

@@ -58,7 +58,7 @@ typedef enum rank_status {
 /* Returns the text of a status, never NULL, in static storage. */
 RANK_API const char *rank_status_string(rank_status_t status);
 
-/* Returns the seconds of a clock that runs evenly, from a start that is equal on all ranks of a host. */
+/* Returns seconds of a monotonic clock. Its start is equal on all ranks of a host, and differs between hosts. */
 RANK_API double rank_wtime(void);
 
 /* Returns the version of the library as "major.minor.patch", in static storage. */
@@ -91,8 +91,8 @@ enum {
 
 /* --------------------------------------------------------------------------- rank_dtype: datatypes and operations */
 
-/* The datatype of elements. 0 is none. In a predefined one, bits 0 to 7 are the bytes of an element, bits 8 to 23 an index
- * from 0, and bits 24 to 31 the class. Other classes are reserved for datatypes that a program makes. */
+/* The datatype of elements. 0 is none. In a predefined one, bits 0 to 7 are the bytes of an element. Bits 8 to 23 are an
+ * index from 0, and bits 24 to 31 the class. Other classes are reserved for datatypes that a program makes. */
 typedef uint64_t rank_dtype_t;
 #define RANK_BYTE ((rank_dtype_t)0x01000001)
 #define RANK_INT8 ((rank_dtype_t)0x01000101)
