@@ -25,8 +25,9 @@ rank_status_t rk_p2p_recv_view(struct rank_team *team, const struct rk_view *vie
     return st;
 }
 
-rank_status_t rk_p2p_recv_by_request(struct rank_team *team, void *buf, size_t bytes, int source,
-                                     uint64_t tag, uint32_t elem, rank_envelope_t *envelope)
+/* Not inlined: the fast receive keeps its registers. */
+__attribute__((noinline)) rank_status_t rk_p2p_recv_by_request(struct rank_team *team, void *buf, size_t bytes, int source,
+                                                               uint64_t tag, uint32_t elem, rank_envelope_t *envelope)
 {
     return rk_p2p_recv_view(team, &(struct rk_view){buf, bytes, NULL}, source, tag, elem, envelope);
 }

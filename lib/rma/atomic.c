@@ -94,7 +94,7 @@ static __attribute__((noinline)) rank_status_t update_any(rank_amo_t amo, rank_d
 rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operand, int peer,
                           rank_mem_t mem, int64_t offset, void *result)
 {
-    if (rk_likely((dtype == RANK_INT64 || dtype == RANK_UINT64) && amo <= RANK_AMO_FETCH_ADD) &&
+    if (rk_likely(rk_mem_is_plain(mem)) && rk_likely((dtype == RANK_INT64 || dtype == RANK_UINT64) && amo <= RANK_AMO_FETCH_ADD) &&
         rk_mem_check_access(NULL, mem, operand, 8, peer, offset) == RANK_OK &&
         rk_likely(mem->part[peer] != NULL && (amo == RANK_AMO_ADD || result))) {
         uint64_t *at = (uint64_t *)(void *)(mem->part[peer] + offset), v;

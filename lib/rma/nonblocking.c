@@ -4,31 +4,29 @@
 #include "lib/rma/rma_internal.h"
 #include "lib/rma/op_set.h"
 
-/* End a call whose check returned st: an error, RK_PEER_NULL or RK_OTHER_KIND. */
-static RK_COLD rank_status_t nonblocking_else(const char *call, rank_status_t st, bool put, void *local, int64_t bytes, int peer,
-                                              struct rank_mem *mem, int64_t offset, rank_request_t *req)
+/* End a call whose check returned st: an error or RK_PEER_NULL. */
+static RK_COLD rank_status_t nonblocking_null(const char *call, rank_status_t st, struct rank_mem *mem, rank_request_t *req)
 {
-    if (st != RK_PEER_NULL && st != RK_OTHER_KIND)
+    if (st != RK_PEER_NULL)
         return st;
     if (!req)
         return rk_arg_null(call, "req");
-    st = st == RK_OTHER_KIND ? rk_stage_move(put, local, (size_t)bytes, peer, mem, offset) : RANK_OK;
-    if (!st)
-        *req = rk_req_sent(mem->ctx);
-    return st;
+    *req = rk_req_sent(mem->ctx);
+    return RANK_OK;
 }
 
-rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
-                        rank_request_t *req)
+RK_INLINE rank_status_t rma_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
+                                rank_request_t *req)
 {
-    rank_status_t st = rk_mem_check_buffer(__func__, mem, src, bytes, peer, offset, true);
+    const char *call = "rank_iput";
+    rank_status_t st = rk_mem_check_access(call, mem, src, bytes, peer, offset);
 
     if (rk_unlikely(st))
-        return nonblocking_else(__func__, st, true, (void *)(uintptr_t)src, bytes, peer, mem, offset, req);
+        return nonblocking_null(call, st, mem, req);
     if (rk_unlikely(!req))
-        return rk_arg_null(__func__, "req");
+        return rk_arg_null(call, "req");
     if (rk_mem_lies_on(mem, src, bytes, peer, offset))
-        return rk_mem_overlaps(__func__);
+        return rk_mem_overlaps(call);
     *req = rk_req_sent(mem->ctx); /* complete, and usable like any other: it can have a callback */
     if (bytes == 0)
         return RANK_OK;
@@ -43,17 +41,39 @@ rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem
     return st;
 }
 
-rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
+static RK_COLD rank_status_t iput_any(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
+                                     rank_request_t *req)
+{
+    rank_status_t st = rk_mem_check_kind("rank_iput", mem, src, bytes, true);
+
+    if (st == RK_OTHER_KIND && req) { /* complete on return */
+        st = rk_stage_move(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, offset);
+        if (!st)
+            *req = rk_req_sent(mem->ctx);
+        return st;
+    }
+    return st < 0 ? st : rma_iput(src, bytes, peer, mem, offset, req);
+}
+
+rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
                         rank_request_t *req)
 {
-    rank_status_t st = rk_mem_check_buffer(__func__, mem, dst, bytes, peer, offset, true);
+    return rk_likely(rk_mem_is_plain(mem)) ? rma_iput(src, bytes, peer, mem, offset, req)
+                                           : iput_any(src, bytes, peer, mem, offset, req);
+}
+
+RK_INLINE rank_status_t rma_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
+                                rank_request_t *req)
+{
+    const char *call = "rank_iget";
+    rank_status_t st = rk_mem_check_access(call, mem, dst, bytes, peer, offset);
 
     if (rk_unlikely(st))
-        return nonblocking_else(__func__, st, false, dst, bytes, peer, mem, offset, req);
+        return nonblocking_null(call, st, mem, req);
     if (rk_unlikely(!req))
-        return rk_arg_null(__func__, "req");
+        return rk_arg_null(call, "req");
     if (rk_mem_lies_on(mem, dst, bytes, peer, offset))
-        return rk_mem_overlaps(__func__);
+        return rk_mem_overlaps(call);
     *req = rk_req_sent(mem->ctx);
     if (bytes == 0)
         return RANK_OK;
@@ -69,6 +89,27 @@ rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int6
     if (st)
         *req = RANK_REQUEST_NULL;
     return st;
+}
+
+static RK_COLD rank_status_t iget_any(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
+                                     rank_request_t *req)
+{
+    rank_status_t st = rk_mem_check_kind("rank_iget", mem, dst, bytes, true);
+
+    if (st == RK_OTHER_KIND && req) { /* complete on return */
+        st = rk_stage_move(false, dst, (size_t)bytes, peer, mem, offset);
+        if (!st)
+            *req = rk_req_sent(mem->ctx);
+        return st;
+    }
+    return st < 0 ? st : rma_iget(dst, bytes, peer, mem, offset, req);
+}
+
+rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
+                        rank_request_t *req)
+{
+    return rk_likely(rk_mem_is_plain(mem)) ? rma_iget(dst, bytes, peer, mem, offset, req)
+                                           : iget_any(dst, bytes, peer, mem, offset, req);
 }
 
 /* -------------------------------------------------------------------- completion */

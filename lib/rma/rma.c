@@ -121,14 +121,14 @@ rk_remote_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t of
     return remote_move(false, dst, bytes, peer, mem, offset, out);
 }
 
-rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
+RK_INLINE rank_status_t rma_put(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
 {
-    rank_status_t st = rk_mem_check_buffer(__func__, mem, src, bytes, peer, offset, true);
+    rank_status_t st = rk_mem_check_access("rank_put", mem, src, bytes, peer, offset);
 
     if (rk_unlikely(st) || bytes == 0)
-        return st == RK_OTHER_KIND ? rk_stage_move(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, offset) : rk_peer_null_ok(st);
+        return rk_peer_null_ok(st);
     if (rk_mem_lies_on(mem, src, bytes, peer, offset))
-        return rk_mem_overlaps(__func__);
+        return rk_mem_overlaps("rank_put");
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
         rk_mem_moved(mem, (uint64_t)bytes);
@@ -137,20 +137,48 @@ rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem,
     return rk_remote_put(src, (size_t)bytes, peer, mem, (size_t)offset, NULL);
 }
 
-rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
+static RK_COLD rank_status_t put_any(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
 {
-    rank_status_t st = rk_mem_check_buffer(__func__, mem, dst, bytes, peer, offset, true);
+    rank_status_t st = rk_mem_check_kind("rank_put", mem, src, bytes, true);
+
+    if (st == RK_OTHER_KIND)
+        return rk_stage_move(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, offset);
+    return st ? st : rma_put(src, bytes, peer, mem, offset);
+}
+
+rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
+{
+    return rk_likely(rk_mem_is_plain(mem)) ? rma_put(src, bytes, peer, mem, offset) : put_any(src, bytes, peer, mem, offset);
+}
+
+RK_INLINE rank_status_t rma_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
+{
+    rank_status_t st = rk_mem_check_access("rank_get", mem, dst, bytes, peer, offset);
 
     if (rk_unlikely(st) || bytes == 0)
-        return st == RK_OTHER_KIND ? rk_stage_move(false, dst, (size_t)bytes, peer, mem, offset) : rk_peer_null_ok(st);
+        return rk_peer_null_ok(st);
     if (rk_mem_lies_on(mem, dst, bytes, peer, offset))
-        return rk_mem_overlaps(__func__);
+        return rk_mem_overlaps("rank_get");
     if (rk_likely(mem->part[peer] != NULL)) {
         rk_mapped_get(dst, mem->part[peer] + offset, (size_t)bytes);
         rk_mem_moved(mem, (uint64_t)bytes);
         return rk_mem_check_death(mem, peer);
     }
     return rk_remote_get(dst, (size_t)bytes, peer, mem, (size_t)offset, NULL);
+}
+
+static RK_COLD rank_status_t get_any(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
+{
+    rank_status_t st = rk_mem_check_kind("rank_get", mem, dst, bytes, true);
+
+    if (st == RK_OTHER_KIND)
+        return rk_stage_move(false, dst, (size_t)bytes, peer, mem, offset);
+    return st ? st : rma_get(dst, bytes, peer, mem, offset);
+}
+
+rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
+{
+    return rk_likely(rk_mem_is_plain(mem)) ? rma_get(dst, bytes, peer, mem, offset) : get_any(dst, bytes, peer, mem, offset);
 }
 
 rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr)

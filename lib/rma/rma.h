@@ -89,22 +89,27 @@ RK_INLINE rank_status_t rk_mem_overlaps(const char *call)
  * For memory without RK_MEM_MAGIC, which may be no handle: check it, and the kind of a buffer of up to its bytes.
  * Returns RK_OTHER_KIND if any is true, else reports another kind.
  */
-rank_status_t rk_mem_check_kind(const char *call, const struct rank_mem *mem, const void *buf, int64_t bytes, bool any);
+RK_COLD rank_status_t rk_mem_check_kind(const char *call, const struct rank_mem *mem, const void *buf, int64_t bytes, bool any);
 /* Put or get with a local buffer of another kind, which is complete on return. */
 rank_status_t rk_stage_move(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem, int64_t offset);
+
+/* Memory of a process with host memory only? Calls on it are compiled apart, without a query for the kind. */
+RK_INLINE bool rk_mem_is_plain(const struct rank_mem *mem)
+{
+    return mem && mem->magic == RK_MEM_MAGIC;
+}
 
 RK_INLINE rank_status_t rk_mem_check(const char *call, const struct rank_mem *mem)
 {
     return rk_likely(mem && mem->magic == RK_MEM_MAGIC) ? RANK_OK : rk_mem_check_kind(call, mem, NULL, 0, false);
 }
 
-/* any: the caller handles RK_OTHER_KIND. */
-RK_INLINE rank_status_t rk_mem_check_buffer(const char *call, const struct rank_mem *mem, const void *buf,
-                                            int64_t bytes, int peer, int64_t offset, bool any)
+RK_INLINE rank_status_t rk_mem_check_access(const char *call, const struct rank_mem *mem, const void *buf,
+                                            int64_t bytes, int peer, int64_t offset)
 {
     rank_status_t st;
 
-    if (rk_unlikely(!mem || mem->magic != RK_MEM_MAGIC) && (st = rk_mem_check_kind(call, mem, buf, bytes, any)) != RANK_OK)
+    if (rk_unlikely(!rk_mem_is_plain(mem)) && (st = rk_mem_check_kind(call, mem, buf, bytes, false)) != RANK_OK)
         return st;
     if (rk_unlikely((unsigned)peer >= (unsigned)mem->team->size))
         return rk_mem_peer_else(call, peer, mem);
@@ -115,12 +120,6 @@ RK_INLINE rank_status_t rk_mem_check_buffer(const char *call, const struct rank_
         return rk_arg_error(RANK_ERR_BOUNDS, call, "%lld bytes at offset %lld leave the memory of %zu bytes",
                             (long long)bytes, (long long)offset, mem->bytes);
     return rk_likely(buf || bytes == 0) ? RANK_OK : rk_arg_null(call, "the buffer");
-}
-
-RK_INLINE rank_status_t rk_mem_check_access(const char *call, const struct rank_mem *mem, const void *buf,
-                                            int64_t bytes, int peer, int64_t offset)
-{
-    return rk_mem_check_buffer(call, mem, buf, bytes, peer, offset, false);
 }
 
 /* Report access to protected registered memory; returns RANK_ERR_ARG. */

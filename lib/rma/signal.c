@@ -23,7 +23,7 @@ struct word {
 /* Up to this size CMA's system call costs more than two copies. */
 enum { BY_CMA_MIN = 4096 };
 
-static rank_status_t check_word(const char *call, const struct rank_mem *mem, int64_t offset)
+RK_INLINE rank_status_t check_word(const char *call, const struct rank_mem *mem, int64_t offset)
 {
     if (offset < 0 || mem->bytes < 8 || (uint64_t)offset > mem->bytes - 8)
         return rk_arg_error(RANK_ERR_BOUNDS, call, "a word at offset %lld leaves the memory of %zu bytes", (long long)offset,
@@ -34,7 +34,7 @@ static rank_status_t check_word(const char *call, const struct rank_mem *mem, in
 }
 
 /* Is the peer's process the same? */
-static bool same_peer(const struct rank_mem *a, const struct rank_mem *b, int peer)
+RK_INLINE bool same_peer(const struct rank_mem *a, const struct rank_mem *b, int peer)
 {
     return a->team == b->team ||
            (peer < b->team->size &&
@@ -112,24 +112,24 @@ static rank_status_t signal_remote(const void *src, size_t bytes, int peer, stru
     return st;
 }
 
-rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem_t mem,
+RK_INLINE rank_status_t rma_put_signal(const void *src, int64_t bytes, int peer, rank_mem_t mem,
                               int64_t offset, rank_mem_t signal_mem, int64_t signal_offset,
                               uint64_t value, rank_signal_op_t op)
 {
-    rank_status_t st = rk_mem_check_access(__func__, mem, src, bytes, peer, offset);
+    rank_status_t st = rk_mem_check_access("rank_put_signal", mem, src, bytes, peer, offset);
 
     if (!st)
-        st = rk_mem_check(__func__, signal_mem);
+        st = rk_mem_check("rank_put_signal", signal_mem);
     if (!st)
-        st = check_word(__func__, signal_mem, signal_offset);
+        st = check_word("rank_put_signal", signal_mem, signal_offset);
     if (rk_unlikely(st))
         return rk_peer_null_ok(st);
     if (rk_unlikely((unsigned)op > RANK_SIGNAL_ADD))
-        return rk_arg_error(RANK_ERR_ARG, __func__, "op %d is none", (int)op);
+        return rk_arg_error(RANK_ERR_ARG, "rank_put_signal", "op %d is none", (int)op);
     if (rk_unlikely(!same_peer(mem, signal_mem, peer)))
-        return rk_arg_error(RANK_ERR_ARG, __func__, "peer %d is not the same rank in both memories", peer);
+        return rk_arg_error(RANK_ERR_ARG, "rank_put_signal", "peer %d is not the same rank in both memories", peer);
     if (rk_mem_lies_on(mem, src, bytes, peer, offset))
-        return rk_mem_overlaps(__func__);
+        return rk_mem_overlaps("rank_put_signal");
     if (rk_unlikely(!signal_mem->part[peer]))
         return signal_remote(src, (size_t)bytes, peer, mem, (size_t)offset, signal_mem,
                              (size_t)signal_offset, value, op);
@@ -147,6 +147,22 @@ rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem
             return st;
     }
     return signal_mapped(signal_mem, peer, (size_t)signal_offset, value, op);
+}
+
+static RK_COLD rank_status_t put_signal_any(const void *src, int64_t bytes, int peer, rank_mem_t mem,
+                              int64_t offset, rank_mem_t signal_mem, int64_t signal_offset,
+                              uint64_t value, rank_signal_op_t op)
+{
+    return rma_put_signal(src, bytes, peer, mem, offset, signal_mem, signal_offset, value, op);
+}
+
+rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem_t mem,
+                              int64_t offset, rank_mem_t signal_mem, int64_t signal_offset,
+                              uint64_t value, rank_signal_op_t op)
+{
+    if (rk_likely(rk_mem_is_plain(mem) && rk_mem_is_plain(signal_mem)))
+        return rma_put_signal(src, bytes, peer, mem, offset, signal_mem, signal_offset, value, op);
+    return put_signal_any(src, bytes, peer, mem, offset, signal_mem, signal_offset, value, op);
 }
 
 /* ------------------------------------------------------------------------ waiting */
