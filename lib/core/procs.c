@@ -104,6 +104,7 @@ rank_status_t rk_procs_add_job(struct rk_ctx *ctx, uint64_t job, int size, uint1
     w->epoch = epoch;
     w->next = *at;
     *at = w;
+    rk_debug("%d ranks of another job have the numbers from %d on", size, w->first);
     for (int n = w->first; n < w->first + size; n++) {
         if (e->peers[n])
             rk_peer_reset(e->peers[n]);
