@@ -46,6 +46,11 @@ struct rk_channel {
      * RANK_ERR_PEER_DEAD.
      */
     void (*disconnect)(void *state, struct rk_peer *peer);
+    /*
+     * Disconnect if connected, and drop all that is the peer's: its number goes to another process. disconnected: the
+     * peer does not take that for a death. NULL: no peer of another job.
+     */
+    void (*forget)(void *state, struct rk_peer *peer, bool disconnected);
 
     /* Maximum payload bytes of a frame to this peer. */
     size_t (*frame_max)(const struct rk_peer *peer);

@@ -161,6 +161,21 @@ int rk_engine_local_slot(struct rk_ctx *ctx, int number)
     return (int)(at - b->local);
 }
 
+static void engine_init_peer(struct rk_peer *p, struct rk_ctx *ctx, int number)
+{
+    *p = (struct rk_peer){.ctx = ctx,
+                          .id = rk_procs_id(ctx, number),
+                          .number = number,
+                          .local = rk_engine_local_slot(ctx, number),
+                          .epoch = rk_procs_epoch(ctx, number)};
+    rk_sendq_init(&p->sendq);
+}
+
+void rk_peer_reset(struct rk_peer *peer)
+{
+    engine_init_peer(peer, peer->ctx, peer->number);
+}
+
 struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int number)
 {
     struct rk_engine *e = ctx->engine;
@@ -168,16 +183,12 @@ struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int number)
 
     if (p)
         return p;
-    p = calloc(1, sizeof(*p));
+    p = malloc(sizeof(*p));
     if (!p) {
         rk_error("out of memory for peers");
         return NULL;
     }
-    p->ctx = ctx;
-    p->id = rk_procs_id(ctx, number);
-    p->number = number;
-    p->local = rk_engine_local_slot(ctx, number);
-    rk_sendq_init(&p->sendq);
+    engine_init_peer(p, ctx, number);
     e->peers[number] = p;
     return p;
 }
@@ -269,6 +280,25 @@ void rk_peer_died(struct rk_peer *peer)
         if (e->rooms[i]->peer_died)
             e->rooms[i]->peer_died(peer->ctx, peer);
     }
+}
+
+void rk_peer_drop(struct rk_peer *peer, bool disconnected)
+{
+    struct rk_engine *e = peer->ctx->engine;
+
+    if (peer->state == RK_PEER_NEW)
+        peer->state = RK_PEER_DEAD; /* no room connects it now */
+    rk_sendq_fail(peer, RANK_ERR_PEER_DEAD);
+    for (int i = 0; i < e->nrooms; i++) {
+        if (e->rooms[i]->peer_dropped)
+            e->rooms[i]->peer_dropped(peer->ctx, peer);
+    }
+    rk_sendq_fail(peer, RANK_ERR_PEER_DEAD); /* replies to messages that a room has dropped */
+    for (int i = 0; i < e->nopen; i++) {
+        if (e->open[i].ops->forget)
+            e->open[i].ops->forget(e->open[i].state, peer, disconnected);
+    }
+    rk_peer_reset(peer);
 }
 
 void rk_engine_lost_channels(struct rk_ctx *ctx)

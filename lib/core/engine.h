@@ -65,9 +65,9 @@ struct rk_engine {
     /* By type: describes the wait for a request of that room (describe.h). */
     void (*describe[RK_REQ_TYPES])(const struct rank_request *req, struct rk_wait_for *out);
 
-    struct rk_peer **peers; /* by proc number (procs.h): own world, then others; NULL until needed */
+    struct rk_peer **peers; /* by proc number (procs.h): own world, then others; NULL until needed; then kept */
     int npeers;
-    struct rk_world *other_jobs; /* other jobs, most recent first */
+    struct rk_world *other_jobs; /* other jobs, in the order of their numbers */
     uint64_t job;                /* id of the own job */
     void *card;                  /* the channel's own part of the address blob */
     size_t card_len;
@@ -154,6 +154,13 @@ rank_status_t rk_engine_why_unreached(struct rk_peer *peer);
 void rk_engine_report_death(struct rk_ctx *ctx, int number);
 /* Complete everything that depends on the peer; idempotent. Never from within a channel. */
 void rk_peer_died(struct rk_peer *peer);
+/*
+ * The job of the peer gives its numbers back: end its connection and drop what is its. disconnected: the peer does
+ * not take that for a death. Never from within progress.
+ */
+void rk_peer_drop(struct rk_peer *peer, bool disconnected);
+/* The number of the peer has another process: begin anew, with its id and epoch. */
+void rk_peer_reset(struct rk_peer *peer);
 /* The program has closed descriptors of channels: all peers on them count as dead. Never from within a channel. */
 void rk_engine_lost_channels(struct rk_ctx *ctx);
 

@@ -3,7 +3,8 @@
  * peer.h: describe a process that this one communicates with.
  *
  * A peer is identified by a process id, so that processes of other worlds can appear at run time; locally it has a
- * number (procs.h). Its endpoint belongs to the one channel that carries frames to it.
+ * number (procs.h). The object belongs to the number: rk_procs_add_job resets it for the number's next process, with
+ * the id and epoch of that. Its endpoint belongs to the one channel that carries frames to it.
  */
 #ifndef RK_CORE_PEER_H
 #define RK_CORE_PEER_H
@@ -27,7 +28,7 @@ struct rk_peer {
     struct rk_procid id;
     int number;     /* local number; its rank in the own job */
     int local;      /* slot in the node segment, or -1 */
-    uint16_t epoch;
+    uint16_t epoch; /* of its job's introduction, the same there: set with the id. Frames with another one are late */
     uint8_t state;  /* enum rk_peer_state */
     uint8_t left;   /* it has finalized */
     uint8_t suspect; /* unreachable and not yet reported dead (suspect_until: time limit) */

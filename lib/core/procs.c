@@ -14,9 +14,11 @@ struct kept_card {
 
 /* Another job. */
 struct rk_world {
-    struct rk_world *next; /* the one added before */
+    struct rk_world *next; /* the one with the next higher numbers */
     uint64_t job;
     int first, size;
+    uint16_t epoch;        /* of its peers */
+    bool disconnected;     /* from the own job */
     struct kept_card *card[]; /* [size]; NULL: unknown */
 };
 
@@ -33,9 +35,9 @@ static struct rk_world *procs_by_number(const struct rk_engine *e, int number)
 {
     struct rk_world *w = e->other_jobs;
 
-    while (w && number < w->first)
+    while (w && number >= w->first + w->size)
         w = w->next;
-    return w;
+    return w && number >= w->first ? w : NULL;
 }
 
 /* Grow the tables indexed by number. The PMIx thread may write to one of them. */
@@ -62,29 +64,51 @@ static rank_status_t procs_grow(struct rk_engine *e, int n)
     return RANK_OK;
 }
 
-rank_status_t rk_procs_add_job(struct rk_ctx *ctx, uint64_t job, int size, int *first)
+/* Find the first free range of numbers. Returns the link at which its job belongs. */
+static struct rk_world **procs_free_range(struct rk_ctx *ctx, int size, int *first)
+{
+    struct rk_world **at = &ctx->engine->other_jobs;
+
+    *first = ctx->boot->size;
+    while (*at && (*at)->first - *first < size) {
+        *first = (*at)->first + (*at)->size;
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+rank_status_t rk_procs_add_job(struct rk_ctx *ctx, uint64_t job, int size, uint16_t epoch, int *first)
 {
     struct rk_engine *e = ctx->engine;
-    struct rk_world *w = by_job(e, job);
+    struct rk_world *w = by_job(e, job), **at;
 
     *first = w ? w->first : 0;
     if (w)
         return size <= w->size ? RANK_OK : RANK_ERR_BOOT;
     if (job == e->job)
         return size == ctx->boot->size ? RANK_OK : RANK_ERR_BOOT;
-    if (size < 1 || size > RK_JOB_SIZE_MAX || e->npeers > INT32_MAX - size)
+    if (size < 1 || size > RK_JOB_SIZE_MAX)
+        return RANK_ERR_BOOT;
+    at = procs_free_range(ctx, size, first);
+    if (*first > INT32_MAX - size)
         return RANK_ERR_BOOT;
     w = calloc(1, sizeof(*w) + (size_t)size * sizeof(struct kept_card *));
-    if (!w || procs_grow(e, e->npeers + size)) {
+    if (!w || (*first + size > e->npeers && procs_grow(e, *first + size))) {
         rk_error("out of memory for a job of %d ranks", size);
         free(w);
         return RANK_ERR_NO_MEMORY;
     }
     w->job = job;
     w->size = size;
-    w->first = *first = e->npeers - size;
-    w->next = e->other_jobs;
-    e->other_jobs = w;
+    w->first = *first;
+    w->epoch = epoch;
+    w->next = *at;
+    *at = w;
+    rk_debug("%d ranks of another job have the numbers from %d on", size, w->first);
+    for (int n = w->first; n < w->first + size; n++) {
+        if (e->peers[n])
+            rk_peer_reset(e->peers[n]);
+    }
     return RANK_OK;
 }
 
@@ -95,27 +119,73 @@ static void world_free(struct rk_world *w)
     free(w);
 }
 
-void rk_procs_remove_job(struct rk_ctx *ctx, uint64_t job)
+static void procs_remove(struct rk_ctx *ctx, struct rk_world **at)
 {
     struct rk_engine *e = ctx->engine;
-    struct rk_world *w = e->other_jobs;
+    struct rk_world *w = *at;
 
-    if (!w || w->job != job)
-        return;
-    for (int r = 0; r < w->size; r++) {
-        if (e->peers[w->first + r])
-            return;
+    for (int n = w->first; n < w->first + w->size; n++) {
+        if (e->peers[n])
+            rk_peer_drop(e->peers[n], w->disconnected);
     }
     ctx->boot->ops->remove_job(ctx->boot, w->first);
     pthread_mutex_lock(&e->deaths_lock);
-    e->npeers = w->first; /* the tables keep their size */
-    for (int r = 0; r < w->size; r++) {
-        int n = w->first + r;
+    for (int n = w->first; n < w->first + w->size; n++)
         atomic_fetch_and(&e->boot_dead[n / 64], ~(1ull << (n % 64)));
-    }
     pthread_mutex_unlock(&e->deaths_lock);
-    e->other_jobs = w->next;
+    *at = w->next;
     world_free(w);
+}
+
+void rk_procs_remove_job(struct rk_ctx *ctx, uint64_t job)
+{
+    struct rk_world **at = &ctx->engine->other_jobs;
+
+    while (*at && (*at)->job != job)
+        at = &(*at)->next;
+    if (*at)
+        procs_remove(ctx, at);
+}
+
+void rk_procs_disconnect(struct rk_ctx *ctx, uint64_t job)
+{
+    struct rk_world *w = by_job(ctx->engine, job);
+
+    if (w)
+        w->disconnected = true;
+}
+
+/* Are these processes, except the own one, known to be dead? */
+static bool procs_dead(const struct rk_ctx *ctx, int first, int size)
+{
+    for (int n = first; n < first + size; n++) {
+        if (n != ctx->boot->rank && !rk_procs_is_dead(ctx, n))
+            return false;
+    }
+    return true;
+}
+
+void rk_procs_sweep(struct rk_ctx *ctx, bool (*held)(struct rk_ctx *ctx, int first, int size))
+{
+    struct rk_world **at = &ctx->engine->other_jobs, *w;
+
+    while ((w = *at) != NULL) {
+        if ((w->disconnected || procs_dead(ctx, w->first, w->size)) && !held(ctx, w->first, w->size))
+            procs_remove(ctx, at);
+        else
+            at = &w->next;
+    }
+}
+
+bool rk_procs_all_dead(const struct rk_ctx *ctx)
+{
+    const struct rk_world *w = ctx->engine->other_jobs;
+
+    if (!procs_dead(ctx, 0, ctx->boot->size))
+        return false;
+    while (w && procs_dead(ctx, w->first, w->size))
+        w = w->next;
+    return !w;
 }
 
 void rk_procs_close(struct rk_ctx *ctx)
@@ -147,6 +217,13 @@ struct rk_procid rk_procs_id(struct rk_ctx *ctx, int number)
     if (!w)
         return (struct rk_procid){ctx->engine->job, (uint32_t)number};
     return (struct rk_procid){w->job, (uint32_t)(number - w->first)};
+}
+
+uint16_t rk_procs_epoch(struct rk_ctx *ctx, int number)
+{
+    const struct rk_world *w = procs_by_number(ctx->engine, number);
+
+    return w ? w->epoch : 0;
 }
 
 const char *rk_peer_job_suffix(const struct rk_peer *peer)

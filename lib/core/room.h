@@ -30,6 +30,8 @@ struct rk_room {
     bool progress_on_demand; /* only after rk_room_start_progress */
     /* Complete all that depends on the peer. */
     void (*peer_died)(struct rk_ctx *ctx, struct rk_peer *peer);
+    /* Drop what is the peer's: its number goes to another process. It may have died before. */
+    void (*peer_dropped)(struct rk_ctx *ctx, struct rk_peer *peer);
 
     /* Collective over the team, which can send and receive. */
     rank_status_t (*team_open)(struct rank_team *team);

@@ -65,6 +65,20 @@ static void p2p_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
     rk_recv_peer_died(ctx, peer);
 }
 
+static void p2p_on_drop(struct rk_ctx *ctx, struct rk_peer *peer)
+{
+    struct rk_link *l, *next;
+
+    rk_req_each_named(ctx, rk_req_fail_if_of, peer);
+    rk_recv_peer_died(ctx, peer);
+    rk_list_for_each_safe(l, next, &ctx->p2p->match.arrived)
+    {
+        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);
+        if (u->peer == peer)
+            rk_recv_drop_unexpected(ctx->p2p, u);
+    }
+}
+
 /* A million envelopes, and many windows. */
 enum { KEPT_MAX = 256 << 20 };
 
@@ -122,6 +136,7 @@ const struct rk_room rk_room_p2p = {
     .progress = rk_callbacks_progress,
     .progress_on_demand = true,
     .peer_died = p2p_on_death,
+    .peer_dropped = p2p_on_drop,
     .spoil = p2p_spoil,
     .requests = 1 << RK_REQ_SEND | 1 << RK_REQ_RECV,
     .describe = rk_message_describe,

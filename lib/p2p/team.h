@@ -31,7 +31,6 @@ struct rank_team {
     int rank, size;
     struct rk_ctx *ctx;
     uint64_t id;       /* world rank of the creator (30 bits), its counter (32 bits), or see RK_TEAM_MIXED */
-    uint16_t epoch;
     bool mixed;        /* has ranks of other jobs; their numbers are not agreed on */
     int *world_ranks;  /* numbers of the members (lib/core/procs.h); NULL: the world */
     struct rk_peer **peers; /* NULL entries until first contact */

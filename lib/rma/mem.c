@@ -13,24 +13,41 @@
 
 static struct rk_retired retired = RK_RETIRED_INIT(64);
 
-/* End the waits for a dead peer. */
+/* End the waits for a peer. */
+static void mem_end_waits(struct rk_rma *rma, struct rk_peer *peer)
+{
+    struct rk_origin_op *job;
+    uint32_t i;
+
+    rk_handles_for_each(i, job, &rma->job_ids)
+    {
+        if (job->peer == peer)
+            rk_origin_fail(job, RANK_ERR_PEER_DEAD);
+    }
+}
+
 static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
 {
     struct rk_rma *rma = ctx->rma;
-    struct rk_origin_op *job;
     struct rk_link *l;
-    uint32_t i;
 
     if (!rma)
         return;
     rma->deaths++;
     rk_list_for_each(l, &rma->mems) /* their next calls check */
         __atomic_store_n(&rk_list_entry(l, struct rank_mem, link)->until_check, 0, __ATOMIC_RELAXED);
-    rk_handles_for_each(i, job, &rma->job_ids)
-    {
-        if (job->peer == peer)
-            rk_origin_fail(job, RANK_ERR_PEER_DEAD);
-    }
+    mem_end_waits(rma, peer);
+}
+
+static void mem_on_drop(struct rk_ctx *ctx, struct rk_peer *peer)
+{
+    struct rk_rma *rma = ctx->rma;
+
+    if (!rma)
+        return;
+    mem_end_waits(rma, peer);
+    if (peer->number < rma->npeers && rma->peers[peer->number])
+        *rma->peers[peer->number] = (struct rk_rma_peer){.owed = RANK_OK};
 }
 
 static rank_status_t rma_open(struct rk_ctx *ctx)
@@ -212,6 +229,7 @@ const struct rk_room rk_room_rma = {
     .close = rma_close,
     .progress_on_demand = true,
     .peer_died = mem_on_death,
+    .peer_dropped = mem_on_drop,
     .spoil = rma_spoil,
     .requests = 1 << RK_REQ_RMA,
     .describe = rk_rma_describe,

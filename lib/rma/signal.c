@@ -6,6 +6,7 @@
  * that the owner executes, with the data inside if there is room. Longer data goes first, and is flushed if it
  * takes another path than frames.
  */
+#include "lib/core/procs.h"
 #include "lib/node/node.h"
 #include "lib/rma/rma_internal.h"
 
@@ -198,9 +199,7 @@ RK_INLINE int dead_writers(const struct rank_mem *mem)
 
 static RK_COLD bool signal_all_dead(const struct rank_mem *mem)
 {
-    int others = mem->sort == RK_MEM_REGISTERED ? mem->ctx->engine->npeers : mem->team->size;
-
-    return dead_writers(mem) >= others - 1;
+    return mem->sort == RK_MEM_REGISTERED ? rk_procs_all_dead(mem->ctx) : mem->team->ndead >= mem->team->size - 1;
 }
 
 /* Has one of them died without a report? */

@@ -65,6 +65,12 @@ uint64_t rk_team_random_id(void)
 
 /* --------------------------------------------------------------------- common */
 
+/* Epoch of the peers that meet by this team: both jobs have its id. */
+static uint16_t epoch_of(uint64_t both)
+{
+    return (uint16_t)(both ^ both >> 16 ^ both >> 32 ^ both >> 48);
+}
+
 /* Any rank may have to carry frames from now on, so ucx must be open. */
 static rank_status_t open_network(struct rk_ctx *ctx)
 {
@@ -300,7 +306,7 @@ static rank_status_t take_children(struct family *f)
         return RANK_ERR_NO_MEMORY;
     for (int r = 0; r < parents; r++)
         numbers[r] = rk_team_world_rank(f->team, r);
-    st = rk_roster_take(f->ctx, &f->children, numbers + parents);
+    st = rk_roster_take(f->ctx, &f->children, epoch_of(f->plan.both), numbers + parents);
     for (int i = 0; i < f->plan.n && !st; i++) {
         if (numbers[parents + i] != f->first + i)
             st = RANK_ERR_BOOT; /* not the ranks that were numbered */
@@ -359,7 +365,7 @@ static rank_status_t api_spawn_prepare(struct family *f, rank_status_t st)
     if (!st)
         st = open_network(f->ctx);
     if (!st)
-        st = rk_procs_add_job(f->ctx, f->plan.job, f->plan.n, &f->first);
+        st = rk_procs_add_job(f->ctx, f->plan.job, f->plan.n, epoch_of(f->plan.both), &f->first);
     if (!st)
         st = f->ctx->boot->ops->subscribe_jobs(f->ctx->boot);
     st = rk_roster_agree(f->team, st, &stride);
@@ -381,6 +387,7 @@ rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_
     if ((unsigned)root >= (unsigned)team->size)
         return rk_arg_error(RANK_ERR_RANK, __func__, "root %d is out of range (team size %d)", root, team->size);
     f.ctx = team->ctx;
+    rk_connected_sweep(f.ctx);
     if (team->rank == root)
         f.plan = api_spawn_make_plan(params, f.ctx->boot);
     st = rank_bcast(&f.plan, sizeof(f.plan), RANK_BYTE, root, team);
@@ -408,7 +415,7 @@ static rank_status_t call(struct rk_ctx *ctx, struct rank_team **pair)
 {
     const struct rk_boot_parent *p = ctx->boot->parent;
     int first;
-    rank_status_t st = rk_procs_add_job(ctx, p->root_job, p->root_size, &first);
+    rank_status_t st = rk_procs_add_job(ctx, p->root_job, p->root_size, epoch_of(p->both), &first);
 
     if (!st)
         st = ctx->boot->ops->name_job(ctx->boot, p->root_space, first, p->root_size);
@@ -421,7 +428,7 @@ static rank_status_t take_parents(struct rk_ctx *ctx, const struct rk_roster *pa
 {
     int n = parents->n, size = ctx->boot->size;
     int *numbers = malloc((size_t)(n + size) * sizeof(int));
-    rank_status_t st = numbers ? rk_roster_take(ctx, parents, numbers) : RANK_ERR_NO_MEMORY;
+    rank_status_t st = numbers ? rk_roster_take(ctx, parents, epoch_of(ctx->boot->parent->both), numbers) : RANK_ERR_NO_MEMORY;
 
     if (st) {
         free(numbers);

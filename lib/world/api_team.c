@@ -168,6 +168,7 @@ rank_status_t rank_team_free(rank_team_t *team)
 {
     struct rk_ctx *ctx;
     rank_status_t st;
+    bool mixed;
 
     if (!team)
         return rk_arg_null(__func__, "team");
@@ -178,13 +179,16 @@ rank_status_t rank_team_free(rank_team_t *team)
     ctx = (*team)->ctx;
     if (*team == ctx->world)
         return rk_arg_error(RANK_ERR_ARG, __func__, "the world is freed by rank_finalize");
-    if ((*team)->mixed)
+    mixed = (*team)->mixed;
+    if (mixed)
         rk_connected_disconnect(*team);
     if (*team == ctx->parents)
         ctx->parents = NULL;
     rk_rooms_team_close(ctx, *team);
     rk_team_retire(*team);
     destroy_idle(ctx);
+    if (mixed)
+        rk_connected_sweep(ctx);
     *team = RANK_TEAM_NULL;
     return RANK_OK;
 }

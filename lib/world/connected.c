@@ -39,26 +39,29 @@ rank_status_t rk_connected_add(const struct rank_team *both)
     return RANK_OK;
 }
 
+static void connected_remove(struct rk_connected **at)
+{
+    struct rk_connected *f = *at;
+
+    *at = f->next;
+    free(f);
+}
+
 /* Drop the newest entry of this team: memory of teams is reused. */
 void rk_connected_drop(const struct rank_team *both)
 {
-    struct rk_connected **at = &both->ctx->families, *f;
+    struct rk_connected **at = &both->ctx->families;
 
     while (*at && (*at)->both != both)
         at = &(*at)->next;
-    f = *at;
-    if (f)
-        *at = f->next;
-    free(f);
+    if (*at)
+        connected_remove(at);
 }
 
 void rk_connected_close(struct rk_ctx *ctx)
 {
-    while (ctx->families) {
-        struct rk_connected *f = ctx->families;
-        ctx->families = f->next;
-        free(f);
-    }
+    while (ctx->families)
+        connected_remove(&ctx->families);
 }
 
 /* ----------------------------------------------------------- disconnect or not */
@@ -156,14 +159,13 @@ static void connected_forget(const struct rank_team *team)
 
     if (team_jobs_of(team, &g)) {
         while (*at) {
-            struct rk_connected *f = *at;
-            if (!all_here(&g, f)) {
-                at = &f->next;
-                continue;
-            }
-            *at = f->next;
-            free(f);
+            if (all_here(&g, *at))
+                connected_remove(at);
+            else
+                at = &(*at)->next;
         }
+        for (int i = 0; i < g.njobs; i++)
+            rk_procs_disconnect(team->ctx, g.jobs[i]);
     }
     team_jobs_clear(&g);
 }
@@ -181,7 +183,8 @@ static bool is_disconnected(struct rk_wait *w)
     return rk_boot_over(p->answer) || rk_clock_ns() >= p->until;
 }
 
-static void disconnect_jobs(struct rank_team *team)
+/* Returns false if the launcher did not disconnect them. */
+static bool disconnect_jobs(struct rank_team *team)
 {
     struct rk_ctx *ctx = team->ctx;
     struct disconnect_wait p = {.until = rk_clock_ns() + ANSWER_NS};
@@ -198,6 +201,7 @@ static void disconnect_jobs(struct rank_team *team)
     }
     if (st)
         rk_info("rank_team_free: the launcher did not disconnect the jobs: a failure of one may still end the other");
+    return !st;
 }
 
 void rk_connected_disconnect(struct rank_team *team)
@@ -209,9 +213,63 @@ void rk_connected_disconnect(struct rank_team *team)
     if (rank_iallreduce(&mine, &any, 1, RANK_INT32, RANK_MAX, team, &req) ||
         rank_wait(&req, NULL) || any)
         return;
-    disconnect_jobs(team);
-    connected_forget(team);
+    if (disconnect_jobs(team))
+        connected_forget(team);
 }
+
+/* ----------------------------------------------------------------------- sweep */
+
+/* Are the members of other jobs dead? */
+static bool others_dead(const struct rk_ctx *ctx, const struct rk_connected *f)
+{
+    for (int i = 0; i < f->n; i++) {
+        if (f->numbers[i] >= ctx->boot->size && !rk_procs_is_dead(ctx, f->numbers[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool any_within(const int *numbers, int n, int first, int size)
+{
+    for (int i = 0; i < n; i++) {
+        if (numbers[i] >= first && numbers[i] < first + size)
+            return true;
+    }
+    return false;
+}
+
+/* Does a team or an entry have one of these numbers? */
+static bool is_held(struct rk_ctx *ctx, int first, int size)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &ctx->p2p->teams)
+    {
+        const struct rank_team *t = rk_list_entry(l, struct rank_team, link);
+        if (t->mixed && any_within(t->world_ranks, t->size, first, size))
+            return true;
+    }
+    for (const struct rk_connected *f = ctx->families; f; f = f->next) {
+        if (any_within(f->numbers, f->n, first, size))
+            return true;
+    }
+    return false;
+}
+
+void rk_connected_sweep(struct rk_ctx *ctx)
+{
+    struct rk_connected **at = &ctx->families;
+
+    while (*at) {
+        if (others_dead(ctx, *at))
+            connected_remove(at);
+        else
+            at = &(*at)->next;
+    }
+    rk_procs_sweep(ctx, is_held);
+}
+
+/* ---------------------------------------------------------------------- finalize */
 
 static bool is_common(const struct rank_team *t)
 {

@@ -23,6 +23,8 @@ void rk_connected_close(struct rk_ctx *ctx);
  * Disconnects the jobs if they share no other team.
  */
 void rk_connected_disconnect(struct rank_team *team);
+/* Give back the numbers of jobs that are gone: disconnected or dead, and in no team. Not from within progress. */
+void rk_connected_sweep(struct rk_ctx *ctx);
 /*
  * For rank_finalize: the same for all such teams at once, as their order differs between ranks; disconnects
  * nothing.

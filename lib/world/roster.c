@@ -91,7 +91,7 @@ rank_status_t rk_roster_gather(struct rank_team *team, int root, int64_t stride,
     return st;
 }
 
-static rank_status_t roster_take(struct rk_ctx *ctx, const struct entry *e, int64_t stride, int *number)
+static rank_status_t roster_take(struct rk_ctx *ctx, const struct entry *e, int64_t stride, uint16_t epoch, int *number)
 {
     int first;
     rank_status_t st;
@@ -101,7 +101,7 @@ static rank_status_t roster_take(struct rk_ctx *ctx, const struct entry *e, int6
         rk_error("the address of another job's rank is malformed; do both use the same librank?");
         return RANK_ERR_BOOT;
     }
-    st = rk_procs_add_job(ctx, e->job, e->size, &first);
+    st = rk_procs_add_job(ctx, e->job, e->size, epoch, &first);
     *number = first + e->rank;
     if (!st && e->job != ctx->engine->job)
         st = ctx->boot->ops->name_job(ctx->boot, e->space, first, e->size);
@@ -114,11 +114,11 @@ static rank_status_t roster_take(struct rk_ctx *ctx, const struct entry *e, int6
     return st ? st : rk_procs_set_card(ctx, *number, e->card, e->len);
 }
 
-rank_status_t rk_roster_take(struct rk_ctx *ctx, const struct rk_roster *r, int *numbers)
+rank_status_t rk_roster_take(struct rk_ctx *ctx, const struct rk_roster *r, uint16_t epoch, int *numbers)
 {
     rank_status_t st = RANK_OK;
 
     for (int i = 0; i < r->n && !st; i++)
-        st = roster_take(ctx, at(r, i), r->stride, &numbers[i]);
+        st = roster_take(ctx, at(r, i), r->stride, epoch, &numbers[i]);
     return st;
 }

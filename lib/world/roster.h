@@ -26,8 +26,8 @@ rank_status_t rk_roster_agree(struct rank_team *team, rank_status_t mine, int64_
 /* Collective over team: fills r at the root, which has allocated it for all. */
 rank_status_t rk_roster_gather(struct rank_team *team, int root, int64_t stride,
                                struct rk_roster *r);
-/* Store it: number its processes. numbers[i]: of entry i. */
-rank_status_t rk_roster_take(struct rk_ctx *ctx, const struct rk_roster *r, int *numbers);
+/* Store it: number its processes. epoch: of the peers (procs.h). numbers[i]: of entry i. */
+rank_status_t rk_roster_take(struct rk_ctx *ctx, const struct rk_roster *r, uint16_t epoch, int *numbers);
 
 /* Collective over team: returns the worst status of all. */
 rank_status_t rk_worst_of_all(struct rank_team *team, rank_status_t mine);

@@ -90,7 +90,7 @@ static void roster(const unsigned char *input, size_t len)
     pthread_mutex_init(&e.deaths_lock, NULL);
     e.peers = calloc(2, sizeof(struct rk_peer *));
     e.boot_dead = calloc(1, sizeof(uint64_t));
-    if (e.peers && e.boot_dead && rk_roster_take(&ctx, &r, numbers) == RANK_OK) {
+    if (e.peers && e.boot_dead && rk_roster_take(&ctx, &r, 1, numbers) == RANK_OK) {
         for (int i = 0; i < n; i++) {
             struct rk_peer peer = {.ctx = &ctx, .number = numbers[i]};
             size_t room = sizeof(card);

@@ -11,11 +11,13 @@
  *   --die root           by its child, while it is in rank_spawn
  *   --part free|last     the children fail once the only team, or the last of several, has been freed
  *   --part held|other    a team with them is left
+ *   --again N            N jobs, one after another: a later one has the numbers of the one before
  *   --beside N           N children come and go; their output is checked from outside; --shown: where each is, and
  *                        what of its environment comes from xrun
  */
 #include "tests/mp/mp.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -290,6 +292,40 @@ static void leave(struct mp *mp)
     collect(both);
 }
 
+static int open_descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    int n = 0;
+
+    MP_CHECK(d != NULL);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+/* Connections go with their jobs, some of them while the next job comes. */
+static int come_and_go(struct mp *mp, int n)
+{
+    enum { WARM = 4, CLOSING_MAX = 8 };
+    int before = 0;
+    rank_team_t both;
+
+    mp_case(mp, "come-and-go");
+    for (int i = 0; i < n; i++) {
+        MP_OK(spawn(mp->world, i % mp->size, 2, "go", &both));
+        talk(both);
+        MP_OK(rank_team_free(&both));
+        if (i == WARM)
+            before = open_descriptors();
+    }
+    collect(mp->world);
+    printf("descriptors: %d, then %d\n", before, open_descriptors());
+    MP_CHECK(n <= WARM || open_descriptors() <= before + CLOSING_MAX);
+    mp_end(mp);
+    return 0;
+}
+
 static void show(const char *name)
 {
     static const char *const names[] = {"XRUN_RANK", "XRUN_SIZE", "XRUN_LOCAL_RANK", "XRUN_LOCAL_SIZE", "XRUN_NODE_RANK",
@@ -493,7 +529,9 @@ static int child(struct mp *mp, const char *what)
         MP_OK(rank_finalize());
         return 0;
     }
-    if (strcmp(what, "join") == 0) {
+    if (strcmp(what, "go") == 0) {
+        talk(both);
+    } else if (strcmp(what, "join") == 0) {
         MP_OK(spawn(both, nparents, 2, "use", &more));
         use(more, nparents + 1);
         collect(both);
@@ -543,6 +581,8 @@ int main(int argc, char **argv)
         return die(&mp, argv[2], mp_flag(argc, argv, "--spoke") ? "spoke" : mp_flag(argc, argv, "--freeing") ? "freeing" : "silent");
     if (argc > 2 && strcmp(argv[1], "--part") == 0)
         return part_and_fail(&mp, argv[2]);
+    if (argc > 2 && strcmp(argv[1], "--again") == 0)
+        return come_and_go(&mp, atoi(argv[2]));
     if (argc > 2 && strcmp(argv[1], "--beside") == 0)
         return beside(&mp, atoi(argv[2]), mp_flag(argc, argv, "--shown"));
     if (mp_flag(argc, argv, "--alone")) {

@@ -113,6 +113,8 @@ static void reuse(void **state)
             assert_ptr_equal(rk_handle_get(&table, id), &object);
             rk_handle_drop(&table, id);
             assert_null(rk_handle_get(&table, id));
+            assert_true(rk_handle_was_dropped(&table, id));
+            assert_false(rk_handle_was_dropped(&table, first));
         }
         rk_handles_close(&table);
     }
@@ -167,6 +169,7 @@ static void invalid(void **state)
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < RK_ARRAY_LEN(bad); i++) {
             assert_null(rk_handle_get(&table, bad[i]));
+            assert_false(rk_handle_was_dropped(&table, bad[i]));
             rk_handle_drop(&table, bad[i]);
         }
         assert_true(rk_handle_put(&table, &object, &id));

@@ -5,6 +5,10 @@
 #include "lib/boot/parent.h"
 #include "lib/boot/nspaces.h"
 #include "lib/core/procs.h"
+#include "lib/node/node.h"
+
+#include <stdio.h>
+#include <unistd.h>
 
 /* ------------------------------------------------------------------------ parent.h */
 
@@ -152,18 +156,18 @@ static void processes(void **state)
     (void)state;
     assert_int_equal(rk_engine_open(&ctx), RANK_OK);
     e = ctx.engine;
-    assert_int_equal(rk_procs_add_job(&ctx, e->job, 5, &first), RANK_OK); /* ours */
+    assert_int_equal(rk_procs_add_job(&ctx, e->job, 5, 3, &first), RANK_OK); /* ours */
     assert_int_equal(first, 0);
-    assert_int_equal(rk_procs_add_job(&ctx, 7, 100, &first), RANK_OK);
+    assert_int_equal(rk_procs_add_job(&ctx, 7, 100, 7, &first), RANK_OK);
     assert_int_equal(first, 5);
-    assert_int_equal(rk_procs_add_job(&ctx, 8, 1, &first), RANK_OK);
+    assert_int_equal(rk_procs_add_job(&ctx, 8, 1, 8, &first), RANK_OK);
     assert_int_equal(first, 105);
-    assert_int_equal(rk_procs_add_job(&ctx, 7, 100, &first), RANK_OK); /* again */
+    assert_int_equal(rk_procs_add_job(&ctx, 7, 100, 7, &first), RANK_OK); /* again */
     assert_int_equal(first, 5);
     assert_int_equal(e->npeers, 106);
-    assert_int_equal(rk_procs_add_job(&ctx, 7, 101, &first), RANK_ERR_BOOT);
-    assert_int_equal(rk_procs_add_job(&ctx, 9, 0, &first), RANK_ERR_BOOT);
-    assert_int_equal(rk_procs_add_job(&ctx, 9, RK_JOB_SIZE_MAX + 1, &first), RANK_ERR_BOOT);
+    assert_int_equal(rk_procs_add_job(&ctx, 7, 101, 7, &first), RANK_ERR_BOOT);
+    assert_int_equal(rk_procs_add_job(&ctx, 9, 0, 9, &first), RANK_ERR_BOOT);
+    assert_int_equal(rk_procs_add_job(&ctx, 9, RK_JOB_SIZE_MAX + 1, 9, &first), RANK_ERR_BOOT);
 
     for (int n = 0; n < 106; n++) { /* there and back */
         struct rk_procid id = rk_procs_id(&ctx, n);
@@ -187,16 +191,222 @@ static void processes(void **state)
     assert_int_equal(rk_peer_card(&peer, "", card, &len), RANK_ERR_UNREACHABLE);
 
     /* A death is not lost when the table grows, nor left when numbers go to others. */
-    rk_procs_remove_job(&ctx, 7); /* not the last */
-    assert_int_equal(e->npeers, 106);
     e->boot_dead[0] = 1u << 3;
     e->boot_dead[105 / 64] |= 1ull << (105 % 64);
     rk_procs_remove_job(&ctx, 8);
-    assert_int_equal(e->npeers, 105);
-    assert_int_equal(rk_procs_add_job(&ctx, 10, 1000, &first), RANK_OK);
+    assert_int_equal(rk_procs_number(&ctx, (struct rk_procid){8, 0}), -1);
+    assert_int_equal(rk_procs_add_job(&ctx, 10, 1000, 10, &first), RANK_OK);
     assert_int_equal(first, 105);
     assert_int_equal(e->boot_dead[0], 1u << 3);
     assert_int_equal(e->boot_dead[105 / 64], 0);
+
+    /* The lowest range with room. */
+    rk_procs_remove_job(&ctx, 7);
+    assert_int_equal(rk_procs_id(&ctx, 105).job, 10);
+    assert_int_equal(rk_procs_add_job(&ctx, 11, 60, 11, &first), RANK_OK);
+    assert_int_equal(first, 5);
+    assert_int_equal(rk_procs_add_job(&ctx, 12, 41, 12, &first), RANK_OK);
+    assert_int_equal(first, 1105);
+    assert_int_equal(rk_procs_add_job(&ctx, 13, 40, 13, &first), RANK_OK);
+    assert_int_equal(first, 65);
+    assert_int_equal(rk_procs_id(&ctx, 64).job, 11);
+    assert_int_equal(rk_procs_id(&ctx, 65).job, 13);
+    assert_int_equal(rk_procs_epoch(&ctx, 104), 13);
+    assert_int_equal(rk_procs_epoch(&ctx, 4), 0);
+    assert_int_equal(e->npeers, 1146);
+    rk_engine_close(&ctx);
+}
+
+/* ---------------------------------------------------------------- peers come and go */
+
+enum { JOB_SIZE = 4, COMING = 100000, FIRST_COMING = 1000, GROWTH_MAX = 1 << 20 };
+
+/* A channel that delivers each sent frame to its sender, as channels do: frames of another epoch are dropped. */
+static struct {
+    int connected, forgotten, late;
+} fake;
+
+static rank_status_t fake_open(struct rk_ctx *ctx, void **state, void *card, size_t *len)
+{
+    (void)ctx;
+    (void)card;
+    *state = &fake;
+    *len = 0;
+    return RANK_OK;
+}
+
+static void fake_close(struct rk_ctx *ctx, void *state)
+{
+    (void)ctx;
+    (void)state;
+}
+
+static rank_status_t fake_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer)
+{
+    (void)ctx;
+    (void)state;
+    peer->ep = malloc(64);
+    fake.connected++;
+    return peer->ep ? RANK_OK : RANK_ERR_NO_MEMORY;
+}
+
+static void fake_disconnect(void *state, struct rk_peer *peer)
+{
+    (void)state;
+    free(peer->ep);
+    peer->ep = NULL;
+    fake.connected--;
+}
+
+static void fake_forget(void *state, struct rk_peer *peer, bool disconnected)
+{
+    assert_true(disconnected || peer->state == RK_PEER_DEAD);
+    if (peer->ep)
+        fake_disconnect(state, peer);
+    fake.forgotten++;
+}
+
+static size_t fake_max(const struct rk_peer *peer)
+{
+    (void)peer;
+    return 4096;
+}
+
+static rank_status_t fake_send(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)
+{
+    if (hdr->epoch != peer->epoch)
+        fake.late++;
+    else
+        peer->ctx->engine->handler[hdr->kind](peer->ctx, peer, hdr, payload, NULL);
+    return RANK_OK;
+}
+
+static const struct rk_channel fake_channel = {.name = "fake", .open = fake_open, .close = fake_close, .connect = fake_connect,
+                                               .disconnect = fake_disconnect, .forget = fake_forget, .frame_max = fake_max,
+                                               .send = fake_send};
+
+static int frames, died, dropped;
+
+static void count_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload,
+                        const struct rk_rndv *rndv)
+{
+    (void)ctx;
+    (void)payload;
+    (void)rndv;
+    assert_int_equal(hdr->tag, peer->id.job);
+    frames++;
+}
+
+static void count_death(struct rk_ctx *ctx, struct rk_peer *peer)
+{
+    (void)ctx;
+    assert_int_equal(peer->state, RK_PEER_DEAD);
+    died++;
+}
+
+static void count_drop(struct rk_ctx *ctx, struct rk_peer *peer)
+{
+    (void)ctx;
+    (void)peer;
+    dropped++;
+}
+
+static const struct rk_room counting = {.name = "counting", .peer_died = count_death, .peer_dropped = count_drop,
+                                        .frames = {{RK_KIND_MSG, count_frame}}};
+
+static bool is_held;
+
+static bool held_or_not(struct rk_ctx *ctx, int first, int size)
+{
+    (void)ctx;
+    assert_int_equal(first, 3);
+    assert_int_equal(size, JOB_SIZE);
+    return is_held;
+}
+
+static long resident_bytes(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    long pages = 0, all = 0;
+
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%ld %ld", &all, &pages), 2);
+    fclose(f);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* Meet each process of a job; a frame of the number's earlier process comes late. */
+static void meet_all(struct rk_ctx *ctx, uint64_t job, uint16_t epoch, int first, bool others)
+{
+    for (int i = 0; i < JOB_SIZE; i++) {
+        struct rk_peer *p = rk_engine_peer(ctx, first + i);
+        struct rk_hdr hdr = {.kind = RK_KIND_MSG, .epoch = epoch, .tag = job}, old = {.kind = RK_KIND_MSG, .epoch = epoch - 1};
+
+        assert_non_null(p);
+        assert_int_equal(p->id.job, job);
+        assert_int_equal(p->id.rank, i);
+        assert_int_equal(p->epoch, epoch);
+        assert_int_equal(p->state, RK_PEER_NEW);
+        assert_int_equal(rk_peer_try_connect(p), RANK_OK);
+        assert_int_equal(p->channel->send(p, &hdr, NULL), RANK_OK);
+        if (others)
+            assert_int_equal(p->channel->send(p, &old, NULL), RANK_OK);
+    }
+}
+
+/* 100,000 peers do not grow the process: half of them are disconnected, half die. */
+static void come_and_go(void **state)
+{
+    static struct rk_boot boot = {.ops = &provider, .rank = 1, .size = 3, .alone = true, .job = "w"};
+    struct rk_node node = {.nlocal = 1};
+    struct rk_ctx ctx = {.boot = &boot, .node = &node};
+    long before = 0, after;
+    size_t len = 0;
+    int first;
+
+    (void)state;
+    assert_int_equal(rk_engine_open(&ctx), RANK_OK);
+    assert_int_equal(rk_engine_open_channel(&ctx, &fake_channel, NULL, &len), RANK_OK);
+    assert_int_equal(rk_room_open(&ctx, &counting), RANK_OK);
+    for (int n = 0; n < COMING; n += JOB_SIZE) {
+        uint64_t job = 100 + (uint64_t)n;
+        uint16_t epoch = (uint16_t)(7 + n / JOB_SIZE);
+
+        if (n == FIRST_COMING)
+            before = resident_bytes();
+        assert_int_equal(rk_procs_add_job(&ctx, job, JOB_SIZE, epoch, &first), RANK_OK);
+        assert_int_equal(first, 3);
+        assert_int_equal(rk_procs_set_card(&ctx, first, "card", 5), RANK_OK);
+        meet_all(&ctx, job, epoch, first, n > 0);
+        is_held = false;
+        rk_procs_sweep(&ctx, held_or_not); /* it is neither disconnected nor dead */
+        assert_int_equal(rk_procs_number(&ctx, (struct rk_procid){job, 0}), 3);
+        if (n % (2 * JOB_SIZE)) {
+            rk_procs_disconnect(&ctx, job);
+        } else {
+            for (int i = 0; i < JOB_SIZE; i++) {
+                rk_engine_report_death(&ctx, first + i);
+                rk_peer_died(rk_engine_peer(&ctx, first + i));
+            }
+        }
+        assert_false(rk_procs_all_dead(&ctx));
+        is_held = true;
+        rk_procs_sweep(&ctx, held_or_not);
+        assert_int_equal(rk_procs_number(&ctx, (struct rk_procid){job, 0}), 3);
+        is_held = false;
+        rk_procs_sweep(&ctx, held_or_not);
+        assert_int_equal(rk_procs_number(&ctx, (struct rk_procid){job, 0}), -1);
+    }
+    after = resident_bytes();
+    assert_int_equal(ctx.engine->npeers, 3 + JOB_SIZE);
+    assert_int_equal(ctx.engine->boot_dead[0], 0);
+    assert_int_equal(frames, COMING);
+    assert_int_equal(fake.late, COMING - JOB_SIZE);
+    assert_int_equal(died, COMING / 2);
+    assert_int_equal(dropped, COMING);
+    assert_int_equal(fake.forgotten, COMING);
+    assert_int_equal(fake.connected, 0);
+    assert_in_range(after > before ? after - before : 0, 0, GROWTH_MAX);
     rk_engine_close(&ctx);
 }
 
@@ -207,6 +417,7 @@ int main(void)
         cmocka_unit_test(garbage),
         cmocka_unit_test(spaces),
         cmocka_unit_test(processes),
+        cmocka_unit_test(come_and_go),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

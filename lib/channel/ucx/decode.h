@@ -29,8 +29,8 @@ enum rk_ucx_kind {
     RK_UCX_KIND_END
 };
 
-/* Of BYE: leaves without the collective barrier, since a rank is dead. */
-enum { RK_UCX_ALONE = 1 };
+/* Of BYE. ALONE: leaves without the collective barrier, since a rank is dead. DISCONNECTED: both jobs have agreed. */
+enum { RK_UCX_ALONE = 1, RK_UCX_DISCONNECTED = 2 };
 
 struct rk_ucx_head {
     struct rk_id to; /* the receiver's id of the link to the sender, or RK_UCX_NO_LINK */

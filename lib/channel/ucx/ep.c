@@ -39,6 +39,7 @@ static struct rk_ucx_link *link_new(struct rk_ucx *ucx, struct rk_peer *peer)
     rk_list_init(&l->sending);
     rk_list_init(&l->on_busy);
     rk_list_init(&l->on_failed);
+    rk_list_init(&l->on_closing);
     return l;
 }
 
@@ -189,41 +190,51 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
 
 /* --------------------------------------------------------------------- disconnect */
 
-static void close_quietly(struct rk_ucx *ucx, ucp_ep_h ep, bool force)
+static void close_quietly(struct rk_ucx_link *l, bool force)
 {
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
         .flags = force ? UCP_EP_CLOSE_FLAG_FORCE : 0,
     };
-    ucs_status_ptr_t p = ucp_ep_close_nbx(ep, &param);
+    ucs_status_ptr_t p = ucp_ep_close_nbx(l->ep, &param);
 
+    l->ep = NULL;
     if (!UCS_PTR_IS_PTR(p))
         return;
-    if (ucx->nclosing == ucx->closing_cap) {
-        uint32_t cap = ucx->closing_cap ? ucx->closing_cap * 2 : 16;
-        void **closing = realloc(ucx->closing, cap * sizeof(void *));
-        if (!closing) {
-            ucp_request_free(p); /* UCP finishes it */
-            return;
-        }
-        ucx->closing = closing;
-        ucx->closing_cap = cap;
-    }
-    ucx->closing[ucx->nclosing++] = p;
+    l->closing = p;
+    rk_list_append(&l->ucx->closing, &l->on_closing);
 }
 
-/* Returns the number of endpoints still being closed. */
+static void link_free(struct rk_ucx_link *l)
+{
+    rk_list_remove(&l->on_closing);
+    rk_ucx_drop_held(l);
+    free(l->listeners);
+    free(l);
+}
+
+/* Free forgotten links that UCP has released. Returns the number of endpoints still being closed. */
 static uint32_t reap_closing(struct rk_ucx *ucx)
 {
+    struct rk_link *pos, *next;
     uint32_t kept = 0;
 
-    for (uint32_t i = 0; i < ucx->nclosing; i++) {
-        if (ucp_request_check_status(ucx->closing[i]) == UCS_INPROGRESS)
-            ucx->closing[kept++] = ucx->closing[i];
-        else
-            ucp_request_free(ucx->closing[i]);
+    rk_list_for_each_safe(pos, next, &ucx->closing)
+    {
+        struct rk_ucx_link *l = rk_list_entry(pos, struct rk_ucx_link, on_closing);
+
+        if (l->closing && ucp_request_check_status(l->closing) == UCS_INPROGRESS) {
+            kept++;
+            continue;
+        }
+        if (l->closing)
+            ucp_request_free(l->closing);
+        l->closing = NULL;
+        if (!l->forgotten)
+            rk_list_remove(pos);
+        else if (!l->unsent && rk_list_empty(&l->ops) && rk_list_empty(&l->sending))
+            link_free(l);
     }
-    ucx->nclosing = kept;
     return kept;
 }
 
@@ -262,7 +273,7 @@ static void ep_disconnect(struct rk_ucx_link *l)
     if (l->ep && l->by_peer_mode) {
         uint64_t until = rk_clock_ns() + FORCE_NS;
 
-        close_quietly(ucx, l->ep, true);
+        close_quietly(l, true);
         for (int i = 0; i == 0 || ((in_ucp_hands(l) || l->unsent) && (i < FORCE_PASSES || rk_clock_ns() < until)); i++)
             progress(ucx);
         if (in_ucp_hands(l))
@@ -275,13 +286,10 @@ static void ep_disconnect(struct rk_ucx_link *l)
     rk_ucx_todo(ucx);
 }
 
-static void ep_send_bye(struct rk_ucx_link *l)
+static void ep_send_bye(struct rk_ucx_link *l, uint8_t flags)
 {
-    struct rk_hdr bye = {.kind = RK_UCX_BYE,
-                         .epoch = l->peer->epoch,
-                         .flags = l->ucx->ctx->engine->alone ? RK_UCX_ALONE : 0};
+    struct rk_hdr bye = {.kind = RK_UCX_BYE, .epoch = l->peer->epoch, .flags = flags};
 
-    l->ucx->leaving = true;
     if (l->failed || l->bye) {
         ep_disconnect(l);
         return;
@@ -293,29 +301,51 @@ static void ep_send_bye(struct rk_ucx_link *l)
     rk_ucx_put(l, &bye, NULL, 0, NULL, NULL);
     rk_ucx_flush_open(l);
     rk_ucx_fail_ops(l, true);
-    close_quietly(l->ucx, l->ep, false);
-    l->ep = NULL;
+    close_quietly(l, false);
 }
 
-void rk_ucx_disconnect(void *state, struct rk_peer *peer)
+static void ep_detach(struct rk_ucx_link *l, uint8_t flags)
 {
-    struct rk_ucx_link *l = peer->ep;
-
-    (void)state;
-    if (!l)
-        return;
     if (l->flushing)
         ucp_request_free(l->flushing);
     l->flushing = NULL;
-    if (peer->state == RK_PEER_UP && l->ep)
-        ep_send_bye(l);
+    if (l->peer->state == RK_PEER_UP && l->ep)
+        ep_send_bye(l, flags);
     else
         ep_disconnect(l);
     l->dropped = true;
     rk_list_remove(&l->on_failed);
     rk_ucx_drop_unsent(l);
     rk_ucx_drop_held(l);
-    peer->ep = NULL;
+    l->peer->ep = NULL;
+}
+
+void rk_ucx_disconnect(void *state, struct rk_peer *peer)
+{
+    struct rk_ucx *ucx = state;
+    struct rk_ucx_link *l = peer->ep;
+
+    if (!l)
+        return;
+    ucx->leaving = ucx->leaving || peer->state == RK_PEER_UP; /* the engine closes */
+    ep_detach(l, ucx->ctx->engine->alone ? RK_UCX_ALONE : 0);
+}
+
+void rk_ucx_forget(void *state, struct rk_peer *peer, bool disconnected)
+{
+    struct rk_ucx *ucx = state;
+    struct rk_ucx_link *l = peer->number < ucx->by_number_cap ? ucx->by_number[peer->number] : NULL;
+
+    if (l) {
+        ucx->by_number[peer->number] = NULL;
+        rk_handle_drop(&ucx->links, l->id);
+        if (!l->dropped)
+            ep_detach(l, disconnected ? RK_UCX_DISCONNECTED : 0);
+        l->forgotten = true;
+        if (rk_list_empty(&l->on_closing))
+            rk_list_append(&ucx->closing, &l->on_closing);
+    }
+    reap_closing(ucx);
 }
 
 void rk_ucx_check_lost(struct rk_ucx_link *l, uint64_t now)
@@ -388,17 +418,20 @@ static bool settled(struct rk_ucx *ucx, struct time_limit *left)
 bool rk_ucx_links_close(struct rk_ucx *ucx)
 {
     struct time_limit left = {rk_clock_ns() + CLOSE_NS, FORCE_PASSES};
+    struct rk_link *pos;
 
     ucx->leaving = true;
     while (ucx->worker && reap_closing(ucx) > 0 && passes_on(ucx, &left))
         ;
-    if (ucx->nclosing)
-        rk_info("%u UCX endpoints did not close in time", ucx->nclosing);
-    for (uint32_t i = 0; i < ucx->nclosing; i++)
-        ucp_request_free(ucx->closing[i]);
-    free(ucx->closing);
-    ucx->closing = NULL;
-    ucx->nclosing = ucx->closing_cap = 0;
+    if (!rk_list_empty(&ucx->closing))
+        rk_info("some UCX endpoints did not close in time");
+    rk_list_for_each(pos, &ucx->closing)
+    {
+        struct rk_ucx_link *l = rk_list_entry(pos, struct rk_ucx_link, on_closing);
+        if (l->closing)
+            ucp_request_free(l->closing); /* UCP finishes it */
+        l->closing = NULL;
+    }
     left.until += SETTLE_NS - CLOSE_NS;
     return !ucx->worker || settled(ucx, &left);
 }
@@ -409,11 +442,9 @@ void rk_ucx_links_destroy(struct rk_ucx *ucx)
     uint32_t i;
 
     rk_handles_for_each(i, l, &ucx->links)
-    {
-        rk_ucx_drop_held(l);
-        free(l->listeners);
-        free(l);
-    }
+        link_free(l);
+    while (!rk_list_empty(&ucx->closing)) /* forgotten ones */
+        link_free(rk_list_entry(ucx->closing.next, struct rk_ucx_link, on_closing));
     rk_handles_close(&ucx->links);
     free(ucx->by_number);
     ucx->by_number = NULL;

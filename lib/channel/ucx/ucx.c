@@ -41,6 +41,7 @@ static rank_status_t ucx_open(struct rk_ctx *ctx, void **state, void *card, size
     rk_list_init(&ucx->busy);
     rk_list_init(&ucx->failed);
     rk_list_init(&ucx->todo);
+    rk_list_init(&ucx->closing);
     rk_ucx_bufs_init(ucx);
     rk_ucx_ops_init(ucx);
     /* A packet for an earlier process at this address must not match a link of this one. */
@@ -187,6 +188,7 @@ const struct rk_channel rk_channel_ucx = {
     .close = ucx_close,
     .connect = rk_ucx_connect,
     .disconnect = rk_ucx_disconnect,
+    .forget = rk_ucx_forget,
     .frame_max = ucx_frame_max,
     .send = ucx_send,
     .send2 = ucx_send2,

@@ -2,9 +2,9 @@
 /*
  * ucx.h: share declarations between the files of the ucx channel.
  *
- * A link holds the state of one peer on this channel. Either side's first packet creates it, and it stays until
- * the channel closes, so that the peer can put its index into packets. Its endpoint exists from connect to
- * disconnect.
+ * A link holds the state of one peer on this channel. Either side's first packet creates it. It stays until the
+ * channel closes, or until the peer's job gives its numbers back, so that the peer can put its id into packets. Its
+ * endpoint exists from connect to disconnect. A forgotten link has no id; UCP may hold it a little longer.
  *
  * An op is an operation longer than a packet: a message announced to this rank, a message of this rank that the
  * peer has not pulled, a transfer in UCP, a one-sided call. Ops have ids for the wire.
@@ -85,6 +85,7 @@ struct rk_ucx_link {
     bool by_peer_mode;   /* the endpoint reports errors and can be closed by force */
     bool failed;         /* UCP gave up on the endpoint */
     bool dropped;        /* disconnected: no more traffic */
+    bool forgotten;      /* without peer and id: to be freed once UCP has released it */
     bool bye;            /* the peer has left in an orderly way */
     bool unanswered;     /* a connection to its host was shut down, and nothing has arrived since */
     uint64_t lost_ns;    /* time of its loss in the last barrier, perhaps an orderly exit; or 0 */
@@ -100,6 +101,8 @@ struct rk_ucx_link {
     struct rk_link sending;    /* those of type SENDING */
     struct rk_link on_busy;            /* in ucx->busy: pulled sends wait for room */
     struct rk_link on_failed;          /* in ucx->failed */
+    struct rk_link on_closing;         /* in ucx->closing: forgotten, or */
+    void *closing;                     /* UCP request that closes the endpoint */
     void *flushing;                    /* UCP request of a flush, for drained */
     uint64_t flushed_at;               /* ucx->sent at the start of the flush */
     uint32_t due_seen;                 /* tcp_watch.c: in.due at its last check, */
@@ -152,13 +155,11 @@ struct rk_ucx {
     struct rk_handles links;
     struct rk_ucx_link **by_number; /* by number of the peer */
     int by_number_cap;
-    struct rk_link open, busy, failed, todo;
+    struct rk_link open, busy, failed, todo, closing;
 
     struct rk_slab small_bufs, big_bufs, ops;
     struct rk_handles op_ids;
 
-    void **closing;            /* UCP requests of endpoints being closed */
-    uint32_t nclosing, closing_cap;
     uint64_t bad_frames, late_frames;
 
     uint64_t next_check; /* tcp_watch.c */
@@ -204,6 +205,7 @@ void rk_ucx_close_sockets(struct rk_ucx *ucx);
 struct rk_ucx_link *rk_ucx_link_of(struct rk_ucx *ucx, struct rk_peer *peer);
 rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer);
 void rk_ucx_disconnect(void *state, struct rk_peer *peer);
+void rk_ucx_forget(void *state, struct rk_peer *peer, bool disconnected);
 /* Disconnect a peer after a permanent error; deferred, callable anywhere. */
 void rk_ucx_link_broken(struct rk_ucx_link *l);
 /* The same after an error that UCX reported. */

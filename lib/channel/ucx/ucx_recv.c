@@ -189,6 +189,15 @@ static bool packet_arrived(struct rk_ucx_link *l, struct rk_ucx_packet *p, void 
 
 /* ---------------------------------------------------------------- UCP's callback */
 
+/* Count a packet without a link, or a malformed one. */
+static RK_COLD void unknown_link(struct rk_ucx *ucx, const struct rk_ucx_packet *p)
+{
+    if (rk_handle_was_dropped(&ucx->links, p->to))
+        ucx->late_frames++; /* from a job that is disconnected */
+    else
+        rk_engine_refused(ucx->ctx, &ucx->bad_frames);
+}
+
 static ucs_status_t on_packet(void *arg, const void *head, size_t head_len, void *data, size_t len,
                               const ucp_am_recv_param_t *param)
 {
@@ -201,7 +210,7 @@ static ucs_status_t on_packet(void *arg, const void *head, size_t head_len, void
         return UCS_OK;
     if (rk_unlikely(!rk_ucx_decode(head, head_len, data, len, rndv, &p) ||
                     (l = link_for(ucx, &p)) == NULL)) {
-        rk_engine_refused(ucx->ctx, &ucx->bad_frames);
+        unknown_link(ucx, &p);
         return UCS_OK; /* UCP completes the sender of a rendezvous */
     }
     if (rk_unlikely(ucx->leaving || l->dropped || (l->failed && !l->lost_ns) || l->peer->state == RK_PEER_DEAD)) {

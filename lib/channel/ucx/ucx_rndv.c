@@ -538,7 +538,7 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
         l->lost_ns = 0;
         l->peer->left = 1;
         /* A wait for a peer that leaves alone, after a death, never ends; nor does the last barrier. */
-        if (!l->ucx->ctx->engine->finalizing || (hdr->flags & RK_UCX_ALONE))
+        if (!(hdr->flags & RK_UCX_DISCONNECTED) && (!l->ucx->ctx->engine->finalizing || (hdr->flags & RK_UCX_ALONE)))
             rk_engine_report_death(l->ucx->ctx, l->peer->number);
         break;
     default:
