@@ -11,8 +11,9 @@ usage: ./quickstart.sh [--no-install] [configure options]
 
 Installs the Debian or Ubuntu packages that are missing (as root, or through sudo), builds in
 ./_build, installs into ./_install and runs a first job: conjugate gradients on 4 ranks. With
-"check" it runs the tests instead: five to ten minutes, with --full all of them. Those need more
-packages, among them sshd and Slurm, whose daemons the tests start for themselves, as root.
+"check" it runs the tests instead: some five minutes, in which the long scripts take turns. With
+--full all of them run. Those need more packages, among them sshd and Slurm, whose daemons the
+tests start for themselves, as root.
 
   --no-install   install no packages; use what is there
   --with-X=DIR   take X from DIR and not from a package: pmix, hwloc, event, ucx, verbs, cmocka.
@@ -293,6 +294,9 @@ if [ $full = yes ]; then
 else
     target=check-all
     side_by_side=2
+    # Of the long scripts a third runs, another one with the next commit or day.
+    LONG_TURN=$(git -C "$top" rev-list --count HEAD 2>/dev/null || date +%j | sed 's/^0*//')
+    export LONG_TURN
 fi
 result=0
 # Not more: many of them are jobs of several ranks themselves.

@@ -4,7 +4,8 @@
 #
 # Settings for people: FULL=1, XRUN=path, UCX_DIR=prefix of another UCX, RANKS=4,8, CHANNELS=ucx.
 # FULL_UNTIL=SECONDS since 1970: tests that begin later run in their short form. TURN=N: of the scripts a third runs in
-# its full form, which rotates with N; mp.sh does so with its sizes and channels.
+# its full form, which rotates with N; mp.sh does so with its sizes and channels. LONG_TURN=N: of the scripts with 70
+# seconds or more in budget.txt a third runs at all.
 
 # What the user has set for his own runs must not decide ours; RANK_CHANNELS, XRUN_TIMEOUT and the like are the
 # matter of each case.
@@ -19,9 +20,14 @@ fi
 case ${0##*/} in
 mp.sh) ;;
 *.sh)
-    if [ -n "${FULL:-}" ] && [ -n "${TURN:-}" ] &&
-        [ $((($(printf %s "${0##*/}" | cksum | cut -d ' ' -f 1) + TURN) % 3)) != 0 ]; then
-        FULL=
+    if [ -n "${TURN:-}" ] && [ -n "${FULL:-}" ]; then
+        [ $((($(printf %s "${0##*/}" | cksum | cut -d ' ' -f 1) + TURN) % 3)) = 0 ] || FULL=
+    fi
+    if [ -n "${LONG_TURN:-}" ] && awk -v test="${0##*/}" -v turn="$LONG_TURN" '
+        $2 + 0 >= 70 { n++; sub(/^.*\//, "", $1); if ($1 ".sh" == test) found = (n + turn) % 3 != 0 }
+        END { exit !found }' "$top_srcdir/tests/budget.txt"; then
+        echo "ok - ${0##*/} # SKIP a long test: it takes turns; check --full runs it"
+        exit 77
     fi
     ;;
 esac
