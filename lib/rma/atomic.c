@@ -52,6 +52,14 @@ RK_INLINE rank_status_t atomic_update(const char *call, unsigned amo, rank_dtype
         return rk_arg_error(RANK_ERR_ARG, call, "offset %lld is no multiple of %zu", (long long)offset, width);
     if (rk_unlikely(fetch && !result))
         return rk_arg_null(call, "result");
+    if (rk_unlikely(!rk_mem_is_plain(mem))) { /* the operand has been checked */
+        if (compare)
+            st = rk_mem_check_kind(call, mem, compare, (int64_t)width, false);
+        if (!st && fetch)
+            st = rk_mem_check_kind(call, mem, result, (int64_t)width, false);
+        if (st)
+            return st;
+    }
     if (width == 8) {
         memcpy(&v, operand, 8);
         if (compare)

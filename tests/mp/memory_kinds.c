@@ -349,6 +349,7 @@ static void test_collectives(const struct mp *mp)
 static void test_onesided(const struct mp *mp)
 {
     const int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
+    int64_t word = 1;
     rank_piece_t piece;
     rank_request_t req;
     rank_mem_t mem, none;
@@ -388,6 +389,9 @@ static void test_onesided(const struct mp *mp)
             MP_STATUS(rank_put_strided(b.at, 8, 8, 1, to, mem, 0, 8), RANK_ERR_NOT_SUPPORTED);
             MP_STATUS(rank_put_signal(b.at, 8, to, mem, 8, mem, 0, 1, RANK_SIGNAL_SET), RANK_ERR_NOT_SUPPORTED);
             MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, b.at, to, mem, 0, NULL), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &word, to, mem, 0, b.at), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_atomic_cas(RANK_INT64, b.at, &word, to, mem, 0, &word), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_atomic_cas(RANK_INT64, &word, &word, to, mem, 0, b.at), RANK_ERR_NOT_SUPPORTED);
             MP_STATUS(rank_reg(b.at, (int64_t)n, &none), RANK_ERR_NOT_SUPPORTED);
         }
         buf_free(&b);
