@@ -49,7 +49,10 @@ struct rk_engine {
     int (*hooks[RK_ROOMS_MAX])(struct rk_ctx *ctx);     /* progress functions of them */
     rk_handler_fn handler[RK_KIND_COUNT];
     struct rk_user_frame *user_frames; /* room.c; NULL until a kind is registered */
+    /* Of the rows that have them (room.h). */
     rk_small_fn small;
+    bool (*is_valid)(struct rk_ctx *, const struct rk_peer *, const struct rk_hdr *);
+    void (*describe[RK_REQ_TYPES])(const struct rank_request *req, struct rk_wait_for *out); /* by type */
     /*
      * The stall handler of p2p, set while p2p holds unexpected messages on which other ranks may wait.
      * Called by a waiting thread for a wait that has lasted for waited ns, quiet ns of them without traffic. True:
@@ -57,14 +60,6 @@ struct rk_engine {
      */
     bool (*stuck)(struct rk_ctx *ctx, const struct rk_wait *w, uint64_t now, uint64_t quiet, uint64_t waited);
     struct rk_link leavings; /* memory that begins with its link, writable by channels until they are closed */
-    /*
-     * p2p validates a header: may this peer have sent it? Rejected frames are counted. Used by channels that
-     * receive from arbitrary senders.
-     */
-    bool (*is_valid)(struct rk_ctx *, const struct rk_peer *, const struct rk_hdr *);
-    /* By type: describes the wait for a request of that room (describe.h). */
-    void (*describe[RK_REQ_TYPES])(const struct rank_request *req, struct rk_wait_for *out);
-
     struct rk_peer **peers; /* by proc number (procs.h): own world, then others; NULL until needed; then kept */
     int npeers;
     struct rk_world *other_jobs; /* other jobs, in the order of their numbers */

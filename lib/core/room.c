@@ -30,6 +30,10 @@ static rank_status_t room_register(struct rk_engine *e, const struct rk_room *ro
         if (room->requests >> type & 1)
             e->describe[type] = room->describe;
     }
+    if (room->small)
+        e->small = room->small;
+    if (room->is_valid)
+        e->is_valid = room->is_valid;
     if (room->progress && !room->progress_on_demand)
         e->hooks[e->nhooks++] = room->progress;
     e->rooms[e->nrooms++] = room;

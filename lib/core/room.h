@@ -42,6 +42,9 @@ struct rk_room {
     unsigned requests; /* bits 1 << enum rk_req_type: requests that describe describes */
     void (*describe)(const struct rank_request *req, struct rk_wait_for *out);
 
+    /* Of one room: it takes whole messages of at most 64 bytes, and validates headers from untrusted senders. */
+    rk_small_fn small;
+    bool (*is_valid)(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr);
     struct {
         uint8_t kind; /* below RK_KIND_USER_FIRST; RK_KIND_NONE ends the list */
         rk_handler_fn handle;

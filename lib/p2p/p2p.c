@@ -84,7 +84,6 @@ enum { KEPT_MAX = 256 << 20 };
 
 static rank_status_t p2p_open(struct rk_ctx *ctx)
 {
-    struct rk_engine *e = ctx->engine;
     struct rk_p2p *p2p = calloc(1, sizeof(*p2p));
 
     if (!p2p)
@@ -97,8 +96,6 @@ static rank_status_t p2p_open(struct rk_ctx *ctx)
     p2p->kept_max = (rk_conf.unexpected_max > KEPT_MAX ? rk_conf.unexpected_max : KEPT_MAX) + rk_conf.eager_window;
     if (rk_match_init(&p2p->match))
         return RANK_ERR_NO_MEMORY;
-    e->small = rk_recv_on_small;
-    e->is_valid = rk_validate_header;
     return RANK_OK;
 }
 
@@ -140,6 +137,8 @@ const struct rk_room rk_room_p2p = {
     .spoil = p2p_spoil,
     .requests = 1 << RK_REQ_SEND | 1 << RK_REQ_RECV,
     .describe = rk_message_describe,
+    .small = rk_recv_on_small,
+    .is_valid = rk_validate_header,
     .frames = {
         {RK_KIND_MSG, rk_recv_on_frame},
         {RK_KIND_SMSG, rk_recv_on_frame},
