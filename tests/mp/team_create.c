@@ -474,7 +474,7 @@ static void free_pending(struct mp *mp)
 /* The memory of a team goes once nothing is pending on it. */
 static void free_pending_often(struct mp *mp)
 {
-    enum { ROUNDS = 8000, GROWTH_KB = 1000 /* about half of their memory */ };
+    enum { ROUNDS = 2000, GROWTH_KB = 250 /* about half of their memory */ };
     int64_t before = mp_status_kb("VmHWM");
 
     for (int i = 0; i < ROUNDS; i++) {
