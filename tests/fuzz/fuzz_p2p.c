@@ -217,7 +217,7 @@ static void local(struct rank_team *team, unsigned what)
     case 4:
         u = rk_p2p_take(team, source, tag);
         if (u && next() % 4 && (s = free_slot(bytes)) != NULL)
-            rk_p2p_mrecv(u, s->buf, bytes, &s->req);
+            rk_p2p_mrecv(u, rk_view_of(s->buf, bytes), &s->req);
         break; /* else it is freed at the end */
     default:
         rk_sendq_progress(ctx);
