@@ -130,6 +130,7 @@ static void test_suspect_elsewhere(void **state)
     assert_true(rk_sendq_is_idle(&engine));
     assert_int_equal(peer[2].state, RK_PEER_NEW);
     rk_room_p2p.close(&ctx);
+    rk_slab_close(&engine.controls);
     rk_requests_close(&ctx);
     free(node.head);
 }
