@@ -11,9 +11,9 @@ usage: ./quickstart.sh [--no-install] [configure options]
 
 Installs the Debian or Ubuntu packages that are missing (as root, or through sudo), builds in
 ./_build, installs into ./_install and runs a first job: conjugate gradients on 4 ranks. With
-"check" it runs the tests instead: some five minutes, in which the long scripts take turns. With
---full all of them run. Those need more packages, among them sshd and Slurm, whose daemons the
-tests start for themselves, as root.
+"check" it runs the tests instead: five to ten minutes, in which the long scripts take turns. With
+--full all of them run. Those need more packages, among them sshd and Slurm. The tests start
+their daemons, as root.
 
   --no-install   install no packages; use what is there
   --with-X=DIR   take X from DIR and not from a package: pmix, hwloc, event, ucx, verbs, cmocka.

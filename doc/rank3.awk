@@ -3,7 +3,7 @@
 #   awk -v out=DIR -v examples=DIR -f rank3.awk rank.h rank/*.h, in the order that rank.h includes them
 #
 # Writes rank.3 (the overview), a page for each section of the header, and rank3.links: a line "FUNCTION PAGE" for
-# each function whose page has another name. The form of these files that it needs:
+# each function that is on a page of another name. The form of these files that it needs:
 #   - A line "/* ---- PAGE: title */" starts a section. A page may have several; the page "rank" is the overview.
 #   - A comment belongs to the declarations below it, up to an empty line. Without any it introduces the page.
 #   - In a comment, a line "Returns ..." goes to RETURN VALUE, and "RANK_ERR_X: ..." to ERRORS. The following

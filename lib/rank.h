@@ -13,7 +13,7 @@
  *   - rank_wtime returns seconds.
  *   - rank_channel_name and rank_world return NULL on an error. rank_abort does not return.
  *   - Only rank_abort ends the process. With RANK_ERRORS=abort an argument error does too.
- *   - A struct whose first member is size is initialized by its macro, for example RANK_INIT_OPTS_INIT. It may grow.
+ *   - A struct that begins with size is initialized by its macro, for example RANK_INIT_OPTS_INIT. It may grow.
  *   - Inputs come first, outputs last. Outputs are written only on success.
  *   - An envelope is also written when a receive is truncated.
  *   - Messages and collectives count elements of the datatype. One-sided calls count bytes. A rank_iov_t counts bytes.

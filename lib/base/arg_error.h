@@ -58,7 +58,7 @@ RK_INLINE rank_status_t rk_arg_handle(const char *call, const char *what, const 
 /* Internal status of a check: the peer is RANK_PROC_NULL, and the call completes without doing anything. */
 #define RK_PEER_NULL ((rank_status_t)1)
 
-/* The status of a call whose check has returned this. */
+/* The status of a call, from the status of its check. */
 RK_INLINE rank_status_t rk_peer_null_ok(rank_status_t checked)
 {
     return checked == RK_PEER_NULL ? RANK_OK : checked;

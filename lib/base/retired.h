@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * retired.h: keep the memory of freed objects whose handles users may still hold.
+ * retired.h: keep the memory of freed objects for stale handles of users.
  *
  * A handle is a pointer, and a freed object rejects it by its cleared magic. So its memory is never returned, and is
  * used again only after at least `keep` others were freed. The queue belongs to the process: handles outlive

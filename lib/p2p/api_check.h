@@ -27,7 +27,7 @@ RK_INLINE rank_status_t rk_check_overlaps(const char *call)
     return rk_arg_error(RANK_ERR_ARG, call, "the buffer overlaps one that is written by the same or another call");
 }
 
-/* null_peer.c: how calls end whose check returned RK_PEER_NULL, or checked, which may be an error. */
+/* null_peer.c: end calls to RANK_PROC_NULL. checked, of the check, may also be an error. */
 RK_COLD rank_status_t rk_null_receive(rank_status_t checked, rank_envelope_t *envelope);
 RK_COLD rank_status_t rk_null_start(const char *call, struct rk_ctx *ctx, enum rk_req_type type, rank_request_t *out);
 /* message NULL: a probe that claims nothing. */

@@ -29,10 +29,6 @@ void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, u
 bool rk_p2p_awaits(struct rank_team *team, void *buf, size_t bytes);
 bool rk_p2p_awaits_view(struct rank_team *team, const struct rk_view *view);
 
-/* Send without a request; RK_AGAIN if that is not possible now. */
-rank_status_t rk_p2p_send_now(struct rank_team *team, const void *buf, size_t bytes, int dest,
-                              uint64_t tag);
-
 /* The same with payload of any shape and kind. The view's base and its target must stay until the request is complete. */
 void rk_p2p_isend_view(struct rank_team *team, const struct rk_view *view, int dest, uint64_t tag,
                        struct rank_request *req);

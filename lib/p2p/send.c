@@ -216,12 +216,6 @@ bool rk_p2p_cancel_send(struct rank_request *req, rank_status_t status)
     return true;
 }
 
-rank_status_t rk_p2p_send_now(struct rank_team *team, const void *buf, size_t bytes, int dest,
-                              uint64_t tag)
-{
-    return rk_send_now(team, buf, bytes, dest, tag);
-}
-
 rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes, int dest,
                           uint64_t tag)
 {

@@ -4,7 +4,7 @@
 #include "lib/rma/rma_internal.h"
 #include "lib/rma/op_set.h"
 
-/* End a call whose check returned st: an error or RK_PEER_NULL. */
+/* End a call. st, of its check, is an error or RK_PEER_NULL. */
 static RK_COLD rank_status_t nonblocking_null(const char *call, rank_status_t st, struct rank_mem *mem, rank_request_t *req)
 {
     if (st != RK_PEER_NULL)

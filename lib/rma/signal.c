@@ -294,7 +294,7 @@ rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, ui
     return outcome(&w);
 }
 
-/* Set the process whose signal is awaited. wait: may the call wait for a connection? */
+/* Set the sender of the awaited signal. wait: may the call wait for a connection? */
 RK_INLINE rank_status_t set_writer(const char *call, struct word *w, const struct rank_mem *mem, int peer, bool wait)
 {
     rank_status_t st = RANK_OK;
