@@ -125,7 +125,7 @@ static void ring_slice(struct ring *g, int turn, int64_t first, int64_t count)
                              (size_t)rk_part_len(count, size, out) * c->elem);
         rk_sched_order(send, sent);
         sum2 = k == 0 ? before : sum1;
-        sum1 = rk_sched_reduce(s, recv, c->fn, c->rbuf + in_at, g->in[turn][k % 2],
+        sum1 = rk_sched_reduce(s, recv, c->rbuf + in_at, g->in[turn][k % 2],
                                c->sbuf + in_at, (size_t)in_len);
         rk_sched_order(sum2 != before ? sum2 : NULL, sum1);
         g->tag++;

@@ -188,6 +188,7 @@ static struct rk_sched *build(const struct rk_coll_call *c)
         *last = (struct rk_coll_choice){c->count, c->bytes, rk_select(&team->ctx->coll->forced, &what, NULL)};
     }
     s->kind = (uint8_t)c->kind;
+    s->reducer = (struct rk_reducer){c->fn, c->dtype};
     s->number = rk_coll_number(team);
     if (rk_unlikely(rk_nkinds) && (staged = rk_stage_bytes(c)) > 0)
         build_staged(s, last->algo, c, staged);

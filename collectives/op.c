@@ -38,6 +38,26 @@ const struct rk_op_row rk_op_table[RK_DTYPE_COUNT] = {
     [AT(PAIR_F64)] = {{LOC(pair_f64)}},
 };
 
+void rk_reduce_many(const struct rk_reducer *r, void *dst, const void *const *src, int k, size_t n)
+{
+    enum { PIECE = 2048 }; /* bytes: the partial result stays in the first cache */
+    char sum[PIECE];
+    size_t elem = rk_dtype_bytes(r->dtype), most = PIECE / elem;
+
+    if (k == 2) {
+        rk_reduce(r, dst, src[0], src[1], n);
+        return;
+    }
+    for (size_t at = 0, len; at < n; at += len) {
+        size_t off = at * elem;
+
+        len = n - at < most ? n - at : most;
+        rk_reduce(r, sum, (const char *)src[0] + off, (const char *)src[1] + off, len);
+        for (int i = 2; i < k; i++)
+            rk_reduce(r, i == k - 1 ? (char *)dst + off : sum, sum, (const char *)src[i] + off, len);
+    }
+}
+
 int rank_op_defined(rank_op_t op, rank_dtype_t dtype)
 {
     return rk_op_kernel(op, dtype) != NULL;

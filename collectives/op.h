@@ -25,6 +25,24 @@ RK_INLINE rk_op_fn rk_op_kernel(rank_op_t op, rank_dtype_t dtype)
     return rk_op_is_valid(op) && rk_dtype_is_valid(dtype) ? rk_op_table[RK_HANDLE_INDEX(dtype)].fn[RK_HANDLE_INDEX(op)] : NULL;
 }
 
+/* How a call reduces. */
+struct rk_reducer {
+    rk_op_fn fn;
+    rank_dtype_t dtype;
+};
+
+/* dst = a op b, for n elements; dst may be a or b. */
+RK_INLINE void rk_reduce(const struct rk_reducer *r, void *dst, const void *a, const void *b, size_t n)
+{
+    r->fn(dst, a, b, n);
+}
+
+/*
+ * dst = src[0] op src[1] ... op src[k - 1] for n elements, from left to right; k >= 2. dst may be one of the sources, and
+ * overlaps no other memory.
+ */
+void rk_reduce_many(const struct rk_reducer *r, void *dst, const void *const *src, int k, size_t n);
+
 /* Last part of AVG: divide n sums by the number of ranks, with one rounding. */
 void rk_op_divide(rank_dtype_t dtype, void *dst, size_t n, int by);
 

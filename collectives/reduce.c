@@ -27,7 +27,7 @@ void rk_build_reduce_binomial(struct rk_sched *s, const struct rk_coll_call *c)
         struct rk_step *recv = rk_sched_recv(s, sum2, rk_real(t.child[i], c->root, size), 0,
                                              in[i % 2], c->bytes);
         sum2 = sum1;
-        sum1 = rk_sched_reduce(s, recv, c->fn, to, sum, in[i % 2], (size_t)c->count);
+        sum1 = rk_sched_reduce(s, recv, to, sum, in[i % 2], (size_t)c->count);
         rk_sched_order(sum2, sum1);
         sum = to;
     }

@@ -71,7 +71,7 @@ void rk_build_reduce_scatter_pairwise(struct rk_sched *s, const struct rk_coll_c
         send2 = send1;
         send1 = send;
         sum2 = sum1;
-        sum1 = rk_sched_reduce(s, recv, c->fn, to, sum, in[k % 2], (size_t)c->count);
+        sum1 = rk_sched_reduce(s, recv, to, sum, in[k % 2], (size_t)c->count);
         rk_sched_order(sum2, sum1);
         sum = to;
     }
@@ -101,7 +101,7 @@ void rk_build_reduce_scatter_ring(struct rk_sched *s, const struct rk_coll_call 
                              c->bytes);
         /* Overwrites what was sent in the step before. */
         recv = rk_sched_recv(s, send1, left, (uint32_t)k, here, c->bytes);
-        sum = rk_sched_reduce(s, recv, c->fn, last ? c->rbuf : here, here,
+        sum = rk_sched_reduce(s, recv, last ? c->rbuf : here, here,
                               c->sbuf + (size_t)in * c->bytes, (size_t)c->count);
         if (last) /* in place it overwrites the first block, which may be in a send */
             rk_sched_order(send, sum);

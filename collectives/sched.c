@@ -250,13 +250,12 @@ struct rk_step *rk_sched_recv(struct rk_sched *s, struct rk_step *after, int pee
     return step;
 }
 
-struct rk_step *rk_sched_reduce(struct rk_sched *s, struct rk_step *after, rk_op_fn op, void *dst,
-                                const void *a, const void *b, size_t n)
+struct rk_step *rk_sched_reduce(struct rk_sched *s, struct rk_step *after, void *dst, const void *a, const void *b,
+                                size_t n)
 {
     struct rk_step *step = step_new(s, after, RK_STEP_REDUCE);
 
     if (rk_likely(step != NULL)) {
-        step->fn.reduce = op;
         step->to = dst;
         step->a = a;
         step->b = b;

@@ -51,7 +51,6 @@ struct rk_step {
     const void *a, *b; /* buffer of a send; sources */
     size_t n;         /* bytes; elements of a reduction */
     union {
-        rk_op_fn reduce;
         bool (*event)(void *arg);
         rank_status_t (*call)(void *arg);
     } fn;
@@ -74,6 +73,7 @@ struct rk_sched {
     bool running;          /* in the loop that starts steps */
     bool torn;             /* failed, with everything possible cancelled */
     bool kept;             /* does not return to the pool when done */
+    struct rk_reducer reducer; /* of REDUCE steps; set it before they run */
     uint8_t kind;          /* enum rk_coll_kind, for describe_coll.c */
     uint64_t number;       /* of all collectives of the team, from 1: for describe_coll.c */
     rank_status_t status;
@@ -122,9 +122,9 @@ struct rk_step *rk_sched_send(struct rk_sched *s, struct rk_step *after, int pee
                               const void *buf, size_t bytes);
 struct rk_step *rk_sched_recv(struct rk_sched *s, struct rk_step *after, int peer, uint32_t tag,
                               void *buf, size_t bytes);
-/* dst[i] = a[i] op b[i] for n elements; dst may be a or b. */
-struct rk_step *rk_sched_reduce(struct rk_sched *s, struct rk_step *after, rk_op_fn op, void *dst,
-                                const void *a, const void *b, size_t n);
+/* dst[i] = a[i] op b[i] for n elements, by the schedule's reducer; dst may be a or b. */
+struct rk_step *rk_sched_reduce(struct rk_sched *s, struct rk_step *after, void *dst, const void *a, const void *b,
+                                size_t n);
 struct rk_step *rk_sched_copy(struct rk_sched *s, struct rk_step *after, void *dst,
                               const void *src, size_t bytes);
 struct rk_step *rk_sched_event(struct rk_sched *s, struct rk_step *after, bool (*event)(void *),

@@ -35,6 +35,6 @@ struct rk_step *rk_build_reduce_pair(struct rk_sched *s, struct rk_step *after,
 {
     bool lower = peer < c->team->rank;
 
-    return rk_sched_reduce(s, after, c->fn, dst, lower ? theirs : mine, lower ? mine : theirs,
+    return rk_sched_reduce(s, after, dst, lower ? theirs : mine, lower ? mine : theirs,
                            (size_t)count);
 }

@@ -106,7 +106,7 @@ static void sched_run_start(struct rk_sched *s, struct rk_step *step)
             rk_p2p_irecv(s->team, step->to, step->n, step->peer, tag, RK_TEAM_COLL, step->req);
         return;
     case RK_STEP_REDUCE:
-        step->fn.reduce(step->to, step->a, step->b, step->n);
+        rk_reduce(&s->reducer, step->to, step->a, step->b, step->n);
         break;
     case RK_STEP_COPY:
         if (step->n && step->to != step->a)

@@ -101,8 +101,9 @@ static void reduce_and_copy(void **state)
     struct bench *b = *state;
     struct rk_sched *s = new_sched(b, 0);
     int32_t x[3] = {1, 2, 3}, y[3] = {10, 20, 30}, sum[3] = {0}, copy[3] = {0};
-    struct rk_step *r = rk_sched_reduce(s, NULL, rk_op_kernel(RANK_SUM, RANK_INT32), sum, x, y, 3);
+    struct rk_step *r = rk_sched_reduce(s, NULL, sum, x, y, 3);
 
+    s->reducer = (struct rk_reducer){rk_op_kernel(RANK_SUM, RANK_INT32), RANK_INT32};
     rk_sched_copy(s, r, copy, sum, sizeof(sum));
     start(b, s, &b->req);
     assert_true(b->req.done);
