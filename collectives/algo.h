@@ -45,6 +45,7 @@ struct rk_coll_call {
     rank_op_t op;
     int root;
     bool in_place;
+    bool ordered;     /* reduce in the order of ranks: the operation is not commutative */
     size_t bytes;     /* of count elements */
     size_t elem;
     rk_op_fn fn;      /* kernel of a reduction */
@@ -70,6 +71,7 @@ struct rk_algo {
     const char *name;
     enum rk_coll_kind kind;
     unsigned needs;
+    bool balanced;      /* ordered calls sum each element by one tree: ranks fold (rk_fold), then halves of the vranks */
     int64_t min_count;  /* minimum elements of a block */
     /* Estimated time for size ranks and blocks of bytes. */
     double (*cost)(const struct rk_cost_model *m, int size, double bytes);

@@ -61,22 +61,22 @@ void rk_build_allreduce_rabenseifner(struct rk_sched *s, const struct rk_coll_ca
     int64_t at, len;
     int rounds;
 
-    rk_build_halved(s, c, c->count, rk_even_part, c->sbuf, c->rbuf, &h);
+    rk_build_halved(s, c, &(struct rk_halving_of){.total = c->count, .at = rk_even_part, .near = true}, c->sbuf, c->rbuf, &h);
     f = h.fold;
     if (f.vrank < 0) {
         rk_sched_recv(s, h.sent, f.partner, RK_HALVED_TAGS, c->rbuf, c->bytes);
         return;
     }
     rounds = rk_log2_ceil(f.pow2);
-    at = rk_even_part(c, f.pow2, f.vrank);
-    len = rk_even_part(c, f.pow2, f.vrank + 1) - at;
+    at = rk_even_part(c, f.pow2, h.place);
+    len = rk_even_part(c, f.pow2, h.place + 1) - at;
     done = rk_build_finish(s, h.reduced, c, c->rbuf + (size_t)at * c->elem, len);
     for (int k = rounds - 1; k >= 0; k--) {
-        struct rk_halving r = rk_halving(f.vrank, f.pow2, k);
+        struct rk_halving r = rk_halving(h.place, f.pow2, k);
         int64_t mine = rk_even_part(c, f.pow2, r.keep), theirs = rk_even_part(c, f.pow2, r.give);
         size_t mine_len = (size_t)(rk_even_part(c, f.pow2, r.keep + r.half) - mine) * c->elem;
         size_t theirs_len = (size_t)(rk_even_part(c, f.pow2, r.give + r.half) - theirs) * c->elem;
-        int peer = rk_unfold(r.peer, size);
+        int peer = rk_halved_rank(&h, r.peer, size);
         uint32_t tag = RK_HALVED_TAGS + 1 + (uint32_t)k;
 
         /* It overwrites what the halving sent. */

@@ -177,15 +177,16 @@ static struct rk_sched *build(const struct rk_coll_call *c)
 
     if (!s)
         return NULL;
-    if (rk_unlikely(!last->algo || last->count != c->count || last->bytes != c->bytes)) {
+    if (rk_unlikely(!last->algo || last->count != c->count || last->bytes != c->bytes || last->ordered != c->ordered)) {
         struct rk_case what = {.kind = c->kind,
                                .mem = RANK_MEM_HOST,
                                .one_node = team->coll->one_node,
+                               .ordered = c->ordered,
                                .size = team->size,
                                .count = c->count,
                                .bytes = c->bytes};
 
-        *last = (struct rk_coll_choice){c->count, c->bytes, rk_select(&team->ctx->coll->forced, &what, NULL)};
+        *last = (struct rk_coll_choice){c->count, c->bytes, c->ordered, rk_select(&team->ctx->coll->forced, &what, NULL)};
     }
     s->kind = (uint8_t)c->kind;
     s->reducer = (struct rk_reducer){c->fn, c->dtype};

@@ -82,6 +82,32 @@ struct rk_halving rk_halving(int vrank, int pow2, int round)
     return h;
 }
 
+int rk_place(int vrank, int pow2)
+{
+    int place = 0;
+
+    for (int bit = 1; bit < pow2; bit *= 2, vrank /= 2)
+        place = place * 2 + (vrank & 1);
+    return place;
+}
+
+int rk_place_first(int place, int size)
+{
+    int pow2 = rk_pow2_floor(size), rest = size - pow2, first = place;
+
+    /* Places before this one, in runs of a power of two: their vranks are equally far apart. */
+    for (int run = pow2, at = 0; run > 0; run /= 2) {
+        int stride = pow2 / run, vrank;
+
+        if (!(place & run))
+            continue;
+        vrank = rk_place(at, pow2);
+        first += vrank < rest ? (rest - vrank + stride - 1) / stride : 0; /* those of two ranks */
+        at += run;
+    }
+    return first;
+}
+
 void rk_bruck_gather(int rank, int size, int round, int *to, int *from, int *n)
 {
     int have = 1 << round;

@@ -101,6 +101,14 @@ struct rk_halving {
 struct rk_halving rk_halving(int vrank, int pow2, int round);
 
 /*
+ * Places: an order of vranks in which halving meets near vranks first, so that each sum is of adjacent ranks. The place
+ * of a vrank has its bits in reverse; halving runs over places. The function is its own inverse.
+ */
+int rk_place(int vrank, int pow2);
+/* Number of ranks that the vranks at the places before this one represent; place up to pow2. */
+int rk_place_first(int place, int size);
+
+/*
  * Ring. Reduce-scatter, step s (0 to size - 2), after which rank owns part rank: send part rk_ring_reduce_send;
  * receive and reduce the part that the left neighbour sends. Allgather, which starts with part rank on rank: send
  * rk_ring_gather_send.

@@ -3,38 +3,62 @@
 #include "collectives/recursive_halving.h"
 
 /* Elements of the first round's half: the largest of all rounds. */
-static int64_t first_kept(const struct rk_coll_call *c, rk_part_fn part, const struct rk_fold *f)
+static int64_t first_kept(const struct rk_coll_call *c, rk_part_fn part, const struct rk_halved *h)
 {
-    struct rk_halving r = rk_halving(f->vrank, f->pow2, 0);
+    struct rk_halving r = rk_halving(h->place, h->fold.pow2, 0);
 
-    return part(c, f->pow2, r.keep + r.half) - part(c, f->pow2, r.keep);
+    return part(c, h->fold.pow2, r.keep + r.half) - part(c, h->fold.pow2, r.keep);
 }
 
-void rk_build_halved(struct rk_sched *s, const struct rk_coll_call *c, int64_t total,
-                     rk_part_fn part, const char *src, char *work, struct rk_halved *h)
+/* Move each part to its place in work, with the partner's added if there is one. */
+static struct rk_step *move_parts(struct rk_sched *s, struct rk_step *after, const struct rk_coll_call *c,
+                                  const struct rk_halving_of *of, const struct rk_fold *f, const char *src, const char *in,
+                                  char *work)
+{
+    struct rk_step *moved = rk_sched_join(s, after, NULL);
+
+    for (int i = 0; i < f->pow2; i++) {
+        int64_t at = of->at(c, f->pow2, i), len = of->at(c, f->pow2, i + 1) - at;
+        size_t from = (size_t)of->from(c, f->pow2, i) * c->elem, to = (size_t)at * c->elem;
+
+        rk_sched_order(f->partner >= 0
+                           ? rk_build_reduce_pair(s, after, c, f->partner, work + to, src + from, in + from, len)
+                           : rk_sched_copy(s, after, work + to, src + from, (size_t)len * c->elem),
+                       moved);
+    }
+    return moved;
+}
+
+void rk_build_halved(struct rk_sched *s, const struct rk_coll_call *c, const struct rk_halving_of *of, const char *src,
+                     char *work, struct rk_halved *h)
 {
     struct rk_fold f = h->fold = rk_fold(c->team->rank, c->team->size);
     struct rk_step *done = NULL;
     char *in;
 
+    h->near = of->near;
+    h->place = f.vrank >= 0 && of->near ? rk_place(f.vrank, f.pow2) : f.vrank;
     h->reduced = NULL;
     h->sent = rk_sched_join(s, NULL, NULL);
     if (f.vrank < 0) {
-        done = rk_sched_send(s, NULL, f.partner, 0, src, (size_t)total * c->elem);
+        done = rk_sched_send(s, NULL, f.partner, 0, src, (size_t)of->total * c->elem);
         rk_sched_order(done, h->sent);
         return;
     }
-    in = rk_sched_scratch(s, (size_t)(f.partner >= 0 ? total : first_kept(c, part, &f)) * c->elem);
-    if (f.partner >= 0) {
-        done = rk_sched_recv(s, NULL, f.partner, 0, in, (size_t)total * c->elem);
-        done = rk_build_reduce_pair(s, done, c, f.partner, work, src, in, total);
+    in = rk_sched_scratch(s, (size_t)(f.partner >= 0 ? of->total : first_kept(c, of->at, h)) * c->elem);
+    if (f.partner >= 0)
+        done = rk_sched_recv(s, NULL, f.partner, 0, in, (size_t)of->total * c->elem);
+    if (of->from)
+        done = move_parts(s, done, c, of, &f, src, in, work);
+    else if (f.partner >= 0)
+        done = rk_build_reduce_pair(s, done, c, f.partner, work, src, in, of->total);
+    if (of->from || f.partner >= 0)
         src = work;
-    }
     for (int k = 0; 1 << k < f.pow2; k++) {
-        struct rk_halving r = rk_halving(f.vrank, f.pow2, k);
-        int64_t keep = part(c, f.pow2, r.keep), keep_end = part(c, f.pow2, r.keep + r.half);
-        int64_t give = part(c, f.pow2, r.give), give_end = part(c, f.pow2, r.give + r.half);
-        int peer = rk_unfold(r.peer, c->team->size);
+        struct rk_halving r = rk_halving(h->place, f.pow2, k);
+        int64_t keep = of->at(c, f.pow2, r.keep), keep_end = of->at(c, f.pow2, r.keep + r.half);
+        int64_t give = of->at(c, f.pow2, r.give), give_end = of->at(c, f.pow2, r.give + r.half);
+        int peer = rk_halved_rank(h, r.peer, c->team->size);
         struct rk_step *send, *recv;
 
         recv = rk_sched_recv(s, done, peer, (uint32_t)k + 1, in,

@@ -5,7 +5,8 @@
  * recursive_halving  Thakur, Rabenseifner, Gropp 2005: half of the rest is exchanged
  *                    each round; ranks beyond a power of two fold in.
  *                    Cost: log2 p alpha + (p-1) n beta + (p-1) n gamma; folded:
- *                    2 more messages and p n (beta + gamma).
+ *                    2 more messages and p n (beta + gamma). If the order counts,
+ *                    near vranks meet first and blocks are copied in that order.
  * pairwise           every rank sends each block to its owner.
  *                    Cost: (p-1)(alpha + n beta + n gamma), nothing forwarded.
  * ring               partial sums circulate (Patarasu, Yuan 2009).
@@ -23,27 +24,43 @@ static int64_t block_part(const struct rk_coll_call *c, int pow2, int i)
     return c->count * first;
 }
 
+/* If the order counts: parts at the places of their vranks. */
+static int64_t placed_part(const struct rk_coll_call *c, int pow2, int i)
+{
+    (void)pow2;
+    return c->count * rk_place_first(i, c->team->size);
+}
+
+static int64_t block_of_place(const struct rk_coll_call *c, int pow2, int i)
+{
+    return block_part(c, pow2, rk_place(i, pow2));
+}
+
 void rk_build_reduce_scatter_halving(struct rk_sched *s, const struct rk_coll_call *c)
 {
-    int64_t total = c->count * c->team->size;
+    struct rk_halving_of of = {.total = c->count * c->team->size,
+                               .at = c->ordered ? placed_part : block_part,
+                               .from = c->ordered ? block_of_place : NULL,
+                               .near = c->ordered};
     struct rk_fold f = rk_fold(c->team->rank, c->team->size);
     char *work = NULL, *mine;
     struct rk_halved h;
     struct rk_step *done;
 
     if (f.vrank >= 0)
-        work = rk_sched_scratch(s, (size_t)total * c->elem);
-    rk_build_halved(s, c, total, block_part, c->sbuf, work, &h);
+        work = rk_sched_scratch(s, (size_t)of.total * c->elem);
+    rk_build_halved(s, c, &of, c->sbuf, work, &h);
     if (f.vrank < 0) {
         /* In place, the result overwrites what is sent. */
         done = rk_sched_recv(s, h.sent, f.partner, RK_HALVED_TAGS, c->rbuf, c->bytes);
         rk_build_finish(s, done, c, c->rbuf, c->count);
         return;
     }
-    if (f.partner >= 0) /* the first of the two blocks is the partner's */
-        rk_sched_send(s, h.reduced, f.partner, RK_HALVED_TAGS,
-                      work + (size_t)f.partner * c->bytes, c->bytes);
-    mine = work + (size_t)c->team->rank * c->bytes;
+    mine = work + (size_t)of.at(c, f.pow2, h.place) * c->elem;
+    if (f.partner >= 0) { /* the first of the two blocks is the partner's */
+        rk_sched_send(s, h.reduced, f.partner, RK_HALVED_TAGS, mine, c->bytes);
+        mine += c->bytes;
+    }
     done = rk_sched_join(s, h.reduced, h.sent);
     done = rk_sched_copy(s, done, c->rbuf, mine, c->bytes);
     rk_build_finish(s, done, c, c->rbuf, c->count);

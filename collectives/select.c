@@ -79,6 +79,8 @@ bool rk_algo_fits(const struct rk_algo *algo, const struct rk_case *c)
 {
     if ((algo->needs & RK_NEEDS_POW2) && !rk_is_pow2(c->size))
         return false;
+    if ((algo->needs & RK_NEEDS_COMMUTATIVE) && c->ordered)
+        return false;
     if (algo->needs & RK_NEEDS_ARENA)
         return c->arena && c->bytes <= rk_arena_block_max(c->kind, c->size);
     return c->count >= algo->min_count;

@@ -39,6 +39,7 @@ struct rk_case {
     enum rk_coll_kind kind;
     rank_mem_kind_t mem;
     bool one_node;
+    bool ordered; /* the operation is not commutative: reduce in the order of ranks */
     bool arena; /* direct code is possible: the team has an arena, and the call blocks */
     int size;
     int64_t count;

@@ -17,6 +17,7 @@ struct rk_coll {
 struct rk_coll_choice {
     int64_t count;
     size_t bytes;
+    bool ordered;
     const struct rk_algo *algo; /* NULL: none yet */
 };
 

@@ -162,8 +162,71 @@ static void check(struct ranks *x, int r, rank_op_t op, bool in_place)
         assert_memory_equal(x->in[r], x->keep[r], c->bytes * (size_t)size);
 }
 
+/* Neither commutative nor associative: the result depends on the whole tree of a sum. */
+static void tree_op(void *dst, const void *a, const void *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t x, y;
+
+        memcpy(&x, (const char *)a + i * sizeof(x), sizeof(x));
+        memcpy(&y, (const char *)b + i * sizeof(y), sizeof(y));
+        x = (x ^ x >> 29) * 0x9e3779b97f4a7c15u + (y ^ y >> 31) * 0xbf58476d1ce4e5b9u + 1;
+        memcpy((char *)dst + i * sizeof(x), &x, sizeof(x));
+    }
+}
+
+/* Composition of x -> m x + k mod 2^32: associative, and not commutative. */
+static void chain_op(void *dst, const void *a, const void *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t x[2], y[2];
+
+        memcpy(x, (const char *)a + i * sizeof(x), sizeof(x));
+        memcpy(y, (const char *)b + i * sizeof(y), sizeof(y));
+        x[1] = y[0] * x[1] + y[1];
+        x[0] *= y[0];
+        memcpy((char *)dst + i * sizeof(x), x, sizeof(x));
+    }
+}
+
+/* Sum of an element over vranks [v, v + n), halved down to ranks. */
+static uint64_t tree_sum(const struct ranks *x, rk_op_fn fn, int64_t at, int v, int n)
+{
+    uint64_t left, right;
+    int rank, members;
+
+    if (n > 1) {
+        left = tree_sum(x, fn, at, v, n / 2);
+        right = tree_sum(x, fn, at, v + n / 2, n / 2);
+    } else {
+        rk_fold_members(v, x->w.size, &rank, &members);
+        memcpy(&left, x->keep[rank] + (size_t)at * sizeof(left), sizeof(left));
+        if (members == 1)
+            return left;
+        memcpy(&right, x->keep[rank + 1] + (size_t)at * sizeof(right), sizeof(right));
+    }
+    fn(&left, &left, &right, 1);
+    return left;
+}
+
+static void check_ordered(const struct ranks *x, int r)
+{
+    const struct rk_coll_call *c = &x->call[r];
+    int pow2 = rk_pow2_floor(x->w.size);
+
+    for (int64_t i = 0; i < c->count && (c->kind != RK_COLL_REDUCE || r == c->root); i++) {
+        int64_t at = c->kind == RK_COLL_REDUCE_SCATTER ? r * c->count + i : i;
+        uint64_t got;
+
+        memcpy(&got, c->rbuf + (size_t)i * sizeof(got), sizeof(got));
+        if (got != tree_sum(x, c->fn, at, 0, pow2))
+            fail_msg("%s, %d ranks, root %d: rank %d has another order in element %lld", rk_coll_name[c->kind], x->w.size,
+                     c->root, r, (long long)i);
+    }
+}
+
 static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dtype_t d, rank_op_t op,
-                    int root, bool in_place, bool synchronous, uint64_t seed)
+                    int root, bool in_place, bool synchronous, uint64_t seed, rk_op_fn ordered)
 {
     struct ranks *x = calloc(1, sizeof(*x));
     int64_t counts[FAKE_MAX], displs[FAKE_MAX], at = 0;
@@ -178,6 +241,10 @@ static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dt
     x->displs = displs;
     for (int r = 0; r < size; r++)
         prepare(x, algo, r, count, d, op, root, in_place);
+    for (int r = 0; ordered && r < size; r++) {
+        x->call[r].fn = ordered;
+        x->call[r].ordered = true;
+    }
     for (int i = 0; i < size; i++) {
         int r = (int)((seed + (uint64_t)i * 5) % (uint64_t)size); /* not all begin in order */
         struct rk_sched *s;
@@ -199,7 +266,10 @@ static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dt
             fail_msg("%s %s, %d ranks, count %lld, root %d: rank %d waits for ever",
                      rk_coll_name[algo->kind], algo->name, size, (long long)count, root, r);
         assert_int_equal(x->req[r].status, RANK_OK);
-        check(x, r, op, in_place);
+        if (ordered)
+            check_ordered(x, r);
+        else
+            check(x, r, op, in_place);
     }
     assert_int_equal(x->w.nsends, 0); /* each send was received */
     assert_int_equal(x->w.nrecvs, 0);
@@ -226,17 +296,39 @@ static void run_algo(const struct rk_algo *algo)
             if (size > 16 && i != size / 2 % 4) /* one count each, waiting sends, in place or not */
                 continue;
             run_one(algo, size, counts[i], i % 2 ? RANK_INT32 : RANK_F64,
-                    i == 2 ? RANK_AVG : RANK_SUM, root, in_place, true, seed * 3);
+                    i == 2 ? RANK_AVG : RANK_SUM, root, in_place, true, seed * 3, NULL);
             if (size <= 16 || size % 4 == 3)
                 run_one(algo, size, counts[i], RANK_INT16, RANK_MAX, size - 1 - root, !in_place,
-                        false, seed * 5 + 1);
+                        false, seed * 5 + 1, NULL);
         }
     }
     /* Long enough for several segments and slices, and counts that do not divide. */
     for (int size = 3; size <= 4; size++) {
         if (!(algo->needs & RK_NEEDS_POW2) || rk_is_pow2(size))
-            run_one(algo, size, 300007, RANK_INT32, RANK_SUM, size / 2, size % 2, true, 99);
+            run_one(algo, size, 300007, RANK_INT32, RANK_SUM, size / 2, size % 2, true, 99, NULL);
     }
+}
+
+/* Operands in the order of ranks, and where the table claims it by the one tree, whatever the root. */
+static void ordered(void **state)
+{
+    bool possible[RK_COLL_COUNT] = {false};
+
+    (void)state;
+    for (const struct rk_algo *a = rk_algos; a < rk_algos + rk_nalgos; a++) {
+        if (!reduces(a->kind) || !a->build || (a->needs & RK_NEEDS_COMMUTATIVE))
+            continue;
+        possible[a->kind] = true;
+        for (int size = 2; size <= FAKE_MAX; size++) {
+            for (int i = 0; i < 4; i++) {
+                int root = i == 0 ? 0 : (size * 5 + i) % size;
+                run_one(a, size, 1 + i * 7, RANK_UINT64, RANK_SUM, root, i % 2, i / 2 % 2,
+                        (uint64_t)(size * 4 + i), a->balanced ? tree_op : chain_op);
+            }
+        }
+    }
+    for (int k = 0; k < RK_COLL_COUNT; k++)
+        assert_true(possible[k] || !reduces((enum rk_coll_kind)k));
 }
 
 #define ALGO_TEST(KIND)                                                                            \
@@ -308,7 +400,7 @@ int main(void)
         cmocka_unit_test(test_ALLREDUCE),  cmocka_unit_test(test_GATHER),
         cmocka_unit_test(test_ALLGATHER),  cmocka_unit_test(test_ALLGATHERV),
         cmocka_unit_test(test_SCATTER),    cmocka_unit_test(test_REDUCE_SCATTER),
-        cmocka_unit_test(test_ALLTOALL),
+        cmocka_unit_test(test_ALLTOALL),   cmocka_unit_test(ordered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,26 @@ static void parts(void **state)
     }
 }
 
+/* Places: a permutation, with ranks counted up to each. */
+static void places(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 4 * MAX; n++) {
+        int pow2 = rk_pow2_floor(n), at = 0;
+
+        for (int i = 0; i < pow2; i++) {
+            int first, members;
+
+            assert_int_equal(rk_place(rk_place(i, pow2), pow2), i);
+            assert_int_equal(rk_place_first(i, n), at);
+            rk_fold_members(rk_place(i, pow2), n, &first, &members);
+            at += members;
+        }
+        assert_int_equal(at, n);
+        assert_int_equal(rk_place_first(pow2, n), n);
+    }
+}
+
 static void trees(void **state)
 {
     (void)state;
@@ -293,7 +313,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logarithms),    cmocka_unit_test(virtual_ranks),
-        cmocka_unit_test(parts),         cmocka_unit_test(trees),
+        cmocka_unit_test(places), cmocka_unit_test(parts),         cmocka_unit_test(trees),
         cmocka_unit_test(trees_are_large), cmocka_unit_test(dissemination),
         cmocka_unit_test(folding),       cmocka_unit_test(halving),
         cmocka_unit_test(rings),         cmocka_unit_test(bruck_gather),
