@@ -124,8 +124,9 @@ static rank_status_t coll_team_open(struct rank_team *team)
     for (int k = 0; k < RK_COLL_COUNT; k++)
         t->shm_max[k] = -1;
     for (int r = 0; r < team->size; r++) {
-        const struct rk_peer *peer = rk_team_peer(team, r);
-        here += peer && peer->local >= 0;
+        if (rk_engine_local_slot(team->ctx, rk_team_world_rank(team, r)) < 0)
+            break;
+        here++;
     }
     t->one_node = here == team->size;
     if (!team->local || team->size == 1)

@@ -126,14 +126,8 @@ struct rk_arena *rk_arena_open(struct rank_team *team, int index)
     a->rooted_data = a->all_data + n * RK_ALL_SLOTS * RK_SLOT_DATA;
     a->up_data = a->rooted_data + n * RK_ROOTED_SLOTS * RK_SLOT_DATA;
     a->down_data = a->up_data + groups * RK_ALL_SLOTS * RK_SLOT_DATA;
-    for (int r = 0; r < a->n; r++) {
-        const struct rk_peer *peer = rk_team_peer(team, r);
-        if (!peer) {
-            free(a);
-            return NULL;
-        }
-        a->slot_of[r] = peer->local;
-    }
+    for (int r = 0; r < a->n; r++)
+        a->slot_of[r] = rk_engine_local_slot(team->ctx, rk_team_world_rank(team, r));
     return a;
 }
 

@@ -5,6 +5,8 @@
 #include "collectives/coll.h"
 #include "collectives/select.h"
 #include "collectives/coll_shm.h"
+#include "collectives/state.h"
+#include "lib/boot/boot.h"
 #include "lib/base/conf.h"
 
 static const struct rk_forced nothing;
@@ -113,6 +115,27 @@ static void choices(void **state)
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "bruck"); /* not a power of two */
     c.size = 8;
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
+}
+
+/* An operation that is not commutative gets an algorithm that keeps the order. */
+static void order_kept(void **state)
+{
+    static const struct rk_forced nothing_else;
+    struct rk_forced ring;
+
+    (void)state;
+    assert_int_equal(rk_forced_parse("allreduce:ring,reduce_scatter:pairwise", &ring), RANK_OK);
+    for (int k = 0; k < RK_COLL_COUNT; k++) {
+        for (int size = 2; size <= 64; size++) {
+            for (size_t bytes = 1; bytes < (size_t)1 << 34; bytes = bytes * 3 + 1) {
+                struct rk_case c = a_case(k, size, bytes, size % 2, false);
+
+                c.ordered = true;
+                assert_false(rk_select(&nothing_else, &c, NULL)->needs & RK_NEEDS_COMMUTATIVE);
+                assert_false(rk_select(&ring, &c, NULL)->needs & RK_NEEDS_COMMUTATIVE);
+            }
+        }
+    }
 }
 
 /* Memory of another kind has no rules: the cheapest algorithm that fits is selected. */
@@ -266,6 +289,35 @@ static void printed(void **state)
     free(text);
 }
 
+/* A team opens without a peer, whatever its size: peers are made on first contact. */
+static void opens_without_peers(void **state)
+{
+    enum { SIZE = 4096, LOCAL = 2 };
+    int local[LOCAL] = {0, 1};
+    struct rk_boot boot = {.size = SIZE, .nlocal = LOCAL, .local = local};
+    struct rk_node_slot slots[LOCAL];
+    struct rk_node node = {.slots = slots, .nlocal = LOCAL};
+    struct rk_engine engine = {.npeers = SIZE, .peers = calloc(SIZE, sizeof(*engine.peers))};
+    struct rk_ctx ctx = {.boot = &boot, .node = &node, .engine = &engine};
+    struct rank_team team = {.size = SIZE, .ctx = &ctx, .peers = calloc(SIZE, sizeof(*team.peers))};
+
+    (void)state;
+    memset(slots, 0, sizeof(slots));
+    for (int i = 0; i < LOCAL; i++)
+        atomic_store(&slots[i].state, RK_SLOT_UP);
+    ctx.world = &team;
+    rk_conf.coll = "";
+    assert_int_equal(rk_room_coll.open(&ctx), RANK_OK);
+    assert_int_equal(rk_room_coll.team_open(&team), RANK_OK);
+    assert_false(team.coll->one_node);
+    for (int r = 0; r < SIZE; r++)
+        assert_true(!team.peers[r] && !engine.peers[r]);
+    rk_room_coll.team_close(&team);
+    rk_room_coll.release(&ctx);
+    free(engine.peers);
+    free(team.peers);
+}
+
 /* Names and block limits of the arenas. */
 static void arenas(void **state)
 {
@@ -283,9 +335,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table),   cmocka_unit_test(costs_order), cmocka_unit_test(rules),
-        cmocka_unit_test(something_for_everything), cmocka_unit_test(least_time), cmocka_unit_test(choices),
+        cmocka_unit_test(something_for_everything), cmocka_unit_test(least_time), cmocka_unit_test(order_kept), cmocka_unit_test(choices),
         cmocka_unit_test(shm_limit_agrees), cmocka_unit_test(forced),
         cmocka_unit_test(bad_forced), cmocka_unit_test(allowed), cmocka_unit_test(printed), cmocka_unit_test(arenas),
+        cmocka_unit_test(opens_without_peers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
