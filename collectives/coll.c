@@ -3,6 +3,7 @@
  * coll.c: keep the room's state, and turn calls into schedules.
  */
 #include "collectives/coll_kind.h"
+#include "collectives/kernel_set.h"
 #include "collectives/state.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -36,6 +37,7 @@ static rank_status_t coll_open(struct rk_ctx *ctx)
         free(coll);
         return st;
     }
+    rk_kernels_choose();
     rk_scheds_init(&coll->scheds, ctx);
     rk_list_init(&coll->teams);
     ctx->coll = coll;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* op.c: list the reductions by operation and datatype. */
-#include "collectives/op.h"
+#include "collectives/kernel_set.h"
 
 #define AT(name) RK_HANDLE_INDEX(RANK_##name)
 #define ARITH(type)                                                                                \
@@ -16,7 +16,7 @@
 #define SUM_PROD(type) [AT(SUM)] = rk_op_##type##_sum, [AT(PROD)] = rk_op_##type##_prod
 #define LOC(type) [AT(MINLOC)] = rk_op_##type##_minloc, [AT(MAXLOC)] = rk_op_##type##_maxloc
 
-const struct rk_op_row rk_op_table[RK_DTYPE_COUNT] = {
+struct rk_op_row rk_op_table[RK_DTYPE_COUNT] = {
     [AT(BYTE)] = {{BITS(uint8)}},
     [AT(INT8)] = {{ARITH(int8), BITS(int8), LOGIC(int8)}},
     [AT(INT16)] = {{ARITH(int16), BITS(int16), LOGIC(int16)}},
@@ -38,14 +38,70 @@ const struct rk_op_row rk_op_table[RK_DTYPE_COUNT] = {
     [AT(PAIR_F64)] = {{LOC(pair_f64)}},
 };
 
+const struct rk_kernel_set *const rk_kernel_sets[RK_KERNEL_SETS] = {
+    &rk_kernel_set_base,
+#if defined(__x86_64__)
+    &rk_kernel_set_v3, &rk_kernel_set_v4,
+#endif
+};
+
+static const struct rk_kernel_set *_Atomic kernel_set_used = &rk_kernel_set_base;
+
+/* Threads may reduce at the same time: they get one kernel or the other. */
+void rk_kernels_use(const struct rk_kernel_set *set)
+{
+    for (int d = 0; d < RK_DTYPE_COUNT; d++) {
+        struct rk_op_row *row = &rk_op_table[d];
+        for (int op = 0; op < RK_SET_OPS; op++) {
+            if (set->pair[d][op])
+                atomic_store_explicit(&row->fn[op], set->pair[d][op], memory_order_relaxed);
+        }
+        if (atomic_load_explicit(&row->fn[AT(AVG)], memory_order_relaxed))
+            atomic_store_explicit(&row->fn[AT(AVG)], atomic_load_explicit(&row->fn[AT(SUM)], memory_order_relaxed),
+                                  memory_order_relaxed);
+    }
+    atomic_store_explicit(&kernel_set_used, set, memory_order_relaxed);
+}
+
+void rk_kernels_choose(void)
+{
+    static atomic_flag chosen = ATOMIC_FLAG_INIT;
+    int i = RK_KERNEL_SETS - 1;
+
+    if (atomic_flag_test_and_set(&chosen))
+        return;
+    while (!rk_kernel_sets[i]->runs())
+        i--;
+    rk_kernels_use(rk_kernel_sets[i]);
+}
+
+/* The kernel that reduces k arrays as r does with two; NULL if there is none. */
+static rk_many_fn many_kernel(const struct rk_reducer *r)
+{
+    const struct rk_kernel_set *set = atomic_load_explicit(&kernel_set_used, memory_order_relaxed);
+
+    if (!rk_dtype_is_valid(r->dtype))
+        return NULL;
+    for (int op = 0; op < RK_SET_OPS; op++) {
+        if (set->pair[RK_HANDLE_INDEX(r->dtype)][op] == r->fn)
+            return set->many[RK_HANDLE_INDEX(r->dtype)][op];
+    }
+    return NULL;
+}
+
 void rk_reduce_many(const struct rk_reducer *r, void *dst, const void *const *src, int k, size_t n)
 {
     enum { PIECE = 2048 }; /* bytes: the partial result stays in the first cache */
+    rk_many_fn many = k > 2 ? many_kernel(r) : NULL;
     char sum[PIECE];
     size_t elem = rk_dtype_bytes(r->dtype), most = PIECE / elem;
 
     if (k == 2) {
         rk_reduce(r, dst, src[0], src[1], n);
+        return;
+    }
+    if (many) {
+        many(dst, src, k, n);
         return;
     }
     for (size_t at = 0, len; at < n; at += len) {

@@ -10,19 +10,23 @@
 
 #include "lib/data/dtype.h"
 
+#include <stdatomic.h>
+
 typedef void (*rk_op_fn)(void *dst, const void *a, const void *b, size_t n);
 
 /* Kernels of a family: NULL if the operation is not defined. AVG is listed as SUM. */
 struct rk_op_row {
-    rk_op_fn fn[RK_OP_COUNT];
+    _Atomic(rk_op_fn) fn[RK_OP_COUNT]; /* kernel_set.h replaces some */
 };
 
-extern const struct rk_op_row rk_op_table[RK_DTYPE_COUNT]; /* by index */
+extern struct rk_op_row rk_op_table[RK_DTYPE_COUNT]; /* by index */
 
 /* NULL if not defined, or for an invalid operation or datatype. */
 RK_INLINE rk_op_fn rk_op_kernel(rank_op_t op, rank_dtype_t dtype)
 {
-    return rk_op_is_valid(op) && rk_dtype_is_valid(dtype) ? rk_op_table[RK_HANDLE_INDEX(dtype)].fn[RK_HANDLE_INDEX(op)] : NULL;
+    if (!rk_op_is_valid(op) || !rk_dtype_is_valid(dtype))
+        return NULL;
+    return atomic_load_explicit(&rk_op_table[RK_HANDLE_INDEX(dtype)].fn[RK_HANDLE_INDEX(op)], memory_order_relaxed);
 }
 
 /* How a call reduces. */
@@ -39,7 +43,7 @@ RK_INLINE void rk_reduce(const struct rk_reducer *r, void *dst, const void *a, c
 
 /*
  * dst = src[0] op src[1] ... op src[k - 1] for n elements, from left to right; k >= 2. dst may be one of the sources, and
- * overlaps no other memory.
+ * overlaps no other memory. A sum of 16-bit floats is taken in F32 and rounded once.
  */
 void rk_reduce_many(const struct rk_reducer *r, void *dst, const void *const *src, int k, size_t n);
 

@@ -4,7 +4,7 @@
 #include "tests/unit/unit.h"
 
 #include "collectives/float16.h"
-#include "collectives/op.h"
+#include "collectives/kernel_set.h"
 #include "tests/coll/reference_values.h"
 
 #include <math.h>
@@ -84,12 +84,11 @@ static void reference(rank_dtype_t d, rank_op_t op, const char *a, const char *b
     value_store(d, out, v);
 }
 
-static void kernels(void **state)
+static void compare_kernels(void)
 {
     static const int lengths[] = {0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 67};
     char a[MAX * 16 + 1], b[MAX * 16 + 1], want[MAX * 16], got[MAX * 16 + 32];
 
-    (void)state;
     for (int d = 0; d < VALUE_DTYPES; d++) {
         size_t n = value_size(value_dtypes[d]);
         for (int op = 0; op < VALUE_OPS; op++) {
@@ -118,6 +117,96 @@ static void kernels(void **state)
             }
         }
     }
+}
+
+static void kernels(void **state)
+{
+    (void)state;
+    for (int i = 0; i < RK_KERNEL_SETS && rk_kernel_sets[i]->runs(); i++) {
+        rk_kernels_use(rk_kernel_sets[i]);
+        compare_kernels();
+    }
+    rk_kernels_use(rk_kernel_sets[0]);
+}
+
+/* Equal bits, or two NaNs: its payload depends on the order in which an instruction takes its operands. */
+static bool same_element(rank_dtype_t d, const char *a, const char *b)
+{
+    size_t n = value_size(d);
+    bool is_float = d == RANK_F16 || d == RANK_BF16 || d == RANK_F32 || d == RANK_F64;
+
+    return memcmp(a, b, n) == 0 || (is_float && isnan(value_load(d, a).re) && isnan(value_load(d, b).re));
+}
+
+/* Element i of k arrays by a kernel for pairs; 16-bit sums in float. */
+static void reference_many(const struct rk_reducer *r, bool sum16, char *const *src, int k, size_t at, char *out)
+{
+    uint16_t h;
+    float sum = 0;
+
+    memcpy(out, src[0] + at, value_size(r->dtype));
+    for (int j = 1; j < k && !sum16; j++)
+        r->fn(out, out, src[j] + at, 1);
+    for (int j = 0; j < k && sum16; j++) {
+        memcpy(&h, src[j] + at, sizeof(h));
+        float x = r->dtype == RANK_F16 ? rk_f16_to_f32(h) : rk_bf16_to_f32(h);
+        sum = j ? sum + x : x;
+        h = r->dtype == RANK_F16 ? rk_f32_to_f16(sum) : rk_f32_to_bf16(sum);
+        memcpy(out, &h, sizeof(h));
+    }
+}
+
+/* Any bits: NaN, infinities and subnormals too. */
+enum { MANY_MAX = 9, MANY_LEN = 300 };
+
+static void check_many(const struct rk_kernel_set *set, rank_dtype_t d, rank_op_t op)
+{
+    static char mem[MANY_MAX][MANY_LEN * 16 + 64], got[MANY_LEN * 16 + 64], want[16];
+    size_t size = value_size(d), n = (size_t)next_random() % MANY_LEN, off = (size_t)next_random() % 64;
+    int k = 2 + (int)(next_random() % (MANY_MAX - 1)), onto = (int)(next_random() % (uint64_t)(2 * k));
+    struct rk_reducer base = {NULL, d}, r = {NULL, d};
+    bool raw = next_random() % 4 == 0 && d != RANK_F32_COMPLEX && d != RANK_F64_COMPLEX && d != RANK_PAIR_F32 && d != RANK_PAIR_F64;
+    char *src[MANY_MAX], *dst = got + off;
+
+    rk_kernels_use(rk_kernel_sets[0]);
+    base.fn = rk_op_kernel(op, d);
+    rk_kernels_use(set);
+    r.fn = rk_op_kernel(op, d);
+    for (int j = 0; j < k; j++) {
+        src[j] = mem[j] + (off + (size_t)next_random()) % 64;
+        for (size_t i = 0; i < n; i++)
+            random_element(d, src[j] + i * size);
+        for (size_t i = 0; i < n * size && raw; i++)
+            src[j][i] = (char)next_random();
+    }
+    memset(got, 0x5a, sizeof(got));
+    if (onto < k)
+        memcpy(dst, src[onto], n * size);
+    const void *from[MANY_MAX];
+    for (int j = 0; j < k; j++)
+        from[j] = j == onto ? dst : src[j];
+    rk_reduce_many(&r, dst, from, k, n);
+    for (size_t i = 0; i < n; i++) {
+        reference_many(&base, (d == RANK_F16 || d == RANK_BF16) && (op == RANK_SUM || op == RANK_AVG), src, k, i * size, want);
+        if (!same_element(d, dst + i * size, want))
+            fail_msg("%s: dtype %llx, op %llx, element %zu of %zu, %d arrays", set->name, (unsigned long long)d,
+                     (unsigned long long)op, i, n, k);
+    }
+    assert_int_equal(dst[n * size], 0x5a);
+}
+
+static void many_agree(void **state)
+{
+    (void)state;
+    for (int i = 0; i < RK_KERNEL_SETS && rk_kernel_sets[i]->runs(); i++) {
+        for (int d = 0; d < VALUE_DTYPES; d++) {
+            for (int op = 0; op < VALUE_OPS; op++) {
+                for (int round = 0; round < 40 && value_defined(value_ops[op], value_dtypes[d]); round++)
+                    check_many(rk_kernel_sets[i], value_dtypes[d], value_ops[op]);
+            }
+        }
+    }
+    rk_kernels_use(rk_kernel_sets[0]);
 }
 
 static void divide(void **state)
@@ -211,7 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table_is_as_documented), cmocka_unit_test(kernels),
-        cmocka_unit_test(divide), cmocka_unit_test(halves_widen),
+        cmocka_unit_test(many_agree), cmocka_unit_test(divide), cmocka_unit_test(halves_widen),
         cmocka_unit_test(halves_narrow),
     };
 
