@@ -78,6 +78,7 @@ void rk_coll_node_made(struct rk_node *node, int world_size)
 
 static rank_status_t use_arena(struct rank_team *team, int index)
 {
+    const struct rk_coll *coll = team->ctx->coll;
     struct rk_coll_team *t = team->coll;
 
     t->arena = rk_arena_open(team, index);
@@ -85,8 +86,7 @@ static rank_status_t use_arena(struct rank_team *team, int index)
         return RANK_ERR_NO_MEMORY;
     t->direct = rk_nkinds ? NULL : t->arena;
     for (int k = 0; k < RK_COLL_COUNT; k++)
-        t->shm_max[k] = rk_select_shm_max(&team->ctx->coll->forced, (enum rk_coll_kind)k,
-                                          team->size);
+        t->shm_max[k] = rk_select_shm_max(&coll->forced, (enum rk_coll_kind)k, team->size, false);
     return RANK_OK;
 }
 
@@ -170,34 +170,46 @@ static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo,
         rk_sched_order(step, end);
 }
 
-/* NULL if out of memory. */
-static struct rk_sched *build(const struct rk_coll_call *c)
+/* Select the algorithm; straight: one without a schedule is possible. */
+static const struct rk_algo *choose(const struct rk_coll_call *c, bool straight)
 {
-    struct rank_team *team = c->team;
-    struct rk_coll_choice *last = &team->coll->last[c->kind];
-    struct rk_sched *s = rk_sched_new(&team->ctx->coll->scheds, team, team->coll_seq++);
-    size_t staged;
+    const struct rank_team *team = c->team;
+    struct rk_coll_choice *last = &team->coll->last[c->kind][straight];
 
-    if (!s)
-        return NULL;
     if (rk_unlikely(!last->algo || last->count != c->count || last->bytes != c->bytes || last->ordered != c->ordered)) {
+        bool one_node = team->coll->one_node;
         struct rk_case what = {.kind = c->kind,
                                .mem = RANK_MEM_HOST,
-                               .one_node = team->coll->one_node,
+                               .one_node = one_node,
+                               .arena = straight,
                                .ordered = c->ordered,
                                .size = team->size,
+                               .nodes = one_node,
+                               .per_node = one_node ? team->size : 0,
                                .count = c->count,
                                .bytes = c->bytes};
 
         *last = (struct rk_coll_choice){c->count, c->bytes, c->ordered, rk_select(&team->ctx->coll->forced, &what, NULL)};
     }
+    return last->algo;
+}
+
+/* NULL if out of memory. */
+static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo *algo)
+{
+    struct rank_team *team = c->team;
+    struct rk_sched *s = rk_sched_new(&team->ctx->coll->scheds, team, team->coll_seq++);
+    size_t staged;
+
+    if (!s)
+        return NULL;
     s->kind = (uint8_t)c->kind;
     s->reducer = (struct rk_reducer){c->fn, c->dtype};
     s->number = rk_coll_number(team);
     if (rk_unlikely(rk_nkinds) && (staged = rk_stage_bytes(c)) > 0)
-        build_staged(s, last->algo, c, staged);
+        build_staged(s, algo, c, staged);
     else
-        last->algo->build(s, c);
+        algo->build(s, c);
     return s;
 }
 
@@ -215,13 +227,14 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     bool alone = c->team->size == 1, trivial = alone || (c->bytes == 0 && c->kind != RK_COLL_BARRIER);
     const struct rk_coll_team *t = c->team->coll;
     struct rank_request own, *req = &own;
+    const struct rk_algo *algo;
     struct rk_sched *s = NULL;
     rank_status_t st = alone ? RANK_OK : rk_coll_may_begin(c->team);
 
     if (st)
         return st;
-    if (rk_unlikely(rk_nkinds) && !out && t->arena && c->kind != RK_COLL_ALLGATHERV && (int64_t)c->bytes <= t->shm_max[c->kind] &&
-        (c->bytes || c->kind == RK_COLL_BARRIER))
+    algo = trivial ? NULL : choose(c, !out && t->arena);
+    if (algo && !algo->build)
         return rk_stage_in_arena(t->arena, c);
     if (alone)
         copy_alone(c);
@@ -231,7 +244,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     own.on_done = NULL;
     if (out && !(req = rk_req_alloc(c->team->ctx)))
         return RANK_ERR_NO_MEMORY;
-    if (!trivial && !(s = build(c))) {
+    if (algo && !(s = build(c, algo))) {
         if (out)
             rk_req_free(req);
         return RANK_ERR_NO_MEMORY;

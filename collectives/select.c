@@ -8,6 +8,7 @@
 #include "collectives/select.h"
 #include "collectives/pattern.h"
 #include "collectives/coll_shm.h"
+#include "collectives/coll_args.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/base/choice_list.h"
@@ -75,22 +76,47 @@ const struct rk_rule rk_rules[] = {
 
 const int rk_nrules = RK_ARRAY_LEN(rk_rules);
 
-bool rk_algo_fits(const struct rk_algo *algo, const struct rk_case *c)
+_Static_assert(RK_ARRAY_LEN(rk_rules) <= RK_RULES_MAX, "room for the resolved rules");
+
+bool rk_coll_reduces(enum rk_coll_kind kind)
 {
-    if ((algo->needs & RK_NEEDS_POW2) && !rk_is_pow2(c->size))
-        return false;
-    if ((algo->needs & RK_NEEDS_COMMUTATIVE) && c->ordered)
-        return false;
-    if (algo->needs & RK_NEEDS_ARENA)
-        return c->arena && c->bytes <= rk_arena_block_max(c->kind, c->size);
-    return c->count >= algo->min_count;
+    return rk_coll_shape[kind].reduces;
 }
 
-static bool select_matches(const struct rk_rule *r, const struct rk_case *c)
+const char *rk_algo_unfit(const struct rk_algo *algo, const struct rk_case *c)
 {
-    return r->kind == c->kind && r->mem == c->mem && c->bytes <= r->bytes_max &&
-           (!r->ranks_max || c->size <= r->ranks_max) &&
-           (r->nodes == RK_NODES_ANY || (r->nodes == RK_NODES_ONE) == c->one_node);
+    if ((algo->needs & RK_NEEDS_POW2) && !rk_is_pow2(c->size))
+        return "needs a power of two of ranks";
+    if ((algo->needs & RK_NEEDS_COMMUTATIVE) && c->ordered)
+        return "needs a commutative operation";
+    if (c->balanced && !algo->balanced)
+        return "RANK_COLL_REPRODUCIBLE: sums by another tree";
+    if ((algo->needs & RK_NEEDS_ARENA) && !c->arena)
+        return "needs a blocking call on one node, with an arena";
+    if (!algo->build && c->bytes > rk_arena_block_max(c->kind, c->size))
+        return "longer than a slot of the arena";
+    return c->count < algo->min_count ? "needs elements" : NULL;
+}
+
+/* NULL if the rule covers the case. */
+static const char *rule_unmet(const struct rk_rule *r, const struct rk_case *c)
+{
+    if (r->mem != c->mem)
+        return "for another kind of memory";
+    if (r->nodes != RK_NODES_ANY && (r->nodes == RK_NODES_ONE) != c->one_node)
+        return r->nodes == RK_NODES_ONE ? "for one node" : "for several nodes";
+    if (r->ranks_max && c->size > r->ranks_max)
+        return "for fewer ranks";
+    if (c->per_node < r->per_node_min)
+        return "for more ranks a host";
+    if (c->bytes > r->bytes_max || (r->total_max && c->bytes > r->total_max / (size_t)c->size))
+        return "for shorter blocks";
+    return NULL;
+}
+
+static double algo_cost(const struct rk_algo *a, const struct rk_case *c)
+{
+    return a->cost(&rk_cost_models[c->one_node], c->size, (double)c->bytes);
 }
 
 static const struct rk_algo *least_cost(const struct rk_case *c)
@@ -100,7 +126,7 @@ static const struct rk_algo *least_cost(const struct rk_case *c)
 
     for (const struct rk_algo *a = rk_algos; a < rk_algos + rk_nalgos; a++) {
         if (a->kind == c->kind && rk_algo_fits(a, c)) {
-            double cost = a->cost(&rk_cost_models[c->one_node], c->size, (double)c->bytes);
+            double cost = algo_cost(a, c);
 
             if (!best || cost < least) {
                 best = a;
@@ -111,48 +137,104 @@ static const struct rk_algo *least_cost(const struct rk_case *c)
     return best;
 }
 
+/* The first word of RANK_COLL that decides, or NULL. */
+static const struct rk_algo *forced_algo(const struct rk_forced *forced, const struct rk_case *c, rk_passed_fn *passed,
+                                         void *arg)
+{
+    for (const struct rk_pick *p = forced->pick; p < forced->pick + forced->npicks; p++) {
+        bool covers = c->bytes >= p->from && c->bytes <= p->to;
+        const char *lacks;
+
+        if (p->algo->kind != c->kind)
+            continue;
+        lacks = covers ? rk_algo_unfit(p->algo, c) : "for other blocks";
+        if (!lacks)
+            return p->algo;
+        if (passed)
+            passed(arg, -1, p->algo, lacks);
+        else if (covers)
+            rk_debug("RANK_COLL: %s cannot do a %s of %zu bytes with %d ranks: %s; the next choice decides",
+                     p->algo->name, rk_coll_name[c->kind], c->bytes, c->size, lacks);
+    }
+    return NULL;
+}
+
+const struct rk_algo *rk_select_explain(const struct rk_forced *forced, const struct rk_case *c, const char **why,
+                                        int *rule, rk_passed_fn *passed, void *arg)
+{
+    const struct rk_algo *algo = forced_algo(forced, c, passed, arg), *least = NULL;
+
+    *rule = -1;
+    *why = "set by RANK_COLL";
+    for (int i = 0; i < rk_nrules && !algo; i++) {
+        const struct rk_algo *a = forced->rule[i];
+        const char *lacks;
+
+        if (rk_rules[i].kind != c->kind)
+            continue;
+        lacks = rule_unmet(&rk_rules[i], c);
+        if (!lacks)
+            lacks = rk_algo_unfit(a, c);
+        if (!lacks && a->build) {
+            if (!least)
+                least = least_cost(c);
+            if (algo_cost(a, c) > RK_COST_MAX * algo_cost(least, c))
+                lacks = "more than twice the least estimated time";
+        }
+        if (!lacks) {
+            *rule = i;
+            *why = rk_rules[i].why;
+            return a;
+        }
+        if (passed)
+            passed(arg, i, a, lacks);
+    }
+    if (algo)
+        return algo;
+    *why = "no rule: least estimated time";
+    return least ? least : least_cost(c);
+}
+
 const struct rk_algo *rk_select(const struct rk_forced *forced, const struct rk_case *c,
                                 const char **why)
 {
-    const struct rk_algo *algo = forced->algo[c->kind];
-    const char *reason = "set by RANK_COLL";
+    const char *reason;
+    int rule;
 
-    if (algo && !rk_algo_fits(algo, c)) {
-        rk_debug("RANK_COLL: %s cannot do a %s of %zu bytes with %d ranks; the table decides",
-                 algo->name, rk_coll_name[c->kind], c->bytes, c->size);
-        algo = NULL;
-    }
-    for (int i = 0; i < rk_nrules && !algo; i++) {
-        if (!select_matches(&rk_rules[i], c))
-            continue;
-        algo = rk_algo_find(c->kind, rk_rules[i].algo, strlen(rk_rules[i].algo));
-        reason = rk_rules[i].why;
-        if (!rk_algo_fits(algo, c))
-            algo = NULL;
-    }
-    if (!algo) {
-        algo = least_cost(c);
-        reason = "no rule: least estimated time";
-    }
-    if (why)
-        *why = reason;
-    return algo;
+    return rk_select_explain(forced, c, why ? why : &reason, &rule, NULL, NULL);
 }
 
-int64_t rk_select_shm_max(const struct rk_forced *forced, enum rk_coll_kind kind, int size)
+/* Does a blocking call of a team with an arena run straight code? */
+static bool is_straight(const struct rk_forced *forced, struct rk_case c, size_t bytes)
 {
-    int64_t room = (int64_t)rk_arena_block_max(kind, size);
-    const struct rk_algo *algo = forced->algo[kind];
+    c.bytes = bytes;
+    c.count = bytes ? (int64_t)(bytes & INT64_MAX) : 1; /* an empty call but a barrier is trivial */
+    return !rk_select(forced, &c, NULL)->build;
+}
 
-    if (algo)
-        return algo->needs & RK_NEEDS_ARENA ? room : -1;
-    for (int i = 0; i < rk_nrules; i++) {
-        if (rk_rules[i].kind != kind || strcmp(rk_rules[i].algo, "shm") != 0 ||
-            (rk_rules[i].ranks_max && size > rk_rules[i].ranks_max))
+int64_t rk_select_shm_max(const struct rk_forced *forced, enum rk_coll_kind kind, int size, bool balanced)
+{
+    const struct rk_case c = {.kind = kind, .mem = RANK_MEM_HOST, .one_node = true, .arena = true, .balanced = balanced,
+                              .size = size, .nodes = 1, .per_node = size};
+    size_t limit = rk_arena_block_max(kind, size);
+
+    /* Lower the limit to the last block before a range or a rule that ends the straight code. */
+    for (const struct rk_pick *p = forced->pick; p < forced->pick + forced->npicks; p++) {
+        if (p->algo->kind != kind)
             continue;
-        return rk_rules[i].bytes_max < (size_t)room ? (int64_t)rk_rules[i].bytes_max : room;
+        if (p->from <= limit && !is_straight(forced, c, p->from)) {
+            if (p->from == 0)
+                return -1;
+            limit = p->from - 1;
+        }
+        if (p->to < limit && !is_straight(forced, c, p->to + 1))
+            limit = p->to;
     }
-    return -1;
+    for (int i = 0; i < rk_nrules; i++) {
+        if (rk_rules[i].kind == kind && rk_rules[i].bytes_max < limit && !is_straight(forced, c, rk_rules[i].bytes_max + 1))
+            limit = rk_rules[i].bytes_max;
+    }
+    return is_straight(forced, c, 0) ? (int64_t)limit : -1;
 }
 
 /* --------------------------------------------------------------------- RANK_COLL */
@@ -176,13 +258,22 @@ static const char *what_there_is(void)
     return row->allowed;
 }
 
-static void take_one(const char *item, size_t len, struct rk_forced *out)
+/* Add "allreduce:ring@64K-1M", which was checked. */
+static rank_status_t add_pick(const char *item, size_t len, struct rk_forced *out)
 {
-    size_t key = strcspn(item, ":");
-    int kind = kind_by_name(item, key);
+    const char *at = memchr(item, '@', len);
+    size_t key = strcspn(item, ":"), end = at ? (size_t)(at - item) : len;
+    struct rk_pick pick = {.to = RK_ANY_BYTES};
 
-    if (kind >= 0)
-        out->algo[kind] = rk_algo_find((enum rk_coll_kind)kind, item + key + 1, len - key - 1);
+    if (out->npicks == RK_PICKS_MAX) {
+        rk_error("RANK_COLL: more than %d choices", RK_PICKS_MAX);
+        return RANK_ERR_CONFIG;
+    }
+    pick.algo = rk_algo_find((enum rk_coll_kind)kind_by_name(item, key), item + key + 1, end - key - 1);
+    if (at)
+        rk_picks_range(at + 1, len - end - 1, &pick.from, &pick.to);
+    out->pick[out->npicks++] = pick;
+    return RANK_OK;
 }
 
 rank_status_t rk_forced_parse(const char *text, struct rk_forced *out)
@@ -190,6 +281,8 @@ rank_status_t rk_forced_parse(const char *text, struct rk_forced *out)
     char err[512];
 
     memset(out, 0, sizeof(*out));
+    for (int i = 0; i < rk_nrules; i++)
+        out->rule[i] = rk_algo_find(rk_rules[i].kind, rk_rules[i].algo, strlen(rk_rules[i].algo));
     if (rk_picks_check("RANK_COLL", text, what_there_is(), err, sizeof(err))) {
         rk_error("%s", err);
         return RANK_ERR_CONFIG;
@@ -199,8 +292,8 @@ rank_status_t rk_forced_parse(const char *text, struct rk_forced *out)
 
         p += strspn(p, " \t");
         len = strcspn(p, ", \t");
-        if (len > 0)
-            take_one(p, len, out);
+        if (len > 0 && add_pick(p, len, out))
+            return RANK_ERR_CONFIG;
         p += strcspn(p, ",");
     }
     return RANK_OK;

@@ -26,8 +26,8 @@ struct rk_coll_team {
     struct rk_arena *arena; /* NULL: none */
     struct rk_arena *direct; /* the same; NULL if buffers may be of other kinds than host memory */
     bool one_node;          /* all its ranks share memory; equal on all ranks */
-    int64_t shm_max[RK_COLL_COUNT]; /* maximum block for the arena; -1: not this collective */
-    struct rk_coll_choice last[RK_COLL_COUNT];
+    int64_t shm_max[RK_COLL_COUNT]; /* up to this block all blocking calls run straight code; -1: none does */
+    struct rk_coll_choice last[RK_COLL_COUNT][2]; /* of calls that cannot, and that can run straight code */
 };
 
 /*

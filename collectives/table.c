@@ -67,7 +67,9 @@ static double cost_reduce_binomial(const struct rk_cost_model *m, int p, double 
 
 static double cost_reduce_rabenseifner(const struct rk_cost_model *m, int p, double n)
 {
-    return (folded_rounds(p) + p) * m->alpha + 2 * n * m->beta + n * m->gamma;
+    double fold = rk_is_pow2(p) ? 0 : n * (m->beta + m->gamma);
+
+    return (folded_rounds(p) + p) * m->alpha + 2 * n * m->beta + n * m->gamma + fold;
 }
 
 static double cost_doubling(const struct rk_cost_model *m, int p, double n)

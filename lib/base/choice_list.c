@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* choice_list.c: check lists of the form "key:word,key:word". */
+/* choice_list.c: check lists of the form "key:word,key:word@range". */
 #include "lib/base/choice_list.h"
 
-#include <stdbool.h>
+#include <ctype.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,11 +61,54 @@ static const char *keys(const char *allowed, char *out, size_t len)
     return out;
 }
 
+/* Parse "64K" at *at, before end, and step over it. */
+static bool size_at(const char **at, const char *end, size_t *out)
+{
+    static const char units[] = "KMGT";
+    const char *first = *at, *unit;
+    size_t v = 0;
+
+    while (*at < end && isdigit((unsigned char)**at)) {
+        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (size_t)(**at - '0'), &v))
+            return false;
+        ++*at;
+    }
+    if (*at == first)
+        return false;
+    if (*at < end && **at && (unit = strchr(units, toupper((unsigned char)**at)))) {
+        if (__builtin_mul_overflow(v, (size_t)1 << (10 * (unit - units + 1)), &v))
+            return false;
+        ++*at;
+    }
+    *out = v;
+    return true;
+}
+
+bool rk_picks_range(const char *text, size_t len, size_t *from, size_t *to)
+{
+    const char *at = text, *end = text + len;
+    bool has_from = size_at(&at, end, from);
+
+    if (!has_from)
+        *from = 0;
+    if (has_from && at == end) {
+        *to = *from;
+        return true;
+    }
+    if (at == end || *at++ != '-')
+        return false;
+    if (at == end) {
+        *to = SIZE_MAX;
+        return has_from;
+    }
+    return size_at(&at, end, to) && at == end && *to >= *from;
+}
+
 static rank_status_t choice_list_check_one(const char *name, const char *item, size_t len, const char *allowed,
                                char *err, size_t errlen)
 {
-    const char *colon = memchr(item, ':', len), *words;
-    size_t key = colon ? (size_t)(colon - item) : len;
+    const char *colon = memchr(item, ':', len), *range = memchr(item, '@', len), *words;
+    size_t key = colon ? (size_t)(colon - item) : len, word = range ? (size_t)(range - item) : len, from, to;
     char list[256];
 
     words = choice_list_words_of(allowed, item, key);
@@ -79,9 +123,15 @@ static rank_status_t choice_list_check_one(const char *name, const char *item, s
                  item, list);
         return RANK_ERR_CONFIG;
     }
-    if (!among(words, colon + 1, len - key - 1)) {
+    word = word > key ? word - key - 1 : 0;
+    if (!among(words, colon + 1, word)) {
         snprintf(err, errlen, "%s: %.*s has no '%.*s'; it has: %s", name, (int)key, item,
-                 (int)(len - key - 1), colon + 1, list);
+                 (int)word, colon + 1, list);
+        return RANK_ERR_CONFIG;
+    }
+    if (range && !rk_picks_range(range + 1, (size_t)(item + len - range - 1), &from, &to)) {
+        snprintf(err, errlen, "%s: '%.*s' behind %.*s is no range of sizes; write 64K-1M, 64K- or -1M", name,
+                 (int)(item + len - range), range, (int)(range - item), item);
         return RANK_ERR_CONFIG;
     }
     return RANK_OK;

@@ -70,8 +70,9 @@ const struct rk_conf_row rk_conf_rows[] = {
      NULL, 0, 64 << 20, AT(shm_box)},
     /* Names of collectives/table.c, a room above this one; a unit test compares them. */
     {"RANK_COLL", RK_CONF_PICKS, "", "",
-     "Choose the algorithm of collectives: allreduce:ring,bcast:binomial. rankinfo --coll shows "
-     "the default choice.",
+     "Choose the algorithm of collectives: allreduce:ring,bcast:binomial. For some blocks only, in bytes: "
+     "allreduce:ring@64K-1M, ring@1M-, ring@-4K. The first word that covers a call decides. rankinfo --coll NAME "
+     "--ranks N shows the choice.",
      "barrier:shm|dissemination,"
      "bcast:shm|binomial|scatter_ring|chain,"
      "reduce:shm|binomial|rabenseifner,"

@@ -9,7 +9,8 @@
 #include "lib/boot/boot.h"
 #include "lib/base/conf.h"
 
-static const struct rk_forced nothing;
+/* Without RANK_COLL; main fills it. */
+static struct rk_forced nothing;
 
 static struct rk_case a_case(int kind, int size, size_t bytes, bool one_node, bool arena)
 {
@@ -120,7 +121,6 @@ static void choices(void **state)
 /* An operation that is not commutative gets an algorithm that keeps the order. */
 static void order_kept(void **state)
 {
-    static const struct rk_forced nothing_else;
     struct rk_forced ring;
 
     (void)state;
@@ -131,7 +131,7 @@ static void order_kept(void **state)
                 struct rk_case c = a_case(k, size, bytes, size % 2, false);
 
                 c.ordered = true;
-                assert_false(rk_select(&nothing_else, &c, NULL)->needs & RK_NEEDS_COMMUTATIVE);
+                assert_false(rk_select(&nothing, &c, NULL)->needs & RK_NEEDS_COMMUTATIVE);
                 assert_false(rk_select(&ring, &c, NULL)->needs & RK_NEEDS_COMMUTATIVE);
             }
         }
@@ -179,7 +179,7 @@ static void shm_limit_agrees(void **state)
     (void)state;
     for (int k = 0; k < RK_COLL_COUNT; k++) {
         for (int size = 2; size <= 64; size++) {
-            int64_t limit = rk_select_shm_max(&nothing, (enum rk_coll_kind)k, size);
+            int64_t limit = rk_select_shm_max(&nothing, (enum rk_coll_kind)k, size, false);
             for (size_t bytes = 1; bytes <= 8192; bytes += 13) {
                 struct rk_case c = a_case(k, size, bytes, true, true);
                 bool shm = rk_select(&nothing, &c, NULL)->needs & RK_NEEDS_ARENA;
@@ -188,7 +188,7 @@ static void shm_limit_agrees(void **state)
             }
         }
     }
-    assert_int_equal(rk_select_shm_max(&nothing, RK_COLL_ALLGATHERV, 4), -1);
+    assert_int_equal(rk_select_shm_max(&nothing, RK_COLL_ALLGATHERV, 4, false), -1);
 }
 
 static void forced(void **state)
@@ -199,14 +199,14 @@ static void forced(void **state)
 
     (void)state;
     assert_int_equal(rk_forced_parse("", &f), RANK_OK);
-    assert_null(f.algo[RK_COLL_ALLREDUCE]);
+    assert_int_equal(f.npicks, 0);
     assert_int_equal(rk_forced_parse(" allreduce:ring , bcast:binomial,", &f), RANK_OK);
-    assert_string_equal(f.algo[RK_COLL_ALLREDUCE]->name, "ring");
-    assert_string_equal(f.algo[RK_COLL_BCAST]->name, "binomial");
+    assert_string_equal(f.pick[0].algo->name, "ring");
+    assert_string_equal(f.pick[1].algo->name, "binomial");
     assert_string_equal(rk_select(&f, &c, &why)->name, "ring");
     assert_contains(why, "RANK_COLL");
-    assert_int_equal(rk_select_shm_max(&f, RK_COLL_ALLREDUCE, 6), -1);
-    assert_int_equal(rk_select_shm_max(&f, RK_COLL_REDUCE, 6), 4096);
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_ALLREDUCE, 6, false), -1);
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_REDUCE, 6, false), 4096);
 
     /* One that cannot leaves it to the table. */
     assert_int_equal(rk_forced_parse("allgather:recursive_doubling,allreduce:shm", &f), RANK_OK);
@@ -216,6 +216,115 @@ static void forced(void **state)
     assert_string_equal(rk_select(&f, &c, NULL)->name, "recursive_doubling");
     c = a_case(RK_COLL_ALLREDUCE, 6, 1 << 20, true, true);
     assert_non_null(rk_select(&f, &c, NULL)->build);
+}
+
+/* Words with ranges: the first that covers the block and fits decides; outside of all the rules do. */
+static void ranges(void **state)
+{
+    static const struct {
+        size_t bytes;
+        const char *algo;
+        bool forced;
+    } want[] = {{1, "shm", false},     {256, "shm", false}, {257, "rabenseifner", true}, {1024, "rabenseifner", true},
+                {1025, "shm", false},  {4096, "shm", false}, {65535, "recursive_doubling", false}, {65536, "ring", true},
+                {1 << 20, "ring", true}, {(1 << 20) + 1, "recursive_doubling", true}, {1 << 30, "recursive_doubling", true}};
+    struct rk_forced f;
+    const char *why;
+
+    (void)state;
+    assert_int_equal(rk_forced_parse("allreduce:ring@64K-1M,allreduce:rabenseifner@257-1K , allreduce:shm@-128,"
+                                     "allreduce:recursive_doubling@256k-",
+                                     &f),
+                     RANK_OK);
+    for (size_t i = 0; i < RK_ARRAY_LEN(want); i++) {
+        struct rk_case c = a_case(RK_COLL_ALLREDUCE, 8, want[i].bytes, true, true);
+
+        assert_string_equal(rk_select(&f, &c, &why)->name, want[i].algo);
+        assert_int_equal(strcmp(why, "set by RANK_COLL") == 0, want[i].forced || want[i].bytes <= 128);
+    }
+    /* Straight code without a choice, up to the first block that is for another algorithm. */
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_ALLREDUCE, 6, false), 256);
+    assert_int_equal(rk_forced_parse("allreduce:ring@-64,barrier:dissemination,reduce:binomial@1G-", &f), RANK_OK);
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_ALLREDUCE, 6, false), -1);
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_BARRIER, 6, false), -1);
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_REDUCE, 6, false), 4096);
+}
+
+/* A rule never costs more than twice the cheapest algorithm that fits, by the formulas. */
+static void costs_bounded(void **state)
+{
+    enum { NMAX = 256 };
+    int p[NMAX], np = 0;
+
+    (void)state;
+    for (int i = 2; i <= 64; i++)
+        p[np++] = i;
+    for (int k = 64; k <= 65536; k *= 2) {
+        p[np++] = k - 1;
+        p[np++] = k;
+        p[np++] = k + 1;
+        p[np++] = k + k / 2;
+    }
+    assert_true(np < NMAX);
+    for (int i = 0; i < np; i++) {
+        for (int k = 0; k < RK_COLL_COUNT; k++) {
+            for (size_t bytes = 8; bytes <= 1 << 30; bytes *= 2) {
+                for (int flags = 0; flags < 4; flags++) {
+                    const struct rk_cost_model *m = &rk_cost_models[flags & 1];
+                    struct rk_case c = a_case(k, p[i], k == RK_COLL_BARRIER ? 0 : bytes, flags & 1, false);
+                    const struct rk_algo *a;
+                    double cost;
+
+                    c.ordered = flags & 2;
+                    a = rk_select(&nothing, &c, NULL);
+                    cost = a->cost(m, p[i], (double)c.bytes);
+                    for (const struct rk_algo *b = rk_algos; b < rk_algos + rk_nalgos; b++) {
+                        if ((int)b->kind == k && rk_algo_fits(b, &c) && cost > 2 * b->cost(m, p[i], (double)c.bytes))
+                            fail_msg("%s of %zu bytes, %d ranks: %s costs %.0f us, %s %.0f us", rk_coll_name[k], c.bytes,
+                                     p[i], a->name, cost, b->name, b->cost(m, p[i], (double)c.bytes));
+                    }
+                }
+            }
+        }
+    }
+}
+
+static char *choice_text(const char *coll, const char *collective, int ranks, int nodes)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+
+    assert_non_null(f);
+    rk_conf.coll = coll;
+    rk_conf.coll_shm = true;
+    assert_int_equal(rk_coll_print_choice(f, collective, ranks, nodes), RANK_OK);
+    fclose(f);
+    return text;
+}
+
+/* rankinfo --coll NAME: every block in one range, and each range's choice is what is selected. */
+static void choices_printed(void **state)
+{
+    char *text;
+
+    (void)state;
+    text = choice_text("allreduce:ring@64K-64K", "allreduce", 64, 4);
+    assert_contains(text, "\n64K-64K                  ring                set by RANK_COLL\n");
+    assert_contains(text, "passed over: RANK_COLL, ring: for other blocks\n");
+    assert_contains(text, "passed over: the rule for shm: for one node\n");
+    assert_contains(text, "recursive_doubling  rule: latency counts: least rounds\n");
+    free(text);
+    text = choice_text("", "bcast", 4096, 64); /* a chain of 4096 is no way for 512 KiB */
+    assert_contains(text, "chain: more than twice the least estimated time\n");
+    free(text);
+    for (int k = 0; k < RK_COLL_COUNT; k++) {
+        for (int ranks = 1; ranks <= 4096; ranks = ranks * 3 + 1) {
+            text = choice_text("", rk_coll_name[k], ranks, 1);
+            assert_true(strlen(text) > 100);
+            free(text);
+        }
+    }
 }
 
 static void refused(const char *text, const char *name, const char *allowed)
@@ -243,6 +352,13 @@ static void bad_forced(void **state)
     refused("allreduce", "allreduce", "ring");
     refused("bcast:binomial,gothere:ring", "'gothere'", "reduce_scatter");
     refused(":ring", "''", "allreduce");
+    refused("allreduce:ring@", "'@'", "64K-1M");
+    refused("allreduce:ring@-", "'@-'", "64K-1M");
+    refused("allreduce:ring@2K-1K", "'@2K-1K'", "64K-1M");
+    refused("allreduce:ring@1X", "'@1X'", "64K-1M");
+    refused("allreduce:ring@99999999999999999999", "'@999", "64K-1M");
+    refused("allreduce:rin@1K", "'rin'", "ring");
+    refused("allreduce@1K", "'allreduce@1K'", "bcast");
     refused("allreduce ring", "'allreduce ring'", "bcast");
 }
 
@@ -337,9 +453,12 @@ int main(void)
         cmocka_unit_test(table),   cmocka_unit_test(costs_order), cmocka_unit_test(rules),
         cmocka_unit_test(something_for_everything), cmocka_unit_test(least_time), cmocka_unit_test(order_kept), cmocka_unit_test(choices),
         cmocka_unit_test(shm_limit_agrees), cmocka_unit_test(forced),
+        cmocka_unit_test(ranges), cmocka_unit_test(costs_bounded), cmocka_unit_test(choices_printed),
         cmocka_unit_test(bad_forced), cmocka_unit_test(allowed), cmocka_unit_test(printed), cmocka_unit_test(arenas),
         cmocka_unit_test(opens_without_peers),
     };
 
+    if (rk_forced_parse("", &nothing))
+        return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,6 +112,16 @@ done
 [ $rc = 0 ] && [ -z "$missing" ]
 judge $? "--coll has every collective${missing:+, but not$missing}"
 
+RANK_COLL=allreduce:ring@64K-1M run --coll allreduce --ranks 64 --nodes 4
+[ $rc = 0 ] && says '^64K-1M +ring +set by RANK_COLL' && says 'passed over: the rule for shm: for one node'
+judge $? "--coll NAME prints ranges, reasons and what was passed over"
+run --coll allreduced --ranks 64
+[ $rc = 1 ] && complains "there is no collective 'allreduced'"
+judge $? "--coll with an unknown name"
+run --coll allreduce --ranks 2 --nodes 4
+[ $rc = 2 ] && complains "4 nodes for 2 ranks"
+judge $? "--coll with fewer ranks than nodes"
+
 run --version
 [ $rc = 0 ] && says "^rankinfo [0-9]+\.[0-9]+\.[0-9]+$"
 judge $? "--version"

@@ -23,6 +23,7 @@ static const struct option known[] = {
     {"build", no_argument, NULL, 'b'},    {"channels", no_argument, NULL, 'c'},
     {"load", no_argument, NULL, 'l'},     {"topology", no_argument, NULL, 't'},
     {"conf", no_argument, NULL, 'C'},     {"coll", no_argument, NULL, 'a'},
+    {"ranks", required_argument, NULL, 'r'}, {"nodes", required_argument, NULL, 'n'},
     {"paths", no_argument, NULL, 'p'},    {"calibrate", no_argument, NULL, 'k'},
     {"man", no_argument, NULL, 'm'},      {"version", no_argument, NULL, 'V'},
     {"help", no_argument, NULL, 'h'},     {NULL, 0, NULL, 0},
@@ -30,13 +31,14 @@ static const struct option known[] = {
 
 static void usage(FILE *out)
 {
-    fprintf(out, "usage: rankinfo [--build] [--channels] [--load] [--topology] [--conf] [--coll]\n"
-                 "                [--paths] [--calibrate]\n"
+    fprintf(out, "usage: rankinfo [--build] [--channels] [--load] [--topology] [--conf]\n"
+                 "                [--coll [NAME --ranks N [--nodes N]]] [--paths] [--calibrate]\n"
                  "  --build      version, and what was built in\n"
                  "  --channels   channels found; with --load the ucx module is opened, and its rails named\n"
                  "  --topology   cores, GPUs and NICs seen\n"
                  "  --conf       every RANK_* variable with value, origin, default, unit, doc\n"
-                 "  --coll       which algorithm a collective takes, and why\n"
+                 "  --coll       rules and algorithms of collectives; with a NAME: what is selected for --ranks N\n"
+                 "               on --nodes N (default: 1), by size, and why\n"
                  "  --paths      how large messages go between processes of this host, and why\n"
                  "  --calibrate  measure that, which takes a second or two and two cores, and keep it for all\n"
                  "               programs of this user; then as --paths\n"
@@ -59,6 +61,43 @@ static const char *rankinfo_nearest(const char *name)
         }
     }
     return best;
+}
+
+/* Of --coll NAME: NULL for the whole table. */
+static struct {
+    const char *collective;
+    int ranks, nodes;
+} asked = {.nodes = 1};
+
+/* Parse a number from 1 upwards; -1 after a message. */
+static int rankinfo_number(const char *option, const char *text)
+{
+    char *end;
+    long v = strtol(text, &end, 10);
+
+    if (end == text || *end || v < 1 || v > 1 << 24) {
+        rk_error("--%s is '%s'; allowed is a whole number from 1 to %d", option, text, 1 << 24);
+        return -1;
+    }
+    return (int)v;
+}
+
+/* The options of --coll fit together? */
+static bool rankinfo_asked(void)
+{
+    if (!asked.collective && (asked.ranks || asked.nodes > 1)) {
+        rk_error("--ranks and --nodes need the name of a collective: rankinfo --coll allreduce --ranks 64 --nodes 4");
+        return false;
+    }
+    if (asked.collective && asked.ranks < 1) {
+        rk_error("--coll %s needs a number of ranks: rankinfo --coll %s --ranks 64 --nodes 4", asked.collective, asked.collective);
+        return false;
+    }
+    if (asked.collective && asked.ranks < asked.nodes) {
+        rk_error("%d nodes for %d ranks: a node has at least one", asked.nodes, asked.ranks);
+        return false;
+    }
+    return true;
 }
 
 /* Parse options: the selected parts; DONE: nothing left to do; or -1 after a message. */
@@ -86,6 +125,16 @@ static int rankinfo_parse(int argc, char **argv)
             break;
         case 'a':
             parts |= PART_COLL;
+            if (optind < argc && *argv[optind] != '-')
+                asked.collective = argv[optind++];
+            break;
+        case 'r':
+            if ((asked.ranks = rankinfo_number("ranks", optarg)) < 0)
+                return -1;
+            break;
+        case 'n':
+            if ((asked.nodes = rankinfo_number("nodes", optarg)) < 0)
+                return -1;
             break;
         case 'p':
             parts |= PART_PATHS;
@@ -117,6 +166,8 @@ static int rankinfo_parse(int argc, char **argv)
         rk_error("unexpected argument '%s'; rankinfo takes options only", argv[optind]);
         return -1;
     }
+    if (!rankinfo_asked())
+        return -1;
     return parts ? parts : PART_BUILD | PART_CHANNELS | PART_TOPOLOGY | PART_CONF;
 }
 
@@ -165,7 +216,10 @@ static bool print_parts(int parts)
     }
     if (parts & PART_COLL) {
         rankinfo_next_part(&printed);
-        rk_coll_print_table(stdout);
+        if (asked.collective)
+            ok = rk_coll_print_choice(stdout, asked.collective, asked.ranks, asked.nodes) == RANK_OK && ok;
+        else
+            rk_coll_print_table(stdout);
     }
     if (parts & PART_PATHS) {
         rankinfo_next_part(&printed);
