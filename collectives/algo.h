@@ -21,10 +21,24 @@ enum rk_coll_kind {
     RK_COLL_SCATTER,
     RK_COLL_REDUCE_SCATTER,
     RK_COLL_ALLTOALL,
+    RK_COLL_GATHERV,
+    RK_COLL_SCATTERV,
     RK_COLL_COUNT
 };
 
 extern const char *const rk_coll_name[RK_COLL_COUNT];
+
+/* Have the blocks lengths of their own? */
+RK_INLINE bool rk_coll_has_counts(enum rk_coll_kind kind)
+{
+    return kind == RK_COLL_ALLGATHERV || kind == RK_COLL_GATHERV || kind == RK_COLL_SCATTERV;
+}
+
+/* Do ranks not know the lengths of all blocks? No choice may then depend on lengths: ranks would choose differently. */
+RK_INLINE bool rk_coll_has_own_counts(enum rk_coll_kind kind)
+{
+    return kind == RK_COLL_GATHERV || kind == RK_COLL_SCATTERV;
+}
 
 /*
  * A collective call. Its caller sets the arguments that the collective has and leaves the rest zero; rk_coll_check
@@ -39,8 +53,10 @@ struct rk_coll_call {
     struct rank_team *team;
     const char *sbuf;
     char *rbuf;       /* BCAST: the buffer of all ranks */
-    int64_t count;    /* elements of a block; ALLGATHERV: of sbuf, and once checked of the longest block */
-    const int64_t *rcounts, *rdispls; /* of rbuf, in elements, for blocks of their own lengths; valid while the schedule is built */
+    /* Elements of a block. ALLGATHERV: of sbuf, and once checked of the longest block. GATHERV, SCATTERV: of this rank's. */
+    int64_t count;
+    /* Of rbuf and sbuf, in elements, for blocks of their own lengths; valid while the schedule is built. */
+    const int64_t *rcounts, *rdispls, *scounts, *sdispls;
     rank_dtype_t dtype;
     rank_op_t op;
     int root;
@@ -50,6 +66,18 @@ struct rk_coll_call {
     size_t elem;
     rk_op_fn fn;      /* kernel of a reduction */
 };
+
+/* Does no rank of the team have data? */
+RK_INLINE bool rk_coll_is_empty(const struct rk_coll_call *c)
+{
+    return c->bytes == 0 && c->kind != RK_COLL_BARRIER && !rk_coll_has_own_counts(c->kind);
+}
+
+/* The block at displ elements; NULL in no buffer, where it is empty. */
+RK_INLINE char *rk_block_at(const char *buf, int64_t displ, size_t elem)
+{
+    return buf ? (char *)(uintptr_t)buf + (size_t)displ * elem : NULL;
+}
 
 /* Times in microseconds. All ranks use the same constants, as they must select the same algorithm. */
 struct rk_cost_model {
@@ -108,8 +136,10 @@ void rk_build_allreduce_rabenseifner(struct rk_sched *s, const struct rk_coll_ca
 void rk_build_allreduce_ring(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_gather_binomial(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_gather_linear(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_gatherv_linear(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_scatter_binomial(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_scatter_linear(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_scatterv_linear(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_allgather_bruck(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_allgather_doubling(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_allgather_ring(struct rk_sched *s, const struct rk_coll_call *c);

@@ -37,6 +37,8 @@ RK_INLINE rank_status_t arena_run(struct rk_arena *a, const struct rk_coll_call 
     case RK_COLL_ALLTOALL:
         return rk_arena_alltoall(a, c->sbuf, c->rbuf, c->bytes);
     case RK_COLL_ALLGATHERV:
+    case RK_COLL_GATHERV:
+    case RK_COLL_SCATTERV:
     case RK_COLL_COUNT:
         break;
     }
@@ -74,8 +76,8 @@ RK_INLINE rank_status_t rk_coll_enter(const struct rk_coll_call *call, rank_requ
         return st;
     if (req)
         return rk_coll_schedule(&c, req);
-    a = c.kind == RK_COLL_ALLGATHERV ? NULL : rk_coll_arena(c.team, c.kind, c.bytes);
-    if (!a || (c.bytes == 0 && c.kind != RK_COLL_BARRIER)) {
+    a = rk_coll_has_counts(c.kind) ? NULL : rk_coll_arena(c.team, c.kind, c.bytes);
+    if (!a || rk_coll_is_empty(&c)) {
         copy = c; /* c itself would then be in memory on the other path too */
         return rk_coll_schedule(&copy, NULL);
     }
@@ -184,6 +186,38 @@ rank_status_t rank_iscatter(const void *sbuf, void *rbuf, int64_t count, rank_dt
                               .team = team), req);
 }
 
+/* Of a rank whose block is in place, the count of the other argument holds. */
+#define GATHERV_CALL                                                                                                       \
+    CALL(GATHERV, .sbuf = sbuf, .count = sbuf == RANK_IN_PLACE ? 0 : scount, .rbuf = rbuf, .rcounts = rcounts,            \
+         .rdispls = displs, .dtype = dtype, .root = root, .team = team)
+#define SCATTERV_CALL                                                                                                      \
+    CALL(SCATTERV, .sbuf = sbuf, .scounts = scounts, .sdispls = displs, .rbuf = rbuf,                                     \
+         .count = rbuf == RANK_IN_PLACE ? 0 : rcount, .dtype = dtype, .root = root, .team = team)
+
+rank_status_t rank_gatherv(const void *sbuf, int64_t scount, void *rbuf, const int64_t *rcounts, const int64_t *displs,
+                           rank_dtype_t dtype, int root, rank_team_t team)
+{
+    return rk_coll_enter(GATHERV_CALL, NULL);
+}
+
+rank_status_t rank_igatherv(const void *sbuf, int64_t scount, void *rbuf, const int64_t *rcounts, const int64_t *displs,
+                            rank_dtype_t dtype, int root, rank_team_t team, rank_request_t *req)
+{
+    return coll_enter_nb(GATHERV_CALL, req);
+}
+
+rank_status_t rank_scatterv(const void *sbuf, const int64_t *scounts, const int64_t *displs, void *rbuf, int64_t rcount,
+                            rank_dtype_t dtype, int root, rank_team_t team)
+{
+    return rk_coll_enter(SCATTERV_CALL, NULL);
+}
+
+rank_status_t rank_iscatterv(const void *sbuf, const int64_t *scounts, const int64_t *displs, void *rbuf, int64_t rcount,
+                             rank_dtype_t dtype, int root, rank_team_t team, rank_request_t *req)
+{
+    return coll_enter_nb(SCATTERV_CALL, req);
+}
+
 rank_status_t rank_reduce_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team)
 {
     return rk_coll_enter(CALL(REDUCE_SCATTER, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .op = op,
@@ -213,3 +247,4 @@ RK_PUBLIC(rank_alltoall);
 RK_PUBLIC(rank_ibarrier); RK_PUBLIC(rank_ibcast); RK_PUBLIC(rank_ireduce); RK_PUBLIC(rank_iallreduce); RK_PUBLIC(rank_igather);
 RK_PUBLIC(rank_iallgather); RK_PUBLIC(rank_iallgatherv); RK_PUBLIC(rank_iscatter); RK_PUBLIC(rank_ireduce_scatter);
 RK_PUBLIC(rank_ialltoall);
+RK_PUBLIC(rank_gatherv); RK_PUBLIC(rank_igatherv); RK_PUBLIC(rank_scatterv); RK_PUBLIC(rank_iscatterv);

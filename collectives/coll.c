@@ -177,7 +177,7 @@ static const struct rk_algo *choose(const struct rk_coll_call *c, bool straight)
     struct rk_coll_choice *last = &team->coll->last[c->kind][straight];
 
     if (rk_unlikely(!last->algo || last->count != c->count || last->bytes != c->bytes || last->ordered != c->ordered)) {
-        bool one_node = team->coll->one_node;
+        bool one_node = team->coll->one_node, own = rk_coll_has_own_counts(c->kind);
         struct rk_case what = {.kind = c->kind,
                                .mem = RANK_MEM_HOST,
                                .one_node = one_node,
@@ -186,8 +186,8 @@ static const struct rk_algo *choose(const struct rk_coll_call *c, bool straight)
                                .size = team->size,
                                .nodes = one_node,
                                .per_node = one_node ? team->size : 0,
-                               .count = c->count,
-                               .bytes = c->bytes};
+                               .count = own ? 0 : c->count,
+                               .bytes = own ? 0 : c->bytes};
 
         *last = (struct rk_coll_choice){c->count, c->bytes, c->ordered, rk_select(&team->ctx->coll->forced, &what, NULL)};
     }
@@ -216,15 +216,16 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
 /* One rank: copy its input to the result. */
 static void copy_alone(const struct rk_coll_call *c)
 {
-    size_t at = c->kind == RK_COLL_ALLGATHERV ? (size_t)c->rdispls[0] * c->elem : 0;
+    char *to = rk_block_at(c->rbuf, c->rdispls ? c->rdispls[0] : 0, c->elem);
+    const char *from = rk_block_at(c->sbuf, c->sdispls ? c->sdispls[0] : 0, c->elem);
 
-    if (c->bytes && c->kind != RK_COLL_BCAST && c->rbuf + at != c->sbuf)
-        rk_kind_copy(c->rbuf + at, rk_kind_of(c->rbuf + at, c->bytes), c->sbuf, rk_kind_of(c->sbuf, c->bytes), c->bytes);
+    if (c->bytes && c->kind != RK_COLL_BCAST && to != from)
+        rk_kind_copy(to, rk_kind_of(to, c->bytes), from, rk_kind_of(from, c->bytes), c->bytes);
 }
 
 rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out)
 {
-    bool alone = c->team->size == 1, trivial = alone || (c->bytes == 0 && c->kind != RK_COLL_BARRIER);
+    bool alone = c->team->size == 1, trivial = alone || rk_coll_is_empty(c);
     const struct rk_coll_team *t = c->team->coll;
     struct rank_request own, *req = &own;
     const struct rk_algo *algo;

@@ -12,48 +12,121 @@ RK_COLD rank_status_t rk_coll_overlap_error(const char *call)
     return rk_arg_error(RANK_ERR_ARG, call, "the buffers overlap; RANK_IN_PLACE is for that");
 }
 
-/* Do the blocks in rbuf overlap neither each other nor the count elements of sbuf? */
-static RK_COLD bool blocks_apart(const struct rk_coll_call *c, int64_t count)
-{
-    for (int r = 0; r < c->team->size; r++) {
-        const char *at = c->rbuf + (size_t)c->rdispls[r] * c->elem;
-        size_t bytes = (size_t)c->rcounts[r] * c->elem;
+/* ------------------------------------------------------------------- blocks of different lengths */
 
-        for (int q = 0; q < r; q++) {
-            if (rk_overlap(at, bytes, c->rbuf + (size_t)c->rdispls[q] * c->elem, (size_t)c->rcounts[q] * c->elem))
+/* Blocks in a buffer: of each rank, or one. */
+struct coll_blocks {
+    const char *base, *buf, *count, *displ; /* and the names of the arguments */
+    const int64_t *counts, *displs;         /* in elements */
+    int n;                                  /* 0: this rank has no such buffer */
+    int64_t total, longest;                 /* set by the check */
+};
+
+static rank_status_t check_lengths(const struct rk_coll_call *c, struct coll_blocks *b)
+{
+    rank_status_t st = RANK_OK;
+    int64_t end;
+    size_t span;
+
+    if (b->n && (!b->counts || !b->displs))
+        return rk_arg_null(c->name, !b->counts ? b->count : b->displ);
+    for (int r = 0; r < b->n && !st; r++) {
+        if (b->counts[r] < 0 || b->displs[r] < 0 || __builtin_add_overflow(b->counts[r], b->displs[r], &end))
+            return rk_arg_error(RANK_ERR_COUNT, c->name, "%s[%d] %lld or %s[%d] %lld is out of range", b->count, r,
+                                (long long)b->counts[r], b->displ, r, (long long)b->displs[r]);
+        if (__builtin_add_overflow(b->total, b->counts[r], &b->total))
+            return rk_arg_error(RANK_ERR_COUNT, c->name, "the sum of %s is out of range", b->count);
+        b->longest = b->counts[r] > b->longest ? b->counts[r] : b->longest;
+        st = rk_dtype_span(c->name, c->dtype, end, &span);
+        if (!st)
+            st = rk_dtype_span(c->name, c->dtype, b->total, &span);
+    }
+    return st;
+}
+
+/* The part of the blocks of this rank is as long as the other argument gives it. */
+static rank_status_t check_own(const struct rk_coll_call *c, const char *name, int64_t count, const struct coll_blocks *b)
+{
+    int me = c->team->rank;
+
+    if (count == b->counts[me])
+        return RANK_OK;
+    return rk_arg_error(RANK_ERR_COUNT, c->name, "%s %lld is not %s[%d], %lld, of this rank", name, (long long)count,
+                        b->count, me, (long long)b->counts[me]); /* as the other ranks assume */
+}
+
+static rank_status_t check_present(const struct rk_coll_call *c, const struct coll_blocks *b)
+{
+    bool usable = b->base != RANK_IN_PLACE && (b->base || !b->total);
+
+    return !b->n || usable ? RANK_OK : rk_coll_buffer_error(c->name, b->buf, b->base);
+}
+
+/* Does no block of w overlap another one, or one of r? */
+static RK_COLD bool blocks_apart(const struct rk_coll_call *c, const struct coll_blocks *w, const struct coll_blocks *r)
+{
+    for (int i = 0; i < w->n; i++) {
+        const char *at = rk_block_at(w->base, w->displs[i], c->elem);
+        size_t bytes = (size_t)w->counts[i] * c->elem;
+
+        for (int q = 0; q < i; q++) {
+            if (rk_overlap(at, bytes, rk_block_at(w->base, w->displs[q], c->elem), (size_t)w->counts[q] * c->elem))
                 return false;
         }
-        if (!c->in_place && rk_overlap(c->sbuf, (size_t)count * c->elem, at, bytes))
-            return false;
+        for (int q = 0; q < r->n && !c->in_place; q++) {
+            if (rk_overlap(at, bytes, rk_block_at(r->base, r->displs[q], c->elem), (size_t)r->counts[q] * c->elem))
+                return false;
+        }
     }
     return true;
 }
 
-rank_status_t rk_coll_check_blocks(struct rk_coll_call *c)
+/* Of collectives in which a rank has one block in one buffer, and a block of each rank in the other one, at root only. */
+static rank_status_t check_one_and_all(struct rk_coll_call *c, struct coll_blocks *one, struct coll_blocks *all)
 {
-    int64_t mine = c->count, longest = 0, end;
-    const struct rank_team *team = c->team;
+    rank_status_t st = check_lengths(c, all);
+
+    c->in_place = one->base == RANK_IN_PLACE && all->n && one->n;
+    if (!st)
+        st = check_present(c, all);
+    if (st)
+        return st;
+    if (c->in_place) {
+        one->base = rk_block_at(all->base, all->displs[c->team->rank], c->elem);
+        c->count = all->counts[c->team->rank];
+    } else if (all->n && (st = check_own(c, all->base == c->rbuf ? "scount" : "rcount", c->count, all)) != RANK_OK) {
+        return st;
+    }
+    c->bytes = (size_t)c->count * c->elem;
+    one->total = c->count;
+    return check_present(c, one);
+}
+
+rank_status_t rk_coll_check_counts(struct rk_coll_call *c)
+{
+    static const int64_t zero;
+    const struct rk_coll_shape shape = rk_coll_shape[c->kind];
+    int size = c->team->size;
+    bool at_root = c->team->rank == c->root, scatters = c->kind == RK_COLL_SCATTERV;
+    struct coll_blocks s = {c->sbuf, "sbuf", "scounts", scatters ? "displs" : "sdispls", c->scounts, c->sdispls, size, 0, 0};
+    struct coll_blocks r = {c->rbuf, "rbuf", "rcounts", "displs", c->rcounts, c->rdispls, size, 0, 0};
+    struct coll_blocks *one = scatters ? &r : &s, *all = scatters ? &s : &r;
     rank_status_t st;
 
-    if (!c->rcounts || !c->rdispls)
-        return rk_arg_null(c->name, !c->rcounts ? "rcounts" : "displs");
-    for (int r = 0; r < team->size; r++) {
-        if (c->rcounts[r] < 0 || c->rdispls[r] < 0 || __builtin_add_overflow(c->rcounts[r], c->rdispls[r], &end))
-            return rk_arg_error(RANK_ERR_COUNT, c->name, "rcounts[%d] %lld or displs[%d] %lld is out of range", r,
-                                (long long)c->rcounts[r], r, (long long)c->rdispls[r]);
-        st = rk_dtype_span(c->name, c->dtype, end, &c->bytes);
-        if (st)
-            return st;
-        longest = c->rcounts[r] > longest ? c->rcounts[r] : longest;
-    }
-    if (c->sbuf != RANK_IN_PLACE && mine != c->rcounts[team->rank])
-        return rk_arg_error(RANK_ERR_COUNT, c->name, "scount %lld is not rcounts[%d], %lld, of this rank", (long long)mine,
-                            team->rank, (long long)c->rcounts[team->rank]); /* as the other ranks assume */
-    c->count = longest;
-    c->bytes = (size_t)longest * c->elem;
-    /* A rank without data needs no sbuf, though others may have data. */
-    st = rk_coll_check_buffers(c, c->sbuf != NULL || mine > 0, true, (size_t)c->rdispls[team->rank] * c->elem);
-    if (!st && RK_CHECK_OVERLAP && c->rbuf && !blocks_apart(c, mine))
+    if (shape.root && (unsigned)c->root >= (unsigned)size)
+        return rk_arg_error(RANK_ERR_RANK, c->name, "root %d is out of range (team size %d)", c->root, size);
+    one->counts = &c->count;
+    one->displs = &zero;
+    one->n = 1;
+    all->n = !shape.root || at_root ? size : 0;
+    st = check_one_and_all(c, one, all);
+    if (!st && RK_CHECK_OVERLAP && !(scatters && c->in_place) && !blocks_apart(c, &r, &s))
         st = rk_coll_overlap_error(c->name);
+    c->sbuf = s.base;
+    c->rbuf = (char *)(uintptr_t)r.base;
+    if (c->kind == RK_COLL_ALLGATHERV) {
+        c->count = all->longest;
+        c->bytes = (size_t)c->count * c->elem;
+    }
     return st;
 }

@@ -26,14 +26,16 @@ static const struct rk_coll_shape rk_coll_shape[RK_COLL_COUNT] = {
     [RK_COLL_ALLREDUCE] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_NO_ROOT, true},
     [RK_COLL_GATHER] = {RK_ONE_BLOCK, RK_ALL_BLOCKS, RK_ROOT_RECEIVES, false},
     [RK_COLL_ALLGATHER] = {RK_ONE_BLOCK, RK_ALL_BLOCKS, RK_NO_ROOT, false},
-    [RK_COLL_ALLGATHERV] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_NO_ROOT, false}, /* see rk_coll_check_blocks */
+    [RK_COLL_ALLGATHERV] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_NO_ROOT, false}, /* see rk_coll_check_counts */
     [RK_COLL_SCATTER] = {RK_ALL_BLOCKS, RK_ONE_BLOCK, RK_ROOT_SENDS, false},
     [RK_COLL_REDUCE_SCATTER] = {RK_ALL_BLOCKS, RK_ONE_BLOCK, RK_NO_ROOT, true},
     [RK_COLL_ALLTOALL] = {RK_ALL_BLOCKS, RK_ALL_BLOCKS, RK_NO_ROOT, false},
+    [RK_COLL_GATHERV] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_ROOT_RECEIVES, false},
+    [RK_COLL_SCATTERV] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_ROOT_SENDS, false},
 };
 
-/* Check all after the datatype of a call with counts of its own. count and bytes become those of the longest. */
-rank_status_t rk_coll_check_blocks(struct rk_coll_call *c);
+/* Check all but the team and datatype of a call with counts, and set count and bytes. */
+rank_status_t rk_coll_check_counts(struct rk_coll_call *c);
 rank_status_t rk_coll_buffer_error(const char *call, const char *name, const void *buf);
 rank_status_t rk_coll_overlap_error(const char *call);
 
@@ -72,7 +74,7 @@ RK_INLINE rank_status_t rk_coll_check_buffers(struct rk_coll_call *c, bool sends
         c->sbuf = c->bytes ? c->rbuf + at : c->rbuf;
     else if (r_in_s)
         c->rbuf = (char *)(uintptr_t)c->sbuf + (c->bytes ? at : 0);
-    else if (RK_CHECK_OVERLAP && both && c->kind != RK_COLL_ALLGATHERV &&
+    else if (RK_CHECK_OVERLAP && both &&
              rk_overlap(c->sbuf, c->bytes * (shape.sbuf == RK_ALL_BLOCKS ? (size_t)c->team->size : 1), c->rbuf,
                         c->bytes * (shape.rbuf == RK_ALL_BLOCKS ? (size_t)c->team->size : 1)))
         return rk_coll_overlap_error(c->name);
@@ -93,8 +95,8 @@ RK_INLINE rank_status_t rk_coll_check(struct rk_coll_call *c)
     if (rk_unlikely(st))
         return st;
     c->elem = rk_dtype_bytes(c->dtype);
-    if (c->kind == RK_COLL_ALLGATHERV)
-        return rk_coll_check_blocks(c);
+    if (rk_coll_has_counts(c->kind))
+        return rk_coll_check_counts(c);
     if ((shape.sbuf == RK_ALL_BLOCKS || shape.rbuf == RK_ALL_BLOCKS) &&
         rk_unlikely(__builtin_mul_overflow(c->bytes, (size_t)c->team->size, &whole) || whole > INT64_MAX))
         return rk_arg_error(RANK_ERR_COUNT, c->name, "count %lld for each of %d ranks is more than memory can hold",

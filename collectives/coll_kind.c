@@ -5,10 +5,39 @@
 
 #include <stdlib.h>
 
-/* Bytes of a buffer with these blocks; 0 if this rank does not use it. */
-static size_t stage_span(const struct rk_coll_call *c, enum rk_blocks blocks, bool used)
+/* A list of blocks in a buffer of the call; counts NULL: the buffer has none. */
+struct stage_list {
+    const int64_t *counts, *displs;
+};
+
+static struct stage_list stage_sent(const struct rk_coll_call *c)
 {
-    return !used || blocks == RK_NO_BLOCK ? 0 : c->bytes * (blocks == RK_ALL_BLOCKS ? (size_t)c->team->size : 1);
+    bool used = c->kind != RK_COLL_SCATTERV || c->team->rank == c->root;
+
+    return (struct stage_list){used ? c->scounts : NULL, c->sdispls};
+}
+
+static struct stage_list stage_received(const struct rk_coll_call *c)
+{
+    bool used = c->kind != RK_COLL_GATHERV || c->team->rank == c->root;
+
+    return (struct stage_list){used && c->rdispls ? c->rcounts : NULL, c->rdispls};
+}
+
+/* Bytes of a buffer with these blocks; 0 if this rank does not use it. */
+static size_t stage_span(const struct rk_coll_call *c, enum rk_blocks blocks, bool used, struct stage_list list)
+{
+    size_t span = 0;
+
+    if (!used || blocks == RK_NO_BLOCK)
+        return 0;
+    if (!list.counts)
+        return c->bytes * (blocks == RK_ALL_BLOCKS ? (size_t)c->team->size : 1);
+    for (int i = 0; i < c->team->size; i++) {
+        size_t end = (size_t)(list.counts[i] ? list.displs[i] + list.counts[i] : 0) * c->elem;
+        span = end > span ? end : span;
+    }
+    return span;
 }
 
 /* Find the buffers that are to be staged. */
@@ -16,17 +45,11 @@ static void stage_find(const struct rk_coll_call *c, struct rk_staged *send, str
 {
     const struct rk_coll_shape shape = rk_coll_shape[c->kind];
     bool at_root = c->team->rank == c->root;
-    size_t s = stage_span(c, shape.sbuf, at_root || shape.root != RK_ROOT_SENDS);
-    size_t r = stage_span(c, shape.rbuf, at_root || shape.root != RK_ROOT_RECEIVES);
+    size_t s = stage_span(c, shape.sbuf, at_root || shape.root != RK_ROOT_SENDS, stage_sent(c));
+    size_t r = stage_span(c, shape.rbuf, at_root || shape.root != RK_ROOT_RECEIVES, stage_received(c));
 
-    if (c->kind == RK_COLL_ALLGATHERV) {
+    if (c->kind == RK_COLL_ALLGATHERV)
         s = (size_t)c->rcounts[c->team->rank] * c->elem;
-        r = 0;
-        for (int i = 0; i < c->team->size; i++) {
-            size_t end = (size_t)(c->rcounts[i] ? c->rdispls[i] + c->rcounts[i] : 0) * c->elem;
-            r = end > r ? end : r;
-        }
-    }
     *send = (struct rk_staged){.view = rk_view_of(c->sbuf, s)};
     *recv = (struct rk_staged){.view = rk_view_of(c->rbuf, r)};
     if (!send->view.ops)
@@ -37,7 +60,7 @@ static void stage_find(const struct rk_coll_call *c, struct rk_staged *send, str
 
 static size_t stage_head(const struct rk_coll_call *c)
 {
-    size_t blocks = c->kind == RK_COLL_ALLGATHERV ? (size_t)c->team->size : 0;
+    size_t blocks = stage_received(c).counts ? (size_t)c->team->size : 0;
 
     return rk_round_up(sizeof(struct rk_stage) + blocks * sizeof(struct rk_stage_block), RK_CACHE_LINE);
 }
@@ -58,10 +81,25 @@ static bool stage_within(const struct rk_view *in, const struct rk_view *of)
     return in->bytes && (uintptr_t)in->base - (uintptr_t)of->base < of->bytes;
 }
 
+static void stage_copy_out(const struct rk_coll_call *c, const struct rk_staged *s)
+{
+    struct stage_list list = stage_sent(c);
+
+    if (!list.counts)
+        rk_copy_out(s->host, &s->view, 0, s->view.bytes);
+    for (int i = 0; list.counts && i < c->team->size; i++) {
+        size_t at = (size_t)list.displs[i] * c->elem;
+
+        if (list.counts[i])
+            rk_copy_out(s->host + at, &s->view, at, (size_t)list.counts[i] * c->elem);
+    }
+}
+
 struct rk_stage *rk_stage_begin(const struct rk_coll_call *c, void *mem)
 {
     struct rk_stage *g = mem;
     struct rk_staged *s = &g->send, *r = &g->recv;
+    struct stage_list received = stage_received(c);
 
     *g = (struct rk_stage){.host = *c};
     stage_find(c, s, r);
@@ -72,7 +110,7 @@ struct rk_stage *rk_stage_begin(const struct rk_coll_call *c, void *mem)
     else if (c->in_place && stage_within(&s->view, &r->view))
         s->host = r->host + ((char *)s->view.base - (char *)r->view.base);
     if (s->view.bytes) {
-        rk_copy_out(s->host, &s->view, 0, s->view.bytes);
+        stage_copy_out(c, s);
         g->host.sbuf = s->host;
     }
     if (r->view.bytes) {
@@ -80,11 +118,12 @@ struct rk_stage *rk_stage_begin(const struct rk_coll_call *c, void *mem)
             rk_copy_out(r->host, &r->view, 0, r->view.bytes);
         g->host.rbuf = r->host;
     }
-    if (c->kind == RK_COLL_ALLGATHERV) { /* what lies between the blocks is not the call's */
+    if (received.counts) { /* what lies between the blocks is not the call's */
         g->blocks = (void *)(g + 1);
         g->nblocks = c->team->size;
         for (int i = 0; i < g->nblocks; i++)
-            g->blocks[i] = (struct rk_stage_block){(size_t)c->rdispls[i] * c->elem, (size_t)c->rcounts[i] * c->elem};
+            g->blocks[i] =
+                (struct rk_stage_block){(size_t)received.displs[i] * c->elem, (size_t)received.counts[i] * c->elem};
     }
     return g;
 }

@@ -72,6 +72,9 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLTOALL, ANY, 8, RK_ANY_BYTES, "pairwise", "few ranks: few messages anyway"),
     RULE(ALLTOALL, ANY, 0, 256, "bruck", "short blocks travel together"),
     RULE(ALLTOALL, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
+
+    RULE(GATHERV, ANY, 0, RK_ANY_BYTES, "linear", "only the root knows all lengths"),
+    RULE(SCATTERV, ANY, 0, RK_ANY_BYTES, "linear", "only the root knows all lengths"),
 };
 
 const int rk_nrules = RK_ARRAY_LEN(rk_rules);

@@ -16,6 +16,7 @@ const char *const rk_coll_name[RK_COLL_COUNT] = {
     [RK_COLL_GATHER] = "gather",         [RK_COLL_ALLGATHER] = "allgather",
     [RK_COLL_ALLGATHERV] = "allgatherv", [RK_COLL_SCATTER] = "scatter",
     [RK_COLL_REDUCE_SCATTER] = "reduce_scatter", [RK_COLL_ALLTOALL] = "alltoall",
+    [RK_COLL_GATHERV] = "gatherv",       [RK_COLL_SCATTERV] = "scatterv",
 };
 
 /* ------------------------------------------------------------------------- costs */
@@ -200,6 +201,12 @@ const struct rk_algo rk_algos[] = {
      .why = "least rounds; blocks travel together", .build = rk_build_alltoall_bruck},
     {.name = "pairwise", .kind = RK_COLL_ALLTOALL, .cost = cost_linear,
      .why = "least bytes, pairs meet", .build = rk_build_alltoall_pairwise},
+
+    {.name = "linear", .kind = RK_COLL_GATHERV, .cost = cost_linear,
+     .why = "only the root knows all lengths", .build = rk_build_gatherv_linear},
+
+    {.name = "linear", .kind = RK_COLL_SCATTERV, .cost = cost_linear,
+     .why = "only the root knows all lengths", .build = rk_build_scatterv_linear},
 };
 
 const int rk_nalgos = RK_ARRAY_LEN(rk_algos);

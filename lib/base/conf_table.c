@@ -82,7 +82,9 @@ const struct rk_conf_row rk_conf_rows[] = {
      "allgatherv:linear|ring,"
      "scatter:shm|binomial|linear,"
      "reduce_scatter:shm|recursive_halving|pairwise|ring,"
-     "alltoall:shm|bruck|pairwise",
+     "alltoall:shm|bruck|pairwise,"
+     "gatherv:linear,"
+     "scatterv:linear",
      0, 0, AT(coll)},
     {"RANK_COLL_SHM", RK_CONF_BOOL, "on", "",
      "Run small collectives of one node through shared memory.", NULL, 0, 0, AT(coll_shm)},

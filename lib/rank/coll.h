@@ -18,7 +18,7 @@ extern "C" {
  *
  * RANK_IN_PLACE takes the input from the output buffer:
  *   - allreduce, reduce_scatter, allgather, allgatherv, alltoall: as sbuf, on every rank.
- *   - reduce, gather: as sbuf, at root only. scatter: as rbuf, at root only.
+ *   - reduce, gather, gatherv: as sbuf, at root only. scatter, scatterv: as rbuf, at root only.
  *   - In gathers the input is this rank's block of rbuf. In alltoall it is all of rbuf.
  *   - In reduce_scatter all of the input is in rbuf. The result is written to its start.
  */
@@ -52,6 +52,18 @@ RANK_API rank_status_t rank_allgatherv(const void *sbuf, int64_t scount, void *r
 RANK_API rank_status_t rank_scatter(const void *sbuf, void *rbuf, int64_t count,
                                     rank_dtype_t dtype, int root, rank_team_t team);
 
+/* Collect different counts at root. rcounts and displs have an entry a rank, in elements. They and rbuf are used at root
+ * only, during the call. scount is rcounts[rank] of the root, else the call fails. RANK_IN_PLACE as sbuf ignores scount. */
+RANK_API rank_status_t rank_gatherv(const void *sbuf, int64_t scount, void *rbuf,
+                                    const int64_t *rcounts, const int64_t *displs,
+                                    rank_dtype_t dtype, int root, rank_team_t team);
+
+/* Distribute different counts of sbuf at root. scounts and displs have an entry a rank, in elements. They and sbuf are
+ * used at root only, during the call. rcount is scounts[rank] of the root. RANK_IN_PLACE as rbuf ignores rcount. */
+RANK_API rank_status_t rank_scatterv(const void *sbuf, const int64_t *scounts,
+                                     const int64_t *displs, void *rbuf, int64_t rcount,
+                                     rank_dtype_t dtype, int root, rank_team_t team);
+
 /* Combine size * count elements of every rank. Rank i receives block i, of count elements. */
 RANK_API rank_status_t rank_reduce_scatter(const void *sbuf, void *rbuf, int64_t count,
                                            rank_dtype_t dtype, rank_op_t op, rank_team_t team);
@@ -82,6 +94,14 @@ RANK_API rank_status_t rank_iallgatherv(const void *sbuf, int64_t scount, void *
 RANK_API rank_status_t rank_iscatter(const void *sbuf, void *rbuf, int64_t count,
                                      rank_dtype_t dtype, int root, rank_team_t team,
                                      rank_request_t *req);
+RANK_API rank_status_t rank_igatherv(const void *sbuf, int64_t scount, void *rbuf,
+                                     const int64_t *rcounts, const int64_t *displs,
+                                     rank_dtype_t dtype, int root, rank_team_t team,
+                                     rank_request_t *req);
+RANK_API rank_status_t rank_iscatterv(const void *sbuf, const int64_t *scounts,
+                                      const int64_t *displs, void *rbuf, int64_t rcount,
+                                      rank_dtype_t dtype, int root, rank_team_t team,
+                                      rank_request_t *req);
 RANK_API rank_status_t rank_ireduce_scatter(const void *sbuf, void *rbuf, int64_t count,
                                             rank_dtype_t dtype, rank_op_t op, rank_team_t team,
                                             rank_request_t *req);

@@ -2,6 +2,57 @@
 /* coll_arguments.c: refuse wrong arguments, without a message to the other ranks. */
 #include "tests/coll/mp_coll.h"
 
+/* Blocks of different lengths, at root only. */
+static void rooted_counts(struct coll_test *t)
+{
+    rank_team_t w = t->team;
+    double a[8] = {0}, b[64] = {0};
+    int64_t counts[64] = {0}, displs[64] = {0};
+    rank_request_t req = RANK_REQUEST_NULL;
+
+    MP_STATUS(rank_gatherv(a, 1, b, counts, displs, RANK_F64, t->size, w), RANK_ERR_RANK);
+    MP_STATUS(rank_scatterv(a, counts, displs, b, 1, RANK_F64, -1, w), RANK_ERR_RANK);
+    MP_STATUS(rank_gatherv(a, -1, b, counts, displs, RANK_F64, 0, w), RANK_ERR_COUNT);
+    MP_STATUS(rank_scatterv(a, counts, displs, b, -1, RANK_F64, 0, w), RANK_ERR_COUNT);
+    MP_STATUS(rank_igatherv(a, 1, b, counts, displs, RANK_F64, 0, w, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_iscatterv(a, counts, displs, b, 1, RANK_F64, 0, w, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_gatherv(a, 1, b, counts, displs, RANK_SUM, 0, w), RANK_ERR_DTYPE);
+    if (t->rank != 0) {
+        MP_STATUS(rank_gatherv(RANK_IN_PLACE, 1, b, counts, displs, RANK_F64, 0, w), RANK_ERR_ARG);
+        MP_STATUS(rank_gatherv(NULL, 1, b, counts, displs, RANK_F64, 0, w), RANK_ERR_ARG);
+        MP_STATUS(rank_scatterv(a, counts, displs, RANK_IN_PLACE, 1, RANK_F64, 0, w), RANK_ERR_ARG);
+        MP_STATUS(rank_scatterv(a, counts, displs, NULL, 1, RANK_F64, 0, w), RANK_ERR_ARG);
+    } else {
+        MP_STATUS(rank_gatherv(a, 0, b, NULL, displs, RANK_F64, 0, w), RANK_ERR_ARG);
+        MP_STATUS(rank_gatherv(a, 0, b, counts, NULL, RANK_F64, 0, w), RANK_ERR_ARG);
+        MP_STATUS(rank_scatterv(a, NULL, displs, b, 0, RANK_F64, 0, w), RANK_ERR_ARG);
+        MP_STATUS(rank_scatterv(a, counts, NULL, b, 0, RANK_F64, 0, w), RANK_ERR_ARG);
+        MP_STATUS(rank_gatherv(a, 2, b, counts, displs, RANK_F64, 0, w), RANK_ERR_COUNT);
+        MP_STATUS(rank_scatterv(a, counts, displs, b, 2, RANK_F64, 0, w), RANK_ERR_COUNT);
+        displs[t->size - 1] = -1;
+        MP_STATUS(rank_gatherv(a, 0, b, counts, displs, RANK_F64, 0, w), RANK_ERR_COUNT);
+        MP_STATUS(rank_scatterv(a, counts, displs, b, 0, RANK_F64, 0, w), RANK_ERR_COUNT);
+        displs[t->size - 1] = (1ll << 59) + 1;
+        MP_STATUS(rank_gatherv(a, 0, b, counts, displs, RANK_F64, 0, w), RANK_ERR_COUNT);
+        displs[t->size - 1] = 0;
+        counts[0] = 1;
+        MP_STATUS(rank_gatherv(RANK_IN_PLACE, 1, RANK_IN_PLACE, counts, displs, RANK_F64, 0, w), RANK_ERR_ARG);
+        MP_STATUS(rank_gatherv(a, 1, NULL, counts, displs, RANK_F64, 0, w), RANK_ERR_ARG);
+        MP_STATUS(rank_scatterv(NULL, counts, displs, b, 1, RANK_F64, 0, w), RANK_ERR_ARG);
+        if (t->size > 1) {
+            counts[0] = counts[1] = 1ll << 58;
+            MP_STATUS(rank_scatterv(a, counts, displs, b, 1ll << 58, RANK_F64_COMPLEX, 0, w), RANK_ERR_COUNT);
+        }
+    }
+    /* Nothing needs no buffers, and the arrays at root only. */
+    counts[0] = counts[1] = 0;
+    displs[t->size - 1] = 7;
+    MP_OK(rank_gatherv(NULL, 0, NULL, t->rank ? NULL : counts, t->rank ? NULL : displs, RANK_F64, 0, w));
+    MP_OK(rank_iscatterv(NULL, t->rank ? NULL : counts, t->rank ? NULL : displs, NULL, 0, RANK_F64, 0, w, &req));
+    MP_OK(rank_wait(&req, NULL));
+    t->checks += 24;
+}
+
 void coll_arguments(struct coll_test *t)
 {
     rank_team_t w = t->team, bogus = (rank_team_t)(void *)&(uint64_t[64]){0};
@@ -56,6 +107,8 @@ void coll_arguments(struct coll_test *t)
     MP_STATUS(rank_allgatherv(a, 3, b, counts, displs, RANK_F64, w), RANK_ERR_COUNT);
     counts[0] = -1;
     MP_STATUS(rank_allgatherv(a, 0, b, counts, displs, RANK_F64, w), RANK_ERR_COUNT);
+
+    rooted_counts(t);
 
     /* Nothing is fine everywhere, also as a request. */
     MP_OK(rank_bcast(NULL, 0, RANK_F64, 0, w));

@@ -16,7 +16,7 @@ struct ranks {
     struct rank_request req[FAKE_MAX];
     struct rk_coll_call call[FAKE_MAX];
     char *in[FAKE_MAX], *out[FAKE_MAX], *keep[FAKE_MAX]; /* keep: the input as it was */
-    int64_t *rcounts, *displs;
+    int64_t *rcounts, *displs; /* of blocks of their own lengths, at root */
 };
 
 static bool reduces(enum rk_coll_kind k)
@@ -30,12 +30,16 @@ static unsigned char byte_of(int r, int b, size_t i)
     return (unsigned char)(r * 31 + b * 7 + (int)(i % 251) * 3 + 1);
 }
 
+static void fill_block(char *to, int r, int b, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (char)byte_of(r, b, i);
+}
+
 static void fill_blocks(char *to, int r, int blocks, size_t bytes)
 {
-    for (int b = 0; b < blocks; b++) {
-        for (size_t i = 0; i < bytes; i++)
-            to[(size_t)b * bytes + i] = (char)byte_of(r, b, i);
-    }
+    for (int b = 0; b < blocks; b++)
+        fill_block(to + (size_t)b * bytes, r, b, bytes);
 }
 
 static void check_block(const char *at, int r, int b, size_t bytes)
@@ -44,7 +48,7 @@ static void check_block(const char *at, int r, int b, size_t bytes)
         assert_int_equal((unsigned char)at[i], byte_of(r, b, i));
 }
 
-/* Length of rank r's block in an allgatherv. */
+/* Length of rank r's block where each has its own. */
 static int64_t v_count(int64_t count, int r)
 {
     return r % 3 == 1 ? 0 : count * (r % 4 + 1);
@@ -56,20 +60,29 @@ static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t 
     int size = x->w.size;
     size_t elem = value_size(d), bytes = (size_t)count * elem, room = bytes * (size_t)size * 4 + 64;
     struct rk_coll_call *c = &x->call[r];
+    bool scatters = algo->kind == RK_COLL_SCATTERV, lists = rk_coll_has_counts(algo->kind);
+    bool knows = lists && (algo->kind == RK_COLL_ALLGATHERV || r == root);
+    int64_t own = rk_coll_has_own_counts(algo->kind) ? x->rcounts[r] : count;
 
     x->in[r] = calloc(1, room);
     x->out[r] = malloc(room);
     x->keep[r] = malloc(room);
     memset(x->out[r], 0x6b, room);
-    *c = (struct rk_coll_call){.team = &x->w.team[r], .kind = algo->kind, .count = count,
-                               .bytes = bytes, .elem = elem, .dtype = d, .op = op,
-                               .fn = rk_op_kernel(op, d), .root = root, .in_place = in_place,
-                               .rcounts = x->rcounts, .rdispls = x->displs};
+    *c = (struct rk_coll_call){.team = &x->w.team[r], .kind = algo->kind, .count = own,
+                               .bytes = (size_t)own * elem, .elem = elem, .dtype = d, .op = op,
+                               .fn = rk_op_kernel(op, d), .root = root, .in_place = in_place};
+    if (knows && scatters)
+        c->scounts = x->rcounts, c->sdispls = x->displs;
+    else if (knows)
+        c->rcounts = x->rcounts, c->rdispls = x->displs;
     if (reduces(algo->kind)) {
         value_fill(x->in[r], d, op, r, size, 0,
                    count * (algo->kind == RK_COLL_REDUCE_SCATTER ? size : 1));
-    } else if (algo->kind == RK_COLL_ALLGATHERV) {
-        fill_blocks(x->in[r], r, 1, (size_t)v_count(count, r) * elem);
+    } else if (scatters) {
+        for (int b = 0; b < size && r == root; b++)
+            fill_block(x->in[r] + (size_t)x->displs[b] * elem, r, b, (size_t)x->rcounts[b] * elem);
+    } else if (lists) {
+        fill_block(x->in[r], r, 0, (size_t)x->rcounts[r] * elem);
     } else {
         fill_blocks(x->in[r], r, size, bytes);
     }
@@ -82,20 +95,22 @@ static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t 
         break;
     case RK_COLL_REDUCE:
     case RK_COLL_GATHER:
+    case RK_COLL_GATHERV:
         if (r != root) {
             c->rbuf = NULL;
             c->in_place = false;
         } else if (in_place) {
-            size_t at = algo->kind == RK_COLL_GATHER ? (size_t)root * bytes : 0;
-            memcpy(x->out[r] + at, x->in[r], bytes);
+            size_t at = algo->kind == RK_COLL_REDUCE ? 0 : lists ? (size_t)x->displs[r] * elem : (size_t)root * bytes;
+            memcpy(x->out[r] + at, x->in[r], c->bytes);
             c->sbuf = x->out[r] + at;
         }
         break;
     case RK_COLL_SCATTER:
+    case RK_COLL_SCATTERV:
         if (r != root)
             c->sbuf = NULL;
         else if (in_place)
-            c->rbuf = x->in[r] + (size_t)root * bytes;
+            c->rbuf = x->in[r] + (lists ? (size_t)x->displs[r] * elem : (size_t)root * bytes);
         break;
     case RK_COLL_ALLGATHER:
     case RK_COLL_ALLGATHERV:
@@ -146,8 +161,12 @@ static void check(struct ranks *x, int r, rank_op_t op, bool in_place)
         for (int s = 0; s < size; s++)
             check_block(c->rbuf + (size_t)s * c->bytes, s, 0, c->bytes);
         break;
+    case RK_COLL_SCATTERV:
+        check_block(c->rbuf, c->root, r, c->bytes);
+        break;
+    case RK_COLL_GATHERV:
     case RK_COLL_ALLGATHERV:
-        for (int s = 0; s < size; s++)
+        for (int s = 0; s < size && c->rcounts; s++)
             check_block(c->rbuf + (size_t)x->displs[s] * c->elem, s, 0,
                         (size_t)x->rcounts[s] * c->elem);
         break;
@@ -355,6 +374,8 @@ ALGO_TEST(ALLGATHERV)
 ALGO_TEST(SCATTER)
 ALGO_TEST(REDUCE_SCATTER)
 ALGO_TEST(ALLTOALL)
+ALGO_TEST(GATHERV)
+ALGO_TEST(SCATTERV)
 
 /* No rank leaves a barrier before the last has come. */
 static void barrier_holds(void **state)
@@ -401,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_ALLGATHER),  cmocka_unit_test(test_ALLGATHERV),
         cmocka_unit_test(test_SCATTER),    cmocka_unit_test(test_REDUCE_SCATTER),
         cmocka_unit_test(test_ALLTOALL),   cmocka_unit_test(ordered),
+        cmocka_unit_test(test_GATHERV),    cmocka_unit_test(test_SCATTERV),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

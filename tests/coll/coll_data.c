@@ -105,44 +105,132 @@ static void allgather(struct coll_test *t, const struct shape *s, bool in_place)
 }
 
 /* Blocks of different lengths, some empty, with gaps between them, not in the order of ranks. */
-static void allgatherv(struct coll_test *t, const struct shape *s, bool in_place)
-{
-    int64_t *counts = mp_alloc((size_t)t->size * sizeof(*counts)), total = 0;
-    int64_t *displs = mp_alloc((size_t)t->size * sizeof(*displs));
-    size_t elem = value_size(s->d), bytes;
-    rank_request_t req;
-    char *all, *mine;
+struct blocks {
+    int64_t counts[64], displs[64], total;
+    size_t elem;
+    char *at; /* set to 0x77 */
+};
 
+enum { GAP = 2 /* elements behind each block */ };
+
+static void blocks_open(struct blocks *b, const struct coll_test *t, const struct shape *s, uint64_t salt)
+{
+    b->total = 0;
+    b->elem = value_size(s->d);
     for (int i = 0; i < t->size; i++) {
         int r = (int)((uint64_t)i + s->turn) % t->size;
-        counts[r] = (r + (int64_t)s->turn) % 3 == 0 && t->size > 1 ? 0 : s->count * (r % 4 + 1) / 2;
-        displs[r] = total;
-        total += counts[r] + 2;
+        int64_t kind = (r + (int64_t)(s->turn + salt)) % 12;
+
+        b->counts[r] = kind % 3 == 0 && t->size > 1 ? 0 : s->count * (kind % 4 + 1) / 2;
+        b->displs[r] = b->total;
+        b->total += b->counts[r] + GAP;
     }
-    all = mp_alloc((size_t)total * elem);
-    memset(all, 0x77, (size_t)total * elem);
-    bytes = (size_t)counts[t->rank] * elem;
-    mine = mp_alloc(bytes);
-    mp_fill(in_place ? all + (size_t)displs[t->rank] * elem : mine, bytes,
-            key(t->rank, 0, s->turn));
+    b->at = mp_alloc((size_t)b->total * b->elem);
+    memset(b->at, 0x77, (size_t)b->total * b->elem);
+}
+
+static size_t blocks_bytes(const struct blocks *b, int r)
+{
+    return (size_t)b->counts[r] * b->elem;
+}
+
+static char *blocks_at(const struct blocks *b, int r)
+{
+    return b->at + (size_t)b->displs[r] * b->elem;
+}
+
+/* Block r has these bytes, and the gap behind it is untouched. */
+static void blocks_check(const struct blocks *b, int r, uint64_t pattern)
+{
+    MP_CHECK_EQ(mp_verify(blocks_at(b, r), blocks_bytes(b, r), pattern), -1);
+    for (size_t i = 0; i < GAP * b->elem; i++)
+        MP_CHECK_EQ(blocks_at(b, r)[blocks_bytes(b, r) + i], 0x77);
+}
+
+/* The arrays are read during the call only. */
+static void blocks_forget(struct blocks *b, struct blocks *keep)
+{
+    *keep = *b;
+    memset(b->counts, 0x7f, sizeof(b->counts));
+    memset(b->displs, 0x7f, sizeof(b->displs));
+}
+
+static void gatherv(struct coll_test *t, const struct shape *s, int root, bool in_place)
+{
+    bool at_root = t->rank == root, here = at_root && in_place;
+    struct blocks b, keep;
+    rank_request_t req;
+    char *mine;
+
+    blocks_open(&b, t, s, 0);
+    mine = mp_alloc(blocks_bytes(&b, t->rank));
+    mp_fill(here ? blocks_at(&b, root) : mine, blocks_bytes(&b, t->rank), key(t->rank, root, s->turn));
     if (coll_toss(t)) {
-        MP_OK(rank_allgatherv(in_place ? RANK_IN_PLACE : mine, counts[t->rank], all, counts, displs,
-                              s->d, t->team));
+        MP_OK(rank_gatherv(here ? RANK_IN_PLACE : mine, b.counts[t->rank], at_root ? b.at : NULL,
+                           at_root ? b.counts : NULL, at_root ? b.displs : NULL, s->d, root, t->team));
     } else {
-        MP_OK(rank_iallgatherv(in_place ? RANK_IN_PLACE : mine, counts[t->rank], all, counts,
-                               displs, s->d, t->team, &req));
-        /* They are read during the call only. */
+        MP_OK(rank_igatherv(here ? RANK_IN_PLACE : mine, here ? -7 : b.counts[t->rank], b.at, at_root ? b.counts : NULL,
+                            b.displs, s->d, root, t->team, &req));
+        blocks_forget(&b, &keep);
         MP_OK(rank_wait(&req, NULL));
+        b = keep;
     }
-    for (int r = 0; r < t->size; r++) {
-        const char *at = all + (size_t)displs[r] * elem;
-        MP_CHECK_EQ(mp_verify(at, (size_t)counts[r] * elem, key(r, 0, s->turn)), -1);
-        for (size_t i = 0; i < 2 * elem; i++)
-            MP_CHECK_EQ(at[(size_t)counts[r] * elem + i], 0x77);
+    for (int r = 0; at_root && r < t->size; r++)
+        blocks_check(&b, r, key(r, root, s->turn));
+    free(b.at);
+    free(mine);
+}
+
+static void scatterv(struct coll_test *t, const struct shape *s, int root, bool in_place)
+{
+    bool at_root = t->rank == root, here = at_root && in_place;
+    struct blocks b, keep;
+    rank_request_t req;
+    char *mine;
+
+    blocks_open(&b, t, s, 0);
+    mine = mp_alloc(blocks_bytes(&b, t->rank));
+    for (int r = 0; at_root && r < t->size; r++)
+        mp_fill(blocks_at(&b, r), blocks_bytes(&b, r), key(root, r, s->turn));
+    if (coll_toss(t)) {
+        MP_OK(rank_scatterv(at_root ? b.at : NULL, at_root ? b.counts : NULL, at_root ? b.displs : NULL,
+                            here ? RANK_IN_PLACE : mine, b.counts[t->rank], s->d, root, t->team));
+    } else {
+        MP_OK(rank_iscatterv(b.at, at_root ? b.counts : NULL, b.displs, here ? RANK_IN_PLACE : mine,
+                             here ? -7 : b.counts[t->rank], s->d, root, t->team, &req));
+        blocks_forget(&b, &keep);
+        MP_OK(rank_wait(&req, NULL));
+        b = keep;
     }
-    free(counts);
-    free(displs);
-    free(all);
+    if (!here)
+        MP_CHECK_EQ(mp_verify(mine, blocks_bytes(&b, t->rank), key(root, t->rank, s->turn)), -1);
+    for (int r = 0; at_root && r < t->size; r++) /* the input is as it was */
+        blocks_check(&b, r, key(root, r, s->turn));
+    free(b.at);
+    free(mine);
+}
+
+static void allgatherv(struct coll_test *t, const struct shape *s, bool in_place)
+{
+    struct blocks b, keep;
+    rank_request_t req;
+    char *mine;
+
+    blocks_open(&b, t, s, 0);
+    mine = mp_alloc(blocks_bytes(&b, t->rank));
+    mp_fill(in_place ? blocks_at(&b, t->rank) : mine, blocks_bytes(&b, t->rank), key(t->rank, 0, s->turn));
+    if (coll_toss(t)) {
+        MP_OK(rank_allgatherv(in_place ? RANK_IN_PLACE : mine, b.counts[t->rank], b.at, b.counts, b.displs, s->d, t->team));
+    } else {
+        MP_OK(rank_iallgatherv(in_place ? RANK_IN_PLACE : mine, b.counts[t->rank], b.at, b.counts, b.displs, s->d, t->team,
+                               &req));
+        blocks_forget(&b, &keep);
+        MP_OK(rank_wait(&req, NULL));
+        b = keep;
+    }
+    for (int r = 0; r < t->size; r++)
+        blocks_check(&b, r, key(r, 0, s->turn));
+    free(b.at);
     free(mine);
 }
 
@@ -176,9 +264,11 @@ static void all_of(struct coll_test *t, struct shape *s, int root)
         scatter(t, s, root, in_place);
         allgather(t, s, in_place);
         allgatherv(t, s, in_place);
+        gatherv(t, s, root, in_place);
+        scatterv(t, s, root, in_place);
         alltoall(t, s, in_place);
     }
-    t->checks += 11;
+    t->checks += 15;
 }
 
 void coll_movers(struct coll_test *t)

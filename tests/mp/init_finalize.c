@@ -54,6 +54,8 @@ static void try_all(rank_team_t team)
     REFUSED(rank_gather(&a, &b, 1, RANK_INT64, 0, team));
     REFUSED(rank_allgather(&a, &b, 1, RANK_INT64, team));
     REFUSED(rank_allgatherv(&a, 1, &b, counts, displs, RANK_INT64, team));
+    REFUSED(rank_gatherv(&a, 1, &b, counts, displs, RANK_INT64, 0, team));
+    REFUSED(rank_scatterv(&a, counts, displs, &b, 1, RANK_INT64, 0, team));
     REFUSED(rank_scatter(&a, &b, 1, RANK_INT64, 0, team));
     REFUSED(rank_reduce_scatter(&a, &b, 1, RANK_INT64, RANK_SUM, team));
     REFUSED(rank_alltoall(&a, &b, 1, RANK_INT64, team));
@@ -64,6 +66,8 @@ static void try_all(rank_team_t team)
     REFUSED(rank_igather(&a, &b, 1, RANK_INT64, 0, team, &req));
     REFUSED(rank_iallgather(&a, &b, 1, RANK_INT64, team, &req));
     REFUSED(rank_iallgatherv(&a, 1, &b, counts, displs, RANK_INT64, team, &req));
+    REFUSED(rank_igatherv(&a, 1, &b, counts, displs, RANK_INT64, 0, team, &req));
+    REFUSED(rank_iscatterv(&a, counts, displs, &b, 1, RANK_INT64, 0, team, &req));
     REFUSED(rank_iscatter(&a, &b, 1, RANK_INT64, 0, team, &req));
     REFUSED(rank_ireduce_scatter(&a, &b, 1, RANK_INT64, RANK_SUM, team, &req));
     REFUSED(rank_ialltoall(&a, &b, 1, RANK_INT64, team, &req));

@@ -237,7 +237,7 @@ static void test_messages(struct mp *mp)
 
 /* --------------------------------------------------------------- collectives */
 
-enum coll { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, ALLGATHER, ALLGATHERV, SCATTER, REDUCE_SCATTER, ALLTOALL, COLLS };
+enum coll { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, ALLGATHER, ALLGATHERV, SCATTER, REDUCE_SCATTER, ALLTOALL, GATHERV, SCATTERV, COLLS };
 
 /* Blocks of the buffers for each rank, and root's alone. */
 static const struct {
@@ -245,7 +245,8 @@ static const struct {
 } shapes[COLLS] = {
     [GATHER] = {.r_all = true, .r_root = true},  [ALLGATHER] = {.r_all = true},      [ALLGATHERV] = {.r_all = true},
     [SCATTER] = {.s_all = true, .s_root = true}, [REDUCE_SCATTER] = {.s_all = true}, [ALLTOALL] = {.s_all = true, .r_all = true},
-    [REDUCE] = {.r_root = true},
+    [REDUCE] = {.r_root = true},                 [GATHERV] = {.r_all = true, .r_root = true},
+    [SCATTERV] = {.s_all = true, .s_root = true},
 };
 
 static rank_status_t coll_call(enum coll k, const void *s, void *r, int64_t n, int root, rank_team_t t, rank_request_t *req)
@@ -273,6 +274,12 @@ static rank_status_t coll_call(enum coll k, const void *s, void *r, int64_t n, i
     case ALLGATHERV:
         n = counts[rank_team_rank(t)];
         return req ? rank_iallgatherv(s, n, r, counts, displs, d, t, req) : rank_allgatherv(s, n, r, counts, displs, d, t);
+    case GATHERV:
+        n = counts[rank_team_rank(t)];
+        return req ? rank_igatherv(s, n, r, counts, displs, d, root, t, req) : rank_gatherv(s, n, r, counts, displs, d, root, t);
+    case SCATTERV:
+        n = counts[rank_team_rank(t)];
+        return req ? rank_iscatterv(s, counts, displs, r, n, d, root, t, req) : rank_scatterv(s, counts, displs, r, n, d, root, t);
     case SCATTER:
         return req ? rank_iscatter(s, r, n, d, root, t, req) : rank_scatter(s, r, n, d, root, t);
     case REDUCE_SCATTER:
@@ -286,7 +293,8 @@ static rank_status_t coll_call(enum coll k, const void *s, void *r, int64_t n, i
 static void coll_compare(const struct mp *mp, enum coll k, int64_t n, int where, bool nonblocking, bool in_place)
 {
     int root = mp->size - 1;
-    bool at_root = mp->rank == root, s_in_r = in_place && k != SCATTER, r_in_s = in_place && k == SCATTER;
+    bool at_root = mp->rank == root, s_in_r = in_place && k != SCATTER && k != SCATTERV,
+         r_in_s = in_place && (k == SCATTER || k == SCATTERV);
     size_t size = (size_t)mp->size, block = (size_t)n * 8;
     size_t s_bytes = block * (shapes[k].s_all ? size : 1), r_bytes = block * (shapes[k].r_all || s_in_r ? size : 1);
     char *host_s = mp_alloc(s_bytes + 1), *host_r = mp_alloc(r_bytes), *got = mp_alloc(r_bytes > s_bytes ? r_bytes : s_bytes);
