@@ -92,6 +92,7 @@ extern const struct rk_cost_model rk_cost_models[2];
 enum rk_algo_needs {
     RK_NEEDS_POW2 = 1,        /* number of ranks: a power of two */
     RK_NEEDS_COMMUTATIVE = 2, /* a commutative operation */
+    RK_NEEDS_HOSTS = 8,       /* several hosts, one with several ranks, known to all: builders take them from the schedule */
     RK_NEEDS_ARENA = 4        /* all ranks on one node, with an arena */
 };
 
@@ -103,6 +104,8 @@ struct rk_algo {
     int64_t min_count;  /* minimum elements of a block */
     /* Estimated time for size ranks and blocks of bytes. */
     double (*cost)(const struct rk_cost_model *m, int size, double bytes);
+    /* The same for hosts with k ranks each; with RK_NEEDS_HOSTS. cost assumes 4. */
+    double (*cost_hosts)(int hosts, int k, double bytes);
     const char *why;
     /* NULL: direct code instead of a schedule (RK_NEEDS_ARENA). */
     void (*build)(struct rk_sched *s, const struct rk_coll_call *c);
@@ -149,5 +152,12 @@ void rk_build_reduce_scatter_pairwise(struct rk_sched *s, const struct rk_coll_c
 void rk_build_reduce_scatter_ring(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_alltoall_bruck(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_alltoall_pairwise(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_barrier_two_level(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_bcast_two_level(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_reduce_two_level(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_allreduce_two_level(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_allgather_two_level(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_reduce_scatter_two_level(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_alltoall_two_level(struct rk_sched *s, const struct rk_coll_call *c);
 
 #endif

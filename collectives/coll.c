@@ -6,6 +6,7 @@
 #include "collectives/kernel_set.h"
 #include "collectives/state.h"
 #include "lib/base/conf.h"
+#include "lib/boot/boot.h"
 #include "lib/base/log.h"
 
 #include <stdlib.h>
@@ -48,6 +49,7 @@ static void close_team(struct rk_coll_team *t)
 {
     rk_list_remove(&t->link);
     rk_arena_close(t->arena);
+    free(t->hosts);
     free(t);
 }
 
@@ -154,6 +156,30 @@ void rk_coll_count_running(struct rk_ctx *ctx)
 
 /* ------------------------------------------------------------------- calls to schedules */
 
+/*
+ * The launcher's map of ranks to hosts, which is the same on all ranks. NULL if it has none, or for ranks of several jobs.
+ * The map may be asked for: only when a team first needs it.
+ */
+static RK_COLD const struct rk_hosts *find_hosts(const struct rank_team *team)
+{
+    struct rk_coll_team *t = team->coll;
+    struct rk_boot *boot = team->ctx->boot;
+    bool known = !t->hosts_asked && !team->mixed;
+    int *node = known ? malloc((size_t)team->size * sizeof(int)) : NULL;
+
+    t->hosts_asked = true;
+    for (int r = 0; node && r < team->size && known; r++) {
+        int number = rk_team_world_rank(team, r);
+
+        node[r] = number < boot->size ? rk_boot_node_of(boot, number) : -1;
+        known = node[r] >= 0;
+    }
+    if (node && known)
+        t->hosts = rk_hosts_new(node, team->size, team->rank);
+    free(node);
+    return t->hosts;
+}
+
 /* With buffers that are no host memory: the result is copied back by a last step. */
 static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c, size_t bytes)
 {
@@ -178,14 +204,15 @@ static const struct rk_algo *choose(const struct rk_coll_call *c, bool straight)
 
     if (rk_unlikely(!last->algo || last->count != c->count || last->bytes != c->bytes || last->ordered != c->ordered)) {
         bool one_node = team->coll->one_node, own = rk_coll_has_own_counts(c->kind);
+        const struct rk_hosts *hosts = one_node ? NULL : find_hosts(team);
         struct rk_case what = {.kind = c->kind,
                                .mem = RANK_MEM_HOST,
                                .one_node = one_node,
                                .arena = straight,
                                .ordered = c->ordered,
                                .size = team->size,
-                               .nodes = one_node,
-                               .per_node = one_node ? team->size : 0,
+                               .nodes = one_node ? 1 : hosts ? hosts->n : 0,
+                               .per_node = one_node ? team->size : hosts ? hosts->per_host : 0,
                                .count = own ? 0 : c->count,
                                .bytes = own ? 0 : c->bytes};
 
@@ -205,6 +232,7 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
         return NULL;
     s->kind = (uint8_t)c->kind;
     s->reducer = (struct rk_reducer){c->fn, c->dtype};
+    s->hosts = team->coll->hosts;
     s->number = rk_coll_number(team);
     if (rk_unlikely(rk_nkinds) && (staged = rk_stage_bytes(c)) > 0)
         build_staged(s, algo, c, staged);

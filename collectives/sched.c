@@ -161,6 +161,8 @@ struct rk_sched *rk_sched_new(struct rk_scheds *all, struct rank_team *team, uin
     s->last = &s->steps;
     s->ready = NULL;
     s->ready_last = &s->ready;
+    s->phase = NULL;
+    s->entry = NULL;
     s->nsteps = s->left = s->inflight = 0;
     s->running = s->torn = s->kept = false;
     s->status = RANK_OK;
@@ -218,8 +220,16 @@ static struct rk_step *step_new(struct rk_sched *s, struct rk_step *after, enum 
     *s->last = step;
     s->last = &step->next;
     s->nsteps++;
-    rk_sched_order(after, step);
+    rk_sched_order(rk_likely(after != NULL) ? after : s->entry, step);
     return step;
+}
+
+static void step_address(struct rk_step *step, int peer, uint32_t tag)
+{
+    const struct rk_phase *p = step->sched->phase;
+
+    step->peer = rk_likely(!p) ? peer : p->ranks[peer];
+    step->tag = rk_likely(!p) ? tag : tag | p->tag << RK_PHASE_TAG_BITS;
 }
 
 struct rk_step *rk_sched_send(struct rk_sched *s, struct rk_step *after, int peer, uint32_t tag,
@@ -228,8 +238,7 @@ struct rk_step *rk_sched_send(struct rk_sched *s, struct rk_step *after, int pee
     struct rk_step *step = step_new(s, after, RK_STEP_SEND);
 
     if (rk_likely(step != NULL)) {
-        step->peer = peer;
-        step->tag = tag;
+        step_address(step, peer, tag);
         step->a = buf;
         step->n = bytes;
     }
@@ -242,8 +251,7 @@ struct rk_step *rk_sched_recv(struct rk_sched *s, struct rk_step *after, int pee
     struct rk_step *step = step_new(s, after, RK_STEP_RECV);
 
     if (rk_likely(step != NULL)) {
-        step->peer = peer;
-        step->tag = tag;
+        step_address(step, peer, tag);
         step->to = buf;
         step->n = bytes;
     }
@@ -308,6 +316,23 @@ struct rk_step *rk_sched_join(struct rk_sched *s, struct rk_step *after, struct 
 
     rk_sched_order(after_too, step);
     return step;
+}
+
+void rk_sched_enter(struct rk_sched *s, const struct rk_phase *phase)
+{
+    s->phase = phase;
+}
+
+void rk_sched_leave(struct rk_sched *s)
+{
+    struct rk_step *exit = step_new(s, NULL, RK_STEP_JOIN);
+
+    for (struct rk_step *step = s->steps; exit && step != exit; step = step->next) {
+        if (!step->out)
+            rk_sched_order(step, exit);
+    }
+    s->entry = exit;
+    s->phase = NULL;
 }
 
 void rk_sched_rearm(struct rk_sched *s, uint64_t seq)

@@ -68,11 +68,14 @@ struct rk_sched {
     size_t held;           /* bytes in blocks, while in the pool */
     struct rk_step *steps, **last;
     struct rk_step *ready, **ready_last;
+    const struct rk_phase *phase; /* while it is built; NULL: the ranks are the team's */
+    struct rk_step *entry; /* what precedes steps without a predecessor */
     uint32_t nsteps, left; /* steps: all, and those not done */
     uint32_t inflight;     /* requests in progress */
     bool running;          /* in the loop that starts steps */
     bool torn;             /* failed, with everything possible cancelled */
     bool kept;             /* does not return to the pool when done */
+    const struct rk_hosts *hosts; /* for builders that need it; set before them */
     struct rk_reducer reducer; /* of REDUCE steps; set it before they run */
     uint8_t kind;          /* enum rk_coll_kind, for describe_coll.c */
     uint64_t number;       /* of all collectives of the team, from 1: for describe_coll.c */
@@ -133,6 +136,21 @@ struct rk_step *rk_sched_call(struct rk_sched *s, struct rk_step *after,
                               rank_status_t (*call)(void *), void *arg);
 struct rk_step *rk_sched_join(struct rk_sched *s, struct rk_step *after, struct rk_step *after_too);
 void rk_sched_order(struct rk_step *first, struct rk_step *then);
+
+/*
+ * Part of a schedule among some ranks of the team, made by the builders of whole collectives. They see a team of n
+ * ranks; their peers and tags are translated.
+ */
+struct rk_phase {
+    const int *ranks; /* of the team, n of them */
+    int n, me;        /* own place among them */
+    uint32_t tag;     /* below RK_PHASES; equal on all of ranks, and used for one phase between any two of them */
+};
+enum { RK_PHASE_TAG_BITS = 21, RK_PHASES = 1 << (RK_SCHED_TAG_BITS - RK_PHASE_TAG_BITS) };
+
+/* Steps up to rk_sched_leave are the phase's; they begin after all steps of earlier phases. */
+void rk_sched_enter(struct rk_sched *s, const struct rk_phase *phase);
+void rk_sched_leave(struct rk_sched *s);
 
 /*
  * Start; req, prepared by rk_sched_request, completes when all steps are done. Unless kept, the schedule then

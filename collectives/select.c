@@ -23,9 +23,11 @@
 
 const struct rk_rule rk_rules[] = {
     RULE(BARRIER, ONE, 0, RK_ANY_BYTES, "shm", "flags in shared memory: no messages"),
+    RULE(BARRIER, MANY, 0, RK_ANY_BYTES, "two_level", "few messages cross the network"),
     RULE(BARRIER, ANY, 0, RK_ANY_BYTES, "dissemination", "least rounds"),
 
     RULE(BCAST, ONE, 0, 4096, "shm", "one write, all ranks read"),
+    RULE(BCAST, MANY, 0, RK_ANY_BYTES, "two_level", "the message crosses the network once a host"),
     RULE(BCAST, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
     RULE(BCAST, ANY, 0, 256 << 10, "binomial", "latency counts: least rounds"),
     RULE(BCAST, ONE, 8, 1 << 20, "binomial", "few rounds with few ranks"),
@@ -33,11 +35,13 @@ const struct rk_rule rk_rules[] = {
     RULE(BCAST, ANY, 0, RK_ANY_BYTES, "scatter_ring", "twice the message for any number of ranks"),
 
     RULE(REDUCE, ONE, 0, 4096, "shm", "all ranks write, the root reads"),
+    RULE(REDUCE, MANY, 0, RK_ANY_BYTES, "two_level", "one sum a host crosses the network"),
     RULE(REDUCE, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
     RULE(REDUCE, ANY, 0, 128 << 10, "binomial", "latency counts: least rounds"),
     RULE(REDUCE, ANY, 0, RK_ANY_BYTES, "rabenseifner", "all ranks share the reducing"),
 
     RULE(ALLREDUCE, ONE, 0, 4096, "shm", "one hand-over"),
+    RULE(ALLREDUCE, MANY, 0, RK_ANY_BYTES, "two_level", "sums of a host cross the network"),
     RULE(ALLREDUCE, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
     RULE(ALLREDUCE, ANY, 2, 512 << 10, "recursive_doubling", "two ranks: one exchange"),
     RULE(ALLREDUCE, ANY, 0, 1 << 20, "rabenseifner", "least bytes in few rounds"),
@@ -49,6 +53,7 @@ const struct rk_rule rk_rules[] = {
     RULE(GATHER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
 
     RULE(ALLGATHER, ONE, 0, 4096, "shm", "one hand-over"),
+    RULE(ALLGATHER, MANY, 0, 8 << 10, "two_level", "long messages between hosts"),
     RULE(ALLGATHER, ANY, 0, 128 << 10, "recursive_doubling",
          "a power of two of ranks: least rounds without a copy"),
     RULE(ALLGATHER, ANY, 0, 4 << 10, "bruck", "latency counts: least rounds"),
@@ -63,12 +68,14 @@ const struct rk_rule rk_rules[] = {
     RULE(SCATTER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
 
     RULE(REDUCE_SCATTER, ONE, 0, 4096, "shm", "one hand-over"),
+    RULE(REDUCE_SCATTER, MANY, 0, 8 << 10, "two_level", "sums of a host cross the network"),
     RULE(REDUCE_SCATTER, ANY, 0, 512, "recursive_halving", "latency counts: least rounds"),
     RULE(REDUCE_SCATTER, ONE, 0, RK_ANY_BYTES, "pairwise", "least bytes, nothing forwarded"),
     RULE(REDUCE_SCATTER, MANY, 0, 64 << 10, "pairwise", "least bytes, nothing forwarded"),
     RULE(REDUCE_SCATTER, MANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
 
     RULE(ALLTOALL, ONE, 0, 4096, "shm", "one hand-over"),
+    RULE(ALLTOALL, MANY, 0, 1024, "two_level", "blocks between two hosts travel together"),
     RULE(ALLTOALL, ANY, 8, RK_ANY_BYTES, "pairwise", "few ranks: few messages anyway"),
     RULE(ALLTOALL, ANY, 0, 256, "bruck", "short blocks travel together"),
     RULE(ALLTOALL, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
@@ -94,6 +101,8 @@ const char *rk_algo_unfit(const struct rk_algo *algo, const struct rk_case *c)
         return "needs a commutative operation";
     if (c->balanced && !algo->balanced)
         return "RANK_COLL_REPRODUCIBLE: sums by another tree";
+    if ((algo->needs & RK_NEEDS_HOSTS) && (c->one_node || c->nodes < 2 || c->size <= c->nodes))
+        return "needs several hosts, known to all, and one with several ranks";
     if ((algo->needs & RK_NEEDS_ARENA) && !c->arena)
         return "needs a blocking call on one node, with an arena";
     if (!algo->build && c->bytes > rk_arena_block_max(c->kind, c->size))
@@ -119,6 +128,8 @@ static const char *rule_unmet(const struct rk_rule *r, const struct rk_case *c)
 
 static double algo_cost(const struct rk_algo *a, const struct rk_case *c)
 {
+    if (a->needs & RK_NEEDS_HOSTS)
+        return a->cost_hosts(c->nodes, (c->size + c->nodes - 1) / c->nodes, (double)c->bytes);
     return a->cost(&rk_cost_models[c->one_node], c->size, (double)c->bytes);
 }
 

@@ -6,6 +6,7 @@
 #include "collectives/coll.h"
 #include "collectives/select.h"
 #include "collectives/coll_shm.h"
+#include "collectives/hosts.h"
 
 struct rk_coll {
     struct rk_scheds scheds;
@@ -25,6 +26,8 @@ struct rk_coll_team {
     struct rk_link link;
     struct rk_arena *arena; /* NULL: none */
     struct rk_arena *direct; /* the same; NULL if buffers may be of other kinds than host memory */
+    struct rk_hosts *hosts; /* NULL: not asked for, not known to all, or on one host */
+    bool hosts_asked;
     bool one_node;          /* all its ranks share memory; equal on all ranks */
     int64_t shm_max[RK_COLL_COUNT]; /* up to this block all blocking calls run straight code; -1: none does */
     struct rk_coll_choice last[RK_COLL_COUNT][2]; /* of calls that cannot, and that can run straight code */

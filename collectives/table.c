@@ -124,6 +124,73 @@ static double cost_alltoall_bruck(const struct rk_cost_model *m, int p, double n
     return rk_log2_ceil(p) * (m->alpha + p / 2.0 * n * m->beta * 2);
 }
 
+/* Two levels: phases on a host of k ranks, and between hosts. */
+
+#define NET (&rk_cost_models[false])
+#define NODE (&rk_cost_models[true])
+
+static double cost_hosts_barrier(int hosts, int k, double n)
+{
+    return cost_dissemination(NET, hosts, n) + 2 * cost_dissemination(NODE, k, n);
+}
+
+static double cost_hosts_bcast(int hosts, int k, double n)
+{
+    double binomial = cost_binomial(NET, hosts, n), chain = n > 65536 && hosts > 2 ? cost_chain(NET, hosts, n) : binomial;
+
+    return (chain < binomial ? chain : binomial) + cost_binomial(NODE, k, n);
+}
+
+static double cost_hosts_reduce(int hosts, int k, double n)
+{
+    double between = n > 65536 && hosts > 2 ? cost_reduce_rabenseifner(NET, hosts, n) : cost_reduce_binomial(NET, hosts, n);
+
+    return between + cost_reduce_binomial(NODE, k, n);
+}
+
+static double cost_hosts_allreduce(int hosts, int k, double n)
+{
+    double lane = n > 8192 && k > 1 ? n / k : n, local;
+    double between = lane > 65536 ? cost_rabenseifner(NET, hosts, lane) : cost_doubling(NET, hosts, lane);
+
+    if (lane < n) /* a slice to and from each rank of the host */
+        local = cost_linear_reduced(NODE, k, lane) + cost_linear(NODE, k, lane);
+    else
+        local = cost_reduce_binomial(NODE, k, n) + cost_binomial(NODE, k, n);
+    return between + local;
+}
+
+static double cost_hosts_allgather(int hosts, int k, double n)
+{
+    return cost_tree_blocks(NODE, k, n) + cost_linear(NET, hosts, n * k) + cost_binomial(NODE, k, n * hosts * k);
+}
+
+static double cost_hosts_reduce_scatter(int hosts, int k, double n)
+{
+    return cost_reduce_binomial(NODE, k, n * hosts * k) + cost_linear_reduced(NET, hosts, n * k) + cost_linear(NODE, k, n);
+}
+
+static double cost_hosts_alltoall(int hosts, int k, double n)
+{
+    double all = n * hosts * k;
+
+    return 2 * cost_linear(NODE, k, all) + 2 * k * all * NODE->beta + cost_linear(NET, hosts, n * k * k);
+}
+
+#define HOSTS4(coll)                                                                                        \
+    static double cost_hosts4_##coll(const struct rk_cost_model *m, int p, double n)                        \
+    {                                                                                                       \
+        (void)m;                                                                                            \
+        return cost_hosts_##coll((p + 3) / 4, p < 4 ? p : 4, n);                                            \
+    }
+HOSTS4(barrier)
+HOSTS4(bcast)
+HOSTS4(reduce)
+HOSTS4(allreduce)
+HOSTS4(allgather)
+HOSTS4(reduce_scatter)
+HOSTS4(alltoall)
+
 /* ------------------------------------------------------------------------- table */
 
 #define SHM(coll, reason) {.name = "shm", .kind = coll, .needs = RK_NEEDS_ARENA, .cost = cost_shm, .why = reason}
@@ -132,6 +199,9 @@ const struct rk_algo rk_algos[] = {
     SHM(RK_COLL_BARRIER, "each rank sets a flag that all others read"),
     {.name = "dissemination", .kind = RK_COLL_BARRIER, .cost = cost_dissemination,
      .why = "least rounds", .build = rk_build_barrier_dissemination},
+    {.name = "two_level", .kind = RK_COLL_BARRIER, .needs = RK_NEEDS_HOSTS,
+     .cost = cost_hosts4_barrier, .cost_hosts = cost_hosts_barrier,
+     .why = "one message a host crosses the network in each round", .build = rk_build_barrier_two_level},
 
     SHM(RK_COLL_BCAST, "all read what the root writes"),
     {.name = "binomial", .kind = RK_COLL_BCAST, .cost = cost_binomial,
@@ -142,6 +212,9 @@ const struct rk_algo rk_algos[] = {
     {.name = "chain", .kind = RK_COLL_BCAST, .min_count = 1, .cost = cost_chain,
      .why = "segments on all links at once: each byte crosses each rank once",
      .build = rk_build_bcast_chain},
+    {.name = "two_level", .kind = RK_COLL_BCAST, .needs = RK_NEEDS_HOSTS,
+     .cost = cost_hosts4_bcast, .cost_hosts = cost_hosts_bcast,
+     .why = "the message crosses the network once a host", .build = rk_build_bcast_two_level},
 
     SHM(RK_COLL_REDUCE, "the root reads what all write"),
     {.name = "binomial", .kind = RK_COLL_REDUCE, .balanced = true, .cost = cost_reduce_binomial,
@@ -149,6 +222,9 @@ const struct rk_algo rk_algos[] = {
     {.name = "rabenseifner", .kind = RK_COLL_REDUCE, .balanced = true,
      .min_count = 1, .cost = cost_reduce_rabenseifner,
      .why = "all ranks share the reducing", .build = rk_build_reduce_rabenseifner},
+    {.name = "two_level", .kind = RK_COLL_REDUCE, .needs = RK_NEEDS_HOSTS | RK_NEEDS_COMMUTATIVE,
+     .cost = cost_hosts4_reduce, .cost_hosts = cost_hosts_reduce,
+     .why = "one sum a host crosses the network", .build = rk_build_reduce_two_level},
 
     SHM(RK_COLL_ALLREDUCE, "all read what all write: one hand-over"),
     {.name = "recursive_doubling", .kind = RK_COLL_ALLREDUCE, .balanced = true, .cost = cost_doubling,
@@ -158,6 +234,9 @@ const struct rk_algo rk_algos[] = {
     {.name = "ring", .kind = RK_COLL_ALLREDUCE, .needs = RK_NEEDS_COMMUTATIVE, .min_count = 1,
      .cost = cost_ring_allreduce, .why = "least bytes, neighbours only, in slices that overlap",
      .build = rk_build_allreduce_ring},
+    {.name = "two_level", .kind = RK_COLL_ALLREDUCE, .needs = RK_NEEDS_HOSTS | RK_NEEDS_COMMUTATIVE,
+     .cost = cost_hosts4_allreduce, .cost_hosts = cost_hosts_allreduce,
+     .why = "sums of a host cross the network; long ones in a lane a rank", .build = rk_build_allreduce_two_level},
 
     SHM(RK_COLL_GATHER, "the root reads what all write"),
     {.name = "binomial", .kind = RK_COLL_GATHER, .cost = cost_tree_blocks,
@@ -173,6 +252,9 @@ const struct rk_algo rk_algos[] = {
      .build = rk_build_allgather_doubling},
     {.name = "ring", .kind = RK_COLL_ALLGATHER, .cost = cost_linear,
      .why = "least bytes, neighbours only", .build = rk_build_allgather_ring},
+    {.name = "two_level", .kind = RK_COLL_ALLGATHER, .needs = RK_NEEDS_HOSTS,
+     .cost = cost_hosts4_allgather, .cost_hosts = cost_hosts_allgather,
+     .why = "each byte crosses the network once a host, in long messages", .build = rk_build_allgather_two_level},
 
     {.name = "linear", .kind = RK_COLL_ALLGATHERV, .cost = cost_linear,
      .why = "all at once, without waiting for a neighbour", .build = rk_build_allgatherv_linear},
@@ -195,12 +277,18 @@ const struct rk_algo rk_algos[] = {
     {.name = "ring", .kind = RK_COLL_REDUCE_SCATTER, .needs = RK_NEEDS_COMMUTATIVE,
      .cost = cost_linear_reduced, .why = "least bytes, neighbours only",
      .build = rk_build_reduce_scatter_ring},
+    {.name = "two_level", .kind = RK_COLL_REDUCE_SCATTER, .needs = RK_NEEDS_HOSTS | RK_NEEDS_COMMUTATIVE,
+     .cost = cost_hosts4_reduce_scatter, .cost_hosts = cost_hosts_reduce_scatter,
+     .why = "sums of a host cross the network", .build = rk_build_reduce_scatter_two_level},
 
     SHM(RK_COLL_ALLTOALL, "each reads its block from all"),
     {.name = "bruck", .kind = RK_COLL_ALLTOALL, .cost = cost_alltoall_bruck,
      .why = "least rounds; blocks travel together", .build = rk_build_alltoall_bruck},
     {.name = "pairwise", .kind = RK_COLL_ALLTOALL, .cost = cost_linear,
      .why = "least bytes, pairs meet", .build = rk_build_alltoall_pairwise},
+    {.name = "two_level", .kind = RK_COLL_ALLTOALL, .needs = RK_NEEDS_HOSTS,
+     .cost = cost_hosts4_alltoall, .cost_hosts = cost_hosts_alltoall,
+     .why = "blocks between two hosts travel together", .build = rk_build_alltoall_two_level},
 
     {.name = "linear", .kind = RK_COLL_GATHERV, .cost = cost_linear,
      .why = "only the root knows all lengths", .build = rk_build_gatherv_linear},

@@ -73,16 +73,16 @@ const struct rk_conf_row rk_conf_rows[] = {
      "Choose the algorithm of collectives: allreduce:ring,bcast:binomial. For some blocks only, in bytes: "
      "allreduce:ring@64K-1M, ring@1M-, ring@-4K. The first word that covers a call decides. rankinfo --coll NAME "
      "--ranks N shows the choice.",
-     "barrier:shm|dissemination,"
-     "bcast:shm|binomial|scatter_ring|chain,"
-     "reduce:shm|binomial|rabenseifner,"
-     "allreduce:shm|recursive_doubling|rabenseifner|ring,"
+     "barrier:shm|dissemination|two_level,"
+     "bcast:shm|binomial|scatter_ring|chain|two_level,"
+     "reduce:shm|binomial|rabenseifner|two_level,"
+     "allreduce:shm|recursive_doubling|rabenseifner|ring|two_level,"
      "gather:shm|binomial|linear,"
-     "allgather:shm|bruck|recursive_doubling|ring,"
+     "allgather:shm|bruck|recursive_doubling|ring|two_level,"
      "allgatherv:linear|ring,"
      "scatter:shm|binomial|linear,"
-     "reduce_scatter:shm|recursive_halving|pairwise|ring,"
-     "alltoall:shm|bruck|pairwise,"
+     "reduce_scatter:shm|recursive_halving|pairwise|ring|two_level,"
+     "alltoall:shm|bruck|pairwise|two_level,"
      "gatherv:linear,"
      "scatterv:linear",
      0, 0, AT(coll)},

@@ -6,6 +6,7 @@
  */
 #include "tests/unit/unit.h"
 
+#include "collectives/hosts.h"
 #include "collectives/pattern.h"
 #include "lib/data/dtype.h"
 #include "tests/coll/fake_p2p.h"
@@ -17,7 +18,10 @@ struct ranks {
     struct rk_coll_call call[FAKE_MAX];
     char *in[FAKE_MAX], *out[FAKE_MAX], *keep[FAKE_MAX]; /* keep: the input as it was */
     int64_t *rcounts, *displs; /* of blocks of their own lengths, at root */
+    struct rk_hosts *hosts[FAKE_MAX];
 };
+
+static int node_of[FAKE_MAX]; /* the host of each rank, for algorithms that need it */
 
 static bool reduces(enum rk_coll_kind k)
 {
@@ -272,6 +276,8 @@ static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dt
         s = rk_sched_new(&x->w.scheds, &x->w.team[r], 9);
         assert_non_null(s);
         s->reducer = (struct rk_reducer){x->call[r].fn, x->call[r].dtype};
+        if (algo->needs & RK_NEEDS_HOSTS)
+            s->hosts = x->hosts[r] = rk_hosts_new(node_of, size, r);
         algo->build(s, &x->call[r]);
         memset(&x->req[r], 0, sizeof(x->req[r]));
         rk_sched_request(&x->req[r], &x->w.ctx);
@@ -293,6 +299,7 @@ static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dt
     assert_int_equal(x->w.nsends, 0); /* each send was received */
     assert_int_equal(x->w.nrecvs, 0);
     for (int r = 0; r < size; r++) {
+        free(x->hosts[r]);
         free(x->in[r]);
         free(x->out[r]);
         free(x->keep[r]);
@@ -301,11 +308,47 @@ static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dt
     free(x);
 }
 
+/* Ranks over hosts: in blocks, dealt round robin, or as it comes. */
+static void place_ranks(int size, int hosts, int way, uint64_t seed)
+{
+    for (int r = 0; r < size; r++)
+        node_of[r] = way == 0 ? 7 * (r * hosts / size) : way == 1 ? hosts - r % hosts : (int)((seed >> 33) % (unsigned)hosts);
+    for (int r = 0; way == 2 && r < size; r++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        node_of[r] = (int)((seed >> 33) % (unsigned)hosts);
+    }
+}
+
+static void run_on_hosts(const struct rk_algo *algo)
+{
+    uint64_t seed = 1;
+
+    for (int size = 2; size <= FAKE_MAX; size++) {
+        for (int hosts = 1; hosts <= 8 && hosts <= size; hosts++) {
+            for (int way = 0; way < 3; way++, seed += 7) {
+                bool is_long = size <= 16 && seed % 2; /* lanes */
+
+                if (size > 24 && (size + hosts + way) % 3) /* one way each */
+                    continue;
+                place_ranks(size, hosts, way, seed);
+                run_one(algo, size, is_long ? 2501 : 1 + (int64_t)(seed % 5), seed % 3 ? RANK_F64 : RANK_INT32,
+                        seed % 3 == 1 ? RANK_AVG : RANK_SUM, (int)(seed % (uint64_t)size), seed / 2 % 2, true, seed, NULL);
+            }
+        }
+    }
+    place_ranks(11, 3, 1, 0);
+    run_one(algo, 11, 300007, RANK_INT32, RANK_MAX, 4, false, true, 99, NULL);
+}
+
 static void run_algo(const struct rk_algo *algo)
 {
     static const int64_t counts[] = {1, 3, 17, 130};
     uint64_t seed = 1;
 
+    if (algo->needs & RK_NEEDS_HOSTS) {
+        run_on_hosts(algo);
+        return;
+    }
     for (int size = 2; size <= FAKE_MAX; size++) {
         if ((algo->needs & RK_NEEDS_POW2) && !rk_is_pow2(size))
             continue;

@@ -250,6 +250,13 @@ static void ranges(void **state)
     assert_int_equal(rk_select_shm_max(&f, RK_COLL_REDUCE, 6, false), 4096);
 }
 
+static double cost_of(const struct rk_algo *a, const struct rk_case *c)
+{
+    if (a->needs & RK_NEEDS_HOSTS)
+        return a->cost_hosts(c->nodes, (c->size + c->nodes - 1) / c->nodes, (double)c->bytes);
+    return a->cost(&rk_cost_models[c->one_node], c->size, (double)c->bytes);
+}
+
 /* A rule never costs more than twice the cheapest algorithm that fits, by the formulas. */
 static void costs_bounded(void **state)
 {
@@ -269,19 +276,23 @@ static void costs_bounded(void **state)
     for (int i = 0; i < np; i++) {
         for (int k = 0; k < RK_COLL_COUNT; k++) {
             for (size_t bytes = 8; bytes <= 1 << 30; bytes *= 2) {
-                for (int flags = 0; flags < 4; flags++) {
-                    const struct rk_cost_model *m = &rk_cost_models[flags & 1];
+                for (int flags = 0; flags < 6; flags++) {
                     struct rk_case c = a_case(k, p[i], k == RK_COLL_BARRIER ? 0 : bytes, flags & 1, false);
                     const struct rk_algo *a;
                     double cost;
 
                     c.ordered = flags & 2;
+                    if (flags >= 4) { /* hosts of 3 to 9 ranks */
+                        c.one_node = false;
+                        c.nodes = p[i] / (flags * 6 - 21) + 1;
+                        c.per_node = p[i] / c.nodes;
+                    }
                     a = rk_select(&nothing, &c, NULL);
-                    cost = a->cost(m, p[i], (double)c.bytes);
+                    cost = cost_of(a, &c);
                     for (const struct rk_algo *b = rk_algos; b < rk_algos + rk_nalgos; b++) {
-                        if ((int)b->kind == k && rk_algo_fits(b, &c) && cost > 2 * b->cost(m, p[i], (double)c.bytes))
+                        if ((int)b->kind == k && rk_algo_fits(b, &c) && cost > 2 * cost_of(b, &c))
                             fail_msg("%s of %zu bytes, %d ranks: %s costs %.0f us, %s %.0f us", rk_coll_name[k], c.bytes,
-                                     p[i], a->name, cost, b->name, b->cost(m, p[i], (double)c.bytes));
+                                     p[i], a->name, cost, b->name, cost_of(b, &c));
                     }
                 }
             }
@@ -313,7 +324,7 @@ static void choices_printed(void **state)
     assert_contains(text, "\n64K-64K                  ring                set by RANK_COLL\n");
     assert_contains(text, "passed over: RANK_COLL, ring: for other blocks\n");
     assert_contains(text, "passed over: the rule for shm: for one node\n");
-    assert_contains(text, "recursive_doubling  rule: latency counts: least rounds\n");
+    assert_contains(text, "two_level           rule: sums of a host cross the network\n");
     free(text);
     text = choice_text("", "bcast", 4096, 64); /* a chain of 4096 is no way for 512 KiB */
     assert_contains(text, "chain: more than twice the least estimated time\n");

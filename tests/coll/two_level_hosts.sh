@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# two_level_hosts.sh: run collectives on two levels over three hosts.
+# Ranks lie in blocks, dealt round robin, and unevenly; the messages travel over TCP.
+. "$(dirname "$0")/../inside.sh"
+inside 3 "collectives over three hosts"
+. "$top_srcdir/tests/launcher/cases.sh"
+all=
+for c in barrier bcast reduce allreduce allgather reduce_scatter alltoall; do all="$all,$c:two_level"; done
+
+# run NAME RANKS XRUN-OPTION...
+run() {
+    local name=$1 n=$2
+    shift 2
+    new_case
+    on hosta timeout -k 5 $((90 * slow)) env XDG_RUNTIME_DIR="$work/tmp" RANK_LOG=debug RANK_COLL="${all#,}" "$XRUN" -q -n "$n" "$@" \
+        "$top_builddir/tests/coll/mp_coll.mp" >out 2>err </dev/null
+    rc=$?
+    check "$name" 0
+    # The teams of all ranks do have two levels.
+    if grep -q "two_level cannot do a .* with $n ranks: needs several hosts" err; then
+        bad "$name: the hosts are known" "$(grep -m 3 two_level err)"
+    fi
+}
+
+run "two hosts, blocks of three" 6 --host hosta:3,hostb:3
+run "two hosts, round robin" 4 --host hosta:2,hostb:2 --map-by node
+run "three hosts of one, two and three ranks" 6 --host hosta:1,hostb:2,hostc:3
+run "three hosts, round robin, of two ranks and one" 5 --host hosta:2,hostb:2,hostc:1 --map-by node
+echo "# two_level_hosts: $passed passed, $failed failed"
+[ $failed -eq 0 ]
