@@ -60,32 +60,93 @@ static void divide_f64(void *dst, size_t n, double by)
         d[i] /= by;
 }
 
-static void divide_f16(void *dst, size_t n, float by)
+/* 2^k >= by: F16 sums of inputs divided by it do not overflow. */
+static float scale_of(int by)
 {
-    typedef uint16_t RK_OP_LOOSE loose;
-    loose *d = dst;
+    int k = 0;
 
-    for (size_t i = 0; i < n; i++)
-        d[i] = rk_f32_to_f16(rk_f16_to_f32(d[i]) / by);
+    while (1 << k < by)
+        k++;
+    return (float)(1 << k);
 }
 
-static void divide_bf16(void *dst, size_t n, float by)
+/* A finite sum gives a finite average, even if roundings have taken it past the greatest F16. */
+RK_INLINE uint16_t unscaled_f16(uint16_t sum, float scale, float by)
+{
+    const float most = 65504;
+    float x = rk_f16_to_f32(sum), r = x * scale / by;
+
+    r = r > most && x <= most ? most : r;
+    r = r < -most && x >= -most ? -most : r;
+    return rk_f32_to_f16(r);
+}
+
+static void divide_f16(void *dst, size_t n, float scale, float by)
 {
     typedef uint16_t RK_OP_LOOSE loose;
     loose *d = dst;
 
     for (size_t i = 0; i < n; i++)
-        d[i] = rk_f32_to_bf16(rk_bf16_to_f32(d[i]) / by);
+        d[i] = unscaled_f16(d[i], scale, by);
+}
+
+#define HALF_CONVERSIONS(name)                                                                     \
+    static void scale_##name(void *dst, const void *src, size_t n, float by)                       \
+    {                                                                                              \
+        typedef uint16_t RK_OP_LOOSE loose;                                                        \
+        loose *d = dst;                                                                            \
+        const loose *s = src;                                                                      \
+        RK_OP_PRAGMA                                                                               \
+        for (size_t i = 0; i < n; i++)                                                             \
+            d[i] = rk_f32_to_##name(rk_##name##_to_f32(s[i]) / by);                                \
+    }                                                                                              \
+    static void widen_##name(float *dst, const void *src, size_t n)                                \
+    {                                                                                              \
+        typedef uint16_t RK_OP_LOOSE loose;                                                        \
+        const loose *s = src;                                                                      \
+        for (size_t i = 0; i < n; i++)                                                             \
+            dst[i] = rk_##name##_to_f32(s[i]);                                                     \
+    }                                                                                              \
+    static void narrow_##name(void *dst, const float *src, size_t n, float by)                     \
+    {                                                                                              \
+        typedef uint16_t RK_OP_LOOSE loose;                                                        \
+        loose *d = dst;                                                                            \
+        for (size_t i = 0; i < n; i++)                                                             \
+            d[i] = rk_f32_to_##name(src[i] / by);                                                  \
+    }
+
+HALF_CONVERSIONS(f16)
+HALF_CONVERSIONS(bf16)
+
+void rk_op_scale(void *dst, const void *src, size_t n, int by)
+{
+    scale_f16(dst, src, n, scale_of(by));
+}
+
+void rk_op_widen(rank_dtype_t dtype, float *dst, const void *src, size_t n)
+{
+    if (dtype == RANK_F16)
+        widen_f16(dst, src, n);
+    else
+        widen_bf16(dst, src, n);
+}
+
+void rk_op_narrow(rank_dtype_t dtype, void *dst, const float *src, size_t n, int by)
+{
+    if (dtype == RANK_F16)
+        narrow_f16(dst, src, n, (float)by);
+    else
+        narrow_bf16(dst, src, n, (float)by);
 }
 
 void rk_op_divide(rank_dtype_t dtype, void *dst, size_t n, int by)
 {
     switch (dtype) {
     case RANK_F16:
-        divide_f16(dst, n, (float)by);
+        divide_f16(dst, n, scale_of(by), (float)by);
         break;
     case RANK_BF16:
-        divide_bf16(dst, n, (float)by);
+        scale_bf16(dst, dst, n, (float)by);
         break;
     case RANK_F32:
         divide_f32(dst, n, (float)by);

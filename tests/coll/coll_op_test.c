@@ -222,6 +222,8 @@ static void divide(void **state)
                 struct value v;
                 random_element(types[t], buf + (size_t)i * n);
                 v = value_load(types[t], buf + (size_t)i * n);
+                for (int scale = 1; types[t] == RANK_F16 && scale < by; scale *= 2) /* of a scaled sum */
+                    v.re *= 2;
                 v.re = types[t] == RANK_F64 || types[t] == RANK_F64_COMPLEX ? v.re / by
                                                                       : (float)v.re / (float)by;
                 v.im = types[t] == RANK_F64_COMPLEX ? v.im / by : (float)v.im / (float)by;
@@ -229,6 +231,28 @@ static void divide(void **state)
             }
             rk_op_divide(types[t], buf, MAX, by);
             assert_memory_equal(buf, want, MAX * n);
+        }
+    }
+}
+
+/* by inputs of F16, scaled and summed in a row or by halves, average without overflow, and exactly. */
+static void average(void **state)
+{
+    static const uint16_t inputs[] = {0, 0x8000, 0x70e2 /* 10,000 */, 0x7b53, 0x7bff /* the greatest */, 0xfbff, 0x7c00};
+    uint16_t part[20], sum;
+
+    (void)state;
+    for (int by = 2; by <= 20; by++) {
+        for (int i = 0; i < 7; i++) {
+            for (int j = 0; j < by; j++)
+                rk_op_scale(&part[j], &inputs[i], 1, by);
+            sum = part[0];
+            for (int j = 1; j < by; j++)
+                rk_op_kernel(RANK_AVG, RANK_F16)(&sum, &sum, &part[j], 1);
+            rk_op_divide(RANK_F16, &sum, 1, by);
+            assert_true(abs((sum & 0x7fff) - (inputs[i] & 0x7fff)) <= (inputs[i] == 0x7c00 || !rk_f16_to_f32(inputs[i]) ? 0 : by / 3));
+            assert_int_equal(sum >> 15, inputs[i] >> 15);
+            assert_int_equal(sum == 0x7c00, inputs[i] == 0x7c00);
         }
     }
 }
@@ -300,7 +324,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table_is_as_documented), cmocka_unit_test(kernels),
-        cmocka_unit_test(many_agree), cmocka_unit_test(divide), cmocka_unit_test(halves_widen),
+        cmocka_unit_test(many_agree), cmocka_unit_test(divide), cmocka_unit_test(average), cmocka_unit_test(halves_widen),
         cmocka_unit_test(halves_narrow),
     };
 
