@@ -5,6 +5,7 @@
  * All calls pass rk_coll_enter. A blocking one runs directly in shared memory if the team and the size allow it.
  * Any other is a schedule.
  */
+#include "collectives/average.h"
 #include "collectives/coll_kind.h"
 #include "collectives/state.h"
 
@@ -49,11 +50,18 @@ RK_INLINE rank_status_t arena_run(struct rk_arena *a, const struct rk_coll_call 
 
 RK_INLINE rank_status_t arena_enter(struct rk_arena *a, const struct rk_coll_call *c)
 {
+    struct rk_coll_call copy;
     rank_status_t st;
 
     a->kind = (uint8_t)c->kind;
     st = rk_coll_may_begin(c->team);
-    return st ? st : arena_run(a, c);
+    if (rk_unlikely(st))
+        return st;
+    if (rk_coll_shape[c->kind].reduces && rk_sums_halves(c)) {
+        copy = *c; /* as in rk_coll_enter */
+        return rk_arena_sum_halves(a, &copy);
+    }
+    return arena_run(a, c);
 }
 
 RK_COLD rank_status_t rk_coll_in_arena(struct rk_arena *a, const struct rk_coll_call *c)

@@ -2,6 +2,7 @@
 /*
  * coll.c: keep the room's state, and turn calls into schedules.
  */
+#include "collectives/average.h"
 #include "collectives/coll_kind.h"
 #include "collectives/kernel_set.h"
 #include "collectives/state.h"
@@ -190,7 +191,7 @@ static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo,
     if (s->status)
         return;
     stage = rk_stage_begin(c, mem);
-    algo->build(s, &stage->host);
+    rk_build_call(s, algo, &stage->host);
     end = rk_sched_call(s, NULL, rk_stage_end, stage);
     for (step = s->steps; end && step != end; step = step->next)
         rk_sched_order(step, end);
@@ -237,7 +238,7 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
     if (rk_unlikely(rk_nkinds) && (staged = rk_stage_bytes(c)) > 0)
         build_staged(s, algo, c, staged);
     else
-        algo->build(s, c);
+        rk_build_call(s, algo, c);
     return s;
 }
 

@@ -10,6 +10,7 @@
 
 #include "lib/base/compiler.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 RK_INLINE float rk_bits_float(uint32_t bits)
@@ -26,6 +27,12 @@ RK_INLINE uint32_t rk_float_bits(float f)
     return bits;
 }
 
+/* yes, or no. Of a conditional operator with floats gcc makes a branch, which floats that trap could need. */
+RK_INLINE uint32_t rk_choose_bits(bool condition, uint32_t yes, uint32_t no)
+{
+    return no ^ ((no ^ yes) & (0u - (uint32_t)condition));
+}
+
 RK_INLINE float rk_f16_to_f32(uint16_t h)
 {
     uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13;
@@ -33,9 +40,9 @@ RK_INLINE float rk_f16_to_f32(uint16_t h)
     /* Add a subnormal to 2^-14, which gives a normal number, and subtract 2^-14. */
     uint32_t small = rk_float_bits(rk_bits_float(magnitude + (113u << 23)) - 0x1p-14f);
     uint32_t special = magnitude | 0x7f800000u;
-    uint32_t r = (h & 0x7c00) == 0 ? small : normal;
+    uint32_t r = rk_choose_bits((h & 0x7c00) == 0, small, normal);
 
-    r = (h & 0x7c00) == 0x7c00 ? special : r;
+    r = rk_choose_bits((h & 0x7c00) == 0x7c00, special, r);
     return rk_bits_float(r | (uint32_t)(h & 0x8000) << 16);
 }
 
@@ -44,13 +51,13 @@ RK_INLINE uint16_t rk_f32_to_f16(float f)
     uint32_t x = rk_float_bits(f), magnitude = x & 0x7fffffffu;
     uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
     /* Near 0.5 the last place of a float is that of a subnormal half: the FPU rounds. */
-    uint32_t small = rk_float_bits(rk_bits_float(magnitude < 0x38800000u ? magnitude : 0) + 0.5f) -
+    uint32_t small = rk_float_bits(rk_bits_float(magnitude) + 0.5f) -
                      0x3f000000u;
     uint32_t nan = 0x7e00u | (magnitude >> 13 & 0x3ffu);
-    uint32_t r = magnitude < 0x38800000u ? small : normal;
+    uint32_t r = rk_choose_bits(magnitude < 0x38800000u, small, normal);
 
-    r = magnitude >= 0x477ff000u ? 0x7c00u : r; /* from here on it rounds to infinity */
-    r = magnitude > 0x7f800000u ? nan : r;
+    r = rk_choose_bits(magnitude >= 0x477ff000u, 0x7c00u, r); /* from here on it rounds to infinity */
+    r = rk_choose_bits(magnitude > 0x7f800000u, nan, r);
     return (uint16_t)(r | (x >> 16 & 0x8000u));
 }
 

@@ -14,11 +14,20 @@ typedef void (*rk_many_fn)(void *dst, const void *const *src, int k, size_t n);
 
 enum { RK_SET_OPS = RK_HANDLE_INDEX(RANK_MAX) + 1 }; /* SUM, PROD, MIN, MAX */
 
+/* Conversions of n halves. */
+struct rk_half_kernels {
+    void (*widen)(float *dst, const void *src, size_t n);
+    void (*narrow)(void *dst, const float *src, size_t n, float by); /* src / by */
+    /* src * times / by; dst may be src. A finite one stays finite. */
+    void (*scale)(void *dst, const void *src, size_t n, float times, float by);
+};
+
 struct rk_kernel_set {
     const char *name;
     bool (*runs)(void); /* this processor has the instructions */
     rk_op_fn pair[RK_DTYPE_COUNT][RK_SET_OPS];   /* NULL: the kernel of op.c is the only one */
     rk_many_fn many[RK_DTYPE_COUNT][RK_SET_OPS]; /* NULL: reduce pairs */
+    struct rk_half_kernels f16, bf16;
 };
 
 #if defined(__x86_64__)
@@ -33,6 +42,7 @@ extern const struct rk_kernel_set rk_kernel_set_base, rk_kernel_set_v3, rk_kerne
 
 /* Use a set from now on. It must run here. */
 void rk_kernels_use(const struct rk_kernel_set *set);
+const struct rk_kernel_set *rk_kernels_used(void);
 /* Use the widest set that runs here. The first call decides. */
 void rk_kernels_choose(void);
 

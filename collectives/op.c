@@ -75,10 +75,15 @@ void rk_kernels_choose(void)
     rk_kernels_use(rk_kernel_sets[i]);
 }
 
+const struct rk_kernel_set *rk_kernels_used(void)
+{
+    return atomic_load_explicit(&kernel_set_used, memory_order_relaxed);
+}
+
 /* The kernel that reduces k arrays as r does with two; NULL if there is none. */
 static rk_many_fn many_kernel(const struct rk_reducer *r)
 {
-    const struct rk_kernel_set *set = atomic_load_explicit(&kernel_set_used, memory_order_relaxed);
+    const struct rk_kernel_set *set = rk_kernels_used();
 
     if (!rk_dtype_is_valid(r->dtype))
         return NULL;

@@ -47,8 +47,21 @@ RK_INLINE void rk_reduce(const struct rk_reducer *r, void *dst, const void *a, c
  */
 void rk_reduce_many(const struct rk_reducer *r, void *dst, const void *const *src, int k, size_t n);
 
-/* Last part of AVG: divide n sums by the number of ranks, with one rounding. */
+/* Last part of AVG: divide n sums by the number of ranks, with one rounding. F16: the sums of scaled inputs. */
 void rk_op_divide(rank_dtype_t dtype, void *dst, size_t n, int by);
+
+/* AVG of this type needs inputs that are scaled before they are summed (average.c). */
+RK_INLINE bool rk_op_scales(rank_dtype_t dtype)
+{
+    return dtype == RANK_F16;
+}
+
+/* dst = src divided by a power of two, so that by F16 sum without overflow. dst may be src. */
+void rk_op_scale(void *dst, const void *src, size_t n, int by);
+
+/* Convert n numbers of F16 or BF16; narrow divides each by a number first. */
+void rk_op_widen(rank_dtype_t dtype, float *dst, const void *src, size_t n);
+void rk_op_narrow(rank_dtype_t dtype, void *dst, const float *src, size_t n, int by);
 
 /* The families; each fills a row of the table in op.c. */
 #define RK_OP_DECLARE(type, op) void rk_op_##type##_##op(void *, const void *, const void *, size_t)

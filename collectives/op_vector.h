@@ -29,6 +29,8 @@ VEC_LOAD(load_int64, vec_int64)
 VEC_LOAD(load_uint32, vec_uint32)
 VEC_LOAD(load_uint64, vec_uint64)
 
+typedef uint16_t loose_half __attribute__((may_alias, aligned(1)));
+
 #define STORE(to, v) memcpy(to, &(v), sizeof(v))
 
 #define ADD(x, y) ((x) + (y))
@@ -151,16 +153,15 @@ enum { HALVES_PIECE = 512 }; /* sums of a round, in the first cache */
 #define HALVES(name)                                                                               \
     static void name##_sum_many(void *dst, const void *const *src, int k, size_t n)                \
     {                                                                                              \
-        typedef uint16_t loose __attribute__((may_alias, aligned(1)));                             \
         float sum[HALVES_PIECE];                                                                   \
         for (size_t at = 0, len; at < n; at += len) {                                              \
-            const loose *p = (const loose *)src[0] + at;                                           \
-            loose *d = (loose *)dst + at;                                                          \
+            const loose_half *p = (const loose_half *)src[0] + at;                                           \
+            loose_half *d = (loose_half *)dst + at;                                                          \
             len = n - at < HALVES_PIECE ? n - at : HALVES_PIECE;                                   \
             for (size_t i = 0; i < len; i++)                                                       \
                 sum[i] = rk_##name##_to_f32(p[i]);                                                 \
             for (int j = 1; j < k; j++) {                                                          \
-                p = (const loose *)src[j] + at;                                                    \
+                p = (const loose_half *)src[j] + at;                                                    \
                 for (size_t i = 0; i < len; i++)                                                   \
                     sum[i] += rk_##name##_to_f32(p[i]);                                            \
             }                                                                                      \
@@ -171,6 +172,72 @@ enum { HALVES_PIECE = 512 }; /* sums of a round, in the first cache */
 #endif
 HALVES(f16)
 HALVES(bf16)
+
+/* x is finite and r, of the same sign, is not as a half: the greatest one instead. */
+RK_INLINE float finite_half(float x, float r, float most)
+{
+    float near = r < 0 ? -most : most;
+    bool beyond = (r > most && x <= most) || (r < -most && x >= -most);
+
+    return beyond ? near : r;
+}
+
+#ifdef RK_SET_HALVES
+RK_INLINE vec_f32 finite_halves(vec_f32 x, vec_f32 r, float greatest)
+{
+    vec_f32 most = (vec_f32){0} + greatest;
+
+    r = VEC_SELECT(vec_f32, (vec_int32)(r > most) & (vec_int32)(x <= most), (vec_int32)r, (vec_int32)most);
+    return VEC_SELECT(vec_f32, (vec_int32)(r < -most) & (vec_int32)(x >= -most), (vec_int32)r, (vec_int32)-most);
+}
+
+/* Whole vectors; i stays behind them. load and store are of vectors of float. */
+#define HALF_VECTORS(from, load, to, store, ...)                                                   \
+    for (; i + RK_VEC / 4 <= n; i += RK_VEC / 4) {                                                 \
+        vec_f32 v = load(from + i);                                                                \
+        v = __VA_ARGS__;                                                                           \
+        store(to + i, v);                                                                          \
+    }
+#define THE_REST ONE_BY_ONE
+#else
+#define HALF_VECTORS(from, load, to, store, ...)
+#define THE_REST RK_OP_PRAGMA
+#endif
+
+#define HALF_CONVERSIONS(name, most)                                                               \
+    static void name##_widen(float *dst, const void *src, size_t n)                                \
+    {                                                                                              \
+        const loose_half *s = src;                                                                 \
+        size_t i = 0;                                                                              \
+        HALF_VECTORS(s, load_##name, dst, STORE, v)                                                \
+        THE_REST                                                                                   \
+        for (; i < n; i++)                                                                         \
+            dst[i] = rk_##name##_to_f32(s[i]);                                                     \
+    }                                                                                              \
+    static void name##_narrow(void *dst, const float *src, size_t n, float by)                     \
+    {                                                                                              \
+        loose_half *d = dst;                                                                       \
+        size_t i = 0;                                                                              \
+        HALF_VECTORS(src, load_f32, d, store_##name, v / by)                                       \
+        THE_REST                                                                                   \
+        for (; i < n; i++)                                                                         \
+            d[i] = rk_f32_to_##name(src[i] / by);                                                  \
+    }                                                                                              \
+    static void name##_scale(void *dst, const void *src, size_t n, float times, float by)          \
+    {                                                                                              \
+        const loose_half *s = src;                                                                 \
+        loose_half *d = dst;                                                                       \
+        size_t i = 0;                                                                              \
+        HALF_VECTORS(s, load_##name, d, store_##name, finite_halves(v, v * times / by, most))      \
+        THE_REST                                                                                   \
+        for (; i < n; i++) {                                                                       \
+            float x = rk_##name##_to_f32(s[i]);                                                    \
+            d[i] = rk_f32_to_##name(finite_half(x, x * times / by, most));                         \
+        }                                                                                          \
+    }
+
+HALF_CONVERSIONS(f16, 65504.0f)
+HALF_CONVERSIONS(bf16, __builtin_inff())
 
 #define AT(name) RK_HANDLE_INDEX(RANK_##name)
 #define ROW(type) {PAIR(type, sum), PAIR(type, prod), PAIR(type, min), PAIR(type, max)}
@@ -199,4 +266,6 @@ const struct rk_kernel_set RK_SET = {
         [AT(F16)] = {f16_sum_many},
         [AT(BF16)] = {bf16_sum_many},
     },
+    .f16 = {f16_widen, f16_narrow, f16_scale},
+    .bf16 = {bf16_widen, bf16_narrow, bf16_scale},
 };

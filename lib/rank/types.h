@@ -119,7 +119,11 @@ typedef struct rank_pair_int64 { int64_t value, index; } rank_pair_int64_t;
 typedef struct rank_pair_f32 { float value; int32_t index; } rank_pair_f32_t;
 typedef struct rank_pair_f64 { double value; int64_t index; } rank_pair_f64_t;
 
-/* The operation of a reduction. 0 is none. A predefined one has an index and a class, as a datatype. */
+/* The operation of a reduction. 0 is none. A predefined one has an index and a class, as a datatype.
+ *
+ * 16-bit floats are reduced as F32. A sum of several inputs in one place is rounded once, other partial results are rounded
+ * each. AVG of F16 does not overflow: partial sums are of inputs divided by the next power of two. So inputs smaller than
+ * 2^-14 times that power lose low bits. SUM of F16 is infinite beyond 65,504. */
 typedef uint64_t rank_op_t;
 #define RANK_SUM ((rank_op_t)0x11000000)
 #define RANK_PROD ((rank_op_t)0x11000100)

@@ -119,16 +119,6 @@ static void compare_kernels(void)
     }
 }
 
-static void kernels(void **state)
-{
-    (void)state;
-    for (int i = 0; i < RK_KERNEL_SETS && rk_kernel_sets[i]->runs(); i++) {
-        rk_kernels_use(rk_kernel_sets[i]);
-        compare_kernels();
-    }
-    rk_kernels_use(rk_kernel_sets[0]);
-}
-
 /* Equal bits, or two NaNs: its payload depends on the order in which an instruction takes its operands. */
 static bool same_element(rank_dtype_t d, const char *a, const char *b)
 {
@@ -209,12 +199,11 @@ static void many_agree(void **state)
     rk_kernels_use(rk_kernel_sets[0]);
 }
 
-static void divide(void **state)
+static void compare_divide(void)
 {
     static const rank_dtype_t types[] = {RANK_F16, RANK_BF16, RANK_F32, RANK_F64, RANK_F32_COMPLEX, RANK_F64_COMPLEX};
     char buf[MAX * 16], want[MAX * 16];
 
-    (void)state;
     for (int t = 0; t < 6; t++) {
         size_t n = value_size(types[t]);
         for (int by = 1; by < 20; by++) {
@@ -222,6 +211,8 @@ static void divide(void **state)
                 struct value v;
                 random_element(types[t], buf + (size_t)i * n);
                 v = value_load(types[t], buf + (size_t)i * n);
+                for (int scale = 1; types[t] == RANK_F16 && scale < by; scale *= 2) /* of a scaled sum */
+                    v.re *= 2;
                 v.re = types[t] == RANK_F64 || types[t] == RANK_F64_COMPLEX ? v.re / by
                                                                       : (float)v.re / (float)by;
                 v.im = types[t] == RANK_F64_COMPLEX ? v.im / by : (float)v.im / (float)by;
@@ -231,6 +222,83 @@ static void divide(void **state)
             assert_memory_equal(buf, want, MAX * n);
         }
     }
+}
+
+/* by inputs of F16, scaled and summed in a row or by halves, average without overflow, and exactly. */
+static void compare_average(void)
+{
+    static const uint16_t inputs[] = {0, 0x8000, 0x70e2 /* 10,000 */, 0x7b53, 0x7bff /* the greatest */, 0xfbff, 0x7c00};
+    uint16_t part[20], sum;
+
+    for (int by = 2; by <= 20; by++) {
+        for (int i = 0; i < 7; i++) {
+            for (int j = 0; j < by; j++)
+                rk_op_scale(&part[j], &inputs[i], 1, by);
+            sum = part[0];
+            for (int j = 1; j < by; j++)
+                rk_op_kernel(RANK_AVG, RANK_F16)(&sum, &sum, &part[j], 1);
+            rk_op_divide(RANK_F16, &sum, 1, by);
+            assert_true(abs((sum & 0x7fff) - (inputs[i] & 0x7fff)) <= (inputs[i] == 0x7c00 || !rk_f16_to_f32(inputs[i]) ? 0 : by / 3));
+            assert_int_equal(sum >> 15, inputs[i] >> 15);
+            assert_int_equal(sum == 0x7c00, inputs[i] == 0x7c00);
+        }
+    }
+}
+
+/* Every half, with factors that overflow and underflow: all sets give the bits of the plainest. */
+static void compare_conversions(void)
+{
+    enum { ALL = 65536 };
+    static uint16_t in[ALL], out[ALL + 1], want[ALL];
+    static float wide[ALL], wide_want[ALL];
+    static const float factors[][2] = {{1, 1}, {1, 3}, {1, 8}, {8, 7}, {16, 9}, {1, 1024}, {64, 1}};
+
+    for (int t = 0; t < 2; t++) {
+        const struct rk_half_kernels *k = t ? &rk_kernels_used()->bf16 : &rk_kernels_used()->f16;
+        const struct rk_half_kernels *base = t ? &rk_kernel_sets[0]->bf16 : &rk_kernel_sets[0]->f16;
+        for (int f = 0; f < 7; f++) {
+            size_t n = ALL - (size_t)f;
+            for (size_t i = 0; i < n; i++)
+                in[i] = (uint16_t)(i * 40503u);
+            base->scale(want, in, n, factors[f][0], factors[f][1]);
+            out[n] = 0x5a5a;
+            k->scale(out, in, n, factors[f][0], factors[f][1]);
+            assert_memory_equal(out, want, 2 * n);
+            base->widen(wide_want, in, n);
+            k->widen(wide, in, n);
+            for (size_t i = 0; i < n; i++)
+                assert_true(wide[i] == wide_want[i] || (isnan(wide[i]) && isnan(wide_want[i])));
+            for (size_t i = 0; i < n; i++)
+                wide[i] = rk_bits_float((uint32_t)next_random());
+            base->narrow(want, wide, n, factors[f][1]);
+            k->narrow(out, wide, n, factors[f][1]);
+            assert_memory_equal(out, want, 2 * n);
+            assert_int_equal(out[n], 0x5a5a);
+        }
+    }
+}
+
+static void with_each_set(void (*compare)(void))
+{
+    for (int i = 0; i < RK_KERNEL_SETS && rk_kernel_sets[i]->runs(); i++) {
+        rk_kernels_use(rk_kernel_sets[i]);
+        compare();
+    }
+    rk_kernels_use(rk_kernel_sets[0]);
+}
+
+static void kernels(void **state)
+{
+    (void)state;
+    with_each_set(compare_kernels);
+}
+
+static void averages(void **state)
+{
+    (void)state;
+    with_each_set(compare_divide);
+    with_each_set(compare_average);
+    with_each_set(compare_conversions);
 }
 
 /* All 65536 of each: to float and back. */
@@ -300,7 +368,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table_is_as_documented), cmocka_unit_test(kernels),
-        cmocka_unit_test(many_agree), cmocka_unit_test(divide), cmocka_unit_test(halves_widen),
+        cmocka_unit_test(many_agree), cmocka_unit_test(averages), cmocka_unit_test(halves_widen),
         cmocka_unit_test(halves_narrow),
     };
 

@@ -159,8 +159,38 @@ static void long_ones(struct coll_test *t)
     }
 }
 
+/* Sums of large F16 overflow; averages must not, by any algorithm. Each rank gives the same, and block b differs. */
+static void large_averages(struct coll_test *t)
+{
+    static const int64_t counts[] = {1, 5, 1500, 9001};
+    enum { MOST = 9001 };
+    uint16_t *in = calloc((size_t)t->size, sizeof(*in) * MOST), *out = calloc(MOST, sizeof(*out));
+
+    for (int c = 0; c < 4; c++) {
+        int64_t n = counts[c];
+        for (int64_t i = 0; i < n * t->size; i++)
+            in[i] = (uint16_t)(0x7a00 + i / n % 4); /* 49,152 and a little more */
+        for (int kind = 0; kind < 3; kind++) {
+            int root = (c + kind) % t->size, want = 0x7a00 + (kind == 2 ? t->rank % 4 : 0);
+            memset(out, 0, sizeof(*out) * MOST);
+            if (kind == 0)
+                MP_OK(rank_allreduce(in, out, n, RANK_F16, RANK_AVG, t->team));
+            else if (kind == 1)
+                MP_OK(rank_reduce(in, out, n, RANK_F16, RANK_AVG, root, t->team));
+            else
+                MP_OK(rank_reduce_scatter(in, out, n, RANK_F16, RANK_AVG, t->team));
+            for (int64_t i = 0; i < n && (kind != 1 || t->rank == root); i++)
+                MP_CHECK(abs(out[i] - want) <= 1 + t->size / 4); /* units in the last place */
+            t->checks++;
+        }
+    }
+    free(in);
+    free(out);
+}
+
 void coll_reductions(struct coll_test *t)
 {
+    large_averages(t);
     every_pair(t);
     long_ones(t);
 }
