@@ -23,27 +23,30 @@
 void rk_build_allreduce_doubling(struct rk_sched *s, const struct rk_coll_call *c)
 {
     struct rk_fold f = rk_fold(c->team->rank, c->team->size);
-    struct rk_step *done = NULL, *send, *recv;
+    struct rk_step *done = NULL, *before = NULL, *send, *recv; /* done: last reduction, and the one before */
     const char *have = c->sbuf;
-    char *in;
+    char *in[2];
 
     if (f.vrank < 0) {
         send = rk_sched_send(s, NULL, f.partner, 0, have, c->bytes);
         rk_sched_recv(s, send, f.partner, 63, c->rbuf, c->bytes); /* rbuf may be sbuf */
         return;
     }
-    in = rk_sched_scratch(s, c->bytes);
+    for (int i = 0; i < 2; i++) /* a round's receive is posted during the round before */
+        in[i] = rk_sched_scratch(s, c->bytes);
     if (f.partner >= 0) {
-        recv = rk_sched_recv(s, NULL, f.partner, 0, in, c->bytes);
-        done = rk_build_reduce_pair(s, recv, c, f.partner, c->rbuf, have, in, c->count);
+        recv = rk_sched_recv(s, NULL, f.partner, 0, in[1], c->bytes);
+        done = rk_build_reduce_pair(s, recv, c, f.partner, c->rbuf, have, in[1], c->count);
         have = c->rbuf;
     }
     for (int k = 0; 1 << k < f.pow2; k++) {
         int peer = rk_unfold(f.vrank ^ 1 << k, c->team->size);
 
-        recv = rk_sched_recv(s, done, peer, (uint32_t)k + 1, in, c->bytes);
+        recv = rk_sched_recv(s, before, peer, (uint32_t)k + 1, in[k % 2], c->bytes);
         send = rk_sched_send(s, done, peer, (uint32_t)k + 1, have, c->bytes);
-        done = rk_build_reduce_pair(s, recv, c, peer, c->rbuf, have, in, c->count);
+        before = done;
+        done = rk_build_reduce_pair(s, recv, c, peer, c->rbuf, have, in[k % 2], c->count);
+        rk_sched_order(before, done);
         rk_sched_order(send, done); /* it overwrites what is sent */
         have = c->rbuf;
     }

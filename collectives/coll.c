@@ -4,6 +4,7 @@
  */
 #include "collectives/average.h"
 #include "collectives/coll_kind.h"
+#include "collectives/coll_trace.h"
 #include "collectives/kernel_set.h"
 #include "collectives/state.h"
 #include "lib/base/conf.h"
@@ -40,6 +41,8 @@ static rank_status_t coll_open(struct rk_ctx *ctx)
         return st;
     }
     rk_kernels_choose();
+    coll->reproducible = rk_conf.coll_reproducible;
+    coll->trace = rk_conf.coll_trace;
     rk_scheds_init(&coll->scheds, ctx);
     rk_list_init(&coll->teams);
     ctx->coll = coll;
@@ -88,8 +91,11 @@ static rank_status_t use_arena(struct rank_team *team, int index)
     if (!t->arena)
         return RANK_ERR_NO_MEMORY;
     t->direct = rk_nkinds ? NULL : t->arena;
-    for (int k = 0; k < RK_COLL_COUNT; k++)
-        t->shm_max[k] = rk_select_shm_max(&coll->forced, (enum rk_coll_kind)k, team->size, false);
+    for (int k = 0; k < RK_COLL_COUNT && !coll->trace; k++) { /* a traced call takes the slow path */
+        enum rk_coll_kind kind = (enum rk_coll_kind)k;
+
+        t->shm_max[k] = rk_select_shm_max(&coll->forced, kind, team->size, coll->reproducible && rk_coll_balances(kind));
+    }
     return RANK_OK;
 }
 
@@ -211,6 +217,7 @@ static const struct rk_algo *choose(const struct rk_coll_call *c, bool straight)
                                .one_node = one_node,
                                .arena = straight,
                                .ordered = c->ordered,
+                               .balanced = team->ctx->coll->reproducible && rk_coll_balances(c->kind),
                                .size = team->size,
                                .nodes = one_node ? 1 : hosts ? hosts->n : 0,
                                .per_node = one_node ? team->size : hosts ? hosts->per_host : 0,
@@ -257,17 +264,32 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     bool alone = c->team->size == 1, trivial = alone || rk_coll_is_empty(c);
     const struct rk_coll_team *t = c->team->coll;
     struct rank_request own, *req = &own;
+    struct rk_coll_call ordered;
     const struct rk_algo *algo;
     struct rk_sched *s = NULL;
+    struct rk_trace trace;
     rank_status_t st = alone ? RANK_OK : rk_coll_may_begin(c->team);
 
     if (st)
         return st;
+    if (rk_unlikely(c->team->ctx->coll->reproducible) && !c->ordered) {
+        ordered = *c;
+        ordered.ordered = true;
+        c = &ordered;
+    }
     algo = trivial ? NULL : choose(c, !out && t->arena);
-    if (algo && !algo->build)
-        return rk_stage_in_arena(t->arena, c);
+    if (rk_unlikely(c->team->ctx->coll->trace))
+        rk_trace_begin(&trace, c, algo);
+    if (algo && !algo->build) {
+        st = rk_stage_in_arena(t->arena, c);
+        if (c->team->ctx->coll->trace)
+            rk_trace_end(&trace, st);
+        return st;
+    }
     if (alone)
         copy_alone(c);
+    if (trivial && c->team->ctx->coll->trace)
+        rk_trace_end(&trace, RANK_OK);
     if (trivial && !out)
         return RANK_OK;
     own.flags = 0;
@@ -278,6 +300,10 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
         if (out)
             rk_req_free(req);
         return RANK_ERR_NO_MEMORY;
+    }
+    if (s && rk_unlikely(c->team->ctx->coll->trace)) {
+        s->trace = rk_sched_scratch(s, sizeof(trace));
+        *s->trace = trace;
     }
     rk_sched_request(req, c->team->ctx);
     if (s)

@@ -167,6 +167,7 @@ struct rk_sched *rk_sched_new(struct rk_scheds *all, struct rank_team *team, uin
     s->running = s->torn = s->kept = false;
     s->status = RANK_OK;
     s->req = NULL;
+    s->trace = NULL;
     return s;
 }
 

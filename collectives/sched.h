@@ -59,6 +59,7 @@ struct rk_step {
 };
 
 struct rk_sched_block;
+struct rk_trace;
 
 struct rk_sched {
     struct rk_scheds *all;
@@ -78,6 +79,7 @@ struct rk_sched {
     const struct rk_hosts *hosts; /* for builders that need it; set before them */
     struct rk_reducer reducer; /* of REDUCE steps; set it before they run */
     uint8_t kind;          /* enum rk_coll_kind, for describe_coll.c */
+    struct rk_trace *trace; /* coll_trace.h, in scratch memory; NULL: off */
     uint64_t number;       /* of all collectives of the team, from 1: for describe_coll.c */
     rank_status_t status;
     uint64_t deadline;     /* failed: end of waiting for its peers */

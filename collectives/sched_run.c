@@ -6,7 +6,7 @@
  * from or into the caller's memory. An announced send may never be matched, so the wait is limited. A schedule
  * with such sends becomes an orphan, which keeps its memory until the channel releases it.
  */
-#include "collectives/sched.h"
+#include "collectives/coll_trace.h"
 #include "lib/base/clock.h"
 
 #include <string.h>
@@ -54,6 +54,13 @@ static void sched_run_fail(struct rk_sched *s, rank_status_t status)
     rk_list_append(&s->all->failing, &s->link);
 }
 
+/* Print the line of a call that has ended. */
+static RK_COLD void sched_run_trace(struct rk_sched *s)
+{
+    rk_trace_end(s->trace, s->status);
+    s->trace = NULL;
+}
+
 /* Complete the request and release the schedule. */
 static void sched_run_complete(struct rk_sched *s)
 {
@@ -61,6 +68,8 @@ static void sched_run_complete(struct rk_sched *s)
     rank_status_t status = s->status;
 
     s->req = NULL;
+    if (rk_unlikely(s->trace != NULL))
+        sched_run_trace(s);
     rk_list_remove(&s->link);
     if (!s->kept)
         rk_sched_free(s);
@@ -211,6 +220,8 @@ static int push_failing(struct rk_sched *s)
      */
     if (rk_clock_ns() > s->deadline && !receives_under_way(s)) {
         struct rank_request *req = s->req;
+        if (s->trace)
+            sched_run_trace(s);
         s->req = NULL;
         s->kept = false;
         rk_list_remove(&s->link);

@@ -8,7 +8,6 @@
 #include "collectives/select.h"
 #include "collectives/pattern.h"
 #include "collectives/coll_shm.h"
-#include "collectives/coll_args.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/base/choice_list.h"
@@ -88,9 +87,13 @@ const int rk_nrules = RK_ARRAY_LEN(rk_rules);
 
 _Static_assert(RK_ARRAY_LEN(rk_rules) <= RK_RULES_MAX, "room for the resolved rules");
 
-bool rk_coll_reduces(enum rk_coll_kind kind)
+bool rk_coll_balances(enum rk_coll_kind kind)
 {
-    return rk_coll_shape[kind].reduces;
+    for (const struct rk_algo *a = rk_algos; a < rk_algos + rk_nalgos; a++) {
+        if (a->kind == kind && a->balanced)
+            return true;
+    }
+    return false;
 }
 
 const char *rk_algo_unfit(const struct rk_algo *algo, const struct rk_case *c)

@@ -95,7 +95,7 @@ RK_INLINE bool rk_algo_fits(const struct rk_algo *algo, const struct rk_case *c)
  */
 int64_t rk_select_shm_max(const struct rk_forced *forced, enum rk_coll_kind kind, int size, bool balanced);
 
-/* Is it a reduction whose sums RANK_COLL_REPRODUCIBLE fixes? */
-bool rk_coll_reduces(enum rk_coll_kind kind);
+/* Has the collective algorithms that sum by one tree, which RANK_COLL_REPRODUCIBLE demands? */
+bool rk_coll_balances(enum rk_coll_kind kind);
 
 #endif

@@ -11,6 +11,7 @@
 struct rk_coll {
     struct rk_scheds scheds;
     struct rk_forced forced;
+    bool reproducible, trace; /* RANK_COLL_REPRODUCIBLE, RANK_COLL_TRACE */
     struct rk_link teams; /* struct rk_coll_team */
 };
 

@@ -20,7 +20,7 @@
 extern char **environ;
 
 static const char *origin[MAX_ROWS]; /* NULL: default */
-static char *file_names[1];
+static char *user_conf; /* name of the user's file */
 
 const char *rk_env(const char *name)
 {
@@ -83,75 +83,93 @@ static void trim(const char **s, size_t *len)
         --*len;
 }
 
-/* Parse one line, without its end: "NAME = value", a comment, or empty. */
-static rank_status_t parse_line(const struct rk_conf_row *rows, void *into, const char *file,
-                                int line, const char *s, size_t len)
+/* One line of a text, without its end. */
+struct conf_line {
+    const char *file, *name, *value; /* name and value: without blanks around them */
+    size_t name_len, value_len;
+    int number;
+};
+
+enum conf_line_form { LINE_EMPTY, LINE_PAIR, LINE_NUL, LINE_BAD };
+
+/* Split "NAME = value". */
+static enum conf_line_form split_line(const char *s, size_t len, struct conf_line *out)
 {
-    const struct rk_conf_row *row;
-    const char *eq, *value;
-    char text[1024], err[512];
-    size_t nlen, vlen;
-    rank_status_t st;
+    const char *eq;
 
     trim(&s, &len);
     if (len == 0 || *s == '#')
-        return RANK_OK;
-    if (memchr(s, '\0', len)) {
-        rk_error("%s:%d: the line holds a NUL byte", file, line);
-        return RANK_ERR_CONFIG;
-    }
+        return LINE_EMPTY;
+    if (memchr(s, '\0', len))
+        return LINE_NUL;
     eq = memchr(s, '=', len);
-    if (!eq) {
-        rk_error("%s:%d: expected NAME = value", file, line);
+    if (!eq)
+        return LINE_BAD;
+    out->name = s;
+    out->name_len = (size_t)(eq - s);
+    out->value = eq + 1;
+    out->value_len = len - out->name_len - 1;
+    trim(&out->name, &out->name_len);
+    trim(&out->value, &out->value_len);
+    return LINE_PAIR;
+}
+
+/* Get the next line of a text, of which *len bytes are left at *text. */
+static enum conf_line_form next_line(const char **text, size_t *len, struct conf_line *out)
+{
+    const char *s = *text, *nl = memchr(s, '\n', *len);
+    size_t n = nl ? (size_t)(nl - s) : *len;
+
+    out->number++;
+    *text += n + (nl != NULL);
+    *len -= n + (nl != NULL);
+    return split_line(s, n, out);
+}
+
+static rank_status_t parse_line(const struct rk_conf_row *rows, void *into, enum conf_line_form form, const struct conf_line *l)
+{
+    const struct rk_conf_row *row;
+    char text[1024], err[512];
+    rank_status_t st;
+
+    if (form == LINE_EMPTY)
+        return RANK_OK;
+    if (form != LINE_PAIR || l->name_len >= sizeof(text) || l->value_len >= sizeof(text)) {
+        rk_error("%s:%d: %s", l->file, l->number,
+                 form == LINE_NUL ? "the line holds a NUL byte" : form == LINE_BAD ? "expected NAME = value" : "the line is too long");
         return RANK_ERR_CONFIG;
     }
-    nlen = (size_t)(eq - s);
-    value = eq + 1;
-    vlen = len - nlen - 1;
-    trim(&s, &nlen);
-    trim(&value, &vlen);
-    if (nlen >= sizeof(text) || vlen >= sizeof(text)) {
-        rk_error("%s:%d: the line is too long", file, line);
-        return RANK_ERR_CONFIG;
-    }
-    row = conf_load_find(rows, s, nlen);
-    if (!row && nlen > 5 && memcmp(s, "XRUN_", 5) == 0)
+    row = conf_load_find(rows, l->name, l->name_len);
+    if (!row && l->name_len > 5 && memcmp(l->name, "XRUN_", 5) == 0)
         return RANK_OK; /* an option of xrun, which parses it itself */
     if (!row) {
         char where[512];
-        snprintf(where, sizeof(where), "%s:%d: ", file, line);
-        snprintf(text, sizeof(text), "%.*s", (int)nlen, s);
+        snprintf(where, sizeof(where), "%s:%d: ", l->file, l->number);
+        snprintf(text, sizeof(text), "%.*s", (int)l->name_len, l->name);
         conf_load_warn_unknown(rows, where, text);
         return RANK_OK;
     }
-    memcpy(text, value, vlen);
-    text[vlen] = '\0';
+    memcpy(text, l->value, l->value_len);
+    text[l->value_len] = '\0';
     st = rk_conf_parse_value(row, text, into, err, sizeof(err));
     if (st == RANK_ERR_CONFIG)
-        rk_error("%s:%d: %s", file, line, err);
+        rk_error("%s:%d: %s", l->file, l->number, err);
     if (st == RANK_OK && rows == rk_conf_rows)
-        origin[row - rows] = file;
+        origin[row - rows] = l->file;
     return st;
 }
 
 rank_status_t rk_conf_parse_text(const struct rk_conf_row *rows, void *into, const char *file,
                                  const char *text, size_t len)
 {
+    struct conf_line l = {.file = file};
     rank_status_t first = RANK_OK;
-    int line = 1;
 
     while (len) {
-        const char *nl = memchr(text, '\n', len);
-        size_t n = nl ? (size_t)(nl - text) : len;
-        rank_status_t st = parse_line(rows, into, file, line++, text, n);
+        enum conf_line_form form = next_line(&text, &len, &l);
+        rank_status_t st = parse_line(rows, into, form, &l);
         if (st && !first)
             first = st;
-        text += n;
-        len -= n;
-        if (len) {
-            text++;
-            len--;
-        }
     }
     return first;
 }
@@ -224,61 +242,38 @@ static rank_status_t load_files(void)
     bool named;
     rank_status_t st;
 
-    file_names[0] = user_file(&named);
+    user_conf = user_file(&named);
     if (named)
-        return file_names[0] ? load_file(file_names[0], true) : RANK_ERR_NO_MEMORY;
+        return user_conf ? load_file(user_conf, true) : RANK_ERR_NO_MEMORY;
     st = load_file(SYSTEM_FILE, false);
-    if (st || !file_names[0])
+    if (st || !user_conf)
         return st;
-    return load_file(file_names[0], false);
+    return load_file(user_conf, false);
 }
 
 /* -------------------------------------------------- lines of other programs */
 
-/* Handle a line "NAME = value" with the prefix. Other errors are left to rk_conf_load. */
-static void parse_other_line(const char *file, int line, const char *s, size_t len, const char *prefix,
-                             rk_conf_line_fn *take, void *arg)
-{
-    char where[512], name[128], text[1024];
-    const char *eq, *value;
-    size_t nlen, vlen;
-
-    trim(&s, &len);
-    eq = memchr(s, '=', len);
-    if (!eq || len < strlen(prefix) || memcmp(s, prefix, strlen(prefix)) != 0 ||
-        memchr(s, '\0', len))
-        return;
-    nlen = (size_t)(eq - s);
-    value = eq + 1;
-    vlen = len - nlen - 1;
-    trim(&s, &nlen);
-    trim(&value, &vlen);
-    if (nlen >= sizeof(name) || vlen >= sizeof(text))
-        return;
-    snprintf(where, sizeof(where), "%s:%d", file, line);
-    snprintf(name, sizeof(name), "%.*s", (int)nlen, s);
-    snprintf(text, sizeof(text), "%.*s", (int)vlen, value);
-    take(arg, where, name, text);
-}
-
+/* Errors are left to rk_conf_load. */
 static void others_of(const char *file, const char *prefix, rk_conf_line_fn *take, void *arg)
 {
-    char *text = NULL;
+    char where[512], name[128], value[1024], *text = NULL;
+    struct conf_line l = {.file = file};
+    const char *rest;
     size_t left = 0;
     struct stat st;
-    int line = 1;
 
     /* A pipe can be read only once, by rk_conf_load. */
     if (!file || stat(file, &st) || !S_ISREG(st.st_mode) || access(file, R_OK) ||
         read_file(file, false, &text, &left) || !text)
         return;
-    for (const char *s = text; left; line++) {
-        const char *nl = memchr(s, '\n', left);
-        size_t n = nl ? (size_t)(nl - s) : left;
-        parse_other_line(file, line, s, n, prefix, take, arg);
-        n += nl != NULL;
-        s += n;
-        left -= n;
+    for (rest = text; left;) {
+        if (next_line(&rest, &left, &l) != LINE_PAIR || l.name_len < strlen(prefix) ||
+            memcmp(l.name, prefix, strlen(prefix)) != 0 || l.name_len >= sizeof(name) || l.value_len >= sizeof(value))
+            continue;
+        snprintf(where, sizeof(where), "%s:%d", file, l.number);
+        snprintf(name, sizeof(name), "%.*s", (int)l.name_len, l.name);
+        snprintf(value, sizeof(value), "%.*s", (int)l.value_len, l.value);
+        take(arg, where, name, value);
     }
     free(text);
 }
@@ -348,8 +343,6 @@ void rk_conf_unload(void)
         }
         origin[row - rk_conf_rows] = NULL;
     }
-    for (size_t i = 0; i < RK_ARRAY_LEN(file_names); i++) {
-        free(file_names[i]);
-        file_names[i] = NULL;
-    }
+    free(user_conf);
+    user_conf = NULL;
 }

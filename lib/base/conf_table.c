@@ -88,6 +88,14 @@ const struct rk_conf_row rk_conf_rows[] = {
      0, 0, AT(coll)},
     {"RANK_COLL_SHM", RK_CONF_BOOL, "on", "",
      "Run small collectives of one node through shared memory.", NULL, 0, 0, AT(coll_shm)},
+    {"RANK_COLL_REPRODUCIBLE", RK_CONF_BOOL, "off", "",
+     "Sum each element of reduce, allreduce and reduce_scatter by one balanced tree over ranks: the same bits wherever the "
+     "ranks are, and whatever RANK_COLL is. Small ones take longer, since they use messages.",
+     NULL, 0, 0, AT(coll_reproducible)},
+    {"RANK_COLL_TRACE", RK_CONF_BOOL, "off", "",
+     "Print a line on stderr for each collective call: its number in the team, the team, the bytes of a block, the "
+     "algorithm and the time from its start to its end.",
+     NULL, 0, 0, AT(coll_trace)},
     {"RANK_SPAWN_TIMEOUT", RK_CONF_TIME, "120s", "time",
      "Time limit for the launcher's answer to rank_spawn, which then fails. 0: none.",
      NULL, 0, 24 * 3600LL * 1000000000LL, AT(spawn_timeout)},

@@ -57,9 +57,6 @@ rank_status_t rk_client_put(struct rk_boot *boot, const char *key, const void *d
 rank_status_t rk_client_commit(struct rk_boot *boot);
 rank_status_t rk_client_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len);
 rank_status_t rk_client_fence(struct rk_boot *boot);
-/* The key in this context: a later one would find the blobs of the earlier one's peers. May use room. */
-const char *rk_client_key(const struct rk_boot *boot, const char *key, char room[PMIX_MAX_KEYLEN + 1]);
-/* ask.c: */
 struct rk_answer *rk_client_request(struct rk_boot *boot, int rank, const char *key);
 bool rk_client_request_end(struct rk_boot *boot, struct rk_answer *answer, void *data, size_t len);
 /* deaths.c: */

@@ -102,47 +102,42 @@ static const pmix_proc_t *affected(const pmix_proc_t *source, const pmix_info_t 
     return source;
 }
 
-static void deaths_on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
-                     size_t ninfo, pmix_info_t results[], size_t nresults,
-                     pmix_event_notification_cbfunc_fn_t done, void *done_arg)
-{
-    const pmix_proc_t *ended = affected(source, info, ninfo);
+static pmix_status_t death_codes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_TERM_WO_SYNC,
+                                      PMIX_ERR_PROC_ABORTING};
+static pmix_status_t job_codes[] = {PMIX_EVENT_JOB_END,        PMIX_ERR_JOB_ABORTED,
+                                    PMIX_ERR_JOB_ABORTED_BY_SIG, PMIX_ERR_JOB_TERM_WO_SYNC,
+                                    PMIX_ERR_JOB_NON_ZERO_TERM, PMIX_ERR_JOB_KILLED_BY_CMD};
 
-    (void)id;
-    (void)code;
-    (void)results;
-    (void)nresults;
-    pthread_mutex_lock(&handling);
-    for (struct rk_client *c = ended ? watching : NULL; c; c = c->next_watching)
-        deaths_deliver(c, ended);
-    pthread_mutex_unlock(&handling);
-    if (done)
-        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
+static bool is_of_job(pmix_status_t code)
+{
+    for (size_t i = 0; i < RK_ARRAY_LEN(job_codes); i++) {
+        if (code == job_codes[i])
+            return true;
+    }
+    return false;
 }
 
-/* A job has ended, normally or not; the own job is ignored. */
-static void on_job_event(size_t id, pmix_status_t code, const pmix_proc_t *source,
-                         pmix_info_t info[], size_t ninfo, pmix_info_t results[], size_t nresults,
-                         pmix_event_notification_cbfunc_fn_t done, void *done_arg)
+/* A process or a job has ended, normally or not; the end of the own job is ignored. */
+static void deaths_on_event(size_t id, pmix_status_t code, const pmix_proc_t *source, pmix_info_t info[],
+                            size_t ninfo, pmix_info_t results[], size_t nresults,
+                            pmix_event_notification_cbfunc_fn_t done, void *done_arg)
 {
     const pmix_proc_t *ended = affected(source, info, ninfo);
 
     (void)id;
-    (void)code;
     (void)results;
     (void)nresults;
     pthread_mutex_lock(&handling);
     for (struct rk_client *c = ended ? watching : NULL; c; c = c->next_watching) {
-        if (!PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace))
+        if (!is_of_job(code))
+            deaths_deliver(c, ended);
+        else if (!PMIX_CHECK_NSPACE(ended->nspace, c->me.nspace))
             rk_nspaces_ended(c->spaces, ended->nspace, RK_NSPACE_ALL, pass_on, c);
     }
     pthread_mutex_unlock(&handling);
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
-
-static pmix_status_t death_codes[] = {PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_TERM_WO_SYNC,
-                                      PMIX_ERR_PROC_ABORTING};
 
 rank_status_t rk_client_subscribe_deaths(struct rk_client *c)
 {
@@ -193,9 +188,6 @@ static void registered(pmix_status_t rc, size_t id, void *what)
 
 rank_status_t rk_client_subscribe_jobs(struct rk_boot *boot)
 {
-    static pmix_status_t job_codes[] = {PMIX_EVENT_JOB_END,        PMIX_ERR_JOB_ABORTED,
-                                        PMIX_ERR_JOB_ABORTED_BY_SIG, PMIX_ERR_JOB_TERM_WO_SYNC,
-                                        PMIX_ERR_JOB_NON_ZERO_TERM, PMIX_ERR_JOB_KILLED_BY_CMD};
     static char deaths[] = "deaths", ends[] = "ends of jobs";
 
     pthread_mutex_lock(&handling);
@@ -205,7 +197,7 @@ rank_status_t rk_client_subscribe_jobs(struct rk_boot *boot)
         PMIx_Register_event_handler(death_codes, RK_ARRAY_LEN(death_codes), NULL, 0, deaths_on_event,
                                     registered, deaths);
     if (!deaths_set(&subscribed_jobs))
-        PMIx_Register_event_handler(job_codes, RK_ARRAY_LEN(job_codes), NULL, 0, on_job_event,
+        PMIx_Register_event_handler(job_codes, RK_ARRAY_LEN(job_codes), NULL, 0, deaths_on_event,
                                     registered, ends);
     return RANK_OK;
 }

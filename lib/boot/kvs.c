@@ -28,7 +28,8 @@ static void card_arrived(pmix_status_t rc, pmix_value_t *v, void *arg)
     rk_answer_arrived(rc, a);
 }
 
-const char *rk_client_key(const struct rk_boot *boot, const char *key, char room[PMIX_MAX_KEYLEN + 1])
+/* The key in this context: a later one would find the blobs of the earlier one's peers. May use room. */
+static const char *kvs_key(const struct rk_boot *boot, const char *key, char room[PMIX_MAX_KEYLEN + 1])
 {
     if (boot->before == 0)
         return key;
@@ -46,7 +47,7 @@ rank_status_t rk_client_put(struct rk_boot *boot, const char *key, const void *d
     v.type = PMIX_BYTE_OBJECT;
     v.data.bo.bytes = (char *)(uintptr_t)data; /* PMIx copies */
     v.data.bo.size = len;
-    rc = PMIx_Put(PMIX_GLOBAL, rk_client_key(boot, key, room), &v);
+    rc = PMIx_Put(PMIX_GLOBAL, kvs_key(boot, key, room), &v);
     return rc == PMIX_SUCCESS ? RANK_OK : rk_client_failed("PMIx_Put", rc);
 }
 
@@ -138,7 +139,7 @@ rank_status_t rk_client_get(struct rk_boot *boot, int rank, const char *key, voi
         return RANK_ERR_SYSTEM;
     PMIX_LOAD_PROCID(&proc, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
     boot->fetched++;
-    rc = get_card(rk_client_of(boot), &proc, rk_client_key(boot, key, room), &a, &gave_up);
+    rc = get_card(rk_client_of(boot), &proc, kvs_key(boot, key, room), &a, &gave_up);
     if (gave_up) {
         rk_error("a rank died, and the PMIx server has no address of rank %d", rank);
         return RANK_ERR_PEER_DEAD;
@@ -161,6 +162,43 @@ rank_status_t rk_client_get(struct rk_boot *boot, int rank, const char *key, voi
     rk_answer_free(a);
     return st;
 }
+
+/* ---------------------------------------------------------------- without waiting */
+
+struct rk_answer *rk_client_request(struct rk_boot *boot, int rank, const char *key)
+{
+    char room[PMIX_MAX_KEYLEN + 1];
+    struct rk_answer *a = rk_answer_new();
+    pmix_proc_t proc;
+
+    if (!a)
+        return NULL;
+    PMIX_LOAD_PROCID(&proc, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
+    rk_tsan_release(a);
+    if (PMIx_Get_nb(&proc, kvs_key(boot, key, room), NULL, 0, card_arrived, a) == PMIX_SUCCESS)
+        return a;
+    rk_answer_free(a);
+    return NULL;
+}
+
+bool rk_client_request_end(struct rk_boot *boot, struct rk_answer *a, void *data, size_t len)
+{
+    bool good = false;
+
+    (void)boot;
+    if (!rk_answer_is_ready(a)) {
+        rk_answer_abandon(a);
+        return false;
+    }
+    if (a->rc == PMIX_SUCCESS && a->bytes && a->size == len) {
+        memcpy(data, a->bytes, len);
+        good = true;
+    }
+    rk_answer_free(a);
+    return good;
+}
+
+/* ------------------------------------------------------------------------- fence */
 
 rank_status_t rk_client_fence(struct rk_boot *boot)
 {

@@ -91,41 +91,33 @@ static int is_our_memory_path(const char *path)
 
 rank_status_t rk_memfd_open(const struct rk_memfd_card *card, int *fd, void **base)
 {
-    char path[64];
+    rank_status_t st = RANK_ERR_UNREACHABLE;
+    void *map = NULL;
     struct stat sb;
-    void *map;
-    int f;
+    char path[64];
+    int f = -1;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)card->pid, (int)card->fd);
     if (!is_our_memory_path(path)) {
         rk_debug("%s is not the shared memory of process %d", path, (int)card->pid);
-        return RANK_ERR_UNREACHABLE;
-    }
-    f = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    if (f < 0) {
+    } else if ((f = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK)) < 0) {
         rk_debug("cannot open %s: %m", path);
-        return RANK_ERR_UNREACHABLE;
-    }
-    if (fstat(f, &sb) < 0 || (uint64_t)sb.st_size != card->bytes) {
+    } else if (fstat(f, &sb) < 0 || (uint64_t)sb.st_size != card->bytes) {
         rk_debug("%s has another size", path);
-        close(f);
-        return RANK_ERR_UNREACHABLE;
-    }
-    map = mmap(NULL, card->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
-    if (map == MAP_FAILED) {
+    } else if ((map = mmap(NULL, card->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0)) == MAP_FAILED) {
         rk_error("cannot map %llu bytes of shared memory (ulimit -v?): %m",
                  (unsigned long long)card->bytes);
-        close(f);
-        return RANK_ERR_NO_MEMORY;
-    }
-    if (*(volatile uint64_t *)map != card->nonce) {
+        map = NULL;
+        st = RANK_ERR_NO_MEMORY;
+    } else if (*(volatile uint64_t *)map != card->nonce) {
         rk_debug("%s has another nonce", path);
-        rk_memfd_close(f, map, card->bytes);
-        return RANK_ERR_UNREACHABLE;
+    } else {
+        *fd = f;
+        *base = map;
+        return RANK_OK;
     }
-    *fd = f;
-    *base = map;
-    return RANK_OK;
+    rk_memfd_close(f, map, card->bytes);
+    return st;
 }
 
 rank_status_t rk_memfd_commit(int fd, size_t offset, size_t bytes, int level, const char *what)

@@ -33,22 +33,20 @@ void rk_segments_close(struct rk_ctx *ctx)
     ctx->segments = NULL;
 }
 
-static struct rk_segment *segment_new(struct rk_ctx *ctx, const struct rk_memfd_card *card, int fd,
-                                      void *base)
+/* Of memory that rk_memfd_create or rk_memfd_open has mapped, which is closed if memory is short. */
+static rank_status_t segment_new(struct rk_ctx *ctx, const struct rk_memfd_card *card, int fd, void *base, struct rk_segment **out)
 {
-    struct rk_segment *seg = calloc(1, sizeof(*seg));
+    struct rk_segment *seg = *out = calloc(1, sizeof(*seg));
 
-    if (!seg)
-        return NULL;
-    seg->users = 1;
-    seg->id = card->nonce;
-    seg->base = base;
-    seg->bytes = card->bytes;
-    seg->fd = fd;
+    if (!seg) {
+        rk_memfd_close(fd, base, card->bytes);
+        return RANK_ERR_NO_MEMORY;
+    }
+    *seg = (struct rk_segment){.id = card->nonce, .base = base, .bytes = card->bytes, .fd = fd, .users = 1};
     if (card->bytes > RK_SEGMENT_HUGE) /* if the system has them for shared memory; else harmless */
         madvise(base, card->bytes, MADV_HUGEPAGE);
     rk_list_insert_before(ctx->segments->list.next, &seg->link);
-    return seg;
+    return RANK_OK;
 }
 
 rank_status_t rk_segment_create(struct rk_ctx *ctx, int parts, size_t part_bytes,
@@ -66,32 +64,17 @@ rank_status_t rk_segment_create(struct rk_ctx *ctx, int parts, size_t part_bytes
         return RANK_ERR_NO_MEMORY;
     }
     st = rk_memfd_create(bytes, "rank_alloc", &fd, &base, card);
-    if (st)
-        return st;
-    *out = segment_new(ctx, card, fd, base);
-    if (!*out) {
-        rk_memfd_close(fd, base, bytes);
-        return RANK_ERR_NO_MEMORY;
-    }
-    return RANK_OK;
+    return st ? st : segment_new(ctx, card, fd, base, out);
 }
 
 rank_status_t rk_segment_attach(struct rk_ctx *ctx, const struct rk_memfd_card *card,
                                 struct rk_segment **out)
 {
-    rank_status_t st;
     void *base;
     int fd;
+    rank_status_t st = rk_memfd_open(card, &fd, &base);
 
-    st = rk_memfd_open(card, &fd, &base);
-    if (st)
-        return st;
-    *out = segment_new(ctx, card, fd, base);
-    if (!*out) {
-        rk_memfd_close(fd, base, card->bytes);
-        return RANK_ERR_NO_MEMORY;
-    }
-    return RANK_OK;
+    return st ? st : segment_new(ctx, card, fd, base, out);
 }
 
 rank_status_t rk_segment_back(struct rk_segment *seg, size_t offset, size_t bytes)

@@ -4,24 +4,14 @@
 #include "lib/p2p/api_check.h"
 #include "lib/p2p/p2p_internal.h"
 
-static rank_status_t check_send(const char *call, const rank_iov_t *iov, int64_t n, int peer, int64_t tag,
-                                rank_team_t team, size_t *bytes)
+static rank_status_t check_message(const char *call, bool send, const rank_iov_t *iov, int64_t n, int peer, int64_t tag,
+                                   rank_team_t team, size_t *bytes)
 {
     rank_status_t st = rk_team_check(call, team);
 
-    if (st || (st = rk_pieces_check_for(call, iov, n, false, bytes)))
+    if (st || (st = rk_pieces_check_for(call, iov, n, !send, bytes)))
         return st;
-    return rk_check_dest(call, team, peer, tag);
-}
-
-static rank_status_t check_recv(const char *call, const rank_iov_t *iov, int64_t n, int peer, int64_t tag,
-                                rank_team_t team, size_t *bytes)
-{
-    rank_status_t st = rk_team_check(call, team);
-
-    if (st || (st = rk_pieces_check_for(call, iov, n, true, bytes)))
-        return st;
-    return rk_check_source(call, team, peer, tag);
+    return send ? rk_check_dest(call, team, peer, tag) : rk_check_source(call, team, peer, tag);
 }
 
 rank_status_t rank_sendv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team)
@@ -30,7 +20,7 @@ rank_status_t rank_sendv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag
     struct rank_request req;
     struct rk_view view;
     size_t bytes;
-    rank_status_t st = check_send(__func__, iov, n, peer, tag, team, &bytes);
+    rank_status_t st = check_message(__func__, true, iov, n, peer, tag, team, &bytes);
 
     if (st)
         return rk_peer_null_ok(st);
@@ -47,7 +37,7 @@ rank_status_t rank_recvv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag
     struct rk_pieces pieces;
     struct rk_view view;
     size_t bytes;
-    rank_status_t st = check_recv(__func__, iov, n, peer, tag, team, &bytes);
+    rank_status_t st = check_message(__func__, false, iov, n, peer, tag, team, &bytes);
 
     if (st)
         return rk_null_receive(st, envelope);
@@ -57,56 +47,46 @@ rank_status_t rank_recvv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag
     return rk_p2p_recv_view(team, &view, peer, rk_match_tag(tag), 1, envelope);
 }
 
-rank_status_t rank_isendv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team,
-                          rank_request_t *out)
+static rank_status_t start_pieces(const char *call, bool send, const rank_iov_t *iov, int64_t n, int peer, int64_t tag,
+                                  rank_team_t team, rank_request_t *out)
 {
     RK_ENTER_TEAM(team);
     struct rank_request *req;
     struct rk_view view;
     size_t bytes;
-    rank_status_t st = check_send(__func__, iov, n, peer, tag, team, &bytes);
+    rank_status_t st = check_message(call, send, iov, n, peer, tag, team, &bytes);
 
     if (st)
-        return rk_peer_null_ok(st) ? st : rk_null_start(__func__, team->ctx, RK_REQ_SEND, out);
+        return rk_peer_null_ok(st) ? st : rk_null_start(call, team->ctx, send ? RK_REQ_SEND : RK_REQ_RECV, out);
     if (!out)
-        return rk_arg_null(__func__, "req");
+        return rk_arg_null(call, "req");
     req = rk_req_alloc(team->ctx);
     if (!req)
         return RANK_ERR_NO_MEMORY;
     req->elem = 1;
     view = rk_pieces_view(&req->pieces, iov, n, bytes);
-    if (rk_unlikely(rk_p2p_lacks_credit(team, peer, bytes)))
+    if (RK_CHECK_OVERLAP && !send && rk_p2p_awaits_view(team, &view)) {
+        rk_req_free(req);
+        return rk_check_overlaps(call);
+    }
+    if (send && rk_unlikely(rk_p2p_lacks_credit(team, peer, bytes)))
         rk_progress(team->ctx);
-    rk_p2p_isend_view(team, &view, peer, (uint64_t)tag, req);
+    if (send)
+        rk_p2p_isend_view(team, &view, peer, (uint64_t)tag, req);
+    else
+        rk_p2p_irecv_view(team, &view, peer, rk_match_tag(tag), req);
     *out = req;
     return RANK_OK;
 }
 
-rank_status_t rank_irecvv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team,
-                          rank_request_t *out)
+rank_status_t rank_isendv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team, rank_request_t *req)
 {
-    RK_ENTER_TEAM(team);
-    struct rank_request *req;
-    struct rk_view view;
-    size_t bytes;
-    rank_status_t st = check_recv(__func__, iov, n, peer, tag, team, &bytes);
+    return start_pieces(__func__, true, iov, n, peer, tag, team, req);
+}
 
-    if (st)
-        return rk_peer_null_ok(st) ? st : rk_null_start(__func__, team->ctx, RK_REQ_RECV, out);
-    if (!out)
-        return rk_arg_null(__func__, "req");
-    req = rk_req_alloc(team->ctx);
-    if (!req)
-        return RANK_ERR_NO_MEMORY;
-    req->elem = 1;
-    view = rk_pieces_view(&req->pieces, iov, n, bytes);
-    if (RK_CHECK_OVERLAP && rk_p2p_awaits_view(team, &view)) {
-        rk_req_free(req);
-        return rk_check_overlaps(__func__);
-    }
-    rk_p2p_irecv_view(team, &view, peer, rk_match_tag(tag), req);
-    *out = req;
-    return RANK_OK;
+rank_status_t rank_irecvv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag, rank_team_t team, rank_request_t *req)
+{
+    return start_pieces(__func__, false, iov, n, peer, tag, team, req);
 }
 
 RK_PUBLIC(rank_sendv); RK_PUBLIC(rank_recvv); RK_PUBLIC(rank_isendv); RK_PUBLIC(rank_irecvv);

@@ -274,87 +274,6 @@ rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtype_t sdtyp
     return sendrecv_shared(sbuf, scount, sdtype, dest, stag, rbuf, rcount, rdtype, source, rtag, team, envelope);
 }
 
-/* -------------------------------------------------------------------- probes */
-
-bool rk_probe_over(struct rk_probe *p)
-{
-    /* A taken message, or an error that is reported once. */
-    if (p->taken || p->dead)
-        return true;
-    if (p->take) {
-        p->taken = rk_p2p_take(p->team, p->source, p->tag);
-        if (p->taken)
-            return true;
-    } else if (rk_p2p_probe(p->team, p->source, p->tag, p->envelope)) {
-        return true;
-    }
-    p->dead = rk_p2p_cannot_come(p->team, p->source) ||
-              (p->source == RANK_ANY_SOURCE && rk_unlikely(p->team->ndead != p->ndead));
-    return p->dead;
-}
-
-struct probe_wait {
-    struct rk_wait wait;
-    struct rk_probe *probe;
-};
-
-static bool probe_is_over(struct rk_wait *w)
-{
-    return rk_probe_over(((struct probe_wait *)w)->probe);
-}
-
-static void describe_probe(const struct rk_wait *w, struct rk_wait_for *out)
-{
-    rk_probe_describe(((const struct probe_wait *)w)->probe, out);
-}
-
-void rk_probe_wait(struct rk_probe *p)
-{
-    struct probe_wait w = {.wait = {.describe = describe_probe}, .probe = p};
-
-    rk_wait_on(p->team->ctx, &w.wait, probe_is_over);
-}
-
-rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_t *envelope)
-{
-    RK_ENTER_TEAM(team);
-    struct rk_probe p = {.team = team, .source = peer, .tag = rk_match_tag(tag),
-                         .envelope = envelope};
-    rank_status_t st = rk_team_check(__func__, team);
-
-    if (st || (st = rk_check_source(__func__, team, peer, tag)))
-        return rk_null_probe(st, team, NULL, envelope);
-    p.ndead = team->ndead;
-    if (!rk_probe_over(&p)) {
-        if (!rk_may_wait(team->ctx))
-            return rk_arg_in_callback(__func__);
-        rk_probe_wait(&p);
-    }
-    return p.dead ? RANK_ERR_PEER_DEAD : RANK_OK;
-}
-
-rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found,
-                          rank_envelope_t *envelope)
-{
-    RK_ENTER_TEAM(team);
-    rank_status_t st = rk_team_check(__func__, team);
-
-    if (st || rk_peer_null_ok(st = rk_check_source(__func__, team, peer, tag)))
-        return st;
-    if (!found)
-        return rk_arg_null(__func__, "found");
-    if (st) {
-        *found = 1;
-        return rk_null_probe(st, team, NULL, envelope);
-    }
-    *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
-    if (*found)
-        return RANK_OK;
-    rk_progress_once(team->ctx);
-    *found = rk_p2p_probe(team, peer, rk_match_tag(tag), envelope);
-    return !*found && rk_p2p_cannot_come(team, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
-}
-
 const char *rank_channel_name(rank_team_t team, int peer)
 {
     RK_ENTER_TEAM(team);
@@ -367,4 +286,4 @@ const char *rank_channel_name(rank_team_t team, int peer)
 }
 
 RK_PUBLIC(rank_send); RK_PUBLIC(rank_ssend); RK_PUBLIC(rank_recv); RK_PUBLIC(rank_isend); RK_PUBLIC(rank_issend);
-RK_PUBLIC(rank_irecv); RK_PUBLIC(rank_sendrecv); RK_PUBLIC(rank_probe); RK_PUBLIC(rank_iprobe); RK_PUBLIC(rank_channel_name);
+RK_PUBLIC(rank_irecv); RK_PUBLIC(rank_sendrecv); RK_PUBLIC(rank_channel_name);

@@ -30,9 +30,6 @@ RK_INLINE bool rk_req_is_idle(const struct rank_request *req)
     return !req || (req->hold & (RK_HOLD_PERSISTENT | RK_HOLD_ACTIVE)) == RK_HOLD_PERSISTENT;
 }
 
-/* Context of the requests that are not idle; NULL if all are. */
-struct rk_ctx *rk_any_ctx(int64_t n, const rank_request_t *reqs);
-
 /* For calls with several requests of one context, before any is read. */
 struct rk_threads *rk_enter_requests(int64_t n, const rank_request_t *reqs);
 #define RK_ENTER_REQUESTS(n, reqs) RK_ENTERED = rk_enter_requests(n, reqs)

@@ -26,68 +26,49 @@ RK_INLINE bool is_shared(const struct rank_request *req)
     return req && req->magic == RK_REQ_MAGIC && (req->hold & RK_HOLD_SHARED);
 }
 
-RK_INLINE rank_status_t test(rank_request_t *req, int *done, rank_envelope_t *envelope)
+/* done NULL: wait. */
+RK_INLINE rank_status_t test(const char *call, rank_request_t *req, int *done, rank_envelope_t *envelope)
 {
     rank_status_t st;
 
-    if (*req && (st = rk_check_request("rank_test", *req)) != RANK_OK)
+    if (*req && (st = rk_check_request(call, *req)) != RANK_OK)
         return st;
     if (rk_unlikely(!*req || (*req)->hold)) {
         if (rk_req_is_idle(*req)) {
-            *done = 1;
+            if (done)
+                *done = 1;
             rk_null_envelope(envelope, RANK_UNDEFINED);
             return RANK_OK;
         }
         if ((*req)->hold & RK_HOLD_CALLS)
-            return rk_req_has_callback("rank_test");
+            return rk_req_has_callback(call);
     }
-    if (!(*req)->done)
-        rk_progress_once((*req)->ctx);
-    *done = (*req)->done;
-    return *done ? rk_finish(req, envelope) : RANK_OK;
+    if (done) {
+        if (!(*req)->done)
+            rk_progress_once((*req)->ctx);
+        *done = (*req)->done;
+        return *done ? rk_finish(req, envelope) : RANK_OK;
+    }
+    if (!(*req)->done) {
+        if (!rk_may_wait((*req)->ctx))
+            return rk_arg_in_callback(call);
+        rk_req_wait(*req);
+    }
+    return rk_finish(req, envelope);
 }
 
-static RK_COLD rank_status_t test_shared(rank_request_t *req, int *done, rank_envelope_t *envelope)
+static RK_COLD rank_status_t test_shared(const char *call, rank_request_t *req, int *done, rank_envelope_t *envelope)
 {
     RK_ENTER((*req)->ctx);
 
-    return test(req, done, envelope);
+    return test(call, req, done, envelope);
 }
 
 rank_status_t rank_test(rank_request_t *req, int *done, rank_envelope_t *envelope)
 {
     if (!req || !done)
         return rk_arg_null(__func__, !req ? "req" : "done");
-    return rk_unlikely(is_shared(*req)) ? test_shared(req, done, envelope) : test(req, done, envelope);
-}
-
-RK_INLINE rank_status_t api_test_wait_for(rank_request_t *req, rank_envelope_t *envelope)
-{
-    rank_status_t st;
-
-    if (*req && (st = rk_check_request("rank_wait", *req)) != RANK_OK)
-        return st;
-    if (rk_unlikely(!*req || (*req)->hold)) {
-        if (rk_req_is_idle(*req)) {
-            rk_null_envelope(envelope, RANK_UNDEFINED);
-            return RANK_OK;
-        }
-        if ((*req)->hold & RK_HOLD_CALLS)
-            return rk_req_has_callback("rank_wait");
-    }
-    if (!(*req)->done) {
-        if (!rk_may_wait((*req)->ctx))
-            return rk_arg_in_callback("rank_wait");
-        rk_req_wait(*req);
-    }
-    return rk_finish(req, envelope);
-}
-
-static RK_COLD rank_status_t wait_shared(rank_request_t *req, rank_envelope_t *envelope)
-{
-    RK_ENTER((*req)->ctx);
-
-    return api_test_wait_for(req, envelope);
+    return rk_unlikely(is_shared(*req)) ? test_shared(__func__, req, done, envelope) : test(__func__, req, done, envelope);
 }
 
 rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
@@ -95,8 +76,8 @@ rank_status_t rank_wait(rank_request_t *req, rank_envelope_t *envelope)
     if (!req)
         return rk_arg_null(__func__, "req");
     if (rk_unlikely(is_shared(*req)))
-        return wait_shared(req, envelope);
-    return rk_likely(*req && rk_req_is_plain(*req, true)) ? rk_finish_plain(req, envelope) : api_test_wait_for(req, envelope);
+        return test_shared(__func__, req, NULL, envelope);
+    return rk_likely(*req && rk_req_is_plain(*req, true)) ? rk_finish_plain(req, envelope) : test(__func__, req, NULL, envelope);
 }
 
 struct rk_threads *rk_enter_requests(int64_t n, const rank_request_t *reqs)
@@ -155,69 +136,4 @@ rank_status_t rank_waitall(int64_t n, rank_request_t *reqs, rank_envelope_t *env
     return first;
 }
 
-int64_t rk_any_done(int64_t n, const rank_request_t *reqs)
-{
-    for (int64_t i = 0; i < n; i++) {
-        if (!rk_req_is_idle(reqs[i]) && reqs[i]->done)
-            return i;
-    }
-    return RANK_UNDEFINED;
-}
-
-static bool any_is_done(struct rk_wait *w)
-{
-    struct rk_any_wait *a = (struct rk_any_wait *)w;
-
-    a->found = rk_any_done(a->n, a->reqs);
-    return a->found != RANK_UNDEFINED;
-}
-
-int64_t rk_any_wait(struct rk_ctx *ctx, int64_t n, const rank_request_t *reqs)
-{
-    struct rk_any_wait a = {.wait = {.describe = rk_any_describe}, .n = n, .reqs = reqs};
-
-    for (int64_t i = 0; i < n; i++) {
-        if (!rk_req_is_idle(reqs[i]) && reqs[i]->type == RK_REQ_SEND)
-            a.wait.kind = RK_FOR_SEND; /* it may be part of a cycle of sends */
-    }
-    rk_wait_on(ctx, &a.wait, any_is_done);
-    return a.found;
-}
-
-struct rk_ctx *rk_any_ctx(int64_t n, const rank_request_t *reqs)
-{
-    for (int64_t i = 0; i < n; i++) {
-        if (!rk_req_is_idle(reqs[i]))
-            return reqs[i]->ctx;
-    }
-    return NULL;
-}
-
-rank_status_t rank_waitany(int64_t n, rank_request_t *reqs, int64_t *index, rank_envelope_t *envelope)
-{
-    RK_ENTER_REQUESTS(n, reqs);
-    rank_status_t st = rk_check_requests(__func__, n, reqs);
-    struct rk_ctx *ctx;
-    int64_t found;
-
-    if (st)
-        return st;
-    if (!index)
-        return rk_arg_null(__func__, "index");
-    ctx = rk_any_ctx(n, reqs);
-    if (!ctx) {
-        *index = RANK_UNDEFINED;
-        rk_null_envelope(envelope, RANK_UNDEFINED);
-        return RANK_OK;
-    }
-    found = rk_any_done(n, reqs);
-    if (found == RANK_UNDEFINED) {
-        if (!rk_may_wait(ctx))
-            return rk_arg_in_callback(__func__);
-        found = rk_any_wait(ctx, n, reqs);
-    }
-    *index = found;
-    return rk_finish(&reqs[found], envelope);
-}
-
-RK_PUBLIC(rank_test); RK_PUBLIC(rank_wait); RK_PUBLIC(rank_waitall); RK_PUBLIC(rank_waitany);
+RK_PUBLIC(rank_test); RK_PUBLIC(rank_wait); RK_PUBLIC(rank_waitall);

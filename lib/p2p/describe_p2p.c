@@ -70,8 +70,10 @@ void rk_any_describe(const struct rk_wait *w, struct rk_wait_for *out)
     rk_describe_call(out, "waitany of %d requests", n);
 }
 
-void rk_probe_describe(const struct rk_probe *probe, struct rk_wait_for *out)
+void rk_probe_describe(const struct rk_wait *w, struct rk_wait_for *out)
 {
+    const struct rk_probe *probe = (const struct rk_probe *)w;
+
     rk_describe_call(out, "probe");
     describe_team(probe->team, out);
     describe_tag(probe->tag, out);

@@ -276,27 +276,15 @@ void rk_match_add_unexpected(struct rk_match *m, struct rk_unexpected *u)
         index_one(m, u);
 }
 
-static struct rk_unexpected *find_by_tag(struct rk_match *m, uint64_t team, uint64_t tag)
+/* First of a list that fits; link: place of the list's link in a message. */
+RK_INLINE struct rk_unexpected *find_in(struct rk_link *head, size_t link, uint64_t team, uint32_t src, uint64_t tag)
 {
     struct rk_link *l;
 
-    rk_list_for_each(l, &m->by_tag[hash(team, RK_SRC_ANY, tag) & m->by_tag_mask])
+    rk_list_for_each(l, head)
     {
-        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, tag_link);
-        if (u->tag == tag && u->team == team)
-            return u;
-    }
-    return NULL;
-}
-
-static struct rk_unexpected *find_by_src(struct rk_match *m, uint64_t team, uint32_t src)
-{
-    struct rk_link *l;
-
-    rk_list_for_each(l, &m->by_src[hash(team, src, RK_TAG_ANY) & m->by_src_mask])
-    {
-        struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, src_link);
-        if (u->src == src && u->team == team)
+        struct rk_unexpected *u = (void *)((char *)l - link);
+        if (u->team == team && (src == RK_SRC_ANY || u->src == src) && (tag == RK_TAG_ANY || u->tag == tag))
             return u;
     }
     return NULL;
@@ -308,8 +296,10 @@ static struct rk_unexpected *find_wild(struct rk_match *m, uint64_t team, uint32
     struct rk_link *l;
     int checked = 0;
 
+    if (one && m->indexed && wild == ANY_SRC)
+        return find_in(&m->by_tag[hash(team, src, tag) & m->by_tag_mask], offsetof(struct rk_unexpected, tag_link), team, src, tag);
     if (one && m->indexed)
-        return wild == ANY_SRC ? find_by_tag(m, team, tag) : find_by_src(m, team, src);
+        return find_in(&m->by_src[hash(team, src, tag) & m->by_src_mask], offsetof(struct rk_unexpected, src_link), team, src, tag);
     rk_list_for_each(l, &m->arrived)
     {
         struct rk_unexpected *u = rk_list_entry(l, struct rk_unexpected, order);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mprobe.c: probe and take a message (rank_mprobe).
+ * mprobe.c: probe for a message, and take it (rank_mprobe).
  *
- * The message leaves the queues with the probe, so that no other thread can receive it in between.
+ * A taken message leaves the queues with the probe, so that no other thread can receive it in between.
  */
 #include "lib/p2p/api_check.h"
 #include "lib/p2p/api_request.h"
@@ -15,64 +15,95 @@ static struct rk_unexpected *mprobe_message_of(rank_message_t message)
     return u && u->magic == RK_MESSAGE_MAGIC ? u : NULL;
 }
 
-static void hand_out(struct rk_unexpected *u, rank_message_t *message, rank_envelope_t *envelope)
+static bool probe_find(struct rk_probe *p)
 {
-    *message = (rank_message_t)(void *)u;
-    if (envelope)
-        rk_message_envelope(u, envelope);
+    if (!p->message)
+        return rk_p2p_probe(p->team, p->source, p->tag, p->envelope);
+    p->taken = rk_p2p_take(p->team, p->source, p->tag);
+    return p->taken != NULL;
 }
 
-rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_t *message,
-                          rank_envelope_t *envelope)
+static bool probe_is_over(struct rk_wait *w)
 {
-    RK_ENTER_TEAM(team);
-    struct rk_probe p = {.team = team, .source = peer, .tag = rk_match_tag(tag), .take = true};
-    rank_status_t st = rk_team_check(__func__, team);
+    struct rk_probe *p = (struct rk_probe *)w;
 
-    if (st || rk_peer_null_ok(st = rk_check_source(__func__, team, peer, tag)))
-        return st;
-    if (!message)
-        return rk_arg_null(__func__, "message");
-    if (st)
-        return rk_null_probe(st, team, message, envelope);
-    p.ndead = team->ndead;
-    if (!rk_probe_over(&p)) {
-        if (!rk_may_wait(team->ctx))
-            return rk_arg_in_callback(__func__);
-        rk_probe_wait(&p);
+    /* A taken message, or an error that is reported once. */
+    if (p->over || (p->over = probe_find(p)))
+        return true;
+    p->dead = rk_p2p_cannot_come(p->team, p->source) ||
+              (p->source == RANK_ANY_SOURCE && rk_unlikely(p->team->ndead != p->ndead));
+    return p->over = p->dead;
+}
+
+static rank_status_t probe_wait(const char *call, struct rk_probe *p)
+{
+    p->ndead = p->team->ndead;
+    if (!probe_is_over(&p->wait)) {
+        if (!rk_may_wait(p->team->ctx))
+            return rk_arg_in_callback(call);
+        rk_wait_on(p->team->ctx, &p->wait, probe_is_over);
     }
-    if (p.dead)
-        return RANK_ERR_PEER_DEAD;
-    hand_out(p.taken, message, envelope);
-    return RANK_OK;
+    return p->dead ? RANK_ERR_PEER_DEAD : RANK_OK;
 }
 
-rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found,
-                           rank_message_t *message, rank_envelope_t *envelope)
+static rank_status_t probe_once(struct rk_probe *p, int *found)
+{
+    *found = probe_find(p);
+    if (!*found) {
+        rk_progress_once(p->team->ctx);
+        *found = probe_find(p);
+    }
+    return !*found && rk_p2p_cannot_come(p->team, p->source) ? RANK_ERR_PEER_DEAD : RANK_OK;
+}
+
+/* wait: until there is one. take: it leaves the queues. */
+static rank_status_t probe_message(const char *call, int peer, int64_t tag, rank_team_t team, int *found, bool wait,
+                                   rank_message_t *message, bool take, rank_envelope_t *envelope)
 {
     RK_ENTER_TEAM(team);
-    struct rk_unexpected *u;
-    rank_status_t st = rk_team_check(__func__, team);
+    struct rk_probe p = {.wait = {.describe = rk_probe_describe}, .team = team, .source = peer, .tag = rk_match_tag(tag),
+                         .envelope = envelope, .message = message};
+    rank_status_t st = rk_team_check(call, team);
 
-    if (st || rk_peer_null_ok(st = rk_check_source(__func__, team, peer, tag)))
+    if (st || rk_peer_null_ok(st = rk_check_source(call, team, peer, tag)))
         return st;
-    if (!found || !message)
-        return rk_arg_null(__func__, !found ? "found" : "message");
+    if (!wait && !found)
+        return rk_arg_null(call, "found");
+    if (take && !message)
+        return rk_arg_null(call, "message");
     if (st) {
-        *found = 1;
+        if (!wait)
+            *found = 1;
         return rk_null_probe(st, team, message, envelope);
     }
-    *found = 0;
-    u = rk_p2p_take(team, peer, rk_match_tag(tag));
-    if (!u) {
-        rk_progress_once(team->ctx);
-        u = rk_p2p_take(team, peer, rk_match_tag(tag));
-    }
-    if (!u)
-        return rk_p2p_cannot_come(team, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
-    *found = 1;
-    hand_out(u, message, envelope);
-    return RANK_OK;
+    st = wait ? probe_wait(call, &p) : probe_once(&p, found);
+    if (!p.taken)
+        return st;
+    *message = (rank_message_t)(void *)p.taken; /* the handle is the message */
+    if (envelope)
+        rk_message_envelope(p.taken, envelope);
+    return st;
+}
+
+rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_t *envelope)
+{
+    return probe_message(__func__, peer, tag, team, NULL, true, NULL, false, envelope);
+}
+
+rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found, rank_envelope_t *envelope)
+{
+    return probe_message(__func__, peer, tag, team, found, false, NULL, false, envelope);
+}
+
+rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_t *message, rank_envelope_t *envelope)
+{
+    return probe_message(__func__, peer, tag, team, NULL, true, message, true, envelope);
+}
+
+rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found, rank_message_t *message,
+                           rank_envelope_t *envelope)
+{
+    return probe_message(__func__, peer, tag, team, found, false, message, true, envelope);
 }
 
 static struct rk_threads *enter_message(const rank_message_t *message)
@@ -149,4 +180,5 @@ rank_status_t rank_imrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_mes
     return RANK_OK;
 }
 
-RK_PUBLIC(rank_mprobe); RK_PUBLIC(rank_improbe); RK_PUBLIC(rank_mrecv); RK_PUBLIC(rank_imrecv);
+RK_PUBLIC(rank_probe); RK_PUBLIC(rank_iprobe); RK_PUBLIC(rank_mprobe); RK_PUBLIC(rank_improbe); RK_PUBLIC(rank_mrecv);
+RK_PUBLIC(rank_imrecv);

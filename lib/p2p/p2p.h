@@ -42,9 +42,7 @@ rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes,
 /* Blocking receive of users; envelope may be NULL. elem: element size. */
 rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int source, uint64_t tag,
                           uint32_t elem, rank_envelope_t *envelope);
-/* The same by the general path. */
-rank_status_t rk_p2p_recv_by_request(struct rank_team *team, void *buf, size_t bytes, int source,
-                                     uint64_t tag, uint32_t elem, rank_envelope_t *envelope);
+/* The same by the general path, for payload of any shape and kind. */
 rank_status_t rk_p2p_recv_view(struct rank_team *team, const struct rk_view *view, int source, uint64_t tag, uint32_t elem,
                                rank_envelope_t *envelope);
 

@@ -92,40 +92,34 @@ RK_INLINE bool rk_unexpected_on_heap(const struct rk_unexpected *u)
     return u->kind <= RK_KIND_SMSG && u->bytes > RK_UNEXPECTED_INLINE;
 }
 
-/* api_p2p.c, api_test.c: their waits. */
+/* mprobe.c: a probe, and its wait. */
 struct rk_probe {
+    struct rk_wait wait;
     struct rank_team *team;
     int source;
     uint64_t tag;
     rank_envelope_t *envelope;
     /* of the team, at the start: a death is reported once, but to all present waits */
     int ndead;
-    bool dead;
-    bool take;                   /* take the message into: */
+    bool over, dead;
+    const rank_message_t *message; /* not NULL: take the message into: */
     struct rk_unexpected *taken;
 };
-/* Its result is kept: true for ever. */
-bool rk_probe_over(struct rk_probe *probe);
-/* For a probe that is not over. */
-void rk_probe_wait(struct rk_probe *probe);
 
-/* A wait for one of several requests. */
+/* api_some.c: a wait for one of several requests. */
 struct rk_any_wait {
     struct rk_wait wait;
     int64_t n, found;
     const rank_request_t *reqs;
 };
-/* Index of one that is complete, or RANK_UNDEFINED. */
-int64_t rk_any_done(int64_t n, const rank_request_t *reqs);
-/* Wait for that, if none is. */
-int64_t rk_any_wait(struct rk_ctx *ctx, int64_t n, const rank_request_t *reqs);
 
-/* describe_p2p.c: describe waits of this room. */
 /* Call what is due (callback.c); returns the number of calls. */
 int rk_callbacks_progress(struct rk_ctx *ctx);
+
+/* describe_p2p.c: describe waits of this room. */
 void rk_message_describe(const struct rank_request *req, struct rk_wait_for *out);
 void rk_any_describe(const struct rk_wait *w, struct rk_wait_for *out);
-void rk_probe_describe(const struct rk_probe *probe, struct rk_wait_for *out);
+void rk_probe_describe(const struct rk_wait *w, struct rk_wait_for *out);
 
 /* Return credit for bytes of a message that has left the unexpected queue or never entered it; sent in batches. */
 void rk_send_credit(struct rk_peer *peer);

@@ -35,46 +35,38 @@ static rank_status_t persistent_start_null(struct rank_request *req)
     return RANK_OK;
 }
 
-/* Create one for either direction; the arguments are checked. */
-static struct rank_request *persistent_describe(const void *buf, size_t bytes, rank_dtype_t dtype,
-                                     uint64_t tag, rank_team_t team)
+static rank_status_t persistent_create(const char *call, enum rk_req_type type, uint8_t flags, const void *buf, int64_t count,
+                                       rank_dtype_t dtype, int peer, int64_t tag, rank_team_t team, rank_request_t *out)
 {
-    struct rank_request *req = rk_req_alloc(team->ctx);
+    RK_ENTER_TEAM(team);
+    bool send = type == RK_REQ_SEND;
+    struct rank_request *req;
+    size_t bytes;
+    rank_status_t st = rk_check_message(call, buf, count, dtype, team, &bytes);
 
+    if (st || rk_peer_null_ok(st = send ? rk_check_dest(call, team, peer, tag) : rk_check_source(call, team, peer, tag)))
+        return st;
+    if (!out)
+        return rk_arg_null(call, "req");
+    req = rk_req_alloc(team->ctx);
     if (!req)
-        return NULL;
+        return RANK_ERR_NO_MEMORY;
     req->hold |= RK_HOLD_PERSISTENT;
     req->done = true;
     req->status = RANK_OK;
     req->elem = rk_dtype_bytes(dtype);
     req->view = rk_team_view(team, buf, bytes);
-    req->tag = tag;
+    req->tag = rk_match_tag(tag);
     req->on = team;
     req->team = team->id;
     req->peer = NULL;
-    return req;
-}
-
-static rank_status_t send_init(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
-                               int64_t tag, rank_team_t team, uint8_t flags, rank_request_t *out)
-{
-    RK_ENTER_TEAM(team);
-    const char *call = flags ? "rank_ssend_init" : "rank_send_init";
-    struct rank_request *req;
-    size_t bytes;
-    rank_status_t st = rk_check_message(call, buf, count, dtype, team, &bytes);
-
-    if (st || rk_peer_null_ok(st = rk_check_dest(call, team, peer, tag)))
-        return st;
-    if (!out)
-        return rk_arg_null(call, "req");
-    req = persistent_describe(buf, bytes, dtype, (uint64_t)tag, team);
-    if (!req)
-        return RANK_ERR_NO_MEMORY;
-    req->type = RK_REQ_SEND;
+    req->type = type;
     req->flags |= flags;
-    req->env_src = (uint32_t)peer;
-    req->start = st ? persistent_start_null : persistent_start_send;
+    if (send)
+        req->env_src = (uint32_t)peer;
+    else
+        req->src = (uint32_t)peer;
+    req->start = st ? persistent_start_null : send ? persistent_start_send : persistent_start_recv;
     *out = req;
     return RANK_OK;
 }
@@ -82,35 +74,19 @@ static rank_status_t send_init(const void *buf, int64_t count, rank_dtype_t dtyp
 rank_status_t rank_send_init(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                              int64_t tag, rank_team_t team, rank_request_t *req)
 {
-    return send_init(buf, count, dtype, peer, tag, team, 0, req);
+    return persistent_create(__func__, RK_REQ_SEND, 0, buf, count, dtype, peer, tag, team, req);
 }
 
 rank_status_t rank_ssend_init(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                               int64_t tag, rank_team_t team, rank_request_t *req)
 {
-    return send_init(buf, count, dtype, peer, tag, team, RK_REQ_SYNC, req);
+    return persistent_create(__func__, RK_REQ_SEND, RK_REQ_SYNC, buf, count, dtype, peer, tag, team, req);
 }
 
 rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int peer, int64_t tag,
-                             rank_team_t team, rank_request_t *out)
+                             rank_team_t team, rank_request_t *req)
 {
-    RK_ENTER_TEAM(team);
-    struct rank_request *req;
-    size_t bytes;
-    rank_status_t st = rk_check_message(__func__, buf, count, dtype, team, &bytes);
-
-    if (st || rk_peer_null_ok(st = rk_check_source(__func__, team, peer, tag)))
-        return st;
-    if (!out)
-        return rk_arg_null(__func__, "req");
-    req = persistent_describe(buf, bytes, dtype, rk_match_tag(tag), team);
-    if (!req)
-        return RANK_ERR_NO_MEMORY;
-    req->type = RK_REQ_RECV;
-    req->src = (uint32_t)peer;
-    req->start = st ? persistent_start_null : persistent_start_recv;
-    *out = req;
-    return RANK_OK;
+    return persistent_create(__func__, RK_REQ_RECV, 0, buf, count, dtype, peer, tag, team, req);
 }
 
 static rank_status_t check_start(const char *call, const struct rank_request *req)

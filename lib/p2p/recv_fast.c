@@ -25,8 +25,8 @@ rank_status_t rk_p2p_recv_view(struct rank_team *team, const struct rk_view *vie
     return st;
 }
 
-/* Not inlined: the fast receive keeps its registers. */
-__attribute__((noinline)) rank_status_t rk_p2p_recv_by_request(struct rank_team *team, void *buf, size_t bytes, int source,
+/* By the general path. Not inlined: the fast receive keeps its registers. */
+static __attribute__((noinline)) rank_status_t recv_by_request(struct rank_team *team, void *buf, size_t bytes, int source,
                                                                uint64_t tag, uint32_t elem, rank_envelope_t *envelope)
 {
     return rk_p2p_recv_view(team, &(struct rk_view){buf, bytes, NULL}, source, tag, elem, envelope);
@@ -138,7 +138,7 @@ rank_status_t rk_p2p_recv(struct rank_team *team, void *buf, size_t bytes, int s
         if (rk_likely(taken == RK_TAKEN))
             return took(peer, &m, bytes, source, elem, envelope);
     }
-    st = rk_p2p_recv_by_request(team, buf, bytes, source, tag, elem, envelope);
+    st = recv_by_request(team, buf, bytes, source, tag, elem, envelope);
     if (rk_unlikely(peer && peer->state == RK_PEER_NEW && !peer->tried && st == RANK_OK))
         make_contact(team, peer);
     return st;

@@ -40,6 +40,7 @@ RANK_API rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr);
  * behaves like rank_alloc memory. Memory that is read-only at registration, even in part, cannot be written by
  * peers. Memory that is unreadable, even in part, cannot be read.
  * RANK_ERR_ARG: a peer's call writes memory that was registered read-only, or reads unreadable memory.
+ * RANK_ERR_NOT_SUPPORTED: ptr is not host memory.
  */
 RANK_API rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *mem);
 RANK_API rank_status_t rank_dereg(rank_mem_t *mem);
@@ -146,12 +147,14 @@ typedef enum rank_amo {
  * peer's node. An operation without a result may be pending on return. rank_flush completes it.
  * RANK_ERR_DTYPE: the operation does not work on this type.
  * RANK_ERR_ARG: the element is not aligned.
+ * RANK_ERR_NOT_SUPPORTED: operand or result is not host memory.
  */
 RANK_API rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operand,
                                    int peer, rank_mem_t mem, int64_t offset, void *result);
 
 /* Store *desired if the element has the bits of *expected. *result is the value before. Types are those of
- * RANK_AMO_SWAP. */
+ * RANK_AMO_SWAP.
+ * RANK_ERR_NOT_SUPPORTED: expected, desired or result is not host memory. */
 RANK_API rank_status_t rank_atomic_cas(rank_dtype_t dtype, const void *expected, const void *desired, int peer,
                                        rank_mem_t mem, int64_t offset, void *result);
 

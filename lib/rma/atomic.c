@@ -54,9 +54,9 @@ RK_INLINE rank_status_t atomic_update(const char *call, unsigned amo, rank_dtype
         return rk_arg_null(call, "result");
     if (rk_unlikely(!rk_mem_is_plain(mem))) { /* the operand has been checked */
         if (compare)
-            st = rk_mem_check_kind(call, mem, compare, (int64_t)width, false);
+            st = rk_mem_check_kind(call, mem, compare, (int64_t)width);
         if (!st && fetch)
-            st = rk_mem_check_kind(call, mem, result, (int64_t)width, false);
+            st = rk_mem_check_kind(call, mem, result, (int64_t)width);
         if (st)
             return st;
     }

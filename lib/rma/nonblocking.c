@@ -15,101 +15,62 @@ static RK_COLD rank_status_t nonblocking_null(const char *call, rank_status_t st
     return RANK_OK;
 }
 
-RK_INLINE rank_status_t rma_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
-                                rank_request_t *req)
+RK_INLINE rank_status_t rma_start(const char *call, bool put, void *local, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
+                                  rank_request_t *req)
 {
-    const char *call = "rank_iput";
-    rank_status_t st = rk_mem_check_access(call, mem, src, bytes, peer, offset);
+    rank_status_t st = rk_mem_check_access(call, mem, local, bytes, peer, offset);
 
     if (rk_unlikely(st))
         return nonblocking_null(call, st, mem, req);
     if (rk_unlikely(!req))
         return rk_arg_null(call, "req");
-    if (rk_mem_lies_on(mem, src, bytes, peer, offset))
+    if (rk_mem_lies_on(mem, local, bytes, peer, offset))
         return rk_mem_overlaps(call);
     *req = rk_req_sent(mem->ctx); /* complete, and usable like any other: it can have a callback */
     if (bytes == 0)
         return RANK_OK;
     if (rk_likely(mem->part[peer] != NULL)) {
-        rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
+        if (put)
+            rk_mapped_put(mem->part[peer] + offset, local, (size_t)bytes);
+        else
+            rk_mapped_get(local, mem->part[peer] + offset, (size_t)bytes);
         rk_mem_moved(mem, (uint64_t)bytes);
-        return RANK_OK;
-    }
-    st = rk_remote_put(src, (size_t)bytes, peer, mem, (size_t)offset, req);
-    if (st)
-        *req = RANK_REQUEST_NULL;
-    return st;
-}
-
-static RK_COLD rank_status_t iput_any(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
-                                     rank_request_t *req)
-{
-    rank_status_t st = rk_mem_check_kind("rank_iput", mem, src, bytes, true);
-
-    if (st == RK_OTHER_KIND && req) { /* complete on return */
-        st = rk_stage_move(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, offset);
-        if (!st)
-            *req = rk_req_sent(mem->ctx);
-        return st;
-    }
-    return st < 0 ? st : rma_iput(src, bytes, peer, mem, offset, req);
-}
-
-rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
-                        rank_request_t *req)
-{
-    return rk_likely(rk_mem_is_plain(mem)) ? rma_iput(src, bytes, peer, mem, offset, req)
-                                           : iput_any(src, bytes, peer, mem, offset, req);
-}
-
-RK_INLINE rank_status_t rma_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
-                                rank_request_t *req)
-{
-    const char *call = "rank_iget";
-    rank_status_t st = rk_mem_check_access(call, mem, dst, bytes, peer, offset);
-
-    if (rk_unlikely(st))
-        return nonblocking_null(call, st, mem, req);
-    if (rk_unlikely(!req))
-        return rk_arg_null(call, "req");
-    if (rk_mem_lies_on(mem, dst, bytes, peer, offset))
-        return rk_mem_overlaps(call);
-    *req = rk_req_sent(mem->ctx);
-    if (bytes == 0)
-        return RANK_OK;
-    if (rk_likely(mem->part[peer] != NULL)) {
-        rk_mapped_get(dst, mem->part[peer] + offset, (size_t)bytes);
-        rk_mem_moved(mem, (uint64_t)bytes);
+        if (put)
+            return RANK_OK;
         st = rk_mem_check_death(mem, peer);
-        if (rk_unlikely(st))
-            *req = RANK_REQUEST_NULL;
-        return st;
+    } else {
+        st = rk_remote_move(put, local, (size_t)bytes, peer, mem, (size_t)offset, req);
     }
-    st = rk_remote_get(dst, (size_t)bytes, peer, mem, (size_t)offset, req);
-    if (st)
+    if (rk_unlikely(st))
         *req = RANK_REQUEST_NULL;
     return st;
 }
 
-static RK_COLD rank_status_t iget_any(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
-                                     rank_request_t *req)
+static RK_COLD rank_status_t start_any(const char *call, bool put, void *local, int64_t bytes, int peer, rank_mem_t mem,
+                                       int64_t offset, rank_request_t *req)
 {
-    rank_status_t st = rk_mem_check_kind("rank_iget", mem, dst, bytes, true);
+    rank_status_t st;
 
-    if (st == RK_OTHER_KIND && req) { /* complete on return */
-        st = rk_stage_move(false, dst, (size_t)bytes, peer, mem, offset);
-        if (!st)
-            *req = rk_req_sent(mem->ctx);
-        return st;
-    }
-    return st < 0 ? st : rma_iget(dst, bytes, peer, mem, offset, req);
+    if (!req || !rk_mem_stages(mem, local, bytes))
+        return rma_start(call, put, local, bytes, peer, mem, offset, req);
+    st = rk_stage_move(call, put, local, bytes, peer, mem, offset); /* complete on return */
+    if (!st)
+        *req = rk_req_sent(mem->ctx);
+    return st;
 }
 
-rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
-                        rank_request_t *req)
+rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset, rank_request_t *req)
 {
-    return rk_likely(rk_mem_is_plain(mem)) ? rma_iget(dst, bytes, peer, mem, offset, req)
-                                           : iget_any(dst, bytes, peer, mem, offset, req);
+    void *local = (void *)(uintptr_t)src;
+
+    return rk_likely(rk_mem_is_plain(mem)) ? rma_start("rank_iput", true, local, bytes, peer, mem, offset, req)
+                                           : start_any("rank_iput", true, local, bytes, peer, mem, offset, req);
+}
+
+rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset, rank_request_t *req)
+{
+    return rk_likely(rk_mem_is_plain(mem)) ? rma_start("rank_iget", false, dst, bytes, peer, mem, offset, req)
+                                           : start_any("rank_iget", false, dst, bytes, peer, mem, offset, req);
 }
 
 /* -------------------------------------------------------------------- completion */

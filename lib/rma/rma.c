@@ -64,9 +64,9 @@ static rank_status_t remote_by_frames(bool put, void *local, size_t bytes, struc
     return rk_origin_start(job);
 }
 
-/* out NULL: wait, with a request and a job on the stack. */
-static rank_status_t remote_move(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem, size_t offset,
-                                 rank_request_t *out)
+/* Not inlined: calls on mapped memory keep their registers. out NULL: a request and a job on the stack. */
+__attribute__((noinline)) rank_status_t rk_remote_move(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem,
+                                                       size_t offset, rank_request_t *out)
 {
     RK_ENTER(mem->ctx);
     struct rank_request here, *req = &here;
@@ -108,77 +108,43 @@ static rank_status_t remote_move(bool put, void *local, size_t bytes, int peer, 
     return RANK_OK;
 }
 
-/* Not inlined: calls on mapped memory keep their registers. */
-__attribute__((noinline)) rank_status_t
-rk_remote_put(const void *src, size_t bytes, int peer, struct rank_mem *mem, size_t offset, rank_request_t *out)
+RK_INLINE rank_status_t rma_move(const char *call, bool put, void *local, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
 {
-    return remote_move(true, (void *)(uintptr_t)src, bytes, peer, mem, offset, out);
-}
-
-__attribute__((noinline)) rank_status_t
-rk_remote_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t offset, rank_request_t *out)
-{
-    return remote_move(false, dst, bytes, peer, mem, offset, out);
-}
-
-RK_INLINE rank_status_t rma_put(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
-{
-    rank_status_t st = rk_mem_check_access("rank_put", mem, src, bytes, peer, offset);
+    rank_status_t st = rk_mem_check_access(call, mem, local, bytes, peer, offset);
 
     if (rk_unlikely(st) || bytes == 0)
         return rk_peer_null_ok(st);
-    if (rk_mem_lies_on(mem, src, bytes, peer, offset))
-        return rk_mem_overlaps("rank_put");
-    if (rk_likely(mem->part[peer] != NULL)) {
-        rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
-        rk_mem_moved(mem, (uint64_t)bytes);
-        return RANK_OK;
-    }
-    return rk_remote_put(src, (size_t)bytes, peer, mem, (size_t)offset, NULL);
+    if (rk_mem_lies_on(mem, local, bytes, peer, offset))
+        return rk_mem_overlaps(call);
+    if (rk_unlikely(mem->part[peer] == NULL))
+        return rk_remote_move(put, local, (size_t)bytes, peer, mem, (size_t)offset, NULL);
+    if (put)
+        rk_mapped_put(mem->part[peer] + offset, local, (size_t)bytes);
+    else
+        rk_mapped_get(local, mem->part[peer] + offset, (size_t)bytes);
+    rk_mem_moved(mem, (uint64_t)bytes);
+    return put ? RANK_OK : rk_mem_check_death(mem, peer);
 }
 
-static RK_COLD rank_status_t put_any(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
+static RK_COLD rank_status_t move_any(const char *call, bool put, void *local, int64_t bytes, int peer, rank_mem_t mem,
+                                      int64_t offset)
 {
-    rank_status_t st = rk_mem_check_kind("rank_put", mem, src, bytes, true);
-
-    if (st == RK_OTHER_KIND)
-        return rk_stage_move(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, offset);
-    return st ? st : rma_put(src, bytes, peer, mem, offset);
+    return rk_mem_stages(mem, local, bytes) ? rk_stage_move(call, put, local, bytes, peer, mem, offset)
+                                            : rma_move(call, put, local, bytes, peer, mem, offset);
 }
 
 rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
 {
-    return rk_likely(rk_mem_is_plain(mem)) ? rma_put(src, bytes, peer, mem, offset) : put_any(src, bytes, peer, mem, offset);
-}
+    void *local = (void *)(uintptr_t)src;
 
-RK_INLINE rank_status_t rma_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
-{
-    rank_status_t st = rk_mem_check_access("rank_get", mem, dst, bytes, peer, offset);
-
-    if (rk_unlikely(st) || bytes == 0)
-        return rk_peer_null_ok(st);
-    if (rk_mem_lies_on(mem, dst, bytes, peer, offset))
-        return rk_mem_overlaps("rank_get");
-    if (rk_likely(mem->part[peer] != NULL)) {
-        rk_mapped_get(dst, mem->part[peer] + offset, (size_t)bytes);
-        rk_mem_moved(mem, (uint64_t)bytes);
-        return rk_mem_check_death(mem, peer);
-    }
-    return rk_remote_get(dst, (size_t)bytes, peer, mem, (size_t)offset, NULL);
-}
-
-static RK_COLD rank_status_t get_any(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
-{
-    rank_status_t st = rk_mem_check_kind("rank_get", mem, dst, bytes, true);
-
-    if (st == RK_OTHER_KIND)
-        return rk_stage_move(false, dst, (size_t)bytes, peer, mem, offset);
-    return st ? st : rma_get(dst, bytes, peer, mem, offset);
+    return rk_likely(rk_mem_is_plain(mem)) ? rma_move("rank_put", true, local, bytes, peer, mem, offset)
+                                           : move_any("rank_put", true, local, bytes, peer, mem, offset);
 }
 
 rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)
 {
-    return rk_likely(rk_mem_is_plain(mem)) ? rma_get(dst, bytes, peer, mem, offset) : get_any(dst, bytes, peer, mem, offset);
+    return rk_likely(rk_mem_is_plain(mem)) ? rma_move("rank_get", false, dst, bytes, peer, mem, offset)
+                                           : move_any("rank_get", false, dst, bytes, peer, mem, offset);
 }
 
 rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr)

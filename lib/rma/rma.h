@@ -23,8 +23,6 @@
 #define RK_MEM_MAGIC 0x6d656d31u
 /* In a process with kinds of memory besides host memory: the fast paths reject it. */
 #define RK_MEM_KINDS_MAGIC 0x6d656d32u
-/* Of a check: the buffer lies in memory of another kind (rk_stage_move). */
-#define RK_OTHER_KIND ((rank_status_t)2)
 
 enum rk_access_how {
     RK_ACCESS_NONE,    /* no part at this rank */
@@ -85,13 +83,13 @@ RK_INLINE rank_status_t rk_mem_overlaps(const char *call)
     return rk_arg_error(RANK_ERR_ARG, call, "the buffer overlaps the memory that it is moved to or from");
 }
 
-/*
- * For memory without RK_MEM_MAGIC, which may be no handle: check it, and the kind of a buffer of up to its bytes.
- * Returns RK_OTHER_KIND if any is true, else reports another kind.
- */
-RK_COLD rank_status_t rk_mem_check_kind(const char *call, const struct rank_mem *mem, const void *buf, int64_t bytes, bool any);
-/* Put or get with a local buffer of another kind, which is complete on return. */
-rank_status_t rk_stage_move(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem, int64_t offset);
+/* For memory without RK_MEM_MAGIC, which may be no handle: check it, and that a buffer of up to its bytes is host memory. */
+RK_COLD rank_status_t rk_mem_check_kind(const char *call, const struct rank_mem *mem, const void *buf, int64_t bytes);
+/* Is it such memory, and the buffer of another kind? Then calls move it by rk_stage_move. */
+RK_COLD bool rk_mem_stages(const struct rank_mem *mem, const void *buf, int64_t bytes);
+/* Put or get by way of host memory. It is complete on return. */
+RK_COLD rank_status_t rk_stage_move(const char *call, bool put, void *local, int64_t bytes, int peer, struct rank_mem *mem,
+                                    int64_t offset);
 
 /* Memory of a process with host memory only? Calls on it are compiled apart, without a query for the kind. */
 RK_INLINE bool rk_mem_is_plain(const struct rank_mem *mem)
@@ -101,16 +99,13 @@ RK_INLINE bool rk_mem_is_plain(const struct rank_mem *mem)
 
 RK_INLINE rank_status_t rk_mem_check(const char *call, const struct rank_mem *mem)
 {
-    return rk_likely(mem && mem->magic == RK_MEM_MAGIC) ? RANK_OK : rk_mem_check_kind(call, mem, NULL, 0, false);
+    return rk_likely(mem && mem->magic == RK_MEM_MAGIC) ? RANK_OK : rk_mem_check_kind(call, mem, NULL, 0);
 }
 
-RK_INLINE rank_status_t rk_mem_check_access(const char *call, const struct rank_mem *mem, const void *buf,
-                                            int64_t bytes, int peer, int64_t offset)
+/* The memory is checked, and buf may be of any kind. */
+RK_INLINE rank_status_t rk_mem_check_range(const char *call, const struct rank_mem *mem, const void *buf,
+                                           int64_t bytes, int peer, int64_t offset)
 {
-    rank_status_t st;
-
-    if (rk_unlikely(!rk_mem_is_plain(mem)) && (st = rk_mem_check_kind(call, mem, buf, bytes, false)) != RANK_OK)
-        return st;
     if (rk_unlikely((unsigned)peer >= (unsigned)mem->team->size))
         return rk_mem_peer_else(call, peer, mem);
     if (rk_unlikely(bytes < 0))
@@ -120,6 +115,16 @@ RK_INLINE rank_status_t rk_mem_check_access(const char *call, const struct rank_
         return rk_arg_error(RANK_ERR_BOUNDS, call, "%lld bytes at offset %lld leave the memory of %zu bytes",
                             (long long)bytes, (long long)offset, mem->bytes);
     return rk_likely(buf || bytes == 0) ? RANK_OK : rk_arg_null(call, "the buffer");
+}
+
+RK_INLINE rank_status_t rk_mem_check_access(const char *call, const struct rank_mem *mem, const void *buf,
+                                            int64_t bytes, int peer, int64_t offset)
+{
+    rank_status_t st;
+
+    if (rk_unlikely(!rk_mem_is_plain(mem)) && (st = rk_mem_check_kind(call, mem, buf, bytes)) != RANK_OK)
+        return st;
+    return rk_mem_check_range(call, mem, buf, bytes, peer, offset);
 }
 
 /* Report access to protected registered memory; returns RANK_ERR_ARG. */

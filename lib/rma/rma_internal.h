@@ -96,6 +96,15 @@ void rk_origin_fail(struct rk_origin_op *job, rank_status_t status);
 void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                        const void *payload, const struct rk_rndv *rndv);
 
+/* ---- vector.c */
+
+/* Minimum size of a piece for the channel; shorter ones are packed. BATCH: pieces in an array on the stack. */
+enum { RK_PIECE_LONG = 4096, RK_PIECE_BATCH = 256 };
+/* Move checked pieces of host memory. */
+rank_status_t rk_pieces_move(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem);
+/* rma_kind.c: the same for pieces of any kind. */
+rank_status_t rk_stage_pieces(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem);
+
 /* ---- target.c */
 void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                       const void *payload, const struct rk_rndv *rndv);
@@ -117,8 +126,7 @@ rank_status_t rk_remote_by_channel(bool put, void *local, size_t bytes, struct r
  * Put or get, for checked arguments, bytes > 0 and unmapped memory. out NULL: the call waits. Otherwise *out gets the
  * request of a call that continues, in mem's list, and is unchanged if the call is complete.
  */
-rank_status_t rk_remote_put(const void *src, size_t bytes, int peer, struct rank_mem *mem, size_t offset, rank_request_t *out);
-rank_status_t rk_remote_get(void *dst, size_t bytes, int peer, struct rank_mem *mem, size_t offset, rank_request_t *out);
+rank_status_t rk_remote_move(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem, size_t offset, rank_request_t *out);
 
 /* ---- nonblocking.c */
 

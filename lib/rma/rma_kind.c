@@ -1,41 +1,86 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rma_kind.c: put from and get into memory of other kinds, through host memory. */
+/* rma_kind.c: move local buffers of other kinds through host memory. */
 #include "lib/base/log.h"
 #include "lib/rma/rma_internal.h"
 
 #include <stdlib.h>
 
-RK_COLD rank_status_t rk_mem_check_kind(const char *call, const struct rank_mem *mem, const void *buf, int64_t bytes, bool any)
-{
-    const struct rk_kind *kind;
+/* Payload that is in host memory at a time. */
+enum { STAGE_MAX = 1 << 20 };
 
-    if (!mem || mem->magic != RK_MEM_KINDS_MAGIC)
-        return rk_arg_handle(call, "memory", mem);
-    if (bytes <= 0 || (uint64_t)bytes > mem->bytes) /* the caller's checks follow */
-        return RANK_OK;
-    kind = rk_kind_of(buf, (size_t)bytes);
-    if (!kind)
-        return RANK_OK;
-    return any ? RK_OTHER_KIND
-               : rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "the buffer lies in memory of the kind %s; copy it to host memory",
-                              kind->name);
+RK_COLD bool rk_mem_stages(const struct rank_mem *mem, const void *buf, int64_t bytes)
+{
+    return mem && mem->magic == RK_MEM_KINDS_MAGIC && bytes > 0 && (uint64_t)bytes <= mem->bytes && rk_kind_of(buf, (size_t)bytes);
 }
 
-RK_COLD rank_status_t rk_stage_move(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem, int64_t offset)
+RK_COLD rank_status_t rk_mem_check_kind(const char *call, const struct rank_mem *mem, const void *buf, int64_t bytes)
 {
-    struct rk_view view = rk_view_of(local, bytes);
-    void *host = malloc(bytes);
-    rank_status_t st;
+    if (!mem || mem->magic != RK_MEM_KINDS_MAGIC)
+        return rk_arg_handle(call, "memory", mem);
+    return !rk_mem_stages(mem, buf, bytes) ? RANK_OK
+               : rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "the buffer lies in memory of the kind %s; copy it to host memory",
+                              rk_kind_of(buf, (size_t)bytes)->name);
+}
 
-    if (!host) {
-        rk_error("out of memory for a copy of %zu bytes of the kind %s", bytes, view.ops->kind->name);
-        return RANK_ERR_NO_MEMORY;
+RK_COLD rank_status_t rk_stage_move(const char *call, bool put, void *local, int64_t bytes, int peer, struct rank_mem *mem,
+                                    int64_t offset)
+{
+    rank_status_t st = rk_mem_check_range(call, mem, local, bytes, peer, offset);
+
+    return st ? rk_peer_null_ok(st) : rk_stage_pieces(put, &(rank_piece_t){local, bytes, offset}, 1, peer, mem);
+}
+
+/* The next pieces to move, with their payload in host memory. */
+struct stage {
+    rank_piece_t host[RK_PIECE_BATCH];
+    char *local[RK_PIECE_BATCH]; /* their places, */
+    const struct rk_kind *kind[RK_PIECE_BATCH]; /* and kinds */
+    int n;
+};
+
+static void stage_copy(const struct stage *s, int i, bool put)
+{
+    size_t bytes = (size_t)s->host[i].bytes;
+
+    if (s->kind[i] && put)
+        rk_kind_copy(s->host[i].local, NULL, s->local[i], s->kind[i], bytes);
+    else if (s->kind[i])
+        rk_kind_copy(s->local[i], s->kind[i], s->host[i].local, NULL, bytes);
+}
+
+RK_COLD rank_status_t rk_stage_pieces(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem)
+{
+    char *room = malloc(STAGE_MAX);
+    rank_status_t st = room ? RANK_OK : RANK_ERR_NO_MEMORY;
+    int64_t i = 0, in = 0; /* the first piece that has not moved, and its bytes that have */
+    struct stage s;
+
+    if (st)
+        rk_error("out of memory for copies of buffers of other kinds");
+    while (i < n && !st) {
+        int64_t used = 0;
+        for (s.n = 0; s.n < RK_PIECE_BATCH && i < n && used < STAGE_MAX; s.n++) {
+            rank_piece_t p = {(char *)pieces[i].local + in, pieces[i].bytes - in, pieces[i].offset + in};
+            s.local[s.n] = p.local;
+            s.kind[s.n] = rk_kind_of(pieces[i].local, (size_t)pieces[i].bytes);
+            if (s.kind[s.n]) {
+                p.bytes = p.bytes < STAGE_MAX - used ? p.bytes : STAGE_MAX - used;
+                p.local = room + used;
+                used += p.bytes;
+            }
+            s.host[s.n] = p;
+            if (put)
+                stage_copy(&s, s.n, true);
+            in += p.bytes;
+            if (in == pieces[i].bytes) {
+                i++;
+                in = 0;
+            }
+        }
+        st = rk_pieces_move(put, s.host, s.n, peer, mem);
+        for (int k = 0; k < s.n && !put && !st; k++)
+            stage_copy(&s, k, false);
     }
-    if (put)
-        rk_copy_out(host, &view, 0, bytes);
-    st = put ? rank_put(host, (int64_t)bytes, peer, mem, offset) : rank_get(host, (int64_t)bytes, peer, mem, offset);
-    if (!put && !st && peer != RANK_PROC_NULL)
-        rk_copy_in(&view, 0, host, bytes);
-    free(host);
+    free(room);
     return st;
 }

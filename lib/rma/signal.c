@@ -94,7 +94,7 @@ static rank_status_t signal_remote(const void *src, size_t bytes, int peer, stru
     if (way->how == RK_ACCESS_CMA && room > BY_CMA_MIN)
         room = BY_CMA_MIN;
     if (bytes > room) {
-        st = rk_remote_put(src, bytes, peer, mem, offset, NULL);
+        st = rk_remote_move(true, (void *)(uintptr_t)src, bytes, peer, mem, offset, NULL);
         if (!st && way->how == RK_ACCESS_CHANNEL) /* no frame involved */
             st = mem->channel->flush(mem->channel_mem, p);
         if (st)
@@ -113,24 +113,31 @@ static rank_status_t signal_remote(const void *src, size_t bytes, int peer, stru
     return st;
 }
 
-RK_INLINE rank_status_t rma_put_signal(const void *src, int64_t bytes, int peer, rank_mem_t mem,
-                              int64_t offset, rank_mem_t signal_mem, int64_t signal_offset,
-                              uint64_t value, rank_signal_op_t op)
+/* mem is checked, and src may be of any kind. */
+RK_INLINE rank_status_t put_signal_check(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
+                                         rank_mem_t signal_mem, int64_t signal_offset, rank_signal_op_t op)
 {
-    rank_status_t st = rk_mem_check_access("rank_put_signal", mem, src, bytes, peer, offset);
+    rank_status_t st = rk_mem_check_range("rank_put_signal", mem, src, bytes, peer, offset);
 
     if (!st)
         st = rk_mem_check("rank_put_signal", signal_mem);
     if (!st)
         st = check_word("rank_put_signal", signal_mem, signal_offset);
     if (rk_unlikely(st))
-        return rk_peer_null_ok(st);
+        return st;
     if (rk_unlikely((unsigned)op > RANK_SIGNAL_ADD))
         return rk_arg_error(RANK_ERR_ARG, "rank_put_signal", "op %d is none", (int)op);
     if (rk_unlikely(!same_peer(mem, signal_mem, peer)))
         return rk_arg_error(RANK_ERR_ARG, "rank_put_signal", "peer %d is not the same rank in both memories", peer);
-    if (rk_mem_lies_on(mem, src, bytes, peer, offset))
-        return rk_mem_overlaps("rank_put_signal");
+    return rk_mem_lies_on(mem, src, bytes, peer, offset) ? rk_mem_overlaps("rank_put_signal") : RANK_OK;
+}
+
+/* All is checked, and src is host memory. */
+RK_INLINE rank_status_t rma_put_signal(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
+                                       rank_mem_t signal_mem, int64_t signal_offset, uint64_t value, rank_signal_op_t op)
+{
+    rank_status_t st;
+
     if (rk_unlikely(!signal_mem->part[peer]))
         return signal_remote(src, (size_t)bytes, peer, mem, (size_t)offset, signal_mem,
                              (size_t)signal_offset, value, op);
@@ -141,7 +148,7 @@ RK_INLINE rank_status_t rma_put_signal(const void *src, int64_t bytes, int peer,
         if (bytes)
             rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
     } else if (bytes) {
-        st = rk_remote_put(src, (size_t)bytes, peer, mem, (size_t)offset, NULL);
+        st = rk_remote_move(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, (size_t)offset, NULL);
         if (!st)
             st = rk_remote_flush(mem, peer);
         if (st)
@@ -150,10 +157,29 @@ RK_INLINE rank_status_t rma_put_signal(const void *src, int64_t bytes, int peer,
     return signal_mapped(signal_mem, peer, (size_t)signal_offset, value, op);
 }
 
-static RK_COLD rank_status_t put_signal_any(const void *src, int64_t bytes, int peer, rank_mem_t mem,
-                              int64_t offset, rank_mem_t signal_mem, int64_t signal_offset,
-                              uint64_t value, rank_signal_op_t op)
+static RK_COLD rank_status_t put_signal_any(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
+                                            rank_mem_t signal_mem, int64_t signal_offset, uint64_t value, rank_signal_op_t op)
 {
+    rank_status_t st = rk_mem_check("rank_put_signal", mem);
+    const struct rk_kind *kind;
+    char small[BY_CMA_MIN];
+
+    if (!st)
+        st = put_signal_check(src, bytes, peer, mem, offset, signal_mem, signal_offset, op);
+    if (st)
+        return rk_peer_null_ok(st);
+    kind = rk_kind_of(src, (size_t)bytes);
+    if (kind && bytes <= (int64_t)sizeof(small)) {
+        rk_kind_copy(small, NULL, src, kind, (size_t)bytes);
+        src = small;
+    } else if (kind) { /* the data goes first */
+        st = rk_stage_move("rank_put_signal", true, (void *)(uintptr_t)src, bytes, peer, mem, offset);
+        if (!st && !mem->part[peer])
+            st = rk_remote_flush(mem, peer);
+        if (st)
+            return st;
+        bytes = 0;
+    }
     return rma_put_signal(src, bytes, peer, mem, offset, signal_mem, signal_offset, value, op);
 }
 
@@ -161,8 +187,11 @@ rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem
                               int64_t offset, rank_mem_t signal_mem, int64_t signal_offset,
                               uint64_t value, rank_signal_op_t op)
 {
-    if (rk_likely(rk_mem_is_plain(mem) && rk_mem_is_plain(signal_mem)))
-        return rma_put_signal(src, bytes, peer, mem, offset, signal_mem, signal_offset, value, op);
+    if (rk_likely(rk_mem_is_plain(mem) && rk_mem_is_plain(signal_mem))) {
+        rank_status_t st = put_signal_check(src, bytes, peer, mem, offset, signal_mem, signal_offset, op);
+        return rk_unlikely(st) ? rk_peer_null_ok(st)
+                               : rma_put_signal(src, bytes, peer, mem, offset, signal_mem, signal_offset, value, op);
+    }
     return put_signal_any(src, bytes, peer, mem, offset, signal_mem, signal_offset, value, op);
 }
 

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <sys/uio.h>
 
-/* Minimum size of a piece for the channel; shorter ones are packed. BATCH: blocks of a stride. */
-enum { LONG_PIECE = 4096, CMA_BATCH = 256, CMA_GAP = 1024, BATCH = 256 };
+enum { CMA_BATCH = 256, CMA_GAP = 1024 };
 
 static rank_status_t check_pieces(const char *call, const struct rank_mem *mem, const rank_piece_t *pieces, int64_t n,
                                   int peer)
@@ -29,7 +28,7 @@ static rank_status_t check_pieces(const char *call, const struct rank_mem *mem, 
     if (n && !pieces)
         return rk_arg_null(call, "pieces");
     for (int64_t i = 0; i < n && !st; i++) {
-        st = rk_mem_check_access(call, mem, pieces[i].local, pieces[i].bytes, peer, pieces[i].offset);
+        st = rk_mem_check_range(call, mem, pieces[i].local, pieces[i].bytes, peer, pieces[i].offset);
         if (!st && rk_mem_lies_on(mem, pieces[i].local, pieces[i].bytes, peer, pieces[i].offset))
             st = rk_mem_overlaps(call);
     }
@@ -167,7 +166,7 @@ static rank_status_t move_by_channel(bool put, const rank_piece_t *pieces, int64
 
     for (int64_t i = 0; i < n && !st;) {
         int64_t first = i;
-        while (i < n && pieces[i].bytes <= LONG_PIECE)
+        while (i < n && pieces[i].bytes <= RK_PIECE_LONG)
             i++;
         if (i > first)
             st = move_by_frames(put, pieces + first, i - first, peer, mem, way);
@@ -178,9 +177,7 @@ static rank_status_t move_by_channel(bool put, const rank_piece_t *pieces, int64
     return st ? st : end;
 }
 
-/* The pieces are checked. */
-static rank_status_t vector_move(bool put, const rank_piece_t *pieces, int64_t n, int peer,
-                          struct rank_mem *mem)
+rank_status_t rk_pieces_move(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem)
 {
     const struct rk_access *way;
     struct rk_peer *p;
@@ -204,6 +201,12 @@ static rank_status_t vector_move(bool put, const rank_piece_t *pieces, int64_t n
     default:
         return move_by_frames(put, pieces, n, p, mem, way);
     }
+}
+
+/* The pieces are checked. */
+RK_INLINE rank_status_t vector_move(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem)
+{
+    return rk_likely(rk_mem_is_plain(mem)) ? rk_pieces_move(put, pieces, n, peer, mem) : rk_stage_pieces(put, pieces, n, peer, mem);
 }
 
 rank_status_t rank_putv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem)
@@ -249,8 +252,8 @@ static rank_status_t check_strided(const char *call, const struct rank_mem *mem,
         __builtin_add_overflow(last, offset, &last))
         return rk_arg_error(RANK_ERR_BOUNDS, call, "%lld blocks of stride %lld leave the memory of %zu bytes",
                             (long long)count, (long long)stride, mem->bytes);
-    st = rk_mem_check_access(call, mem, local, block, peer, offset);
-    return st ? st : rk_mem_check_access(call, mem, local, block, peer, last);
+    st = rk_mem_check_range(call, mem, local, block, peer, offset);
+    return st ? st : rk_mem_check_range(call, mem, local, block, peer, last);
 }
 
 static rank_status_t move_strided(bool put, char *local, int64_t local_stride, int64_t block,
@@ -258,13 +261,13 @@ static rank_status_t move_strided(bool put, char *local, int64_t local_stride, i
                                   int64_t stride)
 {
     rank_status_t st = check_strided(put ? "rank_put_strided" : "rank_get_strided", mem, local, local_stride, block, count, peer, offset, stride, !put);
-    rank_piece_t pieces[BATCH];
+    rank_piece_t pieces[RK_PIECE_BATCH];
 
     if (st || block == 0)
         return rk_peer_null_ok(st);
     for (int64_t i = 0; i < count && !st;) {
         int64_t k = 0;
-        for (; k < BATCH && i < count; k++, i++)
+        for (; k < RK_PIECE_BATCH && i < count; k++, i++)
             pieces[k] = (rank_piece_t){local + i * local_stride, block, offset + i * stride};
         st = vector_move(put, pieces, k, peer, mem);
     }

@@ -17,6 +17,7 @@
 #include "lib/base/log.h"
 #include "lib/mem/kind.h"
 #include "lib/rma/sym_heap.h"
+#include "lib/world/roster.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,14 +70,6 @@ static struct group find_group(struct rank_team *team)
     return g;
 }
 
-static rank_status_t worst_of_all(struct rank_team *team, rank_status_t mine)
-{
-    int32_t all = mine, in = mine;
-    rank_status_t st = rank_allreduce(&in, &all, 1, RANK_INT32, RANK_MIN, team);
-
-    return st ? st : (rank_status_t)all;
-}
-
 static void map_parts(struct rank_mem *mem, size_t part)
 {
     char *at = mem->segment->base + rk_segment_front(part);
@@ -102,7 +95,7 @@ static rank_status_t share_node(struct rank_mem *mem, size_t part, size_t first)
         mine.status = RANK_ERR_NO_MEMORY;
     else if (g.maker == team->rank)
         mine.status = rk_segment_create(team->ctx, g.size, part, &mem->segment, &mine.card);
-    st = worst_of_all(team, mine.status);
+    st = rk_worst_of_all(team, mine.status);
     if (st)
         goto out;
     st = rank_allgather(&mine, cards, sizeof(mine), RANK_BYTE, team);
@@ -114,7 +107,7 @@ static rank_status_t share_node(struct rank_mem *mem, size_t part, size_t first)
         st = rk_segment_back(mem->segment,
                              rk_segment_front(part) + (size_t)g.mine * rk_segment_stride(part),
                              first);
-    st = worst_of_all(team, st);
+    st = rk_worst_of_all(team, st);
     if (!st)
         map_parts(mem, part);
 out:
@@ -173,11 +166,11 @@ static rank_status_t share_keys(struct rank_mem *mem, size_t part, size_t first)
         mine->base = (uint64_t)(uintptr_t)mem->part[team->rank];
         mine->len = (uint32_t)len;
     }
-    st = worst_of_all(team, st);
+    st = rk_worst_of_all(team, st);
     if (!st)
         st = rank_allgather(mine, cards, sizeof(*mine), RANK_BYTE, team);
     if (!st)
-        st = worst_of_all(team, attach_keys(mem, cards));
+        st = rk_worst_of_all(team, attach_keys(mem, cards));
     free(mine);
     free(cards);
     return st;
@@ -284,7 +277,7 @@ static rank_status_t api_alloc_grow(struct rank_mem *mem, struct rank_team *team
     size_t part = (size_t)o->part, first = rk_heap_need(mem->bytes);
     struct rank_mem *whole = rk_mem_new(team, part);
     struct rk_heap *heap = whole ? rk_heap_create(whole, o->serial) : NULL;
-    rank_status_t st = worst_of_all(team, heap ? RANK_OK : RANK_ERR_NO_MEMORY);
+    rank_status_t st = rk_worst_of_all(team, heap ? RANK_OK : RANK_ERR_NO_MEMORY);
 
     first = rk_round_up(first, part >= RK_SEGMENT_HUGE ? RK_SEGMENT_HUGE : PAGE);
     if (!st)

@@ -10,6 +10,7 @@
 #include "lib/boot/boot.h"
 #include "lib/node/node.h"
 #include "lib/world/connected.h"
+#include "lib/world/roster.h"
 #include "lib/world/world.h"
 
 #include <stdlib.h>
@@ -102,14 +103,10 @@ static rank_status_t api_team_split(struct rank_team *parent, uint64_t color, in
     struct ballot *all = malloc((size_t)parent->size * sizeof(*all));
     struct seat *entries = NULL;
     struct rank_team *team = NULL;
-    int32_t fine = all ? RANK_OK : RANK_ERR_NO_MEMORY, worst = fine;
-    rank_status_t st;
+    /* A rank without memory must not leave the others waiting in the next collective. */
+    rank_status_t st = rk_worst_of_all(parent, all ? RANK_OK : RANK_ERR_NO_MEMORY);
     int n;
 
-    /* A rank without memory must not leave the others waiting in the next collective. */
-    st = rank_allreduce(&fine, &worst, 1, RANK_INT32, RANK_MIN, parent);
-    if (!st)
-        st = (rank_status_t)worst;
     if (!st)
         st = rank_allgather(&mine, all, sizeof(mine), RANK_BYTE, parent);
     if (!st && color != NO_COLOR) {

@@ -421,6 +421,47 @@ ALGO_TEST(ALLTOALL)
 ALGO_TEST(GATHERV)
 ALGO_TEST(SCATTERV)
 
+/* A rank that comes first posts the receives of two rounds. */
+static void receives_early(void **state)
+{
+    static const struct {
+        enum rk_coll_kind kind;
+        const char *name;
+    } algos[] = {{RK_COLL_ALLREDUCE, "recursive_doubling"}, {RK_COLL_ALLREDUCE, "rabenseifner"},
+                 {RK_COLL_REDUCE_SCATTER, "recursive_halving"}};
+
+    (void)state;
+    for (size_t i = 0; i < RK_ARRAY_LEN(algos); i++) {
+        for (int size = 4; size <= 20; size++) {
+            const struct rk_algo *algo = rk_algo_find(algos[i].kind, algos[i].name, strlen(algos[i].name));
+            struct ranks *x = calloc(1, sizeof(*x));
+
+            fake_open(&x->w, size, false, (uint64_t)size);
+            for (int r = size - 1; r >= 0; r--) { /* the last one is never folded out */
+                struct rk_sched *s = rk_sched_new(&x->w.scheds, &x->w.team[r], 1);
+
+                prepare(x, algo, r, 64, RANK_INT32, RANK_SUM, 0, false);
+                s->reducer = (struct rk_reducer){x->call[r].fn, x->call[r].dtype};
+                algo->build(s, &x->call[r]);
+                rk_sched_request(&x->req[r], &x->w.ctx);
+                rk_sched_start(s, &x->req[r]);
+                if (r == size - 1)
+                    assert_int_equal(x->w.recvs_of[r], 2);
+            }
+            fake_run(&x->w);
+            for (int r = 0; r < size; r++) {
+                assert_true(x->req[r].done);
+                check(x, r, RANK_SUM, false);
+                free(x->in[r]);
+                free(x->out[r]);
+                free(x->keep[r]);
+            }
+            fake_close(&x->w);
+            free(x);
+        }
+    }
+}
+
 /* No rank leaves a barrier before the last has come. */
 static void barrier_holds(void **state)
 {
@@ -465,7 +506,7 @@ int main(void)
         cmocka_unit_test(test_ALLREDUCE),  cmocka_unit_test(test_GATHER),
         cmocka_unit_test(test_ALLGATHER),  cmocka_unit_test(test_ALLGATHERV),
         cmocka_unit_test(test_SCATTER),    cmocka_unit_test(test_REDUCE_SCATTER),
-        cmocka_unit_test(test_ALLTOALL),   cmocka_unit_test(ordered),
+        cmocka_unit_test(test_ALLTOALL),   cmocka_unit_test(ordered), cmocka_unit_test(receives_early),
         cmocka_unit_test(test_GATHERV),    cmocka_unit_test(test_SCATTERV),
     };
 

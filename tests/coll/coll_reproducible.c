@@ -45,7 +45,8 @@ static uint64_t one(struct coll_test *t, rank_dtype_t d, int64_t count, uint64_t
 {
     size_t bytes = (size_t)count * value_size(d);
     char *in = mp_alloc(bytes * (size_t)t->size), *out = mp_alloc(bytes);
-    uint64_t h[3] = {0, 0, 0}, first[3];
+    const char *one_tree = getenv("RANK_COLL_REPRODUCIBLE");
+    uint64_t h[4] = {0, 0, 0, 0}, first[3];
     rank_request_t req;
 
     fill(t, in, d, count * t->size);
@@ -67,11 +68,19 @@ static uint64_t one(struct coll_test *t, rank_dtype_t d, int64_t count, uint64_t
         if (again == 0)
             h[2] = hash(out, bytes);
         MP_CHECK_EQ(hash(out, bytes), h[2]);
-        t->checks += 3;
+        dawdle(t, own);
+        MP_OK(rank_reduce(in, out, count, d, RANK_SUM, t->size / 2, t->team));
+        if (again == 0)
+            h[3] = hash(out, bytes);
+        if (t->rank == t->size / 2)
+            MP_CHECK_EQ(hash(out, bytes), h[3]);
+        t->checks += 4;
     }
-    memcpy(first, h, sizeof(h));
+    memcpy(first, h, sizeof(first));
     MP_OK(rank_bcast(first, 3, RANK_UINT64, 0, t->team));
     MP_CHECK(first[0] == h[0] && first[1] == h[1]); /* all ranks have the same */
+    MP_OK(rank_bcast(&h[3], 1, RANK_UINT64, t->size / 2, t->team));
+    MP_CHECK(!one_tree || strcmp(one_tree, "on") != 0 || h[3] == h[0]);
     MP_OK(rank_allreduce(RANK_IN_PLACE, &h[2], 1, RANK_UINT64, RANK_BXOR, t->team));
     free(in);
     free(out);

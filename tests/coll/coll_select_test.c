@@ -138,6 +138,32 @@ static void order_kept(void **state)
     }
 }
 
+/* With RANK_COLL_REPRODUCIBLE each sum has an algorithm of the one tree, and no straight code, whatever RANK_COLL is. */
+static void balanced(void **state)
+{
+    struct rk_forced other;
+    int kinds = 0;
+
+    (void)state;
+    assert_int_equal(rk_forced_parse("reduce:shm,allreduce:shm,allreduce:ring,reduce_scatter:pairwise", &other), RANK_OK);
+    for (int k = 0; k < RK_COLL_COUNT; k++) {
+        if (!rk_coll_balances((enum rk_coll_kind)k))
+            continue;
+        kinds++;
+        for (int size = 2; size <= 64; size++) {
+            assert_int_equal(rk_select_shm_max(&other, (enum rk_coll_kind)k, size, true), -1);
+            for (size_t bytes = 1; bytes < (size_t)1 << 34; bytes = bytes * 3 + 1) {
+                struct rk_case c = a_case(k, size, bytes, bytes % 2, bytes % 2);
+
+                c.ordered = c.balanced = true;
+                assert_true(rk_select(&nothing, &c, NULL)->balanced);
+                assert_true(rk_select(&other, &c, NULL)->balanced);
+            }
+        }
+    }
+    assert_true(kinds >= 3);
+}
+
 /* Memory of another kind has no rules: the cheapest algorithm that fits is selected. */
 static void least_time(void **state)
 {
@@ -462,7 +488,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table),   cmocka_unit_test(costs_order), cmocka_unit_test(rules),
-        cmocka_unit_test(something_for_everything), cmocka_unit_test(least_time), cmocka_unit_test(order_kept), cmocka_unit_test(choices),
+        cmocka_unit_test(something_for_everything), cmocka_unit_test(least_time), cmocka_unit_test(order_kept), cmocka_unit_test(balanced), cmocka_unit_test(choices),
         cmocka_unit_test(shm_limit_agrees), cmocka_unit_test(forced),
         cmocka_unit_test(ranges), cmocka_unit_test(costs_bounded), cmocka_unit_test(choices_printed),
         cmocka_unit_test(bad_forced), cmocka_unit_test(allowed), cmocka_unit_test(printed), cmocka_unit_test(arenas),

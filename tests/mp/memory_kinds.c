@@ -354,11 +354,133 @@ static void test_collectives(const struct mp *mp)
 
 /* ------------------------------------------------------------- one-sided calls */
 
+enum { PART = 5 << 19, AT = 64, PIECES = 600, ROUNDS = 48 };
+
+/* What a part of a peer, a host buffer and a buffer of the kind hold, and are expected to. */
+struct model {
+    struct buf local[2];
+    char *mine[2], *theirs;
+    rank_piece_t pieces[PIECES];
+    int64_t n;
+};
+
+static void model_move(struct model *m, bool put, int which, int64_t local, int64_t bytes, int64_t offset)
+{
+    m->pieces[m->n++] = (rank_piece_t){m->local[which].at + local, bytes, AT + offset};
+    if (put)
+        memcpy(m->theirs + offset, m->mine[which] + local, (size_t)bytes);
+    else
+        memcpy(m->mine[which] + local, m->theirs + offset, (size_t)bytes);
+}
+
+/* Random pieces that overlap nowhere; a few are longer than the library's host memory for a copy. */
+static void model_pieces(struct model *m, bool put, uint64_t *seed)
+{
+    int64_t end[2] = {0, 0}, offset = 0, most = mp_below(seed, 4) ? 60 : PART;
+
+    for (m->n = 0; m->n < PIECES;) {
+        int which = (int)mp_below(seed, 2);
+        int64_t bytes = (int64_t)mp_below(seed, (uint64_t)most), gap = (int64_t)mp_below(seed, 20);
+        if (offset + gap + bytes > PART || end[which] + gap + bytes > PART)
+            break;
+        model_move(m, put, which, end[which] + gap, bytes, offset);
+        end[which] += gap + bytes;
+        offset += gap + bytes;
+    }
+}
+
+static void model_strided(struct model *m, bool put, rank_mem_t mem, int to, uint64_t *seed)
+{
+    int64_t block = (int64_t)mp_below(seed, mp_below(seed, 4) ? 60 : PART / 2), count = (int64_t)mp_below(seed, PIECES);
+    int64_t here = block + (int64_t)mp_below(seed, 20), there = block + (int64_t)mp_below(seed, 20), local = 0, offset = 0;
+    int which = mp_below(seed, 4) != 0;
+
+    if (count * here > PART || count * there > PART)
+        count = PART / (here > there ? here : there);
+    if (count && mp_below(seed, 2)) { /* backwards */
+        local = (count - 1) * here;
+        here = -here;
+    }
+    m->n = 0;
+    for (int64_t i = 0; i < count; i++)
+        model_move(m, put, which, local + i * here, block, offset + i * there);
+    if (put)
+        MP_OK(rank_put_strided(m->local[which].at + local, here, block, count, to, mem, AT + offset, there));
+    else
+        MP_OK(rank_get_strided(m->local[which].at + local, here, block, count, to, mem, AT + offset, there));
+}
+
+static void model_verify(const struct model *m, rank_mem_t mem, int to)
+{
+    char *host = mp_alloc(PART);
+
+    MP_OK(rank_get(host, PART, to, mem, AT));
+    MP_CHECK(memcmp(host, m->theirs, PART) == 0);
+    for (int i = 0; i < 2; i++) {
+        rk_kind_copy(host, NULL, m->local[i].at, m->local[i].kind, PART);
+        MP_CHECK(memcmp(host, m->mine[i], PART) == 0);
+    }
+    free(host);
+}
+
+/* Lists, strides and signals with pieces of both kinds of memory. */
+static void onesided_random(const struct mp *mp, rank_mem_t mem, int to)
+{
+    uint64_t seed = mp->seed + (uint64_t)mp->rank, value = 1000;
+    struct model *m = mp_alloc(sizeof(*m));
+    char *before = mp_alloc(PART);
+
+    m->theirs = mp_alloc(PART);
+    for (int i = 0; i < 2; i++) {
+        m->local[i] = buf_new(i, PART);
+        m->mine[i] = mp_alloc(PART);
+        mp_fill(m->mine[i], PART, mp_random(&seed));
+        rk_kind_copy(m->local[i].at, m->local[i].kind, m->mine[i], NULL, PART);
+    }
+    mp_fill(m->theirs, PART, mp_random(&seed));
+    MP_OK(rank_put(m->theirs, PART, to, mem, AT));
+    MP_OK(rank_flush(mem, to));
+    for (int i = 0; i < ROUNDS; i++) {
+        bool put = mp_below(&seed, 2);
+
+        switch (mp_below(&seed, 3)) {
+        case 0:
+            model_pieces(m, put, &seed);
+            MP_OK((put ? rank_putv : rank_getv)(m->pieces, m->n, to, mem));
+            break;
+        case 1:
+            model_strided(m, put, mem, to, &seed);
+            break;
+        default:
+            m->n = 0;
+            model_move(m, true, 1, 0, (int64_t)mp_below(&seed, i % 2 ? 6000 : PART), (int64_t)mp_below(&seed, 8));
+            MP_OK(rank_put_signal(m->pieces[0].local, m->pieces[0].bytes, to, mem, m->pieces[0].offset, mem, 0, ++value,
+                                  RANK_SIGNAL_SET));
+        }
+        MP_OK(rank_flush(mem, to));
+        if (i % 8 == 7)
+            model_verify(m, mem, to);
+    }
+    memcpy(before, m->theirs, PART); /* one invalid piece: none moves */
+    model_pieces(m, true, &seed);
+    memcpy(m->theirs, before, PART);
+    m->pieces[m->n < PIECES ? m->n++ : m->n - 1] = (rank_piece_t){m->local[1].at, 8, 5 << 20};
+    MP_STATUS(rank_putv(m->pieces, m->n, to, mem), RANK_ERR_BOUNDS);
+    model_verify(m, mem, to);
+    mp_barrier(mp->world);
+    for (int i = 0; i < 2; i++) {
+        buf_free(&m->local[i]);
+        free(m->mine[i]);
+    }
+    free(m->theirs);
+    free(before);
+    free(m);
+}
+
 static void test_onesided(const struct mp *mp)
 {
     const int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
     int64_t word = 1;
-    rank_piece_t piece;
     rank_request_t req;
     rank_mem_t mem, none;
     void *ptr;
@@ -390,12 +512,13 @@ static void test_onesided(const struct mp *mp)
         buf_verify(&b, 0, n, 50 + (uint64_t)from);
         MP_OK(rank_flush(mem, to));
         mp_barrier(mp->world);
+        buf_fill(&b, 0, n, 90 + (uint64_t)mp->rank);
+        MP_OK(rank_put_signal(b.at, (int64_t)n, to, mem, 64, mem, 0, (uint64_t)i + 1, RANK_SIGNAL_SET));
+        MP_OK(rank_signal_wait(mem, 0, RANK_CMP_EQ, (uint64_t)i + 1, from, NULL));
+        MP_CHECK_EQ(mp_verify((char *)ptr + 64, n, 90 + (uint64_t)from), -1);
+        MP_OK(rank_flush(mem, to));
+        mp_barrier(mp->world);
         if (n >= 8) {
-            piece = (rank_piece_t){b.at, (int64_t)n, 0};
-            MP_STATUS(rank_putv(&piece, 1, to, mem), RANK_ERR_NOT_SUPPORTED);
-            MP_STATUS(rank_getv(&piece, 1, to, mem), RANK_ERR_NOT_SUPPORTED);
-            MP_STATUS(rank_put_strided(b.at, 8, 8, 1, to, mem, 0, 8), RANK_ERR_NOT_SUPPORTED);
-            MP_STATUS(rank_put_signal(b.at, 8, to, mem, 8, mem, 0, 1, RANK_SIGNAL_SET), RANK_ERR_NOT_SUPPORTED);
             MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, b.at, to, mem, 0, NULL), RANK_ERR_NOT_SUPPORTED);
             MP_STATUS(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &word, to, mem, 0, b.at), RANK_ERR_NOT_SUPPORTED);
             MP_STATUS(rank_atomic_cas(RANK_INT64, b.at, &word, to, mem, 0, &word), RANK_ERR_NOT_SUPPORTED);
@@ -404,6 +527,7 @@ static void test_onesided(const struct mp *mp)
         }
         buf_free(&b);
     }
+    onesided_random(mp, mem, to);
     MP_OK(rank_free(&mem));
 }
 

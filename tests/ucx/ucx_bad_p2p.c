@@ -84,7 +84,7 @@ static void be_victim(struct rig *r, struct rank_team *team, uint64_t honest)
 
     while (ended < 2) {
         rank_envelope_t e;
-        RIG_CHECK(rk_p2p_recv_by_request(team, &value, sizeof(value), RANK_ANY_SOURCE, RK_TAG_ANY, 1, &e) == RANK_OK);
+        RIG_CHECK(rk_p2p_recv_view(team, &(struct rk_view){&value, sizeof(value), NULL}, RANK_ANY_SOURCE, RK_TAG_ANY, 1, &e) == RANK_OK);
         RIG_CHECK(e.source == 1 || e.source == 2);
         if (e.tag == (int64_t)last_tag) {
             ended++;
@@ -191,7 +191,7 @@ void hostile_much_body(struct rig *r)
     else
         rig_wait(r, both_dead, r);
     for (uint64_t i = 0; r->me == 0 && i < HONEST; i++)
-        RIG_CHECK(rk_p2p_recv_by_request(team, &value, sizeof(value), 2, i, 1, NULL) == RANK_OK && value == i);
+        RIG_CHECK(rk_p2p_recv_view(team, &(struct rk_view){&value, sizeof(value), NULL}, 2, i, 1, NULL) == RANK_OK && value == i);
     rig_meet(r, r->n);
     if (r->me == 0) {
         struct rk_peer **peers = r->ctx->engine->peers;

@@ -29,14 +29,14 @@ static void test_gone(void **state)
     (void)state;
     for (size_t i = 0; i < RK_ARRAY_LEN(states); i++) {
         atomic_store(&slots[1].state, states[i]);
-        assert_int_equal(rk_remote_put(here, sizeof(here), 0, &mem, 0, NULL), RANK_ERR_PEER_DEAD);
+        assert_int_equal(rk_remote_move(true, here, sizeof(here), 0, &mem, 0, NULL), RANK_ERR_PEER_DEAD);
         assert_string_equal(there, "before");
-        assert_int_equal(rk_remote_get(here, sizeof(here), 0, &mem, 0, NULL), RANK_ERR_PEER_DEAD);
+        assert_int_equal(rk_remote_move(false, here, sizeof(here), 0, &mem, 0, NULL), RANK_ERR_PEER_DEAD);
         assert_string_equal(here, "after");
     }
     /* The same, of a rank that is there: so it was the state that refused. */
     atomic_store(&slots[1].state, RK_SLOT_UP);
-    if (rk_remote_put(here, sizeof(here), 0, &mem, 0, NULL) != RANK_OK)
+    if (rk_remote_move(true, here, sizeof(here), 0, &mem, 0, NULL) != RANK_OK)
         skip(); /* the kernel refuses CMA here */
     assert_string_equal(there, "after");
 }

@@ -207,38 +207,33 @@ static rank_status_t started(struct rk_ucx_op *op, ucs_status_ptr_t p)
     return st;
 }
 
+static rank_status_t ucx_rma_move(bool put, struct rk_channel_mem *mem, struct rk_peer *peer, int index, void *local,
+                                  size_t bytes, size_t offset, struct rank_request *req)
+{
+    ucp_request_param_t param = {0};
+    struct rk_ucx_op *op;
+    struct part *part = NULL;
+    uint64_t at = 0;
+    rank_status_t st = reach(mem, peer, index, offset, &part, &at);
+
+    if (st || (st = ucx_rma_begin(peer, req, &op, &param)))
+        return st;
+    part->written += put;
+    return started(op, put ? ucp_put_nbx(op->of->ep, local, bytes, at, part->rkey, &param)
+                           : ucp_get_nbx(op->of->ep, local, bytes, at, part->rkey, &param));
+}
+
 rank_status_t rk_ucx_iput_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
                               const void *src, size_t bytes, size_t offset,
                               struct rank_request *req)
 {
-    ucp_request_param_t param = {0};
-    struct rk_ucx_op *op;
-    struct part *part;
-    uint64_t at;
-    rank_status_t st = reach(mem, peer, index, offset, &part, &at);
-
-    if (!st)
-        st = ucx_rma_begin(peer, req, &op, &param);
-    if (st)
-        return st;
-    part->written++;
-    return started(op, ucp_put_nbx(op->of->ep, src, bytes, at, part->rkey, &param));
+    return ucx_rma_move(true, mem, peer, index, (void *)(uintptr_t)src, bytes, offset, req);
 }
 
 rank_status_t rk_ucx_iget_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
                               void *dst, size_t bytes, size_t offset, struct rank_request *req)
 {
-    ucp_request_param_t param = {0};
-    struct rk_ucx_op *op;
-    struct part *part;
-    uint64_t at;
-    rank_status_t st = reach(mem, peer, index, offset, &part, &at);
-
-    if (!st)
-        st = ucx_rma_begin(peer, req, &op, &param);
-    if (st)
-        return st;
-    return started(op, ucp_get_nbx(op->of->ep, dst, bytes, at, part->rkey, &param));
+    return ucx_rma_move(false, mem, peer, index, dst, bytes, offset, req);
 }
 
 static rank_status_t flush_part(struct part *part)
