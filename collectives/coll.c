@@ -19,7 +19,9 @@ static int coll_on_progress(struct rk_ctx *ctx)
 {
     struct rk_scheds *all = &ctx->coll->scheds;
 
-    return rk_unlikely(rk_scheds_busy(all)) ? rk_scheds_progress(all) : 0;
+    int n = rk_unlikely(ctx->coll->failures.nreports) ? rk_failures_send(ctx) : 0;
+
+    return rk_unlikely(rk_scheds_busy(all)) ? n + rk_scheds_progress(all) : n;
 }
 
 static void coll_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
@@ -44,6 +46,7 @@ static rank_status_t coll_open(struct rk_ctx *ctx)
     coll->reproducible = rk_conf.coll_reproducible;
     coll->trace = rk_conf.coll_trace;
     rk_scheds_init(&coll->scheds, ctx);
+    coll->scheds.failed = rk_coll_sched_failed;
     rk_list_init(&coll->teams);
     ctx->coll = coll;
     return RANK_OK;
@@ -116,6 +119,7 @@ static void coll_team_close(struct rank_team *team)
 {
     if (!team || !team->coll)
         return;
+    rk_failures_send(team->ctx);
     close_team(team->coll);
     team->coll = NULL;
 }
@@ -132,6 +136,7 @@ static rank_status_t coll_team_open(struct rank_team *team)
     }
     team->coll = t;
     rk_list_append(&team->ctx->coll->teams, &t->link);
+    rk_failure_recall(team);
     for (int k = 0; k < RK_COLL_COUNT; k++)
         t->shm_max[k] = -1;
     for (int r = 0; r < team->size; r++) {
@@ -159,6 +164,8 @@ void rk_coll_count_running(struct rk_ctx *ctx)
 
     rk_list_for_each(l, &ctx->coll->scheds.active)
         rk_list_entry(l, struct rk_sched, link)->team->pending++;
+    for (int i = 0; i < ctx->coll->failures.nreports; i++)
+        ctx->coll->failures.report[i].team->pending++;
 }
 
 /* ------------------------------------------------------------------- calls to schedules */
@@ -295,11 +302,11 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     own.flags = 0;
     own.on_done = NULL;
     if (out && !(req = rk_req_alloc(c->team->ctx)))
-        return RANK_ERR_NO_MEMORY;
+        return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
     if (algo && !(s = build(c, algo))) {
         if (out)
             rk_req_free(req);
-        return RANK_ERR_NO_MEMORY;
+        return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
     }
     if (s && rk_unlikely(c->team->ctx->coll->trace)) {
         s->trace = rk_sched_scratch(s, sizeof(trace));
@@ -310,6 +317,8 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
         rk_sched_start(s, req);
     else
         rk_req_complete(req, RANK_OK);
+    if (rk_unlikely(c->team->ctx->coll->failures.nreports))
+        rk_failures_send(c->team->ctx);
     if (!out)
         return rk_req_wait(req);
     *out = req;
@@ -326,4 +335,5 @@ const struct rk_room rk_room_coll = {
     .team_close = coll_team_close,
     .requests = 1 << RK_REQ_COLL,
     .describe = rk_coll_describe,
+    .frames = {{RK_KIND_COLL_FAILED, rk_failure_arrived}},
 };

@@ -26,6 +26,13 @@ size_t rk_coll_region_bytes(int nlocal);
 /* For the creator of a node's segment, before others attach: back the memory of the world's collectives. */
 void rk_coll_node_made(struct rk_node *node, int world_size);
 
+/*
+ * This rank cannot create or open the team of these n ranks, in which it is rank me: end its collectives on the others. Not
+ * within a channel.
+ */
+void rk_coll_open_failed(struct rk_ctx *ctx, uint64_t id, const int *world_ranks, int n, int me,
+                         rank_status_t status);
+
 /* Add running schedules to pending of their teams. */
 void rk_coll_count_running(struct rk_ctx *ctx);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_kind.c: stage buffers that are no host memory. */
 #include "collectives/coll_kind.h"
+#include "collectives/coll_failure.h"
 #include "lib/base/log.h"
 
 #include <stdlib.h>
@@ -152,7 +153,7 @@ rank_status_t rk_stage_in_arena(struct rk_arena *a, const struct rk_coll_call *c
     mem = malloc(bytes);
     if (!mem) {
         rk_error("out of memory for a collective (%zu bytes)", bytes);
-        return RANK_ERR_NO_MEMORY;
+        return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
     }
     stage = rk_stage_begin(c, mem);
     st = rk_coll_in_arena(a, &stage->host);

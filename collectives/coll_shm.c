@@ -162,7 +162,7 @@ static bool turn_is(struct rk_wait *wait)
 {
     const struct rk_turn_wait *w = (const struct rk_turn_wait *)wait;
 
-    return atomic_load_explicit(w->turn, memory_order_acquire) == w->want || w->team->ndead > 0;
+    return atomic_load_explicit(w->turn, memory_order_acquire) == w->want || w->team->coll_over;
 }
 
 static bool turn_is_past(struct rk_wait *wait)
@@ -170,7 +170,7 @@ static bool turn_is_past(struct rk_wait *wait)
     const struct rk_turn_wait *w = (const struct rk_turn_wait *)wait;
 
     return (int64_t)(atomic_load_explicit(w->turn, memory_order_acquire) - w->want) >= 0 ||
-           w->team->ndead > 0;
+           w->team->coll_over;
 }
 
 RK_INLINE void turn_wait_for(const struct rank_team *team, const _Atomic uint64_t *turn, uint64_t want,

@@ -16,7 +16,7 @@
  *   turn that it has left to a line of its own, and a slot is overwritten only when its readers have left the turn
  *   that it was written for. Four slots a rank make that check rare.
  *
- * All waits use rk_wait. Deaths end them: a wait also checks team->ndead.
+ * All waits use rk_wait. Deaths and failures end them: a wait also checks team->coll_over.
  */
 #ifndef RK_COLLECTIVES_COLL_SHM_H
 #define RK_COLLECTIVES_COLL_SHM_H

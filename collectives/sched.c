@@ -30,6 +30,7 @@ void rk_scheds_init(struct rk_scheds *all, struct rk_ctx *ctx)
     rk_list_init(&all->pool);
     all->npool = 0;
     all->held = 0;
+    all->failed = NULL;
 }
 
 static void sched_destroy(struct rk_sched *s)

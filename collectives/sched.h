@@ -97,6 +97,8 @@ struct rk_scheds {
     struct rk_link pool;
     int npool;
     size_t held;            /* memory of the pool's schedules */
+    /* A schedule fails on this rank; runs within progress, sends nothing. NULL: none. */
+    void (*failed)(struct rank_team *team, const struct rk_sched *s, rank_status_t status);
 };
 
 void rk_scheds_init(struct rk_scheds *all, struct rk_ctx *ctx);
@@ -110,6 +112,9 @@ RK_INLINE bool rk_scheds_busy(const struct rk_scheds *all)
 }
 /* Fail each active schedule of a team that has lost a member. */
 void rk_scheds_peer_died(struct rk_scheds *all);
+
+/* Fail each active schedule of a team whose collectives have failed. Runs within progress. */
+void rk_scheds_team_failed(struct rk_scheds *all, const struct rank_team *team);
 
 /* Empty schedule for collective number seq of the team; NULL if out of memory. */
 struct rk_sched *rk_sched_new(struct rk_scheds *all, struct rank_team *team, uint64_t seq);

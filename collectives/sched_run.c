@@ -46,12 +46,16 @@ static void step_done(struct rk_sched *s, struct rk_step *step)
 /* Marks it only: this may run inside a channel or within p2p's tables. */
 static void sched_run_fail(struct rk_sched *s, rank_status_t status)
 {
+    struct rank_team *team = s->team;
+
     if (s->status)
         return;
     s->status = status;
     s->team = NULL;
     rk_list_remove(&s->link);
     rk_list_append(&s->all->failing, &s->link);
+    if (s->all->failed)
+        s->all->failed(team, s, status);
 }
 
 /* Print the line of a call that has ended. */
@@ -91,6 +95,10 @@ static void request_done(struct rank_request *req, void *arg)
     }
     if (rk_unlikely(req->status)) {
         sched_run_fail(s, req->status);
+        return;
+    }
+    if (rk_unlikely(step->kind == RK_STEP_RECV && req->got != step->n)) { /* the sender has passed another count */
+        sched_run_fail(s, RANK_ERR_COLLECTIVE);
         return;
     }
     step_done(s, step);
@@ -156,6 +164,8 @@ void rk_sched_start(struct rk_sched *s, struct rank_request *req)
 {
     s->req = req;
     if (rk_unlikely(s->status)) { /* out of memory while it was built */
+        if (s->all->failed)
+            s->all->failed(s->team, s, s->status);
         sched_run_complete(s);
         return;
     }
@@ -244,6 +254,18 @@ void rk_scheds_peer_died(struct rk_scheds *all)
             sched_run_fail(s, RANK_ERR_PEER_DEAD);
     }
     rk_scheds_progress(all);
+}
+
+void rk_scheds_team_failed(struct rk_scheds *all, const struct rank_team *team)
+{
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &all->active)
+    {
+        struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
+        if (s->team == team)
+            sched_run_fail(s, RANK_ERR_COLLECTIVE);
+    }
 }
 
 static int poll_events(struct rk_scheds *all)

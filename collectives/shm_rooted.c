@@ -30,7 +30,7 @@ static rank_status_t await_left(struct rk_arena *a, int r, uint64_t turn)
     rk_turn_wait_past(a->team, left, turn);
     return (int64_t)(atomic_load_explicit(left, memory_order_acquire) - turn) >= 0
                ? RANK_OK
-               : RANK_ERR_PEER_DEAD;
+               : rk_coll_why_over(a->team);
 }
 
 /* Wait until all others have left turn; records the latest such turn. */

@@ -3,6 +3,7 @@
 #ifndef RK_COLLECTIVES_SHM_SLOT_H
 #define RK_COLLECTIVES_SHM_SLOT_H
 
+#include "collectives/coll_failure.h"
 #include "collectives/coll_shm.h"
 
 #include <string.h>
@@ -21,7 +22,7 @@ void rk_turn_wait_past(const struct rank_team *team, const _Atomic uint64_t *tur
 /* describe_coll.c */
 void rk_turn_describe(const struct rk_wait *wait, struct rk_wait_for *out);
 
-/* RANK_ERR_PEER_DEAD if it cannot come any more. */
+/* The status of rk_coll_why_over if it cannot come any more. */
 RK_INLINE rank_status_t rk_await_turn(const struct rk_arena *a, const struct rk_slot_line *line,
                                       uint64_t want)
 {
@@ -30,7 +31,7 @@ RK_INLINE rank_status_t rk_await_turn(const struct rk_arena *a, const struct rk_
     rk_turn_wait(a->team, &line->turn, want);
     return rk_likely(atomic_load_explicit(&line->turn, memory_order_acquire) == want)
                ? RANK_OK
-               : RANK_ERR_PEER_DEAD;
+               : rk_coll_why_over(a->team);
 }
 
 RK_INLINE void rk_copy_payload(void *to, const void *from, size_t n)

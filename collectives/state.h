@@ -5,11 +5,13 @@
 
 #include "collectives/coll.h"
 #include "collectives/select.h"
+#include "collectives/coll_failure.h"
 #include "collectives/coll_shm.h"
 #include "collectives/hosts.h"
 
 struct rk_coll {
     struct rk_scheds scheds;
+    struct rk_failures failures;
     struct rk_forced forced;
     bool reproducible, trace; /* RANK_COLL_REPRODUCIBLE, RANK_COLL_TRACE */
     struct rk_link teams; /* struct rk_coll_team */
@@ -46,12 +48,12 @@ RK_INLINE bool rk_deaths_wait(const struct rk_ctx *ctx)
            atomic_load_explicit(&e->boot_deaths, memory_order_relaxed) != e->boot_deaths_seen;
 }
 
-/* RANK_ERR_PEER_DEAD if the team has lost a member. */
+/* RANK_ERR_PEER_DEAD if the team has lost a member, RANK_ERR_COLLECTIVE if its collectives have failed. */
 RK_INLINE rank_status_t rk_coll_may_begin(struct rank_team *team)
 {
     if (rk_unlikely(rk_deaths_wait(team->ctx)))
         rk_progress(team->ctx);
-    return rk_likely(team->ndead == 0) ? RANK_OK : RANK_ERR_PEER_DEAD;
+    return rk_likely(team->coll_over == 0) ? RANK_OK : rk_coll_why_over(team);
 }
 
 /* Arena for this call, if its buffers are host memory; or NULL. */

@@ -62,7 +62,6 @@ err:
         free(team->peers);
         team_give_memory(team);
     }
-    free(world_ranks);
     return RANK_ERR_NO_MEMORY;
 }
 
@@ -122,6 +121,11 @@ void rk_team_destroy_freed(struct rk_ctx *ctx)
         rk_team_discard(team);
         rk_team_destroy(team);
     }
+}
+
+struct rank_team *rk_team_find(const struct rk_ctx *ctx, uint64_t id)
+{
+    return rk_team_table_find(&ctx->p2p->by_id, id);
 }
 
 struct rk_peer *rk_team_peer_slow(struct rank_team *team, int r)

@@ -35,7 +35,13 @@ struct rank_team {
     int *world_ranks;  /* numbers of the members (lib/core/procs.h); NULL: the world */
     struct rk_peer **peers; /* NULL entries until first contact */
     bool local;        /* all members are on this node's segment */
-    int ndead;         /* members known to be dead */
+    union {
+        struct {
+            int ndead;           /* members known to be dead */
+            uint32_t coll_failed; /* its collectives have failed (collectives/coll_failure.h) */
+        };
+        uint64_t coll_over; /* both: if not 0, no collective begins */
+    };
     int any_source_errors; /* deaths not yet reported by an ANY_SOURCE receive */
     uint32_t counter;  /* splits in which this rank took part (of the world) */
     uint64_t coll_seq; /* collectives started: upper part of their tags */
@@ -50,6 +56,9 @@ RK_INLINE int rk_team_world_rank(const struct rank_team *team, int r)
     return team->world_ranks ? team->world_ranks[r] : r;
 }
 
+/* Team with this id; NULL if there is none. */
+struct rank_team *rk_team_find(const struct rk_ctx *ctx, uint64_t id);
+
 struct rk_peer *rk_team_peer_slow(struct rank_team *team, int r);
 
 /* Peer of a valid r, connected or not; NULL if out of memory. */
@@ -59,7 +68,7 @@ RK_INLINE struct rk_peer *rk_team_peer(struct rank_team *team, int r)
     return rk_likely(p != NULL) ? p : rk_team_peer_slow(team, r);
 }
 
-/* Takes ownership of world_ranks (NULL: the world), which is freed with the team. */
+/* Takes ownership of world_ranks (NULL: the world), unless it fails; they are freed with the team. */
 rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size, int *world_ranks,
                              struct rank_team **out);
 void rk_team_destroy(struct rank_team *team);

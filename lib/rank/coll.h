@@ -21,6 +21,10 @@ extern "C" {
  *   - reduce, gather, gatherv: as sbuf, at root only. scatter, scatterv: as rbuf, at root only.
  *   - In gathers the input is this rank's block of rbuf. In alltoall it is all of rbuf.
  *   - In reduce_scatter all of the input is in rbuf. The result is written to its start.
+ *
+ * RANK_ERR_COLLECTIVE: the call failed on another rank, or the ranks did not make the same call. Every later collective
+ * of team returns it. Messages and other teams go on.
+ * RANK_ERR_PEER_DEAD: a rank of team failed. Every later collective of team returns it.
  */
 
 /* Wait until every rank of team has called it. */

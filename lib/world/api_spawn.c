@@ -82,12 +82,16 @@ static rank_status_t open_pair(struct rk_ctx *ctx, uint64_t id, int me, int othe
                                struct rank_team **out)
 {
     int *numbers = malloc(2 * sizeof(int));
+    rank_status_t st;
 
     if (!numbers)
         return RANK_ERR_NO_MEMORY;
     numbers[me] = ctx->boot->rank;
     numbers[1 - me] = other;
-    return rk_team_create(ctx, id, me, 2, numbers, out);
+    st = rk_team_create(ctx, id, me, 2, numbers, out);
+    if (st)
+        free(numbers);
+    return st;
 }
 
 /* Team of the parents in their order, then the children. Takes ownership of numbers. */
@@ -97,13 +101,18 @@ static rank_status_t open_both(struct rk_ctx *ctx, uint64_t id, int me, int n, i
     struct rank_team *team;
     rank_status_t st = rk_team_create(ctx, id, me, n, numbers, &team);
 
-    if (st)
+    if (st) {
+        rk_coll_open_failed(ctx, id, numbers, n, me, st);
+        free(numbers);
         return st;
+    }
     rk_team_settle(team);
     st = team->ndead ? RANK_ERR_PEER_DEAD : rk_rooms_team_open(team->ctx, team);
     if (!st && (st = rk_connected_add(team)))
         rk_rooms_team_close(team->ctx, team);
     if (st) {
+        if (st != RANK_ERR_PEER_DEAD && st != RANK_ERR_COLLECTIVE)
+            rk_coll_open_failed(ctx, id, numbers, n, me, st);
         rk_team_destroy(team);
         return st;
     }

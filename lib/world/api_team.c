@@ -37,19 +37,17 @@ static int by_key(const void *a, const void *b)
     return x->rank < y->rank ? -1 : 1;
 }
 
-/* Members of the own color, in order; *n of them. */
-static struct seat *my_table(const struct ballot *all, int size, uint64_t color, int *n)
+/* Set entries to the members of the own color, in order; returns their number. */
+static int fill_table(struct seat *entries, const struct ballot *all, int size, uint64_t color)
 {
-    struct seat *entries = malloc((size_t)size * sizeof(*entries));
+    int n = 0;
 
-    *n = 0;
-    for (int r = 0; entries && r < size; r++) {
+    for (int r = 0; r < size; r++) {
         if (all[r].color == color)
-            entries[(*n)++] = (struct seat){all[r].key, r};
+            entries[n++] = (struct seat){all[r].key, r};
     }
-    if (entries)
-        qsort(entries, (size_t)*n, sizeof(*entries), by_key);
-    return entries;
+    qsort(entries, (size_t)n, sizeof(*entries), by_key);
+    return n;
 }
 
 /* Of the teams freed before: destroy those on which nothing is pending any more. */
@@ -70,25 +68,30 @@ rank_status_t rk_team_open(struct rk_ctx *ctx, uint64_t id, int n, int *world_ra
     while (world_ranks[me] != ctx->boot->rank)
         me++;
     st = rk_team_create(ctx, id, me, n, world_ranks, out);
-    if (st)
+    if (st) {
+        rk_coll_open_failed(ctx, id, world_ranks, n, me, st);
+        free(world_ranks);
         return st;
+    }
     rk_team_settle(*out);
     st = (*out)->ndead ? RANK_ERR_PEER_DEAD : rk_rooms_team_open((*out)->ctx, *out);
     if (st) {
+        if (st != RANK_ERR_PEER_DEAD && st != RANK_ERR_COLLECTIVE)
+            rk_coll_open_failed(ctx, id, world_ranks, n, me, st);
         rk_team_destroy(*out);
         *out = NULL;
     }
     return st;
 }
 
-static rank_status_t gather_entries(struct rank_team *parent, const struct ballot *all,
-                                const struct seat *entries, int n, struct rank_team **out)
+/* Takes ownership of world_ranks, which has space for all ranks of parent. */
+static rank_status_t gather_entries(struct rank_team *parent, const struct ballot *all, const struct seat *entries, int n,
+                                    int *world_ranks, struct rank_team **out)
 {
-    int *world_ranks = malloc((size_t)n * sizeof(int));
     const struct ballot *first = &all[entries[0].rank];
+    int *exact = realloc(world_ranks, (size_t)n * sizeof(int));
 
-    if (!world_ranks)
-        return RANK_ERR_NO_MEMORY;
+    world_ranks = exact ? exact : world_ranks;
     for (int i = 0; i < n; i++)
         world_ranks[i] = rk_team_world_rank(parent, entries[i].rank);
     return rk_team_open(parent->ctx, parent->mixed ? first->id : (uint64_t)(uint32_t)world_ranks[0] << 32 | first->counter,
@@ -101,18 +104,20 @@ static rank_status_t api_team_split(struct rank_team *parent, uint64_t color, in
     struct ballot mine = {color, key, ++parent->ctx->world->counter,
                           parent->mixed ? rk_team_random_id() : 0};
     struct ballot *all = malloc((size_t)parent->size * sizeof(*all));
-    struct seat *entries = NULL;
+    struct seat *entries = malloc((size_t)parent->size * sizeof(*entries));
+    int *world_ranks = malloc((size_t)parent->size * sizeof(*world_ranks));
     struct rank_team *team = NULL;
     /* A rank without memory must not leave the others waiting in the next collective. */
-    rank_status_t st = rk_worst_of_all(parent, all ? RANK_OK : RANK_ERR_NO_MEMORY);
-    int n;
+    rank_status_t st = rk_worst_of_all(parent, all && entries && world_ranks ? RANK_OK : RANK_ERR_NO_MEMORY);
 
     if (!st)
         st = rank_allgather(&mine, all, sizeof(mine), RANK_BYTE, parent);
     if (!st && color != NO_COLOR) {
-        entries = my_table(all, parent->size, color, &n);
-        st = entries ? gather_entries(parent, all, entries, n, &team) : RANK_ERR_NO_MEMORY;
+        int n = fill_table(entries, all, parent->size, color);
+        st = gather_entries(parent, all, entries, n, world_ranks, &team);
+        world_ranks = NULL;
     }
+    free(world_ranks);
     free(entries);
     free(all);
     if (!st)

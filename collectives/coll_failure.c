@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* coll_failure.c: report failed collectives to the team, and end those of a team. */
+#include "collectives/coll_failure.h"
+#include "collectives/state.h"
+#include "lib/base/log.h"
+
+#include <string.h>
+
+RK_COLD rank_status_t rk_coll_why_over(const struct rank_team *team)
+{
+    return team->ndead > 0 ? RANK_ERR_PEER_DEAD : RANK_ERR_COLLECTIVE;
+}
+
+bool rk_failure_decode(const void *payload, uint32_t len, struct rk_failure_frame *out)
+{
+    if (len != sizeof(*out))
+        return false;
+    memcpy(out, payload, sizeof(*out));
+    return !(out->team & RK_TEAM_COLL) && out->src <= INT32_MAX && out->status < 0;
+}
+
+/* ------------------------------------------------------------------ on this rank */
+
+static void end_collectives(struct rank_team *team)
+{
+    team->coll_failed = 1;
+    rk_scheds_team_failed(&team->ctx->coll->scheds, team);
+}
+
+static void send_failure(struct rk_ctx *ctx, int number, const struct rk_failure_frame *frame)
+{
+    struct rk_peer *peer = rk_engine_peer(ctx, number);
+
+    if (!peer)
+        rk_error("out of memory for a report of a failed collective to rank %d", number);
+    else if (peer->state != RK_PEER_DEAD)
+        rk_send_control(peer, RK_KIND_COLL_FAILED, 0, frame, sizeof(*frame));
+}
+
+static void send_to_team(const struct rank_team *team, uint64_t number, rank_status_t status)
+{
+    struct rk_failure_frame frame = {team->id, number, (uint32_t)team->rank, (int32_t)status};
+
+    for (int i = 1; i < team->size; i++) /* each rank begins with the next one */
+        send_failure(team->ctx, rk_team_world_rank(team, (team->rank + i) % team->size), &frame);
+}
+
+int rk_failures_send(struct rk_ctx *ctx)
+{
+    struct rk_failures *f = &ctx->coll->failures;
+    int n = 0;
+
+    while (f->nreports > 0) {
+        struct rk_failure_report report = f->report[--f->nreports];
+        send_to_team(report.team, report.number, report.status);
+        n++;
+    }
+    return n;
+}
+
+void rk_coll_fail_team(struct rank_team *team, uint64_t number, rank_status_t status)
+{
+    struct rk_failures *f = &team->ctx->coll->failures;
+
+    if (team->coll_failed)
+        return;
+    if (f->nreports < RK_FAILURE_REPORTS)
+        f->report[f->nreports++] = (struct rk_failure_report){team, number, status};
+    else
+        send_to_team(team, number, status);
+    end_collectives(team);
+}
+
+RK_COLD rank_status_t rk_coll_failed_alone(const struct rk_coll_call *c, rank_status_t status)
+{
+    struct rank_team *team = c->team;
+
+    if (team->size == 1)
+        return status;
+    rk_error("%s, collective %llu of a team of %d ranks, failed: %s; the team's collectives end", c->name,
+             (unsigned long long)rk_coll_number(team) + 1, team->size, rank_status_string(status));
+    rk_coll_fail_team(team, rk_coll_number(team) + 1, status);
+    rk_failures_send(team->ctx);
+    return status;
+}
+
+void rk_coll_sched_failed(struct rank_team *team, const struct rk_sched *s, rank_status_t status)
+{
+    if (team->coll_failed || status == RANK_ERR_PEER_DEAD) /* each rank detects a death */
+        return;
+    rk_error("%s, collective %llu of a team of %d ranks, failed: %s; the team's collectives end", rk_coll_name[s->kind],
+             (unsigned long long)s->number, team->size, rank_status_string(status));
+    rk_coll_fail_team(team, s->number, status);
+}
+
+void rk_coll_open_failed(struct rk_ctx *ctx, uint64_t id, const int *world_ranks, int n, int me,
+                         rank_status_t status)
+{
+    struct rk_failure_frame frame = {id, 0, (uint32_t)me, (int32_t)status};
+
+    for (int i = 1; i < n; i++)
+        send_failure(ctx, world_ranks[(me + i) % n], &frame);
+}
+
+/* --------------------------------------------------------------- on the other ranks */
+
+static bool is_from_member(const struct rank_team *team, const struct rk_failure_frame *frame, int peer)
+{
+    return frame->src < (uint32_t)team->size && rk_team_world_rank(team, (int)frame->src) == peer;
+}
+
+static void apply_report(struct rank_team *team, const struct rk_failure_frame *frame, int peer)
+{
+    if (!is_from_member(team, frame, peer)) {
+        rk_engine_refused(team->ctx, &team->ctx->coll->failures.bad_frames);
+        return;
+    }
+    rk_info("rank %u of a team of %d ranks reports: collective %llu failed: %s", frame->src, team->size,
+            (unsigned long long)frame->number, rank_status_string((rank_status_t)frame->status));
+    if (!team->coll_failed)
+        end_collectives(team);
+}
+
+void rk_failure_arrived(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload,
+                        const struct rk_rndv *rndv)
+{
+    struct rk_failures *f = &ctx->coll->failures;
+    struct rk_failure_frame frame;
+    struct rank_team *team;
+
+    (void)rndv;
+    if (!rk_failure_decode(payload, hdr->len, &frame)) {
+        rk_engine_refused(ctx, &f->bad_frames);
+        return;
+    }
+    team = rk_team_find(ctx, frame.team);
+    if (team) {
+        apply_report(team, &frame, peer->number);
+        return;
+    }
+    f->early[f->nearly] = (struct rk_failure_early){frame, peer->number + 1};
+    f->nearly = (f->nearly + 1) % RK_FAILURE_EARLY;
+}
+
+void rk_failure_recall(struct rank_team *team)
+{
+    struct rk_failure_early *early = team->ctx->coll->failures.early;
+
+    for (int i = 0; i < RK_FAILURE_EARLY; i++) {
+        if (!early[i].peer || early[i].frame.team != team->id)
+            continue;
+        apply_report(team, &early[i].frame, early[i].peer - 1);
+        early[i].peer = 0;
+    }
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * coll_failure.h: end a team's collectives on all ranks once one has failed.
+ *
+ * A collective can fail on one rank alone: without memory, by a message of another length. That rank reports it to
+ * the other members by a frame. Each member ends its schedules of the team and its waits in the team's arena with
+ * RANK_ERR_COLLECTIVE, and no further collective of the team begins: rank_team.coll_failed. A death needs no report,
+ * as each rank detects it. Rejected arguments need none: the call has not begun, and the rank may repeat it.
+ *
+ * Reports are stored where a collective fails, which may be within a channel, and sent by the next progress call. A
+ * report for a team that its receiver has not created yet is stored until the receiver does.
+ */
+#ifndef RK_COLLECTIVES_COLL_FAILURE_H
+#define RK_COLLECTIVES_COLL_FAILURE_H
+
+#include "collectives/algo.h"
+
+enum { RK_FAILURE_REPORTS = 64, RK_FAILURE_EARLY = 64 };
+
+/* Payload of RK_KIND_COLL_FAILED. */
+struct rk_failure_frame {
+    uint64_t team;
+    uint64_t number; /* of the collective that has failed, from 1; 0: none has begun */
+    uint32_t src;    /* rank of the sender in the team */
+    int32_t status;  /* there */
+};
+_Static_assert(sizeof(struct rk_failure_frame) == 24, "the frame's payload has no padding");
+
+struct rk_failures {
+    int nreports, nearly;  /* reports that are not sent; ring position of the next early one */
+    struct rk_failure_report {
+        struct rank_team *team;
+        uint64_t number;
+        rank_status_t status;
+    } report[RK_FAILURE_REPORTS];
+    struct rk_failure_early {
+        struct rk_failure_frame frame;
+        int peer; /* number of the sender + 1; 0: unused */
+    } early[RK_FAILURE_EARLY];
+    uint64_t bad_frames;
+};
+
+/* Decode a frame. Returns false if it is malformed. */
+bool rk_failure_decode(const void *payload, uint32_t len, struct rk_failure_frame *out);
+
+/* Handle a report: rk_handler_fn. */
+void rk_failure_arrived(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload,
+                        const struct rk_rndv *rndv);
+/* The team has just been created: apply an earlier report. */
+void rk_failure_recall(struct rank_team *team);
+
+/* Send the stored reports; returns their number. Not within a channel. */
+int rk_failures_send(struct rk_ctx *ctx);
+
+/* End the team's collectives on this rank, and store a report. */
+void rk_coll_fail_team(struct rank_team *team, uint64_t number, rank_status_t status);
+/* A checked call cannot begin: log it, end the team's collectives, report at once. Returns status. */
+RK_COLD rank_status_t rk_coll_failed_alone(const struct rk_coll_call *c, rank_status_t status);
+/* rk_scheds.failed */
+void rk_coll_sched_failed(struct rank_team *team, const struct rk_sched *s, rank_status_t status);
+
+/* Of a team with coll_over: RANK_ERR_PEER_DEAD or RANK_ERR_COLLECTIVE. */
+RK_COLD rank_status_t rk_coll_why_over(const struct rank_team *team);
+
+#endif
