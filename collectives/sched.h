@@ -92,6 +92,7 @@ struct rk_scheds {
     struct rk_link pool;
     int npool;
     size_t held;            /* memory of the pool's schedules */
+    uint64_t moved;         /* parts of events that are done: progress, too */
 };
 
 void rk_scheds_init(struct rk_scheds *all, struct rk_ctx *ctx);

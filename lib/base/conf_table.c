@@ -74,15 +74,15 @@ const struct rk_conf_row rk_conf_rows[] = {
      "allreduce:ring@64K-1M, ring@1M-, ring@-4K. The first word that covers a call decides. rankinfo --coll NAME "
      "--ranks N shows the choice.",
      "barrier:shm|dissemination,"
-     "bcast:shm|binomial|scatter_ring|chain,"
-     "reduce:shm|binomial|rabenseifner,"
-     "allreduce:shm|recursive_doubling|rabenseifner|ring,"
-     "gather:shm|binomial|linear,"
-     "allgather:shm|bruck|recursive_doubling|ring,"
+     "bcast:shm|binomial|scatter_ring|chain|slices,"
+     "reduce:shm|binomial|rabenseifner|slices,"
+     "allreduce:shm|recursive_doubling|rabenseifner|ring|slices,"
+     "gather:shm|binomial|linear|slices,"
+     "allgather:shm|bruck|recursive_doubling|ring|slices,"
      "allgatherv:linear|ring,"
-     "scatter:shm|binomial|linear,"
-     "reduce_scatter:shm|recursive_halving|pairwise|ring,"
-     "alltoall:shm|bruck|pairwise,"
+     "scatter:shm|binomial|linear|slices,"
+     "reduce_scatter:shm|recursive_halving|pairwise|ring|slices,"
+     "alltoall:shm|bruck|pairwise|slices,"
      "gatherv:linear,"
      "scatterv:linear",
      0, 0, AT(coll)},
