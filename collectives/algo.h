@@ -92,8 +92,9 @@ extern const struct rk_cost_model rk_cost_models[2];
 enum rk_algo_needs {
     RK_NEEDS_POW2 = 1,        /* number of ranks: a power of two */
     RK_NEEDS_COMMUTATIVE = 2, /* a commutative operation */
+    RK_NEEDS_ARENA = 4,       /* all ranks on one node, with an arena */
     RK_NEEDS_HOSTS = 8,       /* several hosts, one with several ranks, known to all: builders take them from the schedule */
-    RK_NEEDS_ARENA = 4        /* all ranks on one node, with an arena */
+    RK_NEEDS_CELLS = 16       /* the cells of an arena (slices.h) */
 };
 
 struct rk_algo {
@@ -128,6 +129,7 @@ struct rk_step *rk_build_reduce_pair(struct rk_sched *s, struct rk_step *after,
                                      const void *mine, const void *theirs, int64_t count);
 
 /* Builders, by file. */
+void rk_build_slices(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_barrier_dissemination(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_bcast_binomial(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_bcast_chain(struct rk_sched *s, const struct rk_coll_call *c);

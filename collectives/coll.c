@@ -77,6 +77,11 @@ size_t rk_coll_region_bytes(int nlocal)
     return rk_conf.coll_shm ? rk_arena_region_bytes(nlocal) : 0;
 }
 
+size_t rk_coll_cells_bytes(int nlocal)
+{
+    return rk_conf.coll_shm ? rk_arena_cells_bytes(nlocal) : 0;
+}
+
 void rk_coll_node_made(struct rk_node *node, int world_size)
 {
     if (rk_conf.coll_shm && (rk_conf.channels & RK_CONF_SHM) && node->nlocal == world_size)
@@ -210,19 +215,24 @@ static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo,
         rk_sched_order(step, end);
 }
 
-/* Select the algorithm; straight: one without a schedule is possible. */
+/*
+ * Select the algorithm; straight: one without a schedule is possible. Cells are backed when the team first needs
+ * them.
+ */
 static const struct rk_algo *choose(const struct rk_coll_call *c, bool straight)
 {
     const struct rank_team *team = c->team;
     struct rk_coll_choice *last = &team->coll->last[c->kind][straight];
 
     if (rk_unlikely(!last->algo || last->count != c->count || last->bytes != c->bytes || last->ordered != c->ordered)) {
+        const struct rk_forced *forced = &team->ctx->coll->forced;
         bool one_node = team->coll->one_node, own = rk_coll_has_own_counts(c->kind);
         const struct rk_hosts *hosts = one_node ? NULL : find_hosts(team);
         struct rk_case what = {.kind = c->kind,
                                .mem = RANK_MEM_HOST,
                                .one_node = one_node,
                                .arena = straight,
+                               .cells = team->coll->arena != NULL,
                                .ordered = c->ordered,
                                .balanced = team->ctx->coll->reproducible && rk_coll_balances(c->kind),
                                .size = team->size,
@@ -230,8 +240,13 @@ static const struct rk_algo *choose(const struct rk_coll_call *c, bool straight)
                                .per_node = one_node ? team->size : hosts ? hosts->per_host : 0,
                                .count = own ? 0 : c->count,
                                .bytes = own ? 0 : c->bytes};
+        const struct rk_algo *algo = rk_select(forced, &what, NULL);
 
-        *last = (struct rk_coll_choice){c->count, c->bytes, c->ordered, rk_select(&team->ctx->coll->forced, &what, NULL)};
+        if ((algo->needs & RK_NEEDS_CELLS) && !rk_arena_open_cells(team->coll->arena)) {
+            what.cells = false;
+            algo = rk_select(forced, &what, NULL);
+        }
+        *last = (struct rk_coll_choice){c->count, c->bytes, c->ordered, algo};
     }
     return last->algo;
 }

@@ -23,6 +23,8 @@ extern const struct rk_room rk_room_coll;
 
 /* Size of RK_REGION_ARENAS (sparse) for a node of nlocal ranks. */
 size_t rk_coll_region_bytes(int nlocal);
+/* The same of RK_REGION_CELLS. */
+size_t rk_coll_cells_bytes(int nlocal);
 /* For the creator of a node's segment, before others attach: back the memory of the world's collectives. */
 void rk_coll_node_made(struct rk_node *node, int world_size);
 

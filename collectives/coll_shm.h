@@ -31,7 +31,9 @@ enum {
     RK_ROOTED_SLOTS = 4,
     RK_FLAT_MAX = 16, /* ranks that read each other's slots directly; more use leaders */
     RK_ARENAS = 32,   /* of a node: bits of node->head->arenas_taken */
-    RK_ARENA_OF_WORLD = 0
+    RK_ARENA_OF_WORLD = 0,
+    RK_CELLS_BYTES = 128 << 10, /* at most, of a rank */
+    RK_CELL_DEPTH = 8           /* at most */
 };
 
 struct rk_slot_line {
@@ -42,6 +44,23 @@ _Static_assert(sizeof(struct rk_slot_line) == RK_CACHE_LINE, "flag and payload i
 
 struct rk_arena_head {
     _Atomic uint32_t gone RK_ALIGNED_LINE; /* number of members that have closed it */
+    _Atomic uint32_t cells; /* enum rk_cells */
+};
+
+/* State of an arena's cells, for all members: the first one that has tried to back them decides. */
+enum rk_cells { RK_CELLS_UNKNOWN, RK_CELLS_NONE, RK_CELLS_SHALLOW, RK_CELLS_DEEP };
+
+/* Counters of a rank for its cells (slices.h). */
+enum rk_chunk_phase { RK_CHUNK_IN, RK_CHUNK_SUM, RK_CHUNK_OUT, RK_CHUNK_PHASES };
+
+struct rk_chunk_line {
+    _Atomic uint64_t count[RK_CHUNK_PHASES] RK_ALIGNED_LINE;
+};
+
+/* What was last written to an own cell. */
+struct rk_cell_use {
+    uint64_t number; /* of its chunk, from 1; 0: nothing yet */
+    int reader;      /* negative: all members */
 };
 
 /* A rank's view of its team's arena. */
@@ -62,6 +81,12 @@ struct rk_arena {
     uint64_t wrote[RK_ROOTED_SLOTS]; /* turn for which the slot was last written; 0: none */
     int reader[RK_ROOTED_SLOTS];     /* its reader; -1: all */
     uint64_t all_left;               /* a turn that all have left */
+    struct rk_chunk_line *chunks;    /* [n] */
+    char *cells;                     /* [n][cell_depth] of cell_bytes */
+    size_t cell_bytes;               /* 0: not open */
+    int cell_depth;
+    uint64_t chunks_begun, chunks_done; /* by this rank, of all calls */
+    struct rk_cell_use cell_use[RK_CELL_DEPTH];
     int slot_of[];                   /* [n] slots of the members in the node */
 };
 
@@ -77,6 +102,16 @@ bool rk_arena_of_world_is_there(const struct rk_node *node);
 struct rk_arena *rk_arena_open(struct rank_team *team, int index);
 /* Does not synchronize: the last member frees the arena. No-op if NULL. */
 void rk_arena_close(struct rk_arena *a);
+
+/* Bytes of RK_REGION_CELLS for a node of nlocal ranks (sparse). */
+size_t rk_arena_cells_bytes(int nlocal);
+/*
+ * Back and open the cells; a no-op if they are open. All members get the same answer: false if there is no memory for
+ * them.
+ */
+bool rk_arena_open_cells(struct rk_arena *a);
+/* Smallest cell of a team of n ranks. */
+size_t rk_arena_cell_min(int n);
 
 /* Maximum block for the arena of a team of n ranks. */
 size_t rk_arena_block_max(enum rk_coll_kind kind, int n);

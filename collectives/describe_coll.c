@@ -2,6 +2,7 @@
 /* describe_coll.c: describe the waits of collectives for the status board. */
 #include "collectives/state.h"
 #include "collectives/shm_slot.h"
+#include "collectives/slices.h"
 #include "lib/core/describe.h"
 
 static void describe_schedules(const struct rank_team *team, uint8_t kind, uint64_t number,
@@ -93,6 +94,14 @@ static void describe_steps(const struct rk_sched *s, uint8_t kind, struct rk_wai
     }
 }
 
+static void describe_slices(const struct rk_sched *s, struct rk_wait_for *out)
+{
+    for (const struct rk_step *step = s->steps; step; step = step->next) {
+        if (step->kind == RK_STEP_EVENT && step->fn.event == rk_slices_advance)
+            rk_slices_describe(step->to, out);
+    }
+}
+
 void rk_coll_describe(const struct rank_request *req, struct rk_wait_for *out)
 {
     struct rk_link *l;
@@ -106,6 +115,8 @@ void rk_coll_describe(const struct rank_request *req, struct rk_wait_for *out)
         describe_steps(s, RK_STEP_RECV, out);
         if (out->npeers == 0)
             describe_steps(s, RK_STEP_SEND, out);
+        if (out->npeers == 0)
+            describe_slices(s, out);
         return;
     }
     rk_describe_call(out, "end of a collective"); /* a failed one */

@@ -52,9 +52,12 @@ void rk_coll_print_table(FILE *out)
         const struct rk_algo *a = &rk_algos[i];
         char small[40], large[40];
 
-        if (a->needs & RK_NEEDS_ARENA) {
+        if (a->needs & (RK_NEEDS_ARENA | RK_NEEDS_CELLS)) {
             snprintf(small, sizeof(small), "%.1f / -", a->cost(&rk_cost_models[true], 8, 8));
-            snprintf(large, sizeof(large), "-");
+            if (a->needs & RK_NEEDS_CELLS)
+                snprintf(large, sizeof(large), "%.0f / -", a->cost(&rk_cost_models[true], 8, 1 << 20));
+            else
+                snprintf(large, sizeof(large), "-");
         } else {
             snprintf(small, sizeof(small), "%.1f / %.1f", a->cost(&rk_cost_models[true], 8, 8),
                      a->cost(&rk_cost_models[false], 64, 8));
@@ -64,7 +67,7 @@ void rk_coll_print_table(FILE *out)
         fprintf(out, "%-15s %-19s %-17s %-21s %-13s %s\n", rk_coll_name[a->kind], a->name, small,
                 large,
                 a->needs & RK_NEEDS_POW2          ? "2^k ranks"
-                : a->needs & RK_NEEDS_ARENA       ? "one node"
+                : a->needs & (RK_NEEDS_ARENA | RK_NEEDS_CELLS) ? "one node"
                 : a->needs & RK_NEEDS_COMMUTATIVE ? "commutative"
                                                   : "",
                 a->why);
@@ -150,7 +153,8 @@ static void print_passed(void *arg, int rule, const struct rk_algo *algo, const 
 
 rank_status_t rk_coll_print_choice(FILE *out, const char *collective, int ranks, int nodes)
 {
-    struct rk_case c = {.mem = RANK_MEM_HOST, .one_node = nodes == 1, .arena = nodes == 1 && rk_conf.coll_shm, .size = ranks,
+    bool arena = nodes == 1 && rk_conf.coll_shm;
+    struct rk_case c = {.mem = RANK_MEM_HOST, .one_node = nodes == 1, .arena = arena, .cells = arena, .size = ranks,
                         .nodes = nodes, .per_node = ranks / nodes};
     struct rk_forced forced;
     size_t end = (size_t)1 << CHOICE_BITS;

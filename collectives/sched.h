@@ -99,6 +99,7 @@ struct rk_scheds {
     size_t held;            /* memory of the pool's schedules */
     /* A schedule fails on this rank; runs within progress, sends nothing. NULL: none. */
     void (*failed)(struct rank_team *team, const struct rk_sched *s, rank_status_t status);
+    uint64_t moved;         /* parts of events that are done: progress, too */
 };
 
 void rk_scheds_init(struct rk_scheds *all, struct rk_ctx *ctx);

@@ -271,17 +271,19 @@ void rk_scheds_team_failed(struct rk_scheds *all, const struct rank_team *team)
 static int poll_events(struct rk_scheds *all)
 {
     struct rk_link *l, *next, ready;
-    int n = 0;
+    uint64_t moved = all->moved;
+    int n;
 
     rk_list_init(&ready);
     rk_list_for_each_safe(l, next, &all->events)
     {
         struct rk_step *step = rk_list_entry(l, struct rk_step, link);
-        if (step->fn.event(step->to)) {
+        if (!step->sched->status && step->fn.event(step->to)) {
             rk_list_remove(l);
             rk_list_append(&ready, l);
         }
     }
+    n = all->moved != moved;
     while (!rk_list_empty(&ready)) { /* a step may add events, or fail other schedules */
         struct rk_step *step = rk_list_entry(ready.next, struct rk_step, link);
         rk_list_remove(&step->link);

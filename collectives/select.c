@@ -8,11 +8,16 @@
 #include "collectives/select.h"
 #include "collectives/pattern.h"
 #include "collectives/coll_shm.h"
+#include "collectives/coll_args.h"
+#include "collectives/slices.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/base/choice_list.h"
 
 #include <string.h>
+
+/* Nonblocking calls use messages up to here, the blocks for which blocking ones use the slots of the arena. */
+enum { SLICES_MIN = RK_SLOT_DATA };
 
 #define RULE(coll, where, ranks, bytes, name, reason)                                              \
     {                                                                                              \
@@ -27,6 +32,8 @@ const struct rk_rule rk_rules[] = {
 
     RULE(BCAST, ONE, 0, 4096, "shm", "one write, all ranks read"),
     RULE(BCAST, MANY, 0, RK_ANY_BYTES, "two_level", "the message crosses the network once a host"),
+    RULE(BCAST, ONE, 0, SLICES_MIN, "binomial", "short ones that do not block: no cells for them"),
+    RULE(BCAST, ONE, 0, 128 << 10, "slices", "the root copies in, all copy out at once"),
     RULE(BCAST, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
     RULE(BCAST, ANY, 0, 256 << 10, "binomial", "latency counts: least rounds"),
     RULE(BCAST, ONE, 8, 1 << 20, "binomial", "few rounds with few ranks"),
@@ -35,24 +42,34 @@ const struct rk_rule rk_rules[] = {
 
     RULE(REDUCE, ONE, 0, 4096, "shm", "all ranks write, the root reads"),
     RULE(REDUCE, MANY, 0, RK_ANY_BYTES, "two_level", "one sum a host crosses the network"),
+    RULE(REDUCE, ONE, 0, SLICES_MIN, "binomial", "short ones that do not block: no cells for them"),
+    RULE(REDUCE, ONE, 0, 512 << 10, "slices", "the root reduces all inputs at once; many ranks share it"),
     RULE(REDUCE, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
     RULE(REDUCE, ANY, 0, 128 << 10, "binomial", "latency counts: least rounds"),
     RULE(REDUCE, ANY, 0, RK_ANY_BYTES, "rabenseifner", "all ranks share the reducing"),
 
     RULE(ALLREDUCE, ONE, 0, 4096, "shm", "one hand-over"),
     RULE(ALLREDUCE, MANY, 0, RK_ANY_BYTES, "two_level", "sums of a host cross the network"),
+    RULE(ALLREDUCE, ONE, 0, SLICES_MIN, "recursive_doubling", "short ones that do not block: no cells for them"),
+    RULE(ALLREDUCE, ONE, 0, 256 << 10, "slices", "each reduces a slice of all inputs at once"),
     RULE(ALLREDUCE, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
     RULE(ALLREDUCE, ANY, 2, 512 << 10, "recursive_doubling", "two ranks: one exchange"),
     RULE(ALLREDUCE, ANY, 0, 1 << 20, "rabenseifner", "least bytes in few rounds"),
     RULE(ALLREDUCE, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, slices overlap"),
 
     RULE(GATHER, ONE, 0, 4096, "shm", "all ranks write, the root reads"),
+    RULE(GATHER, ONE, 8, SLICES_MIN, "linear", "short ones that do not block: no cells for them"),
+    RULE(GATHER, ONE, 0, 1024, "binomial", "latency counts: least rounds"),
+    RULE(GATHER, ONE, 0, 512 << 10, "slices", "all copy in at once, the root copies out"),
     RULE(GATHER, ANY, 8, RK_ANY_BYTES, "linear", "few ranks: no copies on the way"),
     RULE(GATHER, ANY, 0, 1024, "binomial", "latency counts: least rounds"),
     RULE(GATHER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
 
     RULE(ALLGATHER, ONE, 0, 4096, "shm", "one hand-over"),
     RULE(ALLGATHER, MANY, 0, 8 << 10, "two_level", "long messages between hosts"),
+    RULE(ALLGATHER, ONE, 0, SLICES_MIN, "recursive_doubling", "short ones that do not block: no cells for them"),
+    RULE(ALLGATHER, ONE, 0, SLICES_MIN, "bruck", "short ones that do not block: no cells for them"),
+    RULE(ALLGATHER, ONE, 0, 256 << 10, "slices", "each copies in once, all copy out"),
     RULE(ALLGATHER, ANY, 0, 128 << 10, "recursive_doubling",
          "a power of two of ranks: least rounds without a copy"),
     RULE(ALLGATHER, ANY, 0, 4 << 10, "bruck", "latency counts: least rounds"),
@@ -62,12 +79,14 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLGATHERV, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
 
     RULE(SCATTER, ONE, 0, 4096, "shm", "one write, all ranks read"),
+    RULE(SCATTER, ONE, 0, 128 << 10, "slices", "the root copies in, all copy out at once"),
     RULE(SCATTER, ANY, 8, RK_ANY_BYTES, "linear", "few ranks: no copies on the way"),
     RULE(SCATTER, ANY, 0, 1024, "binomial", "latency counts: least rounds"),
     RULE(SCATTER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
 
     RULE(REDUCE_SCATTER, ONE, 0, 4096, "shm", "one hand-over"),
     RULE(REDUCE_SCATTER, MANY, 0, 8 << 10, "two_level", "sums of a host cross the network"),
+    RULE(REDUCE_SCATTER, ONE, 0, 256 << 10, "slices", "each reduces its block of all inputs at once"),
     RULE(REDUCE_SCATTER, ANY, 0, 512, "recursive_halving", "latency counts: least rounds"),
     RULE(REDUCE_SCATTER, ONE, 0, RK_ANY_BYTES, "pairwise", "least bytes, nothing forwarded"),
     RULE(REDUCE_SCATTER, MANY, 0, 64 << 10, "pairwise", "least bytes, nothing forwarded"),
@@ -75,6 +94,7 @@ const struct rk_rule rk_rules[] = {
 
     RULE(ALLTOALL, ONE, 0, 4096, "shm", "one hand-over"),
     RULE(ALLTOALL, MANY, 0, 1024, "two_level", "blocks between two hosts travel together"),
+    RULE(ALLTOALL, ONE, 0, 128 << 10, "slices", "all copy in at once, then out of each cell"),
     RULE(ALLTOALL, ANY, 8, RK_ANY_BYTES, "pairwise", "few ranks: few messages anyway"),
     RULE(ALLTOALL, ANY, 0, 256, "bruck", "short blocks travel together"),
     RULE(ALLTOALL, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
@@ -106,6 +126,10 @@ const char *rk_algo_unfit(const struct rk_algo *algo, const struct rk_case *c)
         return "RANK_COLL_REPRODUCIBLE: sums by another tree";
     if ((algo->needs & RK_NEEDS_HOSTS) && (c->one_node || c->nodes < 2 || c->size <= c->nodes))
         return "needs several hosts, known to all, and one with several ranks";
+    if ((algo->needs & RK_NEEDS_CELLS) && !c->cells)
+        return "needs one node, with the cells of an arena";
+    if ((algo->needs & RK_NEEDS_CELLS) && (c->count <= 0 || !rk_slices_fit(c->kind, c->size, c->bytes / (size_t)c->count)))
+        return "needs elements that fit into a cell";
     if ((algo->needs & RK_NEEDS_ARENA) && !c->arena)
         return "needs a blocking call on one node, with an arena";
     if (!algo->build && c->bytes > rk_arena_block_max(c->kind, c->size))

@@ -47,6 +47,7 @@ struct rk_case {
     bool ordered;  /* the operation is not commutative: reduce in the order of ranks */
     bool balanced; /* RANK_COLL_REPRODUCIBLE, of a reduction: by one tree */
     bool arena; /* direct code is possible: the team has an arena, and the call blocks */
+    bool cells; /* the team's arena has cells */
     int size;
     int nodes, per_node; /* hosts, and ranks on the one with the fewest; 0: not known to all ranks */
     int64_t count;

@@ -38,6 +38,29 @@ static double cost_shm(const struct rk_cost_model *m, int p, double n)
     return m->alpha / 4 * (1 + 0.1 * (p - 1)) + (p - 1) * n * (m->beta + m->gamma);
 }
 
+/* A copy in, and a copy out of the peers' cells. The ranks copy at once; each reads the counters of all. */
+static double cost_slices(const struct rk_cost_model *m, int p, double n)
+{
+    return m->alpha * (1 + 0.1 * (p - 1)) + 2 * n * m->beta;
+}
+
+/* The same, and each reduces its slice. */
+static double cost_slices_reduced(const struct rk_cost_model *m, int p, double n)
+{
+    return cost_slices(m, p, n) + n * m->gamma;
+}
+
+/* p blocks in, and out. */
+static double cost_slices_blocks(const struct rk_cost_model *m, int p, double n)
+{
+    return cost_slices(m, p, (p - 1) * n);
+}
+
+static double cost_slices_blocks_reduced(const struct rk_cost_model *m, int p, double n)
+{
+    return cost_slices_reduced(m, p, (p - 1) * n);
+}
+
 static double cost_dissemination(const struct rk_cost_model *m, int p, double n)
 {
     (void)n;
@@ -195,6 +218,9 @@ HOSTS4(alltoall)
 
 #define SHM(coll, reason) {.name = "shm", .kind = coll, .needs = RK_NEEDS_ARENA, .cost = cost_shm, .why = reason}
 
+#define SLICES(coll, formula, reason)                                                              \
+    {.name = "slices", .kind = coll, .needs = RK_NEEDS_CELLS, .cost = formula, .why = reason, .build = rk_build_slices}
+
 const struct rk_algo rk_algos[] = {
     SHM(RK_COLL_BARRIER, "each rank sets a flag that all others read"),
     {.name = "dissemination", .kind = RK_COLL_BARRIER, .cost = cost_dissemination,
@@ -215,6 +241,7 @@ const struct rk_algo rk_algos[] = {
     {.name = "two_level", .kind = RK_COLL_BCAST, .needs = RK_NEEDS_HOSTS,
      .cost = cost_hosts4_bcast, .cost_hosts = cost_hosts_bcast,
      .why = "the message crosses the network once a host", .build = rk_build_bcast_two_level},
+    SLICES(RK_COLL_BCAST, cost_slices, "the root copies in, all copy out at once"),
 
     SHM(RK_COLL_REDUCE, "the root reads what all write"),
     {.name = "binomial", .kind = RK_COLL_REDUCE, .balanced = true, .cost = cost_reduce_binomial,
@@ -225,6 +252,7 @@ const struct rk_algo rk_algos[] = {
     {.name = "two_level", .kind = RK_COLL_REDUCE, .needs = RK_NEEDS_HOSTS | RK_NEEDS_COMMUTATIVE,
      .cost = cost_hosts4_reduce, .cost_hosts = cost_hosts_reduce,
      .why = "one sum a host crosses the network", .build = rk_build_reduce_two_level},
+    SLICES(RK_COLL_REDUCE, cost_slices_reduced, "the root reduces all inputs at once; many ranks share it"),
 
     SHM(RK_COLL_ALLREDUCE, "all read what all write: one hand-over"),
     {.name = "recursive_doubling", .kind = RK_COLL_ALLREDUCE, .balanced = true, .cost = cost_doubling,
@@ -237,12 +265,14 @@ const struct rk_algo rk_algos[] = {
     {.name = "two_level", .kind = RK_COLL_ALLREDUCE, .needs = RK_NEEDS_HOSTS | RK_NEEDS_COMMUTATIVE,
      .cost = cost_hosts4_allreduce, .cost_hosts = cost_hosts_allreduce,
      .why = "sums of a host cross the network; long ones in a lane a rank", .build = rk_build_allreduce_two_level},
+    SLICES(RK_COLL_ALLREDUCE, cost_slices_reduced, "each rank reduces a slice of all inputs at once"),
 
     SHM(RK_COLL_GATHER, "the root reads what all write"),
     {.name = "binomial", .kind = RK_COLL_GATHER, .cost = cost_tree_blocks,
      .why = "least rounds", .build = rk_build_gather_binomial},
     {.name = "linear", .kind = RK_COLL_GATHER, .cost = cost_linear,
      .why = "no copies on the way", .build = rk_build_gather_linear},
+    SLICES(RK_COLL_GATHER, cost_slices_blocks, "all copy in at once, the root copies out"),
 
     SHM(RK_COLL_ALLGATHER, "all read what all write: one hand-over"),
     {.name = "bruck", .kind = RK_COLL_ALLGATHER, .cost = cost_doubling_blocks,
@@ -255,6 +285,7 @@ const struct rk_algo rk_algos[] = {
     {.name = "two_level", .kind = RK_COLL_ALLGATHER, .needs = RK_NEEDS_HOSTS,
      .cost = cost_hosts4_allgather, .cost_hosts = cost_hosts_allgather,
      .why = "each byte crosses the network once a host, in long messages", .build = rk_build_allgather_two_level},
+    SLICES(RK_COLL_ALLGATHER, cost_slices_blocks, "each copies in once, all copy out"),
 
     {.name = "linear", .kind = RK_COLL_ALLGATHERV, .cost = cost_linear,
      .why = "all at once, without waiting for a neighbour", .build = rk_build_allgatherv_linear},
@@ -266,6 +297,7 @@ const struct rk_algo rk_algos[] = {
      .why = "least rounds", .build = rk_build_scatter_binomial},
     {.name = "linear", .kind = RK_COLL_SCATTER, .cost = cost_linear,
      .why = "no copies on the way", .build = rk_build_scatter_linear},
+    SLICES(RK_COLL_SCATTER, cost_slices_blocks, "the root copies in, all copy out at once"),
 
     SHM(RK_COLL_REDUCE_SCATTER, "each reads its block from all"),
     {.name = "recursive_halving", .kind = RK_COLL_REDUCE_SCATTER, .balanced = true,
@@ -280,6 +312,7 @@ const struct rk_algo rk_algos[] = {
     {.name = "two_level", .kind = RK_COLL_REDUCE_SCATTER, .needs = RK_NEEDS_HOSTS | RK_NEEDS_COMMUTATIVE,
      .cost = cost_hosts4_reduce_scatter, .cost_hosts = cost_hosts_reduce_scatter,
      .why = "sums of a host cross the network", .build = rk_build_reduce_scatter_two_level},
+    SLICES(RK_COLL_REDUCE_SCATTER, cost_slices_blocks_reduced, "each reduces its block of all inputs at once"),
 
     SHM(RK_COLL_ALLTOALL, "each reads its block from all"),
     {.name = "bruck", .kind = RK_COLL_ALLTOALL, .cost = cost_alltoall_bruck,
@@ -289,6 +322,7 @@ const struct rk_algo rk_algos[] = {
     {.name = "two_level", .kind = RK_COLL_ALLTOALL, .needs = RK_NEEDS_HOSTS,
      .cost = cost_hosts4_alltoall, .cost_hosts = cost_hosts_alltoall,
      .why = "blocks between two hosts travel together", .build = rk_build_alltoall_two_level},
+    SLICES(RK_COLL_ALLTOALL, cost_slices_blocks, "all copy in at once, then out of each cell"),
 
     {.name = "linear", .kind = RK_COLL_GATHERV, .cost = cost_linear,
      .why = "only the root knows all lengths", .build = rk_build_gatherv_linear},

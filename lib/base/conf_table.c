@@ -74,15 +74,15 @@ const struct rk_conf_row rk_conf_rows[] = {
      "allreduce:ring@64K-1M, ring@1M-, ring@-4K. The first word that covers a call decides. rankinfo --coll NAME "
      "--ranks N shows the choice.",
      "barrier:shm|dissemination|two_level,"
-     "bcast:shm|binomial|scatter_ring|chain|two_level,"
-     "reduce:shm|binomial|rabenseifner|two_level,"
-     "allreduce:shm|recursive_doubling|rabenseifner|ring|two_level,"
-     "gather:shm|binomial|linear,"
-     "allgather:shm|bruck|recursive_doubling|ring|two_level,"
+     "bcast:shm|binomial|scatter_ring|chain|two_level|slices,"
+     "reduce:shm|binomial|rabenseifner|two_level|slices,"
+     "allreduce:shm|recursive_doubling|rabenseifner|ring|two_level|slices,"
+     "gather:shm|binomial|linear|slices,"
+     "allgather:shm|bruck|recursive_doubling|ring|two_level|slices,"
      "allgatherv:linear|ring,"
-     "scatter:shm|binomial|linear,"
-     "reduce_scatter:shm|recursive_halving|pairwise|ring|two_level,"
-     "alltoall:shm|bruck|pairwise|two_level,"
+     "scatter:shm|binomial|linear|slices,"
+     "reduce_scatter:shm|recursive_halving|pairwise|ring|two_level|slices,"
+     "alltoall:shm|bruck|pairwise|two_level|slices,"
      "gatherv:linear,"
      "scatterv:linear",
      0, 0, AT(coll)},

@@ -15,7 +15,7 @@ static struct rk_forced nothing;
 static struct rk_case a_case(int kind, int size, size_t bytes, bool one_node, bool arena)
 {
     return (struct rk_case){.kind = (enum rk_coll_kind)kind, .mem = RANK_MEM_HOST,
-                            .one_node = one_node, .arena = arena, .size = size,
+                            .one_node = one_node, .arena = arena, .cells = one_node, .size = size,
                             .count = (int64_t)bytes, .bytes = bytes};
 }
 
@@ -108,6 +108,14 @@ static void choices(void **state)
     (void)state;
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "shm");
     c.arena = false;
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
+    c.bytes = 64 << 10;
+    c.count = 8 << 10;
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "slices");
+    c.cells = false;
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
+    c.cells = true;
+    c.count = 1; /* no cell holds such an element */
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
     c.bytes = 64 << 20;
     c.count = 8 << 20;
@@ -252,7 +260,7 @@ static void ranges(void **state)
         const char *algo;
         bool forced;
     } want[] = {{1, "shm", false},     {256, "shm", false}, {257, "rabenseifner", true}, {1024, "rabenseifner", true},
-                {1025, "shm", false},  {4096, "shm", false}, {65535, "recursive_doubling", false}, {65536, "ring", true},
+                {1025, "shm", false},  {4096, "shm", false}, {65535, "slices", false}, {65536, "ring", true},
                 {1 << 20, "ring", true}, {(1 << 20) + 1, "recursive_doubling", true}, {1 << 30, "recursive_doubling", true}};
     struct rk_forced f;
     const char *why;

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * slices.h: move large messages of one node through chunked cells.
+ *
+ * Each rank of an arena has cells: a ring of cell_depth cells of cell_bytes, which only it writes. A call moves
+ * its block in chunks that fit into a cell. Chunks are numbered over all calls of the team, so no counter is ever
+ * reset; chunk c uses cell c % cell_depth. Each rank has a line with three counters, which only it raises:
+ *
+ *     in    chunks whose input it has copied into its cell
+ *     sum   chunks of which it has reduced its slice, the share of a chunk that it reduces for all
+ *     out   chunks that it has read from all cells that it reads
+ *
+ * A reader of chunk c waits for the writers' in (or sum) to pass c. A writer of chunk c waits until the readers of
+ * the chunk that it last wrote to that cell have passed that with out. So phases of several chunks overlap, and a
+ * rank never waits for a later call than its own.
+ */
+#ifndef RK_COLLECTIVES_SLICES_H
+#define RK_COLLECTIVES_SLICES_H
+
+#include "collectives/coll_shm.h"
+#include "lib/core/describe.h"
+
+/* Does a call of that kind fit into the cells of n ranks? elem: bytes of an element. */
+bool rk_slices_fit(enum rk_coll_kind kind, int n, size_t elem);
+
+/* The step's function: advance without blocking. True: the call is complete. */
+bool rk_slices_advance(void *slices);
+/* Name the members that a step of rk_slices_advance waits for. */
+void rk_slices_describe(const void *slices, struct rk_wait_for *out);
+
+#endif
