@@ -23,6 +23,7 @@ enum rk_coll_kind {
     RK_COLL_ALLTOALL,
     RK_COLL_GATHERV,
     RK_COLL_SCATTERV,
+    RK_COLL_ALLTOALLV,
     RK_COLL_COUNT
 };
 
@@ -31,13 +32,13 @@ extern const char *const rk_coll_name[RK_COLL_COUNT];
 /* Have the blocks lengths of their own? */
 RK_INLINE bool rk_coll_has_counts(enum rk_coll_kind kind)
 {
-    return kind == RK_COLL_ALLGATHERV || kind == RK_COLL_GATHERV || kind == RK_COLL_SCATTERV;
+    return kind == RK_COLL_ALLGATHERV || kind == RK_COLL_GATHERV || kind == RK_COLL_SCATTERV || kind == RK_COLL_ALLTOALLV;
 }
 
 /* Do ranks not know the lengths of all blocks? No choice may then depend on lengths: ranks would choose differently. */
 RK_INLINE bool rk_coll_has_own_counts(enum rk_coll_kind kind)
 {
-    return kind == RK_COLL_GATHERV || kind == RK_COLL_SCATTERV;
+    return kind == RK_COLL_GATHERV || kind == RK_COLL_SCATTERV || kind == RK_COLL_ALLTOALLV;
 }
 
 /*
@@ -53,7 +54,8 @@ struct rk_coll_call {
     struct rank_team *team;
     const char *sbuf;
     char *rbuf;       /* BCAST: the buffer of all ranks */
-    /* Elements of a block. ALLGATHERV: of sbuf, and once checked of the longest block. GATHERV, SCATTERV: of this rank's. */
+    /* Elements of a block. ALLGATHERV: of sbuf, and once checked of the longest block. GATHERV, SCATTERV: of this rank's
+     * block. ALLTOALLV: 0. */
     int64_t count;
     /* Of rbuf and sbuf, in elements, for blocks of their own lengths; valid while the schedule is built. */
     const int64_t *rcounts, *rdispls, *scounts, *sdispls;
@@ -161,5 +163,6 @@ void rk_build_allreduce_two_level(struct rk_sched *s, const struct rk_coll_call 
 void rk_build_allgather_two_level(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_reduce_scatter_two_level(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_alltoall_two_level(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_alltoallv_pairwise(struct rk_sched *s, const struct rk_coll_call *c);
 
 #endif

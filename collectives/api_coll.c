@@ -40,6 +40,7 @@ RK_INLINE rank_status_t arena_run(struct rk_arena *a, const struct rk_coll_call 
     case RK_COLL_ALLGATHERV:
     case RK_COLL_GATHERV:
     case RK_COLL_SCATTERV:
+    case RK_COLL_ALLTOALLV:
     case RK_COLL_COUNT:
         break;
     }
@@ -249,6 +250,23 @@ rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count, rank_d
     return coll_enter_nb(CALL(ALLTOALL, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .team = team), req);
 }
 
+#define ALLTOALLV_CALL                                                                                                     \
+    CALL(ALLTOALLV, .sbuf = sbuf, .scounts = scounts, .sdispls = sdispls, .rbuf = rbuf, .rcounts = rcounts,               \
+         .rdispls = rdispls, .dtype = dtype, .team = team)
+
+rank_status_t rank_alltoallv(const void *sbuf, const int64_t *scounts, const int64_t *sdispls, void *rbuf,
+                             const int64_t *rcounts, const int64_t *rdispls, rank_dtype_t dtype, rank_team_t team)
+{
+    return rk_coll_enter(ALLTOALLV_CALL, NULL);
+}
+
+rank_status_t rank_ialltoallv(const void *sbuf, const int64_t *scounts, const int64_t *sdispls, void *rbuf,
+                              const int64_t *rcounts, const int64_t *rdispls, rank_dtype_t dtype, rank_team_t team,
+                              rank_request_t *req)
+{
+    return coll_enter_nb(ALLTOALLV_CALL, req);
+}
+
 RK_PUBLIC(rank_barrier); RK_PUBLIC(rank_bcast); RK_PUBLIC(rank_reduce); RK_PUBLIC(rank_allreduce); RK_PUBLIC(rank_gather);
 RK_PUBLIC(rank_allgather); RK_PUBLIC(rank_allgatherv); RK_PUBLIC(rank_scatter); RK_PUBLIC(rank_reduce_scatter);
 RK_PUBLIC(rank_alltoall);
@@ -256,3 +274,4 @@ RK_PUBLIC(rank_ibarrier); RK_PUBLIC(rank_ibcast); RK_PUBLIC(rank_ireduce); RK_PU
 RK_PUBLIC(rank_iallgather); RK_PUBLIC(rank_iallgatherv); RK_PUBLIC(rank_iscatter); RK_PUBLIC(rank_ireduce_scatter);
 RK_PUBLIC(rank_ialltoall);
 RK_PUBLIC(rank_gatherv); RK_PUBLIC(rank_igatherv); RK_PUBLIC(rank_scatterv); RK_PUBLIC(rank_iscatterv);
+RK_PUBLIC(rank_alltoallv); RK_PUBLIC(rank_ialltoallv);

@@ -276,9 +276,10 @@ static void copy_alone(const struct rk_coll_call *c)
 {
     char *to = rk_block_at(c->rbuf, c->rdispls ? c->rdispls[0] : 0, c->elem);
     const char *from = rk_block_at(c->sbuf, c->sdispls ? c->sdispls[0] : 0, c->elem);
+    size_t bytes = c->kind == RK_COLL_ALLTOALLV ? (size_t)c->rcounts[0] * c->elem : c->bytes;
 
-    if (c->bytes && c->kind != RK_COLL_BCAST && to != from)
-        rk_kind_copy(to, rk_kind_of(to, c->bytes), from, rk_kind_of(from, c->bytes), c->bytes);
+    if (bytes && c->kind != RK_COLL_BCAST && to != from)
+        rk_kind_copy(to, rk_kind_of(to, bytes), from, rk_kind_of(from, bytes), bytes);
 }
 
 rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out)

@@ -102,24 +102,48 @@ static rank_status_t check_one_and_all(struct rk_coll_call *c, struct coll_block
     return check_present(c, one);
 }
 
+static rank_status_t check_all_and_all(struct rk_coll_call *c, struct coll_blocks *s, struct coll_blocks *r)
+{
+    rank_status_t st = check_lengths(c, r);
+
+    c->in_place = s->base == RANK_IN_PLACE;
+    if (!st)
+        st = check_present(c, r);
+    if (st)
+        return st;
+    if (c->in_place) {
+        *s = *r;
+        c->scounts = c->rcounts;
+        c->sdispls = c->rdispls;
+        return RANK_OK;
+    }
+    st = check_lengths(c, s);
+    if (!st)
+        st = check_own(c, "the entry of scounts", s->counts[c->team->rank], r);
+    return st ? st : check_present(c, s);
+}
+
 rank_status_t rk_coll_check_counts(struct rk_coll_call *c)
 {
     static const int64_t zero;
     const struct rk_coll_shape shape = rk_coll_shape[c->kind];
     int size = c->team->size;
     bool at_root = c->team->rank == c->root, scatters = c->kind == RK_COLL_SCATTERV;
+    bool all_to_all = c->kind == RK_COLL_ALLTOALLV;
     struct coll_blocks s = {c->sbuf, "sbuf", "scounts", scatters ? "displs" : "sdispls", c->scounts, c->sdispls, size, 0, 0};
-    struct coll_blocks r = {c->rbuf, "rbuf", "rcounts", "displs", c->rcounts, c->rdispls, size, 0, 0};
+    struct coll_blocks r = {c->rbuf, "rbuf", "rcounts", all_to_all ? "rdispls" : "displs", c->rcounts, c->rdispls, size, 0, 0};
     struct coll_blocks *one = scatters ? &r : &s, *all = scatters ? &s : &r;
     rank_status_t st;
 
     if (shape.root && (unsigned)c->root >= (unsigned)size)
         return rk_arg_error(RANK_ERR_RANK, c->name, "root %d is out of range (team size %d)", c->root, size);
-    one->counts = &c->count;
-    one->displs = &zero;
-    one->n = 1;
-    all->n = !shape.root || at_root ? size : 0;
-    st = check_one_and_all(c, one, all);
+    if (!all_to_all) {
+        one->counts = &c->count;
+        one->displs = &zero;
+        one->n = 1;
+        all->n = !shape.root || at_root ? size : 0;
+    }
+    st = all_to_all ? check_all_and_all(c, &s, &r) : check_one_and_all(c, one, all);
     if (!st && RK_CHECK_OVERLAP && !(scatters && c->in_place) && !blocks_apart(c, &r, &s))
         st = rk_coll_overlap_error(c->name);
     c->sbuf = s.base;

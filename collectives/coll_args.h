@@ -32,6 +32,7 @@ static const struct rk_coll_shape rk_coll_shape[RK_COLL_COUNT] = {
     [RK_COLL_ALLTOALL] = {RK_ALL_BLOCKS, RK_ALL_BLOCKS, RK_NO_ROOT, false},
     [RK_COLL_GATHERV] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_ROOT_RECEIVES, false},
     [RK_COLL_SCATTERV] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_ROOT_SENDS, false},
+    [RK_COLL_ALLTOALLV] = {RK_ALL_BLOCKS, RK_ALL_BLOCKS, RK_NO_ROOT, false},
 };
 
 /* Check all but the team and datatype of a call with counts, and set count and bytes. */

@@ -101,6 +101,8 @@ const struct rk_rule rk_rules[] = {
 
     RULE(GATHERV, ANY, 0, RK_ANY_BYTES, "linear", "only the root knows all lengths"),
     RULE(SCATTERV, ANY, 0, RK_ANY_BYTES, "linear", "only the root knows all lengths"),
+
+    RULE(ALLTOALLV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
 };
 
 const int rk_nrules = RK_ARRAY_LEN(rk_rules);

@@ -17,6 +17,7 @@ const char *const rk_coll_name[RK_COLL_COUNT] = {
     [RK_COLL_ALLGATHERV] = "allgatherv", [RK_COLL_SCATTER] = "scatter",
     [RK_COLL_REDUCE_SCATTER] = "reduce_scatter", [RK_COLL_ALLTOALL] = "alltoall",
     [RK_COLL_GATHERV] = "gatherv",       [RK_COLL_SCATTERV] = "scatterv",
+    [RK_COLL_ALLTOALLV] = "alltoallv",
 };
 
 /* ------------------------------------------------------------------------- costs */
@@ -329,6 +330,9 @@ const struct rk_algo rk_algos[] = {
 
     {.name = "linear", .kind = RK_COLL_SCATTERV, .cost = cost_linear,
      .why = "only the root knows all lengths", .build = rk_build_scatterv_linear},
+
+    {.name = "pairwise", .kind = RK_COLL_ALLTOALLV, .cost = cost_linear,
+     .why = "least bytes, pairs meet", .build = rk_build_alltoallv_pairwise},
 };
 
 const int rk_nalgos = RK_ARRAY_LEN(rk_algos);

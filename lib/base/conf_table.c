@@ -84,7 +84,8 @@ const struct rk_conf_row rk_conf_rows[] = {
      "reduce_scatter:shm|recursive_halving|pairwise|ring|two_level|slices,"
      "alltoall:shm|bruck|pairwise|two_level|slices,"
      "gatherv:linear,"
-     "scatterv:linear",
+     "scatterv:linear,"
+     "alltoallv:pairwise",
      0, 0, AT(coll)},
     {"RANK_COLL_SHM", RK_CONF_BOOL, "on", "",
      "Run small collectives of one node through shared memory.", NULL, 0, 0, AT(coll_shm)},

@@ -17,9 +17,9 @@ extern "C" {
  * every run.
  *
  * RANK_IN_PLACE takes the input from the output buffer:
- *   - allreduce, reduce_scatter, allgather, allgatherv, alltoall: as sbuf, on every rank.
+ *   - allreduce, reduce_scatter, allgather, allgatherv, alltoall, alltoallv: as sbuf, on every rank.
  *   - reduce, gather, gatherv: as sbuf, at root only. scatter, scatterv: as rbuf, at root only.
- *   - In gathers the input is this rank's block of rbuf. In alltoall it is all of rbuf.
+ *   - In gathers the input is this rank's block of rbuf. In alltoall and alltoallv it is all of rbuf.
  *   - In reduce_scatter all of the input is in rbuf. The result is written to its start.
  *
  * RANK_ERR_COLLECTIVE: the call failed on another rank, or the ranks did not make the same call. Every later collective
@@ -76,6 +76,14 @@ RANK_API rank_status_t rank_reduce_scatter(const void *sbuf, void *rbuf, int64_t
 RANK_API rank_status_t rank_alltoall(const void *sbuf, void *rbuf, int64_t count,
                                      rank_dtype_t dtype, rank_team_t team);
 
+/* Send different counts to each rank. The arrays have an entry a rank, in elements, and are read during the call only.
+ * scounts[j] of rank i is rcounts[i] of rank j, else the call fails. RANK_IN_PLACE as sbuf ignores scounts and sdispls: each
+ * pair of ranks then exchanges blocks of equal counts. */
+RANK_API rank_status_t rank_alltoallv(const void *sbuf, const int64_t *scounts,
+                                      const int64_t *sdispls, void *rbuf, const int64_t *rcounts,
+                                      const int64_t *rdispls, rank_dtype_t dtype,
+                                      rank_team_t team);
+
 /* Start the operation of the same name. A test or wait call completes *req and frees it. */
 RANK_API rank_status_t rank_ibarrier(rank_team_t team, rank_request_t *req);
 RANK_API rank_status_t rank_ibcast(void *buf, int64_t count, rank_dtype_t dtype, int root,
@@ -111,6 +119,10 @@ RANK_API rank_status_t rank_ireduce_scatter(const void *sbuf, void *rbuf, int64_
                                             rank_request_t *req);
 RANK_API rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count,
                                       rank_dtype_t dtype, rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_ialltoallv(const void *sbuf, const int64_t *scounts,
+                                       const int64_t *sdispls, void *rbuf, const int64_t *rcounts,
+                                       const int64_t *rdispls, rank_dtype_t dtype,
+                                       rank_team_t team, rank_request_t *req);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_arguments.c: refuse wrong arguments, without a message to the other ranks. */
 #include "tests/coll/mp_coll.h"
+#include "lib/base/compiler.h"
+
+#include <string.h>
 
 /* Blocks of different lengths, at root only. */
 static void rooted_counts(struct coll_test *t)
@@ -51,6 +54,42 @@ static void rooted_counts(struct coll_test *t)
     MP_OK(rank_iscatterv(NULL, t->rank ? NULL : counts, t->rank ? NULL : displs, NULL, 0, RANK_F64, 0, w, &req));
     MP_OK(rank_wait(&req, NULL));
     t->checks += 24;
+}
+
+/* Blocks of different lengths between all ranks. */
+static void pair_counts(struct coll_test *t)
+{
+    int64_t counts[64] = {0}, other[64] = {0}, displs[64] = {0}, wide[64] = {0};
+    rank_request_t req = RANK_REQUEST_NULL;
+    double a[64] = {0}, b[64] = {0};
+    rank_team_t w = t->team;
+
+    MP_STATUS(rank_alltoallv(a, NULL, displs, b, counts, displs, RANK_F64, w), RANK_ERR_ARG);
+    MP_STATUS(rank_alltoallv(a, counts, NULL, b, counts, displs, RANK_F64, w), RANK_ERR_ARG);
+    MP_STATUS(rank_alltoallv(a, counts, displs, b, NULL, displs, RANK_F64, w), RANK_ERR_ARG);
+    MP_STATUS(rank_alltoallv(a, counts, displs, b, counts, NULL, RANK_F64, w), RANK_ERR_ARG);
+    MP_STATUS(rank_ialltoallv(a, counts, displs, b, counts, displs, RANK_F64, w, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_alltoallv(a, counts, displs, b, counts, displs, RANK_MAX, w), RANK_ERR_DTYPE);
+    other[t->rank] = 1;
+    MP_STATUS(rank_alltoallv(a, counts, displs, b, other, displs, RANK_F64, w), RANK_ERR_COUNT);
+    MP_STATUS(rank_alltoallv(a, other, displs, RANK_IN_PLACE, other, displs, RANK_F64, w), RANK_ERR_ARG);
+    MP_STATUS(rank_alltoallv(a, other, displs, NULL, other, displs, RANK_F64, w), RANK_ERR_ARG);
+    MP_STATUS(rank_alltoallv(NULL, other, displs, b, other, displs, RANK_F64, w), RANK_ERR_ARG);
+    wide[t->size - 1] = -1;
+    MP_STATUS(rank_alltoallv(a, wide, displs, b, counts, displs, RANK_F64, w), RANK_ERR_COUNT);
+    MP_STATUS(rank_alltoallv(a, counts, displs, b, counts, wide, RANK_F64, w), RANK_ERR_COUNT);
+    wide[t->size - 1] = (1ll << 59) + 1;
+    MP_STATUS(rank_alltoallv(a, counts, wide, b, counts, displs, RANK_F64, w), RANK_ERR_COUNT);
+    if (RK_CHECK_OVERLAP && t->size > 1) {
+        for (int r = 0; r < t->size; r++)
+            counts[r] = 1;
+        MP_STATUS(rank_alltoallv(a, counts, displs, b, counts, displs, RANK_F64, w), RANK_ERR_ARG);
+        memset(counts, 0, sizeof(counts));
+    }
+    MP_OK(rank_alltoallv(NULL, counts, displs, NULL, counts, displs, RANK_F64, w));
+    MP_OK(rank_ialltoallv(RANK_IN_PLACE, NULL, NULL, NULL, counts, displs, RANK_F64, w, &req));
+    MP_OK(rank_wait(&req, NULL));
+    t->checks += 16;
 }
 
 void coll_arguments(struct coll_test *t)
@@ -109,6 +148,7 @@ void coll_arguments(struct coll_test *t)
     MP_STATUS(rank_allgatherv(a, 0, b, counts, displs, RANK_F64, w), RANK_ERR_COUNT);
 
     rooted_counts(t);
+    pair_counts(t);
 
     /* Nothing is fine everywhere, also as a request. */
     MP_OK(rank_bcast(NULL, 0, RANK_F64, 0, w));

@@ -20,6 +20,10 @@ struct ranks {
     char *in[FAKE_MAX], *out[FAKE_MAX], *keep[FAKE_MAX]; /* keep: the input as it was */
     int64_t *rcounts, *displs; /* of blocks of their own lengths, at root */
     struct rk_hosts *hosts[FAKE_MAX];
+    struct pairs {
+        int64_t scounts[FAKE_MAX], sdispls[FAKE_MAX], rcounts[FAKE_MAX], rdispls[FAKE_MAX];
+    } pairs[FAKE_MAX];         /* of each rank */
+    size_t room;               /* of each buffer */
 };
 
 static int node_of[FAKE_MAX]; /* the host of each rank, for algorithms that need it */
@@ -59,6 +63,35 @@ static int64_t v_count(int64_t count, int r)
     return r % 3 == 1 ? 0 : count * (r % 4 + 1);
 }
 
+/* Length of the block from one rank to another; in place the same both ways. */
+static int64_t pair_count(int64_t count, int from, int to, bool in_place)
+{
+    return v_count(count, from + (in_place ? to : 2 * to));
+}
+
+static void prepare_pairs(struct ranks *x, int r, int64_t count, bool in_place)
+{
+    struct rk_coll_call *c = &x->call[r];
+    struct pairs *p = &x->pairs[r];
+    int64_t s_at = 0, r_at = 0;
+
+    for (int o = 0; o < x->w.size; o++) {
+        p->scounts[o] = pair_count(count, r, o, in_place);
+        p->rcounts[o] = pair_count(count, o, r, in_place);
+        p->sdispls[o] = s_at;
+        p->rdispls[o] = r_at;
+        s_at += p->scounts[o];
+        r_at += p->rcounts[o];
+        fill_block(x->in[r] + (size_t)p->sdispls[o] * c->elem, r, o, (size_t)p->scounts[o] * c->elem);
+    }
+    c->count = 0;
+    c->bytes = 0;
+    c->scounts = p->scounts;
+    c->sdispls = p->sdispls;
+    c->rcounts = p->rcounts;
+    c->rdispls = p->rdispls;
+}
+
 static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t count,
                     rank_dtype_t d, rank_op_t op, int root, bool in_place)
 {
@@ -69,6 +102,7 @@ static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t 
     bool knows = lists && (algo->kind == RK_COLL_ALLGATHERV || r == root);
     int64_t own = rk_coll_has_own_counts(algo->kind) ? x->rcounts[r] : count;
 
+    x->room = room;
     x->in[r] = calloc(1, room);
     x->out[r] = malloc(room);
     x->keep[r] = malloc(room);
@@ -83,6 +117,8 @@ static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t 
     if (reduces(algo->kind)) {
         value_fill(x->in[r], d, op, r, size, 0,
                    count * (algo->kind == RK_COLL_REDUCE_SCATTER ? size : 1));
+    } else if (algo->kind == RK_COLL_ALLTOALLV) {
+        prepare_pairs(x, r, count, in_place);
     } else if (scatters) {
         for (int b = 0; b < size && r == root; b++)
             fill_block(x->in[r] + (size_t)x->displs[b] * elem, r, b, (size_t)x->rcounts[b] * elem);
@@ -129,7 +165,7 @@ static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t 
         break;
     default:
         if (in_place) {
-            memcpy(x->out[r], x->in[r], bytes * (size_t)size);
+            memcpy(x->out[r], x->in[r], algo->kind == RK_COLL_ALLTOALLV ? room : bytes * (size_t)size);
             c->sbuf = x->out[r];
         }
         break;
@@ -179,11 +215,15 @@ static void check(struct ranks *x, int r, rank_op_t op, bool in_place)
         for (int s = 0; s < size; s++)
             check_block(c->rbuf + (size_t)s * c->bytes, s, r, c->bytes);
         break;
+    case RK_COLL_ALLTOALLV:
+        for (int s = 0; s < size; s++)
+            check_block(c->rbuf + (size_t)c->rdispls[s] * c->elem, s, r, (size_t)c->rcounts[s] * c->elem);
+        break;
     default:
         break;
     }
     if (!in_place && c->kind != RK_COLL_BCAST) /* inputs are not touched */
-        assert_memory_equal(x->in[r], x->keep[r], c->bytes * (size_t)size);
+        assert_memory_equal(x->in[r], x->keep[r], x->room);
 }
 
 /* Neither commutative nor associative: the result depends on the whole tree of a sum. */
@@ -421,6 +461,7 @@ ALGO_TEST(REDUCE_SCATTER)
 ALGO_TEST(ALLTOALL)
 ALGO_TEST(GATHERV)
 ALGO_TEST(SCATTERV)
+ALGO_TEST(ALLTOALLV)
 
 /* A rank that comes first posts the receives of two rounds. */
 static void receives_early(void **state)
@@ -509,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_SCATTER),    cmocka_unit_test(test_REDUCE_SCATTER),
         cmocka_unit_test(test_ALLTOALL),   cmocka_unit_test(ordered), cmocka_unit_test(receives_early),
         cmocka_unit_test(test_GATHERV),    cmocka_unit_test(test_SCATTERV),
+        cmocka_unit_test(test_ALLTOALLV),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

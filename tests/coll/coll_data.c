@@ -113,13 +113,13 @@ struct blocks {
 
 enum { GAP = 2 /* elements behind each block */ };
 
-static void blocks_open(struct blocks *b, const struct coll_test *t, const struct shape *s, uint64_t salt)
+static void blocks_open(struct blocks *b, const struct coll_test *t, const struct shape *s)
 {
     b->total = 0;
     b->elem = value_size(s->d);
     for (int i = 0; i < t->size; i++) {
         int r = (int)((uint64_t)i + s->turn) % t->size;
-        int64_t kind = (r + (int64_t)(s->turn + salt)) % 12;
+        int64_t kind = (r + (int64_t)s->turn) % 12;
 
         b->counts[r] = kind % 3 == 0 && t->size > 1 ? 0 : s->count * (kind % 4 + 1) / 2;
         b->displs[r] = b->total;
@@ -162,7 +162,7 @@ static void gatherv(struct coll_test *t, const struct shape *s, int root, bool i
     rank_request_t req;
     char *mine;
 
-    blocks_open(&b, t, s, 0);
+    blocks_open(&b, t, s);
     mine = mp_alloc(blocks_bytes(&b, t->rank));
     mp_fill(here ? blocks_at(&b, root) : mine, blocks_bytes(&b, t->rank), key(t->rank, root, s->turn));
     if (coll_toss(t)) {
@@ -188,7 +188,7 @@ static void scatterv(struct coll_test *t, const struct shape *s, int root, bool 
     rank_request_t req;
     char *mine;
 
-    blocks_open(&b, t, s, 0);
+    blocks_open(&b, t, s);
     mine = mp_alloc(blocks_bytes(&b, t->rank));
     for (int r = 0; at_root && r < t->size; r++)
         mp_fill(blocks_at(&b, r), blocks_bytes(&b, r), key(root, r, s->turn));
@@ -216,7 +216,7 @@ static void allgatherv(struct coll_test *t, const struct shape *s, bool in_place
     rank_request_t req;
     char *mine;
 
-    blocks_open(&b, t, s, 0);
+    blocks_open(&b, t, s);
     mine = mp_alloc(blocks_bytes(&b, t->rank));
     mp_fill(in_place ? blocks_at(&b, t->rank) : mine, blocks_bytes(&b, t->rank), key(t->rank, 0, s->turn));
     if (coll_toss(t)) {
@@ -232,6 +232,58 @@ static void allgatherv(struct coll_test *t, const struct shape *s, bool in_place
         blocks_check(&b, r, key(r, 0, s->turn));
     free(b.at);
     free(mine);
+}
+
+/* Length of the block from one rank to another; in place the same both ways. */
+static int64_t pair_count(const struct coll_test *t, const struct shape *s, int from, int to, bool in_place)
+{
+    int64_t kind = ((in_place ? from + to : from + 2 * to) + (int64_t)s->turn) % 12;
+
+    return kind % 3 == 0 && t->size > 1 ? 0 : s->count * (kind % 4 + 1) / 2;
+}
+
+static void pairs_open(struct blocks *b, const struct coll_test *t, const struct shape *s, bool sends, bool in_place)
+{
+    b->total = 0;
+    b->elem = value_size(s->d);
+    for (int i = 0; i < t->size; i++) {
+        int r = (int)((uint64_t)i + s->turn) % t->size;
+
+        b->counts[r] = sends ? pair_count(t, s, t->rank, r, in_place) : pair_count(t, s, r, t->rank, in_place);
+        b->displs[r] = b->total;
+        b->total += b->counts[r] + GAP;
+    }
+    b->at = mp_alloc((size_t)b->total * b->elem);
+    memset(b->at, 0x77, (size_t)b->total * b->elem);
+}
+
+static void alltoallv(struct coll_test *t, const struct shape *s, bool in_place)
+{
+    struct blocks out, in, keep;
+    const struct blocks *from = in_place ? &in : &out;
+    rank_request_t req;
+
+    pairs_open(&out, t, s, true, in_place);
+    pairs_open(&in, t, s, false, in_place);
+    for (int r = 0; r < t->size; r++)
+        mp_fill(blocks_at(from, r), blocks_bytes(from, r), key(t->rank, r, s->turn));
+    if (coll_toss(t)) {
+        MP_OK(rank_alltoallv(in_place ? RANK_IN_PLACE : out.at, in_place ? NULL : out.counts, out.displs, in.at, in.counts,
+                             in.displs, s->d, t->team));
+    } else {
+        MP_OK(rank_ialltoallv(in_place ? RANK_IN_PLACE : out.at, out.counts, in_place ? NULL : out.displs, in.at,
+                              in.counts, in.displs, s->d, t->team, &req));
+        blocks_forget(&in, &keep);
+        MP_OK(rank_wait(&req, NULL));
+        in = keep;
+    }
+    for (int r = 0; r < t->size; r++) {
+        blocks_check(&in, r, key(r, t->rank, s->turn));
+        if (!in_place) /* the input is as it was */
+            blocks_check(&out, r, key(t->rank, r, s->turn));
+    }
+    free(out.at);
+    free(in.at);
 }
 
 static void alltoall(struct coll_test *t, const struct shape *s, bool in_place)
@@ -267,8 +319,9 @@ static void all_of(struct coll_test *t, struct shape *s, int root)
         gatherv(t, s, root, in_place);
         scatterv(t, s, root, in_place);
         alltoall(t, s, in_place);
+        alltoallv(t, s, in_place);
     }
-    t->checks += 15;
+    t->checks += 17;
 }
 
 void coll_movers(struct coll_test *t)

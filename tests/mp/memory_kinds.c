@@ -237,7 +237,7 @@ static void test_messages(struct mp *mp)
 
 /* --------------------------------------------------------------- collectives */
 
-enum coll { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, ALLGATHER, ALLGATHERV, SCATTER, REDUCE_SCATTER, ALLTOALL, GATHERV, SCATTERV, COLLS };
+enum coll { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, ALLGATHER, ALLGATHERV, SCATTER, REDUCE_SCATTER, ALLTOALL, GATHERV, SCATTERV, ALLTOALLV, COLLS };
 
 /* Blocks of the buffers for each rank, and root's alone. */
 static const struct {
@@ -246,17 +246,18 @@ static const struct {
     [GATHER] = {.r_all = true, .r_root = true},  [ALLGATHER] = {.r_all = true},      [ALLGATHERV] = {.r_all = true},
     [SCATTER] = {.s_all = true, .s_root = true}, [REDUCE_SCATTER] = {.s_all = true}, [ALLTOALL] = {.s_all = true, .r_all = true},
     [REDUCE] = {.r_root = true},                 [GATHERV] = {.r_all = true, .r_root = true},
-    [SCATTERV] = {.s_all = true, .s_root = true},
+    [SCATTERV] = {.s_all = true, .s_root = true}, [ALLTOALLV] = {.s_all = true, .r_all = true},
 };
 
 static rank_status_t coll_call(enum coll k, const void *s, void *r, int64_t n, int root, rank_team_t t, rank_request_t *req)
 {
-    int64_t counts[64], displs[64];
+    int64_t counts[64], displs[64], pairs[64]; /* pairs: of alltoallv, the same both ways */
     rank_dtype_t d = RANK_INT64;
 
     for (int i = 0; i < rank_team_size(t); i++) {
         counts[i] = n - i % 2;
         displs[i] = i * n;
+        pairs[i] = n - (i + rank_team_rank(t)) % 2;
     }
     switch (k) {
     case BARRIER:
@@ -280,6 +281,9 @@ static rank_status_t coll_call(enum coll k, const void *s, void *r, int64_t n, i
     case SCATTERV:
         n = counts[rank_team_rank(t)];
         return req ? rank_iscatterv(s, counts, displs, r, n, d, root, t, req) : rank_scatterv(s, counts, displs, r, n, d, root, t);
+    case ALLTOALLV:
+        return req ? rank_ialltoallv(s, pairs, displs, r, pairs, displs, d, t, req)
+                   : rank_alltoallv(s, pairs, displs, r, pairs, displs, d, t);
     case SCATTER:
         return req ? rank_iscatter(s, r, n, d, root, t, req) : rank_scatter(s, r, n, d, root, t);
     case REDUCE_SCATTER:
