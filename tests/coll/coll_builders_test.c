@@ -316,7 +316,7 @@ static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dt
             r = i;
         s = rk_sched_new(&x->w.scheds, &x->w.team[r], 9);
         assert_non_null(s);
-        s->reducer = (struct rk_reducer){x->call[r].fn, x->call[r].dtype};
+        s->reducer = (struct rk_reducer){.fn = x->call[r].fn, .dtype = x->call[r].dtype};
         if (algo->needs & RK_NEEDS_HOSTS)
             s->hosts = x->hosts[r] = rk_hosts_new(node_of, size, r);
         rk_build_call(s, algo, &x->call[r]);
