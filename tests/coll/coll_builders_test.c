@@ -483,7 +483,7 @@ static void receives_early(void **state)
                 struct rk_sched *s = rk_sched_new(&x->w.scheds, &x->w.team[r], 1);
 
                 prepare(x, algo, r, 64, RANK_INT32, RANK_SUM, 0, false);
-                s->reducer = (struct rk_reducer){x->call[r].fn, x->call[r].dtype};
+                s->reducer = (struct rk_reducer){.fn = x->call[r].fn, .dtype = x->call[r].dtype};
                 algo->build(s, &x->call[r]);
                 rk_sched_request(&x->req[r], &x->w.ctx);
                 rk_sched_start(s, &x->req[r]);
