@@ -42,7 +42,7 @@ RK_INLINE bool rk_coll_has_own_counts(enum rk_coll_kind kind)
 
 /*
  * A collective call. Its caller sets the arguments that the collective has and leaves the rest zero; rk_coll_check
- * sets the last four. A block is what one rank contributes or gets. A buffer that only the root uses is undefined on
+ * sets those after root. A block is what one rank contributes or gets. A buffer that only the root uses is undefined on
  * other ranks.
  *
  * The check resolves RANK_IN_PLACE: sbuf and rbuf become the actual buffers, and in_place means that they overlap.
@@ -62,6 +62,7 @@ struct rk_coll_call {
     int root;
     bool in_place;
     bool ordered;     /* reduce in the order of ranks: the operation is not commutative */
+    bool user;        /* the operation is one of rank_op_create: only schedules use it */
     size_t bytes;     /* of count elements */
     size_t elem;
     rk_op_fn fn;      /* kernel of a reduction */

@@ -77,7 +77,7 @@ RK_INLINE rank_status_t rk_coll_enter(const struct rk_coll_call *call, rank_requ
     if (req)
         return rk_coll_schedule(&c, req);
     a = rk_coll_has_counts(c.kind) ? NULL : rk_coll_arena(c.team, c.kind, c.bytes);
-    if (!a || rk_coll_is_empty(&c)) {
+    if (!a || (rk_coll_shape[c.kind].reduces && rk_unlikely(c.user)) || rk_coll_is_empty(&c)) {
         copy = c; /* c itself would then be in memory on the other path too */
         return rk_coll_schedule(&copy, NULL);
     }

@@ -170,6 +170,18 @@ static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo,
         rk_sched_order(step, end);
 }
 
+/* Set the reducer. An operation of the program that was freed meanwhile fails the schedule. */
+static void set_reducer(struct rk_sched *s, const struct rk_coll_call *c)
+{
+    s->reducer = (struct rk_reducer){.fn = c->fn, .dtype = c->dtype};
+    if (rk_likely(!c->user))
+        return;
+    s->reducer.user = rk_user_op_take(c->op);
+    if (!s->reducer.user)
+        s->status = RANK_ERR_OP;
+    s->reducer.temp = rk_sched_scratch(s, rk_user_op_temp(c->elem) * c->elem);
+}
+
 /* Select the algorithm; straight: one without a schedule is possible. */
 static const struct rk_algo *choose(const struct rk_coll_call *c, bool straight)
 {
@@ -204,7 +216,7 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
     if (!s)
         return NULL;
     s->kind = (uint8_t)c->kind;
-    s->reducer = (struct rk_reducer){c->fn, c->dtype};
+    set_reducer(s, c);
     s->number = rk_coll_number(team);
     if (rk_unlikely(rk_nkinds) && (staged = rk_stage_bytes(c)) > 0)
         build_staged(s, algo, c, staged);
@@ -234,7 +246,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
 
     if (st)
         return st;
-    algo = trivial ? NULL : choose(c, !out && t->arena);
+    algo = trivial ? NULL : choose(c, !out && t->arena && !c->user);
     if (algo && !algo->build)
         return rk_stage_in_arena(t->arena, c);
     if (alone)

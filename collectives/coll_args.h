@@ -39,15 +39,20 @@ rank_status_t rk_coll_check_counts(struct rk_coll_call *c);
 rank_status_t rk_coll_buffer_error(const char *call, const char *name, const void *buf);
 rank_status_t rk_coll_overlap_error(const char *call);
 
+/* Check an operation of the program; set that, and if the order of operands counts. */
+RK_COLD rank_status_t rk_coll_check_user_op(struct rk_coll_call *c);
+RK_COLD rank_status_t rk_coll_op_error(const struct rk_coll_call *c);
+
 /* Check the operation and set its kernel. */
 RK_INLINE rank_status_t rk_coll_check_op(struct rk_coll_call *c)
 {
-    if (rk_unlikely(!rk_op_is_valid(c->op)))
-        return rk_arg_error(RANK_ERR_OP, c->name, "op %#llx is none", (unsigned long long)c->op);
+    if (rk_unlikely(!rk_op_is_predefined(c->op)))
+        return rk_coll_check_user_op(c);
+    if (rk_unlikely(!rk_dtype_is_predefined(c->dtype)))
+        return rk_coll_op_error(c);
     c->fn = rk_op_table[RK_HANDLE_INDEX(c->dtype)].fn[RK_HANDLE_INDEX(c->op)];
     if (rk_unlikely(!c->fn))
-        return rk_arg_error(RANK_ERR_DTYPE, c->name, "op %#llx is not defined for dtype %#llx",
-                            (unsigned long long)c->op, (unsigned long long)c->dtype);
+        return rk_coll_op_error(c);
     return RANK_OK;
 }
 

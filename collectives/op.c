@@ -80,7 +80,7 @@ static rk_many_fn many_kernel(const struct rk_reducer *r)
 {
     const struct rk_kernel_set *set = atomic_load_explicit(&kernel_set_used, memory_order_relaxed);
 
-    if (!rk_dtype_is_valid(r->dtype))
+    if (!rk_dtype_is_predefined(r->dtype))
         return NULL;
     for (int op = 0; op < RK_SET_OPS; op++) {
         if (set->pair[RK_HANDLE_INDEX(r->dtype)][op] == r->fn)
@@ -96,6 +96,10 @@ void rk_reduce_many(const struct rk_reducer *r, void *dst, const void *const *sr
     char sum[PIECE];
     size_t elem = rk_dtype_bytes(r->dtype), most = PIECE / elem;
 
+    if (rk_unlikely(r->user != NULL)) {
+        rk_reduce_many_user(r, dst, src, k, n);
+        return;
+    }
     if (k == 2) {
         rk_reduce(r, dst, src[0], src[1], n);
         return;
@@ -114,9 +118,3 @@ void rk_reduce_many(const struct rk_reducer *r, void *dst, const void *const *sr
     }
 }
 
-int rank_op_defined(rank_op_t op, rank_dtype_t dtype)
-{
-    return rk_op_kernel(op, dtype) != NULL;
-}
-
-RK_PUBLIC(rank_op_defined);

@@ -21,25 +21,46 @@ struct rk_op_row {
 
 extern struct rk_op_row rk_op_table[RK_DTYPE_COUNT]; /* by index */
 
-/* NULL if not defined, or for an invalid operation or datatype. */
+/* NULL if not defined, or if the operation or the datatype is none of the predefined ones. */
 RK_INLINE rk_op_fn rk_op_kernel(rank_op_t op, rank_dtype_t dtype)
 {
-    if (!rk_op_is_valid(op) || !rk_dtype_is_valid(dtype))
+    if (!rk_op_is_predefined(op) || !rk_dtype_is_predefined(dtype))
         return NULL;
     return atomic_load_explicit(&rk_op_table[RK_HANDLE_INDEX(dtype)].fn[RK_HANDLE_INDEX(op)], memory_order_relaxed);
 }
 
+/* An operation of rank_op_create. Its memory lives until the last reference to it ends. */
+struct rk_user_op;
+
 /* How a call reduces. */
 struct rk_reducer {
-    rk_op_fn fn;
+    rk_op_fn fn; /* unused with user */
     rank_dtype_t dtype;
+    const struct rk_user_op *user; /* NULL: a predefined operation; else a reference */
+    void *temp;  /* rk_user_op_temp elements, for user */
 };
+
+/* rk_reduce and rk_reduce_many by an operation of the program. */
+void rk_reduce_user(const struct rk_reducer *r, void *dst, const void *a, const void *b, size_t n);
+void rk_reduce_many_user(const struct rk_reducer *r, void *dst, const void *const *src, int k, size_t n);
 
 /* dst = a op b, for n elements; dst may be a or b. */
 RK_INLINE void rk_reduce(const struct rk_reducer *r, void *dst, const void *a, const void *b, size_t n)
 {
-    r->fn(dst, a, b, n);
+    if (rk_unlikely(r->user != NULL))
+        rk_reduce_user(r, dst, a, b, n);
+    else
+        r->fn(dst, a, b, n);
 }
+
+/* Is op one of rank_op_create that has not been freed? Sets *commutative if so. Takes a lock. */
+RK_COLD bool rk_user_op_check(rank_op_t op, bool *commutative);
+/* A reference to it; NULL: freed. */
+const struct rk_user_op *rk_user_op_take(rank_op_t op);
+/* End a reference. No-op if NULL. */
+void rk_user_op_drop(const struct rk_user_op *user);
+/* Elements of a reducer's temporary memory, for elements of that many bytes. */
+size_t rk_user_op_temp(size_t elem);
 
 /*
  * dst = src[0] op src[1] ... op src[k - 1] for n elements, from left to right; k >= 2. dst may be one of the sources, and

@@ -34,6 +34,7 @@ void rk_scheds_init(struct rk_scheds *all, struct rk_ctx *ctx)
 
 static void sched_destroy(struct rk_sched *s)
 {
+    rk_user_op_drop(s->reducer.user);
     while (s->blocks) {
         struct rk_sched_block *b = s->blocks;
         s->blocks = b->next;
@@ -172,6 +173,10 @@ void rk_sched_free(struct rk_sched *s)
 {
     if (!s)
         return;
+    if (rk_unlikely(s->reducer.user != NULL)) {
+        rk_user_op_drop(s->reducer.user);
+        s->reducer.user = NULL;
+    }
     arena_reset(s, s->all->held < POOL_BYTES - KEEP_BYTES ? KEEP_BYTES : FIRST_BLOCK);
     rk_list_remove(&s->link);
     if (s->all->npool == POOL_MAX) {

@@ -40,6 +40,7 @@
  *   - At MULTIPLE the collective calls on one team still have one order.
  *   - The caller frees no object that another thread uses. rank_init and rank_finalize run alone.
  *   - Any thread may call rank_status_string, rank_version, rank_wtime, rank_initialized and rank_abort at any time.
+ *   - So it may the calls that make and free datatypes and operations, and rank_reduce_local.
  *   - A callback of rank_on_done runs on the thread that makes the progress.
  *
  * Errors

@@ -92,7 +92,7 @@ enum {
 /* --------------------------------------------------------------------------- rank_dtype: datatypes and operations */
 
 /* The datatype of elements. 0 is none. In a predefined one, bits 0 to 7 are the bytes of an element. Bits 8 to 23 are an
- * index from 0, and bits 24 to 31 the class. Other classes are reserved for datatypes that a program makes. */
+ * index from 0, and bits 24 to 31 the class. Those of rank_dtype_create have another class. */
 typedef uint64_t rank_dtype_t;
 #define RANK_BYTE ((rank_dtype_t)0x01000001)
 #define RANK_INT8 ((rank_dtype_t)0x01000101)
@@ -119,7 +119,8 @@ typedef struct rank_pair_int64 { int64_t value, index; } rank_pair_int64_t;
 typedef struct rank_pair_f32 { float value; int32_t index; } rank_pair_f32_t;
 typedef struct rank_pair_f64 { double value; int64_t index; } rank_pair_f64_t;
 
-/* The operation of a reduction. 0 is none. A predefined one has an index and a class, as a datatype. */
+/* The operation of a reduction. 0 is none. A predefined one has an index and a class, as a datatype. Those of
+ * rank_op_create have another class. */
 typedef uint64_t rank_op_t;
 #define RANK_SUM ((rank_op_t)0x11000000)
 #define RANK_PROD ((rank_op_t)0x11000100)
@@ -138,8 +139,48 @@ typedef uint64_t rank_op_t;
 /* Returns the bytes of one element, or a negative status. */
 RANK_API int64_t rank_dtype_size(rank_dtype_t dtype);
 
-/* Returns 1 if the operation is defined for the datatype, else 0. */
+/* Returns 1 if the operation is defined for the datatype, else 0. One of rank_op_create is defined for all. */
 RANK_API int rank_op_defined(rank_op_t op, rank_dtype_t dtype);
+
+/*
+ * Make a datatype of 1 B to 1 MiB without a format, for messages, for collectives that move data, and for operations of
+ * rank_op_create. It belongs to the process. The four calls that make and free datatypes and operations are local. They
+ * work at any time, before rank_init and after rank_finalize too, and from any thread.
+ * RANK_ERR_COUNT: bytes is out of range. RANK_ERR_NO_MEMORY: 65,536 datatypes exist.
+ */
+RANK_API rank_status_t rank_dtype_create(int64_t bytes, rank_dtype_t *dtype);
+
+/* Free a datatype, and set *dtype to 0. Calls and requests that use it are not affected.
+ * RANK_ERR_DTYPE: it is predefined, freed or none. */
+RANK_API rank_status_t rank_dtype_free(rank_dtype_t *dtype);
+
+/*
+ * Combine count elements: inout[i] = in[i] op inout[i]. in comes from the lower ranks. arg is that of rank_op_create.
+ * The function must be associative. A collective calls it for parts of the data, any number of times, on any thread that
+ * makes progress. It must not call the library.
+ */
+typedef void(rank_op_fn_t)(const void *in, void *inout, int64_t count, rank_dtype_t dtype, void *arg);
+
+/* flags of rank_op_create */
+enum { RANK_OP_COMMUTATIVE = 1 /* operands may be combined in any order, not in that of ranks only */ };
+
+/*
+ * Make an operation for reductions of any datatype. Every rank of a collective gives an operation of the same function
+ * and flags. It belongs to the process, as a datatype.
+ * RANK_ERR_ARG: fn is NULL, or flags has unknown bits.
+ */
+RANK_API rank_status_t rank_op_create(rank_op_fn_t *fn, void *arg, uint64_t flags, rank_op_t *op);
+
+/* Free an operation, and set *op to 0. Requests that use it still call its function, until they are complete, and
+ * persistent ones until they are freed.
+ * RANK_ERR_OP: it is predefined, freed or none. */
+RANK_API rank_status_t rank_op_free(rank_op_t *op);
+
+/*
+ * Combine two buffers of this rank: inout[i] = in[i] op inout[i] for count elements. Local, at any time, any thread.
+ * RANK_ERR_OP: op is RANK_AVG, which needs a team.
+ */
+RANK_API rank_status_t rank_reduce_local(const void *in, void *inout, int64_t count, rank_dtype_t dtype, rank_op_t op);
 
 #ifdef __cplusplus
 }

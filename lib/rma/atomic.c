@@ -93,7 +93,7 @@ static __attribute__((noinline)) rank_status_t update_any(rank_amo_t amo, rank_d
 {
     if ((unsigned)amo >= RK_AMO_CAS)
         return rk_arg_error(RANK_ERR_OP, "rank_atomic", "op %d is none (there are %d)", (int)amo, RK_AMO_CAS);
-    if (!rk_dtype_is_valid(dtype) || !rk_amo_defined(amo, RK_HANDLE_INDEX(dtype)))
+    if (!rk_dtype_is_predefined(dtype) || !rk_amo_defined(amo, RK_HANDLE_INDEX(dtype)))
         return rk_arg_error(RANK_ERR_DTYPE, "rank_atomic", "op %d is not defined for dtype %#llx", (int)amo, (unsigned long long)dtype);
     return atomic_update("rank_atomic", amo, dtype, operand, NULL, peer, mem, offset, result);
 }
@@ -125,7 +125,7 @@ rank_status_t rank_atomic(rank_amo_t amo, rank_dtype_t dtype, const void *operan
 rank_status_t rank_atomic_cas(rank_dtype_t dtype, const void *expected, const void *desired,
                               int peer, rank_mem_t mem, int64_t offset, void *result)
 {
-    if (!rk_dtype_is_valid(dtype) || !rk_amo_defined(RK_AMO_CAS, RK_HANDLE_INDEX(dtype)))
+    if (!rk_dtype_is_predefined(dtype) || !rk_amo_defined(RK_AMO_CAS, RK_HANDLE_INDEX(dtype)))
         return rk_arg_error(RANK_ERR_DTYPE, __func__, "dtype %#llx has no compare and swap", (unsigned long long)dtype);
     if (!expected)
         return rk_arg_null(__func__, "expected");

@@ -271,7 +271,7 @@ static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dt
             r = i;
         s = rk_sched_new(&x->w.scheds, &x->w.team[r], 9);
         assert_non_null(s);
-        s->reducer = (struct rk_reducer){x->call[r].fn, x->call[r].dtype};
+        s->reducer = (struct rk_reducer){.fn = x->call[r].fn, .dtype = x->call[r].dtype};
         algo->build(s, &x->call[r]);
         memset(&x->req[r], 0, sizeof(x->req[r]));
         rk_sched_request(&x->req[r], &x->w.ctx);

@@ -5,6 +5,7 @@
 
 #include "collectives/float16.h"
 #include "collectives/kernel_set.h"
+#include "tests/coll/affine_maps.h"
 #include "tests/coll/reference_values.h"
 
 #include <math.h>
@@ -164,7 +165,7 @@ static void check_many(const struct rk_kernel_set *set, rank_dtype_t d, rank_op_
     static char mem[MANY_MAX][MANY_LEN * 16 + 64], got[MANY_LEN * 16 + 64], want[16];
     size_t size = value_size(d), n = (size_t)next_random() % MANY_LEN, off = (size_t)next_random() % 64;
     int k = 2 + (int)(next_random() % (MANY_MAX - 1)), onto = (int)(next_random() % (uint64_t)(2 * k));
-    struct rk_reducer base = {NULL, d}, r = {NULL, d};
+    struct rk_reducer base = {.dtype = d}, r = {.dtype = d};
     bool raw = next_random() % 4 == 0 && d != RANK_F32_COMPLEX && d != RANK_F64_COMPLEX && d != RANK_PAIR_F32 && d != RANK_PAIR_F64;
     char *src[MANY_MAX], *dst = got + off;
 
@@ -296,9 +297,152 @@ static void halves_narrow(void **state)
     assert_true(isnan(rk_bf16_to_f32(rk_f32_to_bf16(NAN))));
 }
 
+static void datatypes_have_generations(void **state)
+{
+    static const int64_t sizes[] = {1, 2, 255, 256, 257, 4096, 65536, (1 << 20) - 1, 1 << 20};
+    enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), ROUNDS = 100 };
+    rank_dtype_t made[SIZES], old[SIZES * ROUNDS], copy = RANK_F64;
+    size_t bytes;
+    int nold = 0;
+
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < SIZES; i++) {
+            assert_int_equal(rank_dtype_create(sizes[i], &made[i]), RANK_OK);
+            assert_int_equal(rank_dtype_size(made[i]), sizes[i]);
+            assert_int_equal(rk_dtype_span(NULL, made[i], 1000, &bytes), RANK_OK);
+            assert_int_equal(bytes, sizes[i] * 1000);
+            assert_int_equal(rk_dtype_span(NULL, made[i], -1, &bytes), RANK_ERR_COUNT);
+            assert_int_equal(rk_dtype_span(NULL, made[i], INT64_MAX, &bytes), RANK_ERR_COUNT);
+            assert_int_equal(rank_op_defined(RANK_SUM, made[i]), 0);
+        }
+        for (int i = 0; i < nold; i++) /* freed ones, though their indexes are in use again */
+            assert_int_equal(rank_dtype_size(old[i]), RANK_ERR_DTYPE);
+        for (int i = 0; i < SIZES; i++) {
+            old[nold++] = made[i];
+            assert_int_equal(rank_dtype_free(&made[i]), RANK_OK);
+            assert_int_equal(made[i], 0);
+            assert_int_equal(rank_dtype_free(&old[nold - 1]), RANK_ERR_DTYPE);
+        }
+    }
+    assert_int_equal(rank_dtype_create(0, &copy), RANK_ERR_COUNT);
+    assert_int_equal(rank_dtype_create((1 << 20) + 1, &copy), RANK_ERR_COUNT);
+    assert_int_equal(rank_dtype_create(8, NULL), RANK_ERR_ARG);
+    assert_int_equal(rank_dtype_free(&copy), RANK_ERR_DTYPE);
+    assert_int_equal(rank_dtype_free(NULL), RANK_ERR_ARG);
+    assert_int_equal(copy, RANK_F64);
+}
+
+/* Reduce k operands of n elements into each of them, or elsewhere. */
+static void compose_many(struct affine_op *op, const struct rk_user_op *user, int64_t n)
+{
+    enum { K = 5 };
+    int64_t maps = n * op->maps;
+    struct affine_map *src[K + 1];
+    struct rk_reducer r = {.dtype = op->dtype, .user = user};
+    size_t elem = (size_t)op->maps * sizeof(struct affine_map);
+
+    r.temp = test_malloc(rk_user_op_temp(elem) * elem);
+    for (int i = 0; i <= K; i++)
+        src[i] = test_malloc((size_t)maps * sizeof(struct affine_map));
+    for (int k = 2; k <= K; k++) {
+        for (int dst = 0; dst <= k; dst++) {
+            struct affine_map *to = src[dst == k ? K : dst];
+
+            for (int i = 0; i < k; i++) {
+                for (int64_t j = 0; j < maps; j++)
+                    src[i][j] = affine_input(7, i, j);
+            }
+            if (k == 2)
+                rk_reduce(&r, to, src[0], src[1], (size_t)n);
+            else
+                rk_reduce_many(&r, to, (const void *const *)src, k, (size_t)n);
+            for (int64_t j = 0; j < maps; j++) {
+                struct affine_map want = affine_result(7, 0, k - 1, j, op->swap);
+
+                assert_memory_equal(&to[j], &want, sizeof(want));
+                for (int i = 0; i < k; i++) {
+                    want = affine_input(7, i, j);
+                    if (i != dst)
+                        assert_memory_equal(&src[i][j], &want, sizeof(want));
+                }
+            }
+        }
+    }
+    for (int i = 0; i <= K; i++)
+        test_free(src[i]);
+    test_free(r.temp);
+}
+
+static void operations_of_the_program(void **state)
+{
+    static const int64_t maps[] = {1, 3, 200, 300, 1000};
+    static const int64_t counts[] = {1, 2, 100, 257};
+
+    (void)state;
+    for (size_t m = 0; m < sizeof(maps) / sizeof(maps[0]); m++) {
+        struct affine_op arg = {.maps = maps[m], .swap = m % 2};
+        const struct rk_user_op *user;
+        rank_op_t op, stale;
+
+        assert_int_equal(rank_dtype_create(maps[m] * (int64_t)sizeof(struct affine_map), &arg.dtype), RANK_OK);
+        assert_int_equal(rank_op_create(affine_compose, &arg, 0, &op), RANK_OK);
+        assert_int_equal(rank_op_defined(op, arg.dtype), 1);
+        assert_int_equal(rank_op_defined(op, RANK_INT8), 1);
+        assert_int_equal(rank_op_defined(op, RANK_SUM), 0);
+        stale = op;
+        user = rk_user_op_take(op);
+        assert_non_null(user);
+        assert_int_equal(rank_op_free(&op), RANK_OK);
+        assert_int_equal(op, 0);
+        assert_int_equal(rank_op_free(&stale), RANK_ERR_OP);
+        assert_null(rk_user_op_take(stale));
+        for (size_t n = 0; n < sizeof(counts) / sizeof(counts[0]); n++)
+            compose_many(&arg, user, counts[n]); /* the reference keeps it */
+        rk_user_op_drop(user);
+        assert_int_equal(arg.wrong, 0);
+        assert_true(arg.calls > 0);
+        assert_int_equal(rank_dtype_free(&arg.dtype), RANK_OK);
+    }
+}
+
+static void local_reductions(void **state)
+{
+    struct affine_map a = affine_input(1, 0, 0), b = affine_input(1, 1, 0), want = affine_then(a, b);
+    struct affine_op arg = {.maps = 1};
+    double x[3] = {1, 2, 3}, y[3] = {10, 20, 30};
+    rank_op_t op;
+
+    (void)state;
+    assert_int_equal(rank_dtype_create(sizeof(a), &arg.dtype), RANK_OK);
+    assert_int_equal(rank_op_create(NULL, NULL, 0, &op), RANK_ERR_ARG);
+    assert_int_equal(rank_op_create(affine_compose, &arg, 2, &op), RANK_ERR_ARG);
+    assert_int_equal(rank_op_create(affine_compose, &arg, 0, NULL), RANK_ERR_ARG);
+    assert_int_equal(rank_op_create(affine_compose, &arg, 0, &op), RANK_OK);
+    assert_int_equal(rank_reduce_local(&a, &b, 1, arg.dtype, op), RANK_OK);
+    assert_memory_equal(&b, &want, sizeof(b));
+    assert_int_equal(rank_reduce_local(x, y, 3, RANK_F64, RANK_SUM), RANK_OK);
+    assert_true(y[0] == 11 && y[1] == 22 && y[2] == 33);
+    assert_int_equal(rank_reduce_local(NULL, NULL, 0, RANK_F64, RANK_SUM), RANK_OK);
+    assert_int_equal(rank_reduce_local(x, NULL, 1, RANK_F64, RANK_SUM), RANK_ERR_ARG);
+    assert_int_equal(rank_reduce_local(x, y, -1, RANK_F64, RANK_SUM), RANK_ERR_COUNT);
+    assert_int_equal(rank_reduce_local(x, y, 1, RANK_F64, RANK_AVG), RANK_ERR_OP);
+    assert_int_equal(rank_reduce_local(x, y, 1, RANK_F64, RANK_BAND), RANK_ERR_DTYPE);
+    assert_int_equal(rank_reduce_local(x, y, 1, arg.dtype, RANK_SUM), RANK_ERR_DTYPE);
+    assert_int_equal(rank_reduce_local(x, y, 1, RANK_F64, RANK_F64), RANK_ERR_OP);
+    assert_int_equal(rank_op_free(&op), RANK_OK);
+    assert_int_equal(rank_op_free(&op), RANK_ERR_OP);
+    assert_int_equal(rank_dtype_free(&arg.dtype), RANK_OK);
+    op = RANK_SUM;
+    assert_int_equal(rank_op_free(&op), RANK_ERR_OP);
+    assert_int_equal(rank_op_free(NULL), RANK_ERR_ARG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(datatypes_have_generations), cmocka_unit_test(operations_of_the_program),
+        cmocka_unit_test(local_reductions),
         cmocka_unit_test(table_is_as_documented), cmocka_unit_test(kernels),
         cmocka_unit_test(many_agree), cmocka_unit_test(divide), cmocka_unit_test(halves_widen),
         cmocka_unit_test(halves_narrow),

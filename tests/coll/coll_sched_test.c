@@ -103,7 +103,7 @@ static void reduce_and_copy(void **state)
     int32_t x[3] = {1, 2, 3}, y[3] = {10, 20, 30}, sum[3] = {0}, copy[3] = {0};
     struct rk_step *r = rk_sched_reduce(s, NULL, sum, x, y, 3);
 
-    s->reducer = (struct rk_reducer){rk_op_kernel(RANK_SUM, RANK_INT32), RANK_INT32};
+    s->reducer = (struct rk_reducer){.fn = rk_op_kernel(RANK_SUM, RANK_INT32), .dtype = RANK_INT32};
     rk_sched_copy(s, r, copy, sum, sizeof(sum));
     start(b, s, &b->req);
     assert_true(b->req.done);

@@ -24,6 +24,8 @@ void coll_teams(struct coll_test *t);      /* parts of the world, many of them, 
 void coll_bits(struct coll_test *t, bool print); /* the same bits everywhere and every time */
 void coll_arguments(struct coll_test *t);  /* what is refused */
 
+void coll_user_ops(struct coll_test *t);   /* operations and datatypes of the program */
+
 /* Everything above on another team. */
 void coll_on(struct coll_test *t, rank_team_t team, void (*part)(struct coll_test *));
 
