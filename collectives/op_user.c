@@ -10,7 +10,6 @@
  */
 #include "collectives/op.h"
 #include "lib/base/handle.h"
-#include "lib/mem/kind.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -122,15 +121,6 @@ void rk_reduce_many_user(const struct rk_reducer *r, void *dst, const void *cons
 
 /* -------------------------------------------------------------------------- public calls */
 
-int rank_op_defined(rank_op_t op, rank_dtype_t dtype)
-{
-    bool commutative;
-
-    if (rk_user_op_check(op, &commutative))
-        return rk_dtype_is_predefined(dtype) || rk_dtype_is_blob(dtype);
-    return rk_op_kernel(op, dtype) != NULL;
-}
-
 rank_status_t rank_op_create(rank_op_fn_t *fn, void *arg, uint64_t flags, rank_op_t *op)
 {
     struct rk_user_op *user;
@@ -180,56 +170,4 @@ rank_status_t rank_op_free(rank_op_t *op)
     return RANK_OK;
 }
 
-/* Combine through host memory, where a buffer is of another kind. */
-static rank_status_t reduce_local_staged(const struct rk_reducer *r, const void *in, void *inout, size_t n)
-{
-    enum { PART = 1 << 20 };
-    const struct rk_kind *in_kind, *inout_kind;
-    size_t elem = rk_dtype_bytes(r->dtype), most = PART / elem;
-    char *host = malloc((size_t)2 * PART);
-
-    if (!host)
-        return rk_arg_error(RANK_ERR_NO_MEMORY, "rank_reduce_local", "no memory to copy the buffers to the host");
-    in_kind = rk_kind_of(in, n * elem);
-    inout_kind = rk_kind_of(inout, n * elem);
-    for (size_t at = 0, len; at < n; at += len) {
-        char *to = (char *)inout + at * elem;
-
-        len = n - at < most ? n - at : most;
-        rk_kind_copy(host, NULL, (const char *)in + at * elem, in_kind, len * elem);
-        rk_kind_copy(host + PART, NULL, to, inout_kind, len * elem);
-        rk_reduce(r, host + PART, host, host + PART, len);
-        rk_kind_copy(to, inout_kind, host + PART, NULL, len * elem);
-    }
-    free(host);
-    return RANK_OK;
-}
-
-rank_status_t rank_reduce_local(const void *in, void *inout, int64_t count, rank_dtype_t dtype, rank_op_t op)
-{
-    struct rk_reducer r = {.fn = rk_op_kernel(op, dtype), .dtype = dtype};
-    size_t bytes;
-    rank_status_t st = rk_dtype_span(__func__, dtype, count, &bytes);
-
-    if (st)
-        return st;
-    if (op == RANK_AVG)
-        return rk_arg_error(RANK_ERR_OP, __func__, "RANK_AVG needs a team; use RANK_SUM and divide");
-    if (!r.fn && rk_op_is_predefined(op))
-        return rk_arg_error(RANK_ERR_DTYPE, __func__, "op %#llx is not defined for dtype %#llx", (unsigned long long)op,
-                            (unsigned long long)dtype);
-    if (bytes && (!in || !inout))
-        return rk_arg_null(__func__, !in ? "in" : "inout");
-    if (RK_CHECK_OVERLAP && rk_overlap(in, bytes, inout, bytes))
-        return rk_arg_error(RANK_ERR_ARG, __func__, "the buffers overlap");
-    if (!r.fn && !(r.user = rk_user_op_take(op)))
-        return rk_arg_error(RANK_ERR_OP, __func__, "op %#llx is none, or freed", (unsigned long long)op);
-    if (bytes && (rk_kind_of(in, bytes) || rk_kind_of(inout, bytes)))
-        st = reduce_local_staged(&r, in, inout, (size_t)count);
-    else if (bytes)
-        rk_reduce(&r, inout, in, inout, (size_t)count);
-    rk_user_op_drop(r.user);
-    return st;
-}
-
-RK_PUBLIC(rank_op_defined); RK_PUBLIC(rank_op_create); RK_PUBLIC(rank_op_free); RK_PUBLIC(rank_reduce_local);
+RK_PUBLIC(rank_op_create); RK_PUBLIC(rank_op_free);

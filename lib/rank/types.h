@@ -164,7 +164,7 @@ RANK_API rank_status_t rank_dtype_free(rank_dtype_t *dtype);
  * The function must be associative. A collective calls it for parts of the data, any number of times, on any thread that
  * makes progress. It must not call the library.
  */
-typedef void rank_op_fn_t(const void *in, void *inout, int64_t count, rank_dtype_t dtype, void *arg);
+typedef void(rank_op_fn_t)(const void *in, void *inout, int64_t count, rank_dtype_t dtype, void *arg);
 
 /* flags of rank_op_create */
 enum { RANK_OP_COMMUTATIVE = 1 /* operands may be combined in any order, not in that of ranks only */ };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * affine_maps.h: give an associative operation that is not commutative: composed maps x -> m x + c.
+ * affine_maps.h: compose maps x -> m x + c: associative, not commutative.
  *
  * An element is a row of maps, modulo 2^64, so that results are exact in every order of composition.
  */
