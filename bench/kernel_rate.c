@@ -8,7 +8,7 @@
  * rounds counts. GB/s counts the bytes that are loaded and stored. "pairs": base, one array after the other. The last
  * column is the ratio of the widest set.
  */
-#include "collectives/kernel_set.h"
+#include "collectives/op/kernel_set.h"
 
 #include <stdio.h>
 #include <stdlib.h>

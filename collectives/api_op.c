@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* api_op.c: list the defined operations, and reduce on one rank. */
-#include "collectives/op.h"
+#include "collectives/op/op.h"
 #include "lib/mem/kind.h"
 
 #include <stdlib.h>

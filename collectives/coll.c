@@ -5,10 +5,9 @@
 #include "collectives/average.h"
 #include "collectives/coll_kind.h"
 #include "collectives/coll_trace.h"
-#include "collectives/kernel_set.h"
+#include "collectives/op/kernel_set.h"
 #include "collectives/state.h"
 #include "lib/base/conf.h"
-#include "lib/boot/boot.h"
 #include "lib/base/log.h"
 
 #include <stdlib.h>
@@ -182,15 +181,12 @@ void rk_coll_count_running(struct rk_ctx *ctx)
 static RK_COLD const struct rk_hosts *find_hosts(const struct rank_team *team)
 {
     struct rk_coll_team *t = team->coll;
-    struct rk_boot *boot = team->ctx->boot;
     bool known = !t->hosts_asked && !team->mixed;
     int *node = known ? malloc((size_t)team->size * sizeof(int)) : NULL;
 
     t->hosts_asked = true;
     for (int r = 0; node && r < team->size && known; r++) {
-        int number = rk_team_world_rank(team, r);
-
-        node[r] = number < boot->size ? rk_boot_node_of(boot, number) : -1;
+        node[r] = rk_engine_node_of(team->ctx, rk_team_world_rank(team, r));
         known = node[r] >= 0;
     }
     if (node && known)

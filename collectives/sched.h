@@ -16,7 +16,7 @@
 #ifndef RK_COLL_SCHED_H
 #define RK_COLL_SCHED_H
 
-#include "collectives/op.h"
+#include "collectives/op/op.h"
 #include "lib/base/list.h"
 #include "lib/p2p/p2p.h"
 

@@ -3,8 +3,8 @@
 /* The 16-bit types bit by bit. */
 #include "tests/unit/unit.h"
 
-#include "collectives/float16.h"
-#include "collectives/kernel_set.h"
+#include "collectives/op/float16.h"
+#include "collectives/op/kernel_set.h"
 #include "tests/coll/affine_maps.h"
 #include "tests/coll/reference_values.h"
 

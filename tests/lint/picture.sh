@@ -25,6 +25,6 @@ awk '/^### `/ { split($0, part, "`"); room = part[2]; if (room == "lib/rank.h") 
         echo "not ok - doc/architecture.md names $file in $room"
 done | grep . && bad=1
 lines=$(wc -l <doc/architecture.md)
-[ "$lines" -le 350 ] && echo "ok - architecture.md has at most 350 lines" ||
-    { echo "not ok - architecture.md has at most 350 lines ($lines)"; bad=1; }
+[ "$lines" -le 360 ] && echo "ok - architecture.md has at most 360 lines" ||
+    { echo "not ok - architecture.md has at most 360 lines ($lines)"; bad=1; }
 exit $bad

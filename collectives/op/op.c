@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* op.c: list the reductions by operation and datatype. */
-#include "collectives/kernel_set.h"
+#include "collectives/op/kernel_set.h"
 
 #define AT(name) RK_HANDLE_INDEX(RANK_##name)
 #define ARITH(type)                                                                                \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* op_v4.c: reduce arrays with AVX-512 (x86-64-v4), without fused operations. */
-#include "collectives/float16.h"
-#include "collectives/kernel_set.h"
+#include "collectives/op/float16.h"
+#include "collectives/op/kernel_set.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -60,7 +60,7 @@ RK_INLINE void store_bf16(void *to, __m512 v)
     _mm256_storeu_si256(to, _mm512_cvtepi32_epi16(r));
 }
 
-#include "collectives/op_vector.h"
+#include "collectives/op/op_vector.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* op_base.c: reduce several arrays with the instructions that each machine has. */
-#include "collectives/op_loop.h"
+#include "collectives/op/op_loop.h"
 
 #define RK_VEC 16
 #define RK_SET rk_kernel_set_base
@@ -21,4 +21,4 @@ static bool base_runs(void)
     return true;
 }
 
-#include "collectives/op_vector.h"
+#include "collectives/op/op_vector.h"

@@ -5,8 +5,8 @@
  * Included by op_base.c, op_v3.c and op_v4.c only, which define RK_VEC, RK_SET and the operations that need
  * instructions of their own. A loop keeps four vectors in registers while it reads all sources.
  */
-#include "collectives/float16.h"
-#include "collectives/kernel_set.h"
+#include "collectives/op/float16.h"
+#include "collectives/op/kernel_set.h"
 
 typedef float vec_f32 __attribute__((vector_size(RK_VEC)));
 typedef double vec_f64 __attribute__((vector_size(RK_VEC)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* op_v3.c: reduce arrays with AVX2 and F16C (x86-64-v3), without fused operations. */
-#include "collectives/float16.h"
-#include "collectives/kernel_set.h"
+#include "collectives/op/float16.h"
+#include "collectives/op/kernel_set.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -62,7 +62,7 @@ RK_INLINE void store_bf16(void *to, __m256 v)
     _mm_storeu_si128(to, _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1)));
 }
 
-#include "collectives/op_vector.h"
+#include "collectives/op/op_vector.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop

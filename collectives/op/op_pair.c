@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* op_pair.c: reduce pairs of value and index. Ties take the lower index. */
-#include "collectives/op_loop.h"
+#include "collectives/op/op_loop.h"
 
 /* As the types of rank.h, with any alignment. */
 #define LOC_KERNELS(name, value_type, index_type)                                                  \

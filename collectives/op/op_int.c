@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* op_int.c: reduce integers. Sums and products wrap. */
-#include "collectives/op_loop.h"
+#include "collectives/op/op_loop.h"
 
 /* wide: an unsigned type in which overflow is defined, also after promotion to int. */
 #define INT_KERNELS(name, type, wide)                                                              \

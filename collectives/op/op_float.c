@@ -5,8 +5,8 @@
  * The 16-bit types are added and multiplied as floats, with one rounding an operation; min and max return an input
  * unchanged.
  */
-#include "collectives/float16.h"
-#include "collectives/op_loop.h"
+#include "collectives/op/float16.h"
+#include "collectives/op/op_loop.h"
 
 struct c32 {
     float re, im;

@@ -8,7 +8,7 @@
 #ifndef RK_COLL_OP_LOOP_H
 #define RK_COLL_OP_LOOP_H
 
-#include "collectives/op.h"
+#include "collectives/op/op.h"
 
 #if defined(__clang__)
 #define RK_OP_PRAGMA _Pragma("clang loop vectorize(assume_safety)")

@@ -7,7 +7,7 @@
 #ifndef RK_COLLECTIVES_KERNEL_SET_H
 #define RK_COLLECTIVES_KERNEL_SET_H
 
-#include "collectives/op.h"
+#include "collectives/op/op.h"
 
 /* dst = src[0] op ... op src[k - 1] for n elements, k >= 2. dst may be a source. A 16-bit sum rounds once, at the end. */
 typedef void (*rk_many_fn)(void *dst, const void *const *src, int k, size_t n);

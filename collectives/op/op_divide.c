@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* op_divide.c: divide sums for averages, and convert 16-bit floats. */
-#include "collectives/kernel_set.h"
-#include "collectives/op_loop.h"
+#include "collectives/op/kernel_set.h"
+#include "collectives/op/op_loop.h"
 
 static void divide_f32(void *dst, size_t n, float by)
 {

@@ -8,7 +8,7 @@
  * The function writes its result over the operand of the higher ranks, and inputs of a call stay as they are. So a
  * result that is to lie elsewhere takes a copy of that operand, in parts of the reducer's temporary memory.
  */
-#include "collectives/op.h"
+#include "collectives/op/op.h"
 #include "lib/base/handle.h"
 
 #include <pthread.h>
