@@ -23,7 +23,6 @@
 
 struct rk_boot_parent;
 struct rk_answer;
-struct rk_boot_spawn;
 
 struct rk_boot {
     const struct rk_boot_provider *ops;
@@ -57,7 +56,7 @@ struct rk_boot_app {
     int n;
 };
 
-/* Begins struct rk_answer and struct rk_boot_spawn of each provider: is the answer there? */
+/* Begins struct rk_answer of each provider: is the answer there? */
 struct rk_boot_pending {
     bool (*over)(void *pending);
 };
@@ -98,12 +97,12 @@ struct rk_boot_provider {
      * here: no launcher starts jobs, and the rest of the row is unused.
      */
     rank_status_t (*spawn_begin)(struct rk_boot *boot, const struct rk_boot_app *app, void (*wake)(void *), void *arg,
-                                 struct rk_boot_spawn **out);
+                                 struct rk_answer **out);
     /*
      * Then: return the name of the new job. RANK_ERR_NOT_SUPPORTED: the launcher has no spawn; RANK_ERR_SPAWN: it
-     * failed. Logs both.
+     * failed, or has not answered; a job that starts later is ended. Logs both.
      */
-    rank_status_t (*spawn_end)(struct rk_boot_spawn *spawn, char space[RK_NSPACE_MAX]);
+    rank_status_t (*spawn_end)(struct rk_answer *answer, const char *program, char space[RK_NSPACE_MAX]);
     /*
      * Register another job: its ranks get the numbers from first on; their deaths are reported by number to the
      * death handler. Call as soon as the name is known; earlier reports about it are then delivered.

@@ -66,8 +66,8 @@ void rk_client_remove_job(struct rk_boot *boot, int first);
 rank_status_t rk_client_subscribe_jobs(struct rk_boot *boot);
 /* boot_spawn.c, disconnect.c: */
 rank_status_t rk_client_spawn_begin(struct rk_boot *boot, const struct rk_boot_app *app, void (*wake)(void *), void *arg,
-                                    struct rk_boot_spawn **out);
-rank_status_t rk_client_spawn_end(struct rk_boot_spawn *spawn, char space[RK_NSPACE_MAX]);
+                                    struct rk_answer **out);
+rank_status_t rk_client_spawn_end(struct rk_answer *answer, const char *program, char space[RK_NSPACE_MAX]);
 rank_status_t rk_client_disconnect_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *), void *arg,
                                          struct rk_answer **out);
 rank_status_t rk_client_disconnect_end(struct rk_boot *boot, struct rk_answer *answer);
@@ -107,11 +107,12 @@ struct rk_answer {
     struct rk_answer *next;
     pthread_mutex_t lock;
     pthread_cond_t over;
-    bool done;
+    bool done, abandoned;
+    void (*late)(struct rk_answer *); /* runs if it arrives after it was abandoned; or NULL */
     void (*wake)(void *); /* runs when the answer is there; or NULL */
     void *wake_arg;
     pmix_status_t rc;
-    void *bytes; /* of a blob; NULL if it is not the library's */
+    void *bytes; /* of a blob, or the name of a spawned job; NULL: none */
     size_t size;
 };
 

@@ -5,29 +5,14 @@
  * PMIx answers on its own thread and wakes the caller, which waits in rk_wait. Some launchers never answer: after
  * RANK_SPAWN_TIMEOUT the request is abandoned, and a job that starts afterwards is ended.
  */
-#include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot_client.h"
 #include "lib/boot/parent.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { WAITING, ANSWERED, ABANDONED };
-
-struct rk_boot_spawn {
-    struct rk_boot_pending pending; /* first */
-    void (*wake)(void *);
-    void *arg;
-    pmix_status_t rc;
-    char space[RK_NSPACE_MAX];
-    const char *program; /* owned by the caller */
-    uint64_t until;      /* or 0 */
-    _Atomic int state;   /* set last; once ABANDONED the callback frees the struct */
-};
 
 static void ignore(pmix_status_t rc, pmix_info_t info[], size_t n, void *arg, pmix_release_cbfunc_t release,
                    void *release_arg)
@@ -41,35 +26,26 @@ static void ignore(pmix_status_t rc, pmix_info_t info[], size_t n, void *arg, pm
 }
 
 /* End a job without a parent. Launchers that do not support it leave the job to find out by itself. */
-static void end_late(const char *space)
+static void end_late(struct rk_answer *a)
 {
     static pmix_info_t kill; /* PMIx copies it asynchronously */
     pmix_proc_t job;
 
-    PMIX_LOAD_PROCID(&job, space, PMIX_RANK_WILDCARD);
+    if (!a->bytes)
+        return;
+    PMIX_LOAD_PROCID(&job, (char *)a->bytes, PMIX_RANK_WILDCARD);
     PMIX_INFO_LOAD(&kill, PMIX_JOB_CTRL_KILL, NULL, PMIX_BOOL);
     PMIx_Job_control_nb(&job, 1, &kill, 1, ignore, NULL);
 }
 
 static void answered(pmix_status_t rc, char *space, void *arg)
 {
-    struct rk_boot_spawn *s = arg;
-    void (*wake)(void *);
-    void *wake_arg;
+    struct rk_answer *a = arg;
 
-    rk_tsan_acquire(s);
-    wake = s->wake;
-    wake_arg = s->arg;
-    s->rc = rc;
-    if (rc == PMIX_SUCCESS)
-        snprintf(s->space, sizeof(s->space), "%s", space ? space : "");
-    if (atomic_exchange(&s->state, ANSWERED) == ABANDONED) {
-        if (s->space[0])
-            end_late(s->space);
-        free(s);
-        return;
-    }
-    wake(wake_arg); /* s may be freed */
+    rk_tsan_acquire(a);
+    if (rc == PMIX_SUCCESS && space && space[0] && !(a->bytes = strndup(space, RK_NSPACE_MAX - 1)))
+        rc = PMIX_ERR_NOMEM;
+    rk_answer_arrived(rc, a);
 }
 
 /* PMIx copies the list. */
@@ -102,17 +78,10 @@ static char *variable(const char *name, const char *value)
     return text;
 }
 
-static bool spawn_over(void *spawn)
-{
-    struct rk_boot_spawn *s = spawn;
-
-    return atomic_load(&s->state) == ANSWERED || (s->until && rk_clock_ns() >= s->until);
-}
-
 rank_status_t rk_client_spawn_begin(struct rk_boot *boot, const struct rk_boot_app *app,
-                                    void (*wake)(void *), void *arg, struct rk_boot_spawn **out)
+                                    void (*wake)(void *), void *arg, struct rk_answer **out)
 {
-    struct rk_boot_spawn *s = calloc(1, sizeof(*s));
+    struct rk_answer *a = rk_answer_new();
     char *parent = variable(RK_PARENT_VARIABLE, app->parent);
     char **argv = boot_spawn_list(app->program, app->args, NULL);
     char **env = parent ? boot_spawn_list(NULL, app->env, parent) : NULL;
@@ -127,7 +96,7 @@ rank_status_t rk_client_spawn_begin(struct rk_boot *boot, const struct rk_boot_a
     pmix_status_t rc;
 
     (void)boot;
-    if (!s || !argv || !env) {
+    if (!a || !argv || !env) {
         st = RANK_ERR_NO_MEMORY;
         goto out;
     }
@@ -135,55 +104,49 @@ rank_status_t rk_client_spawn_begin(struct rk_boot *boot, const struct rk_boot_a
         st = RANK_ERR_SYSTEM;
         goto out;
     }
-    s->pending.over = spawn_over;
-    s->wake = wake;
-    s->arg = arg;
-    s->program = app->program;
-    s->until = rk_conf.spawn_timeout ? rk_clock_ns() + (uint64_t)rk_conf.spawn_timeout : 0;
+    a->wake = wake;
+    a->wake_arg = arg;
+    a->late = end_late;
     /* Else the end of a job that never joins is no event. */
     PMIX_INFO_LOAD(&info[0], PMIX_NOTIFY_COMPLETION, &yes, PMIX_BOOL);
-    rk_tsan_release(s);
-    rc = PMIx_Spawn_nb(info, 1, &what, 1, answered, s);
-    if (rc != PMIX_SUCCESS) { /* no callback follows; otherwise the callback may own s already */
-        s->rc = rc;
-        atomic_store(&s->state, ANSWERED);
-    }
+    rk_tsan_release(a);
+    rc = PMIx_Spawn_nb(info, 1, &what, 1, answered, a);
+    if (rc != PMIX_SUCCESS) /* no callback follows */
+        rk_answer_arrived(rc, a);
     PMIX_INFO_DESTRUCT(&info[0]);
 out:
-    if (st)
-        free(s);
-    else
-        *out = s;
+    if (!st)
+        *out = a;
+    else if (a)
+        rk_answer_free(a);
     free(parent);
     free(argv);
     free(env);
     return st;
 }
 
-rank_status_t rk_client_spawn_end(struct rk_boot_spawn *s, char space[RK_NSPACE_MAX])
+rank_status_t rk_client_spawn_end(struct rk_answer *a, const char *program, char space[RK_NSPACE_MAX])
 {
-    const char *program = s->program;
     rank_status_t st = RANK_OK;
-    int waiting = WAITING;
 
-    if (atomic_compare_exchange_strong(&s->state, &waiting, ABANDONED)) {
+    if (!rk_answer_is_ready(a)) {
+        rk_answer_abandon(a);
         rk_error("rank_spawn: the launcher has not said within %g s whether it has started %s "
                  "(RANK_SPAWN_TIMEOUT sets how long that may take)",
                  (double)rk_conf.spawn_timeout * 1e-9, program);
         return RANK_ERR_SPAWN;
     }
     /* A server without spawn may return an empty answer (4.2.2). */
-    if (s->rc == PMIX_ERR_NOT_SUPPORTED || (s->rc == PMIX_SUCCESS && !s->space[0])) {
+    if (a->rc == PMIX_ERR_NOT_SUPPORTED || (a->rc == PMIX_SUCCESS && !a->bytes)) {
         rk_error("rank_spawn: this launcher does not start further programs; xrun and Open MPI's "
                  "mpirun do");
         st = RANK_ERR_NOT_SUPPORTED;
-    } else if (s->rc != PMIX_SUCCESS) {
-        rk_error("rank_spawn: the launcher could not start %s: %s", s->program,
-                 PMIx_Error_string(s->rc));
+    } else if (a->rc != PMIX_SUCCESS) {
+        rk_error("rank_spawn: the launcher could not start %s: %s", program, PMIx_Error_string(a->rc));
         st = RANK_ERR_SPAWN;
     } else {
-        memcpy(space, s->space, sizeof(s->space));
+        snprintf(space, RK_NSPACE_MAX, "%s", (char *)a->bytes);
     }
-    free(s);
+    rk_answer_free(a);
     return st;
 }

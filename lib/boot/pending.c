@@ -52,6 +52,8 @@ void rk_answer_arrived(pmix_status_t rc, void *arg)
     a->rc = rc;
     a->done = true;
     pthread_cond_signal(&a->over);
+    if (a->abandoned && a->late)
+        a->late(a);
     if (a->wake) /* under the lock: a waiter that finds it done may return before this call is over */
         a->wake(a->wake_arg);
     pthread_mutex_unlock(&a->lock);
@@ -107,6 +109,9 @@ void rk_answer_abandon(struct rk_answer *a)
 {
     pthread_mutex_lock(&a->lock);
     a->wake = NULL;
+    a->abandoned = true;
+    if (a->done && a->late)
+        a->late(a);
     pthread_mutex_unlock(&a->lock);
     pthread_mutex_lock(&given_up_lock);
     a->next = given_up;

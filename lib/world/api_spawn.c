@@ -17,6 +17,7 @@
  */
 #include "collectives/coll.h"
 #include "lib/base/clock.h"
+#include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/boot/parent.h"
 #include "lib/channel/module.h"
@@ -232,16 +233,6 @@ static struct plan api_spawn_make_plan(const rank_spawn_params_t *p, const struc
 }
 
 /* Root: wait for the launcher's answer; returns the new job's namespace. */
-struct spawn_wait {
-    struct rk_wait wait;
-    struct rk_boot_spawn *spawn;
-};
-
-static bool is_spawned(struct rk_wait *w)
-{
-    return rk_boot_over(((struct spawn_wait *)w)->spawn);
-}
-
 static rank_status_t api_spawn_start_job(struct rk_ctx *ctx, const rank_spawn_params_t *p,
                                const struct plan *plan, char space[RK_NSPACE_MAX])
 {
@@ -249,7 +240,7 @@ static rank_status_t api_spawn_start_job(struct rk_ctx *ctx, const rank_spawn_pa
     struct rk_boot_parent *me = calloc(1, sizeof(*me));
     struct rk_boot_app app = {.program = p->program, .args = p->args, .env = p->env, .dir = p->dir,
                               .n = p->n};
-    struct spawn_wait w = {.spawn = NULL};
+    struct rk_answer *answer;
     char *text = NULL;
     rank_status_t st = me && e->card_len <= sizeof(me->card) ? RANK_OK : RANK_ERR_NO_MEMORY;
 
@@ -264,11 +255,11 @@ static rank_status_t api_spawn_start_job(struct rk_ctx *ctx, const rank_spawn_pa
     }
     if (text) {
         app.parent = text;
-        st = ctx->boot->ops->spawn_begin(ctx->boot, &app, rk_world_wake, ctx, &w.spawn);
-        if (!st)
-            rk_wait(ctx, &w.wait, is_spawned);
-        if (!st)
-            st = ctx->boot->ops->spawn_end(w.spawn, space);
+        st = ctx->boot->ops->spawn_begin(ctx->boot, &app, rk_world_wake, ctx, &answer);
+        if (!st) {
+            rk_connected_await(ctx, answer, rk_conf.spawn_timeout);
+            st = ctx->boot->ops->spawn_end(answer, p->program, space);
+        }
     } else if (!st) {
         st = RANK_ERR_NO_MEMORY;
     }

@@ -170,34 +170,40 @@ static void connected_forget(const struct rank_team *team)
     team_jobs_clear(&g);
 }
 
-struct disconnect_wait {
+struct answer_wait {
     struct rk_wait wait;
     struct rk_answer *answer;
-    uint64_t until;
+    uint64_t until; /* 0: for ever */
 };
 
-static bool is_disconnected(struct rk_wait *w)
+static bool has_answer(struct rk_wait *w)
 {
-    struct disconnect_wait *p = (struct disconnect_wait *)w;
+    const struct answer_wait *a = (const struct answer_wait *)w;
 
-    return rk_boot_over(p->answer) || rk_clock_ns() >= p->until;
+    return rk_boot_over(a->answer) || (a->until && rk_clock_ns() >= a->until);
+}
+
+void rk_connected_await(struct rk_ctx *ctx, struct rk_answer *answer, int64_t limit_ns)
+{
+    struct answer_wait a = {.answer = answer, .until = limit_ns ? rk_clock_ns() + (uint64_t)limit_ns : 0};
+
+    rk_wait(ctx, &a.wait, has_answer);
 }
 
 /* Returns false if the launcher did not disconnect them. */
 static bool disconnect_jobs(struct rank_team *team)
 {
     struct rk_ctx *ctx = team->ctx;
-    struct disconnect_wait p = {.until = rk_clock_ns() + ANSWER_NS};
-    rank_status_t st = ctx->boot->ops->disconnect_begin(ctx->boot, team->world_ranks, team->size, rk_world_wake, ctx,
-                                                &p.answer);
+    struct rk_answer *answer;
+    rank_status_t st = ctx->boot->ops->disconnect_begin(ctx->boot, team->world_ranks, team->size, rk_world_wake, ctx, &answer);
 
     if (!st) {
         if (ctx->board)
             ctx->board->inside = "rank_team_free";
-        rk_wait(ctx, &p.wait, is_disconnected);
+        rk_connected_await(ctx, answer, ANSWER_NS);
         if (ctx->board)
             ctx->board->inside = NULL; /* not the earlier value: another thread may be in here, too */
-        st = ctx->boot->ops->disconnect_end(ctx->boot, p.answer);
+        st = ctx->boot->ops->disconnect_end(ctx->boot, answer);
     }
     if (st)
         rk_info("rank_team_free: the launcher did not disconnect the jobs: a failure of one may still end the other");

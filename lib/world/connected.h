@@ -11,6 +11,8 @@
 
 #include "lib/p2p/team.h"
 
+struct rk_answer;
+
 /* Add the team that rank_spawn has created. */
 rank_status_t rk_connected_add(const struct rank_team *both);
 /* Undo that after a failure. */
@@ -23,6 +25,8 @@ void rk_connected_close(struct rk_ctx *ctx);
  * Disconnects the jobs if they share no other team.
  */
 void rk_connected_disconnect(struct rank_team *team);
+/* Wait for an answer of the launcher, at most limit_ns. 0: for ever. */
+void rk_connected_await(struct rk_ctx *ctx, struct rk_answer *answer, int64_t limit_ns);
 /* Give back the numbers of jobs that are gone: disconnected or dead, and in no team. Not from within progress. */
 void rk_connected_sweep(struct rk_ctx *ctx);
 /*

@@ -10,6 +10,7 @@
 #include "lib/channel/ucx/ucx.h"
 
 #include <dirent.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucs/debug/log_def.h>
@@ -47,6 +48,8 @@ rank_status_t rk_ucx_status(ucs_status_t status)
     }
 }
 
+static atomic_bool log_dropped; /* UCX's threads outlive what the logger needs */
+
 /* UCX would print on the application's stdout. Runs on any thread of UCX. */
 static ucs_log_func_rc_t take_log(const char *file, unsigned line, const char *function,
                                   ucs_log_level_t level, const ucs_log_component_config_t *conf,
@@ -58,6 +61,8 @@ static ucs_log_func_rc_t take_log(const char *file, unsigned line, const char *f
     (void)line;
     (void)function;
     (void)conf;
+    if (atomic_load(&log_dropped))
+        return UCS_LOG_FUNC_RC_STOP;
     vsnprintf(text, sizeof(text), message, ap);
     /* A broken connection is an error for UCX; here it is a report of a death, logged elsewhere. */
     rk_log(level == UCS_LOG_LEVEL_FATAL   ? RK_LOG_ERROR
@@ -71,6 +76,7 @@ static void log_begin(struct rk_ucx *ucx)
 {
     if (!ucs_log_push_handler || rk_env("UCX_LOG_LEVEL") || rk_env("UCX_LOG_FILE"))
         return;
+    atomic_store(&log_dropped, false);
     ucs_log_push_handler(take_log);
     ucx->log_taken = true;
 }
@@ -80,20 +86,6 @@ static void log_end(struct rk_ucx *ucx)
     if (ucx->log_taken && ucs_log_pop_handler)
         ucs_log_pop_handler();
     ucx->log_taken = false;
-}
-
-/* UCX's threads outlive what this logger needs. */
-static ucs_log_func_rc_t drop_log(const char *file, unsigned line, const char *function, ucs_log_level_t level,
-                                  const ucs_log_component_config_t *conf, const char *message, va_list ap)
-{
-    (void)file;
-    (void)line;
-    (void)function;
-    (void)level;
-    (void)conf;
-    (void)message;
-    (void)ap;
-    return UCS_LOG_FUNC_RC_STOP;
 }
 
 /* Does the user's UCX_TLS include a shared-memory transport? */
@@ -316,8 +308,7 @@ void rk_ucx_abandon(struct rk_ucx *ucx)
     static volatile ucp_worker_h kept __attribute__((unused)); /* so that no tool reports it as a leak */
 
     rk_info("UCX is still busy with a peer: it stays until the process ends");
-    if (ucx->log_taken)
-        ucs_log_push_handler(drop_log); /* asked before take_log */
+    atomic_store(&log_dropped, true);
     rk_ucx_close_sockets(ucx);
     ucp_worker_release_address(ucx->worker, ucx->address);
     kept = ucx->worker;
