@@ -98,6 +98,13 @@ static rank_status_t gather_entries(struct rank_team *parent, const struct ballo
                         n, world_ranks, out);
 }
 
+static rank_status_t check_split(const char *call, const struct rank_team *team, const rank_team_t *out)
+{
+    rank_status_t st = rk_team_check(call, team);
+
+    return st || out ? st : rk_arg_null(call, "out");
+}
+
 static rank_status_t api_team_split(struct rank_team *parent, uint64_t color, int key, rank_team_t *out)
 {
     /* Count before the first wait: another thread may split another team meanwhile. */
@@ -128,12 +135,10 @@ static rank_status_t api_team_split(struct rank_team *parent, uint64_t color, in
 rank_status_t rank_team_split(rank_team_t team, int color, int key, rank_team_t *out)
 {
     RK_ENTER_TEAM(team);
-    rank_status_t st = rk_team_check(__func__, team);
+    rank_status_t st = check_split(__func__, team, out);
 
     if (st)
         return st;
-    if (!out)
-        return rk_arg_null(__func__, "out");
     if (color < 0 && color != RANK_UNDEFINED)
         return rk_arg_error(RANK_ERR_ARG, __func__, "color %d is negative", color);
     return api_team_split(team, color == RANK_UNDEFINED ? NO_COLOR : (uint64_t)color, key, out);
@@ -142,13 +147,11 @@ rank_status_t rank_team_split(rank_team_t team, int color, int key, rank_team_t 
 rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out)
 {
     RK_ENTER_TEAM(team);
-    rank_status_t st = rk_team_check(__func__, team);
+    rank_status_t st = check_split(__func__, team, out);
     uint64_t color;
 
     if (st)
         return st;
-    if (!out)
-        return rk_arg_null(__func__, "out");
     /* The nonce of the segment identifies the node; without shm each rank is its own node. */
     color = rk_engine_shares_memory(team->ctx)
                 ? team->ctx->node->head->nonce
@@ -159,11 +162,9 @@ rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out
 rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out)
 {
     RK_ENTER_TEAM(team);
-    rank_status_t st = rk_team_check(__func__, team);
+    rank_status_t st = check_split(__func__, team, out);
 
-    if (st)
-        return st;
-    return out ? api_team_split(team, 0, team->rank, out) : rk_arg_null(__func__, "out");
+    return st ? st : api_team_split(team, 0, team->rank, out);
 }
 
 rank_status_t rank_team_free(rank_team_t *team)

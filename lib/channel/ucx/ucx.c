@@ -72,31 +72,19 @@ static size_t ucx_frame_max(const struct rk_peer *peer)
 
 static rank_status_t ucx_send(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)
 {
-    struct rk_ucx_link *l = peer->ep;
-
-    if (rk_unlikely(!l))
-        return RANK_ERR_PEER_DEAD;
-    return rk_ucx_put(l, hdr, NULL, 0, payload, NULL);
+    return rk_ucx_put(peer->ep, hdr, NULL, 0, payload, NULL);
 }
 
 static rank_status_t ucx_send2(struct rk_peer *peer, const struct rk_hdr *hdr, const void *first,
                                size_t first_len, const void *second)
 {
-    struct rk_ucx_link *l = peer->ep;
-
-    if (rk_unlikely(!l))
-        return RANK_ERR_PEER_DEAD;
-    return rk_ucx_put(l, hdr, first, first_len, second, NULL);
+    return rk_ucx_put(peer->ep, hdr, first, first_len, second, NULL);
 }
 
 static rank_status_t ucx_send_view(struct rk_peer *peer, const struct rk_hdr *hdr,
                                    const struct rk_view *view)
 {
-    struct rk_ucx_link *l = peer->ep;
-
-    if (rk_unlikely(!l))
-        return RANK_ERR_PEER_DEAD;
-    return rk_ucx_put(l, hdr, NULL, 0, NULL, view);
+    return rk_ucx_put(peer->ep, hdr, NULL, 0, NULL, view);
 }
 
 int rk_ucx_poll(struct rk_ucx *ucx)

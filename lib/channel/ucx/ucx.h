@@ -185,6 +185,8 @@ void rk_ucx_abandon(struct rk_ucx *ucx);
  */
 bool rk_ucx_card_fits(const struct rk_ucx_card *card, char *text, size_t len);
 rank_status_t rk_ucx_status(ucs_status_t status);
+/* Create a generic datatype. */
+rank_status_t rk_ucx_create_type(const ucp_generic_dt_ops_t *ops, ucp_datatype_t *type, bool *made);
 
 /* rails.c: see struct rk_channel. */
 rank_status_t rk_ucx_rails(FILE *out);
@@ -226,7 +228,7 @@ void rk_ucx_ops_init(struct rk_ucx *ucx);
 void rk_ucx_ops_destroy(struct rk_ucx *ucx);
 
 /* ucx_send.c */
-/* Send one frame; payload first and then second, or first and then bytes of view at offset 0. */
+/* Send one frame; payload first and then second, or first and then bytes of view at offset 0. l NULL: the peer is gone. */
 rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *first,
                          size_t first_len, const void *second, const struct rk_view *view);
 /* Send coalesced frames. */

@@ -121,14 +121,8 @@ rank_status_t rk_ucx_view_type(struct rk_ucx *ucx)
         .unpack = view_unpack,
         .finish = view_end,
     };
-    ucs_status_t st = ucp_dt_create_generic(&ops, NULL, &ucx->view_type);
 
-    if (st != UCS_OK) {
-        rk_error("UCX does not take a datatype: %s", ucs_status_string(st));
-        return rk_ucx_status(st);
-    }
-    ucx->has_view_type = true;
-    return RANK_OK;
+    return rk_ucx_create_type(&ops, &ucx->view_type, &ucx->has_view_type);
 }
 
 /* Pass the op's view to UCP: its memory, or the op itself for callbacks. */

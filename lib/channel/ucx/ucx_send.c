@@ -143,14 +143,8 @@ rank_status_t rk_ucx_packet_type(struct rk_ucx *ucx)
         .pack = packet_pack,
         .finish = packet_end,
     };
-    ucs_status_t st = ucp_dt_create_generic(&ops, NULL, &ucx->packet_type);
 
-    if (st != UCS_OK) {
-        rk_error("UCX does not take a datatype: %s", ucs_status_string(st));
-        return rk_ucx_status(st);
-    }
-    ucx->has_packet_type = true;
-    return RANK_OK;
+    return rk_ucx_create_type(&ops, &ucx->packet_type, &ucx->has_packet_type);
 }
 
 /* The head has the first frame's header, without turn. */
@@ -250,12 +244,13 @@ void rk_ucx_flush_open(struct rk_ucx_link *l)
 rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *first,
                          size_t first_len, const void *second, const struct rk_view *view)
 {
-    struct rk_ucx *ucx = l->ucx;
-    struct rk_ucx_buf *b;
     bool shares = hdr->len <= RK_UCX_SHARE_MAX, at_once;
+    struct rk_ucx_buf *b;
+    struct rk_ucx *ucx;
 
-    if (rk_unlikely(!l->ep || l->failed))
+    if (rk_unlikely(!l || !l->ep || l->failed))
         return RANK_ERR_PEER_DEAD;
+    ucx = l->ucx;
     if (rk_unlikely(ucx->inside && !shares))
         return RK_AGAIN;
     at_once = !ucx->inside && (l->last_tick != ucx->tick || !shares);

@@ -127,6 +127,16 @@ static rank_status_t configure(struct rk_ucx *ucx, ucp_config_t **out)
     return RANK_OK;
 }
 
+rank_status_t rk_ucx_create_type(const ucp_generic_dt_ops_t *ops, ucp_datatype_t *type, bool *made)
+{
+    ucs_status_t st = ucp_dt_create_generic(ops, NULL, type);
+
+    *made = st == UCS_OK;
+    if (!*made)
+        rk_error("UCX does not take a datatype: %s", ucs_status_string(st));
+    return rk_ucx_status(st);
+}
+
 static rank_status_t ucx_setup_init(struct rk_ucx *ucx, int peers, const ucp_config_t *config)
 {
     ucp_params_t params = {
