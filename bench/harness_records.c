@@ -10,39 +10,39 @@
 const char *bench_records_open(struct bench_records *r, const char *json, const char *csv)
 {
     memset(r, 0, sizeof(*r));
-    if (*json && rk_json_open(&r->json, json))
+    if (*json && xr_json_open(&r->json, json))
         return "--json";
     if (*csv && !(r->csv = fopen(csv, "we")))
         return "--csv";
     return NULL;
 }
 
-static void add_json(struct rk_json *j, const struct bench_field *field, int n)
+static void add_json(struct xr_json *j, const struct bench_field *field, int n)
 {
-    rk_json_flat_object(j, NULL);
+    xr_json_flat_object(j, NULL);
     for (const struct bench_field *f = field; f < field + n; f++) {
         switch (f->kind) {
         case BENCH_FIELD_NONE:
             break;
         case BENCH_FIELD_NULL:
-            rk_json_null(j, f->key);
+            xr_json_null(j, f->key);
             break;
         case BENCH_FIELD_INT:
-            rk_json_int(j, f->key, f->number);
+            xr_json_int(j, f->key, f->number);
             break;
         case BENCH_FIELD_REAL:
-            rk_json_real(j, f->key, f->real);
+            xr_json_real(j, f->key, f->real);
             break;
         case BENCH_FIELD_BOOL:
-            rk_json_bool(j, f->key, f->number != 0);
+            xr_json_bool(j, f->key, f->number != 0);
             break;
         case BENCH_FIELD_TEXT:
-            rk_json_text(j, f->key, f->text);
+            xr_json_text(j, f->key, f->text);
             break;
         }
     }
-    rk_json_end(j);
-    rk_json_checkpoint(j); /* a failure later leaves what was measured */
+    xr_json_end(j);
+    xr_json_checkpoint(j); /* a failure later leaves what was measured */
 }
 
 /* In quotes where it has to be. */
@@ -94,7 +94,7 @@ const char *bench_records_close(struct bench_records *r)
     bool bad;
 
     r->csv = NULL;
-    if (rk_json_close(&r->json)) {
+    if (xr_json_close(&r->json)) {
         if (csv)
             fclose(csv);
         return "--json";

@@ -4,7 +4,7 @@
 #ifndef RK_BENCH_HARNESS_RECORDS_H
 #define RK_BENCH_HARNESS_RECORDS_H
 
-#include "lib/base/json_writer.h"
+#include "launcher/util/json_writer.h"
 
 enum bench_field_kind { BENCH_FIELD_NONE, BENCH_FIELD_NULL, BENCH_FIELD_INT, BENCH_FIELD_REAL, BENCH_FIELD_BOOL, BENCH_FIELD_TEXT };
 
@@ -19,7 +19,7 @@ struct bench_field {
 
 /* out is NULL: that file is not wanted. */
 struct bench_records {
-    struct rk_json json;
+    struct xr_json json;
     FILE *csv;
     bool headed;
 };

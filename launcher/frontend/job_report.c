@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* job_report.c: collect the facts of a job for --json. See job_report.h. */
 #include "launcher/frontend/job_report.h"
-#include "lib/base/json_writer.h"
+#include "launcher/util/json_writer.h"
 #include "launcher/overlay/protocol.h"
 #include "lib/base/log.h"
 
@@ -256,149 +256,149 @@ void xr_report_cause(struct xr_report *r, const char *fmt, ...)
 
 /* --------------------------------------------------------------------- writing */
 
-static void write_apps(struct rk_json *j, const struct xr_job *job)
+static void write_apps(struct xr_json *j, const struct xr_job *job)
 {
-    rk_json_array(j, "programs");
+    xr_json_array(j, "programs");
     for (uint32_t i = 0; i < job->napps; i++) {
         const struct xr_app *app = &job->apps[i];
-        rk_json_object(j, NULL);
-        rk_json_int(j, "first_rank", app->first);
-        rk_json_int(j, "ranks", app->n);
-        rk_json_text(j, "path", app->program);
-        rk_json_flat_array(j, "argv");
+        xr_json_object(j, NULL);
+        xr_json_int(j, "first_rank", app->first);
+        xr_json_int(j, "ranks", app->n);
+        xr_json_text(j, "path", app->program);
+        xr_json_flat_array(j, "argv");
         for (char *const *arg = app->argv; *arg; arg++)
-            rk_json_text(j, NULL, *arg);
-        rk_json_end(j);
-        rk_json_text(j, "wdir", app->wdir);
-        rk_json_end(j);
+            xr_json_text(j, NULL, *arg);
+        xr_json_end(j);
+        xr_json_text(j, "wdir", app->wdir);
+        xr_json_end(j);
     }
-    rk_json_end(j);
+    xr_json_end(j);
 }
 
-static void write_phases(struct rk_json *j, const struct phases *p)
+static void write_phases(struct xr_json *j, const struct phases *p)
 {
     for (size_t i = 0; i < p->n; i++)
-        rk_json_fixed(j, p->phase[i].name, (double)p->phase[i].ns * 1e-6);
-    rk_json_end(j);
+        xr_json_fixed(j, p->phase[i].name, (double)p->phase[i].ns * 1e-6);
+    xr_json_end(j);
 }
 
-static void write_hosts(struct rk_json *j, const struct xr_report *r)
+static void write_hosts(struct xr_json *j, const struct xr_report *r)
 {
-    rk_json_array(j, "hosts");
+    xr_json_array(j, "hosts");
     for (uint32_t i = 0; i < r->nhosts; i++) {
-        rk_json_flat_object(j, NULL);
-        rk_json_text(j, "name", r->hosts[i].name);
-        rk_json_int(j, "ranks", r->hosts[i].ranks);
-        rk_json_text(j, "pmix", r->hosts[i].pmix);
+        xr_json_flat_object(j, NULL);
+        xr_json_text(j, "name", r->hosts[i].name);
+        xr_json_int(j, "ranks", r->hosts[i].ranks);
+        xr_json_text(j, "pmix", r->hosts[i].pmix);
         if (r->hosts[i].node < r->nstarted) {
-            rk_json_flat_object(j, "startup_ms");
+            xr_json_flat_object(j, "startup_ms");
             write_phases(j, &r->started[r->hosts[i].node]);
         }
-        rk_json_end(j);
+        xr_json_end(j);
     }
-    rk_json_end(j);
+    xr_json_end(j);
 }
 
-static void write_usage(struct rk_json *j, const uint64_t *usage)
+static void write_usage(struct xr_json *j, const uint64_t *usage)
 {
-    rk_json_flat_object(j, "rusage");
-    rk_json_seconds(j, "user", usage[XR_USAGE_USER_NS]);
-    rk_json_seconds(j, "system", usage[XR_USAGE_SYSTEM_NS]);
-    rk_json_int(j, "max_rss_kib", (int64_t)usage[XR_USAGE_MAX_RSS_KIB]);
-    rk_json_int(j, "minor_faults", (int64_t)usage[XR_USAGE_MINOR_FAULTS]);
-    rk_json_int(j, "major_faults", (int64_t)usage[XR_USAGE_MAJOR_FAULTS]);
-    rk_json_int(j, "blocks_in", (int64_t)usage[XR_USAGE_BLOCKS_IN]);
-    rk_json_int(j, "blocks_out", (int64_t)usage[XR_USAGE_BLOCKS_OUT]);
-    rk_json_int(j, "voluntary_switches", (int64_t)usage[XR_USAGE_VOLUNTARY]);
-    rk_json_int(j, "involuntary_switches", (int64_t)usage[XR_USAGE_INVOLUNTARY]);
-    rk_json_end(j);
+    xr_json_flat_object(j, "rusage");
+    xr_json_seconds(j, "user", usage[XR_USAGE_USER_NS]);
+    xr_json_seconds(j, "system", usage[XR_USAGE_SYSTEM_NS]);
+    xr_json_int(j, "max_rss_kib", (int64_t)usage[XR_USAGE_MAX_RSS_KIB]);
+    xr_json_int(j, "minor_faults", (int64_t)usage[XR_USAGE_MINOR_FAULTS]);
+    xr_json_int(j, "major_faults", (int64_t)usage[XR_USAGE_MAJOR_FAULTS]);
+    xr_json_int(j, "blocks_in", (int64_t)usage[XR_USAGE_BLOCKS_IN]);
+    xr_json_int(j, "blocks_out", (int64_t)usage[XR_USAGE_BLOCKS_OUT]);
+    xr_json_int(j, "voluntary_switches", (int64_t)usage[XR_USAGE_VOLUNTARY]);
+    xr_json_int(j, "involuntary_switches", (int64_t)usage[XR_USAGE_INVOLUNTARY]);
+    xr_json_end(j);
 }
 
-static void write_rank(struct rk_json *j, const struct xr_report *r, uint32_t rank)
+static void write_rank(struct xr_json *j, const struct xr_report *r, uint32_t rank)
 {
     const struct rank *at = &r->ranks[rank];
 
-    rk_json_flat_object(j, NULL);
-    rk_json_int(j, "rank", rank);
-    rk_json_int(j, "program", xr_job_app_of(r->job, rank) - r->job->apps);
-    rk_json_text(j, "host", at->host < r->nhosts ? r->hosts[at->host].name : NULL);
+    xr_json_flat_object(j, NULL);
+    xr_json_int(j, "rank", rank);
+    xr_json_int(j, "program", xr_job_app_of(r->job, rank) - r->job->apps);
+    xr_json_text(j, "host", at->host < r->nhosts ? r->hosts[at->host].name : NULL);
     if (at->pid)
-        rk_json_int(j, "pid", at->pid);
+        xr_json_int(j, "pid", at->pid);
     else
-        rk_json_null(j, "pid");
-    rk_json_text(j, "cpus", at->cpus);
-    rk_json_bool(j, "bound", at->bound);
+        xr_json_null(j, "pid");
+    xr_json_text(j, "cpus", at->cpus);
+    xr_json_bool(j, "bound", at->bound);
     if (at->start_ns)
-        rk_json_seconds(j, "start", at->start_ns);
+        xr_json_seconds(j, "start", at->start_ns);
     else
-        rk_json_null(j, "start");
+        xr_json_null(j, "start");
     if (at->exited) {
-        rk_json_seconds(j, "end", at->end_ns);
-        rk_json_seconds(j, "seconds", at->lived_ns);
+        xr_json_seconds(j, "end", at->end_ns);
+        xr_json_seconds(j, "seconds", at->lived_ns);
         if (WIFSIGNALED(at->status)) {
-            rk_json_null(j, "exit_code");
-            rk_json_int(j, "signal", WTERMSIG(at->status));
+            xr_json_null(j, "exit_code");
+            xr_json_int(j, "signal", WTERMSIG(at->status));
         } else {
-            rk_json_int(j, "exit_code", WEXITSTATUS(at->status));
-            rk_json_null(j, "signal");
+            xr_json_int(j, "exit_code", WEXITSTATUS(at->status));
+            xr_json_null(j, "signal");
         }
-        rk_json_bool(j, "unfinished", at->unfinished);
+        xr_json_bool(j, "unfinished", at->unfinished);
     }
     if (at->has_usage)
         write_usage(j, at->usage);
-    rk_json_end(j);
+    xr_json_end(j);
 }
 
-static void write_spawned(struct rk_json *j, const struct xr_report *r)
+static void write_spawned(struct xr_json *j, const struct xr_report *r)
 {
-    rk_json_array(j, "spawned");
+    xr_json_array(j, "spawned");
     for (uint32_t i = 0; i < r->nspawned; i++) {
         const struct xr_report_spawned *s = &r->spawned[i];
-        rk_json_flat_object(j, NULL);
-        rk_json_text(j, "job", s->job);
-        rk_json_text(j, "parent", s->parent);
-        rk_json_int(j, "parent_rank", s->rank);
-        rk_json_int(j, "size", s->size);
-        rk_json_bool(j, "started", s->started);
-        rk_json_seconds(j, "start", s->start_ns);
-        rk_json_seconds(j, "end", s->end_ns);
-        rk_json_int(j, "exit_code", s->code);
-        rk_json_end(j);
+        xr_json_flat_object(j, NULL);
+        xr_json_text(j, "job", s->job);
+        xr_json_text(j, "parent", s->parent);
+        xr_json_int(j, "parent_rank", s->rank);
+        xr_json_int(j, "size", s->size);
+        xr_json_bool(j, "started", s->started);
+        xr_json_seconds(j, "start", s->start_ns);
+        xr_json_seconds(j, "end", s->end_ns);
+        xr_json_int(j, "exit_code", s->code);
+        xr_json_end(j);
     }
-    rk_json_end(j);
+    xr_json_end(j);
 }
 
 bool xr_report_write(struct xr_report *r, int exit_code, bool output_lost)
 {
     struct utsname system;
-    struct rk_json j;
+    struct xr_json j;
     bool bad;
 
     if (!r)
         return true;
-    rk_json_begin(&j, r->out);
-    rk_json_text(&j, "job", r->job->id);
-    rk_json_flat_object(&j, "versions");
-    rk_json_text(&j, "xrun", rank_version());
-    rk_json_text(&j, "pmix", r->nhosts ? r->hosts[0].pmix : NULL);
-    rk_json_text(&j, "kernel", uname(&system) ? NULL : system.release);
-    rk_json_end(&j);
-    rk_json_int(&j, "size", r->job->size);
-    rk_json_seconds(&j, "start", r->start_ns);
-    rk_json_seconds(&j, "end", job_report_wall_ns());
-    rk_json_int(&j, "exit_code", exit_code);
-    rk_json_text(&j, "cause", r->cause);
-    rk_json_bool(&j, "output_lost", output_lost);
-    rk_json_object(&j, "startup_ms");
+    xr_json_begin(&j, r->out);
+    xr_json_text(&j, "job", r->job->id);
+    xr_json_flat_object(&j, "versions");
+    xr_json_text(&j, "xrun", rank_version());
+    xr_json_text(&j, "pmix", r->nhosts ? r->hosts[0].pmix : NULL);
+    xr_json_text(&j, "kernel", uname(&system) ? NULL : system.release);
+    xr_json_end(&j);
+    xr_json_int(&j, "size", r->job->size);
+    xr_json_seconds(&j, "start", r->start_ns);
+    xr_json_seconds(&j, "end", job_report_wall_ns());
+    xr_json_int(&j, "exit_code", exit_code);
+    xr_json_text(&j, "cause", r->cause);
+    xr_json_bool(&j, "output_lost", output_lost);
+    xr_json_object(&j, "startup_ms");
     write_phases(&j, &r->start);
     write_apps(&j, r->job);
     write_hosts(&j, r);
-    rk_json_array(&j, "ranks");
+    xr_json_array(&j, "ranks");
     for (uint32_t i = 0; i < r->job->size; i++)
         write_rank(&j, r, i);
-    rk_json_end(&j);
+    xr_json_end(&j);
     write_spawned(&j, r);
-    rk_json_finish(&j);
+    xr_json_finish(&j);
     bad = ferror(r->out);
     errno = bad ? EIO : 0;
     if (fclose(r->out) || bad) {

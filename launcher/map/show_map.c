@@ -3,7 +3,7 @@
  * show_map.c: show the map as text and as JSON. See plan.h.
  */
 #include "launcher/map/plan.h"
-#include "lib/base/json_writer.h"
+#include "launcher/util/json_writer.h"
 #include "launcher/util/shell_words.h"
 
 #include <errno.h>
@@ -178,70 +178,70 @@ void xr_plan_show(const struct xr_plan *p, FILE *to)
 
 /* ------------------------------------------------------------------------ JSON */
 
-static void json_cpus(struct rk_json *j, hwloc_const_bitmap_t cpus)
+static void json_cpus(struct xr_json *j, hwloc_const_bitmap_t cpus)
 {
     unsigned cpu;
 
     if (!cpus) {
-        rk_json_null(j, "cpus");
+        xr_json_null(j, "cpus");
         return;
     }
-    rk_json_flat_array(j, "cpus");
+    xr_json_flat_array(j, "cpus");
     hwloc_bitmap_foreach_begin(cpu, cpus)
-        rk_json_int(j, NULL, cpu);
+        xr_json_int(j, NULL, cpu);
     hwloc_bitmap_foreach_end();
-    rk_json_end(j);
+    xr_json_end(j);
 }
 
-static void json_host(struct rk_json *j, const struct xr_plan *p, uint32_t h)
+static void json_host(struct xr_json *j, const struct xr_plan *p, uint32_t h)
 {
     const struct xr_placed_host *at = &p->placement.host[h];
 
-    rk_json_flat_object(j, NULL);
-    rk_json_text(j, "name", xr_plan_name(p, h));
-    rk_json_int(j, "slots", p->hosts.host[h].slots);
-    rk_json_int(j, "cores", at->units);
-    rk_json_int(j, "ranks", at->ranks);
-    rk_json_bool(j, "oversubscribed", at->oversubscribed);
-    rk_json_end(j);
+    xr_json_flat_object(j, NULL);
+    xr_json_text(j, "name", xr_plan_name(p, h));
+    xr_json_int(j, "slots", p->hosts.host[h].slots);
+    xr_json_int(j, "cores", at->units);
+    xr_json_int(j, "ranks", at->ranks);
+    xr_json_bool(j, "oversubscribed", at->oversubscribed);
+    xr_json_end(j);
 }
 
-static void json_rank(struct rk_json *j, const struct xr_plan *p, uint32_t r)
+static void json_rank(struct xr_json *j, const struct xr_plan *p, uint32_t r)
 {
     const struct xr_place *at = &p->placement.rank[r];
 
-    rk_json_flat_object(j, NULL);
-    rk_json_int(j, "rank", r);
-    rk_json_int(j, "program", program_of(p, r));
-    rk_json_int(j, "host", at->host);
-    rk_json_int(j, "local_rank", at->local);
+    xr_json_flat_object(j, NULL);
+    xr_json_int(j, "rank", r);
+    xr_json_int(j, "program", program_of(p, r));
+    xr_json_int(j, "host", at->host);
+    xr_json_int(j, "local_rank", at->local);
     json_cpus(j, at->cpus);
-    rk_json_end(j);
+    xr_json_end(j);
 }
 
 rank_status_t xr_plan_json(const struct xr_plan *p, const char *path, char *err, size_t errlen)
 {
     FILE *to = fopen(path, "we");
-    struct rk_json json;
+    struct xr_json json;
     int error;
 
     if (!to) {
         snprintf(err, errlen, "--json-map %s: %s", path, strerror(errno));
         return RANK_ERR_SYSTEM;
     }
-    rk_json_begin(&json, to);
-    rk_json_array(&json, "programs");
+    xr_json_begin(&json, to);
+    xr_json_array(&json, "programs");
     for (uint32_t i = 0; i < p->nprograms; i++)
-        rk_json_text(&json, NULL, p->programs[i].name);
-    rk_json_end(&json);
-    rk_json_array(&json, "hosts");
+        xr_json_text(&json, NULL, p->programs[i].name);
+    xr_json_end(&json);
+    xr_json_array(&json, "hosts");
     for (uint32_t h = 0; h < p->hosts.n; h++)
         json_host(&json, p, h);
-    rk_json_end(&json);
-    rk_json_array(&json, "ranks");
+    xr_json_end(&json);
+    xr_json_array(&json, "ranks");
     for (uint32_t r = 0; r < p->placement.n; r++)
         json_rank(&json, p, r);
-    rk_json_finish(&json);
+    xr_json_finish(&json);
     error = ferror(to) ? EIO : 0;
     if (fclose(to))
         error = errno;

@@ -6,7 +6,7 @@
 #include "bench/harness_hist.h"
 #include "bench/harness_setting.h"
 #include "bench/harness_stats.h"
-#include "lib/base/json_writer.h"
+#include "launcher/util/json_writer.h"
 
 #include <math.h>
 
@@ -195,41 +195,41 @@ static void read_text(const char *path, char *text, size_t room)
 static void json_is_written_and_quoted(void **state)
 {
     char path[] = "/tmp/frame_test.XXXXXX", text[512];
-    struct rk_json json = {0};
+    struct xr_json json = {0};
     int fd = mkstemp(path);
 
     (void)state;
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(rk_json_open(&json, path), 0);
-    rk_json_flat_object(&json, NULL);
-    rk_json_text(&json, "a", "q\"b\\c\n");
-    rk_json_int(&json, "i", -5);
-    rk_json_end(&json);
-    rk_json_checkpoint(&json);
+    assert_int_equal(xr_json_open(&json, path), 0);
+    xr_json_flat_object(&json, NULL);
+    xr_json_text(&json, "a", "q\"b\\c\n");
+    xr_json_int(&json, "i", -5);
+    xr_json_end(&json);
+    xr_json_checkpoint(&json);
     read_text(path, text, sizeof(text)); /* as if the program ended here */
     assert_string_equal(text, "[\n  {\"a\": \"q\\\"b\\\\c\\u000a\", \"i\": -5}\n]\n");
-    rk_json_flat_object(&json, NULL);
-    rk_json_real(&json, "r", 0.25);
-    rk_json_real(&json, "n", __builtin_inf());
-    rk_json_bool(&json, "t", true);
-    rk_json_null(&json, "u");
-    rk_json_end(&json);
-    assert_int_equal(rk_json_close(&json), 0);
+    xr_json_flat_object(&json, NULL);
+    xr_json_real(&json, "r", 0.25);
+    xr_json_real(&json, "n", __builtin_inf());
+    xr_json_bool(&json, "t", true);
+    xr_json_null(&json, "u");
+    xr_json_end(&json);
+    assert_int_equal(xr_json_close(&json), 0);
     read_text(path, text, sizeof(text));
     assert_string_equal(text, "[\n  {\"a\": \"q\\\"b\\\\c\\u000a\", \"i\": -5},\n"
                               "  {\"r\": 0.25, \"n\": null, \"t\": true, \"u\": null}\n]\n");
 
-    assert_int_equal(rk_json_open(&json, path), 0); /* no records: still an array */
-    assert_int_equal(rk_json_close(&json), 0);
+    assert_int_equal(xr_json_open(&json, path), 0); /* no records: still an array */
+    assert_int_equal(xr_json_close(&json), 0);
     read_text(path, text, sizeof(text));
     assert_string_equal(text, "[]\n");
     unlink(path);
-    assert_int_equal(rk_json_open(&json, "/nowhere/at/all"), -1);
-    assert_int_equal(rk_json_open(&json, "/dev/full"), 0);
-    rk_json_flat_object(&json, NULL);
-    rk_json_end(&json);
-    assert_int_equal(rk_json_close(&json), -1);
+    assert_int_equal(xr_json_open(&json, "/nowhere/at/all"), -1);
+    assert_int_equal(xr_json_open(&json, "/dev/full"), 0);
+    xr_json_flat_object(&json, NULL);
+    xr_json_end(&json);
+    assert_int_equal(xr_json_close(&json), -1);
 }
 
 static void hosts_and_placement_as_text(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* json_writer.c: write JSON, value by value. */
-#include "lib/base/json_writer.h"
+#include "launcher/util/json_writer.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -46,7 +46,7 @@ static void quoted(FILE *out, const char *text)
 }
 
 /* Write the separator and the key before a value. */
-static void before(struct rk_json *j, const char *key)
+static void before(struct xr_json *j, const char *key)
 {
     if (j->level[j->depth].some)
         fputc(',', j->out);
@@ -61,7 +61,7 @@ static void before(struct rk_json *j, const char *key)
     }
 }
 
-static void json_writer_begin(struct rk_json *j, const char *brackets, bool flat)
+static void json_writer_begin(struct xr_json *j, const char *brackets, bool flat)
 {
     fputc(brackets[0], j->out);
     flat = flat || (j->depth >= 0 && j->level[j->depth].flat);
@@ -71,7 +71,7 @@ static void json_writer_begin(struct rk_json *j, const char *brackets, bool flat
     j->level[j->depth].flat = flat;
 }
 
-static void close_level(struct rk_json *j)
+static void close_level(struct xr_json *j)
 {
     if (j->level[j->depth].some && !j->level[j->depth].flat)
         fprintf(j->out, "\n%*s", 2 * j->depth, "");
@@ -79,7 +79,7 @@ static void close_level(struct rk_json *j)
     j->depth--;
 }
 
-void rk_json_begin(struct rk_json *j, FILE *out)
+void xr_json_begin(struct xr_json *j, FILE *out)
 {
     j->out = out;
     j->depth = -1;
@@ -87,7 +87,7 @@ void rk_json_begin(struct rk_json *j, FILE *out)
     json_writer_begin(j, "{}", false);
 }
 
-int rk_json_open(struct rk_json *j, const char *path)
+int xr_json_open(struct xr_json *j, const char *path)
 {
     struct stat st;
 
@@ -100,35 +100,35 @@ int rk_json_open(struct rk_json *j, const char *path)
     return 0;
 }
 
-void rk_json_finish(struct rk_json *j)
+void xr_json_finish(struct xr_json *j)
 {
     while (j->depth >= 0)
         close_level(j);
     fputc('\n', j->out);
 }
 
-void rk_json_checkpoint(struct rk_json *j)
+void xr_json_checkpoint(struct xr_json *j)
 {
-    struct rk_json copy = *j;
+    struct xr_json copy = *j;
     long at = j->seeks ? ftell(j->out) : -1;
 
     if (at < 0) {
         fflush(j->out);
         return;
     }
-    rk_json_finish(&copy);
+    xr_json_finish(&copy);
     if (fflush(j->out) == 0)
         fseek(j->out, at, SEEK_SET);
 }
 
-int rk_json_close(struct rk_json *j)
+int xr_json_close(struct xr_json *j)
 {
     int bad;
 
     if (!j->out)
         return 0;
     errno = 0;
-    rk_json_finish(j);
+    xr_json_finish(j);
     bad = ferror(j->out);
     if (fclose(j->out))
         bad = 1;
@@ -138,36 +138,36 @@ int rk_json_close(struct rk_json *j)
     return bad ? -1 : 0;
 }
 
-void rk_json_object(struct rk_json *j, const char *key)
+void xr_json_object(struct xr_json *j, const char *key)
 {
     before(j, key);
     json_writer_begin(j, "{}", false);
 }
 
-void rk_json_array(struct rk_json *j, const char *key)
+void xr_json_array(struct xr_json *j, const char *key)
 {
     before(j, key);
     json_writer_begin(j, "[]", false);
 }
 
-void rk_json_flat_object(struct rk_json *j, const char *key)
+void xr_json_flat_object(struct xr_json *j, const char *key)
 {
     before(j, key);
     json_writer_begin(j, "{}", true);
 }
 
-void rk_json_flat_array(struct rk_json *j, const char *key)
+void xr_json_flat_array(struct xr_json *j, const char *key)
 {
     before(j, key);
     json_writer_begin(j, "[]", true);
 }
 
-void rk_json_end(struct rk_json *j)
+void xr_json_end(struct xr_json *j)
 {
     close_level(j);
 }
 
-void rk_json_text(struct rk_json *j, const char *key, const char *value)
+void xr_json_text(struct xr_json *j, const char *key, const char *value)
 {
     before(j, key);
     if (value)
@@ -176,19 +176,19 @@ void rk_json_text(struct rk_json *j, const char *key, const char *value)
         fputs("null", j->out);
 }
 
-void rk_json_int(struct rk_json *j, const char *key, int64_t value)
+void xr_json_int(struct xr_json *j, const char *key, int64_t value)
 {
     before(j, key);
     fprintf(j->out, "%" PRId64, value);
 }
 
-void rk_json_seconds(struct rk_json *j, const char *key, uint64_t ns)
+void xr_json_seconds(struct xr_json *j, const char *key, uint64_t ns)
 {
     before(j, key);
     fprintf(j->out, "%" PRIu64 ".%06" PRIu64, ns / 1000000000, ns % 1000000000 / 1000);
 }
 
-void rk_json_fixed(struct rk_json *j, const char *key, double value)
+void xr_json_fixed(struct xr_json *j, const char *key, double value)
 {
     before(j, key);
     if (isfinite(value))
@@ -197,7 +197,7 @@ void rk_json_fixed(struct rk_json *j, const char *key, double value)
         fputs("null", j->out);
 }
 
-void rk_json_real(struct rk_json *j, const char *key, double value)
+void xr_json_real(struct xr_json *j, const char *key, double value)
 {
     before(j, key);
     if (isfinite(value))
@@ -206,13 +206,13 @@ void rk_json_real(struct rk_json *j, const char *key, double value)
         fputs("null", j->out);
 }
 
-void rk_json_bool(struct rk_json *j, const char *key, bool value)
+void xr_json_bool(struct xr_json *j, const char *key, bool value)
 {
     before(j, key);
     fputs(value ? "true" : "false", j->out);
 }
 
-void rk_json_null(struct rk_json *j, const char *key)
+void xr_json_null(struct xr_json *j, const char *key)
 {
     before(j, key);
     fputs("null", j->out);
