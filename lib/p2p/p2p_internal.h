@@ -32,11 +32,6 @@ struct rk_p2p {
     struct rk_unexpected null_message; /* what a matched probe of RANK_PROC_NULL gives */
 };
 
-/* send.c */
-
-/* Offer the request to its channel once: RANK_OK (complete or started), RK_AGAIN, or an error (not completed). */
-rank_status_t rk_send_offer(struct rank_request *req);
-
 /* recv.c */
 void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                       const void *payload, const struct rk_rndv *rndv);

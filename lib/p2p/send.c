@@ -70,7 +70,7 @@ RK_INLINE rank_status_t send_view_counted(struct rk_peer *peer, const struct rk_
     return st;
 }
 
-/* As rk_send_offer, for payload that is no contiguous host memory: small ones go whole, packed by the channel or here. */
+/* As send_offer, for payload that is no contiguous host memory: small ones go whole, packed by the channel or here. */
 static RK_COLD rank_status_t offer_pieces(struct rank_request *req, struct rk_hdr *hdr)
 {
     bool sync = req->flags & RK_REQ_SYNC;
@@ -95,7 +95,8 @@ static RK_COLD rank_status_t offer_pieces(struct rank_request *req, struct rk_hd
     return peer->channel->rndv_send(peer, hdr, &req->view, req);
 }
 
-rank_status_t rk_send_offer(struct rank_request *req)
+/* Offer the request to its channel once: RANK_OK (complete or started), RK_AGAIN, or an error (not completed). */
+static rank_status_t send_offer(struct rank_request *req)
 {
     struct rk_peer *peer = req->peer;
     uint64_t bytes = req->view.bytes;
@@ -139,7 +140,7 @@ static rank_status_t request_send(struct rk_send_item *item, struct rk_peer *pee
     rank_status_t st;
 
     req->flags &= (uint8_t)~RK_REQ_QUEUED;
-    st = rk_send_offer(req);
+    st = send_offer(req);
     if (st == RK_AGAIN)
         req->flags |= RK_REQ_QUEUED;
     else if (st)
@@ -187,7 +188,7 @@ RK_INLINE void send_start_send(struct rank_team *team, struct rk_view view, uint
         send_enqueue(req);
         return;
     }
-    st = rk_send_offer(req);
+    st = send_offer(req);
     if (rk_unlikely(st == RK_AGAIN))
         send_enqueue(req);
     else if (rk_unlikely(st))

@@ -52,7 +52,7 @@ struct rk_origin_op *rk_origin_new(struct rk_peer *peer, enum rk_rma_op op, stru
     return job;
 }
 
-void rk_origin_free(struct rk_origin_op *job)
+static void origin_free(struct rk_origin_op *job)
 {
     rk_slab_free(&job->ctx->rma->jobs, job, JOB_LINK);
 }
@@ -81,7 +81,7 @@ static void origin_complete(struct rk_origin_op *job)
     job->named = false;
     job->done = true;
     if (job->pooled)
-        rk_origin_free(job);
+        origin_free(job);
     if (req)
         rk_req_complete(req, st);
 }
@@ -335,7 +335,7 @@ rank_status_t rk_origin_start(struct rk_origin_op *job)
     }
     if (st) {
         if (job->pooled)
-            rk_origin_free(job);
+            origin_free(job);
         return st;
     }
     job->state = state;
@@ -353,12 +353,13 @@ static bool origin_is_done(struct rk_wait *w)
     return ((struct rk_origin_wait *)w)->job->done;
 }
 
-rank_status_t rk_origin_wait(struct rk_origin_op *job)
+rank_status_t rk_origin_run(struct rk_origin_op *job)
 {
+    rank_status_t st = rk_origin_start(job);
     struct rk_origin_wait w;
 
-    if (job->done)
-        return job->status;
+    if (st || job->done)
+        return st ? st : job->status;
     w.job = job;
     w.wait.peer = job->peer;
     w.wait.describe = rk_origin_describe;
@@ -366,13 +367,6 @@ rank_status_t rk_origin_wait(struct rk_origin_op *job)
     w.wait.no_doorbell = w.wait.background = false;
     rk_wait_on(job->ctx, &w.wait, origin_is_done);
     return job->status;
-}
-
-rank_status_t rk_origin_run(struct rk_origin_op *job)
-{
-    rank_status_t st = rk_origin_start(job);
-
-    return st ? st : rk_origin_wait(job);
 }
 
 /* ---------------------------------------------------------------------- answers */

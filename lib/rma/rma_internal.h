@@ -76,7 +76,6 @@ void rk_origin_add(struct rk_origin_op *job, const void *extra, uint32_t len);
 void rk_origin_move(struct rk_origin_op *job, void *local, size_t bytes, size_t offset);
 /* Take one from a pool, to which it returns when complete; NULL: out of memory. */
 struct rk_origin_op *rk_origin_new(struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem);
-void rk_origin_free(struct rk_origin_op *job);
 /*
  * Send what there is room for. Without RK_RMA_WANTS_REPLY it is complete when all is sent. On error nothing was
  * started, and a pooled job is freed.
@@ -84,7 +83,6 @@ void rk_origin_free(struct rk_origin_op *job);
 rank_status_t rk_origin_start(struct rk_origin_op *job);
 /* Start and wait, for a job that the caller owns. */
 rank_status_t rk_origin_run(struct rk_origin_op *job);
-rank_status_t rk_origin_wait(struct rk_origin_op *job);
 struct rk_origin_wait {
     struct rk_wait wait;
     const struct rk_origin_op *job;
