@@ -31,7 +31,7 @@ static rank_status_t atomic_remote(unsigned amo, rank_dtype_t dtype, uint64_t op
     if (FETCHING >> amo & 1)
         job.ask.flags = RK_RMA_WANTS_REPLY;
     rk_origin_add(&job, &operands, sizeof(operands));
-    st = rk_origin_run(&job);
+    st = rk_origin_run(&job, RK_REQ_AMO);
     *before = job.before;
     return st;
 }

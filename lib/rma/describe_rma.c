@@ -3,23 +3,16 @@
 #include "lib/core/describe.h"
 #include "lib/rma/rma_internal.h"
 
-static const char *const call_of[RK_RMA_OP_END] = {
-    [RK_RMA_PUT] = "put",       [RK_RMA_GET] = "get",     [RK_RMA_PUTV] = "put",
-    [RK_RMA_GETV] = "get",      [RK_RMA_AMO] = "atomic",  [RK_RMA_SIGNAL] = "put with signal",
-    [RK_RMA_FLUSH] = "flush",   [RK_RMA_KEY] = "opening of a key",
-};
-
 void rk_rma_describe(const struct rank_request *req, struct rk_wait_for *out)
 {
-    rk_describe_call(out, req->kind == RK_REQ_FLUSH ? "flush" : req->kind == RK_REQ_PUT ? "put" : "get");
-    if (req->kind != RK_REQ_FLUSH)
+    static const char *const calls[] = {[RK_REQ_GET] = "get",    [RK_REQ_PUT] = "put",
+                                        [RK_REQ_FLUSH] = "flush", [RK_REQ_AMO] = "atomic",
+                                        [RK_REQ_SIGNAL] = "put with signal", [RK_REQ_KEY] = "opening of a key"};
+
+    rk_describe_call(out, "%s", calls[req->kind]);
+    if (req->view.bytes)
         out->flags |= RK_WAIT_BYTES;
     out->bytes = req->view.bytes;
-}
-
-void rk_origin_describe(const struct rk_wait *w, struct rk_wait_for *out)
-{
-    rk_describe_call(out, "%s", call_of[((const struct rk_origin_wait *)w)->job->ask.op]);
 }
 
 void rk_word_describe(const struct rk_wait *w, struct rk_wait_for *out)

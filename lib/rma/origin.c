@@ -6,6 +6,7 @@
  * requests a window of frames, and more with every answer.
  */
 #include "lib/base/log.h"
+#include "lib/p2p/p2p.h"
 #include "lib/rma/rma_internal.h"
 
 #include <stddef.h>
@@ -79,7 +80,6 @@ static void origin_complete(struct rk_origin_op *job)
     if (job->named)
         rk_handle_drop(&job->ctx->rma->job_ids, job->ask.asker);
     job->named = false;
-    job->done = true;
     if (job->pooled)
         origin_free(job);
     if (req)
@@ -348,25 +348,21 @@ rank_status_t rk_origin_start(struct rk_origin_op *job)
     return RANK_OK;
 }
 
-static bool origin_is_done(struct rk_wait *w)
+rank_status_t rk_origin_run(struct rk_origin_op *job, uint8_t kind)
 {
-    return ((struct rk_origin_wait *)w)->job->done;
-}
+    struct rank_request req;
+    rank_status_t st;
 
-rank_status_t rk_origin_run(struct rk_origin_op *job)
-{
-    rank_status_t st = rk_origin_start(job);
-    struct rk_origin_wait w;
-
-    if (st || job->done)
-        return st ? st : job->status;
-    w.job = job;
-    w.wait.peer = job->peer;
-    w.wait.describe = rk_origin_describe;
-    w.wait.kind = RK_FOR_RMA;
-    w.wait.no_doorbell = w.wait.background = false;
-    rk_wait_on(job->ctx, &w.wait, origin_is_done);
-    return job->status;
+    rk_req_init(&req, NULL, NULL);
+    req.ctx = job->ctx;
+    req.done = false;
+    req.type = RK_REQ_RMA;
+    req.kind = kind;
+    req.peer = job->peer;
+    req.view.bytes = 0;
+    job->req = &req;
+    st = rk_origin_start(job);
+    return st ? st : rk_req_wait(&req);
 }
 
 /* ---------------------------------------------------------------------- answers */

@@ -167,7 +167,7 @@ static rank_status_t register_query_owner(struct rk_peer *peer, const struct rk_
     rk_origin_init(&job, peer, RK_RMA_KEY, key->id);
     job.ask.flags = RK_RMA_WANTS_REPLY;
     rk_origin_add(&job, &what, sizeof(what));
-    return rk_origin_run(&job);
+    return rk_origin_run(&job, RK_REQ_KEY);
 }
 
 /* Does CMA work to and from a peer of this node? */

@@ -42,7 +42,7 @@ struct rk_origin_op {
     int64_t next;        /* first piece not completely sent or requested, */
     size_t in;           /* and bytes of it that were */
     uint32_t inflight;   /* pending answers */
-    bool named, pooled, queued, sent, done;
+    bool named, pooled, queued, sent;
     rank_status_t status;
     uint64_t before;     /* result of an atomic */
     uint64_t covers;     /* a flush: posted jobs of its queue that it covers */
@@ -81,12 +81,8 @@ struct rk_origin_op *rk_origin_new(struct rk_peer *peer, enum rk_rma_op op, stru
  * started, and a pooled job is freed.
  */
 rank_status_t rk_origin_start(struct rk_origin_op *job);
-/* Start and wait, for a job that the caller owns. */
-rank_status_t rk_origin_run(struct rk_origin_op *job);
-struct rk_origin_wait {
-    struct rk_wait wait;
-    const struct rk_origin_op *job;
-};
+/* Start and wait, for a job that the caller owns. kind: RK_REQ_GET and so on. */
+rank_status_t rk_origin_run(struct rk_origin_op *job, uint8_t kind);
 size_t rk_origin_frame_max(const struct rk_peer *peer);
 /* Fail the jobs that wait for room. */
 void rk_origin_drop(struct rk_ctx *ctx);
@@ -167,7 +163,6 @@ void rk_key_record_free(struct rank_mem *mem);
 
 /* describe_rma.c */
 void rk_rma_describe(const struct rank_request *req, struct rk_wait_for *out);
-void rk_origin_describe(const struct rk_wait *w, struct rk_wait_for *out);
 void rk_word_describe(const struct rk_wait *w, struct rk_wait_for *out);
 
 #endif

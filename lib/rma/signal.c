@@ -107,7 +107,7 @@ static rank_status_t signal_remote(const void *src, size_t bytes, int peer, stru
     rk_origin_add(&job, &sig, sizeof(sig));
     if (bytes)
         rk_origin_move(&job, (void *)(uintptr_t)src, bytes, offset + mem->shift);
-    st = rk_origin_run(&job);
+    st = rk_origin_run(&job, RK_REQ_SIGNAL);
     if (!st && p->channel->fd)
         rk_progress(p->ctx); /* a small frame is coalesced until then, and the caller may compute for long */
     return st;

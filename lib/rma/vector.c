@@ -138,7 +138,7 @@ static rank_status_t move_by_frames(bool put, const rank_piece_t *pieces, int64_
     job.pieces = pieces;
     job.npieces = n;
     job.shift = mem->shift;
-    return rk_origin_run(&job);
+    return rk_origin_run(&job, put ? RK_REQ_PUT : RK_REQ_GET);
 }
 
 static rank_status_t start_by_channel(bool put, const rank_piece_t *p, struct rk_peer *peer,

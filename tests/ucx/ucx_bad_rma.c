@@ -137,7 +137,7 @@ static void be_cheated(struct rig *r)
             rk_origin_move(&job, got, sizeof(got), 0);
         job.pieces = i == 0 ? job.pieces : pieces;
         job.npieces = i == 0 ? 1 : 3;
-        RIG_CHECK(rk_origin_run(&job) == RANK_OK);
+        RIG_CHECK(rk_origin_run(&job, RK_REQ_PUT) == RANK_OK);
         for (size_t k = 0; k < sizeof(got); k++)
             RIG_CHECK(got[k] == 'r');
     }
@@ -169,7 +169,7 @@ static void be_refused(struct rig *r, struct rk_id mem)
             job.pieces = pieces;
             job.npieces = 2;
         }
-        RIG_CHECK(rk_origin_run(&job) == (ops[i] == RK_RMA_GET ? RANK_OK : RANK_ERR_ARG));
+        RIG_CHECK(rk_origin_run(&job, RK_REQ_PUT) == (ops[i] == RK_RMA_GET ? RANK_OK : RANK_ERR_ARG));
     }
 }
 
@@ -185,7 +185,7 @@ static void be_served(struct rig *r, struct rk_id mem)
         job.ask.dtype = RK_HANDLE_INDEX(RANK_UINT64);
         job.ask.flags = RK_RMA_WANTS_REPLY;
         rk_origin_add(&job, &one, sizeof(one));
-        RIG_CHECK(rk_origin_run(&job) == RANK_OK);
+        RIG_CHECK(rk_origin_run(&job, RK_REQ_PUT) == RANK_OK);
         RIG_CHECK(job.before == i);
     }
 }
