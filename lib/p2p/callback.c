@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * callback.c: run callbacks of requests (rank_on_done), free detached ones.
+ * callback.c: run callbacks of requests (rank_on_done), free and cancel requests.
  *
  * Completion happens deep inside a channel, where no operation may start, so it only queues the request. A
  * progress hook, registered on first use, empties the queue. Callbacks do not nest: a chain of operations that
@@ -130,14 +130,11 @@ static void free_done(struct rank_request *req, void *arg)
 
 rank_status_t rank_request_free(rank_request_t *handle)
 {
-    struct rank_request *req;
+    struct rank_request *req = handle ? *handle : NULL;
     rank_status_t st;
 
-    if (!handle)
-        return rk_arg_null(__func__, "req");
-    req = *handle;
     if (!req)
-        return RANK_OK;
+        return handle ? RANK_OK : rk_arg_null(__func__, "req");
     RK_ENTER_REQUEST(req);
     st = rk_check_request(__func__, req);
     if (st)
@@ -156,4 +153,26 @@ rank_status_t rank_request_free(rank_request_t *handle)
     return RANK_OK;
 }
 
-RK_PUBLIC(rank_on_done); RK_PUBLIC(rank_request_free);
+/* Local: sends nothing and makes no progress, so that a message that lies unread in a fifo is not matched. */
+rank_status_t rank_cancel(rank_request_t *handle)
+{
+    struct rank_request *req = handle ? *handle : NULL;
+    rank_status_t st;
+
+    if (!req)
+        return handle ? rk_arg_handle(__func__, "request", req) : rk_arg_null(__func__, "req");
+    RK_ENTER_REQUEST(req);
+    st = rk_check_request(__func__, req);
+    if (st)
+        return st;
+    if (req->type == RK_REQ_COLL)
+        return RANK_ERR_NOT_SUPPORTED;
+    if (req->type == RK_REQ_RMA)
+        return RANK_OK; /* begun or complete */
+    /* Neither affects a request that is complete or in progress. */
+    if (!rk_p2p_cancel_recv(req, RANK_ERR_CANCELED))
+        rk_p2p_cancel_send(req, RANK_ERR_CANCELED);
+    return RANK_OK;
+}
+
+RK_PUBLIC(rank_on_done); RK_PUBLIC(rank_request_free); RK_PUBLIC(rank_cancel);

@@ -130,16 +130,28 @@ static rank_status_t check_sort(const char *call, const rank_mem_t *mem, enum rk
     return st;
 }
 
-rank_status_t rank_dereg(rank_mem_t *mem)
+/* End the memory; flush: its operations before. */
+static rank_status_t register_end(const char *call, rank_mem_t *mem, enum rk_mem_sort sort, bool flush)
 {
-    rank_status_t st = check_sort(__func__, mem, RK_MEM_REGISTERED);
+    rank_status_t st = check_sort(call, mem, sort);
 
     if (st)
         return st;
     RK_ENTER((*mem)->ctx);
+    st = flush ? rank_flush(*mem, RANK_ALL) : RANK_OK;
     rk_mem_destroy(*mem);
     *mem = RANK_MEM_NULL;
-    return RANK_OK;
+    return st;
+}
+
+rank_status_t rank_dereg(rank_mem_t *mem)
+{
+    return register_end(__func__, mem, RK_MEM_REGISTERED, false);
+}
+
+rank_status_t rank_rkey_close(rank_mem_t *mem)
+{
+    return register_end(__func__, mem, RK_MEM_OPENED, true);
 }
 
 rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len)
@@ -315,19 +327,6 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
     }
     *out = mem;
     return RANK_OK;
-}
-
-rank_status_t rank_rkey_close(rank_mem_t *mem)
-{
-    rank_status_t st = check_sort(__func__, mem, RK_MEM_OPENED);
-
-    if (st)
-        return st;
-    RK_ENTER((*mem)->ctx);
-    st = rank_flush(*mem, RANK_ALL);
-    rk_mem_destroy(*mem);
-    *mem = RANK_MEM_NULL;
-    return st;
 }
 
 RK_PUBLIC(rank_dereg); RK_PUBLIC(rank_rkey_pack); RK_PUBLIC(rank_rkey_open); RK_PUBLIC(rank_rkey_close);

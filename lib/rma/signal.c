@@ -12,11 +12,11 @@
 
 /* A word of the own memory that is waited for. */
 struct word {
+    struct rk_wait wait; /* its peer is the writer; NULL: any */
     struct rank_mem *mem;
     const uint64_t *at;
     uint64_t value, seen;
     rank_cmp_t cmp;
-    const struct rk_peer *peer; /* the writer; NULL: any */
     bool dead;                  /* all possible writers are dead */
     bool over;
 };
@@ -236,8 +236,8 @@ RK_INLINE bool writers_died(const struct word *w)
 {
     int ndead;
 
-    if (w->peer)
-        return w->peer->state == RK_PEER_DEAD;
+    if (w->wait.peer)
+        return w->wait.peer->state == RK_PEER_DEAD;
     ndead = dead_writers(w->mem);
     return ndead != w->mem->deaths_reported || (rk_unlikely(ndead) && signal_all_dead(w->mem));
 }
@@ -272,41 +272,36 @@ static rank_status_t signal_prepare(const char *call, struct word *w, struct ran
     if (rk_unlikely((uintptr_t)(mine + offset) & 7))
         return rk_arg_error(RANK_ERR_ARG, call, "the word at offset %lld has an address that is no multiple of 8",
                             (long long)offset);
-    *w = (struct word){.mem = mem, .at = (const uint64_t *)(const void *)(mine + offset),
-                              .value = value, .cmp = cmp};
+    w->wait.peer = NULL; /* rk_wait_on sets the rest */
+    w->mem = mem;
+    w->at = (const uint64_t *)(const void *)(mine + offset);
+    w->value = value;
+    w->cmp = cmp;
+    w->dead = w->over = false;
     return RANK_OK;
 }
 
-struct word_wait {
-    struct rk_wait wait;
-    struct word *word;
-};
-
 static bool word_wait_over(struct rk_wait *w)
 {
-    return word_is_so(((struct word_wait *)w)->word);
+    return word_is_so((struct word *)w);
 }
 
-RK_INLINE void wait_for_word(struct word *word, bool no_doorbell)
+RK_INLINE void wait_for_word(struct word *w, bool no_doorbell)
 {
-    struct word_wait w;
-
-    if (word_is_so(word))
+    if (word_is_so(w))
         return;
-    w.word = word;
-    w.wait.peer = word->peer;
-    w.wait.describe = rk_word_describe;
-    w.wait.kind = RK_FOR_RMA;
-    w.wait.no_doorbell = no_doorbell;
-    w.wait.background = false;
-    rk_wait_on(word->mem->team->ctx, &w.wait, word_wait_over);
+    w->wait.describe = rk_word_describe;
+    w->wait.kind = RK_FOR_RMA;
+    w->wait.no_doorbell = no_doorbell;
+    w->wait.background = false;
+    rk_wait_on(w->mem->team->ctx, &w->wait, word_wait_over);
 }
 
 static rank_status_t outcome(struct word *w)
 {
     if (rk_likely(!w->dead))
         return RANK_OK;
-    if (!w->peer)
+    if (!w->wait.peer)
         w->mem->deaths_reported = dead_writers(w->mem);
     return RANK_ERR_PEER_DEAD;
 }
@@ -336,7 +331,7 @@ RK_INLINE rank_status_t set_writer(const char *call, struct word *w, const struc
     p = rk_team_peer(mem->team, peer);
     if (!p)
         return RANK_ERR_NO_MEMORY;
-    w->peer = p;
+    w->wait.peer = p;
     /* Without death reports a broken connection reveals it. */
     if (p->local < 0)
         st = wait ? rk_peer_connect(p) : rk_peer_try_connect(p);
