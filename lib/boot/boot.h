@@ -61,6 +61,7 @@ struct rk_boot_pending {
     bool (*over)(void *pending);
 };
 
+/* A provider that sets alone needs open, close, watch_deaths and get only. */
 struct rk_boot_provider {
     const char *name;
     /*

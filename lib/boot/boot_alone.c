@@ -46,11 +46,6 @@ static rank_status_t alone_open(struct rk_boot **out)
     return RANK_OK;
 }
 
-static void alone_leave(struct rk_boot *boot)
-{
-    (void)boot;
-}
-
 static void alone_close(struct rk_boot *boot)
 {
     free(boot->local);
@@ -66,15 +61,6 @@ static rank_status_t alone_watch_deaths(struct rk_boot *boot, rk_boot_death_fn f
     return RANK_OK;
 }
 
-static rank_status_t alone_put(struct rk_boot *boot, const char *key, const void *data, size_t len)
-{
-    (void)boot;
-    (void)key;
-    (void)data;
-    (void)len;
-    return RANK_OK;
-}
-
 static rank_status_t alone_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len)
 {
     (void)boot;
@@ -85,38 +71,10 @@ static rank_status_t alone_get(struct rk_boot *boot, int rank, const char *key, 
     return RANK_ERR_UNREACHABLE;
 }
 
-/* Commit, and the fence of one. */
-static rank_status_t alone_done(struct rk_boot *boot)
-{
-    (void)boot;
-    return RANK_OK;
-}
-
-static struct rk_answer *alone_request(struct rk_boot *boot, int rank, const char *key)
-{
-    (void)boot;
-    (void)rank;
-    (void)key;
-    return NULL;
-}
-
-static void alone_abort(struct rk_boot *boot, int code, const char *text)
-{
-    (void)boot;
-    (void)code;
-    (void)text;
-}
-
 const struct rk_boot_provider rk_boot_alone = {
     .name = "alone",
     .open = alone_open,
-    .leave = alone_leave,
     .close = alone_close,
     .watch_deaths = alone_watch_deaths,
-    .put = alone_put,
-    .commit = alone_done,
     .get = alone_get,
-    .request = alone_request,
-    .fence = alone_done,
-    .abort = alone_abort,
 };

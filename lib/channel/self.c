@@ -16,22 +16,10 @@ static rank_status_t self_open(struct rk_ctx *ctx, void **state, void *card, siz
     return RANK_OK;
 }
 
-static void self_close(struct rk_ctx *ctx, void *state)
-{
-    (void)ctx;
-    (void)state;
-}
-
 static rank_status_t self_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer)
 {
     (void)state;
     return peer->number == ctx->boot->rank ? RANK_OK : RANK_ERR_UNREACHABLE;
-}
-
-static void self_disconnect(void *state, struct rk_peer *peer)
-{
-    (void)state;
-    (void)peer;
 }
 
 static size_t self_frame_max(const struct rk_peer *peer)
@@ -114,9 +102,7 @@ static void self_rndv_drop(const struct rk_rndv *rndv)
 const struct rk_channel rk_channel_self = {
     .name = "self",
     .open = self_open,
-    .close = self_close,
     .connect = self_connect,
-    .disconnect = self_disconnect,
     .frame_max = self_frame_max,
     .send = self_send,
     .send2 = self_send2,

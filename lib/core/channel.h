@@ -37,13 +37,13 @@ struct rk_channel {
      * passed back in every call, through rk_engine_state.
      */
     rank_status_t (*open)(struct rk_ctx *ctx, void **state, void *card, size_t *len);
-    void (*close)(struct rk_ctx *ctx, void *state);
+    void (*close)(struct rk_ctx *ctx, void *state); /* NULL: no state */
 
     /* Connect on first contact: set peer->ep. RANK_ERR_UNREACHABLE: another channel may try. */
     rank_status_t (*connect)(struct rk_ctx *ctx, void *state, struct rk_peer *peer);
     /*
      * Drop the endpoint; the peer may be dead. First completes the channel's requests that depend on the peer with
-     * RANK_ERR_PEER_DEAD.
+     * RANK_ERR_PEER_DEAD. NULL: there is no endpoint.
      */
     void (*disconnect)(void *state, struct rk_peer *peer);
     /*

@@ -110,13 +110,14 @@ void rk_engine_close(struct rk_ctx *ctx)
         return;
     for (int i = 0; e->peers && i < e->npeers; i++) {
         struct rk_peer *p = e->peers[i];
-        if (p && p->channel && p->state == RK_PEER_UP)
+        if (p && p->channel && p->state == RK_PEER_UP && p->channel->disconnect)
             p->channel->disconnect(rk_engine_state(ctx, p->channel), p);
     }
     rk_liveness_close(ctx);
     while (e->nopen > 0) {
         e->nopen--;
-        e->open[e->nopen].ops->close(ctx, e->open[e->nopen].state);
+        if (e->open[e->nopen].ops->close)
+            e->open[e->nopen].ops->close(ctx, e->open[e->nopen].state);
     }
     for (int i = 0; e->peers && i < e->npeers; i++)
         free(e->peers[i]);
@@ -278,7 +279,7 @@ void rk_peer_died(struct rk_peer *peer)
     if (peer->state == RK_PEER_DEAD)
         return;
     peer->state = RK_PEER_DEAD;
-    if (was_up)
+    if (was_up && peer->channel->disconnect)
         peer->channel->disconnect(rk_engine_state(peer->ctx, peer->channel), peer);
     rk_sendq_fail(peer, RANK_ERR_PEER_DEAD);
     for (int i = 0; i < e->nrooms; i++) {

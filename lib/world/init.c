@@ -474,7 +474,7 @@ static void init_drain(struct rk_ctx *ctx)
      * If another program follows in these ranks, the server must not confuse ends of connections of the two. On
      * several hosts deaths are reported until all have arrived.
      */
-    if (ctx->world->local)
+    if (ctx->world->local && !ctx->boot->alone)
         ctx->boot->ops->leave(ctx->boot);
     /* Close nothing to which another rank still sends. After a death in the world this returns at once. */
     ctx->engine->alone = rank_barrier(ctx->world) != RANK_OK;
