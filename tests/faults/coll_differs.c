@@ -5,6 +5,7 @@
  * Each scene has a team of its own, and two calls: one of the odd rank, the last one, and one of the others. A rank may
  * have left its call before the difference shows; then its next collective fails. The world goes on. Options:
  *   --checked   RANK_CHECK is set: the call itself fails on every rank
+ *   --world     only one call, of the world; then all ranks finalize
  */
 #include "tests/mp/mp.h"
 
@@ -125,6 +126,12 @@ int main(int argc, char **argv)
     s.in = mp_alloc(sizeof(int64_t) * LARGE);
     for (int64_t i = 0; i < LARGE; i++)
         s.out[i] = i;
+    if (mp_flag(argc, argv, "--world")) {
+        s.team = s.mp.world;
+        MP_STATUS(other_count(&s), RANK_ERR_COLLECTIVE);
+        mp_end(&s.mp);
+        return 0;
+    }
     run_scene(&s, "kind", other_kind);
     run_scene(&s, "class", other_class);
     run_scene(&s, "left early", left_early);
