@@ -94,6 +94,22 @@ int rk_arena_take(struct rk_node *node, int n)
     return index;
 }
 
+static struct rk_arena_head *arena_head(const struct rk_node *node, int index)
+{
+    return rk_node_at(node, RK_REGION_ARENAS, (size_t)index * arena_bytes(node->nlocal));
+}
+
+/* A member of a team of n ranks leaves the arena, or cannot enter it. */
+static void arena_leave(struct rk_node *node, int index, int n)
+{
+    struct rk_arena_head *head = arena_head(node, index);
+
+    if (index != RK_ARENA_OF_WORLD && (int)atomic_fetch_add(&head->gone, 1) == n - 1) {
+        memset((void *)head, 0, coll_shm_front_bytes(n));
+        coll_shm_give_back(node, index);
+    }
+}
+
 struct rk_arena *rk_arena_open(struct rank_team *team, int index)
 {
     struct rk_node *node = team->ctx->node;
@@ -104,6 +120,7 @@ struct rk_arena *rk_arena_open(struct rank_team *team, int index)
 
     if (!a) {
         rk_error("out of memory for a team of %d ranks", team->size);
+        arena_leave(node, index, team->size);
         return NULL;
     }
     a->team = team;
@@ -114,9 +131,8 @@ struct rk_arena *rk_arena_open(struct rank_team *team, int index)
     a->groups = groups_of(a->n);
     a->group = a->me / RK_FLAT_MAX;
     groups = (size_t)a->groups;
-    base = rk_node_at(node, RK_REGION_ARENAS, (size_t)index * arena_bytes(node->nlocal));
-    a->head = (struct rk_arena_head *)(void *)base;
-    a->front = coll_shm_front_bytes(a->n);
+    a->head = arena_head(node, index);
+    base = (char *)a->head;
     a->left = (struct rk_slot_line *)(void *)(base + sizeof(*a->head));
     a->all = a->left + n;
     a->rooted = a->all + n * RK_ALL_SLOTS;
@@ -137,11 +153,7 @@ void rk_arena_close(struct rk_arena *a)
 {
     if (!a)
         return;
-    if (a->index != RK_ARENA_OF_WORLD &&
-        (int)atomic_fetch_add(&a->head->gone, 1) == a->n - 1) {
-        memset((void *)a->head, 0, a->front);
-        coll_shm_give_back(a->node, a->index);
-    }
+    arena_leave(a->node, a->index, a->n);
     free(a);
 }
 

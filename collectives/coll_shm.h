@@ -93,7 +93,6 @@ struct rk_arena {
     int index, n, me;
     int groups, group; /* of RK_FLAT_MAX ranks each, and mine */
     struct rk_arena_head *head;
-    size_t front; /* bytes before the data, zero in a fresh arena */
     struct rk_slot_line *left;   /* [n] rooted turn that a rank has left */
     struct rk_slot_line *all;    /* [RK_ALL_SLOTS][n] */
     struct rk_slot_line *rooted; /* [RK_ROOTED_SLOTS][n] */
@@ -123,7 +122,7 @@ void rk_arena_prepare_world(struct rk_node *node);
 /* Find and back a free arena for a team of n ranks; returns its index, or -1. */
 int rk_arena_take(struct rk_node *node, int n);
 bool rk_arena_of_world_is_there(const struct rk_node *node);
-/* This rank's view; NULL if out of memory. */
+/* This rank's view. NULL if out of memory: the rank counts as a member that has closed it. */
 struct rk_arena *rk_arena_open(struct rank_team *team, int index);
 /* Does not synchronize: the last member frees the arena. No-op if NULL. */
 void rk_arena_close(struct rk_arena *a);
