@@ -7,6 +7,7 @@
  */
 #include "collectives/average.h"
 #include "collectives/coll_kind.h"
+#include "collectives/coll_mismatch.h"
 #include "collectives/state.h"
 
 /* Run a blocking call in shared memory. */
@@ -49,6 +50,15 @@ RK_INLINE rank_status_t arena_run(struct rk_arena *a, const struct rk_coll_call 
     return st;
 }
 
+/* May this rank leave the call before others have begun it? */
+RK_INLINE bool leaves_early(const struct rk_coll_call *c)
+{
+    bool at_root = c->team->rank == c->root;
+
+    return c->kind == RK_COLL_BCAST || c->kind == RK_COLL_SCATTER ? at_root
+           : c->kind == RK_COLL_REDUCE || c->kind == RK_COLL_GATHER ? !at_root : false;
+}
+
 RK_INLINE rank_status_t arena_enter(struct rk_arena *a, const struct rk_coll_call *c)
 {
     struct rk_coll_call copy;
@@ -58,11 +68,20 @@ RK_INLINE rank_status_t arena_enter(struct rk_arena *a, const struct rk_coll_cal
     st = rk_coll_may_begin(c->team);
     if (rk_unlikely(st))
         return st;
+    rk_arena_next_call(a, c);
     if (rk_coll_shape[c->kind].reduces && rk_sums_halves(c)) {
         copy = *c; /* as in rk_coll_enter */
-        return rk_arena_sum_halves(a, &copy);
+        st = rk_arena_sum_halves(a, &copy);
+    } else {
+        st = arena_run(a, c);
     }
-    return arena_run(a, c);
+    if (rk_unlikely(st)) {
+        copy = *c;
+        return rk_call_failed(a, &copy, st);
+    }
+    if (leaves_early(c))
+        rk_call_publish(a, c, rk_coll_number(c->team));
+    return RANK_OK;
 }
 
 RK_COLD rank_status_t rk_coll_in_arena(struct rk_arena *a, const struct rk_coll_call *c)

@@ -4,6 +4,7 @@
  */
 #include "collectives/average.h"
 #include "collectives/coll_kind.h"
+#include "collectives/coll_mismatch.h"
 #include "collectives/coll_trace.h"
 #include "collectives/op/kernel_set.h"
 #include "collectives/state.h"
@@ -97,7 +98,7 @@ static rank_status_t use_arena(struct rank_team *team, int index)
     t->arena = rk_arena_open(team, index);
     if (!t->arena)
         return RANK_ERR_NO_MEMORY;
-    t->direct = rk_nkinds ? NULL : t->arena;
+    t->direct = rk_nkinds || rk_conf.coll_check ? NULL : t->arena;
     for (int k = 0; k < RK_COLL_COUNT && !coll->trace; k++) { /* a traced call takes the slow path */
         enum rk_coll_kind kind = (enum rk_coll_kind)k;
 
@@ -259,11 +260,12 @@ static const struct rk_algo *choose(const struct rk_coll_call *c, bool straight)
     return last->algo;
 }
 
-/* NULL if out of memory. */
+/* algo NULL: no rank has data, so that only RANK_CHECK has steps. NULL if out of memory. */
 static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo *algo)
 {
     struct rank_team *team = c->team;
     struct rk_sched *s = rk_sched_new(&team->ctx->coll->scheds, team, team->coll_seq++);
+    struct rk_step *check, *step, **first;
     size_t staged;
 
     if (!s)
@@ -272,10 +274,16 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
     set_reducer(s, c);
     s->hosts = team->coll->hosts;
     s->number = rk_coll_number(team);
-    if (rk_unlikely(rk_nkinds) && (staged = rk_stage_bytes(c)) > 0)
+    check = rk_unlikely(rk_conf.coll_check) ? rk_call_build_check(s, c) : NULL;
+    first = s->last;
+    if (rk_unlikely(rk_nkinds && algo) && (staged = rk_stage_bytes(c)) > 0)
         build_staged(s, algo, c, staged);
-    else
+    else if (rk_likely(algo != NULL))
         rk_build_call(s, algo, c);
+    for (step = check ? *first : NULL; step; step = step->next) {
+        if (step->waits_for == 0)
+            rk_sched_order(check, step);
+    }
     return s;
 }
 
@@ -292,7 +300,7 @@ static void copy_alone(const struct rk_coll_call *c)
 
 rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out)
 {
-    bool alone = c->team->size == 1, trivial = alone || rk_coll_is_empty(c);
+    bool alone = c->team->size == 1, empty = alone || rk_coll_is_empty(c), trivial = alone || (empty && !rk_conf.coll_check);
     const struct rk_coll_team *t = c->team->coll;
     struct rank_request own, *req = &own;
     struct rk_coll_call ordered;
@@ -308,7 +316,9 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
         ordered.ordered = true;
         c = &ordered;
     }
-    algo = trivial ? NULL : choose(c, !out && t->arena && !c->user);
+    algo = empty ? NULL : choose(c, !out && t->arena && !c->user && !rk_conf.coll_check);
+    if (!trivial && t->arena && (!algo || algo->build) && (st = rk_call_begin_schedule(t->arena, c, !out)) != RANK_OK)
+        return st;
     if (rk_unlikely(c->team->ctx->coll->trace))
         rk_trace_begin(&trace, c, algo);
     if (algo && !algo->build) {
@@ -327,7 +337,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     own.on_done = NULL;
     if (out && !(req = rk_req_alloc(c->team->ctx)))
         return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
-    if (algo && !(s = build(c, algo))) {
+    if (!trivial && !(s = build(c, algo))) {
         if (out)
             rk_req_free(req);
         return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
@@ -343,8 +353,10 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
         rk_req_complete(req, RANK_OK);
     if (rk_unlikely(c->team->ctx->coll->failures.nreports))
         rk_failures_send(c->team->ctx);
-    if (!out)
-        return rk_req_wait(req);
+    if (!out) {
+        st = rk_req_wait(req);
+        return rk_unlikely(st) && t->arena ? rk_call_failed(t->arena, c, st) : st;
+    }
     *out = req;
     return RANK_OK;
 }

@@ -21,8 +21,10 @@ bool rk_failure_decode(const void *payload, uint32_t len, struct rk_failure_fram
 
 /* ------------------------------------------------------------------ on this rank */
 
-static void end_collectives(struct rank_team *team)
+void rk_coll_end_team(struct rank_team *team)
 {
+    if (team->coll_failed)
+        return;
     team->coll_failed = 1;
     rk_scheds_team_failed(&team->ctx->coll->scheds, team);
 }
@@ -68,7 +70,7 @@ void rk_coll_fail_team(struct rank_team *team, uint64_t number, rank_status_t st
         f->report[f->nreports++] = (struct rk_failure_report){team, number, status};
     else
         send_to_team(team, number, status);
-    end_collectives(team);
+    rk_coll_end_team(team);
 }
 
 RK_COLD rank_status_t rk_coll_failed_alone(const struct rk_coll_call *c, rank_status_t status)
@@ -117,8 +119,7 @@ static void apply_report(struct rank_team *team, const struct rk_failure_frame *
     }
     rk_info("rank %u of a team of %d ranks reports: collective %llu failed: %s", frame->src, team->size,
             (unsigned long long)frame->number, rank_status_string((rank_status_t)frame->status));
-    if (!team->coll_failed)
-        end_collectives(team);
+    rk_coll_end_team(team);
 }
 
 void rk_failure_arrived(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload,

@@ -54,6 +54,8 @@ int rk_failures_send(struct rk_ctx *ctx);
 
 /* End the team's collectives on this rank, and store a report. */
 void rk_coll_fail_team(struct rank_team *team, uint64_t number, rank_status_t status);
+/* The same without a report: each member finds the failure. */
+void rk_coll_end_team(struct rank_team *team);
 /* A checked call cannot begin: log it, end the team's collectives, report at once. Returns status. */
 RK_COLD rank_status_t rk_coll_failed_alone(const struct rk_coll_call *c, rank_status_t status);
 /* rk_scheds.failed */

@@ -22,7 +22,7 @@ static int groups_of(int n)
 /* Lines of the front: acknowledgements, chunk counters, slots of both classes, slots of leaders up and down. */
 static size_t coll_shm_front_bytes(int n)
 {
-    size_t lines = (size_t)n * (2 + RK_ALL_SLOTS + RK_ROOTED_SLOTS) +
+    size_t lines = (size_t)n * (2 + RK_ALL_SLOTS + RK_ROOTED_SLOTS + RK_CALL_LINES) +
                    (size_t)groups_of(n) * RK_ALL_SLOTS * 2;
 
     return sizeof(struct rk_arena_head) + lines * sizeof(struct rk_slot_line);
@@ -94,6 +94,22 @@ int rk_arena_take(struct rk_node *node, int n)
     return index;
 }
 
+static struct rk_arena_head *arena_head(const struct rk_node *node, int index)
+{
+    return rk_node_at(node, RK_REGION_ARENAS, (size_t)index * arena_bytes(node->nlocal));
+}
+
+/* A member of a team of n ranks leaves the arena, or cannot enter it. */
+static void arena_leave(struct rk_node *node, int index, int n)
+{
+    struct rk_arena_head *head = arena_head(node, index);
+
+    if (index != RK_ARENA_OF_WORLD && (int)atomic_fetch_add(&head->gone, 1) == n - 1) {
+        memset((void *)head, 0, coll_shm_front_bytes(n));
+        coll_shm_give_back(node, index);
+    }
+}
+
 struct rk_arena *rk_arena_open(struct rank_team *team, int index)
 {
     struct rk_node *node = team->ctx->node;
@@ -104,6 +120,7 @@ struct rk_arena *rk_arena_open(struct rank_team *team, int index)
 
     if (!a) {
         rk_error("out of memory for a team of %d ranks", team->size);
+        arena_leave(node, index, team->size);
         return NULL;
     }
     a->team = team;
@@ -114,15 +131,15 @@ struct rk_arena *rk_arena_open(struct rank_team *team, int index)
     a->groups = groups_of(a->n);
     a->group = a->me / RK_FLAT_MAX;
     groups = (size_t)a->groups;
-    base = rk_node_at(node, RK_REGION_ARENAS, (size_t)index * arena_bytes(node->nlocal));
-    a->head = (struct rk_arena_head *)(void *)base;
-    a->front = coll_shm_front_bytes(a->n);
+    a->head = arena_head(node, index);
+    base = (char *)a->head;
     a->left = (struct rk_slot_line *)(void *)(base + sizeof(*a->head));
     a->all = a->left + n;
     a->rooted = a->all + n * RK_ALL_SLOTS;
     a->up = a->rooted + n * RK_ROOTED_SLOTS;
     a->down = a->up + groups * RK_ALL_SLOTS;
     a->chunks = (struct rk_chunk_line *)(void *)(a->down + groups * RK_ALL_SLOTS);
+    a->calls = (struct rk_call_line *)(void *)(a->chunks + n);
     a->all_data = base + data_at(node->nlocal);
     a->rooted_data = a->all_data + n * RK_ALL_SLOTS * RK_SLOT_DATA;
     a->up_data = a->rooted_data + n * RK_ROOTED_SLOTS * RK_SLOT_DATA;
@@ -136,11 +153,7 @@ void rk_arena_close(struct rk_arena *a)
 {
     if (!a)
         return;
-    if (a->index != RK_ARENA_OF_WORLD &&
-        (int)atomic_fetch_add(&a->head->gone, 1) == a->n - 1) {
-        memset((void *)a->head, 0, a->front);
-        coll_shm_give_back(a->node, a->index);
-    }
+    arena_leave(a->node, a->index, a->n);
     free(a);
 }
 
@@ -203,42 +216,53 @@ size_t rk_arena_block_max(enum rk_coll_kind kind, int n)
     }
 }
 
+/* Conditions of both waits that do not depend on the turn. */
+RK_INLINE bool turn_is_off(struct rk_turn_wait *w)
+{
+    return w->arena->team->coll_over || atomic_load_explicit(&w->arena->head->failed, memory_order_relaxed) ||
+           (rk_unlikely(w->wait.begun != 0) && rk_turn_is_late(w));
+}
+
+/* A turn with another hash is the turn, too: the waiting call finds the difference. */
 static bool turn_is(struct rk_wait *wait)
 {
-    const struct rk_turn_wait *w = (const struct rk_turn_wait *)wait;
+    struct rk_turn_wait *w = (struct rk_turn_wait *)wait;
+    uint64_t word = atomic_load_explicit(w->turn, memory_order_acquire);
 
-    return atomic_load_explicit(w->turn, memory_order_acquire) == w->want || w->team->coll_over;
+    return (word ^ w->want) << RK_CALL_BITS == 0 || turn_is_off(w);
 }
 
 static bool turn_is_past(struct rk_wait *wait)
 {
-    const struct rk_turn_wait *w = (const struct rk_turn_wait *)wait;
+    struct rk_turn_wait *w = (struct rk_turn_wait *)wait;
 
-    return (int64_t)(atomic_load_explicit(w->turn, memory_order_acquire) - w->want) >= 0 ||
-           w->team->coll_over;
+    return (int64_t)(atomic_load_explicit(w->turn, memory_order_acquire) - w->want) >= 0 || turn_is_off(w);
 }
 
-RK_INLINE void turn_wait_for(const struct rank_team *team, const _Atomic uint64_t *turn, uint64_t want,
+RK_INLINE void turn_wait_for(struct rk_arena *a, const _Atomic uint64_t *turn, uint64_t want,
                              bool (*over)(struct rk_wait *))
 {
     struct rk_turn_wait w;
 
-    w.team = team;
+    w.arena = a;
     w.turn = turn;
     w.want = want;
+    w.polls = 0;
+    w.next_ns = 0;
+    w.wait.begun = 0;
     w.wait.peer = NULL;
     w.wait.describe = rk_turn_describe;
     w.wait.kind = RK_FOR_COLL;
     w.wait.no_doorbell = w.wait.background = false;
-    rk_wait(team->ctx, &w.wait, over);
+    rk_wait(a->team->ctx, &w.wait, over);
 }
 
-void rk_turn_wait(const struct rank_team *team, const _Atomic uint64_t *turn, uint64_t want)
+void rk_turn_wait(struct rk_arena *a, const _Atomic uint64_t *turn, uint64_t want)
 {
-    turn_wait_for(team, turn, want, turn_is);
+    turn_wait_for(a, turn, want, turn_is);
 }
 
-void rk_turn_wait_past(const struct rank_team *team, const _Atomic uint64_t *turn, uint64_t want)
+void rk_turn_wait_past(struct rk_arena *a, const _Atomic uint64_t *turn, uint64_t want)
 {
-    turn_wait_for(team, turn, want, turn_is_past);
+    turn_wait_for(a, turn, want, turn_is_past);
 }

@@ -16,6 +16,9 @@
  *   turn that it has left to a line of its own, and a slot is overwritten only when its readers have left the turn
  *   that it was written for. Four slots a rank make that check rare.
  *
+ * The turn in a slot has the hash of the calls so far in its upper bits, so ranks that make different calls do not
+ * match. The turns of acknowledgements have none.
+ *
  * All waits use rk_wait. Deaths and failures end them: a wait also checks team->coll_over.
  */
 #ifndef RK_COLLECTIVES_COLL_SHM_H
@@ -32,9 +35,12 @@ enum {
     RK_FLAT_MAX = 16, /* ranks that read each other's slots directly; more use leaders */
     RK_ARENAS = 32,   /* of a node: bits of node->head->arenas_taken */
     RK_ARENA_OF_WORLD = 0,
+    RK_CALL_LINES = 4, /* latest calls of a rank */
+    RK_CALL_BITS = 16, /* upper bits of a turn word: hash of the calls so far (coll_mismatch.h) */
     RK_CELLS_BYTES = 128 << 10, /* at most, of a rank */
     RK_CELL_DEPTH = 8           /* at most */
 };
+#define RK_CALL_MASK (~(UINT64_MAX >> RK_CALL_BITS))
 
 struct rk_slot_line {
     _Atomic uint64_t turn RK_ALIGNED_LINE;
@@ -45,6 +51,7 @@ _Static_assert(sizeof(struct rk_slot_line) == RK_CACHE_LINE, "flag and payload i
 struct rk_arena_head {
     _Atomic uint32_t gone RK_ALIGNED_LINE; /* number of members that have closed it */
     _Atomic uint32_t cells; /* enum rk_cells */
+    _Atomic uint32_t failed; /* members have made different calls: all waits end */
 };
 
 /* State of an arena's cells, for all members: the first one that has tried to back them decides. */
@@ -63,6 +70,22 @@ struct rk_cell_use {
     int reader;      /* negative: all members */
 };
 
+/* What the ranks of a call must agree on. */
+struct rk_call_desc {
+    int64_t count; /* -1: ranks do not know that of others */
+    uint64_t dtype, op;
+    int32_t root; /* -1: none */
+    uint32_t kind;
+};
+
+/* A call of a rank, written by that rank. */
+struct rk_call_line {
+    _Atomic uint64_t call RK_ALIGNED_LINE; /* its number in the team, and RK_CALL_BITS of the hash; 0: none */
+    _Atomic uint64_t described;            /* the same once desc is set */
+    struct rk_call_desc desc;
+};
+_Static_assert(sizeof(struct rk_call_line) == sizeof(struct rk_slot_line), "both are lines of the front");
+
 /* A rank's view of its team's arena. */
 struct rk_arena {
     struct rank_team *team;
@@ -70,13 +93,14 @@ struct rk_arena {
     int index, n, me;
     int groups, group; /* of RK_FLAT_MAX ranks each, and mine */
     struct rk_arena_head *head;
-    size_t front; /* bytes before the data, zero in a fresh arena */
     struct rk_slot_line *left;   /* [n] rooted turn that a rank has left */
     struct rk_slot_line *all;    /* [RK_ALL_SLOTS][n] */
     struct rk_slot_line *rooted; /* [RK_ROOTED_SLOTS][n] */
+    struct rk_call_line *calls;  /* [RK_CALL_LINES][n] */
     struct rk_slot_line *up, *down; /* [RK_ALL_SLOTS][groups] sums of groups, and of all */
     char *all_data, *rooted_data, *up_data, *down_data; /* RK_SLOT_DATA for each line */
-    uint64_t all_turn, rooted_turn;
+    uint64_t all_turn, rooted_turn; /* without the hash */
+    uint64_t history;               /* hash of all calls of the team */
     uint8_t kind;                /* enum rk_coll_kind of the latest, for describe_coll.c */
     uint64_t wrote[RK_ROOTED_SLOTS]; /* turn for which the slot was last written; 0: none */
     int reader[RK_ROOTED_SLOTS];     /* its reader; -1: all */
@@ -98,7 +122,7 @@ void rk_arena_prepare_world(struct rk_node *node);
 /* Find and back a free arena for a team of n ranks; returns its index, or -1. */
 int rk_arena_take(struct rk_node *node, int n);
 bool rk_arena_of_world_is_there(const struct rk_node *node);
-/* This rank's view; NULL if out of memory. */
+/* This rank's view. NULL if out of memory: the rank counts as a member that has closed it. */
 struct rk_arena *rk_arena_open(struct rank_team *team, int index);
 /* Does not synchronize: the last member frees the arena. No-op if NULL. */
 void rk_arena_close(struct rk_arena *a);

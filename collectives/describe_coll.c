@@ -45,21 +45,33 @@ static void describe_missing(const struct rk_arena *a, uint64_t turn, struct rk_
     const struct rk_slot_line *line = &a->all[(turn % RK_ALL_SLOTS) * (size_t)a->n];
 
     for (int r = 0; r < a->n; r++) {
-        if ((int64_t)(atomic_load_explicit(&line[r].turn, memory_order_relaxed) - turn) < 0)
+        if ((int64_t)((atomic_load_explicit(&line[r].turn, memory_order_relaxed) - turn) << RK_CALL_BITS) < 0)
             describe_member(a->team, r, out);
     }
+}
+
+int rk_turn_owner(const struct rk_arena *a, const _Atomic uint64_t *turn)
+{
+    size_t n = (size_t)a->n, groups = (size_t)a->groups;
+    ptrdiff_t i;
+
+    if ((i = line_of(a->left, n, turn)) >= 0)
+        return (int)i;
+    if ((i = line_of(a->all, RK_ALL_SLOTS * n, turn)) >= 0 || (i = line_of(a->rooted, RK_ROOTED_SLOTS * n, turn)) >= 0)
+        return (int)((size_t)i % n);
+    if ((i = line_of(a->up, RK_ALL_SLOTS * groups, turn)) >= 0 || (i = line_of(a->down, RK_ALL_SLOTS * groups, turn)) >= 0)
+        return (int)((size_t)i % groups) * RK_FLAT_MAX;
+    return -1;
 }
 
 void rk_turn_describe(const struct rk_wait *wait, struct rk_wait_for *out)
 {
     const struct rk_turn_wait *w = (const struct rk_turn_wait *)wait;
-    const struct rank_team *team = w->team;
-    const struct rk_arena *a = team->coll ? team->coll->arena : NULL;
-    size_t n = a ? (size_t)a->n : 0, groups = a ? (size_t)a->groups : 0;
+    const struct rk_arena *a = w->arena;
+    const struct rank_team *team = a->team;
+    size_t n = (size_t)a->n, groups = (size_t)a->groups;
     ptrdiff_t i;
 
-    if (!a)
-        return;
     describe_schedules(team, a->kind, rk_coll_number(team), out);
     if ((i = line_of(a->rooted, RK_ROOTED_SLOTS * n, w->turn)) >= 0) {
         describe_member(team, (int)((size_t)i % n), out);

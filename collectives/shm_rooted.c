@@ -18,19 +18,24 @@ RK_INLINE void *rooted_payload(const struct rk_arena *a, uint64_t turn, int r, s
     return rk_slot_payload(a->rooted, a->rooted_data, rooted_at(a, turn, r), bytes);
 }
 
-RK_INLINE void shm_rooted_leave(struct rk_arena *a, uint64_t turn)
+RK_INLINE uint64_t next_turn(struct rk_arena *a)
 {
-    rk_raise_turn(&a->left[a->me], turn);
+    return ++a->rooted_turn | rk_turn_hash(a);
+}
+
+RK_INLINE void shm_rooted_leave(struct rk_arena *a)
+{
+    rk_raise_turn(&a->left[a->me], a->rooted_turn);
 }
 
 static rank_status_t await_left(struct rk_arena *a, int r, uint64_t turn)
 {
     const _Atomic uint64_t *left = &a->left[r].turn;
 
-    rk_turn_wait_past(a->team, left, turn);
+    rk_turn_wait_past(a, left, turn);
     return (int64_t)(atomic_load_explicit(left, memory_order_acquire) - turn) >= 0
                ? RANK_OK
-               : rk_coll_why_over(a->team);
+               : rk_turn_failed(a, left, turn);
 }
 
 /* Wait until all others have left turn; records the latest such turn. */
@@ -65,7 +70,7 @@ RK_INLINE rank_status_t claim_slot(struct rk_arena *a, uint64_t turn, int reader
     if (a->wrote[i])
         st = a->reader[i] < 0 ? await_all_left(a, a->wrote[i])
                               : await_left(a, a->reader[i], a->wrote[i]);
-    a->wrote[i] = turn;
+    a->wrote[i] = a->rooted_turn;
     a->reader[i] = reader;
     return st;
 }
@@ -79,7 +84,7 @@ RK_INLINE rank_status_t write_slot(struct rk_arena *a, uint64_t turn, const void
         return st;
     rk_copy_payload(rooted_payload(a, turn, a->me, bytes), sbuf, bytes);
     rk_raise_turn(&a->rooted[rooted_at(a, turn, a->me)], turn);
-    shm_rooted_leave(a, turn);
+    shm_rooted_leave(a);
     return RANK_OK;
 }
 
@@ -88,7 +93,7 @@ RK_INLINE rank_status_t write_slot(struct rk_arena *a, uint64_t turn, const void
 RK_INLINE rank_status_t root_to_all(struct rk_arena *a, const void *sbuf, void *rbuf, size_t whole,
                                     size_t at, size_t bytes, int root)
 {
-    uint64_t turn = ++a->rooted_turn;
+    uint64_t turn = next_turn(a);
     rank_status_t st;
 
     if (a->me == root) {
@@ -101,7 +106,7 @@ RK_INLINE rank_status_t root_to_all(struct rk_arena *a, const void *sbuf, void *
     if (rk_unlikely(st))
         return st;
     rk_copy_payload(rbuf, (const char *)rooted_payload(a, turn, root, whole) + at, bytes);
-    shm_rooted_leave(a, turn);
+    shm_rooted_leave(a);
     rk_wake_member(a, root);
     return RANK_OK;
 }
@@ -125,16 +130,16 @@ rank_status_t rk_arena_scatter(struct rk_arena *a, const char *sbuf, void *rbuf,
 
 static rank_status_t give_root(struct rk_arena *a, const void *sbuf, size_t bytes, int root)
 {
-    rank_status_t st = write_slot(a, ++a->rooted_turn, sbuf, bytes, root);
+    rank_status_t st = write_slot(a, next_turn(a), sbuf, bytes, root);
 
     if (!st)
         rk_wake_member(a, root);
     return st;
 }
 
-static void root_leaves(struct rk_arena *a, uint64_t turn)
+static void root_leaves(struct rk_arena *a)
 {
-    shm_rooted_leave(a, turn);
+    shm_rooted_leave(a);
     rk_wake_members(a, 0, a->n);
 }
 
@@ -148,7 +153,7 @@ rank_status_t rk_arena_reduce(struct rk_arena *a, const void *sbuf, void *rbuf, 
 
     if (a->me != root)
         return give_root(a, sbuf, bytes, root);
-    turn = ++a->rooted_turn;
+    turn = next_turn(a);
     if (sbuf == rbuf && root > 1) { /* would be overwritten too early */
         memcpy(own, sbuf, bytes);
         sbuf = own;
@@ -165,7 +170,7 @@ rank_status_t rk_arena_reduce(struct rk_arena *a, const void *sbuf, void *rbuf, 
             fn(rbuf, sum, part, count);
         sum = sum ? rbuf : part;
     }
-    root_leaves(a, turn);
+    root_leaves(a);
     return RANK_OK;
 }
 
@@ -178,7 +183,7 @@ rank_status_t rk_arena_gather(struct rk_arena *a, const void *sbuf, char *rbuf, 
     if (a->me != root)
         return give_root(a, sbuf, bytes, root);
     mine = rbuf + bytes * (size_t)a->me;
-    turn = ++a->rooted_turn;
+    turn = next_turn(a);
     if (mine != sbuf)
         rk_copy_payload(mine, sbuf, bytes);
     for (int r = 0; r < a->n; r++) {
@@ -191,6 +196,6 @@ rank_status_t rk_arena_gather(struct rk_arena *a, const void *sbuf, char *rbuf, 
             return st;
         rk_copy_payload(rbuf + (size_t)r * bytes, rooted_payload(a, turn, r, bytes), bytes);
     }
-    root_leaves(a, turn);
+    root_leaves(a);
     return RANK_OK;
 }

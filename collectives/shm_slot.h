@@ -10,28 +10,42 @@
 
 struct rk_turn_wait {
     struct rk_wait wait;
-    const struct rank_team *team;
+    struct rk_arena *arena;
     const _Atomic uint64_t *turn;
     uint64_t want;
+    uint64_t next_ns; /* next comparison of a late call */
+    uint32_t polls;   /* since the wait is late */
 };
 
-/* Wait until the turn has come (or, with past, is over), or a member has died. */
-void rk_turn_wait(const struct rank_team *team, const _Atomic uint64_t *turn, uint64_t want);
-void rk_turn_wait_past(const struct rank_team *team, const _Atomic uint64_t *turn, uint64_t want);
+/* Wait until the turn has come (or, with past, is over), or it cannot come any more. */
+void rk_turn_wait(struct rk_arena *a, const _Atomic uint64_t *turn, uint64_t want);
+void rk_turn_wait_past(struct rk_arena *a, const _Atomic uint64_t *turn, uint64_t want);
+
+/* coll_mismatch.c: a poll of a wait that is late; returns true if the ranks have made different calls. */
+RK_COLD bool rk_turn_is_late(struct rk_turn_wait *w);
+/* The wait is over without that turn; returns the status. */
+RK_COLD rank_status_t rk_turn_failed(struct rk_arena *a, const _Atomic uint64_t *turn, uint64_t want);
 
 /* describe_coll.c */
 void rk_turn_describe(const struct rk_wait *wait, struct rk_wait_for *out);
+/* Rank that writes this turn, or -1. */
+int rk_turn_owner(const struct rk_arena *a, const _Atomic uint64_t *turn);
 
-/* The status of rk_coll_why_over if it cannot come any more. */
-RK_INLINE rank_status_t rk_await_turn(const struct rk_arena *a, const struct rk_slot_line *line,
-                                      uint64_t want)
+/* RANK_ERR_PEER_DEAD or RANK_ERR_COLLECTIVE if it cannot come any more. */
+RK_INLINE rank_status_t rk_await_turn(struct rk_arena *a, const struct rk_slot_line *line, uint64_t want)
 {
     if (rk_likely(atomic_load_explicit(&line->turn, memory_order_acquire) == want))
         return RANK_OK;
-    rk_turn_wait(a->team, &line->turn, want);
+    rk_turn_wait(a, &line->turn, want);
     return rk_likely(atomic_load_explicit(&line->turn, memory_order_acquire) == want)
                ? RANK_OK
-               : rk_coll_why_over(a->team);
+               : rk_turn_failed(a, &line->turn, want);
+}
+
+/* Upper bits of the turns of the present call. */
+RK_INLINE uint64_t rk_turn_hash(const struct rk_arena *a)
+{
+    return a->history & RK_CALL_MASK;
 }
 
 RK_INLINE void rk_copy_payload(void *to, const void *from, size_t n)

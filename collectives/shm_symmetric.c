@@ -28,7 +28,7 @@ RK_INLINE void *all_payload(const struct rk_arena *a, uint64_t turn, int r, size
 RK_INLINE uint64_t contribute(struct rk_arena *a, const void *sbuf, size_t bytes, int first,
                               int end)
 {
-    uint64_t turn = ++a->all_turn;
+    uint64_t turn = ++a->all_turn | rk_turn_hash(a);
 
     rk_copy_payload(all_payload(a, turn, a->me, bytes), sbuf, bytes);
     rk_raise_turn(all_line(a, turn, a->me), turn);

@@ -58,7 +58,7 @@ struct rk_conf {
     const char *paths;
     int64_t shm_box;
     const char *coll;
-    bool coll_shm, coll_reproducible, coll_trace;
+    bool coll_shm, coll_reproducible, coll_trace, coll_check;
     const char *modules;
     const char *kinds;
     int64_t spawn_timeout; /* ns; 0: none */

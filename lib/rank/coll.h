@@ -23,7 +23,7 @@ extern "C" {
  *   - In reduce_scatter all of the input is in rbuf. The result is written to its start.
  *
  * RANK_ERR_COLLECTIVE: the call failed on another rank, or the ranks did not make the same call. Every later collective
- * of team returns it. Messages and other teams go on.
+ * of team returns it. Messages and other teams go on. RANK_CHECK=1 compares the arguments of each call on all ranks.
  * RANK_ERR_PEER_DEAD: a rank of team failed. Every later collective of team returns it.
  */
 
