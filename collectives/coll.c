@@ -59,6 +59,35 @@ static void close_team(struct rk_coll_team *t)
     free(t);
 }
 
+/* Are calls of this rank in the cells under way? A failed one leaves its numbers behind. */
+static bool uses_cells(const struct rk_ctx *ctx, const struct rk_coll_team *t)
+{
+    struct rk_link *l;
+
+    if (!t->arena || t->arena->chunks_begun == t->arena->chunks_done)
+        return false;
+    rk_list_for_each(l, &ctx->coll->scheds.active)
+    {
+        if (rk_list_entry(l, struct rk_sched, link)->team == t->arena->team)
+            return true;
+    }
+    return false;
+}
+
+/* Close freed teams that had calls under way. */
+static void close_finished(struct rk_ctx *ctx)
+{
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &ctx->coll->teams)
+    {
+        struct rk_coll_team *t = rk_list_entry(l, struct rk_coll_team, link);
+
+        if (t->closing && !uses_cells(ctx, t))
+            close_team(t);
+    }
+}
+
 /* The channels are closed, which end running schedules. */
 static void coll_release(struct rk_ctx *ctx)
 {
@@ -124,8 +153,9 @@ static void coll_team_close(struct rank_team *team)
     if (!team || !team->coll)
         return;
     rk_failures_send(team->ctx);
-    close_team(team->coll);
+    team->coll->closing = true;
     team->coll = NULL;
+    close_finished(team->ctx);
 }
 
 static rank_status_t coll_team_open(struct rank_team *team)
@@ -134,6 +164,7 @@ static rank_status_t coll_team_open(struct rank_team *team)
     rank_status_t st = RANK_OK;
     int index = -1, here = 0;
 
+    close_finished(team->ctx);
     if (!t) {
         rk_error("out of memory for a team of %d ranks", team->size);
         return RANK_ERR_NO_MEMORY;
