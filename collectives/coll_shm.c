@@ -117,12 +117,12 @@ struct rk_arena *rk_arena_open(struct rank_team *team, int index)
     base = rk_node_at(node, RK_REGION_ARENAS, (size_t)index * arena_bytes(node->nlocal));
     a->head = (struct rk_arena_head *)(void *)base;
     a->front = coll_shm_front_bytes(a->n);
-    a->left = (struct rk_slot_line *)(void *)(base + sizeof(*a->head));
+    a->chunks = (struct rk_chunk_line *)(void *)(base + sizeof(*a->head));
+    a->left = (struct rk_slot_line *)(void *)(a->chunks + n);
     a->all = a->left + n;
     a->rooted = a->all + n * RK_ALL_SLOTS;
     a->up = a->rooted + n * RK_ROOTED_SLOTS;
     a->down = a->up + groups * RK_ALL_SLOTS;
-    a->chunks = (struct rk_chunk_line *)(void *)(a->down + groups * RK_ALL_SLOTS);
     a->all_data = base + data_at(node->nlocal);
     a->rooted_data = a->all_data + n * RK_ALL_SLOTS * RK_SLOT_DATA;
     a->up_data = a->rooted_data + n * RK_ROOTED_SLOTS * RK_SLOT_DATA;
