@@ -124,8 +124,10 @@ static rank_status_t use_arena(struct rank_team *team, int index)
     struct rk_coll_team *t = team->coll;
 
     t->arena = rk_arena_open(team, index);
-    if (!t->arena)
+    if (!t->arena) { /* the other members still give it back */
+        rk_arena_leave(team->ctx->node, index, team->size);
         return RANK_ERR_NO_MEMORY;
+    }
     t->direct = rk_nkinds ? NULL : t->arena;
     for (int k = 0; k < RK_COLL_COUNT && !coll->trace; k++) { /* a traced call takes the slow path */
         enum rk_coll_kind kind = (enum rk_coll_kind)k;
