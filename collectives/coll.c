@@ -60,6 +60,35 @@ static void close_team(struct rk_coll_team *t)
     free(t);
 }
 
+/* Are calls of this rank in the cells under way? A failed one leaves its numbers behind. */
+static bool uses_cells(const struct rk_ctx *ctx, const struct rk_coll_team *t)
+{
+    struct rk_link *l;
+
+    if (!t->arena || t->arena->chunks_begun == t->arena->chunks_done)
+        return false;
+    rk_list_for_each(l, &ctx->coll->scheds.active)
+    {
+        if (rk_list_entry(l, struct rk_sched, link)->team == t->arena->team)
+            return true;
+    }
+    return false;
+}
+
+/* Close freed teams that had calls under way. */
+static void close_finished(struct rk_ctx *ctx)
+{
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &ctx->coll->teams)
+    {
+        struct rk_coll_team *t = rk_list_entry(l, struct rk_coll_team, link);
+
+        if (t->closing && !uses_cells(ctx, t))
+            close_team(t);
+    }
+}
+
 /* The channels are closed, which end running schedules. */
 static void coll_release(struct rk_ctx *ctx)
 {
@@ -96,8 +125,10 @@ static rank_status_t use_arena(struct rank_team *team, int index)
     struct rk_coll_team *t = team->coll;
 
     t->arena = rk_arena_open(team, index);
-    if (!t->arena)
+    if (!t->arena) { /* the other members still give it back */
+        rk_arena_leave(team->ctx->node, index, team->size);
         return RANK_ERR_NO_MEMORY;
+    }
     t->direct = rk_nkinds || rk_conf.coll_check ? NULL : t->arena;
     for (int k = 0; k < RK_COLL_COUNT && !coll->trace; k++) { /* a traced call takes the slow path */
         enum rk_coll_kind kind = (enum rk_coll_kind)k;
@@ -125,8 +156,9 @@ static void coll_team_close(struct rank_team *team)
     if (!team || !team->coll)
         return;
     rk_failures_send(team->ctx);
-    close_team(team->coll);
+    team->coll->closing = true;
     team->coll = NULL;
+    close_finished(team->ctx);
 }
 
 static rank_status_t coll_team_open(struct rank_team *team)
@@ -135,6 +167,7 @@ static rank_status_t coll_team_open(struct rank_team *team)
     rank_status_t st = RANK_OK;
     int index = -1, here = 0;
 
+    close_finished(team->ctx);
     if (!t) {
         rk_error("out of memory for a team of %d ranks", team->size);
         return RANK_ERR_NO_MEMORY;

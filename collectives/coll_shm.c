@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_shm.c: lay out arenas, and assign them to teams.
+ * coll_shm.c: open, close and wait in arenas.
  *
  * The front of an arena is zero when it is assigned: turn 0 is before every operation. A new segment is zero; the
  * last member to leave a used arena clears the front, then frees it. After a death the arena stays taken, since
@@ -12,115 +12,17 @@
 
 #include <stdlib.h>
 
-enum { PAGE = 4096 };
-
-static int groups_of(int n)
-{
-    return (n + RK_FLAT_MAX - 1) / RK_FLAT_MAX;
-}
-
-/* Lines of the front: acknowledgements, chunk counters, slots of both classes, slots of leaders up and down. */
-static size_t coll_shm_front_bytes(int n)
-{
-    size_t lines = (size_t)n * (2 + RK_ALL_SLOTS + RK_ROOTED_SLOTS + RK_CALL_LINES) +
-                   (size_t)groups_of(n) * RK_ALL_SLOTS * 2;
-
-    return sizeof(struct rk_arena_head) + lines * sizeof(struct rk_slot_line);
-}
-
-/* Start of the data: equal for all teams of a node, so that no front lies where an earlier team had data. */
-static size_t data_at(int nlocal)
-{
-    return rk_round_up(coll_shm_front_bytes(nlocal), PAGE);
-}
-
-/* Bytes of an arena that a team of n ranks uses. */
-static size_t used_bytes(int n, int nlocal)
-{
-    size_t slots = (size_t)n * (RK_ALL_SLOTS + RK_ROOTED_SLOTS) +
-                   (size_t)groups_of(n) * RK_ALL_SLOTS * 2;
-
-    return data_at(nlocal) + slots * RK_SLOT_DATA;
-}
-
-static size_t arena_bytes(int nlocal)
-{
-    return used_bytes(nlocal, nlocal);
-}
-
-size_t rk_arena_region_bytes(int nlocal)
-{
-    return nlocal > 1 ? RK_ARENAS * arena_bytes(nlocal) : 0;
-}
-
-void rk_arena_prepare_world(struct rk_node *node)
-{
-    if (node->nlocal > 1 &&
-        rk_node_commit(node, RK_REGION_ARENAS, 0, arena_bytes(node->nlocal)) == RANK_OK)
-        atomic_fetch_or(&node->head->arenas_taken, 1u << RK_ARENA_OF_WORLD);
-}
-
-bool rk_arena_of_world_is_there(const struct rk_node *node)
-{
-    return atomic_load(&node->head->arenas_taken) >> RK_ARENA_OF_WORLD & 1;
-}
-
-static void coll_shm_give_back(struct rk_node *node, int index)
-{
-    atomic_fetch_and(&node->head->arenas_taken, ~(1u << index));
-}
-
-int rk_arena_take(struct rk_node *node, int n)
-{
-    uint32_t taken = atomic_load(&node->head->arenas_taken);
-    int index;
-
-    do {
-        uint32_t free_ones = ~taken & ~(1u << RK_ARENA_OF_WORLD);
-        if (!free_ones) {
-            rk_debug("all %d arenas of the node are taken: a team's small collectives go as "
-                     "messages",
-                     RK_ARENAS);
-            return -1;
-        }
-        index = __builtin_ctz(free_ones);
-    } while (!atomic_compare_exchange_weak(&node->head->arenas_taken, &taken, taken | 1u << index));
-
-    if (rk_node_commit(node, RK_REGION_ARENAS, (size_t)index * arena_bytes(node->nlocal),
-                       used_bytes(n, node->nlocal)) != RANK_OK) {
-        coll_shm_give_back(node, index);
-        return -1;
-    }
-    return index;
-}
-
-static struct rk_arena_head *arena_head(const struct rk_node *node, int index)
-{
-    return rk_node_at(node, RK_REGION_ARENAS, (size_t)index * arena_bytes(node->nlocal));
-}
-
-/* A member of a team of n ranks leaves the arena, or cannot enter it. */
-static void arena_leave(struct rk_node *node, int index, int n)
-{
-    struct rk_arena_head *head = arena_head(node, index);
-
-    if (index != RK_ARENA_OF_WORLD && (int)atomic_fetch_add(&head->gone, 1) == n - 1) {
-        memset((void *)head, 0, coll_shm_front_bytes(n));
-        coll_shm_give_back(node, index);
-    }
-}
-
 struct rk_arena *rk_arena_open(struct rank_team *team, int index)
 {
     struct rk_node *node = team->ctx->node;
     size_t n = (size_t)team->size;
     struct rk_arena *a = calloc(1, sizeof(*a) + n * sizeof(a->slot_of[0]));
+    struct rk_arena_place place = rk_arena_place(node->nlocal, index);
     size_t groups;
     char *base;
 
     if (!a) {
         rk_error("out of memory for a team of %d ranks", team->size);
-        arena_leave(node, index, team->size);
         return NULL;
     }
     a->team = team;
@@ -128,19 +30,19 @@ struct rk_arena *rk_arena_open(struct rank_team *team, int index)
     a->index = index;
     a->n = team->size;
     a->me = team->rank;
-    a->groups = groups_of(a->n);
+    a->groups = rk_arena_groups(a->n);
     a->group = a->me / RK_FLAT_MAX;
     groups = (size_t)a->groups;
-    a->head = arena_head(node, index);
-    base = (char *)a->head;
-    a->left = (struct rk_slot_line *)(void *)(base + sizeof(*a->head));
+    base = rk_node_at(node, RK_REGION_ARENAS, place.at);
+    a->head = (struct rk_arena_head *)(void *)base;
+    a->chunks = (struct rk_chunk_line *)(void *)(base + sizeof(*a->head));
+    a->calls = (struct rk_call_line *)(void *)(a->chunks + n);
+    a->left = (struct rk_slot_line *)(void *)(a->calls + n * RK_CALL_LINES);
     a->all = a->left + n;
     a->rooted = a->all + n * RK_ALL_SLOTS;
     a->up = a->rooted + n * RK_ROOTED_SLOTS;
     a->down = a->up + groups * RK_ALL_SLOTS;
-    a->chunks = (struct rk_chunk_line *)(void *)(a->down + groups * RK_ALL_SLOTS);
-    a->calls = (struct rk_call_line *)(void *)(a->chunks + n);
-    a->all_data = base + data_at(node->nlocal);
+    a->all_data = base + place.data;
     a->rooted_data = a->all_data + n * RK_ALL_SLOTS * RK_SLOT_DATA;
     a->up_data = a->rooted_data + n * RK_ROOTED_SLOTS * RK_SLOT_DATA;
     a->down_data = a->up_data + groups * RK_ALL_SLOTS * RK_SLOT_DATA;
@@ -149,20 +51,25 @@ struct rk_arena *rk_arena_open(struct rank_team *team, int index)
     return a;
 }
 
+void rk_arena_leave(struct rk_node *node, int index, int n)
+{
+    struct rk_arena_head *head = rk_node_at(node, RK_REGION_ARENAS, rk_arena_place(node->nlocal, index).at);
+
+    if (index != RK_ARENA_OF_WORLD && (int)atomic_fetch_add(&head->gone, 1) == n - 1) {
+        memset((void *)head, 0, rk_arena_front_bytes(n));
+        rk_arena_give_back(node, index);
+    }
+}
+
 void rk_arena_close(struct rk_arena *a)
 {
     if (!a)
         return;
-    arena_leave(a->node, a->index, a->n);
+    rk_arena_leave(a->node, a->index, a->n);
     free(a);
 }
 
 /* -------------------------------------------------------------------------- cells */
-
-size_t rk_arena_cells_bytes(int nlocal)
-{
-    return nlocal > 1 ? (size_t)RK_ARENAS * (size_t)nlocal * RK_CELLS_BYTES : 0;
-}
 
 /* Two small cells stay in the caches next to the core: measured, they double the rate of copies. */
 size_t rk_arena_cell_min(int n)
@@ -179,11 +86,13 @@ static void set_geometry(struct rk_arena *a, enum rk_cells cells)
 
 bool rk_arena_open_cells(struct rk_arena *a)
 {
-    size_t at = (size_t)a->index * (size_t)a->node->nlocal * RK_CELLS_BYTES;
+    size_t at = rk_arena_place(a->node->nlocal, a->index).cells;
     uint32_t cells = atomic_load(&a->head->cells), mine;
 
     if (a->cell_bytes)
         return true;
+    if (at == SIZE_MAX)
+        return false;
     if (cells == RK_CELLS_UNKNOWN) {
         mine = a->node->oversubscribed ? RK_CELLS_DEEP : RK_CELLS_SHALLOW;
         set_geometry(a, (enum rk_cells)mine);

@@ -33,7 +33,6 @@ enum {
     RK_ALL_SLOTS = 2,
     RK_ROOTED_SLOTS = 4,
     RK_FLAT_MAX = 16, /* ranks that read each other's slots directly; more use leaders */
-    RK_ARENAS = 32,   /* of a node: bits of node->head->arenas_taken */
     RK_ARENA_OF_WORLD = 0,
     RK_CALL_LINES = 4, /* latest calls of a rank */
     RK_CALL_BITS = 16, /* upper bits of a turn word: hash of the calls so far (coll_mismatch.h) */
@@ -114,6 +113,23 @@ struct rk_arena {
     int slot_of[];                   /* [n] slots of the members in the node */
 };
 
+/* Groups of RK_FLAT_MAX ranks in a team of n. */
+RK_INLINE int rk_arena_groups(int n)
+{
+    return (n + RK_FLAT_MAX - 1) / RK_FLAT_MAX;
+}
+
+/* Where an arena lies. */
+struct rk_arena_place {
+    size_t at;    /* in RK_REGION_ARENAS */
+    size_t data;  /* of slots, from at */
+    size_t cells; /* in RK_REGION_CELLS; SIZE_MAX: it has none */
+    int most;     /* ranks of a team */
+};
+struct rk_arena_place rk_arena_place(int nlocal, int index);
+/* Bytes before the data that a team of n ranks uses; they are zero in a fresh arena. */
+size_t rk_arena_front_bytes(int n);
+
 /* Bytes of RK_REGION_ARENAS for a node of nlocal ranks (sparse). */
 size_t rk_arena_region_bytes(int nlocal);
 /* The creator of a node's segment backs the world's arena before other ranks attach. */
@@ -122,7 +138,10 @@ void rk_arena_prepare_world(struct rk_node *node);
 /* Find and back a free arena for a team of n ranks; returns its index, or -1. */
 int rk_arena_take(struct rk_node *node, int n);
 bool rk_arena_of_world_is_there(const struct rk_node *node);
-/* This rank's view. NULL if out of memory: the rank counts as a member that has closed it. */
+void rk_arena_give_back(struct rk_node *node, int index);
+/* Of n members one leaves without having opened it, or for good: the last one gives it back. */
+void rk_arena_leave(struct rk_node *node, int index, int n);
+/* This rank's view; NULL if out of memory. */
 struct rk_arena *rk_arena_open(struct rank_team *team, int index);
 /* Does not synchronize: the last member frees the arena. No-op if NULL. */
 void rk_arena_close(struct rk_arena *a);

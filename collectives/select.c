@@ -75,6 +75,8 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLGATHER, ANY, 0, 4 << 10, "bruck", "latency counts: least rounds"),
     RULE(ALLGATHER, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
 
+    RULE(ALLGATHERV, ONE, 0, SLICES_MIN, "linear", "short blocks: all at once"),
+    RULE(ALLGATHERV, ONE, 0, 256 << 10, "slices", "each copies in once, all copy out"),
     RULE(ALLGATHERV, ANY, 0, 8 << 10, "linear", "short blocks: all at once"),
     RULE(ALLGATHERV, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
 

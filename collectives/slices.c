@@ -23,6 +23,11 @@ struct seen {
     int next;
 };
 
+/* A block of an allgatherv in rbuf. */
+struct own_block {
+    size_t at, bytes;
+};
+
 struct slices {
     struct rk_sched *sched;
     struct rk_arena *a;
@@ -30,7 +35,8 @@ struct slices {
     int root;
     const char *sbuf;
     char *rbuf;
-    size_t bytes, elem;  /* of a block, of an element */
+    size_t bytes, elem;  /* of a block (the longest one), of an element */
+    struct own_block *blocks; /* of their own lengths; NULL: equal ones, one after another */
     size_t piece;        /* bytes of a block in a chunk */
     size_t stride;       /* between the pieces for two ranks in one cell; 0: all read the same */
     rank_dtype_t dtype;
@@ -74,12 +80,22 @@ static char *slices_cell(const struct slices *x, int r, uint64_t i)
     return a->cells + ((size_t)r * depth + (size_t)((x->base + i) % depth)) * a->cell_bytes;
 }
 
-/* Bytes of a block in chunk i. */
-static size_t piece_of(const struct slices *x, uint64_t i)
+/* Bytes in chunk i of a block of that many. */
+static size_t piece_of_block(const struct slices *x, uint64_t i, size_t bytes)
 {
     size_t at = (size_t)i * x->piece;
 
-    return x->bytes - at < x->piece ? x->bytes - at : x->piece;
+    return at >= bytes ? 0 : bytes - at < x->piece ? bytes - at : x->piece;
+}
+
+static size_t piece_of(const struct slices *x, uint64_t i)
+{
+    return piece_of_block(x, i, x->bytes);
+}
+
+static struct own_block place_of_block(const struct slices *x, int r)
+{
+    return x->blocks ? x->blocks[r] : (struct own_block){(size_t)r * x->bytes, x->bytes};
 }
 
 /* The slice of a chunk of len bytes that rank r reduces: bytes first to *end. */
@@ -119,7 +135,9 @@ static void copy_in(const struct slices *x, uint64_t i)
         move(cell, x->sbuf + at, first);
         move(cell + end, x->sbuf + at + end, len - end);
     } else {
-        move(cell, (x->kind == RK_COLL_BCAST ? x->rbuf : x->sbuf) + at, len);
+        len = piece_of_block(x, i, x->blocks ? x->blocks[me].bytes : x->bytes);
+        if (len)
+            move(cell, (x->kind == RK_COLL_BCAST ? x->rbuf : x->sbuf) + at, len);
     }
 }
 
@@ -160,14 +178,19 @@ static void copy_slices(const struct slices *x, uint64_t i)
 /* A block of each rank. */
 static void copy_blocks(const struct slices *x, uint64_t i)
 {
-    size_t len = piece_of(x, i), at = (size_t)i * x->piece;
+    size_t at = (size_t)i * x->piece;
     int n = x->a->n, me = x->a->me;
 
-    for (int k = 1; k < n; k++) {
+    for (int k = 0; k < n; k++) {
         int r = (me + k) % n;
-        move(x->rbuf + (size_t)r * x->bytes + at, slices_cell(x, r, i) + (size_t)me * x->stride, len);
+        struct own_block block = place_of_block(x, r);
+        size_t len = piece_of_block(x, i, block.bytes);
+
+        if (len && r == me)
+            move(x->rbuf + block.at + at, x->sbuf + (x->stride ? block.at : 0) + at, len);
+        else if (len)
+            move(x->rbuf + block.at + at, slices_cell(x, r, i) + (size_t)me * x->stride, len);
     }
-    move(x->rbuf + (size_t)me * x->bytes + at, x->sbuf + (x->stride ? (size_t)me * x->bytes : 0) + at, len);
 }
 
 static void copy_out(struct slices *x, uint64_t i)
@@ -397,6 +420,13 @@ void rk_build_slices(struct rk_sched *s, const struct rk_coll_call *c)
     *x = (struct slices){.sched = s, .a = a, .kind = c->kind, .root = c->root, .sbuf = c->sbuf, .rbuf = c->rbuf,
                          .bytes = c->bytes, .elem = c->elem, .dtype = c->dtype, .avg = c->op == RANK_AVG,
                          .reduces = rk_coll_shape[c->kind].reduces};
+    if (c->kind == RK_COLL_ALLGATHERV) {
+        x->blocks = rk_sched_scratch(s, (size_t)a->n * sizeof(x->blocks[0]));
+        if (s->status)
+            return;
+        for (int r = 0; r < a->n; r++)
+            x->blocks[r] = (struct own_block){(size_t)c->rdispls[r] * c->elem, (size_t)c->rcounts[r] * c->elem};
+    }
     x->stride = has_share_per_rank(c->kind) ? cell_share(a->cell_bytes, a->n) : 0;
     x->piece = x->stride ? x->stride : a->cell_bytes;
     if (x->reduces)

@@ -292,6 +292,7 @@ const struct rk_algo rk_algos[] = {
      .why = "all at once, without waiting for a neighbour", .build = rk_build_allgatherv_linear},
     {.name = "ring", .kind = RK_COLL_ALLGATHERV, .cost = cost_linear,
      .why = "least bytes, neighbours only", .build = rk_build_allgather_ring},
+    SLICES(RK_COLL_ALLGATHERV, cost_slices_blocks, "each copies in once, all copy out"),
 
     SHM(RK_COLL_SCATTER, "each reads its block where the root wrote all"),
     {.name = "binomial", .kind = RK_COLL_SCATTER, .cost = cost_tree_blocks,

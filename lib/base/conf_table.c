@@ -79,7 +79,7 @@ const struct rk_conf_row rk_conf_rows[] = {
      "allreduce:shm|recursive_doubling|rabenseifner|ring|two_level|slices,"
      "gather:shm|binomial|linear|slices,"
      "allgather:shm|bruck|recursive_doubling|ring|two_level|slices,"
-     "allgatherv:linear|ring,"
+     "allgatherv:linear|ring|slices,"
      "scatter:shm|binomial|linear|slices,"
      "reduce_scatter:shm|recursive_halving|pairwise|ring|two_level|slices,"
      "alltoall:shm|bruck|pairwise|two_level|slices,"

@@ -26,6 +26,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+enum { RK_ARENA_WORDS = 48 };
 enum rk_node_region { RK_REGION_FIFOS, RK_REGION_ARENAS, RK_REGION_CELLS, RK_REGION_COUNT };
 
 /* Fields are grouped into cache lines by writer. */
@@ -60,7 +61,8 @@ struct rk_node_head {
     uint64_t region_at[RK_REGION_COUNT], region_bytes[RK_REGION_COUNT];
     _Atomic uint32_t attached RK_ALIGNED_LINE;
     _Atomic uint32_t no_membarrier;  /* some rank could not register: senders must fence */
-    _Atomic uint32_t arenas_taken;
+    _Atomic uint32_t arena_of_world; /* its memory is backed */
+    _Atomic uint64_t arenas_taken[RK_ARENA_WORDS]; /* bits: collectives/arena_table.c */
     _Atomic uint32_t deaths RK_ALIGNED_LINE;  /* slots marked DEAD; read in every progress call */
 };
 

@@ -487,9 +487,52 @@ static void arenas(void **state)
     assert_true(rk_arena_region_bytes(2) > 0);
     for (int n = 2; n <= 128; n++) {
         assert_true(rk_arena_region_bytes(n) > rk_arena_region_bytes(n - 1));
+        assert_true(rk_arena_cells_bytes(n) >= (size_t)n * RK_CELLS_BYTES);
         assert_true((size_t)n * rk_arena_block_max(RK_COLL_ALLTOALL, n) <= RK_SLOT_DATA);
         assert_true(rk_arena_block_max(RK_COLL_ALLREDUCE, n) == RK_SLOT_DATA);
     }
+}
+
+/* 1,000 pairs at once, and other teams, have an arena each; all come back, also where a member could not open its own. */
+static void many_arenas(void **state)
+{
+    enum { RANKS = 20, PAIRS = 1000, OTHERS = 40 };
+    size_t bytes[RK_REGION_COUNT] = {0}, end, cells;
+    int index[PAIRS + OTHERS], n[PAIRS + OTHERS];
+    struct rk_memfd_card card;
+    struct rk_node *node;
+
+    (void)state;
+    bytes[RK_REGION_ARENAS] = rk_arena_region_bytes(RANKS);
+    bytes[RK_REGION_CELLS] = rk_arena_cells_bytes(RANKS);
+    assert_int_equal(rk_node_create(RANKS, bytes, &node, &card), RANK_OK);
+    for (int again = 0; again < 2; again++) {
+        end = rk_arena_place(RANKS, RK_ARENA_OF_WORLD).data;
+        cells = (size_t)RANKS * RK_CELLS_BYTES;
+        for (int i = 0; i < PAIRS + OTHERS; i++) {
+            struct rk_arena_place p;
+
+            n[i] = i < PAIRS ? 2 : 17 + i % 4;
+            index[i] = rk_arena_take(node, n[i]);
+            assert_true(index[i] > RK_ARENA_OF_WORLD);
+            p = rk_arena_place(RANKS, index[i]);
+            assert_true(p.most >= n[i] && p.at >= end);
+            end = p.at + p.data + (size_t)n[i] * RK_SLOT_DATA;
+            assert_true(p.data >= rk_arena_front_bytes(n[i]) && end <= bytes[RK_REGION_ARENAS]);
+            if (p.cells == SIZE_MAX)
+                continue;
+            assert_true(p.cells >= cells);
+            cells = p.cells + (size_t)n[i] * RK_CELLS_BYTES;
+            assert_true(cells <= bytes[RK_REGION_CELLS]);
+        }
+        for (int i = 0; i < PAIRS + OTHERS; i++) {
+            for (int r = 0; r < n[i]; r++)
+                rk_arena_leave(node, index[i], n[i]);
+        }
+        for (int i = 0; i < RK_ARENA_WORDS; i++)
+            assert_true(atomic_load(&node->head->arenas_taken[i]) == 0);
+    }
+    rk_node_close(node);
 }
 
 int main(void)
@@ -499,7 +542,7 @@ int main(void)
         cmocka_unit_test(something_for_everything), cmocka_unit_test(least_time), cmocka_unit_test(order_kept), cmocka_unit_test(balanced), cmocka_unit_test(choices),
         cmocka_unit_test(shm_limit_agrees), cmocka_unit_test(forced),
         cmocka_unit_test(ranges), cmocka_unit_test(costs_bounded), cmocka_unit_test(choices_printed),
-        cmocka_unit_test(bad_forced), cmocka_unit_test(allowed), cmocka_unit_test(printed), cmocka_unit_test(arenas),
+        cmocka_unit_test(bad_forced), cmocka_unit_test(allowed), cmocka_unit_test(printed), cmocka_unit_test(arenas), cmocka_unit_test(many_arenas),
         cmocka_unit_test(opens_without_peers),
     };
 

@@ -71,6 +71,38 @@ static void many(struct coll_test *t)
         MP_OK(rank_team_free(&teams[(i * 3) % MANY]));
 }
 
+/* A team is freed while its collectives are under way; the next one may get its memory. */
+static void freed_at_work(struct coll_test *t)
+{
+    enum { COUNT = 20000, CALLS = 3 };
+    int64_t *in = mp_alloc(COUNT * sizeof(*in)), *out[CALLS];
+
+    for (int c = 0; c < CALLS; c++)
+        out[c] = mp_alloc(COUNT * sizeof(*in));
+    for (int i = 0; i < 8; i++) {
+        rank_request_t req[CALLS];
+        rank_team_t team, next;
+
+        MP_OK(rank_team_dup(t->team, &team));
+        for (int64_t k = 0; k < COUNT; k++)
+            in[k] = t->rank + k + i;
+        for (int c = 0; c < CALLS; c++)
+            MP_OK(rank_iallreduce(in, out[c], COUNT, RANK_INT64, RANK_SUM, team, &req[c]));
+        MP_OK(rank_team_free(&team));
+        MP_OK(rank_team_dup(t->team, &next));
+        sum_on(t, next, i);
+        for (int c = 0; c < CALLS; c++) {
+            MP_OK(rank_wait(&req[c], NULL));
+            for (int64_t k = 0; k < COUNT; k++)
+                MP_CHECK_EQ(out[c][k], t->size * (t->size - 1) / 2 + t->size * (k + i));
+        }
+        MP_OK(rank_team_free(&next));
+    }
+    for (int c = 0; c < CALLS; c++)
+        free(out[c]);
+    free(in);
+}
+
 /* Teams come and go; some ranks are late in leaving. */
 static void again_and_again(struct coll_test *t)
 {
@@ -96,5 +128,6 @@ void coll_teams(struct coll_test *t)
 {
     parts(t);
     many(t);
+    freed_at_work(t);
     again_and_again(t);
 }

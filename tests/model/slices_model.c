@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * slices_model.c: move chunks through cells, in every order of memory accesses.
+ *
+ * The code itself (collectives/slices.c). Ranks run calls one after another: a cell is overwritten only when its
+ * readers have read it, a reader reads only what is there, and no rank waits for ever.
+ *
+ * An element has the size of a cache line; its first word stands for it. So a slice of a chunk is one element.
+ */
+#include "collectives/coll_args.h"
+#include "collectives/state.h"
+#include "lib/core/describe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MODEL_REDIRECT
+#include "tests/model/model.h"
+
+enum { RANKS = 3, DEPTH = 2, CALLS = 2, CHUNKS = 3, ELEM = RK_CACHE_LINE, CELL = RANKS * ELEM, ELEMS = CHUNKS * RANKS * RANKS };
+
+static struct {
+    struct rk_chunk_line line[RANKS];
+    char cells[RANKS * DEPTH * CELL] RK_ALIGNED_LINE;
+} memory;
+
+static int ranks, cell_depth, cell_elems;
+
+/* The own cells as their rank has written them: parts may still be in its store buffer. */
+static char own_cells[RANKS][sizeof(memory.cells)];
+
+/* Offset in the cells; not less than their size: private memory. */
+static uintptr_t cell_at(const void *p)
+{
+    return (uintptr_t)p - (uintptr_t)memory.cells;
+}
+
+static uint64_t word_of(const void *p)
+{
+    uintptr_t at = cell_at(p), each = (uintptr_t)(cell_depth * cell_elems * ELEM);
+    uint64_t v;
+
+    if (at < sizeof(memory.cells) && at / each == (uintptr_t)model_me())
+        p = own_cells[model_me()] + at;
+    memmove(&v, p, sizeof(v));
+    return v;
+}
+
+static void set_word(void *p, uint64_t v)
+{
+    uintptr_t at = cell_at(p);
+
+    if (at < sizeof(memory.cells)) {
+        model_store(p, v, sizeof(v));
+        p = own_cells[model_me()] + at;
+    }
+    memmove(p, &v, sizeof(v));
+}
+
+static void copy_lines(void *to, const void *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += ELEM)
+        set_word((char *)to + i, word_of((const char *)from + i));
+}
+
+static void reduce_lines(void *to, const void *const *src, int k, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t sum = 0;
+
+        for (int r = 0; r < k; r++)
+            sum += word_of((const char *)src[r] + i * ELEM);
+        set_word((char *)to + i * ELEM, sum);
+    }
+}
+
+static struct process {
+    union {
+        struct rk_arena arena;
+        char room[sizeof(struct rk_arena) + RANKS * sizeof(int)];
+    } a;
+    struct rk_scheds all;
+    struct rk_sched sched;
+    struct rank_team team;
+    struct rk_coll_team coll;
+    char scratch[1024] RK_ALIGNED_LINE;
+    char in[ELEMS][ELEM] RK_ALIGNED_LINE, out[ELEMS][ELEM];
+} process[RANKS];
+
+static void *scratch(const struct rk_sched *s)
+{
+    return process[s->team->rank].scratch;
+}
+
+#undef memcpy
+#define memcpy(to, from, n) copy_lines(to, from, n)
+#define rk_reduce_many(reducer, to, src, k, n) reduce_lines(to, src, k, n)
+#define rk_op_divide(dtype, to, n, by) ((void)(n))
+#define rk_node_wake(node, r) ((void)(r))
+#define rk_arena_cell_min(n) ((size_t)CELL)
+#define rk_sched_scratch(s, bytes) scratch(s)
+#define rk_sched_event(s, after, event, arg) ((void)(s))
+#define rk_describe_peer(out, rank) ((void)(rank))
+#include "collectives/slices.c"
+
+static struct call {
+    enum rk_coll_kind kind;
+    int root, chunks;
+} calls[CALLS];
+static enum { NOTHING, NO_WAIT_FOR_READERS, ONE_READER, NUMBERS_AGAIN, NO_SUM } fault;
+
+/* Element i that rank r gives in a call. */
+static uint64_t given(int call, int r, int i)
+{
+    return (uint64_t)(call + 1) << 40 | (uint64_t)(r + 1) << 32 | (uint64_t)(i + 1) << (8 * r);
+}
+
+/* Element i of the result. */
+static uint64_t result(int call, int me, int i, int block)
+{
+    const struct call *c = &calls[call];
+    uint64_t sum = 0;
+
+    switch (c->kind) {
+    case RK_COLL_BCAST:
+        return given(call, c->root, i);
+    case RK_COLL_SCATTER:
+        return given(call, c->root, me * block + i);
+    case RK_COLL_ALLTOALL:
+        return given(call, i / block, me * block + i % block);
+    case RK_COLL_GATHER:
+    case RK_COLL_ALLGATHER:
+        return given(call, i / block, i % block);
+    default:
+        for (int r = 0; r < ranks; r++)
+            sum += given(call, r, (c->kind == RK_COLL_REDUCE_SCATTER ? me * block : 0) + i);
+        return sum;
+    }
+}
+
+/* Check all that has been copied out. */
+static void check_out(const struct process *p, const struct slices *x, int call, int me)
+{
+    const struct rk_coll_shape shape = rk_coll_shape[x->kind];
+    int block = (int)(x->bytes / ELEM), each = (int)(x->piece / ELEM);
+    int ready = x->does[RK_CHUNK_OUT] ? (int)x->done[RK_CHUNK_OUT] * each : 0;
+
+    if (shape.root == RK_ROOT_RECEIVES && me != x->root)
+        return;
+    for (int b = 0; b < (shape.rbuf == RK_ALL_BLOCKS ? ranks : 1); b++) {
+        for (int i = 0; i < block && i < ready; i++) {
+            uint64_t got = *(const uint64_t *)(const void *)p->out[b * block + i];
+
+            model_expect(got == result(call, me, b * block + i, block), "a wrong element");
+        }
+    }
+}
+
+static uint64_t seen_hash(const struct slices *x)
+{
+    uint64_t h = 0;
+
+    for (int k = 0; k < RK_CHUNK_PHASES; k++)
+        h = (h * 1000003 ^ x->seen[k].least) * 1000003 ^ x->seen[k].lowest ^ (uint64_t)x->seen[k].next << 20;
+    return h;
+}
+
+static void run_call(struct process *p, int me, int call)
+{
+    struct slices *x = (struct slices *)(void *)p->scratch;
+    const struct rk_coll_shape shape = rk_coll_shape[calls[call].kind];
+    /* Elements that fill the chunks. */
+    int block = calls[call].chunks * (shape.sbuf == RK_ALL_BLOCKS ? 1 : cell_elems);
+    struct rk_coll_call c = {.kind = calls[call].kind, .team = &p->team, .sbuf = p->in[0], .rbuf = p->out[0],
+                             .elem = ELEM, .bytes = (size_t)block * ELEM, .root = calls[call].root};
+
+    if (fault == NUMBERS_AGAIN && call > 0) {
+        p->a.arena.chunks_begun = p->a.arena.chunks_done = 0;
+        memset(p->a.arena.cell_use, 0, sizeof(p->a.arena.cell_use));
+    }
+    for (int i = 0; i < ELEMS; i++) {
+        set_word(p->in[i], given(call, me, i));
+        set_word(p->out[i], c.kind == RK_COLL_BCAST && me == c.root ? given(call, me, i) : 0);
+    }
+    rk_build_slices(&p->sched, &c);
+    if (fault == ONE_READER)
+        x->reader = (me + 1) % ranks;
+    if (fault == NO_SUM && me == 0)
+        x->does[RK_CHUNK_SUM] = false;
+    for (bool over = false; !over;) {
+        uint64_t moved = p->all.moved;
+
+        model_here((uint64_t)call << 48 | x->begun << 24 | x->done[0] << 16 | x->done[1] << 8 | x->done[2], seen_hash(x), 0);
+        model_look();
+        over = rk_slices_advance(x);
+        check_out(p, x, call, me);
+        if (fault == NO_WAIT_FOR_READERS)
+            memset(p->a.arena.cell_use, 0, sizeof(p->a.arena.cell_use));
+        if (!over && p->all.moved == moved)
+            model_block();
+    }
+}
+
+static void one(int which)
+{
+    for (int call = 0; call < CALLS; call++)
+        run_call(&process[which], which, call);
+}
+
+static void begin(void)
+{
+    memset(&memory, 0, sizeof(memory));
+    memset(process, 0, sizeof(process));
+    for (int i = 0; i < ranks; i++) {
+        struct process *p = &process[i];
+        struct rk_arena *a = &p->a.arena;
+
+        a->n = ranks;
+        a->me = i;
+        a->chunks = memory.line;
+        a->cells = memory.cells;
+        a->cell_bytes = (size_t)cell_elems * ELEM;
+        a->cell_depth = cell_depth;
+        p->coll.arena = a;
+        p->team.rank = i;
+        p->team.size = ranks;
+        p->team.coll = &p->coll;
+        p->sched.all = &p->all;
+        p->sched.team = &p->team;
+    }
+}
+
+int main(void)
+{
+    static const struct {
+        const char *name;
+        int ranks, depth, elems, switches;
+        struct call calls[CALLS];
+    } cases[] = {
+        {"slices: two sums of two ranks", 2, 2, 1, 0, {{RK_COLL_ALLREDUCE, 0, 3}, {RK_COLL_ALLREDUCE, 0, 1}}},
+        {"slices: bcast, and from the other", 2, 2, 1, 0, {{RK_COLL_BCAST, 0, 3}, {RK_COLL_BCAST, 1, 2}}},
+        {"slices: gather, then scatter", 2, 2, 2, 0, {{RK_COLL_GATHER, 1, 3}, {RK_COLL_SCATTER, 0, 1}}},
+        {"slices: alltoall, then reduce_scatter", 2, 1, 2, 0, {{RK_COLL_ALLTOALL, 0, 2}, {RK_COLL_REDUCE_SCATTER, 0, 1}}},
+        {"slices: reduce, then allgather", 2, 2, 1, 0, {{RK_COLL_REDUCE, 1, 3}, {RK_COLL_ALLGATHER, 0, 1}}},
+        {"slices: sums of three, each by a slice", 3, 1, 3, 1, {{RK_COLL_ALLREDUCE, 0, 2}, {RK_COLL_BCAST, 2, 0}}},
+        {"slices: gather to one of three, then bcast", 3, 1, 1, 2, {{RK_COLL_GATHER, 0, 2}, {RK_COLL_BCAST, 1, 1}}},
+    };
+    static const struct {
+        const char *name;
+        int fault, ranks;
+        enum rk_coll_kind kind;
+    } broken[] = {
+        {"slices: no wait for readers", NO_WAIT_FOR_READERS, 2, RK_COLL_BCAST},
+        {"slices: a wait for one of two readers", ONE_READER, 3, RK_COLL_BCAST},
+        {"slices: chunks that are numbered anew", NUMBERS_AGAIN, 2, RK_COLL_BCAST},
+        {"slices: one rank does not reduce its slice", NO_SUM, 3, RK_COLL_ALLREDUCE},
+    };
+    struct model m = {.thread = one, .begin = begin, .memory = &memory, .bytes = sizeof(memory)};
+    int failed = 0;
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(cases); i++) {
+        m.name = cases[i].name;
+        m.threads = ranks = cases[i].ranks;
+        m.switches = cases[i].switches;
+        cell_depth = cases[i].depth;
+        cell_elems = cases[i].elems;
+        memmove(calls, cases[i].calls, sizeof(calls));
+        failed += model_check(&m, false);
+    }
+    for (size_t i = 0; i < RK_ARRAY_LEN(broken); i++) {
+        m.name = broken[i].name;
+        m.threads = ranks = broken[i].ranks;
+        m.switches = ranks == 3 ? 1 : 0;
+        cell_depth = ranks == 3 ? 1 : 2;
+        cell_elems = broken[i].kind == RK_COLL_ALLREDUCE ? ranks : 1;
+        fault = broken[i].fault;
+        calls[0] = calls[1] = (struct call){broken[i].kind, 0, CHUNKS};
+        failed += model_check(&m, true);
+    }
+    return failed != 0;
+}
