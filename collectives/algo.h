@@ -24,6 +24,8 @@ enum rk_coll_kind {
     RK_COLL_GATHERV,
     RK_COLL_SCATTERV,
     RK_COLL_ALLTOALLV,
+    RK_COLL_SCAN,
+    RK_COLL_EXSCAN,
     RK_COLL_COUNT
 };
 
@@ -74,6 +76,12 @@ struct rk_coll_call {
 RK_INLINE bool rk_coll_is_empty(const struct rk_coll_call *c)
 {
     return c->bytes == 0 && c->kind != RK_COLL_BARRIER && !rk_coll_has_own_counts(c->kind);
+}
+
+/* Does this rank get a result? In exscan rank 0 gets none, and uses rbuf as its input in place only. */
+RK_INLINE bool rk_coll_has_result(const struct rk_coll_call *c)
+{
+    return c->kind != RK_COLL_EXSCAN || c->team->rank > 0 || c->sbuf == RANK_IN_PLACE;
 }
 
 /* The block at displ elements; NULL in no buffer, where it is empty. */
@@ -165,5 +173,7 @@ void rk_build_allgather_two_level(struct rk_sched *s, const struct rk_coll_call 
 void rk_build_reduce_scatter_two_level(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_alltoall_two_level(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_alltoallv_pairwise(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_scan_doubling(struct rk_sched *s, const struct rk_coll_call *c); /* and exscan */
+void rk_build_scan_chain(struct rk_sched *s, const struct rk_coll_call *c);
 
 #endif

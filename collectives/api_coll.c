@@ -41,6 +41,8 @@ RK_INLINE rank_status_t arena_run(struct rk_arena *a, const struct rk_coll_call 
     case RK_COLL_GATHERV:
     case RK_COLL_SCATTERV:
     case RK_COLL_ALLTOALLV:
+    case RK_COLL_SCAN:
+    case RK_COLL_EXSCAN:
     case RK_COLL_COUNT:
         break;
     }
@@ -267,6 +269,31 @@ rank_status_t rank_ialltoallv(const void *sbuf, const int64_t *scounts, const in
     return coll_enter_nb(ALLTOALLV_CALL, req);
 }
 
+#define SCAN_CALL(what)                                                                                                    \
+    CALL(what, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .op = op, .team = team)
+
+rank_status_t rank_scan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team)
+{
+    return rk_coll_enter(SCAN_CALL(SCAN), NULL);
+}
+
+rank_status_t rank_iscan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                         rank_request_t *req)
+{
+    return coll_enter_nb(SCAN_CALL(SCAN), req);
+}
+
+rank_status_t rank_exscan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team)
+{
+    return rk_coll_enter(SCAN_CALL(EXSCAN), NULL);
+}
+
+rank_status_t rank_iexscan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                           rank_request_t *req)
+{
+    return coll_enter_nb(SCAN_CALL(EXSCAN), req);
+}
+
 RK_PUBLIC(rank_barrier); RK_PUBLIC(rank_bcast); RK_PUBLIC(rank_reduce); RK_PUBLIC(rank_allreduce); RK_PUBLIC(rank_gather);
 RK_PUBLIC(rank_allgather); RK_PUBLIC(rank_allgatherv); RK_PUBLIC(rank_scatter); RK_PUBLIC(rank_reduce_scatter);
 RK_PUBLIC(rank_alltoall);
@@ -275,3 +302,4 @@ RK_PUBLIC(rank_iallgather); RK_PUBLIC(rank_iallgatherv); RK_PUBLIC(rank_iscatter
 RK_PUBLIC(rank_ialltoall);
 RK_PUBLIC(rank_gatherv); RK_PUBLIC(rank_igatherv); RK_PUBLIC(rank_scatterv); RK_PUBLIC(rank_iscatterv);
 RK_PUBLIC(rank_alltoallv); RK_PUBLIC(rank_ialltoallv);
+RK_PUBLIC(rank_scan); RK_PUBLIC(rank_iscan); RK_PUBLIC(rank_exscan); RK_PUBLIC(rank_iexscan);

@@ -51,6 +51,8 @@ static void stage_find(const struct rk_coll_call *c, struct rk_staged *send, str
 
     if (c->kind == RK_COLL_ALLGATHERV)
         s = (size_t)c->rcounts[c->team->rank] * c->elem;
+    if (c->kind == RK_COLL_EXSCAN && c->team->rank == 0)
+        r = 0;
     *send = (struct rk_staged){.view = rk_view_of(c->sbuf, s)};
     *recv = (struct rk_staged){.view = rk_view_of(c->rbuf, r)};
     if (!send->view.ops)

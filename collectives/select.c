@@ -103,6 +103,14 @@ const struct rk_rule rk_rules[] = {
     RULE(SCATTERV, ANY, 0, RK_ANY_BYTES, "linear", "only the root knows all lengths"),
 
     RULE(ALLTOALLV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
+
+    RULE(SCAN, ANY, 2, RK_ANY_BYTES, "recursive_doubling", "two ranks: one message"),
+    RULE(SCAN, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
+    RULE(SCAN, ANY, 0, RK_ANY_BYTES, "chain", "segments fill all links at once"),
+
+    RULE(EXSCAN, ANY, 2, RK_ANY_BYTES, "recursive_doubling", "two ranks: one message"),
+    RULE(EXSCAN, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
+    RULE(EXSCAN, ANY, 0, RK_ANY_BYTES, "chain", "segments fill all links at once"),
 };
 
 const int rk_nrules = RK_ARRAY_LEN(rk_rules);

@@ -237,7 +237,7 @@ static void test_messages(struct mp *mp)
 
 /* --------------------------------------------------------------- collectives */
 
-enum coll { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, ALLGATHER, ALLGATHERV, SCATTER, REDUCE_SCATTER, ALLTOALL, GATHERV, SCATTERV, ALLTOALLV, COLLS };
+enum coll { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, ALLGATHER, ALLGATHERV, SCATTER, REDUCE_SCATTER, ALLTOALL, GATHERV, SCATTERV, ALLTOALLV, SCAN, EXSCAN, COLLS };
 
 /* Blocks of the buffers for each rank, and root's alone. */
 static const struct {
@@ -281,6 +281,10 @@ static rank_status_t coll_call(enum coll k, const void *s, void *r, int64_t n, i
     case SCATTERV:
         n = counts[rank_team_rank(t)];
         return req ? rank_iscatterv(s, counts, displs, r, n, d, root, t, req) : rank_scatterv(s, counts, displs, r, n, d, root, t);
+    case SCAN:
+        return req ? rank_iscan(s, r, n, d, RANK_SUM, t, req) : rank_scan(s, r, n, d, RANK_SUM, t);
+    case EXSCAN:
+        return req ? rank_iexscan(s, r, n, d, RANK_SUM, t, req) : rank_exscan(s, r, n, d, RANK_SUM, t);
     case ALLTOALLV:
         return req ? rank_ialltoallv(s, pairs, displs, r, pairs, displs, d, t, req)
                    : rank_alltoallv(s, pairs, displs, r, pairs, displs, d, t);
