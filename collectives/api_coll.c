@@ -41,6 +41,7 @@ RK_INLINE rank_status_t arena_run(struct rk_arena *a, const struct rk_coll_call 
     case RK_COLL_GATHERV:
     case RK_COLL_SCATTERV:
     case RK_COLL_ALLTOALLV:
+    case RK_COLL_REDUCE_SCATTERV:
     case RK_COLL_SCAN:
     case RK_COLL_EXSCAN:
     case RK_COLL_COUNT:
@@ -269,6 +270,21 @@ rank_status_t rank_ialltoallv(const void *sbuf, const int64_t *scounts, const in
     return coll_enter_nb(ALLTOALLV_CALL, req);
 }
 
+#define REDUCE_SCATTERV_CALL                                                                                               \
+    CALL(REDUCE_SCATTERV, .sbuf = sbuf, .rbuf = rbuf, .rcounts = rcounts, .dtype = dtype, .op = op, .team = team)
+
+rank_status_t rank_reduce_scatterv(const void *sbuf, void *rbuf, const int64_t *rcounts, rank_dtype_t dtype, rank_op_t op,
+                                   rank_team_t team)
+{
+    return rk_coll_enter(REDUCE_SCATTERV_CALL, NULL);
+}
+
+rank_status_t rank_ireduce_scatterv(const void *sbuf, void *rbuf, const int64_t *rcounts, rank_dtype_t dtype, rank_op_t op,
+                                    rank_team_t team, rank_request_t *req)
+{
+    return coll_enter_nb(REDUCE_SCATTERV_CALL, req);
+}
+
 #define SCAN_CALL(what)                                                                                                    \
     CALL(what, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .op = op, .team = team)
 
@@ -302,4 +318,5 @@ RK_PUBLIC(rank_iallgather); RK_PUBLIC(rank_iallgatherv); RK_PUBLIC(rank_iscatter
 RK_PUBLIC(rank_ialltoall);
 RK_PUBLIC(rank_gatherv); RK_PUBLIC(rank_igatherv); RK_PUBLIC(rank_scatterv); RK_PUBLIC(rank_iscatterv);
 RK_PUBLIC(rank_alltoallv); RK_PUBLIC(rank_ialltoallv);
+RK_PUBLIC(rank_reduce_scatterv); RK_PUBLIC(rank_ireduce_scatterv);
 RK_PUBLIC(rank_scan); RK_PUBLIC(rank_iscan); RK_PUBLIC(rank_exscan); RK_PUBLIC(rank_iexscan);

@@ -33,6 +33,7 @@ static const struct rk_coll_shape rk_coll_shape[RK_COLL_COUNT] = {
     [RK_COLL_GATHERV] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_ROOT_RECEIVES, false},
     [RK_COLL_SCATTERV] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_ROOT_SENDS, false},
     [RK_COLL_ALLTOALLV] = {RK_ALL_BLOCKS, RK_ALL_BLOCKS, RK_NO_ROOT, false},
+    [RK_COLL_REDUCE_SCATTERV] = {RK_ALL_BLOCKS, RK_ONE_BLOCK, RK_NO_ROOT, true},
     [RK_COLL_SCAN] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_NO_ROOT, true},
     [RK_COLL_EXSCAN] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_NO_ROOT, true},
 };
@@ -103,8 +104,10 @@ RK_INLINE rank_status_t rk_coll_check(struct rk_coll_call *c)
     if (rk_unlikely(st))
         return st;
     c->elem = rk_dtype_bytes(c->dtype);
-    if (rk_coll_has_counts(c->kind))
-        return rk_coll_check_counts(c);
+    if (rk_coll_has_counts(c->kind)) {
+        st = shape.reduces ? rk_coll_check_op(c) : RANK_OK;
+        return st ? st : rk_coll_check_counts(c);
+    }
     if ((shape.sbuf == RK_ALL_BLOCKS || shape.rbuf == RK_ALL_BLOCKS) &&
         rk_unlikely(__builtin_mul_overflow(c->bytes, (size_t)c->team->size, &whole) || whole > INT64_MAX))
         return rk_arg_error(RANK_ERR_COUNT, c->name, "count %lld for each of %d ranks is more than memory can hold",

@@ -104,6 +104,9 @@ const struct rk_rule rk_rules[] = {
 
     RULE(ALLTOALLV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
 
+    RULE(REDUCE_SCATTERV, ANY, 0, 512, "recursive_halving", "latency counts: least rounds"),
+    RULE(REDUCE_SCATTERV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes, nothing forwarded"),
+
     RULE(SCAN, ANY, 2, RK_ANY_BYTES, "recursive_doubling", "two ranks: one message"),
     RULE(SCAN, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
     RULE(SCAN, ANY, 0, RK_ANY_BYTES, "chain", "segments fill all links at once"),

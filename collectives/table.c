@@ -18,7 +18,7 @@ const char *const rk_coll_name[RK_COLL_COUNT] = {
     [RK_COLL_REDUCE_SCATTER] = "reduce_scatter", [RK_COLL_ALLTOALL] = "alltoall",
     [RK_COLL_GATHERV] = "gatherv",       [RK_COLL_SCATTERV] = "scatterv",
     [RK_COLL_ALLTOALLV] = "alltoallv",   [RK_COLL_SCAN] = "scan",
-    [RK_COLL_EXSCAN] = "exscan",
+    [RK_COLL_EXSCAN] = "exscan",         [RK_COLL_REDUCE_SCATTERV] = "reduce_scatterv",
 };
 
 /* ------------------------------------------------------------------------- costs */
@@ -346,6 +346,11 @@ const struct rk_algo rk_algos[] = {
 
     {.name = "pairwise", .kind = RK_COLL_ALLTOALLV, .cost = cost_linear,
      .why = "least bytes, pairs meet", .build = rk_build_alltoallv_pairwise},
+
+    {.name = "recursive_halving", .kind = RK_COLL_REDUCE_SCATTERV, .balanced = true, .cost = cost_halving_blocks,
+     .why = "least rounds", .build = rk_build_reduce_scatterv_halving},
+    {.name = "pairwise", .kind = RK_COLL_REDUCE_SCATTERV, .cost = cost_linear_reduced,
+     .why = "least bytes, nothing forwarded", .build = rk_build_reduce_scatterv_pairwise},
 
 #define SCANS(coll)                                                                                                        \
     {.name = "recursive_doubling", .kind = coll, .cost = cost_scan_doubling, .why = "least rounds",                       \

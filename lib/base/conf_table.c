@@ -86,6 +86,7 @@ const struct rk_conf_row rk_conf_rows[] = {
      "gatherv:linear,"
      "scatterv:linear,"
      "alltoallv:pairwise,"
+     "reduce_scatterv:recursive_halving|pairwise,"
      "scan:recursive_doubling|chain,"
      "exscan:recursive_doubling|chain",
      0, 0, AT(coll)},

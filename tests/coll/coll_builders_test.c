@@ -31,8 +31,8 @@ static int node_of[FAKE_MAX]; /* the host of each rank, for algorithms that need
 
 static bool reduces(enum rk_coll_kind k)
 {
-    return k == RK_COLL_REDUCE || k == RK_COLL_ALLREDUCE || k == RK_COLL_REDUCE_SCATTER || k == RK_COLL_SCAN ||
-           k == RK_COLL_EXSCAN;
+    return k == RK_COLL_REDUCE || k == RK_COLL_ALLREDUCE || k == RK_COLL_REDUCE_SCATTER ||
+           k == RK_COLL_REDUCE_SCATTERV || k == RK_COLL_SCAN || k == RK_COLL_EXSCAN;
 }
 
 static bool is_scan(enum rk_coll_kind k)
@@ -106,8 +106,8 @@ static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t 
     size_t elem = value_size(d), bytes = (size_t)count * elem, room = bytes * (size_t)size * 4 + 64;
     struct rk_coll_call *c = &x->call[r];
     bool scatters = algo->kind == RK_COLL_SCATTERV, lists = rk_coll_has_counts(algo->kind);
-    bool knows = lists && (algo->kind == RK_COLL_ALLGATHERV || r == root);
-    int64_t own = rk_coll_has_own_counts(algo->kind) ? x->rcounts[r] : count;
+    bool knows = lists && (!rk_coll_has_own_counts(algo->kind) || r == root);
+    int64_t own = rk_coll_has_own_counts(algo->kind) ? x->rcounts[r] : count, total = count;
 
     x->room = room;
     if (!x->blank) {
@@ -125,9 +125,17 @@ static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t 
         c->scounts = x->rcounts, c->sdispls = x->displs;
     else if (knows)
         c->rcounts = x->rcounts, c->rdispls = x->displs;
+    if (algo->kind == RK_COLL_REDUCE_SCATTER)
+        total = count * size;
+    if (algo->kind == RK_COLL_REDUCE_SCATTERV) {
+        total = x->displs[size - 1] + x->rcounts[size - 1];
+        c->rdispls = NULL; /* it has none */
+        for (int q = 0; q < size; q++)
+            c->count = x->rcounts[q] > c->count ? x->rcounts[q] : c->count;
+        c->bytes = (size_t)c->count * elem;
+    }
     if (reduces(algo->kind)) {
-        value_fill(x->in[r], d, op, r, size, 0,
-                   count * (algo->kind == RK_COLL_REDUCE_SCATTER ? size : 1));
+        value_fill(x->in[r], d, op, r, size, 0, total);
     } else if (algo->kind == RK_COLL_ALLTOALLV) {
         prepare_pairs(x, r, count, in_place);
     } else if (scatters) {
@@ -176,7 +184,7 @@ static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t 
         break;
     default:
         if (in_place) {
-            memcpy(x->out[r], x->in[r], algo->kind == RK_COLL_ALLTOALLV ? room : bytes * (size_t)size);
+            memcpy(x->out[r], x->in[r], lists ? room : bytes * (size_t)size);
             c->sbuf = x->out[r];
         }
         break;
@@ -225,6 +233,9 @@ static void check(struct ranks *x, int r, rank_op_t op, bool in_place)
     case RK_COLL_ALLTOALL:
         for (int s = 0; s < size; s++)
             check_block(c->rbuf + (size_t)s * c->bytes, s, r, c->bytes);
+        break;
+    case RK_COLL_REDUCE_SCATTERV:
+        assert_int_equal(value_check(c->rbuf, c->dtype, op, size, x->displs[r], x->rcounts[r]), -1);
         break;
     case RK_COLL_SCAN:
         assert_int_equal(value_check_prefix(c->rbuf, c->dtype, op, r + 1, size, 0, c->count), -1);
@@ -310,9 +321,11 @@ static void check_ordered(const struct ranks *x, int r)
 {
     const struct rk_coll_call *c = &x->call[r];
     int pow2 = rk_pow2_floor(x->w.size);
+    int64_t first = c->kind == RK_COLL_REDUCE_SCATTER ? r * c->count : c->kind == RK_COLL_REDUCE_SCATTERV ? x->displs[r] : 0;
+    int64_t count = c->kind == RK_COLL_REDUCE_SCATTERV ? x->rcounts[r] : c->count;
 
-    for (int64_t i = 0; i < c->count && (c->kind != RK_COLL_REDUCE || r == c->root); i++) {
-        int64_t at = c->kind == RK_COLL_REDUCE_SCATTER ? r * c->count + i : i;
+    for (int64_t i = 0; i < count && (c->kind != RK_COLL_REDUCE || r == c->root); i++) {
+        int64_t at = first + i;
         uint64_t got, want;
 
         memcpy(&got, c->rbuf + (size_t)i * sizeof(got), sizeof(got));
@@ -500,6 +513,7 @@ ALGO_TEST(ALLTOALL)
 ALGO_TEST(GATHERV)
 ALGO_TEST(SCATTERV)
 ALGO_TEST(ALLTOALLV)
+ALGO_TEST(REDUCE_SCATTERV)
 ALGO_TEST(SCAN)
 ALGO_TEST(EXSCAN)
 
@@ -592,7 +606,7 @@ int main(void)
         cmocka_unit_test(test_ALLTOALL),   cmocka_unit_test(ordered), cmocka_unit_test(receives_early),
         cmocka_unit_test(test_GATHERV),    cmocka_unit_test(test_SCATTERV),
         cmocka_unit_test(test_ALLTOALLV),  cmocka_unit_test(test_SCAN),
-        cmocka_unit_test(test_EXSCAN),
+        cmocka_unit_test(test_EXSCAN),     cmocka_unit_test(test_REDUCE_SCATTERV),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,6 +105,38 @@ static void reduce_scatter(struct coll_test *t, rank_op_t op, rank_dtype_t d, in
     free(out);
 }
 
+/* Blocks of different lengths, some empty. */
+static void reduce_scatterv(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, bool in_place)
+{
+    int64_t counts[64], total = 0, at = 0, mine;
+    size_t elem = value_size(d);
+    rank_request_t req;
+    char *in, *out;
+
+    for (int r = 0; r < t->size; r++) {
+        counts[r] = (r + count) % 3 == 0 && t->size > 1 ? 0 : count * (r % 4 + 1) / 2;
+        at += r < t->rank ? counts[r] : 0;
+        total += counts[r];
+    }
+    mine = counts[t->rank];
+    in = guarded((size_t)total * elem);
+    out = guarded((size_t)(in_place ? total : mine) * elem);
+    value_fill(in_place ? out : in, d, op, t->rank, t->size, 0, total);
+    if (coll_toss(t)) {
+        MP_OK(rank_reduce_scatterv(in_place ? RANK_IN_PLACE : in, out, counts, d, op, t->team));
+    } else {
+        MP_OK(rank_ireduce_scatterv(in_place ? RANK_IN_PLACE : in, out, counts, d, op, t->team, &req));
+        memset(counts, 0x7f, sizeof(counts)); /* read during the call only */
+        MP_OK(rank_wait(&req, NULL));
+    }
+    say("reduce_scatterv", op, d, count, value_check(out, d, op, t->size, at, mine));
+    check_guard(out, (size_t)(in_place ? total : mine) * elem);
+    check_guard(in, (size_t)total * elem);
+    t->checks++;
+    free(in);
+    free(out);
+}
+
 static void scan(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, bool in_place, bool exclusive)
 {
     size_t bytes = (size_t)count * value_size(d);
@@ -139,6 +171,7 @@ static void every_form(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_
         allreduce(t, op, d, count, in_place);
         reduce(t, op, d, count, in_place, root);
         reduce_scatter(t, op, d, count, in_place);
+        reduce_scatterv(t, op, d, count, in_place);
         for (int exclusive = 0; exclusive < 2 && op != RANK_AVG; exclusive++)
             scan(t, op, d, count, in_place, exclusive);
     }
