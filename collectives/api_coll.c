@@ -37,13 +37,14 @@ RK_INLINE rank_status_t arena_run(struct rk_arena *a, const struct rk_coll_call 
         break;
     case RK_COLL_ALLTOALL:
         return rk_arena_alltoall(a, c->sbuf, c->rbuf, c->bytes);
+    case RK_COLL_SCAN:
+    case RK_COLL_EXSCAN:
+        return rk_arena_scan(a, c->sbuf, c->rbuf, count, c->bytes, c->fn, c->kind == RK_COLL_EXSCAN);
     case RK_COLL_ALLGATHERV:
     case RK_COLL_GATHERV:
     case RK_COLL_SCATTERV:
     case RK_COLL_ALLTOALLV:
     case RK_COLL_REDUCE_SCATTERV:
-    case RK_COLL_SCAN:
-    case RK_COLL_EXSCAN:
     case RK_COLL_COUNT:
         break;
     }
@@ -61,7 +62,7 @@ RK_INLINE rank_status_t arena_enter(struct rk_arena *a, const struct rk_coll_cal
     st = rk_coll_may_begin(c->team);
     if (rk_unlikely(st))
         return st;
-    if (rk_coll_shape[c->kind].reduces && rk_sums_halves(c)) {
+    if (rk_coll_shape[c->kind].reduces && c->kind != RK_COLL_SCAN && c->kind != RK_COLL_EXSCAN && rk_sums_halves(c)) {
         copy = *c; /* as in rk_coll_enter */
         return rk_arena_sum_halves(a, &copy);
     }

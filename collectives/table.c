@@ -353,6 +353,7 @@ const struct rk_algo rk_algos[] = {
      .why = "least bytes, nothing forwarded", .build = rk_build_reduce_scatterv_pairwise},
 
 #define SCANS(coll)                                                                                                        \
+    SHM(coll, "each reads what the lower ranks write"),                                                                   \
     {.name = "recursive_doubling", .kind = coll, .cost = cost_scan_doubling, .why = "least rounds",                       \
      .build = rk_build_scan_doubling},                                                                                    \
     {.name = "chain", .kind = coll, .cost = cost_scan_chain,                                                              \

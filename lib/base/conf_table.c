@@ -87,8 +87,8 @@ const struct rk_conf_row rk_conf_rows[] = {
      "scatterv:linear,"
      "alltoallv:pairwise,"
      "reduce_scatterv:recursive_halving|pairwise,"
-     "scan:recursive_doubling|chain,"
-     "exscan:recursive_doubling|chain",
+     "scan:shm|recursive_doubling|chain,"
+     "exscan:shm|recursive_doubling|chain",
      0, 0, AT(coll)},
     {"RANK_COLL_SHM", RK_CONF_BOOL, "on", "",
      "Run small collectives of one node through shared memory.", NULL, 0, 0, AT(coll_shm)},
