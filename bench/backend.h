@@ -118,11 +118,18 @@ void be_reduce_scatter(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t
                        rank_op_t op);
 void be_alltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype);
 
+void be_scan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op);
+void be_exscan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op);
+
 /* Uneven blocks: the library's own arrays are made once, outside the timed part. */
 struct be_blocks;
 struct be_blocks *be_blocks_create(const int64_t *counts, const int64_t *displs, int n);
 void be_blocks_destroy(struct be_blocks *blocks);
 void be_allgatherv(const void *sbuf, void *rbuf, const struct be_blocks *blocks,
                    rank_dtype_t dtype);
+void be_gatherv(const void *sbuf, void *rbuf, const struct be_blocks *blocks, rank_dtype_t dtype, int root);
+void be_scatterv(const void *sbuf, void *rbuf, const struct be_blocks *blocks, rank_dtype_t dtype, int root);
+void be_alltoallv(const void *sbuf, void *rbuf, const struct be_blocks *blocks, rank_dtype_t dtype);
+void be_reduce_scatterv(const void *sbuf, void *rbuf, const struct be_blocks *blocks, rank_dtype_t dtype, rank_op_t op);
 
 #endif

@@ -414,3 +414,39 @@ void be_allgatherv(const void *sbuf, void *rbuf, const struct be_blocks *blocks,
     MPI_Allgatherv(sbuf, blocks->counts[me], t, rbuf, blocks->counts, blocks->displs, t,
                    MPI_COMM_WORLD);
 }
+
+void be_gatherv(const void *sbuf, void *rbuf, const struct be_blocks *blocks, rank_dtype_t dtype, int root)
+{
+    MPI_Datatype t = dtypes[BENCH_INDEX(dtype)];
+
+    MPI_Gatherv(sbuf, blocks->counts[me], t, rbuf, blocks->counts, blocks->displs, t, root, MPI_COMM_WORLD);
+}
+
+void be_scatterv(const void *sbuf, void *rbuf, const struct be_blocks *blocks, rank_dtype_t dtype, int root)
+{
+    MPI_Datatype t = dtypes[BENCH_INDEX(dtype)];
+
+    MPI_Scatterv(sbuf, blocks->counts, blocks->displs, t, rbuf, blocks->counts[me], t, root, MPI_COMM_WORLD);
+}
+
+void be_alltoallv(const void *sbuf, void *rbuf, const struct be_blocks *blocks, rank_dtype_t dtype)
+{
+    MPI_Datatype t = dtypes[BENCH_INDEX(dtype)];
+
+    MPI_Alltoallv(sbuf, blocks->counts, blocks->displs, t, rbuf, blocks->counts, blocks->displs, t, MPI_COMM_WORLD);
+}
+
+void be_reduce_scatterv(const void *sbuf, void *rbuf, const struct be_blocks *blocks, rank_dtype_t dtype, rank_op_t op)
+{
+    MPI_Reduce_scatter(sbuf, rbuf, blocks->counts, dtypes[BENCH_INDEX(dtype)], ops[BENCH_INDEX(op)], MPI_COMM_WORLD);
+}
+
+void be_scan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op)
+{
+    MPI_Scan(sbuf, rbuf, (int)count, dtypes[BENCH_INDEX(dtype)], ops[BENCH_INDEX(op)], MPI_COMM_WORLD);
+}
+
+void be_exscan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op)
+{
+    MPI_Exscan(sbuf, rbuf, (int)count, dtypes[BENCH_INDEX(dtype)], ops[BENCH_INDEX(op)], MPI_COMM_WORLD);
+}

@@ -367,3 +367,36 @@ void be_allgatherv(const void *sbuf, void *rbuf, const struct be_blocks *blocks,
                          world),
          "rank_allgatherv");
 }
+
+void be_gatherv(const void *sbuf, void *rbuf, const struct be_blocks *blocks, rank_dtype_t dtype, int root)
+{
+    backend_rank_must(rank_gatherv(sbuf, blocks->counts[me], rbuf, blocks->counts, blocks->displs, dtype, root, world),
+                      "rank_gatherv");
+}
+
+void be_scatterv(const void *sbuf, void *rbuf, const struct be_blocks *blocks, rank_dtype_t dtype, int root)
+{
+    backend_rank_must(rank_scatterv(sbuf, blocks->counts, blocks->displs, rbuf, blocks->counts[me], dtype, root, world),
+                      "rank_scatterv");
+}
+
+void be_alltoallv(const void *sbuf, void *rbuf, const struct be_blocks *blocks, rank_dtype_t dtype)
+{
+    backend_rank_must(rank_alltoallv(sbuf, blocks->counts, blocks->displs, rbuf, blocks->counts, blocks->displs, dtype, world),
+                      "rank_alltoallv");
+}
+
+void be_reduce_scatterv(const void *sbuf, void *rbuf, const struct be_blocks *blocks, rank_dtype_t dtype, rank_op_t op)
+{
+    backend_rank_must(rank_reduce_scatterv(sbuf, rbuf, blocks->counts, dtype, op, world), "rank_reduce_scatterv");
+}
+
+void be_scan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op)
+{
+    backend_rank_must(rank_scan(sbuf, rbuf, count, dtype, op, world), "rank_scan");
+}
+
+void be_exscan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op)
+{
+    backend_rank_must(rank_exscan(sbuf, rbuf, count, dtype, op, world), "rank_exscan");
+}

@@ -55,6 +55,7 @@ struct bench_entry {
     const char *name, *doc;
     enum bench_table table;
     bool dtype, op, root, one_sided; /* what it has */
+    bool prefixes; /* of a reduction: no RANK_AVG */
     bool all;     /* all ranks take part, each gives a time, and the longest counts */
     bool outside; /* buffers are written and read outside the timed part, at every size */
     bool single;  /* each iteration is timed by itself, at every size */
@@ -76,6 +77,11 @@ struct bench_entry {
     /* One iteration with every byte verified; the number of wrong ones (elements) here. */
     int64_t (*check)(struct bench_run *run);
 };
+
+static inline bool bench_has_op(const struct bench_entry *e, rank_op_t op, rank_dtype_t dtype)
+{
+    return be_op_supported(op, dtype) && !(e->prefixes && op == RANK_AVG);
+}
 
 /* Each ends with a NULL name. */
 extern const struct bench_entry bench_p2p[], bench_rate[], bench_match[], bench_wait[], bench_rma[],
@@ -122,6 +128,8 @@ int64_t bench_pattern_wrong(const struct bench_run *run, int r, const void *buf,
 
 /* Elements for reductions over n ranks: rank r's input, and how many of the result are wrong. */
 void bench_fill(const struct bench_run *run, int n, int r, void *buf, int64_t first, int64_t count);
+/* The same, of the sum of the first ranks among n. */
+int64_t bench_wrong_prefix(const struct bench_run *run, int ranks, int n, const void *buf, int64_t first, int64_t count);
 int64_t bench_wrong(const struct bench_run *run, int n, const void *buf, int64_t first,
                     int64_t count);
 

@@ -74,6 +74,36 @@ static void one_alltoall(struct bench_run *r)
     be_alltoall(r->sbuf, r->rbuf, r->count, r->dtype);
 }
 
+static void one_gatherv(struct bench_run *r)
+{
+    be_gatherv(r->sbuf, r->rbuf, r->blocks, r->dtype, r->root);
+}
+
+static void one_scatterv(struct bench_run *r)
+{
+    be_scatterv(r->sbuf, r->rbuf, r->blocks, r->dtype, r->root);
+}
+
+static void one_alltoallv(struct bench_run *r)
+{
+    be_alltoallv(r->sbuf, r->rbuf, r->blocks, r->dtype);
+}
+
+static void one_reduce_scatterv(struct bench_run *r)
+{
+    be_reduce_scatterv(r->sbuf, r->rbuf, r->blocks, r->dtype, r->op);
+}
+
+static void one_scan(struct bench_run *r)
+{
+    be_scan(r->sbuf, r->rbuf, r->count, r->dtype, r->op);
+}
+
+static void one_exscan(struct bench_run *r)
+{
+    be_exscan(r->sbuf, r->rbuf, r->count, r->dtype, r->op);
+}
+
 /* Inlined into one function per collective, so that the call in the loop is direct. */
 static inline __attribute__((always_inline)) double timed(struct bench_run *run, int n,
                                                           void (*one)(struct bench_run *))
@@ -111,6 +141,12 @@ static double allgatherv_sample(struct bench_run *r, int n) { return timed(r, n,
 static double scatter_sample(struct bench_run *r, int n) { return timed(r, n, one_scatter); }
 static double reduce_scatter_sample(struct bench_run *r, int n) { return timed(r, n, one_reduce_scatter); }
 static double alltoall_sample(struct bench_run *r, int n) { return timed(r, n, one_alltoall); }
+static double gatherv_sample(struct bench_run *r, int n) { return timed(r, n, one_gatherv); }
+static double scatterv_sample(struct bench_run *r, int n) { return timed(r, n, one_scatterv); }
+static double alltoallv_sample(struct bench_run *r, int n) { return timed(r, n, one_alltoallv); }
+static double reduce_scatterv_sample(struct bench_run *r, int n) { return timed(r, n, one_reduce_scatterv); }
+static double scan_sample(struct bench_run *r, int n) { return timed(r, n, one_scan); }
+static double exscan_sample(struct bench_run *r, int n) { return timed(r, n, one_exscan); }
 
 /* ------------------------------------------------------------------------ checks */
 
@@ -156,6 +192,23 @@ static int64_t reduce_scatter_check(struct bench_run *run)
     return reduction_check(run, one_reduce_scatter, run->count * be_rank(), true);
 }
 
+static int64_t reduce_scatterv_check(struct bench_run *run)
+{
+    return reduction_check(run, one_reduce_scatterv, run->count * be_rank(), true);
+}
+
+static int64_t scan_check(struct bench_run *run)
+{
+    reduction_check(run, one_scan, 0, false);
+    return bench_wrong_prefix(run, be_rank() + 1, be_size(), run->rbuf, 0, run->count);
+}
+
+static int64_t exscan_check(struct bench_run *run)
+{
+    reduction_check(run, one_exscan, 0, false);
+    return be_rank() ? bench_wrong_prefix(run, be_rank(), be_size(), run->rbuf, 0, run->count) : 0;
+}
+
 /* Every rank's block, from its pattern. */
 static int64_t blocks_wrong(const struct bench_run *run)
 {
@@ -190,29 +243,54 @@ static int64_t allgatherv_check(struct bench_run *run)
     return gathering_check(run, one_allgatherv, true);
 }
 
-static int64_t scatter_check(struct bench_run *run)
+static int64_t gatherv_check(struct bench_run *run)
+{
+    return gathering_check(run, one_gatherv, be_rank() == run->root);
+}
+
+static int64_t scattering_check(struct bench_run *run, void (*one)(struct bench_run *))
 {
     if (be_rank() == run->root) {
         for (int r = 0; r < be_size(); r++)
             bench_pattern(run, r, run->sbuf + r * block(run), block(run));
     }
     memset(run->rbuf, 0, (size_t)block(run));
-    one_scatter(run);
+    one(run);
     return bench_pattern_wrong(run, be_rank(), run->rbuf, block(run));
 }
 
-static int64_t alltoall_check(struct bench_run *run)
+static int64_t scatter_check(struct bench_run *run)
+{
+    return scattering_check(run, one_scatter);
+}
+
+static int64_t scatterv_check(struct bench_run *run)
+{
+    return scattering_check(run, one_scatterv);
+}
+
+static int64_t exchange_check(struct bench_run *run, void (*one)(struct bench_run *))
 {
     int64_t wrong = 0, n = be_size();
 
     for (int r = 0; r < n; r++)
         bench_pattern(run, be_rank() * (int)n + r, run->sbuf + r * block(run), block(run));
     memset(run->rbuf, 0, (size_t)(block(run) * n));
-    one_alltoall(run);
+    one(run);
     for (int r = 0; r < n; r++)
         wrong += bench_pattern_wrong(run, r * (int)n + be_rank(), run->rbuf + r * block(run),
                                      block(run));
     return wrong;
+}
+
+static int64_t alltoall_check(struct bench_run *run)
+{
+    return exchange_check(run, one_alltoall);
+}
+
+static int64_t alltoallv_check(struct bench_run *run)
+{
+    return exchange_check(run, one_alltoallv);
 }
 
 /* The load of the bus relative to the bytes: nccl-tests' doc/PERFORMANCE.md. */
@@ -244,5 +322,17 @@ const struct bench_entry bench_coll[] = {
      .check = reduce_scatter_check},
     {.name = "alltoall", .doc = "a block from each to each", .table = BENCH_COLLECTIVE,
      .dtype = true, .pieces = 3, .bus = bench_coll_share, .sample = alltoall_sample, .check = alltoall_check},
+    {.name = "gatherv", .doc = "gather through counts and displacements", .table = BENCH_COLLECTIVE, .dtype = true,
+     .root = true, .pieces = 2, .bus = bench_coll_share, .sample = gatherv_sample, .check = gatherv_check},
+    {.name = "scatterv", .doc = "scatter through counts and displacements", .table = BENCH_COLLECTIVE, .dtype = true,
+     .root = true, .pieces = 1, .bus = bench_coll_share, .sample = scatterv_sample, .check = scatterv_check},
+    {.name = "alltoallv", .doc = "alltoall through counts and displacements", .table = BENCH_COLLECTIVE, .dtype = true,
+     .pieces = 3, .bus = bench_coll_share, .sample = alltoallv_sample, .check = alltoallv_check},
+    {.name = "reduce_scatterv", .doc = "reduce_scatter through counts", .table = BENCH_COLLECTIVE, .dtype = true,
+     .op = true, .pieces = 1, .bus = bench_coll_share, .sample = reduce_scatterv_sample, .check = reduce_scatterv_check},
+    {.name = "scan", .doc = "combined, up to each rank", .table = BENCH_COLLECTIVE, .dtype = true, .op = true,
+     .prefixes = true, .sample = scan_sample, .check = scan_check},
+    {.name = "exscan", .doc = "combined, below each rank", .table = BENCH_COLLECTIVE, .dtype = true, .op = true,
+     .prefixes = true, .sample = exscan_sample, .check = exscan_check},
     {.name = NULL},
 };

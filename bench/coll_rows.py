@@ -5,9 +5,11 @@ Their reaches are ratios to the best MPI. Rows of the grid, every blocking colle
 them ("grid*"); compare.py prints the mean of their ratios.
 """
 NAMES = {'barrier': 'bar', 'bcast': 'bc', 'reduce': 'red', 'allreduce': 'ar', 'gather': 'ga', 'allgather': 'ag', 'allgatherv': 'agv',
-         'scatter': 'sc', 'reduce_scatter': 'rs', 'alltoall': 'a2a'}
+         'scatter': 'sc', 'reduce_scatter': 'rs', 'alltoall': 'a2a', 'gatherv': 'gav', 'scatterv': 'scv', 'alltoallv': 'a2av',
+         'reduce_scatterv': 'rsv', 'scan': 'scan', 'exscan': 'exs'}
 ACROSS = ('barrier', 'bcast', 'reduce', 'allreduce', 'allgather', 'reduce_scatter', 'alltoall')
-OF_BLOCKS = ('gather', 'allgather', 'allgatherv', 'scatter', 'reduce_scatter', 'alltoall')
+OF_BLOCKS = ('gather', 'allgather', 'allgatherv', 'scatter', 'reduce_scatter', 'alltoall', 'gatherv', 'scatterv', 'alltoallv',
+             'reduce_scatterv')
 
 
 def size_name(size):

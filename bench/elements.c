@@ -198,6 +198,11 @@ static bool same_integer(rank_dtype_t dtype, double got, double want)
 int64_t bench_wrong(const struct bench_run *run, int n, const void *buf, int64_t first,
                     int64_t count)
 {
+    return bench_wrong_prefix(run, n, n, buf, first, count);
+}
+
+int64_t bench_wrong_prefix(const struct bench_run *run, int ranks, int n, const void *buf, int64_t first, int64_t count)
+{
     double tol = tolerance(run->dtype);
     bool pair = run->dtype >= RANK_PAIR_INT32;
     int64_t wrong = 0;
@@ -205,7 +210,7 @@ int64_t bench_wrong(const struct bench_run *run, int n, const void *buf, int64_t
     for (int64_t i = 0; i < count; i++) {
         struct value want = input(run, n, 0, first + i), got = elements_load(run->dtype, buf, i);
 
-        for (int r = 1; r < n; r++)
+        for (int r = 1; r < ranks; r++)
             want = combine(run->op, want, input(run, n, r, first + i));
         if (run->op == RANK_AVG)
             want.re /= n;

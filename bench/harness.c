@@ -91,7 +91,7 @@ static const char *mistake(const struct frame *f, char *err, size_t len)
             return err;
         }
         if (e->op && o->dtype < BENCH_DTYPES && o->op < BENCH_OPS &&
-            !be_op_supported(bench_op(o->op), bench_dtype(o->dtype))) {
+            !bench_has_op(e, bench_op(o->op), bench_dtype(o->dtype))) {
             char op[32], type[32];
             snprintf(err, len, "%s: there is no %s of %s; -o names another, or all", e->name,
                      bench_word(bench_op_words, o->op, op, sizeof(op)), bench_word(bench_dtype_words, o->dtype, type, sizeof(type)));

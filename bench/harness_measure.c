@@ -334,7 +334,7 @@ static void all_sizes(struct frame *f, struct bench_run *run)
             continue;
         last = run->bytes;
         n++;
-        if (run->entry->pieces == 2) {
+        if (run->entry->pieces) {
             counts = calloc((size_t)be_size(), sizeof(int64_t));
             displs = calloc((size_t)be_size(), sizeof(int64_t));
             if (!counts || !displs)
@@ -382,7 +382,7 @@ void frame_run_entry(struct frame *f, const struct bench_entry *e)
         for (int op = op0; op <= op1; op++) {
             if (e->dtype && !be_dtype_supported(bench_dtype(d)))
                 continue;
-            if (e->op && !be_op_supported(bench_op(op), bench_dtype(d)))
+            if (e->op && !bench_has_op(e, bench_op(op), bench_dtype(d)))
                 continue;
             for (int root = r0; root <= r1; root++) {
                 run = (struct bench_run){.opts = o, .entry = e, .dtype = bench_dtype(d),

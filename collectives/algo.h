@@ -24,6 +24,9 @@ enum rk_coll_kind {
     RK_COLL_GATHERV,
     RK_COLL_SCATTERV,
     RK_COLL_ALLTOALLV,
+    RK_COLL_REDUCE_SCATTERV,
+    RK_COLL_SCAN,
+    RK_COLL_EXSCAN,
     RK_COLL_COUNT
 };
 
@@ -32,7 +35,8 @@ extern const char *const rk_coll_name[RK_COLL_COUNT];
 /* Have the blocks lengths of their own? */
 RK_INLINE bool rk_coll_has_counts(enum rk_coll_kind kind)
 {
-    return kind == RK_COLL_ALLGATHERV || kind == RK_COLL_GATHERV || kind == RK_COLL_SCATTERV || kind == RK_COLL_ALLTOALLV;
+    return kind == RK_COLL_ALLGATHERV || kind == RK_COLL_GATHERV || kind == RK_COLL_SCATTERV || kind == RK_COLL_ALLTOALLV ||
+           kind == RK_COLL_REDUCE_SCATTERV;
 }
 
 /* Do ranks not know the lengths of all blocks? No choice may then depend on lengths: ranks would choose differently. */
@@ -55,7 +59,7 @@ struct rk_coll_call {
     const char *sbuf;
     char *rbuf;       /* BCAST: the buffer of all ranks */
     /* Elements of a block. ALLGATHERV: of sbuf, and once checked of the longest block. GATHERV, SCATTERV: of this rank's
-     * block. ALLTOALLV: 0. */
+     * block. ALLTOALLV: 0. REDUCE_SCATTERV: of the longest block, once checked. */
     int64_t count;
     /* Of rbuf and sbuf, in elements, for blocks of their own lengths; valid while the schedule is built. */
     const int64_t *rcounts, *rdispls, *scounts, *sdispls;
@@ -74,6 +78,12 @@ struct rk_coll_call {
 RK_INLINE bool rk_coll_is_empty(const struct rk_coll_call *c)
 {
     return c->bytes == 0 && c->kind != RK_COLL_BARRIER && !rk_coll_has_own_counts(c->kind);
+}
+
+/* Does this rank get a result? In exscan rank 0 gets none, and uses rbuf as its input in place only. */
+RK_INLINE bool rk_coll_has_result(const struct rk_coll_call *c)
+{
+    return c->kind != RK_COLL_EXSCAN || c->team->rank > 0 || c->sbuf == RANK_IN_PLACE;
 }
 
 /* The block at displ elements; NULL in no buffer, where it is empty. */
@@ -165,5 +175,9 @@ void rk_build_allgather_two_level(struct rk_sched *s, const struct rk_coll_call 
 void rk_build_reduce_scatter_two_level(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_alltoall_two_level(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_alltoallv_pairwise(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_reduce_scatterv_halving(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_reduce_scatterv_pairwise(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_scan_doubling(struct rk_sched *s, const struct rk_coll_call *c); /* and exscan */
+void rk_build_scan_chain(struct rk_sched *s, const struct rk_coll_call *c);
 
 #endif

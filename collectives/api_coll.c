@@ -38,10 +38,14 @@ RK_INLINE rank_status_t arena_run(struct rk_arena *a, const struct rk_coll_call 
         break;
     case RK_COLL_ALLTOALL:
         return rk_arena_alltoall(a, c->sbuf, c->rbuf, c->bytes);
+    case RK_COLL_SCAN:
+    case RK_COLL_EXSCAN:
+        return rk_arena_scan(a, c->sbuf, c->rbuf, count, c->bytes, c->fn, c->kind == RK_COLL_EXSCAN);
     case RK_COLL_ALLGATHERV:
     case RK_COLL_GATHERV:
     case RK_COLL_SCATTERV:
     case RK_COLL_ALLTOALLV:
+    case RK_COLL_REDUCE_SCATTERV:
     case RK_COLL_COUNT:
         break;
     }
@@ -69,7 +73,7 @@ RK_INLINE rank_status_t arena_enter(struct rk_arena *a, const struct rk_coll_cal
     if (rk_unlikely(st))
         return st;
     rk_arena_next_call(a, c);
-    if (rk_coll_shape[c->kind].reduces && rk_sums_halves(c)) {
+    if (rk_coll_shape[c->kind].reduces && c->kind != RK_COLL_SCAN && c->kind != RK_COLL_EXSCAN && rk_sums_halves(c)) {
         copy = *c; /* as in rk_coll_enter */
         st = rk_arena_sum_halves(a, &copy);
     } else {
@@ -286,6 +290,46 @@ rank_status_t rank_ialltoallv(const void *sbuf, const int64_t *scounts, const in
     return coll_enter_nb(ALLTOALLV_CALL, req);
 }
 
+#define REDUCE_SCATTERV_CALL                                                                                               \
+    CALL(REDUCE_SCATTERV, .sbuf = sbuf, .rbuf = rbuf, .rcounts = rcounts, .dtype = dtype, .op = op, .team = team)
+
+rank_status_t rank_reduce_scatterv(const void *sbuf, void *rbuf, const int64_t *rcounts, rank_dtype_t dtype, rank_op_t op,
+                                   rank_team_t team)
+{
+    return rk_coll_enter(REDUCE_SCATTERV_CALL, NULL);
+}
+
+rank_status_t rank_ireduce_scatterv(const void *sbuf, void *rbuf, const int64_t *rcounts, rank_dtype_t dtype, rank_op_t op,
+                                    rank_team_t team, rank_request_t *req)
+{
+    return coll_enter_nb(REDUCE_SCATTERV_CALL, req);
+}
+
+#define SCAN_CALL(what)                                                                                                    \
+    CALL(what, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .op = op, .team = team)
+
+rank_status_t rank_scan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team)
+{
+    return rk_coll_enter(SCAN_CALL(SCAN), NULL);
+}
+
+rank_status_t rank_iscan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                         rank_request_t *req)
+{
+    return coll_enter_nb(SCAN_CALL(SCAN), req);
+}
+
+rank_status_t rank_exscan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team)
+{
+    return rk_coll_enter(SCAN_CALL(EXSCAN), NULL);
+}
+
+rank_status_t rank_iexscan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                           rank_request_t *req)
+{
+    return coll_enter_nb(SCAN_CALL(EXSCAN), req);
+}
+
 RK_PUBLIC(rank_barrier); RK_PUBLIC(rank_bcast); RK_PUBLIC(rank_reduce); RK_PUBLIC(rank_allreduce); RK_PUBLIC(rank_gather);
 RK_PUBLIC(rank_allgather); RK_PUBLIC(rank_allgatherv); RK_PUBLIC(rank_scatter); RK_PUBLIC(rank_reduce_scatter);
 RK_PUBLIC(rank_alltoall);
@@ -294,3 +338,5 @@ RK_PUBLIC(rank_iallgather); RK_PUBLIC(rank_iallgatherv); RK_PUBLIC(rank_iscatter
 RK_PUBLIC(rank_ialltoall);
 RK_PUBLIC(rank_gatherv); RK_PUBLIC(rank_igatherv); RK_PUBLIC(rank_scatterv); RK_PUBLIC(rank_iscatterv);
 RK_PUBLIC(rank_alltoallv); RK_PUBLIC(rank_ialltoallv);
+RK_PUBLIC(rank_reduce_scatterv); RK_PUBLIC(rank_ireduce_scatterv);
+RK_PUBLIC(rank_scan); RK_PUBLIC(rank_iscan); RK_PUBLIC(rank_exscan); RK_PUBLIC(rank_iexscan);

@@ -28,6 +28,12 @@ static rank_status_t scale_input(void *arg)
 
 static size_t input_elements(const struct rk_coll_call *c)
 {
+    size_t n = 0;
+
+    for (int r = 0; c->kind == RK_COLL_REDUCE_SCATTERV && r < c->team->size; r++)
+        n += (size_t)c->rcounts[r];
+    if (n)
+        return n;
     return (size_t)c->count * (size_t)(c->kind == RK_COLL_REDUCE_SCATTER ? c->team->size : 1);
 }
 

@@ -327,7 +327,7 @@ static void copy_alone(const struct rk_coll_call *c)
     const char *from = rk_block_at(c->sbuf, c->sdispls ? c->sdispls[0] : 0, c->elem);
     size_t bytes = c->kind == RK_COLL_ALLTOALLV ? (size_t)c->rcounts[0] * c->elem : c->bytes;
 
-    if (bytes && c->kind != RK_COLL_BCAST && to != from)
+    if (bytes && c->kind != RK_COLL_BCAST && c->kind != RK_COLL_EXSCAN && to != from)
         rk_kind_copy(to, rk_kind_of(to, bytes), from, rk_kind_of(from, bytes), bytes);
 }
 

@@ -33,7 +33,7 @@ RK_COLD rank_status_t rk_coll_overlap_error(const char *call)
 
 /* Blocks in a buffer: of each rank, or one. */
 struct coll_blocks {
-    const char *base, *buf, *count, *displ; /* and the names of the arguments */
+    const char *base, *buf, *count, *displ; /* and the names of the arguments; displ NULL: one behind the other */
     const int64_t *counts, *displs;         /* in elements */
     int n;                                  /* 0: this rank has no such buffer */
     int64_t total, longest;                 /* set by the check */
@@ -45,12 +45,16 @@ static rank_status_t check_lengths(const struct rk_coll_call *c, struct coll_blo
     int64_t end;
     size_t span;
 
-    if (b->n && (!b->counts || !b->displs))
+    if (b->n && (!b->counts || (b->displ && !b->displs)))
         return rk_arg_null(c->name, !b->counts ? b->count : b->displ);
     for (int r = 0; r < b->n && !st; r++) {
-        if (b->counts[r] < 0 || b->displs[r] < 0 || __builtin_add_overflow(b->counts[r], b->displs[r], &end))
-            return rk_arg_error(RANK_ERR_COUNT, c->name, "%s[%d] %lld or %s[%d] %lld is out of range", b->count, r,
-                                (long long)b->counts[r], b->displ, r, (long long)b->displs[r]);
+        int64_t at = b->displ ? b->displs[r] : 0;
+
+        if (b->counts[r] < 0 || at < 0 || __builtin_add_overflow(b->counts[r], at, &end))
+            return b->displ ? rk_arg_error(RANK_ERR_COUNT, c->name, "%s[%d] %lld or %s[%d] %lld is out of range", b->count,
+                                           r, (long long)b->counts[r], b->displ, r, (long long)at)
+                            : rk_arg_error(RANK_ERR_COUNT, c->name, "%s[%d] %lld is negative", b->count, r,
+                                           (long long)b->counts[r]);
         if (__builtin_add_overflow(b->total, b->counts[r], &b->total))
             return rk_arg_error(RANK_ERR_COUNT, c->name, "the sum of %s is out of range", b->count);
         b->longest = b->counts[r] > b->longest ? b->counts[r] : b->longest;
@@ -140,6 +144,31 @@ static rank_status_t check_all_and_all(struct rk_coll_call *c, struct coll_block
     return st ? st : check_present(c, s);
 }
 
+/* The input of all ranks has a block for each, one behind the other. */
+static rank_status_t check_reduced(struct rk_coll_call *c)
+{
+    struct coll_blocks s = {c->sbuf, "sbuf", "rcounts", NULL, c->rcounts, NULL, c->team->size, 0, 0};
+    struct coll_blocks r = {c->rbuf, "rbuf", NULL, NULL, NULL, NULL, 1, 0, 0};
+    rank_status_t st = check_lengths(c, &s);
+
+    if (st)
+        return st;
+    c->in_place = c->sbuf == RANK_IN_PLACE;
+    r.total = c->in_place ? s.total : c->rcounts[c->team->rank];
+    if (c->in_place)
+        s.base = c->rbuf;
+    st = check_present(c, &r);
+    if (!st)
+        st = check_present(c, &s);
+    if (!st && RK_CHECK_OVERLAP && !c->in_place &&
+        rk_overlap(s.base, (size_t)s.total * c->elem, r.base, (size_t)r.total * c->elem))
+        st = rk_coll_overlap_error(c->name);
+    c->sbuf = s.base;
+    c->count = s.longest;
+    c->bytes = (size_t)c->count * c->elem;
+    return st;
+}
+
 rank_status_t rk_coll_check_counts(struct rk_coll_call *c)
 {
     static const int64_t zero;
@@ -152,6 +181,8 @@ rank_status_t rk_coll_check_counts(struct rk_coll_call *c)
     struct coll_blocks *one = scatters ? &r : &s, *all = scatters ? &s : &r;
     rank_status_t st;
 
+    if (c->kind == RK_COLL_REDUCE_SCATTERV)
+        return check_reduced(c);
     if (shape.root && (unsigned)c->root >= (unsigned)size)
         return rk_arg_error(RANK_ERR_RANK, c->name, "root %d is out of range (team size %d)", c->root, size);
     if (!all_to_all) {

@@ -33,6 +33,9 @@ static const struct rk_coll_shape rk_coll_shape[RK_COLL_COUNT] = {
     [RK_COLL_GATHERV] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_ROOT_RECEIVES, false},
     [RK_COLL_SCATTERV] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_ROOT_SENDS, false},
     [RK_COLL_ALLTOALLV] = {RK_ALL_BLOCKS, RK_ALL_BLOCKS, RK_NO_ROOT, false},
+    [RK_COLL_REDUCE_SCATTERV] = {RK_ALL_BLOCKS, RK_ONE_BLOCK, RK_NO_ROOT, true},
+    [RK_COLL_SCAN] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_NO_ROOT, true},
+    [RK_COLL_EXSCAN] = {RK_ONE_BLOCK, RK_ONE_BLOCK, RK_NO_ROOT, true},
 };
 
 /* Check all but the team and datatype of a call with counts, and set count and bytes. */
@@ -101,19 +104,23 @@ RK_INLINE rank_status_t rk_coll_check(struct rk_coll_call *c)
     if (rk_unlikely(st))
         return st;
     c->elem = rk_dtype_bytes(c->dtype);
-    if (rk_coll_has_counts(c->kind))
-        return rk_coll_check_counts(c);
+    if (rk_coll_has_counts(c->kind)) {
+        st = shape.reduces ? rk_coll_check_op(c) : RANK_OK;
+        return st ? st : rk_coll_check_counts(c);
+    }
     if ((shape.sbuf == RK_ALL_BLOCKS || shape.rbuf == RK_ALL_BLOCKS) &&
         rk_unlikely(__builtin_mul_overflow(c->bytes, (size_t)c->team->size, &whole) || whole > INT64_MAX))
         return rk_arg_error(RANK_ERR_COUNT, c->name, "count %lld for each of %d ranks is more than memory can hold",
                             (long long)c->count, c->team->size);
     if (shape.reduces && rk_unlikely(st = rk_coll_check_op(c)))
         return st;
+    if ((c->kind == RK_COLL_SCAN || c->kind == RK_COLL_EXSCAN) && rk_unlikely(c->op == RANK_AVG))
+        return rk_arg_error(RANK_ERR_OP, c->name, "RANK_AVG has no prefixes; use RANK_SUM, and divide");
     if (shape.root && rk_unlikely((unsigned)c->root >= (unsigned)c->team->size))
         return rk_arg_error(RANK_ERR_RANK, c->name, "root %d is out of range (team size %d)", c->root, c->team->size);
     at_root = c->team->rank == c->root;
     return rk_coll_check_buffers(c, shape.sbuf && (at_root || shape.root != RK_ROOT_SENDS),
-                                 shape.rbuf && (at_root || shape.root != RK_ROOT_RECEIVES),
+                                 shape.rbuf && (at_root || shape.root != RK_ROOT_RECEIVES) && rk_coll_has_result(c),
                                  shape.sbuf == shape.rbuf || c->kind == RK_COLL_REDUCE_SCATTER
                                      ? 0
                                      : (size_t)c->team->rank * c->bytes);

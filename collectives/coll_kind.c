@@ -51,6 +51,14 @@ static void stage_find(const struct rk_coll_call *c, struct rk_staged *send, str
 
     if (c->kind == RK_COLL_ALLGATHERV)
         s = (size_t)c->rcounts[c->team->rank] * c->elem;
+    if (c->kind == RK_COLL_REDUCE_SCATTERV) {
+        s = 0;
+        for (int i = 0; i < c->team->size; i++)
+            s += (size_t)c->rcounts[i] * c->elem;
+        r = (size_t)c->rcounts[c->team->rank] * c->elem;
+    }
+    if (c->kind == RK_COLL_EXSCAN && c->team->rank == 0)
+        r = 0;
     *send = (struct rk_staged){.view = rk_view_of(c->sbuf, s)};
     *recv = (struct rk_staged){.view = rk_view_of(c->rbuf, r)};
     if (!send->view.ops)

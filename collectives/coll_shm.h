@@ -167,6 +167,9 @@ rank_status_t rk_arena_allgather(struct rk_arena *a, const void *sbuf, char *rbu
 rank_status_t rk_arena_alltoall(struct rk_arena *a, const void *sbuf, char *rbuf, size_t bytes);
 rank_status_t rk_arena_reduce_scatter(struct rk_arena *a, const void *sbuf, void *rbuf,
                                       size_t count, size_t bytes, rk_op_fn fn);
+/* Prefixes, with this rank or exclusive of it. */
+rank_status_t rk_arena_scan(struct rk_arena *a, const void *sbuf, void *rbuf, size_t count, size_t bytes, rk_op_fn fn,
+                            bool exclusive);
 rank_status_t rk_arena_bcast(struct rk_arena *a, void *buf, size_t bytes, int root);
 rank_status_t rk_arena_scatter(struct rk_arena *a, const char *sbuf, void *rbuf, size_t bytes,
                                int root);

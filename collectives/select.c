@@ -105,6 +105,21 @@ const struct rk_rule rk_rules[] = {
     RULE(SCATTERV, ANY, 0, RK_ANY_BYTES, "linear", "only the root knows all lengths"),
 
     RULE(ALLTOALLV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
+
+    RULE(REDUCE_SCATTERV, ANY, 0, 512, "recursive_halving", "latency counts: least rounds"),
+    RULE(REDUCE_SCATTERV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes, nothing forwarded"),
+
+    RULE(SCAN, ONE, 16, 4096, "shm", "one hand-over"),
+    RULE(SCAN, ONE, 0, 256, "shm", "one hand-over"),
+    RULE(SCAN, ANY, 2, RK_ANY_BYTES, "recursive_doubling", "two ranks: one message"),
+    RULE(SCAN, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
+    RULE(SCAN, ANY, 0, RK_ANY_BYTES, "chain", "segments fill all links at once"),
+
+    RULE(EXSCAN, ONE, 16, 4096, "shm", "one hand-over"),
+    RULE(EXSCAN, ONE, 0, 256, "shm", "one hand-over"),
+    RULE(EXSCAN, ANY, 2, RK_ANY_BYTES, "recursive_doubling", "two ranks: one message"),
+    RULE(EXSCAN, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
+    RULE(EXSCAN, ANY, 0, RK_ANY_BYTES, "chain", "segments fill all links at once"),
 };
 
 const int rk_nrules = RK_ARRAY_LEN(rk_rules);

@@ -17,7 +17,8 @@ const char *const rk_coll_name[RK_COLL_COUNT] = {
     [RK_COLL_ALLGATHERV] = "allgatherv", [RK_COLL_SCATTER] = "scatter",
     [RK_COLL_REDUCE_SCATTER] = "reduce_scatter", [RK_COLL_ALLTOALL] = "alltoall",
     [RK_COLL_GATHERV] = "gatherv",       [RK_COLL_SCATTERV] = "scatterv",
-    [RK_COLL_ALLTOALLV] = "alltoallv",
+    [RK_COLL_ALLTOALLV] = "alltoallv",   [RK_COLL_SCAN] = "scan",
+    [RK_COLL_EXSCAN] = "exscan",         [RK_COLL_REDUCE_SCATTERV] = "reduce_scatterv",
 };
 
 /* ------------------------------------------------------------------------- costs */
@@ -215,6 +216,18 @@ HOSTS4(allgather)
 HOSTS4(reduce_scatter)
 HOSTS4(alltoall)
 
+static double cost_scan_doubling(const struct rk_cost_model *m, int p, double n)
+{
+    return rk_log2_ceil(p) * (m->alpha + n * (m->beta + m->gamma));
+}
+
+static double cost_scan_chain(const struct rk_cost_model *m, int p, double n)
+{
+    double k = n > 65536 ? n / 65536 : 1;
+
+    return (p - 2 + k) * (m->alpha + n / k * (m->beta + m->gamma));
+}
+
 /* ------------------------------------------------------------------------- table */
 
 #define SHM(coll, reason) {.name = "shm", .kind = coll, .needs = RK_NEEDS_ARENA, .cost = cost_shm, .why = reason}
@@ -334,6 +347,20 @@ const struct rk_algo rk_algos[] = {
 
     {.name = "pairwise", .kind = RK_COLL_ALLTOALLV, .cost = cost_linear,
      .why = "least bytes, pairs meet", .build = rk_build_alltoallv_pairwise},
+
+    {.name = "recursive_halving", .kind = RK_COLL_REDUCE_SCATTERV, .balanced = true, .cost = cost_halving_blocks,
+     .why = "least rounds", .build = rk_build_reduce_scatterv_halving},
+    {.name = "pairwise", .kind = RK_COLL_REDUCE_SCATTERV, .cost = cost_linear_reduced,
+     .why = "least bytes, nothing forwarded", .build = rk_build_reduce_scatterv_pairwise},
+
+#define SCANS(coll)                                                                                                        \
+    SHM(coll, "each reads what the lower ranks write"),                                                                   \
+    {.name = "recursive_doubling", .kind = coll, .cost = cost_scan_doubling, .why = "least rounds",                       \
+     .build = rk_build_scan_doubling},                                                                                    \
+    {.name = "chain", .kind = coll, .cost = cost_scan_chain,                                                              \
+     .why = "segments on all links at once: each byte crosses each rank once", .build = rk_build_scan_chain}
+    SCANS(RK_COLL_SCAN),
+    SCANS(RK_COLL_EXSCAN),
 };
 
 const int rk_nalgos = RK_ARRAY_LEN(rk_algos);

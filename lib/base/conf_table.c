@@ -85,7 +85,10 @@ const struct rk_conf_row rk_conf_rows[] = {
      "alltoall:shm|bruck|pairwise|two_level|slices,"
      "gatherv:linear,"
      "scatterv:linear,"
-     "alltoallv:pairwise",
+     "alltoallv:pairwise,"
+     "reduce_scatterv:recursive_halving|pairwise,"
+     "scan:shm|recursive_doubling|chain,"
+     "exscan:shm|recursive_doubling|chain",
      0, 0, AT(coll)},
     {"RANK_COLL_SHM", RK_CONF_BOOL, "on", "",
      "Run small collectives of one node through shared memory.", NULL, 0, 0, AT(coll_shm)},

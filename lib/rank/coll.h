@@ -17,10 +17,12 @@ extern "C" {
  * every run.
  *
  * RANK_IN_PLACE takes the input from the output buffer:
- *   - allreduce, reduce_scatter, allgather, allgatherv, alltoall, alltoallv: as sbuf, on every rank.
+ *   - allreduce, reduce_scatter, reduce_scatterv, allgather, allgatherv, alltoall, alltoallv, scan, exscan: as
+ *     sbuf, on every rank.
  *   - reduce, gather, gatherv: as sbuf, at root only. scatter, scatterv: as rbuf, at root only.
  *   - In gathers the input is this rank's block of rbuf. In alltoall and alltoallv it is all of rbuf.
- *   - In reduce_scatter all of the input is in rbuf. The result is written to its start.
+ *   - In reduce_scatter and reduce_scatterv all of the input is in rbuf. The result is written to its start; the rest
+ *     is undefined afterwards.
  *
  * RANK_ERR_COLLECTIVE: the call failed on another rank, or the ranks did not make the same call. Every later collective
  * of team returns it. Messages and other teams go on. RANK_CHECK=1 compares the arguments of each call on all ranks.
@@ -72,6 +74,18 @@ RANK_API rank_status_t rank_scatterv(const void *sbuf, const int64_t *scounts,
 RANK_API rank_status_t rank_reduce_scatter(const void *sbuf, void *rbuf, int64_t count,
                                            rank_dtype_t dtype, rank_op_t op, rank_team_t team);
 
+/* Combine the sum of rcounts elements of every rank. Rank i receives block i, of rcounts[i] elements. rcounts has an entry a
+ * rank, is equal on every rank, and is read during the call only. */
+RANK_API rank_status_t rank_reduce_scatterv(const void *sbuf, void *rbuf, const int64_t *rcounts,
+                                            rank_dtype_t dtype, rank_op_t op, rank_team_t team);
+
+/* Combine count elements of the ranks up to this one, in their order: with this rank in scan, without it in exscan. In exscan
+ * rbuf of rank 0 is left as it is, and may be NULL. RANK_AVG is RANK_ERR_OP. */
+RANK_API rank_status_t rank_scan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
+                                 rank_op_t op, rank_team_t team);
+RANK_API rank_status_t rank_exscan(const void *sbuf, void *rbuf, int64_t count,
+                                   rank_dtype_t dtype, rank_op_t op, rank_team_t team);
+
 /* Send block i of sbuf to rank i. count is the number of elements for each peer. */
 RANK_API rank_status_t rank_alltoall(const void *sbuf, void *rbuf, int64_t count,
                                      rank_dtype_t dtype, rank_team_t team);
@@ -117,6 +131,14 @@ RANK_API rank_status_t rank_iscatterv(const void *sbuf, const int64_t *scounts,
 RANK_API rank_status_t rank_ireduce_scatter(const void *sbuf, void *rbuf, int64_t count,
                                             rank_dtype_t dtype, rank_op_t op, rank_team_t team,
                                             rank_request_t *req);
+RANK_API rank_status_t rank_ireduce_scatterv(const void *sbuf, void *rbuf, const int64_t *rcounts,
+                                             rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                                             rank_request_t *req);
+RANK_API rank_status_t rank_iscan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype,
+                                  rank_op_t op, rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_iexscan(const void *sbuf, void *rbuf, int64_t count,
+                                    rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                                    rank_request_t *req);
 RANK_API rank_status_t rank_ialltoall(const void *sbuf, void *rbuf, int64_t count,
                                       rank_dtype_t dtype, rank_team_t team, rank_request_t *req);
 RANK_API rank_status_t rank_ialltoallv(const void *sbuf, const int64_t *scounts,

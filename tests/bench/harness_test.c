@@ -281,7 +281,9 @@ static void bus_factors_of_nccl_tests(void **state)
         double at4;
     } want[] = {{"barrier", 1},    {"bcast", 1},       {"reduce", 1},  {"allreduce", 1.5},
                 {"gather", .75},   {"allgather", .75}, {"allgatherv", .75},
-                {"scatter", .75},  {"reduce_scatter", .75}, {"alltoall", .75}};
+                {"scatter", .75},  {"reduce_scatter", .75}, {"alltoall", .75},
+                {"gatherv", .75},  {"scatterv", .75},  {"alltoallv", .75},
+                {"reduce_scatterv", .75}, {"scan", 1}, {"exscan", 1}};
     size_t n = 0;
 
     (void)state;

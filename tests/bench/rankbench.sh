@@ -22,7 +22,7 @@ job() {
 
 p2p="lat bw bibw rate mrate random_pairs overlap put_lat put_bw put_rate get_lat get_bw get_rate put_signal_lat put_strided_bw get_strided_bw"
 single="put_signal_near_lat atomics_fetch_add_lat atomics_fetch_add_rate atomics_add_rate atomics_swap_rate atomics_compare_swap_rate" # of one size
-coll="barrier bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall"
+coll="barrier bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall gatherv scatterv alltoallv reduce_scatterv scan exscan"
 
 # json FILE RANKS: valid, each record whole, nothing wrong; prints how many records
 json() {
@@ -66,9 +66,9 @@ every() {
     every 3 32 $p2p
     every 2 6 $single
     every 3 5 atomics
-    every 1 19 $coll
-    every 2 19 $coll
-    every 3 13 $coll
+    every 1 31 $coll
+    every 2 31 $coll
+    every 3 21 $coll
 }
 
 job 2 -b 4K -e 4K -d all -o all -r all --time 1ms -c 2 reduce allreduce reduce_scatter &&
@@ -176,5 +176,5 @@ refused 2 "/nowhere/j" 2 -j /nowhere/j lat
 job 3 -b 8 -e 23 -d f64 --time 1ms allgather && grep -q '^# no size from 8 to 23 B is so much as one f64 for each rank$' "$work/out" &&
     ok "a size that is too small" || not_ok "a size that is too small"
 job 2 --help && grep -q -- --untouched "$work/out" && grep -q reduce_scatter "$work/out" && ok "--help" || not_ok "--help"
-job 2 --list && [ "$(wc -l <"$work/out")" = 37 ] && ok "--list" || not_ok "--list"
+job 2 --list && [ "$(wc -l <"$work/out")" = 43 ] && ok "--list" || not_ok "--list"
 exit $bad

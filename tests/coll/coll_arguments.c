@@ -147,6 +147,32 @@ void coll_arguments(struct coll_test *t)
     counts[0] = -1;
     MP_STATUS(rank_allgatherv(a, 0, b, counts, displs, RANK_F64, w), RANK_ERR_COUNT);
 
+    MP_STATUS(rank_scan(a, b, 1, RANK_F64, RANK_AVG, w), RANK_ERR_OP);
+    MP_STATUS(rank_exscan(a, b, 1, RANK_F32, RANK_AVG, w), RANK_ERR_OP);
+    MP_STATUS(rank_scan(a, b, 1, RANK_INT32, RANK_AVG, w), RANK_ERR_DTYPE);
+    MP_STATUS(rank_scan(a, RANK_IN_PLACE, 1, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
+    MP_STATUS(rank_exscan(NULL, b, 1, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
+    MP_STATUS(rank_exscan(a, t->rank ? NULL : b, -1, RANK_F64, RANK_SUM, w), RANK_ERR_COUNT);
+    if (t->rank > 0)
+        MP_STATUS(rank_exscan(a, NULL, 1, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
+    MP_STATUS(rank_iscan(a, b, 1, RANK_F64, RANK_SUM, w, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_reduce_scatterv(a, b, NULL, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
+    MP_STATUS(rank_reduce_scatterv(a, b, displs, RANK_F64, RANK_BAND, w), RANK_ERR_DTYPE);
+    MP_STATUS(rank_reduce_scatterv(a, b, displs, RANK_F64, RANK_F64, w), RANK_ERR_OP);
+    counts[0] = -1;
+    MP_STATUS(rank_reduce_scatterv(a, b, counts, RANK_F64, RANK_SUM, w), RANK_ERR_COUNT);
+    for (int r = 0; r < t->size; r++)
+        counts[r] = 1ll << 59;
+    if (t->size > 1)
+        MP_STATUS(rank_reduce_scatterv(a, b, counts, RANK_F64, RANK_SUM, w), RANK_ERR_COUNT);
+    for (int r = 0; r < t->size; r++)
+        counts[r] = 1;
+    MP_STATUS(rank_reduce_scatterv(NULL, b, counts, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
+    MP_STATUS(rank_reduce_scatterv(a, NULL, counts, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
+    MP_STATUS(rank_reduce_scatterv(a, RANK_IN_PLACE, counts, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
+    MP_STATUS(rank_reduce_scatterv(RANK_IN_PLACE, NULL, counts, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
+    MP_STATUS(rank_ireduce_scatterv(a, b, counts, RANK_F64, RANK_SUM, w, NULL), RANK_ERR_ARG);
+    MP_OK(rank_reduce_scatterv(NULL, NULL, displs, RANK_F64, RANK_SUM, w));
     rooted_counts(t);
     pair_counts(t);
 

@@ -24,13 +24,20 @@ struct ranks {
         int64_t scounts[FAKE_MAX], sdispls[FAKE_MAX], rcounts[FAKE_MAX], rdispls[FAKE_MAX];
     } pairs[FAKE_MAX];         /* of each rank */
     size_t room;               /* of each buffer */
+    char *blank;               /* an output that is untouched */
 };
 
 static int node_of[FAKE_MAX]; /* the host of each rank, for algorithms that need it */
 
 static bool reduces(enum rk_coll_kind k)
 {
-    return k == RK_COLL_REDUCE || k == RK_COLL_ALLREDUCE || k == RK_COLL_REDUCE_SCATTER;
+    return k == RK_COLL_REDUCE || k == RK_COLL_ALLREDUCE || k == RK_COLL_REDUCE_SCATTER ||
+           k == RK_COLL_REDUCE_SCATTERV || k == RK_COLL_SCAN || k == RK_COLL_EXSCAN;
+}
+
+static bool is_scan(enum rk_coll_kind k)
+{
+    return k == RK_COLL_SCAN || k == RK_COLL_EXSCAN;
 }
 
 /* What rank r gives of block b. */
@@ -99,10 +106,14 @@ static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t 
     size_t elem = value_size(d), bytes = (size_t)count * elem, room = bytes * (size_t)size * 4 + 64;
     struct rk_coll_call *c = &x->call[r];
     bool scatters = algo->kind == RK_COLL_SCATTERV, lists = rk_coll_has_counts(algo->kind);
-    bool knows = lists && (algo->kind == RK_COLL_ALLGATHERV || r == root);
-    int64_t own = rk_coll_has_own_counts(algo->kind) ? x->rcounts[r] : count;
+    bool knows = lists && (!rk_coll_has_own_counts(algo->kind) || r == root);
+    int64_t own = rk_coll_has_own_counts(algo->kind) ? x->rcounts[r] : count, total = count;
 
     x->room = room;
+    if (!x->blank) {
+        x->blank = malloc(room);
+        memset(x->blank, 0x6b, room);
+    }
     x->in[r] = calloc(1, room);
     x->out[r] = malloc(room);
     x->keep[r] = malloc(room);
@@ -114,9 +125,17 @@ static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t 
         c->scounts = x->rcounts, c->sdispls = x->displs;
     else if (knows)
         c->rcounts = x->rcounts, c->rdispls = x->displs;
+    if (algo->kind == RK_COLL_REDUCE_SCATTER)
+        total = count * size;
+    if (algo->kind == RK_COLL_REDUCE_SCATTERV) {
+        total = x->displs[size - 1] + x->rcounts[size - 1];
+        c->rdispls = NULL; /* it has none */
+        for (int q = 0; q < size; q++)
+            c->count = x->rcounts[q] > c->count ? x->rcounts[q] : c->count;
+        c->bytes = (size_t)c->count * elem;
+    }
     if (reduces(algo->kind)) {
-        value_fill(x->in[r], d, op, r, size, 0,
-                   count * (algo->kind == RK_COLL_REDUCE_SCATTER ? size : 1));
+        value_fill(x->in[r], d, op, r, size, 0, total);
     } else if (algo->kind == RK_COLL_ALLTOALLV) {
         prepare_pairs(x, r, count, in_place);
     } else if (scatters) {
@@ -165,7 +184,7 @@ static void prepare(struct ranks *x, const struct rk_algo *algo, int r, int64_t 
         break;
     default:
         if (in_place) {
-            memcpy(x->out[r], x->in[r], algo->kind == RK_COLL_ALLTOALLV ? room : bytes * (size_t)size);
+            memcpy(x->out[r], x->in[r], lists ? room : bytes * (size_t)size);
             c->sbuf = x->out[r];
         }
         break;
@@ -214,6 +233,18 @@ static void check(struct ranks *x, int r, rank_op_t op, bool in_place)
     case RK_COLL_ALLTOALL:
         for (int s = 0; s < size; s++)
             check_block(c->rbuf + (size_t)s * c->bytes, s, r, c->bytes);
+        break;
+    case RK_COLL_REDUCE_SCATTERV:
+        assert_int_equal(value_check(c->rbuf, c->dtype, op, size, x->displs[r], x->rcounts[r]), -1);
+        break;
+    case RK_COLL_SCAN:
+        assert_int_equal(value_check_prefix(c->rbuf, c->dtype, op, r + 1, size, 0, c->count), -1);
+        break;
+    case RK_COLL_EXSCAN:
+        if (r > 0)
+            assert_int_equal(value_check_prefix(c->rbuf, c->dtype, op, r, size, 0, c->count), -1);
+        else
+            assert_memory_equal(c->rbuf, in_place ? x->keep[0] : x->blank, c->bytes);
         break;
     case RK_COLL_ALLTOALLV:
         for (int s = 0; s < size; s++)
@@ -273,17 +304,36 @@ static uint64_t tree_sum(const struct ranks *x, rk_op_fn fn, int64_t at, int v, 
     return left;
 }
 
+/* Sum of an element over the first ranks; they are at least one. */
+static uint64_t prefix_sum(const struct ranks *x, rk_op_fn fn, int64_t at, int ranks)
+{
+    uint64_t sum, next;
+
+    memcpy(&sum, x->keep[0] + (size_t)at * sizeof(sum), sizeof(sum));
+    for (int r = 1; r < ranks; r++) {
+        memcpy(&next, x->keep[r] + (size_t)at * sizeof(next), sizeof(next));
+        fn(&sum, &sum, &next, 1);
+    }
+    return sum;
+}
+
 static void check_ordered(const struct ranks *x, int r)
 {
     const struct rk_coll_call *c = &x->call[r];
     int pow2 = rk_pow2_floor(x->w.size);
+    int64_t first = c->kind == RK_COLL_REDUCE_SCATTER ? r * c->count : c->kind == RK_COLL_REDUCE_SCATTERV ? x->displs[r] : 0;
+    int64_t count = c->kind == RK_COLL_REDUCE_SCATTERV ? x->rcounts[r] : c->count;
 
-    for (int64_t i = 0; i < c->count && (c->kind != RK_COLL_REDUCE || r == c->root); i++) {
-        int64_t at = c->kind == RK_COLL_REDUCE_SCATTER ? r * c->count + i : i;
-        uint64_t got;
+    for (int64_t i = 0; i < count && (c->kind != RK_COLL_REDUCE || r == c->root); i++) {
+        int64_t at = first + i;
+        uint64_t got, want;
 
         memcpy(&got, c->rbuf + (size_t)i * sizeof(got), sizeof(got));
-        if (got != tree_sum(x, c->fn, at, 0, pow2))
+        if (c->kind == RK_COLL_SCAN || c->kind == RK_COLL_EXSCAN)
+            want = r + (c->kind == RK_COLL_SCAN) > 0 ? prefix_sum(x, c->fn, at, r + (c->kind == RK_COLL_SCAN)) : got;
+        else
+            want = tree_sum(x, c->fn, at, 0, pow2);
+        if (got != want)
             fail_msg("%s, %d ranks, root %d: rank %d has another order in element %lld", rk_coll_name[c->kind], x->w.size,
                      c->root, r, (long long)i);
     }
@@ -346,6 +396,7 @@ static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dt
         free(x->keep[r]);
     }
     fake_close(&x->w);
+    free(x->blank);
     free(x);
 }
 
@@ -399,7 +450,7 @@ static void run_algo(const struct rk_algo *algo)
             if (size > 16 && i != size / 2 % 4) /* one count each, waiting sends, in place or not */
                 continue;
             run_one(algo, size, counts[i], i % 2 ? RANK_INT32 : size % 3 ? RANK_F64 : RANK_F16,
-                    i == 2 ? RANK_AVG : RANK_SUM, root, in_place, true, seed * 3, NULL);
+                    i == 2 && !is_scan(algo->kind) ? RANK_AVG : RANK_SUM, root, in_place, true, seed * 3, NULL);
             if (size <= 16 || size % 4 == 3)
                 run_one(algo, size, counts[i], RANK_INT16, RANK_MAX, size - 1 - root, !in_place,
                         false, seed * 5 + 1, NULL);
@@ -462,6 +513,9 @@ ALGO_TEST(ALLTOALL)
 ALGO_TEST(GATHERV)
 ALGO_TEST(SCATTERV)
 ALGO_TEST(ALLTOALLV)
+ALGO_TEST(REDUCE_SCATTERV)
+ALGO_TEST(SCAN)
+ALGO_TEST(EXSCAN)
 
 /* A rank that comes first posts the receives of two rounds. */
 static void receives_early(void **state)
@@ -536,6 +590,7 @@ static void barrier_holds(void **state)
             free(x->keep[r]);
         }
         fake_close(&x->w);
+        free(x->blank);
         free(x);
     }
 }
@@ -550,7 +605,8 @@ int main(void)
         cmocka_unit_test(test_SCATTER),    cmocka_unit_test(test_REDUCE_SCATTER),
         cmocka_unit_test(test_ALLTOALL),   cmocka_unit_test(ordered), cmocka_unit_test(receives_early),
         cmocka_unit_test(test_GATHERV),    cmocka_unit_test(test_SCATTERV),
-        cmocka_unit_test(test_ALLTOALLV),
+        cmocka_unit_test(test_ALLTOALLV),  cmocka_unit_test(test_SCAN),
+        cmocka_unit_test(test_EXSCAN),     cmocka_unit_test(test_REDUCE_SCATTERV),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 9, KINDS = 10 };
+enum { SLOTS = 9, KINDS = 12 };
 
 struct job {
     int kind, root;
@@ -39,7 +39,7 @@ static void start(struct coll_test *t, struct job *j, bool blocking)
     j->req = RANK_REQUEST_NULL;
     j->out = mp_alloc(whole);
     memset(j->out, 0x3c, whole);
-    if (j->kind >= 1 && j->kind <= 3) {
+    if ((j->kind >= 1 && j->kind <= 3) || j->kind >= 10) {
         j->in = mp_alloc(whole);
         value_fill(j->in, RANK_INT64, RANK_SUM, t->rank, t->size, 0,
                    j->count * (j->kind == 3 ? t->size : 1));
@@ -81,6 +81,14 @@ static void start(struct coll_test *t, struct job *j, bool blocking)
     case 7:
         st = blocking ? rank_allgather(j->in, j->out, j->count, RANK_F64, w)
                       : rank_iallgather(j->in, j->out, j->count, RANK_F64, w, req);
+        break;
+    case 10:
+        st = blocking ? rank_scan(j->in, j->out, j->count, RANK_INT64, RANK_SUM, w)
+                      : rank_iscan(j->in, j->out, j->count, RANK_INT64, RANK_SUM, w, req);
+        break;
+    case 11:
+        st = blocking ? rank_exscan(j->in, j->out, j->count, RANK_INT64, RANK_SUM, w)
+                      : rank_iexscan(j->in, j->out, j->count, RANK_INT64, RANK_SUM, w, req);
         break;
     default:
         st = blocking ? rank_alltoall(j->in, j->out, j->count, RANK_F64, w)
@@ -130,6 +138,12 @@ static void finish(struct coll_test *t, struct job *j)
     case 7:
         for (int r = 0; r < t->size; r++)
             check_block(j, r, r, 0);
+        break;
+    case 10:
+    case 11:
+        if (j->kind == 10 || t->rank > 0)
+            MP_CHECK_EQ(value_check_prefix(j->out, RANK_INT64, RANK_SUM, t->rank + (j->kind == 10), t->size, 0, j->count),
+                        -1);
         break;
     default:
         for (int r = 0; r < t->size; r++)

@@ -105,12 +105,75 @@ static void reduce_scatter(struct coll_test *t, rank_op_t op, rank_dtype_t d, in
     free(out);
 }
 
-static void all_three(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, int root)
+/* Blocks of different lengths, some empty. */
+static void reduce_scatterv(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, bool in_place)
+{
+    int64_t counts[64], total = 0, at = 0, mine;
+    size_t elem = value_size(d);
+    rank_request_t req;
+    char *in, *out;
+
+    for (int r = 0; r < t->size; r++) {
+        counts[r] = (r + count) % 3 == 0 && t->size > 1 ? 0 : count * (r % 4 + 1) / 2;
+        at += r < t->rank ? counts[r] : 0;
+        total += counts[r];
+    }
+    mine = counts[t->rank];
+    in = guarded((size_t)total * elem);
+    out = guarded((size_t)(in_place ? total : mine) * elem);
+    value_fill(in_place ? out : in, d, op, t->rank, t->size, 0, total);
+    if (coll_toss(t)) {
+        MP_OK(rank_reduce_scatterv(in_place ? RANK_IN_PLACE : in, out, counts, d, op, t->team));
+    } else {
+        MP_OK(rank_ireduce_scatterv(in_place ? RANK_IN_PLACE : in, out, counts, d, op, t->team, &req));
+        memset(counts, 0x7f, sizeof(counts)); /* read during the call only */
+        MP_OK(rank_wait(&req, NULL));
+    }
+    say("reduce_scatterv", op, d, count, value_check(out, d, op, t->size, at, mine));
+    check_guard(out, (size_t)(in_place ? total : mine) * elem);
+    check_guard(in, (size_t)total * elem);
+    t->checks++;
+    free(in);
+    free(out);
+}
+
+static void scan(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, bool in_place, bool exclusive)
+{
+    size_t bytes = (size_t)count * value_size(d);
+    char *in = guarded(bytes), *out = guarded(bytes), *copy = mp_alloc(bytes);
+    const void *sbuf = in_place ? RANK_IN_PLACE : in;
+    bool none = exclusive && t->rank == 0; /* no result: the buffer stays as it is */
+    rank_request_t req;
+
+    value_fill(in_place ? out : in, d, op, t->rank, t->size, 0, count);
+    memcpy(copy, none ? out : in, bytes);
+    if (coll_toss(t)) {
+        MP_OK(exclusive ? rank_exscan(sbuf, out, count, d, op, t->team) : rank_scan(sbuf, out, count, d, op, t->team));
+    } else {
+        MP_OK(exclusive ? rank_iexscan(sbuf, none && !in_place ? NULL : out, count, d, op, t->team, &req)
+                        : rank_iscan(sbuf, out, count, d, op, t->team, &req));
+        MP_OK(rank_wait(&req, NULL));
+    }
+    if (!none)
+        say(exclusive ? "exscan" : "scan", op, d, count,
+            value_check_prefix(out, d, op, t->rank + !exclusive, t->size, 0, count));
+    MP_CHECK(memcmp(none ? out : in, copy, bytes) == 0);
+    check_guard(out, bytes);
+    t->checks++;
+    free(in);
+    free(out);
+    free(copy);
+}
+
+static void every_form(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, int root)
 {
     for (int in_place = 0; in_place < 2; in_place++) {
         allreduce(t, op, d, count, in_place);
         reduce(t, op, d, count, in_place, root);
         reduce_scatter(t, op, d, count, in_place);
+        reduce_scatterv(t, op, d, count, in_place);
+        for (int exclusive = 0; exclusive < 2 && op != RANK_AVG; exclusive++)
+            scan(t, op, d, count, in_place, exclusive);
     }
 }
 
@@ -126,7 +189,7 @@ static void every_pair(struct coll_test *t)
             MP_CHECK_EQ(rank_op_defined(value_ops[op], value_dtypes[d]),
                         value_defined(value_ops[op], value_dtypes[d]));
             for (int i = 0; value_defined(value_ops[op], value_dtypes[d]) && i < n; i++) {
-                all_three(t, value_ops[op], value_dtypes[d], counts[i], root);
+                every_form(t, value_ops[op], value_dtypes[d], counts[i], root);
                 root = (root + 1) % t->size;
             }
         }
@@ -155,7 +218,7 @@ static void long_ones(struct coll_test *t)
         int root = (int)i % t->size;
         if (cases[i].full && !t->full)
             continue;
-        all_three(t, cases[i].op, cases[i].d, cases[i].count, root);
+        every_form(t, cases[i].op, cases[i].d, cases[i].count, root);
     }
 }
 

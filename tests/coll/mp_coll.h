@@ -22,6 +22,7 @@ void coll_barriers(struct coll_test *t);   /* no rank leaves before all have com
 void coll_mixed(struct coll_test *t);      /* blocking and not, many at once, in random order */
 void coll_teams(struct coll_test *t);      /* parts of the world, many of them, again and again */
 void coll_bits(struct coll_test *t, bool print); /* the same bits everywhere and every time */
+void coll_counts(struct coll_test *t);     /* what ends on all ranks, as their counts differ */
 void coll_arguments(struct coll_test *t);  /* what is refused */
 
 void coll_user_ops(struct coll_test *t);   /* operations and datatypes of the program */

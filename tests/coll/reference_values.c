@@ -445,17 +445,23 @@ struct value value_input(rank_dtype_t dtype, rank_op_t op, int rank, int size, i
     return narrowed(dtype, v);
 }
 
-struct value value_expected(rank_dtype_t dtype, rank_op_t op, int size, int64_t i)
+/* Of the inputs of the first ranks, among size. */
+static struct value expected_of(rank_dtype_t dtype, rank_op_t op, int ranks, int size, int64_t i)
 {
     struct value v = value_input(dtype, op, 0, size, i);
 
-    for (int r = 1; r < size; r++)
+    for (int r = 1; r < ranks; r++)
         v = narrowed(dtype, value_op(dtype, op, v, value_input(dtype, op, r, size, i)));
     if (op == RANK_AVG) {
         v.re /= size;
         v.im /= size;
     }
     return narrowed(dtype, v);
+}
+
+struct value value_expected(rank_dtype_t dtype, rank_op_t op, int size, int64_t i)
+{
+    return expected_of(dtype, op, size, size, i);
 }
 
 /* Element i of the pattern is element i % PERIOD of value_input: long buffers in little time. */
@@ -479,12 +485,18 @@ void value_fill(void *buf, rank_dtype_t dtype, rank_op_t op, int rank, int size,
 int64_t value_check(const void *buf, rank_dtype_t dtype, rank_op_t op, int size, int64_t first,
                     int64_t count)
 {
+    return value_check_prefix(buf, dtype, op, size, size, first, count);
+}
+
+int64_t value_check_prefix(const void *buf, rank_dtype_t dtype, rank_op_t op, int ranks, int size, int64_t first,
+                           int64_t count)
+{
     size_t n = value_size(dtype);
     unsigned char want[PERIOD * 16];
 
     for (int64_t i = 0; i < count && i < PERIOD; i++)
         value_store(dtype, want + (size_t)i * n,
-                    value_expected(dtype, op, size, (first + i) % PERIOD));
+                    expected_of(dtype, op, ranks, size, (first + i) % PERIOD));
     for (int64_t i = 0; i < count; i++) {
         const unsigned char *got = (const unsigned char *)buf + (size_t)i * n;
         const unsigned char *w = want + (size_t)(i % PERIOD) * n;

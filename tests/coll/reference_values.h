@@ -45,6 +45,9 @@ void value_fill(void *buf, rank_dtype_t dtype, rank_op_t op, int rank, int size,
 /* The first element that is not as expected, or -1. */
 int64_t value_check(const void *buf, rank_dtype_t dtype, rank_op_t op, int size, int64_t first,
                     int64_t count);
+/* The same of the first ranks only; not of RANK_AVG. */
+int64_t value_check_prefix(const void *buf, rank_dtype_t dtype, rank_op_t op, int ranks, int size, int64_t first,
+                           int64_t count);
 
 /* Is the pair in the table of the documentation? By hand, not from the library. */
 bool value_defined(rank_op_t op, rank_dtype_t dtype);

@@ -106,7 +106,7 @@ judge $? "a path that is forced"
 
 run --coll
 missing=
-for name in barrier bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall gatherv scatterv alltoallv; do
+for name in barrier bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall gatherv scatterv alltoallv reduce_scatterv scan exscan; do
     says "$name" || missing="$missing $name"
 done
 [ $rc = 0 ] && [ -z "$missing" ]

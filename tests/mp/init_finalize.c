@@ -66,6 +66,12 @@ static void try_all(rank_team_t team)
     REFUSED(rank_igather(&a, &b, 1, RANK_INT64, 0, team, &req));
     REFUSED(rank_iallgather(&a, &b, 1, RANK_INT64, team, &req));
     REFUSED(rank_iallgatherv(&a, 1, &b, counts, displs, RANK_INT64, team, &req));
+    REFUSED(rank_reduce_scatterv(&a, &b, counts, RANK_INT64, RANK_SUM, team));
+    REFUSED(rank_ireduce_scatterv(&a, &b, counts, RANK_INT64, RANK_SUM, team, &req));
+    REFUSED(rank_scan(&a, &b, 1, RANK_INT64, RANK_SUM, team));
+    REFUSED(rank_exscan(&a, &b, 1, RANK_INT64, RANK_SUM, team));
+    REFUSED(rank_iscan(&a, &b, 1, RANK_INT64, RANK_SUM, team, &req));
+    REFUSED(rank_iexscan(&a, &b, 1, RANK_INT64, RANK_SUM, team, &req));
     REFUSED(rank_alltoallv(&a, counts, displs, &b, counts, displs, RANK_INT64, team));
     REFUSED(rank_ialltoallv(&a, counts, displs, &b, counts, displs, RANK_INT64, team, &req));
     REFUSED(rank_igatherv(&a, 1, &b, counts, displs, RANK_INT64, 0, team, &req));

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { WIDTH = 88 };
+enum { WIDTH = 88, VALUES_TEXT = 2048 /* room for the algorithms of all collectives */ };
 
 /* Print words of text, indented, in lines of at most WIDTH. */
 static void show_conf_print_wrapped(FILE *out, const char *text, int indent)
@@ -93,7 +93,7 @@ static void describe_values(const struct rk_conf_row *row, char *text, size_t le
 
 void info_print_conf(FILE *out)
 {
-    char value[1024], values[1024], line[2200];
+    char value[1024], values[VALUES_TEXT], line[VALUES_TEXT + 1200];
 
     fprintf(out, "configuration: environment, or lines 'NAME = value' in rank.conf\n");
     for (int i = 0; rk_conf_rows[i].name; i++) {
@@ -130,7 +130,7 @@ static void print_escaped(FILE *out, const char *text)
 
 void info_print_conf_man(FILE *out)
 {
-    char values[1024];
+    char values[VALUES_TEXT];
 
     for (const struct rk_conf_row *row = rk_conf_rows; row->name; row++) {
         describe_values(row, values, sizeof(values));
