@@ -48,6 +48,7 @@ static rank_status_t coll_open(struct rk_ctx *ctx)
     rk_scheds_init(&coll->scheds, ctx);
     coll->scheds.failed = rk_coll_sched_failed;
     rk_list_init(&coll->teams);
+    rk_list_init(&coll->persistent);
     ctx->coll = coll;
     return RANK_OK;
 }
@@ -89,6 +90,25 @@ static void close_finished(struct rk_ctx *ctx)
     }
 }
 
+void rk_coll_persistent_free(struct rk_coll_persistent *p)
+{
+    rk_list_remove(&p->link);
+    rk_sched_free(p->sched);
+    free(p);
+}
+
+/* Of requests that the user has not freed. */
+static void free_persistent(struct rk_coll *coll)
+{
+    while (!rk_list_empty(&coll->persistent)) {
+        struct rk_coll_persistent *p = rk_list_entry(coll->persistent.next, struct rk_coll_persistent, link);
+
+        if (p->sched && p->sched->req)
+            p->sched = NULL; /* it runs: rk_scheds_destroy frees it */
+        rk_coll_persistent_free(p);
+    }
+}
+
 /* The channels are closed, which end running schedules. */
 static void coll_release(struct rk_ctx *ctx)
 {
@@ -96,6 +116,7 @@ static void coll_release(struct rk_ctx *ctx)
         return;
     while (!rk_list_empty(&ctx->coll->teams)) /* of teams that the user has not freed */
         close_team(rk_list_entry(ctx->coll->teams.next, struct rk_coll_team, link));
+    free_persistent(ctx->coll);
     rk_scheds_destroy(&ctx->coll->scheds);
     free(ctx->coll);
     ctx->coll = NULL;
@@ -229,20 +250,25 @@ static RK_COLD const struct rk_hosts *find_hosts(const struct rank_team *team)
     return t->hosts;
 }
 
-/* With buffers that are no host memory: the result is copied back by a last step. */
+/* With buffers that are no host memory: a first step copies what is sent, a last one copies the result back. */
 static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c, size_t bytes)
 {
     void *mem = rk_sched_scratch(s, bytes);
-    struct rk_step *end, *step;
+    struct rk_step *begin, *end, *step;
     struct rk_stage *stage;
 
     if (s->status)
         return;
-    stage = rk_stage_begin(c, mem);
+    stage = rk_stage_layout(c, mem);
     rk_build_call(s, algo, &stage->host);
+    s->entry = NULL;
+    begin = rk_sched_call(s, NULL, rk_stage_begin, stage);
     end = rk_sched_call(s, NULL, rk_stage_end, stage);
-    for (step = s->steps; end && step != end; step = step->next)
+    for (step = s->steps; begin && end && step != end; step = step->next) {
+        if (step != begin && step->waits_for == 0)
+            rk_sched_order(begin, step);
         rk_sched_order(step, end);
+    }
 }
 
 /* Set the reducer. An operation of the program that was freed meanwhile fails the schedule. */
@@ -294,10 +320,10 @@ static const struct rk_algo *choose(const struct rk_coll_call *c, bool straight)
 }
 
 /* algo NULL: no rank has data, so that only RANK_CHECK has steps. NULL if out of memory. */
-static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo *algo)
+static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo *algo, uint64_t seq)
 {
     struct rank_team *team = c->team;
-    struct rk_sched *s = rk_sched_new(&team->ctx->coll->scheds, team, team->coll_seq++);
+    struct rk_sched *s = rk_sched_new(&team->ctx->coll->scheds, team, seq);
     struct rk_step *check, *step, **first;
     size_t staged;
 
@@ -320,8 +346,18 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
     return s;
 }
 
-/* One rank: copy its input to the result. */
-static void copy_alone(const struct rk_coll_call *c)
+struct rk_sched *rk_coll_build(const struct rk_coll_call *c, const struct rk_algo **algo)
+{
+    struct rk_sched *s;
+
+    *algo = choose(c, false);
+    s = build(c, *algo, 0);
+    if (s)
+        s->kept = true;
+    return s;
+}
+
+void rk_coll_copy_alone(const struct rk_coll_call *c)
 {
     char *to = rk_block_at(c->rbuf, c->rdispls ? c->rdispls[0] : 0, c->elem);
     const char *from = rk_block_at(c->sbuf, c->sdispls ? c->sdispls[0] : 0, c->elem);
@@ -361,7 +397,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
         return st;
     }
     if (alone)
-        copy_alone(c);
+        rk_coll_copy_alone(c);
     if (trivial && c->team->ctx->coll->trace)
         rk_trace_end(&trace, RANK_OK);
     if (trivial && !out)
@@ -370,7 +406,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     own.on_done = NULL;
     if (out && !(req = rk_req_alloc(c->team->ctx)))
         return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
-    if (!trivial && !(s = build(c, algo))) {
+    if (!trivial && !(s = build(c, algo, c->team->coll_seq++))) {
         if (out)
             rk_req_free(req);
         return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);

@@ -104,7 +104,19 @@ static void stage_copy_out(const struct rk_coll_call *c, const struct rk_staged 
     }
 }
 
-struct rk_stage *rk_stage_begin(const struct rk_coll_call *c, void *mem)
+rank_status_t rk_stage_begin(void *stage)
+{
+    const struct rk_stage *g = stage;
+    const struct rk_coll_call *c = &g->host;
+
+    if (g->send.view.bytes)
+        stage_copy_out(c, &g->send);
+    if (g->recv.view.bytes && c->kind == RK_COLL_BCAST && c->team->rank == c->root)
+        rk_copy_out(g->recv.host, &g->recv.view, 0, g->recv.view.bytes);
+    return RANK_OK;
+}
+
+struct rk_stage *rk_stage_layout(const struct rk_coll_call *c, void *mem)
 {
     struct rk_stage *g = mem;
     struct rk_staged *s = &g->send, *r = &g->recv;
@@ -118,15 +130,10 @@ struct rk_stage *rk_stage_begin(const struct rk_coll_call *c, void *mem)
         r->host = s->host + ((char *)r->view.base - (char *)s->view.base);
     else if (c->in_place && stage_within(&s->view, &r->view))
         s->host = r->host + ((char *)s->view.base - (char *)r->view.base);
-    if (s->view.bytes) {
-        stage_copy_out(c, s);
+    if (s->view.bytes)
         g->host.sbuf = s->host;
-    }
-    if (r->view.bytes) {
-        if (c->kind == RK_COLL_BCAST && c->team->rank == c->root)
-            rk_copy_out(r->host, &r->view, 0, r->view.bytes);
+    if (r->view.bytes)
         g->host.rbuf = r->host;
-    }
     if (received.counts) { /* what lies between the blocks is not the call's */
         g->blocks = (void *)(g + 1);
         g->nblocks = c->team->size;
@@ -163,7 +170,8 @@ rank_status_t rk_stage_in_arena(struct rk_arena *a, const struct rk_coll_call *c
         rk_error("out of memory for a collective (%zu bytes)", bytes);
         return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
     }
-    stage = rk_stage_begin(c, mem);
+    stage = rk_stage_layout(c, mem);
+    rk_stage_begin(stage);
     st = rk_coll_in_arena(a, &stage->host);
     if (!st)
         rk_stage_end(stage);

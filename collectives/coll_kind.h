@@ -26,8 +26,10 @@ struct rk_stage {
 
 /* Bytes that staging of a checked call needs; 0: its buffers are host memory. */
 size_t rk_stage_bytes(const struct rk_coll_call *c);
-/* Stage the call in that many bytes at mem, which begin with the struct. */
-struct rk_stage *rk_stage_begin(const struct rk_coll_call *c, void *mem);
+/* Lay the stage of the call out in that many bytes at mem, which begin with the struct. */
+struct rk_stage *rk_stage_layout(const struct rk_coll_call *c, void *mem);
+/* Copy what the call sends to the stage: a step's function. */
+rank_status_t rk_stage_begin(void *stage);
 /* Copy the result back: a step's function. */
 rank_status_t rk_stage_end(void *stage);
 

@@ -167,6 +167,7 @@ struct rk_sched *rk_sched_new(struct rk_scheds *all, struct rank_team *team, uin
     s->entry = NULL;
     s->nsteps = s->left = s->inflight = 0;
     s->running = s->torn = s->kept = false;
+    s->owner = NULL;
     s->status = RANK_OK;
     s->req = NULL;
     s->trace = NULL;

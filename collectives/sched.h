@@ -77,6 +77,7 @@ struct rk_sched {
     bool torn;             /* failed, with everything possible cancelled */
     bool kept;             /* does not return to the pool when done */
     const struct rk_hosts *hosts; /* for builders that need it; set before them */
+    struct rk_sched **owner; /* of a kept one: becomes NULL if it turns into an orphan; or NULL */
     struct rk_reducer reducer; /* of REDUCE steps; set it before they run */
     uint8_t kind;          /* enum rk_coll_kind, for describe_coll.c */
     struct rk_trace *trace; /* coll_trace.h, in scratch memory; NULL: off */

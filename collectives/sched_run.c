@@ -234,6 +234,8 @@ static int push_failing(struct rk_sched *s)
             sched_run_trace(s);
         s->req = NULL;
         s->kept = false;
+        if (s->owner)
+            *s->owner = NULL;
         rk_list_remove(&s->link);
         rk_list_append(&s->all->orphans, &s->link);
         if (req)

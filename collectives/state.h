@@ -7,6 +7,7 @@
 #include "collectives/select.h"
 #include "collectives/coll_failure.h"
 #include "collectives/coll_shm.h"
+#include "collectives/coll_trace.h"
 #include "collectives/hosts.h"
 
 struct rk_coll {
@@ -15,6 +16,7 @@ struct rk_coll {
     struct rk_forced forced;
     bool reproducible, trace; /* RANK_COLL_REPRODUCIBLE, RANK_COLL_TRACE */
     struct rk_link teams; /* struct rk_coll_team */
+    struct rk_link persistent; /* struct rk_coll_persistent, of requests that the user has not freed */
 };
 
 /* The algorithm that was selected last for a collective, and for which block. */
@@ -69,6 +71,29 @@ RK_INLINE struct rk_arena *rk_coll_arena(const struct rank_team *team, enum rk_c
 /* describe_coll.c: number of collectives of the team, with the present one; equal on all ranks. */
 uint64_t rk_coll_number(const struct rank_team *team);
 void rk_coll_describe(const struct rank_request *req, struct rk_wait_for *out);
+
+/*
+ * Kept schedule for a checked call that moves data between ranks. rk_sched_rearm numbers it. Sets *algo. NULL: out of
+ * memory.
+ */
+struct rk_sched *rk_coll_build(const struct rk_coll_call *c, const struct rk_algo **algo);
+/* Of a team of one rank: copy its input to the result. */
+void rk_coll_copy_alone(const struct rk_coll_call *c);
+
+/* What a persistent request keeps. */
+struct rk_coll_persistent {
+    struct rk_link link; /* rk_coll.persistent */
+    struct rk_coll_call call;
+    const struct rk_algo *algo; /* NULL: no schedule is needed */
+    struct rk_trace trace;
+    struct rk_sched *sched; /* NULL: none is needed, or the last one has failed and waits for a peer */
+    int64_t counts[];       /* copies of the call's arrays */
+};
+
+/* coll_persistent.c: create a persistent request for a checked call. */
+rank_status_t rk_coll_persist(const struct rk_coll_call *c, rank_request_t *out);
+/* The schedule must not run. */
+void rk_coll_persistent_free(struct rk_coll_persistent *p);
 
 /* Run a checked call as a schedule, or at once if no data is to be moved between ranks. req NULL: block. */
 rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *req);

@@ -150,7 +150,8 @@ BEGIN {
     related["rank_put"] = "rank_mem rank_atomic rank_signal rank_request"
     related["rank_atomic"] = "rank_mem rank_put rank_signal"
     related["rank_signal"] = "rank_mem rank_put rank_atomic"
-    related["rank_coll"] = "rank_team rank_dtype rank_request"
+    related["rank_coll"] = "rank_team rank_dtype rank_request rank_coll_init"
+    related["rank_coll_init"] = "rank_coll rank_start rank_request"
     in_opening = 1
 }
 

@@ -68,5 +68,6 @@
 #include "rank/request.h"
 #include "rank/rma.h"
 #include "rank/coll.h"
+#include "rank/coll_init.h"
 
 #endif

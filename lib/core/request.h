@@ -41,6 +41,12 @@ enum {
     RK_HOLD_SHARED = 8      /* of a context used by several threads */
 };
 
+/* A kind of persistent request. */
+struct rk_persistent_ops {
+    rank_status_t (*start)(struct rank_request *req);
+    void (*release)(struct rank_request *req); /* before the user's handle is freed; NULL: it has nothing more */
+};
+
 /* The fields that each message touches come first: two lines of a pooled request. */
 struct rank_request {
     union {
@@ -87,7 +93,7 @@ struct rank_request {
     /* Users' requests only; unused in others. */
     rank_done_fn call; /* RK_HOLD_CALLS */
     void *call_arg;
-    rank_status_t (*start)(struct rank_request *req); /* RK_HOLD_PERSISTENT */
+    const struct rk_persistent_ops *persistent; /* RK_HOLD_PERSISTENT */
     struct rank_team *on;
     struct rk_pieces pieces; /* target of view.base for a noncontiguous payload */
 };

@@ -142,6 +142,8 @@ rank_status_t rank_request_free(rank_request_t *handle)
     if (req->hold & RK_HOLD_CALLS)
         return rk_req_has_callback(__func__);
     if (req->done) {
+        if ((req->hold & RK_HOLD_PERSISTENT) && req->persistent->release)
+            req->persistent->release(req);
         rk_req_free(req);
     } else if (req->type == RK_REQ_COLL) {
         return RANK_ERR_NOT_SUPPORTED;

@@ -3,7 +3,8 @@
  * persistent.c: create persistent requests and start them.
  *
  * A persistent request keeps its description in fields that the operation itself uses and leaves alone (view, tag,
- * elem; env_src is a send's peer), and the function that starts it, which depends on the kind of operation.
+ * elem; env_src is a send's peer), and the function that starts it, which depends on the kind of operation. Those of
+ * collectives are created in collectives/coll_persistent.c.
  */
 #include "lib/data/dtype.h"
 #include "lib/p2p/api_check.h"
@@ -34,6 +35,10 @@ static rank_status_t persistent_start_null(struct rank_request *req)
     rk_null_end(req);
     return RANK_OK;
 }
+
+static const struct rk_persistent_ops persistent_send = {.start = persistent_start_send};
+static const struct rk_persistent_ops persistent_recv = {.start = persistent_start_recv};
+static const struct rk_persistent_ops persistent_null = {.start = persistent_start_null};
 
 static rank_status_t persistent_create(const char *call, enum rk_req_type type, uint8_t flags, const void *buf, int64_t count,
                                        rank_dtype_t dtype, int peer, int64_t tag, rank_team_t team, rank_request_t *out)
@@ -66,7 +71,7 @@ static rank_status_t persistent_create(const char *call, enum rk_req_type type, 
         req->env_src = (uint32_t)peer;
     else
         req->src = (uint32_t)peer;
-    req->start = st ? persistent_start_null : send ? persistent_start_send : persistent_start_recv;
+    req->persistent = st ? &persistent_null : send ? &persistent_send : &persistent_recv;
     *out = req;
     return RANK_OK;
 }
@@ -112,7 +117,7 @@ static rank_status_t persistent_start(struct rank_request *req)
     rank_status_t st;
 
     req->on_done = NULL;
-    st = req->start(req);
+    st = req->persistent->start(req);
     if (!st)
         req->hold |= RK_HOLD_ACTIVE;
     return st;

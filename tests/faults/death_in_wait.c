@@ -252,6 +252,13 @@ static rank_status_t start_ssend(struct scene *s)
     return after(rank_start(&s->again), &s->again);
 }
 
+static rank_status_t start_allreduce(struct scene *s)
+{
+    if (s->again == RANK_REQUEST_NULL)
+        MP_OK(rank_allreduce_init(s->out, s->in, LARGE / 8, RANK_INT64, RANK_SUM, s->team, &s->again));
+    return after(rank_start(&s->again), &s->again);
+}
+
 /* A large send and a receive at once. */
 static rank_status_t startall(struct scene *s)
 {
@@ -450,6 +457,7 @@ static const struct row {
     {"testall", testall, 0},
     {"start of a receive", start_recv, 0},
     {"start of a send", start_ssend, 0},
+    {"start of a collective", start_allreduce, 0},
     {"startall", startall, 0},
     {"allgatherv", allgatherv, 0},
     {"nonblocking collectives", icollectives, 0},
@@ -467,7 +475,7 @@ static const struct row {
     {"fence", fence, LATER | REMOTE},
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
-_Static_assert(ROWS + VICTIM == 32, "tests/faults/cases starts a victim for each row");
+_Static_assert(ROWS + VICTIM == 33, "tests/faults/cases starts a victim for each row");
 
 /* --------------------------------------------------------------------- a row */
 

@@ -346,6 +346,33 @@ static void coll_compare(const struct mp *mp, enum coll k, int64_t n, int where,
     buf_free(&r);
 }
 
+/* Each start of a persistent collective reads its buffers again. */
+static void test_restarts(const struct mp *mp)
+{
+    enum { N = 3000, STARTS = 4 };
+    struct buf s = buf_new(true, N * 8), r = buf_new(true, N * 8);
+    int64_t host[N], sum[N];
+    rank_request_t req;
+
+    MP_OK(rank_allreduce_init(s.at, r.at, N, RANK_INT64, RANK_SUM, mp->world, &req));
+    for (int k = 0; k < STARTS; k++) {
+        for (int i = 0; i < N; i++)
+            host[i] = (int64_t)k * i + mp->rank;
+        rk_kind_copy(s.at, s.kind, host, NULL, N * 8);
+        MP_OK(rank_start(&req));
+        MP_OK(rank_wait(&req, NULL));
+        rk_kind_copy(sum, NULL, r.at, r.kind, N * 8);
+        for (int i = 0; i < N; i++)
+            MP_CHECK_EQ(sum[i], (int64_t)k * i * mp->size + mp->size * (mp->size - 1) / 2);
+        MP_OK(rank_reduce_local(s.at, r.at, N, RANK_INT64, RANK_SUM));
+        rk_kind_copy(sum, NULL, r.at, r.kind, N * 8);
+        MP_CHECK_EQ(sum[1], (int64_t)k * (mp->size + 1) + mp->size * (mp->size - 1) / 2 + mp->rank);
+    }
+    MP_OK(rank_request_free(&req));
+    buf_free(&s);
+    buf_free(&r);
+}
+
 static void test_collectives(const struct mp *mp)
 {
     static const int64_t counts[] = {1, 2, 17, 1000, 40000};
@@ -558,6 +585,8 @@ int main(int argc, char **argv)
     test_messages(&mp);
     mp_case(&mp, "collectives");
     test_collectives(&mp);
+    mp_case(&mp, "restarts");
+    test_restarts(&mp);
     mp_case(&mp, "one-sided");
     test_onesided(&mp);
     mp_end(&mp);
