@@ -6,6 +6,7 @@
 #include "collectives/coll_kind.h"
 #include "collectives/coll_trace.h"
 #include "collectives/op/kernel_set.h"
+#include "collectives/segments.h"
 #include "collectives/state.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -275,7 +276,7 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
     if (rk_unlikely(rk_nkinds) && (staged = rk_stage_bytes(c)) > 0)
         build_staged(s, algo, c, staged);
     else
-        rk_build_call(s, algo, c);
+        rk_build_segments(s, algo, c);
     return s;
 }
 
@@ -335,6 +336,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     if (s && rk_unlikely(c->team->ctx->coll->trace)) {
         s->trace = rk_sched_scratch(s, sizeof(trace));
         *s->trace = trace;
+        rk_segments_keep(s);
     }
     rk_sched_request(req, c->team->ctx);
     if (s)
