@@ -115,6 +115,7 @@ struct rk_algo {
     enum rk_coll_kind kind;
     unsigned needs;
     bool balanced;      /* ordered calls sum each element by one tree: ranks fold (rk_fold), then halves of the vranks */
+    size_t segment;     /* reductions: bytes a rank of a segment (segments.h); 0: a usual one */
     int64_t min_count;  /* minimum elements of a block */
     /* Estimated time for size ranks and blocks of bytes. */
     double (*cost)(const struct rk_cost_model *m, int size, double bytes);
@@ -124,6 +125,9 @@ struct rk_algo {
     /* NULL: direct code instead of a schedule (RK_NEEDS_ARENA). */
     void (*build)(struct rk_sched *s, const struct rk_coll_call *c);
 };
+
+/* Slices of a ring: bytes of each rank's part, and their number in a segment. */
+enum { RK_RING_PART = 128 << 10, RK_RING_SLICES = 64, RK_RING_SEGMENT = RK_RING_PART * RK_RING_SLICES };
 
 extern const struct rk_algo rk_algos[];
 extern const int rk_nalgos;

@@ -96,7 +96,7 @@ void rk_build_allreduce_rabenseifner(struct rk_sched *s, const struct rk_coll_ca
  * reduced, and the reduction of a slice overlaps the transfer of the next. Slices of equal parity share scratch
  * memory: a slice reduces only after the one before the last has finished reducing.
  */
-enum { SLICE_PART = 128 << 10, SLICES_MAX = 64, SLICES_AT_ONCE = 2 };
+enum { SLICES_AT_ONCE = 2 };
 
 struct ring {
     struct rk_sched *s;
@@ -154,10 +154,8 @@ static void ring_slice(struct ring *g, int turn, int64_t first, int64_t count)
 void rk_build_allreduce_ring(struct rk_sched *s, const struct rk_coll_call *c)
 {
     int size = c->team->size, rank = c->team->rank;
-    size_t slice_bytes = (size_t)SLICE_PART * (size_t)size;
-    int slices = (int)((c->bytes + slice_bytes - 1) / slice_bytes < SLICES_MAX
-                           ? (c->bytes + slice_bytes - 1) / slice_bytes
-                           : SLICES_MAX);
+    size_t slice_bytes = (size_t)RK_RING_PART * (size_t)size;
+    int slices = (int)((c->bytes + slice_bytes - 1) / slice_bytes);
     struct ring g = {.s = s, .c = c, .left = rk_ring(rank, -1, size),
                      .right = rk_ring(rank, 1, size)};
     int64_t longest = (c->count + slices - 1) / slices;

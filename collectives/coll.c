@@ -7,6 +7,7 @@
 #include "collectives/coll_mismatch.h"
 #include "collectives/coll_trace.h"
 #include "collectives/op/kernel_set.h"
+#include "collectives/segments.h"
 #include "collectives/state.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -338,7 +339,7 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
     if (rk_unlikely(rk_nkinds && algo) && (staged = rk_stage_bytes(c)) > 0)
         build_staged(s, algo, c, staged);
     else if (rk_likely(algo != NULL))
-        rk_build_call(s, algo, c);
+        rk_build_segments(s, algo, c);
     for (step = check ? *first : NULL; step; step = step->next) {
         if (step->waits_for == 0)
             rk_sched_order(check, step);
@@ -414,6 +415,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     if (s && rk_unlikely(c->team->ctx->coll->trace)) {
         s->trace = rk_sched_scratch(s, sizeof(trace));
         *s->trace = trace;
+        rk_segments_keep(s);
     }
     rk_sched_request(req, c->team->ctx);
     if (s)

@@ -6,6 +6,7 @@
  * team's collectives, which tags its messages. Without data to move between ranks there is no schedule.
  */
 #include "collectives/coll_args.h"
+#include "collectives/coll_mismatch.h"
 #include "collectives/state.h"
 #include "lib/base/log.h"
 

@@ -137,6 +137,29 @@ void *rk_sched_scratch(struct rk_sched *s, size_t bytes)
     return p ? (char *)rk_round_up((uintptr_t)p, RK_CACHE_LINE) : nothing;
 }
 
+struct rk_sched_mark rk_sched_here(const struct rk_sched *s)
+{
+    return (struct rk_sched_mark){s->block, s->block ? s->block->used : 0};
+}
+
+static void drop_steps(struct rk_sched *s)
+{
+    s->steps = NULL;
+    s->last = &s->steps;
+    s->ready = NULL;
+    s->ready_last = &s->ready;
+    s->phase = NULL;
+    s->entry = NULL;
+    s->nsteps = s->left = s->inflight = 0;
+}
+
+void rk_sched_reset(struct rk_sched *s, const struct rk_sched_mark *mark)
+{
+    drop_steps(s);
+    s->block = mark->block;
+    s->block->used = mark->used;
+}
+
 /* ------------------------------------------------------------------------ steps */
 
 struct rk_sched *rk_sched_new(struct rk_scheds *all, struct rank_team *team, uint64_t seq)
@@ -159,13 +182,8 @@ struct rk_sched *rk_sched_new(struct rk_scheds *all, struct rank_team *team, uin
     }
     s->team = team;
     s->seq = seq;
-    s->steps = NULL;
-    s->last = &s->steps;
-    s->ready = NULL;
-    s->ready_last = &s->ready;
-    s->phase = NULL;
-    s->entry = NULL;
-    s->nsteps = s->left = s->inflight = 0;
+    drop_steps(s);
+    s->more = NULL;
     s->running = s->torn = s->kept = false;
     s->owner = NULL;
     s->status = RANK_OK;
@@ -348,6 +366,10 @@ void rk_sched_rearm(struct rk_sched *s, uint64_t seq)
     s->seq = seq;
     s->status = RANK_OK;
     s->torn = false;
+    if (s->more) {
+        s->more(s, true);
+        return;
+    }
     for (struct rk_step *step = s->steps; step; step = step->next)
         step->pending = step->waits_for;
 }

@@ -60,6 +60,13 @@ struct rk_step {
 
 struct rk_sched_block;
 struct rk_trace;
+struct rk_segments;
+
+/* A place in a schedule's memory. */
+struct rk_sched_mark {
+    struct rk_sched_block *block;
+    size_t used;
+};
 
 struct rk_sched {
     struct rk_scheds *all;
@@ -76,6 +83,9 @@ struct rk_sched {
     bool running;          /* in the loop that starts steps */
     bool torn;             /* failed, with everything possible cancelled */
     bool kept;             /* does not return to the pool when done */
+    /* All steps are done: replace them by further ones, or return false at the end. again: by the first. NULL: no more. */
+    bool (*more)(struct rk_sched *s, bool again);
+    struct rk_segments *segments; /* what it builds */
     const struct rk_hosts *hosts; /* for builders that need it; set before them */
     struct rk_sched **owner; /* of a kept one: becomes NULL if it turns into an orphan; or NULL */
     struct rk_reducer reducer; /* of REDUCE steps; set it before they run */
@@ -128,6 +138,10 @@ void rk_sched_free(struct rk_sched *s);
  * start.
  */
 void *rk_sched_scratch(struct rk_sched *s, size_t bytes);
+
+/* Mark the present place; drop all steps and the memory since a mark. */
+struct rk_sched_mark rk_sched_here(const struct rk_sched *s);
+void rk_sched_reset(struct rk_sched *s, const struct rk_sched_mark *mark);
 
 /* Add a step. after: predecessor, or NULL; add more by rk_sched_order. */
 struct rk_step *rk_sched_send(struct rk_sched *s, struct rk_step *after, int peer, uint32_t tag,

@@ -148,13 +148,43 @@ static void sched_run_start(struct rk_sched *s, struct rk_step *step)
     step_done(s, step);
 }
 
+/* Begin with the steps that have no predecessor. */
+static void push_first(struct rk_sched *s)
+{
+    s->left = s->nsteps;
+    s->ready = NULL;
+    s->ready_last = &s->ready;
+    for (struct rk_step *step = s->steps; step; step = step->next) {
+        if (step->pending == 0)
+            push_ready(s, step);
+    }
+}
+
+/* All steps are done: are there more? */
+static bool sched_run_more(struct rk_sched *s)
+{
+    rank_status_t st;
+
+    if (rk_likely(!s->more) || !s->more(s, false))
+        return false;
+    st = s->status;
+    s->status = RANK_OK;
+    if (st)
+        sched_run_fail(s, st);
+    else
+        push_first(s);
+    return true;
+}
+
 static void sched_run_run(struct rk_sched *s)
 {
     struct rk_step *step;
 
     s->running = true;
-    while (!s->status && (step = pop_ready(s)) != NULL)
-        sched_run_start(s, step);
+    do {
+        while (!s->status && (step = pop_ready(s)) != NULL)
+            sched_run_start(s, step);
+    } while (s->left == 0 && !s->status && sched_run_more(s));
     s->running = false;
     if (s->left == 0 && !s->status)
         sched_run_complete(s);
@@ -169,14 +199,8 @@ void rk_sched_start(struct rk_sched *s, struct rank_request *req)
         sched_run_complete(s);
         return;
     }
-    s->left = s->nsteps;
-    s->ready = NULL;
-    s->ready_last = &s->ready;
     rk_list_append(&s->all->active, &s->link);
-    for (struct rk_step *step = s->steps; step; step = step->next) {
-        if (step->pending == 0)
-            push_ready(s, step);
-    }
+    push_first(s);
     sched_run_run(s);
 }
 

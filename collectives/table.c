@@ -273,7 +273,7 @@ const struct rk_algo rk_algos[] = {
      .why = "least rounds", .build = rk_build_allreduce_doubling},
     {.name = "rabenseifner", .kind = RK_COLL_ALLREDUCE, .balanced = true, .min_count = 1, .cost = cost_rabenseifner,
      .why = "least bytes in few rounds", .build = rk_build_allreduce_rabenseifner},
-    {.name = "ring", .kind = RK_COLL_ALLREDUCE, .needs = RK_NEEDS_COMMUTATIVE, .min_count = 1,
+    {.name = "ring", .kind = RK_COLL_ALLREDUCE, .needs = RK_NEEDS_COMMUTATIVE, .min_count = 1, .segment = RK_RING_SEGMENT,
      .cost = cost_ring_allreduce, .why = "least bytes, neighbours only, in slices that overlap",
      .build = rk_build_allreduce_ring},
     {.name = "two_level", .kind = RK_COLL_ALLREDUCE, .needs = RK_NEEDS_HOSTS | RK_NEEDS_COMMUTATIVE,

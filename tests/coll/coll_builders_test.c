@@ -6,6 +6,7 @@
  */
 #include "tests/unit/unit.h"
 
+#include "collectives/segments.h"
 #include "collectives/average.h"
 #include "collectives/hosts.h"
 #include "collectives/pattern.h"
@@ -369,7 +370,7 @@ static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dt
         s->reducer = (struct rk_reducer){.fn = x->call[r].fn, .dtype = x->call[r].dtype};
         if (algo->needs & RK_NEEDS_HOSTS)
             s->hosts = x->hosts[r] = rk_hosts_new(node_of, size, r);
-        rk_build_call(s, algo, &x->call[r]);
+        rk_build_segments(s, algo, &x->call[r]);
         memset(&x->req[r], 0, sizeof(x->req[r]));
         rk_sched_request(&x->req[r], &x->w.ctx);
         rk_sched_start(s, &x->req[r]);
@@ -517,6 +518,69 @@ ALGO_TEST(REDUCE_SCATTERV)
 ALGO_TEST(SCAN)
 ALGO_TEST(EXSCAN)
 
+/* Long reductions, of any length, take 4 MiB of scratch memory and steps at most; and can start again. */
+static void memory_bounded(void **state)
+{
+    enum { COUNT = 2 << 20, ODD = COUNT - 4711 };
+
+    (void)state;
+    for (const struct rk_algo *a = rk_algos; a < rk_algos + rk_nalgos; a++) {
+        if ((a->kind != RK_COLL_REDUCE && a->kind != RK_COLL_ALLREDUCE) || !a->build ||
+            (a->needs & (RK_NEEDS_CELLS | RK_NEEDS_HOSTS)))
+            continue;
+        for (int size = 2; size <= 3; size++) {
+            struct ranks *x = calloc(1, sizeof(*x));
+            struct rk_sched *s[3];
+
+            fake_open(&x->w, size, size == 3, (uint64_t)size);
+            for (int r = 0; r < size; r++) {
+                int32_t *in = calloc(COUNT, sizeof(*in));
+
+                for (int i = 0; i < ODD; i++)
+                    in[i] = i + r;
+                x->in[r] = (void *)in;
+                x->out[r] = calloc(COUNT, sizeof(*in));
+                x->call[r] = (struct rk_coll_call){.team = &x->w.team[r], .kind = a->kind, .count = ODD, .bytes = ODD * sizeof(*in),
+                                                   .elem = sizeof(*in), .dtype = RANK_INT32, .op = RANK_SUM,
+                                                   .fn = rk_op_kernel(RANK_SUM, RANK_INT32), .root = size - 1, .sbuf = x->in[r],
+                                                   .rbuf = x->out[r]};
+                s[r] = rk_sched_new(&x->w.scheds, &x->w.team[r], 1);
+                s[r]->reducer = (struct rk_reducer){.fn = x->call[r].fn, .dtype = RANK_INT32};
+                rk_build_segments(s[r], a, &x->call[r]);
+                s[r]->kept = true;
+            }
+            for (int again = 0; again < 2; again++) {
+                for (int r = 0; r < size; r++) {
+                    if (again)
+                        rk_sched_rearm(s[r], 2);
+                    rk_sched_request(&x->req[r], &x->w.ctx);
+                    rk_sched_start(s[r], &x->req[r]);
+                }
+                fake_run(&x->w);
+                for (int r = 0; r < size; r++) {
+                    int32_t *out = (void *)x->out[r];
+                    int wrong = 0;
+
+                    assert_true(x->req[r].done);
+                    for (int i = 0; i < ODD && (r == size - 1 || a->kind == RK_COLL_ALLREDUCE); i++)
+                        wrong += out[i] != size * i + size * (size - 1) / 2;
+                    assert_int_equal(wrong, 0);
+                    assert_int_equal(out[ODD], 0);
+                    memset(out, 0, COUNT * sizeof(*out));
+                }
+            }
+            for (int r = 0; r < size; r++) {
+                rk_sched_free(s[r]);
+                assert_in_range(s[r]->held, 1, 4 << 20);
+                free(x->in[r]);
+                free(x->out[r]);
+            }
+            fake_close(&x->w);
+            free(x);
+        }
+    }
+}
+
 /* A rank that comes first posts the receives of two rounds. */
 static void receives_early(void **state)
 {
@@ -604,6 +668,7 @@ int main(void)
         cmocka_unit_test(test_ALLGATHER),  cmocka_unit_test(test_ALLGATHERV),
         cmocka_unit_test(test_SCATTER),    cmocka_unit_test(test_REDUCE_SCATTER),
         cmocka_unit_test(test_ALLTOALL),   cmocka_unit_test(ordered), cmocka_unit_test(receives_early),
+        cmocka_unit_test(memory_bounded),
         cmocka_unit_test(test_GATHERV),    cmocka_unit_test(test_SCATTERV),
         cmocka_unit_test(test_ALLTOALLV),  cmocka_unit_test(test_SCAN),
         cmocka_unit_test(test_EXSCAN),     cmocka_unit_test(test_REDUCE_SCATTERV),
