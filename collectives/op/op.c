@@ -97,9 +97,9 @@ static rk_many_fn many_kernel(const struct rk_reducer *r)
 void rk_reduce_many(const struct rk_reducer *r, void *dst, const void *const *src, int k, size_t n)
 {
     enum { PIECE = 2048 }; /* bytes: the partial result stays in the first cache */
-    rk_many_fn many = k > 2 ? many_kernel(r) : NULL;
     char sum[PIECE];
-    size_t elem = rk_dtype_bytes(r->dtype), most = PIECE / elem;
+    rk_many_fn many;
+    size_t elem, most;
 
     if (rk_unlikely(r->user != NULL)) {
         rk_reduce_many_user(r, dst, src, k, n);
@@ -109,10 +109,13 @@ void rk_reduce_many(const struct rk_reducer *r, void *dst, const void *const *sr
         rk_reduce(r, dst, src[0], src[1], n);
         return;
     }
+    many = many_kernel(r);
     if (many) {
         many(dst, src, k, n);
         return;
     }
+    elem = rk_dtype_bytes(r->dtype); /* of a created datatype it is none */
+    most = PIECE / elem;
     for (size_t at = 0, len; at < n; at += len) {
         size_t off = at * elem;
 

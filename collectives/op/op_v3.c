@@ -49,17 +49,39 @@ RK_INLINE __m256 load_bf16(const void *from)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(from)), 16));
 }
 
+/* To nearest even, into the lower halves. Not for NaN. */
+RK_INLINE __m256i round_bf16(__m256 v)
+{
+    __m256i x = _mm256_castps_si256(v), odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
+
+    return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(x, _mm256_set1_epi32(0x7fff)), odd), 16);
+}
+
 /* As rk_f32_to_bf16. */
 RK_INLINE void store_bf16(void *to, __m256 v)
 {
-    __m256i x = _mm256_castps_si256(v), high = _mm256_srli_epi32(x, 16);
-    __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
-    __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(x, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
-    __m256i nan = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
-    __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
-    __m256i r = _mm256_blendv_epi8(rounded, nan, is_nan);
+    __m256i nan = _mm256_or_si256(_mm256_srli_epi32(_mm256_castps_si256(v), 16), _mm256_set1_epi32(0x40));
+    __m256i r = _mm256_blendv_epi8(round_bf16(v), nan, _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q)));
 
     _mm_storeu_si128(to, _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1)));
+}
+
+/* Packing works within 128 bits: the permutation puts the four parts in order. */
+RK_INLINE void store2_bf16(char *to, __m256 a, __m256 b)
+{
+    if (rk_unlikely(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_UNORD_Q)))) {
+        store_bf16(to, a);
+        store_bf16(to + 16, b);
+    } else {
+        __m256i r = _mm256_packus_epi32(round_bf16(a), round_bf16(b));
+        _mm256_storeu_si256((void *)to, _mm256_permute4x64_epi64(r, 0xd8));
+    }
+}
+
+RK_INLINE void store2_f16(char *to, __m256 a, __m256 b)
+{
+    store_f16(to, a);
+    store_f16(to + 16, b);
 }
 
 #include "collectives/op/op_vector.h"

@@ -60,6 +60,18 @@ RK_INLINE void store_bf16(void *to, __m512 v)
     _mm256_storeu_si256(to, _mm512_cvtepi32_epi16(r));
 }
 
+RK_INLINE void store2_f16(char *to, __m512 a, __m512 b)
+{
+    store_f16(to, a);
+    store_f16(to + 32, b);
+}
+
+RK_INLINE void store2_bf16(char *to, __m512 a, __m512 b)
+{
+    store_bf16(to, a);
+    store_bf16(to + 32, b);
+}
+
 #include "collectives/op/op_vector.h"
 
 #if defined(__clang__)

@@ -32,6 +32,7 @@ VEC_LOAD(load_uint64, vec_uint64)
 typedef uint16_t loose_half __attribute__((may_alias, aligned(1)));
 
 #define STORE(to, v) memcpy(to, &(v), sizeof(v))
+#define STORE2(to, v, w) (STORE(to, v), STORE((to) + sizeof(v), w))
 
 #define ADD(x, y) ((x) + (y))
 #define MULTIPLY(x, y) ((x) * (y))
@@ -64,9 +65,9 @@ typedef uint16_t loose_half __attribute__((may_alias, aligned(1)));
 
 /*
  * Define <name>_many and <name>_pair. mem: type of an element in memory; acc: of one in computing; up and down
- * convert. v...: the same for vectors.
+ * convert. v...: the same for vectors; store2 stores two.
  */
-#define KERNEL(name, mem, acc, up, down, op, vec, vload, vstore, vop)                              \
+#define KERNEL(name, mem, acc, up, down, op, vec, vload, vstore, store2, vop)                      \
     RK_INLINE void name##_loop(char *dst, const void *const *src, int k, size_t n)                 \
     {                                                                                              \
         enum { STEP = sizeof(vec) / sizeof(acc), WIDTH = STEP * sizeof(mem) };                     \
@@ -81,10 +82,8 @@ typedef uint16_t loose_half __attribute__((may_alias, aligned(1)));
                 c = vop(c, vload(p + 2 * WIDTH));                                                  \
                 d = vop(d, vload(p + 3 * WIDTH));                                                  \
             }                                                                                      \
-            vstore(dst + i, a);                                                                    \
-            vstore(dst + i + WIDTH, b);                                                            \
-            vstore(dst + i + 2 * WIDTH, c);                                                        \
-            vstore(dst + i + 3 * WIDTH, d);                                                        \
+            store2(dst + i, a, b);                                                                 \
+            store2(dst + i + 2 * WIDTH, c, d);                                                     \
         }                                                                                          \
         for (; i + WIDTH <= bytes; i += WIDTH) {                                                   \
             vec a = vload((const char *)src[0] + i);                                               \
@@ -131,7 +130,7 @@ typedef uint16_t loose_half __attribute__((may_alias, aligned(1)));
 #endif
 
 #define PLAIN(name, type, op, vtype, vop) \
-    KERNEL(name, type, type, AS_IT_IS, AS_IT_IS, op, vec_##vtype, load_##vtype, STORE, vop)
+    KERNEL(name, type, type, AS_IT_IS, AS_IT_IS, op, vec_##vtype, load_##vtype, STORE, STORE2, vop)
 #define ARITHMETIC(name, type, NAME, wide, vwide)                                                  \
     PLAIN(name##_sum, wide, ADD, vwide, ADD)                                                       \
     PLAIN(name##_prod, wide, MULTIPLY, vwide, MULTIPLY)                                            \
@@ -145,7 +144,7 @@ ARITHMETIC(int64, int64_t, INT64, uint64_t, uint64)
 
 #ifdef RK_SET_HALVES /* load_f16, load_bf16, store_f16, store_bf16: vectors of float */
 #define HALVES(name)                                                                               \
-    KERNEL(name##_sum, uint16_t, float, rk_##name##_to_f32, rk_f32_to_##name, ADD, vec_f32, load_##name, store_##name, ADD)
+    KERNEL(name##_sum, uint16_t, float, rk_##name##_to_f32, rk_f32_to_##name, ADD, vec_f32, load_##name, store_##name, store2_##name, ADD)
 #else
 enum { HALVES_PIECE = 512 }; /* sums of a round, in the first cache */
 

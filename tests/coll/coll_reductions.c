@@ -233,15 +233,21 @@ static void large_averages(struct coll_test *t)
         int64_t n = counts[c];
         for (int64_t i = 0; i < n * t->size; i++)
             in[i] = (uint16_t)(0x7a00 + i / n % 4); /* 49,152 and a little more */
-        for (int kind = 0; kind < 3; kind++) {
+        for (int kind = 0; kind < 4; kind++) {
             int root = (c + kind) % t->size, want = 0x7a00 + (kind == 2 ? t->rank % 4 : 0);
+            rank_request_t req;
             memset(out, 0, sizeof(*out) * MOST);
             if (kind == 0)
                 MP_OK(rank_allreduce(in, out, n, RANK_F16, RANK_AVG, t->team));
             else if (kind == 1)
                 MP_OK(rank_reduce(in, out, n, RANK_F16, RANK_AVG, root, t->team));
-            else
+            else if (kind == 2)
                 MP_OK(rank_reduce_scatter(in, out, n, RANK_F16, RANK_AVG, t->team));
+            else { /* in place, too */
+                memcpy(out, in, sizeof(*out) * (size_t)n);
+                MP_OK(rank_iallreduce(RANK_IN_PLACE, out, n, RANK_F16, RANK_AVG, t->team, &req));
+                MP_OK(rank_wait(&req, NULL));
+            }
             for (int64_t i = 0; i < n && (kind != 1 || t->rank == root); i++)
                 MP_CHECK(abs(out[i] - want) <= 1 + t->size / 4); /* units in the last place */
             t->checks++;
