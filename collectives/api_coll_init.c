@@ -96,7 +96,26 @@ rank_status_t rank_alltoallv_init(const void *sbuf, const int64_t *scounts, cons
                 .rdispls = rdispls, .dtype = dtype);
 }
 
+rank_status_t rank_reduce_scatterv_init(const void *sbuf, void *rbuf, const int64_t *rcounts, rank_dtype_t dtype, rank_op_t op,
+                                        rank_team_t team, rank_request_t *req)
+{
+    return INIT(REDUCE_SCATTERV, .sbuf = sbuf, .rbuf = rbuf, .rcounts = rcounts, .dtype = dtype, .op = op);
+}
+
+rank_status_t rank_scan_init(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                             rank_request_t *req)
+{
+    return INIT(SCAN, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .op = op);
+}
+
+rank_status_t rank_exscan_init(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, rank_team_t team,
+                               rank_request_t *req)
+{
+    return INIT(EXSCAN, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .op = op);
+}
+
 RK_PUBLIC(rank_barrier_init); RK_PUBLIC(rank_bcast_init); RK_PUBLIC(rank_reduce_init); RK_PUBLIC(rank_allreduce_init);
 RK_PUBLIC(rank_gather_init); RK_PUBLIC(rank_allgather_init); RK_PUBLIC(rank_allgatherv_init);
 RK_PUBLIC(rank_scatter_init); RK_PUBLIC(rank_gatherv_init); RK_PUBLIC(rank_scatterv_init);
 RK_PUBLIC(rank_reduce_scatter_init); RK_PUBLIC(rank_alltoall_init); RK_PUBLIC(rank_alltoallv_init);
+RK_PUBLIC(rank_reduce_scatterv_init); RK_PUBLIC(rank_scan_init); RK_PUBLIC(rank_exscan_init);

@@ -8,7 +8,9 @@
 
 RK_COLD rank_status_t rk_coll_why_over(const struct rank_team *team)
 {
-    return team->ndead > 0 ? RANK_ERR_PEER_DEAD : RANK_ERR_COLLECTIVE;
+    if (team->ndead > 0)
+        return RANK_ERR_PEER_DEAD;
+    return team->coll_failed_at <= rk_coll_number(team) + 1 ? RANK_ERR_COLLECTIVE : RANK_OK;
 }
 
 bool rk_failure_decode(const void *payload, uint32_t len, struct rk_failure_frame *out)
@@ -21,12 +23,18 @@ bool rk_failure_decode(const void *payload, uint32_t len, struct rk_failure_fram
 
 /* ------------------------------------------------------------------ on this rank */
 
-void rk_coll_end_team(struct rank_team *team)
+void rk_coll_end_team(struct rank_team *team, uint64_t number)
 {
-    if (team->coll_failed)
+    if (team->coll_failed && number >= team->coll_failed_at)
         return;
     team->coll_failed = 1;
-    rk_scheds_team_failed(&team->ctx->coll->scheds, team);
+    team->coll_failed_at = number;
+    rk_scheds_team_failed(&team->ctx->coll->scheds, team, number);
+}
+
+RK_COLD bool rk_coll_is_over(const struct rank_team *team)
+{
+    return team->ndead > 0 || team->coll_failed_at <= rk_coll_number(team);
 }
 
 static void send_failure(struct rk_ctx *ctx, int number, const struct rk_failure_frame *frame)
@@ -64,13 +72,13 @@ void rk_coll_fail_team(struct rank_team *team, uint64_t number, rank_status_t st
 {
     struct rk_failures *f = &team->ctx->coll->failures;
 
-    if (team->coll_failed)
+    if (team->coll_failed && number >= team->coll_failed_at)
         return;
     if (f->nreports < RK_FAILURE_REPORTS)
         f->report[f->nreports++] = (struct rk_failure_report){team, number, status};
     else
         send_to_team(team, number, status);
-    rk_coll_end_team(team);
+    rk_coll_end_team(team, number);
 }
 
 RK_COLD rank_status_t rk_coll_failed_alone(const struct rk_coll_call *c, rank_status_t status)
@@ -88,7 +96,7 @@ RK_COLD rank_status_t rk_coll_failed_alone(const struct rk_coll_call *c, rank_st
 
 void rk_coll_sched_failed(struct rank_team *team, const struct rk_sched *s, rank_status_t status)
 {
-    if (team->coll_failed || status == RANK_ERR_PEER_DEAD) /* each rank detects a death */
+    if ((team->coll_failed && s->number >= team->coll_failed_at) || status == RANK_ERR_PEER_DEAD) /* each rank detects a death */
         return;
     rk_error("%s, collective %llu of a team of %d ranks, failed: %s; the team's collectives end", rk_coll_name[s->kind],
              (unsigned long long)s->number, team->size, rank_status_string(status));
@@ -119,7 +127,7 @@ static void apply_report(struct rank_team *team, const struct rk_failure_frame *
     }
     rk_info("rank %u of a team of %d ranks reports: collective %llu failed: %s", frame->src, team->size,
             (unsigned long long)frame->number, rank_status_string((rank_status_t)frame->status));
-    rk_coll_end_team(team);
+    rk_coll_end_team(team, frame->number);
 }
 
 void rk_failure_arrived(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload,

@@ -4,7 +4,8 @@
  *
  * A collective can fail on one rank alone: without memory, by a message of another length. That rank reports it to
  * the other members by a frame. Each member ends its schedules of the team and its waits in the team's arena with
- * RANK_ERR_COLLECTIVE, and no further collective of the team begins: rank_team.coll_failed. A death needs no report,
+ * RANK_ERR_COLLECTIVE, and no further collective of the team begins: rank_team.coll_failed. A member that has not come
+ * that far goes on with the earlier collectives, which the failed rank has completed. A death needs no report,
  * as each rank detects it. Rejected arguments need none: the call has not begun, and the rank may repeat it.
  *
  * Reports are stored where a collective fails, which may be within a channel, and sent by the next progress call. A
@@ -54,14 +55,16 @@ int rk_failures_send(struct rk_ctx *ctx);
 
 /* End the team's collectives on this rank, and store a report. */
 void rk_coll_fail_team(struct rank_team *team, uint64_t number, rank_status_t status);
-/* The same without a report: each member finds the failure. */
-void rk_coll_end_team(struct rank_team *team);
+/* The same without a report: each member finds the failure. Collectives with a lower number go on. */
+void rk_coll_end_team(struct rank_team *team, uint64_t number);
+/* Of a team with coll_over: is the latest collective among those that end? */
+RK_COLD bool rk_coll_is_over(const struct rank_team *team);
 /* A checked call cannot begin: log it, end the team's collectives, report at once. Returns status. */
 RK_COLD rank_status_t rk_coll_failed_alone(const struct rk_coll_call *c, rank_status_t status);
 /* rk_scheds.failed */
 void rk_coll_sched_failed(struct rank_team *team, const struct rk_sched *s, rank_status_t status);
 
-/* Of a team with coll_over: RANK_ERR_PEER_DEAD or RANK_ERR_COLLECTIVE. */
+/* Of a team with coll_over: RANK_ERR_PEER_DEAD or RANK_ERR_COLLECTIVE; RANK_OK if the next collective still begins. */
 RK_COLD rank_status_t rk_coll_why_over(const struct rank_team *team);
 
 #endif

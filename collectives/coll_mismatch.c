@@ -99,7 +99,7 @@ static void mark_failed(struct rk_arena *a)
     if (first)
         rk_coll_fail_team(a->team, rk_coll_number(a->team), RANK_ERR_COLLECTIVE);
     else
-        rk_coll_end_team(a->team);
+        rk_coll_end_team(a->team, 0);
 }
 
 RK_COLD bool rk_turn_is_late(struct rk_turn_wait *w)
@@ -140,7 +140,7 @@ RK_COLD rank_status_t rk_turn_failed(struct rk_arena *a, const _Atomic uint64_t 
     if (word != want && (word ^ want) << RK_CALL_BITS == 0)
         mark_failed(a);
     else if (atomic_load(&a->head->failed))
-        rk_coll_end_team(a->team);
+        rk_coll_end_team(a->team, 0);
     return rk_coll_why_over(a->team);
 }
 
@@ -310,7 +310,7 @@ static rank_status_t end_check(void *arg)
         snprintf(least, sizeof(least), "%d", k->at_least[i]);
         snprintf(most, sizeof(most), "%d", k->at_most[i]);
         report_values(last->team, last->s->number, i, k->least[i], least, k->most[i], most);
-        rk_coll_end_team(last->team);
+        rk_coll_end_team(last->team, 0);
         return RANK_ERR_COLLECTIVE;
     }
     return RANK_OK;

@@ -6,6 +6,7 @@
  * last member to leave a used arena clears the front, then frees it. After a death the arena stays taken, since
  * the dead member may still have been in it.
  */
+#include "collectives/coll_failure.h"
 #include "collectives/coll_shm.h"
 #include "collectives/shm_slot.h"
 #include "lib/base/log.h"
@@ -128,7 +129,7 @@ size_t rk_arena_block_max(enum rk_coll_kind kind, int n)
 /* Conditions of both waits that do not depend on the turn. */
 RK_INLINE bool turn_is_off(struct rk_turn_wait *w)
 {
-    return w->arena->team->coll_over || atomic_load_explicit(&w->arena->head->failed, memory_order_relaxed) ||
+    return (rk_unlikely(w->arena->team->coll_over != 0) && rk_coll_is_over(w->arena->team)) || atomic_load_explicit(&w->arena->head->failed, memory_order_relaxed) ||
            (rk_unlikely(w->wait.begun != 0) && rk_turn_is_late(w));
 }
 

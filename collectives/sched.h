@@ -125,8 +125,8 @@ RK_INLINE bool rk_scheds_busy(const struct rk_scheds *all)
 /* Fail each active schedule of a team that has lost a member. */
 void rk_scheds_peer_died(struct rk_scheds *all);
 
-/* Fail each active schedule of a team whose collectives have failed. Runs within progress. */
-void rk_scheds_team_failed(struct rk_scheds *all, const struct rank_team *team);
+/* Fail each active schedule of a team from this number on. Runs within progress. */
+void rk_scheds_team_failed(struct rk_scheds *all, const struct rank_team *team, uint64_t number);
 
 /* Empty schedule for collective number seq of the team; NULL if out of memory. */
 struct rk_sched *rk_sched_new(struct rk_scheds *all, struct rank_team *team, uint64_t seq);

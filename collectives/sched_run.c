@@ -282,14 +282,14 @@ void rk_scheds_peer_died(struct rk_scheds *all)
     rk_scheds_progress(all);
 }
 
-void rk_scheds_team_failed(struct rk_scheds *all, const struct rank_team *team)
+void rk_scheds_team_failed(struct rk_scheds *all, const struct rank_team *team, uint64_t number)
 {
     struct rk_link *l, *next;
 
     rk_list_for_each_safe(l, next, &all->active)
     {
         struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
-        if (s->team == team)
+        if (s->team == team && s->number >= number)
             sched_run_fail(s, RANK_ERR_COLLECTIVE);
     }
 }

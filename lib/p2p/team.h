@@ -42,6 +42,7 @@ struct rank_team {
         };
         uint64_t coll_over; /* both: if not 0, no collective begins */
     };
+    uint64_t coll_failed_at; /* of coll_failed: the first collective that fails, by number; those before it go on */
     int any_source_errors; /* deaths not yet reported by an ANY_SOURCE receive */
     uint32_t counter;  /* splits in which this rank took part (of the world) */
     uint64_t coll_seq; /* collectives started: upper part of their tags */

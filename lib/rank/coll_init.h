@@ -62,6 +62,12 @@ RANK_API rank_status_t rank_alltoall_init(const void *sbuf, void *rbuf, int64_t 
 RANK_API rank_status_t rank_alltoallv_init(const void *sbuf, const int64_t *scounts, const int64_t *sdispls, void *rbuf,
                                            const int64_t *rcounts, const int64_t *rdispls, rank_dtype_t dtype,
                                            rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_reduce_scatterv_init(const void *sbuf, void *rbuf, const int64_t *rcounts, rank_dtype_t dtype,
+                                                 rank_op_t op, rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_scan_init(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op,
+                                      rank_team_t team, rank_request_t *req);
+RANK_API rank_status_t rank_exscan_init(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op,
+                                        rank_team_t team, rank_request_t *req);
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum { SLOTS = 8, ROUNDS = 400, GAP = 3 };
-enum { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, ALLGATHER, SCATTER, REDUCE_SCATTER, ALLTOALL, ALLGATHERV, GATHERV, SCATTERV, ALLTOALLV, KINDS };
+enum { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, ALLGATHER, SCATTER, REDUCE_SCATTER, ALLTOALL, SCAN, EXSCAN, ALLGATHERV, GATHERV, SCATTERV, ALLTOALLV,
+       REDUCE_SCATTERV, KINDS };
 enum { PAIR = 1 << 20 /* ALLTOALLV: elements for rank r begin at r times this in the numbering of inputs */ };
 
 struct slot {
@@ -39,7 +40,7 @@ static void add(const void *in, void *inout, int64_t count, rank_dtype_t dtype, 
 
 static bool reduces(int kind)
 {
-    return kind == REDUCE || kind == ALLREDUCE || kind == REDUCE_SCATTER;
+    return kind == REDUCE || kind == ALLREDUCE || kind == REDUCE_SCATTER || kind == REDUCE_SCATTERV || kind == SCAN || kind == EXSCAN;
 }
 
 static bool has_counts(int kind)
@@ -69,7 +70,8 @@ static void init(struct coll_test *t, struct slot *s)
     if (s->user)
         MP_OK(rank_op_create(add, NULL, RANK_OP_COMMUTATIVE, &op));
     if (s->in_place && (s->kind == ALLREDUCE || s->kind == ALLGATHER || s->kind == ALLGATHERV || s->kind == ALLTOALL || s->kind == ALLTOALLV ||
-                        s->kind == REDUCE_SCATTER || (root && (s->kind == REDUCE || s->kind == GATHER || s->kind == GATHERV))))
+                        s->kind == REDUCE_SCATTER ||
+                        s->kind == REDUCE_SCATTERV || s->kind == SCAN || s->kind == EXSCAN || (root && (s->kind == REDUCE || s->kind == GATHER || s->kind == GATHERV))))
         in = RANK_IN_PLACE;
     if (s->in_place && root && (s->kind == SCATTER || s->kind == SCATTERV))
         out = RANK_IN_PLACE;
@@ -83,6 +85,9 @@ static void init(struct coll_test *t, struct slot *s)
     case SCATTER: st = rank_scatter_init(in, out, n, d, s->root, w, &s->req); break;
     case REDUCE_SCATTER: st = rank_reduce_scatter_init(in, out, n, d, op, w, &s->req); break;
     case ALLTOALL: st = rank_alltoall_init(in, out, n, d, w, &s->req); break;
+    case SCAN: st = rank_scan_init(in, out, n, d, op, w, &s->req); break;
+    case EXSCAN: st = rank_exscan_init(in, out, n, d, op, w, &s->req); break;
+    case REDUCE_SCATTERV: st = rank_reduce_scatterv_init(in, out, s->counts, d, op, w, &s->req); break;
     case ALLGATHERV: st = rank_allgatherv_init(in, own, out, s->counts, s->displs, d, w, &s->req); break;
     case GATHERV: st = rank_gatherv_init(in, own, out, root ? s->counts : NULL, root ? s->displs : NULL, d, s->root, w, &s->req); break;
     case ALLTOALLV: st = rank_alltoallv_init(in, s->counts, s->displs, out, s->counts, s->displs, d, w, &s->req); break;
@@ -159,7 +164,7 @@ static void fill(struct coll_test *t, struct slot *s)
             for (int64_t i = 0; i < n; i++)
                 s->out[i] = value(s->key, t->rank, i);
         return;
-    case ALLREDUCE: case ALLTOALL: case REDUCE_SCATTER: in = s->in_place ? s->out : s->in; break;
+    case ALLREDUCE: case ALLTOALL: case REDUCE_SCATTER: case REDUCE_SCATTERV: case SCAN: case EXSCAN: in = s->in_place ? s->out : s->in; break;
     case REDUCE: in = s->in_place && root ? s->out : s->in; break;
     case ALLGATHER: at = s->in_place ? t->rank * n : 0; in = s->in_place ? s->out : s->in; break;
     case GATHER: at = s->in_place && root ? t->rank * n : 0; in = s->in_place && root ? s->out : s->in; break;
@@ -175,7 +180,7 @@ static void fill(struct coll_test *t, struct slot *s)
     }
     if (s->kind == ALLTOALL || s->kind == REDUCE_SCATTER || s->kind == SCATTER)
         n *= t->size;
-    else if (s->kind == SCATTERV)
+    else if (s->kind == SCATTERV || s->kind == REDUCE_SCATTERV)
         n = room;
     else if (has_counts(s->kind))
         n = s->counts[t->rank];
@@ -200,11 +205,15 @@ static void check(struct coll_test *t, const struct slot *s)
 
     if (reduces(s->kind) && (root || s->kind != REDUCE)) {
         int64_t first = s->kind == REDUCE_SCATTER ? t->rank * n : 0;
+        int ranks = s->kind == SCAN ? t->rank + 1 : s->kind == EXSCAN ? t->rank : t->size;
 
+        for (int r = 0; s->kind == REDUCE_SCATTERV && r < t->rank; r++)
+            first += s->counts[r];
+        n = s->kind == REDUCE_SCATTERV ? s->counts[t->rank] : ranks ? n : 0;
         for (int64_t i = 0; i < n; i++) {
             uint64_t sum = 0;
 
-            for (int r = 0; r < t->size; r++)
+            for (int r = 0; r < ranks; r++)
                 sum += value(s->key, r, first + i);
             if (s->out[i] != sum)
                 mp_fail(__FILE__, __LINE__, "kind %d count %lld root %d in place %d user %d: sum %lld is wrong", s->kind,

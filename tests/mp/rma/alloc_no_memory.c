@@ -162,12 +162,14 @@ static void contact(struct mp *mp, int64_t bytes)
 
     memset(buf, 0, (size_t)bytes);
     if (mp->rank == 0) {
+        MP_OK(rank_recv(&go, 1, RANK_INT32, 1, 2, mp->world, NULL)); /* these two are in contact */
         MP_OK(rank_recv(&go, 1, RANK_INT32, 1, 2, mp->world, NULL));
         MP_OK(rank_send(&go, 1, RANK_INT32, 2, 2, mp->world));
     } else if (mp->rank == 2) {
         MP_OK(rank_recv(&go, 1, RANK_INT32, 0, 2, mp->world, NULL));
         MP_STATUS(rank_ssend(buf, bytes, RANK_BYTE, 1, 1, mp->world), RANK_ERR_PEER_DEAD);
     } else {
+        MP_OK(rank_ssend(&go, 1, RANK_INT32, 0, 2, mp->world));
         deny_fallocate();
         MP_OK(rank_send(&go, 1, RANK_INT32, 0, 2, mp->world));
         while (!st) /* from any rank: one that waits for a message connects to its sender before */
