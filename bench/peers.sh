@@ -81,7 +81,7 @@ build() {
     printf '%s\n' "$2" >"$dir/$name.sh"
     [ -z "$libraries" ] || { echo "$name"; return; }
     for f in $harness; do objs="$objs $src/bench/$f.c"; done
-    objs="$objs $src/lib/base/conf.c $src/lib/base/log.c $src/launcher/util/json_writer.c $src/lib/data/dtype.c $src/lib/base/arg_error.c $src/lib/base/handle.c $src/lib/base/choice_list.c"
+    objs="$objs $src/lib/base/conf.c $src/lib/base/log.c $src/launcher/util/json_writer.c $src/lib/base/choice_list.c"
     if [ ! -x "$dir/mpibench.$name" ] || [ -n "$(find "$src/bench" "$src/lib/base" "$src/lib/data" -newer "$dir/mpibench.$name" -name '*.[ch]')" ]; then
         # shellcheck disable=SC1090,SC2086
         (. "$dir/$name.sh"; $3 -std=gnu11 ${PEERS_CFLAGS:--O2} -D_GNU_SOURCE -Wno-stringop-overflow -DBENCH_MPI -I"$build" -I"$src" $objs -o "$dir/mpibench.$name" -lm &&
