@@ -410,6 +410,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     if (!trivial && !(s = build(c, algo, c->team->coll_seq++))) {
         if (out)
             rk_req_free(req);
+        c->team->coll_seq--; /* it has not begun */
         return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
     }
     if (s && rk_unlikely(c->team->ctx->coll->trace)) {
