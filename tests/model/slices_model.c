@@ -75,11 +75,10 @@ static void reduce_lines(void *to, const void *const *src, int k, size_t n)
     }
 }
 
+#define ARENA(room) ((struct rk_arena *)(void *)(room))
+
 static struct process {
-    union {
-        struct rk_arena arena;
-        char room[sizeof(struct rk_arena) + RANKS * sizeof(int)];
-    } a;
+    _Alignas(struct rk_arena) char arena[sizeof(struct rk_arena) + RANKS * sizeof(int)]; /* it ends with an array */
     struct rk_scheds all;
     struct rk_sched sched;
     struct rank_team team;
@@ -176,8 +175,8 @@ static void run_call(struct process *p, int me, int call)
                              .elem = ELEM, .bytes = (size_t)block * ELEM, .root = calls[call].root};
 
     if (fault == NUMBERS_AGAIN && call > 0) {
-        p->a.arena.chunks_begun = p->a.arena.chunks_done = 0;
-        memset(p->a.arena.cell_use, 0, sizeof(p->a.arena.cell_use));
+        ARENA(p->arena)->chunks_begun = ARENA(p->arena)->chunks_done = 0;
+        memset(ARENA(p->arena)->cell_use, 0, sizeof(ARENA(p->arena)->cell_use));
     }
     for (int i = 0; i < ELEMS; i++) {
         set_word(p->in[i], given(call, me, i));
@@ -196,7 +195,7 @@ static void run_call(struct process *p, int me, int call)
         over = rk_slices_advance(x);
         check_out(p, x, call, me);
         if (fault == NO_WAIT_FOR_READERS)
-            memset(p->a.arena.cell_use, 0, sizeof(p->a.arena.cell_use));
+            memset(ARENA(p->arena)->cell_use, 0, sizeof(ARENA(p->arena)->cell_use));
         if (!over && p->all.moved == moved)
             model_block();
     }
@@ -214,7 +213,7 @@ static void begin(void)
     memset(process, 0, sizeof(process));
     for (int i = 0; i < ranks; i++) {
         struct process *p = &process[i];
-        struct rk_arena *a = &p->a.arena;
+        struct rk_arena *a = ARENA(p->arena);
 
         a->n = ranks;
         a->me = i;
