@@ -68,9 +68,10 @@ static void exchange_in_place(struct rk_sched *s, const struct rk_coll_call *c)
             continue;
         do {
             size_t n = left < segment ? left : segment;
-            struct rk_step *copied = rk_sched_copy(s, sent[slot], out[slot], block + at, n);
+            char *part = at ? block + at : block; /* NULL if it is empty and there is no buffer */
+            struct rk_step *copied = rk_sched_copy(s, sent[slot], out[slot], part, n);
 
-            rk_sched_recv(s, copied, peer, tag, block + at, n);
+            rk_sched_recv(s, copied, peer, tag, part, n);
             sent[slot] = rk_sched_send(s, copied, peer, tag++, out[slot], n);
             slot = (slot + 1) % SLOTS;
             left -= n;

@@ -107,7 +107,8 @@ void rk_build_barrier_two_level(struct rk_sched *s, const struct rk_coll_call *c
 {
     const struct rk_hosts *h = s->hosts;
     struct group host = group_of_host(h), leaders = {h->leaders, h->n, h->host};
-    struct rk_coll_call sub = call_of(c, RK_COLL_GATHER, 0, NULL, NULL);
+    static char nothing;
+    struct rk_coll_call sub = call_of(c, RK_COLL_GATHER, 0, &nothing, &nothing);
 
     set_count(&sub, 0);
     build_phase(s, host, TO_LEADER, &sub, rk_build_gather_binomial);

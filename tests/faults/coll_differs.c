@@ -129,6 +129,8 @@ int main(int argc, char **argv)
     if (mp_flag(argc, argv, "--world")) {
         s.team = s.mp.world;
         MP_STATUS(other_count(&s), RANK_ERR_COLLECTIVE);
+        free(s.out);
+        free(s.in);
         mp_end(&s.mp);
         return 0;
     }
