@@ -617,6 +617,7 @@ static void receives_early(void **state)
                 free(x->keep[r]);
             }
             fake_close(&x->w);
+            free(x->blank);
             free(x);
         }
     }
