@@ -237,9 +237,12 @@ void rk_coll_count_running(struct rk_ctx *ctx)
 static RK_COLD const struct rk_hosts *find_hosts(const struct rank_team *team)
 {
     struct rk_coll_team *t = team->coll;
-    bool known = !t->hosts_asked && !team->mixed;
-    int *node = known ? malloc((size_t)team->size * sizeof(int)) : NULL;
+    bool known = true;
+    int *node;
 
+    if (t->hosts || t->hosts_asked || team->mixed)
+        return t->hosts;
+    node = malloc((size_t)team->size * sizeof(int));
     t->hosts_asked = true;
     for (int r = 0; node && r < team->size && known; r++) {
         node[r] = rk_engine_node_of(team->ctx, rk_team_world_rank(team, r));
@@ -248,6 +251,8 @@ static RK_COLD const struct rk_hosts *find_hosts(const struct rank_team *team)
     if (node && known)
         t->hosts = rk_hosts_new(node, team->size, team->rank);
     free(node);
+    /* The other ranks know the hosts: this one must not choose without. */
+    t->hosts_no_memory = known && !t->hosts;
     return t->hosts;
 }
 
@@ -352,6 +357,8 @@ struct rk_sched *rk_coll_build(const struct rk_coll_call *c, const struct rk_alg
     struct rk_sched *s;
 
     *algo = choose(c, false);
+    if (rk_unlikely(c->team->coll->hosts_no_memory))
+        return NULL;
     s = build(c, *algo, 0);
     if (s)
         s->kept = true;
@@ -387,6 +394,8 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
         c = &ordered;
     }
     algo = empty ? NULL : choose(c, !out && t->arena && !c->user && !rk_conf.coll_check);
+    if (rk_unlikely(t->hosts_no_memory))
+        return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
     if (!trivial && t->arena && (!algo || algo->build) && (st = rk_call_begin_schedule(t->arena, c, !out)) != RANK_OK)
         return st;
     if (rk_unlikely(c->team->ctx->coll->trace))

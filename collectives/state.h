@@ -32,7 +32,7 @@ struct rk_coll_team {
     struct rk_arena *arena; /* NULL: none */
     struct rk_arena *direct; /* the same; NULL if buffers may be of other kinds than host memory */
     struct rk_hosts *hosts; /* NULL: not asked for, not known to all, or on one host */
-    bool hosts_asked;
+    bool hosts_asked, hosts_no_memory;
     bool closing;           /* its team is freed, and calls in the arena's cells are under way */
     bool one_node;          /* all its ranks share memory; equal on all ranks */
     int64_t shm_max[RK_COLL_COUNT]; /* up to this block all blocking calls run straight code; -1: none does */
