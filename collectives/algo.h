@@ -107,7 +107,7 @@ enum rk_algo_needs {
     RK_NEEDS_COMMUTATIVE = 2, /* a commutative operation */
     RK_NEEDS_ARENA = 4,       /* all ranks on one node, with an arena */
     RK_NEEDS_HOSTS = 8,       /* several hosts, one with several ranks, known to all: builders take them from the schedule */
-    RK_NEEDS_CELLS = 16       /* the cells of an arena (slices.h) */
+    RK_NEEDS_CELLS = 16       /* the cells of an arena (shm/slices.h) */
 };
 
 struct rk_algo {

@@ -3,7 +3,7 @@
 #ifndef RK_COLLECTIVES_AVERAGE_H
 #define RK_COLLECTIVES_AVERAGE_H
 
-#include "collectives/coll_shm.h"
+#include "collectives/shm/arena.h"
 
 /* Build a call's schedule by an algorithm. An average that could overflow gets a step that scales the input. */
 void rk_build_call(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c);

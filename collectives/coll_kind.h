@@ -8,7 +8,7 @@
 #ifndef RK_COLL_COLL_KIND_H
 #define RK_COLL_COLL_KIND_H
 
-#include "collectives/coll_shm.h"
+#include "collectives/shm/arena.h"
 #include "collectives/coll_args.h"
 
 /* A buffer of a call, and what stands for it. */

@@ -3,7 +3,7 @@
  * coll_mismatch.h: find ranks of a team that make different collective calls.
  *
  * In an arena each call extends a hash of all calls of the team so far. Its upper 16 bits are part of each turn word
- * (coll_shm.h), so the comparison that a rank waits by compares the calls as well. Three cases have no such word:
+ * (arena.h), so the comparison that a rank waits by compares the calls as well. Three cases have no such word:
  *
  * - ranks that wait in different classes, or one in the arena and one in a schedule. A wait of more than
  *   RK_CALL_LATE_NS publishes number and hash of its call in the arena, and compares those of the others.
@@ -19,7 +19,7 @@
 #define RK_COLLECTIVES_COLL_MISMATCH_H
 
 #include "collectives/coll_args.h"
-#include "collectives/shm_slot.h"
+#include "collectives/shm/slot.h"
 #include "collectives/state.h"
 
 enum {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* describe_coll.c: describe the waits of collectives for the status board. */
 #include "collectives/state.h"
-#include "collectives/shm_slot.h"
-#include "collectives/slices.h"
+#include "collectives/shm/slot.h"
+#include "collectives/shm/slices.h"
 #include "lib/core/describe.h"
 
 static void describe_schedules(const struct rank_team *team, uint8_t kind, uint64_t number,

@@ -7,9 +7,9 @@
  */
 #include "collectives/select.h"
 #include "collectives/pattern.h"
-#include "collectives/coll_shm.h"
+#include "collectives/shm/arena.h"
 #include "collectives/coll_args.h"
-#include "collectives/slices.h"
+#include "collectives/shm/slices.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/base/choice_list.h"

@@ -6,7 +6,7 @@
 #include "collectives/coll.h"
 #include "collectives/select.h"
 #include "collectives/coll_failure.h"
-#include "collectives/coll_shm.h"
+#include "collectives/shm/arena.h"
 #include "collectives/coll_trace.h"
 #include "collectives/hosts.h"
 

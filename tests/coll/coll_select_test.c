@@ -4,7 +4,7 @@
 
 #include "collectives/coll.h"
 #include "collectives/select.h"
-#include "collectives/coll_shm.h"
+#include "collectives/shm/arena.h"
 #include "collectives/state.h"
 #include "lib/boot/boot.h"
 #include "lib/base/conf.h"

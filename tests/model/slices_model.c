@@ -2,7 +2,7 @@
 /*
  * slices_model.c: move chunks through cells, in every order of memory accesses.
  *
- * The code itself (collectives/slices.c). Ranks run calls one after another: a cell is overwritten only when its
+ * The code itself (collectives/shm/slices.c). Ranks run calls one after another: a cell is overwritten only when its
  * readers have read it, a reader reads only what is there, and no rank waits for ever.
  *
  * An element has the size of a cache line; its first word stands for it. So a slice of a chunk is one element.
@@ -101,7 +101,7 @@ static void *scratch(const struct rk_sched *s)
 #define rk_sched_scratch(s, bytes) scratch(s)
 #define rk_sched_event(s, after, event, arg) ((void)(s))
 #define rk_describe_peer(out, rank) ((void)(rank))
-#include "collectives/slices.c"
+#include "collectives/shm/slices.c"
 
 static struct call {
     enum rk_coll_kind kind;

@@ -9,9 +9,9 @@
  * One EVENT step runs a call, so the blocking, the nonblocking and the persistent form share it. The calls of a
  * team run one after another, in the order of their start.
  */
-#include "collectives/slices.h"
+#include "collectives/shm/slices.h"
 #include "collectives/coll_args.h"
-#include "collectives/shm_slot.h"
+#include "collectives/shm/slot.h"
 #include "collectives/state.h"
 
 enum { ALL = -1, SHARED_SUM_RANKS = 4, SHARED_SUM_BYTES = 16 << 10 };

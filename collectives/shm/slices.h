@@ -17,7 +17,7 @@
 #ifndef RK_COLLECTIVES_SLICES_H
 #define RK_COLLECTIVES_SLICES_H
 
-#include "collectives/coll_shm.h"
+#include "collectives/shm/arena.h"
 #include "lib/core/describe.h"
 
 /* Does a call of that kind fit into the cells of n ranks? elem: bytes of an element. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm_rooted.c: run rooted operations in shared memory, with acknowledgements.
+ * rooted.c: run rooted operations in shared memory, with acknowledgements.
  *
  * A rank that leaves a turn writes it to its line of a->left. The next writer of a slot checks the lines of its
  * readers: all ranks or one. Waiting writers are woken: readers of a root's slot wake the root, a root that has
  * read all wakes all.
  */
-#include "collectives/shm_slot.h"
+#include "collectives/shm/slot.h"
 
 RK_INLINE size_t rooted_at(const struct rk_arena *a, uint64_t turn, int r)
 {
@@ -23,7 +23,7 @@ RK_INLINE uint64_t next_turn(struct rk_arena *a)
     return ++a->rooted_turn | rk_turn_hash(a);
 }
 
-RK_INLINE void shm_rooted_leave(struct rk_arena *a)
+RK_INLINE void leave_turn(struct rk_arena *a)
 {
     rk_raise_turn(&a->left[a->me], a->rooted_turn);
 }
@@ -84,7 +84,7 @@ RK_INLINE rank_status_t write_slot(struct rk_arena *a, uint64_t turn, const void
         return st;
     rk_copy_payload(rooted_payload(a, turn, a->me, bytes), sbuf, bytes);
     rk_raise_turn(&a->rooted[rooted_at(a, turn, a->me)], turn);
-    shm_rooted_leave(a);
+    leave_turn(a);
     return RANK_OK;
 }
 
@@ -106,7 +106,7 @@ RK_INLINE rank_status_t root_to_all(struct rk_arena *a, const void *sbuf, void *
     if (rk_unlikely(st))
         return st;
     rk_copy_payload(rbuf, (const char *)rooted_payload(a, turn, root, whole) + at, bytes);
-    shm_rooted_leave(a);
+    leave_turn(a);
     rk_wake_member(a, root);
     return RANK_OK;
 }
@@ -139,7 +139,7 @@ static rank_status_t give_root(struct rk_arena *a, const void *sbuf, size_t byte
 
 static void root_leaves(struct rk_arena *a)
 {
-    shm_rooted_leave(a);
+    leave_turn(a);
     rk_wake_members(a, 0, a->n);
 }
 

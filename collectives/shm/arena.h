@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_shm.h: run small collectives of one node directly in shared memory.
+ * arena.h: run small collectives of one node directly in shared memory.
  *
  * A team of one node has an arena in the node's segment, with slots for each rank. A slot is a line with a turn
  * number and at most 56 bytes of payload, and 4 KiB beside it. A small contribution and its flag share that cache
@@ -21,8 +21,8 @@
  *
  * All waits use rk_wait. Deaths and failures end them: a wait also checks team->coll_over.
  */
-#ifndef RK_COLLECTIVES_COLL_SHM_H
-#define RK_COLLECTIVES_COLL_SHM_H
+#ifndef RK_COLLECTIVES_SHM_ARENA_H
+#define RK_COLLECTIVES_SHM_ARENA_H
 
 #include "collectives/algo.h"
 #include "lib/node/node.h"
@@ -178,6 +178,6 @@ rank_status_t rk_arena_reduce(struct rk_arena *a, const void *sbuf, void *rbuf, 
 rank_status_t rk_arena_gather(struct rk_arena *a, const void *sbuf, char *rbuf, size_t bytes,
                               int root);
 
-/* shm_slot.h has their building blocks. */
+/* slot.h has their building blocks. */
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_shm.c: open, close and wait in arenas.
+ * arena.c: open, close and wait in arenas.
  *
  * The front of an arena is zero when it is assigned: turn 0 is before every operation. A new segment is zero; the
  * last member to leave a used arena clears the front, then frees it. After a death the arena stays taken, since
  * the dead member may still have been in it.
  */
 #include "collectives/coll_failure.h"
-#include "collectives/coll_shm.h"
-#include "collectives/shm_slot.h"
+#include "collectives/shm/arena.h"
+#include "collectives/shm/slot.h"
 #include "lib/base/log.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  *
  * Both regions are sparse: a class takes address space, and memory only for arenas in use.
  */
-#include "collectives/coll_shm.h"
+#include "collectives/shm/arena.h"
 #include "collectives/pattern.h"
 #include "lib/base/log.h"
 

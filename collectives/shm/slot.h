@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* shm_slot.h: write to slots and wait for them. Included by shm_*.c only. */
+/* slot.h: write to slots and wait for them. */
 #ifndef RK_COLLECTIVES_SHM_SLOT_H
 #define RK_COLLECTIVES_SHM_SLOT_H
 
 #include "collectives/coll_failure.h"
-#include "collectives/coll_shm.h"
+#include "collectives/shm/arena.h"
 
 #include <string.h>
 

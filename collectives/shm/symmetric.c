@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm_symmetric.c: run the "all" operations in shared memory (coll_shm.h).
+ * symmetric.c: run the "all" operations in shared memory (arena.h).
  *
  * Up to RK_FLAT_MAX ranks: flat. Each rank writes its contribution and reads all others. All reduce in rank order,
  * so that all get identical bits. This takes n reads a rank and one hand-over, so ranks that share cores run once
@@ -11,7 +11,7 @@
  * a leader that writes for turn t + 2 has seen all contributions to t + 1, and their writers had read down's turn
  * t and, if leaders, up's turn t before.
  */
-#include "collectives/shm_slot.h"
+#include "collectives/shm/slot.h"
 
 RK_INLINE struct rk_slot_line *all_line(const struct rk_arena *a, uint64_t turn, int r)
 {
