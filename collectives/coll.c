@@ -62,16 +62,14 @@ static void close_team(struct rk_coll_team *t)
     free(t);
 }
 
-/* Are calls of this rank in the cells under way? A failed one leaves its numbers behind. */
+/* Are calls of this rank under way that use the arena's cells? A failed one does not any more. */
 static bool uses_cells(const struct rk_ctx *ctx, const struct rk_coll_team *t)
 {
     struct rk_link *l;
 
-    if (!t->arena || t->arena->chunks_begun == t->arena->chunks_done)
-        return false;
     rk_list_for_each(l, &ctx->coll->scheds.active)
     {
-        if (rk_list_entry(l, struct rk_sched, link)->team == t->arena->team)
+        if (rk_list_entry(l, struct rk_sched, link)->line == &t->in_cells)
             return true;
     }
     return false;

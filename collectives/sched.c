@@ -184,6 +184,7 @@ struct rk_sched *rk_sched_new(struct rk_scheds *all, struct rank_team *team, uin
     s->seq = seq;
     drop_steps(s);
     s->more = NULL;
+    s->line = NULL;
     s->running = s->torn = s->kept = false;
     s->owner = NULL;
     s->status = RANK_OK;

@@ -68,6 +68,14 @@ struct rk_sched_mark {
     size_t used;
 };
 
+/*
+ * Schedules that use something one after another. They line up at their start, which comes in the same order on all
+ * members of a team.
+ */
+struct rk_sched_line {
+    uint64_t started, done; /* schedules */
+};
+
 struct rk_sched {
     struct rk_scheds *all;
     struct rank_team *team; /* unused once the schedule has failed */
@@ -87,6 +95,8 @@ struct rk_sched {
     bool (*more)(struct rk_sched *s, bool again);
     struct rk_segments *segments; /* what it builds */
     const struct rk_hosts *hosts; /* for builders that need it; set before them */
+    struct rk_sched_line *line; /* NULL: none */
+    uint64_t place;        /* in that line */
     struct rk_sched **owner; /* of a kept one: becomes NULL if it turns into an orphan; or NULL */
     struct rk_reducer reducer; /* of REDUCE steps; set it before they run */
     uint8_t kind;          /* enum rk_coll_kind, for describe_coll.c */
@@ -180,6 +190,18 @@ void rk_sched_leave(struct rk_sched *s);
  * returns to the pool.
  */
 void rk_sched_start(struct rk_sched *s, struct rank_request *req);
+/*
+ * Line up at each start. The schedule has its turn when those before it are complete, and keeps it until it is complete.
+ * It must not complete without its turn. A failed one never leaves the line.
+ */
+RK_INLINE void rk_sched_line_up(struct rk_sched *s, struct rk_sched_line *line)
+{
+    s->line = line;
+}
+RK_INLINE bool rk_sched_has_turn(const struct rk_sched *s)
+{
+    return !s->line || s->line->done == s->place;
+}
 /* Prepare a kept, completed schedule to start again, as collective number seq. */
 void rk_sched_rearm(struct rk_sched *s, uint64_t seq);
 

@@ -74,6 +74,8 @@ static void sched_run_complete(struct rk_sched *s)
     s->req = NULL;
     if (rk_unlikely(s->trace != NULL))
         sched_run_trace(s);
+    if (s->line && !status)
+        s->line->done++;
     rk_list_remove(&s->link);
     if (!s->kept)
         rk_sched_free(s);
@@ -200,6 +202,8 @@ void rk_sched_start(struct rk_sched *s, struct rank_request *req)
         return;
     }
     rk_list_append(&s->all->active, &s->link);
+    if (s->line)
+        s->place = s->line->started++;
     push_first(s);
     sched_run_run(s);
 }

@@ -31,6 +31,7 @@ struct rk_coll_team {
     struct rk_link link;
     struct rk_arena *arena; /* NULL: none */
     struct rk_arena *direct; /* the same; NULL if buffers may be of other kinds than host memory */
+    struct rk_sched_line in_cells; /* of schedules that use the cells of the arena */
     struct rk_hosts *hosts; /* NULL: not asked for, not known to all, or on one host */
     bool hosts_asked, hosts_no_memory;
     bool closing;           /* its team is freed, and calls in the arena's cells are under way */

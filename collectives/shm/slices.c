@@ -314,7 +314,7 @@ static void run_phase(struct slices *x, enum rk_chunk_phase p)
     x->done[p]++;
 }
 
-/* Take the chunks' numbers: at the first run, which comes in the order of the calls' starts. */
+/* Take the chunks' numbers: when the schedule has its turn, which comes in the order of the calls' starts. */
 static void slices_begin(struct slices *x)
 {
     x->begun = true;
@@ -331,10 +331,10 @@ bool rk_slices_advance(void *slices)
     struct slices *x = slices;
     bool moved = true, over = true;
 
+    if (!rk_sched_has_turn(x->sched))
+        return false; /* an earlier call is under way */
     if (!x->begun)
         slices_begin(x);
-    if (x->a->chunks_done != x->base)
-        return false; /* an earlier call is under way */
     while (moved) {
         moved = false;
         for (int p = 0; p < RK_CHUNK_PHASES; p++) {
@@ -360,7 +360,7 @@ void rk_slices_describe(const void *slices, struct rk_wait_for *out)
     const struct slices *x = slices;
     const struct rk_arena *a = x->a;
 
-    if (!x->begun || a->chunks_done != x->base)
+    if (!x->begun)
         return;
     for (int k = 0; k < RK_CHUNK_PHASES && !out->npeers; k++) {
         enum rk_chunk_phase p = order[k], counts;
@@ -433,5 +433,6 @@ void rk_build_slices(struct rk_sched *s, const struct rk_coll_call *c)
         x->piece -= x->piece % c->elem;
     x->chunks = (c->bytes + x->piece - 1) / x->piece;
     set_roles(x);
+    rk_sched_line_up(s, &s->team->coll->in_cells);
     rk_sched_event(s, NULL, rk_slices_advance, x);
 }

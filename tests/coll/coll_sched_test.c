@@ -157,6 +157,57 @@ static void event(void **state)
     assert_false(rk_scheds_busy(&b->w.scheds));
 }
 
+struct turn {
+    struct rk_sched *sched;
+    bool flag;
+};
+
+static bool has_turn_and_flag(void *turn)
+{
+    const struct turn *t = turn;
+
+    return rk_sched_has_turn(t->sched) && t->flag;
+}
+
+/* Schedules of a line go on in the order of their starts, at each start. The other ones do not wait. */
+static void line(void **state)
+{
+    struct bench *b = *state;
+    struct rk_sched_line line = {0};
+    struct rank_request req[3];
+    struct turn turn[3];
+
+    for (int i = 0; i < 3; i++) {
+        turn[i] = (struct turn){new_sched(b, 0), false};
+        mark(b, turn[i].sched, rk_sched_event(turn[i].sched, NULL, has_turn_and_flag, &turn[i]), (char)('a' + i), RANK_OK);
+        turn[i].sched->kept = true;
+        if (i < 2)
+            rk_sched_line_up(turn[i].sched, &line);
+    }
+    for (int pass = 0; pass < 2; pass++) {
+        int first = pass, then = !pass;
+
+        for (int i = 0; i < 3; i++) {
+            rk_sched_rearm(turn[i].sched, 7);
+            turn[i].flag = false;
+        }
+        start(b, turn[first].sched, &req[first]);
+        start(b, turn[then].sched, &req[then]);
+        start(b, turn[2].sched, &req[2]);
+        turn[then].flag = turn[2].flag = true;
+        while (rk_scheds_progress(&b->w.scheds) > 0)
+            ;
+        assert_true(req[2].done && !req[0].done && !req[1].done);
+        turn[first].flag = true;
+        while (rk_scheds_progress(&b->w.scheds) > 0)
+            ;
+        assert_true(req[0].done && req[1].done);
+    }
+    assert_string_equal(b->trail, "cabcba");
+    for (int i = 0; i < 3; i++)
+        rk_sched_free(turn[i].sched);
+}
+
 /* In the steady state memory comes from the pool: the same schedule, the same blocks. */
 static void memory_is_recycled(void **state)
 {
@@ -341,7 +392,7 @@ static void orphan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH(empty), WITH(diamond), WITH(reduce_and_copy), WITH(long_chain), WITH(event),
+        WITH(empty), WITH(diamond), WITH(reduce_and_copy), WITH(long_chain), WITH(event), WITH(line),
         WITH(memory_is_recycled), WITH(large_memory_goes_back), WITH(no_memory),
         WITH(armed_again), WITH(call_fails), WITH(truncation), WITH(death), WITH(orphan),
     };
