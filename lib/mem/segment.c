@@ -166,3 +166,24 @@ struct rk_segment *rk_segment_by_id(struct rk_ctx *ctx, uint64_t id)
     }
     return NULL;
 }
+
+bool rk_segment_name(struct rk_ctx *ctx, const void *p, size_t bytes, uint64_t *id, uint64_t *at)
+{
+    const struct rk_segment *seg = rk_segment_holding(ctx, p, bytes);
+
+    if (!seg || seg->map.map)
+        return false;
+    *id = seg->id;
+    *at = seg->there ? (uint64_t)(uintptr_t)p : (uint64_t)((const char *)p - seg->base);
+    return true;
+}
+
+char *rk_segment_at(struct rk_ctx *ctx, uint64_t id, uint64_t at, uint64_t bytes)
+{
+    const struct rk_segment *seg = rk_segment_by_id(ctx, id);
+
+    if (!seg)
+        return NULL;
+    at -= seg->there;
+    return at <= seg->bytes && bytes <= seg->bytes - at ? seg->base + at : NULL;
+}

@@ -83,4 +83,13 @@ struct rk_segment *rk_segment_map(struct rk_ctx *ctx, uint64_t id, uint64_t ther
 struct rk_segment *rk_segment_holding(struct rk_ctx *ctx, const void *p, size_t bytes);
 struct rk_segment *rk_segment_by_id(struct rk_ctx *ctx, uint64_t id);
 
+/*
+ * Name [p, p + bytes) for other processes: the id of a segment, and the place there (the owner's address if it is
+ * registered). False: the memory is private. A mapping of another process's memory counts as private, since its name
+ * has the owner's address.
+ */
+bool rk_segment_name(struct rk_ctx *ctx, const void *p, size_t bytes, uint64_t *id, uint64_t *at);
+/* Local mapping of memory that another process has named, without RK_SEGMENT_MARK; NULL if there is none. */
+char *rk_segment_at(struct rk_ctx *ctx, uint64_t id, uint64_t at, uint64_t bytes);
+
 #endif

@@ -32,7 +32,7 @@ void rk_shm_assist_serve(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segm
 {
     struct rank_request *req = rk_req_find(shm->ctx, a->sender);
     uint64_t chunk = (uint64_t)(a->chunk & ~RK_SHM_BY_XPMEM) << 10;
-    char *to = segment ? rk_shm_mapped_at(shm->ctx, segment, a->to, a->bytes) : NULL;
+    char *to = segment ? rk_segment_at(shm->ctx, segment, a->to, a->bytes) : NULL;
     struct rk_share share;
 
     if (!req)

@@ -64,16 +64,6 @@ struct rk_xpmem *rk_shm_attached(struct rk_shm_ep *ep)
     return ep->far;
 }
 
-char *rk_shm_mapped_at(struct rk_ctx *ctx, uint64_t segment, uint64_t at, uint64_t want)
-{
-    struct rk_segment *seg = rk_segment_by_id(ctx, segment);
-
-    if (!seg)
-        return NULL;
-    at -= seg->there;
-    return at <= seg->bytes && want <= seg->bytes - at ? seg->base + at : NULL;
-}
-
 /* ------------------------------------------------------------------- sender */
 
 rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -81,7 +71,6 @@ rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
 {
     struct rk_shm_ep *ep = peer->ep;
     struct announcement a = {.total = view->bytes, .at = (uint64_t)(uintptr_t)view->base};
-    struct rk_segment *seg;
     struct rk_hdr h = *hdr;
     rank_status_t st;
 
@@ -92,15 +81,8 @@ rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     a.sender = req->id;
     if (view->ops) {
         a.segment = view->ops == &rk_pieces_ops ? IN_PIECES : STREAM_ONLY;
-    } else if ((seg = rk_segment_holding(peer->ctx, view->base, view->bytes)) != NULL && !seg->map.map) {
-        /*
-         * A mapping of another rank's memory counts as private: the name has the owner's address, this process has
-         * its own.
-         */
-        a.segment = seg->id;
-        if (!seg->there)
-            a.at = (uint64_t)((char *)view->base - seg->base);
-        else if (req->flags & RK_REQ_WAITED)
+    } else if (rk_segment_name(peer->ctx, view->base, view->bytes, &a.segment, &a.at)) {
+        if (a.segment & RK_SEGMENT_REGISTERED && req->flags & RK_REQ_WAITED)
             a.segment |= RK_SEGMENT_MARK;
     } else {
         rk_xpmem_offer(peer->ctx->node);
@@ -152,20 +134,14 @@ static bool may_request_assist(const struct rk_shm_ep *ep)
 static bool find_mapping(struct rk_shm_recv *r, uint64_t segment)
 {
     const struct rk_view *view = &r->req->view;
-    struct rk_segment *seg;
 
-    r->here = segment ? rk_shm_mapped_at(r->shm->ctx, segment, r->at, r->want) : NULL;
+    r->here = segment ? rk_segment_at(r->shm->ctx, segment, r->at, r->want) : NULL;
     if (!r->here)
         return false;
     r->has |= RK_NEEDS_MAPPING;
     if (view->ops || !may_request_assist(r->ep))
         return true;
-    seg = rk_segment_holding(r->shm->ctx, view->base, r->want);
-    if (seg && !seg->map.map) { /* of another rank's the sender has a name that differs */
-        r->to_segment = seg->id;
-        if (!seg->there)
-            r->to -= (uint64_t)(uintptr_t)seg->base;
-    }
+    rk_segment_name(r->shm->ctx, view->base, r->want, &r->to_segment, &r->to);
     if (r->to_segment || r->ep->cma)
         r->has |= RK_NEEDS_ASSIST;
     return true;

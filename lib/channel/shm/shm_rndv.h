@@ -32,8 +32,6 @@ enum { RK_SHM_R_SENDER, RK_SHM_R_WANT, RK_SHM_R_GOT };
 void rk_shm_complete_linked(struct rank_request *req, rank_status_t st);
 /* Complete a receive that is in no list, and the send by a DONE frame. */
 void rk_shm_recv_finish(const struct rk_shm_recv *r, rank_status_t st);
-/* Local mapping of another rank's memory; NULL if there is none. segment: without marks. */
-char *rk_shm_mapped_at(struct rk_ctx *ctx, uint64_t segment, uint64_t at, uint64_t want);
 /* The peer's attached memory, or NULL. */
 struct rk_xpmem *rk_shm_attached(struct rk_shm_ep *ep);
 
