@@ -2,6 +2,7 @@
 /* describe_coll.c: describe the waits of collectives for the status board. */
 #include "collectives/state.h"
 #include "collectives/shm/slot.h"
+#include "collectives/shm/direct.h"
 #include "collectives/shm/slices.h"
 #include "lib/core/describe.h"
 
@@ -106,11 +107,13 @@ static void describe_steps(const struct rk_sched *s, uint8_t kind, struct rk_wai
     }
 }
 
-static void describe_slices(const struct rk_sched *s, struct rk_wait_for *out)
+static void describe_events(const struct rk_sched *s, struct rk_wait_for *out)
 {
     for (const struct rk_step *step = s->steps; step; step = step->next) {
         if (step->kind == RK_STEP_EVENT && step->fn.event == rk_slices_advance)
             rk_slices_describe(step->to, out);
+        else if (step->kind == RK_STEP_EVENT && step->fn.event == rk_direct_advance)
+            rk_direct_describe(step->to, out);
     }
 }
 
@@ -128,7 +131,7 @@ void rk_coll_describe(const struct rank_request *req, struct rk_wait_for *out)
         if (out->npeers == 0)
             describe_steps(s, RK_STEP_SEND, out);
         if (out->npeers == 0)
-            describe_slices(s, out);
+            describe_events(s, out);
         return;
     }
     rk_describe_call(out, "end of a collective"); /* a failed one */

@@ -190,6 +190,8 @@ void rk_sched_leave(struct rk_sched *s);
  * returns to the pool.
  */
 void rk_sched_start(struct rk_sched *s, struct rank_request *req);
+/* Fail a running schedule. An event that does returns false. */
+void rk_sched_fail(struct rk_sched *s, rank_status_t status);
 /*
  * Line up at each start. The schedule has its turn when those before it are complete, and keeps it until it is complete.
  * It must not complete without its turn. A failed one never leaves the line.

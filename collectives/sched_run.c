@@ -44,7 +44,7 @@ static void step_done(struct rk_sched *s, struct rk_step *step)
 }
 
 /* Marks it only: this may run inside a channel or within p2p's tables. */
-static void sched_run_fail(struct rk_sched *s, rank_status_t status)
+void rk_sched_fail(struct rk_sched *s, rank_status_t status)
 {
     struct rank_team *team = s->team;
 
@@ -96,11 +96,11 @@ static void request_done(struct rank_request *req, void *arg)
         return;
     }
     if (rk_unlikely(req->status)) {
-        sched_run_fail(s, req->status);
+        rk_sched_fail(s, req->status);
         return;
     }
     if (rk_unlikely(step->kind == RK_STEP_RECV && req->got != step->n)) { /* the sender has passed another count */
-        sched_run_fail(s, RANK_ERR_COLLECTIVE);
+        rk_sched_fail(s, RANK_ERR_COLLECTIVE);
         return;
     }
     step_done(s, step);
@@ -140,7 +140,7 @@ static void sched_run_start(struct rk_sched *s, struct rk_step *step)
     case RK_STEP_CALL:
         st = step->fn.call(step->to);
         if (st) {
-            sched_run_fail(s, st);
+            rk_sched_fail(s, st);
             return;
         }
         break;
@@ -172,7 +172,7 @@ static bool sched_run_more(struct rk_sched *s)
     st = s->status;
     s->status = RANK_OK;
     if (st)
-        sched_run_fail(s, st);
+        rk_sched_fail(s, st);
     else
         push_first(s);
     return true;
@@ -281,7 +281,7 @@ void rk_scheds_peer_died(struct rk_scheds *all)
     {
         struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
         if (s->team->ndead > 0)
-            sched_run_fail(s, RANK_ERR_PEER_DEAD);
+            rk_sched_fail(s, RANK_ERR_PEER_DEAD);
     }
     rk_scheds_progress(all);
 }
@@ -294,7 +294,7 @@ void rk_scheds_team_failed(struct rk_scheds *all, const struct rank_team *team, 
     {
         struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
         if (s->team == team && s->number >= number)
-            sched_run_fail(s, RANK_ERR_COLLECTIVE);
+            rk_sched_fail(s, RANK_ERR_COLLECTIVE);
     }
 }
 

@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* Nonblocking calls use messages up to here, the blocks for which blocking ones use the slots of the arena. */
-enum { SLICES_MIN = RK_SLOT_DATA };
+enum { SLICES_MIN = RK_SLOT_DATA, SLICES_MAX = 16 << 10 };
 
 #define RULE(coll, where, ranks, bytes, name, reason)                                              \
     {                                                                                              \
@@ -33,7 +33,8 @@ const struct rk_rule rk_rules[] = {
     RULE(BCAST, ONE, 0, 4096, "shm", "one write, all ranks read"),
     RULE(BCAST, MANY, 0, RK_ANY_BYTES, "two_level", "the message crosses the network once a host"),
     RULE(BCAST, ONE, 0, SLICES_MIN, "binomial", "short ones that do not block: no cells for them"),
-    RULE(BCAST, ONE, 0, 128 << 10, "slices", "the root copies in, all copy out at once"),
+    RULE(BCAST, ONE, 0, SLICES_MAX, "slices", "the root copies in, all copy out at once"),
+    RULE(BCAST, ONE, 0, RK_ANY_BYTES, "direct", "all copy from the root"),
     RULE(BCAST, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
     RULE(BCAST, ANY, 0, 256 << 10, "binomial", "latency counts: least rounds"),
     RULE(BCAST, ONE, 8, 1 << 20, "binomial", "few rounds with few ranks"),
@@ -43,7 +44,8 @@ const struct rk_rule rk_rules[] = {
     RULE(REDUCE, ONE, 0, 4096, "shm", "all ranks write, the root reads"),
     RULE(REDUCE, MANY, 0, RK_ANY_BYTES, "two_level", "one sum a host crosses the network"),
     RULE(REDUCE, ONE, 0, SLICES_MIN, "binomial", "short ones that do not block: no cells for them"),
-    RULE(REDUCE, ONE, 0, 512 << 10, "slices", "the root reduces all inputs at once; many ranks share it"),
+    RULE(REDUCE, ONE, 0, SLICES_MAX, "slices", "the root reduces all inputs at once; many ranks share it"),
+    RULE(REDUCE, ONE, 0, RK_ANY_BYTES, "direct", "the root reduces all inputs where they are; many ranks share it"),
     RULE(REDUCE, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
     RULE(REDUCE, ANY, 0, 128 << 10, "binomial", "latency counts: least rounds"),
     RULE(REDUCE, ANY, 0, RK_ANY_BYTES, "rabenseifner", "all ranks share the reducing"),
@@ -51,7 +53,8 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLREDUCE, ONE, 0, 4096, "shm", "one hand-over"),
     RULE(ALLREDUCE, MANY, 0, RK_ANY_BYTES, "two_level", "sums of a host cross the network"),
     RULE(ALLREDUCE, ONE, 0, SLICES_MIN, "recursive_doubling", "short ones that do not block: no cells for them"),
-    RULE(ALLREDUCE, ONE, 0, 256 << 10, "slices", "each reduces a slice of all inputs at once"),
+    RULE(ALLREDUCE, ONE, 0, SLICES_MAX, "slices", "each reduces a slice of all inputs at once"),
+    RULE(ALLREDUCE, ONE, 0, RK_ANY_BYTES, "direct", "each reduces a share of all inputs where they are"),
     RULE(ALLREDUCE, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
     RULE(ALLREDUCE, ANY, 2, 512 << 10, "recursive_doubling", "two ranks: one exchange"),
     RULE(ALLREDUCE, ANY, 0, 1 << 20, "rabenseifner", "least bytes in few rounds"),
@@ -60,7 +63,8 @@ const struct rk_rule rk_rules[] = {
     RULE(GATHER, ONE, 0, 4096, "shm", "all ranks write, the root reads"),
     RULE(GATHER, ONE, 8, SLICES_MIN, "linear", "short ones that do not block: no cells for them"),
     RULE(GATHER, ONE, 0, 1024, "binomial", "latency counts: least rounds"),
-    RULE(GATHER, ONE, 0, 512 << 10, "slices", "all copy in at once, the root copies out"),
+    RULE(GATHER, ONE, 0, SLICES_MAX, "slices", "all copy in at once, the root copies out"),
+    RULE(GATHER, ONE, 0, RK_ANY_BYTES, "direct", "the root copies from all"),
     RULE(GATHER, ANY, 8, RK_ANY_BYTES, "linear", "few ranks: no copies on the way"),
     RULE(GATHER, ANY, 0, 1024, "binomial", "latency counts: least rounds"),
     RULE(GATHER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
@@ -69,26 +73,30 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLGATHER, MANY, 0, 8 << 10, "two_level", "long messages between hosts"),
     RULE(ALLGATHER, ONE, 0, SLICES_MIN, "recursive_doubling", "short ones that do not block: no cells for them"),
     RULE(ALLGATHER, ONE, 0, SLICES_MIN, "bruck", "short ones that do not block: no cells for them"),
-    RULE(ALLGATHER, ONE, 0, 256 << 10, "slices", "each copies in once, all copy out"),
+    RULE(ALLGATHER, ONE, 0, SLICES_MAX, "slices", "each copies in once, all copy out"),
+    RULE(ALLGATHER, ONE, 0, RK_ANY_BYTES, "direct", "each copies from all"),
     RULE(ALLGATHER, ANY, 0, 128 << 10, "recursive_doubling",
          "a power of two of ranks: least rounds without a copy"),
     RULE(ALLGATHER, ANY, 0, 4 << 10, "bruck", "latency counts: least rounds"),
     RULE(ALLGATHER, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
 
     RULE(ALLGATHERV, ONE, 0, SLICES_MIN, "linear", "short blocks: all at once"),
-    RULE(ALLGATHERV, ONE, 0, 256 << 10, "slices", "each copies in once, all copy out"),
+    RULE(ALLGATHERV, ONE, 0, SLICES_MAX, "slices", "each copies in once, all copy out"),
+    RULE(ALLGATHERV, ONE, 0, RK_ANY_BYTES, "direct", "each copies from all"),
     RULE(ALLGATHERV, ANY, 0, 8 << 10, "linear", "short blocks: all at once"),
     RULE(ALLGATHERV, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
 
     RULE(SCATTER, ONE, 0, 4096, "shm", "one write, all ranks read"),
-    RULE(SCATTER, ONE, 0, 128 << 10, "slices", "the root copies in, all copy out at once"),
+    RULE(SCATTER, ONE, 0, SLICES_MAX, "slices", "the root copies in, all copy out at once"),
+    RULE(SCATTER, ONE, 0, RK_ANY_BYTES, "direct", "all copy from the root"),
     RULE(SCATTER, ANY, 8, RK_ANY_BYTES, "linear", "few ranks: no copies on the way"),
     RULE(SCATTER, ANY, 0, 1024, "binomial", "latency counts: least rounds"),
     RULE(SCATTER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
 
     RULE(REDUCE_SCATTER, ONE, 0, 4096, "shm", "one hand-over"),
     RULE(REDUCE_SCATTER, MANY, 0, 8 << 10, "two_level", "sums of a host cross the network"),
-    RULE(REDUCE_SCATTER, ONE, 0, 256 << 10, "slices", "each reduces its block of all inputs at once"),
+    RULE(REDUCE_SCATTER, ONE, 0, SLICES_MAX, "slices", "each reduces its block of all inputs at once"),
+    RULE(REDUCE_SCATTER, ONE, 0, RK_ANY_BYTES, "direct", "each reduces its block of all inputs where they are"),
     RULE(REDUCE_SCATTER, ANY, 0, 512, "recursive_halving", "latency counts: least rounds"),
     RULE(REDUCE_SCATTER, ONE, 0, RK_ANY_BYTES, "pairwise", "least bytes, nothing forwarded"),
     RULE(REDUCE_SCATTER, MANY, 0, 64 << 10, "pairwise", "least bytes, nothing forwarded"),
@@ -96,7 +104,8 @@ const struct rk_rule rk_rules[] = {
 
     RULE(ALLTOALL, ONE, 0, 4096, "shm", "one hand-over"),
     RULE(ALLTOALL, MANY, 0, 1024, "two_level", "blocks between two hosts travel together"),
-    RULE(ALLTOALL, ONE, 0, 128 << 10, "slices", "all copy in at once, then out of each cell"),
+    RULE(ALLTOALL, ONE, 0, SLICES_MAX, "slices", "all copy in at once, then out of each cell"),
+    RULE(ALLTOALL, ONE, 0, RK_ANY_BYTES, "direct", "each copies from all"),
     RULE(ALLTOALL, ANY, 8, RK_ANY_BYTES, "pairwise", "few ranks: few messages anyway"),
     RULE(ALLTOALL, ANY, 0, 256, "bruck", "short blocks travel together"),
     RULE(ALLTOALL, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),

@@ -63,6 +63,28 @@ static double cost_slices_blocks_reduced(const struct rk_cost_model *m, int p, d
     return cost_slices_reduced(m, p, (p - 1) * n);
 }
 
+/* One copy or reduction of what the peers have. Ranks wait for each other before and after. */
+static double cost_direct(const struct rk_cost_model *m, int p, double n)
+{
+    return 2 * m->alpha * (1 + 0.1 * (p - 1)) + n * m->beta;
+}
+
+/* Each reduces a share of it, and copies the others'. */
+static double cost_direct_shared(const struct rk_cost_model *m, int p, double n)
+{
+    return cost_direct(m, p, n * (p - 1) / p) + n * m->gamma;
+}
+
+static double cost_direct_reduced(const struct rk_cost_model *m, int p, double n)
+{
+    return cost_direct(m, p, 0) + (p - 1) * n * m->gamma;
+}
+
+static double cost_direct_blocks(const struct rk_cost_model *m, int p, double n)
+{
+    return cost_direct(m, p, (p - 1) * n);
+}
+
 static double cost_dissemination(const struct rk_cost_model *m, int p, double n)
 {
     (void)n;
@@ -235,6 +257,9 @@ static double cost_scan_chain(const struct rk_cost_model *m, int p, double n)
 #define SLICES(coll, formula, reason)                                                              \
     {.name = "slices", .kind = coll, .needs = RK_NEEDS_CELLS, .cost = formula, .why = reason, .build = rk_build_slices}
 
+#define DIRECT(coll, formula, reason)                                                              \
+    {.name = "direct", .kind = coll, .needs = RK_NEEDS_CELLS, .cost = formula, .why = reason, .build = rk_build_direct}
+
 const struct rk_algo rk_algos[] = {
     SHM(RK_COLL_BARRIER, "each rank sets a flag that all others read"),
     {.name = "dissemination", .kind = RK_COLL_BARRIER, .cost = cost_dissemination,
@@ -256,6 +281,7 @@ const struct rk_algo rk_algos[] = {
      .cost = cost_hosts4_bcast, .cost_hosts = cost_hosts_bcast,
      .why = "the message crosses the network once a host", .build = rk_build_bcast_two_level},
     SLICES(RK_COLL_BCAST, cost_slices, "the root copies in, all copy out at once"),
+    DIRECT(RK_COLL_BCAST, cost_direct, "all copy from the root"),
 
     SHM(RK_COLL_REDUCE, "the root reads what all write"),
     {.name = "binomial", .kind = RK_COLL_REDUCE, .balanced = true, .cost = cost_reduce_binomial,
@@ -267,6 +293,7 @@ const struct rk_algo rk_algos[] = {
      .cost = cost_hosts4_reduce, .cost_hosts = cost_hosts_reduce,
      .why = "one sum a host crosses the network", .build = rk_build_reduce_two_level},
     SLICES(RK_COLL_REDUCE, cost_slices_reduced, "the root reduces all inputs at once; many ranks share it"),
+    DIRECT(RK_COLL_REDUCE, cost_direct_reduced, "the root reduces all inputs where they are; many ranks share it"),
 
     SHM(RK_COLL_ALLREDUCE, "all read what all write: one hand-over"),
     {.name = "recursive_doubling", .kind = RK_COLL_ALLREDUCE, .balanced = true, .cost = cost_doubling,
@@ -280,6 +307,7 @@ const struct rk_algo rk_algos[] = {
      .cost = cost_hosts4_allreduce, .cost_hosts = cost_hosts_allreduce,
      .why = "sums of a host cross the network; long ones in a lane a rank", .build = rk_build_allreduce_two_level},
     SLICES(RK_COLL_ALLREDUCE, cost_slices_reduced, "each rank reduces a slice of all inputs at once"),
+    DIRECT(RK_COLL_ALLREDUCE, cost_direct_shared, "each reduces a share of all inputs where they are"),
 
     SHM(RK_COLL_GATHER, "the root reads what all write"),
     {.name = "binomial", .kind = RK_COLL_GATHER, .cost = cost_tree_blocks,
@@ -287,6 +315,7 @@ const struct rk_algo rk_algos[] = {
     {.name = "linear", .kind = RK_COLL_GATHER, .cost = cost_linear,
      .why = "no copies on the way", .build = rk_build_gather_linear},
     SLICES(RK_COLL_GATHER, cost_slices_blocks, "all copy in at once, the root copies out"),
+    DIRECT(RK_COLL_GATHER, cost_direct_blocks, "the root copies from all"),
 
     SHM(RK_COLL_ALLGATHER, "all read what all write: one hand-over"),
     {.name = "bruck", .kind = RK_COLL_ALLGATHER, .cost = cost_doubling_blocks,
@@ -300,12 +329,14 @@ const struct rk_algo rk_algos[] = {
      .cost = cost_hosts4_allgather, .cost_hosts = cost_hosts_allgather,
      .why = "each byte crosses the network once a host, in long messages", .build = rk_build_allgather_two_level},
     SLICES(RK_COLL_ALLGATHER, cost_slices_blocks, "each copies in once, all copy out"),
+    DIRECT(RK_COLL_ALLGATHER, cost_direct_blocks, "each copies from all"),
 
     {.name = "linear", .kind = RK_COLL_ALLGATHERV, .cost = cost_linear,
      .why = "all at once, without waiting for a neighbour", .build = rk_build_allgatherv_linear},
     {.name = "ring", .kind = RK_COLL_ALLGATHERV, .cost = cost_linear,
      .why = "least bytes, neighbours only", .build = rk_build_allgather_ring},
     SLICES(RK_COLL_ALLGATHERV, cost_slices_blocks, "each copies in once, all copy out"),
+    DIRECT(RK_COLL_ALLGATHERV, cost_direct_blocks, "each copies from all"),
 
     SHM(RK_COLL_SCATTER, "each reads its block where the root wrote all"),
     {.name = "binomial", .kind = RK_COLL_SCATTER, .cost = cost_tree_blocks,
@@ -313,6 +344,7 @@ const struct rk_algo rk_algos[] = {
     {.name = "linear", .kind = RK_COLL_SCATTER, .cost = cost_linear,
      .why = "no copies on the way", .build = rk_build_scatter_linear},
     SLICES(RK_COLL_SCATTER, cost_slices_blocks, "the root copies in, all copy out at once"),
+    DIRECT(RK_COLL_SCATTER, cost_direct, "all copy from the root"),
 
     SHM(RK_COLL_REDUCE_SCATTER, "each reads its block from all"),
     {.name = "recursive_halving", .kind = RK_COLL_REDUCE_SCATTER, .balanced = true,
@@ -328,6 +360,7 @@ const struct rk_algo rk_algos[] = {
      .cost = cost_hosts4_reduce_scatter, .cost_hosts = cost_hosts_reduce_scatter,
      .why = "sums of a host cross the network", .build = rk_build_reduce_scatter_two_level},
     SLICES(RK_COLL_REDUCE_SCATTER, cost_slices_blocks_reduced, "each reduces its block of all inputs at once"),
+    DIRECT(RK_COLL_REDUCE_SCATTER, cost_direct_reduced, "each reduces its block of all inputs where they are"),
 
     SHM(RK_COLL_ALLTOALL, "each reads its block from all"),
     {.name = "bruck", .kind = RK_COLL_ALLTOALL, .cost = cost_alltoall_bruck,
@@ -338,6 +371,7 @@ const struct rk_algo rk_algos[] = {
      .cost = cost_hosts4_alltoall, .cost_hosts = cost_hosts_alltoall,
      .why = "blocks between two hosts travel together", .build = rk_build_alltoall_two_level},
     SLICES(RK_COLL_ALLTOALL, cost_slices_blocks, "all copy in at once, then out of each cell"),
+    DIRECT(RK_COLL_ALLTOALL, cost_direct_blocks, "each copies from all"),
 
     {.name = "linear", .kind = RK_COLL_GATHERV, .cost = cost_linear,
      .why = "only the root knows all lengths", .build = rk_build_gatherv_linear},

@@ -8,6 +8,7 @@
  */
 #include "collectives/coll_failure.h"
 #include "collectives/shm/arena.h"
+#include "collectives/shm/peer_memory.h"
 #include "collectives/shm/slot.h"
 #include "lib/base/log.h"
 
@@ -66,6 +67,7 @@ void rk_arena_close(struct rk_arena *a)
 {
     if (!a)
         return;
+    rk_peers_forget(a);
     rk_arena_leave(a->node, a->index, a->n);
     free(a);
 }

@@ -63,6 +63,9 @@ struct rk_chunk_line {
     _Atomic uint64_t count[RK_CHUNK_PHASES] RK_ALIGNED_LINE;
 };
 
+/* Can the members read each other's memory? Found out in the team's first direct call, alike on all. */
+enum rk_reads { RK_READS_UNKNOWN, RK_READS_SOME, RK_READS_ALL };
+
 /* What was last written to an own cell. */
 struct rk_cell_use {
     uint64_t number; /* of its chunk, from 1; 0: nothing yet */
@@ -84,6 +87,8 @@ struct rk_call_line {
     struct rk_call_desc desc;
 };
 _Static_assert(sizeof(struct rk_call_line) == sizeof(struct rk_slot_line), "both are lines of the front");
+
+struct rk_xpmem;
 
 /* A rank's view of its team's arena. */
 struct rk_arena {
@@ -109,6 +114,8 @@ struct rk_arena {
     size_t cell_bytes;               /* 0: not open */
     int cell_depth;
     uint64_t chunks_begun, chunks_done; /* by this rank, of all calls */
+    uint8_t reads;                      /* enum rk_reads */
+    struct rk_xpmem **far;              /* [n] attached memory of the members; NULL: none (peer_memory.h) */
     struct rk_cell_use cell_use[RK_CELL_DEPTH];
     int slot_of[];                   /* [n] slots of the members in the node */
 };

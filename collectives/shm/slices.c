@@ -41,7 +41,7 @@ struct slices {
     size_t stride;       /* between the pieces for two ranks in one cell; 0: all read the same */
     rank_dtype_t dtype;
     bool reduces, avg;
-    bool begun;
+    bool begun, skip;
     bool does[RK_CHUNK_PHASES]; /* this rank has that phase */
     int reader;          /* the only one of this rank's cells, or ALL */
     int writer;          /* the only rank whose cells this one reads, or ALL */
@@ -213,11 +213,6 @@ static void copy_out(struct slices *x, uint64_t i)
 
 /* -------------------------------------------------------------------------- waits */
 
-static uint64_t counter(const struct rk_arena *a, int r, enum rk_chunk_phase phase)
-{
-    return atomic_load_explicit(&a->chunks[r].count[phase], memory_order_acquire);
-}
-
 /* Has that rank, or ALL others, raised the counter to want? A pass through the ranks has one want. */
 static bool slices_reached(struct slices *x, int r, enum rk_chunk_phase phase, uint64_t want)
 {
@@ -225,7 +220,7 @@ static bool slices_reached(struct slices *x, int r, enum rk_chunk_phase phase, u
     const struct rk_arena *a = x->a;
 
     if (r != ALL)
-        return counter(a, r, phase) >= want;
+        return rk_chunk_counter(a, r, phase) >= want;
     if (seen->least >= want)
         return true;
     for (; seen->next < a->n; seen->next++) {
@@ -233,7 +228,7 @@ static bool slices_reached(struct slices *x, int r, enum rk_chunk_phase phase, u
 
         if (seen->next == a->me)
             continue;
-        v = counter(a, seen->next, phase);
+        v = rk_chunk_counter(a, seen->next, phase);
         if (v < want)
             return false;
         if (v < seen->lowest)
@@ -331,6 +326,8 @@ bool rk_slices_advance(void *slices)
     struct slices *x = slices;
     bool moved = true, over = true;
 
+    if (x->skip)
+        return true;
     if (!rk_sched_has_turn(x->sched))
         return false; /* an earlier call is under way */
     if (!x->begun)
@@ -370,7 +367,7 @@ void rk_slices_describe(const void *slices, struct rk_wait_for *out)
         if (x->done[p] == x->chunks || !awaited(x, p, x->done[p], &only, &counts, &want))
             continue;
         for (int r = 0; r < a->n; r++) {
-            if (r != a->me && (only == ALL || r == only) && counter(a, r, counts) < want)
+            if (r != a->me && (only == ALL || r == only) && rk_chunk_counter(a, r, counts) < want)
                 rk_describe_peer(out, rk_team_world_rank(a->team, r));
         }
     }
@@ -410,20 +407,20 @@ static void set_roles(struct slices *x)
     }
 }
 
-void rk_build_slices(struct rk_sched *s, const struct rk_coll_call *c)
+struct slices *rk_slices_add(struct rk_sched *s, const struct rk_coll_call *c, struct rk_step *after)
 {
     struct rk_arena *a = c->team->coll->arena;
     struct slices *x = rk_sched_scratch(s, sizeof(*x) + (size_t)a->n * sizeof(x->operands[0]));
 
     if (s->status)
-        return;
+        return NULL;
     *x = (struct slices){.sched = s, .a = a, .kind = c->kind, .root = c->root, .sbuf = c->sbuf, .rbuf = c->rbuf,
                          .bytes = c->bytes, .elem = c->elem, .dtype = c->dtype, .avg = c->op == RANK_AVG,
                          .reduces = rk_coll_shape[c->kind].reduces};
     if (c->kind == RK_COLL_ALLGATHERV) {
         x->blocks = rk_sched_scratch(s, (size_t)a->n * sizeof(x->blocks[0]));
         if (s->status)
-            return;
+            return NULL;
         for (int r = 0; r < a->n; r++)
             x->blocks[r] = (struct own_block){(size_t)c->rdispls[r] * c->elem, (size_t)c->rcounts[r] * c->elem};
     }
@@ -434,5 +431,21 @@ void rk_build_slices(struct rk_sched *s, const struct rk_coll_call *c)
     x->chunks = (c->bytes + x->piece - 1) / x->piece;
     set_roles(x);
     rk_sched_line_up(s, &s->team->coll->in_cells);
-    rk_sched_event(s, NULL, rk_slices_advance, x);
+    rk_sched_event(s, after, rk_slices_advance, x);
+    return x;
+}
+
+void rk_slices_skip(struct slices *x, bool skip)
+{
+    x->skip = skip;
+}
+
+bool rk_slices_is_skipped(const struct slices *x)
+{
+    return x->skip;
+}
+
+void rk_build_slices(struct rk_sched *s, const struct rk_coll_call *c)
+{
+    rk_slices_add(s, c, NULL);
 }

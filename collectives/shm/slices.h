@@ -23,6 +23,14 @@
 /* Does a call of that kind fit into the cells of n ranks? elem: bytes of an element. */
 bool rk_slices_fit(enum rk_coll_kind kind, int n, size_t elem);
 
+struct slices;
+
+/* Add a step that moves a call through the cells. NULL: out of memory. */
+struct slices *rk_slices_add(struct rk_sched *s, const struct rk_coll_call *c, struct rk_step *after);
+/* Before the step runs: has another step moved the call? */
+void rk_slices_skip(struct slices *x, bool skip);
+bool rk_slices_is_skipped(const struct slices *x);
+
 /* The step's function: advance without blocking. True: the call is complete. */
 bool rk_slices_advance(void *slices);
 /* Name the members that a step of rk_slices_advance waits for. */

@@ -68,6 +68,12 @@ RK_INLINE void rk_raise_turn(struct rk_slot_line *line, uint64_t turn)
     atomic_store_explicit(&line->turn, turn, memory_order_release);
 }
 
+/* A counter of member r for its cells. */
+RK_INLINE uint64_t rk_chunk_counter(const struct rk_arena *a, int r, enum rk_chunk_phase phase)
+{
+    return atomic_load_explicit(&a->chunks[r].count[phase], memory_order_acquire);
+}
+
 RK_INLINE void rk_wake_member(const struct rk_arena *a, int r)
 {
     rk_node_wake(a->node, a->slot_of[r]);

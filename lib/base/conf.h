@@ -72,7 +72,7 @@ enum { RK_CONF_SELF = 1, RK_CONF_SHM = 2, RK_CONF_UCX = 4 };
 enum { RK_CONF_CMA_AUTO, RK_CONF_CMA_ON, RK_CONF_CMA_OFF };
 enum { RK_CONF_ERRORS_REPORT, RK_CONF_ERRORS_QUIET, RK_CONF_ERRORS_ABORT };
 enum { RK_CONF_UCX_RMA_AUTO, RK_CONF_UCX_RMA_ON, RK_CONF_UCX_RMA_OFF };
-enum { RK_CONF_LARGE_AUTO }; /* else 1 + enum rk_proto of lib/channel/shm/proto.h */
+enum { RK_CONF_LARGE_AUTO, RK_CONF_LARGE_CMA = 2, RK_CONF_LARGE_XPMEM = 6 }; /* else 1 + enum rk_proto of lib/channel/shm/proto.h */
 
 extern struct rk_conf rk_conf;
 extern const struct rk_conf_row rk_conf_rows[]; /* the last row has the name NULL */

@@ -111,7 +111,7 @@ static void choices(void **state)
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
     c.bytes = 64 << 10;
     c.count = 8 << 10;
-    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "slices");
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "direct");
     c.cells = false;
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
     c.cells = true;
@@ -119,6 +119,8 @@ static void choices(void **state)
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
     c.bytes = 64 << 20;
     c.count = 8 << 20;
+    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "direct");
+    c.cells = false;
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "ring");
     c = a_case(RK_COLL_ALLGATHER, 7, 64, true, false);
     assert_string_equal(rk_select(&nothing, &c, NULL)->name, "bruck"); /* not a power of two */
@@ -260,7 +262,7 @@ static void ranges(void **state)
         const char *algo;
         bool forced;
     } want[] = {{1, "shm", false},     {256, "shm", false}, {257, "rabenseifner", true}, {1024, "rabenseifner", true},
-                {1025, "shm", false},  {4096, "shm", false}, {65535, "slices", false}, {65536, "ring", true},
+                {1025, "shm", false},  {4096, "shm", false}, {65535, "direct", false}, {65536, "ring", true},
                 {1 << 20, "ring", true}, {(1 << 20) + 1, "recursive_doubling", true}, {1 << 30, "recursive_doubling", true}};
     struct rk_forced f;
     const char *why;

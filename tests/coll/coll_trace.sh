@@ -34,7 +34,7 @@ judge $? "both ranks print the same calls"
 grep '(2 ranks)' "$work/0" | cut -d' ' -f1 | cmp -s - <(seq "$(wc -l <"$work/0")")
 judge $? "each call has its number"
 missing=
-for line in 'allreduce, 4 bytes, shm' 'allreduce, 20000 bytes, slices' 'reduce_scatter, 36 bytes, shm' \
+for line in 'allreduce, 4 bytes, shm' 'allreduce, 20000 bytes, direct' 'reduce_scatter, 36 bytes, shm' \
     'reduce, 36 bytes, shm' 'bcast, 24 bytes, shm'; do
     grep -q ": $line\$" "$work/0" || missing="$missing; $line"
 done

@@ -99,7 +99,7 @@ static void *scratch(const struct rk_sched *s)
 #define rk_node_wake(node, r) ((void)(r))
 #define rk_arena_cell_min(n) ((size_t)CELL)
 #define rk_sched_scratch(s, bytes) scratch(s)
-#define rk_sched_event(s, after, event, arg) ((void)(s))
+#define rk_sched_event(s, after, event, arg) ((void)(s), (void)(after))
 #define rk_describe_peer(out, rank) ((void)(rank))
 #include "collectives/shm/slices.c"
 

@@ -38,6 +38,8 @@ with "the owner of memory dies under a get" -q 2 -f 2 -k 1 -e 137 -x '--on-failu
 with "by the receiver" -q 2 -f 2,3 -E RANK_LARGE=xpmem -- tests/mp/p2p_large.mp
 with "by both sides" -q 3 -f 2,3 -E RANK_LARGE=xpmem2 -- tests/mp/p2p_large.mp
 with "as the table says, without CMA" -q 2 -f 2,3 -E RANK_CMA=off -E RANK_PATHS=none -- tests/mp/p2p_large.mp
+with "collectives" -q 3 -f 2,3 -E RANK_LARGE=xpmem -E RANK_COLL=bcast:direct,allreduce:direct,allgather:direct,alltoall:direct -- \
+    tests/coll/mp_coll.mp --only mixed
 with "keys" -q 2 -f 2,3 -E RANK_LARGE=xpmem -- tests/mp/rma/rma_keys.mp
 expect="$used && [ \$(has refused) -gt 0 ]"
 with "each third refused" -q 2 -f 2,3 -E STANDIN_REFUSE=3 -E RANK_LARGE=xpmem -- tests/mp/p2p_large.mp

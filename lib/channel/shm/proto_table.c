@@ -18,6 +18,8 @@ const struct rk_shm_proto *const rk_shm_protos[RK_PROTOS] = {
     [RK_PROTO_XPMEM2] = &rk_shm_proto_xpmem2,   [RK_PROTO_MAPPED2] = &rk_shm_proto_mapped2,
 };
 
+_Static_assert(RK_CONF_LARGE_CMA == 1 + RK_PROTO_CMA && RK_CONF_LARGE_XPMEM == 1 + RK_PROTO_XPMEM, "the order of RANK_LARGE's values");
+
 const struct rk_shm_proto *rk_shm_proto_set(void)
 {
     return rk_conf.large == RK_CONF_LARGE_AUTO ? NULL : rk_shm_protos[rk_conf.large - 1];
