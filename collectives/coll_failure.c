@@ -8,7 +8,7 @@
 
 RK_COLD rank_status_t rk_coll_why_over(const struct rank_team *team)
 {
-    if (team->ndead > 0)
+    if (team->ndead > 0 || team->coll_failed == RK_COLL_LOST)
         return RANK_ERR_PEER_DEAD;
     return team->coll_failed_at <= rk_coll_number(team) + 1 ? RANK_ERR_COLLECTIVE : RANK_OK;
 }
@@ -27,7 +27,7 @@ void rk_coll_end_team(struct rank_team *team, uint64_t number)
 {
     if (team->coll_failed && number >= team->coll_failed_at)
         return;
-    team->coll_failed = 1;
+    team->coll_failed = RK_COLL_FAILED;
     team->coll_failed_at = number;
     rk_scheds_team_failed(&team->ctx->coll->scheds, team, number);
 }
@@ -96,8 +96,15 @@ RK_COLD rank_status_t rk_coll_failed_alone(const struct rk_coll_call *c, rank_st
 
 void rk_coll_sched_failed(struct rank_team *team, const struct rk_sched *s, rank_status_t status)
 {
-    if ((team->coll_failed && s->number >= team->coll_failed_at) || status == RANK_ERR_PEER_DEAD) /* each rank detects a death */
+    if (team->coll_failed && s->number >= team->coll_failed_at)
         return;
+    if (status == RANK_ERR_PEER_DEAD) { /* each rank detects a death; a copy by the kernel may find it first */
+        if (team->ndead == 0) {
+            team->coll_failed = RK_COLL_LOST;
+            team->coll_failed_at = 0;
+        }
+        return;
+    }
     rk_error("%s, collective %llu of a team of %d ranks, failed: %s; the team's collectives end", rk_coll_name[s->kind],
              (unsigned long long)s->number, team->size, rank_status_string(status));
     rk_coll_fail_team(team, s->number, status);

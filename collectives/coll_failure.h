@@ -16,6 +16,8 @@
 
 #include "collectives/algo.h"
 
+/* rank_team.coll_failed. LOST: a collective ended by a death that is not detected yet. */
+enum { RK_COLL_FAILED = 1, RK_COLL_LOST };
 enum { RK_FAILURE_REPORTS = 64, RK_FAILURE_EARLY = 64 };
 
 /* Payload of RK_KIND_COLL_FAILED. */

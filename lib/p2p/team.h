@@ -38,7 +38,7 @@ struct rank_team {
     union {
         struct {
             int ndead;           /* members known to be dead */
-            uint32_t coll_failed; /* its collectives have failed (collectives/coll_failure.h) */
+            uint32_t coll_failed; /* its collectives have failed, and how (collectives/coll_failure.h) */
         };
         uint64_t coll_over; /* both: if not 0, no collective begins */
     };
