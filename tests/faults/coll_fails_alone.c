@@ -91,6 +91,39 @@ static rank_status_t blocks_to_all(struct scene *s)
     return rank_alltoall(s->out, s->in, s->count / s->mp.size, RANK_F64, s->team);
 }
 
+/* Through cells: of equal blocks, and of blocks with lengths of their own. */
+static rank_status_t short_allreduce(struct scene *s)
+{
+    return rank_allreduce(s->out, s->in, 4096, RANK_F64, RANK_SUM, s->team);
+}
+
+static rank_status_t own_blocks(struct scene *s)
+{
+    int64_t counts[16], displs[16];
+
+    MP_CHECK(s->mp.size <= 16);
+    for (int r = 0; r < s->mp.size; r++) {
+        counts[r] = 4096 + r;
+        displs[r] = r * 5000;
+    }
+    return rank_allgatherv(s->out, counts[s->mp.rank], s->in, counts, displs, RANK_F64, s->team);
+}
+
+/* A request that is started twice, if it can be made. */
+static rank_status_t persistent(struct scene *s)
+{
+    rank_request_t req = RANK_REQUEST_NULL;
+    rank_status_t st = rank_reduce_scatter_init(s->out, s->in, s->count / s->mp.size, RANK_F64, RANK_SUM, s->team, &req);
+
+    for (int i = 0; i < 2 && !st; i++) {
+        st = rank_start(&req);
+        st = st ? st : rank_wait(&req, NULL);
+    }
+    if (req != RANK_REQUEST_NULL)
+        MP_OK(rank_request_free(&req));
+    return st;
+}
+
 /* More schedules and requests than any pool has. */
 static rank_status_t many_at_once(struct scene *s)
 {
@@ -175,6 +208,9 @@ int main(int argc, char **argv)
     run_scene(&s, "allreduce", large_allreduce, false);
     run_scene(&s, "reduce", large_reduce, false);
     run_scene(&s, "alltoall", blocks_to_all, false);
+    run_scene(&s, "allreduce in cells", short_allreduce, false);
+    run_scene(&s, "allgatherv", own_blocks, false);
+    run_scene(&s, "persistent", persistent, false);
     run_scene(&s, "new team", new_team, true);
     MP_CHECK(!CAN_FAIL || s.failures > 0);
     free(s.out);
