@@ -55,12 +55,17 @@ rank_status_t rk_peer_read(struct rk_arena *a, int r, const struct rk_place *pla
 {
     const char *here = rk_peer_mapped(a, place, from, bytes);
     struct rk_xpmem *far = here ? NULL : attached_member(a, r);
+    int slot = a->slot_of[r];
+    rank_status_t st;
 
-    if (here)
+    if (here) {
         memcpy(to, here, bytes);
-    else if (!far || !rk_xpmem_read(far, to, place->address + from, bytes))
-        return rk_cma_read(a->node->slots[a->slot_of[r]].pid, to, place->address + from, bytes);
-    return RANK_OK;
+        return RANK_OK;
+    }
+    if (far && rk_xpmem_read(far, to, place->address + from, bytes))
+        return RANK_OK;
+    st = rk_cma_read(a->node->slots[slot].pid, to, place->address + from, bytes);
+    return st && rk_node_is_going(a->node, slot) ? RANK_ERR_PEER_DEAD : st;
 }
 
 void rk_peers_forget(struct rk_arena *a)
