@@ -115,17 +115,22 @@ const struct rk_rule rk_rules[] = {
 
     RULE(ALLTOALLV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
 
+    RULE(REDUCE_SCATTERV, ONE, 0, 256 << 10, "slices", "each reduces its block of all inputs at once"),
     RULE(REDUCE_SCATTERV, ANY, 0, 512, "recursive_halving", "latency counts: least rounds"),
     RULE(REDUCE_SCATTERV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes, nothing forwarded"),
 
     RULE(SCAN, ONE, 16, 4096, "shm", "one hand-over"),
     RULE(SCAN, ONE, 0, 256, "shm", "one hand-over"),
+    RULE(SCAN, ONE, 0, SLICES_MIN, "recursive_doubling", "short ones that do not block: no cells for them"),
+    RULE(SCAN, ONE, 0, 256 << 10, "slices", "each reduces a slice of all prefixes"),
     RULE(SCAN, ANY, 2, RK_ANY_BYTES, "recursive_doubling", "two ranks: one message"),
     RULE(SCAN, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
     RULE(SCAN, ANY, 0, RK_ANY_BYTES, "chain", "segments fill all links at once"),
 
     RULE(EXSCAN, ONE, 16, 4096, "shm", "one hand-over"),
     RULE(EXSCAN, ONE, 0, 256, "shm", "one hand-over"),
+    RULE(EXSCAN, ONE, 0, SLICES_MIN, "recursive_doubling", "short ones that do not block: no cells for them"),
+    RULE(EXSCAN, ONE, 0, 256 << 10, "slices", "each reduces a slice of all prefixes"),
     RULE(EXSCAN, ANY, 2, RK_ANY_BYTES, "recursive_doubling", "two ranks: one message"),
     RULE(EXSCAN, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
     RULE(EXSCAN, ANY, 0, RK_ANY_BYTES, "chain", "segments fill all links at once"),
@@ -144,6 +149,14 @@ bool rk_coll_balances(enum rk_coll_kind kind)
     return false;
 }
 
+/* Movers may cut elements. */
+static bool fits_cells(const struct rk_case *c)
+{
+    if (rk_coll_has_own_counts(c->kind))
+        return rk_slices_fit(c->kind, c->size, 1);
+    return c->count > 0 && rk_slices_fit(c->kind, c->size, c->bytes / (size_t)c->count);
+}
+
 const char *rk_algo_unfit(const struct rk_algo *algo, const struct rk_case *c)
 {
     if ((algo->needs & RK_NEEDS_POW2) && !rk_is_pow2(c->size))
@@ -156,7 +169,7 @@ const char *rk_algo_unfit(const struct rk_algo *algo, const struct rk_case *c)
         return "needs several hosts, known to all, and one with several ranks";
     if ((algo->needs & RK_NEEDS_CELLS) && !c->cells)
         return "needs one node, with the cells of an arena";
-    if ((algo->needs & RK_NEEDS_CELLS) && (c->count <= 0 || !rk_slices_fit(c->kind, c->size, c->bytes / (size_t)c->count)))
+    if ((algo->needs & RK_NEEDS_CELLS) && !fits_cells(c))
         return "needs elements that fit into a cell";
     if ((algo->needs & RK_NEEDS_ARENA) && !c->arena)
         return "needs a blocking call on one node, with an arena";

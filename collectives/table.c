@@ -375,24 +375,29 @@ const struct rk_algo rk_algos[] = {
 
     {.name = "linear", .kind = RK_COLL_GATHERV, .cost = cost_linear,
      .why = "only the root knows all lengths", .build = rk_build_gatherv_linear},
+    SLICES(RK_COLL_GATHERV, cost_slices_blocks, "all copy in at once, the root copies out"),
 
     {.name = "linear", .kind = RK_COLL_SCATTERV, .cost = cost_linear,
      .why = "only the root knows all lengths", .build = rk_build_scatterv_linear},
+    SLICES(RK_COLL_SCATTERV, cost_slices_blocks, "the root copies in, all copy out at once"),
 
     {.name = "pairwise", .kind = RK_COLL_ALLTOALLV, .cost = cost_linear,
      .why = "least bytes, pairs meet", .build = rk_build_alltoallv_pairwise},
+    SLICES(RK_COLL_ALLTOALLV, cost_slices_blocks, "all copy in at once, then out of each cell"),
 
     {.name = "recursive_halving", .kind = RK_COLL_REDUCE_SCATTERV, .balanced = true, .cost = cost_halving_blocks,
      .why = "least rounds", .build = rk_build_reduce_scatterv_halving},
     {.name = "pairwise", .kind = RK_COLL_REDUCE_SCATTERV, .cost = cost_linear_reduced,
      .why = "least bytes, nothing forwarded", .build = rk_build_reduce_scatterv_pairwise},
+    SLICES(RK_COLL_REDUCE_SCATTERV, cost_slices_blocks_reduced, "each reduces its block of all inputs at once"),
 
 #define SCANS(coll)                                                                                                        \
     SHM(coll, "each reads what the lower ranks write"),                                                                   \
     {.name = "recursive_doubling", .kind = coll, .cost = cost_scan_doubling, .why = "least rounds",                       \
      .build = rk_build_scan_doubling},                                                                                    \
     {.name = "chain", .kind = coll, .cost = cost_scan_chain,                                                              \
-     .why = "segments on all links at once: each byte crosses each rank once", .build = rk_build_scan_chain}
+     .why = "segments on all links at once: each byte crosses each rank once", .build = rk_build_scan_chain},             \
+    SLICES(coll, cost_slices_reduced, "each reduces a slice of all prefixes")
     SCANS(RK_COLL_SCAN),
     SCANS(RK_COLL_EXSCAN),
 };

@@ -61,6 +61,8 @@ enum rk_chunk_phase { RK_CHUNK_IN, RK_CHUNK_SUM, RK_CHUNK_OUT, RK_CHUNK_PHASES }
 
 struct rk_chunk_line {
     _Atomic uint64_t count[RK_CHUNK_PHASES] RK_ALIGNED_LINE;
+    _Atomic uint64_t announced; /* calls for which this rank has set most */
+    _Atomic uint64_t most[2];   /* chunks of its longest block, in every other such call */
 };
 
 /* Can the members read each other's memory? Found out in the team's first direct call, alike on all. */
@@ -113,7 +115,8 @@ struct rk_arena {
     char *cells;                     /* [n][cell_depth] of cell_bytes */
     size_t cell_bytes;               /* 0: not open */
     int cell_depth;
-    uint64_t chunks_begun, chunks_done; /* by this rank, of all calls */
+    uint64_t chunks_begun;              /* by this rank, of all calls */
+    uint64_t announced;                 /* calls that were agreed on */
     uint8_t reads;                      /* enum rk_reads */
     struct rk_xpmem **far;              /* [n] attached memory of the members; NULL: none (peer_memory.h) */
     struct rk_cell_use cell_use[RK_CELL_DEPTH];

@@ -2,8 +2,8 @@
 /*
  * slices.h: move large messages of one node through chunked cells.
  *
- * Each rank of an arena has cells: a ring of cell_depth cells of cell_bytes, which only it writes. A call moves
- * its block in chunks that fit into a cell. Chunks are numbered over all calls of the team, so no counter is ever
+ * Each rank of an arena has cells: a ring of cell_depth cells of cell_bytes. Only it writes to them, but for the sums of
+ * a scan. A call moves its block in chunks that fit into a cell. Chunks are numbered over all calls of the team, so no counter is ever
  * reset; chunk c uses cell c % cell_depth. Each rank has a line with three counters, which only it raises:
  *
  *     in    chunks whose input it has copied into its cell
@@ -13,6 +13,13 @@
  * A reader of chunk c waits for the writers' in (or sum) to pass c. A writer of chunk c waits until the readers of
  * the chunk that it last wrote to that cell have passed that with out. So phases of several chunks overlap, and a
  * rank never waits for a later call than its own.
+ *
+ * In the sum phase of a scan rank j turns slice j of each rank's cell into the prefix of that rank: it is the only
+ * writer of slice j between all ranks' in and its own sum.
+ *
+ * Calls whose ranks do not know all lengths (gatherv, scatterv, alltoallv) first agree on the number of chunks: each
+ * rank announces the chunks of its longest block, and all take the greatest number. Chunks get their numbers when the
+ * calls before are over. Chunk 0 has the length of each block, so a reader finds one that it does not expect.
  */
 #ifndef RK_COLLECTIVES_SLICES_H
 #define RK_COLLECTIVES_SLICES_H

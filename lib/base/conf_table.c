@@ -83,12 +83,12 @@ const struct rk_conf_row rk_conf_rows[] = {
      "scatter:shm|binomial|linear|slices|direct,"
      "reduce_scatter:shm|recursive_halving|pairwise|ring|two_level|slices|direct,"
      "alltoall:shm|bruck|pairwise|two_level|slices|direct,"
-     "gatherv:linear,"
-     "scatterv:linear,"
-     "alltoallv:pairwise,"
-     "reduce_scatterv:recursive_halving|pairwise,"
-     "scan:shm|recursive_doubling|chain,"
-     "exscan:shm|recursive_doubling|chain",
+     "gatherv:linear|slices,"
+     "scatterv:linear|slices,"
+     "alltoallv:pairwise|slices,"
+     "reduce_scatterv:recursive_halving|pairwise|slices,"
+     "scan:shm|recursive_doubling|chain|slices,"
+     "exscan:shm|recursive_doubling|chain|slices",
      0, 0, AT(coll)},
     {"RANK_COLL_SHM", RK_CONF_BOOL, "on", "",
      "Run small collectives of one node through shared memory.", NULL, 0, 0, AT(coll_shm)},

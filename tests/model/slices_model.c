@@ -27,8 +27,9 @@ static struct {
 
 static int ranks, cell_depth, cell_elems;
 
-/* The own cells as their rank has written them: parts may still be in its store buffer. */
+/* The cells as a rank has written them: parts may still be in its store buffer. And which rank was the last one. */
 static char own_cells[RANKS][sizeof(memory.cells)];
+static int writer[sizeof(memory.cells) / ELEM];
 
 /* Offset in the cells; not less than their size: private memory. */
 static uintptr_t cell_at(const void *p)
@@ -38,10 +39,10 @@ static uintptr_t cell_at(const void *p)
 
 static uint64_t word_of(const void *p)
 {
-    uintptr_t at = cell_at(p), each = (uintptr_t)(cell_depth * cell_elems * ELEM);
+    uintptr_t at = cell_at(p);
     uint64_t v;
 
-    if (at < sizeof(memory.cells) && at / each == (uintptr_t)model_me())
+    if (at < sizeof(memory.cells) && writer[at / ELEM] == model_me() + 1)
         p = own_cells[model_me()] + at;
     memmove(&v, p, sizeof(v));
     return v;
@@ -53,6 +54,7 @@ static void set_word(void *p, uint64_t v)
 
     if (at < sizeof(memory.cells)) {
         model_store(p, v, sizeof(v));
+        writer[at / ELEM] = model_me() + 1;
         p = own_cells[model_me()] + at;
     }
     memmove(p, &v, sizeof(v));
@@ -83,31 +85,40 @@ static struct process {
     struct rk_sched sched;
     struct rank_team team;
     struct rk_coll_team coll;
-    char scratch[1024] RK_ALIGNED_LINE;
+    char scratch[2048] RK_ALIGNED_LINE;
+    size_t used; /* of it */
     char in[ELEMS][ELEM] RK_ALIGNED_LINE, out[ELEMS][ELEM];
 } process[RANKS];
 
-static void *scratch(const struct rk_sched *s)
+static void *scratch(const struct rk_sched *s, size_t bytes)
 {
-    return process[s->team->rank].scratch;
+    struct process *p = &process[s->team->rank];
+
+    p->used += rk_round_up(bytes, RK_CACHE_LINE);
+    return p->scratch + p->used - rk_round_up(bytes, RK_CACHE_LINE);
 }
 
 #undef memcpy
 #define memcpy(to, from, n) copy_lines(to, from, n)
 #define rk_reduce_many(reducer, to, src, k, n) reduce_lines(to, src, k, n)
+#define rk_reduce(reducer, to, a, b, n) reduce_lines(to, (const void *const[]){a, b}, 2, n)
 #define rk_op_divide(dtype, to, n, by) ((void)(n))
 #define rk_node_wake(node, r) ((void)(r))
 #define rk_arena_cell_min(n) ((size_t)CELL)
-#define rk_sched_scratch(s, bytes) scratch(s)
+#define rk_sched_scratch(s, bytes) scratch(s, bytes)
 #define rk_sched_event(s, after, event, arg) ((void)(s), (void)(after))
+#define rk_sched_fail(s, status) ((void)(status))
 #define rk_describe_peer(out, rank) ((void)(rank))
 #include "collectives/shm/slices.c"
+#include "collectives/shm/slices_copy.c"
 
 static struct call {
     enum rk_coll_kind kind;
     int root, chunks;
+    bool sum;          /* a scan as that of many ranks */
+    int uneven[RANKS]; /* chunks of each rank's block, for blocks of their own lengths */
 } calls[CALLS];
-static enum { NOTHING, NO_WAIT_FOR_READERS, ONE_READER, NUMBERS_AGAIN, NO_SUM } fault;
+static enum { NOTHING, NO_WAIT_FOR_READERS, ONE_READER, NUMBERS_AGAIN, NO_SUM, LOWER_INPUTS, OWN_LENGTH } fault;
 
 /* Element i that rank r gives in a call. */
 static uint64_t given(int call, int r, int i)
@@ -129,10 +140,11 @@ static uint64_t result(int call, int me, int i, int block)
     case RK_COLL_ALLTOALL:
         return given(call, i / block, me * block + i % block);
     case RK_COLL_GATHER:
+    case RK_COLL_GATHERV:
     case RK_COLL_ALLGATHER:
         return given(call, i / block, i % block);
     default:
-        for (int r = 0; r < ranks; r++)
+        for (int r = 0; r < (c->kind == RK_COLL_SCAN ? me + 1 : c->kind == RK_COLL_EXSCAN ? me : ranks); r++)
             sum += given(call, r, (c->kind == RK_COLL_REDUCE_SCATTER ? me * block : 0) + i);
         return sum;
     }
@@ -142,13 +154,14 @@ static uint64_t result(int call, int me, int i, int block)
 static void check_out(const struct process *p, const struct slices *x, int call, int me)
 {
     const struct rk_coll_shape shape = rk_coll_shape[x->kind];
+    bool uneven = x->kind == RK_COLL_GATHERV, all = shape.rbuf == RK_ALL_BLOCKS || uneven;
     int block = (int)(x->bytes / ELEM), each = (int)(x->piece / ELEM);
     int ready = x->does[RK_CHUNK_OUT] ? (int)x->done[RK_CHUNK_OUT] * each : 0;
 
     if (shape.root == RK_ROOT_RECEIVES && me != x->root)
         return;
-    for (int b = 0; b < (shape.rbuf == RK_ALL_BLOCKS ? ranks : 1); b++) {
-        for (int i = 0; i < block && i < ready; i++) {
+    for (int b = 0; b < (all ? ranks : 1); b++) {
+        for (int i = 0; i < (uneven ? calls[call].uneven[b] * each : block) && i < ready; i++) {
             uint64_t got = *(const uint64_t *)(const void *)p->out[b * block + i];
 
             model_expect(got == result(call, me, b * block + i, block), "a wrong element");
@@ -158,8 +171,9 @@ static void check_out(const struct process *p, const struct slices *x, int call,
 
 static uint64_t seen_hash(const struct slices *x)
 {
-    uint64_t h = 0;
+    uint64_t h = (uint64_t)x->announced << 16 | (uint64_t)x->agreed << 8 | (uint64_t)x->heard;
 
+    h = h << 16 | x->chunks;
     for (int k = 0; k < RK_CHUNK_PHASES; k++)
         h = (h * 1000003 ^ x->seen[k].least) * 1000003 ^ x->seen[k].lowest ^ (uint64_t)x->seen[k].next << 20;
     return h;
@@ -173,16 +187,38 @@ static void run_call(struct process *p, int me, int call)
     int block = calls[call].chunks * (shape.sbuf == RK_ALL_BLOCKS ? 1 : cell_elems);
     struct rk_coll_call c = {.kind = calls[call].kind, .team = &p->team, .sbuf = p->in[0], .rbuf = p->out[0],
                              .elem = ELEM, .bytes = (size_t)block * ELEM, .root = calls[call].root};
+    int64_t counts[RANKS], displs[RANKS];
+    int longest = 0;
+
+    for (int r = 0; r < ranks && c.kind == RK_COLL_GATHERV; r++)
+        longest = calls[call].uneven[r] > longest ? calls[call].uneven[r] : longest;
+    for (int r = 0; r < ranks; r++) {
+        counts[r] = calls[call].uneven[r] * (cell_elems - 1); /* a line has the length */
+        displs[r] = r * longest * (cell_elems - 1);
+    }
+    if (c.kind == RK_COLL_GATHERV) {
+        c.bytes = (size_t)counts[me] * ELEM;
+        c.rcounts = counts;
+        c.rdispls = displs;
+    }
 
     if (fault == NUMBERS_AGAIN && call > 0) {
-        ARENA(p->arena)->chunks_begun = ARENA(p->arena)->chunks_done = 0;
+        ARENA(p->arena)->chunks_begun = 0;
         memset(ARENA(p->arena)->cell_use, 0, sizeof(ARENA(p->arena)->cell_use));
     }
     for (int i = 0; i < ELEMS; i++) {
         set_word(p->in[i], given(call, me, i));
         set_word(p->out[i], c.kind == RK_COLL_BCAST && me == c.root ? given(call, me, i) : 0);
     }
+    p->used = 0;
     rk_build_slices(&p->sched, &c);
+    if (calls[call].sum && (c.kind == RK_COLL_SCAN || c.kind == RK_COLL_EXSCAN)) {
+        x->does[RK_CHUNK_SUM] = x->sums_for_all = true;
+        x->givers = ranks;
+        x->gives = x->bytes;
+    }
+    if (fault == LOWER_INPUTS)
+        x->givers = me;
     if (fault == ONE_READER)
         x->reader = (me + 1) % ranks;
     if (fault == NO_SUM && me == 0)
@@ -192,8 +228,11 @@ static void run_call(struct process *p, int me, int call)
 
         model_here((uint64_t)call << 48 | x->begun << 24 | x->done[0] << 16 | x->done[1] << 8 | x->done[2], seen_hash(x), 0);
         model_look();
+        if (fault == OWN_LENGTH && x->announced)
+            x->heard = ranks;
         over = rk_slices_advance(x);
         check_out(p, x, call, me);
+        model_expect(!x->status, "a wrong length");
         if (fault == NO_WAIT_FOR_READERS)
             memset(ARENA(p->arena)->cell_use, 0, sizeof(ARENA(p->arena)->cell_use));
         if (!over && p->all.moved == moved)
@@ -211,6 +250,7 @@ static void begin(void)
 {
     memset(&memory, 0, sizeof(memory));
     memset(process, 0, sizeof(process));
+    memset(writer, 0, sizeof(writer));
     for (int i = 0; i < ranks; i++) {
         struct process *p = &process[i];
         struct rk_arena *a = ARENA(p->arena);
@@ -230,6 +270,8 @@ static void begin(void)
     }
 }
 
+#define CALL(what, at, ...) {.kind = RK_COLL_##what, .root = at, __VA_ARGS__}
+
 int main(void)
 {
     static const struct {
@@ -237,13 +279,21 @@ int main(void)
         int ranks, depth, elems, switches;
         struct call calls[CALLS];
     } cases[] = {
-        {"slices: two sums of two ranks", 2, 2, 1, 0, {{RK_COLL_ALLREDUCE, 0, 3}, {RK_COLL_ALLREDUCE, 0, 1}}},
-        {"slices: bcast, and from the other", 2, 2, 1, 0, {{RK_COLL_BCAST, 0, 3}, {RK_COLL_BCAST, 1, 2}}},
-        {"slices: gather, then scatter", 2, 2, 2, 0, {{RK_COLL_GATHER, 1, 3}, {RK_COLL_SCATTER, 0, 1}}},
-        {"slices: alltoall, then reduce_scatter", 2, 1, 2, 0, {{RK_COLL_ALLTOALL, 0, 2}, {RK_COLL_REDUCE_SCATTER, 0, 1}}},
-        {"slices: reduce, then allgather", 2, 2, 1, 0, {{RK_COLL_REDUCE, 1, 3}, {RK_COLL_ALLGATHER, 0, 1}}},
-        {"slices: sums of three, each by a slice", 3, 1, 3, 1, {{RK_COLL_ALLREDUCE, 0, 2}, {RK_COLL_BCAST, 2, 0}}},
-        {"slices: gather to one of three, then bcast", 3, 1, 1, 2, {{RK_COLL_GATHER, 0, 2}, {RK_COLL_BCAST, 1, 1}}},
+        {"slices: two sums of two ranks", 2, 2, 1, 0, {CALL(ALLREDUCE, 0, .chunks = 3), CALL(ALLREDUCE, 0, .chunks = 1)}},
+        {"slices: bcast, and from the other", 2, 2, 1, 0, {CALL(BCAST, 0, .chunks = 3), CALL(BCAST, 1, .chunks = 2)}},
+        {"slices: gather, then scatter", 2, 2, 2, 0, {CALL(GATHER, 1, .chunks = 3), CALL(SCATTER, 0, .chunks = 1)}},
+        {"slices: alltoall, then reduce_scatter", 2, 1, 2, 0, {CALL(ALLTOALL, 0, .chunks = 2), CALL(REDUCE_SCATTER, 0, .chunks = 1)}},
+        {"slices: reduce, then allgather", 2, 2, 1, 0, {CALL(REDUCE, 1, .chunks = 3), CALL(ALLGATHER, 0, .chunks = 1)}},
+        {"slices: sums of three, each by a slice", 3, 1, 3, 1, {CALL(ALLREDUCE, 0, .chunks = 2), CALL(BCAST, 2, .chunks = 0)}},
+        {"slices: gather to one of three, then bcast", 3, 1, 1, 2, {CALL(GATHER, 0, .chunks = 2), CALL(BCAST, 1, .chunks = 1)}},
+        {"slices: scan, then exscan", 2, 1, 1, 0, {CALL(SCAN, 0, .chunks = 3), CALL(EXSCAN, 0, .chunks = 2)}},
+        {"slices: scan and exscan by slices", 2, 2, 2, 0, {CALL(SCAN, 0, .chunks = 2, .sum = true), CALL(EXSCAN, 0, .chunks = 1, .sum = true)}},
+        {"slices: scan of three, each by a slice", 3, 1, 3, 1, {CALL(SCAN, 0, .chunks = 1, .sum = true), CALL(EXSCAN, 0, .chunks = 1, .sum = true)}},
+        {"slices: blocks of unknown lengths", 2, 2, 2, 0,
+         {CALL(GATHERV, 0, .uneven = {0, 3}), CALL(GATHERV, 1, .uneven = {2, 1})}},
+        {"slices: blocks of unknown lengths, of three", 3, 1, 2, 1,
+         {CALL(GATHERV, 0, .uneven = {1, 0, 2}), CALL(GATHERV, 2, .uneven = {0, 0, 0})}},
+        {"slices: bcast after unknown lengths", 2, 1, 2, 0, {CALL(GATHERV, 0, .uneven = {1, 2}), CALL(BCAST, 0, .chunks = 2)}},
     };
     static const struct {
         const char *name;
@@ -254,6 +304,8 @@ int main(void)
         {"slices: a wait for one of two readers", ONE_READER, 3, RK_COLL_BCAST},
         {"slices: chunks that are numbered anew", NUMBERS_AGAIN, 2, RK_COLL_BCAST},
         {"slices: one rank does not reduce its slice", NO_SUM, 3, RK_COLL_ALLREDUCE},
+        {"slices: prefixes without the inputs of higher ranks", LOWER_INPUTS, 3, RK_COLL_SCAN},
+        {"slices: chunks by the own length", OWN_LENGTH, 2, RK_COLL_GATHERV},
     };
     struct model m = {.thread = one, .begin = begin, .memory = &memory, .bytes = sizeof(memory)};
     int failed = 0;
@@ -272,9 +324,9 @@ int main(void)
         m.threads = ranks = broken[i].ranks;
         m.switches = ranks == 3 ? 1 : 0;
         cell_depth = ranks == 3 ? 1 : 2;
-        cell_elems = broken[i].kind == RK_COLL_ALLREDUCE ? ranks : 1;
+        cell_elems = broken[i].kind == RK_COLL_BCAST ? 1 : ranks;
         fault = broken[i].fault;
-        calls[0] = calls[1] = (struct call){broken[i].kind, 0, CHUNKS};
+        calls[0] = calls[1] = (struct call){broken[i].kind, 0, CHUNKS, true, {2, 1}};
         failed += model_check(&m, true);
     }
     return failed != 0;
