@@ -393,7 +393,7 @@ const struct rk_algo rk_algos[] = {
 
 #define SCANS(coll)                                                                                                        \
     SHM(coll, "each reads what the lower ranks write"),                                                                   \
-    {.name = "recursive_doubling", .kind = coll, .cost = cost_scan_doubling, .why = "least rounds",                       \
+    {.name = "recursive_doubling", .kind = coll, .balanced = true, .cost = cost_scan_doubling, .why = "least rounds",     \
      .build = rk_build_scan_doubling},                                                                                    \
     {.name = "chain", .kind = coll, .cost = cost_scan_chain,                                                              \
      .why = "segments on all links at once: each byte crosses each rank once", .build = rk_build_scan_chain},             \

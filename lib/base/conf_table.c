@@ -93,8 +93,8 @@ const struct rk_conf_row rk_conf_rows[] = {
     {"RANK_COLL_SHM", RK_CONF_BOOL, "on", "",
      "Run small collectives of one node through shared memory.", NULL, 0, 0, AT(coll_shm)},
     {"RANK_COLL_REPRODUCIBLE", RK_CONF_BOOL, "off", "",
-     "Sum each element of reduce, allreduce and reduce_scatter by one balanced tree over ranks: the same bits wherever the "
-     "ranks are, and whatever RANK_COLL is. Small ones take longer, since they use messages.",
+     "Sum each element of reductions and scans by one tree over ranks: the same bits wherever "
+     "the ranks are, and whatever RANK_COLL is. Small ones take longer, since they use messages.",
      NULL, 0, 0, AT(coll_reproducible)},
     {"RANK_COLL_TRACE", RK_CONF_BOOL, "off", "",
      "Print a line on stderr for each collective call: its number in the team, the team, the bytes of a block, the "

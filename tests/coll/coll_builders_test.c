@@ -305,15 +305,34 @@ static uint64_t tree_sum(const struct ranks *x, rk_op_fn fn, int64_t at, int v, 
     return left;
 }
 
-/* Sum of an element over the first ranks; they are at least one. */
-static uint64_t prefix_sum(const struct ranks *x, rk_op_fn fn, int64_t at, int ranks)
+/* Sum of an element over the 2^k ranks up to rank r, or those that there are, as recursive doubling takes it. */
+static uint64_t doubled_sum(const struct ranks *x, rk_op_fn fn, int64_t at, int r, int k)
 {
-    uint64_t sum, next;
+    uint64_t high, low;
 
-    memcpy(&sum, x->keep[0] + (size_t)at * sizeof(sum), sizeof(sum));
-    for (int r = 1; r < ranks; r++) {
-        memcpy(&next, x->keep[r] + (size_t)at * sizeof(next), sizeof(next));
-        fn(&sum, &sum, &next, 1);
+    if (k == 0) {
+        memcpy(&high, x->keep[r] + (size_t)at * sizeof(high), sizeof(high));
+        return high;
+    }
+    high = doubled_sum(x, fn, at, r, k - 1);
+    if (r < 1 << (k - 1))
+        return high;
+    low = doubled_sum(x, fn, at, r - (1 << (k - 1)), k - 1);
+    fn(&high, &low, &high, 1);
+    return high;
+}
+
+/* Prefix of rank r; exclusive: of the ranks below, from the nearest ones to the lowest, r > 0. */
+static uint64_t prefix_sum(const struct ranks *x, rk_op_fn fn, int64_t at, int r, bool exclusive)
+{
+    uint64_t sum, low;
+
+    if (!exclusive)
+        return doubled_sum(x, fn, at, r, rk_log2_ceil(x->w.size));
+    sum = doubled_sum(x, fn, at, r - 1, 0);
+    for (int k = 1; r >= 1 << k; k++) {
+        low = doubled_sum(x, fn, at, r - (1 << k), k);
+        fn(&sum, &low, &sum, 1);
     }
     return sum;
 }
@@ -331,7 +350,7 @@ static void check_ordered(const struct ranks *x, int r)
 
         memcpy(&got, c->rbuf + (size_t)i * sizeof(got), sizeof(got));
         if (c->kind == RK_COLL_SCAN || c->kind == RK_COLL_EXSCAN)
-            want = r + (c->kind == RK_COLL_SCAN) > 0 ? prefix_sum(x, c->fn, at, r + (c->kind == RK_COLL_SCAN)) : got;
+            want = c->kind == RK_COLL_SCAN || r > 0 ? prefix_sum(x, c->fn, at, r, c->kind == RK_COLL_EXSCAN) : got;
         else
             want = tree_sum(x, c->fn, at, 0, pow2);
         if (got != want)

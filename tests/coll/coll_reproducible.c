@@ -46,10 +46,13 @@ static uint64_t one(struct coll_test *t, rank_dtype_t d, int64_t count, uint64_t
     size_t bytes = (size_t)count * value_size(d);
     char *in = mp_alloc(bytes * (size_t)t->size), *out = mp_alloc(bytes);
     const char *one_tree = getenv("RANK_COLL_REPRODUCIBLE");
-    uint64_t h[4] = {0, 0, 0, 0}, first[3];
+    uint64_t h[7] = {0}, first[3];
+    int64_t *counts = mp_alloc((size_t)t->size * sizeof(int64_t));
     rank_request_t req;
 
     fill(t, in, d, count * t->size);
+    for (int r = 0; r < t->size; r++)
+        counts[r] = count * (r + 1) / t->size;
     for (int again = 0; again < 3; again++) {
         dawdle(t, own);
         memset(out, 0, bytes);
@@ -74,7 +77,23 @@ static uint64_t one(struct coll_test *t, rank_dtype_t d, int64_t count, uint64_t
             h[3] = hash(out, bytes);
         if (t->rank == t->size / 2)
             MP_CHECK_EQ(hash(out, bytes), h[3]);
-        t->checks += 4;
+        dawdle(t, own);
+        memset(out, 0, bytes);
+        MP_OK(rank_reduce_scatterv(in, out, counts, d, RANK_SUM, t->team));
+        if (again == 0)
+            h[4] = hash(out, (size_t)counts[t->rank] * value_size(d));
+        MP_CHECK_EQ(hash(out, (size_t)counts[t->rank] * value_size(d)), h[4]);
+        MP_OK(rank_scan(in, out, count, d, RANK_SUM, t->team));
+        if (again == 0)
+            h[5] = hash(out, bytes);
+        MP_CHECK_EQ(hash(out, bytes), h[5]);
+        dawdle(t, own);
+        memset(out, 0, bytes);
+        MP_OK(rank_exscan(in, out, count, d, RANK_SUM, t->team));
+        if (again == 0)
+            h[6] = hash(out, bytes);
+        MP_CHECK_EQ(hash(out, bytes), h[6]);
+        t->checks += 7;
     }
     memcpy(first, h, sizeof(first));
     MP_OK(rank_bcast(first, 3, RANK_UINT64, 0, t->team));
@@ -82,6 +101,8 @@ static uint64_t one(struct coll_test *t, rank_dtype_t d, int64_t count, uint64_t
     MP_OK(rank_bcast(&h[3], 1, RANK_UINT64, t->size / 2, t->team));
     MP_CHECK(!one_tree || strcmp(one_tree, "on") != 0 || h[3] == h[0]);
     MP_OK(rank_allreduce(RANK_IN_PLACE, &h[2], 1, RANK_UINT64, RANK_BXOR, t->team));
+    MP_OK(rank_allreduce(RANK_IN_PLACE, &h[4], 3, RANK_UINT64, RANK_BXOR, t->team));
+    free(counts);
     free(in);
     free(out);
     return hash(h, sizeof(h));

@@ -17,9 +17,9 @@ bits_of() { # ranks, environment...
 }
 
 for n in 2 5 8; do
-    for how in RANK_COLL= RANK_COLL=allreduce:ring,reduce_scatter:ring \
-        RANK_COLL=allreduce:rabenseifner,reduce_scatter:recursive_halving \
-        RANK_COLL=allreduce:recursive_doubling,reduce_scatter:pairwise; do
+    for how in RANK_COLL= RANK_COLL=allreduce:ring,reduce_scatter:ring,reduce_scatterv:pairwise \
+        RANK_COLL=allreduce:rabenseifner,reduce_scatter:recursive_halving,scan:chain,exscan:slices \
+        RANK_COLL=allreduce:recursive_doubling,reduce_scatter:pairwise,reduce_scatterv:slices,scan:slices; do
         first=$(bits_of "$n" "$how")
         again=$(bits_of "$n" "$how" RANK_SPIN=0)
         if [ -n "$first" ] && [ "$first" = "$again" ]; then
@@ -46,8 +46,8 @@ one_tree() { # name, environment...: the same bits as $first?
 for n in 4 7; do
     first=$(bits_of "$n" RANK_COLL_REPRODUCIBLE=on)
     one_tree "without arenas" RANK_COLL_SHM=off
-    one_tree "other algorithms" RANK_COLL=allreduce:ring,reduce:binomial,reduce_scatter:pairwise
-    one_tree "further algorithms" RANK_COLL=allreduce:shm,allreduce:rabenseifner,reduce:rabenseifner,reduce_scatter:ring
+    one_tree "other algorithms" RANK_COLL=allreduce:ring,reduce:binomial,reduce_scatter:pairwise,scan:chain,exscan:slices
+    one_tree "further algorithms" RANK_COLL=allreduce:shm,allreduce:rabenseifner,reduce:rabenseifner,reduce_scatter:ring,reduce_scatterv:slices,scan:shm
     if unshare -m -p -f --mount-proc true 2>/dev/null; then # root
         wrapper="bash $top_srcdir/tests/elsewhere/private_shm" one_tree "each rank on a node of its own" RANK_SPIN=0
         wrapper="bash $top_srcdir/tests/elsewhere/private_shm --odd" one_tree "some on nodes of their own" RANK_SPIN=0
