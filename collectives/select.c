@@ -115,7 +115,8 @@ const struct rk_rule rk_rules[] = {
 
     RULE(ALLTOALLV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
 
-    RULE(REDUCE_SCATTERV, ONE, 0, 256 << 10, "slices", "each reduces its block of all inputs at once"),
+    RULE(REDUCE_SCATTERV, ONE, 0, SLICES_MAX, "slices", "each reduces its block of all inputs at once"),
+    RULE(REDUCE_SCATTERV, ONE, 0, RK_ANY_BYTES, "direct", "each reduces its block of all inputs where they are"),
     RULE(REDUCE_SCATTERV, ANY, 0, 512, "recursive_halving", "latency counts: least rounds"),
     RULE(REDUCE_SCATTERV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes, nothing forwarded"),
 

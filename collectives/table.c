@@ -376,20 +376,24 @@ const struct rk_algo rk_algos[] = {
     {.name = "linear", .kind = RK_COLL_GATHERV, .cost = cost_linear,
      .why = "only the root knows all lengths", .build = rk_build_gatherv_linear},
     SLICES(RK_COLL_GATHERV, cost_slices_blocks, "all copy in at once, the root copies out"),
+    DIRECT(RK_COLL_GATHERV, cost_direct_blocks, "the root copies from all"),
 
     {.name = "linear", .kind = RK_COLL_SCATTERV, .cost = cost_linear,
      .why = "only the root knows all lengths", .build = rk_build_scatterv_linear},
     SLICES(RK_COLL_SCATTERV, cost_slices_blocks, "the root copies in, all copy out at once"),
+    DIRECT(RK_COLL_SCATTERV, cost_direct, "all copy from the root"),
 
     {.name = "pairwise", .kind = RK_COLL_ALLTOALLV, .cost = cost_linear,
      .why = "least bytes, pairs meet", .build = rk_build_alltoallv_pairwise},
     SLICES(RK_COLL_ALLTOALLV, cost_slices_blocks, "all copy in at once, then out of each cell"),
+    DIRECT(RK_COLL_ALLTOALLV, cost_direct_blocks, "each copies from all"),
 
     {.name = "recursive_halving", .kind = RK_COLL_REDUCE_SCATTERV, .balanced = true, .cost = cost_halving_blocks,
      .why = "least rounds", .build = rk_build_reduce_scatterv_halving},
     {.name = "pairwise", .kind = RK_COLL_REDUCE_SCATTERV, .cost = cost_linear_reduced,
      .why = "least bytes, nothing forwarded", .build = rk_build_reduce_scatterv_pairwise},
     SLICES(RK_COLL_REDUCE_SCATTERV, cost_slices_blocks_reduced, "each reduces its block of all inputs at once"),
+    DIRECT(RK_COLL_REDUCE_SCATTERV, cost_direct_reduced, "each reduces its block of all inputs where they are"),
 
 #define SCANS(coll)                                                                                                        \
     SHM(coll, "each reads what the lower ranks write"),                                                                   \

@@ -27,17 +27,19 @@ enum {
 
 enum state { POST, MEET, WORK, LEAVE };
 
+/* Bytes of a buffer. */
+struct span {
+    size_t at, bytes;
+};
+
 /* A rank's cell during the call. */
 struct post {
     struct rk_place sbuf, result;
     bool reads_all; /* this rank can read the memory of all members */
     bool overlaps;  /* its result lies where others read its input */
-    size_t at[];    /* for each rank: its block in sbuf, if others do not know it */
-};
-
-/* Bytes of a buffer. */
-struct span {
-    size_t at, bytes;
+    size_t sent;    /* bytes of sbuf */
+    size_t longest; /* bytes of a block */
+    struct span block[]; /* in sbuf, for each rank, if others do not know it */
 };
 
 struct direct {
@@ -50,14 +52,15 @@ struct direct {
     bool shares;               /* each rank reduces a slice of each chunk for all */
     bool sums, copies;         /* what this rank does */
     bool overlaps;
-    bool always;               /* whatever the memory */
     const char *sbuf;
     char *rbuf;
     size_t bytes, elem, piece; /* of a block, of an element, of a rank's slice of a chunk */
     size_t sent;               /* bytes of sbuf that others read */
+    size_t longest;            /* bytes of a block that this rank has */
     struct span own;           /* in sbuf, what this rank reduces or copies from itself */
     struct span *blocks;       /* of rbuf, if they have lengths of their own; NULL: equal ones */
-    size_t *at;                /* what to post; NULL: others know it */
+    struct span *given;        /* of sbuf, to each rank, if others do not know it; else NULL */
+    rank_status_t status;      /* of the lengths of blocks that came */
     rank_dtype_t dtype;
     char *results;             /* [RESULTS] pieces: this rank's part of the sum of a reduce */
     char *temp;                /* operands of operand bytes that are read by the kernel */
@@ -109,10 +112,13 @@ static bool has_one_reader(const struct direct *x)
     return x->kind == RK_COLL_GATHER || x->kind == RK_COLL_GATHERV || (x->kind == RK_COLL_REDUCE && !x->shares);
 }
 
-/* All post in a team's first call, to find out if they can read each other. */
+/*
+ * All post in a team's first call, to find out if they can read each other, and where ranks do not know the lengths of
+ * all blocks.
+ */
 static bool all_post(const struct direct *x)
 {
-    return x->a->reads == RK_READS_UNKNOWN || !has_one_source(x);
+    return x->a->reads == RK_READS_UNKNOWN || !has_one_source(x) || x->kind == RK_COLL_SCATTERV;
 }
 
 /* Have the readers of the own cell left it? */
@@ -133,9 +139,11 @@ static void post(const struct direct *x)
     p->sbuf = rk_place_of(a, x->sbuf, x->sent);
     p->result = rk_place_of(a, x->results ? x->results : x->rbuf, x->results ? RESULTS * x->piece : x->shares ? x->bytes : 0);
     p->overlaps = x->overlaps;
+    p->sent = x->sent;
+    p->longest = x->longest;
     p->reads_all = a->reads == RK_READS_UNKNOWN ? rk_peers_readable(a) : a->reads == RK_READS_ALL;
-    if (x->at)
-        memcpy(p->at, x->at, (size_t)a->n * sizeof(p->at[0]));
+    if (x->given)
+        memcpy(p->block, x->given, (size_t)a->n * sizeof(p->block[0]));
     a->cell_use[x->base % (size_t)a->cell_depth] = (struct rk_cell_use){x->base + x->chunks, -1};
     publish_counter(x, RK_CHUNK_IN, x->base + x->chunks);
 }
@@ -168,6 +176,7 @@ static bool is_direct(const struct direct *x)
 {
     struct rk_arena *a = x->a;
     bool all = all_post(x);
+    size_t longest = x->longest;
 
     if (a->reads == RK_READS_UNKNOWN) {
         a->reads = RK_READS_ALL;
@@ -179,8 +188,13 @@ static bool is_direct(const struct direct *x)
     for (int r = 0; r < a->n && all; r++) {
         if (post_of(x, r)->overlaps)
             return false;
+        if (post_of(x, r)->longest > longest)
+            longest = post_of(x, r)->longest;
     }
-    return a->reads == RK_READS_ALL && (x->always || is_mapped(x));
+    if (a->reads != RK_READS_ALL)
+        return false;
+    return rk_conf.large == RK_CONF_LARGE_CMA || rk_conf.large == RK_CONF_LARGE_XPMEM ||
+           (rk_conf.large == RK_CONF_LARGE_AUTO && longest >= PRIVATE_FROM) || is_mapped(x);
 }
 
 /* ------------------------------------------------------------------------ geometry */
@@ -237,11 +251,26 @@ static struct span copy_of(const struct direct *x, uint64_t i, int r, char **to)
         s.bytes = 0;
     else if (own)
         s.at = x->own.at;
-    else if (x->at || x->kind == RK_COLL_SCATTERV)
-        s.at = post_of(x, r)->at[x->a->me];
+    else if (x->kind == RK_COLL_ALLTOALLV || x->kind == RK_COLL_SCATTERV)
+        s.at = post_of(x, r)->block[x->a->me].at;
     else if (rk_coll_shape[x->kind].sbuf == RK_ALL_BLOCKS)
         s.at = (size_t)x->a->me * x->bytes;
     return s;
+}
+
+/* The sender may have passed another length than this rank expects of it: the call then fails at its end. */
+static void check_length(struct direct *x, int r, struct span *s)
+{
+    const struct post *p = post_of(x, r);
+    size_t sent;
+
+    if (!rk_coll_has_own_counts(x->kind) || r == x->a->me || (x->kind == RK_COLL_SCATTERV && r != x->root))
+        return;
+    sent = x->kind == RK_COLL_GATHERV ? p->sent : p->block[x->a->me].bytes;
+    if (sent == s->bytes)
+        return;
+    x->status = sent > s->bytes ? RANK_ERR_TRUNCATED : RANK_ERR_COLLECTIVE;
+    s->bytes = sent < s->bytes ? sent : s->bytes;
 }
 
 /* ---------------------------------------------------------------------------- work */
@@ -312,10 +341,12 @@ static rank_status_t copy_piece(struct direct *x, size_t *moved)
     int r = next_source(x);
     char *to;
     struct span s = copy_of(x, x->copied, r, &to);
-    size_t left = s.bytes - x->moved, len = left < TURN_BYTES ? left : TURN_BYTES, from = s.at + x->moved;
     const struct post *p = post_of(x, r);
+    size_t len, from = s.at + x->moved;
     rank_status_t st;
 
+    check_length(x, r, &s);
+    len = s.bytes - x->moved < TURN_BYTES ? s.bytes - x->moved : TURN_BYTES;
     to += x->moved;
     if (len && r != x->a->me) {
         st = rk_peer_read(x->a, r, x->shares ? &p->result : &p->sbuf, from, to, len);
@@ -370,6 +401,7 @@ static void direct_begin(struct direct *x)
     x->copied = x->copies ? 0 : x->chunks;
     x->source = 0;
     x->moved = x->reduced = 0;
+    x->status = RANK_OK;
 }
 
 /* Has this rank's memory been read? */
@@ -416,7 +448,9 @@ bool rk_direct_advance(void *direct)
     if (rk_slices_is_skipped(x->slices) && !is_read(x))
         return false;
     x->begun = false; /* a persistent one starts again */
-    return true;
+    if (x->status)
+        rk_sched_fail(x->sched, x->status);
+    return !x->status;
 }
 
 void rk_direct_describe(const void *direct, struct rk_wait_for *out)
@@ -454,19 +488,23 @@ static void set_counts(struct direct *x, const struct rk_coll_call *c)
         return;
     }
     if (at) {
-        x->at = rk_sched_scratch(x->sched, n * sizeof(x->at[0]));
+        x->given = rk_sched_scratch(x->sched, n * sizeof(x->given[0]));
         for (size_t r = 0; r < n && !x->sched->status; r++) {
-            x->at[r] = (size_t)at[r] * c->elem;
-            if (x->at[r] + (size_t)c->scounts[r] * c->elem > end)
-                end = x->at[r] + (size_t)c->scounts[r] * c->elem;
+            struct span block = {(size_t)at[r] * c->elem, (size_t)c->scounts[r] * c->elem};
+
+            x->given[r] = block;
+            end = block.at + block.bytes > end ? block.at + block.bytes : end;
+            x->longest = block.bytes > x->longest ? block.bytes : x->longest;
         }
         x->sent = end;
-        x->own.at = x->at[me];
+        x->own.at = (size_t)at[me] * c->elem;
     }
     if (c->rcounts && (c->kind != RK_COLL_GATHERV || x->a->me == c->root)) {
         x->blocks = rk_sched_scratch(x->sched, n * sizeof(x->blocks[0]));
-        for (size_t r = 0; r < n && !x->sched->status; r++)
+        for (size_t r = 0; r < n && !x->sched->status; r++) {
             x->blocks[r] = (struct span){(size_t)c->rdispls[r] * c->elem, (size_t)c->rcounts[r] * c->elem};
+            x->longest = x->blocks[r].bytes > x->longest ? x->blocks[r].bytes : x->longest;
+        }
     }
     if (c->kind == RK_COLL_ALLGATHERV)
         x->sent = (size_t)c->rcounts[me] * c->elem;
@@ -500,13 +538,15 @@ void rk_build_direct(struct rk_sched *s, const struct rk_coll_call *c)
         return;
     *x = (struct direct){.sched = s, .a = a, .kind = c->kind, .root = c->root, .rbuf = c->rbuf, .bytes = c->bytes, .elem = c->elem,
                          .sbuf = c->kind == RK_COLL_BCAST ? c->rbuf : c->sbuf, .dtype = c->dtype, .avg = c->op == RANK_AVG,
-                         .reduces = rk_coll_shape[c->kind].reduces, .piece = PIECE - PIECE % unit, .chunks = 1};
+                         .reduces = rk_coll_shape[c->kind].reduces, .piece = PIECE - PIECE % unit, .longest = c->bytes, .chunks = 1};
     x->overlaps = c->in_place && rk_coll_shape[c->kind].sbuf == RK_ALL_BLOCKS && !rk_coll_shape[c->kind].root;
-    x->always = rk_conf.large == RK_CONF_LARGE_CMA || rk_conf.large == RK_CONF_LARGE_XPMEM ||
-                (rk_conf.large == RK_CONF_LARGE_AUTO && (c->bytes >= PRIVATE_FROM || rk_coll_has_own_counts(c->kind)));
     set_part(x);
     if (rk_coll_has_counts(c->kind))
         set_counts(x, c);
+    if (rk_coll_has_own_counts(c->kind) && sizeof(struct post) + (size_t)a->n * sizeof(struct span) > a->cell_bytes) {
+        x->overlaps = true; /* no cell holds a post: not direct */
+        x->given = NULL;
+    }
     if (x->shares)
         x->chunks = (c->bytes + x->piece * (size_t)a->n - 1) / (x->piece * (size_t)a->n);
     if (x->shares && c->kind == RK_COLL_REDUCE && a->me != c->root)

@@ -83,10 +83,10 @@ const struct rk_conf_row rk_conf_rows[] = {
      "scatter:shm|binomial|linear|slices|direct,"
      "reduce_scatter:shm|recursive_halving|pairwise|ring|two_level|slices|direct,"
      "alltoall:shm|bruck|pairwise|two_level|slices|direct,"
-     "gatherv:linear|slices,"
-     "scatterv:linear|slices,"
-     "alltoallv:pairwise|slices,"
-     "reduce_scatterv:recursive_halving|pairwise|slices,"
+     "gatherv:linear|slices|direct,"
+     "scatterv:linear|slices|direct,"
+     "alltoallv:pairwise|slices|direct,"
+     "reduce_scatterv:recursive_halving|pairwise|slices|direct,"
      "scan:shm|recursive_doubling|chain|slices,"
      "exscan:shm|recursive_doubling|chain|slices",
      0, 0, AT(coll)},
