@@ -6,6 +6,7 @@
 #include "collectives/coll_kind.h"
 #include "collectives/coll_mismatch.h"
 #include "collectives/coll_trace.h"
+#include "collectives/host_arena.h"
 #include "collectives/op/kernel_set.h"
 #include "collectives/segments.h"
 #include "collectives/state.h"
@@ -58,18 +59,24 @@ static void close_team(struct rk_coll_team *t)
 {
     rk_list_remove(&t->link);
     rk_arena_close(t->arena);
+    if (t->host_arena)
+        rk_debug("%llu chunks went through the cells of %d ranks on one of several hosts",
+                 (unsigned long long)t->host_arena->chunks_begun, t->host_arena->n);
+    rk_arena_close(t->host_arena);
     free(t->hosts);
     free(t);
 }
 
-/* Are calls of this rank under way that use the arena's cells? A failed one does not any more. */
-static bool uses_cells(const struct rk_ctx *ctx, const struct rk_coll_team *t)
+/* Are calls of this rank under way that use the arena's cells, or the hosts? A failed one does not any more. */
+static bool uses_memory(const struct rk_ctx *ctx, const struct rk_coll_team *t)
 {
     struct rk_link *l;
 
     rk_list_for_each(l, &ctx->coll->scheds.active)
     {
-        if (rk_list_entry(l, struct rk_sched, link)->line == &t->in_cells)
+        const struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
+
+        if (s->line == &t->in_cells || (t->hosts && s->hosts == t->hosts))
             return true;
     }
     return false;
@@ -84,7 +91,7 @@ static void close_finished(struct rk_ctx *ctx)
     {
         struct rk_coll_team *t = rk_list_entry(l, struct rk_coll_team, link);
 
-        if (t->closing && !uses_cells(ctx, t))
+        if (t->closing && !uses_memory(ctx, t))
             close_team(t);
     }
 }
@@ -248,6 +255,8 @@ static RK_COLD const struct rk_hosts *find_hosts(const struct rank_team *team)
     }
     if (node && known)
         t->hosts = rk_hosts_new(node, team->size, team->rank);
+    if (t->hosts)
+        t->hosts->in_cells = &t->in_cells;
     free(node);
     /* The other ranks know the hosts: this one must not choose without. */
     t->hosts_no_memory = known && !t->hosts;
@@ -318,9 +327,21 @@ static const struct rk_algo *choose(const struct rk_coll_call *c, bool straight)
             what.cells = false;
             algo = rk_select(forced, &what, NULL);
         }
+        if ((algo->needs & RK_NEEDS_HOSTS) && !rk_host_arena_begin(c->team, c->kind))
+            team->coll->hosts_no_memory = true;
         *last = (struct rk_coll_choice){c->count, c->bytes, c->ordered, algo};
     }
     return last->algo;
+}
+
+static void build_steps(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c)
+{
+    size_t staged = rk_unlikely(rk_nkinds) ? rk_stage_bytes(c) : 0;
+
+    if (staged)
+        build_staged(s, algo, c, staged);
+    else
+        rk_build_segments(s, algo, c);
 }
 
 /* algo NULL: no rank has data, so that only RANK_CHECK has steps. NULL if out of memory. */
@@ -329,7 +350,6 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
     struct rank_team *team = c->team;
     struct rk_sched *s = rk_sched_new(&team->ctx->coll->scheds, team, seq);
     struct rk_step *check, *step, **first;
-    size_t staged;
 
     if (!s)
         return NULL;
@@ -339,10 +359,10 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
     s->number = rk_coll_number(team);
     check = rk_unlikely(rk_conf.coll_check) ? rk_call_build_check(s, c) : NULL;
     first = s->last;
-    if (rk_unlikely(rk_nkinds && algo) && (staged = rk_stage_bytes(c)) > 0)
-        build_staged(s, algo, c, staged);
+    if (rk_unlikely(algo && (algo->needs & RK_NEEDS_HOSTS)) && !s->hosts->agreed)
+        rk_host_arena_defer(s, algo, c, build_steps);
     else if (rk_likely(algo != NULL))
-        rk_build_segments(s, algo, c);
+        build_steps(s, algo, c);
     for (step = check ? *first : NULL; step; step = step->next) {
         if (step->waits_for == 0)
             rk_sched_order(check, step);
@@ -352,14 +372,19 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
 
 struct rk_sched *rk_coll_build(const struct rk_coll_call *c, const struct rk_algo **algo)
 {
+    rank_status_t st = RANK_OK;
     struct rk_sched *s;
 
     *algo = choose(c, false);
     if (rk_unlikely(c->team->coll->hosts_no_memory))
         return NULL;
+    if ((*algo)->needs & RK_NEEDS_HOSTS)
+        st = rk_host_arena_wait(c->team);
     s = build(c, *algo, 0);
     if (s)
         s->kept = true;
+    if (s && st)
+        s->status = st;
     return s;
 }
 
@@ -423,7 +448,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     if (s && rk_unlikely(c->team->ctx->coll->trace)) {
         s->trace = rk_sched_scratch(s, sizeof(trace));
         *s->trace = trace;
-        rk_segments_keep(s);
+        rk_sched_keep(s);
     }
     rk_sched_request(req, c->team->ctx);
     if (s)

@@ -7,6 +7,11 @@
 #ifndef RK_COLL_HOSTS_H
 #define RK_COLL_HOSTS_H
 
+#include <stdbool.h>
+
+struct rk_arena;
+struct rk_sched_line;
+
 struct rk_hosts {
     int n;        /* hosts, in the order of their first ranks */
     int host;     /* own one */
@@ -16,6 +21,9 @@ struct rk_hosts {
     int *ranks;   /* all, by host, ascending on each */
     int *host_of; /* by rank */
     int *leaders; /* first rank of each host */
+    struct rk_arena *arena; /* of the ranks on the own host; NULL: none, or not agreed */
+    struct rk_sched_line *in_cells; /* of schedules that use it */
+    bool agreed;  /* on it (host_arena.h) */
     int *lane;    /* the rank of each host at the own place; valid if local < per_host */
 };
 

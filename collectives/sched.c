@@ -137,9 +137,9 @@ void *rk_sched_scratch(struct rk_sched *s, size_t bytes)
     return p ? (char *)rk_round_up((uintptr_t)p, RK_CACHE_LINE) : nothing;
 }
 
-struct rk_sched_mark rk_sched_here(const struct rk_sched *s)
+void rk_sched_keep(struct rk_sched *s)
 {
-    return (struct rk_sched_mark){s->block, s->block ? s->block->used : 0};
+    s->mark = (struct rk_sched_mark){s->block, s->block ? s->block->used : 0};
 }
 
 static void drop_steps(struct rk_sched *s)
@@ -153,11 +153,11 @@ static void drop_steps(struct rk_sched *s)
     s->nsteps = s->left = s->inflight = 0;
 }
 
-void rk_sched_reset(struct rk_sched *s, const struct rk_sched_mark *mark)
+void rk_sched_reset(struct rk_sched *s)
 {
     drop_steps(s);
-    s->block = mark->block;
-    s->block->used = mark->used;
+    s->block = s->mark.block;
+    s->block->used = s->mark.used;
 }
 
 /* ------------------------------------------------------------------------ steps */

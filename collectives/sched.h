@@ -61,6 +61,7 @@ struct rk_step {
 struct rk_sched_block;
 struct rk_trace;
 struct rk_segments;
+struct rk_deferred;
 
 /* A place in a schedule's memory. */
 struct rk_sched_mark {
@@ -93,6 +94,8 @@ struct rk_sched {
     bool kept;             /* does not return to the pool when done */
     /* All steps are done: replace them by further ones, or return false at the end. again: by the first. NULL: no more. */
     bool (*more)(struct rk_sched *s, bool again);
+    struct rk_sched_mark mark; /* end of the memory that lasts while steps are replaced */
+    struct rk_deferred *deferred; /* host_arena.h */
     struct rk_segments *segments; /* what it builds */
     const struct rk_hosts *hosts; /* for builders that need it; set before them */
     struct rk_sched_line *line; /* NULL: none */
@@ -149,9 +152,9 @@ void rk_sched_free(struct rk_sched *s);
  */
 void *rk_sched_scratch(struct rk_sched *s, size_t bytes);
 
-/* Mark the present place; drop all steps and the memory since a mark. */
-struct rk_sched_mark rk_sched_here(const struct rk_sched *s);
-void rk_sched_reset(struct rk_sched *s, const struct rk_sched_mark *mark);
+/* Keep all memory so far while steps are replaced; drop all steps, and the memory since then. */
+void rk_sched_keep(struct rk_sched *s);
+void rk_sched_reset(struct rk_sched *s);
 
 /* Add a step. after: predecessor, or NULL; add more by rk_sched_order. */
 struct rk_step *rk_sched_send(struct rk_sched *s, struct rk_step *after, int peer, uint32_t tag,

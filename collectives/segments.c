@@ -15,7 +15,6 @@ struct rk_segments {
     struct rk_coll_call call;
     const struct rk_algo *algo;
     int64_t each, next; /* elements of a segment; start of the next one */
-    struct rk_sched_mark mark;
 };
 
 static bool next_segment(struct rk_sched *s)
@@ -40,14 +39,8 @@ static bool more(struct rk_sched *s, bool again)
 {
     if (again)
         s->segments->next = 0;
-    rk_sched_reset(s, &s->segments->mark);
+    rk_sched_reset(s);
     return next_segment(s);
-}
-
-void rk_segments_keep(struct rk_sched *s)
-{
-    if (s->more)
-        s->segments->mark = rk_sched_here(s);
 }
 
 void rk_build_segments(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c)
@@ -64,7 +57,7 @@ void rk_build_segments(struct rk_sched *s, const struct rk_algo *algo, const str
     if (s->status)
         return;
     *g = (struct rk_segments){.call = *c, .algo = algo, .each = (int64_t)(limit / c->elem)};
-    g->mark = rk_sched_here(s);
+    rk_sched_keep(s);
     s->segments = g;
     s->more = more;
     next_segment(s);

@@ -11,7 +11,4 @@
  */
 void rk_build_segments(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c);
 
-/* Keep all scratch memory so far for the whole schedule. Call after it is built; no-op without segments. */
-void rk_segments_keep(struct rk_sched *s);
-
 #endif

@@ -33,7 +33,9 @@ struct rk_coll_team {
     struct rk_arena *direct; /* the same; NULL if buffers may be of other kinds than host memory */
     struct rk_sched_line in_cells; /* of schedules that use the cells of the arena */
     struct rk_hosts *hosts; /* NULL: not asked for, not known to all, or on one host */
-    bool hosts_asked, hosts_no_memory;
+    struct rk_arena *host_arena; /* of the ranks on the own host of several; opened in the agreement on it */
+    uint64_t agreement_for; /* number of the call that has begun it */
+    bool hosts_asked, hosts_no_memory, agreeing;
     bool closing;           /* its team is freed, and calls in the arena's cells are under way */
     bool one_node;          /* all its ranks share memory; equal on all ranks */
     int64_t shm_max[RK_COLL_COUNT]; /* up to this block all blocking calls run straight code; -1: none does */

@@ -14,6 +14,7 @@
 #include "collectives/algo.h"
 #include "collectives/hosts.h"
 #include "collectives/pattern.h"
+#include "collectives/shm/slices.h"
 
 #include <string.h>
 
@@ -94,6 +95,32 @@ static void build_phase(struct rk_sched *s, struct group g, enum phase_tag tag, 
     rk_sched_leave(s);
 }
 
+/* Do the calls of this host use its arena for this phase? Equal on all its ranks. */
+static bool fits_cells(const struct rk_hosts *h, const struct rk_coll_call *c)
+{
+    return h->arena && rk_slices_fit(c->kind, h->arena->n, c->elem);
+}
+
+/* A phase among the ranks of this host, in the cells of their arena. */
+static void build_in_cells(struct rk_sched *s, const struct rk_coll_call *c)
+{
+    if (s->status)
+        return;
+    rk_sched_line_up(s, s->hosts->in_cells);
+    rk_slices_add(s, s->hosts->arena, c, NULL);
+    rk_sched_leave(s);
+}
+
+/* The same, or by a builder if they have none. */
+static void build_on_host(struct rk_sched *s, enum phase_tag tag, const struct rk_coll_call *c,
+                          void (*build)(struct rk_sched *, const struct rk_coll_call *))
+{
+    if (fits_cells(s->hosts, c))
+        build_in_cells(s, c);
+    else
+        build_phase(s, group_of_host(s->hosts), tag, c, build);
+}
+
 /* A step of this rank only, between phases. */
 static void build_call(struct rk_sched *s, rank_status_t (*fn)(void *), void *arg)
 {
@@ -106,16 +133,21 @@ static void build_call(struct rk_sched *s, rank_status_t (*fn)(void *), void *ar
 void rk_build_barrier_two_level(struct rk_sched *s, const struct rk_coll_call *c)
 {
     const struct rk_hosts *h = s->hosts;
-    struct group host = group_of_host(h), leaders = {h->leaders, h->n, h->host};
+    struct group leaders = {h->leaders, h->n, h->host};
     static char nothing;
     struct rk_coll_call sub = call_of(c, RK_COLL_GATHER, 0, &nothing, &nothing);
 
+    sub.elem = 1;
     set_count(&sub, 0);
-    build_phase(s, host, TO_LEADER, &sub, rk_build_gather_binomial);
+    if (fits_cells(h, &sub)) { /* a chunk in cells is never empty */
+        sub.rbuf = rk_sched_scratch(s, (size_t)h->arena->n);
+        set_count(&sub, 1);
+    }
+    build_on_host(s, TO_LEADER, &sub, rk_build_gather_binomial);
     if (h->local == 0)
         build_phase(s, leaders, BETWEEN, c, rk_build_barrier_dissemination);
     sub.kind = RK_COLL_BCAST;
-    build_phase(s, host, FROM_LEADER, &sub, rk_build_bcast_binomial);
+    build_on_host(s, FROM_LEADER, &sub, rk_build_bcast_binomial);
 }
 
 void rk_build_bcast_two_level(struct rk_sched *s, const struct rk_coll_call *c)
@@ -130,7 +162,7 @@ void rk_build_bcast_two_level(struct rk_sched *s, const struct rk_coll_call *c)
     if (leaders.me >= 0)
         build_phase(s, leaders, BETWEEN, &sub, c->bytes <= SHORT_EXCHANGE || h->n == 2 ? rk_build_bcast_binomial : rk_build_bcast_chain);
     sub.root = local;
-    build_phase(s, group_of_host(h), FROM_LEADER, &sub, rk_build_bcast_binomial);
+    build_on_host(s, FROM_LEADER, &sub, rk_build_bcast_binomial);
 }
 
 /* ------------------------------------------------------------------- reduce and allreduce */
@@ -148,7 +180,7 @@ void rk_build_reduce_two_level(struct rk_sched *s, const struct rk_coll_call *c)
     if (leaders.me >= 0)
         sum = c->team->rank == c->root ? c->rbuf : rk_sched_scratch(s, c->bytes);
     sub = call_of(c, RK_COLL_REDUCE, local, c->sbuf, sum);
-    build_phase(s, group_of_host(h), TO_LEADER, &sub, rk_build_reduce_binomial);
+    build_on_host(s, TO_LEADER, &sub, rk_build_reduce_binomial);
     if (leaders.me < 0)
         return;
     sub = call_of(c, RK_COLL_REDUCE, h->host_of[c->root], sum, c->team->rank == c->root ? sum : NULL);
@@ -164,15 +196,25 @@ static void build_between(struct rk_sched *s, struct group g, const struct rk_co
     build_phase(s, g, BETWEEN, sub, long_enough ? rk_build_allreduce_rabenseifner : rk_build_allreduce_doubling);
 }
 
-/* Each of the first ranks of a host sums a slice of the inputs there: pairwise, two receives at a time. */
+/*
+ * Each of the first ranks of a host sums a slice of the inputs there. In cells, slices are equal and each rank has one;
+ * else pairwise, two receives at a time.
+ */
 static void build_slices_to_lanes(struct rk_sched *s, const struct rk_coll_call *c, struct group g, int lanes)
 {
     struct rk_phase phase = {.ranks = g.ranks, .n = g.n, .me = g.me, .tag = TO_LEADER};
-    size_t at = (size_t)rk_part_at(c->count, lanes, g.me) * c->elem;
+    size_t at = g.me < lanes ? (size_t)rk_part_at(c->count, lanes, g.me) * c->elem : 0;
     int64_t len = g.me < lanes ? rk_part_len(c->count, lanes, g.me) : 0;
     struct rk_step *sum1 = NULL, *sum2 = NULL;
+    struct rk_coll_call sub;
     char *in[2];
 
+    sub = call_of(c, RK_COLL_REDUCE_SCATTER, 0, c->sbuf, c->rbuf + at);
+    set_count(&sub, len);
+    if (lanes == g.n && c->count % lanes == 0 && fits_cells(s->hosts, &sub)) {
+        build_in_cells(s, &sub);
+        return;
+    }
     if (s->status)
         return;
     rk_sched_enter(s, &phase);
@@ -200,9 +242,23 @@ static void build_slices_to_lanes(struct rk_sched *s, const struct rk_coll_call 
 static void build_slices_to_all(struct rk_sched *s, const struct rk_coll_call *c, struct group g, int lanes)
 {
     struct rk_phase phase = {.ranks = g.ranks, .n = g.n, .me = g.me, .tag = FROM_LEADER};
+    int64_t *counts = rk_sched_scratch(s, 2 * (size_t)g.n * sizeof(*counts)), *displs = counts + g.n;
+    struct rk_coll_call sub;
 
     if (s->status)
         return;
+    for (int i = 0; i < g.n; i++) {
+        counts[i] = i < lanes ? rk_part_len(c->count, lanes, i) : 0;
+        displs[i] = i < lanes ? rk_part_at(c->count, lanes, i) : 0;
+    }
+    sub = call_of(c, RK_COLL_ALLGATHERV, 0, c->rbuf + (size_t)displs[g.me] * c->elem, c->rbuf);
+    sub.rcounts = counts;
+    sub.rdispls = displs;
+    set_count(&sub, counts[0]); /* of the longest slice */
+    if (fits_cells(s->hosts, &sub)) {
+        build_in_cells(s, &sub);
+        return;
+    }
     rk_sched_enter(s, &phase);
     for (int d = 1; d < g.n; d++) {
         int to = rk_ring(g.me, d, g.n), from = rk_ring(g.me, -d, g.n);
@@ -240,7 +296,6 @@ static void build_allreduce_lanes(struct rk_sched *s, const struct rk_coll_call 
 void rk_build_allreduce_two_level(struct rk_sched *s, const struct rk_coll_call *c)
 {
     const struct rk_hosts *h = s->hosts;
-    struct group host = group_of_host(h);
     struct rk_coll_call sub;
 
     if (c->bytes > LANES_FROM && h->per_host > 1 && c->count >= h->per_host) {
@@ -248,7 +303,7 @@ void rk_build_allreduce_two_level(struct rk_sched *s, const struct rk_coll_call 
         return;
     }
     sub = call_of(c, RK_COLL_REDUCE, 0, c->sbuf, c->rbuf);
-    build_phase(s, host, TO_LEADER, &sub, rk_build_reduce_binomial);
+    build_on_host(s, TO_LEADER, &sub, rk_build_reduce_binomial);
     sub = call_of(c, RK_COLL_ALLREDUCE, 0, c->rbuf, c->rbuf);
     if (h->local == 0) {
         build_between(s, (struct group){h->leaders, h->n, h->host}, &sub);
@@ -256,7 +311,7 @@ void rk_build_allreduce_two_level(struct rk_sched *s, const struct rk_coll_call 
         rk_sched_leave(s);
     }
     sub.kind = RK_COLL_BCAST;
-    build_phase(s, host, FROM_LEADER, &sub, rk_build_bcast_binomial);
+    build_on_host(s, FROM_LEADER, &sub, rk_build_bcast_binomial);
 }
 
 /* --------------------------------------------------------- allgather, reduce_scatter, alltoall */
@@ -314,10 +369,9 @@ void rk_build_allgather_two_level(struct rk_sched *s, const struct rk_coll_call 
     char *all = in_order ? c->rbuf : rk_sched_scratch(s, c->bytes * (size_t)c->team->size);
     char *mine = all + (size_t)h->at[h->host] * c->bytes;
     int64_t *counts = rk_sched_scratch(s, 2 * (size_t)h->n * sizeof(*counts)), *displs = counts + h->n;
-    struct group host = group_of_host(h);
     struct rk_coll_call sub = call_of(c, RK_COLL_GATHER, 0, c->sbuf, mine);
 
-    build_phase(s, host, TO_LEADER, &sub, rk_build_gather_binomial);
+    build_on_host(s, TO_LEADER, &sub, rk_build_gather_binomial);
     if (h->local == 0 && !s->status) {
         for (int i = 0; i < h->n; i++) {
             counts[i] = c->count * (h->at[i + 1] - h->at[i]);
@@ -330,7 +384,7 @@ void rk_build_allgather_two_level(struct rk_sched *s, const struct rk_coll_call 
     }
     sub = call_of(c, RK_COLL_BCAST, 0, all, all);
     set_count(&sub, c->count * c->team->size);
-    build_phase(s, host, FROM_LEADER, &sub, rk_build_bcast_binomial);
+    build_on_host(s, FROM_LEADER, &sub, rk_build_bcast_binomial);
     if (!in_order)
         build_reorder(s, c, order_by_rank, c->rbuf, all);
 }
@@ -372,7 +426,7 @@ void rk_build_reduce_scatter_two_level(struct rk_sched *s, const struct rk_coll_
 
     sub = call_of(c, RK_COLL_REDUCE, 0, c->sbuf, sums);
     set_count(&sub, c->count * c->team->size);
-    build_phase(s, group_of_host(h), TO_LEADER, &sub, rk_build_reduce_binomial);
+    build_on_host(s, TO_LEADER, &sub, rk_build_reduce_binomial);
     if (leads) {
         if (!hosts_are_in_order(h, c->team->size)) {
             by_host = rk_sched_scratch(s, all);
@@ -381,7 +435,7 @@ void rk_build_reduce_scatter_two_level(struct rk_sched *s, const struct rk_coll_
         build_sums_between(s, c, by_host);
     }
     sub = call_of(c, RK_COLL_SCATTER, 0, leads ? by_host + (size_t)h->at[h->host] * c->bytes : NULL, c->rbuf);
-    build_phase(s, group_of_host(h), FROM_LEADER, &sub, rk_build_scatter_linear);
+    build_on_host(s, FROM_LEADER, &sub, rk_build_scatter_linear);
     rk_build_finish(s, NULL, c, c->rbuf, c->count);
 }
 
@@ -452,7 +506,7 @@ void rk_build_alltoall_two_level(struct rk_sched *s, const struct rk_coll_call *
 
     sub = call_of(c, RK_COLL_GATHER, 0, c->sbuf, given);
     set_count(&sub, c->count * c->team->size);
-    build_phase(s, host, TO_LEADER, &sub, rk_build_gather_linear);
+    build_on_host(s, TO_LEADER, &sub, rk_build_gather_linear);
     if (leads) {
         char *out = rk_sched_scratch(s, all), *in = rk_sched_scratch(s, all);
 
@@ -465,5 +519,5 @@ void rk_build_alltoall_two_level(struct rk_sched *s, const struct rk_coll_call *
     }
     sub = call_of(c, RK_COLL_SCATTER, 0, got, c->rbuf);
     set_count(&sub, c->count * c->team->size);
-    build_phase(s, host, FROM_LEADER, &sub, rk_build_scatter_linear);
+    build_on_host(s, FROM_LEADER, &sub, rk_build_scatter_linear);
 }

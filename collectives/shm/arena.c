@@ -14,10 +14,10 @@
 
 #include <stdlib.h>
 
-struct rk_arena *rk_arena_open(struct rank_team *team, int index)
+static struct rk_arena *open_of(struct rank_team *team, int index, const int *ranks, int nranks, int me)
 {
     struct rk_node *node = team->ctx->node;
-    size_t n = (size_t)team->size;
+    size_t n = (size_t)nranks;
     struct rk_arena *a = calloc(1, sizeof(*a) + n * sizeof(a->slot_of[0]));
     struct rk_arena_place place = rk_arena_place(node->nlocal, index);
     size_t groups;
@@ -28,10 +28,11 @@ struct rk_arena *rk_arena_open(struct rank_team *team, int index)
         return NULL;
     }
     a->team = team;
+    a->ranks = ranks;
     a->node = node;
     a->index = index;
-    a->n = team->size;
-    a->me = team->rank;
+    a->n = nranks;
+    a->me = me;
     a->groups = rk_arena_groups(a->n);
     a->group = a->me / RK_FLAT_MAX;
     groups = (size_t)a->groups;
@@ -49,18 +50,40 @@ struct rk_arena *rk_arena_open(struct rank_team *team, int index)
     a->up_data = a->rooted_data + n * RK_ROOTED_SLOTS * RK_SLOT_DATA;
     a->down_data = a->up_data + groups * RK_ALL_SLOTS * RK_SLOT_DATA;
     for (int r = 0; r < a->n; r++)
-        a->slot_of[r] = rk_engine_local_slot(team->ctx, rk_team_world_rank(team, r));
+        a->slot_of[r] = rk_engine_local_slot(team->ctx, rk_arena_world_rank(a, r));
     return a;
+}
+
+struct rk_arena *rk_arena_open(struct rank_team *team, int index)
+{
+    return open_of(team, index, NULL, team->size, team->rank);
+}
+
+struct rk_arena *rk_arena_open_group(struct rank_team *team, int index, const int *ranks, int n, int me)
+{
+    struct rk_arena *a = open_of(team, index, ranks, n, me);
+
+    for (int r = 0; a && r < n; r++) {
+        if (a->slot_of[r] < 0) {
+            free(a);
+            return NULL;
+        }
+    }
+    return a;
+}
+
+void rk_arena_return(struct rk_node *node, int index, int n)
+{
+    memset(rk_node_at(node, RK_REGION_ARENAS, rk_arena_place(node->nlocal, index).at), 0, rk_arena_front_bytes(n));
+    rk_arena_give_back(node, index);
 }
 
 void rk_arena_leave(struct rk_node *node, int index, int n)
 {
     struct rk_arena_head *head = rk_node_at(node, RK_REGION_ARENAS, rk_arena_place(node->nlocal, index).at);
 
-    if (index != RK_ARENA_OF_WORLD && (int)atomic_fetch_add(&head->gone, 1) == n - 1) {
-        memset((void *)head, 0, rk_arena_front_bytes(n));
-        rk_arena_give_back(node, index);
-    }
+    if (index != RK_ARENA_OF_WORLD && (int)atomic_fetch_add(&head->gone, 1) == n - 1)
+        rk_arena_return(node, index, n);
 }
 
 void rk_arena_close(struct rk_arena *a)

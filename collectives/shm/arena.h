@@ -92,11 +92,12 @@ _Static_assert(sizeof(struct rk_call_line) == sizeof(struct rk_slot_line), "both
 
 struct rk_xpmem;
 
-/* A rank's view of its team's arena. */
+/* A rank's view of the arena of its team, or of a group of ranks in the team. */
 struct rk_arena {
     struct rank_team *team;
+    const int *ranks; /* of the group, by place in the team; NULL: the whole team */
     struct rk_node *node;
-    int index, n, me;
+    int index, n, me; /* n, me: of the group */
     int groups, group; /* of RK_FLAT_MAX ranks each, and mine */
     struct rk_arena_head *head;
     struct rk_slot_line *left;   /* [n] rooted turn that a rank has left */
@@ -123,6 +124,11 @@ struct rk_arena {
     int slot_of[];                   /* [n] slots of the members in the node */
 };
 
+RK_INLINE int rk_arena_world_rank(const struct rk_arena *a, int r)
+{
+    return rk_team_world_rank(a->team, a->ranks ? a->ranks[r] : r);
+}
+
 /* Groups of RK_FLAT_MAX ranks in a team of n. */
 RK_INLINE int rk_arena_groups(int n)
 {
@@ -147,12 +153,21 @@ void rk_arena_prepare_world(struct rk_node *node);
 
 /* Find and back a free arena for a team of n ranks; returns its index, or -1. */
 int rk_arena_take(struct rk_node *node, int n);
+/* The same for the cells of one that has some: no slot may be used. */
+int rk_arena_take_cells(struct rk_node *node, int n);
 bool rk_arena_of_world_is_there(const struct rk_node *node);
 void rk_arena_give_back(struct rk_node *node, int index);
+/* Clear the front for n ranks and give it back: no rank uses it any more. */
+void rk_arena_return(struct rk_node *node, int index, int n);
 /* Of n members one leaves without having opened it, or for good: the last one gives it back. */
 void rk_arena_leave(struct rk_node *node, int index, int n);
 /* This rank's view; NULL if out of memory. */
 struct rk_arena *rk_arena_open(struct rank_team *team, int index);
+/*
+ * The same of n ranks of the team, of which this one is number me. ranks is used until the arena is closed. NULL, too, if
+ * one of them has no slot in the node.
+ */
+struct rk_arena *rk_arena_open_group(struct rank_team *team, int index, const int *ranks, int n, int me);
 /* Does not synchronize: the last member frees the arena. No-op if NULL. */
 void rk_arena_close(struct rk_arena *a);
 

@@ -143,7 +143,8 @@ static int take_bit(struct rk_node *node, int word, int end)
     return -1;
 }
 
-int rk_arena_take(struct rk_node *node, int n)
+/* slots: it is to have them; else it must have cells. */
+static int take_arena(struct rk_node *node, int n, bool slots)
 {
     struct rk_arena_place place;
     int word = 0, bit = -1;
@@ -160,9 +161,20 @@ int rk_arena_take(struct rk_node *node, int n)
         return -1;
     }
     place = rk_arena_place(node->nlocal, bit + 1);
-    if (rk_node_commit(node, RK_REGION_ARENAS, place.at, used_bytes(n, place.most)) != RANK_OK) {
+    if ((!slots && place.cells == SIZE_MAX) ||
+        rk_node_commit(node, RK_REGION_ARENAS, place.at, slots ? used_bytes(n, place.most) : rk_arena_front_bytes(n)) != RANK_OK) {
         rk_arena_give_back(node, bit + 1);
         return -1;
     }
     return bit + 1;
+}
+
+int rk_arena_take(struct rk_node *node, int n)
+{
+    return take_arena(node, n, true);
+}
+
+int rk_arena_take_cells(struct rk_node *node, int n)
+{
+    return take_arena(node, n, false);
 }

@@ -185,6 +185,7 @@ void rk_build_direct(struct rk_sched *s, const struct rk_coll_call *c)
         x->operand = operand < unit ? unit : operand - operand % unit;
         x->temp = rk_sched_scratch(s, (size_t)a->n * x->operand);
     }
+    rk_sched_line_up(s, &c->team->coll->in_cells);
     step = rk_sched_event(s, NULL, rk_direct_advance, x);
-    x->slices = rk_slices_add(s, c, step);
+    x->slices = rk_slices_add(s, a, c, step);
 }

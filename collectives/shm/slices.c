@@ -214,7 +214,7 @@ void rk_slices_describe(const void *slices, struct rk_wait_for *out)
         return;
     for (int r = 0; r < a->n && x->announced && !x->agreed; r++) {
         if (atomic_load_explicit(&a->chunks[r].announced, memory_order_acquire) <= a->announced)
-            rk_describe_peer(out, rk_team_world_rank(a->team, r));
+            rk_describe_peer(out, rk_arena_world_rank(a, r));
     }
     for (int k = 0; k < RK_CHUNK_PHASES && !out->npeers; k++) {
         enum rk_chunk_phase p = order[k], counts;
@@ -225,7 +225,7 @@ void rk_slices_describe(const void *slices, struct rk_wait_for *out)
             continue;
         for (int r = 0; r < (counts == RK_CHUNK_IN ? x->givers : a->n); r++) {
             if (r != a->me && (only == RK_SLICES_ALL || r == only) && rk_chunk_counter(a, r, counts) < want)
-                rk_describe_peer(out, rk_team_world_rank(a->team, r));
+                rk_describe_peer(out, rk_arena_world_rank(a, r));
         }
     }
 }
@@ -284,9 +284,8 @@ static void set_roles(struct slices *x)
     }
 }
 
-struct slices *rk_slices_add(struct rk_sched *s, const struct rk_coll_call *c, struct rk_step *after)
+struct slices *rk_slices_add(struct rk_sched *s, struct rk_arena *a, const struct rk_coll_call *c, struct rk_step *after)
 {
-    struct rk_arena *a = c->team->coll->arena;
     struct slices *x = rk_sched_scratch(s, sizeof(*x) + (size_t)a->n * sizeof(x->operands[0]));
 
     if (s->status)
@@ -297,7 +296,6 @@ struct slices *rk_slices_add(struct rk_sched *s, const struct rk_coll_call *c, s
     if (!rk_slices_set_blocks(x, c))
         return NULL;
     set_roles(x);
-    rk_sched_line_up(s, &s->team->coll->in_cells);
     rk_sched_event(s, after, rk_slices_advance, x);
     return x;
 }
@@ -314,5 +312,6 @@ bool rk_slices_is_skipped(const struct slices *x)
 
 void rk_build_slices(struct rk_sched *s, const struct rk_coll_call *c)
 {
-    rk_slices_add(s, c, NULL);
+    rk_sched_line_up(s, &c->team->coll->in_cells);
+    rk_slices_add(s, c->team->coll->arena, c, NULL);
 }

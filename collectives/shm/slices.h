@@ -32,8 +32,11 @@ bool rk_slices_fit(enum rk_coll_kind kind, int n, size_t elem);
 
 struct slices;
 
-/* Add a step that moves a call through the cells. NULL: out of memory. */
-struct slices *rk_slices_add(struct rk_sched *s, const struct rk_coll_call *c, struct rk_step *after);
+/*
+ * Add a step that moves a call of the arena's ranks through the cells, to a schedule that lines up for them. root, counts
+ * and displacements are by rank of the arena; c->team is not used. NULL: out of memory.
+ */
+struct slices *rk_slices_add(struct rk_sched *s, struct rk_arena *a, const struct rk_coll_call *c, struct rk_step *after);
 /* Before the step runs: has another step moved the call? */
 void rk_slices_skip(struct slices *x, bool skip);
 bool rk_slices_is_skipped(const struct slices *x);

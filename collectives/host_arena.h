@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * host_arena.h: give the ranks of a team that share a host an arena.
+ *
+ * The first call of a team that runs on two levels starts the agreement of each host: its first rank takes an arena, and
+ * the others report if they share its segment and have opened it. The host uses the arena if all of them have.
+ * Otherwise its phases are messages. Other hosts do not take part.
+ *
+ * Messages of the agreement have tags of their own, so it does not matter which call starts it on a rank. Calls wait for
+ * it before they build their steps, so all ranks of a host build alike.
+ */
+#ifndef RK_COLLECTIVES_HOST_ARENA_H
+#define RK_COLLECTIVES_HOST_ARENA_H
+
+#include "collectives/algo.h"
+
+/* Start the agreement, unless it has begun. For a call of a team whose hosts are known. False: out of memory. */
+bool rk_host_arena_begin(struct rank_team *team, enum rk_coll_kind kind);
+/* Wait for its end. RANK_ERR_PEER_DEAD or RANK_ERR_COLLECTIVE if the team's collectives have failed. */
+rank_status_t rk_host_arena_wait(struct rank_team *team);
+
+/* Add a step that waits for it, and build the call then. The schedule must not be a kept one. */
+void rk_host_arena_defer(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c,
+                         void (*build)(struct rk_sched *, const struct rk_algo *, const struct rk_coll_call *));
+
+#endif
