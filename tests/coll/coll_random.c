@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * coll_random.c: run collectives of all kinds in random order.
- * Blocking ones between nonblocking ones that are under way, waited for in random
- * order. Point-to-point messages go on meanwhile.
+ * Blocking ones between nonblocking ones that are under way on two teams, waited for in
+ * random order. Point-to-point messages go on meanwhile.
  */
 #include "tests/coll/mp_coll.h"
 
@@ -12,6 +12,7 @@
 enum { SLOTS = 9, KINDS = 12 };
 
 struct job {
+    rank_team_t team;
     int kind, root;
     int64_t count;
     uint64_t key;
@@ -31,7 +32,7 @@ static char *filled(struct coll_test *t, const struct job *j, int blocks)
 
 static void start(struct coll_test *t, struct job *j, bool blocking)
 {
-    rank_team_t w = t->team;
+    rank_team_t w = j->team;
     size_t whole = (size_t)j->count * 8 * (size_t)t->size;
     rank_request_t *req = &j->req;
     rank_status_t st = RANK_OK;
@@ -161,9 +162,11 @@ void coll_mixed(struct coll_test *t)
     static const int64_t sizes[] = {0, 1, 1, 2, 6, 7, 8, 64, 512, 513, 3000, 20000};
     int rounds = t->full ? 3000 : 300;
     struct job jobs[SLOTS];
+    rank_team_t teams[2] = {t->team}; /* with the same ranks */
     uint64_t own = t->seed + (uint64_t)t->rank * 77; /* each rank waits in its own order */
 
     memset(jobs, 0, sizeof(jobs));
+    MP_OK(rank_team_dup(t->team, &teams[1]));
     for (int k = 0; k < rounds; k++) {
         int slot = (int)mp_below(&t->seed, SLOTS);
         struct job *j = &jobs[slot];
@@ -171,6 +174,7 @@ void coll_mixed(struct coll_test *t)
 
         if (j->in)
             finish(t, j);
+        j->team = teams[mp_below(&t->seed, 2)];
         j->kind = (int)mp_below(&t->seed, KINDS);
         j->root = (int)mp_below(&t->seed, (uint64_t)t->size);
         j->count = sizes[mp_below(&t->seed, long_one ? 12 : 9)];
@@ -189,4 +193,5 @@ void coll_mixed(struct coll_test *t)
         if (jobs[i].in)
             finish(t, &jobs[i]);
     }
+    MP_OK(rank_team_free(&teams[1]));
 }

@@ -67,6 +67,24 @@ if [ -n "${FULL:-}" ]; then
     for call in get many vector put-signal any-signal value; do dies death_of_target --in $call; done
 fi
 
+# Collectives on two levels: a phase in shared memory, one between hosts, and one in shared memory. The victim is a first rank or
+# another one, of either host, and dies in any of them: its moment is random.
+forced=
+for c in barrier bcast reduce allreduce allgather reduce_scatter alltoall; do forced="$forced,$c:two_level"; done
+two_level() { # CALL BYTES VICTIM
+    job 40 -x RANK_COLL="${forced#,}" -x RANK_LOG=debug "$top_builddir/tests/faults/death_in_call.mp" --in "$1" --bytes "$2" --victim "$3" \
+        --seed $((SRANDOM % 1000000)) --within $within
+    verdict "$1 of $2 bytes on two levels, victim $3" 3 137
+    grep -q 'its 2 ranks on this one use shared memory' err || bad "$1 on two levels" "no host uses shared memory: $(tail -n 3 err)"
+}
+victims() { [ -n "${FULL:-}" ] && echo 0 1 2 3 || echo $((SRANDOM % 4)); }
+for call in barrier bcast reduce allreduce iallreduce allgather reduce_scatter alltoall; do
+    for bytes in 64 ${FULL:+4000 200000 1000000}; do
+        for victim in $(victims); do two_level $call $bytes "$victim"; done
+    done
+done
+for call in bcast reduce allreduce; do two_level $call 300000 $((SRANDOM % 4)); done
+
 # Each call that waits, with a victim of its own on the other host. Many have sent nothing to the victim before it dies: what
 # comes then is dead, and not unreachable, though the news of the death may still be on its way.
 n=32 at=hosta:2,hostb:30
