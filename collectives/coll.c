@@ -76,7 +76,7 @@ static bool uses_memory(const struct rk_ctx *ctx, const struct rk_coll_team *t)
     {
         const struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
 
-        if (s->line == &t->in_cells || (t->hosts && s->hosts == t->hosts))
+        if (s->line == &t->in_cells || s == t->exchange || (t->hosts && s->hosts == t->hosts))
             return true;
     }
     return false;
@@ -235,34 +235,6 @@ void rk_coll_count_running(struct rk_ctx *ctx)
 
 /* ------------------------------------------------------------------- calls to schedules */
 
-/*
- * The launcher's map of ranks to hosts, which is the same on all ranks. NULL if it has none, or for ranks of several jobs.
- * The map may be asked for: only when a team first needs it.
- */
-static RK_COLD const struct rk_hosts *find_hosts(const struct rank_team *team)
-{
-    struct rk_coll_team *t = team->coll;
-    bool known = true;
-    int *node;
-
-    if (t->hosts || t->hosts_asked || team->mixed)
-        return t->hosts;
-    node = malloc((size_t)team->size * sizeof(int));
-    t->hosts_asked = true;
-    for (int r = 0; node && r < team->size && known; r++) {
-        node[r] = rk_engine_node_of(team->ctx, rk_team_world_rank(team, r));
-        known = node[r] >= 0;
-    }
-    if (node && known)
-        t->hosts = rk_hosts_new(node, team->size, team->rank);
-    if (t->hosts)
-        t->hosts->in_cells = &t->in_cells;
-    free(node);
-    /* The other ranks know the hosts: this one must not choose without. */
-    t->hosts_no_memory = known && !t->hosts;
-    return t->hosts;
-}
-
 /* With buffers that are no host memory: a first step copies what is sent, a last one copies the result back. */
 static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c, size_t bytes)
 {
@@ -296,24 +268,27 @@ static void set_reducer(struct rk_sched *s, const struct rk_coll_call *c)
     s->reducer.temp = rk_sched_scratch(s, rk_user_op_temp(c->elem) * c->elem);
 }
 
+/* Of a call that begins before the hosts of its team are known. */
+static const struct rk_algo undecided = {.name = "undecided", .build = rk_build_barrier_dissemination};
+
 /*
  * Select the algorithm; straight: one without a schedule is possible. Cells are backed when the team first needs
  * them.
  */
-static const struct rk_algo *choose(const struct rk_coll_call *c, bool straight)
+static const struct rk_algo *choose(struct rk_coll_team *t, const struct rk_coll_call *c, bool straight)
 {
     const struct rank_team *team = c->team;
-    struct rk_coll_choice *last = &team->coll->last[c->kind][straight];
+    struct rk_coll_choice *last = &t->last[c->kind][straight];
 
     if (rk_unlikely(!last->algo || last->count != c->count || last->bytes != c->bytes || last->ordered != c->ordered)) {
         const struct rk_forced *forced = &team->ctx->coll->forced;
-        bool one_node = team->coll->one_node, own = rk_coll_has_own_counts(c->kind);
-        const struct rk_hosts *hosts = one_node ? NULL : find_hosts(team);
+        bool one_node = t->one_node, own = rk_coll_has_own_counts(c->kind);
+        const struct rk_hosts *hosts = t->hosts;
         struct rk_case what = {.kind = c->kind,
                                .mem = RANK_MEM_HOST,
                                .one_node = one_node,
                                .arena = straight,
-                               .cells = team->coll->arena != NULL,
+                               .cells = t->arena != NULL,
                                .ordered = c->ordered,
                                .balanced = team->ctx->coll->reproducible && rk_coll_balances(c->kind),
                                .size = team->size,
@@ -323,12 +298,10 @@ static const struct rk_algo *choose(const struct rk_coll_call *c, bool straight)
                                .bytes = own ? 0 : c->bytes};
         const struct rk_algo *algo = rk_select(forced, &what, NULL);
 
-        if ((algo->needs & RK_NEEDS_CELLS) && !rk_arena_open_cells(team->coll->arena)) {
+        if ((algo->needs & RK_NEEDS_CELLS) && !rk_arena_open_cells(t->arena)) {
             what.cells = false;
             algo = rk_select(forced, &what, NULL);
         }
-        if ((algo->needs & RK_NEEDS_HOSTS) && !rk_host_arena_begin(c->team, c->kind))
-            team->coll->hosts_no_memory = true;
         *last = (struct rk_coll_choice){c->count, c->bytes, c->ordered, algo};
     }
     return last->algo;
@@ -342,6 +315,27 @@ static void build_steps(struct rk_sched *s, const struct rk_algo *algo, const st
         build_staged(s, algo, c, staged);
     else
         rk_build_segments(s, algo, c);
+}
+
+/* Build a call of a team on several hosts, at once or when all that decides is known. */
+static void build_on_hosts(struct rk_sched *s, struct rk_coll_team *t, const struct rk_coll_call *c)
+{
+    const struct rk_algo *algo;
+
+    if (!t->hosts) {
+        rk_build_later(s, t, c, rk_team_hosts_known, build_on_hosts);
+        return;
+    }
+    algo = choose(t, c, false);
+    s->hosts = t->hosts;
+    if (s->trace)
+        s->trace->algo = algo->name;
+    if ((algo->needs & RK_NEEDS_HOSTS) && !rk_host_arena_begin(c->team, t, c->kind))
+        s->status = RANK_ERR_NO_MEMORY;
+    else if ((algo->needs & RK_NEEDS_HOSTS) && !t->hosts->agreed)
+        rk_build_later(s, t, c, rk_host_arena_agreed, build_on_hosts);
+    else
+        build_steps(s, algo, c);
 }
 
 /* algo NULL: no rank has data, so that only RANK_CHECK has steps. NULL if out of memory. */
@@ -359,10 +353,12 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
     s->number = rk_coll_number(team);
     check = rk_unlikely(rk_conf.coll_check) ? rk_call_build_check(s, c) : NULL;
     first = s->last;
-    if (rk_unlikely(algo && (algo->needs & RK_NEEDS_HOSTS)) && !s->hosts->agreed)
-        rk_host_arena_defer(s, algo, c, build_steps);
-    else if (rk_likely(algo != NULL))
-        build_steps(s, algo, c);
+    if (rk_likely(algo != NULL)) {
+        if (algo == &undecided || (algo->needs & RK_NEEDS_HOSTS))
+            build_on_hosts(s, team->coll, c);
+        else
+            build_steps(s, algo, c);
+    }
     for (step = check ? *first : NULL; step; step = step->next) {
         if (step->waits_for == 0)
             rk_sched_order(check, step);
@@ -370,22 +366,33 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
     return s;
 }
 
-struct rk_sched *rk_coll_build(const struct rk_coll_call *c, const struct rk_algo **algo)
+/* Wait for what decides the steps of a call, so that they can be built at once. */
+static rank_status_t wait_for_hosts(const struct rk_coll_call *c)
 {
-    rank_status_t st = RANK_OK;
-    struct rk_sched *s;
+    struct rk_coll_team *t = c->team->coll;
+    rank_status_t st;
 
-    *algo = choose(c, false);
-    if (rk_unlikely(c->team->coll->hosts_no_memory))
-        return NULL;
-    if ((*algo)->needs & RK_NEEDS_HOSTS)
-        st = rk_host_arena_wait(c->team);
-    s = build(c, *algo, 0);
-    if (s)
-        s->kept = true;
-    if (s && st)
-        s->status = st;
-    return s;
+    if (!rk_team_hosts_begin(c->team, c->kind))
+        return RANK_ERR_NO_MEMORY;
+    st = rk_team_wait(c->team, rk_team_hosts_known);
+    if (st || !(choose(t, c, false)->needs & RK_NEEDS_HOSTS))
+        return st;
+    return rk_host_arena_begin(c->team, t, c->kind) ? rk_team_wait(c->team, rk_host_arena_agreed) : RANK_ERR_NO_MEMORY;
+}
+
+rank_status_t rk_coll_build(const struct rk_coll_call *c, const struct rk_algo **algo, struct rk_sched **out)
+{
+    struct rk_coll_team *t = c->team->coll;
+    rank_status_t st = t->one_node ? RANK_OK : wait_for_hosts(c);
+
+    if (st)
+        return st;
+    *algo = choose(t, c, false);
+    *out = build(c, *algo, 0);
+    if (!*out)
+        return RANK_ERR_NO_MEMORY;
+    (*out)->kept = true;
+    return (*out)->status;
 }
 
 void rk_coll_copy_alone(const struct rk_coll_call *c)
@@ -401,7 +408,7 @@ void rk_coll_copy_alone(const struct rk_coll_call *c)
 rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out)
 {
     bool alone = c->team->size == 1, empty = alone || rk_coll_is_empty(c), trivial = alone || (empty && !rk_conf.coll_check);
-    const struct rk_coll_team *t = c->team->coll;
+    struct rk_coll_team *t = c->team->coll;
     struct rank_request own, *req = &own;
     struct rk_coll_call ordered;
     const struct rk_algo *algo;
@@ -416,9 +423,9 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
         ordered.ordered = true;
         c = &ordered;
     }
-    algo = empty ? NULL : choose(c, !out && t->arena && !c->user && !rk_conf.coll_check);
-    if (rk_unlikely(t->hosts_no_memory))
+    if (!t->one_node && !alone && !rk_team_hosts_begin(c->team, c->kind))
         return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
+    algo = empty ? NULL : t->one_node || t->hosts ? choose(t, c, !out && t->arena && !c->user && !rk_conf.coll_check) : &undecided;
     if (!trivial && t->arena && (!algo || algo->build) && (st = rk_call_begin_schedule(t->arena, c, !out)) != RANK_OK)
         return st;
     if (rk_unlikely(c->team->ctx->coll->trace))

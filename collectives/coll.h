@@ -28,6 +28,11 @@ size_t rk_coll_cells_bytes(int nlocal);
 /* For the creator of a node's segment, before others attach: back the memory of the world's collectives. */
 void rk_coll_node_made(struct rk_node *node, int world_size);
 
+/* A number that is equal on the ranks of a host that share memory, and different on other hosts. */
+uint64_t rk_coll_host_id(const struct rk_ctx *ctx);
+/* Tell an open team the numbers of all its ranks, as all of them do. NULL: out of memory. Without this, its first collective exchanges them. */
+void rk_coll_set_hosts(struct rank_team *team, const uint64_t *id);
+
 /*
  * This rank cannot create or open the team of these n ranks, in which it is rank me: end its collectives on the others. Not
  * within a channel.

@@ -27,10 +27,8 @@ static bool coll_has_schedule(const struct rk_coll_call *c)
 
 static rank_status_t coll_persistent_build(struct rk_coll_persistent *p)
 {
-    rank_status_t st;
+    rank_status_t st = rk_coll_build(&p->call, &p->algo, &p->sched);
 
-    p->sched = rk_coll_build(&p->call, &p->algo);
-    st = p->sched ? p->sched->status : RANK_ERR_NO_MEMORY;
     if (st) {
         rk_sched_free(p->sched);
         p->sched = NULL;

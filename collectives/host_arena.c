@@ -4,14 +4,10 @@
 #include "collectives/state.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
-#include "lib/core/describe.h"
 
 #include <stdlib.h>
 
 enum { NO_ARENA = -1, OFFER = 3, ANSWERS = 4 }; /* tags of phases, beside those of two_level.c */
-
-/* Number of the agreement among the team's collectives: no call has it. */
-#define AGREEMENT_SEQ ((UINT64_C(1) << 39) - 1)
 
 /* Memory of an agreement's schedule. */
 struct agreement {
@@ -43,7 +39,7 @@ static rank_status_t offer_arena(void *arg)
     return RANK_OK;
 }
 
-/* The segment decides if ranks share memory, and not the launcher's map. */
+/* Ranks of one host that share no memory have the same number, too. */
 static rank_status_t open_offer(void *arg)
 {
     struct agreement *g = arg;
@@ -101,9 +97,8 @@ static void build_local(struct rk_sched *s, rank_status_t (*fn)(void *), struct 
     rk_sched_leave(s);
 }
 
-bool rk_host_arena_begin(struct rank_team *team, enum rk_coll_kind kind)
+bool rk_host_arena_begin(struct rank_team *team, struct rk_coll_team *t, enum rk_coll_kind kind)
 {
-    struct rk_coll_team *t = team->coll;
     struct agreement *g;
     struct rk_sched *s;
 
@@ -113,7 +108,7 @@ bool rk_host_arena_begin(struct rank_team *team, enum rk_coll_kind kind)
         t->hosts->agreed = true;
         return true;
     }
-    s = rk_sched_new(&team->ctx->coll->scheds, team, AGREEMENT_SEQ);
+    s = rk_sched_new(&team->ctx->coll->scheds, team, RK_HOST_ARENA_SEQ);
     if (!s)
         return false;
     t->agreeing = true;
@@ -139,82 +134,7 @@ bool rk_host_arena_begin(struct rank_team *team, enum rk_coll_kind kind)
     return true;
 }
 
-/* ----------------------------------------------------------------------------- waits */
-
-struct agreement_wait {
-    struct rk_wait wait;
-    struct rank_team *team;
-};
-
-static bool agreement_failed(const struct rank_team *team)
+bool rk_host_arena_agreed(const struct rk_coll_team *t)
 {
-    return team->ndead > 0 || (team->coll_failed && team->coll_failed_at <= team->coll->agreement_for);
-}
-
-static bool agreement_is_over(struct rk_wait *wait)
-{
-    const struct rank_team *team = ((struct agreement_wait *)wait)->team;
-
-    return team->coll->hosts->agreed || (team->coll_over && agreement_failed(team));
-}
-
-static void describe_agreement(const struct rk_wait *wait, struct rk_wait_for *out)
-{
-    const struct rank_team *team = ((const struct agreement_wait *)wait)->team;
-    const struct rk_hosts *h = team->coll->hosts;
-
-    rk_describe_call(out, "first collective of a team, on its host");
-    for (int i = h->at[h->host]; i < h->at[h->host + 1]; i++) {
-        if (h->ranks[i] != team->rank)
-            rk_describe_peer(out, rk_team_world_rank(team, h->ranks[i]));
-    }
-}
-
-rank_status_t rk_host_arena_wait(struct rank_team *team)
-{
-    struct agreement_wait w = {.wait = {.kind = RK_FOR_COLL, .describe = describe_agreement}, .team = team};
-
-    rk_wait(team->ctx, &w.wait, agreement_is_over);
-    return team->coll->hosts->agreed ? RANK_OK : team->ndead > 0 ? RANK_ERR_PEER_DEAD : RANK_ERR_COLLECTIVE;
-}
-
-/* ---------------------------------------------------------------------- deferred calls */
-
-struct rk_deferred {
-    struct rk_coll_call call;
-    const struct rk_algo *algo;
-    void (*build)(struct rk_sched *, const struct rk_algo *, const struct rk_coll_call *);
-};
-
-static bool build_deferred(struct rk_sched *s, bool again)
-{
-    const struct rk_deferred *d = s->deferred;
-
-    (void)again;
-    s->more = NULL;
-    rk_sched_reset(s);
-    d->build(s, d->algo, &d->call);
-    return true;
-}
-
-static bool has_agreed(void *sched)
-{
-    const struct rk_sched *s = sched;
-
-    return s->hosts->agreed && rk_sched_has_turn(s);
-}
-
-void rk_host_arena_defer(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c,
-                         void (*build)(struct rk_sched *, const struct rk_algo *, const struct rk_coll_call *))
-{
-    struct rk_deferred *d = rk_sched_scratch(s, sizeof(*d));
-
-    if (s->status)
-        return;
-    *d = (struct rk_deferred){*c, algo, build};
-    s->deferred = d;
-    s->more = build_deferred;
-    rk_sched_keep(s);
-    rk_sched_line_up(s, s->hosts->in_cells); /* in the order of starts, before it is known if it uses cells */
-    rk_sched_event(s, NULL, has_agreed, s);
+    return t->hosts->agreed;
 }

@@ -12,15 +12,10 @@
 #ifndef RK_COLLECTIVES_HOST_ARENA_H
 #define RK_COLLECTIVES_HOST_ARENA_H
 
-#include "collectives/algo.h"
+#include "collectives/team_hosts.h"
 
-/* Start the agreement, unless it has begun. For a call of a team whose hosts are known. False: out of memory. */
-bool rk_host_arena_begin(struct rank_team *team, enum rk_coll_kind kind);
-/* Wait for its end. RANK_ERR_PEER_DEAD or RANK_ERR_COLLECTIVE if the team's collectives have failed. */
-rank_status_t rk_host_arena_wait(struct rank_team *team);
-
-/* Add a step that waits for it, and build the call then. The schedule must not be a kept one. */
-void rk_host_arena_defer(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c,
-                         void (*build)(struct rk_sched *, const struct rk_algo *, const struct rk_coll_call *));
+/* Start the agreement unless it has begun. kind: of the call, for descriptions. The hosts are known. False: out of memory. */
+bool rk_host_arena_begin(struct rank_team *team, struct rk_coll_team *t, enum rk_coll_kind kind);
+bool rk_host_arena_agreed(const struct rk_coll_team *t);
 
 #endif

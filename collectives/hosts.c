@@ -5,23 +5,24 @@
 #include <stdlib.h>
 
 struct rank_on {
-    int node, rank;
+    uint64_t host;
+    int rank;
 };
 
 static int compare_ranks_on(const void *a, const void *b)
 {
     const struct rank_on *x = a, *y = b;
 
-    return x->node != y->node ? (x->node > y->node) - (x->node < y->node) : x->rank - y->rank;
+    return x->host != y->host ? (x->host > y->host) - (x->host < y->host) : x->rank - y->rank;
 }
 
-/* host_of and n, of ranks sorted by node. */
+/* host_of and n, of ranks sorted by host. */
 static void number_hosts(struct rk_hosts *h, const struct rank_on *all, int size)
 {
     int first = 0;
 
     for (int i = 0; i < size; i++) { /* first: lowest rank on the host */
-        if (i > 0 && all[i].node != all[i - 1].node)
+        if (i > 0 && all[i].host != all[i - 1].host)
             first = i;
         h->host_of[all[i].rank] = all[first].rank;
     }
@@ -29,7 +30,7 @@ static void number_hosts(struct rk_hosts *h, const struct rank_on *all, int size
         h->host_of[r] = h->host_of[r] == r ? h->n++ : h->host_of[h->host_of[r]];
 }
 
-struct rk_hosts *rk_hosts_new(const int *node, int size, int rank)
+struct rk_hosts *rk_hosts_new(const uint64_t *id, int size, int rank)
 {
     struct rk_hosts *h = calloc(1, sizeof(*h) + (5 * (size_t)size + 1) * sizeof(int));
     struct rank_on *all = malloc((size_t)size * sizeof(*all));
@@ -45,7 +46,7 @@ struct rk_hosts *rk_hosts_new(const int *node, int size, int rank)
     h->leaders = h->host_of + size;
     h->lane = h->leaders + size;
     for (int r = 0; r < size; r++)
-        all[r] = (struct rank_on){node[r], r};
+        all[r] = (struct rank_on){id[r], r};
     qsort(all, (size_t)size, sizeof(*all), compare_ranks_on);
     number_hosts(h, all, size);
     free(all);

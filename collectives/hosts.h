@@ -8,6 +8,7 @@
 #define RK_COLL_HOSTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct rk_arena;
 struct rk_sched_line;
@@ -27,7 +28,7 @@ struct rk_hosts {
     int *lane;    /* the rank of each host at the own place; valid if local < per_host */
 };
 
-/* node[r]: any number that identifies the host of rank r. Returns NULL if out of memory. Caller frees. */
-struct rk_hosts *rk_hosts_new(const int *node, int size, int rank);
+/* id[r]: any number that identifies the host of rank r. Returns NULL if out of memory. Caller frees. */
+struct rk_hosts *rk_hosts_new(const uint64_t *id, int size, int rank);
 
 #endif

@@ -32,10 +32,11 @@ struct rk_coll_team {
     struct rk_arena *arena; /* NULL: none */
     struct rk_arena *direct; /* the same; NULL if buffers may be of other kinds than host memory */
     struct rk_sched_line in_cells; /* of schedules that use the cells of the arena */
-    struct rk_hosts *hosts; /* NULL: not asked for, not known to all, or on one host */
+    struct rk_hosts *hosts; /* NULL: not known so far, or all its ranks share memory */
+    const struct rk_sched *exchange; /* of the hosts, while it runs */
     struct rk_arena *host_arena; /* of the ranks on the own host of several; opened in the agreement on it */
-    uint64_t agreement_for; /* number of the call that has begun it */
-    bool hosts_asked, hosts_no_memory, agreeing;
+    uint64_t agreement_for; /* number of the call that has begun it, or the exchange of hosts */
+    bool hosts_begun, hosts_no_memory, agreeing;
     bool closing;           /* its team is freed, and calls in the arena's cells are under way */
     bool one_node;          /* all its ranks share memory; equal on all ranks */
     int64_t shm_max[RK_COLL_COUNT]; /* up to this block all blocking calls run straight code; -1: none does */
@@ -76,10 +77,10 @@ uint64_t rk_coll_number(const struct rank_team *team);
 void rk_coll_describe(const struct rank_request *req, struct rk_wait_for *out);
 
 /*
- * Kept schedule for a checked call that moves data between ranks. rk_sched_rearm numbers it. Sets *algo. NULL: out of
- * memory.
+ * Kept schedule for a checked call that moves data between ranks, and its algorithm. rk_sched_rearm numbers it. May wait
+ * for the other ranks in the first call of a team. *out may be set on failure, too.
  */
-struct rk_sched *rk_coll_build(const struct rk_coll_call *c, const struct rk_algo **algo);
+rank_status_t rk_coll_build(const struct rk_coll_call *c, const struct rk_algo **algo, struct rk_sched **out);
 /* Of a team of one rank: copy its input to the result. */
 void rk_coll_copy_alone(const struct rk_coll_call *c);
 

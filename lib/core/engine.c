@@ -162,11 +162,6 @@ int rk_engine_local_slot(struct rk_ctx *ctx, int number)
     return (int)(at - b->local);
 }
 
-int rk_engine_node_of(struct rk_ctx *ctx, int number)
-{
-    return number < ctx->boot->size ? rk_boot_node_of(ctx->boot, number) : -1;
-}
-
 static void engine_init_peer(struct rk_peer *p, struct rk_ctx *ctx, int number)
 {
     *p = (struct rk_peer){.ctx = ctx,

@@ -133,8 +133,6 @@ struct rk_peer *rk_engine_find_peer(struct rk_ctx *ctx, struct rk_procid id);
 rank_status_t rk_peer_card(struct rk_peer *peer, const char *key, void *data, size_t *len);
 /* Slot of a number in this node's segment, or -1. */
 int rk_engine_local_slot(struct rk_ctx *ctx, int number);
-/* Host of a process of the own job, by the launcher's map; negative if unknown. The first call may ask the launcher. */
-int rk_engine_node_of(struct rk_ctx *ctx, int number);
 /*
  * First contact: select the first open channel that reaches the peer. RK_AGAIN: none does, perhaps because the
  * process has ended and the launcher's report is still on its way. Retry after progress; this ends within a

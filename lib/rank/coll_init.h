@@ -13,7 +13,8 @@ extern "C" {
 
 /*
  * Create a persistent request for the operation of the same name. rank_start starts it. Every rank of team makes the call,
- * in the same order as other collectives. Arguments are those of the blocking call. Arrays of counts are copied.
+ * in the same order as other collectives, and it may wait for the others. Arguments are those of the blocking call. Arrays of
+ * counts are copied.
  *
  * Each start is a collective call of the team: all ranks start their requests of one operation in the same order among
  * the team's collectives. rank_startall starts in the order of its array. A start reads the buffers that the operation

@@ -21,6 +21,7 @@ struct ballot {
     uint64_t color;
     int32_t key;
     uint32_t counter; /* of splits that this rank has begun */
+    uint64_t host;    /* of the rank: rk_coll_host_id */
     uint64_t id;      /* several worlds: id of the team, if this rank is its first member */
 };
 
@@ -84,18 +85,36 @@ rank_status_t rk_team_open(struct rk_ctx *ctx, uint64_t id, int n, int *world_ra
     return st;
 }
 
+/* All members have the hosts of all from the ballots. */
+static void set_hosts_of(struct rank_team *team, const struct ballot *all, const struct seat *entries)
+{
+    uint64_t *host;
+
+    if (team->size == 1 || team->local)
+        return;
+    host = malloc((size_t)team->size * sizeof(*host));
+    for (int i = 0; host && i < team->size; i++)
+        host[i] = all[entries[i].rank].host;
+    rk_coll_set_hosts(team, host);
+    free(host);
+}
+
 /* Takes ownership of world_ranks, which has space for all ranks of parent. */
 static rank_status_t gather_entries(struct rank_team *parent, const struct ballot *all, const struct seat *entries, int n,
                                     int *world_ranks, struct rank_team **out)
 {
     const struct ballot *first = &all[entries[0].rank];
     int *exact = realloc(world_ranks, (size_t)n * sizeof(int));
+    rank_status_t st;
 
     world_ranks = exact ? exact : world_ranks;
     for (int i = 0; i < n; i++)
         world_ranks[i] = rk_team_world_rank(parent, entries[i].rank);
-    return rk_team_open(parent->ctx, parent->mixed ? first->id : (uint64_t)(uint32_t)world_ranks[0] << 32 | first->counter,
-                        n, world_ranks, out);
+    st = rk_team_open(parent->ctx, parent->mixed ? first->id : (uint64_t)(uint32_t)world_ranks[0] << 32 | first->counter,
+                      n, world_ranks, out);
+    if (!st)
+        set_hosts_of(*out, all, entries);
+    return st;
 }
 
 static rank_status_t check_split(const char *call, const struct rank_team *team, const rank_team_t *out)
@@ -108,7 +127,7 @@ static rank_status_t check_split(const char *call, const struct rank_team *team,
 static rank_status_t api_team_split(struct rank_team *parent, uint64_t color, int key, rank_team_t *out)
 {
     /* Count before the first wait: another thread may split another team meanwhile. */
-    struct ballot mine = {color, key, ++parent->ctx->world->counter,
+    struct ballot mine = {color, key, ++parent->ctx->world->counter, rk_coll_host_id(parent->ctx),
                           parent->mixed ? rk_team_random_id() : 0};
     struct ballot *all = malloc((size_t)parent->size * sizeof(*all));
     struct seat *entries = malloc((size_t)parent->size * sizeof(*entries));

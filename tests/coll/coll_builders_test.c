@@ -28,7 +28,7 @@ struct ranks {
     char *blank;               /* an output that is untouched */
 };
 
-static int node_of[FAKE_MAX]; /* the host of each rank, for algorithms that need it */
+static uint64_t node_of[FAKE_MAX]; /* the host of each rank, for algorithms that need it */
 
 static bool reduces(enum rk_coll_kind k)
 {
@@ -424,10 +424,10 @@ static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dt
 static void place_ranks(int size, int hosts, int way, uint64_t seed)
 {
     for (int r = 0; r < size; r++)
-        node_of[r] = way == 0 ? 7 * (r * hosts / size) : way == 1 ? hosts - r % hosts : (int)((seed >> 33) % (unsigned)hosts);
+        node_of[r] = way == 0 ? (uint64_t)(7 * (r * hosts / size)) << 40 : way == 1 ? (uint64_t)(hosts - r % hosts) : (seed >> 33) % (unsigned)hosts;
     for (int r = 0; way == 2 && r < size; r++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-        node_of[r] = (int)((seed >> 33) % (unsigned)hosts);
+        node_of[r] = (seed >> 33) % (unsigned)hosts;
     }
 }
 
