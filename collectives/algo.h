@@ -117,6 +117,8 @@ struct rk_algo {
     bool balanced;      /* ordered calls sum each element by one tree: ranks fold (rk_fold), then halves of the vranks */
     size_t segment;     /* reductions: bytes a rank of a segment (segments.h); 0: a usual one */
     int64_t min_count;  /* minimum elements of a block */
+    size_t bytes_max;   /* of a block; 0: any */
+    int ranks_max;      /* 0: any */
     /* Estimated time for size ranks and blocks of bytes. */
     double (*cost)(const struct rk_cost_model *m, int size, double bytes);
     /* The same for hosts with k ranks each; with RK_NEEDS_HOSTS. cost assumes 4. */
@@ -146,6 +148,7 @@ struct rk_step *rk_build_reduce_pair(struct rk_sched *s, struct rk_step *after,
                                      const void *mine, const void *theirs, int64_t count);
 
 /* Builders, by file. */
+void rk_build_lines(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_slices(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_direct(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_barrier_dissemination(struct rk_sched *s, const struct rk_coll_call *c);

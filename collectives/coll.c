@@ -271,14 +271,11 @@ static void set_reducer(struct rk_sched *s, const struct rk_coll_call *c)
 /* Of a call that begins before the hosts of its team are known. */
 static const struct rk_algo undecided = {.name = "undecided", .build = rk_build_barrier_dissemination};
 
-/*
- * Select the algorithm; straight: one without a schedule is possible. Cells are backed when the team first needs
- * them.
- */
-static const struct rk_algo *choose(struct rk_coll_team *t, const struct rk_coll_call *c, bool straight)
+/* Select the algorithm. Cells are backed when the team first needs them. */
+static const struct rk_algo *choose(struct rk_coll_team *t, const struct rk_coll_call *c, enum rk_coll_form form)
 {
     const struct rank_team *team = c->team;
-    struct rk_coll_choice *last = &t->last[c->kind][straight];
+    struct rk_coll_choice *last = &t->last[c->kind][form];
 
     if (rk_unlikely(!last->algo || last->count != c->count || last->bytes != c->bytes || last->ordered != c->ordered)) {
         const struct rk_forced *forced = &team->ctx->coll->forced;
@@ -287,8 +284,9 @@ static const struct rk_algo *choose(struct rk_coll_team *t, const struct rk_coll
         struct rk_case what = {.kind = c->kind,
                                .mem = RANK_MEM_HOST,
                                .one_node = one_node,
-                               .arena = straight,
+                               .arena = form == RK_COLL_STRAIGHT,
                                .cells = t->arena != NULL,
+                               .persistent = form == RK_COLL_PERSISTENT,
                                .ordered = c->ordered,
                                .balanced = team->ctx->coll->reproducible && rk_coll_balances(c->kind),
                                .size = team->size,
@@ -326,7 +324,7 @@ static void build_on_hosts(struct rk_sched *s, struct rk_coll_team *t, const str
         rk_build_later(s, t, c, rk_team_hosts_known, build_on_hosts);
         return;
     }
-    algo = choose(t, c, false);
+    algo = choose(t, c, RK_COLL_SCHEDULED);
     s->hosts = t->hosts;
     if (s->trace)
         s->trace->algo = algo->name;
@@ -375,7 +373,7 @@ static rank_status_t wait_for_hosts(const struct rk_coll_call *c)
     if (!rk_team_hosts_begin(c->team, c->kind))
         return RANK_ERR_NO_MEMORY;
     st = rk_team_wait(c->team, rk_team_hosts_known);
-    if (st || !(choose(t, c, false)->needs & RK_NEEDS_HOSTS))
+    if (st || !(choose(t, c, RK_COLL_PERSISTENT)->needs & RK_NEEDS_HOSTS))
         return st;
     return rk_host_arena_begin(c->team, t, c->kind) ? rk_team_wait(c->team, rk_host_arena_agreed) : RANK_ERR_NO_MEMORY;
 }
@@ -387,7 +385,7 @@ rank_status_t rk_coll_build(const struct rk_coll_call *c, const struct rk_algo *
 
     if (st)
         return st;
-    *algo = choose(t, c, false);
+    *algo = choose(t, c, RK_COLL_PERSISTENT);
     *out = build(c, *algo, 0);
     if (!*out)
         return RANK_ERR_NO_MEMORY;
@@ -409,6 +407,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
 {
     bool alone = c->team->size == 1, empty = alone || rk_coll_is_empty(c), trivial = alone || (empty && !rk_conf.coll_check);
     struct rk_coll_team *t = c->team->coll;
+    bool straight = !out && t->arena && !c->user && !rk_conf.coll_check;
     struct rank_request own, *req = &own;
     struct rk_coll_call ordered;
     const struct rk_algo *algo;
@@ -425,7 +424,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     }
     if (!t->one_node && !alone && !rk_team_hosts_begin(c->team, c->kind))
         return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
-    algo = empty ? NULL : t->one_node || t->hosts ? choose(t, c, !out && t->arena && !c->user && !rk_conf.coll_check) : &undecided;
+    algo = empty ? NULL : t->one_node || t->hosts ? choose(t, c, straight ? RK_COLL_STRAIGHT : RK_COLL_SCHEDULED) : &undecided;
     if (!trivial && t->arena && (!algo || algo->build) && (st = rk_call_begin_schedule(t->arena, c, !out)) != RANK_OK)
         return st;
     if (rk_unlikely(c->team->ctx->coll->trace))

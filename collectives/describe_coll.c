@@ -3,6 +3,7 @@
 #include "collectives/state.h"
 #include "collectives/shm/slot.h"
 #include "collectives/shm/direct.h"
+#include "collectives/shm/lines.h"
 #include "collectives/shm/slices.h"
 #include "lib/core/describe.h"
 
@@ -114,6 +115,8 @@ static void describe_events(const struct rk_sched *s, struct rk_wait_for *out)
             rk_slices_describe(step->to, out);
         else if (step->kind == RK_STEP_EVENT && step->fn.event == rk_direct_advance)
             rk_direct_describe(step->to, out);
+        else if (step->kind == RK_STEP_EVENT && step->fn.event == rk_lines_advance)
+            rk_lines_describe(step->to, out);
     }
 }
 

@@ -151,13 +151,35 @@ static void print_passed(void *arg, int rule, const struct rk_algo *algo, const 
     fprintf(arg, "%-24s passed over: %s %s: %s\n", "", rule < 0 ? "RANK_COLL," : "the rule for", algo->name, why);
 }
 
+/* Print the choice for each range of blocks; a call whose ranks do not know all lengths has one for all. */
+static void print_choices(FILE *out, const struct rk_forced *forced, struct rk_case *c, bool passed)
+{
+    bool any = c->kind == RK_COLL_BARRIER || rk_coll_has_own_counts(c->kind);
+    size_t end = any ? 0 : (size_t)1 << CHOICE_BITS;
+
+    for (size_t first = !any; first <= end;) {
+        struct choice got = choice_at(forced, c, first, NULL, NULL);
+        size_t last = choice_end(forced, c, first, end);
+        char from[24], to[24], range[56];
+
+        print_bytes(from, sizeof(from), first);
+        print_bytes(to, sizeof(to), last);
+        snprintf(range, sizeof(range), "%s-%s", from, last == end ? "" : to);
+        fprintf(out, "%-24s %-19s %s%s\n", !any ? range : c->kind == RK_COLL_BARRIER ? "" : "any", got.algo->name,
+                got.rule < 0 ? "" : "rule: ", got.why);
+        if (passed)
+            choice_at(forced, c, first, print_passed, out);
+        first = last + 1;
+    }
+}
+
 rank_status_t rk_coll_print_choice(FILE *out, const char *collective, int ranks, int nodes)
 {
+    static const char *const forms[] = {"blocking", "nonblocking", "persistent"};
     bool arena = nodes == 1 && rk_conf.coll_shm;
-    struct rk_case c = {.mem = RANK_MEM_HOST, .one_node = nodes == 1, .arena = arena, .cells = arena, .size = ranks,
+    struct rk_case c = {.mem = RANK_MEM_HOST, .one_node = nodes == 1, .cells = arena, .size = ranks,
                         .nodes = nodes, .per_node = ranks / nodes};
     struct rk_forced forced;
-    size_t end = (size_t)1 << CHOICE_BITS;
     int kind = 0;
 
     while (kind < RK_COLL_COUNT && strcmp(rk_coll_name[kind], collective) != 0)
@@ -169,21 +191,12 @@ rank_status_t rk_coll_print_choice(FILE *out, const char *collective, int ranks,
     if (rk_forced_parse(rk_conf.coll, &forced))
         return RANK_ERR_CONFIG;
     c.kind = (enum rk_coll_kind)kind;
-    end = kind == RK_COLL_BARRIER ? 0 : end;
-    fprintf(out, "%s, blocking, %d ranks on %d node%s, by bytes of a block\n\n%-24s %-19s %s\n", collective, ranks, nodes,
-            nodes == 1 ? "" : "s", "bytes", "algorithm", "reason");
-    for (size_t first = kind != RK_COLL_BARRIER; first <= end;) {
-        struct choice got = choice_at(&forced, &c, first, NULL, NULL);
-        size_t last = choice_end(&forced, &c, first, end);
-        char from[24], to[24], range[56];
-
-        print_bytes(from, sizeof(from), first);
-        print_bytes(to, sizeof(to), last);
-        snprintf(range, sizeof(range), "%s-%s", from, last == end ? "" : to);
-        fprintf(out, "%-24s %-19s %s%s\n", kind == RK_COLL_BARRIER ? "" : range, got.algo->name,
-                got.rule < 0 ? "" : "rule: ", got.why);
-        choice_at(&forced, &c, first, print_passed, out);
-        first = last + 1;
+    for (int f = 0; f < (int)RK_ARRAY_LEN(forms); f++) {
+        c.arena = arena && f == 0;
+        c.persistent = f == 2;
+        fprintf(out, "%s%s, %s, %d ranks on %d node%s, by bytes of a block\n\n%-24s %-19s %s\n", f ? "\n" : "", collective,
+                forms[f], ranks, nodes, nodes == 1 ? "" : "s", "bytes", "algorithm", "reason");
+        print_choices(out, &forced, &c, f == 0);
     }
     return RANK_OK;
 }

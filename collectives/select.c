@@ -24,15 +24,25 @@ enum { SLICES_MIN = RK_SLOT_DATA, SLICES_MAX = 16 << 10 };
         .kind = RK_COLL_##coll, .mem = RANK_MEM_HOST, .nodes = RK_NODES_##where,                   \
         .ranks_max = ranks, .bytes_max = bytes, .algo = name, .why = reason                     \
     }
+/* Persistent requests use the arena for short blocks, too. */
+#define PERSISTENT(coll)                                                                           \
+    {                                                                                              \
+        .kind = RK_COLL_##coll, .mem = RANK_MEM_HOST, .nodes = RK_NODES_ONE, .persistent = true,   \
+        .ranks_max = RK_FLAT_MAX, .bytes_max = SLICES_MIN, .algo = "lines",                        \
+        .why = "persistent: flag and block in a line, no messages"                                 \
+    }
 
 const struct rk_rule rk_rules[] = {
     RULE(BARRIER, ONE, 0, RK_ANY_BYTES, "shm", "flags in shared memory: no messages"),
+    PERSISTENT(BARRIER),
+    RULE(BARRIER, ONE, 0, RK_ANY_BYTES, "slices", "counters in shared memory: no messages"),
     RULE(BARRIER, MANY, 0, RK_ANY_BYTES, "two_level", "few messages cross the network"),
     RULE(BARRIER, ANY, 0, RK_ANY_BYTES, "dissemination", "least rounds"),
 
     RULE(BCAST, ONE, 0, 4096, "shm", "one write, all ranks read"),
+    PERSISTENT(BCAST),
     RULE(BCAST, MANY, 0, RK_ANY_BYTES, "two_level", "the message crosses the network once a host"),
-    RULE(BCAST, ONE, 0, SLICES_MIN, "binomial", "short ones that do not block: no cells for them"),
+    RULE(BCAST, ONE, 0, SLICES_MIN, "binomial", "short nonblocking ones: no cells for them"),
     RULE(BCAST, ONE, 0, SLICES_MAX, "slices", "the root copies in, all copy out at once"),
     RULE(BCAST, ONE, 0, RK_ANY_BYTES, "direct", "all copy from the root"),
     RULE(BCAST, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
@@ -42,8 +52,9 @@ const struct rk_rule rk_rules[] = {
     RULE(BCAST, ANY, 0, RK_ANY_BYTES, "scatter_ring", "twice the message for any number of ranks"),
 
     RULE(REDUCE, ONE, 0, 4096, "shm", "all ranks write, the root reads"),
+    PERSISTENT(REDUCE),
     RULE(REDUCE, MANY, 0, RK_ANY_BYTES, "two_level", "one sum a host crosses the network"),
-    RULE(REDUCE, ONE, 0, SLICES_MIN, "binomial", "short ones that do not block: no cells for them"),
+    RULE(REDUCE, ONE, 0, SLICES_MIN, "binomial", "short nonblocking ones: no cells for them"),
     RULE(REDUCE, ONE, 0, SLICES_MAX, "slices", "the root reduces all inputs at once; many ranks share it"),
     RULE(REDUCE, ONE, 0, RK_ANY_BYTES, "direct", "the root reduces all inputs where they are; many ranks share it"),
     RULE(REDUCE, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
@@ -51,8 +62,9 @@ const struct rk_rule rk_rules[] = {
     RULE(REDUCE, ANY, 0, RK_ANY_BYTES, "rabenseifner", "all ranks share the reducing"),
 
     RULE(ALLREDUCE, ONE, 0, 4096, "shm", "one hand-over"),
+    PERSISTENT(ALLREDUCE),
     RULE(ALLREDUCE, MANY, 0, RK_ANY_BYTES, "two_level", "sums of a host cross the network"),
-    RULE(ALLREDUCE, ONE, 0, SLICES_MIN, "recursive_doubling", "short ones that do not block: no cells for them"),
+    RULE(ALLREDUCE, ONE, 0, SLICES_MIN, "recursive_doubling", "short nonblocking ones: no cells for them"),
     RULE(ALLREDUCE, ONE, 0, SLICES_MAX, "slices", "each reduces a slice of all inputs at once"),
     RULE(ALLREDUCE, ONE, 0, RK_ANY_BYTES, "direct", "each reduces a share of all inputs where they are"),
     RULE(ALLREDUCE, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
@@ -61,7 +73,8 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLREDUCE, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, slices overlap"),
 
     RULE(GATHER, ONE, 0, 4096, "shm", "all ranks write, the root reads"),
-    RULE(GATHER, ONE, 8, SLICES_MIN, "linear", "short ones that do not block: no cells for them"),
+    PERSISTENT(GATHER),
+    RULE(GATHER, ONE, 8, SLICES_MIN, "linear", "short nonblocking ones: no cells for them"),
     RULE(GATHER, ONE, 0, 1024, "binomial", "latency counts: least rounds"),
     RULE(GATHER, ONE, 0, SLICES_MAX, "slices", "all copy in at once, the root copies out"),
     RULE(GATHER, ONE, 0, RK_ANY_BYTES, "direct", "the root copies from all"),
@@ -70,9 +83,10 @@ const struct rk_rule rk_rules[] = {
     RULE(GATHER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
 
     RULE(ALLGATHER, ONE, 0, 4096, "shm", "one hand-over"),
+    PERSISTENT(ALLGATHER),
     RULE(ALLGATHER, MANY, 0, 8 << 10, "two_level", "long messages between hosts"),
-    RULE(ALLGATHER, ONE, 0, SLICES_MIN, "recursive_doubling", "short ones that do not block: no cells for them"),
-    RULE(ALLGATHER, ONE, 0, SLICES_MIN, "bruck", "short ones that do not block: no cells for them"),
+    RULE(ALLGATHER, ONE, 0, SLICES_MIN, "recursive_doubling", "short nonblocking ones: no cells for them"),
+    RULE(ALLGATHER, ONE, 0, SLICES_MIN, "bruck", "short nonblocking ones: no cells for them"),
     RULE(ALLGATHER, ONE, 0, SLICES_MAX, "slices", "each copies in once, all copy out"),
     RULE(ALLGATHER, ONE, 0, RK_ANY_BYTES, "direct", "each copies from all"),
     RULE(ALLGATHER, ANY, 0, 128 << 10, "recursive_doubling",
@@ -80,7 +94,6 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLGATHER, ANY, 0, 4 << 10, "bruck", "latency counts: least rounds"),
     RULE(ALLGATHER, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
 
-    RULE(ALLGATHERV, ONE, 0, SLICES_MIN, "linear", "short blocks: all at once"),
     RULE(ALLGATHERV, ONE, 0, SLICES_MAX, "slices", "each copies in once, all copy out"),
     RULE(ALLGATHERV, ONE, 0, RK_ANY_BYTES, "direct", "each copies from all"),
     RULE(ALLGATHERV, ANY, 0, 8 << 10, "linear", "short blocks: all at once"),
@@ -122,7 +135,8 @@ const struct rk_rule rk_rules[] = {
 
     RULE(SCAN, ONE, 16, 4096, "shm", "one hand-over"),
     RULE(SCAN, ONE, 0, 256, "shm", "one hand-over"),
-    RULE(SCAN, ONE, 0, SLICES_MIN, "recursive_doubling", "short ones that do not block: no cells for them"),
+    PERSISTENT(SCAN),
+    RULE(SCAN, ONE, 0, SLICES_MIN, "recursive_doubling", "short nonblocking ones: no cells for them"),
     RULE(SCAN, ONE, 0, 256 << 10, "slices", "each reduces a slice of all prefixes"),
     RULE(SCAN, ANY, 2, RK_ANY_BYTES, "recursive_doubling", "two ranks: one message"),
     RULE(SCAN, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
@@ -130,7 +144,8 @@ const struct rk_rule rk_rules[] = {
 
     RULE(EXSCAN, ONE, 16, 4096, "shm", "one hand-over"),
     RULE(EXSCAN, ONE, 0, 256, "shm", "one hand-over"),
-    RULE(EXSCAN, ONE, 0, SLICES_MIN, "recursive_doubling", "short ones that do not block: no cells for them"),
+    PERSISTENT(EXSCAN),
+    RULE(EXSCAN, ONE, 0, SLICES_MIN, "recursive_doubling", "short nonblocking ones: no cells for them"),
     RULE(EXSCAN, ONE, 0, 256 << 10, "slices", "each reduces a slice of all prefixes"),
     RULE(EXSCAN, ANY, 2, RK_ANY_BYTES, "recursive_doubling", "two ranks: one message"),
     RULE(EXSCAN, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
@@ -153,7 +168,7 @@ bool rk_coll_balances(enum rk_coll_kind kind)
 /* Movers may cut elements. */
 static bool fits_cells(const struct rk_case *c)
 {
-    if (rk_coll_has_own_counts(c->kind))
+    if (rk_coll_has_own_counts(c->kind) || c->kind == RK_COLL_BARRIER)
         return rk_slices_fit(c->kind, c->size, 1);
     return c->count > 0 && rk_slices_fit(c->kind, c->size, c->bytes / (size_t)c->count);
 }
@@ -176,6 +191,10 @@ const char *rk_algo_unfit(const struct rk_algo *algo, const struct rk_case *c)
         return "needs a blocking call on one node, with an arena";
     if (!algo->build && c->bytes > rk_arena_block_max(c->kind, c->size))
         return "longer than a slot of the arena";
+    if (algo->ranks_max && c->size > algo->ranks_max)
+        return "for fewer ranks";
+    if (algo->bytes_max && c->bytes > algo->bytes_max)
+        return "for shorter blocks";
     return c->count < algo->min_count ? "needs elements" : NULL;
 }
 
@@ -186,6 +205,8 @@ static const char *rule_unmet(const struct rk_rule *r, const struct rk_case *c)
         return "for another kind of memory";
     if (r->nodes != RK_NODES_ANY && (r->nodes == RK_NODES_ONE) != c->one_node)
         return r->nodes == RK_NODES_ONE ? "for one node" : "for several nodes";
+    if (r->persistent && !c->persistent)
+        return "for persistent requests";
     if (r->ranks_max && c->size > r->ranks_max)
         return "for fewer ranks";
     if (c->per_node < r->per_node_min)

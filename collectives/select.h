@@ -23,6 +23,7 @@ struct rk_rule {
     enum rk_coll_kind kind;
     rank_mem_kind_t mem;
     enum rk_nodes nodes;
+    bool persistent; /* only for persistent requests */
     int ranks_max;     /* in the team; 0: any number */
     int per_node_min;  /* ranks on the host with the fewest; 0: any number */
     size_t bytes_max;  /* of a block; RK_ANY_BYTES: no limit */
@@ -48,6 +49,7 @@ struct rk_case {
     bool balanced; /* RANK_COLL_REPRODUCIBLE, of a reduction: by one tree */
     bool arena; /* direct code is possible: the team has an arena, and the call blocks */
     bool cells; /* the team's arena has cells */
+    bool persistent;
     int size;
     int nodes, per_node; /* hosts, and ranks on the one with the fewest; 0: not known to all ranks */
     int64_t count;

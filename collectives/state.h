@@ -19,6 +19,9 @@ struct rk_coll {
     struct rk_link persistent; /* struct rk_coll_persistent, of requests that the user has not freed */
 };
 
+/* How a call runs, as far as the selection is concerned. A call of the first form may run straight code. */
+enum rk_coll_form { RK_COLL_STRAIGHT, RK_COLL_SCHEDULED, RK_COLL_PERSISTENT, RK_COLL_FORMS };
+
 /* The algorithm that was selected last for a collective, and for which block. */
 struct rk_coll_choice {
     int64_t count;
@@ -40,7 +43,7 @@ struct rk_coll_team {
     bool closing;           /* its team is freed, and calls in the arena's cells are under way */
     bool one_node;          /* all its ranks share memory; equal on all ranks */
     int64_t shm_max[RK_COLL_COUNT]; /* up to this block all blocking calls run straight code; -1: none does */
-    struct rk_coll_choice last[RK_COLL_COUNT][2]; /* of calls that cannot, and that can run straight code */
+    struct rk_coll_choice last[RK_COLL_COUNT][RK_COLL_FORMS];
 };
 
 /*

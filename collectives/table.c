@@ -7,6 +7,7 @@
  */
 #include "collectives/algo.h"
 #include "collectives/pattern.h"
+#include "collectives/shm/arena.h"
 
 #include <string.h>
 
@@ -38,6 +39,12 @@ static double folded_rounds(int p)
 static double cost_shm(const struct rk_cost_model *m, int p, double n)
 {
     return m->alpha / 4 * (1 + 0.1 * (p - 1)) + (p - 1) * n * (m->beta + m->gamma);
+}
+
+/* The same in a schedule: its steps take as long as those of a message. */
+static double cost_lines(const struct rk_cost_model *m, int p, double n)
+{
+    return m->alpha * (1 + 0.1 * (p - 1)) + (p - 1) * n * (m->beta + m->gamma);
 }
 
 /* A copy in, and a copy out of the peers' cells. The ranks copy at once; each reads the counters of all. */
@@ -254,6 +261,11 @@ static double cost_scan_chain(const struct rk_cost_model *m, int p, double n)
 
 #define SHM(coll, reason) {.name = "shm", .kind = coll, .needs = RK_NEEDS_ARENA, .cost = cost_shm, .why = reason}
 
+/* Short blocks: a line of each rank. */
+#define LINES(coll, reason)                                                                                            \
+    {.name = "lines", .kind = coll, .needs = RK_NEEDS_CELLS, .bytes_max = RK_SLOT_DATA, .ranks_max = RK_FLAT_MAX,        \
+     .cost = cost_lines, .why = reason, .build = rk_build_lines}
+
 #define SLICES(coll, formula, reason)                                                              \
     {.name = "slices", .kind = coll, .needs = RK_NEEDS_CELLS, .cost = formula, .why = reason, .build = rk_build_slices}
 
@@ -267,6 +279,8 @@ const struct rk_algo rk_algos[] = {
     {.name = "two_level", .kind = RK_COLL_BARRIER, .needs = RK_NEEDS_HOSTS,
      .cost = cost_hosts4_barrier, .cost_hosts = cost_hosts_barrier,
      .why = "one message a host crosses the network in each round", .build = rk_build_barrier_two_level},
+    LINES(RK_COLL_BARRIER, "each rank sets a flag that all others read"),
+    SLICES(RK_COLL_BARRIER, cost_slices, "each rank raises a counter that all others read"),
 
     SHM(RK_COLL_BCAST, "all read what the root writes"),
     {.name = "binomial", .kind = RK_COLL_BCAST, .cost = cost_binomial,
@@ -280,6 +294,7 @@ const struct rk_algo rk_algos[] = {
     {.name = "two_level", .kind = RK_COLL_BCAST, .needs = RK_NEEDS_HOSTS,
      .cost = cost_hosts4_bcast, .cost_hosts = cost_hosts_bcast,
      .why = "the message crosses the network once a host", .build = rk_build_bcast_two_level},
+    LINES(RK_COLL_BCAST, "all read the line of the root"),
     SLICES(RK_COLL_BCAST, cost_slices, "the root copies in, all copy out at once"),
     DIRECT(RK_COLL_BCAST, cost_direct, "all copy from the root"),
 
@@ -292,6 +307,7 @@ const struct rk_algo rk_algos[] = {
     {.name = "two_level", .kind = RK_COLL_REDUCE, .needs = RK_NEEDS_HOSTS | RK_NEEDS_COMMUTATIVE,
      .cost = cost_hosts4_reduce, .cost_hosts = cost_hosts_reduce,
      .why = "one sum a host crosses the network", .build = rk_build_reduce_two_level},
+    LINES(RK_COLL_REDUCE, "the root reads the lines of all"),
     SLICES(RK_COLL_REDUCE, cost_slices_reduced, "the root reduces all inputs at once; many ranks share it"),
     DIRECT(RK_COLL_REDUCE, cost_direct_reduced, "the root reduces all inputs where they are; many ranks share it"),
 
@@ -306,6 +322,7 @@ const struct rk_algo rk_algos[] = {
     {.name = "two_level", .kind = RK_COLL_ALLREDUCE, .needs = RK_NEEDS_HOSTS | RK_NEEDS_COMMUTATIVE,
      .cost = cost_hosts4_allreduce, .cost_hosts = cost_hosts_allreduce,
      .why = "sums of a host cross the network; long ones in a lane a rank", .build = rk_build_allreduce_two_level},
+    LINES(RK_COLL_ALLREDUCE, "all read the lines of all"),
     SLICES(RK_COLL_ALLREDUCE, cost_slices_reduced, "each rank reduces a slice of all inputs at once"),
     DIRECT(RK_COLL_ALLREDUCE, cost_direct_shared, "each reduces a share of all inputs where they are"),
 
@@ -314,6 +331,7 @@ const struct rk_algo rk_algos[] = {
      .why = "least rounds", .build = rk_build_gather_binomial},
     {.name = "linear", .kind = RK_COLL_GATHER, .cost = cost_linear,
      .why = "no copies on the way", .build = rk_build_gather_linear},
+    LINES(RK_COLL_GATHER, "the root reads the lines of all"),
     SLICES(RK_COLL_GATHER, cost_slices_blocks, "all copy in at once, the root copies out"),
     DIRECT(RK_COLL_GATHER, cost_direct_blocks, "the root copies from all"),
 
@@ -328,6 +346,7 @@ const struct rk_algo rk_algos[] = {
     {.name = "two_level", .kind = RK_COLL_ALLGATHER, .needs = RK_NEEDS_HOSTS,
      .cost = cost_hosts4_allgather, .cost_hosts = cost_hosts_allgather,
      .why = "each byte crosses the network once a host, in long messages", .build = rk_build_allgather_two_level},
+    LINES(RK_COLL_ALLGATHER, "all read the lines of all"),
     SLICES(RK_COLL_ALLGATHER, cost_slices_blocks, "each copies in once, all copy out"),
     DIRECT(RK_COLL_ALLGATHER, cost_direct_blocks, "each copies from all"),
 
@@ -401,6 +420,7 @@ const struct rk_algo rk_algos[] = {
      .build = rk_build_scan_doubling},                                                                                    \
     {.name = "chain", .kind = coll, .cost = cost_scan_chain,                                                              \
      .why = "segments on all links at once: each byte crosses each rank once", .build = rk_build_scan_chain},             \
+    LINES(coll, "each reads the lines of the lower ranks"),                                                            \
     SLICES(coll, cost_slices_reduced, "each reduces a slice of all prefixes")
     SCANS(RK_COLL_SCAN),
     SCANS(RK_COLL_EXSCAN),

@@ -40,7 +40,8 @@ static struct rk_arena *open_of(struct rank_team *team, int index, const int *ra
     a->head = (struct rk_arena_head *)(void *)base;
     a->chunks = (struct rk_chunk_line *)(void *)(base + sizeof(*a->head));
     a->calls = (struct rk_call_line *)(void *)(a->chunks + n);
-    a->left = (struct rk_slot_line *)(void *)(a->calls + n * RK_CALL_LINES);
+    a->lines = (struct rk_slot_line *)(void *)(a->calls + n * RK_CALL_LINES);
+    a->left = a->lines + n * RK_CELL_DEPTH;
     a->all = a->left + n;
     a->rooted = a->all + n * RK_ALL_SLOTS;
     a->up = a->rooted + n * RK_ROOTED_SLOTS;

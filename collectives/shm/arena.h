@@ -104,6 +104,7 @@ struct rk_arena {
     struct rk_slot_line *all;    /* [RK_ALL_SLOTS][n] */
     struct rk_slot_line *rooted; /* [RK_ROOTED_SLOTS][n] */
     struct rk_call_line *calls;  /* [RK_CALL_LINES][n] */
+    struct rk_slot_line *lines;  /* [n][cell_depth] of lines.h */
     struct rk_slot_line *up, *down; /* [RK_ALL_SLOTS][groups] sums of groups, and of all */
     char *all_data, *rooted_data, *up_data, *down_data; /* RK_SLOT_DATA for each line */
     uint64_t all_turn, rooted_turn; /* without the hash */
@@ -118,6 +119,7 @@ struct rk_arena {
     int cell_depth;
     uint64_t chunks_begun;              /* by this rank, of all calls */
     uint64_t announced;                 /* calls that were agreed on */
+    uint64_t left_by_all;               /* chunks that all other members have left */
     uint8_t reads;                      /* enum rk_reads */
     struct rk_xpmem **far;              /* [n] attached memory of the members; NULL: none (peer_memory.h) */
     struct rk_cell_use cell_use[RK_CELL_DEPTH];

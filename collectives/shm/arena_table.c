@@ -41,7 +41,7 @@ static size_t leader_lines(int n)
 
 size_t rk_arena_front_bytes(int n)
 {
-    size_t lines = (size_t)n * (2 + RK_ALL_SLOTS + RK_ROOTED_SLOTS + RK_CALL_LINES) + leader_lines(n);
+    size_t lines = (size_t)n * (2 + RK_ALL_SLOTS + RK_ROOTED_SLOTS + RK_CALL_LINES + RK_CELL_DEPTH) + leader_lines(n);
 
     return sizeof(struct rk_arena_head) + lines * sizeof(struct rk_slot_line);
 }

@@ -58,7 +58,7 @@ static bool awaited(const struct slices *x, enum rk_chunk_phase p, uint64_t i, i
         *counts = RK_CHUNK_OUT;
         *r = last->reader;
         *want = last->number;
-        return last->number > 0;
+        return last->number > a->left_by_all;
     case RK_CHUNK_SUM:
         *counts = RK_CHUNK_IN;
         return true;
@@ -261,8 +261,8 @@ static void set_roles(struct slices *x)
         does[RK_CHUNK_OUT] = !at_root;
         x->writer = x->root;
         break;
-    case RK_COLL_ALLREDUCE: /* of two, each reduces all itself */
-        does[RK_CHUNK_SUM] = x->sums_for_all = a->n > 2;
+    case RK_COLL_ALLREDUCE: /* of two, or if it is short, each reduces all itself */
+        does[RK_CHUNK_SUM] = x->sums_for_all = a->n > 2 && (x->bytes > RK_SLOT_DATA || a->n > RK_FLAT_MAX);
         break;
     case RK_COLL_SCAN:
     case RK_COLL_EXSCAN:

@@ -270,7 +270,7 @@ void rk_slices_copy_out(struct slices *x, uint64_t i)
             check_length(x, share, x->gets);
         if (len)
             move(x->rbuf + at, share, len);
-    } else {
+    } else if (x->kind != RK_COLL_BARRIER) {
         copy_blocks(x, i);
     }
 }
@@ -317,6 +317,6 @@ bool rk_slices_set_blocks(struct slices *x, const struct rk_coll_call *c)
         return false;
     if (x->kind == RK_COLL_ALLGATHERV)
         x->gives = x->to[x->a->me].bytes;
-    x->own_chunks = (x->bytes + x->piece - 1) / x->piece;
+    x->own_chunks = x->kind == RK_COLL_BARRIER ? 1 : (x->bytes + x->piece - 1) / x->piece;
     return true;
 }

@@ -73,12 +73,12 @@ const struct rk_conf_row rk_conf_rows[] = {
      "Choose the algorithm of collectives: allreduce:ring,bcast:binomial. For some blocks only, in bytes: "
      "allreduce:ring@64K-1M, ring@1M-, ring@-4K. The first word that covers a call decides. rankinfo --coll NAME "
      "--ranks N shows the choice.",
-     "barrier:shm|dissemination|two_level,"
-     "bcast:shm|binomial|scatter_ring|chain|two_level|slices|direct,"
-     "reduce:shm|binomial|rabenseifner|two_level|slices|direct,"
-     "allreduce:shm|recursive_doubling|rabenseifner|ring|two_level|slices|direct,"
-     "gather:shm|binomial|linear|slices|direct,"
-     "allgather:shm|bruck|recursive_doubling|ring|two_level|slices|direct,"
+     "barrier:shm|dissemination|two_level|lines|slices,"
+     "bcast:shm|binomial|scatter_ring|chain|two_level|lines|slices|direct,"
+     "reduce:shm|binomial|rabenseifner|two_level|lines|slices|direct,"
+     "allreduce:shm|recursive_doubling|rabenseifner|ring|two_level|lines|slices|direct,"
+     "gather:shm|binomial|linear|lines|slices|direct,"
+     "allgather:shm|bruck|recursive_doubling|ring|two_level|lines|slices|direct,"
      "allgatherv:linear|ring|slices|direct,"
      "scatter:shm|binomial|linear|slices|direct,"
      "reduce_scatter:shm|recursive_halving|pairwise|ring|two_level|slices|direct,"
@@ -87,8 +87,8 @@ const struct rk_conf_row rk_conf_rows[] = {
      "scatterv:linear|slices|direct,"
      "alltoallv:pairwise|slices|direct,"
      "reduce_scatterv:recursive_halving|pairwise|slices|direct,"
-     "scan:shm|recursive_doubling|chain|slices,"
-     "exscan:shm|recursive_doubling|chain|slices",
+     "scan:shm|recursive_doubling|chain|lines|slices,"
+     "exscan:shm|recursive_doubling|chain|lines|slices",
      0, 0, AT(coll)},
     {"RANK_COLL_SHM", RK_CONF_BOOL, "on", "",
      "Run small collectives of one node through shared memory.", NULL, 0, 0, AT(coll_shm)},

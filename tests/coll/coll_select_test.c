@@ -362,6 +362,10 @@ static void choices_printed(void **state)
     assert_contains(text, "passed over: the rule for shm: for one node\n");
     assert_contains(text, "two_level           rule: sums of a host cross the network\n");
     free(text);
+    text = choice_text("", "allreduce", 4, 1);
+    assert_contains(text, "allreduce, persistent, 4 ranks");
+    assert_contains(strstr(text, "persistent, 4"), "\n1-4K                     lines ");
+    free(text);
     text = choice_text("", "bcast", 4096, 64); /* a chain of 4096 is no way for 512 KiB */
     assert_contains(text, "chain: more than twice the least estimated time\n");
     free(text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * slices_model.c: move chunks through cells, in every order of memory accesses.
+ * slices_model.c: move chunks in every order of memory accesses.
  *
- * The code itself (collectives/shm/slices.c). Ranks run calls one after another: a cell is overwritten only when its
+ * The code itself (collectives/shm/slices.c, lines.c). Ranks run calls one after another: a cell is overwritten only when its
  * readers have read it, a reader reads only what is there, and no rank waits for ever.
  *
  * An element has the size of a cache line; its first word stands for it. So a slice of a chunk is one element.
@@ -22,19 +22,22 @@ enum { RANKS = 3, DEPTH = 2, CALLS = 2, CHUNKS = 3, ELEM = RK_CACHE_LINE, CELL =
 
 static struct {
     struct rk_chunk_line line[RANKS];
-    char cells[RANKS * DEPTH * CELL] RK_ALIGNED_LINE;
+    struct {
+        struct rk_slot_line lines[RANKS * DEPTH];
+        char cells[RANKS * DEPTH * CELL] RK_ALIGNED_LINE;
+    } data;
 } memory;
 
 static int ranks, cell_depth, cell_elems;
 
 /* The cells as a rank has written them: parts may still be in its store buffer. And which rank was the last one. */
-static char own_cells[RANKS][sizeof(memory.cells)];
-static int writer[sizeof(memory.cells) / ELEM];
+static char own_cells[RANKS][sizeof(memory.data)];
+static int writer[sizeof(memory.data) / sizeof(uint64_t)];
 
-/* Offset in the cells; not less than their size: private memory. */
+/* Offset in the lines and cells; not less than their size: private memory. */
 static uintptr_t cell_at(const void *p)
 {
-    return (uintptr_t)p - (uintptr_t)memory.cells;
+    return (uintptr_t)p - (uintptr_t)&memory.data;
 }
 
 static uint64_t word_of(const void *p)
@@ -42,7 +45,7 @@ static uint64_t word_of(const void *p)
     uintptr_t at = cell_at(p);
     uint64_t v;
 
-    if (at < sizeof(memory.cells) && writer[at / ELEM] == model_me() + 1)
+    if (at < sizeof(memory.data) && writer[at / sizeof(uint64_t)] == model_me() + 1)
         p = own_cells[model_me()] + at;
     memmove(&v, p, sizeof(v));
     return v;
@@ -52,9 +55,9 @@ static void set_word(void *p, uint64_t v)
 {
     uintptr_t at = cell_at(p);
 
-    if (at < sizeof(memory.cells)) {
+    if (at < sizeof(memory.data)) {
         model_store(p, v, sizeof(v));
-        writer[at / ELEM] = model_me() + 1;
+        writer[at / sizeof(uint64_t)] = model_me() + 1;
         p = own_cells[model_me()] + at;
     }
     memmove(p, &v, sizeof(v));
@@ -108,14 +111,16 @@ static void *scratch(const struct rk_sched *s, size_t bytes)
 #define rk_sched_scratch(s, bytes) scratch(s, bytes)
 #define rk_sched_event(s, after, event, arg) ((void)(s), (void)(after))
 #define rk_sched_fail(s, status) ((void)(status))
-#define rk_describe_peer(out, rank) ((void)(rank))
+#define rk_describe_peer(out, rank) ((void)(out), (void)(rank))
 #include "collectives/shm/slices.c"
 #include "collectives/shm/slices_copy.c"
+#include "collectives/shm/lines.c"
 
 static struct call {
     enum rk_coll_kind kind;
     int root, chunks;
-    bool sum;          /* a scan as that of many ranks */
+    bool sum;          /* a scan as that of many ranks, an allreduce of a long block */
+    size_t lines;      /* bytes of a block that goes by lines; 0: by slices */
     int uneven[RANKS]; /* chunks of each rank's block, for blocks of their own lengths */
 } calls[CALLS];
 static enum { NOTHING, NO_WAIT_FOR_READERS, ONE_READER, NUMBERS_AGAIN, NO_SUM, LOWER_INPUTS, OWN_LENGTH } fault;
@@ -212,7 +217,7 @@ static void run_call(struct process *p, int me, int call)
     }
     p->used = 0;
     rk_build_slices(&p->sched, &c);
-    if (calls[call].sum && (c.kind == RK_COLL_SCAN || c.kind == RK_COLL_EXSCAN)) {
+    if (calls[call].sum && (c.kind == RK_COLL_SCAN || c.kind == RK_COLL_EXSCAN || c.kind == RK_COLL_ALLREDUCE)) {
         x->does[RK_CHUNK_SUM] = x->sums_for_all = true;
         x->givers = ranks;
         x->gives = x->bytes;
@@ -240,10 +245,42 @@ static void run_call(struct process *p, int me, int call)
     }
 }
 
+/* A call of one element by lines. */
+static void run_lines(struct process *p, int me, int call)
+{
+    struct lines *x = (struct lines *)(void *)p->scratch;
+    size_t bytes = calls[call].lines;
+    struct rk_coll_call c = {.kind = calls[call].kind, .team = &p->team, .sbuf = p->in[0], .rbuf = p->out[0],
+                             .elem = bytes, .bytes = bytes, .root = calls[call].root};
+    bool has_result = rk_coll_shape[c.kind].root != RK_ROOT_RECEIVES || me == c.root;
+
+    set_word(p->in[0], given(call, me, 0));
+    set_word(p->out[0], c.kind == RK_COLL_BCAST && me == c.root ? given(call, me, 0) : 0);
+    p->used = 0;
+    rk_build_lines(&p->sched, &c);
+    for (bool over = false; !over;) {
+        uint64_t moved = p->all.moved;
+
+        model_here((uint64_t)call << 48 | 1 << 25 | x->begun << 24 | x->given << 16 | x->heard, ARENA(p->arena)->left_by_all, 0);
+        model_look();
+        if (fault == NO_WAIT_FOR_READERS)
+            ARENA(p->arena)->left_by_all = UINT64_MAX;
+        over = rk_lines_advance(x);
+        if (!over && p->all.moved == moved)
+            model_block();
+    }
+    if (has_result)
+        model_expect(word_of(p->out[0]) == result(call, me, 0, 1), "a wrong element");
+}
+
 static void one(int which)
 {
-    for (int call = 0; call < CALLS; call++)
-        run_call(&process[which], which, call);
+    for (int call = 0; call < CALLS; call++) {
+        if (calls[call].lines)
+            run_lines(&process[which], which, call);
+        else
+            run_call(&process[which], which, call);
+    }
 }
 
 static void begin(void)
@@ -258,7 +295,8 @@ static void begin(void)
         a->n = ranks;
         a->me = i;
         a->chunks = memory.line;
-        a->cells = memory.cells;
+        a->cells = memory.data.cells;
+        a->lines = memory.data.lines;
         a->cell_bytes = (size_t)cell_elems * ELEM;
         a->cell_depth = cell_depth;
         p->coll.arena = a;
@@ -284,28 +322,35 @@ int main(void)
         {"slices: gather, then scatter", 2, 2, 2, 0, {CALL(GATHER, 1, .chunks = 3), CALL(SCATTER, 0, .chunks = 1)}},
         {"slices: alltoall, then reduce_scatter", 2, 1, 2, 0, {CALL(ALLTOALL, 0, .chunks = 2), CALL(REDUCE_SCATTER, 0, .chunks = 1)}},
         {"slices: reduce, then allgather", 2, 2, 1, 0, {CALL(REDUCE, 1, .chunks = 3), CALL(ALLGATHER, 0, .chunks = 1)}},
-        {"slices: sums of three, each by a slice", 3, 1, 3, 1, {CALL(ALLREDUCE, 0, .chunks = 2), CALL(BCAST, 2, .chunks = 0)}},
+        {"slices: sums of three, each by a slice", 3, 1, 3, 1, {CALL(ALLREDUCE, 0, .chunks = 2, .sum = true), CALL(BCAST, 2, .chunks = 0)}},
         {"slices: gather to one of three, then bcast", 3, 1, 1, 2, {CALL(GATHER, 0, .chunks = 2), CALL(BCAST, 1, .chunks = 1)}},
         {"slices: scan, then exscan", 2, 1, 1, 0, {CALL(SCAN, 0, .chunks = 3), CALL(EXSCAN, 0, .chunks = 2)}},
         {"slices: scan and exscan by slices", 2, 2, 2, 0, {CALL(SCAN, 0, .chunks = 2, .sum = true), CALL(EXSCAN, 0, .chunks = 1, .sum = true)}},
-        {"slices: scan of three, each by a slice", 3, 1, 3, 1, {CALL(SCAN, 0, .chunks = 1, .sum = true), CALL(EXSCAN, 0, .chunks = 1, .sum = true)}},
+        {"slices: scan of three, each by a slice", 3, 1, 3, 1, {CALL(SCAN, 0, .chunks = 1, .sum = true), CALL(BCAST, 2, .chunks = 1)}},
         {"slices: blocks of unknown lengths", 2, 2, 2, 0,
          {CALL(GATHERV, 0, .uneven = {0, 3}), CALL(GATHERV, 1, .uneven = {2, 1})}},
         {"slices: blocks of unknown lengths, of three", 3, 1, 2, 1,
          {CALL(GATHERV, 0, .uneven = {1, 0, 2}), CALL(GATHERV, 2, .uneven = {0, 0, 0})}},
+        {"lines: sum, then bcast", 2, 1, 1, 0, {CALL(ALLREDUCE, 0, .lines = 8), CALL(BCAST, 1, .lines = 8)}},
+        {"lines: blocks in cells", 2, 2, 1, 0, {CALL(ALLREDUCE, 0, .lines = ELEM), CALL(REDUCE, 1, .lines = ELEM)}},
+        {"lines: reduce to one of three, then scan", 3, 1, 1, 2, {CALL(REDUCE, 1, .lines = 8), CALL(SCAN, 0, .lines = 8)}},
+        {"lines, then slices", 2, 2, 1, 0, {CALL(BCAST, 0, .lines = 8), CALL(ALLREDUCE, 0, .chunks = 2)}},
+        {"slices, then lines", 2, 2, 1, 0, {CALL(BCAST, 1, .chunks = 3), CALL(ALLREDUCE, 0, .lines = ELEM)}},
         {"slices: bcast after unknown lengths", 2, 1, 2, 0, {CALL(GATHERV, 0, .uneven = {1, 2}), CALL(BCAST, 0, .chunks = 2)}},
     };
     static const struct {
         const char *name;
         int fault, ranks;
         enum rk_coll_kind kind;
+        size_t lines;
     } broken[] = {
-        {"slices: no wait for readers", NO_WAIT_FOR_READERS, 2, RK_COLL_BCAST},
-        {"slices: a wait for one of two readers", ONE_READER, 3, RK_COLL_BCAST},
-        {"slices: chunks that are numbered anew", NUMBERS_AGAIN, 2, RK_COLL_BCAST},
-        {"slices: one rank does not reduce its slice", NO_SUM, 3, RK_COLL_ALLREDUCE},
-        {"slices: prefixes without the inputs of higher ranks", LOWER_INPUTS, 3, RK_COLL_SCAN},
-        {"slices: chunks by the own length", OWN_LENGTH, 2, RK_COLL_GATHERV},
+        {"slices: no wait for readers", NO_WAIT_FOR_READERS, 2, RK_COLL_BCAST, 0},
+        {"lines: no wait for readers", NO_WAIT_FOR_READERS, 3, RK_COLL_BCAST, 8},
+        {"slices: a wait for one of two readers", ONE_READER, 3, RK_COLL_BCAST, 0},
+        {"slices: chunks that are numbered anew", NUMBERS_AGAIN, 2, RK_COLL_BCAST, 0},
+        {"slices: one rank does not reduce its slice", NO_SUM, 3, RK_COLL_ALLREDUCE, 0},
+        {"slices: prefixes without the inputs of higher ranks", LOWER_INPUTS, 3, RK_COLL_SCAN, 0},
+        {"slices: chunks by the own length", OWN_LENGTH, 2, RK_COLL_GATHERV, 0},
     };
     struct model m = {.thread = one, .begin = begin, .memory = &memory, .bytes = sizeof(memory)};
     int failed = 0;
@@ -326,7 +371,7 @@ int main(void)
         cell_depth = ranks == 3 ? 1 : 2;
         cell_elems = broken[i].kind == RK_COLL_BCAST ? 1 : ranks;
         fault = broken[i].fault;
-        calls[0] = calls[1] = (struct call){broken[i].kind, 0, CHUNKS, true, {2, 1}};
+        calls[0] = calls[1] = (struct call){broken[i].kind, 0, CHUNKS, true, broken[i].lines, {2, 1}};
         failed += model_check(&m, true);
     }
     return failed != 0;
