@@ -96,7 +96,7 @@ static void build_phase(struct rk_sched *s, struct group g, enum phase_tag tag, 
 }
 
 /* Do the calls of this host use its arena for this phase? Equal on all its ranks. */
-static bool fits_cells(const struct rk_hosts *h, const struct rk_coll_call *c)
+static bool group_fits_cells(const struct rk_hosts *h, const struct rk_coll_call *c)
 {
     return h->arena && rk_slices_fit(c->kind, h->arena->n, c->elem);
 }
@@ -115,7 +115,7 @@ static void build_in_cells(struct rk_sched *s, const struct rk_coll_call *c)
 static void build_on_host(struct rk_sched *s, enum phase_tag tag, const struct rk_coll_call *c,
                           void (*build)(struct rk_sched *, const struct rk_coll_call *))
 {
-    if (fits_cells(s->hosts, c))
+    if (group_fits_cells(s->hosts, c))
         build_in_cells(s, c);
     else
         build_phase(s, group_of_host(s->hosts), tag, c, build);
@@ -139,7 +139,7 @@ void rk_build_barrier_two_level(struct rk_sched *s, const struct rk_coll_call *c
 
     sub.elem = 1;
     set_count(&sub, 0);
-    if (fits_cells(h, &sub)) { /* a chunk in cells is never empty */
+    if (group_fits_cells(h, &sub)) { /* a chunk in cells is never empty */
         sub.rbuf = rk_sched_scratch(s, (size_t)h->arena->n);
         set_count(&sub, 1);
     }
@@ -211,7 +211,7 @@ static void build_slices_to_lanes(struct rk_sched *s, const struct rk_coll_call 
 
     sub = call_of(c, RK_COLL_REDUCE_SCATTER, 0, c->sbuf, c->rbuf + at);
     set_count(&sub, len);
-    if (lanes == g.n && c->count % lanes == 0 && fits_cells(s->hosts, &sub)) {
+    if (lanes == g.n && c->count % lanes == 0 && group_fits_cells(s->hosts, &sub)) {
         build_in_cells(s, &sub);
         return;
     }
@@ -255,7 +255,7 @@ static void build_slices_to_all(struct rk_sched *s, const struct rk_coll_call *c
     sub.rcounts = counts;
     sub.rdispls = displs;
     set_count(&sub, counts[0]); /* of the longest slice */
-    if (fits_cells(s->hosts, &sub)) {
+    if (group_fits_cells(s->hosts, &sub)) {
         build_in_cells(s, &sub);
         return;
     }
