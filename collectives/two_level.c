@@ -96,7 +96,7 @@ static void build_phase(struct rk_sched *s, struct group g, enum phase_tag tag, 
 }
 
 /* Do the calls of this host use its arena for this phase? Equal on all its ranks. */
-static bool group_fits_cells(const struct rk_hosts *h, const struct rk_coll_call *c)
+static bool phase_fits_cells(const struct rk_hosts *h, const struct rk_coll_call *c)
 {
     return h->arena && rk_slices_fit(c->kind, h->arena->n, c->elem);
 }
@@ -115,7 +115,7 @@ static void build_in_cells(struct rk_sched *s, const struct rk_coll_call *c)
 static void build_on_host(struct rk_sched *s, enum phase_tag tag, const struct rk_coll_call *c,
                           void (*build)(struct rk_sched *, const struct rk_coll_call *))
 {
-    if (group_fits_cells(s->hosts, c))
+    if (phase_fits_cells(s->hosts, c))
         build_in_cells(s, c);
     else
         build_phase(s, group_of_host(s->hosts), tag, c, build);
@@ -139,7 +139,7 @@ void rk_build_barrier_two_level(struct rk_sched *s, const struct rk_coll_call *c
 
     sub.elem = 1;
     set_count(&sub, 0);
-    if (group_fits_cells(h, &sub)) { /* a chunk in cells is never empty */
+    if (phase_fits_cells(h, &sub)) { /* a chunk in cells is never empty */
         sub.rbuf = rk_sched_scratch(s, (size_t)h->arena->n);
         set_count(&sub, 1);
     }
@@ -196,10 +196,24 @@ static void build_between(struct rk_sched *s, struct group g, const struct rk_co
     build_phase(s, g, BETWEEN, sub, long_enough ? rk_build_allreduce_rabenseifner : rk_build_allreduce_doubling);
 }
 
-/*
- * Each of the first ranks of a host sums a slice of the inputs there. In cells, slices are equal and each rank has one;
- * else pairwise, two receives at a time.
- */
+/* The slices of all ranks of the host, for cells; ranks without a lane have an empty one. */
+static struct rk_coll_call call_of_slices(struct rk_sched *s, const struct rk_coll_call *c, enum rk_coll_kind kind, struct group g,
+                                          int lanes)
+{
+    int64_t *counts = rk_sched_scratch(s, 2 * (size_t)g.n * sizeof(*counts)), *displs = counts + g.n;
+    struct rk_coll_call sub = call_of(c, kind, 0, c->sbuf, c->rbuf);
+
+    set_count(&sub, rk_part_len(c->count, lanes, 0)); /* of the longest slice */
+    sub.rcounts = counts;
+    sub.rdispls = displs;
+    for (int i = 0; i < g.n && !s->status; i++) {
+        counts[i] = i < lanes ? rk_part_len(c->count, lanes, i) : 0;
+        displs[i] = i < lanes ? rk_part_at(c->count, lanes, i) : 0;
+    }
+    return sub;
+}
+
+/* Each of the first ranks of a host sums a slice of the inputs there: in cells, or pairwise with two receives at a time. */
 static void build_slices_to_lanes(struct rk_sched *s, const struct rk_coll_call *c, struct group g, int lanes)
 {
     struct rk_phase phase = {.ranks = g.ranks, .n = g.n, .me = g.me, .tag = TO_LEADER};
@@ -209,9 +223,9 @@ static void build_slices_to_lanes(struct rk_sched *s, const struct rk_coll_call 
     struct rk_coll_call sub;
     char *in[2];
 
-    sub = call_of(c, RK_COLL_REDUCE_SCATTER, 0, c->sbuf, c->rbuf + at);
-    set_count(&sub, len);
-    if (lanes == g.n && c->count % lanes == 0 && group_fits_cells(s->hosts, &sub)) {
+    sub = call_of_slices(s, c, RK_COLL_REDUCE_SCATTERV, g, lanes);
+    sub.rbuf += at;
+    if (phase_fits_cells(s->hosts, &sub)) {
         build_in_cells(s, &sub);
         return;
     }
@@ -242,20 +256,12 @@ static void build_slices_to_lanes(struct rk_sched *s, const struct rk_coll_call 
 static void build_slices_to_all(struct rk_sched *s, const struct rk_coll_call *c, struct group g, int lanes)
 {
     struct rk_phase phase = {.ranks = g.ranks, .n = g.n, .me = g.me, .tag = FROM_LEADER};
-    int64_t *counts = rk_sched_scratch(s, 2 * (size_t)g.n * sizeof(*counts)), *displs = counts + g.n;
-    struct rk_coll_call sub;
+    struct rk_coll_call sub = call_of_slices(s, c, RK_COLL_ALLGATHERV, g, lanes);
 
     if (s->status)
         return;
-    for (int i = 0; i < g.n; i++) {
-        counts[i] = i < lanes ? rk_part_len(c->count, lanes, i) : 0;
-        displs[i] = i < lanes ? rk_part_at(c->count, lanes, i) : 0;
-    }
-    sub = call_of(c, RK_COLL_ALLGATHERV, 0, c->rbuf + (size_t)displs[g.me] * c->elem, c->rbuf);
-    sub.rcounts = counts;
-    sub.rdispls = displs;
-    set_count(&sub, counts[0]); /* of the longest slice */
-    if (group_fits_cells(s->hosts, &sub)) {
+    sub.sbuf = c->rbuf + (size_t)sub.rdispls[g.me] * c->elem;
+    if (phase_fits_cells(s->hosts, &sub)) {
         build_in_cells(s, &sub);
         return;
     }
