@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # two_level_hosts.sh: run collectives on two levels over three hosts.
 # Ranks lie in blocks, dealt round robin, and unevenly; the messages between hosts travel over TCP.
-# On each host the phases run in shared memory, as the debug log has it; with RANK_COLL_SHM=off they are messages.
+# On each host the phases run in shared memory, as the debug log has it; without arenas they are messages.
 . "$(dirname "$0")/../inside.sh"
 inside 3 "collectives over three hosts"
 . "$top_srcdir/tests/launcher/cases.sh"
@@ -36,5 +36,6 @@ run "two hosts, round robin" 4 "0 1" --host hosta:2,hostb:2 --map-by node
 run "three hosts of one, two and three ranks" 6 "1 3" --host hosta:1,hostb:2,hostc:3
 run "three hosts, round robin, of two ranks and one" 5 "0 1" --host hosta:2,hostb:2,hostc:1 --map-by node
 run "two hosts without arenas" 4 "" --host hosta:2,hostb:2 -x RANK_COLL_SHM=off
+run "two hosts without shared memory" 4 "" --host hosta:2,hostb:2 -x RANK_CHANNELS=ucx,self
 echo "# two_level_hosts: $passed passed, $failed failed"
 [ $failed -eq 0 ]
