@@ -123,7 +123,7 @@ bool rk_arena_open_cells(struct rk_arena *a)
     if (cells == RK_CELLS_UNKNOWN) {
         mine = a->node->oversubscribed ? RK_CELLS_DEEP : RK_CELLS_SHALLOW;
         set_geometry(a, (enum rk_cells)mine);
-        if (!rk_node_try_commit(a->node, RK_REGION_CELLS, at, (size_t)a->n * (size_t)a->cell_depth * a->cell_bytes))
+        if (!rk_node_try_commit(a->node, RK_REGION_CELLS, at, RK_PAGE_SHIFT + (size_t)a->n * (size_t)a->cell_depth * a->cell_bytes))
             mine = RK_CELLS_NONE;
         /* More than one may try at once: the first result is that of all. */
         if (atomic_compare_exchange_strong(&a->head->cells, &cells, mine))
@@ -133,7 +133,7 @@ bool rk_arena_open_cells(struct rk_arena *a)
     if (cells == RK_CELLS_NONE)
         return false;
     set_geometry(a, (enum rk_cells)cells);
-    a->cells = rk_node_at(a->node, RK_REGION_CELLS, at);
+    a->cells = (char *)rk_node_at(a->node, RK_REGION_CELLS, at) + RK_PAGE_SHIFT;
     return true;
 }
 

@@ -37,7 +37,9 @@ enum {
     RK_CALL_LINES = 4, /* latest calls of a rank */
     RK_CALL_BITS = 16, /* upper bits of a turn word: hash of the calls so far (coll_mismatch.h) */
     RK_CELLS_BYTES = 128 << 10, /* at most, of a rank */
-    RK_CELL_DEPTH = 8           /* at most */
+    RK_CELL_DEPTH = 8,          /* at most */
+    /* Of slots and cells in a page. Buffers begin near the start of one: a copy between equal places makes loads wait for stores. */
+    RK_PAGE_SHIFT = 2048
 };
 #define RK_CALL_MASK (~(UINT64_MAX >> RK_CALL_BITS))
 

@@ -49,7 +49,7 @@ size_t rk_arena_front_bytes(int n)
 /* Start of the data: equal for all teams of a class, so that no front lies where an earlier team had data. */
 static size_t data_at(int most)
 {
-    return rk_round_up(rk_arena_front_bytes(most), PAGE);
+    return rk_round_up(rk_arena_front_bytes(most), PAGE) + RK_PAGE_SHIFT;
 }
 
 /* Bytes that a team of n ranks uses of an arena for up to most. */
@@ -57,7 +57,7 @@ static size_t used_bytes(int n, int most)
 {
     size_t slots = (size_t)n * (RK_ALL_SLOTS + RK_ROOTED_SLOTS) + leader_lines(n);
 
-    return data_at(most) + slots * RK_SLOT_DATA;
+    return rk_round_up(data_at(most) + slots * RK_SLOT_DATA, PAGE);
 }
 
 static size_t arena_bytes(int most)
@@ -105,7 +105,7 @@ size_t rk_arena_cells_bytes(int nlocal)
 {
     int last = arenas_of(nlocal) - words_of(last_class(nlocal)) * WORD + CELL_ARENAS - 1;
 
-    return nlocal > 1 ? rk_arena_place(nlocal, last).cells + (size_t)nlocal * RK_CELLS_BYTES : 0;
+    return nlocal > 1 ? rk_arena_place(nlocal, last).cells + (size_t)nlocal * RK_CELLS_BYTES + PAGE : 0;
 }
 
 void rk_arena_prepare_world(struct rk_node *node)
