@@ -150,6 +150,7 @@ struct rk_step *rk_build_reduce_pair(struct rk_sched *s, struct rk_step *after,
 /* Builders, by file. */
 void rk_build_lines(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_slices(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_by_length(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_direct(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_barrier_dissemination(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_bcast_binomial(struct rk_sched *s, const struct rk_coll_call *c);

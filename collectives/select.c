@@ -123,9 +123,12 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLTOALL, ANY, 0, 256, "bruck", "short blocks travel together"),
     RULE(ALLTOALL, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
 
+    RULE(GATHERV, ONE, 0, RK_ANY_BYTES, "by_length", "the ranks agree on the longest block: slices, or direct"),
     RULE(GATHERV, ANY, 0, RK_ANY_BYTES, "linear", "only the root knows all lengths"),
+    RULE(SCATTERV, ONE, 0, RK_ANY_BYTES, "by_length", "the ranks agree on the longest block: slices, or direct"),
     RULE(SCATTERV, ANY, 0, RK_ANY_BYTES, "linear", "only the root knows all lengths"),
 
+    RULE(ALLTOALLV, ONE, 0, RK_ANY_BYTES, "by_length", "the ranks agree on the longest block: slices, or direct"),
     RULE(ALLTOALLV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
 
     RULE(REDUCE_SCATTERV, ONE, 0, SLICES_MAX, "slices", "each reduces its block of all inputs at once"),

@@ -269,6 +269,11 @@ static double cost_scan_chain(const struct rk_cost_model *m, int p, double n)
 #define SLICES(coll, formula, reason)                                                              \
     {.name = "slices", .kind = coll, .needs = RK_NEEDS_CELLS, .cost = formula, .why = reason, .build = rk_build_slices}
 
+/* Ranks that do not know all lengths agree on the longest block: slices or direct. */
+#define BY_LENGTH(coll, formula)                                                                   \
+    {.name = "by_length", .kind = coll, .needs = RK_NEEDS_CELLS, .cost = formula,                  \
+     .why = "the longest block decides: slices, or direct", .build = rk_build_by_length}
+
 #define DIRECT(coll, formula, reason)                                                              \
     {.name = "direct", .kind = coll, .needs = RK_NEEDS_CELLS, .cost = formula, .why = reason, .build = rk_build_direct}
 
@@ -396,16 +401,19 @@ const struct rk_algo rk_algos[] = {
      .why = "only the root knows all lengths", .build = rk_build_gatherv_linear},
     SLICES(RK_COLL_GATHERV, cost_slices_blocks, "all copy in at once, the root copies out"),
     DIRECT(RK_COLL_GATHERV, cost_direct_blocks, "the root copies from all"),
+    BY_LENGTH(RK_COLL_GATHERV, cost_slices_blocks),
 
     {.name = "linear", .kind = RK_COLL_SCATTERV, .cost = cost_linear,
      .why = "only the root knows all lengths", .build = rk_build_scatterv_linear},
     SLICES(RK_COLL_SCATTERV, cost_slices_blocks, "the root copies in, all copy out at once"),
     DIRECT(RK_COLL_SCATTERV, cost_direct, "all copy from the root"),
+    BY_LENGTH(RK_COLL_SCATTERV, cost_slices_blocks),
 
     {.name = "pairwise", .kind = RK_COLL_ALLTOALLV, .cost = cost_linear,
      .why = "least bytes, pairs meet", .build = rk_build_alltoallv_pairwise},
     SLICES(RK_COLL_ALLTOALLV, cost_slices_blocks, "all copy in at once, then out of each cell"),
     DIRECT(RK_COLL_ALLTOALLV, cost_direct_blocks, "each copies from all"),
+    BY_LENGTH(RK_COLL_ALLTOALLV, cost_slices_blocks),
 
     {.name = "recursive_halving", .kind = RK_COLL_REDUCE_SCATTERV, .balanced = true, .cost = cost_halving_blocks,
      .why = "least rounds", .build = rk_build_reduce_scatterv_halving},

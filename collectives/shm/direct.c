@@ -15,6 +15,7 @@ enum {
     PIECE = 64 << 10,         /* of a chunk, for a rank that reduces it */
     OPERAND_BYTES = 32 << 10, /* at most, of an operand that is read by the kernel */
     ALL_OPERANDS = 512 << 10, /* at most, of all of them */
+    SHORT_BYTES = 16 << 10,   /* longest block that goes through cells in any memory, if ranks agree on it */
     SHARED_SUM_RANKS = 4      /* of more ranks, all share the sum of a reduce */
 };
 
@@ -46,6 +47,10 @@ bool rk_direct_advance(void *direct)
     struct rk_direct *x = direct;
     bool runs;
 
+    if (x->before && !rk_slices_is_too_long(x->before)) {
+        rk_slices_skip(x->slices, true);
+        return true;
+    }
     if (!rk_sched_has_turn(x->sched))
         return false; /* an earlier call is under way */
     if (!x->begun)
@@ -156,7 +161,8 @@ static void set_part(struct rk_direct *x)
     x->own = (struct rk_span){all_blocks ? (size_t)a->me * x->bytes : 0, x->bytes};
 }
 
-void rk_build_direct(struct rk_sched *s, const struct rk_coll_call *c)
+/* before: a step that may have moved the call, or NULL. */
+static void add_direct(struct rk_sched *s, const struct rk_coll_call *c, const struct slices *before)
 {
     struct rk_arena *a = c->team->coll->arena;
     struct rk_direct *x = rk_sched_scratch(s, sizeof(*x) + (size_t)a->n * sizeof(x->operands[0]));
@@ -165,7 +171,7 @@ void rk_build_direct(struct rk_sched *s, const struct rk_coll_call *c)
 
     if (s->status)
         return;
-    *x = (struct rk_direct){.sched = s, .a = a, .kind = c->kind, .root = c->root, .rbuf = c->rbuf, .bytes = c->bytes, .elem = c->elem,
+    *x = (struct rk_direct){.sched = s, .a = a, .before = before, .kind = c->kind, .root = c->root, .rbuf = c->rbuf, .bytes = c->bytes, .elem = c->elem,
                          .sbuf = c->kind == RK_COLL_BCAST ? c->rbuf : c->sbuf, .dtype = c->dtype, .avg = c->op == RANK_AVG,
                          .reduces = rk_coll_shape[c->kind].reduces, .piece = PIECE - PIECE % unit, .longest = c->bytes, .chunks = 1};
     x->overlaps = c->in_place && rk_coll_shape[c->kind].sbuf == RK_ALL_BLOCKS && !rk_coll_shape[c->kind].root;
@@ -186,6 +192,21 @@ void rk_build_direct(struct rk_sched *s, const struct rk_coll_call *c)
         x->temp = rk_sched_scratch(s, (size_t)a->n * x->operand);
     }
     rk_sched_line_up(s, &c->team->coll->in_cells);
-    step = rk_sched_event(s, NULL, rk_direct_advance, x);
+    step = rk_sched_event(s, before ? rk_slices_step(before) : NULL, rk_direct_advance, x);
     x->slices = rk_slices_add(s, a, c, step);
+}
+
+void rk_build_direct(struct rk_sched *s, const struct rk_coll_call *c)
+{
+    add_direct(s, c, NULL);
+}
+
+void rk_build_by_length(struct rk_sched *s, const struct rk_coll_call *c)
+{
+    struct slices *first = rk_slices_add(s, c->team->coll->arena, c, NULL);
+
+    if (!first)
+        return;
+    rk_slices_limit(first, SHORT_BYTES);
+    add_direct(s, c, first);
 }

@@ -28,6 +28,7 @@ struct rk_post {
 struct rk_direct {
     struct rk_sched *sched;
     struct rk_arena *a;
+    const struct slices *before; /* what moves the call if it is short; NULL: nothing */
     struct slices *slices;     /* what moves the call otherwise */
     enum rk_coll_kind kind;
     int root;

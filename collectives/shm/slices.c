@@ -49,7 +49,7 @@ static bool awaited(const struct slices *x, enum rk_chunk_phase p, uint64_t i, i
                     uint64_t *want)
 {
     const struct rk_arena *a = x->a;
-    const struct rk_cell_use *last = &a->cell_use[(x->base + i) % (size_t)a->cell_depth];
+    const struct rk_cell_use *last = &a->cell_use[(x->base + i) & (uint64_t)(a->cell_depth - 1)];
 
     *r = RK_SLICES_ALL;
     *want = x->base + i + 1;
@@ -75,6 +75,8 @@ static bool may_go_on(struct slices *x, enum rk_chunk_phase p, uint64_t i)
     uint64_t want;
     int r;
 
+    if (p == RK_CHUNK_OUT && x->limit && !x->agreed)
+        return false; /* in place, a later step may need the input */
     if (p == RK_CHUNK_IN && i >= x->done[RK_CHUNK_OUT] + (uint64_t)x->a->cell_depth)
         return false; /* its cell holds a sum that this rank has still to copy out */
     for (int before = 0; before < (int)p; before++) {
@@ -104,58 +106,72 @@ static void run_phase(struct slices *x, enum rk_chunk_phase p)
     uint64_t i = x->done[p];
 
     if (p == RK_CHUNK_IN) {
-        x->a->cell_use[(x->base + i) % (size_t)x->a->cell_depth] = (struct rk_cell_use){x->base + i + 1, x->reader};
+        x->a->cell_use[(x->base + i) & (uint64_t)(x->a->cell_depth - 1)] = (struct rk_cell_use){x->base + i + 1, x->reader};
         rk_slices_copy_in(x, i);
     } else if (p == RK_CHUNK_SUM) {
         rk_slices_sum(x, i);
-    } else {
+    } else if (!x->too_long) {
         rk_slices_copy_out(x, i);
     }
     raise_counter(x, p, i);
     x->done[p]++;
 }
 
-/* Set the phases to be done, once all ranks have the same number of chunks. */
+/* Set the number of chunks: of this call, and so of all. */
 static void slices_set_chunks(struct slices *x, uint64_t chunks)
 {
+    x->a->chunks_begun += chunks - x->chunks;
     x->chunks = chunks;
-    x->a->chunks_begun += chunks;
     for (int p = 0; p < RK_CHUNK_PHASES; p++) {
-        x->done[p] = x->does[p] ? 0 : chunks;
-        x->seen[p] = (struct rk_slices_seen){0, UINT64_MAX, 0};
+        if (!x->does[p])
+            x->done[p] = chunks;
     }
 }
 
-/* Take the chunks' numbers: the schedule has its turn, so the chunks of all earlier calls are known. */
+/* Announce the longest block: in one of two words, in turn. */
+static void slices_announce(struct slices *x)
+{
+    struct rk_chunk_line *own = &x->a->chunks[x->a->me];
+    uint64_t turn = x->a->announced + 1;
+
+    x->heard = 0;
+    x->longest = x->bytes;
+    atomic_store_explicit(&own->most[turn % 2], x->bytes, memory_order_relaxed);
+    atomic_store_explicit(&own->announced, turn, memory_order_release);
+    rk_wake_members(x->a, 0, x->a->n);
+    x->sched->all->moved++;
+}
+
+/*
+ * Take the chunks' numbers: the schedule has its turn, so the chunks of all earlier calls are known. A call that is to be
+ * agreed on has at least one.
+ */
 static void slices_begin(struct slices *x)
 {
     x->begun = true;
     x->base = x->a->chunks_begun;
-    x->announced = false;
+    x->chunks = 0;
     x->agreed = !x->agrees;
+    x->too_long = false;
     x->status = RANK_OK;
-    slices_set_chunks(x, x->agrees ? 0 : x->own_chunks);
+    for (int p = 0; p < RK_CHUNK_PHASES; p++) {
+        x->done[p] = 0;
+        x->seen[p] = (struct rk_slices_seen){0, UINT64_MAX, 0};
+    }
+    slices_set_chunks(x, x->agrees ? 1 : rk_slices_chunks(x, x->bytes));
+    if (x->agrees)
+        slices_announce(x);
 }
 
 /*
- * Agree on the greatest number of chunks of any rank. False: not yet. Each rank announces its number in one of two
- * words, in turn: no rank ends this before all have announced, so all have read the word before the last one.
+ * Agree on the longest block of any rank. False: not yet. No rank ends this before all have announced, so all have read the
+ * word before the last one.
  */
 static bool slices_agree(struct slices *x)
 {
     struct rk_arena *a = x->a;
     uint64_t turn = a->announced + 1;
-    struct rk_chunk_line *own = &a->chunks[a->me];
 
-    if (!x->announced) {
-        x->announced = true;
-        x->heard = 0;
-        x->chunks = x->own_chunks;
-        atomic_store_explicit(&own->most[turn % 2], x->own_chunks, memory_order_relaxed);
-        atomic_store_explicit(&own->announced, turn, memory_order_release);
-        rk_wake_members(a, 0, a->n);
-        x->sched->all->moved++;
-    }
     for (; x->heard < a->n; x->heard++) {
         const struct rk_chunk_line *line = &a->chunks[x->heard];
         uint64_t most;
@@ -163,27 +179,23 @@ static bool slices_agree(struct slices *x)
         if (atomic_load_explicit(&line->announced, memory_order_acquire) < turn)
             return false;
         most = atomic_load_explicit(&line->most[turn % 2], memory_order_relaxed);
-        x->chunks = most > x->chunks ? most : x->chunks;
+        x->longest = most > x->longest ? most : x->longest;
+        if (x->kind == RK_COLL_GATHERV && x->to && x->heard != a->me) /* that rank has no other block */
+            rk_slices_compare(x, most, x->to[x->heard].bytes);
     }
     a->announced = turn;
-    slices_set_chunks(x, x->chunks);
+    x->agreed = true;
+    x->too_long = x->limit && x->longest > x->limit;
+    if (!x->too_long)
+        slices_set_chunks(x, rk_slices_chunks(x, x->longest));
     x->sched->all->moved++;
     return true;
 }
 
-bool rk_slices_advance(void *slices)
+static void move_chunks(struct slices *x)
 {
-    struct slices *x = slices;
-    bool moved = true, over = true;
+    bool moved = true;
 
-    if (x->skip)
-        return true;
-    if (!rk_sched_has_turn(x->sched))
-        return false; /* an earlier call is under way */
-    if (!x->begun)
-        slices_begin(x);
-    if (!x->agreed && !(x->agreed = slices_agree(x)))
-        return false;
     while (moved) {
         moved = false;
         for (int p = 0; p < RK_CHUNK_PHASES; p++) {
@@ -193,6 +205,25 @@ bool rk_slices_advance(void *slices)
                 x->sched->all->moved++;
             }
         }
+    }
+}
+
+bool rk_slices_advance(void *slices)
+{
+    struct slices *x = slices;
+    bool over = true;
+
+    if (x->skip)
+        return true;
+    if (!rk_sched_has_turn(x->sched))
+        return false; /* an earlier call is under way */
+    if (!x->begun)
+        slices_begin(x);
+    move_chunks(x);
+    if (!x->agreed) {
+        if (!slices_agree(x))
+            return false;
+        move_chunks(x);
     }
     for (int p = 0; p < RK_CHUNK_PHASES; p++)
         over = over && x->done[p] == x->chunks;
@@ -212,7 +243,7 @@ void rk_slices_describe(const void *slices, struct rk_wait_for *out)
 
     if (!x->begun)
         return;
-    for (int r = 0; r < a->n && x->announced && !x->agreed; r++) {
+    for (int r = 0; r < a->n && !x->agreed; r++) {
         if (atomic_load_explicit(&a->chunks[r].announced, memory_order_acquire) <= a->announced)
             rk_describe_peer(out, rk_arena_world_rank(a, r));
     }
@@ -296,7 +327,7 @@ struct slices *rk_slices_add(struct rk_sched *s, struct rk_arena *a, const struc
     if (!rk_slices_set_blocks(x, c))
         return NULL;
     set_roles(x);
-    rk_sched_event(s, after, rk_slices_advance, x);
+    x->step = rk_sched_event(s, after, rk_slices_advance, x);
     return x;
 }
 
@@ -308,6 +339,21 @@ void rk_slices_skip(struct slices *x, bool skip)
 bool rk_slices_is_skipped(const struct slices *x)
 {
     return x->skip;
+}
+
+void rk_slices_limit(struct slices *x, size_t bytes)
+{
+    x->limit = bytes;
+}
+
+bool rk_slices_is_too_long(const struct slices *x)
+{
+    return x->too_long;
+}
+
+struct rk_step *rk_slices_step(const struct slices *x)
+{
+    return x->step;
 }
 
 void rk_build_slices(struct rk_sched *s, const struct rk_coll_call *c)

@@ -17,9 +17,9 @@
  * In the sum phase of a scan rank j turns slice j of each rank's cell into the prefix of that rank: it is the only
  * writer of slice j between all ranks' in and its own sum.
  *
- * Calls whose ranks do not know all lengths (gatherv, scatterv, alltoallv) first agree on the number of chunks: each
- * rank announces the chunks of its longest block, and all take the greatest number. Chunks get their numbers when the
- * calls before are over. Chunk 0 has the length of each block, so a reader finds one that it does not expect.
+ * Calls whose ranks do not know all lengths (gatherv, scatterv, alltoallv) agree on the number of chunks while chunk 0
+ * moves: each rank announces its longest block, and all take the longest one. Chunks get their numbers when the calls
+ * before are over. Chunk 0 has the length of each block, so a reader finds one that it does not expect.
  */
 #ifndef RK_COLLECTIVES_SLICES_H
 #define RK_COLLECTIVES_SLICES_H
@@ -40,6 +40,11 @@ struct slices *rk_slices_add(struct rk_sched *s, struct rk_arena *a, const struc
 /* Before the step runs: has another step moved the call? */
 void rk_slices_skip(struct slices *x, bool skip);
 bool rk_slices_is_skipped(const struct slices *x);
+
+/* Before the schedule runs: leave a call to a later step if its ranks agree on a longer block. */
+void rk_slices_limit(struct slices *x, size_t bytes);
+bool rk_slices_is_too_long(const struct slices *x);
+struct rk_step *rk_slices_step(const struct slices *x);
 
 /* The step's function: advance without blocking. True: the call is complete. */
 bool rk_slices_advance(void *slices);

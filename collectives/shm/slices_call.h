@@ -35,16 +35,19 @@ struct slices {
     rank_dtype_t dtype;
     bool reduces, avg;
     bool sums_for_all;   /* all ranks receive what others have reduced for them */
-    bool agrees;         /* ranks do not know all lengths: they agree on the number of chunks first */
-    bool begun, announced, agreed, skip;
+    bool agrees;         /* ranks do not know all lengths: they agree on the number of chunks */
+    bool begun, agreed, skip;
     bool does[RK_CHUNK_PHASES]; /* this rank has that phase */
     int reader;          /* the only one of this rank's cells, or RK_SLICES_ALL */
     int writer;          /* the only rank whose cells this one reads, or RK_SLICES_ALL */
     int givers;          /* ranks below this one give their input, if it has no sum phase */
-    int heard;           /* ranks that have announced their chunks */
+    int heard;           /* ranks whose longest block is known */
+    size_t longest;      /* of those */
+    size_t limit;        /* longer blocks are left to a later step; 0: none are */
+    bool too_long;
+    struct rk_step *step;
     rank_status_t status; /* of the lengths of blocks that came */
     uint64_t base;       /* number of the first chunk */
-    uint64_t own_chunks; /* of this rank's longest block */
     uint64_t chunks;
     uint64_t done[RK_CHUNK_PHASES]; /* chunks of this call */
     struct rk_slices_seen seen[RK_CHUNK_PHASES];
@@ -56,7 +59,11 @@ void rk_slices_copy_in(struct slices *x, uint64_t i);
 void rk_slices_sum(struct slices *x, uint64_t i);
 void rk_slices_copy_out(struct slices *x, uint64_t i);
 
-/* Set the geometry of a call: blocks, pieces and this rank's chunks. False: out of memory. */
+/* Chunks of a call whose longest block has that many bytes: not 0 if ranks wait for each other anyway. */
+uint64_t rk_slices_chunks(const struct slices *x, size_t longest);
+/* Compare the length of a block with the expected one: sets the status. */
+void rk_slices_compare(struct slices *x, uint64_t length, size_t bytes);
+/* Set the geometry of a call: blocks and pieces. False: out of memory. */
 bool rk_slices_set_blocks(struct slices *x, const struct rk_coll_call *c);
 
 #endif

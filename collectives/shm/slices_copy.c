@@ -24,10 +24,10 @@ static bool has_share_per_rank(enum rk_coll_kind kind)
     return rk_coll_shape[kind].sbuf == RK_ALL_BLOCKS || kind == RK_COLL_SCATTERV;
 }
 
-/* Bytes at the end of a share, or of a cell without shares, for the length of the block that it begins. */
+/* Bytes before the pieces in a share, for the length of the block that it begins. Ranks announce that of a gatherv. */
 static size_t length_room(enum rk_coll_kind kind)
 {
-    return rk_coll_has_own_counts(kind) ? RK_CACHE_LINE : 0;
+    return rk_coll_has_own_counts(kind) && kind != RK_COLL_GATHERV ? RK_CACHE_LINE : 0;
 }
 
 bool rk_slices_fit(enum rk_coll_kind kind, int n, size_t elem)
@@ -37,12 +37,13 @@ bool rk_slices_fit(enum rk_coll_kind kind, int n, size_t elem)
     return room > length_room(kind) && (!rk_coll_shape[kind].reduces || elem <= room);
 }
 
+/* The first piece in a rank's cell. */
 static char *slices_cell(const struct slices *x, int r, uint64_t i)
 {
     const struct rk_arena *a = x->a;
     size_t depth = (size_t)a->cell_depth;
 
-    return a->cells + ((size_t)r * depth + (size_t)((x->base + i) % depth)) * a->cell_bytes;
+    return a->cells + ((size_t)r * depth + (size_t)((x->base + i) & (depth - 1))) * a->cell_bytes + length_room(x->kind);
 }
 
 /* Bytes in chunk i of a block of that many. */
@@ -76,22 +77,26 @@ static size_t slice_of(const struct slices *x, size_t len, int r, size_t *end)
 
 /* -------------------------------------------------------------------------- lengths */
 
-/* Write the length of a block to the share that has its first piece. */
-static void set_length(const struct slices *x, char *share, size_t bytes)
+/* Write the length of a block before its first piece. */
+static void set_length(char *piece, size_t bytes)
 {
     uint64_t length = bytes;
 
-    memcpy(share + x->piece, &length, sizeof(length));
+    memcpy(piece - RK_CACHE_LINE, &length, sizeof(length));
 }
 
-/* Compare the length that a rank has written with the expected one. */
-static void check_length(struct slices *x, const char *share, size_t bytes)
+void rk_slices_compare(struct slices *x, uint64_t length, size_t bytes)
+{
+    if (length != bytes && !x->status)
+        x->status = length > bytes ? RANK_ERR_TRUNCATED : RANK_ERR_COLLECTIVE;
+}
+
+static void check_length(struct slices *x, const char *piece, size_t bytes)
 {
     uint64_t length;
 
-    memcpy(&length, share + x->piece, sizeof(length));
-    if (length != bytes && !x->status)
-        x->status = length > bytes ? RANK_ERR_TRUNCATED : RANK_ERR_COLLECTIVE;
+    memcpy(&length, piece - RK_CACHE_LINE, sizeof(length));
+    rk_slices_compare(x, length, bytes);
 }
 
 /* ----------------------------------------------------------------------------- in */
@@ -116,7 +121,7 @@ static void copy_shares_in(const struct slices *x, char *cell, uint64_t i)
         char *share = cell + (size_t)r * x->stride;
 
         if (x->agrees && i == 0 && r != me)
-            set_length(x, share, block.bytes);
+            set_length(share, block.bytes);
         if (len)
             move(r == me ? x->rbuf + at : share, x->sbuf + block.at + at, len);
     }
@@ -127,8 +132,6 @@ void rk_slices_copy_in(struct slices *x, uint64_t i)
     size_t len = piece_of_block(x, i, x->gives), at = (size_t)i * x->piece, first, end;
     char *cell = slices_cell(x, x->a->me, i);
 
-    if (x->agrees && i == 0 && !x->stride)
-        set_length(x, cell, x->gives);
     if (x->stride) {
         copy_shares_in(x, cell, i);
     } else if (x->does[RK_CHUNK_SUM] && (x->kind == RK_COLL_ALLREDUCE || x->kind == RK_COLL_REDUCE)) {
@@ -210,7 +213,7 @@ static void copy_blocks(struct slices *x, uint64_t i)
         size_t own = x->stride ? place_of_block(x, x->from, me).at : 0;
         const char *share = slices_cell(x, r, i) + (size_t)me * x->stride;
 
-        if (x->agrees && i == 0 && r != me)
+        if (x->agrees && x->stride && i == 0 && r != me)
             check_length(x, share, block.bytes);
         if (len && r == me)
             move(x->rbuf + block.at + at, x->sbuf + own + at, len);
@@ -306,6 +309,11 @@ static bool set_lists(struct slices *x, const struct rk_coll_call *c)
     return !x->sched->status;
 }
 
+uint64_t rk_slices_chunks(const struct slices *x, size_t longest)
+{
+    return longest || !(x->agrees || x->kind == RK_COLL_BARRIER) ? (longest + x->piece - 1) / x->piece : 1;
+}
+
 bool rk_slices_set_blocks(struct slices *x, const struct rk_coll_call *c)
 {
     x->bytes = x->gives = x->gets = c->bytes;
@@ -317,6 +325,5 @@ bool rk_slices_set_blocks(struct slices *x, const struct rk_coll_call *c)
         return false;
     if (x->kind == RK_COLL_ALLGATHERV)
         x->gives = x->to[x->a->me].bytes;
-    x->own_chunks = x->kind == RK_COLL_BARRIER ? 1 : (x->bytes + x->piece - 1) / x->piece;
     return true;
 }

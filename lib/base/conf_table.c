@@ -83,9 +83,9 @@ const struct rk_conf_row rk_conf_rows[] = {
      "scatter:shm|binomial|linear|slices|direct,"
      "reduce_scatter:shm|recursive_halving|pairwise|ring|two_level|slices|direct,"
      "alltoall:shm|bruck|pairwise|two_level|slices|direct,"
-     "gatherv:linear|slices|direct,"
-     "scatterv:linear|slices|direct,"
-     "alltoallv:pairwise|slices|direct,"
+     "gatherv:linear|slices|direct|by_length,"
+     "scatterv:linear|slices|direct|by_length,"
+     "alltoallv:pairwise|slices|direct|by_length,"
      "reduce_scatterv:recursive_halving|pairwise|slices|direct,"
      "scan:shm|recursive_doubling|chain|lines|slices,"
      "exscan:shm|recursive_doubling|chain|lines|slices",
