@@ -71,8 +71,15 @@ struct rk_coll_call {
     bool user;        /* the operation is one of rank_op_create: only schedules use it */
     size_t bytes;     /* of count elements */
     size_t elem;
+    size_t stride;    /* REDUCE_SCATTER: bytes between the blocks of sbuf; 0: they lie in a row */
     rk_op_fn fn;      /* kernel of a reduction */
 };
+
+/* Block r of what a reduce_scatter sends. */
+RK_INLINE const char *rk_sent_block(const struct rk_coll_call *c, int r)
+{
+    return c->sbuf + (size_t)r * (c->stride ? c->stride : c->bytes);
+}
 
 /* Does no rank of the team have data? */
 RK_INLINE bool rk_coll_is_empty(const struct rk_coll_call *c)
@@ -116,6 +123,7 @@ struct rk_algo {
     unsigned needs;
     bool balanced;      /* ordered calls sum each element by one tree: ranks fold (rk_fold), then halves of the vranks */
     size_t segment;     /* reductions: bytes a rank of a segment (segments.h); 0: a usual one */
+    bool strided;       /* its builder takes a stride */
     int64_t min_count;  /* minimum elements of a block */
     size_t bytes_max;   /* of a block; 0: any */
     int ranks_max;      /* 0: any */

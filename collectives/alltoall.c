@@ -117,10 +117,30 @@ void rk_build_alltoall_bruck(struct rk_sched *s, const struct rk_coll_call *c)
 
 /* ---------------------------------------------------------------------- pairwise */
 
+enum { COPIED_BYTES = 1 << 20 }; /* of all blocks in place */
+
 /* Concurrent exchanges: all if small, few if large. */
 static int window(const struct rk_coll_call *c)
 {
     return c->bytes <= 4096 ? 64 : c->bytes <= 65536 ? 8 : 2;
+}
+
+/* Long blocks in place: pairs exchange segments, so that no copy of all blocks is needed. */
+static void alltoall_in_place(struct rk_sched *s, const struct rk_coll_call *c)
+{
+    int size = c->team->size;
+    int64_t *counts = rk_sched_scratch(s, 2 * (size_t)size * sizeof(*counts)), *displs = counts + size;
+    struct rk_coll_call v = *c;
+
+    if (s->status)
+        return;
+    for (int r = 0; r < size; r++) {
+        counts[r] = c->count;
+        displs[r] = c->count * r;
+    }
+    v.rcounts = v.scounts = counts;
+    v.rdispls = v.sdispls = displs;
+    rk_build_alltoallv_pairwise(s, &v);
 }
 
 void rk_build_alltoall_pairwise(struct rk_sched *s, const struct rk_coll_call *c)
@@ -133,6 +153,10 @@ void rk_build_alltoall_pairwise(struct rk_sched *s, const struct rk_coll_call *c
 
     if (s->status)
         return;
+    if (c->in_place && c->bytes > COPIED_BYTES / (size_t)size) {
+        alltoall_in_place(s, c);
+        return;
+    }
     if (c->in_place) {
         char *copy = rk_sched_scratch(s, (size_t)size * c->bytes);
         copied = rk_sched_copy(s, NULL, copy, c->rbuf, (size_t)size * c->bytes);

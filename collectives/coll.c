@@ -235,27 +235,6 @@ void rk_coll_count_running(struct rk_ctx *ctx)
 
 /* ------------------------------------------------------------------- calls to schedules */
 
-/* With buffers that are no host memory: a first step copies what is sent, a last one copies the result back. */
-static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c, size_t bytes)
-{
-    void *mem = rk_sched_scratch(s, bytes);
-    struct rk_step *begin, *end, *step;
-    struct rk_stage *stage;
-
-    if (s->status)
-        return;
-    stage = rk_stage_layout(c, mem);
-    rk_build_call(s, algo, &stage->host);
-    s->entry = NULL;
-    begin = rk_sched_call(s, NULL, rk_stage_begin, stage);
-    end = rk_sched_call(s, NULL, rk_stage_end, stage);
-    for (step = s->steps; begin && end && step != end; step = step->next) {
-        if (step != begin && step->waits_for == 0)
-            rk_sched_order(begin, step);
-        rk_sched_order(step, end);
-    }
-}
-
 /* Set the reducer. An operation of the program that was freed meanwhile fails the schedule. */
 static void set_reducer(struct rk_sched *s, const struct rk_coll_call *c)
 {
@@ -305,16 +284,6 @@ static const struct rk_algo *choose(struct rk_coll_team *t, const struct rk_coll
     return last->algo;
 }
 
-static void build_steps(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c)
-{
-    size_t staged = rk_unlikely(rk_nkinds) ? rk_stage_bytes(c) : 0;
-
-    if (staged)
-        build_staged(s, algo, c, staged);
-    else
-        rk_build_segments(s, algo, c);
-}
-
 /* Build a call of a team on several hosts, at once or when all that decides is known. */
 static void build_on_hosts(struct rk_sched *s, struct rk_coll_team *t, const struct rk_coll_call *c)
 {
@@ -333,7 +302,7 @@ static void build_on_hosts(struct rk_sched *s, struct rk_coll_team *t, const str
     else if ((algo->needs & RK_NEEDS_HOSTS) && !t->hosts->agreed)
         rk_build_later(s, t, c, rk_host_arena_agreed, build_on_hosts);
     else
-        build_steps(s, algo, c);
+        rk_build_segments(s, algo, c);
 }
 
 /* algo NULL: no rank has data, so that only RANK_CHECK has steps. NULL if out of memory. */
@@ -355,7 +324,7 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
         if (algo == &undecided || (algo->needs & RK_NEEDS_HOSTS))
             build_on_hosts(s, team->coll, c);
         else
-            build_steps(s, algo, c);
+            rk_build_segments(s, algo, c);
     }
     for (step = check ? *first : NULL; step; step = step->next) {
         if (step->waits_for == 0)

@@ -69,7 +69,7 @@ void rk_build_reduce_scatter_halving(struct rk_sched *s, const struct rk_coll_ca
 void rk_build_reduce_scatter_pairwise(struct rk_sched *s, const struct rk_coll_call *c)
 {
     int rank = c->team->rank, size = c->team->size;
-    const char *sum = c->sbuf + (size_t)rank * c->bytes;
+    const char *sum = rk_sent_block(c, rank);
     char *to = c->in_place ? rk_sched_scratch(s, c->bytes) : c->rbuf;
     struct rk_step *sum1 = NULL, *sum2 = NULL, *send1 = NULL, *send2 = NULL, *all;
     char *in[2];
@@ -83,7 +83,7 @@ void rk_build_reduce_scatter_pairwise(struct rk_sched *s, const struct rk_coll_c
 
         rk_pairwise(rank, size, k, &dest, &source);
         recv = rk_sched_recv(s, sum2, source, 0, in[k % 2], c->bytes);
-        send = rk_sched_send(s, send2, dest, 0, c->sbuf + (size_t)dest * c->bytes, c->bytes);
+        send = rk_sched_send(s, send2, dest, 0, rk_sent_block(c, dest), c->bytes);
         rk_sched_order(send, all);
         send2 = send1;
         send1 = send;
@@ -114,12 +114,12 @@ void rk_build_reduce_scatter_ring(struct rk_sched *s, const struct rk_coll_call 
         struct rk_step *recv, *send;
 
         send = rk_sched_send(s, sum, right, (uint32_t)k,
-                             k == 0 ? c->sbuf + (size_t)out * c->bytes : part[(k - 1) % 2],
+                             k == 0 ? rk_sent_block(c, out) : part[(k - 1) % 2],
                              c->bytes);
         /* Overwrites what was sent in the step before. */
         recv = rk_sched_recv(s, send1, left, (uint32_t)k, here, c->bytes);
         sum = rk_sched_reduce(s, recv, last ? c->rbuf : here, here,
-                              c->sbuf + (size_t)in * c->bytes, (size_t)c->count);
+                              rk_sent_block(c, in), (size_t)c->count);
         if (last) /* in place it overwrites the first block, which may be in a send */
             rk_sched_order(send, sum);
         send1 = send;

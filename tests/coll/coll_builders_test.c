@@ -537,65 +537,114 @@ ALGO_TEST(REDUCE_SCATTERV)
 ALGO_TEST(SCAN)
 ALGO_TEST(EXSCAN)
 
-/* Long reductions, of any length, take 4 MiB of scratch memory and steps at most; and can start again. */
+/* Element i of the block that a rank contributes for rank to; and the sum of the ranks from 0 to n - 1. */
+static int32_t long_input(int rank, int to, int i)
+{
+    return i + rank + 3 * to;
+}
+
+static int32_t long_sum(int n, int to, int i)
+{
+    return n * i + n * (n - 1) / 2 + 3 * n * to;
+}
+
+/* Of element i of the result of rank r; false: it has none. */
+static bool long_result(enum rk_coll_kind kind, int r, int size, int i, int32_t *want)
+{
+    switch (kind) {
+    case RK_COLL_REDUCE: *want = long_sum(size, 0, i); return r == size - 1;
+    case RK_COLL_ALLREDUCE: *want = long_sum(size, 0, i); return true;
+    case RK_COLL_SCAN: *want = long_sum(r + 1, 0, i); return true;
+    case RK_COLL_EXSCAN: *want = long_sum(r, 0, i); return r > 0;
+    default: *want = long_sum(size, r, i); return true;
+    }
+}
+
+static void check_long(struct ranks *x, enum rk_coll_kind kind, int size, int count, int room)
+{
+    for (int r = 0; r < size; r++) {
+        int32_t *out = (void *)x->out[r], want = 0;
+        int wrong = 0;
+
+        assert_true(x->req[r].done);
+        assert_int_equal(x->req[r].status, RANK_OK);
+        for (int i = 0; i < count && long_result(kind, r, size, i, &want); i++)
+            wrong += out[i] != want;
+        assert_int_equal(wrong, 0);
+        if (kind != RK_COLL_REDUCE_SCATTER || out != (void *)x->in[r])
+            assert_int_equal(out[count], 0);
+        if (out != (void *)x->in[r])
+            memset(out, 0, (size_t)room * sizeof(*out));
+    }
+}
+
+/* Build a long call of one rank. */
+static struct rk_sched *build_long(struct ranks *x, const struct rk_algo *a, int size, int r, int count, int room, bool in_place)
+{
+    int blocks = a->kind == RK_COLL_REDUCE_SCATTER ? size : 1;
+    int32_t *in = calloc((size_t)(room * blocks), sizeof(*in));
+    struct rk_sched *s = rk_sched_new(&x->w.scheds, &x->w.team[r], 1);
+
+    for (int i = 0; i < count * blocks; i++)
+        in[i] = long_input(r, i / count, i % count);
+    x->in[r] = (void *)in;
+    x->out[r] = in_place ? x->in[r] : calloc((size_t)room, sizeof(*in));
+    x->call[r] = (struct rk_coll_call){.team = &x->w.team[r], .kind = a->kind, .count = count, .bytes = (size_t)count * sizeof(*in),
+                                       .elem = sizeof(*in), .dtype = RANK_INT32, .op = RANK_SUM, .in_place = in_place,
+                                       .fn = rk_op_kernel(RANK_SUM, RANK_INT32), .root = size - 1,
+                                       .sbuf = x->in[r], .rbuf = x->out[r]};
+    s->reducer = (struct rk_reducer){.fn = x->call[r].fn, .dtype = RANK_INT32};
+    rk_build_segments(s, a, &x->call[r]);
+    s->kept = true;
+    return s;
+}
+
+static void run_long(const struct rk_algo *a, int size, bool in_place)
+{
+    enum { LONG = 2 << 20, SCAN_LONG = 3 << 20 };
+    int room = a->kind == RK_COLL_SCAN || a->kind == RK_COLL_EXSCAN ? SCAN_LONG : LONG, count = room - 4711;
+    struct ranks *x = calloc(1, sizeof(*x));
+    struct rk_sched *s[3];
+
+    fake_open(&x->w, size, size == 3, (uint64_t)size);
+    for (int r = 0; r < size; r++)
+        s[r] = build_long(x, a, size, r, count, room, in_place);
+    for (int again = 0; again < (in_place ? 1 : 2); again++) {
+        for (int r = 0; r < size; r++) {
+            if (again)
+                rk_sched_rearm(s[r], 2);
+            rk_sched_request(&x->req[r], &x->w.ctx);
+            rk_sched_start(s[r], &x->req[r]);
+        }
+        fake_run(&x->w);
+        check_long(x, a->kind, size, count, room);
+    }
+    for (int r = 0; r < size; r++) {
+        rk_sched_free(s[r]);
+        if (s[r]->held == 0 || s[r]->held > 4 << 20)
+            fail_msg("%s %s, %d ranks: %zu bytes", rk_coll_name[a->kind], a->name, size, s[r]->held);
+        if (!in_place)
+            free(x->out[r]);
+        free(x->in[r]);
+    }
+    fake_close(&x->w);
+    free(x);
+}
+
+/* Long calls that are cut, of any length, take 4 MiB of scratch memory and steps at most; and can start again. */
 static void memory_bounded(void **state)
 {
-    enum { COUNT = 2 << 20, ODD = COUNT - 4711 };
-
     (void)state;
     for (const struct rk_algo *a = rk_algos; a < rk_algos + rk_nalgos; a++) {
-        if ((a->kind != RK_COLL_REDUCE && a->kind != RK_COLL_ALLREDUCE) || !a->build ||
-            (a->needs & (RK_NEEDS_CELLS | RK_NEEDS_HOSTS)))
+        bool cut = a->kind == RK_COLL_REDUCE || a->kind == RK_COLL_ALLREDUCE || a->kind == RK_COLL_SCAN || a->kind == RK_COLL_EXSCAN ||
+                   a->kind == RK_COLL_REDUCE_SCATTER;
+
+        if (!cut || !a->build || (a->needs & (RK_NEEDS_CELLS | RK_NEEDS_HOSTS)))
             continue;
         for (int size = 2; size <= 3; size++) {
-            struct ranks *x = calloc(1, sizeof(*x));
-            struct rk_sched *s[3];
-
-            fake_open(&x->w, size, size == 3, (uint64_t)size);
-            for (int r = 0; r < size; r++) {
-                int32_t *in = calloc(COUNT, sizeof(*in));
-
-                for (int i = 0; i < ODD; i++)
-                    in[i] = i + r;
-                x->in[r] = (void *)in;
-                x->out[r] = calloc(COUNT, sizeof(*in));
-                x->call[r] = (struct rk_coll_call){.team = &x->w.team[r], .kind = a->kind, .count = ODD, .bytes = ODD * sizeof(*in),
-                                                   .elem = sizeof(*in), .dtype = RANK_INT32, .op = RANK_SUM,
-                                                   .fn = rk_op_kernel(RANK_SUM, RANK_INT32), .root = size - 1, .sbuf = x->in[r],
-                                                   .rbuf = x->out[r]};
-                s[r] = rk_sched_new(&x->w.scheds, &x->w.team[r], 1);
-                s[r]->reducer = (struct rk_reducer){.fn = x->call[r].fn, .dtype = RANK_INT32};
-                rk_build_segments(s[r], a, &x->call[r]);
-                s[r]->kept = true;
-            }
-            for (int again = 0; again < 2; again++) {
-                for (int r = 0; r < size; r++) {
-                    if (again)
-                        rk_sched_rearm(s[r], 2);
-                    rk_sched_request(&x->req[r], &x->w.ctx);
-                    rk_sched_start(s[r], &x->req[r]);
-                }
-                fake_run(&x->w);
-                for (int r = 0; r < size; r++) {
-                    int32_t *out = (void *)x->out[r];
-                    int wrong = 0;
-
-                    assert_true(x->req[r].done);
-                    for (int i = 0; i < ODD && (r == size - 1 || a->kind == RK_COLL_ALLREDUCE); i++)
-                        wrong += out[i] != size * i + size * (size - 1) / 2;
-                    assert_int_equal(wrong, 0);
-                    assert_int_equal(out[ODD], 0);
-                    memset(out, 0, COUNT * sizeof(*out));
-                }
-            }
-            for (int r = 0; r < size; r++) {
-                rk_sched_free(s[r]);
-                assert_in_range(s[r]->held, 1, 4 << 20);
-                free(x->in[r]);
-                free(x->out[r]);
-            }
-            fake_close(&x->w);
-            free(x);
+            run_long(a, size, false);
+            if (a->kind == RK_COLL_ALLREDUCE || a->kind == RK_COLL_REDUCE_SCATTER || a->kind == RK_COLL_SCAN)
+                run_long(a, size, true);
         }
     }
 }

@@ -376,6 +376,7 @@ static void test_restarts(const struct mp *mp)
 static void test_collectives(const struct mp *mp)
 {
     static const int64_t counts[] = {1, 2, 17, 1000, 40000};
+    static const enum coll cut[] = {REDUCE, ALLREDUCE, REDUCE_SCATTER, SCAN, EXSCAN}; /* long ones, into segments */
 
     for (enum coll k = 0; k < COLLS; k++) {
         for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
@@ -387,6 +388,10 @@ static void test_collectives(const struct mp *mp)
                 }
             }
         }
+    }
+    for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
+        for (int where = 1; where < 4; where++)
+            coll_compare(mp, cut[i], (1 << 20) + 4711, mp->rank % 2 ? where : 0, where == 2, where == 3);
     }
 }
 
