@@ -359,6 +359,19 @@ static void check_ordered(const struct ranks *x, int r)
     }
 }
 
+static void free_ranks(struct ranks *x, int size)
+{
+    for (int r = 0; r < size; r++) {
+        free(x->hosts[r]);
+        free(x->in[r]);
+        free(x->out[r]);
+        free(x->keep[r]);
+    }
+    fake_close(&x->w);
+    free(x->blank);
+    free(x);
+}
+
 static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dtype_t d, rank_op_t op,
                     int root, bool in_place, bool synchronous, uint64_t seed, rk_op_fn ordered)
 {
@@ -409,15 +422,7 @@ static void run_one(const struct rk_algo *algo, int size, int64_t count, rank_dt
     }
     assert_int_equal(x->w.nsends, 0); /* each send was received */
     assert_int_equal(x->w.nrecvs, 0);
-    for (int r = 0; r < size; r++) {
-        free(x->hosts[r]);
-        free(x->in[r]);
-        free(x->out[r]);
-        free(x->keep[r]);
-    }
-    fake_close(&x->w);
-    free(x->blank);
-    free(x);
+    free_ranks(x, size);
 }
 
 /* Ranks over hosts: in blocks, dealt round robin, or as it comes. */
@@ -680,13 +685,8 @@ static void receives_early(void **state)
             for (int r = 0; r < size; r++) {
                 assert_true(x->req[r].done);
                 check(x, r, RANK_SUM, false);
-                free(x->in[r]);
-                free(x->out[r]);
-                free(x->keep[r]);
             }
-            fake_close(&x->w);
-            free(x->blank);
-            free(x);
+            free_ranks(x, size);
         }
     }
 }
@@ -716,15 +716,9 @@ static void barrier_holds(void **state)
             rk_sched_start(s, &x->req[r]);
         }
         fake_run(&x->w);
-        for (int r = 0; r < size; r++) {
+        for (int r = 0; r < size; r++)
             assert_true(x->req[r].done);
-            free(x->in[r]);
-            free(x->out[r]);
-            free(x->keep[r]);
-        }
-        fake_close(&x->w);
-        free(x->blank);
-        free(x);
+        free_ranks(x, size);
     }
 }
 

@@ -129,23 +129,20 @@ int main(int argc, char **argv)
     if (mp_flag(argc, argv, "--world")) {
         s.team = s.mp.world;
         MP_STATUS(other_count(&s), RANK_ERR_COLLECTIVE);
-        free(s.out);
-        free(s.in);
-        mp_end(&s.mp);
-        return 0;
+    } else {
+        run_scene(&s, "kind", other_kind);
+        run_scene(&s, "class", other_class);
+        run_scene(&s, "left early", left_early);
+        run_scene(&s, "count", other_count);
+        run_scene(&s, "dtype", other_dtype);
+        run_scene(&s, "op", other_op);
+        run_scene(&s, "root", other_root);
+        run_scene(&s, "path", other_path);
+        run_scene(&s, "large count", other_large_count);
+        run_scene(&s, "large kind", large_other_kind);
+        run_scene(&s, "nonblocking", nonblocking);
+        run_scene(&s, "no elements", no_elements);
     }
-    run_scene(&s, "kind", other_kind);
-    run_scene(&s, "class", other_class);
-    run_scene(&s, "left early", left_early);
-    run_scene(&s, "count", other_count);
-    run_scene(&s, "dtype", other_dtype);
-    run_scene(&s, "op", other_op);
-    run_scene(&s, "root", other_root);
-    run_scene(&s, "path", other_path);
-    run_scene(&s, "large count", other_large_count);
-    run_scene(&s, "large kind", large_other_kind);
-    run_scene(&s, "nonblocking", nonblocking);
-    run_scene(&s, "no elements", no_elements);
     free(s.out);
     free(s.in);
     mp_end(&s.mp);
