@@ -197,6 +197,39 @@ static void check_run(const struct slot *s, const uint64_t *got, int from, int64
     }
 }
 
+/* Blocks of the result in out: the i-th one has *n elements at *at. False: there is none. */
+static bool result_block(const struct coll_test *t, const struct slot *s, int i, int64_t *at, int64_t *n)
+{
+    bool root = t->rank == s->root, all = s->kind == ALLGATHER || s->kind == ALLTOALL || (s->kind == GATHER && root);
+    bool uneven = s->kind == ALLGATHERV || s->kind == ALLTOALLV || (s->kind == GATHERV && root);
+
+    *at = uneven ? s->displs[i % t->size] : i * s->count;
+    *n = uneven ? s->counts[i % t->size] : s->kind == SCATTERV || s->kind == REDUCE_SCATTERV ? s->counts[t->rank] : s->count;
+    if (s->kind == BARRIER || ((s->kind == REDUCE || s->kind == GATHER || s->kind == GATHERV) && !root) ||
+        (s->kind == EXSCAN && t->rank == 0))
+        return false;
+    return i < (all || uneven ? t->size : 1);
+}
+
+/* Nothing beside the result has been written. */
+static void check_rest(const struct coll_test *t, const struct slot *s)
+{
+    int64_t room = room_of(t, s), at, n;
+    bool *is_result = mp_alloc((size_t)room * sizeof(bool));
+
+    memset(is_result, 0, (size_t)room * sizeof(bool));
+    for (int i = 0; result_block(t, s, i, &at, &n); i++) {
+        for (int64_t k = at; k < at + n; k++)
+            is_result[k] = true;
+    }
+    for (int64_t i = 0; i < room; i++) {
+        if (!is_result[i] && s->out[i] != UINT64_C(0x2222222222222222))
+            mp_fail(__FILE__, __LINE__, "kind %d count %lld root %d: element %lld beside the result is written", s->kind,
+                    (long long)s->count, s->root, (long long)i);
+    }
+    free(is_result);
+}
+
 static void check(struct coll_test *t, const struct slot *s)
 {
     int64_t n = s->count;
@@ -236,6 +269,8 @@ static void check(struct coll_test *t, const struct slot *s)
         if (s->kind == ALLGATHERV || (s->kind == GATHERV && root))
             check_run(s, s->out + s->displs[r], r, 0, s->counts[r]);
     }
+    if (!s->in_place)
+        check_rest(t, s);
     t->checks++;
 }
 
