@@ -16,17 +16,17 @@ def size_name(size):
     return '%dm' % (size >> 20) if size >= 1 << 20 else '%dk' % (size >> 10) if size >= 1024 else '%d' % size
 
 
-def coll_rows(Row, bench):
-    """Rows by Row(key, what, unit, measure, reach) and bench(ranks, benchmark, bytes, options...)."""
+def coll_rows(Row, bench, limit):
+    """Rows by Row(key, what, unit, measure, reach), bench(ranks, benchmark, bytes, options...) and limit(program, figure)."""
     rows = []
 
-    def add(name, size, ranks, reach, prefix='', mem='any', hosts=0, grid=False):
+    def add(name, size, ranks, reach, prefix='', mem='any', hosts=0, grid=False, most=None):
         each = size * (ranks if name in OF_BLOCKS else 1)  # rankbench's size is that of the whole vector
         key = prefix + NAMES[name] + ('' if name == 'barrier' else size_name(size)) + ('a' if mem == 'alloc' else '') + 'x%d' % ranks
         what = '%s%s%s, %d ranks%s' % ('%d hosts: ' % hosts if hosts else '', name, '' if name == 'barrier' else ' ' + size_name(size),
                                        ranks, ", library's memory" if mem == 'alloc' else '')
         row = Row(key, what, 'us', bench(ranks, name, each, '-m', mem, *(('-n', '5', '-w', '2') if each >= 32 << 20 else ()),
-                                         hosts=bool(hosts)), reach)
+                                         hosts=bool(hosts)), reach, limit=most)
         row.grid = grid
         rows.append(row)
 
@@ -40,7 +40,7 @@ def coll_rows(Row, bench):
             add('allreduce', size, ranks, reach)
             add('allreduce', size, ranks, own, mem='alloc')
     for size in (1 << 20, 16 << 20):
-        add('allreduce', size, 2, 0.75)
+        add('allreduce', size, 2, 0.75, most=(limit('reduce_slices', 'reduce_slices_' + size_name(size).upper()), 1.2))
         add('allreduce', size, 2, 0.5, mem='alloc')
     for ranks, reach in ((2, 0.85), (8, 0.65)):
         for size in (65536, 1 << 20):

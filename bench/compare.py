@@ -420,7 +420,7 @@ ROWS = [
         raw=(pieces('any', hosts=True), 1 / 3)),
     Row('ar2', 'allreduce 8 B, 2 ranks', 'us', bench(2, 'allreduce', 8), 0.55),
     Row('ar8', 'allreduce 8 B, 8 ranks', 'us', bench(8, 'allreduce', 8), 0.6),
-    *coll_rows(Row, bench),
+    *coll_rows(Row, bench, limit),
     Row('true2', 'start 2 x true', 's', started(2, None), 1.0),
     Row('true32', 'start 32 x true', 's', started(32, None), 1.0),
     Row('true128', 'start 128 x true', 's', started(128, None), 1.0),

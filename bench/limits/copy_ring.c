@@ -13,12 +13,6 @@ struct shared {
     _Alignas(4096) char box[BOXES][BOX];
 };
 
-static void at_least(struct limit_flag *flag, uint64_t count)
-{
-    while (atomic_load_explicit(&flag->turn, memory_order_acquire) < count)
-        ;
-}
-
 static void copy_ring_writer(void *arg)
 {
     struct shared *s = arg;
@@ -35,7 +29,7 @@ static void copy_ring_writer(void *arg)
             for (size_t at = 0; at < limit_size[k]; at += BOX, sent++) {
                 size_t n = limit_size[k] - at < BOX ? limit_size[k] - at : BOX;
                 if (sent >= BOXES)
-                    at_least(&s->empty, sent - BOXES + 1);
+                    limit_at_least(&s->empty, sent - BOXES + 1);
                 memcpy(s->box[sent % BOXES], from + at, n);
                 limit_set(&s->full, sent + 1);
             }
@@ -64,7 +58,7 @@ int main(int argc, char **argv)
             limit_set(&s->start, turn);
             for (size_t at = 0; at < limit_size[k]; at += BOX) {
                 size_t n = limit_size[k] - at < BOX ? limit_size[k] - at : BOX;
-                at_least(&s->full, got + 1);
+                limit_at_least(&s->full, got + 1);
                 memcpy(mine + at, s->box[got % BOXES], n);
                 limit_set(&s->empty, ++got);
             }

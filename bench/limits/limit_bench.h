@@ -63,6 +63,12 @@ static inline void limit_await(struct limit_flag *flag, uint64_t turn)
         ;
 }
 
+static inline void limit_at_least(struct limit_flag *flag, uint64_t count)
+{
+    while (atomic_load_explicit(&flag->turn, memory_order_acquire) < count)
+        ;
+}
+
 static inline void limit_set(struct limit_flag *flag, uint64_t turn)
 {
     atomic_store_explicit(&flag->turn, turn, memory_order_release);

@@ -45,7 +45,7 @@ table() {
 }
 
 all() {
-    for p in flag miss copy_mapped copy_ways copy_cma copy_ring copy_cached yield wake tcp start; do
+    for p in flag miss copy_mapped copy_ways copy_cma copy_ring copy_cached reduce_slices yield wake tcp start; do
         "$build/bench/limits/$p" $quick || bad=1
     done
     [ -n "$hosts" ] || return $bad
