@@ -59,10 +59,7 @@ static void close_team(struct rk_coll_team *t)
 {
     rk_list_remove(&t->link);
     rk_arena_close(t->arena);
-    if (t->host_arena)
-        rk_debug("%llu chunks went through the cells of %d ranks on one of several hosts",
-                 (unsigned long long)t->host_arena->chunks_begun, t->host_arena->n);
-    rk_arena_close(t->host_arena);
+    rk_host_arena_close(t);
     free(t->hosts);
     free(t);
 }
@@ -76,7 +73,7 @@ static bool uses_memory(const struct rk_ctx *ctx, const struct rk_coll_team *t)
     {
         const struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
 
-        if (s->line == &t->in_cells || s == t->exchange || (t->hosts && s->hosts == t->hosts))
+        if (s->place[0].line == &t->in_cells[0] || s == t->exchange || (t->hosts && s->hosts == t->hosts))
             return true;
     }
     return false;

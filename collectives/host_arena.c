@@ -15,7 +15,7 @@ struct agreement {
     struct rk_coll_team *coll; /* of the team, which may be freed while calls are under way */
     struct {
         uint64_t segment; /* of the first rank */
-        int64_t index;    /* or NO_ARENA */
+        int64_t index[RK_SCHED_LINES]; /* of arenas; the first one is NO_ARENA if there are not enough */
     } offer;
     int32_t opened, opened_by_all;
 };
@@ -27,15 +27,30 @@ static int ranks_here(const struct rk_hosts *h)
 
 /* ------------------------------------------------------------------------ its steps */
 
-static rank_status_t offer_arena(void *arg)
+/* Give back the first n arenas, which no rank has used. */
+static void return_arenas(const struct agreement *g, int n)
+{
+    for (int i = 0; i < n; i++)
+        rk_arena_return(g->team->ctx->node, (int)g->offer.index[i], ranks_here(g->coll->hosts));
+}
+
+static rank_status_t offer_arenas(void *arg)
 {
     struct agreement *g = arg;
     struct rk_ctx *ctx = g->team->ctx;
 
     g->offer.segment = ctx->node->head->nonce;
-    g->offer.index = NO_ARENA;
-    if (rk_conf.coll_shm && rk_engine_shares_memory(ctx))
-        g->offer.index = rk_arena_take_cells(ctx->node, ranks_here(g->coll->hosts));
+    g->offer.index[0] = NO_ARENA;
+    if (!rk_conf.coll_shm || !rk_engine_shares_memory(ctx))
+        return RANK_OK;
+    for (int i = 0; i < RK_SCHED_LINES; i++) {
+        g->offer.index[i] = rk_arena_take_cells(ctx->node, ranks_here(g->coll->hosts));
+        if (g->offer.index[i] < 0) {
+            return_arenas(g, i);
+            g->offer.index[0] = NO_ARENA;
+            break;
+        }
+    }
     return RANK_OK;
 }
 
@@ -44,16 +59,20 @@ static rank_status_t open_offer(void *arg)
 {
     struct agreement *g = arg;
     struct rk_ctx *ctx = g->team->ctx;
-    struct rk_coll_team *t = g->coll;
-    const struct rk_hosts *h = t->hosts;
+    const struct rk_hosts *h = g->coll->hosts;
+    struct rk_arena **a = g->coll->host_arena;
 
-    if (g->offer.index != NO_ARENA && rk_engine_shares_memory(ctx) && ctx->node->head->nonce == g->offer.segment)
-        t->host_arena = rk_arena_open_group(g->team, (int)g->offer.index, h->ranks + h->at[h->host], ranks_here(h), h->local);
-    g->opened = t->host_arena && rk_arena_open_cells(t->host_arena);
+    g->opened = g->offer.index[0] != NO_ARENA && rk_engine_shares_memory(ctx) && ctx->node->head->nonce == g->offer.segment;
+    for (int i = 0; i < RK_SCHED_LINES && g->opened; i++) {
+        a[i] = rk_arena_open_group(g->team, (int)g->offer.index[i], h->ranks + h->at[h->host], ranks_here(h), h->local);
+        g->opened = a[i] && rk_arena_open_cells(a[i]);
+        if (a[i])
+            a[i]->line = i;
+    }
     return RANK_OK;
 }
 
-/* No rank has used an arena that is refused, so its first rank alone gives it back. */
+/* No rank has used arenas that are refused, so the first rank alone gives them back. */
 static rank_status_t decide(void *arg)
 {
     struct agreement *g = arg;
@@ -63,10 +82,12 @@ static rank_status_t decide(void *arg)
     if (g->opened_by_all) {
         h->arena = t->host_arena;
     } else {
-        free(t->host_arena);
-        t->host_arena = NULL;
-        if (h->local == 0 && g->offer.index != NO_ARENA)
-            rk_arena_return(g->team->ctx->node, (int)g->offer.index, ranks_here(h));
+        for (int i = 0; i < RK_SCHED_LINES; i++) {
+            free(t->host_arena[i]);
+            t->host_arena[i] = NULL;
+        }
+        if (h->local == 0 && g->offer.index[0] != NO_ARENA)
+            return_arenas(g, RK_SCHED_LINES);
     }
     if (h->local == 0)
         rk_debug("a team of %d ranks on %d hosts: its %d ranks on this one use %s", g->team->size, h->n, ranks_here(h),
@@ -120,7 +141,7 @@ bool rk_host_arena_begin(struct rank_team *team, struct rk_coll_team *t, enum rk
     if (!s->status) {
         *g = (struct agreement){.team = team, .coll = t};
         if (t->hosts->local == 0)
-            build_local(s, offer_arena, g);
+            build_local(s, offer_arenas, g);
         build_among(s, t->hosts, OFFER, &g->offer, &g->offer, sizeof(g->offer), rk_build_bcast_binomial);
         build_local(s, open_offer, g);
         build_among(s, t->hosts, ANSWERS, &g->opened, &g->opened_by_all, sizeof(g->opened), rk_build_allreduce_doubling);
@@ -137,4 +158,17 @@ bool rk_host_arena_begin(struct rank_team *team, struct rk_coll_team *t, enum rk
 bool rk_host_arena_agreed(const struct rk_coll_team *t)
 {
     return t->hosts->agreed;
+}
+
+void rk_host_arena_close(struct rk_coll_team *t)
+{
+    uint64_t chunks = 0;
+
+    for (int i = 0; i < RK_SCHED_LINES; i++) {
+        chunks += t->host_arena[i] ? t->host_arena[i]->chunks_begun : 0;
+        rk_arena_close(t->host_arena[i]);
+    }
+    if (t->hosts && t->hosts->arena)
+        rk_debug("%llu chunks went through the cells of %d ranks on one of several hosts", (unsigned long long)chunks,
+                 ranks_here(t->hosts));
 }

@@ -22,9 +22,10 @@ struct rk_hosts {
     int *ranks;   /* all, by host, ascending on each */
     int *host_of; /* by rank */
     int *leaders; /* first rank of each host */
-    struct rk_arena *arena; /* of the ranks on the own host; NULL: none, or not agreed */
-    struct rk_sched_line *in_cells; /* of schedules that use it */
-    bool agreed;  /* on it (host_arena.h) */
+    /* Of the ranks on the own host: for first phases, and for last ones. NULL: none, or not agreed. */
+    struct rk_arena *const *arena;
+    struct rk_sched_line *in_cells; /* schedules that use each */
+    bool agreed;  /* on them (host_arena.h) */
     int *lane;    /* the rank of each host at the own place; valid if local < per_host */
 };
 

@@ -184,7 +184,8 @@ struct rk_sched *rk_sched_new(struct rk_scheds *all, struct rank_team *team, uin
     s->seq = seq;
     drop_steps(s);
     s->more = NULL;
-    s->line = NULL;
+    for (int i = 0; i < RK_SCHED_LINES; i++)
+        s->place[i] = (struct rk_sched_place){NULL, 0, false};
     s->running = s->torn = s->kept = false;
     s->owner = NULL;
     s->status = RANK_OK;

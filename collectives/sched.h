@@ -77,6 +77,14 @@ struct rk_sched_line {
     uint64_t started, done; /* schedules */
 };
 
+enum { RK_SCHED_LINES = 2 }; /* of a schedule, at most */
+
+struct rk_sched_place {
+    struct rk_sched_line *line; /* NULL: none */
+    uint64_t number;
+    bool held; /* from the start on, until it has left */
+};
+
 struct rk_sched {
     struct rk_scheds *all;
     struct rank_team *team; /* unused once the schedule has failed */
@@ -98,8 +106,7 @@ struct rk_sched {
     struct rk_deferred *deferred; /* host_arena.h */
     struct rk_segments *segments; /* what it builds */
     const struct rk_hosts *hosts; /* for builders that need it; set before them */
-    struct rk_sched_line *line; /* NULL: none */
-    uint64_t place;        /* in that line */
+    struct rk_sched_place place[RK_SCHED_LINES];
     struct rk_sched **owner; /* of a kept one: becomes NULL if it turns into an orphan; or NULL */
     struct rk_reducer reducer; /* of REDUCE steps; set it before they run */
     uint8_t kind;          /* enum rk_coll_kind, for describe_coll.c */
@@ -196,16 +203,23 @@ void rk_sched_start(struct rk_sched *s, struct rank_request *req);
 /* Fail a running schedule. An event that does returns false. */
 void rk_sched_fail(struct rk_sched *s, rank_status_t status);
 /*
- * Line up at each start. The schedule has its turn when those before it are complete, and keeps it until it is complete.
- * It must not complete without its turn. A failed one never leaves the line.
+ * Line up at each start, at place i. The schedule has its turn when those before it have left, and leaves when it is
+ * complete, or earlier. It must not leave or complete without its turn. A failed one never leaves the line.
  */
-RK_INLINE void rk_sched_line_up(struct rk_sched *s, struct rk_sched_line *line)
+RK_INLINE void rk_sched_line_up(struct rk_sched *s, int i, struct rk_sched_line *line)
 {
-    s->line = line;
+    s->place[i].line = line;
 }
-RK_INLINE bool rk_sched_has_turn(const struct rk_sched *s)
+RK_INLINE bool rk_sched_has_turn(const struct rk_sched *s, int i)
 {
-    return !s->line || s->line->done == s->place;
+    return !s->place[i].line || !s->place[i].held || s->place[i].line->done == s->place[i].number;
+}
+/* No-op if the schedule is not in the line, or has left it. */
+RK_INLINE void rk_sched_leave_line(struct rk_sched *s, int i)
+{
+    if (s->place[i].held)
+        s->place[i].line->done++;
+    s->place[i].held = false;
 }
 /* Prepare a kept, completed schedule to start again, as collective number seq. */
 void rk_sched_rearm(struct rk_sched *s, uint64_t seq);

@@ -74,8 +74,8 @@ static void sched_run_complete(struct rk_sched *s)
     s->req = NULL;
     if (rk_unlikely(s->trace != NULL))
         sched_run_trace(s);
-    if (s->line && !status)
-        s->line->done++;
+    for (int i = 0; i < RK_SCHED_LINES && !status; i++)
+        rk_sched_leave_line(s, i);
     rk_list_remove(&s->link);
     if (!s->kept)
         rk_sched_free(s);
@@ -202,8 +202,12 @@ void rk_sched_start(struct rk_sched *s, struct rank_request *req)
         return;
     }
     rk_list_append(&s->all->active, &s->link);
-    if (s->line)
-        s->place = s->line->started++;
+    for (int i = 0; i < RK_SCHED_LINES; i++) {
+        if (s->place[i].line) {
+            s->place[i].number = s->place[i].line->started++;
+            s->place[i].held = true;
+        }
+    }
     push_first(s);
     sched_run_run(s);
 }

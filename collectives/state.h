@@ -34,10 +34,10 @@ struct rk_coll_team {
     struct rk_link link;
     struct rk_arena *arena; /* NULL: none */
     struct rk_arena *direct; /* the same; NULL if buffers may be of other kinds than host memory */
-    struct rk_sched_line in_cells; /* of schedules that use the cells of the arena */
+    struct rk_sched_line in_cells[RK_SCHED_LINES]; /* schedules that use the cells of the arena, or of each host arena */
     struct rk_hosts *hosts; /* NULL: not known so far, or all its ranks share memory */
     const struct rk_sched *exchange; /* of the hosts, while it runs */
-    struct rk_arena *host_arena; /* of the ranks on the own host of several; opened in the agreement on it */
+    struct rk_arena *host_arena[RK_SCHED_LINES]; /* of the ranks on the own host of several; opened in the agreement */
     uint64_t agreement_for; /* number of the call that has begun it, or the exchange of hosts */
     bool hosts_begun, hosts_no_memory, agreeing;
     bool closing;           /* its team is freed, and calls in the arena's cells are under way */

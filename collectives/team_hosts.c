@@ -23,7 +23,7 @@ static bool set_hosts(struct rk_coll_team *t, const struct rank_team *team, cons
 {
     t->hosts = rk_hosts_new(id, team->size, team->rank);
     if (t->hosts)
-        t->hosts->in_cells = &t->in_cells;
+        t->hosts->in_cells = t->in_cells;
     return t->hosts != NULL;
 }
 
@@ -134,6 +134,12 @@ struct rk_deferred {
     rk_build_fn *build;
 };
 
+/* A call that turns out not to use cells stays to its turn: only then it may leave. */
+static bool has_turns(void *sched)
+{
+    return rk_sched_has_turn(sched, 0) && rk_sched_has_turn(sched, 1);
+}
+
 static bool build_deferred(struct rk_sched *s, bool again)
 {
     const struct rk_deferred *d = s->deferred;
@@ -142,6 +148,8 @@ static bool build_deferred(struct rk_sched *s, bool again)
     s->more = NULL;
     rk_sched_reset(s);
     d->build(s, d->coll, &d->call);
+    if (s->more != build_deferred)
+        rk_sched_event(s, NULL, has_turns, s);
     return true;
 }
 
@@ -149,7 +157,7 @@ static bool may_build(void *sched)
 {
     const struct rk_sched *s = sched;
 
-    return s->deferred->ready(s->deferred->coll) && rk_sched_has_turn(s);
+    return s->deferred->ready(s->deferred->coll);
 }
 
 void rk_build_later(struct rk_sched *s, struct rk_coll_team *t, const struct rk_coll_call *c, rk_team_ready_fn *ready,
@@ -163,6 +171,7 @@ void rk_build_later(struct rk_sched *s, struct rk_coll_team *t, const struct rk_
     s->deferred = d;
     s->more = build_deferred;
     rk_sched_keep(s);
-    rk_sched_line_up(s, &t->in_cells); /* in the order of starts, before it is known if it uses cells */
+    for (int i = 0; i < RK_SCHED_LINES; i++) /* in the order of starts, before it is known if it uses cells */
+        rk_sched_line_up(s, i, &t->in_cells[i]);
     rk_sched_event(s, NULL, may_build, s);
 }

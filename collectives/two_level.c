@@ -98,16 +98,21 @@ static void build_phase(struct rk_sched *s, struct group g, enum phase_tag tag, 
 /* Do the calls of this host use its arena for this phase? Equal on all its ranks. */
 static bool phase_fits_cells(const struct rk_hosts *h, const struct rk_coll_call *c)
 {
-    return h->arena && rk_slices_fit(c->kind, h->arena->n, c->elem);
+    return h->arena && rk_slices_fit(c->kind, h->arena[0]->n, c->elem);
 }
 
-/* A phase among the ranks of this host, in the cells of their arena. */
-static void build_in_cells(struct rk_sched *s, const struct rk_coll_call *c)
+/* A phase among the ranks of this host, in the cells of an arena. A call in segments has more of them. */
+static void build_in_cells(struct rk_sched *s, enum phase_tag tag, const struct rk_coll_call *c)
 {
+    int which = tag == FROM_LEADER;
+    struct slices *x;
+
     if (s->status)
         return;
-    rk_sched_line_up(s, s->hosts->in_cells);
-    rk_slices_add(s, s->hosts->arena, c, NULL);
+    rk_sched_line_up(s, which, &s->hosts->in_cells[which]);
+    x = rk_slices_add(s, s->hosts->arena[which], c, NULL);
+    if (x && !s->more)
+        rk_slices_set_last(x);
     rk_sched_leave(s);
 }
 
@@ -116,7 +121,7 @@ static void build_on_host(struct rk_sched *s, enum phase_tag tag, const struct r
                           void (*build)(struct rk_sched *, const struct rk_coll_call *))
 {
     if (phase_fits_cells(s->hosts, c))
-        build_in_cells(s, c);
+        build_in_cells(s, tag, c);
     else
         build_phase(s, group_of_host(s->hosts), tag, c, build);
 }
@@ -140,7 +145,7 @@ void rk_build_barrier_two_level(struct rk_sched *s, const struct rk_coll_call *c
     sub.elem = 1;
     set_count(&sub, 0);
     if (phase_fits_cells(h, &sub)) { /* a chunk in cells is never empty */
-        sub.rbuf = rk_sched_scratch(s, (size_t)h->arena->n);
+        sub.rbuf = rk_sched_scratch(s, (size_t)h->arena[0]->n);
         set_count(&sub, 1);
     }
     build_on_host(s, TO_LEADER, &sub, rk_build_gather_binomial);
@@ -226,7 +231,7 @@ static void build_slices_to_lanes(struct rk_sched *s, const struct rk_coll_call 
     sub = call_of_slices(s, c, RK_COLL_REDUCE_SCATTERV, g, lanes);
     sub.rbuf += at;
     if (phase_fits_cells(s->hosts, &sub)) {
-        build_in_cells(s, &sub);
+        build_in_cells(s, TO_LEADER, &sub);
         return;
     }
     if (s->status)
@@ -262,7 +267,7 @@ static void build_slices_to_all(struct rk_sched *s, const struct rk_coll_call *c
         return;
     sub.sbuf = c->rbuf + (size_t)sub.rdispls[g.me] * c->elem;
     if (phase_fits_cells(s->hosts, &sub)) {
-        build_in_cells(s, &sub);
+        build_in_cells(s, FROM_LEADER, &sub);
         return;
     }
     rk_sched_enter(s, &phase);

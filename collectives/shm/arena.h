@@ -98,6 +98,7 @@ struct rk_xpmem;
 struct rk_arena {
     struct rank_team *team;
     const int *ranks; /* of the group, by place in the team; NULL: the whole team */
+    int line;         /* of schedules that use its cells: their place there */
     struct rk_node *node;
     int index, n, me; /* n, me: of the group */
     int groups, group; /* of RK_FLAT_MAX ranks each, and mine */

@@ -51,7 +51,7 @@ bool rk_direct_advance(void *direct)
         rk_slices_skip(x->slices, true);
         return true;
     }
-    if (!rk_sched_has_turn(x->sched))
+    if (!rk_sched_has_turn(x->sched, x->a->line))
         return false; /* an earlier call is under way */
     if (!x->begun)
         direct_begin(x);
@@ -101,7 +101,7 @@ void rk_direct_describe(const void *direct, struct rk_wait_for *out)
         want = a->cell_use[x->base % (size_t)a->cell_depth].number;
     for (int r = 0; r < a->n; r++) {
         if (r != a->me && (!root_only || r == x->root) && rk_chunk_counter(x->a, r, phase[x->state]) < want)
-            rk_describe_peer(out, rk_team_world_rank(a->team, r));
+            rk_describe_peer(out, rk_arena_world_rank(a, r));
     }
 }
 
@@ -191,7 +191,7 @@ static void add_direct(struct rk_sched *s, const struct rk_coll_call *c, const s
         x->operand = operand < unit ? unit : operand - operand % unit;
         x->temp = rk_sched_scratch(s, (size_t)a->n * x->operand);
     }
-    rk_sched_line_up(s, &c->team->coll->in_cells);
+    rk_sched_line_up(s, 0, &c->team->coll->in_cells[0]);
     step = rk_sched_event(s, before ? rk_slices_step(before) : NULL, rk_direct_advance, x);
     x->slices = rk_slices_add(s, a, c, step);
 }

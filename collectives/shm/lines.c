@@ -139,7 +139,7 @@ bool rk_lines_advance(void *lines)
     struct lines *x = lines;
 
     if (!x->begun) {
-        if (!rk_sched_has_turn(x->sched))
+        if (!rk_sched_has_turn(x->sched, x->a->line))
             return false; /* an earlier call is under way */
         x->begun = true;
         x->number = ++x->a->chunks_begun;
@@ -174,7 +174,7 @@ void rk_lines_describe(const void *lines, struct rk_wait_for *out)
                               : (x->reader < 0 || r == x->reader) && rk_chunk_counter(a, r, RK_CHUNK_OUT) < last;
 
         if (r != a->me && waits)
-            rk_describe_peer(out, rk_team_world_rank(a->team, r));
+            rk_describe_peer(out, rk_arena_world_rank(a, r));
     }
 }
 
@@ -205,6 +205,6 @@ void rk_build_lines(struct rk_sched *s, const struct rk_coll_call *c)
         x->gives = a->me < a->n - 1;
         x->end = c->kind == RK_COLL_SCAN ? a->me + 1 : a->me;
     }
-    rk_sched_line_up(s, &s->team->coll->in_cells);
+    rk_sched_line_up(s, 0, &c->team->coll->in_cells[0]);
     rk_sched_event(s, NULL, rk_lines_advance, x);
 }

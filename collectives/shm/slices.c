@@ -215,7 +215,7 @@ bool rk_slices_advance(void *slices)
 
     if (x->skip)
         return true;
-    if (!rk_sched_has_turn(x->sched))
+    if (!rk_sched_has_turn(x->sched, x->a->line))
         return false; /* an earlier call is under way */
     if (!x->begun)
         slices_begin(x);
@@ -230,6 +230,8 @@ bool rk_slices_advance(void *slices)
     if (!over)
         return false;
     x->begun = false; /* a persistent one starts again */
+    if (x->last)
+        rk_sched_leave_line(x->sched, x->a->line);
     if (rk_unlikely(x->status != RANK_OK))
         rk_sched_fail(x->sched, x->status);
     return x->status == RANK_OK;
@@ -336,6 +338,11 @@ void rk_slices_skip(struct slices *x, bool skip)
     x->skip = skip;
 }
 
+void rk_slices_set_last(struct slices *x)
+{
+    x->last = true;
+}
+
 bool rk_slices_is_skipped(const struct slices *x)
 {
     return x->skip;
@@ -358,6 +365,6 @@ struct rk_step *rk_slices_step(const struct slices *x)
 
 void rk_build_slices(struct rk_sched *s, const struct rk_coll_call *c)
 {
-    rk_sched_line_up(s, &c->team->coll->in_cells);
+    rk_sched_line_up(s, 0, &c->team->coll->in_cells[0]);
     rk_slices_add(s, c->team->coll->arena, c, NULL);
 }

@@ -39,6 +39,8 @@ struct slices;
 struct slices *rk_slices_add(struct rk_sched *s, struct rk_arena *a, const struct rk_coll_call *c, struct rk_step *after);
 /* Before the step runs: has another step moved the call? */
 void rk_slices_skip(struct slices *x, bool skip);
+/* The schedule does not use the arena after the step: the next one may. */
+void rk_slices_set_last(struct slices *x);
 bool rk_slices_is_skipped(const struct slices *x);
 
 /* Before the schedule runs: leave a call to a later step if its ranks agree on a longer block. */

@@ -37,6 +37,7 @@ struct slices {
     bool sums_for_all;   /* all ranks receive what others have reduced for them */
     bool agrees;         /* ranks do not know all lengths: they agree on the number of chunks */
     bool begun, agreed, skip;
+    bool last;           /* the schedule does not use the arena after it */
     bool does[RK_CHUNK_PHASES]; /* this rank has that phase */
     int reader;          /* the only one of this rank's cells, or RK_SLICES_ALL */
     int writer;          /* the only rank whose cells this one reads, or RK_SLICES_ALL */

@@ -166,7 +166,7 @@ static bool has_turn_and_flag(void *turn)
 {
     const struct turn *t = turn;
 
-    return rk_sched_has_turn(t->sched) && t->flag;
+    return rk_sched_has_turn(t->sched, 1) && t->flag;
 }
 
 /* Schedules of a line go on in the order of their starts, at each start. The other ones do not wait. */
@@ -182,7 +182,7 @@ static void line(void **state)
         mark(b, turn[i].sched, rk_sched_event(turn[i].sched, NULL, has_turn_and_flag, &turn[i]), (char)('a' + i), RANK_OK);
         turn[i].sched->kept = true;
         if (i < 2)
-            rk_sched_line_up(turn[i].sched, &line);
+            rk_sched_line_up(turn[i].sched, 1, &line);
     }
     for (int pass = 0; pass < 2; pass++) {
         int first = pass, then = !pass;
