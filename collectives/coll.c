@@ -64,16 +64,20 @@ static void close_team(struct rk_coll_team *t)
     free(t);
 }
 
-/* Are calls of this rank under way that use the arena's cells, or the hosts? A failed one does not any more. */
-static bool uses_memory(const struct rk_ctx *ctx, const struct rk_coll_team *t)
+/* Are calls of this rank in the list that use the arena's cells, or the hosts? */
+static bool uses_memory(const struct rk_link *scheds, const struct rk_coll_team *t)
 {
     struct rk_link *l;
 
-    rk_list_for_each(l, &ctx->coll->scheds.active)
+    rk_list_for_each(l, scheds)
     {
         const struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
 
-        if (s->place[0].line == &t->in_cells[0] || s == t->exchange || (t->hosts && s->hosts == t->hosts))
+        for (int i = 0; i < RK_SCHED_LINES; i++) {
+            if (s->place[i].line == &t->in_cells[i])
+                return true;
+        }
+        if (s == t->exchange || (t->hosts && s->hosts == t->hosts))
             return true;
     }
     return false;
@@ -88,7 +92,7 @@ static void close_finished(struct rk_ctx *ctx)
     {
         struct rk_coll_team *t = rk_list_entry(l, struct rk_coll_team, link);
 
-        if (t->closing && !uses_memory(ctx, t))
+        if (t->closing && !uses_memory(&ctx->coll->scheds.active, t) && !uses_memory(&ctx->coll->scheds.failing, t))
             close_team(t);
     }
 }
@@ -201,6 +205,8 @@ static rank_status_t coll_team_open(struct rank_team *team)
     rk_failure_recall(team);
     for (int k = 0; k < RK_COLL_COUNT; k++)
         t->shm_max[k] = -1;
+    for (int i = 0; i < RK_SCHED_LINES; i++)
+        rk_sched_line_init(&t->in_cells[i]);
     for (int r = 0; r < team->size; r++) {
         if (rk_engine_local_slot(team->ctx, rk_team_world_rank(team, r)) < 0)
             break;

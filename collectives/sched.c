@@ -245,6 +245,7 @@ static struct rk_step *step_new(struct rk_sched *s, struct rk_step *after, enum 
     step->waits_for = step->pending = 0;
     step->kind = (uint8_t)kind;
     step->active = false;
+    step->line = -1;
     *s->last = step;
     s->last = &step->next;
     s->nsteps++;

@@ -45,6 +45,7 @@ struct rk_step {
     uint32_t waits_for, pending; /* predecessors: all, and those not done */
     uint8_t kind;
     bool active;
+    int8_t line;      /* EVENT: checked only while its schedule has its turn at this place; negative: always */
     int peer;
     uint32_t tag;
     void *to;         /* buffer of a receive; destination */
@@ -75,6 +76,7 @@ struct rk_sched_mark {
  */
 struct rk_sched_line {
     uint64_t started, done; /* schedules */
+    struct rk_link waiting; /* EVENT steps of schedules that have no turn */
 };
 
 enum { RK_SCHED_LINES = 2 }; /* of a schedule, at most */
@@ -214,13 +216,15 @@ RK_INLINE bool rk_sched_has_turn(const struct rk_sched *s, int i)
 {
     return !s->place[i].line || !s->place[i].held || s->place[i].line->done == s->place[i].number;
 }
-/* No-op if the schedule is not in the line, or has left it. */
-RK_INLINE void rk_sched_leave_line(struct rk_sched *s, int i)
+void rk_sched_line_init(struct rk_sched_line *line);
+/* Check an event only while the schedule has its turn. No-op if NULL. */
+RK_INLINE void rk_sched_in_line(struct rk_step *event, int i)
 {
-    if (s->place[i].held)
-        s->place[i].line->done++;
-    s->place[i].held = false;
+    if (event)
+        event->line = (int8_t)i;
 }
+/* No-op if the schedule is not in the line, or has left it. */
+void rk_sched_leave_line(struct rk_sched *s, int i);
 /* Prepare a kept, completed schedule to start again, as collective number seq. */
 void rk_sched_rearm(struct rk_sched *s, uint64_t seq);
 

@@ -65,6 +65,34 @@ static RK_COLD void sched_run_trace(struct rk_sched *s)
     s->trace = NULL;
 }
 
+void rk_sched_line_init(struct rk_sched_line *line)
+{
+    line->started = line->done = 0;
+    rk_list_init(&line->waiting);
+}
+
+/* The event of the schedule that has its turn now is checked from now on. Many may wait: they are not checked. */
+void rk_sched_leave_line(struct rk_sched *s, int i)
+{
+    struct rk_sched_line *line = s->place[i].line;
+    struct rk_link *l, *next;
+
+    if (!s->place[i].held)
+        return;
+    s->place[i].held = false;
+    line->done++;
+    rk_list_for_each_safe(l, next, &line->waiting)
+    {
+        struct rk_step *step = rk_list_entry(l, struct rk_step, link);
+
+        if (rk_sched_has_turn(step->sched, step->line)) {
+            rk_list_remove(l);
+            rk_list_append(&s->all->events, l);
+            return;
+        }
+    }
+}
+
 /* Complete the request and release the schedule. */
 static void sched_run_complete(struct rk_sched *s)
 {
@@ -132,6 +160,10 @@ static void sched_run_start(struct rk_sched *s, struct rk_step *step)
             memcpy(step->to, step->a, step->n);
         break;
     case RK_STEP_EVENT:
+        if (step->line >= 0 && !rk_sched_has_turn(s, step->line)) {
+            rk_list_append(&s->place[step->line].line->waiting, &step->link);
+            return;
+        }
         if (!step->fn.event(step->to)) {
             rk_list_append(&s->all->events, &step->link);
             return;

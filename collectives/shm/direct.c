@@ -193,6 +193,7 @@ static void add_direct(struct rk_sched *s, const struct rk_coll_call *c, const s
     }
     rk_sched_line_up(s, 0, &c->team->coll->in_cells[0]);
     step = rk_sched_event(s, before ? rk_slices_step(before) : NULL, rk_direct_advance, x);
+    rk_sched_in_line(step, a->line);
     x->slices = rk_slices_add(s, a, c, step);
 }
 

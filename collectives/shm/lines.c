@@ -206,5 +206,5 @@ void rk_build_lines(struct rk_sched *s, const struct rk_coll_call *c)
         x->end = c->kind == RK_COLL_SCAN ? a->me + 1 : a->me;
     }
     rk_sched_line_up(s, 0, &c->team->coll->in_cells[0]);
-    rk_sched_event(s, NULL, rk_lines_advance, x);
+    rk_sched_in_line(rk_sched_event(s, NULL, rk_lines_advance, x), a->line);
 }

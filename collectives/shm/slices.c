@@ -330,6 +330,7 @@ struct slices *rk_slices_add(struct rk_sched *s, struct rk_arena *a, const struc
         return NULL;
     set_roles(x);
     x->step = rk_sched_event(s, after, rk_slices_advance, x);
+    rk_sched_in_line(x->step, a->line);
     return x;
 }
 

@@ -173,13 +173,19 @@ static bool has_turn_and_flag(void *turn)
 static void line(void **state)
 {
     struct bench *b = *state;
-    struct rk_sched_line line = {0};
+    struct rk_sched_line line;
     struct rank_request req[3];
     struct turn turn[3];
 
+    rk_sched_line_init(&line);
     for (int i = 0; i < 3; i++) {
+        struct rk_step *event;
+
         turn[i] = (struct turn){new_sched(b, 0), false};
-        mark(b, turn[i].sched, rk_sched_event(turn[i].sched, NULL, has_turn_and_flag, &turn[i]), (char)('a' + i), RANK_OK);
+        event = rk_sched_event(turn[i].sched, NULL, has_turn_and_flag, &turn[i]);
+        mark(b, turn[i].sched, event, (char)('a' + i), RANK_OK);
+        if (i == 1)
+            rk_sched_in_line(event, 1);
         turn[i].sched->kept = true;
         if (i < 2)
             rk_sched_line_up(turn[i].sched, 1, &line);
@@ -206,6 +212,46 @@ static void line(void **state)
     assert_string_equal(b->trail, "cabcba");
     for (int i = 0; i < 3; i++)
         rk_sched_free(turn[i].sched);
+}
+
+/* A schedule that leaves early lets the next one go on; each place has a line of its own. */
+static void line_left_early(void **state)
+{
+    struct bench *b = *state;
+    struct rk_sched_line line[2];
+    struct rank_request req[2];
+    struct rk_sched *s[2];
+    bool flag = false, up = true;
+
+    for (int i = 0; i < 2; i++) {
+        rk_sched_line_init(&line[i]);
+        s[i] = new_sched(b, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct rk_step *event = rk_sched_event(s[i], NULL, flag_is_up, &up), *end;
+
+        rk_sched_in_line(event, 0);
+        mark(b, s[i], event, (char)('a' + i), RANK_OK);
+        end = rk_sched_event(s[i], event, flag_is_up, &flag);
+        rk_sched_in_line(end, 1);
+        mark(b, s[i], end, (char)('c' + i), RANK_OK);
+        for (int k = 0; k < 2; k++)
+            rk_sched_line_up(s[i], k, &line[k]);
+    }
+    start(b, s[0], &req[0]);
+    start(b, s[1], &req[1]);
+    assert_string_equal(b->trail, "a");
+    rk_sched_leave_line(s[0], 0);
+    rk_sched_leave_line(s[0], 0); /* only once */
+    while (rk_scheds_progress(&b->w.scheds) > 0)
+        ;
+    assert_string_equal(b->trail, "ab");
+    flag = true;
+    while (rk_scheds_progress(&b->w.scheds) > 0)
+        ;
+    assert_true(req[0].done && req[1].done);
+    assert_string_equal(b->trail, "abcd");
+    assert_true(line[0].done == 2 && line[1].done == 2);
 }
 
 /* In the steady state memory comes from the pool: the same schedule, the same blocks. */
@@ -392,7 +438,7 @@ static void orphan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH(empty), WITH(diamond), WITH(reduce_and_copy), WITH(long_chain), WITH(event), WITH(line),
+        WITH(empty), WITH(diamond), WITH(reduce_and_copy), WITH(long_chain), WITH(event), WITH(line), WITH(line_left_early),
         WITH(memory_is_recycled), WITH(large_memory_goes_back), WITH(no_memory),
         WITH(armed_again), WITH(call_fails), WITH(truncation), WITH(death), WITH(orphan),
     };
