@@ -123,7 +123,7 @@ struct rk_algo {
     unsigned needs;
     bool balanced;      /* ordered calls sum each element by one tree: ranks fold (rk_fold), then halves of the vranks */
     size_t segment;     /* reductions: bytes a rank of a segment (segments.h); 0: a usual one */
-    bool strided;       /* its builder takes a stride */
+    bool strided;       /* its builder takes a stride, or rdispls: parts of the blocks where they are */
     int64_t min_count;  /* minimum elements of a block */
     size_t bytes_max;   /* of a block; 0: any */
     int ranks_max;      /* 0: any */

@@ -15,14 +15,16 @@
 
 enum { SEGMENT_BYTES = 256 << 10, SLOTS = 4, SENDS = 4 /* under way */ };
 
-/* Copy of a call with the start of each block as rdispls. */
+/* Copy of a call with the start of each block as rdispls; a segment has them. */
 static struct rk_coll_call with_displs(struct rk_sched *s, const struct rk_coll_call *c)
 {
     int size = c->team->size;
-    int64_t *displs = rk_sched_scratch(s, (size_t)size * sizeof(*displs)), at = 0;
+    int64_t *displs, at = 0;
     struct rk_coll_call v = *c;
 
-    v.rdispls = displs;
+    if (c->rdispls)
+        return v;
+    v.rdispls = displs = rk_sched_scratch(s, (size_t)size * sizeof(*displs));
     for (int r = 0; r < size && !s->status; r++) {
         displs[r] = at;
         at += c->rcounts[r];

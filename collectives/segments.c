@@ -27,6 +27,7 @@ struct rk_segments {
     struct rk_coll_call call;
     const struct rk_algo *algo;
     int64_t each, next; /* elements of a segment; start of the next one */
+    int64_t *counts, *displs; /* REDUCE_SCATTERV: of the blocks */
     bool packs;
 };
 
@@ -65,21 +66,55 @@ static void build_part(struct rk_sched *s, const struct rk_algo *algo, const str
 
 /* -------------------------------------------------------------------------- packing */
 
-/* A part of each block, from element at on. */
-struct pack {
-    struct rk_coll_call whole, part; /* part: packed */
+/* The part of each block of a reduction whose result is scattered, in elements of sbuf; and the result's place. */
+struct blocks {
+    int64_t *counts, *displs;
+    char *result;
+};
+
+/* Parts of a segment from element first on. Returns false without memory. */
+static bool find_blocks(struct rk_sched *s, const struct rk_segments *g, int64_t first, int64_t count, struct blocks *b)
+{
+    const struct rk_coll_call *c = &g->call;
+    int size = c->team->size, me = c->team->rank;
     int64_t at;
+
+    b->counts = rk_sched_scratch(s, 2 * (size_t)size * sizeof(*b->counts));
+    b->displs = b->counts + size;
+    for (int r = 0; r < size && !s->status; r++) {
+        int64_t whole = g->counts ? g->counts[r] : c->count, left = whole > first ? whole - first : 0;
+
+        b->counts[r] = left < count ? left : count;
+        b->displs[r] = (g->counts ? g->displs[r] : r * c->count) + (whole < first ? whole : first);
+    }
+    if (s->status)
+        return false;
+    at = first < c->count ? first : c->count;
+    if (g->counts && g->counts[me] < at)
+        at = g->counts[me];
+    b->result = g->counts && c->in_place ? rk_block_at(c->sbuf, b->displs[me], c->elem) : rk_block_at(c->rbuf, at, c->elem);
+    return true;
+}
+
+struct pack {
+    struct rk_coll_call part; /* packed */
+    struct blocks of;
+    const char *from;
     char *to, *result;
 };
 
 static rank_status_t pack_blocks(void *arg)
 {
     const struct pack *p = arg;
+    char *to = p->to;
 
-    for (int r = 0; r < p->whole.team->size; r++) {
-        const char *from = p->whole.sbuf + (size_t)r * p->whole.bytes + (size_t)p->at * p->whole.elem;
+    for (int r = 0; r < p->part.team->size; r++) {
+        size_t bytes = (size_t)p->of.counts[r] * p->part.elem;
+        const char *from = rk_block_at(p->from, p->of.displs[r], p->part.elem);
 
-        rk_kind_copy(p->to + (size_t)r * p->part.bytes, NULL, from, rk_kind_of(from, p->part.bytes), p->part.bytes);
+        if (bytes)
+            rk_kind_copy(to, NULL, from, rk_kind_of(from, bytes), bytes);
+        to += bytes;
     }
     return RANK_OK;
 }
@@ -87,26 +122,30 @@ static rank_status_t pack_blocks(void *arg)
 static rank_status_t unpack_result(void *arg)
 {
     const struct pack *p = arg;
-    char *to = p->whole.rbuf + (size_t)p->at * p->whole.elem;
+    size_t bytes = (size_t)p->of.counts[p->part.team->rank] * p->part.elem;
 
-    rk_kind_copy(to, rk_kind_of(to, p->part.bytes), p->result, NULL, p->part.bytes);
+    if (bytes)
+        rk_kind_copy(p->of.result, rk_kind_of(p->of.result, bytes), p->result, NULL, bytes);
     return RANK_OK;
 }
 
-/* In place the result lies in the first block's part, which is packed before. */
-static void build_packed(struct rk_sched *s, const struct rk_segments *g, const struct rk_coll_call *part, int64_t at)
+/* In place the result lies in a part that is packed before. */
+static void build_packed(struct rk_sched *s, const struct rk_segments *g, const struct rk_coll_call *part, const struct blocks *of)
 {
-    size_t all = part->bytes * (size_t)part->team->size;
+    size_t all = 0;
     struct pack *p = rk_sched_scratch(s, sizeof(*p));
-    char *to = rk_sched_scratch(s, all), *result = rk_sched_scratch(s, part->bytes);
+    char *to, *result = rk_sched_scratch(s, part->bytes);
     struct rk_step *begin, *end;
 
+    for (int r = 0; r < part->team->size; r++)
+        all += (size_t)of->counts[r] * part->elem;
+    to = rk_sched_scratch(s, all);
     if (s->status)
         return;
-    *p = (struct pack){g->call, *part, at, to, result};
+    *p = (struct pack){*part, *of, g->call.sbuf, to, result};
     p->part.sbuf = to;
     p->part.rbuf = result;
-    p->part.stride = 0;
+    p->part.rcounts = g->counts ? of->counts : NULL;
     p->part.in_place = false;
     rk_build_call(s, g->algo, &p->part);
     s->entry = NULL;
@@ -119,29 +158,76 @@ static void build_packed(struct rk_sched *s, const struct rk_segments *g, const 
     }
 }
 
+/*
+ * In place, a reduce_scatterv collects its result in its own block, since the start of the buffer holds other blocks. The last
+ * step moves it there: forwards, as the ranges may overlap.
+ */
+static rank_status_t move_result_down(void *arg)
+{
+    const struct rk_segments *g = arg;
+    int me = g->call.team->rank;
+    size_t left = (size_t)g->counts[me] * g->call.elem;
+    char *to = g->call.rbuf, *from = rk_block_at(g->call.sbuf, g->displs[me], g->call.elem);
+
+    for (size_t n; left; left -= n, to += n, from += n) {
+        char piece[4096];
+
+        n = left < sizeof(piece) ? left : sizeof(piece);
+        rk_kind_copy(piece, NULL, from, rk_kind_of(from, n), n);
+        rk_kind_copy(to, rk_kind_of(to, n), piece, NULL, n);
+    }
+    return RANK_OK;
+}
+
 /* ------------------------------------------------------------------------- segments */
+
+/* A part of each block: packed, or where it is. */
+static void build_blocks(struct rk_sched *s, const struct rk_segments *g, struct rk_coll_call *part, int64_t first)
+{
+    struct blocks of;
+
+    if (!find_blocks(s, g, first, part->count, &of))
+        return;
+    if (g->packs) {
+        build_packed(s, g, part, &of);
+        return;
+    }
+    part->rbuf = of.result;
+    if (g->counts) {
+        part->rcounts = of.counts;
+        part->rdispls = of.displs;
+    } else {
+        part->sbuf += (size_t)first * part->elem;
+        part->stride = g->call.bytes;
+    }
+    rk_build_call(s, g->algo, part);
+}
 
 static bool next_segment(struct rk_sched *s)
 {
     struct rk_segments *g = s->segments;
     struct rk_coll_call part = g->call;
     int64_t first = g->next;
-    size_t at = (size_t)first * part.elem;
 
-    if (first == g->call.count)
+    if (first > g->call.count)
         return false;
+    if (first == g->call.count) { /* all segments are done */
+        g->next++;
+        if (!g->counts || !g->call.in_place)
+            return false;
+        rk_sched_call(s, NULL, move_result_down, g);
+        return true;
+    }
     part.count = g->call.count - first < g->each ? g->call.count - first : g->each;
     part.bytes = (size_t)part.count * part.elem;
     g->next += part.count;
-    if (g->packs) {
-        build_packed(s, g, &part, first);
+    if (part.kind == RK_COLL_REDUCE_SCATTER || part.kind == RK_COLL_REDUCE_SCATTERV) {
+        build_blocks(s, g, &part, first);
         return true;
     }
-    part.sbuf += at;
+    part.sbuf += (size_t)first * part.elem;
     if (part.rbuf) /* not used beside the root of a reduce */
-        part.rbuf += at;
-    if (part.kind == RK_COLL_REDUCE_SCATTER)
-        part.stride = g->call.bytes;
+        part.rbuf += (size_t)first * part.elem;
     build_part(s, g->algo, &part);
     return true;
 }
@@ -176,6 +262,7 @@ static size_t segment_limit(const struct rk_algo *algo, const struct rk_coll_cal
     case RK_COLL_EXSCAN:
         return SCAN_BYTES;
     case RK_COLL_REDUCE_SCATTER:
+    case RK_COLL_REDUCE_SCATTERV:
         each = takes_blocks(algo, c) ? SEGMENT_BYTES : PACKED_BYTES / size;
         return each < least ? least : each;
     default:
@@ -186,8 +273,24 @@ static size_t segment_limit(const struct rk_algo *algo, const struct rk_coll_cal
 /* Does this rank need the parts of the blocks packed? */
 static bool needs_packing(const struct rk_algo *algo, const struct rk_coll_call *c)
 {
-    return c->kind == RK_COLL_REDUCE_SCATTER &&
+    return (c->kind == RK_COLL_REDUCE_SCATTER || c->kind == RK_COLL_REDUCE_SCATTERV) &&
            (!takes_blocks(algo, c) || (rk_nkinds && rk_stage_bytes(c) > 0));
+}
+
+/* The caller's array is valid during the call only. Returns false without memory. */
+static bool copy_blocks_of(struct rk_sched *s, struct rk_segments *g)
+{
+    int size = g->call.team->size;
+    int64_t at = 0;
+
+    g->counts = rk_sched_scratch(s, 2 * (size_t)size * sizeof(*g->counts));
+    g->displs = g->counts + size;
+    for (int r = 0; r < size && !s->status; r++) {
+        g->counts[r] = g->call.rcounts[r];
+        g->displs[r] = at;
+        at += g->counts[r];
+    }
+    return !s->status;
 }
 
 void rk_build_segments(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c)
@@ -203,6 +306,8 @@ void rk_build_segments(struct rk_sched *s, const struct rk_algo *algo, const str
     if (s->status)
         return;
     *g = (struct rk_segments){.call = *c, .algo = algo, .each = (int64_t)(limit / c->elem), .packs = needs_packing(algo, c)};
+    if (c->kind == RK_COLL_REDUCE_SCATTERV && !copy_blocks_of(s, g))
+        return;
     rk_sched_keep(s);
     s->segments = g;
     s->more = more;

@@ -417,7 +417,7 @@ const struct rk_algo rk_algos[] = {
 
     {.name = "recursive_halving", .kind = RK_COLL_REDUCE_SCATTERV, .balanced = true, .cost = cost_halving_blocks,
      .why = "least rounds", .build = rk_build_reduce_scatterv_halving},
-    {.name = "pairwise", .kind = RK_COLL_REDUCE_SCATTERV, .cost = cost_linear_reduced,
+    {.name = "pairwise", .kind = RK_COLL_REDUCE_SCATTERV, .strided = true, .cost = cost_linear_reduced,
      .why = "least bytes, nothing forwarded", .build = rk_build_reduce_scatterv_pairwise},
     SLICES(RK_COLL_REDUCE_SCATTERV, cost_slices_blocks_reduced, "each reduces its block of all inputs at once"),
     DIRECT(RK_COLL_REDUCE_SCATTERV, cost_direct_reduced, "each reduces its block of all inputs where they are"),

@@ -553,6 +553,12 @@ static int32_t long_sum(int n, int to, int i)
     return n * i + n * (n - 1) / 2 + 3 * n * to;
 }
 
+/* Blocks of their own lengths: the first is the longest. */
+static int long_count(enum rk_coll_kind kind, int r, int count)
+{
+    return kind == RK_COLL_REDUCE_SCATTERV ? count - r * 200001 : count;
+}
+
 /* Of element i of the result of rank r; false: it has none. */
 static bool long_result(enum rk_coll_kind kind, int r, int size, int i, int32_t *want)
 {
@@ -573,11 +579,11 @@ static void check_long(struct ranks *x, enum rk_coll_kind kind, int size, int co
 
         assert_true(x->req[r].done);
         assert_int_equal(x->req[r].status, RANK_OK);
-        for (int i = 0; i < count && long_result(kind, r, size, i, &want); i++)
+        for (int i = 0; i < long_count(kind, r, count) && long_result(kind, r, size, i, &want); i++)
             wrong += out[i] != want;
         assert_int_equal(wrong, 0);
-        if (kind != RK_COLL_REDUCE_SCATTER || out != (void *)x->in[r])
-            assert_int_equal(out[count], 0);
+        if (out != (void *)x->in[r])
+            assert_int_equal(out[long_count(kind, r, count)], 0);
         if (out != (void *)x->in[r])
             memset(out, 0, (size_t)room * sizeof(*out));
     }
@@ -586,18 +592,23 @@ static void check_long(struct ranks *x, enum rk_coll_kind kind, int size, int co
 /* Build a long call of one rank. */
 static struct rk_sched *build_long(struct ranks *x, const struct rk_algo *a, int size, int r, int count, int room, bool in_place)
 {
-    int blocks = a->kind == RK_COLL_REDUCE_SCATTER ? size : 1;
+    int blocks = a->kind == RK_COLL_REDUCE_SCATTER || a->kind == RK_COLL_REDUCE_SCATTERV ? size : 1, at = 0;
+    int64_t counts[3];
     int32_t *in = calloc((size_t)(room * blocks), sizeof(*in));
     struct rk_sched *s = rk_sched_new(&x->w.scheds, &x->w.team[r], 1);
 
-    for (int i = 0; i < count * blocks; i++)
-        in[i] = long_input(r, i / count, i % count);
+    for (int b = 0; b < blocks; b++) {
+        counts[b] = long_count(a->kind, b, count);
+        for (int i = 0; i < counts[b]; i++)
+            in[at++] = long_input(r, b, i);
+    }
     x->in[r] = (void *)in;
     x->out[r] = in_place ? x->in[r] : calloc((size_t)room, sizeof(*in));
     x->call[r] = (struct rk_coll_call){.team = &x->w.team[r], .kind = a->kind, .count = count, .bytes = (size_t)count * sizeof(*in),
                                        .elem = sizeof(*in), .dtype = RANK_INT32, .op = RANK_SUM, .in_place = in_place,
                                        .fn = rk_op_kernel(RANK_SUM, RANK_INT32), .root = size - 1,
-                                       .sbuf = x->in[r], .rbuf = x->out[r]};
+                                       .sbuf = x->in[r], .rbuf = x->out[r],
+                                       .rcounts = a->kind == RK_COLL_REDUCE_SCATTERV ? counts : NULL};
     s->reducer = (struct rk_reducer){.fn = x->call[r].fn, .dtype = RANK_INT32};
     rk_build_segments(s, a, &x->call[r]);
     s->kept = true;
@@ -642,13 +653,14 @@ static void memory_bounded(void **state)
     (void)state;
     for (const struct rk_algo *a = rk_algos; a < rk_algos + rk_nalgos; a++) {
         bool cut = a->kind == RK_COLL_REDUCE || a->kind == RK_COLL_ALLREDUCE || a->kind == RK_COLL_SCAN || a->kind == RK_COLL_EXSCAN ||
-                   a->kind == RK_COLL_REDUCE_SCATTER;
+                   a->kind == RK_COLL_REDUCE_SCATTER || a->kind == RK_COLL_REDUCE_SCATTERV;
 
         if (!cut || !a->build || (a->needs & (RK_NEEDS_CELLS | RK_NEEDS_HOSTS)))
             continue;
         for (int size = 2; size <= 3; size++) {
             run_long(a, size, false);
-            if (a->kind == RK_COLL_ALLREDUCE || a->kind == RK_COLL_REDUCE_SCATTER || a->kind == RK_COLL_SCAN)
+            if (a->kind == RK_COLL_ALLREDUCE || a->kind == RK_COLL_REDUCE_SCATTER || a->kind == RK_COLL_REDUCE_SCATTERV ||
+                a->kind == RK_COLL_SCAN)
                 run_long(a, size, true);
         }
     }

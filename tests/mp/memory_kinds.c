@@ -376,7 +376,7 @@ static void test_restarts(const struct mp *mp)
 static void test_collectives(const struct mp *mp)
 {
     static const int64_t counts[] = {1, 2, 17, 1000, 40000};
-    static const enum coll cut[] = {REDUCE, ALLREDUCE, REDUCE_SCATTER, SCAN, EXSCAN}; /* long ones, into segments */
+    static const enum coll cut[] = {REDUCE, ALLREDUCE, REDUCE_SCATTER, REDUCE_SCATTERV, SCAN, EXSCAN}; /* long ones, into segments */
 
     for (enum coll k = 0; k < COLLS; k++) {
         for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
