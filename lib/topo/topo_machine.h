@@ -3,9 +3,9 @@
  * topo_machine.h: describe cores, GPUs and NICs of a machine as plain arrays.
  *
  * Room: the machine's topology, by hwloc.
- * Callers: tools.
+ * Callers: tools, lib/topo/pair.c.
  * Never: loads a driver; keeps state.
- * Tests: tests/unit/machine_test.c.
+ * Tests: tests/unit/machine_test.c, tests/unit/pair_test.c.
  *
  * hwloc fills the arrays from this machine or from its XML. No type of hwloc is in them, so that tests make machines.
  */
