@@ -27,6 +27,7 @@ static bool read_cores(struct rk_machine_loader *l)
 
     if (n < 1 || last < 0)
         return false;
+    m->memory = hwloc_get_root_obj(l->t)->total_memory;
     m->ncores = (uint32_t)n;
     m->ncpus = (uint32_t)last + 1;
     m->core = calloc(m->ncores, sizeof(*m->core));

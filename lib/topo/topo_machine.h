@@ -3,7 +3,7 @@
  * topo_machine.h: describe cores, GPUs and NICs of a machine as plain arrays.
  *
  * Room: the machine's topology, by hwloc.
- * Callers: tools, lib/topo/pair.c.
+ * Callers: tools.
  * Never: loads a driver; keeps state.
  * Tests: tests/unit/machine_test.c, tests/unit/pair_test.c.
  *
@@ -70,6 +70,7 @@ struct rk_machine {
     uint32_t ncores, nnumas, npackages, nbridges, ngpus, nnics;
     uint32_t *core_of_cpu; /* by the kernel's number of the hardware thread; RK_TOPO_NONE: no such one */
     uint32_t ncpus;
+    uint64_t memory; /* bytes */
     uint8_t *nvlinks; /* ngpus x ngpus links between GPUs, from a driver; NULL: unknown */
 };
 

@@ -100,6 +100,32 @@ if [ "$(nproc)" -ge 2 ]; then
     [ $? = 1 ] && complains 'needs two cores'
     judge $? "one core is too few to calibrate"
 fi
+# Recorded machines: AMD's GPUs are of class 0300 and without driver here.
+recorded=$top_srcdir/tests/data/topologies
+run --topo --xml "$recorded/epyc-corona.xml"
+[ $rc = 0 ] && [ ! -s "$work/err" ] && says '^  GPU 3 +0000:73:00.0, Vega 20, .*near cpus 42-47,90-95$' &&
+    says '^  NIC 2 +0000:33:00.0 mlx5_0 \(hsi0\).* RDMA' && says '^  rank 3 +cpus 42-47,90-95; GPU 3 NODE, .*; NIC 2 SYS, '
+judge $? "--topo of a machine with AMD GPUs"
+run --topo --xml "$recorded/coral-lassen.xml" --ranks 2 --gpus-per-rank 2
+[ $rc = 0 ] && says '^  rank 0 .*; GPU 0 NODE.*; GPU 1 NODE.*; NIC 0 NODE' && says '^  rank 1 .*; GPU 2 NODE.*; GPU 3 NODE.*; NIC 4 NODE' &&
+    says '^  GPU1 +PIX +X +SYS +SYS +NODE '
+judge $? "--topo with two GPUs a rank"
+run --topology --xml "$recorded/g4dnmetal.xml"
+[ $rc = 0 ] && says '^  GPU 7 +0000:f5:00.0 cuda7, Tesla T4' && ! says '^  rank'
+judge $? "--topology of a recorded machine has no ranks"
+run --topo --xml "$recorded/g4dnmetal.xml" --gpus-per-rank 9
+[ $rc = 1 ] && complains '9 GPUs for each rank are too many: there are 8$'
+judge $? "more GPUs a rank than there are"
+run --topo --xml "$work/none.xml"
+[ $rc = 1 ] && complains "cannot read $work/none.xml .*: No such file"
+judge $? "a machine that is not there"
+run --topo --xml "$top_srcdir/README.md"
+[ $rc = 1 ] && complains "cannot read .*README.md as a machine in hwloc's XML"
+judge $? "a file that is no machine"
+run --build --xml "$recorded/g4dnmetal.xml"
+[ $rc = 2 ] && complains 'xml needs --topo'
+judge $? "--xml without --topo"
+
 RANK_PATHS=none RANK_LARGE=cma2 run --paths
 [ $rc = 0 ] && says '^  1 MiB +cma2 .*RANK_LARGE=cma2'
 judge $? "a path that is forced"

@@ -17,13 +17,15 @@
 #include <string.h>
 
 enum { PART_BUILD = 1, PART_CHANNELS = 2, PART_TOPOLOGY = 4, PART_CONF = 8, PART_COLL = 16,
-       PART_MAN = 32, LOAD = 64, PART_PATHS = 128, CALIBRATE = 256, DONE = 512 };
+       PART_MAN = 32, LOAD = 64, PART_PATHS = 128, CALIBRATE = 256, DONE = 512, PAIRS = 1024 };
 
 static const struct option known[] = {
     {"build", no_argument, NULL, 'b'},    {"channels", no_argument, NULL, 'c'},
     {"load", no_argument, NULL, 'l'},     {"topology", no_argument, NULL, 't'},
     {"conf", no_argument, NULL, 'C'},     {"coll", no_argument, NULL, 'a'},
     {"ranks", required_argument, NULL, 'r'}, {"nodes", required_argument, NULL, 'n'},
+    {"topo", no_argument, NULL, 'T'},     {"xml", required_argument, NULL, 'x'},
+    {"gpus-per-rank", required_argument, NULL, 'g'}, {"nics-per-rank", required_argument, NULL, 'N'},
     {"paths", no_argument, NULL, 'p'},    {"calibrate", no_argument, NULL, 'k'},
     {"man", no_argument, NULL, 'm'},      {"version", no_argument, NULL, 'V'},
     {"help", no_argument, NULL, 'h'},     {NULL, 0, NULL, 0},
@@ -32,10 +34,12 @@ static const struct option known[] = {
 static void usage(FILE *out)
 {
     fprintf(out, "usage: rankinfo [--build] [--channels] [--load] [--topology] [--conf]\n"
+                 "                [--topo [--xml FILE] [--ranks N] [--gpus-per-rank N] [--nics-per-rank N]]\n"
                  "                [--coll [NAME --ranks N [--nodes N]]] [--paths] [--calibrate]\n"
                  "  --build      version, and what was built in\n"
                  "  --channels   channels found; with --load the ucx module is opened, and its rails named\n"
-                 "  --topology   cores, GPUs and NICs seen\n"
+                 "  --topology   cores, GPUs and NICs seen, and the ways between them; of the machine in hwloc's XML with --xml\n"
+                 "  --topo       the same, then the GPU, NIC and cores that each of --ranks N has, and why (default: one a GPU)\n"
                  "  --conf       every RANK_* variable with value, origin, default, unit, doc\n"
                  "  --coll       rules and algorithms of collectives; with a NAME: what is selected for --ranks N\n"
                  "               on --nodes N (default: 1), by size, and why\n"
@@ -44,7 +48,7 @@ static void usage(FILE *out)
                  "               programs of this user; then as --paths\n"
                  "  --man        --conf as a part of a manual page\n"
                  "  --version, --help\n"
-                 "Without options: all but --coll, --paths, --load, --calibrate and --man.\n");
+                 "Without options: all but --topo, --coll, --paths, --load, --calibrate and --man.\n");
 }
 
 static const char *rankinfo_nearest(const char *name)
@@ -69,6 +73,9 @@ static struct {
     int ranks, nodes;
 } asked = {.nodes = 1};
 
+/* Of --topology and --topo. */
+static struct info_topology topology;
+
 /* Parse a number from 1 upwards; -1 after a message. */
 static int rankinfo_number(const char *option, const char *text)
 {
@@ -83,9 +90,17 @@ static int rankinfo_number(const char *option, const char *text)
 }
 
 /* The options of --coll fit together? */
-static bool rankinfo_asked(void)
+static bool rankinfo_asked(int parts)
 {
-    if (!asked.collective && (asked.ranks || asked.nodes > 1)) {
+    if (!(parts & PART_TOPOLOGY) && topology.xml) {
+        rk_error("--xml needs --topo or --topology: rankinfo --topo --xml %s", topology.xml);
+        return false;
+    }
+    if (!(parts & PAIRS) && (topology.gpus || topology.nics)) {
+        rk_error("--%s-per-rank needs --topo: rankinfo --topo --ranks 8 --gpus-per-rank 1", topology.gpus ? "gpus" : "nics");
+        return false;
+    }
+    if (!asked.collective && ((asked.ranks && !(parts & PAIRS)) || asked.nodes > 1)) {
         rk_error("--ranks and --nodes need the name of a collective: rankinfo --coll allreduce --ranks 64 --nodes 4");
         return false;
     }
@@ -103,7 +118,7 @@ static bool rankinfo_asked(void)
 /* Parse options: the selected parts; DONE: nothing left to do; or -1 after a message. */
 static int rankinfo_parse(int argc, char **argv)
 {
-    int c, parts = 0;
+    int c, n, parts = 0;
 
     opterr = 0;
     while ((c = getopt_long(argc, argv, "+h", known, NULL)) != -1) {
@@ -119,6 +134,18 @@ static int rankinfo_parse(int argc, char **argv)
             break;
         case 't':
             parts |= PART_TOPOLOGY;
+            break;
+        case 'T':
+            parts |= PART_TOPOLOGY | PAIRS;
+            break;
+        case 'x':
+            topology.xml = optarg;
+            break;
+        case 'g':
+        case 'N':
+            if ((n = rankinfo_number(c == 'g' ? "gpus-per-rank" : "nics-per-rank", optarg)) < 0)
+                return -1;
+            *(c == 'g' ? &topology.gpus : &topology.nics) = (uint32_t)n;
             break;
         case 'C':
             parts |= PART_CONF;
@@ -166,7 +193,7 @@ static int rankinfo_parse(int argc, char **argv)
         rk_error("unexpected argument '%s'; rankinfo takes options only", argv[optind]);
         return -1;
     }
-    if (!rankinfo_asked())
+    if (!rankinfo_asked(parts))
         return -1;
     return parts ? parts : PART_BUILD | PART_CHANNELS | PART_TOPOLOGY | PART_CONF;
 }
@@ -208,7 +235,9 @@ static bool print_parts(int parts)
     }
     if (parts & PART_TOPOLOGY) {
         rankinfo_next_part(&printed);
-        ok = info_print_topology(stdout);
+        topology.pairs = parts & PAIRS;
+        topology.ranks = (uint32_t)asked.ranks;
+        ok = info_print_topology(stdout, &topology);
     }
     if (parts & PART_CONF) {
         rankinfo_next_part(&printed);
