@@ -202,3 +202,24 @@ rank_status_t rk_coll_check_counts(struct rk_coll_call *c)
     }
     return st;
 }
+
+enum { ARRAYS = 4 };
+
+size_t rk_coll_counts(const struct rk_coll_call *c)
+{
+    bool used = rk_coll_has_counts(c->kind) && (!rk_coll_shape[c->kind].root || c->team->rank == c->root);
+
+    return used ? ARRAYS * (size_t)c->team->size : 0;
+}
+
+void rk_coll_copy_counts(struct rk_coll_call *c, int64_t *to)
+{
+    const int64_t **array[ARRAYS] = {&c->rcounts, &c->rdispls, &c->scounts, &c->sdispls};
+    size_t n = rk_coll_counts(c) / ARRAYS;
+
+    for (int i = 0; i < ARRAYS; i++, to += n) {
+        if (n && *array[i])
+            memcpy(to, *array[i], n * sizeof(*to));
+        *array[i] = n && *array[i] ? to : NULL;
+    }
+}

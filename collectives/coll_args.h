@@ -40,6 +40,10 @@ static const struct rk_coll_shape rk_coll_shape[RK_COLL_COUNT] = {
 
 /* Check all but the team and datatype of a call with counts, and set count and bytes. */
 rank_status_t rk_coll_check_counts(struct rk_coll_call *c);
+/* Entries of the count arrays that this rank uses: they are valid during the call only. */
+size_t rk_coll_counts(const struct rk_coll_call *c);
+/* Point the call to copies of the arrays, in space for rk_coll_counts entries. */
+void rk_coll_copy_counts(struct rk_coll_call *c, int64_t *to);
 rank_status_t rk_coll_buffer_error(const char *call, const char *name, const void *buf);
 rank_status_t rk_coll_overlap_error(const char *call);
 

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARRAYS = 4 };
-
 static struct rk_coll_persistent *persistent_of(const struct rank_request *req)
 {
     return (struct rk_coll_persistent *)(uintptr_t)req->priv[0];
@@ -79,30 +77,11 @@ static void coll_persistent_release(struct rank_request *req)
 
 static const struct rk_persistent_ops coll_persistent_ops = {coll_persistent_start, coll_persistent_release};
 
-/* Point the copy of the call to copies of the arrays that this rank uses. */
-static void copy_counts(struct rk_coll_persistent *p, bool used)
-{
-    const int64_t **array[ARRAYS] = {&p->call.rcounts, &p->call.rdispls, &p->call.scounts, &p->call.sdispls};
-    size_t n = (size_t)p->call.team->size;
-    int64_t *at = p->counts;
-
-    for (int i = 0; i < ARRAYS; i++) {
-        if (used && *array[i]) {
-            memcpy(at, *array[i], n * sizeof(*at));
-            *array[i] = at;
-            at += n;
-        } else {
-            *array[i] = NULL;
-        }
-    }
-}
-
 rank_status_t rk_coll_persist(const struct rk_coll_call *c, rank_request_t *out)
 {
-    bool counts = rk_coll_has_counts(c->kind) && (!rk_coll_shape[c->kind].root || c->team->rank == c->root);
     struct rk_ctx *ctx = c->team->ctx;
     struct rank_request *req = rk_req_alloc(ctx);
-    struct rk_coll_persistent *p = malloc(sizeof(*p) + (counts ? ARRAYS * (size_t)c->team->size * sizeof(p->counts[0]) : 0));
+    struct rk_coll_persistent *p = malloc(sizeof(*p) + rk_coll_counts(c) * sizeof(p->counts[0]));
     rank_status_t st = RANK_OK;
 
     if (!p || !req) {
@@ -116,7 +95,7 @@ rank_status_t rk_coll_persist(const struct rk_coll_call *c, rank_request_t *out)
     p->call.ordered = c->ordered || ctx->coll->reproducible;
     p->algo = NULL;
     p->sched = NULL;
-    copy_counts(p, counts);
+    rk_coll_copy_counts(&p->call, p->counts);
     rk_list_append(&ctx->coll->persistent, &p->link);
     if (coll_has_schedule(c))
         st = coll_persistent_build(p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* team_hosts.c: exchange the hosts of a team's ranks, and build calls later. */
 #include "collectives/team_hosts.h"
+#include "collectives/coll_args.h"
 #include "collectives/state.h"
 #include "lib/base/fnv.h"
 #include "lib/core/describe.h"
@@ -164,10 +165,12 @@ void rk_build_later(struct rk_sched *s, struct rk_coll_team *t, const struct rk_
                     rk_build_fn *build)
 {
     struct rk_deferred *d = rk_sched_scratch(s, sizeof(*d));
+    int64_t *counts = rk_sched_scratch(s, rk_coll_counts(c) * sizeof(*counts));
 
     if (s->status)
         return;
     *d = (struct rk_deferred){*c, t, ready, build};
+    rk_coll_copy_counts(&d->call, counts);
     s->deferred = d;
     s->more = build_deferred;
     rk_sched_keep(s);

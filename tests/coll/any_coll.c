@@ -3,6 +3,7 @@
 #include "tests/coll/any_coll.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { GUARD = 9, GAP = 2 };
 static const uint64_t blank = 0x7e7e7e7e7e7e7e7e;
@@ -97,10 +98,10 @@ void any_coll_open(struct any_coll *c, rank_team_t team, enum any_kind kind, int
      : form == ANY_NONBLOCKING ? rank_i##call(__VA_ARGS__, &c->req)                                \
                                : rank_##call##_init(__VA_ARGS__, &c->req))
 
-static rank_status_t make_call(struct any_coll *c)
+static rank_status_t make_call(struct any_coll *c, const int64_t *counts, const int64_t *displs)
 {
     enum any_form form = c->form;
-    const int64_t n = c->count, own = c->counts[c->rank], *counts = c->counts, *displs = c->displs;
+    const int64_t n = c->count, own = c->counts[c->rank];
     const rank_dtype_t d = RANK_UINT64;
     rank_team_t t = c->team;
     int root = c->root;
@@ -127,8 +128,15 @@ static rank_status_t make_call(struct any_coll *c)
 
 rank_status_t any_coll_start(struct any_coll *c)
 {
-    rank_status_t st = make_call(c);
+    size_t bytes = (size_t)c->size * sizeof(int64_t);
+    int64_t *counts = mp_alloc(2 * bytes), *displs = counts + c->size;
+    rank_status_t st;
 
+    memcpy(counts, c->counts, bytes);
+    memcpy(displs, c->displs, bytes);
+    st = make_call(c, counts, displs);
+    memset(counts, 0x77, 2 * bytes); /* they are read during the call only */
+    free(counts);
     if (!st && c->form == ANY_PERSISTENT && (st = rank_start(&c->req)) != RANK_OK)
         MP_OK(rank_request_free(&c->req));
     return st;

@@ -37,5 +37,12 @@ run "three hosts of one, two and three ranks" 6 "1 3" --host hosta:1,hostb:2,hos
 run "three hosts, round robin, of two ranks and one" 5 "0 1" --host hosta:2,hostb:2,hostc:1 --map-by node
 run "two hosts without arenas" 4 "" --host hosta:2,hostb:2 -x RANK_COLL_SHM=off
 run "two hosts without shared memory" 4 "" --host hosta:2,hostb:2 -x RANK_CHANNELS=ucx,self
+
+# The first call of a team may be any, and several may be under way before its hosts are known.
+new_case
+on hosta timeout -k 5 $((90 * slow)) env XDG_RUNTIME_DIR="$work/tmp" "$XRUN" -q -n 4 --host hosta:2,hostb:2 \
+    "$top_builddir/tests/coll/coll_many.mp" --calls 400 --teams 300 >out 2>err </dev/null
+rc=$?
+check "many calls and teams on two hosts" 0
 echo "# two_level_hosts: $passed passed, $failed failed"
 [ $failed -eq 0 ]
