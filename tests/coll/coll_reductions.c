@@ -257,9 +257,46 @@ static void large_averages(struct coll_test *t)
     free(out);
 }
 
+/* Blocks of 16-bit floats that are cut and scaled: all ranks have the same input, which is their average. */
+static void scattered_averages(struct coll_test *t)
+{
+    enum { LONG = 600001 };
+    static const uint16_t one_to_three[] = {0x3c00, 0x4000, 0x4200};
+    int64_t *counts = mp_alloc((size_t)t->size * sizeof(*counts)), total = 0, mine = 0;
+    uint16_t *in, *out = mp_alloc(LONG * sizeof(*out));
+
+    for (int r = 0; r < t->size; r++) {
+        counts[r] = LONG - r % 3 * 100000;
+        mine = r == t->rank ? total : mine;
+        total += counts[r];
+    }
+    in = mp_alloc((size_t)LONG * (size_t)t->size * sizeof(*in));
+    for (int uneven = 0; uneven < 2; uneven++) {
+        for (int in_place = 0; in_place < 2; in_place++) {
+            int64_t first = uneven ? mine : (int64_t)t->rank * LONG, n = uneven ? counts[t->rank] : LONG;
+            const void *from = in_place ? RANK_IN_PLACE : in;
+            uint16_t *to = in_place ? in : out;
+
+            for (int64_t i = 0; i < (int64_t)LONG * t->size; i++)
+                in[i] = one_to_three[i % 3];
+            if (uneven)
+                MP_OK(rank_reduce_scatterv(from, to, counts, RANK_F16, RANK_AVG, t->team));
+            else
+                MP_OK(rank_reduce_scatter(from, to, LONG, RANK_F16, RANK_AVG, t->team));
+            for (int64_t i = 0; i < n; i++)
+                MP_CHECK_EQ(to[i], one_to_three[(first + i) % 3]);
+            t->checks++;
+        }
+    }
+    free(counts);
+    free(in);
+    free(out);
+}
+
 void coll_reductions(struct coll_test *t)
 {
     large_averages(t);
+    scattered_averages(t);
     every_pair(t);
     long_ones(t);
 }
