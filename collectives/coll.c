@@ -147,31 +147,33 @@ void rk_coll_node_made(struct rk_node *node, int world_size)
 
 /* --------------------------------------------------------------------------- teams */
 
-static rank_status_t use_arena(struct rank_team *team, int index)
+/* Takes ownership of a. */
+static void use_arena(struct rank_team *team, struct rk_arena *a, int index)
 {
     const struct rk_coll *coll = team->ctx->coll;
     struct rk_coll_team *t = team->coll;
 
-    t->arena = rk_arena_open(team, index);
-    if (!t->arena) { /* the other members still give it back */
-        rk_arena_leave(team->ctx->node, index, team->size);
-        return RANK_ERR_NO_MEMORY;
-    }
+    rk_arena_attach(a, index);
+    t->arena = a;
     t->direct = rk_nkinds || rk_conf.coll_check ? NULL : t->arena;
     for (int k = 0; k < RK_COLL_COUNT && !coll->trace; k++) { /* a traced call takes the slow path */
         enum rk_coll_kind kind = (enum rk_coll_kind)k;
 
         t->shm_max[k] = rk_select_shm_max(&coll->forced, kind, team->size, coll->reproducible && rk_coll_balances(kind));
     }
-    return RANK_OK;
 }
 
-/* The first rank takes an arena and distributes its index. */
+/*
+ * The first rank takes an arena and distributes its index, once all members have the memory for the team: a member that
+ * failed would not give the arena back.
+ */
 static rank_status_t agree_on_arena(struct rank_team *team, int *index)
 {
-    int32_t found = -1;
-    rank_status_t st;
+    int32_t ready = 1, all = 0, found = -1;
+    rank_status_t st = rank_reduce(&ready, &all, 1, RANK_INT32, RANK_MIN, 0, team);
 
+    if (st)
+        return st;
     if (team->rank == 0 && rk_conf.coll_shm)
         found = rk_arena_take(team->ctx->node, team->size);
     st = rank_bcast(&found, 1, RANK_INT32, 0, team);
@@ -194,6 +196,7 @@ static rank_status_t coll_team_open(struct rank_team *team)
     struct rk_coll_team *t = calloc(1, sizeof(*t));
     rank_status_t st = RANK_OK;
     int index = -1, here = 0;
+    struct rk_arena *a;
 
     close_finished(team->ctx);
     if (!t) {
@@ -215,12 +218,17 @@ static rank_status_t coll_team_open(struct rank_team *team)
     t->one_node = here == team->size;
     if (!team->local || team->size == 1)
         return RANK_OK;
-    if (team == team->ctx->world)
+    a = rk_arena_new(team);
+    if (!a)
+        st = RANK_ERR_NO_MEMORY;
+    else if (team == team->ctx->world)
         index = rk_arena_of_world_is_there(team->ctx->node) ? RK_ARENA_OF_WORLD : -1;
     else
         st = agree_on_arena(team, &index);
     if (!st && index >= 0)
-        st = use_arena(team, index);
+        use_arena(team, a, index);
+    else
+        free(a);
     if (st)
         coll_team_close(team);
     return st;

@@ -14,14 +14,9 @@
 
 #include <stdlib.h>
 
-static struct rk_arena *open_of(struct rank_team *team, int index, const int *ranks, int nranks, int me)
+static struct rk_arena *new_of(struct rank_team *team, const int *ranks, int n, int me)
 {
-    struct rk_node *node = team->ctx->node;
-    size_t n = (size_t)nranks;
-    struct rk_arena *a = calloc(1, sizeof(*a) + n * sizeof(a->slot_of[0]));
-    struct rk_arena_place place = rk_arena_place(node->nlocal, index);
-    size_t groups;
-    char *base;
+    struct rk_arena *a = calloc(1, sizeof(*a) + (size_t)n * sizeof(a->slot_of[0]));
 
     if (!a) {
         rk_error("out of memory for a team of %d ranks", team->size);
@@ -29,14 +24,23 @@ static struct rk_arena *open_of(struct rank_team *team, int index, const int *ra
     }
     a->team = team;
     a->ranks = ranks;
-    a->node = node;
-    a->index = index;
-    a->n = nranks;
+    a->node = team->ctx->node;
+    a->n = n;
     a->me = me;
     a->groups = rk_arena_groups(a->n);
     a->group = a->me / RK_FLAT_MAX;
-    groups = (size_t)a->groups;
-    base = rk_node_at(node, RK_REGION_ARENAS, place.at);
+    for (int r = 0; r < a->n; r++)
+        a->slot_of[r] = rk_engine_local_slot(team->ctx, rk_arena_world_rank(a, r));
+    return a;
+}
+
+void rk_arena_attach(struct rk_arena *a, int index)
+{
+    struct rk_arena_place place = rk_arena_place(a->node->nlocal, index);
+    char *base = rk_node_at(a->node, RK_REGION_ARENAS, place.at);
+    size_t n = (size_t)a->n, groups = (size_t)a->groups;
+
+    a->index = index;
     a->head = (struct rk_arena_head *)(void *)base;
     a->chunks = (struct rk_chunk_line *)(void *)(base + sizeof(*a->head));
     a->calls = (struct rk_call_line *)(void *)(a->chunks + n);
@@ -50,19 +54,16 @@ static struct rk_arena *open_of(struct rank_team *team, int index, const int *ra
     a->rooted_data = a->all_data + n * RK_ALL_SLOTS * RK_SLOT_DATA;
     a->up_data = a->rooted_data + n * RK_ROOTED_SLOTS * RK_SLOT_DATA;
     a->down_data = a->up_data + groups * RK_ALL_SLOTS * RK_SLOT_DATA;
-    for (int r = 0; r < a->n; r++)
-        a->slot_of[r] = rk_engine_local_slot(team->ctx, rk_arena_world_rank(a, r));
-    return a;
 }
 
-struct rk_arena *rk_arena_open(struct rank_team *team, int index)
+struct rk_arena *rk_arena_new(struct rank_team *team)
 {
-    return open_of(team, index, NULL, team->size, team->rank);
+    return new_of(team, NULL, team->size, team->rank);
 }
 
 struct rk_arena *rk_arena_open_group(struct rank_team *team, int index, const int *ranks, int n, int me)
 {
-    struct rk_arena *a = open_of(team, index, ranks, n, me);
+    struct rk_arena *a = new_of(team, ranks, n, me);
 
     for (int r = 0; a && r < n; r++) {
         if (a->slot_of[r] < 0) {
@@ -70,6 +71,8 @@ struct rk_arena *rk_arena_open_group(struct rank_team *team, int index, const in
             return NULL;
         }
     }
+    if (a)
+        rk_arena_attach(a, index);
     return a;
 }
 

@@ -166,10 +166,11 @@ void rk_arena_give_back(struct rk_node *node, int index);
 void rk_arena_return(struct rk_node *node, int index, int n);
 /* Of n members one leaves without having opened it, or for good: the last one gives it back. */
 void rk_arena_leave(struct rk_node *node, int index, int n);
-/* This rank's view; NULL if out of memory. */
-struct rk_arena *rk_arena_open(struct rank_team *team, int index);
+/* This rank's view of an arena that is still to be attached; NULL if out of memory. Caller frees it until then. */
+struct rk_arena *rk_arena_new(struct rank_team *team);
+void rk_arena_attach(struct rk_arena *a, int index);
 /*
- * The same of n ranks of the team, of which this one is number me. ranks is used until the arena is closed. NULL, too, if
+ * Attached: the view of n ranks of the team, of which this one is number me. ranks is used until the arena is closed. NULL, too, if
  * one of them has no slot in the node.
  */
 struct rk_arena *rk_arena_open_group(struct rank_team *team, int index, const int *ranks, int n, int me);

@@ -204,6 +204,14 @@ int main(int argc, char **argv)
         s.out[i] = 1;
     if (!CAN_FAIL && s.mp.rank == 0)
         printf("no allocation fails in this build\n");
+    if (mp_option(argc, argv, "--teams", 0) > 0) { /* a failed team keeps none of the node's arenas */
+        for (int64_t i = mp_option(argc, argv, "--teams", 0); i-- > 0;)
+            run_scene(&s, "new team", new_team, true);
+        free(s.out);
+        free(s.in);
+        mp_end(&s.mp);
+        return 0;
+    }
     run_scene(&s, "many at once", many_at_once, false);
     run_scene(&s, "allreduce", large_allreduce, false);
     run_scene(&s, "reduce", large_reduce, false);
