@@ -122,6 +122,14 @@ judge $? "a machine that is not there"
 run --topo --xml "$top_srcdir/README.md"
 [ $rc = 1 ] && complains "cannot read .*README.md as a machine in hwloc's XML"
 judge $? "a file that is no machine"
+run --topo --xml "$recorded/epyc-corona.xml" --ranks 8 --svg "$work/map.svg"
+lines=$(grep -c '^<line ' "$work/map.svg")
+[ $rc = 0 ] && [ "$lines" = 16 ] && grep -q '>NIC 2 mlx5_0, 15.8 GB/s' "$work/map.svg" &&
+    { ! command -v python3 >/dev/null || python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$work/map.svg"; }
+judge $? "a drawing with a line for each choice"
+run --topo --svg "$work/none/map.svg"
+[ $rc = 1 ] && complains "cannot write $work/none/map.svg: No such file"
+judge $? "a drawing that cannot be written"
 run --build --xml "$recorded/g4dnmetal.xml"
 [ $rc = 2 ] && complains 'xml needs --topo'
 judge $? "--xml without --topo"

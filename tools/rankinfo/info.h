@@ -29,6 +29,7 @@ void info_print_channels(FILE *out, bool load);
 
 struct info_topology {
     const char *xml;            /* hwloc's XML of another machine; NULL: this one */
+    const char *svg;            /* a file to draw it to; or NULL */
     bool pairs;                 /* print GPU, NIC and cores of each rank, too */
     uint32_t ranks, gpus, nics; /* ranks, and the devices of each; 0: one a GPU, and one of each */
 };

@@ -25,6 +25,7 @@ static const struct option known[] = {
     {"conf", no_argument, NULL, 'C'},     {"coll", no_argument, NULL, 'a'},
     {"ranks", required_argument, NULL, 'r'}, {"nodes", required_argument, NULL, 'n'},
     {"topo", no_argument, NULL, 'T'},     {"xml", required_argument, NULL, 'x'},
+    {"svg", required_argument, NULL, 's'},
     {"gpus-per-rank", required_argument, NULL, 'g'}, {"nics-per-rank", required_argument, NULL, 'N'},
     {"paths", no_argument, NULL, 'p'},    {"calibrate", no_argument, NULL, 'k'},
     {"man", no_argument, NULL, 'm'},      {"version", no_argument, NULL, 'V'},
@@ -34,12 +35,13 @@ static const struct option known[] = {
 static void usage(FILE *out)
 {
     fprintf(out, "usage: rankinfo [--build] [--channels] [--load] [--topology] [--conf]\n"
-                 "                [--topo [--xml FILE] [--ranks N] [--gpus-per-rank N] [--nics-per-rank N]]\n"
+                 "                [--topo [--xml FILE] [--ranks N] [--gpus-per-rank N] [--nics-per-rank N] [--svg FILE]]\n"
                  "                [--coll [NAME --ranks N [--nodes N]]] [--paths] [--calibrate]\n"
                  "  --build      version, and what was built in\n"
                  "  --channels   channels found; with --load the ucx module is opened, and its rails named\n"
                  "  --topology   cores, GPUs and NICs seen, and the ways between them; of the machine in hwloc's XML with --xml\n"
-                 "  --topo       the same, then the GPU, NIC and cores that each of --ranks N has, and why (default: one a GPU)\n"
+                 "  --topo       the same, then the GPU, NIC and cores that each of --ranks N has, and why (default: one a GPU);\n"
+                 "               --svg draws that\n"
                  "  --conf       every RANK_* variable with value, origin, default, unit, doc\n"
                  "  --coll       rules and algorithms of collectives; with a NAME: what is selected for --ranks N\n"
                  "               on --nodes N (default: 1), by size, and why\n"
@@ -96,8 +98,8 @@ static bool rankinfo_asked(int parts)
         rk_error("--xml needs --topo or --topology: rankinfo --topo --xml %s", topology.xml);
         return false;
     }
-    if (!(parts & PAIRS) && (topology.gpus || topology.nics)) {
-        rk_error("--%s-per-rank needs --topo: rankinfo --topo --ranks 8 --gpus-per-rank 1", topology.gpus ? "gpus" : "nics");
+    if (!(parts & PAIRS) && (topology.gpus || topology.nics || topology.svg)) {
+        rk_error("--%s needs --topo", topology.svg ? "svg" : topology.gpus ? "gpus-per-rank" : "nics-per-rank");
         return false;
     }
     if (!asked.collective && ((asked.ranks && !(parts & PAIRS)) || asked.nodes > 1)) {
@@ -140,6 +142,9 @@ static int rankinfo_parse(int argc, char **argv)
             break;
         case 'x':
             topology.xml = optarg;
+            break;
+        case 's':
+            topology.svg = optarg;
             break;
         case 'g':
         case 'N':

@@ -5,8 +5,10 @@
 #include "lib/base/log.h"
 #include "lib/topo/pair.h"
 #include "lib/topo/topo.h"
+#include "tools/rankinfo/draw_topology.h"
 #include "tools/rankinfo/info.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,11 +146,35 @@ static void print_links(FILE *out, const char *kind, const struct rk_pair_link *
                 rk_pair_reason_text(link[i].reason));
 }
 
+/* Write the drawing to a file. */
+static bool draw_pairs(const struct rk_machine *m, const struct rk_pairing *p, const struct info_topology *asked)
+{
+    FILE *to = fopen(asked->svg, "we");
+    bool ok = to != NULL;
+    int error = errno;
+
+    if (ok) {
+        if (!info_draw_topology(to, m, p, asked->xml ? asked->xml : "this machine"))
+            error = ENOMEM;
+        else if (ferror(to))
+            error = EIO;
+        else
+            error = 0;
+        if (fclose(to) && !error)
+            error = errno;
+        ok = error == 0;
+    }
+    if (!ok)
+        rk_error("cannot write %s: %s", asked->svg, strerror(error));
+    return ok;
+}
+
 static bool print_pairs(FILE *out, const struct rk_machine *m, const struct info_topology *asked)
 {
     struct rk_pair_request rq = {.ranks = asked->ranks, .gpus = {.per_rank = asked->gpus}, .nics = {.per_rank = asked->nics}};
     struct rk_pairing p;
     char err[256];
+    bool ok;
 
     if (!rq.ranks)
         rq.ranks = asked->gpus && m->ngpus >= asked->gpus ? m->ngpus / asked->gpus : m->ngpus ? m->ngpus : m->nnumas;
@@ -166,8 +192,9 @@ static bool print_pairs(FILE *out, const struct rk_machine *m, const struct info
         print_links(out, "NIC", p.rank[r].nic, p.rank[r].nnics);
         fprintf(out, "\n");
     }
+    ok = !asked->svg || draw_pairs(m, &p, asked);
     rk_pair_free(&p);
-    return true;
+    return ok;
 }
 
 bool info_print_topology(FILE *out, const struct info_topology *asked)
