@@ -74,6 +74,8 @@ struct xr_agent {
     struct xr_local_ranks local_ranks;
     cpu_set_t *sets; /* of each rank of this host, one after the other; NULL: none is bound */
     size_t set_size;
+    char **gpu_vars; /* CUDA_VISIBLE_DEVICES=... of each rank of this host; NULL: the program selects */
+    bool gpu_numbers; /* they hold numbers in PCI order */
     void *topology; /* for the PMIx server, or NULL */
 
     /* The ranks: rank_start.c, rank_reap.c. */
@@ -137,6 +139,8 @@ rank_status_t xr_agent_terminate_open(struct xr_agent *agent);
  * reason.
  */
 rank_status_t xr_rank_programs_find(struct xr_agent *agent, int *code, char *text, size_t len);
+/* rank_gpus.c: choose the GPUs of all ranks, if --gpus-per-rank or --gpu-bind is given. On failure as above. */
+rank_status_t xr_rank_gpus_choose(struct xr_agent *agent, int *code, char *text, size_t len);
 /* rank_start.c: start all ranks. On failure as above; those that were started still run. */
 rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size_t len);
 

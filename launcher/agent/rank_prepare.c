@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+static char gpu_order[] = "CUDA_DEVICE_ORDER=PCI_BUS_ID";
+
 /*
  * Build the environment of a rank. Its own variables come first, then those of PMIx and of other MPI libraries, then
  * the program's. The first of equal names counts.
@@ -34,7 +36,7 @@ static bool make_rank_env(struct xr_agent *agent, uint32_t local, char *const *e
     s->foreign = xr_foreign_env(&where, env);
     npmix = xr_strings_count(s->pmix);
     nforeign = xr_strings_count(s->foreign);
-    s->env = malloc((XR_OWN_VARS + XR_TORCH_VARS + npmix + nforeign + njob + 1) * sizeof(*s->env));
+    s->env = malloc((XR_OWN_VARS + XR_TORCH_VARS + XR_GPU_VARS + npmix + nforeign + njob + 1) * sizeof(*s->env));
     if (!s->pmix || !s->foreign || !s->env)
         return false;
     snprintf(s->own[0], sizeof(s->own[0]), "XRUN_RANK=%u", rank);
@@ -52,6 +54,11 @@ static bool make_rank_env(struct xr_agent *agent, uint32_t local, char *const *e
         for (int i = 0; i < XR_TORCH_VARS; i++)
             s->env[n++] = s->torch[i];
         xr_torch_rank(rank, agent->job.size, local, agent->nlocal, s->env + n - XR_TORCH_VARS);
+    }
+    if (agent->gpu_vars) {
+        s->env[n++] = agent->gpu_vars[local];
+        if (agent->gpu_numbers)
+            s->env[n++] = gpu_order;
     }
     memcpy(s->env + n, s->pmix, npmix * sizeof(*s->env));
     n += npmix;

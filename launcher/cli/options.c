@@ -250,6 +250,8 @@ static bool set_heartbeat(struct xr_options *o, const char *value, char *err, si
 WHERE(set_map_by, xr_policy_map_by)
 WHERE(set_rank_by, xr_policy_rank_by)
 WHERE(set_cpus, xr_policy_cpus)
+WHERE(set_gpus, xr_policy_gpus)
+WHERE(set_gpu_bind, xr_policy_gpu_bind)
 WHERE(set_fanout, xr_policy_fanout)
 WHERE(set_start_timeout, xr_policy_start_timeout)
 
@@ -393,6 +395,14 @@ static const struct option options[] = {
     {PLACEMENT, {"--cpus-per-rank"}, "N", "Give each rank N cores.",
      "They are hardware threads with --bind hwthread or --map-by hwthread. If a host has too few for that, but one for each "
      "rank, its ranks share them equally.", set_cpus, 0},
+    {PLACEMENT, {"--gpus-per-rank"}, "N", "Give each rank N GPUs of NVIDIA by CUDA_VISIBLE_DEVICES.",
+     "They are the nearest to its cores at equal loads, or follow in PCI order if the ranks are not bound. More ranks than "
+     "GPUs share these. The variable holds UUIDs where NVIDIA's driver shows them, else numbers with "
+     "CUDA_DEVICE_ORDER=PCI_BUS_ID. One that xrun or the program has limits the choice. rankinfo --topo prints GPUs and "
+     "reasons. Without this option and --gpu-bind no variable changes.", set_gpus, 0},
+    {PLACEMENT, {"--gpu-bind"}, "closest|none|map:LIST", "Choose the GPUs of ranks (default: closest with --gpus-per-rank).",
+     "map:0,2-3 gives them to the ranks of each host in turn, and from the start again. Numbers are those of nvidia-smi. none "
+     "leaves GPUs to the program. Without --gpus-per-rank a rank gets one.", set_gpu_bind, 0},
     {PLACEMENT, {"--rankfile"}, "FILE", "Place ranks by FILE, in lines rank N=HOST slot=CORES.",
      "HOST may be +n1, the second host. Cores are numbered from 0 among those that xrun may use there; 1:0,2 is cores 0 and "
      "2 of package 1. Ranks that share cores stay bound. --bind hwthread numbers hardware threads; other options of placement "

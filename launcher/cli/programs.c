@@ -102,7 +102,9 @@ static bool make_job_env(const struct xr_options *o, struct xr_job *job)
     job->env = copy_strings((const char *const *)environ);
     job->no_mpi = o->no_mpi;
     job->torch = o->torch;
-    if (!job->env)
+    job->gpus_per_rank = o->where.gpus_per_rank;
+    job->gpu_bind = strdup(xr_policy_gpu_words(&o->where));
+    if (!job->env || !job->gpu_bind)
         return false;
     if (o->torch)
         xr_torch_job(job->env);

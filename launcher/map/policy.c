@@ -7,6 +7,7 @@
 #include "launcher/util/cidr.h"
 #include "launcher/util/shell_words.h"
 #include "lib/base/compiler.h"
+#include "lib/topo/pair.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -108,6 +109,37 @@ bool xr_policy_cpus(struct xr_policy *w, const char *value, char *err, size_t er
     return false;
 }
 
+bool xr_policy_gpus(struct xr_policy *w, const char *value, char *err, size_t errlen)
+{
+    char *end = NULL;
+
+    if (policy_number(value, 1024, &end, &w->gpus_per_rank) && !*end)
+        return true;
+    snprintf(err, errlen, "--gpus-per-rank is '%s'; give a number of GPUs from 1 on", value);
+    return false;
+}
+
+bool xr_policy_gpu_bind(struct xr_policy *w, const char *value, char *err, size_t errlen)
+{
+    bool ok = strcmp(value, "closest") == 0 || strcmp(value, "none") == 0;
+    uint32_t *list = NULL, n;
+
+    if (strncmp(value, "map:", 4) == 0)
+        ok = rk_device_list(value + 4, &list, &n);
+    free(list);
+    w->gpu_bind = value;
+    if (!ok)
+        snprintf(err, errlen, "--gpu-bind is '%s'; give closest, none or map: and numbers of GPUs, as map:0,2-3", value);
+    return ok;
+}
+
+const char *xr_policy_gpu_words(const struct xr_policy *w)
+{
+    if (!w->gpu_bind)
+        return w->gpus_per_rank ? "closest" : "";
+    return strcmp(w->gpu_bind, "none") == 0 ? "" : w->gpu_bind + (strncmp(w->gpu_bind, "map:", 4) == 0 ? 4 : 0);
+}
+
 bool xr_policy_fanout(struct xr_policy *w, const char *value, char *err, size_t errlen)
 {
     char *end = NULL;
@@ -160,6 +192,10 @@ bool xr_policy_check(const struct xr_policy *w, char *err, size_t errlen)
         snprintf(err, errlen, "--rankfile and --%s both say %s; leave one out",
                  w->request.order ? "rank-by" : w->request.cpus ? "cpus-per-rank" : "bind",
                  w->request.order ? "which number a rank has" : "what a rank may run on");
+        return false;
+    }
+    if (w->gpus_per_rank && w->gpu_bind && strcmp(w->gpu_bind, "none") == 0) {
+        snprintf(err, errlen, "--gpus-per-rank %u and --gpu-bind none contradict each other; leave one out", w->gpus_per_rank);
         return false;
     }
     if (w->interface && strchr(w->interface, '/') && !xr_network_parse(w->interface, &network)) {

@@ -16,6 +16,8 @@ struct xr_policy {
     const char *hosts, *rankfile; /* or NULL */
     const char **hostfiles;       /* [nhostfiles] */
     uint32_t nhostfiles;
+    uint32_t gpus_per_rank; /* 0: not given */
+    const char *gpu_bind;   /* closest, none or map:LIST; or NULL */
     bool show_map, dry_run;
     const char *json_map; /* or NULL */
     /* how agents are started */
@@ -32,8 +34,13 @@ bool xr_policy_map_by(struct xr_policy *w, const char *value, char *err, size_t 
 bool xr_policy_rank_by(struct xr_policy *w, const char *value, char *err, size_t errlen);
 bool xr_policy_bind(struct xr_policy *w, const char *value, char *err, size_t errlen);
 bool xr_policy_cpus(struct xr_policy *w, const char *value, char *err, size_t errlen);
+bool xr_policy_gpus(struct xr_policy *w, const char *value, char *err, size_t errlen);
+bool xr_policy_gpu_bind(struct xr_policy *w, const char *value, char *err, size_t errlen);
 bool xr_policy_fanout(struct xr_policy *w, const char *value, char *err, size_t errlen);
 bool xr_policy_start_timeout(struct xr_policy *w, const char *value, char *err, size_t errlen);
+
+/* Return what agents need: "" if GPUs are left to the program, else "closest", or the numbers of a list. */
+const char *xr_policy_gpu_words(const struct xr_policy *w);
 
 /* Check that the options are compatible, after all are parsed. Returns false with a text in err. */
 bool xr_policy_check(const struct xr_policy *w, char *err, size_t errlen);

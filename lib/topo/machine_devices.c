@@ -203,6 +203,22 @@ static bool is_gpu_class(const struct hwloc_pcidev_attr_s *pci)
     }
 }
 
+/* Read the UUID from the kernel's part of NVIDIA's driver, which libcuda is not needed for. */
+static void read_uuid(struct rk_device *d)
+{
+    char path[64], line[128];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/driver/nvidia/gpus/%s/information", d->pci);
+    f = *d->uuid ? NULL : fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f)) {
+        if (sscanf(line, "GPU UUID: %47s", d->uuid) == 1)
+            break;
+    }
+    if (f)
+        fclose(f);
+}
+
 static bool load_bridges(struct rk_machine_loader *l)
 {
     struct rk_machine *m = l->m;
@@ -275,6 +291,9 @@ static bool load_pci(struct rk_machine_loader *l)
         bool driver = name_gpu(o, &d);
         if (driver || is_gpu_class(&o->attr->pcidev)) {
             place_device(l, o, &d);
+            d.nvidia = o->attr->pcidev.vendor_id == VENDOR_NVIDIA;
+            if (l->live && d.nvidia)
+                read_uuid(&d);
             if (!add_device(&m->gpu, &m->ngpus, &d))
                 return false;
         } else if (o->attr->pcidev.class_id >> 8 == CLASS_NETWORK && name_nic(l, o, &d)) {
@@ -299,6 +318,7 @@ static bool load_without_pci(struct rk_machine_loader *l)
                 continue;
             copy_text(d.name, sizeof(d.name), o->name);
             copy_text(d.model, sizeof(d.model), hwloc_obj_get_info_by_name(o, "GPUModel"));
+            d.nvidia = strcmp(gpu_drivers[driver], "rsmi") != 0;
             place_device(l, o, &d);
             if (!add_device(&m->gpu, &m->ngpus, &d))
                 return false;

@@ -155,7 +155,7 @@ static void find_allowed(struct rk_machine_loader *l)
 
 rank_status_t rk_machine_load(const char *xml, struct rk_machine *out, char *err, size_t errlen)
 {
-    struct rk_machine_loader l = {.m = out, .live = !xml, .allowed = hwloc_bitmap_alloc()};
+    struct rk_machine_loader l = {.m = out, .allowed = hwloc_bitmap_alloc()};
     rank_status_t st;
 
     memset(out, 0, sizeof(*out));
@@ -166,6 +166,7 @@ rank_status_t rk_machine_load(const char *xml, struct rk_machine *out, char *err
     }
     st = open_topology(xml, l.t, err, errlen);
     if (!st) {
+        l.live = hwloc_topology_is_thissystem(l.t);
         find_allowed(&l);
         if (!read_cores(&l))
             st = refuse(xml, "it has no cores", err, errlen);

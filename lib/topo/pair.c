@@ -75,8 +75,8 @@ static rank_status_t pool_make(const struct rk_pair_devices *rq, const char *kin
     out->per_rank = rq->per_rank ? rq->per_rank : out->n > 0;
     if (out->per_rank <= out->n)
         return RANK_OK;
-    snprintf(err, errlen, "%u %ss for each rank are too many: there %s %u", out->per_rank, kind,
-             out->n == 1 ? "is" : "are", out->n);
+    snprintf(err, errlen, "%u %s%s for each rank %s too many: there %s %u", out->per_rank, kind,
+             out->per_rank == 1 ? "" : "s", out->per_rank == 1 ? "is" : "are", out->n == 1 ? "is" : "are", out->n);
     return RANK_ERR_ARG;
 }
 

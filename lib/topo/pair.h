@@ -76,6 +76,8 @@ rank_status_t rk_pair(const struct rk_machine *m, const struct rk_pair_request *
                       char *err, size_t errlen);
 /* No-op for a zeroed pairing. */
 void rk_pair_free(struct rk_pairing *p);
+/* Read "0,2" or "0-3,7": at most 1,024 numbers up to 1023. Returns false if it is malformed. Caller frees *list. */
+bool rk_device_list(const char *text, uint32_t **list, uint32_t *n);
 const char *rk_pair_reason_text(enum rk_pair_reason reason);
 
 /* Distance from the cores of a rank to a GPU or NIC: 0 beside it, up to twice RK_PAIR_FAR in another package. */

@@ -53,6 +53,7 @@ struct rk_device {
     char model[64];     /* or "" */
     char uuid[48];      /* as the driver writes it, or "" */
     char pci[20];       /* "0000:13:00.0", or "" */
+    bool nvidia;        /* a GPU that CUDA may use */
     uint64_t address;   /* orders devices as PCI does */
     uint32_t bridge;    /* index, or RK_TOPO_NONE */
     struct rk_core_range near;

@@ -282,6 +282,27 @@ static void lists(void **state)
     rk_machine_free(&m);
 }
 
+static void check_device_numbers(const char *text, uint32_t n, const uint32_t *wanted)
+{
+    uint32_t *list = NULL, count = 0;
+
+    assert_int_equal(rk_device_list(text, &list, &count), n > 0);
+    assert_int_equal(count, n);
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(list[i], wanted[i]);
+    free(list);
+}
+
+static void list_text(void **state)
+{
+    (void)state;
+    check_device_numbers("0", 1, (const uint32_t[]){0});
+    check_device_numbers("7,0-2,1023", 5, (const uint32_t[]){7, 0, 1, 2, 1023});
+    for (const char *const *bad = (const char *const[]){"", ",", "1,", ",1", "a", "1a", "2-1", "1-", "-1", "1024", "0x1",
+                                                        "99999999999999999999", "0-1023,5", " 1", NULL}; *bad; bad++)
+        check_device_numbers(*bad, 0, NULL);
+}
+
 /* Cores that the process may not use are not chosen; nor does an empty node keep a GPU from having a rank. */
 static void restricted(void **state)
 {
@@ -620,7 +641,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lassen),     cmocka_unit_test(corona),     cmocka_unit_test(one_rdma_device),
         cmocka_unit_test(behind_switches), cmocka_unit_test(no_devices), cmocka_unit_test(bandwidth),
-        cmocka_unit_test(lists),      cmocka_unit_test(restricted), cmocka_unit_test(properties),
+        cmocka_unit_test(lists),      cmocka_unit_test(list_text), cmocka_unit_test(restricted), cmocka_unit_test(properties),
         cmocka_unit_test(least_total), cmocka_unit_test(many_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

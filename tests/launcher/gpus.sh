@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# gpus.sh: give ranks their GPUs, on recorded machines.
+# HWLOC_XMLFILE makes hwloc read a machine that is not there. Ranks are bound only on one that has this host's CPUs.
+. "$(dirname "$0")/cases.sh"
+unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER
+machines=$(cd "$top_srcdir/tests/data/topologies" && pwd)
+mark="touch $work/started"
+show='echo "$XRUN_RANK ${CUDA_VISIBLE_DEVICES-unset} ${CUDA_DEVICE_ORDER-unset}"'
+
+# on MACHINE ARGS...: run on it
+on() {
+    local machine=$1
+    shift
+    HWLOC_XMLFILE=$machine run 10 --mpi none --bind none "$@"
+    sort -n out >sorted && mv sorted out
+}
+# no NAME PATTERN ARGS...: refused on the machine with 8 T4
+no() {
+    local name=$1 pattern=$2
+    shift 2
+    HWLOC_XMLFILE=$machines/g4dnmetal.xml refused "$name" 2 "$pattern" --mpi none --bind none "$@" $mark
+}
+# uuid FIRST [SECOND]: the UUIDs of GPUs of the machine with 8 T4
+uuid() {
+    grep -o 'GPU-[0-9a-f-]*' "$machines/g4dnmetal.xml" | awk -v want="$*" '
+        { all[NR - 1] = $0 }
+        END { n = split(want, part, " "); for (i = 1; i <= n; i++) printf "%s%s", (i > 1 ? "," : ""), all[part[i]] }'
+}
+t4=$machines/g4dnmetal.xml
+
+run 10 -n 2 sh -c "$show"; sort -n out >sorted && mv sorted out
+same "without the options no variable changes" "0 unset unset
+1 unset unset"
+CUDA_VISIBLE_DEVICES=5 on "$t4" -n 1 --gpu-bind none sh -c "$show"; same "nor with --gpu-bind none" "0 5 unset"
+on "$t4" -n 4 --gpus-per-rank 2 sh -c "$show"
+same "two GPUs a rank, by UUID" "0 $(uuid 0 1) unset
+1 $(uuid 2 3) unset
+2 $(uuid 4 5) unset
+3 $(uuid 6 7) unset"
+on "$t4" -n 3 --gpu-bind map:5,1 sh -c "$show"
+same "by a list, which is repeated" "0 $(uuid 5) unset
+1 $(uuid 1) unset
+2 $(uuid 5) unset"
+on "$t4" -n 16 --gpu-bind closest sh -c "$show"
+[ "$(awk '{ print $2 }' out | uniq -c | awk '$1 == 2' | wc -l)" = 8 ] && check "consecutive ranks share" 0 || bad "consecutive ranks share" "$(cat out)"
+CUDA_VISIBLE_DEVICES=6,2 on "$t4" -n 2 --gpus-per-rank 1 sh -c "$show"
+same "an inherited value is dealt from" "0 $(uuid 2) unset
+1 $(uuid 6) unset"
+uuids=$(uuid 7)
+on "$t4" -n 1 --gpus-per-rank 1 -x CUDA_VISIBLE_DEVICES="${uuids:0:12}" sh -c "$show"
+same "one of -x, by the start of a UUID, too" "0 $(uuid 7) unset"
+sed 's/NVIDIAUUID/Other/' "$t4" >numbers.xml
+on "$work/numbers.xml" -n 2 --gpus-per-rank 1 --gpu-bind map:3,4 sh -c "$show"
+same "numbers where UUIDs are not known" "0 3 PCI_BUS_ID
+1 4 PCI_BUS_ID"
+
+# ------------------------------------------------------------------------------------------- refusals
+no "too many GPUs a rank" '9 GPUs for each rank are too many: there are 8' -n 2 --gpus-per-rank 9
+no "a doubled GPU" 'GPU 1 is listed twice' -n 2 --gpu-bind map:1,0,1
+no "an unknown GPU" 'GPU 8 is not there: the machine has 8' -n 2 --gpu-bind map:8
+no "a malformed list" "gpu-bind is 'map:1,'; give closest, none or map:" --gpu-bind map:1,
+no "an unknown word" "gpu-bind is 'near'; give closest" --gpu-bind near
+no "no number" "gpus-per-rank is '0'; give a number" --gpus-per-rank 0
+no "a contradiction" 'gpus-per-rank 1 and --gpu-bind none contradict' --gpus-per-rank 1 --gpu-bind none
+CUDA_VISIBLE_DEVICES=0,3 no "a hidden GPU" 'GPU 1 is hidden from this job' --gpu-bind map:1
+CUDA_VISIBLE_DEVICES= no "all hidden" '1 GPU for each rank is too many: there are 0' --gpus-per-rank 1
+CUDA_VISIBLE_DEVICES=0,9 no "an inherited GPU that is not there" "CUDA_VISIBLE_DEVICES has '9', which is no GPU" --gpus-per-rank 1
+CUDA_VISIBLE_DEVICES=0,0 no "an inherited GPU twice" "has '0', which is listed twice" --gpus-per-rank 1
+no "programs that differ" 'is not the same for all programs' --gpus-per-rank 1 -x CUDA_VISIBLE_DEVICES=1 true : -n 1
+HWLOC_XMLFILE=$machines/epyc-corona.xml refused "a machine with GPUs of AMD only" 2 'has no GPU of NVIDIA, which --gpus-per-rank needs' \
+    --mpi none --bind none --gpus-per-rank 1 $mark
+
+# --------------------------------------------------------------------------------------- bound ranks
+mapfile -t cpus < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)), sep="\n")')
+# machine CPU CPU: two NUMA nodes of one core, each with a GPU. hwloc's own parser wants each tag on one line.
+machine() {
+    local i kind mask both sets
+    both=$(printf '0x%08x' $((1 << $1 | 1 << $2)))
+    sets() { echo "cpuset=\"$1\" complete_cpuset=\"$1\" nodeset=\"$2\" complete_nodeset=\"$2\""; }
+    printf '%s\n' '<?xml version="1.0" encoding="UTF-8"?>' '<!DOCTYPE topology SYSTEM "hwloc2.dtd">' '<topology version="2.0">' \
+        "<object type=\"Machine\" os_index=\"0\" $(sets "$both" 0x3) allowed_cpuset=\"$both\" allowed_nodeset=\"0x3\" gp_index=\"1\">"
+    for i in 0 1; do
+        mask=$(printf '0x%08x' $((1 << $1)))
+        sets=$(sets "$mask" 0x$((i + 1)))
+        printf '%s\n' "<object type=\"Package\" os_index=\"$i\" $sets gp_index=\"2$i\">" \
+            "<object type=\"NUMANode\" os_index=\"$i\" $sets gp_index=\"3$i\" local_memory=\"1048576\"/>" \
+            "<object type=\"Core\" os_index=\"$i\" $sets gp_index=\"4$i\">" \
+            "<object type=\"PU\" os_index=\"$1\" $sets gp_index=\"5$i\"/>" '</object>' \
+            "<object type=\"Bridge\" gp_index=\"6$i\" bridge_type=\"0-1\" depth=\"0\" bridge_pci=\"000$i:[00-01]\">" \
+            "<object type=\"PCIDev\" gp_index=\"7$i\" pci_busid=\"000$i:01:00.0\" pci_type=\"0302 [10de:2330] [10de:0000] 00\" pci_link_speed=\"31.500000\"/>" \
+            '</object>' '</object>'
+        shift
+    done
+    printf '%s\n' '</object>' '</topology>'
+}
+if [ ${#cpus[@]} -lt 2 ] || [ "${cpus[1]}" -gt 30 ]; then
+    echo "ok - bound ranks # SKIP two of the CPUs 0 to 30 are needed"
+else
+    machine "${cpus[0]}" "${cpus[1]}" >two.xml
+    printf 'rank 0=localhost slot=1\nrank 1=localhost slot=0\n' >ranks
+    HWLOC_XMLFILE=$work/two.xml HWLOC_THISSYSTEM=1 run 10 --mpi none --host localhost --rankfile ranks --gpus-per-rank 1 sh -c "$show"
+    sort -n out >sorted && mv sorted out
+    same "the nearest to the cores" "0 1 PCI_BUS_ID
+1 0 PCI_BUS_ID"
+fi
+
+echo "# gpus: $passed passed, $failed failed"
+[ $failed -eq 0 ]
