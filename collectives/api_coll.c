@@ -84,7 +84,7 @@ RK_INLINE rank_status_t arena_enter(struct rk_arena *a, const struct rk_coll_cal
         return rk_call_failed(a, &copy, st);
     }
     if (leaves_early(c))
-        rk_call_publish(a, c, rk_coll_number(c->team));
+        rk_call_publish(a, c, rk_arena_call_number(c->team, a));
     return RANK_OK;
 }
 

@@ -7,21 +7,16 @@ RK_COLD rank_status_t rk_coll_buffer_error(const char *call, const char *name, c
     return buf ? rk_arg_error(RANK_ERR_ARG, call, "RANK_IN_PLACE is not for %s here", name) : rk_arg_null(call, name);
 }
 
-RK_COLD rank_status_t rk_coll_op_error(const struct rk_coll_call *c)
+RK_COLD rank_status_t rk_coll_op_error(const char *call, rank_op_t op, rank_dtype_t dtype)
 {
-    return rk_arg_error(RANK_ERR_DTYPE, c->name, "op %#llx is not defined for dtype %#llx", (unsigned long long)c->op,
-                        (unsigned long long)c->dtype);
+    return rk_arg_error(RANK_ERR_DTYPE, call, "op %#llx is not defined for dtype %#llx", (unsigned long long)op,
+                        (unsigned long long)dtype);
 }
 
-RK_COLD rank_status_t rk_coll_check_user_op(struct rk_coll_call *c)
+RK_COLD rank_status_t rk_coll_check_user_op(const char *call, rank_op_t op, bool *commutative)
 {
-    bool commutative;
-
-    if (!rk_user_op_check(c->op, &commutative))
-        return rk_arg_error(RANK_ERR_OP, c->name, "op %#llx is none, or freed", (unsigned long long)c->op);
-    c->user = true;
-    c->ordered = c->ordered || !commutative;
-    return RANK_OK;
+    return rk_user_op_check(op, commutative) ? RANK_OK
+                                             : rk_arg_error(RANK_ERR_OP, call, "op %#llx is none, or freed", (unsigned long long)op);
 }
 
 RK_COLD rank_status_t rk_coll_overlap_error(const char *call)

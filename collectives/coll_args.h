@@ -47,20 +47,27 @@ void rk_coll_copy_counts(struct rk_coll_call *c, int64_t *to);
 rank_status_t rk_coll_buffer_error(const char *call, const char *name, const void *buf);
 rank_status_t rk_coll_overlap_error(const char *call);
 
-/* Check an operation of the program; set that, and if the order of operands counts. */
-RK_COLD rank_status_t rk_coll_check_user_op(struct rk_coll_call *c);
-RK_COLD rank_status_t rk_coll_op_error(const struct rk_coll_call *c);
+/* Check an operation of the program. */
+RK_COLD rank_status_t rk_coll_check_user_op(const char *call, rank_op_t op, bool *commutative);
+RK_COLD rank_status_t rk_coll_op_error(const char *call, rank_op_t op, rank_dtype_t dtype);
 
-/* Check the operation and set its kernel. */
+/* Check the operation and set its kernel. The address of *c does not leave: then its constants would be lost. */
 RK_INLINE rank_status_t rk_coll_check_op(struct rk_coll_call *c)
 {
-    if (rk_unlikely(!rk_op_is_predefined(c->op)))
-        return rk_coll_check_user_op(c);
+    rank_status_t st;
+    bool commutative;
+
+    if (rk_unlikely(!rk_op_is_predefined(c->op))) {
+        st = rk_coll_check_user_op(c->name, c->op, &commutative);
+        c->user = true;
+        c->ordered = c->ordered || (!st && !commutative);
+        return st;
+    }
     if (rk_unlikely(!rk_dtype_is_predefined(c->dtype)))
-        return rk_coll_op_error(c);
+        return rk_coll_op_error(c->name, c->op, c->dtype);
     c->fn = rk_op_table[RK_HANDLE_INDEX(c->dtype)].fn[RK_HANDLE_INDEX(c->op)];
     if (rk_unlikely(!c->fn))
-        return rk_coll_op_error(c);
+        return rk_coll_op_error(c->name, c->op, c->dtype);
     return RANK_OK;
 }
 
@@ -98,17 +105,19 @@ RK_INLINE rank_status_t rk_coll_check_buffers(struct rk_coll_call *c, bool sends
 RK_INLINE rank_status_t rk_coll_check(struct rk_coll_call *c)
 {
     const struct rk_coll_shape shape = rk_coll_shape[c->kind];
+    bool counts = rk_coll_has_counts(c->kind); /* known before any call that could change *c, so the branch below folds */
     rank_status_t st = rk_team_check(c->name, c->team);
-    size_t whole;
+    size_t whole, bytes;
     bool at_root;
 
     if (rk_unlikely(st))
         return st;
-    st = rk_dtype_span(c->name, c->dtype, c->count, &c->bytes);
+    st = rk_dtype_span(c->name, c->dtype, c->count, &bytes);
+    c->bytes = bytes;
     if (rk_unlikely(st))
         return st;
     c->elem = rk_dtype_bytes(c->dtype);
-    if (rk_coll_has_counts(c->kind)) {
+    if (counts) {
         st = shape.reduces ? rk_coll_check_op(c) : RANK_OK;
         return st ? st : rk_coll_check_counts(c);
     }

@@ -26,7 +26,7 @@ uint64_t rk_coll_number(const struct rank_team *team)
 {
     const struct rk_arena *a = team->coll ? team->coll->arena : NULL;
 
-    return team->coll_seq + (a ? a->all_turn + a->rooted_turn : 0);
+    return a ? rk_arena_call_number(team, a) : team->coll_seq;
 }
 
 /* ------------------------------------------------------------ through shared memory */

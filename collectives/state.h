@@ -75,7 +75,12 @@ RK_INLINE struct rk_arena *rk_coll_arena(const struct rank_team *team, enum rk_c
     return rk_likely((int64_t)bytes <= t->shm_max[kind]) ? t->direct : NULL;
 }
 
-/* describe_coll.c: number of collectives of the team, with the present one; equal on all ranks. */
+/* Number of collectives of the team, which has that arena, with the present one; equal on all ranks. */
+RK_INLINE uint64_t rk_arena_call_number(const struct rank_team *team, const struct rk_arena *a)
+{
+    return team->coll_seq + a->all_turn + a->rooted_turn;
+}
+/* describe_coll.c: the same of any team. */
 uint64_t rk_coll_number(const struct rank_team *team);
 void rk_coll_describe(const struct rank_request *req, struct rk_wait_for *out);
 
