@@ -42,6 +42,8 @@ static rank_status_t load_topo(bool full, bool ask, hwloc_topology_t *out)
         hwloc_topology_set_type_filter(t, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL) ||
         (full &&
          (hwloc_topology_set_type_filter(t, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL) ||
+          /* NUMA nodes inside a package are beside groups; without these each node has all cores of the package */
+          hwloc_topology_set_type_filter(t, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE) ||
           hwloc_topology_set_cache_types_filter(t, HWLOC_TYPE_FILTER_KEEP_ALL))) ||
         (hwloc_topology_set_flags(t, FLAGS | WITHOUT_EXTRAS) &&
          hwloc_topology_set_flags(t, FLAGS)) ||

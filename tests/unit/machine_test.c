@@ -218,6 +218,27 @@ static void foreign_xml(void **state)
     unlink(path);
 }
 
+/* NUMA nodes inside a package keep their own cores. */
+static void nodes_of_package(void **state)
+{
+    hwloc_topology_t t;
+    hwloc_obj_t o = NULL;
+    int nodes = 0;
+
+    (void)state;
+    if (rk_topo_units() < 2)
+        skip();
+    setenv("HWLOC_SYNTHETIC", "package:1 group:64 [numa] core:1 pu:1", 1);
+    assert_int_equal(rk_topo_load(true, &t), RANK_OK);
+    unsetenv("HWLOC_SYNTHETIC");
+    while ((o = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, o))) {
+        assert_int_equal(hwloc_bitmap_weight(o->cpuset), 1);
+        nodes++;
+    }
+    assert_true(nodes >= 2);
+    hwloc_topology_destroy(t);
+}
+
 /* Only that it is complete: this machine may have any devices. */
 static void this_machine(void **state)
 {
@@ -242,6 +263,7 @@ int main(void)
         cmocka_unit_test(lassen),       cmocka_unit_test(corona),      cmocka_unit_test(g4dn),
         cmocka_unit_test(classes),      cmocka_unit_test(paths),       cmocka_unit_test(nvlinks),
         cmocka_unit_test(first_format), cmocka_unit_test(foreign_xml), cmocka_unit_test(this_machine),
+        cmocka_unit_test(nodes_of_package),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
