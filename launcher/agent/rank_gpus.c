@@ -30,18 +30,6 @@ struct gpu_choice {
     size_t len;
 };
 
-/* Keep only the GPUs that CUDA can use. */
-static void keep_nvidia(struct rk_machine *m)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < m->ngpus; i++) {
-        if (m->gpu[i].nvidia)
-            m->gpu[n++] = m->gpu[i];
-    }
-    m->ngpus = n;
-}
-
 /* --------------------------------------------------------------- inherited */
 
 static const char *program_value(const struct xr_agent *agent, const struct xr_app *app)
@@ -240,7 +228,7 @@ static bool choose_gpus(struct gpu_choice *c)
     const struct xr_job *job = &c->agent->job;
     bool listed = strcmp(job->gpu_bind, "closest") != 0;
 
-    keep_nvidia(&c->m);
+    rk_machine_keep_nvidia(&c->m);
     if (!c->m.ngpus) {
         snprintf(c->text, c->len, "host %s has no GPU of NVIDIA, which --%s needs", c->agent->host,
                  job->gpus_per_rank ? "gpus-per-rank" : "gpu-bind");

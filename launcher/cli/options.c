@@ -285,6 +285,7 @@ static bool set_ppn(struct xr_options *o, const char *value, char *err, size_t e
         return true;                                                                               \
     }
 TEXT(set_rankfile, rankfile, "--rankfile")
+TEXT(set_machine_xml, xml, "--xml")
 TEXT(set_json_map, json_map, "--json-map")
 TEXT(set_agent, agent, "--agent")
 TEXT(set_ssh_args, ssh_args, "--ssh-args")
@@ -410,6 +411,9 @@ static const struct option options[] = {
     {PLACEMENT, {"--show-map"}, NULL, "Print the placement as a table and a drawing.", NULL, FLAG(where.show_map)},
     {PLACEMENT, {"--dry-run"}, NULL, "Print the placement and start no rank.",
      "Agents report the cores of other hosts.", FLAG(where.dry_run)},
+    {PLACEMENT, {"--xml"}, "FILE", "Plan for hosts like the machine in FILE, of hwloc's XML; with --dry-run.",
+     "lstopo machine.xml writes such a file. No host is asked. The map has the GPU and NIC of each rank, with the way to them "
+     "and the reason.", set_machine_xml, 0},
     {PLACEMENT, {"--json-map"}, "FILE", "Write the placement to FILE as JSON.",
      "It holds programs, hosts, and for each rank its program and host (counted from 0) and cpus.", set_json_map, 0},
     {PLACEMENT, {"--oversubscribe", "--allow-run-as-root"}, NULL, "Accept a habit of other launchers, without effect.",

@@ -174,7 +174,7 @@ void xr_plan_clear(struct xr_plan *p)
 
 bool xr_plan_remote(const struct xr_plan *p)
 {
-    return p->hosts.n > (p->local != XR_NO_HOST);
+    return !p->where->xml && p->hosts.n > (p->local != XR_NO_HOST);
 }
 
 const char *xr_plan_name(const struct xr_plan *p, uint32_t i)
@@ -258,13 +258,32 @@ static rank_status_t load_own_topology(struct xr_plan *p, uint32_t n, char *err,
     return RANK_OK;
 }
 
+/* All hosts are the machine of --xml. */
+static rank_status_t load_given_topology(struct xr_plan *p, char *err, size_t errlen)
+{
+    hwloc_topology_t t;
+    rank_status_t st = rk_topo_load_xml(p->where->xml, &t, err, errlen);
+
+    if (!st && xr_plan_keep(p, t)) {
+        snprintf(err, errlen, "out of memory");
+        st = RANK_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; !st && i < p->hosts.n; i++) {
+        p->known[i].topology = t;
+        p->known[i].units = (uint32_t)hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PU);
+    }
+    return st;
+}
+
 rank_status_t xr_plan_place(struct xr_plan *p, uint32_t n, char *err, size_t errlen)
 {
     struct xr_place_request rq = p->where->request;
     struct xr_place_host *hosts = calloc(p->hosts.n, sizeof(*hosts));
     rank_status_t st = hosts ? RANK_OK : RANK_ERR_NO_MEMORY;
 
-    if (!st && p->local != XR_NO_HOST)
+    if (!st && p->where->xml)
+        st = load_given_topology(p, err, errlen);
+    else if (!st && p->local != XR_NO_HOST)
         st = load_own_topology(p, n, err, errlen);
     for (uint32_t i = 0; !st && i < p->hosts.n; i++)
         hosts[i] = (struct xr_place_host){.name = xr_plan_name(p, i),

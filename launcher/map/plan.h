@@ -86,6 +86,11 @@ const char *xr_plan_name(const struct xr_plan *plan, uint32_t i);
 
 /* show_map.c: show the placement as a table and a drawing of each host, and as JSON. */
 void xr_plan_show(const struct xr_plan *plan, FILE *to);
+/*
+ * show_devices.c: show the GPU and NIC of each rank. No-op without --xml. Returns RANK_ERR_ARG, and one line in err, if
+ * the machine does not have the GPUs that are asked for.
+ */
+rank_status_t xr_plan_show_devices(const struct xr_plan *plan, FILE *to, char *err, size_t errlen);
 rank_status_t xr_plan_json(const struct xr_plan *plan, const char *path, char *err, size_t errlen);
 
 #endif

@@ -198,6 +198,10 @@ bool xr_policy_check(const struct xr_policy *w, char *err, size_t errlen)
         snprintf(err, errlen, "--gpus-per-rank %u and --gpu-bind none contradict each other; leave one out", w->gpus_per_rank);
         return false;
     }
+    if (w->xml && !w->dry_run) {
+        snprintf(err, errlen, "--xml %s is a machine to plan for; add --dry-run", w->xml);
+        return false;
+    }
     if (w->interface && strchr(w->interface, '/') && !xr_network_parse(w->interface, &network)) {
         snprintf(err, errlen, "--if is '%s'; give an interface, or a network as 10.1.0.0/16", w->interface);
         return false;

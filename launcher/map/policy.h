@@ -18,6 +18,7 @@ struct xr_policy {
     uint32_t nhostfiles;
     uint32_t gpus_per_rank; /* 0: not given */
     const char *gpu_bind;   /* closest, none or map:LIST; or NULL */
+    const char *xml;        /* hwloc's XML of the machine of all hosts; or NULL */
     bool show_map, dry_run;
     const char *json_map; /* or NULL */
     /* how agents are started */

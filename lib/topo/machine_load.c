@@ -5,6 +5,7 @@
  * No plugin of hwloc for a GPU's driver is used, as that would start the driver in this process. PCI classes suffice.
  */
 #include "lib/topo/machine_devices.h"
+#include "lib/topo/topo.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 #include <string.h>
 
 #define LIVE_FLAGS HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED /* so that each device is beside its cores */
+
+#define FOREIGN "it is not of hwloc 1.x or 2.x, or damaged"
 
 static const char *const driver_plugins[] = {"cuda", "nvml", "rsmi", "opencl", "levelzero", "gl"};
 
@@ -123,7 +126,8 @@ static rank_status_t refuse(const char *xml, const char *why, char *err, size_t 
     return xml ? RANK_ERR_ARG : RANK_ERR_SYSTEM;
 }
 
-static rank_status_t open_topology(const char *xml, hwloc_topology_t t, char *err, size_t errlen)
+/* Set a file as the source, after a check that gives a better reason than hwloc. */
+static rank_status_t set_source(const char *xml, hwloc_topology_t t, char *err, size_t errlen)
 {
     FILE *file = xml ? fopen(xml, "re") : NULL;
     int first = file ? fgetc(file) : 0;
@@ -135,11 +139,43 @@ static rank_status_t open_topology(const char *xml, hwloc_topology_t t, char *er
         return refuse(xml, strerror(error), err, errlen);
     if (first == EOF)
         return refuse(xml, "it is empty", err, errlen);
-    without_drivers(t);
-    if (!filter_objects(t) || (xml ? hwloc_topology_set_xml(t, xml) : hwloc_topology_set_flags(t, LIVE_FLAGS)) ||
-        hwloc_topology_load(t))
-        return refuse(xml, xml ? "it is not of hwloc 1.x or 2.x, or damaged" : strerror(errno), err, errlen);
+    if (xml ? hwloc_topology_set_xml(t, xml) : hwloc_topology_set_flags(t, LIVE_FLAGS))
+        return refuse(xml, xml ? FOREIGN : strerror(errno), err, errlen);
     return RANK_OK;
+}
+
+static rank_status_t open_topology(const char *xml, hwloc_topology_t t, char *err, size_t errlen)
+{
+    rank_status_t st;
+
+    without_drivers(t);
+    st = set_source(xml, t, err, errlen);
+    if (!st && (!filter_objects(t) || hwloc_topology_load(t)))
+        st = refuse(xml, xml ? FOREIGN : strerror(errno), err, errlen);
+    return st;
+}
+
+rank_status_t rk_topo_load_xml(const char *xml, hwloc_topology_t *out, char *err, size_t errlen)
+{
+    rank_status_t st;
+    hwloc_topology_t t;
+
+    if (hwloc_topology_init(&t)) {
+        snprintf(err, errlen, "out of memory for the machine's topology");
+        return RANK_ERR_NO_MEMORY;
+    }
+    st = set_source(xml, t, err, errlen);
+    if (!st && (hwloc_topology_set_all_types_filter(t, HWLOC_TYPE_FILTER_KEEP_NONE) ||
+                hwloc_topology_set_type_filter(t, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL) ||
+                hwloc_topology_set_type_filter(t, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL) ||
+                hwloc_topology_set_type_filter(t, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE) ||
+                hwloc_topology_set_cache_types_filter(t, HWLOC_TYPE_FILTER_KEEP_ALL) || hwloc_topology_load(t)))
+        st = refuse(xml, FOREIGN, err, errlen);
+    if (st)
+        hwloc_topology_destroy(t);
+    else
+        *out = t;
+    return st;
 }
 
 /* Allowed: in the cpuset, and in the affinity of this process. */
@@ -180,6 +216,17 @@ rank_status_t rk_machine_load(const char *xml, struct rk_machine *out, char *err
     if (st)
         rk_machine_free(out);
     return st;
+}
+
+void rk_machine_keep_nvidia(struct rk_machine *m)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < m->ngpus; i++) {
+        if (m->gpu[i].nvidia)
+            m->gpu[n++] = m->gpu[i];
+    }
+    m->ngpus = n;
 }
 
 void rk_machine_free(struct rk_machine *m)

@@ -22,6 +22,9 @@
  */
 rank_status_t rk_topo_load(bool full, hwloc_topology_t *out);
 
+/* The same for the machine of a file of hwloc's XML, with packages and caches. On failure writes one line into err. */
+rank_status_t rk_topo_load_xml(const char *xml, hwloc_topology_t *out, char *err, size_t errlen);
+
 /* Number of usable processing units; far cheaper than cores. */
 uint32_t rk_topo_units(void);
 /* Their list, as "0-3,8". Caller frees. NULL: not available. */

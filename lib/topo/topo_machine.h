@@ -80,6 +80,8 @@ struct rk_machine {
  * On failure writes one line into err. Free with rk_machine_free.
  */
 rank_status_t rk_machine_load(const char *xml, struct rk_machine *out, char *err, size_t errlen);
+/* Keep only the GPUs that CUDA may use, so that their indices are its numbers. */
+void rk_machine_keep_nvidia(struct rk_machine *m);
 /* No-op for a zeroed machine. */
 void rk_machine_free(struct rk_machine *m);
 

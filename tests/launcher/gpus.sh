@@ -71,6 +71,22 @@ no "programs that differ" 'is not the same for all programs' --gpus-per-rank 1 -
 HWLOC_XMLFILE=$machines/epyc-corona.xml refused "a machine with GPUs of AMD only" 2 'has no GPU of NVIDIA, which --gpus-per-rank needs' \
     --mpi none --bind none --gpus-per-rank 1 $mark
 
+# ---------------------------------------------------------------------------- a machine that is not here
+corona=$machines/epyc-corona.xml
+run 10 --dry-run --xml "$corona" -n 8 --map-by numa --bind numa true
+grep '^ *[0-9]  GPU' out | sed 's/^ *//; s/ (.*) \(NODE\|SYS\),.*;.*/ \1/' >near
+[ "$(grep NODE near | tr '\n' ,)" = "1  GPU 0 NODE,2  GPU 1 NODE,5  GPU 2 NODE,7  GPU 3 NODE," ] && grep -q '^ *7  .* 42-47,90-95$' out &&
+    [ "$(grep -c 'NIC 2 (mlx5_0) SYS' out)" = 8 ] && check "--dry-run --xml, a rank a NUMA node" 0 ||
+    bad "--dry-run --xml, a rank a NUMA node" "$(cat out)"
+run 10 --dry-run --xml "$t4" --host a:4,b:4 -n 8 --gpus-per-rank 2 true
+[ "$(grep -c '^ *[0-9]  GPU . (cuda.) NODE, .*GPU . (cuda.) NODE' out)" = 8 ] && grep -q '^b: devices$' out && check "--xml of several hosts" 0 ||
+    bad "--xml of several hosts" "$(cat out)"
+refused "--xml without --dry-run" 2 'add --dry-run' --xml "$t4" $mark
+refused "--xml that is missing" 2 'cannot read no.xml as a machine .* No such file' --dry-run --xml no.xml $mark
+refused "--xml that is none" 2 'cannot read .*mapper.c as a machine' --dry-run --xml "$top_srcdir/launcher/map/mapper.c" $mark
+refused "--xml with too few GPUs" 2 '9 GPUs for each rank are too many: there are 8' --dry-run --xml "$t4" --gpus-per-rank 9 $mark
+refused "--xml with GPUs of AMD only" 2 'has no GPU of NVIDIA' --dry-run --xml "$corona" --gpus-per-rank 1 $mark
+
 # --------------------------------------------------------------------------------------- bound ranks
 mapfile -t cpus < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)), sep="\n")')
 # machine CPU CPU: two NUMA nodes of one core, each with a GPU. hwloc's own parser wants each tag on one line.
