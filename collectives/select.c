@@ -17,7 +17,13 @@
 #include <string.h>
 
 /* Nonblocking calls use messages up to here, the blocks for which blocking ones use the slots of the arena. */
-enum { SLICES_MIN = RK_SLOT_DATA, SLICES_MAX = 16 << 10 };
+enum { SLICES_MIN = RK_SLOT_DATA };
+
+/*
+ * direct waits for the other ranks once more than slices does, to find out if the memory is mapped. That costs more where many
+ * ranks take turns.
+ */
+enum { FEW_RANKS = 4, SLICES_OF_FEW = 8 << 10, SLICES_OF_MANY = 32 << 10 };
 
 #define RULE(coll, where, ranks, bytes, name, reason)                                              \
     {                                                                                              \
@@ -32,6 +38,12 @@ enum { SLICES_MIN = RK_SLOT_DATA, SLICES_MAX = 16 << 10 };
         .why = "persistent: flag and block in a line, no messages"                                 \
     }
 
+#define ON_NODE(coll, slices_reason, direct_reason)                                                \
+    RULE(coll, ONE, FEW_RANKS, SLICES_OF_FEW, "slices", slices_reason),                            \
+        RULE(coll, ONE, FEW_RANKS, RK_ANY_BYTES, "direct", direct_reason),                         \
+        RULE(coll, ONE, 0, SLICES_OF_MANY, "slices", slices_reason),                               \
+        RULE(coll, ONE, 0, RK_ANY_BYTES, "direct", direct_reason)
+
 const struct rk_rule rk_rules[] = {
     RULE(BARRIER, ONE, 0, RK_ANY_BYTES, "shm", "flags in shared memory: no messages"),
     PERSISTENT(BARRIER),
@@ -43,8 +55,7 @@ const struct rk_rule rk_rules[] = {
     PERSISTENT(BCAST),
     RULE(BCAST, MANY, 0, RK_ANY_BYTES, "two_level", "the message crosses the network once a host"),
     RULE(BCAST, ONE, 0, SLICES_MIN, "binomial", "short nonblocking ones: no cells for them"),
-    RULE(BCAST, ONE, 0, SLICES_MAX, "slices", "the root copies in, all copy out at once"),
-    RULE(BCAST, ONE, 0, RK_ANY_BYTES, "direct", "all copy from the root"),
+    ON_NODE(BCAST, "the root copies in, all copy out at once", "all copy from the root"),
     RULE(BCAST, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
     RULE(BCAST, ANY, 0, 256 << 10, "binomial", "latency counts: least rounds"),
     RULE(BCAST, ONE, 8, 1 << 20, "binomial", "few rounds with few ranks"),
@@ -55,8 +66,7 @@ const struct rk_rule rk_rules[] = {
     PERSISTENT(REDUCE),
     RULE(REDUCE, MANY, 0, RK_ANY_BYTES, "two_level", "one sum a host crosses the network"),
     RULE(REDUCE, ONE, 0, SLICES_MIN, "binomial", "short nonblocking ones: no cells for them"),
-    RULE(REDUCE, ONE, 0, SLICES_MAX, "slices", "the root reduces all inputs at once; many ranks share it"),
-    RULE(REDUCE, ONE, 0, RK_ANY_BYTES, "direct", "the root reduces all inputs where they are; many ranks share it"),
+    ON_NODE(REDUCE, "the root reduces all inputs at once; many ranks share it", "the root reduces all inputs where they are; many ranks share it"),
     RULE(REDUCE, ANY, 2, RK_ANY_BYTES, "binomial", "two ranks: one message"),
     RULE(REDUCE, ANY, 0, 128 << 10, "binomial", "latency counts: least rounds"),
     RULE(REDUCE, ANY, 0, RK_ANY_BYTES, "rabenseifner", "all ranks share the reducing"),
@@ -65,8 +75,7 @@ const struct rk_rule rk_rules[] = {
     PERSISTENT(ALLREDUCE),
     RULE(ALLREDUCE, MANY, 0, RK_ANY_BYTES, "two_level", "sums of a host cross the network"),
     RULE(ALLREDUCE, ONE, 0, SLICES_MIN, "recursive_doubling", "short nonblocking ones: no cells for them"),
-    RULE(ALLREDUCE, ONE, 0, SLICES_MAX, "slices", "each reduces a slice of all inputs at once"),
-    RULE(ALLREDUCE, ONE, 0, RK_ANY_BYTES, "direct", "each reduces a share of all inputs where they are"),
+    ON_NODE(ALLREDUCE, "each reduces a slice of all inputs at once", "each reduces a share of all inputs where they are"),
     RULE(ALLREDUCE, ANY, 0, 64 << 10, "recursive_doubling", "latency counts: least rounds"),
     RULE(ALLREDUCE, ANY, 2, 512 << 10, "recursive_doubling", "two ranks: one exchange"),
     RULE(ALLREDUCE, ANY, 0, 1 << 20, "rabenseifner", "least bytes in few rounds"),
@@ -76,8 +85,7 @@ const struct rk_rule rk_rules[] = {
     PERSISTENT(GATHER),
     RULE(GATHER, ONE, 8, SLICES_MIN, "linear", "short nonblocking ones: no cells for them"),
     RULE(GATHER, ONE, 0, 1024, "binomial", "latency counts: least rounds"),
-    RULE(GATHER, ONE, 0, SLICES_MAX, "slices", "all copy in at once, the root copies out"),
-    RULE(GATHER, ONE, 0, RK_ANY_BYTES, "direct", "the root copies from all"),
+    ON_NODE(GATHER, "all copy in at once, the root copies out", "the root copies from all"),
     RULE(GATHER, ANY, 8, RK_ANY_BYTES, "linear", "few ranks: no copies on the way"),
     RULE(GATHER, ANY, 0, 1024, "binomial", "latency counts: least rounds"),
     RULE(GATHER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
@@ -87,29 +95,25 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLGATHER, MANY, 0, 8 << 10, "two_level", "long messages between hosts"),
     RULE(ALLGATHER, ONE, 0, SLICES_MIN, "recursive_doubling", "short nonblocking ones: no cells for them"),
     RULE(ALLGATHER, ONE, 0, SLICES_MIN, "bruck", "short nonblocking ones: no cells for them"),
-    RULE(ALLGATHER, ONE, 0, SLICES_MAX, "slices", "each copies in once, all copy out"),
-    RULE(ALLGATHER, ONE, 0, RK_ANY_BYTES, "direct", "each copies from all"),
+    ON_NODE(ALLGATHER, "each copies in once, all copy out", "each copies from all"),
     RULE(ALLGATHER, ANY, 0, 128 << 10, "recursive_doubling",
          "a power of two of ranks: least rounds without a copy"),
     RULE(ALLGATHER, ANY, 0, 4 << 10, "bruck", "latency counts: least rounds"),
     RULE(ALLGATHER, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
 
-    RULE(ALLGATHERV, ONE, 0, SLICES_MAX, "slices", "each copies in once, all copy out"),
-    RULE(ALLGATHERV, ONE, 0, RK_ANY_BYTES, "direct", "each copies from all"),
+    ON_NODE(ALLGATHERV, "each copies in once, all copy out", "each copies from all"),
     RULE(ALLGATHERV, ANY, 0, 8 << 10, "linear", "short blocks: all at once"),
     RULE(ALLGATHERV, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
 
     RULE(SCATTER, ONE, 0, 4096, "shm", "one write, all ranks read"),
-    RULE(SCATTER, ONE, 0, SLICES_MAX, "slices", "the root copies in, all copy out at once"),
-    RULE(SCATTER, ONE, 0, RK_ANY_BYTES, "direct", "all copy from the root"),
+    ON_NODE(SCATTER, "the root copies in, all copy out at once", "all copy from the root"),
     RULE(SCATTER, ANY, 8, RK_ANY_BYTES, "linear", "few ranks: no copies on the way"),
     RULE(SCATTER, ANY, 0, 1024, "binomial", "latency counts: least rounds"),
     RULE(SCATTER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
 
     RULE(REDUCE_SCATTER, ONE, 0, 4096, "shm", "one hand-over"),
     RULE(REDUCE_SCATTER, MANY, 0, 8 << 10, "two_level", "sums of a host cross the network"),
-    RULE(REDUCE_SCATTER, ONE, 0, SLICES_MAX, "slices", "each reduces its block of all inputs at once"),
-    RULE(REDUCE_SCATTER, ONE, 0, RK_ANY_BYTES, "direct", "each reduces its block of all inputs where they are"),
+    ON_NODE(REDUCE_SCATTER, "each reduces its block of all inputs at once", "each reduces its block of all inputs where they are"),
     RULE(REDUCE_SCATTER, ANY, 0, 512, "recursive_halving", "latency counts: least rounds"),
     RULE(REDUCE_SCATTER, ONE, 0, RK_ANY_BYTES, "pairwise", "least bytes, nothing forwarded"),
     RULE(REDUCE_SCATTER, MANY, 0, 64 << 10, "pairwise", "least bytes, nothing forwarded"),
@@ -117,8 +121,7 @@ const struct rk_rule rk_rules[] = {
 
     RULE(ALLTOALL, ONE, 0, 4096, "shm", "one hand-over"),
     RULE(ALLTOALL, MANY, 0, 1024, "two_level", "blocks between two hosts travel together"),
-    RULE(ALLTOALL, ONE, 0, SLICES_MAX, "slices", "all copy in at once, then out of each cell"),
-    RULE(ALLTOALL, ONE, 0, RK_ANY_BYTES, "direct", "each copies from all"),
+    ON_NODE(ALLTOALL, "all copy in at once, then out of each cell", "each copies from all"),
     RULE(ALLTOALL, ANY, 8, RK_ANY_BYTES, "pairwise", "few ranks: few messages anyway"),
     RULE(ALLTOALL, ANY, 0, 256, "bruck", "short blocks travel together"),
     RULE(ALLTOALL, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
@@ -131,8 +134,7 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLTOALLV, ONE, 0, RK_ANY_BYTES, "by_length", "the ranks agree on the longest block: slices, or direct"),
     RULE(ALLTOALLV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
 
-    RULE(REDUCE_SCATTERV, ONE, 0, SLICES_MAX, "slices", "each reduces its block of all inputs at once"),
-    RULE(REDUCE_SCATTERV, ONE, 0, RK_ANY_BYTES, "direct", "each reduces its block of all inputs where they are"),
+    ON_NODE(REDUCE_SCATTERV, "each reduces its block of all inputs at once", "each reduces its block of all inputs where they are"),
     RULE(REDUCE_SCATTERV, ANY, 0, 512, "recursive_halving", "latency counts: least rounds"),
     RULE(REDUCE_SCATTERV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes, nothing forwarded"),
 

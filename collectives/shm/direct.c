@@ -128,7 +128,6 @@ static void set_counts(struct rk_direct *x, const struct rk_coll_call *c)
 
             x->given[r] = block;
             end = block.at + block.bytes > end ? block.at + block.bytes : end;
-            x->longest = block.bytes > x->longest ? block.bytes : x->longest;
         }
         x->sent = end;
         x->own.at = (size_t)at[me] * c->elem;
@@ -137,7 +136,6 @@ static void set_counts(struct rk_direct *x, const struct rk_coll_call *c)
         x->blocks = rk_sched_scratch(x->sched, n * sizeof(x->blocks[0]));
         for (size_t r = 0; r < n && !x->sched->status; r++) {
             x->blocks[r] = (struct rk_span){(size_t)c->rdispls[r] * c->elem, (size_t)c->rcounts[r] * c->elem};
-            x->longest = x->blocks[r].bytes > x->longest ? x->blocks[r].bytes : x->longest;
         }
     }
     if (c->kind == RK_COLL_ALLGATHERV)
@@ -173,7 +171,7 @@ static void add_direct(struct rk_sched *s, const struct rk_coll_call *c, const s
         return;
     *x = (struct rk_direct){.sched = s, .a = a, .before = before, .kind = c->kind, .root = c->root, .rbuf = c->rbuf, .bytes = c->bytes, .elem = c->elem,
                          .sbuf = c->kind == RK_COLL_BCAST ? c->rbuf : c->sbuf, .dtype = c->dtype, .avg = c->op == RANK_AVG,
-                         .reduces = rk_coll_shape[c->kind].reduces, .piece = PIECE - PIECE % unit, .longest = c->bytes, .chunks = 1};
+                         .reduces = rk_coll_shape[c->kind].reduces, .piece = PIECE - PIECE % unit, .chunks = 1};
     x->overlaps = c->in_place && rk_coll_shape[c->kind].sbuf == RK_ALL_BLOCKS && !rk_coll_shape[c->kind].root;
     set_part(x);
     if (rk_coll_has_counts(c->kind))

@@ -21,7 +21,6 @@ struct rk_post {
     bool reads_all; /* this rank can read the memory of all members */
     bool overlaps;  /* its result lies where others read its input */
     size_t sent;    /* bytes of sbuf */
-    size_t longest; /* bytes of a block */
     struct rk_span block[]; /* in sbuf, for each rank, if others do not know it */
 };
 
@@ -40,7 +39,6 @@ struct rk_direct {
     char *rbuf;
     size_t bytes, elem, piece; /* of a block, of an element, of a rank's slice of a chunk */
     size_t sent;               /* bytes of sbuf that others read */
-    size_t longest;            /* bytes of a block that this rank has */
     struct rk_span own;           /* in sbuf, what this rank reduces or copies from itself */
     struct rk_span *blocks;       /* of rbuf, if they have lengths of their own; NULL: equal ones */
     struct rk_span *given;        /* of sbuf, to each rank, if others do not know it; else NULL */
@@ -94,13 +92,10 @@ RK_INLINE bool rk_direct_one_reader(const struct rk_direct *x)
     return x->kind == RK_COLL_GATHER || x->kind == RK_COLL_GATHERV || (x->kind == RK_COLL_REDUCE && !x->shares);
 }
 
-/*
- * All post in a team's first call, to find out if they can read each other, and where ranks do not know the lengths of
- * all blocks.
- */
+/* All post in a team's first call, to find out if they can read each other. */
 RK_INLINE bool rk_direct_all_post(const struct rk_direct *x)
 {
-    return x->a->reads == RK_READS_UNKNOWN || !rk_direct_one_source(x) || x->kind == RK_COLL_SCATTERV;
+    return x->a->reads == RK_READS_UNKNOWN || !rk_direct_one_source(x);
 }
 
 /* direct_post.c */

@@ -4,9 +4,6 @@
 #include "collectives/shm/direct_call.h"
 #include "lib/base/conf.h"
 
-/* Shorter private blocks go faster through cells: a system call for each costs more than a second copy. */
-enum { PRIVATE_FROM = 512 << 10 };
-
 bool rk_direct_cell_is_free(const struct rk_direct *x)
 {
     const struct rk_cell_use *last = &x->a->cell_use[x->base % (size_t)x->a->cell_depth];
@@ -25,7 +22,6 @@ void rk_direct_post(const struct rk_direct *x)
     p->result = rk_place_of(a, x->results ? x->results : x->rbuf, x->results ? RK_DIRECT_RESULTS * x->piece : x->shares ? x->bytes : 0);
     p->overlaps = x->overlaps;
     p->sent = x->sent;
-    p->longest = x->longest;
     p->reads_all = a->reads == RK_READS_UNKNOWN ? rk_peers_readable(a) : a->reads == RK_READS_ALL;
     if (x->given)
         memcpy(p->block, x->given, (size_t)a->n * sizeof(p->block[0]));
@@ -60,7 +56,6 @@ bool rk_direct_decide(const struct rk_direct *x)
 {
     struct rk_arena *a = x->a;
     bool all = rk_direct_all_post(x);
-    size_t longest = x->longest;
 
     if (a->reads == RK_READS_UNKNOWN) {
         a->reads = RK_READS_ALL;
@@ -72,11 +67,9 @@ bool rk_direct_decide(const struct rk_direct *x)
     for (int r = 0; r < a->n && all; r++) {
         if (rk_post_of(x, r)->overlaps)
             return false;
-        if (rk_post_of(x, r)->longest > longest)
-            longest = rk_post_of(x, r)->longest;
     }
-    if (a->reads != RK_READS_ALL)
+    if (a->reads != RK_READS_ALL || x->overlaps)
         return false;
-    return rk_conf.large == RK_CONF_LARGE_CMA || rk_conf.large == RK_CONF_LARGE_XPMEM ||
-           (rk_conf.large == RK_CONF_LARGE_AUTO && longest >= PRIVATE_FROM) || is_mapped(x);
+    /* Private memory goes faster through cells, at any length: entering the kernel costs more than a second copy. */
+    return rk_conf.large == RK_CONF_LARGE_CMA || rk_conf.large == RK_CONF_LARGE_XPMEM || is_mapped(x);
 }
