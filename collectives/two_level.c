@@ -11,8 +11,7 @@
  * barrier, bcast, reduce: what H ranks need; allreduce: one exchange among H of n bytes (n / k by each of k lanes);
  * allgather, reduce_scatter, alltoall: each byte once.
  */
-#include "collectives/algo.h"
-#include "collectives/hosts.h"
+#include "collectives/two_level.h"
 #include "collectives/pattern.h"
 #include "collectives/shm/slices.h"
 
@@ -23,24 +22,16 @@ enum {
     SHORT_EXCHANGE = 64 << 10 /* between hosts: least rounds up to here, then least bytes */
 };
 
-enum phase_tag { TO_LEADER, BETWEEN, FROM_LEADER };
-
-/* A group of ranks of the team. */
-struct group {
-    const int *ranks;
-    int n, me;
-};
-
-static struct group group_of_host(const struct rk_hosts *h)
+struct rk_group rk_group_of_host(const struct rk_hosts *h)
 {
-    return (struct group){h->ranks + h->at[h->host], h->at[h->host + 1] - h->at[h->host], h->local};
+    return (struct rk_group){h->ranks + h->at[h->host], h->at[h->host + 1] - h->at[h->host], h->local};
 }
 
 /*
  * The leaders: first ranks, but the root on its own host. *local: place of the own host's leader. The group has me -1
  * on other ranks.
  */
-static struct group group_of_leaders(struct rk_sched *s, const struct rk_hosts *h, int root, int *local)
+static struct rk_group group_of_leaders(struct rk_sched *s, const struct rk_hosts *h, int root, int *local)
 {
     int at_root = h->host_of[root];
     const int *mine = h->ranks + h->at[h->host];
@@ -53,11 +44,10 @@ static struct group group_of_leaders(struct rk_sched *s, const struct rk_hosts *
     *local = 0;
     while (h->host == at_root && mine[*local] != root)
         ++*local;
-    return (struct group){ranks, h->n, h->local == *local ? h->host : -1};
+    return (struct rk_group){ranks, h->n, h->local == *local ? h->host : -1};
 }
 
-/* The call as the group sees it, without its averaging. */
-static struct rk_coll_call call_of(const struct rk_coll_call *c, enum rk_coll_kind kind, int root, const void *sbuf, void *rbuf)
+struct rk_coll_call rk_group_call(const struct rk_coll_call *c, enum rk_coll_kind kind, int root, const void *sbuf, void *rbuf)
 {
     struct rk_coll_call sub = *c;
 
@@ -70,15 +60,14 @@ static struct rk_coll_call call_of(const struct rk_coll_call *c, enum rk_coll_ki
     return sub;
 }
 
-static void set_count(struct rk_coll_call *c, int64_t count)
+void rk_group_set_count(struct rk_coll_call *c, int64_t count)
 {
     c->count = count;
     c->bytes = (size_t)count * c->elem;
 }
 
-/* Run a builder among a group of which this rank is a member. */
-static void build_phase(struct rk_sched *s, struct group g, enum phase_tag tag, const struct rk_coll_call *c,
-                        void (*build)(struct rk_sched *, const struct rk_coll_call *))
+void rk_build_phase(struct rk_sched *s, struct rk_group g, enum rk_phase_tag tag, const struct rk_coll_call *c,
+                    void (*build)(struct rk_sched *, const struct rk_coll_call *))
 {
     struct rk_phase phase = {.ranks = g.ranks, .n = g.n, .me = g.me, .tag = tag};
     struct rank_team seen = {.rank = g.me, .size = g.n};
@@ -102,9 +91,9 @@ static bool phase_fits_cells(const struct rk_hosts *h, const struct rk_coll_call
 }
 
 /* A phase among the ranks of this host, in the cells of an arena. A call in segments has more of them. */
-static void build_in_cells(struct rk_sched *s, enum phase_tag tag, const struct rk_coll_call *c)
+static void build_in_cells(struct rk_sched *s, enum rk_phase_tag tag, const struct rk_coll_call *c)
 {
-    int which = tag == FROM_LEADER;
+    int which = tag == RK_FROM_LEADER;
     struct slices *x;
 
     if (s->status)
@@ -116,18 +105,16 @@ static void build_in_cells(struct rk_sched *s, enum phase_tag tag, const struct 
     rk_sched_leave(s);
 }
 
-/* The same, or by a builder if they have none. */
-static void build_on_host(struct rk_sched *s, enum phase_tag tag, const struct rk_coll_call *c,
-                          void (*build)(struct rk_sched *, const struct rk_coll_call *))
+void rk_build_on_host(struct rk_sched *s, enum rk_phase_tag tag, const struct rk_coll_call *c,
+                      void (*build)(struct rk_sched *, const struct rk_coll_call *))
 {
     if (phase_fits_cells(s->hosts, c))
         build_in_cells(s, tag, c);
     else
-        build_phase(s, group_of_host(s->hosts), tag, c, build);
+        rk_build_phase(s, rk_group_of_host(s->hosts), tag, c, build);
 }
 
-/* A step of this rank only, between phases. */
-static void build_call(struct rk_sched *s, rank_status_t (*fn)(void *), void *arg)
+void rk_build_local(struct rk_sched *s, rank_status_t (*fn)(void *), void *arg)
 {
     rk_sched_call(s, NULL, fn, arg);
     rk_sched_leave(s);
@@ -138,36 +125,36 @@ static void build_call(struct rk_sched *s, rank_status_t (*fn)(void *), void *ar
 void rk_build_barrier_two_level(struct rk_sched *s, const struct rk_coll_call *c)
 {
     const struct rk_hosts *h = s->hosts;
-    struct group leaders = {h->leaders, h->n, h->host};
+    struct rk_group leaders = {h->leaders, h->n, h->host};
     static char nothing;
-    struct rk_coll_call sub = call_of(c, RK_COLL_GATHER, 0, &nothing, &nothing);
+    struct rk_coll_call sub = rk_group_call(c, RK_COLL_GATHER, 0, &nothing, &nothing);
 
     sub.elem = 1;
-    set_count(&sub, 0);
+    rk_group_set_count(&sub, 0);
     if (phase_fits_cells(h, &sub)) { /* a chunk in cells is never empty */
         sub.rbuf = rk_sched_scratch(s, (size_t)h->arena[0]->n);
-        set_count(&sub, 1);
+        rk_group_set_count(&sub, 1);
     }
-    build_on_host(s, TO_LEADER, &sub, rk_build_gather_binomial);
+    rk_build_on_host(s, RK_TO_LEADER, &sub, rk_build_gather_binomial);
     if (h->local == 0)
-        build_phase(s, leaders, BETWEEN, c, rk_build_barrier_dissemination);
+        rk_build_phase(s, leaders, RK_BETWEEN, c, rk_build_barrier_dissemination);
     sub.kind = RK_COLL_BCAST;
-    build_on_host(s, FROM_LEADER, &sub, rk_build_bcast_binomial);
+    rk_build_on_host(s, RK_FROM_LEADER, &sub, rk_build_bcast_binomial);
 }
 
 void rk_build_bcast_two_level(struct rk_sched *s, const struct rk_coll_call *c)
 {
     const struct rk_hosts *h = s->hosts;
     struct rk_coll_call sub;
-    struct group leaders;
+    struct rk_group leaders;
     int local;
 
     leaders = group_of_leaders(s, h, c->root, &local);
-    sub = call_of(c, RK_COLL_BCAST, h->host_of[c->root], c->rbuf, c->rbuf);
+    sub = rk_group_call(c, RK_COLL_BCAST, h->host_of[c->root], c->rbuf, c->rbuf);
     if (leaders.me >= 0)
-        build_phase(s, leaders, BETWEEN, &sub, c->bytes <= SHORT_EXCHANGE || h->n == 2 ? rk_build_bcast_binomial : rk_build_bcast_chain);
+        rk_build_phase(s, leaders, RK_BETWEEN, &sub, c->bytes <= SHORT_EXCHANGE || h->n == 2 ? rk_build_bcast_binomial : rk_build_bcast_chain);
     sub.root = local;
-    build_on_host(s, FROM_LEADER, &sub, rk_build_bcast_binomial);
+    rk_build_on_host(s, RK_FROM_LEADER, &sub, rk_build_bcast_binomial);
 }
 
 /* ------------------------------------------------------------------- reduce and allreduce */
@@ -176,7 +163,7 @@ void rk_build_reduce_two_level(struct rk_sched *s, const struct rk_coll_call *c)
 {
     const struct rk_hosts *h = s->hosts;
     bool long_enough = c->bytes > SHORT_EXCHANGE && c->count >= h->n;
-    struct group leaders;
+    struct rk_group leaders;
     struct rk_coll_call sub;
     char *sum = NULL;
     int local;
@@ -184,31 +171,31 @@ void rk_build_reduce_two_level(struct rk_sched *s, const struct rk_coll_call *c)
     leaders = group_of_leaders(s, h, c->root, &local);
     if (leaders.me >= 0)
         sum = c->team->rank == c->root ? c->rbuf : rk_sched_scratch(s, c->bytes);
-    sub = call_of(c, RK_COLL_REDUCE, local, c->sbuf, sum);
-    build_on_host(s, TO_LEADER, &sub, rk_build_reduce_binomial);
+    sub = rk_group_call(c, RK_COLL_REDUCE, local, c->sbuf, sum);
+    rk_build_on_host(s, RK_TO_LEADER, &sub, rk_build_reduce_binomial);
     if (leaders.me < 0)
         return;
-    sub = call_of(c, RK_COLL_REDUCE, h->host_of[c->root], sum, c->team->rank == c->root ? sum : NULL);
-    build_phase(s, leaders, BETWEEN, &sub, long_enough && h->n > 2 ? rk_build_reduce_rabenseifner : rk_build_reduce_binomial);
+    sub = rk_group_call(c, RK_COLL_REDUCE, h->host_of[c->root], sum, c->team->rank == c->root ? sum : NULL);
+    rk_build_phase(s, leaders, RK_BETWEEN, &sub, long_enough && h->n > 2 ? rk_build_reduce_rabenseifner : rk_build_reduce_binomial);
     if (c->team->rank == c->root)
         rk_build_finish(s, NULL, c, c->rbuf, c->count);
 }
 
-static void build_between(struct rk_sched *s, struct group g, const struct rk_coll_call *sub)
+static void build_between(struct rk_sched *s, struct rk_group g, const struct rk_coll_call *sub)
 {
     bool long_enough = sub->bytes > SHORT_EXCHANGE && sub->count >= g.n;
 
-    build_phase(s, g, BETWEEN, sub, long_enough ? rk_build_allreduce_rabenseifner : rk_build_allreduce_doubling);
+    rk_build_phase(s, g, RK_BETWEEN, sub, long_enough ? rk_build_allreduce_rabenseifner : rk_build_allreduce_doubling);
 }
 
 /* The slices of all ranks of the host, for cells; ranks without a lane have an empty one. */
-static struct rk_coll_call call_of_slices(struct rk_sched *s, const struct rk_coll_call *c, enum rk_coll_kind kind, struct group g,
+static struct rk_coll_call call_of_slices(struct rk_sched *s, const struct rk_coll_call *c, enum rk_coll_kind kind, struct rk_group g,
                                           int lanes)
 {
     int64_t *counts = rk_sched_scratch(s, 2 * (size_t)g.n * sizeof(*counts)), *displs = counts + g.n;
-    struct rk_coll_call sub = call_of(c, kind, 0, c->sbuf, c->rbuf);
+    struct rk_coll_call sub = rk_group_call(c, kind, 0, c->sbuf, c->rbuf);
 
-    set_count(&sub, rk_part_len(c->count, lanes, 0)); /* of the longest slice */
+    rk_group_set_count(&sub, rk_part_len(c->count, lanes, 0)); /* of the longest slice */
     sub.rcounts = counts;
     sub.rdispls = displs;
     for (int i = 0; i < g.n && !s->status; i++) {
@@ -219,9 +206,9 @@ static struct rk_coll_call call_of_slices(struct rk_sched *s, const struct rk_co
 }
 
 /* Each of the first ranks of a host sums a slice of the inputs there: in cells, or pairwise with two receives at a time. */
-static void build_slices_to_lanes(struct rk_sched *s, const struct rk_coll_call *c, struct group g, int lanes)
+static void build_slices_to_lanes(struct rk_sched *s, const struct rk_coll_call *c, struct rk_group g, int lanes)
 {
-    struct rk_phase phase = {.ranks = g.ranks, .n = g.n, .me = g.me, .tag = TO_LEADER};
+    struct rk_phase phase = {.ranks = g.ranks, .n = g.n, .me = g.me, .tag = RK_TO_LEADER};
     size_t at = g.me < lanes ? (size_t)rk_part_at(c->count, lanes, g.me) * c->elem : 0;
     int64_t len = g.me < lanes ? rk_part_len(c->count, lanes, g.me) : 0;
     struct rk_step *sum1 = NULL, *sum2 = NULL;
@@ -231,7 +218,7 @@ static void build_slices_to_lanes(struct rk_sched *s, const struct rk_coll_call 
     sub = call_of_slices(s, c, RK_COLL_REDUCE_SCATTERV, g, lanes);
     sub.rbuf += at;
     if (phase_fits_cells(s->hosts, &sub)) {
-        build_in_cells(s, TO_LEADER, &sub);
+        build_in_cells(s, RK_TO_LEADER, &sub);
         return;
     }
     if (s->status)
@@ -258,16 +245,16 @@ static void build_slices_to_lanes(struct rk_sched *s, const struct rk_coll_call 
     rk_sched_leave(s);
 }
 
-static void build_slices_to_all(struct rk_sched *s, const struct rk_coll_call *c, struct group g, int lanes)
+static void build_slices_to_all(struct rk_sched *s, const struct rk_coll_call *c, struct rk_group g, int lanes)
 {
-    struct rk_phase phase = {.ranks = g.ranks, .n = g.n, .me = g.me, .tag = FROM_LEADER};
+    struct rk_phase phase = {.ranks = g.ranks, .n = g.n, .me = g.me, .tag = RK_FROM_LEADER};
     struct rk_coll_call sub = call_of_slices(s, c, RK_COLL_ALLGATHERV, g, lanes);
 
     if (s->status)
         return;
     sub.sbuf = c->rbuf + (size_t)sub.rdispls[g.me] * c->elem;
     if (phase_fits_cells(s->hosts, &sub)) {
-        build_in_cells(s, FROM_LEADER, &sub);
+        build_in_cells(s, RK_FROM_LEADER, &sub);
         return;
     }
     rk_sched_enter(s, &phase);
@@ -288,16 +275,16 @@ static void build_allreduce_lanes(struct rk_sched *s, const struct rk_coll_call 
 {
     const struct rk_hosts *h = s->hosts;
     int lanes = h->per_host;
-    struct group host = group_of_host(h);
+    struct rk_group host = rk_group_of_host(h);
 
     build_slices_to_lanes(s, c, host, lanes);
     if (h->local < lanes) {
         int64_t at = rk_part_at(c->count, lanes, h->local);
         char *slice = c->rbuf + (size_t)at * c->elem;
-        struct rk_coll_call sub = call_of(c, RK_COLL_ALLREDUCE, 0, slice, slice);
+        struct rk_coll_call sub = rk_group_call(c, RK_COLL_ALLREDUCE, 0, slice, slice);
 
-        set_count(&sub, rk_part_len(c->count, lanes, h->local));
-        build_between(s, (struct group){h->lane, h->n, h->host}, &sub);
+        rk_group_set_count(&sub, rk_part_len(c->count, lanes, h->local));
+        build_between(s, (struct rk_group){h->lane, h->n, h->host}, &sub);
         rk_build_finish(s, NULL, c, slice, sub.count);
         rk_sched_leave(s);
     }
@@ -313,222 +300,14 @@ void rk_build_allreduce_two_level(struct rk_sched *s, const struct rk_coll_call 
         build_allreduce_lanes(s, c);
         return;
     }
-    sub = call_of(c, RK_COLL_REDUCE, 0, c->sbuf, c->rbuf);
-    build_on_host(s, TO_LEADER, &sub, rk_build_reduce_binomial);
-    sub = call_of(c, RK_COLL_ALLREDUCE, 0, c->rbuf, c->rbuf);
+    sub = rk_group_call(c, RK_COLL_REDUCE, 0, c->sbuf, c->rbuf);
+    rk_build_on_host(s, RK_TO_LEADER, &sub, rk_build_reduce_binomial);
+    sub = rk_group_call(c, RK_COLL_ALLREDUCE, 0, c->rbuf, c->rbuf);
     if (h->local == 0) {
-        build_between(s, (struct group){h->leaders, h->n, h->host}, &sub);
+        build_between(s, (struct rk_group){h->leaders, h->n, h->host}, &sub);
         rk_build_finish(s, NULL, c, c->rbuf, c->count);
         rk_sched_leave(s);
     }
     sub.kind = RK_COLL_BCAST;
-    build_on_host(s, FROM_LEADER, &sub, rk_build_bcast_binomial);
-}
-
-/* --------------------------------------------------------- allgather, reduce_scatter, alltoall */
-
-/* Blocks in the order of hosts, and in that of ranks. */
-struct reorder {
-    const struct rk_hosts *hosts;
-    char *to;
-    const char *from;
-    size_t bytes; /* of a block */
-    int size;
-};
-
-static rank_status_t order_by_rank(void *arg)
-{
-    const struct reorder *o = arg;
-
-    for (int i = 0; i < o->size; i++)
-        memcpy(o->to + (size_t)o->hosts->ranks[i] * o->bytes, o->from + (size_t)i * o->bytes, o->bytes);
-    return RANK_OK;
-}
-
-static rank_status_t order_by_host(void *arg)
-{
-    const struct reorder *o = arg;
-
-    for (int i = 0; i < o->size; i++)
-        memcpy(o->to + (size_t)i * o->bytes, o->from + (size_t)o->hosts->ranks[i] * o->bytes, o->bytes);
-    return RANK_OK;
-}
-
-static void build_reorder(struct rk_sched *s, const struct rk_coll_call *c, rank_status_t (*fn)(void *), char *to, const char *from)
-{
-    struct reorder *o = rk_sched_scratch(s, sizeof(*o));
-
-    if (s->status)
-        return;
-    *o = (struct reorder){s->hosts, to, from, c->bytes, c->team->size};
-    build_call(s, fn, o);
-}
-
-static bool hosts_are_in_order(const struct rk_hosts *h, int size)
-{
-    for (int i = 0; i < size; i++) {
-        if (h->ranks[i] != i)
-            return false;
-    }
-    return true;
-}
-
-void rk_build_allgather_two_level(struct rk_sched *s, const struct rk_coll_call *c)
-{
-    const struct rk_hosts *h = s->hosts;
-    bool in_order = hosts_are_in_order(h, c->team->size);
-    char *all = in_order ? c->rbuf : rk_sched_scratch(s, c->bytes * (size_t)c->team->size);
-    char *mine = all + (size_t)h->at[h->host] * c->bytes;
-    int64_t *counts = rk_sched_scratch(s, 2 * (size_t)h->n * sizeof(*counts)), *displs = counts + h->n;
-    struct rk_coll_call sub = call_of(c, RK_COLL_GATHER, 0, c->sbuf, mine);
-
-    build_on_host(s, TO_LEADER, &sub, rk_build_gather_binomial);
-    if (h->local == 0 && !s->status) {
-        for (int i = 0; i < h->n; i++) {
-            counts[i] = c->count * (h->at[i + 1] - h->at[i]);
-            displs[i] = c->count * h->at[i];
-        }
-        sub = call_of(c, RK_COLL_ALLGATHERV, 0, mine, all);
-        sub.rcounts = counts;
-        sub.rdispls = displs;
-        build_phase(s, (struct group){h->leaders, h->n, h->host}, BETWEEN, &sub, rk_build_allgather_ring);
-    }
-    sub = call_of(c, RK_COLL_BCAST, 0, all, all);
-    set_count(&sub, c->count * c->team->size);
-    build_on_host(s, FROM_LEADER, &sub, rk_build_bcast_binomial);
-    if (!in_order)
-        build_reorder(s, c, order_by_rank, c->rbuf, all);
-}
-
-/* Leaders send each other the sums of the other's ranks, and add up what comes: blocks in the order of hosts. */
-static void build_sums_between(struct rk_sched *s, const struct rk_coll_call *c, char *sums)
-{
-    const struct rk_hosts *h = s->hosts;
-    struct rk_phase phase = {.ranks = h->leaders, .n = h->n, .me = h->host, .tag = BETWEEN};
-    size_t count = (size_t)c->count * (size_t)(h->at[h->host + 1] - h->at[h->host]);
-    char *mine = sums + (size_t)h->at[h->host] * c->bytes, *in[2];
-    struct rk_step *sum1 = NULL, *sum2 = NULL;
-
-    for (int i = 0; i < 2; i++)
-        in[i] = rk_sched_scratch(s, count * c->elem);
-    if (s->status)
-        return;
-    rk_sched_enter(s, &phase);
-    for (int d = 1; d < h->n; d++) {
-        int to = rk_ring(h->host, d, h->n), from = rk_ring(h->host, -d, h->n);
-        struct rk_step *recv;
-
-        rk_sched_send(s, NULL, to, 0, sums + (size_t)h->at[to] * c->bytes, (size_t)(h->at[to + 1] - h->at[to]) * c->bytes);
-        recv = rk_sched_recv(s, sum2, from, 0, in[d % 2], count * c->elem);
-        sum2 = sum1;
-        sum1 = rk_sched_reduce(s, recv, mine, mine, in[d % 2], count);
-        rk_sched_order(sum2, sum1);
-    }
-    rk_sched_leave(s);
-}
-
-void rk_build_reduce_scatter_two_level(struct rk_sched *s, const struct rk_coll_call *c)
-{
-    const struct rk_hosts *h = s->hosts;
-    size_t all = c->bytes * (size_t)c->team->size;
-    bool leads = h->local == 0;
-    struct rk_coll_call sub;
-    char *sums = leads ? rk_sched_scratch(s, all) : NULL, *by_host = sums;
-
-    sub = call_of(c, RK_COLL_REDUCE, 0, c->sbuf, sums);
-    set_count(&sub, c->count * c->team->size);
-    build_on_host(s, TO_LEADER, &sub, rk_build_reduce_binomial);
-    if (leads) {
-        if (!hosts_are_in_order(h, c->team->size)) {
-            by_host = rk_sched_scratch(s, all);
-            build_reorder(s, c, order_by_host, by_host, sums);
-        }
-        build_sums_between(s, c, by_host);
-    }
-    sub = call_of(c, RK_COLL_SCATTER, 0, leads ? by_host + (size_t)h->at[h->host] * c->bytes : NULL, c->rbuf);
-    build_on_host(s, FROM_LEADER, &sub, rk_build_scatter_linear);
-    rk_build_finish(s, NULL, c, c->rbuf, c->count);
-}
-
-/* An alltoall at a leader: what its ranks give, what goes to each host, what comes from each, what its ranks get. */
-struct exchange {
-    const struct rk_hosts *hosts;
-    char *given, *out, *in, *got;
-    size_t bytes;
-    int size, k; /* ranks of the team, and of this host */
-};
-
-/* given: by own rank, then by rank of the team. out: by host, own rank, rank there. */
-static rank_status_t pack_by_host(void *arg)
-{
-    const struct exchange *x = arg;
-    const struct rk_hosts *h = x->hosts;
-    char *to = x->out;
-
-    for (int host = 0; host < h->n; host++) {
-        for (int i = 0; i < x->k; i++) {
-            for (int j = h->at[host]; j < h->at[host + 1]; j++, to += x->bytes)
-                memcpy(to, x->given + ((size_t)i * (size_t)x->size + (size_t)h->ranks[j]) * x->bytes, x->bytes);
-        }
-    }
-    return RANK_OK;
-}
-
-/* in: by host, rank there, own rank. got: by own rank, then by rank of the team. */
-static rank_status_t unpack_by_rank(void *arg)
-{
-    const struct exchange *x = arg;
-    const struct rk_hosts *h = x->hosts;
-    const char *from = x->in;
-
-    for (int j = 0; j < x->size; j++) {
-        for (int i = 0; i < x->k; i++, from += x->bytes)
-            memcpy(x->got + ((size_t)i * (size_t)x->size + (size_t)h->ranks[j]) * x->bytes, from, x->bytes);
-    }
-    return RANK_OK;
-}
-
-static void build_blocks_between(struct rk_sched *s, const struct exchange *x)
-{
-    const struct rk_hosts *h = x->hosts;
-    struct rk_phase phase = {.ranks = h->leaders, .n = h->n, .me = h->host, .tag = BETWEEN};
-    size_t each = (size_t)x->k * x->bytes; /* blocks of all own ranks, for one rank elsewhere */
-
-    rk_sched_enter(s, &phase);
-    for (int d = 1; d < h->n; d++) {
-        int to = rk_ring(h->host, d, h->n), from = rk_ring(h->host, -d, h->n);
-
-        rk_sched_recv(s, NULL, from, 0, x->in + (size_t)h->at[from] * each, (size_t)(h->at[from + 1] - h->at[from]) * each);
-        rk_sched_send(s, NULL, to, 0, x->out + (size_t)h->at[to] * each, (size_t)(h->at[to + 1] - h->at[to]) * each);
-    }
-    rk_sched_copy(s, NULL, x->in + (size_t)h->at[h->host] * each, x->out + (size_t)h->at[h->host] * each, (size_t)x->k * each);
-    rk_sched_leave(s);
-}
-
-void rk_build_alltoall_two_level(struct rk_sched *s, const struct rk_coll_call *c)
-{
-    const struct rk_hosts *h = s->hosts;
-    struct group host = group_of_host(h);
-    size_t all = c->bytes * (size_t)c->team->size * (size_t)host.n;
-    struct exchange *x = rk_sched_scratch(s, sizeof(*x));
-    struct rk_coll_call sub;
-    bool leads = h->local == 0;
-    char *given = leads ? rk_sched_scratch(s, all) : NULL, *got = leads ? rk_sched_scratch(s, all) : NULL;
-
-    sub = call_of(c, RK_COLL_GATHER, 0, c->sbuf, given);
-    set_count(&sub, c->count * c->team->size);
-    build_on_host(s, TO_LEADER, &sub, rk_build_gather_linear);
-    if (leads) {
-        char *out = rk_sched_scratch(s, all), *in = rk_sched_scratch(s, all);
-
-        if (s->status)
-            return;
-        *x = (struct exchange){h, given, out, in, got, c->bytes, c->team->size, host.n};
-        build_call(s, pack_by_host, x);
-        build_blocks_between(s, x);
-        build_call(s, unpack_by_rank, x);
-    }
-    sub = call_of(c, RK_COLL_SCATTER, 0, got, c->rbuf);
-    set_count(&sub, c->count * c->team->size);
-    build_on_host(s, FROM_LEADER, &sub, rk_build_scatter_linear);
+    rk_build_on_host(s, RK_FROM_LEADER, &sub, rk_build_bcast_binomial);
 }
