@@ -19,6 +19,12 @@ static struct rk_span shared_part(const struct rk_direct *x, uint64_t i, int r)
     return (struct rk_span){at + first, len - first < each ? len - first : each};
 }
 
+/* An empty block may lie in no buffer. */
+static char *place_at(char *buf, size_t at)
+{
+    return buf ? buf + at : NULL;
+}
+
 /* What this rank reduces of chunk i: in sbuf of all, and its place. */
 static struct rk_span input_of(const struct rk_direct *x, uint64_t i, char **to)
 {
@@ -27,7 +33,7 @@ static struct rk_span input_of(const struct rk_direct *x, uint64_t i, char **to)
     *to = x->rbuf;
     if (x->shares) {
         s = shared_part(x, i, x->a->me);
-        *to = x->results ? x->results + i % RK_DIRECT_RESULTS * x->piece : x->rbuf + s.at;
+        *to = x->results ? x->results + i % RK_DIRECT_RESULTS * x->piece : place_at(x->rbuf, s.at);
     }
     return s;
 }
@@ -41,7 +47,7 @@ static struct rk_span copy_of(const struct rk_direct *x, uint64_t i, int r, char
     *to = x->rbuf;
     if (x->shares) {
         s = shared_part(x, i, r);
-        *to += s.at;
+        *to = place_at(x->rbuf, s.at);
         if (x->kind == RK_COLL_REDUCE)
             s.at = i % RK_DIRECT_RESULTS * x->piece;
         if (own)
@@ -53,7 +59,7 @@ static struct rk_span copy_of(const struct rk_direct *x, uint64_t i, int r, char
     if (!rk_direct_one_source(x)) {
         struct rk_span block = x->blocks ? x->blocks[r] : (struct rk_span){(size_t)r * x->bytes, x->bytes};
 
-        *to += block.at;
+        *to = place_at(x->rbuf, block.at);
         s.bytes = block.bytes;
     }
     if (x->kind == RK_COLL_BCAST && own)
@@ -156,7 +162,7 @@ static rank_status_t copy_piece(struct rk_direct *x, size_t *moved)
 
     compare_length(x, r, &s);
     len = s.bytes - x->moved < TURN_BYTES ? s.bytes - x->moved : TURN_BYTES;
-    to += x->moved;
+    to = place_at(to, x->moved);
     if (len && r != x->a->me) {
         st = rk_peer_read(x->a, r, x->shares ? &p->result : &p->sbuf, from, to, len);
         if (st)
