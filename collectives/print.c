@@ -151,7 +151,7 @@ static void print_passed(void *arg, int rule, const struct rk_algo *algo, const 
     fprintf(arg, "%-24s passed over: %s %s: %s\n", "", rule < 0 ? "RANK_COLL," : "the rule for", algo->name, why);
 }
 
-/* Print the choice for each range of blocks; a call whose ranks do not know all lengths has one for all. */
+/* Print the choice for each range of blocks; one for all, if not all ranks have the lengths. */
 static void print_choices(FILE *out, const struct rk_forced *forced, struct rk_case *c, bool passed)
 {
     bool any = c->kind == RK_COLL_BARRIER || rk_coll_has_own_counts(c->kind);

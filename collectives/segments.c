@@ -66,7 +66,7 @@ static void build_part(struct rk_sched *s, const struct rk_algo *algo, const str
 
 /* -------------------------------------------------------------------------- packing */
 
-/* The part of each block of a reduction whose result is scattered, in elements of sbuf; and the result's place. */
+/* Of a reduction with a scattered result: the part of each block, in elements of sbuf, and the place of the result. */
 struct blocks {
     int64_t *counts, *displs;
     char *result;

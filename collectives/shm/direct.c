@@ -5,7 +5,7 @@
  * Source: Katevenis et al., xhc, CLUSTER 2022 (single copy; by hierarchy there). Cost, with blocks of n bytes: one copy or
  * reduction of what the rank receives. An allreduce reduces a share of each chunk, and copies the others' shares.
  *
- * A reduction whose sum is shared has chunks of a piece a rank. Other calls are one chunk.
+ * A reduction with a shared sum has chunks of a piece a rank. Other calls are one chunk.
  */
 #include "collectives/coll_args.h"
 #include "collectives/shm/direct_call.h"

@@ -21,9 +21,9 @@ struct lines {
     bool avg;
     bool gives, gets; /* what this rank does */
     int reader;       /* the only one of this rank's line; negative: all others */
-    int first, end;   /* ranks whose blocks this rank gets, with itself */
+    int first, end;   /* this rank gets the blocks of these ranks, of itself too */
     bool begun, given;
-    int heard;        /* ranks below it have given */
+    int arrived;        /* ranks below it have given */
     uint64_t number;  /* of the chunk, from 1 */
     const void *operands[];
 };
@@ -144,7 +144,7 @@ bool rk_lines_advance(void *lines)
         x->begun = true;
         x->number = ++x->a->chunks_begun;
         x->given = !x->gives;
-        x->heard = x->first;
+        x->arrived = x->first;
     }
     if (!x->given) {
         if (!give_block(x))
@@ -153,8 +153,8 @@ bool rk_lines_advance(void *lines)
         x->sched->all->moved++;
     }
     if (x->gets) {
-        for (; x->heard < x->end; x->heard++) {
-            if (x->heard != x->a->me && !has_given(x, x->heard))
+        for (; x->arrived < x->end; x->arrived++) {
+            if (x->arrived != x->a->me && !has_given(x, x->arrived))
                 return false;
         }
         take_blocks(x);
@@ -170,7 +170,7 @@ void rk_lines_describe(const void *lines, struct rk_wait_for *out)
     uint64_t last = a->cell_use[(x->number - 1) & (uint64_t)(a->cell_depth - 1)].number;
 
     for (int r = 0; r < a->n && x->begun; r++) {
-        bool waits = x->given ? r >= x->heard && r < x->end && !has_given(x, r)
+        bool waits = x->given ? r >= x->arrived && r < x->end && !has_given(x, r)
                               : (x->reader < 0 || r == x->reader) && rk_chunk_counter(a, r, RK_CHUNK_OUT) < last;
 
         if (r != a->me && waits)

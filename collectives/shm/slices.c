@@ -134,7 +134,7 @@ static void slices_announce(struct slices *x)
     struct rk_chunk_line *own = &x->a->chunks[x->a->me];
     uint64_t turn = x->a->announced + 1;
 
-    x->heard = 0;
+    x->arrived = 0;
     x->longest = x->bytes;
     atomic_store_explicit(&own->most[turn % 2], x->bytes, memory_order_relaxed);
     atomic_store_explicit(&own->announced, turn, memory_order_release);
@@ -172,16 +172,16 @@ static bool slices_agree(struct slices *x)
     struct rk_arena *a = x->a;
     uint64_t turn = a->announced + 1;
 
-    for (; x->heard < a->n; x->heard++) {
-        const struct rk_chunk_line *line = &a->chunks[x->heard];
+    for (; x->arrived < a->n; x->arrived++) {
+        const struct rk_chunk_line *line = &a->chunks[x->arrived];
         uint64_t most;
 
         if (atomic_load_explicit(&line->announced, memory_order_acquire) < turn)
             return false;
         most = atomic_load_explicit(&line->most[turn % 2], memory_order_relaxed);
         x->longest = most > x->longest ? most : x->longest;
-        if (x->kind == RK_COLL_GATHERV && x->to && x->heard != a->me) /* that rank has no other block */
-            rk_slices_compare(x, most, x->to[x->heard].bytes);
+        if (x->kind == RK_COLL_GATHERV && x->to && x->arrived != a->me) /* that rank has no other block */
+            rk_slices_compare(x, most, x->to[x->arrived].bytes);
     }
     a->announced = turn;
     x->agreed = true;

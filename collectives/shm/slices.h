@@ -6,7 +6,7 @@
  * a scan. A call moves its block in chunks that fit into a cell. Chunks are numbered over all calls of the team, so no counter is ever
  * reset; chunk c uses cell c % cell_depth. Each rank has a line with three counters, which only it raises:
  *
- *     in    chunks whose input it has copied into its cell
+ *     in    chunks: their input has been copied into its cell
  *     sum   chunks of which it has reduced its slice, the share of a chunk that it reduces for all
  *     out   chunks that it has read from all cells that it reads
  *
@@ -17,7 +17,7 @@
  * In the sum phase of a scan rank j turns slice j of each rank's cell into the prefix of that rank: it is the only
  * writer of slice j between all ranks' in and its own sum.
  *
- * Calls whose ranks do not know all lengths (gatherv, scatterv, alltoallv) agree on the number of chunks while chunk 0
+ * In gatherv, scatterv and alltoallv not all ranks have the lengths. They agree on the number of chunks while chunk 0
  * moves: each rank announces its longest block, and all take the longest one. Chunks get their numbers when the calls
  * before are over. Chunk 0 has the length of each block, so a reader finds one that it does not expect.
  */

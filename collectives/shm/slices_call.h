@@ -40,9 +40,9 @@ struct slices {
     bool last;           /* the schedule does not use the arena after it */
     bool does[RK_CHUNK_PHASES]; /* this rank has that phase */
     int reader;          /* the only one of this rank's cells, or RK_SLICES_ALL */
-    int writer;          /* the only rank whose cells this one reads, or RK_SLICES_ALL */
+    int writer;          /* this rank reads only the cells of that one, or RK_SLICES_ALL */
     int givers;          /* ranks below this one give their input, if it has no sum phase */
-    int heard;           /* ranks whose longest block is known */
+    int arrived;           /* lower ranks have announced their longest block */
     size_t longest;      /* of those */
     size_t limit;        /* longer blocks are left to a later step; 0: none are */
     bool too_long;
@@ -60,7 +60,7 @@ void rk_slices_copy_in(struct slices *x, uint64_t i);
 void rk_slices_sum(struct slices *x, uint64_t i);
 void rk_slices_copy_out(struct slices *x, uint64_t i);
 
-/* Chunks of a call whose longest block has that many bytes: not 0 if ranks wait for each other anyway. */
+/* Chunks of a call with a longest block of that many bytes: not 0 if ranks wait for each other anyway. */
 uint64_t rk_slices_chunks(const struct slices *x, size_t longest);
 /* Compare the length of a block with the expected one: sets the status. */
 void rk_slices_compare(struct slices *x, uint64_t length, size_t bytes);

@@ -4,7 +4,7 @@
  *
  * GPU: a display controller of NVIDIA or AMD, an accelerator of AMD or Intel, Intel's display controller without a
  * screen, or a device of a GPU's driver. The VGA of a baseboard controller is of another vendor.
- * NIC: a network controller with an OS device whose ports are not all down.
+ * NIC: a network controller with an OS device and at least one port that is not down.
  */
 #include "lib/topo/machine_devices.h"
 

@@ -214,7 +214,7 @@ bool info_draw_topology(FILE *to, const struct rk_machine *m, const struct rk_pa
         fprintf(to, ", %u rank%s</text>\n<text x=\"%d\" y=\"44\">Cores, GPUs and NICs; a line is a rank's choice, dashed "
                     "between NUMA nodes (SYS).</text>\n", p->ranks, p->ranks == 1 ? "" : "s", MARGIN);
         draw_columns(&d);
-        draw_links(&d); /* below the boxes, whose text stays legible */
+        draw_links(&d); /* below the boxes, so that their text stays legible */
         draw_cores(&d);
         for (uint32_t i = 0; i < m->ngpus; i++)
             draw_device(&d, "GPU", i, &m->gpu[i], gpu_corner(&d, i));

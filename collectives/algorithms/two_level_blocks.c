@@ -4,7 +4,7 @@
  *
  * The phases and their source: two_level.c. Blocks travel in the order of hosts, so that those of a host lie together.
  */
-#include "collectives/two_level.h"
+#include "collectives/algorithms/two_level.h"
 #include "collectives/pattern.h"
 
 #include <string.h>

@@ -11,7 +11,7 @@
  *               then every part goes straight to the root.
  *               Cost: (log2 p + p) alpha + 2 n beta + n gamma.
  */
-#include "collectives/recursive_halving.h"
+#include "collectives/algorithms/recursive_halving.h"
 
 /* Receive the sums of the children in turn and add them to *sum, in to. */
 static struct rk_step *sum_children(struct rk_sched *s, struct rk_step *after, const struct rk_coll_call *c,

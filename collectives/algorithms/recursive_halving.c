@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* recursive_halving.c: build reduce-scatter by recursive halving. */
-#include "collectives/recursive_halving.h"
+#include "collectives/algorithms/recursive_halving.h"
 
 /* Elements that a rank keeps in a round: fewer in each. */
 static int64_t kept(const struct rk_coll_call *c, const struct rk_halving_of *of, const struct rk_halved *h, int round)

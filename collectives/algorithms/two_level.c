@@ -11,7 +11,7 @@
  * barrier, bcast, reduce: what H ranks need; allreduce: one exchange among H of n bytes (n / k by each of k lanes);
  * allgather, reduce_scatter, alltoall: each byte once.
  */
-#include "collectives/two_level.h"
+#include "collectives/algorithms/two_level.h"
 #include "collectives/pattern.h"
 #include "collectives/shm/slices.h"
 

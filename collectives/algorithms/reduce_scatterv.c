@@ -9,7 +9,7 @@
  *                    lower ranks: two sums, so that the order is that of ranks.
  *                    Cost: (p-1)(alpha + n beta + n gamma), nothing forwarded.
  */
-#include "collectives/recursive_halving.h"
+#include "collectives/algorithms/recursive_halving.h"
 
 #include <string.h>
 

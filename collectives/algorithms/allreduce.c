@@ -18,7 +18,7 @@
  * The order of a reduction depends on the ranks only, and partners use the same order of operands. So all ranks
  * get identical bits, in every run.
  */
-#include "collectives/recursive_halving.h"
+#include "collectives/algorithms/recursive_halving.h"
 
 void rk_build_allreduce_doubling(struct rk_sched *s, const struct rk_coll_call *c)
 {

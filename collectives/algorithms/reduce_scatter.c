@@ -12,7 +12,7 @@
  * ring               partial sums circulate (Patarasu, Yuan 2009).
  *                    Cost: (p-1)(alpha + n beta + n gamma), neighbours only.
  */
-#include "collectives/recursive_halving.h"
+#include "collectives/algorithms/recursive_halving.h"
 
 static int64_t block_part(const struct rk_coll_call *c, int pow2, int i)
 {
