@@ -67,11 +67,13 @@ static void stage_find(const struct rk_coll_call *c, struct rk_staged *send, str
         recv->view.bytes = 0;
 }
 
+/* The struct, its blocks and copies of the count arrays: the caller's may be gone when the first step runs. */
 static size_t stage_head(const struct rk_coll_call *c)
 {
     size_t blocks = stage_received(c).counts ? (size_t)c->team->size : 0;
 
-    return rk_round_up(sizeof(struct rk_stage) + blocks * sizeof(struct rk_stage_block), RK_CACHE_LINE);
+    return rk_round_up(sizeof(struct rk_stage) + blocks * sizeof(struct rk_stage_block) + rk_coll_counts(c) * sizeof(int64_t),
+                       RK_CACHE_LINE);
 }
 
 size_t rk_stage_bytes(const struct rk_coll_call *c)
@@ -141,6 +143,7 @@ struct rk_stage *rk_stage_layout(const struct rk_coll_call *c, void *mem)
             g->blocks[i] =
                 (struct rk_stage_block){(size_t)received.displs[i] * c->elem, (size_t)received.counts[i] * c->elem};
     }
+    rk_coll_copy_counts(&g->host, (int64_t *)(void *)((struct rk_stage_block *)(void *)(g + 1) + g->nblocks));
     return g;
 }
 

@@ -37,7 +37,7 @@ struct rk_segments {
 static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c, size_t bytes)
 {
     void *mem = rk_sched_scratch(s, bytes);
-    struct rk_step *begin, *end, *step;
+    struct rk_step *begin, *end, *step, **first = s->last; /* after the steps of RANK_CHECK, which come before all of these */
     struct rk_stage *stage;
 
     if (s->status)
@@ -47,7 +47,7 @@ static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo,
     s->entry = NULL;
     begin = rk_sched_call(s, NULL, rk_stage_begin, stage);
     end = rk_sched_call(s, NULL, rk_stage_end, stage);
-    for (step = s->steps; begin && end && step != end; step = step->next) {
+    for (step = *first; begin && end && step != end; step = step->next) {
         if (step != begin && step->waits_for == 0)
             rk_sched_order(begin, step);
         rk_sched_order(step, end);
