@@ -182,7 +182,7 @@ static void check_out(const struct process *p, const struct slices *x, int call,
 
 static uint64_t seen_hash(const struct slices *x)
 {
-    uint64_t h = (uint64_t)x->begun << 16 | (uint64_t)x->agreed << 8 | (uint64_t)x->heard;
+    uint64_t h = (uint64_t)x->begun << 16 | (uint64_t)x->agreed << 8 | (uint64_t)x->arrived;
 
     h = h << 16 | x->chunks;
     for (int k = 0; k < RK_CHUNK_PHASES; k++)
@@ -240,7 +240,7 @@ static void run_call(struct process *p, int me, int call)
         model_here((uint64_t)call << 48 | x->begun << 24 | x->done[0] << 16 | x->done[1] << 8 | x->done[2], seen_hash(x), 0);
         model_look();
         if (fault == OWN_LENGTH && x->begun)
-            x->heard = ranks;
+            x->arrived = ranks;
         over = rk_slices_advance(x);
         check_out(p, x, call, me);
         model_expect(!x->status, "a wrong length");
@@ -267,7 +267,7 @@ static void run_lines(struct process *p, int me, int call)
     for (bool over = false; !over;) {
         uint64_t moved = p->all.moved;
 
-        model_here((uint64_t)call << 48 | 1 << 25 | x->begun << 24 | x->given << 16 | x->heard, ARENA(p->arena)->left_by_all, 0);
+        model_here((uint64_t)call << 48 | 1 << 25 | x->begun << 24 | x->given << 16 | x->arrived, ARENA(p->arena)->left_by_all, 0);
         model_look();
         if (fault == NO_WAIT_FOR_READERS)
             ARENA(p->arena)->left_by_all = UINT64_MAX;
