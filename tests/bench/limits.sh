@@ -26,9 +26,9 @@ expect() {
         bad=1
     fi
 }
-expect 44
+expect 48
 if "$top_srcdir/tests/hosts.sh" able >"$work/why"; then
-    expect 48 --hosts
+    expect 52 --hosts
 else
     echo "ok - limits --hosts # SKIP $(cat "$work/why")"
 fi
