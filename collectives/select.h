@@ -35,7 +35,7 @@ struct rk_rule {
 #define RK_ANY_BYTES SIZE_MAX
 #define RK_COST_MAX 2.0
 
-enum { RK_RULES_MAX = 128, RK_PICKS_MAX = 64 };
+enum { RK_RULES_MAX = 160, RK_PICKS_MAX = 64 };
 
 extern const struct rk_rule rk_rules[];
 extern const int rk_nrules;

@@ -429,7 +429,8 @@ const struct rk_algo rk_algos[] = {
     {.name = "chain", .kind = coll, .cost = cost_scan_chain,                                                              \
      .why = "segments on all links at once: each byte crosses each rank once", .build = rk_build_scan_chain},             \
     LINES(coll, "each reads the lines of the lower ranks"),                                                            \
-    SLICES(coll, cost_slices_reduced, "each reduces a slice of all prefixes")
+    SLICES(coll, cost_slices_reduced, "each reduces a slice of all prefixes"),                                               \
+    DIRECT(coll, cost_direct_reduced, "each reduces the inputs of the lower ranks where they are")
     SCANS(RK_COLL_SCAN),
     SCANS(RK_COLL_EXSCAN),
 };

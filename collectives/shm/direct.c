@@ -3,7 +3,8 @@
  * direct.c: move large messages straight from the other ranks' buffers (direct.h).
  *
  * Source: Katevenis et al., xhc, CLUSTER 2022 (single copy; by hierarchy there). Cost, with blocks of n bytes: one copy or
- * reduction of what the rank receives. An allreduce reduces a share of each chunk, and copies the others' shares.
+ * reduction of what the rank receives. An allreduce reduces a share of each chunk, and copies the others' shares. In a scan
+ * rank r reduces r + 1 inputs.
  *
  * A reduction with a shared sum has chunks of a piece a rank. Other calls are one chunk.
  */
@@ -149,7 +150,7 @@ static void set_part(struct rk_direct *x)
     bool at_root = a->me == x->root, all_blocks = rk_coll_shape[x->kind].sbuf == RK_ALL_BLOCKS;
 
     x->shares = x->kind == RK_COLL_ALLREDUCE || (x->kind == RK_COLL_REDUCE && a->n > SHARED_SUM_RANKS);
-    x->sums = x->reduces && (x->shares || x->kind != RK_COLL_REDUCE || at_root);
+    x->sums = x->reduces && (x->shares || x->kind != RK_COLL_REDUCE || at_root) && (x->kind != RK_COLL_EXSCAN || a->me > 0);
     x->copies = x->reduces ? x->shares && (x->kind == RK_COLL_ALLREDUCE || at_root) : !rk_direct_one_reader(x) || at_root;
     x->sent = rk_direct_one_source(x) ? 0 : all_blocks ? (size_t)a->n * x->bytes : x->bytes;
     if (rk_direct_one_source(x) && at_root)
@@ -172,7 +173,8 @@ static void add_direct(struct rk_sched *s, const struct rk_coll_call *c, const s
     *x = (struct rk_direct){.sched = s, .a = a, .before = before, .kind = c->kind, .root = c->root, .rbuf = c->rbuf, .bytes = c->bytes, .elem = c->elem,
                          .sbuf = c->kind == RK_COLL_BCAST ? c->rbuf : c->sbuf, .dtype = c->dtype, .avg = c->op == RANK_AVG,
                          .reduces = rk_coll_shape[c->kind].reduces, .piece = PIECE - PIECE % unit, .chunks = 1};
-    x->overlaps = c->in_place && rk_coll_shape[c->kind].sbuf == RK_ALL_BLOCKS && !rk_coll_shape[c->kind].root;
+    x->overlaps = c->in_place && ((rk_coll_shape[c->kind].sbuf == RK_ALL_BLOCKS && !rk_coll_shape[c->kind].root) ||
+                                  c->kind == RK_COLL_SCAN || c->kind == RK_COLL_EXSCAN);
     set_part(x);
     if (rk_coll_has_counts(c->kind))
         set_counts(x, c);

@@ -96,16 +96,23 @@ static bool may_sum(const struct rk_direct *x)
     return !x->results || x->summed < RK_DIRECT_RESULTS || rk_chunk_counter(x->a, x->root, RK_CHUNK_OUT) > x->base + x->summed - RK_DIRECT_RESULTS;
 }
 
+/* Inputs in this rank's sum: those of the lowest ranks. */
+static int inputs_of(const struct rk_direct *x)
+{
+    return x->kind == RK_COLL_SCAN ? x->a->me + 1 : x->kind == RK_COLL_EXSCAN ? x->a->me : x->a->n;
+}
+
 /* Reduce a piece of the present sum. Adds the bytes to *moved. */
 static rank_status_t sum_piece(struct rk_direct *x, size_t *moved)
 {
     struct rk_arena *a = x->a;
+    int n = inputs_of(x);
     char *to;
     struct rk_span s = input_of(x, x->summed, &to);
     size_t len = s.bytes - x->reduced < x->operand ? s.bytes - x->reduced : x->operand, from = s.at + x->reduced;
     rank_status_t st = RANK_OK;
 
-    for (int r = 0; r < a->n && len && !st; r++) {
+    for (int r = 0; r < n && len && !st; r++) {
         const struct rk_place *place = &rk_post_of(x, r)->sbuf;
         char *temp = x->temp + (size_t)r * x->operand;
 
@@ -119,11 +126,14 @@ static rank_status_t sum_piece(struct rk_direct *x, size_t *moved)
         return st;
     if (len) {
         to += x->reduced;
-        rk_reduce_many(&x->sched->reducer, to, x->operands, a->n, len / x->elem);
+        if (n == 1)
+            memcpy(to, x->operands[0], len);
+        else
+            rk_reduce_many(&x->sched->reducer, to, x->operands, n, len / x->elem);
         if (x->avg)
-            rk_op_divide(x->dtype, to, len / x->elem, a->n);
+            rk_op_divide(x->dtype, to, len / x->elem, n);
     }
-    *moved += len * (size_t)a->n;
+    *moved += len * (size_t)n;
     x->reduced += len;
     if (x->reduced == s.bytes) {
         x->reduced = 0;

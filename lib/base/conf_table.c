@@ -87,8 +87,8 @@ const struct rk_conf_row rk_conf_rows[] = {
      "scatterv:linear|slices|direct|by_length,"
      "alltoallv:pairwise|slices|direct|by_length,"
      "reduce_scatterv:recursive_halving|pairwise|slices|direct,"
-     "scan:shm|recursive_doubling|chain|lines|slices,"
-     "exscan:shm|recursive_doubling|chain|lines|slices",
+     "scan:shm|recursive_doubling|chain|lines|slices|direct,"
+     "exscan:shm|recursive_doubling|chain|lines|slices|direct",
      0, 0, AT(coll)},
     {"RANK_COLL_SHM", RK_CONF_BOOL, "on", "",
      "Run small collectives of one node through shared memory.", NULL, 0, 0, AT(coll_shm)},
