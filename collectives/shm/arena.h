@@ -12,7 +12,7 @@
  * - "all" operations (barrier, allreduce, allgather, reduce_scatter, alltoall): no rank completes turn t before
  *   every rank has begun it. Two slots a rank suffice without acknowledgement: a rank that writes for turn t + 2
  *   has completed t + 1, so all have begun t + 1, so all have left t, and its slot may be overwritten.
- * - "rooted" operations (bcast, scatter, reduce, gather): the root of a bcast does not wait. Each rank writes the
+ * - "rooted" operations (bcast, scatter, reduce, gather, scans): the root of a bcast does not wait. Each rank writes the
  *   turn that it has left to a line of its own, and a slot is overwritten only when its readers have left the turn
  *   that it was written for. Four slots a rank make that check rare.
  *

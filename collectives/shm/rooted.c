@@ -4,7 +4,7 @@
  *
  * A rank that leaves a turn writes it to its line of a->left. The next writer of a slot checks the lines of its
  * readers: all ranks or one. Waiting writers are woken: readers of a root's slot wake the root, a root that has
- * read all wakes all.
+ * read all wakes all, a rank that has read the lower ones wakes these.
  */
 #include "collectives/shm/slot.h"
 
@@ -197,5 +197,38 @@ rank_status_t rk_arena_gather(struct rk_arena *a, const void *sbuf, char *rbuf, 
         rk_copy_payload(rbuf + (size_t)r * bytes, rooted_payload(a, turn, r, bytes), bytes);
     }
     root_leaves(a);
+    return RANK_OK;
+}
+
+/* --------------------------------------------------------------- to the higher ranks */
+
+/* Reads the lower ranks' slots. So these ranks may be some calls ahead. */
+rank_status_t rk_arena_scan(struct rk_arena *a, const void *sbuf, void *rbuf, size_t count, size_t bytes, rk_op_fn fn,
+                            bool exclusive)
+{
+    uint64_t turn = next_turn(a);
+    int end = a->me + !exclusive;
+    const void *sum = NULL;
+    rank_status_t st = claim_slot(a, turn, -1);
+
+    if (rk_unlikely(st))
+        return st;
+    rk_copy_payload(rooted_payload(a, turn, a->me, bytes), sbuf, bytes);
+    rk_raise_turn(&a->rooted[rooted_at(a, turn, a->me)], turn);
+    rk_wake_members(a, a->me + 1, a->n);
+    for (int r = 0; r < end; r++) {
+        const void *part = rooted_payload(a, turn, r, bytes);
+
+        st = rk_await_turn(a, &a->rooted[rooted_at(a, turn, r)], turn);
+        if (rk_unlikely(st))
+            return st;
+        if (sum)
+            fn(rbuf, sum, part, count);
+        sum = sum ? rbuf : part;
+    }
+    if (sum && sum != rbuf)
+        rk_copy_payload(rbuf, sum, bytes);
+    leave_turn(a);
+    rk_wake_members(a, 0, a->me);
     return RANK_OK;
 }

@@ -217,14 +217,3 @@ rank_status_t rk_arena_reduce_scatter(struct rk_arena *a, const void *sbuf, void
     }
     return RANK_OK;
 }
-
-/* All wait for all, though a rank needs the lower ones only: so no rank completes a turn before all have begun it. */
-rank_status_t rk_arena_scan(struct rk_arena *a, const void *sbuf, void *rbuf, size_t count, size_t bytes, rk_op_fn fn,
-                            bool exclusive)
-{
-    int end = a->me + !exclusive;
-    uint64_t turn = contribute(a, sbuf, bytes, 0, a->n);
-    rank_status_t st = end ? reduce_members(a, turn, 0, end, rbuf, count, bytes, fn) : RANK_OK;
-
-    return st ? st : await_members(a, turn, end, a->n);
-}
