@@ -121,6 +121,12 @@ void be_alltoall(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype
 void be_scan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op);
 void be_exscan(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op);
 
+/* Forms of a request, to be waited for by be_waitall; a persistent one is started again then. False: the library has none. */
+void be_iallreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, be_request_t *req);
+bool be_allreduce_init(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, be_request_t *req);
+void be_start(be_request_t *req);
+void be_request_free(be_request_t *req);
+
 /* Uneven blocks: the library's own arrays are made once, outside the timed part. */
 struct be_blocks;
 struct be_blocks *be_blocks_create(const int64_t *counts, const int64_t *displs, int n);

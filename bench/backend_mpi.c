@@ -355,6 +355,32 @@ void be_allreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtyp
     MPI_Allreduce(sbuf, rbuf, (int)count, dtypes[BENCH_INDEX(dtype)], ops[BENCH_INDEX(op)], MPI_COMM_WORLD);
 }
 
+void be_iallreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, be_request_t *req)
+{
+    MPI_Iallreduce(sbuf, rbuf, (int)count, dtypes[BENCH_INDEX(dtype)], ops[BENCH_INDEX(op)], MPI_COMM_WORLD, req);
+}
+
+bool be_allreduce_init(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, be_request_t *req)
+{
+#if MPI_VERSION >= 4
+    MPI_Allreduce_init(sbuf, rbuf, (int)count, dtypes[BENCH_INDEX(dtype)], ops[BENCH_INDEX(op)], MPI_COMM_WORLD, MPI_INFO_NULL, req);
+    return true;
+#else
+    (void)sbuf, (void)rbuf, (void)count, (void)dtype, (void)op, (void)req;
+    return false;
+#endif
+}
+
+void be_start(be_request_t *req)
+{
+    MPI_Start(req);
+}
+
+void be_request_free(be_request_t *req)
+{
+    MPI_Request_free(req);
+}
+
 void be_gather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root)
 {
     MPI_Datatype t = dtypes[BENCH_INDEX(dtype)];

@@ -313,6 +313,27 @@ void be_allreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtyp
     backend_rank_must(rank_allreduce(sbuf, rbuf, count, dtype, op, world), "rank_allreduce");
 }
 
+void be_iallreduce(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, be_request_t *req)
+{
+    backend_rank_must(rank_iallreduce(sbuf, rbuf, count, dtype, op, world, req), "rank_iallreduce");
+}
+
+bool be_allreduce_init(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, rank_op_t op, be_request_t *req)
+{
+    backend_rank_must(rank_allreduce_init(sbuf, rbuf, count, dtype, op, world, req), "rank_allreduce_init");
+    return true;
+}
+
+void be_start(be_request_t *req)
+{
+    backend_rank_must(rank_start(req), "rank_start");
+}
+
+void be_request_free(be_request_t *req)
+{
+    backend_rank_must(rank_request_free(req), "rank_request_free");
+}
+
 void be_gather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root)
 {
     backend_rank_must(rank_gather(sbuf, rbuf, count, dtype, root, world), "rank_gather");

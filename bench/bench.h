@@ -86,7 +86,7 @@ static inline bool bench_has_op(const struct bench_entry *e, rank_op_t op, rank_
 /* Each ends with a NULL name. */
 extern const struct bench_entry bench_p2p[], bench_rate[], bench_match[], bench_wait[], bench_rma[],
     bench_signal[], bench_strided[],
-    bench_coll[];
+    bench_coll[], bench_coll_forms[];
 
 static inline bool bench_windowed(const struct bench_entry *e)
 {
@@ -117,6 +117,15 @@ static inline void bench_await(int peer)
 int64_t bench_exchange_wrong(struct bench_run *run, int peer);
 
 double bench_now_us(void);
+
+/* Compute without a call of the library, for so long. */
+static inline void bench_compute(double us)
+{
+    double end = bench_now_us() + us;
+
+    while (us > 0 && bench_now_us() < end)
+        ;
+}
 
 /* Write all of buf, other than last time; read all of it. */
 void bench_write(struct bench_run *run, void *buf, int64_t bytes);

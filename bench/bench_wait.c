@@ -13,15 +13,6 @@
 
 enum { PURE_RUNS = 31 };
 
-/* Compute without a call of the library, for so long. */
-static void compute(double us)
-{
-    double end = bench_now_us() + us;
-
-    while (us > 0 && bench_now_us() < end)
-        ;
-}
-
 /* A message one way, both sides computing between its start and the wait for it; then a byte back. */
 static double transfer(struct bench_run *run, double us)
 {
@@ -33,14 +24,14 @@ static double transfer(struct bench_run *run, double us)
         bench_await(1);
         t = bench_now_us();
         be_isend(run->sbuf, bytes, 1, BE_TAG_DATA, run->reqs);
-        compute(us);
+        bench_compute(us);
         be_waitall(1, run->reqs);
         bench_await(1);
         return bench_now_us() - t - run->ack_us;
     }
     be_irecv(run->rbuf, bytes, 0, BE_TAG_DATA, run->reqs);
     bench_notify(0);
-    compute(us);
+    bench_compute(us);
     be_waitall(1, run->reqs);
     bench_notify(0);
     bench_read(run, run->rbuf, run->bytes);
@@ -114,7 +105,7 @@ static double wake_sample(struct bench_run *run, int n)
             bench_await(1);
             t = bench_now_us();
             nanosleep(&idle, NULL);
-            compute((double)run->bytes - (bench_now_us() - t));
+            bench_compute((double)run->bytes - (bench_now_us() - t));
             t = bench_now_us();
             be_send(run->sbuf, 8, 1, BE_TAG_DATA);
             be_recv(&cpu, sizeof(cpu), 1, BE_TAG_DATA);

@@ -16,6 +16,16 @@ def size_name(size):
     return '%dm' % (size >> 20) if size >= 1 << 20 else '%dk' % (size >> 10) if size >= 1024 else '%d' % size
 
 
+def form_rows(Row, bench, ours):
+    """Rows of allreduces as requests; a persistent one beside our own nonblocking one."""
+    rows = [Row('iar' + size_name(size), 'iallreduce %s, 2 ranks' % size_name(size), 'us', bench(2, 'iallreduce', size), None)
+            for size in (8, 512, 4096)]
+    rows += [Row('par' + size_name(size), 'allreduce %s, persistent, 2 ranks; limit: our iallreduce' % size_name(size), 'us',
+                 bench(2, 'allreduce_persistent', size), None, limit=(ours(bench(2, 'iallreduce', size)), 0.6)) for size in (8, 512, 4096)]
+    return rows + [Row('iaroverlap1m', 'iallreduce 1 MiB hidden by computing', '%',
+                       bench(2, 'iallreduce_overlap', 1 << 20, field='overlap_pct'), None, more=True)]
+
+
 def coll_rows(Row, bench, limit):
     """Rows by Row(key, what, unit, measure, reach), bench(ranks, benchmark, bytes, options...) and limit(program, figure)."""
     rows = []

@@ -20,7 +20,7 @@ between two hosts that tests/hosts.sh simulates, which needs root. --limits prin
 """
 import argparse, datetime, fnmatch, json, math, os, platform, re, shlex, signal, statistics, subprocess, sys, tempfile, threading, time
 
-from coll_rows import coll_rows
+from coll_rows import coll_rows, form_rows
 
 ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 ap.add_argument('build')
@@ -421,6 +421,7 @@ ROWS = [
     Row('ar2', 'allreduce 8 B, 2 ranks', 'us', bench(2, 'allreduce', 8), 0.55),
     Row('ar8', 'allreduce 8 B, 8 ranks', 'us', bench(8, 'allreduce', 8), 0.6),
     *coll_rows(Row, bench, limit),
+    *form_rows(Row, bench, ours),
     Row('true2', 'start 2 x true', 's', started(2, None), 1.0),
     Row('true32', 'start 32 x true', 's', started(32, None), 1.0),
     Row('true128', 'start 128 x true', 's', started(128, None), 1.0),

@@ -13,7 +13,8 @@
 
 static const struct bench_entry *const tables[] = {bench_p2p,  bench_rate, bench_match,
                                                    bench_wait, bench_rma,
-                                                   bench_signal, bench_strided, bench_coll};
+                                                   bench_signal, bench_strided, bench_coll,
+                                                   bench_coll_forms};
 
 enum { TABLES = sizeof(tables) / sizeof(tables[0]) };
 

@@ -22,7 +22,7 @@ job() {
 
 p2p="lat bw bibw rate mrate random_pairs overlap put_lat put_bw put_rate get_lat get_bw get_rate put_signal_lat put_strided_bw get_strided_bw"
 single="put_signal_near_lat atomics_fetch_add_lat atomics_fetch_add_rate atomics_add_rate atomics_swap_rate atomics_compare_swap_rate" # of one size
-coll="barrier bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall gatherv scatterv alltoallv reduce_scatterv scan exscan"
+coll="barrier bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall gatherv scatterv alltoallv reduce_scatterv scan exscan iallreduce allreduce_persistent iallreduce_overlap"
 
 # json FILE RANKS: valid, each record whole, nothing wrong; prints how many records
 json() {
