@@ -13,7 +13,8 @@ version=$(sed -n 's/^#define CUDA_VERSION *\([0-9]*\).*/\1/p' "$dir/include/cuda
 rc=0
 for compiler in gcc clang; do
     command -v $compiler >/dev/null || continue
-    if $compiler -std=gnu11 -Wall -Werror -fsyntax-only -I"$top_srcdir" -isystem "$dir/include" "$top_srcdir/tests/standin/cuda_abi.c"; then
+    if $compiler -std=gnu11 -Wall -Werror -fsyntax-only -I"$top_srcdir" -isystem "$dir/include" \
+        "$top_srcdir/tests/standin/cuda_abi.c"; then
         echo "ok - $compiler: types, constants and prototypes are those of CUDA $version"
     else
         echo "not ok - $compiler: types, constants and prototypes are those of CUDA $version"
