@@ -119,6 +119,11 @@ static void null_stream(void)
     OK(StreamSynchronize(NULL));
     OK(Memcpy((uintptr_t)word, dev + 16, 8));
     CHECK(*word == 0x0404040404040404);
+    OK(StreamWaitValue64(apart, (uintptr_t)word, 1, CU_STREAM_WAIT_VALUE_EQ)); /* the NULL stream passes it */
+    OK(MemsetD8Async(dev, 5, 8, NULL));
+    CHECK(comes(is_idle, NULL) && stays_busy(apart));
+    __atomic_store_n(word, 1, __ATOMIC_RELEASE);
+    OK(CtxSynchronize());
     OK(StreamDestroy(waits));
     OK(StreamDestroy(later));
     OK(StreamDestroy(apart));
@@ -234,7 +239,7 @@ static char image[4096];
 static void kernel_runs(void)
 {
     enum { N = 1000 };
-    struct scale_args args = {.n = N, .factor = 0.5F};
+    struct scale_args args = {.n = N, .factor = 2};
     void *params[] = {&args};
     float host[N];
     CUdeviceptr mine, peers;
@@ -269,7 +274,7 @@ static void kernel_runs(void)
     args.n = 0; /* the driver has copied the parameters */
     OK(MemcpyDtoHAsync(host, mine, sizeof(host), stream));
     for (int i = 0; i < N; i++)
-        CHECK(host[i] == (float)i);
+        CHECK(host[i] == 4 * (float)i); /* the copy to pageable memory was waited for */
     OK(ModuleUnload(module));
     OK(StreamDestroy(stream));
     OK(MemFree(mine));
