@@ -41,6 +41,9 @@ struct alignas(16) float4 {
     float x, y, z, w;
 };
 
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
 static const shim_dim3 blockIdx = {0, 0, 0}, threadIdx = {0, 0, 0}, blockDim = {1, 1, 1}, gridDim = {1, 1, 1};
 
 static inline float __uint_as_float(unsigned bits)

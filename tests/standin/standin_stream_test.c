@@ -18,10 +18,10 @@ static CUstream stream_new(unsigned flags)
     return stream;
 }
 
-/* Become true within a second? */
+/* Become true within 20 seconds? */
 static bool comes(bool (*condition)(void *), void *arg)
 {
-    for (int i = 0; i < 1000 && !condition(arg); i++)
+    for (int i = 0; i < 20000 && !condition(arg); i++)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     return condition(arg);
 }

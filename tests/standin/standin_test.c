@@ -348,6 +348,33 @@ static void memory_out(void)
     run_stop();
 }
 
+/* STANDIN_IPC and STANDIN_VMM decide which exports there are. */
+static void exports_refused(void)
+{
+    bool legacy = strcmp(getenv("STANDIN_IPC"), "legacy") == 0, vmm = !getenv("STANDIN_VMM");
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUmemGenericAllocationHandle handle;
+    CUipcMemHandle ipc;
+    CUdeviceptr ptr;
+    int can;
+
+    run_start();
+    OK(MemAlloc(&ptr, 8));
+    OK(PointerGetAttribute(&can, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, ptr));
+    CHECK(can == legacy);
+    CHECK(cu.IpcGetMemHandle(&ipc, ptr) == (legacy ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED));
+    OK(DeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
+    CHECK(can == vmm && (cu.MemCreate(&handle, LARGE, &prop, 0) == CUDA_SUCCESS) == vmm);
+    if (vmm)
+        OK(MemRelease(handle));
+    OK(DeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0));
+    prop.requestedHandleTypes = FD;
+    CHECK(!can);
+    FAILS(NOT_SUPPORTED, MemCreate(&handle, LARGE, &prop, 0));
+    OK(MemFree(ptr));
+    run_stop();
+}
+
 /* Print the PCI bus of each device that is visible. */
 static void devices_seen(void)
 {
@@ -421,6 +448,8 @@ static void standin_faults_by_variable(void **state)
     RUN(contexts_wrong, "STANDIN_GPUS=2", "STANDIN_PEER=off", NULL);
     RUN(driver_old, "STANDIN_DRIVER=11040", "STANDIN_WITHOUT=IpcOpenMemHandle", NULL);
     RUN(memory_out, "STANDIN_MEMORY=7340032", NULL);
+    RUN(exports_refused, "STANDIN_IPC=off", NULL);
+    RUN(exports_refused, "STANDIN_IPC=legacy", "STANDIN_VMM=off", NULL);
 }
 
 static void standin_devices_by_variable(void **state)
