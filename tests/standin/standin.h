@@ -12,7 +12,7 @@
  *   STANDIN_PEER=off         no device can access another
  *   STANDIN_IPC=off|legacy|fd   refuse exports: both ways, or all but memory handles, or all but descriptors
  *   STANDIN_VMM=off, STANDIN_MEMOPS=off   without virtual memory management, without 64-bit memory operations
- *   STANDIN_DRIVER=VERSION   calls of later versions are missing (default: 13000)
+ *   STANDIN_DRIVER=VERSION   cuGetProcAddress refuses later versions (default: 13000)
  *   STANDIN_WITHOUT=NAME,NAME...|optional   these calls are missing, or all optional ones
  *   STANDIN_FAIL=NAME:N[+][:ERROR],...   the N-th call fails, or all from the N-th (default: CUDA_ERROR_UNKNOWN);
  *                            an error that corrupts the context on a device does so here

@@ -75,6 +75,7 @@ static const bool anywhere[STANDIN_CALLS] = {
     [STANDIN_MemRetainAllocationHandle] = true,
     [STANDIN_MemExportToShareableHandle] = true,
     [STANDIN_MemImportFromShareableHandle] = true,
+    [STANDIN_StreamGetCtx] = true,
     [STANDIN_EventQuery] = true,
     [STANDIN_EventSynchronize] = true,
 };
@@ -203,8 +204,6 @@ static void read_settings(void)
         bad_setting("STANDIN_IPC", ipc);
     s->ipc = !ipc || strcmp(ipc, "legacy") == 0;
     s->ipc_fd = !ipc || strcmp(ipc, "fd") == 0;
-    for (int i = 0; i < STANDIN_CALLS; i++)
-        missing[i] = calls[i].version > s->driver && i != STANDIN_GetProcAddress;
     each_word(getenv("STANDIN_WITHOUT"), hide_call);
     each_word(getenv("STANDIN_FAIL"), add_rule);
     pthread_atfork(NULL, NULL, in_child);
@@ -330,10 +329,13 @@ CUresult standin_GetProcAddress(const char *symbol, void **address, int version,
         return CUDA_ERROR_INVALID_VALUE;
     found = found ? found : &unused;
     *address = NULL;
+    *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    if (version > standin_settings.driver)
+        return CUDA_ERROR_INVALID_VALUE;
     call = strncmp(symbol, "cu", 2) == 0 ? find_call(symbol, strlen(symbol)) : -1;
     if (call < 0 || missing[call])
-        *found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    else if (calls[call].version > version && call != STANDIN_GetProcAddress)
+        return CUDA_SUCCESS;
+    if (calls[call].version > version && call != STANDIN_GetProcAddress)
         *found = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
     else {
         *found = CU_GET_PROC_ADDRESS_SUCCESS;

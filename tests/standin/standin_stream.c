@@ -301,6 +301,8 @@ CUresult standin_stream_of(CUstream handle, struct CUstream_st **stream)
     bool own = handle == RK_CUDA_STREAM_PER_THREAD;
 
     *stream = NULL;
+    if (!context && (!handle || handle == RK_CUDA_STREAM_LEGACY || own))
+        return CUDA_ERROR_INVALID_CONTEXT;
     pthread_mutex_lock(&standin_lock);
     if (!handle || handle == RK_CUDA_STREAM_LEGACY)
         *stream = context->legacy;

@@ -312,6 +312,10 @@ static void contexts_wrong(void)
     FAILS(INVALID_HANDLE, EventRecord(event, stream));
     OK(StreamWaitEvent(stream, event, 0));
     FAILS(PEER_ACCESS_UNSUPPORTED, CtxEnablePeerAccess(contexts[0], 0));
+    OK(CtxPushCurrent(contexts[0]));
+    OK(StreamGetCtx(stream, &context));
+    CHECK(context == contexts[1]);
+    OK(CtxPopCurrent(NULL));
     OK(StreamDestroy(stream));
     OK(CtxPopCurrent(&context));
     CHECK(context == contexts[1]);
@@ -327,7 +331,7 @@ static void driver_old(void)
     int version;
 
     run_load();
-    CHECK(cu.MemAlloc && !cu.StreamWaitValue64 && !cu.MemGetHandleForAddressRange && !cu.IpcOpenMemHandle);
+    CHECK(cu.MemAlloc && cu.DeviceGetUuid && !cu.StreamWaitValue64 && !cu.MemGetHandleForAddressRange && !cu.IpcOpenMemHandle);
     OK(DriverGetVersion(&version));
     CHECK(version == 11040);
 }

@@ -4,7 +4,7 @@
  *
  * A row: X(name without "cu", need, version, result, (parameters), (arguments)).
  * - need: REQUIRED or OPTIONAL, a token to paste. Without an optional call a feature is refused or takes another way.
- * - version: of the prototype, as cuGetProcAddress takes it. Drivers older than it lack the call.
+ * - version: of the prototype, as cuGetProcAddress takes it. That refuses a version later than the driver's.
  * GetProcAddress itself comes by dlsym: cuGetProcAddress_v2, or cuGetProcAddress without the last parameter.
  *
  * Only type names of cuda_types.h occur here. tests/standin/cuda_abi.c checks rows and types against cuda.h.
