@@ -373,14 +373,15 @@ rank_status_t rk_coll_build(const struct rk_coll_call *c, const struct rk_algo *
     return (*out)->status;
 }
 
-void rk_coll_copy_alone(const struct rk_coll_call *c)
+rank_status_t rk_coll_copy_alone(const struct rk_coll_call *c)
 {
     char *to = rk_block_at(c->rbuf, c->rdispls ? c->rdispls[0] : 0, c->elem);
     const char *from = rk_block_at(c->sbuf, c->sdispls ? c->sdispls[0] : 0, c->elem);
     size_t bytes = c->kind == RK_COLL_ALLTOALLV ? (size_t)c->rcounts[0] * c->elem : c->bytes;
 
     if (bytes && c->kind != RK_COLL_BCAST && c->kind != RK_COLL_EXSCAN && to != from)
-        rk_kind_copy(to, rk_kind_of(to, bytes), from, rk_kind_of(from, bytes), bytes);
+        return rk_kind_copy(to, rk_kind_of(to, bytes), from, rk_kind_of(from, bytes), bytes);
+    return RANK_OK;
 }
 
 rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out)
@@ -416,11 +417,11 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
         return st;
     }
     if (alone)
-        rk_coll_copy_alone(c);
+        st = rk_coll_copy_alone(c);
     if (trivial && c->team->ctx->coll->trace)
-        rk_trace_end(&trace, RANK_OK);
-    if (trivial && !out)
-        return RANK_OK;
+        rk_trace_end(&trace, st);
+    if (trivial && (!out || st))
+        return st;
     own.flags = 0;
     own.on_done = NULL;
     if (out && !(req = rk_req_alloc(c->team->ctx)))

@@ -92,18 +92,20 @@ static bool stage_within(const struct rk_view *in, const struct rk_view *of)
     return in->bytes && (uintptr_t)in->base - (uintptr_t)of->base < of->bytes;
 }
 
-static void stage_copy_out(const struct rk_coll_call *c, const struct rk_staged *s)
+static rank_status_t stage_copy_out(const struct rk_coll_call *c, const struct rk_staged *s)
 {
     struct stage_list list = stage_sent(c);
+    rank_status_t st = RANK_OK;
 
     if (!list.counts)
-        rk_copy_out(s->host, &s->view, 0, s->view.bytes);
-    for (int i = 0; list.counts && i < c->team->size; i++) {
+        return rk_copy_out(s->host, &s->view, 0, s->view.bytes);
+    for (int i = 0; !st && i < c->team->size; i++) {
         size_t at = (size_t)list.displs[i] * c->elem;
 
         if (list.counts[i])
-            rk_copy_out(s->host + at, &s->view, at, (size_t)list.counts[i] * c->elem);
+            st = rk_copy_out(s->host + at, &s->view, at, (size_t)list.counts[i] * c->elem);
     }
+    return st;
 }
 
 rank_status_t rk_stage_begin(void *stage)
@@ -111,11 +113,11 @@ rank_status_t rk_stage_begin(void *stage)
     const struct rk_stage *g = stage;
     const struct rk_coll_call *c = &g->host;
 
-    if (g->send.view.bytes)
-        stage_copy_out(c, &g->send);
-    if (g->recv.view.bytes && c->kind == RK_COLL_BCAST && c->team->rank == c->root)
-        rk_copy_out(g->recv.host, &g->recv.view, 0, g->recv.view.bytes);
-    return RANK_OK;
+    rank_status_t st = g->send.view.bytes ? stage_copy_out(c, &g->send) : RANK_OK;
+
+    if (!st && g->recv.view.bytes && c->kind == RK_COLL_BCAST && c->team->rank == c->root)
+        st = rk_copy_out(g->recv.host, &g->recv.view, 0, g->recv.view.bytes);
+    return st;
 }
 
 struct rk_stage *rk_stage_layout(const struct rk_coll_call *c, void *mem)
@@ -152,11 +154,13 @@ rank_status_t rk_stage_end(void *stage)
     const struct rk_stage *g = stage;
     const struct rk_staged *r = &g->recv;
 
+    rank_status_t st = RANK_OK;
+
     if (!g->blocks && r->view.bytes)
-        rk_copy_in(&r->view, 0, r->host, r->view.bytes);
-    for (int i = 0; r->view.bytes && i < g->nblocks; i++)
-        rk_copy_in(&r->view, g->blocks[i].at, r->host + g->blocks[i].at, g->blocks[i].bytes);
-    return RANK_OK;
+        st = rk_copy_in(&r->view, 0, r->host, r->view.bytes);
+    for (int i = 0; r->view.bytes && i < g->nblocks && !st; i++)
+        st = rk_copy_in(&r->view, g->blocks[i].at, r->host + g->blocks[i].at, g->blocks[i].bytes);
+    return st;
 }
 
 rank_status_t rk_stage_in_arena(struct rk_arena *a, const struct rk_coll_call *c)
@@ -174,10 +178,11 @@ rank_status_t rk_stage_in_arena(struct rk_arena *a, const struct rk_coll_call *c
         return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
     }
     stage = rk_stage_layout(c, mem);
-    rk_stage_begin(stage);
-    st = rk_coll_in_arena(a, &stage->host);
-    if (!st)
-        rk_stage_end(stage);
+    st = rk_stage_begin(stage);
+    if (st)
+        st = rk_coll_failed_alone(c, st);
+    else if ((st = rk_coll_in_arena(a, &stage->host)) == RANK_OK)
+        st = rk_stage_end(stage);
     free(mem);
     return st;
 }

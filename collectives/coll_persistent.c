@@ -54,10 +54,10 @@ static rank_status_t coll_persistent_start(struct rank_request *req)
     if (rk_unlikely(team->ctx->coll->trace))
         rk_trace_begin(&p->trace, &p->call, p->algo);
     if (!p->sched) {
-        rk_coll_copy_alone(&p->call);
+        st = rk_coll_copy_alone(&p->call);
         if (team->ctx->coll->trace)
-            rk_trace_end(&p->trace, RANK_OK);
-        rk_req_complete(req, RANK_OK);
+            rk_trace_end(&p->trace, st);
+        rk_req_complete(req, st);
         return RANK_OK;
     }
     rk_sched_rearm(p->sched, team->coll_seq++);

@@ -112,8 +112,10 @@ static rank_status_t pack_blocks(void *arg)
         size_t bytes = (size_t)p->of.counts[r] * p->part.elem;
         const char *from = rk_block_at(p->from, p->of.displs[r], p->part.elem);
 
-        if (bytes)
-            rk_kind_copy(to, NULL, from, rk_kind_of(from, bytes), bytes);
+        rank_status_t st = bytes ? rk_kind_copy(to, NULL, from, rk_kind_of(from, bytes), bytes) : RANK_OK;
+
+        if (st)
+            return st;
         to += bytes;
     }
     return RANK_OK;
@@ -124,9 +126,7 @@ static rank_status_t unpack_result(void *arg)
     const struct pack *p = arg;
     size_t bytes = (size_t)p->of.counts[p->part.team->rank] * p->part.elem;
 
-    if (bytes)
-        rk_kind_copy(p->of.result, rk_kind_of(p->of.result, bytes), p->result, NULL, bytes);
-    return RANK_OK;
+    return bytes ? rk_kind_copy(p->of.result, rk_kind_of(p->of.result, bytes), p->result, NULL, bytes) : RANK_OK;
 }
 
 /* In place the result lies in a part that is packed before. */
@@ -171,10 +171,14 @@ static rank_status_t move_result_down(void *arg)
 
     for (size_t n; left; left -= n, to += n, from += n) {
         char piece[4096];
+        rank_status_t st;
 
         n = left < sizeof(piece) ? left : sizeof(piece);
-        rk_kind_copy(piece, NULL, from, rk_kind_of(from, n), n);
-        rk_kind_copy(to, rk_kind_of(to, n), piece, NULL, n);
+        st = rk_kind_copy(piece, NULL, from, rk_kind_of(from, n), n);
+        if (!st)
+            st = rk_kind_copy(to, rk_kind_of(to, n), piece, NULL, n);
+        if (st)
+            return st;
     }
     return RANK_OK;
 }

@@ -90,7 +90,7 @@ void rk_coll_describe(const struct rank_request *req, struct rk_wait_for *out);
  */
 rank_status_t rk_coll_build(const struct rk_coll_call *c, const struct rk_algo **algo, struct rk_sched **out);
 /* Of a team of one rank: copy its input to the result. */
-void rk_coll_copy_alone(const struct rk_coll_call *c);
+rank_status_t rk_coll_copy_alone(const struct rk_coll_call *c);
 
 /* What a persistent request keeps. */
 struct rk_coll_persistent {

@@ -20,23 +20,27 @@ static rank_status_t reduce_local_staged(const struct rk_reducer *r, const void 
     enum { PART = 1 << 20 };
     const struct rk_kind *in_kind, *inout_kind;
     size_t elem = rk_dtype_bytes(r->dtype), most = PART / elem;
+    rank_status_t st = RANK_OK;
     char *host = malloc((size_t)2 * PART);
 
     if (!host)
         return rk_arg_error(RANK_ERR_NO_MEMORY, "rank_reduce_local", "no memory to copy the buffers to the host");
     in_kind = rk_kind_of(in, n * elem);
     inout_kind = rk_kind_of(inout, n * elem);
-    for (size_t at = 0, len; at < n; at += len) {
+    for (size_t at = 0, len; at < n && !st; at += len) {
         char *to = (char *)inout + at * elem;
 
         len = n - at < most ? n - at : most;
-        rk_kind_copy(host, NULL, (const char *)in + at * elem, in_kind, len * elem);
-        rk_kind_copy(host + PART, NULL, to, inout_kind, len * elem);
+        st = rk_kind_copy(host, NULL, (const char *)in + at * elem, in_kind, len * elem);
+        if (!st)
+            st = rk_kind_copy(host + PART, NULL, to, inout_kind, len * elem);
+        if (st)
+            break;
         rk_reduce(r, host + PART, host, host + PART, len);
-        rk_kind_copy(to, inout_kind, host + PART, NULL, len * elem);
+        st = rk_kind_copy(to, inout_kind, host + PART, NULL, len * elem);
     }
     free(host);
-    return RANK_OK;
+    return st;
 }
 
 rank_status_t rank_reduce_local(const void *in, void *inout, int64_t count, rank_dtype_t dtype, rank_op_t op)

@@ -10,6 +10,8 @@
 #define rk_likely(x) __builtin_expect(!!(x), 1)
 #define rk_unlikely(x) __builtin_expect(!!(x), 0)
 #define RK_INLINE static inline __attribute__((always_inline))
+/* The caller must use the result. */
+#define RK_CHECKED __attribute__((warn_unused_result))
 #define RK_COLD __attribute__((cold, noinline))
 #define RK_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 

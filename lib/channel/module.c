@@ -167,6 +167,16 @@ rank_status_t rk_module_open(const char *name, const void **out)
     return RANK_ERR_NOT_SUPPORTED;
 }
 
+static rank_status_t register_kind(const struct rk_kind *kind, bool required)
+{
+    char why[512];
+    rank_status_t st = rk_kind_register(kind, required, why, sizeof(why));
+
+    if (st)
+        rk_log(required ? RK_LOG_ERROR : RK_LOG_INFO, "memory of the kind %s is not supported here: %s", kind->name, why);
+    return required ? st : RANK_OK;
+}
+
 rank_status_t rk_module_open_kinds(const char *names)
 {
     rank_status_t st = RANK_OK;
@@ -179,7 +189,33 @@ rank_status_t rk_module_open_kinds(const char *names)
         snprintf(name, sizeof(name), "%.*s", n, names);
         st = rk_module_open(name, &kind);
         if (!st)
-            st = rk_kind_register(kind);
+            st = register_kind(kind, true);
     }
     return st;
+}
+
+/* Has the process loaded the driver, and may the machine have a device? */
+static bool uses_cuda(void)
+{
+    void *driver = access("/dev/nvidiactl", F_OK) == 0 ? dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) : NULL;
+
+    if (driver)
+        dlclose(driver);
+    return driver != NULL;
+}
+
+rank_status_t rk_module_open_cuda(int mode)
+{
+    const void *kind;
+    char path[PATH_MAX];
+    rank_status_t st;
+
+    if (mode == RK_CONF_CUDA_OFF || (mode == RK_CONF_CUDA_AUTO && !uses_cuda()))
+        return RANK_OK;
+    if (mode == RK_CONF_CUDA_AUTO && rk_module_find("cuda", path, sizeof(path)) != RANK_OK) {
+        rk_info("buffers in device memory are not supported: librank-cuda.so is not installed");
+        return RANK_OK;
+    }
+    st = rk_module_open("cuda", &kind);
+    return st ? st : register_kind(kind, mode == RK_CONF_CUDA_ON);
 }

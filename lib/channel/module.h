@@ -27,4 +27,7 @@ rank_status_t rk_module_find(const char *name, char *path, size_t len);
 /* Load the modules of a comma list, and register their kinds of memory (lib/mem/kind.h). */
 rank_status_t rk_module_open_kinds(const char *names);
 
+/* Do what RANK_CUDA (an RK_CONF_CUDA value) sets: load librank-cuda.so, and register its kind of memory. */
+rank_status_t rk_module_open_cuda(int mode);
+
 #endif

@@ -79,15 +79,16 @@ static void self_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *vie
                            struct rank_request *req)
 {
     struct rank_request *sender = sender_of(rndv);
+    rank_status_t st;
     size_t n = view->bytes < rndv->total ? view->bytes : rndv->total;
 
     if (!sender) {
         rk_req_complete(req, RANK_ERR_INTERNAL);
         return;
     }
-    rk_view_copy(view, &sender->view, n);
-    rk_req_complete(sender, RANK_OK);
-    rk_req_complete(req, RANK_OK);
+    st = rk_view_copy(view, &sender->view, n);
+    rk_req_complete(sender, st);
+    rk_req_complete(req, st);
     rk_threads_notify_user(rndv->peer->ctx);
 }
 

@@ -143,8 +143,10 @@ RK_INLINE void copy_block(void *to, const void *from, size_t n)
  * Copy between the pieces and a flat buffer; in: into the pieces; kinds: entries may be of any kind of memory. Walks
  * blocks of an entry without divisions.
  */
-RK_INLINE void iov_move(struct rk_pieces *p, size_t offset, char *flat, size_t bytes, bool in, bool kinds)
+RK_INLINE rank_status_t iov_move(struct rk_pieces *p, size_t offset, char *flat, size_t bytes, bool in, bool kinds)
 {
+    rank_status_t st;
+
     while (bytes) {
         const rank_iov_t *v = seek(p, offset);
         size_t each = (size_t)v->bytes, skip = (offset - p->before) % each, n = each - skip;
@@ -155,10 +157,10 @@ RK_INLINE void iov_move(struct rk_pieces *p, size_t offset, char *flat, size_t b
         for (;; n = each) {
             if (n > bytes)
                 n = bytes;
-            if (kind)
-                rk_kind_copy(in ? at : flat, in ? kind : NULL, in ? flat : at, in ? NULL : kind, n);
-            else
+            if (!kind)
                 copy_block(in ? at : flat, in ? flat : at, n);
+            else if ((st = rk_kind_copy(in ? at : flat, in ? kind : NULL, in ? flat : at, in ? NULL : kind, n)) != RANK_OK)
+                return st;
             flat += n;
             offset += n;
             bytes -= n;
@@ -168,26 +170,27 @@ RK_INLINE void iov_move(struct rk_pieces *p, size_t offset, char *flat, size_t b
             skip = 0;
         }
     }
+    return RANK_OK;
 }
 
-static void iov_pack(const struct rk_view *view, size_t offset, void *to, size_t bytes)
+static rank_status_t iov_pack(const struct rk_view *view, size_t offset, void *to, size_t bytes)
 {
-    iov_move(view->base, offset, to, bytes, false, false);
+    return iov_move(view->base, offset, to, bytes, false, false);
 }
 
-static void iov_unpack(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
+static rank_status_t iov_unpack(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
 {
-    iov_move(view->base, offset, (char *)(uintptr_t)from, bytes, true, false);
+    return iov_move(view->base, offset, (char *)(uintptr_t)from, bytes, true, false);
 }
 
-static void kinds_pack(const struct rk_view *view, size_t offset, void *to, size_t bytes)
+static rank_status_t kinds_pack(const struct rk_view *view, size_t offset, void *to, size_t bytes)
 {
-    iov_move(view->base, offset, to, bytes, false, true);
+    return iov_move(view->base, offset, to, bytes, false, true);
 }
 
-static void kinds_unpack(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
+static rank_status_t kinds_unpack(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
 {
-    iov_move(view->base, offset, (char *)(uintptr_t)from, bytes, true, true);
+    return iov_move(view->base, offset, (char *)(uintptr_t)from, bytes, true, true);
 }
 
 static int iov_list(const void *base, size_t offset, size_t bytes, struct iovec *out, int max)

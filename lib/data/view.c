@@ -2,14 +2,14 @@
 /* view.c: view contiguous memory of any kind; copy between views. */
 #include "lib/data/view.h"
 
-static void kind_pack(const struct rk_view *view, size_t offset, void *to, size_t bytes)
+static rank_status_t kind_pack(const struct rk_view *view, size_t offset, void *to, size_t bytes)
 {
-    rk_kind_copy(to, NULL, (const char *)view->base + offset, view->ops->kind, bytes);
+    return rk_kind_copy(to, NULL, (const char *)view->base + offset, view->ops->kind, bytes);
 }
 
-static void kind_unpack(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
+static rank_status_t kind_unpack(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
 {
-    rk_kind_copy((char *)view->base + offset, view->ops->kind, from, NULL, bytes);
+    return rk_kind_copy((char *)view->base + offset, view->ops->kind, from, NULL, bytes);
 }
 
 struct rk_view rk_view_of_kind(const void *base, size_t bytes)
@@ -22,21 +22,22 @@ struct rk_view rk_view_of_kind(const void *base, size_t bytes)
     return (struct rk_view){(void *)(uintptr_t)base, bytes, i < 0 ? NULL : &ops[i]};
 }
 
-void rk_view_copy(const struct rk_view *to, const struct rk_view *from, size_t bytes)
+rank_status_t rk_view_copy(const struct rk_view *to, const struct rk_view *from, size_t bytes)
 {
+    rank_status_t st = RANK_OK;
     char buf[16384];
 
-    if (!to->ops) {
-        rk_copy_out(to->base, from, 0, bytes);
-    } else if (!from->ops) {
-        rk_copy_in(to, 0, from->base, bytes);
-    } else if (to->ops->kind && from->ops->kind) {
-        rk_kind_copy(to->base, to->ops->kind, from->base, from->ops->kind, bytes);
-    } else {
-        for (size_t at = 0, n; at < bytes; at += n) {
-            n = bytes - at < sizeof(buf) ? bytes - at : sizeof(buf);
-            rk_copy_out(buf, from, at, n);
-            rk_copy_in(to, at, buf, n);
-        }
+    if (!to->ops)
+        return rk_copy_out(to->base, from, 0, bytes);
+    if (!from->ops)
+        return rk_copy_in(to, 0, from->base, bytes);
+    if (to->ops->kind && from->ops->kind)
+        return rk_kind_copy(to->base, to->ops->kind, from->base, from->ops->kind, bytes);
+    for (size_t at = 0, n; at < bytes && !st; at += n) {
+        n = bytes - at < sizeof(buf) ? bytes - at : sizeof(buf);
+        st = rk_copy_out(buf, from, at, n);
+        if (!st)
+            st = rk_copy_in(to, at, buf, n);
     }
+    return st;
 }

@@ -21,8 +21,9 @@ struct rk_view;
 
 struct rk_view_ops {
     const struct rk_kind *kind; /* of all of the payload; NULL: host memory, or several kinds */
-    void (*pack)(const struct rk_view *view, size_t offset, void *to, size_t bytes);
-    void (*unpack)(const struct rk_view *view, size_t offset, const void *from, size_t bytes);
+    /* RANK_ERR_DEVICE: what was to be written is undefined. Host memory never fails. */
+    rank_status_t (*pack)(const struct rk_view *view, size_t offset, void *to, size_t bytes);
+    rank_status_t (*unpack)(const struct rk_view *view, size_t offset, const void *from, size_t bytes);
     /*
      * List the memory for copies by address: at most max pieces that hold the bytes from offset on, at most bytes;
      * returns their number. NULL if the CPU, the kernel or a network cannot access it: pack and unpack it.
@@ -47,25 +48,33 @@ RK_INLINE struct rk_view rk_view_of(const void *base, size_t bytes)
     return rk_likely(rk_nkinds == 0) ? (struct rk_view){(void *)(uintptr_t)base, bytes, NULL} : rk_view_of_kind(base, bytes);
 }
 
+/* May a copy fail? That is so if some of the payload is no host memory. */
+RK_INLINE bool rk_view_may_fail(const struct rk_view *view)
+{
+    return view->ops && !view->ops->list;
+}
+
 /* Copy payload to host memory, */
-RK_INLINE void rk_copy_out(void *to, const struct rk_view *view, size_t offset, size_t bytes)
+RK_CHECKED RK_INLINE rank_status_t rk_copy_out(void *to, const struct rk_view *view, size_t offset, size_t bytes)
 {
     if (rk_unlikely(view->ops != NULL))
-        view->ops->pack(view, offset, to, bytes);
-    else if (bytes)
+        return view->ops->pack(view, offset, to, bytes);
+    if (bytes)
         memcpy(to, (const char *)view->base + offset, bytes);
+    return RANK_OK;
 }
 
 /* and from it. */
-RK_INLINE void rk_copy_in(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
+RK_CHECKED RK_INLINE rank_status_t rk_copy_in(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
 {
     if (rk_unlikely(view->ops != NULL))
-        view->ops->unpack(view, offset, from, bytes);
-    else if (bytes)
+        return view->ops->unpack(view, offset, from, bytes);
+    if (bytes)
         memcpy((char *)view->base + offset, from, bytes);
+    return RANK_OK;
 }
 
 /* Copy bytes from the start of one view to that of another. */
-void rk_view_copy(const struct rk_view *to, const struct rk_view *from, size_t bytes);
+RK_CHECKED rank_status_t rk_view_copy(const struct rk_view *to, const struct rk_view *from, size_t bytes);
 
 #endif

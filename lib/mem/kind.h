@@ -19,15 +19,32 @@
 struct rk_kind {
     const char *name;
     rank_mem_kind_t id;
+    /* Once, before the first query. On error why gets the reason, and the kind is not used. NULL: nothing to do. */
+    rank_status_t (*open)(bool required, char *why, size_t room);
+    /* At rank_finalize: release what copies use. A later copy gets it again. NULL: nothing to do. */
+    void (*close)(void);
+    /* One line about driver and devices, for rankinfo; or NULL. */
+    void (*describe)(char *text, size_t room);
     /* Does the range begin in memory of this kind? */
     bool (*query)(const void *ptr, size_t bytes);
-    void *(*alloc)(size_t bytes); /* NULL: out of memory */
-    void (*free)(void *ptr);
-    /* Copy, and return when to is complete. At least one side is of this kind; the other may be host memory. */
-    void (*copy)(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes);
-    /* Below: NULL if the kind cannot. A handle that another process of the node maps by import; its length, or 0. */
+    /* Ordinal of the device that holds memory of this kind. NULL: there is one device. */
+    int (*device)(const void *ptr);
+    rank_status_t (*alloc)(size_t bytes, void **out); /* zeroed */
+    void (*free)(void *ptr);                          /* of alloc or import */
+    /*
+     * Copy, and return when to is complete. At least one side is of this kind; the other may be host memory.
+     * RANK_ERR_DEVICE: to is undefined; the kind has logged the failing call.
+     */
+    rank_status_t (*copy)(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes);
+    /* Below: NULL if the kind cannot. */
+    /*
+     * A handle of alloc's memory that other processes of the node map by import; its length, or 0. It is valid until
+     * export_end, or until this process ends.
+     */
     size_t (*export)(const void *ptr, size_t bytes, void *handle, size_t room);
-    void *(*import)(const void *handle, size_t len, size_t bytes);
+    void (*export_end)(const void *handle, size_t len);
+    /* Map it, for the device of near, which is own memory of alloc. NULL: it cannot be mapped here. */
+    void *(*import)(const void *handle, size_t len, const void *near);
     /* Prepare the range for access by the network. */
     bool (*reg)(void *ptr, size_t bytes);
 };
@@ -38,8 +55,17 @@ enum { RK_KINDS_MAX = 4 };
 extern const struct rk_kind *rk_kinds[RK_KINDS_MAX];
 extern int rk_nkinds;
 
-/* No-op if it is registered. RANK_ERR_NO_MEMORY: there are RK_KINDS_MAX. */
-rank_status_t rk_kind_register(const struct rk_kind *kind);
+/*
+ * Open and register a kind. No-op if it is registered. required: the user has set it. On error why gets the reason.
+ * RANK_ERR_NO_MEMORY: there are RK_KINDS_MAX.
+ */
+rank_status_t rk_kind_register(const struct rk_kind *kind, bool required, char *why, size_t room);
+
+/* Close the kinds, which stay registered. */
+void rk_kinds_close(void);
+
+/* First registered kind with that id, or NULL. */
+const struct rk_kind *rk_kind_with_id(rank_mem_kind_t id);
 
 /* Index in rk_kinds of the range's kind; -1: host memory. */
 int rk_kind_index(const void *ptr, size_t bytes);
@@ -51,7 +77,7 @@ RK_INLINE const struct rk_kind *rk_kind_of(const void *ptr, size_t bytes)
     return i < 0 ? NULL : rk_kinds[i];
 }
 
-/* Copy between memory of any two kinds. */
-void rk_kind_copy(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes);
+/* Copy between memory of any two kinds. RANK_ERR_DEVICE: to is undefined. */
+RK_CHECKED rank_status_t rk_kind_copy(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes);
 
 #endif

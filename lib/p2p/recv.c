@@ -30,6 +30,8 @@ RK_INLINE void set_envelope(struct rank_request *req, uint32_t src, uint64_t tag
 
 RK_INLINE void recv_deliver(struct rank_request *req, const void *payload)
 {
+    rank_status_t st = RANK_OK;
+
     /*
      * ops is NULL for one piece, and this tests for 8 bytes; otherwise it is an address, larger than any frame.
      * One test instead of two.
@@ -37,11 +39,11 @@ RK_INLINE void recv_deliver(struct rank_request *req, const void *payload)
     if (req->got - 8 == (uintptr_t)req->view.ops)
         memcpy(req->view.base, payload, 8);
     else if (rk_unlikely(req->view.ops != NULL))
-        req->view.ops->unpack(&req->view, 0, payload, req->got);
+        st = req->view.ops->unpack(&req->view, 0, payload, req->got);
     else if (req->got)
         memcpy(req->view.base, payload, req->got);
     /* a request with an id receives no frame */
-    rk_req_end(req, rk_unlikely(req->sent > req->got) ? RANK_ERR_TRUNCATED : RANK_OK);
+    rk_req_end(req, rk_unlikely(req->sent > req->got) && !st ? RANK_ERR_TRUNCATED : st);
 }
 
 static void recv_fetch(struct rank_request *req, const struct rk_rndv *rndv)
@@ -202,6 +204,7 @@ void rk_recv_on_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_
 static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk_unexpected *u)
 {
     struct rk_peer *peer = u->peer;
+    rank_status_t st;
 
     p2p->ahead.sending = false;
     set_envelope(req, u->src, u->tag, u->bytes);
@@ -223,9 +226,9 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
     if (u->kind == RK_KIND_SMSG)
         rk_send_control(peer, RK_KIND_MATCHED, 0, &u->sync, sizeof(u->sync));
     rk_unexpected_done(p2p, u);
-    rk_copy_in(&req->view, 0, rk_unexpected_on_heap(u) ? u->u.heap : u->u.inl, req->got);
+    st = rk_copy_in(&req->view, 0, rk_unexpected_on_heap(u) ? u->u.heap : u->u.inl, req->got);
     rk_unexpected_free(p2p, u);
-    rk_req_complete(req, RANK_OK);
+    rk_req_complete(req, st);
 }
 
 /*

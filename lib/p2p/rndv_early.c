@@ -86,7 +86,7 @@ static void rndv_early_finish(struct rk_p2p *p2p, struct rank_request *req, stru
     struct rk_peer *peer = u->peer;
 
     if (!st)
-        rk_copy_in(&req->view, 0, a->data, req->got);
+        st = rk_copy_in(&req->view, 0, a->data, req->got);
     discard(ctx, a);
     rk_unexpected_free(p2p, u);
     rk_req_complete(req, st);

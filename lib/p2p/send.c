@@ -59,9 +59,9 @@ RK_INLINE rank_status_t send_view_counted(struct rk_peer *peer, const struct rk_
     char packed[PACK_MAX];
     rank_status_t st;
 
-    if (!peer->channel->send_view) {
-        rk_copy_out(packed, view, 0, view->bytes);
-        return rk_send_counted(peer, hdr, packed);
+    if (!peer->channel->send_view || rk_view_may_fail(view)) { /* a failed copy is no message */
+        st = rk_copy_out(packed, view, 0, view->bytes);
+        return st ? st : rk_send_counted(peer, hdr, packed);
     }
     peer->eager_out += rk_send_cost(hdr->len);
     st = peer->channel->send_view(peer, hdr, view);
@@ -82,8 +82,8 @@ static RK_COLD rank_status_t offer_pieces(struct rank_request *req, struct rk_hd
     if (bytes <= peer->eager_limit && rk_send_has_credit(peer, bytes) &&
         bytes <= (sync ? (uint64_t)SYNC_EAGER_MAX : PACK_MAX)) {
         if (sync) {
-            rk_copy_out(packed, &req->view, 0, bytes);
-            return offer_sync(req, hdr, packed);
+            st = rk_copy_out(packed, &req->view, 0, bytes);
+            return st ? st : offer_sync(req, hdr, packed);
         }
         hdr->kind = RK_KIND_MSG;
         st = send_view_counted(peer, hdr, &req->view);

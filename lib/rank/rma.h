@@ -13,15 +13,25 @@ extern "C" {
 
 typedef enum rank_mem_kind {
     RANK_MEM_HOST = 0,
-    RANK_MEM_CUDA /* not supported yet */
+    RANK_MEM_CUDA /* memory of a CUDA device */
 } rank_mem_kind_t;
+
+/*
+ * Find the kind of the memory that holds ptr. *device is the ordinal of its device in this process, or -1 for host memory;
+ * device may be NULL. Managed memory and pinned or registered host memory are host memory. RANK_ERR_STATE: the process has not called
+ * rank_init. RANK_ERR_DEVICE: the driver cannot tell.
+ */
+RANK_API rank_status_t rank_mem_kind(const void *ptr, rank_mem_kind_t *kind, int *device);
 
 /*
  * Allocate bytes on every rank of team, zeroed. Collective. Every rank gives the same bytes. flags is 0. *ptr is the
  * part of this rank. *mem is the handle of all parts. Each part is aligned for every datatype. Fails on every rank or on
  * none. Free the memory before its team.
- * RANK_ERR_ARG: the ranks give different sizes, or flags is not 0.
- * RANK_ERR_NOT_SUPPORTED: kind is RANK_MEM_CUDA.
+ * RANK_MEM_CUDA: each part lies on the device of the calling thread's current context, or on device 0. Puts and gets
+ * access it. Atomics and signals in it are RANK_ERR_NOT_SUPPORTED; keep signals in host memory.
+ * RANK_ERR_ARG: the ranks give different sizes or kinds, or flags is not 0.
+ * RANK_ERR_NO_MEMORY: a rank is out of memory, also of device memory.
+ * RANK_ERR_NOT_SUPPORTED: kind is RANK_MEM_CUDA, and a rank has no such memory (RANK_CUDA).
  */
 RANK_API rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes,
                                   uint64_t flags, void **ptr, rank_mem_t *mem);
@@ -29,7 +39,7 @@ RANK_API rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_
 /* Free the memory and set *mem to RANK_MEM_NULL. Collective. Waits for all ranks. */
 RANK_API rank_status_t rank_free(rank_mem_t *mem);
 
-/* Get the address of a peer's part in this process. *ptr is NULL if it cannot be mapped. */
+/* Get the address of a peer's part in this process: a device pointer for RANK_MEM_CUDA. *ptr is NULL if it cannot be mapped. */
 RANK_API rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr);
 
 /*

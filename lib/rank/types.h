@@ -48,7 +48,8 @@ extern "C" {
     X(-21, ERR_SPAWN, "the launcher could not start the processes")             \
     X(-22, ERR_CANCELED, "the operation was taken back before it began")        \
     X(-23, ERR_AGAIN, "there is something to do: make progress first")          \
-    X(-24, ERR_COLLECTIVE, "ranks of the team did not make the same call, or it failed on another of them")
+    X(-24, ERR_COLLECTIVE, "ranks of the team did not make the same call, or it failed on another of them") \
+    X(-25, ERR_DEVICE, "a device or its driver failed")
 
 typedef enum rank_status {
 #define RANK_STATUS_ENUM(code, name, text) RANK_##name = code,

@@ -140,6 +140,24 @@ void rk_mem_retire(struct rank_mem *mem)
     mem->magic = 0; /* its id stays valid for frames of peers */
 }
 
+void rk_mem_unmap_peers(struct rank_mem *mem)
+{
+    for (int r = 0; mem->kind && r < mem->nways; r++) {
+        if (mem->part[r] && mem->part[r] != mem->mine)
+            mem->kind->free(mem->part[r]);
+        if (mem->part[r] != mem->mine)
+            mem->part[r] = NULL;
+    }
+}
+
+/* Of another kind than host memory. */
+static void mem_free_device(struct rank_mem *mem)
+{
+    rk_mem_unmap_peers(mem);
+    if (mem->mine)
+        mem->kind->free(mem->mine);
+}
+
 void rk_mem_destroy(struct rank_mem *mem)
 {
     struct rk_heap *heap;
@@ -163,6 +181,8 @@ void rk_mem_destroy(struct rank_mem *mem)
     if (mem->channel_mem)
         mem->channel->mem_close(rk_engine_state(ctx, mem->channel), mem->channel_mem);
     rk_segment_close(mem->segment);
+    if (mem->kind)
+        mem_free_device(mem);
     for (int r = 0; mem->sort == RK_MEM_OPENED && r < mem->nways; r++)
         rk_xpmem_close(mem->ways[r].attached);
     free(mem->part);

@@ -195,7 +195,7 @@ rank_status_t rk_remote_flush(struct rank_mem *mem, int peer)
 
 static rank_status_t nonblocking_check(const char *call, const struct rank_mem *mem, int peer)
 {
-    rank_status_t st = rk_mem_check(call, mem);
+    rank_status_t st = rk_mem_check_any(call, mem);
 
     if (!st && peer != RANK_ALL && (unsigned)peer >= (unsigned)mem->team->size)
         st = rk_mem_peer_else(call, peer, mem);
@@ -232,7 +232,7 @@ rank_status_t rank_flush_local(rank_mem_t mem, int peer)
 
 rank_status_t rank_fence(rank_mem_t mem)
 {
-    rank_status_t st = rk_mem_check(__func__, mem);
+    rank_status_t st = rk_mem_check_any(__func__, mem);
 
     if (st)
         return st;

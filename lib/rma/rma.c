@@ -149,7 +149,7 @@ rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem, int64
 
 rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr)
 {
-    rank_status_t st = rk_mem_check(__func__, mem);
+    rank_status_t st = rk_mem_check_any(__func__, mem);
 
     if (st)
         return st;

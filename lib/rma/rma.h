@@ -23,6 +23,8 @@
 #define RK_MEM_MAGIC 0x6d656d31u
 /* In a process with kinds of memory besides host memory: the fast paths reject it. */
 #define RK_MEM_KINDS_MAGIC 0x6d656d32u
+/* Memory that is no host memory: only calls that use rk_mem_check_any accept it. */
+#define RK_MEM_DEVICE_MAGIC 0x6d656d33u
 
 enum rk_access_how {
     RK_ACCESS_NONE,    /* no part at this rank */
@@ -52,6 +54,7 @@ struct rank_mem {
     struct rk_ctx *ctx;
     struct rank_team *team;
     size_t bytes;             /* requested size of a part */
+    const struct rk_kind *kind; /* of all parts; NULL: host memory */
     struct rk_segment *segment; /* own segment, if any; registered memory: where it is mapped */
     /* or the heap that it is a part of (sym_heap.h), with the ways, channel_mem and id there; */
     struct rk_heap *heap;
@@ -85,9 +88,11 @@ RK_INLINE rank_status_t rk_mem_overlaps(const char *call)
 
 /* For memory without RK_MEM_MAGIC, which may be no handle: check it, and that a buffer of up to its bytes is host memory. */
 RK_COLD rank_status_t rk_mem_check_kind(const char *call, const struct rank_mem *mem, const void *buf, int64_t bytes);
-/* Is it such memory, and the buffer of another kind? Then calls move it by rk_stage_move. */
+/* The same for calls that accept memory of any kind and check buffers later. */
+RK_COLD rank_status_t rk_mem_check_any_kind(const char *call, const struct rank_mem *mem);
+/* Is it such memory, and of another kind than host memory, or the buffer? Then calls move it by rk_stage_move. */
 RK_COLD bool rk_mem_stages(const struct rank_mem *mem, const void *buf, int64_t bytes);
-/* Put or get by way of host memory. It is complete on return. */
+/* Put or get between memory of any kinds. It is complete on return. */
 RK_COLD rank_status_t rk_stage_move(const char *call, bool put, void *local, int64_t bytes, int peer, struct rank_mem *mem,
                                     int64_t offset);
 
@@ -100,6 +105,11 @@ RK_INLINE bool rk_mem_is_plain(const struct rank_mem *mem)
 RK_INLINE rank_status_t rk_mem_check(const char *call, const struct rank_mem *mem)
 {
     return rk_likely(mem && mem->magic == RK_MEM_MAGIC) ? RANK_OK : rk_mem_check_kind(call, mem, NULL, 0);
+}
+
+RK_INLINE rank_status_t rk_mem_check_any(const char *call, const struct rank_mem *mem)
+{
+    return rk_likely(rk_mem_is_plain(mem)) ? RANK_OK : rk_mem_check_any_kind(call, mem);
 }
 
 /* The memory is checked, and buf may be of any kind. */
@@ -176,6 +186,8 @@ extern const struct rk_room rk_room_rma;
 struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes);
 /* Frees what this process holds of it; accepts a partly built object. No-op if NULL. */
 void rk_mem_destroy(struct rank_mem *mem);
+/* Unmap the parts of other ranks. No-op for host memory. */
+void rk_mem_unmap_peers(struct rank_mem *mem);
 /* Invalidate the handle; memory and id stay for peers until the room closes. */
 void rk_mem_retire(struct rank_mem *mem);
 /* Give the own part, mem->mine, an id, so that frames find it. */

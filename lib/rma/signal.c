@@ -160,7 +160,7 @@ RK_INLINE rank_status_t rma_put_signal(const void *src, int64_t bytes, int peer,
 static RK_COLD rank_status_t put_signal_any(const void *src, int64_t bytes, int peer, rank_mem_t mem, int64_t offset,
                                             rank_mem_t signal_mem, int64_t signal_offset, uint64_t value, rank_signal_op_t op)
 {
-    rank_status_t st = rk_mem_check("rank_put_signal", mem);
+    rank_status_t st = rk_mem_check_any("rank_put_signal", mem);
     const struct rk_kind *kind;
     char small[BY_CMA_MIN];
 
@@ -169,10 +169,12 @@ static RK_COLD rank_status_t put_signal_any(const void *src, int64_t bytes, int 
     if (st)
         return rk_peer_null_ok(st);
     kind = rk_kind_of(src, (size_t)bytes);
-    if (kind && bytes <= (int64_t)sizeof(small)) {
-        rk_kind_copy(small, NULL, src, kind, (size_t)bytes);
+    if (kind && !mem->kind && bytes <= (int64_t)sizeof(small)) {
+        st = rk_kind_copy(small, NULL, src, kind, (size_t)bytes);
+        if (st)
+            return st;
         src = small;
-    } else if (kind) { /* the data goes first */
+    } else if (kind || (mem->kind && bytes)) { /* the data goes first */
         st = rk_stage_move("rank_put_signal", true, (void *)(uintptr_t)src, bytes, peer, mem, offset);
         if (!st && !mem->part[peer])
             st = rk_remote_flush(mem, peer);

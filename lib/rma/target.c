@@ -84,7 +84,7 @@ static void target_answer(struct rk_peer *peer, struct rk_rma_peer *state, const
 
 /* Own memory that holds a range, or an error. Checks denied accesses: a faulty peer must not end this process. */
 static rank_status_t locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, uint64_t bytes, unsigned denied,
-                            char **at)
+                            char **at, const struct rk_kind **kind)
 {
     struct rank_mem *mem = rk_handle_get(&ctx->rma->mem_ids, id);
 
@@ -93,58 +93,69 @@ static rank_status_t locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset
     if (rk_unlikely(mem->denied & denied))
         return RANK_ERR_ARG;
     *at = mem->mine + offset;
+    *kind = mem->kind;
     return RANK_OK;
 }
 
-/* The same for a word. */
+/* The same for a word, of host memory. */
 static rank_status_t locate_word(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, size_t width,
                                  char **at)
 {
-    rank_status_t st = locate(ctx, id, offset, width, RK_NO_WRITES, at);
+    const struct rk_kind *kind;
+    rank_status_t st = locate(ctx, id, offset, width, RK_NO_WRITES, at, &kind);
 
-    return !st && (uintptr_t)*at & (width - 1) ? RANK_ERR_ARG : st;
+    return !st && (kind || (uintptr_t)*at & (width - 1)) ? RANK_ERR_ARG : st;
 }
 
 /* Check all pieces before one is moved. */
-static rank_status_t locate_pieces(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, unsigned denied, char **base)
+static rank_status_t locate_pieces(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, unsigned denied, char **base,
+                                   const struct rk_kind **kind)
 {
-    rank_status_t st = locate(ctx, q->ask.mem, 0, 0, denied, base);
+    rank_status_t st = locate(ctx, q->ask.mem, 0, 0, denied, base, kind);
     char *at;
 
     for (uint32_t i = 0; !st && i < q->ask.n; i++)
-        st = locate(ctx, q->ask.mem, q->piece[i].offset, q->piece[i].bytes, denied, &at);
+        st = locate(ctx, q->ask.mem, q->piece[i].offset, q->piece[i].bytes, denied, &at, kind);
     return st;
+}
+
+static rank_status_t store_data(char *to, const struct rk_kind *kind, const void *data, size_t bytes)
+{
+    if (rk_unlikely(kind != NULL))
+        return rk_kind_copy(to, kind, data, NULL, bytes);
+    if (bytes)
+        rk_mapped_put(to, data, bytes);
+    return RANK_OK;
 }
 
 static rank_status_t target_put(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
 {
+    const struct rk_kind *kind;
     char *to;
-    rank_status_t st = locate(ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to);
+    rank_status_t st = locate(ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to, &kind);
 
     if (st)
         return st;
     atomic_thread_fence(memory_order_release); /* ordered after earlier frames: see rank_fence */
-    if (q->bytes)
-        rk_mapped_put(to, q->data, q->bytes);
-    return RANK_OK;
+    return store_data(to, kind, q->data, q->bytes);
 }
 
 static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
 {
     const unsigned char *data = q->data;
+    const struct rk_kind *kind;
     char *base;
-    rank_status_t st = locate_pieces(ctx, q, RK_NO_WRITES, &base);
+    rank_status_t st = locate_pieces(ctx, q, RK_NO_WRITES, &base, &kind);
 
     if (st)
         return st;
     atomic_thread_fence(memory_order_release);
-    for (uint32_t i = 0; i < q->ask.n; i++) {
+    for (uint32_t i = 0; i < q->ask.n && !st; i++) {
         struct rk_rma_piece p = q->piece[i];
-        if (p.bytes)
-            rk_mapped_put(base + p.offset, data, (size_t)p.bytes);
+        st = store_data(base + p.offset, kind, data, (size_t)p.bytes);
         data += p.bytes;
     }
-    return RANK_OK;
+    return st;
 }
 
 static rank_status_t target_update(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, uint64_t *before)
@@ -191,6 +202,7 @@ static void reply_data(struct rk_peer *peer, struct rk_rma_peer *state, const st
 {
     unsigned char gathered[16384];
     struct rk_ctx *ctx = peer->ctx;
+    const struct rk_kind *kind = NULL;
     const void *data = NULL;
     size_t at = 0;
     char *base;
@@ -198,16 +210,21 @@ static void reply_data(struct rk_peer *peer, struct rk_rma_peer *state, const st
     if (q->bytes > peer->channel->frame_max(peer) - sizeof(*a) || q->bytes > sizeof(gathered)) {
         a->status = RANK_ERR_COUNT;
     } else if (q->ask.op == RK_RMA_GET) {
-        a->status = locate(ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_READS, &base);
+        a->status = locate(ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_READS, &base, &kind);
         data = a->status ? NULL : base;
-        if (data && (q->bytes == 4 || q->bytes == 8)) { /* a word is read by one load */
+        if (data && kind) {
+            a->status = rk_kind_copy(gathered, NULL, base, kind, q->bytes);
+            data = gathered;
+        } else if (data && (q->bytes == 4 || q->bytes == 8)) { /* a word is read by one load */
             rk_mapped_get(gathered, data, q->bytes);
             data = gathered;
         }
-    } else if ((a->status = locate_pieces(ctx, q, RK_NO_READS, &base)) == RANK_OK) {
-        for (uint32_t i = 0; i < q->ask.n; i++) {
+    } else if ((a->status = locate_pieces(ctx, q, RK_NO_READS, &base, &kind)) == RANK_OK) {
+        for (uint32_t i = 0; i < q->ask.n && !a->status; i++) {
             struct rk_rma_piece p = q->piece[i];
-            if (p.bytes)
+            if (kind)
+                a->status = rk_kind_copy(gathered + at, NULL, base + p.offset, kind, (size_t)p.bytes);
+            else if (p.bytes)
                 memcpy(gathered + at, base + p.offset, (size_t)p.bytes);
             at += (size_t)p.bytes;
         }

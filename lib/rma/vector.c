@@ -19,8 +19,10 @@ enum { CMA_BATCH = 256, CMA_GAP = 1024 };
 static rank_status_t check_pieces(const char *call, const struct rank_mem *mem, const rank_piece_t *pieces, int64_t n,
                                   int peer)
 {
-    rank_status_t st = rk_mem_check_access(call, mem, NULL, 0, peer, 0);
+    rank_status_t st = rk_mem_check_any(call, mem);
 
+    if (!st)
+        st = rk_mem_check_range(call, mem, NULL, 0, peer, 0);
     if (st)
         return st;
     if (n < 0)
@@ -232,10 +234,12 @@ static rank_status_t check_strided(const char *call, const struct rank_mem *mem,
                                    int64_t count, int peer, int64_t offset, int64_t stride, bool to_local)
 {
     const rank_iov_t mine = {.base = local, .bytes = block, .count = count, .stride = local_stride};
-    rank_status_t st = rk_mem_check_access(call, mem, NULL, 0, peer, 0);
+    rank_status_t st = rk_mem_check_any(call, mem);
     size_t bytes;
     int64_t last;
 
+    if (!st)
+        st = rk_mem_check_range(call, mem, NULL, 0, peer, 0);
     if (st)
         return st;
     if (block < 0 || count < 0)

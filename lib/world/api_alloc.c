@@ -17,6 +17,7 @@
 #include "lib/base/log.h"
 #include "lib/mem/kind.h"
 #include "lib/rma/sym_heap.h"
+#include "lib/world/device_mem.h"
 #include "lib/world/roster.h"
 
 #include <stdlib.h>
@@ -208,6 +209,7 @@ static rank_status_t api_alloc_make(struct rank_mem *mem, struct rank_team *team
 /* The proposal of one rank. */
 struct offer {
     int64_t status, bytes;
+    int64_t kind;   /* rank_mem_kind_t */
     int64_t place;  /* in an existing segment: its serial number and the offset; -1: in none */
     int64_t part;   /* size of the next segment, */
     int64_t serial; /* and its serial number */
@@ -246,13 +248,18 @@ static struct offer make_offer(struct rank_mem *mem, struct rank_team *team, siz
 /* Combine the proposals: the worst status; the place if all agree, else -1; the maximum of the rest. */
 static rank_status_t api_alloc_agree(struct rank_team *team, struct offer *o)
 {
-    int64_t in[] = {o->status, o->bytes, -o->bytes, o->place, -o->place, -o->part, -o->serial};
+    int64_t in[] = {o->status, o->bytes, -o->bytes, o->place, -o->place, -o->part, -o->serial, o->kind, -o->kind};
     enum { N = sizeof(in) / sizeof(in[0]) };
     int64_t out[N] = {0};
     rank_status_t st = rank_allreduce(in, out, N, RANK_INT64, RANK_MIN, team);
 
     if (st)
         return st;
+    if (out[7] != -out[8]) {
+        if (team->rank == 0)
+            rk_error("rank_alloc: the ranks of a team request different kinds of memory; all must request the same");
+        return RANK_ERR_ARG;
+    }
     if (out[1] != -out[2]) {
         if (team->rank == 0)
             rk_error("rank_alloc: the ranks of a team request %lld to %lld bytes; all must request the same",
@@ -313,6 +320,26 @@ static rank_status_t find_room(struct rank_mem *mem, struct rank_team *team, siz
     return api_alloc_make(mem, team, bytes, bytes);
 }
 
+/* Memory of another kind than host memory. Each allocation is one of the kind; none share. */
+static rank_status_t api_alloc_device(struct rank_mem *mem, struct rank_team *team, rank_mem_kind_t id, size_t bytes)
+{
+    const struct rk_kind *kind = rk_kind_with_id(id);
+    struct offer o = {.status = mem ? RANK_OK : RANK_ERR_NO_MEMORY, .bytes = (int64_t)bytes, .place = -1, .kind = id};
+    void *part = NULL;
+    rank_status_t st;
+
+    if (!kind || !kind->alloc)
+        o.status = RANK_ERR_NOT_SUPPORTED;
+    if (!o.status)
+        o.status = kind->alloc(bytes, &part);
+    st = api_alloc_agree(team, &o);
+    if (st && part)
+        kind->free(part);
+    if (st == RANK_ERR_NOT_SUPPORTED && team->rank == 0)
+        rk_error("rank_alloc: a rank of the team has no device memory (RANK_CUDA)");
+    return st ? st : rk_device_mem_share(mem, kind, part);
+}
+
 rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, uint64_t flags,
                          void **ptr, rank_mem_t *out)
 {
@@ -322,9 +349,7 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
 
     if (st)
         return st;
-    if (kind == RANK_MEM_CUDA)
-        return RANK_ERR_NOT_SUPPORTED;
-    if (kind != RANK_MEM_HOST)
+    if (kind != RANK_MEM_HOST && kind != RANK_MEM_CUDA)
         return rk_arg_error(RANK_ERR_ARG, __func__, "kind %d is none", (int)kind);
     if (flags)
         return rk_arg_error(RANK_ERR_ARG, __func__, "flags %#llx are none", (unsigned long long)flags);
@@ -333,7 +358,7 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
     if (bytes < 0)
         return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative", (long long)bytes);
     mem = rk_mem_new(team, (size_t)bytes);
-    st = find_room(mem, team, (size_t)bytes);
+    st = kind == RANK_MEM_HOST ? find_room(mem, team, (size_t)bytes) : api_alloc_device(mem, team, kind, (size_t)bytes);
     /* as in rank_free: other ranks may regard it as complete */
     if (st && mem && !mem->heap && others_reach(mem)) {
         rk_mem_retire(mem);
@@ -354,7 +379,7 @@ rank_status_t rank_free(rank_mem_t *mem)
 
     if (!mem)
         return rk_arg_null(__func__, "mem");
-    st = rk_mem_check(__func__, *mem);
+    st = rk_mem_check_any(__func__, *mem);
     if (!st && (*mem)->sort != RK_MEM_SYMMETRIC)
         st = rk_arg_error(RANK_ERR_HANDLE, __func__, "the memory is not of rank_alloc");
     if (st)
@@ -362,6 +387,10 @@ rank_status_t rank_free(rank_mem_t *mem)
     RK_ENTER((*mem)->ctx);
     rank_flush(*mem, RANK_ALL);
     st = rank_barrier((*mem)->team); /* no further access by other ranks */
+    if (!st && (*mem)->kind) {       /* and no mapping: freeing mapped memory is undefined for legacy handles */
+        rk_mem_unmap_peers(*mem);
+        st = rank_barrier((*mem)->team);
+    }
     /* ranks that do not know of a death may still access it: it stays mapped to the end */
     if (st && others_reach(*mem))
         rk_mem_retire(*mem);
@@ -389,4 +418,25 @@ rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
     return rk_mem_register(world, ptr, (size_t)bytes, out);
 }
 
-RK_PUBLIC(rank_alloc); RK_PUBLIC(rank_free); RK_PUBLIC(rank_reg);
+rank_status_t rank_mem_kind(const void *ptr, rank_mem_kind_t *kind, int *device)
+{
+    const struct rk_kind *found;
+    int ordinal = -1;
+
+    if (!rank_world())
+        return rk_arg_not_in(__func__);
+    if (!ptr || !kind)
+        return rk_arg_null(__func__, !ptr ? "ptr" : "kind");
+    found = rk_kind_of(ptr, 1);
+    if (found) {
+        ordinal = found->device ? found->device(ptr) : 0;
+        if (ordinal < 0) /* the driver fails */
+            return RANK_ERR_DEVICE;
+    }
+    *kind = found ? found->id : RANK_MEM_HOST;
+    if (device)
+        *device = ordinal;
+    return RANK_OK;
+}
+
+RK_PUBLIC(rank_alloc); RK_PUBLIC(rank_free); RK_PUBLIC(rank_reg); RK_PUBLIC(rank_mem_kind);

@@ -22,6 +22,7 @@
 #include "lib/core/threads.h"
 #include "lib/core/event_fd.h"
 #include "lib/node/node.h"
+#include "lib/mem/kind.h"
 #include "lib/mem/segment.h"
 #include "lib/p2p/p2p.h"
 #include "lib/rma/rma.h"
@@ -309,6 +310,8 @@ static rank_status_t init_join(struct rk_ctx *ctx)
     }
     st = rk_module_open_kinds(rk_conf.kinds);
     if (!st)
+        st = rk_module_open_cuda(rk_conf.cuda);
+    if (!st)
         st = init_meet(ctx);
     if (st)
         return st;
@@ -373,6 +376,7 @@ static void init_leave_process(void)
     if (the_ctx)
         init_leave(the_ctx);
     the_ctx = NULL;
+    rk_kinds_close();
     rk_crash_stack_close();
     rk_conf_unload();
 }

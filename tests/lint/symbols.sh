@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
     NR == FNR { exists[$1] = 1; next }
     {
         source = $1
-        module = source ~ /librank_ucx_la-/
+        module = source ~ /librank_(ucx|cuda)_la-/
         sub(/\.o:$/, ".c", source)
         sub(/\.libs\//, "", source)
         sub(/[^\/]*_la-/, "", source)

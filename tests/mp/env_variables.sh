@@ -36,6 +36,7 @@ RANK_HEARTBEAT 0 60s
 RANK_UNANSWERED 0 3600s
 RANK_UCX_RMA off on
 RANK_KINDS test test
+RANK_CUDA auto off
 RANK_MODULES - -'
 
 missing=

@@ -22,12 +22,27 @@ struct buf {
 
 enum { GUARD = 8 };
 
+static void copy_any(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes)
+{
+    MP_OK(rk_kind_copy(to, to_kind, from, from_kind, bytes));
+}
+
+static void *alloc_any(const struct rk_kind *of, size_t bytes)
+{
+    void *at;
+
+    if (!of)
+        return mp_alloc(bytes);
+    MP_OK(of->alloc(bytes, &at));
+    return at;
+}
+
 static struct buf buf_new(bool of_kind, size_t bytes)
 {
-    struct buf b = {of_kind ? kind : NULL, of_kind ? kind->alloc(bytes + GUARD) : mp_alloc(bytes + GUARD), bytes};
+    struct buf b = {of_kind ? kind : NULL, alloc_any(of_kind ? kind : NULL, bytes + GUARD), bytes};
     char *zero = calloc(1, bytes + GUARD);
 
-    rk_kind_copy(b.at, b.kind, zero, NULL, bytes + GUARD);
+    copy_any(b.at, b.kind, zero, NULL, bytes + GUARD);
     free(zero);
     return b;
 }
@@ -45,7 +60,7 @@ static void buf_fill(const struct buf *b, size_t at, size_t bytes, uint64_t key)
     char *host = mp_alloc(bytes);
 
     mp_fill(host, bytes, key);
-    rk_kind_copy(b->at + at, b->kind, host, NULL, bytes);
+    copy_any(b->at + at, b->kind, host, NULL, bytes);
     free(host);
 }
 
@@ -53,7 +68,7 @@ static void buf_verify(const struct buf *b, size_t at, size_t bytes, uint64_t ke
 {
     char *host = mp_alloc(bytes + 1);
 
-    rk_kind_copy(host, NULL, b->at + at, b->kind, bytes + 1);
+    copy_any(host, NULL, b->at + at, b->kind, bytes + 1);
     if (mp_verify(host, bytes, key) >= 0)
         mp_fail(__FILE__, __LINE__, "byte %lld of %zu is wrong", (long long)mp_verify(host, bytes, key), bytes);
     if (at + bytes == b->bytes)
@@ -189,8 +204,8 @@ static void test_lists(struct ring *g)
     mp_fill(flat, (size_t)g->n, g->mine);
     memcpy(host.at, flat, (size_t)head);
     for (int i = 0; i < 4; i++)
-        rk_kind_copy(wide.at + 2 * i * block, wide.kind, flat + head + i * block, NULL, (size_t)block);
-    rk_kind_copy(wide.at + 8 * block, wide.kind, flat + head + 4 * block, NULL, (size_t)rest);
+        copy_any(wide.at + 2 * i * block, wide.kind, flat + head + i * block, NULL, (size_t)block);
+    copy_any(wide.at + 8 * block, wide.kind, flat + head + 4 * block, NULL, (size_t)rest);
     mp_barrier(world);
     MP_OK(rank_isendv(iov, 3, g->to, 7, world, &req));
     MP_OK(rank_recv(whole.at, g->n, RANK_BYTE, g->from, 7, world, NULL));
@@ -204,8 +219,8 @@ static void test_lists(struct ring *g)
     MP_OK(rank_wait(&req, NULL));
     memcpy(flat, host.at, (size_t)head);
     for (int i = 0; i < 4; i++)
-        rk_kind_copy(flat + head + i * block, NULL, wide.at + 2 * i * block, wide.kind, (size_t)block);
-    rk_kind_copy(flat + head + 4 * block, NULL, wide.at + 8 * block, wide.kind, (size_t)rest);
+        copy_any(flat + head + i * block, NULL, wide.at + 2 * i * block, wide.kind, (size_t)block);
+    copy_any(flat + head + 4 * block, NULL, wide.at + 8 * block, wide.kind, (size_t)rest);
     MP_CHECK_EQ(mp_verify(flat, (size_t)g->n, 100 + (uint64_t)((g->from - 1 + g->mp->size) % g->mp->size)), -1);
     free(flat);
     buf_free(&host);
@@ -314,8 +329,8 @@ static void coll_compare(const struct mp *mp, enum coll k, int64_t n, int where,
 
     mp_fill(host_s, s_bytes, 7 + (uint64_t)mp->rank);
     mp_fill(host_r, r_bytes, 8 + (uint64_t)mp->rank);
-    rk_kind_copy(s.at, s.kind, host_s, NULL, s_bytes);
-    rk_kind_copy(r.at, r.kind, host_r, NULL, r_bytes);
+    copy_any(s.at, s.kind, host_s, NULL, s_bytes);
+    copy_any(r.at, r.kind, host_r, NULL, r_bytes);
     for (int pass = 0; pass < 2; pass++) {
         const void *from = pass ? s.at : host_s;
         void *to = pass ? r.at : host_r;
@@ -332,12 +347,12 @@ static void coll_compare(const struct mp *mp, enum coll k, int64_t n, int where,
         if (pass && nonblocking)
             MP_OK(rank_wait(&req, NULL));
     }
-    rk_kind_copy(got, NULL, r.at, r.kind, r_bytes);
+    copy_any(got, NULL, r.at, r.kind, r_bytes);
     if ((k == REDUCE_SCATTER || k == REDUCE_SCATTERV) && in_place) /* the rest of the buffer is undefined */
         r_bytes = k == REDUCE_SCATTER ? block : block - (size_t)(mp->rank % 2) * 8;
     if (memcmp(got, host_r, r_bytes) != 0)
         mp_fail(__FILE__, __LINE__, "collective %d, count %lld, where %d: another result", (int)k, (long long)n, where);
-    rk_kind_copy(got, NULL, s.at, s.kind, s_bytes);
+    copy_any(got, NULL, s.at, s.kind, s_bytes);
     MP_CHECK(memcmp(got, host_s, s_bytes) == 0);
     free(host_s);
     free(host_r);
@@ -358,14 +373,14 @@ static void test_restarts(const struct mp *mp)
     for (int k = 0; k < STARTS; k++) {
         for (int i = 0; i < N; i++)
             host[i] = (int64_t)k * i + mp->rank;
-        rk_kind_copy(s.at, s.kind, host, NULL, N * 8);
+        copy_any(s.at, s.kind, host, NULL, N * 8);
         MP_OK(rank_start(&req));
         MP_OK(rank_wait(&req, NULL));
-        rk_kind_copy(sum, NULL, r.at, r.kind, N * 8);
+        copy_any(sum, NULL, r.at, r.kind, N * 8);
         for (int i = 0; i < N; i++)
             MP_CHECK_EQ(sum[i], (int64_t)k * i * mp->size + mp->size * (mp->size - 1) / 2);
         MP_OK(rank_reduce_local(s.at, r.at, N, RANK_INT64, RANK_SUM));
-        rk_kind_copy(sum, NULL, r.at, r.kind, N * 8);
+        copy_any(sum, NULL, r.at, r.kind, N * 8);
         MP_CHECK_EQ(sum[1], (int64_t)k * (mp->size + 1) + mp->size * (mp->size - 1) / 2 + mp->rank);
     }
     MP_OK(rank_request_free(&req));
@@ -460,14 +475,14 @@ static void model_verify(const struct model *m, rank_mem_t mem, int to)
     MP_OK(rank_get(host, PART, to, mem, AT));
     MP_CHECK(memcmp(host, m->theirs, PART) == 0);
     for (int i = 0; i < 2; i++) {
-        rk_kind_copy(host, NULL, m->local[i].at, m->local[i].kind, PART);
+        copy_any(host, NULL, m->local[i].at, m->local[i].kind, PART);
         MP_CHECK(memcmp(host, m->mine[i], PART) == 0);
     }
     free(host);
 }
 
-/* Lists, strides and signals with pieces of both kinds of memory. */
-static void onesided_random(const struct mp *mp, rank_mem_t mem, int to)
+/* Lists, strides and signals with pieces of both kinds of memory. signals: host memory. */
+static void onesided_random(const struct mp *mp, rank_mem_t mem, rank_mem_t signals, int to)
 {
     uint64_t seed = mp->seed + (uint64_t)mp->rank, value = 1000;
     struct model *m = mp_alloc(sizeof(*m));
@@ -478,7 +493,7 @@ static void onesided_random(const struct mp *mp, rank_mem_t mem, int to)
         m->local[i] = buf_new(i, PART);
         m->mine[i] = mp_alloc(PART);
         mp_fill(m->mine[i], PART, mp_random(&seed));
-        rk_kind_copy(m->local[i].at, m->local[i].kind, m->mine[i], NULL, PART);
+        copy_any(m->local[i].at, m->local[i].kind, m->mine[i], NULL, PART);
     }
     mp_fill(m->theirs, PART, mp_random(&seed));
     MP_OK(rank_put(m->theirs, PART, to, mem, AT));
@@ -497,7 +512,7 @@ static void onesided_random(const struct mp *mp, rank_mem_t mem, int to)
         default:
             m->n = 0;
             model_move(m, true, 1, 0, (int64_t)mp_below(&seed, i % 2 ? 6000 : PART), (int64_t)mp_below(&seed, 8));
-            MP_OK(rank_put_signal(m->pieces[0].local, m->pieces[0].bytes, to, mem, m->pieces[0].offset, mem, 0, ++value,
+            MP_OK(rank_put_signal(m->pieces[0].local, m->pieces[0].bytes, to, mem, m->pieces[0].offset, signals, 0, ++value,
                                   RANK_SIGNAL_SET));
         }
         MP_OK(rank_flush(mem, to));
@@ -507,7 +522,7 @@ static void onesided_random(const struct mp *mp, rank_mem_t mem, int to)
     memcpy(before, m->theirs, PART); /* one invalid piece: none moves */
     model_pieces(m, true, &seed);
     memcpy(m->theirs, before, PART);
-    m->pieces[m->n < PIECES ? m->n++ : m->n - 1] = (rank_piece_t){m->local[1].at, 8, 5 << 20};
+    m->pieces[m->n < PIECES ? m->n++ : m->n - 1] = (rank_piece_t){m->local[1].at, 8, 5 << 20}; /* behind the memory */
     MP_STATUS(rank_putv(m->pieces, m->n, to, mem), RANK_ERR_BOUNDS);
     model_verify(m, mem, to);
     mp_barrier(mp->world);
@@ -570,8 +585,74 @@ static void test_onesided(const struct mp *mp)
         }
         buf_free(&b);
     }
-    onesided_random(mp, mem, to);
+    onesided_random(mp, mem, mem, to);
     MP_OK(rank_free(&mem));
+}
+
+/* Memory of the kind on every rank: zeroed, accessed by puts and gets of all forms, and by address where it is mapped. */
+static void test_allocated(const struct mp *mp)
+{
+    const int to = (mp->rank + 1) % mp->size, from = (mp->rank - 1 + mp->size) % mp->size;
+    enum { BYTES = 4 << 20 };
+    char *host = mp_alloc(BYTES);
+    rank_mem_kind_t found;
+    rank_mem_t mem, signals;
+    void *ptr, *flags, *theirs;
+    int64_t word = 1;
+    int device;
+
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, &flags, &signals));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_CUDA, BYTES, 0, &ptr, &mem));
+    copy_any(host, NULL, ptr, kind, BYTES);
+    for (int i = 0; i < BYTES; i += 509)
+        MP_CHECK_EQ(host[i], 0);
+    MP_OK(rank_mem_kind((char *)ptr + BYTES - 1, &found, &device));
+    MP_CHECK(found == RANK_MEM_CUDA && device >= 0);
+    MP_OK(rank_mem_kind(host, &found, &device));
+    MP_CHECK(found == RANK_MEM_HOST && device == -1);
+    mp_barrier(mp->world);
+
+    onesided_random(mp, mem, signals, to);
+    for (int i = 0; i < 2 * SIZES; i++) {
+        struct buf b = buf_new(i % 2, (size_t)sizes[i / 2]);
+
+        buf_fill(&b, 0, b.bytes, 70 + (uint64_t)mp->rank);
+        MP_OK(rank_put_signal(b.at, (int64_t)b.bytes, to, mem, 64, signals, 0, (uint64_t)i + 1, RANK_SIGNAL_SET));
+        MP_OK(rank_signal_wait(signals, 0, RANK_CMP_EQ, (uint64_t)i + 1, from, NULL));
+        copy_any(host, NULL, (char *)ptr + 64, kind, b.bytes);
+        MP_CHECK_EQ(mp_verify(host, b.bytes, 70 + (uint64_t)from), -1);
+        MP_OK(rank_flush(mem, to));
+        mp_barrier(mp->world);
+        buf_free(&b);
+    }
+    MP_OK(rank_ptr(mem, mp->rank, &theirs));
+    MP_CHECK(theirs == ptr);
+    MP_OK(rank_ptr(mem, to, &theirs));
+    if (theirs) {
+        mp_fill(host, BYTES, (uint64_t)mp->rank);
+        copy_any(theirs, kind, host, NULL, BYTES);
+        mp_barrier(mp->world);
+        copy_any(host, NULL, ptr, kind, BYTES);
+        MP_CHECK_EQ(mp_verify(host, BYTES, (uint64_t)from), -1);
+    } else {
+        mp_barrier(mp->world);
+    }
+    MP_CHECK(mp->size == 1 || !getenv("MEMORY_KINDS_MAPPED") || theirs);
+    MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, &word, to, mem, 0, NULL), RANK_ERR_NOT_SUPPORTED);
+    MP_STATUS(rank_atomic_cas(RANK_INT64, &word, &word, to, mem, 0, &word), RANK_ERR_NOT_SUPPORTED);
+    MP_STATUS(rank_put_signal(host, 8, to, signals, 0, mem, 0, 1, RANK_SIGNAL_SET), RANK_ERR_NOT_SUPPORTED);
+    MP_STATUS(rank_signal_wait(mem, 0, RANK_CMP_EQ, 0, from, NULL), RANK_ERR_NOT_SUPPORTED);
+    MP_STATUS(rank_put(host, 8, to, mem, BYTES - 7), RANK_ERR_BOUNDS);
+    MP_STATUS(rank_put(NULL, 8, to, mem, 0), RANK_ERR_ARG);
+    MP_OK(rank_put(host, 8, RANK_PROC_NULL, mem, 0));
+    MP_OK(rank_free(&mem));
+    MP_STATUS(rank_alloc(mp->world, RANK_MEM_CUDA, -1, 0, &ptr, &mem), RANK_ERR_COUNT);
+    if (mp->size > 1) {
+        MP_STATUS(rank_alloc(mp->world, RANK_MEM_CUDA, 8 + mp->rank, 0, &ptr, &mem), RANK_ERR_ARG);
+        MP_STATUS(rank_alloc(mp->world, mp->rank ? RANK_MEM_HOST : RANK_MEM_CUDA, 8, 0, &ptr, &mem), RANK_ERR_ARG);
+    }
+    MP_OK(rank_free(&signals));
+    free(host);
 }
 
 int main(int argc, char **argv)
@@ -594,6 +675,8 @@ int main(int argc, char **argv)
     test_restarts(&mp);
     mp_case(&mp, "one-sided");
     test_onesided(&mp);
+    mp_case(&mp, "device memory");
+    test_allocated(&mp);
     mp_end(&mp);
     return 0;
 }

@@ -44,7 +44,7 @@ static bool test_query(const void *ptr, size_t bytes)
     return block_of(ptr) >= 0;
 }
 
-static void *test_alloc(size_t bytes)
+static rank_status_t test_alloc(size_t bytes, void **out)
 {
     int fd = memfd_create("rank-test-kind", MFD_CLOEXEC), i = 0;
     char *front, *back;
@@ -64,7 +64,8 @@ static void *test_alloc(size_t bytes)
     blocks[i].bytes = bytes;
     blocks[i].front = front;
     pthread_mutex_unlock(&lock);
-    return front;
+    *out = front;
+    return RANK_OK;
 }
 
 static void test_free(void *ptr)
@@ -95,9 +96,10 @@ static char *accessible(const void *ptr, const struct rk_kind *kind, size_t byte
     return blocks[i].back + at;
 }
 
-static void test_copy(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes)
+static rank_status_t test_copy(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes)
 {
     memmove(accessible(to, to_kind, bytes), accessible(from, from_kind, bytes), bytes);
+    return RANK_OK;
 }
 
 __attribute__((visibility("default"))) const struct rk_kind test_kind = {

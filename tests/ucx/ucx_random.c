@@ -72,16 +72,18 @@ static bool bytes_fit(int from, uint32_t i, const unsigned char *b, size_t n)
 }
 
 /* A view that stands for a type: every byte is kept with its bits turned. */
-static void pack_turned(const struct rk_view *view, size_t offset, void *to, size_t bytes)
+static rank_status_t pack_turned(const struct rk_view *view, size_t offset, void *to, size_t bytes)
 {
     for (size_t k = 0; k < bytes; k++)
         ((unsigned char *)to)[k] = (unsigned char)~((const unsigned char *)view->base)[offset + k];
+    return RANK_OK;
 }
 
-static void unpack_turned(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
+static rank_status_t unpack_turned(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
 {
     for (size_t k = 0; k < bytes; k++)
         ((unsigned char *)view->base)[offset + k] = (unsigned char)~((const unsigned char *)from)[k];
+    return RANK_OK;
 }
 
 static const struct rk_view_ops turned = {.pack = pack_turned, .unpack = unpack_turned};

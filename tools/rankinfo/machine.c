@@ -2,6 +2,7 @@
 /* machine.c: print working channels of this machine. */
 #include "lib/base/conf.h"
 #include "lib/channel/module.h"
+#include "lib/mem/kind.h"
 #include "tools/rankinfo/info.h"
 
 #include <dlfcn.h>
@@ -52,16 +53,11 @@ static void print_ucx(FILE *out, const struct rk_channel *channel)
     free(rails);
 }
 
-void info_print_channels(FILE *out, bool load)
+static void print_ucx_module(FILE *out, bool load)
 {
     const void *ucx;
     char path[PATH_MAX];
 
-    fprintf(out, "channels\n");
-    fprintf(out, "  self   built in%s\n",
-            rk_conf.channels & RK_CONF_SELF ? "" : "; left out by RANK_CHANNELS");
-    fprintf(out, "  shm    built in; %s%s\n", cma_state(),
-            rk_conf.channels & RK_CONF_SHM ? "" : "; left out by RANK_CHANNELS");
     if (rk_module_find("ucx", path, sizeof(path))) {
         fprintf(out, "  ucx    not found: no module (built without UCX, or see RANK_MODULES)\n");
         return;
@@ -72,4 +68,36 @@ void info_print_channels(FILE *out, bool load)
         print_ucx(out, ucx);
     else if (load)
         fprintf(out, "         cannot be loaded\n");
+}
+
+/* Kinds of memory that buffers may lie in. */
+static void print_kinds(FILE *out, bool load)
+{
+    const struct rk_kind *kind = NULL;
+    char path[PATH_MAX], text[512] = "";
+    const void *module;
+
+    fprintf(out, "memory\n  host   built in\n");
+    if (rk_module_find("cuda", path, sizeof(path))) {
+        fprintf(out, "  cuda   not found: no module (see RANK_MODULES)\n");
+        return;
+    }
+    fprintf(out, "  cuda   %s%s\n", path, rk_conf.cuda == RK_CONF_CUDA_OFF ? "; left out by RANK_CUDA" : "");
+    if (load && rk_module_open("cuda", &module) == RANK_OK)
+        kind = module;
+    if (kind && kind->open(true, text, sizeof(text)) == RANK_OK)
+        kind->describe(text, sizeof(text));
+    if (load)
+        fprintf(out, "         %s\n", kind ? text : "cannot be loaded");
+}
+
+void info_print_channels(FILE *out, bool load)
+{
+    fprintf(out, "channels\n");
+    fprintf(out, "  self   built in%s\n",
+            rk_conf.channels & RK_CONF_SELF ? "" : "; left out by RANK_CHANNELS");
+    fprintf(out, "  shm    built in; %s%s\n", cma_state(),
+            rk_conf.channels & RK_CONF_SHM ? "" : "; left out by RANK_CHANNELS");
+    print_ucx_module(out, load);
+    print_kinds(out, load);
 }

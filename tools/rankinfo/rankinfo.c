@@ -38,7 +38,7 @@ static void usage(FILE *out)
                  "                [--topo [--xml FILE] [--ranks N] [--gpus-per-rank N] [--nics-per-rank N] [--svg FILE]]\n"
                  "                [--coll [NAME --ranks N [--nodes N]]] [--paths] [--calibrate]\n"
                  "  --build      version, and what was built in\n"
-                 "  --channels   channels found; with --load the ucx module is opened, and its rails named\n"
+                 "  --channels   channels and kinds of memory found; with --load the modules are opened, and rails and driver named\n"
                  "  --topology   cores, GPUs and NICs seen, and the ways between them; of the machine in hwloc's XML with --xml\n"
                  "  --topo       the same, then the GPU, NIC and cores that each of --ranks N has, and why (default: one a GPU);\n"
                  "               --svg draws that\n"

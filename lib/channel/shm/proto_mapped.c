@@ -4,8 +4,7 @@
 
 static bool mapped_run(struct rk_shm_recv *r)
 {
-    rk_view_copy(&r->req->view, &(struct rk_view){(char *)r->here, r->want, NULL}, r->want);
-    rk_shm_recv_finish(r, RANK_OK);
+    rk_shm_recv_finish(r, rk_view_copy(&r->req->view, &(struct rk_view){(char *)r->here, r->want, NULL}, r->want));
     return true;
 }
 

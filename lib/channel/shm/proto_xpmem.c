@@ -6,14 +6,15 @@ static bool xpmem_run(struct rk_shm_recv *r)
 {
     struct rk_xpmem *far = rk_shm_attached(r->ep);
     char *here = rk_xpmem_begin(far, r->at, r->want);
+    rank_status_t st = RANK_OK;
 
     if (here)
-        rk_view_copy(&r->req->view, &(struct rk_view){here, r->want, NULL}, r->want);
+        st = rk_view_copy(&r->req->view, &(struct rk_view){here, r->want, NULL}, r->want);
     if (!here || !rk_xpmem_end(far)) {
         r->has &= ~(unsigned)RK_NEEDS_XPMEM;
         return false;
     }
-    rk_shm_recv_finish(r, RANK_OK);
+    rk_shm_recv_finish(r, st);
     return true;
 }
 

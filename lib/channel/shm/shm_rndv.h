@@ -25,8 +25,8 @@ struct rk_shm_assist {
 
 #define RK_SHM_BY_XPMEM (1u << 31)
 
-/* Private words of a receive in progress. */
-enum { RK_SHM_R_SENDER, RK_SHM_R_WANT, RK_SHM_R_GOT };
+/* Private words of a receive in progress. BAD: the status of its first copy that failed. */
+enum { RK_SHM_R_SENDER, RK_SHM_R_WANT, RK_SHM_R_GOT, RK_SHM_R_BAD };
 
 /* Complete a request that is in a list. */
 void rk_shm_complete_linked(struct rank_request *req, rank_status_t st);

@@ -3,7 +3,8 @@
  * shm_stream.c: stream a large message through the fifo's byte ring.
  *
  * The receiver requests the stream (FETCH), or offers it to a sender that may compute (OFFER). The sender appends
- * DATA frames as the ring has room. The send completes when its last part is in the ring.
+ * DATA frames as the ring has room. The send completes when its last part is in the ring. A DATA frame that is
+ * marked as failed ends both sides.
  */
 #include "lib/base/clock.h"
 #include "lib/channel/shm/shm_rndv.h"
@@ -12,6 +13,8 @@
 
 /* Private words of a send that is streamed. */
 enum { S_RECEIVER, S_WANT, S_OFFSET };
+/* Flag of a DATA frame: the sender could not read its payload, and no frame follows. */
+enum { STREAM_FAILED = 1 };
 
 /* ------------------------------------------------------------------- sender */
 
@@ -31,7 +34,7 @@ void rk_shm_stream_start(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
     rk_engine_defer(shm->ctx, &shm->busy, &ep->busy);
 }
 
-/* One part of a stream; RK_AGAIN when the ring is full. */
+/* One part of a stream. RK_AGAIN: the ring is full; RANK_ERR_DEVICE: the receiver learns that it fails. */
 static rank_status_t stream_piece(struct rk_shm *shm, struct rk_shm_ep *ep,
                                   struct rank_request *req)
 {
@@ -43,15 +46,21 @@ static rank_status_t stream_piece(struct rk_shm *shm, struct rk_shm_ep *ep,
                          .epoch = ep->peer->epoch,
                          .len = n + (uint32_t)sizeof(receiver),
                          .tag = req->priv[S_OFFSET]};
-    rank_status_t st;
+    rank_status_t st, failed;
 
     if (req->view.ops) {
         char packed[8192];
         if (n > sizeof(packed))
             n = sizeof(packed);
         hdr.len = n + (uint32_t)sizeof(receiver);
-        rk_copy_out(packed, &req->view, req->priv[S_OFFSET], n);
+        failed = rk_copy_out(packed, &req->view, req->priv[S_OFFSET], n);
+        if (rk_unlikely(failed)) {
+            hdr.flags = STREAM_FAILED;
+            hdr.len = (uint32_t)sizeof(receiver);
+        }
         st = rk_shm_put(shm, ep, &hdr, &receiver, sizeof(receiver), packed);
+        if (rk_unlikely(failed) && !st)
+            return failed;
     } else {
         st = rk_shm_put(shm, ep, &hdr, &receiver, sizeof(receiver),
                         (char *)req->view.base + req->priv[S_OFFSET]);
@@ -72,7 +81,7 @@ int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep)
         if (st == RK_AGAIN)
             break;
         n++;
-        if (st && st != RANK_ERR_PEER_DEAD) /* the rest will not come, and the receiver would wait forever */
+        if (st && st != RANK_ERR_PEER_DEAD && st != RANK_ERR_DEVICE) /* the rest will not come, and the receiver would wait forever */
             rk_engine_report_death(shm->ctx, ep->peer->number);
         if (st || req->priv[S_OFFSET] == req->priv[S_WANT])
             rk_shm_complete_linked(req, st);
@@ -119,7 +128,7 @@ bool rk_shm_stream_request(struct rk_shm_recv *r)
     }
     f.receiver = r->req->id;
     r->req->priv[RK_SHM_R_WANT] = r->want;
-    r->req->priv[RK_SHM_R_GOT] = 0;
+    r->req->priv[RK_SHM_R_GOT] = r->req->priv[RK_SHM_R_BAD] = 0;
     rk_list_append(&r->shm->receiving, &r->req->link);
     rk_send_control(r->ep->peer, RK_SHM_FETCH, 0, &f, sizeof(f));
     return true;
@@ -141,7 +150,7 @@ bool rk_shm_stream_offer(struct rk_shm_recv *r)
     o.gen = ++r->ep->assist_gen;
     begun = rk_split_begin(o.gen);
     req->priv[RK_SHM_R_WANT] = r->want;
-    req->priv[RK_SHM_R_GOT] = 0;
+    req->priv[RK_SHM_R_GOT] = req->priv[RK_SHM_R_BAD] = 0;
     atomic_store(&box->claims, begun);
     rk_list_append(&r->shm->receiving, &req->link);
     rk_send_control(r->ep->peer, RK_SHM_OFFER, 0, &o, sizeof(o));
@@ -174,8 +183,13 @@ void rk_shm_stream_arrived(struct rk_shm *shm, struct rk_peer *peer, const struc
         rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
-    rk_copy_in(&req->view, hdr->tag, payload + sizeof(id), n);
+    if (rk_unlikely(hdr->flags & STREAM_FAILED)) {
+        rk_shm_complete_linked(req, RANK_ERR_DEVICE);
+        return;
+    }
+    if (!req->priv[RK_SHM_R_BAD])
+        req->priv[RK_SHM_R_BAD] = (uint64_t)(int64_t)rk_copy_in(&req->view, hdr->tag, payload + sizeof(id), n);
     req->priv[RK_SHM_R_GOT] += n;
     if (req->priv[RK_SHM_R_GOT] == req->priv[RK_SHM_R_WANT])
-        rk_shm_complete_linked(req, RANK_OK);
+        rk_shm_complete_linked(req, (rank_status_t)(int64_t)req->priv[RK_SHM_R_BAD]);
 }

@@ -31,6 +31,8 @@ enum rk_ucx_kind {
 
 /* Of BYE. ALONE: leaves without the collective barrier, since a rank is dead. DISCONNECTED: both jobs have agreed. */
 enum { RK_UCX_ALONE = 1, RK_UCX_DISCONNECTED = 2 };
+/* Flag of DATA: the sender could not read its payload, and the receive fails. */
+enum { RK_UCX_UNREAD = 1 };
 
 struct rk_ucx_head {
     struct rk_id to; /* the receiver's id of the link to the sender, or RK_UCX_NO_LINK */

@@ -29,6 +29,7 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
     op->type = (uint8_t)type;
     op->wanted = op->unwanted = op->announced = false;
     op->of = l;
+    op->copied = RANK_OK;
     op->req = NULL;
     op->desc = NULL;
     rk_list_init(&op->todo);

@@ -19,11 +19,20 @@
 /* Private words of a struct rk_rndv: own op, or the peer's. */
 enum { P_OURS, P_THEIRS };
 
-/* Ends the op and completes its request, if any. */
+/*
+ * Ends the op and completes its request, if any. A copy of device memory that fails cannot end a transfer of UCP, which
+ * goes on with undefined data: the request fails, and a sender disconnects, since its receiver cannot detect it.
+ */
 static void ucx_rndv_finish(struct rk_ucx_op *op, rank_status_t st)
 {
     struct rank_request *req = op->req;
+    struct rk_ucx_link *l = op->of;
 
+    if (rk_unlikely(op->copied) && !st) {
+        st = op->copied;
+        if (req && req->type == RK_REQ_SEND)
+            rk_engine_report_death(l->ucx->ctx, l->peer->number);
+    }
     rk_ucx_op_free(op);
     if (req)
         rk_req_complete(req, st);
@@ -87,10 +96,11 @@ static size_t view_pack(void *state, size_t offset, void *to, size_t room)
     struct rk_ucx_op *op = state;
     size_t n = op->total - offset < room ? op->total - offset : room;
 
-    if (op->type == RK_UCX_OP_ORPHAN) /* the peer is dead, and the buffer belongs to its owner again */
+    /* An orphan's peer is dead, and the buffer belongs to its owner again. */
+    if (op->type != RK_UCX_OP_ORPHAN && !op->copied)
+        op->copied = rk_copy_out(to, &op->view, offset, n);
+    if (op->type == RK_UCX_OP_ORPHAN || op->copied)
         memset(to, 0, n);
-    else
-        rk_copy_out(to, &op->view, offset, n);
     return n;
 }
 
@@ -102,7 +112,8 @@ static ucs_status_t view_unpack(void *state, size_t offset, const void *from, si
         return UCS_OK;
     if (n > op->view.bytes - offset)
         n = op->view.bytes - offset;
-    rk_copy_in(&op->view, offset, from, n);
+    if (!op->copied)
+        op->copied = rk_copy_in(&op->view, offset, from, n);
     return UCS_OK;
 }
 
@@ -250,6 +261,20 @@ rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     return st;
 }
 
+/* A DATA frame with payload that a copy may fail to read. */
+static rank_status_t send_packed(struct rk_ucx_op *op, struct rk_hdr *hdr)
+{
+    char packed[RK_UCX_FRAME_MAX];
+    rank_status_t st, copied = rk_copy_out(packed, &op->view, 0, op->want);
+
+    if (copied) {
+        hdr->flags = RK_UCX_UNREAD;
+        memset(packed, 0, op->want);
+    }
+    st = rk_ucx_put(op->of, hdr, &op->theirs, sizeof(op->theirs), packed, NULL);
+    return st ? st : copied;
+}
+
 bool rk_ucx_send_pulled(struct rk_ucx_op *op)
 {
     struct rk_ucx_link *l = op->of;
@@ -269,7 +294,8 @@ bool rk_ucx_send_pulled(struct rk_ucx_op *op)
         return true;
     }
     hdr.len = (uint32_t)(sizeof(op->theirs) + op->want);
-    st = rk_ucx_put(l, &hdr, &op->theirs, sizeof(op->theirs), NULL, &op->view);
+    st = rk_unlikely(rk_view_may_fail(&op->view)) ? send_packed(op, &hdr)
+                                                  : rk_ucx_put(l, &hdr, &op->theirs, sizeof(op->theirs), NULL, &op->view);
     if (st == RK_AGAIN)
         return false;
     ucx_rndv_finish(op, st);
@@ -494,8 +520,7 @@ static void ucx_rndv_data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hd
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return;
     }
-    rk_copy_in(&op->view, 0, data, n);
-    ucx_rndv_finish(op, RANK_OK);
+    ucx_rndv_finish(op, hdr->flags & RK_UCX_UNREAD ? RANK_ERR_DEVICE : rk_copy_in(&op->view, 0, data, n));
 }
 
 /* ------------------------------------------------------------------------ both */

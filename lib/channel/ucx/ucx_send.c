@@ -192,7 +192,7 @@ RK_INLINE void ucx_send_fill(unsigned char *at, const struct rk_hdr *hdr, const 
     if (rest == 0)
         return;
     if (view && view->ops)
-        rk_copy_out(at + first_len, view, 0, rest);
+        view->ops->pack(view, 0, at + first_len, rest); /* host memory: others pack before */
     else if (rest == 8)
         memcpy(at + first_len, view ? view->base : second, 8);
     else
