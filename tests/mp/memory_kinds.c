@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memory_kinds.c: pass buffers that the CPU cannot access (test_kind.c).
+ * memory_kinds.c: pass buffers that the CPU cannot access.
  *
- * Each call with a buffer, at each size class, from and to host memory and memory of the kind.
+ * Of the kind of test_kind.c if RANK_KINDS is set, else of a device. Each call with a buffer, at each size class, from
+ * and to host memory and memory of the kind.
  */
 #include "tests/mp/mp.h"
 #include "lib/mem/kind.h"
+#include "tests/standin/device_memory.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -655,18 +657,26 @@ static void test_allocated(const struct mp *mp)
     free(host);
 }
 
-int main(int argc, char **argv)
+static const struct rk_kind *find_test_kind(void)
 {
+    const struct rk_kind *found;
     char path[4096];
-    struct mp mp;
     void *module;
 
-    mp_start(&mp, &argc, argv);
     snprintf(path, sizeof(path), "%s/librank-test.so", getenv("RANK_MODULES"));
     module = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
     MP_CHECK(module);
-    kind = dlsym(module, "test_kind");
-    MP_CHECK(kind);
+    found = dlsym(module, "test_kind");
+    MP_CHECK(found);
+    return found;
+}
+
+int main(int argc, char **argv)
+{
+    struct mp mp;
+
+    mp_start(&mp, &argc, argv);
+    kind = getenv("RANK_KINDS") ? find_test_kind() : device_memory(mp.rank);
     mp_case(&mp, "messages");
     test_messages(&mp);
     mp_case(&mp, "collectives");
@@ -677,6 +687,9 @@ int main(int argc, char **argv)
     test_onesided(&mp);
     mp_case(&mp, "device memory");
     test_allocated(&mp);
+    MP_CHECK(getenv("RANK_KINDS") || device_memory_is_current());
+    if (!getenv("RANK_KINDS"))
+        device_memory_end();
     mp_end(&mp);
     return 0;
 }

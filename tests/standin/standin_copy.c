@@ -122,7 +122,7 @@ static CUresult copy_submit(struct copy copy, CUstream stream, bool synchronous,
     *c = copy;
     wait = synchronous && (to != DEVICE || from != DEVICE || sync);
     if (from == PAGEABLE && to != PAGEABLE) {
-        wait = copy.bytes > STAGED_MAX;
+        wait = copy.bytes > STAGED_MAX || (synchronous && sync);
         c->staged = wait ? NULL : malloc(copy.bytes);
         if (c->staged) {
             memcpy(c->staged, (void *)(uintptr_t)copy.from, copy.bytes);

@@ -71,7 +71,8 @@ struct rk_ucx_op {
     uint64_t want;       /* PULLING, SENDING: bytes requested */
     struct rk_id theirs; /* PULLING: id of the sender; SENDING: id of the receiver */
     struct rk_view view;
-    rank_status_t copied; /* error of a copy of the view's payload */
+    rank_status_t copied; /* error of a copy to the view */
+    void *staged;         /* payload of a send that a copy could have failed to read; or NULL */
     ucp_dt_iov_t pieces[RK_UCX_PIECES_MAX]; /* of the view, for UCP */
     unsigned char head[RK_UCX_HEAD_MAX];
 };

@@ -3,6 +3,7 @@
 #include "lib/channel/ucx/ucx.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 enum { OP_LINK = offsetof(struct rk_ucx_op, link) };
 
@@ -30,6 +31,7 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
     op->wanted = op->unwanted = op->announced = false;
     op->of = l;
     op->copied = RANK_OK;
+    op->staged = NULL;
     op->req = NULL;
     op->desc = NULL;
     rk_list_init(&op->todo);
@@ -41,6 +43,7 @@ void rk_ucx_op_free(struct rk_ucx_op *op)
 {
     if (op->announced)
         op->of->announced--;
+    free(op->staged);
     rk_list_remove(&op->link);
     rk_list_remove(&op->todo);
     rk_handle_drop(&op->ucx->op_ids, op->id);

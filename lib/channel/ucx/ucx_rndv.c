@@ -13,26 +13,20 @@
  */
 #include "lib/channel/ucx/ucx.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 
 /* Private words of a struct rk_rndv: own op, or the peer's. */
 enum { P_OURS, P_THEIRS };
 
-/*
- * Ends the op and completes its request, if any. A copy of device memory that fails cannot end a transfer of UCP, which
- * goes on with undefined data: the request fails, and a sender disconnects, since its receiver cannot detect it.
- */
+/* Ends the op and completes its request, if any. */
 static void ucx_rndv_finish(struct rk_ucx_op *op, rank_status_t st)
 {
     struct rank_request *req = op->req;
-    struct rk_ucx_link *l = op->of;
 
-    if (rk_unlikely(op->copied) && !st) {
+    if (!st)
         st = op->copied;
-        if (req && req->type == RK_REQ_SEND)
-            rk_engine_report_death(l->ucx->ctx, l->peer->number);
-    }
     rk_ucx_op_free(op);
     if (req)
         rk_req_complete(req, st);
@@ -96,11 +90,10 @@ static size_t view_pack(void *state, size_t offset, void *to, size_t room)
     struct rk_ucx_op *op = state;
     size_t n = op->total - offset < room ? op->total - offset : room;
 
-    /* An orphan's peer is dead, and the buffer belongs to its owner again. */
-    if (op->type != RK_UCX_OP_ORPHAN && !op->copied)
-        op->copied = rk_copy_out(to, &op->view, offset, n);
-    if (op->type == RK_UCX_OP_ORPHAN || op->copied)
+    if (op->type == RK_UCX_OP_ORPHAN) /* the peer is dead, and the buffer belongs to its owner again */
         memset(to, 0, n);
+    else
+        op->view.ops->pack(&op->view, offset, to, n); /* host memory: see rk_ucx_send_pulled */
     return n;
 }
 
@@ -242,7 +235,7 @@ rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
 
     if (!l || l->failed)
         return RANK_ERR_PEER_DEAD;
-    if (view->bytes <= RK_UCX_FRAME_MAX || l->announced >= RK_UCX_ANNOUNCED_MAX)
+    if (view->bytes <= RK_UCX_FRAME_MAX || l->announced >= RK_UCX_ANNOUNCED_MAX || rk_view_may_fail(view))
         return ucx_rndv_offer(l, hdr, view, req);
     if (l->ucx->inside)
         return RK_AGAIN;
@@ -261,26 +254,47 @@ rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     return st;
 }
 
-/* A DATA frame with payload that a copy may fail to read. */
-static rank_status_t send_packed(struct rk_ucx_op *op, struct rk_hdr *hdr)
+/*
+ * Copy payload that a copy may fail to read, such as device memory, to the host before any of it is sent: UCP cannot end
+ * a transfer that it has begun. No-op for other payload.
+ */
+static rank_status_t ucx_stage_payload(struct rk_ucx_op *op)
 {
-    char packed[RK_UCX_FRAME_MAX];
-    rank_status_t st, copied = rk_copy_out(packed, &op->view, 0, op->want);
+    rank_status_t st;
 
-    if (copied) {
-        hdr->flags = RK_UCX_UNREAD;
-        memset(packed, 0, op->want);
+    if (!rk_view_may_fail(&op->view))
+        return RANK_OK;
+    op->staged = malloc(op->want);
+    st = op->staged ? rk_copy_out(op->staged, &op->view, 0, op->want) : RANK_ERR_NO_MEMORY;
+    if (st) {
+        free(op->staged);
+        op->staged = NULL;
+        return st;
     }
-    st = rk_ucx_put(op->of, hdr, &op->theirs, sizeof(op->theirs), packed, NULL);
-    return st ? st : copied;
+    op->view = (struct rk_view){op->staged, op->want, NULL};
+    return RANK_OK;
+}
+
+/* Returns RK_AGAIN without room. */
+static rank_status_t send_unread(const struct rk_ucx_op *op)
+{
+    struct rk_hdr hdr = {.kind = RK_UCX_DATA, .flags = RK_UCX_UNREAD, .epoch = op->of->peer->epoch, .len = sizeof(op->theirs)};
+
+    return rk_ucx_put(op->of, &hdr, &op->theirs, sizeof(op->theirs), NULL, NULL);
 }
 
 bool rk_ucx_send_pulled(struct rk_ucx_op *op)
 {
     struct rk_ucx_link *l = op->of;
     struct rk_hdr hdr = {.kind = RK_UCX_DATA, .epoch = l->peer->epoch};
-    rank_status_t st;
+    rank_status_t st = op->want ? ucx_stage_payload(op) : RANK_OK;
 
+    if (rk_unlikely(st)) {
+        if (send_unread(op) == RK_AGAIN)
+            return false;
+        ucx_rndv_finish(op, st);
+        return true;
+    }
     if (op->want > RK_UCX_FRAME_MAX) {
         if (l->ucx->inside)
             return false;
@@ -294,8 +308,7 @@ bool rk_ucx_send_pulled(struct rk_ucx_op *op)
         return true;
     }
     hdr.len = (uint32_t)(sizeof(op->theirs) + op->want);
-    st = rk_unlikely(rk_view_may_fail(&op->view)) ? send_packed(op, &hdr)
-                                                  : rk_ucx_put(l, &hdr, &op->theirs, sizeof(op->theirs), NULL, &op->view);
+    st = rk_ucx_put(l, &hdr, &op->theirs, sizeof(op->theirs), NULL, &op->view);
     if (st == RK_AGAIN)
         return false;
     ucx_rndv_finish(op, st);
@@ -516,11 +529,15 @@ static void ucx_rndv_data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hd
 
     memcpy(&id, payload, sizeof(id));
     op = rk_ucx_op_find(l, id, RK_UCX_OP_PULLING);
+    if (op && hdr->flags & RK_UCX_UNREAD) {
+        ucx_rndv_finish(op, RANK_ERR_DEVICE);
+        return;
+    }
     if (!op || n != op->want) {
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return;
     }
-    ucx_rndv_finish(op, hdr->flags & RK_UCX_UNREAD ? RANK_ERR_DEVICE : rk_copy_in(&op->view, 0, data, n));
+    ucx_rndv_finish(op, rk_copy_in(&op->view, 0, data, n));
 }
 
 /* ------------------------------------------------------------------------ both */

@@ -27,10 +27,12 @@ struct block {
     CUdeviceptr at;
     size_t bytes; /* BLOCK_VMM: of the mapping */
     int device;
+    bool imported;
     CUmemGenericAllocationHandle handle; /* BLOCK_VMM */
 };
 
 static struct block *blocks;
+static int nimported;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Memory of another process. */
@@ -51,8 +53,10 @@ static struct block *find_block(CUdeviceptr at, bool remove)
     while (*link && (*link)->at != at)
         link = &(*link)->next;
     found = *link;
-    if (found && remove)
+    if (found && remove) {
         *link = found->next;
+        nimported -= found->imported;
+    }
     pthread_mutex_unlock(&lock);
     return found;
 }
@@ -62,7 +66,24 @@ static void add_block(struct block *b)
     pthread_mutex_lock(&lock);
     b->next = blocks;
     blocks = b;
+    nimported += b->imported;
     pthread_mutex_unlock(&lock);
+}
+
+int rk_cuda_imported_for(const void *ptr)
+{
+    CUdeviceptr at = (CUdeviceptr)(uintptr_t)ptr;
+    int device = -1;
+
+    if (__atomic_load_n(&nimported, __ATOMIC_RELAXED) == 0)
+        return -1;
+    pthread_mutex_lock(&lock);
+    for (const struct block *b = blocks; b && device < 0; b = b->next) {
+        if (b->imported && at - b->at < b->bytes)
+            device = b->device;
+    }
+    pthread_mutex_unlock(&lock);
+    return device;
 }
 
 /* ------------------------------------------------------------------------------ VMM */
@@ -166,7 +187,6 @@ static bool vmm_import(struct block *b, const struct wire_handle *w)
     }
     r = rk_cuda.MemImportFromShareableHandle(&b->handle, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     close(fd);
-    b->bytes = w->bytes;
     if (r == CUDA_SUCCESS) {
         r = vmm_map(b, &call);
         if (r != CUDA_SUCCESS)
@@ -315,6 +335,8 @@ void *rk_cuda_import(const void *handle, size_t len, const void *near)
         return NULL;
     memcpy(&w, handle, sizeof(w));
     b->device = own ? own->device : 0;
+    b->bytes = w.bytes;
+    b->imported = true;
     b->sort = (enum block_sort)w.sort;
     if (w.sort == BLOCK_VMM ? !vmm_import(b, &w) : w.sort != BLOCK_PLAIN || !ipc_import(b, &w)) {
         free(b);

@@ -15,6 +15,9 @@ rank_status_t rk_cuda_alloc(size_t bytes, void **out);
 /* Free memory of rk_cuda_alloc or rk_cuda_import. */
 void rk_cuda_free(void *ptr);
 
+/* Of imported memory, the device that it was mapped for; else -1. No other device need reach the mapping. */
+int rk_cuda_imported_for(const void *ptr);
+
 /* As export, export_end and import of struct rk_kind (lib/mem/kind.h). */
 size_t rk_cuda_export(const void *ptr, size_t bytes, void *handle, size_t room);
 void rk_cuda_export_end(const void *handle, size_t len);

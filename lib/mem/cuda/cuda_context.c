@@ -16,15 +16,16 @@ rank_status_t rk_cuda_pointer(const void *ptr, struct rk_cuda_pointer *out)
 {
     CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_CONTEXT,
-                                   CU_POINTER_ATTRIBUTE_BUFFER_ID};
-    unsigned type = 0, managed = 0; /* a bool of the driver's */
-    void *values[] = {&type, &managed, &out->device, &out->context, &out->id};
+                                   CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
+    unsigned type = 0, managed = 0, settled = 0; /* two are a bool of the driver's */
+    void *values[] = {&type, &managed, &out->device, &out->context, &out->id, &settled};
     CUresult r;
 
     memset(out, 0, sizeof(*out));
     r = rk_cuda.PointerGetAttributes(RK_ARRAY_LEN(names), names, values, (CUdeviceptr)(uintptr_t)ptr);
     if (r == CUDA_SUCCESS) {
         out->on_device = type == CU_MEMORYTYPE_DEVICE && !managed;
+        out->settled = settled != 0;
         return RANK_OK;
     }
     if (r == CUDA_ERROR_NOT_INITIALIZED || r == CUDA_ERROR_DEINITIALIZED || r == CUDA_ERROR_INVALID_VALUE)
@@ -83,6 +84,18 @@ bool rk_cuda_is_primary(CUcontext context, int ordinal)
     is = device_retain(ordinal) == RANK_OK && devices[ordinal].primary == context;
     pthread_mutex_unlock(&lock);
     return is;
+}
+
+rank_status_t rk_cuda_settle(const void *ptr, const struct rk_cuda_pointer *pointer)
+{
+    unsigned on = 1;
+    rank_status_t st;
+
+    if (pointer->settled)
+        return RANK_OK;
+    rk_cuda.PointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)(uintptr_t)ptr);
+    st = RK_CUDA_CALL(StreamSynchronize, RK_CUDA_STREAM_LEGACY);
+    return st ? st : RK_CUDA_CALL(StreamSynchronize, RK_CUDA_STREAM_PER_THREAD);
 }
 
 /* In its context. */

@@ -9,6 +9,7 @@ enum { RK_CUDA_DEVICES_MAX = 64 };
 
 /* What the driver reports of a pointer. */
 struct rk_cuda_pointer {
+    bool settled;            /* SYNC_MEMOPS: synchronous copies of the program to it are complete when they return */
     bool on_device;          /* device memory; managed and registered memory count as host memory */
     int device;              /* its ordinal */
     CUcontext context;       /* the context of its allocation; NULL: of none, as VMM memory */
@@ -36,6 +37,12 @@ rank_status_t rk_cuda_enter_primary(int device, CUstream *stream);
 
 /* Is this the primary context of the device? Does not make one. */
 bool rk_cuda_is_primary(CUcontext context, int device);
+
+/*
+ * Make the program's copies to device memory complete, in the memory's context. The driver's synchronous copies from
+ * pageable host memory may return before that. Later ones to this allocation do not, if the driver can set that.
+ */
+rank_status_t rk_cuda_settle(const void *ptr, const struct rk_cuda_pointer *pointer);
 
 /* Forget the own stream of a device: the program has reset the device, and the stream with it. */
 void rk_cuda_forget(int device);

@@ -2,8 +2,8 @@
 /*
  * kind_cuda.c: describe CUDA device memory to the library.
  *
- * A copy is complete on return. It does not wait for streams of the program: what a kernel writes must be complete
- * before the call.
+ * A copy is complete on return. It does not wait for kernels of the program: what these write must be complete before
+ * the call.
  */
 #include "lib/mem/cuda/kind_cuda.h"
 #include "lib/base/log.h"
@@ -40,7 +40,26 @@ static bool stream_is_stale(CUresult r)
     return r == CUDA_ERROR_INVALID_HANDLE || r == CUDA_ERROR_CONTEXT_IS_DESTROYED || r == CUDA_ERROR_INVALID_CONTEXT;
 }
 
-static rank_status_t copy_by_stream(CUdeviceptr to, CUdeviceptr from, size_t bytes, int device)
+/* A copy with one or two sides in device memory. */
+struct device_copy {
+    const void *side[2]; /* the target first; NULL: host memory */
+    struct rk_cuda_pointer of[2];
+    CUdeviceptr to, from;
+    size_t bytes;
+};
+
+static rank_status_t copy_settle(const struct device_copy *c)
+{
+    rank_status_t st = RANK_OK;
+
+    for (int i = 0; i < 2 && !st; i++) {
+        if (c->side[i])
+            st = rk_cuda_settle(c->side[i], &c->of[i]);
+    }
+    return st;
+}
+
+static rank_status_t copy_by_stream(const struct device_copy *c, int device)
 {
     const char *call = NULL;
     CUresult r = CUDA_SUCCESS;
@@ -51,8 +70,13 @@ static rank_status_t copy_by_stream(CUdeviceptr to, CUdeviceptr from, size_t byt
 
         if (st)
             return st;
+        st = copy_settle(c);
+        if (st) {
+            rk_cuda_leave();
+            return st;
+        }
         call = "cuMemcpyAsync";
-        r = rk_cuda.MemcpyAsync(to, from, bytes, stream);
+        r = rk_cuda.MemcpyAsync(c->to, c->from, c->bytes, stream);
         if (r == CUDA_SUCCESS) {
             call = "cuStreamSynchronize";
             r = rk_cuda.StreamSynchronize(stream);
@@ -66,13 +90,15 @@ static rank_status_t copy_by_stream(CUdeviceptr to, CUdeviceptr from, size_t byt
 }
 
 /* In a context that the program has created itself. */
-static rank_status_t copy_in_context(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUcontext context)
+static rank_status_t copy_in_context(const struct device_copy *c, CUcontext context)
 {
     rank_status_t st = rk_cuda_enter(context);
 
     if (st)
         return st;
-    st = RK_CUDA_CALL(MemcpyAsync, to, from, bytes, RK_CUDA_STREAM_PER_THREAD);
+    st = copy_settle(c);
+    if (!st)
+        st = RK_CUDA_CALL(MemcpyAsync, c->to, c->from, c->bytes, RK_CUDA_STREAM_PER_THREAD);
     if (!st)
         st = RK_CUDA_CALL(StreamSynchronize, RK_CUDA_STREAM_PER_THREAD);
     rk_cuda_leave();
@@ -81,16 +107,22 @@ static rank_status_t copy_in_context(CUdeviceptr to, CUdeviceptr from, size_t by
 
 static rank_status_t cuda_copy(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes)
 {
-    CUdeviceptr dst = (CUdeviceptr)(uintptr_t)to, src = (CUdeviceptr)(uintptr_t)from;
-    struct rk_cuda_pointer p;
-    rank_status_t st = rk_cuda_pointer(to_kind ? to : from, &p);
+    struct device_copy c = {.side = {to_kind ? to : NULL, from_kind ? from : NULL},
+                            .to = (CUdeviceptr)(uintptr_t)to, .from = (CUdeviceptr)(uintptr_t)from, .bytes = bytes};
+    const struct rk_cuda_pointer *p = &c.of[to_kind ? 0 : 1];
+    rank_status_t st = RANK_OK;
+    int device;
 
-    (void)from_kind;
+    for (int i = 0; i < 2 && !st; i++) {
+        if (c.side[i])
+            st = rk_cuda_pointer(c.side[i], &c.of[i]);
+    }
     if (st)
         return st;
-    if (p.context && !rk_cuda_is_primary(p.context, p.device))
-        return copy_in_context(dst, src, bytes, p.context);
-    return copy_by_stream(dst, src, bytes, p.device);
+    device = rk_cuda_imported_for(to_kind ? to : from);
+    if (device < 0 && p->context && !rk_cuda_is_primary(p->context, p->device))
+        return copy_in_context(&c, p->context);
+    return copy_by_stream(&c, device < 0 ? p->device : device);
 }
 
 static void cuda_describe(char *text, size_t room)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# cuda_ranks.sh: pass device memory between ranks, with a stand-in for libcuda.
+standin=$top_builddir/tests/standin/.libs
+case "${SAN_CFLAGS:-}" in *sanitize*) echo "ok - standin # SKIP sanitizers have the addresses that the stand-in needs"; exit 77 ;; esac
+work=$(mktemp -d "$top_builddir/tests/cuda.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+# with WHAT OPTIONS... -- PROGRAM ARGUMENTS...: by mp.sh
+with() {
+    local what=$1
+    shift
+    [[ "standin/$what" =~ ${CASES:-} ]] || return 0
+    if bash "$top_srcdir/tests/mp.sh" -1 -c default -t 100 -E RANK_CUDA=on -E "LD_LIBRARY_PATH=$libs" -E STANDIN_DELAY=20 "$@" >"$work/out" 2>&1 &&
+        grep -q '^ok' "$work/out"; then
+        echo "ok - standin/$what"
+    else
+        echo "not ok - standin/$what"
+        sed 's/^/    /' "$work/out"
+        bad=1
+    fi
+}
+
+libs=$standin
+kinds=tests/mp/memory_kinds.mp
+with "one device" -q alone,2 -f alone,1,2,3,4 -E MEMORY_KINDS_MAPPED=1 -- $kinds
+with "two devices" -q 3 -f 2,3,4 -E STANDIN_GPUS=2 -E MEMORY_KINDS_MAPPED=1 -- $kinds
+with "between hosts" -q 2 -f 2,3 -c tcp,ucx -- $kinds
+with "two devices without access to each other" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_PEER=off -- $kinds
+with "no descriptors of memory, an old driver's handles" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_VMM=off -E MEMORY_KINDS_MAPPED=1 -- $kinds
+with "nothing can be mapped" -q 2 -f 2,3 -E STANDIN_IPC=off -- $kinds
+with "no optional call" -q 2 -f 2,3 -E STANDIN_WITHOUT=optional -- $kinds
+with "a progress thread" -q 2 -f 2,3 -E RANK_PROGRESS_THREAD=yes -- $kinds
+
+faults=tests/standin/device_faults.mp
+with "copies of a rank fail" -q 2,3 -E BREAK_RANK_0=MemcpyAsync:1+ -- $faults --copies
+with "copies of a rank fail, the owner serves" -q 2 -E STANDIN_IPC=off -E BREAK_RANK_0=MemcpyAsync:1+ -- $faults --copies
+with "copies of a rank fail, between hosts" -q 2 -c tcp,ucx -E BREAK_RANK_0=MemcpyAsync:1+ -- $faults --copies
+with "an error that stays" -q 2 -E BREAK_RANK_0=MemcpyAsync:3:CUDA_ERROR_ILLEGAL_ADDRESS -E STANDIN_LEAKS=off \
+    -o 'cuMemcpyAsync failed: CUDA_ERROR_ILLEGAL_ADDRESS' -- $faults --sticky
+with "out of device memory" -q 1,3 -E STANDIN_MEMORY=33554432 -- $faults --memory
+with "a forked child" -q 2 -- $faults --fork
+with "no device" -q alone -E STANDIN_GPUS=0 -o 'finds no device' -- $faults --init -7
+with "a driver that cannot be initialized" -q alone -E STANDIN_FAIL=Init:1+ -o 'cannot be initialized: CUDA_ERROR_UNKNOWN' -- $faults --init -25
+with "a driver without a required call" -q alone -E STANDIN_WITHOUT=MemcpyAsync -o 'version 13.0. has no call cuMemcpyAsync of version 4.0' -- \
+    $faults --init -7
+with "without RANK_CUDA" -q 2 -E RANK_CUDA=auto -- $faults --without
+with "RANK_CUDA=off" -q 2 -E RANK_CUDA=off -- $faults --without
+echo broken >"$work/libcuda.so.1"
+libs=$work
+with "a libcuda that cannot be loaded" -q alone -o 'cannot load the CUDA driver: .*libcuda.so.1' -- $faults --init -7
+
+if [[ "standin/rankinfo" =~ ${CASES:-} ]]; then
+    RANK_MODULES=$top_builddir/.libs LD_LIBRARY_PATH=$standin STANDIN_GPUS=2 "$top_builddir/rankinfo" --channels --load >"$work/out" 2>&1
+    grep -q 'driver 13.0, 2 devices' "$work/out" && echo "ok - standin/rankinfo" || { echo "not ok - standin/rankinfo"; sed 's/^/    /' "$work/out"; bad=1; }
+fi
+exit $bad

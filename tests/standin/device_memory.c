@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* device_memory.c: allocate and copy device memory by the driver's calls. */
+#include "tests/standin/device_memory.h"
+#include "lib/base/log.h"
+#include "lib/mem/cuda/cuda_driver.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BLOCKS = 256 };
+
+static CUcontext context;
+static CUdevice device;
+static struct vmm_block {
+    CUdeviceptr at;
+    size_t bytes;
+} vmm[BLOCKS];
+static unsigned turn;
+
+/* The driver's loader logs. */
+int rk_log_threshold = RK_LOG_WARN;
+void rk_log_write(int level, const char *fmt, ...)
+{
+    va_list ap;
+
+    (void)level;
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+}
+
+static void must(const char *what, CUresult r)
+{
+    char text[256];
+
+    if (r == CUDA_SUCCESS)
+        return;
+    fprintf(stderr, "%s: %s\n", what, rk_cuda_error_text(r, text, sizeof(text)));
+    abort();
+}
+#define MUST(name, ...) must(#name, rk_cuda.name(__VA_ARGS__))
+
+static bool vmm_alloc_block(size_t bytes, struct vmm_block *b)
+{
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+    CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle handle;
+    size_t unit;
+
+    if (rk_cuda.MemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS)
+        return false;
+    b->bytes = (bytes + unit - 1) / unit * unit;
+    MUST(MemCreate, &handle, b->bytes, &prop, 0);
+    MUST(MemAddressReserve, &b->at, b->bytes, 0, 0, 0);
+    MUST(MemMap, b->at, b->bytes, 0, handle, 0);
+    MUST(MemSetAccess, b->at, b->bytes, &access, 1);
+    MUST(MemRelease, handle);
+    return true;
+}
+
+static rank_status_t user_alloc(size_t bytes, void **out)
+{
+    CUdeviceptr at;
+
+    for (int i = 0; turn++ % 4 == 3 && i < BLOCKS; i++) {
+        if (!vmm[i].at && vmm_alloc_block(bytes, &vmm[i])) {
+            *out = (void *)(uintptr_t)vmm[i].at;
+            return RANK_OK;
+        }
+    }
+    MUST(MemAlloc, &at, bytes ? bytes : 1);
+    *out = (void *)(uintptr_t)at;
+    return RANK_OK;
+}
+
+static void user_free(void *ptr)
+{
+    CUdeviceptr at = (CUdeviceptr)(uintptr_t)ptr;
+
+    for (int i = 0; i < BLOCKS; i++) {
+        if (vmm[i].at == at) {
+            MUST(MemUnmap, at, vmm[i].bytes);
+            MUST(MemAddressFree, at, vmm[i].bytes);
+            vmm[i].at = 0;
+            return;
+        }
+    }
+    MUST(MemFree, at);
+}
+
+static rank_status_t user_copy(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes)
+{
+    (void)to_kind;
+    (void)from_kind;
+    MUST(Memcpy, (CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, bytes);
+    return RANK_OK;
+}
+
+const struct rk_kind *device_memory(int rank)
+{
+    static const struct rk_kind user_kind = {
+        .name = "device", .id = RANK_MEM_CUDA, .alloc = user_alloc, .free = user_free, .copy = user_copy};
+    char why[512];
+    int n;
+
+    if (rk_cuda_load(true, why, sizeof(why))) {
+        fprintf(stderr, "%s\n", why);
+        abort();
+    }
+    MUST(DeviceGetCount, &n);
+    MUST(DeviceGet, &device, rank % n);
+    MUST(DevicePrimaryCtxRetain, &context, device);
+    MUST(CtxSetCurrent, context);
+    return &user_kind;
+}
+
+bool device_memory_is_current(void)
+{
+    CUcontext now = NULL;
+
+    return rk_cuda.CtxGetCurrent(&now) == CUDA_SUCCESS && now == context;
+}
+
+void device_memory_end(void)
+{
+    rk_cuda.CtxSetCurrent(NULL);
+    rk_cuda.DevicePrimaryCtxRelease(device);
+}
