@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_reductions.c: reduce every datatype x operation x in place x root. */
-/* Short and long. */
+/*
+ * coll_reductions.c: reduce every datatype x operation by each call, short and long.
+ *
+ * Lengths, forms in place and roots are drawn for each pair, and counted. With --full each pair has all of them.
+ */
 #include "tests/coll/mp_coll.h"
 
 #include <stdlib.h>
@@ -165,35 +168,56 @@ static void scan(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t coun
     free(copy);
 }
 
-static void every_form(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, int root)
+/* Bit k of forms: is call k in place? */
+static void every_call(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, int root, unsigned forms)
 {
-    for (int in_place = 0; in_place < 2; in_place++) {
-        allreduce(t, op, d, count, in_place);
-        reduce(t, op, d, count, in_place, root);
-        reduce_scatter(t, op, d, count, in_place);
-        reduce_scatterv(t, op, d, count, in_place);
-        for (int exclusive = 0; exclusive < 2 && op != RANK_AVG; exclusive++)
-            scan(t, op, d, count, in_place, exclusive);
-    }
+    allreduce(t, op, d, count, forms & 1);
+    reduce(t, op, d, count, forms & 2, root);
+    reduce_scatter(t, op, d, count, forms & 4);
+    reduce_scatterv(t, op, d, count, forms & 8);
+    for (int exclusive = 0; exclusive < 2 && op != RANK_AVG; exclusive++)
+        scan(t, op, d, count, forms >> exclusive & 16, exclusive);
 }
 
-/* Every pair: short ones of all roots in turn. */
+static void every_form(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, int root)
+{
+    every_call(t, op, d, count, root, 0);
+    every_call(t, op, d, count, root, ~0u);
+}
+
+/* Short ones of each pair, from all roots in turn: of all lengths in both forms, or with one length and forms that are drawn. */
 static void every_pair(struct coll_test *t)
 {
-    static const int64_t quick[] = {1, 7, 53}, all[] = {0, 1, 2, 3, 7, 8, 53, 64, 255, 511, 1030};
-    const int64_t *counts = t->full ? all : quick;
-    int n = t->full ? (int)(sizeof(all) / sizeof(all[0])) : 3, root = 0;
+    enum { DRAWN = 3 };
+    static const int64_t drawn[DRAWN] = {1, 7, 53}, all[] = {0, 1, 2, 3, 7, 8, 53, 64, 255, 511, 1030};
+    int n = t->full ? (int)(sizeof(all) / sizeof(all[0])) : 0, root = 0, times[DRAWN] = {0};
+    unsigned in_place = 0, apart = 0; /* forms that have been drawn, a bit a call */
 
     for (int d = 0; d < VALUE_DTYPES; d++) {
         for (int op = 0; op < VALUE_OPS; op++) {
             MP_CHECK_EQ(rank_op_defined(value_ops[op], value_dtypes[d]),
                         value_defined(value_ops[op], value_dtypes[d]));
-            for (int i = 0; value_defined(value_ops[op], value_dtypes[d]) && i < n; i++) {
-                every_form(t, value_ops[op], value_dtypes[d], counts[i], root);
+            if (!value_defined(value_ops[op], value_dtypes[d]))
+                continue;
+            for (int i = 0; i < n; i++) {
+                every_form(t, value_ops[op], value_dtypes[d], all[i], root);
                 root = (root + 1) % t->size;
+            }
+            if (!t->full) {
+                int i = (int)mp_below(&t->seed, DRAWN);
+                unsigned forms = (unsigned)mp_below(&t->seed, 64);
+
+                every_call(t, value_ops[op], value_dtypes[d], drawn[i], root, forms);
+                root = (root + 1) % t->size;
+                times[i]++;
+                in_place |= forms;
+                apart |= ~forms & 63;
             }
         }
     }
+    for (int i = 0; i < DRAWN && !t->full; i++)
+        MP_CHECK(times[i] > 0);
+    MP_CHECK(t->full || (in_place == 63 && apart == 63));
 }
 
 /* Long ones, past every threshold and segment. */
@@ -216,9 +240,13 @@ static void long_ones(struct coll_test *t)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int root = (int)i % t->size;
+        unsigned forms = (unsigned)mp_below(&t->seed, 64);
         if (cases[i].full && !t->full)
             continue;
-        every_form(t, cases[i].op, cases[i].d, cases[i].count, root);
+        if (t->full)
+            every_form(t, cases[i].op, cases[i].d, cases[i].count, root);
+        else
+            every_call(t, cases[i].op, cases[i].d, cases[i].count, root, forms);
     }
 }
 
@@ -272,7 +300,8 @@ static void scattered_averages(struct coll_test *t)
     }
     in = mp_alloc((size_t)LONG * (size_t)t->size * sizeof(*in));
     for (int uneven = 0; uneven < 2; uneven++) {
-        for (int in_place = 0; in_place < 2; in_place++) {
+        int form = coll_toss(t); /* one of two, or both */
+        for (int in_place = t->full ? 0 : form; in_place < (t->full ? 2 : form + 1); in_place++) {
             int64_t first = uneven ? mine : (int64_t)t->rank * LONG, n = uneven ? counts[t->rank] : LONG;
             const void *from = in_place ? RANK_IN_PLACE : in;
             uint16_t *to = in_place ? in : out;
