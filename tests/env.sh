@@ -3,9 +3,9 @@
 # Sourced by make, mp.sh and the scripts.
 #
 # Settings for people: FULL=1, XRUN=path, UCX_DIR=prefix of another UCX, RANKS=4,8, CHANNELS=ucx.
-# FULL_UNTIL=SECONDS since 1970: tests that begin later run in their short form. TURN=N: of the scripts a third runs in
+# FULL_UNTIL=SECONDS since 1970: tests that begin later run in their short form. TURN=N: of the scripts a quarter runs in
 # its full form, which rotates with N; mp.sh does so with its sizes and channels. LONG_TURN=N: of the scripts with 70
-# seconds or more in budget.txt a third runs at all.
+# seconds or more in budget.txt a third runs at all, and mp.sh runs each program on fewer sizes and channels.
 
 # What the user has set for his own runs must not decide ours; RANK_CHANNELS, XRUN_TIMEOUT and the like are the
 # matter of each case.
@@ -17,11 +17,12 @@ unset v
 if [ -n "${FULL:-}" ] && [ -n "${FULL_UNTIL:-}" ] && [ "$(date +%s)" -ge "$FULL_UNTIL" ]; then
     FULL=
 fi
+turns=4 # until all have run in their full form
 case ${0##*/} in
 mp.sh) ;;
 *.sh)
     if [ -n "${TURN:-}" ] && [ -n "${FULL:-}" ]; then
-        [ $((($(printf %s "${0##*/}" | cksum | cut -d ' ' -f 1) + TURN) % 3)) = 0 ] || FULL=
+        [ $((($(printf %s "${0##*/}" | cksum | cut -d ' ' -f 1) + TURN) % turns)) = 0 ] || FULL=
     fi
     if [ -n "${LONG_TURN:-}" ] && awk -v test="${0##*/}" -v turn="$LONG_TURN" '
         $2 + 0 >= 70 { n++; sub(/^.*\//, "", $1); if ($1 ".sh" == test) found = (n + turn) % 3 != 0 }

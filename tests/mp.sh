@@ -30,7 +30,8 @@
 #
 # Environment: those of env.sh, and RANKS and CHANNELS in place of the lists above. CASES, an extended regular expression:
 # only those lines of "cases" in which it is found. LARGEST=1: of each line's numbers of ranks the last. TURN=N: with FULL=1,
-# the sizes and channels of a quick run and a third of the others, which rotates with N. LAUNCHER: one of those in
+# the sizes and channels of a quick run and a quarter of the others, which rotates with N.
+# LONG_TURN=N: every other one of a line's, in turn. LAUNCHER: one of those in
 # elsewhere/launchers.sh, in place of xrun: then exit codes need only be bad where a bad one is due, a hung run is
 # run once more, and what a case tells xrun, or runs alone, is left out.
 
@@ -47,7 +48,7 @@ if [ -n "${LAUNCHER:-}" ]; then
     fi
 fi
 
-passed=0 failed=0 skipped=0 triple=0
+passed=0 failed=0 skipped=0 triple=0 lines=0
 case_id=none
 work=
 again=
@@ -229,7 +230,7 @@ run_one() {
 due() {
     triple=$((triple + 1))
     [ -n "${TURN:-}" ] && [ -n "${FULL:-}" ] && [ -z "${RANKS:-}" ] || return 0
-    [ $(((triple + TURN) % 3)) != 0 ] || return 0
+    [ $(((triple + TURN) % turns)) != 0 ] || return 0
     [ -z "$full_only" ] || return 1
     # The quick run has each of its sizes on the first channel, and its last size on each.
     case ,$quick, in
@@ -240,7 +241,7 @@ due() {
 }
 
 run_matrix() {
-    local sizes channels n c last
+    local sizes channels n c last pairs=()
     if [ "$full_only" = yes ] && [ -z "${FULL:-}" ]; then
         skipped=$((skipped + 1))
         echo "ok - $name $args # SKIP only with FULL=1"
@@ -277,9 +278,18 @@ run_matrix() {
                 [ "$n" != 1 ] && [ "$n" != alone ] || continue
                 [ "$n" -le "${most:-$n}" ] || continue
             fi
-            due "$n" "$c" || { skipped=$((skipped + 1)); continue; }
-            run_one "$n" "$c"
+            pairs+=("$n $c")
         done
+    done
+    lines=$((lines + 1))
+    for n in "${!pairs[@]}"; do
+        c=${pairs[n]#* }
+        # Under a sanitizer every other one.
+        if [ -n "${LONG_TURN:-}" ] && [ ${#pairs[@]} -gt 1 ] && [ $(((n + lines + LONG_TURN) % 2)) = 0 ] || ! due "${pairs[n]% *}" "$c"; then
+            skipped=$((skipped + 1))
+        else
+            run_one "${pairs[n]% *}" "$c"
+        fi
     done
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_reductions.c: reduce every datatype x operation by each call, short and long.
+ * coll_reductions.c: reduce every datatype x operation, short and long.
  *
- * Lengths, forms in place and roots are drawn for each pair, and counted. With --full each pair has all of them.
+ * Lengths, forms in place and roots are drawn for each pair and counted. With --full each pair has all of them.
  */
 #include "tests/coll/mp_coll.h"
 

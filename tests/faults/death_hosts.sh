@@ -55,8 +55,10 @@ job 40 "$top_builddir/tests/faults/death_twice.mp"
 verdict "two deaths" 2 137
 job 40 -x RANK_RNDV_UNEXPECTED_MAX=0 "$top_builddir/tests/faults/death_pending_requests.mp" --within $within
 verdict "requests of every kind" 3 137
+# in_turn WORD...: all of them; if runs take turns, the one of this turn
+in_turn() { if [ -n "${TURN:-}" ]; then shift $((TURN / turns % $#)); echo "$1"; else echo "$@"; fi; }
 if [ -n "${FULL:-}" ]; then
-    for victim in 3 0; do
+    for victim in $(in_turn 3 0); do
         dies death_in_call --in echo --bytes 5000000 --victim $victim
         dies death_in_call --in ssend --victim $victim
         dies death_in_call --in sends --bytes 20000 --victim $victim
@@ -77,11 +79,18 @@ two_level() { # CALL BYTES VICTIM
     verdict "$1 of $2 bytes on two levels, victim $3" 3 137
     grep -q 'its 2 ranks on this one use shared memory' err || bad "$1 on two levels" "no host uses shared memory: $(tail -n 3 err)"
 }
-victims() { [ -n "${FULL:-}" ] && echo 0 1 2 3 || echo $((SRANDOM % 4)); }
+# With FULL=1 each length has each victim. If runs take turns each has one: a call has all victims, and so has a length.
+c=0
 for call in barrier bcast reduce allreduce iallreduce allgather reduce_scatter alltoall; do
+    i=$c
     for bytes in 64 ${FULL:+4000 200000 1000000}; do
-        for victim in $(victims); do two_level $call $bytes "$victim"; done
+        victims="0 1 2 3"
+        [ -n "${FULL:-}" ] || victims=$((SRANDOM % 4))
+        [ -z "${FULL:-}" ] || [ -z "${TURN:-}" ] || victims=$(((TURN / turns + i) % 4))
+        for victim in $victims; do two_level $call $bytes "$victim"; done
+        i=$((i + 1))
     done
+    c=$((c + 1))
 done
 for call in bcast reduce allreduce; do two_level $call 300000 $((SRANDOM % 4)); done
 
@@ -109,7 +118,7 @@ verdict "random programs" 4 0
 job 60 "$top_builddir/tests/mp/rma/rma_shared_memory.mp"
 verdict "registered shared memory" 4 0
 if [ -n "${FULL:-}" ]; then
-    for delay in 300 2000; do
+    for delay in $(in_turn 300 2000); do
         for h in hosta hostb; do "$hosts" delay $h $delay; done
         job 200 "$top_builddir/tests/mp/random_mixed.mp" --rounds 3
         verdict "random programs over cables of $delay us" 4 0

@@ -20,16 +20,16 @@ finds() {
 }
 
 new_case
-stands=$((32 * slow))
+stands=$((20 + 12 * slow)) # a job is reported after 20 s
 aside default -n 3 --timeout $stands "$job" ring
 aside off -n 3 --heartbeat 0 --timeout $stands "$job" ring
 aside sleeps -n 3 "$job" sleep $stands
-aside computes -n 3 "$job" compute $stands
-aside threads -n 2 "$job" thread $stands
+aside computes -n 3 nice -n 19 "$job" compute $stands
+aside threads -n 2 nice -n 19 "$job" thread $stands
 aside foreign -n 2 sleep $stands
 
 # With a heartbeat each rank has its line, and the cycle follows once.
-XRUN_HEARTBEAT=2 timeout -k 5 $((30 * slow)) "$XRUN" -n 3 --timeout $((8 * slow)) "$job" ring >beats.out 2>beats.err
+XRUN_HEARTBEAT=2 timeout -k 5 $((30 * slow)) "$XRUN" -n 3 --timeout $((4 + 4 * slow)) "$job" ring >beats.out 2>beats.err
 for r in 0 1 2; do
     finds beats 1 "^xrun: rank $r: no progress for [0-9.]+ s: receive of 4 bytes on world, tag 0, waits for rank $(((r + 1) % 3))\$"
 done
@@ -40,13 +40,13 @@ finds slept 0 'cycle'
 
 # TERM by an outer tool: the report comes before the end, and not for a job that is busy, or was explained before.
 for how in "ring 3" "sleep 60" "compute 60"; do
-    timeout -k 10 $((5 * slow)) "$XRUN" -n 3 "$job" $how >term.out 2>"term ${how% *}.err"
+    timeout -k 10 $((3 + 2 * slow)) "$XRUN" -n 3 "$job" $how >term.out 2>"term ${how% *}.err"
     [ $? = 124 ] && grep -q 'got Terminated' "term ${how% *}.err" && good "TERM ends $how" || bad "TERM ends $how" "it does not"
 done
 finds "term ring" 3 '^xrun: rank [0-2]: no progress for [0-9.]+ s: receive of 4 bytes on world, tag 0, waits for rank [0-2]$'
 finds "term ring" 1 '^xrun: cycle: 0 -> 1 -> 2 -> 0$'
 for how in sleep compute; do finds "term $how" 0 'no progress|cycle'; done
-timeout -k 10 $((5 * slow)) "$XRUN" -n 3 --heartbeat 1 "$job" ring >term.out 2>"term again.err"
+timeout -k 10 $((3 + 2 * slow)) "$XRUN" -n 3 --heartbeat 1 "$job" ring >term.out 2>"term again.err"
 finds "term again" 3 'no progress'
 finds "term again" 1 'cycle'
 
