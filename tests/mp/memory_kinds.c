@@ -4,6 +4,7 @@
  *
  * Of the kind of test_kind.c if RANK_KINDS is set, else of a device. Each call with a buffer, at each size class, from
  * and to host memory and memory of the kind.
+ *   --full   collectives in each form at each length; else a form a length
  */
 #include "tests/mp/mp.h"
 #include "lib/mem/kind.h"
@@ -390,25 +391,35 @@ static void test_restarts(const struct mp *mp)
     buf_free(&r);
 }
 
-static void test_collectives(const struct mp *mp)
+static void test_collectives(const struct mp *mp, bool full)
 {
-    static const int64_t counts[] = {1, 2, 17, 1000, 40000};
-    static const enum coll cut[] = {REDUCE, ALLREDUCE, REDUCE_SCATTER, REDUCE_SCATTERV, SCAN, EXSCAN}; /* long ones, into segments */
+    enum { COUNTS = 5 };
+    static const int64_t counts[COUNTS] = {1, 2, 17, 1000, 40000};
+    enum { SEGMENTS = 1 << 18, LONG_SEGMENTS = 1 << 20, REST = 4711 };
+    static const struct {
+        enum coll k;
+        int64_t count;
+    } cut[] = { /* into segments: of 768 KiB, and of 8 MiB */
+        {REDUCE, SEGMENTS}, {REDUCE_SCATTER, SEGMENTS}, {REDUCE_SCATTERV, SEGMENTS},
+        {ALLREDUCE, LONG_SEGMENTS}, {SCAN, LONG_SEGMENTS}, {EXSCAN, LONG_SEGMENTS},
+    };
 
+    /* Four forms: bit 0 nonblocking, bit 1 in place. Each collective has each of them with each place of its buffers. */
     for (enum coll k = 0; k < COLLS; k++) {
-        for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        for (int i = 0; i < COUNTS; i++) {
             for (int where = 1; where < 4; where++) {
-                for (int nonblocking = 0; nonblocking < 2; nonblocking++) {
-                    coll_compare(mp, k, counts[i], where, nonblocking, false);
-                    if (k >= REDUCE)
-                        coll_compare(mp, k, counts[i], mp->rank % 2 ? where : 3, nonblocking, true);
+                for (int form = 0; form < 4; form++) {
+                    bool in_place = form & 2 && k >= REDUCE;
+
+                    if (full || form == (i + where + (int)k) % 4)
+                        coll_compare(mp, k, counts[i], in_place && mp->rank % 2 == 0 ? 3 : where, form & 1, in_place);
                 }
             }
         }
     }
     for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
         for (int where = 1; where < 4; where++)
-            coll_compare(mp, cut[i], (1 << 20) + 4711, mp->rank % 2 ? where : 0, where == 2, where == 3);
+            coll_compare(mp, cut[i].k, cut[i].count + REST, mp->rank % 2 ? where : 0, where == 2, where == 3);
     }
 }
 
@@ -680,7 +691,7 @@ int main(int argc, char **argv)
     mp_case(&mp, "messages");
     test_messages(&mp);
     mp_case(&mp, "collectives");
-    test_collectives(&mp);
+    test_collectives(&mp, mp_flag(argc, argv, "--full"));
     mp_case(&mp, "restarts");
     test_restarts(&mp);
     mp_case(&mp, "one-sided");
