@@ -4,7 +4,7 @@
 #
 # Settings for people: FULL=1, XRUN=path, UCX_DIR=prefix of another UCX, RANKS=4,8, CHANNELS=ucx.
 # FULL_UNTIL=SECONDS since 1970: tests that begin later run in their short form. TURN=N: of the scripts a quarter runs in
-# its full form, which rotates with N; mp.sh does so with its sizes and channels. LONG_TURN=N: of the scripts with 70
+# its full form, which rotates with N; mp.sh does so with its sizes and channels. LONG_TURN=N: of the scripts with 40
 # seconds or more in budget.txt a third runs at all, and mp.sh runs each program on fewer sizes and channels.
 
 # What the user has set for his own runs must not decide ours; RANK_CHANNELS, XRUN_TIMEOUT and the like are the
@@ -21,11 +21,11 @@ turns=4 # until all have run in their full form
 case ${0##*/} in
 mp.sh) ;;
 *.sh)
-    if [ -n "${TURN:-}" ] && [ -n "${FULL:-}" ]; then
-        [ $((($(printf %s "${0##*/}" | cksum | cut -d ' ' -f 1) + TURN) % turns)) = 0 ] || FULL=
+    if [ -n "${TURN:-}" ] && [ -n "${FULL:-}" ]; then # with that word the long ones are spread evenly
+        [ $((($(printf %s "full${0##*/}" | cksum | cut -d ' ' -f 1) + TURN) % turns)) = 0 ] || FULL=
     fi
     if [ -n "${LONG_TURN:-}" ] && awk -v test="${0##*/}" -v turn="$LONG_TURN" '
-        $2 + 0 >= 70 { n++; sub(/^.*\//, "", $1); if ($1 ".sh" == test) found = (n + turn) % 3 != 0 }
+        $2 + 0 >= 40 { n++; sub(/^.*\//, "", $1); if ($1 ".sh" == test) found = (n + turn) % 3 != 0 }
         END { exit !found }' "$top_srcdir/tests/budget.txt"; then
         echo "ok - ${0##*/} # SKIP a long test: it takes turns; check --full runs it"
         exit 77

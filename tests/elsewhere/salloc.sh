@@ -105,8 +105,9 @@ verdict "input for the other host" 0
 [ "$(cat out)" = "$(md5sum <text)" ] && good "it gets all" || bad "it gets all" "$(cat out)"
 
 # ------------------------------------------------------------------------- librank
-for program in startup team_create; do
-    salloc 60 "-N2 -n4" "$XRUN" -q -n 4 --map-by node --timeout 50 "$mp/$program.mp"
+for program in "startup.mp" "team_create.mp --short"; do
+    # shellcheck disable=SC2086 # a name, and options
+    salloc 60 "-N2 -n4" "$XRUN" -q -n 4 --map-by node --timeout 50 $mp/$program
     verdict "$program over both hosts" 0
 done
 batch "-N2 -n4" "$XRUN -q -n 4 --timeout 50 $top_builddir/examples/ring"

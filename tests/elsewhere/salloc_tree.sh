@@ -34,7 +34,7 @@ for fanout in 1 2 3 ""; do
     finish_in 15
     verdict "fan-out ${fanout:-not set}" 143
 done
-salloc 60 "$four" "$XRUN" -q -n 8 --fanout 1 --map-by node --timeout 50 "$mp/team_create.mp"
+salloc 60 "$four" "$XRUN" -q -n 8 --fanout 1 --map-by node --timeout 50 "$mp/team_create.mp" --short
 verdict "teams along it" 0
 salloc 30 "$four" "$XRUN" -q -n 4 --fanout 1 sh -c '[ $XRUN_RANK != 3 ] || exit 7; exec sleep 1000'
 verdict "a rank fails at its end" 7 'rank 3 \(host hostd, pid [0-9]+\) exited with code 7'

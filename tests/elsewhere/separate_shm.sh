@@ -27,7 +27,7 @@ separate() {
 # Further sizes, with FULL=1, up to what shows pairs of all kinds: those of the programs themselves are xrun's and Slurm's.
 separate -q 2,3,8 -f 2,3,4,8,16 -t 30 -- tests/mp/startup.mp --contact
 separate -q 4 -f 2,4,7 -t 30 -- tests/mp/p2p_order.mp
-separate -q 5 -f 2,5,8 -t 90 -c default -- tests/mp/team_create.mp
+separate -q 5 -f 2,5,8 -t 90 -c default -- tests/mp/team_create.mp --short
 separate -q 3 -f 2,3,4 -t 60 -c default -- tests/mp/rma/rma_symmetric.mp
 for program in rma_atomics rma_signals rma_putget rma_keys rma_shared_memory; do # some ranks map each other's memory, some do not
     separate -q 3 -f 2,3 -t 60 -c default -- tests/mp/rma/$program.mp

@@ -209,8 +209,9 @@ on hostb sh -c 'cat >/proc/sys/net/ipv4/ip_local_port_range' <range
 
 # ------------------------------------------------------------------------- librank and PMIx
 for args in "-n 6 --host $all" "-n 6 --host $all --map-by node --fanout 1"; do
-    for program in startup team_create; do
-        xrun 60 $args --timeout 50 "$mp/$program.mp"
+    for program in "startup.mp" "team_create.mp --short"; do
+        # shellcheck disable=SC2086 # a name, and options
+        xrun 60 $args --timeout 50 $mp/$program
         verdict "$program $args" 0
     done
 done
