@@ -184,6 +184,19 @@ static int main_make_plan(struct xr_options *o, struct xr_plan *plan)
     return 0;
 }
 
+/* Print the machine and the pairs of its ranks. Returns the exit code. */
+static int main_show_topology(const struct xr_options *o)
+{
+    char text[1024];
+
+    if (!xr_policy_check(&o->where, text, sizeof(text)) ||
+        xr_policy_show_topology(&o->where, (uint32_t)o->n, stdout, text, sizeof(text)))
+        return main_refuse(text, XR_EXIT_USAGE);
+    if (fflush(stdout))
+        return main_refuse("cannot write the topology", 1);
+    return 0;
+}
+
 static int main_run(struct xr_options *o, uint64_t started_ns)
 {
     struct xr_plan_program *programs = NULL;
@@ -294,6 +307,8 @@ int main(int argc, char **argv)
         code = 0;
     } else if (options.status) {
         code = xr_status_main(options.job);
+    } else if (options.where.topo) {
+        code = main_show_topology(&options);
     } else {
         options.argv = argv;
         options.environment = environment;

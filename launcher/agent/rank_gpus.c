@@ -9,23 +9,21 @@
 #include "launcher/exec/environ.h"
 #include "launcher/util/exit_code.h"
 #include "launcher/util/shell_words.h"
-#include "lib/topo/pair.h"
+#include "lib/topo/pair_request.h"
 
 #include <hwloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define VISIBLE "CUDA_VISIBLE_DEVICES"
 
 struct gpu_choice {
     struct xr_agent *agent;
     struct rk_machine m; /* with NVIDIA's GPUs only, so that its numbers are CUDA's */
-    bool *hidden;
     struct rk_pair_cores *cores; /* of each rank; NULL: none is bound */
-    uint32_t *core_lists, *list;
-    struct rk_pair_request rq;
+    uint32_t *core_lists;
+    struct rk_pair_prepared prepared;
     char *text; /* for errors */
     size_t len;
 };
@@ -49,56 +47,6 @@ static bool inherited_value(const struct gpu_choice *c, const char **value)
             snprintf(c->text, c->len, VISIBLE " is not the same for all programs; --gpus-per-rank needs one value");
             return false;
         }
-    }
-    return true;
-}
-
-/* Return the GPU that a word names, as a number or by the start of its UUID; or RK_TOPO_NONE. */
-static uint32_t gpu_of_word(const struct rk_machine *m, const char *word, size_t len)
-{
-    uint32_t found = RK_TOPO_NONE;
-    char *end;
-    unsigned long n;
-
-    if (len && strspn(word, "0123456789") >= len) {
-        n = strtoul(word, &end, 10);
-        return n < m->ngpus ? (uint32_t)n : RK_TOPO_NONE;
-    }
-    for (uint32_t i = 0; len > 4 && i < m->ngpus; i++) {
-        if (strncasecmp(m->gpu[i].uuid, word, len) != 0)
-            continue;
-        if (found != RK_TOPO_NONE)
-            return RK_TOPO_NONE;
-        found = i;
-    }
-    return found;
-}
-
-/* Hide the GPUs that the inherited value does not name. */
-static bool hide_others(struct gpu_choice *c)
-{
-    const char *value, *at;
-
-    if (!inherited_value(c, &value))
-        return false;
-    if (!value)
-        return true;
-    c->hidden = malloc((c->m.ngpus + 1) * sizeof(*c->hidden));
-    if (!c->hidden)
-        return false;
-    for (uint32_t i = 0; i < c->m.ngpus; i++)
-        c->hidden[i] = true;
-    for (at = value; *at;) {
-        size_t len = strcspn(at, ",");
-        uint32_t gpu = gpu_of_word(&c->m, at, len);
-        if (gpu == RK_TOPO_NONE || !c->hidden[gpu]) {
-            snprintf(c->text, c->len, VISIBLE " has '%.*s', which is %s of host %s with %u of NVIDIA", (int)len, at,
-                     gpu == RK_TOPO_NONE ? "no GPU" : "listed twice among the GPUs", c->agent->host, c->m.ngpus);
-            return false;
-        }
-        c->hidden[gpu] = false;
-        at += len;
-        at += *at == ',';
     }
     return true;
 }
@@ -205,7 +153,7 @@ static bool make_variables(struct gpu_choice *c)
     struct rk_pairing p;
     bool ok;
 
-    if (rk_pair(&c->m, &c->rq, &p, err, sizeof(err))) {
+    if (rk_pair(&c->m, &c->prepared.rq, &p, err, sizeof(err))) {
         snprintf(c->text, c->len, "host %s: %s", c->agent->host, err);
         return false;
     }
@@ -226,27 +174,15 @@ static bool make_variables(struct gpu_choice *c)
 static bool choose_gpus(struct gpu_choice *c)
 {
     const struct xr_job *job = &c->agent->job;
-    bool listed = strcmp(job->gpu_bind, "closest") != 0;
+    struct rk_pair_words words = {.gpus = job->gpu_bind, .gpus_per_rank = job->gpus_per_rank, .nics = "none"};
+    char where[300];
 
-    rk_machine_keep_nvidia(&c->m);
-    if (!c->m.ngpus) {
-        snprintf(c->text, c->len, "host %s has no GPU of NVIDIA, which --%s needs", c->agent->host,
-                 job->gpus_per_rank ? "gpus-per-rank" : "gpu-bind");
+    snprintf(where, sizeof(where), "host %s", c->agent->host);
+    if (!inherited_value(c, &words.visible) || rk_pair_request_make(&words, where, &c->m, &c->prepared, c->text, c->len) ||
+        !find_cores(c))
         return false;
-    }
-    c->rq = (struct rk_pair_request){.ranks = c->agent->nlocal,
-                                     .gpus = {.bind = listed ? RK_PAIR_MAP : RK_PAIR_CLOSEST,
-                                              .per_rank = job->gpus_per_rank ? job->gpus_per_rank : 1},
-                                     .nics = {.bind = RK_PAIR_NONE}};
-    if (listed && !rk_device_list(job->gpu_bind, &c->list, &c->rq.gpus.nmap)) {
-        snprintf(c->text, c->len, "--gpu-bind map:%s is malformed", job->gpu_bind);
-        return false;
-    }
-    if (!hide_others(c) || !find_cores(c))
-        return false;
-    c->rq.gpus.map = c->list;
-    c->rq.gpus.hidden = c->hidden;
-    c->rq.placed = c->cores;
+    c->prepared.rq.ranks = c->agent->nlocal;
+    c->prepared.rq.placed = c->cores;
     return make_variables(c);
 }
 
@@ -267,10 +203,9 @@ rank_status_t xr_rank_gpus_choose(struct xr_agent *agent, int *code, char *text,
     xr_shell_words_show(text); /* the variable may hold anything */
     if (!ok && !*text)
         snprintf(text, len, "out of memory for the GPUs of the ranks on %s", agent->host);
-    free(c.hidden);
+    rk_pair_request_clear(&c.prepared);
     free(c.cores);
     free(c.core_lists);
-    free(c.list);
     rk_machine_free(&c.m);
     if (ok)
         *code = 1;

@@ -399,7 +399,7 @@ static const struct option options[] = {
     {PLACEMENT, {"--gpus-per-rank"}, "N", "Give each rank N GPUs of NVIDIA by CUDA_VISIBLE_DEVICES.",
      "They are the nearest to its cores at equal loads, or follow in PCI order if the ranks are not bound. More ranks than "
      "GPUs share these. The variable holds UUIDs where NVIDIA's driver shows them, else numbers with "
-     "CUDA_DEVICE_ORDER=PCI_BUS_ID. One that xrun or the program has limits the choice. rankinfo --topo prints GPUs and "
+     "CUDA_DEVICE_ORDER=PCI_BUS_ID. One that xrun or the program has limits the choice. --topo prints GPUs and "
      "reasons. Without this option and --gpu-bind no variable changes.", set_gpus, 0},
     {PLACEMENT, {"--gpu-bind"}, "closest|none|map:LIST", "Choose the GPUs of ranks (default: closest with --gpus-per-rank).",
      "map:0,2-3 gives them to the ranks of each host in turn, and from the start again. Numbers are those of nvidia-smi. none "
@@ -411,7 +411,10 @@ static const struct option options[] = {
     {PLACEMENT, {"--show-map"}, NULL, "Print the placement as a table and a drawing.", NULL, FLAG(where.show_map)},
     {PLACEMENT, {"--dry-run"}, NULL, "Print the placement and start no rank.",
      "Agents report the cores of other hosts.", FLAG(where.dry_run)},
-    {PLACEMENT, {"--xml"}, "FILE", "Plan for hosts like the machine in FILE, of hwloc's XML; with --dry-run.",
+    {PLACEMENT, {"--topo"}, NULL, "Print this machine, and the GPU, NIC and cores of N ranks on it; start none.",
+     "It prints what rankinfo prints by its option of this name, without --map-by and --bind: devices, the ways between them, "
+     "the devices of each rank and the reason. The default of -n is one rank a GPU. A program may be left out.", FLAG(where.topo)},
+    {PLACEMENT, {"--xml"}, "FILE", "Plan for the machine in FILE, of hwloc's XML; with --dry-run or --topo.",
      "lstopo machine.xml writes such a file. No host is asked. The map has the GPU and NIC of each rank, with the way to them "
      "and the reason.", set_machine_xml, 0},
     {PLACEMENT, {"--json-map"}, "FILE", "Write the placement to FILE as JSON.",
@@ -477,7 +480,8 @@ static void name_variable(const struct option *opt, char *out, size_t len)
 
     out[0] = '\0';
     if (!opt->apply && (opt->more == offsetof(struct xr_options, help) || opt->more == offsetof(struct xr_options, version) ||
-                        opt->more == offsetof(struct xr_options, status)))
+                        opt->more == offsetof(struct xr_options, status) ||
+                        opt->more == offsetof(struct xr_options, where.topo)))
         return;
     if (opt->apply && (opt->more & PAIR))
         return;

@@ -181,7 +181,7 @@ static bool parse_app(int argc, char **argv, int *i, struct xr_options *o, char 
     while (*i < argc && strcmp(argv[*i], ":") != 0)
         *o->next++ = argv[(*i)++];
     *o->next++ = NULL;
-    if (!o->app->command[0] || !o->app->command[0][0])
+    if (!o->where.topo && (!o->app->command[0] || !o->app->command[0][0]))
         return fail(err, errlen, "no program given; usage: xrun [options] program [arguments] "
                     "[: [options] program [arguments]]...");
     if (o->app->n > XR_MAX_RANKS - o->n)

@@ -91,6 +91,11 @@ void xr_plan_show(const struct xr_plan *plan, FILE *to);
  * the machine does not have the GPUs that are asked for.
  */
 rank_status_t xr_plan_show_devices(const struct xr_plan *plan, FILE *to, char *err, size_t errlen);
+/*
+ * show_devices.c: print the machine of --xml, or this one, and the GPU, NIC and cores of n ranks (0: one a GPU). On
+ * failure prints nothing, and writes one line into err.
+ */
+rank_status_t xr_policy_show_topology(const struct xr_policy *where, uint32_t n, FILE *to, char *err, size_t errlen);
 rank_status_t xr_plan_json(const struct xr_plan *plan, const char *path, char *err, size_t errlen);
 
 #endif

@@ -198,8 +198,13 @@ bool xr_policy_check(const struct xr_policy *w, char *err, size_t errlen)
         snprintf(err, errlen, "--gpus-per-rank %u and --gpu-bind none contradict each other; leave one out", w->gpus_per_rank);
         return false;
     }
-    if (w->xml && !w->dry_run) {
-        snprintf(err, errlen, "--xml %s is a machine to plan for; add --dry-run", w->xml);
+    if (w->topo && (w->hosts || w->nhostfiles)) {
+        snprintf(err, errlen, "--topo shows one machine, and --%s names others; --dry-run shows a map of hosts",
+                 w->hosts ? "host" : "hostfile");
+        return false;
+    }
+    if (w->xml && !w->dry_run && !w->topo) {
+        snprintf(err, errlen, "--xml %s is a machine to plan for; add --dry-run or --topo", w->xml);
         return false;
     }
     if (w->interface && strchr(w->interface, '/') && !xr_network_parse(w->interface, &network)) {

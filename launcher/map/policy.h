@@ -20,6 +20,7 @@ struct xr_policy {
     const char *gpu_bind;   /* closest, none or map:LIST; or NULL */
     const char *xml;        /* hwloc's XML of the machine of all hosts; or NULL */
     bool show_map, dry_run;
+    bool topo; /* print machine and pairs, and start no rank */
     const char *json_map; /* or NULL */
     /* how agents are started */
     const char *agent;     /* NULL: ssh */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* show_devices.c: show GPU and NIC of each rank on the machine of --xml. */
 #include "launcher/map/plan.h"
-#include "lib/topo/pair.h"
+#include "lib/topo/show_topology.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,10 +81,10 @@ static bool any_bound(const struct host_ranks *h)
     return false;
 }
 
-static rank_status_t show_host(const struct xr_plan *p, const struct rk_machine *m, const struct rk_pair_devices *gpus,
+static rank_status_t show_host(const struct xr_plan *p, const struct rk_machine *m, const struct rk_pair_request *prepared,
                                uint32_t host, FILE *to, char *err, size_t errlen)
 {
-    struct rk_pair_request rq = {.gpus = *gpus};
+    struct rk_pair_request rq = *prepared;
     struct rk_pairing pairs;
     struct host_ranks h;
     rank_status_t st = RANK_ERR_NO_MEMORY;
@@ -112,11 +112,15 @@ static rank_status_t show_host(const struct xr_plan *p, const struct rk_machine 
     return st;
 }
 
+static struct rk_pair_words device_words(const struct xr_policy *where)
+{
+    return (struct rk_pair_words){.gpus = xr_policy_gpu_words(where), .gpus_per_rank = where->gpus_per_rank, .nics = ""};
+}
+
 rank_status_t xr_plan_show_devices(const struct xr_plan *p, FILE *to, char *err, size_t errlen)
 {
-    const char *words = xr_policy_gpu_words(p->where);
-    struct rk_pair_devices gpus = {.per_rank = p->where->gpus_per_rank};
-    uint32_t *list = NULL;
+    struct rk_pair_words words = device_words(p->where);
+    struct rk_pair_prepared prepared;
     struct rk_machine m;
     rank_status_t st;
 
@@ -125,24 +129,21 @@ rank_status_t xr_plan_show_devices(const struct xr_plan *p, FILE *to, char *err,
     st = rk_machine_load(p->where->xml, &m, err, errlen);
     if (st)
         return st;
-    if (*words) /* as the agent does: only these GPUs are given to ranks */
-        rk_machine_keep_nvidia(&m);
-    if (*words && !m.ngpus) {
-        snprintf(err, errlen, "%s has no GPU of NVIDIA, which --%s needs", p->where->xml,
-                 gpus.per_rank ? "gpus-per-rank" : "gpu-bind");
-        st = RANK_ERR_ARG;
-    }
-    if (*words && strcmp(words, "closest") != 0) {
-        gpus.bind = RK_PAIR_MAP;
-        if (!st && !rk_device_list(words, &list, &gpus.nmap))
-            st = RANK_ERR_NO_MEMORY; /* its form was checked */
-        gpus.map = list;
-    }
+    st = rk_pair_request_make(&words, p->where->xml, &m, &prepared, err, errlen);
     for (uint32_t host = 0; !st && host < p->hosts.n; host++) {
         if (p->placement.host[host].ranks)
-            st = show_host(p, &m, &gpus, host, to, err, errlen);
+            st = show_host(p, &m, &prepared.rq, host, to, err, errlen);
     }
-    free(list);
+    rk_pair_request_clear(&prepared);
     rk_machine_free(&m);
     return st;
+}
+
+rank_status_t xr_policy_show_topology(const struct xr_policy *where, uint32_t n, FILE *to, char *err, size_t errlen)
+{
+    struct rk_topo_view view = {.xml = where->xml, .pairs = true, .ranks = n, .words = device_words(where)};
+
+    if (!n && where->request.ppr && where->request.map == XR_LEVEL_NODE)
+        view.ranks = where->request.ppr;
+    return rk_topo_show(to, &view, err, errlen);
 }

@@ -120,7 +120,7 @@ XRUN_TAG_OUTPUT=maybe refused "a bad flag" 2 "XRUN_TAG_OUTPUT: --tag-output is '
 # Each option of --help, but those that only print something: what makes no sense for it is refused in its name.
 n=0
 for option in $("$XRUN" --help | sed -n 's/^  \(-.*\)/\1/p' | sed 's/ [^-].*//; s/^-[a-z], --/--/; s/,.*//'); do
-    case $option in --status | --version | --help | -env | -genv) continue ;; esac
+    case $option in --status | --topo | --version | --help | -env | -genv) continue ;; esac
     name=XRUN_$(printf %s "${option#-}" | sed 's/^-//; y/abcdefghijklmnopqrstuvwxyz-/ABCDEFGHIJKLMNOPQRSTUVWXYZ_/')
     value=
     [ $option != -x ] || value='"'

@@ -81,7 +81,20 @@ grep '^ *[0-9]  GPU' out | sed 's/^ *//; s/ (.*) \(NODE\|SYS\),.*;.*/ \1/' >near
 run 10 --dry-run --xml "$t4" --host a:4,b:4 -n 8 --gpus-per-rank 2 true
 [ "$(grep -c '^ *[0-9]  GPU . (cuda.) NODE, .*GPU . (cuda.) NODE' out)" = 8 ] && grep -q '^b: devices$' out && check "--xml of several hosts" 0 ||
     bad "--xml of several hosts" "$(cat out)"
-refused "--xml without --dry-run" 2 'add --dry-run' --xml "$t4" $mark
+run 10 --topo --xml "$corona" -n 8 ./no-program
+"$top_builddir/rankinfo" --topo --xml "$corona" --ranks 8 >wanted && cmp -s wanted out && check "--topo --xml prints what rankinfo prints" 0 ||
+    bad "--topo --xml prints what rankinfo prints" "$(cat out)"
+run 10 --topo --xml "$t4" -n 1 a : -n 1 b
+grep -q '^pairs of 2 ranks' out && check "--topo of two programs" 0 || bad "--topo of two programs" "$(cat out)"
+run 10 --topo --xml "$t4" -n 3 --gpu-bind map:5,1
+[ "$(grep -o 'GPU [0-9] [A-Z]*, by the list' out | tr '\n' ';')" = "GPU 5 NODE, by the list;GPU 1 NODE, by the list;GPU 5 NODE, by the list;" ] &&
+    check "--topo with --gpu-bind" 0 || bad "--topo with --gpu-bind" "$(cat out)"
+run 10 --topo
+grep -q '^topology$' out && grep -q '^  rank 0 ' out && check "--topo of this machine" 0 || bad "--topo of this machine" "$(cat out)"
+refused "--topo with too few GPUs" 2 '9 GPUs for each rank are too many: there are 8' --topo --xml "$t4" --gpus-per-rank 9 $mark
+refused "--topo with GPUs of AMD only" 2 'has no GPU of NVIDIA' --topo --xml "$corona" --gpus-per-rank 1 $mark
+refused "--topo of other hosts" 2 'topo shows one machine, and --host names others' --topo --host a,b $mark
+refused "--xml without --dry-run" 2 'add --dry-run or --topo' --xml "$t4" $mark
 refused "--xml that is missing" 2 'cannot read no.xml as a machine .* No such file' --dry-run --xml no.xml $mark
 refused "--xml that is none" 2 'cannot read .*mapper.c as a machine' --dry-run --xml "$top_srcdir/launcher/map/mapper.c" $mark
 refused "--xml with too few GPUs" 2 '9 GPUs for each rank are too many: there are 8' --dry-run --xml "$t4" --gpus-per-rank 9 $mark

@@ -27,13 +27,4 @@ void info_print_conf_man(FILE *out);
 /* Print channels and why they do not work. load: open the ucx module, too. */
 void info_print_channels(FILE *out, bool load);
 
-struct info_topology {
-    const char *xml;            /* hwloc's XML of another machine; NULL: this one */
-    const char *svg;            /* a file to draw it to; or NULL */
-    bool pairs;                 /* print GPU, NIC and cores of each rank, too */
-    uint32_t ranks, gpus, nics; /* ranks, and the devices of each; 0: one a GPU, and one of each */
-};
-/* Print cores, memory, GPUs and NICs, and the pairs of ranks; returns false, after a message, if that fails. */
-bool info_print_topology(FILE *out, const struct info_topology *asked);
-
 #endif

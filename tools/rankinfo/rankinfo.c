@@ -9,6 +9,7 @@
 #include "collectives/coll.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/topo/show_topology.h"
 #include "tools/rankinfo/info.h"
 #include "tools/rankinfo/paths.h"
 
@@ -76,7 +77,7 @@ static struct {
 } asked = {.nodes = 1};
 
 /* Of --topology and --topo. */
-static struct info_topology topology;
+static struct rk_topo_view topology = {.words = {.gpus = "", .nics = ""}};
 
 /* Parse a number from 1 upwards; -1 after a message. */
 static int rankinfo_number(const char *option, const char *text)
@@ -98,8 +99,8 @@ static bool rankinfo_asked(int parts)
         rk_error("--xml needs --topo or --topology: rankinfo --topo --xml %s", topology.xml);
         return false;
     }
-    if (!(parts & PAIRS) && (topology.gpus || topology.nics || topology.svg)) {
-        rk_error("--%s needs --topo", topology.svg ? "svg" : topology.gpus ? "gpus-per-rank" : "nics-per-rank");
+    if (!(parts & PAIRS) && (topology.words.gpus_per_rank || topology.words.nics_per_rank || topology.svg)) {
+        rk_error("--%s needs --topo", topology.svg ? "svg" : topology.words.gpus_per_rank ? "gpus-per-rank" : "nics-per-rank");
         return false;
     }
     if (!asked.collective && ((asked.ranks && !(parts & PAIRS)) || asked.nodes > 1)) {
@@ -150,7 +151,7 @@ static int rankinfo_parse(int argc, char **argv)
         case 'N':
             if ((n = rankinfo_number(c == 'g' ? "gpus-per-rank" : "nics-per-rank", optarg)) < 0)
                 return -1;
-            *(c == 'g' ? &topology.gpus : &topology.nics) = (uint32_t)n;
+            *(c == 'g' ? &topology.words.gpus_per_rank : &topology.words.nics_per_rank) = (uint32_t)n;
             break;
         case 'C':
             parts |= PART_CONF;
@@ -225,6 +226,16 @@ static void rankinfo_next_part(int *printed)
         putchar('\n');
 }
 
+static bool rankinfo_topology(void)
+{
+    char err[512];
+
+    if (rk_topo_show(stdout, &topology, err, sizeof(err)) == RANK_OK)
+        return true;
+    rk_error("%s", err);
+    return false;
+}
+
 static bool print_parts(int parts)
 {
     int printed = 0;
@@ -242,7 +253,7 @@ static bool print_parts(int parts)
         rankinfo_next_part(&printed);
         topology.pairs = parts & PAIRS;
         topology.ranks = (uint32_t)asked.ranks;
-        ok = info_print_topology(stdout, &topology);
+        ok = rankinfo_topology();
     }
     if (parts & PART_CONF) {
         rankinfo_next_part(&printed);

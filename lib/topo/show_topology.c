@@ -2,11 +2,9 @@
 /*
  * show_topology.c: print a machine, and the GPU and NIC of each of its ranks.
  */
-#include "lib/base/log.h"
-#include "lib/topo/pair.h"
+#include "lib/topo/show_topology.h"
+#include "lib/topo/draw_topology.h"
 #include "lib/topo/topo.h"
-#include "tools/rankinfo/draw_topology.h"
-#include "tools/rankinfo/info.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -146,15 +144,20 @@ static void print_links(FILE *out, const char *kind, const struct rk_pair_link *
                 rk_pair_reason_text(link[i].reason));
 }
 
-/* Write the drawing to a file. */
-static bool draw_pairs(const struct rk_machine *m, const struct rk_pairing *p, const struct info_topology *asked)
+static const char *machine_name(const struct rk_topo_view *view)
 {
-    FILE *to = fopen(asked->svg, "we");
-    bool ok = to != NULL;
+    return view->xml ? view->xml : "this machine";
+}
+
+/* Write the drawing to a file. */
+static rank_status_t draw_pairs(const struct rk_machine *m, const struct rk_pairing *p, const struct rk_topo_view *view,
+                                char *err, size_t errlen)
+{
+    FILE *to = fopen(view->svg, "we");
     int error = errno;
 
-    if (ok) {
-        if (!info_draw_topology(to, m, p, asked->xml ? asked->xml : "this machine"))
+    if (to) {
+        if (!rk_topo_draw(to, m, p, machine_name(view)))
             error = ENOMEM;
         else if (ferror(to))
             error = EIO;
@@ -162,58 +165,63 @@ static bool draw_pairs(const struct rk_machine *m, const struct rk_pairing *p, c
             error = 0;
         if (fclose(to) && !error)
             error = errno;
-        ok = error == 0;
     }
-    if (!ok)
-        rk_error("cannot write %s: %s", asked->svg, strerror(error));
-    return ok;
+    if (to && !error)
+        return RANK_OK;
+    snprintf(err, errlen, "cannot write %s: %s", view->svg, strerror(error));
+    return RANK_ERR_SYSTEM;
 }
 
-static bool print_pairs(FILE *out, const struct rk_machine *m, const struct info_topology *asked)
+/* Return the number of ranks to show, if it is not given. */
+static uint32_t default_ranks(const struct rk_machine *m, const struct rk_topo_view *view)
 {
-    struct rk_pair_request rq = {.ranks = asked->ranks, .gpus = {.per_rank = asked->gpus}, .nics = {.per_rank = asked->nics}};
-    struct rk_pairing p;
-    char err[256];
-    bool ok;
+    uint32_t each = view->words.gpus_per_rank ? view->words.gpus_per_rank : 1, all = m->ngpus ? m->ngpus / each : m->nnumas;
 
-    if (!rq.ranks)
-        rq.ranks = asked->gpus && m->ngpus >= asked->gpus ? m->ngpus / asked->gpus : m->ngpus ? m->ngpus : m->nnumas;
-    if (!rq.ranks)
-        rq.ranks = 1;
-    if (rk_pair(m, &rq, &p, err, sizeof(err))) {
-        rk_error("%s", err);
-        return false;
-    }
-    fprintf(out, "pairs of %u rank%s, without --map-by and --bind\n", p.ranks, plural(p.ranks));
-    for (uint32_t r = 0; r < p.ranks; r++) {
+    return all ? all : 1;
+}
+
+static rank_status_t make_pairs(struct rk_machine *m, const struct rk_topo_view *view, struct rk_pairing *p, char *err,
+                                size_t errlen)
+{
+    struct rk_pair_prepared prepared;
+    rank_status_t st = rk_pair_request_make(&view->words, machine_name(view), m, &prepared, err, errlen);
+
+    prepared.rq.ranks = view->ranks ? view->ranks : default_ranks(m, view);
+    if (!st)
+        st = rk_pair(m, &prepared.rq, p, err, errlen);
+    rk_pair_request_clear(&prepared);
+    return !st && view->svg ? draw_pairs(m, p, view, err, errlen) : st;
+}
+
+static void print_pairs(FILE *out, const struct rk_machine *m, const struct rk_pairing *p)
+{
+    fprintf(out, "pairs of %u rank%s, without --map-by and --bind\n", p->ranks, plural(p->ranks));
+    for (uint32_t r = 0; r < p->ranks; r++) {
         char text[TEXT];
-        fprintf(out, "  rank %-4ucpus %s", r, list_text(m, p.rank[r].core, p.rank[r].ncores, text));
-        print_links(out, "GPU", p.rank[r].gpu, p.rank[r].ngpus);
-        print_links(out, "NIC", p.rank[r].nic, p.rank[r].nnics);
+        fprintf(out, "  rank %-4ucpus %s", r, list_text(m, p->rank[r].core, p->rank[r].ncores, text));
+        print_links(out, "GPU", p->rank[r].gpu, p->rank[r].ngpus);
+        print_links(out, "NIC", p->rank[r].nic, p->rank[r].nnics);
         fprintf(out, "\n");
     }
-    ok = !asked->svg || draw_pairs(m, &p, asked);
-    rk_pair_free(&p);
-    return ok;
 }
 
-bool info_print_topology(FILE *out, const struct info_topology *asked)
+rank_status_t rk_topo_show(FILE *out, const struct rk_topo_view *view, char *err, size_t errlen)
 {
+    struct rk_pairing pairs = {.ranks = 0};
     struct rk_machine m;
-    char err[512];
-    bool ok = true;
+    rank_status_t st = rk_machine_load(view->xml, &m, err, errlen);
 
-    if (rk_machine_load(asked->xml, &m, err, sizeof(err))) {
-        rk_error("%s", err);
-        return false;
+    if (st)
+        return st;
+    if (view->pairs)
+        st = make_pairs(&m, view, &pairs, err, errlen);
+    if (!st) {
+        fprintf(out, "topology%s%s\n", view->xml ? " of " : "", view->xml ? view->xml : "");
+        print_machine(out, &m, !view->xml);
+        if (view->pairs)
+            print_pairs(out, &m, &pairs);
     }
-    if (asked->xml)
-        fprintf(out, "topology of %s\n", asked->xml);
-    else
-        fprintf(out, "topology\n");
-    print_machine(out, &m, !asked->xml);
-    if (asked->pairs)
-        ok = print_pairs(out, &m, asked);
+    rk_pair_free(&pairs);
     rk_machine_free(&m);
-    return ok;
+    return st;
 }

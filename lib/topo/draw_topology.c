@@ -5,7 +5,7 @@
  * A column is a NUMA node: its cores with the colour of their rank, its GPUs and its NICs. A line leads from the first
  * core of a rank to its GPUs, and from GPU or cores to its NICs.
  */
-#include "tools/rankinfo/draw_topology.h"
+#include "lib/topo/draw_topology.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -199,7 +199,7 @@ static void draw_links(const struct drawing *d)
     }
 }
 
-bool info_draw_topology(FILE *to, const struct rk_machine *m, const struct rk_pairing *p, const char *title)
+bool rk_topo_draw(FILE *to, const struct rk_machine *m, const struct rk_pairing *p, const char *title)
 {
     struct drawing d = {.to = to, .m = m, .p = p};
     bool ok = make_layout(&d);
