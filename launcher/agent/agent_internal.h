@@ -46,6 +46,12 @@ struct xr_rank {
 
 struct xr_progress;
 
+/* Variables of a rank, as NAME=value; or NULL. */
+struct xr_rank_devices {
+    char *gpus; /* CUDA_VISIBLE_DEVICES */
+    char *nics; /* RANK_NICS */
+};
+
 struct xr_agent {
     /* What is constant. */
     const struct xr_setup *setup;
@@ -74,8 +80,8 @@ struct xr_agent {
     struct xr_local_ranks local_ranks;
     cpu_set_t *sets; /* of each rank of this host, one after the other; NULL: none is bound */
     size_t set_size;
-    char **gpu_vars; /* CUDA_VISIBLE_DEVICES=... of each rank of this host; NULL: the program selects */
-    bool gpu_numbers; /* they hold numbers in PCI order */
+    struct xr_rank_devices *devices; /* of each rank of this host; NULL: no option gives any */
+    bool gpu_numbers; /* CUDA_VISIBLE_DEVICES holds numbers in PCI order */
     void *topology; /* for the PMIx server, or NULL */
 
     /* The ranks: rank_start.c, rank_reap.c. */
@@ -139,8 +145,8 @@ rank_status_t xr_agent_terminate_open(struct xr_agent *agent);
  * reason.
  */
 rank_status_t xr_rank_programs_find(struct xr_agent *agent, int *code, char *text, size_t len);
-/* rank_gpus.c: choose the GPUs of all ranks, if --gpus-per-rank or --gpu-bind is given. On failure as above. */
-rank_status_t xr_rank_gpus_choose(struct xr_agent *agent, int *code, char *text, size_t len);
+/* rank_devices.c: choose GPUs and NICs of all ranks, if options give any. On failure as above. */
+rank_status_t xr_rank_devices_choose(struct xr_agent *agent, int *code, char *text, size_t len);
 /* rank_start.c: start all ranks. On failure as above; those that were started still run. */
 rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size_t len);
 

@@ -209,7 +209,7 @@ void xr_agent_start_job(struct xr_agent *agent)
     if (!st)
         st = xr_rank_programs_find(agent, &code, text, sizeof(text));
     if (!st)
-        st = xr_rank_gpus_choose(agent, &code, text, sizeof(text));
+        st = xr_rank_devices_choose(agent, &code, text, sizeof(text));
     if (!st)
         st = xr_shm_cleanup_create(agent->job.id, &agent->shm_cleanup);
     widen_file_table(agent, agent->nlocal);

@@ -36,7 +36,7 @@ static bool make_rank_env(struct xr_agent *agent, uint32_t local, char *const *e
     s->foreign = xr_foreign_env(&where, env);
     npmix = xr_strings_count(s->pmix);
     nforeign = xr_strings_count(s->foreign);
-    s->env = malloc((XR_OWN_VARS + XR_TORCH_VARS + XR_GPU_VARS + npmix + nforeign + njob + 1) * sizeof(*s->env));
+    s->env = malloc((XR_OWN_VARS + XR_TORCH_VARS + XR_DEVICE_VARS + npmix + nforeign + njob + 1) * sizeof(*s->env));
     if (!s->pmix || !s->foreign || !s->env)
         return false;
     snprintf(s->own[0], sizeof(s->own[0]), "XRUN_RANK=%u", rank);
@@ -55,11 +55,13 @@ static bool make_rank_env(struct xr_agent *agent, uint32_t local, char *const *e
             s->env[n++] = s->torch[i];
         xr_torch_rank(rank, agent->job.size, local, agent->nlocal, s->env + n - XR_TORCH_VARS);
     }
-    if (agent->gpu_vars) {
-        s->env[n++] = agent->gpu_vars[local];
+    if (agent->devices && agent->devices[local].gpus) {
+        s->env[n++] = agent->devices[local].gpus;
         if (agent->gpu_numbers)
             s->env[n++] = gpu_order;
     }
+    if (agent->devices && agent->devices[local].nics)
+        s->env[n++] = agent->devices[local].nics;
     memcpy(s->env + n, s->pmix, npmix * sizeof(*s->env));
     n += npmix;
     memcpy(s->env + n, s->foreign, nforeign * sizeof(*s->env));

@@ -252,6 +252,8 @@ WHERE(set_rank_by, xr_policy_rank_by)
 WHERE(set_cpus, xr_policy_cpus)
 WHERE(set_gpus, xr_policy_gpus)
 WHERE(set_gpu_bind, xr_policy_gpu_bind)
+WHERE(set_nics, xr_policy_nics)
+WHERE(set_nic_bind, xr_policy_nic_bind)
 WHERE(set_fanout, xr_policy_fanout)
 WHERE(set_start_timeout, xr_policy_start_timeout)
 
@@ -404,6 +406,12 @@ static const struct option options[] = {
     {PLACEMENT, {"--gpu-bind"}, "closest|none|map:LIST", "Choose the GPUs of ranks (default: closest with --gpus-per-rank).",
      "map:0,2-3 gives them to the ranks of each host in turn, and from the start again. Numbers are those of nvidia-smi. none "
      "leaves GPUs to the program. Without --gpus-per-rank a rank gets one.", set_gpu_bind, 0},
+    {PLACEMENT, {"--nics-per-rank"}, "N", "Give each rank N NICs for messages between hosts by RANK_NICS.",
+     "RDMA precedes Ethernet, then the nearest to its GPU counts, or to its cores without one; equals share the ranks. librank "
+     "passes them to UCX, unless UCX_NET_DEVICES is set. Without this option and --nic-bind no variable changes.", set_nics, 0},
+    {PLACEMENT, {"--nic-bind"}, "closest|none|map:LIST", "Choose the NICs of ranks (default: closest with --nics-per-rank).",
+     "map:0,2-3 gives them to the ranks of each host in turn, and from the start again. --topo prints the numbers. none leaves "
+     "NICs to UCX. Without --nics-per-rank a rank gets one.", set_nic_bind, 0},
     {PLACEMENT, {"--rankfile"}, "FILE", "Place ranks by FILE, in lines rank N=HOST slot=CORES.",
      "HOST may be +n1, the second host. Cores are numbered from 0 among those that xrun may use there; 1:0,2 is cores 0 and "
      "2 of package 1. Ranks that share cores stay bound. --bind hwthread numbers hardware threads; other options of placement "

@@ -104,7 +104,9 @@ static bool make_job_env(const struct xr_options *o, struct xr_job *job)
     job->torch = o->torch;
     job->gpus_per_rank = o->where.gpus_per_rank;
     job->gpu_bind = strdup(xr_policy_gpu_words(&o->where));
-    if (!job->env || !job->gpu_bind)
+    job->nics_per_rank = o->where.nics_per_rank;
+    job->nic_bind = strdup(xr_policy_nic_words(&o->where));
+    if (!job->env || !job->gpu_bind || !job->nic_bind)
         return false;
     if (o->torch)
         xr_torch_job(job->env);

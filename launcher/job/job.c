@@ -30,6 +30,7 @@ void xr_job_clear(struct xr_job *job)
     }
     free(job->apps);
     free(job->gpu_bind);
+    free(job->nic_bind);
     free(job->id);
     xr_strings_free(job->hosts);
     free(job->host_of);
@@ -81,6 +82,8 @@ void xr_job_pack(const struct xr_job *job, struct xr_packer *p)
     xr_pack_u32(p, job->torch);
     xr_pack_u32(p, job->gpus_per_rank);
     xr_pack_string(p, job->gpu_bind ? job->gpu_bind : "");
+    xr_pack_u32(p, job->nics_per_rank);
+    xr_pack_string(p, job->nic_bind ? job->nic_bind : "");
     xr_pack_u32(p, job->report);
     xr_pack_u32(p, job->input);
     xr_pack_u32(p, job->pty);
@@ -192,6 +195,8 @@ rank_status_t xr_job_unpack(struct xr_unpacker *u, struct xr_job *out)
     torch = xr_unpack_u32(u);
     out->gpus_per_rank = xr_unpack_u32(u);
     out->gpu_bind = string_copy(u);
+    out->nics_per_rank = xr_unpack_u32(u);
+    out->nic_bind = string_copy(u);
     report = xr_unpack_u32(u);
     out->input = xr_unpack_u32(u);
     out->pty = xr_unpack_u32(u);

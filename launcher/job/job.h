@@ -60,8 +60,8 @@ struct xr_job {
     char **env;    /* of every rank; program's and rank's own variables are added */
     bool report;   /* --json: agents report more */
     bool no_mpi;   /* --mpi none: ranks get neither PMIx nor PMI-1 */
-    uint32_t gpus_per_rank; /* 0: not given */
-    char *gpu_bind; /* "": leave GPUs to the program; "closest", or numbers, as "0,2" */
+    uint32_t gpus_per_rank, nics_per_rank; /* 0: not given */
+    char *gpu_bind, *nic_bind; /* "": no option; "none", "closest", or numbers, as "0,2" */
     bool torch;    /* ranks get the variables of torch_env.h */
     uint32_t input; /* the rank that reads xrun's standard input, or XR_INPUT_* */
     uint32_t pty;   /* the rank that gets a terminal, or XR_PTY_NONE */

@@ -119,7 +119,9 @@ bool xr_policy_gpus(struct xr_policy *w, const char *value, char *err, size_t er
     return false;
 }
 
-bool xr_policy_gpu_bind(struct xr_policy *w, const char *value, char *err, size_t errlen)
+/* option: with its name, and devices: a plural, for the message. */
+static bool policy_device_bind(const char **bind, const char *option, const char *devices, const char *value, char *err,
+                               size_t errlen)
 {
     bool ok = strcmp(value, "closest") == 0 || strcmp(value, "none") == 0;
     uint32_t *list = NULL, n;
@@ -127,17 +129,47 @@ bool xr_policy_gpu_bind(struct xr_policy *w, const char *value, char *err, size_
     if (strncmp(value, "map:", 4) == 0)
         ok = rk_device_list(value + 4, &list, &n);
     free(list);
-    w->gpu_bind = value;
+    *bind = value;
     if (!ok)
-        snprintf(err, errlen, "--gpu-bind is '%s'; give closest, none or map: and numbers of GPUs, as map:0,2-3", value);
+        snprintf(err, errlen, "%s is '%s'; give closest, none or map: and numbers of %s, as map:0,2-3", option, value, devices);
     return ok;
+}
+
+bool xr_policy_gpu_bind(struct xr_policy *w, const char *value, char *err, size_t errlen)
+{
+    return policy_device_bind(&w->gpu_bind, "--gpu-bind", "GPUs", value, err, errlen);
+}
+
+bool xr_policy_nics(struct xr_policy *w, const char *value, char *err, size_t errlen)
+{
+    char *end = NULL;
+
+    if (policy_number(value, 1024, &end, &w->nics_per_rank) && !*end)
+        return true;
+    snprintf(err, errlen, "--nics-per-rank is '%s'; give a number of NICs from 1 on", value);
+    return false;
+}
+
+bool xr_policy_nic_bind(struct xr_policy *w, const char *value, char *err, size_t errlen)
+{
+    return policy_device_bind(&w->nic_bind, "--nic-bind", "NICs", value, err, errlen);
+}
+
+static const char *policy_device_words(const char *bind, uint32_t per_rank)
+{
+    if (!bind)
+        return per_rank ? "closest" : "";
+    return strncmp(bind, "map:", 4) == 0 ? bind + 4 : bind;
 }
 
 const char *xr_policy_gpu_words(const struct xr_policy *w)
 {
-    if (!w->gpu_bind)
-        return w->gpus_per_rank ? "closest" : "";
-    return strcmp(w->gpu_bind, "none") == 0 ? "" : w->gpu_bind + (strncmp(w->gpu_bind, "map:", 4) == 0 ? 4 : 0);
+    return policy_device_words(w->gpu_bind, w->gpus_per_rank);
+}
+
+const char *xr_policy_nic_words(const struct xr_policy *w)
+{
+    return policy_device_words(w->nic_bind, w->nics_per_rank);
 }
 
 bool xr_policy_fanout(struct xr_policy *w, const char *value, char *err, size_t errlen)
@@ -196,6 +228,10 @@ bool xr_policy_check(const struct xr_policy *w, char *err, size_t errlen)
     }
     if (w->gpus_per_rank && w->gpu_bind && strcmp(w->gpu_bind, "none") == 0) {
         snprintf(err, errlen, "--gpus-per-rank %u and --gpu-bind none contradict each other; leave one out", w->gpus_per_rank);
+        return false;
+    }
+    if (w->nics_per_rank && w->nic_bind && strcmp(w->nic_bind, "none") == 0) {
+        snprintf(err, errlen, "--nics-per-rank %u and --nic-bind none contradict each other; leave one out", w->nics_per_rank);
         return false;
     }
     if (w->topo && (w->hosts || w->nhostfiles)) {

@@ -17,7 +17,8 @@ struct xr_policy {
     const char **hostfiles;       /* [nhostfiles] */
     uint32_t nhostfiles;
     uint32_t gpus_per_rank; /* 0: not given */
-    const char *gpu_bind;   /* closest, none or map:LIST; or NULL */
+    uint32_t nics_per_rank; /* 0: not given */
+    const char *gpu_bind, *nic_bind; /* closest, none or map:LIST; or NULL */
     const char *xml;        /* hwloc's XML of the machine of all hosts; or NULL */
     bool show_map, dry_run;
     bool topo; /* print machine and pairs, and start no rank */
@@ -38,11 +39,15 @@ bool xr_policy_bind(struct xr_policy *w, const char *value, char *err, size_t er
 bool xr_policy_cpus(struct xr_policy *w, const char *value, char *err, size_t errlen);
 bool xr_policy_gpus(struct xr_policy *w, const char *value, char *err, size_t errlen);
 bool xr_policy_gpu_bind(struct xr_policy *w, const char *value, char *err, size_t errlen);
+bool xr_policy_nics(struct xr_policy *w, const char *value, char *err, size_t errlen);
+bool xr_policy_nic_bind(struct xr_policy *w, const char *value, char *err, size_t errlen);
 bool xr_policy_fanout(struct xr_policy *w, const char *value, char *err, size_t errlen);
 bool xr_policy_start_timeout(struct xr_policy *w, const char *value, char *err, size_t errlen);
 
-/* Return what agents need: "" if GPUs are left to the program, else "closest", or the numbers of a list. */
+/* Return what agents need: "" if no option is about GPUs, else "none", "closest", or the numbers of a list. */
 const char *xr_policy_gpu_words(const struct xr_policy *w);
+/* The same for NICs. */
+const char *xr_policy_nic_words(const struct xr_policy *w);
 
 /* Check that the options are compatible, after all are parsed. Returns false with a text in err. */
 bool xr_policy_check(const struct xr_policy *w, char *err, size_t errlen);

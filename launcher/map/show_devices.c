@@ -114,7 +114,10 @@ static rank_status_t show_host(const struct xr_plan *p, const struct rk_machine 
 
 static struct rk_pair_words device_words(const struct xr_policy *where)
 {
-    return (struct rk_pair_words){.gpus = xr_policy_gpu_words(where), .gpus_per_rank = where->gpus_per_rank, .nics = ""};
+    return (struct rk_pair_words){.gpus = xr_policy_gpu_words(where),
+                                  .gpus_per_rank = where->gpus_per_rank,
+                                  .nics = xr_policy_nic_words(where),
+                                  .nics_per_rank = where->nics_per_rank};
 }
 
 rank_status_t xr_plan_show_devices(const struct xr_plan *p, FILE *to, char *err, size_t errlen)

@@ -59,6 +59,7 @@ struct rk_conf {
     int64_t shm_box;
     const char *coll;
     bool coll_shm, coll_reproducible, coll_trace, coll_check;
+    const char *nics;
     const char *modules;
     const char *kinds;
     int cuda;

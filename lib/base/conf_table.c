@@ -122,6 +122,10 @@ const struct rk_conf_row rk_conf_rows[] = {
      "lets any process that reaches its port read and write any address. Beside such a device tcp stays open to that: "
      "use UCX_TLS=^tcp, or off.",
      "auto|on|off", 0, 0, AT(ucx_rma)},
+    {"RANK_NICS", RK_CONF_STRING, "", "",
+     "NICs for messages between hosts: a comma list of RDMA devices and interfaces, as mlx5_0,ib0. xrun --nics-per-rank sets "
+     "it. UCX gets these devices only, unless UCX_NET_DEVICES is set. Empty: UCX chooses among all.",
+     NULL, 0, 0, AT(nics)},
     {"RANK_MODULES", RK_CONF_STRING, "", "path",
      "Directory of the library's modules; empty: beside the library.", NULL, 0, 0, AT(modules)},
     {"RANK_KINDS", RK_CONF_STRING, "", "",

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# gpus.sh: give ranks their GPUs, on recorded machines.
+# gpus.sh: give ranks their GPUs and NICs, on recorded machines.
 # HWLOC_XMLFILE makes hwloc read a machine that is not there. Ranks are bound only on one that has this host's CPUs.
 . "$(dirname "$0")/cases.sh"
-unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER
+unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER UCX_NET_DEVICES RANK_NICS
 machines=$(cd "$top_srcdir/tests/data/topologies" && pwd)
 mark="touch $work/started"
 show='echo "$XRUN_RANK ${CUDA_VISIBLE_DEVICES-unset} ${CUDA_DEVICE_ORDER-unset}"'
@@ -70,6 +70,42 @@ CUDA_VISIBLE_DEVICES=0,0 no "an inherited GPU twice" "has '0', which is listed t
 no "programs that differ" 'is not the same for all programs' --gpus-per-rank 1 -x CUDA_VISIBLE_DEVICES=1 true : -n 1
 HWLOC_XMLFILE=$machines/epyc-corona.xml refused "a machine with GPUs of AMD only" 2 'has no GPU of NVIDIA, which --gpus-per-rank needs' \
     --mpi none --bind none --gpus-per-rank 1 $mark
+
+# ------------------------------------------------------------------------------------------------- NICs
+lassen=$machines/coral-lassen.xml nics='echo "$XRUN_RANK ${RANK_NICS-unset} ${CUDA_VISIBLE_DEVICES-unset}"'
+RANK_NICS=eth7 on "$lassen" -n 1 --gpus-per-rank 1 sh -c "$nics"
+[ "$(cut -d' ' -f2 out)" = eth7 ] && check "without its options RANK_NICS stays" 0 || bad "without its options RANK_NICS stays" "$(cat out)"
+RANK_NICS=eth7 on "$lassen" -n 4 --nics-per-rank 1 sh -c "$nics"
+same "the NIC nearest to the GPU; equals share the ranks" "0 mlx5_0,hsi0 unset
+1 mlx5_1,hsi1 unset
+2 mlx5_2,hsi2 unset
+3 mlx5_3,hsi3 unset"
+CUDA_VISIBLE_DEVICES=2 on "$lassen" -n 1 --nic-bind closest sh -c "$nics"
+same "a visible GPU decides, too" "0 mlx5_2,hsi2 2"
+on "$lassen" -n 3 --nic-bind map:5,2 -x RANK_NICS=eth7 sh -c "$nics"
+same "NICs by a list" "0 mlx5_3,hsi3 unset
+1 enP5p1s0f0 unset
+2 mlx5_3,hsi3 unset"
+on "$lassen" -n 1 --nics-per-rank 2 --gpus-per-rank 1 --gpu-bind map:3 sh -c "$nics"
+[ "$(cut -d' ' -f2 out)" = mlx5_2,hsi2,mlx5_3,hsi3 ] && check "two NICs, by the GPU of a list" 0 || bad "two NICs, by the GPU of a list" "$(cat out)"
+no "too many NICs a rank" '3 NICs for each rank are too many: there are 2' --nics-per-rank 3
+no "an unknown NIC" 'NIC 2 is not there: the machine has 2' --nic-bind map:2
+no "a doubled NIC" 'NIC 0 is listed twice' --nic-bind map:0,0
+no "a malformed list of NICs" "nic-bind is 'map:'; give closest, none or map: and numbers of NICs" --nic-bind map:
+no "a contradiction of NICs" 'nics-per-rank 1 and --nic-bind none contradict' --nics-per-rank 1 --nic-bind none
+grep -v 'type="OSDev" .*subtype="\(Network\|OpenFabrics\)"\|osdev_type="[23]"' "$t4" >none.xml
+HWLOC_XMLFILE=$work/none.xml refused "no NIC" 2 'has no NIC on PCI that is up, which --nic-bind needs' --mpi none --bind none --nic-bind closest $mark
+# UCX, if it is there, opens the NIC: the loopback interface stands in for it.
+sed 's/name="eth0"/name="lo"/' "$t4" >lo.xml
+run 10 -n 1 "$top_builddir/rankinfo" --channels --load
+if grep -q 'rails .*tcp/lo' out; then
+    HWLOC_XMLFILE=$work/lo.xml run 10 -n 1 --mpi none --bind none --nic-bind map:1 "$top_builddir/rankinfo" --channels --load
+    grep -q 'rails  tcp/lo$' out && check "UCX gets the NIC" 0 || bad "UCX gets the NIC" "$(cat out)"
+    UCX_NET_DEVICES=lo run 10 -n 1 -x RANK_NICS=none "$top_builddir/rankinfo" --channels --load
+    grep -q 'rails  tcp/lo$' out && check "UCX_NET_DEVICES wins" 0 || bad "UCX_NET_DEVICES wins" "$(cat out)"
+    run 10 -n 1 -x RANK_NICS=nosuch "$top_builddir/rankinfo" --channels --load
+    check "a NIC that UCX does not have" 0 'UCX has none of the network devices nosuch of RANK_NICS'
+fi
 
 # ---------------------------------------------------------------------------- a machine that is not here
 corona=$machines/epyc-corona.xml

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ucx_decode_test.c: decode bytes from outside, and reorder packets. */
+/* ucx_decode_test.c: decode bytes from outside, reorder packets, parse devices. */
 #include "lib/channel/ucx/decode.h"
 #include "lib/channel/ucx/devices.h"
 #include "lib/channel/ucx/reorder.h"
@@ -338,6 +338,43 @@ static void test_sorts(void **state)
                      RK_UCX_BY_DEVICE | RK_UCX_BY_SOFTWARE);
 }
 
+static void make_port(const char *root, const char *device, int port)
+{
+    char command[512];
+
+    snprintf(command, sizeof(command), "mkdir -p %s/class/infiniband/%s/ports/%d", root, device, port);
+    assert_int_equal(system(command), 0);
+}
+
+static void expect_net_devices(const char *root, const char *nics, const char *wanted)
+{
+    char *words = rk_ucx_net_devices(nics, root);
+
+    assert_non_null(words);
+    assert_string_equal(words, wanted);
+    free(words);
+}
+
+static void test_net_devices(void **state)
+{
+    char root[] = "/tmp/rank-sysfs.XXXXXX", command[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    make_port(root, "mlx5_0", 1);
+    make_port(root, "mlx5_1", 2);
+    expect_net_devices(root, "mlx5_0", "mlx5_0:1");
+    expect_net_devices(root, "mlx5_0,ib0,mlx5_1,", "mlx5_0:1,ib0,mlx5_1:2");
+    expect_net_devices(root, "mlx5_0:1,,mlx5_2", "mlx5_0:1,mlx5_2");
+    expect_net_devices(root, "../infiniband/mlx5_0", "../infiniband/mlx5_0");
+    snprintf(command, sizeof(command), "rm -r %s", root);
+    assert_int_equal(system(command), 0);
+    assert_true(rk_ucx_has_net_device(MD RESOURCE("self/memory0") RESOURCE("tcp/ib0"), "mlx5_0:1,ib0"));
+    assert_true(rk_ucx_has_net_device(RESOURCE("rc_mlx5/mlx5_0:1") MD, "mlx5_0:1,ib0"));
+    assert_false(rk_ucx_has_net_device(MD RESOURCE("tcp/ib1") RESOURCE("rc_mlx5/mlx5_0:2"), "mlx5_0:1,ib,ib10"));
+    assert_false(rk_ucx_has_net_device("", "ib0"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +391,7 @@ int main(void)
         cmocka_unit_test(test_left_over),
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_sorts),
+        cmocka_unit_test(test_net_devices),
     };
 
     return cmocka_run_group_tests_name("ucx wire", tests, NULL, NULL);

@@ -20,4 +20,12 @@ const char *rk_ucx_next_device(const char **text, size_t *len);
 /* Kinds of transports in the text, as a mask. */
 unsigned rk_ucx_sorts(const char *text);
 
+/*
+ * net_devices.c: make UCX's list from a comma list of NICs: an RDMA device becomes its ports, as sysfs ("/sys") has
+ * them. NULL: out of memory. Caller frees.
+ */
+char *rk_ucx_net_devices(const char *nics, const char *sysfs);
+/* Return whether the text of a context has a device of such a list. */
+bool rk_ucx_has_net_device(const char *text, const char *words);
+
 #endif

@@ -39,6 +39,15 @@ bool rk_ucx_transports(struct rk_ucx *ucx, unsigned *found)
     return text != NULL;
 }
 
+bool rk_ucx_has_nic(struct rk_ucx *ucx, bool *found)
+{
+    char *text = printed(ucx, NULL);
+
+    *found = text && rk_ucx_has_net_device(text, ucx->nics);
+    free(text);
+    return text != NULL;
+}
+
 /* Devices within the process are no rails. */
 static void rails_print_devices(FILE *out, const char *text)
 {

@@ -2,8 +2,9 @@
 /*
  * ucx_setup.c: create UCP's context and worker, and the address blob.
  *
- * The user's UCX_* variables are obeyed. Without them one default differs from UCX's: shared memory is left to the
- * shm channel, unless ucx was forced within the node. The environment is not changed.
+ * The user's UCX_* variables are obeyed. Without them two defaults differ from UCX's: shared memory is left to the
+ * shm channel, unless ucx was forced within the node, and RANK_NICS names the network devices. The environment is not
+ * changed.
  */
 #include "lib/channel/module.h"
 #include "lib/channel/ucx/devices.h"
@@ -103,6 +104,41 @@ static bool names_shm(const char *tls)
         }
     }
     return false;
+}
+
+/* Give UCX the network devices of RANK_NICS. Sets ucx->nics to UCX's names of them; NULL: it chooses. */
+static rank_status_t configure_nics(struct rk_ucx *ucx, ucp_config_t *config)
+{
+    const char *nics = rk_ucx_conf()->nics;
+    ucs_status_t st;
+
+    ucx->nics = NULL;
+    if (!nics || !*nics || rk_env("UCX_NET_DEVICES"))
+        return RANK_OK;
+    ucx->nics = rk_ucx_net_devices(nics, "/sys");
+    if (!ucx->nics)
+        return RANK_ERR_NO_MEMORY;
+    st = ucp_config_modify(config, "NET_DEVICES", ucx->nics);
+    if (st == UCS_OK)
+        return RANK_OK;
+    rk_error("UCX refuses the network devices of RANK_NICS=%s: %s", nics, ucs_status_string(st));
+    return RANK_ERR_CONFIG;
+}
+
+/* UCX drops devices that it does not have. Check that at least one of RANK_NICS is left. */
+static rank_status_t check_nics(struct rk_ucx *ucx)
+{
+    bool found;
+
+    if (!ucx->nics)
+        return RANK_OK;
+    if (!rk_ucx_has_nic(ucx, &found))
+        return RANK_ERR_NO_MEMORY;
+    if (found)
+        return RANK_OK;
+    rk_error("UCX has none of the network devices %s of RANK_NICS; rankinfo --channels --load prints those it has without it",
+             ucx->nics);
+    return RANK_ERR_CONFIG;
 }
 
 static rank_status_t configure(struct rk_ucx *ucx, ucp_config_t **out)
@@ -208,7 +244,13 @@ rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **
     st = configure(ucx, &config);
     if (st)
         return st;
-    st = init_as_allowed(ucx, peers, config);
+    st = configure_nics(ucx, config);
+    if (!st)
+        st = init_as_allowed(ucx, peers, config);
+    if (!st)
+        st = check_nics(ucx);
+    free(ucx->nics);
+    ucx->nics = NULL;
     if (kept)
         *kept = config;
     else

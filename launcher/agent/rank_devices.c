@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rank_gpus.c: choose the GPUs of the ranks of this host, for --gpus-per-rank.
+ * rank_devices.c: choose GPUs and NICs of the ranks of this host.
  *
- * The ranks get CUDA_VISIBLE_DEVICES. A control group would hide the GPUs of the other ranks from the driver, which
- * breaks CUDA's IPC between them.
+ * The ranks get CUDA_VISIBLE_DEVICES and RANK_NICS. A control group would hide the GPUs of the other ranks from the
+ * driver, which breaks CUDA's IPC between them.
  */
 #include "launcher/agent/agent_internal.h"
 #include "launcher/exec/environ.h"
@@ -17,10 +17,11 @@
 #include <string.h>
 
 #define VISIBLE "CUDA_VISIBLE_DEVICES"
+#define NICS "RANK_NICS"
 
-struct gpu_choice {
+struct device_choice {
     struct xr_agent *agent;
-    struct rk_machine m; /* with NVIDIA's GPUs only, so that its numbers are CUDA's */
+    struct rk_machine m; /* if GPUs are given, with NVIDIA's only, so that its numbers are CUDA's */
     struct rk_pair_cores *cores; /* of each rank; NULL: none is bound */
     uint32_t *core_lists;
     struct rk_pair_prepared prepared;
@@ -37,13 +38,16 @@ static const char *program_value(const struct xr_agent *agent, const struct xr_a
     return own ? own : xr_environ_value(agent->job.env, VISIBLE);
 }
 
-/* Find the value that all programs of this host have. Returns false if they differ. */
-static bool inherited_value(const struct gpu_choice *c, const char **value)
+/* Find the value that all programs of this host have. Returns false if they differ, and GPUs are given. */
+static bool inherited_value(const struct device_choice *c, const char **value)
 {
     *value = program_value(c->agent, xr_job_app_of(&c->agent->job, c->agent->ranks[0].rank));
     for (uint32_t i = 1; i < c->agent->nlocal; i++) {
         const char *other = program_value(c->agent, xr_job_app_of(&c->agent->job, c->agent->ranks[i].rank));
         if (!*value != !other || (other && strcmp(*value, other) != 0)) {
+            *value = NULL;
+            if (!rk_pair_gives(c->agent->job.gpu_bind))
+                return true;
             snprintf(c->text, c->len, VISIBLE " is not the same for all programs; --gpus-per-rank needs one value");
             return false;
         }
@@ -72,7 +76,7 @@ static struct rk_pair_cores cores_of_list(const struct rk_machine *m, const char
     return cores;
 }
 
-static bool find_cores(struct gpu_choice *c)
+static bool find_cores(struct device_choice *c)
 {
     uint32_t n = c->agent->nlocal;
     hwloc_bitmap_t set;
@@ -113,7 +117,7 @@ static void drop_inherited(struct xr_job *job, const char *name)
 }
 
 /* Return whether each GPU that a rank has is known by UUID. */
-static bool all_uuids(const struct gpu_choice *c, const struct rk_pairing *p)
+static bool all_uuids(const struct device_choice *c, const struct rk_pairing *p)
 {
     for (uint32_t r = 0; r < p->ranks; r++) {
         for (uint32_t i = 0; i < p->rank[r].ngpus; i++) {
@@ -124,14 +128,8 @@ static bool all_uuids(const struct gpu_choice *c, const struct rk_pairing *p)
     return true;
 }
 
-static char *make_variable(const struct gpu_choice *c, const struct rk_pair_rank *rank)
+static void print_gpus(const struct device_choice *c, const struct rk_pair_rank *rank, FILE *to)
 {
-    char *text = NULL;
-    size_t len;
-    FILE *to = open_memstream(&text, &len);
-
-    if (!to)
-        return NULL;
     fprintf(to, VISIBLE "=");
     for (uint32_t i = 0; i < rank->ngpus; i++) {
         fprintf(to, "%s", i ? "," : "");
@@ -140,6 +138,30 @@ static char *make_variable(const struct gpu_choice *c, const struct rk_pair_rank
         else
             fprintf(to, "%s", c->m.gpu[rank->gpu[i].device].uuid);
     }
+}
+
+/* UCX uses the RDMA device of a NIC, or else its interface. */
+static void print_nics(const struct device_choice *c, const struct rk_pair_rank *rank, FILE *to)
+{
+    fprintf(to, NICS "=");
+    for (uint32_t i = 0; i < rank->nnics; i++) {
+        const struct rk_device *d = &c->m.nic[rank->nic[i].device];
+        fprintf(to, "%s%s", i ? "," : "", d->name);
+        if (*d->netdev && strcmp(d->netdev, d->name) != 0)
+            fprintf(to, ",%s", d->netdev);
+    }
+}
+
+static char *make_variable(const struct device_choice *c, const struct rk_pair_rank *rank,
+                           void (*print)(const struct device_choice *c, const struct rk_pair_rank *rank, FILE *to))
+{
+    char *text = NULL;
+    size_t len;
+    FILE *to = open_memstream(&text, &len);
+
+    if (!to)
+        return NULL;
+    print(c, rank, to);
     if (fclose(to)) {
         free(text);
         return NULL;
@@ -147,35 +169,39 @@ static char *make_variable(const struct gpu_choice *c, const struct rk_pair_rank
     return text;
 }
 
-static bool make_variables(struct gpu_choice *c)
+static bool make_variables(struct device_choice *c, const struct rk_pairing *p)
 {
-    char err[256];
-    struct rk_pairing p;
-    bool ok;
+    struct xr_job *job = &c->agent->job;
+    bool gpus = rk_pair_gives(job->gpu_bind), nics = rk_pair_gives(job->nic_bind), ok;
 
-    if (rk_pair(&c->m, &c->prepared.rq, &p, err, sizeof(err))) {
-        snprintf(c->text, c->len, "host %s: %s", c->agent->host, err);
-        return false;
+    c->agent->gpu_numbers = !all_uuids(c, p);
+    c->agent->devices = calloc((size_t)p->ranks + 1, sizeof(*c->agent->devices));
+    ok = c->agent->devices != NULL;
+    for (uint32_t r = 0; ok && r < p->ranks; r++) {
+        struct xr_rank_devices *d = &c->agent->devices[r];
+        d->gpus = gpus ? make_variable(c, &p->rank[r], print_gpus) : NULL;
+        d->nics = nics ? make_variable(c, &p->rank[r], print_nics) : NULL;
+        ok = (d->gpus || !gpus) && (d->nics || !nics);
     }
-    c->agent->gpu_numbers = !all_uuids(c, &p);
-    c->agent->gpu_vars = calloc((size_t)p.ranks + 1, sizeof(*c->agent->gpu_vars));
-    ok = c->agent->gpu_vars != NULL;
-    for (uint32_t r = 0; ok && r < p.ranks; r++) {
-        c->agent->gpu_vars[r] = make_variable(c, &p.rank[r]);
-        ok = c->agent->gpu_vars[r] != NULL;
-    }
-    rk_pair_free(&p);
-    drop_inherited(&c->agent->job, VISIBLE);
-    if (c->agent->gpu_numbers)
-        drop_inherited(&c->agent->job, "CUDA_DEVICE_ORDER");
+    if (gpus)
+        drop_inherited(job, VISIBLE);
+    if (gpus && c->agent->gpu_numbers)
+        drop_inherited(job, "CUDA_DEVICE_ORDER");
+    if (nics)
+        drop_inherited(job, NICS);
     return ok;
 }
 
-static bool choose_gpus(struct gpu_choice *c)
+static bool choose_devices(struct device_choice *c)
 {
     const struct xr_job *job = &c->agent->job;
-    struct rk_pair_words words = {.gpus = job->gpu_bind, .gpus_per_rank = job->gpus_per_rank, .nics = "none"};
-    char where[300];
+    struct rk_pair_words words = {.gpus = job->gpu_bind,
+                                  .gpus_per_rank = job->gpus_per_rank,
+                                  .nics = job->nic_bind,
+                                  .nics_per_rank = job->nics_per_rank};
+    struct rk_pairing pairs;
+    char where[300], err[256];
+    bool ok;
 
     snprintf(where, sizeof(where), "host %s", c->agent->host);
     if (!inherited_value(c, &words.visible) || rk_pair_request_make(&words, where, &c->m, &c->prepared, c->text, c->len) ||
@@ -183,26 +209,32 @@ static bool choose_gpus(struct gpu_choice *c)
         return false;
     c->prepared.rq.ranks = c->agent->nlocal;
     c->prepared.rq.placed = c->cores;
-    return make_variables(c);
+    if (rk_pair(&c->m, &c->prepared.rq, &pairs, err, sizeof(err))) {
+        snprintf(c->text, c->len, "%s: %s", where, err);
+        return false;
+    }
+    ok = make_variables(c, &pairs);
+    rk_pair_free(&pairs);
+    return ok;
 }
 
-rank_status_t xr_rank_gpus_choose(struct xr_agent *agent, int *code, char *text, size_t len)
+rank_status_t xr_rank_devices_choose(struct xr_agent *agent, int *code, char *text, size_t len)
 {
-    struct gpu_choice c = {.agent = agent, .text = text, .len = len};
+    struct device_choice c = {.agent = agent, .text = text, .len = len};
     char err[512];
     bool ok;
 
-    if (!agent->job.gpu_bind[0])
+    if (!rk_pair_gives(agent->job.gpu_bind) && !rk_pair_gives(agent->job.nic_bind))
         return RANK_OK;
     *code = XR_EXIT_USAGE;
     if (rk_machine_load(NULL, &c.m, err, sizeof(err))) {
         snprintf(text, len, "host %s: %s", agent->host, err);
         return RANK_ERR_SYSTEM;
     }
-    ok = choose_gpus(&c);
+    ok = choose_devices(&c);
     xr_shell_words_show(text); /* the variable may hold anything */
     if (!ok && !*text)
-        snprintf(text, len, "out of memory for the GPUs of the ranks on %s", agent->host);
+        snprintf(text, len, "out of memory for the devices of the ranks on %s", agent->host);
     rk_pair_request_clear(&c.prepared);
     free(c.cores);
     free(c.core_lists);
