@@ -12,6 +12,7 @@
 #include "launcher/frontend/place_job.h"
 #include "launcher/bootstrap/listener.h"
 #include "launcher/frontend/frontend.h"
+#include "launcher/exec/environ.h"
 #include "launcher/exec/rlimits.h"
 #include "launcher/cli/options.h"
 #include "launcher/iof/out_files.h"
@@ -150,10 +151,20 @@ static struct xr_plan_program *name_programs(const struct xr_options *o, struct 
     struct xr_plan_program *programs = calloc((size_t)o->napps, sizeof(*programs));
 
     for (int i = 0; programs && i < o->napps; i++)
-        programs[i] = (struct xr_plan_program){o->apps[i].command[0], (uint32_t)o->apps[i].n};
+        programs[i] = (struct xr_plan_program){.name = o->apps[i].command[0], .n = (uint32_t)o->apps[i].n};
     plan->programs = programs;
     plan->nprograms = programs ? (uint32_t)o->napps : 0;
     return programs;
+}
+
+/* Keep the GPUs that the environment leaves each program, for the pairing. */
+static void name_visible(const struct xr_job *job, struct xr_plan_program *programs)
+{
+    for (uint32_t i = 0; i < job->napps; i++) {
+        programs[i].visible = xr_environ_value(job->apps[i].env, "CUDA_VISIBLE_DEVICES");
+        if (!programs[i].visible)
+            programs[i].visible = xr_environ_value(job->env, "CUDA_VISIBLE_DEVICES");
+    }
 }
 
 /* Check what this host needs to reach others. Returns false with the reason in err. */
@@ -211,6 +222,8 @@ static int main_run(struct xr_options *o, uint64_t started_ns)
         code = main_refuse("out of memory", 1);
     if (!code)
         code = make_job(o, &plan, &job);
+    if (!code)
+        name_visible(&job, programs);
     if (!code)
         code = main_check_limits(o, &plan);
     if (!code)

@@ -237,6 +237,9 @@ bool xr_agent_receive(void *arg, uint32_t kind, struct xr_unpacker *u)
     case XR_MSG_GET_TOPOLOGY:
         xr_agent_send_topology(agent);
         return true;
+    case XR_MSG_GET_MACHINE:
+        xr_agent_send_machine(agent);
+        return true;
     case XR_MSG_INPUT:
         xr_inputs_put(agent->inputs, u->at, u->left);
         return true;

@@ -169,6 +169,7 @@ const cpu_set_t *xr_agent_cpus(const struct xr_agent *agent, uint32_t local);
 /* host_report.c: send xrun the properties of this host. */
 void xr_agent_send_ready(struct xr_agent *agent);
 void xr_agent_send_topology(struct xr_agent *agent);
+void xr_agent_send_machine(struct xr_agent *agent);
 
 /* pmi_clients.c: callbacks of the servers for PMIx and PMI-1 clients. */
 extern const struct xr_server_events xr_clients_server_events;

@@ -8,6 +8,7 @@
  */
 #include "launcher/agent/agent_internal.h"
 #include "launcher/alloc/local_host.h"
+#include "launcher/job/machine_pack.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/util/netif.h"
 #include "lib/base/fnv.h"
@@ -78,4 +79,19 @@ void xr_agent_send_topology(struct xr_agent *agent)
     xr_pack_string(&p, text ? text : "");
     xr_conn_send(agent->wire, XR_MSG_TOPOLOGY, &p);
     free(text);
+}
+
+void xr_agent_send_machine(struct xr_agent *agent)
+{
+    struct xr_packer p = {0};
+    struct rk_machine m;
+    char why[512] = "";
+    rank_status_t st = rk_machine_load(NULL, &m, why, sizeof(why));
+
+    xr_pack_u32(&p, agent->node);
+    xr_pack_string(&p, why);
+    if (!st)
+        xr_machine_pack(&m, &p);
+    xr_conn_send(agent->wire, XR_MSG_MACHINE, &p);
+    rk_machine_free(&m);
 }

@@ -416,9 +416,10 @@ static const struct option options[] = {
      "HOST may be +n1, the second host. Cores are numbered from 0 among those that xrun may use there; 1:0,2 is cores 0 and "
      "2 of package 1. Ranks that share cores stay bound. --bind hwthread numbers hardware threads; other options of placement "
      "are refused.", set_rankfile, 0},
-    {PLACEMENT, {"--show-map"}, NULL, "Print the placement as a table and a drawing.", NULL, FLAG(where.show_map)},
+    {PLACEMENT, {"--show-map"}, NULL, "Print the placement as a table and a drawing.",
+     "On hosts with GPUs the GPU and NIC that suit each rank follow, with the way to them and the reason.", FLAG(where.show_map)},
     {PLACEMENT, {"--dry-run"}, NULL, "Print the placement and start no rank.",
-     "Agents report the cores of other hosts.", FLAG(where.dry_run)},
+     "Agents report cores and devices of other hosts.", FLAG(where.dry_run)},
     {PLACEMENT, {"--topo"}, NULL, "Print this machine, and the GPU, NIC and cores of N ranks on it; start none.",
      "It prints what rankinfo prints by its option of this name, without --map-by and --bind: devices, the ways between them, "
      "the devices of each rank and the reason. The default of -n is one rank a GPU. A program may be left out.", FLAG(where.topo)},
@@ -426,7 +427,8 @@ static const struct option options[] = {
      "lstopo machine.xml writes such a file. No host is asked. The map has the GPU and NIC of each rank, with the way to them "
      "and the reason.", set_machine_xml, 0},
     {PLACEMENT, {"--json-map"}, "FILE", "Write the placement to FILE as JSON.",
-     "It holds programs, hosts, and for each rank its program and host (counted from 0) and cpus.", set_json_map, 0},
+     "It holds programs, hosts, and for each rank its program and host (counted from 0), cpus, gpus and nics. These have number, "
+     "name, PCI address, path and reason.", set_json_map, 0},
     {PLACEMENT, {"--oversubscribe", "--allow-run-as-root"}, NULL, "Accept a habit of other launchers, without effect.",
      "xrun fills hosts again when all slots are taken, and runs as root.", FLAG(no_effect)},
 

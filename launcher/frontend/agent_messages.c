@@ -167,6 +167,7 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
     case XR_MSG_LISTENER:
         return xr_launch_take_listener(f->branches, u);
     case XR_MSG_TOPOLOGY:
+    case XR_MSG_MACHINE:
         return f->wait_hosts && xr_wait_hosts_take(f->wait_hosts, kind, u);
     case XR_MSG_STARTED:
         return on_ranks_started(f, u);

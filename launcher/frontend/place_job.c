@@ -45,41 +45,25 @@ static void share_with_other_jobs(const struct xr_spawned *spawned, struct xr_pl
     }
 }
 
-/* Make the text of devices before the map is printed, as it may be refused. */
-static rank_status_t describe_devices(const struct xr_plan *plan, char **text, char *err, size_t errlen)
-{
-    size_t len;
-    FILE *to = open_memstream(text, &len);
-    rank_status_t st = to ? xr_plan_show_devices(plan, to, err, errlen) : RANK_ERR_NO_MEMORY;
-
-    if (to && fclose(to) && !st)
-        st = RANK_ERR_NO_MEMORY;
-    if (st == RANK_ERR_NO_MEMORY)
-        snprintf(err, errlen, "out of memory for the map");
-    return st;
-}
-
 rank_status_t xr_place_ranks(const struct xr_options *o, struct xr_plan *plan, char *err,
                               size_t errlen)
 {
     rank_status_t st = xr_plan_place(plan, (uint32_t)o->n, err, errlen);
-    char *devices = NULL;
 
     if (!st && o->spawned)
         share_with_other_jobs(o->spawned, plan);
-    if (!st && (o->where.show_map || o->where.dry_run))
-        st = describe_devices(plan, &devices, err, errlen);
+    if (!st)
+        st = xr_plan_pair(plan, err, errlen);
     if (!st && o->where.json_map)
         st = xr_plan_json(plan, o->where.json_map, err, errlen);
     if (!st && (o->where.show_map || o->where.dry_run)) {
         xr_plan_show(plan, stdout);
-        fputs(devices, stdout);
+        xr_plan_show_devices(plan, stdout);
         if (fflush(stdout)) {
             snprintf(err, errlen, "cannot write the map: %s", strerror(errno));
             st = RANK_ERR_SYSTEM;
         }
     }
-    free(devices);
     return st;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* wait_hosts.c: count agents that reported. See wait_hosts.h. */
 #include "launcher/frontend/wait_hosts.h"
+#include "launcher/job/machine_pack.h"
 #include "launcher/job/timeouts.h"
 #include "launcher/overlay/protocol.h"
 #include "launcher/util/shell_words.h"
@@ -14,6 +15,7 @@
 struct host {
     bool ready;
     bool requested; /* its topology was requested and has not arrived */
+    bool devices;   /* the same for its devices */
     uint64_t digest; /* of its topology; 0: not known */
 };
 
@@ -23,21 +25,27 @@ struct xr_wait_hosts {
     const struct xr_wait_hosts_ops *ops;
     void *arg;
     struct host *hosts; /* [plan->hosts.n] */
-    uint32_t missing, unseen; /* agents that have not reported; topologies that have not arrived */
+    uint32_t missing, unseen; /* agents that have not reported; topologies and devices that have not arrived */
+    uint32_t topologies;      /* of these, topologies */
     double timeout_s;
     bool over;
     struct event *slow, *late;
 };
 
-/* While agents are missing: whether this one is. After that: whether its topology is. */
+/* While agents are missing: whether this one is. After that: whether a reply of it is. */
 static bool wait_hosts_is_awaited(const struct xr_wait_hosts *m, uint32_t i)
 {
-    return m->missing ? !m->hosts[i].ready : m->hosts[i].requested;
+    return m->missing ? !m->hosts[i].ready : m->hosts[i].requested || m->hosts[i].devices;
 }
 
+/* Return the number of hosts that are awaited. */
 static uint32_t wait_hosts_awaited(const struct xr_wait_hosts *m)
 {
-    return m->missing ? m->missing : m->unseen;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < m->plan->hosts.n; i++)
+        n += wait_hosts_is_awaited(m, i);
+    return n;
 }
 
 static void name_awaited(const struct xr_wait_hosts *m, char *to, size_t len)
@@ -118,8 +126,21 @@ static void request_topologies(struct xr_wait_hosts *m)
         if (skip)
             continue;
         m->unseen++;
+        m->topologies++;
         m->hosts[i].requested = true;
         xr_tree_send(m->tree, i, XR_MSG_GET_TOPOLOGY, NULL);
+    }
+}
+
+/* GPUs differ at least by their UUIDs: request those of each host. */
+static void request_devices(struct xr_wait_hosts *m)
+{
+    for (uint32_t i = 0; i < m->plan->hosts.n && xr_plan_wants_devices(m->plan); i++) {
+        if (i == m->plan->local)
+            continue;
+        m->unseen++;
+        m->hosts[i].devices = true;
+        xr_tree_send(m->tree, i, XR_MSG_GET_MACHINE, NULL);
     }
 }
 
@@ -141,8 +162,10 @@ static bool take_ready(struct xr_wait_hosts *m, struct xr_unpacker *u)
     k->machine = machine;
     k->port = (uint16_t)port;
     m->hosts[node] = (struct host){.ready = true, .digest = digest};
-    if (--m->missing == 0)
+    if (--m->missing == 0) {
         request_topologies(m);
+        request_devices(m);
+    }
     wait_hosts_finish(m);
     return k->real_name != NULL;
 }
@@ -173,7 +196,8 @@ static bool take_topology(struct xr_wait_hosts *m, struct xr_unpacker *u)
     t = read_xml(xml);
     if (t && xr_plan_keep(m->plan, t) == RANK_OK)
         m->plan->known[node].topology = t;
-    if (--m->unseen == 0) {
+    m->unseen--;
+    if (--m->topologies == 0) {
         for (uint32_t i = 0; i < m->plan->hosts.n; i++) {
             if (m->hosts[i].digest && !m->plan->known[i].topology)
                 m->plan->known[i].topology = find_topology(m, m->hosts[i].digest);
@@ -183,9 +207,33 @@ static bool take_topology(struct xr_wait_hosts *m, struct xr_unpacker *u)
     return true;
 }
 
+static bool take_machine(struct xr_wait_hosts *m, struct xr_unpacker *u)
+{
+    uint32_t node = xr_unpack_u32(u);
+    const char *why = xr_unpack_string(u);
+    struct rk_machine machine;
+    struct xr_plan_host *k;
+
+    if (!why || node >= m->plan->hosts.n || !m->hosts[node].devices)
+        return false;
+    k = &m->plan->known[node];
+    m->hosts[node].devices = false;
+    if (*why) {
+        k->no_devices = strdup(why);
+    } else if (xr_machine_unpack(u, &machine)) {
+        rk_machine_free(&machine);
+        return false;
+    } else {
+        k->devices = xr_plan_keep_machine(m->plan, &machine);
+    }
+    m->unseen--;
+    wait_hosts_finish(m);
+    return true;
+}
+
 bool xr_wait_hosts_take(struct xr_wait_hosts *m, uint32_t kind, struct xr_unpacker *u)
 {
-    return kind == XR_MSG_READY ? take_ready(m, u) : take_topology(m, u);
+    return kind == XR_MSG_READY ? take_ready(m, u) : kind == XR_MSG_MACHINE ? take_machine(m, u) : take_topology(m, u);
 }
 
 rank_status_t xr_wait_hosts_open(struct event_base *base, struct xr_tree *tree, struct xr_plan *plan,

@@ -27,7 +27,7 @@ rank_status_t xr_wait_hosts_open(struct event_base *base, struct xr_tree *tree, 
 /* No-op if NULL. */
 void xr_wait_hosts_close(struct xr_wait_hosts *wait_hosts);
 
-/* Handle XR_MSG_READY or XR_MSG_TOPOLOGY. Returns false if it is malformed. */
+/* Handle XR_MSG_READY, XR_MSG_TOPOLOGY or XR_MSG_MACHINE. Returns false if it is malformed. */
 bool xr_wait_hosts_take(struct xr_wait_hosts *wait_hosts, uint32_t kind, struct xr_unpacker *u);
 
 #endif

@@ -160,9 +160,12 @@ void xr_plan_clear(struct xr_plan *p)
 {
     if (!p)
         return;
+    xr_plan_clear_devices(p);
     xr_placement_clear(&p->placement);
-    for (uint32_t i = 0; p->known && i < p->hosts.n; i++)
+    for (uint32_t i = 0; p->known && i < p->hosts.n; i++) {
         free(p->known[i].real_name);
+        free(p->known[i].no_devices);
+    }
     free(p->known);
     free(p->given);
     for (uint32_t i = 0; i < p->ntopologies; i++)

@@ -14,6 +14,7 @@
 #include "launcher/map/mapper.h"
 #include "launcher/map/rankfile.h"
 #include "launcher/map/policy.h"
+#include "lib/topo/pair.h"
 
 #include <stdio.h>
 
@@ -25,6 +26,8 @@ struct xr_plan_host {
     uint16_t port; /* a free TCP port there; 0: not known, as of xrun's own host */
     hwloc_topology_t topology; /* of the usable part; may be an equal one of another host; NULL: not needed or not
                                   known */
+    struct rk_machine *devices; /* cores, GPUs and NICs; may be those of another host; NULL: not needed or not known */
+    char *no_devices;           /* why they are not known; or NULL */
     uint64_t machine; /* see local_host.h */
     uint32_t names;   /* how many of the hosts are that machine; 0: not known, counts as one */
 };
@@ -33,6 +36,7 @@ struct xr_plan_host {
 struct xr_plan_program {
     const char *name;
     uint32_t n; /* ranks; 0 for a single program while its number is not known */
+    const char *visible; /* CUDA_VISIBLE_DEVICES of its ranks; NULL: not set */
 };
 
 struct xr_plan {
@@ -42,6 +46,8 @@ struct xr_plan {
     struct xr_plan_host *known;    /* [hosts.n] */
     hwloc_topology_t *topologies; /* owned */
     uint32_t ntopologies;
+    struct rk_machine **machines; /* owned */
+    uint32_t nmachines;
     uint64_t spare; /* slots of dropped hosts */
     uint32_t local; /* index of this host, or XR_NO_HOST: its agent is xrun's child */
     bool fill;      /* slots give the number of ranks if nothing else does */
@@ -51,6 +57,7 @@ struct xr_plan {
     const struct xr_plan_program *programs; /* [nprograms], for the display of the map; borrowed */
     uint32_t nprograms;
     struct xr_placement placement;
+    struct rk_pairing *pairs; /* [hosts.n], by rank of the host; NULL: not needed */
 };
 
 /*
@@ -84,18 +91,30 @@ uint32_t xr_plan_universe(const struct xr_plan *plan);
 /* Return the name of host i to show. */
 const char *xr_plan_name(const struct xr_plan *plan, uint32_t i);
 
-/* show_map.c: show the placement as a table and a drawing of each host, and as JSON. */
+/* show_map.c: return the program of a rank: ranks of a program are contiguous. */
+uint32_t xr_plan_program_of(const struct xr_plan *plan, uint32_t rank);
+/* Show the placement as a table and a drawing of each host, and as JSON. */
 void xr_plan_show(const struct xr_plan *plan, FILE *to);
+rank_status_t xr_plan_json(const struct xr_plan *plan, const char *path, char *err, size_t errlen);
+
+/* plan_devices.c: return whether GPUs and NICs of the hosts are needed: ranks are given some, or a map is shown. */
+bool xr_plan_wants_devices(const struct xr_plan *plan);
+/* Takes ownership of what m holds. Returns NULL without memory. */
+struct rk_machine *xr_plan_keep_machine(struct xr_plan *plan, struct rk_machine *m);
 /*
- * show_devices.c: show the GPU and NIC of each rank. No-op without --xml. Returns RANK_ERR_ARG, and one line in err, if
- * the machine does not have the GPUs that are asked for.
+ * Pair the placed ranks with devices. No-op if these are not needed. Returns RANK_ERR_ARG, and one line in err, if a
+ * host does not have what is asked for.
  */
-rank_status_t xr_plan_show_devices(const struct xr_plan *plan, FILE *to, char *err, size_t errlen);
+rank_status_t xr_plan_pair(struct xr_plan *plan, char *err, size_t errlen);
+/* Return the devices of a rank, and the machine that they are of; NULL: not known. */
+const struct rk_pair_rank *xr_plan_devices(const struct xr_plan *plan, uint32_t rank, const struct rk_machine **m);
+/* Show the GPU and NIC of each rank, on hosts that have a GPU or give NICs. */
+void xr_plan_show_devices(const struct xr_plan *plan, FILE *to);
+void xr_plan_clear_devices(struct xr_plan *plan);
 /*
- * show_devices.c: print the machine of --xml, or this one, and the GPU, NIC and cores of n ranks (0: one a GPU). On
- * failure prints nothing, and writes one line into err.
+ * Print the machine of --xml, or this one, and the GPU, NIC and cores of n ranks (0: one a GPU). On failure prints
+ * nothing, and writes one line into err.
  */
 rank_status_t xr_policy_show_topology(const struct xr_policy *where, uint32_t n, FILE *to, char *err, size_t errlen);
-rank_status_t xr_plan_json(const struct xr_plan *plan, const char *path, char *err, size_t errlen);
 
 #endif

@@ -12,8 +12,7 @@
 
 /* ---------------------------------------------------------------- table */
 
-/* Return the program of a rank: ranks of a program are contiguous. */
-static uint32_t program_of(const struct xr_plan *p, uint32_t rank)
+uint32_t xr_plan_program_of(const struct xr_plan *p, uint32_t rank)
 {
     uint32_t at = 0;
 
@@ -68,7 +67,7 @@ static void table(const struct xr_plan *p, FILE *to)
             hwloc_bitmap_list_asprintf(&cpus, at->cpus);
         fprintf(to, "%6u  %-*s %6u  ", r, width, xr_plan_name(p, at->host), at->local);
         if (programs) {
-            program_text(p, program_of(p, r), program, sizeof(program));
+            program_text(p, xr_plan_program_of(p, r), program, sizeof(program));
             fprintf(to, "%-*s  ", programs, program);
         }
         fprintf(to, "%s\n", cpus ? cpus : "not bound");
@@ -206,16 +205,48 @@ static void json_host(struct xr_json *j, const struct xr_plan *p, uint32_t h)
     xr_json_end(j);
 }
 
+static void json_link(struct xr_json *j, const struct rk_device *d, const struct rk_pair_link *link)
+{
+    xr_json_flat_object(j, NULL);
+    xr_json_int(j, "number", link->device);
+    xr_json_text(j, "name", d->name);
+    if (*d->netdev)
+        xr_json_text(j, "interface", d->netdev);
+    xr_json_text(j, "pci", d->pci);
+    if (*d->uuid)
+        xr_json_text(j, "uuid", d->uuid);
+    xr_json_text(j, "path", rk_path_name(link->path));
+    xr_json_text(j, "reason", rk_pair_reason_text(link->reason));
+    xr_json_end(j);
+}
+
+static void json_links(struct xr_json *j, const char *name, const struct rk_device *all, const struct rk_pair_link *link,
+                       uint32_t n)
+{
+    if (!all && !link) {
+        xr_json_null(j, name);
+        return;
+    }
+    xr_json_flat_array(j, name);
+    for (uint32_t i = 0; i < n; i++)
+        json_link(j, &all[link[i].device], &link[i]);
+    xr_json_end(j);
+}
+
 static void json_rank(struct xr_json *j, const struct xr_plan *p, uint32_t r)
 {
     const struct xr_place *at = &p->placement.rank[r];
+    const struct rk_machine *m = NULL;
+    const struct rk_pair_rank *devices = xr_plan_devices(p, r, &m);
 
     xr_json_flat_object(j, NULL);
     xr_json_int(j, "rank", r);
-    xr_json_int(j, "program", program_of(p, r));
+    xr_json_int(j, "program", xr_plan_program_of(p, r));
     xr_json_int(j, "host", at->host);
     xr_json_int(j, "local_rank", at->local);
     json_cpus(j, at->cpus);
+    json_links(j, "gpus", devices ? m->gpu : NULL, devices ? devices->gpu : NULL, devices ? devices->ngpus : 0);
+    json_links(j, "nics", devices ? m->nic : NULL, devices ? devices->nic : NULL, devices ? devices->nnics : 0);
     xr_json_end(j);
 }
 

@@ -38,6 +38,7 @@
       "agent/progress_watch.c") \
     X(PROBE, 17, DOWN, "u32 token: probe all ranks now", "agent/progress_watch.c") \
     X(TRACE, 18, DOWN, "u32 ms: stack traces of all ranks, within that time", "agent/progress_watch.c") \
+    X(GET_MACHINE, 19, DOWN, "nothing", "agent/agent_inbox.c") \
     /* agents to the front end */ \
     X(STARTED, 64, UP, "u32 node, u32 phases, then for each: string name, u64 ns it took", \
       "frontend/agent_messages.c") \
@@ -101,6 +102,9 @@
       "frontend/agent_messages.c frontend/job_report.c") \
     X(USAGE, 92, UP, "with --json, before a rank's EXITED: u32 rank, u64 ns since 1970, XR_USAGE_FIELDS u64", \
       "frontend/agent_messages.c") \
+    X(MACHINE, 93, UP, \
+      "u32 node, string reason why its devices are not known; empty: followed by them, see machine_pack.h", \
+      "frontend/agent_messages.c frontend/wait_hosts.c") \
     /* agent to agent, along the tree */ \
     X(DMODEX_REQUEST, 160, ROUTED, "u32 requesting node, u32 its number of the request, u32 rank", \
       "agent/agent_inbox.c overlay/dmodex.c") \

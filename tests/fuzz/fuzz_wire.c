@@ -6,6 +6,7 @@
 #include "launcher/bootstrap/handshake.h"
 #include "launcher/alloc/hostlist.h"
 #include "launcher/job/job.h"
+#include "launcher/job/machine_pack.h"
 #include "lib/base/log.h"
 
 #include <stdlib.h>
@@ -58,6 +59,22 @@ static void local_ranks(const uint8_t *data, size_t len)
     xr_local_ranks_clear(&s);
 }
 
+/* A machine that is taken can be packed again, and is the same then. */
+static void machine(const uint8_t *data, size_t len)
+{
+    struct xr_unpacker u = {data, len, false};
+    struct xr_packer p = {0};
+    struct rk_machine m;
+
+    if (xr_machine_unpack(&u, &m) == RANK_OK) {
+        xr_machine_pack(&m, &p);
+        if (!p.failed && p.len != len)
+            abort();
+    }
+    xr_packer_free(&p);
+    rk_machine_free(&m);
+}
+
 static void hello(const uint8_t *data, size_t len)
 {
     static const uint8_t secret[XR_SECRET] = "0123456789abcdef";
@@ -90,10 +107,10 @@ static void hosts(const uint8_t *data, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    static void (*const all[])(const uint8_t *data, size_t len) = {setup, job, local_ranks, hello, hosts};
+    static void (*const all[])(const uint8_t *data, size_t len) = {setup, job, local_ranks, hello, hosts, machine};
 
     rk_log_threshold = -1;
     if (len > 0)
-        all[data[0] % 5](data + 1, len - 1);
+        all[data[0] % 6](data + 1, len - 1);
     return 0;
 }

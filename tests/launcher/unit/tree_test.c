@@ -223,22 +223,22 @@ static void come(struct xr_wait_hosts *m, uint32_t node)
     xr_packer_free(&p);
 }
 
-static bool show(struct xr_wait_hosts *m, uint32_t node)
+static bool show(struct xr_wait_hosts *m, uint32_t node, uint32_t kind)
 {
     struct xr_packer p = {0};
     struct xr_unpacker u;
     bool sense;
 
     xr_pack_u32(&p, node);
-    xr_pack_string(&p, "");
+    xr_pack_string(&p, kind == XR_MSG_TOPOLOGY ? "" : "unreadable");
     u = (struct xr_unpacker){p.data, p.len, p.failed};
-    sense = xr_wait_hosts_take(m, XR_MSG_TOPOLOGY, &u);
+    sense = xr_wait_hosts_take(m, kind, &u);
     xr_packer_free(&p);
     return sense;
 }
 
-/* The line that a start ends with when these have come and sent their topologies. */
-static void awaits(uint32_t come_n, uint32_t show_n, const char *line)
+/* The line that a start ends with when these have come and sent their topologies and devices. */
+static void awaits(uint32_t come_n, uint32_t show_n, uint32_t devices_n, const char *line)
 {
     static const struct xr_wait_hosts_ops ops = {.on_slow = on_slow, .on_failed = on_failed, .on_complete = on_complete};
     static const struct xr_tree_ops tree_ops = {.on_message = on_message};
@@ -253,12 +253,18 @@ static void awaits(uint32_t come_n, uint32_t show_n, const char *line)
     assert_non_null(s.base);
     assert_int_equal(xr_tree_open(s.base, XR_NODE_FRONT, &(struct xr_kary){.nodes = 3, .fanout = 3}, &tree_ops, NULL, &tree), RANK_OK);
     assert_int_equal(xr_wait_hosts_open(s.base, tree, &plan, 0.05, &ops, &s, &m), RANK_OK);
-    assert_false(show(m, 0)); /* no request */
+    assert_false(show(m, 0, XR_MSG_TOPOLOGY)); /* no request */
+    assert_false(show(m, 0, XR_MSG_MACHINE));
     for (uint32_t i = 0; i < come_n; i++)
         come(m, i);
     for (uint32_t i = 0; i < show_n; i++) {
-        assert_true(show(m, i));
-        assert_false(show(m, i));
+        assert_true(show(m, i, XR_MSG_TOPOLOGY));
+        assert_false(show(m, i, XR_MSG_TOPOLOGY));
+    }
+    for (uint32_t i = 0; i < devices_n; i++) {
+        assert_true(show(m, i, XR_MSG_MACHINE));
+        assert_false(show(m, i, XR_MSG_MACHINE));
+        assert_string_equal(known[i].no_devices, "unreadable");
     }
     if (line)
         event_base_dispatch(s.base);
@@ -267,17 +273,20 @@ static void awaits(uint32_t come_n, uint32_t show_n, const char *line)
     xr_wait_hosts_close(m);
     xr_tree_close(tree);
     event_base_free(s.base);
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < 3; i++) {
         free(known[i].real_name);
+        free(known[i].no_devices);
+    }
 }
 
 static void missing_nodes_are_named(void **state)
 {
     (void)state;
-    awaits(1, 0, "2 of 3 hosts did not come within 0.05 s (--start-timeout): b, c");
-    awaits(3, 0, "3 of 3 hosts did not say what they look like within 0.05 s (--start-timeout): a, b, c");
-    awaits(3, 2, "1 of 3 hosts did not say what they look like within 0.05 s (--start-timeout): c");
-    awaits(3, 3, NULL);
+    awaits(1, 0, 0, "2 of 3 hosts did not come within 0.05 s (--start-timeout): b, c");
+    awaits(3, 0, 0, "3 of 3 hosts did not say what they look like within 0.05 s (--start-timeout): a, b, c");
+    awaits(3, 2, 3, "1 of 3 hosts did not say what they look like within 0.05 s (--start-timeout): c");
+    awaits(3, 3, 1, "2 of 3 hosts did not say what they look like within 0.05 s (--start-timeout): b, c");
+    awaits(3, 3, 3, NULL);
 }
 
 int main(void)
