@@ -69,5 +69,6 @@
 #include "rank/rma.h"
 #include "rank/coll.h"
 #include "rank/coll_init.h"
+#include "rank/device.h"
 
 #endif

@@ -50,6 +50,7 @@ struct xr_progress;
 struct xr_rank_devices {
     char *gpus; /* CUDA_VISIBLE_DEVICES */
     char *nics; /* RANK_NICS */
+    char *text; /* XRUN_DEVICES, see pair_text.h */
 };
 
 struct xr_agent {

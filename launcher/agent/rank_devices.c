@@ -2,14 +2,15 @@
 /*
  * rank_devices.c: choose GPUs and NICs of the ranks of this host.
  *
- * The ranks get CUDA_VISIBLE_DEVICES and RANK_NICS. A control group would hide the GPUs of the other ranks from the
- * driver, which breaks CUDA's IPC between them.
+ * The ranks get CUDA_VISIBLE_DEVICES and RANK_NICS, and XRUN_DEVICES for rank_device_query. A control group would hide
+ * the GPUs of the other ranks from the driver, which breaks CUDA's IPC between them.
  */
 #include "launcher/agent/agent_internal.h"
 #include "launcher/exec/environ.h"
 #include "launcher/util/exit_code.h"
 #include "launcher/util/shell_words.h"
 #include "lib/topo/pair_request.h"
+#include "lib/topo/pair_text.h"
 
 #include <hwloc.h>
 #include <stdio.h>
@@ -152,6 +153,16 @@ static void print_nics(const struct device_choice *c, const struct rk_pair_rank 
     }
 }
 
+static char *make_text(const struct device_choice *c, const struct rk_pair_rank *rank)
+{
+    char *devices = rk_pair_text(&c->m, rank), *text = NULL;
+
+    if (devices && asprintf(&text, RK_PAIR_VARIABLE "=%s", devices) < 0)
+        text = NULL;
+    free(devices);
+    return text;
+}
+
 static char *make_variable(const struct device_choice *c, const struct rk_pair_rank *rank,
                            void (*print)(const struct device_choice *c, const struct rk_pair_rank *rank, FILE *to))
 {
@@ -181,7 +192,8 @@ static bool make_variables(struct device_choice *c, const struct rk_pairing *p)
         struct xr_rank_devices *d = &c->agent->devices[r];
         d->gpus = gpus ? make_variable(c, &p->rank[r], print_gpus) : NULL;
         d->nics = nics ? make_variable(c, &p->rank[r], print_nics) : NULL;
-        ok = (d->gpus || !gpus) && (d->nics || !nics);
+        d->text = make_text(c, &p->rank[r]);
+        ok = (d->gpus || !gpus) && (d->nics || !nics) && d->text;
     }
     if (gpus)
         drop_inherited(job, VISIBLE);

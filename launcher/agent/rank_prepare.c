@@ -62,6 +62,8 @@ static bool make_rank_env(struct xr_agent *agent, uint32_t local, char *const *e
     }
     if (agent->devices && agent->devices[local].nics)
         s->env[n++] = agent->devices[local].nics;
+    if (agent->devices)
+        s->env[n++] = agent->devices[local].text;
     memcpy(s->env + n, s->pmix, npmix * sizeof(*s->env));
     n += npmix;
     memcpy(s->env + n, s->foreign, nforeign * sizeof(*s->env));

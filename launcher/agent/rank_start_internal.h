@@ -12,7 +12,7 @@
 #include "launcher/job/torch_env.h"
 
 #define XR_OWN_VARS 8
-#define XR_DEVICE_VARS 3
+#define XR_DEVICE_VARS 4
 
 struct xr_rank_start {
     struct xr_spawn spec;

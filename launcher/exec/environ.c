@@ -86,7 +86,7 @@ void xr_environ_scrub(void)
 bool xr_environ_own(const char *s)
 {
     static const char *const names[] = {"XRUN_RANK",       "XRUN_SIZE",      "XRUN_LOCAL_RANK",
-                                        "XRUN_LOCAL_SIZE", "XRUN_NODE_RANK", "XRUN_NODES", "XRUN_BOARD",
+                                        "XRUN_LOCAL_SIZE", "XRUN_NODE_RANK", "XRUN_NODES", "XRUN_BOARD", "XRUN_DEVICES",
                                         "XRUN_JOB"};
     size_t len = strcspn(s, "=");
 

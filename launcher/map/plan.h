@@ -103,7 +103,7 @@ bool xr_plan_wants_devices(const struct xr_plan *plan);
 struct rk_machine *xr_plan_keep_machine(struct xr_plan *plan, struct rk_machine *m);
 /*
  * Pair the placed ranks with devices. No-op if these are not needed. Returns RANK_ERR_ARG, and one line in err, if a
- * host does not have what is asked for.
+ * host does not have what is requested.
  */
 rank_status_t xr_plan_pair(struct xr_plan *plan, char *err, size_t errlen);
 /* Return the devices of a rank, and the machine that they are of; NULL: not known. */

@@ -35,6 +35,7 @@ struct rk_ctx {
     struct rank_team *world;
     struct rank_team *parents;    /* team with the parents; NULL: none, or disconnected */
     int nparents;
+    char *devices;                /* lib/world: GPU and NIC of this rank as text; NULL: not found so far */
     struct rk_connected *families; /* lib/world: connected jobs */
 };
 

@@ -202,7 +202,7 @@ rank_status_t rk_machine_load(const char *xml, struct rk_machine *out, char *err
     }
     st = open_topology(xml, l.t, err, errlen);
     if (!st) {
-        l.live = hwloc_topology_is_thissystem(l.t);
+        l.live = out->live = hwloc_topology_is_thissystem(l.t);
         find_allowed(&l);
         if (!read_cores(&l))
             st = refuse(xml, "it has no cores", err, errlen);

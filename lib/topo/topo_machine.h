@@ -72,6 +72,7 @@ struct rk_machine {
     uint32_t *core_of_cpu; /* by the kernel's number of the hardware thread; RK_TOPO_NONE: no such one */
     uint32_t ncpus;
     uint64_t memory; /* bytes */
+    bool live;       /* the machine of this process, not a recorded one */
     uint8_t *nvlinks; /* ngpus x ngpus links between GPUs, from a driver; NULL: unknown */
 };
 

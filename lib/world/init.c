@@ -367,6 +367,7 @@ static void init_leave(struct rk_ctx *ctx)
     if (ctx->board)
         rk_board_write(ctx->board, RK_BOARD_LEFT, rk_clock_ns(), NULL);
     rk_board_close(ctx->board);
+    free(ctx->devices);
     free(ctx);
 }
 

@@ -24,6 +24,7 @@ prefix=$(sed -n "s/^prefix='\(.*\)'/\1/p" "$top_builddir/lib/xcc")
 here=$work/dest$prefix
 : >"$work/log"
 for f in bin/xrun bin/xcc bin/rankinfo bin/rankbench include/rank.h include/rank/coll.h include/rank/prank.h lib/librank.so lib/librank.a \
+    lib/librank/librank-topo.so include/rank/device.h \
     lib/pkgconfig/rank.pc lib/librank/examples/cg share/man/man1/xrun.1 share/man/man1/rankinfo.1 \
     share/bash-completion/completions/xrun share/man/man1/rankbench.1 share/man/man3/rank.3 share/man/man3/rank_send.3 \
     share/doc/xrun/README.md share/doc/xrun/examples/cg.c share/doc/xrun/examples/data/1138_bus.mtx; do

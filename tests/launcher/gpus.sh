@@ -168,6 +168,10 @@ else
     sort -n out >sorted && mv sorted out
     same "the nearest to the cores" "0 1 PCI_BUS_ID
 1 0 PCI_BUS_ID"
+    HWLOC_XMLFILE=$work/two.xml HWLOC_THISSYSTEM=1 run 20 --host localhost --rankfile ranks "$top_builddir/tests/device/device_query.mp" --ordinals
+    grep '^[01] ' out | sort -n >sorted && mv sorted out
+    same "the library finds the nearest, too" "0 1=1
+1 0=0"
 fi
 
 echo "# gpus: $passed passed, $failed failed"

@@ -55,7 +55,7 @@ got = [(r["gpus"][0]["number"], r["gpus"][0]["pci"], r["gpus"][0]["reason"], r["
 assert got == [(3, "0035:04:00.0", "by the list", "mlx5_2"), (1, "0004:05:00.0", "by the list", "mlx5_0"),
                (3, "0000:36:00.0", "by the list", "rdmap197s0"), (1, "0000:19:00.0", "by the list", "rdmap197s0")], got
 PY
-python3 compare.py 2>wrong && grep -q '^hostb: devices$' out && check "a dry run asks each host" 0 || bad "a dry run asks each host" "$(tail -n 1 wrong) $(cat out)"
+python3 compare.py 2>wrong && grep -q '^hostb: devices$' out && check "a dry run of each host" 0 || bad "a dry run of each host" "$(tail -n 1 wrong) $(cat out)"
 for dry in '' --dry-run; do
     short "the first host is short${dry:+ in a dry run}" 'host hosta: 5 GPUs for each rank are too many: there are 4$' $dry --host hosta:1,hostb:1 --gpus-per-rank 5
     short "the last host is short${dry:+ in a dry run}" 'host hosta: GPU 5 is not there: the machine has 4$' $dry --host hostb:1,hosta:1 --gpu-bind map:5

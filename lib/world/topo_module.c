@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * topo_module.c: find GPU, NIC and cores of a rank: the module librank-topo.so.
+ *
+ * The ranks of a host compute the same pairs, each for itself, from the machine and the cores of all of them.
+ */
+#include "lib/world/topo_module.h"
+#include "lib/base/log.h"
+#include "lib/channel/services.h"
+#include "lib/topo/pair_request.h"
+#include "lib/topo/pair_text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct rk_services *core;
+int rk_log_threshold;
+
+void rk_log_write(int level, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    core->log_text(level, text);
+}
+
+struct local_pairs {
+    struct rk_machine m;
+    struct rk_pair_prepared prepared;
+    struct rk_pairing pairs;
+    struct rk_pair_cores *placed;
+    uint32_t *lists;
+};
+
+static bool has_cpu(const struct rk_cores *of, uint32_t cpu)
+{
+    return cpu / 64 < sizeof(of->word) / sizeof(*of->word) && (of->word[cpu / 64] >> cpu % 64 & 1);
+}
+
+/* List the cores of a rank. None if it may use all cores, or none is known: then it is not bound. */
+static struct rk_pair_cores bound_to(const struct rk_machine *m, const struct rk_cores *of, uint32_t *list)
+{
+    struct rk_pair_cores cores = {list, 0};
+
+    for (uint32_t i = 0; i < m->ncores; i++)
+        list[i] = 0;
+    for (uint32_t cpu = 0; cpu < m->ncpus; cpu++) {
+        if (m->core_of_cpu[cpu] != RK_TOPO_NONE && has_cpu(of, cpu))
+            list[m->core_of_cpu[cpu]] = 1;
+    }
+    for (uint32_t i = 0; i < m->ncores; i++) {
+        if (list[i])
+            list[cores.n++] = i;
+    }
+    if (cores.n == m->ncores)
+        cores.n = 0;
+    return cores;
+}
+
+/* Set the cores of all ranks, if any is bound. On a recorded machine none is. Returns false without memory. */
+static bool place_ranks(const struct rk_topo_query *query, struct local_pairs *l)
+{
+    bool any = false;
+
+    if (!query->cores || !l->m.live)
+        return true;
+    l->placed = calloc(query->nlocal, sizeof(*l->placed));
+    l->lists = calloc((size_t)query->nlocal * l->m.ncores, sizeof(*l->lists));
+    for (uint32_t i = 0; l->placed && l->lists && i < query->nlocal; i++) {
+        l->placed[i] = bound_to(&l->m, &query->cores[i], l->lists + (size_t)i * l->m.ncores);
+        any = any || l->placed[i].n;
+    }
+    l->prepared.rq.placed = any ? l->placed : NULL;
+    return l->placed && l->lists;
+}
+
+/* If CUDA_VISIBLE_DEVICES leaves one GPU, there is no other reason. */
+static void explain_visible(struct local_pairs *l)
+{
+    uint32_t visible = 0;
+
+    for (uint32_t i = 0; l->prepared.rq.gpus.hidden && i < l->m.ngpus; i++)
+        visible += !l->prepared.rq.gpus.hidden[i];
+    for (uint32_t r = 0; visible == 1 && r < l->pairs.ranks; r++) {
+        for (uint32_t i = 0; i < l->pairs.rank[r].ngpus; i++)
+            l->pairs.gpus[(size_t)r * l->pairs.rank[r].ngpus + i].reason = RK_PAIR_ONLY;
+    }
+}
+
+static rank_status_t pair_ranks(const struct rk_topo_query *query, struct local_pairs *l, char *err, size_t errlen)
+{
+    const struct rk_pair_words words = {.gpus = "", .nics = "", .visible = query->visible};
+    rank_status_t st = rk_pair_request_make(&words, "this host", &l->m, &l->prepared, err, errlen);
+
+    l->prepared.rq.ranks = query->nlocal;
+    if (!st && !place_ranks(query, l)) {
+        snprintf(err, errlen, "out of memory for the devices of the rank");
+        st = RANK_ERR_NO_MEMORY;
+    }
+    if (!st)
+        st = rk_pair(&l->m, &l->prepared.rq, &l->pairs, err, errlen);
+    if (!st)
+        explain_visible(l);
+    return st;
+}
+
+static char *topo_describe(const struct rk_topo_query *query, char *err, size_t errlen)
+{
+    struct local_pairs l = {.placed = NULL};
+    char *text = NULL;
+
+    if (rk_machine_load(NULL, &l.m, err, errlen))
+        return NULL;
+    if (pair_ranks(query, &l, err, errlen) == RANK_OK) {
+        text = rk_pair_text(&l.m, &l.pairs.rank[query->index]);
+        if (!text)
+            snprintf(err, errlen, "out of memory for the devices of the rank");
+    }
+    rk_pair_free(&l.pairs);
+    rk_pair_request_clear(&l.prepared);
+    free(l.placed);
+    free(l.lists);
+    rk_machine_free(&l.m);
+    return text;
+}
+
+static const struct rk_topo_ops ops = {topo_describe};
+
+__attribute__((visibility("default"))) const void *rank_module(const struct rk_services *services);
+
+const void *rank_module(const struct rk_services *services)
+{
+    if (!rk_services_match(services))
+        return NULL;
+    core = services;
+    rk_log_threshold = *services->log_threshold;
+    return &ops;
+}
