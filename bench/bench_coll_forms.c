@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bench_coll_forms.c: measure an allreduce as a request: nonblocking, persistent, and hidden by computing. */
+/* bench_coll_forms.c: measure an allreduce as a request. */
 #include "bench/bench.h"
 #include "bench/harness_stats.h"
 
@@ -62,12 +62,12 @@ static int64_t checked(struct bench_run *run, void (*one)(struct bench_run *))
     return bench_wrong(run, be_size(), run->rbuf, 0, run->count);
 }
 
-static int64_t nonblocking_check(struct bench_run *run)
+static int64_t started_check(struct bench_run *run)
 {
     return checked(run, nonblocking);
 }
 
-static int64_t persistent_check(struct bench_run *run)
+static int64_t restarted_check(struct bench_run *run)
 {
     return checked(run, persistent);
 }
@@ -150,11 +150,11 @@ static double overlapped_sample(struct bench_run *run, int n)
 
 const struct bench_entry bench_coll_forms[] = {
     {.name = "iallreduce", .doc = "started, then waited for", .table = BENCH_COLLECTIVE, .dtype = true, .op = true,
-     .sample = nonblocking_sample, .check = nonblocking_check},
+     .sample = nonblocking_sample, .check = started_check},
     {.name = "allreduce_persistent", .doc = "made once, then started and waited for", .table = BENCH_COLLECTIVE, .dtype = true,
-     .op = true, .begin = persistent_begin, .end = persistent_end, .sample = persistent_sample, .check = persistent_check},
+     .op = true, .begin = persistent_begin, .end = persistent_end, .sample = persistent_sample, .check = restarted_check},
     {.name = "iallreduce_overlap", .doc = "an iallreduce during which all ranks compute, and how much that hides",
      .table = BENCH_COLLECTIVE, .dtype = true, .op = true, .single = true, .extra = {"overlap_pct", "Hidden (%)"},
-     .begin = overlapped_begin, .end = forms_end, .sample = overlapped_sample, .check = nonblocking_check},
+     .begin = overlapped_begin, .end = forms_end, .sample = overlapped_sample, .check = started_check},
     {.name = NULL},
 };

@@ -65,6 +65,7 @@ struct rk_chunk_line {
     _Atomic uint64_t count[RK_CHUNK_PHASES] RK_ALIGNED_LINE;
     _Atomic uint64_t announced; /* calls for which this rank has set most */
     _Atomic uint64_t most[2];   /* chunks of its longest block, in every other such call */
+    _Atomic uint64_t abandoned; /* calls of this rank have failed: it may write to its buffers again */
 };
 
 /* Can the members read each other's memory? Found out in the team's first direct call, alike on all. */

@@ -43,6 +43,20 @@ static bool is_read(const struct rk_direct *x)
     return (rk_direct_one_source(x) && x->a->me != x->root) || rk_direct_reached(x, RK_CHUNK_OUT, x->base + x->chunks);
 }
 
+/*
+ * A rank whose call has failed may write to its buffers while others read them. They wait for the failure then, of which
+ * all learn.
+ */
+static bool is_abandoned(const struct rk_direct *x)
+{
+    bool abandoned = false;
+
+    atomic_thread_fence(memory_order_acquire); /* after the reads */
+    for (int r = 0; r < x->a->n; r++)
+        abandoned = abandoned || atomic_load_explicit(&x->a->chunks[r].abandoned, memory_order_relaxed);
+    return abandoned;
+}
+
 bool rk_direct_advance(void *direct)
 {
     struct rk_direct *x = direct;
@@ -75,7 +89,7 @@ bool rk_direct_advance(void *direct)
             rk_direct_publish(x, RK_CHUNK_OUT, x->base + x->chunks);
     }
     if (x->state == RK_DIRECT_WORK) {
-        if (!rk_direct_work(x))
+        if (!rk_direct_work(x) || is_abandoned(x))
             return false;
         rk_direct_publish(x, RK_CHUNK_OUT, x->base + x->chunks);
         x->state = RK_DIRECT_LEAVE;
