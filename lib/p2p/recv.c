@@ -28,22 +28,30 @@ RK_INLINE void set_envelope(struct rank_request *req, uint32_t src, uint64_t tag
     req->got = sent < req->view.bytes ? sent : req->view.bytes;
 }
 
+/* To a list, or memory of another kind. */
+static __attribute__((noinline)) void recv_unpack(struct rank_request *req, const void *payload)
+{
+    rank_status_t st = req->view.ops->unpack(&req->view, 0, payload, req->got);
+
+    rk_req_end(req, req->sent > req->got && !st ? RANK_ERR_TRUNCATED : st);
+}
+
 RK_INLINE void recv_deliver(struct rank_request *req, const void *payload)
 {
-    rank_status_t st = RANK_OK;
-
     /*
      * ops is NULL for one piece, and this tests for 8 bytes; otherwise it is an address, larger than any frame.
      * One test instead of two.
      */
-    if (req->got - 8 == (uintptr_t)req->view.ops)
+    if (req->got - 8 == (uintptr_t)req->view.ops) {
         memcpy(req->view.base, payload, 8);
-    else if (rk_unlikely(req->view.ops != NULL))
-        st = req->view.ops->unpack(&req->view, 0, payload, req->got);
-    else if (req->got)
+    } else if (rk_unlikely(req->view.ops != NULL)) {
+        recv_unpack(req, payload);
+        return;
+    } else if (req->got) {
         memcpy(req->view.base, payload, req->got);
+    }
     /* a request with an id receives no frame */
-    rk_req_end(req, rk_unlikely(req->sent > req->got) && !st ? RANK_ERR_TRUNCATED : st);
+    rk_req_end(req, rk_unlikely(req->sent > req->got) ? RANK_ERR_TRUNCATED : RANK_OK);
 }
 
 static void recv_fetch(struct rank_request *req, const struct rk_rndv *rndv)

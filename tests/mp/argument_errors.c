@@ -180,6 +180,8 @@ static void memory(const struct mp *mp)
     void *p = NULL;
     char c = 1;
     int64_t one = 1, was;
+    rank_mem_kind_t kind = RANK_MEM_CUDA;
+    int device = 5;
 
     memset(&junk, 0x5a, sizeof(junk));
     MP_STATUS(rank_alloc(RANK_TEAM_NULL, RANK_MEM_HOST, 64, 0, &p, &mem), RANK_ERR_HANDLE);
@@ -189,6 +191,12 @@ static void memory(const struct mp *mp)
     MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, NULL, &mem), RANK_ERR_ARG);
     MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, &p, NULL), RANK_ERR_ARG);
     MP_CHECK(p == NULL && mem == RANK_MEM_NULL);
+    MP_STATUS(rank_alloc(mp->world, RANK_MEM_CUDA, 64, 0, &p, &mem), RANK_ERR_NOT_SUPPORTED);
+    MP_STATUS(rank_mem_kind(NULL, &kind, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_mem_kind(&c, NULL, &device), RANK_ERR_ARG);
+    MP_CHECK(device == 5 && kind == RANK_MEM_CUDA);
+    MP_OK(rank_mem_kind(&c, &kind, &device));
+    MP_CHECK(device == -1 && kind == RANK_MEM_HOST);
 
     MP_STATUS(rank_reg(NULL, 8, &mem), RANK_ERR_ARG);
     MP_STATUS(rank_reg(&p, -1, &mem), RANK_ERR_COUNT);

@@ -8,10 +8,12 @@
  *   --copies        copies of rank 0 fail
  *   --sticky        the third copy of rank 0 corrupts its context
  *   --fork          a child of rank 0
+ *   --die           rank 0 dies while the others have mapped its memory
  */
 #include "tests/mp/mp.h"
 #include "tests/standin/device_memory.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -285,6 +287,33 @@ static void test_fork(struct scene *s)
     device_memory_end();
 }
 
+/* Its memory stays mapped, and the next calls report the death. */
+static void test_death(struct scene *s)
+{
+    int32_t word = 1;
+    rank_mem_t mem;
+    rank_status_t st = RANK_OK;
+    double begun;
+    void *ptr;
+
+    MP_OK(rank_alloc(s->mp.world, RANK_MEM_CUDA, 4096, 0, &ptr, &mem));
+    MP_OK(rank_put(&word, 4, 0, mem, 4 * s->mp.rank));
+    mp_barrier(s->mp.world);
+    if (s->mp.rank == 0)
+        raise(SIGKILL);
+    begun = mp_now();
+    while (!st) {
+        st = rank_put(&word, 4, 0, mem, 0);
+        if (!st)
+            st = rank_flush(mem, 0);
+        checked_time(RANK_OK, begun);
+    }
+    MP_STATUS(st, RANK_ERR_PEER_DEAD);
+    MP_STATUS(checked_time(rank_free(&mem), begun), RANK_ERR_PEER_DEAD);
+    mp_end_survivor(&s->mp);
+    exit(0);
+}
+
 int main(int argc, char **argv)
 {
     int64_t init = mp_option(argc, argv, "--init", 0);
@@ -309,6 +338,8 @@ int main(int argc, char **argv)
         test_memory(&s);
     else if (mp_flag(argc, argv, "--fork"))
         test_fork(&s);
+    else if (mp_flag(argc, argv, "--die"))
+        test_death(&s);
     else if (mp_flag(argc, argv, "--sticky"))
         test_sticky(&s);
     else

@@ -4,6 +4,7 @@
 #include "lib/base/log.h"
 #include "lib/mem/cuda/cuda_context.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,7 @@ static struct block *find_block(CUdeviceptr at, bool remove)
     found = *link;
     if (found && remove) {
         *link = found->next;
-        nimported -= found->imported;
+        __atomic_fetch_sub(&nimported, found->imported, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&lock);
     return found;
@@ -66,7 +67,7 @@ static void add_block(struct block *b)
     pthread_mutex_lock(&lock);
     b->next = blocks;
     blocks = b;
-    nimported += b->imported;
+    __atomic_fetch_add(&nimported, b->imported, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
 }
 
@@ -286,6 +287,7 @@ size_t rk_cuda_export(const void *ptr, size_t bytes, void *handle, size_t room)
     if (b->sort == BLOCK_VMM) {
         if (rk_cuda.MemExportToShareableHandle(&w.fd, b->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS)
             return 0;
+        fcntl(w.fd, F_SETFD, FD_CLOEXEC);
         if (fstat(w.fd, &file) < 0) {
             close(w.fd);
             return 0;
