@@ -38,6 +38,13 @@ with "copies of a rank fail, the owner serves" -q 2 -E STANDIN_IPC=off -E BREAK_
 with "copies of a rank fail, between hosts" -q 2 -c tcp,ucx -E BREAK_RANK_0=MemcpyAsync:1+ -- $faults --copies
 with "an error that stays" -q 2 -E BREAK_RANK_0=MemcpyAsync:3:CUDA_ERROR_ILLEGAL_ADDRESS -E STANDIN_LEAKS=off \
     -o 'cuMemcpyAsync failed: CUDA_ERROR_ILLEGAL_ADDRESS' -- $faults --sticky
+for call in DevicePrimaryCtxRetain CtxPushCurrent StreamCreateWithPriority MemGetAllocationGranularity MemCreate MemAddressReserve \
+    MemMap MemSetAccess MemExportToShareableHandle MemImportFromShareableHandle MemsetD8Async StreamSynchronize PointerGetAttributes; do
+    with "an allocation in which $call fails" -q 2 -E "BREAK_RANK_0=$call:1,$call:4,$call:6:CUDA_ERROR_OUT_OF_MEMORY" -- $faults --alloc
+done
+for call in MemAlloc IpcGetMemHandle IpcOpenMemHandle; do
+    with "an allocation in which $call fails" -q 2 -E STANDIN_VMM=off -E "BREAK_RANK_0=$call:1,$call:3" -- $faults --alloc
+done
 with "a rank is killed while its memory is mapped" -q 3 -k 1 -e 137 -x '--on-failure continue' -- $faults --die
 with "the same, and its memory is not mapped" -q 2 -k 1 -e 137 -x '--on-failure continue' -E STANDIN_IPC=off -- $faults --die
 with "out of device memory" -q 1,3 -E STANDIN_MEMORY=33554432 -- $faults --memory

@@ -5,6 +5,7 @@
  *   --init STATUS   rank_init returns that
  *   --without       there is no device memory, and rank_init succeeds
  *   --memory        rank 0's device has no memory for an allocation
+ *   --alloc         a call of the driver fails somewhere within allocations
  *   --copies        copies of rank 0 fail
  *   --sticky        the third copy of rank 0 corrupts its context
  *   --fork          a child of rank 0
@@ -224,6 +225,33 @@ static void test_memory(struct scene *s)
     }
 }
 
+/* An allocation fails on all ranks or on none, and leaves nothing. One that succeeds can be used. */
+static void test_alloc(struct scene *s)
+{
+    int to = (s->mp.rank + 1) % s->mp.size;
+
+    for (int i = 0; i < 4; i++) {
+        int32_t mine[2], all[2] = {0, 0}, word = 4711 + i, back = 0;
+        rank_mem_t mem;
+        void *ptr;
+        rank_status_t st = rank_alloc(s->mp.world, RANK_MEM_CUDA, 3 << 20, 0, &ptr, &mem);
+
+        mine[0] = st;
+        mine[1] = -(int32_t)st;
+        MP_OK(rank_allreduce(mine, all, 2, RANK_INT32, RANK_MIN, s->mp.world));
+        MP_CHECK_EQ(all[0], -all[1]);
+        MP_CHECK(st == RANK_OK || st == RANK_ERR_DEVICE || st == RANK_ERR_NO_MEMORY);
+        if (st)
+            continue;
+        st = rank_put(&word, 4, to, mem, 8);
+        st = st ? st : rank_flush(mem, to);
+        st = st ? st : rank_get(&back, 4, to, mem, 8);
+        MP_CHECK(st == RANK_ERR_DEVICE || st == RANK_ERR_NO_MEMORY || (!st && back == word));
+        mp_barrier(s->mp.world); /* a peer that owns the memory may be the one that fails */
+        MP_OK(rank_free(&mem));
+    }
+}
+
 static void test_without(struct scene *s)
 {
     rank_mem_kind_t found;
@@ -338,6 +366,8 @@ int main(int argc, char **argv)
         test_memory(&s);
     else if (mp_flag(argc, argv, "--fork"))
         test_fork(&s);
+    else if (mp_flag(argc, argv, "--alloc"))
+        test_alloc(&s);
     else if (mp_flag(argc, argv, "--die"))
         test_death(&s);
     else if (mp_flag(argc, argv, "--sticky"))

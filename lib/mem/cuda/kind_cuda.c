@@ -11,6 +11,7 @@
 #include "lib/mem/cuda/cuda_context.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* required: the user has set it. Otherwise a program that does not use CUDA pays for no initialization. */
 static rank_status_t cuda_open(bool required, char *why, size_t room)
@@ -109,7 +110,7 @@ static rank_status_t cuda_copy(void *to, const struct rk_kind *to_kind, const vo
 {
     struct device_copy c = {.side = {to_kind ? to : NULL, from_kind ? from : NULL},
                             .to = (CUdeviceptr)(uintptr_t)to, .from = (CUdeviceptr)(uintptr_t)from, .bytes = bytes};
-    const struct rk_cuda_pointer *p = &c.of[to_kind ? 0 : 1];
+    const struct rk_cuda_pointer *p;
     rank_status_t st = RANK_OK;
     int device;
 
@@ -119,7 +120,16 @@ static rank_status_t cuda_copy(void *to, const struct rk_kind *to_kind, const vo
     }
     if (st)
         return st;
-    device = rk_cuda_imported_for(to_kind ? to : from);
+    for (int i = 0; i < 2; i++) { /* an earlier query that failed has taken host memory for device memory */
+        if (!c.of[i].on_device)
+            c.side[i] = NULL;
+    }
+    if (!c.side[0] && !c.side[1]) {
+        memmove(to, from, bytes);
+        return RANK_OK;
+    }
+    p = &c.of[c.side[0] ? 0 : 1];
+    device = rk_cuda_imported_for(c.side[0] ? to : from);
     if (device < 0 && p->context && !rk_cuda_is_primary(p->context, p->device))
         return copy_in_context(&c, p->context);
     return copy_by_stream(&c, device < 0 ? p->device : device);
