@@ -3,6 +3,9 @@
 #include "tests/unit/unit.h"
 
 #include "lib/data/iov.h"
+#include "lib/data/view_stage.h"
+
+#include <stdlib.h>
 
 static unsigned char memory[4096];
 
@@ -199,11 +202,96 @@ static void overlap(void **state)
     assert_int_equal(rk_pieces_check(v, 2, false, &bytes), RANK_OK);
 }
 
+/* -------------------------------------------------------------------- staged views */
+
+/* Payload whose copies count, and fail from one on. */
+static int ncopies, failing_copy;
+
+static rank_status_t counted_copy(void *to, const void *from, size_t bytes)
+{
+    if (++ncopies == failing_copy)
+        return RANK_ERR_DEVICE;
+    memcpy(to, from, bytes);
+    return RANK_OK;
+}
+
+static rank_status_t counted_pack(const struct rk_view *view, size_t offset, void *to, size_t bytes)
+{
+    return counted_copy(to, (const char *)view->base + offset, bytes);
+}
+
+static rank_status_t counted_unpack(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
+{
+    return counted_copy((char *)view->base + offset, from, bytes);
+}
+
+/* Frames of any length, in order and out of order, take a copy for each long piece. */
+static void staged(void **state)
+{
+    static const struct rk_view_ops counted = {.pack = counted_pack, .unpack = counted_unpack};
+    enum { BYTES = 5 * RK_VIEW_STAGE / 2, FRAME = 8100 };
+    unsigned char *payload = malloc(BYTES), *flat = malloc(BYTES);
+    struct rk_view view = {payload, BYTES, &counted}, plain = {payload, BYTES, NULL};
+
+    (void)state;
+    rk_view_stage_open(&plain, BYTES);
+    assert_null(plain.ops);
+    assert_int_equal(rk_view_stage_close(&plain, true), RANK_OK);
+    for (int i = 0; i < BYTES; i++)
+        payload[i] = (unsigned char)(i * 13 + i / 997);
+    ncopies = failing_copy = 0;
+    rk_view_stage_open(&view, BYTES);
+    for (size_t at = 0, n; at < BYTES; at += n) {
+        n = BYTES - at < FRAME ? BYTES - at : FRAME;
+        assert_int_equal(rk_copy_out(flat + at, &view, at, n), RANK_OK);
+    }
+    assert_int_equal(ncopies, 3);
+    assert_memory_equal(flat, payload, BYTES);
+    for (size_t at = BYTES - FRAME; at > FRAME; at -= FRAME) /* backwards */
+        assert_int_equal(rk_copy_out(flat + at, &view, at, FRAME), RANK_OK);
+    assert_memory_equal(flat, payload, BYTES);
+    assert_int_equal(rk_view_stage_close(&view, true), RANK_OK);
+    assert_ptr_equal(view.ops, &counted);
+    assert_ptr_equal(view.base, payload);
+
+    for (int turn = 0; turn < 2; turn++) { /* in order; then the last quarter first, and without its end */
+        size_t first = turn ? BYTES / 4 * 3 : 0, end = turn ? BYTES - 5 : BYTES;
+
+        memset(payload, 0, BYTES);
+        ncopies = 0;
+        rk_view_stage_open(&view, BYTES);
+        for (size_t at = first, n; at < end; at += n) {
+            n = end - at < FRAME ? end - at : FRAME;
+            assert_int_equal(rk_copy_in(&view, at, flat + at, n), RANK_OK);
+        }
+        for (size_t at = 0, n; at < first; at += n) {
+            n = first - at < FRAME ? first - at : FRAME;
+            assert_int_equal(rk_copy_in(&view, at, flat + at, n), RANK_OK);
+        }
+        assert_int_equal(rk_view_stage_close(&view, true), RANK_OK);
+        assert_memory_equal(flat, payload, end);
+        assert_true(ncopies <= 5);
+    }
+
+    failing_copy = ncopies + 2;
+    rk_view_stage_open(&view, BYTES);
+    assert_int_equal(rk_copy_out(flat, &view, 0, FRAME), RANK_OK);
+    assert_int_equal(rk_copy_out(flat, &view, RK_VIEW_STAGE - 9, FRAME), RANK_ERR_DEVICE);
+    rk_view_stage_close(&view, false);
+    failing_copy = ncopies + 1;
+    rk_view_stage_open(&view, BYTES);
+    assert_int_equal(rk_copy_in(&view, 0, flat, FRAME), RANK_OK);
+    assert_int_equal(rk_view_stage_close(&view, true), RANK_ERR_DEVICE);
+    free(payload);
+    free(flat);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pack_and_unpack), cmocka_unit_test(lists),   cmocka_unit_test(plain),
         cmocka_unit_test(copies),          cmocka_unit_test(refused), cmocka_unit_test(overlap),
+        cmocka_unit_test(staged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
  */
 #include "lib/base/log.h"
 #include "lib/channel/shm/shm_rndv.h"
+#include "lib/data/view_stage.h"
 #include "lib/mem/segment.h"
 #include "lib/node/node.h"
 
@@ -36,6 +37,8 @@ enum { P_SENDER, P_AT, P_SEGMENT };
 void rk_shm_complete_linked(struct rank_request *req, rank_status_t st)
 {
     rk_list_remove(&req->link);
+    if (rk_unlikely(rk_view_may_fail(&req->view)))
+        rk_view_stage_close(&req->view, false);
     rk_req_complete(req, st);
 }
 

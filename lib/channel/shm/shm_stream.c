@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/channel/shm/shm_rndv.h"
 #include "lib/channel/shm/split_copy.h"
+#include "lib/data/view_stage.h"
 #include "lib/node/node.h"
 
 /* Private words of a send that is streamed. */
@@ -29,6 +30,8 @@ void rk_shm_stream_start(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
     req->priv[S_RECEIVER] = rk_id_pack(f->receiver);
     req->priv[S_WANT] = f->want;
     req->priv[S_OFFSET] = 0;
+    if (rk_unlikely(rk_view_may_fail(&req->view)))
+        rk_view_stage_open(&req->view, f->want);
     rk_list_remove(&req->link);
     rk_list_append(&ep->streams, &req->link);
     rk_engine_defer(shm->ctx, &shm->busy, &ep->busy);
@@ -129,6 +132,8 @@ bool rk_shm_stream_request(struct rk_shm_recv *r)
     f.receiver = r->req->id;
     r->req->priv[RK_SHM_R_WANT] = r->want;
     r->req->priv[RK_SHM_R_GOT] = r->req->priv[RK_SHM_R_BAD] = 0;
+    if (rk_unlikely(rk_view_may_fail(&r->req->view)))
+        rk_view_stage_open(&r->req->view, r->want);
     rk_list_append(&r->shm->receiving, &r->req->link);
     rk_send_control(r->ep->peer, RK_SHM_FETCH, 0, &f, sizeof(f));
     return true;

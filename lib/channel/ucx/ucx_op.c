@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ucx_op.c: keep the table of ops, with ids for the wire. */
 #include "lib/channel/ucx/ucx.h"
+#include "lib/data/view_stage.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
     op->of = l;
     op->copied = RANK_OK;
     op->staged = NULL;
+    op->view.ops = NULL;
     op->req = NULL;
     op->desc = NULL;
     rk_list_init(&op->todo);
@@ -44,6 +46,7 @@ void rk_ucx_op_free(struct rk_ucx_op *op)
     if (op->announced)
         op->of->announced--;
     free(op->staged);
+    rk_view_stage_close(&op->view, false);
     rk_list_remove(&op->link);
     rk_list_remove(&op->todo);
     rk_handle_drop(&op->ucx->op_ids, op->id);

@@ -12,6 +12,7 @@
  * pieces is UCP's iovec.
  */
 #include "lib/channel/ucx/ucx.h"
+#include "lib/data/view_stage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static void ucx_rndv_finish(struct rk_ucx_op *op, rank_status_t st)
     struct rank_request *req = op->req;
 
     if (!st)
-        st = op->copied;
+        st = op->copied ? op->copied : rk_view_stage_close(&op->view, true);
     rk_ucx_op_free(op);
     if (req)
         rk_req_complete(req, st);
@@ -406,6 +407,8 @@ static void start_receive(struct rk_ucx_op *op)
     void *buffer = view_for_ucp(op, in_one_piece, &param), *desc = op->desc;
     ucs_status_ptr_t p;
 
+    if (rk_unlikely(rk_view_may_fail(&op->view)))
+        rk_view_stage_open(&op->view, op->total < op->view.bytes ? op->total : op->view.bytes);
     op->type = RK_UCX_OP_UCP;
     op->desc = NULL;
     p = ucp_am_recv_data_nbx(op->ucx->worker, desc, buffer, in_one_piece ? op->total : 1, &param);
