@@ -31,6 +31,9 @@ with "no descriptors of memory, an old driver's handles" -q 2 -f 2,3 -E STANDIN_
 with "nothing can be mapped" -q 2 -f 2,3 -E STANDIN_IPC=off -- $kinds
 with "no optional call" -q 2 -f 2,3 -E STANDIN_WITHOUT=optional -- $kinds
 with "a progress thread" -q 2 -f 2,3 -E RANK_PROGRESS_THREAD=yes -- $kinds
+with "host memory only: messages" -q 2 -f 2,3 -- tests/mp/p2p_recv.mp
+with "host memory only: one-sided calls" -q 3 -f 2,3 -- tests/mp/rma/rma_random.mp
+with "rank_init again" -q 2 -f 1,2 -- tests/mp/init_again.mp --seconds 5 --growth 1500
 
 faults=tests/standin/device_faults.mp
 with "copies of a rank fail" -q 2,3 -E BREAK_RANK_0=MemcpyAsync:1+ -- $faults --copies
