@@ -3,9 +3,9 @@
  * death_in_coll.c: kill ranks in the middle of collectives, one after the other.
  *
  * Each round has one victim. The ranks make random collective calls on a team until the victim kills itself at a random
- * step: a copy, a yield, a system call or an operand of its operation. The others return RANK_ERR_PEER_DEAD within a
- * second and are left alone by the library: buffers keep what is written to them then. A collective that runs on the
- * team of the survivors meanwhile has the right result. Options:
+ * step: a copy, a yield, a system call or an operand of its operation; or after a random time. The others return
+ * RANK_ERR_PEER_DEAD within a second and are left alone by the library: buffers keep what is written to them then. A
+ * collective that runs on the team of the survivors meanwhile has the right result. Options:
  *   --first N   kind of collective that the first round prefers
  *   --seed N    decides the calls and the steps
  */
@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { WITHIN_S = 4 };
+enum { WITHIN_S = 4, BY_TIME = 3, TIME_US = 10000 }; /* only operands are steps there */
 #else
-enum { WITHIN_S = 1 };
+enum { WITHIN_S = 1, BY_TIME = 1, TIME_US = 3000 };
 #endif
 enum { AT_ONCE = 3, CALLS_MAX = 300, ROUND_TAG = 9, RANKS_MAX = 32 };
 
@@ -148,14 +148,14 @@ static rank_status_t run_calls(struct scene *s)
 static void play_victim(struct scene *s, enum any_kind kind)
 {
     uint64_t own = s->mp.seed + (uint64_t)s->mp.rank * 7919;
-    bool by_time = mp_below(&own, 4) == 0;
+    bool by_time = mp_below(&own, 4) < BY_TIME;
     double when;
 
     for (int r = 0; r < rank_team_size(s->team); r++) { /* all have left the round before */
         if (r != rank_team_rank(s->team))
             MP_OK(rank_recv(NULL, 0, RANK_BYTE, r, ROUND_TAG, s->team, NULL));
     }
-    when = mp_now() + (double)mp_below(&own, 3000) * 1e-6;
+    when = mp_now() + (double)mp_below(&own, TIME_US) * 1e-6;
     if (by_time)
         mp_die_at(&when);
     else
