@@ -59,4 +59,6 @@ TSAN_OPTIONS=exitcode=86:halt_on_error=1:suppressions=$top_srcdir/tests/tsan.sup
 # UCX rewrites the beginning of mmap and its like to watch over memory, and with the thread sanitizer those are not the
 # functions that it takes them for.
 case "${SAN_CFLAGS:-}" in *thread*) export UCX_MEM_EVENTS=n ;; esac
+# libpciaccess, which hwloc loads and unloads, keeps some memory. Without it hwloc reads PCI from sysfs.
+case "${SAN_CFLAGS:-}" in *sanitize*) export HWLOC_COMPONENTS=-pci ;; esac
 export ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS

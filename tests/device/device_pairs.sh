@@ -4,7 +4,7 @@
 # HWLOC_XMLFILE makes hwloc read a machine that is not there. What rank_device_query finds is compared with the pairs of
 # rankinfo --topo: under xrun with and without its options about devices, under other launchers, and alone.
 . "$top_srcdir/tests/env.sh"
-unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER UCX_NET_DEVICES RANK_NICS
+unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER UCX_NET_DEVICES RANK_NICS HWLOC_COMPONENTS
 program=$top_builddir/tests/device/device_query.mp
 machines=$top_srcdir/tests/data/topologies
 work=$(mktemp -d "$top_builddir/tests/device_pairs.XXXXXX") || exit 1

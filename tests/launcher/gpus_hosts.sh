@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../inside.sh"
 inside 3 "GPUs on several hosts"
 . "$(dirname "$0")/cases.sh"
-unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER UCX_NET_DEVICES RANK_NICS
+unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER UCX_NET_DEVICES RANK_NICS HWLOC_COMPONENTS
 cp "$top_srcdir/tests/data/topologies/coral-lassen.xml" hosta.xml
 cp "$top_srcdir/tests/data/topologies/g4dnmetal.xml" hostb.xml
 cp "$top_srcdir/tests/data/topologies/epyc-corona.xml" hostc.xml
