@@ -21,16 +21,19 @@ with() {
     fi
 }
 
+# The same in full runs only.
+full() { [ -z "${FULL:-}" ] || with "$@"; }
+
 libs=$standin
 kinds=tests/mp/memory_kinds.mp
 with "one device" -q alone,2 -f alone,1,2,3,4 -E MEMORY_KINDS_MAPPED=1 -- $kinds
 with "two devices" -q 3 -f 2,3,4 -E STANDIN_GPUS=2 -E MEMORY_KINDS_MAPPED=1 -- $kinds
-with "between hosts" -q 2 -f 2,3 -c tcp,ucx -- $kinds
-with "two devices without access to each other" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_PEER=off -- $kinds
-with "no descriptors of memory, an old driver's handles" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_VMM=off -E MEMORY_KINDS_MAPPED=1 -- $kinds
-with "nothing can be mapped" -q 2 -f 2,3 -E STANDIN_IPC=off -- $kinds
+with "between hosts" -q 2 -f 2,3 -c "tcp${FULL:+,ucx}" -- $kinds
+full "two devices without access to each other" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_PEER=off -- $kinds
+full "no descriptors of memory, an old driver's handles" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_VMM=off -E MEMORY_KINDS_MAPPED=1 -- $kinds
+full "nothing can be mapped" -q 2 -f 2,3 -E STANDIN_IPC=off -- $kinds
 with "no optional call" -q 2 -f 2,3 -E STANDIN_WITHOUT=optional -- $kinds
-with "a progress thread" -q 2 -f 2,3 -E RANK_PROGRESS_THREAD=yes -- $kinds
+full "a progress thread" -q 2 -f 2,3 -E RANK_PROGRESS_THREAD=yes -- $kinds
 with "host memory only: messages" -q 2 -f 2,3 -- tests/mp/p2p_recv.mp
 with "host memory only: one-sided calls" -q 3 -f 2,3 -- tests/mp/rma/rma_random.mp
 with "rank_init again" -q 2 -f 1,2 -- tests/mp/init_again.mp --seconds 5 --growth 1500

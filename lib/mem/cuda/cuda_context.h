@@ -40,7 +40,8 @@ bool rk_cuda_is_primary(CUcontext context, int device);
 
 /*
  * Make the program's copies to device memory complete, in the memory's context. The driver's synchronous copies from
- * pageable host memory may return before that. Later ones to this allocation do not, if the driver can set that.
+ * pageable host memory may return before that. Later ones to this allocation do not, if the driver can set that. Waits
+ * for the legacy stream: not for operations that a stream orders, for which that stream may wait.
  */
 rank_status_t rk_cuda_settle(const void *ptr, const struct rk_cuda_pointer *pointer);
 
