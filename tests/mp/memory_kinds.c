@@ -641,15 +641,15 @@ static void test_allocated(const struct mp *mp)
     MP_OK(rank_ptr(mem, mp->rank, &theirs));
     MP_CHECK(theirs == ptr);
     MP_OK(rank_ptr(mem, to, &theirs));
-    if (theirs) {
-        mp_fill(host, BYTES, (uint64_t)mp->rank);
+    mp_fill(host, BYTES, (uint64_t)mp->rank);
+    if (theirs)
         copy_any(theirs, kind, host, NULL, BYTES);
-        mp_barrier(mp->world);
-        copy_any(host, NULL, ptr, kind, BYTES);
-        MP_CHECK_EQ(mp_verify(host, BYTES, (uint64_t)from), -1);
-    } else {
-        mp_barrier(mp->world);
-    }
+    else
+        MP_OK(rank_put(host, BYTES, to, mem, 0));
+    MP_OK(rank_flush(mem, to));
+    mp_barrier(mp->world);
+    copy_any(host, NULL, ptr, kind, BYTES);
+    MP_CHECK_EQ(mp_verify(host, BYTES, (uint64_t)from), -1);
     MP_CHECK(mp->size == 1 || !getenv("MEMORY_KINDS_MAPPED") || theirs);
     MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, &word, to, mem, 0, NULL), RANK_ERR_NOT_SUPPORTED);
     MP_STATUS(rank_atomic_cas(RANK_INT64, &word, &word, to, mem, 0, &word), RANK_ERR_NOT_SUPPORTED);

@@ -112,11 +112,12 @@ static rank_status_t device_open_stream(struct device *d)
 
 rank_status_t rk_cuda_enter_primary(int ordinal, CUstream *stream)
 {
-    struct device *d = &devices[ordinal];
+    struct device *d;
     rank_status_t st;
 
     if (ordinal < 0 || ordinal >= RK_CUDA_DEVICES_MAX)
         return RANK_ERR_NOT_SUPPORTED;
+    d = &devices[ordinal];
     pthread_mutex_lock(&lock);
     st = device_retain(ordinal);
     if (!st)
