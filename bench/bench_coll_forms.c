@@ -54,7 +54,7 @@ static inline __attribute__((always_inline)) double timed_form(struct bench_run 
 static double nonblocking_sample(struct bench_run *r, int n) { return timed_form(r, n, nonblocking); }
 static double persistent_sample(struct bench_run *r, int n) { return timed_form(r, n, persistent); }
 
-static int64_t checked(struct bench_run *run, void (*one)(struct bench_run *))
+static int64_t sum_check(struct bench_run *run, void (*one)(struct bench_run *))
 {
     bench_fill(run, be_size(), be_rank(), run->sbuf, 0, run->count);
     memset(run->rbuf, 0x55, (size_t)(run->count * rank_dtype_size(run->dtype)));
@@ -62,14 +62,14 @@ static int64_t checked(struct bench_run *run, void (*one)(struct bench_run *))
     return bench_wrong(run, be_size(), run->rbuf, 0, run->count);
 }
 
-static int64_t started_check(struct bench_run *run)
+static int64_t start_check(struct bench_run *run)
 {
-    return checked(run, nonblocking);
+    return sum_check(run, nonblocking);
 }
 
 static int64_t restarted_check(struct bench_run *run)
 {
-    return checked(run, persistent);
+    return sum_check(run, persistent);
 }
 
 static void forms_begin(struct bench_run *run)
@@ -150,11 +150,11 @@ static double overlapped_sample(struct bench_run *run, int n)
 
 const struct bench_entry bench_coll_forms[] = {
     {.name = "iallreduce", .doc = "started, then waited for", .table = BENCH_COLLECTIVE, .dtype = true, .op = true,
-     .sample = nonblocking_sample, .check = started_check},
+     .sample = nonblocking_sample, .check = start_check},
     {.name = "allreduce_persistent", .doc = "made once, then started and waited for", .table = BENCH_COLLECTIVE, .dtype = true,
      .op = true, .begin = persistent_begin, .end = persistent_end, .sample = persistent_sample, .check = restarted_check},
     {.name = "iallreduce_overlap", .doc = "an iallreduce during which all ranks compute, and how much that hides",
      .table = BENCH_COLLECTIVE, .dtype = true, .op = true, .single = true, .extra = {"overlap_pct", "Hidden (%)"},
-     .begin = overlapped_begin, .end = forms_end, .sample = overlapped_sample, .check = started_check},
+     .begin = overlapped_begin, .end = forms_end, .sample = overlapped_sample, .check = start_check},
     {.name = NULL},
 };

@@ -81,6 +81,7 @@ static void user_free(void *ptr)
 
     for (int i = 0; i < BLOCKS; i++) {
         if (vmm[i].at == at) {
+            MUST(CtxSynchronize); /* cuMemFree waits for copies, cuMemUnmap does not */
             MUST(MemUnmap, at, vmm[i].bytes);
             MUST(MemAddressFree, at, vmm[i].bytes);
             vmm[i].at = 0;

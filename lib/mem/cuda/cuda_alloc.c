@@ -152,8 +152,15 @@ static rank_status_t vmm_alloc(struct block *b)
     return rk_cuda_check(call, r);
 }
 
+/* As cuMemFree does, wait for what the program has under way. */
 static void vmm_free(const struct block *b)
 {
+    CUstream stream;
+
+    if (rk_cuda_enter_primary(b->device, &stream) == RANK_OK) {
+        rk_cuda.CtxSynchronize();
+        rk_cuda_leave();
+    }
     rk_cuda.MemUnmap(b->at, b->bytes);
     rk_cuda.MemRelease(b->handle);
     rk_cuda.MemAddressFree(b->at, b->bytes);
