@@ -62,7 +62,7 @@ static int64_t sum_check(struct bench_run *run, void (*one)(struct bench_run *))
     return bench_wrong(run, be_size(), run->rbuf, 0, run->count);
 }
 
-static int64_t start_check(struct bench_run *run)
+static int64_t form_check(struct bench_run *run)
 {
     return sum_check(run, nonblocking);
 }
@@ -150,11 +150,11 @@ static double overlapped_sample(struct bench_run *run, int n)
 
 const struct bench_entry bench_coll_forms[] = {
     {.name = "iallreduce", .doc = "started, then waited for", .table = BENCH_COLLECTIVE, .dtype = true, .op = true,
-     .sample = nonblocking_sample, .check = start_check},
+     .sample = nonblocking_sample, .check = form_check},
     {.name = "allreduce_persistent", .doc = "made once, then started and waited for", .table = BENCH_COLLECTIVE, .dtype = true,
      .op = true, .begin = persistent_begin, .end = persistent_end, .sample = persistent_sample, .check = restarted_check},
     {.name = "iallreduce_overlap", .doc = "an iallreduce during which all ranks compute, and how much that hides",
      .table = BENCH_COLLECTIVE, .dtype = true, .op = true, .single = true, .extra = {"overlap_pct", "Hidden (%)"},
-     .begin = overlapped_begin, .end = forms_end, .sample = overlapped_sample, .check = start_check},
+     .begin = overlapped_begin, .end = forms_end, .sample = overlapped_sample, .check = form_check},
     {.name = NULL},
 };
