@@ -66,9 +66,9 @@ every() {
     every 3 32 $p2p
     every 2 6 $single
     every 3 5 atomics
-    every 1 31 $coll
-    every 2 31 $coll
-    every 3 21 $coll
+    every 1 37 $coll
+    every 2 37 $coll
+    every 3 27 $coll
 }
 
 job 2 -b 4K -e 4K -d all -o all -r all --time 1ms -c 2 reduce allreduce reduce_scatter &&
@@ -176,5 +176,5 @@ refused 2 "/nowhere/j" 2 -j /nowhere/j lat
 job 3 -b 8 -e 23 -d f64 --time 1ms allgather && grep -q '^# no size from 8 to 23 B is so much as one f64 for each rank$' "$work/out" &&
     ok "a size that is too small" || not_ok "a size that is too small"
 job 2 --help && grep -q -- --untouched "$work/out" && grep -q reduce_scatter "$work/out" && ok "--help" || not_ok "--help"
-job 2 --list && [ "$(wc -l <"$work/out")" = 43 ] && ok "--list" || not_ok "--list"
+job 2 --list && [ "$(wc -l <"$work/out")" = 46 ] && ok "--list" || not_ok "--list"
 exit $bad

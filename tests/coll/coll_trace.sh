@@ -18,7 +18,7 @@ judge() { # exit code, text
 }
 
 trace() { # environment...: lines of both ranks in $work/err
-    timeout 60 env "$@" "$XRUN" -n 2 "$program" --only bits >"$work/out" 2>"$work/err"
+    timeout 60 env "$@" "$XRUN" -n 2 "$program" --full --only bits >"$work/out" 2>"$work/err"
 }
 
 trace RANK_COLL_TRACE=off
