@@ -97,6 +97,11 @@ struct rk_channel {
     void (*rndv_recv)(const struct rk_rndv *rndv, const struct rk_view *view, struct rank_request *req);
     /* Fetch nothing; complete the sender's request. */
     void (*rndv_drop)(const struct rk_rndv *rndv);
+    /*
+     * Can the peer fetch payload that is no contiguous host memory (view->ops) by one copy of a device? Then it is
+     * announced, whatever its size. NULL: no.
+     */
+    bool (*fetches)(const struct rk_peer *peer, const struct rk_view *view);
 
     /* Make progress; returns the number of frames and completions handled. NULL: nothing to poll. */
     int (*progress)(struct rk_ctx *ctx, void *state);
@@ -127,6 +132,9 @@ struct rk_channel {
                           size_t bytes, size_t offset, struct rank_request *req);
     /* Returns when puts to peer (NULL: to all peers) are visible there. */
     rank_status_t (*flush)(struct rk_channel_mem *mem, struct rk_peer *peer);
+
+    /* About every 125 ms of waits and progress: release what is unused. now: rk_clock_ns. NULL: nothing. */
+    void (*idle)(void *state, uint64_t now);
 
     /* All sent data has left this process's buffers (finalize). RK_AGAIN: not yet. */
     rank_status_t (*drained)(void *state);

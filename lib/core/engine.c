@@ -435,6 +435,10 @@ void rk_engine_check_deaths(struct rk_ctx *ctx, uint64_t now)
     rk_node_check_deaths(ctx->node);
     if (rk_unlikely(ctx->engine->liveness != NULL))
         rk_liveness_recheck(ctx, now);
+    for (int i = 0; i < ctx->engine->nopen; i++) {
+        if (ctx->engine->open[i].ops->idle)
+            ctx->engine->open[i].ops->idle(ctx->engine->open[i].state, now);
+    }
 }
 
 /* ------------------------------------------------------------------ progress */

@@ -14,6 +14,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* An allocation, or one of the mappings in a row that a buffer spans. */
+struct rk_kind_block {
+    void *base;
+    size_t bytes;
+    uint64_t id; /* no other allocation of this process has it, unlike the address */
+};
 
 /* NULL stands for host memory. */
 struct rk_kind {
@@ -25,6 +33,8 @@ struct rk_kind {
     void (*close)(void);
     /* One line about driver and devices, for rankinfo; or NULL. */
     void (*describe)(char *text, size_t room);
+    /* One line about messages from its memory between ranks of a host, found by trial; or NULL. */
+    void (*describe_paths)(char *text, size_t room);
     /* Does the range begin in memory of this kind? */
     bool (*query)(const void *ptr, size_t bytes);
     /* Ordinal of the device that holds memory of this kind. NULL: there is one device. */
@@ -38,13 +48,21 @@ struct rk_kind {
     rank_status_t (*copy)(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes);
     /* Below: NULL if the kind cannot. */
     /*
-     * A handle of alloc's memory that other processes of the node map by import; its length, or 0. It is valid until
+     * Describe the allocation that holds ptr. settle: make the program's copies to it complete first, since another
+     * process accesses it next. RANK_ERR_NOT_SUPPORTED: ptr is in none.
+     */
+    rank_status_t (*block)(const void *ptr, bool settle, struct rk_kind_block *out);
+    /*
+     * A handle of an allocation that other processes of the node map by import; its length, or 0. It is valid until
      * export_end, or until this process ends.
      */
-    size_t (*export)(const void *ptr, size_t bytes, void *handle, size_t room);
+    size_t (*export)(const void *base, size_t bytes, void *handle, size_t room);
     void (*export_end)(const void *handle, size_t len);
-    /* Map it, for the device of near, which is own memory of alloc. NULL: it cannot be mapped here. */
-    void *(*import)(const void *handle, size_t len, const void *near);
+    /*
+     * Map it, for the device of near. near NULL: for a device that the program uses already. Later free it.
+     * RANK_ERR_NOT_SUPPORTED: it cannot be mapped here. RANK_ERR_NO_MEMORY, RANK_ERR_DEVICE: the driver fails.
+     */
+    rank_status_t (*import)(const void *handle, size_t len, const void *near, void **out);
     /* Prepare the range for access by the network. */
     bool (*reg)(void *ptr, size_t bytes);
 };

@@ -27,7 +27,7 @@
 #include <stdbool.h>
 
 enum { RK_ARENA_WORDS = 48 };
-enum rk_node_region { RK_REGION_FIFOS, RK_REGION_ARENAS, RK_REGION_CELLS, RK_REGION_COUNT };
+enum rk_node_region { RK_REGION_FIFOS, RK_REGION_ARENAS, RK_REGION_CELLS, RK_REGION_EXPORTS, RK_REGION_COUNT };
 
 /* Fields are grouped into cache lines by writer. */
 struct rk_node_slot {

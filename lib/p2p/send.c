@@ -80,6 +80,7 @@ static RK_COLD rank_status_t offer_pieces(struct rank_request *req, struct rk_hd
     rank_status_t st;
 
     if (bytes <= peer->eager_limit && rk_send_has_credit(peer, bytes) &&
+        !(peer->channel->fetches && peer->channel->fetches(peer, &req->view)) &&
         bytes <= (sync ? (uint64_t)SYNC_EAGER_MAX : PACK_MAX)) {
         if (sync) {
             st = rk_copy_out(packed, &req->view, 0, bytes);

@@ -37,9 +37,12 @@ static void describe_part(struct rank_mem *mem, struct part_card *card)
 /* A part that cannot be mapped is reached by its owner. */
 static void map_device_part(struct rank_mem *mem, int r, const struct part_card *card)
 {
+    void *at;
+
     mem->ways[r] = (struct rk_access){.how = RK_ACCESS_FRAMES, .id = card->id, .index = r};
-    if (may_map(mem, r) && card->len && card->len <= HANDLE_MAX && mem->kind->import)
-        mem->part[r] = mem->kind->import(card->handle, card->len, mem->mine);
+    if (may_map(mem, r) && card->len && card->len <= HANDLE_MAX && mem->kind->import &&
+        mem->kind->import(card->handle, card->len, mem->mine, &at) == RANK_OK)
+        mem->part[r] = at;
 }
 
 /* The own part, with its id for frames. */

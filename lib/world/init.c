@@ -127,7 +127,8 @@ static rank_status_t node_make(struct rk_ctx *ctx)
     int n = ctx->boot->nlocal;
     size_t regions[RK_REGION_COUNT] = {[RK_REGION_FIFOS] = rk_shm_region_bytes(n),
                                        [RK_REGION_ARENAS] = rk_coll_region_bytes(n),
-                                       [RK_REGION_CELLS] = rk_coll_cells_bytes(n)};
+                                       [RK_REGION_CELLS] = rk_coll_cells_bytes(n),
+                                       [RK_REGION_EXPORTS] = rk_shm_exports_bytes(n)};
     struct rk_memfd_card card = {0};
     rank_status_t st = rk_node_create(n, regions, &ctx->node, &card), put;
 

@@ -38,8 +38,20 @@ with "host memory only: messages" -q 2 -f 2,3 -- tests/mp/p2p_recv.mp
 with "host memory only: one-sided calls" -q 3 -f 2,3 -- tests/mp/rma/rma_random.mp
 with "rank_init again" -q 2 -f 1,2 -- tests/mp/init_again.mp --seconds 5 --growth 1500
 
+messages=tests/standin/device_messages.mp
+with "one copy a message" -q 2,3 -- $messages
+with "one copy a message between two devices" -q 2,3 -E STANDIN_GPUS=2 -- $messages
+with "one copy a message, IPC handles only" -q 2 -E STANDIN_GPUS=2 -E STANDIN_VMM=off -- $messages
+with "copies through host memory, no access between devices" -q 2,3 -E STANDIN_GPUS=2 -E STANDIN_PEER=off \
+    -o "cannot be mapped by this rank" -- $messages --staged
+with "copies through host memory, no IPC" -q 2 -E STANDIN_IPC=off -o "cannot be mapped by others" -- $messages --staged
+with "out of device memory for a mapping" -q 2 -E BREAK_RANK_1=IpcOpenMemHandle:1:CUDA_ERROR_OUT_OF_MEMORY -- $messages --refuse -3
+with "a mapping that breaks the device" -q 2 -E BREAK_RANK_1=IpcOpenMemHandle:1:CUDA_ERROR_ILLEGAL_ADDRESS -- $messages --refuse -25
+with "a sender is killed" -q 2,3 -k 1 -e 137 -x '--on-failure continue' -- $messages --die 0
+with "a receiver is killed" -q 2,3 -k 1 -e 137 -x '--on-failure continue' -E STANDIN_GPUS=2 -- $messages --die 1
+
 faults=tests/standin/device_faults.mp
-with "copies of a rank fail" -q 2,3 -E BREAK_RANK_0=MemcpyAsync:1+ -- $faults --copies
+with "copies of a rank fail" -q 2,3 -E BREAK_RANK_0=MemcpyAsync:1+ -- $faults --copies --mapped
 with "copies of a rank fail, the owner serves" -q 2 -E STANDIN_IPC=off -E BREAK_RANK_0=MemcpyAsync:1+ -- $faults --copies
 with "copies of a rank fail, between hosts" -q 2 -c tcp,ucx -E BREAK_RANK_0=MemcpyAsync:1+ -- $faults --copies
 with "an error that stays" -q 2 -E BREAK_RANK_0=MemcpyAsync:3:CUDA_ERROR_ILLEGAL_ADDRESS -E STANDIN_LEAKS=off \
@@ -69,4 +81,22 @@ if [[ "standin/rankinfo" =~ ${CASES:-} ]]; then
     RANK_MODULES=$top_builddir/.libs LD_LIBRARY_PATH=$standin STANDIN_GPUS=2 "$top_builddir/rankinfo" --channels --load >"$work/out" 2>&1
     grep -q 'driver 13.0, 2 devices' "$work/out" && echo "ok - standin/rankinfo" || { echo "not ok - standin/rankinfo"; sed 's/^/    /' "$work/out"; bad=1; }
 fi
+
+# paths TEXT SETTINGS...: rankinfo finds how device memory goes.
+paths() {
+    local text=$1
+    shift
+    [[ "standin/rankinfo --paths, $*" =~ ${CASES:-} ]] || return 0
+    env RANK_MODULES="$top_builddir/.libs" LD_LIBRARY_PATH="$standin" RANK_PATHS=none "$@" "$top_builddir/rankinfo" --paths >"$work/out" 2>&1 &&
+        grep -q "^  cuda     $text" "$work/out" && echo "ok - standin/rankinfo --paths, $*" && return
+    echo "not ok - standin/rankinfo --paths, $*"
+    sed 's/^/    /' "$work/out"
+    bad=1
+}
+paths 'one copy; mapped by IPC handles and descriptors$' STANDIN_GPUS=2
+paths 'one copy; mapped by IPC handles and descriptors; not between devices 0-1$' STANDIN_GPUS=2 STANDIN_PEER=off
+paths 'one copy; mapped by descriptors only$' STANDIN_IPC=fd
+paths 'one copy; mapped by IPC handles only$' STANDIN_VMM=off
+paths 'through host memory' STANDIN_IPC=off
+paths 'not used: RANK_CUDA=off' RANK_CUDA=off
 exit $bad

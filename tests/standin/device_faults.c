@@ -6,7 +6,7 @@
  *   --without       there is no device memory, and rank_init succeeds
  *   --memory        rank 0's device has no memory for an allocation
  *   --alloc         a call of the driver fails somewhere within allocations
- *   --copies        copies of rank 0 fail
+ *   --copies        copies of rank 0 fail; --mapped: the others can map its device memory
  *   --sticky        the third copy of rank 0 corrupts its context
  *   --fork          a child of rank 0
  *   --die           rank 0 dies while the others have mapped its memory
@@ -22,7 +22,7 @@
 
 static const double limit_s = 2;
 static const int64_t sizes[] = {8, 12000, 300000};
-enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), MOST = 1 << 20 };
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), MOST = 1 << 20, EAGER_MAX = 16 << 10 };
 
 static const struct rk_kind *kind;
 
@@ -30,6 +30,7 @@ struct scene {
     struct mp mp;
     void *device;  /* MOST bytes */
     int64_t *host; /* the same */
+    bool mapped;   /* rank 1 can map the device memory of rank 0 */
 };
 
 /* Before rank_init, as the stand-in reads its variables at the first call. */
@@ -50,42 +51,61 @@ static rank_status_t checked_time(rank_status_t st, double begun)
 
 /* ------------------------------------------------------------------------ messages */
 
-/* What rank 0 cannot read is no message, or one that fails at both ends. A host message follows. */
-static void send_broken(const struct scene *s, int64_t n, bool nonblocking)
+/* Rank 0's status of a send from its device, as word 1 of a host message that follows; word 0 is 4711 in both. */
+static void send_from_device(const struct scene *s, int64_t n, bool nonblocking)
 {
     rank_team_t world = s->mp.world;
     rank_request_t req;
     double begun = mp_now();
+    rank_status_t st;
+
+    if (nonblocking) {
+        st = rank_isend(s->device, n, RANK_BYTE, 1, 1, world, &req);
+        st = st ? st : rank_wait(&req, NULL);
+    } else {
+        st = rank_send(s->device, n, RANK_BYTE, 1, 1, world);
+    }
+    checked_time(st, begun);
+    if (!s->mapped)
+        MP_STATUS(st, RANK_ERR_DEVICE);
+    else
+        MP_OK(st);
+    s->host[1] = 0;
+    MP_OK(rank_send(s->host, 16, RANK_BYTE, 1, 1, world));
+}
+
+/*
+ * Mapped: rank 1 copies, and nothing fails. Otherwise what rank 0 cannot read is no message, or one that fails at both
+ * ends.
+ */
+static void send_broken(const struct scene *s, int64_t n, bool nonblocking)
+{
+    rank_team_t world = s->mp.world;
+    double begun = mp_now();
 
     if (s->mp.rank == 0) {
-        rank_status_t st;
-
-        if (nonblocking) {
-            st = rank_isend(s->device, n, RANK_BYTE, 1, 1, world, &req);
-            st = st ? st : rank_wait(&req, NULL);
-        } else {
-            st = rank_send(s->device, n, RANK_BYTE, 1, 1, world);
-        }
-        MP_STATUS(checked_time(st, begun), RANK_ERR_DEVICE);
-        MP_OK(rank_send(s->host, n, RANK_BYTE, 1, 1, world));
+        send_from_device(s, n, nonblocking);
     } else if (s->mp.rank == 1) {
         rank_status_t st;
 
-        s->host[0] = -1;
-        st = rank_recv(s->host, n, RANK_BYTE, 0, 1, world, NULL);
-        if (st) {
+        s->host[0] = s->host[1] = -1;
+        st = rank_recv(s->host, MOST, RANK_BYTE, 0, 1, world, NULL);
+        if (st)
             MP_STATUS(checked_time(st, begun), RANK_ERR_DEVICE);
-            MP_OK(rank_recv(s->host, n, RANK_BYTE, 0, 1, world, NULL));
-        }
-        MP_CHECK_EQ(s->host[0], 4711);
+        else
+            MP_CHECK_EQ(s->host[0], 4711);
+        if (st || s->mapped)
+            MP_OK(rank_recv(s->host, 16, RANK_BYTE, 0, 1, world, NULL));
+        MP_CHECK_EQ(s->host[1], 0);
     }
     mp_barrier(world);
 }
 
-/* Posted, then unexpected. The sender is not concerned. */
+/* Posted, then unexpected. The sender is not concerned. Mapped: it copies, unless the message goes at once. */
 static void recv_broken(const struct scene *s, int64_t n)
 {
     rank_team_t world = s->mp.world;
+    rank_status_t want = s->mapped && n > EAGER_MAX ? RANK_OK : RANK_ERR_DEVICE;
     rank_request_t req;
 
     for (int posted = 0; posted < 2; posted++) {
@@ -97,9 +117,10 @@ static void recv_broken(const struct scene *s, int64_t n)
             MP_OK(rank_wait(&req, NULL));
         }
         if (s->mp.rank == 0)
-            MP_STATUS(posted ? rank_wait(&req, NULL) : rank_recv(s->device, n, RANK_BYTE, 1, 2, world, NULL), RANK_ERR_DEVICE);
+            MP_STATUS(posted ? rank_wait(&req, NULL) : rank_recv(s->device, n, RANK_BYTE, 1, 2, world, NULL), want);
         mp_barrier(world);
     }
+    s->host[0] = 4711;
 }
 
 /* --------------------------------------------------------------------- collectives */
@@ -192,6 +213,7 @@ static void test_copies(struct scene *s)
     s->host = mp_alloc(MOST);
     memset(s->host, 0, MOST);
     s->host[0] = 4711;
+    MP_OK(kind->copy(s->device, kind, s->host, NULL, MOST));
     mp_case(&s->mp, "messages");
     for (int i = 0; i < SIZES; i++) {
         send_broken(s, sizes[i], false);
@@ -360,6 +382,7 @@ int main(int argc, char **argv)
     if (getenv("BREAK_RANK_0"))
         break_rank_0(getenv("BREAK_RANK_0"));
     mp_start(&s.mp, &argc, argv);
+    s.mapped = mp_flag(argc, argv, "--mapped");
     if (mp_flag(argc, argv, "--without"))
         test_without(&s);
     else if (mp_flag(argc, argv, "--memory"))

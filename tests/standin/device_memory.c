@@ -4,9 +4,11 @@
 #include "lib/base/log.h"
 #include "lib/mem/cuda/cuda_driver.h"
 
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BLOCKS = 256 };
 
@@ -17,6 +19,7 @@ static struct vmm_block {
     size_t bytes;
 } vmm[BLOCKS];
 static unsigned turn;
+static long unmapped; /* calls of MemUnmap below */
 
 /* The driver's loader logs. */
 int rk_log_threshold = RK_LOG_WARN;
@@ -42,9 +45,12 @@ static void must(const char *what, CUresult r)
 }
 #define MUST(name, ...) must(#name, rk_cuda.name(__VA_ARGS__))
 
-static bool vmm_alloc_block(size_t bytes, struct vmm_block *b)
+/* One mapping for each unit of memory, as a caching allocator with growing segments has it. */
+static bool vmm_alloc_block(size_t bytes, bool shareable, struct vmm_block *b)
 {
-    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .requestedHandleTypes = shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
     CUmemAccessDesc access = {.location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemGenericAllocationHandle handle;
     size_t unit;
@@ -52,26 +58,34 @@ static bool vmm_alloc_block(size_t bytes, struct vmm_block *b)
     if (rk_cuda.MemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS)
         return false;
     b->bytes = (bytes + unit - 1) / unit * unit;
-    MUST(MemCreate, &handle, b->bytes, &prop, 0);
     MUST(MemAddressReserve, &b->at, b->bytes, 0, 0, 0);
-    MUST(MemMap, b->at, b->bytes, 0, handle, 0);
+    for (size_t at = 0; at < b->bytes; at += unit) {
+        MUST(MemCreate, &handle, unit, &prop, 0);
+        MUST(MemMap, b->at + at, unit, 0, handle, 0);
+        MUST(MemRelease, handle);
+    }
     MUST(MemSetAccess, b->at, b->bytes, &access, 1);
-    MUST(MemRelease, handle);
     return true;
+}
+
+void *device_memory_alloc(enum device_memory_sort sort, size_t bytes)
+{
+    CUdeviceptr at;
+
+    for (int i = 0; sort != DEVICE_PLAIN && i < BLOCKS; i++) {
+        if (!vmm[i].at && vmm_alloc_block(bytes, sort == DEVICE_SHAREABLE, &vmm[i]))
+            return (void *)(uintptr_t)vmm[i].at;
+    }
+    MUST(MemAlloc, &at, bytes ? bytes : 1);
+    return (void *)(uintptr_t)at;
 }
 
 static rank_status_t user_alloc(size_t bytes, void **out)
 {
-    CUdeviceptr at;
+    static const enum device_memory_sort sorts[] = {DEVICE_PLAIN, DEVICE_SHAREABLE, DEVICE_PLAIN, DEVICE_PLAIN,
+                                                    DEVICE_PLAIN, DEVICE_PRIVATE};
 
-    for (int i = 0; turn++ % 4 == 3 && i < BLOCKS; i++) {
-        if (!vmm[i].at && vmm_alloc_block(bytes, &vmm[i])) {
-            *out = (void *)(uintptr_t)vmm[i].at;
-            return RANK_OK;
-        }
-    }
-    MUST(MemAlloc, &at, bytes ? bytes : 1);
-    *out = (void *)(uintptr_t)at;
+    *out = device_memory_alloc(sorts[turn++ % (sizeof(sorts) / sizeof(sorts[0]))], bytes);
     return RANK_OK;
 }
 
@@ -83,6 +97,7 @@ static void user_free(void *ptr)
         if (vmm[i].at == at) {
             MUST(CtxSynchronize); /* cuMemFree waits for copies, cuMemUnmap does not */
             MUST(MemUnmap, at, vmm[i].bytes);
+            unmapped++;
             MUST(MemAddressFree, at, vmm[i].bytes);
             vmm[i].at = 0;
             return;
@@ -115,6 +130,27 @@ const struct rk_kind *device_memory(int rank)
     MUST(DevicePrimaryCtxRetain, &context, device);
     MUST(CtxSetCurrent, context);
     return &user_kind;
+}
+
+long device_memory_calls(const char *name)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *calls = library ? dlsym(library, "standin_calls") : NULL;
+    unsigned long (*count)(const char *);
+
+    if (!calls) {
+        fprintf(stderr, "libcuda.so.1 is not the stand-in\n");
+        abort();
+    }
+    memcpy(&count, &calls, sizeof(calls));
+    dlclose(library);
+    return (long)count(name);
+}
+
+long device_memory_imported(void)
+{
+    long ipc = device_memory_calls("IpcOpenMemHandle") - device_memory_calls("IpcCloseMemHandle");
+
+    return ipc + device_memory_calls("MemImportFromShareableHandle") - (device_memory_calls("MemUnmap") - unmapped);
 }
 
 bool device_memory_is_current(void)

@@ -7,9 +7,23 @@
 
 /*
  * Memory of device rank % number of devices, in its primary context, which becomes current. Aborts without a driver.
- * Its alloc takes turns between cuMemAlloc and VMM memory. Its copy is cuMemcpy, which the library does not call.
+ * Its alloc takes turns between the sorts below. Its copy is cuMemcpy, which the library does not call.
  */
 const struct rk_kind *device_memory(int rank);
+
+enum device_memory_sort {
+    DEVICE_PLAIN,     /* cuMemAlloc */
+    DEVICE_SHAREABLE, /* VMM, a mapping for each 2 MiB, which descriptors can share */
+    DEVICE_PRIVATE    /* the same, which nothing can share */
+};
+/* Where the driver has no VMM, all are of cuMemAlloc. Freed by the kind's free. */
+void *device_memory_alloc(enum device_memory_sort sort, size_t bytes);
+
+/* Calls of the driver so far in this process, by name without "cu". */
+long device_memory_calls(const char *name);
+
+/* Mappings of other processes' memory that the library has open, if all its imports have succeeded. */
+long device_memory_imported(void);
 
 /* Is the context that device_memory has made current still current? */
 bool device_memory_is_current(void);

@@ -3,9 +3,12 @@
 #include "tools/rankinfo/paths.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/channel/module.h"
+#include "lib/mem/kind.h"
 #include "lib/node/xpmem.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 
 static const char *size_text(uint64_t bytes, char text[16])
@@ -83,6 +86,27 @@ static void print_table(FILE *out, const struct rk_proto_table *table, bool atta
     }
 }
 
+/* Messages from memory of a device. The driver is loaded for that. */
+static void print_device_paths(FILE *out)
+{
+    const struct rk_kind *kind;
+    char text[PATH_MAX] = "";
+    const void *module;
+
+    if (rk_conf.cuda == RK_CONF_CUDA_OFF || rk_module_find("cuda", text, sizeof(text)) || rk_module_open("cuda", &module)) {
+        fprintf(out, "  cuda     not used: %s\n", rk_conf.cuda == RK_CONF_CUDA_OFF ? "RANK_CUDA=off" : "no module");
+        return;
+    }
+    kind = module;
+    if (kind->open(true, text, sizeof(text))) {
+        fprintf(out, "  cuda     not used: %s\n", text);
+        return;
+    }
+    kind->describe_paths(text, sizeof(text));
+    fprintf(out, "  cuda     %s\n", text);
+    kind->close();
+}
+
 void info_print_paths(FILE *out)
 {
     char machine[RK_PROTO_MACHINE_MAX], *file, *expected;
@@ -104,6 +128,8 @@ void info_print_paths(FILE *out)
     fprintf(out, "  assist   %" PRIu32 " ns are added where both sides copy\n", table.meet);
     fprintf(out, "  \"if mapped\" is for rank_alloc memory, \"takes\" for all other\n");
     print_table(out, &table, attached);
+    fprintf(out, "paths of messages from device memory on a host\n");
+    print_device_paths(out);
     free(file);
     free(expected);
 }

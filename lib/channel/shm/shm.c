@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
 #include "lib/node/cma.h"
+#include "lib/channel/shm/export_table.h"
 #include "lib/channel/shm/shm.h"
 #include "lib/channel/shm/shm_region.h"
 #include "lib/node/node.h"
@@ -106,6 +107,8 @@ static void shm_close(struct rk_ctx *ctx, void *state)
         return;
     if (shm->bad_frames)
         rk_warn("%llu broken frames came through shared memory", (unsigned long long)shm->bad_frames);
+    rk_exports_close(shm);
+    free(shm->imports); /* closed with the peers */
     free(shm->ep);
     free(shm->in);
     free(shm->from);
@@ -236,6 +239,7 @@ static void shm_disconnect(void *state, struct rk_peer *peer)
     struct rk_shm_ep *ep = peer->ep;
 
     rk_shm_rndv_peer_gone(shm, peer);
+    rk_imports_drop(shm, peer->local);
     rk_xpmem_close(ep->far);
     rk_engine_release(shm->ctx, &ep->busy);
     shm->ep[peer->local] = NULL;
@@ -392,7 +396,7 @@ static void shm_frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const st
     }
     if (hdr->kind == RK_KIND_RNDV)
         rk_shm_rndv_arrived(shm, peer, hdr, payload);
-    else if (hdr->kind >= RK_SHM_FETCH && hdr->kind <= RK_SHM_OFFER)
+    else if (hdr->kind >= RK_SHM_FETCH && hdr->kind <= RK_SHM_PUSHED)
         rk_shm_rndv_frame(shm, peer, hdr, payload);
     else
         rk_engine_refused(shm->ctx, &shm->bad_frames);
@@ -535,6 +539,22 @@ static int shm_progress(struct rk_ctx *ctx, void *state)
     return n;
 }
 
+/* Announce any size rather than copy it twice: each copy of a device costs more than the rendezvous. */
+static bool shm_fetches(const struct rk_peer *peer, const struct rk_view *view)
+{
+    return view->ops->kind && view->ops->kind->block && view->ops->kind->import && !((const struct rk_shm_ep *)peer->ep)->staged;
+}
+
+static void shm_idle(void *state, uint64_t now)
+{
+    struct rk_shm *shm = state;
+
+    if (rk_likely(!shm->exports && !shm->imports))
+        return;
+    rk_exports_check(shm, now);
+    rk_imports_check(shm, now);
+}
+
 /* Memory into which an assisting sender still writes must stay, too. */
 static rank_status_t shm_drained(void *state)
 {
@@ -560,5 +580,7 @@ const struct rk_channel rk_channel_shm = {
     .rndv_recv = rk_shm_rndv_recv,
     .rndv_drop = rk_shm_rndv_drop,
     .progress = shm_progress,
+    .fetches = shm_fetches,
+    .idle = shm_idle,
     .drained = shm_drained,
 };

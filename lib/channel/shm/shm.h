@@ -16,7 +16,9 @@ enum rk_shm_kind {
     RK_SHM_DATA,                          /* sender -> receiver: part of the stream */
     RK_SHM_DONE,                          /* receiver -> sender: fetched or dropped */
     RK_SHM_ASSIST,                        /* receiver -> sender: copy a share */
-    RK_SHM_OFFER                          /* receiver -> sender: stream it if that is possible at once */
+    RK_SHM_OFFER,                         /* receiver -> sender: stream it if that is possible at once */
+    RK_SHM_PUSH,                          /* receiver -> sender: copy into device memory */
+    RK_SHM_PUSHED                         /* sender -> receiver: done; tag: status */
 };
 
 /* Endpoint: fifos to and from a peer, and streams that wait for room. */
@@ -35,6 +37,8 @@ struct rk_shm_ep {
     struct rk_link streams; /* streamed sends (RK_SHM_FETCH), by request link */
     struct rank_request *assisted; /* a receive with the sender's assist */
     uint32_t assist_gen;
+    bool no_push; /* the peer cannot map device memory of this rank */
+    bool staged;  /* and it fetches such memory through host memory */
 };
 
 struct rk_shm {
@@ -57,6 +61,8 @@ struct rk_shm {
     uint64_t bad_frames;
     size_t deepened; /* bytes by which own rings have grown */
     struct rk_proto_table protos;
+    struct rk_exports *exports; /* export_table.h; NULL until used */
+    struct rk_imports *imports;
 };
 
 /* Send one frame to a peer, or return RK_AGAIN. */

@@ -7,6 +7,7 @@
  * again. A receive that has copied then sends DONE, which completes the send.
  */
 #include "lib/base/log.h"
+#include "lib/channel/shm/device_copy.h"
 #include "lib/channel/shm/shm_rndv.h"
 #include "lib/data/view_stage.h"
 #include "lib/mem/segment.h"
@@ -24,15 +25,19 @@ struct announcement { /* payload of RK_KIND_RNDV */
      * 0: private memory, also of a registered segment that the receiver has not mapped; WAITED_FOR: private, and
      * the sender only waits; STREAM_ONLY: not accessible; IN_PIECES: a list, struct rk_pieces
      */
-    uint64_t segment;
+    uint64_t segment; /* ANNOUNCES_EXPORT: name of device memory (export_table.h), and at is the offset in it */
 };
 
+/* Flag of the frame, beside RK_FLAG_SYNC. */
+enum { ANNOUNCES_EXPORT = 128 };
+
 _Static_assert(sizeof(struct announcement) <= RK_CELL_INLINE && sizeof(struct rk_shm_fetch) <= RK_CELL_INLINE &&
-                   sizeof(struct rk_shm_offer) <= RK_CELL_INLINE && sizeof(struct rk_shm_assist) <= RK_CELL_INLINE,
+                   sizeof(struct rk_shm_offer) <= RK_CELL_INLINE && sizeof(struct rk_shm_assist) <= RK_CELL_INLINE &&
+                   sizeof(struct rk_shm_push) <= RK_CELL_INLINE,
                "control fits in a cell");
 
 /* Private words of a struct rk_rndv. */
-enum { P_SENDER, P_AT, P_SEGMENT };
+enum { P_SENDER, P_AT, P_SEGMENT, P_EXPORT };
 
 void rk_shm_complete_linked(struct rank_request *req, rank_status_t st)
 {
@@ -75,6 +80,7 @@ rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     struct rk_shm_ep *ep = peer->ep;
     struct announcement a = {.total = view->bytes, .at = (uint64_t)(uintptr_t)view->base};
     struct rk_hdr h = *hdr;
+    uint64_t name;
     rank_status_t st;
 
     st = rk_req_name(req);
@@ -82,7 +88,10 @@ rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
         return st;
     req->view = *view;
     a.sender = req->id;
-    if (view->ops) {
+    if (view->ops && view->ops->kind && (name = rk_export_view(ep->shm, view, &a.at)) != 0) {
+        a.segment = name;
+        h.flags |= ANNOUNCES_EXPORT;
+    } else if (view->ops) {
         a.segment = view->ops == &rk_pieces_ops ? IN_PIECES : STREAM_ONLY;
     } else if (rk_segment_name(peer->ctx, view->base, view->bytes, &a.segment, &a.at)) {
         if (a.segment & RK_SEGMENT_REGISTERED && req->flags & RK_REQ_WAITED)
@@ -120,7 +129,8 @@ void rk_shm_rndv_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct 
     rndv.total = a.total;
     rndv.priv[P_SENDER] = rk_id_pack(a.sender);
     rndv.priv[P_AT] = a.at;
-    rndv.priv[P_SEGMENT] = a.segment;
+    rndv.priv[P_SEGMENT] = hdr->flags & ANNOUNCES_EXPORT ? STREAM_ONLY : a.segment;
+    rndv.priv[P_EXPORT] = hdr->flags & ANNOUNCES_EXPORT ? a.segment : 0;
     shm->ctx->engine->handler[RK_KIND_RNDV](shm->ctx, peer, hdr, NULL, &rndv);
 }
 
@@ -234,11 +244,16 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view, st
         rk_shm_recv_finish(&r, RANK_OK);
         return;
     }
+    if (rk_unlikely(rndv->priv[P_EXPORT] != 0) && rk_device_fetch(&r, rndv->priv[P_EXPORT]))
+        return;
     if (registered)
         segment &= ~(uint64_t)RK_SEGMENT_MARK;
     if (!(segment < WAITED_FOR && find_mapping(&r, segment)) &&
         (segment == 0 || segment == WAITED_FOR || registered || r.in_pieces))
         find_access(&r);
+    if (rk_unlikely(view->ops != NULL) && segment != STREAM_ONLY && !r.in_pieces &&
+        !(r.has & (RK_NEEDS_MAPPING | RK_NEEDS_XPMEM)) && rk_device_request_push(&r))
+        return;
     do {
         p = select_proto(&r);
     } while (!(should_offer(&r, p) && rk_shm_stream_offer(&r)) && !p->run(&r));
@@ -262,6 +277,7 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
         struct rk_shm_fetch fetch;
         struct rk_shm_assist assist;
         struct rk_shm_offer offer;
+        struct rk_shm_push push;
     } u;
 
     if (!ep)
@@ -289,6 +305,12 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
         break;
     case RK_SHM_OFFER:
         rk_shm_stream_consider(shm, ep, &u.offer);
+        break;
+    case RK_SHM_PUSH:
+        rk_device_push(shm, ep, hdr->tag, &u.push);
+        break;
+    case RK_SHM_PUSHED:
+        rk_device_pushed(shm, ep, hdr->tag, &u.fetch);
         break;
     case RK_SHM_ASSIST:
         rk_shm_assist_serve(shm, ep, hdr->tag, &u.assist);

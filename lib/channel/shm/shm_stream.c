@@ -30,6 +30,7 @@ void rk_shm_stream_start(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
     req->priv[S_RECEIVER] = rk_id_pack(f->receiver);
     req->priv[S_WANT] = f->want;
     req->priv[S_OFFSET] = 0;
+    ep->staged |= req->view.ops && req->view.ops->kind;
     if (rk_unlikely(rk_view_may_fail(&req->view)))
         rk_view_stage_open(&req->view, f->want);
     rk_list_remove(&req->link);

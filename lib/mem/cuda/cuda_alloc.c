@@ -3,23 +3,14 @@
 #include "lib/mem/cuda/cuda_alloc.h"
 #include "lib/base/log.h"
 #include "lib/mem/cuda/cuda_context.h"
+#include "lib/mem/cuda/cuda_export.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
-#ifndef SYS_pidfd_getfd
-#define SYS_pidfd_getfd 438
-#endif
-
-enum block_sort { BLOCK_VMM, BLOCK_PLAIN, BLOCK_IPC };
+enum block_sort { BLOCK_VMM = RK_CUDA_HANDLE_FD, BLOCK_PLAIN = RK_CUDA_HANDLE_IPC, BLOCK_IPC };
 
 /* Memory that was allocated or imported here. */
 struct block {
@@ -29,22 +20,14 @@ struct block {
     size_t bytes; /* BLOCK_VMM: of the mapping */
     int device;
     bool imported;
+    int users;                           /* BLOCK_IPC: imports, as a context opens a handle once */
+    struct rk_cuda_handle of;            /* BLOCK_IPC */
     CUmemGenericAllocationHandle handle; /* BLOCK_VMM */
 };
 
 static struct block *blocks;
 static int nimported;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* Memory of another process. */
-struct wire_handle {
-    int32_t sort;      /* enum block_sort, but not BLOCK_IPC */
-    int32_t pid, fd;   /* VMM: descriptor of the shareable handle in that process, */
-    uint32_t pad;
-    uint64_t dev, ino; /* and the file that it names: the pid may be of another PID namespace */
-    uint64_t bytes;
-    CUipcMemHandle ipc; /* PLAIN */
-};
 
 static struct block *find_block(CUdeviceptr at, bool remove)
 {
@@ -54,6 +37,8 @@ static struct block *find_block(CUdeviceptr at, bool remove)
     while (*link && (*link)->at != at)
         link = &(*link)->next;
     found = *link;
+    if (found && remove && --found->users > 0)
+        found = NULL;
     if (found && remove) {
         *link = found->next;
         __atomic_fetch_sub(&nimported, found->imported, __ATOMIC_RELAXED);
@@ -166,33 +151,14 @@ static void vmm_free(const struct block *b)
     rk_cuda.MemAddressFree(b->at, b->bytes);
 }
 
-/* A descriptor of another process, or -1. Opening /proc/PID/fd would open the device anew, without the memory. */
-static int take_descriptor(const struct wire_handle *w)
+static rank_status_t vmm_import(struct block *b, const struct rk_cuda_handle *h)
 {
-    int pidfd = (int)syscall(SYS_pidfd_open, w->pid, 0), fd;
-    struct stat file;
-
-    if (pidfd < 0)
-        return -1;
-    fd = (int)syscall(SYS_pidfd_getfd, pidfd, w->fd, 0);
-    close(pidfd);
-    if (fd >= 0 && (fstat(fd, &file) < 0 || (uint64_t)file.st_dev != w->dev || (uint64_t)file.st_ino != w->ino)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-static bool vmm_import(struct block *b, const struct wire_handle *w)
-{
-    int fd = take_descriptor(w);
+    int fd = rk_cuda_take_descriptor(h);
     const char *call = "cuMemImportFromShareableHandle";
     CUresult r;
 
-    if (fd < 0) {
-        rk_info("cannot take a descriptor of device memory from process %d: %m", w->pid);
-        return false;
-    }
+    if (fd < 0)
+        return RANK_ERR_NOT_SUPPORTED;
     r = rk_cuda.MemImportFromShareableHandle(&b->handle, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     close(fd);
     if (r == CUDA_SUCCESS) {
@@ -200,9 +166,7 @@ static bool vmm_import(struct block *b, const struct wire_handle *w)
         if (r != CUDA_SUCCESS)
             rk_cuda.MemRelease(b->handle);
     }
-    if (r != CUDA_SUCCESS)
-        rk_info("device memory of process %d cannot be mapped: %s returns %d", w->pid, call, (int)r);
-    return r == CUDA_SUCCESS;
+    return r == CUDA_SUCCESS ? RANK_OK : rk_cuda_import_failed(h, call, r);
 }
 
 /* ---------------------------------------------------------------------- allocations */
@@ -283,74 +247,104 @@ void rk_cuda_free(void *ptr)
 size_t rk_cuda_export(const void *ptr, size_t bytes, void *handle, size_t room)
 {
     const struct block *b = find_block((CUdeviceptr)(uintptr_t)ptr, false);
-    struct wire_handle w = {.pid = getpid(), .fd = -1};
-    struct stat file;
+    struct rk_cuda_handle h = {.sort = RK_CUDA_HANDLE_NONE, .bytes = b ? b->bytes : bytes};
+    bool done;
 
-    (void)bytes;
-    if (!b || room < sizeof(w))
+    if (room < sizeof(h) || (b && b->imported))
         return 0;
-    w.sort = (int32_t)b->sort;
-    w.bytes = b->bytes;
-    if (b->sort == BLOCK_VMM) {
-        if (rk_cuda.MemExportToShareableHandle(&w.fd, b->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS)
-            return 0;
-        fcntl(w.fd, F_SETFD, FD_CLOEXEC);
-        if (fstat(w.fd, &file) < 0) {
-            close(w.fd);
-            return 0;
-        }
-        w.dev = (uint64_t)file.st_dev;
-        w.ino = (uint64_t)file.st_ino;
-    } else if (b->sort != BLOCK_PLAIN || !RK_CUDA_HAS(IpcGetMemHandle) || !RK_CUDA_HAS(IpcOpenMemHandle) ||
-               rk_cuda.IpcGetMemHandle(&w.ipc, b->at) != CUDA_SUCCESS) {
-        return 0;
-    }
-    memcpy(handle, &w, sizeof(w));
-    return sizeof(w);
+    done = b && b->sort == BLOCK_VMM ? rk_cuda_export_fd(b->handle, b->device, &h) : rk_cuda_export_memory(ptr, &h);
+    memcpy(handle, &h, sizeof(h));
+    return done ? sizeof(h) : 0;
 }
 
 void rk_cuda_export_end(const void *handle, size_t len)
 {
-    struct wire_handle w;
+    struct rk_cuda_handle h;
 
-    if (len != sizeof(w))
+    if (len != sizeof(h))
         return;
-    memcpy(&w, handle, sizeof(w));
-    if (w.fd >= 0)
-        close(w.fd);
+    memcpy(&h, handle, sizeof(h));
+    if (h.sort == RK_CUDA_HANDLE_FD)
+        close(h.fd);
 }
 
-static bool ipc_import(struct block *b, const struct wire_handle *w)
+static bool is_same_import(const struct block *b, int device, const struct rk_cuda_handle *h)
 {
+    return b->sort == BLOCK_IPC && b->device == device && b->of.pid == h->pid && b->of.id == h->id &&
+           memcmp(&b->of.ipc, &h->ipc, sizeof(h->ipc)) == 0;
+}
+
+/* An earlier import of the handle for that device, used once more; or NULL. */
+static struct block *import_again(int device, const struct rk_cuda_handle *h)
+{
+    struct block *b;
+
+    pthread_mutex_lock(&lock);
+    for (b = blocks; b && !is_same_import(b, device, h); b = b->next)
+        ;
+    if (b)
+        b->users++;
+    pthread_mutex_unlock(&lock);
+    return b;
+}
+
+static rank_status_t ipc_import(struct block *b, const struct rk_cuda_handle *h)
+{
+    rank_status_t st;
     CUresult r;
 
     b->sort = BLOCK_IPC;
-    if (!RK_CUDA_HAS(IpcOpenMemHandle) || !RK_CUDA_HAS(IpcCloseMemHandle) || rk_cuda_enter_primary(b->device, NULL))
-        return false;
-    r = rk_cuda.IpcOpenMemHandle(&b->at, w->ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    b->of = *h;
+    b->users = 1;
+    if (!RK_CUDA_HAS(IpcOpenMemHandle) || !RK_CUDA_HAS(IpcCloseMemHandle))
+        return RANK_ERR_NOT_SUPPORTED;
+    st = rk_cuda_enter_primary(b->device, NULL);
+    if (st)
+        return st;
+    r = rk_cuda.IpcOpenMemHandle(&b->at, h->ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
     rk_cuda_leave();
-    if (r != CUDA_SUCCESS)
-        rk_info("device memory of process %d cannot be mapped: cuIpcOpenMemHandle returns %d", w->pid, (int)r);
-    return r == CUDA_SUCCESS;
+    return r == CUDA_SUCCESS ? RANK_OK : rk_cuda_import_failed(h, "cuIpcOpenMemHandle", r);
 }
 
-void *rk_cuda_import(const void *handle, size_t len, const void *near)
+/* Device of memory that was allocated here, or that the program has allocated; -1: none. */
+static int device_of(const void *ptr)
 {
-    struct block *b = len == sizeof(struct wire_handle) ? calloc(1, sizeof(*b)) : NULL;
-    const struct block *own = find_block((CUdeviceptr)(uintptr_t)near, false);
-    struct wire_handle w;
+    const struct block *own = find_block((CUdeviceptr)(uintptr_t)ptr, false);
+    struct rk_cuda_pointer p;
 
+    if (own)
+        return own->device;
+    return rk_cuda_pointer(ptr, &p) == RANK_OK && p.on_device ? p.device : -1;
+}
+
+rank_status_t rk_cuda_import(const void *handle, size_t len, const void *near, void **out)
+{
+    struct rk_cuda_handle h;
+    struct block *b;
+    rank_status_t st;
+    int device;
+
+    if (len != sizeof(h))
+        return RANK_ERR_NOT_SUPPORTED;
+    memcpy(&h, handle, sizeof(h));
+    device = near ? device_of(near) : rk_cuda_device_in_use(&h);
+    if (device < 0 || (h.sort != RK_CUDA_HANDLE_FD && h.sort != RK_CUDA_HANDLE_IPC))
+        return RANK_ERR_NOT_SUPPORTED;
+    b = h.sort == RK_CUDA_HANDLE_IPC ? import_again(device, &h) : NULL;
+    if (b) {
+        *out = (void *)(uintptr_t)b->at;
+        return RANK_OK;
+    }
+    b = calloc(1, sizeof(*b));
     if (!b)
-        return NULL;
-    memcpy(&w, handle, sizeof(w));
-    b->device = own ? own->device : 0;
-    b->bytes = w.bytes;
-    b->imported = true;
-    b->sort = (enum block_sort)w.sort;
-    if (w.sort == BLOCK_VMM ? !vmm_import(b, &w) : w.sort != BLOCK_PLAIN || !ipc_import(b, &w)) {
+        return RANK_ERR_NO_MEMORY;
+    *b = (struct block){.sort = BLOCK_VMM, .bytes = h.bytes, .device = device, .imported = true};
+    st = h.sort == RK_CUDA_HANDLE_FD ? vmm_import(b, &h) : ipc_import(b, &h);
+    if (st) {
         free(b);
-        return NULL;
+        return st;
     }
     add_block(b);
-    return (void *)(uintptr_t)b->at;
+    *out = (void *)(uintptr_t)b->at;
+    return RANK_OK;
 }

@@ -21,6 +21,6 @@ int rk_cuda_imported_for(const void *ptr);
 /* As export, export_end and import of struct rk_kind (lib/mem/kind.h). */
 size_t rk_cuda_export(const void *ptr, size_t bytes, void *handle, size_t room);
 void rk_cuda_export_end(const void *handle, size_t len);
-void *rk_cuda_import(const void *handle, size_t len, const void *near);
+rank_status_t rk_cuda_import(const void *handle, size_t len, const void *near, void **out);
 
 #endif

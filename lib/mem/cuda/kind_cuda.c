@@ -9,6 +9,8 @@
 #include "lib/base/log.h"
 #include "lib/mem/cuda/cuda_alloc.h"
 #include "lib/mem/cuda/cuda_context.h"
+#include "lib/mem/cuda/cuda_export.h"
+#include "lib/mem/cuda/cuda_paths.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +56,7 @@ static rank_status_t copy_settle(const struct device_copy *c)
     rank_status_t st = RANK_OK;
 
     for (int i = 0; i < 2 && !st; i++) {
-        if (c->side[i])
+        if (c->side[i] && rk_cuda_imported_for(c->side[i]) < 0) /* else the owner has done it */
             st = rk_cuda_settle(c->side[i], &c->of[i]);
     }
     return st;
@@ -149,11 +151,13 @@ const struct rk_kind rk_kind_cuda = {
     .open = cuda_open,
     .close = rk_cuda_release,
     .describe = cuda_describe,
+    .describe_paths = rk_cuda_describe_paths,
     .query = cuda_query,
     .device = cuda_device,
     .alloc = rk_cuda_alloc,
     .free = rk_cuda_free,
     .copy = cuda_copy,
+    .block = rk_cuda_block,
     .export = rk_cuda_export,
     .export_end = rk_cuda_export_end,
     .import = rk_cuda_import,
