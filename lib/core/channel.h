@@ -136,6 +136,9 @@ struct rk_channel {
     /* About every 125 ms of waits and progress: release what is unused. now: rk_clock_ns. NULL: nothing. */
     void (*idle)(void *state, uint64_t now);
 
+    /* Own memory of a kind is about to be freed, and peers must not keep it mapped. NULL: they never do. */
+    void (*freed)(void *state, const void *ptr, size_t bytes);
+
     /* All sent data has left this process's buffers (finalize). RK_AGAIN: not yet. */
     rank_status_t (*drained)(void *state);
 

@@ -102,6 +102,14 @@ bool rk_engine_shares_memory(const struct rk_ctx *ctx)
     return false;
 }
 
+void rk_engine_memory_freed(struct rk_ctx *ctx, const void *ptr, size_t bytes)
+{
+    for (int i = 0; i < ctx->engine->nopen; i++) {
+        if (ctx->engine->open[i].ops->freed)
+            ctx->engine->open[i].ops->freed(ctx->engine->open[i].state, ptr, bytes);
+    }
+}
+
 void rk_engine_close(struct rk_ctx *ctx)
 {
     struct rk_engine *e = ctx->engine;

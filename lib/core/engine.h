@@ -162,6 +162,9 @@ void rk_engine_lost_channels(struct rk_ctx *ctx);
 /* For messages: suffix for a rank of another job. */
 const char *rk_peer_job_suffix(const struct rk_peer *peer);
 
+/* Own memory of a kind, which peers may have mapped, is about to be freed. */
+void rk_engine_memory_freed(struct rk_ctx *ctx, const void *ptr, size_t bytes);
+
 void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel);
 
 /* Check the life locks of the node now; sets the time of the next check. */

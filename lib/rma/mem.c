@@ -154,8 +154,10 @@ void rk_mem_unmap_peers(struct rank_mem *mem)
 static void mem_free_device(struct rank_mem *mem)
 {
     rk_mem_unmap_peers(mem);
-    if (mem->mine)
+    if (mem->mine) {
+        rk_engine_memory_freed(mem->ctx, mem->mine, mem->bytes);
         mem->kind->free(mem->mine);
+    }
 }
 
 void rk_mem_destroy(struct rank_mem *mem)

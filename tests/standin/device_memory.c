@@ -19,7 +19,7 @@ static struct vmm_block {
     size_t bytes;
 } vmm[BLOCKS];
 static unsigned turn;
-static long unmapped; /* calls of MemUnmap below */
+static long created, unmapped; /* calls of MemCreate and MemUnmap below */
 
 /* The driver's loader logs. */
 int rk_log_threshold = RK_LOG_WARN;
@@ -61,6 +61,7 @@ static bool vmm_alloc_block(size_t bytes, bool shareable, struct vmm_block *b)
     MUST(MemAddressReserve, &b->at, b->bytes, 0, 0, 0);
     for (size_t at = 0; at < b->bytes; at += unit) {
         MUST(MemCreate, &handle, unit, &prop, 0);
+        created++;
         MUST(MemMap, b->at + at, unit, 0, handle, 0);
         MUST(MemRelease, handle);
     }
@@ -146,11 +147,12 @@ long device_memory_calls(const char *name)
     return (long)count(name);
 }
 
-long device_memory_imported(void)
+long device_memory_mapped(void)
 {
     long ipc = device_memory_calls("IpcOpenMemHandle") - device_memory_calls("IpcCloseMemHandle");
+    long mapped = device_memory_calls("MemImportFromShareableHandle") + device_memory_calls("MemCreate") - created;
 
-    return ipc + device_memory_calls("MemImportFromShareableHandle") - (device_memory_calls("MemUnmap") - unmapped);
+    return ipc + mapped - (device_memory_calls("MemUnmap") - unmapped);
 }
 
 bool device_memory_is_current(void)

@@ -22,8 +22,8 @@ void *device_memory_alloc(enum device_memory_sort sort, size_t bytes);
 /* Calls of the driver so far in this process, by name without "cu". */
 long device_memory_calls(const char *name);
 
-/* Mappings of other processes' memory that the library has open, if all its imports have succeeded. */
-long device_memory_imported(void);
+/* Mappings that the library has, of own and of other ranks' memory, if all calls of the driver have succeeded. */
+long device_memory_mapped(void);
 
 /* Is the context that device_memory has made current still current? */
 bool device_memory_is_current(void);

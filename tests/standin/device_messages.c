@@ -108,6 +108,29 @@ static void count_copies(bool from_device, bool to_device, enum device_memory_so
     place_free(&r);
 }
 
+/* Memory of rank_alloc, which messages map a second time: that ends with it, too. */
+static void test_symmetric(void)
+{
+    double begun = mp_now();
+    long open, before = device_memory_mapped();
+    rank_mem_t mem;
+    void *ptr;
+
+    MP_OK(rank_alloc(mp.world, RANK_MEM_CUDA, 300000, 0, &ptr, &mem));
+    if (mp.rank == 0)
+        MP_OK(rank_send(ptr, 300000, RANK_BYTE, 1, 1, mp.world));
+    else if (mp.rank == 1)
+        MP_OK(rank_recv(ptr, 300000, RANK_BYTE, 0, 1, mp.world, NULL));
+    MP_OK(rank_free(&mem));
+    do {
+        mp_barrier(mp.world);
+        open = device_memory_mapped() - before > 0;
+        MP_OK(rank_allreduce(RANK_IN_PLACE, &open, 1, RANK_INT64, RANK_MAX, mp.world));
+        if (mp_now() - begun > limit_s)
+            mp_fail(__FILE__, __LINE__, "the mapping is still open");
+    } while (open);
+}
+
 static void test_copies(bool staged)
 {
     mp_case(&mp, "copies");
@@ -197,7 +220,7 @@ static void test_idle(void)
     mp_case(&mp, "idle");
     while (all) {
         mp_barrier(mp.world);
-        mine = device_memory_imported();
+        mine = device_memory_mapped();
         MP_OK(rank_allreduce(&mine, &all, 1, RANK_INT64, RANK_SUM, mp.world));
         if (mp_now() - begun > 5)
             mp_fail(__FILE__, __LINE__, "%ld mappings are open after 5 s", mine);
@@ -244,18 +267,20 @@ static void test_refused(rank_status_t want)
 /* Rank 0 and rank 1 have mapped memory of each other; messages both ways are announced; one of them dies. */
 static void test_death(int victim)
 {
-    struct place p[4];
-    rank_request_t req[2];
+    struct place p[5], host = place_new(false, DEVICE_PLAIN, MOST);
+    rank_request_t req[3];
     rank_status_t st;
     double begun;
 
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         p[i] = place_new(true, DEVICE_PLAIN, MOST);
         place_fill(&p[i], 0, MOST, 1);
     }
     if (mp.rank < 2) {
         MP_OK(rank_sendrecv(p[0].at, MOST, RANK_BYTE, 1 - mp.rank, 1, p[1].at, MOST, RANK_BYTE, 1 - mp.rank, 1, mp.world, NULL));
         MP_OK(rank_isend(p[2].at, MOST, RANK_BYTE, 1 - mp.rank, 2, mp.world, &req[0]));
+        MP_OK(rank_irecv(p[4].at, MOST, RANK_BYTE, 1 - mp.rank, 4, mp.world, &req[1]));
+        MP_OK(rank_isend(host.at, MOST, RANK_BYTE, 1 - mp.rank, 4, mp.world, &req[2])); /* the victim copies, or not */
     }
     mp_barrier(mp.world);
     if (mp.rank == victim)
@@ -268,11 +293,17 @@ static void test_death(int victim)
         else
             place_verify(&p[3], 0, MOST, 1);
         MP_STATUS(rank_wait(&req[0], NULL), RANK_ERR_PEER_DEAD);
+        for (int i = 1; i < 3; i++) {
+            st = rank_wait(&req[i], NULL);
+            if (st)
+                MP_STATUS(st, RANK_ERR_PEER_DEAD);
+        }
         MP_STATUS(rank_recv(p[3].at, MOST, RANK_BYTE, 1 - mp.rank, 3, mp.world, NULL), RANK_ERR_PEER_DEAD);
         MP_CHECK(mp_now() - begun < limit_s);
     }
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         place_free(&p[i]);
+    place_free(&host);
     device_memory_end();
     mp_end_survivor(&mp);
     exit(0);
@@ -299,6 +330,7 @@ int main(int argc, char **argv)
         }
     } else {
         test_copies(staged);
+        test_symmetric();
         test_random(staged);
     }
     device_memory_end();

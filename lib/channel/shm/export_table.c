@@ -205,6 +205,14 @@ void rk_exports_check(struct rk_shm *shm, uint64_t now)
     }
 }
 
+void rk_exports_drop(struct rk_shm *shm, const void *ptr, size_t bytes)
+{
+    for (int i = 0; shm->exports && i < RK_EXPORTS; i++) {
+        if (overlaps_block(&shm->exports->slots[i].block, ptr, bytes))
+            slot_drop(shm->exports, i);
+    }
+}
+
 void rk_exports_close(struct rk_shm *shm)
 {
     for (int i = 0; shm->exports && i < RK_EXPORTS; i++)

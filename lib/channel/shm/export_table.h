@@ -48,6 +48,8 @@ struct rk_import {
 uint64_t rk_export_view(struct rk_shm *shm, const struct rk_view *view, uint64_t *offset);
 /* Every 125 ms: drop entries of memory that the program has freed. */
 void rk_exports_check(struct rk_shm *shm, uint64_t now);
+/* Drop those of memory that is about to be freed. */
+void rk_exports_drop(struct rk_shm *shm, const void *ptr, size_t bytes);
 void rk_exports_close(struct rk_shm *shm);
 
 /* import_cache.c */

@@ -555,6 +555,11 @@ static void shm_idle(void *state, uint64_t now)
     rk_imports_check(shm, now);
 }
 
+static void shm_freed(void *state, const void *ptr, size_t bytes)
+{
+    rk_exports_drop(state, ptr, bytes);
+}
+
 /* Memory into which an assisting sender still writes must stay, too. */
 static rank_status_t shm_drained(void *state)
 {
@@ -582,5 +587,6 @@ const struct rk_channel rk_channel_shm = {
     .progress = shm_progress,
     .fetches = shm_fetches,
     .idle = shm_idle,
+    .freed = shm_freed,
     .drained = shm_drained,
 };
