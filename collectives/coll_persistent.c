@@ -75,7 +75,16 @@ static void coll_persistent_release(struct rank_request *req)
     rk_coll_persistent_free(persistent_of(req));
 }
 
-static const struct rk_persistent_ops coll_persistent_ops = {coll_persistent_start, coll_persistent_release};
+static void coll_persistent_fail(struct rank_request *req, rank_status_t status)
+{
+    const struct rk_coll_call *c = &persistent_of(req)->call;
+
+    if (c->team->coll_over == 0)
+        rk_coll_failed_alone(c, status);
+}
+
+static const struct rk_persistent_ops coll_persistent_ops = {
+    .start = coll_persistent_start, .fail = coll_persistent_fail, .release = coll_persistent_release};
 
 rank_status_t rk_coll_persist(const struct rk_coll_call *c, rank_request_t *out)
 {

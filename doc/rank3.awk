@@ -152,6 +152,7 @@ BEGIN {
     related["rank_signal"] = "rank_mem rank_put rank_atomic"
     related["rank_coll"] = "rank_team rank_dtype rank_request rank_coll_init"
     related["rank_coll_init"] = "rank_coll rank_start rank_request"
+    related["rank_queue"] = "rank_start rank_coll_init rank_request"
     in_opening = 1
 }
 

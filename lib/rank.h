@@ -70,5 +70,6 @@
 #include "rank/coll.h"
 #include "rank/coll_init.h"
 #include "rank/device.h"
+#include "rank/queue.h"
 
 #endif

@@ -32,6 +32,7 @@ struct rk_ctx {
     struct rk_p2p *p2p;           /* lib/p2p: matching */
     struct rk_rma *rma;           /* lib/rma: symmetric memory in use */
     struct rk_coll *coll;         /* collectives: schedules in flight */
+    struct rk_queues *queues;     /* lib/queue: operations in the order of streams */
     struct rank_team *world;
     struct rank_team *parents;    /* team with the parents; NULL: none, or disconnected */
     int nparents;

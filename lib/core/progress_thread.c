@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * progress_thread.c: run RANK_PROGRESS_THREAD, a thread that makes progress.
+ * progress_thread.c: run a thread that makes progress.
+ *
+ * It is made for RANK_PROGRESS_THREAD, or for the first queue of a stream.
  *
  * The thread waits for the end of the library in rk_wait. It sleeps on the doorbell while nothing comes. As soon
  * as a thread of the program waits, it leaves polling to that one, which reacts faster. It checks a millisecond
@@ -37,10 +39,12 @@ static void *progress_thread_run(void *arg)
 
 rank_status_t rk_progress_thread_start(struct rk_ctx *ctx)
 {
-    struct progress_thread *p = calloc(1, sizeof(*p));
+    struct progress_thread *p = ctx->engine->threads->progress ? NULL : calloc(1, sizeof(*p));
     sigset_t all, before;
     int rc;
 
+    if (ctx->engine->threads->progress)
+        return RANK_OK;
     if (!p)
         return RANK_ERR_NO_MEMORY;
     p->ctx = ctx;
@@ -50,7 +54,7 @@ rank_status_t rk_progress_thread_start(struct rk_ctx *ctx)
     rc = pthread_create(&p->id, NULL, progress_thread_run, p);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc) {
-        rk_error("RANK_PROGRESS_THREAD: no thread could be made (%s); look at ulimit -u", strerror(rc));
+        rk_error("the progress thread could not be made (%s); look at ulimit -u", strerror(rc));
         free(p);
         return RANK_ERR_SYSTEM;
     }

@@ -38,12 +38,15 @@ enum {
     RK_HOLD_PERSISTENT = 1, /* test and wait keep it */
     RK_HOLD_ACTIVE = 2,     /* a started persistent request */
     RK_HOLD_CALLS = 4,      /* completion is reported by a callback only */
-    RK_HOLD_SHARED = 8      /* of a context used by several threads */
+    RK_HOLD_SHARED = 8,     /* of a context used by several threads */
+    RK_HOLD_QUEUED = 16     /* active by rank_start_on; priv[2] and priv[3] are its list of starts */
 };
 
 /* A kind of persistent request. */
 struct rk_persistent_ops {
     rank_status_t (*start)(struct rank_request *req);
+    /* Instead of a start, which is not possible: let the other ranks fail, too. NULL: there are none. */
+    void (*fail)(struct rank_request *req, rank_status_t status);
     void (*release)(struct rank_request *req); /* before the user's handle is freed; NULL: it has nothing more */
 };
 

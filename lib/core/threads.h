@@ -139,7 +139,7 @@ RK_INLINE struct rk_threads *rk_enter_request(const struct rank_request *req)
 }
 #define RK_ENTER_REQUEST(req) RK_ENTERED = rk_enter_request(req)
 
-/* progress_thread.c */
+/* progress_thread.c: start the thread, unless it runs. engine->threads is set. */
 rank_status_t rk_progress_thread_start(struct rk_ctx *ctx);
 /* Ends the thread and joins it. The lock must not be held. */
 void rk_progress_thread_stop(struct rk_ctx *ctx);

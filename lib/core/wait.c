@@ -20,12 +20,16 @@
 #include "lib/core/event_fd.h"
 #include "lib/node/node.h"
 
+#include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Polling time of the progress thread after the last event. */
 enum { BACKGROUND_SPIN_NS = 20 * 1000 };
+/* While starts of streams are outstanding, for which no doorbell rings: least polling time, and length of a sleep. */
+enum { STREAM_SPIN_NS = 1000 * 1000, STREAM_SLEEP_NS = 20 * 1000 };
 enum { SLEEP_NS = 100 * 1000 * 1000, SHORT_SLEEP_NS = 1000 * 1000, SPINS_PER_CHECK = 256, YIELDS_PER_CHECK = 16 };
 /*
  * Adaptive spin: at most SPIN_RANKS ranks (among more, the awaited peer rarely runs); time of a spin; maximum
@@ -100,8 +104,10 @@ static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, int n
         sleep = rk_threads_sleep_begin(t, ns == SLEEP_NS); /* a short sleep need not be ended by others */
     if (epoll < 0)
         rk_node_sleep(ctx->node, bell, (uint64_t)ns);
-    else
+    else if (ns >= 1000000)
         rung = epoll_wait(epoll, ev, 4, ns / 1000000) > 0;
+    else
+        rung = ppoll(&(struct pollfd){epoll, POLLIN, 0}, 1, &(struct timespec){0, ns}, NULL) > 0;
     if (rk_unlikely(t != NULL))
         mine = rk_threads_sleep_end(t, sleep);
     if (rung)
@@ -122,6 +128,8 @@ static RK_COLD void wait_sleep(struct rk_ctx *ctx, struct rk_wait *w, bool short
         enum rk_armed armed = rk_wait_arm(ctx->engine);
         int ns = armed == RK_ARMED && !w->no_doorbell && !shortly ? SLEEP_NS : SHORT_SLEEP_NS;
 
+        if (rk_unlikely(ctx->engine->stream_starts > 0))
+            ns = STREAM_SLEEP_NS;
         if (epoll < 0 || armed != RK_ARMED_NOT)
             mine = sleep_until_rung(ctx, epoll, bell, ns);
         else
@@ -240,7 +248,7 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_wait *w)
 {
     struct rk_engine *e = ctx->engine;
     bool oversubscribed = ctx->node->oversubscribed, shortly = false;
-    uint64_t now;
+    uint64_t now, spin;
 
     if (rk_progress(ctx) > 0) {
         if (oversubscribed && !w->yielded && w->over(w)) /* it arrived while this rank ran */
@@ -283,7 +291,10 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_wait *w)
                              : e->stuck(ctx, w, now, now - w->since, now - w->begun);
     if (rk_unlikely(now - w->since >= RK_DESCRIBE_NS) && !w->background)
         rk_describe_wait(ctx, w, now);
-    if (now - w->since < (w->background ? (uint64_t)BACKGROUND_SPIN_NS : e->spin_ns))
+    spin = w->background ? BACKGROUND_SPIN_NS : e->spin_ns;
+    if (rk_unlikely(e->stream_starts > 0) && spin < STREAM_SPIN_NS)
+        spin = STREAM_SPIN_NS;
+    if (now - w->since < spin)
         return;
     if (rk_likely(!e->threads) || rk_threads_may_sleep(e->threads))
         wait_sleep(ctx, w, shortly);

@@ -10,6 +10,7 @@
 #define RK_MEM_KIND_H
 
 #include "lib/base/compiler.h"
+#include "lib/mem/device_stream.h"
 #include "lib/rank.h"
 
 #include <stdbool.h>
@@ -65,6 +66,8 @@ struct rk_kind {
     rank_status_t (*import)(const void *handle, size_t len, const void *near, void **out);
     /* Prepare the range for access by the network. */
     bool (*reg)(void *ptr, size_t bytes);
+    /* Start operations in the order of its streams (rank_start_on). */
+    const struct rk_stream_ops *streams;
 };
 
 enum { RK_KINDS_MAX = 4 };

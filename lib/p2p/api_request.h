@@ -58,6 +58,9 @@ RK_INLINE rank_status_t rk_finish_plain(rank_request_t *handle, rank_envelope_t 
     return st;
 }
 
+/* persistent.c: may the call start the request? queued: also one that rank_start_on has started. */
+rank_status_t rk_check_start(const char *call, const struct rank_request *req, bool queued);
+
 /* Finish a complete request: return its status and free it, unless it is persistent. */
 rank_status_t rk_finish(rank_request_t *handle, rank_envelope_t *envelope);
 

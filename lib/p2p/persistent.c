@@ -94,7 +94,7 @@ rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dtype, int p
     return persistent_create(__func__, RK_REQ_RECV, 0, buf, count, dtype, peer, tag, team, req);
 }
 
-static rank_status_t check_start(const char *call, const struct rank_request *req)
+rank_status_t rk_check_start(const char *call, const struct rank_request *req, bool queued)
 {
     RK_ENTER_REQUEST(req);
     rank_status_t st = req ? rk_check_request(call, req) : rk_arg_handle(call, "request", req);
@@ -103,7 +103,7 @@ static rank_status_t check_start(const char *call, const struct rank_request *re
         return st;
     if (!(req->hold & RK_HOLD_PERSISTENT))
         return rk_arg_error(RANK_ERR_HANDLE, call, "the request is not persistent");
-    if (!rk_req_is_idle(req))
+    if (!rk_req_is_idle(req) && !(queued && (req->hold & (RK_HOLD_QUEUED | RK_HOLD_CALLS)) == RK_HOLD_QUEUED))
         return rk_arg_error(RANK_ERR_STATE, call, "the request is started already");
     /* The memory of a freed team may be another's. */
     if (rk_team_check(NULL, req->on) || req->on->id != (req->team & ~RK_TEAM_COLL))
@@ -119,7 +119,7 @@ static rank_status_t persistent_start(struct rank_request *req)
     req->on_done = NULL;
     st = req->persistent->start(req);
     if (!st)
-        req->hold |= RK_HOLD_ACTIVE;
+        req->hold = (uint8_t)((req->hold & ~RK_HOLD_QUEUED) | RK_HOLD_ACTIVE);
     return st;
 }
 
@@ -129,7 +129,7 @@ rank_status_t rank_start(rank_request_t *req)
 
     if (!req)
         return rk_arg_null(__func__, "req");
-    st = check_start(__func__, *req);
+    st = rk_check_start(__func__, *req, false);
     return st ? st : persistent_start(*req);
 }
 
@@ -139,7 +139,7 @@ static rank_status_t check_startall(int64_t n, rank_request_t *reqs)
     rank_status_t st = RANK_OK;
     int64_t i = 0;
 
-    for (; i < n && !(st = check_start("rank_startall", reqs[i])); i++)
+    for (; i < n && !(st = rk_check_start("rank_startall", reqs[i], false)); i++)
         reqs[i]->hold |= RK_HOLD_ACTIVE;
     while (i-- > 0)
         reqs[i]->hold &= (uint8_t)~RK_HOLD_ACTIVE;

@@ -25,6 +25,7 @@
 #include "lib/mem/kind.h"
 #include "lib/mem/segment.h"
 #include "lib/p2p/p2p.h"
+#include "lib/queue/queue.h"
 #include "lib/rma/rma.h"
 #include "lib/world/connected.h"
 #include "lib/world/world.h"
@@ -35,8 +36,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In the order of opening. rma before p2p: a death ends its waits before it fails requests. */
-static const struct rk_room *const rooms[] = {&rk_room_rma, &rk_room_p2p, &rk_room_coll};
+/*
+ * In the order of opening. rma before p2p: a death ends its waits before it fails requests. queue last: the others end its
+ * operations.
+ */
+static const struct rk_room *const rooms[] = {&rk_room_rma, &rk_room_p2p, &rk_room_coll, &rk_room_queue};
 _Static_assert(RK_ARRAY_LEN(rooms) <= RK_ROOMS_MAX, "the engine has space for them");
 
 static struct rk_ctx *the_ctx;

@@ -73,6 +73,21 @@ with "a driver without a required call" -q alone -E STANDIN_WITHOUT=MemcpyAsync 
     $faults --init -7
 with "without RANK_CUDA" -q 2 -E RANK_CUDA=auto -- $faults --without
 with "RANK_CUDA=off" -q 2 -E RANK_CUDA=off -- $faults --without
+
+queue=tests/standin/device_queue.mp
+with "operations in streams" -q alone,3 -f alone,1,2,3,4 -E STANDIN_SEED=1 -- $queue --random 3
+with "operations in streams, two devices, a thread a stream" -q 2 -f 2,3,4 -E STANDIN_GPUS=2 -E STANDIN_SEED=2 -- $queue --random 3 --threads
+with "operations in streams, one hardware queue a priority" -q 2 -f 2,3 -E STANDIN_QUEUES=1 -E STANDIN_SEED=3 -- $queue --random 3
+with "operations in streams, by RANK_PROGRESS_THREAD" -q 2 -E RANK_PROGRESS_THREAD=yes -- $queue --level 0 --random 2
+with "operations in streams, between hosts" -q 2 -f 2,3 -c tcp -E STANDIN_SEED=4 -- $queue --random 2
+with "rules of queues" -q alone,2 -f alone,1,2,3 -- $queue --rules
+with "a queue without threads" -q alone -o 'pass RANK_THREAD_MULTIPLE to rank_init, or set RANK_PROGRESS_THREAD' -- $queue --level 2 --create -2
+with "a driver without memory operations" -q alone -E STANDIN_DRIVER=11060 -o 'install one of CUDA 11.7 or newer' -- $queue --create -7
+with "a device without memory operations" -q alone -E STANDIN_MEMOPS=off -o 'the device has no 64-bit memory operations' -- $queue --create -7
+with "queues left at the end" -q 2 -E STANDIN_LEAKS=off -- $queue --left
+with "a stream fails" -q 2,3 -o 'cuStreamQuery failed: CUDA_ERROR_ILLEGAL_ADDRESS' -- $queue --broken
+with "a rank dies while streams wait for it" -q 2,3 -f 2,3,4 -k 1 -e 137 -x '--on-failure continue' -- $queue --kill
+
 echo broken >"$work/libcuda.so.1"
 libs=$work
 with "a libcuda that cannot be loaded" -q alone -o 'cannot load the CUDA driver: .*libcuda.so.1' -- $faults --init -7

@@ -12,6 +12,8 @@ static struct device {
 } devices[RK_CUDA_DEVICES_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+_Atomic int rk_cuda_starts;
+
 rank_status_t rk_cuda_pointer(const void *ptr, struct rk_cuda_pointer *out)
 {
     CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
@@ -91,7 +93,7 @@ rank_status_t rk_cuda_settle(const void *ptr, const struct rk_cuda_pointer *poin
     unsigned on = 1;
     rank_status_t st;
 
-    if (pointer->settled)
+    if (pointer->settled || atomic_load(&rk_cuda_starts) > 0)
         return RANK_OK;
     rk_cuda.PointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)(uintptr_t)ptr);
     st = RK_CUDA_CALL(StreamSynchronize, RK_CUDA_STREAM_LEGACY);

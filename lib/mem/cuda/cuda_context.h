@@ -5,7 +5,12 @@
 
 #include "lib/mem/cuda/cuda_driver.h"
 
+#include <stdatomic.h>
+
 enum { RK_CUDA_DEVICES_MAX = 64 };
+
+/* Outstanding starts of streams (cuda_stream.c). Above 0, waiting for another stream may never end. */
+extern _Atomic int rk_cuda_starts;
 
 /* What the driver reports of a pointer. */
 struct rk_cuda_pointer {
@@ -40,8 +45,8 @@ bool rk_cuda_is_primary(CUcontext context, int device);
 
 /*
  * Make the program's copies to device memory complete, in the memory's context. The driver's synchronous copies from
- * pageable host memory may return before that. Later ones to this allocation do not, if the driver can set that. Waits
- * for the legacy stream: not for operations that a stream orders, for which that stream may wait.
+ * pageable host memory may return before that. Later ones to this allocation do not, if the driver can set that.
+ * No-op while a stream waits for the library: the streams that this waits for may wait for that one.
  */
 rank_status_t rk_cuda_settle(const void *ptr, const struct rk_cuda_pointer *pointer);
 

@@ -11,6 +11,7 @@
 #include "lib/mem/cuda/cuda_context.h"
 #include "lib/mem/cuda/cuda_export.h"
 #include "lib/mem/cuda/cuda_paths.h"
+#include "lib/mem/cuda/cuda_stream.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,12 @@
 static rank_status_t cuda_open(bool required, char *why, size_t room)
 {
     return rk_cuda_load(required, why, room);
+}
+
+static void cuda_close(void)
+{
+    rk_cuda_streams_release();
+    rk_cuda_release();
 }
 
 static bool cuda_query(const void *ptr, size_t bytes)
@@ -149,7 +156,7 @@ const struct rk_kind rk_kind_cuda = {
     .name = "cuda",
     .id = RANK_MEM_CUDA,
     .open = cuda_open,
-    .close = rk_cuda_release,
+    .close = cuda_close,
     .describe = cuda_describe,
     .describe_paths = rk_cuda_describe_paths,
     .query = cuda_query,
@@ -161,4 +168,5 @@ const struct rk_kind rk_kind_cuda = {
     .export = rk_cuda_export,
     .export_end = rk_cuda_export_end,
     .import = rk_cuda_import,
+    .streams = &rk_cuda_streams,
 };
