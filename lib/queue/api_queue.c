@@ -130,6 +130,8 @@ rank_status_t rank_start_on(rank_request_t *req, rank_queue_t queue)
         return rk_arg_null(__func__, "req");
     if (st)
         return st;
+    if (!rk_may_wait(queue->ctx)) /* the driver may wait until a stream goes on */
+        return rk_arg_in_callback(__func__);
     pthread_mutex_lock(&queue->append);
     st = add_start(queue, *req, &number, &was_idle);
     if (!st) {

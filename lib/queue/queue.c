@@ -217,9 +217,9 @@ void rk_queue_withdraw(struct rank_queue *q, uint64_t number, bool was_idle, ran
     struct rk_start *s = start_at(q, number);
     struct rank_request *req = s->req;
 
-    if (s->begun) { /* the stream has reached it, but does not wait for its end */
+    if (number < q->first || s->begun) { /* the stream has reached it, but does not wait for its end */
         q->broken = status;
-        if (!req->status)
+        if (number >= q->first && !req->status)
             req->status = status;
         return;
     }

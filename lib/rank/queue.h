@@ -58,7 +58,7 @@ RANK_API rank_status_t rank_queue_free(rank_queue_t *queue);
  * While a start is outstanding, calls do not wait for work of the program's default streams: complete what that writes before
  * a call uses it. Do not allocate or free device memory by the library then.
  * RANK_ERR_AGAIN: depth starts are outstanding. Nothing is started.
- * RANK_ERR_STATE: rank_start has started the request, or it has a callback.
+ * RANK_ERR_STATE: rank_start has started the request, the request has a callback, or the call is in a callback.
  * RANK_ERR_NOT_SUPPORTED: the stream is capturing.
  * RANK_ERR_DEVICE: the stream has failed.
  */

@@ -85,6 +85,7 @@ with "a queue without threads" -q alone -o 'pass RANK_THREAD_MULTIPLE to rank_in
 with "a driver without memory operations" -q alone -E STANDIN_DRIVER=11060 -o 'install one of CUDA 11.7 or newer' -- $queue --create -7
 with "a device without memory operations" -q alone -E STANDIN_MEMOPS=off -o 'the device has no 64-bit memory operations' -- $queue --create -7
 with "queues left at the end" -q 2 -E STANDIN_LEAKS=off -- $queue --left
+with "a driver that refuses starts" -q alone -E STANDIN_LEAKS=off -E STANDIN_FAIL=StreamWriteValue64:2,StreamWaitValue64:4 -- $queue --refuse
 with "a stream fails" -q 2,3 -o 'cuStreamQuery failed: CUDA_ERROR_ILLEGAL_ADDRESS' -- $queue --broken
 with "a rank dies while streams wait for it" -q 2,3 -f 2,3,4 -k 1 -e 137 -x '--on-failure continue' -- $queue --kill
 

@@ -7,6 +7,7 @@
  *   --create S      rank_queue_create returns that status
  *   --rules         arguments, depth, capture, a request started in two ways
  *   --left          rank_finalize with starts that have not been reached
+ *   --refuse        the driver refuses two appends
  *   --broken        the stream of rank 0 fails
  *   --kill          the last rank dies while the streams of the others wait for it
  */
@@ -21,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STREAMS = 3, STEPS = 40, SIZES = 4, KINDS = 4, MOST = 300000 };
+enum { STREAMS = 3, STEPS = 40, SIZES = 4, KINDS = 4, MOST = 300000, SHARERS = 4, SHARED_STARTS = 60 };
 static const int64_t sizes[SIZES] = {1, 100, 12000, MOST};
 static const double death_limit_s = 1.5;
 
@@ -406,9 +407,16 @@ static void test_depth(const struct mp *mp, CUstream stream)
 
 static _Atomic int called;
 
+struct refused_call {
+    rank_queue_t queue;
+    rank_request_t req;
+};
+
 static void count_call(const rank_envelope_t *envelope, void *arg)
 {
-    (void)arg;
+    struct refused_call *r = arg;
+
+    MP_STATUS(rank_start_on(&r->req, r->queue), RANK_ERR_STATE);
     called += envelope->status == RANK_OK ? 1 : 100;
 }
 
@@ -418,13 +426,16 @@ static void test_two_queues(const struct mp *mp, CUstream *streams)
     uint64_t *word = host_alloc(64);
     rank_queue_t q[2] = {queue_of(streams[0], 0), queue_of(streams[1], 0)};
     rank_request_t barrier, send;
+    struct refused_call refused;
     int64_t x = 7, y = 0;
 
     MP_OK(rank_barrier_init(mp->world, &barrier));
     hold_stream(streams[0], word, 1);
     MP_OK(rank_start_on(&barrier, q[0]));
     MP_OK(rank_start_on(&barrier, q[1])); /* begins after the other */
-    MP_OK(rank_on_done(&barrier, count_call, NULL));
+    refused.queue = q[1];
+    MP_OK(rank_send_init(&x, 1, RANK_INT64, RANK_PROC_NULL, 6, mp->world, &refused.req));
+    MP_OK(rank_on_done(&barrier, count_call, &refused));
     MP_STATUS(rank_start_on(&barrier, q[1]), RANK_ERR_STATE);
     MP_CHECK_EQ(rk_cuda.StreamQuery(streams[1]), CUDA_ERROR_NOT_READY);
     MP_OK(rank_send_init(&x, 1, RANK_INT64, mp->rank, 6, mp->world, &send));
@@ -441,6 +452,7 @@ static void test_two_queues(const struct mp *mp, CUstream *streams)
     MP_OK(rank_start_on(&barrier, q[1]));
     MP_OK(rank_wait(&barrier, NULL));
     MP_OK(rank_request_free(&barrier));
+    MP_OK(rank_request_free(&refused.req));
     MP_OK(rank_queue_free(&q[0]));
     MP_OK(rank_queue_free(&q[1]));
     MUST(StreamSynchronize, streams[0]);
@@ -471,6 +483,90 @@ static void test_capture(const struct mp *mp, CUstream stream)
     dlclose(lib);
 }
 
+struct sharer {
+    const struct mp *mp;
+    rank_queue_t queue;
+    int index;
+};
+
+/* The stream receives what this thread has sent to itself. */
+static void *share_queue(void *arg)
+{
+    const struct sharer *s = arg;
+    rank_request_t send, recv;
+    int64_t in[SHARED_STARTS], out = -1;
+    rank_status_t st;
+
+    MP_OK(rank_recv_init(&out, 1, RANK_INT64, s->mp->rank, 100 + s->index, s->mp->world, &recv));
+    for (int i = 0; i < SHARED_STARTS; i++) {
+        in[i] = i;
+        MP_OK(rank_isend(&in[i], 1, RANK_INT64, s->mp->rank, 100 + s->index, s->mp->world, &send));
+        while ((st = rank_start_on(&recv, s->queue)) == RANK_ERR_AGAIN)
+            usleep(20);
+        MP_OK(st);
+        if (i % 3 == s->index % 3) {
+            MP_OK(rank_wait(&recv, NULL));
+            MP_CHECK_EQ(out, i);
+        }
+        MP_OK(rank_wait(&send, NULL));
+    }
+    MP_OK(rank_wait(&recv, NULL));
+    MP_CHECK_EQ(out, SHARED_STARTS - 1);
+    MP_OK(rank_request_free(&recv));
+    return NULL;
+}
+
+/* Threads start on one queue, and on a second one of the same stream. */
+static void test_shared_queue(const struct mp *mp, CUstream stream)
+{
+    rank_queue_t q[2] = {queue_of(stream, 5), queue_of(stream, 0)};
+    struct sharer sharers[SHARERS];
+    pthread_t ids[SHARERS];
+
+    for (int i = 0; i < SHARERS; i++) {
+        sharers[i] = (struct sharer){mp, q[i == 0], i};
+        MP_CHECK_EQ(pthread_create(&ids[i], NULL, share_queue, &sharers[i]), 0);
+    }
+    for (int i = 0; i < SHARERS; i++)
+        pthread_join(ids[i], NULL);
+    for (int i = 0; i < 2; i++)
+        MP_OK(rank_queue_free(&q[i]));
+}
+
+/* The default stream waits for a blocking stream, which waits for a copy of the library to memory that it has not seen. */
+static void test_default_stream(const struct mp *mp)
+{
+    uint64_t *word = host_alloc(64);
+    CUdeviceptr in, out, other;
+    rank_request_t req;
+    rank_queue_t queue;
+    CUstream stream;
+    int32_t got = 0;
+
+    MUST(StreamCreateWithPriority, &stream, 0, 0);
+    queue = queue_of(stream, 0);
+    MUST(MemAlloc, &in, 4);
+    MUST(MemAlloc, &out, 4);
+    MUST(MemAlloc, &other, 4);
+    MP_OK(rank_allreduce_init((void *)(uintptr_t)in, (void *)(uintptr_t)out, 1, RANK_INT32, RANK_SUM, mp->world, &req));
+    hold_stream(stream, word, 1);
+    MUST(MemsetD8Async, in, 1, 4, stream);
+    MP_OK(rank_start_on(&req, queue));
+    MUST(MemsetD8Async, other, 0, 4, NULL);
+    go_on(word, 1);
+    MUST(StreamSynchronize, NULL);
+    MUST(Memcpy, address(&got), out, 4);
+    MP_CHECK_EQ(got, mp->size * 0x01010101);
+    MP_OK(rank_wait(&req, NULL));
+    MP_OK(rank_request_free(&req));
+    MP_OK(rank_queue_free(&queue));
+    MUST(MemFree, in);
+    MUST(MemFree, out);
+    MUST(MemFree, other);
+    MUST(StreamDestroy, stream);
+    MUST(MemFreeHost, word);
+}
+
 static void test_rules(struct mp *mp)
 {
     CUstream streams[2];
@@ -483,6 +579,10 @@ static void test_rules(struct mp *mp)
     test_depth(mp, streams[0]);
     mp_case(mp, "two queues");
     test_two_queues(mp, streams);
+    mp_case(mp, "a queue of several threads");
+    test_shared_queue(mp, streams[0]);
+    mp_case(mp, "default stream");
+    test_default_stream(mp);
     mp_case(mp, "capture");
     test_capture(mp, streams[0]);
     for (int i = 0; i < 2; i++)
@@ -517,6 +617,32 @@ static void test_left(struct mp *mp, CUstream stream)
     MUST(StreamSynchronize, stream);
     MUST(MemFreeHost, word);
     puts("mp: done");
+}
+
+/* As STANDIN_FAIL sets: the second start, and the fourth one after its number is in the stream. */
+static void test_refuse(const struct mp *mp, CUstream stream)
+{
+    uint64_t *word = host_alloc(64);
+    rank_queue_t queue = queue_of(stream, 0);
+    rank_request_t reqs[6];
+
+    hold_stream(stream, word, 1);
+    for (int i = 0; i < 6; i++) {
+        bool refused = i == 1 || i == 3;
+
+        MP_OK(rank_send_init(NULL, 0, RANK_BYTE, RANK_PROC_NULL, 0, mp->world, &reqs[i]));
+        MP_STATUS(rank_start_on(&reqs[i], queue), refused ? RANK_ERR_DEVICE : RANK_OK);
+        if (refused)
+            MP_OK(rank_start(&reqs[i])); /* it is not started */
+    }
+    go_on(word, 1);
+    for (int i = 0; i < 6; i++) {
+        MP_OK(rank_wait(&reqs[i], NULL));
+        MP_OK(rank_request_free(&reqs[i]));
+    }
+    MP_OK(rank_queue_free(&queue));
+    MUST(StreamSynchronize, stream);
+    MUST(MemFreeHost, word);
 }
 
 /* What rank 0's stream does not reach any more fails, for collectives on all ranks. */
@@ -598,6 +724,8 @@ int main(int argc, char **argv)
         test_rules(&mp);
     else if (left)
         test_left(&mp, stream);
+    else if (mp_flag(argc, argv, "--refuse"))
+        test_refuse(&mp, stream);
     else if (broken)
         test_broken(&mp, stream);
     else if (kill)
