@@ -59,25 +59,50 @@ AC_DEFUN([RK_CHECK_DEP], [
   m4_popdef([lname])
 ])
 
-# CUDA: the driver is opened at run time, so only the headers and nvcc matter.
+# CUDA: the driver is opened at run time. Only the reduction kernels need nvcc, and a release brings their PTX.
+# NVCC_GENCODE, NVCC_HOLDS: the architectures that this nvcc knows.
 AC_DEFUN([RK_CHECK_CUDA], [
   AC_ARG_WITH([cuda],
-    [AS_HELP_STRING([--with-cuda[=DIR]], [build the parts for NVIDIA GPUs with the toolkit in DIR])],
-    [], [with_cuda=no])
-  have_CUDA=no
-  from_CUDA="not asked for (--with-cuda)"
-  AS_IF([test "x$with_cuda" != xno], [
-    AS_IF([test "x$with_cuda" = xyes], [with_cuda=/usr/local/cuda])
-    AS_IF([test ! -e $with_cuda/include/cuda.h],
-      [AC_MSG_ERROR([--with-cuda: there is no $with_cuda/include/cuda.h])])
-    CUDA_CFLAGS="-isystem $with_cuda/include"
-    have_CUDA=yes
-    from_CUDA="$with_cuda"
-    AC_DEFINE([HAVE_CUDA], [1], [the CUDA toolkit is there])
+    [AS_HELP_STRING([--with-cuda[=DIR]], [compile GPU kernels with nvcc of the toolkit in DIR (default: if nvcc is found)])],
+    [], [with_cuda=auto])
+  NVCC=
+  from_CUDA="no nvcc"
+  AS_CASE([$with_cuda],
+    [no], [from_CUDA="left out by --without-cuda"],
+    [auto|yes], [AC_PATH_PROG([NVCC], [nvcc], [], [$PATH$PATH_SEPARATOR/usr/local/cuda/bin])],
+    [AS_IF([test -x "$with_cuda/bin/nvcc"], [NVCC=$with_cuda/bin/nvcc],
+      [AC_MSG_ERROR([--with-cuda: there is no $with_cuda/bin/nvcc])])])
+  AS_IF([test -n "$NVCC"], [
+    AC_MSG_CHECKING([whether $NVCC compiles kernels])
+    cat >conftest.cu <<RK_EOF
+struct args { int *p; };
+__global__ void kernel(const __grid_constant__ struct args a) { *a.p = 0; }
+RK_EOF
+    AS_IF([$NVCC -std=c++17 -arch=compute_80 -ptx conftest.cu -o conftest.ptx >&AS_MESSAGE_LOG_FD 2>&1],
+      [from_CUDA=$NVCC], [from_CUDA="$NVCC does not compile (config.log)"; NVCC=])
+    AC_MSG_RESULT([$from_CUDA])
+    rm -f conftest.cu conftest.ptx
   ])
-  AC_DEFINE_UNQUOTED([RK_FROM_CUDA], ["$from_CUDA"], [where CUDA comes from, for rankinfo])
-  AC_SUBST([CUDA_CFLAGS])
-  AM_CONDITIONAL([HAVE_CUDA], [test $have_CUDA = yes])
+  AS_IF([test -z "$NVCC" && test "$with_cuda" != no && test "$with_cuda" != auto],
+    [AC_MSG_ERROR([--with-cuda: $from_CUDA])])
+  NVCC_HOLDS=PTX
+  NVCC_GENCODE=compute_80
+  AS_IF([test -n "$NVCC"], [
+    for rk_sm in sm_100 sm_90 sm_80; do
+      AS_IF([$NVCC --list-gpu-code 2>&AS_MESSAGE_LOG_FD | grep -qx $rk_sm],
+        [NVCC_GENCODE="$rk_sm,$NVCC_GENCODE"; NVCC_HOLDS="$rk_sm $NVCC_HOLDS"])
+    done
+  ])
+  NVCC_GENCODE="-gencode arch=compute_80,code=@<:@$NVCC_GENCODE@:>@"
+  AS_IF([test -n "$NVCC"], [have_CUDA=yes],
+    [test -f "$srcdir/collectives/gpu/reduce.ptx"], [have_CUDA=yes; from_CUDA="$from_CUDA; PTX of the release"],
+    [have_CUDA=no])
+  AC_DEFINE_UNQUOTED([RK_FROM_CUDA], ["$from_CUDA"], [what compiles the GPU kernels, for rankinfo])
+  AC_SUBST([NVCC])
+  AC_SUBST([NVCC_GENCODE])
+  AC_SUBST([NVCC_HOLDS])
+  AM_CONDITIONAL([HAVE_NVCC], [test -n "$NVCC"])
+  AM_CONDITIONAL([HAVE_REDUCE_PTX], [test -f "$srcdir/collectives/gpu/reduce.ptx"])
 ])
 
 AC_DEFUN([RK_ARG_SANITIZERS], [
@@ -115,8 +140,8 @@ AC_DEFUN([RK_SUMMARY], [
   AS_IF([test $have_UCX = yes], [rk_ucx_means="channel ucx (a module)"])
   rk_tests="no unit tests (make check runs the multi-process ones)"
   AS_IF([test $have_CMOCKA = yes], [rk_tests="unit tests"])
-  rk_cuda="host memory only"
-  AS_IF([test $have_CUDA = yes], [rk_cuda="GPU memory where a driver is found"])
+  rk_cuda="device memory without reduction kernels"
+  AS_IF([test $have_CUDA = yes], [rk_cuda="reduction kernels for device memory"])
   rk_verbs="NICs are found by PCI only"
   AS_IF([test $have_VERBS = yes], [rk_verbs="NICs are named by verbs"])
   cat <<RK_EOF

@@ -14,19 +14,17 @@ int rank_op_defined(rank_op_t op, rank_dtype_t dtype)
     return rk_op_kernel(op, dtype) != NULL;
 }
 
-/* Combine through host memory, where a buffer is of another kind. */
-static rank_status_t reduce_local_staged(const struct rk_reducer *r, const void *in, void *inout, size_t n)
+/* Combine through host memory. */
+static rank_status_t reduce_local_staged(const struct rk_reducer *r, const void *in, const struct rk_kind *in_kind, void *inout,
+                                         const struct rk_kind *inout_kind, size_t n)
 {
     enum { PART = 1 << 20 };
-    const struct rk_kind *in_kind, *inout_kind;
     size_t elem = rk_dtype_bytes(r->dtype), most = PART / elem;
     rank_status_t st = RANK_OK;
     char *host = malloc((size_t)2 * PART);
 
     if (!host)
         return rk_arg_error(RANK_ERR_NO_MEMORY, "rank_reduce_local", "no memory to copy the buffers to the host");
-    in_kind = rk_kind_of(in, n * elem);
-    inout_kind = rk_kind_of(inout, n * elem);
     for (size_t at = 0, len; at < n && !st; at += len) {
         char *to = (char *)inout + at * elem;
 
@@ -41,6 +39,19 @@ static rank_status_t reduce_local_staged(const struct rk_reducer *r, const void 
     }
     free(host);
     return st;
+}
+
+/* Buffers of which one is no host memory: by a kernel on their device, or through host memory. */
+static rank_status_t reduce_local_kinds(const struct rk_reducer *r, rank_op_t op, const void *in, void *inout, size_t n)
+{
+    const struct rk_kind *in_kind = rk_kind_of(in, n * rk_dtype_bytes(r->dtype));
+    const struct rk_kind *inout_kind = rk_kind_of(inout, n * rk_dtype_bytes(r->dtype));
+    const void *const src[] = {in, inout};
+    rank_status_t st = RANK_ERR_NOT_SUPPORTED;
+
+    if (!r->user && in_kind == inout_kind && in_kind && in_kind->reduce)
+        st = in_kind->reduce(inout, src, 2, n, r->dtype, op, 0);
+    return st == RANK_ERR_NOT_SUPPORTED ? reduce_local_staged(r, in, in_kind, inout, inout_kind, n) : st;
 }
 
 rank_status_t rank_reduce_local(const void *in, void *inout, int64_t count, rank_dtype_t dtype, rank_op_t op)
@@ -63,7 +74,7 @@ rank_status_t rank_reduce_local(const void *in, void *inout, int64_t count, rank
     if (!r.fn && !(r.user = rk_user_op_take(op)))
         return rk_arg_error(RANK_ERR_OP, __func__, "op %#llx is none, or freed", (unsigned long long)op);
     if (bytes && (rk_kind_of(in, bytes) || rk_kind_of(inout, bytes)))
-        st = reduce_local_staged(&r, in, inout, (size_t)count);
+        st = reduce_local_kinds(&r, op, in, inout, (size_t)count);
     else if (bytes)
         rk_reduce(&r, inout, in, inout, (size_t)count);
     rk_user_op_drop(r.user);

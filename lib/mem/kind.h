@@ -68,9 +68,16 @@ struct rk_kind {
     bool (*reg)(void *ptr, size_t bytes);
     /* Start operations in the order of its streams (rank_start_on). */
     const struct rk_stream_ops *streams;
+    /*
+     * dst = src[0] op ... op src[k - 1] of n elements, from left to right, and return when dst is complete. k is 1 to
+     * RK_KIND_OPERANDS. op is predefined, and defined for dtype. RANK_AVG sums, and divides by by unless that is 0. A sum
+     * of 16-bit floats is taken in F32 and rounded once. dst may be a source. All are of this kind, at any alignment.
+     * RANK_ERR_NOT_SUPPORTED: no kernel, or memory of several devices; dst is unchanged. With n = 0 it only checks.
+     */
+    rank_status_t (*reduce)(void *dst, const void *const *src, int k, size_t n, rank_dtype_t dtype, rank_op_t op, int by);
 };
 
-enum { RK_KINDS_MAX = 4 };
+enum { RK_KINDS_MAX = 4, RK_KIND_OPERANDS = 8 };
 
 /* Kinds of this process, besides host memory. */
 extern const struct rk_kind *rk_kinds[RK_KINDS_MAX];

@@ -33,6 +33,10 @@ full "two devices without access to each other" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E
 full "no descriptors of memory, an old driver's handles" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_VMM=off -E MEMORY_KINDS_MAPPED=1 -- $kinds
 full "nothing can be mapped" -q 2 -f 2,3 -E STANDIN_IPC=off -- $kinds
 with "no optional call" -q 2 -f 2,3 -E STANDIN_WITHOUT=optional -- $kinds
+kernels=$top_builddir/tests/standin/reduce_kernel.so
+if [ -s "$kernels" ]; then # there is a C++ compiler
+    with "reductions by kernels" -q 2 -f 2,3 -E STANDIN_KERNELS="$kernels" -E STANDIN_TRACE=1 -o cuLaunchKernel -- $kinds
+fi
 full "a progress thread" -q 2 -f 2,3 -E RANK_PROGRESS_THREAD=yes -- $kinds
 with "host memory only: messages" -q 2 -f 2,3 -- tests/mp/p2p_recv.mp
 with "host memory only: one-sided calls" -q 3 -f 2,3 -- tests/mp/rma/rma_random.mp
@@ -95,7 +99,7 @@ with "a libcuda that cannot be loaded" -q alone -o 'cannot load the CUDA driver:
 
 if [[ "standin/rankinfo" =~ ${CASES:-} ]]; then
     RANK_MODULES=$top_builddir/.libs LD_LIBRARY_PATH=$standin STANDIN_GPUS=2 "$top_builddir/rankinfo" --channels --load >"$work/out" 2>&1
-    grep -q 'driver 13.0, 2 devices' "$work/out" && echo "ok - standin/rankinfo" || { echo "not ok - standin/rankinfo"; sed 's/^/    /' "$work/out"; bad=1; }
+    grep -q 'driver 13.0, 2 devices, reduction kernels: ' "$work/out" && echo "ok - standin/rankinfo" || { echo "not ok - standin/rankinfo"; sed 's/^/    /' "$work/out"; bad=1; }
 fi
 
 # paths TEXT SETTINGS...: rankinfo finds how device memory goes.

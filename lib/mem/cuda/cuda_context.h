@@ -50,6 +50,12 @@ bool rk_cuda_is_primary(CUcontext context, int device);
  */
 rank_status_t rk_cuda_settle(const void *ptr, const struct rk_cuda_pointer *pointer);
 
+/* A result of a call with the own stream, or a module: has the program reset the device, and they are gone? */
+RK_INLINE bool rk_cuda_is_stale(CUresult r)
+{
+    return r == CUDA_ERROR_INVALID_HANDLE || r == CUDA_ERROR_CONTEXT_IS_DESTROYED || r == CUDA_ERROR_INVALID_CONTEXT;
+}
+
 /* Forget the own stream of a device: the program has reset the device, and the stream with it. */
 void rk_cuda_forget(int device);
 

@@ -11,6 +11,7 @@
 #include "lib/mem/cuda/cuda_context.h"
 #include "lib/mem/cuda/cuda_export.h"
 #include "lib/mem/cuda/cuda_paths.h"
+#include "lib/mem/cuda/cuda_reduce.h"
 #include "lib/mem/cuda/cuda_stream.h"
 
 #include <stdio.h>
@@ -20,12 +21,6 @@
 static rank_status_t cuda_open(bool required, char *why, size_t room)
 {
     return rk_cuda_load(required, why, room);
-}
-
-static void cuda_close(void)
-{
-    rk_cuda_streams_release();
-    rk_cuda_release();
 }
 
 static bool cuda_query(const void *ptr, size_t bytes)
@@ -42,12 +37,6 @@ static int cuda_device(const void *ptr)
     struct rk_cuda_pointer p;
 
     return rk_cuda_pointer(ptr, &p) == RANK_OK && p.on_device ? p.device : -1;
-}
-
-/* The program has reset the device since the stream was made. */
-static bool stream_is_stale(CUresult r)
-{
-    return r == CUDA_ERROR_INVALID_HANDLE || r == CUDA_ERROR_CONTEXT_IS_DESTROYED || r == CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* A copy with one or two sides in device memory. */
@@ -92,7 +81,7 @@ static rank_status_t copy_by_stream(const struct device_copy *c, int device)
             r = rk_cuda.StreamSynchronize(stream);
         }
         rk_cuda_leave();
-        if (!stream_is_stale(r))
+        if (!rk_cuda_is_stale(r))
             break;
         rk_cuda_forget(device);
     }
@@ -149,7 +138,15 @@ static void cuda_describe(char *text, size_t room)
     int n = 0;
 
     rk_cuda.DeviceGetCount(&n);
-    snprintf(text, room, "driver %d.%d, %d %s", rk_cuda.version / 1000, rk_cuda.version % 1000 / 10, n, n == 1 ? "device" : "devices");
+    snprintf(text, room, "driver %d.%d, %d %s, reduction kernels: %s", rk_cuda.version / 1000, rk_cuda.version % 1000 / 10, n,
+             n == 1 ? "device" : "devices", rk_cuda_image_text);
+}
+
+static void cuda_close(void)
+{
+    rk_cuda_streams_release();
+    rk_cuda_unload_kernels();
+    rk_cuda_release();
 }
 
 const struct rk_kind rk_kind_cuda = {
@@ -169,4 +166,5 @@ const struct rk_kind rk_kind_cuda = {
     .export_end = rk_cuda_export_end,
     .import = rk_cuda_import,
     .streams = &rk_cuda_streams,
+    .reduce = rk_cuda_reduce,
 };
