@@ -32,6 +32,8 @@ enum rk_coll_kind {
 
 extern const char *const rk_coll_name[RK_COLL_COUNT];
 
+struct rk_stage;
+
 /* Have the blocks lengths of their own? */
 RK_INLINE bool rk_coll_has_counts(enum rk_coll_kind kind)
 {
@@ -73,6 +75,7 @@ struct rk_coll_call {
     size_t elem;
     size_t stride;    /* REDUCE_SCATTER: bytes between the blocks of sbuf; 0: they lie in a row */
     rk_op_fn fn;      /* kernel of a reduction */
+    struct rk_stage *stage; /* its buffers are this host memory, not what the program has passed; NULL: they are */
 };
 
 /* Block r of what a reduce_scatter sends. */

@@ -9,6 +9,7 @@
 #include "collectives/host_arena.h"
 #include "collectives/op/kernel_set.h"
 #include "collectives/segments.h"
+#include "collectives/shm/device_reduce.h"
 #include "collectives/state.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -60,6 +61,7 @@ static void close_team(struct rk_coll_team *t)
     rk_list_remove(&t->link);
     rk_arena_close(t->arena);
     rk_host_arena_close(t);
+    rk_device_scratch_free(t->device);
     free(t->hosts);
     free(t);
 }

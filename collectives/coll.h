@@ -46,9 +46,9 @@ void rk_coll_count_running(struct rk_ctx *ctx);
 /* Print the selection table with reasons, and all algorithms. */
 void rk_coll_print_table(FILE *out);
 /*
- * Print what is selected for a collective of ranks on nodes, each range of blocks with the reason and what was passed
+ * Print what is selected for a collective of ranks on nodes with buffers of a kind, each range of blocks with the reason and what was passed
  * over. RANK_ERR_ARG if there is no such collective, RANK_ERR_CONFIG if RANK_COLL is invalid: logged.
  */
-rank_status_t rk_coll_print_choice(FILE *out, const char *collective, int ranks, int nodes);
+rank_status_t rk_coll_print_choice(FILE *out, const char *collective, int ranks, int nodes, rank_mem_kind_t mem);
 
 #endif

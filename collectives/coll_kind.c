@@ -108,9 +108,8 @@ static rank_status_t stage_copy_out(const struct rk_coll_call *c, const struct r
     return st;
 }
 
-rank_status_t rk_stage_begin(void *stage)
+static rank_status_t stage_fill(const struct rk_stage *g)
 {
-    const struct rk_stage *g = stage;
     const struct rk_coll_call *c = &g->host;
 
     rank_status_t st = g->send.view.bytes ? stage_copy_out(c, &g->send) : RANK_OK;
@@ -120,13 +119,21 @@ rank_status_t rk_stage_begin(void *stage)
     return st;
 }
 
+rank_status_t rk_stage_begin(void *stage)
+{
+    const struct rk_stage *g = stage;
+
+    return g->deferred ? RANK_OK : stage_fill(g);
+}
+
 struct rk_stage *rk_stage_layout(const struct rk_coll_call *c, void *mem)
 {
     struct rk_stage *g = mem;
     struct rk_staged *s = &g->send, *r = &g->recv;
     struct stage_list received = stage_received(c);
 
-    *g = (struct rk_stage){.host = *c};
+    *g = (struct rk_stage){.host = *c, .fill = stage_fill};
+    g->host.stage = g;
     stage_find(c, s, r);
     s->host = (char *)mem + stage_head(c);
     r->host = s->host + rk_round_up(s->view.bytes, RK_CACHE_LINE);
@@ -156,6 +163,8 @@ rank_status_t rk_stage_end(void *stage)
 
     rank_status_t st = RANK_OK;
 
+    if (g->skipped)
+        return RANK_OK;
     if (!g->blocks && r->view.bytes)
         st = rk_copy_in(&r->view, 0, r->host, r->view.bytes);
     for (int i = 0; r->view.bytes && i < g->nblocks && !st; i++)

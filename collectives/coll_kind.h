@@ -22,15 +22,18 @@ struct rk_stage {
     struct rk_staged send, recv;
     struct rk_stage_block { size_t at, bytes; } *blocks; /* parts of recv to copy back; NULL: all of it */
     int nblocks;
+    rank_status_t (*fill)(const struct rk_stage *stage); /* copy what the call sends */
+    bool deferred; /* the input is copied later, by fill */
+    bool skipped;  /* the result is there, without the host */
 };
 
 /* Bytes that staging of a checked call needs; 0: its buffers are host memory. */
 size_t rk_stage_bytes(const struct rk_coll_call *c);
 /* Lay the stage of the call out in that many bytes at mem, which begin with the struct. */
 struct rk_stage *rk_stage_layout(const struct rk_coll_call *c, void *mem);
-/* Copy what the call sends to the stage: a step's function. */
+/* Copy what the call sends to the stage: a step's function. No-op if the stage is deferred. */
 rank_status_t rk_stage_begin(void *stage);
-/* Copy the result back: a step's function. */
+/* Copy the result back: a step's function. No-op if it is skipped. */
 rank_status_t rk_stage_end(void *stage);
 
 /* Run a checked blocking call, with buffers of any kind. */

@@ -2,6 +2,7 @@
 /* print.c: print rules, algorithms and choices, for rankinfo --coll. */
 #include "collectives/coll.h"
 #include "collectives/select.h"
+#include "collectives/shm/device_reduce.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 
@@ -151,8 +152,30 @@ static void print_passed(void *arg, int rule, const struct rk_algo *algo, const 
     fprintf(arg, "%-24s passed over: %s %s: %s\n", "", rule < 0 ? "RANK_COLL," : "the rule for", algo->name, why);
 }
 
+static void print_range(FILE *out, const struct rk_case *c, size_t first, size_t last, const char *name, const char *before, const char *why)
+{
+    char from[24], to[24], range[56];
+
+    print_bytes(from, sizeof(from), first);
+    print_bytes(to, sizeof(to), last);
+    snprintf(range, sizeof(range), "%s-%s", from, last == (size_t)1 << CHOICE_BITS ? "" : to);
+    fprintf(out, "%-24s %-19s %s%s\n", last ? range : c->kind == RK_COLL_BARRIER ? "" : "any", name, before, why);
+}
+
+/* The same for device buffers: the host's way between two copies, or the devices'. */
+static void print_device_range(FILE *out, const struct rk_case *c, size_t first, size_t last, const struct choice *got)
+{
+    bool device = rk_device_may_reduce(c, got->algo) && last >= RK_DEVICE_BYTES;
+    size_t end = device ? RK_DEVICE_BYTES - 1 : last;
+
+    if (first <= end)
+        print_range(out, c, first, end, got->algo->name, "through the host: ", got->why);
+    if (device)
+        print_range(out, c, first > end ? first : end + 1, last, "device", "", "on the devices, if all ranks have device buffers");
+}
+
 /* Print the choice for each range of blocks; one for all, if not all ranks have the lengths. */
-static void print_choices(FILE *out, const struct rk_forced *forced, struct rk_case *c, bool passed)
+static void print_choices(FILE *out, const struct rk_forced *forced, struct rk_case *c, rank_mem_kind_t mem, bool passed)
 {
     bool any = c->kind == RK_COLL_BARRIER || rk_coll_has_own_counts(c->kind);
     size_t end = any ? 0 : (size_t)1 << CHOICE_BITS;
@@ -160,20 +183,18 @@ static void print_choices(FILE *out, const struct rk_forced *forced, struct rk_c
     for (size_t first = !any; first <= end;) {
         struct choice got = choice_at(forced, c, first, NULL, NULL);
         size_t last = choice_end(forced, c, first, end);
-        char from[24], to[24], range[56];
 
-        print_bytes(from, sizeof(from), first);
-        print_bytes(to, sizeof(to), last);
-        snprintf(range, sizeof(range), "%s-%s", from, last == end ? "" : to);
-        fprintf(out, "%-24s %-19s %s%s\n", !any ? range : c->kind == RK_COLL_BARRIER ? "" : "any", got.algo->name,
-                got.rule < 0 ? "" : "rule: ", got.why);
+        if (mem == RANK_MEM_HOST)
+            print_range(out, c, first, last, got.algo->name, got.rule < 0 ? "" : "rule: ", got.why);
+        else
+            print_device_range(out, c, first, last, &got);
         if (passed)
             choice_at(forced, c, first, print_passed, out);
         first = last + 1;
     }
 }
 
-rank_status_t rk_coll_print_choice(FILE *out, const char *collective, int ranks, int nodes)
+rank_status_t rk_coll_print_choice(FILE *out, const char *collective, int ranks, int nodes, rank_mem_kind_t mem)
 {
     static const char *const forms[] = {"blocking", "nonblocking", "persistent"};
     bool arena = nodes == 1 && rk_conf.coll_shm;
@@ -194,9 +215,9 @@ rank_status_t rk_coll_print_choice(FILE *out, const char *collective, int ranks,
     for (int f = 0; f < (int)RK_ARRAY_LEN(forms); f++) {
         c.arena = arena && f == 0;
         c.persistent = f == 2;
-        fprintf(out, "%s%s, %s, %d ranks on %d node%s, by bytes of a block\n\n%-24s %-19s %s\n", f ? "\n" : "", collective,
-                forms[f], ranks, nodes, nodes == 1 ? "" : "s", "bytes", "algorithm", "reason");
-        print_choices(out, &forced, &c, f == 0);
+        fprintf(out, "%s%s, %s, %d ranks on %d node%s%s, by bytes of a block\n\n%-24s %-19s %s\n", f ? "\n" : "", collective,
+                forms[f], ranks, nodes, nodes == 1 ? "" : "s", mem == RANK_MEM_HOST ? "" : ", device buffers", "bytes", "algorithm", "reason");
+        print_choices(out, &forced, &c, mem, f == 0);
     }
     return RANK_OK;
 }

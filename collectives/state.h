@@ -30,10 +30,13 @@ struct rk_coll_choice {
     const struct rk_algo *algo; /* NULL: none yet */
 };
 
+struct rk_device_scratch; /* shm/device_reduce.h */
+
 struct rk_coll_team {
     struct rk_link link;
     struct rk_arena *arena; /* NULL: none */
     struct rk_arena *direct; /* the same; NULL if buffers may be of other kinds than host memory */
+    struct rk_device_scratch *device; /* NULL: none yet */
     struct rk_sched_line in_cells[RK_SCHED_LINES]; /* schedules that use the cells of the arena, or of each host arena */
     struct rk_hosts *hosts; /* NULL: not known so far, or all its ranks share memory */
     const struct rk_sched *exchange; /* of the hosts, while it runs */

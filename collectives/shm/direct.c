@@ -35,6 +35,28 @@ static void direct_begin(struct rk_direct *x)
     x->status = RANK_OK;
 }
 
+/* Does the call run here, in either way? False: slices move it. */
+static bool direct_decide_way(struct rk_direct *x)
+{
+    bool runs = rk_direct_decide(x);
+    enum rk_device_way way = x->kind == RK_COLL_ALLREDUCE ? rk_device_decide(x, &x->status) : RK_DEVICE_NONE;
+
+    x->on_device = way == RK_DEVICE_RUNS;
+    if (x->on_device && x->sched->trace)
+        x->sched->trace->algo = "device";
+    return way == RK_DEVICE_NONE ? runs : x->on_device;
+}
+
+static bool direct_on_device(struct rk_direct *x)
+{
+    rank_status_t st = RANK_OK;
+    bool over = rk_device_work(x, &st);
+
+    if (st)
+        rk_sched_fail(x->sched, st);
+    return over;
+}
+
 /* Has this rank's memory been read? */
 static bool is_read(const struct rk_direct *x)
 {
@@ -82,14 +104,14 @@ bool rk_direct_advance(void *direct)
     if (x->state == RK_DIRECT_MEET) {
         if (!rk_direct_have_met(x))
             return false;
-        runs = rk_direct_decide(x);
+        runs = direct_decide_way(x);
         rk_slices_skip(x->slices, runs);
         x->state = runs ? RK_DIRECT_WORK : RK_DIRECT_LEAVE;
         if (!runs)
             rk_direct_publish(x, RK_CHUNK_OUT, x->base + x->chunks);
     }
     if (x->state == RK_DIRECT_WORK) {
-        if (!rk_direct_work(x) || is_abandoned(x))
+        if (x->on_device ? !direct_on_device(x) : !rk_direct_work(x) || is_abandoned(x))
             return false;
         rk_direct_publish(x, RK_CHUNK_OUT, x->base + x->chunks);
         x->state = RK_DIRECT_LEAVE;
@@ -112,6 +134,10 @@ void rk_direct_describe(const void *direct, struct rk_wait_for *out)
 
     if (!x->begun)
         return;
+    if (x->state == RK_DIRECT_WORK && x->on_device) {
+        rk_device_describe(x, out);
+        return;
+    }
     if (x->state == RK_DIRECT_POST)
         want = a->cell_use[x->base % (size_t)a->cell_depth].number;
     for (int r = 0; r < a->n; r++) {
@@ -187,6 +213,7 @@ static void add_direct(struct rk_sched *s, const struct rk_coll_call *c, const s
     *x = (struct rk_direct){.sched = s, .a = a, .before = before, .kind = c->kind, .root = c->root, .rbuf = c->rbuf, .bytes = c->bytes, .elem = c->elem,
                          .sbuf = c->kind == RK_COLL_BCAST ? c->rbuf : c->sbuf, .dtype = c->dtype, .avg = c->op == RANK_AVG,
                          .reduces = rk_coll_shape[c->kind].reduces, .piece = PIECE - PIECE % unit, .chunks = 1};
+    x->device = rk_device_add(s, c, a);
     x->overlaps = c->in_place && ((rk_coll_shape[c->kind].sbuf == RK_ALL_BLOCKS && !rk_coll_shape[c->kind].root) ||
                                   c->kind == RK_COLL_SCAN || c->kind == RK_COLL_EXSCAN);
     set_part(x);

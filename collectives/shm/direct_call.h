@@ -3,6 +3,7 @@
 #ifndef RK_COLLECTIVES_SHM_DIRECT_CALL_H
 #define RK_COLLECTIVES_SHM_DIRECT_CALL_H
 
+#include "collectives/shm/device_reduce.h"
 #include "collectives/shm/direct.h"
 #include "collectives/shm/peer_memory.h"
 #include "collectives/shm/slices.h"
@@ -21,6 +22,7 @@ struct rk_post {
     bool reads_all; /* this rank can read the memory of all members */
     bool overlaps;  /* its result lies where others read its input */
     size_t sent;    /* bytes of sbuf */
+    struct rk_device_post device;
     struct rk_span block[]; /* in sbuf, for each rank, if others do not know it */
 };
 
@@ -48,6 +50,8 @@ struct rk_direct {
     char *temp;                /* operands of operand bytes that are read by the kernel */
     size_t operand;
     enum { RK_DIRECT_POST, RK_DIRECT_MEET, RK_DIRECT_WORK, RK_DIRECT_LEAVE } state;
+    struct rk_device_call *device; /* its buffers are device memory; NULL: they are not */
+    bool on_device;            /* it runs there */
     bool begun;
     uint64_t base, chunks;     /* numbers of this call: of the first chunk, and how many */
     uint64_t summed, copied;   /* chunks */

@@ -345,7 +345,7 @@ static char *choice_text(const char *coll, const char *collective, int ranks, in
     assert_non_null(f);
     rk_conf.coll = coll;
     rk_conf.coll_shm = true;
-    assert_int_equal(rk_coll_print_choice(f, collective, ranks, nodes), RANK_OK);
+    assert_int_equal(rk_coll_print_choice(f, collective, ranks, nodes, RANK_MEM_HOST), RANK_OK);
     fclose(f);
     return text;
 }

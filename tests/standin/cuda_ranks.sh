@@ -35,7 +35,16 @@ full "nothing can be mapped" -q 2 -f 2,3 -E STANDIN_IPC=off -- $kinds
 with "no optional call" -q 2 -f 2,3 -E STANDIN_WITHOUT=optional -- $kinds
 kernels=$top_builddir/tests/standin/reduce_kernel.so
 if [ -s "$kernels" ]; then # there is a C++ compiler
-    with "reductions by kernels" -q 2 -f 2,3 -E STANDIN_KERNELS="$kernels" -E STANDIN_TRACE=1 -o cuLaunchKernel -- $kinds
+    with "local reductions by kernels" -q 2 -f 2,3 -E STANDIN_KERNELS="$kernels" -E STANDIN_TRACE=1 -o cuLaunchKernel -- $kinds
+    device() { with "$@" -E STANDIN_KERNELS="$kernels" -- tests/standin/device_reductions.mp; }
+    device "reductions by kernels, one device" -q 3 -f 2,3,4,8 -E RANK_COLL_TRACE=on -o 'bytes, device'
+    device "reductions by kernels, two devices" -q 2 -f 2,3,4 -E STANDIN_GPUS=2 -E RANK_COLL_TRACE=on -o 'bytes, device'
+    device "reductions, devices without access to each other" -q 3 -f 3 -E STANDIN_GPUS=2 -E STANDIN_PEER=off
+    device "reductions, nothing can be mapped" -q 2 -f 2,3 -E STANDIN_IPC=off
+    with "a kernel of a rank fails" -q 2 -f 2,3 -E STANDIN_KERNELS="$kernels" -E BREAK_RANK_0=LaunchKernel:2 -- \
+        tests/standin/device_reductions.mp --fails
+    with "a rank dies in reductions by kernels" -q 3 -k 1 -e 137 -x '--on-failure continue' -E STANDIN_KERNELS="$kernels" -- \
+        tests/standin/device_reductions.mp --die
 fi
 full "a progress thread" -q 2 -f 2,3 -E RANK_PROGRESS_THREAD=yes -- $kinds
 with "host memory only: messages" -q 2 -f 2,3 -- tests/mp/p2p_recv.mp
@@ -99,7 +108,8 @@ with "a libcuda that cannot be loaded" -q alone -o 'cannot load the CUDA driver:
 
 if [[ "standin/rankinfo" =~ ${CASES:-} ]]; then
     RANK_MODULES=$top_builddir/.libs LD_LIBRARY_PATH=$standin STANDIN_GPUS=2 "$top_builddir/rankinfo" --channels --load >"$work/out" 2>&1
-    grep -q 'driver 13.0, 2 devices, reduction kernels: ' "$work/out" && echo "ok - standin/rankinfo" || { echo "not ok - standin/rankinfo"; sed 's/^/    /' "$work/out"; bad=1; }
+    "$top_builddir/rankinfo" --coll allreduce --ranks 4 --mem cuda >>"$work/out" 2>&1
+    grep -q 'driver 13.0, 2 devices, reduction kernels: ' "$work/out" && grep -q '^64K- *device' "$work/out" && echo "ok - standin/rankinfo" || { echo "not ok - standin/rankinfo"; sed 's/^/    /' "$work/out"; bad=1; }
 fi
 
 # paths TEXT SETTINGS...: rankinfo finds how device memory goes.

@@ -26,7 +26,7 @@ static const struct option known[] = {
     {"conf", no_argument, NULL, 'C'},     {"coll", no_argument, NULL, 'a'},
     {"ranks", required_argument, NULL, 'r'}, {"nodes", required_argument, NULL, 'n'},
     {"topo", no_argument, NULL, 'T'},     {"xml", required_argument, NULL, 'x'},
-    {"svg", required_argument, NULL, 's'},
+    {"svg", required_argument, NULL, 's'}, {"mem", required_argument, NULL, 'M'},
     {"gpus-per-rank", required_argument, NULL, 'g'}, {"nics-per-rank", required_argument, NULL, 'N'},
     {"paths", no_argument, NULL, 'p'},    {"calibrate", no_argument, NULL, 'k'},
     {"man", no_argument, NULL, 'm'},      {"version", no_argument, NULL, 'V'},
@@ -37,7 +37,7 @@ static void usage(FILE *out)
 {
     fprintf(out, "usage: rankinfo [--build] [--channels] [--load] [--topology] [--conf]\n"
                  "                [--topo [--xml FILE] [--ranks N] [--gpus-per-rank N] [--nics-per-rank N] [--svg FILE]]\n"
-                 "                [--coll [NAME --ranks N [--nodes N]]] [--paths] [--calibrate]\n"
+                 "                [--coll [NAME --ranks N [--nodes N] [--mem host|cuda]]] [--paths] [--calibrate]\n"
                  "  --build      version, and what was built in\n"
                  "  --channels   channels and kinds of memory found; with --load the modules are opened, and rails and driver named\n"
                  "  --topology   cores, GPUs and NICs seen, and the ways between them; of the machine in hwloc's XML with --xml\n"
@@ -45,7 +45,7 @@ static void usage(FILE *out)
                  "               --svg draws that\n"
                  "  --conf       every RANK_* variable with value, origin, default, unit, doc\n"
                  "  --coll       rules and algorithms of collectives; with a NAME: what is selected for --ranks N\n"
-                 "               on --nodes N (default: 1), by size, and why\n"
+                 "               on --nodes N (default: 1), by size, and why; with buffers in host memory, or --mem cuda\n"
                  "  --paths      how large messages go between processes of this host, and why\n"
                  "  --calibrate  measure that, which takes a second or two and two cores, and keep it for all\n"
                  "               programs of this user; then as --paths\n"
@@ -74,7 +74,8 @@ static const char *rankinfo_nearest(const char *name)
 static struct {
     const char *collective;
     int ranks, nodes;
-} asked = {.nodes = 1};
+    rank_mem_kind_t mem;
+} asked = {.nodes = 1, .mem = RANK_MEM_HOST};
 
 /* Of --topology and --topo. */
 static struct rk_topo_view topology = {.words = {.gpus = "", .nics = ""}};
@@ -103,8 +104,8 @@ static bool rankinfo_asked(int parts)
         rk_error("--%s needs --topo", topology.svg ? "svg" : topology.words.gpus_per_rank ? "gpus-per-rank" : "nics-per-rank");
         return false;
     }
-    if (!asked.collective && ((asked.ranks && !(parts & PAIRS)) || asked.nodes > 1)) {
-        rk_error("--ranks and --nodes need the name of a collective: rankinfo --coll allreduce --ranks 64 --nodes 4");
+    if (!asked.collective && ((asked.ranks && !(parts & PAIRS)) || asked.nodes > 1 || asked.mem != RANK_MEM_HOST)) {
+        rk_error("--ranks, --nodes and --mem need the name of a collective: rankinfo --coll allreduce --ranks 64 --nodes 4");
         return false;
     }
     if (asked.collective && asked.ranks < 1) {
@@ -168,6 +169,13 @@ static int rankinfo_parse(int argc, char **argv)
         case 'n':
             if ((asked.nodes = rankinfo_number("nodes", optarg)) < 0)
                 return -1;
+            break;
+        case 'M':
+            if (strcmp(optarg, "host") != 0 && strcmp(optarg, "cuda") != 0) {
+                rk_error("--mem is '%s'; allowed are host and cuda", optarg);
+                return -1;
+            }
+            asked.mem = *optarg == 'c' ? RANK_MEM_CUDA : RANK_MEM_HOST;
             break;
         case 'p':
             parts |= PART_PATHS;
@@ -262,7 +270,7 @@ static bool print_parts(int parts)
     if (parts & PART_COLL) {
         rankinfo_next_part(&printed);
         if (asked.collective)
-            ok = rk_coll_print_choice(stdout, asked.collective, asked.ranks, asked.nodes) == RANK_OK && ok;
+            ok = rk_coll_print_choice(stdout, asked.collective, asked.ranks, asked.nodes, asked.mem) == RANK_OK && ok;
         else
             rk_coll_print_table(stdout);
     }
