@@ -56,12 +56,30 @@ const char *be_channel(int peer);
 /* ------------------------------------------------------------------ memory */
 
 /* Of the library's (rank_alloc, MPI_Alloc_mem); the program's own, registered: private, or shared, so that others could
- * map it. MPI has the first alone. */
-enum be_sort { BE_ALLOC, BE_PRIVATE, BE_SHARED };
+ * map it; neither (BE_MALLOC). Of a CUDA device's; managed by its driver. MPI has the first alone. */
+enum be_sort { BE_ALLOC, BE_PRIVATE, BE_SHARED, BE_MALLOC, BE_CUDA, BE_MANAGED };
+/* Where a buffer lies. */
+struct be_mem {
+    enum be_sort sort;
+    int device; /* of BE_CUDA: its ordinal, or -1 for the rank's own */
+};
+static inline bool be_needs_device(struct be_mem mem)
+{
+    return mem.sort == BE_CUDA || mem.sort == BE_MANAGED;
+}
 /* Memory for messages. Collective. NULL: none. */
 struct be_memory;
-struct be_memory *be_memory_create(size_t bytes, enum be_sort sort, void **base);
+struct be_memory *be_memory_create(size_t bytes, struct be_mem mem, void **base);
 void be_memory_destroy(struct be_memory *memory);
+
+/* Load the device's driver, and have the library use it. Call before be_init. */
+void be_device_prepare(void);
+/* Can this rank use it? If not, why gets one line with the reason. */
+bool be_device_usable(struct be_mem mem, char *why, size_t room);
+/* The devices that this rank uses: "" if there are none. */
+void be_device_text(char *out, size_t room);
+/* Copy to or from device memory. Returns when the copy is complete. */
+void be_copy(void *to, const void *from, size_t bytes);
 
 /* ---------------------------------------------------------- point to point */
 
@@ -75,7 +93,7 @@ void be_waitall(int n, be_request_t *reqs);
 
 /* bytes of memory on every rank that the others may put to and get from. Collective. NULL: none. */
 struct be_window;
-struct be_window *be_window_create(size_t bytes, enum be_sort sort, void **base);
+struct be_window *be_window_create(size_t bytes, struct be_mem mem, void **base);
 void be_window_destroy(struct be_window *window);
 void be_put(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset);
 void be_get(struct be_window *window, void *dst, size_t bytes, int peer, size_t offset);

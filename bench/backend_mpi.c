@@ -129,13 +129,35 @@ const char *be_channel(int peer)
     return "";
 }
 
-struct be_memory *be_memory_create(size_t bytes, enum be_sort sort, void **base)
+void be_device_prepare(void)
+{
+}
+
+bool be_device_usable(struct be_mem mem, char *why, size_t room)
+{
+    (void)mem;
+    snprintf(why, room, "mpibench measures host memory only");
+    return false;
+}
+
+void be_device_text(char *out, size_t room)
+{
+    (void)room;
+    out[0] = '\0';
+}
+
+void be_copy(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+}
+
+struct be_memory *be_memory_create(size_t bytes, struct be_mem mem, void **base)
 {
     struct be_memory *memory = calloc(1, sizeof(*memory));
 
     if (!memory)
         be_abort(1, "mpibench: out of memory");
-    (void)sort; /* there is but one */
+    (void)mem; /* there is but one */
     MPI_Alloc_mem((MPI_Aint)bytes, MPI_INFO_NULL, &memory->base);
     *base = memory->base;
     return memory;
@@ -174,13 +196,13 @@ void be_waitall(int n, be_request_t *reqs)
     MPI_Waitall(n, reqs, MPI_STATUSES_IGNORE);
 }
 
-struct be_window *be_window_create(size_t bytes, enum be_sort sort, void **base)
+struct be_window *be_window_create(size_t bytes, struct be_mem mem, void **base)
 {
     struct be_window *window = calloc(1, sizeof(*window));
 
     if (!window)
         be_abort(1, "mpibench: out of memory");
-    (void)sort;
+    (void)mem;
     MPI_Win_allocate((MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, base, &window->win);
     MPI_Win_lock_all(MPI_MODE_NOCHECK, window->win);
     window->base = *(char **)base;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* backend_rank.c: run the benchmarks over librank. See backend.h. */
 #include "bench/backend.h"
+#include "bench/backend_cuda.h"
 
 #include "lib/base/compiler.h"
 
@@ -23,6 +24,11 @@ struct be_window {
     void *base;
     size_t bytes;
     int fd; /* of BE_SHARED */
+};
+
+struct be_memory {
+    struct be_window *window; /* NULL: it is of the device's driver */
+    void *of_driver;
 };
 
 struct be_blocks {
@@ -56,6 +62,7 @@ void be_init(int *argc, char ***argv)
 void be_finalize(void)
 {
     backend_rank_must(rank_finalize(), "rank_finalize");
+    backend_cuda_close();
 }
 
 void be_abort(int code, const char *text)
@@ -85,14 +92,31 @@ const char *be_channel(int peer)
     return name ? name : "";
 }
 
-struct be_memory *be_memory_create(size_t bytes, enum be_sort sort, void **base)
+struct be_memory *be_memory_create(size_t bytes, struct be_mem mem, void **base)
 {
-    return (struct be_memory *)be_window_create(bytes, sort, base);
+    struct be_memory *memory = calloc(1, sizeof(*memory));
+
+    if (!memory)
+        return NULL;
+    if (be_needs_device(mem))
+        *base = memory->of_driver = backend_cuda_alloc(bytes, mem);
+    else
+        memory->window = be_window_create(bytes, mem, base);
+    if (!memory->of_driver && !memory->window) {
+        free(memory);
+        return NULL;
+    }
+    return memory;
 }
 
 void be_memory_destroy(struct be_memory *memory)
 {
-    be_window_destroy((struct be_window *)memory);
+    if (!memory)
+        return;
+    be_window_destroy(memory->window);
+    if (memory->of_driver)
+        backend_cuda_free(memory->of_driver);
+    free(memory);
 }
 
 void be_send(const void *buf, size_t bytes, int peer, int tag)
@@ -154,26 +178,40 @@ static void give_keys(struct be_window *window)
     free(lens);
 }
 
-struct be_window *be_window_create(size_t bytes, enum be_sort sort, void **base)
+/* Memory of rank_alloc. Returns false if there is none. */
+static bool backend_rank_alloc(struct be_window *window, struct be_mem mem)
+{
+    bool device = mem.sort == BE_CUDA;
+    rank_status_t st;
+
+    if (device)
+        backend_cuda_enter(mem.device);
+    st = rank_alloc(world, device ? RANK_MEM_CUDA : RANK_MEM_HOST, (int64_t)window->bytes, 0, &window->base, &window->mem);
+    if (device)
+        backend_cuda_leave();
+    for (int r = 0; !st && r < size; r++)
+        window->to[r] = window->mem;
+    return !st;
+}
+
+struct be_window *be_window_create(size_t bytes, struct be_mem mem, void **base)
 {
     struct be_window *window = calloc(1, sizeof(*window));
 
     if (!window || !(window->to = calloc((size_t)size, sizeof(*window->to))))
         be_abort(1, "rankbench: out of memory");
-    window->sort = sort;
+    window->sort = mem.sort;
     window->bytes = bytes;
-    if (sort != BE_ALLOC) {
-        window->base = backend_rank_make_memory(bytes, sort == BE_SHARED, &window->fd);
+    if (mem.sort == BE_PRIVATE || mem.sort == BE_SHARED) {
+        window->base = backend_rank_make_memory(bytes, mem.sort == BE_SHARED, &window->fd);
         if (!window->base)
             be_abort(1, "rankbench: out of memory");
         give_keys(window);
-    } else if (rank_alloc(world, RANK_MEM_HOST, (int64_t)bytes, 0, &window->base, &window->mem)) {
+    } else if (!backend_rank_alloc(window, mem)) {
         free(window->to);
         free(window);
         return NULL;
     }
-    for (int r = 0; sort == BE_ALLOC && r < size; r++)
-        window->to[r] = window->mem;
     *base = window->base;
     return window;
 }
@@ -182,7 +220,7 @@ void be_window_destroy(struct be_window *window)
 {
     if (!window)
         return;
-    if (window->sort == BE_ALLOC) {
+    if (window->sort == BE_ALLOC || window->sort == BE_CUDA) {
         backend_rank_must(rank_free(&window->mem), "rank_free");
     } else {
         for (int r = 0; r < size; r++)

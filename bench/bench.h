@@ -40,6 +40,11 @@ struct bench_run {
     uint64_t turn;  /* differs in every iteration */
     uint64_t sink;  /* what was read, so that it is */
     void *state;    /* the entry's own, from begin to end */
+    struct bench_far {
+        const char *base;
+        size_t bytes;
+    } far[3];       /* buffers in device memory, which the CPU may not touch */
+    int nfar;
 };
 
 enum bench_table {
@@ -61,6 +66,8 @@ struct bench_entry {
     bool single;  /* each iteration is timed by itself, at every size */
     bool one_by_one; /* a rate without a window */
     bool apart;   /* messages of a window lie in cache lines of their own */
+    bool words;   /* atomics: window and buffers are in host memory */
+    bool signals; /* the window is in host memory */
     int pieces; /* the vector is this many ranks' blocks: 0 no, 1 in sbuf, 2 in rbuf, 3 in both */
     int window; /* one-sided: bytes of the window for each of a message, and a few lines behind; 0: 1, none behind */
     int rounds; /* windows in an iteration; 0: 1 */
@@ -127,7 +134,18 @@ static inline void bench_compute(double us)
         ;
 }
 
-/* Write all of buf, other than last time; read all of it. */
+/*
+ * Access a buffer from the CPU, outside the timed part: returns a copy of it if it is in device memory, or itself. Let end
+ * free the copy, after it has been written back if it was changed.
+ */
+char *bench_host_begin(const struct bench_run *run, const void *buf, int64_t bytes);
+void bench_host_end(const struct bench_run *run, void *buf, char *host, int64_t bytes, bool changed);
+/* Is it in device memory? */
+bool bench_is_far(const struct bench_run *run, const void *buf);
+/* Set all of buf, as memset. */
+void bench_clear(const struct bench_run *run, void *buf, int value, int64_t bytes);
+
+/* Write all of buf, other than last time; read all of it. No-op in device memory: a copy would be measured. */
 void bench_write(struct bench_run *run, void *buf, int64_t bytes);
 void bench_read(struct bench_run *run, const void *buf, int64_t bytes);
 

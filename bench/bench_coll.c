@@ -172,7 +172,7 @@ static int64_t reduction_check(struct bench_run *run, void (*one)(struct bench_r
     int64_t all = run->entry->pieces & 1 ? run->count * be_size() : run->count;
 
     bench_fill(run, be_size(), be_rank(), run->sbuf, 0, all);
-    memset(run->rbuf, 0x55, (size_t)block(run));
+    bench_clear(run, run->rbuf, 0x55, block(run));
     one(run);
     return has_result ? bench_wrong(run, be_size(), run->rbuf, first, run->count) : 0;
 }
@@ -223,7 +223,7 @@ static int64_t gathering_check(struct bench_run *run, void (*one)(struct bench_r
 {
     bench_pattern(run, be_rank(), run->sbuf, block(run));
     if (has_result)
-        memset(run->rbuf, 0, (size_t)(block(run) * be_size()));
+        bench_clear(run, run->rbuf, 0, block(run) * be_size());
     one(run);
     return has_result ? blocks_wrong(run) : 0;
 }
@@ -254,7 +254,7 @@ static int64_t scattering_check(struct bench_run *run, void (*one)(struct bench_
         for (int r = 0; r < be_size(); r++)
             bench_pattern(run, r, run->sbuf + r * block(run), block(run));
     }
-    memset(run->rbuf, 0, (size_t)block(run));
+    bench_clear(run, run->rbuf, 0, block(run));
     one(run);
     return bench_pattern_wrong(run, be_rank(), run->rbuf, block(run));
 }
@@ -275,7 +275,7 @@ static int64_t exchange_check(struct bench_run *run, void (*one)(struct bench_ru
 
     for (int r = 0; r < n; r++)
         bench_pattern(run, be_rank() * (int)n + r, run->sbuf + r * block(run), block(run));
-    memset(run->rbuf, 0, (size_t)(block(run) * n));
+    bench_clear(run, run->rbuf, 0, block(run) * n);
     one(run);
     for (int r = 0; r < n; r++)
         wrong += bench_pattern_wrong(run, r * (int)n + be_rank(), run->rbuf + r * block(run),

@@ -57,7 +57,7 @@ static double persistent_sample(struct bench_run *r, int n) { return timed_form(
 static int64_t sum_check(struct bench_run *run, void (*one)(struct bench_run *))
 {
     bench_fill(run, be_size(), be_rank(), run->sbuf, 0, run->count);
-    memset(run->rbuf, 0x55, (size_t)(run->count * rank_dtype_size(run->dtype)));
+    bench_clear(run, run->rbuf, 0x55, run->count * rank_dtype_size(run->dtype));
     one(run);
     return bench_wrong(run, be_size(), run->rbuf, 0, run->count);
 }

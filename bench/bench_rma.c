@@ -146,6 +146,7 @@ fetching(struct bench_run *run, int n, void (*one)(struct bench_run *, int64_t))
 {
     const int *order = run->state;
     int w = run->inflight;
+    bool far = bench_is_far(run, run->rbuf);
     double t, sum = 0;
 
     for (int i = 0; i < n; i++) {
@@ -167,7 +168,7 @@ fetching(struct bench_run *run, int n, void (*one)(struct bench_run *, int64_t))
             at = (order[k] + high) * run->stride;
             one(run, at);
             be_flush_gets(run->window, 1);
-            high = (unsigned char)run->rbuf[at] >> 7;
+            high = far ? 0 : (unsigned char)run->rbuf[at] >> 7;
         }
         sum += bench_now_us() - t;
         bench_read(run, run->rbuf, run->stride * w);
@@ -288,7 +289,7 @@ static int64_t bench_rma_get_check(struct bench_run *run)
         return 0;
     }
     bench_await(1);
-    memset(run->rbuf, 0, (size_t)run->bytes);
+    bench_clear(run, run->rbuf, 0, run->bytes);
     be_get(run->window, run->rbuf, (size_t)run->bytes, 1, 0);
     be_flush_gets(run->window, 1);
     wrong = bench_pattern_wrong(run, 1, run->rbuf, run->bytes);
@@ -426,18 +427,18 @@ const struct bench_entry bench_rma[] = {
     {.name = "get_rate", .doc = "gets a second", .table = BENCH_RATE, .one_sided = true,
      .outside = true, .rounds = ROUNDS, .most = 4096, .sample = get_rate_sample,
      .check = bench_rma_get_check},
-    {.name = "atomics_fetch_add_lat", .doc = "a fetching addition to what the target has just written",
+    {.name = "atomics_fetch_add_lat", .words = true, .doc = "a fetching addition to what the target has just written",
      .table = BENCH_LATENCY, .one_sided = true, .outside = true, .apart = true, .least = 8,
      .most = 8, .begin = shuffle, .end = bench_rma_forget, .sample = fetch_add_lat_sample, .check = fetch_add_check},
-    {.name = "atomics_fetch_add_rate", .doc = "fetching additions a second, one counter",
+    {.name = "atomics_fetch_add_rate", .words = true, .doc = "fetching additions a second, one counter",
      .table = BENCH_RATE, .one_sided = true, .outside = true, .rounds = ROUNDS, .least = 8,
      .most = 8, .sample = fetch_add_rate_sample, .check = fetch_add_check},
-    {.name = "atomics_add_rate", .doc = "additions a second, one counter", .table = BENCH_RATE,
+    {.name = "atomics_add_rate", .words = true, .doc = "additions a second, one counter", .table = BENCH_RATE,
      .one_sided = true, .outside = true, .rounds = ROUNDS, .least = 8, .most = 8,
      .sample = add_rate_sample, .check = add_check},
-    {.name = "atomics_swap_rate", .doc = "swaps a second, one word", .table = BENCH_RATE, .one_sided = true,
+    {.name = "atomics_swap_rate", .words = true, .doc = "swaps a second, one word", .table = BENCH_RATE, .one_sided = true,
      .outside = true, .rounds = ROUNDS, .least = 8, .most = 8, .sample = swap_rate_sample, .check = swap_check},
-    {.name = "atomics_compare_swap_rate", .doc = "compare-and-swaps a second, one word, all of which swap",
+    {.name = "atomics_compare_swap_rate", .words = true, .doc = "compare-and-swaps a second, one word, all of which swap",
      .table = BENCH_RATE, .one_sided = true, .outside = true, .rounds = ROUNDS, .least = 8, .most = 8,
      .sample = compare_swap_rate_sample, .check = compare_swap_check},
     {.name = NULL},

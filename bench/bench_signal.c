@@ -107,9 +107,9 @@ static int64_t apart_check(struct bench_run *run) { return checked(run, bench_si
 static int64_t near_check(struct bench_run *run) { return checked(run, near(run)); }
 
 const struct bench_entry bench_signal[] = {
-    {.name = "put_signal_lat", .doc = "half of a put with a signal and one back", .table = BENCH_LATENCY,
+    {.name = "put_signal_lat", .signals = true, .doc = "half of a put with a signal and one back", .table = BENCH_LATENCY,
      .one_sided = true, .window = 1, .begin = bench_signal_begin, .end = bench_signal_end, .sample = apart_sample, .check = apart_check},
-    {.name = "put_signal_near_lat", .doc = "the same, data and signal in one cache line", .table = BENCH_LATENCY,
+    {.name = "put_signal_near_lat", .signals = true, .doc = "the same, data and signal in one cache line", .table = BENCH_LATENCY,
      .one_sided = true, .window = 1, .least = 8, .most = 8, .begin = bench_signal_begin, .end = bench_signal_end, .sample = near_sample,
      .check = near_check},
     {.name = NULL},

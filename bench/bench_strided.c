@@ -99,19 +99,23 @@ static double get_sample(struct bench_run *run, int n)
 static void bench_strided_spread(struct bench_run *run, char *row, bool out)
 {
     struct shape s = shape_of(run);
+    char *window = bench_host_begin(run, run->window_base, 2 * run->bytes), *host = bench_host_begin(run, row, run->bytes), *from = host;
 
     for (size_t i = 0; i <= s.count; i++) {
-        char *at = run->window_base + 2 * s.block * i;
+        char *at = window + 2 * s.block * i;
         size_t n = i < s.count ? s.block : s.rest;
-        memcpy(out ? at : row, out ? row : at, n);
-        row += n;
+        memcpy(out ? at : from, out ? from : at, n);
+        from += n;
     }
+    bench_host_end(run, run->window_base, window, 2 * run->bytes, out);
+    bench_host_end(run, row, host, run->bytes, !out);
 }
 
 static int64_t bench_strided_put_check(struct bench_run *run)
 {
     struct shape s = shape_of(run);
     int64_t wrong;
+    char *window;
 
     if (be_rank() == 0) {
         bench_await(1);
@@ -122,17 +126,19 @@ static int64_t bench_strided_put_check(struct bench_run *run)
         bench_await(1);
         return 0;
     }
-    memset(run->window_base, GAP, 2 * (size_t)run->bytes);
+    bench_clear(run, run->window_base, GAP, 2 * run->bytes);
     be_window_sync(run->window);
     bench_notify(0);
     bench_await(0);
     be_window_sync(run->window);
     bench_strided_spread(run, run->rbuf, false);
     wrong = bench_pattern_wrong(run, 0, run->rbuf, run->bytes);
+    window = bench_host_begin(run, run->window_base, 2 * run->bytes);
     for (size_t i = 0; i < s.count; i++) {
         for (size_t k = s.block; k < 2 * s.block; k++)
-            wrong += run->window_base[2 * s.block * i + k] != GAP;
+            wrong += window[2 * s.block * i + k] != GAP;
     }
+    bench_host_end(run, run->window_base, window, 2 * run->bytes, false);
     bench_notify(0);
     return wrong;
 }
@@ -150,7 +156,7 @@ static int64_t bench_strided_get_check(struct bench_run *run)
         return 0;
     }
     bench_await(1);
-    memset(run->rbuf, 0, (size_t)run->bytes);
+    bench_clear(run, run->rbuf, 0, run->bytes);
     get(run, 0);
     be_flush_gets(run->window, 1);
     wrong = bench_pattern_wrong(run, 1, run->rbuf, run->bytes);

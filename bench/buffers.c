@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* buffers.c: touch and verify plain bytes. */
+/* buffers.c: touch and verify plain bytes, in host or device memory. */
 #include "bench/bench.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,11 +14,52 @@ double bench_now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
+bool bench_is_far(const struct bench_run *run, const void *buf)
+{
+    const char *at = buf;
+
+    for (int i = 0; i < run->nfar; i++) {
+        if (at >= run->far[i].base && at < run->far[i].base + run->far[i].bytes)
+            return true;
+    }
+    return false;
+}
+
+char *bench_host_begin(const struct bench_run *run, const void *buf, int64_t bytes)
+{
+    char *host = (char *)(uintptr_t)buf;
+
+    if (!bench_is_far(run, buf))
+        return host;
+    host = malloc(bytes ? (size_t)bytes : 1);
+    if (!host)
+        be_abort(1, "out of memory for a copy of device memory");
+    be_copy(host, buf, (size_t)bytes);
+    return host;
+}
+
+void bench_host_end(const struct bench_run *run, void *buf, char *host, int64_t bytes, bool changed)
+{
+    if (!bench_is_far(run, buf))
+        return;
+    if (changed)
+        be_copy(buf, host, (size_t)bytes);
+    free(host);
+}
+
+void bench_clear(const struct bench_run *run, void *buf, int value, int64_t bytes)
+{
+    char *host = bench_host_begin(run, buf, bytes);
+
+    memset(host, value, (size_t)bytes);
+    bench_host_end(run, buf, host, bytes, true);
+}
+
 void bench_write(struct bench_run *run, void *buf, int64_t bytes)
 {
     uint64_t value;
 
-    if (run->opts->untouched)
+    if (run->opts->untouched || bench_is_far(run, buf))
         return;
     /* Eight bytes that are a normal number of every floating type and overflow in none: neither
      * denormals nor NaNs may slow a reduction down. */
@@ -37,7 +79,7 @@ void bench_read(struct bench_run *run, const void *buf, int64_t bytes)
     uint64_t sum = 0, word;
     words_t sums[2] = {{0}}, words[2];
 
-    if (run->opts->untouched)
+    if (run->opts->untouched || bench_is_far(run, buf))
         return;
     /* Every byte, but no slower than it can be read: what is measured is the message. */
     for (; bytes >= (int64_t)sizeof(words); bytes -= (int64_t)sizeof(words), p += sizeof(words)) {
@@ -63,18 +105,20 @@ static unsigned char byte_of(const struct bench_run *run, int r, int64_t i)
 
 void bench_pattern(struct bench_run *run, int r, void *buf, int64_t bytes)
 {
-    unsigned char *p = buf;
+    char *host = bench_host_begin(run, buf, bytes);
 
     for (int64_t i = 0; i < bytes; i++)
-        p[i] = byte_of(run, r, i);
+        host[i] = (char)byte_of(run, r, i);
+    bench_host_end(run, buf, host, bytes, true);
 }
 
 int64_t bench_pattern_wrong(const struct bench_run *run, int r, const void *buf, int64_t bytes)
 {
-    const unsigned char *p = buf;
+    char *host = bench_host_begin(run, buf, bytes);
     int64_t wrong = 0;
 
     for (int64_t i = 0; i < bytes; i++)
-        wrong += p[i] != byte_of(run, r, i);
+        wrong += (unsigned char)host[i] != byte_of(run, r, i);
+    bench_host_end(run, (void *)(uintptr_t)buf, host, bytes, false);
     return wrong;
 }

@@ -169,8 +169,12 @@ static void store(rank_dtype_t dtype, void *at, int64_t i, struct value v)
 
 void bench_fill(const struct bench_run *run, int n, int r, void *buf, int64_t first, int64_t count)
 {
+    int64_t bytes = count * rank_dtype_size(run->dtype);
+    char *host = bench_host_begin(run, buf, bytes);
+
     for (int64_t i = 0; i < count; i++)
-        store(run->dtype, buf, i, input(run, n, r, first + i));
+        store(run->dtype, host, i, input(run, n, r, first + i));
+    bench_host_end(run, buf, host, bytes, true);
 }
 
 static double tolerance(rank_dtype_t dtype)
@@ -205,10 +209,11 @@ int64_t bench_wrong_prefix(const struct bench_run *run, int ranks, int n, const 
 {
     double tol = tolerance(run->dtype);
     bool pair = run->dtype >= RANK_PAIR_INT32;
-    int64_t wrong = 0;
+    int64_t wrong = 0, bytes = count * rank_dtype_size(run->dtype);
+    char *host = bench_host_begin(run, buf, bytes);
 
     for (int64_t i = 0; i < count; i++) {
-        struct value want = input(run, n, 0, first + i), got = elements_load(run->dtype, buf, i);
+        struct value want = input(run, n, 0, first + i), got = elements_load(run->dtype, host, i);
 
         for (int r = 1; r < ranks; r++)
             want = combine(run->op, want, input(run, n, r, first + i));
@@ -220,5 +225,6 @@ int64_t bench_wrong_prefix(const struct bench_run *run, int ranks, int n, const 
             wrong += !(fabs(got.re - want.re) <= tol * fmax(1, fabs(want.re))) || got.im != want.im ||
                      (pair && got.index != want.index);
     }
+    bench_host_end(run, (void *)(uintptr_t)buf, host, bytes, false);
     return wrong;
 }

@@ -78,9 +78,10 @@ static void harness_help(void)
 static const char *mistake(const struct frame *f, char *err, size_t len)
 {
     const struct bench_opts *o = &f->opts;
+    const struct bench_entry *e;
 
     for (int i = 0; i < o->names_n; i++) {
-        const struct bench_entry *e = harness_find(o->names[i], 0);
+        e = harness_find(o->names[i], 0);
         if (!e) {
             const char *near = harness_nearest(o->names[i]);
             snprintf(err, len, "unknown benchmark %s%s%s%s; --list names them", o->names[i],
@@ -96,6 +97,17 @@ static const char *mistake(const struct frame *f, char *err, size_t len)
             char op[32], type[32];
             snprintf(err, len, "%s: there is no %s of %s; -o names another, or all", e->name,
                      bench_word(bench_op_words, o->op, op, sizeof(op)), bench_word(bench_dtype_words, o->dtype, type, sizeof(type)));
+            return err;
+        }
+    }
+    for (int i = 0; i < o->names_n; i++) {
+        for (int k = 0; (e = harness_find(o->names[i], k)); k++) {
+            if (e->words && (o->target.sort == BE_CUDA || o->mem[0].sort == BE_CUDA || o->mem[1].sort == BE_CUDA))
+                snprintf(err, len, "%s: atomics work on host memory only; leave out --mem cuda and --target cuda", e->name);
+            else if (e->signals && o->target.sort == BE_CUDA)
+                snprintf(err, len, "%s: signals are in host memory only; leave out --target cuda", e->name);
+            else
+                continue;
             return err;
         }
     }
@@ -161,6 +173,39 @@ static void harness_agree(char **argv)
     be_abort(2, err);
 }
 
+/* Load the device's driver before the library's init, if the command line is right and needs it. */
+static void harness_prepare_device(int argc, char **argv)
+{
+    struct bench_opts opts;
+    char err[512];
+
+    if (!bench_opts_parse(&opts, argc, argv, err, sizeof(err)) && bench_opts_need_device(&opts) && !opts.help && !opts.list)
+        be_device_prepare();
+    bench_opts_free(&opts);
+}
+
+/* What keeps a rank from its device, at rank 0; "": nothing. */
+static void harness_device_problem(const struct bench_opts *o, char *out, size_t len)
+{
+    enum { ROOM = 512 };
+    const struct be_mem mem[] = {o->mem[0], o->mem[1], o->target};
+    const char *const option[] = {"--mem", "--mem", "--target"};
+    char mine[ROOM] = "", why[ROOM - 128], *all = frame_speaks() ? calloc((size_t)be_size(), ROOM) : NULL;
+
+    for (int i = 0; i < 3 && !mine[0]; i++) {
+        if (be_needs_device(mem[i]) && !be_device_usable(mem[i], why, sizeof(why)))
+            snprintf(mine, sizeof(mine), "%s %.40s: %s", option[i], i < 2 ? o->mem_text : o->target_text, why);
+    }
+    if (frame_speaks() && !all)
+        be_abort(1, "out of memory");
+    bench_ctl_gather(mine, ROOM, all);
+    out[0] = '\0';
+    for (int r = 0; all && r < be_size() && !out[0]; r++)
+        snprintf(out, len, "%s", all + (size_t)r * ROOM);
+    free(all);
+    bench_ctl_bcast(out, len);
+}
+
 /* Run what the command line names, after the library's init. Returns the exit code. */
 static int harness_run(struct frame *f, int argc, char **argv)
 {
@@ -180,6 +225,11 @@ static int harness_run(struct frame *f, int argc, char **argv)
     }
     if (mistake(f, err, sizeof(err)))
         return harness_fail(err);
+    if (bench_opts_need_device(&f->opts)) {
+        harness_device_problem(&f->opts, err, sizeof(err));
+        if (err[0])
+            return harness_fail(err);
+    }
     be_library(f->library, sizeof(f->library));
     if (gethostname(f->host, sizeof(f->host)))
         snprintf(f->host, sizeof(f->host), "unknown");
@@ -187,7 +237,7 @@ static int harness_run(struct frame *f, int argc, char **argv)
         snprintf(err, sizeof(err), "%s %s: %m", option, strcmp(option, "--csv") == 0 ? f->opts.csv : f->opts.json);
         be_abort(2, err);
     }
-    if (bench_setting_collect(&f->setting, f->opts.mem == BENCH_MEM_ALLOC))
+    if (bench_setting_collect(&f->setting, f->opts.mem[0].sort == BE_ALLOC && f->opts.mem[1].sort == BE_ALLOC))
         be_abort(1, "out of memory for the description of hosts and devices");
     frame_print_setting(f);
     for (int i = 0; i < f->opts.names_n; i++) {
@@ -209,6 +259,7 @@ int main(int argc, char **argv)
     struct frame f = {.wrong = 0};
     int rc;
 
+    harness_prepare_device(argc, argv);
     be_init(&argc, &argv);
     rc = harness_run(&f, argc, argv);
     free(f.samples);

@@ -164,20 +164,30 @@ static void no_room(const char *subject, size_t bytes)
     be_abort(1, text);
 }
 
-static void *get_buffer(const struct frame *f, size_t bytes, struct be_memory **mem)
+/* Device memory is written once, with bytes of numbers that are normal ones of every type. */
+static void add_far(struct bench_run *run, void *base, size_t bytes)
+{
+    run->far[run->nfar++] = (struct bench_far){base, bytes};
+    bench_clear(run, base, 0x38, (int64_t)bytes);
+}
+
+static void *get_buffer(struct bench_run *run, size_t bytes, struct be_mem where, struct be_memory **mem)
 {
     void *p = NULL;
 
     *mem = NULL;
     bytes = bytes ? bytes : 1;
-    if (f->opts.mem != BENCH_MEM_ANY) {
-        *mem = be_memory_create(bytes, f->opts.mem == BENCH_MEM_ALLOC ? BE_ALLOC : BE_SHARED, &p);
+    if (where.sort != BE_MALLOC) {
+        *mem = be_memory_create(bytes, where, &p);
         if (!*mem)
-            no_room("the library has", bytes);
+            no_room(be_needs_device(where) ? "the device has" : "the library has", bytes);
     } else if (posix_memalign(&p, 4096, bytes)) {
         no_room("there is", bytes);
     }
-    memset(p, 0, bytes);
+    if (where.sort == BE_CUDA)
+        add_far(run, p, bytes);
+    else
+        memset(p, 0, bytes);
     return p;
 }
 
@@ -226,8 +236,9 @@ static void one_size(struct frame *f, struct bench_run *run)
     int64_t wrong, n;
 
     run->iters = 0;
-    run->sbuf = get_buffer(f, room, &smem);
-    run->rbuf = get_buffer(f, room, &rmem);
+    run->nfar = 0;
+    run->sbuf = get_buffer(run, room, f->opts.mem[0], &smem);
+    run->rbuf = get_buffer(run, room, f->opts.mem[1], &rmem);
     run->reqs = calloc(2 * (size_t)run->inflight, sizeof(*run->reqs));
     if (!run->reqs)
         be_abort(1, "out of memory for requests");
@@ -235,9 +246,12 @@ static void one_size(struct frame *f, struct bench_run *run)
         void *base;
         if (e->window)
             room = room * (size_t)e->window + BEHIND;
-        run->window = be_window_create(room ? room : 1, (enum be_sort)f->opts.target, &base);
+        room = room ? room : 1;
+        run->window = be_window_create(room, f->opts.target, &base);
         if (!run->window)
             no_room("the library has", room);
+        if (f->opts.target.sort == BE_CUDA)
+            add_far(run, base, room);
         run->window_base = base;
     }
     if (e->begin)

@@ -62,14 +62,15 @@ static const struct rk_conf_row rows[] = {
      AT(window)},
     {"--pairs", RK_CONF_INT, "auto", "", "senders of mrate; auto: half of the ranks", "auto", 1,
      1 << 20, AT(pairs)},
-    {"--mem", RK_CONF_ENUM, "any", "",
-     "buffers from malloc (any), from the library (alloc: rank_alloc, MPI_Alloc_mem), or shared memory of the "
-     "program's, registered (shared)",
-     "any|alloc|shared", 0, 0, AT(mem)},
-    {"--target", RK_CONF_ENUM, "alloc", "",
+    {"--mem", RK_CONF_STRING, "any", "",
+     "buffers from malloc (any or host), from the library (alloc: rank_alloc, MPI_Alloc_mem), shared memory of the "
+     "program's, registered (shared), memory of the rank's CUDA device (cuda) or of device N (cuda:N), or managed by "
+     "its driver (managed); two with a comma: of what is sent, and of what is received",
+     NULL, 0, 0, AT(mem_text)},
+    {"--target", RK_CONF_STRING, "alloc", "",
      "what one-sided operations reach: memory from the library (alloc), or of the program's, registered, which is "
-     "private or shared",
-     "alloc|private|shared", 0, 0, AT(target)},
+     "private or shared, or the library's on a CUDA device (cuda, cuda:N)",
+     NULL, 0, 0, AT(target_text)},
     {"--untouched", RK_CONF_BOOL, "off", "",
      "do not write the buffers before and read them after each iteration", NULL, 0, 0,
      AT(untouched)},
@@ -172,6 +173,62 @@ static int parse_option(struct bench_opts *opts, const char *arg, const char *ne
     return rk_conf_parse_value(row, known_as(row->name, value), opts, err, errlen) ? -1 : 0;
 }
 
+static const struct mem_word {
+    const char *name;
+    enum be_sort sort;
+    bool buffer, target; /* of which option */
+} mem_words[] = {
+    {"any", BE_MALLOC, true, false},     {"host", BE_MALLOC, true, false}, {"alloc", BE_ALLOC, true, true},
+    {"private", BE_PRIVATE, false, true}, {"shared", BE_SHARED, true, true}, {"cuda", BE_CUDA, true, true},
+    {"managed", BE_MANAGED, true, false},
+};
+
+/* Of len characters: a word, or cuda:N. */
+static bool parse_mem(const char *text, size_t len, bool target, struct be_mem *out)
+{
+    size_t word = strcspn(text, ":,");
+    char *end;
+    long device;
+
+    for (size_t i = 0; i < sizeof(mem_words) / sizeof(mem_words[0]); i++) {
+        const struct mem_word *w = &mem_words[i];
+
+        if (strlen(w->name) != word || strncmp(w->name, text, word) != 0 || !(target ? w->target : w->buffer))
+            continue;
+        *out = (struct be_mem){w->sort, -1};
+        if (word == len)
+            return true;
+        device = strtol(text + word + 1, &end, 10);
+        out->device = (int)device;
+        return w->sort == BE_CUDA && text[word + 1] >= '0' && text[word + 1] <= '9' && end == text + len && device <= 1023;
+    }
+    return false;
+}
+
+static int parse_mems(struct bench_opts *opts, char *err, size_t errlen)
+{
+    const char *text = opts->mem_text, *comma = strchr(text, ',');
+    size_t first = comma ? (size_t)(comma - text) : strlen(text);
+
+    if (!parse_mem(text, first, false, &opts->mem[0]) ||
+        (comma && !parse_mem(comma + 1, strlen(comma + 1), false, &opts->mem[1]))) {
+        snprintf(err, errlen, "--mem %s: there are any, host, alloc, shared, cuda, cuda:N and managed, or two of them with a comma", text);
+        return -1;
+    }
+    if (!comma)
+        opts->mem[1] = opts->mem[0];
+    if (!parse_mem(opts->target_text, strlen(opts->target_text), true, &opts->target)) {
+        snprintf(err, errlen, "--target %s: there are alloc, private, shared, cuda and cuda:N", opts->target_text);
+        return -1;
+    }
+    return 0;
+}
+
+bool bench_opts_need_device(const struct bench_opts *opts)
+{
+    return be_needs_device(opts->mem[0]) || be_needs_device(opts->mem[1]) || be_needs_device(opts->target);
+}
+
 int bench_opts_parse(struct bench_opts *opts, int argc, char **argv, char *err, size_t errlen)
 {
     bool only_names = false;
@@ -200,14 +257,16 @@ int bench_opts_parse(struct bench_opts *opts, int argc, char **argv, char *err, 
                  (long long)opts->max);
         return -1;
     }
-    return 0;
+    return parse_mems(opts, err, errlen);
 }
 
 void bench_opts_free(struct bench_opts *opts)
 {
     free((char *)opts->json);
     free((char *)opts->csv);
-    opts->json = opts->csv = NULL;
+    free((char *)opts->mem_text);
+    free((char *)opts->target_text);
+    opts->json = opts->csv = opts->mem_text = opts->target_text = NULL;
 }
 
 /* Text in lines of at most width characters, each after the first behind indent blanks. */

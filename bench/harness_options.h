@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 enum { BENCH_AUTO = -1 };                                  /* of every int64_t below */
-enum { BENCH_MEM_ANY, BENCH_MEM_ALLOC, BENCH_MEM_SHARED }; /* mem */
 enum { BENCH_RANK0, BENCH_AVG, BENCH_MIN, BENCH_MAX };     /* average */
 enum { BENCH_MAX_NAMES = 64 };
 
@@ -22,8 +21,10 @@ struct bench_opts {
     int64_t window;                 /* messages in flight in a bandwidth test */
     int dtype, op;                  /* by index; BENCH_DTYPES, BENCH_OPS: all */
     int64_t root;                   /* auto: all */
-    int average, mem;
-    int target;                     /* enum be_sort: of windows */
+    int average;
+    const char *mem_text, *target_text; /* as given */
+    struct be_mem mem[2];           /* of what is sent, and received */
+    struct be_mem target;           /* of windows */
     int64_t pairs;                  /* of mrate; auto: half of the ranks */
     bool untouched, hist;
     const char *json, *csv; /* "": none */
@@ -43,6 +44,8 @@ const char *bench_word(const char *words, int i, char *out, size_t outlen);
 /* Returns 0, or -1 with one line in err that gives the remedy. Frees nothing: free with the next. */
 int bench_opts_parse(struct bench_opts *opts, int argc, char **argv, char *err, size_t errlen);
 void bench_opts_free(struct bench_opts *opts);
+/* Is a buffer or a window to lie in a device's memory, or managed by its driver? */
+bool bench_opts_need_device(const struct bench_opts *opts);
 
 /* The options for --help. */
 void bench_opts_print(FILE *out);

@@ -18,6 +18,8 @@ void frame_print_setting(const struct frame *f)
     printf("# %s, %s\n", s->date, f->library);
     printf("# hosts: %.*s%s\n", SHOWN, s->hosts, strlen(s->hosts) > SHOWN ? "..." : "");
     printf("# placement: %.*s%s\n", SHOWN, s->placement, strlen(s->placement) > SHOWN ? "..." : "");
+    if (s->gpus[0])
+        printf("# gpus: %.*s%s\n", SHOWN, s->gpus, strlen(s->gpus) > SHOWN ? "..." : "");
     if (s->device[0])
         printf("# device: %s\n", s->device);
 }
@@ -40,6 +42,8 @@ void frame_print_head(const struct frame *f, const struct bench_entry *e)
         printf("# buffers are written before and read after each iteration: up to %d B inside the "
                "timed part, above it outside\n",
                BENCH_SMALL);
+    if (o->mem[0].sort == BE_CUDA || o->mem[1].sort == BE_CUDA || (e->one_sided && o->target.sort == BE_CUDA))
+        printf("# device memory is written before a size and verified after it, and not touched between iterations\n");
     if (e->table == BENCH_COLLECTIVE) {
         char word[32];
         printf("# time: median over iterations of %s; %s\n",
@@ -173,7 +177,9 @@ static void harness_print_write_record(struct frame *f, const struct bench_run *
         text_field("placement", f->setting.placement),
         text_field("channel", f->setting.channel),
         text_field("device", f->setting.device),
-        text_field("mem", run->opts->mem == BENCH_MEM_ALLOC ? "alloc" : run->opts->mem == BENCH_MEM_SHARED ? "shared" : "any"),
+        text_field("mem", run->opts->mem_text),
+        field_if(e->one_sided, text_field("target", run->opts->target_text)),
+        field_if(f->setting.gpus[0], text_field("gpus", f->setting.gpus)),
         {.key = "untouched", .kind = BENCH_FIELD_BOOL, .number = run->opts->untouched},
     };
 

@@ -47,6 +47,7 @@ static void fill_place(struct bench_place *place)
     memset(place, 0, sizeof(*place));
     if (gethostname(place->host, sizeof(place->host) - 1))
         snprintf(place->host, sizeof(place->host), "unknown");
+    be_device_text(place->gpus, sizeof(place->gpus));
     snprintf(place->cpus, sizeof(place->cpus), "unknown");
     if (sched_getaffinity(0, sizeof(set), &set))
         return;
@@ -62,24 +63,29 @@ static void fill_place(struct bench_place *place)
 struct alike {
     const struct bench_place *place;
     int first;
-    bool by_cpus;
+    enum group_by { BY_HOST, BY_CPUS, BY_GPUS } by;
 };
+
+static const char *place_text(const struct bench_place *place, enum group_by by)
+{
+    return by == BY_CPUS ? place->cpus : by == BY_GPUS ? place->gpus : place->host;
+}
 
 static bool harness_setting_is_alike(const void *arg, int r)
 {
     const struct alike *a = arg;
     const struct bench_place *x = &a->place[a->first], *y = &a->place[r];
 
-    return a->by_cpus ? strcmp(x->cpus, y->cpus) == 0 : strcmp(x->host, y->host) == 0;
+    return strcmp(place_text(x, a->by), place_text(y, a->by)) == 0;
 }
 
-/* One group of ranks for each host, or for each set of processors. */
-static char *put_groups(const struct bench_place *place, int n, bool by_cpus)
+/* One group of ranks for each host, set of processors, or set of GPUs. */
+static char *put_groups(const struct bench_place *place, int n, enum group_by by)
 {
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
-    struct alike group = {.place = place, .by_cpus = by_cpus};
+    struct alike group = {.place = place, .by = by};
 
     if (!out)
         return NULL;
@@ -92,24 +98,33 @@ static char *put_groups(const struct bench_place *place, int n, bool by_cpus)
         for (int i = members = 0; i < n && members < 2; i++)
             members += harness_setting_is_alike(&group, i);
         fputs(r ? "; " : "", out);
-        if (!by_cpus)
+        if (by == BY_HOST)
             fprintf(out, "%s: ", place[r].host);
         fputs(members > 1 ? "ranks " : "rank ", out);
         put_ranges(out, n, harness_setting_is_alike, &group);
-        if (by_cpus)
-            fprintf(out, ": cpus %s", place[r].cpus);
+        if (by != BY_HOST)
+            fprintf(out, by == BY_CPUS ? ": cpus %s" : ": %s", place_text(&place[r], by));
     }
     return fclose(out) ? (free(text), NULL) : text;
 }
 
 char *bench_setting_hosts(const struct bench_place *place, int n)
 {
-    return put_groups(place, n, false);
+    return put_groups(place, n, BY_HOST);
 }
 
 char *bench_setting_placement(const struct bench_place *place, int n)
 {
-    return put_groups(place, n, true);
+    return put_groups(place, n, BY_CPUS);
+}
+
+char *bench_setting_gpus(const struct bench_place *place, int n)
+{
+    for (int r = 0; r < n; r++) {
+        if (place[r].gpus[0])
+            return put_groups(place, n, BY_GPUS);
+    }
+    return strdup("");
 }
 
 /* -------------------------------------------------------------- transport and device */
@@ -261,16 +276,18 @@ int bench_setting_collect(struct bench_setting *s, int mapped)
         return 0;
     s->hosts = bench_setting_hosts(all, be_size());
     s->placement = bench_setting_placement(all, be_size());
+    s->gpus = bench_setting_gpus(all, be_size());
     free(all);
     name_channels(s->channel, sizeof(s->channel));
     s->device = describe_device(s->channel, mapped);
-    return s->hosts && s->placement && s->device ? 0 : -1;
+    return s->hosts && s->placement && s->gpus && s->device ? 0 : -1;
 }
 
 void bench_setting_free(struct bench_setting *s)
 {
     free(s->hosts);
     free(s->placement);
+    free(s->gpus);
     free(s->device);
     memset(s, 0, sizeof(*s));
 }

@@ -6,12 +6,13 @@
 
 #include <stddef.h>
 
-/* Text for people and for records. Only rank 0 has hosts, placement, channel and device. */
+/* Text for people and for records. Only rank 0 has hosts, placement, gpus, channel and device. */
 struct bench_setting {
     char date[32];   /* UTC, as 2026-01-31T12:00:00Z */
     char *hosts;     /* "a: ranks 0-3; b: ranks 4-7" */
     char *placement; /* "rank 0: cpus 0; ranks 1-3: cpus 4-7" */
     char channel[32]; /* of rank 0 to the others: "shm", "ucx" or "shm+ucx"; "" if the library does not report it */
+    char *gpus;      /* "rank 0: cuda:0 NVIDIA H100 0000:18:00.0 NODE"; "": none is used */
     char *device;    /* "shm: eager up to 16K, cma above 16K, cma2 from 64K; ucx: tcp/eth0"; "" if unknown */
 };
 
@@ -21,11 +22,12 @@ void bench_setting_free(struct bench_setting *s);
 
 /* What a rank reports of itself. */
 struct bench_place {
-    char host[64], cpus[64];
+    char host[64], cpus[64], gpus[256];
 };
 /* The texts of n ranks' places, made with malloc; NULL: out of memory. */
 char *bench_setting_hosts(const struct bench_place *place, int n);
 char *bench_setting_placement(const struct bench_place *place, int n);
+char *bench_setting_gpus(const struct bench_place *place, int n);
 /* Describe the protocols of shm from the output of rankinfo --paths --conf; caller frees. NULL: there are none in it. */
 char *bench_setting_shm(const char *rankinfo, int mapped);
 
