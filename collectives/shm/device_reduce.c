@@ -76,8 +76,8 @@ static void scratch_map(const struct rk_direct *x, struct rk_device_scratch *g)
     for (int r = 0; r < g->n; r++) {
         const struct rk_device_post *p = &rk_post_of(x, r)->device;
 
-        if (r != g->me && p->len)
-            g->part[r] = g->kind->import(p->handle, p->len, g->part[g->me]);
+        if (r != g->me && p->len && g->kind->import(p->handle, p->len, g->part[g->me], &g->part[r]) != RANK_OK)
+            g->part[r] = NULL;
         if (!g->part[r])
             g->refused = true;
     }
