@@ -69,7 +69,6 @@ void backend_cuda_leave(void)
 bool be_device_usable(struct be_mem mem, char *why, size_t room)
 {
     rank_mem_kind_t kind = RANK_MEM_HOST;
-    const char *set = getenv("RANK_CUDA");
     void *ptr;
 
     if (no_driver[0]) {
@@ -82,17 +81,18 @@ bool be_device_usable(struct be_mem mem, char *why, size_t room)
         snprintf(why, room, "there is no device %d: rank %d has %d, from 0", mem.device, be_rank(), ndevices);
         return false;
     }
-    if (mem.sort != BE_CUDA)
-        return true;
     ptr = backend_cuda_alloc(1, mem);
     if (!ptr) {
         snprintf(why, room, "device %d has no free memory", mem.device < 0 ? own : mem.device);
         return false;
     }
-    if (rank_mem_kind(ptr, &kind, NULL) || kind != RANK_MEM_CUDA)
-        snprintf(why, room, "librank takes device memory for host memory (RANK_CUDA=%s); set RANK_CUDA=on", set ? set : "auto");
+    if (rank_mem_kind(ptr, &kind, NULL))
+        kind = RANK_MEM_HOST;
     backend_cuda_free(ptr);
-    return kind == RANK_MEM_CUDA;
+    if (mem.sort == BE_MANAGED || kind == RANK_MEM_CUDA)
+        return true;
+    snprintf(why, room, "librank takes device memory for host memory; set RANK_CUDA=on");
+    return false;
 }
 
 /* The path from the rank's cores, where the library has it. */

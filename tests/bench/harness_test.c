@@ -234,8 +234,8 @@ static void json_is_written_and_quoted(void **state)
 
 static void hosts_and_placement_as_text(void **state)
 {
-    static const struct bench_place block[] = {{"a", "0"}, {"a", "1-2"}, {"b", "0"}, {"b", "1-2"}};
-    static const struct bench_place cyclic[] = {{"a", "0-7"}, {"b", "0-7"}, {"a", "0-7"}, {"a", "0-7"}, {"b", "0-7"}};
+    static const struct bench_place block[] = {{"a", "0", "cuda:0 A"}, {"a", "1-2", "cuda:1 B"}, {"b", "0", "cuda:0 A"}, {"b", "1-2", "cuda:1 B"}};
+    static const struct bench_place cyclic[] = {{"a", "0-7", ""}, {"b", "0-7", ""}, {"a", "0-7", ""}, {"a", "0-7", ""}, {"b", "0-7", ""}};
     char *text = bench_setting_hosts(block, 4);
 
     (void)state;
@@ -243,6 +243,12 @@ static void hosts_and_placement_as_text(void **state)
     free(text);
     text = bench_setting_placement(block, 4);
     assert_string_equal(text, "ranks 0,2: cpus 0; ranks 1,3: cpus 1-2");
+    free(text);
+    text = bench_setting_gpus(block, 4);
+    assert_string_equal(text, "ranks 0,2: cuda:0 A; ranks 1,3: cuda:1 B");
+    free(text);
+    text = bench_setting_gpus(cyclic, 5);
+    assert_string_equal(text, "");
     free(text);
     text = bench_setting_hosts(cyclic, 5);
     assert_string_equal(text, "a: ranks 0,2-3; b: ranks 1,4");

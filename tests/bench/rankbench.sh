@@ -94,6 +94,21 @@ done
 for target in private shared; do
     job 3 -b 8 -e 64K -f 128 --time 2ms -c 2 --target $target $single && ok "--target $target" || not_ok "--target $target"
 done
+# Device memory of a stand-in for the driver, which has no sanitizer's addresses.
+standin=$top_builddir/tests/standin/.libs
+case "${SAN_CFLAGS:-}" in *sanitize*) standin= ;; esac
+if [ -n "$standin" ] && [ -e "$standin/libcuda.so.1" ]; then
+    gpus() { LD_LIBRARY_PATH=$standin STANDIN_GPUS=2 job "$@"; }
+    for mem in cuda host,cuda managed cuda:1,cuda:0; do
+        # shellcheck disable=SC2086
+        gpus 2 -b 8 -e 64K -f 8192 -n 10 -w 2 -c 2 -m $mem -j "$work/j" lat bw bibw rate overlap put_signal_lat $coll &&
+            grep -q "\"mem\": \"$mem\", .*\"gpus\": \"rank" "$work/j" && ok "--mem $mem, on a stand-in" ||
+            not_ok "--mem $mem, on a stand-in"
+    done
+    gpus 2 -b 8 -e 512 -f 64 -n 10 -w 2 -c 2 --target cuda -m cuda -j "$work/j" put_lat put_bw get_lat get_bw put_rate get_rate \
+        put_strided_bw get_strided_bw && grep -q '"target": "cuda"' "$work/j" && ok "--target cuda, on a stand-in" ||
+        not_ok "--target cuda, on a stand-in"
+fi
 # As many iterations as given; without a warm-up also as many as the time holds, of which waiting is a part.
 if [ -n "$have_python" ]; then
     # iterations LEAST MOST words...
@@ -161,6 +176,10 @@ refused() {
         not_ok "$*: $text"
     fi
 }
+[ -z "$standin" ] || LD_LIBRARY_PATH=$standin STANDIN_GPUS=0 refused 2 "finds no device" 2 -m cuda lat
+[ -z "$standin" ] || LD_LIBRARY_PATH=$standin refused 2 "there is no device 7" 2 -m cuda:7 lat
+refused 2 "--mem gpu: there are any, host" 2 -m gpu lat
+refused 2 "atomics work on host memory only" 2 --target cuda atomics
 refused 2 "did you mean allreduce?" 2 allredcue
 refused 2 "did you mean --maxbytes?" 2 --maxbyte 8 lat
 refused 2 "no benchmark is named" 2
