@@ -137,12 +137,15 @@ static rank_status_t vmm_alloc(struct block *b)
     return rk_cuda_check(call, r);
 }
 
-/* As cuMemFree does, wait for what the program has under way. */
+/*
+ * As cuMemFree does, wait for what the program has under way. Not for a mapping of a peer's memory: it may be closed while
+ * a stream waits for the library.
+ */
 static void vmm_free(const struct block *b)
 {
     CUstream stream;
 
-    if (rk_cuda_enter_primary(b->device, &stream) == RANK_OK) {
+    if (!b->imported && rk_cuda_enter_primary(b->device, &stream) == RANK_OK) {
         rk_cuda.CtxSynchronize();
         rk_cuda_leave();
     }
