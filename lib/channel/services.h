@@ -3,7 +3,7 @@
  * services.h: lend the core's functions to a module of the same build.
  *
  * The core's symbols are hidden; with librank.a they are not even in a shared object. A module gets a table of
- * functions and defines forwarders under the core's names (lib/channel/ucx/module_glue.c). So its code reads and
+ * functions and defines forwarders under the core's names (module_core.c, ucx/module_glue.c). So its code reads and
  * is tested like the rest of the library.
  */
 #ifndef RK_CHANNEL_SERVICES_H

@@ -5,28 +5,12 @@
  * The ranks of a host compute the same pairs, each for itself, from the machine and the cores of all of them.
  */
 #include "lib/world/topo_module.h"
-#include "lib/base/log.h"
-#include "lib/channel/services.h"
+#include "lib/channel/module_core.h"
 #include "lib/topo/pair_request.h"
 #include "lib/topo/pair_text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static const struct rk_services *core;
-int rk_log_threshold;
-
-void rk_log_write(int level, const char *fmt, ...)
-{
-    char text[1024];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    core->log_text(level, text);
-}
 
 struct local_pairs {
     struct rk_machine m;
@@ -130,13 +114,7 @@ static char *topo_describe(const struct rk_topo_query *query, char *err, size_t 
 
 static const struct rk_topo_ops ops = {topo_describe};
 
-__attribute__((visibility("default"))) const void *rank_module(const struct rk_services *services);
-
 const void *rank_module(const struct rk_services *services)
 {
-    if (!rk_services_match(services))
-        return NULL;
-    core = services;
-    rk_log_threshold = *services->log_threshold;
-    return &ops;
+    return rk_module_begin(services) ? &ops : NULL;
 }
