@@ -66,7 +66,7 @@ static bool is_read(const struct rk_direct *x)
 }
 
 /*
- * A rank whose call has failed may write to its buffers while others read them. They wait for the failure then, of which
+ * After the failure of its call a rank may write to its buffers while others read them. They wait for the failure then, of which
  * all learn.
  */
 static bool is_abandoned(const struct rk_direct *x)

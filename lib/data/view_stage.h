@@ -14,7 +14,7 @@ enum { RK_VIEW_STAGE = 512 << 10 }; /* bytes of a piece */
 
 /*
  * Replace *view, of which a transfer will move the first bytes, by a staged one, for either packing or unpacking.
- * No-op for payload whose copies cannot fail, which is host memory, and without memory.
+ * No-op for payload in host memory, as its copies cannot fail, and without memory.
  */
 void rk_view_stage_open(struct rk_view *view, size_t bytes);
 

@@ -7,7 +7,7 @@
 #include "lib/rma/rma.h"
 
 /*
- * Complete mem, whose own part is of that kind: map the parts of the node's ranks, where the kind can, and prepare
+ * Complete mem, with an own part of that kind: map the parts of the node's ranks, where the kind can, and prepare
  * accesses by the owners to all others. Collective. Takes ownership of part. On error rk_mem_destroy frees all.
  */
 rank_status_t rk_device_mem_share(struct rank_mem *mem, const struct rk_kind *kind, void *part);

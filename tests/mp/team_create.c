@@ -2,7 +2,7 @@
 /*
  * team_create.c: split, dup, create and free teams; keep their tags apart.
  *
- *   --short   without thousands of teams whose memory is counted, which depends on no channel
+ *   --short   without counting the memory of thousands of teams, which depends on no channel
  */
 #include "tests/mp/mp.h"
 

@@ -204,7 +204,7 @@ static void overlap(void **state)
 
 /* -------------------------------------------------------------------- staged views */
 
-/* Payload whose copies count, and fail from one on. */
+/* Payload with copies that count, and fail from one on. */
 static int ncopies, failing_copy;
 
 static rank_status_t counted_copy(void *to, const void *from, size_t bytes)

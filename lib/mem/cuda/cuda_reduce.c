@@ -118,7 +118,7 @@ static CUfunction kernels_find(struct kernels *k, rank_dtype_t dtype, rank_op_t 
     return k->of[t][o];
 }
 
-/* Device in whose primary context the memory is; -1: in none, as memory of a context that the program has created. */
+/* Device with the memory in its primary context; -1: in none, as memory of a context that the program has created. */
 static rank_status_t operand_device(const void *ptr, struct rk_cuda_pointer *p, int *device)
 {
     rank_status_t st = rk_cuda_pointer(ptr, p);
