@@ -96,12 +96,8 @@ RK_COLD rank_status_t rk_coll_failed_alone(const struct rk_coll_call *c, rank_st
 
 void rk_coll_sched_failed(struct rank_team *team, const struct rk_sched *s, rank_status_t status)
 {
-    struct rk_arena *arena = team->coll ? team->coll->arena : NULL;
-
-    if (arena) { /* before the call returns */
-        atomic_store_explicit(&arena->chunks[arena->me].abandoned, 1, memory_order_relaxed);
-        atomic_thread_fence(memory_order_release);
-    }
+    if (team->coll && team->coll->arena)
+        rk_arena_abandon(team->coll->arena, s->number);
     if (team->coll_failed && s->number >= team->coll_failed_at)
         return;
     if (status == RANK_ERR_PEER_DEAD) { /* each rank detects a death; a copy by the kernel may find it first */

@@ -56,6 +56,16 @@ void rk_arena_attach(struct rk_arena *a, int index)
     a->down_data = a->up_data + groups * RK_ALL_SLOTS * RK_SLOT_DATA;
 }
 
+void rk_arena_abandon(struct rk_arena *a, uint64_t number)
+{
+    _Atomic uint64_t *first = &a->chunks[a->me].abandoned;
+    uint64_t before = atomic_load_explicit(first, memory_order_relaxed);
+
+    if (!before || number < before)
+        atomic_store_explicit(first, number, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+}
+
 struct rk_arena *rk_arena_new(struct rank_team *team)
 {
     return new_of(team, NULL, team->size, team->rank);

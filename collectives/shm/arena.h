@@ -65,7 +65,7 @@ struct rk_chunk_line {
     _Atomic uint64_t count[RK_CHUNK_PHASES] RK_ALIGNED_LINE;
     _Atomic uint64_t announced; /* calls for which this rank has set most */
     _Atomic uint64_t most[2];   /* chunks of its longest block, in every other such call */
-    _Atomic uint64_t abandoned; /* calls of this rank have failed: it may write to its buffers again */
+    _Atomic uint64_t abandoned; /* number of the first call that has failed here: its buffers may be written again; 0: none */
 };
 
 /* Can the members read each other's memory? Found out in the team's first direct call, alike on all. */
@@ -167,6 +167,8 @@ void rk_arena_give_back(struct rk_node *node, int index);
 void rk_arena_return(struct rk_node *node, int index, int n);
 /* Of n members one leaves without having opened it, or for good: the last one gives it back. */
 void rk_arena_leave(struct rk_node *node, int index, int n);
+/* A call of this rank has failed, and returns after this: its buffers may be written again. */
+void rk_arena_abandon(struct rk_arena *a, uint64_t number);
 /* This rank's view of an arena that is still to be attached; NULL if out of memory. Caller frees it until then. */
 struct rk_arena *rk_arena_new(struct rank_team *team);
 void rk_arena_attach(struct rk_arena *a, int index);

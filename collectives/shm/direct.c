@@ -71,12 +71,14 @@ static bool is_read(const struct rk_direct *x)
  */
 static bool is_abandoned(const struct rk_direct *x)
 {
-    bool abandoned = false;
-
     atomic_thread_fence(memory_order_acquire); /* after the reads */
-    for (int r = 0; r < x->a->n; r++)
-        abandoned = abandoned || atomic_load_explicit(&x->a->chunks[r].abandoned, memory_order_relaxed);
-    return abandoned;
+    for (int r = 0; r < x->a->n; r++) {
+        uint64_t first = atomic_load_explicit(&x->a->chunks[r].abandoned, memory_order_relaxed);
+
+        if (first && first <= x->sched->number) /* earlier calls go on */
+            return true;
+    }
+    return false;
 }
 
 bool rk_direct_advance(void *direct)

@@ -6,6 +6,7 @@
  * allocation. Then the other ranks have the result, or RANK_ERR_COLLECTIVE within a second, and so has each later
  * collective of that team. The world goes on. A round that takes longer is repeated: a busy machine delays one, a fault
  * in the library all of them. Options:
+ *   --earlier   instead, a call that is truncated on one rank, and an earlier one that completes
  *   --teams N   that for new teams alone, until each allocation has failed N times, on all ranks together
  */
 #include "tests/mp/mp.h"
@@ -200,6 +201,42 @@ static void run_scene(struct scene *s, const char *name, rank_status_t (*call)(s
     }
 }
 
+/* A call fails on rank 0 while an earlier one waits for the last rank. The earlier one completes. */
+static void test_earlier(struct scene *s)
+{
+    const int last = s->mp.size - 1;
+    int64_t scounts[16], rcounts[16], displs[16];
+    double sent[32] = {0}, received[32];
+    rank_request_t first, second;
+    rank_status_t st;
+    char go = 0;
+
+    MP_CHECK(s->mp.size >= 3 && s->mp.size <= 16);
+    for (int r = 0; r <= last; r++) {
+        scounts[r] = s->mp.rank == 1 && r == 0 ? 2 : 1; /* more than rank 0 expects */
+        rcounts[r] = 1;
+        displs[r] = 2 * r;
+    }
+    MP_OK(rank_team_dup(s->mp.world, &s->team));
+    if (s->mp.rank == last)
+        MP_OK(rank_recv(&go, 1, RANK_BYTE, 0, 0, s->mp.world, NULL));
+    MP_OK(rank_iallreduce(s->out, s->in, s->count, RANK_F64, RANK_SUM, s->team, &first));
+    st = rank_ialltoallv(sent, scounts, displs, received, rcounts, displs, RANK_F64, s->team, &second);
+    if (s->mp.rank == 0) {
+        MP_OK(st);
+        MP_STATUS(rank_wait(&second, NULL), RANK_ERR_TRUNCATED);
+        MP_OK(rank_send(&go, 1, RANK_BYTE, last, 0, s->mp.world));
+    }
+    MP_OK(rank_wait(&first, NULL));
+    for (int64_t i = 0; i < s->count; i++)
+        MP_CHECK(s->in[i] == s->mp.size);
+    if (s->mp.rank > 0) {
+        st = st ? st : rank_wait(&second, NULL);
+        MP_STATUS(st, RANK_ERR_COLLECTIVE);
+    }
+    MP_OK(rank_team_free(&s->team));
+}
+
 int main(int argc, char **argv)
 {
     struct scene s = {.count = 1 << 20};
@@ -214,6 +251,13 @@ int main(int argc, char **argv)
     if (mp_option(argc, argv, "--teams", 0) > 0) { /* a failed team keeps none of the node's arenas */
         for (int64_t i = mp_option(argc, argv, "--teams", 0); i > 0; i -= s.mp.size)
             run_scene(&s, "new team", new_team, true);
+        free(s.out);
+        free(s.in);
+        mp_end(&s.mp);
+        return 0;
+    }
+    if (mp_flag(argc, argv, "--earlier")) {
+        test_earlier(&s);
         free(s.out);
         free(s.in);
         mp_end(&s.mp);
