@@ -18,7 +18,7 @@ struct rk_device_scratch {
     int n, me;
     bool mapped, refused; /* all of it; it cannot be */
     uint32_t len;
-    unsigned char handle[RK_DEVICE_HANDLE];
+    unsigned char handle[RK_KIND_HANDLE_MAX];
     void *part[RK_KIND_OPERANDS]; /* by rank; the own one is of alloc */
 };
 
@@ -29,8 +29,7 @@ struct rk_device_call {
     rank_op_t op;
     const char *sbuf;
     char *rbuf;
-    const struct rk_kind *from, *to; /* of the buffers */
-    size_t bytes;
+    bool has_kernel;
     uint64_t round;
     enum { DEVICE_FILL, DEVICE_REDUCE, DEVICE_EMPTY } phase;
 };
@@ -60,7 +59,7 @@ static struct rk_device_scratch *scratch_new(const struct rk_kind *kind, const s
     *g = (struct rk_device_scratch){.kind = kind, .n = a->n, .me = a->me};
     if (kind->alloc(SCRATCH_BYTES, &g->part[a->me]) != RANK_OK)
         g->part[a->me] = NULL;
-    else
+    else if (kind->outlives && kind->outlives(g->part[a->me])) /* a team is freed without a barrier */
         g->len = (uint32_t)kind->export(g->part[a->me], SCRATCH_BYTES, g->handle, sizeof(g->handle));
     g->refused = g->len == 0;
     if (g->refused)
@@ -96,6 +95,7 @@ struct rk_device_call *rk_device_add(struct rk_sched *s, const struct rk_coll_ca
     struct rk_coll_team *t = c->team->coll;
     const struct rk_kind *from, *to;
     struct rk_device_call *d;
+    const void *own;
 
     if (!c->stage || c->kind != RK_COLL_ALLREDUCE || c->user || c->bytes < RK_DEVICE_BYTES || a->n > RK_KIND_OPERANDS || t->arena != a)
         return NULL;
@@ -114,8 +114,10 @@ struct rk_device_call *rk_device_add(struct rk_sched *s, const struct rk_coll_ca
     d = rk_sched_scratch(s, sizeof(*d));
     if (s->status)
         return NULL;
-    *d = (struct rk_device_call){.scratch = t->device, .stage = c->stage, .dtype = c->dtype, .op = c->op, .bytes = c->bytes,
-                                 .sbuf = c->stage->send.view.base, .rbuf = c->stage->recv.view.base, .from = from, .to = to};
+    *d = (struct rk_device_call){.scratch = t->device, .stage = c->stage, .dtype = c->dtype, .op = c->op,
+                                 .sbuf = c->stage->send.view.base, .rbuf = c->stage->recv.view.base};
+    own = d->scratch->part[a->me];
+    d->has_kernel = d->scratch->len && from->reduce(d->scratch->part[a->me], &own, 1, 0, c->dtype, c->op, 0) == RANK_OK;
     c->stage->deferred = true;
     return d;
 }
@@ -123,7 +125,6 @@ struct rk_device_call *rk_device_add(struct rk_sched *s, const struct rk_coll_ca
 void rk_device_post(struct rk_device_call *d, struct rk_device_post *post)
 {
     const struct rk_device_scratch *g = d ? d->scratch : NULL;
-    const void *own = g ? g->part[g->me] : NULL;
 
     post->present = d != NULL;
     post->len = post->ready = 0;
@@ -137,7 +138,7 @@ void rk_device_post(struct rk_device_call *d, struct rk_device_post *post)
     d->stage->skipped = false;
     post->len = g->len;
     memcpy(post->handle, g->handle, g->len);
-    post->ready = g->mapped && g->kind->reduce(g->part[g->me], &own, 1, 0, d->dtype, d->op, 0) == RANK_OK;
+    post->ready = g->mapped && d->has_kernel;
 }
 
 enum rk_device_way rk_device_decide(const struct rk_direct *x, rank_status_t *status)
@@ -193,7 +194,7 @@ static rank_status_t device_empty(const struct rk_direct *x, const struct rk_dev
         int r = (x->a->me + i) % x->a->n;
         struct rk_span s = device_slice(x, r, len);
 
-        st = rk_kind_copy(d->rbuf + at + s.at, d->to, (const char *)d->scratch->part[r] + s.at, d->scratch->kind, s.bytes);
+        st = rk_kind_copy(d->rbuf + at + s.at, d->scratch->kind, (const char *)d->scratch->part[r] + s.at, d->scratch->kind, s.bytes);
     }
     return st;
 }
@@ -217,11 +218,11 @@ static bool device_waits_for(const struct rk_direct *x, int r)
 /* This rank's part in the present phase. */
 static rank_status_t device_part(const struct rk_direct *x, const struct rk_device_call *d)
 {
-    size_t at = d->round * SCRATCH_BYTES, len = d->bytes - at < SCRATCH_BYTES ? d->bytes - at : SCRATCH_BYTES;
+    size_t at = d->round * SCRATCH_BYTES, len = x->bytes - at < SCRATCH_BYTES ? x->bytes - at : SCRATCH_BYTES;
 
     switch (d->phase) {
     case DEVICE_FILL:
-        return rk_kind_copy(d->scratch->part[x->a->me], d->scratch->kind, d->sbuf + at, d->from, len);
+        return rk_kind_copy(d->scratch->part[x->a->me], d->scratch->kind, d->sbuf + at, d->scratch->kind, len);
     case DEVICE_REDUCE:
         return device_reduce_slice(x, d, len);
     default:
@@ -250,7 +251,7 @@ bool rk_device_work(const struct rk_direct *x, rank_status_t *status)
     d->phase = d->phase == DEVICE_FILL ? DEVICE_REDUCE : d->phase == DEVICE_REDUCE ? DEVICE_EMPTY : DEVICE_FILL;
     rk_wake_members(x->a, 0, x->a->n);
     x->sched->all->moved++;
-    return d->round * SCRATCH_BYTES >= d->bytes;
+    return d->round * SCRATCH_BYTES >= x->bytes;
 }
 
 void rk_device_describe(const struct rk_direct *x, struct rk_wait_for *out)

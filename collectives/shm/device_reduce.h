@@ -15,8 +15,9 @@
 #include "collectives/select.h"
 #include "collectives/shm/arena.h"
 #include "lib/core/describe.h"
+#include "lib/mem/kind.h"
 
-enum { RK_DEVICE_BYTES = 64 << 10 /* shortest block */, RK_DEVICE_HANDLE = 232 };
+enum { RK_DEVICE_BYTES = 64 << 10 /* shortest block */ };
 
 struct rk_direct;
 struct rk_device_call;
@@ -30,7 +31,7 @@ struct rk_device_post {
     uint32_t present; /* this rank has not copied its input to the host */
     uint32_t ready;   /* it has mapped all scratch memory, and has a kernel for the call */
     uint32_t len;     /* of the handle; 0: no scratch memory */
-    unsigned char handle[RK_DEVICE_HANDLE];
+    unsigned char handle[RK_KIND_HANDLE_MAX];
     _Atomic uint64_t filled, reduced, emptied; /* rounds */
 };
 

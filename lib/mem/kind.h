@@ -59,6 +59,8 @@ struct rk_kind {
      */
     size_t (*export)(const void *base, size_t bytes, void *handle, size_t room);
     void (*export_end)(const void *handle, size_t len);
+    /* May alloc's memory be freed while others map it? They keep it then. */
+    bool (*outlives)(const void *base);
     /*
      * Map it, for the device of near. near NULL: for a device that the program uses already. Later free it.
      * RANK_ERR_NOT_SUPPORTED: it cannot be mapped here. RANK_ERR_NO_MEMORY, RANK_ERR_DEVICE: the driver fails.
@@ -77,7 +79,7 @@ struct rk_kind {
     rank_status_t (*reduce)(void *dst, const void *const *src, int k, size_t n, rank_dtype_t dtype, rank_op_t op, int by);
 };
 
-enum { RK_KINDS_MAX = 4, RK_KIND_OPERANDS = 8 };
+enum { RK_KINDS_MAX = 4, RK_KIND_OPERANDS = 8, RK_KIND_HANDLE_MAX = 216 /* bytes */ };
 
 /* Kinds of this process, besides host memory. */
 extern const struct rk_kind *rk_kinds[RK_KINDS_MAX];

@@ -29,8 +29,10 @@ typedef struct rank_queue_opts {
  *
  * A thread of the library runs the operations. The first queue starts it, and rank_finalize ends it. rank_finalize closes
  * queues that are left: their streams go on, without what was not complete.
- * RANK_ERR_NOT_SUPPORTED: team is not RANK_TEAM_NULL, threads is not 0, or there is no such stream. Or this process uses no
- *   CUDA (RANK_CUDA), the driver or the device has no 64-bit memory operations for streams, or the stream is capturing.
+ * RANK_ERR_NOT_SUPPORTED: team is not RANK_TEAM_NULL, threads is not 0, or the stream is NULL, a default one, capturing, or of
+ *   another context. Or this process uses no CUDA (RANK_CUDA), or driver or device have no 64-bit memory operations for
+ *   streams.
+ * RANK_ERR_ARG: stream is no stream of CUDA.
  * RANK_ERR_STATE: the thread level is not RANK_THREAD_MULTIPLE, and RANK_PROGRESS_THREAD is not set.
  * RANK_ERR_COUNT: depth is out of range.
  */
@@ -56,7 +58,7 @@ RANK_API rank_status_t rank_queue_free(rank_queue_t *queue);
  * several queues, give each one a team.
  *
  * While a start is outstanding, calls do not wait for work of the program's default streams: complete what that writes before
- * a call uses it. Do not allocate or free device memory by the library then.
+ * a call uses it. Do not allocate or free device memory by the library then, nor free a team that has reduced such memory.
  * RANK_ERR_AGAIN: depth starts are outstanding. Nothing is started.
  * RANK_ERR_STATE: rank_start has started the request, the request has a callback, or the call is in a callback.
  * RANK_ERR_NOT_SUPPORTED: the stream is capturing.

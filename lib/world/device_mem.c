@@ -9,13 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANDLE_MAX = 232 };
-
 /* What a rank gives to the others. */
 struct part_card {
     struct rk_id id;
     uint32_t len; /* of the handle; 0: only the owner accesses the memory */
-    unsigned char handle[HANDLE_MAX];
+    unsigned char handle[RK_KIND_HANDLE_MAX];
 };
 
 /* Does a mapping of the rank's memory make sense: is it another process of this node? */
@@ -40,7 +38,7 @@ static void map_device_part(struct rank_mem *mem, int r, const struct part_card 
     void *at;
 
     mem->ways[r] = (struct rk_access){.how = RK_ACCESS_FRAMES, .id = card->id, .index = r};
-    if (may_map(mem, r) && card->len && card->len <= HANDLE_MAX && mem->kind->import &&
+    if (may_map(mem, r) && card->len && card->len <= RK_KIND_HANDLE_MAX && mem->kind->import &&
         mem->kind->import(card->handle, card->len, mem->mine, &at) == RANK_OK)
         mem->part[r] = at;
 }

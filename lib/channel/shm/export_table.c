@@ -14,7 +14,7 @@ struct export_slot {
     uint64_t name; /* 0: the kind refuses to export it */
     uint64_t turn; /* of the last use */
     size_t len;
-    unsigned char handle[RK_EXPORT_HANDLE_MAX];
+    unsigned char handle[RK_KIND_HANDLE_MAX];
 };
 
 struct rk_exports {

@@ -14,8 +14,7 @@
 
 enum {
     RK_EXPORTS = 64, /* allocations that a rank exports at a time */
-    RK_IMPORTS = 64, /* mappings that it keeps */
-    RK_EXPORT_HANDLE_MAX = 216
+    RK_IMPORTS = 64  /* mappings that it keeps */
 };
 /* A mapping is closed when it has been idle for that time. */
 enum { RK_IMPORT_IDLE_NS = 1000 * 1000 * 1000 };
@@ -26,7 +25,7 @@ struct rk_export_entry {
     _Atomic uint64_t next; /* name of the memory that follows in the owner's addresses, if a message needs it */
     uint64_t bytes;
     uint32_t kind, len; /* enum rank_mem_kind; length of the handle */
-    unsigned char handle[RK_EXPORT_HANDLE_MAX];
+    unsigned char handle[RK_KIND_HANDLE_MAX];
     uint64_t pad;
 };
 
@@ -46,7 +45,7 @@ struct rk_import {
  * many allocations are in use by messages. The program's copies to it are complete.
  */
 uint64_t rk_export_view(struct rk_shm *shm, const struct rk_view *view, uint64_t *offset);
-/* Every 125 ms: drop entries of memory that the program has freed. */
+/* Every 500 ms: drop entries of memory that the program has freed. */
 void rk_exports_check(struct rk_shm *shm, uint64_t now);
 /* Drop those of memory that is about to be freed. */
 void rk_exports_drop(struct rk_shm *shm, const void *ptr, size_t bytes);

@@ -88,6 +88,7 @@ rank_status_t rk_import(struct rk_shm_ep *ep, uint64_t name, const void *near, c
     struct rk_shm *shm = ep->shm;
     struct rk_imports *m = shm->imports;
     const struct rk_kind *kind;
+    struct rk_kind_block mapped;
     struct rk_export_entry e;
     struct rk_import *s;
     int local = ep->peer->local, device = -1;
@@ -109,6 +110,10 @@ rank_status_t rk_import(struct rk_shm_ep *ep, uint64_t name, const void *near, c
         st = kind->import(e.handle, e.len, near, &at);
         if (st)
             return st;
+        if (kind->block && (kind->block(at, false, &mapped) || mapped.bytes < e.bytes)) { /* the entry is wrong */
+            kind->free(at);
+            return RANK_ERR_NOT_SUPPORTED;
+        }
         s = find_slot(m);
         *s = (struct rk_import){.kind = kind, .at = at, .bytes = e.bytes, .name = name, .local = local, .device = device};
         m->n++;

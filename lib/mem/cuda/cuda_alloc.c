@@ -138,14 +138,14 @@ static rank_status_t vmm_alloc(struct block *b)
 }
 
 /*
- * As cuMemFree does, wait for what the program has under way. Not for a mapping of a peer's memory: it may be closed while
- * a stream waits for the library.
+ * As cuMemFree does, wait for what the program has under way. Not while a stream may wait for the library, which closes a
+ * mapping of a peer's memory at any time.
  */
 static void vmm_free(const struct block *b)
 {
     CUstream stream;
 
-    if (!b->imported && rk_cuda_enter_primary(b->device, &stream) == RANK_OK) {
+    if (!b->imported && atomic_load(&rk_cuda_starts) == 0 && rk_cuda_enter_primary(b->device, &stream) == RANK_OK) {
         rk_cuda.CtxSynchronize();
         rk_cuda_leave();
     }
@@ -307,6 +307,13 @@ static rank_status_t ipc_import(struct block *b, const struct rk_cuda_handle *h)
     r = rk_cuda.IpcOpenMemHandle(&b->at, h->ipc, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
     rk_cuda_leave();
     return r == CUDA_SUCCESS ? RANK_OK : rk_cuda_import_failed(h, "cuIpcOpenMemHandle", r);
+}
+
+bool rk_cuda_outlives(const void *base)
+{
+    const struct block *b = find_block((CUdeviceptr)(uintptr_t)base, false);
+
+    return b && b->sort == BLOCK_VMM;
 }
 
 /* Device of memory that was allocated here, or that the program has allocated; -1: none. */

@@ -18,9 +18,10 @@ void rk_cuda_free(void *ptr);
 /* Of imported memory, the device that it was mapped for; else -1. No other device need reach the mapping. */
 int rk_cuda_imported_for(const void *ptr);
 
-/* As export, export_end and import of struct rk_kind (lib/mem/kind.h). */
+/* As export, export_end, import and outlives of struct rk_kind (lib/mem/kind.h). */
 size_t rk_cuda_export(const void *ptr, size_t bytes, void *handle, size_t room);
 void rk_cuda_export_end(const void *handle, size_t len);
 rank_status_t rk_cuda_import(const void *handle, size_t len, const void *near, void **out);
+bool rk_cuda_outlives(const void *base);
 
 #endif

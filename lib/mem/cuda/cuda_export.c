@@ -19,15 +19,22 @@
 
 /* ----------------------------------------------------------------------- allocations */
 
+/* Enter the context that owns the memory, or else the device's primary one. */
+static rank_status_t enter_owner(const struct rk_cuda_pointer *p)
+{
+    bool primary = !p->context || rk_cuda_is_primary(p->context, p->device);
+
+    return primary ? rk_cuda_enter_primary(p->device, NULL) : rk_cuda_enter(p->context);
+}
+
 /* Make the program's copies complete, in the memory's context. */
 static rank_status_t block_settle(const void *ptr, const struct rk_cuda_pointer *p)
 {
-    bool primary = !p->context || rk_cuda_is_primary(p->context, p->device);
     rank_status_t st;
 
     if (p->settled)
         return RANK_OK;
-    st = primary ? rk_cuda_enter_primary(p->device, NULL) : rk_cuda_enter(p->context);
+    st = enter_owner(p);
     if (st)
         return st;
     st = rk_cuda_settle(ptr, p);
@@ -92,11 +99,9 @@ bool rk_cuda_export_fd(CUmemGenericAllocationHandle memory, int device, struct r
 
 static bool export_ipc(const void *base, const struct rk_cuda_pointer *p, struct rk_cuda_handle *h)
 {
-    bool primary = !p->context || rk_cuda_is_primary(p->context, p->device);
     CUresult r;
 
-    if (!RK_CUDA_HAS(IpcGetMemHandle) || !RK_CUDA_HAS(IpcOpenMemHandle) ||
-        (primary ? rk_cuda_enter_primary(p->device, NULL) : rk_cuda_enter(p->context)) != RANK_OK)
+    if (!RK_CUDA_HAS(IpcGetMemHandle) || !RK_CUDA_HAS(IpcOpenMemHandle) || enter_owner(p) != RANK_OK)
         return false;
     r = rk_cuda.IpcGetMemHandle(&h->ipc, (CUdeviceptr)(uintptr_t)base);
     rk_cuda_leave();

@@ -165,6 +165,7 @@ const struct rk_kind rk_kind_cuda = {
     .export = rk_cuda_export,
     .export_end = rk_cuda_export_end,
     .import = rk_cuda_import,
+    .outlives = rk_cuda_outlives,
     .streams = &rk_cuda_streams,
     .reduce = rk_cuda_reduce,
 };
