@@ -64,7 +64,7 @@ static rank_status_t stream_piece(struct rk_shm *shm, struct rk_shm_ep *ep,
         }
         st = rk_shm_put(shm, ep, &hdr, &receiver, sizeof(receiver), packed);
         if (rk_unlikely(failed) && !st)
-            return failed;
+            return RANK_ERR_DEVICE; /* which the receiver gets */
     } else {
         st = rk_shm_put(shm, ep, &hdr, &receiver, sizeof(receiver),
                         (char *)req->view.base + req->priv[S_OFFSET]);
