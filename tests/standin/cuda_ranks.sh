@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # cuda_ranks.sh: pass device memory between ranks, with a stand-in for libcuda.
+. "$top_srcdir/tests/env.sh"
 standin=$top_builddir/tests/standin/.libs
 case "${SAN_CFLAGS:-}" in *sanitize*) echo "ok - standin # SKIP sanitizers have the addresses that the stand-in needs"; exit 77 ;; esac
 work=$(mktemp -d "$top_builddir/tests/cuda.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 bad=0
 
-# with WHAT OPTIONS... -- PROGRAM ARGUMENTS...: by mp.sh
+# with WHAT -q SIZES OPTIONS... -- PROGRAM ARGUMENTS...: by mp.sh; a full run has these sizes, too, without -f
 with() {
-    local what=$1
+    local what=$1 sizes=$3
     shift
     [[ "standin/$what" =~ ${CASES:-} ]] || return 0
-    if bash "$top_srcdir/tests/mp.sh" -1 -c default -t 100 -E RANK_CUDA=on -E "LD_LIBRARY_PATH=$libs" -E STANDIN_DELAY=20 "$@" >"$work/out" 2>&1 &&
+    if bash "$top_srcdir/tests/mp.sh" -1 -c default -f "$sizes" -t 100 -E RANK_CUDA=on -E "LD_LIBRARY_PATH=$libs" -E STANDIN_SEED=1 -E STANDIN_DELAY=20 "$@" >"$work/out" 2>&1 &&
         grep -q '^ok' "$work/out"; then
         echo "ok - standin/$what"
     else

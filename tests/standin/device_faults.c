@@ -250,6 +250,7 @@ static void test_memory(struct scene *s)
 /* An allocation fails on all ranks or on none, and leaves nothing. One that succeeds can be used. */
 static void test_alloc(struct scene *s)
 {
+    const char *rule = getenv("BREAK_RANK_0");
     int to = (s->mp.rank + 1) % s->mp.size;
 
     for (int i = 0; i < 4; i++) {
@@ -271,6 +272,12 @@ static void test_alloc(struct scene *s)
         MP_CHECK(st == RANK_ERR_DEVICE || st == RANK_ERR_NO_MEMORY || (!st && back == word));
         mp_barrier(s->mp.world); /* a peer that owns the memory may be the one that fails */
         MP_OK(rank_free(&mem));
+    }
+    if (s->mp.rank == 0 && rule) { /* the call that fails is made */
+        char name[64];
+
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(rule, ":"), rule);
+        MP_CHECK(device_memory_calls(name) >= 1);
     }
 }
 

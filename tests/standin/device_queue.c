@@ -685,12 +685,14 @@ static void test_kill(struct mp *mp, CUstream stream)
     MP_OK(rank_recv_init((void *)(uintptr_t)at, MOST, RANK_BYTE, victim, 0, mp->world, &reqs[0]));
     MP_OK(rank_allreduce_init((void *)(uintptr_t)at, (void *)(uintptr_t)at, 1000, RANK_INT64, RANK_SUM, mp->world, &reqs[1]));
     mp_barrier(mp->world);
-    if (mp->rank == victim) {
-        usleep(100000);
+    if (mp->rank == victim) { /* once all others have started */
+        for (int r = 0; r < victim; r++)
+            MP_OK(rank_recv(NULL, 0, RANK_BYTE, r, 1, mp->world, NULL));
         raise(SIGKILL);
     }
     MP_OK(rank_start_on(&reqs[mp->rank % 2], queue));
     MP_OK(rank_start_on(&reqs[mp->rank % 2], queue));
+    MP_OK(rank_send(NULL, 0, RANK_BYTE, victim, 1, mp->world));
     begun = mp_now();
     MUST(StreamSynchronize, stream);
     if (mp_now() - begun > death_limit_s)

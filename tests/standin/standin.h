@@ -16,7 +16,8 @@
  *   STANDIN_WITHOUT=NAME,NAME...|optional   these calls are missing, or all optional ones
  *   STANDIN_FAIL=NAME:N[+][:ERROR],...   the N-th call fails, or all from the N-th (default: CUDA_ERROR_UNKNOWN);
  *                            an error that corrupts the context on a device does so here
- *   STANDIN_SEED=N, STANDIN_DELAY=MICROSECONDS   delay work in streams at random, by at most that (default: 200)
+ *   STANDIN_SEED=N, STANDIN_DELAY=MICROSECONDS   delay work in streams at random, by at most that (default: 200); a seed
+ *                                                of 0, the default, does not
  *   STANDIN_QUEUES=N         streams of one priority share N hardware queues (default: one for each stream)
  *   STANDIN_KERNELS=FILE     take all kernels from this shared object, whatever the image is
  *   STANDIN_LEAKS=off        do not report at exit what was not freed
