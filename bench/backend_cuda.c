@@ -128,9 +128,19 @@ void be_device_text(char *out, size_t room)
     }
 }
 
+/* A device that is in use already: its context serves for all memory. Else the own one, as -1. */
+static int backend_cuda_used(void)
+{
+    for (int i = 0; i < DEVICES_MAX; i++) {
+        if (contexts[i])
+            return i;
+    }
+    return -1;
+}
+
 void be_copy(void *to, const void *from, size_t bytes)
 {
-    backend_cuda_enter(-1);
+    backend_cuda_enter(backend_cuda_used());
     MUST(Memcpy, (CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from, bytes);
     MUST(CtxSynchronize); /* cuMemcpy does not wait for all copies */
     backend_cuda_leave();
@@ -154,7 +164,7 @@ void *backend_cuda_alloc(size_t bytes, struct be_mem mem)
 
 void backend_cuda_free(void *ptr)
 {
-    backend_cuda_enter(-1);
+    backend_cuda_enter(backend_cuda_used());
     MUST(MemFree, (CUdeviceptr)(uintptr_t)ptr);
     backend_cuda_leave();
 }

@@ -99,6 +99,8 @@ standin=$top_builddir/tests/standin/.libs
 case "${SAN_CFLAGS:-}" in *sanitize*) standin= ;; esac
 if [ -n "$standin" ] && [ -e "$standin/libcuda.so.1" ]; then
     gpus() { LD_LIBRARY_PATH=$standin STANDIN_GPUS=2 job "$@"; }
+    gpus 2 -b 8 -e 8 -n 10 -m cuda:1 -j "$work/j" lat && grep -q '"gpus": "[^"]*cuda:1' "$work/j" && ! grep -q 'cuda:0' "$work/j" &&
+        ok "a device without a buffer is not opened, on a stand-in" || not_ok "a device without a buffer is not opened, on a stand-in"
     for mem in cuda host,cuda managed cuda:1,cuda:0; do
         # shellcheck disable=SC2086
         gpus 2 -b 8 -e 64K -f 8192 -n 10 -w 2 -c 2 -m $mem -j "$work/j" lat bw bibw rate overlap put_signal_lat $coll &&
