@@ -40,7 +40,10 @@ uint32_t rk_gpu_of_word(const struct rk_machine *m, const char *word, size_t len
     return found;
 }
 
-/* Show the GPUs that the value names. Returns false, with one line in err, if a word is no GPU, or is there twice. */
+/*
+ * Show the GPUs that the value names. Returns false, with one line in err, if a word is no GPU, or is there twice. CUDA
+ * stops at that word, so the GPUs behind it stay hidden.
+ */
 static bool show_visible(const char *value, const char *where, const struct rk_machine *m, bool *hidden, char *err,
                          size_t errlen)
 {
@@ -60,7 +63,7 @@ static bool show_visible(const char *value, const char *where, const struct rk_m
     return true;
 }
 
-/* Hide the GPUs that CUDA_VISIBLE_DEVICES does not name. If ranks are given none, a bad value hides none. */
+/* Hide the GPUs that CUDA_VISIBLE_DEVICES hides. A bad word is an error only if ranks are given GPUs. */
 static rank_status_t hide_gpus(const struct rk_pair_words *words, const char *where, const struct rk_machine *m,
                                struct rk_pair_prepared *out, char *err, size_t errlen)
 {
@@ -71,9 +74,8 @@ static rank_status_t hide_gpus(const struct rk_pair_words *words, const char *wh
         return RANK_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < m->ngpus; i++)
         out->hidden[i] = m->gpu[i].nvidia;
-    if (show_visible(words->visible, where, m, out->hidden, err, errlen))
-        out->rq.gpus.hidden = out->hidden;
-    else if (rk_pair_gives(words->gpus))
+    out->rq.gpus.hidden = out->hidden;
+    if (!show_visible(words->visible, where, m, out->hidden, err, errlen) && rk_pair_gives(words->gpus))
         return RANK_ERR_ARG;
     return RANK_OK;
 }

@@ -5,7 +5,7 @@
  * The recorded ones are compared with the choices of LLNL's mpibind (test-suite/expected). The random ones are compared
  * with all possible assignments, and checked for the properties that pair.h promises.
  */
-#include "lib/topo/pair.h"
+#include "lib/topo/pair_request.h"
 #include "tests/unit/machine_xml.h"
 
 #include <time.h>
@@ -280,6 +280,39 @@ static void lists(void **state)
     check_refused(&m, (struct rk_pair_request){.gpus = {.per_rank = 3, .hidden = hidden}},
                   "3 GPUs for each rank are too many: there are 2");
     rk_machine_free(&m);
+}
+
+/* What CUDA does with the value: it stops at the first word that is no GPU. shown: a character for each GPU. */
+static void check_shown(const char *visible, const char *shown)
+{
+    static const char *const lines[] = {"[(G)(G)(G)]"};
+    const struct rk_pair_words words = {.gpus = "", .nics = "", .visible = visible};
+    struct rk_pair_prepared prepared;
+    struct rk_machine m;
+    char err[256], got[4] = "";
+
+    make_machine(&m, 1, 1, 4, lines);
+    for (uint32_t i = 0; i < m.ngpus; i++)
+        snprintf(m.gpu[i].uuid, sizeof(m.gpu[i].uuid), "GPU-%u7", i);
+    assert_int_equal(rk_pair_request_make(&words, "this host", &m, &prepared, err, sizeof(err)), RANK_OK);
+    for (uint32_t i = 0; i < 3; i++)
+        got[i] = prepared.rq.gpus.hidden && prepared.rq.gpus.hidden[i] ? '-' : 'x';
+    assert_string_equal(got, shown);
+    rk_pair_request_clear(&prepared);
+    rk_machine_free(&m);
+}
+
+static void visible_words(void **state)
+{
+    (void)state;
+    check_shown(NULL, "xxx");
+    check_shown("2,0", "x-x");
+    check_shown("GPU-17", "-x-");
+    for (const char *const *none = (const char *const[]){"", "-1", "NoDevFiles", ",1", "3,1", "GPU-", NULL}; *none; none++)
+        check_shown(*none, "---");
+    check_shown("0,-1,2", "x--");
+    check_shown("1,1,2", "-x-");
+    check_shown("2,GPU-3,0", "--x");
 }
 
 static void check_device_numbers(const char *text, uint32_t n, const uint32_t *wanted)
@@ -642,6 +675,7 @@ int main(void)
         cmocka_unit_test(lassen),     cmocka_unit_test(corona),     cmocka_unit_test(one_rdma_device),
         cmocka_unit_test(behind_switches), cmocka_unit_test(no_devices), cmocka_unit_test(bandwidth),
         cmocka_unit_test(lists),      cmocka_unit_test(list_text), cmocka_unit_test(restricted), cmocka_unit_test(properties),
+        cmocka_unit_test(visible_words),
         cmocka_unit_test(least_total), cmocka_unit_test(many_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
