@@ -121,9 +121,10 @@ static void deal_gpus(const struct rk_pair_pool *gpus, struct rk_pairing *out)
                                  : gpu_in_order(gpus, out->ranks, r, i);
             out->gpus[(size_t)r * gpus->per_rank + i] = (struct rk_pair_link){
                 gpus->device[at], RK_PATH_NODE,
-                listed   ? RK_PAIR_LISTED
-                : shared ? RK_PAIR_SHARED
-                         : RK_PAIR_IN_ORDER};
+                listed         ? RK_PAIR_LISTED
+                : gpus->n == 1 ? RK_PAIR_ONLY
+                : shared       ? RK_PAIR_SHARED
+                               : RK_PAIR_IN_ORDER};
         }
     }
 }

@@ -45,7 +45,7 @@ enum rk_pair_reason {
     RK_PAIR_LEAST_LOADED, /* of NICs as near */
     RK_PAIR_PCI_ORDER,   /* of NICs as near and as loaded */
     RK_PAIR_RDMA_FIRST,  /* a nearer NIC has no RDMA */
-    RK_PAIR_ONLY         /* the machine has no other one */
+    RK_PAIR_ONLY         /* the machine has no other one, or none that is shown */
 };
 
 struct rk_pair_link {

@@ -129,20 +129,24 @@ static void take_gpus(struct classes *c, const struct rk_pair_pool *gpus, uint32
 {
     uint32_t *count = c->count + (size_t)class * c->gpus, taken = 0, left = c->size[class]--;
     const int64_t *cost = c->cost + (size_t)class * c->gpus;
-    int64_t least = INT64_MAX;
+    int64_t least = INT64_MAX; /* of the GPUs that this rank does not have */
 
-    for (uint32_t g = 0; g < c->gpus; g++) {
-        least = cost[g] < least ? cost[g] : least;
+    for (uint32_t g = 0; g < c->gpus; g++)
         taken += count[g] == left;
-    }
-    for (uint32_t g = 0, free_ones = gpus->per_rank - taken, n = 0; n < gpus->per_rank; g++) {
+    for (uint32_t g = 0, free_ones = gpus->per_rank - taken, n = 0; g < c->gpus; g++) {
         bool needed = count[g] == left;
-        if (!needed && (!count[g] || !free_ones))
+        if (!needed && (!count[g] || !free_ones)) {
+            least = cost[g] < least ? cost[g] : least;
             continue;
+        }
         free_ones -= !needed;
         count[g]--;
-        link[n++] = (struct rk_pair_link){gpus->device[g], RK_PATH_NODE,
-                                          cost[g] == least ? RK_PAIR_NEAREST : RK_PAIR_EQUAL_LOADS};
+        link[n++] = (struct rk_pair_link){g, RK_PATH_NODE, RK_PAIR_ONLY};
+    }
+    for (uint32_t n = 0; n < gpus->per_rank; n++) {
+        if (c->gpus > 1)
+            link[n].reason = cost[link[n].device] <= least ? RK_PAIR_NEAREST : RK_PAIR_EQUAL_LOADS;
+        link[n].device = gpus->device[link[n].device];
     }
 }
 

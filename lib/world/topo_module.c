@@ -62,19 +62,6 @@ static bool place_ranks(const struct rk_topo_query *query, struct local_pairs *l
     return l->placed && l->lists;
 }
 
-/* If CUDA_VISIBLE_DEVICES leaves one GPU, there is no other reason. */
-static void explain_visible(struct local_pairs *l)
-{
-    uint32_t visible = 0;
-
-    for (uint32_t i = 0; l->prepared.rq.gpus.hidden && i < l->m.ngpus; i++)
-        visible += !l->prepared.rq.gpus.hidden[i];
-    for (uint32_t r = 0; visible == 1 && r < l->pairs.ranks; r++) {
-        for (uint32_t i = 0; i < l->pairs.rank[r].ngpus; i++)
-            l->pairs.gpus[(size_t)r * l->pairs.rank[r].ngpus + i].reason = RK_PAIR_ONLY;
-    }
-}
-
 static rank_status_t pair_ranks(const struct rk_topo_query *query, struct local_pairs *l, char *err, size_t errlen)
 {
     const struct rk_pair_words words = {.gpus = "", .nics = "", .visible = query->visible};
@@ -87,8 +74,6 @@ static rank_status_t pair_ranks(const struct rk_topo_query *query, struct local_
     }
     if (!st)
         st = rk_pair(&l->m, &l->prepared.rq, &l->pairs, err, errlen);
-    if (!st)
-        explain_visible(l);
     return st;
 }
 

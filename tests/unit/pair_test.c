@@ -315,6 +315,46 @@ static void visible_words(void **state)
     check_shown("2,GPU-3,0", "--x");
 }
 
+static void check_reasons(const struct rk_machine *m, struct rk_pair_request rq, const char *wanted)
+{
+    static const char letters[] = {[RK_PAIR_IN_ORDER] = 'i', [RK_PAIR_SHARED] = 's', [RK_PAIR_NEAREST] = 'n',
+                                   [RK_PAIR_EQUAL_LOADS] = 'e', [RK_PAIR_LISTED] = 'l', [RK_PAIR_ONLY] = 'o'};
+    struct rk_pairing p;
+    char got[16] = "";
+    size_t len = 0;
+
+    rq.nics.bind = RK_PAIR_NONE;
+    pair_ok(m, &rq, &p);
+    for (uint32_t r = 0; r < p.ranks; r++) {
+        for (uint32_t i = 0; i < p.rank[r].ngpus; i++)
+            got[len++] = letters[p.rank[r].gpu[i].reason];
+    }
+    assert_string_equal(got, wanted);
+    rk_pair_free(&p);
+}
+
+static void reasons(void **state)
+{
+    static const char *const lines[] = {"[(G)]", "[(G)]"};
+    static const bool hidden[] = {true, false};
+    static const uint32_t list[] = {1};
+    struct rk_pair_cores placed[3];
+    struct rk_machine m;
+
+    (void)state;
+    make_machine(&m, 2, 2, 4, lines);
+    check_reasons(&m, (struct rk_pair_request){.ranks = 2}, "ii");
+    check_reasons(&m, (struct rk_pair_request){.ranks = 3}, "sss");
+    check_reasons(&m, (struct rk_pair_request){.ranks = 2, .gpus = {.hidden = hidden}}, "oo");
+    check_reasons(&m, (struct rk_pair_request){.ranks = 2, .gpus = {.bind = RK_PAIR_MAP, .map = list, .nmap = 1}}, "ll");
+    for (uint32_t i = 0; i < 3; i++)
+        placed[i] = (struct rk_pair_cores){cores_from(0), 4};
+    check_reasons(&m, (struct rk_pair_request){.ranks = 2, .placed = placed}, "ne");
+    check_reasons(&m, (struct rk_pair_request){.ranks = 1, .placed = placed, .gpus = {.per_rank = 2}}, "nn");
+    check_reasons(&m, (struct rk_pair_request){.ranks = 2, .placed = placed, .gpus = {.hidden = hidden}}, "oo");
+    rk_machine_free(&m);
+}
+
 static void check_device_numbers(const char *text, uint32_t n, const uint32_t *wanted)
 {
     uint32_t *list = NULL, count = 0;
@@ -675,7 +715,7 @@ int main(void)
         cmocka_unit_test(lassen),     cmocka_unit_test(corona),     cmocka_unit_test(one_rdma_device),
         cmocka_unit_test(behind_switches), cmocka_unit_test(no_devices), cmocka_unit_test(bandwidth),
         cmocka_unit_test(lists),      cmocka_unit_test(list_text), cmocka_unit_test(restricted), cmocka_unit_test(properties),
-        cmocka_unit_test(visible_words),
+        cmocka_unit_test(visible_words), cmocka_unit_test(reasons),
         cmocka_unit_test(least_total), cmocka_unit_test(many_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
