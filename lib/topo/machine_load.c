@@ -26,6 +26,7 @@ static bool read_cores(struct rk_machine_loader *l)
     hwloc_obj_type_t type = hwloc_get_nbobjs_by_type(l->t, HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
     int n = hwloc_get_nbobjs_by_type(l->t, type);
     int last = hwloc_bitmap_last(hwloc_topology_get_topology_cpuset(l->t));
+    hwloc_const_bitmap_t cpuset = hwloc_topology_get_allowed_cpuset(l->t);
     unsigned cpu;
 
     if (n < 1 || last < 0)
@@ -41,8 +42,11 @@ static bool read_cores(struct rk_machine_loader *l)
     memset(m->core_of_cpu, 0xff, m->ncpus * sizeof(*m->core_of_cpu));
     for (uint32_t i = 0; i < m->ncores; i++) {
         l->cores[i] = hwloc_get_obj_by_type(l->t, type, i);
-        m->core[i] = (struct rk_core){(uint32_t)hwloc_bitmap_first(l->cores[i]->cpuset), RK_TOPO_NONE,
-                                      RK_TOPO_NONE, hwloc_bitmap_intersects(l->cores[i]->cpuset, l->allowed)};
+        m->core[i] = (struct rk_core){.cpu = (uint32_t)hwloc_bitmap_first(l->cores[i]->cpuset),
+                                      .numa = RK_TOPO_NONE,
+                                      .package = RK_TOPO_NONE,
+                                      .cpuset = hwloc_bitmap_intersects(l->cores[i]->cpuset, cpuset),
+                                      .allowed = hwloc_bitmap_intersects(l->cores[i]->cpuset, l->allowed)};
         hwloc_bitmap_foreach_begin(cpu, l->cores[i]->cpuset)
             m->core_of_cpu[cpu] = i;
         hwloc_bitmap_foreach_end();

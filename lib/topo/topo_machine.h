@@ -29,7 +29,8 @@ struct rk_core {
     uint32_t cpu;     /* the kernel's number of its first hardware thread */
     uint32_t numa;    /* index, or RK_TOPO_NONE */
     uint32_t package; /* index, or RK_TOPO_NONE */
-    bool allowed;     /* this process may use it; true in XML */
+    bool cpuset;      /* in the cpuset of this process, or of the XML; xrun does not send it */
+    bool allowed;     /* there, and in the affinity of this process */
 };
 
 /* Nodes with cores. Further memory of the same cores, and memory without cores, is not listed. */

@@ -25,8 +25,8 @@ static bool has_cpu(const struct rk_cores *of, uint32_t cpu)
     return cpu / 64 < sizeof(of->word) / sizeof(*of->word) && (of->word[cpu / 64] >> cpu % 64 & 1);
 }
 
-/* List the cores of a rank. None if it may use all cores, or none is known: then it is not bound. */
-static struct rk_pair_cores bound_to(const struct rk_machine *m, const struct rk_cores *of, uint32_t *list)
+/* List the cores of a rank. None if it is not known. */
+static struct rk_pair_cores cores_of_rank(const struct rk_machine *m, const struct rk_cores *of, uint32_t *list)
 {
     struct rk_pair_cores cores = {list, 0};
 
@@ -40,26 +40,53 @@ static struct rk_pair_cores bound_to(const struct rk_machine *m, const struct rk
         if (list[i])
             list[cores.n++] = i;
     }
-    if (cores.n == m->ncores)
-        cores.n = 0;
     return cores;
+}
+
+/*
+ * Allow the cores that any rank may use, or those of the cpuset if no rank's are known. The affinity of this process
+ * does not count: each rank must find the same pairs. Returns the number of cores that a rank has unless it is bound.
+ */
+static uint32_t allow_cores(struct rk_machine *m, const struct rk_pair_cores *placed, uint32_t n)
+{
+    uint32_t all = 0;
+    bool any = false;
+
+    for (uint32_t r = 0; r < n; r++)
+        any = any || placed[r].n;
+    for (uint32_t i = 0; i < m->ncores; i++)
+        m->core[i].allowed = !any && m->core[i].cpuset;
+    for (uint32_t r = 0; r < n; r++) {
+        for (uint32_t i = 0; i < placed[r].n; i++)
+            m->core[placed[r].core[i]].allowed = true;
+    }
+    for (uint32_t i = 0; i < m->ncores; i++)
+        all += m->core[i].cpuset || m->core[i].allowed;
+    return all;
 }
 
 /* Set the cores of all ranks, if any is bound. On a recorded machine none is. Returns false without memory. */
 static bool place_ranks(const struct rk_topo_query *query, struct local_pairs *l)
 {
+    uint32_t n = query->cores ? query->nlocal : 0, all;
     bool any = false;
 
-    if (!query->cores || !l->m.live)
+    if (!l->m.live)
         return true;
-    l->placed = calloc(query->nlocal, sizeof(*l->placed));
-    l->lists = calloc((size_t)query->nlocal * l->m.ncores, sizeof(*l->lists));
-    for (uint32_t i = 0; l->placed && l->lists && i < query->nlocal; i++) {
-        l->placed[i] = bound_to(&l->m, &query->cores[i], l->lists + (size_t)i * l->m.ncores);
+    l->placed = calloc((size_t)n + 1, sizeof(*l->placed));
+    l->lists = calloc((size_t)n * l->m.ncores + 1, sizeof(*l->lists));
+    if (!l->placed || !l->lists)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        l->placed[i] = cores_of_rank(&l->m, &query->cores[i], l->lists + (size_t)i * l->m.ncores);
+    all = allow_cores(&l->m, l->placed, n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (l->placed[i].n == all)
+            l->placed[i].n = 0;
         any = any || l->placed[i].n;
     }
     l->prepared.rq.placed = any ? l->placed : NULL;
-    return l->placed && l->lists;
+    return true;
 }
 
 static rank_status_t pair_ranks(const struct rk_topo_query *query, struct local_pairs *l, char *err, size_t errlen)

@@ -173,6 +173,18 @@ else
     grep '^[01] ' out | sort -n >sorted && mv sorted out
     same "the library finds the nearest, too" "0 1=1
 1 0=0"
+    # Rank 1 is bound, rank 0 is not: both must find the same pairs.
+    HWLOC_XMLFILE=$work/two.xml HWLOC_THISSYSTEM=1 run 20 --bind none -n 2 sh -c \
+        'if [ "$XRUN_RANK" = 1 ]; then exec taskset -c "$1" "$0" --ordinals; fi; exec "$0" --ordinals' \
+        "$top_builddir/tests/device/device_query.mp" "${cpus[0]}"
+    grep '^[01] ' out | sort -n >sorted && mv sorted out
+    same "of two ranks one is bound" "0 1=1
+1 0=0"
+    # A core is outside of the cpuset: a rank that has all others is not bound.
+    machine "${cpus[0]}" 31 | sed "1,4s/ allowed_cpuset=\"[^\"]*\"/ allowed_cpuset=\"$(printf '0x%08x' $((1 << cpus[0])))\"/" >cpuset.xml
+    HWLOC_XMLFILE=$work/cpuset.xml HWLOC_THISSYSTEM=1 run 20 --bind none -n 1 "$top_builddir/tests/device/device_query.mp"
+    [ "$(grep '^0 ' out)" = "0 ${cpus[0]}; GPU 0 NODE, ranks have GPUs in PCI order" ] && check "a rank with all of the cpuset is not bound" 0 ||
+        bad "a rank with all of the cpuset is not bound" "$(cat out)"
 fi
 
 echo "# gpus: $passed passed, $failed failed"

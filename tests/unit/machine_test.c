@@ -253,6 +253,8 @@ static void this_machine(void **state)
     unsetenv("HWLOC_COMPONENTS");
     for (uint32_t i = 0; i < m.ncores; i++)
         allowed += m.core[i].allowed;
+    for (uint32_t i = 0; i < m.ncores; i++)
+        assert_true(m.core[i].cpuset || !m.core[i].allowed);
     assert_true(allowed > 0 && allowed <= rk_topo_units());
     for (uint32_t i = 0; i < m.nnics; i++)
         assert_true(*m.nic[i].name && rk_nic_rate(&m.nic[i]) > 0);

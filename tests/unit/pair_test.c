@@ -456,7 +456,7 @@ static void random_machine(struct random_case *c)
     for (uint32_t i = 0; i < packages; i++)
         c->package[i] = (struct rk_core_range){i * each * cores, each * cores};
     for (uint32_t i = 0; i < c->m.ncores; i++)
-        c->core[i] = (struct rk_core){i, i / cores, i / cores / each, random_below(4) > 0};
+        c->core[i] = (struct rk_core){i, i / cores, i / cores / each, true, random_below(4) > 0};
     c->core[random_below(c->m.ncores)].allowed = true;
     for (uint32_t i = 0; i < BRIDGES; i++) /* three host bridges, and trees below */
         c->bridge[i] = (struct rk_bridge){i < 3 ? RK_TOPO_NONE : random_below(i), i < 3, random_below(5) == 0};
