@@ -184,6 +184,13 @@ static bool check_duplicate_hosts(struct front *f)
     return false;
 }
 
+/* Refuse for a reason that may quote variables, and texts of agents. */
+static void refuse_quoted(struct front *f, char *text)
+{
+    xr_shell_words_show(text);
+    xr_front_refuse(f, XR_EXIT_USAGE, text);
+}
+
 static void on_hosts_complete(void *arg)
 {
     struct front *f = arg;
@@ -198,12 +205,12 @@ static void on_hosts_complete(void *arg)
     if (!check_duplicate_hosts(f))
         return;
     if (xr_place_ranks(f->options, f->plan, text, sizeof(text))) {
-        xr_front_refuse(f, XR_EXIT_USAGE, text);
+        refuse_quoted(f, text);
     } else if (f->options->where.dry_run) {
         xr_front_judge(f, 0);
         xr_front_end_job_by(f, SIGTERM, 0);
     } else if (xr_place_size(f->options, f->plan, f->job, text, sizeof(text))) {
-        xr_front_refuse(f, XR_EXIT_USAGE, text);
+        refuse_quoted(f, text);
     } else if (!open_report(f)) {
         xr_front_refuse(f, 1, "the report cannot be written");
     } else if (send_job(f) || xr_front_open_input(f)) {

@@ -64,6 +64,11 @@ for dry in '' --dry-run; do
 done
 CUDA_VISIBLE_DEVICES=0,5 short "a GPU of the variable that one host lacks" "CUDA_VISIBLE_DEVICES has '5', which is no GPU of host hosta with 4" \
     --host hosta:1,hostb:1 --gpus-per-rank 1
+for dry in '' --dry-run; do
+    CUDA_VISIBLE_DEVICES=$'\e[31m' short "control characters of the variable${dry:+ in a dry run}" \
+        "CUDA_VISIBLE_DEVICES has '.\[31m', which is no GPU" $dry --host hosta:1,hostb:1 --gpus-per-rank 1
+    grep -q $'\e' err && bad "control characters are printed" "$(cat -v err)"
+done
 printf 'no machine\n' >hostb.xml
 xrun --host hosta:1,hostb:1 --gpus-per-rank 1 touch "$work/started.0"
 [ ! -e started.0 ] && check "a host that cannot read its machine" 2 "host hostb: cannot read this machine's topology" ||
