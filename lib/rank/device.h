@@ -42,7 +42,11 @@ typedef struct rank_device {
     int32_t nnics;    /* the same for NICs */
     int32_t numa;     /* the kernel's number of the NUMA node of all cores of the rank, or -1 */
     int32_t reserved; /* 0 */
-    char cpus[256];   /* cores of the rank as hardware threads, as "0-5,48-53"; if no rank is bound, those that suit it */
+    /*
+     * Cores of the rank as hardware threads, as "0-5,48-53"; if no rank is bound, those that suit it. A longer list ends
+     * behind the last item that fits.
+     */
+    char cpus[256];
     rank_device_gpu_t gpu[RANK_DEVICE_MAX];
     rank_device_nic_t nic[RANK_DEVICE_MAX];
 } rank_device_t;

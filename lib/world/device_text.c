@@ -47,6 +47,21 @@ static void take_text(struct device_reader *r, char end, char *to, size_t size)
     to[len] = '\0';
 }
 
+/* A list that is too long is cut behind a whole item. */
+static void take_list(struct device_reader *r, char end, char *to, size_t size)
+{
+    const char *from;
+    size_t len = take_field(r, end, &from);
+
+    if (len >= size) {
+        len = size - 1;
+        while (len && from[len] != ',')
+            len--;
+    }
+    memcpy(to, from, len);
+    to[len] = '\0';
+}
+
 /* Return the place of a GPU in CUDA_VISIBLE_DEVICES, or -1. CUDA uses no word behind the first that is no GPU. */
 static int32_t visible_place(const rank_device_gpu_t *gpu, const char *visible)
 {
@@ -107,7 +122,7 @@ bool rk_device_text(const char *text, const char *visible, rank_device_t *out)
         if (len == 4 && memcmp(item, "numa", len) == 0)
             out->numa = take_int(&r, ';');
         else if (len == 4 && memcmp(item, "cpus", len) == 0)
-            take_text(&r, ';', out->cpus, sizeof(out->cpus));
+            take_list(&r, ';', out->cpus, sizeof(out->cpus));
         else if (len == 3 && memcmp(item, "gpu", len) == 0)
             take_gpu(&r, visible, out);
         else if (len == 3 && memcmp(item, "nic", len) == 0)

@@ -80,6 +80,10 @@ wanted "0 -1=-1" "1 -1=-1"
 verdict "GPUs that CUDA does not use"
 on g4dnmetal "$XRUN" --bind none -q -n 1 -x XRUN_DEVICES=x "$program"
 grep -q 'xrun itself sets that variable' "$work/err" || { echo "not ok - the variable is xrun's"; bad=1; }
+# 0,2,...,198 is longer than the field of 256 bytes, which ends inside of 154.
+on g4dnmetal "$XRUN" --bind none -n 1 sh -c 'XRUN_DEVICES="numa=-1;cpus=$(seq -s, 0 2 198);" exec "$0"' "$program"
+wanted "0 $(seq -s, 0 2 152)"
+verdict "a list of cores that is too long"
 on g4dnmetal env RANK_MODULES="$work" "$XRUN" --bind none -n 2 "$program" --missing
 [ "$(grep -c 'mp: done$' "$work/out")" = 2 ] && grep -q 'the module topo is needed' "$work/err" && echo "ok - without the module" ||
     { echo "not ok - without the module"; cat "$work/out" "$work/err"; bad=1; }
