@@ -34,6 +34,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#define VISIBLE "CUDA_VISIBLE_DEVICES" /* of the GPUs of a program */
+
 extern char **environ;
 
 /* The number of ranks on this host is not known yet: check the limits for one. */
@@ -160,11 +162,8 @@ static struct xr_plan_program *name_programs(const struct xr_options *o, struct 
 /* Keep the GPUs that the environment leaves each program, for the pairing. */
 static void name_visible(const struct xr_job *job, struct xr_plan_program *programs)
 {
-    for (uint32_t i = 0; i < job->napps; i++) {
-        programs[i].visible = xr_environ_value(job->apps[i].env, "CUDA_VISIBLE_DEVICES");
-        if (!programs[i].visible)
-            programs[i].visible = xr_environ_value(job->env, "CUDA_VISIBLE_DEVICES");
-    }
+    for (uint32_t i = 0; i < job->napps; i++)
+        programs[i].visible = xr_job_variable(job, &job->apps[i], VISIBLE);
 }
 
 /* Check what this host needs to reach others. Returns false with the reason in err. */
@@ -195,17 +194,35 @@ static int main_make_plan(struct xr_options *o, struct xr_plan *plan)
     return 0;
 }
 
-/* Print the machine and the pairs of its ranks. Returns the exit code. */
+/* Print the machine and the pairs of the ranks of a job. Returns the exit code. */
+static int show_topology_of(const struct xr_options *o, const struct xr_job *job)
+{
+    const char **visible = calloc((size_t)job->napps + 1, sizeof(*visible));
+    char text[1024] = "out of memory";
+    rank_status_t st = RANK_ERR_NO_MEMORY;
+
+    for (uint32_t i = 0; visible && i < job->napps; i++)
+        visible[i] = xr_job_variable(job, &job->apps[i], VISIBLE);
+    if (visible)
+        st = xr_policy_show_topology(&o->where, (uint32_t)o->n, visible, job->napps, stdout, text, sizeof(text));
+    free(visible);
+    if (st)
+        return main_refuse(text, XR_EXIT_USAGE);
+    return fflush(stdout) ? main_refuse("cannot write the topology", 1) : 0;
+}
+
 static int main_show_topology(const struct xr_options *o)
 {
-    char text[1024];
+    struct xr_job job = {.size = 0};
+    char text[4096 + 512];
+    int code;
 
-    if (!xr_policy_check(&o->where, text, sizeof(text)) ||
-        xr_policy_show_topology(&o->where, (uint32_t)o->n, stdout, text, sizeof(text)))
+    if (!xr_policy_check(&o->where, text, sizeof(text)))
         return main_refuse(text, XR_EXIT_USAGE);
-    if (fflush(stdout))
-        return main_refuse("cannot write the topology", 1);
-    return 0;
+    code = xr_programs_make_env(o, &job, text, sizeof(text));
+    code = code ? main_refuse(text, code) : show_topology_of(o, &job);
+    xr_job_clear(&job);
+    return code;
 }
 
 static int main_run(struct xr_options *o, uint64_t started_ns)

@@ -32,28 +32,19 @@ struct device_choice {
 
 /* --------------------------------------------------------------- inherited */
 
-static const char *program_value(const struct xr_agent *agent, const struct xr_app *app)
-{
-    const char *own = xr_environ_value(app->env, VISIBLE);
-
-    return own ? own : xr_environ_value(agent->job.env, VISIBLE);
-}
-
 /* Find the value that all programs of this host have. Returns false if they differ, and GPUs are given. */
-static bool inherited_value(const struct device_choice *c, const char **value)
+static bool inherited_value(const struct device_choice *c, struct rk_pair_words *words)
 {
-    *value = program_value(c->agent, xr_job_app_of(&c->agent->job, c->agent->ranks[0].rank));
-    for (uint32_t i = 1; i < c->agent->nlocal; i++) {
-        const char *other = program_value(c->agent, xr_job_app_of(&c->agent->job, c->agent->ranks[i].rank));
-        if (!*value != !other || (other && strcmp(*value, other) != 0)) {
-            *value = NULL;
-            if (!rk_pair_gives(c->agent->job.gpu_bind))
-                return true;
-            snprintf(c->text, c->len, VISIBLE " is not the same for all programs; --gpus-per-rank needs one value");
-            return false;
-        }
-    }
-    return true;
+    const struct xr_job *job = &c->agent->job;
+    const char **value = calloc((size_t)c->agent->nlocal + 1, sizeof(*value));
+    bool ok = false;
+
+    for (uint32_t i = 0; value && i < c->agent->nlocal; i++)
+        value[i] = xr_job_variable(job, xr_job_app_of(job, c->agent->ranks[i].rank), VISIBLE);
+    if (value)
+        ok = rk_pair_set_visible(words, value, c->agent->nlocal, c->text, c->len);
+    free(value);
+    return ok;
 }
 
 /* ------------------------------------------------------------------ cores */
@@ -216,7 +207,7 @@ static bool choose_devices(struct device_choice *c)
     bool ok;
 
     snprintf(where, sizeof(where), "host %s", c->agent->host);
-    if (!inherited_value(c, &words.visible) || rk_pair_request_make(&words, where, &c->m, &c->prepared, c->text, c->len) ||
+    if (!inherited_value(c, &words) || rk_pair_request_make(&words, where, &c->m, &c->prepared, c->text, c->len) ||
         !find_cores(c))
         return false;
     c->prepared.rq.ranks = c->agent->nlocal;

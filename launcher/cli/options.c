@@ -422,7 +422,8 @@ static const struct option options[] = {
      "Agents report cores and devices of other hosts.", FLAG(where.dry_run)},
     {PLACEMENT, {"--topo"}, NULL, "Print this machine, and the GPU, NIC and cores of N ranks on it; start none.",
      "It prints what rankinfo prints by its option of this name, without --map-by and --bind: devices, the ways between them, "
-     "the devices of each rank and the reason. The default of -n is one rank a GPU. A program may be left out.", FLAG(where.topo)},
+     "the devices of each rank and the reason. CUDA_VISIBLE_DEVICES limits the GPUs of this machine. The default of -n is one "
+     "rank a GPU. A program may be left out.", FLAG(where.topo)},
     {PLACEMENT, {"--xml"}, "FILE", "Plan for the machine in FILE, of hwloc's XML; with --dry-run or --topo.",
      "lstopo machine.xml writes such a file. No host is asked. The map has the GPU and NIC of each rank, with the way to them "
      "and the reason.", set_machine_xml, 0},

@@ -211,9 +211,8 @@ static size_t print_app_name(const struct xr_job *job, uint32_t i, char *err, si
     return job->napps > 1 ? (size_t)snprintf(err, errlen, "program %u: ", i + 1) : 0;
 }
 
-int xr_programs_make(const struct xr_options *options, bool here, struct xr_job *job, char *err, size_t errlen)
+int xr_programs_make_env(const struct xr_options *options, struct xr_job *job, char *err, size_t errlen)
 {
-    rank_status_t st;
     int code = 0;
 
     job->apps = calloc((size_t)options->napps, sizeof(*job->apps));
@@ -231,6 +230,14 @@ int xr_programs_make(const struct xr_options *options, bool here, struct xr_job 
     /* After the loop: -x may pass on variables that this removes. */
     if (!code && !make_job_env(options, job))
         code = out_of_memory(err, errlen);
+    return code;
+}
+
+int xr_programs_make(const struct xr_options *options, bool here, struct xr_job *job, char *err, size_t errlen)
+{
+    int code = xr_programs_make_env(options, job, err, errlen);
+    rank_status_t st;
+
     for (uint32_t i = 0; !code && i < job->napps; i++) {
         size_t named = print_app_name(job, i, err, errlen);
         code = find_program(&options->apps[i], job->env, here, &job->apps[i], err + named,

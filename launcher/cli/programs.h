@@ -16,4 +16,7 @@
  */
 int xr_programs_make(const struct xr_options *options, bool here, struct xr_job *job, char *err, size_t errlen);
 
+/* Do the first part of that: size and env of job and programs, without program and directory. */
+int xr_programs_make_env(const struct xr_options *options, struct xr_job *job, char *err, size_t errlen);
+
 #endif

@@ -112,9 +112,10 @@ const struct rk_pair_rank *xr_plan_devices(const struct xr_plan *plan, uint32_t 
 void xr_plan_show_devices(const struct xr_plan *plan, FILE *to);
 void xr_plan_clear_devices(struct xr_plan *plan);
 /*
- * Print the machine of --xml, or this one, and the GPU, NIC and cores of n ranks (0: one a GPU). On failure prints
- * nothing, and writes one line into err.
+ * Print the machine of --xml, or this one, and the GPU, NIC and cores of n ranks (0: one a GPU). visible: on this one
+ * CUDA_VISIBLE_DEVICES of each program. On failure prints nothing, and writes one line into err.
  */
-rank_status_t xr_policy_show_topology(const struct xr_policy *where, uint32_t n, FILE *to, char *err, size_t errlen);
+rank_status_t xr_policy_show_topology(const struct xr_policy *where, uint32_t n, const char *const *visible, uint32_t nvisible,
+                                      FILE *to, char *err, size_t errlen);
 
 #endif

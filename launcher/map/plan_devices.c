@@ -12,6 +12,7 @@ struct host_ranks {
     uint32_t *rank, n;
     struct rk_pair_cores *cores;
     uint32_t *lists; /* cores of all ranks */
+    const char **visible; /* CUDA_VISIBLE_DEVICES of each */
 };
 
 /* List the cores that a rank is bound to; none if it is not bound. */
@@ -42,14 +43,17 @@ static bool host_ranks_make(const struct xr_plan *p, const struct rk_machine *m,
     *h = (struct host_ranks){.m = m,
                              .rank = calloc((size_t)ranks + 1, sizeof(*h->rank)),
                              .cores = calloc((size_t)ranks + 1, sizeof(*h->cores)),
-                             .lists = calloc((size_t)ranks * m->ncores + 1, sizeof(*h->lists))};
-    if (!h->rank || !h->cores || !h->lists)
+                             .lists = calloc((size_t)ranks * m->ncores + 1, sizeof(*h->lists)),
+                             .visible = calloc((size_t)ranks + 1, sizeof(*h->visible))};
+    if (!h->rank || !h->cores || !h->lists || !h->visible)
         return false;
     for (uint32_t r = 0; r < p->placement.n && h->n < ranks; r++) {
         const struct xr_place *at = &p->placement.rank[r];
         if (at->host != host)
             continue;
         h->cores[h->n] = bound_cores(m, at->cpus, h->lists + (size_t)h->n * m->ncores);
+        if (p->nprograms && !p->where->xml) /* the variable is of this machine */
+            h->visible[h->n] = p->programs[xr_plan_program_of(p, r)].visible;
         h->rank[h->n++] = r;
     }
     return true;
@@ -60,6 +64,7 @@ static void host_ranks_free(struct host_ranks *h)
     free(h->rank);
     free(h->cores);
     free(h->lists);
+    free(h->visible);
 }
 
 static void show_links(FILE *to, const char *kind, const struct rk_device *all, const struct rk_pair_link *link, uint32_t n)
@@ -154,27 +159,6 @@ static rank_status_t load_devices(struct xr_plan *p, char *err, size_t errlen)
 
 /* ----------------------------------------------------------------- pairs */
 
-/* Find the CUDA_VISIBLE_DEVICES that all programs of a host have. Returns false if they differ, and GPUs are given. */
-static bool host_visible(const struct xr_plan *p, const struct host_ranks *h, struct rk_pair_words *words, char *err,
-                         size_t errlen)
-{
-    const char *first = NULL;
-
-    if (p->where->xml) /* the variable is of this machine */
-        return true;
-    for (uint32_t i = 0; i < h->n; i++) {
-        const char *value = p->nprograms ? p->programs[xr_plan_program_of(p, h->rank[i])].visible : NULL;
-        if (i == 0)
-            first = value;
-        if (!value == !first && (!value || strcmp(value, first) == 0))
-            continue;
-        snprintf(err, errlen, "CUDA_VISIBLE_DEVICES is not the same for all programs; --gpus-per-rank needs one value");
-        return !rk_pair_gives(words->gpus);
-    }
-    words->visible = first;
-    return true;
-}
-
 static rank_status_t pair_host(struct xr_plan *p, uint32_t host, char *err, size_t errlen)
 {
     struct rk_machine *m = p->known[host].devices;
@@ -187,7 +171,7 @@ static rank_status_t pair_host(struct xr_plan *p, uint32_t host, char *err, size
     snprintf(where, sizeof(where), "%s%s", p->where->xml ? "" : "host ", p->where->xml ? p->where->xml : xr_plan_name(p, host));
     if (!host_ranks_make(p, m, host, &h))
         snprintf(err, errlen, "out of memory for the devices of the ranks");
-    else if (!host_visible(p, &h, &words, err, errlen))
+    else if (!rk_pair_set_visible(&words, h.visible, h.n, err, errlen))
         st = RANK_ERR_ARG;
     else
         st = rk_pair_request_make(&words, where, m, &prepared, err, errlen);
@@ -285,10 +269,13 @@ void xr_plan_show_devices(const struct xr_plan *p, FILE *to)
     }
 }
 
-rank_status_t xr_policy_show_topology(const struct xr_policy *where, uint32_t n, FILE *to, char *err, size_t errlen)
+rank_status_t xr_policy_show_topology(const struct xr_policy *where, uint32_t n, const char *const *visible, uint32_t nvisible,
+                                      FILE *to, char *err, size_t errlen)
 {
     struct rk_topo_view view = {.xml = where->xml, .pairs = true, .ranks = n, .words = device_words(where)};
 
+    if (!rk_pair_set_visible(&view.words, visible, where->xml ? 0 : nvisible, err, errlen))
+        return RANK_ERR_ARG;
     if (!n && where->request.ppr && where->request.map == XR_LEVEL_NODE)
         view.ranks = where->request.ppr;
     return rk_topo_show(to, &view, err, errlen);

@@ -14,6 +14,21 @@ bool rk_pair_gives(const char *words)
 
 /* ---------------------------------------------------------------- visible */
 
+bool rk_pair_set_visible(struct rk_pair_words *words, const char *const *value, uint32_t n, char *err, size_t errlen)
+{
+    words->visible = NULL;
+    for (uint32_t i = 1; i < n; i++) {
+        if (!value[i] == !value[0] && (!value[i] || strcmp(value[i], value[0]) == 0))
+            continue;
+        if (!rk_pair_gives(words->gpus))
+            return true;
+        snprintf(err, errlen, "CUDA_VISIBLE_DEVICES is not the same for all programs; --gpus-per-rank needs one value");
+        return false;
+    }
+    words->visible = n ? value[0] : NULL;
+    return true;
+}
+
 /* Return the n-th GPU that CUDA may use, or RK_TOPO_NONE. */
 static uint32_t cuda_gpu(const struct rk_machine *m, unsigned long n)
 {
@@ -67,6 +82,8 @@ static bool show_visible(const char *value, const char *where, const struct rk_m
 static rank_status_t hide_gpus(const struct rk_pair_words *words, const char *where, const struct rk_machine *m,
                                struct rk_pair_prepared *out, char *err, size_t errlen)
 {
+    bool gives = rk_pair_gives(words->gpus);
+
     if (!words->visible)
         return RANK_OK;
     out->hidden = malloc((m->ngpus + 1) * sizeof(*out->hidden));
@@ -75,9 +92,9 @@ static rank_status_t hide_gpus(const struct rk_pair_words *words, const char *wh
     for (uint32_t i = 0; i < m->ngpus; i++)
         out->hidden[i] = m->gpu[i].nvidia;
     out->rq.gpus.hidden = out->hidden;
-    if (!show_visible(words->visible, where, m, out->hidden, err, errlen) && rk_pair_gives(words->gpus))
-        return RANK_ERR_ARG;
-    return RANK_OK;
+    if (show_visible(words->visible, where, m, out->hidden, gives ? err : NULL, gives ? errlen : 0) || !gives)
+        return RANK_OK;
+    return RANK_ERR_ARG;
 }
 
 /* ------------------------------------------------------------------ lists */

@@ -22,6 +22,12 @@ struct rk_pair_prepared {
 bool rk_pair_gives(const char *words);
 
 /*
+ * Set words->visible to the CUDA_VISIBLE_DEVICES that each of n ranks or programs has, given as one value or NULL each.
+ * Returns false, with one line in err, if they differ, and ranks are given GPUs. Without GPUs it stays NULL then.
+ */
+bool rk_pair_set_visible(struct rk_pair_words *words, const char *const *value, uint32_t n, char *err, size_t errlen);
+
+/*
  * Make the request. If ranks are given GPUs, those that CUDA may not use are removed from the machine. where names the
  * machine in err, such as "host a". Returns RANK_ERR_ARG, and one line in err, if the machine does not have what is
  * given. Clear *out in any case.

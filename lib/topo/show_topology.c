@@ -173,10 +173,13 @@ static rank_status_t draw_pairs(const struct rk_machine *m, const struct rk_pair
 }
 
 /* Return the number of ranks to show, if it is not given. */
-static uint32_t default_ranks(const struct rk_machine *m, const struct rk_topo_view *view)
+static uint32_t default_ranks(const struct rk_machine *m, const struct rk_topo_view *view, const bool *hidden)
 {
-    uint32_t each = view->words.gpus_per_rank ? view->words.gpus_per_rank : 1, all = m->ngpus ? m->ngpus / each : m->nnumas;
+    uint32_t each = view->words.gpus_per_rank ? view->words.gpus_per_rank : 1, gpus = 0, all;
 
+    for (uint32_t i = 0; i < m->ngpus; i++)
+        gpus += !hidden || !hidden[i];
+    all = gpus ? gpus / each : m->nnumas;
     return all ? all : 1;
 }
 
@@ -186,7 +189,7 @@ static rank_status_t make_pairs(struct rk_machine *m, const struct rk_topo_view 
     struct rk_pair_prepared prepared;
     rank_status_t st = rk_pair_request_make(&view->words, machine_name(view), m, &prepared, err, errlen);
 
-    prepared.rq.ranks = view->ranks ? view->ranks : default_ranks(m, view);
+    prepared.rq.ranks = view->ranks ? view->ranks : default_ranks(m, view, prepared.rq.gpus.hidden);
     if (!st)
         st = rk_pair(m, &prepared.rq, p, err, errlen);
     rk_pair_request_clear(&prepared);

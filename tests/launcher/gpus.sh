@@ -126,6 +126,15 @@ grep -q '^pairs of 2 ranks' out && check "--topo of two programs" 0 || bad "--to
 run 10 --topo --xml "$t4" -n 3 --gpu-bind map:5,1
 [ "$(grep -o 'GPU [0-9] [A-Z]*, by the list' out | tr '\n' ';')" = "GPU 5 NODE, by the list;GPU 1 NODE, by the list;GPU 5 NODE, by the list;" ] &&
     check "--topo with --gpu-bind" 0 || bad "--topo with --gpu-bind" "$(cat out)"
+for how in environment -x; do
+    own=(-x CUDA_VISIBLE_DEVICES=6,2) inherited=0
+    [ $how = -x ] || own=() inherited=6,2
+    HWLOC_XMLFILE=$t4 CUDA_VISIBLE_DEVICES=$inherited run 10 --topo --gpus-per-rank 1 "${own[@]}"
+    [ "$(grep -o '; GPU [0-9]' out | tr -d '\n')" = "; GPU 2; GPU 6" ] && check "--topo by CUDA_VISIBLE_DEVICES, $how" 0 ||
+        bad "--topo by CUDA_VISIBLE_DEVICES, $how" "$(cat out)"
+done
+CUDA_VISIBLE_DEVICES=6,2 run 10 --topo --xml "$t4" -n 1
+grep -q '; GPU 0' out && check "--topo --xml without the variable of this machine" 0 || bad "--topo --xml without the variable of this machine" "$(cat out)"
 HWLOC_COMPONENTS=$live run 10 --topo
 grep -q '^topology$' out && grep -q '^  rank 0 ' out && check "--topo of this machine" 0 || bad "--topo of this machine" "$(cat out)"
 refused "--topo with too few GPUs" 2 '9 GPUs for each rank are too many: there are 8' --topo --xml "$t4" --gpus-per-rank 9 $mark

@@ -289,7 +289,7 @@ static void check_shown(const char *visible, const char *shown)
     const struct rk_pair_words words = {.gpus = "", .nics = "", .visible = visible};
     struct rk_pair_prepared prepared;
     struct rk_machine m;
-    char err[256], got[4] = "";
+    char err[256] = "", got[4] = "";
 
     make_machine(&m, 1, 1, 4, lines);
     for (uint32_t i = 0; i < m.ngpus; i++)
@@ -298,6 +298,7 @@ static void check_shown(const char *visible, const char *shown)
     for (uint32_t i = 0; i < 3; i++)
         got[i] = prepared.rq.gpus.hidden && prepared.rq.gpus.hidden[i] ? '-' : 'x';
     assert_string_equal(got, shown);
+    assert_string_equal(err, "");
     rk_pair_request_clear(&prepared);
     rk_machine_free(&m);
 }
