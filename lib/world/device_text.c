@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The rest of a text, and the separator that ends the present item. */
+/* The rest of a text, and whether all before it was well formed. */
 struct device_reader {
     const char *at;
     bool ok;

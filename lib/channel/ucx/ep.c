@@ -143,7 +143,7 @@ static rank_status_t make_endpoint(struct rk_ucx_link *l, const ucp_address_t *a
         return why;
     }
     rk_error("UCX cannot reach rank %u: %s (do both sides have a network device or transport in "
-             "common? see UCX_TLS and UCX_NET_DEVICES)",
+             "common? see UCX_TLS, UCX_NET_DEVICES and RANK_NICS)",
              l->peer->id.rank, ucs_status_string(st));
     return rk_ucx_status(st);
 }

@@ -2,8 +2,8 @@
 /*
  * rails.c: print the devices that UCX uses for messages, for rankinfo.
  *
- * Prints the devices that UCX has opened here, subject to UCX_TLS and UCX_NET_DEVICES, and the maximum number for
- * one message. Which of them reach a peer shows only in a job. UCX reports both as text only (devices.h).
+ * Prints the devices that UCX has opened here, subject to UCX_TLS, UCX_NET_DEVICES and RANK_NICS, and the maximum number
+ * for one message. Which of them reach a peer shows only in a job. UCX reports both as text only (devices.h).
  */
 #include "lib/channel/ucx/devices.h"
 #include "lib/channel/ucx/ucx.h"
@@ -60,7 +60,7 @@ static void rails_print_devices(FILE *out, const char *text)
         fprintf(out, "%s%.*s", before, (int)len, name);
         before = ", ";
     }
-    fprintf(out, "%s\n", *before == ',' ? "" : "rails  none: UCX_TLS and UCX_NET_DEVICES leave no device");
+    fprintf(out, "%s\n", *before == ',' ? "" : "rails  none: UCX_TLS, UCX_NET_DEVICES and RANK_NICS leave no device");
 }
 
 /* Parse lines "UCX_MAX_RNDV_RAILS=2". */

@@ -186,8 +186,8 @@ static rank_status_t ucx_setup_init(struct rk_ucx *ucx, int peers, const ucp_con
         return RANK_OK;
     ucx->context = NULL;
     rk_error("UCX does not start: %s%s", ucs_status_string(ust),
-             ust == UCS_ERR_NO_DEVICE ? " (no transport is left; look at UCX_TLS and "
-                                        "UCX_NET_DEVICES)"
+             ust == UCS_ERR_NO_DEVICE ? " (no transport is left; look at UCX_TLS, "
+                                        "UCX_NET_DEVICES and RANK_NICS)"
                                       : "");
     return RANK_ERR_CHANNEL;
 }
@@ -298,7 +298,7 @@ static rank_status_t write_card(struct rk_ucx *ucx, void *card, size_t *len)
     }
     if (begins + ucx->address_len > *len) {
         rk_error("the address of UCX's worker takes %zu bytes and a card has %zu: name fewer "
-                 "network devices in UCX_NET_DEVICES or transports in UCX_TLS",
+                 "network devices in UCX_NET_DEVICES or RANK_NICS, or transports in UCX_TLS",
                  ucx->address_len, *len - begins);
         return RANK_ERR_CHANNEL;
     }
