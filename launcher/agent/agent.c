@@ -196,6 +196,7 @@ int xr_agent_main(int fd, const struct xr_setup *setup, bool remote, struct xr_d
     xr_agent_prepare(&agent);
     event_base_dispatch(agent.base);
     xr_progress_close(agent.progress);
+    rk_machine_free(&agent.machine);
     /* The front end or the supervisor died before it could. */
     if (agent.job.id && (!agent.wire || getppid() != supervisor))
         xr_rundir_remove(agent.job.id);

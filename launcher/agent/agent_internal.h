@@ -21,6 +21,7 @@
 #include "launcher/bootstrap/setup.h"
 #include "launcher/compat/singleton.h"
 #include "launcher/overlay/tree.h"
+#include "lib/topo/topo_machine.h"
 
 #include <event2/event.h>
 #include <sched.h>
@@ -84,6 +85,7 @@ struct xr_agent {
     struct xr_rank_devices *devices; /* of each rank of this host; NULL: no option gives any */
     bool gpu_numbers; /* CUDA_VISIBLE_DEVICES holds numbers in PCI order */
     void *topology; /* for the PMIx server, or NULL */
+    struct rk_machine machine; /* of this host; zeroed while it is not loaded */
 
     /* The ranks: rank_start.c, rank_reap.c. */
     struct xr_rank *ranks; /* [nlocal], in the order of their numbers */
@@ -171,6 +173,8 @@ const cpu_set_t *xr_agent_cpus(const struct xr_agent *agent, uint32_t local);
 void xr_agent_send_ready(struct xr_agent *agent);
 void xr_agent_send_topology(struct xr_agent *agent);
 void xr_agent_send_machine(struct xr_agent *agent);
+/* Load agent->machine, unless it is. On failure writes one line into err. */
+rank_status_t xr_agent_load_machine(struct xr_agent *agent, char *err, size_t errlen);
 
 /* pmi_clients.c: callbacks of the servers for PMIx and PMI-1 clients. */
 extern const struct xr_server_events xr_clients_server_events;

@@ -81,17 +81,21 @@ void xr_agent_send_topology(struct xr_agent *agent)
     free(text);
 }
 
+rank_status_t xr_agent_load_machine(struct xr_agent *agent, char *err, size_t errlen)
+{
+    return agent->machine.ncores ? RANK_OK : rk_machine_load(NULL, &agent->machine, err, errlen);
+}
+
+/* The machine stays for the choice of devices. */
 void xr_agent_send_machine(struct xr_agent *agent)
 {
     struct xr_packer p = {0};
-    struct rk_machine m;
     char why[512] = "";
-    rank_status_t st = rk_machine_load(NULL, &m, why, sizeof(why));
+    rank_status_t st = xr_agent_load_machine(agent, why, sizeof(why));
 
     xr_pack_u32(&p, agent->node);
     xr_pack_string(&p, why);
     if (!st)
-        xr_machine_pack(&m, &p);
+        xr_machine_pack(&agent->machine, &p);
     xr_conn_send(agent->wire, XR_MSG_MACHINE, &p);
-    rk_machine_free(&m);
 }

@@ -22,7 +22,7 @@
 
 struct device_choice {
     struct xr_agent *agent;
-    struct rk_machine m; /* if GPUs are given, with NVIDIA's only, so that its numbers are CUDA's */
+    struct rk_machine *m; /* if GPUs are given, with NVIDIA's only, so that its numbers are CUDA's */
     struct rk_pair_cores *cores; /* of each rank; NULL: none is bound */
     uint32_t *core_lists;
     struct rk_pair_prepared prepared;
@@ -77,9 +77,9 @@ static bool find_cores(struct device_choice *c)
         return true;
     set = hwloc_bitmap_alloc();
     c->cores = calloc(n, sizeof(*c->cores));
-    c->core_lists = calloc((size_t)n * c->m.ncores, sizeof(*c->core_lists));
+    c->core_lists = calloc((size_t)n * c->m->ncores, sizeof(*c->core_lists));
     for (uint32_t i = 0; set && c->cores && c->core_lists && i < n; i++)
-        c->cores[i] = cores_of_list(&c->m, c->agent->local_ranks.cpus[i], set, c->core_lists + (size_t)i * c->m.ncores);
+        c->cores[i] = cores_of_list(c->m, c->agent->local_ranks.cpus[i], set, c->core_lists + (size_t)i * c->m->ncores);
     hwloc_bitmap_free(set);
     return set && c->cores && c->core_lists;
 }
@@ -113,7 +113,7 @@ static bool all_uuids(const struct device_choice *c, const struct rk_pairing *p)
 {
     for (uint32_t r = 0; r < p->ranks; r++) {
         for (uint32_t i = 0; i < p->rank[r].ngpus; i++) {
-            if (!*c->m.gpu[p->rank[r].gpu[i].device].uuid)
+            if (!*c->m->gpu[p->rank[r].gpu[i].device].uuid)
                 return false;
         }
     }
@@ -128,7 +128,7 @@ static void print_gpus(const struct device_choice *c, const struct rk_pair_rank 
         if (c->agent->gpu_numbers)
             fprintf(to, "%u", rank->gpu[i].device);
         else
-            fprintf(to, "%s", c->m.gpu[rank->gpu[i].device].uuid);
+            fprintf(to, "%s", c->m->gpu[rank->gpu[i].device].uuid);
     }
 }
 
@@ -137,7 +137,7 @@ static void print_nics(const struct device_choice *c, const struct rk_pair_rank 
 {
     fprintf(to, NICS "=");
     for (uint32_t i = 0; i < rank->nnics; i++) {
-        const struct rk_device *d = &c->m.nic[rank->nic[i].device];
+        const struct rk_device *d = &c->m->nic[rank->nic[i].device];
         fprintf(to, "%s%s", i ? "," : "", d->name);
         if (*d->netdev && strcmp(d->netdev, d->name) != 0)
             fprintf(to, ",%s", d->netdev);
@@ -146,7 +146,7 @@ static void print_nics(const struct device_choice *c, const struct rk_pair_rank 
 
 static char *make_text(const struct device_choice *c, const struct rk_pair_rank *rank)
 {
-    char *devices = rk_pair_text(&c->m, rank), *text = NULL;
+    char *devices = rk_pair_text(c->m, rank), *text = NULL;
 
     if (devices && asprintf(&text, RK_PAIR_VARIABLE "=%s", devices) < 0)
         text = NULL;
@@ -207,12 +207,12 @@ static bool choose_devices(struct device_choice *c)
     bool ok;
 
     snprintf(where, sizeof(where), "host %s", c->agent->host);
-    if (!inherited_value(c, &words) || rk_pair_request_make(&words, where, &c->m, &c->prepared, c->text, c->len) ||
+    if (!inherited_value(c, &words) || rk_pair_request_make(&words, where, c->m, &c->prepared, c->text, c->len) ||
         !find_cores(c))
         return false;
     c->prepared.rq.ranks = c->agent->nlocal;
     c->prepared.rq.placed = c->cores;
-    if (rk_pair(&c->m, &c->prepared.rq, &pairs, err, sizeof(err))) {
+    if (rk_pair(c->m, &c->prepared.rq, &pairs, err, sizeof(err))) {
         snprintf(c->text, c->len, "%s: %s", where, err);
         return false;
     }
@@ -223,14 +223,14 @@ static bool choose_devices(struct device_choice *c)
 
 rank_status_t xr_rank_devices_choose(struct xr_agent *agent, int *code, char *text, size_t len)
 {
-    struct device_choice c = {.agent = agent, .text = text, .len = len};
+    struct device_choice c = {.agent = agent, .m = &agent->machine, .text = text, .len = len};
     char err[512];
     bool ok;
 
     if (!rk_pair_gives(agent->job.gpu_bind) && !rk_pair_gives(agent->job.nic_bind))
         return RANK_OK;
     *code = XR_EXIT_USAGE;
-    if (rk_machine_load(NULL, &c.m, err, sizeof(err))) {
+    if (xr_agent_load_machine(agent, err, sizeof(err))) {
         snprintf(text, len, "host %s: %s", agent->host, err);
         return RANK_ERR_SYSTEM;
     }
@@ -241,7 +241,7 @@ rank_status_t xr_rank_devices_choose(struct xr_agent *agent, int *code, char *te
     rk_pair_request_clear(&c.prepared);
     free(c.cores);
     free(c.core_lists);
-    rk_machine_free(&c.m);
+    rk_machine_free(&agent->machine); /* it is needed no more */
     if (ok)
         *code = 1;
     return ok ? RANK_OK : RANK_ERR_ARG;
