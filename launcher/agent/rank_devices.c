@@ -9,10 +9,11 @@
 #include "launcher/exec/environ.h"
 #include "launcher/util/exit_code.h"
 #include "launcher/util/shell_words.h"
+#include "lib/topo/core_list.h"
 #include "lib/topo/pair_request.h"
 #include "lib/topo/pair_text.h"
+#include "lib/topo/topo.h"
 
-#include <hwloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,25 +50,6 @@ static bool inherited_value(const struct device_choice *c, struct rk_pair_words 
 
 /* ------------------------------------------------------------------ cores */
 
-/* List the cores of a rank: each of its hardware threads belongs to one. Unknown ones are ignored. */
-static struct rk_pair_cores cores_of_list(const struct rk_machine *m, const char *cpus, hwloc_bitmap_t set, uint32_t *list)
-{
-    struct rk_pair_cores cores = {list, 0};
-    unsigned cpu;
-
-    if (!*cpus || hwloc_bitmap_list_sscanf(set, cpus))
-        return cores;
-    hwloc_bitmap_foreach_begin(cpu, set)
-        uint32_t core = cpu < m->ncpus ? m->core_of_cpu[cpu] : RK_TOPO_NONE;
-        bool known = core == RK_TOPO_NONE;
-        for (uint32_t i = 0; i < cores.n && !known; i++)
-            known = list[i] == core;
-        if (!known)
-            list[cores.n++] = core;
-    hwloc_bitmap_foreach_end();
-    return cores;
-}
-
 static bool find_cores(struct device_choice *c)
 {
     uint32_t n = c->agent->nlocal;
@@ -78,8 +60,11 @@ static bool find_cores(struct device_choice *c)
     set = hwloc_bitmap_alloc();
     c->cores = calloc(n, sizeof(*c->cores));
     c->core_lists = calloc((size_t)n * c->m->ncores, sizeof(*c->core_lists));
-    for (uint32_t i = 0; set && c->cores && c->core_lists && i < n; i++)
-        c->cores[i] = cores_of_list(c->m, c->agent->local_ranks.cpus[i], set, c->core_lists + (size_t)i * c->m->ncores);
+    for (uint32_t i = 0; set && c->cores && c->core_lists && i < n; i++) {
+        const char *cpus = c->agent->local_ranks.cpus[i];
+        if (*cpus && hwloc_bitmap_list_sscanf(set, cpus) == 0)
+            c->cores[i] = rk_cores_of_cpus(c->m, rk_topo_has_cpu, set, c->core_lists + (size_t)i * c->m->ncores);
+    }
     hwloc_bitmap_free(set);
     return set && c->cores && c->core_lists;
 }

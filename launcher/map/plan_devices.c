@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* plan_devices.c: pair the placed ranks with GPUs and NICs of their hosts. */
 #include "launcher/map/plan.h"
+#include "lib/topo/core_list.h"
 #include "lib/topo/show_topology.h"
+#include "lib/topo/topo.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,27 +16,6 @@ struct host_ranks {
     uint32_t *lists; /* cores of all ranks */
     const char **visible; /* CUDA_VISIBLE_DEVICES of each */
 };
-
-/* List the cores that a rank is bound to; none if it is not bound. */
-static struct rk_pair_cores bound_cores(const struct rk_machine *m, hwloc_const_bitmap_t cpus, uint32_t *list)
-{
-    struct rk_pair_cores cores = {list, 0};
-    unsigned cpu;
-
-    if (!cpus)
-        return cores;
-    for (uint32_t i = 0; i < m->ncores; i++)
-        list[i] = 0;
-    hwloc_bitmap_foreach_begin(cpu, cpus)
-        if (cpu < m->ncpus && m->core_of_cpu[cpu] != RK_TOPO_NONE)
-            list[m->core_of_cpu[cpu]] = 1;
-    hwloc_bitmap_foreach_end();
-    for (uint32_t i = 0; i < m->ncores; i++) {
-        if (list[i])
-            list[cores.n++] = i;
-    }
-    return cores;
-}
 
 static bool host_ranks_make(const struct xr_plan *p, const struct rk_machine *m, uint32_t host, struct host_ranks *h)
 {
@@ -51,7 +32,8 @@ static bool host_ranks_make(const struct xr_plan *p, const struct rk_machine *m,
         const struct xr_place *at = &p->placement.rank[r];
         if (at->host != host)
             continue;
-        h->cores[h->n] = bound_cores(m, at->cpus, h->lists + (size_t)h->n * m->ncores);
+        if (at->cpus) /* the rank is bound */
+            h->cores[h->n] = rk_cores_of_cpus(m, rk_topo_has_cpu, at->cpus, h->lists + (size_t)h->n * m->ncores);
         if (p->nprograms && !p->where->xml) /* the variable is of this machine */
             h->visible[h->n] = p->programs[xr_plan_program_of(p, r)].visible;
         h->rank[h->n++] = r;

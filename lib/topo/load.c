@@ -106,3 +106,8 @@ char *rk_topo_units_list(void)
     CPU_FREE(set);
     return list;
 }
+
+bool rk_topo_has_cpu(const void *bitmap, uint32_t cpu)
+{
+    return hwloc_bitmap_isset(bitmap, cpu);
+}

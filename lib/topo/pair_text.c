@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pair_text.c: write the devices of a rank as text. See pair_text.h. */
 #include "lib/topo/pair_text.h"
+#include "lib/topo/core_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,23 +39,16 @@ static int node_of_device(const struct rk_machine *m, const struct rk_device *d)
 static bool put_cpus(FILE *to, const struct rk_machine *m, const uint32_t *core, uint32_t n)
 {
     bool *of = calloc((size_t)m->ncores + 1, sizeof(*of));
-    const char *separator = "";
+    char *text = NULL;
 
     for (uint32_t i = 0; of && i < (n ? n : m->ncores); i++)
         of[n ? core[i] : i] = true;
-    for (uint32_t cpu = 0, next; of && cpu < m->ncpus; cpu = next) {
-        next = cpu + 1;
-        if (m->core_of_cpu[cpu] == RK_TOPO_NONE || !of[m->core_of_cpu[cpu]])
-            continue;
-        while (next < m->ncpus && m->core_of_cpu[next] != RK_TOPO_NONE && of[m->core_of_cpu[next]])
-            next++;
-        fprintf(to, "%s%u", separator, cpu);
-        if (next > cpu + 1)
-            fprintf(to, "-%u", next - 1);
-        separator = ",";
-    }
+    if (of)
+        text = rk_cores_text(m, of);
+    fprintf(to, "%s", text ? text : "");
     free(of);
-    return of != NULL;
+    free(text);
+    return text != NULL;
 }
 
 /* Return CUDA's number of a GPU, or -1. */

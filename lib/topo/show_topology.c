@@ -3,6 +3,7 @@
  * show_topology.c: print a machine, and the GPU and NIC of each of its ranks.
  */
 #include "lib/topo/show_topology.h"
+#include "lib/topo/core_list.h"
 #include "lib/topo/draw_topology.h"
 #include "lib/topo/topo.h"
 
@@ -17,25 +18,25 @@ static const char *plural(uint32_t n)
     return n == 1 ? "" : "s";
 }
 
-/* Format the hardware threads of cores as "0-3,8". of: a flag for each core. */
-static const char *threads_text(const struct rk_machine *m, const bool *of, char text[TEXT])
+/* Format the hardware threads of cores. of: a flag for each core; NULL: no memory. A long list is cut. Frees of. */
+static const char *threads_text(const struct rk_machine *m, bool *of, char text[TEXT])
 {
-    size_t len = 0;
+    char *whole = of ? rk_cores_text(m, of) : NULL;
+    size_t len = whole ? strlen(whole) : 0;
 
-    text[0] = '\0';
-    for (uint32_t cpu = 0, next; cpu < m->ncpus && len < TEXT - 24; cpu = next) {
-        next = cpu + 1;
-        if (m->core_of_cpu[cpu] == RK_TOPO_NONE || !of[m->core_of_cpu[cpu]])
-            continue;
-        while (next < m->ncpus && m->core_of_cpu[next] != RK_TOPO_NONE && of[m->core_of_cpu[next]])
-            next++;
-        len += (size_t)snprintf(text + len, TEXT - len, "%s%u", len ? "," : "", cpu);
-        if (next > cpu + 1)
-            len += (size_t)snprintf(text + len, TEXT - len, "-%u", next - 1);
+    free(of);
+    if (!whole)
+        return "?";
+    if (len >= TEXT) {
+        len = TEXT - sizeof(",...");
+        while (len && whole[len] != ',')
+            len--;
+        snprintf(text, TEXT, "%.*s,...", (int)len, whole);
+    } else {
+        snprintf(text, TEXT, "%s", len ? whole : "none");
     }
-    if (len >= TEXT - 24)
-        snprintf(text + len, TEXT - len, ",...");
-    return *text ? text : "none";
+    free(whole);
+    return text;
 }
 
 static const char *range_text(const struct rk_machine *m, struct rk_core_range near, char text[TEXT])
@@ -44,10 +45,7 @@ static const char *range_text(const struct rk_machine *m, struct rk_core_range n
 
     for (uint32_t i = near.first; of && i < near.first + near.n; i++)
         of[i] = true;
-    if (of)
-        threads_text(m, of, text);
-    free(of);
-    return of ? text : "?";
+    return threads_text(m, of, text);
 }
 
 static const char *list_text(const struct rk_machine *m, const uint32_t *core, uint32_t n, char text[TEXT])
@@ -56,10 +54,7 @@ static const char *list_text(const struct rk_machine *m, const uint32_t *core, u
 
     for (uint32_t i = 0; of && i < n; i++)
         of[core[i]] = true;
-    if (of)
-        threads_text(m, of, text);
-    free(of);
-    return of ? text : "?";
+    return threads_text(m, of, text);
 }
 
 /* ---------------------------------------------------------------- machine */

@@ -29,5 +29,7 @@ rank_status_t rk_topo_load_xml(const char *xml, hwloc_topology_t *out, char *err
 uint32_t rk_topo_units(void);
 /* Their list, as "0-3,8". Caller frees. NULL: not available. */
 char *rk_topo_units_list(void);
+/* Return whether a bitmap of hwloc has a hardware thread: for rk_cores_of_cpus. */
+bool rk_topo_has_cpu(const void *bitmap, uint32_t cpu);
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include "lib/world/topo_module.h"
 #include "lib/channel/module_core.h"
+#include "lib/topo/core_list.h"
 #include "lib/topo/pair_request.h"
 #include "lib/topo/pair_text.h"
 
@@ -20,27 +21,11 @@ struct local_pairs {
     uint32_t *lists;
 };
 
-static bool has_cpu(const struct rk_cores *of, uint32_t cpu)
+static bool recorded_cpu(const void *set, uint32_t cpu)
 {
+    const struct rk_cores *of = set;
+
     return cpu / 64 < sizeof(of->word) / sizeof(*of->word) && (of->word[cpu / 64] >> cpu % 64 & 1);
-}
-
-/* List the cores of a rank. None if it is not known. */
-static struct rk_pair_cores cores_of_rank(const struct rk_machine *m, const struct rk_cores *of, uint32_t *list)
-{
-    struct rk_pair_cores cores = {list, 0};
-
-    for (uint32_t i = 0; i < m->ncores; i++)
-        list[i] = 0;
-    for (uint32_t cpu = 0; cpu < m->ncpus; cpu++) {
-        if (m->core_of_cpu[cpu] != RK_TOPO_NONE && has_cpu(of, cpu))
-            list[m->core_of_cpu[cpu]] = 1;
-    }
-    for (uint32_t i = 0; i < m->ncores; i++) {
-        if (list[i])
-            list[cores.n++] = i;
-    }
-    return cores;
 }
 
 /*
@@ -78,7 +63,7 @@ static bool place_ranks(const struct rk_topo_query *query, struct local_pairs *l
     if (!l->placed || !l->lists)
         return false;
     for (uint32_t i = 0; i < n; i++)
-        l->placed[i] = cores_of_rank(&l->m, &query->cores[i], l->lists + (size_t)i * l->m.ncores);
+        l->placed[i] = rk_cores_of_cpus(&l->m, recorded_cpu, &query->cores[i], l->lists + (size_t)i * l->m.ncores);
     all = allow_cores(&l->m, l->placed, n);
     for (uint32_t i = 0; i < n; i++) {
         if (l->placed[i].n == all)
