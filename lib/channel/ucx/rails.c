@@ -39,11 +39,11 @@ bool rk_ucx_transports(struct rk_ucx *ucx, unsigned *found)
     return text != NULL;
 }
 
-bool rk_ucx_has_nic(struct rk_ucx *ucx, bool *found)
+bool rk_ucx_has_nic(struct rk_ucx *ucx, const char *nics, bool *found)
 {
     char *text = printed(ucx, NULL);
 
-    *found = text && rk_ucx_has_net_device(text, ucx->nics);
+    *found = text && rk_ucx_has_net_device(text, nics);
     free(text);
     return text != NULL;
 }

@@ -143,7 +143,6 @@ struct rk_ucx {
     bool shm_transports;       /* UCX may use shared memory within a node */
     bool rma;                  /* puts and gets are enabled in UCX */
     bool log_taken;
-    char *nics;                /* while the context opens: UCX's names of RANK_NICS; or NULL */
     uint64_t job;
     uint32_t me;               /* own rank in that job */
     int fd;
@@ -195,8 +194,8 @@ rank_status_t rk_ucx_create_type(const ucp_generic_dt_ops_t *ops, ucp_datatype_t
 rank_status_t rk_ucx_rails(FILE *out);
 /* Kinds of transports (devices.h) that this context has opened. Returns false if out of memory. */
 bool rk_ucx_transports(struct rk_ucx *ucx, unsigned *found);
-/* Find whether the context has one of ucx->nics. Returns false without memory. */
-bool rk_ucx_has_nic(struct rk_ucx *ucx, bool *found);
+/* Find whether the context has one of UCX's network devices nics. Returns false without memory. */
+bool rk_ucx_has_nic(struct rk_ucx *ucx, const char *nics, bool *found);
 
 /* tcp_watch.c: call before and after UCX's worker is created; the second frees the result of the first. */
 void rk_ucx_listeners_before(struct rk_ucx_listeners *old);

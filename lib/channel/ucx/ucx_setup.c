@@ -106,19 +106,18 @@ static bool names_shm(const char *tls)
     return false;
 }
 
-/* Give UCX the network devices of RANK_NICS. Sets ucx->nics to UCX's names of them; NULL: it chooses. */
-static rank_status_t configure_nics(struct rk_ucx *ucx, ucp_config_t *config)
+/* Give UCX the network devices of RANK_NICS. *names: UCX's names of them; NULL: it chooses. Caller frees. */
+static rank_status_t configure_nics(ucp_config_t *config, char **names)
 {
     const char *nics = rk_ucx_conf()->nics;
     ucs_status_t st;
 
-    ucx->nics = NULL;
     if (!nics || !*nics || rk_env("UCX_NET_DEVICES"))
         return RANK_OK;
-    ucx->nics = rk_ucx_net_devices(nics, "/sys");
-    if (!ucx->nics)
+    *names = rk_ucx_net_devices(nics, "/sys");
+    if (!*names)
         return RANK_ERR_NO_MEMORY;
-    st = ucp_config_modify(config, "NET_DEVICES", ucx->nics);
+    st = ucp_config_modify(config, "NET_DEVICES", *names);
     if (st == UCS_OK)
         return RANK_OK;
     rk_error("UCX refuses the network devices of RANK_NICS=%s: %s", nics, ucs_status_string(st));
@@ -126,18 +125,18 @@ static rank_status_t configure_nics(struct rk_ucx *ucx, ucp_config_t *config)
 }
 
 /* UCX drops devices that it does not have. Check that at least one of RANK_NICS is left. */
-static rank_status_t check_nics(struct rk_ucx *ucx)
+static rank_status_t check_nics(struct rk_ucx *ucx, const char *nics)
 {
     bool found;
 
-    if (!ucx->nics)
+    if (!nics)
         return RANK_OK;
-    if (!rk_ucx_has_nic(ucx, &found))
+    if (!rk_ucx_has_nic(ucx, nics, &found))
         return RANK_ERR_NO_MEMORY;
     if (found)
         return RANK_OK;
     rk_error("UCX has none of the network devices %s of RANK_NICS; rankinfo --channels --load prints those it has without it",
-             ucx->nics);
+             nics);
     return RANK_ERR_CONFIG;
 }
 
@@ -238,19 +237,19 @@ static rank_status_t init_as_allowed(struct rk_ucx *ucx, int peers, const ucp_co
 rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **kept)
 {
     ucp_config_t *config;
+    char *nics = NULL;
     rank_status_t st;
 
     log_begin(ucx);
     st = configure(ucx, &config);
     if (st)
         return st;
-    st = configure_nics(ucx, config);
+    st = configure_nics(config, &nics);
     if (!st)
         st = init_as_allowed(ucx, peers, config);
     if (!st)
-        st = check_nics(ucx);
-    free(ucx->nics);
-    ucx->nics = NULL;
+        st = check_nics(ucx, nics);
+    free(nics);
     if (kept)
         *kept = config;
     else
