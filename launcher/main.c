@@ -163,7 +163,7 @@ static struct xr_plan_program *name_programs(const struct xr_options *o, struct 
 static void name_visible(const struct xr_job *job, struct xr_plan_program *programs)
 {
     for (uint32_t i = 0; i < job->napps; i++)
-        programs[i].visible = xr_job_variable(job, &job->apps[i], VISIBLE);
+        programs[i].visible = xr_environ_value_of(job->apps[i].env, job->env, VISIBLE);
 }
 
 /* Check what this host needs to reach others. Returns false with the reason in err. */
@@ -202,7 +202,7 @@ static int show_topology_of(const struct xr_options *o, const struct xr_job *job
     rank_status_t st = RANK_ERR_NO_MEMORY;
 
     for (uint32_t i = 0; visible && i < job->napps; i++)
-        visible[i] = xr_job_variable(job, &job->apps[i], VISIBLE);
+        visible[i] = xr_environ_value_of(job->apps[i].env, job->env, VISIBLE);
     if (visible)
         st = xr_policy_show_topology(&o->where, (uint32_t)o->n, visible, job->napps, stdout, text, sizeof(text));
     free(visible);

@@ -41,7 +41,7 @@ static bool inherited_value(const struct device_choice *c, struct rk_pair_words 
     bool ok = false;
 
     for (uint32_t i = 0; value && i < c->agent->nlocal; i++)
-        value[i] = xr_job_variable(job, xr_job_app_of(job, c->agent->ranks[i].rank), VISIBLE);
+        value[i] = xr_environ_value_of(xr_job_app_of(job, c->agent->ranks[i].rank)->env, job->env, VISIBLE);
     if (value)
         ok = rk_pair_set_visible(words, value, c->agent->nlocal, c->text, c->len);
     free(value);

@@ -53,7 +53,7 @@ void xr_rank_start_explain(const struct xr_agent *agent, uint32_t rank, const st
 rank_status_t xr_rank_programs_find(struct xr_agent *agent, int *code, char *text, size_t len)
 {
     for (struct xr_app *app = agent->job.apps; app < agent->job.apps + agent->job.napps; app++) {
-        const char *path = xr_environ_value(app->env, "PATH");
+        const char *path = xr_environ_value_of(app->env, agent->job.env, "PATH");
         bool here = false;
         size_t named;
         char *found;
@@ -63,9 +63,7 @@ rank_status_t xr_rank_programs_find(struct xr_agent *agent, int *code, char *tex
             continue;
         named = write_app_number(agent, app, text, len);
         named += (size_t)snprintf(text + named, len - named, "host %s: ", agent->host);
-        found = xr_program_find(app->program, *app->path ? app->path : NULL,
-                                path ? path : xr_environ_value(agent->job.env, "PATH"), app->wdir, text + named,
-                                len - named, code);
+        found = xr_program_find(app->program, *app->path ? app->path : NULL, path, app->wdir, text + named, len - named, code);
         if (!found)
             return RANK_ERR_SYSTEM;
         free(app->program);

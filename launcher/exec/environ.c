@@ -153,6 +153,13 @@ const char *xr_environ_value(char *const *env, const char *name)
     return at < n ? strchr(env[at], '=') + 1 : NULL;
 }
 
+const char *xr_environ_value_of(char *const *own, char *const *common, const char *name)
+{
+    const char *value = xr_environ_value(own, name);
+
+    return value ? value : xr_environ_value(common, name);
+}
+
 /* ------------------------------------------------------------------- --env-file */
 
 /*

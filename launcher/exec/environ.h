@@ -39,4 +39,7 @@ char **xr_environ_merge(char *const *base, char *const *extra);
 /* Return the value of a variable, or NULL. */
 const char *xr_environ_value(char *const *env, const char *name);
 
+/* Return the value of a variable in own, otherwise in common, or NULL. */
+const char *xr_environ_value_of(char *const *own, char *const *common, const char *name);
+
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* job.c: see job.h. */
 #include "launcher/job/job.h"
-#include "launcher/exec/environ.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +15,6 @@ const struct xr_app *xr_job_app_of(const struct xr_job *job, uint32_t rank)
     while (rank - app->first >= app->n)
         app++;
     return app;
-}
-
-const char *xr_job_variable(const struct xr_job *job, const struct xr_app *app, const char *name)
-{
-    const char *own = xr_environ_value(app->env, name);
-
-    return own ? own : xr_environ_value(job->env, name);
 }
 
 void xr_job_clear(struct xr_job *job)

@@ -85,8 +85,6 @@ struct xr_local_ranks {
 
 /* Return the program of a rank. */
 const struct xr_app *xr_job_app_of(const struct xr_job *job, uint32_t rank);
-/* Return the value of a variable that a program has of its own or of the job, or NULL. */
-const char *xr_job_variable(const struct xr_job *job, const struct xr_app *app, const char *name);
 
 /* The hosts with ranks, and their ranks, in the form that PMIx uses. */
 struct xr_job_map {
