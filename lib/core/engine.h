@@ -5,7 +5,7 @@
  * Room: the progress engine: peers, requests, locks and threads, waits, detection of dead peers.
  * Callers: lib/channel, lib/p2p, lib/rma, collectives, lib/world.
  * Never: matches messages; moves payload itself.
- * Tests: tests/unit/{request,procs,sendq,room}_test.c, tests/mp/threads, tests/mp/wait_*, tests/mp/event_loop.c.
+ * Tests: tests/unit/{request,procs,sendq,room}_test.c, tests/mp/threads, tests/mp/waits.
  */
 #ifndef RK_CORE_ENGINE_H
 #define RK_CORE_ENGINE_H

@@ -5,7 +5,7 @@
  * Room: the node's segment, life locks, doorbells, core counts, CMA and XPMEM.
  * Callers: lib/core, lib/channel, lib/p2p, lib/rma, lib/world, tools.
  * Never: handles frames or messages.
- * Tests: tests/unit/node_test.c, tests/unit/affinity_test.c, tests/mp/wait_sleep.c, tests/mp/xpmem.sh.
+ * Tests: tests/unit/node_test.c, tests/unit/affinity_test.c, tests/mp/waits/wait_sleep.c, tests/mp/xpmem.sh.
  *
  * The lowest local rank creates a memfd; its card has the path to open it (/proc/PID/fd/FD) and a nonce. A process
  * that can map it and finds the nonce is on the node, which a host name cannot prove. No name exists in a file
