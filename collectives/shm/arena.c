@@ -203,6 +203,7 @@ RK_INLINE void turn_wait_for(struct rk_arena *a, const _Atomic uint64_t *turn, u
     w.wait.describe = rk_turn_describe;
     w.wait.kind = RK_FOR_COLL;
     w.wait.no_doorbell = w.wait.background = false;
+    w.wait.deadline = 0;
     rk_wait(a->team->ctx, &w.wait, over);
 }
 

@@ -191,6 +191,7 @@ rank_status_t rk_req_wait(struct rank_request *req)
     w.wait.describe = describe_request;
     w.wait.kind = (uint8_t)(req->type + RK_FOR_SEND);
     w.wait.no_doorbell = w.wait.background = false;
+    w.wait.deadline = 0;
     rk_wait_on(req->ctx, &w.wait, request_is_done);
     return req->status;
 }

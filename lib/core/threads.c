@@ -33,9 +33,10 @@ enum {
 
 enum { SPINS, SLEEPS, TURN, OVER }; /* TURN: the poller has left, wake up; OVER: the condition is true */
 
-static void futex_wait(_Atomic uint32_t *word, uint32_t value, long ns)
+static void futex_wait(_Atomic uint32_t *word, uint32_t value, long ns, uint64_t deadline)
 {
-    struct timespec t = {0, ns};
+    uint64_t now = deadline ? rk_clock_ns() : 0;
+    struct timespec t = {0, deadline && deadline < now + (uint64_t)ns ? (long)(deadline > now ? deadline - now : 0) : ns};
 
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &t, NULL, 0);
 }
@@ -229,7 +230,7 @@ static void stand_by(struct rk_threads *t, struct rk_wait *s)
         }
     }
     if (atomic_compare_exchange_strong(&s->state, &state, SLEEPS)) {
-        futex_wait(&s->state, SLEEPS, s->deep ? LONG_NS : SHORT_NS);
+        futex_wait(&s->state, SLEEPS, s->deep ? LONG_NS : SHORT_NS, s->deadline);
         state = SLEEPS;
         if (atomic_compare_exchange_strong(&s->state, &state, SPINS))
             s->sleeps++;
@@ -340,6 +341,8 @@ RK_COLD void rk_threads_wait(struct rk_ctx *ctx, struct rk_wait *w)
     if (w->no_doorbell && t->sleeper)
         rk_node_wake(t->ctx->node, t->ctx->node->index);
     while (atomic_load_explicit(&w->state, memory_order_relaxed) != OVER && !w->over(w)) {
+        if (rk_unlikely(w->deadline != 0) && rk_wait_is_late(w, rk_clock_ns()))
+            break;
         if (atomic_load_explicit(&t->owner, memory_order_relaxed) == w) {
             if (w->background && others_can_poll(t))
                 leave_place(t);

@@ -92,6 +92,28 @@ enum rk_armed rk_wait_arm(struct rk_engine *e)
     return rk_sendq_is_idle(e) ? RK_ARMED : RK_ARMED_SHORTLY;
 }
 
+uint64_t rk_wait_deadline(int64_t timeout_ns)
+{
+    uint64_t deadline;
+
+    if (timeout_ns < 0)
+        return 0;
+    return __builtin_add_overflow(rk_clock_ns(), (uint64_t)timeout_ns, &deadline) ? 0 : deadline;
+}
+
+/* Length of a sleep that ends at the deadline of the wait. At least 1. */
+static int sleep_until_deadline(const struct rk_wait *w, int ns)
+{
+    uint64_t now;
+
+    if (!w->deadline)
+        return ns;
+    now = rk_clock_ns();
+    if (now >= w->deadline)
+        return 1;
+    return w->deadline - now < (uint64_t)ns ? (int)(w->deadline - now) : ns;
+}
+
 /* Releases the lock meanwhile, if any. False: another thread has taken this one's place. */
 static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, int ns)
 {
@@ -130,6 +152,7 @@ static RK_COLD void wait_sleep(struct rk_ctx *ctx, struct rk_wait *w, bool short
 
         if (rk_unlikely(ctx->engine->stream_starts > 0))
             ns = STREAM_SLEEP_NS;
+        ns = sleep_until_deadline(w, ns);
         if (epoll < 0 || armed != RK_ARMED_NOT)
             mine = sleep_until_rung(ctx, epoll, bell, ns);
         else
@@ -224,12 +247,14 @@ void rk_wait_step(struct rk_ctx *ctx, struct rk_wait *w)
         rk_wait_bout(ctx, w);
 }
 
-/* Check deaths and stalls in a wait to which other messages keep coming. */
+/* Check deadline, deaths and stalls in a wait to which other messages keep coming. */
 static RK_COLD void check_while_busy(struct rk_ctx *ctx, struct rk_wait *w)
 {
     struct rk_engine *e = ctx->engine;
     uint64_t now = rk_clock_ns();
 
+    if (rk_wait_is_late(w, now) || e->threads)
+        return;
     if (w->begun == 0)
         w->begun = now;
     if (e->liveness)
@@ -255,7 +280,7 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_wait *w)
             e->spin.skip = 0;
         w->rounds = 0;
         w->since = 0;
-        if (has_checks(e) && ++w->busy % SPINS_PER_CHECK == 0)
+        if ((has_checks(e) || rk_unlikely(w->deadline != 0)) && ++w->busy % SPINS_PER_CHECK == 0)
             check_while_busy(ctx, w);
         return;
     }
@@ -281,6 +306,8 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_wait *w)
         w->since = now;
     if (w->begun == 0)
         w->begun = now;
+    if (rk_wait_is_late(w, now))
+        return;
     if (now >= e->next_check_ns)
         rk_engine_check_deaths(ctx, now);
     /* Traffic of other peers does not count for the awaited one. */

@@ -42,10 +42,12 @@ struct rk_wait {
     uint8_t kind;     /* enum rk_wait_kind */
     bool no_doorbell; /* no doorbell may ring: sleep 1 ms at most */
     bool background;  /* the progress thread: polls briefly, then leaves polling to others */
+    uint64_t deadline; /* rk_clock_ns at which late becomes true; 0: never */
 
     /* Set by rk_wait. */
     bool reported; /* on the status board */
     bool yielded;  /* has yielded since it began */
+    bool late;     /* the deadline has passed: over must return true then */
     /* Evaluated with the lock only, by any thread. Stays true once true. */
     bool (*over)(struct rk_wait *w);
     uint32_t rounds;
@@ -77,7 +79,7 @@ struct rk_req_wait {
 RK_INLINE void rk_wait_on(struct rk_ctx *ctx, struct rk_wait *w, bool (*over)(struct rk_wait *))
 {
     w->over = over;
-    w->reported = w->yielded = false;
+    w->reported = w->yielded = w->late = false;
     w->rounds = w->busy = 0;
     w->since = w->begun = 0;
     do
@@ -85,6 +87,16 @@ RK_INLINE void rk_wait_on(struct rk_ctx *ctx, struct rk_wait *w, bool (*over)(st
     while (!over(w));
     if (rk_unlikely(w->reported))
         rk_wait_over(ctx);
+}
+
+/* The deadline for a timeout of the user: negative is for ever. Never 0 otherwise. */
+uint64_t rk_wait_deadline(int64_t timeout_ns);
+/* Has the deadline passed by now? Sets late. */
+RK_INLINE bool rk_wait_is_late(struct rk_wait *w, uint64_t now)
+{
+    if (w->deadline && now >= w->deadline)
+        w->late = true;
+    return w->late;
 }
 
 RK_INLINE void rk_wait(struct rk_ctx *ctx, struct rk_wait *w, bool (*over)(struct rk_wait *))

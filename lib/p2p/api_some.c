@@ -21,18 +21,19 @@ static bool any_is_done(struct rk_wait *w)
     struct rk_any_wait *a = (struct rk_any_wait *)w;
 
     a->found = any_done(a->n, a->reqs);
-    return a->found != RANK_UNDEFINED;
+    return a->found != RANK_UNDEFINED || w->late;
 }
 
-/* The same after one round of progress, or after a wait for it. */
-static rank_status_t any_find(const char *call, bool wait, struct rk_ctx *ctx, int64_t n, const rank_request_t *reqs, int64_t *found)
+/* The same after one round of progress, or after a wait for it of timeout_ns at most. */
+static rank_status_t any_find(const char *call, int64_t timeout_ns, struct rk_ctx *ctx, int64_t n, const rank_request_t *reqs,
+                              int64_t *found)
 {
     struct rk_any_wait a = {.wait = {.describe = rk_any_describe}, .n = n, .reqs = reqs};
 
     *found = any_done(n, reqs);
     if (*found != RANK_UNDEFINED)
         return RANK_OK;
-    if (!wait) {
+    if (timeout_ns == 0) {
         rk_progress_once(ctx);
         *found = any_done(n, reqs);
         return RANK_OK;
@@ -44,6 +45,7 @@ static rank_status_t any_find(const char *call, bool wait, struct rk_ctx *ctx, i
         if (!rk_req_is_idle(reqs[i]) && reqs[i]->type == RK_REQ_SEND)
             a.wait.kind = RK_FOR_SEND; /* it may be part of a cycle of sends */
     }
+    a.wait.deadline = rk_wait_deadline(timeout_ns);
     rk_wait_on(ctx, &a.wait, any_is_done);
     *found = a.found;
     return RANK_OK;
@@ -84,8 +86,9 @@ static rank_status_t finish_done(int64_t n, rank_request_t *reqs, int64_t *ndone
     return first;
 }
 
-static rank_status_t find_some(const char *call, bool wait, int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
-                               rank_envelope_t *envelopes)
+/* timed: a call that nothing ends is an error. */
+static rank_status_t find_some(const char *call, int64_t timeout_ns, bool timed, int64_t n, rank_request_t *reqs, int64_t *ndone,
+                               int64_t *indices, rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
     rank_status_t st = rk_check_requests(call, n, reqs);
@@ -101,23 +104,30 @@ static rank_status_t find_some(const char *call, bool wait, int64_t n, rank_requ
         *ndone = RANK_UNDEFINED;
         return RANK_OK;
     }
-    if (!wait)
+    if (timeout_ns == 0)
         rk_progress_once(ctx);
-    else if ((st = any_find(call, true, ctx, n, reqs, &found)) != RANK_OK)
+    else if ((st = any_find(call, timeout_ns, ctx, n, reqs, &found)) != RANK_OK)
         return st;
-    return finish_done(n, reqs, ndone, indices, envelopes);
+    st = finish_done(n, reqs, ndone, indices, envelopes);
+    return timed && *ndone == 0 ? RANK_ERR_TIMED_OUT : st;
 }
 
 rank_status_t rank_waitsome(int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
                             rank_envelope_t *envelopes)
 {
-    return find_some(__func__, true, n, reqs, ndone, indices, envelopes);
+    return find_some(__func__, -1, false, n, reqs, ndone, indices, envelopes);
+}
+
+rank_status_t rank_waitsome_timed(int64_t n, rank_request_t *reqs, int64_t timeout_ns, int64_t *ndone, int64_t *indices,
+                                  rank_envelope_t *envelopes)
+{
+    return find_some(__func__, timeout_ns, true, n, reqs, ndone, indices, envelopes);
 }
 
 rank_status_t rank_testsome(int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
                             rank_envelope_t *envelopes)
 {
-    return find_some(__func__, false, n, reqs, ndone, indices, envelopes);
+    return find_some(__func__, 0, false, n, reqs, ndone, indices, envelopes);
 }
 
 static rank_status_t find_any(const char *call, bool wait, int64_t n, rank_request_t *reqs, int64_t *index, int *done,
@@ -139,7 +149,7 @@ static rank_status_t find_any(const char *call, bool wait, int64_t n, rank_reque
         rk_null_envelope(envelope, RANK_UNDEFINED);
         return RANK_OK;
     }
-    st = any_find(call, wait, ctx, n, reqs, &found);
+    st = any_find(call, wait ? -1 : 0, ctx, n, reqs, &found);
     if (st)
         return st;
     *index = found;
@@ -168,19 +178,43 @@ static bool all_done(int64_t n, const rank_request_t *reqs)
     return true;
 }
 
-rank_status_t rank_testall(int64_t n, rank_request_t *reqs, int *done, rank_envelope_t *envelopes)
+static bool all_are_done(struct rk_wait *w)
+{
+    struct rk_any_wait *a = (struct rk_any_wait *)w;
+
+    while (a->found < a->n && (rk_req_is_idle(a->reqs[a->found]) || a->reqs[a->found]->done))
+        a->found++;
+    return a->found == a->n || w->late;
+}
+
+/* Wait for all, for timeout_ns at most. */
+static rank_status_t all_await(const char *call, struct rk_ctx *ctx, int64_t n, const rank_request_t *reqs, int64_t timeout_ns)
+{
+    struct rk_any_wait a = {.wait = {.describe = rk_any_describe}, .n = n, .reqs = reqs};
+
+    if (timeout_ns == 0) {
+        rk_progress_once(ctx);
+        return RANK_OK;
+    }
+    if (!rk_may_wait(ctx))
+        return rk_arg_in_callback(call);
+    a.wait.deadline = rk_wait_deadline(timeout_ns);
+    rk_wait(ctx, &a.wait, all_are_done);
+    return RANK_OK;
+}
+
+static rank_status_t find_all(const char *call, int64_t timeout_ns, int64_t n, rank_request_t *reqs, int *done,
+                              rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
-    rank_status_t st = rk_check_requests(__func__, n, reqs), first = RANK_OK;
+    rank_status_t st = rk_check_requests(call, n, reqs), first = RANK_OK;
     struct rk_ctx *ctx;
 
     if (st)
         return st;
-    if (!done)
-        return rk_arg_null(__func__, "done");
     ctx = any_ctx(n, reqs);
-    if (ctx && !all_done(n, reqs))
-        rk_progress_once(ctx);
+    if (ctx && !all_done(n, reqs) && (st = all_await(call, ctx, n, reqs, timeout_ns)) != RANK_OK)
+        return st;
     *done = all_done(n, reqs);
     for (int64_t i = 0; i < n && *done; i++) {
         rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
@@ -189,7 +223,7 @@ rank_status_t rank_testall(int64_t n, rank_request_t *reqs, int *done, rank_enve
             rk_null_envelope(envelope, RANK_UNDEFINED);
             continue;
         }
-        st = rk_check_request(__func__, reqs[i]);
+        st = rk_check_request(call, reqs[i]);
         if (!st)
             st = rk_finish(&reqs[i], envelope);
         if (st && !first)
@@ -198,4 +232,26 @@ rank_status_t rank_testall(int64_t n, rank_request_t *reqs, int *done, rank_enve
     return first;
 }
 
-RK_PUBLIC(rank_waitsome); RK_PUBLIC(rank_testsome); RK_PUBLIC(rank_waitany); RK_PUBLIC(rank_testany); RK_PUBLIC(rank_testall);
+rank_status_t rank_testall(int64_t n, rank_request_t *reqs, int *done, rank_envelope_t *envelopes)
+{
+    return done ? find_all(__func__, 0, n, reqs, done, envelopes) : rk_arg_null(__func__, "done");
+}
+
+rank_status_t rank_waitall_timed(int64_t n, rank_request_t *reqs, int64_t timeout_ns, rank_envelope_t *envelopes)
+{
+    int done = 1;
+    rank_status_t st = find_all(__func__, timeout_ns, n, reqs, &done, envelopes);
+
+    return done ? st : RANK_ERR_TIMED_OUT;
+}
+
+rank_status_t rank_wait_timed(rank_request_t *req, int64_t timeout_ns, rank_envelope_t *envelope)
+{
+    int done = 1;
+    rank_status_t st = req ? find_all(__func__, timeout_ns, 1, req, &done, envelope) : rk_arg_null(__func__, "req");
+
+    return done ? st : RANK_ERR_TIMED_OUT;
+}
+
+RK_PUBLIC(rank_waitsome); RK_PUBLIC(rank_waitsome_timed); RK_PUBLIC(rank_testsome); RK_PUBLIC(rank_waitany); RK_PUBLIC(rank_testany); RK_PUBLIC(rank_testall);
+RK_PUBLIC(rank_waitall_timed); RK_PUBLIC(rank_wait_timed);

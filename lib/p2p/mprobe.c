@@ -32,18 +32,20 @@ static bool probe_is_over(struct rk_wait *w)
         return true;
     p->dead = rk_p2p_cannot_come(p->team, p->source) ||
               (p->source == RANK_ANY_SOURCE && rk_unlikely(p->team->ndead != p->ndead));
-    return p->over = p->dead;
+    p->late = !p->dead && w->late;
+    return p->over = p->dead || p->late;
 }
 
-static rank_status_t probe_wait(const char *call, struct rk_probe *p)
+static rank_status_t probe_wait(const char *call, struct rk_probe *p, int64_t timeout_ns)
 {
     p->ndead = p->team->ndead;
+    p->wait.deadline = rk_wait_deadline(timeout_ns);
     if (!probe_is_over(&p->wait)) {
         if (!rk_may_wait(p->team->ctx))
             return rk_arg_in_callback(call);
         rk_wait_on(p->team->ctx, &p->wait, probe_is_over);
     }
-    return p->dead ? RANK_ERR_PEER_DEAD : RANK_OK;
+    return p->dead ? RANK_ERR_PEER_DEAD : p->late ? RANK_ERR_TIMED_OUT : RANK_OK;
 }
 
 static rank_status_t probe_once(struct rk_probe *p, int *found)
@@ -56,27 +58,28 @@ static rank_status_t probe_once(struct rk_probe *p, int *found)
     return !*found && rk_p2p_cannot_come(p->team, p->source) ? RANK_ERR_PEER_DEAD : RANK_OK;
 }
 
-/* wait: until there is one. take: it leaves the queues. */
-static rank_status_t probe_message(const char *call, int peer, int64_t tag, rank_team_t team, int *found, bool wait,
+/* timeout_ns 0: look once; negative: wait until there is one. found NULL: none is an error. take: it leaves the queues. */
+static rank_status_t probe_message(const char *call, int peer, int64_t tag, rank_team_t team, int *found, int64_t timeout_ns,
                                    rank_message_t *message, bool take, rank_envelope_t *envelope)
 {
     RK_ENTER_TEAM(team);
+    int any = 1;
     struct rk_probe p = {.wait = {.describe = rk_probe_describe}, .team = team, .source = peer, .tag = rk_match_tag(tag),
                          .envelope = envelope, .message = message};
     rank_status_t st = rk_team_check(call, team);
 
     if (st || rk_peer_null_ok(st = rk_check_source(call, team, peer, tag)))
         return st;
-    if (!wait && !found)
-        return rk_arg_null(call, "found");
     if (take && !message)
         return rk_arg_null(call, "message");
     if (st) {
-        if (!wait)
+        if (found)
             *found = 1;
         return rk_null_probe(st, team, message, envelope);
     }
-    st = wait ? probe_wait(call, &p) : probe_once(&p, found);
+    st = timeout_ns ? probe_wait(call, &p, timeout_ns) : probe_once(&p, found ? found : &any);
+    if (!st && !any)
+        return RANK_ERR_TIMED_OUT;
     if (!p.taken)
         return st;
     *message = (rank_message_t)(void *)p.taken; /* the handle is the message */
@@ -87,23 +90,29 @@ static rank_status_t probe_message(const char *call, int peer, int64_t tag, rank
 
 rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team, rank_envelope_t *envelope)
 {
-    return probe_message(__func__, peer, tag, team, NULL, true, NULL, false, envelope);
+    return probe_message(__func__, peer, tag, team, NULL, -1, NULL, false, envelope);
 }
 
 rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int *found, rank_envelope_t *envelope)
 {
-    return probe_message(__func__, peer, tag, team, found, false, NULL, false, envelope);
+    return found ? probe_message(__func__, peer, tag, team, found, 0, NULL, false, envelope) : rk_arg_null(__func__, "found");
 }
 
 rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team, rank_message_t *message, rank_envelope_t *envelope)
 {
-    return probe_message(__func__, peer, tag, team, NULL, true, message, true, envelope);
+    return probe_message(__func__, peer, tag, team, NULL, -1, message, true, envelope);
+}
+
+rank_status_t rank_mprobe_timed(int peer, int64_t tag, rank_team_t team, int64_t timeout_ns, rank_message_t *message,
+                                rank_envelope_t *envelope)
+{
+    return probe_message(__func__, peer, tag, team, NULL, timeout_ns, message, true, envelope);
 }
 
 rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found, rank_message_t *message,
                            rank_envelope_t *envelope)
 {
-    return probe_message(__func__, peer, tag, team, found, false, message, true, envelope);
+    return found ? probe_message(__func__, peer, tag, team, found, 0, message, true, envelope) : rk_arg_null(__func__, "found");
 }
 
 static struct rk_threads *enter_message(const rank_message_t *message)
@@ -181,4 +190,4 @@ rank_status_t rank_imrecv(void *buf, int64_t count, rank_dtype_t dtype, rank_mes
 }
 
 RK_PUBLIC(rank_probe); RK_PUBLIC(rank_iprobe); RK_PUBLIC(rank_mprobe); RK_PUBLIC(rank_improbe); RK_PUBLIC(rank_mrecv);
-RK_PUBLIC(rank_imrecv);
+RK_PUBLIC(rank_imrecv); RK_PUBLIC(rank_mprobe_timed);

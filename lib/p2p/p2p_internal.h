@@ -96,7 +96,7 @@ struct rk_probe {
     rank_envelope_t *envelope;
     /* of the team, at the start: a death is reported once, but to all present waits */
     int ndead;
-    bool over, dead;
+    bool over, dead, late;
     const rank_message_t *message; /* not NULL: take the message into: */
     struct rk_unexpected *taken;
 };

@@ -56,6 +56,17 @@ RANK_API rank_status_t rank_testany(int64_t n, rank_request_t *reqs, int64_t *in
 RANK_API rank_status_t rank_waitsome(int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
                                      rank_envelope_t *envelopes);
 
+/*
+ * As rank_wait, rank_waitall and rank_waitsome, for timeout_ns at most. 0: look once, with progress. Negative: for ever.
+ * RANK_ERR_TIMED_OUT: not complete by then. No request has ended, and all go on. Of rank_waitsome_timed: none is complete,
+ *   and *ndone is 0.
+ */
+RANK_API rank_status_t rank_wait_timed(rank_request_t *req, int64_t timeout_ns, rank_envelope_t *envelope);
+RANK_API rank_status_t rank_waitall_timed(int64_t n, rank_request_t *reqs, int64_t timeout_ns,
+                                          rank_envelope_t *envelopes);
+RANK_API rank_status_t rank_waitsome_timed(int64_t n, rank_request_t *reqs, int64_t timeout_ns, int64_t *ndone,
+                                           int64_t *indices, rank_envelope_t *envelopes);
+
 /* As rank_waitsome, without waiting. *ndone may be 0. */
 RANK_API rank_status_t rank_testsome(int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
                                      rank_envelope_t *envelopes);

@@ -210,6 +210,11 @@ RANK_API rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_
 RANK_API rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,
                                         uint64_t value, int peer, uint64_t *seen);
 
+/* As rank_signal_wait, for timeout_ns at most. 0: look once, with progress. Negative: for ever.
+ * RANK_ERR_TIMED_OUT: there was none. *seen is unchanged. */
+RANK_API rank_status_t rank_signal_wait_timed(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value, int peer,
+                                              int64_t timeout_ns, uint64_t *seen);
+
 /* Test once for what rank_signal_wait waits for, with progress. *flag is 1 or 0. *seen is written if *flag is 1. It may be NULL.
  * RANK_ERR_PEER_DEAD: as for rank_signal_wait. */
 RANK_API rank_status_t rank_test_signal(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,

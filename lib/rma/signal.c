@@ -275,6 +275,7 @@ static rank_status_t signal_prepare(const char *call, struct word *w, struct ran
         return rk_arg_error(RANK_ERR_ARG, call, "the word at offset %lld has an address that is no multiple of 8",
                             (long long)offset);
     w->wait.peer = NULL; /* rk_wait_on sets the rest */
+    w->wait.deadline = 0;
     w->mem = mem;
     w->at = (const uint64_t *)(const void *)(mine + offset);
     w->value = value;
@@ -285,7 +286,7 @@ static rank_status_t signal_prepare(const char *call, struct word *w, struct ran
 
 static bool word_wait_over(struct rk_wait *w)
 {
-    return word_is_so((struct word *)w);
+    return word_is_so((struct word *)w) || w->late;
 }
 
 RK_INLINE void wait_for_word(struct word *w, bool no_doorbell)
@@ -365,6 +366,27 @@ rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, u
     return signal_outcome(&w, seen);
 }
 
+rank_status_t rank_signal_wait_timed(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value, int peer,
+                                     int64_t timeout_ns, uint64_t *seen)
+{
+    struct word w;
+    rank_status_t st = signal_prepare(__func__, &w, mem, offset, cmp, value);
+
+    if (rk_unlikely(st))
+        return st;
+    RK_ENTER(mem->ctx);
+    st = set_writer(__func__, &w, mem, peer, timeout_ns < 0);
+    if (rk_unlikely(st))
+        return rk_peer_null_ok(st);
+    if (timeout_ns) {
+        w.wait.deadline = rk_wait_deadline(timeout_ns);
+        wait_for_word(&w, false);
+    } else if (!word_is_so(&w)) {
+        rk_progress_once(mem->ctx);
+    }
+    return word_is_so(&w) ? signal_outcome(&w, seen) : RANK_ERR_TIMED_OUT;
+}
+
 rank_status_t rank_test_signal(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value, int peer, int *flag,
                                uint64_t *seen)
 {
@@ -394,4 +416,5 @@ rank_status_t rank_test_signal(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, u
     return st;
 }
 
-RK_PUBLIC(rank_put_signal); RK_PUBLIC(rank_wait_until); RK_PUBLIC(rank_signal_wait); RK_PUBLIC(rank_test_signal);
+RK_PUBLIC(rank_put_signal); RK_PUBLIC(rank_wait_until); RK_PUBLIC(rank_signal_wait);
+RK_PUBLIC(rank_signal_wait_timed); RK_PUBLIC(rank_test_signal);
