@@ -97,6 +97,9 @@ struct be_window *be_window_create(size_t bytes, struct be_mem mem, void **base)
 void be_window_destroy(struct be_window *window);
 void be_put(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset);
 void be_get(struct be_window *window, void *dst, size_t bytes, int peer, size_t offset);
+/* Started alone; a request for be_waitall. It is complete when src may be reused, or dst holds the data. */
+void be_iput(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset, be_request_t *req);
+void be_iget(struct be_window *window, void *dst, size_t bytes, int peer, size_t offset, be_request_t *req);
 /* On an int64_t; both are complete, and *before is written, after the flush. */
 void be_add(struct be_window *window, int64_t value, int peer, size_t offset);
 void be_fetch_add(struct be_window *window, int64_t value, int peer, size_t offset, int64_t *before);

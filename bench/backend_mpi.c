@@ -231,6 +231,16 @@ void be_get(struct be_window *window, void *dst, size_t bytes, int peer, size_t 
     MPI_Get(dst, (int)bytes, MPI_BYTE, peer, (MPI_Aint)offset, (int)bytes, MPI_BYTE, window->win);
 }
 
+void be_iput(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset, be_request_t *req)
+{
+    MPI_Rput(src, (int)bytes, MPI_BYTE, peer, (MPI_Aint)offset, (int)bytes, MPI_BYTE, window->win, req);
+}
+
+void be_iget(struct be_window *window, void *dst, size_t bytes, int peer, size_t offset, be_request_t *req)
+{
+    MPI_Rget(dst, (int)bytes, MPI_BYTE, peer, (MPI_Aint)offset, (int)bytes, MPI_BYTE, window->win, req);
+}
+
 void be_add(struct be_window *window, int64_t value, int peer, size_t offset)
 {
     window->value = value;

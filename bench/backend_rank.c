@@ -248,6 +248,16 @@ void be_get(struct be_window *window, void *dst, size_t bytes, int peer, size_t 
     backend_rank_must(rank_get(dst, (int64_t)bytes, peer, window->to[peer], (int64_t)offset), "rank_get");
 }
 
+void be_iput(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset, be_request_t *req)
+{
+    backend_rank_must(rank_iput(src, (int64_t)bytes, peer, window->to[peer], (int64_t)offset, req), "rank_iput");
+}
+
+void be_iget(struct be_window *window, void *dst, size_t bytes, int peer, size_t offset, be_request_t *req)
+{
+    backend_rank_must(rank_iget(dst, (int64_t)bytes, peer, window->to[peer], (int64_t)offset, req), "rank_iget");
+}
+
 void be_add(struct be_window *window, int64_t value, int peer, size_t offset)
 {
     backend_rank_must(rank_atomic(RANK_AMO_ADD, RANK_INT64, &value, peer, window->to[peer], (int64_t)offset, NULL),

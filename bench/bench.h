@@ -66,6 +66,7 @@ struct bench_entry {
     bool single;  /* each iteration is timed by itself, at every size */
     bool one_by_one; /* a rate without a window */
     bool apart;   /* messages of a window lie in cache lines of their own */
+    bool fetches; /* one-sided: data comes from the window */
     bool words;   /* atomics: window and buffers are in host memory */
     bool signals; /* the window is in host memory */
     int pieces; /* the vector is this many ranks' blocks: 0 no, 1 in sbuf, 2 in rbuf, 3 in both */
@@ -81,8 +82,14 @@ struct bench_entry {
     /* Some iterations on every rank; the microseconds of one, as this rank timed it (p2p: rank 0);
      * of windows: of one message. */
     double (*sample)(struct bench_run *run, int iterations);
+    /* As sample, with both ranks at it at once (--bidirectional); it sets lanes. NULL: there is no such form. */
+    double (*both)(struct bench_run *run, int iterations);
+    /* As sample, of as many messages, of which inflight are outstanding (--tx-depth). It has both directions. NULL: none. */
+    double (*queued)(struct bench_run *run, int messages);
     /* One iteration with every byte verified; the number of wrong ones (elements) here. */
     int64_t (*check)(struct bench_run *run);
+    /* As check, of all messages in flight, for --tx-depth and --bidirectional. */
+    int64_t (*check_all)(struct bench_run *run);
 };
 
 static inline bool bench_has_op(const struct bench_entry *e, rank_op_t op, rank_dtype_t dtype)
@@ -98,6 +105,20 @@ extern const struct bench_entry bench_p2p[], bench_rate[], bench_match[], bench_
 static inline bool bench_windowed(const struct bench_entry *e)
 {
     return (e->table == BENCH_BANDWIDTH || e->table == BENCH_RATE || e->apart) && !e->one_by_one;
+}
+
+/* Is it measured by a queue (--tx-depth), not by windows? */
+static inline bool bench_queued(const struct bench_run *run)
+{
+    return run->opts->depth > 0 && run->entry->queued;
+}
+
+/* Where its window lies. */
+static inline struct be_mem bench_target(const struct bench_opts *opts, const struct bench_entry *e)
+{
+    struct be_mem there = opts->mem[!e->fetches];
+
+    return opts->target_auto && there.sort == BE_CUDA && !e->words && !e->signals ? there : opts->target;
 }
 
 static inline bool bench_inside(const struct bench_run *run)
@@ -122,6 +143,16 @@ static inline void bench_await(int peer)
 
 /* A message to peer and one back, verified. Both call it. */
 int64_t bench_exchange_wrong(struct bench_run *run, int peer);
+
+/* Samples for --tx-depth; windows of puts or gets of both ranks; and checks of every message of a window or queue. */
+double bench_queue_send(struct bench_run *run, int n);
+double bench_queue_put(struct bench_run *run, int n);
+double bench_queue_get(struct bench_run *run, int n);
+double bench_both_put(struct bench_run *run, int n);
+double bench_both_get(struct bench_run *run, int n);
+int64_t bench_queue_send_check(struct bench_run *run);
+int64_t bench_queue_put_check(struct bench_run *run);
+int64_t bench_queue_get_check(struct bench_run *run);
 
 double bench_now_us(void);
 

@@ -133,8 +133,9 @@ const struct bench_entry bench_p2p[] = {
     {.name = "lat", .doc = "one-way latency of a message", .table = BENCH_LATENCY,
      .sample = lat_sample, .check = message_check},
     {.name = "bw", .doc = "bandwidth of many messages in flight", .table = BENCH_BANDWIDTH,
-     .outside = true, .sample = bw_sample, .check = message_check},
+     .outside = true, .sample = bw_sample, .both = both_ways, .queued = bench_queue_send, .check = message_check,
+     .check_all = bench_queue_send_check},
     {.name = "bibw", .doc = "bandwidth of many messages in flight in both directions",
-     .table = BENCH_BANDWIDTH, .outside = true, .sample = both_ways, .check = message_check},
+     .table = BENCH_BANDWIDTH, .outside = true, .sample = both_ways, .both = both_ways, .check = message_check},
     {.name = NULL},
 };

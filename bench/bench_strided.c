@@ -168,6 +168,6 @@ const struct bench_entry bench_strided[] = {
     {.name = "put_strided_bw", .doc = "bandwidth of puts of 64 B blocks that lie 128 B apart", .table = BENCH_BANDWIDTH,
      .one_sided = true, .outside = true, .window = 2, .sample = put_sample, .check = bench_strided_put_check},
     {.name = "get_strided_bw", .doc = "bandwidth of gets of such blocks", .table = BENCH_BANDWIDTH,
-     .one_sided = true, .outside = true, .window = 2, .sample = get_sample, .check = bench_strided_get_check},
+     .one_sided = true, .outside = true, .window = 2, .sample = get_sample, .fetches = true, .check = bench_strided_get_check},
     {.name = NULL},
 };

@@ -16,6 +16,8 @@ static const struct bench_entry *const tables[] = {bench_p2p,  bench_rate, bench
                                                    bench_signal, bench_strided, bench_coll,
                                                    bench_coll_forms};
 
+/* Exit code: a size misses a limit. */
+enum { HARNESS_MISSED = 3 };
 enum { TABLES = sizeof(tables) / sizeof(tables[0]) };
 
 /* The i-th benchmark that name means: its own, or, if it is the first word of some, all these
@@ -74,6 +76,28 @@ static void harness_help(void)
     bench_opts_print(stdout);
 }
 
+/* An option that a benchmark does not have, or a limit that no benchmark has. Returns false if there is none. */
+static bool harness_misplaced(const struct bench_opts *o, char *err, size_t len)
+{
+    const struct bench_entry *e;
+    bool bw = o->limit_bw > 0, lat = o->limit_lat > 0;
+
+    for (int i = 0; i < o->names_n; i++) {
+        for (int k = 0; (e = harness_find(o->names[i], k)); k++) {
+            bw = bw && e->table != BENCH_BANDWIDTH;
+            lat = lat && e->table != BENCH_LATENCY;
+            if ((o->both && !e->both) || (o->depth > 0 && !e->queued)) {
+                snprintf(err, len, "%s has no %s; bw, put_bw and get_bw have it", e->name,
+                         o->both && !e->both ? "--bidirectional" : "--tx-depth");
+                return true;
+            }
+        }
+    }
+    if (bw || lat)
+        snprintf(err, len, bw ? "--limit-bw: no bandwidth is named, such as put_bw" : "--limit-lat: no latency is named, such as put_lat");
+    return bw || lat;
+}
+
 /* What is wrong with the command line, or NULL. Every rank comes to the same. */
 static const char *mistake(const struct frame *f, char *err, size_t len)
 {
@@ -113,6 +137,12 @@ static const char *mistake(const struct frame *f, char *err, size_t len)
     }
     if (o->names_n == 0) {
         snprintf(err, len, "no benchmark is named; --list names them");
+        return err;
+    }
+    if (harness_misplaced(o, err, len))
+        return err;
+    if (o->hist && o->depth > 0) {
+        snprintf(err, len, "--hist times each message alone; leave out --tx-depth");
         return err;
     }
     if (o->pairs > be_size() / 2) {
@@ -212,6 +242,7 @@ static int harness_run(struct frame *f, int argc, char **argv)
     const struct bench_entry *e;
     const char *option;
     char err[512];
+    bool missed;
 
     harness_agree(argv);
     if (bench_opts_parse(&f->opts, argc, argv, err, sizeof(err)))
@@ -251,7 +282,8 @@ static int harness_run(struct frame *f, int argc, char **argv)
     harness_written(err, sizeof(err));
     if (f->wrong)
         fprintf(stderr, "%s: %lld elements were wrong\n", be_program, (long long)f->wrong);
-    return f->wrong ? 1 : 0;
+    missed = frame_print_missed(f);
+    return f->wrong ? 1 : missed ? HARNESS_MISSED : 0;
 }
 
 int main(int argc, char **argv)

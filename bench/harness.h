@@ -5,6 +5,8 @@
  *   harness.c          the command line, and the benchmarks it names
  *   harness_measure.c  one benchmark, size by size: how often, how long, and whether it is right
  *   harness_print.c    what is printed of it
+ *   harness_columns.c  its columns for messages, after perftest
+ *   harness_limits.c   whether it is within --limit-bw and --limit-lat
  *   harness_records.c  and written as JSON and CSV
  *   harness_setting.c  where: hosts, placement, transport, device, date
  */
@@ -32,6 +34,10 @@ struct frame {
     double *samples, *extras; /* room for as many as the next */
     int64_t room;
     int64_t wrong; /* of all */
+    struct frame_missed {
+        char first[200]; /* the size, the value and the limit */
+        int64_t sizes;
+    } missed; /* --limit-bw, --limit-lat */
 };
 
 /* Rank 0 does. */
@@ -53,13 +59,22 @@ void frame_print_nothing(const struct bench_run *run, int64_t min, int64_t max);
 struct frame_result {
     struct bench_stats s;
     double alg, bus;     /* GB/s, of all messages that move at a time */
+    double peak, average; /* GB/s likewise: of the shortest sample, of all */
     double rate;         /* of these, messages a second */
     double extra;        /* median */
     int64_t iters, samples, wrong;
+    int64_t operations;  /* messages and the like in all iterations, one way */
 };
 
 /* Prints the row and writes the record. */
 void frame_print_size(struct frame *f, const struct bench_run *run, const struct frame_result *res);
+/* The columns of ib_write_bw for bandwidths, of ib_write_lat for latencies. */
+void frame_print_columns(const struct frame *f, const struct bench_entry *e);
+void frame_print_columns_row(const struct bench_run *run, const struct frame_result *res, const char *wrong);
+/* Count a size that misses a limit. */
+void frame_check_limits(struct frame *f, const struct bench_run *run, const struct frame_result *res);
+/* Print what has missed, at the end. Returns true if anything has. */
+bool frame_print_missed(const struct frame *f);
 /* All samples of the size, which are sorted. */
 void frame_print_hist(const struct frame *f, const struct frame_result *res, size_t n);
 

@@ -11,6 +11,8 @@
 #include <string.h>
 
 enum { INFLIGHT_BYTES = 32 << 20 };
+/* Of a queue in a sample at least: it is filled and emptied once. */
+enum { QUEUE_TURNS = 8 };
 
 /* Rank 0 has decided. */
 static int64_t agreed(int64_t v)
@@ -26,7 +28,13 @@ static bool harness_measure_takes_part(const struct bench_run *run)
 
 static double harness_measure_sample(struct bench_run *run, int n)
 {
-    return harness_measure_takes_part(run) ? run->entry->sample(run, n) : 0;
+    const struct bench_opts *o = run->opts;
+
+    if (!harness_measure_takes_part(run))
+        return 0;
+    if (bench_queued(run))
+        return run->entry->queued(run, n);
+    return o->both && run->entry->both ? run->entry->both(run, n) : run->entry->sample(run, n);
 }
 
 /* Warm up, and learn how long one iteration takes: twice as many until a quarter of the time is
@@ -107,6 +115,12 @@ static int64_t most_samples(const struct bench_opts *o)
     return times > FRAME_MAX_SAMPLES / n ? FRAME_MAX_SAMPLES : times > 1 ? times * n : n;
 }
 
+/* Messages or other operations of so many iterations, one way. */
+static int64_t harness_measure_operations(const struct bench_run *run, int64_t iters)
+{
+    return bench_queued(run) ? iters : iters * run->inflight * (run->entry->rounds ? run->entry->rounds : 1);
+}
+
 static int64_t harness_measure_measure(struct frame *f, struct bench_run *run)
 {
     const struct bench_entry *e = run->entry;
@@ -117,10 +131,12 @@ static int64_t harness_measure_measure(struct frame *f, struct bench_run *run)
     bench_ctl_meet();
     if (o->warmup == 0 || o->warmup == 1)
         done = probe(f, run, &us);
-    us *= run->inflight * (e->rounds ? e->rounds : 1); /* a window's sample is a message's share of it */
+    us *= (double)harness_measure_operations(run, 1); /* a window's sample is a message's share of it */
     /* A reading of the clock costs some 25 ns: short ones are timed by the batch. */
-    if (bench_inside(run) && !o->hist)
+    if ((bench_inside(run) && !o->hist) || bench_queued(run))
         batch = us > 0 && us < least_us ? (int64_t)(least_us / us) + 1 : 1;
+    if (bench_queued(run) && batch < (int64_t)QUEUE_TURNS * run->inflight)
+        batch = (int64_t)QUEUE_TURNS * run->inflight;
     if (o->iters != BENCH_AUTO) {
         left = o->iters - done;
         n = (left + batch - 1) / batch;
@@ -144,12 +160,13 @@ static int64_t harness_measure_measure(struct frame *f, struct bench_run *run)
 
 static int64_t verify(struct bench_run *run)
 {
+    bool all = run->entry->check_all && (bench_queued(run) || run->opts->both);
     int64_t wrong = 0;
 
     for (int64_t i = 0; i < run->opts->check; i++) {
         run->turn = (uint64_t)i * 977 + (uint64_t)run->bytes; /* the same on all ranks */
         if (harness_measure_takes_part(run))
-            wrong += run->entry->check(run);
+            wrong += all ? run->entry->check_all(run) : run->entry->check(run);
     }
     return bench_ctl_sum(wrong);
 }
@@ -196,13 +213,13 @@ static size_t lay_out(struct bench_run *run)
 {
     enum { APART = 128 }; /* two lines: they are fetched in pairs */
     const struct bench_entry *e = run->entry;
-    int64_t window = run->opts->window, fit;
+    int64_t window = bench_queued(run) ? run->opts->depth : run->opts->window, fit;
 
     run->message = e->table == BENCH_DEPTH || e->table == BENCH_IDLE ? 8 : run->bytes;
     run->stride = e->apart ? (run->message + APART - 1) / APART * APART : run->message;
     run->inflight = 1;
     run->lanes = 1;
-    if (bench_windowed(e)) {
+    if (bench_windowed(e) || bench_queued(run)) {
         fit = run->stride ? INFLIGHT_BYTES / run->stride : window;
         run->inflight = (int)(fit < 1 ? 1 : fit < window ? fit : window);
     }
@@ -212,16 +229,22 @@ static size_t lay_out(struct bench_run *run)
 static void conclude(struct frame *f, const struct bench_run *run, int64_t n, int64_t wrong)
 {
     const struct bench_entry *e = run->entry;
-    struct frame_result r = {.s = bench_stats_of(f->samples, (size_t)n), .iters = run->iters, .samples = n, .wrong = wrong};
+    struct frame_result r = {.s = bench_stats_of(f->samples, (size_t)n), .iters = run->iters, .samples = n, .wrong = wrong,
+                             .operations = harness_measure_operations(run, run->iters)};
 
     if (r.s.median > 0) {
         r.rate = run->lanes * 1e6 / r.s.median;
         r.alg = (double)run->message * run->lanes / r.s.median / 1e3;
     }
+    if (r.s.mean > 0)
+        r.average = (double)run->message * run->lanes / r.s.mean / 1e3;
+    if (r.s.min > 0)
+        r.peak = (double)run->message * run->lanes / r.s.min / 1e3;
     r.bus = e->bus ? r.alg * e->bus(be_size()) : r.alg;
     if (e->extra[0])
         r.extra = bench_stats_of(f->extras, (size_t)n).median;
     frame_print_size(f, run, &r);
+    frame_check_limits(f, run, &r);
     if (run->opts->hist)
         frame_print_hist(f, &r, (size_t)n);
     f->wrong += wrong;
@@ -247,10 +270,10 @@ static void one_size(struct frame *f, struct bench_run *run)
         if (e->window)
             room = room * (size_t)e->window + BEHIND;
         room = room ? room : 1;
-        run->window = be_window_create(room, f->opts.target, &base);
+        run->window = be_window_create(room, bench_target(&f->opts, e), &base);
         if (!run->window)
             no_room("the library has", room);
-        if (f->opts.target.sort == BE_CUDA)
+        if (bench_target(&f->opts, e).sort == BE_CUDA)
             add_far(run, base, room);
         run->window_base = base;
     }

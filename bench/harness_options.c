@@ -60,6 +60,17 @@ static const struct rk_conf_row rows[] = {
     {"--window", RK_CONF_INT, "64", "",
      "messages in flight in bandwidth tests, fewer where they exceed 32 MiB", NULL, 1, 1 << 16,
      AT(window)},
+    {"--tx-depth", RK_CONF_INT, "auto", "",
+     "messages outstanding in bandwidth tests; the next one starts when the oldest is complete, and --iters counts messages; "
+     "fewer where they exceed 32 MiB; auto: by windows",
+     "auto", 1, 1 << 16, AT(depth)},
+    {"--bidirectional", RK_CONF_BOOL, "off", "", "let both ranks send, put or get at once in bandwidth tests", NULL, 0, 0,
+     AT(both)},
+    {"--report-gbits", RK_CONF_BOOL, "off", "", "print bandwidths in Gb/s in place of MiB/s", NULL, 0, 0, AT(gbits)},
+    {"--limit-bw", RK_CONF_STRING, "", "",
+     "end with code 3 if the average bandwidth of a size is below this many GB/s", NULL, 0, 0, AT(limit_bw_text)},
+    {"--limit-lat", RK_CONF_STRING, "", "",
+     "end with code 3 if the typical latency of a size is above this many us", NULL, 0, 0, AT(limit_lat_text)},
     {"--pairs", RK_CONF_INT, "auto", "", "senders of mrate; auto: half of the ranks", "auto", 1,
      1 << 20, AT(pairs)},
     {"--mem", RK_CONF_STRING, "any", "",
@@ -67,9 +78,10 @@ static const struct rk_conf_row rows[] = {
      "program's, registered (shared), memory of the rank's CUDA device (cuda) or of device N (cuda:N), or managed by "
      "its driver (managed); two with a comma: of what is sent, and of what is received",
      NULL, 0, 0, AT(mem_text)},
-    {"--target", RK_CONF_STRING, "alloc", "",
+    {"--target", RK_CONF_STRING, "auto", "",
      "what one-sided operations reach: memory from the library (alloc), or of the program's, registered, which is "
-     "private or shared, or the library's on a CUDA device (cuda, cuda:N)",
+     "private or shared, or the library's on a CUDA device (cuda, cuda:N); auto: that device if --mem has one for this "
+     "side, else alloc",
      NULL, 0, 0, AT(target_text)},
     {"--untouched", RK_CONF_BOOL, "off", "",
      "do not write the buffers before and read them after each iteration", NULL, 0, 0,
@@ -86,7 +98,7 @@ static const struct rk_conf_row rows[] = {
 };
 
 /* Letters of the rows, in their order; a blank: none. */
-static const char letters[] = "befinwcdora   m   j  h";
+static const char letters[] = "befinwcdora  t     m   j  h";
 
 /* The options of nccl-tests. */
 static const char *known_as(const char *row, const char *text)
@@ -217,11 +229,25 @@ static int parse_mems(struct bench_opts *opts, char *err, size_t errlen)
     }
     if (!comma)
         opts->mem[1] = opts->mem[0];
-    if (!parse_mem(opts->target_text, strlen(opts->target_text), true, &opts->target)) {
-        snprintf(err, errlen, "--target %s: there are alloc, private, shared, cuda and cuda:N", opts->target_text);
+    opts->target_auto = strcmp(opts->target_text, "auto") == 0;
+    opts->target = (struct be_mem){BE_ALLOC, -1};
+    if (!opts->target_auto && !parse_mem(opts->target_text, strlen(opts->target_text), true, &opts->target)) {
+        snprintf(err, errlen, "--target %s: there are auto, alloc, private, shared, cuda and cuda:N", opts->target_text);
         return -1;
     }
     return 0;
+}
+
+/* A number above 0, of a unit; "": 0. */
+static int parse_limit(const char *option, const char *text, const char *unit, double *out, char *err, size_t errlen)
+{
+    char *end;
+
+    *out = strtod(text, &end);
+    if (!*text || (end != text && !*end && *out > 0 && *out <= 1e12))
+        return 0;
+    snprintf(err, errlen, "%s %s: a number of %s above 0 is needed", option, text, unit);
+    return -1;
 }
 
 bool bench_opts_need_device(const struct bench_opts *opts)
@@ -257,6 +283,9 @@ int bench_opts_parse(struct bench_opts *opts, int argc, char **argv, char *err, 
                  (long long)opts->max);
         return -1;
     }
+    if (parse_limit("--limit-bw", opts->limit_bw_text, "GB/s", &opts->limit_bw, err, errlen) ||
+        parse_limit("--limit-lat", opts->limit_lat_text, "us", &opts->limit_lat, err, errlen))
+        return -1;
     return parse_mems(opts, err, errlen);
 }
 
@@ -266,7 +295,9 @@ void bench_opts_free(struct bench_opts *opts)
     free((char *)opts->csv);
     free((char *)opts->mem_text);
     free((char *)opts->target_text);
-    opts->json = opts->csv = opts->mem_text = opts->target_text = NULL;
+    free((char *)opts->limit_bw_text);
+    free((char *)opts->limit_lat_text);
+    opts->json = opts->csv = opts->mem_text = opts->target_text = opts->limit_bw_text = opts->limit_lat_text = NULL;
 }
 
 /* Text in lines of at most width characters, each after the first behind indent blanks. */
@@ -294,11 +325,11 @@ void bench_opts_print(FILE *out)
         const struct rk_conf_row *row = &rows[i];
         const char *dflt = row->type == RK_CONF_BOOL || !row->dflt[0] ? NULL : row->dflt;
 
-        fprintf(out, "  %c%c %-14s ", letters[i] == ' ' ? ' ' : '-', letters[i], row->name);
+        fprintf(out, "  %c%c %-15s ", letters[i] == ' ' ? ' ' : '-', letters[i], row->name);
         snprintf(text, sizeof(text), "%s%s%s%s%s%s%s", row->doc, dflt ? " (" : "", dflt ? dflt : "",
                  dflt ? ")" : "", row->type == RK_CONF_ENUM ? ": " : "",
                  row->type == RK_CONF_ENUM ? row->allowed : "", "");
-        harness_options_print_wrapped(out, text, 20, 100);
+        harness_options_print_wrapped(out, text, 21, 100);
     }
 }
 

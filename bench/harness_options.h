@@ -19,12 +19,18 @@ struct bench_opts {
     int64_t check;                  /* checked iterations a size */
     int64_t time;                   /* ns of measuring for each size, where iters is auto */
     int64_t window;                 /* messages in flight in a bandwidth test */
+    int64_t depth;                  /* messages outstanding, as --tx-depth gives; auto: by windows */
+    bool both;                      /* both ranks send, put or get at once */
+    bool gbits;                     /* bandwidths are printed in Gb/s */
+    const char *limit_bw_text, *limit_lat_text;
+    double limit_bw, limit_lat;     /* GB/s and us; 0: none */
     int dtype, op;                  /* by index; BENCH_DTYPES, BENCH_OPS: all */
     int64_t root;                   /* auto: all */
     int average;
     const char *mem_text, *target_text; /* as given */
     struct be_mem mem[2];           /* of what is sent, and received */
-    struct be_mem target;           /* of windows */
+    struct be_mem target;           /* of windows; not if target_auto */
+    bool target_auto;               /* a window lies where --mem has the data */
     int64_t pairs;                  /* of mrate; auto: half of the ranks */
     bool untouched, hist;
     const char *json, *csv; /* "": none */

@@ -32,17 +32,19 @@ void frame_print_head(const struct frame *f, const struct bench_entry *e)
         return;
     printf("# %s %s: %s, %d ranks on %s%s%s\n", be_program, e->name, f->library, be_size(), f->host,
            f->setting.channel[0] ? ", by " : "", f->setting.channel);
+    if (o->depth > 0 && e->queued)
+        printf("# at most %lld messages outstanding; an iteration is a message\n", (long long)o->depth);
     if (o->untouched)
         printf("# buffers are not touched between iterations\n");
     else if (e->root || e->outside)
-        printf("# buffers are written before and read after each iteration, outside the timed part\n");
+        printf("# buffers are written before and read after each %s, outside the timed part\n", o->depth > 0 && e->queued ? "sample" : "iteration");
     else if (e->table == BENCH_DEPTH)
         printf("# messages of 8 B, written before and read after each iteration, inside the timed part\n");
     else if (e->table != BENCH_IDLE)
         printf("# buffers are written before and read after each iteration: up to %d B inside the "
                "timed part, above it outside\n",
                BENCH_SMALL);
-    if (o->mem[0].sort == BE_CUDA || o->mem[1].sort == BE_CUDA || (e->one_sided && o->target.sort == BE_CUDA))
+    if (o->mem[0].sort == BE_CUDA || o->mem[1].sort == BE_CUDA || (e->one_sided && bench_target(o, e).sort == BE_CUDA))
         printf("# device memory is written before a size and verified after it, and not touched between iterations\n");
     if (e->table == BENCH_COLLECTIVE) {
         char word[32];
@@ -54,17 +56,13 @@ void frame_print_head(const struct frame *f, const struct bench_entry *e)
                "redop", "root", "time", "min", "p99", "algbw", "busbw", "#wrong");
         printf("#%11s %11s %10s %7s %5s %10s %10s %10s %8s %8s %7s\n", "(B)", "(elements)", "", "",
                "", "(us)", "(us)", "(us)", "(GB/s)", "(GB/s)", "");
-    } else if (e->table == BENCH_BANDWIDTH) {
-        printf("# %-10s %18s %14s %10s %8s\n", "Size", "Bandwidth (MB/s)", "Messages/s", "p99 (us)",
-               "#wrong");
+    } else if (e->table == BENCH_BANDWIDTH || e->table == BENCH_LATENCY) {
+        frame_print_columns(f, e);
     } else if (e->table == BENCH_RATE) {
         printf("# %-10s %18s %14s %10s %8s\n", "Size", "Messages/s", "Each (us)", "p99 (us)",
                "#wrong");
     } else {
-        printf("# %-10s %14s %10s %10s", e->table == BENCH_DEPTH  ? "Depth"
-                                         : e->table == BENCH_IDLE ? "Idle (us)"
-                                                                  : "Size",
-               "Latency (us)", "min", "p99");
+        printf("# %-10s %14s %10s %10s", e->table == BENCH_DEPTH ? "Depth" : "Idle (us)", "Latency (us)", "min", "p99");
         if (e->extra[1])
             printf(" %13s", e->extra[1]);
         printf(" %8s\n", "#wrong");
@@ -89,11 +87,12 @@ static void print_row(const struct bench_run *run, const struct frame_result *re
     snprintf(bad, sizeof(bad), "%lld", (long long)res->wrong);
     if (run->opts->check == 0 && res->wrong == 0)
         snprintf(bad, sizeof(bad), "N/A");
-    if (e->table == BENCH_BANDWIDTH || e->table == BENCH_RATE) {
-        bool rate = e->table == BENCH_RATE;
-        printf("%-12lld %18.*f %14.*f %10.3f %8s\n", (long long)run->bytes, rate ? 0 : 2,
-               rate ? res->rate : res->alg * 1e3, rate ? 4 : 0, rate ? s->median : res->rate, s->p99,
-               bad);
+    if (e->table == BENCH_BANDWIDTH || e->table == BENCH_LATENCY) {
+        frame_print_columns_row(run, res, bad);
+        return;
+    }
+    if (e->table == BENCH_RATE) {
+        printf("%-12lld %18.0f %14.4f %10.3f %8s\n", (long long)run->bytes, res->rate, s->median, s->p99, bad);
         return;
     }
     if (e->table != BENCH_COLLECTIVE) {
@@ -137,12 +136,28 @@ static bool has_extra(const struct bench_entry *e, const char *name)
     return e->extra[0] && strcmp(e->extra[0], name) == 0;
 }
 
+/* The word of --target that says where the window is. */
+static void harness_print_target(const struct bench_run *run, char *out, size_t len)
+{
+    struct be_mem target = bench_target(run->opts, run->entry);
+
+    if (!run->opts->target_auto)
+        snprintf(out, len, "%s", run->opts->target_text);
+    else if (target.sort == BE_CUDA && target.device >= 0)
+        snprintf(out, len, "cuda:%d", target.device);
+    else
+        snprintf(out, len, "%s", target.sort == BE_CUDA ? "cuda" : "alloc");
+}
+
 static void harness_print_write_record(struct frame *f, const struct bench_run *run, const struct frame_result *res)
 {
     const struct bench_entry *e = run->entry;
     const struct bench_stats *s = &res->s;
     char type[24], op[24];
     struct bench_field wrong = int_field("wrong", res->wrong);
+    char target[24];
+
+    harness_print_target(run, target, sizeof(target));
 
     if (run->opts->check == 0 && res->wrong == 0)
         wrong.kind = BENCH_FIELD_NULL; /* not checked */
@@ -158,6 +173,11 @@ static void harness_print_write_record(struct frame *f, const struct bench_run *
         real_field("p99_us", s->p99),
         real_field("p999_us", s->p999),
         real_field("max_us", s->max),
+        real_field("avg_us", s->mean),
+        real_field("stdev_us", s->stdev),
+        int_field("operations", res->operations),
+        real_field("peak_gbyte_per_s", res->peak),
+        real_field("average_gbyte_per_s", res->average),
         real_field("algbw_gbyte_per_s", res->alg),
         real_field("busbw_gbyte_per_s", res->bus),
         real_field("messages_per_s", res->rate),
@@ -178,8 +198,10 @@ static void harness_print_write_record(struct frame *f, const struct bench_run *
         text_field("channel", f->setting.channel),
         text_field("device", f->setting.device),
         text_field("mem", run->opts->mem_text),
-        field_if(e->one_sided, text_field("target", run->opts->target_text)),
+        field_if(e->one_sided, text_field("target", target)),
         field_if(f->setting.gpus[0], text_field("gpus", f->setting.gpus)),
+        field_if(e->both != NULL, (struct bench_field){.key = "bidirectional", .kind = BENCH_FIELD_BOOL, .number = run->lanes == 2}),
+        field_if(bench_queued(run), int_field("tx_depth", run->inflight)),
         {.key = "untouched", .kind = BENCH_FIELD_BOOL, .number = run->opts->untouched},
     };
 
@@ -189,7 +211,7 @@ static void harness_print_write_record(struct frame *f, const struct bench_run *
 void frame_print_size(struct frame *f, const struct bench_run *run, const struct frame_result *res)
 {
     print_row(run, res);
-    if (res->samples < FRAME_P99_SAMPLES && f->few != run->entry) {
+    if (res->samples < FRAME_P99_SAMPLES && f->few != run->entry && run->entry->table != BENCH_BANDWIDTH) {
         printf("# p99 is the slowest of %lld samples, no percentile: it needs %d\n", (long long)res->samples, FRAME_P99_SAMPLES);
         f->few = run->entry;
     }

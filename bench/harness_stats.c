@@ -2,6 +2,7 @@
 /* harness_stats.c: see harness_stats.h. */
 #include "bench/harness_stats.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static int harness_stats_ascending(const void *a, const void *b)
@@ -13,7 +14,7 @@ static int harness_stats_ascending(const void *a, const void *b)
 
 struct bench_stats bench_stats_of(double *v, size_t n)
 {
-    struct bench_stats s = {0, 0, 0, 0, 0};
+    struct bench_stats s = {0, 0, 0, 0, 0, 0, 0};
 
     if (n == 0)
         return s;
@@ -23,5 +24,10 @@ struct bench_stats bench_stats_of(double *v, size_t n)
     s.median = n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
     s.p99 = v[(n * 99 + 99) / 100 - 1];
     s.p999 = v[(n * 999 + 999) / 1000 - 1];
+    for (size_t i = 0; i < n; i++)
+        s.mean += v[i] / (double)n;
+    for (size_t i = 0; i < n; i++)
+        s.stdev += (v[i] - s.mean) * (v[i] - s.mean) / (double)n;
+    s.stdev = sqrt(s.stdev);
     return s;
 }

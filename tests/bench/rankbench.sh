@@ -86,6 +86,76 @@ job 5 -b 8 -e 8 --time 2ms -c 2 --pairs 2 -j "$work/j" mrate random_pairs &&
 job 2 -b 8 -e 8 -n 500 -w 10 --hist lat && grep -q '^# p50 .* of 500$' "$work/out" &&
     [ "$(awk '/^# .* - .* %/ { n += $7 } END { print n + 0 }' "$work/out")" = 500 ] &&
     ok "--hist" || not_ok "--hist"
+
+# columns BW|LAT RECORDS words...: each row has the columns of ib_write_bw or ib_write_lat, and agrees with its record
+columns() {
+    local kind=$1 records=$2
+    shift 2
+    [ -n "$have_python" ] || return 0
+    if job 2 -c 2 -j "$work/j" "$@" && json "$work/j" 2 >>"$work/out" 2>>"$work/err" &&
+        python3 - "$work/out" "$work/j" "$kind" "$records" 2>>"$work/err" <<'END'; then
+import json, sys
+kind, records = sys.argv[3], json.load(open(sys.argv[2]))
+assert len(records) == int(sys.argv[4]), len(records)
+lines = open(sys.argv[1]).read().splitlines()
+rows = [l.split() for l in lines if l[:1] == ' ' and l.split()[0].isdigit()]
+heads = [l.split(None, 2) for l in lines if l.startswith(' #bytes')]
+unit = 'Gb/sec' if any('Gb/sec' in l for l in lines) else 'MiB/sec'
+scale = 8 if unit == 'Gb/sec' else 1e9 / 2**20
+want = {'BW': f'BW peak[{unit}] BW average[{unit}] MsgRate[Mpps] #wrong',
+        'LAT': 't_min[usec] t_max[usec] t_typical[usec] t_avg[usec] t_stdev[usec] 99% percentile[usec] 99.9% percentile[usec] #wrong'}
+assert heads and all(h[1] == '#iterations' and ' '.join(h[2].split()) == want[kind] for h in heads), heads
+assert len(rows) == len(records), (rows, len(records))
+for row, r in zip(rows, records):
+    v = [float(x) for x in row]
+    near = lambda x, y: abs(x - y) <= 0.006 + 1e-4 * abs(y)
+    assert v[0] == r['bytes'] and v[1] == r['operations'] and v[-1] == 0, (row, r)
+    if kind == 'BW':
+        assert len(v) == 6 and near(v[2], r['peak_gbyte_per_s'] * scale) and near(v[3], r['average_gbyte_per_s'] * scale), (row, r)
+        # Each value is rounded for itself.
+        assert abs(v[4] * 1e6 * r['bytes'] - r['average_gbyte_per_s'] * 1e9) <= r['bytes'] + 1e-4 * r['average_gbyte_per_s'] * 1e9, (row, r)
+        assert v[2] >= v[3] >= 0, (row, r)
+    else:
+        keys = 'min_us max_us median_us avg_us stdev_us p99_us p999_us'.split()
+        assert len(v) == 10 and all(near(x, r[k]) for x, k in zip(v[2:9], keys)), (row, r)
+        assert v[2] <= v[4] <= v[3] and v[2] <= v[5] <= v[3], (row, r)
+END
+        ok "$*: the columns of perftest"
+    else
+        not_ok "$*: the columns of perftest"
+    fi
+}
+sizes="-b 8 -e 64K -f 8192 --time 2ms"
+# shellcheck disable=SC2086
+{
+    columns BW 6 $sizes bw put_bw get_bw
+    columns BW 6 $sizes --bidirectional bw put_bw get_bw && [ "$(grep -c '"bidirectional": true' "$work/j")" = 6 ] || bad=1
+    columns BW 6 $sizes --tx-depth 128 -n 5000 bw put_bw get_bw && [ "$(grep -c '"operations": 5000, ' "$work/j")" = 6 ] || bad=1
+    columns BW 6 $sizes -t 3 -n 100 --bidirectional --report-gbits bw put_bw get_bw && [ "$(grep -c '"tx_depth": 3, ' "$work/j")" = 6 ] || bad=1
+    columns LAT 6 $sizes lat put_lat get_lat
+}
+# within CODE TEXT words...: the code of a limit, and its one line
+within() {
+    local code=$1 text=$2 rc
+    shift 2
+    job 2 -b 8 -e 64 -f 8 --time 1ms "$@"
+    rc=$?
+    if [ $rc = "$code" ] && { [ -z "$text" ] && ! grep -q "miss\|limit" "$work/err" || [ "$(grep -cE "$text" "$work/err")" = 1 ]; }; then
+        ok "$*: code $code"
+    else
+        echo "exit code $rc" >>"$work/err"
+        not_ok "$*: code $code"
+    fi
+}
+for name in bw put_bw get_bw; do
+    within 3 "^rankbench: $name of 8 B: [0-9.e+-]+ GB/s, less than --limit-bw 1e\+06; sizes that miss a limit: 2\$" --limit-bw 1e6 $name
+    within 0 "" --limit-bw 1e-9 $name
+done
+for name in lat put_lat get_lat; do
+    within 3 "^rankbench: $name of 8 B: [0-9.e+-]+ us, more than --limit-lat 1e-06; sizes that miss a limit: 2\$" --limit-lat 1e-6 $name
+    within 0 "" --limit-lat 1e9 $name
+done
+within 0 "" --limit-lat 1e9 --limit-bw 1e-9 lat put_bw
 for mem in alloc any shared; do
     job 2 -b 8 -e 1M -f 512 --time 2ms -c 2 -m $mem --untouched lat bw allreduce && ok "--mem $mem, --untouched" ||
         not_ok "--mem $mem, --untouched"
@@ -107,6 +177,22 @@ if [ -n "$standin" ] && [ -e "$standin/libcuda.so.1" ]; then
             grep -q "\"mem\": \"$mem\", .*\"gpus\": \"rank" "$work/j" && ok "--mem $mem, on a stand-in" ||
             not_ok "--mem $mem, on a stand-in"
     done
+    # windows RECORDS TEXT words...: where the window is, by the records
+    windows() {
+        local records=$1 text=$2
+        shift 2
+        gpus 2 -b 8 -e 64K -f 8192 -n 10 -w 2 -c 2 -j "$work/j" "$@" && [ "$(grep -c "\"target\": \"$text\"" "$work/j")" = "$records" ] &&
+            ok "$*: the window is in $text memory, on a stand-in" || not_ok "$*: the window is in $text memory, on a stand-in"
+    }
+    windows 8 cuda -m cuda put_lat put_bw get_lat get_bw
+    windows 4 cuda:1 -m host,cuda:1 put_lat put_bw
+    windows 4 alloc -m host,cuda get_lat get_bw
+    windows 2 cuda -m cuda,host --bidirectional get_bw
+    windows 2 cuda -m cuda --bidirectional put_bw
+    windows 4 cuda -m cuda -t 4 -n 100 --bidirectional put_bw get_bw
+    windows 2 cuda:0 -m cuda:0,cuda:1 -t 4 -n 100 get_bw
+    windows 2 cuda:1 -m managed --target cuda:1 put_bw
+    windows 2 alloc -m cuda --target alloc put_bw
     gpus 2 -b 8 -e 512 -f 64 -n 10 -w 2 -c 2 --target cuda -m cuda -j "$work/j" put_lat put_bw get_lat get_bw put_rate get_rate \
         put_strided_bw get_strided_bw && grep -q '"target": "cuda"' "$work/j" && ok "--target cuda, on a stand-in" ||
         not_ok "--target cuda, on a stand-in"
@@ -182,6 +268,12 @@ refused() {
 [ -z "$standin" ] || LD_LIBRARY_PATH=$standin refused 2 "there is no device 7" 2 -m cuda:7 lat
 refused 2 "--mem gpu: there are any, host" 2 -m gpu lat
 refused 2 "atomics work on host memory only" 2 --target cuda atomics
+refused 2 "put_lat has no --bidirectional" 2 --bidirectional put_lat
+refused 2 "rate has no --tx-depth" 2 -t 8 rate
+refused 2 "--limit-bw: no bandwidth is named" 2 --limit-bw 1 lat
+refused 2 "--limit-lat: no latency is named" 2 --limit-lat 1 bw
+refused 2 "--limit-lat -1: a number of us above 0" 2 --limit-lat=-1 lat
+refused 2 "leave out --tx-depth" 2 --hist -t 8 bw
 refused 2 "did you mean allreduce?" 2 allredcue
 refused 2 "did you mean --maxbytes?" 2 --maxbyte 8 lat
 refused 2 "no benchmark is named" 2
