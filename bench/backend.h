@@ -78,6 +78,8 @@ void be_device_prepare(void);
 bool be_device_usable(struct be_mem mem, char *why, size_t room);
 /* The devices that this rank uses: "" if there are none. */
 void be_device_text(char *out, size_t room);
+/* The NICs of this rank, with the path from its device if that is used: "" without a device in use, or without a NIC. */
+void be_nic_text(char *out, size_t room);
 /* Copy to or from device memory. Returns when the copy is complete. */
 void be_copy(void *to, const void *from, size_t bytes);
 

@@ -128,6 +128,28 @@ void be_device_text(char *out, size_t room)
     }
 }
 
+void be_nic_text(char *out, size_t room)
+{
+    rank_device_t mine = RANK_DEVICE_INIT;
+    int device = -1;
+
+    out[0] = '\0';
+    for (int i = 0; i < DEVICES_MAX; i++)
+        device = contexts[i] && (device < 0 || i == own) ? i : device;
+    if (device < 0 || rank_device_query(&mine))
+        return;
+    for (int i = 0; i < mine.nnics && i < RANK_DEVICE_MAX; i++) {
+        const rank_device_nic_t *nic = &mine.nic[i];
+        bool its = mine.ngpus && mine.gpu[0].ordinal == device && nic->path[0]; /* the path is from that GPU */
+        size_t n = strlen(out);
+
+        snprintf(out + n, room - n, "%s%s", n ? ", " : "", nic->name[0] ? nic->name : nic->netdev);
+        n = strlen(out);
+        if (its)
+            snprintf(out + n, room - n, " %s from cuda:%d", nic->path, device);
+    }
+}
+
 /* A device that is in use already: its context serves for all memory. Else the own one, as -1. */
 static int backend_cuda_used(void)
 {

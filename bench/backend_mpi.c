@@ -140,6 +140,12 @@ bool be_device_usable(struct be_mem mem, char *why, size_t room)
     return false;
 }
 
+void be_nic_text(char *out, size_t room)
+{
+    (void)room;
+    out[0] = '\0';
+}
+
 void be_device_text(char *out, size_t room)
 {
     (void)room;

@@ -268,7 +268,8 @@ static int harness_run(struct frame *f, int argc, char **argv)
         snprintf(err, sizeof(err), "%s %s: %m", option, strcmp(option, "--csv") == 0 ? f->opts.csv : f->opts.json);
         be_abort(2, err);
     }
-    if (bench_setting_collect(&f->setting, f->opts.mem[0].sort == BE_ALLOC && f->opts.mem[1].sort == BE_ALLOC))
+    if (bench_setting_collect(&f->setting, f->opts.mem[0].sort == BE_ALLOC && f->opts.mem[1].sort == BE_ALLOC,
+                              bench_opts_need_device(&f->opts)))
         be_abort(1, "out of memory for the description of hosts and devices");
     frame_print_setting(f);
     for (int i = 0; i < f->opts.names_n; i++) {

@@ -20,6 +20,8 @@ void frame_print_setting(const struct frame *f)
     printf("# placement: %.*s%s\n", SHOWN, s->placement, strlen(s->placement) > SHOWN ? "..." : "");
     if (s->gpus[0])
         printf("# gpus: %.*s%s\n", SHOWN, s->gpus, strlen(s->gpus) > SHOWN ? "..." : "");
+    if (s->nics[0])
+        printf("# nics: %.*s%s\n", SHOWN, s->nics, strlen(s->nics) > SHOWN ? "..." : "");
     if (s->device[0])
         printf("# device: %s\n", s->device);
 }
@@ -200,6 +202,7 @@ static void harness_print_write_record(struct frame *f, const struct bench_run *
         text_field("mem", run->opts->mem_text),
         field_if(e->one_sided, text_field("target", target)),
         field_if(f->setting.gpus[0], text_field("gpus", f->setting.gpus)),
+        field_if(f->setting.nics[0], text_field("nics", f->setting.nics)),
         field_if(e->both != NULL, (struct bench_field){.key = "bidirectional", .kind = BENCH_FIELD_BOOL, .number = run->lanes == 2}),
         field_if(bench_queued(run), int_field("tx_depth", run->inflight)),
         {.key = "untouched", .kind = BENCH_FIELD_BOOL, .number = run->opts->untouched},

@@ -48,6 +48,7 @@ static void fill_place(struct bench_place *place)
     if (gethostname(place->host, sizeof(place->host) - 1))
         snprintf(place->host, sizeof(place->host), "unknown");
     be_device_text(place->gpus, sizeof(place->gpus));
+    be_nic_text(place->nics, sizeof(place->nics));
     snprintf(place->cpus, sizeof(place->cpus), "unknown");
     if (sched_getaffinity(0, sizeof(set), &set))
         return;
@@ -63,12 +64,12 @@ static void fill_place(struct bench_place *place)
 struct alike {
     const struct bench_place *place;
     int first;
-    enum group_by { BY_HOST, BY_CPUS, BY_GPUS } by;
+    enum group_by { BY_HOST, BY_CPUS, BY_GPUS, BY_NICS } by;
 };
 
 static const char *place_text(const struct bench_place *place, enum group_by by)
 {
-    return by == BY_CPUS ? place->cpus : by == BY_GPUS ? place->gpus : place->host;
+    return by == BY_CPUS ? place->cpus : by == BY_GPUS ? place->gpus : by == BY_NICS ? place->nics : place->host;
 }
 
 static bool harness_setting_is_alike(const void *arg, int r)
@@ -123,6 +124,15 @@ char *bench_setting_gpus(const struct bench_place *place, int n)
     for (int r = 0; r < n; r++) {
         if (place[r].gpus[0])
             return put_groups(place, n, BY_GPUS);
+    }
+    return strdup("");
+}
+
+char *bench_setting_nics(const struct bench_place *place, int n)
+{
+    for (int r = 0; r < n; r++) {
+        if (place[r].nics[0])
+            return put_groups(place, n, BY_NICS);
     }
     return strdup("");
 }
@@ -237,10 +247,24 @@ static void put_rails(FILE *out, const char *rankinfo)
     fprintf(out, "ucx: %.*s", (int)strcspn(at, "\n"), at);
 }
 
-static char *describe_device(const char *channel, int mapped)
+void bench_setting_far(const char *rankinfo, char *out, size_t room)
+{
+    static const char head[] = "paths of messages from device memory on a host\n  cuda ";
+    const char *at = strstr(rankinfo, head);
+
+    out[0] = '\0';
+    if (!at)
+        return;
+    at += sizeof(head) - 1;
+    at += strspn(at, " ");
+    if (strncmp(at, "not used", strlen("not used")) != 0)
+        snprintf(out, room, "%.*s", (int)strcspn(at, "\n"), at);
+}
+
+static char *describe_device(const char *channel, int mapped, int far)
 {
     bool shm = strstr(channel, "shm") != NULL, ucx = strstr(channel, "ucx") != NULL;
-    char *text = NULL, *found = NULL, *protocols = NULL;
+    char *text = NULL, *found = NULL, *protocols = NULL, way[256];
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
 
@@ -250,6 +274,11 @@ static char *describe_device(const char *channel, int mapped)
         found = run_rankinfo(!ucx ? "--conf --paths" : shm ? "--conf --paths --channels --load" : "--channels --load");
     if (found && shm && (protocols = bench_setting_shm(found, mapped)))
         fprintf(out, "shm: %s", protocols);
+    if (found && shm && far) {
+        bench_setting_far(found, way, sizeof(way));
+        if (way[0])
+            fprintf(out, "%scuda: %s", protocols ? "; " : "", way);
+    }
     if (found && ucx) {
         fputs(protocols ? "; " : "", out);
         put_rails(out, found);
@@ -259,7 +288,7 @@ static char *describe_device(const char *channel, int mapped)
     return fclose(out) ? (free(text), NULL) : text;
 }
 
-int bench_setting_collect(struct bench_setting *s, int mapped)
+int bench_setting_collect(struct bench_setting *s, int mapped, int far)
 {
     struct bench_place mine, *all;
     time_t now = time(NULL);
@@ -277,10 +306,11 @@ int bench_setting_collect(struct bench_setting *s, int mapped)
     s->hosts = bench_setting_hosts(all, be_size());
     s->placement = bench_setting_placement(all, be_size());
     s->gpus = bench_setting_gpus(all, be_size());
+    s->nics = bench_setting_nics(all, be_size());
     free(all);
     name_channels(s->channel, sizeof(s->channel));
-    s->device = describe_device(s->channel, mapped);
-    return s->hosts && s->placement && s->gpus && s->device ? 0 : -1;
+    s->device = describe_device(s->channel, mapped, far);
+    return s->hosts && s->placement && s->gpus && s->nics && s->device ? 0 : -1;
 }
 
 void bench_setting_free(struct bench_setting *s)
@@ -288,6 +318,7 @@ void bench_setting_free(struct bench_setting *s)
     free(s->hosts);
     free(s->placement);
     free(s->gpus);
+    free(s->nics);
     free(s->device);
     memset(s, 0, sizeof(*s));
 }

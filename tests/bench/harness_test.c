@@ -234,8 +234,9 @@ static void json_is_written_and_quoted(void **state)
 
 static void hosts_and_placement_as_text(void **state)
 {
-    static const struct bench_place block[] = {{"a", "0", "cuda:0 A"}, {"a", "1-2", "cuda:1 B"}, {"b", "0", "cuda:0 A"}, {"b", "1-2", "cuda:1 B"}};
-    static const struct bench_place cyclic[] = {{"a", "0-7", ""}, {"b", "0-7", ""}, {"a", "0-7", ""}, {"a", "0-7", ""}, {"b", "0-7", ""}};
+    static const struct bench_place block[] = {{"a", "0", "cuda:0 A", "mlx5_0 PIX"}, {"a", "1-2", "cuda:1 B", "mlx5_0 PIX"},
+                                                {"b", "0", "cuda:0 A", "mlx5_1"}, {"b", "1-2", "cuda:1 B", "mlx5_1"}};
+    static const struct bench_place cyclic[] = {{"a", "0-7", "", ""}, {"b", "0-7", "", ""}, {"a", "0-7", "", ""}, {"a", "0-7", "", ""}, {"b", "0-7", "", ""}};
     char *text = bench_setting_hosts(block, 4);
 
     (void)state;
@@ -246,6 +247,12 @@ static void hosts_and_placement_as_text(void **state)
     free(text);
     text = bench_setting_gpus(block, 4);
     assert_string_equal(text, "ranks 0,2: cuda:0 A; ranks 1,3: cuda:1 B");
+    free(text);
+    text = bench_setting_nics(block, 4);
+    assert_string_equal(text, "ranks 0-1: mlx5_0 PIX; ranks 2-3: mlx5_1");
+    free(text);
+    text = bench_setting_nics(cyclic, 5);
+    assert_string_equal(text, "");
     free(text);
     text = bench_setting_gpus(cyclic, 5);
     assert_string_equal(text, "");
@@ -268,7 +275,7 @@ static void protocols_out_of_rankinfo(void **state)
                                "  4 KiB    cma       mapped         29.3  only if\n  8 KiB    cma       mapped\n"
                                "  16 KiB   ring      mapped         39.9\n  32 KiB   cma       mapped         42.0\n"
                                "  64 KiB   cma       mapped         42.0\n  1 MiB    cma2      mapped2        43.8\n";
-    char *text = bench_setting_shm(said, 0);
+    char *text = bench_setting_shm(said, 0), way[32];
 
     (void)state;
     assert_string_equal(text, "eager up to 16K, ring above 16K, cma from 32K, cma2 from 1M");
@@ -277,6 +284,12 @@ static void protocols_out_of_rankinfo(void **state)
     assert_string_equal(text, "eager up to 16K, mapped above 16K, mapped2 from 1M");
     free(text);
     assert_null(bench_setting_shm("no such table\n", 0));
+    bench_setting_far("  4 MiB    ring_nt\npaths of messages from device memory on a host\n  cuda     one copy; mapped\nnext\n", way, sizeof(way));
+    assert_string_equal(way, "one copy; mapped");
+    bench_setting_far("paths of messages from device memory on a host\n  cuda     not used: no module\n", way, sizeof(way));
+    assert_string_equal(way, "");
+    bench_setting_far("no such table\n", way, sizeof(way));
+    assert_string_equal(way, "");
     assert_null(bench_setting_shm("", 0));
 }
 

@@ -63,6 +63,29 @@ job -n 2 "$bench" --csv /nowhere/c lat
 [ $? = 2 ] && [ "$(grep -c -- '--csv /nowhere/c: No such file' "$work/err")" = 1 ]
 judge $? "a CSV file that cannot be opened is named"
 
+# With device memory: GPUs, NICs, the paths of a recorded machine, and the way of a message.
+standin=$top_builddir/tests/standin/.libs
+case "${SAN_CFLAGS:-}" in *sanitize*) standin= ;; esac
+if [ -n "$standin" ] && [ -e "$standin/libcuda.so.1" ]; then
+    for mem in cuda,host cuda:3; do
+        (
+            unset HWLOC_COMPONENTS CUDA_VISIBLE_DEVICES
+            export HWLOC_XMLFILE=$top_srcdir/tests/data/topologies/coral-lassen.xml LD_LIBRARY_PATH=$standin STANDIN_GPUS=4
+            export STANDIN_PCI=0004:04:00.0,0004:05:00.0,0035:03:00.0,0035:04:00.0
+            job -n 2 --bind none "$bench" -b 8 -e 8 -n 10 -m $mem -j "$work/j" --csv "$work/c" lat
+        ) && grep -qE '^# device: .*; cuda: one copy; mapped by ' "$work/out" && records "'; cuda: one copy' in r['device']" &&
+            case $mem in
+            cuda,host)
+                grep -qxF '# gpus: rank 0: cuda:0 stand-in 0 0004:04:00.0 NODE; rank 1: cuda:1 stand-in 1 0004:05:00.0 NODE' "$work/out" &&
+                    grep -qxF '# nics: rank 0: mlx5_0 NODE from cuda:0; rank 1: mlx5_1 NODE from cuda:1' "$work/out" &&
+                    records "r['nics'].startswith('rank 0: mlx5_0 NODE from')"
+                ;;
+            *) grep -qxF '# nics: rank 0: mlx5_0; rank 1: mlx5_1' "$work/out" ;; # the path from another GPU is not known
+            esac
+        judge $? "--mem $mem: the header has GPU, NIC, path and way, on a stand-in"
+    done
+fi
+
 # A peer that starts two processes of true by itself.
 mkdir "$work/peers"
 printf 'run() { "$2"; }\n' >"$work/peers/fake.sh"
