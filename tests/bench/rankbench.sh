@@ -134,6 +134,8 @@ sizes="-b 8 -e 64K -f 8192 --time 2ms"
     columns BW 6 $sizes -t 3 -n 100 --bidirectional --report-gbits bw put_bw get_bw && [ "$(grep -c '"tx_depth": 3, ' "$work/j")" = 6 ] || bad=1
     columns LAT 6 $sizes lat put_lat get_lat
 }
+job 3 -b 0 -e 1 -f 2 --time 2ms --bidirectional bw put_bw get_bw bibw && job 3 -b 0 -e 1 -f 2 -n 100 -t 4 --bidirectional bw put_bw get_bw &&
+    ok "both ways and a rank that takes no part" || not_ok "both ways and a rank that takes no part"
 # within CODE TEXT words...: the code of a limit, and its one line
 within() {
     local code=$1 text=$2 rc
@@ -193,6 +195,13 @@ if [ -n "$standin" ] && [ -e "$standin/libcuda.so.1" ]; then
     windows 2 cuda:0 -m cuda:0,cuda:1 -t 4 -n 100 get_bw
     windows 2 cuda:1 -m managed --target cuda:1 put_bw
     windows 2 alloc -m cuda --target alloc put_bw
+    if [ "${HAVE_UCX:-yes}" = yes ]; then
+        RANK_CHANNELS=ucx,self
+        export RANK_CHANNELS
+        windows 8 cuda -m cuda put_lat put_bw get_lat get_bw
+        windows 4 cuda -m cuda -t 4 -n 50 --bidirectional put_bw get_bw
+        unset RANK_CHANNELS
+    fi
     gpus 2 -b 8 -e 512 -f 64 -n 10 -w 2 -c 2 --target cuda -m cuda -j "$work/j" put_lat put_bw get_lat get_bw put_rate get_rate \
         put_strided_bw get_strided_bw && grep -q '"target": "cuda"' "$work/j" && ok "--target cuda, on a stand-in" ||
         not_ok "--target cuda, on a stand-in"
