@@ -59,6 +59,26 @@ one_sided() {
     fi
 }
 
+# An allreduce in a stream of a stand-in for the CUDA driver, which has no sanitizer's addresses.
+standin=$top_builddir/tests/standin/.libs
+case "${SAN_CFLAGS:-}" in *sanitize*) standin= ;; esac
+if [ -n "$standin" ] && [ -e "$standin/libcuda.so.1" ]; then
+    for words in "2 1 4096 20" "3 2 40000 5" "1 1 1 1000"; do
+        read -r n gpus args <<<"$words"
+        # shellcheck disable=SC2086
+        run 60 env LD_LIBRARY_PATH="$standin" STANDIN_GPUS=$gpus RANK_CUDA=on "$XRUN" -n $n "$bin/stream_allreduce" $args
+        if [ $rc = 0 ] && [ "$(grep -c "^$n ranks, ${args#* } allreduces of ${args% *} floats: right$" "$work/out")" = 1 ] &&
+            [ "$(grep -c ' us a step$' "$work/out")" = 2 ] && [ ! -s "$work/err" ]; then
+            ok "stream_allreduce $args, $n ranks, $gpus devices of a stand-in"
+        else
+            not_ok "stream_allreduce $args, $n ranks, $gpus devices of a stand-in: exit code $rc"
+        fi
+    done
+    run 60 env LD_LIBRARY_PATH="$standin" STANDIN_GPUS=0 "$XRUN" -n 2 "$bin/stream_allreduce"
+    [ $rc = 1 ] && grep -q 'stream_allreduce: the CUDA driver finds no device' "$work/err" && ok "stream_allreduce without a device" ||
+        not_ok "stream_allreduce without a device: exit code $rc"
+fi
+
 channels=default
 grep -q '^#define HAVE_UCX 1' "$top_builddir/config.h" && channels="default ucx,self"
 for c in $channels; do
