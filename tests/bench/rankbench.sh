@@ -87,12 +87,12 @@ job 2 -b 8 -e 8 -n 500 -w 10 --hist lat && grep -q '^# p50 .* of 500$' "$work/ou
     [ "$(awk '/^# .* - .* %/ { n += $7 } END { print n + 0 }' "$work/out")" = 500 ] &&
     ok "--hist" || not_ok "--hist"
 
-# columns BW|LAT RECORDS words...: each row has the columns of ib_write_bw or ib_write_lat, and agrees with its record
+# columns BW|LAT RECORDS TEXT words...: rows have the columns of ib_write_bw or ib_write_lat, and agree with records that have the text
 columns() {
-    local kind=$1 records=$2
-    shift 2
+    local kind=$1 records=$2 text=$3
+    shift 3
     [ -n "$have_python" ] || return 0
-    if job 2 -c 2 -j "$work/j" "$@" && json "$work/j" 2 >>"$work/out" 2>>"$work/err" &&
+    if job 2 -c 2 -j "$work/j" "$@" && [ "$(grep -c -- "$text" "$work/j")" = "$records" ] && json "$work/j" 2 >>"$work/out" 2>>"$work/err" &&
         python3 - "$work/out" "$work/j" "$kind" "$records" 2>>"$work/err" <<'END'; then
 import json, sys
 kind, records = sys.argv[3], json.load(open(sys.argv[2]))
@@ -128,11 +128,11 @@ END
 sizes="-b 8 -e 64K -f 8192 --time 2ms"
 # shellcheck disable=SC2086
 {
-    columns BW 6 $sizes bw put_bw get_bw
-    columns BW 6 $sizes --bidirectional bw put_bw get_bw && [ "$(grep -c '"bidirectional": true' "$work/j")" = 6 ] || bad=1
-    columns BW 6 $sizes --tx-depth 128 -n 5000 bw put_bw get_bw && [ "$(grep -c '"operations": 5000, ' "$work/j")" = 6 ] || bad=1
-    columns BW 6 $sizes -t 3 -n 100 --bidirectional --report-gbits bw put_bw get_bw && [ "$(grep -c '"tx_depth": 3, ' "$work/j")" = 6 ] || bad=1
-    columns LAT 6 $sizes lat put_lat get_lat
+    columns BW 6 '"bidirectional": false' $sizes bw put_bw get_bw
+    columns BW 6 '"bidirectional": true' $sizes --bidirectional bw put_bw get_bw
+    columns BW 6 '"operations": 5000, ' $sizes --tx-depth 128 -n 5000 bw put_bw get_bw
+    columns BW 6 '"tx_depth": 3, ' $sizes -t 3 -n 100 --bidirectional --report-gbits bw put_bw get_bw
+    columns LAT 6 '"stdev_us": ' $sizes lat put_lat get_lat
 }
 job 3 -b 0 -e 1 -f 2 --time 2ms --bidirectional bw put_bw get_bw bibw && job 3 -b 0 -e 1 -f 2 -n 100 -t 4 --bidirectional bw put_bw get_bw &&
     ok "both ways and a rank that takes no part" || not_ok "both ways and a rank that takes no part"
