@@ -139,11 +139,15 @@ RK_INLINE void copy_block(void *to, const void *from, size_t n)
         memcpy(to, from, n);
 }
 
+/* Shorter copies are complete at once, as a copy under way has a cost of its own. */
+enum { BEGIN_MIN = 4096 };
+
 /*
- * Copy between the pieces and a flat buffer; in: into the pieces; kinds: entries may be of any kind of memory. Walks
- * blocks of an entry without divisions.
+ * Copy between the pieces and a flat buffer; in: into the pieces; kinds: entries may be of any kind of memory, and copies
+ * of these begin if begun is not NULL. Walks blocks of an entry without divisions.
  */
-RK_INLINE rank_status_t iov_move(struct rk_pieces *p, size_t offset, char *flat, size_t bytes, bool in, bool kinds)
+RK_INLINE rank_status_t iov_move(struct rk_pieces *p, size_t offset, char *flat, size_t bytes, bool in, bool kinds,
+                                 struct rk_kind_copy **begun)
 {
     rank_status_t st;
 
@@ -159,7 +163,9 @@ RK_INLINE rank_status_t iov_move(struct rk_pieces *p, size_t offset, char *flat,
                 n = bytes;
             if (!kind)
                 copy_block(in ? at : flat, in ? flat : at, n);
-            else if ((st = rk_kind_copy(in ? at : flat, in ? kind : NULL, in ? flat : at, in ? NULL : kind, n)) != RANK_OK)
+            else if (begun && n >= BEGIN_MIN && (st = rk_kind_begin(in, in ? at : flat, in ? flat : at, kind, n, begun)) != RANK_OK)
+                return st;
+            else if (!(begun && n >= BEGIN_MIN) && (st = rk_kind_copy(in ? at : flat, in ? kind : NULL, in ? flat : at, in ? NULL : kind, n)) != RANK_OK)
                 return st;
             flat += n;
             offset += n;
@@ -175,22 +181,27 @@ RK_INLINE rank_status_t iov_move(struct rk_pieces *p, size_t offset, char *flat,
 
 static rank_status_t iov_pack(const struct rk_view *view, size_t offset, void *to, size_t bytes)
 {
-    return iov_move(view->base, offset, to, bytes, false, false);
+    return iov_move(view->base, offset, to, bytes, false, false, NULL);
 }
 
 static rank_status_t iov_unpack(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
 {
-    return iov_move(view->base, offset, (char *)(uintptr_t)from, bytes, true, false);
+    return iov_move(view->base, offset, (char *)(uintptr_t)from, bytes, true, false, NULL);
 }
 
 static rank_status_t kinds_pack(const struct rk_view *view, size_t offset, void *to, size_t bytes)
 {
-    return iov_move(view->base, offset, to, bytes, false, true);
+    return iov_move(view->base, offset, to, bytes, false, true, NULL);
 }
 
 static rank_status_t kinds_unpack(const struct rk_view *view, size_t offset, const void *from, size_t bytes)
 {
-    return iov_move(view->base, offset, (char *)(uintptr_t)from, bytes, true, true);
+    return iov_move(view->base, offset, (char *)(uintptr_t)from, bytes, true, true, NULL);
+}
+
+static rank_status_t kinds_begin(const struct rk_view *view, bool in, size_t offset, char *host, size_t bytes, struct rk_kind_copy **list)
+{
+    return iov_move(view->base, offset, host, bytes, in, true, list);
 }
 
 static int iov_list(const void *base, size_t offset, size_t bytes, struct iovec *out, int max)
@@ -214,7 +225,7 @@ static int iov_list(const void *base, size_t offset, size_t bytes, struct iovec 
 
 const struct rk_view_ops rk_pieces_ops = {.pack = iov_pack, .unpack = iov_unpack, .list = iov_list};
 /* Of lists with memory of other kinds than host. */
-static const struct rk_view_ops kinds_ops = {.pack = kinds_pack, .unpack = kinds_unpack};
+static const struct rk_view_ops kinds_ops = {.pack = kinds_pack, .unpack = kinds_unpack, .begin = kinds_begin};
 
 struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int64_t n, size_t bytes)
 {

@@ -12,13 +12,20 @@ static rank_status_t kind_unpack(const struct rk_view *view, size_t offset, cons
     return rk_kind_copy((char *)view->base + offset, view->ops->kind, from, NULL, bytes);
 }
 
+static rank_status_t kind_begin(const struct rk_view *view, bool in, size_t offset, char *host, size_t bytes, struct rk_kind_copy **list)
+{
+    char *at = (char *)view->base + offset;
+
+    return rk_kind_begin(in, in ? at : host, in ? host : at, view->ops->kind, bytes, list);
+}
+
 struct rk_view rk_view_of_kind(const void *base, size_t bytes)
 {
     static struct rk_view_ops ops[RK_KINDS_MAX]; /* by index in rk_kinds */
     int i = rk_kind_index(base, bytes);
 
     if (i >= 0 && !ops[i].kind)
-        ops[i] = (struct rk_view_ops){.kind = rk_kinds[i], .pack = kind_pack, .unpack = kind_unpack};
+        ops[i] = (struct rk_view_ops){.kind = rk_kinds[i], .pack = kind_pack, .unpack = kind_unpack, .begin = kind_begin};
     return (struct rk_view){(void *)(uintptr_t)base, bytes, i < 0 ? NULL : &ops[i]};
 }
 

@@ -29,6 +29,11 @@ struct rk_view_ops {
      * returns their number. NULL if the CPU, the kernel or a network cannot access it: pack and unpack it.
      */
     int (*list)(const void *base, size_t offset, size_t bytes, struct iovec *out, int max);
+    /*
+     * As pack, or unpack if in, but add to *list the copies that are under way (rk_kind_over), also on an error. NULL:
+     * pack and unpack alone.
+     */
+    rank_status_t (*begin)(const struct rk_view *view, bool in, size_t offset, char *host, size_t bytes, struct rk_kind_copy **list);
 };
 
 /*

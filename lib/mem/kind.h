@@ -24,6 +24,12 @@ struct rk_kind_block {
     uint64_t id; /* no other allocation of this process has it, unlike the address */
 };
 
+/* A copy under way. */
+struct rk_kind_copy {
+    struct rk_kind_copy *next;
+    const struct rk_kind *kind;
+};
+
 /* NULL stands for host memory. */
 struct rk_kind {
     const char *name;
@@ -48,6 +54,16 @@ struct rk_kind {
      */
     rank_status_t (*copy)(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes);
     /* Below: NULL if the kind cannot. */
+    /*
+     * Begin such a copy between its memory and host memory, and return at once if that is pinned. *out gets the copy
+     * under way, or NULL: it is complete. Both sides stay until over returns true, which frees it; st gets its result.
+     */
+    rank_status_t (*begin)(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes,
+                           struct rk_kind_copy **out);
+    bool (*over)(struct rk_kind_copy *copy, rank_status_t *st);
+    /* Lock pages of host memory for its devices. Returns false if that fails, and copies still work. */
+    bool (*pin)(void *ptr, size_t bytes);
+    void (*unpin)(void *ptr);
     /*
      * Describe the allocation that holds ptr. settle: make the program's copies to it complete first, since another
      * process accesses it next. RANK_ERR_NOT_SUPPORTED: ptr is in none.
@@ -105,6 +121,43 @@ RK_INLINE const struct rk_kind *rk_kind_of(const void *ptr, size_t bytes)
     int i = rk_likely(rk_nkinds == 0) ? -1 : rk_kind_index(ptr, bytes);
 
     return i < 0 ? NULL : rk_kinds[i];
+}
+
+/*
+ * Begin to copy between host memory and memory of kind, which to is if in. A copy under way is added to *list. On error
+ * those of the list still go on.
+ */
+RK_CHECKED RK_INLINE rank_status_t rk_kind_begin(bool in, void *to, const void *from, const struct rk_kind *kind, size_t bytes,
+                                                 struct rk_kind_copy **list)
+{
+    struct rk_kind_copy *copy = NULL;
+    rank_status_t st;
+
+    if (!kind->begin)
+        return kind->copy(to, in ? kind : NULL, from, in ? NULL : kind, bytes);
+    st = kind->begin(to, in ? kind : NULL, from, in ? NULL : kind, bytes, &copy);
+    if (!st && copy) {
+        copy->kind = kind;
+        copy->next = *list;
+        *list = copy;
+    }
+    return st;
+}
+
+/* Are all copies of the list complete? Those that are leave it. An error of one of them is stored in *st. */
+RK_INLINE bool rk_kind_over(struct rk_kind_copy **list, rank_status_t *st)
+{
+    while (*list) {
+        struct rk_kind_copy *next = (*list)->next;
+        rank_status_t end = RANK_OK;
+
+        if (!(*list)->kind->over(*list, &end))
+            return false;
+        *list = next;
+        if (end && !*st)
+            *st = end;
+    }
+    return true;
 }
 
 /* Copy between memory of any two kinds. RANK_ERR_DEVICE: to is undefined. */

@@ -64,6 +64,19 @@ with "a mapping that breaks the device" -q 2 -E BREAK_RANK_1=IpcOpenMemHandle:1:
 with "a sender is killed" -q 2,3 -k 1 -e 137 -x '--on-failure continue' -- $messages --die 0
 with "a receiver is killed" -q 2,3 -k 1 -e 137 -x '--on-failure continue' -E STANDIN_GPUS=2 -- $messages --die 1
 
+pieces=tests/standin/device_pieces.mp
+with "in pieces between hosts" -q 2,3 -f 2,3,4 -c "tcp,ucx" -E STANDIN_GPUS=2 -- $pieces
+with "in pieces between hosts, slow copies" -q 2 -f 2,3 -c tcp -E STANDIN_DELAY=2000 -- $pieces --rounds 4
+with "in pieces between hosts, copies while others move" -q 2 -c tcp -E RANK_LOG=info -o 'rank 0 .*, [1-9][0-9]* of them while' \
+    -o 'rank 1 .*, [1-9][0-9]* of them while' -- $pieces --one-way
+for rule in MemcpyAsync:5 MemcpyAsync:12 EventQuery:5 EventRecord:4 EventCreate:3 MemHostRegister:1,MemcpyAsync:2; do
+    with "in pieces between hosts, $rule fails" -q 2 -c tcp -E STANDIN_SEED=0 -E BREAK_RANK_0=$rule -- $pieces --fails
+done
+with "in pieces between hosts, a rank is killed meanwhile" -q 2,3 -c tcp -k 1 -e 137 -x '--on-failure continue' -E STANDIN_DELAY=3000 -- \
+    $pieces --die 0
+with "in pieces between hosts, the other rank is killed" -q 3 -c tcp,ucx -k 1 -e 137 -x '--on-failure continue' -E STANDIN_DELAY=3000 -- \
+    $pieces --die 1
+
 faults=tests/standin/device_faults.mp
 with "copies of a rank fail" -q 2,3 -E BREAK_RANK_0=MemcpyAsync:1+ -- $faults --copies --mapped
 with "copies of a rank fail, the owner serves" -q 2 -E STANDIN_IPC=off -E BREAK_RANK_0=MemcpyAsync:1+ -- $faults --copies
@@ -129,5 +142,6 @@ paths 'one copy; mapped by IPC handles and descriptors; not between devices 0-1$
 paths 'one copy; mapped by descriptors only$' STANDIN_IPC=fd
 paths 'one copy; mapped by IPC handles only$' STANDIN_VMM=off
 paths 'through host memory' STANDIN_IPC=off
+paths 'in pieces of 512 KiB through host memory, which is pinned, 4 at a time$' STANDIN_GPUS=2
 paths 'not used: RANK_CUDA=off' RANK_CUDA=off
 exit $bad

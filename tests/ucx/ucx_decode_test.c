@@ -8,7 +8,7 @@
 /* ---------------------------------------------------------------------- decode */
 
 struct packet {
-    unsigned char head[RK_UCX_HEAD_MAX];
+    unsigned char head[RK_UCX_HEAD_MAX + sizeof(struct rk_id)];
     size_t head_len;
     unsigned char data[512];
     size_t len;
@@ -217,6 +217,28 @@ static void test_rndv(void **state)
     assert_false(rk_ucx_decode(p.head, p.head_len, NULL, 4, false, &out));
 }
 
+/* The sender's id of an announced message follows the head, and only there. */
+static void test_sender(void **state)
+{
+    static const struct rk_id sender = {4, 99};
+
+    (void)state;
+    for (int hello = 0; hello < 2; hello++) {
+        struct rk_ucx_packet out;
+        struct packet p;
+
+        begin(&p, RK_KIND_RNDV, 0, hello);
+        assert_true(rk_ucx_decode(p.head, p.head_len, NULL, 8, true, &out) && !out.has_sender);
+        memcpy(p.head + p.head_len, &sender, sizeof(sender));
+        p.head_len += sizeof(sender);
+        assert_true(rk_ucx_decode(p.head, p.head_len, NULL, 8, true, &out) && out.has_sender && out.has_hello == hello);
+        assert_memory_equal(&out.sender, &sender, sizeof(sender));
+        assert_false(rk_ucx_decode(p.head, p.head_len - 1, NULL, 8, true, &out));
+        begin(&p, RK_UCX_LONG, 0, hello);
+        assert_false(rk_ucx_decode(p.head, p.head_len + sizeof(sender), NULL, 8, true, &out));
+    }
+}
+
 /* ----------------------------------------------------------------------- order */
 
 static void test_turns(void **state)
@@ -385,7 +407,7 @@ int main(void)
         cmocka_unit_test(test_every_cut),
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_lengths_of_our_own),
-        cmocka_unit_test(test_rndv),
+        cmocka_unit_test(test_rndv), cmocka_unit_test(test_sender),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_shuffled),
         cmocka_unit_test(test_left_over),

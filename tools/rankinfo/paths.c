@@ -4,6 +4,7 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/channel/module.h"
+#include "lib/mem/bounce.h"
 #include "lib/mem/kind.h"
 #include "lib/node/xpmem.h"
 
@@ -86,11 +87,26 @@ static void print_table(FILE *out, const struct rk_proto_table *table, bool atta
     }
 }
 
+static bool host_memory_is_pinned(const struct rk_kind *kind)
+{
+    struct rk_bounce_pool pool;
+    struct rk_bounce *b;
+    bool pinned;
+
+    rk_bounce_pool_init(&pool);
+    b = rk_bounce_take(&pool, kind);
+    pinned = b && b->pinned_by;
+    if (b)
+        rk_bounce_put(&pool, b);
+    rk_bounce_pool_close(&pool);
+    return pinned;
+}
+
 /* Messages from memory of a device. The driver is loaded for that. */
 static void print_device_paths(FILE *out)
 {
     const struct rk_kind *kind;
-    char text[PATH_MAX] = "";
+    char text[PATH_MAX] = "", size[16];
     const void *module;
 
     if (rk_conf.cuda == RK_CONF_CUDA_OFF || rk_module_find("cuda", text, sizeof(text)) || rk_module_open("cuda", &module)) {
@@ -104,6 +120,9 @@ static void print_device_paths(FILE *out)
     }
     kind->describe_paths(text, sizeof(text));
     fprintf(out, "  cuda     %s\n", text);
+    fprintf(out, "paths of messages from device memory between hosts\n");
+    fprintf(out, "  cuda     in pieces of %s through host memory%s, %d at a time\n", size_text(RK_BOUNCE_BYTES, size),
+            host_memory_is_pinned(kind) ? ", which is pinned" : "", RK_BOUNCES_EACH);
     kind->close();
 }
 

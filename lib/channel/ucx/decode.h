@@ -4,7 +4,8 @@
  *
  * A packet is one UCP active message:
  *
- * - header: struct rk_ucx_head, followed by struct rk_ucx_hello until the receiver has identified the sender;
+ * - header: struct rk_ucx_head, followed by struct rk_ucx_hello until the receiver has identified the sender, and with
+ *   RK_KIND_RNDV by the sender's id of the message, which lets the receiver pull it;
  * - data: the payload of the first frame, then more frames, each at a multiple of 8: struct rk_hdr and payload.
  *
  * The turn of the first frame numbers the packet; the turns of the others are 0. Data from outside is trusted only
@@ -33,6 +34,8 @@ enum rk_ucx_kind {
 enum { RK_UCX_ALONE = 1, RK_UCX_DISCONNECTED = 2 };
 /* Flag of DATA: the sender could not read its payload, and the receive fails. */
 enum { RK_UCX_UNREAD = 1 };
+/* Flag of LONG: a piece of the data; the header's team is its offset. Tag of PULL: send in pieces. */
+enum { RK_UCX_PIECE = 1 };
 
 struct rk_ucx_head {
     struct rk_id to; /* the receiver's id of the link to the sender, or RK_UCX_NO_LINK */
@@ -69,6 +72,8 @@ struct rk_ucx_packet {
     struct rk_id to;
     bool has_hello;
     struct rk_ucx_hello hello;
+    bool has_sender;
+    struct rk_id sender; /* the sender's id of the message */
     struct rk_hdr first;
     const unsigned char *data; /* starts with the payload of the first frame */
     size_t len;

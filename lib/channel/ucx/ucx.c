@@ -15,6 +15,7 @@ static void ucx_close(struct rk_ctx *ctx, void *state)
     (void)ctx;
     if (!ucx)
         return;
+    rk_ucx_stages_close(ucx);
     if (rk_ucx_links_close(ucx))
         rk_ucx_teardown(ucx); /* UCP may call back for its requests */
     else
@@ -23,6 +24,8 @@ static void ucx_close(struct rk_ctx *ctx, void *state)
         rk_warn("%llu broken frames came through ucx", (unsigned long long)ucx->bad_frames);
     if (ucx->late_frames)
         rk_debug("%llu frames came too late", (unsigned long long)ucx->late_frames);
+    rk_bounce_pool_close(&ucx->sends);
+    rk_bounce_pool_close(&ucx->receives);
     rk_ucx_links_destroy(ucx);
     rk_ucx_ops_destroy(ucx);
     rk_ucx_bufs_destroy(ucx);
@@ -42,6 +45,9 @@ static rank_status_t ucx_open(struct rk_ctx *ctx, void **state, void *card, size
     rk_list_init(&ucx->failed);
     rk_list_init(&ucx->todo);
     rk_list_init(&ucx->closing);
+    rk_list_init(&ucx->staging);
+    rk_bounce_pool_init(&ucx->sends);
+    rk_bounce_pool_init(&ucx->receives);
     rk_ucx_bufs_init(ucx);
     rk_ucx_ops_init(ucx);
     /* A packet for an earlier process at this address must not match a link of this one. */
@@ -99,6 +105,7 @@ int rk_ucx_poll(struct rk_ucx *ucx)
     moved += (int)ucp_worker_progress(ucx->worker);
     ucx->inside = false;
     moved += rk_ucx_todo(ucx);
+    moved += rk_ucx_stage_progress(ucx);
     if (rk_unlikely(!rk_list_empty(&ucx->failed)))
         rk_ucx_links_failed(ucx);
     /* Frames that handlers sent must not wait for the next library call. */
@@ -139,7 +146,7 @@ static bool link_drained(struct rk_ucx *ucx, struct rk_ucx_link *l)
 
     if (!l->ep || l->failed || l->bye)
         return true;
-    if (l->open || l->unsent || !rk_list_empty(&l->sending))
+    if (l->open || l->unsent || l->staged || !rk_list_empty(&l->sending))
         return false;
     if (!l->flushing) {
         if (l->flushed_at == ucx->sent)

@@ -22,6 +22,7 @@
 #include "lib/core/engine.h"
 #include "lib/channel/ucx/decode.h"
 #include "lib/channel/ucx/reorder.h"
+#include "lib/mem/bounce.h"
 
 #include <ucp/api/ucp.h>
 
@@ -52,7 +53,23 @@ enum rk_ucx_op_type {
     RK_UCX_OP_SENDING,   /* pulled, waits for room */
     RK_UCX_OP_PULLING,   /* pulled by this rank, data to come */
     RK_UCX_OP_UCP,       /* in UCP: its callback will run */
+    RK_UCX_OP_STAGED,    /* pulled, sent in pieces (ucx_stage.c) */
     RK_UCX_OP_ORPHAN     /* as UCP, but its request was completed by a death */
+};
+
+/* A message that moves in pieces. */
+struct rk_ucx_stage {
+    struct rk_ucx_op *op;
+    struct rk_link link;    /* in ucx->staging: progress has to poll it */
+    struct rk_link copying; /* bounce buffers with copies under way, in order */
+    struct rk_link arrived; /* pieces that wait for a bounce buffer, by op->todo */
+    uint64_t next;          /* bytes that have begun to move, or have arrived */
+    int buffers;            /* of copying and of pieces in UCP */
+    int npieces;            /* ops whose parent this is */
+    bool sends, busy;       /* busy: in a step of progress */
+    bool ended;             /* no more pieces */
+    bool abandoned;         /* disconnected, and UCP may keep pieces */
+    rank_status_t st;
 };
 
 struct rk_ucx_op {
@@ -72,9 +89,14 @@ struct rk_ucx_op {
     struct rk_id theirs; /* PULLING: id of the sender; SENDING: id of the receiver */
     struct rk_view view;
     rank_status_t copied; /* error of a copy to the view */
-    void *staged;         /* payload of a send that a copy could have failed to read; or NULL */
+    struct rk_ucx_stage *stage;  /* it moves in pieces; or NULL */
+    struct rk_ucx_op *parent;    /* a piece: of this message, */
+    uint64_t at;                 /* from this offset in view on, */
+    struct rk_bounce *bounce;    /* through this buffer; or NULL */
+    bool in_pieces;              /* SENDING: as the receiver requests */
+    bool staged_send;            /* counted in of->staged */
     ucp_dt_iov_t pieces[RK_UCX_PIECES_MAX]; /* of the view, for UCP */
-    unsigned char head[RK_UCX_HEAD_MAX];
+    unsigned char head[RK_UCX_HEAD_MAX + sizeof(struct rk_id)];
 };
 
 struct rk_ucx_link {
@@ -94,6 +116,7 @@ struct rk_ucx_link {
     uint32_t turn;       /* of the next packet to the peer */
     uint32_t unsent;     /* packets that UCP has queued */
     uint32_t announced;  /* by UCP's rendezvous, not yet fetched or dropped */
+    uint32_t staged;     /* messages being sent in pieces */
     uint64_t last_tick;  /* time of the last packet sent */
     struct rk_order in;
     uint64_t held_bytes;
@@ -157,7 +180,9 @@ struct rk_ucx {
     struct rk_handles links;
     struct rk_ucx_link **by_number; /* by number of the peer */
     int by_number_cap;
-    struct rk_link open, busy, failed, todo, closing;
+    struct rk_link open, busy, failed, todo, closing, staging;
+    struct rk_bounce_pool sends, receives; /* one each, as both may wait for the peer's */
+    uint64_t pieces, overlapped; /* through bounce buffers; with other work of the message under way */
 
     struct rk_slab small_bufs, big_bufs, ops;
     struct rk_handles op_ids;
@@ -280,15 +305,48 @@ RK_INLINE bool rk_ucx_is_valid(const struct rk_ucx_link *l, const struct rk_hdr 
     return !ctx->engine->is_valid || ctx->engine->is_valid(ctx, l->peer, hdr);
 }
 
-/* Deliver what UCP (desc) or a peer's frame (sender) announced. Returns true if desc is kept. */
+/*
+ * Deliver what UCP (desc) or a peer's frame (desc NULL) announced. sender: the sender's id of it, NULL if UCP alone moves
+ * it. Returns true if desc is kept.
+ */
 bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc, uint64_t total,
-                      struct rk_id sender);
+                      const struct rk_id *sender);
 void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload);
 /* Send pulled data if there is room. Returns true if the op is finished. */
 bool rk_ucx_send_pulled(struct rk_ucx_op *op);
 /* Do what was deferred during a UCP callback. */
 int rk_ucx_todo(struct rk_ucx *ucx);
 rank_status_t rk_ucx_view_type(struct rk_ucx *ucx);
+/* Move the op to the state UCP and pass it the first bytes of its view; hdr describes them. */
+rank_status_t rk_ucx_send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint64_t bytes);
+/* Start the receive of the op in UCP; its view and desc are set. */
+void rk_ucx_start_receive(struct rk_ucx_op *op);
+/* End the op and complete its request, if any. */
+void rk_ucx_finish(struct rk_ucx_op *op, rank_status_t st);
+/* Tell the receiver that its payload cannot be read. Returns RK_AGAIN without room. */
+rank_status_t rk_ucx_send_unread(const struct rk_ucx_op *op);
+/* Free an op with UCP's descriptor of its data, and release that. */
+void rk_ucx_drop_desc(struct rk_ucx_op *op);
+
+/* ucx_stage.c: messages in pieces. */
+/* Is this payload sent in pieces? */
+bool rk_ucx_stages(const struct rk_ucx_op *op);
+/* Send op->want bytes of a pulled op in pieces. RANK_ERR_NO_MEMORY: nothing is begun. */
+rank_status_t rk_ucx_stage_send(struct rk_ucx_op *op);
+/* A piece has arrived for an op in the state PULLING. Returns true if desc is kept. */
+bool rk_ucx_piece_arrived(struct rk_ucx_op *op, const struct rk_hdr *hdr, void *desc, uint64_t total);
+/* UCP is done with a piece. */
+void rk_ucx_piece_done(struct rk_ucx_op *piece, rank_status_t st);
+/* No more pieces: complete op when those that are under way have ended. orphan: UCP may never give them back. */
+void rk_ucx_stage_end(struct rk_ucx_op *op, rank_status_t st, bool orphan);
+/* A piece has been freed: op may be complete. */
+void rk_ucx_stage_check(struct rk_ucx_op *op);
+void rk_ucx_stage_free(struct rk_ucx_op *op);
+/* Poll copies, start pieces; returns what was moved. Not within UCP's callbacks. */
+int rk_ucx_stage_progress(struct rk_ucx *ucx);
+/* At the end: wait until no copy is under way. */
+void rk_ucx_stages_close(struct rk_ucx *ucx);
+
 /* Complete what depends on the peer; operations in UCP only if orphan_ucp. */
 void rk_ucx_fail_ops(struct rk_ucx_link *l, bool orphan_ucp);
 

@@ -4,7 +4,6 @@
 #include "lib/data/view_stage.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 
 enum { OP_LINK = offsetof(struct rk_ucx_op, link) };
 
@@ -32,7 +31,11 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
     op->wanted = op->unwanted = op->announced = false;
     op->of = l;
     op->copied = RANK_OK;
-    op->staged = NULL;
+    op->stage = NULL;
+    op->parent = NULL;
+    op->bounce = NULL;
+    op->at = 0;
+    op->in_pieces = op->staged_send = false;
     op->view.ops = NULL;
     op->req = NULL;
     op->desc = NULL;
@@ -45,7 +48,15 @@ void rk_ucx_op_free(struct rk_ucx_op *op)
 {
     if (op->announced)
         op->of->announced--;
-    free(op->staged);
+    op->of->staged -= op->staged_send;
+    if (op->stage)
+        rk_ucx_stage_free(op);
+    if (op->bounce) {
+        rk_bounce_put(op->parent->stage->sends ? &op->ucx->sends : &op->ucx->receives, op->bounce);
+        op->parent->stage->buffers--;
+    }
+    if (op->parent)
+        op->parent->stage->npieces--;
     rk_view_stage_close(&op->view, false);
     rk_list_remove(&op->link);
     rk_list_remove(&op->todo);

@@ -21,16 +21,29 @@
 /* Private words of a struct rk_rndv: own op, or the peer's. */
 enum { P_OURS, P_THEIRS };
 
-/* Ends the op and completes its request, if any. */
-static void ucx_rndv_finish(struct rk_ucx_op *op, rank_status_t st)
+void rk_ucx_finish(struct rk_ucx_op *op, rank_status_t st)
 {
     struct rank_request *req = op->req;
 
+    if (rk_unlikely(op->parent != NULL)) {
+        rk_ucx_piece_done(op, st ? st : op->copied);
+        return;
+    }
     if (!st)
         st = op->copied ? op->copied : rk_view_stage_close(&op->view, true);
     rk_ucx_op_free(op);
     if (req)
         rk_req_complete(req, st);
+}
+
+/* Free an op without request. */
+static void free_piece(struct rk_ucx_op *op)
+{
+    struct rk_ucx_op *parent = op->parent;
+
+    rk_ucx_op_free(op);
+    if (parent)
+        rk_ucx_stage_check(parent);
 }
 
 void rk_ucx_ucp_done(void *request, ucs_status_t status, void *arg)
@@ -41,7 +54,7 @@ void rk_ucx_ucp_done(void *request, ucs_status_t status, void *arg)
     l->ucx->handled++;
     ucp_request_free(request);
     if (op->type == RK_UCX_OP_ORPHAN) {
-        rk_ucx_op_free(op);
+        free_piece(op);
         return;
     }
     if (status == UCS_ERR_MESSAGE_TRUNCATED) /* the receiver took a part, which is no error here */
@@ -53,9 +66,9 @@ void rk_ucx_ucp_done(void *request, ucs_status_t status, void *arg)
      * received just before it left may be reported as lost.
      */
     if (status == UCS_OK && op->announced && l->bye)
-        ucx_rndv_finish(op, RANK_ERR_PEER_DEAD);
+        rk_ucx_finish(op, RANK_ERR_PEER_DEAD);
     else
-        ucx_rndv_finish(op, rk_ucx_status(status));
+        rk_ucx_finish(op, rk_ucx_status(status));
 }
 
 static void received(void *request, ucs_status_t status, size_t length, void *arg)
@@ -94,7 +107,7 @@ static size_t view_pack(void *state, size_t offset, void *to, size_t room)
     if (op->type == RK_UCX_OP_ORPHAN) /* the peer is dead, and the buffer belongs to its owner again */
         memset(to, 0, n);
     else
-        op->view.ops->pack(&op->view, offset, to, n); /* host memory: see rk_ucx_send_pulled */
+        op->view.ops->pack(&op->view, op->at + offset, to, n); /* host memory: see rk_ucx_stages */
     return n;
 }
 
@@ -102,6 +115,7 @@ static ucs_status_t view_unpack(void *state, size_t offset, const void *from, si
 {
     struct rk_ucx_op *op = state;
 
+    offset += op->at;
     if (op->type == RK_UCX_OP_ORPHAN || offset >= op->view.bytes)
         return UCS_OK;
     if (n > op->view.bytes - offset)
@@ -153,7 +167,7 @@ static size_t list_pieces(struct rk_ucx_op *op, uint64_t bytes)
 
     if (!op->view.ops->list || bytes < 2 * RK_UCX_PIECE_MIN)
         return 0;
-    n = op->view.ops->list(op->view.base, 0, bytes, v, RK_UCX_PIECES_MAX);
+    n = op->view.ops->list(op->view.base, op->at, bytes, v, RK_UCX_PIECES_MAX);
     for (int i = 0; i < n; i++) {
         op->pieces[i] = (ucp_dt_iov_t){v[i].iov_base, v[i].iov_len};
         sum += v[i].iov_len;
@@ -184,8 +198,7 @@ static rank_status_t ucx_rndv_offer(struct rk_ucx_link *l, const struct rk_hdr *
     return st;
 }
 
-/* Send the first bytes of the op's view by UCP; hdr describes them. */
-static rank_status_t send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint64_t bytes)
+rank_status_t rk_ucx_send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint64_t bytes)
 {
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
@@ -214,6 +227,10 @@ static rank_status_t send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint6
     op->total = bytes;
     op->type = RK_UCX_OP_UCP;
     head_len = rk_ucx_write_head(l, op->head, hdr);
+    if (hdr->kind == RK_KIND_RNDV) {
+        memcpy(op->head + head_len, &op->id, sizeof(op->id));
+        head_len += sizeof(op->id);
+    }
     l->last_tick = l->ucx->tick;
     l->ucx->sent++;
     p = ucp_am_send_nbx(l->ep, RK_UCX_AM, op->head, head_len, buffer, count, &param);
@@ -222,7 +239,7 @@ static rank_status_t send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint6
         return RANK_ERR_PEER_DEAD;
     }
     if (p == NULL)
-        ucx_rndv_finish(op, RANK_OK);
+        rk_ucx_finish(op, RANK_OK);
     return RANK_OK;
 }
 
@@ -249,35 +266,13 @@ rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     l->announced++;
     h.kind = RK_KIND_RNDV;
     h.len = 0;
-    st = send_by_ucp(op, &h, view->bytes);
+    st = rk_ucx_send_by_ucp(op, &h, view->bytes);
     if (st)
         rk_ucx_op_free(op);
     return st;
 }
 
-/*
- * Copy payload that a copy may fail to read, such as device memory, to the host before any of it is sent: UCP cannot end
- * a transfer that it has begun. No-op for other payload.
- */
-static rank_status_t ucx_stage_payload(struct rk_ucx_op *op)
-{
-    rank_status_t st;
-
-    if (!rk_view_may_fail(&op->view))
-        return RANK_OK;
-    op->staged = malloc(op->want);
-    st = op->staged ? rk_copy_out(op->staged, &op->view, 0, op->want) : RANK_ERR_NO_MEMORY;
-    if (st) {
-        free(op->staged);
-        op->staged = NULL;
-        return st;
-    }
-    op->view = (struct rk_view){op->staged, op->want, NULL};
-    return RANK_OK;
-}
-
-/* Returns RK_AGAIN without room. */
-static rank_status_t send_unread(const struct rk_ucx_op *op)
+rank_status_t rk_ucx_send_unread(const struct rk_ucx_op *op)
 {
     struct rk_hdr hdr = {.kind = RK_UCX_DATA, .flags = RK_UCX_UNREAD, .epoch = op->of->peer->epoch, .len = sizeof(op->theirs)};
 
@@ -288,12 +283,21 @@ bool rk_ucx_send_pulled(struct rk_ucx_op *op)
 {
     struct rk_ucx_link *l = op->of;
     struct rk_hdr hdr = {.kind = RK_UCX_DATA, .epoch = l->peer->epoch};
-    rank_status_t st = op->want ? ucx_stage_payload(op) : RANK_OK;
+    char packed[RK_UCX_FRAME_MAX];
+    rank_status_t st = RANK_OK;
+    bool may_fail = rk_view_may_fail(&op->view);
 
+    if (rk_unlikely(rk_ucx_stages(op))) {
+        st = rk_ucx_stage_send(op);
+        if (!st)
+            return true;
+    } else if (rk_unlikely(may_fail)) { /* UCP cannot end what it has begun to send */
+        st = rk_copy_out(packed, &op->view, 0, op->want);
+    }
     if (rk_unlikely(st)) {
-        if (send_unread(op) == RK_AGAIN)
+        if (rk_ucx_send_unread(op) == RK_AGAIN)
             return false;
-        ucx_rndv_finish(op, st);
+        rk_ucx_finish(op, st);
         return true;
     }
     if (op->want > RK_UCX_FRAME_MAX) {
@@ -303,29 +307,50 @@ bool rk_ucx_send_pulled(struct rk_ucx_op *op)
         rk_list_append(&l->ops, &op->link);
         hdr.kind = RK_UCX_LONG;
         hdr.tag = rk_id_pack(op->theirs);
-        st = send_by_ucp(op, &hdr, op->want);
+        st = rk_ucx_send_by_ucp(op, &hdr, op->want);
         if (st)
-            ucx_rndv_finish(op, st);
+            rk_ucx_finish(op, st);
         return true;
     }
     hdr.len = (uint32_t)(sizeof(op->theirs) + op->want);
-    st = rk_ucx_put(l, &hdr, &op->theirs, sizeof(op->theirs), NULL, &op->view);
+    st = rk_ucx_put(l, &hdr, &op->theirs, sizeof(op->theirs), packed, may_fail ? NULL : &op->view);
     if (st == RK_AGAIN)
         return false;
-    ucx_rndv_finish(op, st);
+    rk_ucx_finish(op, st);
     return true;
 }
 
-static void pulled(struct rk_ucx_link *l, const struct rk_ucx_pull *pull)
+/* A message that UCP has announced is pulled in pieces: they are an op of their own, as UCP will report the end of its. */
+static struct rk_ucx_op *pulled_from_ucp(struct rk_ucx_link *l, const struct rk_ucx_pull *pull)
+{
+    struct rk_ucx_op *announced = rk_ucx_op_find(l, pull->sender, RK_UCX_OP_UCP), *op;
+
+    if (!announced || !announced->announced || !announced->req || announced->parent || pull->want > announced->view.bytes)
+        return NULL;
+    op = rk_ucx_op_new(l, RK_UCX_OP_OFFERED);
+    if (!op) {
+        rk_ucx_link_broken(l); /* the receiver waits */
+        return NULL;
+    }
+    op->req = announced->req;
+    op->view = announced->view;
+    announced->req = NULL;
+    return op;
+}
+
+static void pulled(struct rk_ucx_link *l, const struct rk_ucx_pull *pull, bool in_pieces)
 {
     struct rk_ucx_op *op = rk_ucx_op_find(l, pull->sender, RK_UCX_OP_OFFERED);
 
+    if (!op && in_pieces)
+        op = pulled_from_ucp(l, pull);
     if (!op || pull->want > op->view.bytes) {
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return;
     }
     op->theirs = pull->receiver;
     op->want = pull->want;
+    op->in_pieces = in_pieces;
     op->type = RK_UCX_OP_SENDING;
     if (rk_list_empty(&l->sending) && rk_ucx_send_pulled(op))
         return;
@@ -337,7 +362,7 @@ static void pulled(struct rk_ucx_link *l, const struct rk_ucx_pull *pull)
 /* ------------------------------------------------------------------ receiver */
 
 bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc, uint64_t total,
-                      struct rk_id sender)
+                      const struct rk_id *sender)
 {
     struct rk_rndv rndv = {.peer = l->peer, .total = total};
     struct rk_ctx *ctx = l->ucx->ctx;
@@ -365,9 +390,9 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
         op->desc = desc;
         op->total = total;
         rndv.priv[P_OURS] = rk_id_pack(op->id);
-    } else {
-        rndv.priv[P_THEIRS] = rk_id_pack(sender);
     }
+    if (sender)
+        rndv.priv[P_THEIRS] = rk_id_pack(*sender);
     h.kind = RK_KIND_RNDV;
     h.len = 0;
     if (l->ucx->fast_recv)
@@ -376,12 +401,27 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
     return true;
 }
 
-static void pull(struct rk_ucx_link *l, const struct rk_rndv *rndv, const struct rk_view *view,
+static uint64_t wanted_bytes(const struct rk_rndv *rndv, const struct rk_view *view)
+{
+    return rndv->total < view->bytes ? rndv->total : view->bytes;
+}
+
+/* Shall the message come in pieces? It does, whatever its size, from memory that the sender stages. */
+static bool wants_pieces(const struct rk_rndv *rndv, const struct rk_view *view)
+{
+    return rk_view_may_fail(view) && wanted_bytes(rndv, view) > RK_BOUNCE_BYTES;
+}
+
+/* op: has what UCP announced, which is released when the first piece comes; NULL: announced by a frame. */
+static void pull(struct rk_ucx_link *l, const struct rk_rndv *rndv, struct rk_ucx_op *op, const struct rk_view *view,
                  struct rank_request *req)
 {
-    struct rk_ucx_op *op = rk_ucx_op_new(l, RK_UCX_OP_PULLING);
     struct rk_ucx_pull p;
 
+    if (op)
+        op->type = RK_UCX_OP_PULLING;
+    else
+        op = rk_ucx_op_new(l, RK_UCX_OP_PULLING);
     if (!op) {
         rk_ucx_rndv_drop(rndv);
         rk_req_complete(req, RANK_ERR_NO_MEMORY);
@@ -389,13 +429,12 @@ static void pull(struct rk_ucx_link *l, const struct rk_rndv *rndv, const struct
     }
     op->req = req;
     op->view = *view;
-    op->want = rndv->total < view->bytes ? rndv->total : view->bytes;
+    op->want = wanted_bytes(rndv, view);
     p = (struct rk_ucx_pull){rk_id_unpack(rndv->priv[P_THEIRS]), op->id, op->want};
-    rk_send_control(l->peer, RK_UCX_PULL, 0, &p, sizeof(p));
+    rk_send_control(l->peer, RK_UCX_PULL, wants_pieces(rndv, view), &p, sizeof(p));
 }
 
-/* Start the receive of the op in UCP; its view and request are set. */
-static void start_receive(struct rk_ucx_op *op)
+void rk_ucx_start_receive(struct rk_ucx_op *op)
 {
     ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
@@ -414,18 +453,18 @@ static void start_receive(struct rk_ucx_op *op)
     p = ucp_am_recv_data_nbx(op->ucx->worker, desc, buffer, in_one_piece ? op->total : 1, &param);
     if (UCS_PTR_IS_ERR(p)) {
         rk_debug("UCX does not fetch a message: %s", ucs_status_string(UCS_PTR_STATUS(p)));
-        ucx_rndv_finish(op, rk_ucx_status(UCS_PTR_STATUS(p)));
+        rk_ucx_finish(op, rk_ucx_status(UCS_PTR_STATUS(p)));
     } else if (p == NULL) {
-        ucx_rndv_finish(op, RANK_OK);
+        rk_ucx_finish(op, RANK_OK);
     }
 }
 
-static void drop_desc(struct rk_ucx_op *op)
+void rk_ucx_drop_desc(struct rk_ucx_op *op)
 {
     void *desc = op->desc;
     struct rk_ucx *ucx = op->ucx;
 
-    rk_ucx_op_free(op);
+    free_piece(op);
     ucp_am_data_release(ucx->worker, desc);
 }
 
@@ -443,9 +482,9 @@ int rk_ucx_todo(struct rk_ucx *ucx)
         rk_list_remove(&op->todo);
         n++;
         if (op->unwanted)
-            drop_desc(op);
+            rk_ucx_drop_desc(op);
         else
-            start_receive(op);
+            rk_ucx_start_receive(op);
     }
     return n;
 }
@@ -466,12 +505,16 @@ void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         return;
     }
     if (!rndv->priv[P_OURS]) {
-        pull(l, rndv, view, req);
+        pull(l, rndv, NULL, view, req);
         return;
     }
     op = rk_ucx_op_find(l, rk_id_unpack(rndv->priv[P_OURS]), RK_UCX_OP_HERE);
     if (!op || op->wanted || op->unwanted) {
         rk_req_complete(req, RANK_ERR_INTERNAL);
+        return;
+    }
+    if (rk_unlikely(wants_pieces(rndv, view)) && rndv->priv[P_THEIRS]) {
+        pull(l, rndv, op, view, req);
         return;
     }
     op->req = req;
@@ -480,7 +523,7 @@ void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     if (op->ucx->inside) /* UCP still writes into the announcement */
         put_off(op);
     else
-        start_receive(op);
+        rk_ucx_start_receive(op);
 }
 
 void rk_ucx_rndv_drop(const struct rk_rndv *rndv)
@@ -503,7 +546,7 @@ void rk_ucx_rndv_drop(const struct rk_rndv *rndv)
     if (op->ucx->inside)
         put_off(op);
     else
-        drop_desc(op);
+        rk_ucx_drop_desc(op);
 }
 
 bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc,
@@ -511,7 +554,9 @@ bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *
 {
     struct rk_ucx_op *op = rk_ucx_op_find(l, rk_id_unpack(hdr->tag), RK_UCX_OP_PULLING);
 
-    if (!op || total != op->want) {
+    if (op && hdr->flags & RK_UCX_PIECE)
+        return rk_ucx_piece_arrived(op, hdr, desc, total);
+    if (!op || total != op->want || op->stage || op->desc) {
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return false;
     }
@@ -533,14 +578,17 @@ static void ucx_rndv_data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hd
     memcpy(&id, payload, sizeof(id));
     op = rk_ucx_op_find(l, id, RK_UCX_OP_PULLING);
     if (op && hdr->flags & RK_UCX_UNREAD) {
-        ucx_rndv_finish(op, RANK_ERR_DEVICE);
+        if (op->stage)
+            rk_ucx_stage_end(op, RANK_ERR_DEVICE, false);
+        else
+            rk_ucx_finish(op, RANK_ERR_DEVICE);
         return;
     }
-    if (!op || n != op->want) {
+    if (!op || n != op->want || op->stage) {
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return;
     }
-    ucx_rndv_finish(op, rk_copy_in(&op->view, 0, data, n));
+    rk_ucx_finish(op, rk_copy_in(&op->view, 0, data, n));
 }
 
 /* ------------------------------------------------------------------------ both */
@@ -555,11 +603,11 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
     switch (hdr->kind) { /* rk_ucx_decode has checked the lengths */
     case RK_UCX_ANNOUNCE:
         memcpy(&a, payload, sizeof(a));
-        rk_ucx_announced(l, hdr, NULL, a.total, a.sender);
+        rk_ucx_announced(l, hdr, NULL, a.total, &a.sender);
         break;
     case RK_UCX_PULL:
         memcpy(&p, payload, sizeof(p));
-        pulled(l, &p);
+        pulled(l, &p, hdr->tag != 0);
         break;
     case RK_UCX_DATA:
         ucx_rndv_data_arrived(l, hdr, payload);
@@ -568,7 +616,7 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
         memcpy(&id, payload, sizeof(id));
         op = rk_ucx_op_find(l, id, RK_UCX_OP_OFFERED);
         if (op)
-            ucx_rndv_finish(op, RANK_OK);
+            rk_ucx_finish(op, RANK_OK);
         else
             rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         break;
@@ -600,6 +648,11 @@ static void fail_list(struct rk_link *list, bool orphan_ucp)
         struct rank_request *req = op->req;
 
         rk_list_remove(pos);
+        if (op->stage) {
+            rk_list_append(list, pos);
+            rk_ucx_stage_end(op, RANK_ERR_PEER_DEAD, orphan_ucp);
+            continue;
+        }
         if (op->type == RK_UCX_OP_ORPHAN || (op->type == RK_UCX_OP_UCP && !orphan_ucp)) {
             rk_list_append(list, pos);
             continue;
@@ -609,9 +662,9 @@ static void fail_list(struct rk_link *list, bool orphan_ucp)
             op->type = RK_UCX_OP_ORPHAN;
             rk_list_append(list, pos);
         } else if (op->desc) {
-            drop_desc(op);
+            rk_ucx_drop_desc(op);
         } else {
-            rk_ucx_op_free(op);
+            free_piece(op);
         }
         if (req)
             rk_req_complete(req, RANK_ERR_PEER_DEAD);

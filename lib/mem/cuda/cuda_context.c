@@ -5,10 +5,11 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Of each device: its primary context, retained, and the own stream there. */
+/* Of each device: its primary context, retained, and the own streams there: of copies, and of those from and to it that begin. */
+enum { OWN_STREAMS = 3 };
 static struct device {
     CUcontext primary;
-    CUstream stream;
+    CUstream stream[OWN_STREAMS];
 } devices[RK_CUDA_DEVICES_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -101,18 +102,18 @@ rank_status_t rk_cuda_settle(const void *ptr, const struct rk_cuda_pointer *poin
 }
 
 /* In its context. */
-static rank_status_t device_open_stream(struct device *d)
+static rank_status_t device_open_stream(struct device *d, int which)
 {
     int least, greatest;
     rank_status_t st;
 
-    if (d->stream)
+    if (d->stream[which])
         return RANK_OK;
     st = RK_CUDA_CALL(CtxGetStreamPriorityRange, &least, &greatest);
-    return st ? st : RK_CUDA_CALL(StreamCreateWithPriority, &d->stream, CU_STREAM_NON_BLOCKING, greatest);
+    return st ? st : RK_CUDA_CALL(StreamCreateWithPriority, &d->stream[which], CU_STREAM_NON_BLOCKING, greatest);
 }
 
-rank_status_t rk_cuda_enter_primary(int ordinal, CUstream *stream)
+static rank_status_t enter_with_stream(int ordinal, CUstream *stream, int which)
 {
     struct device *d;
     rank_status_t st;
@@ -125,13 +126,23 @@ rank_status_t rk_cuda_enter_primary(int ordinal, CUstream *stream)
     if (!st)
         st = rk_cuda_enter(d->primary);
     if (!st && stream) {
-        st = device_open_stream(d);
+        st = device_open_stream(d, which);
         if (st)
             rk_cuda_leave();
-        *stream = d->stream;
+        *stream = d->stream[which];
     }
     pthread_mutex_unlock(&lock);
     return st;
+}
+
+rank_status_t rk_cuda_enter_primary(int ordinal, CUstream *stream)
+{
+    return enter_with_stream(ordinal, stream, 0);
+}
+
+rank_status_t rk_cuda_enter_queue(int ordinal, bool to_device, CUstream *stream)
+{
+    return enter_with_stream(ordinal, stream, to_device ? 2 : 1);
 }
 
 void rk_cuda_forget(int ordinal)
@@ -143,7 +154,7 @@ void rk_cuda_forget(int ordinal)
     pthread_mutex_lock(&lock);
     if (devices[ordinal].primary && rk_cuda.DeviceGet(&handle, ordinal) == CUDA_SUCCESS)
         rk_cuda.DevicePrimaryCtxRelease(handle);
-    devices[ordinal] = (struct device){NULL, NULL};
+    devices[ordinal] = (struct device){.primary = NULL};
     pthread_mutex_unlock(&lock);
 }
 
@@ -152,8 +163,10 @@ void rk_cuda_release(void)
     for (int i = 0; i < RK_CUDA_DEVICES_MAX; i++) {
         struct device *d = &devices[i];
 
-        if (d->stream && rk_cuda.CtxPushCurrent(d->primary) == CUDA_SUCCESS) {
-            rk_cuda.StreamDestroy(d->stream);
+        for (int k = 0; k < OWN_STREAMS; k++) {
+            if (!d->stream[k] || rk_cuda.CtxPushCurrent(d->primary) != CUDA_SUCCESS)
+                continue;
+            rk_cuda.StreamDestroy(d->stream[k]);
             rk_cuda_leave();
         }
         if (d->primary)

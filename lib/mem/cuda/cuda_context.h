@@ -40,6 +40,9 @@ rank_status_t rk_cuda_current_device(int *device);
  */
 rank_status_t rk_cuda_enter_primary(int device, CUstream *stream);
 
+/* The same, with the own stream of copies that begin (cuda_queue.h): one for each direction, as a device has an engine for each. */
+rank_status_t rk_cuda_enter_queue(int device, bool to_device, CUstream *stream);
+
 /* Is this the primary context of the device? Does not make one. */
 bool rk_cuda_is_primary(CUcontext context, int device);
 

@@ -11,6 +11,7 @@
 #include "lib/mem/cuda/cuda_context.h"
 #include "lib/mem/cuda/cuda_export.h"
 #include "lib/mem/cuda/cuda_paths.h"
+#include "lib/mem/cuda/cuda_queue.h"
 #include "lib/mem/cuda/cuda_reduce.h"
 #include "lib/mem/cuda/cuda_stream.h"
 
@@ -133,6 +134,23 @@ static rank_status_t cuda_copy(void *to, const struct rk_kind *to_kind, const vo
     return copy_by_stream(&c, device < 0 ? p->device : device);
 }
 
+/* Copies of memory that is in a context of the program, or another rank's, are complete on return. */
+static rank_status_t cuda_begin(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes,
+                                struct rk_kind_copy **out)
+{
+    const void *device = to_kind ? to : from;
+    struct rk_cuda_pointer p;
+    rank_status_t st = rk_cuda_pointer(device, &p);
+
+    *out = NULL;
+    if (st)
+        return st;
+    if (!p.on_device || (to_kind && from_kind) || rk_cuda_imported_for(device) >= 0 ||
+        (p.context && !rk_cuda_is_primary(p.context, p.device)))
+        return cuda_copy(to, to_kind, from, from_kind, bytes);
+    return rk_cuda_begin(to, from, to_kind != NULL, &p, bytes, out);
+}
+
 static void cuda_describe(char *text, size_t room)
 {
     int n = 0;
@@ -161,6 +179,10 @@ const struct rk_kind rk_kind_cuda = {
     .alloc = rk_cuda_alloc,
     .free = rk_cuda_free,
     .copy = cuda_copy,
+    .begin = cuda_begin,
+    .over = rk_cuda_over,
+    .pin = rk_cuda_pin,
+    .unpin = rk_cuda_unpin,
     .block = rk_cuda_block,
     .export = rk_cuda_export,
     .export_end = rk_cuda_export_end,

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * device_pieces.c: send device memory between hosts, in pieces.
+ *
+ * No option: random messages with sizes around multiples of a piece; device, host memory and lists of both on each side.
+ *   --rounds N    batches of these (25)
+ *   --one-way     rank 0 sends, rank 1 receives, both in device memory
+ *   --fails       one call of the driver fails at rank 0 in the middle of a message that it sends or receives
+ *   --die VICTIM  a rank is killed while messages move both ways
+ */
+#include "tests/mp/mp.h"
+#include "tests/standin/device_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const double limit_s = 3;
+enum { PIECE = 512 << 10, MOST = 7 * PIECE, BATCH = 6 };
+
+static struct mp mp;
+static const struct rk_kind *kind;
+
+enum { IN_DEVICE, IN_HOST, IN_BOTH, PLACES };
+
+/* The payload is the list's, or the first part alone. */
+struct parcel {
+    int place;
+    int64_t bytes;
+    rank_iov_t part[3];
+    bool on_device[3];
+    char *before; /* what it has held, in host memory */
+};
+
+static struct parcel parcel_new(int place, int64_t bytes)
+{
+    struct parcel p = {.place = place, .bytes = bytes, .before = mp_alloc((size_t)bytes)};
+
+    p.part[0].bytes = place == IN_BOTH ? bytes / 3 : bytes;
+    p.part[1].bytes = place == IN_BOTH ? bytes / 4 : 0;
+    p.part[2].bytes = bytes - p.part[0].bytes - p.part[1].bytes;
+    for (int i = 0; i < 3; i++) {
+        size_t n = (size_t)p.part[i].bytes;
+
+        p.on_device[i] = place == IN_BOTH ? i != 1 : place == IN_DEVICE;
+        p.part[i].base = p.on_device[i] ? device_memory_alloc(DEVICE_PLAIN, n) : mp_alloc(n);
+    }
+    return p;
+}
+
+static void parcel_free(struct parcel *p)
+{
+    for (int i = 0; i < 3; i++) {
+        if (p->on_device[i])
+            kind->free(p->part[i].base);
+        else
+            free(p->part[i].base);
+    }
+    free(p->before);
+}
+
+/* Copy between the parcel and host memory. */
+static void parcel_copy(const struct parcel *p, char *host, bool in)
+{
+    for (int i = 0; i < 3; host += p->part[i++].bytes) {
+        char *at = p->part[i].base;
+        size_t n = (size_t)p->part[i].bytes;
+
+        if (p->on_device[i] && n)
+            MP_OK(kind->copy(in ? at : host, NULL, in ? host : at, NULL, n));
+        else
+            memcpy(in ? at : host, in ? host : at, n);
+    }
+}
+
+static void parcel_fill(struct parcel *p, uint64_t key)
+{
+    mp_fill(p->before, (size_t)p->bytes, key);
+    parcel_copy(p, p->before, true);
+}
+
+/* It holds got bytes of a message, and behind them what it has held. */
+static void parcel_verify(const struct parcel *p, int64_t got, uint64_t key)
+{
+    char *host = mp_alloc((size_t)p->bytes);
+
+    parcel_copy(p, host, false);
+    if (mp_verify(host, (size_t)got, key) >= 0)
+        mp_fail(__FILE__, __LINE__, "byte %lld of %lld is wrong", (long long)mp_verify(host, (size_t)got, key), (long long)got);
+    MP_CHECK(memcmp(host + got, p->before + got, (size_t)(p->bytes - got)) == 0);
+    free(host);
+}
+
+static rank_status_t parcel_start(const struct parcel *p, bool send, int peer, int tag, rank_request_t *req)
+{
+    void *at = p->part[0].base;
+
+    if (p->place == IN_BOTH)
+        return send ? rank_isendv(p->part, 3, peer, tag, mp.world, req) : rank_irecvv(p->part, 3, peer, tag, mp.world, req);
+    return send ? rank_isend(at, p->bytes, RANK_BYTE, peer, tag, mp.world, req) : rank_irecv(at, p->bytes, RANK_BYTE, peer, tag, mp.world, req);
+}
+
+/* -------------------------------------------------------------------------- random */
+
+/* Often a byte off a number of pieces, or off what one frame carries. */
+static int64_t size_around_pieces(uint64_t *seed)
+{
+    int64_t n = (int64_t)mp_below(seed, 3) - 1;
+
+    switch (mp_below(seed, 4)) {
+    case 0: return n + (16 << 10);
+    case 1: return (int64_t)mp_below(seed, MOST);
+    default: return n + PIECE * (int64_t)(1 + mp_below(seed, 6));
+    }
+}
+
+/* Messages of a batch, rank by rank known to all. Some are received into less, some sends are freed at once. */
+static void parcels_batch(uint64_t *seed)
+{
+    struct {
+        struct parcel p;
+        int from, to;
+        int64_t sent, room;
+        uint64_t key;
+        bool late, freed;
+        rank_request_t req;
+    } m[BATCH];
+
+    for (int i = 0; i < BATCH; i++) {
+        int places[2] = {(int)mp_below(seed, PLACES), (int)mp_below(seed, PLACES)};
+
+        m[i].from = (int)mp_below(seed, (uint64_t)mp.size);
+        m[i].to = (m[i].from + 1 + (int)mp_below(seed, (uint64_t)mp.size - 1)) % mp.size;
+        m[i].sent = size_around_pieces(seed);
+        m[i].room = mp_below(seed, 4) ? m[i].sent + (int64_t)mp_below(seed, 3) : m[i].sent - (int64_t)mp_below(seed, (uint64_t)m[i].sent);
+        m[i].key = mp_random(seed);
+        m[i].late = mp_below(seed, 3) == 0;
+        m[i].freed = mp_below(seed, 4) == 0;
+        m[i].req = RANK_REQUEST_NULL;
+        if (m[i].from == mp.rank)
+            m[i].p = parcel_new(places[0], m[i].sent);
+        else if (m[i].to == mp.rank)
+            m[i].p = parcel_new(places[1], m[i].room);
+        if (m[i].from == mp.rank || m[i].to == mp.rank)
+            parcel_fill(&m[i].p, m[i].from == mp.rank ? m[i].key : ~m[i].key);
+    }
+    for (int late = 0; late < 2; late++) {
+        for (int i = 0; i < BATCH; i++) {
+            if (m[i].from == mp.rank && !late)
+                MP_OK(parcel_start(&m[i].p, true, m[i].to, i, &m[i].req));
+            else if (m[i].to == mp.rank && m[i].late == late)
+                MP_OK(parcel_start(&m[i].p, false, m[i].from, i, &m[i].req));
+            if (m[i].from == mp.rank && m[i].freed && m[i].req)
+                MP_OK(rank_request_free(&m[i].req));
+        }
+    }
+    for (int i = 0; i < BATCH; i++) {
+        bool cut = m[i].to == mp.rank && m[i].room < m[i].sent;
+
+        MP_STATUS(rank_wait(&m[i].req, NULL), cut ? RANK_ERR_TRUNCATED : RANK_OK);
+        if (m[i].to == mp.rank)
+            parcel_verify(&m[i].p, cut ? m[i].room : m[i].sent, m[i].key);
+    }
+    mp_barrier(mp.world); /* sends whose requests were freed are complete */
+    for (int i = 0; i < BATCH; i++) {
+        if (m[i].from == mp.rank || m[i].to == mp.rank)
+            parcel_free(&m[i].p);
+    }
+}
+
+static void test_persistent_pieces(void)
+{
+    struct parcel p[2] = {parcel_new(IN_DEVICE, MOST), parcel_new(IN_DEVICE, MOST)};
+    int to = (mp.rank + 1) % mp.size, from = (mp.rank + mp.size - 1) % mp.size;
+    rank_request_t req[2];
+
+    MP_OK(rank_send_init(p[0].part[0].base, MOST, RANK_BYTE, to, 1, mp.world, &req[0]));
+    MP_OK(rank_recv_init(p[1].part[0].base, MOST, RANK_BYTE, from, 1, mp.world, &req[1]));
+    for (uint64_t k = 0; k < 4; k++) {
+        parcel_fill(&p[0], k + (uint64_t)mp.rank);
+        MP_OK(rank_startall(2, req));
+        MP_OK(rank_waitall(2, req, NULL));
+        parcel_verify(&p[1], MOST, k + (uint64_t)from);
+    }
+    for (int i = 0; i < 2; i++) {
+        MP_OK(rank_request_free(&req[i]));
+        parcel_free(&p[i]);
+    }
+}
+
+static void test_one_way(void)
+{
+    struct parcel p = parcel_new(IN_DEVICE, MOST);
+
+    for (uint64_t k = 0; k < 6; k++) {
+        parcel_fill(&p, mp.rank ? ~k : k);
+        if (mp.rank == 0)
+            MP_OK(rank_send(p.part[0].base, MOST, RANK_BYTE, 1, 1, mp.world));
+        else if (mp.rank == 1)
+            MP_OK(rank_recv(p.part[0].base, MOST, RANK_BYTE, 0, 1, mp.world, NULL));
+        if (mp.rank == 1)
+            parcel_verify(&p, MOST, k);
+    }
+    parcel_free(&p);
+}
+
+/* -------------------------------------------------------------------------- faults */
+
+/*
+ * Rank 0 sends, then receives. Exactly one of these fails at rank 0. What it cannot read fails at both ends; what it
+ * cannot write fails there alone. Other messages arrive.
+ */
+static void test_failing(void)
+{
+    struct parcel p = parcel_new(IN_DEVICE, MOST);
+    int failed = 0;
+
+    for (uint64_t k = 0; k < 4; k++) {
+        bool sends = (k % 2 == 0) == (mp.rank == 0);
+        double begun = mp_now();
+        int64_t theirs = 0, mine;
+        rank_status_t st;
+
+        parcel_fill(&p, sends ? k : ~k);
+        st = sends ? rank_send(p.part[0].base, MOST, RANK_BYTE, 1 - mp.rank, 1, mp.world)
+                   : rank_recv(p.part[0].base, MOST, RANK_BYTE, 1 - mp.rank, 1, mp.world, NULL);
+        MP_CHECK(mp_now() - begun < limit_s);
+        mine = st;
+        MP_OK(rank_sendrecv(&mine, 1, RANK_INT64, 1 - mp.rank, 2, &theirs, 1, RANK_INT64, 1 - mp.rank, 2, mp.world, NULL));
+        if (st)
+            MP_STATUS(st, RANK_ERR_DEVICE);
+        else if (!sends)
+            parcel_verify(&p, MOST, k);
+        if (mp.rank == 0) {
+            failed += st != RANK_OK;
+            MP_CHECK_EQ(theirs, sends ? mine : RANK_OK);
+        }
+    }
+    if (mp.rank == 0)
+        MP_CHECK_EQ(failed, 1);
+    parcel_free(&p);
+}
+
+/* Large messages move both ways between ranks 0 and 1 when one of them dies. */
+static void test_killed(int victim)
+{
+    enum { LONG = 60 * PIECE, EACH = 3 };
+    static double when;
+    struct parcel p[2 * EACH];
+    rank_request_t req[2 * EACH];
+    double begun;
+
+    for (int i = 0; i < 2 * EACH; i++) {
+        p[i] = parcel_new(i % 3 == 2 ? IN_HOST : IN_DEVICE, LONG);
+        parcel_fill(&p[i], 1);
+    }
+    mp_barrier(mp.world);
+    begun = mp_now();
+    when = begun + 0.05;
+    if (mp.rank == victim)
+        mp_die_at(&when);
+    if (mp.rank < 2) {
+        rank_status_t st = RANK_OK;
+
+        for (int i = 0; i < 2 * EACH; i++)
+            MP_OK(parcel_start(&p[i], i < EACH, 1 - mp.rank, i % EACH, &req[i]));
+        for (int i = 0; i < 2 * EACH; i++) {
+            rank_status_t one = rank_wait(&req[i], NULL);
+
+            if (one)
+                MP_STATUS(one, RANK_ERR_PEER_DEAD);
+            st = st ? st : one;
+        }
+        MP_STATUS(st, RANK_ERR_PEER_DEAD);
+        MP_CHECK(mp_now() - begun < limit_s);
+    }
+    for (int i = 0; i < 2 * EACH; i++)
+        parcel_free(&p[i]);
+    device_memory_end();
+    mp_end_survivor(&mp);
+    exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    int victim = (int)mp_option(argc, argv, "--die", -1);
+    const char *rank = getenv("PMIX_RANK"), *rule = getenv("BREAK_RANK_0");
+    uint64_t seed;
+
+    if (rule && rank && strcmp(rank, "0") == 0) /* the stand-in reads it at the first call */
+        setenv("STANDIN_FAIL", rule, 1);
+    mp_start(&mp, &argc, argv);
+    seed = mp.seed;
+    kind = device_memory(mp.rank);
+    if (victim >= 0)
+        test_killed(victim);
+    if (mp_flag(argc, argv, "--fails")) {
+        test_failing();
+    } else if (mp_flag(argc, argv, "--one-way")) {
+        test_one_way();
+    } else {
+        mp_case(&mp, "random");
+        for (int64_t n = mp_option(argc, argv, "--rounds", mp_rounds(25)); n > 0; n--)
+            parcels_batch(&seed);
+        mp_case(&mp, "persistent");
+        test_persistent_pieces();
+    }
+    device_memory_end();
+    mp_end(&mp);
+    return 0;
+}
