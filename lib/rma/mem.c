@@ -59,6 +59,7 @@ static rank_status_t rma_open(struct rk_ctx *ctx)
     ctx->rma = rma;
     rk_list_init(&rma->mems);
     rk_list_init(&rma->heaps);
+    rk_bounce_pool_init(&rma->bounces);
     rma->jobs = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_origin_op), 16);
     rk_handles_open(&rma->mem_ids, true);
     rk_handles_open(&rma->job_ids, true);
@@ -86,6 +87,7 @@ static void rma_close(struct rk_ctx *ctx)
     rk_origin_drop(ctx);
     rk_handles_for_each(k, job, &rma->job_ids)
         rk_origin_fail(job, RANK_ERR_STATE);
+    rk_bounce_pool_close(&rma->bounces);
     rk_slab_close(&rma->jobs);
     rk_rma_peers_destroy(rma);
     rk_handles_close(&rma->mem_ids);

@@ -9,6 +9,7 @@
 #define RK_RMA_RMA_INTERNAL_H
 
 #include "lib/base/slab.h"
+#include "lib/mem/bounce.h"
 #include "lib/rma/rma_wire.h"
 #include "lib/rma/rma.h"
 
@@ -59,6 +60,7 @@ struct rk_rma {
     struct rk_handles mem_ids, job_ids;
     struct rk_rma_peer **peers; /* by the peer's number */
     int npeers;
+    struct rk_bounce_pool bounces; /* for buffers in memory of devices */
     struct rk_slab jobs;    /* chained through the link of item */
     int deaths;             /* of peers in any job */
     uint64_t bad_frames;

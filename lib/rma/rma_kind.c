@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rma_kind.c: move to and from memory of other kinds than host memory. */
 #include "lib/base/log.h"
+#include "lib/core/threads.h"
 #include "lib/rma/rma_internal.h"
 
-#include <stdlib.h>
+#include <sched.h>
 
-/* Payload that is in host memory at a time. */
-enum { STAGE_MAX = 1 << 20 };
+/* Shorter pieces are copied one after the other. */
+enum { BEGIN_MIN = 4096 };
 
 RK_COLD bool rk_mem_stages(const struct rank_mem *mem, const void *buf, int64_t bytes)
 {
@@ -42,21 +43,128 @@ RK_COLD rank_status_t rk_stage_move(const char *call, bool put, void *local, int
 }
 
 /* The next pieces to move, with their payload in host memory. */
-struct stage {
+struct batch {
     rank_piece_t host[RK_PIECE_BATCH];
     char *local[RK_PIECE_BATCH]; /* their places, */
     const struct rk_kind *kind[RK_PIECE_BATCH]; /* and kinds */
     int n;
+    struct rk_bounce *room;
 };
 
-static rank_status_t stage_copy(const struct stage *s, int i, bool put)
-{
-    size_t bytes = (size_t)s->host[i].bytes;
+/* Where in the list the next piece begins. */
+struct batch_place {
+    int64_t i, in; /* the first piece that has not been taken, and its bytes that have */
+};
 
-    if (!s->kind[i])
-        return RANK_OK;
-    return put ? rk_kind_copy(s->host[i].local, NULL, s->local[i], s->kind[i], bytes)
-               : rk_kind_copy(s->local[i], s->kind[i], s->host[i].local, NULL, bytes);
+/* Begin the copies of a batch, of which some may be complete. */
+static rank_status_t batch_begin(struct batch *s, bool put)
+{
+    rank_status_t st = RANK_OK;
+
+    for (int i = 0; i < s->n && !st; i++) {
+        size_t bytes = (size_t)s->host[i].bytes;
+        const void *from = put ? s->local[i] : s->host[i].local;
+        void *to = put ? s->host[i].local : s->local[i];
+
+        if (s->kind[i] && bytes >= BEGIN_MIN)
+            st = rk_kind_begin(!put, to, from, s->kind[i], bytes, &s->room->copies);
+        else if (s->kind[i])
+            st = rk_kind_copy(to, put ? NULL : s->kind[i], from, put ? s->kind[i] : NULL, bytes);
+    }
+    return st;
+}
+
+/* Wait for the copies that have begun. */
+static rank_status_t batch_wait(struct batch *s)
+{
+    rank_status_t st = RANK_OK;
+
+    while (s->room && !rk_kind_over(&s->room->copies, &st))
+        sched_yield();
+    return st;
+}
+
+/* Take the next batch of the list. */
+static void batch_take(struct batch *s, struct batch_place *next, const rank_piece_t *pieces, int64_t n)
+{
+    int64_t used = 0;
+
+    for (s->n = 0; s->n < RK_PIECE_BATCH && next->i < n && used < RK_BOUNCE_BYTES; s->n++) {
+        const rank_piece_t *whole = &pieces[next->i];
+        rank_piece_t p = {(char *)whole->local + next->in, whole->bytes - next->in, whole->offset + next->in};
+
+        s->local[s->n] = p.local;
+        s->kind[s->n] = rk_kind_of(whole->local, (size_t)whole->bytes);
+        if (s->kind[s->n]) {
+            p.bytes = p.bytes < RK_BOUNCE_BYTES - used ? p.bytes : RK_BOUNCE_BYTES - used;
+            p.local = s->room->data + used;
+            used += p.bytes;
+        }
+        s->host[s->n] = p;
+        next->in += p.bytes;
+        if (next->in == whole->bytes) {
+            next->i++;
+            next->in = 0;
+        }
+    }
+}
+
+static struct rk_bounce *take_room(struct rank_mem *mem, const struct rk_kind *kind)
+{
+    RK_ENTER(mem->ctx);
+    return rk_bounce_take(&mem->ctx->rma->bounces, kind);
+}
+
+static void put_room(struct rank_mem *mem, struct batch *s)
+{
+    RK_ENTER(mem->ctx);
+    if (s->room)
+        rk_bounce_put(&mem->ctx->rma->bounces, s->room);
+}
+
+/* Put or get in batches. They take turns if s[1] has room: the copies of one go on while the other one moves. */
+static rank_status_t put_batches(struct batch s[2], const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem)
+{
+    struct batch *this = &s[0], *then = &s[s[1].room ? 1 : 0], *swap;
+    struct batch_place next = {0, 0};
+    rank_status_t st;
+
+    batch_take(this, &next, pieces, n);
+    st = batch_begin(this, true);
+    while (this->n && !st) {
+        st = batch_wait(this);
+        if (this != then) {
+            batch_take(then, &next, pieces, n);
+            st = st ? st : batch_begin(then, true);
+        }
+        st = st ? st : rk_pieces_move(true, this->host, this->n, peer, mem);
+        if (this == then) {
+            batch_take(this, &next, pieces, n);
+            st = st ? st : batch_begin(this, true);
+        }
+        swap = this;
+        this = then;
+        then = swap;
+    }
+    return st;
+}
+
+static rank_status_t get_batches(struct batch s[2], const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem)
+{
+    struct batch_place next = {0, 0};
+    rank_status_t st = RANK_OK;
+
+    for (int turn = 0; next.i < n && !st; turn++) {
+        struct batch *this = &s[s[1].room ? turn % 2 : 0];
+
+        st = batch_wait(this); /* of its last turn */
+        batch_take(this, &next, pieces, n);
+        if (!st)
+            st = rk_pieces_move(false, this->host, this->n, peer, mem);
+        if (!st)
+            st = batch_begin(this, false);
+    }
+    return st;
 }
 
 /* To and from a mapped part that is no host memory. */
@@ -77,45 +185,30 @@ static rank_status_t copy_mapped(bool put, const rank_piece_t *pieces, int64_t n
 
 RK_COLD rank_status_t rk_stage_pieces(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem)
 {
-    rank_status_t st = RANK_OK;
-    char *room = NULL;
-    int64_t i = 0, in = 0; /* the first piece that has not moved, and its bytes that have */
-    struct stage s;
+    const struct rk_kind *kind = n ? rk_kind_of(pieces[0].local, (size_t)pieces[0].bytes) : NULL;
+    struct batch s[2];
+    rank_status_t st;
 
     if (mem->kind && mem->part[peer]) {
         st = copy_mapped(put, pieces, n, mem->part[peer], mem);
         return st || put ? st : rk_mem_check_death(mem, peer);
     }
-    room = malloc(STAGE_MAX);
-    if (!room) {
+    for (int i = 0; i < 2; i++)
+        s[i].room = take_room(mem, kind);
+    while (!s[0].room && mem->ctx->rma->bounces.n > 0) { /* other threads use all of them */
+        sched_yield();
+        s[0].room = take_room(mem, kind);
+    }
+    if (!s[0].room) {
         rk_error("out of memory for copies of buffers of other kinds");
         return RANK_ERR_NO_MEMORY;
     }
-    while (i < n && !st) {
-        int64_t used = 0;
-        for (s.n = 0; s.n < RK_PIECE_BATCH && i < n && used < STAGE_MAX; s.n++) {
-            rank_piece_t p = {(char *)pieces[i].local + in, pieces[i].bytes - in, pieces[i].offset + in};
-            s.local[s.n] = p.local;
-            s.kind[s.n] = rk_kind_of(pieces[i].local, (size_t)pieces[i].bytes);
-            if (s.kind[s.n]) {
-                p.bytes = p.bytes < STAGE_MAX - used ? p.bytes : STAGE_MAX - used;
-                p.local = room + used;
-                used += p.bytes;
-            }
-            s.host[s.n] = p;
-            if (put && !st)
-                st = stage_copy(&s, s.n, true);
-            in += p.bytes;
-            if (in == pieces[i].bytes) {
-                i++;
-                in = 0;
-            }
-        }
-        if (!st)
-            st = rk_pieces_move(put, s.host, s.n, peer, mem);
-        for (int k = 0; k < s.n && !put && !st; k++)
-            st = stage_copy(&s, k, false);
+    st = put ? put_batches(s, pieces, n, peer, mem) : get_batches(s, pieces, n, peer, mem);
+    for (int i = 0; i < 2; i++) {
+        rank_status_t end = batch_wait(&s[i]);
+
+        st = st ? st : end;
+        put_room(mem, &s[i]);
     }
-    free(room);
     return st;
 }
