@@ -63,6 +63,7 @@ struct rk_conf {
     const char *modules;
     const char *kinds;
     int cuda;
+    int cuda_ucx;
     int64_t spawn_timeout; /* ns; 0: none */
     int64_t heartbeat;     /* ns; 0: none */
     int64_t unanswered;    /* ns; 0: never */
@@ -73,6 +74,7 @@ struct rk_conf {
 enum { RK_CONF_SELF = 1, RK_CONF_SHM = 2, RK_CONF_UCX = 4 };
 enum { RK_CONF_CMA_AUTO, RK_CONF_CMA_ON, RK_CONF_CMA_OFF };
 enum { RK_CONF_CUDA_AUTO, RK_CONF_CUDA_ON, RK_CONF_CUDA_OFF };
+enum { RK_CONF_CUDA_UCX_AUTO, RK_CONF_CUDA_UCX_ON, RK_CONF_CUDA_UCX_OFF };
 enum { RK_CONF_ERRORS_REPORT, RK_CONF_ERRORS_QUIET, RK_CONF_ERRORS_ABORT };
 enum { RK_CONF_UCX_RMA_AUTO, RK_CONF_UCX_RMA_ON, RK_CONF_UCX_RMA_OFF };
 enum { RK_CONF_LARGE_AUTO, RK_CONF_LARGE_CMA = 2, RK_CONF_LARGE_XPMEM = 6 }; /* else 1 + enum rk_proto of lib/channel/shm/proto.h */

@@ -137,5 +137,10 @@ const struct rk_conf_row rk_conf_rows[] = {
      "/dev/nvidiactl exists; on: load and initialize the driver, and end rank_init with an error without one. All ranks "
      "of a job need the same.",
      "auto|on|off", 0, 0, AT(cuda)},
+    {"RANK_CUDA_UCX", RK_CONF_ENUM, "auto", "",
+     "Let UCX read and write device memory of messages between hosts above 16 KiB itself (on), or move them through host "
+     "memory (off). auto: UCX, if it has CUDA and a network device that does puts and gets. on without CUDA in UCX ends "
+     "rank_init with an error.",
+     "auto|on|off", 0, 0, AT(cuda_ucx)},
     {NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0},
 };

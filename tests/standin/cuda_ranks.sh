@@ -77,6 +77,14 @@ with "in pieces between hosts, a rank is killed meanwhile" -q 2,3 -c tcp -k 1 -e
 with "in pieces between hosts, the other rank is killed" -q 3 -c tcp,ucx -k 1 -e 137 -x '--on-failure continue' -E STANDIN_DELAY=3000 -- \
     $pieces --die 1
 
+with "by a UCX without CUDA" -q 2 -c tcp -k n -e any -E RANK_CUDA_UCX=on -o 'RANK_CUDA_UCX=on: this UCX .* has no transport' -- $pieces
+if [ -e "$standin/libucx_cuda.so" ]; then # as if UCX had CUDA
+    by_ucx() { with "$@" -E LD_PRELOAD="$standin/libucx_cuda.so" -E UCX_CUDA_TRACE=1 -- tests/standin/device_pieces.mp; }
+    by_ucx "by UCX between hosts" -q 2,3 -c tcp,ucx -E STANDIN_GPUS=2 -E RANK_CUDA_UCX=on -o 'UCX has accessed'
+    by_ucx "in pieces, as the network device does no puts" -q 2 -c tcp -O 'UCX has accessed'
+    by_ucx "in pieces, RANK_CUDA_UCX=off" -q 2 -c tcp -E RANK_CUDA_UCX=off -O 'UCX has accessed'
+fi
+
 faults=tests/standin/device_faults.mp
 with "copies of a rank fail" -q 2,3 -E BREAK_RANK_0=MemcpyAsync:1+ -- $faults --copies --mapped
 with "copies of a rank fail, the owner serves" -q 2 -E STANDIN_IPC=off -E BREAK_RANK_0=MemcpyAsync:1+ -- $faults --copies
@@ -144,4 +152,5 @@ paths 'one copy; mapped by IPC handles only$' STANDIN_VMM=off
 paths 'through host memory' STANDIN_IPC=off
 paths 'in pieces of 512 KiB through host memory, which is pinned, 4 at a time$' STANDIN_GPUS=2
 paths 'not used: RANK_CUDA=off' RANK_CUDA=off
+[ ! -e "$standin/libucx_cuda.so" ] || paths 'by UCX (RANK_CUDA_UCX)' LD_PRELOAD="$standin/libucx_cuda.so" RANK_CUDA_UCX=on
 exit $bad

@@ -149,7 +149,6 @@ bool standin_accessible(const struct standin_range *range, const struct CUctx_st
 int standin_leaked_memory(void);
 /* Is all of it memory of the stand-in, which the context can access? Host memory that is not pinned is none. */
 bool standin_covered(CUdeviceptr ptr, size_t bytes, const struct CUctx_st *context);
-void *standin_host_address(CUdeviceptr ptr);
 
 /* VMM */
 CUdevice standin_ordinal(int physical); /* -1: not visible */
@@ -174,6 +173,7 @@ int standin_leaked_modules(void);
 
 /* Exported beside the driver's names, for tests. */
 STANDIN_EXPORT unsigned long standin_calls(const char *name);          /* so far; -1: no such call */
+STANDIN_EXPORT void *standin_host_address(CUdeviceptr ptr);            /* where the CPU can access it */
 STANDIN_EXPORT CUresult standin_capture(CUstream stream, int capture); /* begin or end a capture */
 
 #endif

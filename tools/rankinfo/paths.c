@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *size_text(uint64_t bytes, char text[16])
 {
@@ -102,6 +103,25 @@ static bool host_memory_is_pinned(const struct rk_kind *kind)
     return pinned;
 }
 
+/* Does UCX move device memory here? It reports that as text. */
+static bool ucx_moves_device_memory(void)
+{
+    const struct rk_channel *ucx;
+    const void *module;
+    char path[PATH_MAX], *text = NULL;
+    size_t len = 0;
+    FILE *rails;
+    bool moves;
+
+    if (rk_module_find("ucx", path, sizeof(path)) || rk_module_open("ucx", &module) || !(rails = open_memstream(&text, &len)))
+        return false;
+    ucx = module;
+    ucx->rails(rails);
+    moves = fclose(rails) == 0 && strstr(text, "device memory: UCX's");
+    free(text);
+    return moves;
+}
+
 /* Messages from memory of a device. The driver is loaded for that. */
 static void print_device_paths(FILE *out)
 {
@@ -121,6 +141,8 @@ static void print_device_paths(FILE *out)
     kind->describe_paths(text, sizeof(text));
     fprintf(out, "  cuda     %s\n", text);
     fprintf(out, "paths of messages from device memory between hosts\n");
+    if (ucx_moves_device_memory())
+        fprintf(out, "  cuda     by UCX (RANK_CUDA_UCX); truncated messages and lists as below\n");
     fprintf(out, "  cuda     in pieces of %s through host memory%s, %d at a time\n", size_text(RK_BOUNCE_BYTES, size),
             host_memory_is_pinned(kind) ? ", which is pinned" : "", RK_BOUNCES_EACH);
     kind->close();

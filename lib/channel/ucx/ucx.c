@@ -105,7 +105,8 @@ int rk_ucx_poll(struct rk_ucx *ucx)
     moved += (int)ucp_worker_progress(ucx->worker);
     ucx->inside = false;
     moved += rk_ucx_todo(ucx);
-    moved += rk_ucx_stage_progress(ucx);
+    if (rk_unlikely(!rk_list_empty(&ucx->staging)))
+        moved += rk_ucx_stage_progress(ucx);
     if (rk_unlikely(!rk_list_empty(&ucx->failed)))
         rk_ucx_links_failed(ucx);
     /* Frames that handlers sent must not wait for the next library call. */

@@ -165,6 +165,7 @@ struct rk_ucx {
     bool has_view_type, has_packet_type;
     bool shm_transports;       /* UCX may use shared memory within a node */
     bool rma;                  /* puts and gets are enabled in UCX */
+    bool cuda;                 /* UCX gets pointers to device memory */
     bool log_taken;
     uint64_t job;
     uint32_t me;               /* own rank in that job */
@@ -193,6 +194,18 @@ struct rk_ucx {
     struct rk_ucx_listener listeners[RK_UCX_LISTENERS_MAX];
     uint32_t nlisteners;
 };
+
+/* May UCP access the view's memory in one piece? */
+RK_INLINE bool rk_ucx_takes(const struct rk_ucx *ucx, const struct rk_view *view)
+{
+    return !view->ops || (ucx->cuda && view->ops->kind && view->ops->kind->id == RANK_MEM_CUDA);
+}
+
+/* Is the payload one that a copy moves, which may fail? */
+RK_INLINE bool rk_ucx_copies(const struct rk_ucx *ucx, const struct rk_view *view)
+{
+    return rk_view_may_fail(view) && !rk_ucx_takes(ucx, view);
+}
 
 extern const struct rk_channel rk_channel_ucx;
 
@@ -342,7 +355,7 @@ void rk_ucx_stage_end(struct rk_ucx_op *op, rank_status_t st, bool orphan);
 /* A piece has been freed: op may be complete. */
 void rk_ucx_stage_check(struct rk_ucx_op *op);
 void rk_ucx_stage_free(struct rk_ucx_op *op);
-/* Poll copies, start pieces; returns what was moved. Not within UCP's callbacks. */
+/* Poll copies, start pieces, if ucx->staging is not empty; returns what was moved. Not within UCP's callbacks. */
 int rk_ucx_stage_progress(struct rk_ucx *ucx);
 /* At the end: wait until no copy is under way. */
 void rk_ucx_stages_close(struct rk_ucx *ucx);

@@ -147,6 +147,10 @@ rank_status_t rk_ucx_view_type(struct rk_ucx *ucx)
 /* Pass the op's view to UCP: its memory, or the op itself for callbacks. */
 static void *view_for_ucp(struct rk_ucx_op *op, bool in_one_piece, ucp_request_param_t *param)
 {
+    if (in_one_piece && op->view.ops) {
+        param->op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+        param->memory_type = UCS_MEMORY_TYPE_CUDA;
+    }
     if (in_one_piece)
         return op->view.base;
     param->op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
@@ -207,7 +211,7 @@ rank_status_t rk_ucx_send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint6
         .cb.send = rk_ucx_ucp_done,
         .user_data = op,
     };
-    bool in_one_piece = !op->view.ops;
+    bool in_one_piece = rk_ucx_takes(op->ucx, &op->view);
     struct rk_ucx_link *l = op->of;
     size_t head_len, count = in_one_piece ? bytes : 1, pieces = in_one_piece ? 0 : list_pieces(op, bytes);
     void *buffer;
@@ -243,6 +247,16 @@ rank_status_t rk_ucx_send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint6
     return RANK_OK;
 }
 
+/* Before UCP accesses device memory: make the program's own copies to it complete. No-op for other payload. */
+static rank_status_t settle_memory(const struct rk_ucx *ucx, const struct rk_view *view)
+{
+    const struct rk_kind *kind = view->ops && rk_ucx_takes(ucx, view) ? view->ops->kind : NULL;
+    struct rk_kind_block block;
+    rank_status_t st = kind && kind->block ? kind->block(view->base, true, &block) : RANK_OK;
+
+    return st == RANK_ERR_NOT_SUPPORTED ? RANK_OK : st;
+}
+
 rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
                                const struct rk_view *view, struct rank_request *req)
 {
@@ -253,7 +267,9 @@ rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
 
     if (!l || l->failed)
         return RANK_ERR_PEER_DEAD;
-    if (view->bytes <= RK_UCX_FRAME_MAX || l->announced >= RK_UCX_ANNOUNCED_MAX || rk_view_may_fail(view))
+    if (rk_unlikely(view->ops != NULL) && (st = settle_memory(l->ucx, view)) != RANK_OK)
+        return st;
+    if (view->bytes <= RK_UCX_FRAME_MAX || l->announced >= RK_UCX_ANNOUNCED_MAX || rk_ucx_copies(l->ucx, view))
         return ucx_rndv_offer(l, hdr, view, req);
     if (l->ucx->inside)
         return RK_AGAIN;
@@ -291,7 +307,7 @@ bool rk_ucx_send_pulled(struct rk_ucx_op *op)
         st = rk_ucx_stage_send(op);
         if (!st)
             return true;
-    } else if (rk_unlikely(may_fail)) { /* UCP cannot end what it has begun to send */
+    } else if (rk_unlikely(may_fail) && op->want <= RK_UCX_FRAME_MAX) { /* UCP cannot end what it has begun to send */
         st = rk_copy_out(packed, &op->view, 0, op->want);
     }
     if (rk_unlikely(st)) {
@@ -407,9 +423,10 @@ static uint64_t wanted_bytes(const struct rk_rndv *rndv, const struct rk_view *v
 }
 
 /* Shall the message come in pieces? It does, whatever its size, from memory that the sender stages. */
-static bool wants_pieces(const struct rk_rndv *rndv, const struct rk_view *view)
+static bool wants_pieces(const struct rk_ucx *ucx, const struct rk_rndv *rndv, const struct rk_view *view)
 {
-    return rk_view_may_fail(view) && wanted_bytes(rndv, view) > RK_BOUNCE_BYTES;
+    return rk_view_may_fail(view) && wanted_bytes(rndv, view) > RK_BOUNCE_BYTES &&
+           !(rk_ucx_takes(ucx, view) && view->bytes >= rndv->total);
 }
 
 /* op: has what UCP announced, which is released when the first piece comes; NULL: announced by a frame. */
@@ -431,7 +448,7 @@ static void pull(struct rk_ucx_link *l, const struct rk_rndv *rndv, struct rk_uc
     op->view = *view;
     op->want = wanted_bytes(rndv, view);
     p = (struct rk_ucx_pull){rk_id_unpack(rndv->priv[P_THEIRS]), op->id, op->want};
-    rk_send_control(l->peer, RK_UCX_PULL, wants_pieces(rndv, view), &p, sizeof(p));
+    rk_send_control(l->peer, RK_UCX_PULL, wants_pieces(l->ucx, rndv, view), &p, sizeof(p));
 }
 
 void rk_ucx_start_receive(struct rk_ucx_op *op)
@@ -442,14 +459,16 @@ void rk_ucx_start_receive(struct rk_ucx_op *op)
         .cb.recv_am = received,
         .user_data = op,
     };
-    bool in_one_piece = !op->view.ops && op->view.bytes >= op->total;
+    bool in_one_piece = rk_ucx_takes(op->ucx, &op->view) && op->view.bytes >= op->total;
+    rank_status_t settled = in_one_piece ? settle_memory(op->ucx, &op->view) : RANK_OK;
     void *buffer = view_for_ucp(op, in_one_piece, &param), *desc = op->desc;
     ucs_status_ptr_t p;
 
-    if (rk_unlikely(rk_view_may_fail(&op->view)))
+    if (rk_unlikely(rk_view_may_fail(&op->view)) && !in_one_piece)
         rk_view_stage_open(&op->view, op->total < op->view.bytes ? op->total : op->view.bytes);
     op->type = RK_UCX_OP_UCP;
     op->desc = NULL;
+    op->copied = settled;
     p = ucp_am_recv_data_nbx(op->ucx->worker, desc, buffer, in_one_piece ? op->total : 1, &param);
     if (UCS_PTR_IS_ERR(p)) {
         rk_debug("UCX does not fetch a message: %s", ucs_status_string(UCS_PTR_STATUS(p)));
@@ -513,7 +532,7 @@ void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         rk_req_complete(req, RANK_ERR_INTERNAL);
         return;
     }
-    if (rk_unlikely(wants_pieces(rndv, view)) && rndv->priv[P_THEIRS]) {
+    if (rk_unlikely(wants_pieces(l->ucx, rndv, view)) && rndv->priv[P_THEIRS]) {
         pull(l, rndv, op, view, req);
         return;
     }

@@ -206,6 +206,30 @@ static bool has_devices(void)
     return any;
 }
 
+/* Find out whether UCX moves device memory itself. An error, if RANK_CUDA_UCX requires it and UCX was built without CUDA. */
+static rank_status_t check_cuda(struct rk_ucx *ucx)
+{
+    ucp_context_attr_t attr = {.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES};
+    int wish = rk_ucx_conf()->cuda_ucx;
+    unsigned found;
+
+    if (wish == RK_CONF_CUDA_UCX_OFF || rk_ucx_conf()->cuda == RK_CONF_CUDA_OFF)
+        return RANK_OK;
+    ucx->cuda = ucp_context_query(ucx->context, &attr) == UCS_OK && attr.memory_types & (1u << UCS_MEMORY_TYPE_CUDA);
+    if (wish == RK_CONF_CUDA_UCX_ON && !ucx->cuda) {
+        rk_error("RANK_CUDA_UCX=on: this UCX %s has no transport for CUDA memory; install its CUDA modules (and see UCX_TLS), or "
+                 "leave it at auto",
+                 ucp_get_version_string());
+        return RANK_ERR_CONFIG;
+    }
+    if (wish == RK_CONF_CUDA_UCX_AUTO && ucx->cuda) {
+        if (!rk_ucx_transports(ucx, &found))
+            return RANK_ERR_NO_MEMORY;
+        ucx->cuda = (found & RK_UCX_BY_DEVICE) != 0;
+    }
+    return RANK_OK;
+}
+
 /*
  * Without a capable device UCX emulates puts and gets by messages, and trusts the addresses in them: any process that
  * reaches its port could read and write all memory of this one. So puts and gets stay disabled over such
@@ -249,6 +273,8 @@ rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **
         st = init_as_allowed(ucx, peers, config);
     if (!st)
         st = check_nics(ucx, nics);
+    if (!st)
+        st = check_cuda(ucx);
     free(nics);
     if (kept)
         *kept = config;

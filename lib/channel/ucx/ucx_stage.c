@@ -115,7 +115,7 @@ static struct rk_bounce *next_copied(struct rk_ucx_stage *s)
 
 bool rk_ucx_stages(const struct rk_ucx_op *op)
 {
-    return op->want > RK_UCX_FRAME_MAX && (op->in_pieces || rk_view_may_fail(&op->view));
+    return op->want > RK_UCX_FRAME_MAX && (op->in_pieces || rk_ucx_copies(op->ucx, &op->view));
 }
 
 /* b NULL: from host memory. */
@@ -339,8 +339,6 @@ int rk_ucx_stage_progress(struct rk_ucx *ucx)
     struct rk_link all;
     int n = 0;
 
-    if (rk_list_empty(&ucx->staging))
-        return 0;
     rk_list_insert_before(&ucx->staging, &all); /* move the links, */
     rk_list_remove(&ucx->staging);              /* and leave an empty list */
     while (all.next != &all) {
