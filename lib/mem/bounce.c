@@ -8,6 +8,7 @@
 void rk_bounce_pool_init(struct rk_bounce_pool *pool)
 {
     rk_list_init(&pool->free);
+    pool->all = NULL;
     pool->n = 0;
 }
 
@@ -35,7 +36,11 @@ struct rk_bounce *rk_bounce_take(struct rk_bounce_pool *pool, const struct rk_ki
         rk_list_remove(&p->link);
     } else {
         p = pool->n < RK_BOUNCES_MAX ? bounce_create() : NULL;
-        pool->n += p != NULL;
+        if (p) {
+            p->other = pool->all;
+            pool->all = p;
+            pool->n++;
+        }
     }
     if (p && !p->pinned_by && kind && kind->pin && !p->unpinnable) {
         p->unpinnable = !kind->pin(p->data, RK_BOUNCE_BYTES);
@@ -52,14 +57,16 @@ void rk_bounce_put(struct rk_bounce_pool *pool, struct rk_bounce *bounce)
 
 void rk_bounce_pool_close(struct rk_bounce_pool *pool)
 {
-    while (!rk_list_empty(&pool->free)) {
-        struct rk_bounce *p = rk_list_entry(pool->free.next, struct rk_bounce, link);
+    struct rk_bounce *p, *other;
 
-        rk_list_remove(&p->link);
+    for (p = pool->all; p; p = other) {
+        other = p->other;
+        if (p->copies)
+            continue;
         if (p->pinned_by)
             p->pinned_by->unpin(p->data);
         munmap(p->data, RK_BOUNCE_BYTES);
         free(p);
-        pool->n--;
     }
+    rk_bounce_pool_init(pool);
 }

@@ -17,7 +17,8 @@ enum {
 };
 
 struct rk_bounce {
-    struct rk_link link; /* in the pool, or the user's */
+    struct rk_link link;     /* in the pool, or the user's */
+    struct rk_bounce *other; /* the next of the pool's, free or not */
     char *data;          /* RK_BOUNCE_BYTES */
     const struct rk_kind *pinned_by; /* NULL: not pinned, */
     bool unpinnable;                 /* as that has failed */
@@ -28,6 +29,7 @@ struct rk_bounce {
 
 struct rk_bounce_pool {
     struct rk_link free;
+    struct rk_bounce *all;
     int n; /* buffers in all */
 };
 
@@ -35,7 +37,7 @@ void rk_bounce_pool_init(struct rk_bounce_pool *pool);
 /* A buffer without copies; pinned for devices of kind, unless that is NULL. NULL: none is free, or no memory. */
 struct rk_bounce *rk_bounce_take(struct rk_bounce_pool *pool, const struct rk_kind *kind);
 void rk_bounce_put(struct rk_bounce_pool *pool, struct rk_bounce *bounce);
-/* Free those that have been put back. */
+/* Free them all. Only copies may still use some: these stay. */
 void rk_bounce_pool_close(struct rk_bounce_pool *pool);
 
 #endif

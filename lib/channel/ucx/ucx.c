@@ -16,16 +16,17 @@ static void ucx_close(struct rk_ctx *ctx, void *state)
     if (!ucx)
         return;
     rk_ucx_stages_close(ucx);
-    if (rk_ucx_links_close(ucx))
+    if (rk_ucx_links_close(ucx)) {
         rk_ucx_teardown(ucx); /* UCP may call back for its requests */
-    else
+        rk_bounce_pool_close(&ucx->sends);
+        rk_bounce_pool_close(&ucx->receives);
+    } else {
         rk_ucx_abandon(ucx);
+    }
     if (ucx->bad_frames)
         rk_warn("%llu broken frames came through ucx", (unsigned long long)ucx->bad_frames);
     if (ucx->late_frames)
         rk_debug("%llu frames came too late", (unsigned long long)ucx->late_frames);
-    rk_bounce_pool_close(&ucx->sends);
-    rk_bounce_pool_close(&ucx->receives);
     rk_ucx_links_destroy(ucx);
     rk_ucx_ops_destroy(ucx);
     rk_ucx_bufs_destroy(ucx);
