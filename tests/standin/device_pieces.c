@@ -108,8 +108,18 @@ static int64_t size_around_pieces(uint64_t *seed)
 
     switch (mp_below(seed, 4)) {
     case 0: return n + (16 << 10);
-    case 1: return (int64_t)mp_below(seed, MOST);
+    case 1: return (int64_t)mp_below(seed, MOST) + 1;
     default: return n + PIECE * (int64_t)(1 + mp_below(seed, 6));
+    }
+}
+
+/* Room for a message of n bytes: often all, sometimes as little as a frame holds. */
+static int64_t room_for(int64_t n, uint64_t *seed)
+{
+    switch (mp_below(seed, 6)) {
+    case 0: return (int64_t)mp_below(seed, (uint64_t)(n < 20000 ? n : 20000)) + 1;
+    case 1: return n - (int64_t)mp_below(seed, (uint64_t)n);
+    default: return n + (int64_t)mp_below(seed, 3);
     }
 }
 
@@ -131,7 +141,7 @@ static void parcels_batch(uint64_t *seed)
         m[i].from = (int)mp_below(seed, (uint64_t)mp.size);
         m[i].to = (m[i].from + 1 + (int)mp_below(seed, (uint64_t)mp.size - 1)) % mp.size;
         m[i].sent = size_around_pieces(seed);
-        m[i].room = mp_below(seed, 4) ? m[i].sent + (int64_t)mp_below(seed, 3) : m[i].sent - (int64_t)mp_below(seed, (uint64_t)m[i].sent);
+        m[i].room = room_for(m[i].sent, seed);
         m[i].key = mp_random(seed);
         m[i].late = mp_below(seed, 3) == 0;
         m[i].freed = mp_below(seed, 4) == 0;
@@ -247,6 +257,7 @@ static void test_killed(int victim)
     static double when;
     struct parcel p[2 * EACH];
     rank_request_t req[2 * EACH];
+    uint64_t seed = mp.seed;
     double begun;
 
     for (int i = 0; i < 2 * EACH; i++) {
@@ -255,7 +266,7 @@ static void test_killed(int victim)
     }
     mp_barrier(mp.world);
     begun = mp_now();
-    when = begun + 0.05;
+    when = begun + 0.005 + (double)mp_below(&seed, 100) * 0.001;
     if (mp.rank == victim)
         mp_die_at(&when);
     if (mp.rank < 2) {

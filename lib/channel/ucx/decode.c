@@ -66,9 +66,9 @@ bool rk_ucx_decode(const void *head, size_t head_len, const void *data, size_t l
     memcpy(&h, head, sizeof(h));
     p->to = h.to;
     p->first = h.first;
-    p->has_sender = rndv && h.first.kind == RK_KIND_RNDV &&
-                    (head_len == sizeof(h) + sizeof(p->sender) || head_len == RK_UCX_HEAD_MAX + sizeof(p->sender));
-    if (p->has_sender) {
+    if (rndv && h.first.kind == RK_KIND_RNDV) {
+        if (head_len < sizeof(h) + sizeof(p->sender))
+            return false;
         head_len -= sizeof(p->sender);
         memcpy(&p->sender, (const unsigned char *)head + head_len, sizeof(p->sender));
     }

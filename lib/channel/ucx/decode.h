@@ -72,8 +72,7 @@ struct rk_ucx_packet {
     struct rk_id to;
     bool has_hello;
     struct rk_ucx_hello hello;
-    bool has_sender;
-    struct rk_id sender; /* the sender's id of the message */
+    struct rk_id sender; /* of RK_KIND_RNDV: the sender's id of the message */
     struct rk_hdr first;
     const unsigned char *data; /* starts with the payload of the first frame */
     size_t len;

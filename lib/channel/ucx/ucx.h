@@ -319,11 +319,11 @@ RK_INLINE bool rk_ucx_is_valid(const struct rk_ucx_link *l, const struct rk_hdr 
 }
 
 /*
- * Deliver what UCP (desc) or a peer's frame (desc NULL) announced. sender: the sender's id of it, NULL if UCP alone moves
- * it. Returns true if desc is kept.
+ * Deliver what UCP (desc) or a peer's frame (desc NULL) announced. sender: the sender's id of it. Returns true if desc is
+ * kept.
  */
 bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc, uint64_t total,
-                      const struct rk_id *sender);
+                      struct rk_id sender);
 void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload);
 /* Send pulled data if there is room. Returns true if the op is finished. */
 bool rk_ucx_send_pulled(struct rk_ucx_op *op);
@@ -348,6 +348,11 @@ bool rk_ucx_stages(const struct rk_ucx_op *op);
 rank_status_t rk_ucx_stage_send(struct rk_ucx_op *op);
 /* A piece has arrived for an op in the state PULLING. Returns true if desc is kept. */
 bool rk_ucx_piece_arrived(struct rk_ucx_op *op, const struct rk_hdr *hdr, void *desc, uint64_t total);
+/*
+ * Fetch a message that UCP has announced and that fits a bounce buffer; want: bytes of it to keep. announced becomes
+ * its only piece. Returns false if out of memory.
+ */
+bool rk_ucx_stage_whole(struct rk_ucx_op *announced, const struct rk_view *view, uint64_t want, struct rank_request *req);
 /* UCP is done with a piece. */
 void rk_ucx_piece_done(struct rk_ucx_op *piece, rank_status_t st);
 /* No more pieces: complete op when those that are under way have ended. orphan: UCP may never give them back. */

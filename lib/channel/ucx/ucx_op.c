@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ucx_op.c: keep the table of ops, with ids for the wire. */
 #include "lib/channel/ucx/ucx.h"
-#include "lib/data/view_stage.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 enum { OP_LINK = offsetof(struct rk_ucx_op, link) };
 
@@ -57,7 +57,6 @@ void rk_ucx_op_free(struct rk_ucx_op *op)
     }
     if (op->parent)
         op->parent->stage->npieces--;
-    rk_view_stage_close(&op->view, false);
     rk_list_remove(&op->link);
     rk_list_remove(&op->todo);
     rk_handle_drop(&op->ucx->op_ids, op->id);
@@ -73,6 +72,11 @@ struct rk_ucx_op *rk_ucx_op_find(struct rk_ucx_link *l, struct rk_id id, enum rk
 
 void rk_ucx_ops_destroy(struct rk_ucx *ucx)
 {
+    struct rk_ucx_op *op;
+    uint32_t i;
+
+    rk_handles_for_each(i, op, &ucx->op_ids)
+        free(op->stage); /* of a message that UCP has not given back */
     rk_slab_close(&ucx->ops);
     rk_handles_close(&ucx->op_ids);
 }

@@ -97,7 +97,7 @@ static bool ucx_recv_deliver(struct rk_ucx_link *l, struct rk_ucx_packet *p, voi
         if (rk_likely(p->first.epoch == l->peer->epoch && p->first.kind == RK_UCX_LONG))
             return rk_ucx_long_arrived(l, &p->first, desc, total);
         if (rk_likely(p->first.epoch == l->peer->epoch))
-            return rk_ucx_announced(l, &p->first, desc, total, p->has_sender ? &p->sender : NULL);
+            return rk_ucx_announced(l, &p->first, desc, total, p->sender);
         l->ucx->late_frames++;
         return false;
     }

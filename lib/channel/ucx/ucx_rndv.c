@@ -12,7 +12,6 @@
  * pieces is UCP's iovec.
  */
 #include "lib/channel/ucx/ucx.h"
-#include "lib/data/view_stage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +29,7 @@ void rk_ucx_finish(struct rk_ucx_op *op, rank_status_t st)
         return;
     }
     if (!st)
-        st = op->copied ? op->copied : rk_view_stage_close(&op->view, true);
+        st = op->copied;
     rk_ucx_op_free(op);
     if (req)
         rk_req_complete(req, st);
@@ -378,9 +377,9 @@ static void pulled(struct rk_ucx_link *l, const struct rk_ucx_pull *pull, bool i
 /* ------------------------------------------------------------------ receiver */
 
 bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc, uint64_t total,
-                      const struct rk_id *sender)
+                      struct rk_id sender)
 {
-    struct rk_rndv rndv = {.peer = l->peer, .total = total};
+    struct rk_rndv rndv = {.peer = l->peer, .total = total, .priv[P_THEIRS] = rk_id_pack(sender)};
     struct rk_ctx *ctx = l->ucx->ctx;
     struct rk_hdr h = *hdr;
     struct rk_ucx_op *op;
@@ -407,8 +406,6 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
         op->total = total;
         rndv.priv[P_OURS] = rk_id_pack(op->id);
     }
-    if (sender)
-        rndv.priv[P_THEIRS] = rk_id_pack(*sender);
     h.kind = RK_KIND_RNDV;
     h.len = 0;
     if (l->ucx->fast_recv)
@@ -422,11 +419,10 @@ static uint64_t wanted_bytes(const struct rk_rndv *rndv, const struct rk_view *v
     return rndv->total < view->bytes ? rndv->total : view->bytes;
 }
 
-/* Shall the message come in pieces? It does, whatever its size, from memory that the sender stages. */
+/* Does the payload pass through bounce buffers? Then the sender sends it in pieces. */
 static bool wants_pieces(const struct rk_ucx *ucx, const struct rk_rndv *rndv, const struct rk_view *view)
 {
-    return rk_view_may_fail(view) && wanted_bytes(rndv, view) > RK_BOUNCE_BYTES &&
-           !(rk_ucx_takes(ucx, view) && view->bytes >= rndv->total);
+    return rk_view_may_fail(view) && !(rk_ucx_takes(ucx, view) && view->bytes >= rndv->total);
 }
 
 /* op: has what UCP announced, which is released when the first piece comes; NULL: announced by a frame. */
@@ -464,8 +460,6 @@ void rk_ucx_start_receive(struct rk_ucx_op *op)
     void *buffer = view_for_ucp(op, in_one_piece, &param), *desc = op->desc;
     ucs_status_ptr_t p;
 
-    if (rk_unlikely(rk_view_may_fail(&op->view)) && !in_one_piece)
-        rk_view_stage_open(&op->view, op->total < op->view.bytes ? op->total : op->view.bytes);
     op->type = RK_UCX_OP_UCP;
     op->desc = NULL;
     op->copied = settled;
@@ -532,8 +526,13 @@ void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
         rk_req_complete(req, RANK_ERR_INTERNAL);
         return;
     }
-    if (rk_unlikely(wants_pieces(l->ucx, rndv, view)) && rndv->priv[P_THEIRS]) {
-        pull(l, rndv, op, view, req);
+    if (rk_unlikely(wants_pieces(l->ucx, rndv, view))) {
+        if (rndv->total > RK_BOUNCE_BYTES)
+            pull(l, rndv, op, view, req);
+        else if (!rk_ucx_stage_whole(op, view, wanted_bytes(rndv, view), req)) {
+            rk_ucx_rndv_drop(rndv);
+            rk_req_complete(req, RANK_ERR_NO_MEMORY);
+        }
         return;
     }
     op->req = req;
@@ -573,7 +572,7 @@ bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *
 {
     struct rk_ucx_op *op = rk_ucx_op_find(l, rk_id_unpack(hdr->tag), RK_UCX_OP_PULLING);
 
-    if (op && hdr->flags & RK_UCX_PIECE)
+    if (op && hdr->flags & RK_UCX_PIECE && !op->unwanted)
         return rk_ucx_piece_arrived(op, hdr, desc, total);
     if (!op || total != op->want || op->stage || op->desc) {
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
@@ -591,7 +590,9 @@ static void ucx_rndv_data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hd
 {
     size_t n = hdr->len - sizeof(struct rk_id);
     const char *data = (const char *)payload + sizeof(struct rk_id);
+    struct rank_request *req;
     struct rk_ucx_op *op;
+    rank_status_t st;
     struct rk_id id;
 
     memcpy(&id, payload, sizeof(id));
@@ -603,11 +604,20 @@ static void ucx_rndv_data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hd
             rk_ucx_finish(op, RANK_ERR_DEVICE);
         return;
     }
-    if (!op || n != op->want || op->stage) {
+    if (!op || n != op->want || op->stage || op->unwanted) {
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return;
     }
-    rk_ucx_finish(op, rk_copy_in(&op->view, 0, data, n));
+    st = rk_copy_in(&op->view, 0, data, n);
+    if (rk_unlikely(op->desc != NULL)) { /* a short part of a long message, which UCP announced */
+        req = op->req;
+        op->req = NULL;
+        op->unwanted = true;
+        put_off(op);
+        rk_req_complete(req, st);
+        return;
+    }
+    rk_ucx_finish(op, st);
 }
 
 /* ------------------------------------------------------------------------ both */
@@ -622,7 +632,7 @@ void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const vo
     switch (hdr->kind) { /* rk_ucx_decode has checked the lengths */
     case RK_UCX_ANNOUNCE:
         memcpy(&a, payload, sizeof(a));
-        rk_ucx_announced(l, hdr, NULL, a.total, &a.sender);
+        rk_ucx_announced(l, hdr, NULL, a.total, a.sender);
         break;
     case RK_UCX_PULL:
         memcpy(&p, payload, sizeof(p));
@@ -676,6 +686,8 @@ static void fail_list(struct rk_link *list, bool orphan_ucp)
             rk_list_append(list, pos);
             continue;
         }
+        if (op->parent)
+            rk_ucx_stage_end(op->parent, RANK_ERR_PEER_DEAD, orphan_ucp);
         op->req = NULL;
         if (op->type == RK_UCX_OP_UCP) {
             op->type = RK_UCX_OP_ORPHAN;

@@ -238,6 +238,27 @@ bool rk_ucx_piece_arrived(struct rk_ucx_op *op, const struct rk_hdr *hdr, void *
     return true;
 }
 
+bool rk_ucx_stage_whole(struct rk_ucx_op *announced, const struct rk_view *view, uint64_t want, struct rank_request *req)
+{
+    struct rk_ucx_op *op = rk_ucx_op_new(announced->of, RK_UCX_OP_STAGED);
+
+    if (!op)
+        return false;
+    if (!stage_create(op, false)) {
+        rk_ucx_op_free(op);
+        return false;
+    }
+    op->req = req;
+    op->view = *view;
+    op->want = op->stage->next = want;
+    op->stage->npieces = 1;
+    announced->parent = op;
+    announced->wanted = true;
+    rk_list_append(&op->stage->arrived, &announced->todo);
+    stage_poll(op);
+    return true;
+}
+
 /* Start the receive of a piece. Returns false without a bounce buffer. */
 static bool receive_piece(struct rk_ucx_op *op, struct rk_ucx_op *piece)
 {
@@ -294,8 +315,10 @@ void rk_ucx_piece_done(struct rk_ucx_op *piece, rank_status_t st)
         stage_fail(s, st);
         s->ended = true;
     } else if (b && !s->sends && !s->st) {
+        uint64_t left = op->want - piece->at;
+
         piece->bounce = NULL;
-        begin_copy(s, b, piece->at, piece->total, s->npieces > 1 || s->next < op->want);
+        begin_copy(s, b, piece->at, piece->total < left ? piece->total : left, s->npieces > 1 || s->next < op->want);
     }
     rk_ucx_op_free(piece);
     stage_poll(op);
