@@ -156,6 +156,7 @@ void rk_mem_unmap_peers(struct rank_mem *mem)
 static void mem_free_device(struct rank_mem *mem)
 {
     rk_mem_unmap_peers(mem);
+    rk_stores_end(mem->ctx);
     if (mem->mine) {
         rk_engine_memory_freed(mem->ctx, mem->mine, mem->bytes);
         mem->kind->free(mem->mine);

@@ -55,12 +55,27 @@ struct rk_origin_op {
     } asked[RK_ORIGIN_WINDOW]; /* last: rk_origin_init leaves them */
 };
 
+/* Copies to own device memory, for puts of peers (target_store.c). */
+enum { RK_STORES_MAX = 4, RK_STORE_MIN = 4096 /* bytes of a frame */ };
+struct rk_stores {
+    struct rk_store {
+        struct rk_bounce *buffer;
+        int peer; /* its number */
+        char *to;
+        const struct rk_kind *kind;
+    } of[RK_STORES_MAX + 1]; /* the oldest first; behind those that have begun, the one that collects data */
+    int begun;
+    bool collects;
+    struct rk_id mem; /* all are of it */
+};
+
 struct rk_rma {
     struct rk_link mems, heaps;
     struct rk_handles mem_ids, job_ids;
     struct rk_rma_peer **peers; /* by the peer's number */
     int npeers;
     struct rk_bounce_pool bounces; /* for buffers in memory of devices */
+    struct rk_stores stores;
     struct rk_slab jobs;    /* chained through the link of item */
     int deaths;             /* of peers in any job */
     uint64_t bad_frames;
@@ -106,6 +121,17 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
                       const void *payload, const struct rk_rndv *rndv);
 /* Drop the replies that wait for room. */
 void rk_target_drop(struct rk_ctx *ctx);
+
+/* ---- target_store.c */
+
+/* Copy data of at least RK_STORE_MIN bytes to own memory of a kind, at once or later. */
+rank_status_t rk_store(struct rk_peer *peer, struct rk_id mem, char *to, const struct rk_kind *kind, const void *data, size_t bytes);
+RK_INLINE bool rk_stores_pending(const struct rk_rma *rma)
+{
+    return rma->stores.collects || rma->stores.begun > 0;
+}
+/* Wait until all such data is in place. */
+void rk_stores_end(struct rk_ctx *ctx);
 
 /* ---- rma.c */
 

@@ -140,6 +140,17 @@ static rank_status_t target_put(struct rk_ctx *ctx, const struct rk_rma_parsed_r
     return store_data(to, kind, q->data, q->bytes);
 }
 
+/* A posted put of a long frame. *done: its status is st; false: it is none to device memory. */
+static RK_COLD rank_status_t put_long(struct rk_peer *peer, const struct rk_rma_parsed_request *q, bool *done)
+{
+    const struct rk_kind *kind;
+    char *to;
+    rank_status_t st = locate(peer->ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to, &kind);
+
+    *done = !st && kind;
+    return *done ? rk_store(peer, q->ask.mem, to, kind, q->data, q->bytes) : st;
+}
+
 static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
 {
     const unsigned char *data = q->data;
@@ -262,7 +273,8 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     struct rk_rma_reply a = {.status = RANK_OK};
     struct rk_rma_parsed_request q;
     struct rk_rma_peer *state;
-    rank_status_t st;
+    bool done = false;
+    rank_status_t st = RANK_OK;
 
     (void)rndv;
     if (!ctx->rma)
@@ -282,6 +294,12 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         rk_engine_report_death(ctx, peer->number);
         return;
     }
+    if (rk_unlikely(rk_nkinds > 0)) {
+        if (q.ask.op == RK_RMA_PUT && q.bytes >= RK_STORE_MIN && !(q.ask.flags & RK_RMA_WANTS_REPLY))
+            st = put_long(peer, &q, &done);
+        if (!done && rk_stores_pending(ctx->rma))
+            rk_stores_end(ctx);
+    }
     a.asker = q.ask.asker;
     a.at = q.ask.at;
     a.in = q.ask.in;
@@ -290,7 +308,8 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
             reply_data(peer, state, &q, &a);
         return;
     }
-    st = execute(ctx, &q, state, &a.before);
+    if (!done)
+        st = execute(ctx, &q, state, &a.before);
     a.status = st;
     if (q.ask.flags & RK_RMA_WANTS_REPLY)
         target_answer(peer, state, &a, NULL, 0);

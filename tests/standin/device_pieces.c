@@ -2,7 +2,8 @@
 /*
  * device_pieces.c: send device memory between hosts, in pieces.
  *
- * No option: random messages with sizes around multiples of a piece; device, host memory and lists of both on each side.
+ * No option: random messages with sizes around multiples of a piece; device, host memory and lists of both on each side;
+ * persistent ones; long puts.
  *   --rounds N    batches of these (25)
  *   --one-way     rank 0 sends, rank 1 receives, both in device memory
  *   --fails       one call of the driver fails at rank 0 in the middle of a message that it sends or receives
@@ -197,6 +198,55 @@ static void test_persistent_pieces(void)
     }
 }
 
+/* The parcel holds what was got: cut bytes from its begin, and the rest of n from at on, as key has filled it. */
+static void put_verify(const struct parcel *p, uint64_t key, int64_t at, int64_t n, int64_t cut)
+{
+    char *whole = mp_alloc(MOST), *host = mp_alloc(MOST);
+
+    mp_fill(whole, MOST, key);
+    parcel_copy(p, host, false);
+    MP_CHECK(memcmp(host + at, whole, (size_t)cut) == 0);
+    MP_CHECK(memcmp(host + at + cut, whole + at + cut, (size_t)(n - cut)) == 0);
+    free(whole);
+    free(host);
+}
+
+/* Puts and gets of rank 0, device to device. The owner copies many frames at a time; a get sees all puts before it. */
+static void test_long_puts(void)
+{
+    struct parcel p = parcel_new(IN_DEVICE, MOST);
+    long before = device_memory_calls("MemcpyAsync");
+    uint64_t seed = mp.seed;
+    rank_mem_t mem;
+    void *ptr;
+
+    MP_OK(rank_alloc(mp.world, RANK_MEM_CUDA, MOST, 0, &ptr, &mem));
+    if (mp.rank == 0) {
+        parcel_fill(&p, 7);
+        MP_OK(rank_put(p.part[0].base, MOST, 1, mem, 0));
+        MP_OK(rank_flush(mem, 1));
+    }
+    mp_barrier(mp.world);
+    if (mp.rank == 1)
+        MP_CHECK(device_memory_calls("MemcpyAsync") - before <= 2 * MOST / PIECE);
+    for (uint64_t k = 0; k < 8 && mp.rank == 0; k++) {
+        int64_t at = (int64_t)mp_below(&seed, MOST - 1), n = 1 + (int64_t)mp_below(&seed, (uint64_t)(MOST - at));
+        int64_t cut = (int64_t)mp_below(&seed, (uint64_t)n);
+        char *base = p.part[0].base;
+
+        parcel_fill(&p, k);
+        MP_OK(rank_put(base + at, n, 1, mem, at)); /* the second one overwrites a part */
+        MP_OK(rank_fence(mem));
+        MP_OK(rank_put(base, cut, 1, mem, at));
+        parcel_fill(&p, ~k);
+        MP_OK(rank_get(base + at, n, 1, mem, at));
+        put_verify(&p, k, at, n, cut);
+    }
+    mp_barrier(mp.world);
+    MP_OK(rank_free(&mem));
+    parcel_free(&p);
+}
+
 static void test_one_way(void)
 {
     struct parcel p = parcel_new(IN_DEVICE, MOST);
@@ -314,6 +364,8 @@ int main(int argc, char **argv)
             parcels_batch(&seed);
         mp_case(&mp, "persistent");
         test_persistent_pieces();
+        mp_case(&mp, "puts");
+        test_long_puts();
     }
     device_memory_end();
     mp_end(&mp);
