@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 struct rank_request;
+struct rk_peer_device_ops; /* peer_device.h */
 struct rk_channel_mem; /* a channel's view of one symmetric allocation */
 
 /* The send cannot be done now; try again after progress. Not a public status. */
@@ -144,6 +145,9 @@ struct rk_channel {
 
     /* Print the devices by which it reaches other hosts, for people. Works before open. NULL: none. */
     rank_status_t (*rails)(FILE *out);
+
+    /* Read device memory of its peers. NULL: it cannot. */
+    const struct rk_peer_device_ops *device;
 };
 
 extern const struct rk_channel rk_channel_self;

@@ -93,6 +93,18 @@ void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel)
     return NULL;
 }
 
+const struct rk_peer_device_ops *rk_engine_device(const struct rk_ctx *ctx, void **state)
+{
+    const struct rk_engine *e = ctx->engine;
+
+    for (int i = 0; e && i < e->nopen; i++) {
+        *state = e->open[i].state;
+        if (e->open[i].ops->device)
+            return e->open[i].ops->device;
+    }
+    return NULL;
+}
+
 bool rk_engine_shares_memory(const struct rk_ctx *ctx)
 {
     for (int i = 0; i < ctx->engine->nopen; i++) {

@@ -168,6 +168,9 @@ void rk_engine_memory_freed(struct rk_ctx *ctx, const void *ptr, size_t bytes);
 
 void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel);
 
+/* How ranks of this node read each other's device memory, and the state of that channel. NULL: no open channel can. */
+const struct rk_peer_device_ops *rk_engine_device(const struct rk_ctx *ctx, void **state);
+
 /* Check the life locks of the node now; sets the time of the next check. */
 void rk_engine_check_deaths(struct rk_ctx *ctx, uint64_t now);
 

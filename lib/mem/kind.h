@@ -46,6 +46,8 @@ struct rk_kind {
     bool (*query)(const void *ptr, size_t bytes);
     /* Ordinal of the device that holds memory of this kind. NULL: there is one device. */
     int (*device)(const void *ptr);
+    /* Number of that device, the same in all processes of the node. 0: not known. NULL: there is one device. */
+    uint64_t (*device_id)(const void *ptr);
     rank_status_t (*alloc)(size_t bytes, void **out); /* zeroed */
     void (*free)(void *ptr);                          /* of alloc or import */
     /*

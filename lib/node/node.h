@@ -62,6 +62,7 @@ struct rk_node_head {
     _Atomic uint32_t attached RK_ALIGNED_LINE;
     _Atomic uint32_t no_membarrier;  /* some rank could not register: senders must fence */
     _Atomic uint32_t arena_of_world; /* its memory is backed */
+    _Atomic uint32_t has_kinds; /* some rank may have memory of other kinds; set before the ranks meet */
     _Atomic uint64_t arenas_taken[RK_ARENA_WORDS]; /* bits: collectives/shm/arena_table.c */
     _Atomic uint32_t deaths RK_ALIGNED_LINE;  /* slots marked DEAD; read in every progress call */
 };

@@ -238,6 +238,8 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
         if (st)
             return st;
     }
+    if (rk_nkinds)
+        atomic_store(&ctx->node->head->has_kinds, 1);
     st = rk_engine_open(ctx);
     if (!st && (ctx->level == RANK_THREAD_MULTIPLE || rk_conf.progress_thread))
         st = rk_threads_open(ctx);

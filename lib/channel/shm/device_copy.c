@@ -25,8 +25,11 @@ static rank_status_t copy_far(struct rk_shm_ep *ep, struct far_range far, char *
 
         if (st)
             return st;
-        if (far.offset >= m->bytes)
-            return RANK_ERR_NOT_SUPPORTED;
+        if (far.offset >= m->bytes) { /* in one that follows, or in none */
+            far.offset -= m->bytes;
+            far.name = rk_import_next(ep, far.name);
+            continue;
+        }
         n = m->bytes - far.offset < far.want ? m->bytes - far.offset : far.want;
         st = in ? rk_kind_copy(own, kind, m->at + far.offset, m->kind, n) : rk_kind_copy(m->at + far.offset, m->kind, own, kind, n);
         if (st)
@@ -38,6 +41,11 @@ static rank_status_t copy_far(struct rk_shm_ep *ep, struct far_range far, char *
             far.name = rk_import_next(ep, far.name);
     }
     return RANK_OK;
+}
+
+rank_status_t rk_device_copy_in(struct rk_shm_ep *ep, uint64_t name, uint64_t offset, void *to, const struct rk_kind *kind, size_t bytes)
+{
+    return copy_far(ep, (struct far_range){name, offset, bytes}, to, kind, true);
 }
 
 static RK_COLD void report_staged(const struct rk_shm_ep *ep)

@@ -17,6 +17,9 @@ struct rk_shm_push { /* RK_SHM_PUSH; the frame's tag: offset in the named memory
  */
 bool rk_device_fetch(struct rk_shm_recv *r, uint64_t name);
 
+/* Copy bytes of a peer's memory to memory of a kind. RANK_ERR_NOT_SUPPORTED: it cannot be mapped here. */
+rank_status_t rk_device_copy_in(struct rk_shm_ep *ep, uint64_t name, uint64_t offset, void *to, const struct rk_kind *kind, size_t bytes);
+
 /* At the receiver, for a buffer in device memory: let the sender copy. Returns false if it cannot. */
 bool rk_device_request_push(struct rk_shm_recv *r);
 /* At the sender: handle a PUSH frame. */

@@ -13,6 +13,7 @@ struct export_slot {
     struct rk_kind_block block;
     uint64_t name; /* 0: the kind refuses to export it */
     uint64_t turn; /* of the last use */
+    unsigned holds;
     size_t len;
     unsigned char handle[RK_KIND_HANDLE_MAX];
 };
@@ -92,7 +93,7 @@ static int find_free_slot(struct rk_shm *shm)
     for (int i = 0; i < RK_EXPORTS; i++) {
         const struct export_slot *s = &x->slots[i];
 
-        if (s->turn != x->turn && (oldest < 0 || s->turn < x->slots[oldest].turn) && !is_used_by(&shm->sending, s) &&
+        if (s->turn != x->turn && !s->holds && (oldest < 0 || s->turn < x->slots[oldest].turn) && !is_used_by(&shm->sending, s) &&
             !is_used_by(&shm->receiving, s))
             oldest = i;
     }
@@ -187,6 +188,35 @@ uint64_t rk_export_view(struct rk_shm *shm, const struct rk_view *view, uint64_t
         at = (const char *)block.base + block.bytes;
     }
     return first;
+}
+
+_Static_assert(RK_EXPORTS <= 64, "a bit for each entry");
+
+void rk_export_hold(struct rk_shm *shm, const struct rk_view *view, struct rk_device_export *out)
+{
+    struct rk_exports *x;
+
+    *out = (struct rk_device_export){.name = 0};
+    out->name = rk_export_view(shm, view, &out->offset);
+    x = shm->exports;
+    for (int i = 0; out->name && i < RK_EXPORTS; i++) {
+        if (!x->slots[i].kind || x->slots[i].turn != x->turn)
+            continue;
+        x->slots[i].holds++;
+        out->slots |= (uint64_t)1 << i;
+    }
+    out->generation = out->name ? x->generation : 0;
+}
+
+void rk_export_release(struct rk_shm *shm, const struct rk_device_export *held)
+{
+    for (int i = 0; held->slots && shm->exports && i < RK_EXPORTS; i++) {
+        struct export_slot *s = &shm->exports->slots[i];
+
+        /* Not an entry that has been dropped meanwhile, and its place used again. */
+        if ((held->slots >> i & 1) && s->kind && s->name / RK_EXPORTS <= held->generation)
+            s->holds--;
+    }
 }
 
 void rk_exports_check(struct rk_shm *shm, uint64_t now)

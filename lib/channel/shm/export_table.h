@@ -10,6 +10,7 @@
 #define RK_CHANNEL_SHM_EXPORT_TABLE_H
 
 #include "lib/channel/shm/shm.h"
+#include "lib/core/peer_device.h"
 #include "lib/mem/kind.h"
 
 enum {
@@ -45,6 +46,9 @@ struct rk_import {
  * many allocations are in use by messages. The program's copies to it are complete.
  */
 uint64_t rk_export_view(struct rk_shm *shm, const struct rk_view *view, uint64_t *offset);
+/* The same, and keep the entries until release, or until the memory is freed. */
+void rk_export_hold(struct rk_shm *shm, const struct rk_view *view, struct rk_device_export *out);
+void rk_export_release(struct rk_shm *shm, const struct rk_device_export *held);
 /* Every 500 ms: drop entries of memory that the program has freed. */
 void rk_exports_check(struct rk_shm *shm, uint64_t now);
 /* Drop those of memory that is about to be freed. */

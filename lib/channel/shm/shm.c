@@ -589,4 +589,5 @@ const struct rk_channel rk_channel_shm = {
     .idle = shm_idle,
     .freed = shm_freed,
     .drained = shm_drained,
+    .device = &rk_shm_device_ops,
 };

@@ -97,6 +97,9 @@ void rk_shm_rndv_frame(struct rk_shm *shm, struct rk_peer *peer, const struct rk
 int rk_shm_rndv_stream(struct rk_shm *shm, struct rk_shm_ep *ep);
 /* Complete receives when the sender has finished its share. */
 int rk_shm_rndv_poll(struct rk_shm *shm);
+/* device_ops.c */
+extern const struct rk_peer_device_ops rk_shm_device_ops;
+
 /* Complete everything that depends on a dead peer. */
 void rk_shm_rndv_peer_gone(struct rk_shm *shm, struct rk_peer *peer);
 

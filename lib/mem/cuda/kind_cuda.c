@@ -40,6 +40,21 @@ static int cuda_device(const void *ptr)
     return rk_cuda_pointer(ptr, &p) == RANK_OK && p.on_device ? p.device : -1;
 }
 
+/* A hash of the device's UUID (FNV-1a); a part of a device (MIG) has its own. */
+static uint64_t cuda_device_id(const void *ptr)
+{
+    uint64_t id = 14695981039346656037u;
+    CUdevice device;
+    CUuuid uuid;
+
+    if (!RK_CUDA_HAS(DeviceGetUuid) || rk_cuda.DeviceGet(&device, cuda_device(ptr)) != CUDA_SUCCESS ||
+        rk_cuda.DeviceGetUuid(&uuid, device) != CUDA_SUCCESS)
+        return 0;
+    for (size_t i = 0; i < sizeof(uuid.bytes); i++)
+        id = (id ^ (unsigned char)uuid.bytes[i]) * 1099511628211u;
+    return id;
+}
+
 /* A copy with one or two sides in device memory. */
 struct device_copy {
     const void *side[2]; /* the target first; NULL: host memory */
@@ -176,6 +191,7 @@ const struct rk_kind rk_kind_cuda = {
     .describe_paths = rk_cuda_describe_paths,
     .query = cuda_query,
     .device = cuda_device,
+    .device_id = cuda_device_id,
     .alloc = rk_cuda_alloc,
     .free = rk_cuda_free,
     .copy = cuda_copy,
