@@ -117,7 +117,8 @@ enum rk_algo_needs {
     RK_NEEDS_COMMUTATIVE = 2, /* a commutative operation */
     RK_NEEDS_ARENA = 4,       /* all ranks on one node, with an arena */
     RK_NEEDS_HOSTS = 8,       /* several hosts, one with several ranks, known to all: builders take them from the schedule */
-    RK_NEEDS_CELLS = 16       /* the cells of an arena (shm/slices.h) */
+    RK_NEEDS_CELLS = 16,      /* the cells of an arena (shm/slices.h) */
+    RK_NEEDS_DEVICE = 32      /* ranks that may have device memory */
 };
 
 struct rk_algo {
@@ -163,6 +164,7 @@ void rk_build_lines(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_slices(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_by_length(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_direct(struct rk_sched *s, const struct rk_coll_call *c);
+void rk_build_device(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_barrier_dissemination(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_bcast_binomial(struct rk_sched *s, const struct rk_coll_call *c);
 void rk_build_bcast_chain(struct rk_sched *s, const struct rk_coll_call *c);

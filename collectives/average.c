@@ -6,10 +6,12 @@
  * which is exact above p * 2^-14. The last step multiplies the sum by 2^k / p. So an average rounds as often as a sum
  * and a division do. BF16 needs no scale: it has the exponents of F32.
  *
- * The arena has the inputs of all ranks at hand. There, 16-bit floats are sent as F32, summed, and rounded once.
+ * The arena has the inputs of all ranks at hand. There, 16-bit floats are sent as F32, summed, and rounded once. So do
+ * kernels of a device: the input of a call that may run there is scaled when it has been copied to the host.
  */
 #include "collectives/average.h"
 #include "collectives/coll_args.h"
+#include "collectives/coll_kind.h"
 
 struct scaled {
     struct rk_coll_call call; /* with the scaled input */
@@ -18,11 +20,19 @@ struct scaled {
     size_t count;
 };
 
-static rank_status_t scale_input(void *arg)
+static void scale_now(void *arg)
 {
     const struct scaled *g = arg;
 
     rk_op_scale(g->to, g->from, g->count, g->call.team->size);
+}
+
+static rank_status_t scale_input(void *arg)
+{
+    const struct scaled *g = arg;
+
+    if (!g->call.stage || !g->call.stage->deferred)
+        scale_now(arg);
     return RANK_OK;
 }
 
@@ -56,6 +66,10 @@ void rk_build_call(struct rk_sched *s, const struct rk_algo *algo, const struct 
     g->call.in_place = in_result;
     first = rk_sched_call(s, NULL, scale_input, g);
     algo->build(s, &g->call);
+    if (c->stage && c->stage->deferred) {
+        c->stage->filled = scale_now;
+        c->stage->filled_arg = g;
+    }
     for (struct rk_step *step = s->steps; !s->status && step; step = step->next) {
         if (step != first && step->pending == 0)
             rk_sched_order(first, step);

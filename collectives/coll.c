@@ -9,7 +9,7 @@
 #include "collectives/host_arena.h"
 #include "collectives/op/kernel_set.h"
 #include "collectives/segments.h"
-#include "collectives/shm/device_reduce.h"
+#include "collectives/shm/device_call.h"
 #include "collectives/state.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -149,6 +149,12 @@ void rk_coll_node_made(struct rk_node *node, int world_size)
 
 /* --------------------------------------------------------------------------- teams */
 
+/* RANK_MEM_CUDA: some of its ranks may have device buffers. The same on all of them. */
+static rank_mem_kind_t memory_of_node(const struct rk_ctx *ctx)
+{
+    return atomic_load_explicit(&ctx->node->head->has_kinds, memory_order_relaxed) ? RANK_MEM_CUDA : RANK_MEM_HOST;
+}
+
 /* Takes ownership of a. */
 static void use_arena(struct rank_team *team, struct rk_arena *a, int index)
 {
@@ -161,7 +167,7 @@ static void use_arena(struct rank_team *team, struct rk_arena *a, int index)
     for (int k = 0; k < RK_COLL_COUNT && !coll->trace; k++) { /* a traced call takes the slow path */
         enum rk_coll_kind kind = (enum rk_coll_kind)k;
 
-        t->shm_max[k] = rk_select_shm_max(&coll->forced, kind, team->size, coll->reproducible && rk_coll_balances(kind));
+        t->shm_max[k] = rk_select_shm_max(&coll->forced, kind, memory_of_node(team->ctx), team->size, coll->reproducible && rk_coll_balances(kind));
     }
 }
 
@@ -188,6 +194,7 @@ static void coll_team_close(struct rank_team *team)
     if (!team || !team->coll)
         return;
     rk_failures_send(team->ctx);
+    rk_device_end_of_team(team);
     team->coll->closing = true;
     team->coll = NULL;
     close_finished(team->ctx);
@@ -274,7 +281,7 @@ static const struct rk_algo *choose(struct rk_coll_team *t, const struct rk_coll
         bool one_node = t->one_node, own = rk_coll_has_own_counts(c->kind);
         const struct rk_hosts *hosts = t->hosts;
         struct rk_case what = {.kind = c->kind,
-                               .mem = RANK_MEM_HOST,
+                               .mem = one_node ? memory_of_node(team->ctx) : RANK_MEM_HOST,
                                .one_node = one_node,
                                .arena = form == RK_COLL_STRAIGHT,
                                .cells = t->arena != NULL,

@@ -218,3 +218,56 @@ void rk_coll_copy_counts(struct rk_coll_call *c, int64_t *to)
         *array[i] = n && *array[i] ? to : NULL;
     }
 }
+
+/* -------------------------------------------------------------------------- buffers */
+
+struct rk_block_list rk_blocks_sent(const struct rk_coll_call *c)
+{
+    bool used = c->kind != RK_COLL_SCATTERV || c->team->rank == c->root;
+
+    return (struct rk_block_list){used ? c->scounts : NULL, c->sdispls};
+}
+
+struct rk_block_list rk_blocks_received(const struct rk_coll_call *c)
+{
+    bool used = c->kind != RK_COLL_GATHERV || c->team->rank == c->root;
+
+    return (struct rk_block_list){used && c->rdispls ? c->rcounts : NULL, c->rdispls};
+}
+
+/* Bytes of a buffer with these blocks; 0 if this rank does not use it. */
+static size_t buffer_span(const struct rk_coll_call *c, enum rk_blocks blocks, bool used, struct rk_block_list list)
+{
+    size_t span = 0;
+
+    if (!used || blocks == RK_NO_BLOCK)
+        return 0;
+    if (!list.counts)
+        return c->bytes * (blocks == RK_ALL_BLOCKS ? (size_t)c->team->size : 1);
+    for (int i = 0; i < c->team->size; i++) {
+        size_t end = (size_t)(list.counts[i] ? list.displs[i] + list.counts[i] : 0) * c->elem;
+        span = end > span ? end : span;
+    }
+    return span;
+}
+
+void rk_coll_buffers(const struct rk_coll_call *c, size_t *send, size_t *recv)
+{
+    const struct rk_coll_shape shape = rk_coll_shape[c->kind];
+    bool at_root = c->team->rank == c->root;
+    size_t s = buffer_span(c, shape.sbuf, at_root || shape.root != RK_ROOT_SENDS, rk_blocks_sent(c));
+    size_t r = buffer_span(c, shape.rbuf, at_root || shape.root != RK_ROOT_RECEIVES, rk_blocks_received(c));
+
+    if (c->kind == RK_COLL_ALLGATHERV)
+        s = (size_t)c->rcounts[c->team->rank] * c->elem;
+    if (c->kind == RK_COLL_REDUCE_SCATTERV) {
+        s = 0;
+        for (int i = 0; i < c->team->size; i++)
+            s += (size_t)c->rcounts[i] * c->elem;
+        r = (size_t)c->rcounts[c->team->rank] * c->elem;
+    }
+    if (c->kind == RK_COLL_EXSCAN && c->team->rank == 0)
+        r = 0;
+    *send = s;
+    *recv = r;
+}

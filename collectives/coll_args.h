@@ -44,6 +44,14 @@ rank_status_t rk_coll_check_counts(struct rk_coll_call *c);
 size_t rk_coll_counts(const struct rk_coll_call *c);
 /* Point the call to copies of the arrays, in space for rk_coll_counts entries. */
 void rk_coll_copy_counts(struct rk_coll_call *c, int64_t *to);
+/* A list of blocks in a buffer of the call; counts NULL: the buffer has none. */
+struct rk_block_list {
+    const int64_t *counts, *displs;
+};
+struct rk_block_list rk_blocks_sent(const struct rk_coll_call *c);
+struct rk_block_list rk_blocks_received(const struct rk_coll_call *c);
+/* Bytes of the buffers that this rank uses of a checked call. */
+void rk_coll_buffers(const struct rk_coll_call *c, size_t *send, size_t *recv);
 rank_status_t rk_coll_buffer_error(const char *call, const char *name, const void *buf);
 rank_status_t rk_coll_overlap_error(const char *call);
 

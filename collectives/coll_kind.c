@@ -6,59 +6,12 @@
 
 #include <stdlib.h>
 
-/* A list of blocks in a buffer of the call; counts NULL: the buffer has none. */
-struct stage_list {
-    const int64_t *counts, *displs;
-};
-
-static struct stage_list stage_sent(const struct rk_coll_call *c)
-{
-    bool used = c->kind != RK_COLL_SCATTERV || c->team->rank == c->root;
-
-    return (struct stage_list){used ? c->scounts : NULL, c->sdispls};
-}
-
-static struct stage_list stage_received(const struct rk_coll_call *c)
-{
-    bool used = c->kind != RK_COLL_GATHERV || c->team->rank == c->root;
-
-    return (struct stage_list){used && c->rdispls ? c->rcounts : NULL, c->rdispls};
-}
-
-/* Bytes of a buffer with these blocks; 0 if this rank does not use it. */
-static size_t stage_span(const struct rk_coll_call *c, enum rk_blocks blocks, bool used, struct stage_list list)
-{
-    size_t span = 0;
-
-    if (!used || blocks == RK_NO_BLOCK)
-        return 0;
-    if (!list.counts)
-        return c->bytes * (blocks == RK_ALL_BLOCKS ? (size_t)c->team->size : 1);
-    for (int i = 0; i < c->team->size; i++) {
-        size_t end = (size_t)(list.counts[i] ? list.displs[i] + list.counts[i] : 0) * c->elem;
-        span = end > span ? end : span;
-    }
-    return span;
-}
-
 /* Find the buffers that are to be staged. */
 static void stage_find(const struct rk_coll_call *c, struct rk_staged *send, struct rk_staged *recv)
 {
-    const struct rk_coll_shape shape = rk_coll_shape[c->kind];
-    bool at_root = c->team->rank == c->root;
-    size_t s = stage_span(c, shape.sbuf, at_root || shape.root != RK_ROOT_SENDS, stage_sent(c));
-    size_t r = stage_span(c, shape.rbuf, at_root || shape.root != RK_ROOT_RECEIVES, stage_received(c));
+    size_t s, r;
 
-    if (c->kind == RK_COLL_ALLGATHERV)
-        s = (size_t)c->rcounts[c->team->rank] * c->elem;
-    if (c->kind == RK_COLL_REDUCE_SCATTERV) {
-        s = 0;
-        for (int i = 0; i < c->team->size; i++)
-            s += (size_t)c->rcounts[i] * c->elem;
-        r = (size_t)c->rcounts[c->team->rank] * c->elem;
-    }
-    if (c->kind == RK_COLL_EXSCAN && c->team->rank == 0)
-        r = 0;
+    rk_coll_buffers(c, &s, &r);
     *send = (struct rk_staged){.view = rk_view_of(c->sbuf, s)};
     *recv = (struct rk_staged){.view = rk_view_of(c->rbuf, r)};
     if (!send->view.ops)
@@ -70,7 +23,7 @@ static void stage_find(const struct rk_coll_call *c, struct rk_staged *send, str
 /* The struct, its blocks and copies of the count arrays: the caller's may be gone when the first step runs. */
 static size_t stage_head(const struct rk_coll_call *c)
 {
-    size_t blocks = stage_received(c).counts ? (size_t)c->team->size : 0;
+    size_t blocks = rk_blocks_received(c).counts ? (size_t)c->team->size : 0;
 
     return rk_round_up(sizeof(struct rk_stage) + blocks * sizeof(struct rk_stage_block) + rk_coll_counts(c) * sizeof(int64_t),
                        RK_CACHE_LINE);
@@ -94,7 +47,7 @@ static bool stage_within(const struct rk_view *in, const struct rk_view *of)
 
 static rank_status_t stage_copy_out(const struct rk_coll_call *c, const struct rk_staged *s)
 {
-    struct stage_list list = stage_sent(c);
+    struct rk_block_list list = rk_blocks_sent(c);
     rank_status_t st = RANK_OK;
 
     if (!list.counts)
@@ -126,13 +79,22 @@ rank_status_t rk_stage_begin(void *stage)
     return g->deferred ? RANK_OK : stage_fill(g);
 }
 
+static rank_status_t fill_later(struct rk_stage *stage)
+{
+    rank_status_t st = stage_fill(stage);
+
+    if (!st && stage->filled)
+        stage->filled(stage->filled_arg);
+    return st;
+}
+
 struct rk_stage *rk_stage_layout(const struct rk_coll_call *c, void *mem)
 {
     struct rk_stage *g = mem;
     struct rk_staged *s = &g->send, *r = &g->recv;
-    struct stage_list received = stage_received(c);
+    struct rk_block_list received = rk_blocks_received(c);
 
-    *g = (struct rk_stage){.host = *c, .fill = stage_fill};
+    *g = (struct rk_stage){.host = *c, .fill = fill_later};
     g->host.stage = g;
     stage_find(c, s, r);
     s->host = (char *)mem + stage_head(c);

@@ -22,8 +22,10 @@ struct rk_stage {
     struct rk_staged send, recv;
     struct rk_stage_block { size_t at, bytes; } *blocks; /* parts of recv to copy back; NULL: all of it */
     int nblocks;
-    rank_status_t (*fill)(const struct rk_stage *stage); /* copy what the call sends */
+    rank_status_t (*fill)(struct rk_stage *stage); /* copy what the call sends, if that is deferred */
     bool deferred; /* the input is copied later, by fill */
+    void (*filled)(void *arg); /* it changes the copied input then; NULL: nothing does */
+    void *filled_arg;
     bool skipped;  /* the result is there, without the host */
 };
 

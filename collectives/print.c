@@ -2,7 +2,6 @@
 /* print.c: print rules, algorithms and choices, for rankinfo --coll. */
 #include "collectives/coll.h"
 #include "collectives/select.h"
-#include "collectives/shm/device_reduce.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 
@@ -41,7 +40,9 @@ void rk_coll_print_table(FILE *out)
 
         if (r->ranks_max)
             snprintf(ranks, sizeof(ranks), "%d", r->ranks_max);
-        print_bytes(bytes, sizeof(bytes), r->bytes_max);
+        print_bytes(bytes, sizeof(bytes) - 1, r->bytes_min ? r->bytes_min : r->bytes_max);
+        if (r->bytes_min)
+            strcat(bytes, "-");
         fprintf(out, "%-15s %-5s %-6s %-6s %-7s %-19s %s\n", rk_coll_name[r->kind],
                 r->mem == RANK_MEM_HOST ? "host" : "cuda", nodes_name(r->nodes), ranks, bytes,
                 r->algo, r->why);
@@ -108,6 +109,8 @@ static size_t choice_edge(const struct rk_forced *forced, enum rk_coll_kind kind
     for (int i = 0; i < rk_nrules; i++) {
         if (rk_rules[i].kind == kind && rk_rules[i].bytes_max >= at && rk_rules[i].bytes_max < end)
             end = rk_rules[i].bytes_max;
+        if (rk_rules[i].kind == kind && rk_rules[i].bytes_min > at && rk_rules[i].bytes_min - 1 < end)
+            end = rk_rules[i].bytes_min - 1;
     }
     for (const struct rk_pick *p = forced->pick; p < forced->pick + forced->npicks; p++) {
         if (p->algo->kind == kind && p->from > at && p->from - 1 < end)
@@ -162,20 +165,11 @@ static void print_range(FILE *out, const struct rk_case *c, size_t first, size_t
     fprintf(out, "%-24s %-19s %s%s\n", last ? range : c->kind == RK_COLL_BARRIER ? "" : "any", name, before, why);
 }
 
-/* The same for device buffers: the host's way between two copies, or the devices'. */
-static void print_device_range(FILE *out, const struct rk_case *c, size_t first, size_t last, const struct choice *got)
-{
-    bool device = rk_device_may_reduce(c, got->algo) && last >= RK_DEVICE_BYTES;
-    size_t end = device ? RK_DEVICE_BYTES - 1 : last;
-
-    if (first <= end)
-        print_range(out, c, first, end, got->algo->name, "through the host: ", got->why);
-    if (device)
-        print_range(out, c, first > end ? first : end + 1, last, "device", "", "on the devices, if all ranks have device buffers");
-}
-
-/* Print the choice for each range of blocks; one for all, if not all ranks have the lengths. */
-static void print_choices(FILE *out, const struct rk_forced *forced, struct rk_case *c, rank_mem_kind_t mem, bool passed)
+/*
+ * Print the choice for each range of blocks; one for all, if not all ranks have the lengths. staged: of device buffers, which
+ * algorithms of the host reach by copies.
+ */
+static void print_choices(FILE *out, const struct rk_forced *forced, struct rk_case *c, bool staged, bool passed)
 {
     bool any = c->kind == RK_COLL_BARRIER || rk_coll_has_own_counts(c->kind);
     size_t end = any ? 0 : (size_t)1 << CHOICE_BITS;
@@ -184,10 +178,8 @@ static void print_choices(FILE *out, const struct rk_forced *forced, struct rk_c
         struct choice got = choice_at(forced, c, first, NULL, NULL);
         size_t last = choice_end(forced, c, first, end);
 
-        if (mem == RANK_MEM_HOST)
-            print_range(out, c, first, last, got.algo->name, got.rule < 0 ? "" : "rule: ", got.why);
-        else
-            print_device_range(out, c, first, last, &got);
+        print_range(out, c, first, last, got.algo->name,
+                    staged && !(got.algo->needs & RK_NEEDS_DEVICE) ? "through the host: " : got.rule < 0 ? "" : "rule: ", got.why);
         if (passed)
             choice_at(forced, c, first, print_passed, out);
         first = last + 1;
@@ -198,7 +190,7 @@ rank_status_t rk_coll_print_choice(FILE *out, const char *collective, int ranks,
 {
     static const char *const forms[] = {"blocking", "nonblocking", "persistent"};
     bool arena = nodes == 1 && rk_conf.coll_shm;
-    struct rk_case c = {.mem = RANK_MEM_HOST, .one_node = nodes == 1, .cells = arena, .size = ranks,
+    struct rk_case c = {.mem = nodes == 1 ? mem : RANK_MEM_HOST, .one_node = nodes == 1, .cells = arena, .size = ranks,
                         .nodes = nodes, .per_node = ranks / nodes};
     struct rk_forced forced;
     int kind = 0;
@@ -217,7 +209,7 @@ rank_status_t rk_coll_print_choice(FILE *out, const char *collective, int ranks,
         c.persistent = f == 2;
         fprintf(out, "%s%s, %s, %d ranks on %d node%s%s, by bytes of a block\n\n%-24s %-19s %s\n", f ? "\n" : "", collective,
                 forms[f], ranks, nodes, nodes == 1 ? "" : "s", mem == RANK_MEM_HOST ? "" : ", device buffers", "bytes", "algorithm", "reason");
-        print_choices(out, &forced, &c, mem, f == 0);
+        print_choices(out, &forced, &c, mem != RANK_MEM_HOST, f == 0);
     }
     return RANK_OK;
 }

@@ -38,6 +38,18 @@ enum { FEW_RANKS = 4, SLICES_OF_FEW = 8 << 10, SLICES_OF_MANY = 32 << 10 };
         .why = "persistent: flag and block in a line, no messages"                                 \
     }
 
+/*
+ * If some rank has another kind of buffers, these go through the host, by slices. Shorter blocks do so anyway: a device
+ * starts a copy in about the time of a whole collective of the host.
+ */
+enum { MOVES_MIN = 32 << 10, SUMS_MIN = 64 << 10 };
+
+#define ON_DEVICES(coll, least, reason)                                                            \
+    {                                                                                              \
+        .kind = RK_COLL_##coll, .mem = RANK_MEM_CUDA, .nodes = RK_NODES_ONE, .bytes_min = least,   \
+        .bytes_max = RK_ANY_BYTES, .algo = "device", .why = reason                                 \
+    }
+
 #define ON_NODE(coll, slices_reason, direct_reason)                                                \
     RULE(coll, ONE, FEW_RANKS, SLICES_OF_FEW, "slices", slices_reason),                            \
         RULE(coll, ONE, FEW_RANKS, RK_ANY_BYTES, "direct", direct_reason),                         \
@@ -51,6 +63,7 @@ const struct rk_rule rk_rules[] = {
     RULE(BARRIER, MANY, 0, RK_ANY_BYTES, "two_level", "few messages cross the network"),
     RULE(BARRIER, ANY, 0, RK_ANY_BYTES, "dissemination", "least rounds"),
 
+    ON_DEVICES(BCAST, MOVES_MIN, "one copy of the device, if all have device buffers"),
     RULE(BCAST, ONE, 0, 4096, "shm", "one write, all ranks read"),
     PERSISTENT(BCAST),
     RULE(BCAST, MANY, 0, RK_ANY_BYTES, "two_level", "the message crosses the network once a host"),
@@ -62,6 +75,7 @@ const struct rk_rule rk_rules[] = {
     RULE(BCAST, MANY, 0, RK_ANY_BYTES, "chain", "segments fill all links at once"),
     RULE(BCAST, ANY, 0, RK_ANY_BYTES, "scatter_ring", "twice the message for any number of ranks"),
 
+    ON_DEVICES(REDUCE, SUMS_MIN, "kernels reduce, if all have device buffers"),
     RULE(REDUCE, ONE, 0, 4096, "shm", "all ranks write, the root reads"),
     PERSISTENT(REDUCE),
     RULE(REDUCE, MANY, 0, RK_ANY_BYTES, "two_level", "one sum a host crosses the network"),
@@ -71,6 +85,7 @@ const struct rk_rule rk_rules[] = {
     RULE(REDUCE, ANY, 0, 128 << 10, "binomial", "latency counts: least rounds"),
     RULE(REDUCE, ANY, 0, RK_ANY_BYTES, "rabenseifner", "all ranks share the reducing"),
 
+    ON_DEVICES(ALLREDUCE, SUMS_MIN, "kernels reduce, if all have device buffers"),
     RULE(ALLREDUCE, ONE, 0, 4096, "shm", "one hand-over"),
     PERSISTENT(ALLREDUCE),
     RULE(ALLREDUCE, MANY, 0, RK_ANY_BYTES, "two_level", "sums of a host cross the network"),
@@ -81,6 +96,7 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLREDUCE, ANY, 0, 1 << 20, "rabenseifner", "least bytes in few rounds"),
     RULE(ALLREDUCE, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, slices overlap"),
 
+    ON_DEVICES(GATHER, MOVES_MIN, "one copy of the device, if all have device buffers"),
     RULE(GATHER, ONE, 0, 4096, "shm", "all ranks write, the root reads"),
     PERSISTENT(GATHER),
     RULE(GATHER, ONE, 8, SLICES_MIN, "linear", "short nonblocking ones: no cells for them"),
@@ -90,6 +106,7 @@ const struct rk_rule rk_rules[] = {
     RULE(GATHER, ANY, 0, 1024, "binomial", "latency counts: least rounds"),
     RULE(GATHER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
 
+    ON_DEVICES(ALLGATHER, MOVES_MIN, "one copy of the device, if all have device buffers"),
     RULE(ALLGATHER, ONE, 0, 4096, "shm", "one hand-over"),
     PERSISTENT(ALLGATHER),
     RULE(ALLGATHER, MANY, 0, 8 << 10, "two_level", "long messages between hosts"),
@@ -101,16 +118,19 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLGATHER, ANY, 0, 4 << 10, "bruck", "latency counts: least rounds"),
     RULE(ALLGATHER, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
 
+    ON_DEVICES(ALLGATHERV, MOVES_MIN, "one copy of the device, if all have device buffers"),
     ON_NODE(ALLGATHERV, "each copies in once, all copy out", "each copies from all"),
     RULE(ALLGATHERV, ANY, 0, 8 << 10, "linear", "short blocks: all at once"),
     RULE(ALLGATHERV, ANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
 
+    ON_DEVICES(SCATTER, MOVES_MIN, "one copy of the device, if all have device buffers"),
     RULE(SCATTER, ONE, 0, 4096, "shm", "one write, all ranks read"),
     ON_NODE(SCATTER, "the root copies in, all copy out at once", "all copy from the root"),
     RULE(SCATTER, ANY, 8, RK_ANY_BYTES, "linear", "few ranks: no copies on the way"),
     RULE(SCATTER, ANY, 0, 1024, "binomial", "latency counts: least rounds"),
     RULE(SCATTER, ANY, 0, RK_ANY_BYTES, "linear", "no copies on the way"),
 
+    ON_DEVICES(REDUCE_SCATTER, SUMS_MIN, "kernels reduce, if all have device buffers"),
     RULE(REDUCE_SCATTER, ONE, 0, 4096, "shm", "one hand-over"),
     RULE(REDUCE_SCATTER, MANY, 0, 8 << 10, "two_level", "sums of a host cross the network"),
     ON_NODE(REDUCE_SCATTER, "each reduces its block of all inputs at once", "each reduces its block of all inputs where they are"),
@@ -119,6 +139,7 @@ const struct rk_rule rk_rules[] = {
     RULE(REDUCE_SCATTER, MANY, 0, 64 << 10, "pairwise", "least bytes, nothing forwarded"),
     RULE(REDUCE_SCATTER, MANY, 0, RK_ANY_BYTES, "ring", "least bytes, neighbours only"),
 
+    ON_DEVICES(ALLTOALL, MOVES_MIN, "one copy of the device, if all have device buffers"),
     RULE(ALLTOALL, ONE, 0, 4096, "shm", "one hand-over"),
     RULE(ALLTOALL, MANY, 0, 1024, "two_level", "blocks between two hosts travel together"),
     ON_NODE(ALLTOALL, "all copy in at once, then out of each cell", "each copies from all"),
@@ -134,6 +155,7 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLTOALLV, ONE, 0, RK_ANY_BYTES, "by_length", "the ranks agree on the longest block: slices, or direct"),
     RULE(ALLTOALLV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
 
+    ON_DEVICES(REDUCE_SCATTERV, SUMS_MIN, "kernels reduce, if all have device buffers"),
     ON_NODE(REDUCE_SCATTERV, "each reduces its block of all inputs at once", "each reduces its block of all inputs where they are"),
     RULE(REDUCE_SCATTERV, ANY, 0, 512, "recursive_halving", "latency counts: least rounds"),
     RULE(REDUCE_SCATTERV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes, nothing forwarded"),
@@ -188,6 +210,8 @@ const char *rk_algo_unfit(const struct rk_algo *algo, const struct rk_case *c)
         return "RANK_COLL_REPRODUCIBLE: sums by another tree";
     if ((algo->needs & RK_NEEDS_HOSTS) && (c->one_node || c->nodes < 2 || c->size <= c->nodes))
         return "needs several hosts, known to all, and one with several ranks";
+    if ((algo->needs & RK_NEEDS_DEVICE) && c->mem == RANK_MEM_HOST)
+        return "needs device memory";
     if ((algo->needs & RK_NEEDS_CELLS) && !c->cells)
         return "needs one node, with the cells of an arena";
     if ((algo->needs & RK_NEEDS_CELLS) && !fits_cells(c))
@@ -206,7 +230,7 @@ const char *rk_algo_unfit(const struct rk_algo *algo, const struct rk_case *c)
 /* NULL if the rule covers the case. */
 static const char *rule_unmet(const struct rk_rule *r, const struct rk_case *c)
 {
-    if (r->mem != c->mem)
+    if (r->mem != RANK_MEM_HOST && r->mem != c->mem)
         return "for another kind of memory";
     if (r->nodes != RK_NODES_ANY && (r->nodes == RK_NODES_ONE) != c->one_node)
         return r->nodes == RK_NODES_ONE ? "for one node" : "for several nodes";
@@ -216,6 +240,8 @@ static const char *rule_unmet(const struct rk_rule *r, const struct rk_case *c)
         return "for fewer ranks";
     if (c->per_node < r->per_node_min)
         return "for more ranks a host";
+    if (c->bytes < r->bytes_min)
+        return "for longer blocks";
     if (c->bytes > r->bytes_max || (r->total_max && c->bytes > r->total_max / (size_t)c->size))
         return "for shorter blocks";
     return NULL;
@@ -284,7 +310,7 @@ const struct rk_algo *rk_select_explain(const struct rk_forced *forced, const st
         lacks = rule_unmet(&rk_rules[i], c);
         if (!lacks)
             lacks = rk_algo_unfit(a, c);
-        if (!lacks && a->build) {
+        if (!lacks && a->build && !(a->needs & RK_NEEDS_DEVICE)) {
             if (!least)
                 least = least_cost(c);
             if (algo_cost(a, c) > RK_COST_MAX * algo_cost(least, c))
@@ -321,9 +347,9 @@ static bool is_straight(const struct rk_forced *forced, struct rk_case c, size_t
     return !rk_select(forced, &c, NULL)->build;
 }
 
-int64_t rk_select_shm_max(const struct rk_forced *forced, enum rk_coll_kind kind, int size, bool balanced)
+int64_t rk_select_shm_max(const struct rk_forced *forced, enum rk_coll_kind kind, rank_mem_kind_t mem, int size, bool balanced)
 {
-    const struct rk_case c = {.kind = kind, .mem = RANK_MEM_HOST, .one_node = true, .arena = true, .balanced = balanced,
+    const struct rk_case c = {.kind = kind, .mem = mem, .one_node = true, .arena = true, .balanced = balanced,
                               .size = size, .nodes = 1, .per_node = size};
     size_t limit = rk_arena_block_max(kind, size);
 

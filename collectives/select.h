@@ -21,12 +21,12 @@ enum rk_nodes { RK_NODES_ANY, RK_NODES_ONE, RK_NODES_MANY };
 
 struct rk_rule {
     enum rk_coll_kind kind;
-    rank_mem_kind_t mem;
+    rank_mem_kind_t mem; /* RANK_MEM_CUDA: only if some rank of the node may have device memory */
     enum rk_nodes nodes;
     bool persistent; /* only for persistent requests */
     int ranks_max;     /* in the team; 0: any number */
     int per_node_min;  /* ranks on the host with the fewest; 0: any number */
-    size_t bytes_max;  /* of a block; RK_ANY_BYTES: no limit */
+    size_t bytes_min, bytes_max; /* of a block; RK_ANY_BYTES: no limit */
     size_t total_max;  /* bytes of a block times ranks; 0: no limit */
     const char *algo;
     const char *why;
@@ -43,7 +43,7 @@ extern const int rk_nrules;
 /* Input of the selection: only facts that are equal on every rank. Different choices would deadlock. */
 struct rk_case {
     enum rk_coll_kind kind;
-    rank_mem_kind_t mem;
+    rank_mem_kind_t mem; /* RANK_MEM_CUDA: one node, and some of its ranks may have device memory */
     bool one_node;
     bool ordered;  /* the operation is not commutative: reduce in the order of ranks */
     bool balanced; /* RANK_COLL_REPRODUCIBLE, of a reduction: by one tree */
@@ -93,10 +93,10 @@ RK_INLINE bool rk_algo_fits(const struct rk_algo *algo, const struct rk_case *c)
 }
 
 /*
- * Maximum block up to which all blocking calls of a team with an arena run straight code; -1: none. balanced: as in
- * struct rk_case.
+ * Maximum block up to which all blocking calls of a team with an arena run straight code; -1: none. mem and
+ * balanced: as in struct rk_case.
  */
-int64_t rk_select_shm_max(const struct rk_forced *forced, enum rk_coll_kind kind, int size, bool balanced);
+int64_t rk_select_shm_max(const struct rk_forced *forced, enum rk_coll_kind kind, rank_mem_kind_t mem, int size, bool balanced);
 
 /* Has the collective algorithms that sum by one tree, which RANK_COLL_REPRODUCIBLE demands? */
 bool rk_coll_balances(enum rk_coll_kind kind);

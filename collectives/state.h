@@ -30,7 +30,7 @@ struct rk_coll_choice {
     const struct rk_algo *algo; /* NULL: none yet */
 };
 
-struct rk_device_scratch; /* shm/device_reduce.h */
+struct rk_device_scratch; /* shm/device_reduce.c */
 
 struct rk_coll_team {
     struct rk_link link;

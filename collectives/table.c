@@ -8,6 +8,7 @@
 #include "collectives/algo.h"
 #include "collectives/pattern.h"
 #include "collectives/shm/arena.h"
+#include "lib/mem/kind.h"
 
 #include <string.h>
 
@@ -90,6 +91,14 @@ static double cost_direct_reduced(const struct rk_cost_model *m, int p, double n
 static double cost_direct_blocks(const struct rk_cost_model *m, int p, double n)
 {
     return cost_direct(m, p, (p - 1) * n);
+}
+
+/* The same by copies and kernels of a device, with DRIVER us for the calls of the driver. */
+enum { DRIVER = 20 };
+
+static double cost_device(const struct rk_cost_model *m, int p, double n)
+{
+    return DRIVER + cost_direct_blocks(m, p, n);
 }
 
 static double cost_dissemination(const struct rk_cost_model *m, int p, double n)
@@ -277,6 +286,12 @@ static double cost_scan_chain(const struct rk_cost_model *m, int p, double n)
 #define DIRECT(coll, formula, reason)                                                              \
     {.name = "direct", .kind = coll, .needs = RK_NEEDS_CELLS, .cost = formula, .why = reason, .build = rk_build_direct}
 
+#define DEVICE(coll, ranks, reason)                                                                 \
+    {.name = "device", .kind = coll, .needs = RK_NEEDS_CELLS | RK_NEEDS_DEVICE, .ranks_max = ranks, .cost = cost_device, \
+     .why = reason, .build = rk_build_device}
+#define DEVICE_MOVES(coll, reason) DEVICE(coll, 0, reason)
+#define DEVICE_SUMS(coll, reason) DEVICE(coll, RK_KIND_OPERANDS, reason)
+
 const struct rk_algo rk_algos[] = {
     SHM(RK_COLL_BARRIER, "each rank sets a flag that all others read"),
     {.name = "dissemination", .kind = RK_COLL_BARRIER, .cost = cost_dissemination,
@@ -302,6 +317,7 @@ const struct rk_algo rk_algos[] = {
     LINES(RK_COLL_BCAST, "all read the line of the root"),
     SLICES(RK_COLL_BCAST, cost_slices, "the root copies in, all copy out at once"),
     DIRECT(RK_COLL_BCAST, cost_direct, "all copy from the root"),
+    DEVICE_MOVES(RK_COLL_BCAST, "all copy from the root"),
 
     SHM(RK_COLL_REDUCE, "the root reads what all write"),
     {.name = "binomial", .kind = RK_COLL_REDUCE, .balanced = true, .cost = cost_reduce_binomial,
@@ -315,6 +331,7 @@ const struct rk_algo rk_algos[] = {
     LINES(RK_COLL_REDUCE, "the root reads the lines of all"),
     SLICES(RK_COLL_REDUCE, cost_slices_reduced, "the root reduces all inputs at once; many ranks share it"),
     DIRECT(RK_COLL_REDUCE, cost_direct_reduced, "the root reduces all inputs where they are; many ranks share it"),
+    DEVICE_SUMS(RK_COLL_REDUCE, "a rank of each device reduces a slice of all inputs"),
 
     SHM(RK_COLL_ALLREDUCE, "all read what all write: one hand-over"),
     {.name = "recursive_doubling", .kind = RK_COLL_ALLREDUCE, .balanced = true, .cost = cost_doubling,
@@ -330,6 +347,7 @@ const struct rk_algo rk_algos[] = {
     LINES(RK_COLL_ALLREDUCE, "all read the lines of all"),
     SLICES(RK_COLL_ALLREDUCE, cost_slices_reduced, "each rank reduces a slice of all inputs at once"),
     DIRECT(RK_COLL_ALLREDUCE, cost_direct_shared, "each reduces a share of all inputs where they are"),
+    DEVICE_SUMS(RK_COLL_ALLREDUCE, "a rank of each device reduces a slice of all inputs"),
 
     SHM(RK_COLL_GATHER, "the root reads what all write"),
     {.name = "binomial", .kind = RK_COLL_GATHER, .cost = cost_tree_blocks,
@@ -339,6 +357,7 @@ const struct rk_algo rk_algos[] = {
     LINES(RK_COLL_GATHER, "the root reads the lines of all"),
     SLICES(RK_COLL_GATHER, cost_slices_blocks, "all copy in at once, the root copies out"),
     DIRECT(RK_COLL_GATHER, cost_direct_blocks, "the root copies from all"),
+    DEVICE_MOVES(RK_COLL_GATHER, "the root copies from all"),
 
     SHM(RK_COLL_ALLGATHER, "all read what all write: one hand-over"),
     {.name = "bruck", .kind = RK_COLL_ALLGATHER, .cost = cost_doubling_blocks,
@@ -354,6 +373,7 @@ const struct rk_algo rk_algos[] = {
     LINES(RK_COLL_ALLGATHER, "all read the lines of all"),
     SLICES(RK_COLL_ALLGATHER, cost_slices_blocks, "each copies in once, all copy out"),
     DIRECT(RK_COLL_ALLGATHER, cost_direct_blocks, "each copies from all"),
+    DEVICE_MOVES(RK_COLL_ALLGATHER, "each copies from all"),
 
     {.name = "linear", .kind = RK_COLL_ALLGATHERV, .cost = cost_linear,
      .why = "all at once, without waiting for a neighbour", .build = rk_build_allgatherv_linear},
@@ -361,6 +381,7 @@ const struct rk_algo rk_algos[] = {
      .why = "least bytes, neighbours only", .build = rk_build_allgather_ring},
     SLICES(RK_COLL_ALLGATHERV, cost_slices_blocks, "each copies in once, all copy out"),
     DIRECT(RK_COLL_ALLGATHERV, cost_direct_blocks, "each copies from all"),
+    DEVICE_MOVES(RK_COLL_ALLGATHERV, "each copies from all"),
 
     SHM(RK_COLL_SCATTER, "each reads its block where the root wrote all"),
     {.name = "binomial", .kind = RK_COLL_SCATTER, .cost = cost_tree_blocks,
@@ -369,6 +390,7 @@ const struct rk_algo rk_algos[] = {
      .why = "no copies on the way", .build = rk_build_scatter_linear},
     SLICES(RK_COLL_SCATTER, cost_slices_blocks, "the root copies in, all copy out at once"),
     DIRECT(RK_COLL_SCATTER, cost_direct, "all copy from the root"),
+    DEVICE_MOVES(RK_COLL_SCATTER, "all copy from the root"),
 
     SHM(RK_COLL_REDUCE_SCATTER, "each reads its block from all"),
     {.name = "recursive_halving", .kind = RK_COLL_REDUCE_SCATTER, .balanced = true,
@@ -385,6 +407,7 @@ const struct rk_algo rk_algos[] = {
      .why = "sums of a host cross the network", .build = rk_build_reduce_scatter_two_level},
     SLICES(RK_COLL_REDUCE_SCATTER, cost_slices_blocks_reduced, "each reduces its block of all inputs at once"),
     DIRECT(RK_COLL_REDUCE_SCATTER, cost_direct_reduced, "each reduces its block of all inputs where they are"),
+    DEVICE_SUMS(RK_COLL_REDUCE_SCATTER, "a rank of each device reduces the blocks of its ranks"),
 
     SHM(RK_COLL_ALLTOALL, "each reads its block from all"),
     {.name = "bruck", .kind = RK_COLL_ALLTOALL, .cost = cost_alltoall_bruck,
@@ -396,23 +419,27 @@ const struct rk_algo rk_algos[] = {
      .why = "blocks between two hosts travel together", .build = rk_build_alltoall_two_level},
     SLICES(RK_COLL_ALLTOALL, cost_slices_blocks, "all copy in at once, then out of each cell"),
     DIRECT(RK_COLL_ALLTOALL, cost_direct_blocks, "each copies from all"),
+    DEVICE_MOVES(RK_COLL_ALLTOALL, "each copies from all"),
 
     {.name = "linear", .kind = RK_COLL_GATHERV, .cost = cost_linear,
      .why = "only the root knows all lengths", .build = rk_build_gatherv_linear},
     SLICES(RK_COLL_GATHERV, cost_slices_blocks, "all copy in at once, the root copies out"),
     DIRECT(RK_COLL_GATHERV, cost_direct_blocks, "the root copies from all"),
+    DEVICE_MOVES(RK_COLL_GATHERV, "the root copies from all"),
     BY_LENGTH(RK_COLL_GATHERV, cost_slices_blocks),
 
     {.name = "linear", .kind = RK_COLL_SCATTERV, .cost = cost_linear,
      .why = "only the root knows all lengths", .build = rk_build_scatterv_linear},
     SLICES(RK_COLL_SCATTERV, cost_slices_blocks, "the root copies in, all copy out at once"),
     DIRECT(RK_COLL_SCATTERV, cost_direct, "all copy from the root"),
+    DEVICE_MOVES(RK_COLL_SCATTERV, "all copy from the root"),
     BY_LENGTH(RK_COLL_SCATTERV, cost_slices_blocks),
 
     {.name = "pairwise", .kind = RK_COLL_ALLTOALLV, .cost = cost_linear,
      .why = "least bytes, pairs meet", .build = rk_build_alltoallv_pairwise},
     SLICES(RK_COLL_ALLTOALLV, cost_slices_blocks, "all copy in at once, then out of each cell"),
     DIRECT(RK_COLL_ALLTOALLV, cost_direct_blocks, "each copies from all"),
+    DEVICE_MOVES(RK_COLL_ALLTOALLV, "each copies from all"),
     BY_LENGTH(RK_COLL_ALLTOALLV, cost_slices_blocks),
 
     {.name = "recursive_halving", .kind = RK_COLL_REDUCE_SCATTERV, .balanced = true, .cost = cost_halving_blocks,
@@ -421,6 +448,7 @@ const struct rk_algo rk_algos[] = {
      .why = "least bytes, nothing forwarded", .build = rk_build_reduce_scatterv_pairwise},
     SLICES(RK_COLL_REDUCE_SCATTERV, cost_slices_blocks_reduced, "each reduces its block of all inputs at once"),
     DIRECT(RK_COLL_REDUCE_SCATTERV, cost_direct_reduced, "each reduces its block of all inputs where they are"),
+    DEVICE_SUMS(RK_COLL_REDUCE_SCATTERV, "a rank of each device reduces the blocks of its ranks"),
 
 #define SCANS(coll)                                                                                                        \
     SHM(coll, "each reads what the lower ranks write"),                                                                   \

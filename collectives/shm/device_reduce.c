@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* device_reduce.c: reduce device buffers of a node (device_reduce.h). */
-#include "collectives/shm/device_reduce.h"
+/*
+ * device_reduce.c: reduce device buffers of a node by kernels (device_call.h).
+ *
+ * Each rank of the team has a block of scratch memory on its device, which the others map. A round copies a piece of each
+ * input there, reduces it, and copies results out. The lowest rank of each device reduces for all of its ranks, since
+ * kernels of several processes take turns on a device: a slice of an allreduce or reduce, the blocks of its ranks in a
+ * reduce_scatter. So an input may be overwritten by the result of the same round.
+ */
 #include "collectives/coll_args.h"
-#include "collectives/coll_kind.h"
 #include "collectives/shm/direct_call.h"
 #include "collectives/state.h"
 #include "lib/base/log.h"
@@ -18,20 +23,9 @@ struct rk_device_scratch {
     int n, me;
     bool mapped, refused; /* all of it; it cannot be */
     uint32_t len;
+    uint64_t device;
     unsigned char handle[RK_KIND_HANDLE_MAX];
     void *part[RK_KIND_OPERANDS]; /* by rank; the own one is of alloc */
-};
-
-struct rk_device_call {
-    struct rk_device_scratch *scratch;
-    struct rk_stage *stage;
-    rank_dtype_t dtype;
-    rank_op_t op;
-    const char *sbuf;
-    char *rbuf;
-    bool has_kernel;
-    uint64_t round;
-    enum { DEVICE_FILL, DEVICE_REDUCE, DEVICE_EMPTY } phase;
 };
 
 /* -------------------------------------------------------------------------- scratch */
@@ -64,137 +58,183 @@ static struct rk_device_scratch *scratch_new(const struct rk_kind *kind, const s
     g->refused = g->len == 0;
     if (g->refused)
         rk_info("no device memory that other ranks can map: reductions go through the host");
+    else if (kind->device_id)
+        g->device = kind->device_id(g->part[a->me]);
     return g;
 }
 
-/* Map the others' scratch memory, once. */
-static void scratch_map(const struct rk_direct *x, struct rk_device_scratch *g)
+bool rk_device_map_scratch(const struct rk_direct *x)
 {
+    struct rk_device_scratch *g = x->device->scratch;
+
     if (g->mapped || g->refused)
-        return;
+        return g->mapped;
     for (int r = 0; r < g->n; r++) {
         const struct rk_device_post *p = &rk_post_of(x, r)->device;
 
-        if (r != g->me && p->len && g->kind->import(p->handle, p->len, g->part[g->me], &g->part[r]) != RANK_OK)
+        if (r != g->me && g->kind->import(p->handle, p->len, g->part[g->me], &g->part[r]) != RANK_OK)
             g->part[r] = NULL;
         if (!g->part[r])
             g->refused = true;
     }
     g->mapped = !g->refused;
+    return g->mapped;
 }
 
-/* ----------------------------------------------------------------------------- posts */
+/* ------------------------------------------------------------------------------ build */
 
-bool rk_device_may_reduce(const struct rk_case *c, const struct rk_algo *algo)
+/* The input of each rank's block. */
+static struct rk_span *blocks_of(struct rk_sched *s, const struct rk_coll_call *c, int n)
 {
-    return c->kind == RK_COLL_ALLREDUCE && c->one_node && c->size <= RK_KIND_OPERANDS && strcmp(algo->name, "direct") == 0;
+    struct rk_span *b = rk_sched_scratch(s, (size_t)n * sizeof(*b));
+    size_t end = 0;
+
+    for (int r = 0; r < n && !s->status; r++) {
+        b[r] = (struct rk_span){end, c->rcounts ? (size_t)c->rcounts[r] * c->elem : c->bytes};
+        end += b[r].bytes;
+    }
+    return s->status ? NULL : b;
 }
 
-struct rk_device_call *rk_device_add(struct rk_sched *s, const struct rk_coll_call *c, struct rk_arena *a)
+void rk_device_add_reduction(struct rk_sched *s, struct rk_device_call *d, const struct rk_coll_call *c, struct rk_arena *a)
 {
     struct rk_coll_team *t = c->team->coll;
-    const struct rk_kind *from, *to;
-    struct rk_device_call *d;
     const void *own;
 
-    if (!c->stage || c->kind != RK_COLL_ALLREDUCE || c->user || c->bytes < RK_DEVICE_BYTES || a->n > RK_KIND_OPERANDS || t->arena != a)
-        return NULL;
-    if (c->op == RANK_AVG && rk_op_scales(c->dtype)) /* its inputs are scaled before */
-        return NULL;
-    if (sizeof(struct rk_post) > a->cell_bytes)
-        return NULL;
-    from = c->stage->send.view.bytes ? rk_kind_of(c->stage->send.view.base, c->bytes) : NULL;
-    to = c->stage->recv.view.bytes ? rk_kind_of(c->stage->recv.view.base, c->bytes) : NULL;
-    if (!from || from != to || !from->reduce || !from->export || !from->import)
-        return NULL;
-    if (!t->device)
-        t->device = scratch_new(from, a);
-    if (!t->device || t->device->kind != from)
-        return NULL;
-    d = rk_sched_scratch(s, sizeof(*d));
-    if (s->status)
-        return NULL;
-    *d = (struct rk_device_call){.scratch = t->device, .stage = c->stage, .dtype = c->dtype, .op = c->op,
-                                 .sbuf = c->stage->send.view.base, .rbuf = c->stage->recv.view.base};
-    own = d->scratch->part[a->me];
-    d->has_kernel = d->scratch->len && from->reduce(d->scratch->part[a->me], &own, 1, 0, c->dtype, c->op, 0) == RANK_OK;
-    c->stage->deferred = true;
-    return d;
-}
-
-void rk_device_post(struct rk_device_call *d, struct rk_device_post *post)
-{
-    const struct rk_device_scratch *g = d ? d->scratch : NULL;
-
-    post->present = d != NULL;
-    post->len = post->ready = 0;
-    atomic_store_explicit(&post->filled, 0, memory_order_relaxed);
-    atomic_store_explicit(&post->reduced, 0, memory_order_relaxed);
-    atomic_store_explicit(&post->emptied, 0, memory_order_relaxed);
-    if (!d)
+    if (c->user || a->n > RK_KIND_OPERANDS || t->arena != a || !d->kind->reduce)
         return;
-    d->round = 0;
-    d->phase = DEVICE_FILL;
-    d->stage->skipped = false;
-    post->len = g->len;
-    memcpy(post->handle, g->handle, g->len);
-    post->ready = g->mapped && d->has_kernel;
+    if (!t->device)
+        t->device = scratch_new(d->kind, a);
+    if (!t->device || t->device->kind != d->kind || !t->device->len)
+        return;
+    if (rk_coll_shape[c->kind].sbuf == RK_ALL_BLOCKS) {
+        d->blocks = blocks_of(s, c, a->n);
+        if (!d->blocks)
+            return;
+    }
+    d->scratch = t->device;
+    own = d->scratch->part[a->me];
+    d->has_kernel = d->kind->reduce(d->scratch->part[a->me], &own, 1, 0, c->dtype, c->op, 0) == RANK_OK;
 }
 
-enum rk_device_way rk_device_decide(const struct rk_direct *x, rank_status_t *status)
-{
-    bool any = false, all = true;
-
-    for (int r = 0; r < x->a->n; r++) {
-        const struct rk_device_post *p = &rk_post_of(x, r)->device;
-
-        any = any || p->present;
-        all = all && p->ready;
-    }
-    if (x->device && all) {
-        x->device->stage->skipped = true;
-        return RK_DEVICE_RUNS;
-    }
-    if (x->device) {
-        scratch_map(x, x->device->scratch);
-        *status = x->device->stage->fill(x->device->stage);
-    }
-    return any ? RK_DEVICE_HOST : RK_DEVICE_NONE;
-}
-
-/* ------------------------------------------------------------------------------ work */
-
-/* Slice of a round that rank r reduces; from the start of the scratch memory. */
-static struct rk_span device_slice(const struct rk_direct *x, int r, size_t round_bytes)
-{
-    size_t n = (size_t)x->a->n, each = rk_round_up((round_bytes + n - 1) / n, SLICE_UNIT), at = each * (size_t)r;
-
-    at = at < round_bytes ? at : round_bytes;
-    return (struct rk_span){at, round_bytes - at < each ? round_bytes - at : each};
-}
-
-static rank_status_t device_reduce_slice(const struct rk_direct *x, const struct rk_device_call *d, size_t len)
+void rk_device_post_scratch(const struct rk_device_call *d, struct rk_device_post *post)
 {
     const struct rk_device_scratch *g = d->scratch;
-    struct rk_span s = device_slice(x, g->me, len);
-    const void *src[RK_KIND_OPERANDS];
 
-    for (int r = 0; r < g->n; r++)
-        src[r] = (const char *)g->part[r] + s.at;
-    if (s.bytes == 0)
-        return RANK_OK;
-    return g->kind->reduce((char *)g->part[g->me] + s.at, src, g->n, s.bytes / x->elem, d->dtype, d->op, d->op == RANK_AVG ? g->n : 0);
+    post->able = g && d->has_kernel;
+    if (!g)
+        return;
+    post->len = g->len;
+    post->device = g->device;
+    memcpy(post->handle, g->handle, g->len);
 }
 
-static rank_status_t device_empty(const struct rk_direct *x, const struct rk_device_call *d, size_t at, size_t len)
+/* --------------------------------------------------------------------------- geometry */
+
+/* The lowest rank that has the device of rank r. */
+static int reducer_of(const struct rk_direct *x, int r)
 {
+    uint64_t device = rk_post_of(x, r)->device.device;
+    int least = 0;
+
+    while (device && least < r && rk_post_of(x, least)->device.device != device)
+        least++;
+    return device ? least : r;
+}
+
+/* Bytes of a block that a round moves at most. */
+static size_t round_bytes(const struct rk_direct *x)
+{
+    size_t n = (size_t)x->a->n;
+
+    return x->device->blocks ? SCRATCH_BYTES / n / SLICE_UNIT * SLICE_UNIT : SCRATCH_BYTES;
+}
+
+/* The part of a block of bytes that the present round moves. */
+static struct rk_span part_of_round(const struct rk_direct *x, size_t bytes)
+{
+    size_t most = round_bytes(x), at = (size_t)x->device->round * most, left = bytes > at ? bytes - at : 0;
+
+    return (struct rk_span){at, left < most ? left : most};
+}
+
+/*
+ * What of the scratch memory is reduced on behalf of rank r, by which rank: its block, or else its slice of the one block if it
+ * reduces one.
+ */
+static struct rk_span device_piece(const struct rk_direct *x, int r, int *reducer)
+{
+    size_t len = part_of_round(x, x->bytes).bytes, each, at;
+    int reducers = 0, before = 0;
+
+    *reducer = reducer_of(x, r);
+    if (x->device->blocks)
+        return (struct rk_span){(size_t)r * round_bytes(x), part_of_round(x, x->device->blocks[r].bytes).bytes};
+    for (int i = 0; i < x->a->n; i++) {
+        bool reduces = reducer_of(x, i) == i;
+
+        reducers += reduces;
+        before += reduces && i < r;
+    }
+    if (*reducer != r)
+        return (struct rk_span){0, 0};
+    each = rk_round_up((len + (size_t)reducers - 1) / (size_t)reducers, SLICE_UNIT);
+    at = each * (size_t)before < len ? each * (size_t)before : len;
+    return (struct rk_span){at, len - at < each ? len - at : each};
+}
+
+/* ------------------------------------------------------------------------------- work */
+
+static rank_status_t device_fill(const struct rk_direct *x, const struct rk_device_call *d)
+{
+    struct rk_span part = part_of_round(x, x->bytes);
+    char *to = d->scratch->part[x->a->me];
     rank_status_t st = RANK_OK;
 
-    for (int i = 0; i < x->a->n && !st; i++) {
-        int r = (x->a->me + i) % x->a->n;
-        struct rk_span s = device_slice(x, r, len);
+    if (!d->blocks)
+        return rk_kind_copy(to, d->kind, d->sbuf + part.at, d->kind, part.bytes);
+    for (int r = 0; r < x->a->n && !st; r++) {
+        part = part_of_round(x, d->blocks[r].bytes);
+        st = rk_kind_copy(to + (size_t)r * round_bytes(x), d->kind, d->sbuf + d->blocks[r].at + part.at, d->kind, part.bytes);
+    }
+    return st;
+}
 
-        st = rk_kind_copy(d->rbuf + at + s.at, d->scratch->kind, (const char *)d->scratch->part[r] + s.at, d->scratch->kind, s.bytes);
+/* Into this rank's scratch memory. */
+static rank_status_t device_reduce_pieces(const struct rk_direct *x, const struct rk_device_call *d)
+{
+    const struct rk_device_scratch *g = d->scratch;
+    rank_status_t st = RANK_OK;
+
+    for (int r = 0; r < g->n && !st; r++) {
+        const void *src[RK_KIND_OPERANDS];
+        int reducer;
+        struct rk_span s = device_piece(x, r, &reducer);
+
+        if (reducer != g->me || s.bytes == 0)
+            continue;
+        for (int i = 0; i < g->n; i++)
+            src[i] = (const char *)g->part[i] + s.at;
+        st = g->kind->reduce((char *)g->part[g->me] + s.at, src, g->n, s.bytes / x->elem, d->dtype, d->op, d->op == RANK_AVG ? g->n : 0);
+    }
+    return st;
+}
+
+static rank_status_t device_empty(const struct rk_direct *x, const struct rk_device_call *d)
+{
+    size_t at = (size_t)d->round * round_bytes(x);
+    bool receives = x->kind != RK_COLL_REDUCE || x->a->me == x->root;
+    rank_status_t st = RANK_OK;
+
+    for (int i = 0; i < x->a->n && !st && receives; i++) {
+        int r = (x->a->me + i) % x->a->n, reducer;
+        struct rk_span s = device_piece(x, r, &reducer);
+        const char *from = (const char *)d->scratch->part[reducer] + s.at;
+
+        if (d->blocks && r == x->a->me)
+            st = rk_kind_copy(d->rbuf + at, d->kind, from, d->kind, s.bytes);
+        else if (!d->blocks)
+            st = rk_kind_copy(d->rbuf + at + s.at, d->kind, from, d->kind, s.bytes);
     }
     return st;
 }
@@ -202,11 +242,11 @@ static rank_status_t device_empty(const struct rk_direct *x, const struct rk_dev
 /* The counter of a post that the present phase waits for, and its least value. */
 static const _Atomic uint64_t *device_awaited(const struct rk_device_call *d, const struct rk_device_post *p, uint64_t *want)
 {
-    *want = d->phase == DEVICE_FILL ? d->round : d->round + 1;
-    return d->phase == DEVICE_FILL ? &p->emptied : d->phase == DEVICE_REDUCE ? &p->filled : &p->reduced;
+    *want = d->phase == RK_DEVICE_FILL ? d->round : d->round + 1;
+    return d->phase == RK_DEVICE_FILL ? &p->emptied : d->phase == RK_DEVICE_REDUCE ? &p->filled : &p->reduced;
 }
 
-static bool device_waits_for(const struct rk_direct *x, int r)
+bool rk_device_waits_for(const struct rk_direct *x, int r)
 {
     const struct rk_device_post *p = &rk_post_of(x, r)->device;
     uint64_t want;
@@ -218,46 +258,36 @@ static bool device_waits_for(const struct rk_direct *x, int r)
 /* This rank's part in the present phase. */
 static rank_status_t device_part(const struct rk_direct *x, const struct rk_device_call *d)
 {
-    size_t at = d->round * SCRATCH_BYTES, len = x->bytes - at < SCRATCH_BYTES ? x->bytes - at : SCRATCH_BYTES;
-
     switch (d->phase) {
-    case DEVICE_FILL:
-        return rk_kind_copy(d->scratch->part[x->a->me], d->scratch->kind, d->sbuf + at, d->scratch->kind, len);
-    case DEVICE_REDUCE:
-        return device_reduce_slice(x, d, len);
+    case RK_DEVICE_FILL:
+        return device_fill(x, d);
+    case RK_DEVICE_REDUCE:
+        return device_reduce_pieces(x, d);
     default:
-        return device_empty(x, d, at, len);
+        return device_empty(x, d);
     }
 }
 
 /* After an error the others wait: they learn of the failure, and take no part of the result. */
-bool rk_device_work(const struct rk_direct *x, rank_status_t *status)
+bool rk_device_reduce(const struct rk_direct *x, rank_status_t *status)
 {
     struct rk_device_call *d = x->device;
     struct rk_device_post *own = &rk_post_of(x, x->a->me)->device;
 
     for (int r = 0; r < x->a->n; r++) {
-        if (device_waits_for(x, r))
+        if (rk_device_waits_for(x, r))
             return false;
     }
     *status = device_part(x, d);
     if (*status)
         return false;
-    atomic_store_explicit(d->phase == DEVICE_FILL     ? &own->filled
-                          : d->phase == DEVICE_REDUCE ? &own->reduced
-                                                      : &own->emptied,
+    atomic_store_explicit(d->phase == RK_DEVICE_FILL     ? &own->filled
+                          : d->phase == RK_DEVICE_REDUCE ? &own->reduced
+                                                         : &own->emptied,
                           d->round + 1, memory_order_release);
-    d->round += d->phase == DEVICE_EMPTY;
-    d->phase = d->phase == DEVICE_FILL ? DEVICE_REDUCE : d->phase == DEVICE_REDUCE ? DEVICE_EMPTY : DEVICE_FILL;
+    d->round += d->phase == RK_DEVICE_EMPTY;
+    d->phase = d->phase == RK_DEVICE_FILL ? RK_DEVICE_REDUCE : d->phase == RK_DEVICE_REDUCE ? RK_DEVICE_EMPTY : RK_DEVICE_FILL;
     rk_wake_members(x->a, 0, x->a->n);
     x->sched->all->moved++;
-    return d->round * SCRATCH_BYTES >= x->bytes;
-}
-
-void rk_device_describe(const struct rk_direct *x, struct rk_wait_for *out)
-{
-    for (int r = 0; r < x->a->n; r++) {
-        if (device_waits_for(x, r))
-            rk_describe_peer(out, rk_arena_world_rank(x->a, r));
-    }
+    return (size_t)d->round * round_bytes(x) >= x->bytes;
 }

@@ -39,22 +39,12 @@ static void direct_begin(struct rk_direct *x)
 static bool direct_decide_way(struct rk_direct *x)
 {
     bool runs = rk_direct_decide(x);
-    enum rk_device_way way = x->kind == RK_COLL_ALLREDUCE ? rk_device_decide(x, &x->status) : RK_DEVICE_NONE;
+    enum rk_device_way way = x->device ? rk_device_decide(x, &x->status) : RK_DEVICE_NONE;
 
     x->on_device = way == RK_DEVICE_RUNS;
-    if (x->on_device && x->sched->trace)
-        x->sched->trace->algo = "device";
+    if (x->device && !x->on_device && x->sched->trace)
+        x->sched->trace->algo = way == RK_DEVICE_HOST ? "staged" : "direct";
     return way == RK_DEVICE_NONE ? runs : x->on_device;
-}
-
-static bool direct_on_device(struct rk_direct *x)
-{
-    rank_status_t st = RANK_OK;
-    bool over = rk_device_work(x, &st);
-
-    if (st)
-        rk_sched_fail(x->sched, st);
-    return over;
 }
 
 /* Has this rank's memory been read? */
@@ -79,6 +69,16 @@ static bool is_abandoned(const struct rk_direct *x)
             return true;
     }
     return false;
+}
+
+static bool direct_on_device(struct rk_direct *x)
+{
+    rank_status_t st = RANK_OK;
+    bool over = x->reduces ? rk_device_reduce(x, &st) : rk_direct_work(x) && !is_abandoned(x);
+
+    if (st)
+        rk_sched_fail(x->sched, st);
+    return over;
 }
 
 bool rk_direct_advance(void *direct)
@@ -106,6 +106,13 @@ bool rk_direct_advance(void *direct)
     if (x->state == RK_DIRECT_MEET) {
         if (!rk_direct_have_met(x))
             return false;
+        if (x->device)
+            rk_device_vote(x);
+        x->state = RK_DIRECT_VOTE;
+    }
+    if (x->state == RK_DIRECT_VOTE) {
+        if (x->device && !rk_device_have_voted(x))
+            return false;
         runs = direct_decide_way(x);
         rk_slices_skip(x->slices, runs);
         x->state = runs ? RK_DIRECT_WORK : RK_DIRECT_LEAVE;
@@ -121,6 +128,8 @@ bool rk_direct_advance(void *direct)
     if (rk_slices_is_skipped(x->slices) && !is_read(x))
         return false;
     x->begun = false; /* a persistent one starts again */
+    if (x->device)
+        rk_device_end(x);
     if (x->status)
         rk_sched_fail(x->sched, x->status);
     return !x->status;
@@ -128,7 +137,7 @@ bool rk_direct_advance(void *direct)
 
 void rk_direct_describe(const void *direct, struct rk_wait_for *out)
 {
-    static const enum rk_chunk_phase phase[] = {RK_CHUNK_OUT, RK_CHUNK_IN, RK_CHUNK_SUM, RK_CHUNK_OUT};
+    static const enum rk_chunk_phase phase[] = {RK_CHUNK_OUT, RK_CHUNK_IN, RK_CHUNK_IN, RK_CHUNK_SUM, RK_CHUNK_OUT};
     const struct rk_direct *x = direct;
     const struct rk_arena *a = x->a;
     uint64_t want = x->base + (x->state == RK_DIRECT_WORK ? x->copied + 1 : x->chunks);
@@ -136,7 +145,7 @@ void rk_direct_describe(const void *direct, struct rk_wait_for *out)
 
     if (!x->begun)
         return;
-    if (x->state == RK_DIRECT_WORK && x->on_device) {
+    if (x->device && (x->state == RK_DIRECT_VOTE || (x->state == RK_DIRECT_WORK && x->on_device && x->reduces))) {
         rk_device_describe(x, out);
         return;
     }
@@ -202,8 +211,8 @@ static void set_part(struct rk_direct *x)
     x->own = (struct rk_span){all_blocks ? (size_t)a->me * x->bytes : 0, x->bytes};
 }
 
-/* before: a step that may have moved the call, or NULL. */
-static void add_direct(struct rk_sched *s, const struct rk_coll_call *c, const struct slices *before)
+/* before: a step that may have moved the call, or NULL. device: if all ranks have device buffers, it runs there. */
+static void add_direct(struct rk_sched *s, const struct rk_coll_call *c, const struct slices *before, bool device)
 {
     struct rk_arena *a = c->team->coll->arena;
     struct rk_direct *x = rk_sched_scratch(s, sizeof(*x) + (size_t)a->n * sizeof(x->operands[0]));
@@ -215,7 +224,7 @@ static void add_direct(struct rk_sched *s, const struct rk_coll_call *c, const s
     *x = (struct rk_direct){.sched = s, .a = a, .before = before, .kind = c->kind, .root = c->root, .rbuf = c->rbuf, .bytes = c->bytes, .elem = c->elem,
                          .sbuf = c->kind == RK_COLL_BCAST ? c->rbuf : c->sbuf, .dtype = c->dtype, .avg = c->op == RANK_AVG,
                          .reduces = rk_coll_shape[c->kind].reduces, .piece = PIECE - PIECE % unit, .chunks = 1};
-    x->device = rk_device_add(s, c, a);
+    x->device = device ? rk_device_add(s, c, a) : NULL;
     x->overlaps = c->in_place && ((rk_coll_shape[c->kind].sbuf == RK_ALL_BLOCKS && !rk_coll_shape[c->kind].root) ||
                                   c->kind == RK_COLL_SCAN || c->kind == RK_COLL_EXSCAN);
     set_part(x);
@@ -242,7 +251,12 @@ static void add_direct(struct rk_sched *s, const struct rk_coll_call *c, const s
 
 void rk_build_direct(struct rk_sched *s, const struct rk_coll_call *c)
 {
-    add_direct(s, c, NULL);
+    add_direct(s, c, NULL, false);
+}
+
+void rk_build_device(struct rk_sched *s, const struct rk_coll_call *c)
+{
+    add_direct(s, c, NULL, true);
 }
 
 void rk_build_by_length(struct rk_sched *s, const struct rk_coll_call *c)
@@ -252,5 +266,5 @@ void rk_build_by_length(struct rk_sched *s, const struct rk_coll_call *c)
     if (!first)
         return;
     rk_slices_limit(first, SHORT_BYTES);
-    add_direct(s, c, first);
+    add_direct(s, c, first, false);
 }

@@ -3,7 +3,7 @@
 #ifndef RK_COLLECTIVES_SHM_DIRECT_CALL_H
 #define RK_COLLECTIVES_SHM_DIRECT_CALL_H
 
-#include "collectives/shm/device_reduce.h"
+#include "collectives/shm/device_call.h"
 #include "collectives/shm/direct.h"
 #include "collectives/shm/peer_memory.h"
 #include "collectives/shm/slices.h"
@@ -49,8 +49,8 @@ struct rk_direct {
     char *results;             /* [RK_DIRECT_RESULTS] pieces: this rank's part of the sum of a reduce */
     char *temp;                /* operands of operand bytes that are read by the kernel */
     size_t operand;
-    enum { RK_DIRECT_POST, RK_DIRECT_MEET, RK_DIRECT_WORK, RK_DIRECT_LEAVE } state;
-    struct rk_device_call *device; /* its buffers are device memory; NULL: they are not */
+    enum { RK_DIRECT_POST, RK_DIRECT_MEET, RK_DIRECT_VOTE, RK_DIRECT_WORK, RK_DIRECT_LEAVE } state;
+    struct rk_device_call *device; /* NULL: never on devices; the same on all ranks */
     bool on_device;            /* it runs there */
     bool begun;
     uint64_t base, chunks;     /* numbers of this call: of the first chunk, and how many */
@@ -96,10 +96,10 @@ RK_INLINE bool rk_direct_one_reader(const struct rk_direct *x)
     return x->kind == RK_COLL_GATHER || x->kind == RK_COLL_GATHERV || (x->kind == RK_COLL_REDUCE && !x->shares);
 }
 
-/* All post in a team's first call, to find out if they can read each other. */
+/* All post in a team's first call, to find out if they can read each other, and if the call may run on devices. */
 RK_INLINE bool rk_direct_all_post(const struct rk_direct *x)
 {
-    return x->a->reads == RK_READS_UNKNOWN || !rk_direct_one_source(x);
+    return x->a->reads == RK_READS_UNKNOWN || x->device || !rk_direct_one_source(x);
 }
 
 /* direct_post.c */

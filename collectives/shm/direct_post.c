@@ -22,7 +22,8 @@ void rk_direct_post(const struct rk_direct *x)
     p->result = rk_place_of(a, x->results ? x->results : x->rbuf, x->results ? RK_DIRECT_RESULTS * x->piece : x->shares ? x->bytes : 0);
     p->overlaps = x->overlaps;
     p->sent = x->sent;
-    rk_device_post(x->device, &p->device);
+    if (x->device)
+        rk_device_post(x, &p->device);
     p->reads_all = a->reads == RK_READS_UNKNOWN ? rk_peers_readable(a) : a->reads == RK_READS_ALL;
     if (x->given)
         memcpy(p->block, x->given, (size_t)a->n * sizeof(p->block[0]));

@@ -4,7 +4,10 @@
 #include "collectives/shm/direct_call.h"
 #include "collectives/state.h"
 
-enum { TURN_BYTES = 1 << 20 /* moved in a turn, so that progress goes on */ };
+enum {
+    TURN_BYTES = 1 << 20,       /* moved in a turn, so that progress goes on */
+    DEVICE_TURN_BYTES = 64 << 20 /* the same by a device */
+};
 
 /* ------------------------------------------------------------------------ geometry */
 
@@ -167,19 +170,22 @@ static rank_status_t copy_piece(struct rk_direct *x, size_t *moved)
     char *to;
     struct rk_span s = copy_of(x, x->copied, r, &to);
     const struct rk_post *p = rk_post_of(x, r);
-    size_t len, from = s.at + x->moved;
-    rank_status_t st;
+    size_t len, from = s.at + x->moved, turn = x->on_device ? DEVICE_TURN_BYTES : TURN_BYTES;
+    rank_status_t st = RANK_OK;
 
     compare_length(x, r, &s);
-    len = s.bytes - x->moved < TURN_BYTES ? s.bytes - x->moved : TURN_BYTES;
+    len = s.bytes - x->moved < turn ? s.bytes - x->moved : turn;
     to = place_at(to, x->moved);
-    if (len && r != x->a->me) {
+    if (len && r != x->a->me && x->on_device)
+        st = rk_device_read(x, r, from, to, len);
+    else if (len && r != x->a->me)
         st = rk_peer_read(x->a, r, x->shares ? &p->result : &p->sbuf, from, to, len);
-        if (st)
-            return st;
-    } else if (len && to != x->sbuf + from) {
+    else if (len && to != x->sbuf + from && x->on_device)
+        st = rk_kind_copy(to, x->device->kind, x->sbuf + from, x->device->kind, len);
+    else if (len && to != x->sbuf + from)
         memcpy(to, x->sbuf + from, len);
-    }
+    if (st)
+        return st;
     *moved += len;
     x->moved += len;
     if (x->moved < s.bytes)
@@ -208,7 +214,7 @@ bool rk_direct_work(struct rk_direct *x)
             break;
         x->sched->all->moved++;
     }
-    if (st)
+    if (st && st != RK_AGAIN)
         rk_sched_fail(x->sched, st);
     return !st && x->summed == x->chunks && x->copied == x->chunks;
 }

@@ -161,7 +161,7 @@ static void balanced(void **state)
             continue;
         kinds++;
         for (int size = 2; size <= 64; size++) {
-            assert_int_equal(rk_select_shm_max(&other, (enum rk_coll_kind)k, size, true), -1);
+            assert_int_equal(rk_select_shm_max(&other, (enum rk_coll_kind)k, RANK_MEM_HOST, size, true), -1);
             for (size_t bytes = 1; bytes < (size_t)1 << 34; bytes = bytes * 3 + 1) {
                 struct rk_case c = a_case(k, size, bytes, bytes % 2, bytes % 2);
 
@@ -174,13 +174,17 @@ static void balanced(void **state)
     assert_true(kinds >= 3);
 }
 
-/* Memory of another kind has no rules: the cheapest algorithm that fits is selected. */
+/* Where no rule applies, the cheapest algorithm that fits is selected. */
 static void least_time(void **state)
 {
+    static const struct rk_algo unfit = {.name = "unfit", .min_count = INT64_MAX};
+    struct rk_forced no_rules = {.npicks = 0};
     struct rk_case c;
     const char *why;
 
     (void)state;
+    for (int i = 0; i < rk_nrules; i++)
+        no_rules.rule[i] = &unfit;
     for (int k = 0; k < RK_COLL_COUNT; k++) {
         for (int size = 2; size <= 64; size++) {
             for (size_t bytes = 1; bytes < (size_t)1 << 30; bytes = bytes * 5 + 1) {
@@ -189,8 +193,8 @@ static void least_time(void **state)
                     const struct rk_algo *a;
 
                     c = a_case(k, size, bytes, flags & 1, flags == 3);
-                    c.mem = RANK_MEM_CUDA;
-                    a = rk_select(&nothing, &c, &why);
+                    c.mem = flags & 1 ? RANK_MEM_CUDA : RANK_MEM_HOST;
+                    a = rk_select(&no_rules, &c, &why);
                     assert_true(rk_algo_fits(a, &c));
                     assert_string_equal(why, "no rule: least estimated time");
                     for (int i = 0; i < rk_nalgos; i++)
@@ -201,12 +205,50 @@ static void least_time(void **state)
         }
     }
     c = a_case(RK_COLL_ALLREDUCE, 16, 8, false, false);
-    c.mem = RANK_MEM_CUDA;
-    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "recursive_doubling");
+    assert_string_equal(rk_select(&no_rules, &c, NULL)->name, "recursive_doubling");
     c.bytes = 64 << 20;
-    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "rabenseifner");
+    assert_string_equal(rk_select(&no_rules, &c, NULL)->name, "rabenseifner");
     c.size = 15; /* folding moves the message twice more */
-    assert_string_equal(rk_select(&nothing, &c, NULL)->name, "ring");
+    assert_string_equal(rk_select(&no_rules, &c, NULL)->name, "ring");
+}
+
+/* Ranks that may have device memory run long blocks on devices, and others if RANK_COLL is set so. */
+static void devices(void **state)
+{
+    static const struct {
+        enum rk_coll_kind kind;
+        int size;
+        size_t bytes;
+        bool on_device;
+    } at[] = {
+        {RK_COLL_ALLREDUCE, 8, 65535, false},        {RK_COLL_ALLREDUCE, 8, 65536, true}, {RK_COLL_ALLREDUCE, 9, 1 << 20, false},
+        {RK_COLL_REDUCE_SCATTERV, 2, 1 << 20, true}, {RK_COLL_BCAST, 2, 32767, false},    {RK_COLL_BCAST, 64, 32768, true},
+        {RK_COLL_ALLTOALL, 16, 1 << 30, true},       {RK_COLL_ALLTOALLV, 4, 0, false},    {RK_COLL_SCAN, 4, 1 << 20, false},
+    };
+    struct rk_forced forced;
+
+    (void)state;
+    assert_int_equal(rk_forced_parse("allreduce:device,alltoallv:device,allreduce:ring", &forced), RANK_OK);
+    for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+        for (int balanced = 0; balanced < 2; balanced++) {
+            struct rk_case c = a_case(at[i].kind, at[i].size, at[i].bytes, true, true);
+
+            assert_string_not_equal(rk_select(&nothing, &c, NULL)->name, "device");
+            c.mem = RANK_MEM_CUDA;
+            c.ordered = c.balanced = balanced && rk_coll_balances(at[i].kind);
+            assert_int_equal(strcmp(rk_select(&nothing, &c, NULL)->name, "device") == 0, at[i].on_device && !c.balanced);
+        }
+    }
+    for (int on = 0; on < 2; on++) {
+        struct rk_case c = a_case(RK_COLL_ALLREDUCE, 4, 8, true, true);
+
+        c.mem = on ? RANK_MEM_CUDA : RANK_MEM_HOST;
+        assert_string_equal(rk_select(&forced, &c, NULL)->name, on ? "device" : "ring");
+        assert_int_equal(rk_select_shm_max(&forced, c.kind, c.mem, c.size, false), -1);
+        c = a_case(RK_COLL_ALLTOALLV, 4, 0, true, false);
+        c.mem = on ? RANK_MEM_CUDA : RANK_MEM_HOST;
+        assert_string_equal(rk_select(&forced, &c, NULL)->name, on ? "device" : "by_length");
+    }
 }
 
 /* A blocking call uses what the rules choose. */
@@ -215,7 +257,7 @@ static void shm_limit_agrees(void **state)
     (void)state;
     for (int k = 0; k < RK_COLL_COUNT; k++) {
         for (int size = 2; size <= 64; size++) {
-            int64_t limit = rk_select_shm_max(&nothing, (enum rk_coll_kind)k, size, false);
+            int64_t limit = rk_select_shm_max(&nothing, (enum rk_coll_kind)k, RANK_MEM_HOST, size, false);
             for (size_t bytes = 1; bytes <= 8192; bytes += 13) {
                 struct rk_case c = a_case(k, size, bytes, true, true);
                 bool shm = rk_select(&nothing, &c, NULL)->needs & RK_NEEDS_ARENA;
@@ -224,7 +266,7 @@ static void shm_limit_agrees(void **state)
             }
         }
     }
-    assert_int_equal(rk_select_shm_max(&nothing, RK_COLL_ALLGATHERV, 4, false), -1);
+    assert_int_equal(rk_select_shm_max(&nothing, RK_COLL_ALLGATHERV, RANK_MEM_HOST, 4, false), -1);
 }
 
 static void forced(void **state)
@@ -241,8 +283,8 @@ static void forced(void **state)
     assert_string_equal(f.pick[1].algo->name, "binomial");
     assert_string_equal(rk_select(&f, &c, &why)->name, "ring");
     assert_contains(why, "RANK_COLL");
-    assert_int_equal(rk_select_shm_max(&f, RK_COLL_ALLREDUCE, 6, false), -1);
-    assert_int_equal(rk_select_shm_max(&f, RK_COLL_REDUCE, 6, false), 4096);
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_ALLREDUCE, RANK_MEM_HOST, 6, false), -1);
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_REDUCE, RANK_MEM_HOST, 6, false), 4096);
 
     /* One that cannot leaves it to the table. */
     assert_int_equal(rk_forced_parse("allgather:recursive_doubling,allreduce:shm", &f), RANK_OK);
@@ -279,11 +321,11 @@ static void ranges(void **state)
         assert_int_equal(strcmp(why, "set by RANK_COLL") == 0, want[i].forced || want[i].bytes <= 128);
     }
     /* Straight code without a choice, up to the first block that is for another algorithm. */
-    assert_int_equal(rk_select_shm_max(&f, RK_COLL_ALLREDUCE, 6, false), 256);
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_ALLREDUCE, RANK_MEM_HOST, 6, false), 256);
     assert_int_equal(rk_forced_parse("allreduce:ring@-64,barrier:dissemination,reduce:binomial@1G-", &f), RANK_OK);
-    assert_int_equal(rk_select_shm_max(&f, RK_COLL_ALLREDUCE, 6, false), -1);
-    assert_int_equal(rk_select_shm_max(&f, RK_COLL_BARRIER, 6, false), -1);
-    assert_int_equal(rk_select_shm_max(&f, RK_COLL_REDUCE, 6, false), 4096);
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_ALLREDUCE, RANK_MEM_HOST, 6, false), -1);
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_BARRIER, RANK_MEM_HOST, 6, false), -1);
+    assert_int_equal(rk_select_shm_max(&f, RK_COLL_REDUCE, RANK_MEM_HOST, 6, false), 4096);
 }
 
 static double cost_of(const struct rk_algo *a, const struct rk_case *c)
@@ -545,7 +587,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table),   cmocka_unit_test(costs_order), cmocka_unit_test(rules),
-        cmocka_unit_test(something_for_everything), cmocka_unit_test(least_time), cmocka_unit_test(order_kept), cmocka_unit_test(balanced), cmocka_unit_test(choices),
+        cmocka_unit_test(something_for_everything), cmocka_unit_test(least_time), cmocka_unit_test(devices), cmocka_unit_test(order_kept), cmocka_unit_test(balanced), cmocka_unit_test(choices),
         cmocka_unit_test(shm_limit_agrees), cmocka_unit_test(forced),
         cmocka_unit_test(ranges), cmocka_unit_test(costs_bounded), cmocka_unit_test(choices_printed),
         cmocka_unit_test(bad_forced), cmocka_unit_test(allowed), cmocka_unit_test(printed), cmocka_unit_test(arenas), cmocka_unit_test(many_arenas),

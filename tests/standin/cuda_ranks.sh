@@ -42,6 +42,21 @@ if [ -s "$kernels" ]; then # there is a C++ compiler
     device "reductions by kernels, two devices" -q 2 -f 2,3,4 -E STANDIN_GPUS=2 -E RANK_COLL_TRACE=on -o 'bytes, device'
     device "reductions, devices without access to each other" -q 3 -f 3 -E STANDIN_GPUS=2 -E STANDIN_PEER=off
     device "reductions, nothing can be mapped" -q 2 -f 2,3 -E STANDIN_IPC=off
+    colls=(bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall gatherv scatterv alltoallv reduce_scatterv)
+    every=$(printf '%s:device,' "${colls[@]}")
+    every=${every%,}
+    mixed() { with "$@" -E STANDIN_KERNELS="$kernels" -- tests/standin/device_collectives.mp; }
+    mixed "collectives, one device" -q 3 -f 2,3,4,8
+    mixed "collectives of all lengths, one device" -q 4 -f 2,3,4,8 -E RANK_COLL="$every"
+    mixed "collectives of all lengths, two devices" -q 3 -f 2,3,4,8 -E STANDIN_GPUS=2 -E RANK_COLL="$every"
+    mixed "collectives, devices without access to each other" -q 3 -f 3,4 -E STANDIN_GPUS=2 -E STANDIN_PEER=off -E RANK_COLL="$every"
+    mixed "collectives, nothing can be mapped" -q 2 -f 2,3 -E STANDIN_IPC=off -E RANK_COLL="$every"
+    for i in "${!colls[@]}"; do # from the first call on
+        with "${colls[i]} on two devices" -q 3 -f 2,3,4 -E STANDIN_KERNELS="$kernels" -E STANDIN_GPUS=2 -E RANK_COLL="$every" -E RANK_COLL_TRACE=on \
+            -o "${colls[i]}, [0-9]+ bytes, device" -O 'bytes, staged' -- tests/standin/device_collectives.mp --only "$i"
+    done
+    with "a rank dies in collectives on devices" -q 3 -k 1 -e 137 -x '--on-failure continue' -E STANDIN_KERNELS="$kernels" -E STANDIN_GPUS=2 -- \
+        tests/standin/device_collectives.mp --die
     with "a kernel of a rank fails" -q 2 -f 2,3 -E STANDIN_KERNELS="$kernels" -E BREAK_RANK_0=LaunchKernel:2 -- \
         tests/standin/device_reductions.mp --fails
     with "a rank dies in reductions by kernels" -q 3 -k 1 -e 137 -x '--on-failure continue' -E STANDIN_KERNELS="$kernels" -- \
