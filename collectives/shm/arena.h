@@ -128,7 +128,7 @@ struct rk_arena {
     uint8_t reads;                      /* enum rk_reads */
     struct rk_xpmem **far;              /* [n] attached memory of the members; NULL: none (peer_memory.h) */
     struct rk_cell_use cell_use[RK_CELL_DEPTH];
-    struct rk_device_export held;       /* input of the present call of device_call.h */
+    struct rk_device_export held[2];    /* input and result of the present call of device_call.h */
     int slot_of[];                   /* [n] slots of the members in the node */
 };
 

@@ -14,6 +14,8 @@ static void classify_buffers(struct rk_device_call *d, const struct rk_coll_call
     size_t send, recv;
 
     rk_coll_buffers(c, &send, &recv);
+    d->sent = send;
+    d->received = recv;
     if (!send && !recv)
         return;
     d->buffers = RK_DEVICE_IN_HOST;
@@ -51,31 +53,30 @@ struct rk_device_call *rk_device_add(struct rk_sched *s, const struct rk_coll_ca
 
 /* ------------------------------------------------------------------------------ posts */
 
-static void release_input(const struct rk_ctx *ctx, struct rk_arena *a)
+static void release_buffers(const struct rk_ctx *ctx, struct rk_arena *a)
 {
-    void *state;
-    const struct rk_peer_device_ops *ops = a->held.slots ? rk_engine_device(ctx, &state) : NULL;
+    for (int i = 0; i < (int)RK_ARRAY_LEN(a->held); i++) {
+        void *state;
+        const struct rk_peer_device_ops *ops = a->held[i].slots ? rk_engine_device(ctx, &state) : NULL;
 
-    if (ops)
-        ops->release(state, &a->held);
-    a->held.slots = 0;
+        if (ops)
+            ops->release(state, &a->held[i]);
+        a->held[i].slots = 0;
+    }
 }
 
-/* A team's calls are in the arena one after another: it holds one export. */
-static void hold_input(const struct rk_direct *x, struct rk_device_post *post)
+/* A team's calls are in the arena one after another: it holds the buffers of one. */
+static struct rk_device_name hold_buffer(const struct rk_direct *x, int i, void *buf, size_t bytes)
 {
-    struct rk_device_export *held = &x->a->held;
-    struct rk_view view = {x->device->sbuf, x->sent, x->device->ops};
+    struct rk_device_export *held = &x->a->held[i];
+    struct rk_view view = {buf, bytes, x->device->ops};
     void *state;
     const struct rk_peer_device_ops *ops = rk_engine_device(x->sched->all->ctx, &state);
 
-    release_input(x->sched->all->ctx, x->a); /* of a call that has failed */
     held->name = 0;
-    if (ops)
+    if (ops && bytes)
         ops->hold(state, &view, held);
-    post->able = held->name != 0;
-    post->name = held->name;
-    post->offset = held->offset;
+    return (struct rk_device_name){held->name, held->offset};
 }
 
 void rk_device_post(const struct rk_direct *x, struct rk_device_post *post)
@@ -87,8 +88,8 @@ void rk_device_post(const struct rk_direct *x, struct rk_device_post *post)
     post->kind = d->kind ? (uint32_t)d->kind->id : RANK_MEM_HOST;
     post->able = d->buffers != RK_DEVICE_IN_HOST;
     post->len = 0;
-    post->name = 0;
-    atomic_store_explicit(&post->vote, RK_DEVICE_NO_VOTE, memory_order_relaxed);
+    post->input = post->result = (struct rk_device_name){0, 0};
+    atomic_store_explicit(&post->vote, 0, memory_order_relaxed);
     atomic_store_explicit(&post->filled, 0, memory_order_relaxed);
     atomic_store_explicit(&post->reduced, 0, memory_order_relaxed);
     atomic_store_explicit(&post->emptied, 0, memory_order_relaxed);
@@ -96,21 +97,26 @@ void rk_device_post(const struct rk_direct *x, struct rk_device_post *post)
     d->phase = RK_DEVICE_FILL;
     if (d->stage)
         d->stage->skipped = false;
+    release_buffers(x->sched->all->ctx, x->a); /* of a call that has failed */
     if (x->reduces)
         rk_device_post_scratch(d, post);
-    else if (d->buffers == RK_DEVICE_ALL && x->sent)
-        hold_input(x, post);
+    if (d->buffers == RK_DEVICE_ALL && post->able)
+        post->input = hold_buffer(x, 0, d->sbuf, x->reduces ? d->sent : x->sent);
+    if (x->reduces && x->kind == RK_COLL_ALLREDUCE && post->input.name)
+        post->result = hold_buffer(x, 1, d->rbuf, d->received);
+    if (!x->reduces && x->sent)
+        post->able = post->able && (d->buffers != RK_DEVICE_ALL || post->input.name);
 }
 
 void rk_device_end(const struct rk_direct *x)
 {
-    release_input(x->sched->all->ctx, x->a);
+    release_buffers(x->sched->all->ctx, x->a);
 }
 
 void rk_device_end_of_team(struct rank_team *team)
 {
     if (team->coll->arena)
-        release_input(team->ctx, team->coll->arena);
+        release_buffers(team->ctx, team->coll->arena);
 }
 
 /* ------------------------------------------------------------------------------ votes */
@@ -135,26 +141,29 @@ static bool is_possible(const struct rk_direct *x)
 void rk_device_vote(const struct rk_direct *x)
 {
     struct rk_device_call *d = x->device;
-    bool can;
+    uint32_t vote = RK_DEVICE_VOTED;
 
     d->asks = is_possible(x);
     if (!d->asks)
         return;
-    can = x->reduces ? rk_device_map_scratch(x) : rk_device_may_read(x);
-    atomic_store_explicit(&rk_post_of(x, x->a->me)->device.vote, can ? RK_DEVICE_CAN : RK_DEVICE_CANNOT, memory_order_release);
+    if (x->reduces ? rk_device_map_scratch(x) : rk_device_may_read(x))
+        vote |= RK_DEVICE_CAN;
+    if (x->reduces && (vote & RK_DEVICE_CAN) && rk_device_may_reduce_inputs(x))
+        vote |= RK_DEVICE_CAN_INPUTS;
+    atomic_store_explicit(&rk_post_of(x, x->a->me)->device.vote, vote, memory_order_release);
     rk_wake_members(x->a, 0, x->a->n);
     x->sched->all->moved++;
 }
 
-static enum rk_device_vote vote_of(const struct rk_direct *x, int r)
+static uint32_t vote_of(const struct rk_direct *x, int r)
 {
-    return (enum rk_device_vote)atomic_load_explicit(&rk_post_of(x, r)->device.vote, memory_order_acquire);
+    return atomic_load_explicit(&rk_post_of(x, r)->device.vote, memory_order_acquire);
 }
 
 bool rk_device_have_voted(const struct rk_direct *x)
 {
     for (int r = 0; x->device->asks && r < x->a->n; r++) {
-        if (vote_of(x, r) == RK_DEVICE_NO_VOTE)
+        if (!vote_of(x, r))
             return false;
     }
     return true;
@@ -165,11 +174,13 @@ enum rk_device_way rk_device_decide(struct rk_direct *x, rank_status_t *status)
     struct rk_device_call *d = x->device;
     bool any = false, runs = d->asks;
 
+    d->reads_inputs = x->reduces;
     for (int r = 0; r < x->a->n; r++) {
         const struct rk_device_post *p = &rk_post_of(x, r)->device;
 
         any = any || p->staged;
-        runs = runs && vote_of(x, r) == RK_DEVICE_CAN;
+        runs = runs && (vote_of(x, r) & RK_DEVICE_CAN);
+        d->reads_inputs = d->reads_inputs && (vote_of(x, r) & RK_DEVICE_CAN_INPUTS);
     }
     if (d->stage)
         d->stage->skipped = runs;
@@ -185,7 +196,7 @@ enum rk_device_way rk_device_decide(struct rk_direct *x, rank_status_t *status)
 void rk_device_describe(const struct rk_direct *x, struct rk_wait_for *out)
 {
     for (int r = 0; r < x->a->n; r++) {
-        if (x->state == RK_DIRECT_VOTE ? vote_of(x, r) == RK_DEVICE_NO_VOTE : rk_device_waits_for(x, r))
+        if (x->state == RK_DIRECT_VOTE ? !vote_of(x, r) : rk_device_waits_for(x, r))
             rk_describe_peer(out, rk_arena_world_rank(x->a, r));
     }
 }

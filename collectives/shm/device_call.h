@@ -7,7 +7,8 @@
  * buffers go to host memory, and slices move them. The decision is the same on all ranks.
  *
  * - Movers read each block from the exported buffer of its owner, by one copy (device_move.c).
- * - Reductions go through scratch memory on the devices, which kernels reduce (device_reduce.c).
+ * - Kernels reduce the inputs where they are, if each rank could map those (device_operands.c), or else copies of them in
+ *   scratch memory (device_reduce.c).
  */
 #ifndef RK_COLLECTIVES_SHM_DEVICE_CALL_H
 #define RK_COLLECTIVES_SHM_DEVICE_CALL_H
@@ -21,7 +22,17 @@ struct rk_direct;
 struct rk_device_scratch;
 
 enum rk_device_buffers { RK_DEVICE_UNUSED, RK_DEVICE_IN_HOST, RK_DEVICE_ALL /* all that this rank uses */ };
-enum rk_device_vote { RK_DEVICE_NO_VOTE, RK_DEVICE_CAN, RK_DEVICE_CANNOT };
+enum rk_device_vote {
+    RK_DEVICE_VOTED = 1,
+    RK_DEVICE_CAN = 2,       /* move blocks, or reduce scratch memory */
+    RK_DEVICE_CAN_INPUTS = 4 /* reduce inputs where they are */
+};
+
+/* An exported buffer. */
+struct rk_device_name {
+    uint64_t name, offset;
+};
+
 
 /* What a rank posts. */
 struct rk_device_post {
@@ -31,9 +42,9 @@ struct rk_device_post {
     uint32_t able;    /* it has a kernel and scratch memory for the call, or its input is exported */
     uint32_t len;     /* of the handle of its scratch memory */
     uint64_t device;  /* that has it; 0: not known */
-    uint64_t name, offset; /* of its input */
+    struct rk_device_name input, result; /* name 0: not exported */
     unsigned char handle[RK_KIND_HANDLE_MAX];
-    _Atomic uint32_t vote;                     /* enum rk_device_vote */
+    _Atomic uint32_t vote;                     /* enum rk_device_vote; 0: not yet */
     _Atomic uint64_t filled, reduced, emptied; /* rounds of a reduction */
 };
 
@@ -43,11 +54,14 @@ struct rk_device_call {
     const struct rk_view_ops *ops; /* of views of that kind */
     enum rk_device_buffers buffers;
     char *host_sbuf, *host_rbuf, *sbuf, *rbuf;
+    size_t sent, received; /* bytes of sbuf and rbuf */
     bool asks; /* all ranks vote */
     rank_dtype_t dtype;
     rank_op_t op;
     bool has_kernel;
+    bool reads_inputs; /* kernels read the inputs where they are, and write an allreduce to the result */
     struct rk_device_scratch *scratch; /* of a reduction; NULL: none */
+    char *own_scratch;                 /* this rank's part of it */
     struct rk_span *blocks;            /* of a reduction with a block for each rank; NULL: one block for all */
     uint64_t round;
     enum { RK_DEVICE_FILL, RK_DEVICE_REDUCE, RK_DEVICE_EMPTY } phase;
@@ -80,6 +94,23 @@ void rk_device_end_of_team(struct rank_team *team);
 bool rk_device_may_read(const struct rk_direct *x);
 /* Copy from the input of rank r. RK_AGAIN: that rank is dead, and the call will fail. */
 rank_status_t rk_device_read(const struct rk_direct *x, int r, size_t from, char *to, size_t bytes);
+
+/* device_operands.c */
+
+/* NULL: that rank is dead, or device memory does not go by the channel to it. */
+struct rk_peer *rk_device_peer(const struct rk_direct *x, int r);
+/* Status of a call in which reading from rank r has failed. RK_AGAIN: that rank is dead. */
+rank_status_t rk_device_read_failed(const struct rk_direct *x, int r, rank_status_t st);
+/* The lowest rank that has the device of rank r: it reduces for it. */
+int rk_device_reducer_of(const struct rk_direct *x, int r);
+/* Where kernels of this rank write, if they read the inputs where they are. */
+char *rk_device_result(const struct rk_direct *x);
+/* Can this rank map the inputs that its kernels read, and the results that it copies? */
+bool rk_device_may_reduce_inputs(const struct rk_direct *x);
+/* Reduce bytes of all inputs from at on. RK_AGAIN: as rk_device_read. */
+rank_status_t rk_device_reduce_inputs(const struct rk_direct *x, char *to, size_t at, size_t bytes);
+/* Copy bytes of the result of an allreduce from rank r to the same place here. RK_AGAIN: as rk_device_read. */
+rank_status_t rk_device_read_result(const struct rk_direct *x, int r, size_t at, size_t bytes);
 
 /* device_reduce.c */
 

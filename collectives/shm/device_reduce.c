@@ -3,7 +3,8 @@
  * device_reduce.c: reduce device buffers of a node by kernels (device_call.h).
  *
  * Each rank of the team has a block of scratch memory on its device, which the others map. A round copies a piece of each
- * input there, reduces it, and copies results out. The lowest rank of each device reduces for all of its ranks, since
+ * input there, reduces it, and copies results out. Inputs that can be mapped are reduced where they are instead, and only
+ * the sums go through scratch memory; those of an allreduce do not. The lowest rank of each device reduces for all of its ranks, since
  * kernels of several processes take turns on a device: a slice of an allreduce or reduce, the blocks of its ranks in a
  * reduce_scatter. So an input may be overwritten by the result of the same round.
  */
@@ -113,8 +114,8 @@ void rk_device_add_reduction(struct rk_sched *s, struct rk_device_call *d, const
             return;
     }
     d->scratch = t->device;
-    own = d->scratch->part[a->me];
-    d->has_kernel = d->kind->reduce(d->scratch->part[a->me], &own, 1, 0, c->dtype, c->op, 0) == RANK_OK;
+    own = d->own_scratch = d->scratch->part[a->me];
+    d->has_kernel = d->kind->reduce(d->own_scratch, &own, 1, 0, c->dtype, c->op, 0) == RANK_OK;
 }
 
 void rk_device_post_scratch(const struct rk_device_call *d, struct rk_device_post *post)
@@ -131,15 +132,10 @@ void rk_device_post_scratch(const struct rk_device_call *d, struct rk_device_pos
 
 /* --------------------------------------------------------------------------- geometry */
 
-/* The lowest rank that has the device of rank r. */
-static int reducer_of(const struct rk_direct *x, int r)
+/* Do kernels write to the results of the ranks that run them? */
+static bool writes_results(const struct rk_direct *x)
 {
-    uint64_t device = rk_post_of(x, r)->device.device;
-    int least = 0;
-
-    while (device && least < r && rk_post_of(x, least)->device.device != device)
-        least++;
-    return device ? least : r;
+    return x->device->reads_inputs && x->kind == RK_COLL_ALLREDUCE;
 }
 
 /* Bytes of a block that a round moves at most. */
@@ -147,6 +143,8 @@ static size_t round_bytes(const struct rk_direct *x)
 {
     size_t n = (size_t)x->a->n;
 
+    if (writes_results(x))
+        return x->bytes;
     return x->device->blocks ? SCRATCH_BYTES / n / SLICE_UNIT * SLICE_UNIT : SCRATCH_BYTES;
 }
 
@@ -167,11 +165,11 @@ static struct rk_span device_piece(const struct rk_direct *x, int r, int *reduce
     size_t len = part_of_round(x, x->bytes).bytes, each, at;
     int reducers = 0, before = 0;
 
-    *reducer = reducer_of(x, r);
+    *reducer = rk_device_reducer_of(x, r);
     if (x->device->blocks)
         return (struct rk_span){(size_t)r * round_bytes(x), part_of_round(x, x->device->blocks[r].bytes).bytes};
     for (int i = 0; i < x->a->n; i++) {
-        bool reduces = reducer_of(x, i) == i;
+        bool reduces = rk_device_reducer_of(x, i) == i;
 
         reducers += reduces;
         before += reduces && i < r;
@@ -188,9 +186,11 @@ static struct rk_span device_piece(const struct rk_direct *x, int r, int *reduce
 static rank_status_t device_fill(const struct rk_direct *x, const struct rk_device_call *d)
 {
     struct rk_span part = part_of_round(x, x->bytes);
-    char *to = d->scratch->part[x->a->me];
+    char *to = d->own_scratch;
     rank_status_t st = RANK_OK;
 
+    if (d->reads_inputs)
+        return RANK_OK;
     if (!d->blocks)
         return rk_kind_copy(to, d->kind, d->sbuf + part.at, d->kind, part.bytes);
     for (int r = 0; r < x->a->n && !st; r++) {
@@ -200,7 +200,7 @@ static rank_status_t device_fill(const struct rk_direct *x, const struct rk_devi
     return st;
 }
 
-/* Into this rank's scratch memory. */
+/* Into this rank's scratch memory, or its result. */
 static rank_status_t device_reduce_pieces(const struct rk_direct *x, const struct rk_device_call *d)
 {
     const struct rk_device_scratch *g = d->scratch;
@@ -208,11 +208,17 @@ static rank_status_t device_reduce_pieces(const struct rk_direct *x, const struc
 
     for (int r = 0; r < g->n && !st; r++) {
         const void *src[RK_KIND_OPERANDS];
+        size_t at;
         int reducer;
         struct rk_span s = device_piece(x, r, &reducer);
 
         if (reducer != g->me || s.bytes == 0)
             continue;
+        if (d->reads_inputs) {
+            at = part_of_round(x, x->bytes).at + (d->blocks ? d->blocks[r].at : s.at);
+            st = rk_device_reduce_inputs(x, rk_device_result(x) + s.at, at, s.bytes);
+            continue;
+        }
         for (int i = 0; i < g->n; i++)
             src[i] = (const char *)g->part[i] + s.at;
         st = g->kind->reduce((char *)g->part[g->me] + s.at, src, g->n, s.bytes / x->elem, d->dtype, d->op, d->op == RANK_AVG ? g->n : 0);
@@ -231,7 +237,9 @@ static rank_status_t device_empty(const struct rk_direct *x, const struct rk_dev
         struct rk_span s = device_piece(x, r, &reducer);
         const char *from = (const char *)d->scratch->part[reducer] + s.at;
 
-        if (d->blocks && r == x->a->me)
+        if (writes_results(x))
+            st = rk_device_read_result(x, reducer, s.at, s.bytes);
+        else if (d->blocks && r == x->a->me)
             st = rk_kind_copy(d->rbuf + at, d->kind, from, d->kind, s.bytes);
         else if (!d->blocks)
             st = rk_kind_copy(d->rbuf + at + s.at, d->kind, from, d->kind, s.bytes);
@@ -268,6 +276,22 @@ static rank_status_t device_part(const struct rk_direct *x, const struct rk_devi
     }
 }
 
+/* Publish the phase, and begin the next one. True: it was the last one. */
+static bool device_go_on(const struct rk_direct *x, struct rk_device_post *own)
+{
+    struct rk_device_call *d = x->device;
+
+    atomic_store_explicit(d->phase == RK_DEVICE_FILL     ? &own->filled
+                          : d->phase == RK_DEVICE_REDUCE ? &own->reduced
+                                                         : &own->emptied,
+                          d->round + 1, memory_order_release);
+    d->round += d->phase == RK_DEVICE_EMPTY;
+    d->phase = d->phase == RK_DEVICE_FILL ? RK_DEVICE_REDUCE : d->phase == RK_DEVICE_REDUCE ? RK_DEVICE_EMPTY : RK_DEVICE_FILL;
+    rk_wake_members(x->a, 0, x->a->n);
+    x->sched->all->moved++;
+    return (size_t)d->round * round_bytes(x) >= x->bytes;
+}
+
 /* After an error the others wait: they learn of the failure, and take no part of the result. */
 bool rk_device_reduce(const struct rk_direct *x, rank_status_t *status)
 {
@@ -279,15 +303,9 @@ bool rk_device_reduce(const struct rk_direct *x, rank_status_t *status)
             return false;
     }
     *status = device_part(x, d);
-    if (*status)
-        return false;
-    atomic_store_explicit(d->phase == RK_DEVICE_FILL     ? &own->filled
-                          : d->phase == RK_DEVICE_REDUCE ? &own->reduced
-                                                         : &own->emptied,
-                          d->round + 1, memory_order_release);
-    d->round += d->phase == RK_DEVICE_EMPTY;
-    d->phase = d->phase == RK_DEVICE_FILL ? RK_DEVICE_REDUCE : d->phase == RK_DEVICE_REDUCE ? RK_DEVICE_EMPTY : RK_DEVICE_FILL;
-    rk_wake_members(x->a, 0, x->a->n);
-    x->sched->all->moved++;
-    return (size_t)d->round * round_bytes(x) >= x->bytes;
+    if (*status == RK_AGAIN) /* a rank is dead: the call will fail */
+        *status = RANK_OK;
+    else if (!*status)
+        return device_go_on(x, own);
+    return false;
 }

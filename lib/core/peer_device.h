@@ -26,6 +26,11 @@ struct rk_peer_device_ops {
      * mapped here. Other errors: the device fails.
      */
     rank_status_t (*map)(struct rk_peer *peer, uint64_t name, uint64_t offset, size_t bytes, const void *near);
+    /*
+     * A pointer to the byte at offset, for the device of near; *bytes, at most as given, are in a row there. It is valid until
+     * the channel has mapped 32 other buffers, or has been idle.
+     */
+    rank_status_t (*at)(struct rk_peer *peer, uint64_t name, uint64_t offset, const void *near, const void **out, size_t *bytes);
     /* Copy them to memory of a kind. As map, which it repeats for what has been closed meanwhile. */
     rank_status_t (*fetch)(struct rk_peer *peer, uint64_t name, uint64_t offset, void *to, const struct rk_kind *kind, size_t bytes);
 };

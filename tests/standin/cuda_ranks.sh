@@ -55,6 +55,9 @@ if [ -s "$kernels" ]; then # there is a C++ compiler
         with "${colls[i]} on two devices" -q 3 -f 2,3,4 -E STANDIN_KERNELS="$kernels" -E STANDIN_GPUS=2 -E RANK_COLL="$every" -E RANK_COLL_TRACE=on \
             -o "${colls[i]}, [0-9]+ bytes, device" -O 'bytes, staged' -- tests/standin/device_collectives.mp --only "$i"
     done
+    with "no copies but those that must be, one device" -q 3 -f 2,3,4 -E STANDIN_KERNELS="$kernels" -- tests/standin/device_collectives.mp --copies 1
+    with "no copies but those that must be, two devices" -q 3 -f 2,3,4 -E STANDIN_KERNELS="$kernels" -E STANDIN_GPUS=2 -- \
+        tests/standin/device_collectives.mp --copies 2
     with "a rank dies in collectives on devices" -q 3 -k 1 -e 137 -x '--on-failure continue' -E STANDIN_KERNELS="$kernels" -E STANDIN_GPUS=2 -- \
         tests/standin/device_collectives.mp --die
     with "a kernel of a rank fails" -q 2 -f 2,3 -E STANDIN_KERNELS="$kernels" -E BREAK_RANK_0=LaunchKernel:2 -- \

@@ -5,6 +5,7 @@
  * Each rank and buffer has memory of any kind.
  *
  *   --only N   device buffers only, of memory that others can map, and collective N of the list below only
+ *   --copies N the copies and kernels of a call, with N devices
  *   --die      the last rank dies: the others learn of it
  */
 #include "tests/coll/reference_values.h"
@@ -261,6 +262,45 @@ static void check_round(const struct plan *p, rank_team_t team, bool shareable)
     free(out);
 }
 
+/* Copies and kernels of this rank in one call of a collective whose buffers are mapped already. */
+static void count_calls(const struct mp *mp, enum coll coll, bool in_place, long copies, long kernels)
+{
+    struct plan p = {.coll = coll, .dtype = RANK_F32, .op = RANK_SUM, .count = 100000, .form = BLOCKING};
+    size_t whole = (size_t)p.count * 4 * (size_t)mp->size;
+    void *s = device_memory_alloc(DEVICE_PLAIN, whole), *r = device_memory_alloc(DEVICE_PLAIN, whole);
+    bool receives = !shapes[coll].r_root || mp->rank == 0;
+    long copied = 0, launched = 0;
+
+    for (int i = 0; i < 2; i++) {
+        copied = device_memory_calls("MemcpyAsync");
+        launched = device_memory_calls("LaunchKernel");
+        call(&p, in_place ? RANK_IN_PLACE : s, receives ? r : NULL, 0, mp->world, NULL);
+    }
+    MP_CHECK_EQ(device_memory_calls("MemcpyAsync") - copied, copies);
+    MP_CHECK_EQ(device_memory_calls("LaunchKernel") - launched, kernels);
+    mp_barrier(mp->world);
+    device->free(s);
+    device->free(r);
+}
+
+/* The lowest rank of each device reduces the inputs where they are; no rank copies what is in place. */
+static void check_copies(const struct mp *mp, int devices)
+{
+    int reducers = devices < mp->size ? devices : mp->size;
+    bool reduces = mp->rank < devices, root = mp->rank == 0;
+
+    count_calls(mp, BCAST, false, !root, 0);
+    count_calls(mp, ALLGATHER, false, mp->size, 0);
+    count_calls(mp, ALLGATHER, true, mp->size - 1, 0);
+    count_calls(mp, ALLTOALL, false, mp->size, 0);
+    count_calls(mp, GATHER, false, root ? mp->size : 0, 0);
+    count_calls(mp, ALLREDUCE, false, reducers - reduces, reduces);
+    count_calls(mp, ALLREDUCE, true, reducers - reduces, reduces);
+    count_calls(mp, REDUCE, false, root ? reducers : 0, reduces);
+    if (devices == 1)
+        count_calls(mp, REDUCE_SCATTER, false, 1, root ? mp->size : 0);
+}
+
 /* Collectives in turn, until one fails. None that succeeds has a wrong result. */
 static rank_status_t until_failure(const struct mp *mp)
 {
@@ -325,6 +365,13 @@ int main(int argc, char **argv)
         MP_CHECK_EQ(until_failure(&mp), RANK_ERR_PEER_DEAD);
         device_memory_end();
         mp_end_survivor(&mp);
+        return 0;
+    }
+    if (mp_option(argc, argv, "--copies", 0)) {
+        mp_case(&mp, "copies and kernels");
+        check_copies(&mp, (int)mp_option(argc, argv, "--copies", 0));
+        device_memory_end();
+        mp_end(&mp);
         return 0;
     }
     mp_case(&mp, "random collectives");

@@ -34,6 +34,24 @@ static rank_status_t ops_map(struct rk_peer *peer, uint64_t name, uint64_t offse
     return RANK_OK;
 }
 
+static rank_status_t ops_at(struct rk_peer *peer, uint64_t name, uint64_t offset, const void *near, const void **out, size_t *bytes)
+{
+    struct rk_shm_ep *ep = rk_shm_ep_of(peer);
+    const struct rk_import *m;
+    rank_status_t st;
+
+    while ((st = ep ? rk_import(ep, name, near, &m) : RANK_ERR_PEER_DEAD) == RANK_OK && offset >= m->bytes) {
+        offset -= m->bytes;
+        name = rk_import_next(ep, name);
+    }
+    if (st)
+        return st;
+    *out = m->at + offset;
+    if (*bytes > m->bytes - offset)
+        *bytes = m->bytes - offset;
+    return RANK_OK;
+}
+
 static rank_status_t ops_fetch(struct rk_peer *peer, uint64_t name, uint64_t offset, void *to, const struct rk_kind *kind, size_t bytes)
 {
     struct rk_shm_ep *ep = rk_shm_ep_of(peer);
@@ -41,4 +59,4 @@ static rank_status_t ops_fetch(struct rk_peer *peer, uint64_t name, uint64_t off
     return ep ? rk_device_copy_in(ep, name, offset, to, kind, bytes) : RANK_ERR_PEER_DEAD;
 }
 
-const struct rk_peer_device_ops rk_shm_device_ops = {.hold = ops_hold, .release = ops_release, .map = ops_map, .fetch = ops_fetch};
+const struct rk_peer_device_ops rk_shm_device_ops = {.hold = ops_hold, .release = ops_release, .map = ops_map, .at = ops_at, .fetch = ops_fetch};
