@@ -147,11 +147,14 @@ const struct rk_rule rk_rules[] = {
     RULE(ALLTOALL, ANY, 0, 256, "bruck", "short blocks travel together"),
     RULE(ALLTOALL, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
 
+    ON_DEVICES(GATHERV, 0, "one copy of the device from 32 KiB on, if all have device buffers"),
     RULE(GATHERV, ONE, 0, RK_ANY_BYTES, "by_length", "the ranks agree on the longest block: slices, or direct"),
     RULE(GATHERV, ANY, 0, RK_ANY_BYTES, "linear", "only the root knows all lengths"),
+    ON_DEVICES(SCATTERV, 0, "one copy of the device from 32 KiB on, if all have device buffers"),
     RULE(SCATTERV, ONE, 0, RK_ANY_BYTES, "by_length", "the ranks agree on the longest block: slices, or direct"),
     RULE(SCATTERV, ANY, 0, RK_ANY_BYTES, "linear", "only the root knows all lengths"),
 
+    ON_DEVICES(ALLTOALLV, 0, "one copy of the device from 32 KiB on, if all have device buffers"),
     RULE(ALLTOALLV, ONE, 0, RK_ANY_BYTES, "by_length", "the ranks agree on the longest block: slices, or direct"),
     RULE(ALLTOALLV, ANY, 0, RK_ANY_BYTES, "pairwise", "least bytes"),
 
@@ -349,7 +352,7 @@ static bool is_straight(const struct rk_forced *forced, struct rk_case c, size_t
 
 int64_t rk_select_shm_max(const struct rk_forced *forced, enum rk_coll_kind kind, rank_mem_kind_t mem, int size, bool balanced)
 {
-    const struct rk_case c = {.kind = kind, .mem = mem, .one_node = true, .arena = true, .balanced = balanced,
+    const struct rk_case c = {.kind = kind, .mem = mem, .one_node = true, .arena = true, .cells = true, .balanced = balanced,
                               .size = size, .nodes = 1, .per_node = size};
     size_t limit = rk_arena_block_max(kind, size);
 

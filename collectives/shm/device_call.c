@@ -5,6 +5,8 @@
 #include "collectives/state.h"
 #include "lib/core/engine.h"
 
+enum { OWN_COUNTS_MIN = 32 << 10 /* bytes of the longest block of gatherv, scatterv, alltoallv; as MOVES_MIN in select.c */ };
+
 /* ------------------------------------------------------------------------------ build */
 
 /* Of the buffers that this rank uses: are all of one kind that can do it? */
@@ -88,6 +90,7 @@ void rk_device_post(const struct rk_direct *x, struct rk_device_post *post)
     post->kind = d->kind ? (uint32_t)d->kind->id : RANK_MEM_HOST;
     post->able = d->buffers != RK_DEVICE_IN_HOST;
     post->len = 0;
+    post->longest = x->longest;
     post->input = post->result = (struct rk_device_name){0, 0};
     atomic_store_explicit(&post->vote, 0, memory_order_relaxed);
     atomic_store_explicit(&post->filled, 0, memory_order_relaxed);
@@ -104,6 +107,8 @@ void rk_device_post(const struct rk_direct *x, struct rk_device_post *post)
         post->input = hold_buffer(x, 0, d->sbuf, x->reduces ? d->sent : x->sent);
     if (x->reduces && x->kind == RK_COLL_ALLREDUCE && post->input.name)
         post->result = hold_buffer(x, 1, d->rbuf, d->received);
+    if (post->result.name && d->kind->device_id)
+        post->device = d->kind->device_id(d->rbuf);
     if (!x->reduces && x->sent)
         post->able = post->able && (d->buffers != RK_DEVICE_ALL || post->input.name);
 }
@@ -121,21 +126,24 @@ void rk_device_end_of_team(struct rank_team *team)
 
 /* ------------------------------------------------------------------------------ votes */
 
-/* By the posts, could the call run on devices? */
+/* By the posts, could the call run on devices? Of blocks whose lengths ranks do not know, the longest one decides. */
 static bool is_possible(const struct rk_direct *x)
 {
     const struct rk_device_post *one = NULL;
+    uint64_t longest = rk_coll_has_own_counts(x->kind) ? 0 : OWN_COUNTS_MIN;
 
     for (int r = 0; r < x->a->n; r++) {
         const struct rk_post *p = rk_post_of(x, r);
 
+        if (p->device.longest > longest)
+            longest = p->device.longest;
         if (p->device.buffers == RK_DEVICE_UNUSED)
             continue;
         if (!p->device.able || (p->overlaps && !x->reduces) || (one && p->device.kind != one->kind))
             return false;
         one = &p->device;
     }
-    return one != NULL;
+    return one && longest >= OWN_COUNTS_MIN;
 }
 
 void rk_device_vote(const struct rk_direct *x)

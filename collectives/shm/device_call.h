@@ -41,7 +41,8 @@ struct rk_device_post {
     uint32_t staged;  /* some of them are device memory that goes through the host */
     uint32_t able;    /* it has a kernel and scratch memory for the call, or its input is exported */
     uint32_t len;     /* of the handle of its scratch memory */
-    uint64_t device;  /* that has it; 0: not known */
+    uint64_t device;  /* that its kernels run on; 0: not known */
+    uint64_t longest; /* own block, if ranks do not know those of others; else 0 */
     struct rk_device_name input, result; /* name 0: not exported */
     unsigned char handle[RK_KIND_HANDLE_MAX];
     _Atomic uint32_t vote;                     /* enum rk_device_vote; 0: not yet */

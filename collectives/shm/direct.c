@@ -192,6 +192,15 @@ static void set_counts(struct rk_direct *x, const struct rk_coll_call *c)
     }
     if (c->kind == RK_COLL_ALLGATHERV)
         x->sent = (size_t)c->rcounts[me] * c->elem;
+    if (x->sched->status || !rk_coll_has_own_counts(c->kind))
+        return;
+    x->longest = x->bytes;
+    for (size_t r = 0; r < n; r++) {
+        if (x->given && x->given[r].bytes > x->longest)
+            x->longest = x->given[r].bytes;
+        if (x->blocks && x->blocks[r].bytes > x->longest)
+            x->longest = x->blocks[r].bytes;
+    }
 }
 
 /* What this rank does, and what of it others read. */

@@ -223,9 +223,9 @@ static void devices(void **state)
     } at[] = {
         {RK_COLL_ALLREDUCE, 8, 65535, false},        {RK_COLL_ALLREDUCE, 8, 65536, true}, {RK_COLL_ALLREDUCE, 9, 1 << 20, false},
         {RK_COLL_REDUCE_SCATTERV, 2, 1 << 20, true}, {RK_COLL_BCAST, 2, 32767, false},    {RK_COLL_BCAST, 64, 32768, true},
-        {RK_COLL_ALLTOALL, 16, 1 << 30, true},       {RK_COLL_ALLTOALLV, 4, 0, false},    {RK_COLL_SCAN, 4, 1 << 20, false},
+        {RK_COLL_ALLTOALL, 16, 1 << 30, true},       {RK_COLL_ALLTOALLV, 4, 0, true},    {RK_COLL_SCAN, 4, 1 << 20, false},
     };
-    struct rk_forced forced;
+    struct rk_forced forced, alone;
 
     (void)state;
     assert_int_equal(rk_forced_parse("allreduce:device,alltoallv:device,allreduce:ring", &forced), RANK_OK);
@@ -245,6 +245,8 @@ static void devices(void **state)
         c.mem = on ? RANK_MEM_CUDA : RANK_MEM_HOST;
         assert_string_equal(rk_select(&forced, &c, NULL)->name, on ? "device" : "ring");
         assert_int_equal(rk_select_shm_max(&forced, c.kind, c.mem, c.size, false), -1);
+        assert_int_equal(rk_forced_parse("allreduce:device", &alone), RANK_OK); /* ranks without a kind choose as others do */
+        assert_int_equal(rk_select_shm_max(&alone, c.kind, c.mem, c.size, false), on ? -1 : 4096);
         c = a_case(RK_COLL_ALLTOALLV, 4, 0, true, false);
         c.mem = on ? RANK_MEM_CUDA : RANK_MEM_HOST;
         assert_string_equal(rk_select(&forced, &c, NULL)->name, on ? "device" : "by_length");

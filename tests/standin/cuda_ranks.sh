@@ -51,6 +51,7 @@ if [ -s "$kernels" ]; then # there is a C++ compiler
     mixed "collectives of all lengths, two devices" -q 3 -f 2,3,4,8 -E STANDIN_GPUS=2 -E RANK_COLL="$every"
     mixed "collectives, devices without access to each other" -q 3 -f 3,4 -E STANDIN_GPUS=2 -E STANDIN_PEER=off -E RANK_COLL="$every"
     mixed "collectives, nothing can be mapped" -q 2 -f 2,3 -E STANDIN_IPC=off -E RANK_COLL="$every"
+    with "collectives, a rank without devices" -q 3 -f 3,4 -E STANDIN_KERNELS="$kernels" -E RANK_COLL="$every" -- tests/standin/device_collectives.mp --without 1
     for i in "${!colls[@]}"; do # from the first call on
         with "${colls[i]} on two devices" -q 3 -f 2,3,4 -E STANDIN_KERNELS="$kernels" -E STANDIN_GPUS=2 -E RANK_COLL="$every" -E RANK_COLL_TRACE=on \
             -o "${colls[i]}, [0-9]+ bytes, device" -O 'bytes, staged' -- tests/standin/device_collectives.mp --only "$i"

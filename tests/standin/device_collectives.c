@@ -6,6 +6,7 @@
  *
  *   --only N   device buffers only, of memory that others can map, and collective N of the list below only
  *   --copies N the copies and kernels of a call, with N devices
+ *   --without R  rank R has no kind but host memory
  *   --die      the last rank dies: the others learn of it
  */
 #include "tests/coll/reference_values.h"
@@ -348,11 +349,14 @@ static rank_status_t until_failure(const struct mp *mp)
 
 int main(int argc, char **argv)
 {
-    int only = (int)mp_option(argc, argv, "--only", -1);
+    int only = (int)mp_option(argc, argv, "--only", -1), without = (int)mp_option(argc, argv, "--without", -1);
+    const char *rank = getenv("PMIX_RANK");
     rank_team_t half;
     uint64_t random;
     struct mp mp;
 
+    if (rank && atoi(rank) == without)
+        setenv("RANK_CUDA", "off", 1);
     mp_start(&mp, &argc, argv);
     device = device_memory(mp.rank);
     random = mp.seed;
@@ -379,6 +383,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < (only < 0 ? ROUNDS : 3); i++) {
         struct plan p = draw_plan(&mp, &random, only);
 
+        if (mp.rank == without)
+            p.send = p.recv = NULL;
         check_round(&p, p.split ? half : mp.world, only >= 0);
     }
     MP_OK(rank_team_free(&half));
