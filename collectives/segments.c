@@ -135,7 +135,7 @@ static void build_packed(struct rk_sched *s, const struct rk_segments *g, const 
     size_t all = 0;
     struct pack *p = rk_sched_scratch(s, sizeof(*p));
     char *to, *result = rk_sched_scratch(s, part->bytes);
-    struct rk_step *begin, *end;
+    struct rk_step *begin, *end, **first = s->last; /* as in build_staged */
 
     for (int r = 0; r < part->team->size; r++)
         all += (size_t)of->counts[r] * part->elem;
@@ -151,7 +151,7 @@ static void build_packed(struct rk_sched *s, const struct rk_segments *g, const 
     s->entry = NULL;
     begin = rk_sched_call(s, NULL, pack_blocks, p);
     end = rk_sched_call(s, NULL, unpack_result, p);
-    for (struct rk_step *step = s->steps; begin && end && step != end; step = step->next) {
+    for (struct rk_step *step = *first; begin && end && step != end; step = step->next) {
         if (step != begin && step->waits_for == 0)
             rk_sched_order(begin, step);
         rk_sched_order(step, end);
