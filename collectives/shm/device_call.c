@@ -3,6 +3,7 @@
 #include "collectives/coll_args.h"
 #include "collectives/shm/direct_call.h"
 #include "collectives/state.h"
+#include "lib/base/log.h"
 #include "lib/core/engine.h"
 
 enum { OWN_COUNTS_MIN = 32 << 10 /* bytes of the longest block of gatherv, scatterv, alltoallv; as MOVES_MIN in select.c */ };
@@ -146,6 +147,14 @@ static bool is_possible(const struct rk_direct *x)
     return one && longest >= OWN_COUNTS_MIN;
 }
 
+static RK_COLD void report_unmapped(void)
+{
+    static bool reported;
+
+    if (!__atomic_exchange_n(&reported, true, __ATOMIC_RELAXED))
+        rk_info("this rank cannot map device memory of the other ranks in a collective: its buffers go through host memory");
+}
+
 void rk_device_vote(const struct rk_direct *x)
 {
     struct rk_device_call *d = x->device;
@@ -156,6 +165,8 @@ void rk_device_vote(const struct rk_direct *x)
         return;
     if (x->reduces ? rk_device_map_scratch(x) : rk_device_may_read(x))
         vote |= RK_DEVICE_CAN;
+    else
+        report_unmapped();
     if (x->reduces && (vote & RK_DEVICE_CAN) && rk_device_may_reduce_inputs(x))
         vote |= RK_DEVICE_CAN_INPUTS;
     atomic_store_explicit(&rk_post_of(x, x->a->me)->device.vote, vote, memory_order_release);

@@ -50,6 +50,7 @@ if [ -s "$kernels" ]; then # there is a C++ compiler
     mixed "collectives of all lengths, one device" -q 4 -f 2,3,4,8 -E RANK_COLL="$every"
     mixed "collectives of all lengths, two devices" -q 3 -f 2,3,4,8 -E STANDIN_GPUS=2 -E RANK_COLL="$every"
     mixed "collectives, devices without access to each other" -q 3 -f 3,4 -E STANDIN_GPUS=2 -E STANDIN_PEER=off -E RANK_COLL="$every"
+    mixed "collectives, compared and by a progress thread" -q 3 -f 2,3 -E STANDIN_GPUS=2 -E RANK_CHECK=1 -E RANK_PROGRESS_THREAD=yes
     mixed "collectives, nothing can be mapped" -q 2 -f 2,3 -E STANDIN_IPC=off -E RANK_COLL="$every"
     with "collectives, a rank without devices" -q 3 -f 3,4 -E STANDIN_KERNELS="$kernels" -E RANK_COLL="$every" -- tests/standin/device_collectives.mp --without 1
     for i in "${!colls[@]}"; do # from the first call on
@@ -59,6 +60,13 @@ if [ -s "$kernels" ]; then # there is a C++ compiler
     with "no copies but those that must be, one device" -q 3 -f 2,3,4 -E STANDIN_KERNELS="$kernels" -- tests/standin/device_collectives.mp --copies 1
     with "no copies but those that must be, two devices" -q 3 -f 2,3,4 -E STANDIN_KERNELS="$kernels" -E STANDIN_GPUS=2 -- \
         tests/standin/device_collectives.mp --copies 2
+    for n in 20 21 22 23 24 25 26; do # in each of the collectives
+        with "copy $n of a rank fails in collectives on devices" -q 2 -f 2,3 -E STANDIN_KERNELS="$kernels" -E BREAK_RANK_0=MemcpyAsync:$n -- \
+            tests/standin/device_collectives.mp --fails
+    done
+    with "a rank that cannot map others' memory in collectives" -q 3 -f 2,3 -E STANDIN_KERNELS="$kernels" -E RANK_LOG=info \
+        -E BREAK_RANK_0=IpcOpenMemHandle:1+:CUDA_ERROR_OUT_OF_MEMORY,MemImportFromShareableHandle:1+:CUDA_ERROR_OUT_OF_MEMORY \
+        -o 'cannot map device memory of the other ranks' -- tests/standin/device_collectives.mp
     with "a rank dies in collectives on devices" -q 3 -k 1 -e 137 -x '--on-failure continue' -E STANDIN_KERNELS="$kernels" -E STANDIN_GPUS=2 -- \
         tests/standin/device_collectives.mp --die
     with "a kernel of a rank fails" -q 2 -f 2,3 -E STANDIN_KERNELS="$kernels" -E BREAK_RANK_0=LaunchKernel:2 -- \

@@ -7,6 +7,7 @@
  *   --only N   device buffers only, of memory that others can map, and collective N of the list below only
  *   --copies N the copies and kernels of a call, with N devices
  *   --without R  rank R has no kind but host memory
+ *   --fails    a call of the driver fails on rank 0 (BREAK_RANK_0): the collective ends on all ranks
  *   --die      the last rank dies: the others learn of it
  */
 #include "tests/coll/reference_values.h"
@@ -350,13 +351,15 @@ static rank_status_t until_failure(const struct mp *mp)
 int main(int argc, char **argv)
 {
     int only = (int)mp_option(argc, argv, "--only", -1), without = (int)mp_option(argc, argv, "--without", -1);
-    const char *rank = getenv("PMIX_RANK");
+    const char *rank = getenv("PMIX_RANK"), *rule = getenv("BREAK_RANK_0");
     rank_team_t half;
     uint64_t random;
     struct mp mp;
 
     if (rank && atoi(rank) == without)
         setenv("RANK_CUDA", "off", 1);
+    if (rule && rank && atoi(rank) == 0) /* before the driver's first call */
+        setenv("STANDIN_FAIL", rule, 1);
     mp_start(&mp, &argc, argv);
     device = device_memory(mp.rank);
     random = mp.seed;
@@ -367,6 +370,13 @@ int main(int argc, char **argv)
         if (mp.rank == mp.size - 1)
             mp_die_at(&when);
         MP_CHECK_EQ(until_failure(&mp), RANK_ERR_PEER_DEAD);
+        device_memory_end();
+        mp_end_survivor(&mp);
+        return 0;
+    }
+    if (mp_flag(argc, argv, "--fails")) {
+        mp_case(&mp, "a call of the driver fails");
+        MP_CHECK_EQ(until_failure(&mp), mp.rank ? RANK_ERR_COLLECTIVE : RANK_ERR_DEVICE);
         device_memory_end();
         mp_end_survivor(&mp);
         return 0;
