@@ -6,6 +6,7 @@
  *
  *   --only N   device buffers only, of memory that others can map, and collective N of the list below only
  *   --copies N the copies and kernels of a call, with N devices
+ *   --private    the same, of memory that others cannot map
  *   --without R  rank R has no kind but host memory
  *   --fails    a call of the driver fails on rank 0 (BREAK_RANK_0): the collective ends on all ranks
  *   --die      the last rank dies: the others learn of it
@@ -45,6 +46,7 @@ static const struct {
 
 static const double limit_s = 5;
 static const struct rk_kind *device;
+static bool private_only;
 
 /* The same on all ranks but for the kinds of buffers. */
 struct plan {
@@ -209,7 +211,7 @@ static void *alloc_any(const struct rk_kind *kind, size_t bytes, bool shareable)
     if (!kind)
         return mp_alloc(bytes);
     if (shareable)
-        return device_memory_alloc(bytes & 1 ? DEVICE_PLAIN : DEVICE_SHAREABLE, bytes);
+        return device_memory_alloc(private_only ? DEVICE_PRIVATE : bytes & 1 ? DEVICE_PLAIN : DEVICE_SHAREABLE, bytes);
     MP_OK(kind->alloc(bytes, &at));
     return at;
 }
@@ -363,6 +365,7 @@ int main(int argc, char **argv)
     mp_start(&mp, &argc, argv);
     device = device_memory(mp.rank);
     random = mp.seed;
+    private_only = mp_flag(argc, argv, "--private");
     if (mp_flag(argc, argv, "--die")) {
         double when = mp_now() + 0.01 + (double)(mp.seed % 100) / 1000;
 
