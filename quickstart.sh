@@ -8,12 +8,14 @@ usage()
     cat <<'END'
 usage: ./quickstart.sh [--no-install] [configure options]
        ./quickstart.sh check [--full] [--no-install] [configure options]
+       ./quickstart.sh bundle DIR [--no-install] [configure options]
 
 Installs the Debian or Ubuntu packages that are missing (as root, or through sudo), builds in
 ./_build, installs into ./_install and runs a first job: conjugate gradients on 4 ranks. With
 "check" it runs the tests instead: five to ten minutes, in which the long scripts take turns. With
 --full all of them run. Those need more packages, among them sshd and Slurm. The tests start
-their daemons, as root.
+their daemons, as root. With "bundle" it copies the installation, the libraries that it needs and
+the tests for a GPU into DIR, which then runs on machines that have glibc and nothing else.
 
   --no-install   install no packages; use what is there
   --with-X=DIR   take X from DIR and not from a package: pmix, hwloc, event, ucx, verbs, cmocka.
@@ -38,6 +40,14 @@ mode=run full=no may_install=yes
 if [ "${1-}" = check ]; then
     mode=check
     shift
+elif [ "${1-}" = bundle ]; then
+    mode=bundle
+    case ${2-} in
+    "" | -*) die "bundle needs a folder: ./quickstart.sh bundle DIR" ;;
+    /*) bundle=$2 ;;
+    *) bundle=$OLDPWD/$2 ;;
+    esac
+    shift 2
 fi
 count=$#
 while [ "$count" -gt 0 ]; do # what is left over in "$@" is configure's
@@ -54,7 +64,7 @@ while [ "$count" -gt 0 ]; do # what is left over in "$@" is configure's
     -* | [A-Z]*=*) set -- "$@" "$arg" ;;
     *)
         usage >&2
-        die "'$arg' is neither 'check' nor an option"
+        die "'$arg' is neither 'check', 'bundle' nor an option"
         ;;
     esac
 done
@@ -88,7 +98,7 @@ if [ -e .git ] || [ ! -f configure ]; then
 fi
 for pair in pmix:libpmix-dev hwloc:libhwloc-dev event:libevent-dev ucx:libucx-dev \
     verbs:libibverbs-dev cmocka:libcmocka-dev; do
-    [ $pair != cmocka:libcmocka-dev ] || [ $mode = check ] || continue
+    [ $pair != cmocka:libcmocka-dev ] || [ $mode != run ] || continue
     wanted=yes
     for arg do
         case $arg in
@@ -98,7 +108,8 @@ for pair in pmix:libpmix-dev hwloc:libhwloc-dev event:libevent-dev ucx:libucx-de
     done
     [ $wanted = no ] || packages="$packages ${pair#*:}"
 done
-[ $mode = run ] || packages="$packages bash python3"
+[ $mode != check ] || packages="$packages bash python3"
+[ $mode != bundle ] || packages="$packages bash g++ patchelf python3-pip"
 [ $full = no ] || packages="$packages clang elfutils gdb groff-base libmpich-dev libopenmpi-dev mpich python3-pip strace valgrind xz-utils"
 # Several hosts on this one, and launchers that are not ours.
 [ $full = no ] || packages="$packages openssh-server openssh-client nftables iproute2 util-linux \
@@ -243,7 +254,7 @@ for file in configure Makefile.in config.h.in build-aux/ltmain.sh build-aux/inst
 done
 
 # Unit tests are left out of a tree that was configured before cmocka came.
-if [ $mode = check ] && [ -f "$build/config.h" ] &&
+if [ $mode != run ] && [ -f "$build/config.h" ] &&
     ! grep -q '^#define HAVE_CMOCKA 1' "$build/config.h" && pkg-config --exists cmocka; then
     installed_some=yes
 fi
@@ -261,8 +272,8 @@ if ! make -q -C "$build" all >/dev/null 2>&1; then
     say "building"
 fi
 quiet make.log "the build" make -s -j "$jobs" -C "$build" all
-[ $mode = run ] || quiet make-tests.log "the build of the tests" make -s -j "$jobs" -C "$build" check TESTS=
-quiet install.log "the installation" make -C "$build" quickstart.stamp
+[ $mode != check ] || quiet make-tests.log "the build of the tests" make -s -j "$jobs" -C "$build" check TESTS=
+[ $mode = bundle ] || quiet install.log "the installation" make -C "$build" quickstart.stamp
 
 # ----------------------------------------------------------------------------------------- main job
 if [ $mode = run ]; then
@@ -285,6 +296,11 @@ To go on in this shell:
     xcc examples/hello.c -o hello && xrun -n 4 ./hello
 END
     exit 0
+fi
+
+# ------------------------------------------------------------------------------------------- bundle
+if [ $mode = bundle ]; then
+    exec "$top/tests/gpu/bundle.sh" "$build" "$bundle"
 fi
 
 # -------------------------------------------------------------------------------------------- tests

@@ -3,8 +3,8 @@
  * module.c: find and load a module, and pass it the core's services.
  *
  * The places: RANK_MODULES alone if set; otherwise the directory of the running librank.so (its subdirectory when
- * installed, its own in the build tree), then the configured directory. A program linked with librank.a has only
- * the last.
+ * installed, its own in the build tree), then the configured directory. A program linked with librank.a has
+ * ../lib/librank from its own directory instead of the first: an installation may have been moved.
  */
 #include "config.h"
 
@@ -60,8 +60,10 @@ static void add_place(struct places *p, const char *dir, int dir_len, const char
 
 static void list_places(struct places *p)
 {
+    char exe[PATH_MAX];
     Dl_info self;
     const char *slash;
+    ssize_t n;
 
     p->n = 0;
     if (rk_conf.modules && *rk_conf.modules) {
@@ -74,6 +76,10 @@ static void list_places(struct places *p)
         int len = (int)(slash - self.dli_fname);
         add_place(p, self.dli_fname, len, "/librank");
         add_place(p, self.dli_fname, len, "");
+    } else if ((n = readlink("/proc/self/exe", exe, sizeof(exe) - 1)) > 0) {
+        exe[n] = '\0';
+        slash = strrchr(exe, '/');
+        add_place(p, exe, slash ? (int)(slash - exe) : 0, "/../lib/librank");
     }
     add_place(p, RK_MODULEDIR, PATH_MAX, "");
 }
