@@ -110,7 +110,7 @@ for pair in pmix:libpmix-dev hwloc:libhwloc-dev event:libevent-dev ucx:libucx-de
 done
 [ $mode != check ] || packages="$packages bash python3"
 [ $mode != bundle ] || packages="$packages bash g++ patchelf python3-pip"
-[ $full = no ] || packages="$packages clang elfutils gdb groff-base libmpich-dev libopenmpi-dev mpich python3-pip strace valgrind xz-utils"
+[ $full = no ] || packages="$packages clang elfutils gdb groff-base libmpich-dev libopenmpi-dev mpich patchelf python3-pip strace valgrind xz-utils"
 # Several hosts on this one, and launchers that are not ours.
 [ $full = no ] || packages="$packages openssh-server openssh-client nftables iproute2 util-linux \
     openmpi-bin slurmctld slurmd slurm-client munge"

@@ -50,6 +50,8 @@ __attribute__((noreturn)) static inline void gpu_end(const char *call, CUresult 
             gpu_end(#name, result_);                                                                              \
     } while (0)
 
+static int gpu_device = -1; /* the one of gpu_open */
+
 /* Make the primary context of a device current. Ends the process where there is none. */
 static inline CUdevice gpu_open(int ordinal)
 {
@@ -70,7 +72,16 @@ static inline CUdevice gpu_open(int ordinal)
     GPU_MUST(DeviceGet, &device, ordinal % n);
     GPU_MUST(DevicePrimaryCtxRetain, &context, device);
     GPU_MUST(CtxSetCurrent, context);
+    gpu_device = device;
     return device;
+}
+
+static inline void gpu_close(void)
+{
+    if (gpu_device >= 0) {
+        GPU_MUST(CtxSetCurrent, NULL);
+        GPU_MUST(DevicePrimaryCtxRelease, gpu_device);
+    }
 }
 
 static inline double gpu_seconds(void)

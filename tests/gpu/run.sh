@@ -115,6 +115,114 @@ if wanted environment; then
     record environment paths $status - - "$(sed -n 's/^  cuda *//p' "$out/channels.txt" "$out/paths.txt" | paste -sd ';')"
 fi
 
+# --------------------------------------------------------------------------------- is there a device at all?
+# take STEP FILE: the records in an output. Without any, the step's last line is a failed one.
+take() {
+    local name status value unit text limit any=''
+    while IFS=$'\t' read -r name status value unit text limit; do
+        [[ $status =~ ^(pass|fail|skip)$ ]] || continue
+        any=1
+        record "$1" "$name" "$status" "$value" "$unit" "$text" "$limit"
+    done <"$out/$2"
+    [[ $any ]] || record "$1" "$2" fail - - "$(tail -n 1 "$out/$2")"
+}
+
+within 40 device.txt "$dir/tests/gpu/probes" device
+no_device=''
+if grep -q $'^device\tskip' "$out/device.txt"; then
+    no_device=$(cut -f 5 "$out/device.txt")
+    case $no_device in *libcuda.so.1*) no_device="no libcuda: $no_device" ;; esac
+fi
+# What runs on the stand-in shows nothing of a card.
+! grep -q 'stand-in' "$out/device.txt" || record environment driver pass - - "the tests' stand-in for libcuda, no GPU"
+
+# skip_all STEP NAME...: true, with their records, if there is no device
+skip_all() {
+    local step=$1 name
+    [[ $no_device ]] || return 1
+    shift
+    for name; do
+        record "$step" "$name" skip - - "$no_device"
+    done
+}
+
+# ------------------------------------------------------------------------------------------------ probes
+if wanted probes && ! skip_all probes "all"; then
+    within 100 probes.txt "$dir/tests/gpu/probes"
+    take probes probes.txt
+    if [ ! -e /dev/nvidiactl ]; then
+        record probes "RANK_CUDA=auto" skip - - "no /dev/nvidiactl"
+    elif within 30 auto.txt "$bin/xrun" -n 1 -x LD_PRELOAD=libcuda.so.1 "$bin/rankbench" --mem cuda --time 10ms allreduce -b 8 -e 8; then
+        record probes "RANK_CUDA=auto" pass - - "used where the program has loaded libcuda"
+    else
+        record probes "RANK_CUDA=auto" fail - - "$(tail -n 1 "$out/auto.txt")"
+    fi
+fi
+
+# ------------------------------------------------------------------------------------------------- suite
+# ranks NAME N PROGRAM ARGUMENT...: all ranks end well. With lost=1 one of them is killed, and the others end well.
+lost=0 case_no=0
+ranks() {
+    local name="$1, $2 ranks" n=$2 options=() want=0 rc file
+    shift 2
+    file=suite_$((case_no += 1)).txt
+    ((lost == 0)) || { options=(--on-failure continue) want=137; }
+    within 40 "$file" "$bin/xrun" -n "$n" "${options[@]}" -x RANK_CUDA=on -x MEMORY_KINDS_MAPPED=1 "$dir/$@"
+    rc=$?
+    if ((rc == want)) && [ "$(grep -c 'mp: done' "$out/$file")" = $((n - lost)) ]; then
+        record suite "$name" pass - - "$*"
+    elif ((rc == 124)); then
+        record suite "$name" fail - - "no end within 40 s, or the time of all steps is up; $file: $*"
+    else
+        record suite "$name" fail - - "exit code $rc, $file: $(grep -vE '^ *$|mp: done' "$out/$file" | tail -n 1)"
+    fi
+}
+
+if wanted suite && ! skip_all suite messages kinds reductions queues death; then
+    messages=tests/standin/device_messages.mp kinds=tests/mp/memory_kinds.mp reductions=tests/standin/device_reductions.mp
+    queue=tests/standin/device_queue.mp
+    ranks "messages" 2 $messages
+    ranks "operations in streams" 2 $queue --random 3
+    ranks "reductions" 3 $reductions
+    ranks "all calls at random" 2 $kinds
+    lost=1
+    ranks "a sender is killed" 2 $messages --die 0
+    ranks "a rank dies while streams wait for it" 3 $queue --kill
+    lost=0
+    if [ -z "$quick" ]; then
+        ranks "messages" 4 $messages
+        ranks "rules of queues" 2 $queue --rules
+        ranks "reductions" 8 $reductions
+        ranks "all calls at random" 4 $kinds
+        lost=1
+        ranks "a receiver is killed" 3 $messages --die 1
+        ranks "a rank dies in reductions" 3 $reductions --die
+        lost=0
+    fi
+fi
+
+# ----------------------------------------------------------------------------------------------- kernels
+if wanted kernels && ! skip_all kernels "as the CPU" compute-sanitizer; then
+    kernels=$dir/tests/gpu/reduce_on_card
+    if [ ! -x "$kernels" ]; then
+        record kernels "as the CPU" skip - - "the build is without cmocka"
+    elif ! grep -q 'reduction kernels: ' "$out/channels.txt" 2>/dev/null && ! within 30 channels.txt "$bin/rankinfo" --channels --load; then
+        record kernels "as the CPU" fail - - "rankinfo fails: $(tail -n 1 "$out/channels.txt")"
+    elif grep -q 'reduction kernels: none' "$out/channels.txt" && [ -z "${STANDIN_KERNELS:-}" ]; then
+        record kernels "as the CPU" skip - - "$(sed -n 's/.*reduction kernels: //p' "$out/channels.txt")"
+    else
+        within 60 kernels.txt "$kernels" && record kernels "as the CPU" pass - - "every type and operation" ||
+            record kernels "as the CPU" fail - - "$(tail -n 1 "$out/kernels.txt")"
+        sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
+        if [ -z "$sanitizer" ]; then
+            record kernels compute-sanitizer skip - - "not there"
+        else
+            within 90 sanitizer.txt "$sanitizer" --error-exitcode 9 "$kernels" && record kernels compute-sanitizer pass - - "" ||
+                record kernels compute-sanitizer fail - - "$(tail -n 1 "$out/sanitizer.txt")"
+        fi
+    fi
+fi
+
 echo "$passed passed, $failed failed, $skipped skipped: $out/results.json"
 ((failed == 0)) || exit 1
 ((passed > 0)) || exit 77

@@ -133,17 +133,29 @@ const struct rk_kind *device_memory(int rank)
     return &user_kind;
 }
 
+/* The stand-in's counter; NULL: another driver. */
+static void *standin_counter(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *counter = library ? dlsym(library, "standin_calls") : NULL;
+
+    if (library)
+        dlclose(library); /* rk_cuda_load keeps it */
+    return counter;
+}
+
+bool device_memory_counts(void)
+{
+    return standin_counter() != NULL;
+}
+
 long device_memory_calls(const char *name)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *calls = library ? dlsym(library, "standin_calls") : NULL;
+    void *counter = standin_counter();
     unsigned long (*count)(const char *);
 
-    if (!calls) {
-        fprintf(stderr, "libcuda.so.1 is not the stand-in\n");
-        abort();
-    }
-    memcpy(&count, &calls, sizeof(calls));
-    dlclose(library);
+    if (!counter)
+        return 0;
+    memcpy(&count, &counter, sizeof(counter));
     return (long)count(name);
 }
 
@@ -152,7 +164,7 @@ long device_memory_mapped(void)
     long ipc = device_memory_calls("IpcOpenMemHandle") - device_memory_calls("IpcCloseMemHandle");
     long mapped = device_memory_calls("MemImportFromShareableHandle") + device_memory_calls("MemCreate") - created;
 
-    return ipc + mapped - (device_memory_calls("MemUnmap") - unmapped);
+    return device_memory_counts() ? ipc + mapped - (device_memory_calls("MemUnmap") - unmapped) : 0;
 }
 
 bool device_memory_is_current(void)

@@ -19,10 +19,13 @@ enum device_memory_sort {
 /* Where the driver has no VMM, all are of cuMemAlloc. Freed by the kind's free. */
 void *device_memory_alloc(enum device_memory_sort sort, size_t bytes);
 
-/* Calls of the driver so far in this process, by name without "cu". */
+/* Does the driver count its calls, as the stand-in does? */
+bool device_memory_counts(void);
+
+/* Calls of the driver so far in this process, by name without "cu"; 0 if it does not count them. */
 long device_memory_calls(const char *name);
 
-/* Mappings that the library has, of own and of other ranks' memory, if all calls of the driver have succeeded. */
+/* Mappings that the library has, of own and of other ranks' memory, if all calls of the driver have succeeded. 0 as above. */
 long device_memory_mapped(void);
 
 /* Is the context that device_memory has made current still current? */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* reduce_kernel_test.c: compare reduction kernels on the stand-in with the CPU's. */
+/* reduce_kernel_test.c: compare kernels with the CPU, on the stand-in or a card. */
 #include "tests/standin/standin_run.h"
 
 #include "collectives/op/kernel_set.h"
@@ -11,10 +11,11 @@
 
 enum { COUNT_MAX = 301, OFFSET_MAX = 32, ARRAY = COUNT_MAX * 16 + 2 * OFFSET_MAX, OPERANDS = RK_KIND_OPERANDS, ROUNDS = 24 };
 
+#ifndef RK_ON_CARD
 const char rk_cuda_image[] = "the stand-in takes STANDIN_KERNELS";
 const char rk_cuda_image_text[] = "of the test";
+#endif
 
-static char kernels[4096];
 static uint64_t seed = 88172645463325252u;
 
 static unsigned next_random(unsigned below)
@@ -187,6 +188,15 @@ static void as_the_cpu(void)
     close_kind();
 }
 
+#ifdef RK_ON_CARD /* and with the image of librank-cuda.so */
+int main(void)
+{
+    as_the_cpu();
+    return 0;
+}
+#else
+static char kernels[4096];
+
 /* Reduce one float onto itself. */
 static rank_status_t reduce_float(CUdeviceptr dst, CUdeviceptr src, size_t n)
 {
@@ -274,3 +284,4 @@ int main(void)
 
     return cmocka_run_group_tests_name("stand-in for libcuda, no GPU: reduction kernels", tests, NULL, NULL);
 }
+#endif
