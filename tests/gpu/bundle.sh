@@ -113,7 +113,7 @@ elf_files() { find "$to" -type f -exec sh -c 'for f; do [ "$(head -c 4 "$f" | ta
 
 # Of glibc and the driver: a machine has its own.
 theirs='^(ld-linux.*|libc|libm|libdl|libpthread|librt|libresolv|libutil|libnsl|libcuda|libnvidia-ml)\.so'
-found=$to/lib:$ucx:$pmix${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+found=$to/lib:$ucx:$build/ucx-wheel/libucx_cu13.libs:$pmix${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 copied=yes
 while [ $copied = yes ]; do # a plugin of a copied library may need more
     copied=no
@@ -127,6 +127,11 @@ while [ $copied = yes ]; do # a plugin of a copied library may need more
         copied=yes
     done <"$work/needed"
 done
+
+for f in $(elf_files); do
+    LD_LIBRARY_PATH=$found ldd "$f" 2>/dev/null | sed -n "s|^[[:space:]]*\([^ ]*\) => not found|\1, which $(basename "$f") needs|p"
+done | grep -vE "$theirs" >"$work/missing" || :
+[ ! -s "$work/missing" ] || die "cannot find $(head -n 1 "$work/missing")"
 
 for f in $(elf_files); do
     chmod u+w "$f"

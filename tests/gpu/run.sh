@@ -133,8 +133,9 @@ if grep -q $'^device\tskip' "$out/device.txt"; then
     no_device=$(cut -f 5 "$out/device.txt")
     case $no_device in *libcuda.so.1*) no_device="no libcuda: $no_device" ;; esac
 fi
-# What runs on the stand-in shows nothing of a card.
-! grep -q 'stand-in' "$out/device.txt" || record environment driver pass - - "the tests' stand-in for libcuda, no GPU"
+standin=''
+! grep -q 'stand-in' "$out/device.txt" || standin=1
+[ -z "$standin" ] || record environment driver pass - - "the tests' stand-in for libcuda, no GPU"
 
 # skip_all STEP NAME...: true, with their records, if there is no device
 skip_all() {
@@ -220,6 +221,148 @@ if wanted kernels && ! skip_all kernels "as the CPU" compute-sanitizer; then
             within 90 sanitizer.txt "$sanitizer" --error-exitcode 9 "$kernels" && record kernels compute-sanitizer pass - - "" ||
                 record kernels compute-sanitizer fail - - "$(tail -n 1 "$out/sanitizer.txt")"
         fi
+    fi
+fi
+
+# ------------------------------------------------------------------------------------------------- rates
+# rate NAME STATUS VALUE UNIT TEXT LIMIT: a record. On the stand-in a limit says nothing: the record is skipped.
+rate() {
+    if [ "$standin" ] && [ "$2" != skip ]; then
+        record rates "$1" skip "$3" "$4" "stand-in, no limit applies${5:+: $5}" "${6:-}"
+    else
+        record rates "$@"
+    fi
+}
+
+# row NAME A B SENSE LIMIT TEXT: A / B is at least (ge) or at most (le) LIMIT
+row() {
+    local ratio status
+    if [ -z "$2" ] || [ -z "$3" ]; then
+        record rates "$1" fail - - "no figure: $6"
+        return
+    fi
+    read -r ratio status < <(awk -v a="$2" -v b="$3" -v sense="$4" -v limit="$5" 'BEGIN {
+        r = b > 0 ? a / b : 0
+        printf "%.4g %s\n", r, (sense == "ge" ? r >= limit : r <= limit) ? "pass" : "fail" }')
+    rate "$1" "$status" "$ratio" "$([ "$4" = ge ] && echo "at least" || echo "at most")" "$6" "$5"
+}
+
+# bench FILE N OPTION... -- ARGUMENT...: rankbench on N ranks, OPTIONs to xrun; its figures go to OUT/FILE.json.
+# Without --mem it runs as a program that uses no CUDA.
+bench() {
+    local file=$1 n=$2 options=() cuda=off
+    [[ " $* " != *" --mem "* ]] || cuda=on
+    shift 2
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    within 60 "$file.txt" "$bin/xrun" -n "$n" -x RANK_CUDA=$cuda "${options[@]}" "$bin/rankbench" --time $([ "$quick" ] && echo 2ms || echo 50ms) \
+        -j "$out/$file.json" "$@"
+}
+
+# figure FILE BYTES FIELD: of a record of rankbench; nothing if there is none
+figure() { sed -n "s/.*\"bytes\": $2, .*\"$3\": \([-0-9.e+]*\),.*/\1/p" "$out/$1.json" 2>/dev/null | tail -n 1; }
+
+# limit NAME: the value of a record of device_rates
+limit() { awk -F '\t' -v name="$1" '$1 == name { print $3 }' "$out/device_rates.txt"; }
+
+sum() { awk 'BEGIN { for (i = 1; i < ARGC; i++) { if (ARGV[i] == "") exit; s += ARGV[i] } print s }' "$@"; }
+
+# ucx_latency BYTES: of ucx_perftest in device memory, in us; nothing if it fails
+ucx_latency() {
+    local port=$((20000 + RANDOM % 20000)) iterations=1000
+    (($1 < 1 << 20)) || iterations=100
+    (($1 < 1 << 28)) || iterations=10
+    timeout 30 "$ucx" -p $port -t tag_lat -m cuda -s "$1" -n $iterations -w $((iterations / 10)) >"$out/ucx_server.txt" 2>&1 </dev/null &
+    sleep 1
+    within 30 "ucx_$1.txt" "$ucx" 127.0.0.1 -p $port -t tag_lat -m cuda -s "$1" -n $iterations -w $((iterations / 10)) -f -v
+    wait $!
+    awk -F , '/^ *[0-9]+,/ { print $3 }' "$out/ucx_$1.txt"
+}
+
+if wanted rates && ! skip_all rates messages "8 B" "small allreduce" "large allreduce" kernels rank_start_on "staged over TCP"; then
+    cores=$(nproc)
+    within 90 device_rates.txt "$dir/tests/gpu/device_rates" ${quick:+-q}
+    while IFS=$'\t' read -r name status value unit text above; do
+        rate "$name" "$status" "$value" "$unit" "$text" "$above"
+    done < <(grep -E $'\t(pass|fail|skip)\t' "$out/device_rates.txt")
+
+    # Two ranks on one device.
+    for bytes in $([ "$quick" ] && echo 1048576 || echo 67108864 268435456 1073741824); do
+        bench "bw_$bytes" 2 -- --mem cuda:0 -b "$bytes" -e "$bytes" bw
+        row "bandwidth of two ranks, $bytes B" "$(figure "bw_$bytes" "$bytes" algbw_gbyte_per_s)" "$(limit "copy on the device, $bytes B")" ge 0.9 "of cuMemcpyDtoD"
+    done
+    [ "$quick" ] && to=4K || to=128M
+    bench lat 2 -- --mem cuda:0 -b 8 -e $to -f 8 lat
+    bench lat_host 2 -- -b 8 -e 8 lat
+    row "latency, 8 B, device to device" "$(figure lat 8 median_us)" "$(sum "$(limit "copy on the device, 8 B")" "$(figure lat_host 8 median_us)")" le 1.3 \
+        "of a copy on the device and a message of the host"
+    ucx=$bin/ucx_perftest
+    [ -x "$ucx" ] || ucx=$(command -v ucx_perftest)
+    [ ! -d "$dir/lib/ucx" ] || export UCX_MODULE_DIR=$dir/lib/ucx
+    if [ "$standin" ] || [ -z "$ucx" ]; then
+        record rates "against ucx_perftest -m cuda" skip - - "$([ "$ucx" ] && echo "UCX needs a driver" || echo "not there")"
+    else
+        for bytes in $(sed -n 's/.*"bytes": \([0-9]*\),.*/\1/p' "$out/lat.json"); do
+            theirs=$(ucx_latency "$bytes")
+            if [ "$theirs" ]; then
+                row "latency, $bytes B, against ucx_perftest -m cuda" "$(figure lat "$bytes" median_us)" "$theirs" le 1 "of UCX's: $theirs us"
+            else
+                record rates "latency, $bytes B, against ucx_perftest -m cuda" skip - - "it fails: $(tail -n 1 "$out/ucx_$bytes.txt")"
+            fi
+        done
+    fi
+
+    # Collectives.
+    for n in 2 $([ "$quick" ] || echo 4 8); do
+        ((n == 2 || n <= cores)) || { record rates "allreduce, $n ranks" skip - - "$cores cores"; continue; }
+        bench "small_$n" "$n" -- --mem cuda:0 -b 8 -e 4K -f 8 allreduce
+        bench "small_host_$n" "$n" -- -b 8 -e 4K -f 8 allreduce
+        for bytes in 8 64 512 4096; do
+            row "allreduce, $n ranks, $bytes B" "$(figure "small_$n" $bytes median_us)" \
+                "$(sum "$(limit "copies to the host and back, $bytes B")" "$(figure "small_host_$n" $bytes median_us)")" le 1.3 \
+                "of copies to the host and back and the host's allreduce"
+        done
+    done
+    large='1048576 16777216 268435456' to=256M
+    [ -z "$quick" ] || { large=1048576 to=1M; }
+    for type in f32 bf16; do
+        for n in 2 $([ "$quick" ] || echo 4); do
+            bench "large_${type}_$n" "$n" -- --mem cuda:0 -d $type -b 1M -e $to -f 16 allreduce
+            for bytes in $large; do
+                # Each input is loaded once, and each result is stored once: n copies, one after the other.
+                copy=$(limit "copy on the device, $bytes B")
+                row "allreduce, $n ranks, $type, $bytes B" "$(figure "large_${type}_$n" "$bytes" algbw_gbyte_per_s)" \
+                    "$(awk -v c="$copy" -v n="$n" 'BEGIN { if (c != "") print c / n }')" ge 0.8 "of the copy bound: $n copies on the device"
+            done
+        done
+        [ "$quick" ] && continue
+        bench "large_${type}_1G" 2 -- --mem cuda:0 -d $type -b 1G -e 1G allreduce
+        row "allreduce, 2 ranks, $type, 1073741824 B" "$(figure "large_${type}_1G" 1073741824 algbw_gbyte_per_s)" \
+            "$(limit "copy on the device, 1073741824 B" | awk '{ print $1 / 2 }')" ge 0.8 "of the copy bound: 2 copies on the device"
+    done
+
+    if within 60 start_rate.txt "$bin/xrun" -n 2 -x RANK_CUDA=on "$dir/tests/gpu/start_rate.mp" --starts $([ "$quick" ] && echo 20 || echo 300); then
+        while IFS=$'\t' read -r name status value unit text above; do
+            rate "$name" "$status" "$value" "$unit" "$text" "$above"
+        done < <(grep -E $'\t(pass|fail|skip)\t' "$out/start_rate.txt")
+    else
+        record rates rank_start_on fail - - "$(tail -n 1 "$out/start_rate.txt")"
+    fi
+
+    # Staged over TCP between two ranks of this host.
+    [ "$quick" ] && bytes=1048576 size=1M || bytes=67108864 size=64M
+    tcp=(-x RANK_CHANNELS=ucx,self -x UCX_TLS=tcp,self)
+    if "$bin/rankinfo" --channels 2>/dev/null | grep -q '^  ucx *not found'; then
+        record rates "staged over TCP" skip - - "built without UCX"
+    else
+        bench tcp 2 "${tcp[@]}" -- --mem cuda:0 -b $size -e $size bw
+        bench tcp_host 2 "${tcp[@]}" -- -b $size -e $size bw
+        row "staged over TCP, $bytes B" "$(figure tcp $bytes algbw_gbyte_per_s)" \
+            "$(printf '%s\n' "$(figure tcp_host $bytes algbw_gbyte_per_s)" "$(limit "copy to the host, $bytes B")" "$(limit "copy to the device, $bytes B")" |
+                sort -g | head -n 1)" ge 0.85 "of the least of wire and copies"
     fi
 fi
 

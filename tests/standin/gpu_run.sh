@@ -37,6 +37,10 @@ for step in probes suite ${kernels:+kernels}; do
     [ "$(count pass $step)" -ge 1 ] && [ "$(count fail $step)" = 0 ]
     judge $? "gpu/run.sh, $step"
 done
+# Each row has its figure: a missing one is a failure there.
+[ "$(count fail rates)" = 0 ] && [ "$(grep -c '"step": "rates", .*"limit": ' "$work/out/results.json")" -ge 8 ] &&
+    ! grep '"step": "rates", .*"limit": ' "$work/out/results.json" | grep -q '"value": null'
+judge $? "gpu/run.sh, rates"
 grep -q 'stand-in for libcuda, no GPU' "$work/out/results.json"
 judge $? "gpu/run.sh names the stand-in"
 if command -v python3 >/dev/null; then
