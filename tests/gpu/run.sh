@@ -344,6 +344,20 @@ if wanted rates && ! skip_all rates messages "8 B" "small allreduce" "large allr
             "$(limit "copy on the device, 1073741824 B" | awk '{ print $1 / 2 }')" ge 0.8 "of the copy bound: 2 copies on the device"
     done
 
+    # shellcheck disable=SC2086 # a list of sizes
+    within 90 nccl.txt "$bin/xrun" -n 2 -x RANK_CUDA=on -x NCCL_MULTI_RANK_GPU_ENABLE=1 "$dir/tests/gpu/nccl_rate.mp" $large
+    if grep -q $'\tpass\t' "$out/nccl.txt"; then
+        for type in f32 bf16; do
+            for bytes in $large; do
+                theirs=$(awk -F '\t' -v name="NCCL, allreduce, $type, $bytes B" '$1 == name { print $3 }' "$out/nccl.txt")
+                row "allreduce, 2 ranks, $type, $bytes B, against NCCL" "$(figure "large_${type}_2" "$bytes" median_us)" "$theirs" le 1 "of NCCL's: $theirs us"
+            done
+        done
+    else
+        why=$(sed -n 's/^NCCL\tskip\t-\t-\t//p' "$out/nccl.txt")
+        record rates "allreduce against NCCL" skip - - "${why:-it fails: $(grep -v '^ *$' "$out/nccl.txt" | tail -n 1)}"
+    fi
+
     if within 60 start_rate.txt "$bin/xrun" -n 2 -x RANK_CUDA=on "$dir/tests/gpu/start_rate.mp" --starts $([ "$quick" ] && echo 20 || echo 300); then
         while IFS=$'\t' read -r name status value unit text above; do
             rate "$name" "$status" "$value" "$unit" "$text" "$above"
