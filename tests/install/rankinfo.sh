@@ -110,6 +110,9 @@ run --topo --xml "$recorded/coral-lassen.xml" --ranks 2 --gpus-per-rank 2
 [ $rc = 0 ] && says '^  rank 0 .*; GPU 0 NODE.*; GPU 1 NODE.*; NIC 0 NODE' && says '^  rank 1 .*; GPU 2 NODE.*; GPU 3 NODE.*; NIC 4 NODE' &&
     says '^  GPU1 +PIX +X +SYS +SYS +NODE '
 judge $? "--topo with two GPUs a rank"
+env -u HWLOC_COMPONENTS HWLOC_XMLFILE="$recorded/g4dnmetal.xml" CUDA_VISIBLE_DEVICES=6,2 "$info" --topo >"$work/out" 2>"$work/err"
+[ $? = 0 ] && says '^  rank 0 .*; GPU 2 ' && says '^  rank 1 .*; GPU 6 ' && ! says '^  rank 2'
+judge $? "--topo with CUDA_VISIBLE_DEVICES"
 run --topology --xml "$recorded/g4dnmetal.xml"
 [ $rc = 0 ] && says '^  GPU 7 +0000:f5:00.0 cuda7, Tesla T4' && ! says '^  rank'
 judge $? "--topology of a recorded machine has no ranks"

@@ -238,6 +238,8 @@ static bool rankinfo_topology(void)
 {
     char err[512];
 
+    if (!topology.xml) /* a program's GPUs on this machine, as xrun --topo has them */
+        topology.words.visible = rk_env("CUDA_VISIBLE_DEVICES");
     if (rk_topo_show(stdout, &topology, err, sizeof(err)) == RANK_OK)
         return true;
     rk_error("%s", err);
