@@ -188,7 +188,7 @@ int main(int argc, char **argv)
     GPU_MUST(StreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
     measure_small();
     measure_large(is_quick ? quick : large, is_quick ? RK_ARRAY_LEN(quick) : RK_ARRAY_LEN(large));
-    measure_kernels(is_quick ? 1 << 16 : 64 << 20);
+    measure_kernels(is_quick ? 1 << 16 : 256 << 20);
     GPU_MUST(StreamDestroy, stream);
     rk_kind_cuda.close();
     gpu_close();

@@ -3,6 +3,7 @@
  * probes.c: ask a driver what only hardware shows, one record a question.
  *
  *   probes [NAME]
+ *   probes --hold   until a signal or 10 minutes, keep a device open: to open it first takes seconds
  *
  * Each probe is a process of its own, with a limit of 20 s, as a failing call may spoil a context. A probe of two
  * processes forks before CUDA is initialized. The library relies on the answers: text names what depends on them.
@@ -29,7 +30,7 @@
 #define SYS_pidfd_getfd 438
 #endif
 
-enum { LIMIT_S = 20, TURNS = 200, CALLS = 20000, WORD = 0x5eed };
+enum { LIMIT_S = 20, HOLD_S = 600, TURNS = 200, CALLS = 20000, WORD = 0x5eed };
 
 /* What two processes of a probe share. */
 static struct shared {
@@ -271,10 +272,10 @@ static void probe_dmabuf(void)
     CUdevice device = gpu_open(0);
     int has = 0, fd = -1;
     CUdeviceptr at;
-    size_t bytes;
+    size_t bytes = 2 << 20;
 
     GPU_MUST(DeviceGetAttribute, &has, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, device);
-    at = vmm_new(device, &bytes, NULL);
+    GPU_MUST(MemAlloc, &at, bytes);
     if (!has || !RK_CUDA_HAS(MemGetHandleForAddressRange))
         record_text(gpu_probe, "skip", "the device has none; NICs then need nvidia-peermem");
     else
@@ -283,7 +284,7 @@ static void probe_dmabuf(void)
                     "NICs can reach device memory");
     if (fd >= 0)
         close(fd);
-    vmm_free(at, bytes);
+    GPU_MUST(MemFree, at);
 }
 
 /* A stream waits for a word of the host, then writes another. */
@@ -500,6 +501,11 @@ int main(int argc, char **argv)
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return 1;
+    if (argc > 1 && strcmp(argv[1], "--hold") == 0) {
+        gpu_open(0);
+        sleep(HOLD_S);
+        return 0;
+    }
     for (size_t i = 0; i < RK_ARRAY_LEN(probes); i++) {
         if (argc > 1 && strcmp(argv[1], probes[i].name) != 0)
             continue;

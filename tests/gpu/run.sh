@@ -137,6 +137,13 @@ standin=''
 ! grep -q 'stand-in' "$out/device.txt" || standin=1
 [ -z "$standin" ] || record environment driver pass - - "the tests' stand-in for libcuda, no GPU"
 
+if [ -z "$no_device" ]; then
+    "$dir/tests/gpu/probes" --hold >"$out/hold.txt" 2>&1 </dev/null &
+    hold=$!
+    disown # bash would report its end
+    trap 'kill $hold 2>/dev/null' EXIT
+fi
+
 # skip_all STEP NAME...: true, with their records, if there is no device
 skip_all() {
     local step=$1 name
