@@ -686,7 +686,7 @@ static void test_kill(struct mp *mp, CUstream stream)
 
     MUST(MemAlloc, &at, MOST);
     MP_OK(rank_recv_init((void *)(uintptr_t)at, MOST, RANK_BYTE, victim, 0, mp->world, &reqs[0]));
-    MP_OK(rank_allreduce_init((void *)(uintptr_t)at, (void *)(uintptr_t)at, 1000, RANK_INT64, RANK_SUM, mp->world, &reqs[1]));
+    MP_OK(rank_allreduce_init(RANK_IN_PLACE, (void *)(uintptr_t)at, 1000, RANK_INT64, RANK_SUM, mp->world, &reqs[1]));
     mp_barrier(mp->world);
     if (mp->rank == victim) { /* once all others have started */
         for (int r = 0; r < victim; r++)

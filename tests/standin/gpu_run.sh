@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # gpu_run.sh: run tests/gpu/run.sh without a GPU, and on the stand-in for libcuda.
 . "$top_srcdir/tests/env.sh"
-case "${SAN_CFLAGS:-}" in *sanitize*) echo "ok - standin/gpu_run # SKIP sanitizers have the addresses that the stand-in needs"; exit 77 ;; esac
+case "${SAN_CFLAGS:-}" in *sanitize*) echo "ok - standin/gpu_run # SKIP under sanitizers cuda_ranks.sh runs these programs"; exit 77 ;; esac
 work=$(mktemp -d "$top_builddir/tests/gpu_run.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 bad=0
