@@ -169,12 +169,13 @@ fi
 
 # ------------------------------------------------------------------------------------------------- suite
 # ranks NAME N PROGRAM ARGUMENT...: all ranks end well. With lost=1 one of them is killed, and the others end well.
-lost=0 case_no=0
+# via: options of xrun.
+lost=0 case_no=0 via=()
 ranks() {
-    local name="$1, $2 ranks" n=$2 options=() want=0 rc file
+    local name="$1, $2 ranks" n=$2 options=("${via[@]}") want=0 rc file
     shift 2
     file=suite_$((case_no += 1)).txt
-    ((lost == 0)) || { options=(--on-failure continue) want=137; }
+    ((lost == 0)) || { options+=(--on-failure continue) want=137; }
     within 40 "$file" "$bin/xrun" -n "$n" "${options[@]}" -x RANK_CUDA=on -x MEMORY_KINDS_MAPPED=1 "$dir/$@"
     rc=$?
     if ((rc == want)) && [ "$(grep -c 'mp: done' "$out/$file")" = $((n - lost)) ]; then
@@ -193,6 +194,11 @@ if wanted suite && ! skip_all suite messages kinds reductions queues death; then
     ranks "operations in streams" 2 $queue --random 3
     ranks "reductions" 3 $reductions
     ranks "all calls at random" 2 $kinds
+    if ! "$bin/rankinfo" --channels 2>/dev/null | grep -q '^  ucx *not found'; then
+        via=(-x RANK_CHANNELS=ucx,self -x UCX_TLS=tcp,self)
+        ranks "messages in pieces, over TCP" 2 tests/standin/device_pieces.mp --rounds 8
+        via=()
+    fi
     lost=1
     ranks "a sender is killed" 2 $messages --die 0
     ranks "a rank dies while streams wait for it" 3 $queue --kill
