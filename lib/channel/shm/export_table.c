@@ -61,9 +61,7 @@ static void slot_drop(struct rk_exports *x, int i)
 
 static bool overlaps_block(const struct rk_kind_block *b, const void *p, size_t bytes)
 {
-    const char *base = b->base, *from = p;
-
-    return from < base + b->bytes && base < from + bytes;
+    return rk_overlap(b->base, b->bytes, p, bytes);
 }
 
 static bool is_used_by(const struct rk_link *requests, const struct export_slot *s)
