@@ -27,7 +27,7 @@ static struct rk_bounce *bounce_create(void)
     return p;
 }
 
-struct rk_bounce *rk_bounce_take(struct rk_bounce_pool *pool, const struct rk_kind *kind)
+struct rk_bounce *rk_bounce_take(struct rk_bounce_pool *pool, const struct rk_kind *kind, bool extra)
 {
     struct rk_bounce *p;
 
@@ -35,7 +35,7 @@ struct rk_bounce *rk_bounce_take(struct rk_bounce_pool *pool, const struct rk_ki
         p = rk_list_entry(pool->free.next, struct rk_bounce, link);
         rk_list_remove(&p->link);
     } else {
-        p = pool->n < RK_BOUNCES_MAX ? bounce_create() : NULL;
+        p = extra || pool->n < RK_BOUNCES_MAX ? bounce_create() : NULL;
         if (p) {
             p->other = pool->all;
             pool->all = p;

@@ -13,7 +13,8 @@
 enum {
     RK_BOUNCE_BYTES = 512 << 10,
     RK_BOUNCES_EACH = 4, /* of a message at a time: a copy, a transfer, and one of both to come */
-    RK_BOUNCES_MAX = 16  /* of a pool */
+    RK_BOUNCES_LINK = 2, /* of a peer's messages, at least: other peers may keep theirs for long */
+    RK_BOUNCES_MAX = 16  /* of a pool, without such extra ones */
 };
 
 struct rk_bounce {
@@ -34,8 +35,11 @@ struct rk_bounce_pool {
 };
 
 void rk_bounce_pool_init(struct rk_bounce_pool *pool);
-/* A buffer without copies; pinned for devices of kind, unless that is NULL. NULL: none is free, or no memory. */
-struct rk_bounce *rk_bounce_take(struct rk_bounce_pool *pool, const struct rk_kind *kind);
+/*
+ * A buffer without copies; pinned for devices of kind, unless that is NULL. NULL: none is free, or no memory. extra: exceed
+ * RK_BOUNCES_MAX if none is free.
+ */
+struct rk_bounce *rk_bounce_take(struct rk_bounce_pool *pool, const struct rk_kind *kind, bool extra);
 void rk_bounce_put(struct rk_bounce_pool *pool, struct rk_bounce *bounce);
 /* Free them all. Only copies may still use some: these stay. */
 void rk_bounce_pool_close(struct rk_bounce_pool *pool);

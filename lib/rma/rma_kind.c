@@ -109,10 +109,10 @@ static void batch_take(struct batch *s, struct batch_place *next, const rank_pie
     }
 }
 
-static struct rk_bounce *take_room(struct rank_mem *mem, const struct rk_kind *kind)
+static struct rk_bounce *take_room(struct rank_mem *mem, const struct rk_kind *kind, bool extra)
 {
     RK_ENTER(mem->ctx);
-    return rk_bounce_take(&mem->ctx->rma->bounces, kind);
+    return rk_bounce_take(&mem->ctx->rma->bounces, kind, extra);
 }
 
 static void put_room(struct rank_mem *mem, struct batch *s)
@@ -193,12 +193,8 @@ RK_COLD rank_status_t rk_stage_pieces(bool put, const rank_piece_t *pieces, int6
         st = copy_mapped(put, pieces, n, mem->part[peer], mem);
         return st || put ? st : rk_mem_check_death(mem, peer);
     }
-    for (int i = 0; i < 2; i++)
-        s[i].room = take_room(mem, kind);
-    while (!s[0].room && mem->ctx->rma->bounces.n > 0) { /* other threads use all of them */
-        sched_yield();
-        s[0].room = take_room(mem, kind);
-    }
+    for (int i = 0; i < 2; i++) /* one at least: other threads may keep theirs until a peer serves them */
+        s[i].room = take_room(mem, kind, i == 0);
     if (!s[0].room) {
         rk_error("out of memory for copies of buffers of other kinds");
         return RANK_ERR_NO_MEMORY;

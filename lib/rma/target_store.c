@@ -75,7 +75,7 @@ rank_status_t rk_store(struct rk_peer *peer, struct rk_id mem, char *to, const s
     if (!s->collects) {
         stores_reap(ctx, s->begun == RK_STORES_MAX);
         now = &s->of[s->begun];
-        *now = (struct rk_store){rk_bounce_take(&ctx->rma->bounces, kind), peer->number, to, kind};
+        *now = (struct rk_store){rk_bounce_take(&ctx->rma->bounces, kind, false), peer->number, to, kind};
         if (!now->buffer) {
             rk_stores_end(ctx);
             return rk_kind_copy(to, kind, data, NULL, bytes);

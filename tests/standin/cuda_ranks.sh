@@ -103,6 +103,7 @@ with "in pieces between hosts, copies while others move" -q 2 -c tcp -E RANK_LOG
 for rule in MemcpyAsync:5 MemcpyAsync:12 EventQuery:5 EventRecord:4 EventCreate:3 MemHostRegister:1,MemcpyAsync:2; do
     with "in pieces between hosts, $rule fails" -q 2 -c tcp -E STANDIN_SEED=0 -E BREAK_RANK_0=$rule -- $pieces --fails
 done
+with "in pieces between hosts, a receiver that is busy elsewhere" -q 3 -c tcp,ucx -- $pieces --slow
 with "in pieces between hosts, a rank is killed meanwhile" -q 2,3 -c tcp -k 1 -e 137 -x '--on-failure continue' -E STANDIN_DELAY=3000 -- \
     $pieces --die 0
 with "in pieces between hosts, the other rank is killed" -q 3 -c tcp,ucx -k 1 -e 137 -x '--on-failure continue' -E STANDIN_DELAY=3000 -- \

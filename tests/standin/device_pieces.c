@@ -7,13 +7,16 @@
  *   --rounds N    batches of these (25)
  *   --one-way     rank 0 sends, rank 1 receives, both in device memory
  *   --fails       one call of the driver fails at rank 0 in the middle of a message that it sends or receives
- *   --die VICTIM  a rank is killed while messages move both ways
+ *   --slow        rank 1 does not call the library while rank 0, which sends to it, sends to rank 2
+ *   --die VICTIM  a rank is killed while messages move both ways; the other ranks go on
  */
 #include "tests/mp/mp.h"
 #include "tests/standin/device_memory.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const double limit_s = 3;
 enum { PIECE = 512 << 10, MOST = 7 * PIECE, BATCH = 6 };
@@ -300,10 +303,82 @@ static void test_failing(void)
     parcel_free(&p);
 }
 
+static volatile sig_atomic_t woken;
+
+static void wake(int sig)
+{
+    (void)sig;
+    woken = 1;
+}
+
+/* Rank 1 stops in the middle of large messages of rank 0, until rank 2 has received another one of it. */
+static void test_slow_receiver(void)
+{
+    enum { LONG = 40 * PIECE, MANY = 6 };
+    struct parcel p[MANY] = {{.place = IN_HOST}}, other = parcel_new(IN_DEVICE, MOST);
+    rank_request_t req[MANY];
+    long before = device_memory_calls("MemcpyAsync");
+    int32_t own = getpid(), pid = 0;
+    int found;
+    double begun;
+
+    signal(SIGUSR1, wake);
+    mp_barrier(mp.world); /* later messages need no connection */
+    if (mp.rank > 0)
+        MP_OK(rank_sendrecv(&own, 1, RANK_INT32, 3 - mp.rank, 100, &pid, 1, RANK_INT32, 3 - mp.rank, 100, mp.world, NULL));
+    for (int i = 0; i < MANY && mp.rank < 2; i++) {
+        p[i] = parcel_new(IN_DEVICE, LONG);
+        parcel_fill(&p[i], (uint64_t)(mp.rank ? 99 : i));
+        MP_OK(parcel_start(&p[i], mp.rank == 0, 1 - mp.rank, i, &req[i]));
+    }
+    parcel_fill(&other, mp.rank ? 99 : 7);
+    if (mp.rank == 1) {
+        while (device_memory_calls("MemcpyAsync") - before < 12)
+            MP_OK(rank_iprobe(1 - mp.rank, 999, mp.world, &found, NULL));
+        MP_OK(rank_send(&own, 1, RANK_INT32, 0, 100, mp.world));
+        for (begun = mp_now(); !woken; usleep(1000))
+            MP_CHECK(mp_now() - begun < 3 * limit_s);
+    } else if (mp.rank == 0) {
+        MP_OK(rank_recv(&pid, 1, RANK_INT32, 1, 100, mp.world, NULL));
+        for (begun = mp_now(); mp_now() - begun < 0.3;)
+            MP_OK(rank_iprobe(1 - mp.rank, 999, mp.world, &found, NULL));
+        MP_OK(rank_send(other.part[0].base, MOST, RANK_BYTE, 2, 101, mp.world));
+    } else {
+        MP_OK(rank_recv(other.part[0].base, MOST, RANK_BYTE, 0, 101, mp.world, NULL));
+        parcel_verify(&other, MOST, 7);
+        MP_CHECK(kill(pid, SIGUSR1) == 0);
+    }
+    for (int i = 0; i < MANY && mp.rank < 2; i++) {
+        MP_OK(rank_wait(&req[i], NULL));
+        if (mp.rank == 1)
+            parcel_verify(&p[i], LONG, (uint64_t)i);
+        parcel_free(&p[i]);
+    }
+    parcel_free(&other);
+}
+
+/* Survivors exchange messages, for which there have to be buffers. */
+static void exchange_after_death(int victim)
+{
+    struct parcel p[2] = {parcel_new(IN_DEVICE, MOST), parcel_new(IN_DEVICE, MOST)};
+    int other = mp.rank == 2 ? 1 - victim : 2;
+    rank_request_t req[2];
+
+    parcel_fill(&p[0], (uint64_t)mp.rank);
+    parcel_fill(&p[1], 99);
+    for (int i = 0; i < 2; i++)
+        MP_OK(parcel_start(&p[i], i == 0, other, 50, &req[i]));
+    for (int i = 0; i < 2; i++)
+        MP_OK(rank_wait(&req[i], NULL));
+    parcel_verify(&p[1], MOST, (uint64_t)other);
+    for (int i = 0; i < 2; i++)
+        parcel_free(&p[i]);
+}
+
 /* Large messages move both ways between ranks 0 and 1 when one of them dies. */
 static void test_killed(int victim)
 {
-    enum { LONG = 60 * PIECE, EACH = 3 };
+    enum { LONG = 40 * PIECE, EACH = 6 };
     static double when;
     struct parcel p[2 * EACH];
     rank_request_t req[2 * EACH];
@@ -334,6 +409,8 @@ static void test_killed(int victim)
         MP_STATUS(st, RANK_ERR_PEER_DEAD);
         MP_CHECK(mp_now() - begun < limit_s);
     }
+    if (mp.size == 3)
+        exchange_after_death(victim);
     for (int i = 0; i < 2 * EACH; i++)
         parcel_free(&p[i]);
     device_memory_end();
@@ -356,6 +433,8 @@ int main(int argc, char **argv)
         test_killed(victim);
     if (mp_flag(argc, argv, "--fails")) {
         test_failing();
+    } else if (mp_flag(argc, argv, "--slow")) {
+        test_slow_receiver();
     } else if (mp_flag(argc, argv, "--one-way")) {
         test_one_way();
     } else {

@@ -95,7 +95,7 @@ static bool host_memory_is_pinned(const struct rk_kind *kind)
     bool pinned;
 
     rk_bounce_pool_init(&pool);
-    b = rk_bounce_take(&pool, kind);
+    b = rk_bounce_take(&pool, kind, false);
     pinned = b && b->pinned_by;
     if (b)
         rk_bounce_put(&pool, b);

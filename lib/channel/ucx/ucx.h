@@ -117,6 +117,7 @@ struct rk_ucx_link {
     uint32_t unsent;     /* packets that UCP has queued */
     uint32_t announced;  /* by UCP's rendezvous, not yet fetched or dropped */
     uint32_t staged;     /* messages being sent in pieces */
+    int buffers[2];      /* bounce buffers of messages received, and sent */
     uint64_t last_tick;  /* time of the last packet sent */
     struct rk_order in;
     uint64_t held_bytes;
@@ -360,6 +361,7 @@ void rk_ucx_stage_end(struct rk_ucx_op *op, rank_status_t st, bool orphan);
 /* A piece has been freed: op may be complete. */
 void rk_ucx_stage_check(struct rk_ucx_op *op);
 void rk_ucx_stage_free(struct rk_ucx_op *op);
+void rk_ucx_put_bounce(struct rk_ucx_stage *s, struct rk_bounce *b);
 /* Poll copies, start pieces, if ucx->staging is not empty; returns what was moved. Not within UCP's callbacks. */
 int rk_ucx_stage_progress(struct rk_ucx *ucx);
 /* At the end: wait until no copy is under way. */

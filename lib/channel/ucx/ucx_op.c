@@ -51,10 +51,8 @@ void rk_ucx_op_free(struct rk_ucx_op *op)
     op->of->staged -= op->staged_send;
     if (op->stage)
         rk_ucx_stage_free(op);
-    if (op->bounce) {
-        rk_bounce_put(op->parent->stage->sends ? &op->ucx->sends : &op->ucx->receives, op->bounce);
-        op->parent->stage->buffers--;
-    }
+    if (op->bounce)
+        rk_ucx_put_bounce(op->parent->stage, op->bounce);
     if (op->parent)
         op->parent->stage->npieces--;
     rk_list_remove(&op->link);

@@ -59,22 +59,28 @@ static struct rk_bounce_pool *pool_of(const struct rk_ucx_stage *s)
     return s->sends ? &s->op->ucx->sends : &s->op->ucx->receives;
 }
 
-/* NULL: try again later, unless that is an error of the stage now. */
+/*
+ * NULL: try again later, unless that is an error of the stage now. A peer that stops, or whose death lets UCP keep its
+ * pieces, does not take the buffers of all peers.
+ */
 static struct rk_bounce *take_bounce(struct rk_ucx_stage *s)
 {
     const struct rk_view *view = &s->op->view;
     struct rk_bounce_pool *pool = pool_of(s);
-    struct rk_bounce *b = s->buffers < RK_BOUNCES_EACH ? rk_bounce_take(pool, view->ops->kind) : NULL;
+    int *of_link = &s->op->of->buffers[s->sends];
+    struct rk_bounce *b = s->buffers < RK_BOUNCES_EACH ? rk_bounce_take(pool, view->ops->kind, *of_link < RK_BOUNCES_LINK) : NULL;
 
     if (!b && pool->n == 0)
         stage_fail(s, RANK_ERR_NO_MEMORY);
     s->buffers += b != NULL;
+    *of_link += b != NULL;
     return b;
 }
 
-static void put_bounce(struct rk_ucx_stage *s, struct rk_bounce *b)
+void rk_ucx_put_bounce(struct rk_ucx_stage *s, struct rk_bounce *b)
 {
     s->buffers--;
+    s->op->of->buffers[s->sends]--;
     rk_bounce_put(pool_of(s), b);
 }
 
@@ -131,7 +137,7 @@ static void send_staged_piece(struct rk_ucx_op *op, struct rk_bounce *b, uint64_
 
     if (!piece) {
         if (b)
-            put_bounce(op->stage, b);
+            rk_ucx_put_bounce(op->stage, b);
         stage_fail(op->stage, RANK_ERR_NO_MEMORY);
         return;
     }
@@ -178,7 +184,7 @@ static int step_send(struct rk_ucx_op *op)
 
     for (; (b = next_copied(s)) != NULL; n++) {
         if (s->ended)
-            put_bounce(s, b);
+            rk_ucx_put_bounce(s, b);
         else
             send_staged_piece(op, b, b->offset, b->bytes);
     }
@@ -291,7 +297,7 @@ static int step_receive(struct rk_ucx_op *op)
         op->desc = NULL;
     }
     for (; (b = next_copied(s)) != NULL; n++)
-        put_bounce(s, b);
+        rk_ucx_put_bounce(s, b);
     for (; !rk_list_empty(&s->arrived); n++) {
         struct rk_ucx_op *piece = rk_list_entry(s->arrived.next, struct rk_ucx_op, todo);
 
@@ -339,7 +345,7 @@ void rk_ucx_stage_check(struct rk_ucx_op *op)
         }
         return;
     }
-    if (s->sends && s->st && rk_ucx_send_unread(op) == RK_AGAIN) {
+    if (s->sends && s->st && !s->abandoned && rk_ucx_send_unread(op) == RK_AGAIN) { /* abandoned: its peer may be freed */
         stage_poll(op);
         return;
     }
