@@ -114,6 +114,10 @@ if [ -e "$standin/libucx_cuda.so" ] && [ -z "${SAN_CFLAGS:-}" ]; then # as if UC
     by_ucx() { with "$@" -E LD_PRELOAD="$standin/libucx_cuda.so" -E UCX_CUDA_TRACE=1 -- tests/standin/device_pieces.mp; }
     by_ucx "by UCX between hosts" -q 2,3 -c tcp,ucx -E STANDIN_GPUS=2 -E RANK_CUDA_UCX=on -o 'UCX has accessed'
     by_ucx "in pieces, as the network device does no puts" -q 2 -c tcp -O 'UCX has accessed'
+    for room in 1000000 10000; do # which UCX has announced whole
+        with "by UCX, of which $room bytes that fail are in pieces" -q 2 -c tcp -E LD_PRELOAD="$standin/libucx_cuda.so" -E RANK_CUDA_UCX=on \
+            -E STANDIN_SEED=0 -E BREAK_RANK_0=MemcpyAsync:1 -- $pieces --fails --room $room
+    done
     by_ucx "in pieces, RANK_CUDA_UCX=off" -q 2 -c tcp -E RANK_CUDA_UCX=off -O 'UCX has accessed'
 fi
 

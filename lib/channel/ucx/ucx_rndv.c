@@ -586,38 +586,40 @@ bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *
     return true;
 }
 
+/* End a pull of which no piece has come. */
+static void end_pull(struct rk_ucx_op *op, rank_status_t st)
+{
+    struct rank_request *req = op->req;
+
+    if (rk_likely(!op->desc)) {
+        rk_ucx_finish(op, st);
+        return;
+    }
+    op->req = NULL; /* UCP has announced the message: release that later */
+    op->unwanted = true;
+    put_off(op);
+    rk_req_complete(req, st);
+}
+
 static void ucx_rndv_data_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload)
 {
     size_t n = hdr->len - sizeof(struct rk_id);
     const char *data = (const char *)payload + sizeof(struct rk_id);
-    struct rank_request *req;
     struct rk_ucx_op *op;
-    rank_status_t st;
     struct rk_id id;
 
     memcpy(&id, payload, sizeof(id));
     op = rk_ucx_op_find(l, id, RK_UCX_OP_PULLING);
-    if (op && hdr->flags & RK_UCX_UNREAD) {
-        if (op->stage)
-            rk_ucx_stage_end(op, RANK_ERR_DEVICE, false);
-        else
-            rk_ucx_finish(op, RANK_ERR_DEVICE);
-        return;
-    }
-    if (!op || n != op->want || op->stage || op->unwanted) {
+    if (!op || op->unwanted || (!(hdr->flags & RK_UCX_UNREAD) && (n != op->want || op->stage))) {
         rk_engine_refused(l->ucx->ctx, &l->ucx->bad_frames);
         return;
     }
-    st = rk_copy_in(&op->view, 0, data, n);
-    if (rk_unlikely(op->desc != NULL)) { /* a short part of a long message, which UCP announced */
-        req = op->req;
-        op->req = NULL;
-        op->unwanted = true;
-        put_off(op);
-        rk_req_complete(req, st);
-        return;
-    }
-    rk_ucx_finish(op, st);
+    if (rk_likely(!(hdr->flags & RK_UCX_UNREAD)))
+        end_pull(op, rk_copy_in(&op->view, 0, data, n));
+    else if (op->stage)
+        rk_ucx_stage_end(op, RANK_ERR_DEVICE, false);
+    else
+        end_pull(op, RANK_ERR_DEVICE);
 }
 
 /* ------------------------------------------------------------------------ both */
