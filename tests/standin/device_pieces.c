@@ -5,6 +5,7 @@
  * No option: random messages with sizes around multiples of a piece; device, host memory and lists of both on each side;
  * persistent ones; long puts.
  *   --rounds N    batches of these (25)
+ *   --default     a copy within the device, which returns early, writes to what rank 0 sends next
  *   --one-way     rank 0 sends, rank 1 receives, both in device memory
  *   --fails       one call of the driver fails at rank 0 in the middle of a message that it sends or receives;
  *                 --room N: receivers have room for so many bytes
@@ -267,6 +268,44 @@ static void test_one_way(void)
     parcel_free(&p);
 }
 
+/*
+ * A copy within the device returns early, and the first message of an allocation waits for it. So does the next message,
+ * which is short and takes another path, while the first one is under way.
+ */
+static void test_default_stream(void)
+{
+    enum { SHORT = 8000, WORK = 40 };
+    struct parcel p = parcel_new(IN_DEVICE, MOST), from = parcel_new(IN_DEVICE, MOST), to = parcel_new(IN_DEVICE, MOST);
+    char *host = mp_alloc(SHORT), *whole = mp_alloc(MOST);
+    long before = device_memory_calls("MemcpyAsync");
+    rank_request_t req;
+    int found;
+
+    mp_fill(whole, MOST, 1);
+    parcel_fill(&p, 2);
+    parcel_fill(&from, 1);
+    mp_barrier(mp.world);
+    if (mp.rank == 0) {
+        for (int i = 0; i <= WORK; i++)
+            MP_OK(kind->copy(i < WORK ? to.part[0].base : p.part[0].base, kind, from.part[0].base, kind, MOST));
+        MP_OK(rank_isend(p.part[0].base, MOST - SHORT, RANK_BYTE, 1, 1, mp.world, &req));
+        while (device_memory_calls("MemcpyAsync") == before)
+            MP_OK(rank_iprobe(1, 999, mp.world, &found, NULL));
+        MP_OK(rank_send((char *)p.part[0].base + MOST - SHORT, SHORT, RANK_BYTE, 1, 2, mp.world));
+        MP_OK(rank_wait(&req, NULL));
+    } else if (mp.rank == 1) {
+        MP_OK(rank_irecv(p.part[0].base, MOST - SHORT, RANK_BYTE, 0, 1, mp.world, &req));
+        MP_OK(rank_recv(host, SHORT, RANK_BYTE, 0, 2, mp.world, NULL));
+        MP_OK(rank_wait(&req, NULL));
+        MP_CHECK(memcmp(host, whole + MOST - SHORT, SHORT) == 0);
+    }
+    free(host);
+    free(whole);
+    parcel_free(&p);
+    parcel_free(&from);
+    parcel_free(&to);
+}
+
 /* -------------------------------------------------------------------------- faults */
 
 /*
@@ -435,6 +474,8 @@ int main(int argc, char **argv)
         test_killed(victim);
     if (mp_flag(argc, argv, "--fails")) {
         test_failing(mp_option(argc, argv, "--room", MOST));
+    } else if (mp_flag(argc, argv, "--default")) {
+        test_default_stream();
     } else if (mp_flag(argc, argv, "--slow")) {
         test_slow_receiver();
     } else if (mp_flag(argc, argv, "--one-way")) {

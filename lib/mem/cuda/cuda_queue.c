@@ -2,8 +2,8 @@
 /*
  * cuda_queue.c: begin copies of device memory, and find out when they are over.
  *
- * A copy goes to an own stream of its direction, and an event behind it shows its end. It waits there for the program's
- * default streams, as a copy that is complete on return waits for them (rk_cuda_settle).
+ * A copy goes to an own stream of its direction, and an event behind it shows its end. It waits for the program's default
+ * streams, as a copy that is complete on return waits for them (rk_cuda_settle).
  */
 #include "lib/mem/cuda/cuda_queue.h"
 #include "lib/base/log.h"
@@ -24,6 +24,10 @@ static CUresult wait_behind(CUstream stream, CUstream other, CUevent event)
     return r == CUDA_SUCCESS ? rk_cuda.StreamWaitEvent(stream, event, 0) : r;
 }
 
+/*
+ * As rk_cuda_settle. Once an allocation has the attribute, no copy waits: also not the next ones, in other streams. So the
+ * default streams have to be idle then. Memory that cannot have it waits in the stream each time.
+ */
 static CUresult queue_settle(const void *ptr, const struct rk_cuda_pointer *p, CUstream stream, CUevent event)
 {
     unsigned on = 1;
@@ -31,7 +35,11 @@ static CUresult queue_settle(const void *ptr, const struct rk_cuda_pointer *p, C
 
     if (p->settled || atomic_load(&rk_cuda_starts) > 0)
         return CUDA_SUCCESS;
-    rk_cuda.PointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)(uintptr_t)ptr);
+    r = rk_cuda.PointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)(uintptr_t)ptr);
+    if (r == CUDA_SUCCESS) {
+        r = rk_cuda.StreamSynchronize(RK_CUDA_STREAM_LEGACY);
+        return r == CUDA_SUCCESS ? rk_cuda.StreamSynchronize(RK_CUDA_STREAM_PER_THREAD) : r;
+    }
     r = wait_behind(stream, RK_CUDA_STREAM_LEGACY, event);
     return r == CUDA_SUCCESS ? wait_behind(stream, RK_CUDA_STREAM_PER_THREAD, event) : r;
 }
@@ -57,7 +65,7 @@ rank_status_t rk_cuda_begin(void *to, const void *from, bool to_device, const st
         call = "cuEventCreate";
         r = rk_cuda.EventCreate(&c->event, CU_EVENT_DISABLE_TIMING);
         if (r == CUDA_SUCCESS) {
-            call = "cuStreamWaitEvent";
+            call = "cuStreamSynchronize or cuStreamWaitEvent";
             r = queue_settle(to_device ? to : from, p, stream, c->event);
             if (r == CUDA_SUCCESS) {
                 call = "cuMemcpyAsync";
