@@ -147,7 +147,7 @@ static RK_COLD rank_status_t put_long(struct rk_peer *peer, const struct rk_rma_
     char *to;
     rank_status_t st = locate(peer->ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to, &kind);
 
-    *done = !st && kind;
+    *done = !st && kind && q->bytes <= RK_BOUNCE_BYTES; /* a correct peer's frame is shorter */
     return *done ? rk_store(peer, q->ask.mem, to, kind, q->data, q->bytes) : st;
 }
 

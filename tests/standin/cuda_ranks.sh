@@ -100,6 +100,8 @@ with "in pieces between hosts" -q 2,3 -f 2,3,4 -c "tcp,ucx" -E STANDIN_GPUS=2 --
 with "in pieces between hosts, slow copies" -q 2 -f 2,3 -c tcp -E STANDIN_DELAY=2000 -- $pieces --rounds 4
 with "in pieces between hosts, copies while others move" -q 2 -c tcp -E RANK_LOG=info -o 'rank 0 .*, [1-9][0-9]* of them while' \
     -o 'rank 1 .*, [1-9][0-9]* of them while' -- $pieces --one-way
+with "in pieces between hosts, by threads" -q 2 -c tcp -E STANDIN_GPUS=2 -- $pieces --threads
+full "in pieces between hosts, by threads and the progress thread" -q 2 -c tcp,ucx -E RANK_PROGRESS_THREAD=yes -- $pieces --threads
 with "in pieces between hosts, behind the default stream" -q 2 -c tcp -E STANDIN_DELAY=30000 -- $pieces --default
 for rule in MemcpyAsync:5 MemcpyAsync:12 EventQuery:5 EventRecord:4 EventCreate:3 MemHostRegister:1,MemcpyAsync:2; do
     with "in pieces between hosts, $rule fails" -q 2 -c tcp -E STANDIN_SEED=0 -E BREAK_RANK_0=$rule -- $pieces --fails

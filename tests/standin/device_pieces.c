@@ -6,6 +6,7 @@
  * persistent ones; long puts.
  *   --rounds N    batches of these (25)
  *   --default     a copy within the device, which returns early, writes to what rank 0 sends next
+ *   --threads     threads send, receive, put and get at the same time
  *   --one-way     rank 0 sends, rank 1 receives, both in device memory
  *   --fails       one call of the driver fails at rank 0 in the middle of a message that it sends or receives;
  *                 --room N: receivers have room for so many bytes
@@ -15,6 +16,7 @@
 #include "tests/mp/mp.h"
 #include "tests/standin/device_memory.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,6 +308,70 @@ static void test_default_stream(void)
     parcel_free(&to);
 }
 
+/* ------------------------------------------------------------------------- threads */
+
+enum { THREADS = 6 };
+
+/* One message each way, and a put that is read again: of the other rank's memory, a part for each thread. */
+static struct work {
+    struct parcel send, receive, put, got;
+    pthread_t thread;
+    rank_mem_t mem;
+} works[THREADS];
+
+static void *work_run(void *arg)
+{
+    struct work *w = arg;
+    int k = (int)(w - works), other = 1 - mp.rank;
+    int64_t at = (int64_t)k * MOST;
+    rank_request_t req[2];
+
+    for (int i = 0; i < 4; i++) {
+        MP_OK(parcel_start(&w->receive, false, other, k, &req[0]));
+        MP_OK(parcel_start(&w->send, true, other, k, &req[1]));
+        if (k % 2) {
+            MP_OK(rank_put(w->put.part[0].base, MOST, other, w->mem, at));
+            MP_OK(rank_flush(w->mem, other));
+            MP_OK(rank_get(w->got.part[0].base, MOST, other, w->mem, at));
+        }
+        MP_OK(rank_waitall(2, req, NULL));
+    }
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    rank_mem_t mem;
+    void *ptr;
+
+    MP_OK(rank_alloc(mp.world, RANK_MEM_CUDA, THREADS * MOST, 0, &ptr, &mem));
+    for (int k = 0; k < THREADS; k++) {
+        struct parcel *all[] = {&works[k].send, &works[k].receive, &works[k].put, &works[k].got};
+
+        works[k].mem = mem;
+        for (int i = 0; i < 4; i++) {
+            *all[i] = parcel_new(i < 2 && k % 3 == 2 ? IN_BOTH : IN_DEVICE, MOST);
+            parcel_fill(all[i], (uint64_t)(100 * mp.rank + 10 * k + i));
+        }
+    }
+    mp_barrier(mp.world);
+    for (int k = 0; k < THREADS; k++)
+        MP_CHECK(pthread_create(&works[k].thread, NULL, work_run, &works[k]) == 0);
+    for (int k = 0; k < THREADS; k++)
+        MP_CHECK(pthread_join(works[k].thread, NULL) == 0);
+    mp_barrier(mp.world);
+    for (int k = 0; k < THREADS; k++) {
+        struct parcel *all[] = {&works[k].send, &works[k].receive, &works[k].put, &works[k].got};
+
+        parcel_verify(&works[k].receive, MOST, (uint64_t)(100 * (1 - mp.rank) + 10 * k));
+        if (k % 2)
+            parcel_verify(&works[k].got, MOST, (uint64_t)(100 * mp.rank + 10 * k + 2));
+        for (int i = 0; i < 4; i++)
+            parcel_free(all[i]);
+    }
+    MP_OK(rank_free(&mem));
+}
+
 /* -------------------------------------------------------------------------- faults */
 
 /*
@@ -467,7 +533,7 @@ int main(int argc, char **argv)
 
     if (rule && rank && strcmp(rank, "0") == 0) /* the stand-in reads it at the first call */
         setenv("STANDIN_FAIL", rule, 1);
-    mp_start(&mp, &argc, argv);
+    mp_start_level(&mp, &argc, argv, mp_flag(argc, argv, "--threads") ? RANK_THREAD_MULTIPLE : RANK_THREAD_SERIALIZED);
     seed = mp.seed;
     kind = device_memory(mp.rank);
     if (victim >= 0)
@@ -476,6 +542,8 @@ int main(int argc, char **argv)
         test_failing(mp_option(argc, argv, "--room", MOST));
     } else if (mp_flag(argc, argv, "--default")) {
         test_default_stream();
+    } else if (mp_flag(argc, argv, "--threads")) {
+        test_threads();
     } else if (mp_flag(argc, argv, "--slow")) {
         test_slow_receiver();
     } else if (mp_flag(argc, argv, "--one-way")) {
