@@ -185,6 +185,31 @@ static void parcels_batch(uint64_t *seed)
     }
 }
 
+/* All ranks send more than there are buffers for, before they receive it, the last message first. */
+static void test_many_at_once(void)
+{
+    enum { MANY = 64, BYTES = 2 * PIECE + 1 };
+    int to = (mp.rank + 1) % mp.size, from = (mp.rank + mp.size - 1) % mp.size;
+    rank_request_t req[2 * MANY];
+    struct parcel p[2 * MANY];
+
+    for (int i = 0; i < MANY; i++) {
+        p[i] = parcel_new(i % 8 == 7 ? IN_BOTH : IN_DEVICE, BYTES);
+        parcel_fill(&p[i], (uint64_t)(1000 * mp.rank + i));
+        MP_OK(parcel_start(&p[i], true, to, i, &req[i]));
+    }
+    for (int i = MANY; i < 2 * MANY; i++) {
+        p[i] = parcel_new(i % 4 == 3 ? IN_BOTH : IN_DEVICE, BYTES);
+        MP_OK(parcel_start(&p[i], false, from, 2 * MANY - 1 - i, &req[i]));
+    }
+    MP_OK(rank_waitall(2 * MANY, req, NULL));
+    for (int i = 0; i < 2 * MANY; i++) {
+        if (i >= MANY)
+            parcel_verify(&p[i], BYTES, (uint64_t)(1000 * from + 2 * MANY - 1 - i));
+        parcel_free(&p[i]);
+    }
+}
+
 static void test_persistent_pieces(void)
 {
     struct parcel p[2] = {parcel_new(IN_DEVICE, MOST), parcel_new(IN_DEVICE, MOST)};
@@ -552,6 +577,8 @@ int main(int argc, char **argv)
         mp_case(&mp, "random");
         for (int64_t n = mp_option(argc, argv, "--rounds", mp_rounds(25)); n > 0; n--)
             parcels_batch(&seed);
+        mp_case(&mp, "many");
+        test_many_at_once();
         mp_case(&mp, "persistent");
         test_persistent_pieces();
         mp_case(&mp, "puts");
