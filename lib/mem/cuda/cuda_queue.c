@@ -106,6 +106,8 @@ bool rk_cuda_over(struct rk_kind_copy *copy, rank_status_t *st)
         if (r == CUDA_ERROR_NOT_READY)
             return false;
         *st = rk_cuda_check("cuEventQuery", r);
+    } else {
+        rk_cuda.EventDestroy(c->event); /* its context is gone, or the driver */
     }
     free(c);
     return true;
