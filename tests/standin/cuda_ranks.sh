@@ -106,6 +106,9 @@ with "in pieces between hosts, behind the default stream" -q 2 -c tcp -E STANDIN
 for rule in MemcpyAsync:5 MemcpyAsync:12 EventQuery:5 EventRecord:4 EventCreate:3 MemHostRegister:1,MemcpyAsync:2; do
     with "in pieces between hosts, $rule fails" -q 2 -c tcp -E STANDIN_SEED=0 -E BREAK_RANK_0=$rule -- $pieces --fails
 done
+for rule in MemcpyAsync:9 EventQuery:20; do # of puts and gets
+    with "in pieces between hosts, a put or get, $rule fails" -q 2 -c tcp -E STANDIN_SEED=0 -E BREAK_RANK_0=$rule -- $pieces --fails --puts
+done
 with "in pieces between hosts, a receiver that is busy elsewhere" -q 3 -c tcp,ucx -- $pieces --slow
 with "in pieces between hosts, a rank is killed meanwhile" -q 2,3 -c tcp -k 1 -e 137 -x '--on-failure continue' -E STANDIN_DELAY=3000 -- \
     $pieces --die 0

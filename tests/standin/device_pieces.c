@@ -9,7 +9,7 @@
  *   --threads     threads send, receive, put and get at the same time
  *   --one-way     rank 0 sends, rank 1 receives, both in device memory
  *   --fails       one call of the driver fails at rank 0 in the middle of a message that it sends or receives;
- *                 --room N: receivers have room for so many bytes
+ *                 --room N: receivers have room for so many bytes; --puts: puts and gets of both ranks
  *   --slow        rank 1 does not call the library while rank 0, which sends to it, sends to rank 2
  *   --die VICTIM  a rank is killed while messages move both ways; the other ranks go on
  */
@@ -435,6 +435,44 @@ static void test_failing(int64_t room)
     parcel_free(&p);
 }
 
+/* Ranks 0 and 1 take turns to put to, and get from, the other one's memory. Exactly one of these fails. */
+static void test_failing_puts(void)
+{
+    struct parcel p = parcel_new(IN_DEVICE, MOST);
+    struct parcel owned = {.place = IN_DEVICE, .bytes = MOST, .part = {{.bytes = MOST}}, .on_device = {true}};
+    int64_t failed = 0, theirs = 0, mine;
+    rank_mem_t mem;
+
+    MP_OK(rank_alloc(mp.world, RANK_MEM_CUDA, MOST, 0, &owned.part[0].base, &mem));
+    owned.before = mp_alloc(MOST);
+    for (uint64_t k = 0; k < 8; k++) {
+        bool acts = (k % 2 == 0) == (mp.rank == 1), puts = k % 4 < 2;
+        rank_status_t st = RANK_OK;
+
+        parcel_fill(&p, acts && puts ? k : ~k);
+        parcel_fill(&owned, puts ? ~k : k);
+        mp_barrier(mp.world);
+        if (acts)
+            st = puts ? rank_put(p.part[0].base, MOST, 1 - mp.rank, mem, 0) : rank_get(p.part[0].base, MOST, 1 - mp.rank, mem, 0);
+        if (acts && puts && !st)
+            st = rank_flush(mem, 1 - mp.rank);
+        if (acts)
+            MP_OK(rank_flush(mem, 1 - mp.rank)); /* no error is reported twice */
+        MP_CHECK(st == RANK_OK || st == RANK_ERR_DEVICE);
+        mine = st;
+        MP_OK(rank_sendrecv(&mine, 1, RANK_INT64, 1 - mp.rank, 2, &theirs, 1, RANK_INT64, 1 - mp.rank, 2, mp.world, NULL));
+        failed += mine || theirs;
+        if (acts && !puts && !mine)
+            parcel_verify(&p, MOST, k);
+        else if (!acts && puts && !theirs)
+            parcel_verify(&owned, MOST, k);
+    }
+    MP_CHECK_EQ(failed, 1);
+    MP_OK(rank_free(&mem));
+    free(owned.before);
+    parcel_free(&p);
+}
+
 static volatile sig_atomic_t woken;
 
 static void wake(int sig)
@@ -563,7 +601,9 @@ int main(int argc, char **argv)
     kind = device_memory(mp.rank);
     if (victim >= 0)
         test_killed(victim);
-    if (mp_flag(argc, argv, "--fails")) {
+    if (mp_flag(argc, argv, "--fails") && mp_flag(argc, argv, "--puts")) {
+        test_failing_puts();
+    } else if (mp_flag(argc, argv, "--fails")) {
         test_failing(mp_option(argc, argv, "--room", MOST));
     } else if (mp_flag(argc, argv, "--default")) {
         test_default_stream();
