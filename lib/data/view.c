@@ -24,8 +24,12 @@ struct rk_view rk_view_of_kind(const void *base, size_t bytes)
     static struct rk_view_ops ops[RK_KINDS_MAX]; /* by index in rk_kinds */
     int i = rk_kind_index(base, bytes);
 
-    if (i >= 0 && !ops[i].kind)
-        ops[i] = (struct rk_view_ops){.kind = rk_kinds[i], .pack = kind_pack, .unpack = kind_unpack, .begin = kind_begin};
+    if (i >= 0 && !__atomic_load_n(&ops[i].kind, __ATOMIC_ACQUIRE)) { /* two threads may fill it, with the same */
+        ops[i].pack = kind_pack;
+        ops[i].unpack = kind_unpack;
+        ops[i].begin = kind_begin;
+        __atomic_store_n(&ops[i].kind, rk_kinds[i], __ATOMIC_RELEASE);
+    }
     return (struct rk_view){(void *)(uintptr_t)base, bytes, i < 0 ? NULL : &ops[i]};
 }
 

@@ -22,6 +22,7 @@ static struct rk_bounce *bounce_create(void)
         free(p);
         return NULL;
     }
+    madvise(data, RK_BOUNCE_BYTES, MADV_DONTFORK); /* else a fork may give this process other pages than devices write */
     p->data = data;
     rk_list_init(&p->link);
     return p;
