@@ -49,7 +49,10 @@ extern "C" {
     X(-22, ERR_CANCELED, "the operation was taken back before it began")        \
     X(-23, ERR_AGAIN, "there is something to do: make progress first")          \
     X(-24, ERR_COLLECTIVE, "ranks of the team did not make the same call, or it failed on another of them") \
-    X(-25, ERR_DEVICE, "a device or its driver failed")
+    X(-25, ERR_DEVICE, "a device or its driver failed")                         \
+    X(-26, ERR_CLOSED, "the other side has closed the connection")              \
+    X(-27, ERR_REFUSED, "the connection was refused")                           \
+    X(-28, ERR_SECRET, "the secret is wrong or missing")
 
 typedef enum rank_status {
 #define RANK_STATUS_ENUM(code, name, text) RANK_##name = code,

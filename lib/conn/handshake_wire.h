@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * handshake_wire.h: define the messages that open a connection.
+ *
+ * Room: what opens a connection: addresses, secrets and the messages of the handshake.
+ * Callers: lib/channel, lib/world, tests.
+ * Never: waits; keeps state of a connection; prints a secret.
+ * Tests: tests/unit/conn_wire_test.c, tests/fuzz/fuzz_handshake.c.
+ *
+ *     client                                server
+ *     HELLO     nonce                  ->
+ *                                      <-   CHALLENGE  nonce, secret wanted
+ *     PROOF     mac, identity, hello   ->
+ *                                      <-   WELCOME    mac, identity, team, hello
+ *     REFUSED in place of any of them, by either side: status and text; the sender closes the connection
+ *
+ * A message is a head and a body, all integers little-endian:
+ *
+ *     head       u32 magic "RKCN", u16 version, u16 type, u32 bytes of the body
+ *     HELLO      nonce[32]
+ *     CHALLENGE  nonce[32], u8 secret wanted (0 or 1)
+ *     PROOF      mac[32], u64 context, u64 host, u32 pid, name[64], u16 bytes of hello, hello
+ *     WELCOME    mac[32], u64 context, u64 host, u32 pid, name[64], u64 team, u16 bytes of hello, hello
+ *     REFUSED    i32 status, text (the rest of the body)
+ *
+ * The head is the same in all versions. A side of another version is found by its first message, and the reason names
+ * both versions. Messages have no padding, and the decoder accepts one encoding of each.
+ *
+ * No state and no memory of contexts here: the fuzzer calls it directly. Thread-safe.
+ */
+#ifndef RK_CONN_HANDSHAKE_WIRE_H
+#define RK_CONN_HANDSHAKE_WIRE_H
+
+#include "lib/rank.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define RK_SHAKE_MAGIC 0x4e434b52u /* "RKCN" */
+#define RK_SHAKE_VERSION 1u
+
+/* Bytes. */
+enum {
+    RK_SHAKE_HEAD = 12,
+    RK_SHAKE_BODY_MAX = 4096, /* of any version; those of this one are shorter */
+    RK_SHAKE_NONCE = 32,
+    RK_SHAKE_MAC = 32,
+    RK_SHAKE_NAME = 64,       /* with at least one NUL */
+    RK_SHAKE_HELLO_MAX = 1024,
+    RK_SHAKE_TEXT_MAX = 256,
+    RK_SHAKE_IDENTITY = 8 + 8 + 4 + RK_SHAKE_NAME + 2, /* context, host, pid, name, bytes of hello */
+    RK_SHAKE_MAX = RK_SHAKE_HEAD + RK_SHAKE_MAC + RK_SHAKE_IDENTITY + 8 + RK_SHAKE_HELLO_MAX, /* WELCOME, the longest */
+    RK_SHAKE_SIGNED_MAX = 2 * RK_SHAKE_NONCE + RK_SHAKE_MAX - RK_SHAKE_MAC,
+    RK_SHAKE_WHY = 192,       /* text of a reason, with its NUL */
+};
+
+enum rk_shake_type {
+    RK_SHAKE_HELLO = 1,
+    RK_SHAKE_CHALLENGE,
+    RK_SHAKE_PROOF,
+    RK_SHAKE_WELCOME,
+    RK_SHAKE_REFUSED,
+    RK_SHAKE_TYPE_END
+};
+
+/* A message of any type; fields of other types are zero. */
+struct rk_shake {
+    enum rk_shake_type type;                 /* 0: not received so far */
+    unsigned char nonce[RK_SHAKE_NONCE];     /* HELLO, CHALLENGE */
+    bool secret_wanted;                      /* CHALLENGE: the server refuses a PROOF without a valid mac */
+    unsigned char mac[RK_SHAKE_MAC];         /* PROOF, WELCOME; zero without a secret */
+    uint64_t context, host;                  /* PROOF, WELCOME: ids of the sender's context and host */
+    uint32_t pid;                            /* PROOF, WELCOME */
+    char name[RK_SHAKE_NAME];                /* PROOF, WELCOME: of the sender's context */
+    uint64_t team;                           /* WELCOME: id of the connection's team */
+    uint16_t hello_bytes;                    /* PROOF, WELCOME */
+    unsigned char hello[RK_SHAKE_HELLO_MAX]; /* PROOF, WELCOME: what the user gave, any bytes */
+    rank_status_t status;                    /* REFUSED: RANK_ERR_REFUSED, RANK_ERR_SECRET or RANK_ERR_NO_MEMORY */
+    char text[RK_SHAKE_TEXT_MAX + 1];        /* REFUSED: the reason */
+
+    /* Results of rk_shake_next. */
+    size_t need;                             /* 0 returned: bytes from the first one on, without which it cannot go on */
+    char why[RK_SHAKE_WHY];                  /* negative returned: the reason, one line */
+};
+
+/*
+ * Encode a message. Returns its bytes.
+ * A name, hello or text that is too long is cut. A status that REFUSED does not have becomes RANK_ERR_REFUSED.
+ */
+size_t rk_shake_encode(const struct rk_shake *in, unsigned char out[RK_SHAKE_MAX]);
+
+/*
+ * Decode the message that begins at data.
+ *
+ * Positive: the bytes of the message.
+ * 0: more bytes are needed. Read until len is out->need, which never exceeds the end of the message. The type is set as
+ * soon as the head is complete.
+ * Negative: the bytes are no message of this version, and out->why is set; more bytes do not change that.
+ *
+ * Control characters of name and text are replaced by '?': both are safe to print. Never reads past len.
+ */
+ssize_t rk_shake_next(const void *data, size_t len, struct rk_shake *out);
+
+/*
+ * List the bytes that the mac of an encoded PROOF or WELCOME covers: nonce of the client, nonce of the server, head, and
+ * body behind the mac. Returns their number, or 0 if the message is of another type or length.
+ * The label of the mac is rk_shake_label of its type. The mac is at message + RK_SHAKE_HEAD.
+ */
+size_t rk_shake_signed(const unsigned char client[RK_SHAKE_NONCE], const unsigned char server[RK_SHAKE_NONCE],
+                       const void *message, size_t len, unsigned char out[RK_SHAKE_SIGNED_MAX]);
+
+/* Returns "client" for PROOF, "server" for WELCOME, else NULL. */
+const char *rk_shake_label(enum rk_shake_type type);
+
+/* Returns the name of a type in capitals, in static storage; "?" for another number. */
+const char *rk_shake_type_text(int type);
+
+#endif
