@@ -60,6 +60,7 @@ struct rk_conf {
     const char *coll;
     bool coll_shm, coll_reproducible, coll_trace, coll_check;
     const char *nics;
+    const char *secret_file;
     const char *modules;
     const char *kinds;
     int cuda;

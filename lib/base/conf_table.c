@@ -126,6 +126,10 @@ const struct rk_conf_row rk_conf_rows[] = {
      "NICs for messages between hosts: a comma list of RDMA devices and interfaces, as mlx5_0,ib0. xrun --nics-per-rank sets "
      "it. UCX gets these devices only, unless UCX_NET_DEVICES is set. Empty: UCX chooses among all.",
      NULL, 0, 0, AT(nics)},
+    {"RANK_SECRET_FILE", RK_CONF_STRING, "", "path",
+     "File with the secret of connections that get none from the program: 16 to 4096 bytes. A newline at its end is not part "
+     "of it. The file must be yours, and closed to others (chmod 600). Needs libsodium. Empty: none.",
+     NULL, 0, 0, AT(secret_file)},
     {"RANK_MODULES", RK_CONF_STRING, "", "path",
      "Directory of the library's modules; empty: beside the library.", NULL, 0, 0, AT(modules)},
     {"RANK_KINDS", RK_CONF_STRING, "", "",

@@ -151,7 +151,7 @@ static RK_PRINTF(2, 3) ssize_t shake_invalid(struct rk_shake *out, const char *f
 /* Check the head as far as it is there. Sets the type and returns the body's bytes if all of it is, else 0. */
 static ssize_t check_shake_head(const unsigned char *data, size_t len, struct rk_shake *out)
 {
-    struct shake_reader r = {data, data + len};
+    struct shake_reader r;
     unsigned version, type;
     uint32_t bytes;
 
@@ -161,7 +161,7 @@ static ssize_t check_shake_head(const unsigned char *data, size_t len, struct rk
     out->need = RK_SHAKE_HEAD;
     if (len < 6)
         return 0;
-    r.at += 4;
+    r = (struct shake_reader){data + 4, data + len};
     version = (unsigned)read_int(&r, 2);
     if (version != RK_SHAKE_VERSION)
         return shake_invalid(out, "the other side has version %u of the handshake, this side has version %u; "
