@@ -227,7 +227,7 @@ rank_status_t rk_peer_try_connect(struct rk_peer *peer)
     rank_status_t st = RANK_ERR_UNREACHABLE;
 
     if (peer->state == RK_PEER_DEAD)
-        return RANK_ERR_PEER_DEAD;
+        return rk_peer_lost(peer);
     if (peer->state == RK_PEER_UP)
         return RANK_OK;
     if (rk_unlikely(peer->suspect_until) && (st = rk_engine_why_unreached(peer)) != RANK_ERR_UNREACHABLE)

@@ -31,6 +31,7 @@ struct rk_peer {
     uint16_t epoch; /* of its job's introduction, the same there: set with the id. Frames with another one are late */
     uint8_t state;  /* enum rk_peer_state */
     uint8_t left;   /* it has finalized */
+    uint8_t closed; /* it has closed the connection: RANK_ERR_CLOSED instead of RANK_ERR_PEER_DEAD */
     uint8_t suspect; /* unreachable and not yet reported dead (suspect_until: time limit) */
     uint8_t tried;   /* p2p's: connection tried, where only receives would gain by it */
     uint8_t refused; /* p2p's: it exceeded its credit, which has been reported */
@@ -41,5 +42,11 @@ struct rk_peer {
     struct rk_sendq sendq;  /* what waits for room */
     uint64_t suspect_until; /* end of the wait for a report of its death; or 0 */
 };
+
+/* Status of operations with a peer that is dead. */
+RK_INLINE rank_status_t rk_peer_lost(const struct rk_peer *peer)
+{
+    return peer->closed ? RANK_ERR_CLOSED : RANK_ERR_PEER_DEAD;
+}
 
 #endif

@@ -16,6 +16,7 @@ struct kept_card {
 struct rk_world {
     struct rk_world *next; /* the one with the next higher numbers */
     uint64_t job;
+    uint64_t key_job;      /* in the keys of its processes */
     int first, size;
     uint16_t epoch;        /* of its peers */
     bool disconnected;     /* from the own job */
@@ -98,7 +99,7 @@ rank_status_t rk_procs_add_job(struct rk_ctx *ctx, uint64_t job, int size, uint1
         free(w);
         return RANK_ERR_NO_MEMORY;
     }
-    w->job = job;
+    w->job = w->key_job = job;
     w->size = size;
     w->first = *first;
     w->epoch = epoch;
@@ -128,7 +129,8 @@ static void procs_remove(struct rk_ctx *ctx, struct rk_world **at)
         if (e->peers[n])
             rk_peer_drop(e->peers[n], w->disconnected);
     }
-    ctx->boot->ops->remove_job(ctx->boot, w->first);
+    if (ctx->boot->ops->remove_job)
+        ctx->boot->ops->remove_job(ctx->boot, w->first);
     pthread_mutex_lock(&e->deaths_lock);
     for (int n = w->first; n < w->first + w->size; n++)
         atomic_fetch_and(&e->boot_dead[n / 64], ~(1ull << (n % 64)));
@@ -217,6 +219,21 @@ struct rk_procid rk_procs_id(struct rk_ctx *ctx, int number)
     if (!w)
         return (struct rk_procid){ctx->engine->job, (uint32_t)number};
     return (struct rk_procid){w->job, (uint32_t)(number - w->first)};
+}
+
+void rk_procs_set_key_job(struct rk_ctx *ctx, int number, uint64_t key_job)
+{
+    struct rk_world *w = procs_by_number(ctx->engine, number);
+
+    if (w)
+        w->key_job = key_job;
+}
+
+struct rk_procid rk_procs_key_id(struct rk_ctx *ctx, int number)
+{
+    const struct rk_world *w = procs_by_number(ctx->engine, number);
+
+    return w ? (struct rk_procid){w->key_job, (uint32_t)(number - w->first)} : rk_procs_id(ctx, number);
 }
 
 uint16_t rk_procs_epoch(struct rk_ctx *ctx, int number)

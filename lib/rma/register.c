@@ -8,6 +8,7 @@
  */
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/core/procs.h"
 #include "lib/node/cma.h"
 #include "lib/node/xpmem.h"
 #include "lib/node/node.h"
@@ -294,6 +295,7 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
     RK_ENTER_TEAM(team);
     rank_status_t st = rk_team_check(__func__, team);
     const void *channel_key;
+    struct rk_procid owner;
     struct rank_mem *mem;
     struct rk_peer *p;
     struct rk_key k;
@@ -308,8 +310,8 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
     p = rk_team_peer(team, peer);
     if (!p)
         return RANK_ERR_NO_MEMORY;
-    if (!rk_key_read(key, len, &k, &channel_key, &sum) || k.job != p->id.job ||
-        k.rank != p->id.rank)
+    if (!rk_key_read(key, len, &k, &channel_key, &sum) || k.job != (owner = rk_procs_key_id(p->ctx, p->number)).job ||
+        k.rank != owner.rank)
         return rk_arg_error(RANK_ERR_HANDLE, __func__, "the key of %zu bytes is none of peer %d", len, peer);
     mem = rk_mem_new(team, (size_t)k.bytes);
     if (!mem)

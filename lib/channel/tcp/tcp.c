@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tcp.c: provide the channel over sockets that lib/conn has opened. */
+#include "lib/base/log.h"
+#include "lib/channel/tcp/tcp.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPS_CHUNK = 32 };
+
+static rank_status_t tcp_open(struct rk_ctx *ctx, void **state, void *card, size_t *len)
+{
+    struct rk_tcp *tcp = calloc(1, sizeof(*tcp));
+
+    (void)card;
+    *len = 0;
+    if (!tcp)
+        return RANK_ERR_NO_MEMORY;
+    tcp->ctx = ctx;
+    tcp->set = epoll_create1(EPOLL_CLOEXEC);
+    if (tcp->set < 0) {
+        rk_error("cannot watch connections: %m");
+        free(tcp);
+        return RANK_ERR_SYSTEM;
+    }
+    rk_list_init(&tcp->links);
+    rk_list_init(&tcp->pending);
+    rk_handles_open(&tcp->op_ids, true);
+    tcp->ops = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_tcp_op), OPS_CHUNK);
+    *state = tcp;
+    return RANK_OK;
+}
+
+static void tcp_close(struct rk_ctx *ctx, void *state)
+{
+    struct rk_tcp *tcp = state;
+
+    (void)ctx;
+    tcp->leaving = true;
+    while (!rk_list_empty(&tcp->links))
+        rk_tcp_link_close(rk_list_entry(tcp->links.next, struct rk_tcp_link, on_links));
+    close(tcp->set);
+    rk_handles_close(&tcp->op_ids);
+    rk_slab_close(&tcp->ops);
+    free(tcp->by_number);
+    free(tcp);
+}
+
+static rank_status_t tcp_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer)
+{
+    struct rk_tcp *tcp = state;
+
+    (void)ctx;
+    if (peer->number >= tcp->by_number_cap || !tcp->by_number[peer->number])
+        return RANK_ERR_UNREACHABLE;
+    peer->ep = tcp->by_number[peer->number];
+    return RANK_OK;
+}
+
+static void tcp_disconnect(void *state, struct rk_peer *peer)
+{
+    struct rk_tcp *tcp = state;
+
+    if (peer->state == RK_PEER_UP) /* the engine closes */
+        tcp->leaving = true;
+    if (peer->ep)
+        rk_tcp_link_close(peer->ep);
+}
+
+static void tcp_forget(void *state, struct rk_peer *peer, bool disconnected)
+{
+    (void)state;
+    (void)disconnected;
+    if (peer->ep && peer->channel == &rk_channel_tcp)
+        rk_tcp_link_close(peer->ep);
+}
+
+static size_t tcp_frame_max(const struct rk_peer *peer)
+{
+    (void)peer;
+    return RK_TCP_FRAME_MAX;
+}
+
+static rank_status_t tcp_send(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)
+{
+    return peer->ep ? rk_tcp_put(peer->ep, hdr, payload, hdr->len, NULL, NULL) : RANK_ERR_PEER_DEAD;
+}
+
+static rank_status_t tcp_send2(struct rk_peer *peer, const struct rk_hdr *hdr, const void *first, size_t first_len,
+                               const void *second)
+{
+    return peer->ep ? rk_tcp_put(peer->ep, hdr, first, first_len, second, NULL) : RANK_ERR_PEER_DEAD;
+}
+
+static rank_status_t tcp_send_view(struct rk_peer *peer, const struct rk_hdr *hdr, const struct rk_view *view)
+{
+    return peer->ep ? rk_tcp_put(peer->ep, hdr, NULL, 0, NULL, view) : RANK_ERR_PEER_DEAD;
+}
+
+static void flush_pending(struct rk_tcp *tcp)
+{
+    struct rk_link *l, *next;
+
+    rk_list_for_each_safe(l, next, &tcp->pending)
+        rk_tcp_flush(rk_list_entry(l, struct rk_tcp_link, on_pending));
+}
+
+static int tcp_progress(struct rk_ctx *ctx, void *state)
+{
+    struct rk_tcp *tcp = state;
+    int n;
+
+    (void)ctx;
+    tcp->tick++;
+    tcp->handled = 0;
+    flush_pending(tcp);
+    n = epoll_wait(tcp->set, tcp->events, (int)RK_ARRAY_LEN(tcp->events), 0);
+    tcp->nevents = n > 0 ? n : 0;
+    for (int i = 0; i < tcp->nevents; i++) {
+        struct rk_tcp_source *source = tcp->events[i].data.ptr;
+        if (source)
+            source->ready(source, tcp->events[i].events);
+    }
+    tcp->nevents = 0;
+    return tcp->handled;
+}
+
+static int tcp_fd(void *state)
+{
+    return ((struct rk_tcp *)state)->set;
+}
+
+/* What has arrived keeps the descriptor readable. */
+static rank_status_t tcp_arm(void *state)
+{
+    flush_pending(state);
+    return RANK_OK;
+}
+
+static void tcp_idle(void *state, uint64_t now)
+{
+    struct rk_tcp *tcp = state;
+
+    if (tcp->idle)
+        tcp->idle(tcp->idle_arg, now);
+}
+
+static rank_status_t tcp_drained(void *state)
+{
+    struct rk_tcp *tcp = state;
+    struct rk_link *at;
+
+    rk_list_for_each(at, &tcp->links)
+    {
+        const struct rk_tcp_link *l = rk_list_entry(at, struct rk_tcp_link, on_links);
+        if (!l->failed && rk_tcp_waits(l))
+            return RK_AGAIN;
+    }
+    return RANK_OK;
+}
+
+const struct rk_channel rk_channel_tcp = {
+    .name = "tcp",
+    .open = tcp_open,
+    .close = tcp_close,
+    .connect = tcp_connect,
+    .disconnect = tcp_disconnect,
+    .forget = tcp_forget,
+    .frame_max = tcp_frame_max,
+    .send = tcp_send,
+    .send2 = tcp_send2,
+    .send_view = tcp_send_view,
+    .rndv_send = rk_tcp_rndv_send,
+    .rndv_recv = rk_tcp_rndv_recv,
+    .rndv_drop = rk_tcp_rndv_drop,
+    .progress = tcp_progress,
+    .fd = tcp_fd,
+    .arm = tcp_arm,
+    .idle = tcp_idle,
+    .drained = tcp_drained,
+};

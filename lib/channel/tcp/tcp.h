@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tcp.h: carry frames over a socket for each peer.
+ *
+ * Room: the channel of connections that no launcher made: streams, rendezvous, one set of descriptors.
+ * Callers: lib/conn.
+ * Never: opens a connection; believes an address that a peer names.
+ * Tests: tests/conn, tests/unit/tcp_wire_test.c, tests/fuzz/fuzz_tcp.c.
+ *
+ * lib/conn opens the sockets and proves who is at the other end; then it attaches each to the number of its peer. The
+ * channel owns the socket from then on. Its end is the peer's end: it is reported as a death, or as a close if the peer
+ * has said so.
+ *
+ * Frames leave at once, in one system call. What finds no room in the socket waits in the link's buffer; what finds none
+ * there waits with the engine. The first frame between two progress calls leaves at once, later ones leave together.
+ * Data of large messages goes from and to the user's memory, in chunks that take turns.
+ */
+#ifndef RK_CHANNEL_TCP_TCP_H
+#define RK_CHANNEL_TCP_TCP_H
+
+#include "lib/base/handle.h"
+#include "lib/base/slab.h"
+#include "lib/channel/tcp/tcp_wire.h"
+#include "lib/core/engine.h"
+
+#include <sys/epoll.h>
+
+/* A descriptor in the channel's set. ready may close it and free the source. */
+struct rk_tcp_source {
+    int fd;
+    void (*ready)(struct rk_tcp_source *source, uint32_t events);
+};
+
+enum rk_tcp_op_type {
+    RK_TCP_OFFERED,  /* announced here, not yet pulled */
+    RK_TCP_SENDING,  /* pulled: chunks are being sent */
+    RK_TCP_RECEIVING /* pulled from here: chunks come */
+};
+
+struct rk_tcp_op {
+    struct rk_link link; /* in rk_tcp_link.ops or jobs */
+    struct rk_id id;
+    uint8_t type; /* enum rk_tcp_op_type */
+    struct rk_tcp_link *of;
+    struct rank_request *req;
+    struct rk_view view;
+    uint64_t bytes, done; /* to be moved, and moved */
+    struct rk_id theirs;  /* SENDING: id of the receiver */
+    rank_status_t copied; /* RECEIVING: error of a copy to the view */
+};
+
+struct rk_tcp_link {
+    struct rk_tcp_source source;
+    struct rk_tcp *tcp;
+    struct rk_peer *peer;
+    struct rk_link on_links;
+    bool failed;     /* the socket is at its end: reported */
+    bool bye;        /* the peer has said that it leaves */
+    bool says_bye;   /* this side has said so */
+    bool wants_room; /* the set watches for room in the socket */
+    struct rk_link on_pending; /* in rk_tcp.pending: frames wait for the next progress call */
+
+    unsigned char *in;   /* received and not parsed: [in_at, in_end) */
+    size_t in_at, in_end;
+    struct rk_tcp_op *into; /* of the chunk that is being received; NULL with into_left: it is dropped */
+    uint64_t into_left, into_fill; /* of the payload, and of the filling behind it */
+
+    unsigned char *out;  /* to be sent: [out_at, out_end) */
+    size_t out_at, out_end;
+    struct rk_link ops;  /* offered and receiving */
+    struct rk_link jobs; /* sending, the next first */
+    struct rk_hdr chunk; /* header of the chunk that is being sent */
+    size_t chunk_at;     /* bytes of the header and payload sent so far */
+    struct rk_tcp_op *sending; /* the op of that chunk; NULL: none is under way */
+    unsigned char *packed;     /* its payload, if the view is no plain host memory */
+    uint64_t tick;       /* of the last frame */
+    uint64_t sent, received; /* bytes */
+};
+
+struct rk_tcp {
+    struct rk_ctx *ctx;
+    int set; /* the epoll set */
+    struct epoll_event events[16];
+    int nevents;
+    struct rk_tcp_link **by_number;     /* by number of the peer */
+    int by_number_cap;
+    struct rk_link links, pending;
+    struct rk_slab ops;
+    struct rk_handles op_ids;
+    uint64_t tick; /* progress calls */
+    int handled;   /* by this progress call */
+    bool leaving;  /* the rooms above are closed: nothing is delivered any more */
+    uint64_t bad_frames;
+    void (*idle)(void *arg, uint64_t now); /* of lib/conn: about every 125 ms; NULL: none */
+    void *idle_arg;
+};
+
+extern const struct rk_channel rk_channel_tcp;
+
+/* Watch a descriptor; RANK_ERR_SYSTEM: it cannot be watched. */
+rank_status_t rk_tcp_watch(struct rk_tcp *tcp, struct rk_tcp_source *source, uint32_t events);
+void rk_tcp_rewatch(struct rk_tcp *tcp, struct rk_tcp_source *source, uint32_t events);
+/* Before the descriptor is closed. A source of this round is not called any more. */
+void rk_tcp_unwatch(struct rk_tcp *tcp, struct rk_tcp_source *source);
+
+/* The socket leads to the peer: connect it. Takes the socket, unless it fails. */
+rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer);
+/* Say that nothing follows. The socket takes no more frames; the peer's are still received. */
+void rk_tcp_say_bye(struct rk_tcp_link *l);
+/* Is all sent, and has the peer sent all? Or has the connection ended? */
+bool rk_tcp_is_over(const struct rk_tcp_link *l);
+
+/* tcp_link.c */
+void rk_tcp_link_ready(struct rk_tcp_source *source, uint32_t events);
+/* The socket has ended: report the peer. Deferred, callable anywhere. */
+void rk_tcp_link_failed(struct rk_tcp_link *l, const char *why);
+void rk_tcp_link_close(struct rk_tcp_link *l);
+
+/* tcp_send.c */
+rank_status_t rk_tcp_put(struct rk_tcp_link *l, const struct rk_hdr *hdr, const void *first, size_t first_len,
+                         const void *second, const struct rk_view *view);
+/* Send what waits, as far as there is room, 1 MiB at most. */
+void rk_tcp_flush(struct rk_tcp_link *l);
+/* Does anything wait for room in the socket? */
+RK_INLINE bool rk_tcp_waits(const struct rk_tcp_link *l)
+{
+    return l->out_at < l->out_end || l->sending || !rk_list_empty(&l->jobs);
+}
+
+/* tcp_recv.c: receive and deliver what is there, 1 MiB at most. */
+void rk_tcp_receive(struct rk_tcp_link *l);
+
+/* tcp_rndv.c */
+rank_status_t rk_tcp_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr, const struct rk_view *view,
+                               struct rank_request *req);
+void rk_tcp_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view, struct rank_request *req);
+void rk_tcp_rndv_drop(const struct rk_rndv *rndv);
+/* A frame of the channel's own kinds, except DATA and BYE. Returns false if it is invalid. */
+bool rk_tcp_rndv_frame(struct rk_tcp_link *l, const struct rk_hdr *hdr, const void *payload);
+/* The op into which a chunk goes, NULL: dropped. Returns false if the chunk is invalid. */
+bool rk_tcp_chunk_begins(struct rk_tcp_link *l, const struct rk_hdr *hdr, struct rk_tcp_op **into);
+/* Bytes of the chunk have been copied to the view. */
+void rk_tcp_chunk_moved(struct rk_tcp_op *op, uint64_t bytes);
+/* The op has sent all its bytes, or cannot. */
+void rk_tcp_op_end(struct rk_tcp_op *op, rank_status_t st);
+/* Complete all operations of the link with this status. */
+void rk_tcp_fail_ops(struct rk_tcp_link *l, rank_status_t st);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tcp_recv.c: receive frames and chunks of data, and deliver them. */
+#include "lib/channel/tcp/tcp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+enum {
+    IN_MAX = 2 * (RK_TCP_FRAME_MAX + 64), /* bytes that wait to be parsed: a whole frame fits */
+    ROUND_MAX = 1 << 20                   /* bytes that one call receives */
+};
+
+/* Returns false if the frame is invalid. */
+static bool tcp_deliver(struct rk_tcp_link *l, const struct rk_hdr *hdr, const void *payload)
+{
+    struct rk_ctx *ctx = l->tcp->ctx;
+    rk_handler_fn handler;
+
+    l->tcp->handled++;
+    if (hdr->kind == RK_TCP_BYE) {
+        l->bye = true;
+        rk_tcp_say_bye(l);
+        rk_tcp_link_failed(l, NULL);
+        return true;
+    }
+    if (l->tcp->leaving || l->says_bye || l->peer->state == RK_PEER_DEAD)
+        return true;
+    if (hdr->kind >= RK_KIND_CHANNEL_FIRST && hdr->kind < RK_TCP_KIND_END)
+        return rk_tcp_rndv_frame(l, hdr, payload);
+    if (hdr->kind <= RK_KIND_SMSG && ctx->engine->is_valid && !ctx->engine->is_valid(ctx, l->peer, hdr))
+        return true;
+    handler = ctx->engine->handler[hdr->kind];
+    if (rk_likely(handler != NULL))
+        handler(ctx, l->peer, hdr, payload, NULL);
+    else
+        rk_engine_refused(ctx, &l->tcp->bad_frames);
+    return true;
+}
+
+/* Move what is there of the chunk that is being received, and skip its filling. */
+static void take_chunk(struct rk_tcp_link *l)
+{
+    size_t there = l->in_end - l->in_at, n = l->into_left < there ? l->into_left : there;
+    struct rk_tcp_op *op = l->into;
+
+    if (n && op && !op->copied)
+        op->copied = rk_copy_in(&op->view, op->done, l->in + l->in_at, n);
+    l->in_at += n;
+    l->into_left -= n;
+    if (op && l->into_left == 0)
+        l->into = NULL;
+    if (n && op)
+        rk_tcp_chunk_moved(op, n);
+    if (l->into_left == 0) {
+        n = l->in_end - l->in_at < l->into_fill ? l->in_end - l->in_at : l->into_fill;
+        l->in_at += n;
+        l->into_fill -= n;
+    }
+}
+
+static void align(struct rk_tcp_link *l)
+{
+    memmove(l->in, l->in + l->in_at, l->in_end - l->in_at);
+    l->in_end -= l->in_at;
+    l->in_at = 0;
+}
+
+static void parse(struct rk_tcp_link *l)
+{
+    struct rk_hdr hdr;
+    long n;
+
+    while (l->in_at < l->in_end && !l->failed) {
+        if (l->into_left || l->into_fill) {
+            take_chunk(l);
+            continue;
+        }
+        if (l->in_at % 8)
+            align(l);
+        n = rk_tcp_next(l->in + l->in_at, l->in_end - l->in_at, &hdr);
+        if (n < 0 || (n > 0 && hdr.epoch != l->peer->epoch)) {
+            rk_engine_refused(l->tcp->ctx, &l->tcp->bad_frames);
+            rk_tcp_link_failed(l, "it sent an invalid frame");
+            return;
+        }
+        if (n > 0 && hdr.kind == RK_TCP_DATA) {
+            if (!rk_tcp_chunk_begins(l, &hdr, &l->into)) {
+                rk_engine_refused(l->tcp->ctx, &l->tcp->bad_frames);
+                rk_tcp_link_failed(l, "it sent data that nobody pulled");
+                return;
+            }
+            l->into_left = hdr.len;
+            l->into_fill = (uint64_t)n - sizeof(hdr) - hdr.len;
+            l->in_at += sizeof(hdr);
+            continue;
+        }
+        if (n == 0 || (size_t)n > l->in_end - l->in_at)
+            break;
+        if (!tcp_deliver(l, &hdr, l->in + l->in_at + sizeof(hdr))) {
+            rk_engine_refused(l->tcp->ctx, &l->tcp->bad_frames);
+            rk_tcp_link_failed(l, "it sent an invalid frame");
+            return;
+        }
+        l->in_at += (size_t)n;
+    }
+    if (l->in_at == l->in_end)
+        l->in_at = l->in_end = 0;
+    else if (l->in_at > 0 && IN_MAX - l->in_end < RK_TCP_FRAME_MAX + 64)
+        align(l);
+}
+
+/* Receive once. Returns the bytes; 0: nothing is there, or the end. */
+static size_t receive_some(struct rk_tcp_link *l, bool *drained)
+{
+    struct rk_tcp_op *op = l->into;
+    struct iovec iov[2];
+    size_t direct = 0, want;
+    ssize_t got;
+    int n = 0;
+
+    if (op && l->into_left && !op->view.ops && l->in_at == l->in_end) {
+        direct = l->into_left;
+        iov[n++] = (struct iovec){(char *)op->view.base + op->done, direct};
+    }
+    iov[n++] = (struct iovec){l->in + l->in_end, IN_MAX - l->in_end};
+    want = direct + iov[n - 1].iov_len;
+    do
+        got = readv(l->source.fd, iov, n);
+    while (got < 0 && errno == EINTR);
+    *drained = got < (ssize_t)want;
+    if (got <= 0) {
+        if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
+            rk_tcp_link_failed(l, got == 0 ? "it has ended the connection" : strerror(errno));
+        return 0;
+    }
+    l->received += (uint64_t)got;
+    if (direct) {
+        size_t moved = (size_t)got < direct ? (size_t)got : direct;
+        l->into_left -= moved;
+        if (l->into_left == 0)
+            l->into = NULL;
+        rk_tcp_chunk_moved(op, moved);
+        l->tcp->handled++;
+        l->in_end += (size_t)got - moved;
+    } else {
+        l->in_end += (size_t)got;
+    }
+    return (size_t)got;
+}
+
+void rk_tcp_receive(struct rk_tcp_link *l)
+{
+    bool drained = false;
+
+    if (!l->in && !(l->in = aligned_alloc(RK_CACHE_LINE, rk_round_up(IN_MAX, RK_CACHE_LINE))))
+        return; /* the set reports it again */
+    for (size_t sum = 0; sum < ROUND_MAX && !l->failed && !drained;) {
+        sum += receive_some(l, &drained);
+        parse(l);
+    }
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tcp_send.c: send frames and chunks of data. */
+#include "lib/channel/tcp/tcp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+enum {
+    OUT_MAX = 2 * (RK_TCP_FRAME_MAX + 64), /* bytes of frames that wait in a link */
+    SHARE_MAX = 2048,                      /* longer frames do not wait for others */
+    SHARED_MAX = 16384,                    /* so many bytes do not wait for more */
+    ROUND_MAX = 1 << 20                    /* bytes that one call sends */
+};
+
+/* Returns bytes sent; 0: no room, or the link has failed. */
+static size_t tcp_write(struct rk_tcp_link *l, struct iovec *iov, int n)
+{
+    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)n};
+    ssize_t sent;
+
+    do
+        sent = sendmsg(l->source.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent > 0) {
+        l->tcp->handled++;
+        l->sent += (uint64_t)sent;
+    } else if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+        rk_tcp_link_failed(l, strerror(errno));
+    }
+    return sent > 0 ? (size_t)sent : 0;
+}
+
+static void watch_room(struct rk_tcp_link *l, bool wants)
+{
+    if (l->failed || l->wants_room == wants)
+        return;
+    l->wants_room = wants;
+    rk_tcp_rewatch(l->tcp, &l->source, EPOLLIN | EPOLLRDHUP | (wants ? EPOLLOUT : 0));
+}
+
+/* ----------------------------------------------------------------------- chunks */
+
+/* Begin a chunk of the next job, which moves to the end. */
+static void begin_chunk(struct rk_tcp_link *l)
+{
+    struct rk_tcp_op *op = rk_list_entry(l->jobs.next, struct rk_tcp_op, link);
+    uint64_t left = op->bytes - op->done;
+    uint32_t len = left < RK_TCP_CHUNK_MAX ? (uint32_t)left : RK_TCP_CHUNK_MAX;
+    rank_status_t st = RANK_OK;
+
+    l->chunk = (struct rk_hdr){.kind = RK_TCP_DATA, .epoch = l->peer->epoch, .len = len, .tag = rk_id_pack(op->theirs)};
+    if (op->view.ops) {
+        if (!l->packed)
+            l->packed = malloc(RK_TCP_CHUNK_MAX);
+        st = l->packed ? rk_copy_out(l->packed, &op->view, op->done, len) : RANK_ERR_NO_MEMORY;
+    }
+    rk_list_remove(&op->link);
+    rk_list_append(&l->jobs, &op->link);
+    if (rk_unlikely(st)) {
+        l->chunk.flags = RK_TCP_UNREAD;
+        l->chunk.len = 0;
+        op->copied = st;
+    }
+    l->chunk_at = 0;
+    l->sending = op;
+}
+
+/* Returns false without room. */
+static bool send_chunk(struct rk_tcp_link *l)
+{
+    static const char fill[8];
+    struct rk_tcp_op *op = l->sending;
+    const char *from = op->view.ops ? (const char *)l->packed : (const char *)op->view.base + op->done;
+    size_t parts[3] = {sizeof(l->chunk), l->chunk.len, rk_tcp_length(l->chunk.len) - sizeof(l->chunk) - l->chunk.len};
+    const char *bases[3] = {(const char *)&l->chunk, from, fill};
+    size_t all = rk_tcp_length(l->chunk.len), skip = l->chunk_at;
+    struct iovec iov[3];
+    int n = 0;
+
+    for (int i = 0; i < 3; i++) {
+        size_t gone = skip < parts[i] ? skip : parts[i];
+        skip -= gone;
+        if (parts[i] > gone)
+            iov[n++] = (struct iovec){(void *)(uintptr_t)(bases[i] + gone), parts[i] - gone};
+    }
+    l->chunk_at += tcp_write(l, iov, n);
+    if (l->chunk_at < all)
+        return false;
+    l->sending = NULL;
+    op->done += l->chunk.len;
+    if (op->copied || op->done == op->bytes)
+        rk_tcp_op_end(op, op->copied);
+    return true;
+}
+
+/* ----------------------------------------------------------------------- frames */
+
+static bool send_out(struct rk_tcp_link *l)
+{
+    struct iovec iov = {l->out + l->out_at, l->out_end - l->out_at};
+
+    l->out_at += tcp_write(l, &iov, 1);
+    if (l->out_at < l->out_end)
+        return false;
+    l->out_at = l->out_end = 0;
+    return true;
+}
+
+void rk_tcp_flush(struct rk_tcp_link *l)
+{
+    bool room = true;
+
+    rk_list_remove(&l->on_pending);
+    for (size_t sent = 0; room && sent < ROUND_MAX && !l->failed && rk_tcp_waits(l);) {
+        if (l->sending) {
+            sent += l->chunk.len;
+            room = send_chunk(l);
+        } else if (l->out_at < l->out_end) {
+            sent += l->out_end - l->out_at;
+            room = send_out(l);
+        } else {
+            begin_chunk(l);
+        }
+    }
+    watch_room(l, rk_tcp_waits(l));
+}
+
+/* Copy a frame behind what waits. Returns false without room. */
+static bool keep_frame(struct rk_tcp_link *l, const struct iovec *iov, int n, size_t skip)
+{
+    size_t all = 0;
+
+    for (int i = 0; i < n; i++)
+        all += iov[i].iov_len;
+    all -= skip;
+    if (!l->out && !(l->out = malloc(OUT_MAX)))
+        return false;
+    if (l->out_end + all > OUT_MAX && l->out_at > 0) {
+        memmove(l->out, l->out + l->out_at, l->out_end - l->out_at);
+        l->out_end -= l->out_at;
+        l->out_at = 0;
+    }
+    if (l->out_end + all > OUT_MAX)
+        return false;
+    for (int i = 0; i < n; i++) {
+        size_t gone = skip < iov[i].iov_len ? skip : iov[i].iov_len;
+        skip -= gone;
+        memcpy(l->out + l->out_end, (const char *)iov[i].iov_base + gone, iov[i].iov_len - gone);
+        l->out_end += iov[i].iov_len - gone;
+    }
+    return true;
+}
+
+rank_status_t rk_tcp_put(struct rk_tcp_link *l, const struct rk_hdr *hdr, const void *first, size_t first_len,
+                         const void *second, const struct rk_view *view)
+{
+    static const char fill[8];
+    size_t rest = hdr->len - first_len, all = rk_tcp_length(hdr->len), sent = 0;
+    unsigned char packed[RK_TCP_FRAME_MAX];
+    struct iovec iov[4];
+    rank_status_t st;
+    int n = 0;
+
+    if (l->failed || l->says_bye)
+        return RANK_ERR_PEER_DEAD;
+    if (view && rest && (view->ops || (l->out_at < l->out_end || l->sending))) {
+        st = rk_copy_out(packed, view, 0, rest);
+        if (st)
+            return st;
+        second = packed;
+    } else if (view) {
+        second = view->base;
+    }
+    iov[n++] = (struct iovec){(void *)(uintptr_t)hdr, sizeof(*hdr)};
+    if (first_len)
+        iov[n++] = (struct iovec){(void *)(uintptr_t)first, first_len};
+    if (rest)
+        iov[n++] = (struct iovec){(void *)(uintptr_t)second, rest};
+    if (all > sizeof(*hdr) + hdr->len)
+        iov[n++] = (struct iovec){(void *)(uintptr_t)fill, all - sizeof(*hdr) - hdr->len};
+
+    if (l->sending || l->out_at < l->out_end || (l->tick == l->tcp->tick && all <= SHARE_MAX)) {
+        if (!keep_frame(l, iov, n, 0))
+            return RK_AGAIN;
+        if (!l->wants_room && l->out_end - l->out_at >= SHARED_MAX)
+            rk_tcp_flush(l);
+        else if (!l->wants_room && rk_list_empty(&l->on_pending))
+            rk_list_append(&l->tcp->pending, &l->on_pending);
+        return l->failed ? RANK_ERR_PEER_DEAD : RANK_OK;
+    }
+    l->tick = l->tcp->tick;
+    if (!l->out && !(l->out = malloc(OUT_MAX))) /* before a part of it is sent */
+        return RANK_ERR_NO_MEMORY;
+    sent = tcp_write(l, iov, n);
+    if (rk_unlikely(l->failed))
+        return RANK_ERR_PEER_DEAD;
+    if (rk_likely(sent == all))
+        return RANK_OK;
+    if (sent == 0) {
+        watch_room(l, true);
+        return RK_AGAIN;
+    }
+    keep_frame(l, iov, n, sent);
+    watch_room(l, true);
+    return RANK_OK;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tcp_wire.c: see tcp_wire.h. */
+#include "lib/channel/tcp/tcp_wire.h"
+
+#include <string.h>
+
+/* Is the length of the payload one that the kind may have? */
+static bool fits(const struct rk_hdr *hdr)
+{
+    switch (hdr->kind) {
+    case RK_TCP_ANNOUNCE:
+        return hdr->len == sizeof(struct rk_tcp_announce);
+    case RK_TCP_PULL:
+        return hdr->len == sizeof(struct rk_tcp_pull);
+    case RK_TCP_DROP:
+    case RK_TCP_BYE:
+        return hdr->len == 0;
+    case RK_TCP_DATA:
+        return hdr->len <= RK_TCP_CHUNK_MAX && (hdr->len > 0 || (hdr->flags & RK_TCP_UNREAD));
+    case RK_KIND_NONE:
+    case RK_KIND_RNDV: /* never on the wire: channels make it */
+        return false;
+    default:
+        return hdr->len <= RK_TCP_FRAME_MAX;
+    }
+}
+
+long rk_tcp_next(const void *data, size_t len, struct rk_hdr *hdr)
+{
+    if (len < sizeof(*hdr))
+        return 0;
+    memcpy(hdr, data, sizeof(*hdr));
+    return fits(hdr) ? (long)rk_tcp_length(hdr->len) : -1;
+}
