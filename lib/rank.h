@@ -71,5 +71,6 @@
 #include "rank/coll_init.h"
 #include "rank/device.h"
 #include "rank/queue.h"
+#include "rank/conn.h"
 
 #endif

@@ -12,6 +12,7 @@
 enum { REPORTS_MAX = 8 };
 
 _Atomic int rk_life;
+_Atomic int rk_contexts;
 void (*rk_arg_abort)(int code, const char *text);
 
 /* A kind of report: the public function, and the text of the check. */
@@ -95,7 +96,7 @@ bool rk_arg_report_handle(const char *call, const char *what, const void *handle
 {
     int life = atomic_load(&rk_life);
 
-    if (life != RK_LIFE_IN && life != RK_LIFE_JOINING) {
+    if (life != RK_LIFE_IN && life != RK_LIFE_JOINING && atomic_load(&rk_contexts) == 0) {
         rk_arg_report_life(call);
         return false;
     }

@@ -20,6 +20,8 @@
  */
 enum rk_life { RK_LIFE_OUT, RK_LIFE_JOINING, RK_LIFE_IN, RK_LIFE_LEFT, RK_LIFE_FORKED };
 extern _Atomic int rk_life;
+/* Open contexts of rank_ctx_open: handles may be theirs. */
+extern _Atomic int rk_contexts;
 
 /* Ends the job for RANK_ERRORS=abort; NULL: print only. */
 extern void (*rk_arg_abort)(int code, const char *text);

@@ -22,8 +22,13 @@
 #ifndef RK_BASE_CTX_H
 #define RK_BASE_CTX_H
 
+#include <stdbool.h>
+
 struct rk_ctx {
     int level;                    /* rank_thread_level_t, as requested */
+    bool unlaunched;              /* of rank_ctx_open: asks no launcher */
+    bool has_progress_thread;
+    bool forked;                  /* this process is a child of the context's own */
     struct rk_board *board;       /* status page for the launcher (status_page.h); NULL: none */
     struct rk_boot *boot;         /* lib/boot: PMIx, identity */
     struct rk_node *node;         /* lib/node: the segment shared by the ranks of this node */
@@ -37,6 +42,9 @@ struct rk_ctx {
     struct rank_team *parents;    /* team with the parents; NULL: none, or disconnected */
     int nparents;
     char *devices;                /* lib/world: GPU and NIC of this rank as text; NULL: not found so far */
+    struct rk_conns *conns;       /* lib/conn: listeners and connections; NULL: none so far */
+    const char *name;             /* shown to the peers of connections; NULL: the program's */
+    struct rk_ctx *next_in_process; /* lib/world/process.c */
     struct rk_connected *families; /* lib/world: connected jobs */
 };
 

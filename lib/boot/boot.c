@@ -8,6 +8,13 @@
 
 static const struct rk_boot_provider *const providers[] = {&rk_boot_pmix, &rk_boot_alone};
 
+static void name_host(struct rk_boot *boot)
+{
+    if (gethostname(boot->host, sizeof(boot->host) - 1) < 0)
+        snprintf(boot->host, sizeof(boot->host), "unknown");
+    boot->host[strcspn(boot->host, ".")] = '\0';
+}
+
 rank_status_t rk_boot_open(struct rk_boot **out)
 {
     rank_status_t st = RANK_ERR_UNREACHABLE;
@@ -16,10 +23,19 @@ rank_status_t rk_boot_open(struct rk_boot **out)
         st = providers[i]->open(out);
     if (st)
         return st;
-    if (gethostname((*out)->host, sizeof((*out)->host) - 1) < 0)
-        snprintf((*out)->host, sizeof((*out)->host), "unknown");
-    (*out)->host[strcspn((*out)->host, ".")] = '\0';
+    if ((*out)->alone)
+        rk_boot_alone_warn();
+    name_host(*out);
     return RANK_OK;
+}
+
+rank_status_t rk_boot_open_alone(struct rk_boot **out)
+{
+    rank_status_t st = rk_boot_alone.open(out);
+
+    if (!st)
+        name_host(*out);
+    return st;
 }
 
 void rk_boot_close(struct rk_boot *boot)

@@ -131,6 +131,10 @@ extern const struct rk_boot_provider rk_boot_pmix, rk_boot_alone;
 
 /* Open the first provider that started this process. */
 rank_status_t rk_boot_open(struct rk_boot **out);
+/* Be a world of one, also where a launcher started this process. */
+rank_status_t rk_boot_open_alone(struct rk_boot **out);
+/* boot_alone.c: warn if the environment suggests that the user expected more. */
+void rk_boot_alone_warn(void);
 /* No-op if NULL. */
 void rk_boot_close(struct rk_boot *boot);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* boot_alone.c: be a world of one, without a launcher. */
+#include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
@@ -7,10 +8,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <unistd.h>
 
-/* Warn if the environment suggests that the user expected more. */
-static void warn_if_launched(void)
+void rk_boot_alone_warn(void)
 {
     static const char *const hints[] = {"SLURM_STEP_NUM_TASKS", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE"};
 
@@ -30,18 +31,21 @@ static rank_status_t alone_open(struct rk_boot **out)
     static _Atomic uint32_t opened; /* contexts of a process have different jobs */
     struct rk_boot *boot = calloc(1, sizeof(*boot));
     int *local = calloc(1, sizeof(*local));
+    uint64_t random; /* names are different on all hosts: keys have them */
 
     if (!boot || !local) {
         free(boot);
         free(local);
         return RANK_ERR_NO_MEMORY;
     }
-    warn_if_launched();
     boot->ops = &rk_boot_alone;
     boot->alone = true;
     boot->size = boot->nlocal = 1;
     boot->local = local;
-    snprintf(boot->job, sizeof(boot->job), "alone-%d-%u", (int)getpid(), (unsigned)atomic_fetch_add(&opened, 1));
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        random = rk_clock_ns();
+    snprintf(boot->job, sizeof(boot->job), "alone-%d-%u-%016llx", (int)getpid(), (unsigned)atomic_fetch_add(&opened, 1),
+             (unsigned long long)random);
     *out = boot;
     return RANK_OK;
 }

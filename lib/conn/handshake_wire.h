@@ -2,11 +2,6 @@
 /*
  * handshake_wire.h: define the messages that open a connection.
  *
- * Room: what opens a connection: addresses, secrets and the messages of the handshake.
- * Callers: lib/channel, lib/world, tests.
- * Never: waits; keeps state of a connection; prints a secret.
- * Tests: tests/unit/conn_wire_test.c, tests/fuzz/fuzz_handshake.c.
- *
  *     client                                server
  *     HELLO     nonce                  ->
  *                                      <-   CHALLENGE  nonce, secret wanted

@@ -18,6 +18,7 @@
 #include "lib/mem/kind.h"
 #include "lib/rma/sym_heap.h"
 #include "lib/world/device_mem.h"
+#include "lib/world/world.h"
 #include "lib/world/roster.h"
 
 #include <stdlib.h>
@@ -400,22 +401,26 @@ rank_status_t rank_free(rank_mem_t *mem)
     return st;
 }
 
-rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
+rank_status_t rk_world_register(const char *call, struct rank_team *world, void *ptr, int64_t bytes, rank_mem_t *out)
 {
-    rank_team_t world = rank_world();
     const struct rk_kind *kind;
     int64_t end;
 
-    if (!world)
-        return rk_arg_not_in(__func__);
     if (!ptr || !out)
-        return rk_arg_null(__func__, !ptr ? "ptr" : "mem");
+        return rk_arg_null(call, !ptr ? "ptr" : "mem");
     if (bytes < 0 || __builtin_add_overflow((int64_t)(uintptr_t)ptr, bytes, &end))
-        return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative or leaves the address space", (long long)bytes);
+        return rk_arg_error(RANK_ERR_COUNT, call, "bytes %lld is negative or leaves the address space", (long long)bytes);
     if ((kind = rk_kind_of(ptr, (size_t)bytes)) != NULL)
-        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, __func__, "memory of the kind %s cannot be registered", kind->name);
+        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "memory of the kind %s cannot be registered", kind->name);
     RK_ENTER(world->ctx);
     return rk_mem_register(world, ptr, (size_t)bytes, out);
+}
+
+rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
+{
+    rank_team_t world = rank_world();
+
+    return world ? rk_world_register(__func__, world, ptr, bytes, out) : rk_arg_not_in(__func__);
 }
 
 rank_status_t rank_mem_kind(const void *ptr, rank_mem_kind_t *kind, int *device)

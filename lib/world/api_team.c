@@ -186,6 +186,15 @@ rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out)
     return st ? st : api_team_split(team, 0, team->rank, out);
 }
 
+void rk_world_close_team(struct rank_team *team)
+{
+    struct rk_ctx *ctx = team->ctx;
+
+    rk_rooms_team_close(ctx, team);
+    rk_team_retire(team);
+    destroy_idle(ctx);
+}
+
 rank_status_t rank_team_free(rank_team_t *team)
 {
     struct rk_ctx *ctx;
@@ -202,13 +211,15 @@ rank_status_t rank_team_free(rank_team_t *team)
     if (*team == ctx->world)
         return rk_arg_error(RANK_ERR_ARG, __func__, "the world is freed by rank_finalize");
     mixed = (*team)->mixed;
+    if (mixed && rk_world_free_conn(*team)) {
+        *team = RANK_TEAM_NULL;
+        return RANK_OK;
+    }
     if (mixed)
         rk_connected_disconnect(*team);
     if (*team == ctx->parents)
         ctx->parents = NULL;
-    rk_rooms_team_close(ctx, *team);
-    rk_team_retire(*team);
-    destroy_idle(ctx);
+    rk_world_close_team(*team);
     if (mixed)
         rk_connected_sweep(ctx);
     *team = RANK_TEAM_NULL;

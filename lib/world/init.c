@@ -28,9 +28,9 @@
 #include "lib/queue/queue.h"
 #include "lib/rma/rma.h"
 #include "lib/world/connected.h"
+#include "lib/world/process.h"
 #include "lib/world/world.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +42,8 @@
  */
 static const struct rk_room *const rooms[] = {&rk_room_rma, &rk_room_p2p, &rk_room_coll, &rk_room_queue};
 _Static_assert(RK_ARRAY_LEN(rooms) <= RK_ROOMS_MAX, "the engine has space for them");
+
+enum { CLOSE_NS = 1000000000 }; /* rank_finalize: for the answers of connections */
 
 static struct rk_ctx *the_ctx;
 
@@ -241,7 +243,7 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
     if (rk_nkinds)
         atomic_store(&ctx->node->head->has_kinds, 1);
     st = rk_engine_open(ctx);
-    if (!st && (ctx->level == RANK_THREAD_MULTIPLE || rk_conf.progress_thread))
+    if (!st && (ctx->level == RANK_THREAD_MULTIPLE || ctx->has_progress_thread))
         st = rk_threads_open(ctx);
     if (!st)
         st = rk_segments_open(ctx);
@@ -306,7 +308,7 @@ static rank_status_t init_join(struct rk_ctx *ctx)
     rk_node_prepare(); /* before PMIx starts its thread */
     if (ctx->board)
         rk_board_write(ctx->board, RK_BOARD_JOINING, rk_clock_ns(), NULL);
-    st = rk_boot_open(&ctx->boot);
+    st = ctx->unlaunched ? rk_boot_open_alone(&ctx->boot) : rk_boot_open(&ctx->boot);
     if (st)
         return st;
     if (!ctx->boot->alone)
@@ -339,10 +341,20 @@ static rank_status_t init_join(struct rk_ctx *ctx)
     return st;
 }
 
+static rank_status_t init_open(struct rk_ctx *ctx)
+{
+    rank_status_t st = init_join(ctx);
+
+    if (!st && ctx->has_progress_thread)
+        st = rk_progress_thread_start(ctx);
+    if (!st)
+        rk_process_add(ctx);
+    return st;
+}
+
 rank_status_t rk_world_open(int level, struct rk_board *board, struct rk_ctx **out)
 {
     struct rk_ctx *ctx = *out = calloc(1, sizeof(*ctx));
-    rank_status_t st;
 
     if (!ctx) {
         rk_board_close(board);
@@ -350,20 +362,32 @@ rank_status_t rk_world_open(int level, struct rk_board *board, struct rk_ctx **o
     }
     ctx->level = level;
     ctx->board = board;
-    st = init_join(ctx);
-    if (!st && rk_conf.progress_thread)
-        st = rk_progress_thread_start(ctx);
-    return st;
+    ctx->has_progress_thread = rk_conf.progress_thread;
+    return init_open(ctx);
+}
+
+rank_status_t rk_world_open_alone(int level, bool progress_thread, struct rk_ctx **out)
+{
+    struct rk_ctx *ctx = *out = calloc(1, sizeof(*ctx));
+
+    if (!ctx)
+        return RANK_ERR_NO_MEMORY;
+    ctx->level = level;
+    ctx->unlaunched = true;
+    ctx->has_progress_thread = progress_thread;
+    return init_open(ctx);
 }
 
 static void init_leave(struct rk_ctx *ctx)
 {
+    rk_process_remove(ctx);
     rk_progress_thread_stop(ctx);
     rk_rooms_close(ctx);
     rk_connected_close(ctx);
     if (ctx->boot) /* a spawned job may end at this moment */
         ctx->boot->ops->watch_deaths(ctx->boot, NULL, NULL);
     rk_engine_close(ctx);
+    free(ctx->conns);
     for (size_t i = 0; i < RK_ARRAY_LEN(rooms); i++) {
         if (rooms[i]->release)
             rooms[i]->release(ctx);
@@ -384,26 +408,12 @@ static void init_leave_process(void)
     if (the_ctx)
         init_leave(the_ctx);
     the_ctx = NULL;
-    rk_kinds_close();
     rk_crash_stack_close();
-    rk_conf_unload();
-}
-
-/*
- * In a forked child: without PMIx, progress and a slot, every call is rejected. Takes no lock, since a thread that
- * the child lacks may hold it; the lists are consistent for a reader at any moment.
- */
-static void forked(void)
-{
-    if (atomic_load(&rk_life) == RK_LIFE_OUT)
-        return;
-    if (atomic_exchange(&rk_life, RK_LIFE_FORKED) == RK_LIFE_IN)
-        rk_rooms_spoil(the_ctx);
+    rk_process_leave();
 }
 
 rank_status_t rank_init(const rank_init_opts_t *opts)
 {
-    static bool watches_forks;
     int before = RK_LIFE_OUT, level;
     rank_status_t st;
 
@@ -414,9 +424,7 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
                                                              : "the library is initialized already");
         return RANK_ERR_STATE;
     }
-    if (!watches_forks)
-        watches_forks = pthread_atfork(NULL, NULL, forked) == 0;
-    st = rk_conf_load();
+    st = rk_process_enter();
     rk_arg_abort = rank_abort;
     if (!st)
         st = check_opts(opts, &level);
@@ -526,6 +534,7 @@ rank_status_t rank_finalize(void)
     }
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
+    rk_world_close_conns(the_ctx, CLOSE_NS);
     init_drain(the_ctx);
     init_leave_process();
     return RANK_OK;
@@ -534,6 +543,11 @@ rank_status_t rank_finalize(void)
 void rk_world_close(struct rk_ctx *ctx)
 {
     init_drain(ctx);
+    init_leave(ctx);
+}
+
+void rk_world_abandon(struct rk_ctx *ctx)
+{
     init_leave(ctx);
 }
 

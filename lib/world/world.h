@@ -13,7 +13,10 @@
 #include "lib/base/ctx.h"
 #include "lib/rank.h"
 
+#include <stdbool.h>
+
 struct rank_team;
+struct rk_conn;
 
 /* Context created by rank_init; NULL before init and after finalize. */
 struct rk_ctx *rk_world_ctx(void);
@@ -23,8 +26,23 @@ struct rk_ctx *rk_world_ctx(void);
  * context may have; NULL: none. Close *out also after an error, unless it is NULL.
  */
 rank_status_t rk_world_open(int level, struct rk_board *board, struct rk_ctx **out);
+/* The same for a world of one, without a launcher. */
+rank_status_t rk_world_open_alone(int level, bool progress_thread, struct rk_ctx **out);
 /* Collective. */
 void rk_world_close(struct rk_ctx *ctx);
+/* Close what rk_world_open has opened and failed. */
+void rk_world_abandon(struct rk_ctx *ctx);
+
+/* api_conn.c: close listeners and connections, within timeout_ns. No-op if there are none. */
+rank_status_t rk_world_close_conns(struct rk_ctx *ctx, int64_t timeout_ns);
+/* Disconnect, and free connection and team. */
+rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns);
+/* rank_team_free of a connection. Returns false if the team is none. */
+bool rk_world_free_conn(struct rank_team *team);
+/* api_team.c: the last step of rank_team_free. */
+void rk_world_close_team(struct rank_team *team);
+/* api_alloc.c: rank_reg. */
+rank_status_t rk_world_register(const char *call, struct rank_team *world, void *ptr, int64_t bytes, rank_mem_t *out);
 
 /* init.c: wakes the context's own thread; runs on the PMIx thread. */
 void rk_world_wake(void *ctx);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * conn.h: connect processes that no launcher started.
+ *
+ * A connection is a team of two. The peer is the one rank of a job of its own: lib/core numbers it, lib/channel/tcp
+ * carries its frames. A context has these objects from the first listener or connection on.
+ *
+ * Room: what opens a connection: addresses, secrets, handshakes, listeners.
+ * Callers: lib/world.
+ * Never: waits for a name server with the lock held; prints a secret.
+ * Tests: tests/unit/conn_wire_test.c, tests/fuzz/fuzz_handshake.c, tests/conn.
+ */
+#ifndef RK_CONN_CONN_H
+#define RK_CONN_CONN_H
+
+#include "lib/channel/tcp/tcp.h"
+#include "lib/conn/address.h"
+#include "lib/conn/handshake_wire.h"
+#include "lib/conn/secret.h"
+#include "lib/p2p/team.h"
+
+enum { RK_CONN_HALF_OPEN = 64 /* handshakes at a time */ };
+
+/* Objects of a context. */
+struct rk_conns {
+    struct rk_ctx *ctx;
+    struct rk_tcp *tcp;
+    uint64_t context; /* random id of the context */
+    uint64_t host;
+    char name[RK_SHAKE_NAME];
+    struct rk_link listeners, clients, conns; /* clients: handshakes of rank_connect */
+    int half_open;    /* handshakes of all listeners */
+};
+
+/* Options of a listener or a connect, with the defaults filled in. */
+struct rk_conn_opts {
+    struct rk_secret secret;
+    unsigned char hello[RK_SHAKE_HELLO_MAX];
+    uint16_t hello_bytes;
+    uint32_t flags;
+    int max_conns;
+    uint64_t timeout_ns, silence_ns;
+};
+
+#define RK_LISTENER_MAGIC 0x6c73746eu
+
+struct rank_listener {
+    uint32_t magic;
+    struct rk_tcp_source source;
+    struct rk_conns *of;
+    struct rk_link link, half_open, ready; /* ready: handshakes that are done */
+    struct rk_conn_opts opts;
+    struct rk_conn_count *count;
+    rank_status_t failed; /* of accept(2), not reported so far */
+    bool paused;          /* not watched: too many half-open clients, or no descriptors */
+};
+
+/* Connections of a listener: outlives it. */
+struct rk_conn_count {
+    int n, holders;
+};
+
+/* A handshake, of either side. Owns its socket. */
+struct rk_shaking {
+    struct rk_tcp_source source;
+    struct rk_conns *of;
+    struct rk_link link;
+    rank_listener_t listener; /* NULL: this side connects */
+    const struct rk_conn_opts *opts;
+    uint64_t deadline;
+    enum rk_shake_type next;  /* the message that is awaited; 0: the socket connects */
+    bool over;                /* status says how */
+    rank_status_t status;
+    char why[RK_SHAKE_TEXT_MAX + 1];
+    unsigned char nonce[2][RK_SHAKE_NONCE]; /* of the client, of the server */
+    struct rk_shake peer;     /* PROOF or WELCOME of the other side */
+    uint64_t team;
+    bool proved;
+    size_t need, got;
+    unsigned char in[RK_SHAKE_HEAD + RK_SHAKE_BODY_MAX];
+};
+
+/* A connection. */
+struct rk_conn {
+    struct rk_link link;
+    struct rank_team *team;
+    struct rk_peer *peer;
+    uint64_t job; /* of the peer here */
+    struct rk_conn_count *count;
+    rank_conn_info_t info;
+};
+
+/* Get the objects of a context, made at the first call. */
+rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out);
+/* Fill in what the user gives. Reports errors as of call. rk_secret_clear ends it. */
+rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given, struct rk_conn_opts *out);
+
+/* shake.c: begin on a socket, which is taken in any case. NULL: out of memory, or it cannot be watched. */
+struct rk_shaking *rk_shake_begin(struct rk_conns *c, int fd, rank_listener_t listener, const struct rk_conn_opts *opts);
+void rk_shake_end(struct rk_shaking *s);
+/* End those whose time is over. */
+void rk_shake_check(struct rk_conns *c, uint64_t now);
+
+/* listener.c. Reports errors as of call; moves opts. */
+rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char *address, const struct addrinfo *found,
+                               struct rk_conn_opts *opts, rank_listener_t *out);
+/* A client is through with its handshake, or has failed. */
+void rk_listener_shaken(struct rk_shaking *s);
+/* A handshake or a connection has ended: there may be room for another client. */
+void rk_listener_resume(struct rk_conns *c);
+void rk_listener_end(rank_listener_t listener);
+void rk_conn_count_drop(struct rk_conn_count *count);
+
+/* connection.c: memory of listeners, which rejects their handles once it is forgotten. */
+rank_listener_t rk_listener_memory(void);
+void rk_listener_forget(rank_listener_t listener);
+/* Make a handshake that is over a connection; its team has no collectives yet. Ends s in any case. */
+rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out);
+/* The connection of a team; NULL: the team is none. */
+struct rk_conn *rk_conn_of(const struct rank_team *team);
+/* Tell the peer, wait for its answer, and end all operations. The team stays. */
+rank_status_t rk_conn_say_bye(struct rk_conn *conn, int64_t timeout_ns);
+/* Free it; its team is the caller's. */
+void rk_conn_forget(struct rk_conn *conn);
+
+/* Fill in the bytes that have been sent and received. */
+void rk_conn_count_bytes(struct rk_conn *conn);
+/* In a forked child: close its copies of the sockets. */
+void rk_conns_forked(struct rk_ctx *ctx);
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* connection.c: make connections of handshakes, and end them. */
+#include "lib/base/log.h"
+#include "lib/base/retired.h"
+#include "lib/boot/boot.h"
+#include "lib/conn/conn.h"
+#include "lib/core/procs.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Memory of closed listeners, whose handles are rejected. */
+static struct rk_retired listeners = RK_RETIRED_INIT(16);
+
+rank_listener_t rk_listener_memory(void)
+{
+    struct rk_link *link = rk_retired_take(&listeners);
+    rank_listener_t t = link ? rk_list_entry(link, struct rank_listener, link) : NULL;
+
+    return t ? memset(t, 0, sizeof(*t)) : calloc(1, sizeof(*t));
+}
+
+void rk_listener_forget(rank_listener_t t)
+{
+    if (!t)
+        return;
+    t->magic = 0;
+    rk_retired_put(&listeners, &t->link);
+}
+
+/* ------------------------------------------------------------------- objects of a context */
+
+static void conns_idle(void *arg, uint64_t now)
+{
+    struct rk_conns *c = arg;
+
+    rk_shake_check(c, now);
+    rk_listener_resume(c);
+}
+
+rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out)
+{
+    struct rk_conns *c = *out = ctx->conns;
+    unsigned char random[RK_SECRET_NONCE];
+    size_t none = 0;
+    rank_status_t st;
+
+    if (c)
+        return RANK_OK;
+    c = calloc(1, sizeof(*c));
+    if (!c)
+        return RANK_ERR_NO_MEMORY;
+    st = rk_nonce(random);
+    if (!st)
+        st = rk_engine_open_channel(ctx, &rk_channel_tcp, NULL, &none);
+    if (st) {
+        free(c);
+        return st;
+    }
+    c->ctx = ctx;
+    c->tcp = rk_engine_state(ctx, &rk_channel_tcp);
+    c->tcp->idle = conns_idle;
+    c->tcp->idle_arg = c;
+    c->context = ctx->engine->job;
+    c->host = rk_address_host_id();
+    snprintf(c->name, sizeof(c->name), "%s", ctx->name ? ctx->name : program_invocation_short_name);
+    rk_list_init(&c->listeners);
+    rk_list_init(&c->clients);
+    rk_list_init(&c->conns);
+    *out = ctx->conns = c;
+    return RANK_OK;
+}
+
+static rank_status_t read_secret(const char *call, const rank_conn_opts_t *given, struct rk_conn_opts *out)
+{
+    char why[256];
+    rank_status_t st;
+
+    if (given && !given->secret && given->secret_bytes)
+        return rk_arg_null(call, "opts->secret");
+    st = rk_secret_load(given ? given->secret : NULL, given ? given->secret_bytes : 0, &out->secret, why, sizeof(why));
+    if (st == RANK_ERR_ARG)
+        return rk_arg_error(RANK_ERR_ARG, call, "%s", why);
+    if (st)
+        rk_error("%s: %s", call, why);
+    return st;
+}
+
+rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given, struct rk_conn_opts *out)
+{
+    static const rank_conn_opts_t none = RANK_CONN_OPTS_INIT;
+    rank_status_t st;
+
+    if (given && given->size != sizeof(*given))
+        return rk_arg_error(RANK_ERR_ARG, call, "opts->size is %zu, not %zu", given->size, sizeof(*given));
+    if (!given)
+        given = &none;
+    if (given->hello_bytes > RK_SHAKE_HELLO_MAX || (given->hello_bytes && !given->hello))
+        return rk_arg_error(RANK_ERR_ARG, call, "opts->hello has %zu bytes: at most %d are possible", given->hello_bytes,
+                            RK_SHAKE_HELLO_MAX);
+    if (given->timeout_ns < 0 || given->silence_ns < 0 || given->max_conns < 0 || given->flags & ~RANK_CONN_OPEN)
+        return rk_arg_error(RANK_ERR_ARG, call, "opts has a negative number or an unknown flag");
+    st = read_secret(call, given, out);
+    if (st)
+        return st;
+    out->flags = given->flags;
+    out->max_conns = given->max_conns ? given->max_conns : 1024;
+    out->timeout_ns = given->timeout_ns ? (uint64_t)given->timeout_ns : 5000000000u;
+    out->silence_ns = given->silence_ns ? (uint64_t)given->silence_ns : 10000000000u;
+    out->hello_bytes = (uint16_t)given->hello_bytes;
+    if (given->hello_bytes)
+        memcpy(out->hello, given->hello, given->hello_bytes);
+    return RANK_OK;
+}
+
+/* ---------------------------------------------------------------------- a connection */
+
+static void set_options(int fd, uint64_t silence_ns)
+{
+    int on = 1, ms = silence_ns / 1000000 > INT32_MAX ? INT32_MAX : (int)(silence_ns / 1000000), s = ms / 3000 ? ms / 3000 : 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &s, sizeof(s));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &s, sizeof(s));
+}
+
+static void describe_sides(const struct rk_shaking *s, rank_conn_info_t *info)
+{
+    struct sockaddr_storage a;
+    socklen_t len = sizeof(a);
+
+    if (getsockname(s->source.fd, (struct sockaddr *)&a, &len) == 0)
+        rk_address_text((struct sockaddr *)&a, info->local, sizeof(info->local));
+    len = sizeof(a);
+    if (getpeername(s->source.fd, (struct sockaddr *)&a, &len) == 0)
+        rk_address_text((struct sockaddr *)&a, info->remote, sizeof(info->remote));
+    memcpy(info->name, s->peer.name, sizeof(info->name));
+    snprintf(info->channel, sizeof(info->channel), "%s", rk_channel_tcp.name);
+    info->pid = s->peer.host && s->peer.host == s->of->host ? (int32_t)s->peer.pid : 0;
+    info->proved = s->proved;
+    info->hello_bytes = s->peer.hello_bytes;
+    memcpy(info->hello, s->peer.hello, sizeof(info->hello));
+}
+
+static uint16_t fold(uint64_t id)
+{
+    return (uint16_t)(id ^ id >> 16 ^ id >> 32 ^ id >> 48);
+}
+
+/* Create the team of the connection; its peer gets a number. */
+static rank_status_t make_team(struct rk_conn *conn, struct rk_shaking *s)
+{
+    struct rk_ctx *ctx = s->of->ctx;
+    int *numbers, other, me = s->listener != NULL;
+    rank_status_t st = rk_procs_add_job(ctx, conn->job, 1, fold(s->team), &other);
+
+    if (st)
+        return st;
+    rk_procs_set_key_job(ctx, other, s->peer.context);
+    conn->peer = rk_engine_peer(ctx, other);
+    numbers = malloc(2 * sizeof(*numbers));
+    if (!conn->peer || !numbers) {
+        free(numbers);
+        return RANK_ERR_NO_MEMORY;
+    }
+    numbers[me] = ctx->boot->rank;
+    numbers[1 - me] = other;
+    st = rk_team_create(ctx, s->team, me, 2, numbers, &conn->team);
+    if (st)
+        free(numbers);
+    return st;
+}
+
+rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out)
+{
+    struct rk_conn *conn = calloc(1, sizeof(*conn));
+    struct rk_conns *c = s->of;
+    rank_status_t st = conn ? rk_nonce(s->nonce[0]) : RANK_ERR_NO_MEMORY;
+
+    if (!st) {
+        memcpy(&conn->job, s->nonce[0], sizeof(conn->job));
+        describe_sides(s, &conn->info);
+        set_options(s->source.fd, s->opts->silence_ns);
+        st = make_team(conn, s);
+    }
+    if (!st) {
+        rk_team_settle(conn->team);
+        st = rk_tcp_attach(c->tcp, s->source.fd, conn->peer);
+    }
+    if (!st) {
+        s->source.fd = -1;
+        if (s->listener) {
+            conn->count = s->listener->count;
+            conn->count->holders++;
+        }
+        rk_list_append(&c->conns, &conn->link);
+        *out = conn;
+    } else {
+        if (s->listener)
+            s->listener->count->n--;
+        if (conn && conn->team)
+            rk_team_destroy(conn->team);
+        if (conn)
+            rk_procs_remove_job(c->ctx, conn->job);
+        free(conn);
+    }
+    rk_shake_end(s);
+    return st;
+}
+
+struct rk_conn *rk_conn_of(const struct rank_team *team)
+{
+    struct rk_conns *c = team->ctx->conns;
+    struct rk_link *at;
+
+    if (!c || !team->mixed)
+        return NULL;
+    rk_list_for_each(at, &c->conns)
+    {
+        struct rk_conn *conn = rk_list_entry(at, struct rk_conn, link);
+        if (conn->team == team)
+            return conn;
+    }
+    return NULL;
+}
+
+void rk_conn_forget(struct rk_conn *conn)
+{
+    if (conn->count)
+        conn->count->n--;
+    rk_conn_count_drop(conn->count);
+    rk_list_remove(&conn->link);
+    free(conn);
+}
+
+/* ----------------------------------------------------------------------- disconnecting */
+
+struct bye_wait {
+    struct rk_wait wait;
+    struct rk_peer *peer;
+    bool confirmed;
+};
+
+static bool bye_is_over(struct rk_wait *w)
+{
+    struct bye_wait *b = (struct bye_wait *)w;
+    struct rk_tcp_link *l = b->peer->ep;
+
+    if (b->confirmed || b->peer->state == RK_PEER_DEAD || !l)
+        return b->confirmed = true;
+    if (!l->says_bye && !l->failed) {
+        for (int i = 0; i < RK_SEND_CLASSES; i++) {
+            if (rk_sendq_has(&b->peer->sendq, (enum rk_send_class)i))
+                return w->late;
+        }
+        rk_tcp_say_bye(l);
+    }
+    b->confirmed = rk_tcp_is_over(l);
+    return b->confirmed || w->late;
+}
+
+rank_status_t rk_conn_say_bye(struct rk_conn *conn, int64_t timeout_ns)
+{
+    struct bye_wait w = {.wait = {.peer = conn->peer}, .peer = conn->peer};
+    struct rk_ctx *ctx = conn->team->ctx;
+
+    w.wait.deadline = rk_wait_deadline(timeout_ns);
+    if (timeout_ns)
+        rk_wait(ctx, &w.wait, bye_is_over);
+    else if (!bye_is_over(&w.wait)) {
+        rk_progress(ctx);
+        bye_is_over(&w.wait);
+    }
+    conn->peer->closed = 1;
+    rk_peer_died(conn->peer);
+    return w.confirmed ? RANK_OK : RANK_ERR_TIMED_OUT;
+}
+
+void rk_conn_count_bytes(struct rk_conn *conn)
+{
+    const struct rk_tcp_link *l = conn->peer->ep;
+
+    if (!l)
+        return;
+    conn->info.sent = (int64_t)l->sent;
+    conn->info.received = (int64_t)l->received;
+}
+
+static void close_list(struct rk_link *list)
+{
+    struct rk_link *at;
+
+    rk_list_for_each(at, list)
+        close(rk_list_entry(at, struct rk_shaking, link)->source.fd);
+}
+
+void rk_conns_forked(struct rk_ctx *ctx)
+{
+    struct rk_conns *c = ctx->conns;
+    struct rk_link *at;
+
+    if (!c)
+        return;
+    close_list(&c->clients);
+    rk_list_for_each(at, &c->listeners)
+    {
+        rank_listener_t t = rk_list_entry(at, struct rank_listener, link);
+        close_list(&t->half_open);
+        close_list(&t->ready);
+        close(t->source.fd);
+    }
+    rk_list_for_each(at, &c->tcp->links)
+        close(rk_list_entry(at, struct rk_tcp_link, on_links)->source.fd);
+    close(c->tcp->set);
+}

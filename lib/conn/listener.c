@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* listener.c: accept clients and have their handshakes carried out. */
+#include "lib/base/log.h"
+#include "lib/conn/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { ACCEPTS_A_ROUND = 16 };
+
+static void listener_pause(rank_listener_t t)
+{
+    if (!t->paused)
+        rk_tcp_rewatch(t->of->tcp, &t->source, 0);
+    t->paused = true;
+}
+
+/* Free the handshakes that have failed. */
+static void listener_sweep(rank_listener_t t)
+{
+    struct rk_link *at, *next;
+
+    rk_list_for_each_safe(at, next, &t->half_open)
+    {
+        struct rk_shaking *s = rk_list_entry(at, struct rk_shaking, link);
+        if (s->over)
+            rk_shake_end(s);
+    }
+}
+
+static void listener_ready(struct rk_tcp_source *source, uint32_t events)
+{
+    rank_listener_t t = rk_container_of(source, struct rank_listener, source);
+
+    (void)events;
+    listener_sweep(t);
+    for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
+        int fd;
+
+        if (t->of->half_open >= RK_CONN_HALF_OPEN) {
+            listener_pause(t);
+            return;
+        }
+        fd = accept4(t->source.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+            if (!t->failed)
+                rk_warn("rank_listen: cannot accept a client, which waits: %m");
+            t->failed = errno == ENOMEM || errno == ENOBUFS ? RANK_ERR_NO_MEMORY : RANK_ERR_SYSTEM;
+            t->of->tcp->handled++;
+            listener_pause(t); /* rk_listener_resume tries again */
+            return;
+        }
+        if (fd < 0 && errno != EINTR && errno != ECONNABORTED)
+            return;
+        if (fd >= 0 && rk_shake_begin(t->of, fd, t, &t->opts))
+            t->of->half_open++;
+    }
+}
+
+void rk_listener_shaken(struct rk_shaking *s)
+{
+    rank_listener_t t = s->listener;
+
+    s->of->half_open--;
+    if (s->status) {
+        rk_debug("rank_listen: a client is refused: %s", s->why);
+        return;
+    }
+    rk_list_remove(&s->link);
+    rk_list_append(&t->ready, &s->link);
+    t->count->n++;
+}
+
+void rk_listener_resume(struct rk_conns *c)
+{
+    struct rk_link *at;
+
+    rk_list_for_each(at, &c->listeners)
+    {
+        rank_listener_t t = rk_list_entry(at, struct rank_listener, link);
+        listener_sweep(t);
+        if (t->paused && c->half_open < RK_CONN_HALF_OPEN) {
+            t->paused = false;
+            rk_tcp_rewatch(c->tcp, &t->source, EPOLLIN);
+        }
+    }
+}
+
+/* Bind a socket to the address and listen. Returns the descriptor, or -1 with errno. */
+static int bind_one(const struct addrinfo *a)
+{
+    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1, off = 0, error;
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (a->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 1024) == 0)
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char *address, const struct addrinfo *found,
+                               struct rk_conn_opts *opts, rank_listener_t *out)
+{
+    rank_listener_t t = rk_listener_memory();
+    int fd = -1;
+
+    if (!t || !(t->count = calloc(1, sizeof(*t->count)))) {
+        rk_listener_forget(t);
+        return RANK_ERR_NO_MEMORY;
+    }
+    for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
+        if (!opts->secret.bytes && !(opts->flags & RANK_CONN_OPEN) && !rk_address_is_loopback(a->ai_addr)) {
+            free(t->count);
+            rk_listener_forget(t);
+            return rk_arg_error(RANK_ERR_ARG, call, "%s can be reached from other hosts: give a secret, or RANK_CONN_OPEN",
+                                address);
+        }
+        fd = bind_one(a);
+    }
+    if (fd < 0) {
+        rk_error("%s: cannot listen on %s: %m", call, address);
+        free(t->count);
+        rk_listener_forget(t);
+        return RANK_ERR_SYSTEM;
+    }
+    t->of = c;
+    t->opts = *opts;
+    t->count->holders = 1;
+    t->source = (struct rk_tcp_source){fd, listener_ready};
+    rk_list_init(&t->half_open);
+    rk_list_init(&t->ready);
+    if (rk_tcp_watch(c->tcp, &t->source, EPOLLIN)) {
+        close(fd);
+        free(t->count);
+        rk_listener_forget(t);
+        return RANK_ERR_SYSTEM;
+    }
+    rk_list_append(&c->listeners, &t->link);
+    t->magic = RK_LISTENER_MAGIC;
+    *out = t;
+    return RANK_OK;
+}
+
+static void end_all(struct rk_link *list)
+{
+    while (!rk_list_empty(list))
+        rk_shake_end(rk_list_entry(list->next, struct rk_shaking, link));
+}
+
+void rk_conn_count_drop(struct rk_conn_count *count)
+{
+    if (count && --count->holders == 0)
+        free(count);
+}
+
+void rk_listener_end(rank_listener_t t)
+{
+    struct rk_link *at;
+
+    rk_list_for_each(at, &t->half_open)
+        t->of->half_open -= !rk_list_entry(at, struct rk_shaking, link)->over;
+    end_all(&t->half_open);
+    end_all(&t->ready);
+    rk_tcp_unwatch(t->of->tcp, &t->source);
+    close(t->source.fd);
+    rk_list_remove(&t->link);
+    rk_conn_count_drop(t->count);
+    rk_secret_clear(&t->opts.secret);
+    rk_listener_forget(t);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shake.c: carry out handshakes as their bytes arrive.
+ *
+ * Each side reads no byte beyond the message that it awaits, so that frames stay in the socket. Messages are short: one
+ * that the socket does not take at once ends the handshake.
+ */
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/conn/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The handshake is over. why NULL: as it is. */
+static void settle(struct rk_shaking *s, rank_status_t st, const char *why)
+{
+    if (s->over)
+        return;
+    s->over = true;
+    s->status = st;
+    s->of->tcp->handled++;
+    if (why)
+        snprintf(s->why, sizeof(s->why), "%s", why);
+    rk_tcp_unwatch(s->of->tcp, &s->source);
+    if (s->listener)
+        rk_listener_shaken(s);
+}
+
+static void say(struct rk_shaking *s, const struct rk_shake *m, const struct rk_secret *secret)
+{
+    unsigned char bytes[RK_SHAKE_MAX], covered[RK_SHAKE_SIGNED_MAX];
+    size_t len = rk_shake_encode(m, bytes), n = rk_shake_signed(s->nonce[0], s->nonce[1], bytes, len, covered);
+    rank_status_t st = n && secret ? rk_secret_prove(secret, rk_shake_label(m->type), covered, n, bytes + RK_SHAKE_HEAD) : RANK_OK;
+
+    if (st)
+        settle(s, st, "libsodium is missing");
+    else if (send(s->source.fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)len)
+        settle(s, RANK_ERR_UNREACHABLE, strerror(errno));
+}
+
+static void refuse(struct rk_shaking *s, rank_status_t st, const char *text)
+{
+    struct rk_shake no = {.type = RK_SHAKE_REFUSED, .status = st};
+
+    snprintf(no.text, sizeof(no.text), "%s", text);
+    say(s, &no, NULL);
+    settle(s, st, text);
+}
+
+static void identify(const struct rk_shaking *s, struct rk_shake *m)
+{
+    m->context = s->of->context;
+    m->host = s->of->host;
+    m->pid = (uint32_t)getpid();
+    m->team = s->team;
+    memcpy(m->name, s->of->name, sizeof(m->name));
+    m->hello_bytes = s->opts->hello_bytes;
+    memcpy(m->hello, s->opts->hello, s->opts->hello_bytes);
+}
+
+static void await(struct rk_shaking *s, enum rk_shake_type type)
+{
+    s->next = type;
+    s->got = 0;
+    s->need = RK_SHAKE_HEAD;
+}
+
+/* Is the other side's mac right? The message is in s->in. */
+static bool is_proved(const struct rk_shaking *s, const struct rk_shake *m)
+{
+    unsigned char covered[RK_SHAKE_SIGNED_MAX];
+    size_t n = rk_shake_signed(s->nonce[0], s->nonce[1], s->in, s->got, covered);
+
+    return n && rk_secret_verify(&s->opts->secret, rk_shake_label(m->type), covered, n, m->mac);
+}
+
+static void say_hello(struct rk_shaking *s)
+{
+    struct rk_shake hello = {.type = RK_SHAKE_HELLO};
+
+    memcpy(hello.nonce, s->nonce[0], sizeof(hello.nonce));
+    rk_tcp_rewatch(s->of->tcp, &s->source, EPOLLIN | EPOLLRDHUP);
+    await(s, RK_SHAKE_CHALLENGE);
+    say(s, &hello, NULL);
+}
+
+/* Server. */
+static void hello_came(struct rk_shaking *s, const struct rk_shake *m)
+{
+    struct rk_shake challenge = {.type = RK_SHAKE_CHALLENGE, .secret_wanted = s->opts->secret.bytes > 0};
+
+    memcpy(s->nonce[0], m->nonce, sizeof(s->nonce[0]));
+    memcpy(challenge.nonce, s->nonce[1], sizeof(challenge.nonce));
+    await(s, RK_SHAKE_PROOF);
+    say(s, &challenge, NULL);
+}
+
+/* Client. */
+static void challenge_came(struct rk_shaking *s, const struct rk_shake *m)
+{
+    struct rk_shake proof = {.type = RK_SHAKE_PROOF};
+    bool has = s->opts->secret.bytes > 0;
+
+    if (m->secret_wanted != has) {
+        refuse(s, RANK_ERR_SECRET, has ? "the client has a secret, the listener has none" :
+                                         "the listener wants a secret: set opts.secret or RANK_SECRET_FILE");
+        return;
+    }
+    memcpy(s->nonce[1], m->nonce, sizeof(s->nonce[1]));
+    identify(s, &proof);
+    await(s, RK_SHAKE_WELCOME);
+    say(s, &proof, &s->opts->secret);
+}
+
+static bool choose_team(struct rk_shaking *s)
+{
+    unsigned char random[RK_SECRET_NONCE];
+
+    if (rk_nonce(random))
+        return false;
+    memcpy(&s->team, random, sizeof(s->team));
+    s->team = (s->team & (RK_TEAM_MIXED - 1)) | RK_TEAM_MIXED;
+    return true;
+}
+
+/* Server. */
+static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
+{
+    struct rk_shake welcome = {.type = RK_SHAKE_WELCOME};
+
+    if (!is_proved(s, m)) {
+        refuse(s, RANK_ERR_SECRET, "the secrets differ");
+        return;
+    }
+    if (s->listener->count->n >= s->opts->max_conns) {
+        refuse(s, RANK_ERR_REFUSED, "the listener has as many connections as it may have");
+        return;
+    }
+    if (!choose_team(s)) {
+        refuse(s, RANK_ERR_REFUSED, "the listener has no random numbers");
+        return;
+    }
+    s->peer = *m;
+    s->proved = s->opts->secret.bytes > 0;
+    identify(s, &welcome);
+    say(s, &welcome, &s->opts->secret);
+    settle(s, RANK_OK, NULL);
+}
+
+/* Client. */
+static void welcome_came(struct rk_shaking *s, const struct rk_shake *m)
+{
+    if (!is_proved(s, m)) {
+        settle(s, RANK_ERR_SECRET, "the listener has another secret");
+        return;
+    }
+    s->peer = *m;
+    s->proved = s->opts->secret.bytes > 0;
+    s->team = m->team;
+    settle(s, m->team & RK_TEAM_MIXED && !(m->team & RK_TEAM_COLL) ? RANK_OK : RANK_ERR_REFUSED, "it gave no valid team");
+}
+
+static void message_came(struct rk_shaking *s, const struct rk_shake *m)
+{
+    if (m->type == RK_SHAKE_REFUSED) {
+        settle(s, m->status, m->text);
+        return;
+    }
+    if (m->type != s->next) {
+        refuse(s, RANK_ERR_REFUSED, "a message of the handshake is out of order");
+        return;
+    }
+    switch (m->type) {
+    case RK_SHAKE_HELLO:
+        hello_came(s, m);
+        break;
+    case RK_SHAKE_CHALLENGE:
+        challenge_came(s, m);
+        break;
+    case RK_SHAKE_PROOF:
+        proof_came(s, m);
+        break;
+    default:
+        welcome_came(s, m);
+    }
+}
+
+static void read_more(struct rk_shaking *s)
+{
+    while (!s->over) {
+        ssize_t n = recv(s->source.fd, s->in + s->got, s->need - s->got, MSG_DONTWAIT);
+        struct rk_shake m;
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return;
+        if (n <= 0) {
+            settle(s, RANK_ERR_UNREACHABLE, n < 0 ? strerror(errno) : "the other side has ended the handshake");
+            return;
+        }
+        s->got += (size_t)n;
+        n = rk_shake_next(s->in, s->got, &m);
+        if (n < 0)
+            refuse(s, RANK_ERR_REFUSED, m.why);
+        else if (n == 0 && m.need > sizeof(s->in))
+            refuse(s, RANK_ERR_REFUSED, "a message of the handshake is too long");
+        else if (n == 0)
+            s->need = m.need;
+        else
+            message_came(s, &m);
+    }
+}
+
+static void shaking_ready(struct rk_tcp_source *source, uint32_t events)
+{
+    struct rk_shaking *s = rk_container_of(source, struct rk_shaking, source);
+    socklen_t len = sizeof(int);
+    int error = 0;
+
+    if (s->next) {
+        read_more(s);
+        return;
+    }
+    if (getsockopt(s->source.fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+        error = errno;
+    if (error)
+        settle(s, RANK_ERR_UNREACHABLE, strerror(error));
+    else if (events & EPOLLOUT)
+        say_hello(s);
+}
+
+struct rk_shaking *rk_shake_begin(struct rk_conns *c, int fd, rank_listener_t listener, const struct rk_conn_opts *opts)
+{
+    struct rk_shaking *s = calloc(1, sizeof(*s));
+
+    if (!s || rk_nonce(s->nonce[listener != NULL])) {
+        free(s);
+        close(fd);
+        return NULL;
+    }
+    s->source = (struct rk_tcp_source){fd, shaking_ready};
+    s->of = c;
+    s->listener = listener;
+    s->opts = opts;
+    s->deadline = rk_clock_ns() + opts->timeout_ns;
+    if (listener)
+        await(s, RK_SHAKE_HELLO);
+    if (rk_tcp_watch(c->tcp, &s->source, listener ? EPOLLIN | EPOLLRDHUP : EPOLLOUT)) {
+        close(fd);
+        free(s);
+        return NULL;
+    }
+    rk_list_append(listener ? &listener->half_open : &c->clients, &s->link);
+    return s;
+}
+
+void rk_shake_end(struct rk_shaking *s)
+{
+    if (!s->over)
+        rk_tcp_unwatch(s->of->tcp, &s->source);
+    rk_list_remove(&s->link);
+    if (s->source.fd >= 0)
+        close(s->source.fd);
+    free(s);
+}
+
+static void check_list(struct rk_link *list, uint64_t now)
+{
+    struct rk_link *at, *next;
+
+    rk_list_for_each_safe(at, next, list)
+    {
+        struct rk_shaking *s = rk_list_entry(at, struct rk_shaking, link);
+        if (!s->over && now >= s->deadline)
+            settle(s, RANK_ERR_TIMED_OUT, "the handshake takes too long");
+    }
+}
+
+void rk_shake_check(struct rk_conns *c, uint64_t now)
+{
+    struct rk_link *at;
+
+    check_list(&c->clients, now);
+    rk_list_for_each(at, &c->listeners)
+        check_list(&rk_list_entry(at, struct rank_listener, link)->half_open, now);
+}

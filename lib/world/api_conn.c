@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* api_conn.c: open contexts, listen, connect, accept, disconnect. */
+#include "lib/base/clock.h"
+#include "lib/base/conf.h"
+#include "lib/base/log.h"
+#include "lib/base/retired.h"
+#include "lib/conn/conn.h"
+#include "lib/core/event_fd.h"
+#include "lib/rma/rma.h"
+#include "lib/world/connected.h"
+#include "lib/world/process.h"
+#include "lib/world/world.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------------------- contexts */
+
+#define RK_CTX_MAGIC 0x63747821u
+enum { FREE_NS = 1000000000 }; /* for the peer's answer in rank_team_free and rank_finalize */
+
+struct rank_ctx {
+    uint32_t magic;
+    struct rk_ctx *ctx;
+    struct rk_link link; /* in retired */
+    char name[RK_SHAKE_NAME];
+};
+
+static struct rk_retired retired = RK_RETIRED_INIT(16);
+
+/* Get the context of a handle. */
+static rank_status_t ctx_of(const char *call, rank_ctx_t handle, struct rk_ctx **out)
+{
+    *out = handle ? handle->ctx : rk_world_ctx();
+    if (handle && handle->magic != RK_CTX_MAGIC)
+        return rk_arg_handle(call, "context", handle);
+    if (handle && handle->ctx->forked)
+        return rk_arg_error(RANK_ERR_STATE, call, "the context is the parent's; open one in this process");
+    return handle || rank_initialized() ? RANK_OK : rk_arg_not_in(call);
+}
+
+static rank_status_t read_ctx_opts(const rank_ctx_opts_t *given, rank_ctx_opts_t *out)
+{
+    static const char call[] = "rank_ctx_open";
+
+    *out = (rank_ctx_opts_t)RANK_CTX_OPTS_INIT;
+    if (given && given->size != sizeof(*given))
+        return rk_arg_error(RANK_ERR_ARG, call, "opts->size is %zu, not %zu", given->size, sizeof(*given));
+    if (given)
+        *out = *given;
+    if (out->thread_level < RANK_THREAD_SINGLE || out->thread_level > RANK_THREAD_MULTIPLE)
+        return rk_arg_error(RANK_ERR_ARG, call, "thread level %d is none", out->thread_level);
+    if (out->name && strlen(out->name) >= RK_SHAKE_NAME)
+        return rk_arg_error(RANK_ERR_ARG, call, "the name has more than %d bytes", RK_SHAKE_NAME - 1);
+    return RANK_OK;
+}
+
+rank_status_t rank_ctx_open(const rank_ctx_opts_t *given, rank_ctx_t *out)
+{
+    struct rk_link *link;
+    rank_ctx_opts_t opts;
+    rank_ctx_t handle;
+    rank_status_t st = out ? read_ctx_opts(given, &opts) : rk_arg_null(__func__, "ctx");
+
+    if (st)
+        return st;
+    link = rk_retired_take(&retired);
+    handle = link ? memset(rk_list_entry(link, struct rank_ctx, link), 0, sizeof(*handle)) : calloc(1, sizeof(*handle));
+    if (!handle)
+        return RANK_ERR_NO_MEMORY;
+    st = rk_process_enter();
+    if (!st)
+        st = rk_world_open_alone(opts.thread_level, opts.progress_thread != 0, &handle->ctx);
+    if (st) {
+        if (handle->ctx)
+            rk_world_abandon(handle->ctx);
+        rk_process_leave();
+        rk_retired_put(&retired, &handle->link);
+        return st;
+    }
+    if (opts.name) {
+        snprintf(handle->name, sizeof(handle->name), "%s", opts.name);
+        handle->ctx->name = handle->name;
+    }
+    handle->magic = RK_CTX_MAGIC;
+    atomic_fetch_add(&rk_contexts, 1);
+    *out = handle;
+    return RANK_OK;
+}
+
+rank_status_t rank_ctx_close(rank_ctx_t *handle, int64_t timeout_ns)
+{
+    rank_status_t st;
+    rank_ctx_t h;
+
+    if (!handle || !*handle)
+        return rk_arg_null(__func__, "ctx");
+    h = *handle;
+    if (h->magic != RK_CTX_MAGIC)
+        return rk_arg_handle(__func__, "context", h);
+    if (h->ctx->forked)
+        return rk_arg_error(RANK_ERR_STATE, __func__, "the context is the parent's");
+    h->magic = 0;
+    atomic_fetch_sub(&rk_contexts, 1);
+    st = rk_world_close_conns(h->ctx, timeout_ns);
+    rk_world_close(h->ctx);
+    rk_process_leave();
+    rk_retired_put(&retired, &h->link);
+    *handle = RANK_CTX_NULL;
+    return st;
+}
+
+rank_status_t rank_ctx_progress(rank_ctx_t handle)
+{
+    struct rk_ctx *ctx;
+    rank_status_t st = ctx_of(__func__, handle, &ctx);
+
+    if (st)
+        return st;
+    RK_ENTER(ctx);
+    rk_event_fd_end(ctx);
+    rk_progress_once(ctx);
+    return RANK_OK;
+}
+
+rank_status_t rank_ctx_progress_fd(rank_ctx_t handle, int *fd)
+{
+    struct rk_ctx *ctx;
+    struct rk_conns *c;
+    rank_status_t st = ctx_of(__func__, handle, &ctx);
+
+    if (st)
+        return st;
+    if (!fd)
+        return rk_arg_null(__func__, "fd");
+    RK_ENTER(ctx);
+    st = rk_conns_of(ctx, &c); /* its descriptor is in the set */
+    return st ? st : rk_event_fd_get(ctx, fd);
+}
+
+rank_status_t rank_ctx_progress_arm(rank_ctx_t handle)
+{
+    struct rk_ctx *ctx;
+    rank_status_t st = ctx_of(__func__, handle, &ctx);
+
+    if (st)
+        return st;
+    RK_ENTER(ctx);
+    return rk_event_fd_arm(ctx);
+}
+
+rank_status_t rank_ctx_reg(rank_ctx_t handle, void *ptr, int64_t bytes, rank_mem_t *mem)
+{
+    struct rk_ctx *ctx;
+    rank_status_t st = ctx_of(__func__, handle, &ctx);
+
+    return st ? st : rk_world_register(__func__, ctx->world, ptr, bytes, mem);
+}
+
+/* --------------------------------------------------------------------------- listening */
+
+/* Parse and resolve. Waits for name servers. */
+static rank_status_t find_address(const char *call, const char *text, bool listens, struct addrinfo **found)
+{
+    struct rk_address address;
+    char why[256];
+    rank_status_t st;
+
+    if (!text)
+        return rk_arg_null(call, "address");
+    st = rk_address_parse(text, listens, &address, why, sizeof(why));
+    if (st)
+        return rk_arg_error(st, call, "%s", why);
+    st = rk_address_resolve(&address, listens, found, why, sizeof(why));
+    if (st)
+        rk_error("%s: %s", call, why);
+    return st;
+}
+
+static rank_status_t listen_in(struct rk_ctx *ctx, const char *address, const struct addrinfo *found,
+                               struct rk_conn_opts *opts, rank_listener_t *out)
+{
+    RK_ENTER(ctx);
+    struct rk_conns *c;
+    rank_status_t st = rk_conns_of(ctx, &c);
+
+    return st ? st : rk_listener_open("rank_listen", c, address, found, opts, out);
+}
+
+rank_status_t rank_listen(rank_ctx_t handle, const char *address, const rank_conn_opts_t *given, rank_listener_t *out)
+{
+    struct addrinfo *found = NULL;
+    struct rk_conn_opts *opts;
+    struct rk_ctx *ctx;
+    rank_status_t st = ctx_of(__func__, handle, &ctx);
+
+    if (st)
+        return st;
+    if (!out)
+        return rk_arg_null(__func__, "listener");
+    opts = calloc(1, sizeof(*opts));
+    st = opts ? rk_conn_opts_read(__func__, given, opts) : RANK_ERR_NO_MEMORY;
+    if (!st)
+        st = find_address(__func__, address, true, &found);
+    if (!st)
+        st = listen_in(ctx, address, found, opts, out);
+    if (found)
+        freeaddrinfo(found);
+    if (opts)
+        rk_secret_clear(&opts->secret);
+    free(opts);
+    return st;
+}
+
+static rank_status_t check_listener(const char *call, rank_listener_t t)
+{
+    if (!t)
+        return rk_arg_null(call, "listener");
+    if (t->magic == RK_LISTENER_MAGIC && t->of->ctx->forked)
+        return rk_arg_error(RANK_ERR_STATE, call, "the listener is the parent's");
+    return t->magic == RK_LISTENER_MAGIC ? RANK_OK : rk_arg_handle(call, "listener", t);
+}
+
+rank_status_t rank_listener_address(rank_listener_t t, char *text, size_t *len)
+{
+    rank_status_t st = check_listener(__func__, t);
+    char is[RK_ADDRESS_TEXT] = "?";
+    struct sockaddr_storage a;
+    socklen_t size = sizeof(a);
+    size_t need;
+
+    if (st)
+        return st;
+    if (!text || !len)
+        return rk_arg_null(__func__, !text ? "text" : "len");
+    if (getsockname(t->source.fd, (struct sockaddr *)&a, &size) == 0)
+        rk_address_text((struct sockaddr *)&a, is, sizeof(is));
+    need = strlen(is) + 1;
+    st = *len < need ? RANK_ERR_TRUNCATED : RANK_OK;
+    *len = need;
+    if (!st)
+        memcpy(text, is, need);
+    return st;
+}
+
+rank_status_t rank_listener_close(rank_listener_t *t)
+{
+    rank_status_t st = check_listener(__func__, t ? *t : NULL);
+
+    if (st)
+        return st;
+    RK_ENTER((*t)->of->ctx);
+    rk_listener_end(*t);
+    *t = RANK_LISTENER_NULL;
+    return RANK_OK;
+}
+
+/* ------------------------------------------------------------------------- connecting */
+
+/* Open the collectives of a new connection. */
+static rank_status_t settle_conn(struct rk_conn *conn, rank_team_t *out)
+{
+    rank_status_t st = rk_rooms_team_open(conn->team->ctx, conn->team);
+
+    if (st)
+        rk_world_end_conn(conn, 0);
+    else
+        *out = conn->team;
+    return st;
+}
+
+struct accept_wait {
+    struct rk_wait wait;
+    rank_listener_t listener;
+};
+
+static bool has_client(struct rk_wait *w)
+{
+    const struct accept_wait *a = (const struct accept_wait *)w;
+
+    return !rk_list_empty(&a->listener->ready) || a->listener->failed || w->late;
+}
+
+static bool in_callback(const struct rk_ctx *ctx)
+{
+    return ctx->engine->threads ? rk_threads_in_call(ctx->engine->threads) : ctx->engine->calling;
+}
+
+rank_status_t rank_accept(rank_listener_t t, int64_t timeout_ns, rank_team_t *out)
+{
+    struct accept_wait w = {.listener = t};
+    rank_status_t st = check_listener(__func__, t);
+    struct rk_conn *conn;
+    struct rk_ctx *ctx;
+
+    if (st)
+        return st;
+    if (!out)
+        return rk_arg_null(__func__, "conn");
+    ctx = t->of->ctx;
+    RK_ENTER(ctx);
+    if (timeout_ns && in_callback(ctx))
+        return rk_arg_in_callback(__func__);
+    w.wait.deadline = rk_wait_deadline(timeout_ns);
+    if (timeout_ns)
+        rk_wait(ctx, &w.wait, has_client);
+    else if (!has_client(&w.wait))
+        rk_progress_once(ctx);
+    if (rk_list_empty(&t->ready)) {
+        st = t->failed ? t->failed : RANK_ERR_TIMED_OUT;
+        t->failed = RANK_OK;
+        return st;
+    }
+    st = rk_conn_make(rk_list_entry(t->ready.next, struct rk_shaking, link), &conn);
+    return st ? st : settle_conn(conn, out);
+}
+
+struct shake_wait {
+    struct rk_wait wait;
+    struct rk_shaking *shaking;
+};
+
+static bool is_shaken(struct rk_wait *w)
+{
+    return ((struct shake_wait *)w)->shaking->over || w->late;
+}
+
+/* Try one address; *why gets the reason of a failure. */
+static rank_status_t connect_one(struct rk_conns *c, const struct addrinfo *a, const struct rk_conn_opts *opts, uint64_t deadline,
+                                 char *why, size_t len, struct rk_shaking **out)
+{
+    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct shake_wait w = {.shaking = NULL};
+    rank_status_t st;
+
+    if (fd < 0 || (connect(fd, a->ai_addr, a->ai_addrlen) < 0 && errno != EINPROGRESS)) {
+        st = fd < 0 ? RANK_ERR_SYSTEM : RANK_ERR_UNREACHABLE;
+        snprintf(why, len, "%s", strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return st;
+    }
+    w.shaking = rk_shake_begin(c, fd, NULL, opts);
+    if (!w.shaking)
+        return RANK_ERR_NO_MEMORY;
+    w.wait.deadline = deadline;
+    rk_wait(c->ctx, &w.wait, is_shaken);
+    st = w.shaking->over ? w.shaking->status : RANK_ERR_TIMED_OUT;
+    if (st) {
+        snprintf(why, len, "%s", w.shaking->over ? w.shaking->why : "the handshake takes too long");
+        rk_shake_end(w.shaking);
+    } else {
+        *out = w.shaking;
+    }
+    return st;
+}
+
+static rank_status_t connect_in(struct rk_ctx *ctx, const char *address, const struct addrinfo *found,
+                                const struct rk_conn_opts *opts, rank_team_t *out)
+{
+    RK_ENTER(ctx);
+    uint64_t deadline = rk_clock_ns() + opts->timeout_ns;
+    char why[RK_SHAKE_TEXT_MAX + 1] = "no address";
+    rank_status_t st = RANK_ERR_UNREACHABLE;
+    struct rk_shaking *shaking = NULL;
+    struct rk_conn *conn;
+    struct rk_conns *c;
+
+    if (in_callback(ctx))
+        return rk_arg_in_callback("rank_connect");
+    st = rk_conns_of(ctx, &c);
+    if (st)
+        return st;
+    for (const struct addrinfo *a = found; a && !shaking; a = a->ai_next) {
+        st = connect_one(c, a, opts, deadline, why, sizeof(why), &shaking);
+        if (st && st != RANK_ERR_UNREACHABLE)
+            break;
+    }
+    if (st) {
+        rk_error("rank_connect: cannot connect to %s: %s", address, why);
+        return st;
+    }
+    st = rk_conn_make(shaking, &conn);
+    return st ? st : settle_conn(conn, out);
+}
+
+rank_status_t rank_connect(rank_ctx_t handle, const char *address, const rank_conn_opts_t *given, rank_team_t *out)
+{
+    struct addrinfo *found = NULL;
+    struct rk_conn_opts *opts;
+    struct rk_ctx *ctx;
+    rank_status_t st = ctx_of(__func__, handle, &ctx);
+
+    if (st)
+        return st;
+    if (!out)
+        return rk_arg_null(__func__, "conn");
+    opts = calloc(1, sizeof(*opts));
+    st = opts ? rk_conn_opts_read(__func__, given, opts) : RANK_ERR_NO_MEMORY;
+    if (!st)
+        st = find_address(__func__, address, false, &found);
+    if (!st)
+        st = connect_in(ctx, address, found, opts, out);
+    if (found)
+        freeaddrinfo(found);
+    if (opts)
+        rk_secret_clear(&opts->secret);
+    free(opts);
+    return st;
+}
+
+/* ---------------------------------------------------------------------- disconnecting */
+
+rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns)
+{
+    struct rank_team *team = conn->team;
+    struct rk_ctx *ctx = team->ctx;
+    rank_status_t st = rk_conn_say_bye(conn, timeout_ns);
+
+    rk_conn_forget(conn);
+    rk_world_close_team(team);
+    rk_connected_sweep(ctx);
+    return st;
+}
+
+rank_status_t rk_world_close_conns(struct rk_ctx *ctx, int64_t timeout_ns)
+{
+    RK_ENTER(ctx);
+    uint64_t deadline = rk_wait_deadline(timeout_ns), now;
+    struct rk_conns *c = ctx->conns;
+    rank_status_t st = RANK_OK, one;
+
+    if (!c)
+        return RANK_OK;
+    while (!rk_list_empty(&c->listeners))
+        rk_listener_end(rk_list_entry(c->listeners.next, struct rank_listener, link));
+    while (!rk_list_empty(&c->clients))
+        rk_shake_end(rk_list_entry(c->clients.next, struct rk_shaking, link));
+    while (!rk_list_empty(&c->conns)) {
+        int64_t left = -1;
+        if (timeout_ns >= 0)
+            left = (now = rk_clock_ns()) < deadline ? (int64_t)(deadline - now) : 0;
+        one = rk_world_end_conn(rk_list_entry(c->conns.next, struct rk_conn, link), left);
+        st = st ? st : one;
+    }
+    return st;
+}
+
+static rank_status_t check_conn(const char *call, rank_team_t team, struct rk_conn **out)
+{
+    rank_status_t st = rk_team_check(call, team);
+
+    *out = st ? NULL : rk_conn_of(team);
+    return st || *out ? st : rk_arg_error(RANK_ERR_HANDLE, call, "the team is no connection");
+}
+
+rank_status_t rank_disconnect(rank_team_t *team, int64_t timeout_ns)
+{
+    struct rk_conn *conn;
+    rank_status_t st;
+
+    if (!team)
+        return rk_arg_null(__func__, "conn");
+    RK_ENTER_TEAM(*team);
+    st = check_conn(__func__, *team, &conn);
+    if (st)
+        return st;
+    if (timeout_ns && in_callback((*team)->ctx))
+        return rk_arg_in_callback(__func__);
+    *team = RANK_TEAM_NULL;
+    return rk_world_end_conn(conn, timeout_ns);
+}
+
+bool rk_world_free_conn(struct rank_team *team)
+{
+    struct rk_conn *conn = rk_conn_of(team);
+
+    if (conn)
+        rk_world_end_conn(conn, FREE_NS);
+    return conn != NULL;
+}
+
+rank_status_t rank_conn_info(rank_team_t team, rank_conn_info_t *info)
+{
+    struct rk_conn *conn;
+    rank_status_t st;
+    size_t size;
+
+    RK_ENTER_TEAM(team);
+    st = check_conn(__func__, team, &conn);
+    if (st)
+        return st;
+    if (!info)
+        return rk_arg_null(__func__, "info");
+    size = info->size;
+    if (size != sizeof(*info))
+        return rk_arg_error(RANK_ERR_ARG, __func__, "info->size is %zu, not %zu", size, sizeof(*info));
+    rk_conn_count_bytes(conn);
+    *info = conn->info;
+    info->size = size;
+    return RANK_OK;
+}
+
+RK_PUBLIC(rank_ctx_open); RK_PUBLIC(rank_ctx_close); RK_PUBLIC(rank_ctx_progress); RK_PUBLIC(rank_ctx_progress_fd);
+RK_PUBLIC(rank_ctx_progress_arm); RK_PUBLIC(rank_ctx_reg); RK_PUBLIC(rank_listen); RK_PUBLIC(rank_listener_address);
+RK_PUBLIC(rank_listener_close); RK_PUBLIC(rank_accept); RK_PUBLIC(rank_connect); RK_PUBLIC(rank_disconnect);
+RK_PUBLIC(rank_conn_info);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* process.c: see process.h. */
+#include "lib/world/process.h"
+#include "lib/base/conf.h"
+#include "lib/base/arg_error.h"
+#include "lib/conn/conn.h"
+#include "lib/core/room.h"
+#include "lib/mem/kind.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
+static int process_users;
+static struct rk_ctx *process_first; /* chained through next_in_process */
+
+/*
+ * In a forked child: without PMIx, progress and a slot, every call is rejected.
+ * Takes no lock, since a thread that the child lacks may hold it; the lists are consistent for a reader at any moment.
+ */
+static void process_forked(void)
+{
+    if (atomic_load(&rk_life) != RK_LIFE_OUT)
+        atomic_store(&rk_life, RK_LIFE_FORKED);
+    for (struct rk_ctx *ctx = process_first; ctx; ctx = ctx->next_in_process) {
+        ctx->forked = true;
+        rk_rooms_spoil(ctx);
+        rk_conns_forked(ctx);
+    }
+}
+
+rank_status_t rk_process_enter(void)
+{
+    static bool watches_forks;
+    rank_status_t st = RANK_OK;
+
+    pthread_mutex_lock(&process_lock);
+    if (!watches_forks)
+        watches_forks = pthread_atfork(NULL, NULL, process_forked) == 0;
+    if (process_users++ == 0)
+        st = rk_conf_load();
+    pthread_mutex_unlock(&process_lock);
+    return st;
+}
+
+void rk_process_leave(void)
+{
+    pthread_mutex_lock(&process_lock);
+    if (--process_users == 0) {
+        rk_kinds_close();
+        rk_conf_unload();
+    }
+    pthread_mutex_unlock(&process_lock);
+}
+
+void rk_process_add(struct rk_ctx *ctx)
+{
+    pthread_mutex_lock(&process_lock);
+    ctx->next_in_process = process_first;
+    process_first = ctx;
+    pthread_mutex_unlock(&process_lock);
+}
+
+void rk_process_remove(struct rk_ctx *ctx)
+{
+    struct rk_ctx **at = &process_first;
+
+    pthread_mutex_lock(&process_lock);
+    while (*at && *at != ctx)
+        at = &(*at)->next_in_process;
+    if (*at)
+        *at = ctx->next_in_process;
+    pthread_mutex_unlock(&process_lock);
+}
