@@ -41,6 +41,11 @@ enum {
 /* --------------------------------------------------------------------- life */
 
 void be_init(int *argc, char ***argv);
+/*
+ * In place of be_init: without a launcher, with one other process, which connects to the one that listens and is rank 0.
+ * words: len bytes from the one that connects to the other one, which has room for them. Returns their number.
+ */
+size_t be_connect(bool listens, const char *address, char *words, size_t len, size_t room);
 void be_finalize(void);
 void be_abort(int code, const char *text) __attribute__((noreturn));
 int be_rank(void);

@@ -86,6 +86,16 @@ void be_init(int *argc, char ***argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
 }
 
+size_t be_connect(bool listens, const char *address, char *words, size_t len, size_t room)
+{
+    (void)address;
+    (void)words;
+    (void)len;
+    (void)room;
+    fprintf(stderr, "mpibench: %s is an option of rankbench only\n", listens ? "--listen" : "--connect");
+    exit(2);
+}
+
 void be_finalize(void)
 {
     MPI_Finalize();

@@ -14,6 +14,7 @@
 const char be_program[] = "rankbench";
 
 static rank_team_t world;
+static rank_ctx_t ctx; /* without a launcher; else RANK_CTX_NULL */
 static int me, size;
 
 /* Memory on each rank: of rank_alloc, or registered, and a key to each rank's. */
@@ -59,8 +60,56 @@ void be_init(int *argc, char ***argv)
     size = rank_team_size(world);
 }
 
+/* Listen, and accept one. */
+static void accept_one(const char *address, const rank_conn_opts_t *opts)
+{
+    rank_listener_t listener;
+    char text[128];
+    size_t len = sizeof(text);
+
+    backend_rank_must(rank_listen(ctx, address, opts, &listener), "rank_listen");
+    backend_rank_must(rank_listener_address(listener, text, &len), "rank_listener_address");
+    fprintf(stderr, "rankbench: listening at %s\n", text);
+    backend_rank_must(rank_accept(listener, -1, &world), "rank_accept");
+    backend_rank_must(rank_listener_close(&listener), "rank_listener_close");
+}
+
+size_t be_connect(bool listens, const char *address, char *words, size_t len, size_t room)
+{
+    rank_ctx_opts_t ctx_opts = RANK_CTX_OPTS_INIT;
+    rank_conn_opts_t opts = RANK_CONN_OPTS_INIT;
+    rank_conn_info_t info = {.size = sizeof(info)};
+
+    ctx_opts.thread_level = RANK_THREAD_SERIALIZED;
+    ctx_opts.name = be_program;
+    backend_rank_must(rank_ctx_open(&ctx_opts, &ctx), "rank_ctx_open");
+    if (listens) {
+        opts.flags = RANK_CONN_OPEN; /* a peer reaches the buffers of benchmarks only */
+        accept_one(address, &opts);
+    } else {
+        opts.hello = words;
+        opts.hello_bytes = len;
+        backend_rank_must(rank_connect(ctx, address, &opts, &world), "rank_connect");
+    }
+    me = rank_team_rank(world);
+    size = rank_team_size(world);
+    if (!listens)
+        return len;
+    backend_rank_must(rank_conn_info(world, &info), "rank_conn_info");
+    if (info.hello_bytes > room || (info.hello_bytes && info.hello[info.hello_bytes - 1]))
+        be_abort(1, "rankbench: the other side is no rankbench");
+    memcpy(words, info.hello, info.hello_bytes);
+    return info.hello_bytes;
+}
+
 void be_finalize(void)
 {
+    if (ctx) {
+        backend_rank_must(rank_disconnect(&world, 5000000000), "rank_disconnect");
+        backend_rank_must(rank_ctx_close(&ctx, 0), "rank_ctx_close");
+        backend_cuda_close();
+        return;
+    }
     backend_rank_must(rank_finalize(), "rank_finalize");
     backend_cuda_close();
 }
@@ -166,7 +215,7 @@ static void give_keys(struct be_window *window)
 
     if (!keys || !lens)
         be_abort(1, "rankbench: out of memory");
-    backend_rank_must(rank_reg(window->base, (int64_t)window->bytes, &window->mem), "rank_reg");
+    backend_rank_must(rank_ctx_reg(ctx, window->base, (int64_t)window->bytes, &window->mem), "rank_reg");
     backend_rank_must(rank_rkey_pack(window->mem, key, &len), "rank_rkey_pack");
     mine = (int64_t)len;
     backend_rank_must(rank_allgather(&mine, lens, 1, RANK_INT64, world), "rank_allgather");

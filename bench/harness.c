@@ -5,6 +5,7 @@
  */
 #include "bench/harness.h"
 #include "bench/harness_ctl.h"
+#include "bench/harness_link.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -293,7 +294,8 @@ int main(int argc, char **argv)
     int rc;
 
     harness_prepare_device(argc, argv);
-    be_init(&argc, &argv);
+    if (!harness_link(&argc, &argv))
+        be_init(&argc, &argv);
     rc = harness_run(&f, argc, argv);
     free(f.samples);
     free(f.extras);

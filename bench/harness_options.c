@@ -92,13 +92,18 @@ static const struct rk_conf_row rows[] = {
      0, 0, AT(json)},
     {"--csv", RK_CONF_STRING, "", "", "write a line of headings and one with the same fields a size to this file", NULL,
      0, 0, AT(csv)},
+    {"--listen", RK_CONF_STRING, "", "",
+     "without a launcher: wait at this address, such as :7471, for one that is started with --connect, and run what it asks for",
+     NULL, 0, 0, AT(listen)},
+    {"--connect", RK_CONF_STRING, "", "", "run with the one that listens at this address, such as host:7471", NULL, 0, 0,
+     AT(connect)},
     {"--list", RK_CONF_BOOL, "off", "", "name the benchmarks", NULL, 0, 0, AT(list)},
     {"--help", RK_CONF_BOOL, "off", "", "this text", NULL, 0, 0, AT(help)},
     {NULL, RK_CONF_BOOL, NULL, NULL, NULL, NULL, 0, 0, 0},
 };
 
 /* Letters of the rows, in their order; a blank: none. */
-static const char letters[] = "befinwcdora  t     m   j  h";
+static const char letters[] = "befinwcdora  t     m   j    h";
 
 /* The options of nccl-tests. */
 static const char *known_as(const char *row, const char *text)
@@ -293,11 +298,13 @@ void bench_opts_free(struct bench_opts *opts)
 {
     free((char *)opts->json);
     free((char *)opts->csv);
+    free((char *)opts->listen);
+    free((char *)opts->connect);
     free((char *)opts->mem_text);
     free((char *)opts->target_text);
     free((char *)opts->limit_bw_text);
     free((char *)opts->limit_lat_text);
-    opts->json = opts->csv = opts->mem_text = opts->target_text = opts->limit_bw_text = opts->limit_lat_text = NULL;
+    opts->json = opts->csv = opts->listen = opts->connect = opts->mem_text = opts->target_text = opts->limit_bw_text = opts->limit_lat_text = NULL;
 }
 
 /* Text in lines of at most width characters, each after the first behind indent blanks. */

@@ -34,6 +34,7 @@ struct bench_opts {
     int64_t pairs;                  /* of mrate; auto: half of the ranks */
     bool untouched, hist;
     const char *json, *csv; /* "": none */
+    const char *listen, *connect; /* addresses; "": under a launcher */
     bool help, list;
     const char *names[BENCH_MAX_NAMES]; /* benchmarks, as given */
     int names_n;

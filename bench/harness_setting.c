@@ -142,15 +142,16 @@ char *bench_setting_nics(const struct bench_place *place, int n)
 /* The channels from rank 0 to the others, or to itself if it is alone. */
 static void name_channels(char *out, size_t len)
 {
-    static const char *const order[] = {"self", "shm", "ucx"};
-    bool used[3] = {false};
+    enum { CHANNELS = 4 };
+    static const char *const order[CHANNELS] = {"self", "shm", "ucx", "tcp"};
+    bool used[CHANNELS] = {false};
 
     for (int r = be_size() > 1; r < be_size(); r++) {
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < CHANNELS; i++)
             used[i] = used[i] || strcmp(be_channel(r), order[i]) == 0;
     }
     out[0] = '\0';
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < CHANNELS; i++) {
         if (used[i])
             snprintf(out + strlen(out), len - strlen(out), "%s%s", out[0] ? "+" : "", order[i]);
     }

@@ -298,5 +298,26 @@ refused 2 "/nowhere/j" 2 -j /nowhere/j lat
 job 3 -b 8 -e 23 -d f64 --time 1ms allgather && grep -q '^# no size from 8 to 23 B is so much as one f64 for each rank$' "$work/out" &&
     ok "a size that is too small" || not_ok "a size that is too small"
 job 2 --help && grep -q -- --untouched "$work/out" && grep -q reduce_scatter "$work/out" && ok "--help" || not_ok "--help"
+# Two processes that no launcher started: the one that listens gets the words of the other one.
+linked() {
+    local address server rc
+    timeout 120 "$bench" --listen 127.0.0.1:0 2>"$work/at" >"$work/served" &
+    server=$!
+    for _ in $(seq 600); do
+        address=$(sed -n 's/^rankbench: listening at //p' "$work/at")
+        [ -z "$address" ] || break
+        read -r -t 0.1 <> <(:) || :
+    done
+    timeout 120 "$bench" --connect "$address" "$@" >"$work/out" 2>"$work/err" </dev/null
+    rc=$?
+    wait $server || rc=$?
+    return $rc
+}
+rm -f "$work/j"
+linked -b 8 -e 256K -f 32 -c 3 --time 2ms -j "$work/j" lat bw put_lat get_bw atomics_fetch_add_lat allreduce &&
+    [ ! -s "$work/served" ] && grep -q '"bench": "get_bw"' "$work/j" && grep -q '"channel": "tcp"' "$work/j" && ok "--listen and --connect" ||
+    not_ok "--listen and --connect"
+linked --target private -b 8 -e 256K -f 32 -c 3 --time 2ms put_bw && ok "--listen and --connect, registered memory" ||
+    not_ok "--listen and --connect, registered memory"
 job 2 --list && [ "$(wc -l <"$work/out")" = 46 ] && ok "--list" || not_ok "--list"
 exit $bad
