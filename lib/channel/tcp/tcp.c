@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPS_CHUNK = 32 };
+enum { OPS_CHUNK = 32, ROUNDS_PER_SET = 4 };
 
 static rank_status_t tcp_open(struct rk_ctx *ctx, void **state, void *card, size_t *len)
 {
@@ -115,6 +115,12 @@ static int tcp_progress(struct rk_ctx *ctx, void *state)
     tcp->tick++;
     tcp->handled = 0;
     flush_pending(tcp);
+    /* Often the next frame comes from where the last one came: that saves a system call. The others have their turns. */
+    if (tcp->last && !tcp->last->failed) {
+        rk_tcp_receive(tcp->last);
+        if (tcp->tick % ROUNDS_PER_SET)
+            return tcp->handled;
+    }
     n = epoll_wait(tcp->set, tcp->events, (int)RK_ARRAY_LEN(tcp->events), 0);
     tcp->nevents = n > 0 ? n : 0;
     for (int i = 0; i < tcp->nevents; i++) {

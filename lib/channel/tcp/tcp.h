@@ -85,6 +85,7 @@ struct rk_tcp {
     struct rk_tcp_link **by_number;     /* by number of the peer */
     int by_number_cap;
     struct rk_link links, pending;
+    struct rk_tcp_link *last; /* from which something came; NULL: it is closed */
     struct rk_slab ops;
     struct rk_handles op_ids;
     uint64_t tick; /* progress calls */

@@ -115,6 +115,8 @@ void rk_tcp_link_close(struct rk_tcp_link *l)
     l->failed = true;
     rk_tcp_fail_ops(l, RANK_ERR_PEER_DEAD);
     tcp->by_number[l->peer->number] = NULL;
+    if (tcp->last == l)
+        tcp->last = NULL;
     if (l->peer->ep == l)
         l->peer->ep = NULL;
     rk_list_remove(&l->on_pending);

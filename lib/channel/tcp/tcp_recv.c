@@ -136,6 +136,7 @@ static size_t receive_some(struct rk_tcp_link *l, bool *drained)
         return 0;
     }
     l->received += (uint64_t)got;
+    l->tcp->last = l;
     if (direct) {
         size_t moved = (size_t)got < direct ? (size_t)got : direct;
         l->into_left -= moved;
