@@ -52,6 +52,7 @@ struct rank_listener {
     struct rk_conn_opts opts;
     struct rk_conn_count *count;
     rank_status_t failed; /* of accept(2), not reported so far */
+    uint64_t serial;      /* of this listener in the process; 0: it is closed */
     bool paused;          /* not watched: too many half-open clients, or no descriptors */
 };
 

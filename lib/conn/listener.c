@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 enum { ACCEPTS_A_ROUND = 16 };
+static _Atomic uint64_t listener_serial;
 
 static void listener_pause(rank_listener_t t)
 {
@@ -145,6 +146,7 @@ rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char 
         return RANK_ERR_SYSTEM;
     }
     rk_list_append(&c->listeners, &t->link);
+    t->serial = atomic_fetch_add(&listener_serial, 1) + 1;
     t->magic = RK_LISTENER_MAGIC;
     *out = t;
     return RANK_OK;
@@ -175,5 +177,6 @@ void rk_listener_end(rank_listener_t t)
     rk_list_remove(&t->link);
     rk_conn_count_drop(t->count);
     rk_secret_clear(&t->opts.secret);
+    t->serial = 0;
     rk_listener_forget(t);
 }

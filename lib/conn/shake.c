@@ -136,6 +136,10 @@ static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
         refuse(s, RANK_ERR_SECRET, "the secrets differ");
         return;
     }
+    if (m->context == s->of->context) { /* both teams would have one id */
+        refuse(s, RANK_ERR_REFUSED, "a context cannot connect to itself: open another one");
+        return;
+    }
     if (s->listener->count->n >= s->opts->max_conns) {
         refuse(s, RANK_ERR_REFUSED, "the listener has as many connections as it may have");
         return;

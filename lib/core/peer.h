@@ -43,6 +43,12 @@ struct rk_peer {
     uint64_t suspect_until; /* end of the wait for a report of its death; or 0 */
 };
 
+/* Is it a status of operations with a peer that is dead? */
+RK_INLINE bool rk_is_lost(rank_status_t status)
+{
+    return status == RANK_ERR_PEER_DEAD || status == RANK_ERR_CLOSED;
+}
+
 /* Status of operations with a peer that is dead. */
 RK_INLINE rank_status_t rk_peer_lost(const struct rk_peer *peer)
 {

@@ -45,7 +45,7 @@ static rank_status_t probe_wait(const char *call, struct rk_probe *p, int64_t ti
             return rk_arg_in_callback(call);
         rk_wait_on(p->team->ctx, &p->wait, probe_is_over);
     }
-    return p->dead ? RANK_ERR_PEER_DEAD : p->late ? RANK_ERR_TIMED_OUT : RANK_OK;
+    return p->dead ? rk_team_lost(p->team) : p->late ? RANK_ERR_TIMED_OUT : RANK_OK;
 }
 
 static rank_status_t probe_once(struct rk_probe *p, int *found)
@@ -55,7 +55,7 @@ static rank_status_t probe_once(struct rk_probe *p, int *found)
         rk_progress_once(p->team->ctx);
         *found = probe_find(p);
     }
-    return !*found && rk_p2p_cannot_come(p->team, p->source) ? RANK_ERR_PEER_DEAD : RANK_OK;
+    return !*found && rk_p2p_cannot_come(p->team, p->source) ? rk_team_lost(p->team) : RANK_OK;
 }
 
 /* timeout_ns 0: look once; negative: wait until there is one. found NULL: none is an error. take: it leaves the queues. */

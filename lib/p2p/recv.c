@@ -288,7 +288,7 @@ void rk_receive_else(struct rank_team *team, struct rank_request *req)
         return;
     }
     if (rk_unlikely(rk_p2p_cannot_come(team, (int)req->src))) {
-        end_unmatched(req, RANK_ERR_PEER_DEAD);
+        end_unmatched(req, rk_team_lost(team));
         return;
     }
     rk_match_post(&p2p->match, req);

@@ -123,6 +123,13 @@ void rk_team_destroy_freed(struct rk_ctx *ctx)
     }
 }
 
+RK_COLD rank_status_t rk_team_lost(const struct rank_team *team)
+{
+    const struct rk_peer *peer = team->size == 2 ? team->peers[1 - team->rank] : NULL;
+
+    return peer && peer->state == RK_PEER_DEAD ? rk_peer_lost(peer) : RANK_ERR_PEER_DEAD;
+}
+
 struct rank_team *rk_team_find(const struct rk_ctx *ctx, uint64_t id)
 {
     return rk_team_table_find(&ctx->p2p->by_id, id);

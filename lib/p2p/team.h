@@ -117,6 +117,9 @@ RK_INLINE struct rk_view rk_team_view(const struct rank_team *team, const void *
                                                 : (struct rk_view){(void *)(uintptr_t)buf, bytes, NULL};
 }
 
+/* Status of calls on a team that has lost a member. */
+rank_status_t rk_team_lost(const struct rank_team *team);
+
 /* For the public function call: RANK_ERR_HANDLE or RANK_ERR_STATE unless it is a live team. */
 RK_INLINE rank_status_t rk_team_check(const char *call, const struct rank_team *team)
 {

@@ -83,6 +83,7 @@ RANK_API rank_status_t rank_listener_close(rank_listener_t *listener);
  * Accept the next connection: a team of two, in which the side that connected is rank 0. Every call on teams works on
  * it. Waits for timeout_ns at most. 0: look once. Negative: for ever.
  * RANK_ERR_TIMED_OUT: there was none.
+ * RANK_ERR_CLOSED: another thread has closed the listener.
  * RANK_ERR_SYSTEM: no file descriptor was left for a client. It still waits.
  */
 RANK_API rank_status_t rank_accept(rank_listener_t listener, int64_t timeout_ns, rank_team_t *conn);
@@ -91,14 +92,15 @@ RANK_API rank_status_t rank_accept(rank_listener_t listener, int64_t timeout_ns,
  * Connect to a listener. As rank_accept on the other side.
  * RANK_ERR_UNREACHABLE: the host is unknown or does not answer, or nothing listens.
  * RANK_ERR_TIMED_OUT: the handshake took longer than opts->timeout_ns.
- * RANK_ERR_REFUSED: the listener has too many connections, is of another version, or is none.
+ * RANK_ERR_REFUSED: the listener has too many connections, is of another version, of this context, or is none.
  * RANK_ERR_SECRET: one side has no secret, or another one.
  */
 RANK_API rank_status_t rank_connect(rank_ctx_t ctx, const char *address, const rank_conn_opts_t *opts, rank_team_t *conn);
 
 /*
  * Disconnect: send what was accepted for sending, and end all other operations with RANK_ERR_CLOSED. The other side
- * receives what was sent whole, and then RANK_ERR_CLOSED. *conn becomes RANK_TEAM_NULL. rank_team_free is the same with
+ * receives what was sent whole, and then RANK_ERR_CLOSED. Keys that were opened on it are closed. *conn becomes
+ * RANK_TEAM_NULL. rank_team_free is the same with
  * 1 s. Waits for timeout_ns at most. 0: does not wait. Negative: for ever.
  * RANK_OK: the other side has confirmed, or is gone. It touches nothing of this process any more.
  * RANK_ERR_TIMED_OUT: it has not confirmed.

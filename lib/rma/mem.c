@@ -22,7 +22,7 @@ static void mem_end_waits(struct rk_rma *rma, struct rk_peer *peer)
     rk_handles_for_each(i, job, &rma->job_ids)
     {
         if (job->peer == peer)
-            rk_origin_fail(job, RANK_ERR_PEER_DEAD);
+            rk_origin_fail(job, rk_peer_lost(peer));
     }
 }
 
@@ -112,6 +112,20 @@ static void mem_give_memory(struct rank_mem *mem)
 {
     mem->magic = 0;
     rk_retired_put(&retired, &mem->link);
+}
+
+void rk_mem_close_opened(const struct rank_team *team)
+{
+    struct rk_link *l, *next;
+
+    if (!team->ctx->rma)
+        return;
+    rk_list_for_each_safe(l, next, &team->ctx->rma->mems)
+    {
+        struct rank_mem *mem = rk_list_entry(l, struct rank_mem, link);
+        if (mem->team == team && mem->sort == RK_MEM_OPENED)
+            rk_mem_destroy(mem);
+    }
 }
 
 struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)

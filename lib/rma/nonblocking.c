@@ -139,7 +139,7 @@ static rank_status_t request_flush(struct rank_mem *mem, int rank, struct rk_gro
     st = job ? rk_origin_start(job) : RANK_ERR_NO_MEMORY;
     if (st)
         rk_group_undo(group, req);
-    if (st == RANK_ERR_PEER_DEAD) /* reported once */
+    if (rk_is_lost(st)) /* reported once */
         state->done = state->posted;
     return st;
 }
@@ -218,7 +218,7 @@ rank_status_t rank_flush(rank_mem_t mem, int peer)
     /* Also if nothing was pending; a death reported now counts as reported. */
     if (st == RANK_OK)
         st = rk_mem_check_death(mem, peer);
-    else if (st == RANK_ERR_PEER_DEAD && peer == RANK_ALL)
+    else if (rk_is_lost(st) && peer == RANK_ALL)
         rk_mem_check_death_now(mem, peer);
     return st;
 }

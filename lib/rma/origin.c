@@ -108,7 +108,7 @@ static RK_COLD void fail_flushes(const struct rk_origin_op *failed, rank_status_
 
 void rk_origin_fail(struct rk_origin_op *job, rank_status_t status)
 {
-    if (status == RANK_ERR_PEER_DEAD && job->state)
+    if (rk_is_lost(status) && job->state)
         flushed(job); /* reported once */
     job->status = status;
     job->sent = true;

@@ -65,8 +65,8 @@ rank_status_t rk_mem_check_death_now(struct rank_mem *mem, int peer)
     ndead = count_dead(mem);
     __atomic_store_n(&mem->until_check, ndead ? 0 : calls, __ATOMIC_RELAXED);
     if (peer != RANK_ALL)
-        return ndead && owner_death_is_dead(mem, peer) ? RANK_ERR_PEER_DEAD : RANK_OK;
+        return ndead && owner_death_is_dead(mem, peer) ? rk_team_lost(mem->team) : RANK_OK;
     reported = mem->flush_reported == ndead;
     mem->flush_reported = ndead;
-    return reported ? RANK_OK : RANK_ERR_PEER_DEAD;
+    return reported ? RANK_OK : rk_team_lost(mem->team);
 }

@@ -186,6 +186,8 @@ extern const struct rk_room rk_room_rma;
 struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes);
 /* Frees what this process holds of it; accepts a partly built object. No-op if NULL. */
 void rk_mem_destroy(struct rank_mem *mem);
+/* The team ends: close the keys that are opened on it. */
+void rk_mem_close_opened(const struct rank_team *team);
 /* Unmap the parts of other ranks. No-op for host memory. */
 void rk_mem_unmap_peers(struct rank_mem *mem);
 /* Invalidate the handle; memory and id stay for peers until the room closes. */

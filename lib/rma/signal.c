@@ -338,7 +338,7 @@ RK_INLINE rank_status_t set_writer(const char *call, struct word *w, const struc
     /* Without death reports a broken connection reveals it. */
     if (p->local < 0)
         st = wait ? rk_peer_connect(p) : rk_peer_try_connect(p);
-    return st == RANK_ERR_PEER_DEAD || st == RK_AGAIN ? RANK_OK : st;
+    return rk_is_lost(st) || st == RK_AGAIN ? RANK_OK : st;
 }
 
 RK_INLINE rank_status_t signal_outcome(struct word *w, uint64_t *seen)

@@ -275,13 +275,14 @@ static rank_status_t settle_conn(struct rk_conn *conn, rank_team_t *out)
 struct accept_wait {
     struct rk_wait wait;
     rank_listener_t listener;
+    uint64_t serial; /* another one: the listener is closed */
 };
 
 static bool has_client(struct rk_wait *w)
 {
     const struct accept_wait *a = (const struct accept_wait *)w;
 
-    return !rk_list_empty(&a->listener->ready) || a->listener->failed || w->late;
+    return a->listener->serial != a->serial || !rk_list_empty(&a->listener->ready) || a->listener->failed || w->late;
 }
 
 static bool in_callback(const struct rk_ctx *ctx)
@@ -304,11 +305,14 @@ rank_status_t rank_accept(rank_listener_t t, int64_t timeout_ns, rank_team_t *ou
     RK_ENTER(ctx);
     if (timeout_ns && in_callback(ctx))
         return rk_arg_in_callback(__func__);
+    w.serial = t->serial;
     w.wait.deadline = rk_wait_deadline(timeout_ns);
     if (timeout_ns)
         rk_wait(ctx, &w.wait, has_client);
     else if (!has_client(&w.wait))
         rk_progress_once(ctx);
+    if (t->serial != w.serial)
+        return RANK_ERR_CLOSED;
     if (rk_list_empty(&t->ready)) {
         st = t->failed ? t->failed : RANK_ERR_TIMED_OUT;
         t->failed = RANK_OK;
@@ -420,6 +424,7 @@ rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns)
     struct rk_ctx *ctx = team->ctx;
     rank_status_t st = rk_conn_say_bye(conn, timeout_ns);
 
+    rk_mem_close_opened(team);
     rk_conn_forget(conn);
     rk_world_close_team(team);
     rk_connected_sweep(ctx);
