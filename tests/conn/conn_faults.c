@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * conn_faults.c: check what a connection does when a side dies, stops, leaves or runs out of descriptors.
+ *
+ * Every wait has a bound, which is generous: tests share the machine with others.
+ */
+#include "tests/conn/conn_pair.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BIG = 32 << 20, ROUNDS = 2000, CONNS_MAX = 3 };
+static const double death_s = 5.0; /* the aim is 0.5 s on an idle machine */
+
+/* Which call is the survivor in when the other side is killed? */
+enum moment { IN_RECV, IN_SEND, IN_PUT, IN_GET, IN_MPROBE, IN_SIGNAL, IN_BARRIER, IN_DISCONNECT, MOMENTS };
+static const char *const moment_names[] = {"recv", "send", "put", "get", "mprobe", "signal wait", "barrier", "disconnect"};
+static enum moment moment;
+static int killed; /* the side that dies */
+
+struct region {
+    char *data;
+    rank_mem_t mem, remote;
+};
+
+static void open_region(struct region *r, rank_ctx_t ctx, rank_team_t conn)
+{
+    int other = 1 - rank_team_rank(conn);
+    unsigned char key[RANK_RKEY_MAX], theirs[RANK_RKEY_MAX];
+    size_t len = sizeof(key);
+
+    r->data = aligned_alloc(4096, BIG);
+    CHECK(r->data);
+    memset(r->data, 1, BIG);
+    OK(rank_ctx_reg(ctx, r->data, BIG, &r->mem));
+    OK(rank_rkey_pack(r->mem, key, &len));
+    OK(rank_sendrecv(key, sizeof(key), RANK_BYTE, other, 9, theirs, sizeof(theirs), RANK_BYTE, other, 9, conn, NULL));
+    OK(rank_rkey_open(conn, other, theirs, len, &r->remote));
+}
+
+/* Call until a call fails; returns its status. */
+static rank_status_t call_on(enum moment at, rank_team_t conn, struct region *r, char *buf)
+{
+    int other = 1 - rank_team_rank(conn);
+    rank_status_t st = RANK_OK;
+    rank_message_t message;
+    rank_request_t req;
+
+    while (!st) {
+        switch (at) {
+        case IN_RECV:
+            st = rank_recv(buf, BIG, RANK_BYTE, other, 5, conn, NULL);
+            break;
+        case IN_SEND:
+            st = rank_isend(buf, BIG, RANK_BYTE, other, 6, conn, &req);
+            if (!st)
+                st = rank_wait(&req, NULL);
+            break;
+        case IN_PUT:
+            st = rank_put(buf, BIG, other, r->remote, 0);
+            if (!st)
+                st = rank_flush(r->remote, other);
+            break;
+        case IN_GET:
+            st = rank_get(buf, BIG, other, r->remote, 0);
+            break;
+        case IN_MPROBE:
+            st = rank_mprobe(other, 5, conn, &message, NULL);
+            break;
+        case IN_SIGNAL:
+            st = rank_signal_wait(r->mem, 0, RANK_CMP_EQ, 77, RANK_ANY_SOURCE, NULL);
+            break;
+        default:
+            st = rank_barrier(conn);
+        }
+    }
+    return st;
+}
+
+static void *kill_later(void *arg)
+{
+    (void)arg;
+    pair_nap(0.1);
+    kill(getpid(), SIGKILL);
+    return NULL;
+}
+
+/* The side that dies makes progress, or sends a long message that is under way. */
+static void die_side(struct pair *p, rank_team_t conn, char *buf)
+{
+    pthread_t thread;
+
+    CHECK(pthread_create(&thread, NULL, kill_later, NULL) == 0);
+    for (;;) {
+        rank_envelope_t e;
+        if (moment == IN_SEND)
+            rank_recv(buf, BIG, RANK_BYTE, 1 - rank_team_rank(conn), 6, conn, NULL);
+        else
+            rank_probe(1 - rank_team_rank(conn), 8, conn, &e);
+    }
+    (void)p;
+}
+
+/* Two connections: the one that is in use, and one to a third process, which goes on. */
+static void kill_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, p->seed % 2 ? 1 : 0);
+    rank_conn_opts_t opts = pair_opts();
+    rank_listener_t listener = p->me == 0 ? pair_listen(p, ctx, &opts) : NULL;
+    rank_team_t conn = pair_connect(p, ctx, listener);
+    char *buf = calloc(1, BIG);
+    struct region r;
+    double begin;
+
+    CHECK(buf);
+    open_region(&r, ctx, conn);
+    if (p->me == killed)
+        die_side(p, conn, buf);
+    if (moment == IN_DISCONNECT) {
+        pair_nap(0.2); /* the other side may be dead by now, or not */
+        begin = pair_now();
+        OK(rank_disconnect(&conn, 20 * SECOND));
+    } else {
+        STATUS(call_on(moment, conn, &r, buf), RANK_ERR_PEER_DEAD);
+        begin = pair_now();
+        for (int i = 0; i < MOMENTS - 1; i++)
+            if (i != IN_SIGNAL)
+                STATUS(call_on((enum moment)i, conn, &r, buf), RANK_ERR_PEER_DEAD);
+    }
+    CHECK(pair_now() - begin < death_s);
+    if (conn)
+        rank_rkey_close(&r.remote);
+    else
+        STATUS(rank_rkey_close(&r.remote), RANK_ERR_HANDLE);
+    OK(rank_dereg(&r.mem));
+    OK(rank_ctx_close(&ctx, SECOND));
+    free(r.data);
+    free(buf);
+    CHECK(pair_now() - begin < 2 * death_s);
+}
+
+/* ------------------------------------------------------------------- in the handshake */
+
+/* Side 1 dies between its connect and the end of the handshake, or the listener's process does. */
+static void shake_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
+    rank_conn_opts_t opts = pair_opts();
+    char address[PAIR_ADDRESS] = "";
+    rank_listener_t listener = NULL;
+    rank_team_t conn;
+    double begin;
+
+    if (p->me == 0)
+        listener = pair_listen(p, ctx, &opts);
+    else
+        pair_get(p, address, sizeof(address));
+    if (p->me == killed) {
+        if (p->me == 1) {
+            opts.timeout_ns = SECOND / 1000000; /* it gives up in the middle, and its process ends */
+            rank_connect(ctx, address, &opts, &conn);
+        } else {
+            pair_nap(0.1);
+        }
+        kill(getpid(), SIGKILL);
+    }
+    begin = pair_now();
+    if (p->me == 1) { /* nothing makes progress at the listener */
+        STATUS(rank_connect(ctx, address, &opts, &conn), RANK_ERR_UNREACHABLE);
+        CHECK(pair_now() - begin < death_s);
+    } else {
+        rank_status_t st = rank_accept(listener, SECOND / 2, &conn);
+        CHECK(st == RANK_ERR_TIMED_OUT || st == RANK_OK);
+    }
+    OK(rank_ctx_close(&ctx, SECOND));
+}
+
+/* -------------------------------------------------------------- leaving in other ways */
+
+/* Side 1 exits without a close: what it has sent is received before the error. */
+static void exit_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
+    rank_conn_opts_t opts = pair_opts();
+    rank_team_t conn = pair_connect(p, ctx, p->me == 0 ? pair_listen(p, ctx, &opts) : NULL);
+    int x = 41;
+
+    if (p->me == 1) {
+        for (int i = 0; i < 100; i++)
+            OK(rank_send(&i, 1, RANK_INT32, 1, 3, conn));
+        OK(rank_barrier(conn));
+        exit(0);
+    }
+    OK(rank_barrier(conn));
+    pair_nap(0.3);
+    for (int i = 0; i < 100; i++) {
+        OK(rank_recv(&x, 1, RANK_INT32, 0, 3, conn, NULL));
+        CHECK(x == i);
+    }
+    STATUS(rank_recv(&x, 1, RANK_INT32, 0, 3, conn, NULL), RANK_ERR_PEER_DEAD);
+    STATUS(rank_send(&x, 1, RANK_INT32, 0, 3, conn), RANK_ERR_PEER_DEAD);
+    OK(rank_disconnect(&conn, SECOND));
+    OK(rank_ctx_close(&ctx, SECOND));
+}
+
+/* Side 1 disconnects in peace: RANK_ERR_CLOSED in every call, after what it has sent. */
+static void close_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
+    rank_conn_opts_t opts = pair_opts();
+    rank_team_t conn = pair_connect(p, ctx, p->me == 0 ? pair_listen(p, ctx, &opts) : NULL);
+    char *buf = calloc(1, BIG);
+    struct region r;
+    int x;
+
+    CHECK(buf);
+    open_region(&r, ctx, conn);
+    if (p->me == 1) {
+        for (int i = 0; i < 100; i++)
+            OK(rank_send(&i, 1, RANK_INT32, 1, 3, conn));
+        OK(rank_disconnect(&conn, 20 * SECOND));
+    } else {
+        for (int i = 0; i < 100; i++) {
+            OK(rank_recv(&x, 1, RANK_INT32, 0, 3, conn, NULL));
+            CHECK(x == i);
+        }
+        for (int i = 0; i < MOMENTS - 1; i++)
+            if (i != IN_SIGNAL && call_on((enum moment)i, conn, &r, buf) != RANK_ERR_CLOSED)
+                pair_fail(__FILE__, __LINE__, "%s does not return RANK_ERR_CLOSED", moment_names[i]);
+    }
+    if (conn)
+        rank_rkey_close(&r.remote);
+    OK(rank_ctx_close(&ctx, SECOND));
+}
+
+struct waiter {
+    rank_team_t conn;
+    rank_listener_t listener;
+    int64_t tag;
+    rank_status_t status;
+};
+
+static void *wait_in_recv(void *arg)
+{
+    struct waiter *w = arg;
+    char c;
+
+    w->status = rank_recv(&c, 1, RANK_BYTE, 1 - rank_team_rank(w->conn), w->tag, w->conn, NULL);
+    return NULL;
+}
+
+static void *wait_in_accept(void *arg)
+{
+    struct waiter *w = arg;
+
+    w->status = rank_accept(w->listener, -1, &w->conn);
+    return NULL;
+}
+
+/* Disconnect and close a listener while threads wait. */
+static void waiters_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, p->seed % 2 ? 1 : 0);
+    rank_conn_opts_t opts = pair_opts();
+    rank_listener_t listener = p->me == 0 ? pair_listen(p, ctx, &opts) : NULL;
+    rank_team_t conn = pair_connect(p, ctx, listener);
+    struct waiter w[4];
+    pthread_t threads[4];
+
+    for (int i = 0; i < 4; i++) {
+        w[i] = (struct waiter){conn, listener, i, RANK_OK};
+        CHECK(pthread_create(&threads[i], NULL, i == 3 && listener ? wait_in_accept : wait_in_recv, &w[i]) == 0);
+    }
+    pair_nap(0.2);
+    if (p->me == 0) {
+        OK(rank_listener_close(&listener));
+        OK(rank_disconnect(&conn, 20 * SECOND));
+    }
+    for (int i = 0; i < 4; i++) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+        CHECK(w[i].status == RANK_ERR_CLOSED);
+    }
+    OK(rank_ctx_close(&ctx, 20 * SECOND));
+}
+
+/* A stopped process is alive: timed waits end, and nothing else does. */
+static void stop_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
+    rank_conn_opts_t opts = pair_opts();
+    char *buf = calloc(1, BIG);
+    rank_request_t reqs[22];
+    rank_team_t conn;
+    double begin;
+    int x = 0;
+
+    CHECK(buf);
+    opts.silence_ns = SECOND;
+    conn = pair_connect(p, ctx, p->me == 0 ? pair_listen(p, ctx, &opts) : NULL);
+    pair_meet(p);
+    if (p->me == 0) {
+        kill(p->other, SIGSTOP);
+        begin = pair_now();
+        for (int i = 0; i < 20; i++) /* the socket gets full */
+            OK(rank_isend(buf, 60000, RANK_BYTE, 0, 2, conn, &reqs[i + 2]));
+        OK(rank_isend(buf, BIG, RANK_BYTE, 0, 1, conn, &reqs[0]));
+        OK(rank_irecv(&x, 1, RANK_INT32, 0, 1, conn, &reqs[1]));
+        STATUS(rank_waitall_timed(22, reqs, 4 * SECOND, NULL), RANK_ERR_TIMED_OUT);
+        CHECK(pair_now() - begin < 4 + death_s);
+        kill(p->other, SIGCONT);
+        OK(rank_waitall_timed(22, reqs, 20 * SECOND, NULL));
+        CHECK(x == 5);
+        OK(rank_barrier(conn));
+        kill(p->other, SIGSTOP);
+        STATUS(rank_disconnect(&conn, SECOND / 5), RANK_ERR_TIMED_OUT);
+        kill(p->other, SIGCONT);
+    } else {
+        for (int i = 0; i < 20; i++)
+            OK(rank_recv(buf, 60000, RANK_BYTE, 1, 2, conn, NULL));
+        OK(rank_recv(buf, BIG, RANK_BYTE, 1, 1, conn, NULL));
+        x = 5;
+        OK(rank_send(&x, 1, RANK_INT32, 1, 1, conn));
+        OK(rank_barrier(conn));
+        STATUS(rank_recv(&x, 1, RANK_INT32, 1, 1, conn, NULL), RANK_ERR_CLOSED);
+    }
+    OK(rank_ctx_close(&ctx, SECOND));
+    free(buf);
+}
+
+/* ---------------------------------------------------------------------------- fork */
+
+/* A child of side 1 outlives it: side 0 sees the death, and the child's calls say RANK_ERR_STATE. */
+static void fork_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
+    rank_conn_opts_t opts = pair_opts();
+    rank_listener_t own = NULL, listener = p->me == 0 ? pair_listen(p, ctx, &opts) : NULL;
+    rank_team_t conn = pair_connect(p, ctx, listener), none;
+    double begin;
+    pid_t pid;
+    char c;
+
+    if (p->me == 0) {
+        STATUS(rank_recv(&c, 1, RANK_BYTE, 0, 1, conn, NULL), RANK_ERR_PEER_DEAD);
+        begin = pair_now();
+        pair_get(p, &pid, sizeof(pid));
+        CHECK(kill(pid, 0) == 0); /* the child lives */
+        CHECK(pair_now() - begin < death_s);
+        kill(pid, SIGTERM);
+        OK(rank_ctx_close(&ctx, SECOND));
+        return;
+    }
+    OK(rank_listen(ctx, "127.0.0.1:0", &opts, &own));
+    pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        rank_ctx_t fresh;
+
+        STATUS(rank_send(&c, 1, RANK_BYTE, 1, 1, conn), RANK_ERR_STATE);
+        STATUS(rank_accept(own, 0, &none), RANK_ERR_STATE);
+        STATUS(rank_ctx_progress(ctx), RANK_ERR_STATE);
+        STATUS(rank_disconnect(&conn, 0), RANK_ERR_STATE);
+        STATUS(rank_listener_close(&own), RANK_ERR_STATE);
+        STATUS(rank_ctx_close(&ctx, 0), RANK_ERR_STATE);
+        fresh = pair_context(RANK_THREAD_MULTIPLE, 0);
+        OK(rank_ctx_close(&fresh, 0));
+        pid = getpid();
+        pair_put(p, &pid, sizeof(pid));
+        pair_nap(60);
+        _exit(0);
+    }
+    pair_nap(0.3);
+    kill(getpid(), SIGKILL);
+}
+
+/* ------------------------------------------------------------------------ resources */
+
+/* No descriptors are left: accept and connect say so, and go on afterwards. */
+static void descriptors_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
+    rank_conn_opts_t opts = pair_opts();
+    struct rlimit limit, none;
+    rank_team_t conn;
+
+    if (p->me == 0) {
+        rank_listener_t listener = pair_listen(p, ctx, &opts);
+        rank_status_t st;
+
+        STATUS(rank_accept(listener, 0, &conn), RANK_ERR_TIMED_OUT);
+        CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+        none = limit;
+        none.rlim_cur = 0;
+        CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+        pair_meet(p); /* side 1 connects */
+        STATUS(rank_accept(listener, 20 * SECOND, &conn), RANK_ERR_SYSTEM);
+        STATUS(rank_connect(ctx, "127.0.0.1:1", &opts, &conn), RANK_ERR_SYSTEM);
+        CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+        while ((st = rank_accept(listener, 20 * SECOND, &conn)) == RANK_ERR_SYSTEM)
+            ; /* of before */
+        OK(st);
+    } else {
+        char address[PAIR_ADDRESS];
+        pair_get(p, address, sizeof(address));
+        pair_meet(p);
+        OK(rank_connect(ctx, address, &opts, &conn));
+    }
+    OK(rank_barrier(conn));
+    OK(rank_ctx_close(&ctx, 20 * SECOND));
+}
+
+/* max_conns: one more is refused, until one has left. */
+static void limit_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
+    rank_conn_opts_t opts = pair_opts();
+    rank_team_t conns[CONNS_MAX], more;
+    char address[PAIR_ADDRESS];
+
+    opts.max_conns = CONNS_MAX;
+    if (p->me == 0) {
+        rank_listener_t listener = pair_listen(p, ctx, &opts);
+
+        for (int i = 0; i < CONNS_MAX; i++)
+            OK(rank_accept(listener, 20 * SECOND, &conns[i]));
+        STATUS(rank_accept(listener, SECOND / 2, &more), RANK_ERR_TIMED_OUT); /* progress for the one that is refused */
+        OK(rank_disconnect(&conns[1], 20 * SECOND));
+        pair_meet(p);
+        OK(rank_accept(listener, 20 * SECOND, &conns[1]));
+    } else {
+        pair_get(p, address, sizeof(address));
+        for (int i = 0; i < CONNS_MAX; i++)
+            OK(rank_connect(ctx, address, &opts, &conns[i]));
+        STATUS(rank_connect(ctx, address, &opts, &more), RANK_ERR_REFUSED);
+        OK(rank_disconnect(&conns[1], 20 * SECOND));
+        pair_meet(p);
+        OK(rank_connect(ctx, address, &opts, &conns[1]));
+    }
+    OK(rank_ctx_close(&ctx, 20 * SECOND));
+}
+
+/* Connect and disconnect often: the process does not grow. */
+static void often_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
+    rank_conn_opts_t opts = pair_opts();
+    rank_listener_t listener = NULL;
+    char address[PAIR_ADDRESS], c = 0;
+    int64_t rss = 0;
+    int fds = 0;
+
+    if (p->me == 0)
+        listener = pair_listen(p, ctx, &opts);
+    else
+        pair_get(p, address, sizeof(address));
+    for (int i = 0; i < ROUNDS; i++) {
+        rank_team_t conn;
+
+        if (p->me == 0)
+            OK(rank_accept(listener, 20 * SECOND, &conn));
+        else
+            OK(rank_connect(ctx, address, &opts, &conn));
+        if (p->me)
+            OK(rank_send(&c, 1, RANK_BYTE, 1, 1, conn));
+        else
+            OK(rank_recv(&c, 1, RANK_BYTE, 0, 1, conn, NULL));
+        OK(rank_disconnect(&conn, 20 * SECOND));
+        if (i == ROUNDS / 4) {
+            rss = pair_rss_kb();
+            fds = pair_count_fds();
+        }
+    }
+    CHECK(pair_count_fds() <= fds);
+    if (pair_rss_kb() - rss > 1024)
+        pair_fail(__FILE__, __LINE__, "the process has grown by %lld KiB", (long long)(pair_rss_kb() - rss));
+    OK(rank_ctx_close(&ctx, 20 * SECOND));
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*side)(struct pair *p);
+        bool kills;
+    } cases[] = {{"exit without close", exit_side, false}, {"disconnect", close_side, false},
+                 {"disconnect and waiting threads", waiters_side, false}, {"a stopped process", stop_side, false},
+                 {"fork", fork_side, true}, {"no descriptors", descriptors_side, false}, {"max_conns", limit_side, false},
+                 {"connect often", often_side, false}};
+    const char *only = argc > 1 ? argv[1] : "";
+    char name[64];
+    bool ok = true;
+
+    for (int i = 0; i < 2 * MOMENTS; i++) {
+        moment = (enum moment)(i / 2);
+        killed = i % 2;
+        snprintf(name, sizeof(name), "kill side %d, in %s", killed, moment_names[moment]);
+        if (strstr(name, only))
+            ok &= pair_run(name, kill_side, (uint64_t)moment, 60, true);
+    }
+    for (killed = 0; killed < 2; killed++)
+        if (strstr("handshake", only))
+            ok &= pair_run("handshake", shake_side, (uint64_t)killed, 60, true);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (uint64_t seed = 0; seed < (cases[i].side == waiters_side ? 2 : 1) && strstr(cases[i].name, only); seed++)
+            ok &= pair_run(cases[i].name, cases[i].side, seed, 100, cases[i].kills);
+    return ok ? 0 : 1;
+}

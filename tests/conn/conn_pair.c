@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* conn_pair.c: see conn_pair.h. */
+#include "tests/conn/conn_pair.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct pair *current;
+
+void pair_fail(const char *file, int line, const char *fmt, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "%s:%d: side %d of %s, seed %llu: ", file, line, current ? current->me : -1,
+            current ? current->name : "?", current ? (unsigned long long)current->seed : 0ull);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+    fflush(stderr);
+    _exit(1);
+}
+
+void pair_status(const char *file, int line, const char *what, rank_status_t got, rank_status_t want)
+{
+    if (got != want)
+        pair_fail(file, line, "%s: %s, not %s", what, rank_status_string(got), rank_status_string(want));
+}
+
+double pair_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void pair_nap(double seconds)
+{
+    struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+
+    while (nanosleep(&t, &t) < 0 && errno == EINTR)
+        ;
+}
+
+uint64_t pair_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+int pair_count_fds(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+
+    CHECK(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n - 3; /* ".", "..", and the one of opendir */
+}
+
+int64_t pair_rss_kb(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    long pages = 0, rss = 0;
+
+    CHECK(f && fscanf(f, "%ld %ld", &pages, &rss) == 2);
+    fclose(f);
+    return (int64_t)rss * sysconf(_SC_PAGESIZE) / 1024;
+}
+
+/* ------------------------------------------------------------------------ processes */
+
+/* Returns false if the process fails, or does not end until then; it is killed, then. */
+static bool reap(pid_t pid, double until, bool kills, const char *name)
+{
+    int how = 0;
+
+    while (waitpid(pid, &how, WNOHANG) == 0) {
+        if (pair_now() > until) {
+            fprintf(stderr, "%s: process %d does not end\n", name, (int)pid);
+            kill(pid, SIGABRT);
+            pair_nap(0.2);
+            kill(pid, SIGKILL);
+            waitpid(pid, &how, 0);
+            return false;
+        }
+        pair_nap(0.001);
+    }
+    if ((WIFEXITED(how) && WEXITSTATUS(how) == 0) || (kills && WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL))
+        return true;
+    fprintf(stderr, "%s: process %d ends with %s %d\n", name, (int)pid, WIFSIGNALED(how) ? "signal" : "exit code",
+            WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
+    return false;
+}
+
+/* Fork a side, with its end of the pipes. */
+static pid_t fork_side_of(struct pair p, void (*side)(struct pair *p), int in, int out, const int unused[2])
+{
+    pid_t pid = fork();
+
+    CHECK(pid >= 0);
+    if (pid > 0)
+        return pid;
+    close(unused[0]);
+    close(unused[1]);
+    p.in = in;
+    p.out = out;
+    current = &p;
+    side(&p);
+    exit(0);
+}
+
+/* In a process of its own, so that no side is the parent of another, and all of them are in one group. */
+static bool run_sides(struct pair p, void (*side)(struct pair *p), double until, bool kills)
+{
+    int there[2], back[2];
+    pid_t pids[2];
+    bool ok;
+
+    CHECK(pipe(there) == 0 && pipe(back) == 0);
+    p.me = 1;
+    p.other = pids[1] = fork_side_of(p, side, there[0], back[1], (int[2]){there[1], back[0]});
+    p.me = 0;
+    pids[0] = fork_side_of(p, side, back[0], there[1], (int[2]){there[0], back[1]});
+    close(there[0]);
+    close(there[1]);
+    close(back[0]);
+    close(back[1]);
+    ok = reap(pids[0], until, kills, p.name);
+    return reap(pids[1], until, kills, p.name) && ok;
+}
+
+bool pair_run(const char *name, void (*side)(struct pair *p), uint64_t seed, int limit_s, bool kills)
+{
+    double until = pair_now() + limit_s;
+    pid_t pid;
+    bool ok;
+
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        setpgid(0, 0);
+        _exit(run_sides((struct pair){.seed = seed, .name = name}, side, until - 0.5, kills) ? 0 : 1);
+    }
+    ok = reap(pid, until + 1, kills, name);
+    kill(-pid, SIGKILL); /* what a failure has left */
+    printf("%s - %s seed %llu\n", ok ? "ok" : "not ok", name, (unsigned long long)seed);
+    return ok;
+}
+
+/* --------------------------------------------------------------------- between the sides */
+
+void pair_put(struct pair *p, const void *data, size_t len)
+{
+    CHECK(write(p->out, data, len) == (ssize_t)len);
+}
+
+void pair_get(struct pair *p, void *data, size_t len)
+{
+    for (size_t got = 0; got < len;) {
+        ssize_t n = read(p->in, (char *)data + got, len - got);
+        if (n <= 0)
+            pair_fail(__FILE__, __LINE__, "the other side is gone");
+        got += (size_t)n;
+    }
+}
+
+void pair_meet(struct pair *p)
+{
+    char c = 0;
+
+    pair_put(p, &c, 1);
+    pair_get(p, &c, 1);
+}
+
+rank_conn_opts_t pair_opts(void)
+{
+    rank_conn_opts_t opts = RANK_CONN_OPTS_INIT;
+
+    opts.secret = "a secret of this one test";
+    opts.secret_bytes = PAIR_SECRET;
+    opts.timeout_ns = 20 * SECOND;
+    return opts;
+}
+
+rank_ctx_t pair_context(int level, int progress_thread)
+{
+    rank_ctx_opts_t opts = RANK_CTX_OPTS_INIT;
+    rank_ctx_t ctx;
+
+    opts.thread_level = level;
+    opts.progress_thread = progress_thread;
+    OK(rank_ctx_open(&opts, &ctx));
+    return ctx;
+}
+
+rank_listener_t pair_listen(struct pair *p, rank_ctx_t ctx, const rank_conn_opts_t *opts)
+{
+    char address[PAIR_ADDRESS] = "";
+    size_t len = sizeof(address);
+    rank_listener_t listener;
+
+    OK(rank_listen(ctx, "127.0.0.1:0", opts, &listener));
+    OK(rank_listener_address(listener, address, &len));
+    pair_put(p, address, sizeof(address));
+    return listener;
+}
+
+rank_team_t pair_connect(struct pair *p, rank_ctx_t ctx, rank_listener_t listener)
+{
+    rank_conn_opts_t opts = pair_opts();
+    char address[PAIR_ADDRESS];
+    rank_team_t conn;
+
+    if (listener) {
+        OK(rank_accept(listener, 20 * SECOND, &conn));
+    } else {
+        pair_get(p, address, sizeof(address));
+        OK(rank_connect(ctx, address, &opts, &conn));
+    }
+    return conn;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * conn_pair.h: start processes that connect, and check what they do.
+ *
+ * Each case forks its sides before any of them opens a context. A failed check prints its place and ends the process; the
+ * case then fails.
+ */
+#ifndef TESTS_CONN_CONN_PAIR_H
+#define TESTS_CONN_CONN_PAIR_H
+
+#include "lib/rank.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#define SECOND 1000000000ll
+enum { PAIR_SECRET = 24, PAIR_ADDRESS = 80 };
+
+/* Pipes between the two sides; 0 is the side that listens. */
+struct pair {
+    int me;
+    int in, out;
+    pid_t other; /* of side 1, for side 0 */
+    uint64_t seed;
+    const char *name; /* of the case */
+};
+
+void pair_fail(const char *file, int line, const char *fmt, ...) __attribute__((noreturn, format(printf, 3, 4)));
+void pair_status(const char *file, int line, const char *what, rank_status_t got, rank_status_t want);
+#define CHECK(cond) ((cond) ? (void)0 : pair_fail(__FILE__, __LINE__, "%s", #cond))
+#define STATUS(call, want) pair_status(__FILE__, __LINE__, #call, (call), (want))
+#define OK(call) STATUS(call, RANK_OK)
+
+/* Run a function as two processes and wait. Returns false if one fails, or does not end in limit_s.
+ * With kills SIGKILL of a side is no failure. */
+bool pair_run(const char *name, void (*side)(struct pair *p), uint64_t seed, int limit_s, bool kills);
+
+/* Between the sides: bytes through the pipe. */
+void pair_put(struct pair *p, const void *data, size_t len);
+void pair_get(struct pair *p, void *data, size_t len);
+/* Both sides have come here. */
+void pair_meet(struct pair *p);
+
+/* Open a context, listen on the loopback interface and give the address to the other side. */
+rank_ctx_t pair_context(int level, int progress_thread);
+rank_listener_t pair_listen(struct pair *p, rank_ctx_t ctx, const rank_conn_opts_t *opts);
+/* Connect to the address that the other side gave, or accept. Both sides call this. */
+rank_team_t pair_connect(struct pair *p, rank_ctx_t ctx, rank_listener_t listener);
+rank_conn_opts_t pair_opts(void);
+
+uint64_t pair_random(uint64_t *state);
+double pair_now(void); /* seconds */
+void pair_nap(double seconds);
+int pair_count_fds(void);
+int64_t pair_rss_kb(void);
+
+#endif
