@@ -9,7 +9,7 @@
 RK_COLD rank_status_t rk_coll_why_over(const struct rank_team *team)
 {
     if (team->ndead > 0 || team->coll_failed == RK_COLL_LOST)
-        return RANK_ERR_PEER_DEAD;
+        return rk_team_lost(team);
     return team->coll_failed_at <= rk_coll_number(team) + 1 ? RANK_ERR_COLLECTIVE : RANK_OK;
 }
 
@@ -100,7 +100,7 @@ void rk_coll_sched_failed(struct rank_team *team, const struct rk_sched *s, rank
         rk_arena_abandon(team->coll->arena, s->number);
     if (team->coll_failed && s->number >= team->coll_failed_at)
         return;
-    if (status == RANK_ERR_PEER_DEAD) { /* each rank detects a death; a copy by the kernel may find it first */
+    if (rk_is_lost(status)) { /* each rank detects a death; a copy by the kernel may find it first */
         if (team->ndead == 0) {
             team->coll_failed = RK_COLL_LOST;
             team->coll_failed_at = 0;

@@ -317,7 +317,7 @@ void rk_scheds_peer_died(struct rk_scheds *all)
     {
         struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
         if (s->team->ndead > 0)
-            rk_sched_fail(s, RANK_ERR_PEER_DEAD);
+            rk_sched_fail(s, rk_team_lost(s->team));
     }
     rk_scheds_progress(all);
 }
