@@ -68,7 +68,7 @@ struct rk_shaking {
     struct rk_link link;
     rank_listener_t listener; /* NULL: this side connects */
     const struct rk_conn_opts *opts;
-    uint64_t deadline;
+    uint64_t begun, deadline;
     enum rk_shake_type next;  /* the message that is awaited; 0: the socket connects */
     bool over;                /* status says how */
     rank_status_t status;

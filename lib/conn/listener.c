@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* listener.c: accept clients and have their handshakes carried out. */
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/conn/conn.h"
 
@@ -9,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ACCEPTS_A_ROUND = 16 };
+enum { ACCEPTS_A_ROUND = 16, YOUNG_NS = 100000000 };
 static _Atomic uint64_t listener_serial;
 
 static void listener_pause(rank_listener_t t)
@@ -32,6 +33,26 @@ static void listener_sweep(rank_listener_t t)
     }
 }
 
+/* End the oldest handshake, unless it is young. Clients that are silent must not keep others out. */
+static bool listener_evict(struct rk_conns *c)
+{
+    struct rk_shaking *oldest = NULL;
+    struct rk_link *at;
+
+    rk_list_for_each(at, &c->listeners)
+    {
+        rank_listener_t t = rk_list_entry(at, struct rank_listener, link);
+        struct rk_shaking *s = rk_list_entry(t->half_open.next, struct rk_shaking, link);
+        if (!rk_list_empty(&t->half_open) && !s->over && (!oldest || s->begun < oldest->begun))
+            oldest = s;
+    }
+    if (!oldest || rk_clock_ns() - oldest->begun < YOUNG_NS)
+        return false;
+    c->half_open--;
+    rk_shake_end(oldest);
+    return true;
+}
+
 static void listener_ready(struct rk_tcp_source *source, uint32_t events)
 {
     rank_listener_t t = rk_container_of(source, struct rank_listener, source);
@@ -41,7 +62,7 @@ static void listener_ready(struct rk_tcp_source *source, uint32_t events)
     for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
         int fd;
 
-        if (t->of->half_open >= RK_CONN_HALF_OPEN) {
+        if (t->of->half_open >= RK_CONN_HALF_OPEN && !listener_evict(t->of)) {
             listener_pause(t);
             return;
         }
@@ -83,7 +104,7 @@ void rk_listener_resume(struct rk_conns *c)
     {
         rank_listener_t t = rk_list_entry(at, struct rank_listener, link);
         listener_sweep(t);
-        if (t->paused && c->half_open < RK_CONN_HALF_OPEN) {
+        if (t->paused) {
             t->paused = false;
             rk_tcp_rewatch(c->tcp, &t->source, EPOLLIN);
         }

@@ -251,7 +251,8 @@ struct rk_shaking *rk_shake_begin(struct rk_conns *c, int fd, rank_listener_t li
     s->of = c;
     s->listener = listener;
     s->opts = opts;
-    s->deadline = rk_clock_ns() + opts->timeout_ns;
+    s->begun = rk_clock_ns();
+    s->deadline = s->begun + opts->timeout_ns;
     if (listener)
         await(s, RK_SHAKE_HELLO);
     if (rk_tcp_watch(c->tcp, &s->source, listener ? EPOLLIN | EPOLLRDHUP : EPOLLOUT)) {

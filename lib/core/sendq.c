@@ -147,7 +147,7 @@ int rk_sendq_progress(struct rk_ctx *ctx)
 
 void rk_send_give_up(struct rk_peer *peer, rank_status_t why)
 {
-    if (why == RANK_ERR_PEER_DEAD)
+    if (rk_is_lost(why))
         return;
     rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(why));
     rk_engine_report_death(peer->ctx, peer->number);
