@@ -152,6 +152,8 @@ BEGIN {
     related["rank_signal"] = "rank_mem rank_put rank_atomic"
     related["rank_coll"] = "rank_team rank_dtype rank_request rank_coll_init"
     related["rank_coll_init"] = "rank_coll rank_start rank_request"
+    related["rank_ctx"] = "rank_connect rank_init rank_mem"
+    related["rank_connect"] = "rank_ctx rank_team rank_send rank_put"
     related["rank_queue"] = "rank_start rank_coll_init rank_request"
     in_opening = 1
 }
