@@ -20,7 +20,7 @@ static void __attribute__((noreturn)) link_fail(const char *text)
 }
 
 /* Does the argument give the option? *used: it and its value. */
-static bool is_option(const char *arg, const char *name, int *used)
+static bool link_is_option(const char *arg, const char *name, int *used)
 {
     size_t len = strlen(name);
 
@@ -38,7 +38,7 @@ static size_t gather_words(int argc, char **argv)
     for (int i = 1, used; i < argc; i += used) {
         size_t len = strlen(argv[i]) + 1;
         used = 1;
-        if (is_option(argv[i], "--listen", &used) || is_option(argv[i], "--connect", &used))
+        if (link_is_option(argv[i], "--listen", &used) || link_is_option(argv[i], "--connect", &used))
             continue;
         if (at + len > sizeof(words))
             link_fail("--connect: the command line is too long");

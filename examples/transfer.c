@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * transfer.c: send blocks of memory between two processes that no launcher started.
+ * transfer.c: send memory between two processes that no launcher started.
  *
  *     xcc transfer.c -o transfer
  *     ./transfer listen 127.0.0.1:7471

@@ -3,7 +3,7 @@
 #include "lib/base/log.h"
 #include "lib/base/retired.h"
 #include "lib/boot/boot.h"
-#include "lib/conn/conn.h"
+#include "lib/conn/conns.h"
 #include "lib/core/procs.h"
 
 #include <errno.h>

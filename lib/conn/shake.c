@@ -7,7 +7,7 @@
  */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/conn/conn.h"
+#include "lib/conn/conns.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void say(struct rk_shaking *s, const struct rk_shake *m, const struct rk_
         settle(s, RANK_ERR_UNREACHABLE, strerror(errno));
 }
 
-static void refuse(struct rk_shaking *s, rank_status_t st, const char *text)
+static void shake_refuse(struct rk_shaking *s, rank_status_t st, const char *text)
 {
     struct rk_shake no = {.type = RK_SHAKE_REFUSED, .status = st};
 
@@ -62,7 +62,7 @@ static void identify(const struct rk_shaking *s, struct rk_shake *m)
     memcpy(m->hello, s->opts->hello, s->opts->hello_bytes);
 }
 
-static void await(struct rk_shaking *s, enum rk_shake_type type)
+static void shake_await(struct rk_shaking *s, enum rk_shake_type type)
 {
     s->next = type;
     s->got = 0;
@@ -84,7 +84,7 @@ static void say_hello(struct rk_shaking *s)
 
     memcpy(hello.nonce, s->nonce[0], sizeof(hello.nonce));
     rk_tcp_rewatch(s->of->tcp, &s->source, EPOLLIN | EPOLLRDHUP);
-    await(s, RK_SHAKE_CHALLENGE);
+    shake_await(s, RK_SHAKE_CHALLENGE);
     say(s, &hello, NULL);
 }
 
@@ -95,7 +95,7 @@ static void hello_came(struct rk_shaking *s, const struct rk_shake *m)
 
     memcpy(s->nonce[0], m->nonce, sizeof(s->nonce[0]));
     memcpy(challenge.nonce, s->nonce[1], sizeof(challenge.nonce));
-    await(s, RK_SHAKE_PROOF);
+    shake_await(s, RK_SHAKE_PROOF);
     say(s, &challenge, NULL);
 }
 
@@ -106,13 +106,13 @@ static void challenge_came(struct rk_shaking *s, const struct rk_shake *m)
     bool has = s->opts->secret.bytes > 0;
 
     if (m->secret_wanted != has) {
-        refuse(s, RANK_ERR_SECRET, has ? "the client has a secret, the listener has none" :
+        shake_refuse(s, RANK_ERR_SECRET, has ? "the client has a secret, the listener has none" :
                                          "the listener wants a secret: set opts.secret or RANK_SECRET_FILE");
         return;
     }
     memcpy(s->nonce[1], m->nonce, sizeof(s->nonce[1]));
     identify(s, &proof);
-    await(s, RK_SHAKE_WELCOME);
+    shake_await(s, RK_SHAKE_WELCOME);
     say(s, &proof, &s->opts->secret);
 }
 
@@ -133,19 +133,19 @@ static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
     struct rk_shake welcome = {.type = RK_SHAKE_WELCOME};
 
     if (!is_proved(s, m)) {
-        refuse(s, RANK_ERR_SECRET, "the secrets differ");
+        shake_refuse(s, RANK_ERR_SECRET, "the secrets differ");
         return;
     }
     if (m->context == s->of->context) { /* both teams would have one id */
-        refuse(s, RANK_ERR_REFUSED, "a context cannot connect to itself: open another one");
+        shake_refuse(s, RANK_ERR_REFUSED, "a context cannot connect to itself: open another one");
         return;
     }
     if (s->listener->count->n >= s->opts->max_conns) {
-        refuse(s, RANK_ERR_REFUSED, "the listener has as many connections as it may have");
+        shake_refuse(s, RANK_ERR_REFUSED, "the listener has as many connections as it may have");
         return;
     }
     if (!choose_team(s)) {
-        refuse(s, RANK_ERR_REFUSED, "the listener has no random numbers");
+        shake_refuse(s, RANK_ERR_REFUSED, "the listener has no random numbers");
         return;
     }
     s->peer = *m;
@@ -175,7 +175,7 @@ static void message_came(struct rk_shaking *s, const struct rk_shake *m)
         return;
     }
     if (m->type != s->next) {
-        refuse(s, RANK_ERR_REFUSED, "a message of the handshake is out of order");
+        shake_refuse(s, RANK_ERR_REFUSED, "a message of the handshake is out of order");
         return;
     }
     switch (m->type) {
@@ -210,9 +210,9 @@ static void read_more(struct rk_shaking *s)
         s->got += (size_t)n;
         n = rk_shake_next(s->in, s->got, &m);
         if (n < 0)
-            refuse(s, RANK_ERR_REFUSED, m.why);
+            shake_refuse(s, RANK_ERR_REFUSED, m.why);
         else if (n == 0 && m.need > sizeof(s->in))
-            refuse(s, RANK_ERR_REFUSED, "a message of the handshake is too long");
+            shake_refuse(s, RANK_ERR_REFUSED, "a message of the handshake is too long");
         else if (n == 0)
             s->need = m.need;
         else
@@ -254,7 +254,7 @@ struct rk_shaking *rk_shake_begin(struct rk_conns *c, int fd, rank_listener_t li
     s->begun = rk_clock_ns();
     s->deadline = s->begun + opts->timeout_ns;
     if (listener)
-        await(s, RK_SHAKE_HELLO);
+        shake_await(s, RK_SHAKE_HELLO);
     if (rk_tcp_watch(c->tcp, &s->source, listener ? EPOLLIN | EPOLLRDHUP : EPOLLOUT)) {
         close(fd);
         free(s);
@@ -274,7 +274,7 @@ void rk_shake_end(struct rk_shaking *s)
     free(s);
 }
 
-static void check_list(struct rk_link *list, uint64_t now)
+static void shake_check_list(struct rk_link *list, uint64_t now)
 {
     struct rk_link *at, *next;
 
@@ -290,7 +290,7 @@ void rk_shake_check(struct rk_conns *c, uint64_t now)
 {
     struct rk_link *at;
 
-    check_list(&c->clients, now);
+    shake_check_list(&c->clients, now);
     rk_list_for_each(at, &c->listeners)
-        check_list(&rk_list_entry(at, struct rank_listener, link)->half_open, now);
+        shake_check_list(&rk_list_entry(at, struct rank_listener, link)->half_open, now);
 }

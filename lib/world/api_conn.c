@@ -4,7 +4,7 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/base/retired.h"
-#include "lib/conn/conn.h"
+#include "lib/conn/conns.h"
 #include "lib/core/event_fd.h"
 #include "lib/rma/rma.h"
 #include "lib/world/connected.h"
@@ -180,7 +180,7 @@ static rank_status_t find_address(const char *call, const char *text, bool liste
     return st;
 }
 
-static rank_status_t listen_in(struct rk_ctx *ctx, const char *address, const struct addrinfo *found,
+static rank_status_t conn_listen_in(struct rk_ctx *ctx, const char *address, const struct addrinfo *found,
                                struct rk_conn_opts *opts, rank_listener_t *out)
 {
     RK_ENTER(ctx);
@@ -206,7 +206,7 @@ rank_status_t rank_listen(rank_ctx_t handle, const char *address, const rank_con
     if (!st)
         st = find_address(__func__, address, true, &found);
     if (!st)
-        st = listen_in(ctx, address, found, opts, out);
+        st = conn_listen_in(ctx, address, found, opts, out);
     if (found)
         freeaddrinfo(found);
     if (opts)
@@ -285,7 +285,7 @@ static bool has_client(struct rk_wait *w)
     return a->listener->serial != a->serial || !rk_list_empty(&a->listener->ready) || a->listener->failed || w->late;
 }
 
-static bool in_callback(const struct rk_ctx *ctx)
+static bool conn_in_callback(const struct rk_ctx *ctx)
 {
     return ctx->engine->threads ? rk_threads_in_call(ctx->engine->threads) : ctx->engine->calling;
 }
@@ -303,7 +303,7 @@ rank_status_t rank_accept(rank_listener_t t, int64_t timeout_ns, rank_team_t *ou
         return rk_arg_null(__func__, "conn");
     ctx = t->of->ctx;
     RK_ENTER(ctx);
-    if (timeout_ns && in_callback(ctx))
+    if (timeout_ns && conn_in_callback(ctx))
         return rk_arg_in_callback(__func__);
     w.serial = t->serial;
     w.wait.deadline = rk_wait_deadline(timeout_ns);
@@ -373,7 +373,7 @@ static rank_status_t connect_in(struct rk_ctx *ctx, const char *address, const s
     struct rk_conn *conn;
     struct rk_conns *c;
 
-    if (in_callback(ctx))
+    if (conn_in_callback(ctx))
         return rk_arg_in_callback("rank_connect");
     st = rk_conns_of(ctx, &c);
     if (st)
@@ -473,7 +473,7 @@ rank_status_t rank_disconnect(rank_team_t *team, int64_t timeout_ns)
     st = check_conn(__func__, *team, &conn);
     if (st)
         return st;
-    if (timeout_ns && in_callback((*team)->ctx))
+    if (timeout_ns && conn_in_callback((*team)->ctx))
         return rk_arg_in_callback(__func__);
     *team = RANK_TEAM_NULL;
     return rk_world_end_conn(conn, timeout_ns);

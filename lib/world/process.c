@@ -3,7 +3,7 @@
 #include "lib/world/process.h"
 #include "lib/base/conf.h"
 #include "lib/base/arg_error.h"
-#include "lib/conn/conn.h"
+#include "lib/conn/conns.h"
 #include "lib/core/room.h"
 #include "lib/mem/kind.h"
 

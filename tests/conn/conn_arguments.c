@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* conn_arguments.c: check that bad input of each call on contexts and connections gets its status and no effect. */
+/* conn_arguments.c: check the status of each call with bad input. */
 #include "tests/conn/conn_pair.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conn_data.c: exchange random messages, one-sided operations and collectives over several connections.
+ * conn_data.c: exchange random data over several connections.
  *
  * Each connection has a thread on either side at RANK_THREAD_MULTIPLE; else one thread works on them in turn. Side 1
  * connects to side 0 several times, and side 0 connects back once. --seed N, --steps N, --cases N.

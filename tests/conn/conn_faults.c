@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conn_faults.c: check what a connection does when a side dies, stops, leaves or runs out of descriptors.
+ * conn_faults.c: let a side die, stop, leave or run out of descriptors.
  *
  * Every wait has a bound, which is generous: tests share the machine with others.
  */
@@ -86,7 +86,7 @@ static rank_status_t call_on(enum moment at, rank_team_t conn, struct region *r,
 static void *kill_later(void *arg)
 {
     (void)arg;
-    pair_nap(0.1);
+    pair_sleep(0.1);
     kill(getpid(), SIGKILL);
     return NULL;
 }
@@ -123,7 +123,7 @@ static void kill_side(struct pair *p)
     if (p->me == killed)
         die_side(p, conn, buf);
     if (moment == IN_DISCONNECT) {
-        pair_nap(0.2); /* the other side may be dead by now, or not */
+        pair_sleep(0.2); /* the other side may be dead by now, or not */
         begin = pair_now();
         OK(rank_disconnect(&conn, 20 * SECOND));
     } else {
@@ -166,7 +166,7 @@ static void shake_side(struct pair *p)
             opts.timeout_ns = SECOND / 1000000; /* it gives up in the middle, and its process ends */
             rank_connect(ctx, address, &opts, &conn);
         } else {
-            pair_nap(0.1);
+            pair_sleep(0.1);
         }
         kill(getpid(), SIGKILL);
     }
@@ -198,7 +198,7 @@ static void exit_side(struct pair *p)
         exit(0);
     }
     OK(rank_barrier(conn));
-    pair_nap(0.3);
+    pair_sleep(0.3);
     for (int i = 0; i < 100; i++) {
         OK(rank_recv(&x, 1, RANK_INT32, 0, 3, conn, NULL));
         CHECK(x == i);
@@ -277,7 +277,7 @@ static void waiters_side(struct pair *p)
         w[i] = (struct waiter){conn, listener, i, RANK_OK};
         CHECK(pthread_create(&threads[i], NULL, i == 3 && listener ? wait_in_accept : wait_in_recv, &w[i]) == 0);
     }
-    pair_nap(0.2);
+    pair_sleep(0.2);
     if (p->me == 0) {
         OK(rank_listener_close(&listener));
         OK(rank_disconnect(&conn, 20 * SECOND));
@@ -372,10 +372,10 @@ static void fork_side(struct pair *p)
         OK(rank_ctx_close(&fresh, 0));
         pid = getpid();
         pair_put(p, &pid, sizeof(pid));
-        pair_nap(60);
+        pair_sleep(60);
         _exit(0);
     }
-    pair_nap(0.3);
+    pair_sleep(0.3);
     kill(getpid(), SIGKILL);
 }
 

@@ -247,7 +247,7 @@ static void frames(void)
         for (uint64_t i = 1 + draw(FRAMES); i > 0; i--)
             raw_send(fd, out, random_frame(out, team));
     if (draw(2))
-        pair_nap(0.002);
+        pair_sleep(0.002);
     close(fd);
     free(out);
 }

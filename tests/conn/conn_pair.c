@@ -42,7 +42,7 @@ double pair_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-void pair_nap(double seconds)
+void pair_sleep(double seconds)
 {
     struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
 
@@ -92,12 +92,12 @@ static bool reap(pid_t pid, double until, bool kills, const char *name)
         if (pair_now() > until) {
             fprintf(stderr, "%s: process %d does not end\n", name, (int)pid);
             kill(pid, SIGABRT);
-            pair_nap(0.2);
+            pair_sleep(0.2);
             kill(pid, SIGKILL);
             waitpid(pid, &how, 0);
             return false;
         }
-        pair_nap(0.001);
+        pair_sleep(0.001);
     }
     if ((WIFEXITED(how) && WEXITSTATUS(how) == 0) || (kills && WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL))
         return true;

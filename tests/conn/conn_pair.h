@@ -52,7 +52,7 @@ rank_conn_opts_t pair_opts(void);
 
 uint64_t pair_random(uint64_t *state);
 double pair_now(void); /* seconds */
-void pair_nap(double seconds);
+void pair_sleep(double seconds);
 int pair_count_fds(void);
 int64_t pair_rss_kb(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* conn_steps.h: do random operations on a connection, the same on both sides, and check all data. */
+/* conn_steps.h: do random operations on a connection, and check all data. */
 #ifndef TESTS_CONN_CONN_STEPS_H
 #define TESTS_CONN_CONN_STEPS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tcp_link.c: attach sockets to peers, and end them. */
 #include "lib/base/log.h"
-#include "lib/channel/tcp/tcp.h"
+#include "lib/channel/tcp/tcp_channel.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tcp_recv.c: receive frames and chunks of data, and deliver them. */
-#include "lib/channel/tcp/tcp.h"
+#include "lib/channel/tcp/tcp_channel.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ static void parse(struct rk_tcp_link *l)
         if (n > 0 && hdr.kind == RK_TCP_DATA) {
             if (!rk_tcp_chunk_begins(l, &hdr, &l->into)) {
                 rk_engine_refused(l->tcp->ctx, &l->tcp->bad_frames);
-                rk_tcp_link_failed(l, "it sent data that nobody pulled");
+                rk_tcp_link_failed(l, "it sent data that was not pulled");
                 return;
             }
             l->into_left = hdr.len;

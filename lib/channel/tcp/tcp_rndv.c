@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tcp_rndv.c: announce large messages and move their data on the match. */
-#include "lib/channel/tcp/tcp.h"
+#include "lib/channel/tcp/tcp_channel.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -85,7 +85,7 @@ rank_status_t rk_tcp_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr, c
     return st;
 }
 
-static bool pulled(struct rk_tcp_link *l, const struct rk_tcp_pull *pull)
+static bool tcp_pulled(struct rk_tcp_link *l, const struct rk_tcp_pull *pull)
 {
     struct rk_tcp_op *op = op_find(l, pull->op, RK_TCP_OFFERED);
 
@@ -198,7 +198,7 @@ bool rk_tcp_rndv_frame(struct rk_tcp_link *l, const struct rk_hdr *hdr, const vo
         return announced(l, hdr, &announce);
     case RK_TCP_PULL:
         memcpy(&pull, payload, sizeof(pull));
-        return pulled(l, &pull);
+        return tcp_pulled(l, &pull);
     default:
         return dropped(l, hdr->tag);
     }

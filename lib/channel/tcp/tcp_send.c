@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tcp_send.c: send frames and chunks of data. */
-#include "lib/channel/tcp/tcp.h"
+#include "lib/channel/tcp/tcp_channel.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Is the length of the payload one that the kind may have? */
-static bool fits(const struct rk_hdr *hdr)
+static bool payload_fits(const struct rk_hdr *hdr)
 {
     switch (hdr->kind) {
     case RK_TCP_ANNOUNCE:
@@ -30,5 +30,5 @@ long rk_tcp_next(const void *data, size_t len, struct rk_hdr *hdr)
     if (len < sizeof(*hdr))
         return 0;
     memcpy(hdr, data, sizeof(*hdr));
-    return fits(hdr) ? (long)rk_tcp_length(hdr->len) : -1;
+    return payload_fits(hdr) ? (long)rk_tcp_length(hdr->len) : -1;
 }

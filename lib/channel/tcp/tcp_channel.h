@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp.h: carry frames over a socket for each peer.
+ * tcp_channel.h: carry frames over a socket for each peer.
  *
  * Room: the channel of connections that no launcher made: streams, rendezvous, one set of descriptors.
  * Callers: lib/conn.
  * Never: opens a connection; believes an address that a peer names.
  * Tests: tests/conn, tests/unit/tcp_wire_test.c, tests/fuzz/fuzz_tcp.c.
  *
- * lib/conn opens the sockets and proves who is at the other end; then it attaches each to the number of its peer. The
+ * lib/conn opens the sockets and proves the peer; then it attaches each to the number of its peer. The
  * channel owns the socket from then on. Its end is the peer's end: it is reported as a death, or as a close if the peer
  * has said so.
  *

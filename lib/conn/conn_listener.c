@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* listener.c: accept clients and have their handshakes carried out. */
+/* conn_listener.c: accept clients and have their handshakes carried out. */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/conn/conn.h"
+#include "lib/conn/conns.h"
 
 #include <errno.h>
 #include <stdlib.h>

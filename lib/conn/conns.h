@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conn.h: connect processes that no launcher started.
+ * conns.h: connect processes that no launcher started.
  *
  * A connection is a team of two. The peer is the one rank of a job of its own: lib/core numbers it, lib/channel/tcp
  * carries its frames. A context has these objects from the first listener or connection on.
@@ -13,7 +13,7 @@
 #ifndef RK_CONN_CONN_H
 #define RK_CONN_CONN_H
 
-#include "lib/channel/tcp/tcp.h"
+#include "lib/channel/tcp/tcp_channel.h"
 #include "lib/conn/address.h"
 #include "lib/conn/handshake_wire.h"
 #include "lib/conn/secret.h"
@@ -102,7 +102,7 @@ void rk_shake_end(struct rk_shaking *s);
 /* End those whose time is over. */
 void rk_shake_check(struct rk_conns *c, uint64_t now);
 
-/* listener.c. Reports errors as of call; moves opts. */
+/* conn_listener.c. Reports errors as of call; moves opts. */
 rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char *address, const struct addrinfo *found,
                                struct rk_conn_opts *opts, rank_listener_t *out);
 /* A client is through with its handshake, or has failed. */

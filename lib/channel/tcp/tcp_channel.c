@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tcp.c: provide the channel over sockets that lib/conn has opened. */
+/* tcp_channel.c: provide the channel over sockets that lib/conn has opened. */
 #include "lib/base/log.h"
-#include "lib/channel/tcp/tcp.h"
+#include "lib/channel/tcp/tcp_channel.h"
 
 #include <stdlib.h>
 #include <string.h>
