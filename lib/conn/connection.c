@@ -34,9 +34,44 @@ void rk_listener_forget(rank_listener_t t)
 
 /* ------------------------------------------------------------------- objects of a context */
 
+/*
+ * Report the peer if its host has not acknowledged bytes or probes for silence_ns.
+ * TCP_USER_TIMEOUT would also end a connection to a process that is stopped: its host answers, but its window is closed.
+ */
+static void check_silence(struct rk_conn *conn, uint64_t now)
+{
+    struct rk_tcp_link *l = conn->peer->ep;
+    struct tcp_info info;
+    socklen_t len = sizeof(info);
+    uint64_t answered;
+
+    conn->next_check = now + conn->silence_ns / 8;
+    if (!l || l->failed || getsockopt(l->source.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+        return;
+    if (!info.tcpi_unacked && !info.tcpi_probes) {
+        conn->unanswered_since = 0;
+        return;
+    }
+    answered = now - (uint64_t)info.tcpi_last_ack_recv * 1000000;
+    if (!conn->unanswered_since)
+        conn->unanswered_since = now;
+    else if (answered > conn->unanswered_since)
+        conn->unanswered_since = answered;
+    if (now - conn->unanswered_since >= conn->silence_ns)
+        rk_tcp_link_failed(l, "its host does not answer");
+}
+
 static void conns_idle(void *arg, uint64_t now)
 {
     struct rk_conns *c = arg;
+    struct rk_link *at;
+
+    rk_list_for_each(at, &c->conns)
+    {
+        struct rk_conn *conn = rk_list_entry(at, struct rk_conn, link);
+        if (now >= conn->next_check)
+            check_silence(conn, now);
+    }
 
     rk_shake_check(c, now);
     rk_listener_resume(c);
@@ -121,10 +156,11 @@ rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given,
 
 static void set_options(int fd, uint64_t silence_ns)
 {
-    int on = 1, ms = silence_ns / 1000000 > INT32_MAX ? INT32_MAX : (int)(silence_ns / 1000000), s = ms / 3000 ? ms / 3000 : 1;
+    uint64_t third = silence_ns / 3000000000u; /* idle, then two probes */
+    int on = 1, probes = 2, s = third > 10000 ? 10000 : third > 0 ? (int)third : 1;
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &s, sizeof(s));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &s, sizeof(s));
@@ -186,6 +222,7 @@ rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out)
     if (!st) {
         memcpy(&conn->job, s->nonce[0], sizeof(conn->job));
         describe_sides(s, &conn->info);
+        conn->silence_ns = s->opts->silence_ns;
         set_options(s->source.fd, s->opts->silence_ns);
         st = make_team(conn, s);
     }
