@@ -29,7 +29,7 @@ struct region {
     rank_mem_t mem, remote;
 };
 
-static void open_region(struct region *r, rank_ctx_t ctx, rank_team_t conn)
+static void open_region(struct pair *p, struct region *r, rank_ctx_t ctx, rank_team_t conn)
 {
     int other = 1 - rank_team_rank(conn);
     unsigned char key[RANK_RKEY_MAX], theirs[RANK_RKEY_MAX];
@@ -41,7 +41,9 @@ static void open_region(struct region *r, rank_ctx_t ctx, rank_team_t conn)
     OK(rank_ctx_reg(ctx, r->data, BIG, &r->mem));
     OK(rank_rkey_pack(r->mem, key, &len));
     OK(rank_sendrecv(key, sizeof(key), RANK_BYTE, other, 9, theirs, sizeof(theirs), RANK_BYTE, other, 9, conn, NULL));
-    OK(rank_rkey_open(conn, other, theirs, len, &r->remote));
+    OK(rank_rkey_open(conn, other, theirs, len, &r->remote)); /* the owner answers while it waits */
+    OK(rank_barrier(conn));
+    pair_meet(p);
 }
 
 /* Call until a call fails; returns its status. */
@@ -119,7 +121,7 @@ static void kill_side(struct pair *p)
     double begin;
 
     CHECK(buf);
-    open_region(&r, ctx, conn);
+    open_region(p, &r, ctx, conn);
     if (p->me == killed)
         die_side(p, conn, buf);
     if (moment == IN_DISCONNECT) {
@@ -220,7 +222,7 @@ static void close_side(struct pair *p)
     int x;
 
     CHECK(buf);
-    open_region(&r, ctx, conn);
+    open_region(p, &r, ctx, conn);
     if (p->me == 1) {
         for (int i = 0; i < 100; i++)
             OK(rank_send(&i, 1, RANK_INT32, 1, 3, conn));
