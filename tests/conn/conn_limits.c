@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* conn_limits.c: run out of descriptors and connections, and connect often. */
+#include "tests/conn/conn_pair.h"
+
+#include <sys/resource.h>
+
+enum { ROUNDS = 2000, CONNS_MAX = 3 };
+/* A sanitizer keeps freed memory for a while. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { GROWTH_KB = 512 << 10 };
+#else
+enum { GROWTH_KB = 1024 };
+#endif
+
+/* No descriptors are left: accept and connect say so, and go on afterwards. */
+static void descriptors_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
+    rank_conn_opts_t opts = pair_opts();
+    struct rlimit limit, none;
+    rank_team_t conn;
+
+    if (p->me == 0) {
+        rank_listener_t listener = pair_listen(p, ctx, &opts);
+        rank_status_t st;
+
+        STATUS(rank_accept(listener, 0, &conn), RANK_ERR_TIMED_OUT);
+        CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+        none = limit;
+        none.rlim_cur = 0;
+        CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+        pair_meet(p); /* side 1 connects */
+        STATUS(rank_accept(listener, 20 * SECOND, &conn), RANK_ERR_SYSTEM);
+        STATUS(rank_connect(ctx, "127.0.0.1:1", &opts, &conn), RANK_ERR_SYSTEM);
+        CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+        while ((st = rank_accept(listener, 20 * SECOND, &conn)) == RANK_ERR_SYSTEM)
+            ; /* of before */
+        OK(st);
+    } else {
+        char address[PAIR_ADDRESS];
+        pair_get(p, address, sizeof(address));
+        pair_meet(p);
+        OK(rank_connect(ctx, address, &opts, &conn));
+    }
+    OK(rank_barrier(conn));
+    OK(rank_ctx_close(&ctx, 20 * SECOND));
+}
+
+/* max_conns: one more is refused, until one has left. */
+static void limit_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
+    rank_conn_opts_t opts = pair_opts();
+    rank_team_t conns[CONNS_MAX], more;
+    char address[PAIR_ADDRESS];
+
+    opts.max_conns = CONNS_MAX;
+    if (p->me == 0) {
+        rank_listener_t listener = pair_listen(p, ctx, &opts);
+
+        for (int i = 0; i < CONNS_MAX; i++)
+            OK(rank_accept(listener, 20 * SECOND, &conns[i]));
+        STATUS(rank_accept(listener, SECOND / 2, &more), RANK_ERR_TIMED_OUT); /* progress for the one that is refused */
+        OK(rank_disconnect(&conns[1], 20 * SECOND));
+        pair_meet(p);
+        OK(rank_accept(listener, 20 * SECOND, &conns[1]));
+    } else {
+        pair_get(p, address, sizeof(address));
+        for (int i = 0; i < CONNS_MAX; i++)
+            OK(rank_connect(ctx, address, &opts, &conns[i]));
+        STATUS(rank_connect(ctx, address, &opts, &more), RANK_ERR_REFUSED);
+        OK(rank_disconnect(&conns[1], 20 * SECOND));
+        pair_meet(p);
+        OK(rank_connect(ctx, address, &opts, &conns[1]));
+    }
+    OK(rank_ctx_close(&ctx, 20 * SECOND));
+}
+
+/* Connect and disconnect often: the process does not grow. */
+static void often_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
+    rank_conn_opts_t opts = pair_opts();
+    rank_listener_t listener = NULL;
+    char address[PAIR_ADDRESS], c = 0;
+    int64_t rss = 0;
+    int fds = 0;
+
+    if (p->me == 0)
+        listener = pair_listen(p, ctx, &opts);
+    else
+        pair_get(p, address, sizeof(address));
+    for (int i = 0; i < ROUNDS; i++) {
+        rank_team_t conn;
+
+        if (p->me == 0)
+            OK(rank_accept(listener, 20 * SECOND, &conn));
+        else
+            OK(rank_connect(ctx, address, &opts, &conn));
+        if (p->me)
+            OK(rank_send(&c, 1, RANK_BYTE, 1, 1, conn));
+        else
+            OK(rank_recv(&c, 1, RANK_BYTE, 0, 1, conn, NULL));
+        OK(rank_disconnect(&conn, 20 * SECOND));
+        if (i == ROUNDS / 4) {
+            rss = pair_rss_kb();
+            fds = pair_count_fds();
+        }
+    }
+    CHECK(pair_count_fds() <= fds);
+    if (pair_rss_kb() - rss > GROWTH_KB)
+        pair_fail(__FILE__, __LINE__, "the process has grown by %lld KiB", (long long)(pair_rss_kb() - rss));
+    OK(rank_ctx_close(&ctx, 20 * SECOND));
+}
+
+int main(void)
+{
+    bool ok = pair_run("no descriptors", descriptors_side, 0, 60, false);
+
+    ok &= pair_run("max_conns", limit_side, 0, 60, false);
+    ok &= pair_run("connect often", often_side, 0, 100, false);
+    return ok ? 0 : 1;
+}
