@@ -19,7 +19,7 @@ judge() {
 # Print the C sources in folders $@.
 sources() { find "$@" -name '*.[ch]' | LC_ALL=C sort; }
 
-ours="lib collectives launcher tools bench examples tests"
+ours="lib collectives launcher tools bench examples bindings tests"
 [ "$(sources $ours | wc -l)" -gt 30 ] || { echo "not ok - the sources are not under $PWD"; exit 1; }
 
 # A file belongs to the room with the longest name that its path begins with.

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-FOLDERS = "lib collectives launcher tools bench examples tests doc m4 .ci".split()
+FOLDERS = "lib collectives launcher tools bench examples bindings tests doc m4 .ci".split()
 # What is text from the first line to the last; of C only comments and strings are.
 TEXTS = (".sh", ".py", ".awk", ".inc", ".in", ".m4", ".ac", ".am", ".md", ".1", ".3", ".supp")
 TEXT_NAMES = ("cases", "run", "private_shm", "rooms.txt")

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* py_buffer.c: take buffers of Python objects without a copy. */
+#include "py_rank.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct py_hold *py_hold_new(void)
+{
+    struct py_hold *hold = malloc(sizeof(*hold));
+    if (!hold) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    hold->n = 0;
+    hold->req = RANK_REQUEST_NULL;
+    hold->next = NULL;
+    return hold;
+}
+
+/* Release the buffers. No-op if NULL. */
+void py_hold_free(struct py_hold *hold)
+{
+    if (!hold)
+        return;
+    for (int i = 0; i < hold->n; i++)
+        PyBuffer_Release(&hold->views[i]);
+    free(hold);
+}
+
+/* Replace the exception of an exporter, whose kind differs between packages, by one BufferError. */
+static void buffer_refuse(const char *call, bool writable)
+{
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyErr_Format(PyExc_BufferError, "%s: the buffer must be contiguous%s: %S", call, writable ? " and writable" : "",
+                 value ? value : kind);
+    Py_XDECREF(kind);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+}
+
+Py_buffer *py_hold_add(struct py_hold *hold, const char *call, PyObject *object, bool writable)
+{
+    if (!PyObject_CheckBuffer(object)) {
+        PyObject *name = PyType_GetName(Py_TYPE(object));
+        PyErr_Format(PyExc_TypeError, "%s: needs an object with the buffer protocol (bytearray, memoryview, numpy.ndarray), not %S",
+                     call, name ? name : Py_None);
+        Py_XDECREF(name);
+        return NULL;
+    }
+    Py_buffer *view = &hold->views[hold->n];
+    if (PyObject_GetBuffer(object, view, PyBUF_FORMAT | PyBUF_ANY_CONTIGUOUS | (writable ? PyBUF_WRITABLE : 0)) < 0) {
+        buffer_refuse(call, writable);
+        return NULL;
+    }
+    hold->n++;
+    return view;
+}
+
+/* Datatypes by the class of a format's letter and by the bytes of an item. */
+static const struct {
+    const char *letters;
+    Py_ssize_t bytes;
+    rank_dtype_t dtype;
+} formats[] = {
+    {"bhilqn", 1, RANK_INT8},   {"bhilqn", 2, RANK_INT16},   {"bhilqn", 4, RANK_INT32},   {"bhilqn", 8, RANK_INT64},
+    {"BHILQN?c", 1, RANK_UINT8}, {"BHILQN", 2, RANK_UINT16}, {"BHILQN", 4, RANK_UINT32}, {"BHILQN", 8, RANK_UINT64},
+    {"e", 2, RANK_F16},         {"f", 4, RANK_F32},          {"d", 8, RANK_F64},
+};
+
+/* Find the datatype of the items. A buffer without a format has unsigned bytes. */
+bool py_buffer_dtype(const char *call, const Py_buffer *view, rank_dtype_t *dtype, int64_t *count)
+{
+    const char *format = view->format ? view->format : "B";
+    const uint16_t one = 1;
+    char first;
+    memcpy(&first, &one, 1);
+    const char foreign = first ? '>' : '<';
+    const char *letter = format + (*format && strchr("@=<>!", *format) ? 1 : 0);
+    bool swapped = view->itemsize > 1 && (*format == foreign || (first && *format == '!'));
+    *dtype = 0;
+    if (!swapped && strcmp(letter, "Zf") == 0 && view->itemsize == 8)
+        *dtype = RANK_F32_COMPLEX;
+    if (!swapped && strcmp(letter, "Zd") == 0 && view->itemsize == 16)
+        *dtype = RANK_F64_COMPLEX;
+    for (size_t i = 0; !*dtype && !swapped && *letter && !letter[1] && i < sizeof(formats) / sizeof(formats[0]); i++) {
+        if (formats[i].bytes == view->itemsize && strchr(formats[i].letters, *letter))
+            *dtype = formats[i].dtype;
+    }
+    if (!*dtype) {
+        PyErr_Format(PyExc_TypeError, "%s: no datatype for items of format '%s'%s; use integers, floats or complex numbers of this host",
+                     call, format, swapped ? ", which are in the byte order of another host" : "");
+        return false;
+    }
+    *count = view->len / view->itemsize;
+    return true;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* py_context.c: open contexts, listen and connect; class Context. */
+#include "py_rank.h"
+
+static PyTypeObject *context_type;
+static py_context *world_context;
+
+enum { NS_PER_S = 1000000000 };
+
+static py_context *context_alloc(rank_ctx_t ctx, bool world)
+{
+    py_context *self = PyObject_New(py_context, context_type);
+    if (!self)
+        return NULL;
+    self->ctx = ctx;
+    self->gate = (struct py_gate){0, false};
+    self->world = world;
+    self->closed = false;
+    self->orphans = NULL;
+    self->loop = NULL;
+    return self;
+}
+
+/* Get the context of rank_init, which is made once in a world. */
+PyObject *py_world_context(void)
+{
+    if (!world_context)
+        world_context = context_alloc(RANK_CTX_NULL, true);
+    return (PyObject *)world_context;
+}
+
+static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"name", "progress_thread", NULL};
+    rank_ctx_opts_t opts = RANK_CTX_OPTS_INIT;
+    rank_ctx_t ctx;
+    rank_status_t status;
+    int thread = 0;
+    (void)type;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z$p:Context", names, &opts.name, &thread))
+        return NULL;
+    opts.progress_thread = thread;
+    Py_BEGIN_ALLOW_THREADS
+    status = rank_ctx_open(&opts, &ctx);
+    Py_END_ALLOW_THREADS
+    if (status != RANK_OK)
+        return py_raise("Context", status);
+    py_context *self = context_alloc(ctx, false);
+    if (!self)
+        rank_ctx_close(&ctx, 0);
+    return (PyObject *)self;
+}
+
+/* Close it once. Buffers of abandoned operations are free then. */
+static rank_status_t context_shut(py_context *self, int64_t timeout_ns)
+{
+    rank_status_t status = RANK_OK;
+    if (self->gate.shut)
+        return status;
+    py_drain(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    status = self->world ? rank_finalize() : rank_ctx_close(&self->ctx, timeout_ns);
+    Py_END_ALLOW_THREADS
+    self->closed = true;
+    py_reap(self);
+    Py_CLEAR(self->loop);
+    return status;
+}
+
+static void context_dealloc(py_context *self)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
+    if (!self->world)
+        context_shut(self, 0);
+    PyObject_Free(self);
+    Py_DECREF((PyObject *)type);
+}
+
+static PyObject *context_close(py_context *self, PY_ARGS)
+{
+    static const char *const names[] = {"timeout", NULL};
+    PyObject *in[1];
+    int64_t timeout_ns = NS_PER_S;
+    if (!py_arguments("close", names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns))
+        return NULL;
+    if (self->world)
+        return py_raise_text(RANK_ERR_STATE, "close: the context of init() ends with finalize()");
+    return py_none_or_raise("close", context_shut(self, timeout_ns));
+}
+
+/* Fill opts. The buffers are added to hold, the caller's. Returns false with an exception set. */
+bool py_conn_opts(rank_conn_opts_t *opts, PyObject *secret, PyObject *hello, PyObject *timeout, struct py_hold *hold,
+                  const char *call)
+{
+    if (secret && secret != Py_None) {
+        Py_buffer *view = py_hold_add(hold, call, secret, false);
+        if (!view)
+            return false;
+        opts->secret = view->buf;
+        opts->secret_bytes = (size_t)view->len;
+    }
+    if (hello && hello != Py_None) {
+        Py_buffer *view = py_hold_add(hold, call, hello, false);
+        if (!view)
+            return false;
+        opts->hello = view->buf;
+        opts->hello_bytes = (size_t)view->len;
+    }
+    return py_timeout(timeout == Py_None ? NULL : timeout, &opts->timeout_ns);
+}
+
+/* Arguments that listen and connect have in common, in this order. */
+enum { IN_ADDRESS, IN_SECRET, IN_HELLO, IN_TIMEOUT, IN_SILENCE, IN_CONNS, IN_OPEN, IN_MAX };
+
+/* Parse the arguments of listen or connect. Returns the address in UTF-8, or NULL with an exception set. */
+static PyObject *address_arguments(py_context *self, const char *call, PyObject **in, rank_conn_opts_t *opts,
+                                   struct py_hold *hold)
+{
+    if (!PyUnicode_Check(in[IN_ADDRESS])) {
+        PyErr_Format(PyExc_TypeError, "%s: address must be a string as \"host:port\"", call);
+        return NULL;
+    }
+    if (!py_usable(call, self) || !py_conn_opts(opts, in[IN_SECRET], in[IN_HELLO], in[IN_TIMEOUT], hold, call) ||
+        !py_timeout(in[IN_SILENCE] == Py_None ? NULL : in[IN_SILENCE], &opts->silence_ns))
+        return NULL;
+    return PyUnicode_AsUTF8String(in[IN_ADDRESS]);
+}
+
+static PyObject *context_listen(py_context *self, PY_ARGS)
+{
+    static const char *const names[] = {"address", "secret", "hello", "timeout", "silence", "max_conns", "open", NULL};
+    PyObject *in[IN_MAX], *result = NULL;
+    rank_conn_opts_t opts = RANK_CONN_OPTS_INIT;
+    rank_listener_t listener;
+    rank_status_t status;
+    int64_t max_conns = 0;
+    if (!py_arguments("listen", names, 1, args, nargs, kwnames, in) || !py_integer(in[IN_CONNS], &max_conns))
+        return NULL;
+    int open = in[IN_OPEN] ? PyObject_IsTrue(in[IN_OPEN]) : 0;
+    struct py_hold *hold = open < 0 ? NULL : py_hold_new();
+    if (!hold)
+        return NULL;
+    PyObject *address = address_arguments(self, "listen", in, &opts, hold);
+    opts.flags = open ? RANK_CONN_OPEN : 0;
+    opts.max_conns = max_conns > INT32_MAX ? INT32_MAX : max_conns < 0 ? -1 : (int32_t)max_conns;
+    if (address) {
+        self->gate.users++;
+        Py_BEGIN_ALLOW_THREADS
+        status = rank_listen(self->ctx, PyBytes_AsString(address), &opts, &listener);
+        Py_END_ALLOW_THREADS
+        self->gate.users--;
+        result = status == RANK_OK ? py_listener_new(self, listener) : py_raise("listen", status);
+        Py_DECREF(address);
+    }
+    py_hold_free(hold);
+    return result;
+}
+
+/* It ends within the timeout of the handshake, and handles signals after that. */
+static PyObject *context_connect(py_context *self, PY_ARGS)
+{
+    static const char *const names[] = {"address", "secret", "hello", "timeout", "silence", NULL};
+    PyObject *in[IN_MAX], *result = NULL;
+    rank_conn_opts_t opts = RANK_CONN_OPTS_INIT;
+    rank_team_t conn;
+    rank_status_t status;
+    if (!py_arguments("connect", names, 1, args, nargs, kwnames, in))
+        return NULL;
+    struct py_hold *hold = py_hold_new();
+    if (!hold)
+        return NULL;
+    PyObject *address = address_arguments(self, "connect", in, &opts, hold);
+    if (address) {
+        self->gate.users++;
+        Py_BEGIN_ALLOW_THREADS
+        status = rank_connect(self->ctx, PyBytes_AsString(address), &opts, &conn);
+        Py_END_ALLOW_THREADS
+        self->gate.users--;
+        result = status == RANK_OK ? py_team_new(self, conn, true) : py_raise("connect", status);
+        Py_DECREF(address);
+    }
+    py_hold_free(hold);
+    return result;
+}
+
+static PyObject *context_reg(py_context *self, PY_ARGS)
+{
+    static const char *const names[] = {"buffer", NULL};
+    PyObject *in[1];
+    if (!py_arguments("reg", names, 1, args, nargs, kwnames, in) || !py_usable("reg", self))
+        return NULL;
+    return py_memory_reg(self, in[0]);
+}
+
+static PyObject *context_progress(py_context *self, PyObject *unused)
+{
+    (void)unused;
+    return py_usable("progress", self) ? py_none_or_raise("progress", rank_ctx_progress(self->ctx)) : NULL;
+}
+
+static PyObject *context_fileno(py_context *self, PyObject *unused)
+{
+    int fd;
+    (void)unused;
+    if (!py_usable("fileno", self))
+        return NULL;
+    rank_status_t status = rank_ctx_progress_fd(self->ctx, &fd);
+    return status == RANK_OK ? PyLong_FromLong(fd) : py_raise("fileno", status);
+}
+
+static PyObject *context_arm(py_context *self, PyObject *unused)
+{
+    (void)unused;
+    if (!py_usable("arm", self))
+        return NULL;
+    rank_status_t status = rank_ctx_progress_arm(self->ctx);
+    if (status != RANK_OK && status != RANK_ERR_AGAIN)
+        return py_raise("arm", status);
+    return PyBool_FromLong(status == RANK_OK);
+}
+
+static PyObject *context_enter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(self);
+}
+
+static PyObject *context_exit(py_context *self, PY_ARGS)
+{
+    (void)args, (void)nargs, (void)kwnames;
+    return context_close(self, NULL, 0, NULL);
+}
+
+static PyObject *context_closed(py_context *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(self->gate.shut);
+}
+
+static PyObject *context_loop(py_context *self, void *unused)
+{
+    (void)unused;
+    return Py_NewRef(self->loop ? self->loop : Py_None);
+}
+
+static int context_set_loop(py_context *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    PyObject *before = self->loop;
+    self->loop = value && value != Py_None ? Py_NewRef(value) : NULL;
+    Py_XDECREF(before);
+    return 0;
+}
+
+static PyObject *init_call(PyObject *module, PyObject *unused)
+{
+    rank_init_opts_t opts = RANK_INIT_OPTS_INIT;
+    rank_status_t status;
+    (void)module, (void)unused;
+    opts.thread_level = RANK_THREAD_MULTIPLE;
+    Py_BEGIN_ALLOW_THREADS
+    status = rank_init(&opts);
+    Py_END_ALLOW_THREADS
+    return py_none_or_raise("init", status);
+}
+
+static PyObject *world_call(PyObject *module, PyObject *unused)
+{
+    rank_team_t team = rank_world();
+    (void)module, (void)unused;
+    if (!team)
+        return py_raise_text(RANK_ERR_STATE, "world: call init() first");
+    PyObject *owner = py_world_context();
+    return owner ? py_team_new((py_context *)owner, team, false) : NULL;
+}
+
+static PyObject *finalize_call(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    if (!rank_initialized())
+        return py_raise("finalize", RANK_ERR_STATE);
+    PyObject *owner = py_world_context();
+    if (!owner)
+        return NULL;
+    rank_status_t status = context_shut((py_context *)owner, 0);
+    world_context = NULL; /* objects of this world keep theirs */
+    Py_DECREF(owner);
+    return py_none_or_raise("finalize", status);
+}
+
+static PyObject *initialized_call(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(rank_initialized());
+}
+
+static PyMethodDef context_functions[] = {
+    PY_PLAIN("init", init_call, "init(): join the world of the launcher, or be alone in one; collective"),
+    PY_PLAIN("world", world_call, "world(): returns the Team of all ranks"),
+    PY_PLAIN("finalize", finalize_call, "finalize(): leave the world; collective"),
+    PY_PLAIN("initialized", initialized_call, "initialized(): True between init() and finalize()"),
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMethodDef context_methods[] = {
+    PY_METHOD("listen", context_listen, "listen(address, secret=None, hello=None, timeout=5, silence=10, max_conns=1024, open=False)"),
+    PY_METHOD("connect", context_connect, "connect(address, secret=None, hello=None, timeout=5, silence=10)"),
+    PY_METHOD("reg", context_reg, "reg(buffer): register a buffer, so that peers can access it; returns a Memory"),
+    PY_PLAIN("progress", context_progress, "progress(): make progress, without waiting"),
+    PY_PLAIN("fileno", context_fileno, "fileno(): a descriptor for an event loop"),
+    PY_PLAIN("arm", context_arm, "arm(): arm the descriptor; False: there is work, call progress() first"),
+    PY_METHOD("close", context_close, "close(timeout=1): close all that was opened in it"),
+    PY_PLAIN("__enter__", context_enter, NULL),
+    PY_METHOD("__exit__", context_exit, NULL),
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef context_fields[] = {
+    {"closed", (getter)context_closed, NULL, "True after close()", NULL},
+    {"_loop", (getter)context_loop, (setter)context_set_loop, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot context_slots[] = {
+    {Py_tp_new, (void *)context_new},
+    {Py_tp_dealloc, (void *)context_dealloc},
+    {Py_tp_methods, context_methods},
+    {Py_tp_getset, context_fields},
+    {Py_tp_doc, "Context(name=None, *, progress_thread=False): use the library without a launcher."},
+    {0, NULL},
+};
+
+static PyType_Spec context_spec = {"rank.Context", sizeof(py_context), 0, Py_TPFLAGS_DEFAULT, context_slots};
+
+bool py_context_init(PyObject *module)
+{
+    context_type = py_type(module, &context_spec, NULL, "Context");
+    return context_type && PyModule_AddFunctions(module, context_functions) == 0;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* py_error.c: raise an exception for a status. */
+#include "py_rank.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STATUS_COUNT(code, name, text) +1
+enum { STATUSES = RANK_STATUS_MAP(STATUS_COUNT) };
+
+static const struct {
+    int code;
+    const char *name;
+} statuses[STATUSES] = {
+#define STATUS_ROW(code, name, text) {code, #name},
+    RANK_STATUS_MAP(STATUS_ROW)
+};
+
+static PyObject *error_base;
+static PyObject *error_classes[STATUSES];
+
+/* Make the name of the class: ERR_PEER_DEAD is PeerDeadError. ERR_SYSTEM would hide a class of Python. */
+static void error_name(const char *status, char *name, size_t size)
+{
+    size_t n = 0;
+    bool upper = true;
+    if (strcmp(status, "ERR_SYSTEM") == 0)
+        status = "ERR_SYSTEM_CALL";
+    for (const char *c = status + strlen("ERR_"); *c && n + sizeof("Error") < size; c++) {
+        if (*c == '_') {
+            upper = true;
+            continue;
+        }
+        name[n++] = upper ? *c : (char)tolower((unsigned char)*c);
+        upper = false;
+    }
+    memcpy(name + n, "Error", sizeof("Error"));
+}
+
+/* The class of Python that the status has, too. */
+static PyObject *error_parent(int code)
+{
+    switch (code) {
+    case RANK_ERR_TIMED_OUT: return PyExc_TimeoutError;
+    case RANK_ERR_NO_MEMORY: return PyExc_MemoryError;
+    case RANK_ERR_REFUSED: return PyExc_ConnectionRefusedError;
+    case RANK_ERR_CLOSED: return PyExc_ConnectionError;
+    case RANK_ERR_PEER_DEAD: return PyExc_ConnectionError;
+    case RANK_ERR_UNREACHABLE: return PyExc_ConnectionError;
+    case RANK_ERR_ARG: return PyExc_ValueError;
+    default: return NULL;
+    }
+}
+
+static bool error_add(PyObject *module, int i)
+{
+    char name[64], full[80];
+    PyObject *parent = error_parent(statuses[i].code);
+    error_name(statuses[i].name, name, sizeof(name));
+    snprintf(full, sizeof(full), "rank.%s", name);
+    PyObject *bases = parent ? PyTuple_Pack(2, error_base, parent) : PyTuple_Pack(1, error_base);
+    PyObject *dict = Py_BuildValue("{s:i}", "status", statuses[i].code);
+    if (bases && dict)
+        error_classes[i] = PyErr_NewException(full, bases, dict);
+    Py_XDECREF(bases);
+    Py_XDECREF(dict);
+    return error_classes[i] && PyModule_AddObjectRef(module, name, error_classes[i]) == 0;
+}
+
+bool py_error_init(PyObject *module)
+{
+    PyObject *dict = Py_BuildValue("{s:i}", "status", 0);
+    error_base = dict ? PyErr_NewException("rank.Error", NULL, dict) : NULL;
+    Py_XDECREF(dict);
+    if (!error_base || PyModule_AddObjectRef(module, "Error", error_base) < 0)
+        return false;
+    for (int i = 0; i < STATUSES; i++) {
+        if (statuses[i].code != RANK_OK && !error_add(module, i))
+            return false;
+    }
+    return true;
+}
+
+static int status_index(rank_status_t status)
+{
+    for (int i = 0; i < STATUSES; i++) {
+        if (statuses[i].code == (int)status)
+            return i;
+    }
+    return -1;
+}
+
+PyObject *py_raise(const char *call, rank_status_t status)
+{
+    int i = status_index(status);
+    PyErr_Format(i < 0 ? error_base : error_classes[i], "%s: %s (RANK_%s)", call, rank_status_string(status),
+                 i < 0 ? "ERR_?" : statuses[i].name);
+    return NULL;
+}
+
+PyObject *py_raise_text(rank_status_t status, const char *format, ...)
+{
+    va_list list;
+    int i = status_index(status);
+    va_start(list, format);
+    PyErr_FormatV(i < 0 ? error_base : error_classes[i], format, list);
+    va_end(list);
+    return NULL;
+}
+
+PyObject *py_none_or_raise(const char *call, rank_status_t status)
+{
+    if (status != RANK_OK)
+        return py_raise(call, status);
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* py_module.c: make the module _rank: types, exceptions, constants. */
+#include "py_rank.h"
+
+PyTypeObject *py_type(PyObject *module, PyType_Spec *spec, PyObject *bases, const char *name)
+{
+    PyObject *type = PyType_FromSpecWithBases(spec, bases);
+    if (type && PyModule_AddObjectRef(module, name, type) < 0)
+        Py_CLEAR(type);
+    return (PyTypeObject *)type;
+}
+
+static const struct {
+    const char *name;
+    int64_t value;
+} constants[] = {
+    {"ANY_SOURCE", RANK_ANY_SOURCE},
+    {"ANY_TAG", RANK_ANY_TAG},
+    {"PROC_NULL", RANK_PROC_NULL},
+    {"SUM", RANK_SUM},
+    {"PROD", RANK_PROD},
+    {"MIN", RANK_MIN},
+    {"MAX", RANK_MAX},
+    {"AVG", RANK_AVG},
+    {"LAND", RANK_LAND},
+    {"LOR", RANK_LOR},
+    {"LXOR", RANK_LXOR},
+    {"BAND", RANK_BAND},
+    {"BOR", RANK_BOR},
+    {"BXOR", RANK_BXOR},
+};
+
+static bool module_constants(PyObject *module)
+{
+    for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++) {
+        PyObject *value = PyLong_FromLongLong(constants[i].value);
+        int added = value ? PyModule_AddObjectRef(module, constants[i].name, value) : -1;
+        Py_XDECREF(value);
+        if (added < 0)
+            return false;
+    }
+    return PyModule_AddStringConstant(module, "__version__", rank_version()) == 0;
+}
+
+static struct PyModuleDef module_def = {
+    PyModuleDef_HEAD_INIT, .m_name = "rank._rank", .m_doc = "Messages and memory between processes.", .m_size = -1};
+
+PyMODINIT_FUNC PyInit__rank(void)
+{
+    PyObject *module = PyModule_Create(&module_def);
+    if (!module)
+        return NULL;
+    if (!py_error_init(module) || !py_request_init(module) || !py_context_init(module) || !py_listener_init(module) ||
+        !py_team_init(module) || !py_memory_init(module) || !module_constants(module))
+        Py_CLEAR(module);
+    return module;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* py_request.c: start, complete and abandon operations; class Request. */
+#include "py_rank.h"
+
+typedef struct py_request {
+    PyObject_HEAD
+    py_context *owner;
+    PyObject *base; /* team or memory; it stays until the end */
+    struct py_hold *hold;
+    rank_request_t req;
+    rank_envelope_t envelope;
+    rank_status_t status;
+    const char *call;
+    bool receives, done, busy;
+} py_request;
+
+static PyTypeObject *request_type, *envelope_type;
+
+/* ------------------------------------------------------------------------------------------------ operations */
+
+/* Free the buffers of abandoned operations that have ended. */
+void py_reap(py_context *owner)
+{
+    for (struct py_hold **at = &owner->orphans; *at;) {
+        struct py_hold *hold = *at;
+        int done = owner->closed;
+        if (!done)
+            rank_test(&hold->req, &done, NULL);
+        if (done || !hold->req) {
+            *at = hold->next;
+            py_hold_free(hold);
+        } else {
+            at = &hold->next;
+        }
+    }
+}
+
+/* Let the event loop arm the descriptor again, which each call of the library may have disarmed. */
+void py_touch(py_context *owner)
+{
+    if (!owner->loop)
+        return;
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyObject *result = PyObject_CallMethod(owner->loop, "touch", NULL);
+    if (!result)
+        PyErr_Clear();
+    Py_XDECREF(result);
+    PyErr_Restore(kind, value, trace);
+}
+
+/* Make an operation with a place for buffers. Returns false with an exception set. */
+bool py_op_begin(struct py_op *op, const char *call, py_context *owner, PyObject *base)
+{
+    *op = (struct py_op){.call = call, .owner = owner, .base = base, .req = RANK_REQUEST_NULL};
+    if (!py_usable(call, owner))
+        return false;
+    if (owner->orphans)
+        py_reap(owner);
+    op->hold = py_hold_new();
+    return op->hold != NULL;
+}
+
+/* Drop an operation that has not been started. Returns NULL, with the exception that is set. */
+PyObject *py_op_drop(struct py_op *op)
+{
+    py_hold_free(op->hold);
+    op->hold = NULL;
+    return NULL;
+}
+
+/* Cancel an operation, and keep its buffers until it ends. Returns its status if it has ended, else RANK_ERR_TIMED_OUT. */
+static rank_status_t op_abandon(py_context *owner, struct py_hold *hold, rank_request_t req, rank_envelope_t *envelope)
+{
+    rank_status_t status = RANK_ERR_CLOSED;
+    int done = 1;
+    if (!owner->closed) {
+        rank_cancel(&req); /* a collective goes on */
+        status = rank_test(&req, &done, envelope);
+    }
+    if (done || !req) {
+        py_hold_free(hold);
+        return status;
+    }
+    if (!hold) /* its buffers are another operation's */
+        return RANK_ERR_TIMED_OUT;
+    hold->req = req;
+    hold->next = owner->orphans;
+    owner->orphans = hold;
+    return RANK_ERR_TIMED_OUT;
+}
+
+static rank_status_t request_step(void *arg, int64_t timeout_ns)
+{
+    py_request *wait = arg;
+    return rank_wait_timed(&wait->req, timeout_ns, &wait->envelope);
+}
+
+struct op_wait {
+    rank_request_t *req;
+    rank_envelope_t *envelope;
+};
+
+static rank_status_t op_step(void *arg, int64_t timeout_ns)
+{
+    struct op_wait *wait = arg;
+    return rank_wait_timed(wait->req, timeout_ns, wait->envelope);
+}
+
+static PyObject *op_result(bool receives, const rank_envelope_t *envelope)
+{
+    if (receives)
+        return py_envelope(envelope);
+    Py_RETURN_NONE;
+}
+
+/*
+ * Wait for an operation that has been started, and free op. An operation that a timeout or a signal ends is canceled.
+ * One that has already begun goes on, and its buffers stay until it ends.
+ */
+PyObject *py_op_wait(struct py_op *op, int64_t timeout_ns)
+{
+    rank_envelope_t envelope;
+    struct op_wait wait = {&op->req, &envelope};
+    rank_status_t status = op->status;
+    if (status != RANK_OK) {
+        py_op_drop(op);
+        return py_raise(op->call, status);
+    }
+    bool waited = py_wait(op->owner, NULL, timeout_ns, op_step, &wait, &status);
+    if (waited && !op->req) {
+        py_op_drop(op);
+    } else {
+        rank_status_t end = op_abandon(op->owner, op->hold, op->req, &envelope);
+        if (!waited)
+            return NULL;
+        if (status == RANK_ERR_TIMED_OUT && end != RANK_ERR_CANCELED)
+            status = end;
+    }
+    py_touch(op->owner);
+    return status == RANK_OK ? op_result(op->receives, &envelope) : py_raise(op->call, status);
+}
+
+/* Make a Request of an operation that has been started. Takes its buffers. */
+PyObject *py_op_request(struct py_op *op)
+{
+    if (op->status != RANK_OK) {
+        py_op_drop(op);
+        return py_raise(op->call, op->status);
+    }
+    py_request *self = PyObject_New(py_request, request_type);
+    if (!self) {
+        op_abandon(op->owner, op->hold, op->req, NULL);
+        return NULL;
+    }
+    self->owner = (py_context *)Py_NewRef((PyObject *)op->owner);
+    self->base = Py_NewRef(op->base);
+    self->hold = op->hold;
+    self->req = op->req;
+    self->call = op->call;
+    self->receives = op->receives;
+    self->status = RANK_OK;
+    self->done = self->busy = false;
+    py_touch(op->owner);
+    return (PyObject *)self;
+}
+
+/* --------------------------------------------------------------------------------------------- class Request */
+
+static void request_dealloc(py_request *self)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
+    if (!self->done)
+        op_abandon(self->owner, self->hold, self->req, NULL);
+    Py_DECREF((PyObject *)self->owner);
+    Py_DECREF(self->base);
+    PyObject_Free(self);
+    Py_DECREF((PyObject *)type);
+}
+
+static void request_end(py_request *self, rank_status_t status)
+{
+    self->status = status;
+    self->done = true;
+    py_hold_free(self->hold);
+    self->hold = NULL;
+}
+
+/* Wait for it. Returns -1 with an exception set, 1 if it is complete, else 0. */
+static int request_wait(py_request *self, int64_t timeout_ns)
+{
+    rank_status_t status;
+    if (self->done)
+        return 1;
+    if (self->busy) {
+        py_raise_text(RANK_ERR_STATE, "%s: another thread waits for this request", self->call);
+        return -1;
+    }
+    if (!py_usable(self->call, self->owner))
+        return -1;
+    self->busy = true;
+    bool waited = py_wait(self->owner, NULL, timeout_ns, request_step, self, &status);
+    self->busy = false;
+    if (!waited)
+        return -1;
+    if (!self->req) {
+        request_end(self, status);
+        return 1;
+    }
+    if (status == RANK_ERR_TIMED_OUT) {
+        py_touch(self->owner);
+        return 0;
+    }
+    py_raise(self->call, status);
+    return -1;
+}
+
+static PyObject *request_result(py_request *self)
+{
+    return self->status == RANK_OK ? op_result(self->receives, &self->envelope) : py_raise(self->call, self->status);
+}
+
+static PyObject *request_wait_method(py_request *self, PY_ARGS)
+{
+    static const char *const names[] = {"timeout", NULL};
+    PyObject *in[1];
+    int64_t timeout_ns = -1;
+    if (!py_arguments("wait", names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns))
+        return NULL;
+    int done = request_wait(self, timeout_ns);
+    if (done < 0)
+        return NULL;
+    return done ? request_result(self) : py_raise(self->call, RANK_ERR_TIMED_OUT);
+}
+
+static PyObject *request_test(py_request *self, PyObject *unused)
+{
+    (void)unused;
+    int done = request_wait(self, 0);
+    return done < 0 ? NULL : PyBool_FromLong(done);
+}
+
+static PyObject *request_cancel(py_request *self, PyObject *unused)
+{
+    (void)unused;
+    if (self->done)
+        Py_RETURN_NONE;
+    if (self->busy)
+        return py_raise_text(RANK_ERR_STATE, "cancel: another thread waits for this request");
+    if (!py_usable("cancel", self->owner))
+        return NULL;
+    return py_none_or_raise("cancel", rank_cancel(&self->req));
+}
+
+/* `await request`: by the descriptor of the context. */
+static PyObject *request_await(PyObject *self)
+{
+    PyObject *module = PyImport_ImportModule("rank._aio");
+    PyObject *coroutine = module ? PyObject_CallMethod(module, "wait", "O", self) : NULL;
+    PyObject *iterator = coroutine ? PyObject_CallMethod(coroutine, "__await__", NULL) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(coroutine);
+    return iterator;
+}
+
+static PyObject *request_done(py_request *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(self->done);
+}
+
+static PyObject *request_context(py_request *self, void *unused)
+{
+    (void)unused;
+    return Py_NewRef((PyObject *)self->owner);
+}
+
+static PyMethodDef request_methods[] = {
+    PY_METHOD("wait", request_wait_method, "wait(timeout=None): wait for the end; returns an Envelope of a receive, else None"),
+    PY_PLAIN("test", request_test, "test(): make progress; returns True if it is complete"),
+    PY_PLAIN("cancel", request_cancel, "cancel(): cancel an operation that has not begun"),
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef request_fields[] = {
+    {"done", (getter)request_done, NULL, "True if a call has completed it", NULL},
+    {"context", (getter)request_context, NULL, "its Context", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot request_slots[] = {
+    {Py_tp_dealloc, (void *)request_dealloc},
+    {Py_tp_methods, request_methods},
+    {Py_tp_getset, request_fields},
+    {Py_am_await, (void *)request_await},
+    {Py_tp_doc, "An operation that has been started."},
+    {0, NULL},
+};
+
+static PyType_Spec request_spec = {"rank.Request", sizeof(py_request), 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, request_slots};
+
+/* -------------------------------------------------------------------------------------------- class Envelope */
+
+static PyStructSequence_Field envelope_fields[] = {
+    {"source", "rank of the sender in the team"},
+    {"tag", "tag of the message"},
+    {"bytes", "bytes received; of a probe: bytes waiting"},
+    {"sent_bytes", "bytes that the sender sent"},
+    {NULL, NULL},
+};
+
+static PyStructSequence_Desc envelope_desc = {"rank.Envelope", "The result of a receive or a probe.", envelope_fields, 4};
+
+PyObject *py_envelope(const rank_envelope_t *envelope)
+{
+    PyObject *self = PyStructSequence_New(envelope_type);
+    if (!self)
+        return NULL;
+    PyStructSequence_SetItem(self, 0, PyLong_FromLong(envelope->source));
+    PyStructSequence_SetItem(self, 1, PyLong_FromLongLong(envelope->tag));
+    PyStructSequence_SetItem(self, 2, PyLong_FromLongLong(envelope->bytes));
+    PyStructSequence_SetItem(self, 3, PyLong_FromLongLong(envelope->sent_bytes));
+    if (PyErr_Occurred())
+        Py_CLEAR(self);
+    return self;
+}
+
+bool py_request_init(PyObject *module)
+{
+    request_type = py_type(module, &request_spec, NULL, "Request");
+    envelope_type = PyStructSequence_NewType(&envelope_desc);
+    return request_type && envelope_type && PyModule_AddObjectRef(module, "Envelope", (PyObject *)envelope_type) == 0;
+}

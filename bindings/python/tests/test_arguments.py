@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kinds of buffers, types of items, wrong arguments, exceptions."""
+
+import array
+import ctypes
+import mmap
+import os
+import pathlib
+import re
+
+import pytest
+
+import rank
+
+
+def kinds():
+    yield bytearray(b"\1\2\3\4\5\6\7\0")
+    yield memoryview(bytearray(range(16)))[4:12]
+    yield array.array("i", [1, -2])
+    yield (ctypes.c_uint16 * 4)(1, 2, 3, 4)
+    memory = mmap.mmap(-1, 4096)
+    memory[:3] = b"map"
+    yield memory
+
+
+@pytest.mark.parametrize("source", kinds(), ids=lambda kind: type(kind).__name__)
+def test_kinds(pair, source):
+    size = memoryview(source).nbytes
+    send = pair.client.isend(source)
+    copy = bytearray(size)
+    assert pair.server.recv(copy, timeout=5).bytes == size
+    send.wait(timeout=5)
+    assert copy == memoryview(source).tobytes()
+    send = pair.server.isend(bytes(size))
+    pair.client.recv(source, timeout=5)
+    send.wait(timeout=5)
+    assert memoryview(source).tobytes() == bytes(size)
+
+
+def test_numpy_types(pair):
+    numpy = pytest.importorskip("numpy")
+    for name in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"):
+        mine = [numpy.arange(5).astype(name), numpy.ones(5, name)]
+        sums = [numpy.zeros(5, name), numpy.zeros(5, name)]
+        requests = [team.iallreduce(mine[team.rank], sums[team.rank]) for team in (pair.client, pair.server)]
+        for request in requests:
+            request.wait(timeout=10)
+        for total in sums:
+            assert (total == mine[0] + mine[1]).all(), name
+    fortran = numpy.asfortranarray(numpy.arange(6.0).reshape(2, 3))
+    send = pair.client.isend(fortran)
+    copy = numpy.empty_like(fortran)
+    pair.server.recv(copy, timeout=5)
+    send.wait(timeout=5)
+    assert (copy == fortran).all()
+    for wrong in (numpy.zeros((4, 4))[:, 1], numpy.zeros(8)[::2]):
+        with pytest.raises(BufferError, match="contiguous"):
+            pair.client.send(wrong)
+    wrong = numpy.zeros(4)
+    wrong.flags.writeable = False
+    with pytest.raises(BufferError, match="writable"):
+        pair.client.irecv(wrong)
+    with pytest.raises(TypeError, match="byte order"):
+        pair.client.allreduce(numpy.zeros(4, ">f8"))
+    with pytest.raises(TypeError, match="no datatype"):
+        pair.client.allreduce(numpy.zeros(4, "S3"))
+
+
+def test_wrong_buffers(pair):
+    with pytest.raises(BufferError, match="writable"):
+        pair.client.recv(b"constant")
+    with pytest.raises(BufferError, match="writable"):
+        pair.a.reg(b"constant")
+    for wrong in ("text", 3, None, [1, 2]):
+        with pytest.raises(TypeError, match="buffer protocol"):
+            pair.client.send(wrong)
+    with pytest.raises(BufferError, match="contiguous"):
+        pair.client.send(memoryview(bytearray(8))[::2])
+    with pytest.raises(TypeError, match="must be equal"):
+        pair.client.allreduce(array.array("d", [1]), array.array("d", [1, 2]))
+    with pytest.raises(ValueError, match="needs 2 times"):
+        pair.client.allgather(b"1", bytearray(3))
+
+
+def test_wrong_arguments(pair):
+    team = pair.client
+    for call in (lambda: team.send(), lambda: team.send(b"", tagg=1), lambda: team.send(b"", 1, 2, 3, 4),
+                 lambda: team.send(b"", 1, peer=1), lambda: team.send(b"", tag="x"), lambda: rank.Request(),
+                 lambda: pair.a.connect(7)):
+        with pytest.raises(TypeError):
+            call()
+    for call in (lambda: team.recv(bytearray(1), timeout=-1), lambda: team.recv(bytearray(1), timeout=float("nan"))):
+        with pytest.raises(ValueError):
+            call()
+    with pytest.raises(rank.TagError):
+        team.send(b"", tag=-1)
+    for peer in (7, 1 << 40):
+        with pytest.raises(rank.RankError):
+            team.send(b"", peer=peer)
+    with pytest.raises(rank.OpError):
+        team.allreduce(array.array("d", [1]), op=12345)
+    with pytest.raises(rank.ArgError):
+        pair.a.connect("127.0.0.1:1", secret=b"short")
+
+
+def test_exceptions():
+    assert issubclass(rank.TimedOutError, TimeoutError) and issubclass(rank.ClosedError, ConnectionError)
+    statuses = {kind.status for kind in vars(rank).values() if isinstance(kind, type) and issubclass(kind, rank.Error)}
+    assert statuses == set(range(min(statuses), 1))
+    with pytest.raises(rank.StateError) as caught:
+        rank.world()
+    assert caught.value.status == -2
+
+
+def test_stubs_list_all():
+    stub = (pathlib.Path(rank.__file__).parent / "_rank.pyi").read_text()
+    names = set(re.findall(r"^(?:class|def) (\w+)|^(\w+): ", stub, re.M))
+    stubbed = {a or b for a, b in names}
+    assert {name for name in dir(rank._rank) if not name.startswith("__")} == stubbed - {"__version__", "_Info"}
+    for kind in ("Context", "Listener", "Team", "Connection", "Memory", "Remote", "Request"):
+        body = re.search(rf"^class {kind}\b.*?(?=^\S|\Z)", stub, re.M | re.S).group()
+        for member in vars(getattr(rank, kind)):
+            assert member.startswith("__") or re.search(rf"\b{member}\b", body), f"{kind}.{member}"
+
+
+def test_world_of_one():
+    if "PMIX_RANK" in os.environ:
+        pytest.skip("under a launcher")
+    rank.init()
+    world = rank.world()
+    assert (world.rank, world.size) == (0, 1)
+    request = world.irecv(bytearray(2))
+    world.send(b"me", peer=0)
+    assert request.wait(timeout=5).bytes == 2
+    with pytest.raises(TypeError, match="peer"):
+        world.send(b"me")
+    rank.finalize()
+    with pytest.raises(rank.ClosedError):
+        world.send(b"me", peer=0)
+    with pytest.raises(rank.StateError):
+        rank.finalize()

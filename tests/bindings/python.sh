@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# python.sh: build bindings/python for an installed librank, and run its tests.
+# By pip where pip and wheel are installed, else by setup.py. No network is used.
+bad=0
+work=$(mktemp -d "$top_builddir/tests/python.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH
+
+skip() { echo "ok - Python # SKIP $1"; exit 77; }
+
+# judge RC WHAT: with the end of the log if it failed
+judge() {
+    if [ "$1" = 0 ]; then
+        echo "ok - $2"
+    else
+        echo "not ok - $2"
+        tail -n 40 "$work/log" | sed 's/^/    /'
+        bad=1
+    fi
+}
+
+# Print what this Python lacks, or nothing.
+lacks() {
+    "$1" - 2>&1 <<'CODE' || echo "a Python that runs"
+import importlib.util, os, sys, sysconfig
+if sys.version_info < (3, 11):
+    print("Python 3.11")
+elif not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"):
+    print("Python.h (python3-dev)")
+else:
+    for name in ("setuptools", "pytest"):
+        if not importlib.util.find_spec(name):
+            print(name, f"(python3-{name})")
+CODE
+}
+
+[ -z "${SAN_CFLAGS:-}" ] || skip "a sanitizer must be linked with Python itself"
+command -v pkg-config >/dev/null || skip "no pkg-config"
+python="" missing="python3"
+for candidate in ${PYTHON:-python3 /usr/bin/python3}; do
+    command -v "$candidate" >/dev/null || continue
+    missing=$(lacks "$candidate" | tr '\n' ' ')
+    [ -n "$missing" ] || { python=$candidate; break; }
+done
+[ -n "$python" ] || skip "no $missing"
+
+make -C "$top_builddir" install DESTDIR="$work/dest" >"$work/log" 2>&1
+judge $? "make install DESTDIR=..."
+[ $bad = 0 ] || exit 1
+here=$work/dest$(sed -n "s/^prefix='\(.*\)'/\1/p" "$top_builddir/lib/xcc")
+export PKG_CONFIG_PATH=$here/lib/pkgconfig PKG_CONFIG="pkg-config --define-variable=prefix=$here"
+export RANK_MODULES=$here/lib/librank CFLAGS=-Werror
+unset CC # pip passes it on; that of Python is right
+
+cp -r "$top_srcdir/bindings/python" "$work/source" && chmod -R u+w "$work/source" && cd "$work/source" || exit 1
+if "$python" -c 'import pip, wheel' 2>/dev/null; then
+    "$python" -m pip install -q --no-build-isolation --no-deps --no-index --root-user-action=ignore --target "$work/site" . \
+        >"$work/log" 2>&1
+    judge $? "pip install --no-build-isolation ./bindings/python"
+else
+    "$python" setup.py -q build --build-lib "$work/site" >"$work/log" 2>&1
+    judge $? "setup.py build"
+fi
+[ $bad = 0 ] || exit 1
+export PYTHONPATH=$work/site
+case $(echo "$work"/site/rank/_rank*.so) in
+*/_rank.abi3.so) judge 0 "the extension is of the stable ABI" ;;
+*) judge 1 "the extension is of the stable ABI" ;;
+esac
+
+(cd "$work/source/tests" && timeout -k 5 150 "$python" -X faulthandler -m pytest -v -p no:cacheprovider -c ../pyproject.toml . \
+    >"$work/log" 2>&1)
+rc=$?
+sed -n 's/^\([a-z_]*\.py::[^ ]*\) PASSED.*/ok - \1/p' "$work/log"
+judge $rc "pytest: $(tail -n 1 "$work/log")"
+
+if "$python" -m mypy --version >/dev/null 2>&1; then
+    "$python" -m mypy --strict "$work/source/rank" >"$work/log" 2>&1
+    judge $? "mypy --strict"
+fi
+
+# Under a launcher: each rank knows its place, and the sum is that of all.
+for n in 1 3; do
+    PATH=$here/bin:$PATH xrun -n $n "$python" "$work/source/tests/sum_ranks.py" >"$work/log" 2>&1 &&
+        [ "$(grep -c "^sum of $n: $((n * (n + 1) / 2))$" "$work/log")" = $n ]
+    judge $? "xrun -n $n python sum_ranks.py"
+done
+exit $bad
