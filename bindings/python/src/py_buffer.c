@@ -42,14 +42,19 @@ static void buffer_refuse(const char *call, bool writable)
 
 Py_buffer *py_hold_add(struct py_hold *hold, const char *call, PyObject *object, bool writable)
 {
+    Py_buffer *view = &hold->views[hold->n];
     if (!PyObject_CheckBuffer(object)) {
+        int found = py_dlpack_view(call, object, view);
+        if (found > 0)
+            hold->n++;
+        if (found)
+            return found > 0 ? view : NULL;
         PyObject *name = PyType_GetName(Py_TYPE(object));
-        PyErr_Format(PyExc_TypeError, "%s: needs an object with the buffer protocol (bytearray, memoryview, numpy.ndarray), not %S",
+        PyErr_Format(PyExc_TypeError, "%s: needs an object with the buffer protocol (bytearray, memoryview, numpy.ndarray) or DLPack, not %S",
                      call, name ? name : Py_None);
         Py_XDECREF(name);
         return NULL;
     }
-    Py_buffer *view = &hold->views[hold->n];
     if (PyObject_GetBuffer(object, view, PyBUF_FORMAT | PyBUF_ANY_CONTIGUOUS | (writable ? PyBUF_WRITABLE : 0)) < 0) {
         buffer_refuse(call, writable);
         return NULL;
@@ -84,6 +89,8 @@ bool py_buffer_dtype(const char *call, const Py_buffer *view, rank_dtype_t *dtyp
         *dtype = RANK_F32_COMPLEX;
     if (!swapped && strcmp(letter, "Zd") == 0 && view->itemsize == 16)
         *dtype = RANK_F64_COMPLEX;
+    if (strcmp(letter, "bf16") == 0)
+        *dtype = RANK_BF16;
     for (size_t i = 0; !*dtype && !swapped && *letter && !letter[1] && i < sizeof(formats) / sizeof(formats[0]); i++) {
         if (formats[i].bytes == view->itemsize && strchr(formats[i].letters, *letter))
             *dtype = formats[i].dtype;

@@ -15,7 +15,7 @@ static py_context *context_alloc(rank_ctx_t ctx, bool world)
     self->ctx = ctx;
     self->gate = (struct py_gate){0, false};
     self->world = world;
-    self->closed = false;
+    self->closing = self->closed = false;
     self->orphans = NULL;
     self->loop = NULL;
     return self;
@@ -58,6 +58,7 @@ static rank_status_t context_shut(py_context *self, int64_t timeout_ns)
     if (self->gate.shut)
         return status;
     py_drain(&self->gate);
+    self->closing = true;
     Py_BEGIN_ALLOW_THREADS
     status = self->world ? rank_finalize() : rank_ctx_close(&self->ctx, timeout_ns);
     Py_END_ALLOW_THREADS

@@ -104,6 +104,10 @@ static int memory_getbuffer(py_memory *self, Py_buffer *view, int flags)
         PyErr_SetString(PyExc_BufferError, "the memory is no longer registered");
         return -1;
     }
+    if (!PyObject_CheckBuffer(self->hold->views[0].obj)) {
+        PyErr_SetString(PyExc_BufferError, "the memory is of a DLPack tensor: access it there");
+        return -1;
+    }
     return PyObject_GetBuffer(self->hold->views[0].obj, view, flags);
 }
 

@@ -31,6 +31,7 @@ typedef struct py_context {
     rank_ctx_t ctx;
     struct py_gate gate;
     bool world;              /* the context of rank_init */
+    bool closing;            /* the call that closes it runs: no other call may use its handles */
     bool closed;             /* no handle of it is valid any more */
     struct py_hold *orphans; /* abandoned operations that have not ended */
     PyObject *loop;          /* of asyncio, or NULL */
@@ -78,6 +79,9 @@ struct py_hold *py_hold_new(void);
 void py_hold_free(struct py_hold *hold);
 Py_buffer *py_hold_add(struct py_hold *hold, const char *call, PyObject *object, bool writable);
 bool py_buffer_dtype(const char *call, const Py_buffer *view, rank_dtype_t *dtype, int64_t *count);
+
+/* py_dlpack.c */
+int py_dlpack_view(const char *call, PyObject *object, Py_buffer *view);
 
 /* py_wait.c */
 typedef rank_status_t py_step(void *arg, int64_t timeout_ns);

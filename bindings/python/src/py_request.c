@@ -24,9 +24,9 @@ void py_reap(py_context *owner)
     for (struct py_hold **at = &owner->orphans; *at;) {
         struct py_hold *hold = *at;
         int done = owner->closed;
-        if (!done)
+        if (!done && !owner->closing)
             rank_test(&hold->req, &done, NULL);
-        if (done || !hold->req) {
+        if (done) {
             *at = hold->next;
             py_hold_free(hold);
         } else {
@@ -74,16 +74,14 @@ static rank_status_t op_abandon(py_context *owner, struct py_hold *hold, rank_re
 {
     rank_status_t status = RANK_ERR_CLOSED;
     int done = 1;
-    if (!owner->closed) {
+    if (!owner->closing) {
         rank_cancel(&req); /* a collective goes on */
         status = rank_test(&req, &done, envelope);
     }
-    if (done || !req) {
+    if (owner->closing ? owner->closed : done || !req) {
         py_hold_free(hold);
         return status;
     }
-    if (!hold) /* its buffers are another operation's */
-        return RANK_ERR_TIMED_OUT;
     hold->req = req;
     hold->next = owner->orphans;
     owner->orphans = hold;

@@ -7,6 +7,7 @@ import mmap
 import os
 import pathlib
 import re
+import sys
 
 import pytest
 
@@ -64,6 +65,39 @@ def test_numpy_types(pair):
         pair.client.allreduce(numpy.zeros(4, ">f8"))
     with pytest.raises(TypeError, match="no datatype"):
         pair.client.allreduce(numpy.zeros(4, "S3"))
+
+
+class Tensor:
+    """An array that has DLPack only, as torch.Tensor."""
+
+    def __init__(self, array, device=(1, 0)):
+        self.array, self.device = array, device
+
+    def __dlpack__(self):
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+def test_dlpack(pair):
+    numpy = pytest.importorskip("numpy")
+    data = [numpy.arange(6, dtype="f4").reshape(2, 3), numpy.ones((2, 3), "f4")]
+    references = sys.getrefcount(data[0])
+    for _ in range(3):
+        requests = [team.iallreduce(Tensor(data[team.rank])) for team in (pair.client, pair.server)]
+        for request in requests:
+            request.wait(timeout=10)
+        del requests, request
+    after = sys.getrefcount(data[0])
+    assert after == references
+    assert (data[0] == data[1]).all() and data[0][1, 2] == 24
+    pair.client.send(Tensor(data[0]))
+    assert pair.server.recv(Tensor(data[1]), timeout=5).bytes == 24
+    with pytest.raises(BufferError, match="contiguous"):
+        pair.client.send(Tensor(numpy.zeros((4, 4))[:, 1]))
+    with pytest.raises(BufferError, match="CPU"):
+        pair.client.send(Tensor(data[0], (2, 0)))
 
 
 def test_wrong_buffers(pair):
