@@ -82,7 +82,7 @@ class _Loop:
 
 def _loop(context: Context) -> _Loop:
     loop = asyncio.get_running_loop()
-    state = context._loop
+    state: _Loop | None = context._loop
     if state is None or state.loop.is_closed():
         state = context._loop = _Loop(context, loop)
     if state.loop is not loop:
