@@ -49,6 +49,14 @@ void py_touch(py_context *owner)
     PyErr_Restore(kind, value, trace);
 }
 
+/* Send what the library holds back to send it with later messages: this thread may not call again soon. */
+static void op_flush(py_context *owner)
+{
+    if (!owner->closing)
+        rank_ctx_progress(owner->ctx);
+    py_touch(owner);
+}
+
 /* Make an operation with a place for buffers. Returns false with an exception set. */
 bool py_op_begin(struct py_op *op, const char *call, py_context *owner, PyObject *base)
 {
@@ -135,7 +143,7 @@ PyObject *py_op_wait(struct py_op *op, int64_t timeout_ns)
         if (status == RANK_ERR_TIMED_OUT && end != RANK_ERR_CANCELED)
             status = end;
     }
-    py_touch(op->owner);
+    op_flush(op->owner);
     return status == RANK_OK ? op_result(op->receives, &envelope) : py_raise(op->call, status);
 }
 
@@ -159,7 +167,7 @@ PyObject *py_op_request(struct py_op *op)
     self->receives = op->receives;
     self->status = RANK_OK;
     self->done = self->busy = false;
-    py_touch(op->owner);
+    op_flush(op->owner);
     return (PyObject *)self;
 }
 

@@ -47,6 +47,29 @@ def test_other_threads_run(pair):
     thread.join()
 
 
+@pytest.mark.parametrize("threads", [False, True])
+def test_sends_leave_at_once(threads):
+    """A message arrives though its sender makes no further call."""
+    server, client = rank.Context(progress_thread=threads), rank.Context(progress_thread=threads)
+    listener = server.listen("127.0.0.1:0", secret=SECRET)
+    connecting = threading.Thread(target=lambda: conns.append(client.connect(listener.address, secret=SECRET)))
+    conns = []
+    connecting.start()
+    conn = listener.accept(timeout=10)
+    connecting.join()
+    kept = []
+    for i in range(30):
+        if i % 2:
+            conns[0].send(b"12345678")
+        else:
+            kept.append(conns[0].isend(b"12345678"))
+        assert conn.recv(bytearray(8), timeout=10).bytes == 8
+    closing = threading.Thread(target=client.close)
+    closing.start()
+    server.close()
+    closing.join()
+
+
 def test_one_thread_a_request(pair):
     request = pair.server.irecv(bytearray(1))
     thread = threading.Thread(target=request.wait)
