@@ -208,3 +208,9 @@ struct rank_team *rk_team_find(const struct rk_ctx *ctx, uint64_t id)
     (void)id;
     return NULL;
 }
+
+rank_status_t rk_team_lost(const struct rank_team *team)
+{
+    (void)team;
+    return RANK_ERR_PEER_DEAD;
+}

@@ -120,6 +120,8 @@ void rk_tcp_link_close(struct rk_tcp_link *l);
 /* tcp_send.c */
 rank_status_t rk_tcp_put(struct rk_tcp_link *l, const struct rk_hdr *hdr, const void *first, size_t first_len,
                          const void *second, const struct rk_view *view);
+/* Send what waits in the next progress call. */
+void rk_tcp_flush_later(struct rk_tcp_link *l);
 /* Send what waits, as far as there is room, 1 MiB at most. */
 void rk_tcp_flush(struct rk_tcp_link *l);
 /* Does anything wait for room in the socket? */

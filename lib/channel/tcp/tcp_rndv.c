@@ -100,8 +100,7 @@ static bool tcp_pulled(struct rk_tcp_link *l, const struct rk_tcp_pull *pull)
     op->bytes = pull->want;
     rk_list_remove(&op->link);
     rk_list_append(&l->jobs, &op->link);
-    if (!l->wants_room && rk_list_empty(&l->on_pending))
-        rk_list_append(&l->tcp->pending, &l->on_pending);
+    rk_tcp_flush_later(l);
     return true;
 }
 

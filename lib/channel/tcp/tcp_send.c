@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tcp_send.c: send frames and chunks of data. */
 #include "lib/channel/tcp/tcp_channel.h"
+#include "lib/core/threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -128,6 +129,18 @@ void rk_tcp_flush(struct rk_tcp_link *l)
     watch_room(l, rk_tcp_waits(l));
 }
 
+/* A thread that sleeps is woken for it: the program may not call again for long. */
+void rk_tcp_flush_later(struct rk_tcp_link *l)
+{
+    struct rk_threads *threads = l->tcp->ctx->engine->threads;
+
+    if (l->wants_room || !rk_list_empty(&l->on_pending))
+        return;
+    rk_list_append(&l->tcp->pending, &l->on_pending);
+    if (rk_threads_sleeps(threads))
+        rk_threads_kick(threads);
+}
+
 /* Copy a frame behind what waits. Returns false without room. */
 static bool keep_frame(struct rk_tcp_link *l, const struct iovec *iov, int n, size_t skip)
 {
@@ -187,8 +200,8 @@ rank_status_t rk_tcp_put(struct rk_tcp_link *l, const struct rk_hdr *hdr, const 
             return RK_AGAIN;
         if (!l->wants_room && l->out_end - l->out_at >= SHARED_MAX)
             rk_tcp_flush(l);
-        else if (!l->wants_room && rk_list_empty(&l->on_pending))
-            rk_list_append(&l->tcp->pending, &l->on_pending);
+        else
+            rk_tcp_flush_later(l);
         return l->failed ? RANK_ERR_PEER_DEAD : RANK_OK;
     }
     l->tick = l->tcp->tick;
