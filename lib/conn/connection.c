@@ -228,7 +228,7 @@ rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out)
     }
     if (!st) {
         rk_team_settle(conn->team);
-        st = rk_tcp_attach(c->tcp, s->source.fd, conn->peer);
+        st = rk_tcp_attach(c->tcp, s->source.fd, conn->peer, &conn->counts);
     }
     if (!st) {
         s->source.fd = -1;
@@ -321,12 +321,8 @@ rank_status_t rk_conn_say_bye(struct rk_conn *conn, int64_t timeout_ns)
 
 void rk_conn_count_bytes(struct rk_conn *conn)
 {
-    const struct rk_tcp_link *l = conn->peer->ep;
-
-    if (!l)
-        return;
-    conn->info.sent = (int64_t)l->sent;
-    conn->info.received = (int64_t)l->received;
+    conn->info.sent = (int64_t)conn->counts.sent;
+    conn->info.received = (int64_t)conn->counts.received;
 }
 
 static void close_list(struct rk_link *list)

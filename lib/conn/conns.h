@@ -91,6 +91,7 @@ struct rk_conn {
     uint64_t silence_ns, next_check; /* the peer's host must answer in that time */
     uint64_t unanswered_since;       /* 0: nothing waits for an answer */
     rank_conn_info_t info;
+    struct rk_tcp_counts counts;
 };
 
 /* Get the objects of a context, made at the first call. */

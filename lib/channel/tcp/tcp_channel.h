@@ -49,6 +49,11 @@ struct rk_tcp_op {
     rank_status_t copied; /* RECEIVING: error of a copy to the view */
 };
 
+/* Bytes on the wire. */
+struct rk_tcp_counts {
+    uint64_t sent, received;
+};
+
 struct rk_tcp_link {
     struct rk_tcp_source source;
     struct rk_tcp *tcp;
@@ -74,7 +79,7 @@ struct rk_tcp_link {
     struct rk_tcp_op *sending; /* the op of that chunk; NULL: none is under way */
     unsigned char *packed;     /* its payload, if the view is no plain host memory */
     uint64_t tick;       /* of the last frame */
-    uint64_t sent, received; /* bytes */
+    struct rk_tcp_counts *counts;
 };
 
 struct rk_tcp {
@@ -104,8 +109,8 @@ void rk_tcp_rewatch(struct rk_tcp *tcp, struct rk_tcp_source *source, uint32_t e
 /* Before the descriptor is closed. A source of this round is not called any more. */
 void rk_tcp_unwatch(struct rk_tcp *tcp, struct rk_tcp_source *source);
 
-/* The socket leads to the peer: connect it. Takes the socket, unless it fails. */
-rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer);
+/* The socket leads to the peer: connect it. Takes the socket, unless it fails. counts outlive the link. */
+rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, struct rk_tcp_counts *counts);
 /* Say that nothing follows. The socket takes no more frames; the peer's are still received. */
 void rk_tcp_say_bye(struct rk_tcp_link *l);
 /* Is all sent, and has the peer sent all? Or has the connection ended? */

@@ -75,7 +75,7 @@ static rank_status_t make_room(struct rk_tcp *tcp, int number)
     return RANK_OK;
 }
 
-rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer)
+rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, struct rk_tcp_counts *counts)
 {
     struct rk_tcp_link *l;
     rank_status_t st = make_room(tcp, peer->number);
@@ -87,6 +87,7 @@ rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer)
     l->source = (struct rk_tcp_source){fd, rk_tcp_link_ready};
     l->tcp = tcp;
     l->peer = peer;
+    l->counts = counts;
     l->tick = UINT64_MAX;
     rk_list_init(&l->on_pending);
     rk_list_init(&l->ops);

@@ -135,7 +135,7 @@ static size_t receive_some(struct rk_tcp_link *l, bool *drained)
             rk_tcp_link_failed(l, got == 0 ? "it has ended the connection" : strerror(errno));
         return 0;
     }
-    l->received += (uint64_t)got;
+    l->counts->received += (uint64_t)got;
     l->tcp->last = l;
     if (direct) {
         size_t moved = (size_t)got < direct ? (size_t)got : direct;

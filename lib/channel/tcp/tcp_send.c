@@ -27,7 +27,7 @@ static size_t tcp_write(struct rk_tcp_link *l, struct iovec *iov, int n)
     while (sent < 0 && errno == EINTR);
     if (sent > 0) {
         l->tcp->handled++;
-        l->sent += (uint64_t)sent;
+        l->counts->sent += (uint64_t)sent;
     } else if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
         rk_tcp_link_failed(l, strerror(errno));
     }
