@@ -153,7 +153,7 @@ void rk_req_fail_if_of(struct rank_request *req, void *peer)
 
 void rk_req_complete(struct rank_request *req, rank_status_t status)
 {
-    if (rk_unlikely(status == RANK_ERR_PEER_DEAD) && req->peer)
+    if (rk_unlikely(status == RANK_ERR_PEER_DEAD) && req->type != RK_REQ_COLL && req->peer)
         status = rk_peer_lost(req->peer);
     if (rk_unlikely(req->flags & (RK_REQ_NAMED | RK_REQ_LISTED))) {
         rk_req_unname(req);

@@ -38,6 +38,7 @@ void rk_p2p_isend(struct rank_team *team, const void *buf, size_t bytes, int des
     struct fake_world *w = the_world;
 
     req->type = RK_REQ_SEND;
+    req->peer = NULL;
     req->done = false;
     req->status = RANK_OK;
     req->src = (uint32_t)team->rank;
@@ -71,6 +72,7 @@ void rk_p2p_irecv(struct rank_team *team, void *buf, size_t bytes, int source, u
     struct fake_world *w = the_world;
 
     req->type = RK_REQ_RECV;
+    req->peer = NULL;
     req->done = false;
     req->status = RANK_OK;
     req->flags |= RK_REQ_POSTED;

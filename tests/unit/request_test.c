@@ -169,7 +169,7 @@ static void deaths(void **state)
 {
     struct rk_ctx *ctx = *state;
     struct rank_request *r[100];
-    struct rk_peer peer[2];
+    struct rk_peer peer[2] = {{.closed = 0}};
 
     for (int i = 0; i < 100; i++) {
         r[i] = rk_req_alloc(ctx);

@@ -71,7 +71,7 @@ static void while_busy(struct mp *mp)
 {
     int peer = mp->rank ^ 1, stopped = 0;
     rank_request_t never = RANK_REQUEST_NULL;
-    char byte;
+    char byte, other;
 
     if (peer >= mp->size)
         return;
@@ -90,7 +90,7 @@ static void while_busy(struct mp *mp)
     MP_OK(rank_send(NULL, 0, RANK_BYTE, peer, STOP, mp->world));
     for (;;) {
         rank_envelope_t env;
-        MP_OK(rank_recv(&byte, 1, RANK_BYTE, peer, RANK_ANY_TAG, mp->world, &env));
+        MP_OK(rank_recv(&other, 1, RANK_BYTE, peer, RANK_ANY_TAG, mp->world, &env));
         if (env.tag == GO)
             break;
     }
