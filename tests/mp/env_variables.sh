@@ -39,6 +39,7 @@ RANK_NICS lo lo
 RANK_SECRET_FILE - -
 RANK_KINDS test test
 RANK_CUDA auto off
+RANK_CUDA_UCX auto off
 RANK_MODULES - -'
 
 missing=
