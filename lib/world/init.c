@@ -337,7 +337,8 @@ static rank_status_t init_join(struct rk_ctx *ctx)
     st = rk_rooms_team_open(ctx, ctx->world);
     if (!st && ctx->boot->parent)
         st = rk_spawn_join(ctx);
-    number_unused = number_unused && st;
+    if (!ctx->boot->alone) /* others open in any thread */
+        number_unused = number_unused && st;
     return st;
 }
 
