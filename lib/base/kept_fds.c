@@ -117,10 +117,12 @@ static void report(const char *doing)
     char list[256];
     size_t n = 0;
 
+    pthread_mutex_lock(&kept_lock);
     for (int i = 0; i < nkept && n < sizeof(list); i++) {
         if (is_closed(kept[i].fd))
             n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%d (%s)", n ? ", " : "", kept[i].fd, kept[i].what);
     }
+    pthread_mutex_unlock(&kept_lock);
     for (int i = 0; i < npmix && n < sizeof(list); i++) {
         if (is_closed(pmix[i].fd))
             n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%d (libpmix)", n ? ", " : "", pmix[i].fd);
@@ -135,8 +137,10 @@ bool rk_kept_fds_closed(const char *doing)
     struct stat st;
     int saved = errno;
 
+    pthread_mutex_lock(&kept_lock);
     for (int i = 0; i < nkept && !closed; i++)
         closed = fstat(kept[i].fd, &st) ? errno == EBADF : st.st_ino != kept[i].ino;
+    pthread_mutex_unlock(&kept_lock);
     if (closed && !atomic_flag_test_and_set(&reported)) {
         report(doing);
         for (int i = 0; i < npmix; i++) {
