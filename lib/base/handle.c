@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* handle.c: keep tables of ids. */
 #include "lib/base/handle.h"
-#include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/random.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
 
 enum { HANDLES_FIRST = 16, NO_INDEX = UINT32_MAX };
 
 void rk_handles_open(struct rk_handles *table, bool random)
 {
     *table = (struct rk_handles){.first_free = NO_INDEX};
-    if (random && getrandom(&table->seed, sizeof(table->seed), 0) != (ssize_t)sizeof(table->seed))
-        table->seed = rk_clock_ns() ^ (uintptr_t)table;
-    if (random && table->seed == 0)
-        table->seed = 1;
+    if (random)
+        table->seed = rk_random_word() | 1;
 }
 
 void rk_handles_close(struct rk_handles *table)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* boot_alone.c: be a world of one, without a launcher. */
-#include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/base/random.h"
 #include "lib/boot/boot.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 void rk_boot_alone_warn(void)
@@ -31,7 +30,6 @@ static rank_status_t alone_open(struct rk_boot **out)
     static _Atomic uint32_t opened; /* contexts of a process have different jobs */
     struct rk_boot *boot = calloc(1, sizeof(*boot));
     int *local = calloc(1, sizeof(*local));
-    uint64_t random; /* names are different on all hosts: keys have them */
 
     if (!boot || !local) {
         free(boot);
@@ -42,10 +40,9 @@ static rank_status_t alone_open(struct rk_boot **out)
     boot->alone = true;
     boot->size = boot->nlocal = 1;
     boot->local = local;
-    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        random = rk_clock_ns();
+    /* Different on all hosts: keys name the job. */
     snprintf(boot->job, sizeof(boot->job), "alone-%d-%u-%016llx", (int)getpid(), (unsigned)atomic_fetch_add(&opened, 1),
-             (unsigned long long)random);
+             (unsigned long long)rk_random_word());
     *out = boot;
     return RANK_OK;
 }

@@ -2,6 +2,7 @@
 /* team.c: create and free teams. */
 #include "lib/p2p/team.h"
 #include "lib/base/log.h"
+#include "lib/base/random.h"
 #include "lib/base/retired.h"
 #include "lib/boot/boot.h"
 #include "lib/p2p/p2p_internal.h"
@@ -23,6 +24,11 @@ static void team_give_memory(struct rank_team *team)
 {
     team->magic = 0;
     rk_retired_put(&retired, &team->link);
+}
+
+uint64_t rk_team_random_id(void)
+{
+    return (rk_random_word() & (RK_TEAM_MIXED - 1)) | RK_TEAM_MIXED;
 }
 
 rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size, int *world_ranks,

@@ -52,6 +52,14 @@ struct rank_team {
     uint32_t pending;    /* of a freed team: receives and schedules, when they were last counted */
 };
 
+/* An id for a team of members without a common numbering. */
+uint64_t rk_team_random_id(void);
+/* Epoch of the peers that meet by a team: all sides have its id. */
+RK_INLINE uint16_t rk_team_epoch(uint64_t id)
+{
+    return (uint16_t)(id ^ id >> 16 ^ id >> 32 ^ id >> 48);
+}
+
 RK_INLINE int rk_team_world_rank(const struct rank_team *team, int r)
 {
     return team->world_ranks ? team->world_ranks[r] : r;

@@ -19,6 +19,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/base/random.h"
 #include "lib/boot/parent.h"
 #include "lib/channel/module.h"
 #include "lib/core/procs.h"
@@ -30,7 +31,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 /* Ranks in the team of root and first child. */
@@ -50,27 +50,7 @@ struct word {
     int32_t n, status;
 };
 
-static uint64_t random_word(void)
-{
-    uint64_t n;
-
-    if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
-        n = rk_clock_ns() * 0x9e3779b97f4a7c15u ^ (uint64_t)getpid() << 40;
-    return n;
-}
-
-uint64_t rk_team_random_id(void)
-{
-    return (random_word() & (RK_TEAM_MIXED - 1)) | RK_TEAM_MIXED;
-}
-
 /* --------------------------------------------------------------------- common */
-
-/* Epoch of the peers that meet by this team: both jobs have its id. */
-static uint16_t epoch_of(uint64_t both)
-{
-    return (uint16_t)(both ^ both >> 16 ^ both >> 32 ^ both >> 48);
-}
 
 /* Any rank may have to carry frames from now on, so ucx must be open. */
 static rank_status_t open_network(struct rk_ctx *ctx)
@@ -225,7 +205,7 @@ static struct plan api_spawn_make_plan(const rank_spawn_params_t *p, const struc
 
     if (plan.status)
         return plan;
-    plan.job = random_word();
+    plan.job = rk_random_word();
     plan.pair = rk_team_random_id();
     plan.both = rk_team_random_id();
     plan.n = p->n;
@@ -306,7 +286,7 @@ static rank_status_t take_children(struct family *f)
         return RANK_ERR_NO_MEMORY;
     for (int r = 0; r < parents; r++)
         numbers[r] = rk_team_world_rank(f->team, r);
-    st = rk_roster_take(f->ctx, &f->children, epoch_of(f->plan.both), numbers + parents);
+    st = rk_roster_take(f->ctx, &f->children, rk_team_epoch(f->plan.both), numbers + parents);
     for (int i = 0; i < f->plan.n && !st; i++) {
         if (numbers[parents + i] != f->first + i)
             st = RANK_ERR_BOOT; /* not the ranks that were numbered */
@@ -365,7 +345,7 @@ static rank_status_t api_spawn_prepare(struct family *f, rank_status_t st)
     if (!st)
         st = open_network(f->ctx);
     if (!st)
-        st = rk_procs_add_job(f->ctx, f->plan.job, f->plan.n, epoch_of(f->plan.both), &f->first);
+        st = rk_procs_add_job(f->ctx, f->plan.job, f->plan.n, rk_team_epoch(f->plan.both), &f->first);
     if (!st)
         st = f->ctx->boot->ops->subscribe_jobs(f->ctx->boot);
     st = rk_roster_agree(f->team, st, &stride);
@@ -415,7 +395,7 @@ static rank_status_t call(struct rk_ctx *ctx, struct rank_team **pair)
 {
     const struct rk_boot_parent *p = ctx->boot->parent;
     int first;
-    rank_status_t st = rk_procs_add_job(ctx, p->root_job, p->root_size, epoch_of(p->both), &first);
+    rank_status_t st = rk_procs_add_job(ctx, p->root_job, p->root_size, rk_team_epoch(p->both), &first);
 
     if (!st)
         st = ctx->boot->ops->name_job(ctx->boot, p->root_space, first, p->root_size);
@@ -428,7 +408,7 @@ static rank_status_t take_parents(struct rk_ctx *ctx, const struct rk_roster *pa
 {
     int n = parents->n, size = ctx->boot->size;
     int *numbers = malloc((size_t)(n + size) * sizeof(int));
-    rank_status_t st = numbers ? rk_roster_take(ctx, parents, epoch_of(ctx->boot->parent->both), numbers) : RANK_ERR_NO_MEMORY;
+    rank_status_t st = numbers ? rk_roster_take(ctx, parents, rk_team_epoch(ctx->boot->parent->both), numbers) : RANK_ERR_NO_MEMORY;
 
     if (st) {
         free(numbers);
