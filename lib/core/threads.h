@@ -110,6 +110,14 @@ RK_INLINE bool rk_threads_in_call(const struct rk_threads *t)
     return atomic_load_explicit(&t->caller, memory_order_relaxed) == rk_lock_me();
 }
 
+/* Does this thread run a user callback? */
+RK_INLINE bool rk_in_callback(const struct rk_ctx *ctx)
+{
+    const struct rk_engine *e = ctx->engine;
+
+    return rk_unlikely(e->threads != NULL) ? rk_threads_in_call(e->threads) : rk_unlikely(e->calling);
+}
+
 /* ------------------------------------------------------------- entering a call */
 
 RK_INLINE struct rk_threads *rk_enter(struct rk_ctx *ctx)

@@ -92,13 +92,11 @@ enum rk_armed rk_wait_arm(struct rk_engine *e)
     return rk_sendq_is_idle(e) ? RK_ARMED : RK_ARMED_SHORTLY;
 }
 
-uint64_t rk_wait_deadline(int64_t timeout_ns)
+uint64_t rk_wait_deadline_in(uint64_t timeout_ns)
 {
     uint64_t deadline;
 
-    if (timeout_ns < 0)
-        return 0;
-    return __builtin_add_overflow(rk_clock_ns(), (uint64_t)timeout_ns, &deadline) ? 0 : deadline;
+    return __builtin_add_overflow(rk_clock_ns(), timeout_ns, &deadline) ? 0 : deadline;
 }
 
 /* Length of a sleep that ends at the deadline of the wait. At least 1. */
@@ -230,7 +228,7 @@ void rk_wait_polled(struct rk_ctx *ctx)
     now = rk_clock_ns();
     e->polls.yielded = now - e->polls.since_ns < e->polls.fruitless * (uint64_t)POLLING_NS;
     e->polls.fruitless = 0;
-    if (!e->polls.yielded || (e->threads ? rk_threads_in_call(e->threads) : e->calling))
+    if (!e->polls.yielded || rk_in_callback(ctx))
         return;
     e->spin.since_ns = 0;
     if (e->threads)

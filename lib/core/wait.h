@@ -89,8 +89,12 @@ RK_INLINE void rk_wait_on(struct rk_ctx *ctx, struct rk_wait *w, bool (*over)(st
         rk_wait_over(ctx);
 }
 
-/* The deadline for a timeout of the user: negative is for ever. Never 0 otherwise. */
-uint64_t rk_wait_deadline(int64_t timeout_ns);
+/* The deadline for a timeout of the user. 0, for ever, if that is negative or beyond the clock. */
+uint64_t rk_wait_deadline_in(uint64_t timeout_ns);
+RK_INLINE uint64_t rk_wait_deadline(int64_t timeout_ns)
+{
+    return timeout_ns < 0 ? 0 : rk_wait_deadline_in((uint64_t)timeout_ns);
+}
 /* Has the deadline passed by now? Sets late. */
 RK_INLINE bool rk_wait_is_late(struct rk_wait *w, uint64_t now)
 {

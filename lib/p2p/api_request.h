@@ -37,9 +37,7 @@ struct rk_threads *rk_enter_requests(int64_t n, const rank_request_t *reqs);
 /* A callback must not wait: the awaited event may need another callback. */
 RK_INLINE bool rk_may_wait(const struct rk_ctx *ctx)
 {
-    if (rk_unlikely(ctx->engine->threads != NULL))
-        return !rk_threads_in_call(ctx->engine->threads);
-    return rk_likely(!ctx->engine->calling);
+    return !rk_in_callback(ctx);
 }
 
 /* Envelope without a message: source is RANK_UNDEFINED for an idle request, or RANK_PROC_NULL. envelope may be NULL. */

@@ -24,6 +24,16 @@ static bool any_is_done(struct rk_wait *w)
     return a->found != RANK_UNDEFINED || w->late;
 }
 
+/* A wait for sends may be part of a cycle of them. */
+static uint8_t kind_of_wait(int64_t n, const rank_request_t *reqs)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (!rk_req_is_idle(reqs[i]) && reqs[i]->type == RK_REQ_SEND)
+            return RK_FOR_SEND;
+    }
+    return RK_FOR_OTHER;
+}
+
 /* The same after one round of progress, or after a wait for it of timeout_ns at most. */
 static rank_status_t any_find(const char *call, int64_t timeout_ns, struct rk_ctx *ctx, int64_t n, const rank_request_t *reqs,
                               int64_t *found)
@@ -41,10 +51,7 @@ static rank_status_t any_find(const char *call, int64_t timeout_ns, struct rk_ct
     if (!rk_may_wait(ctx))
         return rk_arg_in_callback(call);
 
-    for (int64_t i = 0; i < n; i++) {
-        if (!rk_req_is_idle(reqs[i]) && reqs[i]->type == RK_REQ_SEND)
-            a.wait.kind = RK_FOR_SEND; /* it may be part of a cycle of sends */
-    }
+    a.wait.kind = kind_of_wait(n, reqs);
     a.wait.deadline = rk_wait_deadline(timeout_ns);
     rk_wait_on(ctx, &a.wait, any_is_done);
     *found = a.found;
@@ -169,37 +176,33 @@ rank_status_t rank_testany(int64_t n, rank_request_t *reqs, int64_t *index, int 
     return find_any(__func__, false, n, reqs, index, done, envelope);
 }
 
-static bool all_done(int64_t n, const rank_request_t *reqs)
+/* Count from *found on those that are complete. */
+static bool all_done(int64_t n, const rank_request_t *reqs, int64_t *found)
 {
-    for (int64_t i = 0; i < n; i++) {
-        if (reqs[i] && !reqs[i]->done)
-            return false;
-    }
-    return true;
+    while (*found < n && (rk_req_is_idle(reqs[*found]) || reqs[*found]->done))
+        ++*found;
+    return *found == n;
 }
 
 static bool all_are_done(struct rk_wait *w)
 {
     struct rk_any_wait *a = (struct rk_any_wait *)w;
 
-    while (a->found < a->n && (rk_req_is_idle(a->reqs[a->found]) || a->reqs[a->found]->done))
-        a->found++;
-    return a->found == a->n || w->late;
+    return all_done(a->n, a->reqs, &a->found) || w->late;
 }
 
 /* Wait for all, for timeout_ns at most. */
-static rank_status_t all_await(const char *call, struct rk_ctx *ctx, int64_t n, const rank_request_t *reqs, int64_t timeout_ns)
+static rank_status_t all_await(const char *call, struct rk_ctx *ctx, struct rk_any_wait *a, int64_t timeout_ns)
 {
-    struct rk_any_wait a = {.wait = {.describe = rk_any_describe}, .n = n, .reqs = reqs};
-
     if (timeout_ns == 0) {
         rk_progress_once(ctx);
         return RANK_OK;
     }
     if (!rk_may_wait(ctx))
         return rk_arg_in_callback(call);
-    a.wait.deadline = rk_wait_deadline(timeout_ns);
-    rk_wait(ctx, &a.wait, all_are_done);
+    a->wait.kind = kind_of_wait(a->n, a->reqs);
+    a->wait.deadline = rk_wait_deadline(timeout_ns);
+    rk_wait_on(ctx, &a->wait, all_are_done);
     return RANK_OK;
 }
 
@@ -207,15 +210,14 @@ static rank_status_t find_all(const char *call, int64_t timeout_ns, int64_t n, r
                               rank_envelope_t *envelopes)
 {
     RK_ENTER_REQUESTS(n, reqs);
+    struct rk_any_wait a = {.wait = {.describe = rk_any_describe}, .n = n, .reqs = reqs};
     rank_status_t st = rk_check_requests(call, n, reqs), first = RANK_OK;
-    struct rk_ctx *ctx;
 
     if (st)
         return st;
-    ctx = any_ctx(n, reqs);
-    if (ctx && !all_done(n, reqs) && (st = all_await(call, ctx, n, reqs, timeout_ns)) != RANK_OK)
+    if (!all_done(n, reqs, &a.found) && (st = all_await(call, any_ctx(n, reqs), &a, timeout_ns)) != RANK_OK)
         return st;
-    *done = all_done(n, reqs);
+    *done = all_done(n, reqs, &a.found);
     for (int64_t i = 0; i < n && *done; i++) {
         rank_envelope_t *envelope = envelopes ? &envelopes[i] : NULL;
 
@@ -253,5 +255,5 @@ rank_status_t rank_wait_timed(rank_request_t *req, int64_t timeout_ns, rank_enve
     return done ? st : RANK_ERR_TIMED_OUT;
 }
 
-RK_PUBLIC(rank_waitsome); RK_PUBLIC(rank_waitsome_timed); RK_PUBLIC(rank_testsome); RK_PUBLIC(rank_waitany); RK_PUBLIC(rank_testany); RK_PUBLIC(rank_testall);
-RK_PUBLIC(rank_waitall_timed); RK_PUBLIC(rank_wait_timed);
+RK_PUBLIC(rank_waitsome); RK_PUBLIC(rank_testsome); RK_PUBLIC(rank_waitany); RK_PUBLIC(rank_testany); RK_PUBLIC(rank_testall);
+RK_PUBLIC(rank_waitsome_timed); RK_PUBLIC(rank_waitall_timed); RK_PUBLIC(rank_wait_timed);

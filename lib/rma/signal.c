@@ -350,32 +350,17 @@ RK_INLINE rank_status_t signal_outcome(struct word *w, uint64_t *seen)
     return st;
 }
 
-rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value,
-                               int peer, uint64_t *seen)
+/* timeout_ns 0: look once; negative: for ever. */
+RK_INLINE rank_status_t signal_wait(const char *call, rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value, int peer,
+                                    int64_t timeout_ns, uint64_t *seen)
 {
     struct word w;
-    rank_status_t st = signal_prepare(__func__, &w, mem, offset, cmp, value);
+    rank_status_t st = signal_prepare(call, &w, mem, offset, cmp, value);
 
     if (rk_unlikely(st))
         return st;
     RK_ENTER(mem->ctx);
-    st = set_writer(__func__, &w, mem, peer, true);
-    if (rk_unlikely(st))
-        return rk_peer_null_ok(st);
-    wait_for_word(&w, false);
-    return signal_outcome(&w, seen);
-}
-
-rank_status_t rank_signal_wait_timed(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value, int peer,
-                                     int64_t timeout_ns, uint64_t *seen)
-{
-    struct word w;
-    rank_status_t st = signal_prepare(__func__, &w, mem, offset, cmp, value);
-
-    if (rk_unlikely(st))
-        return st;
-    RK_ENTER(mem->ctx);
-    st = set_writer(__func__, &w, mem, peer, timeout_ns < 0);
+    st = set_writer(call, &w, mem, peer, timeout_ns < 0);
     if (rk_unlikely(st))
         return rk_peer_null_ok(st);
     if (timeout_ns) {
@@ -384,7 +369,19 @@ rank_status_t rank_signal_wait_timed(rank_mem_t mem, int64_t offset, rank_cmp_t 
     } else if (!word_is_so(&w)) {
         rk_progress_once(mem->ctx);
     }
-    return word_is_so(&w) ? signal_outcome(&w, seen) : RANK_ERR_TIMED_OUT;
+    return timeout_ns < 0 || word_is_so(&w) ? signal_outcome(&w, seen) : RANK_ERR_TIMED_OUT;
+}
+
+rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value,
+                               int peer, uint64_t *seen)
+{
+    return signal_wait(__func__, mem, offset, cmp, value, peer, -1, seen);
+}
+
+rank_status_t rank_signal_wait_timed(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value, int peer,
+                                     int64_t timeout_ns, uint64_t *seen)
+{
+    return signal_wait(__func__, mem, offset, cmp, value, peer, timeout_ns, seen);
 }
 
 rank_status_t rank_test_signal(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value, int peer, int *flag,
