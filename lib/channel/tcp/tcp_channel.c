@@ -118,7 +118,7 @@ static int tcp_progress(struct rk_ctx *ctx, void *state)
     /* Often the next frame comes from where the last one came: that saves a system call. The others have their turns. */
     if (tcp->last && !tcp->last->failed) {
         rk_tcp_receive(tcp->last);
-        if (tcp->tick % ROUNDS_PER_SET)
+        if (tcp->handled && tcp->tick % ROUNDS_PER_SET)
             return tcp->handled;
     }
     n = epoll_wait(tcp->set, tcp->events, (int)RK_ARRAY_LEN(tcp->events), 0);

@@ -141,63 +141,72 @@ void rk_tcp_flush_later(struct rk_tcp_link *l)
         rk_threads_kick(threads);
 }
 
-/* Copy a frame behind what waits. Returns false without room. */
-static bool keep_frame(struct rk_tcp_link *l, const struct iovec *iov, int n, size_t skip)
+/* Make room for bytes behind what waits. Returns false if there is none. */
+static bool out_room(struct rk_tcp_link *l, size_t bytes)
 {
-    size_t all = 0;
-
-    for (int i = 0; i < n; i++)
-        all += iov[i].iov_len;
-    all -= skip;
     if (!l->out && !(l->out = malloc(OUT_MAX)))
         return false;
-    if (l->out_end + all > OUT_MAX && l->out_at > 0) {
+    if (l->out_end + bytes > OUT_MAX && l->out_at > 0) {
         memmove(l->out, l->out + l->out_at, l->out_end - l->out_at);
         l->out_end -= l->out_at;
         l->out_at = 0;
     }
-    if (l->out_end + all > OUT_MAX)
-        return false;
+    return l->out_end + bytes <= OUT_MAX;
+}
+
+/* Copy the parts of a frame behind what waits, without the first bytes. There is room. */
+static void keep_frame(struct rk_tcp_link *l, const struct iovec *iov, int n, size_t skip)
+{
     for (int i = 0; i < n; i++) {
         size_t gone = skip < iov[i].iov_len ? skip : iov[i].iov_len;
         skip -= gone;
         memcpy(l->out + l->out_end, (const char *)iov[i].iov_base + gone, iov[i].iov_len - gone);
         l->out_end += iov[i].iov_len - gone;
     }
-    return true;
+}
+
+/* Pack a frame behind what waits, and send as much as there is room for. */
+static rank_status_t put_packed(struct rk_tcp_link *l, const struct rk_hdr *hdr, const struct rk_view *view)
+{
+    unsigned char *to;
+    rank_status_t st;
+
+    if (!out_room(l, rk_tcp_length(hdr->len)))
+        return RK_AGAIN;
+    to = l->out + l->out_end;
+    memcpy(to, hdr, sizeof(*hdr));
+    st = rk_copy_out(to + sizeof(*hdr), view, 0, hdr->len);
+    if (st)
+        return st;
+    l->out_end += rk_tcp_length(hdr->len);
+    if (!l->wants_room)
+        rk_tcp_flush(l);
+    return l->failed ? RANK_ERR_PEER_DEAD : RANK_OK;
 }
 
 rank_status_t rk_tcp_put(struct rk_tcp_link *l, const struct rk_hdr *hdr, const void *first, size_t first_len,
                          const void *second, const struct rk_view *view)
 {
     static const char fill[8];
-    size_t rest = hdr->len - first_len, all = rk_tcp_length(hdr->len), sent = 0;
-    unsigned char packed[RK_TCP_FRAME_MAX];
+    size_t rest = hdr->len - first_len, all = rk_tcp_length(hdr->len), sent;
     struct iovec iov[4];
-    rank_status_t st;
     int n = 0;
 
     if (l->failed || l->says_bye)
         return RANK_ERR_PEER_DEAD;
-    if (view && rest && (view->ops || (l->out_at < l->out_end || l->sending))) {
-        st = rk_copy_out(packed, view, 0, rest);
-        if (st)
-            return st;
-        second = packed;
-    } else if (view) {
-        second = view->base;
-    }
+    if (view && view->ops)
+        return put_packed(l, hdr, view);
     iov[n++] = (struct iovec){(void *)(uintptr_t)hdr, sizeof(*hdr)};
     if (first_len)
         iov[n++] = (struct iovec){(void *)(uintptr_t)first, first_len};
     if (rest)
-        iov[n++] = (struct iovec){(void *)(uintptr_t)second, rest};
+        iov[n++] = (struct iovec){view ? view->base : (void *)(uintptr_t)second, rest};
     if (all > sizeof(*hdr) + hdr->len)
         iov[n++] = (struct iovec){(void *)(uintptr_t)fill, all - sizeof(*hdr) - hdr->len};
-
+    if (!out_room(l, all)) /* before a part of it is sent */
+        return RK_AGAIN;
     if (l->sending || l->out_at < l->out_end || (l->tick == l->tcp->tick && all <= SHARE_MAX)) {
-        if (!keep_frame(l, iov, n, 0))
-            return RK_AGAIN;
+        keep_frame(l, iov, n, 0);
         if (!l->wants_room && l->out_end - l->out_at >= SHARED_MAX)
             rk_tcp_flush(l);
         else
@@ -205,18 +214,14 @@ rank_status_t rk_tcp_put(struct rk_tcp_link *l, const struct rk_hdr *hdr, const 
         return l->failed ? RANK_ERR_PEER_DEAD : RANK_OK;
     }
     l->tick = l->tcp->tick;
-    if (!l->out && !(l->out = malloc(OUT_MAX))) /* before a part of it is sent */
-        return RANK_ERR_NO_MEMORY;
     sent = tcp_write(l, iov, n);
     if (rk_unlikely(l->failed))
         return RANK_ERR_PEER_DEAD;
     if (rk_likely(sent == all))
         return RANK_OK;
-    if (sent == 0) {
-        watch_room(l, true);
-        return RK_AGAIN;
-    }
-    keep_frame(l, iov, n, sent);
     watch_room(l, true);
+    if (sent == 0)
+        return RK_AGAIN;
+    keep_frame(l, iov, n, sent);
     return RANK_OK;
 }
