@@ -55,6 +55,16 @@ void rk_kept_fds_forget(int fd)
     pthread_mutex_unlock(&kept_lock);
 }
 
+void rk_kept_fds_lock(void)
+{
+    pthread_mutex_lock(&kept_lock);
+}
+
+void rk_kept_fds_unlock(void)
+{
+    pthread_mutex_unlock(&kept_lock);
+}
+
 int rk_kept_fds_lowest(void)
 {
     int fd = epoll_create1(EPOLL_CLOEXEC);

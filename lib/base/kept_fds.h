@@ -15,6 +15,10 @@ void rk_kept_fds_note(int fd, const char *what);
 /* The library closes fd itself. */
 void rk_kept_fds_forget(int fd);
 
+/* Bracket fork, so that the child can record descriptors of its own. */
+void rk_kept_fds_lock(void);
+void rk_kept_fds_unlock(void);
+
 /* Bracket PMIx_Init: returns the lowest free number, or -1; records what was opened since. */
 int rk_kept_fds_lowest(void);
 void rk_kept_fds_note_pmix(int lowest);

@@ -3,6 +3,7 @@
 #include "lib/world/process.h"
 #include "lib/base/conf.h"
 #include "lib/base/arg_error.h"
+#include "lib/base/kept_fds.h"
 #include "lib/conn/conns.h"
 #include "lib/core/room.h"
 #include "lib/mem/kind.h"
@@ -14,10 +15,20 @@ static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 static int process_users;
 static struct rk_ctx *process_first; /* chained through next_in_process */
 
-/*
- * In a forked child: without PMIx, progress and a slot, every call is rejected.
- * Takes no lock, since a thread that the child lacks may hold it; the lists are consistent for a reader at any moment.
- */
+/* No thread holds these locks at a fork: a child may open contexts of its own. */
+static void process_before_fork(void)
+{
+    pthread_mutex_lock(&process_lock);
+    rk_kept_fds_lock();
+}
+
+static void process_after_fork(void)
+{
+    rk_kept_fds_unlock();
+    pthread_mutex_unlock(&process_lock);
+}
+
+/* In a forked child, without PMIx, progress and a slot, every call on the parent's objects is rejected. */
 static void process_forked(void)
 {
     if (atomic_load(&rk_life) != RK_LIFE_OUT)
@@ -28,6 +39,7 @@ static void process_forked(void)
         rk_rooms_spoil(ctx);
         rk_conns_forked(ctx);
     }
+    process_after_fork();
 }
 
 rank_status_t rk_process_enter(void)
@@ -37,7 +49,7 @@ rank_status_t rk_process_enter(void)
 
     pthread_mutex_lock(&process_lock);
     if (!watches_forks)
-        watches_forks = pthread_atfork(NULL, NULL, process_forked) == 0;
+        watches_forks = pthread_atfork(process_before_fork, process_after_fork, process_forked) == 0;
     if (process_users++ == 0)
         st = rk_conf_load();
     pthread_mutex_unlock(&process_lock);
