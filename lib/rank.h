@@ -51,8 +51,9 @@
  *   - RANK_ERR_BOUNDS: a one-sided call reaches outside the memory of the peer.
  *   - RANK_ERR_ARG: a needed pointer is NULL, or any other argument is invalid.
  *   - RANK_ERR_STATE: the call is not allowed now, for example before rank_init, or in a forked child.
- *   - A call that reaches a peer may also return the four that follow.
+ *   - A call that reaches a peer may also return the five that follow.
  *   - RANK_ERR_PEER_DEAD: the peer has failed.
+ *   - RANK_ERR_CLOSED: the other side of a connection (rank_connect) has closed it.
  *   - RANK_ERR_UNREACHABLE: no channel leads to the peer, or its host does not answer. The peer may live.
  *   - RANK_ERR_NO_MEMORY: out of memory. RANK_ERR_CHANNEL: the channel itself failed.
  *   - A blocking call returns such an error. A nonblocking call returns it too, and then creates no request.

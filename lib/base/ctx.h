@@ -26,7 +26,6 @@
 
 struct rk_ctx {
     int level;                    /* rank_thread_level_t, as requested */
-    bool unlaunched;              /* of rank_ctx_open: asks no launcher */
     bool has_progress_thread;
     bool forked;                  /* this process is a child of the context's own */
     struct rk_board *board;       /* status page for the launcher (status_page.h); NULL: none */

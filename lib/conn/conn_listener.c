@@ -2,6 +2,7 @@
 /* conn_listener.c: accept clients and have their handshakes carried out. */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/retired.h"
 #include "lib/conn/conns.h"
 
 #include <errno.h>
@@ -12,6 +13,23 @@
 
 enum { ACCEPTS_A_ROUND = 16, YOUNG_NS = 100000000 };
 static _Atomic uint64_t listener_serial;
+
+/* Memory of closed listeners, whose handles are rejected. */
+static struct rk_retired listeners = RK_RETIRED_INIT(16);
+
+static rank_listener_t listener_memory(void)
+{
+    struct rk_link *link = rk_retired_take(&listeners);
+    rank_listener_t t = link ? rk_list_entry(link, struct rank_listener, link) : NULL;
+
+    return t ? memset(t, 0, sizeof(*t)) : calloc(1, sizeof(*t));
+}
+
+static void listener_retire(rank_listener_t t)
+{
+    t->magic = 0;
+    rk_retired_put(&listeners, &t->link);
+}
 
 static void listener_pause(rank_listener_t t)
 {
@@ -129,48 +147,66 @@ static int bind_one(const struct addrinfo *a)
     return -1;
 }
 
-rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char *address, const struct addrinfo *found,
-                               struct rk_conn_opts *opts, rank_listener_t *out)
+/* Returns the descriptor, or -1 with errno. */
+static int bind_any(const struct addrinfo *found)
 {
-    rank_listener_t t = rk_listener_memory();
     int fd = -1;
 
-    if (!t || !(t->count = calloc(1, sizeof(*t->count)))) {
-        rk_listener_forget(t);
-        return RANK_ERR_NO_MEMORY;
-    }
-    for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
-        if (!opts->secret.bytes && !(opts->flags & RANK_CONN_OPEN) && !rk_address_is_loopback(a->ai_addr)) {
-            free(t->count);
-            rk_listener_forget(t);
-            return rk_arg_error(RANK_ERR_ARG, call, "%s can be reached from other hosts: give a secret, or RANK_CONN_OPEN",
-                                address);
-        }
+    for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next)
         fd = bind_one(a);
+    return fd;
+}
+
+static bool reaches_others(const struct addrinfo *found)
+{
+    for (const struct addrinfo *a = found; a; a = a->ai_next) {
+        if (!rk_address_is_loopback(a->ai_addr))
+            return true;
     }
-    if (fd < 0) {
+    return false;
+}
+
+rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char *address, const struct addrinfo *found,
+                               const struct rk_conn_opts *opts, rank_listener_t *out)
+{
+    rank_status_t st = RANK_ERR_NO_MEMORY;
+    rank_listener_t t;
+
+    if (!opts->secret.bytes && !(opts->flags & RANK_CONN_OPEN) && reaches_others(found))
+        return rk_arg_error(RANK_ERR_ARG, call, "%s can be reached from other hosts: give a secret, or RANK_CONN_OPEN", address);
+    t = listener_memory();
+    if (!t)
+        return st;
+    t->source = (struct rk_tcp_source){-1, listener_ready};
+    t->count = calloc(1, sizeof(*t->count));
+    if (!t->count)
+        goto err;
+    t->source.fd = bind_any(found);
+    if (t->source.fd < 0) {
         rk_error("%s: cannot listen on %s: %m", call, address);
-        free(t->count);
-        rk_listener_forget(t);
-        return RANK_ERR_SYSTEM;
+        st = RANK_ERR_SYSTEM;
+        goto err;
     }
+    st = rk_tcp_watch(c->tcp, &t->source, EPOLLIN);
+    if (st)
+        goto err;
     t->of = c;
     t->opts = *opts;
     t->count->holders = 1;
-    t->source = (struct rk_tcp_source){fd, listener_ready};
     rk_list_init(&t->half_open);
     rk_list_init(&t->ready);
-    if (rk_tcp_watch(c->tcp, &t->source, EPOLLIN)) {
-        close(fd);
-        free(t->count);
-        rk_listener_forget(t);
-        return RANK_ERR_SYSTEM;
-    }
     rk_list_append(&c->listeners, &t->link);
     t->serial = atomic_fetch_add(&listener_serial, 1) + 1;
     t->magic = RK_LISTENER_MAGIC;
     *out = t;
     return RANK_OK;
+
+err:
+    if (t->source.fd >= 0)
+        close(t->source.fd);
+    free(t->count);
+    listener_retire(t);
+    return st;
 }
 
 static void end_all(struct rk_link *list)
@@ -199,5 +235,5 @@ void rk_listener_end(rank_listener_t t)
     rk_conn_count_drop(t->count);
     rk_secret_clear(&t->opts.secret);
     t->serial = 0;
-    rk_listener_forget(t);
+    listener_retire(t);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* connection.c: make connections of handshakes, and end them. */
 #include "lib/base/log.h"
-#include "lib/base/retired.h"
+#include "lib/base/random.h"
 #include "lib/boot/boot.h"
 #include "lib/conn/conns.h"
 #include "lib/core/procs.h"
@@ -12,27 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Memory of closed listeners, whose handles are rejected. */
-static struct rk_retired listeners = RK_RETIRED_INIT(16);
-
-rank_listener_t rk_listener_memory(void)
-{
-    struct rk_link *link = rk_retired_take(&listeners);
-    rank_listener_t t = link ? rk_list_entry(link, struct rank_listener, link) : NULL;
-
-    return t ? memset(t, 0, sizeof(*t)) : calloc(1, sizeof(*t));
-}
-
-void rk_listener_forget(rank_listener_t t)
-{
-    if (!t)
-        return;
-    t->magic = 0;
-    rk_retired_put(&listeners, &t->link);
-}
-
-/* ------------------------------------------------------------------- objects of a context */
 
 /*
  * Report the peer if its host has not acknowledged bytes or probes for silence_ns.
@@ -72,7 +51,6 @@ static void conns_idle(void *arg, uint64_t now)
         if (now >= conn->next_check)
             check_silence(conn, now);
     }
-
     rk_shake_check(c, now);
     rk_listener_resume(c);
 }
@@ -80,7 +58,6 @@ static void conns_idle(void *arg, uint64_t now)
 rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out)
 {
     struct rk_conns *c = *out = ctx->conns;
-    unsigned char random[RK_SECRET_NONCE];
     size_t none = 0;
     rank_status_t st;
 
@@ -89,9 +66,7 @@ rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out)
     c = calloc(1, sizeof(*c));
     if (!c)
         return RANK_ERR_NO_MEMORY;
-    st = rk_nonce(random);
-    if (!st)
-        st = rk_engine_open_channel(ctx, &rk_channel_tcp, NULL, &none);
+    st = rk_engine_open_channel(ctx, &rk_channel_tcp, NULL, &none);
     if (st) {
         free(c);
         return st;
@@ -100,7 +75,7 @@ rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out)
     c->tcp = rk_engine_state(ctx, &rk_channel_tcp);
     c->tcp->idle = conns_idle;
     c->tcp->idle_arg = c;
-    c->context = ctx->engine->job;
+    c->context = rk_procid_hash((struct rk_procid){ctx->engine->job, (uint32_t)ctx->boot->rank});
     c->host = rk_address_host_id();
     snprintf(c->name, sizeof(c->name), "%s", ctx->name ? ctx->name : program_invocation_short_name);
     rk_list_init(&c->listeners);
@@ -115,9 +90,9 @@ static rank_status_t read_secret(const char *call, const rank_conn_opts_t *given
     char why[256];
     rank_status_t st;
 
-    if (given && !given->secret && given->secret_bytes)
+    if (!given->secret && given->secret_bytes)
         return rk_arg_null(call, "opts->secret");
-    st = rk_secret_load(given ? given->secret : NULL, given ? given->secret_bytes : 0, &out->secret, why, sizeof(why));
+    st = rk_secret_load(given->secret, given->secret_bytes, &out->secret, why, sizeof(why));
     if (st == RANK_ERR_ARG)
         return rk_arg_error(RANK_ERR_ARG, call, "%s", why);
     if (st)
@@ -127,13 +102,14 @@ static rank_status_t read_secret(const char *call, const rank_conn_opts_t *given
 
 rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given, struct rk_conn_opts *out)
 {
-    static const rank_conn_opts_t none = RANK_CONN_OPTS_INIT;
+    rank_conn_opts_t all = RANK_CONN_OPTS_INIT;
     rank_status_t st;
 
-    if (given && given->size != sizeof(*given))
-        return rk_arg_error(RANK_ERR_ARG, call, "opts->size is %zu, not %zu", given->size, sizeof(*given));
-    if (!given)
-        given = &none;
+    if (given && (given->size < sizeof(given->size) || given->size > sizeof(all) || given->size % sizeof(given->size)))
+        return rk_arg_error(RANK_ERR_ARG, call, "opts->size is %zu: use RANK_CONN_OPTS_INIT", given->size);
+    if (given) /* fields beyond its size keep their defaults */
+        memcpy(&all, given, given->size);
+    given = &all;
     if (given->hello_bytes > RK_SHAKE_HELLO_MAX || (given->hello_bytes && !given->hello))
         return rk_arg_error(RANK_ERR_ARG, call, "opts->hello has %zu bytes: at most %d are possible", given->hello_bytes,
                             RK_SHAKE_HELLO_MAX);
@@ -184,21 +160,16 @@ static void describe_sides(const struct rk_shaking *s, rank_conn_info_t *info)
     memcpy(info->hello, s->peer.hello, sizeof(info->hello));
 }
 
-static uint16_t fold(uint64_t id)
-{
-    return (uint16_t)(id ^ id >> 16 ^ id >> 32 ^ id >> 48);
-}
-
 /* Create the team of the connection; its peer gets a number. */
 static rank_status_t make_team(struct rk_conn *conn, struct rk_shaking *s)
 {
     struct rk_ctx *ctx = s->of->ctx;
     int *numbers, other, me = s->listener != NULL;
-    rank_status_t st = rk_procs_add_job(ctx, conn->job, 1, fold(s->team), &other);
+    rank_status_t st = rk_procs_add_job(ctx, conn->job, 1, rk_team_epoch(s->team), &other);
 
     if (st)
         return st;
-    rk_procs_set_key_job(ctx, other, s->peer.context);
+    rk_procs_set_owner(ctx, other, s->peer.context);
     conn->peer = rk_engine_peer(ctx, other);
     numbers = malloc(2 * sizeof(*numbers));
     if (!conn->peer || !numbers) {
@@ -217,10 +188,12 @@ rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out)
 {
     struct rk_conn *conn = calloc(1, sizeof(*conn));
     struct rk_conns *c = s->of;
-    rank_status_t st = conn ? rk_nonce(s->nonce[0]) : RANK_ERR_NO_MEMORY;
+    rank_status_t st = conn ? RANK_OK : RANK_ERR_NO_MEMORY;
 
+    if (rk_team_find(c->ctx, s->team)) /* the other side chose it */
+        st = RANK_ERR_REFUSED;
     if (!st) {
-        memcpy(&conn->job, s->nonce[0], sizeof(conn->job));
+        conn->job = rk_random_word();
         describe_sides(s, &conn->info);
         conn->silence_ns = s->opts->silence_ns;
         set_options(s->source.fd, s->opts->silence_ns);
@@ -291,13 +264,9 @@ static bool bye_is_over(struct rk_wait *w)
 
     if (b->confirmed || b->peer->state == RK_PEER_DEAD || !l)
         return b->confirmed = true;
-    if (!l->says_bye && !l->failed) {
-        for (int i = 0; i < RK_SEND_CLASSES; i++) {
-            if (rk_sendq_has(&b->peer->sendq, (enum rk_send_class)i))
-                return w->late;
-        }
-        rk_tcp_say_bye(l);
-    }
+    if (!rk_list_empty(&b->peer->sendq.on_busy))
+        return w->late;
+    rk_tcp_say_bye(l);
     b->confirmed = rk_tcp_is_over(l);
     return b->confirmed || w->late;
 }

@@ -25,7 +25,7 @@ enum { RK_CONN_HALF_OPEN = 64 /* handshakes at a time */ };
 struct rk_conns {
     struct rk_ctx *ctx;
     struct rk_tcp *tcp;
-    uint64_t context; /* random id of the context */
+    uint64_t context; /* id of the context: its keys have it, too */
     uint64_t host;
     char name[RK_SHAKE_NAME];
     struct rk_link listeners, clients, conns; /* clients: handshakes of rank_connect */
@@ -102,12 +102,12 @@ rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given,
 /* shake.c: begin on a socket, which is taken in any case. NULL: out of memory, or it cannot be watched. */
 struct rk_shaking *rk_shake_begin(struct rk_conns *c, int fd, rank_listener_t listener, const struct rk_conn_opts *opts);
 void rk_shake_end(struct rk_shaking *s);
-/* End those whose time is over. */
+/* End the handshakes of listeners that take too long. rank_connect has a wait of its own. */
 void rk_shake_check(struct rk_conns *c, uint64_t now);
 
-/* conn_listener.c. Reports errors as of call; moves opts. */
+/* conn_listener.c. Reports errors as of call. */
 rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char *address, const struct addrinfo *found,
-                               struct rk_conn_opts *opts, rank_listener_t *out);
+                               const struct rk_conn_opts *opts, rank_listener_t *out);
 /* A client is through with its handshake, or has failed. */
 void rk_listener_shaken(struct rk_shaking *s);
 /* A handshake or a connection has ended: there may be room for another client. */
@@ -115,9 +115,7 @@ void rk_listener_resume(struct rk_conns *c);
 void rk_listener_end(rank_listener_t listener);
 void rk_conn_count_drop(struct rk_conn_count *count);
 
-/* connection.c: memory of listeners, which rejects their handles once it is forgotten. */
-rank_listener_t rk_listener_memory(void);
-void rk_listener_forget(rank_listener_t listener);
+/* connection.c */
 /* Make a handshake that is over a connection; its team has no collectives yet. Ends s in any case. */
 rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out);
 /* The connection of a team; NULL: the team is none. */

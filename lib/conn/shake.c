@@ -116,17 +116,6 @@ static void challenge_came(struct rk_shaking *s, const struct rk_shake *m)
     say(s, &proof, &s->opts->secret);
 }
 
-static bool choose_team(struct rk_shaking *s)
-{
-    unsigned char random[RK_SECRET_NONCE];
-
-    if (rk_nonce(random))
-        return false;
-    memcpy(&s->team, random, sizeof(s->team));
-    s->team = (s->team & (RK_TEAM_MIXED - 1)) | RK_TEAM_MIXED;
-    return true;
-}
-
 /* Server. */
 static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
 {
@@ -144,10 +133,7 @@ static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
         shake_refuse(s, RANK_ERR_REFUSED, "the listener has as many connections as it may have");
         return;
     }
-    if (!choose_team(s)) {
-        shake_refuse(s, RANK_ERR_REFUSED, "the listener has no random numbers");
-        return;
-    }
+    s->team = rk_team_random_id();
     s->peer = *m;
     s->proved = s->opts->secret.bytes > 0;
     identify(s, &welcome);
@@ -274,23 +260,17 @@ void rk_shake_end(struct rk_shaking *s)
     free(s);
 }
 
-static void shake_check_list(struct rk_link *list, uint64_t now)
-{
-    struct rk_link *at, *next;
-
-    rk_list_for_each_safe(at, next, list)
-    {
-        struct rk_shaking *s = rk_list_entry(at, struct rk_shaking, link);
-        if (!s->over && now >= s->deadline)
-            settle(s, RANK_ERR_TIMED_OUT, "the handshake takes too long");
-    }
-}
-
 void rk_shake_check(struct rk_conns *c, uint64_t now)
 {
-    struct rk_link *at;
+    struct rk_link *l, *at, *next;
 
-    shake_check_list(&c->clients, now);
-    rk_list_for_each(at, &c->listeners)
-        shake_check_list(&rk_list_entry(at, struct rank_listener, link)->half_open, now);
+    rk_list_for_each(l, &c->listeners)
+    {
+        rk_list_for_each_safe(at, next, &rk_list_entry(l, struct rank_listener, link)->half_open)
+        {
+            struct rk_shaking *s = rk_list_entry(at, struct rk_shaking, link);
+            if (!s->over && now >= s->deadline)
+                settle(s, RANK_ERR_TIMED_OUT, "the handshake takes too long");
+        }
+    }
 }

@@ -19,6 +19,12 @@ struct rk_procid {
     uint32_t rank;
 };
 
+/* Never 0. */
+RK_INLINE uint64_t rk_procid_hash(struct rk_procid id)
+{
+    return (id.job ^ ((uint64_t)id.rank + 1) * 0x9e3779b97f4a7c15u) | 1;
+}
+
 enum rk_peer_state { RK_PEER_NEW, RK_PEER_UP, RK_PEER_DEAD };
 
 struct rk_peer {

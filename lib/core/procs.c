@@ -16,7 +16,7 @@ struct kept_card {
 struct rk_world {
     struct rk_world *next; /* the one with the next higher numbers */
     uint64_t job;
-    uint64_t key_job;      /* in the keys of its processes */
+    uint64_t owner;        /* rk_procs_set_owner; 0: its processes have the ids that they have here */
     int first, size;
     uint16_t epoch;        /* of its peers */
     bool disconnected;     /* from the own job */
@@ -99,7 +99,7 @@ rank_status_t rk_procs_add_job(struct rk_ctx *ctx, uint64_t job, int size, uint1
         free(w);
         return RANK_ERR_NO_MEMORY;
     }
-    w->job = w->key_job = job;
+    w->job = job;
     w->size = size;
     w->first = *first;
     w->epoch = epoch;
@@ -221,19 +221,19 @@ struct rk_procid rk_procs_id(struct rk_ctx *ctx, int number)
     return (struct rk_procid){w->job, (uint32_t)(number - w->first)};
 }
 
-void rk_procs_set_key_job(struct rk_ctx *ctx, int number, uint64_t key_job)
+void rk_procs_set_owner(struct rk_ctx *ctx, int number, uint64_t owner)
 {
     struct rk_world *w = procs_by_number(ctx->engine, number);
 
     if (w)
-        w->key_job = key_job;
+        w->owner = owner;
 }
 
-struct rk_procid rk_procs_key_id(struct rk_ctx *ctx, int number)
+uint64_t rk_procs_owner(struct rk_ctx *ctx, int number)
 {
     const struct rk_world *w = procs_by_number(ctx->engine, number);
 
-    return w ? (struct rk_procid){w->key_job, (uint32_t)(number - w->first)} : rk_procs_id(ctx, number);
+    return w && w->owner ? w->owner : rk_procid_hash(rk_procs_id(ctx, number));
 }
 
 uint16_t rk_procs_epoch(struct rk_ctx *ctx, int number)

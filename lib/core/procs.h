@@ -33,10 +33,10 @@ int rk_procs_number(struct rk_ctx *ctx, struct rk_procid id);
 /* Process of a number. */
 struct rk_procid rk_procs_id(struct rk_ctx *ctx, int number);
 
-/* The keys of this number's process name its job otherwise than this side does: as key_job. */
-void rk_procs_set_key_job(struct rk_ctx *ctx, int number, uint64_t key_job);
-/* Process of a number, as its keys name it. */
-struct rk_procid rk_procs_key_id(struct rk_ctx *ctx, int number);
+/* The process of this number is known here by another job than to itself: owner is the hash of its own id. */
+void rk_procs_set_owner(struct rk_ctx *ctx, int number, uint64_t owner);
+/* Hash of the process of a number, as it knows itself: its keys have that id. */
+uint64_t rk_procs_owner(struct rk_ctx *ctx, int number);
 
 /* Epoch of a number's peer: 0 in the own job. */
 uint16_t rk_procs_epoch(struct rk_ctx *ctx, int number);

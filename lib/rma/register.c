@@ -295,7 +295,6 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
     RK_ENTER_TEAM(team);
     rank_status_t st = rk_team_check(__func__, team);
     const void *channel_key;
-    struct rk_procid owner;
     struct rank_mem *mem;
     struct rk_peer *p;
     struct rk_key k;
@@ -310,8 +309,8 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
     p = rk_team_peer(team, peer);
     if (!p)
         return RANK_ERR_NO_MEMORY;
-    if (!rk_key_read(key, len, &k, &channel_key, &sum) || k.job != (owner = rk_procs_key_id(p->ctx, p->number)).job ||
-        k.rank != owner.rank)
+    if (!rk_key_read(key, len, &k, &channel_key, &sum) ||
+        rk_procid_hash((struct rk_procid){k.job, k.rank}) != rk_procs_owner(p->ctx, p->number))
         return rk_arg_error(RANK_ERR_HANDLE, __func__, "the key of %zu bytes is none of peer %d", len, peer);
     mem = rk_mem_new(team, (size_t)k.bytes);
     if (!mem)

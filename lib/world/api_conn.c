@@ -20,7 +20,6 @@
 /* ---------------------------------------------------------------------------- contexts */
 
 #define RK_CTX_MAGIC 0x63747821u
-enum { FREE_NS = 1000000000 }; /* for the peer's answer in rank_team_free and rank_finalize */
 
 struct rank_ctx {
     uint32_t magic;
@@ -47,10 +46,10 @@ static rank_status_t read_ctx_opts(const rank_ctx_opts_t *given, rank_ctx_opts_t
     static const char call[] = "rank_ctx_open";
 
     *out = (rank_ctx_opts_t)RANK_CTX_OPTS_INIT;
-    if (given && given->size != sizeof(*given))
-        return rk_arg_error(RANK_ERR_ARG, call, "opts->size is %zu, not %zu", given->size, sizeof(*given));
-    if (given)
-        *out = *given;
+    if (given && (given->size < sizeof(given->size) || given->size > sizeof(*out) || given->size % sizeof(given->size)))
+        return rk_arg_error(RANK_ERR_ARG, call, "opts->size is %zu: use RANK_CTX_OPTS_INIT", given->size);
+    if (given) /* fields beyond its size keep their defaults */
+        memcpy(out, given, given->size);
     if (out->thread_level < RANK_THREAD_SINGLE || out->thread_level > RANK_THREAD_MULTIPLE)
         return rk_arg_error(RANK_ERR_ARG, call, "thread level %d is none", out->thread_level);
     if (out->name && strlen(out->name) >= RK_SHAKE_NAME)
@@ -103,6 +102,8 @@ rank_status_t rank_ctx_close(rank_ctx_t *handle, int64_t timeout_ns)
         return rk_arg_handle(__func__, "context", h);
     if (h->ctx->forked)
         return rk_arg_error(RANK_ERR_STATE, __func__, "the context is the parent's");
+    if (rk_in_callback(h->ctx))
+        return rk_arg_in_callback(__func__);
     h->magic = 0;
     atomic_fetch_sub(&rk_contexts, 1);
     st = rk_world_close_conns(h->ctx, timeout_ns);
@@ -129,7 +130,6 @@ rank_status_t rank_ctx_progress(rank_ctx_t handle)
 rank_status_t rank_ctx_progress_fd(rank_ctx_t handle, int *fd)
 {
     struct rk_ctx *ctx;
-    struct rk_conns *c;
     rank_status_t st = ctx_of(__func__, handle, &ctx);
 
     if (st)
@@ -137,8 +137,7 @@ rank_status_t rank_ctx_progress_fd(rank_ctx_t handle, int *fd)
     if (!fd)
         return rk_arg_null(__func__, "fd");
     RK_ENTER(ctx);
-    st = rk_conns_of(ctx, &c); /* its descriptor is in the set */
-    return st ? st : rk_event_fd_get(ctx, fd);
+    return rk_event_fd_get(ctx, fd);
 }
 
 rank_status_t rank_ctx_progress_arm(rank_ctx_t handle)
@@ -180,38 +179,52 @@ static rank_status_t find_address(const char *call, const char *text, bool liste
     return st;
 }
 
-static rank_status_t conn_listen_in(struct rk_ctx *ctx, const char *address, const struct addrinfo *found,
-                               struct rk_conn_opts *opts, rank_listener_t *out)
-{
-    RK_ENTER(ctx);
-    struct rk_conns *c;
-    rank_status_t st = rk_conns_of(ctx, &c);
+/* What rank_listen and rank_connect need before they lock the context. */
+struct opening {
+    struct rk_ctx *ctx;
+    struct rk_conn_opts *opts;
+    struct addrinfo *found;
+};
 
-    return st ? st : rk_listener_open("rank_listen", c, address, found, opts, out);
+/* End it in any case. */
+static rank_status_t opening_begin(const char *call, rank_ctx_t handle, const char *address, const rank_conn_opts_t *given,
+                                   bool listens, struct opening *o)
+{
+    rank_status_t st = ctx_of(call, handle, &o->ctx);
+
+    if (st)
+        return st;
+    o->opts = calloc(1, sizeof(*o->opts));
+    st = o->opts ? rk_conn_opts_read(call, given, o->opts) : RANK_ERR_NO_MEMORY;
+    return st ? st : find_address(call, address, listens, &o->found);
+}
+
+static void opening_end(struct opening *o)
+{
+    if (o->found)
+        freeaddrinfo(o->found);
+    if (o->opts)
+        rk_secret_clear(&o->opts->secret);
+    free(o->opts);
+}
+
+static rank_status_t conn_listen_in(const struct opening *o, const char *address, rank_listener_t *out)
+{
+    RK_ENTER(o->ctx);
+    struct rk_conns *c;
+    rank_status_t st = rk_conns_of(o->ctx, &c);
+
+    return st ? st : rk_listener_open("rank_listen", c, address, o->found, o->opts, out);
 }
 
 rank_status_t rank_listen(rank_ctx_t handle, const char *address, const rank_conn_opts_t *given, rank_listener_t *out)
 {
-    struct addrinfo *found = NULL;
-    struct rk_conn_opts *opts;
-    struct rk_ctx *ctx;
-    rank_status_t st = ctx_of(__func__, handle, &ctx);
+    struct opening o = {.ctx = NULL};
+    rank_status_t st = out ? opening_begin(__func__, handle, address, given, true, &o) : rk_arg_null(__func__, "listener");
 
-    if (st)
-        return st;
-    if (!out)
-        return rk_arg_null(__func__, "listener");
-    opts = calloc(1, sizeof(*opts));
-    st = opts ? rk_conn_opts_read(__func__, given, opts) : RANK_ERR_NO_MEMORY;
     if (!st)
-        st = find_address(__func__, address, true, &found);
-    if (!st)
-        st = conn_listen_in(ctx, address, found, opts, out);
-    if (found)
-        freeaddrinfo(found);
-    if (opts)
-        rk_secret_clear(&opts->secret);
-    free(opts);
+        st = conn_listen_in(&o, address, out);
+    opening_end(&o);
     return st;
 }
 
@@ -285,11 +298,6 @@ static bool has_client(struct rk_wait *w)
     return a->listener->serial != a->serial || !rk_list_empty(&a->listener->ready) || a->listener->failed || w->late;
 }
 
-static bool conn_in_callback(const struct rk_ctx *ctx)
-{
-    return ctx->engine->threads ? rk_threads_in_call(ctx->engine->threads) : ctx->engine->calling;
-}
-
 rank_status_t rank_accept(rank_listener_t t, int64_t timeout_ns, rank_team_t *out)
 {
     struct accept_wait w = {.listener = t};
@@ -303,7 +311,7 @@ rank_status_t rank_accept(rank_listener_t t, int64_t timeout_ns, rank_team_t *ou
         return rk_arg_null(__func__, "conn");
     ctx = t->of->ctx;
     RK_ENTER(ctx);
-    if (timeout_ns && conn_in_callback(ctx))
+    if (timeout_ns && rk_in_callback(ctx))
         return rk_arg_in_callback(__func__);
     w.serial = t->serial;
     w.wait.deadline = rk_wait_deadline(timeout_ns);
@@ -362,24 +370,23 @@ static rank_status_t connect_one(struct rk_conns *c, const struct addrinfo *a, c
     return st;
 }
 
-static rank_status_t connect_in(struct rk_ctx *ctx, const char *address, const struct addrinfo *found,
-                                const struct rk_conn_opts *opts, rank_team_t *out)
+static rank_status_t connect_in(const struct opening *o, const char *address, rank_team_t *out)
 {
-    RK_ENTER(ctx);
-    uint64_t deadline = rk_clock_ns() + opts->timeout_ns;
+    RK_ENTER(o->ctx);
+    uint64_t deadline = rk_clock_ns() + o->opts->timeout_ns;
     char why[RK_SHAKE_TEXT_MAX + 1] = "no address";
     rank_status_t st = RANK_ERR_UNREACHABLE;
     struct rk_shaking *shaking = NULL;
     struct rk_conn *conn;
     struct rk_conns *c;
 
-    if (conn_in_callback(ctx))
+    if (rk_in_callback(o->ctx))
         return rk_arg_in_callback("rank_connect");
-    st = rk_conns_of(ctx, &c);
+    st = rk_conns_of(o->ctx, &c);
     if (st)
         return st;
-    for (const struct addrinfo *a = found; a && !shaking; a = a->ai_next) {
-        st = connect_one(c, a, opts, deadline, why, sizeof(why), &shaking);
+    for (const struct addrinfo *a = o->found; a && !shaking; a = a->ai_next) {
+        st = connect_one(c, a, o->opts, deadline, why, sizeof(why), &shaking);
         if (st && st != RANK_ERR_UNREACHABLE)
             break;
     }
@@ -393,26 +400,12 @@ static rank_status_t connect_in(struct rk_ctx *ctx, const char *address, const s
 
 rank_status_t rank_connect(rank_ctx_t handle, const char *address, const rank_conn_opts_t *given, rank_team_t *out)
 {
-    struct addrinfo *found = NULL;
-    struct rk_conn_opts *opts;
-    struct rk_ctx *ctx;
-    rank_status_t st = ctx_of(__func__, handle, &ctx);
+    struct opening o = {.ctx = NULL};
+    rank_status_t st = out ? opening_begin(__func__, handle, address, given, false, &o) : rk_arg_null(__func__, "conn");
 
-    if (st)
-        return st;
-    if (!out)
-        return rk_arg_null(__func__, "conn");
-    opts = calloc(1, sizeof(*opts));
-    st = opts ? rk_conn_opts_read(__func__, given, opts) : RANK_ERR_NO_MEMORY;
     if (!st)
-        st = find_address(__func__, address, false, &found);
-    if (!st)
-        st = connect_in(ctx, address, found, opts, out);
-    if (found)
-        freeaddrinfo(found);
-    if (opts)
-        rk_secret_clear(&opts->secret);
-    free(opts);
+        st = connect_in(&o, address, out);
+    opening_end(&o);
     return st;
 }
 
@@ -473,7 +466,7 @@ rank_status_t rank_disconnect(rank_team_t *team, int64_t timeout_ns)
     st = check_conn(__func__, *team, &conn);
     if (st)
         return st;
-    if (timeout_ns && conn_in_callback((*team)->ctx))
+    if (timeout_ns && rk_in_callback((*team)->ctx))
         return rk_arg_in_callback(__func__);
     *team = RANK_TEAM_NULL;
     return rk_world_end_conn(conn, timeout_ns);
@@ -484,7 +477,7 @@ bool rk_world_free_conn(struct rank_team *team)
     struct rk_conn *conn = rk_conn_of(team);
 
     if (conn)
-        rk_world_end_conn(conn, FREE_NS);
+        rk_world_end_conn(conn, RK_CLOSE_NS);
     return conn != NULL;
 }
 

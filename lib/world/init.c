@@ -43,8 +43,6 @@
 static const struct rk_room *const rooms[] = {&rk_room_rma, &rk_room_p2p, &rk_room_coll, &rk_room_queue};
 _Static_assert(RK_ARRAY_LEN(rooms) <= RK_ROOMS_MAX, "the engine has space for them");
 
-enum { CLOSE_NS = 1000000000 }; /* rank_finalize: for the answers of connections */
-
 static struct rk_ctx *the_ctx;
 
 struct rk_ctx *rk_world_ctx(void)
@@ -301,14 +299,14 @@ static uint32_t contexts_before(struct rk_board *board)
     return number;
 }
 
-static rank_status_t init_join(struct rk_ctx *ctx)
+static rank_status_t init_join(struct rk_ctx *ctx, bool launched)
 {
     rank_status_t st;
 
     rk_node_prepare(); /* before PMIx starts its thread */
     if (ctx->board)
         rk_board_write(ctx->board, RK_BOARD_JOINING, rk_clock_ns(), NULL);
-    st = ctx->unlaunched ? rk_boot_open_alone(&ctx->boot) : rk_boot_open(&ctx->boot);
+    st = launched ? rk_boot_open(&ctx->boot) : rk_boot_open_alone(&ctx->boot);
     if (st)
         return st;
     if (!ctx->boot->alone)
@@ -342,9 +340,9 @@ static rank_status_t init_join(struct rk_ctx *ctx)
     return st;
 }
 
-static rank_status_t init_open(struct rk_ctx *ctx)
+static rank_status_t init_open(struct rk_ctx *ctx, bool launched)
 {
-    rank_status_t st = init_join(ctx);
+    rank_status_t st = init_join(ctx, launched);
 
     if (!st && ctx->has_progress_thread)
         st = rk_progress_thread_start(ctx);
@@ -364,7 +362,7 @@ rank_status_t rk_world_open(int level, struct rk_board *board, struct rk_ctx **o
     ctx->level = level;
     ctx->board = board;
     ctx->has_progress_thread = rk_conf.progress_thread;
-    return init_open(ctx);
+    return init_open(ctx, true);
 }
 
 rank_status_t rk_world_open_alone(int level, bool progress_thread, struct rk_ctx **out)
@@ -374,9 +372,8 @@ rank_status_t rk_world_open_alone(int level, bool progress_thread, struct rk_ctx
     if (!ctx)
         return RANK_ERR_NO_MEMORY;
     ctx->level = level;
-    ctx->unlaunched = true;
     ctx->has_progress_thread = progress_thread;
-    return init_open(ctx);
+    return init_open(ctx, false);
 }
 
 static void init_leave(struct rk_ctx *ctx)
@@ -474,13 +471,6 @@ static void describe_drain(const struct rk_wait *w, struct rk_wait_for *out)
     rk_describe_call(out, "end of its sends");
 }
 
-static bool in_callback(const struct rk_ctx *ctx)
-{
-    const struct rk_engine *e = ctx->engine;
-
-    return e->threads ? rk_threads_in_call(e->threads) : e->calling;
-}
-
 /* Returns when all sent data has left and all ranks are as far. */
 static void init_drain(struct rk_ctx *ctx)
 {
@@ -525,7 +515,7 @@ rank_status_t rank_finalize(void)
         atomic_store(&rk_life, RK_LIFE_LEFT);
         return RANK_OK;
     }
-    if (rank_initialized() && in_callback(the_ctx))
+    if (rank_initialized() && rk_in_callback(the_ctx))
         return rk_arg_in_callback(__func__);
     if (!atomic_compare_exchange_strong(&rk_life, &in, RK_LIFE_LEFT))
         return rk_arg_not_in(__func__);
@@ -535,7 +525,7 @@ rank_status_t rank_finalize(void)
     }
     if (the_ctx->board)
         the_ctx->board->inside = "rank_finalize";
-    rk_world_close_conns(the_ctx, CLOSE_NS);
+    rk_world_close_conns(the_ctx, RK_CLOSE_NS);
     init_drain(the_ctx);
     init_leave_process();
     return RANK_OK;

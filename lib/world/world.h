@@ -33,6 +33,8 @@ void rk_world_close(struct rk_ctx *ctx);
 /* Close what rk_world_open has opened and failed. */
 void rk_world_abandon(struct rk_ctx *ctx);
 
+/* For the answers of peers in rank_team_free and rank_finalize. */
+enum { RK_CLOSE_NS = 1000000000 };
 /* api_conn.c: close listeners and connections, within timeout_ns. No-op if there are none. */
 rank_status_t rk_world_close_conns(struct rk_ctx *ctx, int64_t timeout_ns);
 /* Disconnect, and free connection and team. */
@@ -56,7 +58,5 @@ rank_status_t rk_spawn_join(struct rk_ctx *ctx);
  * it. Takes ownership of world_ranks.
  */
 rank_status_t rk_team_open(struct rk_ctx *ctx, uint64_t id, int n, int *world_ranks, struct rank_team **out);
-/* Id for a team of members without a common numbering. */
-uint64_t rk_team_random_id(void);
 
 #endif
