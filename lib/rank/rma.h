@@ -18,8 +18,8 @@ typedef enum rank_mem_kind {
 
 /*
  * Find the kind of the memory that holds ptr. *device is the ordinal of its device in this process, or -1 for host memory;
- * device may be NULL. Managed memory and pinned or registered host memory are host memory. RANK_ERR_STATE: the process has not called
- * rank_init. RANK_ERR_DEVICE: the driver cannot tell.
+ * device may be NULL. Managed memory and pinned or registered host memory are host memory. RANK_ERR_STATE: the process has called
+ * neither rank_init nor rank_ctx_open. RANK_ERR_DEVICE: the driver cannot tell.
  */
 RANK_API rank_status_t rank_mem_kind(const void *ptr, rank_mem_kind_t *kind, int *device);
 

@@ -428,7 +428,7 @@ rank_status_t rank_mem_kind(const void *ptr, rank_mem_kind_t *kind, int *device)
     const struct rk_kind *found;
     int ordinal = -1;
 
-    if (!rank_world())
+    if (!rank_world() && atomic_load(&rk_contexts) == 0)
         return rk_arg_not_in(__func__);
     if (!ptr || !kind)
         return rk_arg_null(__func__, !ptr ? "ptr" : "kind");
