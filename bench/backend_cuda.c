@@ -34,6 +34,12 @@ void be_device_prepare(void)
     setenv("RANK_CUDA", "on", 0);
 }
 
+/* The rank's devices; false: there are none, or the process is on a connection and no rank. */
+static bool backend_cuda_query(rank_device_t *mine)
+{
+    return rank_initialized() && rank_device_query(mine) == RANK_OK;
+}
+
 /* The device that is near to the rank, or else the ranks take them in turn. */
 static int backend_cuda_own(void)
 {
@@ -41,7 +47,7 @@ static int backend_cuda_own(void)
 
     if (own < 0) {
         own = be_rank() % ndevices;
-        if (!rank_device_query(&mine) && mine.ngpus && mine.gpu[0].ordinal >= 0 && mine.gpu[0].ordinal < ndevices)
+        if (backend_cuda_query(&mine) && mine.ngpus && mine.gpu[0].ordinal >= 0 && mine.gpu[0].ordinal < ndevices)
             own = mine.gpu[0].ordinal;
     }
     return own;
@@ -118,7 +124,7 @@ void be_device_text(char *out, size_t room)
 
         if (!contexts[i])
             continue;
-        if (n == 0 && rank_device_query(&mine))
+        if (n == 0 && !backend_cuda_query(&mine))
             mine.ngpus = 0;
         path = backend_cuda_path(&mine, i);
         MUST(DeviceGet, &handle, i);
@@ -136,7 +142,7 @@ void be_nic_text(char *out, size_t room)
     out[0] = '\0';
     for (int i = 0; i < DEVICES_MAX; i++)
         device = contexts[i] && (device < 0 || i == own) ? i : device;
-    if (device < 0 || rank_device_query(&mine))
+    if (device < 0 || !backend_cuda_query(&mine))
         return;
     for (int i = 0; i < mine.nnics && i < RANK_DEVICE_MAX; i++) {
         const rank_device_nic_t *nic = &mine.nic[i];

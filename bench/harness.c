@@ -294,7 +294,9 @@ int main(int argc, char **argv)
     int rc;
 
     harness_prepare_device(argc, argv);
-    if (!harness_link(&argc, &argv))
+    if (harness_link(&argc, &argv))
+        harness_prepare_device(argc, argv); /* by the words of the other side */
+    else
         be_init(&argc, &argv);
     rc = harness_run(&f, argc, argv);
     free(f.samples);

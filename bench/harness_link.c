@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_ROOM = 1024, WORDS_MAX = 128 };
+enum { WORDS_ROOM = 1024 };
 
 static char words[WORDS_ROOM]; /* each with its NUL */
-static char *shared_argv[WORDS_MAX + 2];
+static char *shared_argv[WORDS_ROOM + 2];
 
 static void __attribute__((noreturn)) link_fail(const char *text)
 {
@@ -74,7 +74,7 @@ bool harness_link(int *argc, char ***argv)
     len = be_connect(listens, listens ? opts.listen : opts.connect, words, len, sizeof(words));
     bench_opts_free(&opts);
     shared_argv[n++] = (*argv)[0];
-    while (at < len && n <= WORDS_MAX) {
+    while (at < len) {
         shared_argv[n++] = words + at;
         at += strlen(words + at) + 1;
     }

@@ -319,5 +319,16 @@ linked -b 8 -e 256K -f 32 -c 3 --time 2ms -j "$work/j" lat bw put_lat get_bw ato
     not_ok "--listen and --connect"
 linked --target private -b 8 -e 256K -f 32 -c 3 --time 2ms put_bw && ok "--listen and --connect, registered memory" ||
     not_ok "--listen and --connect, registered memory"
+many=$(printf ' -c 1%.0s' $(seq 80))
+# shellcheck disable=SC2086 # words
+linked -b 8 -e 8 --time 1ms $many bw && grep -q 'bw: ' "$work/out" && ok "--connect with many words" || not_ok "--connect with many words"
+if [ -n "$standin" ] && [ -e "$standin/libcuda.so.1" ]; then
+    for name in lat bw put_bw allreduce; do
+        LD_LIBRARY_PATH=$standin RANK_CUDA=on linked -m cuda -b 8 -e 256K -f 32 -c 3 --time 2ms $name && [ ! -s "$work/err" ] &&
+            ok "--connect with device memory, $name, on a stand-in" || not_ok "--connect with device memory, $name, on a stand-in"
+    done
+    ! LD_LIBRARY_PATH=$standin linked -m cuda lat && grep -q 'set RANK_CUDA=on' "$work/err" && ok "--listen without RANK_CUDA" ||
+        not_ok "--listen without RANK_CUDA"
+fi
 job 2 --list && [ "$(wc -l <"$work/out")" = 46 ] && ok "--list" || not_ok "--list"
 exit $bad
