@@ -31,7 +31,8 @@ if [ -e "$to" ] && [ ! -f "$to/lib/bundle.txt" ] && [ -n "$(ls -A "$to")" ]; the
 fi
 ! grep -q '^SAN_CFLAGS = .*sanitize' "$build/Makefile" || die "$build is a sanitizer build; name another build folder"
 rm -rf "$to"
-mkdir -p "$to"
+mkdir -p "$to/lib"
+: >"$to/lib/bundle.txt" # another try overwrites what this one leaves
 to=$(cd "$to" && pwd)
 work=$(mktemp -d "$build/bundle.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -40,7 +41,7 @@ trap 'rm -rf "$work"' EXIT
 make -s -C "$build" install DESTDIR="$work/dest" >"$work/log" 2>&1 || { tail "$work/log" >&2; die "make install failed"; }
 prefix=$(sed -n "s/^prefix='\(.*\)'/\1/p" "$build/lib/xcc")
 from=$work/dest$prefix
-mkdir "$to/bin" "$to/lib" "$to/tests"
+mkdir "$to/bin" "$to/tests"
 cp -p "$from"/bin/* "$to/bin/"
 cp -Rp "$from/include" "$from/share" "$to/"
 cp -p "$from"/lib/librank.so.0 "$to/lib/"

@@ -9,6 +9,7 @@
  */
 #include "tests/gpu/gpu_record.h"
 
+#include "bench/harness_stats.h"
 #include "lib/mem/cuda/kind_cuda.h"
 
 #include <stdint.h>
@@ -18,19 +19,6 @@ enum { SAMPLES = 9, BATCH = 8, KERNEL_SAMPLES = 9 };
 static const double kernel_limit = 0.85; /* of the copy's rate */
 
 static CUstream stream;
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median_of(double *v, int n)
-{
-    qsort(v, (size_t)n, sizeof(*v), ascending);
-    return v[n / 2];
-}
 
 enum direction { ON_DEVICE, TO_HOST, TO_DEVICE };
 
@@ -62,7 +50,7 @@ static double copy_seconds(enum direction d, CUdeviceptr device, CUdeviceptr oth
             sample[i] = (gpu_seconds() - start) / batch;
     }
     GPU_MUST(EventDestroy, event);
-    return median_of(sample, SAMPLES);
+    return bench_stats_of(sample, SAMPLES).median;
 }
 
 /* "copy on the device, 1048576 B" */
@@ -136,7 +124,7 @@ static double kernel_seconds(CUdeviceptr memory, size_t bytes, int k, rank_dtype
         if (i >= 0)
             sample[i] = gpu_seconds() - start;
     }
-    return median_of(sample, KERNEL_SAMPLES);
+    return bench_stats_of(sample, KERNEL_SAMPLES).median;
 }
 
 /* A sum of k arrays loads k and stores one; a copy loads one and stores one. */

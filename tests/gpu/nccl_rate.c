@@ -9,6 +9,7 @@
  */
 #include "tests/gpu/gpu_record.h"
 
+#include "bench/harness_stats.h"
 #include "tests/mp/mp.h"
 #include "tests/standin/device_memory.h"
 
@@ -63,13 +64,6 @@ static const char *nccl_load(int ranks)
     return why;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void measure_size(const struct mp *mp, void *comm, CUstream stream, const char *type_name, int type, size_t element, size_t bytes)
 {
     double sample[ITERATIONS];
@@ -94,10 +88,9 @@ static void measure_size(const struct mp *mp, void *comm, CUstream stream, const
         if (i >= 0)
             sample[i] = seconds;
     }
-    qsort(sample, ITERATIONS, sizeof(sample[0]), by_value);
     snprintf(name, sizeof(name), "NCCL, allreduce, %s, %zu B", type_name, bytes);
     if (mp->rank == 0)
-        record_value(name, true, sample[ITERATIONS / 2] * 1e6, "us", "");
+        record_value(name, true, bench_stats_of(sample, ITERATIONS).median * 1e6, "us", "");
     GPU_MUST(MemFree, in);
     GPU_MUST(MemFree, out);
 }

@@ -154,6 +154,10 @@ static void probe_pair(void (*own)(void), void (*other)(void))
     shared->pid = getpid();
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* the other process takes a descriptor */
     pid = fork();
+    if (pid < 0) {
+        record_text(gpu_probe, "fail", "fork fails");
+        _exit(1);
+    }
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         other();

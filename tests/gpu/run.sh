@@ -122,9 +122,22 @@ take() {
     while IFS=$'\t' read -r name status value unit text limit; do
         [[ $status =~ ^(pass|fail|skip)$ ]] || continue
         any=1
-        record "$1" "$name" "$status" "$value" "$unit" "$text" "$limit"
+        if [ "$1" = rates ]; then
+            rate "$name" "$status" "$value" "$unit" "$text" "$limit"
+        else
+            record "$1" "$name" "$status" "$value" "$unit" "$text" "$limit"
+        fi
     done <"$out/$2"
     [[ $any ]] || record "$1" "$2" fail - - "$(tail -n 1 "$out/$2")"
+}
+
+# rate NAME STATUS VALUE UNIT TEXT LIMIT: a record of the rates. On the stand-in a limit says nothing: the record is skipped.
+rate() {
+    if [ "$standin" ] && [ "$2" != skip ]; then
+        record rates "$1" skip "$3" "$4" "stand-in, no limit applies${5:+: $5}" "${6:-}"
+    else
+        record rates "$@"
+    fi
 }
 
 within 40 device.txt "$dir/tests/gpu/probes" device
@@ -238,15 +251,6 @@ if wanted kernels && ! skip_all kernels "as the CPU" compute-sanitizer; then
 fi
 
 # ------------------------------------------------------------------------------------------------- rates
-# rate NAME STATUS VALUE UNIT TEXT LIMIT: a record. On the stand-in a limit says nothing: the record is skipped.
-rate() {
-    if [ "$standin" ] && [ "$2" != skip ]; then
-        record rates "$1" skip "$3" "$4" "stand-in, no limit applies${5:+: $5}" "${6:-}"
-    else
-        record rates "$@"
-    fi
-}
-
 # row NAME A B SENSE LIMIT TEXT: A / B is at least (ge) or at most (le) LIMIT
 row() {
     local ratio status
@@ -298,9 +302,7 @@ ucx_latency() {
 if wanted rates && ! skip_all rates messages "8 B" "small allreduce" "large allreduce" kernels rank_start_on "staged over TCP"; then
     cores=$(nproc)
     within 90 device_rates.txt "$dir/tests/gpu/device_rates" ${quick:+-q}
-    while IFS=$'\t' read -r name status value unit text above; do
-        rate "$name" "$status" "$value" "$unit" "$text" "$above"
-    done < <(grep -E $'\t(pass|fail|skip)\t' "$out/device_rates.txt")
+    take rates device_rates.txt
 
     # Two ranks on one device.
     for bytes in $([ "$quick" ] && echo 1048576 || echo 67108864 268435456 1073741824); do
@@ -372,9 +374,7 @@ if wanted rates && ! skip_all rates messages "8 B" "small allreduce" "large allr
     fi
 
     if within 60 start_rate.txt "$bin/xrun" -n 2 -x RANK_CUDA=on "$dir/tests/gpu/start_rate.mp" --starts $([ "$quick" ] && echo 20 || echo 300); then
-        while IFS=$'\t' read -r name status value unit text above; do
-            rate "$name" "$status" "$value" "$unit" "$text" "$above"
-        done < <(grep -E $'\t(pass|fail|skip)\t' "$out/start_rate.txt")
+        take rates start_rate.txt
     else
         record rates rank_start_on fail - - "$(tail -n 1 "$out/start_rate.txt")"
     fi
