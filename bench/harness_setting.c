@@ -119,22 +119,24 @@ char *bench_setting_placement(const struct bench_place *place, int n)
     return put_groups(place, n, BY_CPUS);
 }
 
-char *bench_setting_gpus(const struct bench_place *place, int n)
+/* "" if no rank has any. */
+static char *put_devices(const struct bench_place *place, int n, enum group_by by)
 {
     for (int r = 0; r < n; r++) {
-        if (place[r].gpus[0])
-            return put_groups(place, n, BY_GPUS);
+        if (place_text(&place[r], by)[0])
+            return put_groups(place, n, by);
     }
     return strdup("");
 }
 
+char *bench_setting_gpus(const struct bench_place *place, int n)
+{
+    return put_devices(place, n, BY_GPUS);
+}
+
 char *bench_setting_nics(const struct bench_place *place, int n)
 {
-    for (int r = 0; r < n; r++) {
-        if (place[r].nics[0])
-            return put_groups(place, n, BY_NICS);
-    }
-    return strdup("");
+    return put_devices(place, n, BY_NICS);
 }
 
 /* -------------------------------------------------------------- transport and device */
