@@ -50,6 +50,8 @@ static void serve(rank_ctx_t ctx, const char *where)
     must(rank_rkey_pack(mem, key, &len), "pack");
     must(rank_send(key, (int64_t)len, RANK_BYTE, 0, TAG_KEY, conn), "send");
     must(rank_recv(&blocks, 1, RANK_INT64, 0, TAG_DONE, conn, NULL), "the client");
+    if (blocks < 1 || blocks > BLOCKS_MAX)
+        must(RANK_ERR_ARG, "the client's number of blocks");
     printf("%s wrote %lld blocks, the last one begins with %d; the secret is %s\n", info.name, (long long)blocks,
            memory[(blocks - 1) * BLOCK], info.proved ? "proved" : "not used");
     must(rank_disconnect(&conn, 5 * SECOND), "disconnect");
