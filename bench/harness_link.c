@@ -57,7 +57,7 @@ bool harness_link(int *argc, char ***argv)
     int n = 0;
 
     if (bench_opts_parse(&opts, *argc, *argv, err, sizeof(err))) {
-        bench_opts_free(&opts); /* harness_run says what is wrong */
+        bench_opts_free(&opts); /* harness_run reports it */
         return false;
     }
     listens = opts.listen[0];

@@ -14,7 +14,7 @@
 enum { ACCEPTS_A_ROUND = 16, YOUNG_NS = 100000000 };
 static _Atomic uint64_t listener_serial;
 
-/* Memory of closed listeners, whose handles are rejected. */
+/* Memory of closed listeners: their handles are rejected. */
 static struct rk_retired listeners = RK_RETIRED_INIT(16);
 
 static rank_listener_t listener_memory(void)

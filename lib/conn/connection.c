@@ -266,12 +266,12 @@ static bool bye_is_over(struct rk_wait *w)
         return b->confirmed = true;
     if (!rk_list_empty(&b->peer->sendq.on_busy))
         return w->late;
-    rk_tcp_say_bye(l);
+    rk_tcp_send_bye(l);
     b->confirmed = rk_tcp_is_over(l);
     return b->confirmed || w->late;
 }
 
-rank_status_t rk_conn_say_bye(struct rk_conn *conn, int64_t timeout_ns)
+rank_status_t rk_conn_send_bye(struct rk_conn *conn, int64_t timeout_ns)
 {
     struct bye_wait w = {.wait = {.peer = conn->peer}, .peer = conn->peer};
     struct rk_ctx *ctx = conn->team->ctx;

@@ -70,7 +70,7 @@ struct rk_shaking {
     const struct rk_conn_opts *opts;
     uint64_t begun, deadline;
     enum rk_shake_type next;  /* the message that is awaited; 0: the socket connects */
-    bool over;                /* status says how */
+    bool over;                /* with this status */
     rank_status_t status;
     char why[RK_SHAKE_TEXT_MAX + 1];
     unsigned char nonce[2][RK_SHAKE_NONCE]; /* of the client, of the server */
@@ -120,8 +120,8 @@ void rk_conn_count_drop(struct rk_conn_count *count);
 rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out);
 /* The connection of a team; NULL: the team is none. */
 struct rk_conn *rk_conn_of(const struct rank_team *team);
-/* Tell the peer, wait for its answer, and end all operations. The team stays. */
-rank_status_t rk_conn_say_bye(struct rk_conn *conn, int64_t timeout_ns);
+/* Send the last frame, wait for the peer's, and end all operations. The team stays. */
+rank_status_t rk_conn_send_bye(struct rk_conn *conn, int64_t timeout_ns);
 /* Free it; its team is the caller's. */
 void rk_conn_forget(struct rk_conn *conn);
 

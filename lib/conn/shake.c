@@ -30,7 +30,7 @@ static void settle(struct rk_shaking *s, rank_status_t st, const char *why)
         rk_listener_shaken(s);
 }
 
-static void say(struct rk_shaking *s, const struct rk_shake *m, const struct rk_secret *secret)
+static void send_message(struct rk_shaking *s, const struct rk_shake *m, const struct rk_secret *secret)
 {
     unsigned char bytes[RK_SHAKE_MAX], covered[RK_SHAKE_SIGNED_MAX];
     size_t len = rk_shake_encode(m, bytes), n = rk_shake_signed(s->nonce[0], s->nonce[1], bytes, len, covered);
@@ -47,7 +47,7 @@ static void shake_refuse(struct rk_shaking *s, rank_status_t st, const char *tex
     struct rk_shake no = {.type = RK_SHAKE_REFUSED, .status = st};
 
     snprintf(no.text, sizeof(no.text), "%s", text);
-    say(s, &no, NULL);
+    send_message(s, &no, NULL);
     settle(s, st, text);
 }
 
@@ -78,14 +78,14 @@ static bool is_proved(const struct rk_shaking *s, const struct rk_shake *m)
     return n && rk_secret_verify(&s->opts->secret, rk_shake_label(m->type), covered, n, m->mac);
 }
 
-static void say_hello(struct rk_shaking *s)
+static void send_hello(struct rk_shaking *s)
 {
     struct rk_shake hello = {.type = RK_SHAKE_HELLO};
 
     memcpy(hello.nonce, s->nonce[0], sizeof(hello.nonce));
     rk_tcp_rewatch(s->of->tcp, &s->source, EPOLLIN | EPOLLRDHUP);
     shake_await(s, RK_SHAKE_CHALLENGE);
-    say(s, &hello, NULL);
+    send_message(s, &hello, NULL);
 }
 
 /* Server. */
@@ -96,7 +96,7 @@ static void hello_came(struct rk_shaking *s, const struct rk_shake *m)
     memcpy(s->nonce[0], m->nonce, sizeof(s->nonce[0]));
     memcpy(challenge.nonce, s->nonce[1], sizeof(challenge.nonce));
     shake_await(s, RK_SHAKE_PROOF);
-    say(s, &challenge, NULL);
+    send_message(s, &challenge, NULL);
 }
 
 /* Client. */
@@ -113,7 +113,7 @@ static void challenge_came(struct rk_shaking *s, const struct rk_shake *m)
     memcpy(s->nonce[1], m->nonce, sizeof(s->nonce[1]));
     identify(s, &proof);
     shake_await(s, RK_SHAKE_WELCOME);
-    say(s, &proof, &s->opts->secret);
+    send_message(s, &proof, &s->opts->secret);
 }
 
 /* Server. */
@@ -137,7 +137,7 @@ static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
     s->peer = *m;
     s->proved = s->opts->secret.bytes > 0;
     identify(s, &welcome);
-    say(s, &welcome, &s->opts->secret);
+    send_message(s, &welcome, &s->opts->secret);
     settle(s, RANK_OK, NULL);
 }
 
@@ -221,7 +221,7 @@ static void shaking_ready(struct rk_tcp_source *source, uint32_t events)
     if (error)
         settle(s, RANK_ERR_UNREACHABLE, strerror(error));
     else if (events & EPOLLOUT)
-        say_hello(s);
+        send_hello(s);
 }
 
 struct rk_shaking *rk_shake_begin(struct rk_conns *c, int fd, rank_listener_t listener, const struct rk_conn_opts *opts)

@@ -33,9 +33,9 @@ int rk_procs_number(struct rk_ctx *ctx, struct rk_procid id);
 /* Process of a number. */
 struct rk_procid rk_procs_id(struct rk_ctx *ctx, int number);
 
-/* The process of this number is known here by another job than to itself: owner is the hash of its own id. */
+/* The process of this number has another id in its own context: owner is the hash of that. */
 void rk_procs_set_owner(struct rk_ctx *ctx, int number, uint64_t owner);
-/* Hash of the process of a number, as it knows itself: its keys have that id. */
+/* Hash of the id that the process of a number has in its own context, and in its keys. */
 uint64_t rk_procs_owner(struct rk_ctx *ctx, int number);
 
 /* Epoch of a number's peer: 0 in the own job. */

@@ -336,7 +336,7 @@ static void stop_side(struct pair *p)
 
 /* ---------------------------------------------------------------------------- fork */
 
-/* A child of side 1 outlives it: side 0 sees the death, and the child's calls say RANK_ERR_STATE. */
+/* A child of side 1 outlives it: side 0 sees the death, and the child's calls return RANK_ERR_STATE. */
 static void fork_side(struct pair *p)
 {
     rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);

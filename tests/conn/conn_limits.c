@@ -12,7 +12,7 @@ enum { GROWTH_KB = 512 << 10 };
 enum { GROWTH_KB = 1024 };
 #endif
 
-/* No descriptors are left: accept and connect say so, and go on afterwards. */
+/* No descriptors are left: accept and connect report it, and work afterwards. */
 static void descriptors_side(struct pair *p)
 {
     rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);

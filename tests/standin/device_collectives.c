@@ -266,7 +266,7 @@ static void check_round(const struct plan *p, rank_team_t team, bool shareable)
     free(out);
 }
 
-/* Copies and kernels of this rank in one call of a collective whose buffers are mapped already. */
+/* Copies and kernels of this rank in one call of a collective, with buffers that are mapped already. */
 static void count_calls(const struct mp *mp, enum coll coll, bool in_place, long copies, long kernels)
 {
     struct plan p = {.coll = coll, .dtype = RANK_F32, .op = RANK_SUM, .count = 100000, .form = BLOCKING};

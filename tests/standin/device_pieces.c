@@ -178,7 +178,7 @@ static void parcels_batch(uint64_t *seed)
         if (m[i].to == mp.rank)
             parcel_verify(&m[i].p, cut ? m[i].room : m[i].sent, m[i].key);
     }
-    mp_barrier(mp.world); /* sends whose requests were freed are complete */
+    mp_barrier(mp.world); /* sends of freed requests are complete */
     for (int i = 0; i < BATCH; i++) {
         if (m[i].from == mp.rank || m[i].to == mp.rank)
             parcel_free(&m[i].p);

@@ -9,7 +9,7 @@
  *
  * lib/conn opens the sockets and proves the peer; then it attaches each to the number of its peer. The
  * channel owns the socket from then on. Its end is the peer's end: it is reported as a death, or as a close if the peer
- * has said so.
+ * has announced it.
  *
  * Frames leave at once, in one system call. What finds no room in the socket waits in the link's buffer; what finds none
  * there waits with the engine. The first frame between two progress calls leaves at once, later ones leave together.
@@ -60,8 +60,8 @@ struct rk_tcp_link {
     struct rk_peer *peer;
     struct rk_link on_links;
     bool failed;     /* the socket is at its end: reported */
-    bool bye;        /* the peer has said that it leaves */
-    bool says_bye;   /* this side has said so */
+    bool bye;        /* the peer has sent its last frame */
+    bool bye_sent;   /* this side has sent its own */
     bool wants_room; /* the set watches for room in the socket */
     struct rk_link on_pending; /* in rk_tcp.pending: frames wait for the next progress call */
 
@@ -111,8 +111,8 @@ void rk_tcp_unwatch(struct rk_tcp *tcp, struct rk_tcp_source *source);
 
 /* The socket leads to the peer: connect it. Takes the socket, unless it fails. counts outlive the link. */
 rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, struct rk_tcp_counts *counts);
-/* Say that nothing follows. The socket takes no more frames; the peer's are still received. */
-void rk_tcp_say_bye(struct rk_tcp_link *l);
+/* Send the last frame. The socket takes no more frames; the peer's are still received. */
+void rk_tcp_send_bye(struct rk_tcp_link *l);
 /* Is all sent, and has the peer sent all? Or has the connection ended? */
 bool rk_tcp_is_over(const struct rk_tcp_link *l);
 

@@ -41,7 +41,7 @@ void rk_tcp_link_failed(struct rk_tcp_link *l, const char *why)
     l->failed = true;
     rk_list_remove(&l->on_pending);
     rk_tcp_unwatch(l->tcp, &l->source);
-    if (why && !l->says_bye)
+    if (why && !l->bye_sent)
         rk_debug("the connection to peer %d is at its end: %s", l->peer->number, why);
     l->peer->closed |= l->bye;
     rk_engine_report_death(l->tcp->ctx, l->peer->number);
@@ -130,17 +130,17 @@ void rk_tcp_link_close(struct rk_tcp_link *l)
     free(l);
 }
 
-void rk_tcp_say_bye(struct rk_tcp_link *l)
+void rk_tcp_send_bye(struct rk_tcp_link *l)
 {
     const struct rk_hdr bye = {.kind = RK_TCP_BYE, .epoch = l->peer->epoch};
 
-    if (l->failed || l->says_bye || rk_tcp_put(l, &bye, NULL, 0, NULL, NULL) == RK_AGAIN)
+    if (l->failed || l->bye_sent || rk_tcp_put(l, &bye, NULL, 0, NULL, NULL) == RK_AGAIN)
         return;
-    l->says_bye = true;
+    l->bye_sent = true;
     rk_tcp_flush(l);
 }
 
 bool rk_tcp_is_over(const struct rk_tcp_link *l)
 {
-    return l->failed || (l->says_bye && !rk_tcp_waits(l) && l->bye);
+    return l->failed || (l->bye_sent && !rk_tcp_waits(l) && l->bye);
 }

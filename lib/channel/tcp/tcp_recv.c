@@ -21,11 +21,11 @@ static bool tcp_deliver(struct rk_tcp_link *l, const struct rk_hdr *hdr, const v
     l->tcp->handled++;
     if (hdr->kind == RK_TCP_BYE) {
         l->bye = true;
-        rk_tcp_say_bye(l);
+        rk_tcp_send_bye(l);
         rk_tcp_link_failed(l, NULL);
         return true;
     }
-    if (l->tcp->leaving || l->says_bye || l->peer->state == RK_PEER_DEAD)
+    if (l->tcp->leaving || l->bye_sent || l->peer->state == RK_PEER_DEAD)
         return true;
     if (hdr->kind >= RK_KIND_CHANNEL_FIRST && hdr->kind < RK_TCP_KIND_END)
         return rk_tcp_rndv_frame(l, hdr, payload);

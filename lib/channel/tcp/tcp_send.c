@@ -192,7 +192,7 @@ rank_status_t rk_tcp_put(struct rk_tcp_link *l, const struct rk_hdr *hdr, const 
     struct iovec iov[4];
     int n = 0;
 
-    if (l->failed || l->says_bye)
+    if (l->failed || l->bye_sent)
         return RANK_ERR_PEER_DEAD;
     if (view && view->ops)
         return put_packed(l, hdr, view);

@@ -43,7 +43,7 @@ RK_INLINE size_t rk_tcp_length(uint32_t payload)
 }
 
 /*
- * Look at the first frame of len bytes. Returns its length with header and filling, which may exceed len; 0: the header is not
+ * Decode the header of the first frame of len bytes. Returns its length with header and filling, which may exceed len; 0: the header is not
  * whole; -1: the stream is invalid. hdr is set unless the result is not positive.
  */
 long rk_tcp_next(const void *data, size_t len, struct rk_hdr *hdr);
