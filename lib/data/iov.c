@@ -139,9 +139,6 @@ RK_INLINE void copy_block(void *to, const void *from, size_t n)
         memcpy(to, from, n);
 }
 
-/* Shorter copies are complete at once, as a copy under way has a cost of its own. */
-enum { BEGIN_MIN = 4096 };
-
 /*
  * Copy between the pieces and a flat buffer; in: into the pieces; kinds: entries may be of any kind of memory, and copies
  * of these begin if begun is not NULL. Walks blocks of an entry without divisions.
@@ -161,12 +158,14 @@ RK_INLINE rank_status_t iov_move(struct rk_pieces *p, size_t offset, char *flat,
         for (;; n = each) {
             if (n > bytes)
                 n = bytes;
-            if (!kind)
+            if (!kind) {
                 copy_block(in ? at : flat, in ? flat : at, n);
-            else if (begun && n >= BEGIN_MIN && (st = rk_kind_begin(in, in ? at : flat, in ? flat : at, kind, n, begun)) != RANK_OK)
-                return st;
-            else if (!(begun && n >= BEGIN_MIN) && (st = rk_kind_copy(in ? at : flat, in ? kind : NULL, in ? flat : at, in ? NULL : kind, n)) != RANK_OK)
-                return st;
+            } else {
+                st = begun ? rk_kind_begin(in, in ? at : flat, in ? flat : at, kind, n, begun)
+                           : rk_kind_copy(in ? at : flat, in ? kind : NULL, in ? flat : at, in ? NULL : kind, n);
+                if (st)
+                    return st;
+            }
             flat += n;
             offset += n;
             bytes -= n;

@@ -98,6 +98,8 @@ struct rk_kind {
 };
 
 enum { RK_KINDS_MAX = 4, RK_KIND_OPERANDS = 8, RK_KIND_HANDLE_MAX = 216 /* bytes */ };
+/* Bytes. Shorter copies are complete at once, as a copy under way has a cost of its own. */
+enum { RK_KIND_BEGIN_MIN = 4096 };
 
 /* Kinds of this process, besides host memory. */
 extern const struct rk_kind *rk_kinds[RK_KINDS_MAX];
@@ -135,8 +137,8 @@ RK_CHECKED RK_INLINE rank_status_t rk_kind_begin(bool in, void *to, const void *
     struct rk_kind_copy *copy = NULL;
     rank_status_t st;
 
-    if (!kind->begin)
-        return kind->copy(to, in ? kind : NULL, from, in ? NULL : kind, bytes);
+    if (!kind->begin || bytes < RK_KIND_BEGIN_MIN)
+        return bytes ? kind->copy(to, in ? kind : NULL, from, in ? NULL : kind, bytes) : RANK_OK;
     st = kind->begin(to, in ? kind : NULL, from, in ? NULL : kind, bytes, &copy);
     if (!st && copy) {
         copy->kind = kind;

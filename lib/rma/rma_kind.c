@@ -6,9 +6,6 @@
 
 #include <sched.h>
 
-/* Shorter pieces are copied one after the other. */
-enum { BEGIN_MIN = 4096 };
-
 RK_COLD bool rk_mem_stages(const struct rank_mem *mem, const void *buf, int64_t bytes)
 {
     if (!mem || mem->magic == RK_MEM_DEVICE_MAGIC)
@@ -66,10 +63,8 @@ static rank_status_t batch_begin(struct batch *s, bool put)
         const void *from = put ? s->local[i] : s->host[i].local;
         void *to = put ? s->host[i].local : s->local[i];
 
-        if (s->kind[i] && bytes >= BEGIN_MIN)
+        if (s->kind[i])
             st = rk_kind_begin(!put, to, from, s->kind[i], bytes, &s->room->copies);
-        else if (s->kind[i])
-            st = rk_kind_copy(to, put ? NULL : s->kind[i], from, put ? s->kind[i] : NULL, bytes);
     }
     return st;
 }
