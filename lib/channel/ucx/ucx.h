@@ -53,7 +53,7 @@ enum rk_ucx_op_type {
     RK_UCX_OP_SENDING,   /* pulled, waits for room */
     RK_UCX_OP_PULLING,   /* pulled by this rank, data to come */
     RK_UCX_OP_UCP,       /* in UCP: its callback will run */
-    RK_UCX_OP_STAGED,    /* pulled, sent in pieces (ucx_stage.c) */
+    RK_UCX_OP_STAGED,    /* moves by ops of its pieces (ucx_stage.c) */
     RK_UCX_OP_ORPHAN     /* as UCP, but its request was completed by a death */
 };
 
@@ -94,7 +94,6 @@ struct rk_ucx_op {
     uint64_t at;                 /* from this offset in view on, */
     struct rk_bounce *bounce;    /* through this buffer; or NULL */
     bool in_pieces;              /* SENDING: as the receiver requests */
-    bool staged_send;            /* counted in of->staged */
     ucp_dt_iov_t pieces[RK_UCX_PIECES_MAX]; /* of the view, for UCP */
     unsigned char head[RK_UCX_HEAD_MAX + sizeof(struct rk_id)];
 };

@@ -35,7 +35,7 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
     op->parent = NULL;
     op->bounce = NULL;
     op->at = 0;
-    op->in_pieces = op->staged_send = false;
+    op->in_pieces = false;
     op->view.ops = NULL;
     op->req = NULL;
     op->desc = NULL;
@@ -48,7 +48,6 @@ void rk_ucx_op_free(struct rk_ucx_op *op)
 {
     if (op->announced)
         op->of->announced--;
-    op->of->staged -= op->staged_send;
     if (op->stage)
         rk_ucx_stage_free(op);
     if (op->bounce)

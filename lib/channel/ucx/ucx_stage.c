@@ -29,6 +29,7 @@ static struct rk_ucx_stage *stage_create(struct rk_ucx_op *op, bool sends)
     rk_list_init(&s->copying);
     rk_list_init(&s->arrived);
     op->stage = s;
+    op->of->staged += sends;
     return s;
 }
 
@@ -37,6 +38,7 @@ void rk_ucx_stage_free(struct rk_ucx_op *op)
     struct rk_ucx_stage *s = op->stage;
 
     rk_engine_release(op->ucx->ctx, &s->link);
+    op->of->staged -= s->sends;
     op->stage = NULL;
     free(s);
 }
@@ -208,8 +210,6 @@ rank_status_t rk_ucx_stage_send(struct rk_ucx_op *op)
     if (!stage_create(op, true))
         return RANK_ERR_NO_MEMORY;
     op->type = RK_UCX_OP_STAGED;
-    op->staged_send = true;
-    op->of->staged++;
     rk_list_remove(&op->link);
     rk_list_append(&op->of->ops, &op->link);
     stage_poll(op);
