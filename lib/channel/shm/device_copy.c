@@ -10,42 +10,33 @@
 #include "lib/base/log.h"
 #include "lib/data/view_stage.h"
 
-/* Memory of a peer, from offset in what name names on. */
-struct far_range {
-    uint64_t name, offset, want;
-};
-
-/* Copy between it and own memory of a kind; in: into own memory. One copy, or one for each mapping of the owner. */
-static rank_status_t copy_far(struct rk_shm_ep *ep, struct far_range far, char *own, const struct rk_kind *kind, bool in)
+/*
+ * Copy between memory of a peer, from far on, and own memory of a kind; in: into own memory. One copy, or one for each
+ * mapping of the owner.
+ */
+static rank_status_t copy_far(struct rk_shm_ep *ep, struct rk_far far, uint64_t want, char *own, const struct rk_kind *kind, bool in)
 {
-    while (far.want) {
+    while (want) {
         const struct rk_import *m;
-        rank_status_t st = rk_import(ep, far.name, kind ? own : NULL, &m);
+        rank_status_t st = rk_import(ep, &far, kind ? own : NULL, &m);
         uint64_t n;
 
         if (st)
             return st;
-        if (far.offset >= m->bytes) { /* in one that follows, or in none */
-            far.offset -= m->bytes;
-            far.name = rk_import_next(ep, far.name);
-            continue;
-        }
-        n = m->bytes - far.offset < far.want ? m->bytes - far.offset : far.want;
+        n = m->bytes - far.offset < want ? m->bytes - far.offset : want;
         st = in ? rk_kind_copy(own, kind, m->at + far.offset, m->kind, n) : rk_kind_copy(m->at + far.offset, m->kind, own, kind, n);
         if (st)
             return st;
         own += n;
-        far.want -= n;
-        far.offset = 0;
-        if (far.want)
-            far.name = rk_import_next(ep, far.name);
+        want -= n;
+        far.offset += n;
     }
     return RANK_OK;
 }
 
 rank_status_t rk_device_copy_in(struct rk_shm_ep *ep, uint64_t name, uint64_t offset, void *to, const struct rk_kind *kind, size_t bytes)
 {
-    return copy_far(ep, (struct far_range){name, offset, bytes}, to, kind, true);
+    return copy_far(ep, (struct rk_far){name, offset}, bytes, to, kind, true);
 }
 
 static RK_COLD void report_staged(const struct rk_shm_ep *ep)
@@ -65,7 +56,7 @@ bool rk_device_fetch(struct rk_shm_recv *r, uint64_t name)
 
     if (view->ops && !view->ops->kind) /* a list */
         return false;
-    st = copy_far(r->ep, (struct far_range){name, r->at, r->want}, view->base, view->ops ? view->ops->kind : NULL, true);
+    st = copy_far(r->ep, (struct rk_far){name, r->at}, r->want, view->base, view->ops ? view->ops->kind : NULL, true);
     if (st == RANK_ERR_NOT_SUPPORTED) {
         report_staged(r->ep);
         return false;
@@ -104,7 +95,7 @@ void rk_device_push(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t offset, c
         rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
-    st = copy_far(ep, (struct far_range){p->name, offset, p->fetch.want}, req->view.base, NULL, false);
+    st = copy_far(ep, (struct rk_far){p->name, offset}, p->fetch.want, req->view.base, NULL, false);
     if (st != RANK_ERR_NOT_SUPPORTED)
         rk_shm_complete_linked(req, st);
     rk_send_control(ep->peer, RK_SHM_PUSHED, (uint64_t)(int64_t)st, &p->fetch, sizeof(p->fetch));

@@ -16,20 +16,18 @@ static void ops_release(void *state, const struct rk_device_export *held)
 static rank_status_t ops_map(struct rk_peer *peer, uint64_t name, uint64_t offset, size_t bytes, const void *near)
 {
     struct rk_shm_ep *ep = rk_shm_ep_of(peer);
+    struct rk_far far = {name, offset};
 
     while (bytes) {
         const struct rk_import *m;
-        rank_status_t st = ep ? rk_import(ep, name, near, &m) : RANK_ERR_PEER_DEAD;
+        rank_status_t st = ep ? rk_import(ep, &far, near, &m) : RANK_ERR_PEER_DEAD;
+        size_t n;
 
         if (st)
             return st;
-        if (offset >= m->bytes)
-            return RANK_ERR_NOT_SUPPORTED;
-        if (bytes <= m->bytes - offset)
-            break;
-        bytes -= m->bytes - offset;
-        offset = 0;
-        name = rk_import_next(ep, name);
+        n = m->bytes - far.offset < bytes ? m->bytes - far.offset : bytes;
+        far.offset += n;
+        bytes -= n;
     }
     return RANK_OK;
 }
@@ -37,18 +35,15 @@ static rank_status_t ops_map(struct rk_peer *peer, uint64_t name, uint64_t offse
 static rank_status_t ops_at(struct rk_peer *peer, uint64_t name, uint64_t offset, const void *near, const void **out, size_t *bytes)
 {
     struct rk_shm_ep *ep = rk_shm_ep_of(peer);
+    struct rk_far far = {name, offset};
     const struct rk_import *m;
-    rank_status_t st;
+    rank_status_t st = ep ? rk_import(ep, &far, near, &m) : RANK_ERR_PEER_DEAD;
 
-    while ((st = ep ? rk_import(ep, name, near, &m) : RANK_ERR_PEER_DEAD) == RANK_OK && offset >= m->bytes) {
-        offset -= m->bytes;
-        name = rk_import_next(ep, name);
-    }
     if (st)
         return st;
-    *out = m->at + offset;
-    if (*bytes > m->bytes - offset)
-        *bytes = m->bytes - offset;
+    *out = m->at + far.offset;
+    if (*bytes > m->bytes - far.offset)
+        *bytes = m->bytes - far.offset;
     return RANK_OK;
 }
 

@@ -57,13 +57,15 @@ void rk_exports_close(struct rk_shm *shm);
 
 /* import_cache.c */
 
+/* A byte of a peer's memory: at offset in the exported memory of that name, or in what follows it. */
+struct rk_far {
+    uint64_t name, offset;
+};
 /*
- * Map a peer's memory for the device of near, or for one in use if NULL. RANK_ERR_NOT_SUPPORTED: it cannot be mapped
- * here. Other errors: the device fails.
+ * Map the memory that has that byte, for the device of near, or for one in use if NULL; far then names this memory.
+ * RANK_ERR_NOT_SUPPORTED: it cannot be mapped here. Other errors: the device fails.
  */
-rank_status_t rk_import(struct rk_shm_ep *ep, uint64_t name, const void *near, const struct rk_import **out);
-/* Name of the memory that follows, or 0. */
-uint64_t rk_import_next(struct rk_shm_ep *ep, uint64_t name);
+rank_status_t rk_import(struct rk_shm_ep *ep, struct rk_far *far, const void *near, const struct rk_import **out);
 /* Close mappings that are idle, and those of freed memory. */
 void rk_imports_check(struct rk_shm *shm, uint64_t now);
 /* Close those of a peer. */

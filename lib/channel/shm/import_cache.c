@@ -83,7 +83,7 @@ static bool entry_read(struct rk_shm *shm, int local, uint64_t name, struct rk_e
     return atomic_load(&e->name) == name && out->len <= sizeof(out->handle);
 }
 
-rank_status_t rk_import(struct rk_shm_ep *ep, uint64_t name, const void *near, const struct rk_import **out)
+static rank_status_t import_name(struct rk_shm_ep *ep, uint64_t name, const void *near, const struct rk_import **out)
 {
     struct rk_shm *shm = ep->shm;
     struct rk_imports *m = shm->imports;
@@ -123,12 +123,24 @@ rank_status_t rk_import(struct rk_shm_ep *ep, uint64_t name, const void *near, c
     return RANK_OK;
 }
 
-uint64_t rk_import_next(struct rk_shm_ep *ep, uint64_t name)
+/* Name of the memory that follows in the owner's addresses. 0: none. */
+static uint64_t name_behind(struct rk_shm_ep *ep, uint64_t name)
 {
     struct rk_export_entry *e = entry_of(ep->shm, ep->peer->local, name);
     uint64_t next = atomic_load(&e->next);
 
     return atomic_load(&e->name) == name ? next : 0;
+}
+
+rank_status_t rk_import(struct rk_shm_ep *ep, struct rk_far *far, const void *near, const struct rk_import **out)
+{
+    rank_status_t st;
+
+    while ((st = import_name(ep, far->name, near, out)) == RANK_OK && far->offset >= (*out)->bytes) {
+        far->offset -= (*out)->bytes;
+        far->name = name_behind(ep, far->name);
+    }
+    return st;
 }
 
 void rk_imports_check(struct rk_shm *shm, uint64_t now)
