@@ -23,7 +23,7 @@ struct rk_device_scratch {
     const struct rk_kind *kind;
     int n, me;
     bool mapped, refused; /* all of it; it cannot be */
-    uint32_t len;
+    uint32_t len;         /* of the handle; 0: none, and no own part */
     uint64_t device;
     unsigned char handle[RK_KIND_HANDLE_MAX];
     void *part[RK_KIND_OPERANDS]; /* by rank; the own one is of alloc */
@@ -44,20 +44,24 @@ void rk_device_scratch_free(struct rk_device_scratch *g)
     free(g);
 }
 
-/* Without memory or a handle it is refused: the call goes through the host. NULL: out of host memory. */
+/* Without device memory or a handle, len is 0, and calls go through the host. NULL: out of host memory. */
 static struct rk_device_scratch *scratch_new(const struct rk_kind *kind, const struct rk_arena *a)
 {
     struct rk_device_scratch *g = calloc(1, sizeof(*g));
+    void *own;
 
     if (!g)
         return NULL;
     *g = (struct rk_device_scratch){.kind = kind, .n = a->n, .me = a->me};
-    if (kind->alloc(SCRATCH_BYTES, &g->part[a->me]) != RANK_OK)
-        g->part[a->me] = NULL;
-    else if (kind->outlives && kind->outlives(g->part[a->me])) /* a team is freed without a barrier */
-        g->len = (uint32_t)kind->export(g->part[a->me], SCRATCH_BYTES, g->handle, sizeof(g->handle));
-    g->refused = g->len == 0;
-    if (g->refused)
+    if (kind->alloc(SCRATCH_BYTES, &own) == RANK_OK) {
+        if (kind->outlives && kind->outlives(own)) /* a team is freed without a barrier */
+            g->len = (uint32_t)kind->export(own, SCRATCH_BYTES, g->handle, sizeof(g->handle));
+        if (g->len)
+            g->part[a->me] = own;
+        else
+            kind->free(own);
+    }
+    if (!g->len)
         rk_info("no device memory that other ranks can map: reductions go through the host");
     else if (kind->device_id)
         g->device = kind->device_id(g->part[a->me]);
