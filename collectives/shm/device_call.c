@@ -82,6 +82,20 @@ static struct rk_device_name hold_buffer(const struct rk_direct *x, int i, void 
     return (struct rk_device_name){held->name, held->offset};
 }
 
+/* Bytes of the longest block of this rank. */
+static size_t longest_block(const struct rk_direct *x)
+{
+    size_t longest = x->bytes;
+
+    for (int r = 0; r < x->a->n; r++) {
+        if (x->given && x->given[r].bytes > longest)
+            longest = x->given[r].bytes;
+        if (x->blocks && x->blocks[r].bytes > longest)
+            longest = x->blocks[r].bytes;
+    }
+    return longest;
+}
+
 void rk_device_post(const struct rk_direct *x, struct rk_device_post *post)
 {
     struct rk_device_call *d = x->device;
@@ -91,7 +105,7 @@ void rk_device_post(const struct rk_direct *x, struct rk_device_post *post)
     post->kind = d->kind ? (uint32_t)d->kind->id : RANK_MEM_HOST;
     post->able = d->buffers != RK_DEVICE_IN_HOST;
     post->len = 0;
-    post->longest = x->longest;
+    post->longest = rk_coll_has_own_counts(x->kind) ? longest_block(x) : 0;
     post->input = post->result = (struct rk_device_name){0, 0};
     atomic_store_explicit(&post->vote, 0, memory_order_relaxed);
     atomic_store_explicit(&post->filled, 0, memory_order_relaxed);

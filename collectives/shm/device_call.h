@@ -33,7 +33,6 @@ struct rk_device_name {
     uint64_t name, offset;
 };
 
-
 /* What a rank posts. */
 struct rk_device_post {
     uint32_t buffers; /* enum rk_device_buffers */
@@ -68,7 +67,7 @@ struct rk_device_call {
     enum { RK_DEVICE_FILL, RK_DEVICE_REDUCE, RK_DEVICE_EMPTY } phase;
 };
 
-/* Does the stage of this call wait for the decision? NULL: out of memory. */
+/* Add what a call needs that may run on devices. Its stage waits for the decision. NULL: out of memory, a failure of s. */
 struct rk_device_call *rk_device_add(struct rk_sched *s, const struct rk_coll_call *c, struct rk_arena *a);
 /* Fill the own post. */
 void rk_device_post(const struct rk_direct *x, struct rk_device_post *post);

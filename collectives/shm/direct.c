@@ -71,11 +71,15 @@ static bool is_abandoned(const struct rk_direct *x)
     return false;
 }
 
-static bool direct_on_device(struct rk_direct *x)
+/* Advance. True: this rank has what it receives. A reduction on devices waits for each rank in each phase. */
+static bool direct_move(struct rk_direct *x)
 {
     rank_status_t st = RANK_OK;
-    bool over = x->reduces ? rk_device_reduce(x, &st) : rk_direct_work(x) && !is_abandoned(x);
+    bool over;
 
+    if (!x->on_device || !x->reduces)
+        return rk_direct_work(x) && !is_abandoned(x);
+    over = rk_device_reduce(x, &st);
     if (st)
         rk_sched_fail(x->sched, st);
     return over;
@@ -120,7 +124,7 @@ bool rk_direct_advance(void *direct)
             rk_direct_publish(x, RK_CHUNK_OUT, x->base + x->chunks);
     }
     if (x->state == RK_DIRECT_WORK) {
-        if (x->on_device ? !direct_on_device(x) : !rk_direct_work(x) || is_abandoned(x))
+        if (!direct_move(x))
             return false;
         rk_direct_publish(x, RK_CHUNK_OUT, x->base + x->chunks);
         x->state = RK_DIRECT_LEAVE;
@@ -192,15 +196,6 @@ static void set_counts(struct rk_direct *x, const struct rk_coll_call *c)
     }
     if (c->kind == RK_COLL_ALLGATHERV)
         x->sent = (size_t)c->rcounts[me] * c->elem;
-    if (x->sched->status || !rk_coll_has_own_counts(c->kind))
-        return;
-    x->longest = x->bytes;
-    for (size_t r = 0; r < n; r++) {
-        if (x->given && x->given[r].bytes > x->longest)
-            x->longest = x->given[r].bytes;
-        if (x->blocks && x->blocks[r].bytes > x->longest)
-            x->longest = x->blocks[r].bytes;
-    }
 }
 
 /* What this rank does, and what of it others read. */

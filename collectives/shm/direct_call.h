@@ -41,7 +41,6 @@ struct rk_direct {
     char *rbuf;
     size_t bytes, elem, piece; /* of a block, of an element, of a rank's slice of a chunk */
     size_t sent;               /* bytes of sbuf that others read */
-    size_t longest;            /* own block, if ranks do not know those of others; else 0 */
     struct rk_span own;           /* in sbuf, what this rank reduces or copies from itself */
     struct rk_span *blocks;       /* of rbuf, if they have lengths of their own; NULL: equal ones */
     struct rk_span *given;        /* of sbuf, to each rank, if others do not know it; else NULL */
