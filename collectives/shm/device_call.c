@@ -141,7 +141,7 @@ void rk_device_end_of_team(struct rank_team *team)
 
 /* ------------------------------------------------------------------------------ votes */
 
-/* By the posts, could the call run on devices? Of blocks whose lengths ranks do not know, the longest one decides. */
+/* By the posts, could the call run on devices? Of blocks of lengths that ranks do not share, the longest one decides. */
 static bool is_possible(const struct rk_direct *x)
 {
     const struct rk_device_post *one = NULL;

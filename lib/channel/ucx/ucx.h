@@ -65,7 +65,7 @@ struct rk_ucx_stage {
     struct rk_link arrived; /* pieces that wait for a bounce buffer, by op->todo */
     uint64_t next;          /* bytes that have begun to move, or have arrived */
     int buffers;            /* of copying and of pieces in UCP */
-    int npieces;            /* ops whose parent this is */
+    int npieces;            /* ops that have this one as parent */
     bool sends, busy;       /* busy: in a step of progress */
     bool ended;             /* no more pieces */
     bool abandoned;         /* disconnected, and UCP may keep pieces */

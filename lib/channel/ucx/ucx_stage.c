@@ -6,7 +6,7 @@
  * the next pieces are being copied. The receiver lets UCP write a piece into a bounce buffer and copies it on, while the
  * next ones arrive. A side in host memory needs no buffers: UCP accesses it. Pieces of a message leave in order.
  *
- * Each piece in UCP is an op whose parent is the message's. A sender's buffers wait for the receiver's, so each side has
+ * Each piece in UCP is an op; its parent is the message's. A sender's buffers wait for the receiver's, so each side has
  * a pool for either direction. Copies under way end before the request completes, also after a death.
  */
 #include "lib/base/clock.h"
@@ -62,7 +62,7 @@ static struct rk_bounce_pool *pool_of(const struct rk_ucx_stage *s)
 }
 
 /*
- * NULL: try again later, unless that is an error of the stage now. A peer that stops, or whose death lets UCP keep its
+ * NULL: try again later, unless that is an error of the stage now. A peer that stops, or a dead peer with which UCP keeps its
  * pieces, does not take the buffers of all peers.
  */
 static struct rk_bounce *take_bounce(struct rk_ucx_stage *s)
@@ -105,7 +105,7 @@ static void begin_copy(struct rk_ucx_stage *s, struct rk_bounce *b, uint64_t off
     s->op->ucx->overlapped += overlaps;
 }
 
-/* The first buffer whose copies are complete, in order; NULL: none. */
+/* The first buffer, in order, if its copies are complete; NULL: none. */
 static struct rk_bounce *next_copied(struct rk_ucx_stage *s)
 {
     struct rk_bounce *b = rk_list_empty(&s->copying) ? NULL : rk_list_entry(s->copying.next, struct rk_bounce, link);
