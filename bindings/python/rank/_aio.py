@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Await requests in asyncio, by the descriptor of their context."""
 
-import asyncio
-from collections.abc import Callable
-from typing import Any
+from __future__ import annotations
 
 from ._rank import Connection, Context, Envelope, Listener, Request, TimedOutError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from typing import Any
 
 # A thread that uses the same context may disarm the descriptor.
 _TICK_S = 0.05
@@ -81,6 +85,8 @@ class _Loop:
 
 
 def _loop(context: Context) -> _Loop:
+    import asyncio  # by its users only: it takes longer to import than all else
+
     loop = asyncio.get_running_loop()
     state: _Loop | None = context._loop
     if state is None or state.loop.is_closed():

@@ -4,6 +4,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -79,6 +81,11 @@ def test_one_thread_a_request(pair):
         request.wait()
     pair.client.send(b"x")
     thread.join()
+
+
+def test_import_without_asyncio():
+    """Programs that do not use asyncio do not wait for its import."""
+    subprocess.run([sys.executable, "-c", "import rank, sys; assert rank.accept and 'asyncio' not in sys.modules"], check=True)
 
 
 def test_asyncio():
