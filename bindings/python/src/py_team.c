@@ -2,6 +2,8 @@
 /* py_team.c: messages; classes Team and Connection. */
 #include "py_rank.h"
 
+#include <string.h>
+
 static PyTypeObject *team_type, *connection_type;
 
 enum { NS_PER_S = 1000000000 };
@@ -248,8 +250,9 @@ static PyObject *team_info(py_team *self, PyObject *unused)
     rank_status_t status = rank_conn_info(self->team, &info);
     if (status != RANK_OK)
         return py_raise("info", status);
-    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:N,s:O,s:L,s:L,s:y#}", "local", info.local, "remote", info.remote, "name",
-                         info.name, "channel", info.channel, "pid",
+    PyObject *name = PyUnicode_DecodeUTF8(info.name, (Py_ssize_t)strlen(info.name), "replace"); /* the peer may send any bytes */
+    return Py_BuildValue("{s:s,s:s,s:N,s:s,s:N,s:O,s:L,s:L,s:y#}", "local", info.local, "remote", info.remote, "name",
+                         name, "channel", info.channel, "pid",
                          info.pid ? PyLong_FromLong(info.pid) : Py_NewRef(Py_None), "proved",
                          info.proved ? Py_True : Py_False, "sent", (long long)info.sent, "received",
                          (long long)info.received, "hello", (char *)info.hello, (Py_ssize_t)info.hello_bytes);

@@ -4,6 +4,8 @@
 import array
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -18,6 +20,16 @@ def test_info(pair):
     assert (info["name"], info["hello"], info["proved"]) == ("b", b"from b", True)
     assert info["local"] == pair.client.info()["remote"]
     assert (pair.client.rank, pair.server.rank, pair.client.size) == (0, 1, 2)
+
+
+def test_name_that_is_no_text(pair):
+    """The name of a program can be any bytes."""
+    code = (f"import rank, sys\nrank.Context().connect(sys.argv[1], secret={SECRET!r}).recv(bytearray(1))")
+    with subprocess.Popen([b"\xff", "-c", code, pair.listener.address], executable=sys.executable) as process:
+        conn = pair.listener.accept(timeout=20)
+        assert conn.info()["name"] == "\ufffd"
+        conn.send(b"x")
+        assert process.wait(20) == 0
 
 
 def test_random_messages(pair):
