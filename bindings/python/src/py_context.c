@@ -21,12 +21,16 @@ static py_context *context_alloc(rank_ctx_t ctx, bool world)
     return self;
 }
 
-/* Get the context of rank_init, which is made once in a world. */
-PyObject *py_world_context(void)
+/* Get the context of rank_init, which is made once in a world. Returns NULL with an exception set. */
+static py_context *context_world(const char *call)
 {
+    if (!rank_initialized()) {
+        py_raise_text(RANK_ERR_STATE, "%s: call init() first", call);
+        return NULL;
+    }
     if (!world_context)
         world_context = context_alloc(RANK_CTX_NULL, true);
-    return (PyObject *)world_context;
+    return world_context && py_usable(call, world_context) ? world_context : NULL;
 }
 
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -267,25 +271,20 @@ static PyObject *init_call(PyObject *module, PyObject *unused)
 
 static PyObject *world_call(PyObject *module, PyObject *unused)
 {
-    rank_team_t team = rank_world();
     (void)module, (void)unused;
-    if (!team)
-        return py_raise_text(RANK_ERR_STATE, "world: call init() first");
-    PyObject *owner = py_world_context();
-    return owner ? py_team_new((py_context *)owner, team, false) : NULL;
+    py_context *owner = context_world("world");
+    return owner ? py_team_new(owner, rank_world(), false) : NULL;
 }
 
 static PyObject *finalize_call(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    if (!rank_initialized())
-        return py_raise("finalize", RANK_ERR_STATE);
-    PyObject *owner = py_world_context();
+    py_context *owner = context_world("finalize");
     if (!owner)
         return NULL;
-    rank_status_t status = context_shut((py_context *)owner, 0);
+    rank_status_t status = context_shut(owner, 0);
     world_context = NULL; /* objects of this world keep theirs */
-    Py_DECREF(owner);
+    Py_DECREF((PyObject *)owner);
     return py_none_or_raise("finalize", status);
 }
 

@@ -101,7 +101,6 @@ void py_touch(py_context *owner);
 
 /* py_context.c */
 bool py_context_init(PyObject *module);
-PyObject *py_world_context(void); /* borrowed */
 bool py_conn_opts(rank_conn_opts_t *opts, PyObject *secret, PyObject *hello, PyObject *timeout, struct py_hold *hold,
                   const char *call);
 

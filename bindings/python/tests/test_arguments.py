@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import sys
+import threading
 
 import pytest
 
@@ -157,9 +158,28 @@ def test_stubs_list_all():
             assert member.startswith("__") or re.search(rf"\b{member}\b", body), f"{kind}.{member}"
 
 
+def finalize(errors):
+    try:
+        rank.finalize()
+    except (rank.StateError, rank.ClosedError) as error:
+        errors.append(error)
+
+
+@pytest.mark.skipif("PMIX_RANK" in os.environ, reason="under a launcher")
+def test_finalize_in_threads():
+    for _ in range(20):
+        errors = []
+        rank.init()
+        threads = [threading.Thread(target=finalize, args=(errors,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(errors) == 3
+
+
+@pytest.mark.skipif("PMIX_RANK" in os.environ, reason="under a launcher")
 def test_world_of_one():
-    if "PMIX_RANK" in os.environ:
-        pytest.skip("under a launcher")
     rank.init()
     world = rank.world()
     assert (world.rank, world.size) == (0, 1)
