@@ -80,8 +80,9 @@ class _Info(TypedDict):
 
 @final
 class Context:
-    closed: bool
     _loop: Any
+    @property
+    def closed(self) -> bool: ...
     def __new__(cls, name: str | None = None, *, progress_thread: bool = False) -> Self: ...
     def listen(
         self,

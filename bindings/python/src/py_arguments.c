@@ -4,7 +4,6 @@
 
 #include <time.h>
 
-enum { NS_PER_S = 1000000000 };
 static const double TIMEOUT_MAX_S = 9e9; /* INT64_MAX in ns is 9.2e9 s */
 
 /* names ends with NULL. out has a place for each name; a missing argument is NULL. */

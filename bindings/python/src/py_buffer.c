@@ -74,10 +74,16 @@ static const struct {
     {"e", 2, RANK_F16},         {"f", 4, RANK_F32},          {"d", 8, RANK_F64},
 };
 
-/* Find the datatype of the items. A buffer without a format has unsigned bytes. */
+/* A buffer without a format has unsigned bytes. */
+const char *py_buffer_format(const Py_buffer *view)
+{
+    return view->format ? view->format : "B";
+}
+
+/* Find the datatype of the items. */
 bool py_buffer_dtype(const char *call, const Py_buffer *view, rank_dtype_t *dtype, int64_t *count)
 {
-    const char *format = view->format ? view->format : "B";
+    const char *format = py_buffer_format(view);
     const uint16_t one = 1;
     char first;
     memcpy(&first, &one, 1);

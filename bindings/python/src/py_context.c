@@ -5,15 +5,13 @@
 static PyTypeObject *context_type;
 static py_context *world_context;
 
-enum { NS_PER_S = 1000000000 };
-
 static py_context *context_alloc(rank_ctx_t ctx, bool world)
 {
     py_context *self = PyObject_New(py_context, context_type);
     if (!self)
         return NULL;
     self->ctx = ctx;
-    self->gate = (struct py_gate){0, false};
+    self->gate = (struct py_gate){.status = RANK_ERR_CLOSED, .reason = "the context is closed"};
     self->world = world;
     self->closing = self->closed = false;
     self->orphans = NULL;
@@ -30,7 +28,7 @@ static py_context *context_world(const char *call)
     }
     if (!world_context)
         world_context = context_alloc(RANK_CTX_NULL, true);
-    return world_context && py_usable(call, world_context) ? world_context : NULL;
+    return world_context && py_usable(call, &world_context->gate) ? world_context : NULL;
 }
 
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -93,25 +91,23 @@ static PyObject *context_close(py_context *self, PY_ARGS)
     return py_none_or_raise("close", context_shut(self, timeout_ns));
 }
 
-/* Fill opts. The buffers are added to hold, the caller's. Returns false with an exception set. */
-bool py_conn_opts(rank_conn_opts_t *opts, PyObject *secret, PyObject *hello, PyObject *timeout, struct py_hold *hold,
-                  const char *call)
+/* Set bytes of the options, which hold keeps. Returns false with an exception set. */
+static bool option_bytes(const char *call, PyObject *object, struct py_hold *hold, const void **bytes, size_t *len)
 {
-    if (secret && secret != Py_None) {
-        Py_buffer *view = py_hold_add(hold, call, secret, false);
-        if (!view)
-            return false;
-        opts->secret = view->buf;
-        opts->secret_bytes = (size_t)view->len;
-    }
-    if (hello && hello != Py_None) {
-        Py_buffer *view = py_hold_add(hold, call, hello, false);
-        if (!view)
-            return false;
-        opts->hello = view->buf;
-        opts->hello_bytes = (size_t)view->len;
-    }
-    return py_timeout(timeout == Py_None ? NULL : timeout, &opts->timeout_ns);
+    if (!object || object == Py_None)
+        return true;
+    Py_buffer *view = py_hold_add(hold, call, object, false);
+    if (!view)
+        return false;
+    *bytes = view->buf;
+    *len = (size_t)view->len;
+    return true;
+}
+
+/* Set a duration of the options. None is the default, too. Returns false with an exception set. */
+static bool option_time(PyObject *object, int64_t *time_ns)
+{
+    return py_timeout(object == Py_None ? NULL : object, time_ns);
 }
 
 /* Arguments that listen and connect have in common, in this order. */
@@ -125,8 +121,10 @@ static PyObject *address_arguments(py_context *self, const char *call, PyObject 
         PyErr_Format(PyExc_TypeError, "%s: address must be a string as \"host:port\"", call);
         return NULL;
     }
-    if (!py_usable(call, self) || !py_conn_opts(opts, in[IN_SECRET], in[IN_HELLO], in[IN_TIMEOUT], hold, call) ||
-        !py_timeout(in[IN_SILENCE] == Py_None ? NULL : in[IN_SILENCE], &opts->silence_ns))
+    if (!option_bytes(call, in[IN_SECRET], hold, &opts->secret, &opts->secret_bytes) ||
+        !option_bytes(call, in[IN_HELLO], hold, &opts->hello, &opts->hello_bytes) ||
+        !option_time(in[IN_TIMEOUT], &opts->timeout_ns) || !option_time(in[IN_SILENCE], &opts->silence_ns) ||
+        !py_usable(call, &self->gate)) /* after the code of buffers, which may close it */
         return NULL;
     return PyUnicode_AsUTF8String(in[IN_ADDRESS]);
 }
@@ -149,11 +147,11 @@ static PyObject *context_listen(py_context *self, PY_ARGS)
     opts.flags = open ? RANK_CONN_OPEN : 0;
     opts.max_conns = max_conns > INT32_MAX ? INT32_MAX : max_conns < 0 ? -1 : (int32_t)max_conns;
     if (address) {
-        self->gate.users++;
+        py_enter(&self->gate);
         Py_BEGIN_ALLOW_THREADS
         status = rank_listen(self->ctx, PyBytes_AsString(address), &opts, &listener);
         Py_END_ALLOW_THREADS
-        self->gate.users--;
+        py_leave(&self->gate);
         result = status == RANK_OK ? py_listener_new(self, listener) : py_raise("listen", status);
         Py_DECREF(address);
     }
@@ -176,11 +174,11 @@ static PyObject *context_connect(py_context *self, PY_ARGS)
         return NULL;
     PyObject *address = address_arguments(self, "connect", in, &opts, hold);
     if (address) {
-        self->gate.users++;
+        py_enter(&self->gate);
         Py_BEGIN_ALLOW_THREADS
         status = rank_connect(self->ctx, PyBytes_AsString(address), &opts, &conn);
         Py_END_ALLOW_THREADS
-        self->gate.users--;
+        py_leave(&self->gate);
         result = status == RANK_OK ? py_team_new(self, conn, true) : py_raise("connect", status);
         Py_DECREF(address);
     }
@@ -192,7 +190,7 @@ static PyObject *context_reg(py_context *self, PY_ARGS)
 {
     static const char *const names[] = {"buffer", NULL};
     PyObject *in[1];
-    if (!py_arguments("reg", names, 1, args, nargs, kwnames, in) || !py_usable("reg", self))
+    if (!py_arguments("reg", names, 1, args, nargs, kwnames, in) || !py_usable("reg", &self->gate))
         return NULL;
     return py_memory_reg(self, in[0]);
 }
@@ -200,14 +198,14 @@ static PyObject *context_reg(py_context *self, PY_ARGS)
 static PyObject *context_progress(py_context *self, PyObject *unused)
 {
     (void)unused;
-    return py_usable("progress", self) ? py_none_or_raise("progress", rank_ctx_progress(self->ctx)) : NULL;
+    return py_usable("progress", &self->gate) ? py_none_or_raise("progress", rank_ctx_progress(self->ctx)) : NULL;
 }
 
 static PyObject *context_fileno(py_context *self, PyObject *unused)
 {
     int fd;
     (void)unused;
-    if (!py_usable("fileno", self))
+    if (!py_usable("fileno", &self->gate))
         return NULL;
     rank_status_t status = rank_ctx_progress_fd(self->ctx, &fd);
     return status == RANK_OK ? PyLong_FromLong(fd) : py_raise("fileno", status);
@@ -216,7 +214,7 @@ static PyObject *context_fileno(py_context *self, PyObject *unused)
 static PyObject *context_arm(py_context *self, PyObject *unused)
 {
     (void)unused;
-    if (!py_usable("arm", self))
+    if (!py_usable("arm", &self->gate))
         return NULL;
     rank_status_t status = rank_ctx_progress_arm(self->ctx);
     if (status != RANK_OK && status != RANK_ERR_AGAIN)
@@ -224,22 +222,10 @@ static PyObject *context_arm(py_context *self, PyObject *unused)
     return PyBool_FromLong(status == RANK_OK);
 }
 
-static PyObject *context_enter(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return Py_NewRef(self);
-}
-
 static PyObject *context_exit(py_context *self, PY_ARGS)
 {
     (void)args, (void)nargs, (void)kwnames;
     return context_close(self, NULL, 0, NULL);
-}
-
-static PyObject *context_closed(py_context *self, void *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(self->gate.shut);
 }
 
 static PyObject *context_loop(py_context *self, void *unused)
@@ -310,15 +296,19 @@ static PyMethodDef context_methods[] = {
     PY_PLAIN("fileno", context_fileno, "fileno(): a descriptor for an event loop"),
     PY_PLAIN("arm", context_arm, "arm(): arm the descriptor; False: there is work, call progress() first"),
     PY_METHOD("close", context_close, "close(timeout=1): close all that was opened in it"),
-    PY_PLAIN("__enter__", context_enter, NULL),
+    PY_PLAIN("__enter__", py_self, NULL),
     PY_METHOD("__exit__", context_exit, NULL),
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef context_fields[] = {
-    {"closed", (getter)context_closed, NULL, "True after close()", NULL},
     {"_loop", (getter)context_loop, (setter)context_set_loop, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMemberDef context_members[] = {
+    {"closed", T_BOOL, offsetof(py_context, gate.shut), READONLY, "True after close()"},
+    {NULL, 0, 0, 0, NULL},
 };
 
 static PyType_Slot context_slots[] = {
@@ -326,6 +316,7 @@ static PyType_Slot context_slots[] = {
     {Py_tp_dealloc, (void *)context_dealloc},
     {Py_tp_methods, context_methods},
     {Py_tp_getset, context_fields},
+    {Py_tp_members, context_members},
     {Py_tp_doc, "Context(name=None, *, progress_thread=False): use the library without a launcher."},
     {0, NULL},
 };

@@ -3,17 +3,15 @@
 #include "py_rank.h"
 
 typedef struct py_memory {
-    PyObject_HEAD
-    py_context *owner;
-    rank_mem_t mem; /* RANK_MEM_NULL: deregistered */
+    PY_PART
+    rank_mem_t mem;       /* RANK_MEM_NULL: not registered */
     struct py_hold *hold; /* the buffer, until dereg */
 } py_memory;
 
 typedef struct py_remote {
-    PyObject_HEAD
+    PY_PART
     py_team *team;
-    rank_mem_t mem; /* RANK_MEM_NULL: closed */
-    struct py_gate gate;
+    rank_mem_t mem;
     int peer;
 } py_remote;
 
@@ -22,31 +20,34 @@ static PyTypeObject *memory_type, *remote_type;
 /* -------------------------------------------------------------------------------------------- class Memory */
 
 /* Deregister it once. Its buffer is released when the library no longer uses it. */
-static rank_status_t memory_dereg(py_memory *self)
+static rank_status_t memory_shut(py_memory *self)
 {
+    py_context *owner = self->owner;
+    struct py_hold *hold = self->hold;
     rank_status_t status = RANK_OK;
-    if (self->mem && !self->owner->gate.shut) {
-        self->owner->gate.users++;
+    if (self->gate.shut)
+        return status;
+    py_drain(&self->gate);
+    self->hold = NULL;
+    if (self->mem && owner->gate.shut && !owner->closed) { /* the context deregisters it, and peers write until then */
+        py_orphan(owner, hold);
+        return status;
+    }
+    if (self->mem && !owner->closed) {
+        py_enter(&owner->gate);
         Py_BEGIN_ALLOW_THREADS
         status = rank_dereg(&self->mem);
         Py_END_ALLOW_THREADS
-        self->owner->gate.users--;
-        if (status != RANK_OK)
-            return status;
+        py_leave(&owner->gate);
     }
-    self->mem = RANK_MEM_NULL;
-    py_hold_free(self->hold);
-    self->hold = NULL;
-    return RANK_OK;
+    py_hold_free(hold);
+    return status;
 }
 
 static void memory_dealloc(py_memory *self)
 {
-    PyTypeObject *type = Py_TYPE((PyObject *)self);
-    memory_dereg(self);
-    Py_DECREF((PyObject *)self->owner);
-    PyObject_Free(self);
-    Py_DECREF((PyObject *)type);
+    memory_shut(self);
+    py_part_free(self);
 }
 
 /* A buffer that is read-only here is not registered: its owner relies on that, and peers could write it. */
@@ -54,12 +55,12 @@ PyObject *py_memory_reg(py_context *owner, PyObject *object)
 {
     struct py_hold *hold = py_hold_new();
     Py_buffer *view = hold ? py_hold_add(hold, "reg", object, true) : NULL;
-    py_memory *self = view ? PyObject_New(py_memory, memory_type) : NULL;
+    struct py_gate gate = {.outer = &owner->gate, .status = RANK_ERR_HANDLE, .reason = "the memory is no longer registered"};
+    py_memory *self = view && py_usable("reg", &owner->gate) ? py_part_new(memory_type, owner, gate) : NULL;
     if (!self) {
         py_hold_free(hold);
         return NULL;
     }
-    self->owner = (py_context *)Py_NewRef((PyObject *)owner);
     self->mem = RANK_MEM_NULL;
     self->hold = hold;
     rank_status_t status = owner->world ? rank_reg(view->buf, view->len, &self->mem)
@@ -70,31 +71,21 @@ PyObject *py_memory_reg(py_context *owner, PyObject *object)
     return py_raise("reg", status);
 }
 
-static bool memory_usable(const char *call, py_memory *self)
-{
-    if (!py_usable(call, self->owner))
-        return false;
-    if (self->mem)
-        return true;
-    py_raise_text(RANK_ERR_HANDLE, "%s: the memory is no longer registered", call);
-    return false;
-}
-
 static PyObject *memory_pack(py_memory *self, PyObject *unused)
 {
     char key[RANK_RKEY_MAX];
     size_t len = sizeof(key);
     (void)unused;
-    if (!memory_usable("pack", self))
+    if (!py_usable("pack", &self->gate))
         return NULL;
     rank_status_t status = rank_rkey_pack(self->mem, key, &len);
     return status == RANK_OK ? PyBytes_FromStringAndSize(key, (Py_ssize_t)len) : py_raise("pack", status);
 }
 
-static PyObject *memory_close(py_memory *self, PyObject *unused)
+static PyObject *memory_dereg(py_memory *self, PyObject *unused)
 {
     (void)unused;
-    return py_none_or_raise("dereg", memory_dereg(self));
+    return py_none_or_raise("dereg", memory_shut(self));
 }
 
 static int memory_getbuffer(py_memory *self, Py_buffer *view, int flags)
@@ -116,22 +107,16 @@ static Py_ssize_t memory_length(py_memory *self)
     return self->hold ? self->hold->views[0].len : 0;
 }
 
-static PyObject *memory_enter(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return Py_NewRef(self);
-}
-
 static PyObject *memory_exit(py_memory *self, PY_ARGS)
 {
     (void)args, (void)nargs, (void)kwnames;
-    return memory_close(self, NULL);
+    return memory_dereg(self, NULL);
 }
 
 static PyMethodDef memory_methods[] = {
     PY_PLAIN("pack", memory_pack, "pack(): returns the key as bytes, for Connection.open() of a peer"),
-    PY_PLAIN("dereg", memory_close, "dereg(): end the access of peers"),
-    PY_PLAIN("__enter__", memory_enter, NULL),
+    PY_PLAIN("dereg", memory_dereg, "dereg(): end the access of peers"),
+    PY_PLAIN("__enter__", py_self, NULL),
     PY_METHOD("__exit__", memory_exit, NULL),
     {NULL, NULL, 0, NULL},
 };
@@ -156,61 +141,41 @@ PyObject *py_remote_open(py_team *team, int peer, PyObject *key)
     rank_status_t status;
     struct py_hold *hold = py_hold_new();
     Py_buffer *view = hold ? py_hold_add(hold, "open", key, false) : NULL;
-    if (!view) {
+    if (!view || !py_usable("open", &team->gate)) {
         py_hold_free(hold);
         return NULL;
     }
-    team->gate.users++;
-    team->owner->gate.users++;
+    py_enter(&team->gate);
     Py_BEGIN_ALLOW_THREADS
     status = rank_rkey_open(team->team, peer, view->buf, (size_t)view->len, &mem);
     Py_END_ALLOW_THREADS
-    team->owner->gate.users--;
-    team->gate.users--;
+    py_leave(&team->gate);
     py_hold_free(hold);
     if (status != RANK_OK)
         return py_raise("open", status);
-    py_remote *self = PyObject_New(py_remote, remote_type);
+    struct py_gate gate = {.outer = &team->gate, .status = RANK_ERR_HANDLE, .reason = "the key is closed"};
+    py_remote *self = py_part_new(remote_type, team->owner, gate);
     if (!self) {
         rank_rkey_close(&mem);
         return NULL;
     }
     self->team = (py_team *)Py_NewRef((PyObject *)team);
     self->mem = mem;
-    self->gate = (struct py_gate){0, false};
     self->peer = peer;
     return (PyObject *)self;
-}
-
-static bool remote_usable(const char *call, py_remote *self)
-{
-    if (!py_team_usable(call, self->team))
-        return false;
-    if (!self->gate.shut)
-        return true;
-    py_raise_text(RANK_ERR_HANDLE, "%s: the key is closed", call);
-    return false;
 }
 
 /* Flush, or close the key. The call waits for the peer without the GIL. Signals are handled after it. */
 static rank_status_t remote_call(py_remote *self, bool close)
 {
-    py_team *team = self->team;
+    struct py_gate *gate = close ? self->gate.outer : &self->gate;
     rank_status_t status;
-    if (team->gate.shut || team->owner->gate.shut)
-        return RANK_OK;
-    if (!close)
-        self->gate.users++;
-    team->gate.users++;
-    team->owner->gate.users++;
+    py_enter(gate);
     Py_BEGIN_ALLOW_THREADS
     status = close ? rank_rkey_close(&self->mem) : rank_flush(self->mem, self->peer);
     Py_END_ALLOW_THREADS
-    team->owner->gate.users--;
-    team->gate.users--;
-    if (!close)
-        self->gate.users--;
-    py_touch(team->owner);
+    py_leave(gate);
+    py_touch(self->owner);
     return status;
 }
 
@@ -219,92 +184,49 @@ static rank_status_t remote_shut(py_remote *self)
     if (self->gate.shut)
         return RANK_OK;
     py_drain(&self->gate);
+    if (self->team->gate.shut || self->owner->gate.shut) /* the disconnect closes it */
+        return RANK_OK;
     return remote_call(self, true);
 }
 
 static void remote_dealloc(py_remote *self)
 {
-    PyTypeObject *type = Py_TYPE((PyObject *)self);
     remote_shut(self);
     Py_DECREF((PyObject *)self->team);
-    PyObject_Free(self);
-    Py_DECREF((PyObject *)type);
+    py_part_free(self);
 }
 
-static bool remote_start(py_remote *self, const char *call, bool get, PyObject **in, struct py_op *op)
+static bool remote_start(struct py_op *op, PyObject **in)
 {
+    py_remote *self = (py_remote *)op->base;
     int64_t offset = 0;
-    if (!py_integer(in[1], &offset) || !remote_usable(call, self) ||
-        !py_op_begin(op, call, self->team->owner, (PyObject *)self))
+    if (!py_integer(in[1], &offset))
         return false;
-    Py_buffer *view = py_hold_add(op->hold, call, in[0], get);
+    Py_buffer *view = py_op_add(op, in[0], op->kind->into);
     if (!view)
-        return py_op_drop(op) != NULL;
-    if (get)
+        return false;
+    if (op->kind->into)
         op->status = rank_iget(view->buf, view->len, self->peer, self->mem, offset, &op->req);
     else
         op->status = rank_iput(view->buf, view->len, self->peer, self->mem, offset, &op->req);
     return true;
 }
 
-static PyObject *remote_wait(py_remote *self, const char *call, bool get, PY_ARGS)
-{
-    static const char *const names[] = {"buffer", "offset", "timeout", NULL};
-    PyObject *in[3];
-    struct py_op op;
-    int64_t timeout_ns = -1;
-    if (!py_arguments(call, names, 1, args, nargs, kwnames, in) || !py_timeout(in[2], &timeout_ns) ||
-        !remote_start(self, call, get, in, &op))
-        return NULL;
-    return py_op_wait(&op, timeout_ns);
-}
-
-static PyObject *remote_request(py_remote *self, const char *call, bool get, PY_ARGS)
-{
-    static const char *const names[] = {"buffer", "offset", NULL};
-    PyObject *in[2];
-    struct py_op op;
-    if (!py_arguments(call, names, 1, args, nargs, kwnames, in) || !remote_start(self, call, get, in, &op))
-        return NULL;
-    return py_op_request(&op);
-}
-
-static PyObject *remote_put(py_remote *self, PY_ARGS)
-{
-    return remote_wait(self, "put", false, args, nargs, kwnames);
-}
-
-static PyObject *remote_get(py_remote *self, PY_ARGS)
-{
-    return remote_wait(self, "get", true, args, nargs, kwnames);
-}
-
-static PyObject *remote_iput(py_remote *self, PY_ARGS)
-{
-    return remote_request(self, "iput", false, args, nargs, kwnames);
-}
-
-static PyObject *remote_iget(py_remote *self, PY_ARGS)
-{
-    return remote_request(self, "iget", true, args, nargs, kwnames);
-}
+static const struct py_op_kind remote_put = {"put", "iput", remote_start, {"buffer", "offset"}, 1, false};
+static const struct py_op_kind remote_get = {"get", "iget", remote_start, {"buffer", "offset"}, 1, true};
+PY_OP_METHODS(remote_put)
+PY_OP_METHODS(remote_get)
 
 static PyObject *remote_flush(py_remote *self, PyObject *unused)
 {
     (void)unused;
-    return remote_usable("flush", self) ? py_none_or_raise("flush", remote_call(self, false)) : NULL;
+    return py_usable("flush", &self->gate) ? py_none_or_raise("flush", remote_call(self, false)) : NULL;
 }
 
 static PyObject *remote_close(py_remote *self, PyObject *unused)
 {
     (void)unused;
     return py_none_or_raise("close", remote_shut(self));
-}
-
-static PyObject *remote_enter(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return Py_NewRef(self);
 }
 
 static PyObject *remote_exit(py_remote *self, PY_ARGS)
@@ -314,13 +236,13 @@ static PyObject *remote_exit(py_remote *self, PY_ARGS)
 }
 
 static PyMethodDef remote_methods[] = {
-    PY_METHOD("put", remote_put, "put(buffer, offset=0, timeout=None): write; the data is visible at the peer after flush()"),
-    PY_METHOD("get", remote_get, "get(buffer, offset=0, timeout=None): read"),
-    PY_METHOD("iput", remote_iput, "iput(buffer, offset=0): start a put; returns a Request"),
-    PY_METHOD("iget", remote_iget, "iget(buffer, offset=0): start a get; returns a Request"),
+    PY_METHOD("put", remote_put_wait, "put(buffer, offset=0, timeout=None): write; the data is visible at the peer after flush()"),
+    PY_METHOD("get", remote_get_wait, "get(buffer, offset=0, timeout=None): read"),
+    PY_METHOD("iput", remote_put_start, "iput(buffer, offset=0): start a put; returns a Request"),
+    PY_METHOD("iget", remote_get_start, "iget(buffer, offset=0): start a get; returns a Request"),
     PY_PLAIN("flush", remote_flush, "flush(): make all puts visible at the peer"),
     PY_PLAIN("close", remote_close, "close(): flush and close the key"),
-    PY_PLAIN("__enter__", remote_enter, NULL),
+    PY_PLAIN("__enter__", py_self, NULL),
     PY_METHOD("__exit__", remote_exit, NULL),
     {NULL, NULL, 0, NULL},
 };

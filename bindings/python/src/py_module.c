@@ -10,6 +10,13 @@ PyTypeObject *py_type(PyObject *module, PyType_Spec *spec, PyObject *bases, cons
     return (PyTypeObject *)type;
 }
 
+/* __enter__ of all classes that have it. */
+PyObject *py_self(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(self);
+}
+
 static const struct {
     const char *name;
     int64_t value;

@@ -8,12 +8,18 @@
 #define Py_LIMITED_API 0x030b0000
 #endif
 #include <Python.h>
+#include <structmember.h>
 #include <rank.h>
 
 #include <stdbool.h>
 
+enum { NS_PER_S = 1000000000 };
+
 /* Calls in progress without the GIL on an object, and whether it is being closed. The GIL protects both. */
 struct py_gate {
+    struct py_gate *outer; /* of the object that closes this one with itself, or NULL */
+    rank_status_t status;  /* of a call once it is shut, and why */
+    const char *reason;
     int users;
     bool shut;
 };
@@ -37,30 +43,56 @@ typedef struct py_context {
     PyObject *loop;          /* of asyncio, or NULL */
 } py_context;
 
-typedef struct py_team {
-    PyObject_HEAD
-    py_context *owner;
-    rank_team_t team; /* RANK_TEAM_NULL: disconnected */
+/* The begin of each object that belongs to a context. */
+#define PY_PART                                                                                                        \
+    PyObject_HEAD                                                                                                      \
+    py_context *owner;                                                                                                 \
     struct py_gate gate;
+
+typedef struct py_part {
+    PY_PART
+} py_part;
+
+typedef struct py_team {
+    PY_PART
+    rank_team_t team; /* RANK_TEAM_NULL: disconnected */
     int rank, size;
     bool connection;
 } py_team;
 
+struct py_op_kind;
+
 /* An operation that has been started, or that failed to start. */
 struct py_op {
+    const struct py_op_kind *kind;
     const char *call;
-    py_context *owner;
-    PyObject *base; /* a team or memory that stays until the end; borrowed */
+    py_part *base; /* a team or memory that stays until the end; borrowed */
     struct py_hold *hold;
     rank_request_t req;
     rank_status_t status; /* of the start */
     bool receives;        /* the result is an envelope */
 };
 
+enum { PY_NAMES_MAX = 3 };
+
+/* A kind of operation: the call that waits for it, and the call that returns a Request. */
+struct py_op_kind {
+    const char *call, *icall;
+    bool (*start)(struct py_op *op, PyObject **in); /* Returns false with an exception set. */
+    const char *names[PY_NAMES_MAX + 1];            /* the call that waits has "timeout", too */
+    int required;
+    bool into; /* data arrives in the buffer of a message or of one-sided access */
+};
+
 /* Methods take positional and keyword arguments without a tuple. */
 #define PY_ARGS PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames
 #define PY_METHOD(name, fn, doc) {name, (PyCFunction)(void (*)(void))fn, METH_FASTCALL | METH_KEYWORDS, doc}
 #define PY_PLAIN(name, fn, doc) {name, (PyCFunction)fn, METH_NOARGS, doc}
+
+/* The two methods of a kind of operation. */
+#define PY_OP_METHODS(kind)                                                                                            \
+    static PyObject *kind##_wait(PyObject *self, PY_ARGS) { return py_op_call(&kind, self, true, args, nargs, kwnames); } \
+    static PyObject *kind##_start(PyObject *self, PY_ARGS) { return py_op_call(&kind, self, false, args, nargs, kwnames); }
 
 /* py_error.c */
 bool py_error_init(PyObject *module);
@@ -78,6 +110,7 @@ int64_t py_clock_ns(void);
 struct py_hold *py_hold_new(void);
 void py_hold_free(struct py_hold *hold);
 Py_buffer *py_hold_add(struct py_hold *hold, const char *call, PyObject *object, bool writable);
+const char *py_buffer_format(const Py_buffer *view);
 bool py_buffer_dtype(const char *call, const Py_buffer *view, rank_dtype_t *dtype, int64_t *count);
 
 /* py_dlpack.c */
@@ -85,24 +118,28 @@ int py_dlpack_view(const char *call, PyObject *object, Py_buffer *view);
 
 /* py_wait.c */
 typedef rank_status_t py_step(void *arg, int64_t timeout_ns);
-bool py_wait(py_context *owner, struct py_gate *gate, int64_t timeout_ns, py_step *step, void *arg, rank_status_t *status);
+bool py_wait(struct py_gate *gate, int64_t timeout_ns, py_step *step, void *arg, rank_status_t *status);
+bool py_usable(const char *call, const struct py_gate *gate);
+void py_enter(struct py_gate *gate);
+void py_leave(struct py_gate *gate);
 void py_drain(struct py_gate *gate);
-bool py_usable(const char *call, py_context *owner);
+void *py_part_new(PyTypeObject *type, py_context *owner, struct py_gate gate);
+void py_part_free(void *object);
 
 /* py_request.c */
 bool py_request_init(PyObject *module);
 PyObject *py_envelope(const rank_envelope_t *envelope);
-bool py_op_begin(struct py_op *op, const char *call, py_context *owner, PyObject *base);
+bool py_op_begin(struct py_op *op, const char *call, py_part *base);
+Py_buffer *py_op_add(struct py_op *op, PyObject *object, bool writable);
 PyObject *py_op_drop(struct py_op *op); /* Returns NULL. */
 PyObject *py_op_wait(struct py_op *op, int64_t timeout_ns);
-PyObject *py_op_request(struct py_op *op);
+PyObject *py_op_call(const struct py_op_kind *kind, PyObject *self, bool waits, PY_ARGS);
+void py_orphan(py_context *owner, struct py_hold *hold);
 void py_reap(py_context *owner);
 void py_touch(py_context *owner);
 
 /* py_context.c */
 bool py_context_init(PyObject *module);
-bool py_conn_opts(rank_conn_opts_t *opts, PyObject *secret, PyObject *hello, PyObject *timeout, struct py_hold *hold,
-                  const char *call);
 
 /* py_listener.c */
 bool py_listener_init(PyObject *module);
@@ -111,22 +148,15 @@ PyObject *py_listener_new(py_context *owner, rank_listener_t listener);
 /* py_team.c, py_collective.c */
 bool py_team_init(PyObject *module);
 PyObject *py_team_new(py_context *owner, rank_team_t team, bool connection);
-bool py_team_usable(const char *call, py_team *self);
-PyObject *py_barrier(PyObject *self, PY_ARGS);
-PyObject *py_ibarrier(PyObject *self, PY_ARGS);
-PyObject *py_bcast(PyObject *self, PY_ARGS);
-PyObject *py_ibcast(PyObject *self, PY_ARGS);
-PyObject *py_allreduce(PyObject *self, PY_ARGS);
-PyObject *py_iallreduce(PyObject *self, PY_ARGS);
-PyObject *py_allgather(PyObject *self, PY_ARGS);
-PyObject *py_iallgather(PyObject *self, PY_ARGS);
+extern const struct py_op_kind py_barrier, py_bcast, py_allreduce, py_allgather;
 
 /* py_memory.c */
 bool py_memory_init(PyObject *module);
 PyObject *py_memory_reg(py_context *owner, PyObject *object);
 PyObject *py_remote_open(py_team *team, int peer, PyObject *key);
 
-/* Add a type to the module. Returns NULL with an exception set. */
+/* py_module.c: py_type adds a type to the module. Returns NULL with an exception set. */
 PyTypeObject *py_type(PyObject *module, PyType_Spec *spec, PyObject *bases, const char *name);
+PyObject *py_self(PyObject *self, PyObject *unused);
 
 #endif

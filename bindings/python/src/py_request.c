@@ -24,7 +24,7 @@ void py_reap(py_context *owner)
     for (struct py_hold **at = &owner->orphans; *at;) {
         struct py_hold *hold = *at;
         int done = owner->closed;
-        if (!done && !owner->closing)
+        if (!done)
             rank_test(&hold->req, &done, NULL);
         if (done) {
             *at = hold->next;
@@ -58,15 +58,22 @@ static void op_flush(py_context *owner)
 }
 
 /* Make an operation with a place for buffers. Returns false with an exception set. */
-bool py_op_begin(struct py_op *op, const char *call, py_context *owner, PyObject *base)
+bool py_op_begin(struct py_op *op, const char *call, py_part *base)
 {
-    *op = (struct py_op){.call = call, .owner = owner, .base = base, .req = RANK_REQUEST_NULL};
-    if (!py_usable(call, owner))
+    *op = (struct py_op){.call = call, .base = base, .req = RANK_REQUEST_NULL};
+    if (!py_usable(call, &base->gate))
         return false;
-    if (owner->orphans)
-        py_reap(owner);
+    if (base->owner->orphans)
+        py_reap(base->owner);
     op->hold = py_hold_new();
     return op->hold != NULL;
+}
+
+/* Add a buffer. Its exporter may run Python code that closes the object. Returns NULL with an exception set. */
+Py_buffer *py_op_add(struct py_op *op, PyObject *object, bool writable)
+{
+    Py_buffer *view = py_hold_add(op->hold, op->call, object, writable);
+    return view && py_usable(op->call, &op->base->gate) ? view : NULL;
 }
 
 /* Drop an operation that has not been started. Returns NULL, with the exception that is set. */
@@ -75,6 +82,13 @@ PyObject *py_op_drop(struct py_op *op)
     py_hold_free(op->hold);
     op->hold = NULL;
     return NULL;
+}
+
+/* Keep buffers until the operation of hold ends, or the context is closed. */
+void py_orphan(py_context *owner, struct py_hold *hold)
+{
+    hold->next = owner->orphans;
+    owner->orphans = hold;
 }
 
 /* Cancel an operation, and keep its buffers until it ends. Returns its status if it has ended, else RANK_ERR_TIMED_OUT. */
@@ -91,15 +105,8 @@ static rank_status_t op_abandon(py_context *owner, struct py_hold *hold, rank_re
         return status;
     }
     hold->req = req;
-    hold->next = owner->orphans;
-    owner->orphans = hold;
+    py_orphan(owner, hold);
     return RANK_ERR_TIMED_OUT;
-}
-
-static rank_status_t request_step(void *arg, int64_t timeout_ns)
-{
-    py_request *wait = arg;
-    return rank_wait_timed(&wait->req, timeout_ns, &wait->envelope);
 }
 
 struct op_wait {
@@ -126,6 +133,7 @@ static PyObject *op_result(bool receives, const rank_envelope_t *envelope)
  */
 PyObject *py_op_wait(struct py_op *op, int64_t timeout_ns)
 {
+    py_context *owner = op->base->owner;
     rank_envelope_t envelope;
     struct op_wait wait = {&op->req, &envelope};
     rank_status_t status = op->status;
@@ -133,42 +141,66 @@ PyObject *py_op_wait(struct py_op *op, int64_t timeout_ns)
         py_op_drop(op);
         return py_raise(op->call, status);
     }
-    bool waited = py_wait(op->owner, NULL, timeout_ns, op_step, &wait, &status);
+    bool waited = py_wait(&owner->gate, timeout_ns, op_step, &wait, &status);
     if (waited && !op->req) {
         py_op_drop(op);
     } else {
-        rank_status_t end = op_abandon(op->owner, op->hold, op->req, &envelope);
+        rank_status_t end = op_abandon(owner, op->hold, op->req, &envelope);
         if (!waited)
             return NULL;
         if (status == RANK_ERR_TIMED_OUT && end != RANK_ERR_CANCELED)
             status = end;
     }
-    op_flush(op->owner);
+    op_flush(owner);
     return status == RANK_OK ? op_result(op->receives, &envelope) : py_raise(op->call, status);
 }
 
 /* Make a Request of an operation that has been started. Takes its buffers. */
-PyObject *py_op_request(struct py_op *op)
+static PyObject *op_request(struct py_op *op)
 {
+    py_context *owner = op->base->owner;
     if (op->status != RANK_OK) {
         py_op_drop(op);
         return py_raise(op->call, op->status);
     }
     py_request *self = PyObject_New(py_request, request_type);
     if (!self) {
-        op_abandon(op->owner, op->hold, op->req, NULL);
+        op_abandon(owner, op->hold, op->req, NULL);
         return NULL;
     }
-    self->owner = (py_context *)Py_NewRef((PyObject *)op->owner);
-    self->base = Py_NewRef(op->base);
+    self->owner = (py_context *)Py_NewRef((PyObject *)owner);
+    self->base = Py_NewRef((PyObject *)op->base);
     self->hold = op->hold;
     self->req = op->req;
     self->call = op->call;
     self->receives = op->receives;
     self->status = RANK_OK;
     self->done = self->busy = false;
-    op_flush(op->owner);
+    op_flush(owner);
     return (PyObject *)self;
+}
+
+/* Carry out a method of a kind of operation, which waits for it or returns a Request. */
+PyObject *py_op_call(const struct py_op_kind *kind, PyObject *self, bool waits, PY_ARGS)
+{
+    const char *names[PY_NAMES_MAX + 2];
+    PyObject *in[PY_NAMES_MAX + 1];
+    struct py_op op;
+    int64_t timeout_ns = -1;
+    int n = 0;
+    const char *call = waits ? kind->call : kind->icall;
+    for (; kind->names[n]; n++)
+        names[n] = kind->names[n];
+    names[n] = waits ? "timeout" : NULL;
+    names[n + 1] = NULL;
+    in[n] = NULL;
+    if (!py_arguments(call, names, kind->required, args, nargs, kwnames, in) || !py_timeout(in[n], &timeout_ns) ||
+        !py_op_begin(&op, call, (py_part *)self))
+        return NULL;
+    op.kind = kind;
+    if (!kind->start(&op, in))
+        return py_op_drop(&op);
+    return waits ? py_op_wait(&op, timeout_ns) : op_request(&op);
 }
 
 /* --------------------------------------------------------------------------------------------- class Request */
@@ -202,10 +234,11 @@ static int request_wait(py_request *self, int64_t timeout_ns)
         py_raise_text(RANK_ERR_STATE, "%s: another thread waits for this request", self->call);
         return -1;
     }
-    if (!py_usable(self->call, self->owner))
+    if (!py_usable(self->call, &self->owner->gate))
         return -1;
+    struct op_wait wait = {&self->req, &self->envelope};
     self->busy = true;
-    bool waited = py_wait(self->owner, NULL, timeout_ns, request_step, self, &status);
+    bool waited = py_wait(&self->owner->gate, timeout_ns, op_step, &wait, &status);
     self->busy = false;
     if (!waited)
         return -1;
@@ -253,7 +286,7 @@ static PyObject *request_cancel(py_request *self, PyObject *unused)
         Py_RETURN_NONE;
     if (self->busy)
         return py_raise_text(RANK_ERR_STATE, "cancel: another thread waits for this request");
-    if (!py_usable("cancel", self->owner))
+    if (!py_usable("cancel", &self->owner->gate))
         return NULL;
     return py_none_or_raise("cancel", rank_cancel(&self->req));
 }
@@ -269,18 +302,6 @@ static PyObject *request_await(PyObject *self)
     return iterator;
 }
 
-static PyObject *request_done(py_request *self, void *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(self->done);
-}
-
-static PyObject *request_context(py_request *self, void *unused)
-{
-    (void)unused;
-    return Py_NewRef((PyObject *)self->owner);
-}
-
 static PyMethodDef request_methods[] = {
     PY_METHOD("wait", request_wait_method, "wait(timeout=None): wait for the end; returns an Envelope of a receive, else None"),
     PY_PLAIN("test", request_test, "test(): make progress; returns True if it is complete"),
@@ -288,16 +309,16 @@ static PyMethodDef request_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyGetSetDef request_fields[] = {
-    {"done", (getter)request_done, NULL, "True if a call has completed it", NULL},
-    {"context", (getter)request_context, NULL, "its Context", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
+static PyMemberDef request_members[] = {
+    {"done", T_BOOL, offsetof(py_request, done), READONLY, "True if a call has completed it"},
+    {"context", T_OBJECT_EX, offsetof(py_request, owner), READONLY, "its Context"},
+    {NULL, 0, 0, 0, NULL},
 };
 
 static PyType_Slot request_slots[] = {
     {Py_tp_dealloc, (void *)request_dealloc},
     {Py_tp_methods, request_methods},
-    {Py_tp_getset, request_fields},
+    {Py_tp_members, request_members},
     {Py_am_await, (void *)request_await},
     {Py_tp_doc, "An operation that has been started."},
     {0, NULL},

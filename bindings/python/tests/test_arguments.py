@@ -101,6 +101,24 @@ def test_dlpack(pair):
         pair.client.send(Tensor(data[0], (2, 0)))
 
 
+def test_exporter_that_closes(pair):
+    """The code of a buffer may close the objects that the call uses."""
+    numpy = pytest.importorskip("numpy")
+
+    class Closing(Tensor):
+        def __dlpack__(self):
+            self.close()
+            return super().__dlpack__()
+
+    tensor = Closing(numpy.zeros(4, "f4"))
+    memory = pair.b.reg(bytearray(16))
+    remote = pair.server.open(memory.pack())
+    for tensor.close, call in ((remote.close, remote.put), (pair.server.disconnect, pair.server.allreduce),
+                               (pair.a.close, lambda buffer: pair.a.listen("127.0.0.1:0", secret=buffer))):
+        with pytest.raises(rank.Error, match="closed|disconnected"):
+            call(tensor)
+
+
 def test_wrong_buffers(pair):
     with pytest.raises(BufferError, match="writable"):
         pair.client.recv(b"constant")

@@ -134,6 +134,25 @@ def test_memory(pair):
         memory.pack()
 
 
+def test_dereg_in_threads(pair):
+    errors = []
+
+    def dereg(memory):
+        try:
+            memory.dereg()
+        except rank.Error as error:
+            errors.append(error)
+
+    for _ in range(100):
+        memory = pair.a.reg(bytearray(100000))
+        threads = [threading.Thread(target=dereg, args=(memory,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not errors
+
+
 def test_disconnect(pair):
     request = pair.client.irecv(bytearray(4))
     pair.server.send(b"last", tag=1)
