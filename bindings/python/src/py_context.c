@@ -224,8 +224,8 @@ static PyObject *context_arm(py_context *self, PyObject *unused)
 
 static PyObject *context_exit(py_context *self, PY_ARGS)
 {
-    (void)args, (void)nargs, (void)kwnames;
-    return context_close(self, NULL, 0, NULL);
+    (void)kwnames;
+    return py_exit(context_close(self, NULL, 0, NULL), args, nargs);
 }
 
 static PyObject *context_loop(py_context *self, void *unused)

@@ -94,8 +94,8 @@ static PyObject *listener_address(py_listener *self, void *unused)
 
 static PyObject *listener_exit(py_listener *self, PY_ARGS)
 {
-    (void)args, (void)nargs, (void)kwnames;
-    return listener_close(self, NULL);
+    (void)kwnames;
+    return py_exit(listener_close(self, NULL), args, nargs);
 }
 
 static PyMethodDef listener_methods[] = {

@@ -109,8 +109,8 @@ static Py_ssize_t memory_length(py_memory *self)
 
 static PyObject *memory_exit(py_memory *self, PY_ARGS)
 {
-    (void)args, (void)nargs, (void)kwnames;
-    return memory_dereg(self, NULL);
+    (void)kwnames;
+    return py_exit(memory_dereg(self, NULL), args, nargs);
 }
 
 static PyMethodDef memory_methods[] = {
@@ -231,8 +231,8 @@ static PyObject *remote_close(py_remote *self, PyObject *unused)
 
 static PyObject *remote_exit(py_remote *self, PY_ARGS)
 {
-    (void)args, (void)nargs, (void)kwnames;
-    return remote_close(self, NULL);
+    (void)kwnames;
+    return py_exit(remote_close(self, NULL), args, nargs);
 }
 
 static PyMethodDef remote_methods[] = {

@@ -17,6 +17,15 @@ PyObject *py_self(PyObject *self, PyObject *unused)
     return Py_NewRef(self);
 }
 
+/* End __exit__, given what the close returned. An error of the close does not replace an exception of the block. */
+PyObject *py_exit(PyObject *closed, PyObject *const *args, Py_ssize_t nargs)
+{
+    if (closed || nargs == 0 || args[0] == Py_None)
+        return closed;
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
 static const struct {
     const char *name;
     int64_t value;

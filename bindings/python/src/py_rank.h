@@ -158,5 +158,6 @@ PyObject *py_remote_open(py_team *team, int peer, PyObject *key);
 /* py_module.c: py_type adds a type to the module. Returns NULL with an exception set. */
 PyTypeObject *py_type(PyObject *module, PyType_Spec *spec, PyObject *bases, const char *name);
 PyObject *py_self(PyObject *self, PyObject *unused);
+PyObject *py_exit(PyObject *closed, PyObject *const *args, Py_ssize_t nargs);
 
 #endif

@@ -204,8 +204,8 @@ static PyObject *team_info(py_team *self, PyObject *unused)
 
 static PyObject *team_exit(py_team *self, PY_ARGS)
 {
-    (void)args, (void)nargs, (void)kwnames;
-    return team_disconnect(self, NULL, 0, NULL);
+    (void)kwnames;
+    return py_exit(team_disconnect(self, NULL, 0, NULL), args, nargs);
 }
 
 PY_OP_METHODS(py_barrier)

@@ -164,6 +164,18 @@ def test_disconnect(pair):
         pair.server.send(b"x")
 
 
+def test_exception_of_a_block(peer):
+    """The exception of a with block stays, though a stopped peer does not confirm the end."""
+    for thrown, seen in ((KeyboardInterrupt(), KeyboardInterrupt), (None, rank.TimedOutError)):
+        conn, process = peer("conn.send(b'up'); conn.recv(bytearray(1))")
+        assert conn.recv_bytes(timeout=20) == b"up"
+        process.send_signal(signal.SIGSTOP)
+        with pytest.raises(seen):
+            with conn:
+                if thrown:
+                    raise thrown
+
+
 def test_close_while_threads_wait():
     context = rank.Context()
     listener = context.listen("127.0.0.1:0")
