@@ -134,27 +134,38 @@ static PyObject *team_probe(py_team *self, PY_ARGS)
     Py_RETURN_NONE;
 }
 
-/* Receive a claimed message into new bytes. */
+/* Receive nothing of a claimed message, so that its sender goes on. Returns NULL, with the exception that is set. */
+static PyObject *claim_drop(struct py_op *op, struct claim_wait *wait)
+{
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    op->status = rank_imrecv(NULL, 0, RANK_BYTE, &wait->message, &op->req);
+    Py_XDECREF(py_op_wait(op, 0));
+    PyErr_Restore(kind, value, trace);
+    return NULL;
+}
+
+/* Receive a claimed message into new bytes, which the program gets when they are whole. */
 static PyObject *claim_receive(py_team *self, struct claim_wait *wait)
 {
     struct py_op op;
-    PyObject *bytes = PyByteArray_FromStringAndSize(NULL, wait->envelope.bytes);
-    if (!bytes || !py_op_begin(&op, "recv_bytes", (py_part *)self)) {
-        Py_XDECREF(bytes);
+    if (!py_op_begin(&op, "recv_bytes", (py_part *)self))
         return NULL;
-    }
-    Py_buffer *view = py_op_add(&op, bytes, true);
-    PyObject *result = NULL;
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)wait->envelope.bytes);
+    if (!bytes)
+        return claim_drop(&op, wait);
+    Py_buffer *view = py_op_add(&op, bytes, false);
+    PyObject *received = NULL;
     if (view) {
         op.status = rank_imrecv(view->buf, view->len, RANK_BYTE, &wait->message, &op.req);
-        result = py_op_wait(&op, -1);
+        received = py_op_wait(&op, -1);
     } else {
         py_op_drop(&op);
     }
-    Py_XDECREF(result); /* the envelope, or NULL */
-    result = result ? PyBytes_FromObject(bytes) : NULL;
-    Py_DECREF(bytes);
-    return result;
+    if (!received)
+        Py_CLEAR(bytes);
+    Py_XDECREF(received); /* None */
+    return bytes;
 }
 
 static PyObject *team_recv_bytes(py_team *self, PY_ARGS)

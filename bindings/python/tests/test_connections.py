@@ -2,7 +2,9 @@
 """Connections in one process and between two."""
 
 import array
+import pathlib
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -54,6 +56,26 @@ def test_probe_and_bytes(pair):
         pair.server.recv_bytes(timeout=0.01)
     pair.client.send(b"hello", tag=3)
     assert pair.server.recv_bytes(tag=3, timeout=5) == b"hello"
+
+
+def test_bytes_without_memory(peer):
+    """A message that has no place here does not stop its sender."""
+    conn, process = peer("conn.send(bytes(200000000)); conn.recv(bytearray(1))")
+    while not conn.probe():
+        time.sleep(0.01)
+    limit = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 100000000, limit[1]))
+    try:
+        with pytest.raises(MemoryError):
+            conn.recv_bytes(timeout=10)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limit)
+    conn.send(b"x")
+    end = time.monotonic() + 20
+    while process.poll() is None and time.monotonic() < end:
+        conn.context.progress()
+    assert process.returncode == 0
 
 
 def test_truncated(pair):
