@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* py_wait.c: wait without the GIL, so that other threads run and ^C works. */
+/* py_wait.c: wait without the GIL, and keep objects open meanwhile. */
 #include "py_rank.h"
 
 #include <time.h>
