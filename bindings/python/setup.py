@@ -23,6 +23,7 @@ def pkg_config(option: str) -> list[str]:
 
 
 setup(
+    version=pkg_config("--modversion")[0],
     ext_modules=[
         Extension(
             "rank._rank",
