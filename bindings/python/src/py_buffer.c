@@ -28,7 +28,7 @@ void py_hold_free(struct py_hold *hold)
     free(hold);
 }
 
-/* Replace the exception of an exporter, whose kind differs between packages, by one BufferError. */
+/* Replace the exception of an exporter by one BufferError: packages raise different kinds. */
 static void buffer_refuse(const char *call, bool writable)
 {
     PyObject *kind, *value, *trace;
