@@ -75,7 +75,7 @@ static void parcel_copy(const struct parcel *p, char *host, bool in)
 
         if (p->on_device[i] && n)
             MP_OK(kind->copy(in ? at : host, NULL, in ? host : at, NULL, n));
-        else
+        else if (n)
             memcpy(in ? at : host, in ? host : at, n);
     }
 }
