@@ -27,6 +27,7 @@
 struct rk_ctx {
     int level;                    /* rank_thread_level_t, as requested */
     bool has_progress_thread;
+    bool connects;                /* processes of other jobs may connect, and map memory */
     bool forked;                  /* this process is a child of the context's own */
     struct rk_board *board;       /* status page for the launcher (status_page.h); NULL: none */
     struct rk_boot *boot;         /* lib/boot: PMIx, identity */

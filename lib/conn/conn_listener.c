@@ -177,7 +177,7 @@ rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char 
     t = listener_memory();
     if (!t)
         return st;
-    t->source = (struct rk_tcp_source){-1, listener_ready};
+    t->source = (struct rk_tcp_source){.fd = -1, .ready = listener_ready};
     t->count = calloc(1, sizeof(*t->count));
     if (!t->count)
         goto err;
@@ -190,6 +190,7 @@ rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char 
     st = rk_tcp_watch(c->tcp, &t->source, EPOLLIN);
     if (st)
         goto err;
+    rk_tcp_set_quiet(c->tcp, &t->source);
     t->of = c;
     t->opts = *opts;
     t->count->holders = 1;

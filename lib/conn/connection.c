@@ -19,7 +19,8 @@
  */
 static void check_silence(struct rk_conn *conn, uint64_t now)
 {
-    struct rk_tcp_link *l = conn->peer->ep;
+    const struct rk_conns *c = conn->team->ctx->conns;
+    struct rk_tcp_link *l = rk_tcp_link_of(c->tcp, conn->peer);
     struct tcp_info info;
     socklen_t len = sizeof(info);
     uint64_t answered;
@@ -81,6 +82,7 @@ rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out)
     rk_list_init(&c->listeners);
     rk_list_init(&c->clients);
     rk_list_init(&c->conns);
+    ctx->connects = true;
     *out = ctx->conns = c;
     return RANK_OK;
 }
@@ -113,7 +115,7 @@ rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given,
     if (given->hello_bytes > RK_SHAKE_HELLO_MAX || (given->hello_bytes && !given->hello))
         return rk_arg_error(RANK_ERR_ARG, call, "opts->hello has %zu bytes: at most %d are possible", given->hello_bytes,
                             RK_SHAKE_HELLO_MAX);
-    if (given->timeout_ns < 0 || given->silence_ns < 0 || given->max_conns < 0 || given->flags & ~RANK_CONN_OPEN)
+    if (given->timeout_ns < 0 || given->silence_ns < 0 || given->max_conns < 0 || given->flags & ~(RANK_CONN_OPEN | RANK_CONN_NO_SHM))
         return rk_arg_error(RANK_ERR_ARG, call, "opts has a negative number or an unknown flag");
     st = read_secret(call, given, out);
     if (st)
@@ -153,7 +155,6 @@ static void describe_sides(const struct rk_shaking *s, rank_conn_info_t *info)
     if (getpeername(s->source.fd, (struct sockaddr *)&a, &len) == 0)
         rk_address_text((struct sockaddr *)&a, info->remote, sizeof(info->remote));
     memcpy(info->name, s->peer.name, sizeof(info->name));
-    snprintf(info->channel, sizeof(info->channel), "%s", rk_channel_tcp.name);
     info->pid = s->peer.host && s->peer.host == s->of->host ? (int32_t)s->peer.pid : 0;
     info->proved = s->proved;
     info->hello_bytes = s->peer.hello_bytes;
@@ -201,10 +202,16 @@ rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out)
     }
     if (!st) {
         rk_team_settle(conn->team);
-        st = rk_tcp_attach(c->tcp, s->source.fd, conn->peer, &conn->counts);
+        st = rk_tcp_attach(c->tcp, s->source.fd, conn->peer, &conn->counts, s->node != NULL);
+    }
+    if (!st && s->node) {
+        s->source.fd = -1; /* rk_procs_remove_job closes the link */
+        st = rk_pair_connect(s->node, conn->peer);
     }
     if (!st) {
         s->source.fd = -1;
+        s->node = NULL;
+        snprintf(conn->info.channel, sizeof(conn->info.channel), "%s", conn->peer->channel->name);
         if (s->listener) {
             conn->count = s->listener->count;
             conn->count->holders++;
@@ -260,7 +267,7 @@ struct bye_wait {
 static bool bye_is_over(struct rk_wait *w)
 {
     struct bye_wait *b = (struct bye_wait *)w;
-    struct rk_tcp_link *l = b->peer->ep;
+    struct rk_tcp_link *l = rk_tcp_link_of(b->peer->ctx->conns->tcp, b->peer);
 
     if (b->confirmed || b->peer->state == RK_PEER_DEAD || !l)
         return b->confirmed = true;

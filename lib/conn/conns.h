@@ -13,6 +13,7 @@
 #ifndef RK_CONN_CONN_H
 #define RK_CONN_CONN_H
 
+#include "lib/channel/shm/shm_pair.h"
 #include "lib/channel/tcp/tcp_channel.h"
 #include "lib/conn/address.h"
 #include "lib/conn/handshake_wire.h"
@@ -77,6 +78,7 @@ struct rk_shaking {
     struct rk_shake peer;     /* PROOF or WELCOME of the other side */
     uint64_t team;
     bool proved;
+    struct rk_node *node; /* segment that both sides share; or NULL */
     size_t need, got;
     unsigned char in[RK_SHAKE_HEAD + RK_SHAKE_BODY_MAX];
 };

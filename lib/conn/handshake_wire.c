@@ -16,9 +16,10 @@ static const struct shake_shape {
     [RK_SHAKE_CHALLENGE] = {"CHALLENGE", NULL, RK_SHAKE_NONCE + 1, RK_SHAKE_NONCE + 1},
     [RK_SHAKE_PROOF] = {"PROOF", "client", RK_SHAKE_MAC + RK_SHAKE_IDENTITY,
                         RK_SHAKE_MAC + RK_SHAKE_IDENTITY + RK_SHAKE_HELLO_MAX},
-    [RK_SHAKE_WELCOME] = {"WELCOME", "server", RK_SHAKE_MAC + RK_SHAKE_IDENTITY + 8,
-                          RK_SHAKE_MAC + RK_SHAKE_IDENTITY + 8 + RK_SHAKE_HELLO_MAX},
+    [RK_SHAKE_WELCOME] = {"WELCOME", "server", RK_SHAKE_MAC + RK_SHAKE_IDENTITY + RK_SHAKE_WELCOME_MORE,
+                          RK_SHAKE_MAC + RK_SHAKE_IDENTITY + RK_SHAKE_WELCOME_MORE + RK_SHAKE_HELLO_MAX},
     [RK_SHAKE_REFUSED] = {"REFUSED", NULL, 4, 4 + RK_SHAKE_TEXT_MAX},
+    [RK_SHAKE_READY] = {"READY", NULL, 1, 1},
 };
 
 _Static_assert(RK_SHAKE_MAX - RK_SHAKE_HEAD <= RK_SHAKE_BODY_MAX, "a message is longer than a body may be");
@@ -93,8 +94,12 @@ static void write_identity(struct shake_writer *w, const struct rk_shake *in)
     write_bytes(w, in->name, name);
     memset(w->at, 0, RK_SHAKE_NAME - name);
     w->at += RK_SHAKE_NAME - name;
-    if (in->type == RK_SHAKE_WELCOME)
+    if (in->type == RK_SHAKE_WELCOME) {
         write_int(w, in->team, 8);
+        write_int(w, in->segment, 8);
+        write_int(w, in->segment_bytes, 8);
+        write_int(w, in->segment_fd, 4);
+    }
     write_int(w, hello, 2);
     write_bytes(w, in->hello, hello);
 }
@@ -118,6 +123,9 @@ size_t rk_shake_encode(const struct rk_shake *in, unsigned char out[RK_SHAKE_MAX
     case RK_SHAKE_REFUSED:
         write_int(&w, (uint32_t)(may_refuse_with(in->status) ? in->status : RANK_ERR_REFUSED), 4);
         write_bytes(&w, in->text, strnlen(in->text, RK_SHAKE_TEXT_MAX));
+        break;
+    case RK_SHAKE_READY:
+        write_int(&w, in->attached, 1);
         break;
     case RK_SHAKE_TYPE_END:
         break;
@@ -198,8 +206,12 @@ static bool read_identity(struct shake_reader *r, struct rk_shake *out)
         return shake_invalid(out, "the name in %s is not filled up with NUL", shapes[out->type].name) == 0;
     }
     replace_controls(out->name, name);
-    if (out->type == RK_SHAKE_WELCOME)
+    if (out->type == RK_SHAKE_WELCOME) {
         out->team = read_int(r, 8);
+        out->segment = read_int(r, 8);
+        out->segment_bytes = read_int(r, 8);
+        out->segment_fd = (uint32_t)read_int(r, 4);
+    }
     out->hello_bytes = (uint16_t)read_int(r, 2);
     if (out->hello_bytes != r->end - r->at) {
         unsigned has = out->hello_bytes;
@@ -256,6 +268,11 @@ ssize_t rk_shake_next(const void *data, size_t len, struct rk_shake *out)
         break;
     case RK_SHAKE_REFUSED:
         valid = read_refusal(&r, out);
+        break;
+    case RK_SHAKE_READY:
+        if (*r.at > 1)
+            return shake_invalid(out, "READY has attached %u segments", (unsigned)*r.at);
+        out->attached = *r.at;
         break;
     case RK_SHAKE_TYPE_END:
         break;

@@ -6,7 +6,8 @@
  *     HELLO     nonce                  ->
  *                                      <-   CHALLENGE  nonce, secret wanted
  *     PROOF     mac, identity, hello   ->
- *                                      <-   WELCOME    mac, identity, team, hello
+ *                                      <-   WELCOME    mac, identity, team, segment, hello
+ *     READY     attached               ->                                     only if WELCOME has a segment
  *     REFUSED in place of any of them, by either side: status and text; the sender closes the connection
  *
  * A message is a head and a body, all integers little-endian:
@@ -15,7 +16,9 @@
  *     HELLO      nonce[32]
  *     CHALLENGE  nonce[32], u8 secret wanted (0 or 1)
  *     PROOF      mac[32], u64 context, u64 host, u32 pid, name[64], u16 bytes of hello, hello
- *     WELCOME    mac[32], u64 context, u64 host, u32 pid, name[64], u64 team, u16 bytes of hello, hello
+ *     WELCOME    mac[32], u64 context, u64 host, u32 pid, name[64], u64 team, u64 nonce, u64 bytes, u32 fd of the segment,
+ *                u16 bytes of hello, hello
+ *     READY      u8 attached (0 or 1)
  *     REFUSED    i32 status, text (the rest of the body)
  *
  * The head is the same in all versions. A side of another version is found by its first message, and the reason names
@@ -46,7 +49,8 @@ enum {
     RK_SHAKE_HELLO_MAX = 1024,
     RK_SHAKE_TEXT_MAX = 256,
     RK_SHAKE_IDENTITY = 8 + 8 + 4 + RK_SHAKE_NAME + 2, /* context, host, pid, name, bytes of hello */
-    RK_SHAKE_MAX = RK_SHAKE_HEAD + RK_SHAKE_MAC + RK_SHAKE_IDENTITY + 8 + RK_SHAKE_HELLO_MAX, /* WELCOME, the longest */
+    RK_SHAKE_WELCOME_MORE = 8 + 8 + 8 + 4,             /* team, segment */
+    RK_SHAKE_MAX = RK_SHAKE_HEAD + RK_SHAKE_MAC + RK_SHAKE_IDENTITY + RK_SHAKE_WELCOME_MORE + RK_SHAKE_HELLO_MAX, /* of WELCOME */
     RK_SHAKE_SIGNED_MAX = 2 * RK_SHAKE_NONCE + RK_SHAKE_MAX - RK_SHAKE_MAC,
     RK_SHAKE_WHY = 192,       /* text of a reason, with its NUL */
 };
@@ -57,6 +61,7 @@ enum rk_shake_type {
     RK_SHAKE_PROOF,
     RK_SHAKE_WELCOME,
     RK_SHAKE_REFUSED,
+    RK_SHAKE_READY,
     RK_SHAKE_TYPE_END
 };
 
@@ -70,6 +75,9 @@ struct rk_shake {
     uint32_t pid;                            /* PROOF, WELCOME */
     char name[RK_SHAKE_NAME];                /* PROOF, WELCOME: of the sender's context */
     uint64_t team;                           /* WELCOME: id of the connection's team */
+    uint64_t segment, segment_bytes;         /* WELCOME: nonce and size of the shared memory; 0: none is offered */
+    uint32_t segment_fd;                     /* WELCOME: its descriptor there */
+    bool attached;                           /* READY: the client has it */
     uint16_t hello_bytes;                    /* PROOF, WELCOME */
     unsigned char hello[RK_SHAKE_HELLO_MAX]; /* PROOF, WELCOME: what the user gave, any bytes */
     rank_status_t status;                    /* REFUSED: RANK_ERR_REFUSED, RANK_ERR_SECRET or RANK_ERR_NO_MEMORY */

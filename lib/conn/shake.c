@@ -6,6 +6,7 @@
  * that the socket does not take at once ends the handshake.
  */
 #include "lib/base/clock.h"
+#include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/conn/conns.h"
 
@@ -116,6 +117,35 @@ static void challenge_came(struct rk_shaking *s, const struct rk_shake *m)
     send_message(s, &proof, &s->opts->secret);
 }
 
+/* Is the peer on this host, and may the connection use shared memory? */
+static bool wants_segment(const struct rk_shaking *s)
+{
+    return s->of->host && s->peer.host == s->of->host && !(s->opts->flags & RANK_CONN_NO_SHM) &&
+           rk_conf.channels & RK_CONF_SHM && rk_pair_has_room(s->of->ctx);
+}
+
+/* Server. */
+static void offer_segment(struct rk_shaking *s, struct rk_shake *welcome)
+{
+    struct rk_memfd_card card;
+
+    if (!wants_segment(s) || rk_pair_create(s->of->ctx, &s->node, &card) != RANK_OK)
+        return;
+    welcome->segment = card.nonce;
+    welcome->segment_bytes = card.bytes;
+    welcome->segment_fd = (uint32_t)card.fd;
+}
+
+/* Client. */
+static void take_segment(struct rk_shaking *s)
+{
+    const struct rk_memfd_card card = {s->peer.segment, s->peer.segment_bytes, (int32_t)s->peer.pid, (int32_t)s->peer.segment_fd};
+    struct rk_shake ready = {.type = RK_SHAKE_READY};
+
+    ready.attached = wants_segment(s) && rk_pair_attach(s->of->ctx, &card, &s->node) == RANK_OK;
+    send_message(s, &ready, NULL);
+}
+
 /* Server. */
 static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
 {
@@ -137,7 +167,25 @@ static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
     s->peer = *m;
     s->proved = s->opts->secret.bytes > 0;
     identify(s, &welcome);
+    offer_segment(s, &welcome);
+    if (s->node)
+        shake_await(s, RK_SHAKE_READY);
     send_message(s, &welcome, &s->opts->secret);
+    if (!s->node)
+        settle(s, RANK_OK, NULL);
+}
+
+/* Server. */
+static void ready_came(struct rk_shaking *s, const struct rk_shake *m)
+{
+    if (m->attached && !rk_pair_is_attached(s->node)) {
+        shake_refuse(s, RANK_ERR_REFUSED, "the client has not attached the segment");
+        return;
+    }
+    if (!m->attached) {
+        rk_pair_drop(s->node);
+        s->node = NULL;
+    }
     settle(s, RANK_OK, NULL);
 }
 
@@ -151,6 +199,8 @@ static void welcome_came(struct rk_shaking *s, const struct rk_shake *m)
     s->peer = *m;
     s->proved = s->opts->secret.bytes > 0;
     s->team = m->team;
+    if (m->segment)
+        take_segment(s);
     settle(s, m->team & RK_TEAM_MIXED && !(m->team & RK_TEAM_COLL) ? RANK_OK : RANK_ERR_REFUSED, "it gave no valid team");
 }
 
@@ -173,6 +223,9 @@ static void message_came(struct rk_shaking *s, const struct rk_shake *m)
         break;
     case RK_SHAKE_PROOF:
         proof_came(s, m);
+        break;
+    case RK_SHAKE_READY:
+        ready_came(s, m);
         break;
     default:
         welcome_came(s, m);
@@ -233,7 +286,7 @@ struct rk_shaking *rk_shake_begin(struct rk_conns *c, int fd, rank_listener_t li
         close(fd);
         return NULL;
     }
-    s->source = (struct rk_tcp_source){fd, shaking_ready};
+    s->source = (struct rk_tcp_source){.fd = fd, .ready = shaking_ready};
     s->of = c;
     s->listener = listener;
     s->opts = opts;
@@ -257,6 +310,7 @@ void rk_shake_end(struct rk_shaking *s)
     rk_list_remove(&s->link);
     if (s->source.fd >= 0)
         close(s->source.fd);
+    rk_pair_drop(s->node);
     free(s);
 }
 

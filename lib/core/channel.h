@@ -32,6 +32,7 @@ struct rk_took {
 struct rk_channel {
     const char *name;
     bool shares_memory; /* the peers that it reaches can map each other's memory */
+    bool within_node;   /* and they are ranks of the context's node */
 
     /*
      * Prepare; may append to the address blob of this process (*len in: space left, out: bytes written). *state is
@@ -151,6 +152,7 @@ struct rk_channel {
 };
 
 extern const struct rk_channel rk_channel_self;
-extern const struct rk_channel rk_channel_shm;
+extern const struct rk_channel rk_channel_shm;  /* ranks of the node */
+extern const struct rk_channel rk_channel_pair; /* connections to processes of this host */
 
 #endif

@@ -108,7 +108,7 @@ const struct rk_peer_device_ops *rk_engine_device(const struct rk_ctx *ctx, void
 bool rk_engine_shares_memory(const struct rk_ctx *ctx)
 {
     for (int i = 0; i < ctx->engine->nopen; i++) {
-        if (ctx->engine->open[i].ops->shares_memory)
+        if (ctx->engine->open[i].ops->within_node)
             return true;
     }
     return false;
@@ -189,6 +189,8 @@ static void engine_init_peer(struct rk_peer *p, struct rk_ctx *ctx, int number)
                           .number = number,
                           .local = rk_engine_local_slot(ctx, number),
                           .epoch = rk_procs_epoch(ctx, number)};
+    p->node = p->local >= 0 ? ctx->node : NULL;
+    p->slot = p->local;
     rk_sendq_init(&p->sendq);
 }
 

@@ -20,7 +20,7 @@
 
 #include <pthread.h>
 
-enum { RK_CHANNELS_MAX = 4 };
+enum { RK_CHANNELS_MAX = 5 };
 
 struct rk_liveness;
 struct rk_threads;
@@ -123,7 +123,7 @@ rank_status_t rk_engine_open_channel(struct rk_ctx *ctx, const struct rk_channel
 rank_status_t rk_engine_settle(struct rk_ctx *ctx);
 /* This host has fewer cores than ranks of all its jobs: waits yield. */
 void rk_engine_set_oversubscribed(struct rk_ctx *ctx);
-/* Is a channel open by which peers map each other's memory? */
+/* Is a channel open by which ranks of the node map each other's memory? */
 bool rk_engine_shares_memory(const struct rk_ctx *ctx);
 
 /* Peer of a valid number (own job: the world rank), created on first use; NULL if out of memory. */

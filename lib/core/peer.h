@@ -13,6 +13,7 @@
 
 struct rk_ctx;
 struct rk_channel;
+struct rk_node;
 
 struct rk_procid {
     uint64_t job; /* hash of the job's name, or the id that rank_spawn chose */
@@ -33,7 +34,9 @@ struct rk_peer {
     void *ep;                         /* the channel's */
     struct rk_procid id;
     int number;     /* local number; its rank in the own job */
-    int local;      /* slot in the node segment, or -1 */
+    int local;      /* slot in the segment of the context's node, or -1 */
+    struct rk_node *node; /* the segment that it shares with this process: that one, or a connection's; or NULL */
+    int slot;             /* its slot there */
     uint16_t epoch; /* of its job's introduction, the same there: set with the id. Frames with another one are late */
     uint8_t state;  /* enum rk_peer_state */
     uint8_t left;   /* it has finalized */

@@ -147,6 +147,32 @@ rank_status_t rk_node_join(struct rk_node *node, int index, int world_rank)
     return RANK_OK;
 }
 
+rank_status_t rk_node_join_pair(struct rk_node *node, int index, struct rk_node *own)
+{
+    if (rk_node_bell_fd(own) < 0) {
+        rk_error("cannot make a pipe: %m");
+        return RANK_ERR_SYSTEM;
+    }
+    node->pair = true;
+    node->index = index;
+    node->mine = &node->slots[index];
+    rk_cores_query(&node->cores[index]);
+    if (!rk_node_prepare())
+        atomic_store(&node->head->no_membarrier, 1);
+    node->mine->bell_fd = own->mine->bell_fd;
+    node->mine->bell_inode = own->mine->bell_inode;
+    rk_node_fill_slot(node->mine, index);
+    atomic_fetch_add(&node->head->attached, 1);
+    return RANK_OK;
+}
+
+void rk_node_drop_fd(struct rk_node *node)
+{
+    if (node->fd >= 0)
+        close(node->fd);
+    node->fd = -1;
+}
+
 void rk_node_close(struct rk_node *node)
 {
     bool unmap = true;
@@ -155,7 +181,9 @@ void rk_node_close(struct rk_node *node)
         return;
     if (node->mine && node->alone)
         atomic_store(&node->mine->alone, 1);
-    if (node->mine)
+    if (node->mine && node->pair)
+        atomic_store(&node->mine->state, RK_SLOT_DONE);
+    else if (node->mine)
         unmap = rk_node_leave_life(node->mine);
     if (node->mine && node->alone)
         rk_node_notify_all(node);
@@ -168,7 +196,8 @@ void rk_node_close(struct rk_node *node)
             close(node->bell_to[i]);
     }
     free(node->bell_to);
-    rk_kept_fds_forget(node->fd);
+    if (!node->pair)
+        rk_kept_fds_forget(node->fd);
     rk_memfd_close(node->fd, unmap ? node->base : NULL, node->bytes);
     free(node);
 }

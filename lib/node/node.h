@@ -80,6 +80,7 @@ struct rk_node {
     int *bell_to;         /* descriptors of other ranks' pipes, opened on first use */
     bool fence_on_send;  /* no membarrier: a sender needs a full fence before it reads sleeping */
     bool alone;          /* rk_node_leave_alone */
+    bool pair;           /* rk_node_join_pair */
     bool oversubscribed; /* ranks take turns on this rank's cores */
     int core_share;      /* rk_cores_share; 0: oversubscribed */
 };
@@ -96,6 +97,13 @@ rank_status_t rk_node_create(int nlocal, const size_t region_bytes[RK_REGION_COU
 rank_status_t rk_node_attach(const struct rk_memfd_card *card, int nlocal, struct rk_node **out);
 /* Fill the own slot and take its life lock; peers may then see this rank as up. */
 rank_status_t rk_node_join(struct rk_node *node, int index, int world_rank);
+/*
+ * The same in a segment of two processes that a socket connects: its end shows a death, and there is no life lock. Rings
+ * wake the owner of own, the segment of its context's node.
+ */
+rank_status_t rk_node_join_pair(struct rk_node *node, int index, struct rk_node *own);
+/* All memory that is needed is backed, and all are attached: close the descriptor. */
+void rk_node_drop_fd(struct rk_node *node);
 /* Call once all are attached: sets fence_on_send, oversubscribed and core_share. */
 void rk_node_settle(struct rk_node *node);
 /* 1 if the process of a slot still runs (it may have lost its lock with a thread). */

@@ -65,6 +65,12 @@ rank_status_t rk_node_take_life(struct rk_node_slot *slot, int world_rank)
         rk_error("cannot make a robust mutex: %s", strerror(rc));
         return RANK_ERR_SYSTEM;
     }
+    rk_node_fill_slot(slot, world_rank);
+    return RANK_OK;
+}
+
+void rk_node_fill_slot(struct rk_node_slot *slot, int world_rank)
+{
     slot->world_rank = world_rank;
     slot->pid = getpid();
     slot->start_time = start_time_of(slot->pid);
@@ -72,7 +78,6 @@ rank_status_t rk_node_take_life(struct rk_node_slot *slot, int world_rank)
     atomic_store_explicit(&probe_word, slot->probe_word, memory_order_relaxed);
     slot->probe_addr = (uint64_t)(uintptr_t)&probe_word;
     atomic_store(&slot->state, RK_SLOT_UP);
-    return RANK_OK;
 }
 
 bool rk_node_leave_life(struct rk_node_slot *slot)

@@ -7,6 +7,8 @@
 
 /* Create and take the life lock of the own slot, identify this process, and mark the slot up. */
 rank_status_t rk_node_take_life(struct rk_node_slot *slot, int world_rank);
+/* Identify this process, and mark the slot up. */
+void rk_node_fill_slot(struct rk_node_slot *slot, int world_rank);
 /*
  * Leave in an orderly way. False: this thread did not take the lock; it stays on that thread's list, so the memory
  * must stay mapped.

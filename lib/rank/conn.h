@@ -47,10 +47,12 @@ typedef struct rank_listener *rank_listener_t;
 
 /* rank_conn_opts.flags of a listener: accept peers of other hosts without a secret. */
 #define RANK_CONN_OPEN 1u
+/* Of either side: do not share memory with a peer of this host, but use the socket. */
+#define RANK_CONN_NO_SHM 2u
 
 typedef struct rank_conn_opts {
     size_t size;         /* set by RANK_CONN_OPTS_INIT; fields beyond it have their defaults */
-    uint32_t flags;      /* RANK_CONN_OPEN or 0 */
+    uint32_t flags;      /* RANK_CONN_ bits */
     int32_t max_conns;   /* of a listener: connections at a time; 0: 1024 */
     const void *secret;  /* both sides prove that they have it; NULL: that of the file RANK_SECRET_FILE, or none */
     size_t secret_bytes; /* 16 to 4096 */

@@ -153,7 +153,7 @@ static bool only_frames_lead_to(const struct rank_mem *mem, int rank)
     const struct rk_peer *peer = rk_team_peer(mem->team, rank);
 
     return mem->ways[rank].how == RK_ACCESS_FRAMES && peer && peer->channel && !rk_rma_moves(mem->ctx, peer->channel) &&
-           !(peer->local >= 0 && rk_engine_shares_memory(mem->ctx));
+           !(peer->node && peer->channel->shares_memory);
 }
 
 /* Wait for frames to be executed at the owners of these parts. */

@@ -60,7 +60,7 @@ rank_status_t rk_mem_check_death_now(struct rank_mem *mem, int peer)
     mem->looked_ns = now;
     if (now >= mem->ctx->engine->next_check_ns)
         rk_engine_check_deaths(mem->ctx, now);
-    if (news(mem->ctx))
+    if (news(mem->ctx) || mem->ctx->conns) /* a connection's socket shows its end */
         rk_progress(mem->ctx);
     ndead = count_dead(mem);
     __atomic_store_n(&mem->until_check, ndead ? 0 : calls, __ATOMIC_RELAXED);

@@ -43,7 +43,7 @@ void rk_key_record_free(struct rank_mem *mem)
 static rank_status_t register_offer(struct rank_mem *mem, struct rk_key *key)
 {
     struct rk_ctx *ctx = mem->team->ctx;
-    bool near = ctx->node->nlocal > 1 && rk_engine_shares_memory(ctx);
+    bool near = (ctx->node->nlocal > 1 && rk_engine_shares_memory(ctx)) || ctx->connects;
 
     key->shared.fd = -1;
     key->denied = rk_shared_find(mem->mine, mem->bytes, near ? &key->shared : NULL);
@@ -184,13 +184,13 @@ static rank_status_t register_query_owner(struct rk_peer *peer, const struct rk_
 }
 
 /* Does CMA work to and from a peer of this node? */
-static bool cma_reaches(struct rk_ctx *ctx, const struct rk_peer *peer, int *pid)
+static bool cma_reaches(const struct rk_peer *peer, int *pid)
 {
     const struct rk_node_slot *slot;
 
-    if (peer->local < 0 || !peer->channel->shares_memory || rk_conf.cma == RK_CONF_CMA_OFF)
+    if (!peer->node || !peer->channel->shares_memory || rk_conf.cma == RK_CONF_CMA_OFF)
         return false;
-    slot = &ctx->node->slots[peer->local];
+    slot = &peer->node->slots[peer->slot];
     *pid = slot->pid;
     return rk_cma_works(slot->pid, slot->probe_addr, slot->probe_word);
 }
@@ -209,9 +209,9 @@ static rank_status_t compare_record(int pid, const struct rk_key *key, uint64_t 
 }
 
 /* Attach all of it by XPMEM; NULL if that fails. */
-static struct rk_xpmem *attached(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_key *key)
+static struct rk_xpmem *attached(const struct rk_peer *peer, const struct rk_key *key)
 {
-    struct rk_xpmem *x = rk_xpmem_of(ctx->node, peer->local);
+    struct rk_xpmem *x = rk_xpmem_of(peer->node, peer->slot);
 
     if (rk_xpmem_begin(x, key->base, key->bytes) && rk_xpmem_end(x))
         return x;
@@ -239,8 +239,8 @@ static bool map_part(struct rank_mem *mem, int rank, const struct rk_peer *peer,
 {
     struct rk_ctx *ctx = mem->team->ctx;
 
-    if (key->shared.inode == 0 || peer->local < 0 || !peer->channel->shares_memory ||
-        key->shared.pid != ctx->node->slots[peer->local].pid)
+    if (key->shared.inode == 0 || !peer->node || !peer->channel->shares_memory ||
+        key->shared.pid != peer->node->slots[peer->slot].pid)
         return false;
     mem->segment = rk_segment_map(ctx, key->nonce, key->base, mem->bytes, &key->shared);
     if (!mem->segment)
@@ -260,11 +260,11 @@ static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *pe
         return st;
     way->id = key->id;
     way->base = key->base;
-    if (cma_reaches(mem->team->ctx, peer, &way->pid)) {
+    if (cma_reaches(peer, &way->pid)) {
         way->how = RK_ACCESS_CMA;
         st = compare_record(way->pid, key, sum);
         if (!st && !map_part(mem, rank, peer, key) && key->bytes)
-            way->attached = attached(mem->team->ctx, peer, key);
+            way->attached = attached(peer, key);
         return st;
     }
     st = register_query_owner(peer, key, sum);

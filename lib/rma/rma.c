@@ -6,6 +6,8 @@
 #include "lib/p2p/p2p.h"
 #include "lib/rma/rma_internal.h"
 
+enum { MOVE_STEP = 1 << 20 };
+
 rank_status_t rk_remote_reach(struct rank_mem *mem, int rank, unsigned denied, struct rk_peer **peer,
                               const struct rk_access **way)
 {
@@ -18,9 +20,11 @@ rank_status_t rk_remote_reach(struct rank_mem *mem, int rank, unsigned denied, s
         return RANK_ERR_NO_MEMORY;
     *way = &mem->ways[rank];
     /* This path reports no end of the process, and its pid may be reused soon. */
-    if ((*way)->how == RK_ACCESS_CMA &&
-        atomic_load(&mem->ctx->node->slots[(*peer)->local].state) != RK_SLOT_UP)
-        return RANK_ERR_PEER_DEAD;
+    if ((*way)->how == RK_ACCESS_CMA && (*peer)->node && atomic_load(&(*peer)->node->slots[(*peer)->slot].state) != RK_SLOT_UP) {
+        if ((*peer)->local < 0)
+            rk_progress(mem->ctx); /* its last frame shows whether it has closed the connection */
+        return rk_peer_lost(*peer);
+    }
     return rk_peer_connect(*peer);
 }
 
@@ -64,9 +68,9 @@ static rank_status_t remote_by_frames(bool put, void *local, size_t bytes, struc
     return rk_origin_start(job);
 }
 
-/* Not inlined: calls on mapped memory keep their registers. out NULL: a request and a job on the stack. */
-__attribute__((noinline)) rank_status_t rk_remote_move(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem,
-                                                       size_t offset, rank_request_t *out)
+/* out NULL: a request and a job on the stack. */
+static rank_status_t remote_move(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem, size_t offset,
+                                 rank_request_t *out)
 {
     RK_ENTER(mem->ctx);
     struct rank_request here, *req = &here;
@@ -106,6 +110,29 @@ __attribute__((noinline)) rank_status_t rk_remote_move(bool put, void *local, si
     }
     *out = req;
     return RANK_OK;
+}
+
+/* By CMA a call copies in steps, between which other threads may use the context. It is complete on return. */
+static RK_COLD rank_status_t move_in_steps(bool put, char *local, size_t bytes, int peer, struct rank_mem *mem, size_t offset)
+{
+    rank_status_t st = RANK_OK;
+
+    for (size_t at = 0; at < bytes && !st; at += MOVE_STEP) {
+        size_t n = bytes - at < MOVE_STEP ? bytes - at : MOVE_STEP;
+
+        st = at ? rk_mem_check("rank_put", mem) : RANK_OK;
+        st = st ? st : remote_move(put, local + at, n, peer, mem, offset + at, NULL);
+    }
+    return st;
+}
+
+/* Not inlined: calls on mapped memory keep their registers. */
+__attribute__((noinline)) rank_status_t rk_remote_move(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem,
+                                                       size_t offset, rank_request_t *out)
+{
+    if (rk_unlikely(bytes > MOVE_STEP) && mem->ctx->engine->threads && mem->ways && mem->ways[peer].how == RK_ACCESS_CMA)
+        return move_in_steps(put, local, bytes, peer, mem, offset);
+    return remote_move(put, local, bytes, peer, mem, offset, out);
 }
 
 RK_INLINE rank_status_t rma_move(const char *call, bool put, void *local, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)

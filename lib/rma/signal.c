@@ -61,8 +61,8 @@ static rank_status_t signal_mapped(struct rank_mem *mem, int peer, size_t offset
     }
     RK_ENTER(mem->ctx);
     p = rk_team_peer(mem->team, peer);
-    if (rk_likely(p && p->local >= 0))
-        rk_node_wake(mem->team->ctx->node, p->local);
+    if (rk_likely(p && p->node))
+        rk_node_wake(p->node, p->slot);
     return RANK_OK;
 }
 

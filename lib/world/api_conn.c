@@ -84,6 +84,7 @@ rank_status_t rank_ctx_open(const rank_ctx_opts_t *given, rank_ctx_t *out)
         snprintf(handle->name, sizeof(handle->name), "%s", opts.name);
         handle->ctx->name = handle->name;
     }
+    handle->ctx->connects = true;
     handle->magic = RK_CTX_MAGIC;
     atomic_fetch_add(&rk_contexts, 1);
     *out = handle;

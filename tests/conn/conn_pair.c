@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 static struct pair *current;
+bool pair_by_socket;
 
 void pair_fail(const char *file, int line, const char *fmt, ...)
 {
@@ -157,7 +158,7 @@ bool pair_run(const char *name, void (*side)(struct pair *p), uint64_t seed, int
     }
     ok = reap(pid, until + 1, kills, name);
     kill(-pid, SIGKILL); /* what a failure has left */
-    printf("%s - %s seed %llu\n", ok ? "ok" : "not ok", name, (unsigned long long)seed);
+    printf("%s - %s%s seed %llu\n", ok ? "ok" : "not ok", name, pair_by_socket ? ", by socket" : "", (unsigned long long)seed);
     return ok;
 }
 
@@ -193,6 +194,7 @@ rank_conn_opts_t pair_opts(void)
     opts.secret = "a secret of this one test";
     opts.secret_bytes = PAIR_SECRET;
     opts.timeout_ns = 20 * SECOND;
+    opts.flags = pair_by_socket ? RANK_CONN_NO_SHM : 0;
     return opts;
 }
 

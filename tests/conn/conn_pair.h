@@ -49,6 +49,8 @@ rank_listener_t pair_listen(struct pair *p, rank_ctx_t ctx, const rank_conn_opts
 /* Connect to the address that the other side gave, or accept. Both sides call this. */
 rank_team_t pair_connect(struct pair *p, rank_ctx_t ctx, rank_listener_t listener);
 rank_conn_opts_t pair_opts(void);
+/* Of the cases that follow: by sockets, also within the host. */
+extern bool pair_by_socket;
 
 uint64_t pair_random(uint64_t *state);
 double pair_now(void); /* seconds */

@@ -2,7 +2,7 @@
 /*
  * sender_bitmap_model.c: find the fifos with frames, in every order of accesses.
  *
- * The code itself (lib/channel/shm/shm.c): two ranks make first contact with a third and send to it, and that makes progress until
+ * The code itself (lib/channel/shm/shm_contact.c, shm.c): two ranks make first contact with a third and send to it, and that makes progress until
  * all has come; with a bitmap of senders that have sent, and without. A pass takes a frame from each such sender. A bit or an
  * opened fifo that is lost is a message that is waited for for ever.
  *
@@ -36,6 +36,7 @@ static rank_status_t commit(struct rk_node *node, enum rk_node_region r, size_t 
 #define rk_node_try_commit(node, r, offset, bytes) (commit(node, r, offset, bytes) == RANK_OK)
 static void *reserved(size_t bytes);
 #define calloc(n, bytes) reserved((n) * (bytes))
+#include "lib/channel/shm/shm_contact.c"
 #include "lib/channel/shm/shm.c"
 #undef calloc
 
@@ -106,12 +107,12 @@ static void send_all(struct process *me, int which)
     struct rk_peer *to = &me->peer[0];
 
     memory.slot[which].pid = -1;
-    model_expect(shm_connect(&me->ctx, &me->shm, to) == RANK_OK, "no first contact");
+    model_expect(rk_shm_connect(&me->shm, to) == RANK_OK, "no first contact");
     for (int i = 0; i < messages; i++) {
         struct rk_hdr h = {.kind = RK_KIND_MSG, .src = (uint32_t)which, .team = 5, .tag = (uint64_t)i, .len = 1};
         unsigned char value = (unsigned char)(i + 1);
 
-        while (shm_send(to, &h, &value) == RK_AGAIN) {
+        while (rk_shm_send(to, &h, &value) == RK_AGAIN) {
             model_here((uint64_t)i, me->end.out.next, me->end.out.slot);
             model_block();
         }
@@ -148,7 +149,7 @@ static void receive_all(struct process *me)
             has[i] = has_something(me, i);
             before[i] = me->got[i];
         }
-        n = shm_progress(&me->ctx, &me->shm);
+        n = rk_shm_progress(&me->shm);
         for (int i = 1; i < RANKS; i++)
             model_expect(!has[i] || me->got[i] > before[i], "a pass left a sender out");
         if (forgetful)
@@ -184,12 +185,13 @@ static void begin(void)
         p->engine.handler[RK_KIND_MSG] = whole;
         p->engine.small = small;
         p->ctx = (struct rk_ctx){.node = &p->node, .engine = &p->engine};
-        p->shm = (struct rk_shm){.ctx = &p->ctx, .by_bits = by_bits, .nlocal = RANKS, .me = i, .ep = p->ep, .in = p->in,
+        p->shm = (struct rk_shm){.ctx = &p->ctx, .node = &p->node, .by_bits = by_bits, .nlocal = RANKS, .me = i, .ep = p->ep, .in = p->in,
                                  .from = p->from, .open_in = p->open_in, .again = p->again,
                                  .shape = {.bytes = BOX, .cells = CELLS, .ring = 64, .ring_at = BOX, .frame = 64}};
         rk_list_init(&p->shm.busy);
+        rk_list_init(&p->shm.steps);
         for (int k = 0; k < RANKS; k++) {
-            p->peer[k] = (struct rk_peer){.ctx = &p->ctx, .number = k, .local = k};
+            p->peer[k] = (struct rk_peer){.ctx = &p->ctx, .number = k, .local = k, .node = &p->node, .slot = k};
             p->peers[k] = &p->peer[k];
         }
     }

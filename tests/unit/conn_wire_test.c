@@ -63,6 +63,12 @@ static struct rk_shake random_message(int type)
         fill_random(m.hello, m.hello_bytes);
         m.team = type == RK_SHAKE_WELCOME ? next_random() : 0;
     }
+    if (type == RK_SHAKE_WELCOME) {
+        m.segment = next_random();
+        m.segment_bytes = next_random();
+        m.segment_fd = (uint32_t)next_random();
+    }
+    m.attached = type == RK_SHAKE_READY && next_random() % 2;
     if (type == RK_SHAKE_REFUSED) {
         m.status = refusals[next_random() % 3];
         memset(m.text, 't', next_random() % (RK_SHAKE_TEXT_MAX + 1));
@@ -77,6 +83,8 @@ static void assert_same_message(const struct rk_shake *a, const struct rk_shake 
     assert_int_equal(a->secret_wanted, b->secret_wanted);
     assert_memory_equal(a->mac, b->mac, sizeof(a->mac));
     assert_true(a->context == b->context && a->host == b->host && a->pid == b->pid && a->team == b->team);
+    assert_true(a->segment == b->segment && a->segment_bytes == b->segment_bytes && a->segment_fd == b->segment_fd);
+    assert_int_equal(a->attached, b->attached);
     assert_string_equal(a->name, b->name);
     assert_int_equal(a->hello_bytes, b->hello_bytes);
     assert_memory_equal(a->hello, b->hello, sizeof(a->hello));
@@ -143,7 +151,7 @@ static void test_malformed(void **state)
         {RK_SHAKE_HELLO, 3, 0, "no listener or client of librank"},
         {RK_SHAKE_HELLO, 4, 7, "has version 7 of the handshake, this side has version 1"},
         {RK_SHAKE_HELLO, 6, 0, "unknown type 0"},
-        {RK_SHAKE_HELLO, 6, 6, "unknown type 6"},
+        {RK_SHAKE_HELLO, 6, 7, "unknown type 7"},
         {RK_SHAKE_HELLO, 7, 1, "unknown type 257"},
         {RK_SHAKE_HELLO, 8, 33, "HELLO has a body of 33 bytes"},
         {RK_SHAKE_HELLO, 11, 0x80, "HELLO has a body of 2147483680 bytes"},
@@ -151,7 +159,8 @@ static void test_malformed(void **state)
         {RK_SHAKE_PROOF, 9, 0x10, "PROOF has a body of"},
         {RK_SHAKE_PROOF, 12 + 32 + 20 + 63, 'x', "name in PROOF"},
         {RK_SHAKE_PROOF, 12 + 32 + 20 + 64, 9, "PROOF announces a hello of 9 bytes and has 5"},
-        {RK_SHAKE_WELCOME, 12 + 32 + 20 + 64 + 8 + 1, 1, "WELCOME announces a hello of 261 bytes and has 5"},
+        {RK_SHAKE_WELCOME, 12 + 32 + 20 + 64 + RK_SHAKE_WELCOME_MORE + 1, 1, "WELCOME announces a hello of 261 bytes and has 5"},
+        {RK_SHAKE_READY, 12, 2, "READY has attached 2 segments"},
         {RK_SHAKE_REFUSED, 12, 0xff, "REFUSED has the status -1"},
         {RK_SHAKE_REFUSED, 15, 0x7f, "REFUSED has the status"},
     };

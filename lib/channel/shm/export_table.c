@@ -39,11 +39,11 @@ static struct rk_exports *exports_open(struct rk_shm *shm)
     size_t bytes = RK_EXPORTS * sizeof(struct rk_export_entry), at = bytes * (size_t)shm->me;
     struct rk_exports *x = calloc(1, sizeof(*x));
 
-    if (!x || !rk_node_try_commit(shm->ctx->node, RK_REGION_EXPORTS, at, bytes)) {
+    if (!x || !rk_node_try_commit(shm->node, RK_REGION_EXPORTS, at, bytes)) {
         free(x);
         return NULL;
     }
-    x->entries = rk_node_at(shm->ctx->node, RK_REGION_EXPORTS, at);
+    x->entries = rk_node_at(shm->node, RK_REGION_EXPORTS, at);
     return x;
 }
 

@@ -20,7 +20,7 @@ static struct rk_export_entry *entry_of(struct rk_shm *shm, int local, uint64_t 
 {
     size_t i = (size_t)local * RK_EXPORTS + (size_t)(name % RK_EXPORTS);
 
-    return rk_node_at(shm->ctx->node, RK_REGION_EXPORTS, i * sizeof(struct rk_export_entry));
+    return rk_node_at(shm->node, RK_REGION_EXPORTS, i * sizeof(struct rk_export_entry));
 }
 
 static void mapping_close(struct rk_imports *m, struct rk_import *s)
@@ -91,7 +91,7 @@ static rank_status_t import_name(struct rk_shm_ep *ep, uint64_t name, const void
     struct rk_kind_block mapped;
     struct rk_export_entry e;
     struct rk_import *s;
-    int local = ep->peer->local, device = -1;
+    int local = ep->peer->slot, device = -1;
     rank_status_t st;
     void *at;
 
@@ -126,7 +126,7 @@ static rank_status_t import_name(struct rk_shm_ep *ep, uint64_t name, const void
 /* Name of the memory that follows in the owner's addresses. 0: none. */
 static uint64_t name_behind(struct rk_shm_ep *ep, uint64_t name)
 {
-    struct rk_export_entry *e = entry_of(ep->shm, ep->peer->local, name);
+    struct rk_export_entry *e = entry_of(ep->shm, ep->peer->slot, name);
     uint64_t next = atomic_load(&e->next);
 
     return atomic_load(&e->name) == name ? next : 0;

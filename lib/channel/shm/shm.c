@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * shm.c: move frames between ranks of a node: first contact, send, poll.
- *
- * The fifo region of the node's segment is sparse. It begins with a byte for each pair (opened or not) and the
- * bitmaps of pending senders, which its creator backs. A sender backs its fifo on first contact, and the byte ring
- * on the first frame that needs it. With many ranks rings start small and grow where they are often full.
+ * shm.c: move frames between ranks of a node: send, poll.
  */
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -12,269 +8,23 @@
 #include "lib/node/cma.h"
 #include "lib/channel/shm/export_table.h"
 #include "lib/channel/shm/shm.h"
+#include "lib/channel/shm/shm_rndv.h"
 #include "lib/channel/shm/shm_region.h"
 #include "lib/node/node.h"
 
 #include <stdlib.h>
 
-/*
- * Up to about this many ranks, polling each fifo is cheaper than a bitmap, which costs an atomic a frame. To
- * measure: CPPFLAGS=-DRK_POLL_ALL_MAX=0 always uses the bitmap, 1000 never. Equal in all ranks of a job.
- */
-#ifndef RK_POLL_ALL_MAX
-#define RK_POLL_ALL_MAX 8
-#endif
 /* tests/model/sender_bitmap_model.c uses shorter passes. */
 #ifndef RK_FRAMES_PER_PASS
 #define RK_FRAMES_PER_PASS 64
 #endif
 
-/* ---------------------------------------------------------- layout of the region */
-
-static size_t box_bytes(int nlocal)
-{
-    size_t want = (size_t)rk_conf.shm_box;
-
-    if (want == 0)
-        want = nlocal <= 4 ? 256 << 10 : nlocal <= 16 ? 64 << 10 : nlocal <= 64 ? 32 << 10 : 16 << 10;
-    return rk_round_up(want < (16 << 10) ? 16 << 10 : want, 4096);
-}
-
-static size_t bits_words(int nlocal)
-{
-    return rk_round_up((size_t)(nlocal + 63) / 64, RK_CACHE_LINE / 8);
-}
-
-static size_t opened_bytes(int nlocal)
-{
-    return rk_round_up((size_t)nlocal * (size_t)nlocal, RK_CACHE_LINE);
-}
-
-static size_t shm_front_bytes(int nlocal)
-{
-    return rk_round_up(opened_bytes(nlocal) + (size_t)nlocal * bits_words(nlocal) * 8, 4096);
-}
-
-/*
- * Maximum depth of a ring (64 KiB made short messages slower). All rings of the node, which each rank maps, stay
- * below 1 GiB.
- */
-enum { DEEP = 32 << 10 };
-#define REGION_MAX ((size_t)1 << 30)
-
-static struct rk_fifo_shape shape_for(int nlocal)
-{
-    struct rk_fifo_shape s = rk_fifo_shape(box_bytes(nlocal));
-    size_t most = REGION_MAX / ((size_t)nlocal * (size_t)nlocal);
-
-    if (rk_conf.shm_box == 0 && most > s.ring)
-        rk_fifo_shape_deepen(&s, most < DEEP ? (uint32_t)most : DEEP);
-    return s;
-}
-
-size_t rk_shm_region_bytes(int nlocal)
-{
-    return shm_front_bytes(nlocal) + (size_t)nlocal * (size_t)nlocal * shape_for(nlocal).bytes;
-}
-
-static _Atomic unsigned char *opened_flag(struct rk_shm *shm, int to, int from)
-{
-    unsigned char *row = rk_node_at(shm->ctx->node, RK_REGION_FIFOS,
-                                    (size_t)to * (size_t)shm->nlocal);
-    return (_Atomic unsigned char *)(row + from);
-}
-
-static _Atomic uint64_t *bits_of(struct rk_shm *shm, int to)
-{
-    return rk_node_at(shm->ctx->node, RK_REGION_FIFOS,
-                      opened_bytes(shm->nlocal) + (size_t)to * bits_words(shm->nlocal) * 8);
-}
-
-static size_t box_at(const struct rk_shm *shm, int to, int from)
-{
-    return shm_front_bytes(shm->nlocal) +
-           ((size_t)to * (size_t)shm->nlocal + (size_t)from) * shm->shape.bytes;
-}
-
-/* ------------------------------------------------------------------ open, close */
-
-static void shm_close(struct rk_ctx *ctx, void *state)
-{
-    struct rk_shm *shm = state;
-
-    (void)ctx;
-    if (!shm)
-        return;
-    if (shm->bad_frames)
-        rk_warn("%llu broken frames came through shared memory", (unsigned long long)shm->bad_frames);
-    rk_exports_close(shm);
-    free(shm->imports); /* closed with the peers */
-    free(shm->ep);
-    free(shm->in);
-    free(shm->from);
-    free(shm->open_in);
-    free(shm->again);
-    free(shm);
-}
-
-static rank_status_t shm_shm_open(struct rk_ctx *ctx, void **state, void *card, size_t *len)
-{
-    struct rk_node *node = ctx->node;
-    struct rk_shm *shm = calloc(1, sizeof(*shm));
-    size_t n = (size_t)node->nlocal;
-
-    (void)card;
-    *len = 0;
-    if (!shm)
-        return RANK_ERR_NO_MEMORY;
-    shm->ctx = ctx;
-    shm->nlocal = node->nlocal;
-    shm->me = node->index;
-    shm->shape = shape_for(node->nlocal);
-    shm->by_bits = node->nlocal > RK_POLL_ALL_MAX;
-    rk_list_init(&shm->busy);
-    rk_list_init(&shm->receiving);
-    rk_list_init(&shm->sending);
-    shm->ep = calloc(n, sizeof(*shm->ep));
-    shm->in = calloc(n, sizeof(*shm->in));
-    shm->from = calloc(n, sizeof(*shm->from));
-    shm->open_in = calloc(n, sizeof(*shm->open_in));
-    shm->again = calloc((n + 63) / 64, sizeof(*shm->again));
-    if (!shm->ep || !shm->in || !shm->from || !shm->open_in || !shm->again) {
-        shm_close(ctx, shm);
-        return RANK_ERR_NO_MEMORY;
-    }
-    if (node->index == 0) {
-        rank_status_t st = rk_node_commit(node, RK_REGION_FIFOS, 0, shm_front_bytes(node->nlocal));
-        if (st) {
-            shm_close(ctx, shm);
-            return st;
-        }
-    }
-    if (node->nlocal > 1)
-        free(rk_proto_table_load(&shm->protos, node->index == 0));
-    shm->nt_from = rk_shm_proto_set() == &rk_shm_proto_ring_nt ? RK_NT_LEAST
-                   : rk_shm_proto_set() == &rk_shm_proto_ring  ? UINT32_MAX
-                                                               : rk_proto_table_nt_from(&shm->protos);
-    rk_cma_allow();
-    *state = shm;
-    return RANK_OK;
-}
-
-/* ----------------------------------------------------------------- first contact */
-
-static bool try_cma(const struct rk_node_slot *slot)
-{
-    bool works;
-
-    if (rk_conf.cma == RK_CONF_CMA_OFF)
-        return false;
-    works = rk_cma_works(slot->pid, slot->probe_addr, slot->probe_word);
-    if (!works && rk_conf.cma == RK_CONF_CMA_ON)
-        rk_warn("RANK_CMA is on, but the kernel does not let this process read the memory of rank "
-                "%d (pid %d); large messages are copied twice",
-                slot->world_rank, slot->pid);
-    return works;
-}
-
-void rk_shm_cma_failed(struct rk_shm_ep *ep)
-{
-    const struct rk_node_slot *slot = &ep->shm->ctx->node->slots[ep->peer->local];
-
-    if (!ep->cma || rk_cma_works(slot->pid, slot->probe_addr, slot->probe_word))
-        return;
-    ep->cma = false;
-    rk_warn("the kernel stopped letting this process reach the memory of rank %u; large messages are copied twice from now on",
-            ep->peer->id.rank);
-}
-
-static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer)
-{
-    struct rk_shm *shm = state;
-    struct rk_node *node = ctx->node;
-    struct rk_shm_ep *ep;
-    rank_status_t st;
-    size_t at;
-
-    if (peer->local < 0 || peer->local == shm->me)
-        return RANK_ERR_UNREACHABLE;
-    at = box_at(shm, peer->local, shm->me);
-    st = rk_node_commit(node, RK_REGION_FIFOS, at, shm->shape.ring_at);
-    if (st)
-        return st;
-    ep = calloc(1, sizeof(*ep));
-    if (!ep)
-        return RANK_ERR_NO_MEMORY;
-    ep->shm = shm;
-    ep->peer = peer;
-    ep->pid = node->slots[peer->local].pid;
-    ep->cma = try_cma(&node->slots[peer->local]);
-    rk_list_init(&ep->busy);
-    rk_list_init(&ep->streams);
-    rk_fifo_out_init(&ep->out, rk_node_at(node, RK_REGION_FIFOS, at), &shm->shape);
-    ep->out.nt_from = shm->nt_from;
-    ep->out.opposite = &shm->in[peer->local];
-    shm->ep[peer->local] = ep;
-    peer->ep = ep;
-    atomic_store(opened_flag(shm, peer->local, shm->me), 1);
-    atomic_fetch_add(&node->slots[peer->local].opened, 1);
-    return RANK_OK;
-}
-
-struct rk_shm_ep *rk_shm_ep_of(struct rk_peer *peer)
-{
-    rank_status_t st = RANK_OK;
-
-    if (rk_unlikely(peer->state == RK_PEER_NEW))
-        st = rk_peer_try_connect(peer); /* a rank of this host: the answer is immediate */
-    if (rk_likely(!st))
-        return peer->ep;
-    rk_send_give_up(peer, st);
-    return NULL;
-}
-
-static void shm_disconnect(void *state, struct rk_peer *peer)
-{
-    struct rk_shm *shm = state;
-    struct rk_shm_ep *ep = peer->ep;
-
-    rk_shm_rndv_peer_gone(shm, peer);
-    rk_imports_drop(shm, peer->local);
-    rk_xpmem_close(ep->far);
-    rk_engine_release(shm->ctx, &ep->busy);
-    shm->ep[peer->local] = NULL;
-    peer->ep = NULL;
-    free(ep);
-}
-
-static void accept_box(struct rk_shm *shm, int from)
-{
-    struct rk_node *node = shm->ctx->node;
-    struct rk_peer *peer = rk_engine_peer(shm->ctx, node->slots[from].world_rank);
-
-    if (!peer)
-        return; /* out of memory, reported; the next pass retries */
-    shm->from[from] = peer;
-    rk_fifo_in_init(&shm->in[from],
-                    rk_node_at(node, RK_REGION_FIFOS, box_at(shm, shm->me, from)), &shm->shape);
-    shm->open_in[shm->nopen_in++] = from;
-}
-
-static RK_COLD void accept_boxes(struct rk_shm *shm)
-{
-    shm->opened_seen = atomic_load(&shm->ctx->node->mine->opened);
-    for (int i = 0; i < shm->nlocal; i++) {
-        if (!shm->in[i].box && atomic_load(opened_flag(shm, shm->me, i)))
-            accept_box(shm, i);
-    }
-}
-
 /* ------------------------------------------------------------------------ frames */
 
-static RK_COLD rank_status_t back_ring(struct rk_shm *shm, struct rk_shm_ep *ep)
+RK_COLD rank_status_t rk_shm_back_ring(struct rk_shm *shm, struct rk_shm_ep *ep)
 {
-    rank_status_t st = rk_node_commit(shm->ctx->node, RK_REGION_FIFOS,
-                                      box_at(shm, ep->peer->local, shm->me) + shm->shape.ring_at,
+    rank_status_t st = rk_node_commit(shm->node, RK_REGION_FIFOS,
+                                      rk_shm_box_at(shm, ep->peer->slot, shm->me) + shm->shape.ring_at,
                                       ep->out.used);
     if (st)
         return st;
@@ -301,8 +51,8 @@ static RK_COLD void found_full(struct rk_shm *shm, struct rk_shm_ep *ep, const s
         return;
     ep->full = 0;
     shm->deepened += used;
-    if (!rk_node_try_commit(shm->ctx->node, RK_REGION_FIFOS,
-                            box_at(shm, ep->peer->local, shm->me) + shm->shape.ring_at + used, used)) {
+    if (!rk_node_try_commit(shm->node, RK_REGION_FIFOS,
+                            rk_shm_box_at(shm, ep->peer->slot, shm->me) + shm->shape.ring_at + used, used)) {
         shm->deepened = DEEPENED_MAX; /* no further attempts */
         return;
     }
@@ -313,11 +63,11 @@ static RK_COLD void found_full(struct rk_shm *shm, struct rk_shm_ep *ep, const s
 /* Publish that something was appended. */
 RK_INLINE void shm_notify(struct rk_shm *shm, struct rk_shm_ep *ep)
 {
-    int to = ep->peer->local;
+    int to = ep->peer->slot;
 
     if (shm->by_bits)
-        atomic_fetch_or(&bits_of(shm, to)[shm->me / 64], 1ull << (shm->me % 64));
-    rk_node_wake(shm->ctx->node, to);
+        atomic_fetch_or(&rk_shm_bits_of(shm, to)[shm->me / 64], 1ull << (shm->me % 64));
+    rk_node_wake(shm->node, to);
 }
 
 RK_INLINE rank_status_t put_frame(struct rk_shm *shm, struct rk_shm_ep *ep,
@@ -325,7 +75,7 @@ RK_INLINE rank_status_t put_frame(struct rk_shm *shm, struct rk_shm_ep *ep,
                                   const void *second)
 {
     if (rk_unlikely(hdr->len > RK_CELL_INLINE && !ep->bytes_backed)) {
-        rank_status_t st = back_ring(shm, ep);
+        rank_status_t st = rk_shm_back_ring(shm, ep);
         if (st)
             return st;
     }
@@ -343,7 +93,7 @@ rank_status_t rk_shm_put(struct rk_shm *shm, struct rk_shm_ep *ep, const struct 
     return put_frame(shm, ep, hdr, first, first_len, second);
 }
 
-static rank_status_t shm_send(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)
+rank_status_t rk_shm_send(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload)
 {
     struct rk_shm_ep *ep = peer->ep;
 
@@ -355,10 +105,10 @@ static RK_COLD rank_status_t send_unbound(struct rk_peer *peer, uint64_t team, u
 {
     struct rk_hdr hdr = {.kind = RK_KIND_MSG, .epoch = peer->epoch, .src = src, .len = bytes, .team = team, .tag = tag};
 
-    return shm_send(peer, &hdr, payload);
+    return rk_shm_send(peer, &hdr, payload);
 }
 
-static rank_status_t shm_send_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload,
+rank_status_t rk_shm_send_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload,
                                     uint32_t bytes)
 {
     struct rk_shm_ep *ep = peer->ep;
@@ -372,7 +122,7 @@ static rank_status_t shm_send_small(struct rk_peer *peer, uint64_t team, uint32_
     return RANK_OK;
 }
 
-static rank_status_t shm_send2(struct rk_peer *peer, const struct rk_hdr *hdr, const void *first,
+rank_status_t rk_shm_send2(struct rk_peer *peer, const struct rk_hdr *hdr, const void *first,
                                size_t first_len, const void *second)
 {
     struct rk_shm_ep *ep = peer->ep;
@@ -380,7 +130,7 @@ static rank_status_t shm_send2(struct rk_peer *peer, const struct rk_hdr *hdr, c
     return put_frame(ep->shm, ep, hdr, first, (uint32_t)first_len, second);
 }
 
-static size_t shm_frame_max(const struct rk_peer *peer)
+size_t rk_shm_frame_max(const struct rk_peer *peer)
 {
     return ((struct rk_shm_ep *)peer->ep)->shm->shape.frame;
 }
@@ -437,11 +187,11 @@ RK_INLINE int shm_drain(struct rk_shm *shm, int from)
     return n;
 }
 
-static enum rk_taken shm_take(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag,
+enum rk_taken rk_shm_take(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag,
                               void *buf, size_t cap, struct rk_took *out)
 {
     struct rk_shm *shm = ((struct rk_shm_ep *)peer->ep)->shm;
-    struct rk_fifo_in *in = &shm->in[peer->local];
+    struct rk_fifo_in *in = &shm->in[peer->slot];
     struct rk_hdr hdr;
     const void *payload;
     uint64_t behind;
@@ -478,7 +228,7 @@ static enum rk_taken shm_take(struct rk_peer *peer, uint64_t team, uint32_t src,
 
 static int drain_by_bits(struct rk_shm *shm)
 {
-    _Atomic uint64_t *bits = bits_of(shm, shm->me);
+    _Atomic uint64_t *bits = rk_shm_bits_of(shm, shm->me);
     int n = 0;
 
     for (int w = 0; w < (shm->nlocal + 63) / 64; w++) {
@@ -491,7 +241,7 @@ static int drain_by_bits(struct rk_shm *shm)
             int from = w * 64 + __builtin_ctzll(x), got;
 
             if (rk_unlikely(!shm->in[from].box))
-                accept_boxes(shm);
+                rk_shm_accept_boxes(shm);
             got = shm->in[from].box ? shm_drain(shm, from) : 0;
             if (got == RK_FRAMES_PER_PASS || !shm->in[from].box)
                 shm->again[w] |= 1ull << (from % 64);
@@ -518,17 +268,16 @@ static RK_COLD int continue_streams(struct rk_shm *shm)
     return n;
 }
 
-static int shm_progress(struct rk_ctx *ctx, void *state)
+int rk_shm_progress(struct rk_shm *shm)
 {
-    struct rk_shm *shm = state;
     int n = 0;
 
     if (shm->by_bits) {
         n = drain_by_bits(shm);
     } else {
-        if (rk_unlikely(atomic_load_explicit(&ctx->node->mine->opened, memory_order_relaxed) !=
+        if (rk_unlikely(atomic_load_explicit(&shm->node->mine->opened, memory_order_relaxed) !=
                         shm->opened_seen))
-            accept_boxes(shm);
+            rk_shm_accept_boxes(shm);
         for (int k = 0; k < shm->nopen_in; k++)
             n += shm_drain(shm, shm->open_in[k]);
     }
@@ -536,23 +285,76 @@ static int shm_progress(struct rk_ctx *ctx, void *state)
         n += continue_streams(shm);
     if (rk_unlikely(shm->nassisted))
         n += rk_shm_rndv_poll(shm);
+    if (rk_unlikely(!rk_list_empty(&shm->steps)))
+        n += rk_shm_steps_progress(shm);
     return n;
 }
 
 /* Announce any size rather than copy it twice: each copy of a device costs more than the rendezvous. */
-static bool shm_fetches(const struct rk_peer *peer, const struct rk_view *view)
+bool rk_shm_fetches(const struct rk_peer *peer, const struct rk_view *view)
 {
     return view->ops->kind && view->ops->kind->block && view->ops->kind->import && !((const struct rk_shm_ep *)peer->ep)->staged;
 }
 
-static void shm_idle(void *state, uint64_t now)
+void rk_shm_idle(struct rk_shm *shm, uint64_t now)
 {
-    struct rk_shm *shm = state;
-
     if (rk_likely(!shm->exports && !shm->imports))
         return;
     rk_exports_check(shm, now);
     rk_imports_check(shm, now);
+}
+
+bool rk_shm_has_frames(const struct rk_shm *shm)
+{
+    if (atomic_load(&shm->node->mine->opened) != shm->opened_seen || !rk_list_empty(&shm->steps))
+        return true;
+    for (int k = 0; k < shm->nopen_in; k++) {
+        if (rk_fifo_ready(&shm->in[shm->open_in[k]]))
+            return true;
+    }
+    return false;
+}
+
+/* ------------------------------------------------- the channel of the context's node */
+
+static rank_status_t shm_open_node(struct rk_ctx *ctx, void **state, void *card, size_t *len)
+{
+    struct rk_shm *shm;
+    rank_status_t st = rk_shm_make(ctx, ctx->node, NULL, NULL, &shm);
+
+    (void)card;
+    *len = 0;
+    if (!st)
+        *state = shm;
+    return st;
+}
+
+static void shm_close_node(struct rk_ctx *ctx, void *state)
+{
+    (void)ctx;
+    rk_shm_free(state);
+}
+
+static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer)
+{
+    (void)ctx;
+    return rk_shm_connect(state, peer);
+}
+
+static void shm_disconnect(void *state, struct rk_peer *peer)
+{
+    rk_shm_disconnect(state, peer);
+}
+
+static int shm_progress(struct rk_ctx *ctx, void *state)
+{
+    (void)ctx;
+    return rk_shm_progress(state);
+}
+
+static void shm_idle(void *state, uint64_t now)
+{
+    rk_shm_idle(state, now);
 }
 
 static void shm_freed(void *state, const void *ptr, size_t bytes)
@@ -563,29 +365,19 @@ static void shm_freed(void *state, const void *ptr, size_t bytes)
 /* Memory into which an assisting sender still writes must stay, too. */
 static rank_status_t shm_drained(void *state)
 {
-    const struct rk_shm *shm = state;
-
-    return shm->nassisted > 0 ? RK_AGAIN : RANK_OK;
+    return ((const struct rk_shm *)state)->nassisted > 0 ? RK_AGAIN : RANK_OK;
 }
 
 const struct rk_channel rk_channel_shm = {
     .name = "shm",
     .shares_memory = true,
-    .open = shm_shm_open,
-    .close = shm_close,
+    .within_node = true,
+    .open = shm_open_node,
+    .close = shm_close_node,
     .connect = shm_connect,
     .disconnect = shm_disconnect,
-    .frame_max = shm_frame_max,
-    .send = shm_send,
-    .send_small = shm_send_small,
-    .small_below = RK_COMPACT_MAX + 1,
-    .send2 = shm_send2,
-    .take = shm_take,
-    .rndv_send = rk_shm_rndv_send,
-    .rndv_recv = rk_shm_rndv_recv,
-    .rndv_drop = rk_shm_rndv_drop,
+    RK_SHM_FRAMES,
     .progress = shm_progress,
-    .fetches = shm_fetches,
     .idle = shm_idle,
     .freed = shm_freed,
     .drained = shm_drained,

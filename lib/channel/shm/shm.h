@@ -41,8 +41,11 @@ struct rk_shm_ep {
     bool staged;  /* and it fetches such memory through host memory */
 };
 
+/* The channel on one node: the context's own, or that of a connection (shm_pair.c). */
 struct rk_shm {
     struct rk_ctx *ctx;
+    struct rk_node *node;
+    struct rk_peer *only; /* of a connection: the other process; NULL: those of the job */
     struct rk_fifo_shape shape;
     uint32_t nt_from;
     bool by_bits; /* many ranks: senders set bits in a bitmap */
@@ -57,6 +60,7 @@ struct rk_shm {
     struct rk_link busy;
     struct rk_link receiving; /* receives in progress, by request link */
     struct rk_link sending;   /* announced and unfinished */
+    struct rk_link steps;     /* receives that are copied in steps (shm_steps.c) */
     int nassisted;            /* receives with the sender's assist */
     uint64_t bad_frames;
     size_t deepened; /* bytes by which own rings have grown */
@@ -64,6 +68,43 @@ struct rk_shm {
     struct rk_exports *exports; /* export_table.h; NULL until used */
     struct rk_imports *imports;
 };
+
+/* shm_contact.c */
+/* only: see above. protos: NULL: from the file of this machine. */
+rank_status_t rk_shm_make(struct rk_ctx *ctx, struct rk_node *node, struct rk_peer *only, const struct rk_proto_table *protos,
+                          struct rk_shm **out);
+/* No-op if NULL. */
+void rk_shm_free(struct rk_shm *shm);
+rank_status_t rk_shm_connect(struct rk_shm *shm, struct rk_peer *peer);
+void rk_shm_disconnect(struct rk_shm *shm, struct rk_peer *peer);
+/* Open the fifos of senders that are new. */
+void rk_shm_accept_boxes(struct rk_shm *shm);
+/* Place of a fifo in the region, and bitmap of a receiver's senders. */
+size_t rk_shm_box_at(const struct rk_shm *shm, int to, int from);
+_Atomic uint64_t *rk_shm_bits_of(const struct rk_shm *shm, int to);
+
+/* shm.c: as the functions of rk_channel. */
+size_t rk_shm_frame_max(const struct rk_peer *peer);
+rank_status_t rk_shm_send(struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload);
+rank_status_t rk_shm_send2(struct rk_peer *peer, const struct rk_hdr *hdr, const void *first, size_t first_len,
+                           const void *second);
+rank_status_t rk_shm_send_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload,
+                                uint32_t bytes);
+enum rk_taken rk_shm_take(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, void *buf, size_t cap,
+                          struct rk_took *out);
+bool rk_shm_fetches(const struct rk_peer *peer, const struct rk_view *view);
+int rk_shm_progress(struct rk_shm *shm);
+/* Would progress find a frame? Not for many ranks (by_bits). */
+bool rk_shm_has_frames(const struct rk_shm *shm);
+/* Back the byte ring of a peer. */
+rank_status_t rk_shm_back_ring(struct rk_shm *shm, struct rk_shm_ep *ep);
+void rk_shm_idle(struct rk_shm *shm, uint64_t now);
+
+/* What all nodes have in common in a rk_channel. */
+#define RK_SHM_FRAMES                                                                                                  \
+    .frame_max = rk_shm_frame_max, .send = rk_shm_send, .send2 = rk_shm_send2, .send_small = rk_shm_send_small,        \
+    .small_below = RK_COMPACT_MAX + 1, .take = rk_shm_take, .rndv_send = rk_shm_rndv_send,                             \
+    .rndv_recv = rk_shm_rndv_recv, .rndv_drop = rk_shm_rndv_drop, .fetches = rk_shm_fetches
 
 /* Send one frame to a peer, or return RK_AGAIN. */
 rank_status_t rk_shm_put(struct rk_shm *shm, struct rk_shm_ep *ep, const struct rk_hdr *hdr,

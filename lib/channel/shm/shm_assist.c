@@ -58,7 +58,7 @@ void rk_shm_assist_serve(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segm
                 rk_shm_cma_failed(ep);
         }
         atomic_fetch_add(&ep->out.box->helped, 1);
-        rk_node_wake(shm->ctx->node, ep->peer->local);
+        rk_node_wake(shm->node, ep->peer->slot);
         if (st)
             return;
     }
@@ -112,7 +112,7 @@ void rk_shm_assist_abort(struct rk_shm *shm, struct rk_shm_ep *ep)
 {
     if (!ep->assisted)
         return;
-    atomic_store(&shm->in[ep->peer->local].box->claims, rk_split_begin(++ep->assist_gen));
+    atomic_store(&shm->in[ep->peer->slot].box->claims, rk_split_begin(++ep->assist_gen));
     ep->assisted = NULL;
     shm->nassisted--;
 }
@@ -133,7 +133,7 @@ void rk_shm_copy_together(struct rk_shm_recv *r, const char *here, bool by_xpmem
     struct rk_shm *shm = r->shm;
     struct rk_shm_ep *ep = r->ep;
     struct rank_request *req = r->req;
-    struct rk_fifo *box = shm->in[ep->peer->local].box;
+    struct rk_fifo *box = shm->in[ep->peer->slot].box;
     /* A sender that fetches from this rank at the same time will not help. */
     uint64_t most = r->to_segment ? RK_CHUNK_MAPPED : has_for(shm, ep->peer) ? RK_CHUNK_BUSY : RK_CHUNK_MAX;
     uint64_t chunk = rk_chunk_of(r->want, most);

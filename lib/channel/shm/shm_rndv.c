@@ -62,11 +62,11 @@ void rk_shm_recv_finish(const struct rk_shm_recv *r, rank_status_t st)
 
 struct rk_xpmem *rk_shm_attached(struct rk_shm_ep *ep)
 {
-    struct rk_node *node = ep->shm->ctx->node;
+    struct rk_node *node = ep->shm->node;
 
     if (rk_unlikely(!ep->far_asked)) {
         rk_xpmem_offer(node); /* so that the peer can copy a share */
-        ep->far = rk_xpmem_of(node, ep->peer->local);
+        ep->far = rk_xpmem_of(node, ep->peer->slot);
         ep->far_asked = true;
     }
     return ep->far;
@@ -97,7 +97,7 @@ rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
         if (a.segment & RK_SEGMENT_REGISTERED && req->flags & RK_REQ_WAITED)
             a.segment |= RK_SEGMENT_MARK;
     } else {
-        rk_xpmem_offer(peer->ctx->node);
+        rk_xpmem_offer(peer->node);
         if (req->flags & RK_REQ_WAITED)
             a.segment = WAITED_FOR;
     }
@@ -193,7 +193,7 @@ static const struct rk_shm_proto *prefer_proto(const struct rk_shm_recv *r)
     if (p)
         return p;
     if (r->has & RK_NEEDS_MAPPING) /* a sender that has to use the kernel is slower at its share */
-        return r->shm->ctx->node->oversubscribed || (!r->to_segment && t->alone[0][class] != &rk_shm_proto_cma2)
+        return r->shm->node->oversubscribed || (!r->to_segment && t->alone[0][class] != &rk_shm_proto_cma2)
                    ? &rk_shm_proto_mapped
                    : t->mapped[class];
     p = r->waited ? t->best[attached][class] : t->alone[attached][class];
@@ -219,7 +219,7 @@ static bool should_offer(const struct rk_shm_recv *r, const struct rk_shm_proto 
     const struct rk_shm *shm = r->shm;
 
     return p->needs & RK_NEEDS_CMA && r->has & RK_NEEDS_ASSIST && r->want <= shm->shape.shallow / 2 && !set_for(r) &&
-           shm->protos.best[0][rk_proto_class(r->want)]->needs & RK_NEEDS_RING && !shm->ctx->node->oversubscribed;
+           shm->protos.best[0][rk_proto_class(r->want)]->needs & RK_NEEDS_RING && !shm->node->oversubscribed;
 }
 
 void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view, struct rank_request *req)
@@ -253,6 +253,8 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view, st
         find_access(&r);
     if (rk_unlikely(view->ops != NULL) && segment != STREAM_ONLY && !r.in_pieces &&
         !(r.has & (RK_NEEDS_MAPPING | RK_NEEDS_XPMEM)) && rk_device_request_push(&r))
+        return;
+    if (rk_unlikely(ep->shm->only != NULL) && rk_shm_steps_begin(&r))
         return;
     do {
         p = select_proto(&r);
@@ -337,6 +339,7 @@ void rk_shm_rndv_peer_gone(struct rk_shm *shm, struct rk_peer *peer)
     struct rk_shm_ep *ep = peer->ep;
 
     rk_shm_assist_abort(shm, ep);
+    rk_shm_steps_abort(shm);
     fail_all_of(&shm->receiving, peer);
     fail_all_of(&shm->sending, peer);
     fail_all_of(&ep->streams, peer);

@@ -44,6 +44,16 @@ void rk_shm_assist_serve(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segm
 /* End a receive without its dead sender, which must not claim more chunks. */
 void rk_shm_assist_abort(struct rk_shm *shm, struct rk_shm_ep *ep);
 
+/* shm_steps.c */
+
+enum { RK_SHM_STEP = 1 << 20 /* bytes that one progress call copies of a connection's message */ };
+/* Copy the message in steps, if it is one of a connection, long and accessible. Else returns false. */
+bool rk_shm_steps_begin(const struct rk_shm_recv *r);
+/* Copy the next step. There must be one. */
+int rk_shm_steps_progress(struct rk_shm *shm);
+/* End all, without the dead peer. */
+void rk_shm_steps_abort(struct rk_shm *shm);
+
 /* shm_stream.c */
 
 /* Request the payload through the ring. Returns true. */

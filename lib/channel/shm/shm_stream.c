@@ -145,7 +145,7 @@ enum { OFFER_NS = 1500 };
 
 bool rk_shm_stream_offer(struct rk_shm_recv *r)
 {
-    struct rk_fifo *box = r->shm->in[r->ep->peer->local].box;
+    struct rk_fifo *box = r->shm->in[r->ep->peer->slot].box;
     struct rk_shm_offer o = {.fetch = {.sender = rk_id_unpack(r->sender), .want = r->want}};
     struct rank_request *req = r->req;
     uint64_t until, begun;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPS_CHUNK = 32, ROUNDS_PER_SET = 4 };
+enum { OPS_CHUNK = 32, ROUNDS_PER_SET = 4, ROUNDS_QUIET = 64 };
 
 static rank_status_t tcp_open(struct rk_ctx *ctx, void **state, void *card, size_t *len)
 {
@@ -49,12 +49,12 @@ static void tcp_close(struct rk_ctx *ctx, void *state)
 
 static rank_status_t tcp_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer)
 {
-    struct rk_tcp *tcp = state;
+    struct rk_tcp_link *l = rk_tcp_link_of(state, peer);
 
     (void)ctx;
-    if (peer->number >= tcp->by_number_cap || !tcp->by_number[peer->number])
+    if (!l || l->lifeline)
         return RANK_ERR_UNREACHABLE;
-    peer->ep = tcp->by_number[peer->number];
+    peer->ep = l;
     return RANK_OK;
 }
 
@@ -70,10 +70,11 @@ static void tcp_disconnect(void *state, struct rk_peer *peer)
 
 static void tcp_forget(void *state, struct rk_peer *peer, bool disconnected)
 {
-    (void)state;
+    struct rk_tcp_link *l = rk_tcp_link_of(state, peer);
+
     (void)disconnected;
-    if (peer->ep && peer->channel == &rk_channel_tcp)
-        rk_tcp_link_close(peer->ep);
+    if (l)
+        rk_tcp_link_close(l);
 }
 
 static size_t tcp_frame_max(const struct rk_peer *peer)
@@ -106,6 +107,22 @@ static void flush_pending(struct rk_tcp *tcp)
         rk_tcp_flush(rk_list_entry(l, struct rk_tcp_link, on_pending));
 }
 
+/* Close the lifelines of dead peers: confirm that nothing here touches their memory any more. */
+static RK_COLD void end_lifelines(struct rk_tcp *tcp)
+{
+    struct rk_link *at, *next;
+
+    rk_list_for_each_safe(at, next, &tcp->links)
+    {
+        struct rk_tcp_link *l = rk_list_entry(at, struct rk_tcp_link, on_links);
+
+        if (!l->lifeline || l->peer->state != RK_PEER_DEAD)
+            continue;
+        rk_tcp_send_bye(l);
+        rk_tcp_link_close(l);
+    }
+}
+
 static int tcp_progress(struct rk_ctx *ctx, void *state)
 {
     struct rk_tcp *tcp = state;
@@ -115,6 +132,11 @@ static int tcp_progress(struct rk_ctx *ctx, void *state)
     tcp->tick++;
     tcp->handled = 0;
     flush_pending(tcp);
+    if (rk_unlikely(tcp->ending > 0))
+        end_lifelines(tcp);
+    if (tcp->watched == tcp->quiet && !tcp->due && tcp->tick % ROUNDS_QUIET)
+        return 0;
+    tcp->due = false;
     /* Often the next frame comes from where the last one came: that saves a system call. The others have their turns. */
     if (tcp->last && !tcp->last->failed) {
         rk_tcp_receive(tcp->last);
@@ -141,6 +163,7 @@ static int tcp_fd(void *state)
 static rank_status_t tcp_arm(void *state)
 {
     flush_pending(state);
+    ((struct rk_tcp *)state)->due = true;
     return RANK_OK;
 }
 
@@ -148,6 +171,8 @@ static void tcp_idle(void *state, uint64_t now)
 {
     struct rk_tcp *tcp = state;
 
+    tcp->due = true;
+    end_lifelines(tcp);
     if (tcp->idle)
         tcp->idle(tcp->idle_arg, now);
 }

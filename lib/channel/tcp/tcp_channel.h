@@ -28,6 +28,7 @@
 /* A descriptor in the channel's set. ready may close it and free the source. */
 struct rk_tcp_source {
     int fd;
+    bool quiet;
     void (*ready)(struct rk_tcp_source *source, uint32_t events);
 };
 
@@ -59,6 +60,7 @@ struct rk_tcp_link {
     struct rk_tcp *tcp;
     struct rk_peer *peer;
     struct rk_link on_links;
+    bool lifeline;   /* frames take another channel: the socket only shows the end of the peer */
     bool failed;     /* the socket is at its end: reported */
     bool bye;        /* the peer has sent its last frame */
     bool bye_sent;   /* this side has sent its own */
@@ -95,6 +97,9 @@ struct rk_tcp {
     struct rk_handles op_ids;
     uint64_t tick; /* progress calls */
     int handled;   /* by this progress call */
+    int watched, quiet; /* descriptors in the set; those of them where little happens: listeners and lifelines */
+    int ending;    /* lifelines with peers that are about to be dead */
+    bool due;      /* look at the set in the next progress call, even if all are quiet */
     bool leaving;  /* the rooms above are closed: nothing is delivered any more */
     uint64_t bad_frames;
     void (*idle)(void *arg, uint64_t now); /* of lib/conn: about every 125 ms; NULL: none */
@@ -105,12 +110,19 @@ extern const struct rk_channel rk_channel_tcp;
 
 /* Watch a descriptor; RANK_ERR_SYSTEM: it cannot be watched. */
 rank_status_t rk_tcp_watch(struct rk_tcp *tcp, struct rk_tcp_source *source, uint32_t events);
+/* Little happens there: a watched listener. */
+void rk_tcp_set_quiet(struct rk_tcp *tcp, struct rk_tcp_source *source);
 void rk_tcp_rewatch(struct rk_tcp *tcp, struct rk_tcp_source *source, uint32_t events);
 /* Before the descriptor is closed. A source of this round is not called any more. */
 void rk_tcp_unwatch(struct rk_tcp *tcp, struct rk_tcp_source *source);
 
-/* The socket leads to the peer: connect it. Takes the socket, unless it fails. counts outlive the link. */
-rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, struct rk_tcp_counts *counts);
+/*
+ * The socket leads to the peer: connect it. Takes the socket, unless it fails. counts outlive the link. lifeline: another
+ * channel connects it.
+ */
+rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, struct rk_tcp_counts *counts, bool lifeline);
+/* The link of a peer; NULL: it has none any more. */
+struct rk_tcp_link *rk_tcp_link_of(const struct rk_tcp *tcp, const struct rk_peer *peer);
 /* Send the last frame. The socket takes no more frames; the peer's are still received. */
 void rk_tcp_send_bye(struct rk_tcp_link *l);
 /* Is all sent, and has the peer sent all? Or has the connection ended? */

@@ -12,10 +12,19 @@ rank_status_t rk_tcp_watch(struct rk_tcp *tcp, struct rk_tcp_source *source, uin
 {
     struct epoll_event ev = {.events = events, .data.ptr = source};
 
-    if (epoll_ctl(tcp->set, EPOLL_CTL_ADD, source->fd, &ev) == 0)
+    source->quiet = false;
+    if (epoll_ctl(tcp->set, EPOLL_CTL_ADD, source->fd, &ev) == 0) {
+        tcp->watched++;
         return RANK_OK;
+    }
     rk_error("cannot watch a connection: %m");
     return RANK_ERR_SYSTEM;
+}
+
+void rk_tcp_set_quiet(struct rk_tcp *tcp, struct rk_tcp_source *source)
+{
+    source->quiet = true;
+    tcp->quiet++;
 }
 
 void rk_tcp_rewatch(struct rk_tcp *tcp, struct rk_tcp_source *source, uint32_t events)
@@ -28,6 +37,9 @@ void rk_tcp_rewatch(struct rk_tcp *tcp, struct rk_tcp_source *source, uint32_t e
 void rk_tcp_unwatch(struct rk_tcp *tcp, struct rk_tcp_source *source)
 {
     epoll_ctl(tcp->set, EPOLL_CTL_DEL, source->fd, NULL);
+    tcp->watched--;
+    tcp->quiet -= source->quiet;
+    source->quiet = false;
     for (int i = 0; i < tcp->nevents; i++) {
         if (tcp->events[i].data.ptr == source)
             tcp->events[i].data.ptr = NULL;
@@ -44,6 +56,7 @@ void rk_tcp_link_failed(struct rk_tcp_link *l, const char *why)
     if (why && !l->bye_sent)
         rk_debug("the connection to peer %d is at its end: %s", l->peer->number, why);
     l->peer->closed |= l->bye;
+    l->tcp->ending += l->lifeline && !l->bye;
     rk_engine_report_death(l->tcp->ctx, l->peer->number);
 }
 
@@ -75,7 +88,12 @@ static rank_status_t make_room(struct rk_tcp *tcp, int number)
     return RANK_OK;
 }
 
-rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, struct rk_tcp_counts *counts)
+struct rk_tcp_link *rk_tcp_link_of(const struct rk_tcp *tcp, const struct rk_peer *peer)
+{
+    return peer->number < tcp->by_number_cap ? tcp->by_number[peer->number] : NULL;
+}
+
+rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, struct rk_tcp_counts *counts, bool lifeline)
 {
     struct rk_tcp_link *l;
     rank_status_t st = make_room(tcp, peer->number);
@@ -84,7 +102,8 @@ rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, st
         rk_error("out of memory for a connection");
         return RANK_ERR_NO_MEMORY;
     }
-    l->source = (struct rk_tcp_source){fd, rk_tcp_link_ready};
+    l->source = (struct rk_tcp_source){.fd = fd, .ready = rk_tcp_link_ready};
+    l->lifeline = lifeline;
     l->tcp = tcp;
     l->peer = peer;
     l->counts = counts;
@@ -99,6 +118,10 @@ rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, st
     }
     rk_list_append(&tcp->links, &l->on_links);
     tcp->by_number[peer->number] = l;
+    if (lifeline) {
+        rk_tcp_set_quiet(tcp, &l->source);
+        return RANK_OK;
+    }
     st = rk_peer_try_connect(peer);
     if (st) {
         l->source.fd = -1; /* it stays with the caller */
@@ -111,6 +134,8 @@ void rk_tcp_link_close(struct rk_tcp_link *l)
 {
     struct rk_tcp *tcp = l->tcp;
 
+    if (l->lifeline && (l->failed || l->bye))
+        tcp->ending--;
     if (!l->failed)
         rk_tcp_unwatch(tcp, &l->source);
     l->failed = true;

@@ -19,6 +19,15 @@ static bool tcp_deliver(struct rk_tcp_link *l, const struct rk_hdr *hdr, const v
     rk_handler_fn handler;
 
     l->tcp->handled++;
+    if (hdr->kind == RK_TCP_BYE && l->lifeline && !l->bye) {
+        l->bye = true; /* confirmed once its frames are delivered and it is disconnected */
+        l->peer->closed = 1;
+        l->tcp->ending += !l->failed;
+        rk_engine_report_death(ctx, l->peer->number);
+        return true;
+    }
+    if (l->lifeline)
+        return false;
     if (hdr->kind == RK_TCP_BYE) {
         l->bye = true;
         rk_tcp_send_bye(l);
