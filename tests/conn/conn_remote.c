@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * conn_remote.c: be one side of a connection between hosts, for conn_hosts.sh.
+ *
+ *   conn_remote listen ADDRESS WHAT     prints "listens HOST:PORT"
+ *   conn_remote connect ADDRESS WHAT
+ *
+ * WHAT: a seed: random operations, by three connections. "idle": make progress for ever. The others wait in that call until
+ * the connection ends, and print "ended: STATUS": recv, send, put, get. "ready" is printed before.
+ */
+#include "tests/conn/conn_steps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONNS = 3, STEPS = 150, LONG = 8 << 20, SILENCE_S = 3 };
+
+static void open_all(rank_ctx_t ctx, bool listens, const char *address, rank_team_t conns[CONNS])
+{
+    rank_conn_opts_t opts = pair_opts();
+    rank_listener_t listener;
+    char text[PAIR_ADDRESS];
+    size_t len = sizeof(text);
+
+    opts.silence_ns = SILENCE_S * SECOND;
+    if (listens) {
+        OK(rank_listen(ctx, address, &opts, &listener));
+        OK(rank_listener_address(listener, text, &len));
+        printf("listens %s\n", text);
+        fflush(stdout);
+    }
+    for (int i = 0; i < CONNS; i++) {
+        rank_conn_info_t info = {.size = sizeof(info)};
+
+        if (listens)
+            OK(rank_accept(listener, 60 * SECOND, &conns[i]));
+        else
+            OK(rank_connect(ctx, address, &opts, &conns[i]));
+        OK(rank_conn_info(conns[i], &info));
+        CHECK(strcmp(info.channel, "tcp") == 0 && info.pid == 0 && info.proved);
+    }
+}
+
+static void random_operations(rank_ctx_t ctx, rank_team_t conns[CONNS], uint64_t seed)
+{
+    uint64_t random = seed;
+    struct steps steps[CONNS];
+
+    for (int i = 0; i < CONNS; i++)
+        steps_open(&steps[i], ctx, conns[i], seed + (uint64_t)i);
+    for (int i = 0; i < STEPS; i++)
+        steps_next(&steps[pair_random(&random) % CONNS]);
+    for (int i = 0; i < CONNS; i++) {
+        steps_close(&steps[i]);
+        OK(rank_disconnect(&conns[i], 20 * SECOND));
+    }
+    printf("done\n");
+}
+
+static rank_status_t call_until_end(const char *what, rank_team_t conn, rank_mem_t remote, char *buf)
+{
+    int other = 1 - rank_team_rank(conn);
+    rank_status_t st = RANK_OK;
+    rank_request_t req;
+
+    while (!st) {
+        if (strcmp(what, "recv") == 0) {
+            st = rank_recv(buf, LONG, RANK_BYTE, other, 5, conn, NULL);
+        } else if (strcmp(what, "send") == 0) {
+            st = rank_isend(buf, LONG, RANK_BYTE, other, 6, conn, &req);
+            st = st ? st : rank_wait(&req, NULL);
+        } else if (strcmp(what, "put") == 0) {
+            st = rank_put(buf, LONG, other, remote, 0);
+            st = st ? st : rank_flush(remote, other);
+        } else {
+            st = rank_get(buf, LONG, other, remote, 0);
+        }
+    }
+    return st;
+}
+
+static void wait_for_end(rank_ctx_t ctx, rank_team_t conn, const char *what)
+{
+    unsigned char key[RANK_RKEY_MAX], theirs[RANK_RKEY_MAX];
+    int other = 1 - rank_team_rank(conn);
+    size_t len = sizeof(key);
+    rank_mem_t mem, remote;
+    char *memory = calloc(2, LONG);
+    rank_envelope_t e;
+
+    CHECK(memory);
+    OK(rank_ctx_reg(ctx, memory, LONG, &mem));
+    OK(rank_rkey_pack(mem, key, &len));
+    OK(rank_sendrecv(key, sizeof(key), RANK_BYTE, other, 9, theirs, sizeof(theirs), RANK_BYTE, other, 9, conn, NULL));
+    OK(rank_rkey_open(conn, other, theirs, len, &remote));
+    OK(rank_barrier(conn));
+    printf("ready\n");
+    fflush(stdout);
+    if (strcmp(what, "idle") == 0)
+        rank_probe(other, 8, conn, &e);
+    else
+        printf("ended: %s\n", rank_status_string(call_until_end(what, conn, remote, memory + LONG)));
+    fflush(stdout);
+    free(memory);
+}
+
+int main(int argc, char **argv)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_SERIALIZED, 0);
+    rank_team_t conns[CONNS];
+
+    if (argc != 4)
+        return 2;
+    open_all(ctx, strcmp(argv[1], "listen") == 0, argv[2], conns);
+    if (atol(argv[3]))
+        random_operations(ctx, conns, (uint64_t)atol(argv[3]));
+    else
+        wait_for_end(ctx, conns[1], argv[3]);
+    OK(rank_ctx_close(&ctx, SECOND));
+    return 0;
+}
