@@ -267,8 +267,10 @@ struct bye_wait {
 static bool bye_is_over(struct rk_wait *w)
 {
     struct bye_wait *b = (struct bye_wait *)w;
-    struct rk_tcp_link *l = rk_tcp_link_of(b->peer->ctx->conns->tcp, b->peer);
+    struct rk_tcp *tcp = b->peer->ctx->conns->tcp;
+    struct rk_tcp_link *l = rk_tcp_link_of(tcp, b->peer);
 
+    tcp->due = true;
     if (b->confirmed || b->peer->state == RK_PEER_DEAD || !l)
         return b->confirmed = true;
     if (!rk_list_empty(&b->peer->sendq.on_busy))
