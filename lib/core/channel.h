@@ -134,6 +134,8 @@ struct rk_channel {
                           size_t bytes, size_t offset, struct rank_request *req);
     /* Returns when puts to peer (NULL: to all peers) are visible there. */
     rank_status_t (*flush)(struct rk_channel_mem *mem, struct rk_peer *peer);
+    /* Start that for all puts to the peer: req is completed when they are visible. As iput. */
+    rank_status_t (*iflush)(struct rk_peer *peer, struct rank_request *req);
 
     /* About every 125 ms of waits and progress: release what is unused. now: rk_clock_ns. NULL: nothing. */
     void (*idle)(void *state, uint64_t now);

@@ -20,7 +20,7 @@
 
 enum rk_req_type { RK_REQ_SEND, RK_REQ_RECV, RK_REQ_COLL, RK_REQ_RMA, RK_REQ_TYPES };
 /* Kinds of RK_REQ_RMA. */
-enum { RK_REQ_GET, RK_REQ_PUT, RK_REQ_FLUSH, RK_REQ_AMO, RK_REQ_SIGNAL, RK_REQ_KEY };
+enum { RK_REQ_GET, RK_REQ_PUT, RK_REQ_FLUSH, RK_REQ_AMO, RK_REQ_SIGNAL, RK_REQ_KEY, RK_REQ_LIST };
 
 enum {
     RK_REQ_POOLED = 1, /* from the pool: freed by test and wait */

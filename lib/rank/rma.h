@@ -137,6 +137,58 @@ RANK_API rank_status_t rank_flush_local(rank_mem_t mem, int peer);
  * peer. The later ones may be on any memory. The call may wait as rank_flush does. */
 RANK_API rank_status_t rank_fence(rank_mem_t mem);
 
+/* ------------------------------------------------------------- rank_xfer: move lists of blocks and notify the peer */
+
+typedef enum rank_xfer_op {
+    RANK_XFER_WRITE, /* to the memory of the peer */
+    RANK_XFER_READ
+} rank_xfer_op_t;
+
+/* A block of a list. A write reads local, a read writes it. */
+typedef struct rank_block {
+    void *local;
+    int64_t bytes;
+    rank_mem_t mem;
+    int64_t offset; /* in the peer's part of mem */
+} rank_block_t;
+
+enum { RANK_NOTICE_MAX = 4096 /* bytes of a notice */ };
+
+/* A message that the peer receives when the list is done, by rank_recv with this tag. */
+typedef struct rank_notice {
+    int64_t tag;
+    const void *data;
+    int64_t bytes; /* at most RANK_NOTICE_MAX */
+} rank_notice_t;
+
+/*
+ * Start to move n blocks to or from the memory of peer, a rank of team. Blocks may lie in any number of memories: opened
+ * keys, and rank_alloc memory of any team that has the peer. blocks, notice and its data may be reused on return, the
+ * local memory when the request is complete. A write is complete when its data is visible at the peer, a read when the
+ * data is here. If all of the list has been moved, the notice is sent. It needs no receive to complete the request.
+ * Blocks have no order. notice may be NULL. With n 0 there is only the notice. The call moves up to 1 MiB; progress
+ * moves the rest, and takes turns among lists. rank_flush and rank_rkey_close on a memory wait for its lists. Freeing a
+ * memory in another way ends its lists.
+ * If one argument or block is wrong, the call returns an error that names the block, and nothing moves:
+ * RANK_ERR_HANDLE: a memory is none, or of another context.
+ * RANK_ERR_BOUNDS: a block leaves its memory.
+ * RANK_ERR_COUNT: a block, the notice or n is negative, or the notice is too long.
+ * RANK_ERR_ARG: a memory is of another peer, or does not permit op. Debug builds: blocks that are written overlap here.
+ * RANK_ERR_NOT_SUPPORTED: memory of a block or of the notice is not host memory.
+ * All later errors end the request, and no notice is sent. What has been moved is undefined:
+ * RANK_ERR_PEER_DEAD: the peer failed.
+ * RANK_ERR_CLOSED: the connection or the team was closed.
+ * RANK_ERR_HANDLE: a memory was closed or freed here.
+ * RANK_ERR_BOUNDS: a memory is no longer registered at the peer.
+ */
+RANK_API rank_status_t rank_xfer(rank_xfer_op_t op, const rank_block_t *blocks, int64_t n, int peer, rank_team_t team,
+                                 const rank_notice_t *notice, rank_request_t *req);
+
+/* Create a list that can be started many times. It is not started. The blocks are checked once; rank_start returns
+ * RANK_ERR_HANDLE after one of the memories was closed. The notice's data is copied here, once. */
+RANK_API rank_status_t rank_xfer_init(rank_xfer_op_t op, const rank_block_t *blocks, int64_t n, int peer, rank_team_t team,
+                                      const rank_notice_t *notice, rank_request_t *req);
+
 /* --------------------------------------------------------- rank_atomic: atomic operations on the memory of a peer */
 
 typedef enum rank_amo {

@@ -7,7 +7,8 @@ void rk_rma_describe(const struct rank_request *req, struct rk_wait_for *out)
 {
     static const char *const calls[] = {[RK_REQ_GET] = "get",    [RK_REQ_PUT] = "put",
                                         [RK_REQ_FLUSH] = "flush", [RK_REQ_AMO] = "atomic",
-                                        [RK_REQ_SIGNAL] = "put with signal", [RK_REQ_KEY] = "opening of a key"};
+                                        [RK_REQ_SIGNAL] = "put with signal", [RK_REQ_KEY] = "opening of a key",
+                                        [RK_REQ_LIST] = "transfer of a list"};
 
     rk_describe_call(out, "%s", calls[req->kind]);
     if (req->view.bytes)

@@ -7,6 +7,7 @@
 #include "lib/node/xpmem.h"
 #include "lib/rma/sym_heap.h"
 #include "lib/rma/rma_internal.h"
+#include "lib/rma/xfer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ static void mem_end_waits(struct rk_rma *rma, struct rk_peer *peer)
         if (job->peer == peer)
             rk_origin_fail(job, rk_peer_lost(peer));
     }
+    rk_xfers_peer_lost(peer);
 }
 
 static void mem_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
@@ -50,6 +52,12 @@ static void mem_on_drop(struct rk_ctx *ctx, struct rk_peer *peer)
         *rma->peers[peer->number] = (struct rk_rma_peer){.owed = RANK_OK};
 }
 
+void rk_mem_end_lists(struct rank_team *team)
+{
+    if (team->ctx->rma)
+        rk_xfers_team_over(team->ctx, team);
+}
+
 static rank_status_t rma_open(struct rk_ctx *ctx)
 {
     struct rk_rma *rma = calloc(1, sizeof(*rma));
@@ -59,6 +67,7 @@ static rank_status_t rma_open(struct rk_ctx *ctx)
     ctx->rma = rma;
     rk_list_init(&rma->mems);
     rk_list_init(&rma->heaps);
+    rk_xfers_open(rma);
     rk_bounce_pool_init(&rma->bounces);
     rma->jobs = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_origin_op), 16);
     rk_handles_open(&rma->mem_ids, true);
@@ -83,10 +92,12 @@ static void rma_close(struct rk_ctx *ctx)
         mem->segment = NULL;
         rk_mem_destroy(mem);
     }
+    rk_xfers_close(rma);
     rk_target_drop(ctx);
     rk_origin_drop(ctx);
     rk_handles_for_each(k, job, &rma->job_ids)
         rk_origin_fail(job, RANK_ERR_STATE);
+    rk_xfers_free(ctx);
     rk_bounce_pool_close(&rma->bounces);
     rk_slab_close(&rma->jobs);
     rk_rma_peers_destroy(rma);
@@ -120,6 +131,7 @@ void rk_mem_close_opened(const struct rank_team *team)
 
     if (!team->ctx->rma)
         return;
+    rk_xfers_team_over(team->ctx, team);
     rk_list_for_each_safe(l, next, &team->ctx->rma->mems)
     {
         struct rank_mem *mem = rk_list_entry(l, struct rank_mem, link);
@@ -187,6 +199,8 @@ void rk_mem_destroy(struct rank_mem *mem)
     heap = mem->heap;
     ctx = mem->ctx;
     rk_list_remove(&mem->link);
+    if (rk_mem_has_lists(mem))
+        rk_xfers_mem_over(mem);
     while (!rk_list_empty(&mem->requests)) { /* they end without this object */
         struct rank_request *req = rk_list_entry(mem->requests.next, struct rank_request, link);
         rk_list_remove(&req->link);
@@ -266,9 +280,11 @@ const struct rk_room rk_room_rma = {
     .name = "rma",
     .open = rma_open,
     .close = rma_close,
+    .progress = rk_xfers_progress,
     .progress_on_demand = true,
     .peer_died = mem_on_death,
     .peer_dropped = mem_on_drop,
+    .team_close = rk_mem_end_lists,
     .spoil = rma_spoil,
     .requests = 1 << RK_REQ_RMA,
     .describe = rk_rma_describe,

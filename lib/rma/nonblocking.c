@@ -3,6 +3,7 @@
 #include "lib/core/request_pool.h"
 #include "lib/rma/rma_internal.h"
 #include "lib/rma/op_set.h"
+#include "lib/rma/xfer.h"
 
 /* End a call. st, of its check, is an error or RK_PEER_NULL. */
 static RK_COLD rank_status_t nonblocking_null(const char *call, rank_status_t st, struct rank_mem *mem, rank_request_t *req)
@@ -93,6 +94,8 @@ static bool none_under_way(struct rk_wait *w)
         if (!w->peer || rk_list_entry(l, struct rank_request, link)->peer == w->peer)
             return false;
     }
+    if (rk_mem_has_lists(u->mem) && rk_xfers_pending(u->mem, w->peer))
+        return false;
     u->over = true;
     return true;
 }
@@ -102,7 +105,7 @@ static rank_status_t wait_local(struct rank_mem *mem, int peer)
     RK_ENTER(mem->ctx);
     struct under_way u = {.wait = {.kind = RK_FOR_RMA}, .mem = mem};
 
-    if (rk_list_empty(&mem->requests))
+    if (rk_list_empty(&mem->requests) && !rk_mem_has_lists(mem))
         return RANK_OK;
     if (peer != RANK_ALL && !(u.wait.peer = rk_team_peer(mem->team, peer)))
         return RANK_ERR_NO_MEMORY;
@@ -209,6 +212,8 @@ rank_status_t rank_flush(rank_mem_t mem, int peer)
     if (st)
         return rk_peer_null_ok(st);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* stores to mapped parts */
+    if (rk_mem_has_lists(mem) && (st = wait_local(mem, peer)) != RANK_OK)
+        return st;
     if (!mem->ways || (peer != RANK_ALL && mem->ways[peer].how == RK_ACCESS_NONE))
         return peer == RANK_ALL || mem->part[peer] ? rk_mem_check_death(mem, peer) : RANK_OK;
     st = wait_local(mem, peer);

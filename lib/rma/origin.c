@@ -115,11 +115,44 @@ void rk_origin_fail(struct rk_origin_op *job, rank_status_t status)
     origin_complete(job);
 }
 
+void rk_origin_stop(struct rk_origin_op *job, rank_status_t status)
+{
+    if (!job->status)
+        job->status = status;
+    unqueue(job);
+    job->sent = true;
+    if (job->inflight == 0)
+        origin_complete(job);
+}
+
 /* ----------------------------------------------------------------------- frames */
 
 static bool origin_gets(const struct rk_origin_op *job)
 {
     return job->ask.op == RK_RMA_GET;
+}
+
+/* A put of a list: the owner replies to its last frame, and to one that fails. */
+static bool puts_list(const struct rk_origin_op *job)
+{
+    return job->ids && !origin_gets(job);
+}
+
+/* in of a put of a list: of a frame before the last one, and of the last one. */
+enum { LIST_FRAME, LIST_LAST };
+
+/* Set the head of a frame of a list. n: pieces of it that the frame ends. */
+static void set_list_head(const struct rk_origin_op *job, struct rk_rma_request_head *head, int64_t n)
+{
+    head->mem = job->ids[job->next];
+    if (origin_gets(job))
+        return;
+    head->at = 0;
+    head->in = LIST_FRAME;
+    if (job->next + n < job->npieces)
+        return;
+    head->in = LIST_LAST;
+    head->flags = RK_RMA_WANTS_REPLY;
 }
 
 size_t rk_origin_frame_max(const struct rk_peer *peer)
@@ -144,7 +177,7 @@ static void origin_remember(struct rk_origin_op *job, uint64_t at, uint64_t in, 
 static bool was_requested(struct rk_origin_op *job, const struct rk_rma_reply *a, size_t bytes)
 {
     if (!origin_gets(job))
-        return bytes == 0;
+        return bytes == 0 && (!job->ids || (a->in == LIST_FRAME ? a->status != 0 : job->inflight > 0));
     for (uint32_t i = 0; i < RK_ORIGIN_WINDOW; i++) {
         if ((job->open >> i & 1) && job->asked[i].at == a->at && job->asked[i].in == a->in) {
             if (bytes != (a->status ? 0 : job->asked[i].bytes))
@@ -183,6 +216,8 @@ static rank_status_t send_piece(struct rk_origin_op *job, const rank_piece_t *p)
     room = rk_origin_frame_max(job->peer) - (origin_gets(job) ? sizeof(struct rk_rma_reply)
                                         : sizeof(head.ask) + job->extra_len);
     n = left < room ? left : room;
+    if (job->ids)
+        set_list_head(job, &head.ask, n == left);
     if (origin_gets(job)) {
         want = (struct rk_rma_piece){0, n};
         memcpy(head.extra, &want, sizeof(want));
@@ -196,6 +231,7 @@ static rank_status_t send_piece(struct rk_origin_op *job, const rank_piece_t *p)
     if (origin_gets(job))
         origin_remember(job, head.ask.at, head.ask.in, n);
     job->in += n;
+    job->moved += n;
     if (job->in == (size_t)p->bytes) {
         job->next++;
         job->in = 0;
@@ -207,7 +243,11 @@ static rank_status_t send_piece(struct rk_origin_op *job, const rank_piece_t *p)
 static rank_status_t send_pack(struct rk_origin_op *job)
 {
     unsigned char frame[PACK_FRAME_MAX] __attribute__((aligned(8)));
-    struct rk_rma_piece table[RK_RMA_PIECES_MAX];
+    union {
+        struct rk_rma_piece piece[RK_RMA_PIECES_MAX];
+        struct rk_rma_block block[RK_RMA_PIECES_MAX];
+    } table;
+    size_t entry = job->ids ? sizeof(table.block[0]) : sizeof(table.piece[0]);
     struct rk_rma_request_head *ask = (struct rk_rma_request_head *)(void *)frame;
     bool get = origin_gets(job);
     size_t room = rk_origin_frame_max(job->peer), head = get ? sizeof(struct rk_rma_reply) : sizeof(*ask), data = 0,
@@ -217,13 +257,16 @@ static rank_status_t send_pack(struct rk_origin_op *job)
 
     for (; n < RK_RMA_PIECES_MAX && job->next + n < job->npieces; n++) {
         const rank_piece_t *p = &job->pieces[job->next + n];
-        size_t each = (size_t)p->bytes + (get ? 0 : sizeof(table[0]));
+        size_t each = (size_t)p->bytes + (get ? 0 : entry);
 
         if (p->bytes > PACK_PIECE_MAX || head + data + each > room)
             break;
-        if (get && sizeof(*ask) + (n + 1) * sizeof(table[0]) > room)
+        if (get && sizeof(*ask) + (n + 1) * entry > room)
             break;
-        table[n] = (struct rk_rma_piece){(uint64_t)p->offset + job->shift, (uint64_t)p->bytes};
+        if (job->ids)
+            table.block[n] = (struct rk_rma_block){job->ids[job->next + n], (uint64_t)p->offset + job->shift, (uint64_t)p->bytes};
+        else
+            table.piece[n] = (struct rk_rma_piece){(uint64_t)p->offset + job->shift, (uint64_t)p->bytes};
         data += (size_t)p->bytes;
         head += each - (size_t)p->bytes;
     }
@@ -234,9 +277,13 @@ static rank_status_t send_pack(struct rk_origin_op *job)
     ask->n = n;
     ask->at = (uint64_t)job->next;
     ask->in = PACKED;
+    if (job->ids) {
+        ask->op = get ? RK_RMA_GETL : RK_RMA_PUTL;
+        set_list_head(job, ask, n);
+    }
     at = sizeof(*ask);
-    memcpy(frame + at, table, n * sizeof(table[0]));
-    at += n * sizeof(table[0]);
+    memcpy(frame + at, &table, n * entry);
+    at += n * entry;
     for (uint32_t i = 0; !get && i < n; i++) {
         const rank_piece_t *p = &job->pieces[job->next + i];
         if (p->bytes)
@@ -249,6 +296,7 @@ static rank_status_t send_pack(struct rk_origin_op *job)
     if (get)
         origin_remember(job, ask->at, ask->in, data);
     job->next += n;
+    job->moved += data;
     return RANK_OK;
 }
 
@@ -277,7 +325,11 @@ static bool origin_push(struct rk_origin_op *job)
             unqueue(job); /* an answer continues it */
             return true;
         }
-        if (answers && job->state->asked >= RK_REQUESTS_MAX)
+        if (rk_origin_pauses(job)) {
+            unqueue(job);
+            return true;
+        }
+        if ((answers || job->ids) && job->state->asked >= RK_REQUESTS_MAX)
             return false;
         st = send_next(job);
         if (st == RK_AGAIN)
@@ -286,11 +338,11 @@ static bool origin_push(struct rk_origin_op *job)
             rk_origin_fail(job, st);
             return true;
         }
-        if (answers) {
+        job->sent = job->next >= job->npieces;
+        if (answers || (job->ids && job->sent)) {
             job->inflight++;
             job->state->asked++;
         }
-        job->sent = job->next >= job->npieces;
     }
     if (job->inflight == 0)
         origin_complete(job);
@@ -319,6 +371,13 @@ static void origin_enqueue(struct rk_origin_op *job)
     rk_sendq_append(job->peer, RK_SEND_RMA, &job->item, &origin_ops);
 }
 
+void rk_origin_resume(struct rk_origin_op *job, uint64_t more)
+{
+    job->limit = job->moved + more;
+    if (rk_sendq_has(&job->peer->sendq, RK_SEND_RMA) || !origin_push(job))
+        origin_enqueue(job);
+}
+
 void rk_origin_drop(struct rk_ctx *ctx)
 {
     rk_sendq_fail_ops(ctx, &origin_ops, RANK_ERR_STATE);
@@ -329,7 +388,7 @@ rank_status_t rk_origin_start(struct rk_origin_op *job)
     struct rk_rma_peer *state = rk_rma_peer_of(job->ctx, job->peer);
     rank_status_t st = state ? rk_peer_connect(job->peer) : RANK_ERR_NO_MEMORY;
 
-    if (!st && (job->ask.flags & RK_RMA_WANTS_REPLY)) {
+    if (!st && job->ask.flags) {
         job->named = rk_handle_put(&job->ctx->rma->job_ids, job, &job->ask.asker);
         st = job->named ? RANK_OK : RANK_ERR_NO_MEMORY;
     }
@@ -339,7 +398,7 @@ rank_status_t rk_origin_start(struct rk_origin_op *job)
         return st;
     }
     job->state = state;
-    if (!(job->ask.flags & RK_RMA_WANTS_REPLY))
+    if (!job->ask.flags)
         state->posted++;
     else if (job->ask.op == RK_RMA_FLUSH)
         job->covers = state->posted;
@@ -397,18 +456,26 @@ void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
         return;
     if (!rk_rma_decode_reply(payload, hdr->len, &a, &data, &bytes) ||
         (job = rk_handle_get(&ctx->rma->job_ids, a.asker)) == NULL || job->peer != peer ||
-        job->inflight == 0 || !was_requested(job, &a, bytes)) {
+        (job->inflight == 0 && !puts_list(job)) || !was_requested(job, &a, bytes)) {
         rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
     }
     if (bytes)
         scatter(job, &a, data, bytes);
+    if (puts_list(job) && a.in == LIST_FRAME) {
+        rk_origin_stop(job, (rank_status_t)a.status);
+        return;
+    }
     job->inflight--;
     job->state->asked--;
     job->before = a.before;
     flushed(job);
     if (a.status && job->ask.op == RK_RMA_FLUSH)
         fail_flushes(job, (rank_status_t)a.status);
+    if (a.status && job->ids) {
+        rk_origin_stop(job, (rank_status_t)a.status);
+        return;
+    }
     if (a.status) {
         job->status = (rank_status_t)a.status;
         if (!job->queued) /* the rest is not requested any more */

@@ -69,6 +69,10 @@ struct rank_mem {
     struct rk_key_record *record; /* REGISTERED: the record that peers read (register.c) */
     struct rk_link requests; /* nonblocking operations in progress */
     int deaths_reported;     /* deaths reported by a wait: in the team; REGISTERED: of any process */
+    uint32_t nlists;         /* transfers of lists that name it, with those that are persistent; */
+    uint32_t list_index;     /* and its place in the list that is being checked: xfer_plan.c */
+    uint64_t list_serial;
+    int list_rank;
     int flush_reported;      /* deaths of owners reported by a flush of all */
     struct rk_link link;     /* in the context's list */
 };
@@ -186,6 +190,8 @@ extern const struct rk_room rk_room_rma;
 struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes);
 /* Frees what this process holds of it; accepts a partly built object. No-op if NULL. */
 void rk_mem_destroy(struct rank_mem *mem);
+/* The team ends: end the transfers of lists by it with RANK_ERR_CLOSED. */
+void rk_mem_end_lists(struct rank_team *team);
 /* The team ends: close the keys that are opened on it. */
 void rk_mem_close_opened(const struct rank_team *team);
 /* Unmap the parts of other ranks. No-op for host memory. */

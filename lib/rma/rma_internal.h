@@ -22,6 +22,7 @@ enum { RK_REQUESTS_MAX = 512 };
 struct rk_rma_peer {
     uint32_t nanswers;    /* replies that wait for room */
     uint32_t asked;       /* requests without an answer */
+    struct rk_id failed;  /* asker of the last frame with RK_RMA_WANTS_ERROR that failed here */
     uint64_t posted;      /* number of jobs without an answer; */
     uint64_t done;        /* number of them executed, as an answer to a flush has confirmed */
     rank_status_t owed;   /* error of one of the peer's posted frames here, for its next flush */
@@ -37,12 +38,15 @@ struct rk_origin_op {
     uint32_t extra_len;
     unsigned char extra[RK_RMA_EXTRA_MAX];
     const rank_piece_t *pieces; /* what to move; npieces 0: one frame without any */
+    const struct rk_id *ids;    /* a list: the owner's id of the memory of each piece; NULL: all are of ask.mem */
     rank_piece_t one;
     int64_t npieces;
     size_t shift;        /* added to their offsets in the owner's memory */
     int64_t next;        /* first piece not completely sent or requested, */
     size_t in;           /* and bytes of it that were */
     uint32_t inflight;   /* pending answers */
+    uint64_t moved;      /* bytes in the frames sent */
+    uint64_t limit;      /* a put of a list pauses when it has moved so many */
     bool named, pooled, queued, sent;
     rank_status_t status;
     uint64_t before;     /* result of an atomic */
@@ -76,6 +80,13 @@ struct rk_rma {
     int npeers;
     struct rk_bounce_pool bounces; /* for buffers in memory of devices */
     struct rk_stores stores;
+    struct rk_xfers {       /* transfers of lists: xfer.h */
+        struct rk_link running, waiting, idle;
+        struct rk_link notices; /* that have not left yet */
+        int nrunning;
+        uint64_t serial;    /* of the lists that have been checked */
+        bool moving;        /* a step runs: none begins */
+    } xfers;
     struct rk_slab jobs;    /* chained through the link of item */
     int deaths;             /* of peers in any job */
     uint64_t bad_frames;
@@ -104,6 +115,15 @@ size_t rk_origin_frame_max(const struct rk_peer *peer);
 /* Fail the jobs that wait for room. */
 void rk_origin_drop(struct rk_ctx *ctx);
 void rk_origin_fail(struct rk_origin_op *job, rank_status_t status);
+/* Send no more of a job of a list. It is complete, with status, when what has been requested is answered. */
+void rk_origin_stop(struct rk_origin_op *job, rank_status_t status);
+/* Is it a put that has reached its limit? */
+RK_INLINE bool rk_origin_pauses(const struct rk_origin_op *job)
+{
+    return job->limit && job->moved >= job->limit;
+}
+/* Raise the limit of a put that pauses, and send what there is room for. It may complete. */
+void rk_origin_resume(struct rk_origin_op *job, uint64_t more);
 void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                        const void *payload, const struct rk_rndv *rndv);
 
@@ -111,6 +131,8 @@ void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
 
 /* Minimum size of a piece for the channel; shorter ones are packed. BATCH: pieces in an array on the stack. */
 enum { RK_PIECE_LONG = 4096, RK_PIECE_BATCH = 256 };
+/* Move pieces by CMA. Their offsets count from address base of process pid. */
+rank_status_t rk_pieces_by_cma(bool put, const rank_piece_t *pieces, int64_t n, int pid, uint64_t base);
 /* Move checked pieces of host memory. */
 rank_status_t rk_pieces_move(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem);
 /* rma_kind.c: the same for pieces of any kind. */

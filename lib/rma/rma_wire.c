@@ -52,6 +52,23 @@ static bool take_pieces(struct rk_rma_parsed_request *out, const unsigned char *
     return true;
 }
 
+/* The same for blocks. */
+static bool take_block_list(struct rk_rma_parsed_request *out, const unsigned char **at, size_t *left)
+{
+    uint32_t n = out->ask.n;
+
+    if (n == 0 || n > RK_RMA_PIECES_MAX || *left < n * sizeof(struct rk_rma_block))
+        return false;
+    rma_wire_take(at, left, out->block, n * sizeof(struct rk_rma_block));
+    out->bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (out->block[i].bytes > SIZE_MAX - out->bytes)
+            return false;
+        out->bytes += (size_t)out->block[i].bytes;
+    }
+    return true;
+}
+
 bool rk_rma_decode_request(const void *payload, size_t len, struct rk_rma_parsed_request *out)
 {
     const unsigned char *at = payload;
@@ -74,6 +91,12 @@ bool rk_rma_decode_request(const void *payload, size_t len, struct rk_rma_parsed
         break;
     case RK_RMA_GETV:
         return take_pieces(out, &at, &len) && len == 0 && out->bytes <= UINT32_MAX;
+    case RK_RMA_PUTL:
+        if (!take_block_list(out, &at, &len) || out->bytes != len)
+            return false;
+        break;
+    case RK_RMA_GETL:
+        return take_block_list(out, &at, &len) && len == 0 && out->bytes <= UINT32_MAX;
     case RK_RMA_AMO:
         return rma_wire_take(&at, &len, &out->operands, sizeof(out->operands)) && len == 0 &&
                rk_amo_defined(out->ask.amo, out->ask.dtype);

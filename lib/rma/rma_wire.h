@@ -22,18 +22,21 @@ enum rk_rma_op {
     RK_RMA_SIGNAL,  /* struct rk_rma_signal, then data to put before it */
     RK_RMA_FLUSH,   /* nothing: earlier frames have been executed when the reply arrives */
     RK_RMA_KEY,     /* struct rk_rma_operands: verify a key */
+    RK_RMA_PUTL,    /* blocks, then their data */
+    RK_RMA_GETL,    /* blocks; the reply has their data */
     RK_RMA_OP_END
 };
 
-enum { RK_RMA_WANTS_REPLY = 1 };
+/* ERROR: reply only if it fails, once for all frames of the asker. */
+enum { RK_RMA_WANTS_REPLY = 1, RK_RMA_WANTS_ERROR = 2 };
 
 struct rk_rma_request_head {
     uint8_t op;    /* enum rk_rma_op */
     uint8_t amo;   /* AMO: rank_amo_t or RK_AMO_CAS; SIGNAL: rank_signal_op_t */
     uint8_t dtype; /* AMO */
     uint8_t flags;
-    uint32_t n;          /* pieces */
-    struct rk_id mem;    /* the owner's id of the memory */
+    uint32_t n;          /* pieces or blocks */
+    struct rk_id mem;    /* the owner's id of the memory; blocks have their own */
     struct rk_id asker;  /* returned in the reply, as are at and in */
     uint64_t offset;     /* PUT, GET, AMO, SIGNAL (of its data); pieces have their own */
     uint64_t at, in;
@@ -49,6 +52,12 @@ struct rk_rma_signal {
 };
 
 struct rk_rma_piece {
+    uint64_t offset, bytes;
+};
+
+/* A piece of any memory of the owner. */
+struct rk_rma_block {
+    struct rk_id mem;
     uint64_t offset, bytes;
 };
 
@@ -69,8 +78,11 @@ struct rk_rma_parsed_request {
     struct rk_rma_operands operands;
     struct rk_rma_signal signal;
     const unsigned char *data;
-    size_t bytes;  /* of data; GET, GETV: of the reply */
-    struct rk_rma_piece piece[RK_RMA_PIECES_MAX]; /* PUTV, GETV: ask.n of them */
+    size_t bytes;  /* of data; GET, GETV, GETL: of the reply */
+    union {
+        struct rk_rma_piece piece[RK_RMA_PIECES_MAX]; /* PUTV, GETV: ask.n of them */
+        struct rk_rma_block block[RK_RMA_PIECES_MAX]; /* PUTL, GETL */
+    };
 };
 
 /* Update of rank_atomic_cas, which rank_atomic does not have. */

@@ -169,6 +169,51 @@ static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_parsed_r
     return st;
 }
 
+/* Find all blocks of a list before one is moved. */
+static rank_status_t locate_blocks(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, unsigned denied,
+                                   char *at[RK_RMA_PIECES_MAX])
+{
+    rank_status_t st = RANK_OK;
+
+    for (uint32_t i = 0; !st && i < q->ask.n; i++) {
+        const struct rk_kind *kind = NULL;
+
+        st = locate(ctx, q->block[i].mem, q->block[i].offset, q->block[i].bytes, denied, &at[i], &kind);
+        if (!st && kind)
+            st = RANK_ERR_NOT_SUPPORTED;
+    }
+    return st;
+}
+
+static rank_status_t put_blocks(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
+{
+    char *at[RK_RMA_PIECES_MAX];
+    const unsigned char *data = q->data;
+    rank_status_t st = locate_blocks(ctx, q, RK_NO_WRITES, at);
+
+    if (st)
+        return st;
+    atomic_thread_fence(memory_order_release);
+    for (uint32_t i = 0; i < q->ask.n; i++) {
+        store_data(at[i], NULL, data, (size_t)q->block[i].bytes);
+        data += q->block[i].bytes;
+    }
+    return RANK_OK;
+}
+
+static rank_status_t get_blocks(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, unsigned char *to)
+{
+    char *at[RK_RMA_PIECES_MAX];
+    rank_status_t st = locate_blocks(ctx, q, RK_NO_READS, at);
+
+    for (uint32_t i = 0; !st && i < q->ask.n; i++) {
+        if (q->block[i].bytes)
+            rk_mapped_get(to, at[i], (size_t)q->block[i].bytes);
+        to += q->block[i].bytes;
+    }
+    return st;
+}
+
 static rank_status_t target_update(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, uint64_t *before)
 {
     bool wide = q->ask.dtype == RK_HANDLE_INDEX(RANK_INT64) || q->ask.dtype == RK_HANDLE_INDEX(RANK_UINT64) ||
@@ -230,6 +275,9 @@ static void reply_data(struct rk_peer *peer, struct rk_rma_peer *state, const st
             rk_mapped_get(gathered, data, q->bytes);
             data = gathered;
         }
+    } else if (q->ask.op == RK_RMA_GETL) {
+        a->status = get_blocks(ctx, q, gathered);
+        data = gathered;
     } else if ((a->status = locate_pieces(ctx, q, RK_NO_READS, &base, &kind)) == RANK_OK) {
         for (uint32_t i = 0; i < q->ask.n && !a->status; i++) {
             struct rk_rma_piece p = q->piece[i];
@@ -254,6 +302,8 @@ static rank_status_t execute(struct rk_ctx *ctx, const struct rk_rma_parsed_requ
         return target_put(ctx, q);
     case RK_RMA_PUTV:
         return put_pieces(ctx, q);
+    case RK_RMA_PUTL:
+        return put_blocks(ctx, q);
     case RK_RMA_AMO:
         return target_update(ctx, q, before);
     case RK_RMA_SIGNAL:
@@ -265,6 +315,15 @@ static rank_status_t execute(struct rk_ctx *ctx, const struct rk_rma_parsed_requ
         state->owed = RANK_OK;
         return st;
     }
+}
+
+/* Reply that a frame has failed, unless the last reply of this sort went to the same asker. */
+static void answer_failed(struct rk_peer *peer, struct rk_rma_peer *state, const struct rk_rma_reply *a)
+{
+    if (rk_id_pack(state->failed) == rk_id_pack(a->asker))
+        return;
+    state->failed = a->asker;
+    target_answer(peer, state, a, NULL, 0);
 }
 
 void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -290,7 +349,7 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         return;
     }
     /* A reply needs a connection now, within progress. A peer that cannot be reached has probably died. */
-    if ((q.ask.flags & RK_RMA_WANTS_REPLY) && rk_peer_try_connect(peer) != RANK_OK) {
+    if ((q.ask.flags & (RK_RMA_WANTS_REPLY | RK_RMA_WANTS_ERROR)) && rk_peer_try_connect(peer) != RANK_OK) {
         rk_engine_report_death(ctx, peer->number);
         return;
     }
@@ -303,7 +362,7 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     a.asker = q.ask.asker;
     a.at = q.ask.at;
     a.in = q.ask.in;
-    if (q.ask.op == RK_RMA_GET || q.ask.op == RK_RMA_GETV) {
+    if (q.ask.op == RK_RMA_GET || q.ask.op == RK_RMA_GETV || q.ask.op == RK_RMA_GETL) {
         if (q.ask.flags & RK_RMA_WANTS_REPLY)
             reply_data(peer, state, &q, &a);
         return;
@@ -313,6 +372,8 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     a.status = st;
     if (q.ask.flags & RK_RMA_WANTS_REPLY)
         target_answer(peer, state, &a, NULL, 0);
+    else if (st && (q.ask.flags & RK_RMA_WANTS_ERROR))
+        answer_failed(peer, state, &a);
     else if (st && !state->owed)
         state->owed = st;
 }

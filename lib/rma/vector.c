@@ -98,35 +98,41 @@ static void add_piece(struct cma_list *list, bool put, const rank_piece_t *p, ui
     list->here[list->nhere++] = (struct iovec){p->local, (size_t)p->bytes};
 }
 
+rank_status_t rk_pieces_by_cma(bool put, const rank_piece_t *pieces, int64_t n, int pid, uint64_t base)
+{
+    struct cma_list list;
+    rank_status_t st = RANK_OK;
+
+    for (int64_t at = 0; at < n && !st; at += CMA_BATCH) {
+        int k = n - at < CMA_BATCH ? (int)(n - at) : CMA_BATCH;
+
+        list.nhere = list.nthere = 0;
+        for (int i = 0; i < k; i++)
+            add_piece(&list, put, &pieces[at + i], base);
+        if (rk_cma_move(pid, put, list.here, list.nhere, list.there, list.nthere))
+            continue;
+        for (int i = 0; i < k && !st; i++) {
+            const rank_piece_t *p = &pieces[at + i];
+            uint64_t far = base + (uint64_t)p->offset;
+            st = put ? rk_cma_write(pid, far, p->local, (size_t)p->bytes)
+                     : rk_cma_read(pid, p->local, far, (size_t)p->bytes);
+        }
+    }
+    return st;
+}
+
 /* part_bytes: size of the part. */
 static rank_status_t move_by_cma(bool put, const rank_piece_t *pieces, int64_t n,
                                  const struct rk_access *way, size_t part_bytes)
 {
-    struct cma_list list;
     char *part = rk_xpmem_begin(way->attached, way->base, part_bytes);
-    rank_status_t st = RANK_OK;
 
     if (part) {
         move_mapped(put, pieces, n, part);
         if (rk_xpmem_end(way->attached))
             return RANK_OK;
     }
-    for (int64_t at = 0; at < n && !st; at += CMA_BATCH) {
-        int k = n - at < CMA_BATCH ? (int)(n - at) : CMA_BATCH;
-
-        list.nhere = list.nthere = 0;
-        for (int i = 0; i < k; i++)
-            add_piece(&list, put, &pieces[at + i], way->base);
-        if (rk_cma_move(way->pid, put, list.here, list.nhere, list.there, list.nthere))
-            continue;
-        for (int i = 0; i < k && !st; i++) {
-            const rank_piece_t *p = &pieces[at + i];
-            uint64_t far = way->base + (uint64_t)p->offset;
-            st = put ? rk_cma_write(way->pid, far, p->local, (size_t)p->bytes)
-                     : rk_cma_read(way->pid, p->local, far, (size_t)p->bytes);
-        }
-    }
-    return st;
+    return rk_pieces_by_cma(put, pieces, n, way->pid, way->base);
 }
 
 static rank_status_t move_by_frames(bool put, const rank_piece_t *pieces, int64_t n,

@@ -416,8 +416,10 @@ rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns)
 {
     struct rank_team *team = conn->team;
     struct rk_ctx *ctx = team->ctx;
-    rank_status_t st = rk_conn_send_bye(conn, timeout_ns);
+    rank_status_t st;
 
+    rk_mem_end_lists(team); /* the rest of a long one would hold up what is sent before the end */
+    st = rk_conn_send_bye(conn, timeout_ns);
     rk_mem_close_opened(team);
     rk_conn_forget(conn);
     rk_world_close_team(team);

@@ -131,6 +131,39 @@ static void test_pieces(void **state)
     assert_false(decodes(&ask, p, sizeof(p), 1, &out));
 }
 
+static void test_blocks(void **state)
+{
+    struct rk_rma_block b[3] = {{{1, 2}, 10, 5}, {{3, 4}, 0, 0}, {{1, 2}, 70, 8}};
+    struct rk_rma_request_head ask = {.op = RK_RMA_PUTL, .n = 3};
+    struct rk_rma_parsed_request out;
+
+    (void)state;
+    assert_true(decodes(&ask, b, sizeof(b), 13, &out));
+    assert_int_equal(out.bytes, 13);
+    assert_memory_equal(out.block, b, sizeof(b));
+    assert_false(decodes(&ask, b, sizeof(b), 12, &out));
+    assert_false(decodes(&ask, b, sizeof(b), 14, &out));
+    assert_false(decodes(&ask, b, sizeof(b) - 1, 0, &out));
+    for (uint32_t n = 0; n < 5; n++) { /* 4: the data is too short to be a block */
+        ask.n = n == 3 ? UINT32_MAX : n;
+        assert_false(decodes(&ask, b, sizeof(b), 13, &out));
+    }
+    ask.n = RK_RMA_PIECES_MAX + 1;
+    assert_false(decodes(&ask, NULL, 0, ask.n * sizeof(b[0]), &out));
+    ask.n = 3;
+    b[0].bytes = UINT64_MAX - 4; /* the sum wraps to 13 */
+    b[2].bytes = 18;
+    assert_false(decodes(&ask, b, sizeof(b), 13, &out));
+    ask.op = RK_RMA_GETL;
+    assert_false(decodes(&ask, b, sizeof(b), 0, &out));
+    b[0].bytes = 5;
+    assert_true(decodes(&ask, b, sizeof(b), 0, &out));
+    assert_int_equal(out.bytes, 23);
+    assert_false(decodes(&ask, b, sizeof(b), 1, &out));
+    b[0].bytes = UINT32_MAX; /* no reply is so long */
+    assert_false(decodes(&ask, b, sizeof(b), 0, &out));
+}
+
 static void test_answers(void **state)
 {
     unsigned char p[sizeof(struct rk_rma_reply) + 5] = {0};
@@ -213,7 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_short_and_unknown), cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_which_amo),         cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_answers),           cmocka_unit_test(test_keys),              cmocka_unit_test(test_amo),
+        cmocka_unit_test(test_blocks), cmocka_unit_test(test_answers),           cmocka_unit_test(test_keys),              cmocka_unit_test(test_amo),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,6 +205,7 @@ const struct rk_channel rk_channel_ucx = {
     .iput = rk_ucx_iput_mem,
     .iget = rk_ucx_iget_mem,
     .flush = rk_ucx_flush_mem,
+    .iflush = rk_ucx_iflush,
     .drained = ucx_drained,
     .rails = rk_ucx_rails,
 };

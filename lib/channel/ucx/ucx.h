@@ -382,6 +382,7 @@ rank_status_t rk_ucx_iput_mem(struct rk_channel_mem *mem, struct rk_peer *peer, 
 rank_status_t rk_ucx_iget_mem(struct rk_channel_mem *mem, struct rk_peer *peer, int index,
                               void *dst, size_t bytes, size_t offset, struct rank_request *req);
 rank_status_t rk_ucx_flush_mem(struct rk_channel_mem *mem, struct rk_peer *peer);
+rank_status_t rk_ucx_iflush(struct rk_peer *peer, struct rank_request *req);
 
 /* Callback of an op, for every UCP call that takes a ucp_send_nbx_callback_t. */
 void rk_ucx_ucp_done(void *request, ucs_status_t status, void *arg);

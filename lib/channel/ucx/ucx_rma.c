@@ -277,3 +277,16 @@ rank_status_t rk_ucx_flush_mem(struct rk_channel_mem *mem, struct rk_peer *peer)
     }
     return first;
 }
+
+rank_status_t rk_ucx_iflush(struct rk_peer *peer, struct rank_request *req)
+{
+    struct rk_ucx_link *l = peer->ep;
+    ucp_request_param_t param = {0};
+    struct rk_ucx_op *op;
+    rank_status_t st;
+
+    if (!l || !l->ep || l->failed)
+        return RANK_ERR_PEER_DEAD;
+    st = ucx_rma_begin(peer, req, &op, &param);
+    return st ? st : started(op, ucp_ep_flush_nbx(l->ep, &param));
+}

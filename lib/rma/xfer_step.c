@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * xfer_step.c: move lists of blocks, step by step, and complete them.
+ *
+ * A running transfer has something to do in the next step. A waiting one waits for the channel or for the owner. Frames
+ * and the channel begin before copies, so that they go on meanwhile. Only steps finish a transfer, or code that ends it
+ * while no step runs: completions of the channel are no place to start operations.
+ */
+#include "lib/core/request_pool.h"
+#include "lib/node/xpmem.h"
+#include "lib/rma/xfer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Puts and gets of the channel in flight for one transfer; pieces of one CMA call. */
+enum { CHANNEL_WINDOW = 32, COPY_BATCH = 256 };
+
+/* ------------------------------------------------------------------------ lists */
+
+static void xfer_wake(struct rk_xfer *x)
+{
+    struct rk_rma *rma = x->ctx->rma;
+
+    if (x->running || !rma)
+        return;
+    rk_list_remove(&x->link);
+    rk_engine_defer(x->ctx, &rma->xfers.running, &x->link);
+    rma->xfers.nrunning++;
+    x->running = true;
+}
+
+/* Take it out of its list. */
+static void xfer_unlink(struct rk_xfer *x)
+{
+    if (!x->running) {
+        rk_list_remove(&x->link);
+        return;
+    }
+    rk_engine_release(x->ctx, &x->link);
+    x->ctx->rma->xfers.nrunning--;
+    x->running = false;
+}
+
+static void xfer_sleep(struct rk_xfer *x)
+{
+    xfer_unlink(x);
+    rk_list_append(&x->ctx->rma->xfers.waiting, &x->link);
+}
+
+/* ----------------------------------------------------------------------- notice */
+
+struct notice {
+    struct rk_link link; /* first: struct rk_engine.leavings */
+    struct rank_request req;
+    bool over, kept;
+    unsigned char data[];
+};
+
+static void notice_over(struct rank_request *req, void *arg)
+{
+    struct notice *n = arg;
+
+    (void)req;
+    n->over = true;
+    if (!n->kept)
+        return;
+    rk_list_remove(&n->link);
+    free(n);
+}
+
+/* It is a message of its own: the transfer does not wait until it is received. */
+static rank_status_t notice_send(const struct rk_xfer *x)
+{
+    size_t bytes = (size_t)x->notice.bytes;
+    struct notice *n = calloc(1, sizeof(*n) + bytes);
+    rank_status_t st;
+
+    if (!n)
+        return RANK_ERR_NO_MEMORY;
+    rk_list_init(&n->link);
+    if (bytes)
+        memcpy(n->data, x->notice.data, bytes);
+    rk_req_init(&n->req, notice_over, n);
+    rk_p2p_isend(x->team, n->data, bytes, x->rank, (uint64_t)x->notice.tag, 0, &n->req);
+    if (n->over) {
+        st = n->req.status;
+        free(n);
+        return st;
+    }
+    n->kept = true;
+    rk_list_append(&x->ctx->rma->xfers.notices, &n->link);
+    return RANK_OK;
+}
+
+/* ------------------------------------------------------------------------- ends */
+
+static bool groups_are_moved(const struct rk_xfer *x)
+{
+    for (int g = 0; g < RK_XFER_FRAMES; g++) {
+        if (x->group[g].next < x->group[g].end)
+            return false;
+    }
+    return x->job_over;
+}
+
+static bool xfer_is_over(const struct rk_xfer *x)
+{
+    return x->inflight == 0 && (x->status || (groups_are_moved(x) && x->visible));
+}
+
+/* Complete the request. A one-time transfer is freed, and a persistent one if its request was freed meanwhile. */
+static void xfer_finish(struct rk_xfer *x)
+{
+    struct rank_request *req = x->req;
+    rank_status_t st = x->status;
+
+    if (!st && x->put)
+        __atomic_thread_fence(__ATOMIC_SEQ_CST); /* stores to mapped parts */
+    if (!st && x->has_notice && x->peer)
+        st = notice_send(x);
+    xfer_unlink(x);
+    x->active = false;
+    x->req = NULL;
+    if (x->persistent && (req->flags & RK_REQ_POOLED))
+        rk_list_append(&x->ctx->rma->xfers.idle, &x->link);
+    else
+        rk_xfer_free(x);
+    rk_req_complete(req, st);
+}
+
+/* End it with an error. What is in flight is awaited, since it accesses local memory. */
+static void xfer_fail(struct rk_xfer *x, rank_status_t status)
+{
+    if (!x->active)
+        return;
+    if (!x->status)
+        x->status = status;
+    if (x->posted && !x->job_over && !x->job.sent)
+        rk_origin_stop(&x->job, status);
+    xfer_wake(x);
+}
+
+/* The same, outside of steps: it may be freed. */
+static void xfer_abort(struct rk_xfer *x, rank_status_t status)
+{
+    xfer_fail(x, status);
+    if (!x->ctx->rma->xfers.moving && xfer_is_over(x))
+        xfer_finish(x);
+}
+
+/* ------------------------------------------------------------------------ frames */
+
+static void job_done(struct rank_request *req, void *arg)
+{
+    struct rk_xfer *x = arg;
+
+    x->inflight--;
+    x->job_over = true;
+    if (req->status)
+        xfer_fail(x, req->status);
+    xfer_wake(x);
+}
+
+static rank_status_t frames_post(struct rk_xfer *x, uint64_t limit)
+{
+    const struct rk_xfer_group *g = &x->group[RK_XFER_FRAMES];
+    rank_status_t st;
+
+    rk_origin_init(&x->job, x->peer, x->put ? RK_RMA_PUT : RK_RMA_GET, x->ids[g->first]);
+    x->job.ask.flags = x->put ? RK_RMA_WANTS_ERROR : RK_RMA_WANTS_REPLY;
+    x->job.pieces = x->pieces + g->first;
+    x->job.ids = x->ids + g->first;
+    x->job.npieces = g->end - g->first;
+    x->job.limit = x->put ? limit : 0;
+    x->job_req = (struct rank_request){.ctx = x->ctx, .peer = x->peer, .type = RK_REQ_RMA, .kind = RK_REQ_LIST, .elem = 1,
+                                       .on_done = job_done, .arg = x};
+    x->job.req = &x->job_req;
+    x->posted = true;
+    x->inflight++;
+    st = rk_origin_start(&x->job);
+    if (st) {
+        x->inflight--;
+        x->job_over = true;
+    }
+    return st;
+}
+
+/* Copies of puts into frames count. */
+static rank_status_t frames_move(struct rk_xfer *x, size_t *budget)
+{
+    uint64_t before = x->posted ? x->job.moved : 0, moved;
+    rank_status_t st = RANK_OK;
+
+    if (x->job_over)
+        return RANK_OK;
+    if (!x->posted)
+        st = frames_post(x, *budget);
+    else if (x->put && rk_origin_pauses(&x->job) && !x->job.queued && !rk_sendq_has(&x->peer->sendq, RK_SEND_RMA))
+        rk_origin_resume(&x->job, *budget);
+    moved = x->put && !st ? x->job.moved - before : 0;
+    *budget -= moved < *budget ? (size_t)moved : *budget;
+    return st;
+}
+
+/* ----------------------------------------------------------------------- channel */
+
+static void channel_done(struct rank_request *req, void *arg)
+{
+    struct rk_xfer *x = arg;
+    rank_status_t st = req->status;
+
+    rk_req_free(req);
+    x->inflight--;
+    if (!x->ctx->rma) /* it belongs to the engine now */
+        return;
+    if (st)
+        xfer_fail(x, st);
+    xfer_wake(x);
+}
+
+static struct rank_request *channel_request(struct rk_xfer *x)
+{
+    struct rank_request *req = rk_req_alloc(x->ctx);
+
+    if (!req)
+        return NULL;
+    req->type = RK_REQ_RMA;
+    req->kind = RK_REQ_LIST;
+    req->peer = x->peer;
+    req->view = (struct rk_view){NULL, 0, NULL};
+    req->on_done = channel_done;
+    req->arg = x;
+    x->inflight++;
+    return req;
+}
+
+static rank_status_t channel_started(struct rk_xfer *x, struct rank_request *req, rank_status_t st)
+{
+    if (!st)
+        return RANK_OK;
+    rk_req_free(req);
+    x->inflight--;
+    return st;
+}
+
+static rank_status_t channel_move(struct rk_xfer *x, size_t *budget)
+{
+    struct rk_xfer_group *g = &x->group[RK_XFER_CHANNEL];
+    rank_status_t st = RANK_OK;
+
+    while (!st && g->next < g->end && *budget && x->inflight < CHANNEL_WINDOW) {
+        const rank_piece_t *p = &x->pieces[g->next];
+        const struct rk_xfer_mem *m = &x->mems[x->which[g->next]];
+        size_t left = (size_t)(p->bytes - g->in), bytes = left < *budget ? left : *budget;
+        struct rank_request *req = channel_request(x);
+
+        if (!req)
+            return RANK_ERR_NO_MEMORY;
+        st = channel_started(x, req, rk_remote_by_channel(x->put, (char *)p->local + g->in, bytes, x->peer, m->mem,
+                                                          &m->mem->ways[m->rank], (size_t)(p->offset + g->in), req));
+        *budget -= bytes;
+        g->in += (int64_t)bytes;
+        if (bytes == left) {
+            g->next++;
+            g->in = 0;
+        }
+    }
+    return st;
+}
+
+/* Make the channel's puts visible. */
+static rank_status_t channel_flush(struct rk_xfer *x)
+{
+    const struct rk_xfer_group *g = &x->group[RK_XFER_CHANNEL];
+    struct rank_request *req;
+
+    if (x->visible || x->inflight || g->next < g->end)
+        return RANK_OK;
+    x->visible = true;
+    req = channel_request(x);
+    return req ? channel_started(x, req, x->peer->channel->iflush(x->peer, req)) : RANK_ERR_NO_MEMORY;
+}
+
+/* ------------------------------------------------------------------------ copies */
+
+static void mapped_move(struct rk_xfer *x, size_t *budget)
+{
+    struct rk_xfer_group *g = &x->group[RK_XFER_MAPPED];
+
+    while (g->next < g->end && *budget) {
+        const rank_piece_t *p = &x->pieces[g->next];
+        size_t left = (size_t)(p->bytes - g->in), bytes = left < *budget ? left : *budget;
+        char *part = (char *)(intptr_t)(p->offset + g->in), *local = (char *)p->local + g->in;
+
+        if (x->put)
+            rk_mapped_put(part, local, bytes);
+        else
+            rk_mapped_get(local, part, bytes);
+        *budget -= bytes;
+        g->in += (int64_t)bytes;
+        if (bytes == left) {
+            g->next++;
+            g->in = 0;
+        }
+    }
+}
+
+/* Take the next pieces that have the same XPMEM mapping, or none. */
+static int64_t cma_take(struct rk_xfer *x, rank_piece_t *batch, size_t *budget)
+{
+    struct rk_xfer_group *g = &x->group[RK_XFER_CMA];
+    const struct rk_xpmem *attached = NULL;
+    int64_t n = 0;
+
+    while (n < COPY_BATCH && g->next < g->end && *budget) {
+        const rank_piece_t *p = &x->pieces[g->next];
+        const struct rk_xfer_mem *m = &x->mems[x->which[g->next]];
+        const struct rk_xpmem *its = m->mem->ways[m->rank].attached;
+        int64_t left = p->bytes - g->in, bytes = (size_t)left < *budget ? left : (int64_t)*budget;
+
+        if (n == 0)
+            attached = its;
+        else if (its != attached)
+            break;
+        batch[n++] = (rank_piece_t){(char *)p->local + g->in, bytes, p->offset + g->in};
+        *budget -= (size_t)bytes;
+        g->in += bytes;
+        if (bytes == left) {
+            g->next++;
+            g->in = 0;
+        }
+    }
+    return n;
+}
+
+static bool copy_attached(bool put, struct rk_xpmem *attached, const rank_piece_t *p)
+{
+    return put ? rk_xpmem_write(attached, (uint64_t)p->offset, p->local, (size_t)p->bytes)
+               : rk_xpmem_read(attached, p->local, (uint64_t)p->offset, (size_t)p->bytes);
+}
+
+static rank_status_t cma_move(struct rk_xfer *x, size_t *budget)
+{
+    const struct rk_xfer_group *g = &x->group[RK_XFER_CMA];
+    rank_status_t st = RANK_OK;
+
+    while (!st && g->next < g->end && *budget) {
+        const struct rk_xfer_mem *m = &x->mems[x->which[g->next]];
+        rank_piece_t batch[COPY_BATCH];
+        const struct rk_access *way;
+        struct rk_peer *peer;
+        int64_t n, at = 0;
+
+        st = rk_remote_reach(m->mem, m->rank, x->put ? RK_NO_WRITES : RK_NO_READS, &peer, &way);
+        if (st)
+            break;
+        n = cma_take(x, batch, budget);
+        while (way->attached && at < n && copy_attached(x->put, way->attached, &batch[at]))
+            at++;
+        if (at < n)
+            st = rk_pieces_by_cma(x->put, batch + at, n - at, way->pid, 0);
+    }
+    return st;
+}
+
+/* ------------------------------------------------------------------------- steps */
+
+static bool needs_connection(const struct rk_xfer *x)
+{
+    return x->group[RK_XFER_CHANNEL].first < x->group[RK_XFER_FRAMES].end;
+}
+
+/* in_call: it may wait for a connection. */
+static rank_status_t step_move(struct rk_xfer *x, size_t *budget, bool in_call)
+{
+    rank_status_t st = RANK_OK;
+
+    if (rk_unlikely(x->peer->state == RK_PEER_DEAD))
+        return rk_peer_lost(x->peer);
+    if (rk_unlikely(x->peer->state == RK_PEER_NEW) && needs_connection(x)) {
+        st = in_call ? rk_peer_connect(x->peer) : rk_peer_try_connect(x->peer);
+        if (st)
+            return st == RK_AGAIN ? RANK_OK : st;
+    }
+    st = frames_move(x, budget);
+    if (!st && x->group[RK_XFER_CHANNEL].next < x->group[RK_XFER_CHANNEL].end)
+        st = channel_move(x, budget);
+    if (!st)
+        mapped_move(x, budget);
+    if (!st)
+        st = cma_move(x, budget);
+    return st ? st : channel_flush(x);
+}
+
+/* Is there something to do in the next step, without a completion before? */
+static bool has_work(const struct rk_xfer *x)
+{
+    const struct rk_xfer_group *c = &x->group[RK_XFER_CHANNEL];
+
+    return x->group[RK_XFER_MAPPED].next < x->group[RK_XFER_MAPPED].end || x->group[RK_XFER_CMA].next < x->group[RK_XFER_CMA].end ||
+           (c->next < c->end && x->inflight < CHANNEL_WINDOW) || (!x->job_over && !x->posted) ||
+           (x->put && !x->job_over && !x->job.sent);
+}
+
+/* Returns true if it moved something. It may be freed. */
+static bool xfer_step(struct rk_xfer *x, size_t *budget, bool in_call)
+{
+    size_t before = *budget;
+    uint32_t inflight = x->inflight;
+    rank_status_t st = x->status ? RANK_OK : step_move(x, budget, in_call);
+    bool moved;
+
+    if (st)
+        xfer_fail(x, st);
+    if (in_call && !x->status && xfer_is_over(x) && x->group[RK_XFER_MAPPED].first < x->group[RK_XFER_CMA].end) {
+        const struct rk_xfer_mem *m = &x->mems[x->which[0]];
+
+        rk_mem_moved(m->mem, x->bytes);
+        st = rk_mem_check_death(m->mem, m->rank);
+        if (st)
+            xfer_fail(x, st);
+    }
+    moved = *budget != before || x->inflight != inflight;
+    if (xfer_is_over(x)) {
+        xfer_finish(x);
+        return true;
+    }
+    if (x->status || !has_work(x))
+        xfer_sleep(x);
+    return moved;
+}
+
+int rk_xfers_progress(struct rk_ctx *ctx)
+{
+    struct rk_xfers *all = ctx->rma ? &ctx->rma->xfers : NULL;
+    size_t budget = RK_XFER_STEP;
+    int n = 0;
+
+    if (!all || all->moving || rk_list_empty(&all->running))
+        return 0;
+    all->moving = true;
+    for (int turns = all->nrunning; turns > 0 && budget && !rk_list_empty(&all->running); turns--) {
+        struct rk_xfer *x = rk_list_entry(all->running.next, struct rk_xfer, link);
+
+        rk_engine_defer(ctx, &all->running, &x->link); /* the others come first in the next step */
+        n += xfer_step(x, &budget, false);
+    }
+    all->moving = false;
+    return n;
+}
+
+void rk_xfer_begin(struct rk_xfer *x, struct rank_request *req)
+{
+    struct rk_xfers *all = &x->ctx->rma->xfers;
+    const struct rk_xfer_group *c = &x->group[RK_XFER_CHANNEL], *f = &x->group[RK_XFER_FRAMES];
+    size_t budget = RK_XFER_STEP;
+
+    req->type = RK_REQ_RMA;
+    req->kind = RK_REQ_LIST;
+    req->status = RANK_OK;
+    req->peer = x->peer;
+    req->view = (struct rk_view){NULL, (size_t)x->bytes, NULL};
+    req->done = false;
+    x->req = req;
+    x->active = true;
+    x->status = RANK_OK;
+    x->posted = false;
+    x->job_over = f->first == f->end;
+    x->visible = !x->put || c->first == c->end;
+    for (int g = 0; g < RK_XFER_GROUPS; g++) {
+        x->group[g].next = x->group[g].first;
+        x->group[g].in = 0;
+    }
+    xfer_wake(x);
+    if (!x->peer) {
+        xfer_finish(x);
+        return;
+    }
+    if (all->moving) /* a completion within a step starts it */
+        return;
+    all->moving = true;
+    xfer_step(x, &budget, true);
+    all->moving = false;
+}
+
+/* -------------------------------------------------------------------- all of them */
+
+void rk_xfers_open(struct rk_rma *rma)
+{
+    rk_list_init(&rma->xfers.running);
+    rk_list_init(&rma->xfers.waiting);
+    rk_list_init(&rma->xfers.idle);
+    rk_list_init(&rma->xfers.notices);
+}
+
+/* Which transfers to end: those for which fits returns true. */
+typedef bool (*fits_fn)(const struct rk_xfer *x, const void *arg);
+
+static struct rk_xfer *find_active(const struct rk_rma *rma, fits_fn fits, const void *arg)
+{
+    const struct rk_link *heads[2] = {&rma->xfers.running, &rma->xfers.waiting};
+    struct rk_link *l;
+
+    for (int i = 0; i < 2; i++) {
+        rk_list_for_each(l, heads[i])
+        {
+            struct rk_xfer *x = rk_list_entry(l, struct rk_xfer, link);
+            if (fits(x, arg))
+                return x;
+        }
+    }
+    return NULL;
+}
+
+static void abort_all(struct rk_rma *rma, fits_fn fits, const void *arg, rank_status_t status)
+{
+    struct rk_xfer *x;
+
+    while ((x = find_active(rma, fits, arg)) != NULL) /* each ends others, perhaps */
+        xfer_abort(x, status);
+}
+
+static bool goes_on_with(const struct rk_xfer *x, const void *peer)
+{
+    return !x->status && x->peer == peer;
+}
+
+static bool goes_on_in(const struct rk_xfer *x, const void *team)
+{
+    return !x->status && x->team == team;
+}
+
+static bool goes_on(const struct rk_xfer *x, const void *arg)
+{
+    (void)arg;
+    return !x->status;
+}
+
+static bool is_of(const struct rk_xfer *x, const void *mem)
+{
+    for (uint32_t i = 0; i < x->nmems; i++) {
+        if (x->mems[i].mem == mem)
+            return true;
+    }
+    return false;
+}
+
+void rk_xfers_peer_lost(struct rk_peer *peer)
+{
+    abort_all(peer->ctx->rma, goes_on_with, peer, rk_peer_lost(peer));
+}
+
+void rk_xfers_team_over(struct rk_ctx *ctx, const struct rank_team *team)
+{
+    abort_all(ctx->rma, goes_on_in, team, RANK_ERR_CLOSED);
+}
+
+/* It must not access the memory any more. */
+static void forget_mem(struct rk_xfer *x, struct rank_mem *mem)
+{
+    for (uint32_t i = 0; i < x->nmems; i++) {
+        if (x->mems[i].mem == mem) {
+            x->mems[i].mem = NULL;
+            rk_mem_add_lists(mem, -1);
+            x->stale = true;
+        }
+    }
+}
+
+void rk_xfers_mem_over(struct rank_mem *mem)
+{
+    struct rk_rma *rma = mem->ctx->rma;
+    struct rk_xfer *x;
+    struct rk_link *l;
+
+    rk_list_for_each(l, &rma->xfers.idle)
+        forget_mem(rk_list_entry(l, struct rk_xfer, link), mem);
+    while ((x = find_active(rma, is_of, mem)) != NULL) {
+        forget_mem(x, mem);
+        xfer_abort(x, RANK_ERR_HANDLE);
+    }
+}
+
+bool rk_xfers_pending(const struct rank_mem *mem, const struct rk_peer *peer)
+{
+    const struct rk_xfers *all = &mem->ctx->rma->xfers;
+    const struct rk_link *heads[2] = {&all->running, &all->waiting}, *l;
+
+    for (int i = 0; i < 2; i++) {
+        rk_list_for_each(l, heads[i])
+        {
+            const struct rk_xfer *x = rk_container_of(l, const struct rk_xfer, link);
+            if ((!peer || x->peer == peer) && is_of(x, mem))
+                return true;
+        }
+    }
+    return false;
+}
+
+void rk_xfers_close(struct rk_rma *rma)
+{
+    abort_all(rma, goes_on, NULL, RANK_ERR_STATE);
+}
+
+/* Channels may still access what they have requests of, until they are closed. */
+static void leave_all(struct rk_ctx *ctx, struct rk_link *list)
+{
+    while (!rk_list_empty(list)) {
+        struct rk_link *l = list->next;
+
+        rk_list_remove(l);
+        rk_list_append(&ctx->engine->leavings, l);
+    }
+}
+
+void rk_xfers_free(struct rk_ctx *ctx)
+{
+    struct rk_xfers *all = &ctx->rma->xfers;
+
+    while (!rk_list_empty(&all->running))
+        xfer_sleep(rk_list_entry(all->running.next, struct rk_xfer, link));
+    leave_all(ctx, &all->waiting);
+    leave_all(ctx, &all->notices);
+    leave_all(ctx, &all->idle);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * xfer_lists.c: move lists of blocks between pairs of ranks.
+ *
+ * Their memories are those of rank_alloc on several teams, and opened keys.
+ * --steps N. --kill: the last rank of each pair dies while the other one moves lists.
+ */
+#include "tests/conn/list_model.h"
+#include "tests/mp/mp.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static rank_status_t reg(void *arg, void *ptr, int64_t bytes, rank_mem_t *mem)
+{
+    (void)arg;
+    return rank_reg(ptr, bytes, mem);
+}
+
+struct shared {
+    rank_team_t team; /* in another order than the world */
+    rank_mem_t mem[2];
+};
+
+/* All ranks allocate; a rank without a partner does no more. */
+static void open_lists(struct mp *mp, struct list_model *m, struct shared *s)
+{
+    int other = mp->rank ^ 1, paired = other < mp->size;
+    void *ptr[2];
+
+    MP_OK(rank_team_split(mp->world, 0, mp->size - mp->rank, &s->team));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 3 << 20, 0, &ptr[0], &s->mem[0]));
+    MP_OK(rank_alloc(s->team, RANK_MEM_HOST, 70000, 0, &ptr[1], &s->mem[1]));
+    if (paired) {
+        list_open(m, RANK_CTX_NULL, mp->world, other, mp->rank & 1, mp->seed + (uint64_t)(mp->rank / 2), reg, NULL);
+        list_add(m, ptr[0], 3 << 20, s->mem[0]);
+        list_add(m, ptr[1], 70000, s->mem[1]);
+    }
+    mp_barrier(mp->world);
+}
+
+static void close_lists(struct mp *mp, struct list_model *m, struct shared *s)
+{
+    if ((mp->rank ^ 1) < mp->size)
+        list_close(m);
+    MP_OK(rank_free(&s->mem[0]));
+    MP_OK(rank_free(&s->mem[1]));
+    MP_OK(rank_team_free(&s->team));
+}
+
+static void run_random(struct mp *mp, int64_t steps)
+{
+    struct list_model m;
+    struct shared s;
+
+    mp_case(mp, "random lists");
+    open_lists(mp, &m, &s);
+    if ((mp->rank ^ 1) < mp->size) {
+        list_wrong(&m);
+        for (int64_t i = 0; i < steps; i++)
+            list_step(&m);
+        list_wrong(&m);
+        MP_CHECK(m.notices > 0);
+    }
+    mp_barrier(mp->world);
+    close_lists(mp, &m, &s);
+}
+
+/* A list to the own memory. */
+static void run_self(struct mp *mp)
+{
+    char data[64], mine[64] = "", in[8];
+    rank_request_t req;
+    rank_mem_t mem;
+
+    mp_case(mp, "to itself");
+    mp_fill(data, sizeof(data), 3);
+    MP_OK(rank_reg(mine, sizeof(mine), &mem));
+    MP_OK(rank_xfer(RANK_XFER_WRITE, (rank_block_t[]){{data, 30, mem, 0}, {data + 30, 34, mem, 30}}, 2, mp->rank, mp->world,
+                    &(rank_notice_t){9, "done", 4}, &req));
+    MP_OK(rank_wait(&req, NULL));
+    MP_OK(rank_recv(in, 4, RANK_BYTE, mp->rank, 9, mp->world, NULL));
+    MP_CHECK(memcmp(data, mine, sizeof(mine)) == 0 && memcmp(in, "done", 4) == 0);
+    MP_OK(rank_dereg(&mem));
+}
+
+/* Lists move until the peer dies; they end within a second. */
+static void run_kill(struct mp *mp)
+{
+    rank_request_t reqs[2];
+    struct list_model m;
+    double begun;
+
+    mp_case(mp, "death");
+    list_open(&m, RANK_CTX_NULL, mp->world, mp->rank ^ 1, mp->rank & 1, mp->seed, reg, NULL);
+    if (mp->rank & 1) {
+        begun = mp_now() + 0.2;
+        mp_die_at(&begun);
+        for (;;)
+            MP_OK(rank_progress());
+    }
+    MP_OK(list_start_long(&m, RANK_XFER_WRITE, 1ll << 40, &reqs[0]));
+    MP_OK(list_start_long(&m, RANK_XFER_READ, 1ll << 40, &reqs[1]));
+    begun = mp_now();
+    MP_STATUS(rank_wait_timed(&reqs[0], 20000000000ll, NULL), RANK_ERR_PEER_DEAD);
+    MP_STATUS(rank_wait_timed(&reqs[1], 20000000000ll, NULL), RANK_ERR_PEER_DEAD);
+    MP_CHECK(mp_now() - begun < 1.2 + 0.2);
+    mp_end_survivor(mp);
+    exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    int64_t steps = mp_rounds(mp_option(argc, argv, "--steps", 20));
+    bool kills = mp_flag(argc, argv, "--kill");
+    struct mp mp;
+
+    mp_start_level(&mp, &argc, argv, mp_flag(argc, argv, "--threads") ? RANK_THREAD_MULTIPLE : RANK_THREAD_SINGLE);
+    if (kills)
+        run_kill(&mp);
+    run_self(&mp);
+    run_random(&mp, steps);
+    mp_end(&mp);
+    return 0;
+}
