@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int nsteps = 25;
+static int nsteps = 15;
 
 static rank_status_t reg(void *ctx, void *ptr, int64_t bytes, rank_mem_t *mem)
 {
@@ -81,7 +81,7 @@ static void killed_side(struct pair *p)
     wait_lost(&reqs[1], RANK_ERR_PEER_DEAD);
     STATUS(list_start_long(&s.lists, RANK_XFER_WRITE, 1 << 20, &reqs[0]), RANK_OK);
     wait_lost(&reqs[0], RANK_ERR_PEER_DEAD);
-    OK(rank_ctx_close(&s.ctx, 0));
+    OK(rank_ctx_close(&s.ctx, 5 * SECOND));
 }
 
 /* Either side closes the connection during lists of both. */
@@ -215,24 +215,29 @@ static bool chosen(int argc, char **argv, const char *name)
 int main(int argc, char **argv)
 {
     uint64_t seed = (uint64_t)option(argc, argv, "--seed", 1);
-    long cases = option(argc, argv, "--cases", 4);
+    long cases = option(argc, argv, "--cases", 2);
     bool ok = true;
 
     static const struct {
         const char *name;
         void (*side)(struct pair *p);
         int limit_s;
-        bool kills;
-    } others[] = {{"killed", killed_side, 60, true},
-                  {"closed", closed_side, 60, false},
-                  {"taken back", taken_back_side, 60, false},
-                  {"taken back in the middle", middle_side, 60, false},
-                  {"fairness", fair_side, 90, false}};
+        bool kills, frames; /* frames: the owner carries out the lists */
+    } others[] = {{"killed", killed_side, 60, true, false},
+                  {"closed", closed_side, 60, false, false},
+                  {"taken back", taken_back_side, 60, false, true},
+                  {"taken back in the middle", middle_side, 60, false, true},
+                  {"fairness", fair_side, 90, false, false}};
 
     nsteps = (int)option(argc, argv, "--steps", nsteps);
-    for (long i = 0; i < cases && chosen(argc, argv, "random lists"); i++)
-        ok &= pair_run("random lists", random_side, seed + (uint64_t)i, 120, false);
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        ok &= !chosen(argc, argv, others[i].name) || pair_run(others[i].name, others[i].side, seed, others[i].limit_s, others[i].kills);
+    for (int way = 0; way < 3; way++) { /* CMA; frames by shared memory; frames by the socket */
+        pair_by_socket = way == 2;
+        setenv("RANK_CMA", way ? "off" : "auto", 1);
+        for (long i = 0; i < cases && chosen(argc, argv, "random lists"); i++)
+            ok &= pair_run("random lists", random_side, seed + (uint64_t)i, 120, false);
+        for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+            if ((way > 0 || !others[i].frames) && chosen(argc, argv, others[i].name))
+                ok &= pair_run(others[i].name, others[i].side, seed, others[i].limit_s, others[i].kills);
+    }
     return ok ? 0 : 1;
 }

@@ -112,7 +112,7 @@ static void run_kill(struct mp *mp)
 
 int main(int argc, char **argv)
 {
-    int64_t steps = mp_rounds(mp_option(argc, argv, "--steps", 20));
+    int64_t steps = mp_rounds(mp_option(argc, argv, "--steps", 8));
     bool kills = mp_flag(argc, argv, "--kill");
     struct mp mp;
 
