@@ -154,6 +154,28 @@ void rk_threads_make_way(struct rk_threads *t)
     rk_lock_take_again(&t->lock, depth);
 }
 
+static bool waits_are_over(const struct rk_threads *t)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &t->waiting)
+    {
+        if (atomic_load_explicit(&rk_list_entry(l, struct rk_wait, link)->state, memory_order_relaxed) == OVER)
+            return true;
+    }
+    return false;
+}
+
+/* A thread that takes the lock after its wait keeps it until its call returns or waits again. */
+void rk_threads_dismiss(struct rk_threads *t)
+{
+    if (!t)
+        return;
+    wake_satisfied(t, NULL);
+    while (waits_are_over(t))
+        rk_threads_make_way(t);
+}
+
 bool rk_threads_may_sleep(struct rk_threads *t)
 {
     return !t->in_sleep;

@@ -66,6 +66,8 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_wait *w);
 bool rk_threads_yield(struct rk_threads *t);
 /* Yield in a call that does not wait. */
 void rk_threads_make_way(struct rk_threads *t);
+/* Release the lock until every thread has left its wait and its call of which the condition is true now. No-op if NULL. */
+void rk_threads_dismiss(struct rk_threads *t);
 struct rk_sleeper {
     struct rk_wait *waiting;
     uint32_t depth;

@@ -6,6 +6,7 @@
 #include "lib/base/retired.h"
 #include "lib/conn/conns.h"
 #include "lib/core/event_fd.h"
+#include "lib/core/threads.h"
 #include "lib/rma/rma.h"
 #include "lib/world/connected.h"
 #include "lib/world/process.h"
@@ -314,6 +315,8 @@ rank_status_t rank_accept(rank_listener_t t, int64_t timeout_ns, rank_team_t *ou
     RK_ENTER(ctx);
     if (timeout_ns && rk_in_callback(ctx))
         return rk_arg_in_callback(__func__);
+    if (t->magic != RK_LISTENER_MAGIC) /* closed while this thread waited for the lock */
+        return RANK_ERR_CLOSED;
     w.serial = t->serial;
     w.wait.deadline = rk_wait_deadline(timeout_ns);
     if (timeout_ns)
@@ -420,6 +423,7 @@ rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns)
 
     rk_mem_end_lists(team); /* the rest of a long one would hold up what is sent before the end */
     st = rk_conn_send_bye(conn, timeout_ns);
+    rk_threads_dismiss(ctx->engine->threads); /* from the team and the memories that end now */
     rk_mem_close_opened(team);
     rk_conn_forget(conn);
     rk_world_close_team(team);

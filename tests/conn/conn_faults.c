@@ -259,6 +259,15 @@ static void *wait_in_recv(void *arg)
     return NULL;
 }
 
+static void *wait_in_mprobe(void *arg)
+{
+    struct waiter *w = arg;
+    rank_message_t message;
+
+    w->status = rank_mprobe(1 - rank_team_rank(w->conn), w->tag, w->conn, &message, NULL);
+    return NULL;
+}
+
 static void *wait_in_accept(void *arg)
 {
     struct waiter *w = arg;
@@ -275,12 +284,13 @@ static void waiters_side(struct pair *p)
     rank_conn_opts_t opts = pair_opts();
     rank_listener_t listener = p->me == 0 ? pair_listen(p, ctx, &opts) : NULL;
     rank_team_t conn = pair_connect(p, ctx, listener);
+    void *(*const waits[])(void *) = {wait_in_recv, wait_in_mprobe, wait_in_mprobe, listener ? wait_in_accept : wait_in_recv};
     struct waiter w[4];
     pthread_t threads[4];
 
     for (int i = 0; i < 4; i++) {
         w[i] = (struct waiter){conn, listener, i, RANK_OK};
-        CHECK(pthread_create(&threads[i], NULL, i == 3 && listener ? wait_in_accept : wait_in_recv, &w[i]) == 0);
+        CHECK(pthread_create(&threads[i], NULL, waits[i], &w[i]) == 0);
     }
     while (nwaiters < 4)
         pair_sleep(0.001);
