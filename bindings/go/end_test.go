@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package rank
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+)
+
+func withTimeout(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(background, d)
+}
+
+// is checks that err is each of the targets.
+func is(t failer, what string, err error, targets ...error) {
+	t.Helper()
+	for _, target := range targets {
+		check(t, errors.Is(err, target), "%s: %v is not %v", what, err, target)
+	}
+}
+
+// Deadlines and cancels end waits, canceled receives take no message, and sends that are canceled send none.
+func TestTimeouts(t *testing.T) {
+	contexts, conns := pair(t)
+	b := buffer(t, 1<<20)
+	defer b.Free()
+	m, err := contexts[0].Register(b)
+	must(t, err)
+	l, err := contexts[0].Listen(background, "127.0.0.1:0", nil)
+	must(t, err)
+	req, err := conns[0].Irecv(b.Slice(0, 10), 1)
+	must(t, err)
+	calls := map[string]func(ctx context.Context) error{
+		"short recv":  func(ctx context.Context) error { _, err := conns[0].Recv(ctx, make([]byte, 8), 2); return err },
+		"long recv":   func(ctx context.Context) error { _, err := conns[0].Recv(ctx, make([]byte, 1<<20), 2); return err },
+		"long ssend":  func(ctx context.Context) error { return conns[0].Ssend(ctx, make([]byte, 8<<20), 3) },
+		"short ssend": func(ctx context.Context) error { return conns[0].Ssend(ctx, make([]byte, 8), 4) },
+		"new":         func(ctx context.Context) error { _, _, err := conns[0].RecvNew(ctx, 2); return err },
+		"wait":        func(ctx context.Context) error { _, err := req.Wait(ctx); return err },
+		"signal":      func(ctx context.Context) error { _, err := m.WaitSignal(ctx, 8, Equal, 1); return err },
+		"accept":      func(ctx context.Context) error { _, err := l.Accept(ctx); return err },
+	}
+	for name, call := range calls {
+		ctx, cancel := withTimeout(30 * time.Millisecond)
+		start := time.Now()
+		is(t, name, call(ctx), ErrTimedOut, context.DeadlineExceeded, os.ErrDeadlineExceeded)
+		is(t, name+" at once", call(ctx), ErrTimedOut)
+		cancel()
+		check(t, time.Since(start) < 2*time.Second, "%s took %v", name, time.Since(start))
+		ctx, cancel = context.WithCancel(background)
+		time.AfterFunc(10*time.Millisecond, cancel)
+		is(t, name, call(ctx), ErrCanceled, context.Canceled)
+		cancel()
+	}
+	req.Cancel()
+	l.Close()
+}
+
+// The two sides agree after timeouts: nothing was lost.
+func TestNothingLost(t *testing.T) {
+	contexts, conns := pair(t)
+	for _, n := range []int{8, 1 << 20} {
+		for i := 0; i < 20; i++ {
+			ctx, cancel := withTimeout(time.Duration(i%5) * time.Millisecond)
+			_, err := conns[1].Recv(ctx, make([]byte, n), 1)
+			is(t, "recv", err, ErrTimedOut)
+			cancel()
+			sent := make(chan error)
+			go func() { sent <- conns[0].Send(background, []byte{byte(i)}, 1) }()
+			data := make([]byte, n)
+			e, err := conns[1].Recv(background, data, 1)
+			must(t, err)
+			must(t, <-sent)
+			check(t, e.Bytes == 1 && data[0] == byte(i), "message %d: %+v", i, e)
+		}
+	}
+	b := buffer(t, 8)
+	r, err := conns[1].Irecv(b.All(), 2)
+	must(t, err)
+	b.Free()
+	r.Cancel()
+	_, err = r.Wait(background)
+	is(t, "a canceled request", err, ErrCanceled)
+	check(t, b.uses.Load() == 0, "the Buffer is in use")
+	must(t, conns[0].Close())
+	is(t, "a closed connection", conns[0].Send(background, nil, 1), ErrClosed)
+	_, err = conns[1].Recv(background, nil, 1)
+	is(t, "a connection that the peer closed", err, ErrClosed)
+	must(t, contexts[0].Close())
+	_, err = contexts[0].Connect(background, "127.0.0.1:1", nil)
+	is(t, "a closed context", err, ErrClosed)
+}
+
+// Wrong use is refused, with the error of rank(3).
+func TestRefusals(t *testing.T) {
+	c, err := Open(nil)
+	must(t, err)
+	defer c.Close()
+	l, err := c.Listen(background, "127.0.0.1:0", &ConnOptions{Secret: secret})
+	must(t, err)
+	other, err := Open(nil)
+	must(t, err)
+	defer other.Close()
+	connect := func(address string, opts *ConnOptions) error {
+		ctx, cancel := withTimeout(10 * time.Second)
+		defer cancel()
+		_, err := other.Connect(ctx, address, opts)
+		return err
+	}
+	is(t, "no port", connect("127.0.0.1", nil), ErrArg)
+	is(t, "nothing listens", connect("127.0.0.1:1", nil), ErrUnreachable)
+	is(t, "no secret", connect(l.Address(), nil), ErrSecret)
+	is(t, "another secret", connect(l.Address(), &ConnOptions{Secret: []byte("0123456789abcdef")}), ErrSecret)
+	_, err = c.Connect(background, l.Address(), &ConnOptions{Secret: secret})
+	is(t, "itself", err, ErrRefused)
+	_, err = c.Listen(background, ":0", nil)
+	is(t, "off the loopback interface", err, ErrArg)
+	_, err = c.Listen(background, l.Address(), nil)
+	is(t, "an address in use", err, ErrSystem)
+
+	_, conns := pair(t)
+	b := buffer(t, 64)
+	_, err = conns[0].Isend(b.Slice(0, 8).Repeat(2, 16), 1)
+	is(t, "blocks in a send", err, ErrArg)
+	b.Free()
+	_, err = conns[0].Isend(b.All(), 1)
+	is(t, "a freed Buffer", err, ErrHandle)
+	_, err = conns[0].Isend(View{}, 1)
+	is(t, "no Buffer", err, ErrArg)
+	is(t, "a tag", conns[0].Send(background, nil, -5), ErrTag)
+	_, err = conns[0].Open(background, []byte("no key"))
+	is(t, "no key", err, ErrHandle)
+	must(t, conns[0].Send(background, make([]byte, 100), 1))
+	e, err := conns[1].Recv(background, make([]byte, 10), 1)
+	is(t, "a long message", err, ErrTruncated)
+	check(t, e.Bytes == 10 && e.SentBytes == 100, "truncated: %+v", e)
+}
+
+// startWaits starts calls that wait for the peer, some of them until ctx ends. Their errors come through the channel.
+func startWaits(t failer, ctx context.Context, conn *Conn) (results chan error, n int) {
+	t.Helper()
+	results = make(chan error, 16)
+	start := func(call func() error) {
+		n++
+		go func() { results <- call() }()
+	}
+	b := buffer(t, 1<<20)
+	for tag := int64(0); tag < 4; tag++ {
+		r, err := conn.Irecv(b.Slice(int(tag)*10, int(tag)*10+10), 10+tag)
+		must(t, err)
+		start(func() error { _, err := r.Wait(background); return err })
+	}
+	b.Free()
+	start(func() error { _, err := conn.Recv(background, make([]byte, 8), 1); return err })
+	start(func() error { _, err := conn.Recv(ctx, make([]byte, 8), 2); return err })
+	start(func() error { _, err := conn.Recv(background, make([]byte, 1<<16), 3); return err })
+	start(func() error { _, err := conn.Recv(ctx, make([]byte, 1<<16), 4); return err })
+	start(func() error { return conn.Ssend(ctx, make([]byte, 1<<16), 5) })
+	start(func() error { return conn.Ssend(background, make([]byte, 8), 6) })
+	start(func() error { _, _, err := conn.RecvNew(background, 7); return err })
+	return results, n
+}
+
+// allEnd checks that the calls end soon, with an error.
+func allEnd(t failer, results chan error, n int, target error) {
+	t.Helper()
+	limit := time.After(5 * time.Second)
+	for i := 0; i < n; i++ {
+		select {
+		case err := <-results:
+			is(t, "a wait", err, target)
+		case <-limit:
+			t.Fatalf("%d of %d waits have not ended", n-i, n)
+		}
+	}
+}
+
+func TestPeerKilled(t *testing.T) {
+	_, conn, cmd := withProcess(t, "killed", 0)
+	limit, cancel := withTimeout(time.Hour)
+	defer cancel()
+	_, err := conn.Recv(background, nil, 0)
+	must(t, err)
+	results, n := startWaits(t, limit, conn)
+	time.Sleep(100 * time.Millisecond)
+	start := time.Now()
+	must(t, cmd.Process.Kill())
+	allEnd(t, results, n, ErrPeerDead)
+	check(t, time.Since(start) < 2*time.Second, "the ends took %v", time.Since(start))
+	is(t, "send", conn.Send(background, make([]byte, 1<<20), 1), ErrPeerDead)
+	cmd.Wait()
+}
+
+func init() {
+	sides["killed"] = func(t failer, c *Context, conn *Conn, seed int64) {
+		must(t, conn.Send(background, nil, 0))
+		select {}
+	}
+}
+
+// A disconnect and a close end all calls that wait, and leave nothing behind.
+func TestCloseWhileWaiting(t *testing.T) {
+	c, err := Open(nil) // what a process has once stays
+	must(t, err)
+	must(t, c.Close())
+	limit, cancel := withTimeout(time.Hour)
+	defer cancel()
+	fds, goroutines := descriptors(), runtime.NumGoroutine()
+	for round := 0; round < 6; round++ {
+		var contexts [2]*Context
+		for i := range contexts {
+			contexts[i], err = Open(nil)
+			must(t, err)
+		}
+		l, err := contexts[1].Listen(background, "127.0.0.1:0", nil)
+		must(t, err)
+		conn, err := contexts[0].Connect(background, l.Address(), nil)
+		must(t, err)
+		peer, err := l.Accept(background)
+		must(t, err)
+		results, n := startWaits(t, limit, conn)
+		accepts := make(chan error, 1)
+		go func() { _, err := l.Accept(background); accepts <- err }()
+		time.Sleep(20 * time.Millisecond)
+		switch round % 3 {
+		case 0:
+			must(t, conn.Close())
+		case 1:
+			must(t, peer.Close())
+		case 2:
+			must(t, contexts[0].Close())
+		}
+		allEnd(t, results, n, ErrClosed)
+		must(t, contexts[0].Close())
+		must(t, contexts[1].Close())
+		allEnd(t, accepts, 1, ErrClosed)
+	}
+	end := time.Now().Add(5 * time.Second)
+	for (descriptors() > fds || runtime.NumGoroutine() > goroutines) && time.Now().Before(end) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	check(t, descriptors() <= fds, "%d descriptors, before %d", descriptors(), fds)
+	check(t, runtime.NumGoroutine() <= goroutines, "%d goroutines, before %d", runtime.NumGoroutine(), goroutines)
+}

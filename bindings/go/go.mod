@@ -1,0 +1,3 @@
+module rank
+
+go 1.19

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * go_op.c: start, poll, cancel and end operations.
+ *
+ * An operation that can be canceled is a persistent request, which stays valid when another thread completes it.
+ */
+#include "go_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Polling time of a wait before its goroutine is parked, and the number of threads of a context that poll. */
+enum { POLL_NS = 100 * 1000, POLLERS_MAX = 2 };
+
+void go_op_completed(const rank_envelope_t *envelope, void *arg);
+
+go_op *go_op_new(go_ctx *c)
+{
+    go_op *op = calloc(1, sizeof(*op));
+
+    if (!op)
+        return NULL;
+    op->ctx = c;
+    if (sem_init(&op->done, 0, 0) == 0)
+        return op;
+    free(op);
+    return NULL;
+}
+
+void go_op_end(go_op *op)
+{
+    free(op->iov);
+    op->iov = NULL;
+    if (op->req && go_gate_enter(&op->ctx->gate)) {
+        rank_request_free(&op->req);
+        go_gate_leave(&op->ctx->gate);
+    }
+    op->req = RANK_REQUEST_NULL;
+    op->started = op->canceled = op->persistent = 0;
+}
+
+void go_op_free(go_op *op)
+{
+    free(op->iov);
+    sem_destroy(&op->done);
+    free(op);
+}
+
+static rank_status_t op_start_persistent(go_op *op, const go_conn *c, int kind, void *data, int64_t n, int64_t tag)
+{
+    rank_status_t st;
+
+    if (kind == GO_RECV)
+        st = rank_recv_init(data, n, RANK_BYTE, c->peer, tag, c->team, &op->req);
+    else if (kind == GO_SSEND)
+        st = rank_ssend_init(data, n, RANK_BYTE, c->peer, tag, c->team, &op->req);
+    else
+        st = rank_send_init(data, n, RANK_BYTE, c->peer, tag, c->team, &op->req);
+    if (st)
+        return st;
+    op->persistent = 1;
+    return rank_start(&op->req);
+}
+
+static rank_status_t op_start_request(go_op *op, const go_conn *c, int kind, void *data, int64_t n, int64_t where, rank_mem_t mem)
+{
+    switch (kind) {
+    case GO_SEND:
+        return rank_isend(data, n, RANK_BYTE, c->peer, where, c->team, &op->req);
+    case GO_SSEND:
+        return rank_issend(data, n, RANK_BYTE, c->peer, where, c->team, &op->req);
+    case GO_RECV:
+        return rank_irecv(data, n, RANK_BYTE, c->peer, where, c->team, &op->req);
+    case GO_SENDV:
+        return rank_isendv(op->iov, n, c->peer, where, c->team, &op->req);
+    case GO_RECVV:
+        return rank_irecvv(op->iov, n, c->peer, where, c->team, &op->req);
+    case GO_PUT:
+        return rank_iput(data, n, c->peer, mem, where, &op->req);
+    case GO_GET:
+        return rank_iget(data, n, c->peer, mem, where, &op->req);
+    default:
+        return RANK_ERR_INTERNAL;
+    }
+}
+
+/* Wait for at most timeout_ns. Returns GO_DONE or GO_PENDING. */
+static int op_poll(go_op *op, int64_t timeout_ns)
+{
+    rank_status_t st = rank_wait_timed(&op->req, timeout_ns, &op->envelope);
+
+    if (st == RANK_ERR_TIMED_OUT)
+        return GO_PENDING;
+    op->status = st;
+    return GO_DONE;
+}
+
+/* Poll, unless others do that already. */
+static int op_poll_shortly(go_op *op)
+{
+    go_ctx *c = op->ctx;
+    int rc = GO_PENDING;
+
+    if (atomic_fetch_add(&c->polling, 1) < POLLERS_MAX)
+        rc = op_poll(op, POLL_NS);
+    else
+        rc = op_poll(op, 0);
+    atomic_fetch_sub(&c->polling, 1);
+    return rc;
+}
+
+/* Leave it to go_op_completed. */
+static void op_report(go_op *op)
+{
+    rank_status_t st = rank_on_done(&op->req, go_op_completed, op);
+    rank_envelope_t envelope = {.status = st};
+
+    if (st) /* no memory */
+        go_op_completed(&envelope, op);
+}
+
+static void op_cancel_here(go_op *op)
+{
+    if (op->persistent)
+        rank_cancel(&op->req);
+}
+
+static int op_wait_started(go_op *op)
+{
+    go_ctx *c = op->ctx;
+
+    if (op->how == GO_STAY)
+        return op_poll(op, -1);
+    __atomic_store_n(&op->started, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&op->canceled, __ATOMIC_SEQ_CST))
+        op_cancel_here(op);
+    if ((op->how == GO_LATER ? op_poll(op, 0) : op_poll_shortly(op)) == GO_DONE)
+        return GO_DONE;
+    if (op->how == GO_LATER)
+        return GO_PENDING;
+    if (op->how == GO_PARK)
+        atomic_fetch_add(&c->parked, 1);
+    if (op->how == GO_PARK) {
+        op_report(op);
+        return GO_PENDING;
+    }
+    op_report(op);
+    while (sem_wait(&op->done) < 0 && errno == EINTR)
+        ;
+    return GO_DONE;
+}
+
+int go_op_start(go_op *op, go_conn *conn, int kind, void *data, int64_t n, int64_t where, rank_mem_t mem, int how, int cancels)
+{
+    go_ctx *c = op->ctx;
+    rank_status_t st = RANK_ERR_CLOSED;
+    int rc = GO_DONE;
+
+    op->how = how;
+    op->envelope = (rank_envelope_t){.source = conn->peer};
+    op->status = RANK_ERR_CLOSED;
+    if (!go_gate_enter(&c->gate))
+        return GO_DONE;
+    atomic_fetch_add(&conn->blocked, 1);
+    if (go_gate_enter(&conn->starts)) {
+        st = cancels && kind <= GO_RECV ? op_start_persistent(op, conn, kind, data, n, where)
+                                        : op_start_request(op, conn, kind, data, n, where, mem);
+        go_gate_leave(&conn->starts);
+    }
+    op->status = st;
+    if (!st)
+        rc = op_wait_started(op);
+    atomic_fetch_sub(&conn->blocked, 1);
+    go_gate_leave(&c->gate);
+    return rc;
+}
+
+int go_op_wait(go_op *op)
+{
+    int rc;
+
+    if (!go_gate_enter(&op->ctx->gate))
+        return GO_PENDING; /* the close of the context completes it */
+    rc = op_poll_shortly(op);
+    go_gate_leave(&op->ctx->gate);
+    return rc;
+}
+
+int go_op_test(go_op *op)
+{
+    int rc;
+
+    if (!go_gate_enter(&op->ctx->gate))
+        return GO_PENDING;
+    rc = op_poll(op, 0);
+    go_gate_leave(&op->ctx->gate);
+    return rc;
+}
+
+int go_op_park(go_op *op)
+{
+    go_ctx *c = op->ctx;
+
+    if (!go_gate_enter(&c->gate))
+        return GO_PENDING;
+    if (op_poll(op, 0) == GO_DONE) {
+        go_gate_leave(&c->gate);
+        return GO_DONE;
+    }
+    op->how = GO_PARK;
+    atomic_fetch_add(&c->parked, 1);
+    op_report(op);
+    go_gate_leave(&c->gate);
+    return GO_PENDING;
+}
+
+void go_op_cancel(go_op *op)
+{
+    if (!go_gate_enter(&op->ctx->gate))
+        return;
+    __atomic_store_n(&op->canceled, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&op->started, __ATOMIC_SEQ_CST))
+        op_cancel_here(op);
+    go_gate_leave(&op->ctx->gate);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* go_private.h: declare contexts and gates, which Go does not see. */
+#ifndef GO_PRIVATE_H
+#define GO_PRIVATE_H
+
+#include "go_rank.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* The users of an object. GO_SHUT refuses new ones. */
+typedef struct go_gate {
+    _Atomic int64_t users;
+} go_gate;
+
+#define GO_SHUT ((int64_t)1 << 62)
+
+struct go_ctx {
+    rank_ctx_t ctx;
+    go_gate gate;              /* threads in a call of the library */
+    _Atomic int32_t polling;   /* threads that poll for a short time */
+    _Atomic int64_t parked;    /* operations that the queue will get */
+    _Atomic(go_op *) queue;    /* complete operations, the last one first */
+    go_op *ordered;            /* those that the dispatcher has taken, in order; its own */
+    _Atomic int32_t asleep;    /* the dispatcher reads the descriptor */
+    int fd;
+};
+
+struct go_conn {
+    go_ctx *owner;
+    rank_team_t team;
+    int peer;
+    go_gate starts;          /* threads that are about to use the team; short */
+    _Atomic int64_t blocked; /* threads that wait in it; a disconnect ends their calls */
+};
+
+static inline bool go_gate_enter(go_gate *g)
+{
+    if (atomic_fetch_add(&g->users, 1) < GO_SHUT)
+        return true;
+    atomic_fetch_sub(&g->users, 1);
+    return false;
+}
+
+static inline void go_gate_leave(go_gate *g)
+{
+    atomic_fetch_sub(&g->users, 1);
+}
+
+static inline void go_gate_shut(go_gate *g)
+{
+    atomic_fetch_or(&g->users, GO_SHUT);
+}
+
+static inline bool go_gate_is_shut(go_gate *g)
+{
+    return atomic_load(&g->users) >= GO_SHUT;
+}
+
+static inline int64_t go_gate_users(go_gate *g)
+{
+    return atomic_load(&g->users) & (GO_SHUT - 1);
+}
+
+/* Begin a call that may wait in the connection. Returns false if it is shut. */
+static inline bool go_conn_enter(go_conn *c)
+{
+    if (!go_gate_enter(&c->owner->gate))
+        return false;
+    atomic_fetch_add(&c->blocked, 1);
+    if (!go_gate_is_shut(&c->starts))
+        return true;
+    atomic_fetch_sub(&c->blocked, 1);
+    go_gate_leave(&c->owner->gate);
+    return false;
+}
+
+static inline void go_conn_leave(go_conn *c)
+{
+    atomic_fetch_sub(&c->blocked, 1);
+    go_gate_leave(&c->owner->gate);
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * go_rank.h: declare the C part of the package.
+ *
+ * Every call checks gates, so that a close ends it or refuses it.
+ */
+#ifndef GO_RANK_H
+#define GO_RANK_H
+
+#include <rank.h>
+
+#include <semaphore.h>
+
+typedef struct go_ctx go_ctx;   /* a context and the queue of its completions */
+typedef struct go_conn go_conn; /* a connection, or a team */
+
+/* Kinds of operations that have a request. */
+enum { GO_SEND, GO_SSEND, GO_RECV, GO_SENDV, GO_RECVV, GO_PUT, GO_GET };
+
+/* How an operation that is not complete is waited for. */
+enum {
+    GO_STAY, /* the thread waits in the library; nothing cancels it */
+    GO_HOLD, /* the thread sleeps, since the memory is valid during the call only; go_op_cancel may end it */
+    GO_PARK, /* the call returns GO_PENDING; completion puts the operation into the queue of the context */
+    GO_LATER /* the call returns GO_PENDING; go_op_wait or go_op_park follows */
+};
+
+enum { GO_DONE, GO_PENDING };
+
+/* An operation. It lies in memory of C, since the library writes it at any time. */
+typedef struct go_op {
+    rank_envelope_t envelope;
+    int32_t status;   /* valid when it is done */
+    int32_t how;      /* GO_STAY to GO_LATER */
+    uint64_t id;      /* of the caller; go_ctx_reap returns it */
+    int32_t started;  /* the request is valid: go_op_cancel may use it */
+    int32_t canceled;
+    int32_t persistent;
+    rank_request_t req;
+    rank_iov_t *iov; /* of a vector; freed with the operation */
+    go_ctx *ctx;
+    struct go_op *next;
+    sem_t done;
+} go_op;
+
+rank_status_t go_ctx_open(const char *name, go_ctx **out);
+/* Refuse calls that follow. */
+void go_ctx_shut(go_ctx *c);
+/* Close it. All threads must have left: go_ctx_users is 0. */
+rank_status_t go_ctx_close(go_ctx *c, int64_t timeout_ns);
+void go_ctx_free(go_ctx *c);
+int64_t go_ctx_users(go_ctx *c);
+int64_t go_ctx_parked(go_ctx *c);
+int go_ctx_event_fd(go_ctx *c);
+/* Write the ids of at most max complete operations. Returns their number. 0: the descriptor becomes readable. */
+int go_ctx_reap(go_ctx *c, uint64_t *ids, int max);
+
+/* Secret and hello may be memory of Go. */
+rank_status_t go_listen(go_ctx *c, const char *address, rank_conn_opts_t opts, const void *secret, const void *hello,
+                        rank_listener_t *out);
+rank_status_t go_accept(go_ctx *c, rank_listener_t listener, go_conn **out);
+rank_status_t go_connect(go_ctx *c, const char *address, rank_conn_opts_t opts, const void *secret, const void *hello,
+                         go_conn **out);
+
+rank_status_t go_conn_info(go_conn *c, rank_conn_info_t *info);
+int go_conn_rank(go_conn *c);
+/* Refuse calls that follow, and wait until no call is about to use the team. */
+void go_conn_shut(go_conn *c);
+rank_status_t go_conn_disconnect(go_conn *c, int64_t timeout_ns);
+int64_t go_conn_blocked(go_conn *c);
+/* No-op if NULL. The connection is disconnected, or its context closed. */
+void go_conn_free(go_conn *c);
+
+go_op *go_op_new(go_ctx *c);
+/* The operation is complete. Frees its request. */
+void go_op_end(go_op *op);
+void go_op_free(go_op *op);
+/* where is a tag, or an offset in mem. Returns GO_DONE with op->status, or GO_PENDING. */
+int go_op_start(go_op *op, go_conn *conn, int kind, void *data, int64_t n, int64_t where, rank_mem_t mem, int how, int cancels);
+/* Poll for a short time. Returns GO_DONE or GO_PENDING. */
+int go_op_wait(go_op *op);
+int go_op_test(go_op *op);
+/* Report completion through the queue. Returns GO_DONE if it is complete already. */
+int go_op_park(go_op *op);
+void go_op_cancel(go_op *op);
+
+/* Waits of a slice of time: RANK_ERR_TIMED_OUT, call again. */
+rank_status_t go_mprobe(go_conn *c, int64_t tag, int64_t timeout_ns, rank_message_t *message, rank_envelope_t *envelope);
+rank_status_t go_mrecv(go_conn *c, void *data, int64_t n, rank_message_t *message, rank_envelope_t *envelope);
+rank_status_t go_signal_wait(go_ctx *c, rank_mem_t mem, int64_t offset, int cmp, uint64_t value, int64_t timeout_ns, uint64_t *seen);
+
+rank_status_t go_mem_register(go_ctx *c, void *data, int64_t n, rank_mem_t *mem);
+rank_status_t go_mem_deregister(go_ctx *c, rank_mem_t mem);
+rank_status_t go_mem_pack(go_ctx *c, rank_mem_t mem, void *key, size_t *len);
+
+rank_status_t go_remote_open(go_conn *c, const void *key, size_t len, rank_mem_t *mem);
+rank_status_t go_remote_close(go_conn *c, rank_mem_t mem);
+rank_status_t go_remote_flush(go_conn *c, rank_mem_t mem);
+rank_status_t go_remote_fence(go_conn *c, rank_mem_t mem);
+rank_status_t go_remote_vector(go_conn *c, rank_mem_t mem, int put, const rank_piece_t *pieces, int64_t n);
+rank_status_t go_remote_atomic(go_conn *c, rank_mem_t mem, int amo, rank_dtype_t dtype, uint64_t operand, int64_t offset,
+                               uint64_t *result);
+rank_status_t go_remote_cas(go_conn *c, rank_mem_t mem, rank_dtype_t dtype, uint64_t expected, uint64_t desired, int64_t offset,
+                            uint64_t *result);
+rank_status_t go_remote_put_signal(go_conn *c, rank_mem_t mem, const void *data, int64_t n, int64_t offset, rank_mem_t signal_mem,
+                                   int64_t signal_offset, uint64_t value, int op);
+
+#endif

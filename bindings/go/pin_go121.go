@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+//go:build go1.21
+
+package rank
+
+// #include "go_rank.h"
+import "C"
+
+import "runtime"
+
+// pinned keeps memory of Go in place.
+type pinned struct {
+	pinner runtime.Pinner
+}
+
+const canPin = true
+
+func (p *pinned) pin(data []byte) {
+	if len(data) > 0 {
+		p.pinner.Pin(&data[0])
+	}
+}
+
+func (p *pinned) unpin() {
+	p.pinner.Unpin()
+}
+
+// IsendBytes is Isend of memory of Go, which must not change until the Request is complete. It needs Go 1.21.
+func (c *Conn) IsendBytes(data []byte, tag int64) (*Request, error) {
+	return c.beginBytes("isend", C.GO_SEND, data, tag, nil)
+}
+
+// IssendBytes is Issend of memory of Go. It needs Go 1.21.
+func (c *Conn) IssendBytes(data []byte, tag int64) (*Request, error) {
+	return c.beginBytes("issend", C.GO_SSEND, data, tag, nil)
+}
+
+// IrecvBytes is Irecv into memory of Go, which must not be used until the Request is complete. It needs Go 1.21.
+func (c *Conn) IrecvBytes(data []byte, tag int64) (*Request, error) {
+	return c.beginBytes("irecv", C.GO_RECV, data, tag, nil)
+}
+
+// IputBytes is Iput of memory of Go. It needs Go 1.21.
+func (r *Remote) IputBytes(data []byte, offset int64) (*Request, error) {
+	return r.conn.beginBytes("iput", C.GO_PUT, data, offset, r.mem)
+}
+
+// IgetBytes is Iget into memory of Go. It needs Go 1.21.
+func (r *Remote) IgetBytes(data []byte, offset int64) (*Request, error) {
+	return r.conn.beginBytes("iget", C.GO_GET, data, offset, r.mem)
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+
+package rank
+
+// #include "go_rank.h"
+// #include <stdlib.h>
+import "C"
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"unsafe"
+)
+
+// Mem is a registered Buffer: peers that have its key can access it.
+type Mem struct {
+	owner *Context
+	mem   C.rank_mem_t
+	buf   *Buffer
+	end   sync.Once
+}
+
+// Register registers a Buffer for all connections of the context. It stays until Deregister.
+func (c *Context) Register(b *Buffer) (*Mem, error) {
+	const call = "register"
+	if b == nil {
+		return nil, wrong(call, ErrArg, "there is no Buffer")
+	}
+	if !b.retain() {
+		return nil, wrong(call, ErrHandle, "the Buffer is freed")
+	}
+	m := &Mem{owner: c, buf: b}
+	status := Status(C.go_mem_register(c.c, b.p, C.int64_t(b.n), &m.mem))
+	if status == success {
+		c.mu.Lock()
+		if c.mems != nil {
+			c.mems[m] = struct{}{}
+		} else {
+			status = ErrClosed
+		}
+		c.mu.Unlock()
+	}
+	if status != success {
+		b.release()
+		return nil, fail(call, status)
+	}
+	return m, nil
+}
+
+// Buffer returns its memory.
+func (m *Mem) Buffer() *Buffer {
+	return m.buf
+}
+
+// Key returns the key, for Conn.Open of a peer.
+func (m *Mem) Key() ([]byte, error) {
+	var key [C.RANK_RKEY_MAX]byte
+	n := C.size_t(len(key))
+	status := Status(C.go_mem_pack(m.owner.c, m.mem, unsafe.Pointer(&key[0]), &n))
+	if status != success {
+		return nil, fail("key", status)
+	}
+	return append([]byte(nil), key[:int(n)]...), nil
+}
+
+// Deregister ends the access of peers. Call it after their last Flush. No other call may use the Mem meanwhile. Close of
+// the context does the same.
+func (m *Mem) Deregister() error {
+	var status Status
+	m.end.Do(func() {
+		c := m.owner
+		c.mu.Lock()
+		_, registered := c.mems[m]
+		delete(c.mems, m)
+		c.mu.Unlock()
+		if !registered {
+			return // the context has closed it
+		}
+		status = Status(C.go_mem_deregister(c.c, m.mem))
+		if status == ErrClosed { // a close of the context is about to
+			<-c.closed
+			status = success
+		}
+		m.buf.release()
+	})
+	return fail("deregister", status)
+}
+
+// Cmp compares a signal with a value.
+type Cmp int
+
+// The comparisons of WaitSignal.
+const (
+	Equal        Cmp = C.RANK_CMP_EQ
+	NotEqual     Cmp = C.RANK_CMP_NE
+	Greater      Cmp = C.RANK_CMP_GT
+	GreaterEqual Cmp = C.RANK_CMP_GE
+	Less         Cmp = C.RANK_CMP_LT
+	LessEqual    Cmp = C.RANK_CMP_LE
+)
+
+// WaitSignal waits for a signal of PutSignal at offset, a multiple of 8, that compares with value. Returns the value that
+// ended the wait. When ctx ends, the signal is not affected. The call holds a thread.
+func (m *Mem) WaitSignal(ctx context.Context, offset int64, cmp Cmp, value uint64) (uint64, error) {
+	var seen C.uint64_t
+	err := inSlices(ctx, "wait for a signal", func(ns int64) Status {
+		return Status(C.go_signal_wait(m.owner.c, m.mem, C.int64_t(offset), C.int(cmp), C.uint64_t(value), C.int64_t(ns), &seen))
+	})
+	return uint64(seen), err
+}
+
+// Remote is memory of the peer.
+type Remote struct {
+	conn *Conn
+	mem  C.rank_mem_t
+	end  sync.Once
+}
+
+// Open opens a key of the peer. It may wait until the peer makes progress. When ctx ends, the memory is closed again.
+func (c *Conn) Open(ctx context.Context, key []byte) (*Remote, error) {
+	copied := append([]byte{0}, key...) // of this call, which may outlive ctx
+	return later(ctx, "open", func() (*Remote, Status) {
+		r := &Remote{conn: c}
+		n := C.size_t(len(copied) - 1)
+		status := Status(C.go_remote_open(c.c, unsafe.Pointer(&copied[1:][: len(copied)-1 : len(copied)-1][0]), n, &r.mem))
+		runtime.KeepAlive(c)
+		return r, status
+	}, func(r *Remote) { r.Close(context.Background()) })
+}
+
+// Close flushes and closes it. No other call may use it meanwhile. When ctx ends, it is closed later.
+func (r *Remote) Close(ctx context.Context) error {
+	var err error
+	r.end.Do(func() {
+		over := make(chan Status, 1)
+		go func() { over <- Status(C.go_remote_close(r.conn.c, r.mem)) }()
+		select {
+		case status := <-over:
+			err = fail("close", status)
+		case <-ctx.Done():
+			err = ended("close", ctx)
+		}
+	})
+	return err
+}
+
+// Put copies data to offset. It returns when data may be used again. Flush makes it visible. When ctx ends, it goes on: data
+// must not change any more.
+func (r *Remote) Put(ctx context.Context, data []byte, offset int64) error {
+	_, err := r.conn.block(ctx, "put", C.GO_PUT, data, offset, r.mem)
+	return err
+}
+
+// Get copies from offset to data. When ctx ends, it goes on: data must not be used any more.
+func (r *Remote) Get(ctx context.Context, data []byte, offset int64) error {
+	_, err := r.conn.block(ctx, "get", C.GO_GET, data, offset, r.mem)
+	return err
+}
+
+// Iput starts a Put. It is complete when the View may be used again.
+func (r *Remote) Iput(v View, offset int64) (*Request, error) {
+	return r.conn.begin("iput", C.GO_PUT, v, offset, r.mem)
+}
+
+// Iget starts a Get. It is complete when the View has the data.
+func (r *Remote) Iget(v View, offset int64) (*Request, error) {
+	return r.conn.begin("iget", C.GO_GET, v, offset, r.mem)
+}
+
+// Flush completes all puts and atomics: they are visible at the peer then. When ctx ends, it goes on.
+func (r *Remote) Flush(ctx context.Context) error {
+	return waits(ctx, "flush", func() Status { return Status(C.go_remote_flush(r.conn.c, r.mem)) })
+}
+
+// Fence orders puts, atomics and signals before it and later ones. When ctx ends, it goes on.
+func (r *Remote) Fence(ctx context.Context) error {
+	return waits(ctx, "fence", func() Status { return Status(C.go_remote_fence(r.conn.c, r.mem)) })
+}
+
+// Block is a part of a vector of puts or gets.
+type Block struct {
+	Local  View
+	Offset int64 // in the memory of the peer
+}
+
+// vector carries out puts or gets of blocks.
+func (r *Remote) vector(ctx context.Context, call string, put C.int, blocks []Block) error {
+	held := make([]View, 0, len(blocks))
+	pieces := (*C.rank_piece_t)(C.malloc(C.size_t(len(blocks)+1) * C.sizeof_rank_piece_t))
+	drop := func() {
+		for _, v := range held {
+			v.buf.release()
+		}
+		C.free(unsafe.Pointer(pieces))
+	}
+	list := unsafe.Slice(pieces, len(blocks))
+	for i, b := range blocks {
+		if err := b.Local.hold(call, false); err != nil {
+			drop()
+			return err
+		}
+		held = append(held, b.Local)
+		list[i] = C.rank_piece_t{local: b.Local.pointer(), bytes: C.int64_t(b.Local.n), offset: C.int64_t(b.Offset)}
+	}
+	if ctx.Err() != nil {
+		drop()
+		return ended(call, ctx)
+	}
+	return waits(ctx, call, func() Status {
+		defer drop()
+		return Status(C.go_remote_vector(r.conn.c, r.mem, put, pieces, C.int64_t(len(blocks))))
+	})
+}
+
+// Putv puts blocks. If one is invalid, none moves. When ctx ends, it goes on, and the buffers stay until it is complete.
+func (r *Remote) Putv(ctx context.Context, blocks []Block) error {
+	return r.vector(ctx, "putv", 1, blocks)
+}
+
+// Getv gets blocks, which must not overlap here. If one is invalid, none moves. When ctx ends, it goes on, and the buffers
+// stay until it is complete.
+func (r *Remote) Getv(ctx context.Context, blocks []Block) error {
+	return r.vector(ctx, "getv", 0, blocks)
+}
+
+// SignalOp is what PutSignal does to the signal.
+type SignalOp int
+
+// The operations of PutSignal.
+const (
+	SignalSet SignalOp = C.RANK_SIGNAL_SET
+	SignalAdd SignalOp = C.RANK_SIGNAL_ADD
+)
+
+// PutSignal puts data, then updates the signal, a number of 8 bytes at signalOffset of signal, and wakes the peer. A reader
+// of the new value finds the data. When ctx ends, it goes on with a copy of data.
+func (r *Remote) PutSignal(ctx context.Context, data []byte, offset int64, signal *Remote, signalOffset int64, value uint64, op SignalOp) error {
+	some := someBytes(data)
+	if ctx.Done() != nil {
+		some = someBytes(append([]byte(nil), data...))
+	}
+	return waits(ctx, "put with a signal", func() Status {
+		return Status(C.go_remote_put_signal(r.conn.c, r.mem, unsafe.Pointer(&some[0]), C.int64_t(len(data)), C.int64_t(offset),
+			signal.mem, C.int64_t(signalOffset), C.uint64_t(value), C.int(op)))
+	})
+}
