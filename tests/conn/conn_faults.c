@@ -264,6 +264,7 @@ static void *wait_in_mprobe(void *arg)
     struct waiter *w = arg;
     rank_message_t message;
 
+    nwaiters++;
     w->status = rank_mprobe(1 - rank_team_rank(w->conn), w->tag, w->conn, &message, NULL);
     return NULL;
 }

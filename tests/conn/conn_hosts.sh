@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# conn_hosts.sh: connect processes of two hosts; kill one, pull its cable, crash its host.
+# conn_hosts.sh: connect processes of two hosts, and end them in several ways.
 . "$(dirname "$0")/../inside.sh"
 inside 2 "connections between hosts"
 . "$top_srcdir/tests/launcher/cases.sh"
