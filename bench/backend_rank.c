@@ -215,7 +215,7 @@ static void give_keys(struct be_window *window)
 
     if (!keys || !lens)
         be_abort(1, "rankbench: out of memory");
-    backend_rank_must(rank_ctx_reg(ctx, window->base, (int64_t)window->bytes, &window->mem), "rank_reg");
+    backend_rank_must(rank_ctx_reg(ctx, RANK_MEM_HOST, window->base, (int64_t)window->bytes, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &window->mem), "rank_reg");
     backend_rank_must(rank_rkey_pack(window->mem, key, &len), "rank_rkey_pack");
     mine = (int64_t)len;
     backend_rank_must(rank_allgather(&mine, lens, 1, RANK_INT64, world), "rank_allgather");

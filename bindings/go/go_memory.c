@@ -43,7 +43,7 @@ rank_status_t go_mem_register(go_ctx *c, void *data, int64_t n, rank_mem_t *mem)
 
     if (!go_gate_enter(&c->gate))
         return RANK_ERR_CLOSED;
-    st = rank_ctx_reg(c->ctx, data, n, mem);
+    st = rank_ctx_reg(c->ctx, RANK_MEM_HOST, data, n, RANK_ACCESS_READ | RANK_ACCESS_WRITE, mem);
     go_gate_leave(&c->gate);
     return st;
 }

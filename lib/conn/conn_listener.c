@@ -130,7 +130,7 @@ void rk_listener_resume(struct rk_conns *c)
 }
 
 /* Bind a socket to the address and listen. Returns the descriptor, or -1 with errno. */
-static int bind_one(const struct addrinfo *a)
+static int bind_one(const struct addrinfo *a, int backlog)
 {
     int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1, off = 0, error;
 
@@ -139,7 +139,7 @@ static int bind_one(const struct addrinfo *a)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (a->ai_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 1024) == 0)
+    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, backlog) == 0)
         return fd;
     error = errno;
     close(fd);
@@ -148,12 +148,12 @@ static int bind_one(const struct addrinfo *a)
 }
 
 /* Returns the descriptor, or -1 with errno. */
-static int bind_any(const struct addrinfo *found)
+static int bind_any(const struct addrinfo *found, int backlog)
 {
     int fd = -1;
 
     for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next)
-        fd = bind_one(a);
+        fd = bind_one(a, backlog);
     return fd;
 }
 
@@ -181,7 +181,7 @@ rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char 
     t->count = calloc(1, sizeof(*t->count));
     if (!t->count)
         goto err;
-    t->source.fd = bind_any(found);
+    t->source.fd = bind_any(found, opts->backlog);
     if (t->source.fd < 0) {
         rk_error("%s: cannot listen on %s: %m", call, address);
         st = RANK_ERR_SYSTEM;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* connection.c: make connections of handshakes, and end them. */
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/random.h"
 #include "lib/boot/boot.h"
@@ -115,12 +116,14 @@ rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given,
     if (given->hello_bytes > RK_SHAKE_HELLO_MAX || (given->hello_bytes && !given->hello))
         return rk_arg_error(RANK_ERR_ARG, call, "opts->hello has %zu bytes: at most %d are possible", given->hello_bytes,
                             RK_SHAKE_HELLO_MAX);
-    if (given->timeout_ns < 0 || given->silence_ns < 0 || given->max_conns < 0 || given->flags & ~(RANK_CONN_OPEN | RANK_CONN_NO_SHM))
-        return rk_arg_error(RANK_ERR_ARG, call, "opts has a negative number or an unknown flag");
+    if (given->timeout_ns < 0 || given->silence_ns < 0 || given->max_conns < 0 || given->backlog < 0 ||
+        given->reserved || given->flags & ~(RANK_CONN_OPEN | RANK_CONN_NO_SHM | RANK_CONN_NO_RDMA))
+        return rk_arg_error(RANK_ERR_ARG, call, "opts has a negative number, an unknown flag, or reserved is not 0");
     st = read_secret(call, given, out);
     if (st)
         return st;
     out->flags = given->flags;
+    out->backlog = given->backlog ? given->backlog : 1024;
     out->max_conns = given->max_conns ? given->max_conns : 1024;
     out->timeout_ns = given->timeout_ns ? (uint64_t)given->timeout_ns : 5000000000u;
     out->silence_ns = given->silence_ns ? (uint64_t)given->silence_ns : 10000000000u;
@@ -297,10 +300,26 @@ rank_status_t rk_conn_send_bye(struct rk_conn *conn, int64_t timeout_ns)
     return w.confirmed ? RANK_OK : RANK_ERR_TIMED_OUT;
 }
 
-void rk_conn_count_bytes(struct rk_conn *conn)
+/* ns since a time of the coarse clock; -1: there was none. */
+static int64_t time_since(uint64_t then)
 {
-    conn->info.sent = (int64_t)conn->counts.sent;
-    conn->info.received = (int64_t)conn->counts.received;
+    uint64_t now = rk_clock_coarse_ns();
+
+    return !then ? -1 : now > then ? (int64_t)(now - then) : 0;
+}
+
+void rk_conn_count(struct rk_conn *conn)
+{
+    bool by_socket = strcmp(conn->info.channel, rk_channel_tcp.name) == 0;
+    const struct rk_tcp_counts *c = &conn->counts;
+
+    conn->info.sent = (int64_t)c->sent;
+    conn->info.received = (int64_t)c->received;
+    conn->info.messages_sent = by_socket ? (int64_t)c->messages_sent : -1;
+    conn->info.messages_received = by_socket ? (int64_t)c->messages_received : -1;
+    conn->info.refused = (int64_t)c->refused;
+    conn->info.sent_ago_ns = time_since(c->sent_ns);
+    conn->info.received_ago_ns = time_since(c->received_ns);
 }
 
 static void close_list(struct rk_link *list)

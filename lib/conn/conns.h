@@ -39,7 +39,7 @@ struct rk_conn_opts {
     unsigned char hello[RK_SHAKE_HELLO_MAX];
     uint16_t hello_bytes;
     uint32_t flags;
-    int max_conns;
+    int max_conns, backlog;
     uint64_t timeout_ns, silence_ns;
 };
 
@@ -127,8 +127,8 @@ rank_status_t rk_conn_send_bye(struct rk_conn *conn, int64_t timeout_ns);
 /* Free it; its team is the caller's. */
 void rk_conn_forget(struct rk_conn *conn);
 
-/* Fill in the bytes that have been sent and received. */
-void rk_conn_count_bytes(struct rk_conn *conn);
+/* Fill in what has been counted. */
+void rk_conn_count(struct rk_conn *conn);
 /* In a forked child: close its copies of the sockets. */
 void rk_conns_forked(struct rk_ctx *ctx);
 

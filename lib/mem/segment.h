@@ -5,19 +5,20 @@
  * Room: shared memory: memfds, segments, allocation of ranges, limits, the program's own mappings.
  * Callers: lib/node, lib/channel, lib/rma, lib/world.
  * Never: sends; waits.
- * Tests: tests/unit/allocator_test.c, tests/mp/rma/rma_shared_memory.c, tests/mp/rma/alloc_no_memory.c.
+ * Tests: tests/unit/allocator_test.c, tests/unit/segment_test.c, tests/mp/rma/rma_shared_memory.c, tests/mp/rma/alloc_no_memory.c.
  *
  * An allocation has one memfd a node, with a part for each rank of the team there. Messages from such memory name
  * it by the memfd's nonce and an offset, so that the receiver copies straight from its own mapping.
  *
  * Registered memory is a segment at its owner, and at processes that have opened its key and could map it
  * (user_shm.h). Messages name it by the key's nonce and the address at the owner; other processes treat it as
- * private memory.
+ * private memory. Memory that peers may not both read and write has no name for messages.
  */
 #ifndef RK_MEM_SEGMENT_H
 #define RK_MEM_SEGMENT_H
 
 #include "lib/base/ctx.h"
+#include "lib/base/hash_table.h"
 #include "lib/base/list.h"
 #include "lib/mem/memfd.h"
 #include "lib/mem/user_shm.h"
@@ -54,12 +55,17 @@ struct rk_segment {
     int fd;
     int users;      /* registered: handles of this process */
     uint64_t there; /* and its address at the owner; else 0 */
-    struct rk_shared_map map; /* mapping of another process's memory */
+    struct rk_shared_map map;   /* mapping of another process's memory, or with fd of own memory (rk_segment_alloc) */
+    struct rk_shared_card card; /* of own memory with fd: of its first byte; of a mapping: what it was mapped by */
+    struct rk_segments *of;
     struct rk_link link;
+    struct rk_hash_node by_id;
 };
 
 rank_status_t rk_segments_open(struct rk_ctx *ctx);
 void rk_segments_close(struct rk_ctx *ctx);
+/* The descriptor that rk_shared_find keeps. */
+int *rk_segments_maps(struct rk_ctx *ctx);
 
 /* parts of part_bytes (a multiple of the page size) each. */
 rank_status_t rk_segment_create(struct rk_ctx *ctx, int parts, size_t part_bytes,
@@ -73,13 +79,27 @@ void rk_segment_close(struct rk_segment *seg);
 /* Segment of own registered memory that others can map. NULL: out of memory. */
 struct rk_segment *rk_segment_offer(struct rk_ctx *ctx, uint64_t id, void *p, size_t bytes);
 /*
+ * Allocate shared memory that others can map by seg->card, zeroed and backed. Its end frees it. what: for messages.
+ * rk_segment_publish gives it a name.
+ */
+rank_status_t rk_segment_alloc(struct rk_ctx *ctx, size_t bytes, const char *what, struct rk_segment **out);
+/* Returns false if out of memory. */
+bool rk_segment_publish(struct rk_segment *seg, uint64_t id);
+/* Messages name it no more, and it is not found any more. No-op if NULL. */
+void rk_segment_withdraw(struct rk_segment *seg);
+/*
+ * The owner ends it: withdraw it, and put private memory in place of the mapping. Returns false if the system
+ * refuses that.
+ */
+bool rk_segment_revoke(struct rk_segment *seg);
+/*
  * Map another process's memory; id and card must have been confirmed by the owner. Shared by all handles. NULL: it
  * cannot be mapped.
  */
 struct rk_segment *rk_segment_map(struct rk_ctx *ctx, uint64_t id, uint64_t there, size_t bytes,
                                   const struct rk_shared_card *card);
 
-/* Segment that holds all of [p, p + bytes); NULL if none. */
+/* Segment that holds all of [p, p + bytes); NULL if none. Logarithmic. */
 struct rk_segment *rk_segment_holding(struct rk_ctx *ctx, const void *p, size_t bytes);
 struct rk_segment *rk_segment_by_id(struct rk_ctx *ctx, uint64_t id);
 

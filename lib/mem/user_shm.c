@@ -39,6 +39,7 @@ struct mapping {
 /* Mappings of this process, by address. */
 struct maps {
     int fd;
+    bool fresh; /* opened for this search */
     FILE *text; /* for kernels without the query */
     char *line;
     size_t room;
@@ -64,13 +65,26 @@ static bool next_in_text(struct maps *maps, uint64_t address, struct mapping *ou
     return false;
 }
 
+static void open_maps(struct maps *maps)
+{
+    maps->fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    maps->fresh = true;
+}
+
 /* The mapping at address, or the first above it. */
 static bool next_mapping(struct maps *maps, uint64_t address, struct mapping *out)
 {
     struct map_query q = {.size = sizeof(q), .flags = QUERY_OR_NEXT, .address = address};
 
     if (!maps->text && ioctl(maps->fd, MAP_QUERY, &q) != 0) {
-        if (errno != ENOTTY && errno != EINVAL)
+        int error = errno;
+        if (error == ENOENT)
+            return false;
+        if (!maps->fresh) { /* the program has closed it, and the number may be of another file */
+            open_maps(maps);
+            return next_mapping(maps, address, out);
+        }
+        if (error != ENOTTY && error != EINVAL)
             return false;
         maps->text = fdopen(maps->fd, "re");
         if (!maps->text)
@@ -82,13 +96,23 @@ static bool next_mapping(struct maps *maps, uint64_t address, struct mapping *ou
     return true;
 }
 
-static void close_maps(struct maps *maps)
+/* Keep the descriptor for the next search, unless its position matters. */
+static void keep_maps(struct maps *maps, int *kept)
 {
+    *kept = maps->text ? -1 : maps->fd;
     if (maps->text)
         fclose(maps->text);
-    else
-        close(maps->fd);
     free(maps->line);
+}
+
+/* If the number is of another file by now, it is the program's. */
+void rk_shared_find_end(int *kept)
+{
+    struct map_query q = {.size = sizeof(q), .flags = QUERY_OR_NEXT};
+
+    if (*kept >= 0 && ioctl(*kept, MAP_QUERY, &q) == 0)
+        close(*kept);
+    *kept = -1;
 }
 
 /* Is it the same file, not a device or pipe in its place? Opening those may have side effects. */
@@ -124,24 +148,26 @@ static bool can_be_shared(const struct mapping *m, uint64_t from, uint64_t end)
     return (m->is & all) == all && m->inode != 0 && m->start <= from && end <= m->end;
 }
 
-unsigned rk_shared_find(const void *p, size_t bytes, struct rk_shared_card *card)
+unsigned rk_shared_find(int *kept, const void *p, size_t bytes, struct rk_shared_card *card)
 {
-    struct maps maps = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+    struct maps maps = {.fd = *kept};
     uint64_t from = (uint64_t)(uintptr_t)p, end = from + bytes;
     struct rk_shared_card found = {.fd = -1};
     unsigned denied = 0;
     struct mapping m;
 
+    if (maps.fd < 0)
+        open_maps(&maps);
     for (uint64_t at = from; maps.fd >= 0 && at < end && next_mapping(&maps, at, &m) && m.start < end; at = m.end) {
         denied |= (m.is & VMA_READABLE ? 0u : RK_NO_READS) | (m.is & VMA_WRITABLE ? 0u : RK_NO_WRITES);
         if (can_be_shared(&m, from, end))
             found = (struct rk_shared_card){.inode = m.inode, .at = m.offset + (from - m.start), .start = m.start,
                                             .end = m.end, .major = m.major, .minor = m.minor, .pid = getpid(), .fd = -1};
     }
-    if (maps.fd >= 0)
-        close_maps(&maps);
+    keep_maps(&maps, kept);
     if (card && found.inode)
         found.fd = find_descriptor(&found);
+    found.denied = denied;
     if (card)
         *card = found;
     return denied;
@@ -152,13 +178,14 @@ unsigned rk_shared_find(const void *p, size_t bytes, struct rk_shared_card *card
 static bool map_file(const char *path, const struct rk_shared_card *card, size_t bytes, struct rk_shared_map *out)
 {
     uint64_t unit = (uint64_t)sysconf(_SC_PAGESIZE), from, end = card->at + bytes;
+    bool writes = !(card->denied & RK_NO_WRITES);
     struct stat st;
     void *map;
     int fd;
 
     if (stat(path, &st) != 0 || !is_the_file(&st, card, end))
         return false;
-    fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    fd = open(path, (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         rk_debug("cannot open %s: %m", path);
         return false;
@@ -172,7 +199,7 @@ static bool map_file(const char *path, const struct rk_shared_card *card, size_t
         unit = (uint64_t)st.st_blksize;
     from = card->at & ~(unit - 1);
     out->map_bytes = (size_t)((end - from + unit - 1) & ~(unit - 1));
-    map = mmap(NULL, out->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)from);
+    map = mmap(NULL, out->map_bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, (off_t)from);
     if (map == MAP_FAILED)
         rk_debug("cannot map %zu bytes of %s: %m", out->map_bytes, path);
     close(fd);
@@ -217,6 +244,12 @@ bool rk_shared_map(const struct rk_shared_card *card, size_t bytes, struct rk_sh
         return true;
     rk_debug("shared memory of process %d cannot be mapped here", (int)card->pid);
     return false;
+}
+
+bool rk_shared_detach(const struct rk_shared_map *map)
+{
+    return mmap(map->map, map->map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) !=
+           MAP_FAILED;
 }
 
 void rk_shared_unmap(struct rk_shared_map *map)

@@ -19,6 +19,7 @@ struct rk_shared_card {
     uint64_t start, end;    /* the owner's mapping that holds it */
     uint32_t major, minor;
     int32_t pid, fd;        /* fd: a descriptor of the owner open to it, or -1 */
+    uint32_t denied, pad;   /* to peers: RK_NO_READS, RK_NO_WRITES. Without writes they map it read-only */
 };
 
 /* Protection of a range. */
@@ -27,8 +28,10 @@ enum { RK_NO_READS = 1, RK_NO_WRITES = 2 };
 /*
  * Returns the protection of [p, p + bytes), as far as it is mapped. If all of it is one shared read-write mapping
  * of a file, fills in the card; else sets its inode to 0. card may be NULL.
+ * *maps: a descriptor that is kept between calls, -1 at first. rk_shared_find_end closes it.
  */
-unsigned rk_shared_find(const void *p, size_t bytes, struct rk_shared_card *card);
+unsigned rk_shared_find(int *maps, const void *p, size_t bytes, struct rk_shared_card *card);
+void rk_shared_find_end(int *maps);
 
 struct rk_shared_map {
     char *base;       /* first byte of the memory; NULL: not mapped */
@@ -41,6 +44,11 @@ struct rk_shared_map {
  * only).
  */
 bool rk_shared_map(const struct rk_shared_card *card, size_t bytes, struct rk_shared_map *out);
+/*
+ * Put private memory in its place, so that other threads that copy there do no harm. Returns false if the system
+ * refuses it.
+ */
+bool rk_shared_detach(const struct rk_shared_map *map);
 /* No-op if not mapped. */
 void rk_shared_unmap(struct rk_shared_map *map);
 

@@ -3,7 +3,7 @@
 #ifndef RANK_CONN_H
 #define RANK_CONN_H
 
-#include "types.h"
+#include "rma.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,25 +34,42 @@ RANK_API rank_status_t rank_ctx_open(const rank_ctx_opts_t *opts, rank_ctx_t *ct
  * RANK_ERR_TIMED_OUT: a peer has not confirmed within timeout_ns. The context is closed anyway. */
 RANK_API rank_status_t rank_ctx_close(rank_ctx_t *ctx, int64_t timeout_ns);
 
-/* As rank_progress, rank_progress_fd, rank_progress_arm and rank_reg, in a context. */
+/* As rank_progress, rank_progress_fd and rank_progress_arm, in a context. */
 RANK_API rank_status_t rank_ctx_progress(rank_ctx_t ctx);
 RANK_API rank_status_t rank_ctx_progress_fd(rank_ctx_t ctx, int *fd);
 RANK_API rank_status_t rank_ctx_progress_arm(rank_ctx_t ctx);
-RANK_API rank_status_t rank_ctx_reg(rank_ctx_t ctx, void *ptr, int64_t bytes, rank_mem_t *mem);
+
+/*
+ * As rank_reg, in a context, with the rights of peers: RANK_ACCESS_READ, RANK_ACCESS_WRITE or both. They are part of the
+ * key. Puts and signals need RANK_ACCESS_WRITE, gets RANK_ACCESS_READ, atomics that return a value need both.
+ * Peers of this host map memory without RANK_ACCESS_WRITE read-only.
+ * RANK_ERR_ARG: access is 0 or has other bits. A call of a peer that needs another right fails with RANK_ERR_ARG there.
+ * RANK_ERR_NOT_SUPPORTED: kind is RANK_MEM_CUDA.
+ */
+RANK_API rank_status_t rank_ctx_reg(rank_ctx_t ctx, rank_mem_kind_t kind, void *ptr, int64_t bytes, unsigned access,
+                                    rank_mem_t *mem);
+/*
+ * Allocate memory, zeroed, and register it so. It is shared memory, which peers of this host map. rank_dereg,
+ * rank_dereg_timed and rank_ctx_close free it.
+ * RANK_ERR_NO_MEMORY: it does not fit. RANK_ERR_SYSTEM: no file descriptor is left; the memory keeps one.
+ */
+RANK_API rank_status_t rank_ctx_alloc(rank_ctx_t ctx, rank_mem_kind_t kind, int64_t bytes, unsigned access, void **ptr,
+                                      rank_mem_t *mem);
 
 /* --------------------------------------------------------------------------- rank_connect: connect two processes */
 
 typedef struct rank_listener *rank_listener_t;
 #define RANK_LISTENER_NULL ((rank_listener_t)0)
 
-/* rank_conn_opts.flags of a listener: accept peers of other hosts without a secret. */
+/* rank_conn_opts.flags. OPEN, of a listener: accept peers of other hosts without a secret. NO_SHM, of either side: the
+ * connection does not use shared memory on one host. NO_RDMA: accepted, and without effect, as no connection uses RDMA. */
 #define RANK_CONN_OPEN 1u
-/* Of either side: do not share memory with a peer of this host, but use the socket. */
 #define RANK_CONN_NO_SHM 2u
+#define RANK_CONN_NO_RDMA 4u
 
 typedef struct rank_conn_opts {
     size_t size;         /* set by RANK_CONN_OPTS_INIT; fields beyond it have their defaults */
-    uint32_t flags;      /* RANK_CONN_ bits */
+    uint32_t flags;      /* RANK_CONN_*, or 0 */
     int32_t max_conns;   /* of a listener: connections at a time; 0: 1024 */
     const void *secret;  /* both sides prove that they have it; NULL: that of the file RANK_SECRET_FILE, or none */
     size_t secret_bytes; /* 16 to 4096 */
@@ -60,8 +77,10 @@ typedef struct rank_conn_opts {
     size_t hello_bytes;  /* at most 1024 */
     int64_t timeout_ns;  /* of the handshake; 0: 5 s */
     int64_t silence_ns;  /* the peer is dead when its host has not answered for so long; 0: 10 s */
+    int32_t backlog;     /* of a listener: clients that the system keeps waiting, as of listen(2); 0: 1024 */
+    int32_t reserved;    /* 0 */
 } rank_conn_opts_t;
-#define RANK_CONN_OPTS_INIT {sizeof(rank_conn_opts_t), 0, 0, NULL, 0, NULL, 0, 0, 0}
+#define RANK_CONN_OPTS_INIT {sizeof(rank_conn_opts_t), 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0}
 
 /*
  * Listen on "host:port", "[v6]:port" or ":port", which is all interfaces. Port 0: the system chooses. opts may be NULL.
@@ -110,19 +129,23 @@ RANK_API rank_status_t rank_connect(rank_ctx_t ctx, const char *address, const r
 RANK_API rank_status_t rank_disconnect(rank_team_t *conn, int64_t timeout_ns);
 
 typedef struct rank_conn_info {
-    size_t size;           /* set by the caller: sizeof(rank_conn_info_t) */
+    size_t size;           /* set by the caller: sizeof(rank_conn_info_t), or less: a multiple of 8; later fields are left out */
     char local[80], remote[80]; /* addresses */
     char name[64];         /* of the peer's context */
     char channel[16];      /* what carries the data */
     int32_t pid;           /* of the peer, if it is on this host; 0: it is not */
     int32_t proved;        /* 1: both sides have proved a secret */
-    int64_t sent, received; /* bytes on the wire */
+    int64_t sent, received; /* bytes on the socket */
     size_t hello_bytes;
     unsigned char hello[1024]; /* of the peer */
+    int64_t messages_sent, messages_received; /* on the socket, also those of collectives; -1: shared memory carries them */
+    int64_t transfers, blocks;    /* lists of blocks that began here, and their blocks */
+    int64_t refused;              /* frames and requests of the peer that were refused here */
+    int64_t sent_ago_ns, received_ago_ns; /* since the last byte on the socket, by CLOCK_MONOTONIC; -1: none */
 } rank_conn_info_t;
 
 /* Describe a connection.
- * RANK_ERR_HANDLE: the team is no connection. RANK_ERR_ARG: info is NULL, or its size is too small. */
+ * RANK_ERR_HANDLE: the team is no connection. RANK_ERR_ARG: info is NULL, or its size is invalid. */
 RANK_API rank_status_t rank_conn_info(rank_team_t conn, rank_conn_info_t *info);
 
 #ifdef __cplusplus

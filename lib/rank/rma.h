@@ -49,11 +49,24 @@ RANK_API rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr);
  * Peers of the node map memory that is shared (memfd_create, shm_open, MAP_SHARED). It then
  * behaves like rank_alloc memory. Memory that is read-only at registration, even in part, cannot be written by
  * peers. Memory that is unreadable, even in part, cannot be read.
+ * rank_dereg frees memory of rank_ctx_alloc.
  * RANK_ERR_ARG: a peer's call writes memory that was registered read-only, or reads unreadable memory.
  * RANK_ERR_NOT_SUPPORTED: ptr is not host memory.
  */
 RANK_API rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *mem);
 RANK_API rank_status_t rank_dereg(rank_mem_t *mem);
+
+/* Rights of peers to registered memory (rank_ctx_reg). */
+enum { RANK_ACCESS_READ = 1, RANK_ACCESS_WRITE = 2 };
+
+/*
+ * As rank_dereg, and wait until the peers touch the memory no more. *mem becomes RANK_MEM_NULL in any case. No message from or
+ * to the memory may be pending. Later calls of peers on opened keys are RANK_ERR_HANDLE; puts report it at the next flush. Peers of
+ * other hosts are not asked, as this process carries out their calls. Waits for timeout_ns at most. 0: does not wait. Negative: for ever.
+ * RANK_OK: all peers of this host have confirmed, or are gone.
+ * RANK_ERR_TIMED_OUT: one has not, and may still touch the memory: do not use it for other data.
+ */
+RANK_API rank_status_t rank_dereg_timed(rank_mem_t *mem, int64_t timeout_ns);
 
 enum { RANK_RKEY_MAX = 1024 }; /* bytes of the longest key */
 
@@ -70,6 +83,22 @@ RANK_API rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len);
  */
 RANK_API rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t len,
                                       rank_mem_t *mem);
+
+/*
+ * Write the keys of n registered memories of one context as one list of bytes. keys NULL: *len becomes what is needed.
+ * Otherwise *len is the size of keys before the call, and the length of the list after it.
+ * RANK_ERR_TRUNCATED: keys is too small; *len is what is needed.
+ * RANK_ERR_HANDLE: one is no registered memory. RANK_ERR_ARG: one is of another context.
+ */
+RANK_API rank_status_t rank_rkeys_pack(int64_t n, const rank_mem_t *mems, void *keys, size_t *len);
+
+/*
+ * Open a list of keys as rank_rkey_open opens each, in few messages: all of them or none. *n is the room of mems before the call,
+ * and the number of keys after it. Close each with rank_rkey_close.
+ * RANK_ERR_TRUNCATED: there are more; *n is their number.
+ * RANK_ERR_HANDLE: the list is damaged, of another version or peer, or a memory is no longer registered. Nothing is open.
+ */
+RANK_API rank_status_t rank_rkeys_open(rank_team_t team, int peer, const void *keys, size_t len, int64_t *n, rank_mem_t *mems);
 
 /* Flush as rank_flush does, close the key and set *mem to RANK_MEM_NULL. */
 RANK_API rank_status_t rank_rkey_close(rank_mem_t *mem);
@@ -178,8 +207,7 @@ typedef struct rank_notice {
  * All later errors end the request, and no notice is sent. What has been moved is undefined:
  * RANK_ERR_PEER_DEAD: the peer failed.
  * RANK_ERR_CLOSED: the connection or the team was closed.
- * RANK_ERR_HANDLE: a memory was closed or freed here.
- * RANK_ERR_BOUNDS: a memory is no longer registered at the peer.
+ * RANK_ERR_HANDLE: a memory was closed or freed here, or is no longer registered at the peer.
  */
 RANK_API rank_status_t rank_xfer(rank_xfer_op_t op, const rank_block_t *blocks, int64_t n, int peer, rank_team_t team,
                                  const rank_notice_t *notice, rank_request_t *req);

@@ -4,11 +4,6 @@
 #include "lib/rma/amo.h"
 #include "lib/rma/rma_internal.h"
 
-enum {
-    FETCHING = 1 << RANK_AMO_FETCH_ADD | 1 << RANK_AMO_SWAP | 1 << RANK_AMO_FETCH_AND |
-               1 << RANK_AMO_FETCH_OR | 1 << RANK_AMO_FETCH_XOR | 1 << RK_AMO_CAS
-};
-
 static rank_status_t atomic_remote(unsigned amo, rank_dtype_t dtype, uint64_t operand,
                                uint64_t compare, int peer, struct rank_mem *mem, size_t offset,
                                uint64_t *before)
@@ -18,7 +13,8 @@ static rank_status_t atomic_remote(unsigned amo, rank_dtype_t dtype, uint64_t op
     const struct rk_access *way;
     struct rk_origin_op job;
     struct rk_peer *p;
-    rank_status_t st = rk_remote_reach(mem, peer, RK_NO_WRITES, &p, &way);
+    unsigned denied = RK_NO_WRITES | (RK_AMO_FETCHING >> amo & 1 ? RK_NO_READS : 0u);
+    rank_status_t st = rk_remote_reach(mem, peer, denied, &p, &way);
 
     if (st)
         return st;
@@ -28,7 +24,7 @@ static rank_status_t atomic_remote(unsigned amo, rank_dtype_t dtype, uint64_t op
     job.ask.amo = (uint8_t)amo;
     job.ask.dtype = (uint8_t)RK_HANDLE_INDEX(dtype);
     job.ask.offset = offset + mem->shift;
-    if (FETCHING >> amo & 1)
+    if (RK_AMO_FETCHING >> amo & 1)
         job.ask.flags = RK_RMA_WANTS_REPLY;
     rk_origin_add(&job, &operands, sizeof(operands));
     st = rk_origin_run(&job, RK_REQ_AMO);
@@ -44,7 +40,7 @@ RK_INLINE rank_status_t atomic_update(const char *call, unsigned amo, rank_dtype
     size_t width = rk_dtype_bytes(dtype);
     rank_status_t st = rk_mem_check_access(call, mem, operand, (int64_t)width, peer, offset);
     uint64_t v = 0, c = 0, before = 0;
-    bool fetch = FETCHING >> amo & 1;
+    bool fetch = RK_AMO_FETCHING >> amo & 1;
 
     if (rk_unlikely(st))
         return rk_peer_null_ok(st);

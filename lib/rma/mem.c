@@ -101,6 +101,7 @@ static void rma_close(struct rk_ctx *ctx)
     rk_bounce_pool_close(&rma->bounces);
     rk_slab_close(&rma->jobs);
     rk_rma_peers_destroy(rma);
+    rk_hash_close(&rma->opened);
     rk_handles_close(&rma->mem_ids);
     rk_handles_close(&rma->job_ids);
     if (rma->bad_frames)
@@ -208,6 +209,7 @@ void rk_mem_destroy(struct rank_mem *mem)
     }
     if (mem->mine)
         rk_handle_drop(&ctx->rma->mem_ids, mem->id);
+    rk_hash_remove(&ctx->rma->opened, &mem->by_nonce);
     rk_key_record_free(mem);
     if (heap)
         rk_heap_give(mem);
@@ -249,8 +251,8 @@ rank_status_t rk_mem_add_accesses(struct rank_mem *mem)
 
 RK_COLD rank_status_t rk_mem_is_denied(unsigned what)
 {
-    rk_error("the memory cannot be %s: it was protected from that when its owner registered it (mprotect)",
-             what & RK_NO_WRITES ? "written" : "read");
+    rk_error("the memory cannot be %s: its owner has registered it without %s, or from protected pages (mprotect)",
+             what & RK_NO_WRITES ? "written" : "read", what & RK_NO_WRITES ? "RANK_ACCESS_WRITE" : "RANK_ACCESS_READ");
     return RANK_ERR_ARG;
 }
 

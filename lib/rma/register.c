@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/uio.h>
 
 enum { CHANNEL_KEY_MAX = RANK_RKEY_MAX - sizeof(struct rk_key) - sizeof(uint64_t) };
 
@@ -36,46 +37,67 @@ void rk_key_record_free(struct rank_mem *mem)
 
 /* ------------------------------------------------------------------------ owner */
 
+static unsigned access_denied(unsigned access)
+{
+    return (access & RANK_ACCESS_READ ? 0u : RK_NO_READS) | (access & RANK_ACCESS_WRITE ? 0u : RK_NO_WRITES);
+}
+
 /*
- * Put into the key its protection and how peers can map it; and tell the channel about messages from there, unless
- * it is rank_alloc memory.
+ * Put into the key the denied accesses and how peers can map it; and let messages from there name it, unless it is
+ * rank_alloc memory.
  */
-static rank_status_t register_offer(struct rank_mem *mem, struct rk_key *key)
+static rank_status_t register_offer(struct rank_mem *mem, struct rk_key *key, unsigned access)
 {
     struct rk_ctx *ctx = mem->team->ctx;
     bool near = (ctx->node->nlocal > 1 && rk_engine_shares_memory(ctx)) || ctx->connects;
+    const struct rk_segment *in = rk_segment_holding(ctx, mem->mine, mem->bytes);
+    bool known = in && in->fd >= 0 && in->card.inode; /* of rank_ctx_alloc */
+    unsigned denied;
 
     key->shared.fd = -1;
-    key->denied = rk_shared_find(mem->mine, mem->bytes, near ? &key->shared : NULL);
-    mem->denied = (uint8_t)key->denied;
-    if (key->shared.inode == 0)
-        return RANK_OK;
-    if (rk_segment_holding(ctx, mem->mine, mem->bytes))
+    denied = rk_shared_find(rk_segments_maps(ctx), mem->mine, mem->bytes, near && !known ? &key->shared : NULL);
+    if (known) {
+        key->shared = in->card;
+        key->shared.at += (uint64_t)(mem->mine - in->base);
+    }
+    key->shared.denied = denied | access_denied(access);
+    mem->denied = (uint8_t)key->shared.denied;
+    if (key->shared.inode == 0 || in)
         return RANK_OK;
     mem->segment = rk_segment_offer(ctx, key->nonce, mem->mine, mem->bytes);
-    return mem->segment ? RANK_OK : RANK_ERR_NO_MEMORY;
+    if (!mem->segment)
+        return RANK_ERR_NO_MEMORY;
+    mem->segment->card.denied = key->shared.denied;
+    return RANK_OK;
 }
 
-static rank_status_t register_write_record(struct rank_mem *mem)
+/* The same for memory that rk_segment_alloc has made. */
+static rank_status_t register_allocated(struct rank_mem *mem, struct rk_key *key, unsigned access)
+{
+    mem->segment->card.denied = mem->denied = (uint8_t)access_denied(access);
+    key->shared = mem->segment->card;
+    return rk_segment_publish(mem->segment, key->nonce) ? RANK_OK : RANK_ERR_NO_MEMORY;
+}
+
+static rank_status_t register_write_record(struct rank_mem *mem, unsigned access)
 {
     struct rk_ctx *ctx = mem->team->ctx;
     struct rk_peer *me = rk_engine_peer(ctx, rk_team_world_rank(mem->team, mem->team->rank));
-    struct rk_key_record *record = calloc(1, sizeof(*record) + RANK_RKEY_MAX);
     unsigned char channel_key[CHANNEL_KEY_MAX];
     size_t len = sizeof(channel_key);
+    struct rk_key_record *record;
     struct rk_key key = {.id = mem->id, .base = (uint64_t)(uintptr_t)mem->mine,
                          .bytes = mem->bytes};
     rank_status_t st;
 
-    mem->record = record;
-    if (!record || !me)
+    if (!me)
         return RANK_ERR_NO_MEMORY;
     if (ctx->node)
         rk_xpmem_offer(ctx->node);
     if (getrandom(&key.nonce, sizeof(key.nonce), 0) != (ssize_t)sizeof(key.nonce))
         return RANK_ERR_SYSTEM;
     key.nonce = rk_segment_registered_id(key.nonce);
-    st = register_offer(mem, &key);
+    st = mem->segment ? register_allocated(mem, &key, access) : register_offer(mem, &key, access);
     if (st)
         return st;
     mem->channel = rk_rma_channel(ctx);
@@ -86,6 +108,9 @@ static rank_status_t register_write_record(struct rank_mem *mem)
             return st;
         key.channel_len = (uint32_t)len;
     }
+    mem->record = record = calloc(1, sizeof(*record) + sizeof(key) + key.channel_len + sizeof(uint64_t));
+    if (!record)
+        return RANK_ERR_NO_MEMORY;
     key.job = me->id.job;
     key.rank = me->id.rank;
     key.record = (uint64_t)(uintptr_t)record;
@@ -95,7 +120,7 @@ static rank_status_t register_write_record(struct rank_mem *mem)
     return RANK_OK;
 }
 
-rank_status_t rk_mem_register(struct rank_team *team, void *ptr, size_t bytes, struct rank_mem **out)
+rank_status_t rk_mem_register(struct rank_team *team, void *ptr, size_t bytes, unsigned access, struct rank_mem **out)
 {
     struct rank_mem *mem = rk_mem_new(team, bytes);
     rank_status_t st;
@@ -103,6 +128,14 @@ rank_status_t rk_mem_register(struct rank_team *team, void *ptr, size_t bytes, s
     if (!mem)
         return RANK_ERR_NO_MEMORY;
     mem->sort = RK_MEM_REGISTERED;
+    if (!ptr) {
+        st = rk_segment_alloc(team->ctx, bytes, "rank_ctx_alloc", &mem->segment);
+        if (st) {
+            rk_mem_destroy(mem);
+            return st;
+        }
+        ptr = mem->segment->base;
+    }
     mem->deaths_reported = team->ctx->rma->deaths;
     mem->flush_reported = 0; /* no death counts there */
     mem->part[team->rank] = mem->mine = ptr;
@@ -110,7 +143,7 @@ rank_status_t rk_mem_register(struct rank_team *team, void *ptr, size_t bytes, s
     if (!st)
         st = rk_mem_add_accesses(mem);
     if (!st)
-        st = register_write_record(mem);
+        st = register_write_record(mem, access);
     if (st) {
         rk_mem_destroy(mem);
         return st;
@@ -119,12 +152,14 @@ rank_status_t rk_mem_register(struct rank_team *team, void *ptr, size_t bytes, s
     return RANK_OK;
 }
 
-static rank_status_t check_sort(const char *call, const rank_mem_t *mem, enum rk_mem_sort sort)
+rank_status_t rk_mem_check_sort(const char *call, const rank_mem_t *mem, enum rk_mem_sort sort)
 {
     rank_status_t st;
 
     if (!mem)
         return rk_arg_null(call, "mem");
+    if (sort == RK_MEM_OPENED && *mem && (*mem)->magic == RK_MEM_REVOKED_MAGIC)
+        return RANK_OK;
     st = rk_mem_check(call, *mem);
     if (!st && (*mem)->sort != sort)
         st = rk_arg_error(RANK_ERR_HANDLE, call, "the memory is not of rank_%s", sort == RK_MEM_OPENED ? "rkey_open" : "reg");
@@ -134,12 +169,12 @@ static rank_status_t check_sort(const char *call, const rank_mem_t *mem, enum rk
 /* End the memory; flush: its operations before. */
 static rank_status_t register_end(const char *call, rank_mem_t *mem, enum rk_mem_sort sort, bool flush)
 {
-    rank_status_t st = check_sort(call, mem, sort);
+    rank_status_t st = rk_mem_check_sort(call, mem, sort);
 
     if (st)
         return st;
     RK_ENTER((*mem)->ctx);
-    st = flush ? rank_flush(*mem, RANK_ALL) : RANK_OK;
+    st = flush && (*mem)->magic != RK_MEM_REVOKED_MAGIC ? rank_flush(*mem, RANK_ALL) : RANK_OK;
     rk_mem_destroy(*mem);
     *mem = RANK_MEM_NULL;
     return st;
@@ -157,7 +192,7 @@ rank_status_t rank_rkey_close(rank_mem_t *mem)
 
 rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len)
 {
-    rank_status_t st = check_sort(__func__, &mem, RK_MEM_REGISTERED);
+    rank_status_t st = rk_mem_check_sort(__func__, &mem, RK_MEM_REGISTERED);
 
     if (st)
         return st;
@@ -172,17 +207,6 @@ rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len)
 
 /* ---------------------------------------------------------------------- opener */
 
-static rank_status_t register_query_owner(struct rk_peer *peer, const struct rk_key *key, uint64_t sum)
-{
-    struct rk_rma_operands what = {key->nonce, sum};
-    struct rk_origin_op job;
-
-    rk_origin_init(&job, peer, RK_RMA_KEY, key->id);
-    job.ask.flags = RK_RMA_WANTS_REPLY;
-    rk_origin_add(&job, &what, sizeof(what));
-    return rk_origin_run(&job, RK_REQ_KEY);
-}
-
 /* Does CMA work to and from a peer of this node? */
 static bool cma_reaches(const struct rk_peer *peer, int *pid)
 {
@@ -193,19 +217,6 @@ static bool cma_reaches(const struct rk_peer *peer, int *pid)
     slot = &peer->node->slots[peer->slot];
     *pid = slot->pid;
     return rk_cma_works(slot->pid, slot->probe_addr, slot->probe_word);
-}
-
-/* Compare the key with its record in the owner's memory. */
-static rank_status_t compare_record(int pid, const struct rk_key *key, uint64_t sum)
-{
-    struct rk_key_record there;
-    rank_status_t st = rk_cma_read(pid, &there, key->record, sizeof(there));
-
-    if (st == RANK_ERR_PEER_DEAD)
-        return st;
-    return !st && there.nonce == key->nonce && there.sum == sum && there.len == key->len
-               ? RANK_OK
-               : RANK_ERR_HANDLE;
 }
 
 /* Attach all of it by XPMEM; NULL if that fails. */
@@ -250,42 +261,150 @@ static bool map_part(struct rank_mem *mem, int rank, const struct rk_peer *peer,
     return true;
 }
 
-static rank_status_t find_way(struct rank_mem *mem, int rank, struct rk_peer *peer,
-                              const struct rk_key *key, const void *channel_key, uint64_t sum)
-{
-    struct rk_access *way = &mem->ways[rank];
-    rank_status_t st = rk_peer_connect(peer);
+/* ---------------------------------------------------------------------- verification */
 
-    if (st)
-        return st;
-    way->id = key->id;
-    way->base = key->base;
-    if (cma_reaches(peer, &way->pid)) {
-        way->how = RK_ACCESS_CMA;
-        st = compare_record(way->pid, key, sum);
-        if (!st && !map_part(mem, rank, peer, key) && key->bytes)
-            way->attached = attached(peer, key);
-        return st;
+enum { COMPARED = 128 /* records that are read at a time */ };
+
+/* Compare keys with their records in the owner's memory. */
+static rank_status_t compare_records(const struct rk_key_owner *owner, const struct rk_read_key *keys, int64_t n, int64_t *wrong)
+{
+    struct rk_key_record there[COMPARED];
+    struct iovec from[COMPARED];
+
+    for (int64_t at = 0; at < n; at += COMPARED) {
+        int k = n - at < COMPARED ? (int)(n - at) : COMPARED;
+        struct iovec to = {there, (size_t)k * sizeof(there[0])};
+        bool all;
+
+        for (int i = 0; i < k; i++)
+            from[i] = (struct iovec){(void *)(uintptr_t)keys[at + i].key.record, sizeof(there[0])};
+        all = rk_cma_move(owner->pid, false, &to, 1, from, k);
+        for (int i = 0; i < k; i++) {
+            const struct rk_read_key *key = &keys[at + i];
+            rank_status_t st = all ? RANK_OK : rk_cma_read(owner->pid, &there[i], key->key.record, sizeof(there[0]));
+
+            if (st == RANK_ERR_PEER_DEAD)
+                return st;
+            *wrong = at + i;
+            if (st || there[i].nonce != key->key.nonce || there[i].sum != key->sum || there[i].len != key->key.len)
+                return RANK_ERR_HANDLE;
+        }
     }
-    st = register_query_owner(peer, key, sum);
-    if (st)
-        return st;
-    way->how = RK_ACCESS_FRAMES;
-    if (map_part(mem, rank, peer, key))
-        return RANK_OK;
-    if (!key->channel_len || !rk_rma_moves(mem->team->ctx, peer->channel))
-        return RANK_OK;
-    way->how = RK_ACCESS_CHANNEL;
-    return register_attach(mem, peer, key, channel_key);
+    return RANK_OK;
 }
 
-static rank_status_t own(struct rank_mem *mem, int rank, const struct rk_key *key, uint64_t sum)
+/* Let the owner compare, in requests of many keys. */
+static rank_status_t query_owner(const struct rk_key_owner *owner, const struct rk_read_key *keys, int64_t n, int64_t *wrong)
 {
-    const struct rank_mem *it = rk_handle_get(&mem->team->ctx->rma->mem_ids, key->id);
+    struct rk_rma_name names[RK_RMA_NAMES_MAX];
+    size_t room = (rk_origin_frame_max(owner->peer) - sizeof(struct rk_rma_request_head)) / sizeof(names[0]);
+    int64_t most = room < RK_RMA_NAMES_MAX ? (int64_t)room : RK_RMA_NAMES_MAX;
+    rank_status_t st = RANK_OK;
 
-    if (!it || !rk_key_is(it, key->nonce, sum))
-        return RANK_ERR_HANDLE;
-    mem->part[rank] = it->mine;
+    for (int64_t at = 0; at < n && !st; at += most) {
+        int64_t k = n - at < most ? n - at : most;
+        struct rk_origin_op job;
+
+        for (int64_t i = 0; i < k; i++)
+            names[i] = (struct rk_rma_name){keys[at + i].key.id, keys[at + i].key.nonce, keys[at + i].sum};
+        rk_origin_init(&job, owner->peer, RK_RMA_KEYS, keys[at].key.id);
+        job.ask.flags = RK_RMA_WANTS_REPLY;
+        rk_origin_move(&job, names, (size_t)k * sizeof(names[0]), 0);
+        st = rk_origin_run(&job, RK_REQ_KEY);
+        *wrong = at + (int64_t)(job.before < (uint64_t)k ? job.before : 0);
+    }
+    return st;
+}
+
+static const struct rank_mem *own_memory(const struct rk_key_owner *owner, const struct rk_read_key *key)
+{
+    const struct rank_mem *it = rk_handle_get(&owner->team->ctx->rma->mem_ids, key->key.id);
+
+    return it && rk_key_is(it, key->key.nonce, key->sum) ? it : NULL;
+}
+
+static rank_status_t compare_own(const struct rk_key_owner *owner, const struct rk_read_key *keys, int64_t n, int64_t *wrong)
+{
+    for (*wrong = 0; *wrong < n; ++*wrong) {
+        if (!own_memory(owner, &keys[*wrong]))
+            return RANK_ERR_HANDLE;
+    }
+    return RANK_OK;
+}
+
+rank_status_t rk_keys_verify(struct rk_key_owner *owner, const struct rk_read_key *keys, int64_t n, int64_t *wrong)
+{
+    rank_status_t st = owner->self ? RANK_OK : rk_peer_connect(owner->peer);
+
+    *wrong = 0;
+    if (st)
+        return st;
+    owner->cma = !owner->self && cma_reaches(owner->peer, &owner->pid);
+    return (owner->self ? compare_own : owner->cma ? compare_records : query_owner)(owner, keys, n, wrong);
+}
+
+rank_status_t rk_key_owner_find(const char *call, struct rank_team *team, int rank, struct rk_key_owner *out)
+{
+    if ((unsigned)rank >= (unsigned)team->size)
+        return rk_arg_error(RANK_ERR_RANK, call, "peer %d is out of range (team size %d)", rank, team->size);
+    *out = (struct rk_key_owner){.team = team, .peer = rk_team_peer(team, rank), .rank = rank, .self = rank == team->rank};
+    return out->peer ? RANK_OK : RANK_ERR_NO_MEMORY;
+}
+
+bool rk_key_is_of(const struct rk_key_owner *owner, const struct rk_key *key)
+{
+    return rk_procid_hash((struct rk_procid){key->job, key->rank}) == rk_procs_owner(owner->peer->ctx, owner->peer->number);
+}
+
+/* ---------------------------------------------------------------------- access path */
+
+static rank_status_t find_way(struct rank_mem *mem, const struct rk_key_owner *owner, const struct rk_read_key *key)
+{
+    struct rk_access *way = &mem->ways[owner->rank];
+    struct rk_ctx *ctx = mem->team->ctx;
+
+    way->id = key->key.id;
+    way->base = key->key.base;
+    way->pid = owner->pid;
+    way->how = owner->cma ? RK_ACCESS_CMA : RK_ACCESS_FRAMES;
+    if (owner->self)
+        mem->part[owner->rank] = own_memory(owner, key)->mine;
+    else if (!map_part(mem, owner->rank, owner->peer, &key->key)) {
+        if (owner->cma && key->key.bytes)
+            way->attached = attached(owner->peer, &key->key);
+        if (owner->cma || !key->key.channel_len || !rk_rma_moves(ctx, owner->peer->channel))
+            return RANK_OK;
+        way->how = RK_ACCESS_CHANNEL;
+        return register_attach(mem, owner->peer, &key->key, key->channel_key);
+    }
+    way->how = RK_ACCESS_NONE;
+    if (mem->denied) { /* calls must check that */
+        way->how = RK_ACCESS_MAPPED;
+        way->mapped = mem->part[owner->rank];
+        mem->part[owner->rank] = NULL;
+    }
+    return RANK_OK;
+}
+
+rank_status_t rk_key_attach(const struct rk_key_owner *owner, const struct rk_read_key *key, struct rank_mem **out)
+{
+    struct rank_mem *mem = rk_mem_new(owner->team, (size_t)key->key.bytes);
+    rank_status_t st;
+
+    if (!mem)
+        return RANK_ERR_NO_MEMORY;
+    mem->sort = RK_MEM_OPENED;
+    mem->flush_reported = 0; /* of its owner only */
+    mem->denied = (uint8_t)key->key.shared.denied;
+    mem->owner = owner->rank;
+    st = rk_hash_put(&mem->ctx->rma->opened, &mem->by_nonce, key->key.nonce) ? rk_mem_add_accesses(mem) : RANK_ERR_NO_MEMORY;
+    if (!st)
+        st = find_way(mem, owner, key);
+    if (st) {
+        rk_mem_destroy(mem);
+        return st;
+    }
+    *out = mem;
     return RANK_OK;
 }
 
@@ -294,40 +413,21 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
 {
     RK_ENTER_TEAM(team);
     rank_status_t st = rk_team_check(__func__, team);
-    const void *channel_key;
-    struct rank_mem *mem;
-    struct rk_peer *p;
-    struct rk_key k;
-    uint64_t sum;
+    struct rk_key_owner owner;
+    struct rk_read_key read;
+    int64_t wrong;
 
     if (st)
         return st;
-    if ((unsigned)peer >= (unsigned)team->size)
-        return rk_arg_error(RANK_ERR_RANK, __func__, "peer %d is out of range (team size %d)", peer, team->size);
     if (!key || !out)
         return rk_arg_null(__func__, !key ? "key" : "mem");
-    p = rk_team_peer(team, peer);
-    if (!p)
-        return RANK_ERR_NO_MEMORY;
-    if (!rk_key_read(key, len, &k, &channel_key, &sum) ||
-        rk_procid_hash((struct rk_procid){k.job, k.rank}) != rk_procs_owner(p->ctx, p->number))
-        return rk_arg_error(RANK_ERR_HANDLE, __func__, "the key of %zu bytes is none of peer %d", len, peer);
-    mem = rk_mem_new(team, (size_t)k.bytes);
-    if (!mem)
-        return RANK_ERR_NO_MEMORY;
-    mem->sort = RK_MEM_OPENED;
-    mem->flush_reported = 0; /* of its owner only */
-    mem->denied = (uint8_t)k.denied;
-    st = rk_mem_add_accesses(mem);
-    if (!st)
-        st = peer == team->rank ? own(mem, peer, &k, sum)
-                                : find_way(mem, peer, p, &k, channel_key, sum);
-    if (st) {
-        rk_mem_destroy(mem);
+    st = rk_key_owner_find(__func__, team, peer, &owner);
+    if (st)
         return st;
-    }
-    *out = mem;
-    return RANK_OK;
+    if (!rk_key_read(key, len, &read.key, &read.channel_key, &read.sum) || !rk_key_is_of(&owner, &read.key))
+        return rk_arg_error(RANK_ERR_HANDLE, __func__, "the key of %zu bytes is none of peer %d", len, peer);
+    st = rk_keys_verify(&owner, &read, 1, &wrong);
+    return st ? st : rk_key_attach(&owner, &read, out);
 }
 
 RK_PUBLIC(rank_dereg); RK_PUBLIC(rank_rkey_pack); RK_PUBLIC(rank_rkey_open); RK_PUBLIC(rank_rkey_close);

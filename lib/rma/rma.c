@@ -11,10 +11,12 @@ enum { MOVE_STEP = 1 << 20 };
 rank_status_t rk_remote_reach(struct rank_mem *mem, int rank, unsigned denied, struct rk_peer **peer,
                               const struct rk_access **way)
 {
+    if (rk_unlikely(mem->magic == RK_MEM_REVOKED_MAGIC)) /* while the call waited for the lock */
+        return RANK_ERR_HANDLE;
     if (!mem->ways || mem->ways[rank].how == RK_ACCESS_NONE)
         return mem->sort == RK_MEM_SYMMETRIC ? RANK_ERR_UNREACHABLE : RANK_ERR_RANK;
     if (rk_unlikely(mem->denied & denied))
-        return rk_mem_is_denied(denied);
+        return rk_mem_is_denied(mem->denied & denied);
     *peer = rk_team_peer(mem->team, rank);
     if (!*peer)
         return RANK_ERR_NO_MEMORY;
@@ -76,6 +78,7 @@ static rank_status_t remote_move(bool put, void *local, size_t bytes, int peer, 
     struct rank_request here, *req = &here;
     const struct rk_access *way;
     struct rk_origin_op job;
+    rank_piece_t piece;
     struct rk_peer *p;
     rank_status_t st = rk_remote_reach(mem, peer, put ? RK_NO_WRITES : RK_NO_READS, &p, &way);
 
@@ -84,6 +87,10 @@ static rank_status_t remote_move(bool put, void *local, size_t bytes, int peer, 
     offset += mem->shift;
     if (way->how == RK_ACCESS_CMA) /* CMA copies are synchronous */
         return access_move(put, way, local, bytes, offset);
+    if (way->how == RK_ACCESS_MAPPED) {
+        piece = (rank_piece_t){local, (int64_t)bytes, (int64_t)offset};
+        return rk_restricted_move(put, &piece, 1, peer, mem);
+    }
     if (out) {
         req = rk_req_alloc(p->ctx);
         if (!req)
@@ -185,6 +192,8 @@ rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr)
     if (!ptr)
         return rk_arg_null(__func__, "ptr");
     *ptr = st ? NULL : mem->part[peer];
+    if (!st && !*ptr && mem->ways && !(mem->denied & RK_NO_READS)) /* mapped read-only */
+        *ptr = mem->ways[peer].mapped;
     return RANK_OK;
 }
 

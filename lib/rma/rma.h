@@ -25,12 +25,15 @@
 #define RK_MEM_KINDS_MAGIC 0x6d656d32u
 /* Memory that is no host memory: only calls that use rk_mem_check_any accept it. */
 #define RK_MEM_DEVICE_MAGIC 0x6d656d33u
+/* An opened key whose owner has ended the registration: only rank_rkey_close accepts it. */
+#define RK_MEM_REVOKED_MAGIC 0x6d656d34u
 
 enum rk_access_how {
     RK_ACCESS_NONE,    /* no part at this rank */
     RK_ACCESS_CHANNEL, /* put and get of the channel */
     RK_ACCESS_CMA,     /* process_vm_readv and its like */
-    RK_ACCESS_FRAMES
+    RK_ACCESS_FRAMES,
+    RK_ACCESS_MAPPED   /* copies, after a check of the rights: the part is mapped, and not for both reads and writes */
 };
 
 /* Access path to an unmapped part. */
@@ -41,6 +44,7 @@ struct rk_access {
     int pid;         /* CMA: pid of the owner, */
     uint64_t base;   /* and address of the part there; */
     struct rk_xpmem *attached; /* its XPMEM mapping; or NULL */
+    char *mapped;    /* MAPPED: where */
 };
 
 enum rk_mem_sort { RK_MEM_SYMMETRIC, RK_MEM_REGISTERED, RK_MEM_OPENED };
@@ -48,7 +52,7 @@ enum rk_mem_sort { RK_MEM_SYMMETRIC, RK_MEM_REGISTERED, RK_MEM_OPENED };
 struct rank_mem {
     uint32_t magic;
     uint8_t sort;         /* enum rk_mem_sort */
-    uint8_t denied;       /* of registered memory: RK_NO_READS, RK_NO_WRITES for peers */
+    uint8_t denied;       /* of registered memory: RK_NO_READS, RK_NO_WRITES for peers, which its key has, too */
     uint16_t until_check; /* calls on mapped parts until the next check for deaths (owner_death.c); */
     uint64_t looked_ns;   /* time of the last check */
     struct rk_ctx *ctx;
@@ -75,6 +79,8 @@ struct rank_mem {
     int list_rank;
     int flush_reported;      /* deaths of owners reported by a flush of all */
     struct rk_link link;     /* in the context's list */
+    struct rk_hash_node by_nonce; /* OPENED: in rk_rma.opened, by the nonce of the key */
+    int owner;               /* OPENED: the owner's rank in the team */
 };
 
 /* Of a peer that is no rank of the team: RK_PEER_NULL, or an error. */
@@ -203,8 +209,17 @@ rank_status_t rk_mem_enter(struct rank_mem *mem);
 /* Allocate the access paths, all RK_ACCESS_NONE. */
 rank_status_t rk_mem_add_accesses(struct rank_mem *mem);
 
-/* register.c: register memory of this rank for peers. team: the world. */
-rank_status_t rk_mem_register(struct rank_team *team, void *ptr, size_t bytes, struct rank_mem **out);
+/*
+ * register.c: register memory of this rank for peers, and allocate it first if ptr is NULL. team: the world. access:
+ * what peers may do, RANK_ACCESS_*.
+ */
+rank_status_t rk_mem_register(struct rank_team *team, void *ptr, size_t bytes, unsigned access, struct rank_mem **out);
+/* What rank_conn_info reports of a peer. */
+struct rk_rma_counts {
+    uint64_t refused;           /* its requests that failed here */
+    uint64_t transfers, blocks; /* lists that began here */
+};
+void rk_rma_count(struct rk_ctx *ctx, const struct rk_peer *peer, struct rk_rma_counts *out);
 
 /* A channel with puts and gets, or NULL: frames are used. */
 const struct rk_channel *rk_rma_channel(struct rk_ctx *ctx);

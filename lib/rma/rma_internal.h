@@ -10,6 +10,7 @@
 
 #include "lib/base/slab.h"
 #include "lib/mem/bounce.h"
+#include "lib/rma/rkey_list.h"
 #include "lib/rma/rma_wire.h"
 #include "lib/rma/rma.h"
 
@@ -25,6 +26,8 @@ struct rk_rma_peer {
     struct rk_id failed;  /* asker of the last frame with RK_RMA_WANTS_ERROR that failed here */
     uint64_t posted;      /* number of jobs without an answer; */
     uint64_t done;        /* number of them executed, as an answer to a flush has confirmed */
+    struct rk_rma_counts counts;
+    int unknown;          /* its requests that named no memory */
     rank_status_t owed;   /* error of one of the peer's posted frames here, for its next flush */
 };
 
@@ -76,6 +79,7 @@ struct rk_stores {
 struct rk_rma {
     struct rk_link mems, heaps;
     struct rk_handles mem_ids, job_ids;
+    struct rk_hash_table opened; /* keys, by nonce */
     struct rk_rma_peer **peers; /* by the peer's number */
     int npeers;
     struct rk_bounce_pool bounces; /* for buffers in memory of devices */
@@ -90,6 +94,7 @@ struct rk_rma {
     struct rk_slab jobs;    /* chained through the link of item */
     int deaths;             /* of peers in any job */
     uint64_t bad_frames;
+    bool unknown;           /* the request that is executed names no memory (target.c) */
 };
 
 /* NULL: out of memory. */
@@ -135,6 +140,8 @@ enum { RK_PIECE_LONG = 4096, RK_PIECE_BATCH = 256 };
 rank_status_t rk_pieces_by_cma(bool put, const rank_piece_t *pieces, int64_t n, int pid, uint64_t base);
 /* Move checked pieces of host memory. */
 rank_status_t rk_pieces_move(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem);
+/* By RK_ACCESS_MAPPED; the rights are checked. */
+rank_status_t rk_restricted_move(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem);
 /* rma_kind.c: the same for pieces of any kind. */
 rank_status_t rk_stage_pieces(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem);
 
@@ -210,6 +217,30 @@ RK_INLINE void rk_mem_moved(struct rank_mem *mem, uint64_t bytes)
 /* Is this key the owner's? */
 bool rk_key_is(const struct rank_mem *mem, uint64_t nonce, uint64_t sum);
 void rk_key_record_free(struct rank_mem *mem);
+/* Check a user's handle, of memory of that sort. */
+rank_status_t rk_mem_check_sort(const char *call, const rank_mem_t *mem, enum rk_mem_sort sort);
+
+/* The owner of keys that are opened, and the path to it. */
+struct rk_key_owner {
+    struct rank_team *team;
+    struct rk_peer *peer;
+    int rank; /* in the team */
+    bool self, cma;
+    int pid;  /* cma */
+};
+
+/* Find the owner. */
+rank_status_t rk_key_owner_find(const char *call, struct rank_team *team, int rank, struct rk_key_owner *out);
+bool rk_key_is_of(const struct rk_key_owner *owner, const struct rk_key *key);
+/* Find the path, and let the owner, or its records, confirm n keys. RANK_ERR_HANDLE: *wrong is one that is none. */
+rank_status_t rk_keys_verify(struct rk_key_owner *owner, const struct rk_read_key *keys, int64_t n, int64_t *wrong);
+/* Make the object of a key that has been confirmed. */
+rank_status_t rk_key_attach(const struct rk_key_owner *owner, const struct rk_read_key *key, struct rank_mem **out);
+
+/* ---- revoke.c */
+
+/* The owner of a key ends the registration, at the opener. */
+rank_status_t rk_key_revoke(struct rk_ctx *ctx, const struct rk_peer *owner, uint64_t nonce);
 
 /* describe_rma.c */
 void rk_rma_describe(const struct rank_request *req, struct rk_wait_for *out);

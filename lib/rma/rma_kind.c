@@ -15,6 +15,8 @@ RK_COLD bool rk_mem_stages(const struct rank_mem *mem, const void *buf, int64_t 
 
 RK_COLD rank_status_t rk_mem_check_any_kind(const char *call, const struct rank_mem *mem)
 {
+    if (mem && mem->magic == RK_MEM_REVOKED_MAGIC)
+        return rk_arg_error(RANK_ERR_HANDLE, call, "the owner of the memory has ended its registration; close the key");
     return mem && (mem->magic == RK_MEM_KINDS_MAGIC || mem->magic == RK_MEM_DEVICE_MAGIC) ? RANK_OK : rk_arg_handle(call, "memory", mem);
 }
 

@@ -37,6 +37,14 @@ struct rk_rma_peer *rk_rma_peer_of(struct rk_ctx *ctx, struct rk_peer *peer)
     return state;
 }
 
+void rk_rma_count(struct rk_ctx *ctx, const struct rk_peer *peer, struct rk_rma_counts *out)
+{
+    const struct rk_rma *rma = ctx->rma;
+    const struct rk_rma_peer *state = rma && peer->number < rma->npeers ? rma->peers[peer->number] : NULL;
+
+    *out = state ? state->counts : (struct rk_rma_counts){0, 0, 0};
+}
+
 void rk_rma_peers_destroy(struct rk_rma *rma)
 {
     for (int i = 0; i < rma->npeers; i++)

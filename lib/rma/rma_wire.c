@@ -107,7 +107,11 @@ bool rk_rma_decode_request(const void *payload, size_t len, struct rk_rma_parsed
         break;
     case RK_RMA_FLUSH:
         return len == 0;
-    case RK_RMA_KEY:
+    case RK_RMA_KEYS:
+        if (len == 0 || len % sizeof(struct rk_rma_name) || len > RK_RMA_NAMES_MAX * sizeof(struct rk_rma_name))
+            return false;
+        break;
+    case RK_RMA_REVOKE:
         return rma_wire_take(&at, &len, &out->operands, sizeof(out->operands)) && len == 0;
     default:
         return false;

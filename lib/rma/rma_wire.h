@@ -21,7 +21,8 @@ enum rk_rma_op {
     RK_RMA_AMO,     /* struct rk_rma_operands */
     RK_RMA_SIGNAL,  /* struct rk_rma_signal, then data to put before it */
     RK_RMA_FLUSH,   /* nothing: earlier frames have been executed when the reply arrives */
-    RK_RMA_KEY,     /* struct rk_rma_operands: verify a key */
+    RK_RMA_KEYS,    /* struct rk_rma_name, many: verify keys; before of the reply: the first that is none */
+    RK_RMA_REVOKE,  /* struct rk_rma_operands: the sender ends a registration */
     RK_RMA_PUTL,    /* blocks, then their data */
     RK_RMA_GETL,    /* blocks; the reply has their data */
     RK_RMA_OP_END
@@ -43,13 +44,20 @@ struct rk_rma_request_head {
 };
 
 struct rk_rma_operands {
-    uint64_t operand, compare; /* KEY: nonce and checksum */
+    uint64_t operand, compare; /* REVOKE: nonce of the key, and 0 */
 };
 
 struct rk_rma_signal {
     struct rk_id mem;
     uint64_t offset, value;
 };
+
+/* What proves a key. */
+struct rk_rma_name {
+    struct rk_id mem;
+    uint64_t nonce, sum;
+};
+enum { RK_RMA_NAMES_MAX = 640 /* of a request */ };
 
 struct rk_rma_piece {
     uint64_t offset, bytes;
@@ -87,6 +95,11 @@ struct rk_rma_parsed_request {
 
 /* Update of rank_atomic_cas, which rank_atomic does not have. */
 enum { RK_AMO_CAS = RANK_AMO_FETCH_XOR + 1 };
+/* Updates that return the value before. */
+enum {
+    RK_AMO_FETCHING = 1 << RANK_AMO_FETCH_ADD | 1 << RANK_AMO_SWAP | 1 << RANK_AMO_FETCH_AND |
+                      1 << RANK_AMO_FETCH_OR | 1 << RANK_AMO_FETCH_XOR | 1 << RK_AMO_CAS
+};
 
 /* Is the update defined for the datatype, which is its index here and in frames? */
 bool rk_amo_defined(unsigned amo, unsigned dtype);

@@ -6,6 +6,7 @@
  * reports its error.
  */
 #include "lib/base/log.h"
+#include "lib/core/procs.h"
 #include "lib/rma/amo.h"
 #include "lib/rma/rma_internal.h"
 
@@ -14,6 +15,8 @@
 
 /* A correct peer never has that many replies pending: drop the rest. */
 enum { ANSWERS_MAX = 4096 };
+/* So many memories that are none may the peer of a connection name. */
+enum { UNKNOWN_MAX = 64 };
 
 /* A reply that waits for room. */
 struct waiting {
@@ -88,7 +91,11 @@ static rank_status_t locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset
 {
     struct rank_mem *mem = rk_handle_get(&ctx->rma->mem_ids, id);
 
-    if (!mem || offset > mem->bytes || bytes > mem->bytes - offset)
+    if (!mem) {
+        ctx->rma->unknown |= !rk_handle_was_dropped(&ctx->rma->mem_ids, id);
+        return RANK_ERR_HANDLE;
+    }
+    if (offset > mem->bytes || bytes > mem->bytes - offset)
         return RANK_ERR_BOUNDS;
     if (rk_unlikely(mem->denied & denied))
         return RANK_ERR_ARG;
@@ -98,11 +105,11 @@ static rank_status_t locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset
 }
 
 /* The same for a word, of host memory. */
-static rank_status_t locate_word(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, size_t width,
+static rank_status_t locate_word(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, size_t width, unsigned denied,
                                  char **at)
 {
     const struct rk_kind *kind;
-    rank_status_t st = locate(ctx, id, offset, width, RK_NO_WRITES, at, &kind);
+    rank_status_t st = locate(ctx, id, offset, width, denied, at, &kind);
 
     return !st && (kind || (uintptr_t)*at & (width - 1)) ? RANK_ERR_ARG : st;
 }
@@ -219,7 +226,8 @@ static rank_status_t target_update(struct rk_ctx *ctx, const struct rk_rma_parse
     bool wide = q->ask.dtype == RK_HANDLE_INDEX(RANK_INT64) || q->ask.dtype == RK_HANDLE_INDEX(RANK_UINT64) ||
                 q->ask.dtype == RK_HANDLE_INDEX(RANK_F64);
     char *at;
-    rank_status_t st = locate_word(ctx, q->ask.mem, q->ask.offset, wide ? 8 : 4, &at);
+    unsigned denied = RK_NO_WRITES | (RK_AMO_FETCHING >> q->ask.amo & 1 ? RK_NO_READS : 0u);
+    rank_status_t st = locate_word(ctx, q->ask.mem, q->ask.offset, wide ? 8 : 4, denied, &at);
 
     if (st)
         return st;
@@ -230,7 +238,7 @@ static rank_status_t target_update(struct rk_ctx *ctx, const struct rk_rma_parse
 static rank_status_t signal_after(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
 {
     char *word;
-    rank_status_t st = locate_word(ctx, q->signal.mem, q->signal.offset, 8, &word);
+    rank_status_t st = locate_word(ctx, q->signal.mem, q->signal.offset, 8, RK_NO_WRITES, &word);
     uint64_t *at = (uint64_t *)(void *)word;
 
     if (!st && q->bytes)
@@ -244,12 +252,39 @@ static rank_status_t signal_after(struct rk_ctx *ctx, const struct rk_rma_parsed
     return RANK_OK;
 }
 
-static rank_status_t check_key(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
+/* *wrong: the first that is none. */
+static rank_status_t check_keys(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, uint64_t *wrong)
 {
-    const struct rank_mem *mem = rk_handle_get(&ctx->rma->mem_ids, q->ask.mem);
+    for (size_t at = 0; at < q->bytes; at += sizeof(struct rk_rma_name)) {
+        struct rk_rma_name name;
+        const struct rank_mem *mem;
 
-    return mem && rk_key_is(mem, q->operands.operand, q->operands.compare) ? RANK_OK
-                                                                         : RANK_ERR_HANDLE;
+        memcpy(&name, q->data + at, sizeof(name));
+        mem = rk_handle_get(&ctx->rma->mem_ids, name.mem);
+        if (mem && rk_key_is(mem, name.nonce, name.sum))
+            continue;
+        ctx->rma->unknown |= !mem && !rk_handle_was_dropped(&ctx->rma->mem_ids, name.mem);
+        *wrong = at / sizeof(name);
+        return RANK_ERR_HANDLE;
+    }
+    return RANK_OK;
+}
+
+/*
+ * Count a request that was refused. A peer of a connection that names too many memories that are none guesses, and is
+ * disconnected. Memory that was freed a short time ago does not count.
+ */
+static RK_COLD void target_refused(struct rk_peer *peer, struct rk_rma_peer *state)
+{
+    struct rk_ctx *ctx = peer->ctx;
+    bool unknown = ctx->rma->unknown;
+
+    ctx->rma->unknown = false;
+    state->counts.refused++;
+    if (!unknown || rk_procs_owner(ctx, peer->number) == rk_procid_hash(peer->id) || ++state->unknown != UNKNOWN_MAX)
+        return;
+    rk_error("the peer of a connection has named %d memories that are none: it is disconnected", UNKNOWN_MAX);
+    rk_engine_report_death(ctx, peer->number);
 }
 
 /* Reply with data: one piece in place, or many gathered. */
@@ -292,9 +327,10 @@ static void reply_data(struct rk_peer *peer, struct rk_rma_peer *state, const st
     target_answer(peer, state, a, data, a->status ? 0 : q->bytes);
 }
 
-static rank_status_t execute(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, struct rk_rma_peer *state,
+static rank_status_t execute(struct rk_peer *peer, const struct rk_rma_parsed_request *q, struct rk_rma_peer *state,
                              uint64_t *before)
 {
+    struct rk_ctx *ctx = peer->ctx;
     rank_status_t st;
 
     switch (q->ask.op) {
@@ -308,8 +344,10 @@ static rank_status_t execute(struct rk_ctx *ctx, const struct rk_rma_parsed_requ
         return target_update(ctx, q, before);
     case RK_RMA_SIGNAL:
         return signal_after(ctx, q);
-    case RK_RMA_KEY:
-        return check_key(ctx, q);
+    case RK_RMA_KEYS:
+        return check_keys(ctx, q, before);
+    case RK_RMA_REVOKE:
+        return rk_key_revoke(ctx, peer, q->operands.operand);
     default: /* RK_RMA_FLUSH: a peer's frames arrive in order */
         st = state->owed;
         state->owed = RANK_OK;
@@ -365,11 +403,15 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     if (q.ask.op == RK_RMA_GET || q.ask.op == RK_RMA_GETV || q.ask.op == RK_RMA_GETL) {
         if (q.ask.flags & RK_RMA_WANTS_REPLY)
             reply_data(peer, state, &q, &a);
+        if (rk_unlikely(a.status))
+            target_refused(peer, state);
         return;
     }
     if (!done)
-        st = execute(ctx, &q, state, &a.before);
+        st = execute(peer, &q, state, &a.before);
     a.status = st;
+    if (rk_unlikely(st))
+        target_refused(peer, state);
     if (q.ask.flags & RK_RMA_WANTS_REPLY)
         target_answer(peer, state, &a, NULL, 0);
     else if (st && (q.ask.flags & RK_RMA_WANTS_ERROR))

@@ -185,6 +185,12 @@ static rank_status_t move_by_channel(bool put, const rank_piece_t *pieces, int64
     return st ? st : end;
 }
 
+rank_status_t rk_restricted_move(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem)
+{
+    rk_mem_moved(mem, move_mapped(put, pieces, n, mem->ways[peer].mapped));
+    return put ? RANK_OK : rk_mem_check_death(mem, peer);
+}
+
 rank_status_t rk_pieces_move(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem)
 {
     const struct rk_access *way;
@@ -206,6 +212,8 @@ rank_status_t rk_pieces_move(bool put, const rank_piece_t *pieces, int64_t n, in
         return move_by_channel(put, pieces, n, p, mem, way);
     case RK_ACCESS_CMA:
         return move_by_cma(put, pieces, n, way, mem->bytes);
+    case RK_ACCESS_MAPPED:
+        return rk_restricted_move(put, pieces, n, peer, mem);
     default:
         return move_by_frames(put, pieces, n, p, mem, way);
     }

@@ -50,6 +50,7 @@ struct rk_xfer {
     struct rk_origin_op job;
     struct rk_xfer_group group[RK_XFER_GROUPS];
     uint64_t bytes;
+    int64_t nblocks; /* of the user */
     /* Pieces; offset is an address here (mapped) or there (CMA), or counts in what the path gives access to. */
     rank_piece_t *pieces;
     struct rk_id *ids;  /* frames: the owner's id of each piece's memory */

@@ -146,6 +146,8 @@ static int group_for(const struct rank_mem *mem, int64_t bytes)
     if (mem->part[mem->list_rank])
         return RK_XFER_MAPPED;
     switch (mem->ways[mem->list_rank].how) {
+    case RK_ACCESS_MAPPED:
+        return RK_XFER_MAPPED;
     case RK_ACCESS_CMA:
         return RK_XFER_CMA;
     case RK_ACCESS_CHANNEL:
@@ -162,7 +164,7 @@ static void plan_run(struct rk_xfer *x, int g, const rank_block_t *first, int64_
     int r = mem->list_rank;
 
     if (g == RK_XFER_MAPPED)
-        offset += (int64_t)(intptr_t)mem->part[r];
+        offset += (int64_t)(intptr_t)(mem->part[r] ? mem->part[r] : mem->ways[r].mapped);
     else if (g == RK_XFER_CMA)
         offset += (int64_t)mem->ways[r].base;
     else
@@ -271,6 +273,7 @@ rank_status_t rk_xfer_plan(const char *call, rank_xfer_op_t op, const rank_block
     x->team = team;
     x->rank = peer;
     x->put = op == RANK_XFER_WRITE;
+    x->nblocks = n;
     if (!null && !(x->peer = rk_team_peer(team, peer))) {
         free(x);
         return RANK_ERR_NO_MEMORY;

@@ -455,6 +455,7 @@ void rk_xfer_begin(struct rk_xfer *x, struct rank_request *req)
     struct rk_xfers *all = &x->ctx->rma->xfers;
     const struct rk_xfer_group *c = &x->group[RK_XFER_CHANNEL], *f = &x->group[RK_XFER_FRAMES];
     size_t budget = RK_XFER_STEP;
+    struct rk_rma_peer *state;
 
     req->type = RK_REQ_RMA;
     req->kind = RK_REQ_LIST;
@@ -476,6 +477,10 @@ void rk_xfer_begin(struct rk_xfer *x, struct rank_request *req)
     if (!x->peer) {
         xfer_finish(x);
         return;
+    }
+    if ((state = rk_rma_peer_of(x->ctx, x->peer)) != NULL) {
+        state->counts.transfers++;
+        state->counts.blocks += (uint64_t)x->nblocks;
     }
     if (all->moving) /* a completion within a step starts it */
         return;

@@ -401,7 +401,7 @@ rank_status_t rank_free(rank_mem_t *mem)
     return st;
 }
 
-rank_status_t rk_world_register(const char *call, struct rank_team *world, void *ptr, int64_t bytes, rank_mem_t *out)
+rank_status_t rk_world_register(const char *call, struct rank_team *world, void *ptr, int64_t bytes, unsigned access, rank_mem_t *out)
 {
     const struct rk_kind *kind;
     int64_t end;
@@ -413,14 +413,14 @@ rank_status_t rk_world_register(const char *call, struct rank_team *world, void 
     if ((kind = rk_kind_of(ptr, (size_t)bytes)) != NULL)
         return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "memory of the kind %s cannot be registered", kind->name);
     RK_ENTER(world->ctx);
-    return rk_mem_register(world, ptr, (size_t)bytes, out);
+    return rk_mem_register(world, ptr, (size_t)bytes, access, out);
 }
 
 rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
 {
     rank_team_t world = rank_world();
 
-    return world ? rk_world_register(__func__, world, ptr, bytes, out) : rk_arg_not_in(__func__);
+    return world ? rk_world_register(__func__, world, ptr, bytes, RANK_ACCESS_READ | RANK_ACCESS_WRITE, out) : rk_arg_not_in(__func__);
 }
 
 rank_status_t rank_mem_kind(const void *ptr, rank_mem_kind_t *kind, int *device)

@@ -153,12 +153,45 @@ rank_status_t rank_ctx_progress_arm(rank_ctx_t handle)
     return rk_event_fd_arm(ctx);
 }
 
-rank_status_t rank_ctx_reg(rank_ctx_t handle, void *ptr, int64_t bytes, rank_mem_t *mem)
+static rank_status_t check_rights(const char *call, rank_mem_kind_t kind, unsigned access)
+{
+    if (kind == RANK_MEM_CUDA)
+        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "device memory cannot be registered; copy it to host memory");
+    if (kind != RANK_MEM_HOST)
+        return rk_arg_error(RANK_ERR_ARG, call, "kind %d is none", (int)kind);
+    if (access == 0 || access & ~(unsigned)(RANK_ACCESS_READ | RANK_ACCESS_WRITE))
+        return rk_arg_error(RANK_ERR_ARG, call, "access %#x is none: give RANK_ACCESS_READ, RANK_ACCESS_WRITE or both", access);
+    return RANK_OK;
+}
+
+rank_status_t rank_ctx_reg(rank_ctx_t handle, rank_mem_kind_t kind, void *ptr, int64_t bytes, unsigned access, rank_mem_t *mem)
 {
     struct rk_ctx *ctx;
     rank_status_t st = ctx_of(__func__, handle, &ctx);
 
-    return st ? st : rk_world_register(__func__, ctx->world, ptr, bytes, mem);
+    if (!st)
+        st = check_rights(__func__, kind, access);
+    return st ? st : rk_world_register(__func__, ctx->world, ptr, bytes, access, mem);
+}
+
+rank_status_t rank_ctx_alloc(rank_ctx_t handle, rank_mem_kind_t kind, int64_t bytes, unsigned access, void **ptr, rank_mem_t *mem)
+{
+    struct rk_ctx *ctx;
+    rank_status_t st = ctx_of(__func__, handle, &ctx);
+
+    if (!st)
+        st = check_rights(__func__, kind, access);
+    if (st)
+        return st;
+    if (!ptr || !mem)
+        return rk_arg_null(__func__, !ptr ? "ptr" : "mem");
+    if (bytes < 0)
+        return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative", (long long)bytes);
+    RK_ENTER(ctx);
+    st = rk_mem_register(ctx->world, NULL, (size_t)bytes, access, mem);
+    if (!st)
+        *ptr = (*mem)->mine;
+    return st;
 }
 
 /* --------------------------------------------------------------------------- listening */
@@ -490,6 +523,7 @@ bool rk_world_free_conn(struct rank_team *team)
 
 rank_status_t rank_conn_info(rank_team_t team, rank_conn_info_t *info)
 {
+    struct rk_rma_counts counts;
     struct rk_conn *conn;
     rank_status_t st;
     size_t size;
@@ -501,15 +535,19 @@ rank_status_t rank_conn_info(rank_team_t team, rank_conn_info_t *info)
     if (!info)
         return rk_arg_null(__func__, "info");
     size = info->size;
-    if (size != sizeof(*info))
-        return rk_arg_error(RANK_ERR_ARG, __func__, "info->size is %zu, not %zu", size, sizeof(*info));
-    rk_conn_count_bytes(conn);
-    *info = conn->info;
-    info->size = size;
+    if (size < sizeof(size) || size > sizeof(*info) || size % sizeof(size))
+        return rk_arg_error(RANK_ERR_ARG, __func__, "info->size is %zu: use sizeof(rank_conn_info_t)", size);
+    rk_conn_count(conn);
+    rk_rma_count(team->ctx, conn->peer, &counts);
+    conn->info.transfers = (int64_t)counts.transfers;
+    conn->info.blocks = (int64_t)counts.blocks;
+    conn->info.refused += (int64_t)counts.refused;
+    conn->info.size = size;
+    memcpy(info, &conn->info, size);
     return RANK_OK;
 }
 
 RK_PUBLIC(rank_ctx_open); RK_PUBLIC(rank_ctx_close); RK_PUBLIC(rank_ctx_progress); RK_PUBLIC(rank_ctx_progress_fd);
-RK_PUBLIC(rank_ctx_progress_arm); RK_PUBLIC(rank_ctx_reg); RK_PUBLIC(rank_listen); RK_PUBLIC(rank_listener_address);
+RK_PUBLIC(rank_ctx_progress_arm); RK_PUBLIC(rank_ctx_reg); RK_PUBLIC(rank_ctx_alloc); RK_PUBLIC(rank_listen); RK_PUBLIC(rank_listener_address);
 RK_PUBLIC(rank_listener_close); RK_PUBLIC(rank_accept); RK_PUBLIC(rank_connect); RK_PUBLIC(rank_disconnect);
 RK_PUBLIC(rank_conn_info);

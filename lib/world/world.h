@@ -44,7 +44,7 @@ bool rk_world_free_conn(struct rank_team *team);
 /* api_team.c: the last step of rank_team_free. */
 void rk_world_close_team(struct rank_team *team);
 /* api_alloc.c: rank_reg. */
-rank_status_t rk_world_register(const char *call, struct rank_team *world, void *ptr, int64_t bytes, rank_mem_t *out);
+rank_status_t rk_world_register(const char *call, struct rank_team *world, void *ptr, int64_t bytes, unsigned access, rank_mem_t *out);
 
 /* init.c: wakes the context's own thread; runs on the PMIx thread. */
 void rk_world_wake(void *ctx);

@@ -9,7 +9,9 @@ static void contexts(void)
     char name[65];
     rank_ctx_opts_t opts = RANK_CTX_OPTS_INIT;
     rank_ctx_t ctx = RANK_CTX_NULL, copy;
+    const unsigned both = RANK_ACCESS_READ | RANK_ACCESS_WRITE;
     rank_mem_t mem;
+    void *ptr;
     char x;
     int fd;
 
@@ -34,9 +36,22 @@ static void contexts(void)
     name[63] = '\0';
     OK(rank_ctx_open(&opts, &ctx));
     STATUS(rank_ctx_progress_fd(ctx, NULL), RANK_ERR_ARG);
-    STATUS(rank_ctx_reg(ctx, NULL, 1, &mem), RANK_ERR_ARG);
-    STATUS(rank_ctx_reg(ctx, &x, 1, NULL), RANK_ERR_ARG);
-    STATUS(rank_ctx_reg(ctx, &x, -1, &mem), RANK_ERR_COUNT);
+    STATUS(rank_ctx_reg(ctx, RANK_MEM_HOST, NULL, 1, both, &mem), RANK_ERR_ARG);
+    STATUS(rank_ctx_reg(ctx, RANK_MEM_HOST, &x, 1, both, NULL), RANK_ERR_ARG);
+    STATUS(rank_ctx_reg(ctx, RANK_MEM_HOST, &x, -1, both, &mem), RANK_ERR_COUNT);
+    for (int alloc = 0; alloc < 2; alloc++) {
+        for (unsigned access = 0; access <= 4; access += 4)
+            STATUS(alloc ? rank_ctx_alloc(ctx, RANK_MEM_HOST, 1, access, &ptr, &mem) : rank_ctx_reg(ctx, RANK_MEM_HOST, &x, 1, access, &mem),
+                   RANK_ERR_ARG);
+        STATUS(alloc ? rank_ctx_alloc(ctx, RANK_MEM_CUDA, 1, both, &ptr, &mem) : rank_ctx_reg(ctx, RANK_MEM_CUDA, &x, 1, both, &mem),
+               RANK_ERR_NOT_SUPPORTED);
+        STATUS(alloc ? rank_ctx_alloc(ctx, (rank_mem_kind_t)7, 1, both, &ptr, &mem) : rank_ctx_reg(ctx, (rank_mem_kind_t)7, &x, 1, both, &mem),
+               RANK_ERR_ARG);
+    }
+    STATUS(rank_ctx_alloc(ctx, RANK_MEM_HOST, 1, both, NULL, &mem), RANK_ERR_ARG);
+    STATUS(rank_ctx_alloc(ctx, RANK_MEM_HOST, 1, both, &ptr, NULL), RANK_ERR_ARG);
+    STATUS(rank_ctx_alloc(ctx, RANK_MEM_HOST, -1, both, &ptr, &mem), RANK_ERR_COUNT);
+    STATUS(rank_ctx_alloc(ctx, RANK_MEM_HOST, 1ll << 62, both, &ptr, &mem), RANK_ERR_NO_MEMORY);
     copy = ctx;
     OK(rank_ctx_close(&ctx, 0));
     CHECK(ctx == RANK_CTX_NULL);
@@ -46,7 +61,8 @@ static void contexts(void)
     STATUS(rank_ctx_progress(copy), RANK_ERR_HANDLE);
     STATUS(rank_ctx_progress_fd(copy, &fd), RANK_ERR_HANDLE);
     STATUS(rank_ctx_progress_arm(copy), RANK_ERR_HANDLE);
-    STATUS(rank_ctx_reg(copy, &x, 1, &mem), RANK_ERR_HANDLE);
+    STATUS(rank_ctx_reg(copy, RANK_MEM_HOST, &x, 1, both, &mem), RANK_ERR_HANDLE);
+    STATUS(rank_ctx_alloc(copy, RANK_MEM_HOST, 1, both, &ptr, &mem), RANK_ERR_HANDLE);
     OK(rank_ctx_close(&ctx, -1));
 }
 
@@ -118,12 +134,13 @@ static void options(rank_ctx_t ctx)
 
     STATUS(rank_listen(ctx, ":0", NULL, &listener), RANK_ERR_ARG); /* neither secret nor RANK_CONN_OPEN */
     STATUS(rank_listen(ctx, "0.0.0.0:0", &opts, &listener), RANK_ERR_ARG);
-    opts.flags = RANK_CONN_OPEN;
+    opts.flags = RANK_CONN_OPEN | RANK_CONN_NO_SHM | RANK_CONN_NO_RDMA;
+    opts.backlog = 1;
     OK(rank_listen(ctx, ":0", &opts, &listener));
     OK(rank_listener_close(&listener));
     opts.size++;
     refused(ctx, &opts, RANK_ERR_ARG);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 10; i++) {
         opts = (rank_conn_opts_t)RANK_CONN_OPTS_INIT;
         switch (i) {
         case 0:
@@ -147,6 +164,12 @@ static void options(rank_ctx_t ctx)
             break;
         case 6:
             opts.secret_bytes = 16;
+            break;
+        case 7:
+            opts.backlog = -1;
+            break;
+        case 8:
+            opts.reserved = 1;
             break;
         default:
             opts.secret = big;

@@ -6,6 +6,7 @@
  */
 #include "tests/conn/conn_pair.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static void open_region(struct pair *p, struct region *r, rank_ctx_t ctx, rank_t
     r->data = aligned_alloc(4096, BIG);
     CHECK(r->data);
     memset(r->data, 1, BIG);
-    OK(rank_ctx_reg(ctx, r->data, BIG, &r->mem));
+    OK(rank_ctx_reg(ctx, RANK_MEM_HOST, r->data, BIG, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &r->mem));
     OK(rank_rkey_pack(r->mem, key, &len));
     OK(rank_sendrecv(key, sizeof(key), RANK_BYTE, other, 9, theirs, sizeof(theirs), RANK_BYTE, other, 9, conn, NULL));
     OK(rank_rkey_open(conn, other, theirs, len, &r->remote)); /* the owner answers while it waits */
@@ -397,6 +398,47 @@ static void fork_side(struct pair *p)
     kill(getpid(), SIGKILL);
 }
 
+/* Side 0 ends registrations: of a peer that answers late, and of one that dies. */
+static void revoke_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
+    rank_conn_opts_t opts = pair_opts();
+    rank_team_t conn = pair_connect(p, ctx, p->me == 0 ? pair_listen(p, ctx, &opts) : NULL);
+    rank_status_t st = RANK_OK;
+    struct pollfd came = {.fd = p->in, .events = POLLIN};
+    struct region r;
+    rank_mem_t more;
+    double begin;
+    void *ptr;
+
+    open_region(p, &r, ctx, conn);
+    begin = pair_now();
+    if (p->me == 1) {
+        pair_meet(p); /* without progress until then */
+        while (!st && pair_now() - begin < 20) {
+            OK(rank_ctx_progress(ctx));
+            st = rank_get(r.data, 64, 1, r.remote, 0);
+        }
+        CHECK(st == RANK_ERR_HANDLE);
+        pair_meet(p);
+        pair_sleep(0.3);
+        kill(getpid(), SIGKILL);
+    }
+    STATUS(rank_dereg_timed(&r.mem, SECOND / 5), pair_by_socket ? RANK_OK : RANK_ERR_TIMED_OUT);
+    CHECK(r.mem == RANK_MEM_NULL && pair_now() - begin < death_s);
+    pair_meet(p);
+    while (poll(&came, 1, 0) == 0)
+        OK(rank_ctx_progress(ctx)); /* for the other side's gets */
+    pair_meet(p);
+    OK(rank_ctx_alloc(ctx, RANK_MEM_HOST, 64, RANK_ACCESS_READ, &ptr, &more));
+    begin = pair_now();
+    OK(rank_dereg_timed(&more, 20 * SECOND)); /* the other side is gone */
+    CHECK(pair_now() - begin < death_s);
+    rank_rkey_close(&r.remote);
+    OK(rank_ctx_close(&ctx, SECOND));
+    free(r.data);
+}
+
 static bool run_all(const char *only)
 {
     static const struct {
@@ -405,7 +447,7 @@ static bool run_all(const char *only)
         bool kills;
     } cases[] = {{"exit without close", exit_side, false}, {"disconnect", close_side, false},
                  {"disconnect and waiting threads", waiters_side, false}, {"a stopped process", stop_side, false},
-                 {"fork", fork_side, true}};
+                 {"fork", fork_side, true}, {"end of a registration", revoke_side, true}};
     char name[64];
     bool ok = true;
 

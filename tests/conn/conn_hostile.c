@@ -3,21 +3,23 @@
  * conn_hostile.c: attack a listener with raw sockets while it serves others.
  *
  * Side 0 listens, without a secret, and then with one. Side 1 sends garbage, is silent, gives wrong secrets, and sends
- * random frames after a valid handshake. Between these a client of the library connects, and is served in time.
+ * random frames after a valid handshake, and guesses ids of memory. Between these a client of the library connects, and is served in time.
  * --seed N, --rounds N.
  */
 #include "lib/channel/tcp/tcp_wire.h"
 #include "lib/conn/handshake_wire.h"
+#include "lib/rma/rma_wire.h"
 #include "tests/conn/conn_pair.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HELD = 24, BUF = 1 << 20, SILENT = 200, WRONG = 100, FRAMES = 12, GOOD_TAG = 12345 };
+enum { GUESSES = 64, HELD = 24, BUF = 1 << 20, SILENT = 200, WRONG = 100, FRAMES = 12, GOOD_TAG = 12345 };
 static const double served_s = 20; /* a client is served; the machine may be busy */
 static int nrounds = 150;
 static bool with_secret;
@@ -91,7 +93,7 @@ static void listen_side(struct pair *p)
         opts.secret = NULL, opts.secret_bytes = 0;
     opts.timeout_ns = 5 * SECOND;
     listener = pair_listen(p, ctx, &opts);
-    OK(rank_ctx_reg(ctx, memory, 65536, &mem));
+    OK(rank_ctx_reg(ctx, RANK_MEM_HOST, memory, 65536, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &mem));
     while (poll(&end, 1, 0) == 0) {
         rank_team_t conn;
         rank_status_t st = rank_accept(listener, SECOND / 1000, &conn);
@@ -252,6 +254,47 @@ static void frames(void)
     free(out);
 }
 
+/* A request on memory with an id that was guessed; or a flush, which is answered. */
+static void raw_request(int fd, uint64_t team, bool flush)
+{
+    unsigned char out[256] = {0};
+    struct rk_rma_request_head ask = {.op = flush ? RK_RMA_FLUSH : RK_RMA_PUT, .flags = flush ? RK_RMA_WANTS_REPLY : 0,
+                                      .mem = rk_id_unpack(pair_random(&chaos))};
+    struct rk_hdr hdr = {.kind = RK_KIND_RMA_REQ, .epoch = epoch_of(team), .team = team, .len = sizeof(ask) + (flush ? 0 : 8)};
+
+    ask.mem.index %= 16;
+    memcpy(out, &hdr, sizeof(hdr));
+    memcpy(out + sizeof(hdr), &ask, sizeof(ask));
+    raw_send(fd, out, rk_tcp_length(hdr.len));
+}
+
+/* Returns false at the end of the stream. */
+static bool raw_reply(int fd)
+{
+    unsigned char in[4096];
+    ssize_t n = recv(fd, in, sizeof(in), 0);
+
+    CHECK(n >= 0 || errno == ECONNRESET); /* else it is late */
+    return n > 0;
+}
+
+/* One that guesses ids of memory is disconnected at the 64th. */
+static void guesses(void)
+{
+    int fd = raw_connect();
+    uint64_t team = 0;
+
+    CHECK(raw_shake(fd, &team) == RK_SHAKE_WELCOME);
+    for (int i = 0; i < GUESSES - 1; i++)
+        raw_request(fd, team, false);
+    raw_request(fd, team, true);
+    CHECK(raw_reply(fd));
+    raw_request(fd, team, false);
+    while (raw_reply(fd))
+        ;
+    close(fd);
+}
+
 /* A client of the library is served. */
 static void good_client(rank_ctx_t ctx, const char *address)
 {
@@ -303,6 +346,8 @@ static void attack_side(struct pair *p)
         if (i % 25 == 24)
             good_client(ctx, address);
     }
+    for (int i = 0; !with_secret && i < 3; i++)
+        guesses();
     for (int i = 0; !with_secret && i < nrounds; i++) {
         frames();
         if (i % 25 == 24)

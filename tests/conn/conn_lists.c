@@ -15,7 +15,7 @@ static int nsteps = 15;
 
 static rank_status_t reg(void *ctx, void *ptr, int64_t bytes, rank_mem_t *mem)
 {
-    return rank_ctx_reg(ctx, ptr, bytes, mem);
+    return rank_ctx_reg(ctx, RANK_MEM_HOST, ptr, bytes, RANK_ACCESS_READ | RANK_ACCESS_WRITE, mem);
 }
 
 struct side {
@@ -119,10 +119,10 @@ static void taken_back_side(struct pair *p)
     pair_meet(p);
     if (p->me == 0) {
         OK(rank_xfer(RANK_XFER_WRITE, b, 2, s.lists.other, s.conn, &(rank_notice_t){1, "bad", 3}, &reqs[0]));
-        STATUS(rank_wait(&reqs[0], NULL), RANK_ERR_BOUNDS);
+        STATUS(rank_wait(&reqs[0], NULL), RANK_ERR_HANDLE);
         OK(rank_xfer(RANK_XFER_READ, b, 2, s.lists.other, s.conn, &(rank_notice_t){1, "bad", 3}, &reqs[0]));
         OK(rank_xfer(RANK_XFER_WRITE, b, 1, s.lists.other, s.conn, &(rank_notice_t){2, "good", 4}, &reqs[1]));
-        STATUS(rank_wait(&reqs[0], NULL), RANK_ERR_BOUNDS);
+        STATUS(rank_wait(&reqs[0], NULL), RANK_ERR_HANDLE);
         OK(rank_wait(&reqs[1], NULL));
         OK(rank_xfer_init(RANK_XFER_WRITE, b, 1, s.lists.other, s.conn, &(rank_notice_t){2, "good", 4}, &saved));
         OK(rank_start(&saved));
@@ -157,7 +157,7 @@ static void middle_side(struct pair *p)
         OK(list_start_long(&s.lists, RANK_XFER_WRITE, 1ll << 34, &req));
         STATUS(rank_wait_timed(&req, SECOND / 20, NULL), RANK_ERR_TIMED_OUT);
         OK(rank_send(&go, 1, RANK_INT32, s.lists.other, 1, s.conn));
-        STATUS(rank_wait_timed(&req, 20 * SECOND, NULL), RANK_ERR_BOUNDS);
+        STATUS(rank_wait_timed(&req, 20 * SECOND, NULL), RANK_ERR_HANDLE);
         OK(rank_recv(&go, 1, RANK_INT32, s.lists.other, 1, s.conn, NULL));
         OK(rank_send(&go, 1, RANK_INT32, s.lists.other, 1, s.conn));
     } else {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fuzz_rma.c: decode requests, replies and keys of one-sided calls.
+ * fuzz_rma.c: decode requests, replies, keys and lists of keys of one-sided calls.
  * From unknown peers. The first byte chooses. The handler reads all that is
  * announced.
  */
 #include "lib/rma/rma_wire.h"
-#include "lib/rma/rkey.h"
+#include "lib/rma/rkey_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +74,29 @@ static void key(unsigned char *p, size_t len)
     }
 }
 
+/* As it comes, and once more with a head that is right. */
+static void key_list(unsigned char *p, size_t len)
+{
+    struct rk_read_key *keys;
+    uint64_t n, whole;
+    uint32_t version;
+
+    for (int pass = 0; pass < 2; pass++) {
+        if (rk_key_list_check(p, len, &n, &version) == RK_KEY_LIST_GOOD) {
+            keys = malloc((size_t)n * sizeof(*keys) + (n == 0));
+            if (!keys)
+                return;
+            whole = rk_key_list_read(p, n, keys);
+            for (uint64_t i = 0; i < whole; i++)
+                read_all(keys[i].channel_key, keys[i].key.channel_len);
+            free(keys);
+        }
+        if (len < sizeof(struct rk_key_list))
+            return;
+        rk_key_list_seal(p, len, 1 + len / (4 * sizeof(struct rk_key)));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
 {
     unsigned char *p;
@@ -84,15 +107,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
     if (!p)
         return 0;
     memcpy(p, input + 1, len - 1);
-    switch (input[0] % 3) {
+    switch (input[0] % 4) {
     case 0:
         ask(p, len - 1);
         break;
     case 1:
         answer(p, len - 1);
         break;
-    default:
+    case 2:
         key(p, len - 1);
+        break;
+    default:
+        key_list(p, len - 1);
         break;
     }
     free(p);

@@ -195,6 +195,7 @@ void hostile_rma_body(struct rig *r)
     unsigned char *mine = malloc(BYTES + 2 * GUARD);
     struct rank_mem mem = {.magic = RK_MEM_MAGIC, .bytes = BYTES}, other = mem, sealed = mem;
     uint64_t word[3], *ours;
+    int maps = -1;
 
     seed = 4711;
     RIG_CHECK(mine && rk_room_open(r->ctx, &rk_room_rma) == RANK_OK);
@@ -206,7 +207,8 @@ void hostile_rma_body(struct rig *r)
     RIG_CHECK(rk_handle_put(&r->ctx->rma->mem_ids, &other, &other.id));
     sealed.mine = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     RIG_CHECK(sealed.mine != MAP_FAILED);
-    RIG_CHECK(rk_shared_find(sealed.mine, 4096, NULL) == RK_NO_WRITES && rk_shared_find(mine, BYTES, NULL) == 0);
+    RIG_CHECK(rk_shared_find(&maps, sealed.mine, 4096, NULL) == RK_NO_WRITES && rk_shared_find(&maps, mine, BYTES, NULL) == 0);
+    rk_shared_find_end(&maps);
     sealed.denied = RK_NO_WRITES;
     RIG_CHECK(rk_handle_put(&r->ctx->rma->mem_ids, &sealed, &sealed.id));
     if (r->me == 0) {

@@ -21,7 +21,7 @@ static void test_gone(void **state)
     struct rk_node node = {.slots = slots, .nlocal = 2};
     struct rk_engine engine = {.threads = NULL};
     struct rk_ctx ctx = {.node = &node, .engine = &engine};
-    struct rk_peer peer = {.local = 1, .state = RK_PEER_UP, .ctx = &ctx}, *peers[1] = {&peer};
+    struct rk_peer peer = {.local = 1, .node = &node, .slot = 1, .state = RK_PEER_UP, .ctx = &ctx}, *peers[1] = {&peer};
     struct rank_team team = {.ctx = &ctx, .size = 1, .peers = peers};
     struct rk_access way = {.how = RK_ACCESS_CMA, .pid = getpid(), .base = (uint64_t)(uintptr_t)there};
     struct rank_mem mem = {.ctx = &ctx, .team = &team, .ways = &way, .bytes = sizeof(there)};

@@ -47,6 +47,7 @@ static void test_short_and_unknown(void **state)
 static void test_lengths(void **state)
 {
     struct rk_rma_operands operands = {1, 2};
+    static const struct rk_rma_name names[3];
     struct rk_rma_signal sig = {.value = 3};
     struct rk_rma_piece want = {0, 100};
     struct rk_rma_request_head ask = {.op = RK_RMA_PUT};
@@ -74,9 +75,14 @@ static void test_lengths(void **state)
     assert_int_equal(out.signal.value, 3);
     ask.amo = RANK_SIGNAL_ADD + 1;
     assert_false(decodes(&ask, &sig, sizeof(sig), 9, &out));
-    ask.op = RK_RMA_KEY;
+    ask.op = RK_RMA_REVOKE;
     assert_true(decodes(&ask, &operands, sizeof(operands), 0, &out));
     assert_false(decodes(&ask, &operands, sizeof(operands), 1, &out));
+    ask.op = RK_RMA_KEYS;
+    assert_true(decodes(&ask, names, sizeof(names), 0, &out));
+    assert_int_equal(out.bytes, sizeof(names));
+    assert_false(decodes(&ask, names, sizeof(names), 1, &out));
+    assert_false(decodes(&ask, NULL, 0, 0, &out));
     ask.op = RK_RMA_FLUSH;
     assert_false(decodes(&ask, NULL, 0, 1, &out));
 }

@@ -64,7 +64,8 @@ PyObject *py_memory_reg(py_context *owner, PyObject *object)
     self->mem = RANK_MEM_NULL;
     self->hold = hold;
     rank_status_t status = owner->world ? rank_reg(view->buf, view->len, &self->mem)
-                                        : rank_ctx_reg(owner->ctx, view->buf, view->len, &self->mem);
+                                        : rank_ctx_reg(owner->ctx, RANK_MEM_HOST, view->buf, view->len,
+                                                       RANK_ACCESS_READ | RANK_ACCESS_WRITE, &self->mem);
     if (status == RANK_OK)
         return (PyObject *)self;
     Py_DECREF((PyObject *)self);

@@ -50,10 +50,19 @@ struct rk_tcp_op {
     rank_status_t copied; /* RECEIVING: error of a copy to the view */
 };
 
-/* Bytes on the wire. */
+/* Bytes on the wire, messages, and times of the last byte. */
 struct rk_tcp_counts {
     uint64_t sent, received;
+    uint64_t messages_sent, messages_received;
+    uint64_t refused; /* frames */
+    uint64_t sent_ns, received_ns; /* rk_clock_coarse_ns; 0: none */
 };
+
+/* Does a frame of this kind begin a message? */
+RK_INLINE bool rk_tcp_is_message(uint8_t kind)
+{
+    return kind == RK_KIND_MSG || kind == RK_KIND_SMSG || kind == RK_TCP_ANNOUNCE;
+}
 
 struct rk_tcp_link {
     struct rk_tcp_source source;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tcp_recv.c: receive frames and chunks of data, and deliver them. */
+#include "lib/base/clock.h"
 #include "lib/channel/tcp/tcp_channel.h"
 
 #include <errno.h>
@@ -36,15 +37,20 @@ static bool tcp_deliver(struct rk_tcp_link *l, const struct rk_hdr *hdr, const v
     }
     if (l->tcp->leaving || l->bye_sent || l->peer->state == RK_PEER_DEAD)
         return true;
+    l->counts->messages_received += rk_tcp_is_message(hdr->kind);
     if (hdr->kind >= RK_KIND_CHANNEL_FIRST && hdr->kind < RK_TCP_KIND_END)
         return rk_tcp_rndv_frame(l, hdr, payload);
-    if (hdr->kind <= RK_KIND_SMSG && ctx->engine->is_valid && !ctx->engine->is_valid(ctx, l->peer, hdr))
+    if (hdr->kind <= RK_KIND_SMSG && ctx->engine->is_valid && !ctx->engine->is_valid(ctx, l->peer, hdr)) {
+        l->counts->refused++;
         return true;
+    }
     handler = ctx->engine->handler[hdr->kind];
-    if (rk_likely(handler != NULL))
+    if (rk_likely(handler != NULL)) {
         handler(ctx, l->peer, hdr, payload, NULL);
-    else
+    } else {
         rk_engine_refused(ctx, &l->tcp->bad_frames);
+        l->counts->refused++;
+    }
     return true;
 }
 
@@ -145,6 +151,7 @@ static size_t receive_some(struct rk_tcp_link *l, bool *drained)
         return 0;
     }
     l->counts->received += (uint64_t)got;
+    l->counts->received_ns = rk_clock_coarse_ns();
     l->tcp->last = l;
     if (direct) {
         size_t moved = (size_t)got < direct ? (size_t)got : direct;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tcp_send.c: send frames and chunks of data. */
+#include "lib/base/clock.h"
 #include "lib/channel/tcp/tcp_channel.h"
 #include "lib/core/threads.h"
 
@@ -28,6 +29,7 @@ static size_t tcp_write(struct rk_tcp_link *l, struct iovec *iov, int n)
     if (sent > 0) {
         l->tcp->handled++;
         l->counts->sent += (uint64_t)sent;
+        l->counts->sent_ns = rk_clock_coarse_ns();
     } else if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
         rk_tcp_link_failed(l, strerror(errno));
     }
@@ -184,8 +186,8 @@ static rank_status_t put_packed(struct rk_tcp_link *l, const struct rk_hdr *hdr,
     return l->failed ? RANK_ERR_PEER_DEAD : RANK_OK;
 }
 
-rank_status_t rk_tcp_put(struct rk_tcp_link *l, const struct rk_hdr *hdr, const void *first, size_t first_len,
-                         const void *second, const struct rk_view *view)
+static rank_status_t put_frame(struct rk_tcp_link *l, const struct rk_hdr *hdr, const void *first, size_t first_len,
+                               const void *second, const struct rk_view *view)
 {
     static const char fill[8];
     size_t rest = hdr->len - first_len, all = rk_tcp_length(hdr->len), sent;
@@ -224,4 +226,13 @@ rank_status_t rk_tcp_put(struct rk_tcp_link *l, const struct rk_hdr *hdr, const 
         return RK_AGAIN;
     keep_frame(l, iov, n, sent);
     return RANK_OK;
+}
+
+rank_status_t rk_tcp_put(struct rk_tcp_link *l, const struct rk_hdr *hdr, const void *first, size_t first_len,
+                         const void *second, const struct rk_view *view)
+{
+    rank_status_t st = put_frame(l, hdr, first, first_len, second, view);
+
+    l->counts->messages_sent += !st && rk_tcp_is_message(hdr->kind);
+    return st;
 }
