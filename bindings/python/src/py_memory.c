@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* py_memory.c: registered and remote memory; classes Memory and Remote. */
+/* py_memory.c: register memory for peers; class Memory. */
 #include "py_rank.h"
 
 typedef struct py_memory {
@@ -8,16 +8,7 @@ typedef struct py_memory {
     struct py_hold *hold; /* the buffer, until dereg */
 } py_memory;
 
-typedef struct py_remote {
-    PY_PART
-    py_team *team;
-    rank_mem_t mem;
-    int peer;
-} py_remote;
-
-static PyTypeObject *memory_type, *remote_type;
-
-/* -------------------------------------------------------------------------------------------- class Memory */
+static PyTypeObject *memory_type;
 
 /* Deregister it once. Its buffer is released when the library no longer uses it. */
 static rank_status_t memory_shut(py_memory *self)
@@ -134,133 +125,8 @@ static PyType_Slot memory_slots[] = {
 static PyType_Spec memory_spec = {"rank.Memory", sizeof(py_memory), 0,
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, memory_slots};
 
-/* -------------------------------------------------------------------------------------------- class Remote */
-
-PyObject *py_remote_open(py_team *team, int peer, PyObject *key)
-{
-    rank_mem_t mem = RANK_MEM_NULL;
-    rank_status_t status;
-    struct py_hold *hold = py_hold_new();
-    Py_buffer *view = hold ? py_hold_add(hold, "open", key, false) : NULL;
-    if (!view || !py_usable("open", &team->gate)) {
-        py_hold_free(hold);
-        return NULL;
-    }
-    py_enter(&team->gate);
-    Py_BEGIN_ALLOW_THREADS
-    status = rank_rkey_open(team->team, peer, view->buf, (size_t)view->len, &mem);
-    Py_END_ALLOW_THREADS
-    py_leave(&team->gate);
-    py_hold_free(hold);
-    if (status != RANK_OK)
-        return py_raise("open", status);
-    struct py_gate gate = {.outer = &team->gate, .status = RANK_ERR_HANDLE, .reason = "the key is closed"};
-    py_remote *self = py_part_new(remote_type, team->owner, gate);
-    if (!self) {
-        rank_rkey_close(&mem);
-        return NULL;
-    }
-    self->team = (py_team *)Py_NewRef((PyObject *)team);
-    self->mem = mem;
-    self->peer = peer;
-    return (PyObject *)self;
-}
-
-/* Flush, or close the key. The call waits for the peer without the GIL. Signals are handled after it. */
-static rank_status_t remote_call(py_remote *self, bool close)
-{
-    struct py_gate *gate = close ? self->gate.outer : &self->gate;
-    rank_status_t status;
-    py_enter(gate);
-    Py_BEGIN_ALLOW_THREADS
-    status = close ? rank_rkey_close(&self->mem) : rank_flush(self->mem, self->peer);
-    Py_END_ALLOW_THREADS
-    py_leave(gate);
-    py_touch(self->owner);
-    return status;
-}
-
-static rank_status_t remote_shut(py_remote *self)
-{
-    if (self->gate.shut)
-        return RANK_OK;
-    py_drain(&self->gate);
-    if (self->team->gate.shut || self->owner->gate.shut) /* the disconnect closes it */
-        return RANK_OK;
-    return remote_call(self, true);
-}
-
-static void remote_dealloc(py_remote *self)
-{
-    remote_shut(self);
-    Py_DECREF((PyObject *)self->team);
-    py_part_free(self);
-}
-
-static bool remote_start(struct py_op *op, PyObject **in)
-{
-    py_remote *self = (py_remote *)op->base;
-    int64_t offset = 0;
-    if (!py_integer(in[1], &offset))
-        return false;
-    Py_buffer *view = py_op_add(op, in[0], op->kind->into);
-    if (!view)
-        return false;
-    if (op->kind->into)
-        op->status = rank_iget(view->buf, view->len, self->peer, self->mem, offset, &op->req);
-    else
-        op->status = rank_iput(view->buf, view->len, self->peer, self->mem, offset, &op->req);
-    return true;
-}
-
-static const struct py_op_kind remote_put = {"put", "iput", remote_start, {"buffer", "offset"}, 1, false};
-static const struct py_op_kind remote_get = {"get", "iget", remote_start, {"buffer", "offset"}, 1, true};
-PY_OP_METHODS(remote_put)
-PY_OP_METHODS(remote_get)
-
-static PyObject *remote_flush(py_remote *self, PyObject *unused)
-{
-    (void)unused;
-    return py_usable("flush", &self->gate) ? py_none_or_raise("flush", remote_call(self, false)) : NULL;
-}
-
-static PyObject *remote_close(py_remote *self, PyObject *unused)
-{
-    (void)unused;
-    return py_none_or_raise("close", remote_shut(self));
-}
-
-static PyObject *remote_exit(py_remote *self, PY_ARGS)
-{
-    (void)kwnames;
-    return py_exit(remote_close(self, NULL), args, nargs);
-}
-
-static PyMethodDef remote_methods[] = {
-    PY_METHOD("put", remote_put_wait, "put(buffer, offset=0, timeout=None): write; the data is visible at the peer after flush()"),
-    PY_METHOD("get", remote_get_wait, "get(buffer, offset=0, timeout=None): read"),
-    PY_METHOD("iput", remote_put_start, "iput(buffer, offset=0): start a put; returns a Request"),
-    PY_METHOD("iget", remote_get_start, "iget(buffer, offset=0): start a get; returns a Request"),
-    PY_PLAIN("flush", remote_flush, "flush(): make all puts visible at the peer"),
-    PY_PLAIN("close", remote_close, "close(): flush and close the key"),
-    PY_PLAIN("__enter__", py_self, NULL),
-    PY_METHOD("__exit__", remote_exit, NULL),
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot remote_slots[] = {
-    {Py_tp_dealloc, (void *)remote_dealloc},
-    {Py_tp_methods, remote_methods},
-    {Py_tp_doc, "Memory of a peer, by its key."},
-    {0, NULL},
-};
-
-static PyType_Spec remote_spec = {"rank.Remote", sizeof(py_remote), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, remote_slots};
-
 bool py_memory_init(PyObject *module)
 {
     memory_type = py_type(module, &memory_spec, NULL, "Memory");
-    remote_type = memory_type ? py_type(module, &remote_spec, NULL, "Remote") : NULL;
-    return remote_type != NULL;
+    return memory_type != NULL;
 }

@@ -67,7 +67,7 @@ PyMODINIT_FUNC PyInit__rank(void)
     if (!module)
         return NULL;
     if (!py_error_init(module) || !py_request_init(module) || !py_context_init(module) || !py_listener_init(module) ||
-        !py_team_init(module) || !py_memory_init(module) || !module_constants(module))
+        !py_team_init(module) || !py_memory_init(module) || !py_remote_init(module) || !module_constants(module))
         Py_CLEAR(module);
     return module;
 }

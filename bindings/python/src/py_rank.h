@@ -153,6 +153,9 @@ extern const struct py_op_kind py_barrier, py_bcast, py_allreduce, py_allgather;
 /* py_memory.c */
 bool py_memory_init(PyObject *module);
 PyObject *py_memory_reg(py_context *owner, PyObject *object);
+
+/* py_remote.c */
+bool py_remote_init(PyObject *module);
 PyObject *py_remote_open(py_team *team, int peer, PyObject *key);
 
 /* py_module.c: py_type adds a type to the module. Returns NULL with an exception set. */
