@@ -108,7 +108,7 @@ for pair in pmix:libpmix-dev hwloc:libhwloc-dev event:libevent-dev ucx:libucx-de
     done
     [ $wanted = no ] || packages="$packages ${pair#*:}"
 done
-[ $mode != check ] || packages="$packages bash golang-go libsodium23 python3 python3-dev python3-numpy python3-pytest python3-setuptools"
+[ $mode != check ] || packages="$packages bash golang-go libsodium23 python3 python3-dev python3-mypy python3-numpy python3-pytest python3-setuptools"
 [ $mode != bundle ] || packages="$packages bash g++ patchelf python3-pip"
 [ $full = no ] || packages="$packages clang elfutils gdb groff-base libmpich-dev libopenmpi-dev mpich patchelf python3-pip strace valgrind xz-utils"
 # Several hosts on this one, and launchers that are not ours.
