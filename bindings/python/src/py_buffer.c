@@ -40,6 +40,18 @@ static void buffer_refuse(const char *call, bool writable)
     Py_XDECREF(trace);
 }
 
+/* Find 'O' in the format, but not in names of fields, as in "T{d:Offset:O:x:}". */
+static bool buffer_has_objects(const Py_buffer *view)
+{
+    bool name = false;
+    for (const char *c = view->format; c && *c; c++) {
+        name ^= *c == ':';
+        if (*c == 'O' && !name)
+            return true;
+    }
+    return false;
+}
+
 Py_buffer *py_hold_add(struct py_hold *hold, const char *call, PyObject *object, bool writable)
 {
     Py_buffer *view = &hold->views[hold->n];
@@ -49,6 +61,10 @@ Py_buffer *py_hold_add(struct py_hold *hold, const char *call, PyObject *object,
             hold->n++;
         if (found)
             return found > 0 ? view : NULL;
+        if (PyObject_HasAttrString(object, "__cuda_array_interface__")) {
+            PyErr_Format(PyExc_BufferError, "%s: the array is in memory of a GPU; copy it to memory of the CPU first", call);
+            return NULL;
+        }
         PyObject *name = PyType_GetName(Py_TYPE(object));
         PyErr_Format(PyExc_TypeError, "%s: needs an object with the buffer protocol (bytearray, memoryview, numpy.ndarray) or DLPack, not %S",
                      call, name ? name : Py_None);
@@ -57,6 +73,11 @@ Py_buffer *py_hold_add(struct py_hold *hold, const char *call, PyObject *object,
     }
     if (PyObject_GetBuffer(object, view, PyBUF_FORMAT | PyBUF_ANY_CONTIGUOUS | (writable ? PyBUF_WRITABLE : 0)) < 0) {
         buffer_refuse(call, writable);
+        return NULL;
+    }
+    if (buffer_has_objects(view)) {
+        PyErr_Format(PyExc_TypeError, "%s: the buffer holds Python objects, which have no meaning in another process", call);
+        PyBuffer_Release(view);
         return NULL;
     }
     hold->n++;
