@@ -93,6 +93,72 @@ static const struct py_op_kind remote_get = {"get", "iget", remote_start, {"buff
 PY_OP_METHODS(remote_put)
 PY_OP_METHODS(remote_get)
 
+/* ----------------------------------------------------------------------------------------- atomics, on int64 */
+
+static bool remote_number(const char *call, PyObject *object, int64_t *value)
+{
+    if (PyIndex_Check(object))
+        return py_integer(object, value);
+    PyErr_Format(PyExc_TypeError, "%s: value must be an integer, not %.80R", call, object);
+    return false;
+}
+
+/* Run an atomic operation, which waits for the peer as flush does. Returns the value before. */
+static PyObject *remote_atomic(py_remote *self, const char *call, rank_amo_t amo, bool result, PY_ARGS)
+{
+    static const char *const names[] = {"value", "offset", NULL};
+    PyObject *in[2];
+    int64_t value, offset = 0, before = 0;
+    rank_status_t status;
+    if (!py_arguments(call, names, 1, args, nargs, kwnames, in) || !remote_number(call, in[0], &value) ||
+        !py_integer(in[1], &offset) || !py_usable(call, &self->gate))
+        return NULL;
+    py_enter(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    status = rank_atomic(amo, RANK_INT64, &value, self->peer, self->mem, offset, result ? &before : NULL);
+    Py_END_ALLOW_THREADS
+    py_leave(&self->gate);
+    py_touch(self->owner);
+    if (status != RANK_OK || !result)
+        return py_none_or_raise(call, status);
+    return PyLong_FromLongLong(before);
+}
+
+static PyObject *remote_add(py_remote *self, PY_ARGS)
+{
+    return remote_atomic(self, "add", RANK_AMO_ADD, false, args, nargs, kwnames);
+}
+
+static PyObject *remote_fetch_add(py_remote *self, PY_ARGS)
+{
+    return remote_atomic(self, "fetch_add", RANK_AMO_FETCH_ADD, true, args, nargs, kwnames);
+}
+
+static PyObject *remote_swap(py_remote *self, PY_ARGS)
+{
+    return remote_atomic(self, "swap", RANK_AMO_SWAP, true, args, nargs, kwnames);
+}
+
+static PyObject *remote_compare_swap(py_remote *self, PY_ARGS)
+{
+    static const char *const names[] = {"expected", "desired", "offset", NULL};
+    PyObject *in[3];
+    int64_t expected, desired, offset = 0, before = 0;
+    rank_status_t status;
+    if (!py_arguments("compare_swap", names, 2, args, nargs, kwnames, in) || !remote_number("compare_swap", in[0], &expected) ||
+        !remote_number("compare_swap", in[1], &desired) || !py_integer(in[2], &offset) || !py_usable("compare_swap", &self->gate))
+        return NULL;
+    py_enter(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    status = rank_atomic_cas(RANK_INT64, &expected, &desired, self->peer, self->mem, offset, &before);
+    Py_END_ALLOW_THREADS
+    py_leave(&self->gate);
+    py_touch(self->owner);
+    return status == RANK_OK ? PyLong_FromLongLong(before) : py_raise("compare_swap", status);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ */
+
 static PyObject *remote_flush(py_remote *self, PyObject *unused)
 {
     (void)unused;
@@ -116,6 +182,10 @@ static PyMethodDef remote_methods[] = {
     PY_METHOD("get", remote_get_wait, "get(buffer, offset=0, timeout=None): read"),
     PY_METHOD("iput", remote_put_start, "iput(buffer, offset=0): start a put; returns a Request"),
     PY_METHOD("iget", remote_get_start, "iget(buffer, offset=0): start a get; returns a Request"),
+    PY_METHOD("add", remote_add, "add(value, offset=0): add to an int64 at the peer; done after flush()"),
+    PY_METHOD("fetch_add", remote_fetch_add, "fetch_add(value, offset=0): add to an int64; returns the value before"),
+    PY_METHOD("swap", remote_swap, "swap(value, offset=0): store an int64; returns the value before"),
+    PY_METHOD("compare_swap", remote_compare_swap, "compare_swap(expected, desired, offset=0): store desired if expected is there; returns the value before"),
     PY_PLAIN("flush", remote_flush, "flush(): make all puts visible at the peer"),
     PY_PLAIN("close", remote_close, "close(): flush and close the key"),
     PY_PLAIN("__enter__", py_self, NULL),

@@ -156,6 +156,36 @@ def test_memory(pair):
         memory.pack()
 
 
+def test_atomics(pair):
+    counter = array.array("q", [0, 5])
+    memory = pair.a.reg(counter)
+    claims = []
+
+    def claim(remote):
+        claims.extend(remote.fetch_add(1) for _ in range(200))
+
+    threads = [threading.Thread(target=claim, args=(pair.client.open(memory.pack()),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(claims) == list(range(600)) and counter[0] == 600
+    remote = pair.client.open(memory.pack())
+    assert remote.swap(-7, offset=8) == 5
+    assert remote.compare_swap(1, 2, offset=8) == -7 == counter[1]
+    assert remote.compare_swap(-7, 2, offset=8) == -7
+    remote.add(40, offset=8)
+    remote.flush()
+    assert counter[1] == 42
+    with pytest.raises(rank.ArgError):
+        remote.fetch_add(1, offset=4)
+    with pytest.raises(rank.BoundsError):
+        remote.fetch_add(1, offset=16)
+    for wrong in ("1", 1.0, None):
+        with pytest.raises(TypeError):
+            remote.fetch_add(wrong)
+
+
 def test_dereg_in_threads(pair):
     errors = []
 
