@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Types of the extension rank._rank."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, SupportsIndex, TypeAlias, TypedDict, final
 
@@ -13,12 +13,20 @@ class _Tensor(Protocol):
 
 # Any object with the buffer protocol, or with DLPack on the CPU.
 _Buffer: TypeAlias = ReadableBuffer | _Tensor
+# (buffer, remote, offset) or (buffer, remote, offset, bytes), or an array (n, 3) or (n, 4) of int64.
+_Blocks: TypeAlias = Sequence[tuple[_Buffer, Remote, SupportsIndex] | tuple[_Buffer, Remote, SupportsIndex, SupportsIndex]] | _Buffer
+_Notice: TypeAlias = SupportsIndex | tuple[SupportsIndex, _Buffer]
+_Locals: TypeAlias = _Buffer | Sequence[_Buffer]
+_Remotes: TypeAlias = Remote | Sequence[Remote]
 
 __version__: str
 
 ANY_SOURCE: int
 ANY_TAG: int
 PROC_NULL: int
+ACCESS_READ: int
+ACCESS_WRITE: int
+NOTICE_MAX: int
 SUM: int
 PROD: int
 MIN: int
@@ -84,6 +92,13 @@ class _Info(TypedDict):
     sent: int
     received: int
     hello: bytes
+    messages_sent: int | None
+    messages_received: int | None
+    transfers: int
+    blocks: int
+    refused: int
+    sent_ago: float | None
+    received_ago: float | None
 
 @final
 class Context:
@@ -98,8 +113,10 @@ class Context:
         hello: _Buffer | None = None,
         timeout: float | None = None,
         silence: float | None = None,
+        shm: bool = True,
         max_conns: int | None = None,
         open: bool = False,
+        backlog: int | None = None,
     ) -> Listener: ...
     def connect(
         self,
@@ -108,8 +125,11 @@ class Context:
         hello: _Buffer | None = None,
         timeout: float | None = None,
         silence: float | None = None,
+        shm: bool = True,
     ) -> Connection: ...
-    def reg(self, buffer: _Buffer) -> Memory: ...
+    def register(self, buffer: _Buffer, access: int = ...) -> Memory: ...
+    def alloc(self, bytes: int, access: int = ...) -> Memory: ...
+    def keys(self, memories: Sequence[Memory]) -> bytes: ...
     def progress(self) -> None: ...
     def fileno(self) -> int: ...
     def arm(self) -> bool: ...
@@ -142,6 +162,57 @@ class Team:
     def recv_bytes(self, peer: int | None = None, tag: int | None = None, timeout: float | None = None) -> bytes: ...
     def probe(self, peer: int | None = None, tag: int | None = None) -> Envelope | None: ...
     def open(self, key: _Buffer, peer: int | None = None) -> Remote: ...
+    def open_keys(self, keys: _Buffer, peer: int | None = None) -> list[Remote]: ...
+    def write(
+        self,
+        blocks: _Blocks,
+        notice: _Notice | None = None,
+        local: _Locals | None = None,
+        remote: _Remotes | None = None,
+        peer: int | None = None,
+        timeout: float | None = None,
+    ) -> None: ...
+    def read(
+        self,
+        blocks: _Blocks,
+        notice: _Notice | None = None,
+        local: _Locals | None = None,
+        remote: _Remotes | None = None,
+        peer: int | None = None,
+        timeout: float | None = None,
+    ) -> None: ...
+    def iwrite(
+        self,
+        blocks: _Blocks,
+        notice: _Notice | None = None,
+        local: _Locals | None = None,
+        remote: _Remotes | None = None,
+        peer: int | None = None,
+    ) -> Request: ...
+    def iread(
+        self,
+        blocks: _Blocks,
+        notice: _Notice | None = None,
+        local: _Locals | None = None,
+        remote: _Remotes | None = None,
+        peer: int | None = None,
+    ) -> Request: ...
+    def prepare_write(
+        self,
+        blocks: _Blocks,
+        notice: _Notice | None = None,
+        local: _Locals | None = None,
+        remote: _Remotes | None = None,
+        peer: int | None = None,
+    ) -> Request: ...
+    def prepare_read(
+        self,
+        blocks: _Blocks,
+        notice: _Notice | None = None,
+        local: _Locals | None = None,
+        remote: _Remotes | None = None,
+        peer: int | None = None,
+    ) -> Request: ...
     def barrier(self, timeout: float | None = None) -> None: ...
     def ibarrier(self) -> Request: ...
     def bcast(self, buffer: _Buffer, root: int = 0, timeout: float | None = None) -> None: ...
@@ -161,7 +232,7 @@ class Connection(Team):
 @final
 class Memory:
     def pack(self) -> bytes: ...
-    def dereg(self) -> None: ...
+    def close(self, timeout: float | None = 1) -> None: ...
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __enter__(self) -> Self: ...
@@ -190,5 +261,6 @@ class Request:
     def context(self) -> Context: ...
     def wait(self, timeout: float | None = None) -> Envelope | None: ...
     def test(self) -> bool: ...
+    def start(self) -> Self: ...
     def cancel(self) -> None: ...
     def __await__(self) -> Generator[Any, None, Envelope | None]: ...

@@ -5,16 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct py_hold *py_hold_new(void)
+/* room is the number of buffers that can be added. */
+struct py_hold *py_hold_new(Py_ssize_t room)
 {
-    struct py_hold *hold = malloc(sizeof(*hold));
+    struct py_hold *hold = malloc(sizeof(*hold) + (size_t)room * sizeof(hold->views[0]));
     if (!hold) {
         PyErr_NoMemory();
         return NULL;
     }
-    hold->n = 0;
-    hold->req = RANK_REQUEST_NULL;
-    hold->next = NULL;
+    *hold = (struct py_hold){.req = RANK_REQUEST_NULL, .room = room};
     return hold;
 }
 
@@ -23,8 +22,9 @@ void py_hold_free(struct py_hold *hold)
 {
     if (!hold)
         return;
-    for (int i = 0; i < hold->n; i++)
+    for (Py_ssize_t i = 0; i < hold->n; i++)
         PyBuffer_Release(&hold->views[i]);
+    Py_XDECREF(hold->kept);
     free(hold);
 }
 
@@ -54,6 +54,10 @@ static bool buffer_has_objects(const Py_buffer *view)
 
 Py_buffer *py_hold_add(struct py_hold *hold, const char *call, PyObject *object, bool writable)
 {
+    if (hold->n >= hold->room) {
+        PyErr_Format(PyExc_SystemError, "%s: more than %zd buffers", call, hold->room);
+        return NULL;
+    }
     Py_buffer *view = &hold->views[hold->n];
     if (!PyObject_CheckBuffer(object)) {
         int found = py_dlpack_view(call, object, view);

@@ -65,7 +65,7 @@ static bool allgather_start(struct py_op *op, PyObject **in)
     return true;
 }
 
-const struct py_op_kind py_barrier = {"barrier", "ibarrier", barrier_start, {NULL}, 0, false};
-const struct py_op_kind py_bcast = {"bcast", "ibcast", bcast_start, {"buffer", "root"}, 1, false};
-const struct py_op_kind py_allreduce = {"allreduce", "iallreduce", allreduce_start, {"sendbuf", "recvbuf", "op"}, 1, false};
-const struct py_op_kind py_allgather = {"allgather", "iallgather", allgather_start, {"sendbuf", "recvbuf"}, 2, false};
+const struct py_op_kind py_barrier = {"barrier", "ibarrier", barrier_start, {NULL}, 0, false, false};
+const struct py_op_kind py_bcast = {"bcast", "ibcast", bcast_start, {"buffer", "root"}, 1, false, false};
+const struct py_op_kind py_allreduce = {"allreduce", "iallreduce", allreduce_start, {"sendbuf", "recvbuf", "op"}, 1, false, false};
+const struct py_op_kind py_allgather = {"allgather", "iallgather", allgather_start, {"sendbuf", "recvbuf"}, 2, false, false};

@@ -111,7 +111,26 @@ static bool option_time(PyObject *object, int64_t *time_ns)
 }
 
 /* Arguments that listen and connect have in common, in this order. */
-enum { IN_ADDRESS, IN_SECRET, IN_HELLO, IN_TIMEOUT, IN_SILENCE, IN_CONNS, IN_OPEN, IN_MAX };
+enum { IN_ADDRESS, IN_SECRET, IN_HELLO, IN_TIMEOUT, IN_SILENCE, IN_SHM, IN_CONNS, IN_OPEN, IN_BACKLOG, IN_MAX };
+
+/* Set flag in the options if the argument, whose default is before, has the other truth. Returns false with an exception set. */
+static bool option_flag(PyObject *object, bool before, uint32_t flag, uint32_t *flags)
+{
+    int truth = object ? PyObject_IsTrue(object) : before;
+    if (truth >= 0 && truth != before)
+        *flags |= flag;
+    return truth >= 0;
+}
+
+/* Set a number of 32 bits, as near as it can be: the library refuses what is too large or negative. */
+static bool option_number(PyObject *object, int32_t *number)
+{
+    int64_t value = *number;
+    if (!py_integer(object, &value))
+        return false;
+    *number = value > INT32_MAX ? INT32_MAX : value < 0 ? -1 : (int32_t)value;
+    return true;
+}
 
 /* Parse the arguments of listen or connect. Returns the address in UTF-8, or NULL with an exception set. */
 static PyObject *address_arguments(py_context *self, const char *call, PyObject **in, rank_conn_opts_t *opts,
@@ -124,6 +143,7 @@ static PyObject *address_arguments(py_context *self, const char *call, PyObject 
     if (!option_bytes(call, in[IN_SECRET], hold, &opts->secret, &opts->secret_bytes) ||
         !option_bytes(call, in[IN_HELLO], hold, &opts->hello, &opts->hello_bytes) ||
         !option_time(in[IN_TIMEOUT], &opts->timeout_ns) || !option_time(in[IN_SILENCE], &opts->silence_ns) ||
+        !option_flag(in[IN_SHM], true, RANK_CONN_NO_SHM, &opts->flags) ||
         !py_usable(call, &self->gate)) /* after the code of buffers, which may close it */
         return NULL;
     return PyUnicode_AsUTF8String(in[IN_ADDRESS]);
@@ -131,21 +151,18 @@ static PyObject *address_arguments(py_context *self, const char *call, PyObject 
 
 static PyObject *context_listen(py_context *self, PY_ARGS)
 {
-    static const char *const names[] = {"address", "secret", "hello", "timeout", "silence", "max_conns", "open", NULL};
+    static const char *const names[] = {"address", "secret", "hello", "timeout", "silence", "shm", "max_conns", "open", "backlog", NULL};
     PyObject *in[IN_MAX], *result = NULL;
     rank_conn_opts_t opts = RANK_CONN_OPTS_INIT;
     rank_listener_t listener;
     rank_status_t status;
-    int64_t max_conns = 0;
-    if (!py_arguments("listen", names, 1, args, nargs, kwnames, in) || !py_integer(in[IN_CONNS], &max_conns))
+    if (!py_arguments("listen", names, 1, args, nargs, kwnames, in) || !option_number(in[IN_CONNS], &opts.max_conns) ||
+        !option_number(in[IN_BACKLOG], &opts.backlog) || !option_flag(in[IN_OPEN], false, RANK_CONN_OPEN, &opts.flags))
         return NULL;
-    int open = in[IN_OPEN] ? PyObject_IsTrue(in[IN_OPEN]) : 0;
-    struct py_hold *hold = open < 0 ? NULL : py_hold_new();
+    struct py_hold *hold = py_hold_new(2);
     if (!hold)
         return NULL;
     PyObject *address = address_arguments(self, "listen", in, &opts, hold);
-    opts.flags = open ? RANK_CONN_OPEN : 0;
-    opts.max_conns = max_conns > INT32_MAX ? INT32_MAX : max_conns < 0 ? -1 : (int32_t)max_conns;
     if (address) {
         py_enter(&self->gate);
         Py_BEGIN_ALLOW_THREADS
@@ -162,14 +179,14 @@ static PyObject *context_listen(py_context *self, PY_ARGS)
 /* It ends within the timeout of the handshake, and handles signals after that. */
 static PyObject *context_connect(py_context *self, PY_ARGS)
 {
-    static const char *const names[] = {"address", "secret", "hello", "timeout", "silence", NULL};
+    static const char *const names[] = {"address", "secret", "hello", "timeout", "silence", "shm", NULL};
     PyObject *in[IN_MAX], *result = NULL;
     rank_conn_opts_t opts = RANK_CONN_OPTS_INIT;
     rank_team_t conn;
     rank_status_t status;
     if (!py_arguments("connect", names, 1, args, nargs, kwnames, in))
         return NULL;
-    struct py_hold *hold = py_hold_new();
+    struct py_hold *hold = py_hold_new(2);
     if (!hold)
         return NULL;
     PyObject *address = address_arguments(self, "connect", in, &opts, hold);
@@ -186,13 +203,46 @@ static PyObject *context_connect(py_context *self, PY_ARGS)
     return result;
 }
 
-static PyObject *context_reg(py_context *self, PY_ARGS)
+/* Parse what peers may do. The library checks the bits. Returns false with an exception set. */
+static bool access_argument(PyObject *object, unsigned *access)
 {
-    static const char *const names[] = {"buffer", NULL};
-    PyObject *in[1];
-    if (!py_arguments("reg", names, 1, args, nargs, kwnames, in) || !py_usable("reg", &self->gate))
+    int64_t bits = RANK_ACCESS_READ | RANK_ACCESS_WRITE;
+    if (!py_integer(object, &bits))
+        return false;
+    *access = bits < 0 || bits > UINT32_MAX ? UINT32_MAX : (unsigned)bits;
+    return true;
+}
+
+static PyObject *context_register(py_context *self, PY_ARGS)
+{
+    static const char *const names[] = {"buffer", "access", NULL};
+    PyObject *in[2];
+    unsigned access;
+    if (!py_arguments("register", names, 1, args, nargs, kwnames, in) || !access_argument(in[1], &access) ||
+        !py_usable("register", &self->gate))
         return NULL;
-    return py_memory_reg(self, in[0]);
+    return py_memory_register(self, in[0], access);
+}
+
+static PyObject *context_alloc_memory(py_context *self, PY_ARGS)
+{
+    static const char *const names[] = {"bytes", "access", NULL};
+    PyObject *in[2];
+    int64_t bytes = 0;
+    unsigned access;
+    if (!py_arguments("alloc", names, 1, args, nargs, kwnames, in) || !py_integer(in[0], &bytes) ||
+        !access_argument(in[1], &access) || !py_usable("alloc", &self->gate))
+        return NULL;
+    return py_memory_alloc(self, bytes, access);
+}
+
+static PyObject *context_keys(py_context *self, PY_ARGS)
+{
+    static const char *const names[] = {"memories", NULL};
+    PyObject *in[1];
+    if (!py_arguments("keys", names, 1, args, nargs, kwnames, in) || !py_usable("keys", &self->gate))
+        return NULL;
+    return py_memory_keys(in[0]);
 }
 
 static PyObject *context_progress(py_context *self, PyObject *unused)
@@ -289,9 +339,11 @@ static PyMethodDef context_functions[] = {
 };
 
 static PyMethodDef context_methods[] = {
-    PY_METHOD("listen", context_listen, "listen(address, secret=None, hello=None, timeout=5, silence=10, max_conns=1024, open=False)"),
-    PY_METHOD("connect", context_connect, "connect(address, secret=None, hello=None, timeout=5, silence=10)"),
-    PY_METHOD("reg", context_reg, "reg(buffer): register a buffer, so that peers can access it; returns a Memory"),
+    PY_METHOD("listen", context_listen, "listen(address, secret=None, hello=None, timeout=5, silence=10, shm=True, max_conns=1024, open=False, backlog=None)"),
+    PY_METHOD("connect", context_connect, "connect(address, secret=None, hello=None, timeout=5, silence=10, shm=True)"),
+    PY_METHOD("register", context_register, "register(buffer, access=ACCESS_READ | ACCESS_WRITE): let peers access a buffer; returns a Memory"),
+    PY_METHOD("alloc", context_alloc_memory, "alloc(bytes, access=ACCESS_READ | ACCESS_WRITE): make shared memory; returns a Memory"),
+    PY_METHOD("keys", context_keys, "keys(memories): returns the keys of many Memory as bytes, for Connection.open_keys() of a peer"),
     PY_PLAIN("progress", context_progress, "progress(): make progress, without waiting"),
     PY_PLAIN("fileno", context_fileno, "fileno(): a descriptor for an event loop"),
     PY_PLAIN("arm", context_arm, "arm(): arm the descriptor; False: there is work, call progress() first"),

@@ -78,6 +78,8 @@ int py_dlpack_view(const char *call, PyObject *object, Py_buffer *view)
                                      PyBUF_WRITABLE) == 0) {
             view->itemsize = item;
             view->format = (char *)tensor_format(tensor);
+            view->ndim = tensor->ndim;
+            view->shape = (Py_ssize_t *)tensor->shape; /* of 64 bits as all of librank */
             result = 1;
         }
     }

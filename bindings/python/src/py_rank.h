@@ -26,10 +26,12 @@ struct py_gate {
 
 /* Buffers of an operation. They stay exported until the library is done with them. */
 struct py_hold {
-    Py_buffer views[2];
-    int n;
     rank_request_t req; /* of an abandoned operation */
     struct py_hold *next;
+    bool until_close; /* peers may use them until the context is closed */
+    PyObject *kept;   /* an object that stays as long, or NULL */
+    Py_ssize_t n, room;
+    Py_buffer views[];
 };
 
 typedef struct py_context {
@@ -71,9 +73,10 @@ struct py_op {
     rank_request_t req;
     rank_status_t status; /* of the start */
     bool receives;        /* the result is an envelope */
+    bool persistent;      /* it is started by Request.start() */
 };
 
-enum { PY_NAMES_MAX = 3 };
+enum { PY_NAMES_MAX = 5 };
 
 /* A kind of operation: the call that waits for it, and the call that returns a Request. */
 struct py_op_kind {
@@ -82,6 +85,7 @@ struct py_op_kind {
     const char *names[PY_NAMES_MAX + 1];            /* the call that waits has "timeout", too */
     int required;
     bool into; /* data arrives in the buffer of a message or of one-sided access */
+    bool persistent;
 };
 
 /* Methods take positional and keyword arguments without a tuple. */
@@ -90,9 +94,11 @@ struct py_op_kind {
 #define PY_PLAIN(name, fn, doc) {name, (PyCFunction)fn, METH_NOARGS, doc}
 
 /* The two methods of a kind of operation. */
-#define PY_OP_METHODS(kind)                                                                                            \
-    static PyObject *kind##_wait(PyObject *self, PY_ARGS) { return py_op_call(&kind, self, true, args, nargs, kwnames); } \
+#define PY_OP_START(kind)                                                                                              \
     static PyObject *kind##_start(PyObject *self, PY_ARGS) { return py_op_call(&kind, self, false, args, nargs, kwnames); }
+#define PY_OP_METHODS(kind)                                                                                            \
+    PY_OP_START(kind)                                                                                                  \
+    static PyObject *kind##_wait(PyObject *self, PY_ARGS) { return py_op_call(&kind, self, true, args, nargs, kwnames); }
 
 /* py_error.c */
 bool py_error_init(PyObject *module);
@@ -107,7 +113,7 @@ bool py_timeout(PyObject *object, int64_t *timeout_ns);
 int64_t py_clock_ns(void);
 
 /* py_buffer.c */
-struct py_hold *py_hold_new(void);
+struct py_hold *py_hold_new(Py_ssize_t room);
 void py_hold_free(struct py_hold *hold);
 Py_buffer *py_hold_add(struct py_hold *hold, const char *call, PyObject *object, bool writable);
 const char *py_buffer_format(const Py_buffer *view);
@@ -130,6 +136,7 @@ void py_part_free(void *object);
 bool py_request_init(PyObject *module);
 PyObject *py_envelope(const rank_envelope_t *envelope);
 bool py_op_begin(struct py_op *op, const char *call, py_part *base);
+bool py_op_room(struct py_op *op, Py_ssize_t room);
 Py_buffer *py_op_add(struct py_op *op, PyObject *object, bool writable);
 PyObject *py_op_drop(struct py_op *op); /* Returns NULL. */
 PyObject *py_op_wait(struct py_op *op, int64_t timeout_ns);
@@ -145,18 +152,25 @@ bool py_context_init(PyObject *module);
 bool py_listener_init(PyObject *module);
 PyObject *py_listener_new(py_context *owner, rank_listener_t listener);
 
-/* py_team.c, py_collective.c */
+/* py_team.c, py_collective.c, py_list.c */
 bool py_team_init(PyObject *module);
 PyObject *py_team_new(py_context *owner, rank_team_t team, bool connection);
+bool py_team_address(const char *call, py_team *self, PyObject *peer_in, PyObject *tag_in, bool receives, int *peer, int64_t *tag);
 extern const struct py_op_kind py_barrier, py_bcast, py_allreduce, py_allgather;
+extern const struct py_op_kind py_list_write, py_list_read, py_list_prepare_write, py_list_prepare_read;
 
 /* py_memory.c */
 bool py_memory_init(PyObject *module);
-PyObject *py_memory_reg(py_context *owner, PyObject *object);
+PyObject *py_memory_register(py_context *owner, PyObject *object, unsigned access);
+PyObject *py_memory_alloc(py_context *owner, int64_t bytes, unsigned access);
+PyObject *py_memory_keys(PyObject *sequence);
 
 /* py_remote.c */
 bool py_remote_init(PyObject *module);
 PyObject *py_remote_open(py_team *team, int peer, PyObject *key);
+PyObject *py_remote_open_all(py_team *team, int peer, PyObject *keys);
+bool py_remote_check(PyObject *object);
+bool py_remote_mem(const char *call, PyObject *remote, rank_mem_t *mem);
 
 /* py_module.c: py_type adds a type to the module. Returns NULL with an exception set. */
 PyTypeObject *py_type(PyObject *module, PyType_Spec *spec, PyObject *bases, const char *name);

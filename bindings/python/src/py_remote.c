@@ -2,6 +2,8 @@
 /* py_remote.c: access the memory of a peer; class Remote. */
 #include "py_rank.h"
 
+#include <stdlib.h>
+
 typedef struct py_remote {
     PY_PART
     py_team *team;
@@ -9,13 +11,47 @@ typedef struct py_remote {
     int peer;
 } py_remote;
 
+enum { RKEY_USUAL = 64 }; /* bytes of a key in a list */
+
 static PyTypeObject *remote_type;
+
+/* Take an opened key. Returns NULL with an exception set. */
+static PyObject *remote_new(py_team *team, int peer, rank_mem_t mem)
+{
+    struct py_gate gate = {.outer = &team->gate, .status = RANK_ERR_HANDLE, .reason = "the key is closed"};
+    py_remote *self = py_part_new(remote_type, team->owner, gate);
+    if (!self) {
+        rank_rkey_close(&mem);
+        return NULL;
+    }
+    self->team = (py_team *)Py_NewRef((PyObject *)team);
+    self->mem = mem;
+    self->peer = peer;
+    return (PyObject *)self;
+}
+
+bool py_remote_check(PyObject *object)
+{
+    return Py_IS_TYPE(object, remote_type);
+}
+
+/* Get the memory. Returns false with an exception set if the key is closed. */
+bool py_remote_mem(const char *call, PyObject *object, rank_mem_t *mem)
+{
+    py_remote *self = (py_remote *)object;
+    if (!py_remote_check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s: needs a Remote, not %.80R", call, object);
+        return false;
+    }
+    *mem = self->mem;
+    return py_usable(call, &self->gate);
+}
 
 PyObject *py_remote_open(py_team *team, int peer, PyObject *key)
 {
     rank_mem_t mem = RANK_MEM_NULL;
     rank_status_t status;
-    struct py_hold *hold = py_hold_new();
+    struct py_hold *hold = py_hold_new(1);
     Py_buffer *view = hold ? py_hold_add(hold, "open", key, false) : NULL;
     if (!view || !py_usable("open", &team->gate)) {
         py_hold_free(hold);
@@ -29,16 +65,61 @@ PyObject *py_remote_open(py_team *team, int peer, PyObject *key)
     py_hold_free(hold);
     if (status != RANK_OK)
         return py_raise("open", status);
-    struct py_gate gate = {.outer = &team->gate, .status = RANK_ERR_HANDLE, .reason = "the key is closed"};
-    py_remote *self = py_part_new(remote_type, team->owner, gate);
-    if (!self) {
-        rank_rkey_close(&mem);
+    return remote_new(team, peer, mem);
+}
+
+/* Make a list of opened keys, and take them. Returns NULL with an exception set. */
+static PyObject *remote_list(py_team *team, int peer, rank_mem_t *mems, int64_t n)
+{
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (int64_t i = 0; i < n; i++) {
+        PyObject *remote = list ? remote_new(team, peer, mems[i]) : NULL;
+        if (!list)
+            rank_rkey_close(&mems[i]);
+        else if (remote)
+            PyList_SetItem(list, (Py_ssize_t)i, remote);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* Open keys into memory that the caller frees. RANK_ERR_TRUNCATED: there were more than expected. */
+static rank_status_t remote_open_keys(py_team *team, int peer, const Py_buffer *keys, rank_mem_t **mems, int64_t *n)
+{
+    rank_status_t status = RANK_ERR_TRUNCATED;
+    *n = keys->len / RKEY_USUAL;
+    while (status == RANK_ERR_TRUNCATED) {
+        rank_mem_t *more = realloc(*mems, (size_t)(*n + 1) * sizeof(more[0]));
+        if (!more)
+            return RANK_ERR_NO_MEMORY;
+        *mems = more;
+        status = rank_rkeys_open(team->team, peer, keys->buf, (size_t)keys->len, n, *mems);
+    }
+    return status;
+}
+
+/* Open the keys of Context.keys(). */
+PyObject *py_remote_open_all(py_team *team, int peer, PyObject *keys)
+{
+    rank_status_t status;
+    rank_mem_t *mems = NULL;
+    int64_t n = 0;
+    struct py_hold *hold = py_hold_new(1);
+    Py_buffer *view = hold ? py_hold_add(hold, "open_keys", keys, false) : NULL;
+    if (!view || !py_usable("open_keys", &team->gate)) {
+        py_hold_free(hold);
         return NULL;
     }
-    self->team = (py_team *)Py_NewRef((PyObject *)team);
-    self->mem = mem;
-    self->peer = peer;
-    return (PyObject *)self;
+    py_enter(&team->gate);
+    Py_BEGIN_ALLOW_THREADS
+    status = remote_open_keys(team, peer, view, &mems, &n);
+    Py_END_ALLOW_THREADS
+    py_leave(&team->gate);
+    py_hold_free(hold);
+    PyObject *list = status == RANK_OK ? remote_list(team, peer, mems, n) : py_raise("open_keys", status);
+    free(mems);
+    return list;
 }
 
 /* Flush, or close the key. The call waits for the peer without the GIL. Signals are handled after it. */
@@ -88,8 +169,8 @@ static bool remote_start(struct py_op *op, PyObject **in)
     return true;
 }
 
-static const struct py_op_kind remote_put = {"put", "iput", remote_start, {"buffer", "offset"}, 1, false};
-static const struct py_op_kind remote_get = {"get", "iget", remote_start, {"buffer", "offset"}, 1, true};
+static const struct py_op_kind remote_put = {"put", "iput", remote_start, {"buffer", "offset"}, 1, false, false};
+static const struct py_op_kind remote_get = {"get", "iget", remote_start, {"buffer", "offset"}, 1, true, false};
 PY_OP_METHODS(remote_put)
 PY_OP_METHODS(remote_get)
 

@@ -11,7 +11,7 @@ typedef struct py_request {
     rank_envelope_t envelope;
     rank_status_t status;
     const char *call;
-    bool receives, done, busy;
+    bool receives, persistent, done, busy;
 } py_request;
 
 static PyTypeObject *request_type, *envelope_type;
@@ -24,9 +24,11 @@ void py_reap(py_context *owner)
     for (struct py_hold **at = &owner->orphans; *at;) {
         struct py_hold *hold = *at;
         int done = owner->closed;
-        if (!done)
+        if (!done && !hold->until_close)
             rank_test(&hold->req, &done, NULL);
         if (done) {
+            if (hold->req && !owner->closed)
+                rank_request_free(&hold->req); /* it is persistent */
             *at = hold->next;
             py_hold_free(hold);
         } else {
@@ -65,8 +67,19 @@ bool py_op_begin(struct py_op *op, const char *call, py_part *base)
         return false;
     if (base->owner->orphans)
         py_reap(base->owner);
-    op->hold = py_hold_new();
+    op->hold = py_hold_new(2);
     return op->hold != NULL;
+}
+
+/* Replace the place for buffers by one for more of them. Returns false with an exception set. */
+bool py_op_room(struct py_op *op, Py_ssize_t room)
+{
+    struct py_hold *hold = py_hold_new(room);
+    if (!hold)
+        return false;
+    py_hold_free(op->hold);
+    op->hold = hold;
+    return true;
 }
 
 /* Add a buffer. Its exporter may run Python code that closes the object. Returns NULL with an exception set. */
@@ -99,6 +112,8 @@ static rank_status_t op_abandon(py_context *owner, struct py_hold *hold, rank_re
     if (!owner->closing) {
         rank_cancel(&req); /* a collective goes on */
         status = rank_test(&req, &done, envelope);
+        if (done && req)
+            rank_request_free(&req); /* it is persistent */
     }
     if (owner->closing ? owner->closed : done || !req) {
         py_hold_free(hold);
@@ -175,7 +190,8 @@ static PyObject *op_request(struct py_op *op)
     self->call = op->call;
     self->receives = op->receives;
     self->status = RANK_OK;
-    self->done = self->busy = false;
+    self->done = self->persistent = op->persistent;
+    self->busy = false;
     op_flush(owner);
     return (PyObject *)self;
 }
@@ -198,6 +214,7 @@ PyObject *py_op_call(const struct py_op_kind *kind, PyObject *self, bool waits, 
         !py_op_begin(&op, call, (py_part *)self))
         return NULL;
     op.kind = kind;
+    op.persistent = kind->persistent;
     if (!kind->start(&op, in))
         return py_op_drop(&op);
     return waits ? py_op_wait(&op, timeout_ns) : op_request(&op);
@@ -208,7 +225,7 @@ PyObject *py_op_call(const struct py_op_kind *kind, PyObject *self, bool waits, 
 static void request_dealloc(py_request *self)
 {
     PyTypeObject *type = Py_TYPE((PyObject *)self);
-    if (!self->done)
+    if (!self->done || self->persistent)
         op_abandon(self->owner, self->hold, self->req, NULL);
     Py_DECREF((PyObject *)self->owner);
     Py_DECREF(self->base);
@@ -220,8 +237,16 @@ static void request_end(py_request *self, rank_status_t status)
 {
     self->status = status;
     self->done = true;
+    if (self->persistent)
+        return;
     py_hold_free(self->hold);
     self->hold = NULL;
+}
+
+/* A persistent request stays after its end. py_wait returns RANK_ERR_CLOSED while this process closes the context. */
+static bool persistent_ended(const py_request *self, rank_status_t status)
+{
+    return status != RANK_ERR_TIMED_OUT && !(status == RANK_ERR_CLOSED && self->owner->gate.shut);
 }
 
 /* Wait for it. Returns -1 with an exception set, 1 if it is complete, else 0. */
@@ -242,7 +267,7 @@ static int request_wait(py_request *self, int64_t timeout_ns)
     self->busy = false;
     if (!waited)
         return -1;
-    if (!self->req) {
+    if (self->persistent ? persistent_ended(self, status) : !self->req) {
         request_end(self, status);
         return 1;
     }
@@ -291,6 +316,24 @@ static PyObject *request_cancel(py_request *self, PyObject *unused)
     return py_none_or_raise("cancel", rank_cancel(&self->req));
 }
 
+/* Start a persistent operation. Returns the request, so that it can be awaited. */
+static PyObject *request_start(py_request *self, PyObject *unused)
+{
+    (void)unused;
+    if (!self->persistent)
+        return py_raise_text(RANK_ERR_STATE, "start: only a request of prepare_write() or prepare_read() can be started");
+    if (!py_usable(self->call, &((py_part *)self->base)->gate))
+        return NULL;
+    if (!self->done)
+        return py_raise_text(RANK_ERR_STATE, "start: %s has been started, and no wait() or test() has completed it", self->call);
+    rank_status_t status = rank_start(&self->req);
+    if (status != RANK_OK)
+        return py_raise("start", status);
+    self->done = false;
+    op_flush(self->owner);
+    return Py_NewRef((PyObject *)self);
+}
+
 /* `await request`: by the descriptor of the context. */
 static PyObject *request_await(PyObject *self)
 {
@@ -305,6 +348,7 @@ static PyObject *request_await(PyObject *self)
 static PyMethodDef request_methods[] = {
     PY_METHOD("wait", request_wait_method, "wait(timeout=None): wait for the end; returns an Envelope of a receive, else None"),
     PY_PLAIN("test", request_test, "test(): make progress; returns True if it is complete"),
+    PY_PLAIN("start", request_start, "start(): start an operation of prepare_write() or prepare_read(); returns the request"),
     PY_PLAIN("cancel", request_cancel, "cancel(): cancel an operation that has not begun"),
     {NULL, NULL, 0, NULL},
 };

@@ -59,8 +59,8 @@ static PyObject *team_disconnect(py_team *self, PY_ARGS)
 /* ------------------------------------------------------------------------------------------------- messages */
 
 /* Parse peer and tag. The peer of a connection is the other side. */
-static bool team_address(const char *call, py_team *self, PyObject *peer_in, PyObject *tag_in, bool receives, int *peer,
-                         int64_t *tag)
+bool py_team_address(const char *call, py_team *self, PyObject *peer_in, PyObject *tag_in, bool receives, int *peer,
+                     int64_t *tag)
 {
     int64_t number = self->connection ? 1 - self->rank : receives ? RANK_ANY_SOURCE : RANK_UNDEFINED;
     *tag = receives ? RANK_ANY_TAG : 0;
@@ -81,7 +81,7 @@ static bool message_start(struct py_op *op, PyObject **in)
     int peer;
     int64_t tag;
     op->receives = op->kind->into;
-    if (!team_address(op->call, self, in[1], in[2], op->receives, &peer, &tag))
+    if (!py_team_address(op->call, self, in[1], in[2], op->receives, &peer, &tag))
         return false;
     Py_buffer *view = py_op_add(op, in[0], op->receives);
     if (!view)
@@ -93,8 +93,8 @@ static bool message_start(struct py_op *op, PyObject **in)
     return true;
 }
 
-static const struct py_op_kind message_send = {"send", "isend", message_start, {"buffer", "peer", "tag"}, 1, false};
-static const struct py_op_kind message_recv = {"recv", "irecv", message_start, {"buffer", "peer", "tag"}, 1, true};
+static const struct py_op_kind message_send = {"send", "isend", message_start, {"buffer", "peer", "tag"}, 1, false, false};
+static const struct py_op_kind message_recv = {"recv", "irecv", message_start, {"buffer", "peer", "tag"}, 1, true, false};
 PY_OP_METHODS(message_send)
 PY_OP_METHODS(message_recv)
 
@@ -123,7 +123,7 @@ static PyObject *team_probe(py_team *self, PY_ARGS)
     int64_t tag;
     static const char *const names[] = {"peer", "tag", NULL};
     if (!py_arguments("probe", names, 0, args, nargs, kwnames, in) ||
-        !team_address("probe", self, in[0], in[1], true, &peer, &tag))
+        !py_team_address("probe", self, in[0], in[1], true, &peer, &tag))
         return NULL;
     rank_status_t status = rank_iprobe(peer, tag, self->team, &found, &envelope);
     py_touch(self->owner);
@@ -176,7 +176,7 @@ static PyObject *team_recv_bytes(py_team *self, PY_ARGS)
     int64_t timeout_ns = -1;
     rank_status_t status;
     if (!py_arguments("recv_bytes", names, 0, args, nargs, kwnames, in) || !py_timeout(in[2], &timeout_ns) ||
-        !team_address("recv_bytes", self, in[0], in[1], true, &wait.peer, &wait.tag) ||
+        !py_team_address("recv_bytes", self, in[0], in[1], true, &wait.peer, &wait.tag) ||
         !py_wait(&self->gate, timeout_ns, claim_step, &wait, &status))
         return NULL;
     return status == RANK_OK ? claim_receive(self, &wait) : py_raise("recv_bytes", status);
@@ -191,9 +191,32 @@ static PyObject *team_open(py_team *self, PY_ARGS)
     int peer;
     int64_t tag;
     if (!py_arguments("open", names, 1, args, nargs, kwnames, in) ||
-        !team_address("open", self, in[1], NULL, false, &peer, &tag))
+        !py_team_address("open", self, in[1], NULL, false, &peer, &tag))
         return NULL;
     return py_remote_open(self, peer, in[0]);
+}
+
+static PyObject *team_open_keys(py_team *self, PY_ARGS)
+{
+    static const char *const names[] = {"keys", "peer", NULL};
+    PyObject *in[2];
+    int peer;
+    int64_t tag;
+    if (!py_arguments("open_keys", names, 1, args, nargs, kwnames, in) ||
+        !py_team_address("open_keys", self, in[1], NULL, false, &peer, &tag))
+        return NULL;
+    return py_remote_open_all(self, peer, in[0]);
+}
+
+/* Make a number, or None if it is -1. */
+static PyObject *info_count(int64_t count)
+{
+    return count < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(count);
+}
+
+static PyObject *info_seconds(int64_t ns)
+{
+    return ns < 0 ? Py_NewRef(Py_None) : PyFloat_FromDouble((double)ns / NS_PER_S);
 }
 
 static PyObject *team_info(py_team *self, PyObject *unused)
@@ -206,11 +229,14 @@ static PyObject *team_info(py_team *self, PyObject *unused)
     if (status != RANK_OK)
         return py_raise("info", status);
     PyObject *name = PyUnicode_DecodeUTF8(info.name, (Py_ssize_t)strlen(info.name), "replace"); /* the peer may send any bytes */
-    return Py_BuildValue("{s:s,s:s,s:N,s:s,s:N,s:O,s:L,s:L,s:y#}", "local", info.local, "remote", info.remote, "name",
+    return Py_BuildValue("{s:s,s:s,s:N,s:s,s:N,s:O,s:L,s:L,s:y#,s:N,s:N,s:L,s:L,s:L,s:N,s:N}", "local", info.local, "remote", info.remote, "name",
                          name, "channel", info.channel, "pid",
                          info.pid ? PyLong_FromLong(info.pid) : Py_NewRef(Py_None), "proved",
                          info.proved ? Py_True : Py_False, "sent", (long long)info.sent, "received",
-                         (long long)info.received, "hello", (char *)info.hello, (Py_ssize_t)info.hello_bytes);
+                         (long long)info.received, "hello", (char *)info.hello, (Py_ssize_t)info.hello_bytes, "messages_sent",
+                         info_count(info.messages_sent), "messages_received", info_count(info.messages_received), "transfers",
+                         (long long)info.transfers, "blocks", (long long)info.blocks, "refused", (long long)info.refused,
+                         "sent_ago", info_seconds(info.sent_ago_ns), "received_ago", info_seconds(info.received_ago_ns));
 }
 
 static PyObject *team_exit(py_team *self, PY_ARGS)
@@ -223,6 +249,10 @@ PY_OP_METHODS(py_barrier)
 PY_OP_METHODS(py_bcast)
 PY_OP_METHODS(py_allreduce)
 PY_OP_METHODS(py_allgather)
+PY_OP_METHODS(py_list_write)
+PY_OP_METHODS(py_list_read)
+PY_OP_START(py_list_prepare_write)
+PY_OP_START(py_list_prepare_read)
 
 static PyMethodDef team_methods[] = {
     PY_METHOD("send", message_send_wait, "send(buffer, peer=None, tag=0, timeout=None): returns when the buffer is free"),
@@ -232,6 +262,13 @@ static PyMethodDef team_methods[] = {
     PY_METHOD("recv_bytes", team_recv_bytes, "recv_bytes(peer=ANY_SOURCE, tag=ANY_TAG, timeout=None): receive a message of any length"),
     PY_METHOD("probe", team_probe, "probe(peer=ANY_SOURCE, tag=ANY_TAG): returns the Envelope of a message that is here, or None"),
     PY_METHOD("open", team_open, "open(key, peer=None): open a key of Memory.pack(); returns a Remote"),
+    PY_METHOD("open_keys", team_open_keys, "open_keys(keys, peer=None): open the keys of Context.keys(); returns a list of Remote"),
+    PY_METHOD("write", py_list_write_wait, "write(blocks, notice=None, local=None, remote=None, peer=None, timeout=None): write a list; visible on return"),
+    PY_METHOD("read", py_list_read_wait, "read(blocks, notice=None, local=None, remote=None, peer=None, timeout=None): read a list"),
+    PY_METHOD("iwrite", py_list_write_start, "iwrite(blocks, notice=None, local=None, remote=None, peer=None): start a write; returns a Request"),
+    PY_METHOD("iread", py_list_read_start, "iread(blocks, notice=None, local=None, remote=None, peer=None): start a read; returns a Request"),
+    PY_METHOD("prepare_write", py_list_prepare_write_start, "prepare_write(blocks, ...): as iwrite, for Request.start(), many times"),
+    PY_METHOD("prepare_read", py_list_prepare_read_start, "prepare_read(blocks, ...): as iread, for Request.start(), many times"),
     PY_METHOD("barrier", py_barrier_wait, "barrier(timeout=None): wait for all ranks"),
     PY_METHOD("ibarrier", py_barrier_start, "ibarrier(): start a barrier; returns a Request"),
     PY_METHOD("bcast", py_bcast_wait, "bcast(buffer, root=0, timeout=None): copy the buffer of root to all ranks"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sum a number of each rank, and pass a message round, under a launcher."""
+"""Sum a number of each rank, and pass a message and a list round."""
 
 import array
 
@@ -13,5 +13,17 @@ turn = bytearray(4)
 receive = world.irecv(turn, tag=1)
 world.send(b"turn", peer=(world.rank + 1) % world.size, tag=1)
 assert receive.wait(timeout=20).source == (world.rank - 1) % world.size and turn == b"turn"
+place = bytearray(4)
+memory = world.context.register(place)
+left, right = (world.rank - 1) % world.size, (world.rank + 1) % world.size
+send = world.isend(world.context.keys([memory]), peer=left, tag=2)
+remotes = world.open_keys(world.recv_bytes(peer=right, tag=2), peer=right)
+world.write([(b"li", remotes[0], 0), (b"st", remotes[0], 2)], notice=3, peer=right, timeout=20)
+world.recv(bytearray(1), peer=left, tag=3, timeout=20)
+assert place == b"list"
+send.wait(timeout=20)
+remotes[0].close()
+world.barrier(timeout=20)
+memory.close(timeout=20)
 print(f"sum of {world.size}: {number[0]}")
 rank.finalize()

@@ -111,7 +111,7 @@ def test_exporter_that_closes(pair):
             return super().__dlpack__()
 
     tensor = Closing(numpy.zeros(4, "f4"))
-    memory = pair.b.reg(bytearray(16))
+    memory = pair.b.register(bytearray(16))
     remote = pair.server.open(memory.pack())
     for tensor.close, call in ((remote.close, remote.put), (pair.server.disconnect, pair.server.allreduce),
                                (pair.a.close, lambda buffer: pair.a.listen("127.0.0.1:0", secret=buffer))):
@@ -123,7 +123,7 @@ def test_wrong_buffers(pair):
     with pytest.raises(BufferError, match="writable"):
         pair.client.recv(b"constant")
     with pytest.raises(BufferError, match="writable"):
-        pair.a.reg(b"constant")
+        pair.a.register(b"constant")
     for wrong in ("text", 3, None, [1, 2]):
         with pytest.raises(TypeError, match="buffer protocol"):
             pair.client.send(wrong)

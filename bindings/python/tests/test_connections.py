@@ -22,6 +22,21 @@ def test_info(pair):
     assert (info["name"], info["hello"], info["proved"]) == ("b", b"from b", True)
     assert info["local"] == pair.client.info()["remote"]
     assert (pair.client.rank, pair.server.rank, pair.client.size) == (0, 1, 2)
+    memory = pair.a.register(bytearray(8))
+    remote = pair.client.open(memory.pack())
+    pair.client.write([(b"12", remote, 0), (b"34", remote, 4)])
+    info = pair.client.info()
+    assert (info["transfers"], info["blocks"], info["refused"]) == (1, 2, 0)
+    assert info["sent_ago"] is None or 0 <= info["sent_ago"] < 60
+
+
+def test_no_shared_memory(pair):
+    plain = pair.b.connect(pair.listener.address, secret=SECRET, shm=False)
+    server = pair.listener.accept(timeout=5)
+    assert plain.info()["channel"] == server.info()["channel"] == "tcp"
+    server.send(b"12345678")
+    assert plain.recv_bytes(timeout=5) == b"12345678"
+    assert plain.info()["messages_received"] >= 1
 
 
 def test_name_that_is_no_text(pair):
@@ -134,7 +149,7 @@ def test_collectives(pair):
 
 def test_memory(pair):
     target = bytearray(b"." * 100000)
-    memory = pair.a.reg(target)
+    memory = pair.a.register(target)
     assert bytes(memoryview(memory)[:3]) == b"..." and len(memory) == 100000
     with pair.client.open(memory.pack()) as remote:
         remote.put(b"abc", offset=10)
@@ -150,7 +165,7 @@ def test_memory(pair):
         remote.flush()
     with pytest.raises(rank.HandleError):
         pair.client.open(b"not a key")
-    memory.dereg()
+    memory.close(timeout=20)
     target.append(0)
     with pytest.raises(rank.HandleError):
         memory.pack()
@@ -158,7 +173,7 @@ def test_memory(pair):
 
 def test_atomics(pair):
     counter = array.array("q", [0, 5])
-    memory = pair.a.reg(counter)
+    memory = pair.a.register(counter)
     claims = []
 
     def claim(remote):
@@ -186,18 +201,18 @@ def test_atomics(pair):
             remote.fetch_add(wrong)
 
 
-def test_dereg_in_threads(pair):
+def test_close_memory_in_threads(pair):
     errors = []
 
-    def dereg(memory):
+    def close(memory):
         try:
-            memory.dereg()
+            memory.close(timeout=20)
         except rank.Error as error:
             errors.append(error)
 
     for _ in range(100):
-        memory = pair.a.reg(bytearray(100000))
-        threads = [threading.Thread(target=dereg, args=(memory,)) for _ in range(3)]
+        memory = pair.a.register(bytearray(100000))
+        threads = [threading.Thread(target=close, args=(memory,)) for _ in range(3)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -271,7 +286,7 @@ def test_another_process(peer):
 data = bytearray(1000000)
 conn.recv(data, tag=4)
 conn.send(bytes(reversed(data)), tag=5)
-memory = ctx.reg(data)
+memory = ctx.register(data)
 conn.send(memory.pack(), tag=6)
 conn.barrier()
 assert data[:3] == b'put'

@@ -7,6 +7,7 @@ import mmap
 
 import pytest
 
+import rank
 from conftest import Pair
 from test_arguments import Tensor
 
@@ -50,11 +51,11 @@ KINDS = {
     "slice": of_slice,
     "ctypes": lambda letter: (TYPES[letter] * len(VALUES))(*VALUES),
     "numpy": lambda letter: numpy.array(VALUES, letter),
-    "numpy slice": lambda letter: numpy.array([9, *VALUES, 9], letter)[1:-1],
-    "numpy rows": lambda letter: numpy.array(VALUES, letter).reshape(3, 2),
-    "numpy fortran": lambda letter: numpy.asfortranarray(numpy.array(VALUES, letter).reshape(3, 2)),
+    "numpy_slice": lambda letter: numpy.array([9, *VALUES, 9], letter)[1:-1],
+    "numpy_rows": lambda letter: numpy.array(VALUES, letter).reshape(3, 2),
+    "numpy_fortran": lambda letter: numpy.asfortranarray(numpy.array(VALUES, letter).reshape(3, 2)),
     "dlpack": lambda letter: Tensor(numpy.array(VALUES, letter)),
-    "dlpack slice": lambda letter: Tensor(numpy.array([9, *VALUES], letter)[1:]),
+    "dlpack_slice": lambda letter: Tensor(numpy.array([9, *VALUES], letter)[1:]),
 }
 PARAMETERS = [pytest.param(kind, marks=needs_numpy if kind.startswith(("numpy", "dlpack")) else ()) for kind in KINDS]
 
@@ -88,10 +89,12 @@ def test_kind_of_type(joined, kind, letter):
     assert joined.server.recv(target, timeout=20).bytes == len(VALUES) * ctypes.sizeof(TYPES[letter])
     send.wait(timeout=20)
     assert values(target) == twice
-    with joined.a.reg(target) as memory, joined.client.open(memory.pack()) as remote:
+    with joined.a.register(target) as memory, joined.client.open(memory.pack()) as remote:
         back = KINDS[kind](letter)
-        remote.get(back, timeout=20)
+        joined.client.read([(back, remote, 0)], timeout=20)
         assert values(back) == twice
+        joined.client.write([(KINDS[kind](letter), remote, 0)], timeout=20)
+        assert values(target) == before
 
 
 class OfGpu:
@@ -121,13 +124,14 @@ def refused():
 REFUSED = list(refused())
 
 
-@pytest.mark.parametrize("case", REFUSED, ids=[case[0] for case in REFUSED])
+@pytest.mark.parametrize("case", REFUSED, ids=[case[0].replace(" ", "_") for case in REFUSED])
 def test_refused_in_each_call(joined, case):
     _, kind, error, text = case
-    memory = joined.a.reg(bytearray(64))
+    memory = joined.a.register(bytearray(64))
     remote = joined.client.open(memory.pack())
     calls = (joined.client.send, joined.client.isend, joined.client.recv, joined.client.irecv, joined.client.allreduce, joined.client.bcast,
-             joined.a.reg, remote.put, remote.get)
+             joined.a.register, remote.put, remote.get, lambda buffer: joined.client.write([(buffer, remote, 0)]),
+             lambda buffer: joined.client.read([(buffer, remote, 0)]))
     for call in calls:
         with pytest.raises(error, match=text):
             call(kind)
@@ -138,11 +142,14 @@ def test_read_only(joined, kind):
     constant = b"12345678"
     if kind == "numpy":
         constant = numpy.frombuffer(constant, "i8")
-    memory = joined.a.reg(bytearray(8))
+    memory = joined.a.register(bytearray(8))
     remote = joined.client.open(memory.pack())
-    for call in (joined.client.recv, joined.client.irecv, joined.client.allreduce, joined.a.reg, remote.get):
+    for call in (joined.client.recv, joined.client.irecv, joined.client.allreduce, joined.a.register, remote.get,
+                 lambda buffer: joined.client.read([(buffer, remote, 0)])):
         with pytest.raises(BufferError, match="writable"):
             call(constant)
     remote.put(constant)
+    joined.client.write([(constant, remote, 0)])
     if kind == "numpy":
         remote.put(numpy.zeros(1, [("Offset", "f8")]))
+    joined.a.register(constant, rank.ACCESS_READ).close()

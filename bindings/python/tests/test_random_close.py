@@ -13,12 +13,37 @@ from conftest import SECRET
 
 SIZES = [0, 8, 5000, 200000, 2000000]
 ENDS = (rank.ClosedError, rank.PeerDeadError)
-EXPECTED = (rank.TimedOutError, rank.TruncatedError)
+EXPECTED = (rank.TimedOutError, rank.TruncatedError, rank.HandleError)
 
 
-def one_operation(rng, conn, kept):
+def random_list(rng, remotes):
+    """Blocks of two remotes, which another thread may close. Writes of them need no order."""
+    sizes = [rng.choice(SIZES) for _ in range(rng.randint(1, 4))]
+    return [(bytearray(size), rng.choice(remotes), rng.randint(0, SIZES[-1] - size)) for size in sizes]
+
+
+def list_operation(rng, conn, kept, remotes):
+    kind = rng.randrange(6)
+    if kind == 0:
+        conn.iwrite(random_list(rng, remotes), notice=rng.randrange(3))  # dropped at once
+    elif kind == 1:
+        kept.append(conn.iread(random_list(rng, remotes), notice=(1, b"x")))
+    elif kind == 2:
+        conn.write(random_list(rng, remotes), timeout=rng.choice([0, 0.005]))
+    elif kind == 3:
+        prepare = rng.choice([conn.prepare_write, conn.prepare_read])
+        kept.append(prepare(random_list(rng, remotes)))
+        for _ in range(2):
+            kept[-1].start().wait(timeout=0.02)
+    elif kind == 4:
+        remotes[0].fetch_add(1, offset=8)
+    elif rng.random() < 0.1:
+        remotes[1].close()
+
+
+def one_operation(rng, conn, kept, remotes):
     size, tag = rng.choice(SIZES), rng.randrange(3)
-    kind = rng.randrange(8)
+    kind = rng.randrange(12 if remotes else 8)
     if kind == 0:
         conn.isend(bytes(size), tag=tag)  # dropped at once
     elif kind == 1:
@@ -35,14 +60,16 @@ def one_operation(rng, conn, kept):
         kept.clear()
     elif kind == 7:
         conn.recv_bytes(timeout=0.002)
+    elif kind > 7:
+        list_operation(rng, conn, kept, remotes)
 
 
-def operate(rng, conn, errors):
+def operate(rng, conn, errors, remotes):
     kept = []
     try:
         for _ in range(100):
             try:
-                one_operation(rng, conn, kept)
+                one_operation(rng, conn, kept, remotes)
             except EXPECTED:
                 pass
     except ENDS:
@@ -78,8 +105,12 @@ def run(rng):
     while len(conns) < 3 and time.monotonic() < deadline:
         time.sleep(0.001)
     assert len(conns) == 3
+    memories = [server.register(bytearray(SIZES[-1])), server.alloc(SIZES[-1])]
+    keys = server.keys(memories)
+    remotes = [conn.open_keys(keys) for conn in clients]
     for conn in clients + conns:
-        threads.append(threading.Thread(target=operate, args=(random.Random(rng.random()), conn, errors)))
+        remote = remotes[clients.index(conn)] if conn in clients else None
+        threads.append(threading.Thread(target=operate, args=(random.Random(rng.random()), conn, errors, remote)))
         threads[-1].start()
     time.sleep(rng.random() * 0.2)
     for context in rng.sample([server, client], 2):
