@@ -79,6 +79,17 @@ if "$python" -m mypy --version >/dev/null 2>&1; then
     judge $? "mypy --strict"
 fi
 
+# Each example starts its processes, and checks what they did.
+cp -r "$top_srcdir/examples/python" "$work/examples" || exit 1
+for name in kv_cache parameter_server; do
+    if [ $name = parameter_server ] && ! "$python" -c 'import numpy' 2>/dev/null; then
+        echo "ok - $name.py # SKIP no numpy"
+        continue
+    fi
+    timeout -k 5 60 "$python" -X faulthandler "$work/examples/$name.py" >"$work/log" 2>&1
+    judge $? "$name.py"
+done
+
 # Under a launcher: each rank knows its place, and the sum is that of all.
 for n in 1 3; do
     PATH=$here/bin:$PATH xrun -n $n "$python" "$work/source/tests/sum_ranks.py" >"$work/log" 2>&1 &&
