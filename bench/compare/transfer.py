@@ -5,13 +5,13 @@
   bench/compare/transfer.py BUILDDIR [--hosts] [--runs K] [--time SECONDS] [--sources a,b] [--rows REGEX] [--raw] [--list]
 
 BUILDDIR is a configured and built folder. bench/peers.sh BUILDDIR brings the peers; CI does not fetch them. A missing
-peer gets a line, and its rows are left out. The Python binding is built for BUILDDIR first.
+peer gets a line, and its rows are left out. The bindings are built for BUILDDIR first.
 
 Each source runs its cases K times, all sources in turn. Printed are medians, the ratio, its least and largest value run by
 run, and the target. The data of each iteration is checked, except that of ucx_perftest and limits/tcp's own check.
 Without --hosts, the two processes run on this host. With it, they run on two hosts that tests/hosts.sh simulates: it needs root.
 """
-import argparse, collections, datetime, os, platform, re, shlex, signal, socket, statistics, subprocess, sys, tempfile
+import argparse, collections, datetime, os, platform, re, shlex, shutil, signal, socket, statistics, subprocess, sys, tempfile
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -32,7 +32,8 @@ build = os.path.abspath(opt.build)
 peers = build + '/peers'
 hosts_tool = top + '/tests/hosts.sh'
 
-# A figure of ours, of a peer (None: absolute), how they are compared, and the bound.
+# A figure of ours, of a peer (None: absolute), how they are compared, and the bound. faster and bandwidth: times of the peer's
+# speed; rate: times of its rate; ratio: our time to its; absolute: our time in us; later: one way, in us more.
 Row = collections.namedtuple('Row', 'title ours peer kind bound')
 
 
@@ -74,6 +75,10 @@ def one_host():
                 rows.append(faster('%s %s, %s: Python of C' % (op.upper(), size_text(bytes_),
                                                                'rank_ctx_alloc' if 'alloc' in source else 'private'),
                                    source, beside, move(op, bytes_), 0.97))
+    for op in ('write', 'read'):
+        for bytes_ in (256 * KIB, MIB):
+            rows.append(faster('%s %s, private: Go of C' % (op.upper(), size_text(bytes_)), 'go', 'c', move(op, bytes_), 0.97))
+    rows.append(Row('8 B one way, Go after C', ('go', ping), ('c', ping), 'later', 0.5))
     return rows
 
 
@@ -162,9 +167,10 @@ def free_port():
 def pair(name, words, env=None, before=()):
     """A program of peer_link.py's cases."""
     def run(cases):
-        at = '%s:%d' % ('hostb' if opt.hosts else '127.0.0.1', free_port())
+        port = free_port()
+        at = '%s:%d' % ('hostb' if opt.hosts else '127.0.0.1', port)
         timed = ['%s:%g' % (c, opt.time) for c in cases]
-        text = run_both(name, on('hostb', words + ['listen', at], env), on('hosta', words + ['connect', at, *before, *timed], env))
+        text = run_both(name, on('hostb', words + ['listen', at], env), on('hosta', words + ['connect', at, *before, *timed], env), port)
         return figures_of(name, text, cases)
     return run
 
@@ -245,6 +251,8 @@ def imports(cases):
     """The time of an import in a new process."""
     got = {}
     for case in cases:
+        if case == 'nixl' and not os.path.isdir(peers + '/nixl-cu13'):
+            continue
         module, path = ('rank', binding) if case == 'rank' else ('nixl_cu13._api', python_path('nixl-cu13', 'numpy'))
         code = 'import time; t = time.perf_counter(); import %s; print((time.perf_counter() - t) * 1e6)' % module
         text = run_both('import ' + case, None, ['env', 'PYTHONPATH=' + path, sys.executable, '-c', code])
@@ -259,66 +267,91 @@ def python_path(*folders):
     return ':'.join(peers + '/' + f for f in folders)
 
 
-def build_binding():
-    """Install into BUILDDIR/compare, and build bindings/python for that. Returns the path of the module."""
-    work = build + '/compare'
-    prefix = subprocess.check_output(['sed', '-n', "s/^prefix='\\(.*\\)'/\\1/p", build + '/lib/xcc'], text=True).strip()
-    env = {k: v for k, v in os.environ.items() if k not in ('CC', 'MAKEFLAGS')}
-    env.update(PKG_CONFIG_PATH=work + prefix + '/lib/pkgconfig', PKG_CONFIG='pkg-config --define-variable=prefix=' + work + prefix)
-    os.makedirs(work, exist_ok=True)
-    with open(work + '/log', 'w') as log:
-        def do(*words, **more):
-            return subprocess.run(words, stdout=log, stderr=log, env=env, **more).returncode == 0
-        done = do('make', '-C', build, 'install', 'DESTDIR=' + work) and do('rm', '-rf', work + '/source', work + '/python') and \
-            do('cp', '-r', top + '/bindings/python', work + '/source') and do('chmod', '-R', 'u+w', work + '/source') and \
-            do(sys.executable, 'setup.py', '-q', 'build', '--build-lib', work + '/python', cwd=work + '/source')
-    if not done:
-        print('# python: the binding does not build; see %s/log' % work, flush=True)
-        return None
-    os.environ['RANK_MODULES'] = work + prefix + '/lib/librank'
-    return work + '/python'
+class Bindings:
+    """Install into BUILDDIR/compare, and build the bindings for that."""
+
+    def __init__(self):
+        self.work = build + '/compare'
+        prefix = self.work + subprocess.check_output(['sed', '-n', "s/^prefix='\\(.*\\)'/\\1/p", build + '/lib/xcc'], text=True).strip()
+        self.env = {k: v for k, v in os.environ.items() if k not in ('CC', 'MAKEFLAGS')}
+        self.env.update(PKG_CONFIG_PATH=prefix + '/lib/pkgconfig', PKG_CONFIG=self.work + '/pkg-config', GOPROXY='off', GOFLAGS='-mod=mod',
+                        CGO_LDFLAGS='-Wl,-rpath,%s/lib' % prefix)
+        self.modules = prefix + '/lib/librank'
+        os.makedirs(self.work, exist_ok=True)
+        open(self.work + '/log', 'w').close()
+        with open(self.work + '/pkg-config', 'w') as f:  # go takes one word
+            f.write('#!/bin/sh\nexec pkg-config --define-variable=prefix=%s "$@"\n' % prefix)
+        os.chmod(self.work + '/pkg-config', 0o755)
+        self.installed = self.do('make', '-C', build, 'install', 'DESTDIR=' + self.work)
+
+    def do(self, *words, **more):
+        with open(self.work + '/log', 'a') as log:
+            return subprocess.run(words, stdout=log, stderr=log, env=self.env, **more).returncode == 0
+
+    def python(self):
+        """The path of the module, or None."""
+        source, site = self.work + '/source', self.work + '/python'
+        done = self.installed and self.do('rm', '-rf', source, site) and self.do('cp', '-r', top + '/bindings/python', source) and \
+            self.do('chmod', '-R', 'u+w', source) and self.do(sys.executable, 'setup.py', '-q', 'build', '--build-lib', site, cwd=source)
+        return site if done else None
+
+    def go(self):
+        """The program go_peer, or None."""
+        source = self.work + '/go'
+        if not self.installed:
+            return None
+        os.makedirs(source, exist_ok=True)
+        shutil.copy(here + '/go_peer.go', source + '/main.go')
+        with open(source + '/go.mod', 'w') as f:
+            f.write('module go_peer\n\ngo 1.19\n\nrequire rank v0.0.0\n\nreplace rank => %s/bindings/go\n' % top)
+        return source + '/go_peer' if self.do('go', 'build', '-o', 'go_peer', '.', cwd=source) else None
 
 
 binding = None
 
 
-def sources():
-    """Those that can run: name and function."""
+def imports_there(path, module):
+    return subprocess.run([sys.executable, '-c', 'import ' + module], env=dict(os.environ, PYTHONPATH=path), capture_output=True).returncode == 0
+
+
+def sources(asked):
+    """Those that are asked for and can run, by name; and what the others need."""
     global binding
     got, missing = {}, {}
+
+    def add(needs, there, **functions):
+        for name, function in functions.items():
+            name = name.replace('_', '-')
+            if name in asked and there:
+                got[name] = function
+            elif name in asked:
+                missing[name] = needs
+
     program = build + '/bench/compare/conn_peer'
-    if os.access(program, os.X_OK):
-        got.update({'c': pair('c', [program]), 'c-alloc': pair('c-alloc', [program], before=['alloc'])})
-    else:
-        missing['c'] = 'make -C %s bench/compare/conn_peer' % build
-    numpy = subprocess.run([sys.executable, '-c', 'import numpy'], env=dict(os.environ, PYTHONPATH=python_path('numpy')),
-                           capture_output=True).returncode == 0
-    fetch = 'bench/peers.sh %s brings it' % opt.build
-    if os.path.isdir(peers + '/nixl-cu13') and numpy:
-        env = {'PYTHONPATH': python_path('nixl-cu13', 'numpy')}
-        words = [sys.executable, here + '/nixl_peer.py']
-        got.update({'nixl': pair('nixl', words, env), 'nixl-sgl': pair('nixl-sgl', words, dict(env, NIXL_UCX_SGL_ENABLE='1'))})
-    else:
-        missing['nixl'] = missing['nixl-sgl'] = fetch
-    if os.path.isdir(peers + '/python/mpi4py') and os.path.exists(peers + '/ompi5.sh') and numpy:
-        got['mpi4py'] = mpi4py
-    else:
-        missing['mpi4py'] = fetch
+    add('make -C %s bench/compare/conn_peer' % opt.build, os.access(program, os.X_OK),
+        c=pair('c', [program]), c_alloc=pair('c-alloc', [program], before=['alloc']))
+    add('make -C %s rankbench' % opt.build, os.access(build + '/rankbench', os.X_OK), rankbench=rankbench)
+    add('make -C %s bench/limits/tcp' % opt.build, os.access(build + '/bench/limits/tcp', os.X_OK), socket=bare_socket)
+    fetch = 'bench/peers.sh --transfer %s brings it' % opt.build
+    path = python_path('numpy')
+    numpy = imports_there(path, 'numpy')
+    env, words = {'PYTHONPATH': python_path('nixl-cu13', 'numpy')}, [sys.executable, here + '/nixl_peer.py']
+    add(fetch, os.path.isdir(peers + '/nixl-cu13') and numpy, nixl=pair('nixl', words, env),
+        nixl_sgl=pair('nixl-sgl', words, dict(env, NIXL_UCX_SGL_ENABLE='1')))
+    add(fetch, os.path.isdir(peers + '/python/mpi4py') and os.path.exists(peers + '/ompi5.sh') and numpy, mpi4py=mpi4py)
     for name in ('ucx13', 'ucx22'):
-        if os.path.exists('%s/%s.raw' % (peers, name)):
-            got[name] = perftest(name)
-        else:
-            missing[name] = fetch
-    if os.access(build + '/rankbench', os.X_OK):
-        got.update(rankbench=rankbench)
-    got.update(socket=bare_socket)
-    binding = build_binding() if numpy and not opt.hosts else None
-    if binding:
-        env = {'PYTHONPATH': binding + ':' + python_path('numpy'), 'RANK_MODULES': os.environ['RANK_MODULES']}
+        add(fetch, os.path.exists('%s/%s.raw' % (peers, name)), **{name: perftest(name)})
+    if {'python', 'python-alloc', 'import', 'go'} & set(asked):
+        bindings = Bindings()
+        needs = 'it does not build; see %s/compare/log' % opt.build
+        binding = bindings.python() if numpy else None
+        env = {'PYTHONPATH': '%s:%s' % (binding, path), 'RANK_MODULES': bindings.modules}
         words = [sys.executable, here + '/python_peer.py']
-        got.update({'python': pair('python', words, env), 'python-alloc': pair('python-alloc', words, env, ['alloc']), 'import': imports})
-    elif not opt.hosts:
-        missing['python'] = missing['python-alloc'] = 'bindings/python and numpy are needed'
+        add(needs if numpy else fetch, binding, python=pair('python', words, env),
+            python_alloc=pair('python-alloc', words, env, ['alloc']), **{'import': imports})
+        able = shutil.which('go') and os.path.isdir(top + '/bindings/go')
+        program = bindings.go() if 'go' in asked and able else None
+        add(needs if able else 'there is no go, or no bindings/go', program, go=pair('go', [program], {'RANK_MODULES': bindings.modules}))
     return got, missing
 
 
@@ -339,7 +372,7 @@ def shown(kind, case, value):
 
 
 def ratio_of(kind, ours, peer):
-    return peer / ours if kind == 'faster' else ours / peer
+    return peer / ours if kind == 'faster' else (ours - peer) / 2 if kind == 'later' else ours / peer
 
 
 def print_row(row, got):
@@ -355,7 +388,7 @@ def print_row(row, got):
         b = statistics.median(theirs) if theirs else None
         more = row.kind in ('faster', 'rate', 'bandwidth')
         ratio = ratio_of(row.kind, a, b) if a and b else None
-        bound = '' if row.bound is None else '%s %g x' % ('>=' if more else '<=', row.bound)
+        bound = '' if row.bound is None else '%s %g %s' % ('>=' if more else '<=', row.bound, 'us' if row.kind == 'later' else 'x')
         met = '' if ratio is None or row.bound is None else 'yes' if (ratio >= row.bound if more else ratio <= row.bound) else 'NO'
         cells = [row.title, row.ours[0], shown(row.kind, row.ours[1], a), row.peer[0], shown(row.kind, row.peer[1], b),
                  '%.2f (%.2f-%.2f)' % (ratio, min(each), max(each)) if ratio and each else '-', bound, met]
@@ -376,21 +409,20 @@ def main():
     if opt.hosts and 'TRANSFER_INSIDE' not in os.environ:
         os.environ.update(TRANSFER_INSIDE='1', top_srcdir=top, top_builddir=build)
         os.execv(hosts_tool, [hosts_tool, 'run', '2', sys.executable] + [os.path.abspath(__file__)] + sys.argv[1:])
-    there, missing = sources()
     asked = collections.defaultdict(list)
     for row in rows:
         for source, case in filter(None, (row.ours, row.peer)):
             if (not opt.sources or source in opt.sources.split(',')) and case not in asked[source]:
                 asked[source].append(case)
-    for source in [s for s in asked if s not in there and asked[s]]:
-        print('# %s: missing; %s' % (source, missing.get(source, 'not built')), flush=True)
+    there, missing = sources(asked)
+    for source, needs in missing.items():
+        print('# %s: missing; %s' % (source, needs), flush=True)
     got = collections.defaultdict(list)
     for _ in range(opt.runs):
         for source in there:
-            if asked.get(source):
-                figures = there[source](asked[source])
-                for case in asked[source]:
-                    got[source, case].append(figures.get(case))
+            figures = there[source](asked[source])
+            for case in asked[source]:
+                got[source, case].append(figures.get(case))
     if opt.raw:
         for (source, case), values in got.items():
             print('# raw', source, case, *('-' if v is None else '%.4g' % v for v in values))
