@@ -122,6 +122,18 @@ void be_put_strided(struct be_window *window, const void *src, size_t block, siz
                     size_t offset);
 void be_get_strided(struct be_window *window, void *dst, size_t block, size_t count, size_t stride, int peer,
                     size_t offset);
+/* Blocks of a transfer: local memory, and its place in the window at peer. */
+struct be_block {
+    void *local;
+    size_t bytes, offset;
+};
+/* A transfer of blocks to peer, or from it, prepared once and started any number of times. */
+struct be_list;
+struct be_list *be_list_create(struct be_window *window, bool reads, const struct be_block *blocks, size_t n, int peer);
+void be_list_destroy(struct be_list *list);
+void be_list_start(struct be_list *list, be_request_t *req);
+/* n transfers are complete: what was written is visible at peer. */
+void be_lists_wait(struct be_window *window, int n, be_request_t *reqs, int peer);
 /* A put; then peer's word at signal (a multiple of 8), which only grows, becomes value. A wait for that ends with the data. */
 void be_put_signal(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset, size_t signal,
                    uint64_t value);

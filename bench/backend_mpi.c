@@ -322,6 +322,53 @@ void be_get_strided(struct be_window *window, void *dst, size_t block, size_t co
             window->win);
 }
 
+struct be_list {
+    struct be_window *window;
+    struct be_block *blocks;
+    size_t n;
+    int peer;
+    bool reads;
+};
+
+struct be_list *be_list_create(struct be_window *window, bool reads, const struct be_block *blocks, size_t n, int peer)
+{
+    struct be_list *list = malloc(sizeof(*list));
+
+    if (!list || !(list->blocks = malloc(n * sizeof(*blocks))))
+        be_abort(1, "mpibench: out of memory");
+    memcpy(list->blocks, blocks, n * sizeof(*blocks));
+    list->window = window;
+    list->n = n;
+    list->peer = peer;
+    list->reads = reads;
+    return list;
+}
+
+void be_list_destroy(struct be_list *list)
+{
+    free(list->blocks);
+    free(list);
+}
+
+/* MPI has no such call: a loop, which the flush completes. */
+void be_list_start(struct be_list *list, be_request_t *req)
+{
+    *req = MPI_REQUEST_NULL;
+    for (const struct be_block *b = list->blocks; b < list->blocks + list->n; b++) {
+        if (list->reads)
+            be_get(list->window, b->local, b->bytes, list->peer, b->offset);
+        else
+            be_put(list->window, b->local, b->bytes, list->peer, b->offset);
+    }
+}
+
+void be_lists_wait(struct be_window *window, int n, be_request_t *reqs, int peer)
+{
+    (void)n;
+    (void)reqs;
+    MPI_Win_flush(peer, window->win);
+}
+
 void be_put_signal(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset, size_t signal,
                    uint64_t value)
 {

@@ -360,6 +360,45 @@ void be_get_strided(struct be_window *window, void *dst, size_t block, size_t co
          "rank_get_strided");
 }
 
+struct be_list {
+    rank_block_t *blocks;
+    int64_t n;
+    int peer;
+    rank_xfer_op_t op;
+};
+
+struct be_list *be_list_create(struct be_window *window, bool reads, const struct be_block *blocks, size_t n, int peer)
+{
+    struct be_list *list = malloc(sizeof(*list));
+
+    if (!list || !(list->blocks = malloc(n * sizeof(*list->blocks))))
+        be_abort(1, "rankbench: out of memory");
+    for (size_t i = 0; i < n; i++)
+        list->blocks[i] = (rank_block_t){blocks[i].local, (int64_t)blocks[i].bytes, window->to[peer], (int64_t)blocks[i].offset};
+    list->n = (int64_t)n;
+    list->peer = peer;
+    list->op = reads ? RANK_XFER_READ : RANK_XFER_WRITE;
+    return list;
+}
+
+void be_list_destroy(struct be_list *list)
+{
+    free(list->blocks);
+    free(list);
+}
+
+void be_list_start(struct be_list *list, be_request_t *req)
+{
+    backend_rank_must(rank_xfer(list->op, list->blocks, list->n, list->peer, world, NULL, req), "rank_xfer");
+}
+
+void be_lists_wait(struct be_window *window, int n, be_request_t *reqs, int peer)
+{
+    (void)window;
+    (void)peer;
+    be_waitall(n, reqs);
+}
+
 void be_put_signal(struct be_window *window, const void *src, size_t bytes, int peer, size_t offset, size_t signal,
                    uint64_t value)
 {

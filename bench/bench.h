@@ -69,6 +69,8 @@ struct bench_entry {
     bool fetches; /* one-sided: data comes from the window */
     bool words;   /* atomics: window and buffers are in host memory */
     bool signals; /* the window is in host memory */
+    bool transfer; /* window and buffers are in host memory */
+    bool list;    /* the size is that of a list, --blocks times --block */
     int pieces; /* the vector is this many ranks' blocks: 0 no, 1 in sbuf, 2 in rbuf, 3 in both */
     int window; /* one-sided: bytes of the window for each of a message, and a few lines behind; 0: 1, none behind */
     int rounds; /* windows in an iteration; 0: 1 */
@@ -99,7 +101,7 @@ static inline bool bench_has_op(const struct bench_entry *e, rank_op_t op, rank_
 
 /* Each ends with a NULL name. */
 extern const struct bench_entry bench_p2p[], bench_rate[], bench_match[], bench_wait[], bench_rma[],
-    bench_signal[], bench_strided[],
+    bench_signal[], bench_strided[], bench_xfer[],
     bench_coll[], bench_coll_forms[];
 
 static inline bool bench_windowed(const struct bench_entry *e)
@@ -118,7 +120,7 @@ static inline struct be_mem bench_target(const struct bench_opts *opts, const st
 {
     struct be_mem there = opts->mem[!e->fetches];
 
-    return opts->target_auto && there.sort == BE_CUDA && !e->words && !e->signals ? there : opts->target;
+    return opts->target_auto && there.sort == BE_CUDA && !e->words && !e->signals && !e->transfer ? there : opts->target;
 }
 
 static inline bool bench_inside(const struct bench_run *run)

@@ -14,7 +14,7 @@
 
 static const struct bench_entry *const tables[] = {bench_p2p,  bench_rate, bench_match,
                                                    bench_wait, bench_rma,
-                                                   bench_signal, bench_strided, bench_coll,
+                                                   bench_signal, bench_strided, bench_xfer, bench_coll,
                                                    bench_coll_forms};
 
 /* Exit code: a size misses a limit. */
@@ -129,6 +129,8 @@ static const char *mistake(const struct frame *f, char *err, size_t len)
         for (int k = 0; (e = harness_find(o->names[i], k)); k++) {
             if (e->words && (o->target.sort == BE_CUDA || o->mem[0].sort == BE_CUDA || o->mem[1].sort == BE_CUDA))
                 snprintf(err, len, "%s: atomics work on host memory only; leave out --mem cuda and --target cuda", e->name);
+            else if (e->transfer && (o->target.sort == BE_CUDA || o->mem[0].sort == BE_CUDA || o->mem[1].sort == BE_CUDA))
+                snprintf(err, len, "%s: transfers are in host memory only; leave out --mem cuda and --target cuda", e->name);
             else if (e->signals && o->target.sort == BE_CUDA)
                 snprintf(err, len, "%s: signals are in host memory only; leave out --target cuda", e->name);
             else

@@ -340,7 +340,7 @@ static bool fit_size(struct bench_run *run, int64_t size)
 }
 
 /* The least and the most where the user gives none; if they are equal, there is no other. */
-static void default_sizes(const struct bench_entry *e, int64_t *min, int64_t *max)
+static void default_sizes(const struct bench_opts *o, const struct bench_entry *e, int64_t *min, int64_t *max)
 {
     static const int64_t of[][2] = {
         [BENCH_LATENCY] = {1, 4 << 20}, [BENCH_BANDWIDTH] = {1, 4 << 20},
@@ -352,6 +352,8 @@ static void default_sizes(const struct bench_entry *e, int64_t *min, int64_t *ma
     *max = e->most ? e->most : of[e->table][1];
     if (e->table == BENCH_COLLECTIVE && !e->dtype)
         *min = *max = 0;
+    if (e->list)
+        *min = *max = o->blocks * o->block;
 }
 
 static void all_sizes(struct frame *f, struct bench_run *run)
@@ -359,7 +361,7 @@ static void all_sizes(struct frame *f, struct bench_run *run)
     int64_t last = -1, min, max, n = 0;
     const struct bench_opts *o = &f->opts;
 
-    default_sizes(run->entry, &min, &max);
+    default_sizes(o, run->entry, &min, &max);
     if (min != max) {
         min = o->min != BENCH_AUTO ? o->min : min;
         max = o->max != BENCH_AUTO ? o->max : max;

@@ -97,13 +97,15 @@ static const struct rk_conf_row rows[] = {
      NULL, 0, 0, AT(listen)},
     {"--connect", RK_CONF_STRING, "", "", "run with the one that listens at this address, such as host:7471", NULL, 0, 0,
      AT(connect)},
+    {"--blocks", RK_CONF_INT, "256", "", "blocks of a list in write_list and read_list", NULL, 1, 1 << 20, AT(blocks)},
+    {"--block", RK_CONF_SIZE, "1K", "bytes", "size of each block of a list", NULL, 1, 1 << 30, AT(block)},
     {"--list", RK_CONF_BOOL, "off", "", "name the benchmarks", NULL, 0, 0, AT(list)},
     {"--help", RK_CONF_BOOL, "off", "", "this text", NULL, 0, 0, AT(help)},
     {NULL, RK_CONF_BOOL, NULL, NULL, NULL, NULL, 0, 0, 0},
 };
 
 /* Letters of the rows, in their order; a blank: none. */
-static const char letters[] = "befinwcdora  t     m   j    h";
+static const char letters[] = "befinwcdora  t     m   j      h";
 
 /* The options of nccl-tests. */
 static const char *known_as(const char *row, const char *text)

@@ -31,6 +31,7 @@ struct bench_opts {
     struct be_mem mem[2];           /* of what is sent, and received */
     struct be_mem target;           /* of windows; not if target_auto */
     bool target_auto;               /* a window lies where --mem has the data */
+    int64_t blocks, block;          /* of a list, and bytes of each */
     int64_t pairs;                  /* of mrate; auto: half of the ranks */
     bool untouched, hist;
     const char *json, *csv; /* "": none */

@@ -166,6 +166,7 @@ static void harness_print_write_record(struct frame *f, const struct bench_run *
     const struct bench_field field[] = {
         text_field("bench", e->name),
         int_field("bytes", run->message),
+        field_if(e->list, int_field("blocks", run->opts->blocks)),
         field_if(e->table == BENCH_DEPTH, int_field("depth", run->bytes)),
         field_if(e->table == BENCH_IDLE, int_field("idle_us", run->bytes)),
         int_field("iters", res->iters),

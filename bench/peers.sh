@@ -82,7 +82,7 @@ fi
 # The folder of a wheel that holds bin/NAME.
 prefix_of() { dirname "$(dirname "$(find "$dir/$1" -path "*/bin/$2" | head -n 1)")"; }
 
-harness="bench_p2p bench_queue bench_rate bench_match bench_wait bench_rma bench_signal bench_strided bench_coll bench_coll_forms buffers elements harness harness_measure harness_print harness_columns harness_limits harness_ctl harness_hist harness_link harness_options harness_records harness_setting harness_stats backend_mpi"
+harness="bench_p2p bench_queue bench_rate bench_match bench_wait bench_rma bench_signal bench_strided bench_xfer bench_coll bench_coll_forms buffers elements harness harness_measure harness_print harness_columns harness_limits harness_ctl harness_hist harness_link harness_options harness_records harness_setting harness_stats backend_mpi"
 # build NAME PREAMBLE MPICC: mpibench, initfin and footprint on that library
 build() {
     local name=$1 f objs=

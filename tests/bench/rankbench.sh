@@ -20,8 +20,8 @@ job() {
     timeout 120 "$XRUN" -n "$n" "$bench" "$@" >"$work/out" 2>"$work/err" </dev/null
 }
 
-p2p="lat bw bibw rate mrate random_pairs overlap put_lat put_bw put_rate get_lat get_bw get_rate put_signal_lat put_strided_bw get_strided_bw"
-single="put_signal_near_lat atomics_fetch_add_lat atomics_fetch_add_rate atomics_add_rate atomics_swap_rate atomics_compare_swap_rate" # of one size
+p2p="lat bw bibw rate mrate random_pairs overlap put_lat put_bw put_rate get_lat get_bw get_rate put_signal_lat put_strided_bw get_strided_bw write_bw read_bw"
+single="put_signal_near_lat atomics_fetch_add_lat atomics_fetch_add_rate atomics_add_rate atomics_swap_rate atomics_compare_swap_rate write_list read_list" # of one size
 coll="barrier bcast reduce allreduce gather allgather allgatherv scatter reduce_scatter alltoall gatherv scatterv alltoallv reduce_scatterv scan exscan iallreduce allreduce_persistent iallreduce_overlap"
 
 # json FILE RANKS: valid, each record whole, nothing wrong; prints how many records
@@ -62,9 +62,9 @@ every() {
 # Two sizes of each, one of barrier; 3 blocks of an element do not fit in 8 bytes.
 # shellcheck disable=SC2086
 {
-    every 2 32 $p2p
-    every 3 32 $p2p
-    every 2 6 $single
+    every 2 36 $p2p
+    every 3 36 $p2p
+    every 2 8 $single
     every 3 5 atomics
     every 1 37 $coll
     every 2 37 $coll
@@ -132,6 +132,7 @@ sizes="-b 8 -e 64K -f 8192 --time 2ms"
     columns BW 6 '"bidirectional": true' $sizes --bidirectional bw put_bw get_bw
     columns BW 6 '"operations": 5000, ' $sizes --tx-depth 128 -n 5000 bw put_bw get_bw
     columns BW 6 '"tx_depth": 3, ' $sizes -t 3 -n 100 --bidirectional --report-gbits bw put_bw get_bw
+    columns BW 2 '"bytes": 20000, "blocks": 100, ' --blocks 100 --block 200 --time 2ms write_list read_list
     columns LAT 6 '"stdev_us": ' $sizes lat put_lat get_lat
 }
 job 3 -b 0 -e 1 -f 2 --time 2ms --bidirectional bw put_bw get_bw bibw && job 3 -b 0 -e 1 -f 2 -n 100 -t 4 --bidirectional bw put_bw get_bw &&
@@ -252,7 +253,7 @@ if [ "${HAVE_UCX:-yes}" = yes ] && [ -n "$have_python" ]; then
         ok "over ucx, and it reports that" || not_ok "over ucx, and it reports that"
     # shellcheck disable=SC2086
     RANK_CHANNELS=ucx,self job 2 -b 8 -e 64K -f 128 -c 2 --time 2ms -j "$work/j" $p2p $single &&
-        [ "$(json "$work/j" 2 2>>"$work/err")" = 38 ] && ok "messages and one-sided operations over ucx" ||
+        [ "$(json "$work/j" 2 2>>"$work/err")" = 44 ] && ok "messages and one-sided operations over ucx" ||
         not_ok "messages and one-sided operations over ucx"
     # Ours and UCX's puts of the same pieces; it checks every word itself.
     timeout 120 "$XRUN" -q -n 2 "$top_builddir/bench/putv_vs_ucx" 3 16 64 >"$work/out" 2>"$work/err" </dev/null &&
@@ -277,6 +278,8 @@ refused() {
 [ -z "$standin" ] || LD_LIBRARY_PATH=$standin refused 2 "there is no device 7" 2 -m cuda:7 lat
 refused 2 "--mem gpu: there are any, host" 2 -m gpu lat
 refused 2 "atomics work on host memory only" 2 --target cuda atomics
+refused 2 "transfers are in host memory only" 2 -m cuda write_list
+refused 2 "--blocks" 2 --blocks 0 write_list
 refused 2 "put_lat has no --bidirectional" 2 --bidirectional put_lat
 refused 2 "rate has no --tx-depth" 2 -t 8 rate
 refused 2 "--limit-bw: no bandwidth is named" 2 --limit-bw 1 lat
@@ -319,6 +322,12 @@ linked -b 8 -e 256K -f 32 -c 3 --time 2ms -j "$work/j" lat bw put_lat get_bw ato
     not_ok "--listen and --connect"
 linked --target private -b 8 -e 256K -f 32 -c 3 --time 2ms put_bw && ok "--listen and --connect, registered memory" ||
     not_ok "--listen and --connect, registered memory"
+for target in private shared alloc; do
+    rm -f "$work/j"
+    linked --target $target -b 8 -e 256K -f 32 -c 2 --time 2ms --blocks 300 --block 100 -j "$work/j" write read &&
+        [ "$(grep -c "\"wrong\": 0, .*\"target\": \"$target\"" "$work/j")" = 10 ] && ok "--connect, transfers and lists, $target memory" ||
+        not_ok "--connect, transfers and lists, $target memory"
+done
 many=$(printf ' -c 1%.0s' $(seq 80))
 # shellcheck disable=SC2086 # words
 linked -b 8 -e 8 --time 1ms $many bw && grep -q 'bw: ' "$work/out" && ok "--connect with many words" || not_ok "--connect with many words"
@@ -330,5 +339,5 @@ if [ -n "$standin" ] && [ -e "$standin/libcuda.so.1" ]; then
     ! LD_LIBRARY_PATH=$standin linked -m cuda lat && grep -q 'set RANK_CUDA=on' "$work/err" && ok "--listen without RANK_CUDA" ||
         not_ok "--listen without RANK_CUDA"
 fi
-job 2 --list && [ "$(wc -l <"$work/out")" = 46 ] && ok "--list" || not_ok "--list"
+job 2 --list && [ "$(wc -l <"$work/out")" = 50 ] && ok "--list" || not_ok "--list"
 exit $bad
