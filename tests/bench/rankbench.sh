@@ -318,7 +318,7 @@ linked() {
 }
 rm -f "$work/j"
 linked -b 8 -e 256K -f 32 -c 3 --time 2ms -j "$work/j" lat bw put_lat get_bw atomics_fetch_add_lat allreduce &&
-    [ ! -s "$work/served" ] && grep -q '"bench": "get_bw"' "$work/j" && grep -q '"channel": "tcp"' "$work/j" && ok "--listen and --connect" ||
+    [ ! -s "$work/served" ] && grep -q '"bench": "get_bw"' "$work/j" && grep -q '"channel": "shm"' "$work/j" && ok "--listen and --connect" ||
     not_ok "--listen and --connect"
 linked --target private -b 8 -e 256K -f 32 -c 3 --time 2ms put_bw && ok "--listen and --connect, registered memory" ||
     not_ok "--listen and --connect, registered memory"
