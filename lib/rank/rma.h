@@ -196,8 +196,7 @@ typedef struct rank_notice {
  * local memory when the request is complete. A write is complete when its data is visible at the peer, a read when the
  * data is here. If all of the list has been moved, the notice is sent. It needs no receive to complete the request.
  * Blocks have no order. notice may be NULL. With n 0 there is only the notice. The call moves up to 1 MiB; progress
- * moves the rest, and takes turns among lists. rank_flush and rank_rkey_close on a memory wait for its lists. Freeing a
- * memory in another way ends its lists.
+ * moves the rest, and takes turns among lists. rank_flush, rank_rkey_close and rank_free wait for the lists of a memory.
  * If one argument or block is wrong, the call returns an error that names the block, and nothing moves:
  * RANK_ERR_HANDLE: a memory is none, or of another context.
  * RANK_ERR_BOUNDS: a block leaves its memory.

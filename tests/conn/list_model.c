@@ -511,7 +511,7 @@ rank_status_t list_start_long(struct list_model *m, rank_xfer_op_t op, int64_t b
     rank_status_t st;
 
     for (int64_t i = 0; i < n; i++)
-        b[i] = (rank_block_t){local, MIB, m->mem[0].remote, i % 4 * MIB};
+        b[i] = (rank_block_t){local, MIB, m->mem[0].remote, i % 3 * MIB};
     st = rank_xfer(op, b, n, m->other, m->team, NULL, req);
     free(b);
     return st;

@@ -85,6 +85,83 @@ static void run_self(struct mp *mp)
     MP_OK(rank_dereg(&mem));
 }
 
+/* Is the request complete, without progress? Its status. */
+static rank_status_t ended(rank_request_t *req)
+{
+    int done = 0;
+    rank_status_t st = rank_test(req, &done, NULL);
+
+    MP_CHECK(done);
+    return st;
+}
+
+/* What ends lists, and what waits for them. */
+static void run_ends(struct mp *mp)
+{
+    enum { LONG = 200 << 20 };
+    rank_xfer_op_t op;
+    rank_team_t team;
+    rank_request_t req, saved;
+    struct list_model m;
+    struct shared s;
+    char *local = mp_alloc(1 << 20);
+    rank_block_t block;
+
+    mp_case(mp, "ends");
+    open_lists(mp, &m, &s);
+    MP_OK(rank_team_dup(mp->world, &team));
+    for (op = RANK_XFER_WRITE; op <= RANK_XFER_READ && (mp->rank ^ 1) < mp->size; op++) {
+        MP_OK(list_start_long(&m, op, LONG, &req));
+        MP_OK(rank_flush(m.mem[0].remote, m.other));
+        MP_OK(ended(&req));
+        MP_OK(list_start_long(&m, op, LONG, &req));
+        MP_OK(rank_flush(m.mem[0].remote, RANK_ALL));
+        MP_OK(ended(&req));
+        /* Freed requests: the lists go on. */
+        block = (rank_block_t){local, 1 << 20, m.mem[0].remote, 0};
+        MP_OK(list_start_long(&m, op, LONG, &req));
+        MP_OK(rank_request_free(&req));
+        MP_OK(rank_xfer_init(op, &block, 1, m.other, mp->world, NULL, &saved));
+        MP_OK(rank_start(&saved));
+        MP_OK(rank_request_free(&saved));
+        MP_OK(rank_xfer_init(op, &block, 1, m.other, mp->world, NULL, &saved));
+        MP_OK(rank_request_free(&saved));
+        MP_OK(rank_xfer_init(op, &block, 1, m.other, mp->world, NULL, &saved)); /* of finalize */
+        MP_OK(rank_flush(m.mem[0].remote, m.other));
+    }
+    mp_barrier(mp->world);
+    if ((mp->rank ^ 1) < mp->size) {
+        rank_mem_t of_world = m.mem[0].remote;
+
+        m.team = team;
+        MP_OK(list_start_long(&m, RANK_XFER_WRITE, 1ll << 40, &req));
+        MP_OK(list_start_long(&m, RANK_XFER_READ, 1ll << 40, &saved));
+        MP_OK(rank_team_free(&team));
+        MP_STATUS(rank_wait(&req, NULL), RANK_ERR_CLOSED);
+        MP_STATUS(rank_wait(&saved, NULL), RANK_ERR_CLOSED);
+        m.team = mp->world;
+        /* A key waits for its lists. */
+        MP_OK(list_start_long(&m, RANK_XFER_WRITE, LONG, &req));
+        MP_OK(list_start_long(&m, RANK_XFER_READ, LONG, &saved));
+        MP_OK(rank_rkey_close(&of_world));
+        MP_OK(ended(&req));
+        MP_OK(ended(&saved));
+        m.mem[0].remote = s.mem[0]; /* which is freed below */
+        m.mem[0].own = RANK_MEM_NULL;
+        MP_OK(list_start_long(&m, RANK_XFER_WRITE, LONG, &req));
+    } else {
+        MP_OK(rank_team_free(&team));
+        req = RANK_REQUEST_NULL;
+    }
+    mp_barrier(mp->world);
+    MP_OK(rank_free(&s.mem[0]));
+    MP_OK(ended(&req));
+    mp_barrier(mp->world);
+    MP_OK(rank_free(&s.mem[1]));
+    MP_OK(rank_team_free(&s.team));
+    free(local);
+}
+
 /* Lists move until the peer dies; they end within a second. */
 static void run_kill(struct mp *mp)
 {
@@ -121,6 +198,7 @@ int main(int argc, char **argv)
         run_kill(&mp);
     run_self(&mp);
     run_random(&mp, steps);
+    run_ends(&mp);
     mp_end(&mp);
     return 0;
 }
