@@ -595,6 +595,8 @@ static void test_onesided(const struct mp *mp)
             MP_STATUS(rank_atomic_cas(RANK_INT64, b.at, &word, to, mem, 0, &word), RANK_ERR_NOT_SUPPORTED);
             MP_STATUS(rank_atomic_cas(RANK_INT64, &word, &word, to, mem, 0, b.at), RANK_ERR_NOT_SUPPORTED);
             MP_STATUS(rank_reg(b.at, (int64_t)n, &none), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_xfer(RANK_XFER_WRITE, &(rank_block_t){b.at, 8, mem, 0}, 1, to, mp->world, NULL, &req), RANK_ERR_NOT_SUPPORTED);
+            MP_STATUS(rank_xfer(RANK_XFER_READ, NULL, 0, to, mp->world, &(rank_notice_t){0, b.at, 8}, &req), RANK_ERR_NOT_SUPPORTED);
         }
         buf_free(&b);
     }
@@ -609,6 +611,7 @@ static void test_allocated(const struct mp *mp)
     enum { BYTES = 4 << 20 };
     char *host = mp_alloc(BYTES);
     rank_mem_kind_t found;
+    rank_request_t list;
     rank_mem_t mem, signals;
     void *ptr, *flags, *theirs;
     int64_t word = 1;
@@ -654,6 +657,7 @@ static void test_allocated(const struct mp *mp)
     MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, &word, to, mem, 0, NULL), RANK_ERR_NOT_SUPPORTED);
     MP_STATUS(rank_atomic_cas(RANK_INT64, &word, &word, to, mem, 0, &word), RANK_ERR_NOT_SUPPORTED);
     MP_STATUS(rank_put_signal(host, 8, to, signals, 0, mem, 0, 1, RANK_SIGNAL_SET), RANK_ERR_NOT_SUPPORTED);
+    MP_STATUS(rank_xfer(RANK_XFER_WRITE, &(rank_block_t){host, 8, mem, 0}, 1, to, mp->world, NULL, &list), RANK_ERR_NOT_SUPPORTED);
     MP_STATUS(rank_signal_wait(mem, 0, RANK_CMP_EQ, 0, from, NULL), RANK_ERR_NOT_SUPPORTED);
     MP_STATUS(rank_put(host, 8, to, mem, BYTES - 7), RANK_ERR_BOUNDS);
     MP_STATUS(rank_put(NULL, 8, to, mem, 0), RANK_ERR_ARG);
