@@ -194,6 +194,7 @@ type ConnOptions struct {
 	Silence  time.Duration // the peer is dead when its host has not answered for so long; 0: 10 s
 	MaxConns int           // of a listener: connections at a time; 0: 1024
 	Open     bool          // of a listener: accept other hosts without a secret
+	NoShm    bool          // use TCP within a host, too
 }
 
 // firstByte has a byte to point at where there is none.
@@ -220,7 +221,10 @@ func (o *ConnOptions) native() C.rank_conn_opts_t {
 		n.max_conns = -1
 	}
 	if o.Open {
-		n.flags = C.RANK_CONN_OPEN
+		n.flags |= C.RANK_CONN_OPEN
+	}
+	if o.NoShm {
+		n.flags |= C.RANK_CONN_NO_SHM
 	}
 	return n
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -218,7 +219,7 @@ func TestCloseWhileWaiting(t *testing.T) {
 		}
 		l, err := contexts[1].Listen(background, "127.0.0.1:0", nil)
 		must(t, err)
-		conn, err := contexts[0].Connect(background, l.Address(), nil)
+		conn, err := contexts[0].Connect(background, l.Address(), &ConnOptions{NoShm: options.NoShm})
 		must(t, err)
 		peer, err := l.Accept(background)
 		must(t, err)
@@ -245,4 +246,45 @@ func TestCloseWhileWaiting(t *testing.T) {
 	}
 	check(t, descriptors() <= fds, "%d descriptors, before %d", descriptors(), fds)
 	check(t, runtime.NumGoroutine() <= goroutines, "%d goroutines, before %d", runtime.NumGoroutine(), goroutines)
+}
+
+// Of a peer that is stopped, only limited waits end, and so does a disconnect.
+func TestPeerStopped(t *testing.T) {
+	_, conn, cmd := withProcess(t, "remote", 0)
+	limit, cancel := withTimeout(10 * time.Second)
+	defer cancel()
+	key, _, err := conn.RecvNew(limit, 0)
+	must(t, err)
+	remote, err := conn.Open(limit, key)
+	must(t, err)
+	must(t, cmd.Process.Signal(syscall.SIGSTOP))
+	start := time.Now()
+	b := buffer(t, memBytes)
+	calls := map[string]func(ctx context.Context) error{
+		"ssend":       func(ctx context.Context) error { return conn.Ssend(ctx, make([]byte, 1<<20), 9) },
+		"recv":        func(ctx context.Context) error { _, err := conn.Recv(ctx, make([]byte, 8), 9); return err },
+		"long put":    func(ctx context.Context) error { return remote.Put(ctx, make([]byte, memBytes), 0) },
+		"short put":   func(ctx context.Context) error { return remote.Put(ctx, make([]byte, 8), 0) },
+		"flush":       remote.Flush,
+		"long get":    func(ctx context.Context) error { return remote.Get(ctx, make([]byte, memBytes), 0) },
+		"getv":        func(ctx context.Context) error { return remote.Getv(ctx, []Block{{b.All(), 0}}) },
+		"atomic":      func(ctx context.Context) error { _, err := Atomic(ctx, remote, FetchAdd, 0, uint32(1)); return err },
+		"open":        func(ctx context.Context) error { _, err := conn.Open(ctx, key); return err },
+		"put, signal": func(ctx context.Context) error { return remote.PutSignal(ctx, nil, 0, remote, signalAt, 1, SignalAdd) },
+	}
+	for name, call := range calls {
+		ctx, cancel := withTimeout(30 * time.Millisecond)
+		if err := call(ctx); err != nil { // within a host some need no help of the peer
+			is(t, name, err, ErrTimedOut, context.DeadlineExceeded)
+		}
+		cancel()
+	}
+	b.Free()
+	short, cancel := withTimeout(200 * time.Millisecond)
+	defer cancel()
+	is(t, "disconnect", conn.Disconnect(short), ErrTimedOut)
+	is(t, "put", remote.Put(background, []byte{1}, 0), ErrClosed)
+	check(t, time.Since(start) < 5*time.Second, "the calls took %v", time.Since(start))
+	must(t, cmd.Process.Kill())
+	cmd.Wait()
 }

@@ -94,6 +94,7 @@ func recvModel(t failer, conn *Conn, list []message, r *rand.Rand) {
 		check(t, e.Tag == m.tag && e.Bytes == len(m.data) && e.SentBytes == len(m.data) && e.Source == 1-conn.Rank(),
 			"message %d of %d bytes with tag %d: %+v", i, len(m.data), m.tag, e)
 		check(t, bytes.Equal(data[:e.Bytes], m.data), "message %d of %d bytes is damaged", i, len(m.data))
+		check(t, len(bytes.Trim(data[e.Bytes:], "\x00")) == 0, "message %d of %d bytes damages what is behind it", i, len(m.data))
 	}
 	for i, m := range list {
 		tag, room := m.tag, len(m.data)+r.Intn(100)
@@ -217,7 +218,7 @@ func TestThousandGoroutines(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if n := threads(); n > 200 {
+	if n := threads(); n > goroutines {
 		t.Errorf("%d threads for goroutines that wait", n)
 	}
 }

@@ -110,11 +110,6 @@ func (o *operation) result(closed bool) (Envelope, Status) {
 	return Envelope{int(e.source), int64(e.tag), int(e.bytes), int(e.sent_bytes)}, Status(o.op.status)
 }
 
-// receives reports whether an operation writes local memory.
-func receives(kind C.int) bool {
-	return kind == C.GO_RECV || kind == C.GO_RECVV || kind == C.GO_GET
-}
-
 // block carries out an operation on memory of Go.
 func (c *Conn) block(ctx context.Context, call string, kind C.int, data []byte, where int64, mem C.rank_mem_t) (Envelope, error) {
 	if ctx.Err() != nil {
@@ -124,61 +119,107 @@ func (c *Conn) block(ctx context.Context, call string, kind C.int, data []byte, 
 	if o == nil {
 		return Envelope{}, c.owner.takeFailed(call)
 	}
-	n, some := C.int64_t(len(data)), someBytes(data)
-	cancels := C.int(0)
+	if len(data) <= bounceMax {
+		return c.blockCopied(ctx, call, kind, o, data, where, mem)
+	}
+	if canPin {
+		return c.blockPinned(ctx, call, kind, o, data, where, mem)
+	}
 	if ctx.Done() != nil {
-		cancels = 1
+		return c.blockHeld(ctx, call, kind, o, data, where, mem)
 	}
-	var p pinned
-	var done C.int
-	after := func() {}
-	switch {
-	case len(data) <= bounceMax:
-		if o.bounce == nil {
-			o.bounce = C.malloc(bounceMax)
-		}
-		copied := unsafe.Slice((*byte)(o.bounce), len(data))
-		if receives(kind) {
-			after = func() { copy(data, copied) }
-		} else {
-			copy(copied, data)
-		}
-		o.parked.Store(true)
-		done = C.go_op_start(o.op, c.c, kind, o.bounce, n, C.int64_t(where), mem, C.GO_PARK, cancels)
-	case canPin:
-		p.pin(data)
-		o.parked.Store(true)
-		done = C.go_op_start(o.op, c.c, kind, unsafe.Pointer(&some[0]), n, C.int64_t(where), mem, C.GO_PARK, cancels)
-	case cancels == 0:
-		C.go_op_start(o.op, c.c, kind, unsafe.Pointer(&some[0]), n, C.int64_t(where), mem, C.GO_STAY, 0)
-		return c.finish(ctx, call, o, false, nil)
-	default: // another goroutine stays in the call as long as the library uses the memory
-		go func() {
-			C.go_op_start(o.op, c.c, kind, unsafe.Pointer(&some[0]), n, C.int64_t(where), mem, C.GO_HOLD, 1)
-			o.done <- false
-		}()
-		done = C.GO_PENDING
+	C.go_op_start(o.op, c.c, kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), C.int64_t(where), mem, C.GO_STAY, 0)
+	return c.finish(ctx, call, o, false)
+}
+
+// cancels tells C whether an operation may be canceled.
+func cancels(ctx context.Context) C.int {
+	if ctx.Done() != nil {
+		return 1
 	}
-	closed := false
-	if done == C.GO_DONE {
-		if !o.parked.CompareAndSwap(true, false) {
-			<-o.done // the close of the context has signaled it
+	return 0
+}
+
+// blockCopied carries out an operation on a copy, which the library may use for longer than the call.
+func (c *Conn) blockCopied(ctx context.Context, call string, kind C.int, o *operation, data []byte, where int64,
+	mem C.rank_mem_t) (Envelope, error) {
+	if o.bounce == nil {
+		if o.bounce = C.malloc(bounceMax); o.bounce == nil {
+			o.put()
+			return Envelope{}, fail(call, ErrNoMemory)
 		}
-	} else {
-		var left bool
-		if closed, left = o.await(ctx); left {
-			go func() {
-				<-o.done
-				p.unpin()
-				runtime.KeepAlive(data)
-				runtime.KeepAlive(c)
-				o.put()
-			}()
-			return Envelope{}, ended(call, ctx)
-		}
+	}
+	copied := unsafe.Slice((*byte)(o.bounce), len(data))
+	if kind != C.GO_RECV && kind != C.GO_GET {
+		copy(copied, data)
+	}
+	o.parked.Store(true)
+	done := C.go_op_start(o.op, c.c, kind, o.bounce, C.int64_t(len(data)), C.int64_t(where), mem, C.GO_PARK, cancels(ctx))
+	closed, left := o.settle(ctx, done)
+	if left {
+		go c.abandon(o, nil, nil)
+		return Envelope{}, ended(call, ctx)
+	}
+	if kind == C.GO_RECV && !closed {
+		copy(data, copied[:int(o.op.envelope.bytes)])
+	} else if kind == C.GO_GET && !closed && o.op.status == C.RANK_OK {
+		copy(data, copied)
+	}
+	return c.finish(ctx, call, o, closed)
+}
+
+// blockPinned carries out an operation in place.
+func (c *Conn) blockPinned(ctx context.Context, call string, kind C.int, o *operation, data []byte, where int64,
+	mem C.rank_mem_t) (Envelope, error) {
+	p := new(pinned)
+	p.pin(data)
+	o.parked.Store(true)
+	done := C.go_op_start(o.op, c.c, kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), C.int64_t(where), mem, C.GO_PARK,
+		cancels(ctx))
+	closed, left := o.settle(ctx, done)
+	if left {
+		go c.abandon(o, p, data)
+		return Envelope{}, ended(call, ctx)
 	}
 	p.unpin()
-	return c.finish(ctx, call, o, closed, after)
+	return c.finish(ctx, call, o, closed)
+}
+
+// blockHeld lets another goroutine stay in the call of C for as long as the library uses the memory.
+func (c *Conn) blockHeld(ctx context.Context, call string, kind C.int, o *operation, data []byte, where int64,
+	mem C.rank_mem_t) (Envelope, error) {
+	go func() {
+		C.go_op_start(o.op, c.c, kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), C.int64_t(where), mem, C.GO_HOLD, 1)
+		o.done <- false
+	}()
+	closed, left := o.await(ctx)
+	if left {
+		go c.abandon(o, nil, data)
+		return Envelope{}, ended(call, ctx)
+	}
+	return c.finish(ctx, call, o, closed)
+}
+
+// abandon waits for the end of an operation that its caller has left.
+func (c *Conn) abandon(o *operation, p *pinned, data []byte) {
+	<-o.done
+	if p != nil {
+		p.unpin()
+	}
+	o.put()
+	runtime.KeepAlive(data)
+	runtime.KeepAlive(c)
+}
+
+// settle waits until a parked operation is complete. left: ctx has ended, and it goes on.
+func (o *operation) settle(ctx context.Context, done C.int) (closed, left bool) {
+	if done == C.GO_PENDING {
+		return o.await(ctx)
+	}
+	if !o.parked.CompareAndSwap(true, false) {
+		<-o.done // the close of the context has signaled it
+	}
+	return false, false
 }
 
 // await waits until the operation is complete, or canceled because ctx has ended. left: it goes on.
@@ -199,12 +240,9 @@ func (o *operation) await(ctx context.Context) (closed, left bool) {
 	}
 }
 
-// finish ends a complete operation. after copies what was received.
-func (c *Conn) finish(ctx context.Context, call string, o *operation, closed bool, after func()) (Envelope, error) {
+// finish ends a complete operation.
+func (c *Conn) finish(ctx context.Context, call string, o *operation, closed bool) (Envelope, error) {
 	envelope, status := o.result(closed)
-	if after != nil && (status == success || status == ErrTruncated) {
-		after()
-	}
 	o.put()
 	runtime.KeepAlive(c)
 	if status == ErrCanceled && ctx.Err() != nil {

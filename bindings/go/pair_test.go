@@ -17,6 +17,9 @@ var background = context.Background()
 
 var secret = []byte("a secret of the tests")
 
+// options are those of all connections. GO_RANK_TEST_TCP chooses the channel.
+var options = ConnOptions{Secret: secret, Hello: []byte("hi"), NoShm: os.Getenv("GO_RANK_TEST_TCP") != ""}
+
 // A test that runs its second side in a process of its own names it here, by GO_RANK_TEST.
 var sides = map[string]func(t failer, c *Context, conn *Conn, seed int64){}
 
@@ -50,7 +53,7 @@ func second(name string) {
 	fmt.Sscan(os.Getenv("GO_RANK_TEST_AT"), &seed, &address)
 	c, err := Open(&Options{Name: "second"})
 	must(process{}, err)
-	conn, err := c.Connect(background, address, &ConnOptions{Secret: secret})
+	conn, err := c.Connect(background, address, &options)
 	must(process{}, err)
 	sides[name](process{}, c, conn, seed)
 	must(process{}, c.Close())
@@ -79,9 +82,9 @@ func pair(t *testing.T) (contexts [2]*Context, conns [2]*Conn) {
 		t.Cleanup(func() { c.Close() })
 		contexts[i] = c
 	}
-	l, err := contexts[1].Listen(background, "127.0.0.1:0", &ConnOptions{Secret: secret})
+	l, err := contexts[1].Listen(background, "127.0.0.1:0", &options)
 	must(t, err)
-	conns[0], err = contexts[0].Connect(background, l.Address(), &ConnOptions{Secret: secret, Hello: []byte("hi")})
+	conns[0], err = contexts[0].Connect(background, l.Address(), &options)
 	must(t, err)
 	conns[1], err = l.Accept(background)
 	must(t, err)
@@ -94,7 +97,7 @@ func withProcess(t *testing.T, name string, seed int64) (*Context, *Conn, *exec.
 	c, err := Open(nil)
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	l, err := c.Listen(background, "127.0.0.1:0", &ConnOptions{Secret: secret})
+	l, err := c.Listen(background, "127.0.0.1:0", &options)
 	must(t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "GO_RANK_TEST="+name, fmt.Sprintf("GO_RANK_TEST_AT=%d %s", seed, l.Address()))

@@ -57,7 +57,9 @@ go_tests() {
 if echo 'int main(void) { return 0; }' | gcc -fsanitize=thread -x c -o /dev/null - 2>/dev/null; then
     go_tests go test -race -count=1 -timeout 180s -v .
 fi
-go_tests GODEBUG=cgocheck=2 go test -count=1 -timeout 180s -v .
+checks=GODEBUG=cgocheck=2
+printf '%s\n' go1.21 "$go_version" | sort -VC && checks=GOEXPERIMENT=cgocheck2
+go_tests "$checks" GO_RANK_TEST_TCP=1 go test -count=1 -timeout 180s -v .
 
 # A file from process to process. The receiver prints its address.
 # copy FILE SECRET-OF-RECEIVER SECRET-OF-SENDER
