@@ -167,20 +167,13 @@ func (c *Conn) Irecvv(views []View, tag int64) (*Request, error) {
 
 // Sendv sends several views as one message. When ctx ends, it goes on, and the buffers stay until it is complete.
 func (c *Conn) Sendv(ctx context.Context, views []View, tag int64) error {
-	r, err := c.Isendv(views, tag)
-	if err == nil {
-		_, err = r.Wait(ctx)
-	}
+	_, err := started(ctx, "sendv", func() (*Request, error) { return c.Isendv(views, tag) })
 	return err
 }
 
 // Recvv receives one message into several views. When ctx ends, it goes on, and takes the next message that matches.
 func (c *Conn) Recvv(ctx context.Context, views []View, tag int64) (Envelope, error) {
-	r, err := c.Irecvv(views, tag)
-	if err != nil {
-		return Envelope{}, err
-	}
-	return r.Wait(ctx)
+	return started(ctx, "recvv", func() (*Request, error) { return c.Irecvv(views, tag) })
 }
 
 // RecvNew receives a message of any length into new memory. When ctx ends, the message stays for the next receive, unless

@@ -267,7 +267,7 @@ func TestPeerStopped(t *testing.T) {
 		"short put":   func(ctx context.Context) error { return remote.Put(ctx, make([]byte, 8), 0) },
 		"flush":       remote.Flush,
 		"long get":    func(ctx context.Context) error { return remote.Get(ctx, make([]byte, memBytes), 0) },
-		"getv":        func(ctx context.Context) error { return remote.Getv(ctx, []Block{{b.All(), 0}}) },
+		"getv":        func(ctx context.Context) error { return remote.Getv(ctx, []Block{{Local: b.All()}}) },
 		"atomic":      func(ctx context.Context) error { _, err := Atomic(ctx, remote, FetchAdd, 0, uint32(1)); return err },
 		"open":        func(ctx context.Context) error { _, err := conn.Open(ctx, key); return err },
 		"put, signal": func(ctx context.Context) error { return remote.PutSignal(ctx, nil, 0, remote, signalAt, 1, SignalAdd) },

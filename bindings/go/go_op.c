@@ -28,10 +28,19 @@ go_op *go_op_new(go_ctx *c)
     return NULL;
 }
 
-void go_op_end(go_op *op)
+static void op_free_lists(go_op *op)
 {
     free(op->iov);
+    free(op->blocks);
+    free((void *)(uintptr_t)op->notice.data);
     op->iov = NULL;
+    op->blocks = NULL;
+    op->notice.data = NULL;
+}
+
+void go_op_end(go_op *op)
+{
+    op_free_lists(op);
     if (op->req && go_gate_enter(&op->ctx->gate)) {
         rank_request_free(&op->req);
         go_gate_leave(&op->ctx->gate);
@@ -42,7 +51,7 @@ void go_op_end(go_op *op)
 
 void go_op_free(go_op *op)
 {
-    free(op->iov);
+    op_free_lists(op);
     sem_destroy(&op->done);
     free(op);
 }
@@ -80,6 +89,10 @@ static rank_status_t op_start_request(go_op *op, const go_conn *c, int kind, voi
         return rank_iput(data, n, c->peer, mem, where, &op->req);
     case GO_GET:
         return rank_iget(data, n, c->peer, mem, where, &op->req);
+    case GO_WRITE:
+    case GO_READ:
+        return rank_xfer(kind == GO_WRITE ? RANK_XFER_WRITE : RANK_XFER_READ, op->blocks, n, c->peer, c->team,
+                         op->notice.data ? &op->notice : NULL, &op->req);
     default:
         return RANK_ERR_INTERNAL;
     }

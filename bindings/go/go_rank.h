@@ -15,7 +15,7 @@ typedef struct go_ctx go_ctx;   /* a context and the queue of its completions */
 typedef struct go_conn go_conn; /* a connection, or a team */
 
 /* Kinds of operations that have a request. */
-enum { GO_SEND, GO_SSEND, GO_RECV, GO_SENDV, GO_RECVV, GO_PUT, GO_GET };
+enum { GO_SEND, GO_SSEND, GO_RECV, GO_SENDV, GO_RECVV, GO_PUT, GO_GET, GO_WRITE, GO_READ };
 
 /* How an operation that is not complete is waited for. */
 enum {
@@ -38,6 +38,8 @@ typedef struct go_op {
     int32_t persistent;
     rank_request_t req;
     rank_iov_t *iov; /* of a vector; freed with the operation */
+    rank_block_t *blocks; /* of a list; freed with the operation */
+    rank_notice_t notice; /* of a list; data NULL: none */
     go_ctx *ctx;
     struct go_op *next;
     sem_t done;

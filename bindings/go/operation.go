@@ -69,7 +69,7 @@ func (c *Context) takeFailed(call string) error {
 
 // put gives an operation back that is complete.
 func (o *operation) put() {
-	if o.op.req != nil || o.op.iov != nil || o.op.persistent != 0 {
+	if o.op.req != nil || o.op.iov != nil || o.op.blocks != nil || o.op.persistent != 0 {
 		C.go_op_end(o.op)
 	} else {
 		o.op.started, o.op.canceled = 0, 0

@@ -178,16 +178,18 @@ func (r *Remote) Fence(ctx context.Context) error {
 	return waits(ctx, "fence", func() Status { return Status(C.go_remote_fence(r.conn.c, r.mem)) })
 }
 
-// Block is a part of a vector of puts or gets.
+// Block is a part of a list: memory here, and memory of the peer.
 type Block struct {
 	Local  View
-	Offset int64 // in the memory of the peer
+	Remote *Remote // of WriteList and ReadList
+	Offset int64   // in the memory of the peer
 }
 
 // vector carries out puts or gets of blocks.
 func (r *Remote) vector(ctx context.Context, call string, put C.int, blocks []Block) error {
 	held := make([]View, 0, len(blocks))
-	pieces := (*C.rank_piece_t)(C.malloc(C.size_t(len(blocks)+1) * C.sizeof_rank_piece_t))
+	// Zeroed: the garbage collector looks at pointers that are overwritten.
+	pieces := (*C.rank_piece_t)(C.calloc(C.size_t(len(blocks)+1), C.sizeof_rank_piece_t))
 	drop := func() {
 		for _, v := range held {
 			v.buf.release()

@@ -112,7 +112,7 @@ func accessSide(t failer, c *Context, conn *Conn, seed int64) {
 				var blocks []Block
 				copy(b.Bytes(), s.data)
 				for i, at := range s.offsets {
-					blocks = append(blocks, Block{b.Slice(i*s.n, (i+1)*s.n), at})
+					blocks = append(blocks, Block{Local: b.Slice(i*s.n, (i+1)*s.n), Offset: at})
 				}
 				must(t, remote.Putv(background, blocks))
 			case 3:
@@ -146,7 +146,8 @@ func accessSide(t failer, c *Context, conn *Conn, seed int64) {
 			copy(data, b.Bytes())
 		case 2:
 			half := n / 2
-			must(t, remote.Getv(limit, []Block{{b.Slice(0, half), int64(from)}, {b.Slice(half, n), int64(from + half)}}))
+			must(t, remote.Getv(limit, []Block{{Local: b.Slice(0, half), Offset: int64(from)},
+				{Local: b.Slice(half, n), Offset: int64(from + half)}}))
 			copy(data, b.Bytes())
 		}
 		check(t, bytes.Equal(data, model[from:from+n]), "round %d: %d bytes at %d are not those of the model", round, n, from)

@@ -61,7 +61,8 @@ func (c *Conn) beginVector(call string, kind C.int, views []View, tag int64) (*R
 		r.views = append(r.views, v)
 	}
 	return r.start(func(o *operation) C.int {
-		o.op.iov = (*C.rank_iov_t)(C.malloc(C.size_t(len(views)+1) * C.sizeof_rank_iov_t))
+		// Zeroed: the garbage collector looks at pointers that are overwritten.
+		o.op.iov = (*C.rank_iov_t)(C.calloc(C.size_t(len(views)+1), C.sizeof_rank_iov_t))
 		for i, iov := range unsafe.Slice(o.op.iov, len(views)) {
 			v := views[i]
 			iov.base, iov.bytes, iov.count, iov.stride = v.pointer(), C.int64_t(v.n), C.int64_t(v.count), C.int64_t(v.stride)
@@ -211,6 +212,20 @@ func (r *Request) Cancel() {
 	if r.o != nil {
 		C.go_op_cancel(r.o.op)
 	}
+}
+
+// started starts an operation and waits for it. If ctx ends first, it goes on.
+func started(ctx context.Context, call string, start func() (*Request, error)) (Envelope, error) {
+	if ctx.Err() != nil {
+		return Envelope{}, ended(call, ctx)
+	}
+	r, err := start()
+	if err != nil {
+		return Envelope{}, err
+	}
+	envelope, err := r.Wait(ctx)
+	r.Forget() // no-op if it is complete
+	return envelope, err
 }
 
 // WaitAll waits for all of them. Returns the first error in order. When ctx ends, all that are not complete go on.
