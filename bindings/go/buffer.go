@@ -20,6 +20,8 @@ type Buffer struct {
 	n     int
 	uses  atomic.Int64 // Free, operations and registrations
 	freed atomic.Bool
+
+	shared bool // of Context.Alloc: the library frees it
 }
 
 // Alloc allocates n bytes, aligned to pages. Free them.
@@ -43,15 +45,16 @@ func Alloc(n int) (*Buffer, error) {
 	return b, nil
 }
 
-// Free frees it when no operation and no Mem uses it any more. Slices of Bytes must not be used afterwards.
+// Free frees it when no operation and no Mem uses it any more. Slices of Bytes must not be used afterwards. No-op for memory
+// of Context.Alloc.
 func (b *Buffer) Free() {
-	if b.freed.CompareAndSwap(false, true) {
+	if !b.shared && b.freed.CompareAndSwap(false, true) {
 		b.release()
 	}
 }
 
 func (b *Buffer) release() {
-	if b != nil && b.uses.Add(-1) == 0 {
+	if b.uses.Add(-1) == 0 && !b.shared {
 		C.free(b.p)
 	}
 }

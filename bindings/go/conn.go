@@ -105,6 +105,11 @@ type ConnInfo struct {
 	Proved         bool   // both sides have proved a secret
 	Sent, Received int64  // bytes on the wire
 	Hello          []byte // of the peer
+
+	MessagesSent, MessagesReceived int64
+	Transfers, Blocks              int64         // lists that began here, and their blocks
+	Refused                        int64         // frames and requests of the peer that were refused here
+	SentAgo, ReceivedAgo           time.Duration // since the last byte moved; negative: none has moved
 }
 
 // Info describes the connection.
@@ -115,9 +120,15 @@ func (c *Conn) Info() (ConnInfo, error) {
 	if status != success {
 		return ConnInfo{}, c.failed("info", status)
 	}
-	return ConnInfo{C.GoString(&n.local[0]), C.GoString(&n.remote[0]), C.GoString(&n.name[0]), C.GoString(&n.channel[0]),
-		int(n.pid), n.proved != 0, int64(n.sent), int64(n.received),
-		C.GoBytes(unsafe.Pointer(&n.hello[0]), C.int(n.hello_bytes))}, nil
+	return ConnInfo{
+		Local: C.GoString(&n.local[0]), Remote: C.GoString(&n.remote[0]), Name: C.GoString(&n.name[0]),
+		Channel: C.GoString(&n.channel[0]), Pid: int(n.pid), Proved: n.proved != 0,
+		Sent: int64(n.sent), Received: int64(n.received),
+		Hello:        C.GoBytes(unsafe.Pointer(&n.hello[0]), C.int(n.hello_bytes)),
+		MessagesSent: int64(n.messages_sent), MessagesReceived: int64(n.messages_received),
+		Transfers: int64(n.transfers), Blocks: int64(n.blocks), Refused: int64(n.refused),
+		SentAgo: time.Duration(n.sent_ago_ns), ReceivedAgo: time.Duration(n.received_ago_ns),
+	}, nil
 }
 
 // Send sends a message. It returns when data may be used again. Long messages wait for their receive. When ctx ends, a send

@@ -194,6 +194,7 @@ type ConnOptions struct {
 	Silence  time.Duration // the peer is dead when its host has not answered for so long; 0: 10 s
 	MaxConns int           // of a listener: connections at a time; 0: 1024
 	Open     bool          // of a listener: accept other hosts without a secret
+	Backlog  int           // of a listener: clients that the system keeps waiting; 0: 1024
 	NoShm    bool          // use TCP within a host, too
 }
 
@@ -217,8 +218,12 @@ func (o *ConnOptions) native() C.rank_conn_opts_t {
 	n.timeout_ns = C.int64_t(o.Timeout)
 	n.silence_ns = C.int64_t(o.Silence)
 	n.max_conns = C.int32_t(o.MaxConns)
+	n.backlog = C.int32_t(o.Backlog)
 	if o.MaxConns > 1<<31-1 || o.MaxConns < 0 {
 		n.max_conns = -1
+	}
+	if o.Backlog > 1<<31-1 || o.Backlog < 0 {
+		n.backlog = -1
 	}
 	if o.Open {
 		n.flags |= C.RANK_CONN_OPEN

@@ -29,7 +29,7 @@ func TestTimeouts(t *testing.T) {
 	contexts, conns := pair(t)
 	b := buffer(t, 1<<20)
 	defer b.Free()
-	m, err := contexts[0].Register(b)
+	m, err := contexts[0].Register(b, ReadWrite)
 	must(t, err)
 	l, err := contexts[0].Listen(background, "127.0.0.1:0", nil)
 	must(t, err)

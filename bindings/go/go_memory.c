@@ -37,24 +37,35 @@ rank_status_t go_signal_wait(go_ctx *c, rank_mem_t mem, int64_t offset, int cmp,
     return st;
 }
 
-rank_status_t go_mem_register(go_ctx *c, void *data, int64_t n, rank_mem_t *mem)
+rank_status_t go_mem_register(go_ctx *c, void *data, int64_t n, unsigned access, rank_mem_t *mem)
 {
     rank_status_t st;
 
     if (!go_gate_enter(&c->gate))
         return RANK_ERR_CLOSED;
-    st = rank_ctx_reg(c->ctx, RANK_MEM_HOST, data, n, RANK_ACCESS_READ | RANK_ACCESS_WRITE, mem);
+    st = rank_ctx_reg(c->ctx, RANK_MEM_HOST, data, n, access, mem);
     go_gate_leave(&c->gate);
     return st;
 }
 
-rank_status_t go_mem_deregister(go_ctx *c, rank_mem_t mem)
+rank_status_t go_mem_alloc(go_ctx *c, int64_t n, unsigned access, void **data, rank_mem_t *mem)
 {
     rank_status_t st;
 
     if (!go_gate_enter(&c->gate))
         return RANK_ERR_CLOSED;
-    st = rank_dereg(&mem);
+    st = rank_ctx_alloc(c->ctx, RANK_MEM_HOST, n, access, data, mem);
+    go_gate_leave(&c->gate);
+    return st;
+}
+
+rank_status_t go_mem_deregister(go_ctx *c, rank_mem_t mem, int64_t timeout_ns)
+{
+    rank_status_t st;
+
+    if (!go_gate_enter(&c->gate))
+        return RANK_ERR_CLOSED;
+    st = rank_dereg_timed(&mem, timeout_ns);
     go_gate_leave(&c->gate);
     return st;
 }
@@ -67,6 +78,28 @@ rank_status_t go_mem_pack(go_ctx *c, rank_mem_t mem, void *key, size_t *len)
         return RANK_ERR_CLOSED;
     st = rank_rkey_pack(mem, key, len);
     go_gate_leave(&c->gate);
+    return st;
+}
+
+rank_status_t go_mem_pack_all(go_ctx *c, int64_t n, const rank_mem_t *mems, void *keys, size_t *len)
+{
+    rank_status_t st;
+
+    if (!go_gate_enter(&c->gate))
+        return RANK_ERR_CLOSED;
+    st = rank_rkeys_pack(n, mems, keys, len);
+    go_gate_leave(&c->gate);
+    return st;
+}
+
+rank_status_t go_remote_open_all(go_conn *c, const void *keys, size_t len, int64_t *n, rank_mem_t *mems)
+{
+    rank_status_t st;
+
+    if (!go_conn_enter(c))
+        return RANK_ERR_CLOSED;
+    st = rank_rkeys_open(c->team, c->peer, keys, len, n, mems);
+    go_conn_leave(c);
     return st;
 }
 

@@ -91,10 +91,15 @@ rank_status_t go_mprobe(go_conn *c, int64_t tag, int64_t timeout_ns, rank_messag
 rank_status_t go_mrecv(go_conn *c, void *data, int64_t n, rank_message_t *message, rank_envelope_t *envelope);
 rank_status_t go_signal_wait(go_ctx *c, rank_mem_t mem, int64_t offset, int cmp, uint64_t value, int64_t timeout_ns, uint64_t *seen);
 
-rank_status_t go_mem_register(go_ctx *c, void *data, int64_t n, rank_mem_t *mem);
-rank_status_t go_mem_deregister(go_ctx *c, rank_mem_t mem);
+rank_status_t go_mem_register(go_ctx *c, void *data, int64_t n, unsigned access, rank_mem_t *mem);
+rank_status_t go_mem_alloc(go_ctx *c, int64_t n, unsigned access, void **data, rank_mem_t *mem);
+rank_status_t go_mem_deregister(go_ctx *c, rank_mem_t mem, int64_t timeout_ns);
 rank_status_t go_mem_pack(go_ctx *c, rank_mem_t mem, void *key, size_t *len);
 
+/* keys NULL: *len becomes what is needed. */
+rank_status_t go_mem_pack_all(go_ctx *c, int64_t n, const rank_mem_t *mems, void *keys, size_t *len);
+
+rank_status_t go_remote_open_all(go_conn *c, const void *keys, size_t len, int64_t *n, rank_mem_t *mems);
 rank_status_t go_remote_open(go_conn *c, const void *key, size_t len, rank_mem_t *mem);
 rank_status_t go_remote_close(go_conn *c, rank_mem_t mem);
 rank_status_t go_remote_flush(go_conn *c, rank_mem_t mem);

@@ -9,6 +9,7 @@ import "C"
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"unsafe"
 )
 
@@ -76,5 +77,33 @@ func (c *Conn) beginList(call string, kind C.int, blocks []Block, notice *Notice
 			o.op.notice = C.rank_notice_t{tag: C.int64_t(notice.Tag), data: C.CBytes(someBytes(notice.Data)), bytes: C.int64_t(len(notice.Data))}
 		}
 		return C.go_op_start(o.op, c.c, kind, nil, C.int64_t(len(blocks)), 0, nil, C.GO_LATER, 1)
+	})
+}
+
+// OpenAll opens a list of keys of the peer, in few messages: all of them or none. When ctx ends, they are closed again.
+func (c *Conn) OpenAll(ctx context.Context, keys []byte) ([]*Remote, error) {
+	copied := append([]byte(nil), keys...) // of this call, which may outlive ctx
+	return later(ctx, "open", func() ([]*Remote, Status) {
+		some := someBytes(copied)
+		mems := make([]C.rank_mem_t, 1)
+		var n C.int64_t
+		status := Status(C.go_remote_open_all(c.c, unsafe.Pointer(&some[0]), C.size_t(len(copied)), &n, &mems[0]))
+		if status == ErrTruncated {
+			mems = make([]C.rank_mem_t, int(n))
+			status = Status(C.go_remote_open_all(c.c, unsafe.Pointer(&some[0]), C.size_t(len(copied)), &n, &mems[0]))
+		}
+		runtime.KeepAlive(c)
+		if status != success {
+			return nil, status
+		}
+		remotes := make([]*Remote, int(n))
+		for i := range remotes {
+			remotes[i] = &Remote{conn: c, mem: mems[i]}
+		}
+		return remotes, success
+	}, func(remotes []*Remote) {
+		for _, r := range remotes {
+			r.Close(context.Background())
+		}
 	})
 }

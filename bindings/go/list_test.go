@@ -52,16 +52,20 @@ func listSide(t failer, c *Context, conn *Conn, seed int64) {
 	var mems [listMems]*Mem
 	var model [listMems][]byte
 	for i := range mems {
-		b := buffer(t, sizes[i])
-		m, err := c.Register(b)
+		var err error
+		if i%2 == 0 {
+			mems[i], err = c.Alloc(sizes[i], ReadWrite)
+		} else {
+			b := buffer(t, sizes[i])
+			mems[i], err = c.Register(b, ReadWrite)
+			b.Free()
+		}
 		must(t, err)
-		b.Free()
-		mems[i] = m
-		key, err := m.Key()
-		must(t, err)
-		must(t, conn.Send(background, key, 0))
 		model[i] = make([]byte, sizes[i])
 	}
+	keys, err := c.Keys(mems[:]...)
+	must(t, err)
+	must(t, conn.Send(background, keys, 0))
 	for round := 0; round < listRounds; round++ {
 		for _, p := range listOf(r, sizes) {
 			copy(model[p.mem][p.at:], p.data)
@@ -78,10 +82,10 @@ func listSide(t failer, c *Context, conn *Conn, seed int64) {
 		must(t, conn.Send(background, nil, 0))
 	}
 	for _, m := range mems {
-		must(t, m.Deregister())
+		must(t, m.Deregister(background))
 	}
 	must(t, conn.Send(background, nil, 0))
-	_, err := conn.Recv(background, nil, 0)
+	_, err = conn.Recv(background, nil, 0)
 	must(t, err)
 }
 
@@ -91,13 +95,11 @@ func listPeer(t failer, c *Context, conn *Conn, seed int64) {
 	defer cancel()
 	r := rand.New(rand.NewSource(seed))
 	sizes := listSizes(r)
-	var remotes [listMems]*Remote
-	for i := range remotes {
-		key, _, err := conn.RecvNew(limit, 0)
-		must(t, err)
-		remotes[i], err = conn.Open(limit, key)
-		must(t, err)
-	}
+	keys, _, err := conn.RecvNew(limit, 0)
+	must(t, err)
+	remotes, err := conn.OpenAll(limit, keys)
+	must(t, err)
+	check(t, len(remotes) == listMems, "%d memories are open", len(remotes))
 	b := buffer(t, 2000*listBlocks)
 	defer b.Free()
 	blocks := func(list []part) (blocks []Block) {
@@ -135,8 +137,11 @@ func listPeer(t failer, c *Context, conn *Conn, seed int64) {
 		_, err = conn.Recv(limit, nil, 0)
 		must(t, err)
 	}
-	_, err := conn.Recv(limit, nil, 0)
+	_, err = conn.Recv(limit, nil, 0)
 	must(t, err)
+	if err := conn.ReadList(limit, blocks(listOf(r, sizes))[:1], nil); err == nil {
+		t.Fatalf("a memory that is no longer registered was read")
+	}
 	must(t, conn.Send(limit, nil, 0))
 }
 
@@ -164,4 +169,26 @@ func TestListsOfAnotherProcess(t *testing.T) {
 	c, conn, cmd := withProcess(t, "list", seed)
 	listPeer(t, c, conn, seed)
 	must(t, cmd.Wait())
+}
+
+// Peers have the rights that the registration gives.
+func TestAccess(t *testing.T) {
+	contexts, conns := pair(t)
+	for _, access := range []Access{Read, Write} {
+		m, err := contexts[0].Alloc(64, access)
+		must(t, err)
+		key, err := m.Key()
+		must(t, err)
+		r, err := conns[1].Open(background, key)
+		must(t, err)
+		data := make([]byte, 8)
+		put, get := r.Put(background, data, 0), r.Get(background, data, 0)
+		if access == Read {
+			put, get = get, put
+		}
+		must(t, put)
+		is(t, "without access", get, ErrArg)
+	}
+	_, err := contexts[0].Alloc(64, 0)
+	is(t, "no access", err, ErrArg)
 }

@@ -15,7 +15,7 @@ import (
 func TestPinned(t *testing.T) {
 	contexts, conns := pair(t)
 	b := buffer(t, 1<<20)
-	m, err := contexts[0].Register(b)
+	m, err := contexts[0].Register(b, ReadWrite)
 	must(t, err)
 	key, err := m.Key()
 	must(t, err)

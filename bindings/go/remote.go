@@ -13,7 +13,17 @@ import (
 	"unsafe"
 )
 
-// Mem is a registered Buffer: peers that have its key can access it.
+// Access is what peers may do with registered memory.
+type Access uint
+
+// The rights of peers. Puts and signals need Write, gets Read, atomics that return a value both.
+const (
+	Read      Access = C.RANK_ACCESS_READ
+	Write     Access = C.RANK_ACCESS_WRITE
+	ReadWrite Access = Read | Write
+)
+
+// Mem is registered memory: peers that have its key can access it.
 type Mem struct {
 	owner *Context
 	mem   C.rank_mem_t
@@ -22,7 +32,7 @@ type Mem struct {
 }
 
 // Register registers a Buffer for all connections of the context. It stays until Deregister.
-func (c *Context) Register(b *Buffer) (*Mem, error) {
+func (c *Context) Register(b *Buffer, access Access) (*Mem, error) {
 	const call = "register"
 	if b == nil {
 		return nil, wrong(call, ErrArg, "there is no Buffer")
@@ -31,7 +41,21 @@ func (c *Context) Register(b *Buffer) (*Mem, error) {
 		return nil, wrong(call, ErrHandle, "the Buffer is freed")
 	}
 	m := &Mem{owner: c, buf: b}
-	status := Status(C.go_mem_register(c.c, b.p, C.int64_t(b.n), &m.mem))
+	status := Status(C.go_mem_register(c.c, b.p, C.int64_t(b.n), C.uint(access), &m.mem))
+	return m, c.registered(call, m, status)
+}
+
+// Alloc allocates n bytes of shared memory, which peers of this host map, and registers them. Deregister frees them, and so
+// does Close of the context. The Buffer needs no Free.
+func (c *Context) Alloc(n int, access Access) (*Mem, error) {
+	m := &Mem{owner: c, buf: &Buffer{n: n, shared: true}}
+	m.buf.uses.Store(1)
+	status := Status(C.go_mem_alloc(c.c, C.int64_t(n), C.uint(access), &m.buf.p, &m.mem))
+	return m, c.registered("alloc", m, status)
+}
+
+// registered adds a Mem that a call of C has registered, or gives its Buffer back.
+func (c *Context) registered(call string, m *Mem, status Status) error {
 	if status == success {
 		c.mu.Lock()
 		if c.mems != nil {
@@ -42,10 +66,9 @@ func (c *Context) Register(b *Buffer) (*Mem, error) {
 		c.mu.Unlock()
 	}
 	if status != success {
-		b.release()
-		return nil, fail(call, status)
+		m.buf.release()
 	}
-	return m, nil
+	return fail(call, status)
 }
 
 // Buffer returns its memory.
@@ -64,9 +87,31 @@ func (m *Mem) Key() ([]byte, error) {
 	return append([]byte(nil), key[:int(n)]...), nil
 }
 
-// Deregister ends the access of peers. Call it after their last Flush. No other call may use the Mem meanwhile. Close of
-// the context does the same.
-func (m *Mem) Deregister() error {
+// Keys returns the keys of several memories of the context as one list, for Conn.OpenAll of a peer.
+func (c *Context) Keys(mems ...*Mem) ([]byte, error) {
+	const call = "keys"
+	handles := make([]C.rank_mem_t, len(mems)+1) // none is empty
+	for i, m := range mems {
+		handles[i] = m.mem
+	}
+	var n C.size_t
+	status := Status(C.go_mem_pack_all(c.c, C.int64_t(len(mems)), &handles[0], nil, &n))
+	if status != success {
+		return nil, fail(call, status)
+	}
+	keys := make([]byte, int(n)+1)
+	status = Status(C.go_mem_pack_all(c.c, C.int64_t(len(mems)), &handles[0], unsafe.Pointer(&keys[0]), &n))
+	return keys[:int(n)], fail(call, status)
+}
+
+// Deregister ends the access of peers, and waits until those of this host have confirmed. No other call may use the Mem
+// meanwhile. ErrTimedOut: ctx has ended before, and a peer may still touch the memory, which is never freed then. ErrState:
+// operations use the memory of Alloc. Close of the context does the same.
+func (m *Mem) Deregister(ctx context.Context) error {
+	const call = "deregister"
+	if m.buf.shared && m.buf.uses.Load() > 1 {
+		return wrong(call, ErrState, "operations use the memory")
+	}
 	var status Status
 	m.end.Do(func() {
 		c := m.owner
@@ -77,14 +122,20 @@ func (m *Mem) Deregister() error {
 		if !registered {
 			return // the context has closed it
 		}
-		status = Status(C.go_mem_deregister(c.c, m.mem))
+		m.buf.freed.Store(m.buf.shared || m.buf.freed.Load())
+		status = Status(C.go_mem_deregister(c.c, m.mem, C.int64_t(untilNs(ctx))))
 		if status == ErrClosed { // a close of the context is about to
 			<-c.closed
 			status = success
 		}
-		m.buf.release()
+		if status != ErrTimedOut {
+			m.buf.release()
+		}
 	})
-	return fail("deregister", status)
+	if status == ErrTimedOut && ctx.Err() != nil {
+		return ended(call, ctx)
+	}
+	return fail(call, status)
 }
 
 // Cmp compares a signal with a value.

@@ -18,7 +18,7 @@ const (
 // remoteSide has the memory. It compares it with the model each time the peer signals.
 func remoteSide(t failer, c *Context, conn *Conn, seed int64) {
 	b := buffer(t, memBytes+8)
-	m, err := c.Register(b)
+	m, err := c.Register(b, ReadWrite)
 	must(t, err)
 	b.Free()
 	key, err := m.Key()
@@ -38,7 +38,7 @@ func remoteSide(t failer, c *Context, conn *Conn, seed int64) {
 	}
 	_, err = conn.Recv(background, nil, 1)
 	must(t, err)
-	must(t, m.Deregister())
+	must(t, m.Deregister(background))
 }
 
 const modelRounds, modelSteps = 20, 20

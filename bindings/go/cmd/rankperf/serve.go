@@ -58,7 +58,7 @@ func (s *server) memory(size int) error {
 	if s.data, err = rank.Alloc(size); err != nil {
 		return err
 	}
-	m, err := s.owner.Register(s.data)
+	m, err := s.owner.Register(s.data, rank.ReadWrite)
 	if err != nil {
 		return err
 	}
