@@ -207,15 +207,20 @@ static void *backend_rank_make_memory(size_t bytes, bool shared, int *fd)
     return p == MAP_FAILED ? NULL : p;
 }
 
+/* Register, or allocate for a connection, and open the keys of all ranks. */
 static void give_keys(struct be_window *window)
 {
+    enum { ACCESS = RANK_ACCESS_READ | RANK_ACCESS_WRITE };
     char key[RANK_RKEY_MAX] = {0}, *keys = malloc((size_t)size * sizeof(key));
     int64_t *lens = malloc((size_t)size * sizeof(*lens)), mine;
     size_t len = sizeof(key);
 
     if (!keys || !lens)
         be_abort(1, "rankbench: out of memory");
-    backend_rank_must(rank_ctx_reg(ctx, RANK_MEM_HOST, window->base, (int64_t)window->bytes, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &window->mem), "rank_reg");
+    if (window->sort == BE_ALLOC)
+        backend_rank_must(rank_ctx_alloc(ctx, RANK_MEM_HOST, (int64_t)window->bytes, ACCESS, &window->base, &window->mem), "rank_ctx_alloc");
+    else
+        backend_rank_must(rank_ctx_reg(ctx, RANK_MEM_HOST, window->base, (int64_t)window->bytes, ACCESS, &window->mem), "rank_reg");
     backend_rank_must(rank_rkey_pack(window->mem, key, &len), "rank_rkey_pack");
     mine = (int64_t)len;
     backend_rank_must(rank_allgather(&mine, lens, 1, RANK_INT64, world), "rank_allgather");
@@ -256,6 +261,8 @@ struct be_window *be_window_create(size_t bytes, struct be_mem mem, void **base)
         if (!window->base)
             be_abort(1, "rankbench: out of memory");
         give_keys(window);
+    } else if (mem.sort == BE_ALLOC && ctx) {
+        give_keys(window);
     } else if (!backend_rank_alloc(window, mem)) {
         free(window->to);
         free(window);
@@ -269,7 +276,7 @@ void be_window_destroy(struct be_window *window)
 {
     if (!window)
         return;
-    if (window->sort == BE_ALLOC || window->sort == BE_CUDA) {
+    if ((window->sort == BE_ALLOC && !ctx) || window->sort == BE_CUDA) {
         backend_rank_must(rank_free(&window->mem), "rank_free");
     } else {
         for (int r = 0; r < size; r++)
@@ -279,7 +286,7 @@ void be_window_destroy(struct be_window *window)
         if (window->sort == BE_SHARED) {
             munmap(window->base, window->bytes);
             close(window->fd);
-        } else {
+        } else if (window->sort == BE_PRIVATE) {
             free(window->base);
         }
     }
@@ -409,7 +416,9 @@ void be_put_signal(struct be_window *window, const void *src, size_t bytes, int 
 
 void be_signal_wait(struct be_window *window, size_t signal, uint64_t value, int peer)
 {
-    backend_rank_must(rank_signal_wait(window->mem, (int64_t)signal, RANK_CMP_GE, value, peer, NULL), "rank_signal_wait");
+    int source = ctx ? RANK_ANY_SOURCE : peer; /* memory of a context has no other */
+
+    backend_rank_must(rank_signal_wait(window->mem, (int64_t)signal, RANK_CMP_GE, value, source, NULL), "rank_signal_wait");
 }
 
 /* There is one copy. */

@@ -3,8 +3,7 @@
 
 With the word alloc before the cases, the target is memory of Context.alloc, else of the process's own.
 """
-import sys
-
+import numpy
 import rank
 
 import peer_link
@@ -30,9 +29,9 @@ class PythonPeer(peer_link.Peer):
 
     def share(self):
         if not self.alloc:
-            return self.context.reg(self.target)
+            return self.context.register(self.target)
         memory = self.context.alloc(self.target.nbytes)
-        self.target = peer_link.numpy.frombuffer(memory, dtype='uint8')
+        self.target = numpy.frombuffer(memory, dtype=numpy.uint8)
         return memory
 
     def put_word(self, word):
@@ -43,15 +42,13 @@ class PythonPeer(peer_link.Peer):
         return int.from_bytes(self.word, 'little')
 
     def prepare(self, case):
-        local, remote = self.local[:case.local_bytes()], self.remote
-        if case.blocks == 1 and case.op == 'write':
-            def act():
-                remote.put(local)
-                remote.flush()
-            return act
-        if case.blocks == 1:
-            return lambda: remote.get(local)
-        sys.exit('python_peer: lists are not measured')
+        move = self.connection.write if case.op == 'write' else self.connection.read
+        local, remote = self.local, self.remote
+        blocks = numpy.empty((case.blocks, 3), dtype=numpy.int64)
+        blocks[:, 0] = numpy.arange(case.blocks) * case.bytes
+        blocks[:, 1] = case.bytes
+        blocks[:, 2] = case.place * (2 * case.bytes)
+        return lambda: move(blocks, local=local, remote=remote)
 
     def ping_round(self, messages):
         wrong, back, send, recv = 0, bytearray(len(messages[0])), self.connection.send, self.connection.recv

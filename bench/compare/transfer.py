@@ -59,6 +59,8 @@ def one_host():
                     rows.append(faster('%s %d x %s, %s' % (op.upper(), blocks, size_text(bytes_),
                                                            'rank_ctx_alloc' if 'alloc' in source else 'private'),
                                        source, peer, move(op, bytes_, blocks), bound if peer == 'nixl' else None))
+            rows.append(faster('%s %d x %s, loopback' % (op.upper(), blocks, size_text(bytes_)), 'c-tcp', 'nixl-tcp',
+                               move(op, bytes_, blocks), None))
     ping, keys, conn = 'ping:8:1', 'keys:4096:1265', 'connect:1:1'
     rows += [Row('8 B there and back, Python', ('python', ping), ('nixl', ping), 'ratio', 0.15),
              Row('8 B there and back, Python', ('python', ping), ('mpi4py', ping), 'ratio', 0.9),
@@ -71,10 +73,10 @@ def one_host():
              Row('import rank', ('import', 'rank'), ('import', 'nixl'), 'ratio', None)]
     for source, beside in (('python', 'c'), ('python-alloc', 'c-alloc')):
         for op in ('write', 'read'):
-            for bytes_ in (64 * KIB, MIB):
-                rows.append(faster('%s %s, %s: Python of C' % (op.upper(), size_text(bytes_),
-                                                               'rank_ctx_alloc' if 'alloc' in source else 'private'),
-                                   source, beside, move(op, bytes_), 0.97))
+            for bytes_, blocks, bound in ((64 * KIB, 1, 0.97), (MIB, 1, 0.97), (KIB, 256, None)):
+                rows.append(faster('%s %d x %s, %s: Python of C' % (op.upper(), blocks, size_text(bytes_),
+                                                                    'rank_ctx_alloc' if 'alloc' in source else 'private'),
+                                   source, beside, move(op, bytes_, blocks), bound))
     for op in ('write', 'read'):
         for bytes_ in (256 * KIB, MIB):
             rows.append(faster('%s %s, private: Go of C' % (op.upper(), size_text(bytes_)), 'go', 'c', move(op, bytes_), 0.97))
@@ -165,7 +167,7 @@ def free_port():
 
 
 def pair(name, words, env=None, before=()):
-    """A program of peer_link.py's cases."""
+    """A program of peer_link.py's cases, with words of the initiator before them."""
     def run(cases):
         port = free_port()
         at = '%s:%d' % ('hostb' if opt.hosts else '127.0.0.1', port)
@@ -274,7 +276,8 @@ class Bindings:
         self.work = build + '/compare'
         prefix = self.work + subprocess.check_output(['sed', '-n', "s/^prefix='\\(.*\\)'/\\1/p", build + '/lib/xcc'], text=True).strip()
         self.env = {k: v for k, v in os.environ.items() if k not in ('CC', 'MAKEFLAGS')}
-        self.env.update(PKG_CONFIG_PATH=prefix + '/lib/pkgconfig', PKG_CONFIG=self.work + '/pkg-config', GOPROXY='off', GOFLAGS='-mod=mod',
+        self.env.update(PKG_CONFIG_PATH=prefix + '/lib/pkgconfig', PKG_CONFIG=self.work + '/pkg-config',
+                        GOPROXY='off', GOWORK='off', GOFLAGS='-mod=mod',
                         CGO_LDFLAGS='-Wl,-rpath,%s/lib' % prefix)
         self.modules = prefix + '/lib/librank'
         os.makedirs(self.work, exist_ok=True)
@@ -329,7 +332,7 @@ def sources(asked):
 
     program = build + '/bench/compare/conn_peer'
     add('make -C %s bench/compare/conn_peer' % opt.build, os.access(program, os.X_OK),
-        c=pair('c', [program]), c_alloc=pair('c-alloc', [program], before=['alloc']))
+        c=pair('c', [program]), c_alloc=pair('c-alloc', [program], before=['alloc']), c_tcp=pair('c-tcp', [program], before=['tcp']))
     add('make -C %s rankbench' % opt.build, os.access(build + '/rankbench', os.X_OK), rankbench=rankbench)
     add('make -C %s bench/limits/tcp' % opt.build, os.access(build + '/bench/limits/tcp', os.X_OK), socket=bare_socket)
     fetch = 'bench/peers.sh --transfer %s brings it' % opt.build
@@ -337,14 +340,14 @@ def sources(asked):
     numpy = imports_there(path, 'numpy')
     env, words = {'PYTHONPATH': python_path('nixl-cu13', 'numpy')}, [sys.executable, here + '/nixl_peer.py']
     add(fetch, os.path.isdir(peers + '/nixl-cu13') and numpy, nixl=pair('nixl', words, env),
-        nixl_sgl=pair('nixl-sgl', words, dict(env, NIXL_UCX_SGL_ENABLE='1')))
+        nixl_sgl=pair('nixl-sgl', words, dict(env, NIXL_UCX_SGL_ENABLE='1')), nixl_tcp=pair('nixl-tcp', words, dict(env, UCX_TLS='tcp')))
     add(fetch, os.path.isdir(peers + '/python/mpi4py') and os.path.exists(peers + '/ompi5.sh') and numpy, mpi4py=mpi4py)
     for name in ('ucx13', 'ucx22'):
         add(fetch, os.path.exists('%s/%s.raw' % (peers, name)), **{name: perftest(name)})
     if {'python', 'python-alloc', 'import', 'go'} & set(asked):
         bindings = Bindings()
         needs = 'it does not build; see %s/compare/log' % opt.build
-        binding = bindings.python() if numpy else None
+        binding = bindings.python() if numpy and {'python', 'python-alloc', 'import'} & set(asked) else None
         env = {'PYTHONPATH': '%s:%s' % (binding, path), 'RANK_MODULES': bindings.modules}
         words = [sys.executable, here + '/python_peer.py']
         add(needs if numpy else fetch, binding, python=pair('python', words, env),

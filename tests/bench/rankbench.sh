@@ -324,8 +324,8 @@ linked --target private -b 8 -e 256K -f 32 -c 3 --time 2ms put_bw && ok "--liste
     not_ok "--listen and --connect, registered memory"
 for target in private shared alloc; do
     rm -f "$work/j"
-    linked --target $target -b 8 -e 256K -f 32 -c 2 --time 2ms --blocks 300 --block 100 -j "$work/j" write read &&
-        [ "$(grep -c "\"wrong\": 0, .*\"target\": \"$target\"" "$work/j")" = 10 ] && ok "--connect, transfers and lists, $target memory" ||
+    linked --target $target -b 8 -e 256K -f 32 -c 2 --time 2ms --blocks 300 --block 100 -j "$work/j" write read put_signal_near_lat atomics_add_rate &&
+        [ "$(grep -c "\"wrong\": 0, .*\"target\": \"$target\"" "$work/j")" = 12 ] && ok "--connect, transfers and lists, $target memory" ||
         not_ok "--connect, transfers and lists, $target memory"
 done
 many=$(printf ' -c 1%.0s' $(seq 80))
