@@ -7,6 +7,7 @@
 #include "tests/conn/conn_pair.h"
 #include "tests/conn/list_model.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,7 @@ static void killed_side(struct pair *p)
     STATUS(list_start_long(&s.lists, RANK_XFER_WRITE, 1 << 20, &reqs[0]), RANK_OK);
     wait_lost(&reqs[0], RANK_ERR_PEER_DEAD);
     OK(rank_ctx_close(&s.ctx, 5 * SECOND));
+    list_free(&s.lists);
 }
 
 /* Either side closes the connection during lists of both. */
@@ -101,6 +103,7 @@ static void closed_side(struct pair *p)
     STATUS(rank_wait_timed(&reqs[0], 20 * SECOND, NULL), RANK_ERR_CLOSED);
     STATUS(rank_wait_timed(&reqs[1], 20 * SECOND, NULL), RANK_ERR_CLOSED);
     OK(rank_ctx_close(&s.ctx, SECOND));
+    list_free(&s.lists);
 }
 
 /* The owner takes memory back during a write and a read; other memory of the same lists stays. A key is closed here. */
@@ -143,6 +146,7 @@ static void taken_back_side(struct pair *p)
     pair_put(p, data, 1);
     pair_get(p, data, 1);
     OK(rank_ctx_close(&s.ctx, SECOND));
+    list_free(&s.lists);
 }
 
 /* Memory is taken back in the middle: the list ends, and the connection goes on. */
@@ -167,6 +171,7 @@ static void middle_side(struct pair *p)
         OK(rank_recv(&go, 1, RANK_INT32, s.lists.other, 1, s.conn, NULL));
     }
     OK(rank_ctx_close(&s.ctx, SECOND));
+    list_free(&s.lists);
 }
 
 /* Short messages pass while long lists move in both directions. */
@@ -194,6 +199,47 @@ static void fair_side(struct pair *p)
     STATUS(rank_wait_timed(&reqs[0], 20 * SECOND, NULL), RANK_ERR_CLOSED);
     STATUS(rank_wait_timed(&reqs[1], 20 * SECOND, NULL), RANK_ERR_CLOSED);
     OK(rank_ctx_close(&s.ctx, SECOND));
+    list_free(&s.lists);
+}
+
+static void count_down(const rank_envelope_t *e, void *arg)
+{
+    CHECK(e->status == RANK_OK);
+    --*(int *)arg;
+}
+
+/* Lists of both sides move in event loops, which sleep in poll. */
+static void loop_side(struct pair *p)
+{
+    enum { LONG = 100 << 20 };
+    int lists = 2, messages = 1, in, fd;
+    rank_request_t req;
+    struct side s;
+
+    open_side(&s, p, RANK_THREAD_SERIALIZED, 0);
+    OK(rank_ctx_progress_fd(s.ctx, &fd));
+    for (rank_xfer_op_t op = RANK_XFER_WRITE; op <= RANK_XFER_READ; op++) {
+        OK(list_start_long(&s.lists, op, LONG, &req));
+        OK(rank_on_done(&req, count_down, &lists));
+    }
+    OK(rank_irecv(&in, 1, RANK_INT32, s.lists.other, 1, s.conn, &req));
+    OK(rank_on_done(&req, count_down, &messages));
+    for (bool sent = false; lists || messages || !sent;) {
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        rank_status_t st = rank_ctx_progress_arm(s.ctx);
+
+        if (st != RANK_ERR_AGAIN) {
+            OK(st);
+            CHECK(poll(&ready, 1, 20000) == 1);
+        }
+        OK(rank_ctx_progress(s.ctx));
+        if (!lists && !sent) {
+            OK(rank_send(&fd, 1, RANK_INT32, s.lists.other, 1, s.conn));
+            sent = true;
+        }
+    }
+    OK(rank_ctx_close(&s.ctx, 5 * SECOND));
+    list_free(&s.lists);
 }
 
 static long option(int argc, char **argv, const char *name, long dflt)
@@ -227,7 +273,8 @@ int main(int argc, char **argv)
                   {"closed", closed_side, 60, false, false},
                   {"taken back", taken_back_side, 60, false, true},
                   {"taken back in the middle", middle_side, 60, false, true},
-                  {"fairness", fair_side, 90, false, false}};
+                  {"fairness", fair_side, 90, false, false},
+                  {"event loop", loop_side, 60, false, false}};
 
     nsteps = (int)option(argc, argv, "--steps", nsteps);
     for (int way = 0; way < 3; way++) { /* CMA; frames by shared memory; frames by the socket */

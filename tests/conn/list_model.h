@@ -10,6 +10,7 @@
 
 #include "lib/rank.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { LIST_MEMS = 8 };
@@ -19,6 +20,7 @@ struct list_memory {
     int64_t bytes;
     rank_mem_t remote;       /* memory of the other side */
     rank_mem_t own;          /* registered here, or RANK_MEM_NULL */
+    bool allocated;          /* mine, by list_open */
     unsigned char *model[2]; /* what the memories of both sides have */
 };
 
@@ -46,6 +48,8 @@ void list_step(struct list_model *m);
 /* Arguments that are refused. Nothing moves. */
 void list_wrong(struct list_model *m);
 void list_close(struct list_model *m);
+/* Free its memory only, in place of list_close. */
+void list_free(struct list_model *m);
 /* Start a list of so many bytes in all, 1 MiB at a time, to the largest memory. */
 rank_status_t list_start_long(struct list_model *m, rank_xfer_op_t op, int64_t bytes, rank_request_t *req);
 

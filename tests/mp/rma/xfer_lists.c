@@ -98,7 +98,7 @@ static rank_status_t ended(rank_request_t *req)
 /* What ends lists, and what waits for them. */
 static void run_ends(struct mp *mp)
 {
-    enum { LONG = 200 << 20 };
+    enum { LONG = 64 << 20 };
     rank_xfer_op_t op;
     rank_team_t team;
     rank_request_t req, saved;
@@ -146,8 +146,9 @@ static void run_ends(struct mp *mp)
         MP_OK(rank_rkey_close(&of_world));
         MP_OK(ended(&req));
         MP_OK(ended(&saved));
-        m.mem[0].remote = s.mem[0]; /* which is freed below */
-        m.mem[0].own = RANK_MEM_NULL;
+        m.mem[0].remote = RANK_MEM_NULL;
+        list_close(&m);
+        m.mem[0].remote = s.mem[0];
         MP_OK(list_start_long(&m, RANK_XFER_WRITE, LONG, &req));
     } else {
         MP_OK(rank_team_free(&team));
