@@ -210,9 +210,11 @@ static double keys_once(const struct peer_case *c, int64_t *wrong)
 {
     rank_mem_t *mems = peer_memory(c->blocks * (int64_t)sizeof(*mems));
     int64_t len, n = c->blocks;
-    double t = peer_now();
     char *keys;
+    double t;
 
+    peer_get_word(); /* the memory is there */
+    t = peer_now();
     peer_put_word(1);
     len = peer_get_word();
     keys = peer_memory(len);
@@ -237,6 +239,7 @@ static void serve_keys(const struct peer_case *c)
     size_t len = 0;
 
     memset(base, KEY_BYTE, (size_t)(2 * c->bytes * c->blocks));
+    peer_put_word(1);
     peer_get_word();
     for (int64_t i = 0; i < c->blocks; i++)
         peer_must(rank_ctx_reg(ctx, RANK_MEM_HOST, base + 2 * c->bytes * i, c->bytes, RANK_ACCESS_READ, &mems[i]),

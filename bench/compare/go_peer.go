@@ -226,7 +226,7 @@ func main() {
 	} else {
 		p.target, err = rank.Alloc(2 * largest)
 		must(err, "Alloc")
-		mem, err := library.Register(p.target)
+		mem, err := library.Register(p.target, rank.ReadWrite)
 		must(err, "Register")
 		key, err := mem.Key()
 		must(err, "Key")
