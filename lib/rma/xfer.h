@@ -3,8 +3,9 @@
  * xfer.h: move lists of blocks between this process and one peer (rank_xfer).
  *
  * A transfer has its blocks as pieces, merged and grouped by the access path to their memories: mapped memory, CMA, the
- * channel's puts and gets, frames. xfer_plan.c makes it, xfer_step.c moves it. A step moves at most RK_XFER_STEP bytes;
- * the call makes the first one, progress the others, in turn among the running transfers.
+ * channel's puts and gets, frames. xfer_plan.c makes it, xfer_step.c moves it, xfer_all.c ends those of a peer or a
+ * memory. A step moves at most RK_XFER_STEP bytes; the call makes the first one, progress the others, in turn among the
+ * running transfers.
  */
 #ifndef RK_RMA_XFER_H
 #define RK_RMA_XFER_H
@@ -78,12 +79,17 @@ void rk_xfer_free(struct rk_xfer *x);
 
 /* xfer_step.c: begin an inactive transfer, which completes req. */
 void rk_xfer_begin(struct rk_xfer *x, struct rank_request *req);
+/* End an active one with an error, outside of steps: it may be freed. */
+void rk_xfer_abort(struct rk_xfer *x, rank_status_t status);
+/* It waits for completions. */
+void rk_xfer_sleep(struct rk_xfer *x);
+int rk_xfers_progress(struct rk_ctx *ctx);
 
+/* xfer_all.c */
 void rk_xfers_open(struct rk_rma *rma);
 /* End all transfers, as far as the channels permit; then free them. */
 void rk_xfers_close(struct rk_rma *rma);
 void rk_xfers_free(struct rk_ctx *ctx);
-int rk_xfers_progress(struct rk_ctx *ctx);
 /* End the transfers to or from it; by a team; of a memory that is going to be freed. */
 void rk_xfers_peer_lost(struct rk_peer *peer);
 void rk_xfers_team_over(struct rk_ctx *ctx, const struct rank_team *team);

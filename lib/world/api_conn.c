@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api_conn.c: open contexts, listen, connect, accept, disconnect. */
+/* api_conn.c: listen, connect, accept, disconnect. */
 #include "lib/base/clock.h"
-#include "lib/base/conf.h"
 #include "lib/base/log.h"
-#include "lib/base/retired.h"
 #include "lib/conn/conns.h"
-#include "lib/core/event_fd.h"
 #include "lib/core/threads.h"
 #include "lib/rma/rma.h"
 #include "lib/world/connected.h"
@@ -17,182 +14,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-/* ---------------------------------------------------------------------------- contexts */
-
-#define RK_CTX_MAGIC 0x63747821u
-
-struct rank_ctx {
-    uint32_t magic;
-    struct rk_ctx *ctx;
-    struct rk_link link; /* in retired */
-    char name[RK_SHAKE_NAME];
-};
-
-static struct rk_retired retired = RK_RETIRED_INIT(16);
-
-/* Get the context of a handle. */
-static rank_status_t ctx_of(const char *call, rank_ctx_t handle, struct rk_ctx **out)
-{
-    *out = handle ? handle->ctx : rk_world_ctx();
-    if (handle && handle->magic != RK_CTX_MAGIC)
-        return rk_arg_handle(call, "context", handle);
-    if (handle && handle->ctx->forked)
-        return rk_arg_error(RANK_ERR_STATE, call, "the context is the parent's; open one in this process");
-    return handle || rank_initialized() ? RANK_OK : rk_arg_not_in(call);
-}
-
-static rank_status_t read_ctx_opts(const rank_ctx_opts_t *given, rank_ctx_opts_t *out)
-{
-    static const char call[] = "rank_ctx_open";
-
-    *out = (rank_ctx_opts_t)RANK_CTX_OPTS_INIT;
-    if (given && (given->size < sizeof(given->size) || given->size > sizeof(*out) || given->size % sizeof(given->size)))
-        return rk_arg_error(RANK_ERR_ARG, call, "opts->size is %zu: use RANK_CTX_OPTS_INIT", given->size);
-    if (given) /* fields beyond its size keep their defaults */
-        memcpy(out, given, given->size);
-    if (out->thread_level < RANK_THREAD_SINGLE || out->thread_level > RANK_THREAD_MULTIPLE)
-        return rk_arg_error(RANK_ERR_ARG, call, "thread level %d is none", out->thread_level);
-    if (out->name && strlen(out->name) >= RK_SHAKE_NAME)
-        return rk_arg_error(RANK_ERR_ARG, call, "the name has more than %d bytes", RK_SHAKE_NAME - 1);
-    return RANK_OK;
-}
-
-rank_status_t rank_ctx_open(const rank_ctx_opts_t *given, rank_ctx_t *out)
-{
-    struct rk_link *link;
-    rank_ctx_opts_t opts;
-    rank_ctx_t handle;
-    rank_status_t st = out ? read_ctx_opts(given, &opts) : rk_arg_null(__func__, "ctx");
-
-    if (st)
-        return st;
-    link = rk_retired_take(&retired);
-    handle = link ? memset(rk_list_entry(link, struct rank_ctx, link), 0, sizeof(*handle)) : calloc(1, sizeof(*handle));
-    if (!handle)
-        return RANK_ERR_NO_MEMORY;
-    st = rk_process_enter();
-    if (!st)
-        st = rk_world_open_alone(opts.thread_level, opts.progress_thread != 0, &handle->ctx);
-    if (st) {
-        if (handle->ctx)
-            rk_world_abandon(handle->ctx);
-        rk_process_leave();
-        rk_retired_put(&retired, &handle->link);
-        return st;
-    }
-    if (opts.name) {
-        snprintf(handle->name, sizeof(handle->name), "%s", opts.name);
-        handle->ctx->name = handle->name;
-    }
-    handle->ctx->connects = true;
-    handle->magic = RK_CTX_MAGIC;
-    atomic_fetch_add(&rk_contexts, 1);
-    *out = handle;
-    return RANK_OK;
-}
-
-rank_status_t rank_ctx_close(rank_ctx_t *handle, int64_t timeout_ns)
-{
-    rank_status_t st;
-    rank_ctx_t h;
-
-    if (!handle || !*handle)
-        return rk_arg_null(__func__, "ctx");
-    h = *handle;
-    if (h->magic != RK_CTX_MAGIC)
-        return rk_arg_handle(__func__, "context", h);
-    if (h->ctx->forked)
-        return rk_arg_error(RANK_ERR_STATE, __func__, "the context is the parent's");
-    if (rk_in_callback(h->ctx))
-        return rk_arg_in_callback(__func__);
-    h->magic = 0;
-    atomic_fetch_sub(&rk_contexts, 1);
-    st = rk_world_close_conns(h->ctx, timeout_ns);
-    rk_world_close(h->ctx);
-    rk_process_leave();
-    rk_retired_put(&retired, &h->link);
-    *handle = RANK_CTX_NULL;
-    return st;
-}
-
-rank_status_t rank_ctx_progress(rank_ctx_t handle)
-{
-    struct rk_ctx *ctx;
-    rank_status_t st = ctx_of(__func__, handle, &ctx);
-
-    if (st)
-        return st;
-    RK_ENTER(ctx);
-    rk_event_fd_end(ctx);
-    rk_progress_once(ctx);
-    return RANK_OK;
-}
-
-rank_status_t rank_ctx_progress_fd(rank_ctx_t handle, int *fd)
-{
-    struct rk_ctx *ctx;
-    rank_status_t st = ctx_of(__func__, handle, &ctx);
-
-    if (st)
-        return st;
-    if (!fd)
-        return rk_arg_null(__func__, "fd");
-    RK_ENTER(ctx);
-    return rk_event_fd_get(ctx, fd);
-}
-
-rank_status_t rank_ctx_progress_arm(rank_ctx_t handle)
-{
-    struct rk_ctx *ctx;
-    rank_status_t st = ctx_of(__func__, handle, &ctx);
-
-    if (st)
-        return st;
-    RK_ENTER(ctx);
-    return rk_event_fd_arm(ctx);
-}
-
-static rank_status_t check_rights(const char *call, rank_mem_kind_t kind, unsigned access)
-{
-    if (kind == RANK_MEM_CUDA)
-        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "device memory cannot be registered; copy it to host memory");
-    if (kind != RANK_MEM_HOST)
-        return rk_arg_error(RANK_ERR_ARG, call, "kind %d is none", (int)kind);
-    if (access == 0 || access & ~(unsigned)(RANK_ACCESS_READ | RANK_ACCESS_WRITE))
-        return rk_arg_error(RANK_ERR_ARG, call, "access %#x is none: give RANK_ACCESS_READ, RANK_ACCESS_WRITE or both", access);
-    return RANK_OK;
-}
-
-rank_status_t rank_ctx_reg(rank_ctx_t handle, rank_mem_kind_t kind, void *ptr, int64_t bytes, unsigned access, rank_mem_t *mem)
-{
-    struct rk_ctx *ctx;
-    rank_status_t st = ctx_of(__func__, handle, &ctx);
-
-    if (!st)
-        st = check_rights(__func__, kind, access);
-    return st ? st : rk_world_register(__func__, ctx->world, ptr, bytes, access, mem);
-}
-
-rank_status_t rank_ctx_alloc(rank_ctx_t handle, rank_mem_kind_t kind, int64_t bytes, unsigned access, void **ptr, rank_mem_t *mem)
-{
-    struct rk_ctx *ctx;
-    rank_status_t st = ctx_of(__func__, handle, &ctx);
-
-    if (!st)
-        st = check_rights(__func__, kind, access);
-    if (st)
-        return st;
-    if (!ptr || !mem)
-        return rk_arg_null(__func__, !ptr ? "ptr" : "mem");
-    if (bytes < 0)
-        return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative", (long long)bytes);
-    RK_ENTER(ctx);
-    st = rk_mem_register(ctx->world, NULL, (size_t)bytes, access, mem);
-    if (!st)
-        *ptr = (*mem)->mine;
-    return st;
-}
 
 /* --------------------------------------------------------------------------- listening */
 
@@ -225,7 +46,7 @@ struct opening {
 static rank_status_t opening_begin(const char *call, rank_ctx_t handle, const char *address, const rank_conn_opts_t *given,
                                    bool listens, struct opening *o)
 {
-    rank_status_t st = ctx_of(call, handle, &o->ctx);
+    rank_status_t st = rk_world_ctx_of(call, handle, &o->ctx);
 
     if (st)
         return st;
@@ -547,7 +368,5 @@ rank_status_t rank_conn_info(rank_team_t team, rank_conn_info_t *info)
     return RANK_OK;
 }
 
-RK_PUBLIC(rank_ctx_open); RK_PUBLIC(rank_ctx_close); RK_PUBLIC(rank_ctx_progress); RK_PUBLIC(rank_ctx_progress_fd);
-RK_PUBLIC(rank_ctx_progress_arm); RK_PUBLIC(rank_ctx_reg); RK_PUBLIC(rank_ctx_alloc); RK_PUBLIC(rank_listen); RK_PUBLIC(rank_listener_address);
-RK_PUBLIC(rank_listener_close); RK_PUBLIC(rank_accept); RK_PUBLIC(rank_connect); RK_PUBLIC(rank_disconnect);
-RK_PUBLIC(rank_conn_info);
+RK_PUBLIC(rank_listen); RK_PUBLIC(rank_listener_address); RK_PUBLIC(rank_listener_close); RK_PUBLIC(rank_accept);
+RK_PUBLIC(rank_connect); RK_PUBLIC(rank_disconnect); RK_PUBLIC(rank_conn_info);

@@ -20,6 +20,8 @@ struct rk_conn;
 
 /* Context created by rank_init; NULL before init and after finalize. */
 struct rk_ctx *rk_world_ctx(void);
+/* api_ctx.c: get the context of a handle; RANK_CTX_NULL: that of rank_init. */
+rank_status_t rk_world_ctx_of(const char *call, rank_ctx_t handle, struct rk_ctx **out);
 
 /*
  * init.c: open a context beside others of this process. Collective over its world. Takes board, which only one
