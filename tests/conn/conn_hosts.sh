@@ -54,6 +54,7 @@ on hostb pkill -STOP -x conn_remote
 sleep 5 # longer than the silence
 is_dead && bad "a stopped process is not dead" "$(cat out err)" || good "a stopped process is not dead"
 on hostb pkill -CONT -x conn_remote
+pkill -CONT -x nsenter # it stops with its child
 "$hosts" crash hostb
 until_true 12 is_dead && good "a host crashes" || bad "a host crashes" "$(cat out err)"
 on hosta pkill -9 -x conn_remote

@@ -107,7 +107,7 @@ static void flush_pending(struct rk_tcp *tcp)
         rk_tcp_flush(rk_list_entry(l, struct rk_tcp_link, on_pending));
 }
 
-/* Close the lifelines of dead peers: confirm that nothing here touches their memory any more. */
+/* Close the lifelines of dead peers. */
 static RK_COLD void end_lifelines(struct rk_tcp *tcp)
 {
     struct rk_link *at, *next;
@@ -118,7 +118,6 @@ static RK_COLD void end_lifelines(struct rk_tcp *tcp)
 
         if (!l->lifeline || l->peer->state != RK_PEER_DEAD)
             continue;
-        rk_tcp_send_bye(l);
         rk_tcp_link_close(l);
     }
 }

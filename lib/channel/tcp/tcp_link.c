@@ -55,7 +55,7 @@ void rk_tcp_link_failed(struct rk_tcp_link *l, const char *why)
     rk_tcp_unwatch(l->tcp, &l->source);
     if (why && !l->bye_sent)
         rk_debug("the connection to peer %d is at its end: %s", l->peer->number, why);
-    l->peer->closed |= l->bye;
+    l->peer->closed |= l->bye || l->bye_sent;
     l->tcp->ending += l->lifeline && !l->bye;
     rk_engine_report_death(l->tcp->ctx, l->peer->number);
 }
@@ -134,6 +134,8 @@ void rk_tcp_link_close(struct rk_tcp_link *l)
 {
     struct rk_tcp *tcp = l->tcp;
 
+    if (l->lifeline && l->bye)
+        rk_tcp_send_bye(l); /* nothing here touches the peer's memory any more */
     if (l->lifeline && (l->failed || l->bye))
         tcp->ending--;
     if (!l->failed)
