@@ -300,12 +300,12 @@ static void begin(void)
         struct process *p = &process[i];
         int other = 1 - i;
 
-        p->shm = (struct rk_shm){.ctx = &ctx, .nlocal = 2, .me = i, .ep = p->ep, .in = p->in,
+        p->shm = (struct rk_shm){.ctx = &ctx, .node = &node, .nlocal = 2, .me = i, .ep = p->ep, .in = p->in,
                                  .shape = {.frame = OFFERED + 64, .cells = 8, .ring = 4096, .shallow = 4096}};
         rk_list_init(&p->shm.receiving);
         rk_list_init(&p->shm.sending);
         rk_list_init(&p->shm.busy);
-        p->peer = (struct rk_peer){.ctx = &ctx, .number = other, .local = other, .ep = &p->end};
+        p->peer = (struct rk_peer){.ctx = &ctx, .number = other, .local = other, .node = &node, .slot = other, .ep = &p->end};
         p->end = (struct rk_shm_ep){.shm = &p->shm, .peer = &p->peer, .cma = true, .far_asked = true};
         rk_list_init(&p->peer.sendq.items[RK_SEND_CONTROL]);
         rk_list_init(&p->end.busy);
