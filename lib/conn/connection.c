@@ -287,6 +287,7 @@ rank_status_t rk_conn_send_bye(struct rk_conn *conn, int64_t timeout_ns)
 {
     struct bye_wait w = {.wait = {.peer = conn->peer}, .peer = conn->peer};
     struct rk_ctx *ctx = conn->team->ctx;
+    struct rk_tcp_link *l;
 
     w.wait.deadline = rk_wait_deadline(timeout_ns);
     if (timeout_ns)
@@ -297,6 +298,9 @@ rank_status_t rk_conn_send_bye(struct rk_conn *conn, int64_t timeout_ns)
     }
     conn->peer->closed = 1;
     rk_peer_died(conn->peer);
+    l = rk_tcp_link_of(ctx->conns->tcp, conn->peer);
+    if (l) /* a lifeline */
+        rk_tcp_link_close(l);
     return w.confirmed ? RANK_OK : RANK_ERR_TIMED_OUT;
 }
 

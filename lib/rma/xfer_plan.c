@@ -187,7 +187,7 @@ static unsigned add_blocks(struct rk_xfer *x, int g, const rank_block_t *blocks,
         int of;
 
         for (; i < n && blocks[i].mem == b->mem && blocks[i].offset == b->offset + bytes &&
-               (const char *)blocks[i].local == (const char *)b->local + bytes;
+               (uintptr_t)blocks[i].local == (uintptr_t)b->local + (uintptr_t)bytes;
              i++)
             bytes += blocks[i].bytes;
         if (bytes == 0)
