@@ -83,7 +83,7 @@ struct transfer {
     int64_t tag, notice_bytes;
     int how; /* of the wait */
     rank_request_t req;
-    volatile int called;
+    _Atomic int called;
 };
 
 /* Next free offset of each memory. */
