@@ -35,8 +35,6 @@ struct rk_peer {
     struct rk_procid id;
     int number;     /* local number; its rank in the own job */
     int local;      /* slot in the segment of the context's node, or -1 */
-    struct rk_node *node; /* the segment that it shares with this process: that one, or a connection's; or NULL */
-    int slot;             /* its slot there */
     uint16_t epoch; /* of its job's introduction, the same there: set with the id. Frames with another one are late */
     uint8_t state;  /* enum rk_peer_state */
     uint8_t left;   /* it has finalized */
@@ -50,6 +48,8 @@ struct rk_peer {
     int64_t kept;           /* p2p's: bytes of its unexpected messages here, without credit returned */
     struct rk_sendq sendq;  /* what waits for room */
     uint64_t suspect_until; /* end of the wait for a report of its death; or 0 */
+    struct rk_node *node;   /* the segment that it shares with this process: the context's or a connection's; or NULL */
+    int slot;               /* its slot there */
 };
 
 /* Is it a status of operations with a peer that is dead? */

@@ -285,7 +285,7 @@ int rk_shm_progress(struct rk_shm *shm)
         n += continue_streams(shm);
     if (rk_unlikely(shm->nassisted))
         n += rk_shm_rndv_poll(shm);
-    if (rk_unlikely(!rk_list_empty(&shm->steps)))
+    if (rk_unlikely(shm->nsteps))
         n += rk_shm_steps_progress(shm);
     return n;
 }
@@ -306,7 +306,7 @@ void rk_shm_idle(struct rk_shm *shm, uint64_t now)
 
 bool rk_shm_has_frames(const struct rk_shm *shm)
 {
-    if (atomic_load(&shm->node->mine->opened) != shm->opened_seen || !rk_list_empty(&shm->steps))
+    if (atomic_load(&shm->node->mine->opened) != shm->opened_seen || shm->nsteps)
         return true;
     for (int k = 0; k < shm->nopen_in; k++) {
         if (rk_fifo_ready(&shm->in[shm->open_in[k]]))

@@ -45,7 +45,6 @@ struct rk_shm_ep {
 struct rk_shm {
     struct rk_ctx *ctx;
     struct rk_node *node;
-    struct rk_peer *only; /* of a connection: the other process; NULL: those of the job */
     struct rk_fifo_shape shape;
     uint32_t nt_from;
     bool by_bits; /* many ranks: senders set bits in a bitmap */
@@ -60,13 +59,15 @@ struct rk_shm {
     struct rk_link busy;
     struct rk_link receiving; /* receives in progress, by request link */
     struct rk_link sending;   /* announced and unfinished */
-    struct rk_link steps;     /* receives that are copied in steps (shm_steps.c) */
     int nassisted;            /* receives with the sender's assist */
+    int nsteps;               /* and those in steps */
     uint64_t bad_frames;
     size_t deepened; /* bytes by which own rings have grown */
     struct rk_proto_table protos;
     struct rk_exports *exports; /* export_table.h; NULL until used */
     struct rk_imports *imports;
+    struct rk_peer *only;     /* of a connection: the other process; NULL: those of the job */
+    struct rk_link steps;     /* of a connection: receives that are copied in steps (shm_steps.c) */
 };
 
 /* shm_contact.c */

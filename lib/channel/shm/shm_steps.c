@@ -22,6 +22,7 @@ struct rk_shm_steps {
 static void steps_end(struct rk_shm_steps *s)
 {
     rk_list_remove(&s->link);
+    s->r.shm->nsteps--;
     rk_segment_close(s->segment);
     free(s);
 }
@@ -41,6 +42,7 @@ bool rk_shm_steps_begin(const struct rk_shm_recv *r)
         s->segment->users++;
     }
     rk_list_append(&r->shm->steps, &s->link);
+    r->shm->nsteps++;
     return true;
 }
 
