@@ -314,7 +314,7 @@ static int64_t time_since(uint64_t then)
 
 void rk_conn_count(struct rk_conn *conn)
 {
-    bool by_socket = strcmp(conn->info.channel, rk_channel_tcp.name) == 0;
+    bool by_socket = conn->peer->channel == &rk_channel_tcp;
     const struct rk_tcp_counts *c = &conn->counts;
 
     conn->info.sent = (int64_t)c->sent;

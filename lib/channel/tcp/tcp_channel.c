@@ -112,13 +112,15 @@ static RK_COLD void end_lifelines(struct rk_tcp *tcp)
 {
     struct rk_link *at, *next;
 
+    tcp->ended = false;
     rk_list_for_each_safe(at, next, &tcp->links)
     {
         struct rk_tcp_link *l = rk_list_entry(at, struct rk_tcp_link, on_links);
 
-        if (!l->lifeline || l->peer->state != RK_PEER_DEAD)
-            continue;
-        rk_tcp_link_close(l);
+        if (l->lifeline && l->peer->state == RK_PEER_DEAD)
+            rk_tcp_link_close(l);
+        else if (l->lifeline && (l->failed || l->bye))
+            tcp->ended = true; /* its death is reported, and not yet handled */
     }
 }
 
@@ -131,7 +133,7 @@ static int tcp_progress(struct rk_ctx *ctx, void *state)
     tcp->tick++;
     tcp->handled = 0;
     flush_pending(tcp);
-    if (rk_unlikely(tcp->ending > 0))
+    if (rk_unlikely(tcp->ended))
         end_lifelines(tcp);
     if (tcp->watched == tcp->quiet && !tcp->due && tcp->tick % ROUNDS_QUIET)
         return 0;

@@ -28,7 +28,7 @@
 /* A descriptor in the channel's set. ready may close it and free the source. */
 struct rk_tcp_source {
     int fd;
-    bool quiet;
+    bool quiet; /* rk_tcp_set_quiet */
     void (*ready)(struct rk_tcp_source *source, uint32_t events);
 };
 
@@ -107,7 +107,7 @@ struct rk_tcp {
     uint64_t tick; /* progress calls */
     int handled;   /* by this progress call */
     int watched, quiet; /* descriptors in the set; those of them where little happens: listeners and lifelines */
-    int ending;    /* lifelines with peers that are about to be dead */
+    bool ended;    /* a lifeline has ended: to be closed once its peer is dead */
     bool due;      /* look at the set in the next progress call, even if all are quiet */
     bool leaving;  /* the rooms above are closed: nothing is delivered any more */
     uint64_t bad_frames;

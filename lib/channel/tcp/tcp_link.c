@@ -56,7 +56,7 @@ void rk_tcp_link_failed(struct rk_tcp_link *l, const char *why)
     if (why && !l->bye_sent)
         rk_debug("the connection to peer %d is at its end: %s", l->peer->number, why);
     l->peer->closed |= l->bye || l->bye_sent;
-    l->tcp->ending += l->lifeline && !l->bye;
+    l->tcp->ended |= l->lifeline;
     rk_engine_report_death(l->tcp->ctx, l->peer->number);
 }
 
@@ -136,8 +136,6 @@ void rk_tcp_link_close(struct rk_tcp_link *l)
 
     if (l->lifeline && l->bye)
         rk_tcp_send_bye(l); /* nothing here touches the peer's memory any more */
-    if (l->lifeline && (l->failed || l->bye))
-        tcp->ending--;
     if (!l->failed)
         rk_tcp_unwatch(tcp, &l->source);
     l->failed = true;

@@ -23,7 +23,7 @@ static bool tcp_deliver(struct rk_tcp_link *l, const struct rk_hdr *hdr, const v
     if (hdr->kind == RK_TCP_BYE && l->lifeline && !l->bye) {
         l->bye = true; /* confirmed once its frames are delivered and it is disconnected */
         l->peer->closed = 1;
-        l->tcp->ending += !l->failed;
+        l->tcp->ended = true;
         rk_engine_report_death(ctx, l->peer->number);
         return true;
     }
