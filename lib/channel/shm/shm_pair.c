@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 struct pairs {
-    struct rk_ctx *ctx;
     struct rk_proto_table protos;
     struct rk_shm *of[RK_PAIRS_MAX];
     int n;
@@ -24,28 +23,31 @@ bool rk_pair_has_room(struct rk_ctx *ctx)
     return !p || p->n < RK_PAIRS_MAX;
 }
 
+static rank_status_t pair_join(struct rk_ctx *ctx, struct rk_node **node, int index)
+{
+    rank_status_t st = rk_node_join_pair(*node, index, ctx->node);
+
+    if (st) {
+        rk_node_close(*node);
+        *node = NULL;
+    }
+    return st;
+}
+
 rank_status_t rk_pair_create(struct rk_ctx *ctx, struct rk_node **out, struct rk_memfd_card *card)
 {
     const size_t regions[RK_REGION_COUNT] = {[RK_REGION_FIFOS] = rk_shm_region_bytes(2),
                                              [RK_REGION_EXPORTS] = rk_shm_exports_bytes(2)};
     rank_status_t st = rk_node_create(2, regions, out, card);
 
-    if (!st && (st = rk_node_join_pair(*out, 0, ctx->node)) != RANK_OK) {
-        rk_node_close(*out);
-        *out = NULL;
-    }
-    return st;
+    return st ? st : pair_join(ctx, out, 0);
 }
 
 rank_status_t rk_pair_attach(struct rk_ctx *ctx, const struct rk_memfd_card *card, struct rk_node **out)
 {
     rank_status_t st = rk_node_attach(card, 2, out);
 
-    if (!st && (st = rk_node_join_pair(*out, 1, ctx->node)) != RANK_OK) {
-        rk_node_close(*out);
-        *out = NULL;
-    }
-    return st;
+    return st ? st : pair_join(ctx, out, 1);
 }
 
 void rk_pair_drop(struct rk_node *node)
@@ -64,11 +66,11 @@ static rank_status_t pair_open(struct rk_ctx *ctx, void **state, void *card, siz
 {
     struct pairs *p = calloc(1, sizeof(*p));
 
+    (void)ctx;
     (void)card;
     *len = 0;
     if (!p)
         return RANK_ERR_NO_MEMORY;
-    p->ctx = ctx;
     free(rk_proto_table_load(&p->protos, false));
     *state = p;
     return RANK_OK;
