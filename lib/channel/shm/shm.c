@@ -135,11 +135,28 @@ size_t rk_shm_frame_max(const struct rk_peer *peer)
     return ((struct rk_shm_ep *)peer->ep)->shm->shape.frame;
 }
 
+/* Is the peer of a connection in the team of its message? is_valid counts those that it refuses. */
+static bool is_in_team(const struct rk_shm *shm, const struct rk_peer *peer, const struct rk_hdr *hdr)
+{
+    const struct rk_engine *e = shm->ctx->engine;
+
+    return (hdr->kind > RK_KIND_SMSG && hdr->kind != RK_KIND_RNDV) || !e->is_valid || e->is_valid(shm->ctx, peer, hdr);
+}
+
+static bool is_in_bound_team(const struct rk_shm *shm, const struct rk_peer *peer, const struct rk_bind *b, uint64_t tag)
+{
+    const struct rk_hdr hdr = {.kind = RK_KIND_MSG, .src = b->src, .team = b->team, .tag = tag};
+
+    return is_in_team(shm, peer, &hdr);
+}
+
 static void shm_frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
                           const void *payload)
 {
     rk_handler_fn handler = shm->ctx->engine->handler[hdr->kind];
 
+    if (rk_unlikely(shm->checks) && !is_in_team(shm, peer, hdr))
+        return;
     if (rk_likely(handler && hdr->kind != RK_KIND_RNDV)) {
         handler(shm->ctx, peer, hdr, payload, NULL);
         return;
@@ -168,10 +185,10 @@ RK_INLINE int shm_drain(struct rk_shm *shm, int from)
             uint32_t len;
             const struct rk_bind *b = rk_fifo_compact(in, &len);
 
-            if (rk_likely(b && b->epoch == peer->epoch))
-                shm->ctx->engine->small(peer, b->team, b->src, in->head >> 24, in->cell->slot[in->slot].payload, len);
-            else
+            if (rk_unlikely(!b || b->epoch != peer->epoch))
                 rk_engine_refused(shm->ctx, &shm->bad_frames);
+            else if (rk_likely(!shm->checks) || is_in_bound_team(shm, peer, b, in->head >> 24))
+                shm->ctx->engine->small(peer, b->team, b->src, in->head >> 24, in->cell->slot[in->slot].payload, len);
             rk_fifo_consume(in, in->at);
             n++;
             continue;

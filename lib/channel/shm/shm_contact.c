@@ -120,6 +120,7 @@ rank_status_t rk_shm_make(struct rk_ctx *ctx, struct rk_node *node, struct rk_pe
     shm->ctx = ctx;
     shm->node = node;
     shm->only = only;
+    shm->checks = only != NULL;
     shm->nlocal = node->nlocal;
     shm->me = node->index;
     shm->shape = shape_for(node->nlocal);
