@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include "lib/base/conf.h"
+#include "lib/p2p/p2p_internal.h"
 #include "lib/world/world.h"
 
 #include <pthread.h>
@@ -97,6 +98,50 @@ static void in_threads(void **state)
     }
 }
 
+/* A peer of two connections sends by one of them on the team of the other, as no call does. */
+static void on_another_team(void **state)
+{
+    rank_ctx_opts_t ctx_opts = RANK_CTX_OPTS_INIT;
+    rank_conn_opts_t opts = RANK_CONN_OPTS_INIT;
+    rank_team_t there[2], here[2];
+    rank_listener_t listener;
+    rank_ctx_t a, b;
+    char address[80];
+    size_t len = sizeof(address);
+    struct rk_peer *peer;
+    int found, value = 7;
+
+    opts.flags = *(unsigned *)*state;
+    ctx_opts.progress_thread = 1;
+    assert_int_equal(rank_ctx_open(&ctx_opts, &a), RANK_OK);
+    assert_int_equal(rank_ctx_open(NULL, &b), RANK_OK);
+    assert_int_equal(rank_listen(a, "127.0.0.1:0", &opts, &listener), RANK_OK);
+    assert_int_equal(rank_listener_address(listener, address, &len), RANK_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rank_connect(b, address, &opts, &here[i]), RANK_OK);
+        assert_int_equal(rank_accept(listener, -1, &there[i]), RANK_OK);
+    }
+    peer = rk_team_peer(here[0], 1);
+    assert_string_equal(peer->channel->name, opts.flags ? "tcp" : "shm");
+    for (int64_t team = 0; team < 2; team++) { /* first on its own */
+        struct rk_hdr hdr = {.kind = RK_KIND_MSG, .epoch = peer->epoch, .len = sizeof(value), .team = here[team]->id, .tag = 3};
+
+        assert_int_equal(peer->channel->send(peer, &hdr, &value), RANK_OK);
+        if (peer->channel->send_small)
+            assert_int_equal(peer->channel->send_small(peer, hdr.team, 0, 4, &value, sizeof(value)), RANK_OK);
+    }
+    assert_int_equal(rank_send(&value, 1, RANK_INT32, 1, 5, here[0]), RANK_OK);
+    assert_int_equal(rank_ctx_progress(b), RANK_OK); /* frames that wait to share a packet */
+    for (int64_t tag = 3; tag <= 5; tag++)
+        if (tag != 4 || peer->channel->send_small)
+            assert_int_equal(rank_recv(&value, 1, RANK_INT32, 0, tag, there[0], NULL), RANK_OK);
+    assert_int_equal(rank_iprobe(RANK_ANY_SOURCE, RANK_ANY_TAG, there[1], &found, NULL), RANK_OK);
+    assert_int_equal(found, 0);
+    assert_int_equal(there[0]->ctx->p2p->bad_frames, peer->channel->send_small ? 2 : 1);
+    assert_int_equal(rank_ctx_close(&b, -1), RANK_OK);
+    assert_int_equal(rank_ctx_close(&a, -1), RANK_OK);
+}
+
 static int load(void **state)
 {
     (void)state;
@@ -107,10 +152,13 @@ static int load(void **state)
 int main(void)
 {
     int serialized = RANK_THREAD_SERIALIZED, multiple = RANK_THREAD_MULTIPLE;
+    unsigned shared = 0, by_socket = RANK_CONN_NO_SHM;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(apart, &serialized),
         cmocka_unit_test_prestate(apart, &multiple),
         cmocka_unit_test(in_threads),
+        cmocka_unit_test_prestate(on_another_team, &shared),
+        cmocka_unit_test_prestate(on_another_team, &by_socket),
     };
 
     return cmocka_run_group_tests(tests, load, NULL);
