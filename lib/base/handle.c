@@ -52,6 +52,16 @@ static uint32_t scramble_gen(uint32_t x, uint64_t key)
     return x ^ x >> 15;
 }
 
+/* Undo scramble_gen. */
+static uint32_t unscramble_gen(uint32_t x, uint64_t key)
+{
+    x = (x ^ x >> 15 ^ x >> 30) * 0x0e8b2f51u;
+    x ^= x >> 16 ^ (uint32_t)(key >> 32);
+    x *= 0x43021123u;
+    x = (x ^ x >> 15 ^ x >> 30) * 0x1d69e2a5u;
+    return x ^ x >> 16 ^ (uint32_t)key;
+}
+
 static uint32_t next_gen(struct rk_handles *table)
 {
     uint32_t gen;
@@ -87,4 +97,11 @@ void rk_handle_drop(struct rk_handles *table, struct rk_id id)
     h->object = NULL;
     h->next_free = table->first_free;
     table->first_free = id.index;
+}
+
+bool rk_handle_was_dropped(const struct rk_handles *table, struct rk_id id)
+{
+    uint32_t count = table->seed ? unscramble_gen(id.gen, table->seed) : id.gen;
+
+    return id.gen && count && count <= table->count && id.index < table->n && !rk_handle_get(table, id);
 }

@@ -45,11 +45,8 @@ RK_INLINE void *rk_handle_get(const struct rk_handles *table, struct rk_id id)
     return id.index < table->n && table->at[id.index].gen == id.gen ? table->at[id.index].object : NULL;
 }
 
-/* Has the id been dropped, and its index not been used again? */
-RK_INLINE bool rk_handle_was_dropped(const struct rk_handles *table, struct rk_id id)
-{
-    return id.gen && id.index < table->n && table->at[id.index].gen == id.gen && !table->at[id.index].object;
-}
+/* Is it an id that the table has given, and that has been dropped? For any number of ids since; not for a hot path. */
+bool rk_handle_was_dropped(const struct rk_handles *table, struct rk_id id);
 
 /* Visit all objects; i is a uint32_t. The body may put and drop. */
 #define rk_handles_for_each(i, obj, table)                                                         \

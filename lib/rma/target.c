@@ -272,7 +272,7 @@ static rank_status_t check_keys(struct rk_ctx *ctx, const struct rk_rma_parsed_r
 
 /*
  * Count a request that was refused. A peer of a connection that names too many memories that are none guesses, and is
- * disconnected. Memory that was freed a short time ago does not count.
+ * disconnected. Memory that was freed does not count.
  */
 static RK_COLD void target_refused(struct rk_peer *peer, struct rk_rma_peer *state)
 {

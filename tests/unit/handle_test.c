@@ -94,12 +94,12 @@ static void random_generations(void **state)
     run_model(true);
 }
 
-/* One index, used again and again: each id differs from all before it. */
+/* One index, used again and again: each id differs from all before it, and all of these are recognized. */
 static void reuse(void **state)
 {
     struct rk_handles table;
     struct rk_id id, first;
-    int object;
+    int object, guessed = 0;
 
     (void)state;
     for (int random = 0; random < 2; random++) {
@@ -114,8 +114,13 @@ static void reuse(void **state)
             rk_handle_drop(&table, id);
             assert_null(rk_handle_get(&table, id));
             assert_true(rk_handle_was_dropped(&table, id));
-            assert_false(rk_handle_was_dropped(&table, first));
+            assert_true(rk_handle_was_dropped(&table, first));
         }
+        for (uint32_t i = 0; i < 1000; i++) /* guesses: 1e5 of 2^32 generations were given */
+            guessed += rk_handle_was_dropped(&table, (struct rk_id){first.index, table.count + 1 + i * 4200000});
+        assert_true(guessed <= 10);
+        assert_true(rk_handle_put(&table, &object, &id));
+        assert_false(rk_handle_was_dropped(&table, id));
         rk_handles_close(&table);
     }
 }
