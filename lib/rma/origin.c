@@ -454,9 +454,15 @@ void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
     (void)rndv;
     if (!ctx->rma)
         return;
-    if (!rk_rma_decode_reply(payload, hdr->len, &a, &data, &bytes) ||
-        (job = rk_handle_get(&ctx->rma->job_ids, a.asker)) == NULL || job->peer != peer ||
-        (job->inflight == 0 && !puts_list(job)) || !was_requested(job, &a, bytes)) {
+    if (!rk_rma_decode_reply(payload, hdr->len, &a, &data, &bytes)) {
+        rk_engine_refused(ctx, &ctx->rma->bad_frames);
+        return;
+    }
+    job = rk_handle_get(&ctx->rma->job_ids, a.asker);
+    if (!job && a.in == LIST_FRAME && a.status && rk_handle_was_dropped(&ctx->rma->job_ids, a.asker))
+        return; /* a put of a list that has ended */
+    if (!job || job->peer != peer || (job->inflight == 0 && !puts_list(job)) ||
+        !was_requested(job, &a, bytes)) {
         rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
     }
