@@ -365,20 +365,20 @@ static rank_status_t cma_move(struct rk_xfer *x, size_t *budget)
 
 /* ------------------------------------------------------------------------- steps */
 
-static bool needs_connection(const struct rk_xfer *x)
+static bool group_is_empty(const struct rk_xfer *x, int g)
 {
-    return x->group[RK_XFER_CHANNEL].first < x->group[RK_XFER_FRAMES].end;
+    return x->group[g].first == x->group[g].end;
 }
 
-/* in_call: it may wait for a connection. */
-static rank_status_t step_move(struct rk_xfer *x, size_t *budget, bool in_call)
+/* It moves nothing while a connection is made. */
+static rank_status_t step_move(struct rk_xfer *x, size_t *budget)
 {
     rank_status_t st = RANK_OK;
 
     if (rk_unlikely(x->peer->state == RK_PEER_DEAD))
         return rk_peer_lost(x->peer);
-    if (rk_unlikely(x->peer->state == RK_PEER_NEW) && needs_connection(x)) {
-        st = in_call ? rk_peer_connect(x->peer) : rk_peer_try_connect(x->peer);
+    if (rk_unlikely(x->peer->state == RK_PEER_NEW) && !(group_is_empty(x, RK_XFER_CHANNEL) && group_is_empty(x, RK_XFER_FRAMES))) {
+        st = rk_peer_try_connect(x->peer); /* a wait here would hold up the steps of all lists */
         if (st)
             return st == RK_AGAIN ? RANK_OK : st;
     }
@@ -407,7 +407,7 @@ static bool xfer_step(struct rk_xfer *x, size_t *budget, bool in_call)
 {
     size_t before = *budget;
     uint32_t inflight = x->inflight;
-    rank_status_t st = x->status ? RANK_OK : step_move(x, budget, in_call);
+    rank_status_t st = x->status ? RANK_OK : step_move(x, budget);
     bool moved;
 
     if (st)
@@ -452,22 +452,17 @@ int rk_xfers_progress(struct rk_ctx *ctx)
 void rk_xfer_begin(struct rk_xfer *x, struct rank_request *req)
 {
     struct rk_xfers *all = &x->ctx->rma->xfers;
-    const struct rk_xfer_group *c = &x->group[RK_XFER_CHANNEL], *f = &x->group[RK_XFER_FRAMES];
     size_t budget = RK_XFER_STEP;
     struct rk_rma_peer *state;
 
-    req->type = RK_REQ_RMA;
-    req->kind = RK_REQ_LIST;
     req->status = RANK_OK;
-    req->peer = x->peer;
-    req->view = (struct rk_view){NULL, (size_t)x->bytes, NULL};
     req->done = false;
     x->req = req;
     x->active = true;
     x->status = RANK_OK;
     x->posted = false;
-    x->job_over = f->first == f->end;
-    x->visible = !x->put || c->first == c->end;
+    x->job_over = group_is_empty(x, RK_XFER_FRAMES);
+    x->visible = !x->put || group_is_empty(x, RK_XFER_CHANNEL);
     for (int g = 0; g < RK_XFER_GROUPS; g++) {
         x->group[g].next = x->group[g].first;
         x->group[g].in = 0;
