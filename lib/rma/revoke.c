@@ -161,6 +161,7 @@ rank_status_t rank_dereg_timed(rank_mem_t *handle, int64_t timeout_ns)
     rk_handle_drop(&mem->ctx->rma->mem_ids, mem->id);
     rk_key_record_free(mem);
     rk_segment_withdraw(mem->segment);
+    rk_key_revoke(mem->ctx, rk_engine_peer(mem->ctx, mem->ctx->boot->rank), nonce); /* keys that this process has opened itself */
     st = revoke_at_peers(mem->ctx, mem->id, nonce, timeout_ns);
     rk_mem_destroy(mem);
     return st;

@@ -67,12 +67,13 @@ static void run_random(struct mp *mp, int64_t steps)
     close_lists(mp, &m, &s);
 }
 
-/* A list to the own memory. */
+/* A list to the own memory; and one by an own key, which ends with the registration. */
 static void run_self(struct mp *mp)
 {
-    char data[64], mine[64] = "", in[8];
+    char data[64], mine[64] = "", in[8], key[RANK_RKEY_MAX];
+    size_t len = sizeof(key);
     rank_request_t req;
-    rank_mem_t mem;
+    rank_mem_t mem, opened;
 
     mp_case(mp, "to itself");
     mp_fill(data, sizeof(data), 3);
@@ -82,7 +83,15 @@ static void run_self(struct mp *mp)
     MP_OK(rank_wait(&req, NULL));
     MP_OK(rank_recv(in, 4, RANK_BYTE, mp->rank, 9, mp->world, NULL));
     MP_CHECK(memcmp(data, mine, sizeof(mine)) == 0 && memcmp(in, "done", 4) == 0);
-    MP_OK(rank_dereg(&mem));
+    MP_OK(rank_rkey_pack(mem, key, &len));
+    MP_OK(rank_rkey_open(mp->world, mp->rank, key, len, &opened));
+    MP_OK(rank_xfer(RANK_XFER_READ, &(rank_block_t){data, 4, opened, 60}, 1, mp->rank, mp->world, NULL, &req));
+    MP_OK(rank_wait(&req, NULL));
+    MP_CHECK(memcmp(data, mine + 60, 4) == 0);
+    MP_OK(rank_dereg_timed(&mem, 20000000000ll));
+    MP_STATUS(rank_put(data, 4, mp->rank, opened, 0), RANK_ERR_HANDLE);
+    MP_STATUS(rank_xfer(RANK_XFER_READ, &(rank_block_t){data, 4, opened, 60}, 1, mp->rank, mp->world, NULL, &req), RANK_ERR_HANDLE);
+    MP_OK(rank_rkey_close(&opened));
 }
 
 /* Is the request complete, without progress? Its status. */
