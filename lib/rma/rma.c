@@ -127,7 +127,7 @@ static RK_COLD rank_status_t move_in_steps(bool put, char *local, size_t bytes, 
     for (size_t at = 0; at < bytes && !st; at += MOVE_STEP) {
         size_t n = bytes - at < MOVE_STEP ? bytes - at : MOVE_STEP;
 
-        st = at ? rk_mem_check("rank_put", mem) : RANK_OK;
+        st = at ? rk_mem_check(put ? "rank_put" : "rank_get", mem) : RANK_OK;
         st = st ? st : remote_move(put, local + at, n, peer, mem, offset + at, NULL);
     }
     return st;

@@ -4,6 +4,7 @@
  *
  * The check resolves each memory once: the memory keeps its place in the list, valid for the list's serial.
  */
+#include "lib/base/log.h"
 #include "lib/data/iov.h"
 #include "lib/rma/xfer.h"
 
@@ -267,8 +268,10 @@ rank_status_t rk_xfer_plan(const char *call, rank_xfer_op_t op, const rank_block
     if (rk_peer_null_ok(st))
         return st;
     x = xfer_alloc(null ? 0 : n, nmems, notice);
-    if (!x)
+    if (!x) {
+        rk_error("out of memory for a list of %lld blocks", (long long)n);
         return RANK_ERR_NO_MEMORY;
+    }
     x->ctx = team->ctx;
     x->team = team;
     x->rank = peer;

@@ -2,8 +2,8 @@
 /*
  * list_model.h: run random transfers of lists, and compare memory with a model.
  *
- * Two processes move lists of each other's memory. Both sides draw the same random numbers. Used on connections and on teams of a world. A failed check prints its place and
- * aborts.
+ * Two processes move lists of each other's memory, on connections and on teams of a world. Both sides draw the same
+ * random numbers. A failed check prints its place and aborts.
  */
 #ifndef TESTS_CONN_LIST_MODEL_H
 #define TESTS_CONN_LIST_MODEL_H
