@@ -149,24 +149,28 @@ static void taken_back_side(struct pair *p)
     list_free(&s.lists);
 }
 
-/* Memory is taken back in the middle: the list ends, and the connection goes on. */
+/* Memory is taken back in the middle: its lists end, and the connection goes on. */
 static void middle_side(struct pair *p)
 {
-    rank_request_t req;
+    rank_request_t req, also;
+    rank_mem_t other;
     struct side s;
     int go = 1;
 
     open_side(&s, p, RANK_THREAD_SERIALIZED, 0);
     if (p->me == 0) {
         OK(list_start_long(&s.lists, RANK_XFER_WRITE, 1ll << 34, &req));
+        OK(list_start_long(&s.lists, RANK_XFER_WRITE, 1ll << 34, &also));
         STATUS(rank_wait_timed(&req, SECOND / 20, NULL), RANK_ERR_TIMED_OUT);
         OK(rank_send(&go, 1, RANK_INT32, s.lists.other, 1, s.conn));
         STATUS(rank_wait_timed(&req, 20 * SECOND, NULL), RANK_ERR_HANDLE);
+        STATUS(rank_wait_timed(&also, 20 * SECOND, NULL), RANK_ERR_HANDLE);
         OK(rank_recv(&go, 1, RANK_INT32, s.lists.other, 1, s.conn, NULL));
         OK(rank_send(&go, 1, RANK_INT32, s.lists.other, 1, s.conn));
     } else {
         OK(rank_recv(&go, 1, RANK_INT32, s.lists.other, 1, s.conn, NULL));
         OK(rank_dereg(&s.lists.mem[0].own));
+        OK(rank_ctx_reg(s.ctx, RANK_MEM_HOST, &go, sizeof(go), RANK_ACCESS_READ, &other)); /* gets the same index */
         OK(rank_send(&go, 1, RANK_INT32, s.lists.other, 1, s.conn));
         OK(rank_recv(&go, 1, RANK_INT32, s.lists.other, 1, s.conn, NULL));
     }
