@@ -124,8 +124,6 @@ static void place_drop(struct rk_segments *s, const struct rk_segment *seg)
     at--;
     s->nplaces--;
     memmove(s->places + at, s->places + at + 1, (s->nplaces - at) * sizeof(s->places[0]));
-    for (size_t i = at; i < s->nplaces; i++) /* each must be computed again */
-        s->places[i].reach = NULL;
     reach_from(s, at);
 }
 
