@@ -40,10 +40,19 @@ type Options struct {
 	Name string // shown to peers, at most 63 bytes; "": the name of the program
 }
 
+// native is what the library uses. It does not refer to the Context: a cycle has no finalizer.
+type native struct {
+	c    *C.go_ctx // also has the memory of operations
+	bell *os.File  // readable when operations are complete
+}
+
+func (n *native) free() {
+	C.go_ctx_free(n.c)
+}
+
 // Context is an instance of the library. A thread of the library makes progress in it.
 type Context struct {
-	c    *C.go_ctx
-	bell *os.File // readable when operations are complete
+	*native
 
 	mu        sync.Mutex
 	ops       []*operation // by id
@@ -65,7 +74,7 @@ func Open(opts *Options) (*Context, error) {
 		name = C.CString(opts.Name)
 		defer C.free(unsafe.Pointer(name))
 	}
-	c := &Context{conns: map[*Conn]struct{}{}, listeners: map[*Listener]struct{}{}, mems: map[*Mem]struct{}{},
+	c := &Context{native: new(native), conns: map[*Conn]struct{}{}, listeners: map[*Listener]struct{}{}, mems: map[*Mem]struct{}{},
 		closed: make(chan struct{})}
 	if status := Status(C.go_ctx_open(name, &c.c)); status != success {
 		return nil, fail("open", status)
@@ -149,18 +158,9 @@ func (c *Context) Shutdown(ctx context.Context) error {
 	for _, m := range mems {
 		m.buf.release()
 	}
-	runtime.SetFinalizer(c, freeContext)
+	runtime.SetFinalizer(c.native, (*native).free)
 	close(c.closed)
 	return fail("close", c.status)
-}
-
-// freeContext frees a closed context that nothing refers to.
-func freeContext(c *Context) {
-	for _, o := range c.ops {
-		C.free(o.bounce)
-		C.go_op_free(o.op)
-	}
-	C.go_ctx_free(c.c)
 }
 
 func keys[T comparable](set map[T]struct{}) []T {

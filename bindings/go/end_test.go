@@ -288,3 +288,26 @@ func TestPeerStopped(t *testing.T) {
 	must(t, cmd.Process.Kill())
 	cmd.Wait()
 }
+
+// The memory of C is freed when nothing refers to a closed Context.
+func TestFreed(t *testing.T) {
+	freed := make(chan struct{}, 2)
+	func() {
+		contexts, conns := connected(t)
+		must(t, conns[0].Send(background, make([]byte, 8), 1))
+		_, err := conns[1].Recv(background, make([]byte, 8), 1)
+		must(t, err)
+		for _, c := range contexts {
+			must(t, c.Close())
+			runtime.SetFinalizer(c.native, nil)
+			runtime.SetFinalizer(c.native, func(n *native) {
+				n.free()
+				freed <- struct{}{}
+			})
+		}
+	}()
+	for end := time.Now().Add(5 * time.Second); len(freed) < cap(freed) && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		runtime.GC()
+	}
+	check(t, len(freed) == cap(freed), "%d of %d contexts are freed", len(freed), cap(freed))
+}

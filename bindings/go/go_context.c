@@ -55,6 +55,10 @@ rank_status_t go_ctx_close(go_ctx *c, int64_t timeout_ns)
 /* The descriptor belongs to the dispatcher. */
 void go_ctx_free(go_ctx *c)
 {
+    for (go_op *op = c->ops, *older; op; op = older) {
+        older = op->older;
+        go_op_free(op);
+    }
     free(c);
 }
 

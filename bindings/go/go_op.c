@@ -21,11 +21,14 @@ go_op *go_op_new(go_ctx *c)
 
     if (!op)
         return NULL;
+    if (sem_init(&op->done, 0, 0) < 0) {
+        free(op);
+        return NULL;
+    }
     op->ctx = c;
-    if (sem_init(&op->done, 0, 0) == 0)
-        return op;
-    free(op);
-    return NULL;
+    op->older = c->ops;
+    c->ops = op;
+    return op;
 }
 
 static void op_free_lists(go_op *op)
@@ -53,6 +56,7 @@ void go_op_free(go_op *op)
 {
     op_free_lists(op);
     sem_destroy(&op->done);
+    free(op->copy);
     free(op);
 }
 

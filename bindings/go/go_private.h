@@ -21,6 +21,7 @@ struct go_ctx {
     _Atomic int32_t polling;   /* threads that poll for a short time */
     _Atomic int64_t parked;    /* operations that the queue will get */
     _Atomic(go_op *) queue;    /* complete operations, the last one first */
+    go_op *ops;                /* all, the newest one first */
     go_op *ordered;            /* those that the dispatcher has taken, in order; its own */
     _Atomic int32_t asleep;    /* the dispatcher reads the descriptor */
     int fd;
@@ -65,20 +66,27 @@ static inline int64_t go_gate_users(go_gate *g)
 /* Begin a call that may wait in the connection. Returns false if it is shut. */
 static inline bool go_conn_enter(go_conn *c)
 {
-    if (!go_gate_enter(&c->owner->gate))
+    go_ctx *owner = c->owner; /* c may be freed when it blocks nothing */
+
+    if (!go_gate_enter(&owner->gate))
         return false;
     atomic_fetch_add(&c->blocked, 1);
     if (!go_gate_is_shut(&c->starts))
         return true;
     atomic_fetch_sub(&c->blocked, 1);
-    go_gate_leave(&c->owner->gate);
+    go_gate_leave(&owner->gate);
     return false;
 }
 
 static inline void go_conn_leave(go_conn *c)
 {
+    go_ctx *owner = c->owner;
+
     atomic_fetch_sub(&c->blocked, 1);
-    go_gate_leave(&c->owner->gate);
+    go_gate_leave(&owner->gate);
 }
+
+/* Free an operation that its context no longer lists. */
+void go_op_free(go_op *op);
 
 #endif

@@ -42,6 +42,8 @@ typedef struct go_op {
     rank_notice_t notice; /* of a list; data NULL: none */
     go_ctx *ctx;
     struct go_op *next;
+    struct go_op *older; /* in the list of its context */
+    void *copy;          /* of the caller; freed with the operation */
     sem_t done;
 } go_op;
 
@@ -50,6 +52,7 @@ rank_status_t go_ctx_open(const char *name, go_ctx **out);
 void go_ctx_shut(go_ctx *c);
 /* Close it. All threads must have left: go_ctx_users is 0. */
 rank_status_t go_ctx_close(go_ctx *c, int64_t timeout_ns);
+/* Free it with its operations. */
 void go_ctx_free(go_ctx *c);
 int64_t go_ctx_users(go_ctx *c);
 int64_t go_ctx_parked(go_ctx *c);
@@ -73,10 +76,10 @@ int64_t go_conn_blocked(go_conn *c);
 /* No-op if NULL. The connection is disconnected, or its context closed. */
 void go_conn_free(go_conn *c);
 
+/* One call at a time. go_ctx_free frees it. */
 go_op *go_op_new(go_ctx *c);
 /* The operation is complete. Frees its request. */
 void go_op_end(go_op *op);
-void go_op_free(go_op *op);
 /* where is a tag, or an offset in mem. Returns GO_DONE with op->status, or GO_PENDING. */
 int go_op_start(go_op *op, go_conn *conn, int kind, void *data, int64_t n, int64_t where, rank_mem_t mem, int how, int cancels);
 /* Poll for a short time. Returns GO_DONE or GO_PENDING. */

@@ -28,10 +28,9 @@ type Envelope struct {
 // operation is one in flight, with memory of C. It is used again.
 type operation struct {
 	owner  *Context
-	op     *C.go_op
-	bounce unsafe.Pointer // of bounceMax bytes, or nil
-	parked atomic.Bool    // the dispatcher or the close of the context signals it
-	done   chan bool      // of an operation without a Request; true: the context was closed first
+	op     *C.go_op    // its copy: of bounceMax bytes, or nil
+	parked atomic.Bool // the dispatcher or the close of the context signals it
+	done   chan bool   // of an operation without a Request; true: the context was closed first
 	req    atomic.Pointer[Request]
 }
 
@@ -143,18 +142,15 @@ func cancels(ctx context.Context) C.int {
 // blockCopied carries out an operation on a copy, which the library may use for longer than the call.
 func (c *Conn) blockCopied(ctx context.Context, call string, kind C.int, o *operation, data []byte, where int64,
 	mem C.rank_mem_t) (Envelope, error) {
-	if o.bounce == nil {
-		if o.bounce = C.malloc(bounceMax); o.bounce == nil {
-			o.put()
-			return Envelope{}, fail(call, ErrNoMemory)
-		}
+	if o.op.copy == nil {
+		o.op.copy = C.malloc(bounceMax) // never nil
 	}
-	copied := unsafe.Slice((*byte)(o.bounce), len(data))
+	copied := unsafe.Slice((*byte)(o.op.copy), len(data))
 	if kind != C.GO_RECV && kind != C.GO_GET {
 		copy(copied, data)
 	}
 	o.parked.Store(true)
-	done := C.go_op_start(o.op, c.c, kind, o.bounce, C.int64_t(len(data)), C.int64_t(where), mem, C.GO_PARK, cancels(ctx))
+	done := C.go_op_start(o.op, c.c, kind, o.op.copy, C.int64_t(len(data)), C.int64_t(where), mem, C.GO_PARK, cancels(ctx))
 	closed, left := o.settle(ctx, done)
 	if left {
 		go c.abandon(o, nil, nil)

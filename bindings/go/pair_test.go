@@ -73,13 +73,23 @@ func check(t failer, ok bool, format string, args ...any) {
 	}
 }
 
-// pair opens two contexts of this process that are connected.
+// pair opens two contexts of this process that are connected, until the end of the test.
 func pair(t *testing.T) (contexts [2]*Context, conns [2]*Conn) {
+	t.Helper()
+	contexts, conns = connected(t)
+	for _, c := range contexts {
+		c := c
+		t.Cleanup(func() { c.Close() })
+	}
+	return contexts, conns
+}
+
+// connected opens two contexts of this process that are connected. The caller closes them.
+func connected(t *testing.T) (contexts [2]*Context, conns [2]*Conn) {
 	t.Helper()
 	for i := range contexts {
 		c, err := Open(&Options{Name: fmt.Sprint("side ", i)})
 		must(t, err)
-		t.Cleanup(func() { c.Close() })
 		contexts[i] = c
 	}
 	l, err := contexts[1].Listen(background, "127.0.0.1:0", &options)
