@@ -75,7 +75,7 @@ func Atomic[T Number](ctx context.Context, r *Remote, amo Amo, offset int64, ope
 	before, err := later(ctx, "atomic", func() (C.uint64_t, Status) {
 		var before C.uint64_t
 		status := Status(C.go_remote_atomic(r.conn.c, r.mem, C.int(amo), dtype, bits, C.int64_t(offset), &before))
-		return before, status
+		return before, r.conn.judge(status)
 	}, nil)
 	return decode[T](before), err
 }
@@ -87,7 +87,7 @@ func CompareSwap[T Number](ctx context.Context, r *Remote, offset int64, expecte
 	before, err := later(ctx, "compare and swap", func() (C.uint64_t, Status) {
 		var before C.uint64_t
 		status := Status(C.go_remote_cas(r.conn.c, r.mem, dtype, old, bits, C.int64_t(offset), &before))
-		return before, status
+		return before, r.conn.judge(status)
 	}, nil)
 	return decode[T](before), err
 }

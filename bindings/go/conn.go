@@ -49,17 +49,19 @@ func (c *Context) adopt(native *C.go_conn) (*Conn, Status) {
 	return nil, ErrClosed
 }
 
-// shut refuses calls from now on.
+// shut refuses calls from now on, and waits for those that are about to use the team.
 func (c *Conn) shut() {
-	if !c.shutDown.Swap(true) {
-		C.go_conn_shut(c.c)
-	}
+	c.shutDown.Store(true)
+	C.go_conn_shut(c.c)
 }
 
 // end disconnects once, and waits until no call is left in it.
 func (c *Conn) end(ns int64) Status {
 	c.closing.Do(func() {
 		c.status = Status(C.go_conn_disconnect(c.c, C.int64_t(ns)))
+		if c.status == ErrTimedOut {
+			c.owner.unconfirmed.Store(true)
+		}
 		for C.go_conn_blocked(c.c) > 0 {
 			time.Sleep(drainPause)
 		}
@@ -84,11 +86,7 @@ func (c *Conn) Close() error {
 // gone. When ctx ends first, the connection is closed all the same.
 func (c *Conn) Disconnect(ctx context.Context) error {
 	c.shut()
-	status := c.end(untilNs(ctx))
-	if status == ErrTimedOut && ctx.Err() != nil {
-		return ended("disconnect", ctx)
-	}
-	return fail("disconnect", status)
+	return closes(ctx, "disconnect", func() Status { return c.end(untilNs(ctx)) })
 }
 
 // Rank returns the rank of this side: 0 if it connected, 1 if it accepted.

@@ -15,6 +15,7 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"os"
 	"runtime"
 	"sync"
@@ -61,6 +62,8 @@ type Context struct {
 	listeners map[*Listener]struct{}
 	mems      map[*Mem]struct{}
 	closing   bool
+
+	unconfirmed atomic.Bool // a peer has not confirmed a disconnect
 
 	over   atomic.Bool   // the context of the library is closed
 	closed chan struct{} // closed when Shutdown is over
@@ -112,8 +115,13 @@ func (c *Context) Close() error {
 }
 
 // Shutdown closes listeners, disconnects connections, and ends all calls with ErrClosed. A context.Context that ends
-// before peers have confirmed gives ErrTimedOut. The Context is closed in any case. It waits for calls of Connect.
+// before peers have confirmed gives ErrTimedOut: they may still touch registered memory, which is never freed then. The
+// Context is closed in any case, in another goroutine if ctx ends first. It waits for calls of Connect.
 func (c *Context) Shutdown(ctx context.Context) error {
+	return closes(ctx, "close", func() Status { return c.shutdown(ctx) })
+}
+
+func (c *Context) shutdown(ctx context.Context) Status {
 	c.mu.Lock()
 	first := !c.closing
 	c.closing = true
@@ -121,7 +129,7 @@ func (c *Context) Shutdown(ctx context.Context) error {
 	c.mu.Unlock()
 	if !first {
 		<-c.closed
-		return nil
+		return c.status
 	}
 	for _, l := range listeners {
 		l.Close()
@@ -146,6 +154,9 @@ func (c *Context) Shutdown(ctx context.Context) error {
 	if c.status == success {
 		c.status = status
 	}
+	if status == ErrTimedOut {
+		c.unconfirmed.Store(true)
+	}
 	c.over.Store(true)
 	c.bell.Close()
 	c.mu.Lock()
@@ -156,11 +167,13 @@ func (c *Context) Shutdown(ctx context.Context) error {
 		o.signal(true)
 	}
 	for _, m := range mems {
-		m.buf.release()
+		if !c.unconfirmed.Load() { // else a peer may still touch it
+			m.buf.release()
+		}
 	}
 	runtime.SetFinalizer(c.native, (*native).free)
 	close(c.closed)
-	return fail("close", c.status)
+	return c.status
 }
 
 func keys[T comparable](set map[T]struct{}) []T {
@@ -326,10 +339,16 @@ type outcome[T any] struct {
 
 // later runs a call that waits in C. If ctx ends first, it goes on in another goroutine, and drop gets its result.
 func later[T any](ctx context.Context, call string, run func() (T, Status), drop func(T)) (T, error) {
-	var none T
 	if ctx.Err() != nil {
+		var none T
 		return none, ended(call, ctx)
 	}
+	return begun(ctx, call, run, drop)
+}
+
+// begun is later that runs the call even if ctx has ended.
+func begun[T any](ctx context.Context, call string, run func() (T, Status), drop func(T)) (T, error) {
+	var none T
 	if ctx.Done() == nil {
 		value, status := run()
 		return value, fail(call, status)
@@ -354,9 +373,18 @@ func later[T any](ctx context.Context, call string, run func() (T, Status), drop
 	}
 }
 
-// waits runs a call that waits in C and has no result but its status.
-func waits(ctx context.Context, call string, run func() Status) error {
-	_, err := later(ctx, call, func() (struct{}, Status) { return struct{}{}, run() }, nil)
+// closes runs the end of an object. If ctx ends first, it goes on in another goroutine.
+func closes(ctx context.Context, call string, run func() Status) error {
+	_, err := begun(ctx, call, func() (struct{}, Status) { return struct{}{}, run() }, nil)
+	if errors.Is(err, ErrTimedOut) && ctx.Err() != nil {
+		return ended(call, ctx)
+	}
+	return err
+}
+
+// waits runs a call on a connection that waits in C and has no result but its status.
+func (c *Conn) waits(ctx context.Context, call string, run func() Status) error {
+	_, err := later(ctx, call, func() (struct{}, Status) { return struct{}{}, c.judge(run()) }, nil)
 	return err
 }
 

@@ -248,9 +248,9 @@ func TestCloseWhileWaiting(t *testing.T) {
 	check(t, runtime.NumGoroutine() <= goroutines, "%d goroutines, before %d", runtime.NumGoroutine(), goroutines)
 }
 
-// Of a peer that is stopped, only limited waits end, and so does a disconnect.
+// Of a peer that is stopped, only limited waits end, and so do a disconnect and a shutdown.
 func TestPeerStopped(t *testing.T) {
-	_, conn, cmd := withProcess(t, "remote", 0)
+	c, conn, cmd := withProcess(t, "remote", 0)
 	limit, cancel := withTimeout(10 * time.Second)
 	defer cancel()
 	key, _, err := conn.RecvNew(limit, 0)
@@ -280,9 +280,13 @@ func TestPeerStopped(t *testing.T) {
 		cancel()
 	}
 	b.Free()
+	canceled, cancel := context.WithCancel(background)
+	time.AfterFunc(50*time.Millisecond, cancel)
+	is(t, "disconnect", conn.Disconnect(canceled), ErrCanceled, context.Canceled)
 	short, cancel := withTimeout(200 * time.Millisecond)
 	defer cancel()
 	is(t, "disconnect", conn.Disconnect(short), ErrTimedOut)
+	is(t, "shutdown", c.Shutdown(short), ErrTimedOut)
 	is(t, "put", remote.Put(background, []byte{1}, 0), ErrClosed)
 	check(t, time.Since(start) < 5*time.Second, "the calls took %v", time.Since(start))
 	must(t, cmd.Process.Kill())

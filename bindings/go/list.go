@@ -9,7 +9,6 @@ import "C"
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"unsafe"
 )
 
@@ -92,9 +91,8 @@ func (c *Conn) OpenAll(ctx context.Context, keys []byte) ([]*Remote, error) {
 			mems = make([]C.rank_mem_t, int(n))
 			status = Status(C.go_remote_open_all(c.c, unsafe.Pointer(&some[0]), C.size_t(len(copied)), &n, &mems[0]))
 		}
-		runtime.KeepAlive(c)
 		if status != success {
-			return nil, status
+			return nil, c.judge(status)
 		}
 		remotes := make([]*Remote, int(n))
 		for i := range remotes {

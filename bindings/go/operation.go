@@ -247,10 +247,15 @@ func (c *Conn) finish(ctx context.Context, call string, o *operation, closed boo
 	return envelope, c.failed(call, status)
 }
 
-// failed makes the error of a call, or nil. A stale handle of a connection that is closed here is ErrClosed.
-func (c *Conn) failed(call string, status Status) error {
+// judge returns the status of a call. A stale handle of a connection that is closed here is ErrClosed.
+func (c *Conn) judge(status Status) Status {
 	if status == ErrHandle && c.shutDown.Load() {
-		status = ErrClosed
+		return ErrClosed
 	}
-	return fail(call, status)
+	return status
+}
+
+// failed makes the error of a call, or nil.
+func (c *Conn) failed(call string, status Status) error {
+	return fail(call, c.judge(status))
 }

@@ -8,7 +8,6 @@ import "C"
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"unsafe"
 )
@@ -25,10 +24,11 @@ const (
 
 // Mem is registered memory: peers that have its key can access it.
 type Mem struct {
-	owner *Context
-	mem   C.rank_mem_t
-	buf   *Buffer
-	end   sync.Once
+	owner  *Context
+	mem    C.rank_mem_t
+	buf    *Buffer
+	end    sync.Once
+	status Status // of Deregister, after end
 }
 
 // Register registers a Buffer for all connections of the context. It stays until Deregister.
@@ -112,30 +112,33 @@ func (m *Mem) Deregister(ctx context.Context) error {
 	if m.buf.shared && m.buf.uses.Load() > 1 {
 		return wrong(call, ErrState, "operations use the memory")
 	}
-	var status Status
-	m.end.Do(func() {
-		c := m.owner
-		c.mu.Lock()
-		_, registered := c.mems[m]
-		delete(c.mems, m)
-		c.mu.Unlock()
-		if !registered {
-			return // the context has closed it
-		}
-		m.buf.freed.Store(m.buf.shared || m.buf.freed.Load())
-		status = Status(C.go_mem_deregister(c.c, m.mem, C.int64_t(untilNs(ctx))))
-		if status == ErrClosed { // a close of the context is about to
-			<-c.closed
-			status = success
-		}
-		if status != ErrTimedOut {
-			m.buf.release()
-		}
+	return closes(ctx, call, func() Status {
+		m.end.Do(func() { m.status = m.deregister(ctx) })
+		return m.status
 	})
-	if status == ErrTimedOut && ctx.Err() != nil {
-		return ended(call, ctx)
+}
+
+func (m *Mem) deregister(ctx context.Context) Status {
+	c := m.owner
+	c.mu.Lock()
+	_, registered := c.mems[m]
+	delete(c.mems, m)
+	c.mu.Unlock()
+	if !registered {
+		return success // the context has closed it
 	}
-	return fail(call, status)
+	m.buf.freed.Store(m.buf.shared || m.buf.freed.Load())
+	status := Status(C.go_mem_deregister(c.c, m.mem, C.int64_t(untilNs(ctx))))
+	if status == ErrClosed { // a close of the context is about to
+		<-c.closed
+		if status = success; c.unconfirmed.Load() {
+			status = ErrTimedOut
+		}
+	}
+	if status != ErrTimedOut {
+		m.buf.release()
+	}
+	return status
 }
 
 // Cmp compares a signal with a value.
@@ -175,8 +178,7 @@ func (c *Conn) Open(ctx context.Context, key []byte) (*Remote, error) {
 		r := &Remote{conn: c}
 		n := C.size_t(len(copied) - 1)
 		status := Status(C.go_remote_open(c.c, unsafe.Pointer(&copied[1:][: len(copied)-1 : len(copied)-1][0]), n, &r.mem))
-		runtime.KeepAlive(c)
-		return r, status
+		return r, c.judge(status)
 	}, func(r *Remote) { r.Close(context.Background()) })
 }
 
@@ -185,7 +187,7 @@ func (r *Remote) Close(ctx context.Context) error {
 	var err error
 	r.end.Do(func() {
 		over := make(chan Status, 1)
-		go func() { over <- Status(C.go_remote_close(r.conn.c, r.mem)) }()
+		go func() { over <- r.conn.judge(Status(C.go_remote_close(r.conn.c, r.mem))) }()
 		select {
 		case status := <-over:
 			err = fail("close", status)
@@ -221,12 +223,12 @@ func (r *Remote) Iget(v View, offset int64) (*Request, error) {
 
 // Flush completes all puts and atomics: they are visible at the peer then. When ctx ends, it goes on.
 func (r *Remote) Flush(ctx context.Context) error {
-	return waits(ctx, "flush", func() Status { return Status(C.go_remote_flush(r.conn.c, r.mem)) })
+	return r.conn.waits(ctx, "flush", func() Status { return Status(C.go_remote_flush(r.conn.c, r.mem)) })
 }
 
 // Fence orders puts, atomics and signals before it and later ones. When ctx ends, it goes on.
 func (r *Remote) Fence(ctx context.Context) error {
-	return waits(ctx, "fence", func() Status { return Status(C.go_remote_fence(r.conn.c, r.mem)) })
+	return r.conn.waits(ctx, "fence", func() Status { return Status(C.go_remote_fence(r.conn.c, r.mem)) })
 }
 
 // Block is a part of a list: memory here, and memory of the peer.
@@ -260,10 +262,11 @@ func (r *Remote) vector(ctx context.Context, call string, put C.int, blocks []Bl
 		drop()
 		return ended(call, ctx)
 	}
-	return waits(ctx, call, func() Status {
+	_, err := begun(ctx, call, func() (struct{}, Status) {
 		defer drop()
-		return Status(C.go_remote_vector(r.conn.c, r.mem, put, pieces, C.int64_t(len(blocks))))
-	})
+		return struct{}{}, r.conn.judge(Status(C.go_remote_vector(r.conn.c, r.mem, put, pieces, C.int64_t(len(blocks)))))
+	}, nil)
+	return err
 }
 
 // Putv puts blocks. If one is invalid, none moves. When ctx ends, it goes on, and the buffers stay until it is complete.
@@ -293,7 +296,7 @@ func (r *Remote) PutSignal(ctx context.Context, data []byte, offset int64, signa
 	if ctx.Done() != nil {
 		some = someBytes(append([]byte(nil), data...))
 	}
-	return waits(ctx, "put with a signal", func() Status {
+	return r.conn.waits(ctx, "put with a signal", func() Status {
 		return Status(C.go_remote_put_signal(r.conn.c, r.mem, unsafe.Pointer(&some[0]), C.int64_t(len(data)), C.int64_t(offset),
 			signal.mem, C.int64_t(signalOffset), C.uint64_t(value), C.int(op)))
 	})
