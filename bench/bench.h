@@ -67,9 +67,8 @@ struct bench_entry {
     bool one_by_one; /* a rate without a window */
     bool apart;   /* messages of a window lie in cache lines of their own */
     bool fetches; /* one-sided: data comes from the window */
-    bool words;   /* atomics: window and buffers are in host memory */
+    const char *on_host; /* operations of which window and buffers are in host memory; NULL: others */
     bool signals; /* the window is in host memory */
-    bool transfer; /* window and buffers are in host memory */
     bool list;    /* the size is that of a list, --blocks times --block */
     int pieces; /* the vector is this many ranks' blocks: 0 no, 1 in sbuf, 2 in rbuf, 3 in both */
     int window; /* one-sided: bytes of the window for each of a message, and a few lines behind; 0: 1, none behind */
@@ -120,7 +119,7 @@ static inline struct be_mem bench_target(const struct bench_opts *opts, const st
 {
     struct be_mem there = opts->mem[!e->fetches];
 
-    return opts->target_auto && there.sort == BE_CUDA && !e->words && !e->signals && !e->transfer ? there : opts->target;
+    return opts->target_auto && there.sort == BE_CUDA && !e->on_host && !e->signals ? there : opts->target;
 }
 
 static inline bool bench_inside(const struct bench_run *run)

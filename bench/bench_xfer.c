@@ -212,7 +212,7 @@ static int64_t bench_xfer_read_check(struct bench_run *run)
     return wrong;
 }
 
-#define TRANSFER .table = BENCH_BANDWIDTH, .one_sided = true, .transfer = true, .outside = true, \
+#define TRANSFER .table = BENCH_BANDWIDTH, .one_sided = true, .on_host = "transfers", .outside = true, \
     .begin = prepare_transfers, .end = free_transfers
 #define WRITES TRANSFER, .sample = bench_xfer_write, .check = bench_xfer_write_check
 #define READS TRANSFER, .sample = bench_xfer_read, .check = bench_xfer_read_check, .fetches = true

@@ -127,10 +127,8 @@ static const char *mistake(const struct frame *f, char *err, size_t len)
     }
     for (int i = 0; i < o->names_n; i++) {
         for (int k = 0; (e = harness_find(o->names[i], k)); k++) {
-            if (e->words && (o->target.sort == BE_CUDA || o->mem[0].sort == BE_CUDA || o->mem[1].sort == BE_CUDA))
-                snprintf(err, len, "%s: atomics work on host memory only; leave out --mem cuda and --target cuda", e->name);
-            else if (e->transfer && (o->target.sort == BE_CUDA || o->mem[0].sort == BE_CUDA || o->mem[1].sort == BE_CUDA))
-                snprintf(err, len, "%s: transfers are in host memory only; leave out --mem cuda and --target cuda", e->name);
+            if (e->on_host && (o->target.sort == BE_CUDA || o->mem[0].sort == BE_CUDA || o->mem[1].sort == BE_CUDA))
+                snprintf(err, len, "%s: %s work on host memory only; leave out --mem cuda and --target cuda", e->name, e->on_host);
             else if (e->signals && o->target.sort == BE_CUDA)
                 snprintf(err, len, "%s: signals are in host memory only; leave out --target cuda", e->name);
             else

@@ -4,7 +4,7 @@
 
   bench/compare/transfer.py BUILDDIR [--hosts] [--runs K] [--time SECONDS] [--sources a,b] [--rows REGEX] [--raw] [--list]
 
-BUILDDIR is a configured and built folder. bench/peers.sh BUILDDIR brings the peers; CI does not fetch them. A missing
+BUILDDIR is a configured and built folder. bench/peers.sh --transfer BUILDDIR brings the peers; CI does not fetch them. A missing
 peer gets a line, and its rows are left out. The bindings are built for BUILDDIR first.
 
 Each source runs its cases K times, all sources in turn. Printed are medians, the ratio, its least and largest value run by

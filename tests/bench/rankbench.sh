@@ -278,7 +278,7 @@ refused() {
 [ -z "$standin" ] || LD_LIBRARY_PATH=$standin refused 2 "there is no device 7" 2 -m cuda:7 lat
 refused 2 "--mem gpu: there are any, host" 2 -m gpu lat
 refused 2 "atomics work on host memory only" 2 --target cuda atomics
-refused 2 "transfers are in host memory only" 2 -m cuda write_list
+refused 2 "transfers work on host memory only" 2 -m cuda write_list
 refused 2 "--blocks" 2 --blocks 0 write_list
 refused 2 "put_lat has no --bidirectional" 2 --bidirectional put_lat
 refused 2 "rate has no --tx-depth" 2 -t 8 rate
