@@ -127,25 +127,34 @@ int go_ctx_reap(go_ctx *c, uint64_t *ids, int max)
 
 /* ------------------------------------------------------------------------------------------------ connections */
 
-static go_conn *conn_new(go_ctx *c)
+/* Begin a call that opens a team. conn_opened ends it. */
+static rank_status_t conn_begin(go_ctx *c, go_conn **out)
 {
     go_conn *conn = calloc(1, sizeof(*conn));
 
-    if (conn)
-        conn->owner = c;
-    return conn;
+    if (!conn)
+        return RANK_ERR_NO_MEMORY;
+    conn->owner = c;
+    *out = conn;
+    if (go_gate_enter(&c->gate))
+        return RANK_OK;
+    free(conn);
+    return RANK_ERR_CLOSED;
 }
 
 /* Returns the status of a call that opened the team, and *out if it did. */
 static rank_status_t conn_opened(go_conn *conn, rank_status_t st, go_conn **out)
 {
+    go_ctx *owner = conn->owner;
+
     if (st) {
         free(conn);
-        return st;
+    } else {
+        conn->peer = 1 - rank_team_rank(conn->team);
+        *out = conn;
     }
-    conn->peer = 1 - rank_team_rank(conn->team);
-    *out = conn;
-    return RANK_OK;
+    go_gate_leave(&owner->gate);
+    return st;
 }
 
 rank_status_t go_listen(go_ctx *c, const char *address, rank_conn_opts_t opts, const void *secret, const void *hello,
@@ -164,37 +173,21 @@ rank_status_t go_listen(go_ctx *c, const char *address, rank_conn_opts_t opts, c
 
 rank_status_t go_accept(go_ctx *c, rank_listener_t listener, go_conn **out)
 {
-    go_conn *conn = conn_new(c);
-    rank_status_t st;
+    go_conn *conn;
+    rank_status_t st = conn_begin(c, &conn);
 
-    if (!conn)
-        return RANK_ERR_NO_MEMORY;
-    if (!go_gate_enter(&c->gate)) {
-        free(conn);
-        return RANK_ERR_CLOSED;
-    }
-    st = conn_opened(conn, rank_accept(listener, -1, &conn->team), out);
-    go_gate_leave(&c->gate);
-    return st;
+    return st ? st : conn_opened(conn, rank_accept(listener, -1, &conn->team), out);
 }
 
 rank_status_t go_connect(go_ctx *c, const char *address, rank_conn_opts_t opts, const void *secret, const void *hello,
                          go_conn **out)
 {
-    go_conn *conn = conn_new(c);
-    rank_status_t st;
+    go_conn *conn;
+    rank_status_t st = conn_begin(c, &conn);
 
-    if (!conn)
-        return RANK_ERR_NO_MEMORY;
-    if (!go_gate_enter(&c->gate)) {
-        free(conn);
-        return RANK_ERR_CLOSED;
-    }
     opts.secret = secret;
     opts.hello = hello;
-    st = conn_opened(conn, rank_connect(c->ctx, address, &opts, &conn->team), out);
-    go_gate_leave(&c->gate);
-    return st;
+    return st ? st : conn_opened(conn, rank_connect(c->ctx, address, &opts, &conn->team), out);
 }
 
 rank_status_t go_conn_info(go_conn *c, rank_conn_info_t *info)

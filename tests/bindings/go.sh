@@ -61,18 +61,23 @@ checks=GODEBUG=cgocheck=2
 printf '%s\n' go1.21 "$go_version" | sort -VC && checks=GOEXPERIMENT=cgocheck2
 go_tests "$checks" GO_RANK_TEST_TCP=1 go test -count=1 -timeout 180s -v .
 
+# Print the address that a program has printed into FILE, behind its NAME.
+# address_of NAME FILE
+address_of() {
+    for _ in $(seq 200); do
+        sed -n "s/^[# ]*$1: listening on //p" "$2" | grep . && break
+        sleep 0.05
+    done
+}
+
 # A file from process to process. The receiver prints its address.
 # copy FILE SECRET-OF-RECEIVER SECRET-OF-SENDER
 copy() {
-    local rc=0 address="" pid
+    local rc=0 address pid
     rm -f "$work/out" "$work/out.part"
     RANK_SECRET_FILE=$2 timeout -k 5 60 "$work/bin/rankcp" -listen 127.0.0.1:0 -out "$work/out" 2>"$work/receiver" &
     pid=$!
-    for _ in $(seq 200); do
-        address=$(sed -n 's/^rankcp: listening on //p' "$work/receiver")
-        [ -z "$address" ] || break
-        sleep 0.05
-    done
+    address=$(address_of rankcp "$work/receiver")
     RANK_SECRET_FILE=$3 timeout -k 5 60 "$work/bin/rankcp" "$1" "$address" >"$work/log" 2>&1 || rc=$?
     [ $rc = 0 ] || kill $pid
     wait $pid || rc=1
@@ -95,12 +100,7 @@ judge $? "rankcp of a folder"
 
 timeout -k 5 60 "$work/bin/rankperf" -listen 127.0.0.1:0 >"$work/server" 2>&1 &
 pid=$!
-address=""
-for _ in $(seq 200); do
-    address=$(sed -n 's/^# rankperf: listening on //p' "$work/server")
-    [ -z "$address" ] || break
-    sleep 0.05
-done
+address=$(address_of rankperf "$work/server")
 timeout -k 5 50 "$work/bin/rankperf" -e 65536 -time 2ms -connect "$address" >"$work/log" 2>&1 &&
     wait $pid && [ "$(grep -c '^ [0-9].* 0$' "$work/log")" = 84 ] # six tables of 14 sizes without damage
 judge $? "rankperf"

@@ -222,13 +222,19 @@ func (c *client) wrong(r *row) (int, error) {
 	return bad, nil
 }
 
+// windowOf returns the messages in flight, of at most 32 MiB in all.
+func windowOf(size int) int {
+	n := window
+	for n > 1 && n*size > 32<<20 {
+		n /= 2
+	}
+	return n
+}
+
 func (c *client) measureRow(r *row, limit time.Duration) error {
 	operations := 1
 	if r.bandwidth {
-		operations = window
-		for operations > 1 && operations*c.n > 32<<20 {
-			operations /= 2
-		}
+		operations = windowOf(c.n)
 	}
 	warm, err := c.sample(r, 4, operations)
 	if err != nil {

@@ -84,10 +84,7 @@ func (s *server) echo(size, count int) error {
 
 // sink receives windows as the client sends them. All go to the same memory, one after the other.
 func (s *server) sink(size, count int) error {
-	each := window
-	for each > 1 && each*size > 32<<20 {
-		each /= 2
-	}
+	each := windowOf(size)
 	if count < each {
 		each = count
 	}
