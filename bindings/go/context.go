@@ -394,7 +394,7 @@ const (
 	closeSliceNs  = 50 * int64(time.Millisecond)
 )
 
-// inSlices repeats a wait of limited time until it ends or ctx does. It looks once if ctx has ended.
+// inSlices repeats a wait of limited time until it ends or ctx does. If ctx has ended, it tests once.
 func inSlices(ctx context.Context, call string, wait func(ns int64) Status) error {
 	slice := closeSliceNs
 	if ctx.Done() != nil {

@@ -65,7 +65,7 @@ func (c *Conn) beginList(call string, kind C.int, blocks []Block, notice *Notice
 		}
 	}
 	return r.start(func(o *operation) C.int {
-		// Zeroed: the garbage collector looks at pointers that are overwritten.
+		// Zeroed: the garbage collector reads pointers that are overwritten.
 		list := (*C.rank_block_t)(C.calloc(C.size_t(len(blocks)+1), C.sizeof_rank_block_t))
 		o.op.blocks = list
 		for i, to := 0, unsafe.Slice(list, len(blocks)); i < len(to); i++ {

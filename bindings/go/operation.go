@@ -131,7 +131,7 @@ func (c *Conn) block(ctx context.Context, call string, kind C.int, data []byte, 
 	return c.finish(ctx, call, o, false)
 }
 
-// cancels tells C whether an operation may be canceled.
+// cancels returns for C whether an operation may be canceled.
 func cancels(ctx context.Context) C.int {
 	if ctx.Done() != nil {
 		return 1

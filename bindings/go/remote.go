@@ -241,7 +241,7 @@ type Block struct {
 // vector carries out puts or gets of blocks.
 func (r *Remote) vector(ctx context.Context, call string, put C.int, blocks []Block) error {
 	held := make([]View, 0, len(blocks))
-	// Zeroed: the garbage collector looks at pointers that are overwritten.
+	// Zeroed: the garbage collector reads pointers that are overwritten.
 	pieces := (*C.rank_piece_t)(C.calloc(C.size_t(len(blocks)+1), C.sizeof_rank_piece_t))
 	drop := func() {
 		for _, v := range held {

@@ -61,7 +61,7 @@ func (c *Conn) beginVector(call string, kind C.int, views []View, tag int64) (*R
 		r.views = append(r.views, v)
 	}
 	return r.start(func(o *operation) C.int {
-		// Zeroed: the garbage collector looks at pointers that are overwritten.
+		// Zeroed: the garbage collector reads pointers that are overwritten.
 		o.op.iov = (*C.rank_iov_t)(C.calloc(C.size_t(len(views)+1), C.sizeof_rank_iov_t))
 		for i, iov := range unsafe.Slice(o.op.iov, len(views)) {
 			v := views[i]
@@ -133,7 +133,7 @@ func (r *Request) park() {
 	}
 }
 
-// poll looks for the end; if long, for the time of a short wait.
+// poll tests for the end; if long, for the time of a short wait.
 func (r *Request) poll(long bool) {
 	if r.o == nil || r.parked {
 		return
