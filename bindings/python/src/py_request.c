@@ -18,9 +18,13 @@ static PyTypeObject *request_type, *envelope_type;
 
 /* ------------------------------------------------------------------------------------------------ operations */
 
-/* Free the buffers of abandoned operations that have ended. */
+/*
+ * Free the buffers of abandoned operations that have ended. They leave the list first: their release may run code of
+ * Python, or release the GIL, and so change the list.
+ */
 void py_reap(py_context *owner)
 {
+    struct py_hold *ended = NULL;
     for (struct py_hold **at = &owner->orphans; *at;) {
         struct py_hold *hold = *at;
         int done = owner->closed;
@@ -30,10 +34,16 @@ void py_reap(py_context *owner)
             if (hold->req && !owner->closed)
                 rank_request_free(&hold->req); /* it is persistent */
             *at = hold->next;
-            py_hold_free(hold);
+            hold->next = ended;
+            ended = hold;
         } else {
             at = &hold->next;
         }
+    }
+    while (ended) {
+        struct py_hold *hold = ended;
+        ended = hold->next;
+        py_hold_free(hold);
     }
 }
 
