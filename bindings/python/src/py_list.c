@@ -114,6 +114,8 @@ static bool list_from_tuples(struct list *list, PyObject *blocks)
 {
     PyObject *tuples = PySequence_Tuple(blocks), *last = NULL;
     Py_buffer *view = NULL;
+    if (!tuples && (PyIter_Check(blocks) || !PyErr_ExceptionMatches(PyExc_TypeError)))
+        return false; /* the exception of a generator */
     if (!tuples) {
         PyErr_Format(PyExc_TypeError, "%s: blocks must be a sequence of tuples, or an array (n, 3) or (n, 4) of int64, not %.80R",
                      list->op->call, blocks);
@@ -231,12 +233,13 @@ static bool table_rows(struct list *list, const struct table *table)
     return true;
 }
 
-/* Read the array. op keeps the tuples of buffers and remotes. */
-static bool list_from_view(struct list *list, const Py_buffer *view, PyObject *local, PyObject *remote)
+/* Read the array, which hold keeps until the start. op keeps the tuples of buffers and remotes. */
+static bool list_from_array(struct list *list, struct py_hold *hold, PyObject *array, PyObject *local, PyObject *remote)
 {
     const char *call = list->op->call;
     struct table table = {.mems = NULL};
-    if (!table_shape(call, view, &table))
+    const Py_buffer *view = py_hold_add(hold, call, array, false);
+    if (!view || !table_shape(call, view, &table))
         return false;
     table.local = table_tuple(call, "local", local, &table.locals);
     table.remote = table.local ? table_tuple(call, "remote", remote, &table.remotes) : NULL;
@@ -257,16 +260,6 @@ static bool list_from_view(struct list *list, const Py_buffer *view, PyObject *l
     bool done = list_allocate(list, table.rows) && table_add_locals(list, &table) && table_close_in(list, &table) &&
                 table_rows(list, &table);
     free(table.mems);
-    return done;
-}
-
-/* The array is read before the start, and not kept. */
-static bool list_from_array(struct list *list, PyObject *array, PyObject *local, PyObject *remote)
-{
-    struct py_hold *hold = py_hold_new(1);
-    Py_buffer *view = hold ? py_hold_add(hold, list->op->call, array, false) : NULL;
-    bool done = view && list_from_view(list, view, local, remote);
-    py_hold_free(hold);
     return done;
 }
 
@@ -326,10 +319,10 @@ static bool list_start(struct py_op *op, PyObject **in)
         PyErr_Format(PyExc_TypeError, "%s: local and remote belong to an array of blocks; a tuple has them", op->call);
         return false;
     }
-    struct py_hold *hold = py_hold_new(1);
+    struct py_hold *hold = py_hold_new(2); /* the notice and the array, until the library has copied them */
     bool built = hold && (!noticed || notice_parse(op->call, in[IN_NOTICE], hold, &notice)) &&
                  py_team_address(op->call, (py_team *)op->base, in[IN_PEER], NULL, false, &peer, &tag) &&
-                 (array ? list_from_array(&list, in[IN_BLOCKS], in[IN_LOCAL], in[IN_REMOTE])
+                 (array ? list_from_array(&list, hold, in[IN_BLOCKS], in[IN_LOCAL], in[IN_REMOTE])
                         : list_from_tuples(&list, in[IN_BLOCKS])) &&
                  py_usable(op->call, &op->base->gate);
     if (built)

@@ -166,6 +166,8 @@ def test_wrong_lists(lists):
                           (-1, rank.TagError)):
         with pytest.raises(error):
             team.write([good], notice=notice)
+    with pytest.raises(ZeroDivisionError):
+        team.write((data, remotes[0], 1 // i) for i in (1, 0))
     with pytest.raises(BufferError, match="writable"):
         team.read([good])
     with pytest.raises(BufferError, match="GPU|CPU"):
