@@ -108,8 +108,11 @@ class Server:
         with self.lock:
             self.free.append(slot)
 
+    def running(self) -> bool:
+        return any(thread.is_alive() for thread in self.threads)
+
     def finished(self) -> bool:
-        return bool(self.counter[0] >= self.steps) and not any(thread.is_alive() for thread in self.threads)
+        return bool(self.counter[0] >= self.steps) and not self.running()
 
     def table(self) -> None:
         print(f"{'worker':>8} {'steps':>8}  end")
@@ -120,10 +123,9 @@ class Server:
 def accept_until(server: Server, listener: rank.Listener) -> None:
     while not server.finished():
         try:
-            conn = listener.accept(timeout=0.05)
+            server.add(listener.accept(timeout=0.05))  # its thread alone keeps the connection, and ends it
         except rank.TimedOutError:
-            continue
-        server.add(conn)
+            pass
 
 
 def demonstrate(server: Server, listener: rank.Listener) -> list[int]:
@@ -135,16 +137,17 @@ def demonstrate(server: Server, listener: rank.Listener) -> list[int]:
         conns.append(listener.accept(timeout=TIMEOUT))
     server.add(conns[0])
     server.add(conns[1])
-    while server.counter[0] < server.steps // 4:
+    while server.counter[0] < server.steps // 4 and server.running():
         server.threads[0].join(0.01)
     server.add(conns[2])
-    accept_until(server, listener)
+    for thread in server.threads:
+        thread.join()
     return [worker.wait(TIMEOUT) for worker in workers]
 
 
 def serve(address: str, steps: int, demo: bool) -> None:
     with rank.Context("server", progress_thread=True) as context:
-        listener = context.listen(address)
+        listener = context.listen(address, max_conns=SLOTS)
         print("listening on", listener.address, flush=True)
         server = Server(context, steps)
         if demo:
@@ -187,7 +190,7 @@ def work(address: str, leave: int, die: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A parameter server whose workers come and go.")
+    parser = argparse.ArgumentParser(description="A parameter server. Workers come and go.")
     parser.add_argument("--listen", metavar="ADDRESS", help="serve, and wait for workers")
     parser.add_argument("--connect", metavar="ADDRESS", help="work for the server at ADDRESS")
     parser.add_argument("--steps", type=int, default=400, help="number of steps (default: 400)")
