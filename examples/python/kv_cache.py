@@ -7,9 +7,9 @@
     python3 kv_cache.py --connect hosta:7471     # decode
 
 The prefill process has one memory a layer, in pages. For a prompt it takes free pages, fills them in all layers and sends
-their numbers to a decode process. That reads them in one list, whose notice frees the pages at the prefill process. When a
-decode process dies, its pages are free at once, and its prompts go to the others. Between hosts both sides need the file
-RANK_SECRET_FILE.
+their numbers to a decode process. The decode process reads them in one list. The notice of the list frees the pages at the
+prefill process. When a decode process dies, its pages are free at once, and its prompts go to the others. Between hosts both
+sides need the file RANK_SECRET_FILE.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LAYERS = 64
 PAGES = 48  # of each layer
 PAGE = 4096  # bytes
 PROMPT_PAGES = 8  # at most
-LENT = 3  # prompts whose pages one decode process reads at a time
+LENT = 3  # prompts with pages that one decode process reads at a time
 TIMEOUT = 20
 
 KEYS, READY, FREED, DONE, END = range(5)  # tags

@@ -113,11 +113,11 @@ static bool option_time(PyObject *object, int64_t *time_ns)
 /* Arguments that listen and connect have in common, in this order. */
 enum { IN_ADDRESS, IN_SECRET, IN_HELLO, IN_TIMEOUT, IN_SILENCE, IN_SHM, IN_CONNS, IN_OPEN, IN_BACKLOG, IN_MAX };
 
-/* Set flag in the options if the argument, whose default is before, has the other truth. Returns false with an exception set. */
-static bool option_flag(PyObject *object, bool before, uint32_t flag, uint32_t *flags)
+/* Set flag in the options if the argument is not as by default. Returns false with an exception set. */
+static bool option_flag(PyObject *object, bool by_default, uint32_t flag, uint32_t *flags)
 {
-    int truth = object ? PyObject_IsTrue(object) : before;
-    if (truth >= 0 && truth != before)
+    int truth = object ? PyObject_IsTrue(object) : by_default;
+    if (truth >= 0 && truth != by_default)
         *flags |= flag;
     return truth >= 0;
 }

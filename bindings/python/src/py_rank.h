@@ -68,7 +68,7 @@ struct py_op_kind;
 struct py_op {
     const struct py_op_kind *kind;
     const char *call;
-    py_part *base; /* a team or memory that stays until the end; borrowed */
+    py_part *base; /* a Team or Remote that stays until the end; borrowed */
     struct py_hold *hold;
     rank_request_t req;
     rank_status_t status; /* of the start */

@@ -5,7 +5,7 @@
 typedef struct py_request {
     PyObject_HEAD
     py_context *owner;
-    PyObject *base; /* team or memory; it stays until the end */
+    PyObject *base; /* a Team or Remote; it stays until the end */
     struct py_hold *hold;
     rank_request_t req;
     rank_envelope_t envelope;
