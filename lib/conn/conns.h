@@ -90,6 +90,7 @@ struct rk_conn {
     struct rk_peer *peer;
     uint64_t job; /* of the peer here */
     struct rk_conn_count *count;
+    bool ending;  /* a thread disconnects it */
     uint64_t silence_ns, next_check; /* the peer's host must answer in that time */
     uint64_t unanswered_since;       /* 0: nothing waits for an answer */
     rank_conn_info_t info;

@@ -275,6 +275,7 @@ rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns)
     struct rk_ctx *ctx = team->ctx;
     rank_status_t st;
 
+    conn->ending = true;
     rk_mem_end_lists(team); /* the rest of a long one would hold up what is sent before the end */
     st = rk_conn_send_bye(conn, timeout_ns);
     rk_threads_dismiss(ctx->engine->threads); /* from the team and the memories that end now */
@@ -313,6 +314,8 @@ static rank_status_t check_conn(const char *call, rank_team_t team, struct rk_co
     rank_status_t st = rk_team_check(call, team);
 
     *out = st ? NULL : rk_conn_of(team);
+    if (*out && (*out)->ending)
+        return rk_arg_error(RANK_ERR_HANDLE, call, "another thread disconnects the connection");
     return st || *out ? st : rk_arg_error(RANK_ERR_HANDLE, call, "the team is no connection");
 }
 
@@ -337,7 +340,7 @@ bool rk_world_free_conn(struct rank_team *team)
 {
     struct rk_conn *conn = rk_conn_of(team);
 
-    if (conn)
+    if (conn && !conn->ending) /* by another thread */
         rk_world_end_conn(conn, RK_CLOSE_NS);
     return conn != NULL;
 }
