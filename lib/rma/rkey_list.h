@@ -29,7 +29,7 @@ struct rk_read_key {
     uint64_t sum;
 };
 
-/* Write the head of a list of len bytes, whose n keys are in place behind it. */
+/* Write the head of a list of len bytes. Its n keys are in place behind it. */
 void rk_key_list_seal(void *list, size_t len, uint64_t n);
 /* Check the head, the lengths of the keys and the checksum. *version and *n are set if the head is whole. */
 enum rk_key_list_state rk_key_list_check(const void *list, size_t len, uint64_t *n, uint32_t *version);

@@ -25,7 +25,7 @@
 #define RK_MEM_KINDS_MAGIC 0x6d656d32u
 /* Memory that is no host memory: only calls that use rk_mem_check_any accept it. */
 #define RK_MEM_DEVICE_MAGIC 0x6d656d33u
-/* An opened key whose owner has ended the registration: only rank_rkey_close accepts it. */
+/* An opened key; its owner has ended the registration: only rank_rkey_close accepts it. */
 #define RK_MEM_REVOKED_MAGIC 0x6d656d34u
 
 enum rk_access_how {
