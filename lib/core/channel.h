@@ -137,6 +137,14 @@ struct rk_channel {
     /* Start that for all puts to the peer: req is completed when they are visible. As iput. */
     rank_status_t (*iflush)(struct rk_peer *peer, struct rank_request *req);
 
+    /*
+     * Write to or read from memory of the peer that its process finds by an id of lib/rma, and checks: from and to the
+     * user's memory, in no order with frames. The channel completes req when the data is in place. RK_AGAIN: too many are
+     * pending; try again after progress. NULL: not supported, frames of lib/rma take its place.
+     */
+    rank_status_t (*stream)(struct rk_peer *peer, bool put, void *local, size_t bytes, struct rk_id mem, uint64_t offset,
+                            struct rank_request *req);
+
     /* About every 125 ms of waits and progress: release what is unused. now: rk_clock_ns. NULL: nothing. */
     void (*idle)(void *state, uint64_t now);
 

@@ -52,6 +52,8 @@ struct rk_engine {
     /* Of the rows that have them (room.h). */
     rk_small_fn small;
     bool (*is_valid)(struct rk_ctx *, const struct rk_peer *, const struct rk_hdr *);
+    rank_status_t (*memory_at)(struct rk_ctx *, struct rk_peer *, struct rk_id mem, uint64_t offset, uint64_t bytes, bool write,
+                               void **at);
     void (*describe[RK_REQ_TYPES])(const struct rank_request *req, struct rk_wait_for *out); /* by type */
     /*
      * The stall handler of p2p, set while p2p holds unexpected messages on which other ranks may wait.

@@ -34,6 +34,8 @@ static rank_status_t room_register(struct rk_engine *e, const struct rk_room *ro
         e->small = room->small;
     if (room->is_valid)
         e->is_valid = room->is_valid;
+    if (room->memory_at)
+        e->memory_at = room->memory_at;
     if (room->progress && !room->progress_on_demand)
         e->hooks[e->nhooks++] = room->progress;
     e->rooms[e->nrooms++] = room;

@@ -45,6 +45,9 @@ struct rk_room {
     /* Of one room: it takes whole messages of at most 64 bytes, and validates headers from untrusted senders. */
     rk_small_fn small;
     bool (*is_valid)(struct rk_ctx *ctx, const struct rk_peer *peer, const struct rk_hdr *hdr);
+    /* Of one room: find registered host memory of this process that a peer may read, or write. Errors are counted. */
+    rank_status_t (*memory_at)(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_id mem, uint64_t offset, uint64_t bytes,
+                               bool write, void **at);
     struct {
         uint8_t kind; /* below RK_KIND_USER_FIRST; RK_KIND_NONE ends the list */
         rk_handler_fn handle;

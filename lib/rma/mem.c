@@ -290,5 +290,6 @@ const struct rk_room rk_room_rma = {
     .spoil = rma_spoil,
     .requests = 1 << RK_REQ_RMA,
     .describe = rk_rma_describe,
+    .memory_at = rk_target_memory_at,
     .frames = {{RK_KIND_RMA_REQ, rk_target_handle}, {RK_KIND_RMA_REP, rk_origin_replied}},
 };

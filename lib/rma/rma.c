@@ -54,12 +54,20 @@ rank_status_t rk_remote_by_channel(bool put, void *local, size_t bytes, struct r
                : mem->channel->iget(mem->channel_mem, peer, way->index, local, bytes, offset, req);
 }
 
-/* job: the caller's storage; NULL: from the pool. */
+/*
+ * By frames, or a get by a stream: that is in no order with frames, and puts are. job: the caller's storage; NULL: from the
+ * pool.
+ */
 static rank_status_t remote_by_frames(bool put, void *local, size_t bytes, struct rk_peer *peer, const struct rk_access *way,
                                       size_t offset, struct rank_request *req, struct rk_origin_op *job)
 {
     enum rk_rma_op op = put ? RK_RMA_PUT : RK_RMA_GET;
 
+    if (!put && rk_rma_streams(peer, bytes) && !rk_sendq_has(&peer->sendq, RK_SEND_RMA)) {
+        rank_status_t st = peer->channel->stream(peer, false, local, bytes, way->id, offset, req);
+        if (st != RK_AGAIN)
+            return st;
+    }
     if (job)
         rk_origin_init(job, peer, op, way->id);
     else if (!(job = rk_origin_new(peer, op, way->id)))

@@ -136,6 +136,12 @@ void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
 
 /* Minimum size of a piece for the channel; shorter ones are packed. BATCH: pieces in an array on the stack. */
 enum { RK_PIECE_LONG = 4096, RK_PIECE_BATCH = 256 };
+/* Does the channel stream so many bytes between the user's memory and the peer's? */
+enum { RK_STREAM_MIN = 32768 };
+RK_INLINE bool rk_rma_streams(const struct rk_peer *peer, size_t bytes)
+{
+    return bytes >= RK_STREAM_MIN && peer->channel && peer->channel->stream;
+}
 /* Move pieces by CMA. Their offsets count from address base of process pid. */
 rank_status_t rk_pieces_by_cma(bool put, const rank_piece_t *pieces, int64_t n, int pid, uint64_t base);
 /* Move checked pieces of host memory. */
@@ -148,6 +154,9 @@ rank_status_t rk_stage_pieces(bool put, const rank_piece_t *pieces, int64_t n, i
 /* ---- target.c */
 void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                       const void *payload, const struct rk_rndv *rndv);
+/* Row memory_at of the room: see room.h. */
+rank_status_t rk_target_memory_at(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_id id, uint64_t offset, uint64_t bytes,
+                                  bool write, void **at);
 /* Drop the replies that wait for room. */
 void rk_target_drop(struct rk_ctx *ctx);
 

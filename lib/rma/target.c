@@ -287,6 +287,22 @@ static RK_COLD void target_refused(struct rk_peer *peer, struct rk_rma_peer *sta
     rk_engine_report_death(ctx, peer->number);
 }
 
+rank_status_t rk_target_memory_at(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_id id, uint64_t offset, uint64_t bytes,
+                                  bool write, void **at)
+{
+    const struct rk_kind *kind = NULL;
+    struct rk_rma_peer *state;
+    char *found = NULL;
+    rank_status_t st = ctx->rma ? locate(ctx, id, offset, bytes, write ? RK_NO_WRITES : RK_NO_READS, &found, &kind) : RANK_ERR_STATE;
+
+    if (!st && kind)
+        st = RANK_ERR_NOT_SUPPORTED;
+    if (rk_unlikely(st) && ctx->rma && (state = rk_rma_peer_of(ctx, peer)) != NULL)
+        target_refused(peer, state);
+    *at = found;
+    return st;
+}
+
 /* Reply with data: one piece in place, or many gathered. */
 static void reply_data(struct rk_peer *peer, struct rk_rma_peer *state, const struct rk_rma_parsed_request *q,
                        struct rk_rma_reply *a)

@@ -142,7 +142,7 @@ static rank_status_t check_transfer(const char *call, rank_xfer_op_t op, const r
 /* ---------------------------------------------------------------------- arrange */
 
 /* The group of bytes at this memory. */
-static int group_for(const struct rank_mem *mem, int64_t bytes)
+static int group_for(const struct rk_xfer *x, const struct rank_mem *mem, int64_t bytes)
 {
     if (mem->part[mem->list_rank])
         return RK_XFER_MAPPED;
@@ -154,7 +154,7 @@ static int group_for(const struct rank_mem *mem, int64_t bytes)
     case RK_ACCESS_CHANNEL:
         return bytes > RK_PIECE_LONG ? RK_XFER_CHANNEL : RK_XFER_FRAMES;
     default:
-        return RK_XFER_FRAMES;
+        return rk_rma_streams(x->peer, (size_t)bytes) ? RK_XFER_CHANNEL : RK_XFER_FRAMES;
     }
 }
 
@@ -193,7 +193,7 @@ static unsigned add_blocks(struct rk_xfer *x, int g, const rank_block_t *blocks,
             bytes += blocks[i].bytes;
         if (bytes == 0)
             continue;
-        of = group_for(b->mem, bytes);
+        of = group_for(x, b->mem, bytes);
         seen |= 1u << of;
         if (of == g)
             plan_run(x, g, b, bytes);

@@ -243,6 +243,18 @@ static rank_status_t channel_started(struct rk_xfer *x, struct rank_request *req
     return st;
 }
 
+static rank_status_t channel_start(struct rk_xfer *x, const rank_piece_t *p, const struct rk_xfer_mem *m, int64_t in, size_t bytes,
+                                   struct rank_request *req)
+{
+    const struct rk_access *way = &m->mem->ways[m->rank];
+    char *local = (char *)p->local + in;
+    size_t offset = (size_t)(p->offset + in);
+
+    if (way->how == RK_ACCESS_FRAMES)
+        return x->peer->channel->stream(x->peer, x->put, local, bytes, way->id, offset, req);
+    return rk_remote_by_channel(x->put, local, bytes, x->peer, m->mem, way, offset, req);
+}
+
 static rank_status_t channel_move(struct rk_xfer *x, size_t *budget)
 {
     struct rk_xfer_group *g = &x->group[RK_XFER_CHANNEL];
@@ -256,8 +268,9 @@ static rank_status_t channel_move(struct rk_xfer *x, size_t *budget)
 
         if (!req)
             return RANK_ERR_NO_MEMORY;
-        st = channel_started(x, req, rk_remote_by_channel(x->put, (char *)p->local + g->in, bytes, x->peer, m->mem,
-                                                          &m->mem->ways[m->rank], (size_t)(p->offset + g->in), req));
+        st = channel_started(x, req, channel_start(x, p, m, g->in, bytes, req));
+        if (st == RK_AGAIN)
+            return RANK_OK;
         *budget -= bytes;
         g->in += (int64_t)bytes;
         if (bytes == left) {
@@ -277,6 +290,8 @@ static rank_status_t channel_flush(struct rk_xfer *x)
     if (x->visible || x->inflight || g->next < g->end)
         return RANK_OK;
     x->visible = true;
+    if (!x->peer->channel->iflush) /* what it streams is visible on completion */
+        return RANK_OK;
     req = channel_request(x);
     return req ? channel_started(x, req, x->peer->channel->iflush(x->peer, req)) : RANK_ERR_NO_MEMORY;
 }

@@ -215,7 +215,8 @@ static uint16_t epoch_of(uint64_t team)
 /* A frame that is valid in most fields. */
 static size_t random_frame(unsigned char *out, uint64_t team)
 {
-    static const uint8_t kinds[] = {1, 1, 2, 3, 4, 5, 6, 6, 7, 8, 16, 16, 17, 18, 19, 21, 64, 200};
+    static const uint8_t kinds[] = {1, 1, 2, 3, 4, 5, 6, 6, 7, 8, 16, 16, 17, 18, 19, RK_TCP_WRITE, RK_TCP_WRITTEN, RK_TCP_READ,
+                                    RK_TCP_KIND_END, 64, 200};
     static const uint32_t lens[] = {0, 4, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 128, 1000, 65536};
     struct rk_hdr hdr = {.kind = kinds[draw(sizeof(kinds))], .epoch = epoch_of(team), .src = (uint32_t)draw(3), .team = team,
                          .tag = draw(4) ? draw(64) : pair_random(&chaos), .len = lens[draw(15)], .flags = (uint8_t)draw(4)};
@@ -224,6 +225,10 @@ static size_t random_frame(unsigned char *out, uint64_t team)
         hdr.len = sizeof(struct rk_tcp_announce);
     else if (hdr.kind == RK_TCP_PULL)
         hdr.len = sizeof(struct rk_tcp_pull);
+    else if (hdr.kind == RK_TCP_WRITTEN)
+        hdr.len = sizeof(struct rk_tcp_written);
+    else if (hdr.kind == RK_TCP_READ)
+        hdr.len = sizeof(struct rk_tcp_read);
     if (draw(8) == 0)
         hdr.team = draw(2) ? team | 1ull << 63 : draw(8);
     if (draw(40) == 0)
@@ -268,6 +273,19 @@ static void raw_request(int fd, uint64_t team, bool flush)
     raw_send(fd, out, rk_tcp_length(hdr.len));
 }
 
+/* The same by a chunk that is written there, or a read. */
+static void raw_stream(int fd, uint64_t team)
+{
+    struct rk_tcp_read read = {.mem = {(uint32_t)draw(16), (uint32_t)pair_random(&chaos)}, .bytes = 8};
+    struct rk_hdr hdr = {.kind = draw(2) ? RK_TCP_WRITE : RK_TCP_READ, .epoch = epoch_of(team), .tag = rk_id_pack(read.mem),
+                         .flags = RK_TCP_END, .len = sizeof(read)};
+    unsigned char out[256] = {0};
+
+    memcpy(out, &hdr, sizeof(hdr));
+    memcpy(out + sizeof(hdr), &read, sizeof(read));
+    raw_send(fd, out, rk_tcp_length(hdr.len));
+}
+
 /* Returns false at the end of the stream. */
 static bool raw_reply(int fd)
 {
@@ -285,11 +303,15 @@ static void guesses(void)
     uint64_t team = 0;
 
     CHECK(raw_shake(fd, &team) == RK_SHAKE_WELCOME);
-    for (int i = 0; i < GUESSES - 1; i++)
-        raw_request(fd, team, false);
+    for (int i = 0; i < GUESSES - 1; i++) {
+        if (draw(2))
+            raw_request(fd, team, false);
+        else
+            raw_stream(fd, team);
+    }
     raw_request(fd, team, true);
     CHECK(raw_reply(fd));
-    raw_request(fd, team, false);
+    raw_stream(fd, team);
     while (raw_reply(fd))
         ;
     close(fd);

@@ -160,7 +160,7 @@ static void middle_side(struct pair *p)
     open_side(&s, p, RANK_THREAD_SERIALIZED, 0);
     if (p->me == 0) {
         OK(list_start_long(&s.lists, RANK_XFER_WRITE, 1ll << 34, &req));
-        OK(list_start_long(&s.lists, RANK_XFER_WRITE, 1ll << 34, &also));
+        OK(list_start_long(&s.lists, RANK_XFER_READ, 1ll << 34, &also));
         STATUS(rank_wait_timed(&req, SECOND / 20, NULL), RANK_ERR_TIMED_OUT);
         OK(rank_send(&go, 1, RANK_INT32, s.lists.other, 1, s.conn));
         STATUS(rank_wait_timed(&req, 20 * SECOND, NULL), RANK_ERR_HANDLE);

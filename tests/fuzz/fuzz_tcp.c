@@ -48,7 +48,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len)
         if (n > 0) {
             require(n % 8 == 0 && (size_t)n >= sizeof(hdr) + hdr.len && (size_t)n < sizeof(hdr) + hdr.len + 8);
             require(hdr.kind != RK_KIND_NONE && hdr.kind != RK_KIND_RNDV);
-            require(hdr.len <= (hdr.kind == RK_TCP_DATA ? (uint32_t)RK_TCP_CHUNK_MAX : (uint32_t)RK_TCP_FRAME_MAX));
+            require(hdr.len <= (hdr.kind == RK_TCP_DATA || hdr.kind == RK_TCP_WRITE ? (uint32_t)RK_TCP_CHUNK_MAX : (uint32_t)RK_TCP_FRAME_MAX));
+            require(hdr.kind != RK_TCP_READ || hdr.len == sizeof(struct rk_tcp_read));
+            require(hdr.kind != RK_TCP_WRITTEN || hdr.len == sizeof(struct rk_tcp_written));
             require(hdr.kind != RK_TCP_ANNOUNCE || hdr.len == sizeof(struct rk_tcp_announce));
             require(hdr.kind != RK_TCP_PULL || hdr.len == sizeof(struct rk_tcp_pull));
             /* the header alone decides */

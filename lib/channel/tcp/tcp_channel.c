@@ -206,6 +206,7 @@ const struct rk_channel rk_channel_tcp = {
     .rndv_send = rk_tcp_rndv_send,
     .rndv_recv = rk_tcp_rndv_recv,
     .rndv_drop = rk_tcp_rndv_drop,
+    .stream = rk_tcp_stream,
     .progress = tcp_progress,
     .fd = tcp_fd,
     .arm = tcp_arm,

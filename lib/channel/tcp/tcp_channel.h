@@ -33,9 +33,12 @@ struct rk_tcp_source {
 };
 
 enum rk_tcp_op_type {
-    RK_TCP_OFFERED,  /* announced here, not yet pulled */
-    RK_TCP_SENDING,  /* pulled: chunks are being sent */
-    RK_TCP_RECEIVING /* pulled from here: chunks come */
+    RK_TCP_OFFERED,   /* announced here, not yet pulled */
+    RK_TCP_SENDING,   /* pulled: chunks are being sent */
+    RK_TCP_RECEIVING, /* pulled from here: chunks come */
+    RK_TCP_READING,   /* the peer's memory is read: chunks come */
+    RK_TCP_WRITING,   /* the peer's memory is written: chunks are being sent, then the answer is awaited */
+    RK_TCP_SERVING    /* the peer reads memory of this side: chunks are being sent */
 };
 
 struct rk_tcp_op {
@@ -43,12 +46,26 @@ struct rk_tcp_op {
     struct rk_id id;
     uint8_t type; /* enum rk_tcp_op_type */
     struct rk_tcp_link *of;
-    struct rank_request *req;
+    struct rank_request *req; /* SERVING: NULL */
     struct rk_view view;
     uint64_t bytes, done; /* to be moved, and moved */
-    struct rk_id theirs;  /* SENDING: id of the receiver */
-    rank_status_t copied; /* RECEIVING: error of a copy to the view */
+    struct rk_id theirs;  /* SENDING, SERVING: id of the receiver */
+    struct rk_id mem;     /* WRITING, SERVING: the memory, */
+    uint64_t offset;      /* from this offset on */
+    rank_status_t copied; /* RECEIVING: error of a copy to the view; WRITING, SERVING: it ends with this error */
 };
+
+/* Where a chunk of a WRITE goes. */
+struct rk_tcp_sink {
+    bool on;
+    bool last; /* chunk of the WRITE */
+    struct rk_id mem, writer;
+    uint64_t offset; /* of the next byte */
+    rank_status_t status;
+};
+
+/* Pending reads and writes of a link: RK_AGAIN beyond. SERVED: reads that a peer may have pending. */
+enum { RK_TCP_STREAMS_MAX = 1024, RK_TCP_SERVED_MAX = 4096 };
 
 /* Bytes on the wire, messages, and times of the last byte. */
 struct rk_tcp_counts {
@@ -80,15 +97,17 @@ struct rk_tcp_link {
     size_t in_at, in_end;
     struct rk_tcp_op *into; /* of the chunk that is being received; NULL with into_left: it is dropped */
     uint64_t into_left, into_fill; /* of the payload, and of the filling behind it */
+    struct rk_tcp_sink sink;       /* on: the chunk goes there */
 
     unsigned char *out;  /* to be sent: [out_at, out_end) */
     size_t out_at, out_end;
-    struct rk_link ops;  /* offered and receiving */
+    struct rk_link ops;  /* those that wait for the peer */
     struct rk_link jobs; /* sending, the next first */
+    int nstreams, nserved; /* ops that read and write; that serve */
     struct rk_hdr chunk; /* header of the chunk that is being sent */
     size_t chunk_at;     /* bytes of the header and payload sent so far */
     struct rk_tcp_op *sending; /* the op of that chunk; NULL: none is under way */
-    unsigned char *packed;     /* its payload, if the view is no plain host memory */
+    unsigned char *packed;     /* its payload, if the view is no plain host memory, or the memory has gone */
     uint64_t tick;       /* of the last frame */
     struct rk_tcp_counts *counts;
 };
@@ -160,6 +179,12 @@ RK_INLINE bool rk_tcp_waits(const struct rk_tcp_link *l)
 void rk_tcp_receive(struct rk_tcp_link *l);
 
 /* tcp_rndv.c */
+/* Make an op in ops; NULL: out of memory. */
+struct rk_tcp_op *rk_tcp_op_new(struct rk_tcp_link *l, enum rk_tcp_op_type type, struct rank_request *req);
+/* Free it without completing its request. */
+void rk_tcp_op_free(struct rk_tcp_op *op);
+/* NULL: stale, invalid, or of another link or type. */
+struct rk_tcp_op *rk_tcp_op_find(struct rk_tcp_link *l, struct rk_id id, enum rk_tcp_op_type type);
 rank_status_t rk_tcp_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr, const struct rk_view *view,
                                struct rank_request *req);
 void rk_tcp_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view, struct rank_request *req);
@@ -174,5 +199,23 @@ void rk_tcp_chunk_moved(struct rk_tcp_op *op, uint64_t bytes);
 void rk_tcp_op_end(struct rk_tcp_op *op, rank_status_t st);
 /* Complete all operations of the link with this status. */
 void rk_tcp_fail_ops(struct rk_tcp_link *l, rank_status_t st);
+
+/* tcp_stream.c */
+rank_status_t rk_tcp_stream(struct rk_peer *peer, bool put, void *local, size_t bytes, struct rk_id mem, uint64_t offset,
+                            struct rank_request *req);
+/* A frame READ or WRITTEN. Returns false if it is invalid. */
+bool rk_tcp_stream_frame(struct rk_tcp_link *l, const struct rk_hdr *hdr, const void *payload);
+/* Set the header of the next chunk of a WRITING or SERVING op. */
+void rk_tcp_stream_chunk(struct rk_tcp_link *l, struct rk_tcp_op *op);
+/* Where the payload of a chunk of a SERVING op lies now; NULL: it cannot be sent. */
+const char *rk_tcp_serve_from(struct rk_tcp_link *l, struct rk_tcp_op *op);
+/* A chunk of the op has been sent. It may be freed. */
+void rk_tcp_stream_sent(struct rk_tcp_link *l, struct rk_tcp_op *op);
+/* A chunk for memory of this side begins. */
+void rk_tcp_write_begins(struct rk_tcp_link *l, const struct rk_hdr *hdr);
+/* Where its next bytes go; NULL: they are dropped. */
+char *rk_tcp_sink_at(struct rk_tcp_link *l);
+/* The chunk has been received. */
+void rk_tcp_write_ends(struct rk_tcp_link *l);
 
 #endif

@@ -10,6 +10,7 @@
 
 enum {
     IN_MAX = 2 * (RK_TCP_FRAME_MAX + 64), /* bytes that wait to be parsed: a whole frame fits */
+    BEHIND_MAX = 4096,                    /* of them, behind a chunk that goes to the user's memory */
     ROUND_MAX = 1 << 20                   /* bytes that one call receives */
 };
 
@@ -54,20 +55,35 @@ static bool tcp_deliver(struct rk_tcp_link *l, const struct rk_hdr *hdr, const v
     return true;
 }
 
-/* Move what is there of the chunk that is being received, and skip its filling. */
-static void take_chunk(struct rk_tcp_link *l)
+/* So many bytes of the chunk have been received, or dropped. */
+static void chunk_moved(struct rk_tcp_link *l, size_t n)
 {
-    size_t there = l->in_end - l->in_at, n = l->into_left < there ? l->into_left : there;
     struct rk_tcp_op *op = l->into;
 
-    if (n && op && !op->copied)
-        op->copied = rk_copy_in(&op->view, op->done, l->in + l->in_at, n);
-    l->in_at += n;
     l->into_left -= n;
     if (op && l->into_left == 0)
         l->into = NULL;
     if (n && op)
         rk_tcp_chunk_moved(op, n);
+    l->sink.offset += n;
+    if (l->sink.on && l->into_left == 0)
+        rk_tcp_write_ends(l);
+}
+
+/* Move what is there of the chunk that is being received, and skip its filling. */
+static void take_chunk(struct rk_tcp_link *l)
+{
+    size_t there = l->in_end - l->in_at, n = l->into_left < there ? l->into_left : there;
+    struct rk_tcp_op *op = l->into;
+    char *to = n && l->sink.on ? rk_tcp_sink_at(l) : NULL;
+
+    if (to)
+        memcpy(to, l->in + l->in_at, n);
+    if (n && op && !op->copied)
+        op->copied = rk_copy_in(&op->view, op->done, l->in + l->in_at, n);
+    l->in_at += n;
+    if (n)
+        chunk_moved(l, n);
     if (l->into_left == 0) {
         n = l->in_end - l->in_at < l->into_fill ? l->in_end - l->in_at : l->into_fill;
         l->in_at += n;
@@ -100,8 +116,10 @@ static void parse(struct rk_tcp_link *l)
             rk_tcp_link_failed(l, "it sent an invalid frame");
             return;
         }
-        if (n > 0 && hdr.kind == RK_TCP_DATA) {
-            if (!rk_tcp_chunk_begins(l, &hdr, &l->into)) {
+        if (n > 0 && (hdr.kind == RK_TCP_DATA || hdr.kind == RK_TCP_WRITE)) {
+            if (hdr.kind == RK_TCP_WRITE && !l->lifeline) {
+                rk_tcp_write_begins(l, &hdr);
+            } else if (l->lifeline || !rk_tcp_chunk_begins(l, &hdr, &l->into)) {
                 rk_engine_refused(l->tcp->ctx, &l->tcp->bad_frames);
                 rk_tcp_link_failed(l, "it sent data that was not pulled");
                 return;
@@ -131,15 +149,19 @@ static size_t receive_some(struct rk_tcp_link *l, bool *drained)
 {
     struct rk_tcp_op *op = l->into;
     struct iovec iov[2];
-    size_t direct = 0, want;
+    size_t direct = 0, behind = IN_MAX - l->in_end, want;
+    char *to = NULL;
     ssize_t got;
     int n = 0;
 
-    if (op && l->into_left && !op->view.ops && l->in_at == l->in_end) {
+    if (l->into_left && l->in_at == l->in_end)
+        to = op && !op->view.ops ? (char *)op->view.base + op->done : l->sink.on ? rk_tcp_sink_at(l) : NULL;
+    if (to) {
         direct = l->into_left;
-        iov[n++] = (struct iovec){(char *)op->view.base + op->done, direct};
+        iov[n++] = (struct iovec){to, direct};
+        behind = behind < BEHIND_MAX ? behind : BEHIND_MAX;
     }
-    iov[n++] = (struct iovec){l->in + l->in_end, IN_MAX - l->in_end};
+    iov[n++] = (struct iovec){l->in + l->in_end, behind};
     want = direct + iov[n - 1].iov_len;
     do
         got = readv(l->source.fd, iov, n);
@@ -155,10 +177,7 @@ static size_t receive_some(struct rk_tcp_link *l, bool *drained)
     l->tcp->last = l;
     if (direct) {
         size_t moved = (size_t)got < direct ? (size_t)got : direct;
-        l->into_left -= moved;
-        if (l->into_left == 0)
-            l->into = NULL;
-        rk_tcp_chunk_moved(op, moved);
+        chunk_moved(l, moved);
         l->tcp->handled++;
         l->in_end += (size_t)got - moved;
     } else {

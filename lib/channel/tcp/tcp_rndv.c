@@ -9,7 +9,7 @@ enum { OP_LINK = offsetof(struct rk_tcp_op, link) };
 /* Private words of a struct rk_rndv: the id of the sender's op. */
 enum { P_THEIRS };
 
-static struct rk_tcp_op *op_new(struct rk_tcp_link *l, enum rk_tcp_op_type type, struct rank_request *req)
+struct rk_tcp_op *rk_tcp_op_new(struct rk_tcp_link *l, enum rk_tcp_op_type type, struct rank_request *req)
 {
     struct rk_tcp_op *op = rk_slab_alloc(&l->tcp->ops, OP_LINK);
 
@@ -22,26 +22,36 @@ static struct rk_tcp_op *op_new(struct rk_tcp_link *l, enum rk_tcp_op_type type,
     }
     rk_list_init(&op->link);
     rk_list_append(&l->ops, &op->link);
+    l->nstreams += type == RK_TCP_READING || type == RK_TCP_WRITING;
+    l->nserved += type == RK_TCP_SERVING;
     return op;
+}
+
+void rk_tcp_op_free(struct rk_tcp_op *op)
+{
+    struct rk_tcp_link *l = op->of;
+
+    l->nstreams -= op->type == RK_TCP_READING || op->type == RK_TCP_WRITING;
+    l->nserved -= op->type == RK_TCP_SERVING;
+    rk_list_remove(&op->link);
+    rk_handle_drop(&l->tcp->op_ids, op->id);
+    rk_slab_free(&l->tcp->ops, op, OP_LINK);
 }
 
 void rk_tcp_op_end(struct rk_tcp_op *op, rank_status_t st)
 {
     struct rank_request *req = op->req;
-    struct rk_tcp *tcp = op->of->tcp;
 
     if (op->of->into == op)
         op->of->into = NULL;
     if (op->of->sending == op)
         op->of->sending = NULL;
-    rk_list_remove(&op->link);
-    rk_handle_drop(&tcp->op_ids, op->id);
-    rk_slab_free(&tcp->ops, op, OP_LINK);
-    rk_req_complete(req, st);
+    rk_tcp_op_free(op);
+    if (req)
+        rk_req_complete(req, st);
 }
 
-/* NULL: stale, invalid, or of another link or type. */
-static struct rk_tcp_op *op_find(struct rk_tcp_link *l, struct rk_id id, enum rk_tcp_op_type type)
+struct rk_tcp_op *rk_tcp_op_find(struct rk_tcp_link *l, struct rk_id id, enum rk_tcp_op_type type)
 {
     struct rk_tcp_op *op = rk_handle_get(&l->tcp->op_ids, id);
 
@@ -69,7 +79,7 @@ rank_status_t rk_tcp_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr, c
 
     if (!l || l->failed)
         return RANK_ERR_PEER_DEAD;
-    op = op_new(l, RK_TCP_OFFERED, req);
+    op = rk_tcp_op_new(l, RK_TCP_OFFERED, req);
     if (!op)
         return RANK_ERR_NO_MEMORY;
     op->view = *view;
@@ -77,17 +87,14 @@ rank_status_t rk_tcp_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr, c
     h.kind = RK_TCP_ANNOUNCE;
     h.len = sizeof(announce);
     st = rk_tcp_put(l, &h, &announce, sizeof(announce), NULL, NULL);
-    if (st) { /* the request stays with the caller */
-        rk_list_remove(&op->link);
-        rk_handle_drop(&l->tcp->op_ids, op->id);
-        rk_slab_free(&l->tcp->ops, op, OP_LINK);
-    }
+    if (st)
+        rk_tcp_op_free(op); /* the request stays with the caller */
     return st;
 }
 
 static bool tcp_pulled(struct rk_tcp_link *l, const struct rk_tcp_pull *pull)
 {
-    struct rk_tcp_op *op = op_find(l, pull->op, RK_TCP_OFFERED);
+    struct rk_tcp_op *op = rk_tcp_op_find(l, pull->op, RK_TCP_OFFERED);
 
     if (!op || pull->want > op->view.bytes)
         return false;
@@ -106,7 +113,7 @@ static bool tcp_pulled(struct rk_tcp_link *l, const struct rk_tcp_pull *pull)
 
 static bool dropped(struct rk_tcp_link *l, uint64_t id)
 {
-    struct rk_tcp_op *op = op_find(l, rk_id_unpack(id), RK_TCP_OFFERED);
+    struct rk_tcp_op *op = rk_tcp_op_find(l, rk_id_unpack(id), RK_TCP_OFFERED);
 
     if (op)
         rk_tcp_op_end(op, RANK_OK);
@@ -148,7 +155,7 @@ void rk_tcp_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view, st
         rk_req_complete(req, RANK_OK);
         return;
     }
-    op = op_new(l, RK_TCP_RECEIVING, req);
+    op = rk_tcp_op_new(l, RK_TCP_RECEIVING, req);
     if (!op) {
         rk_tcp_rndv_drop(rndv);
         rk_req_complete(req, RANK_ERR_NO_MEMORY);
@@ -167,10 +174,20 @@ void rk_tcp_rndv_drop(const struct rk_rndv *rndv)
 
 bool rk_tcp_chunk_begins(struct rk_tcp_link *l, const struct rk_hdr *hdr, struct rk_tcp_op **into)
 {
-    struct rk_tcp_op *op = op_find(l, rk_id_unpack(hdr->tag), RK_TCP_RECEIVING);
+    struct rk_tcp_op *op = rk_tcp_op_find(l, rk_id_unpack(hdr->tag), RK_TCP_RECEIVING);
 
     *into = NULL;
+    if (!op)
+        op = rk_tcp_op_find(l, rk_id_unpack(hdr->tag), RK_TCP_READING);
     if (!op || hdr->len > op->bytes - op->done)
+        return false;
+    if (op->type == RK_TCP_READING && hdr->flags & RK_TCP_END) {
+        if (!hdr->src && op->done < op->bytes)
+            return false;
+        rk_tcp_op_end(op, (rank_status_t)(int32_t)hdr->src);
+        return true;
+    }
+    if (hdr->flags & RK_TCP_END)
         return false;
     if (hdr->flags & RK_TCP_UNREAD)
         rk_tcp_op_end(op, RANK_ERR_DEVICE);
@@ -182,7 +199,7 @@ bool rk_tcp_chunk_begins(struct rk_tcp_link *l, const struct rk_hdr *hdr, struct
 void rk_tcp_chunk_moved(struct rk_tcp_op *op, uint64_t bytes)
 {
     op->done += bytes;
-    if (op->done == op->bytes)
+    if (op->done == op->bytes && op->type == RK_TCP_RECEIVING)
         rk_tcp_op_end(op, op->copied);
 }
 
@@ -198,6 +215,9 @@ bool rk_tcp_rndv_frame(struct rk_tcp_link *l, const struct rk_hdr *hdr, const vo
     case RK_TCP_PULL:
         memcpy(&pull, payload, sizeof(pull));
         return tcp_pulled(l, &pull);
+    case RK_TCP_READ:
+    case RK_TCP_WRITTEN:
+        return rk_tcp_stream_frame(l, hdr, payload);
     default:
         return dropped(l, hdr->tag);
     }

@@ -54,21 +54,25 @@ static void begin_chunk(struct rk_tcp_link *l)
     uint32_t len = left < RK_TCP_CHUNK_MAX ? (uint32_t)left : RK_TCP_CHUNK_MAX;
     rank_status_t st = RANK_OK;
 
+    rk_list_remove(&op->link);
+    rk_list_append(&l->jobs, &op->link);
+    l->chunk_at = 0;
+    l->sending = op;
+    if (op->type != RK_TCP_SENDING) {
+        rk_tcp_stream_chunk(l, op);
+        return;
+    }
     l->chunk = (struct rk_hdr){.kind = RK_TCP_DATA, .epoch = l->peer->epoch, .len = len, .tag = rk_id_pack(op->theirs)};
     if (op->view.ops) {
         if (!l->packed)
             l->packed = malloc(RK_TCP_CHUNK_MAX);
         st = l->packed ? rk_copy_out(l->packed, &op->view, op->done, len) : RANK_ERR_NO_MEMORY;
     }
-    rk_list_remove(&op->link);
-    rk_list_append(&l->jobs, &op->link);
     if (rk_unlikely(st)) {
         l->chunk.flags = RK_TCP_UNREAD;
         l->chunk.len = 0;
         op->copied = st;
     }
-    l->chunk_at = 0;
-    l->sending = op;
 }
 
 /* Returns false without room. */
@@ -76,13 +80,19 @@ static bool send_chunk(struct rk_tcp_link *l)
 {
     static const char fill[8];
     struct rk_tcp_op *op = l->sending;
-    const char *from = op->view.ops ? (const char *)l->packed : (const char *)op->view.base + op->done;
+    const char *from = op->type == RK_TCP_SERVING ? rk_tcp_serve_from(l, op)
+                       : op->view.ops             ? (const char *)l->packed
+                                                  : (const char *)op->view.base + op->done;
     size_t parts[3] = {sizeof(l->chunk), l->chunk.len, rk_tcp_length(l->chunk.len) - sizeof(l->chunk) - l->chunk.len};
     const char *bases[3] = {(const char *)&l->chunk, from, fill};
     size_t all = rk_tcp_length(l->chunk.len), skip = l->chunk_at;
     struct iovec iov[3];
     int n = 0;
 
+    if (rk_unlikely(!from)) {
+        rk_tcp_link_failed(l, "out of memory");
+        return false;
+    }
     for (int i = 0; i < 3; i++) {
         size_t gone = skip < parts[i] ? skip : parts[i];
         skip -= gone;
@@ -93,6 +103,10 @@ static bool send_chunk(struct rk_tcp_link *l)
     if (l->chunk_at < all)
         return false;
     l->sending = NULL;
+    if (op->type != RK_TCP_SENDING) {
+        rk_tcp_stream_sent(l, op);
+        return true;
+    }
     op->done += l->chunk.len;
     if (op->copied || op->done == op->bytes)
         rk_tcp_op_end(op, op->copied);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Is the length of the payload one that the kind may have? */
+/* Are length, flags and status of the frame some that the kind may have? */
 static bool payload_fits(const struct rk_hdr *hdr)
 {
     switch (hdr->kind) {
@@ -16,7 +16,15 @@ static bool payload_fits(const struct rk_hdr *hdr)
     case RK_TCP_BYE:
         return hdr->len == 0;
     case RK_TCP_DATA:
+        if (hdr->flags & RK_TCP_END)
+            return hdr->len == 0 && rk_tcp_is_status((int32_t)hdr->src);
         return hdr->len <= RK_TCP_CHUNK_MAX && (hdr->len > 0 || (hdr->flags & RK_TCP_UNREAD));
+    case RK_TCP_WRITE:
+        return hdr->len > 0 && hdr->len <= RK_TCP_CHUNK_MAX;
+    case RK_TCP_WRITTEN:
+        return hdr->len == sizeof(struct rk_tcp_written);
+    case RK_TCP_READ:
+        return hdr->len == sizeof(struct rk_tcp_read);
     case RK_KIND_NONE:
     case RK_KIND_RNDV: /* never on the wire: channels make it */
         return false;

@@ -3,13 +3,15 @@
  * tcp_wire.h: cut the stream of a connection into frames.
  *
  * A frame is a struct rk_hdr and its payload, filled up to a multiple of 8 bytes. The channel's own kinds carry rendezvous: the sender announces a message,
- * the receiver pulls it or drops it, and the sender sends the data in chunks, which frames may separate. No state: the
- * fuzzer calls it directly.
+ * the receiver pulls it or drops it, and the sender sends the data in chunks, which frames may separate. Chunks also go
+ * to and come from memory that a side has registered. No state: the fuzzer calls it directly.
  */
 #ifndef RK_CHANNEL_TCP_TCP_WIRE_H
 #define RK_CHANNEL_TCP_TCP_WIRE_H
 
 #include "lib/core/frame.h"
+
+#include <stdbool.h>
 
 enum {
     RK_TCP_FRAME_MAX = 65536,    /* payload of one frame */
@@ -22,14 +24,32 @@ enum {
     RK_TCP_DROP, /* tag: the sender's id */
     RK_TCP_DATA, /* tag: the receiver's id; payload: the next bytes of the message */
     RK_TCP_BYE,  /* the last frame */
+    RK_TCP_WRITE,   /* a chunk for the receiver's memory tag, at offset team; turn and src: the sender's id */
+    RK_TCP_WRITTEN, /* payload: struct rk_tcp_written; answers the last chunk of a WRITE, and those that fail */
+    RK_TCP_READ,    /* payload: struct rk_tcp_read; DATA answers it, until one has the flag RK_TCP_END */
     RK_TCP_KIND_END
 };
-/* Of DATA: the sender cannot read the rest of the payload. */
-enum { RK_TCP_UNREAD = 1 };
+/*
+ * Flags. Of DATA, UNREAD: the sender cannot read the rest of the payload. Of DATA without payload, END: all of a READ has
+ * been sent; src: status. Of WRITE, END: the last chunk.
+ */
+enum { RK_TCP_UNREAD = 1, RK_TCP_END = 2 };
 
 struct rk_tcp_announce {
     struct rk_id op;
     uint64_t total;
+};
+
+struct rk_tcp_read {
+    struct rk_id to; /* the sender's id, for the data */
+    struct rk_id mem;
+    uint64_t offset, bytes;
+};
+
+struct rk_tcp_written {
+    struct rk_id op; /* the writer's */
+    int32_t status;
+    uint32_t reserved;
 };
 
 struct rk_tcp_pull {
@@ -40,6 +60,11 @@ struct rk_tcp_pull {
 RK_INLINE size_t rk_tcp_length(uint32_t payload)
 {
     return sizeof(struct rk_hdr) + (((size_t)payload + 7) & ~(size_t)7);
+}
+
+RK_INLINE bool rk_tcp_is_status(int32_t word)
+{
+    return word <= 0 && word >= -255;
 }
 
 /*
