@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copy_cma.c: read a buffer that another process has just written by CMA. */
+/* copy_cma.c: read by CMA what another process has just written: a buffer, and a list of blocks. */
 #include "bench/limits/limit_bench.h"
 
 #include <sys/uio.h>
 
-enum { SAMPLES = 61 };
+enum { SAMPLES = 61, BLOCKS = 256, BLOCK = 1024, APART = 2 * BLOCK, STEP = 37 /* prime to BLOCKS */ };
 
 struct shared {
     struct limit_flag to, from;
@@ -28,8 +28,33 @@ static void copy_cma_writer(void *arg)
             limit_set(&s->from, turn);
         }
     }
+    for (int i = 0; i < s->samples; i++) {
+        limit_await(&s->to, ++turn);
+        limit_fill(s->theirs, BLOCKS * APART, turn);
+        limit_set(&s->from, turn);
+    }
     limit_await(&s->to, ++turn); /* until all is read */
     free(s->theirs);
+}
+
+/* Blocks of the list lie together here, and scattered there. Returns ns. */
+static double read_list(pid_t pid, char *mine, char *theirs, uint64_t turn)
+{
+    struct iovec to[BLOCKS], from[BLOCKS];
+    const uint64_t *p = (const uint64_t *)(void *)mine;
+    double t;
+
+    for (size_t i = 0; i < BLOCKS; i++) {
+        to[i] = (struct iovec){mine + i * BLOCK, BLOCK};
+        from[i] = (struct iovec){theirs + i * STEP % BLOCKS * APART, BLOCK};
+    }
+    t = limit_ns();
+    if (process_vm_readv(pid, to, BLOCKS, from, BLOCKS, 0) != BLOCKS * BLOCK)
+        limit_die("process_vm_readv");
+    t = limit_ns() - t;
+    for (size_t i = 0; i < BLOCKS * BLOCK / 8; i++)
+        limit_check(p[i] == (turn << 32) + i / (BLOCK / 8) * STEP % BLOCKS * (APART / 8) + i % (BLOCK / 8));
+    return t;
 }
 
 int main(int argc, char **argv)
@@ -60,6 +85,12 @@ int main(int argc, char **argv)
         limit_print_copy("copy_cma", limit_size[k], limit_median(v, s->samples),
                          "a private buffer that another process has just written, by process_vm_readv");
     }
+    for (int i = 0; i < s->samples; i++) {
+        limit_set(&s->to, ++turn);
+        limit_await(&s->from, turn);
+        v[i] = read_list(pid, mine, s->theirs, turn);
+    }
+    limit_print("copy_cma_256x1K", limit_median(v, s->samples) / 1e3, "us", "256 scattered blocks of 1 KiB of it in a call, 2 KiB apart");
     limit_set(&s->to, ++turn);
     limit_join(pid);
     free(mine);

@@ -26,9 +26,9 @@ expect() {
         bad=1
     fi
 }
-expect 48
+expect 49
 if "$top_srcdir/tests/hosts.sh" able >"$work/why"; then
-    expect 52 --hosts
+    expect 53 --hosts
 else
     echo "ok - limits --hosts # SKIP $(cat "$work/why")"
 fi
