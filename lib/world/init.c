@@ -95,15 +95,19 @@ rank_status_t rank_progress_arm(void)
 
 /* ---------------------------------------------------------------------- joining */
 
-static rank_status_t check_opts(const rank_init_opts_t *opts, int *level)
+static rank_status_t check_opts(const rank_init_opts_t *opts, int *level, bool *progress_thread)
 {
     *level = RANK_THREAD_SERIALIZED;
+    *progress_thread = rk_conf.progress_thread;
     if (opts && opts->size >= offsetof(rank_init_opts_t, thread_level) + sizeof(int32_t))
         *level = opts->thread_level;
     else if (opts && opts->size < sizeof(opts->size))
         return rk_arg_error(RANK_ERR_ARG, "rank_init", "opts->size %u is too small", (unsigned)opts->size);
-    if (opts && opts->size >= sizeof(*opts) && opts->reserved) /* may have a meaning in a later library */
-        return rk_arg_error(RANK_ERR_ARG, "rank_init", "opts->reserved is not 0");
+    if (opts && opts->size >= sizeof(*opts) && opts->progress_thread) {
+        if (opts->progress_thread != 1)
+            return rk_arg_error(RANK_ERR_ARG, "rank_init", "opts->progress_thread %d is neither 0 nor 1", opts->progress_thread);
+        *progress_thread = true;
+    }
     if (*level < RANK_THREAD_SINGLE || *level > RANK_THREAD_MULTIPLE)
         return rk_arg_error(RANK_ERR_ARG, "rank_init", "thread level %d is none", *level);
     return RANK_OK;
@@ -351,7 +355,7 @@ static rank_status_t init_open(struct rk_ctx *ctx, bool launched)
     return st;
 }
 
-rank_status_t rk_world_open(int level, struct rk_board *board, struct rk_ctx **out)
+rank_status_t rk_world_open(int level, bool progress_thread, struct rk_board *board, struct rk_ctx **out)
 {
     struct rk_ctx *ctx = *out = calloc(1, sizeof(*ctx));
 
@@ -361,7 +365,7 @@ rank_status_t rk_world_open(int level, struct rk_board *board, struct rk_ctx **o
     }
     ctx->level = level;
     ctx->board = board;
-    ctx->has_progress_thread = rk_conf.progress_thread;
+    ctx->has_progress_thread = progress_thread;
     return init_open(ctx, true);
 }
 
@@ -413,6 +417,7 @@ static void init_leave_process(void)
 rank_status_t rank_init(const rank_init_opts_t *opts)
 {
     int before = RK_LIFE_OUT, level;
+    bool progress_thread;
     rank_status_t st;
 
     if (!atomic_compare_exchange_strong(&rk_life, &before, RK_LIFE_JOINING) &&
@@ -425,13 +430,13 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
     st = rk_process_enter();
     rk_arg_abort = rank_abort;
     if (!st)
-        st = check_opts(opts, &level);
+        st = check_opts(opts, &level, &progress_thread);
     if (st)
         goto err;
     /* Output before a hang should be visible; xrun passes on whole lines anyway. */
     if (rk_env_is_of_xrun())
         setvbuf(stdout, NULL, _IOLBF, 0);
-    st = rk_world_open(level, rk_env_is_of_xrun() ? rk_board_open(rk_env(RK_BOARD_VARIABLE)) : NULL, &the_ctx);
+    st = rk_world_open(level, progress_thread, rk_env_is_of_xrun() ? rk_board_open(rk_env(RK_BOARD_VARIABLE)) : NULL, &the_ctx);
     if (st)
         goto err;
     if (the_ctx->board)

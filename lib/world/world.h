@@ -27,7 +27,7 @@ rank_status_t rk_world_ctx_of(const char *call, rank_ctx_t handle, struct rk_ctx
  * init.c: open a context beside others of this process. Collective over its world. Takes board, which only one
  * context may have; NULL: none. Close *out also after an error, unless it is NULL.
  */
-rank_status_t rk_world_open(int level, struct rk_board *board, struct rk_ctx **out);
+rank_status_t rk_world_open(int level, bool progress_thread, struct rk_board *board, struct rk_ctx **out);
 /* The same for a world of one, without a launcher. */
 rank_status_t rk_world_open_alone(int level, bool progress_thread, struct rk_ctx **out);
 /* Collective. */

@@ -132,9 +132,9 @@ int main(int argc, char **argv)
     opts.size = 3; /* not even the size field fits */
     MP_STATUS(rank_init(&opts), RANK_ERR_ARG);
     opts.size = sizeof(opts);
-    opts.reserved = 1;
+    opts.progress_thread = 2;
     MP_STATUS(rank_init(&opts), RANK_ERR_ARG);
-    opts.reserved = 0;
+    opts.progress_thread = 0;
 
     MP_OK(rank_init(&opts));
     MP_CHECK_EQ(rank_initialized(), 1);
