@@ -74,10 +74,10 @@ func Atomic[T Number](ctx context.Context, r *Remote, amo Amo, offset int64, ope
 	dtype, bits := encode(operand)
 	before, err := later(ctx, "atomic", func() (C.uint64_t, Status) {
 		var before C.uint64_t
-		status := Status(C.go_remote_atomic(r.conn.c, r.mem, C.int(amo), dtype, bits, C.int64_t(offset), &before))
-		return before, r.conn.judge(status)
+		status := Status(C.go_remote_atomic(r.team.c, toRank(r.peer), r.mem, C.int(amo), dtype, bits, C.int64_t(offset), &before))
+		return before, r.team.judge(status)
 	}, nil)
-	return decode[T](before), err
+	return decode[T](before), r.team.explain(err)
 }
 
 // CompareSwap stores desired if the element has the bits of expected. Returns the value before. When ctx ends, it goes on.
@@ -86,8 +86,8 @@ func CompareSwap[T Number](ctx context.Context, r *Remote, offset int64, expecte
 	_, bits := encode(desired)
 	before, err := later(ctx, "compare and swap", func() (C.uint64_t, Status) {
 		var before C.uint64_t
-		status := Status(C.go_remote_cas(r.conn.c, r.mem, dtype, old, bits, C.int64_t(offset), &before))
-		return before, r.conn.judge(status)
+		status := Status(C.go_remote_cas(r.team.c, toRank(r.peer), r.mem, dtype, old, bits, C.int64_t(offset), &before))
+		return before, r.team.judge(status)
 	}, nil)
-	return decode[T](before), err
+	return decode[T](before), r.team.explain(err)
 }

@@ -145,3 +145,9 @@ func (v View) hold(call string, vector bool) error {
 	}
 	return nil
 }
+
+func releaseAll(views []View) {
+	for _, v := range views {
+		v.buf.release()
+	}
+}

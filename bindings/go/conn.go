@@ -8,70 +8,45 @@ import "C"
 import (
 	"context"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 	"unsafe"
 )
 
-// AnyTag is the tag of a receive or a probe that takes every message.
-const AnyTag int64 = C.RANK_ANY_TAG
-
-// Conn is a connection: a team of two. The side that connected is rank 0.
-//
-// Blocking calls take any memory. Up to 4 KiB is copied. More is used in place: before Go 1.21 its call, or a goroutine of
-// the package, then holds a thread until the operation ends.
+// Conn is a connection: a team of two. The side that connected is rank 0. Its calls are those of its Team with the other
+// side as the peer.
 type Conn struct {
-	owner    *Context
-	c        *C.go_conn
-	rank     int
-	shutDown atomic.Bool
-	closing  sync.Once
-	gone     chan struct{} // closed when it is disconnected
-	status   Status        // of the disconnect, after gone
+	*Team
 }
 
 // adopt makes a Conn of a connection, or closes it if the context is being closed.
-func (c *Context) adopt(native *C.go_conn) (*Conn, Status) {
-	conn := &Conn{owner: c, c: native, rank: int(C.go_conn_rank(native)), gone: make(chan struct{})}
-	runtime.SetFinalizer(conn, func(conn *Conn) { C.go_conn_free(conn.c) })
+func (c *Context) adopt(native *C.go_team) (*Conn, Status) {
+	conn := &Conn{newTeam(c, native, true)}
 	c.mu.Lock()
 	closing := c.closing
 	if !closing {
-		c.conns[conn] = struct{}{}
+		c.conns[conn.Team] = struct{}{}
 	}
 	c.mu.Unlock()
 	if !closing {
 		return conn, success
 	}
 	conn.shut()
-	conn.end(0)
+	conn.disconnect(0)
 	return nil, ErrClosed
 }
 
-// shut refuses calls from now on, and waits for those that are about to use the team.
-func (c *Conn) shut() {
-	c.shutDown.Store(true)
-	C.go_conn_shut(c.c)
-}
-
-// end disconnects once, and waits until no call is left in it.
-func (c *Conn) end(ns int64) Status {
-	c.closing.Do(func() {
-		c.status = Status(C.go_conn_disconnect(c.c, C.int64_t(ns)))
-		if c.status == ErrTimedOut {
-			c.owner.unconfirmed.Store(true)
+// disconnect disconnects once, and waits until no call is left in it.
+func (t *Team) disconnect(ns int64) Status {
+	return t.end(false, func() Status {
+		status := Status(C.go_conn_disconnect(t.c, C.int64_t(ns)))
+		if status == ErrTimedOut {
+			t.owner.unconfirmed.Store(true)
 		}
-		for C.go_conn_blocked(c.c) > 0 {
-			time.Sleep(drainPause)
-		}
-		c.owner.mu.Lock()
-		delete(c.owner.conns, c)
-		c.owner.mu.Unlock()
-		close(c.gone)
+		t.owner.mu.Lock()
+		delete(t.owner.conns, t)
+		t.owner.mu.Unlock()
+		return status
 	})
-	<-c.gone
-	return c.status
 }
 
 // Close is Disconnect for at most a second.
@@ -86,12 +61,12 @@ func (c *Conn) Close() error {
 // gone. When ctx ends first, the connection is closed all the same.
 func (c *Conn) Disconnect(ctx context.Context) error {
 	c.shut()
-	return closes(ctx, "disconnect", func() Status { return c.end(untilNs(ctx)) })
+	return closes(ctx, "disconnect", func() Status { return c.disconnect(untilNs(ctx)) })
 }
 
-// Rank returns the rank of this side: 0 if it connected, 1 if it accepted.
-func (c *Conn) Rank() int {
-	return c.rank
+// Free is Disconnect.
+func (c *Conn) Free(ctx context.Context) error {
+	return c.Disconnect(ctx)
 }
 
 // ConnInfo describes a connection.
@@ -114,7 +89,7 @@ type ConnInfo struct {
 func (c *Conn) Info() (ConnInfo, error) {
 	var n C.rank_conn_info_t
 	status := Status(C.go_conn_info(c.c, &n))
-	runtime.KeepAlive(c)
+	runtime.KeepAlive(c.Team)
 	if status != success {
 		return ConnInfo{}, c.failed("info", status)
 	}
@@ -129,81 +104,102 @@ func (c *Conn) Info() (ConnInfo, error) {
 	}, nil
 }
 
-// Send sends a message. It returns when data may be used again. Long messages wait for their receive. When ctx ends, a send
-// that has not begun is canceled. One that has begun goes on: the peer may receive it, and data must not change any more.
+// Send is Team.Send.
 func (c *Conn) Send(ctx context.Context, data []byte, tag int64) error {
-	_, err := c.block(ctx, "send", C.GO_SEND, data, tag, nil)
-	return err
+	return c.Team.Send(ctx, data, c.peer, tag)
 }
 
-// Ssend is Send that returns only after a receive has matched the message.
+// Ssend is Team.Ssend.
 func (c *Conn) Ssend(ctx context.Context, data []byte, tag int64) error {
-	_, err := c.block(ctx, "ssend", C.GO_SSEND, data, tag, nil)
-	return err
+	return c.Team.Ssend(ctx, data, c.peer, tag)
 }
 
-// Recv receives a message with tag, or AnyTag. ErrTruncated: it is longer than data, and the rest is lost. When ctx ends, a
-// receive that has no message yet is canceled. One that has begun goes on: its message is lost, and data must not be used
-// any more.
+// Recv is Team.Recv.
 func (c *Conn) Recv(ctx context.Context, data []byte, tag int64) (Envelope, error) {
-	return c.block(ctx, "recv", C.GO_RECV, data, tag, nil)
+	return c.Team.Recv(ctx, data, c.peer, tag)
 }
 
-// Isend starts a send. Vectors are started with Isendv.
-func (c *Conn) Isend(v View, tag int64) (*Request, error) {
-	return c.begin("isend", C.GO_SEND, v, tag, nil)
-}
-
-// Issend starts a send that is complete only after a receive has matched it.
-func (c *Conn) Issend(v View, tag int64) (*Request, error) {
-	return c.begin("issend", C.GO_SSEND, v, tag, nil)
-}
-
-// Irecv starts a receive. The views of pending receives must not overlap.
-func (c *Conn) Irecv(v View, tag int64) (*Request, error) {
-	return c.begin("irecv", C.GO_RECV, v, tag, nil)
-}
-
-// Isendv starts a send of several views as one message.
-func (c *Conn) Isendv(views []View, tag int64) (*Request, error) {
-	return c.beginVector("isendv", C.GO_SENDV, views, tag)
-}
-
-// Irecvv starts a receive of one message into several views.
-func (c *Conn) Irecvv(views []View, tag int64) (*Request, error) {
-	return c.beginVector("irecvv", C.GO_RECVV, views, tag)
-}
-
-// Sendv sends several views as one message. When ctx ends, it goes on, and the buffers stay until it is complete.
-func (c *Conn) Sendv(ctx context.Context, views []View, tag int64) error {
-	_, err := started(ctx, "sendv", func() (*Request, error) { return c.Isendv(views, tag) })
-	return err
-}
-
-// Recvv receives one message into several views. When ctx ends, it goes on, and takes the next message that matches.
-func (c *Conn) Recvv(ctx context.Context, views []View, tag int64) (Envelope, error) {
-	return started(ctx, "recvv", func() (*Request, error) { return c.Irecvv(views, tag) })
-}
-
-// RecvNew receives a message of any length into new memory. When ctx ends, the message stays for the next receive, unless
-// its data is already on the way.
+// RecvNew is Team.RecvNew.
 func (c *Conn) RecvNew(ctx context.Context, tag int64) ([]byte, Envelope, error) {
-	const call = "recv"
-	var message C.rank_message_t
-	var native C.rank_envelope_t
-	err := inSlices(ctx, call, func(ns int64) Status {
-		return Status(C.go_mprobe(c.c, C.int64_t(tag), C.int64_t(ns), &message, &native))
-	})
-	if err != nil {
-		return nil, Envelope{}, err
-	}
-	data := make([]byte, int(native.bytes))
-	some := someBytes(data)
-	var received C.rank_envelope_t
-	status := Status(C.go_mrecv(c.c, unsafe.Pointer(&some[0]), C.int64_t(len(data)), &message, &received))
-	runtime.KeepAlive(c)
-	if status != success {
-		return nil, Envelope{}, c.failed(call, status)
-	}
-	return data, Envelope{int(received.source), int64(received.tag), int(received.bytes), int(received.sent_bytes)}, nil
+	return c.Team.RecvNew(ctx, c.peer, tag)
+}
+
+// Sendrecv is Team.Sendrecv.
+func (c *Conn) Sendrecv(ctx context.Context, out []byte, tagOut int64, in []byte, tagIn int64) (Envelope, error) {
+	return c.Team.Sendrecv(ctx, out, c.peer, tagOut, in, c.peer, tagIn)
+}
+
+// Isend is Team.Isend.
+func (c *Conn) Isend(v View, tag int64) (*Request, error) {
+	return c.Team.Isend(v, c.peer, tag)
+}
+
+// Issend is Team.Issend.
+func (c *Conn) Issend(v View, tag int64) (*Request, error) {
+	return c.Team.Issend(v, c.peer, tag)
+}
+
+// Irecv is Team.Irecv.
+func (c *Conn) Irecv(v View, tag int64) (*Request, error) {
+	return c.Team.Irecv(v, c.peer, tag)
+}
+
+// Isendv is Team.Isendv.
+func (c *Conn) Isendv(views []View, tag int64) (*Request, error) {
+	return c.Team.Isendv(views, c.peer, tag)
+}
+
+// Irecvv is Team.Irecvv.
+func (c *Conn) Irecvv(views []View, tag int64) (*Request, error) {
+	return c.Team.Irecvv(views, c.peer, tag)
+}
+
+// Sendv is Team.Sendv.
+func (c *Conn) Sendv(ctx context.Context, views []View, tag int64) error {
+	return c.Team.Sendv(ctx, views, c.peer, tag)
+}
+
+// Recvv is Team.Recvv.
+func (c *Conn) Recvv(ctx context.Context, views []View, tag int64) (Envelope, error) {
+	return c.Team.Recvv(ctx, views, c.peer, tag)
+}
+
+// WriteList is Team.WriteList.
+func (c *Conn) WriteList(ctx context.Context, blocks []Block, notice *Notice) error {
+	return c.Team.WriteList(ctx, blocks, c.peer, notice)
+}
+
+// ReadList is Team.ReadList.
+func (c *Conn) ReadList(ctx context.Context, blocks []Block, notice *Notice) error {
+	return c.Team.ReadList(ctx, blocks, c.peer, notice)
+}
+
+// IwriteList is Team.IwriteList.
+func (c *Conn) IwriteList(blocks []Block, notice *Notice) (*Request, error) {
+	return c.Team.IwriteList(blocks, c.peer, notice)
+}
+
+// IreadList is Team.IreadList.
+func (c *Conn) IreadList(blocks []Block, notice *Notice) (*Request, error) {
+	return c.Team.IreadList(blocks, c.peer, notice)
+}
+
+// PrepareWrite is Team.PrepareWrite.
+func (c *Conn) PrepareWrite(blocks []Block, notice *Notice) (*Transfer, error) {
+	return c.Team.PrepareWrite(blocks, c.peer, notice)
+}
+
+// PrepareRead is Team.PrepareRead.
+func (c *Conn) PrepareRead(blocks []Block, notice *Notice) (*Transfer, error) {
+	return c.Team.PrepareRead(blocks, c.peer, notice)
+}
+
+// Open is Team.Open.
+func (c *Conn) Open(ctx context.Context, key []byte) (*Remote, error) {
+	return c.Team.Open(ctx, key, c.peer)
+}
+
+// OpenAll is Team.OpenAll.
+func (c *Conn) OpenAll(ctx context.Context, keys []byte) ([]*Remote, error) {
+	return c.Team.OpenAll(ctx, keys, c.peer)
 }

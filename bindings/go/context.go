@@ -58,10 +58,14 @@ type Context struct {
 	mu        sync.Mutex
 	ops       []*operation // by id
 	free      []*operation
-	conns     map[*Conn]struct{}
+	conns     map[*Team]struct{}
 	listeners map[*Listener]struct{}
 	mems      map[*Mem]struct{}
 	closing   bool
+
+	world   bool       // of Init
+	team    *Team      // of all ranks, if it is of Init
+	leaving sync.Mutex // held by Finalize
 
 	unconfirmed atomic.Bool // a peer has not confirmed a disconnect
 
@@ -77,14 +81,29 @@ func Open(opts *Options) (*Context, error) {
 		name = C.CString(opts.Name)
 		defer C.free(unsafe.Pointer(name))
 	}
-	c := &Context{native: new(native), conns: map[*Conn]struct{}{}, listeners: map[*Listener]struct{}{}, mems: map[*Mem]struct{}{},
-		closed: make(chan struct{})}
+	c := newContext()
 	if status := Status(C.go_ctx_open(name, &c.c)); status != success {
 		return nil, fail("open", status)
 	}
+	c.start()
+	return c, nil
+}
+
+func newContext() *Context {
+	return &Context{native: new(native), conns: map[*Team]struct{}{}, listeners: map[*Listener]struct{}{}, mems: map[*Mem]struct{}{},
+		closed: make(chan struct{})}
+}
+
+// start begins to take completions, of a context that C has opened.
+func (c *Context) start() {
 	c.bell = os.NewFile(uintptr(C.go_ctx_event_fd(c.c)), "rank")
 	go dispatch(c)
-	return c, nil
+}
+
+func (c *Context) isClosing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closing
 }
 
 // dispatch gives complete operations to the goroutines that wait for them, until the context is closed.
@@ -116,8 +135,12 @@ func (c *Context) Close() error {
 
 // Shutdown closes listeners, disconnects connections, and ends all calls with ErrClosed. A context.Context that ends
 // before peers have confirmed gives ErrTimedOut: they may still touch registered memory, which is never freed then. The
-// Context is closed in any case, in another goroutine if ctx ends first. It waits for calls of Connect.
+// Context is closed in any case, in another goroutine if ctx ends first. It waits for calls of Connect. That of Init is
+// closed by Finalize.
 func (c *Context) Shutdown(ctx context.Context) error {
+	if c.world {
+		return c.finalize(ctx)
+	}
 	return closes(ctx, "close", func() Status { return c.shutdown(ctx) })
 }
 
@@ -125,23 +148,12 @@ func (c *Context) shutdown(ctx context.Context) Status {
 	c.mu.Lock()
 	first := !c.closing
 	c.closing = true
-	conns, listeners := keys(c.conns), keys(c.listeners)
 	c.mu.Unlock()
 	if !first {
 		<-c.closed
 		return c.status
 	}
-	for _, l := range listeners {
-		l.Close()
-	}
-	for _, conn := range conns {
-		conn.shut()
-	}
-	for _, conn := range conns {
-		if status := conn.end(untilNs(ctx)); status != success && c.status == success {
-			c.status = status
-		}
-	}
+	c.status = c.closeParts(ctx)
 	// Operations that the ends of connections have completed.
 	for end := time.Now().Add(closeTimeout); C.go_ctx_parked(c.c) > 0 && time.Now().Before(end); {
 		time.Sleep(drainPause)
@@ -150,6 +162,32 @@ func (c *Context) shutdown(ctx context.Context) Status {
 	for C.go_ctx_users(c.c) > 0 {
 		time.Sleep(drainPause)
 	}
+	c.closeNative(ctx)
+	return c.status
+}
+
+// closeParts closes listeners and connections. Returns the first error.
+func (c *Context) closeParts(ctx context.Context) (first Status) {
+	c.mu.Lock()
+	c.closing = true
+	conns, listeners := keys(c.conns), keys(c.listeners)
+	c.mu.Unlock()
+	for _, l := range listeners {
+		l.Close()
+	}
+	for _, conn := range conns {
+		conn.shut()
+	}
+	for _, conn := range conns {
+		if status := conn.disconnect(untilNs(ctx)); status != success && first == success {
+			first = status
+		}
+	}
+	return first
+}
+
+// closeNative closes the context of the library, in which no call is left, and ends what waits for it.
+func (c *Context) closeNative(ctx context.Context) {
 	status := Status(C.go_ctx_close(c.c, C.int64_t(untilNs(ctx))))
 	if c.status == success {
 		c.status = status
@@ -173,7 +211,6 @@ func (c *Context) shutdown(ctx context.Context) Status {
 	}
 	runtime.SetFinalizer(c.native, (*native).free)
 	close(c.closed)
-	return c.status
 }
 
 func keys[T comparable](set map[T]struct{}) []T {
@@ -315,7 +352,7 @@ func (c *Context) Connect(ctx context.Context, address string, opts *ConnOptions
 		}
 	}
 	conn, err := later(ctx, call, func() (*Conn, Status) {
-		var native *C.go_conn
+		var native *C.go_team
 		text := C.CString(address)
 		defer C.free(unsafe.Pointer(text))
 		secret, hello := o.pointers()
@@ -383,9 +420,9 @@ func closes(ctx context.Context, call string, run func() Status) error {
 }
 
 // waits runs a call on a connection that waits in C and has no result but its status.
-func (c *Conn) waits(ctx context.Context, call string, run func() Status) error {
-	_, err := later(ctx, call, func() (struct{}, Status) { return struct{}{}, c.judge(run()) }, nil)
-	return err
+func (t *Team) waits(ctx context.Context, call string, run func() Status) error {
+	_, err := later(ctx, call, func() (struct{}, Status) { return struct{}{}, t.judge(run()) }, nil)
+	return t.explain(err)
 }
 
 // Slices of a wait that only a timeout ends: of one that can be canceled, and of one that can only be closed.

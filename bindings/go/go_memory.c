@@ -1,28 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* go_memory.c: carry out calls that have no request: memory, probes, signals. */
+/* go_memory.c: carry out calls on memory, and probes, which have no request. */
 #include "go_private.h"
 
 #include <string.h>
 
-rank_status_t go_mprobe(go_conn *c, int64_t tag, int64_t timeout_ns, rank_message_t *message, rank_envelope_t *envelope)
+rank_status_t go_mprobe(go_team *c, int peer, int64_t tag, int64_t timeout_ns, rank_message_t *message, rank_envelope_t *envelope)
 {
     rank_status_t st;
 
-    if (!go_conn_enter(c))
+    if (!go_team_enter(c))
         return RANK_ERR_CLOSED;
-    st = rank_mprobe_timed(c->peer, tag, c->team, timeout_ns, message, envelope);
-    go_conn_leave(c);
+    st = rank_mprobe_timed(peer, tag, c->team, timeout_ns, message, envelope);
+    go_team_leave(c);
     return st;
 }
 
-rank_status_t go_mrecv(go_conn *c, void *data, int64_t n, rank_message_t *message, rank_envelope_t *envelope)
+rank_status_t go_mrecv(go_team *c, void *data, int64_t n, rank_message_t *message, rank_envelope_t *envelope)
 {
     rank_status_t st;
 
-    if (!go_conn_enter(c))
+    if (!go_team_enter(c))
         return RANK_ERR_CLOSED;
     st = rank_mrecv(data, n, RANK_BYTE, message, envelope);
-    go_conn_leave(c);
+    go_team_leave(c);
+    return st;
+}
+
+rank_status_t go_sendrecv(go_team *c, const void *out, int64_t n_out, int dest, int64_t tag_out, void *in, int64_t n_in, int source,
+                          int64_t tag_in, rank_envelope_t *envelope)
+{
+    rank_status_t st;
+
+    if (!go_team_enter(c))
+        return RANK_ERR_CLOSED;
+    st = rank_sendrecv(out, n_out, RANK_BYTE, dest, tag_out, in, n_in, RANK_BYTE, source, tag_in, c->team, envelope);
+    go_team_leave(c);
     return st;
 }
 
@@ -81,6 +93,28 @@ rank_status_t go_mem_pack(go_ctx *c, rank_mem_t mem, void *key, size_t *len)
     return st;
 }
 
+rank_status_t go_team_alloc(go_team *c, int64_t n, void **data, rank_mem_t *mem)
+{
+    rank_status_t st;
+
+    if (!go_team_enter(c))
+        return RANK_ERR_CLOSED;
+    st = rank_alloc(c->team, RANK_MEM_HOST, n, 0, data, mem);
+    go_team_leave(c);
+    return st;
+}
+
+rank_status_t go_team_free(go_team *c, rank_mem_t mem)
+{
+    rank_status_t st;
+
+    if (!go_team_enter(c))
+        return RANK_ERR_CLOSED;
+    st = rank_free(&mem);
+    go_team_leave(c);
+    return st;
+}
+
 rank_status_t go_mem_pack_all(go_ctx *c, int64_t n, const rank_mem_t *mems, void *keys, size_t *len)
 {
     rank_status_t st;
@@ -92,74 +126,74 @@ rank_status_t go_mem_pack_all(go_ctx *c, int64_t n, const rank_mem_t *mems, void
     return st;
 }
 
-rank_status_t go_remote_open_all(go_conn *c, const void *keys, size_t len, int64_t *n, rank_mem_t *mems)
+rank_status_t go_remote_open_all(go_team *c, int peer, const void *keys, size_t len, int64_t *n, rank_mem_t *mems)
 {
     rank_status_t st;
 
-    if (!go_conn_enter(c))
+    if (!go_team_enter(c))
         return RANK_ERR_CLOSED;
-    st = rank_rkeys_open(c->team, c->peer, keys, len, n, mems);
-    go_conn_leave(c);
+    st = rank_rkeys_open(c->team, peer, keys, len, n, mems);
+    go_team_leave(c);
     return st;
 }
 
-rank_status_t go_remote_open(go_conn *c, const void *key, size_t len, rank_mem_t *mem)
+rank_status_t go_remote_open(go_team *c, int peer, const void *key, size_t len, rank_mem_t *mem)
 {
     rank_status_t st;
 
-    if (!go_conn_enter(c))
+    if (!go_team_enter(c))
         return RANK_ERR_CLOSED;
-    st = rank_rkey_open(c->team, c->peer, key, len, mem);
-    go_conn_leave(c);
+    st = rank_rkey_open(c->team, peer, key, len, mem);
+    go_team_leave(c);
     return st;
 }
 
-rank_status_t go_remote_close(go_conn *c, rank_mem_t mem)
+rank_status_t go_remote_close(go_team *c, rank_mem_t mem)
 {
     rank_status_t st;
 
-    if (!go_conn_enter(c))
+    if (!go_team_enter(c))
         return RANK_OK; /* the end of the connection closes it */
     st = rank_rkey_close(&mem);
-    go_conn_leave(c);
+    go_team_leave(c);
     return st;
 }
 
-rank_status_t go_remote_flush(go_conn *c, rank_mem_t mem)
+rank_status_t go_remote_flush(go_team *c, int peer, rank_mem_t mem)
 {
     rank_status_t st;
 
-    if (!go_conn_enter(c))
+    if (!go_team_enter(c))
         return RANK_ERR_CLOSED;
-    st = rank_flush(mem, c->peer);
-    go_conn_leave(c);
+    st = rank_flush(mem, peer);
+    go_team_leave(c);
     return st;
 }
 
-rank_status_t go_remote_fence(go_conn *c, rank_mem_t mem)
+rank_status_t go_remote_fence(go_team *c, rank_mem_t mem)
 {
     rank_status_t st;
 
-    if (!go_conn_enter(c))
+    if (!go_team_enter(c))
         return RANK_ERR_CLOSED;
     st = rank_fence(mem);
-    go_conn_leave(c);
+    go_team_leave(c);
     return st;
 }
 
-rank_status_t go_remote_vector(go_conn *c, rank_mem_t mem, int put, const rank_piece_t *pieces, int64_t n)
+rank_status_t go_remote_vector(go_team *c, int peer, rank_mem_t mem, int put, const rank_piece_t *pieces, int64_t n)
 {
     rank_status_t st;
 
-    if (!go_conn_enter(c))
+    if (!go_team_enter(c))
         return RANK_ERR_CLOSED;
-    st = put ? rank_putv(pieces, n, c->peer, mem) : rank_getv(pieces, n, c->peer, mem);
-    go_conn_leave(c);
+    st = put ? rank_putv(pieces, n, peer, mem) : rank_getv(pieces, n, peer, mem);
+    go_team_leave(c);
     return st;
 }
 
 /* An element of 4 bytes is in the low half of the operand and of the result, in the order of the machine. */
-rank_status_t go_remote_atomic(go_conn *c, rank_mem_t mem, int amo, rank_dtype_t dtype, uint64_t operand, int64_t offset,
+rank_status_t go_remote_atomic(go_team *c, int peer, rank_mem_t mem, int amo, rank_dtype_t dtype, uint64_t operand, int64_t offset,
                                uint64_t *result)
 {
     rank_status_t st;
@@ -168,44 +202,44 @@ rank_status_t go_remote_atomic(go_conn *c, rank_mem_t mem, int amo, rank_dtype_t
     bool fetches = amo == RANK_AMO_FETCH_ADD || amo == RANK_AMO_SWAP || amo == RANK_AMO_FETCH_AND || amo == RANK_AMO_FETCH_OR ||
                    amo == RANK_AMO_FETCH_XOR;
 
-    if (!go_conn_enter(c))
+    if (!go_team_enter(c))
         return RANK_ERR_CLOSED;
     if (small) {
-        st = rank_atomic((rank_amo_t)amo, dtype, &half, c->peer, mem, offset, fetches ? &before : NULL);
+        st = rank_atomic((rank_amo_t)amo, dtype, &half, peer, mem, offset, fetches ? &before : NULL);
         *result = before;
     } else {
-        st = rank_atomic((rank_amo_t)amo, dtype, &operand, c->peer, mem, offset, fetches ? result : NULL);
+        st = rank_atomic((rank_amo_t)amo, dtype, &operand, peer, mem, offset, fetches ? result : NULL);
     }
-    go_conn_leave(c);
+    go_team_leave(c);
     return st;
 }
 
-rank_status_t go_remote_cas(go_conn *c, rank_mem_t mem, rank_dtype_t dtype, uint64_t expected, uint64_t desired, int64_t offset,
+rank_status_t go_remote_cas(go_team *c, int peer, rank_mem_t mem, rank_dtype_t dtype, uint64_t expected, uint64_t desired, int64_t offset,
                             uint64_t *result)
 {
     uint32_t halves[2] = {(uint32_t)expected, (uint32_t)desired}, before = 0;
     rank_status_t st;
 
-    if (!go_conn_enter(c))
+    if (!go_team_enter(c))
         return RANK_ERR_CLOSED;
     if (rank_dtype_size(dtype) == 4) {
-        st = rank_atomic_cas(dtype, &halves[0], &halves[1], c->peer, mem, offset, &before);
+        st = rank_atomic_cas(dtype, &halves[0], &halves[1], peer, mem, offset, &before);
         *result = before;
     } else {
-        st = rank_atomic_cas(dtype, &expected, &desired, c->peer, mem, offset, result);
+        st = rank_atomic_cas(dtype, &expected, &desired, peer, mem, offset, result);
     }
-    go_conn_leave(c);
+    go_team_leave(c);
     return st;
 }
 
-rank_status_t go_remote_put_signal(go_conn *c, rank_mem_t mem, const void *data, int64_t n, int64_t offset, rank_mem_t signal_mem,
+rank_status_t go_remote_put_signal(go_team *c, int peer, rank_mem_t mem, const void *data, int64_t n, int64_t offset, rank_mem_t signal_mem,
                                    int64_t signal_offset, uint64_t value, int op)
 {
     rank_status_t st;
 
-    if (!go_conn_enter(c))
+    if (!go_team_enter(c))
         return RANK_ERR_CLOSED;
-    st = rank_put_signal(data, n, c->peer, mem, offset, signal_mem, signal_offset, value, (rank_signal_op_t)op);
-    go_conn_leave(c);
+    st = rank_put_signal(data, n, peer, mem, offset, signal_mem, signal_offset, value, (rank_signal_op_t)op);
+    go_team_leave(c);
     return st;
 }

@@ -41,11 +41,19 @@ static void op_free_lists(go_op *op)
     op->notice.data = NULL;
 }
 
+/* The caller has entered the gate, and nothing cancels the operation. */
+static void op_free_request(go_op *op)
+{
+    rank_request_free(&op->req);
+    op->req = RANK_REQUEST_NULL;
+    op->persistent = 0;
+}
+
 void go_op_end(go_op *op)
 {
     op_free_lists(op);
     if (op->req && go_gate_enter(&op->ctx->gate)) {
-        rank_request_free(&op->req);
+        op_free_request(op);
         go_gate_leave(&op->ctx->gate);
     }
     op->req = RANK_REQUEST_NULL;
@@ -60,43 +68,46 @@ void go_op_free(go_op *op)
     free(op);
 }
 
-static rank_status_t op_start_persistent(go_op *op, const go_conn *c, int kind, void *data, int64_t n, int64_t tag)
+static rank_status_t op_start_persistent(go_op *op, const go_team *t, int kind, void *data, int64_t n, int peer, int64_t tag)
 {
     rank_status_t st;
 
     if (kind == GO_RECV)
-        st = rank_recv_init(data, n, RANK_BYTE, c->peer, tag, c->team, &op->req);
+        st = rank_recv_init(data, n, RANK_BYTE, peer, tag, t->team, &op->req);
     else if (kind == GO_SSEND)
-        st = rank_ssend_init(data, n, RANK_BYTE, c->peer, tag, c->team, &op->req);
+        st = rank_ssend_init(data, n, RANK_BYTE, peer, tag, t->team, &op->req);
     else
-        st = rank_send_init(data, n, RANK_BYTE, c->peer, tag, c->team, &op->req);
+        st = rank_send_init(data, n, RANK_BYTE, peer, tag, t->team, &op->req);
     if (st)
         return st;
     op->persistent = 1;
     return rank_start(&op->req);
 }
 
-static rank_status_t op_start_request(go_op *op, const go_conn *c, int kind, void *data, int64_t n, int64_t where, rank_mem_t mem)
+static rank_status_t op_start_request(go_op *op, const go_team *t, int kind, void *data, int64_t n, int peer, int64_t where,
+                                      rank_mem_t mem)
 {
     switch (kind) {
     case GO_SEND:
-        return rank_isend(data, n, RANK_BYTE, c->peer, where, c->team, &op->req);
+        return rank_isend(data, n, RANK_BYTE, peer, where, t->team, &op->req);
     case GO_SSEND:
-        return rank_issend(data, n, RANK_BYTE, c->peer, where, c->team, &op->req);
+        return rank_issend(data, n, RANK_BYTE, peer, where, t->team, &op->req);
     case GO_RECV:
-        return rank_irecv(data, n, RANK_BYTE, c->peer, where, c->team, &op->req);
+        return rank_irecv(data, n, RANK_BYTE, peer, where, t->team, &op->req);
     case GO_SENDV:
-        return rank_isendv(op->iov, n, c->peer, where, c->team, &op->req);
+        return rank_isendv(op->iov, n, peer, where, t->team, &op->req);
     case GO_RECVV:
-        return rank_irecvv(op->iov, n, c->peer, where, c->team, &op->req);
+        return rank_irecvv(op->iov, n, peer, where, t->team, &op->req);
     case GO_PUT:
-        return rank_iput(data, n, c->peer, mem, where, &op->req);
+        return rank_iput(data, n, peer, mem, where, &op->req);
     case GO_GET:
-        return rank_iget(data, n, c->peer, mem, where, &op->req);
+        return rank_iget(data, n, peer, mem, where, &op->req);
     case GO_WRITE:
     case GO_READ:
-        return rank_xfer(kind == GO_WRITE ? RANK_XFER_WRITE : RANK_XFER_READ, op->blocks, n, c->peer, c->team,
+        return rank_xfer(kind == GO_WRITE ? RANK_XFER_WRITE : RANK_XFER_READ, op->blocks, n, peer, t->team,
                          op->notice.data ? &op->notice : NULL, &op->req);
+    case GO_START:
+        return rank_start(&op->req);
     default:
         return RANK_ERR_INTERNAL;
     }
@@ -113,6 +124,18 @@ static int op_poll(go_op *op, int64_t timeout_ns)
     return GO_DONE;
 }
 
+/* Look once, with progress. */
+static int op_test(go_op *op)
+{
+    int done = 1;
+    rank_status_t st = rank_test(&op->req, &done, &op->envelope);
+
+    if (!done)
+        return GO_PENDING;
+    op->status = st;
+    return GO_DONE;
+}
+
 /* Poll, unless others do that already. */
 static int op_poll_shortly(go_op *op)
 {
@@ -122,7 +145,7 @@ static int op_poll_shortly(go_op *op)
     if (atomic_fetch_add(&c->polling, 1) < POLLERS_MAX)
         rc = op_poll(op, POLL_NS);
     else
-        rc = op_poll(op, 0);
+        rc = op_test(op);
     atomic_fetch_sub(&c->polling, 1);
     return rc;
 }
@@ -143,6 +166,7 @@ static void op_cancel_here(go_op *op)
         rank_cancel(&op->req);
 }
 
+/* Wait as op->how requires, after a first look. */
 static int op_wait_started(go_op *op)
 {
     go_ctx *c = op->ctx;
@@ -152,13 +176,12 @@ static int op_wait_started(go_op *op)
     __atomic_store_n(&op->started, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&op->canceled, __ATOMIC_SEQ_CST))
         op_cancel_here(op);
-    if ((op->how == GO_LATER ? op_poll(op, 0) : op_poll_shortly(op)) == GO_DONE)
-        return GO_DONE;
     if (op->how == GO_LATER)
         return GO_PENDING;
-    if (op->how == GO_PARK)
-        atomic_fetch_add(&c->parked, 1);
+    if (op_poll_shortly(op) == GO_DONE)
+        return GO_DONE;
     if (op->how == GO_PARK) {
+        atomic_fetch_add(&c->parked, 1);
         op_report(op);
         return GO_PENDING;
     }
@@ -168,27 +191,45 @@ static int op_wait_started(go_op *op)
     return GO_DONE;
 }
 
-int go_op_start(go_op *op, go_conn *conn, int kind, void *data, int64_t n, int64_t where, rank_mem_t mem, int how, int cancels)
+rank_status_t go_op_prepare(go_op *op, go_team *t, int kind, int64_t n, int peer)
+{
+    rank_status_t st;
+
+    if (!go_team_enter(t))
+        return RANK_ERR_CLOSED;
+    st = rank_xfer_init(kind == GO_WRITE ? RANK_XFER_WRITE : RANK_XFER_READ, op->blocks, n, peer, t->team,
+                        op->notice.data ? &op->notice : NULL, &op->req);
+    op->persistent = !st;
+    go_team_leave(t);
+    return st;
+}
+
+int go_op_start(go_op *op, go_team *t, int kind, void *data, int64_t n, int peer, int64_t where, rank_mem_t mem, int how, int cancels)
 {
     go_ctx *c = op->ctx;
-    rank_status_t st = RANK_ERR_CLOSED;
     int rc = GO_DONE;
 
     op->how = how;
-    op->envelope = (rank_envelope_t){.source = conn->peer};
+    op->envelope = (rank_envelope_t){.source = peer};
     op->status = RANK_ERR_CLOSED;
     if (!go_gate_enter(&c->gate))
         return GO_DONE;
-    atomic_fetch_add(&conn->blocked, 1);
-    if (go_gate_enter(&conn->starts)) {
-        st = cancels && kind <= GO_RECV ? op_start_persistent(op, conn, kind, data, n, where)
-                                        : op_start_request(op, conn, kind, data, n, where, mem);
-        go_gate_leave(&conn->starts);
+    if (go_gate_enter(&t->starts)) {
+        op->status = cancels && kind <= GO_RECV ? op_start_persistent(op, t, kind, data, n, peer, where)
+                                                : op_start_request(op, t, kind, data, n, peer, where, mem);
+        op->started = !op->status;
+        if (op->started)
+            rc = how == GO_STAY ? GO_PENDING : op_test(op);
+        if (rc == GO_PENDING)
+            atomic_fetch_add(&t->blocked, 1);
+        go_gate_leave(&t->starts);
     }
-    op->status = st;
-    if (!st)
+    if (rc == GO_PENDING) {
         rc = op_wait_started(op);
-    atomic_fetch_sub(&conn->blocked, 1);
+        atomic_fetch_sub(&t->blocked, 1);
+    }
+    if (rc == GO_DONE && op->persistent && how == GO_PARK)
+        op_free_request(op);
     go_gate_leave(&c->gate);
     return rc;
 }
@@ -210,7 +251,7 @@ int go_op_test(go_op *op)
 
     if (!go_gate_enter(&op->ctx->gate))
         return GO_PENDING;
-    rc = op_poll(op, 0);
+    rc = op_test(op);
     go_gate_leave(&op->ctx->gate);
     return rc;
 }
@@ -221,7 +262,7 @@ int go_op_park(go_op *op)
 
     if (!go_gate_enter(&c->gate))
         return GO_PENDING;
-    if (op_poll(op, 0) == GO_DONE) {
+    if (op_test(op) == GO_DONE) {
         go_gate_leave(&c->gate);
         return GO_DONE;
     }

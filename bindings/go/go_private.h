@@ -16,7 +16,7 @@ typedef struct go_gate {
 #define GO_SHUT ((int64_t)1 << 62)
 
 struct go_ctx {
-    rank_ctx_t ctx;
+    rank_ctx_t ctx;            /* RANK_CTX_NULL: that of rank_init */
     go_gate gate;              /* threads in a call of the library */
     _Atomic int32_t polling;   /* threads that poll for a short time */
     _Atomic int64_t parked;    /* operations that the queue will get */
@@ -27,10 +27,9 @@ struct go_ctx {
     int fd;
 };
 
-struct go_conn {
+struct go_team {
     go_ctx *owner;
     rank_team_t team;
-    int peer;
     go_gate starts;          /* threads that are about to use the team; short */
     _Atomic int64_t blocked; /* threads that wait in it; a disconnect ends their calls */
 };
@@ -53,6 +52,11 @@ static inline void go_gate_shut(go_gate *g)
     atomic_fetch_or(&g->users, GO_SHUT);
 }
 
+static inline void go_gate_reopen(go_gate *g)
+{
+    atomic_fetch_and(&g->users, ~GO_SHUT);
+}
+
 static inline bool go_gate_is_shut(go_gate *g)
 {
     return atomic_load(&g->users) >= GO_SHUT;
@@ -63,8 +67,8 @@ static inline int64_t go_gate_users(go_gate *g)
     return atomic_load(&g->users) & (GO_SHUT - 1);
 }
 
-/* Begin a call that may wait in the connection. Returns false if it is shut. */
-static inline bool go_conn_enter(go_conn *c)
+/* Begin a call that may wait in the team. Returns false if it is shut. */
+static inline bool go_team_enter(go_team *c)
 {
     go_ctx *owner = c->owner; /* c may be freed when it blocks nothing */
 
@@ -78,7 +82,7 @@ static inline bool go_conn_enter(go_conn *c)
     return false;
 }
 
-static inline void go_conn_leave(go_conn *c)
+static inline void go_team_leave(go_team *c)
 {
     go_ctx *owner = c->owner;
 

@@ -28,7 +28,7 @@ type accepted struct {
 // run accepts one connection ahead of Accept, on a thread of its own.
 func (l *Listener) run() {
 	for {
-		var native *C.go_conn
+		var native *C.go_team
 		var a accepted
 		a.status = Status(C.go_accept(l.owner.c, l.l, &native))
 		if a.status == success {

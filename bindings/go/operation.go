@@ -110,25 +110,25 @@ func (o *operation) result(closed bool) (Envelope, Status) {
 }
 
 // block carries out an operation on memory of Go.
-func (c *Conn) block(ctx context.Context, call string, kind C.int, data []byte, where int64, mem C.rank_mem_t) (Envelope, error) {
+func (t *Team) block(ctx context.Context, call string, kind C.int, data []byte, peer int, where int64, mem C.rank_mem_t) (Envelope, error) {
 	if ctx.Err() != nil {
 		return Envelope{}, ended(call, ctx)
 	}
-	o := c.owner.take()
+	o := t.owner.take()
 	if o == nil {
-		return Envelope{}, c.owner.takeFailed(call)
+		return Envelope{}, t.explain(t.owner.takeFailed(call))
 	}
 	if len(data) <= bounceMax {
-		return c.blockCopied(ctx, call, kind, o, data, where, mem)
+		return t.blockCopied(ctx, call, kind, o, data, peer, where, mem)
 	}
 	if canPin {
-		return c.blockPinned(ctx, call, kind, o, data, where, mem)
+		return t.blockPinned(ctx, call, kind, o, data, peer, where, mem)
 	}
 	if ctx.Done() != nil {
-		return c.blockHeld(ctx, call, kind, o, data, where, mem)
+		return t.blockHeld(ctx, call, kind, o, data, peer, where, mem)
 	}
-	C.go_op_start(o.op, c.c, kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), C.int64_t(where), mem, C.GO_STAY, 0)
-	return c.finish(ctx, call, o, false)
+	C.go_op_start(o.op, t.c, kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), toRank(peer), C.int64_t(where), mem, C.GO_STAY, 0)
+	return t.finish(ctx, call, o, false)
 }
 
 // cancels returns for C whether an operation may be canceled.
@@ -140,7 +140,7 @@ func cancels(ctx context.Context) C.int {
 }
 
 // blockCopied carries out an operation on a copy, which the library may use for longer than the call.
-func (c *Conn) blockCopied(ctx context.Context, call string, kind C.int, o *operation, data []byte, where int64,
+func (t *Team) blockCopied(ctx context.Context, call string, kind C.int, o *operation, data []byte, peer int, where int64,
 	mem C.rank_mem_t) (Envelope, error) {
 	if o.op.copy == nil {
 		o.op.copy = C.malloc(bounceMax) // never nil
@@ -150,10 +150,10 @@ func (c *Conn) blockCopied(ctx context.Context, call string, kind C.int, o *oper
 		copy(copied, data)
 	}
 	o.parked.Store(true)
-	done := C.go_op_start(o.op, c.c, kind, o.op.copy, C.int64_t(len(data)), C.int64_t(where), mem, C.GO_PARK, cancels(ctx))
+	done := C.go_op_start(o.op, t.c, kind, o.op.copy, C.int64_t(len(data)), toRank(peer), C.int64_t(where), mem, C.GO_PARK, cancels(ctx))
 	closed, left := o.settle(ctx, done)
 	if left {
-		go c.abandon(o, nil, nil)
+		go t.abandon(o, nil, nil)
 		return Envelope{}, ended(call, ctx)
 	}
 	if kind == C.GO_RECV && !closed {
@@ -161,50 +161,50 @@ func (c *Conn) blockCopied(ctx context.Context, call string, kind C.int, o *oper
 	} else if kind == C.GO_GET && !closed && o.op.status == C.RANK_OK {
 		copy(data, copied)
 	}
-	return c.finish(ctx, call, o, closed)
+	return t.finish(ctx, call, o, closed)
 }
 
 // blockPinned carries out an operation in place.
-func (c *Conn) blockPinned(ctx context.Context, call string, kind C.int, o *operation, data []byte, where int64,
+func (t *Team) blockPinned(ctx context.Context, call string, kind C.int, o *operation, data []byte, peer int, where int64,
 	mem C.rank_mem_t) (Envelope, error) {
 	p := new(pinned)
 	p.pin(data)
 	o.parked.Store(true)
-	done := C.go_op_start(o.op, c.c, kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), C.int64_t(where), mem, C.GO_PARK,
+	done := C.go_op_start(o.op, t.c, kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), toRank(peer), C.int64_t(where), mem, C.GO_PARK,
 		cancels(ctx))
 	closed, left := o.settle(ctx, done)
 	if left {
-		go c.abandon(o, p, data)
+		go t.abandon(o, p, data)
 		return Envelope{}, ended(call, ctx)
 	}
 	p.unpin()
-	return c.finish(ctx, call, o, closed)
+	return t.finish(ctx, call, o, closed)
 }
 
 // blockHeld lets another goroutine stay in the call of C for as long as the library uses the memory.
-func (c *Conn) blockHeld(ctx context.Context, call string, kind C.int, o *operation, data []byte, where int64,
+func (t *Team) blockHeld(ctx context.Context, call string, kind C.int, o *operation, data []byte, peer int, where int64,
 	mem C.rank_mem_t) (Envelope, error) {
 	go func() {
-		C.go_op_start(o.op, c.c, kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), C.int64_t(where), mem, C.GO_HOLD, 1)
+		C.go_op_start(o.op, t.c, kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), toRank(peer), C.int64_t(where), mem, C.GO_HOLD, 1)
 		o.done <- false
 	}()
 	closed, left := o.await(ctx)
 	if left {
-		go c.abandon(o, nil, data)
+		go t.abandon(o, nil, data)
 		return Envelope{}, ended(call, ctx)
 	}
-	return c.finish(ctx, call, o, closed)
+	return t.finish(ctx, call, o, closed)
 }
 
 // abandon waits for the end of an operation that its caller has left.
-func (c *Conn) abandon(o *operation, p *pinned, data []byte) {
+func (t *Team) abandon(o *operation, p *pinned, data []byte) {
 	<-o.done
 	if p != nil {
 		p.unpin()
 	}
 	o.put()
 	runtime.KeepAlive(data)
-	runtime.KeepAlive(c)
+	runtime.KeepAlive(t)
 }
 
 // settle waits until a parked operation is complete. left: ctx has ended, and it goes on.
@@ -237,25 +237,25 @@ func (o *operation) await(ctx context.Context) (closed, left bool) {
 }
 
 // finish ends a complete operation.
-func (c *Conn) finish(ctx context.Context, call string, o *operation, closed bool) (Envelope, error) {
+func (t *Team) finish(ctx context.Context, call string, o *operation, closed bool) (Envelope, error) {
 	envelope, status := o.result(closed)
 	o.put()
-	runtime.KeepAlive(c)
+	runtime.KeepAlive(t)
 	if status == ErrCanceled && ctx.Err() != nil {
 		return Envelope{}, ended(call, ctx)
 	}
-	return envelope, c.failed(call, status)
+	return envelope, t.failed(call, status)
 }
 
 // judge returns the status of a call. A stale handle of a connection that is closed here is ErrClosed.
-func (c *Conn) judge(status Status) Status {
-	if status == ErrHandle && c.shutDown.Load() {
+func (t *Team) judge(status Status) Status {
+	if status == ErrHandle && t.shutDown.Load() {
 		return ErrClosed
 	}
 	return status
 }
 
 // failed makes the error of a call, or nil.
-func (c *Conn) failed(call string, status Status) error {
-	return fail(call, c.judge(status))
+func (t *Team) failed(call string, status Status) error {
+	return t.explain(fail(call, t.judge(status)))
 }

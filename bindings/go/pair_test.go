@@ -39,7 +39,15 @@ func (process) Fatalf(format string, args ...any) {
 }
 
 func TestMain(m *testing.M) {
-	if name := os.Getenv("GO_RANK_TEST"); name != "" {
+	switch name := os.Getenv("GO_RANK_TEST"); name {
+	case "":
+	case "world":
+		worldSide(process{})
+		return
+	case "dead":
+		deadSide(process{})
+		return
+	default:
 		second(name)
 		return
 	}

@@ -28,25 +28,25 @@ func (p *pinned) unpin() {
 
 // IsendBytes is Isend of memory of Go, which must not change until the Request is complete. It needs Go 1.21.
 func (c *Conn) IsendBytes(data []byte, tag int64) (*Request, error) {
-	return c.beginBytes("isend", C.GO_SEND, data, tag, nil)
+	return c.beginBytes("isend", C.GO_SEND, data, c.peer, tag, nil)
 }
 
 // IssendBytes is Issend of memory of Go. It needs Go 1.21.
 func (c *Conn) IssendBytes(data []byte, tag int64) (*Request, error) {
-	return c.beginBytes("issend", C.GO_SSEND, data, tag, nil)
+	return c.beginBytes("issend", C.GO_SSEND, data, c.peer, tag, nil)
 }
 
 // IrecvBytes is Irecv into memory of Go, which must not be used until the Request is complete. It needs Go 1.21.
 func (c *Conn) IrecvBytes(data []byte, tag int64) (*Request, error) {
-	return c.beginBytes("irecv", C.GO_RECV, data, tag, nil)
+	return c.beginBytes("irecv", C.GO_RECV, data, c.peer, tag, nil)
 }
 
 // IputBytes is Iput of memory of Go. It needs Go 1.21.
 func (r *Remote) IputBytes(data []byte, offset int64) (*Request, error) {
-	return r.conn.beginBytes("iput", C.GO_PUT, data, offset, r.mem)
+	return r.team.beginBytes("iput", C.GO_PUT, data, r.peer, offset, r.mem)
 }
 
 // IgetBytes is Iget into memory of Go. It needs Go 1.21.
 func (r *Remote) IgetBytes(data []byte, offset int64) (*Request, error) {
-	return r.conn.beginBytes("iget", C.GO_GET, data, offset, r.mem)
+	return r.team.beginBytes("iget", C.GO_GET, data, r.peer, offset, r.mem)
 }

@@ -157,37 +157,47 @@ const (
 // WaitSignal waits for a signal of PutSignal at offset, a multiple of 8, that compares with value. Returns the value that
 // ended the wait. When ctx ends, the signal is not affected. The call holds a thread.
 func (m *Mem) WaitSignal(ctx context.Context, offset int64, cmp Cmp, value uint64) (uint64, error) {
+	return m.owner.waitSignal(ctx, m.mem, offset, cmp, value)
+}
+
+func (c *Context) waitSignal(ctx context.Context, mem C.rank_mem_t, offset int64, cmp Cmp, value uint64) (uint64, error) {
 	var seen C.uint64_t
 	err := inSlices(ctx, "wait for a signal", func(ns int64) Status {
-		return Status(C.go_signal_wait(m.owner.c, m.mem, C.int64_t(offset), C.int(cmp), C.uint64_t(value), C.int64_t(ns), &seen))
+		return Status(C.go_signal_wait(c.c, mem, C.int64_t(offset), C.int(cmp), C.uint64_t(value), C.int64_t(ns), &seen))
 	})
 	return uint64(seen), err
 }
 
-// Remote is memory of the peer.
+// Remote is memory of a peer.
 type Remote struct {
-	conn *Conn
+	team *Team
+	peer int
 	mem  C.rank_mem_t
+	part bool // of a TeamMem, which has the handle
 	end  sync.Once
 }
 
-// Open opens a key of the peer. It may wait until the peer makes progress. When ctx ends, the memory is closed again.
-func (c *Conn) Open(ctx context.Context, key []byte) (*Remote, error) {
+// Open opens a key of peer. It may wait until the peer makes progress. When ctx ends, the memory is closed again.
+func (t *Team) Open(ctx context.Context, key []byte, peer int) (*Remote, error) {
 	copied := append([]byte{0}, key...) // of this call, which may outlive ctx
-	return later(ctx, "open", func() (*Remote, Status) {
-		r := &Remote{conn: c}
+	r, err := later(ctx, "open", func() (*Remote, Status) {
+		r := &Remote{team: t, peer: peer}
 		n := C.size_t(len(copied) - 1)
-		status := Status(C.go_remote_open(c.c, unsafe.Pointer(&copied[1:][: len(copied)-1 : len(copied)-1][0]), n, &r.mem))
-		return r, c.judge(status)
+		status := Status(C.go_remote_open(t.c, toRank(peer), unsafe.Pointer(&copied[1:][: len(copied)-1 : len(copied)-1][0]), n, &r.mem))
+		return r, t.judge(status)
 	}, func(r *Remote) { r.Close(context.Background()) })
+	return r, t.explain(err)
 }
 
-// Close flushes and closes it. No other call may use it meanwhile. When ctx ends, it is closed later.
+// Close flushes and closes it. That of a TeamMem is only flushed. No other call may use it meanwhile. When ctx ends, it is closed later.
 func (r *Remote) Close(ctx context.Context) error {
+	if r.part {
+		return r.Flush(ctx)
+	}
 	var err error
 	r.end.Do(func() {
 		over := make(chan Status, 1)
-		go func() { over <- r.conn.judge(Status(C.go_remote_close(r.conn.c, r.mem))) }()
+		go func() { over <- r.team.judge(Status(C.go_remote_close(r.team.c, r.mem))) }()
 		select {
 		case status := <-over:
 			err = fail("close", status)
@@ -201,34 +211,34 @@ func (r *Remote) Close(ctx context.Context) error {
 // Put copies data to offset. It returns when data may be used again. Flush makes it visible. When ctx ends, it goes on: data
 // must not change any more.
 func (r *Remote) Put(ctx context.Context, data []byte, offset int64) error {
-	_, err := r.conn.block(ctx, "put", C.GO_PUT, data, offset, r.mem)
+	_, err := r.team.block(ctx, "put", C.GO_PUT, data, r.peer, offset, r.mem)
 	return err
 }
 
 // Get copies from offset to data. When ctx ends, it goes on: data must not be used any more.
 func (r *Remote) Get(ctx context.Context, data []byte, offset int64) error {
-	_, err := r.conn.block(ctx, "get", C.GO_GET, data, offset, r.mem)
+	_, err := r.team.block(ctx, "get", C.GO_GET, data, r.peer, offset, r.mem)
 	return err
 }
 
 // Iput starts a Put. It is complete when the View may be used again.
 func (r *Remote) Iput(v View, offset int64) (*Request, error) {
-	return r.conn.begin("iput", C.GO_PUT, v, offset, r.mem)
+	return r.team.begin("iput", C.GO_PUT, v, r.peer, offset, r.mem)
 }
 
 // Iget starts a Get. It is complete when the View has the data.
 func (r *Remote) Iget(v View, offset int64) (*Request, error) {
-	return r.conn.begin("iget", C.GO_GET, v, offset, r.mem)
+	return r.team.begin("iget", C.GO_GET, v, r.peer, offset, r.mem)
 }
 
 // Flush completes all puts and atomics: they are visible at the peer then. When ctx ends, it goes on.
 func (r *Remote) Flush(ctx context.Context) error {
-	return r.conn.waits(ctx, "flush", func() Status { return Status(C.go_remote_flush(r.conn.c, r.mem)) })
+	return r.team.waits(ctx, "flush", func() Status { return Status(C.go_remote_flush(r.team.c, toRank(r.peer), r.mem)) })
 }
 
 // Fence orders puts, atomics and signals before it and later ones. When ctx ends, it goes on.
 func (r *Remote) Fence(ctx context.Context) error {
-	return r.conn.waits(ctx, "fence", func() Status { return Status(C.go_remote_fence(r.conn.c, r.mem)) })
+	return r.team.waits(ctx, "fence", func() Status { return Status(C.go_remote_fence(r.team.c, r.mem)) })
 }
 
 // Block is a part of a list: memory here, and memory of the peer.
@@ -244,9 +254,7 @@ func (r *Remote) vector(ctx context.Context, call string, put C.int, blocks []Bl
 	// Zeroed: the garbage collector reads pointers that are overwritten.
 	pieces := (*C.rank_piece_t)(C.calloc(C.size_t(len(blocks)+1), C.sizeof_rank_piece_t))
 	drop := func() {
-		for _, v := range held {
-			v.buf.release()
-		}
+		releaseAll(held)
 		C.free(unsafe.Pointer(pieces))
 	}
 	list := unsafe.Slice(pieces, len(blocks))
@@ -264,9 +272,9 @@ func (r *Remote) vector(ctx context.Context, call string, put C.int, blocks []Bl
 	}
 	_, err := begun(ctx, call, func() (struct{}, Status) {
 		defer drop()
-		return struct{}{}, r.conn.judge(Status(C.go_remote_vector(r.conn.c, r.mem, put, pieces, C.int64_t(len(blocks)))))
+		return struct{}{}, r.team.judge(Status(C.go_remote_vector(r.team.c, toRank(r.peer), r.mem, put, pieces, C.int64_t(len(blocks)))))
 	}, nil)
-	return err
+	return r.team.explain(err)
 }
 
 // Putv puts blocks. If one is invalid, none moves. When ctx ends, it goes on, and the buffers stay until it is complete.
@@ -296,8 +304,8 @@ func (r *Remote) PutSignal(ctx context.Context, data []byte, offset int64, signa
 	if ctx.Done() != nil {
 		some = someBytes(append([]byte(nil), data...))
 	}
-	return r.conn.waits(ctx, "put with a signal", func() Status {
-		return Status(C.go_remote_put_signal(r.conn.c, r.mem, unsafe.Pointer(&some[0]), C.int64_t(len(data)), C.int64_t(offset),
+	return r.team.waits(ctx, "put with a signal", func() Status {
+		return Status(C.go_remote_put_signal(r.team.c, toRank(r.peer), r.mem, unsafe.Pointer(&some[0]), C.int64_t(len(data)), C.int64_t(offset),
 			signal.mem, C.int64_t(signalOffset), C.uint64_t(value), C.int(op)))
 	})
 }

@@ -16,10 +16,12 @@ import (
 // Request is an operation that has been started. Its memory belongs to the library until it is complete. Call Wait, Test or
 // Done until it is, or Forget: without them its memory stays until the Context is closed.
 type Request struct {
-	conn  *Conn
+	team  *Team
 	call  string
 	views []View // in use by it
 	pin   pinned
+
+	transfer *Transfer // that was started, or nil
 
 	mu       sync.Mutex
 	o        *operation // nil when it is complete
@@ -30,29 +32,29 @@ type Request struct {
 }
 
 // begin starts an operation on a Buffer.
-func (c *Conn) begin(call string, kind C.int, v View, where int64, mem C.rank_mem_t) (*Request, error) {
+func (t *Team) begin(call string, kind C.int, v View, peer int, where int64, mem C.rank_mem_t) (*Request, error) {
 	if err := v.hold(call, false); err != nil {
 		return nil, err
 	}
-	r := &Request{conn: c, call: call, views: []View{v}}
+	r := &Request{team: t, call: call, views: []View{v}}
 	return r.start(func(o *operation) C.int {
-		return C.go_op_start(o.op, c.c, kind, v.pointer(), C.int64_t(v.n), C.int64_t(where), mem, C.GO_LATER, 1)
+		return C.go_op_start(o.op, t.c, kind, v.pointer(), C.int64_t(v.n), toRank(peer), C.int64_t(where), mem, C.GO_LATER, 1)
 	})
 }
 
 // beginBytes starts an operation on memory that can be pinned.
-func (c *Conn) beginBytes(call string, kind C.int, data []byte, where int64, mem C.rank_mem_t) (*Request, error) {
-	r := &Request{conn: c, call: call}
+func (t *Team) beginBytes(call string, kind C.int, data []byte, peer int, where int64, mem C.rank_mem_t) (*Request, error) {
+	r := &Request{team: t, call: call}
 	some := someBytes(data)
 	r.pin.pin(some)
 	return r.start(func(o *operation) C.int {
-		return C.go_op_start(o.op, c.c, kind, unsafe.Pointer(&some[0]), C.int64_t(len(data)), C.int64_t(where), mem, C.GO_LATER, 1)
+		return C.go_op_start(o.op, t.c, kind, unsafe.Pointer(&some[0]), C.int64_t(len(data)), toRank(peer), C.int64_t(where), mem, C.GO_LATER, 1)
 	})
 }
 
 // beginVector starts a message of several views.
-func (c *Conn) beginVector(call string, kind C.int, views []View, tag int64) (*Request, error) {
-	r := &Request{conn: c, call: call}
+func (t *Team) beginVector(call string, kind C.int, views []View, peer int, tag int64) (*Request, error) {
+	r := &Request{team: t, call: call}
 	for _, v := range views {
 		if err := v.hold(call, true); err != nil {
 			r.release()
@@ -68,17 +70,22 @@ func (c *Conn) beginVector(call string, kind C.int, views []View, tag int64) (*R
 			iov.base, iov.bytes, iov.count, iov.stride = v.pointer(), C.int64_t(v.n), C.int64_t(v.count), C.int64_t(v.stride)
 			unsafe.Slice(o.op.iov, len(views))[i] = iov
 		}
-		return C.go_op_start(o.op, c.c, kind, nil, C.int64_t(len(views)), C.int64_t(tag), nil, C.GO_LATER, 1)
+		return C.go_op_start(o.op, t.c, kind, nil, C.int64_t(len(views)), toRank(peer), C.int64_t(tag), nil, C.GO_LATER, 1)
 	})
 }
 
 // start takes an operation and runs begin. An error of begin is that of the call.
 func (r *Request) start(begin func(o *operation) C.int) (*Request, error) {
-	o := r.conn.owner.take()
+	o := r.team.owner.take()
 	if o == nil {
 		r.release()
-		return nil, r.conn.owner.takeFailed(r.call)
+		return nil, r.team.explain(r.team.owner.takeFailed(r.call))
 	}
+	return r.startOn(o, begin)
+}
+
+// startOn runs begin on an operation.
+func (r *Request) startOn(o *operation, begin func(o *operation) C.int) (*Request, error) {
 	r.o = o
 	r.over = make(chan struct{})
 	r.mu.Lock()
@@ -88,16 +95,14 @@ func (r *Request) start(begin func(o *operation) C.int) (*Request, error) {
 		started := o.op.started != 0
 		r.finish(false)
 		if !started {
-			return nil, r.conn.failed(r.call, r.status)
+			return nil, r.team.failed(r.call, r.status)
 		}
 	}
 	return r, nil
 }
 
 func (r *Request) release() {
-	for _, v := range r.views {
-		v.buf.release()
-	}
+	releaseAll(r.views)
 	r.views = nil
 	r.pin.unpin()
 }
@@ -112,9 +117,13 @@ func (r *Request) finish(closed bool) {
 	r.o = nil
 	o.parked.Store(false)
 	o.req.Store(nil)
-	o.put()
-	r.release()
-	runtime.KeepAlive(r.conn)
+	if r.transfer != nil {
+		r.transfer.ended()
+	} else {
+		o.put()
+		r.release()
+	}
+	runtime.KeepAlive(r.team)
 	close(r.over)
 }
 
@@ -128,7 +137,7 @@ func (r *Request) park() {
 	o.parked.Store(true)
 	if C.go_op_park(o.op) == C.GO_DONE {
 		r.finish(false)
-	} else if r.conn.owner.over.Load() {
+	} else if r.team.owner.over.Load() {
 		r.finish(true)
 	}
 }
@@ -146,7 +155,7 @@ func (r *Request) poll(long bool) {
 	}
 	if done == C.GO_DONE {
 		r.finish(false)
-	} else if r.conn.owner.over.Load() {
+	} else if r.team.owner.over.Load() {
 		r.finish(true)
 	}
 }
@@ -175,7 +184,7 @@ func (r *Request) Wait(ctx context.Context) (Envelope, error) {
 }
 
 func (r *Request) end() (Envelope, error) {
-	return r.envelope, r.conn.failed(r.call, r.status)
+	return r.envelope, r.team.failed(r.call, r.status)
 }
 
 // Test makes progress, and reports whether the operation is complete. Then Wait returns at once.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# go.sh: build bindings/go for an installed librank, run its tests and commands.
-# No network is used.
+# go.sh: build bindings/go for an installed librank, run its tests, commands and examples.
+# No network is used. The path of the folder does not change: go builds anew what is in another one.
 bad=0
-work=$(mktemp -d "$top_builddir/tests/go.XXXXXX") || exit 1
+work=$top_builddir/tests/go-work
+rm -rf "$work" && mkdir "$work" || exit 1
 trap 'rm -rf "$work"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH
 
@@ -36,30 +37,51 @@ export GOPROXY=off GOFLAGS=-mod=mod GOWORK=off GOTOOLCHAIN=local GOCACHE=$top_bu
 export CGO_CFLAGS="-O2 -g -Werror" CGO_LDFLAGS=-Wl,-rpath,$here/lib
 unset CC # configure's may have words that go does not take
 
-cp -r "$top_srcdir/bindings/go" "$work/source" && chmod -R u+w "$work/source" && cd "$work/source" || exit 1
+cp -r "$top_srcdir/bindings/go" "$work/source" && cp -r "$top_srcdir/examples/go" "$work/source/examples" &&
+    rm -f "$work/source/examples/go.mod" && chmod -R u+w "$work/source" && cd "$work/source" || exit 1
 unformatted=$(gofmt -l .)
 echo "$unformatted" >"$work/log"
 [ -z "$unformatted" ]
 judge $? "gofmt"
 go vet ./... >"$work/log" 2>&1
 judge $? "go vet"
-go build -o "$work/bin/" ./cmd/... >"$work/log" 2>&1
+checks=GODEBUG=cgocheck=2
+printf '%s\n' go1.21 "$go_version" | sort -VC && checks=GOEXPERIMENT=cgocheck2
+go build -o "$work/bin/" ./cmd/... ./examples/... >"$work/log" 2>&1 && env $checks go test -vet=off -c -o "$work/bin/plain.test" . >>"$work/log" 2>&1
 judge $? "go build"
 [ $bad = 0 ] || exit 1
 
-# Run the tests, with the words of "$@" before go.
+# Run the tests by a program, with the words of "$@" before it.
 go_tests() {
-    timeout -k 5 200 env "$@" >"$work/log" 2>&1
+    timeout -k 5 200 env "$@" -test.timeout 180s -test.v >"$work/log" 2>&1
     rc=$?
     sed -n 's/^--- PASS: \([^ ]*\).*/ok - \1/p' "$work/log"
-    judge $rc "$*"
+    judge $rc "${*##*/}"
 }
+
+# Run a program of world_test.go by xrun, and count its lines of success.
+# world NAME PROGRAM LINES XRUN-OPTION...
+world() {
+    local name=$1 program=$2 lines=$3
+    shift 3
+    GO_RANK_TEST=$name timeout -k 5 120 "$top_builddir/xrun" "$@" --timeout 100 env $checks "$work/bin/$program" >"$work/log" 2>&1
+    rc=$?
+    [ "$(grep -c '^ok ' "$work/log")" = "$lines" ] && { [ $rc = 0 ] || [ "$name" = dead ]; }
+    judge $? "ranks: $name, $program, $*"
+}
+go_tests "$checks" GO_RANK_TEST_TCP=1 "$work/bin/plain.test"
+for n in 1 2 3; do
+    world world plain.test $n -n $n
+done
+world dead plain.test 2 --on-failure continue -n 3
+timeout -k 5 60 "$top_builddir/xrun" -n 3 "$work/bin/ring" >"$work/log" 2>&1 && grep -q 'sum of 3 ranks' "$work/log"
+judge $? "example ring"
 if echo 'int main(void) { return 0; }' | gcc -fsanitize=thread -x c -o /dev/null - 2>/dev/null; then
-    go_tests go test -race -count=1 -timeout 180s -v .
+    go test -vet=off -race -c -o "$work/bin/race.test" . >"$work/log" 2>&1
+    judge $? "go test -race -c"
+    go_tests "$work/bin/race.test"
+    world world race.test 2 -n 2
 fi
-checks=GODEBUG=cgocheck=2
-printf '%s\n' go1.21 "$go_version" | sort -VC && checks=GOEXPERIMENT=cgocheck2
-go_tests "$checks" GO_RANK_TEST_TCP=1 go test -count=1 -timeout 180s -v .
 
 # Print the address that a program has printed into FILE, behind its NAME.
 # address_of NAME FILE
