@@ -72,9 +72,14 @@ func decode[T Number](bits C.uint64_t) T {
 // Atomic updates the element at offset, which is aligned to its size. Returns the value before. When ctx ends, it goes on.
 func Atomic[T Number](ctx context.Context, r *Remote, amo Amo, offset int64, operand T) (T, error) {
 	dtype, bits := encode(operand)
+	if ctx.Done() == nil { // without a closure
+		var before C.uint64_t
+		status := Status(C.go_remote_atomic(r.team.handle(), toRank(r.peer), handleOf(r.mem), C.int(amo), dtype, bits, C.int64_t(offset), &before))
+		return decode[T](before), r.team.failed("atomic", status)
+	}
 	before, err := later(ctx, "atomic", func() (C.uint64_t, Status) {
 		var before C.uint64_t
-		status := Status(C.go_remote_atomic(r.team.c, toRank(r.peer), r.mem, C.int(amo), dtype, bits, C.int64_t(offset), &before))
+		status := Status(C.go_remote_atomic(r.team.handle(), toRank(r.peer), handleOf(r.mem), C.int(amo), dtype, bits, C.int64_t(offset), &before))
 		return before, r.team.judge(status)
 	}, nil)
 	return decode[T](before), r.team.explain(err)
@@ -86,7 +91,7 @@ func CompareSwap[T Number](ctx context.Context, r *Remote, offset int64, expecte
 	_, bits := encode(desired)
 	before, err := later(ctx, "compare and swap", func() (C.uint64_t, Status) {
 		var before C.uint64_t
-		status := Status(C.go_remote_cas(r.team.c, toRank(r.peer), r.mem, dtype, old, bits, C.int64_t(offset), &before))
+		status := Status(C.go_remote_cas(r.team.handle(), toRank(r.peer), handleOf(r.mem), dtype, old, bits, C.int64_t(offset), &before))
 		return before, r.team.judge(status)
 	}, nil)
 	return decode[T](before), r.team.explain(err)

@@ -108,11 +108,11 @@ func collective[T Element](ctx context.Context, t *Team, call string, kind C.int
 		}
 		switch { // a conversion in the call, for cgo to check these elements only
 		case in == nil:
-			status = C.go_collective(t.c, kind, nil, unsafe.Pointer(&to[0]), C.int64_t(n), dtype, C.rank_op_t(op), toRank(root))
+			status = C.go_collective(t.handle(), kind, nil, unsafe.Pointer(&to[0]), C.int64_t(n), dtype, C.rank_op_t(op), toRank(root))
 		case out == nil:
-			status = C.go_collective(t.c, kind, unsafe.Pointer(&from[0]), nil, C.int64_t(n), dtype, C.rank_op_t(op), toRank(root))
+			status = C.go_collective(t.handle(), kind, unsafe.Pointer(&from[0]), nil, C.int64_t(n), dtype, C.rank_op_t(op), toRank(root))
 		default:
-			status = C.go_collective(t.c, kind, unsafe.Pointer(&from[0]), unsafe.Pointer(&to[0]), C.int64_t(n), dtype, C.rank_op_t(op),
+			status = C.go_collective(t.handle(), kind, unsafe.Pointer(&from[0]), unsafe.Pointer(&to[0]), C.int64_t(n), dtype, C.rank_op_t(op),
 				toRank(root))
 		}
 		return struct{}{}, Status(status)
@@ -143,7 +143,7 @@ func sizes[T Element](call string, out []T, wantOut int, in []T, wantIn int) err
 // Barrier waits until all ranks have called it. When ctx ends, it goes on: a later collective of the team follows it.
 func (t *Team) Barrier(ctx context.Context) error {
 	_, err := inOrder(ctx, t, "barrier", func() (struct{}, Status) {
-		return struct{}{}, Status(C.go_collective(t.c, C.GO_BARRIER, nil, nil, 0, 0, 0, 0))
+		return struct{}{}, Status(C.go_collective(t.handle(), C.GO_BARRIER, nil, nil, 0, 0, 0, 0))
 	}, nil)
 	return err
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// Package rank connects processes that no launcher started: messages, one-sided access, atomics and signals, by librank.
+// Package rank connects processes that no launcher started, and joins the ranks that one started: messages, one-sided
+// access, atomics, signals and collectives, by librank.
 //
 //	ctx, err := rank.Open(nil)
 //	conn, err := ctx.Connect(context.Background(), "hosta:7471", nil)
 //	err = conn.Send(context.Background(), data, 1)
+//
+//	world, err := rank.Init(context.Background()) // under xrun
+//	err = rank.Allreduce(context.Background(), world, numbers, nil, rank.Sum)
 //
 // All methods may be called by any goroutine at any time, also while others close the object: their calls end with ErrClosed.
 package rank

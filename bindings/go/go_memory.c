@@ -159,8 +159,10 @@ rank_status_t go_remote_close(go_team *c, rank_mem_t mem)
     return st;
 }
 
-rank_status_t go_remote_flush(go_team *c, int peer, rank_mem_t mem)
+rank_status_t go_remote_flush(go_handle team, int peer, go_handle mem_handle)
 {
+    go_team *c = (go_team *)team;
+    rank_mem_t mem = (rank_mem_t)mem_handle;
     rank_status_t st;
 
     if (!go_team_enter(c))
@@ -193,9 +195,11 @@ rank_status_t go_remote_vector(go_team *c, int peer, rank_mem_t mem, int put, co
 }
 
 /* An element of 4 bytes is in the low half of the operand and of the result, in the order of the machine. */
-rank_status_t go_remote_atomic(go_team *c, int peer, rank_mem_t mem, int amo, rank_dtype_t dtype, uint64_t operand, int64_t offset,
+rank_status_t go_remote_atomic(go_handle team, int peer, go_handle mem_handle, int amo, rank_dtype_t dtype, uint64_t operand, int64_t offset,
                                uint64_t *result)
 {
+    go_team *c = (go_team *)team;
+    rank_mem_t mem = (rank_mem_t)mem_handle;
     rank_status_t st;
     uint32_t half = (uint32_t)operand, before = 0;
     bool small = rank_dtype_size(dtype) == 4;
@@ -214,9 +218,11 @@ rank_status_t go_remote_atomic(go_team *c, int peer, rank_mem_t mem, int amo, ra
     return st;
 }
 
-rank_status_t go_remote_cas(go_team *c, int peer, rank_mem_t mem, rank_dtype_t dtype, uint64_t expected, uint64_t desired, int64_t offset,
+rank_status_t go_remote_cas(go_handle team, int peer, go_handle mem_handle, rank_dtype_t dtype, uint64_t expected, uint64_t desired, int64_t offset,
                             uint64_t *result)
 {
+    go_team *c = (go_team *)team;
+    rank_mem_t mem = (rank_mem_t)mem_handle;
     uint32_t halves[2] = {(uint32_t)expected, (uint32_t)desired}, before = 0;
     rank_status_t st;
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Polling time of a wait before its goroutine is parked, and the number of threads of a context that poll. */
-enum { POLL_NS = 100 * 1000, POLLERS_MAX = 2 };
+enum { POLL_NS = 400 * 1000, POLLERS_MAX = 2 };
 
 void go_op_completed(const rank_envelope_t *envelope, void *arg);
 
@@ -204,8 +204,11 @@ rank_status_t go_op_prepare(go_op *op, go_team *t, int kind, int64_t n, int peer
     return st;
 }
 
-int go_op_start(go_op *op, go_team *t, int kind, void *data, int64_t n, int peer, int64_t where, rank_mem_t mem, int how, int cancels)
+int go_op_start(go_handle op_handle, go_handle team, int kind, void *data, int64_t n, int peer, int64_t where, go_handle mem,
+                int how, int cancels)
 {
+    go_op *op = (go_op *)op_handle;
+    go_team *t = (go_team *)team;
     go_ctx *c = op->ctx;
     int rc = GO_DONE;
 
@@ -216,7 +219,7 @@ int go_op_start(go_op *op, go_team *t, int kind, void *data, int64_t n, int peer
         return GO_DONE;
     if (go_gate_enter(&t->starts)) {
         op->status = cancels && kind <= GO_RECV ? op_start_persistent(op, t, kind, data, n, peer, where)
-                                                : op_start_request(op, t, kind, data, n, peer, where, mem);
+                                                : op_start_request(op, t, kind, data, n, peer, where, (rank_mem_t)mem);
         op->started = !op->status;
         if (op->started)
             rc = how == GO_STAY ? GO_PENDING : op_test(op);

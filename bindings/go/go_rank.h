@@ -14,6 +14,9 @@
 typedef struct go_ctx go_ctx;   /* a context and the queue of its completions */
 typedef struct go_team go_team; /* a team, or a connection */
 
+/* A pointer of C that cgo neither checks nor copies to the heap: a go_op, a go_team or a rank_mem_t. */
+typedef uintptr_t go_handle;
+
 /* Kinds of operations that have a request. */
 enum { GO_SEND, GO_SSEND, GO_RECV, GO_SENDV, GO_RECVV, GO_PUT, GO_GET, GO_WRITE, GO_READ, GO_START };
 
@@ -94,14 +97,15 @@ void go_team_drop(go_team *t);
 enum { GO_BARRIER, GO_BCAST, GO_REDUCE, GO_ALLREDUCE, GO_GATHER, GO_ALLGATHER, GO_SCATTER, GO_ALLTOALL, GO_REDUCE_SCATTER,
        GO_SCAN, GO_EXSCAN };
 /* in NULL: in place. out of a scatter NULL: in place. */
-rank_status_t go_collective(go_team *t, int kind, const void *in, void *out, int64_t n, rank_dtype_t dtype, rank_op_t op, int root);
+rank_status_t go_collective(go_handle team, int kind, const void *in, void *out, int64_t n, rank_dtype_t dtype, rank_op_t op, int root);
 
 /* One call at a time. go_ctx_free frees it. */
 go_op *go_op_new(go_ctx *c);
 /* The operation is complete. Frees its request. */
 void go_op_end(go_op *op);
 /* where is a tag, or an offset in mem. Returns GO_DONE with op->status, or GO_PENDING. */
-int go_op_start(go_op *op, go_team *t, int kind, void *data, int64_t n, int peer, int64_t where, rank_mem_t mem, int how, int cancels);
+int go_op_start(go_handle op, go_handle team, int kind, void *data, int64_t n, int peer, int64_t where, go_handle mem, int how,
+                int cancels);
 /* Make a list of op->blocks that GO_START starts. */
 rank_status_t go_op_prepare(go_op *op, go_team *t, int kind, int64_t n, int peer);
 /* Poll for a short time. Returns GO_DONE or GO_PENDING. */
@@ -134,12 +138,12 @@ rank_status_t go_mem_pack_all(go_ctx *c, int64_t n, const rank_mem_t *mems, void
 rank_status_t go_remote_open_all(go_team *c, int peer, const void *keys, size_t len, int64_t *n, rank_mem_t *mems);
 rank_status_t go_remote_open(go_team *c, int peer, const void *key, size_t len, rank_mem_t *mem);
 rank_status_t go_remote_close(go_team *c, rank_mem_t mem);
-rank_status_t go_remote_flush(go_team *c, int peer, rank_mem_t mem);
+rank_status_t go_remote_flush(go_handle team, int peer, go_handle mem);
 rank_status_t go_remote_fence(go_team *c, rank_mem_t mem);
 rank_status_t go_remote_vector(go_team *c, int peer, rank_mem_t mem, int put, const rank_piece_t *pieces, int64_t n);
-rank_status_t go_remote_atomic(go_team *c, int peer, rank_mem_t mem, int amo, rank_dtype_t dtype, uint64_t operand, int64_t offset,
+rank_status_t go_remote_atomic(go_handle team, int peer, go_handle mem, int amo, rank_dtype_t dtype, uint64_t operand, int64_t offset,
                                uint64_t *result);
-rank_status_t go_remote_cas(go_team *c, int peer, rank_mem_t mem, rank_dtype_t dtype, uint64_t expected, uint64_t desired, int64_t offset,
+rank_status_t go_remote_cas(go_handle team, int peer, go_handle mem, rank_dtype_t dtype, uint64_t expected, uint64_t desired, int64_t offset,
                             uint64_t *result);
 rank_status_t go_remote_put_signal(go_team *c, int peer, rank_mem_t mem, const void *data, int64_t n, int64_t offset, rank_mem_t signal_mem,
                                    int64_t signal_offset, uint64_t value, int op);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* go_team.c: open, describe and end teams and connections, and carry out collectives. */
+/* go_team.c: open, describe and end teams, and carry out collectives. */
 #include "go_private.h"
 
 #include <stdlib.h>
@@ -208,8 +208,9 @@ static rank_status_t collective_run(rank_team_t team, int kind, const void *in, 
     }
 }
 
-rank_status_t go_collective(go_team *t, int kind, const void *in, void *out, int64_t n, rank_dtype_t dtype, rank_op_t op, int root)
+rank_status_t go_collective(go_handle team, int kind, const void *in, void *out, int64_t n, rank_dtype_t dtype, rank_op_t op, int root)
 {
+    go_team *t = (go_team *)team;
     rank_status_t st;
 
     if (!go_team_enter(t))

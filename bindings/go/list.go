@@ -92,7 +92,7 @@ func (t *Team) beginList(call string, kind C.int, blocks []Block, peer int, noti
 	r := &Request{team: t, call: call, views: views}
 	return r.start(func(o *operation) C.int {
 		o.writeList(blocks, notice)
-		return C.go_op_start(o.op, t.c, kind, nil, C.int64_t(len(blocks)), toRank(peer), 0, nil, C.GO_LATER, 1)
+		return C.go_op_start(o.handle(), t.handle(), kind, nil, C.int64_t(len(blocks)), toRank(peer), 0, 0, C.GO_LATER, 1)
 	})
 }
 

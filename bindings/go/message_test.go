@@ -4,6 +4,7 @@ package rank
 
 import (
 	"bytes"
+	"context"
 	"math/rand"
 	"sync"
 	"testing"
@@ -220,5 +221,31 @@ func TestThousandGoroutines(t *testing.T) {
 	wg.Wait()
 	if n := threads(); n > goroutines {
 		t.Errorf("%d threads for goroutines that wait", n)
+	}
+}
+
+// Blocking calls of short messages and puts allocate nothing, also with a deadline that is not reached.
+func TestAllocations(t *testing.T) {
+	contexts, conns := pair(t)
+	m, err := contexts[0].Alloc(64, ReadWrite)
+	must(t, err)
+	key, err := m.Key()
+	must(t, err)
+	remote, err := conns[1].Open(background, key)
+	must(t, err)
+	limit, cancel := withTimeout(20 * time.Second)
+	defer cancel()
+	data, back := make([]byte, 8), make([]byte, 8)
+	for _, ctx := range []context.Context{background, limit} {
+		ctx := ctx
+		n := testing.AllocsPerRun(300, func() {
+			must(t, conns[0].Send(ctx, data, 1))
+			_, err := conns[1].Recv(ctx, back, 1)
+			must(t, err)
+			must(t, remote.Put(ctx, data, 0))
+			must(t, remote.Get(ctx, back, 8))
+			must(t, remote.Flush(background))
+		})
+		check(t, n == 0, "%v allocations", n)
 	}
 }

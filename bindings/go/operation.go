@@ -34,6 +34,11 @@ type operation struct {
 	req    atomic.Pointer[Request]
 }
 
+// handle returns its C part for a call that cgo does not check.
+func (o *operation) handle() C.go_handle {
+	return C.go_handle(uintptr(unsafe.Pointer(o.op)))
+}
+
 // take gets an operation that is not in use, or nil.
 func (c *Context) take() *operation {
 	c.mu.Lock()
@@ -127,7 +132,7 @@ func (t *Team) block(ctx context.Context, call string, kind C.int, data []byte, 
 	if ctx.Done() != nil {
 		return t.blockHeld(ctx, call, kind, o, data, peer, where, mem)
 	}
-	C.go_op_start(o.op, t.c, kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), toRank(peer), C.int64_t(where), mem, C.GO_STAY, 0)
+	C.go_op_start(o.handle(), t.handle(), kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), toRank(peer), C.int64_t(where), handleOf(mem), C.GO_STAY, 0)
 	return t.finish(ctx, call, o, false)
 }
 
@@ -150,7 +155,7 @@ func (t *Team) blockCopied(ctx context.Context, call string, kind C.int, o *oper
 		copy(copied, data)
 	}
 	o.parked.Store(true)
-	done := C.go_op_start(o.op, t.c, kind, o.op.copy, C.int64_t(len(data)), toRank(peer), C.int64_t(where), mem, C.GO_PARK, cancels(ctx))
+	done := C.go_op_start(o.handle(), t.handle(), kind, o.op.copy, C.int64_t(len(data)), toRank(peer), C.int64_t(where), handleOf(mem), C.GO_PARK, cancels(ctx))
 	closed, left := o.settle(ctx, done)
 	if left {
 		go t.abandon(o, nil, nil)
@@ -170,7 +175,7 @@ func (t *Team) blockPinned(ctx context.Context, call string, kind C.int, o *oper
 	p := new(pinned)
 	p.pin(data)
 	o.parked.Store(true)
-	done := C.go_op_start(o.op, t.c, kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), toRank(peer), C.int64_t(where), mem, C.GO_PARK,
+	done := C.go_op_start(o.handle(), t.handle(), kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), toRank(peer), C.int64_t(where), handleOf(mem), C.GO_PARK,
 		cancels(ctx))
 	closed, left := o.settle(ctx, done)
 	if left {
@@ -185,7 +190,7 @@ func (t *Team) blockPinned(ctx context.Context, call string, kind C.int, o *oper
 func (t *Team) blockHeld(ctx context.Context, call string, kind C.int, o *operation, data []byte, peer int, where int64,
 	mem C.rank_mem_t) (Envelope, error) {
 	go func() {
-		C.go_op_start(o.op, t.c, kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), toRank(peer), C.int64_t(where), mem, C.GO_HOLD, 1)
+		C.go_op_start(o.handle(), t.handle(), kind, unsafe.Pointer(&data[0]), C.int64_t(len(data)), toRank(peer), C.int64_t(where), handleOf(mem), C.GO_HOLD, 1)
 		o.done <- false
 	}()
 	closed, left := o.await(ctx)

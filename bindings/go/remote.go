@@ -233,7 +233,11 @@ func (r *Remote) Iget(v View, offset int64) (*Request, error) {
 
 // Flush completes all puts and atomics: they are visible at the peer then. When ctx ends, it goes on.
 func (r *Remote) Flush(ctx context.Context) error {
-	return r.team.waits(ctx, "flush", func() Status { return Status(C.go_remote_flush(r.team.c, toRank(r.peer), r.mem)) })
+	if ctx.Done() == nil { // without a closure
+		status := Status(C.go_remote_flush(r.team.handle(), toRank(r.peer), handleOf(r.mem)))
+		return r.team.failed("flush", status)
+	}
+	return r.team.waits(ctx, "flush", func() Status { return Status(C.go_remote_flush(r.team.handle(), toRank(r.peer), handleOf(r.mem))) })
 }
 
 // Fence orders puts, atomics and signals before it and later ones. When ctx ends, it goes on.

@@ -38,7 +38,7 @@ func (t *Team) begin(call string, kind C.int, v View, peer int, where int64, mem
 	}
 	r := &Request{team: t, call: call, views: []View{v}}
 	return r.start(func(o *operation) C.int {
-		return C.go_op_start(o.op, t.c, kind, v.pointer(), C.int64_t(v.n), toRank(peer), C.int64_t(where), mem, C.GO_LATER, 1)
+		return C.go_op_start(o.handle(), t.handle(), kind, v.pointer(), C.int64_t(v.n), toRank(peer), C.int64_t(where), handleOf(mem), C.GO_LATER, 1)
 	})
 }
 
@@ -48,7 +48,7 @@ func (t *Team) beginBytes(call string, kind C.int, data []byte, peer int, where 
 	some := someBytes(data)
 	r.pin.pin(some)
 	return r.start(func(o *operation) C.int {
-		return C.go_op_start(o.op, t.c, kind, unsafe.Pointer(&some[0]), C.int64_t(len(data)), toRank(peer), C.int64_t(where), mem, C.GO_LATER, 1)
+		return C.go_op_start(o.handle(), t.handle(), kind, unsafe.Pointer(&some[0]), C.int64_t(len(data)), toRank(peer), C.int64_t(where), handleOf(mem), C.GO_LATER, 1)
 	})
 }
 
@@ -70,7 +70,7 @@ func (t *Team) beginVector(call string, kind C.int, views []View, peer int, tag 
 			iov.base, iov.bytes, iov.count, iov.stride = v.pointer(), C.int64_t(v.n), C.int64_t(v.count), C.int64_t(v.stride)
 			unsafe.Slice(o.op.iov, len(views))[i] = iov
 		}
-		return C.go_op_start(o.op, t.c, kind, nil, C.int64_t(len(views)), toRank(peer), C.int64_t(tag), nil, C.GO_LATER, 1)
+		return C.go_op_start(o.handle(), t.handle(), kind, nil, C.int64_t(len(views)), toRank(peer), C.int64_t(tag), 0, C.GO_LATER, 1)
 	})
 }
 

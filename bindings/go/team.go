@@ -61,6 +61,16 @@ func toRank(peer int) C.int {
 	return C.int(peer)
 }
 
+// handle returns its C part for a call that cgo does not check.
+func (t *Team) handle() C.go_handle {
+	return C.go_handle(uintptr(unsafe.Pointer(t.c)))
+}
+
+// handleOf returns a memory for a call that cgo does not check.
+func handleOf(mem C.rank_mem_t) C.go_handle {
+	return C.go_handle(uintptr(unsafe.Pointer(mem)))
+}
+
 // Rank returns the rank of this side. In a connection 0 has connected, and 1 has accepted.
 func (t *Team) Rank() int {
 	return t.rank

@@ -66,7 +66,7 @@ func (x *Transfer) Istart() (*Request, error) {
 	}
 	r := &Request{team: x.team, call: x.call, transfer: x}
 	return r.startOn(x.o, func(o *operation) C.int {
-		return C.go_op_start(o.op, x.team.c, C.GO_START, nil, C.int64_t(x.n), 0, 0, nil, C.GO_LATER, 1)
+		return C.go_op_start(o.handle(), x.team.handle(), C.GO_START, nil, C.int64_t(x.n), 0, 0, 0, C.GO_LATER, 1)
 	})
 }
 

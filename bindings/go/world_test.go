@@ -94,15 +94,18 @@ func worldSide(t failer) {
 		}
 	}
 	worldWrong(t, world)
+	other, conn := worldConn(t, world, limit)
 	b := buffer(t, 8)
 	pending, err := world.Irecv(b.All(), AnySource, 99)
 	must(t, err)
-	results := make(chan error, 2)
+	results := make(chan error, 3)
+	go func() { _, err := conn.Recv(background, make([]byte, 8), 1); results <- err }()
 	go func() { _, err := world.Recv(background, make([]byte, 8), AnySource, 98); results <- err }()
 	go func() { _, err := pending.Wait(background); results <- err }()
 	time.Sleep(20 * time.Millisecond)
 	must(t, Finalize(limit))
-	allEnd(t, results, 2, ErrClosed)
+	allEnd(t, results, 3, ErrClosed)
+	must(t, other.Close())
 	is(t, "Send after Finalize", world.Send(limit, nil, 0, 0), ErrClosed)
 	is(t, "Barrier after Finalize", world.Barrier(limit), ErrClosed)
 	_, err = world.Context().Register(b, Read)
@@ -410,6 +413,35 @@ func worldWrong(t failer, team *Team) {
 	is(t, "a peer", err, ErrRank)
 	_, err = team.Split(background, -5, 0)
 	is(t, "a color", err, ErrArg)
+}
+
+// worldConn connects the Context of Init to another one of this process. A connection has the calls of a team.
+func worldConn(t failer, world *Team, limit context.Context) (*Context, *Conn) {
+	l, err := world.Context().Listen(limit, "127.0.0.1:0", &options)
+	must(t, err)
+	other, err := Open(nil)
+	must(t, err)
+	conn, err := other.Connect(limit, l.Address(), &options)
+	must(t, err)
+	peer, err := l.Accept(limit)
+	must(t, err)
+	results := make(chan error)
+	go func() {
+		sum := []int16{300}
+		err := Allreduce(limit, peer.Team, sum, nil, Sum)
+		if err == nil {
+			err = peer.Team.Send(limit, Bytes(sum), 0, 1)
+		}
+		results <- err
+	}()
+	sum := []int16{7}
+	must(t, Allreduce(limit, conn.Team, sum, nil, Sum))
+	in := []int16{0}
+	_, err = conn.Recv(limit, Bytes(in), 1)
+	must(t, err)
+	must(t, <-results)
+	check(t, sum[0] == 307 && in[0] == 307, "sums %d and %d", sum[0], in[0])
+	return other, conn
 }
 
 // deadSide ends its last rank, for which the others wait. xrun continues the job.

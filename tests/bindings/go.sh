@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# go.sh: build bindings/go for an installed librank, run its tests, commands and examples.
+# go.sh: test bindings/go and examples/go with an installed librank.
 # No network is used. The path of the folder does not change: go builds anew what is in another one.
 bad=0
 work=$top_builddir/tests/go-work
