@@ -27,18 +27,33 @@ func (p *pinned) unpin() {
 }
 
 // IsendBytes is Isend of memory of Go, which must not change until the Request is complete. It needs Go 1.21.
-func (c *Conn) IsendBytes(data []byte, tag int64) (*Request, error) {
-	return c.beginBytes("isend", C.GO_SEND, data, c.peer, tag, nil)
+func (t *Team) IsendBytes(data []byte, peer int, tag int64) (*Request, error) {
+	return t.beginBytes("isend", C.GO_SEND, data, peer, tag, nil)
 }
 
 // IssendBytes is Issend of memory of Go. It needs Go 1.21.
-func (c *Conn) IssendBytes(data []byte, tag int64) (*Request, error) {
-	return c.beginBytes("issend", C.GO_SSEND, data, c.peer, tag, nil)
+func (t *Team) IssendBytes(data []byte, peer int, tag int64) (*Request, error) {
+	return t.beginBytes("issend", C.GO_SSEND, data, peer, tag, nil)
 }
 
 // IrecvBytes is Irecv into memory of Go, which must not be used until the Request is complete. It needs Go 1.21.
+func (t *Team) IrecvBytes(data []byte, peer int, tag int64) (*Request, error) {
+	return t.beginBytes("irecv", C.GO_RECV, data, peer, tag, nil)
+}
+
+// IsendBytes is Team.IsendBytes.
+func (c *Conn) IsendBytes(data []byte, tag int64) (*Request, error) {
+	return c.Team.IsendBytes(data, c.peer, tag)
+}
+
+// IssendBytes is Team.IssendBytes.
+func (c *Conn) IssendBytes(data []byte, tag int64) (*Request, error) {
+	return c.Team.IssendBytes(data, c.peer, tag)
+}
+
+// IrecvBytes is Team.IrecvBytes.
 func (c *Conn) IrecvBytes(data []byte, tag int64) (*Request, error) {
-	return c.beginBytes("irecv", C.GO_RECV, data, c.peer, tag, nil)
+	return c.Team.IrecvBytes(data, c.peer, tag)
 }
 
 // IputBytes is Iput of memory of Go. It needs Go 1.21.
