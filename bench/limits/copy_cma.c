@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* copy_cma.c: read by CMA what another process has just written: a buffer, and a list of blocks. */
+/* copy_cma.c: read by CMA what another has just written: a buffer, a list. */
 #include "bench/limits/limit_bench.h"
 
 #include <sys/uio.h>
