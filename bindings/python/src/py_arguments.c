@@ -2,6 +2,7 @@
 /* py_arguments.c: parse arguments of methods without a tuple. */
 #include "py_rank.h"
 
+#include <string.h>
 #include <time.h>
 
 static const double TIMEOUT_MAX_S = 9e9; /* INT64_MAX in ns is 9.2e9 s */
@@ -19,8 +20,11 @@ bool py_arguments(const char *call, const char *const *names, int required, PY_A
     Py_ssize_t keywords = kwnames ? PyTuple_Size(kwnames) : 0;
     for (Py_ssize_t i = 0; i < keywords; i++) {
         PyObject *name = PyTuple_GetItem(kwnames, i);
+        const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
         int at = 0;
-        while (names[at] && PyUnicode_CompareWithASCIIString(name, names[at]) != 0)
+        if (!text)
+            return false;
+        while (names[at] && (*text != *names[at] || strcmp(text, names[at]) != 0))
             at++;
         if (!names[at] || out[at]) {
             PyErr_Format(PyExc_TypeError, "%s() %s argument '%U'", call, names[at] ? "has two values for" : "has no", name);

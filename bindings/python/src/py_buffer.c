@@ -5,10 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Free holds of the usual room, for the next operations. The GIL protects them. */
+enum { USUAL_ROOM = 2, SPARES_MAX = 16 };
+static struct py_hold *spares;
+static int nspares;
+
+static struct py_hold *hold_take_spare(void)
+{
+    struct py_hold *hold = spares;
+    if (hold) {
+        spares = hold->next;
+        nspares--;
+    }
+    return hold;
+}
+
 /* room is the number of buffers that can be added. */
 struct py_hold *py_hold_new(Py_ssize_t room)
 {
-    struct py_hold *hold = malloc(sizeof(*hold) + (size_t)room * sizeof(hold->views[0]));
+    struct py_hold *hold = room <= USUAL_ROOM ? hold_take_spare() : NULL;
+    if (room < USUAL_ROOM)
+        room = USUAL_ROOM;
+    if (!hold)
+        hold = malloc(sizeof(*hold) + (size_t)room * sizeof(hold->views[0]));
     if (!hold) {
         PyErr_NoMemory();
         return NULL;
@@ -25,7 +44,13 @@ void py_hold_free(struct py_hold *hold)
     for (Py_ssize_t i = 0; i < hold->n; i++)
         PyBuffer_Release(&hold->views[i]);
     Py_XDECREF(hold->kept);
-    free(hold);
+    if (hold->room > USUAL_ROOM || nspares >= SPARES_MAX) {
+        free(hold);
+        return;
+    }
+    hold->next = spares;
+    spares = hold;
+    nspares++;
 }
 
 /* Replace the exception of an exporter by one BufferError: packages raise different kinds. */

@@ -3,24 +3,27 @@
 #include "py_rank.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { IN_BLOCKS, IN_NOTICE, IN_LOCAL, IN_REMOTE, IN_PEER };
 
 /* Columns of an array of blocks. */
 enum { COLUMN_LOCAL, COLUMN_BYTES, COLUMN_REMOTE, COLUMN_INDEX, COLUMNS };
 
+enum { FEW = 4 }; /* blocks and memories that need no allocation */
+
 /* A list that is built. Code of Python runs until list_close_in: until then an object may close another one. */
 struct list {
     struct py_op *op;
     bool writable; /* the buffers here, which a read fills */
-    rank_block_t *blocks;
+    rank_block_t *blocks, few[FEW];
     Py_ssize_t n;
 };
 
 static bool list_allocate(struct list *list, Py_ssize_t n)
 {
     list->n = n;
-    list->blocks = malloc((size_t)(n ? n : 1) * sizeof(list->blocks[0]));
+    list->blocks = n > FEW ? malloc((size_t)n * sizeof(list->blocks[0])) : list->few;
     if (!list->blocks)
         PyErr_NoMemory();
     return list->blocks != NULL;
@@ -140,55 +143,84 @@ static bool list_from_tuples(struct list *list, PyObject *blocks)
 
 /* ----------------------------------------------------------------------------------------------------- arrays */
 
+/* One object, or a tuple of them, into which the last column is an index. */
+struct table_part {
+    const char *name;
+    PyObject *object;
+    bool tuple;
+    Py_ssize_t n;
+};
+
 struct table {
     const int64_t *items; /* rows of columns */
     Py_ssize_t rows, columns;
-    bool locals, remotes; /* the last column is an index into sequences of them */
-    PyObject *local, *remote;
-    rank_mem_t *mems;
+    struct table_part local, remote;
+    rank_mem_t *mems, few[FEW];
 };
+
+static PyObject *part_item(const struct table_part *part, Py_ssize_t i)
+{
+    return part->tuple ? PyTuple_GetItem(part->object, i) : part->object;
+}
+
+static bool table_items_are_int64(const char *call, const Py_buffer *view)
+{
+    rank_dtype_t dtype;
+    int64_t items;
+    if (view->itemsize == sizeof(long) && sizeof(long) == sizeof(int64_t) && view->format && strcmp(view->format, "l") == 0)
+        return true;
+    if (!py_buffer_dtype(call, view, &dtype, &items))
+        return false;
+    if (dtype != RANK_INT64)
+        PyErr_Format(PyExc_TypeError, "%s: an array of blocks must have items of int64, not of format '%s'", call,
+                     py_buffer_format(view));
+    return dtype == RANK_INT64;
+}
 
 /* Check the array. Its view must have a shape. */
 static bool table_shape(const char *call, const Py_buffer *view, struct table *table)
 {
-    rank_dtype_t dtype;
-    int64_t items;
     bool shaped = view->ndim == 2 && view->shape && (view->shape[1] == COLUMNS || view->shape[1] == COLUMNS - 1);
     if (!shaped || !PyBuffer_IsContiguous(view, 'C')) {
         PyErr_Format(PyExc_ValueError, "%s: an array of blocks must have 3 or 4 columns in C order; it has %d dimensions%s", call,
                      view->ndim, shaped ? " in another order" : "");
         return false;
     }
-    if (!py_buffer_dtype(call, view, &dtype, &items))
+    if (!table_items_are_int64(call, view))
         return false;
-    if (dtype != RANK_INT64) {
-        PyErr_Format(PyExc_TypeError, "%s: an array of blocks must have items of int64, not of format '%s'", call,
-                     py_buffer_format(view));
-        return false;
-    }
     table->items = view->buf;
     table->rows = view->shape[0];
     table->columns = view->shape[1];
     return true;
 }
 
-/* Make a tuple of one object, or of a list or tuple of them. Returns NULL with an exception set. */
-static PyObject *table_tuple(const char *call, const char *name, PyObject *object, bool *sequence)
+/* Set a part of the table, with a reference. Returns false with an exception set. */
+static bool part_set(const char *call, struct table_part *part, const char *name, PyObject *object)
 {
-    *sequence = object && (PyList_Check(object) || PyTuple_Check(object));
     if (!object || object == Py_None) {
         PyErr_Format(PyExc_TypeError, "%s() needs argument '%s' with an array of blocks", call, name);
-        return NULL;
+        return false;
     }
-    return *sequence ? PySequence_Tuple(object) : PyTuple_Pack(1, object);
+    part->name = name;
+    part->tuple = PyList_Check(object) || PyTuple_Check(object);
+    part->object = part->tuple ? PySequence_Tuple(object) : Py_NewRef(object);
+    part->n = part->tuple && part->object ? PyTuple_Size(part->object) : 1;
+    return part->object != NULL;
+}
+
+/* Keep both parts as long as hold. The view of one buffer keeps that. Returns false with an exception set. */
+static bool table_keep(struct table *table, struct py_hold *hold)
+{
+    bool one = !table->local.tuple && !table->remote.tuple;
+    hold->kept = one ? Py_NewRef(table->remote.object) : PyTuple_Pack(2, table->local.object, table->remote.object);
+    return hold->kept != NULL;
 }
 
 /* Take the buffers here, in order. */
 static bool table_add_locals(struct list *list, const struct table *table)
 {
-    Py_ssize_t n = PyTuple_Size(table->local);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (!py_op_add(list->op, PyTuple_GetItem(table->local, i), list->writable))
+    for (Py_ssize_t i = 0; i < table->local.n; i++) {
+        if (!py_op_add(list->op, part_item(&table->local, i), list->writable))
             return false;
     }
     return true;
@@ -197,25 +229,25 @@ static bool table_add_locals(struct list *list, const struct table *table)
 /* Get the memories of the peer. No code of Python runs from here to the start. */
 static bool table_close_in(struct list *list, struct table *table)
 {
-    Py_ssize_t n = PyTuple_Size(table->remote);
-    table->mems = malloc((size_t)(n ? n : 1) * sizeof(table->mems[0]));
+    Py_ssize_t n = table->remote.n;
+    table->mems = n > FEW ? malloc((size_t)n * sizeof(table->mems[0])) : table->few;
     if (!table->mems) {
         PyErr_NoMemory();
         return false;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
-        if (!py_remote_mem(list->op->call, PyTuple_GetItem(table->remote, i), &table->mems[i]))
+        if (!py_remote_mem(list->op->call, part_item(&table->remote, i), &table->mems[i]))
             return false;
     }
     return true;
 }
 
-static bool table_index(const struct list *list, Py_ssize_t i, const char *name, PyObject *tuple, int64_t index)
+static bool part_has(const struct list *list, Py_ssize_t i, const struct table_part *part, int64_t index)
 {
-    if (index >= 0 && index < PyTuple_Size(tuple))
+    if (index >= 0 && index < part->n)
         return true;
-    py_raise_text(RANK_ERR_ARG, "%s: block %zd: index %lld, but %s has %zd items", list->op->call, i, (long long)index, name,
-                  PyTuple_Size(tuple));
+    py_raise_text(RANK_ERR_ARG, "%s: block %zd: index %lld, but %s has %zd items", list->op->call, i, (long long)index, part->name,
+                  part->n);
     return false;
 }
 
@@ -224,8 +256,8 @@ static bool table_rows(struct list *list, const struct table *table)
     for (Py_ssize_t i = 0; i < table->rows; i++) {
         const int64_t *row = table->items + i * table->columns;
         int64_t index = table->columns == COLUMNS ? row[COLUMN_INDEX] : 0;
-        int64_t local = table->locals ? index : 0, remote = table->remotes ? index : 0;
-        if (!table_index(list, i, "local", table->local, local) || !table_index(list, i, "remote", table->remote, remote) ||
+        int64_t local = table->local.tuple ? index : 0, remote = table->remote.tuple ? index : 0;
+        if (!part_has(list, i, &table->local, local) || !part_has(list, i, &table->remote, remote) ||
             !list_set_local(list, i, &list->op->hold->views[local], row[COLUMN_LOCAL], row[COLUMN_BYTES], row[COLUMN_REMOTE]))
             return false;
         list->blocks[i].mem = table->mems[remote];
@@ -233,33 +265,33 @@ static bool table_rows(struct list *list, const struct table *table)
     return true;
 }
 
-/* Read the array, which hold keeps until the start. op keeps the tuples of buffers and remotes. */
-static bool list_from_array(struct list *list, struct py_hold *hold, PyObject *array, PyObject *local, PyObject *remote)
+static bool table_move(struct list *list, struct table *table)
 {
     const char *call = list->op->call;
-    struct table table = {.mems = NULL};
-    const Py_buffer *view = py_hold_add(hold, call, array, false);
-    if (!view || !table_shape(call, view, &table))
+    if (!py_op_room(list->op, table->local.n) || !table_keep(table, list->op->hold))
         return false;
-    table.local = table_tuple(call, "local", local, &table.locals);
-    table.remote = table.local ? table_tuple(call, "remote", remote, &table.remotes) : NULL;
-    PyObject *kept = table.remote ? PyTuple_Pack(2, table.local, table.remote) : NULL;
-    Py_XDECREF(table.local);
-    Py_XDECREF(table.remote);
-    if (!kept)
-        return false;
-    if (!py_op_room(list->op, PyTuple_Size(table.local))) {
-        Py_DECREF(kept);
-        return false;
-    }
-    list->op->hold->kept = kept;
-    if (table.columns < COLUMNS && (table.locals || table.remotes)) {
+    if (table->columns < COLUMNS && (table->local.tuple || table->remote.tuple)) {
         PyErr_Format(PyExc_ValueError, "%s: a list of local or remote needs a fourth column, the index into it", call);
         return false;
     }
-    bool done = list_allocate(list, table.rows) && table_add_locals(list, &table) && table_close_in(list, &table) &&
-                table_rows(list, &table);
-    free(table.mems);
+    return list_allocate(list, table->rows) && table_add_locals(list, table) && table_close_in(list, table) &&
+           table_rows(list, table);
+}
+
+/* Read the array, which hold keeps until the start. op keeps the buffers and remotes. */
+static bool list_from_array(struct list *list, struct py_hold *hold, PyObject *array, PyObject *local, PyObject *remote)
+{
+    const char *call = list->op->call;
+    struct table table;
+    table.mems = NULL;
+    table.local.object = table.remote.object = NULL;
+    const Py_buffer *view = py_hold_add(hold, call, array, false);
+    bool done = view && table_shape(call, view, &table) && part_set(call, &table.local, "local", local) &&
+                part_set(call, &table.remote, "remote", remote) && table_move(list, &table);
+    Py_XDECREF(table.local.object);
+    Py_XDECREF(table.remote.object);
+    if (table.mems != table.few)
+        free(table.mems);
     return done;
 }
 
@@ -310,11 +342,14 @@ static void list_call(struct list *list, int peer, const rank_notice_t *notice)
 /* Start a list. The library copies blocks and notice. */
 static bool list_start(struct py_op *op, PyObject **in)
 {
-    struct list list = {.op = op, .writable = op->kind->into};
+    struct list list;
     bool array = list_is_array(in[IN_BLOCKS]), noticed = in[IN_NOTICE] && in[IN_NOTICE] != Py_None;
     rank_notice_t notice;
     int peer;
     int64_t tag;
+    list.op = op;
+    list.writable = op->kind->into;
+    list.blocks = NULL;
     if (!array && ((in[IN_LOCAL] && in[IN_LOCAL] != Py_None) || (in[IN_REMOTE] && in[IN_REMOTE] != Py_None))) {
         PyErr_Format(PyExc_TypeError, "%s: local and remote belong to an array of blocks; a tuple has them", op->call);
         return false;
@@ -327,8 +362,10 @@ static bool list_start(struct py_op *op, PyObject **in)
                  py_usable(op->call, &op->base->gate);
     if (built)
         list_call(&list, peer, noticed ? &notice : NULL);
-    free(list.blocks);
+    if (list.blocks != list.few)
+        free(list.blocks);
     py_hold_free(hold);
+    op->unsent = noticed;
     return built;
 }
 

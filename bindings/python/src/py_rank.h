@@ -74,6 +74,7 @@ struct py_op {
     rank_status_t status; /* of the start */
     bool receives;        /* the result is an envelope */
     bool persistent;      /* it is started by Request.start() */
+    bool unsent;          /* the library may hold messages of it back after its end */
 };
 
 enum { PY_NAMES_MAX = 5 };

@@ -12,6 +12,8 @@ typedef struct py_request {
     rank_status_t status;
     const char *call;
     bool receives, persistent, done, busy;
+    bool unsent; /* a start may leave messages that the library holds back */
+    bool early;  /* a persistent operation was complete at its start, and no call has completed it */
 } py_request;
 
 static PyTypeObject *request_type, *envelope_type;
@@ -77,6 +79,7 @@ bool py_op_begin(struct py_op *op, const char *call, py_part *base)
         return false;
     if (base->owner->orphans)
         py_reap(base->owner);
+    op->unsent = true;
     op->hold = py_hold_new(2);
     return op->hold != NULL;
 }
@@ -84,6 +87,8 @@ bool py_op_begin(struct py_op *op, const char *call, py_part *base)
 /* Replace the place for buffers by one for more of them. Returns false with an exception set. */
 bool py_op_room(struct py_op *op, Py_ssize_t room)
 {
+    if (room <= op->hold->room)
+        return true;
     struct py_hold *hold = py_hold_new(room);
     if (!hold)
         return false;
@@ -176,8 +181,38 @@ PyObject *py_op_wait(struct py_op *op, int64_t timeout_ns)
         if (status == RANK_ERR_TIMED_OUT && end != RANK_ERR_CANCELED)
             status = end;
     }
-    op_flush(owner);
+    if (op->unsent || status != RANK_OK)
+        op_flush(owner);
+    else
+        py_touch(owner);
     return status == RANK_OK ? op_result(op->receives, &envelope) : py_raise(op->call, status);
+}
+
+static void request_end(py_request *self, rank_status_t status)
+{
+    self->status = status;
+    self->done = true;
+    if (self->persistent)
+        return;
+    py_hold_free(self->hold);
+    self->hold = NULL;
+}
+
+/* Complete an operation that has ended at its start. Else send what the library holds back. */
+static void request_begun(py_request *self)
+{
+    int done = 0;
+    if (self->unsent || self->owner->closing) {
+        op_flush(self->owner);
+        return;
+    }
+    rank_status_t status = rank_test(&self->req, &done, &self->envelope);
+    self->early = done && self->persistent;
+    if (self->early)
+        self->status = status;
+    else if (done)
+        request_end(self, status);
+    py_touch(self->owner);
 }
 
 /* Make a Request of an operation that has been started. Takes its buffers. */
@@ -201,8 +236,10 @@ static PyObject *op_request(struct py_op *op)
     self->receives = op->receives;
     self->status = RANK_OK;
     self->done = self->persistent = op->persistent;
-    self->busy = false;
-    op_flush(owner);
+    self->unsent = op->unsent;
+    self->busy = self->early = false;
+    if (!self->persistent)
+        request_begun(self);
     return (PyObject *)self;
 }
 
@@ -243,16 +280,6 @@ static void request_dealloc(py_request *self)
     Py_DECREF((PyObject *)type);
 }
 
-static void request_end(py_request *self, rank_status_t status)
-{
-    self->status = status;
-    self->done = true;
-    if (self->persistent)
-        return;
-    py_hold_free(self->hold);
-    self->hold = NULL;
-}
-
 /* A persistent request stays after its end. py_wait returns RANK_ERR_CLOSED while this process closes the context. */
 static bool persistent_ended(const py_request *self, rank_status_t status)
 {
@@ -263,6 +290,9 @@ static bool persistent_ended(const py_request *self, rank_status_t status)
 static int request_wait(py_request *self, int64_t timeout_ns)
 {
     rank_status_t status;
+    if (self->early)
+        self->done = true;
+    self->early = false;
     if (self->done)
         return 1;
     if (self->busy) {
@@ -317,7 +347,7 @@ static PyObject *request_test(py_request *self, PyObject *unused)
 static PyObject *request_cancel(py_request *self, PyObject *unused)
 {
     (void)unused;
-    if (self->done)
+    if (self->done || self->early)
         Py_RETURN_NONE;
     if (self->busy)
         return py_raise_text(RANK_ERR_STATE, "cancel: another thread waits for this request");
@@ -340,7 +370,7 @@ static PyObject *request_start(py_request *self, PyObject *unused)
     if (status != RANK_OK)
         return py_raise("start", status);
     self->done = false;
-    op_flush(self->owner);
+    request_begun(self);
     return Py_NewRef((PyObject *)self);
 }
 
