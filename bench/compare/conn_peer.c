@@ -3,10 +3,10 @@
  * conn_peer.c: run the cases of peer_link.py by librank, over a connection.
  *
  *     conn_peer listen HOST:PORT
- *     conn_peer connect HOST:PORT [tcp] [alloc] CASE...
+ *     conn_peer connect HOST:PORT [tcp] [alloc] [prepared] CASE...
  *
  * With alloc the target is memory of rank_ctx_alloc, else of the program's own. With tcp the connection
- * uses no shared memory. Words and pings are messages.
+ * uses no shared memory. With prepared a list is prepared once and started each time. Words and pings are messages.
  */
 #include "lib/rank.h"
 
@@ -33,6 +33,8 @@ static rank_team_t conn;
 static rank_mem_t target_mem, remote;
 static const char *own_address;
 static int me;
+static bool prepared;
+static rank_request_t prepared_list;
 static char *local, *target, *row;
 static int64_t local_bytes, target_bytes;
 static double times[SAMPLES_MAX];
@@ -119,14 +121,26 @@ static bool block_differs(const char *block, int value, int64_t bytes)
     return memcmp(block, row, (size_t)bytes) != 0;
 }
 
+static rank_xfer_op_t list_direction(const struct peer_case *c)
+{
+    return c->op == 'w' ? RANK_XFER_WRITE : RANK_XFER_READ;
+}
+
+static void init_prepared_list(const struct peer_case *c, const rank_block_t *blocks)
+{
+    peer_must(rank_xfer_init(list_direction(c), blocks, c->blocks, 1 - me, conn, NULL, &prepared_list), "rank_xfer_init");
+}
+
 /* Move the list, until it is complete. Returns the seconds. */
 static double move_list(const struct peer_case *c, const rank_block_t *blocks)
 {
     double t = peer_now();
-    rank_request_t req;
+    rank_request_t req = prepared_list;
 
-    peer_must(rank_xfer(c->op == 'w' ? RANK_XFER_WRITE : RANK_XFER_READ, blocks, c->blocks, 1 - me, conn, NULL, &req),
-              "rank_xfer");
+    if (prepared)
+        peer_must(rank_start(&req), "rank_start");
+    else
+        peer_must(rank_xfer(list_direction(c), blocks, c->blocks, 1 - me, conn, NULL, &req), "rank_xfer");
     peer_must(rank_wait(&req, NULL), "rank_wait");
     return peer_now() - t;
 }
@@ -326,6 +340,8 @@ static void run_first(const struct peer_case *c, const char *text)
 
     for (int64_t i = 0; moves && i < c->blocks; i++)
         blocks[i] = (rank_block_t){local + i * c->bytes, c->bytes, remote, peer_block_offset(c, i)};
+    if (moves && prepared)
+        init_prepared_list(c, blocks);
     if (moves)
         peer_get_word();
     while (n < FEWEST || (!fixed && peer_now() < end && n < SAMPLES_MAX)) {
@@ -338,6 +354,8 @@ static void run_first(const struct peer_case *c, const char *text)
     qsort(times + 2, (size_t)n - 2, sizeof(*times), compare_times);
     printf("%s %.3f %lld\n", text, times[2 + (n - 2) / 2] * 1e6, (long long)wrong);
     fflush(stdout);
+    if (moves && prepared)
+        peer_must(rank_request_free(&prepared_list), "rank_request_free");
     free(blocks);
 }
 
@@ -423,10 +441,10 @@ int main(int argc, char **argv)
     char *word[TEXT_MAX];
     struct peer_case c;
     bool alloc, tcp;
-    int n = 0;
+    int n = 0, words;
 
     if (argc < 3 || (strcmp(argv[1], "listen") != 0 && strcmp(argv[1], "connect") != 0) || !strchr(argv[2], ':')) {
-        fprintf(stderr, "usage: conn_peer listen HOST:PORT | conn_peer connect HOST:PORT [tcp] [alloc] CASE...\n");
+        fprintf(stderr, "usage: conn_peer listen HOST:PORT | conn_peer connect HOST:PORT [tcp] [alloc] [prepared] CASE...\n");
         return 2;
     }
     own_address = argv[2];
@@ -445,9 +463,11 @@ int main(int argc, char **argv)
     for (char *at = strtok(text, " "); at; at = strtok(NULL, " "))
         word[n++] = at;
     alloc = n > 0 && strcmp(word[0], "alloc") == 0;
-    size_memory(word + alloc, n - alloc);
+    prepared = n > alloc && strcmp(word[alloc], "prepared") == 0;
+    words = alloc + prepared;
+    size_memory(word + words, n - words);
     share_target(alloc);
-    for (int i = alloc; i < n; i++) {
+    for (int i = words; i < n; i++) {
         parse_case(word[i], &c);
         if (me == 0)
             run_first(&c, word[i]);

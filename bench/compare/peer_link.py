@@ -4,7 +4,7 @@
 The programs *_peer.py are started twice:
 
     PROGRAM listen HOST:PORT            the target: has the memory, and answers
-    PROGRAM connect HOST:PORT [alloc] CASE...
+    PROGRAM connect HOST:PORT [alloc] [prepared] CASE...
                                         the initiator: prints "CASE MICROSECONDS WRONG" for each
 
 A case is OP:BYTES:BLOCKS[:SECONDS]. OP is write or read (a list of blocks, complete when visible), ping (there and back),
@@ -12,9 +12,10 @@ keys (BLOCKS memories of BYTES registered, packed and opened), or connect (a new
 The figure is the median. conn_peer.c runs the same cases in the same way.
 
 Blocks are together at the initiator. At the target, block i lies at place i * STEP % BLOCKS, with a gap of its size behind it.
-Each iteration writes other data before and checks all of it after, outside the timed part.
+Each iteration writes other data before and checks all of it after, outside the timed part. Both is done by memset and memcmp
+with a row as conn_peer.c has it: temporary arrays would leave other data in the caches than those calls do.
 """
-import socket, statistics, struct, sys, time
+import ctypes, socket, statistics, struct, sys, time
 
 import numpy
 
@@ -22,6 +23,12 @@ STEP = 7919  # prime: the places are a permutation
 GAP = 0x5A
 BATCH = 50  # pings in a sample
 FEWEST = 7  # samples; the first two do not count
+
+
+libc = ctypes.CDLL(None)
+libc.memset.argtypes = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
+libc.memcmp.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
+now = time.perf_counter
 
 
 class Case:
@@ -38,8 +45,8 @@ class Case:
     def remote_bytes(self):
         return 2 * self.bytes * self.blocks
 
-    def values(self, turn):
-        return ((numpy.arange(self.blocks) + turn) % 251).astype(numpy.uint8)[:, None]
+    def value(self, turn, i):
+        return (turn + i) % 251
 
 
 class Link:
@@ -76,8 +83,9 @@ class Link:
 class Peer:
     """A library. Subclasses have open, prepare, ping_round and echo_round, and what else they can do."""
 
-    def __init__(self, link, first, local, target, alloc):
-        self.link, self.first, self.local, self.target, self.alloc = link, first, local, target, alloc
+    def __init__(self, link, first, local, target, words):
+        self.link, self.first, self.local, self.target = link, first, local, target
+        self.alloc, self.prepared = 'alloc' in words, 'prepared' in words
 
     # Words between the sides during a case. A library sends them itself, so that it makes progress.
     def put_word(self, word):
@@ -89,33 +97,39 @@ class Peer:
 
 def samples(seconds, one):
     """Times of one(turn) until the seconds are over."""
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < FEWEST or time.perf_counter() < end:
+    times, end = [], now() + seconds
+    while len(times) < FEWEST or now() < end:
         times.append(one(len(times) + 1))
     return times[2:]
 
 
+def differs(peer, address, value, size):
+    libc.memset(peer.row, value, size)
+    return int(libc.memcmp(address, peer.row, size) != 0)
+
+
 def move_first(peer, case):
     """The initiator of a list: times, and wrong blocks."""
-    local = peer.local[:case.local_bytes()].reshape(case.blocks, case.bytes)
+    base, size, blocks = peer.local.ctypes.data, case.bytes, range(case.blocks)
     act = peer.prepare(case)
     wrong = [0]
 
     def one(turn):
         if case.op == 'write':
-            local[:] = case.values(turn)
+            for i in blocks:
+                libc.memset(base + i * size, case.value(turn, i), size)
         else:
-            local[:] = GAP
+            libc.memset(base, GAP, case.local_bytes())
             peer.put_word(turn)
             peer.get_word()
-        t = time.perf_counter()
+        t = now()
         act()
-        t = time.perf_counter() - t
+        t = now() - t
         if case.op == 'write':
             peer.put_word(turn)
             wrong[0] += peer.get_word()
         else:
-            wrong[0] += int((local != case.values(turn)).any(axis=1).sum())
+            wrong[0] += sum(differs(peer, base + i * size, case.value(turn, i), size) for i in blocks)
         return t
 
     times = samples(case.seconds, one)
@@ -125,16 +139,17 @@ def move_first(peer, case):
 
 def move_second(peer, case):
     """The target of a list: fill or check at each word, until it is 0."""
-    target = peer.target[:case.remote_bytes()].reshape(case.blocks, 2 * case.bytes)
-    target[:] = GAP
+    base, size = peer.target.ctypes.data, case.bytes
+    starts = [base + 2 * size * int(place) for place in case.place]
+    libc.memset(base, GAP, case.remote_bytes())
     peer.put_word(0)
     while turn := peer.get_word():
         wrong = 0
-        if case.op == 'read':
-            target[case.place, :case.bytes] = case.values(turn)
-        else:
-            wrong = int((target[case.place, :case.bytes] != case.values(turn)).any(axis=1).sum())
-            wrong += int((target[:, case.bytes:] != GAP).any(axis=1).sum())
+        for i, start in enumerate(starts):
+            if case.op == 'read':
+                libc.memset(start, case.value(turn, i), size)
+            else:
+                wrong += differs(peer, start, case.value(turn, i), size) + differs(peer, start + size, GAP, size)
         peer.put_word(wrong)
 
 
@@ -144,9 +159,9 @@ def ping_first(peer, case):
 
     def one(turn):
         peer.put_word(turn)
-        t = time.perf_counter()
+        t = now()
         wrong[0] += peer.ping_round(messages)
-        return (time.perf_counter() - t) / BATCH
+        return (now() - t) / BATCH
 
     times = samples(case.seconds, one)
     peer.put_word(0)
@@ -196,7 +211,7 @@ def memory(bytes_):
 
 
 def main(kind):
-    """kind(link, first, local, target, alloc) makes the peer; the cases come from the initiator."""
+    """kind(link, first, local, target, words) makes the peer; the cases come from the initiator, and words before them."""
     if len(sys.argv) < 3 or sys.argv[1] not in ('listen', 'connect'):
         sys.exit(__doc__)
     first = sys.argv[1] == 'connect'
@@ -206,12 +221,14 @@ def main(kind):
         link.put(' '.join(texts).encode())
     else:
         texts = link.get().decode().split()
-    alloc = texts[:1] == ['alloc']
-    cases = [Case(t) for t in texts[alloc:]]
+    words = [t for t in texts if ':' not in t]
+    cases = [Case(t) for t in texts[len(words):]]
     moves = [c for c in cases if c.op in ('write', 'read')]
     local = memory(max((c.local_bytes() for c in moves), default=0))
     target = memory(max((c.remote_bytes() for c in moves), default=0))
-    peer = kind(link, first, local, target, alloc)
+    peer = kind(link, first, local, target, words)
+    row = memory(local.nbytes)
+    peer.row = row.ctypes.data
     run_cases(peer, cases)
     link.put(b'end')
     link.get()

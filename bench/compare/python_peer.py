@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """python_peer: run the cases of peer_link by the Python binding of librank.
 
-With the word alloc before the cases, the target is memory of Context.alloc, else of the process's own.
+With the word alloc before the cases, the target is memory of Context.alloc, else of the process's own. With the word prepared
+a list is prepared once and started each time.
 """
+import functools
+
 import numpy
 import rank
 
@@ -42,13 +45,18 @@ class PythonPeer(peer_link.Peer):
         return int.from_bytes(self.word, 'little')
 
     def prepare(self, case):
-        move = self.connection.write if case.op == 'write' else self.connection.read
+        link = self.connection
+        move = link.write if case.op == 'write' else link.read
+        prepare = link.prepare_write if case.op == 'write' else link.prepare_read
         local, remote = self.local, self.remote
         blocks = numpy.empty((case.blocks, 3), dtype=numpy.int64)
         blocks[:, 0] = numpy.arange(case.blocks) * case.bytes
         blocks[:, 1] = case.bytes
         blocks[:, 2] = case.place * (2 * case.bytes)
-        return lambda: move(blocks, local=local, remote=remote)
+        if self.prepared:
+            request = prepare(blocks, local=local, remote=remote)
+            return lambda: request.start().wait()
+        return functools.partial(move, blocks, local=local, remote=remote)
 
     def ping_round(self, messages):
         wrong, back, send, recv = 0, bytearray(len(messages[0])), self.connection.send, self.connection.recv

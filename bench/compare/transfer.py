@@ -8,7 +8,8 @@ BUILDDIR is a configured and built folder. bench/peers.sh --transfer BUILDDIR br
 peer gets a line, and its rows are left out. The bindings are built for BUILDDIR first.
 
 Each source runs its cases K times, all sources in turn. Printed are medians, the ratio, its least and largest value run by
-run, and the target. The data of each iteration is checked, except that of ucx_perftest and limits/tcp's own check.
+run, and the target. A binding and C make the same copies: of these rows the fastest runs are compared, since runs differ more by
+the pages that the kernel gives to a process than by what a call costs. The data of each iteration is checked, except that of ucx_perftest and limits/tcp's own check.
 Without --hosts, the two processes run on this host. With it, they run on two hosts that tests/hosts.sh simulates: it needs root.
 """
 import argparse, collections, datetime, os, platform, re, shlex, shutil, signal, socket, statistics, subprocess, sys, tempfile
@@ -33,7 +34,7 @@ peers = build + '/peers'
 hosts_tool = top + '/tests/hosts.sh'
 
 # A figure of ours, of a peer (None: absolute), how they are compared, and the bound. faster and bandwidth: times of the peer's
-# speed; rate: times of its rate; ratio: our time to its; absolute: our time in us; later: one way, in us more.
+# speed; binding: the same of the fastest runs; rate: times of its rate; ratio: our time to its; absolute: our time in us; later: one way, in us more.
 Row = collections.namedtuple('Row', 'title ours peer kind bound')
 
 
@@ -48,6 +49,10 @@ def size_text(bytes_):
 def faster(title, ours, peer, case, bound, other=None):
     """Times faster than the peer, at least."""
     return Row(title, (ours, case), (peer, other or case), 'faster', bound)
+
+
+def binding_row(title, ours, peer, case, bound):
+    return Row(title, (ours, case), (peer, case), 'binding', bound)
 
 
 def one_host():
@@ -71,15 +76,14 @@ def one_host():
              Row('context, listen, connect, first byte', ('c', conn), ('nixl', conn), 'ratio', None),
              Row('import rank', ('import', 'rank'), None, 'absolute', 30000),
              Row('import rank', ('import', 'rank'), ('import', 'nixl'), 'ratio', None)]
-    for source, beside in (('python', 'c'), ('python-alloc', 'c-alloc')):
+    for suffix, memory in (('', 'private'), ('-alloc', 'rank_ctx_alloc'), ('-prepared', 'rank_ctx_alloc, prepared')):
         for op in ('write', 'read'):
             for bytes_, blocks, bound in ((64 * KIB, 1, 0.97), (MIB, 1, 0.97), (KIB, 256, None)):
-                rows.append(faster('%s %d x %s, %s: Python of C' % (op.upper(), blocks, size_text(bytes_),
-                                                                    'rank_ctx_alloc' if 'alloc' in source else 'private'),
-                                   source, beside, move(op, bytes_, blocks), bound))
+                rows.append(binding_row('%s %d x %s, %s: Python of C' % (op.upper(), blocks, size_text(bytes_), memory),
+                                        'python' + suffix, 'c' + suffix, move(op, bytes_, blocks), bound))
     for op in ('write', 'read'):
         for bytes_ in (256 * KIB, MIB):
-            rows.append(faster('%s %s, private: Go of C' % (op.upper(), size_text(bytes_)), 'go', 'c', move(op, bytes_), 0.97))
+            rows.append(binding_row('%s %s, private: Go of C' % (op.upper(), size_text(bytes_)), 'go', 'c', move(op, bytes_), 0.97))
     rows.append(Row('8 B one way, Go after C', ('go', ping), ('c', ping), 'later', 0.5))
     return rows
 
@@ -332,7 +336,8 @@ def sources(asked):
 
     program = build + '/bench/compare/conn_peer'
     add('make -C %s bench/compare/conn_peer' % opt.build, os.access(program, os.X_OK),
-        c=pair('c', [program]), c_alloc=pair('c-alloc', [program], before=['alloc']), c_tcp=pair('c-tcp', [program], before=['tcp']))
+        c=pair('c', [program]), c_alloc=pair('c-alloc', [program], before=['alloc']), c_tcp=pair('c-tcp', [program], before=['tcp']),
+        c_prepared=pair('c-prepared', [program], before=['alloc', 'prepared']))
     add('make -C %s rankbench' % opt.build, os.access(build + '/rankbench', os.X_OK), rankbench=rankbench)
     add('make -C %s bench/limits/tcp' % opt.build, os.access(build + '/bench/limits/tcp', os.X_OK), socket=bare_socket)
     fetch = 'bench/peers.sh --transfer %s brings it' % opt.build
@@ -344,14 +349,16 @@ def sources(asked):
     add(fetch, os.path.isdir(peers + '/python/mpi4py') and os.path.exists(peers + '/ompi5.sh') and numpy, mpi4py=mpi4py)
     for name in ('ucx13', 'ucx22'):
         add(fetch, os.path.exists('%s/%s.raw' % (peers, name)), **{name: perftest(name)})
-    if {'python', 'python-alloc', 'import', 'go'} & set(asked):
+    pythons = {'python', 'python-alloc', 'python-prepared', 'import'}
+    if (pythons | {'go'}) & set(asked):
         bindings = Bindings()
         needs = 'it does not build; see %s/compare/log' % opt.build
-        binding = bindings.python() if numpy and {'python', 'python-alloc', 'import'} & set(asked) else None
+        binding = bindings.python() if numpy and pythons & set(asked) else None
         env = {'PYTHONPATH': '%s:%s' % (binding, path), 'RANK_MODULES': bindings.modules}
         words = [sys.executable, here + '/python_peer.py']
         add(needs if numpy else fetch, binding, python=pair('python', words, env),
-            python_alloc=pair('python-alloc', words, env, ['alloc']), **{'import': imports})
+            python_alloc=pair('python-alloc', words, env, ['alloc']),
+            python_prepared=pair('python-prepared', words, env, ['alloc', 'prepared']), **{'import': imports})
         able = shutil.which('go') and os.path.isdir(top + '/bindings/go')
         program = bindings.go() if 'go' in asked and able else None
         add(needs if able else 'there is no go, or no bindings/go', program, go=pair('go', [program], {'RANK_MODULES': bindings.modules}))
@@ -364,7 +371,7 @@ def shown(kind, case, value):
     """A figure with its unit."""
     if value is None:
         return '-'
-    if kind == 'faster':
+    if kind in ('faster', 'binding'):
         _, bytes_, blocks = case.split(':')
         return '%.3g us, %.2f GB/s' % (value, int(bytes_) * int(blocks) / value / 1e3)
     if kind == 'bandwidth':
@@ -375,21 +382,22 @@ def shown(kind, case, value):
 
 
 def ratio_of(kind, ours, peer):
-    return peer / ours if kind == 'faster' else (ours - peer) / 2 if kind == 'later' else ours / peer
+    return peer / ours if kind in ('faster', 'binding') else (ours - peer) / 2 if kind == 'later' else ours / peer
 
 
 def print_row(row, got):
     ours = got[row.ours]
     mine = [v for v in ours if v is not None]
-    a = statistics.median(mine) if mine else None
+    typical = min if row.kind == 'binding' else statistics.median
+    a = typical(mine) if mine else None
     if row.peer is None:
         met = '' if a is None else 'yes' if a <= row.bound else 'NO'
         cells = [row.title, row.ours[0], shown(row.kind, row.ours[1], a), '', '', '', '<= ' + shown(row.kind, '', row.bound), met]
     else:
         each = [ratio_of(row.kind, x, y) for x, y in zip(ours, got[row.peer]) if x and y]
         theirs = [v for v in got[row.peer] if v is not None]
-        b = statistics.median(theirs) if theirs else None
-        more = row.kind in ('faster', 'rate', 'bandwidth')
+        b = typical(theirs) if theirs else None
+        more = row.kind in ('faster', 'binding', 'rate', 'bandwidth')
         ratio = ratio_of(row.kind, a, b) if a and b else None
         bound = '' if row.bound is None else '%s %g %s' % ('>=' if more else '<=', row.bound, 'us' if row.kind == 'later' else 'x')
         met = '' if ratio is None or row.bound is None else 'yes' if (ratio >= row.bound if more else ratio <= row.bound) else 'NO'
@@ -430,7 +438,7 @@ def main():
         for (source, case), values in got.items():
             print('# raw', source, case, *('-' if v is None else '%.4g' % v for v in values))
     model = next((l.split(':')[1].strip() for l in open('/proc/cpuinfo') if l.startswith('model name')), platform.machine())
-    print('%s, %d cores, Linux %s, %s; %s; medians of %d alternating runs\n' % (
+    print('%s, %d cores, Linux %s, %s; %s; medians of %d alternating runs, of bindings the least\n' % (
         model, os.cpu_count(), platform.release(), datetime.date.today(), 'two simulated hosts' if opt.hosts else 'one host', opt.runs))
     print('| row | ours | figure | peer | figure | ratio (spread) | target | met |\n|' + ' --- |' * 8)
     for row in rows:
