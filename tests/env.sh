@@ -3,7 +3,7 @@
 # Sourced by make, mp.sh and the scripts.
 #
 # Settings for people: FULL=1, XRUN=path, UCX_DIR=prefix of another UCX, RANKS=4,8, CHANNELS=ucx.
-# FULL_UNTIL=SECONDS since 1970: tests that begin later run in their short form. TURN=N: of the scripts a quarter runs in
+# FULL_UNTIL=SECONDS since 1970: tests that begin later run in their short form. TURN=N: of the scripts a sixth runs in
 # its full form, which rotates with N; mp.sh does so with its sizes and channels. LONG_TURN=N: of the scripts with 40
 # seconds or more in budget.txt a third runs at all, and mp.sh runs each program on fewer sizes and channels.
 
@@ -17,7 +17,7 @@ unset v
 if [ -n "${FULL:-}" ] && [ -n "${FULL_UNTIL:-}" ] && [ "$(date +%s)" -ge "$FULL_UNTIL" ]; then
     FULL=
 fi
-turns=4 # until all have run in their full form
+turns=6 # until all have run in their full form
 case ${0##*/} in
 mp.sh) ;;
 *.sh)

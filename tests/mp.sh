@@ -30,8 +30,8 @@
 #
 # Environment: those of env.sh, and RANKS and CHANNELS in place of the lists above. CASES, an extended regular expression:
 # only those lines of "cases" in which it is found. LARGEST=1: of each line's numbers of ranks the last. TURN=N: with FULL=1,
-# the sizes and channels of a quick run and a quarter of the others, which rotates with N.
-# LONG_TURN=N: every other one of a line's, in turn. LAUNCHER: one of those in
+# the sizes and channels of a quick run and a sixth of the others, which rotates with N.
+# LONG_TURN=N: every other one of a line's, under a sanitizer every third, in turn. LAUNCHER: one of those in
 # elsewhere/launchers.sh, in place of xrun: then exit codes need only be bad where a bad one is due, a hung run is
 # run once more, and what a case tells xrun, or runs alone, is left out.
 
@@ -284,8 +284,7 @@ run_matrix() {
     lines=$((lines + 1))
     for n in "${!pairs[@]}"; do
         c=${pairs[n]#* }
-        # Under a sanitizer every other one.
-        if [ -n "${LONG_TURN:-}" ] && [ ${#pairs[@]} -gt 1 ] && [ $(((n + lines + LONG_TURN) % 2)) = 0 ] || ! due "${pairs[n]% *}" "$c"; then
+        if [ -n "${LONG_TURN:-}" ] && [ ${#pairs[@]} -gt 1 ] && [ $(((n + lines + LONG_TURN) % long_turns)) != 0 ] || ! due "${pairs[n]% *}" "$c"; then
             skipped=$((skipped + 1))
         else
             run_one "${pairs[n]% *}" "$c"
@@ -320,7 +319,9 @@ parse() {
     parsed=$((OPTIND - 1))
 }
 
-# Sanitizers and emulators are slower.
+# Sanitizers and emulators are slower. long_turns: how many runs with LONG_TURN until all have run.
+long_turns=2
+[ -z "${SAN_CFLAGS:-}" ] || long_turns=3
 slower() { case "${SAN_CFLAGS:-}" in *thread*) limit=$((limit * 8)) ;; ?*) limit=$((limit * 4)) ;; esac; }
 
 run_cases_file() {

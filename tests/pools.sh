@@ -4,7 +4,8 @@
 # Those that compute run two at a time, those that wait six at a time.
 #
 # Scripts with hosts and time-outs wait most of their time; they fill the cores beside programs that compute. Call it in
-# the build folder, with all programs built. LONG: names of tests that take long, which begin first.
+# the build folder, with all programs built. Tests begin in the order of their seconds in budget.txt, the longest first. Behind them
+# come those that LONG names, and then the others.
 
 make=$1
 shift
@@ -14,10 +15,15 @@ unset MAKEFLAGS MFLAGS
 pool() {
     local kind=$1
     shift
-    printf '%s\n' "$@" | awk -v long=" ${LONG:-} " -v kind="$kind" '
-    function waits(name) { return name ~ /\.sh$/ && name !~ /\/(lint|bench|install|examples|coll)\// || name ~ /\/faults\/.*\.mp$/ }
-    NF && waits($1) == (kind == "wait") { print index(long, " " $1 " ") ? 0 : 1, NR, $1 }' |
-        sort -k 1,1n -k 2,2n | cut -d ' ' -f 3 | paste -s -d ' '
+    printf '%s\n' "$@" | awk -v long=" ${LONG:-} " -v kind="$kind" -v budget="$(dirname "$0")/budget.txt" '
+    BEGIN { while ((getline line < budget) > 0) if (line !~ /^#/ && split(line, f, " ") == 2) seconds["tests/" f[1]] = f[2] }
+    function waits(name) { return name ~ /\.sh$/ && name !~ /\/(lint|bench|install|examples|coll)\// || name ~ /\/(faults\/.*\.mp|conn\/conn_(faults|hostile|limits))$/ }
+    NF && waits($1) == (kind == "wait") {
+        base = $1
+        sub(/\.(sh|mp)$/, "", base)
+        print base in seconds ? seconds[base] : index(long, " " $1 " ") ? 1 : 0, NR, $1
+    }' |
+        sort -k 1,1nr -k 2,2n | cut -d ' ' -f 3 | paste -s -d ' '
 }
 
 # run_pool NAME JOBS TESTS

@@ -3,7 +3,8 @@
 # Sourced by the tests of this folder, which set LAUNCHER.
 #
 # Runs the programs of tests/mp and tests/coll by their files "cases", but with LAUNCHER in place of xrun: a few
-# of them in "make check", all with FULL=1, each at the sizes of a quick run. Environment: PROGRAMS, instead of those.
+# of them in "make check", all with FULL=1, each at the sizes of a quick run, or at the largest of them where it goes on
+# between the ranks. Environment: PROGRAMS, instead of those.
 
 . "$(dirname "$0")/../inside.sh"
 export LAUNCHER
@@ -103,7 +104,8 @@ suite_all() {
     if [ -z "${FULL:-}" ] || [ -n "${PROGRAMS:-}" ]; then
         suite $suite_quick
     elif [ "$LAUNCHER" = srun_hosts ]; then
-        suite $suite_launched $suite_between tests/coll/mp_coll
+        suite $suite_launched
+        LARGEST=1 suite $suite_between tests/coll/mp_coll
     else
         suite $suite_launched
         suite_one_host
