@@ -325,6 +325,8 @@ static bool notice_parse(const char *call, PyObject *object, struct py_hold *hol
 
 static bool list_is_array(PyObject *object)
 {
+    if (PyList_Check(object) || PyTuple_Check(object)) /* it is slow to find that they lack an attribute */
+        return false;
     return PyObject_CheckBuffer(object) || PyObject_HasAttrString(object, "__dlpack__");
 }
 
