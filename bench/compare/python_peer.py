@@ -56,6 +56,8 @@ class PythonPeer(peer_link.Peer):
         if self.prepared:
             request = prepare(blocks, local=local, remote=remote)
             return lambda: request.start().wait()
+        if case.blocks == 1:  # as a program writes it
+            return functools.partial(move, [(local, remote, 0, case.bytes)])
         return functools.partial(move, blocks, local=local, remote=remote)
 
     def ping_round(self, messages):

@@ -16,6 +16,7 @@ static py_context *context_alloc(rank_ctx_t ctx, bool world)
     self->closing = self->closed = false;
     self->orphans = NULL;
     self->loop = NULL;
+    self->lists = 0;
     return self;
 }
 

@@ -43,6 +43,7 @@ typedef struct py_context {
     bool closed;             /* no handle of it is valid any more */
     struct py_hold *orphans; /* abandoned operations that have not ended */
     PyObject *loop;          /* of asyncio, or NULL */
+    unsigned lists;          /* that were complete at once: see op_settle */
 } py_context;
 
 /* The begin of each object that belongs to a context. */

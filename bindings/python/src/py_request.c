@@ -71,6 +71,18 @@ static void op_flush(py_context *owner)
     py_touch(owner);
 }
 
+/* Lists that are complete at once, of which the last one makes progress for the other operations. */
+enum { LISTS_A_PROGRESS = 16 };
+
+/* End a call. unsent: the library may hold messages back. */
+static void op_settle(py_context *owner, bool unsent)
+{
+    if (unsent || ++owner->lists % LISTS_A_PROGRESS == 0)
+        op_flush(owner);
+    else
+        py_touch(owner);
+}
+
 /* Make an operation with a place for buffers. Returns false with an exception set. */
 bool py_op_begin(struct py_op *op, const char *call, py_part *base)
 {
@@ -181,10 +193,7 @@ PyObject *py_op_wait(struct py_op *op, int64_t timeout_ns)
         if (status == RANK_ERR_TIMED_OUT && end != RANK_ERR_CANCELED)
             status = end;
     }
-    if (op->unsent || status != RANK_OK)
-        op_flush(owner);
-    else
-        py_touch(owner);
+    op_settle(owner, op->unsent || status != RANK_OK);
     return status == RANK_OK ? op_result(op->receives, &envelope) : py_raise(op->call, status);
 }
 
@@ -212,7 +221,7 @@ static void request_begun(py_request *self)
         self->status = status;
     else if (done)
         request_end(self, status);
-    py_touch(self->owner);
+    op_settle(self->owner, false);
 }
 
 /* Make a Request of an operation that has been started. Takes its buffers. */
