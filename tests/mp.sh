@@ -241,7 +241,7 @@ due() {
 }
 
 run_matrix() {
-    local sizes channels n c last pairs=()
+    local sizes channels n c last several pairs=()
     if [ "$full_only" = yes ] && [ -z "${FULL:-}" ]; then
         skipped=$((skipped + 1))
         echo "ok - $name $args # SKIP only with FULL=1"
@@ -282,9 +282,12 @@ run_matrix() {
         done
     done
     lines=$((lines + 1))
+    # Lines of one run take turns, too, under a sanitizer: all but the first.
+    several=
+    [ ${#pairs[@]} -le 1 ] && { [ "$long_turns" = 2 ] || [ "$lines" = 1 ]; } || several=yes
     for n in "${!pairs[@]}"; do
         c=${pairs[n]#* }
-        if [ -n "${LONG_TURN:-}" ] && [ ${#pairs[@]} -gt 1 ] && [ $(((n + lines + LONG_TURN) % long_turns)) != 0 ] || ! due "${pairs[n]% *}" "$c"; then
+        if [ -n "${LONG_TURN:-}" ] && [ -n "$several" ] && [ $(((n + lines + LONG_TURN) % long_turns)) != 0 ] || ! due "${pairs[n]% *}" "$c"; then
             skipped=$((skipped + 1))
         else
             run_one "${pairs[n]% *}" "$c"
