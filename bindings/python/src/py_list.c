@@ -29,15 +29,24 @@ static bool list_allocate(struct list *list, Py_ssize_t n)
     return list->blocks != NULL;
 }
 
-/* Set the part of this side. Returns false with an exception set if it exceeds the buffer. */
-static bool list_set_local(struct list *list, Py_ssize_t i, const Py_buffer *view, int64_t at, int64_t bytes, int64_t offset)
+static bool local_refuse(const struct list *list, Py_ssize_t i, const Py_buffer *view, int64_t at, int64_t bytes)
 {
-    if (at < 0 || bytes < 0 || at > view->len || bytes > view->len - at) {
-        py_raise_text(RANK_ERR_BOUNDS, "%s: block %zd: %lld bytes at %lld exceed the %zd bytes of the buffer", list->op->call, i,
-                      (long long)bytes, (long long)at, view->len);
-        return false;
-    }
-    list->blocks[i] = (rank_block_t){.local = (char *)view->buf + at, .bytes = bytes, .mem = RANK_MEM_NULL, .offset = offset};
+    py_raise_text(RANK_ERR_BOUNDS, "%s: block %zd: %lld bytes at %lld exceed the %zd bytes of the buffer", list->op->call, i,
+                  (long long)bytes, (long long)at, view->len);
+    return false;
+}
+
+/* Set a block. Returns false with an exception set if it exceeds the buffer. */
+static inline bool list_set(struct list *list, Py_ssize_t i, const Py_buffer *view, int64_t at, int64_t bytes, rank_mem_t mem,
+                            int64_t offset)
+{
+    rank_block_t *block = &list->blocks[i];
+    if ((uint64_t)at > (uint64_t)view->len || (uint64_t)bytes > (uint64_t)(view->len - at)) /* a negative one is large then */
+        return local_refuse(list, i, view, at, bytes);
+    block->local = (char *)view->buf + at;
+    block->bytes = bytes;
+    block->mem = mem;
+    block->offset = offset;
     return true;
 }
 
@@ -92,7 +101,7 @@ static Py_buffer *list_add_tuple(struct list *list, Py_ssize_t i, PyObject *bloc
     bytes = view->len;
     if (!block_integer(call, i, "offset", PyTuple_GetItem(block, 2), &offset) ||
         (items == 4 && !block_integer(call, i, "bytes", PyTuple_GetItem(block, 3), &bytes)) ||
-        !list_set_local(list, i, view, 0, bytes, offset))
+        !list_set(list, i, view, 0, bytes, RANK_MEM_NULL, offset))
         return NULL;
     return view;
 }
@@ -242,25 +251,25 @@ static bool table_close_in(struct list *list, struct table *table)
     return true;
 }
 
-static bool part_has(const struct list *list, Py_ssize_t i, const struct table_part *part, int64_t index)
+static bool part_lacks(const struct list *list, Py_ssize_t i, const struct table_part *part, int64_t index)
 {
     if (index >= 0 && index < part->n)
-        return true;
+        return false;
     py_raise_text(RANK_ERR_ARG, "%s: block %zd: index %lld, but %s has %zd items", list->op->call, i, (long long)index, part->name,
                   part->n);
-    return false;
+    return true;
 }
 
 static bool table_rows(struct list *list, const struct table *table)
 {
-    for (Py_ssize_t i = 0; i < table->rows; i++) {
-        const int64_t *row = table->items + i * table->columns;
-        int64_t index = table->columns == COLUMNS ? row[COLUMN_INDEX] : 0;
-        int64_t local = table->local.tuple ? index : 0, remote = table->remote.tuple ? index : 0;
-        if (!part_has(list, i, &table->local, local) || !part_has(list, i, &table->remote, remote) ||
-            !list_set_local(list, i, &list->op->hold->views[local], row[COLUMN_LOCAL], row[COLUMN_BYTES], row[COLUMN_REMOTE]))
+    const Py_buffer *views = list->op->hold->views;
+    const int64_t *row = table->items;
+    for (Py_ssize_t i = 0; i < table->rows; i++, row += table->columns) {
+        int64_t local = table->local.tuple ? row[COLUMN_INDEX] : 0, remote = table->remote.tuple ? row[COLUMN_INDEX] : 0;
+        if ((table->local.tuple && part_lacks(list, i, &table->local, local)) ||
+            (table->remote.tuple && part_lacks(list, i, &table->remote, remote)) ||
+            !list_set(list, i, &views[local], row[COLUMN_LOCAL], row[COLUMN_BYTES], table->mems[remote], row[COLUMN_REMOTE]))
             return false;
-        list->blocks[i].mem = table->mems[remote];
     }
     return true;
 }
