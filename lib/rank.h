@@ -9,7 +9,7 @@
  *   - Every call returns a rank_status_t. RANK_OK is 0, and every error is negative.
  *   - Exceptions return a value or a negative status: rank_team_rank, rank_team_size, rank_team_world_rank, rank_node_of,
  *     rank_thread_level, rank_dtype_size.
- *   - rank_op_defined and rank_initialized return 0 or 1. rank_status_string and rank_version return text.
+ *   - rank_op_defined and rank_initialized return 0 or 1. rank_status_string, rank_status_reason and rank_version return text.
  *   - rank_wtime returns seconds.
  *   - rank_channel_name and rank_world return NULL on an error. rank_abort does not return.
  *   - Only rank_abort ends the process. With RANK_ERRORS=abort an argument error does too.
@@ -39,7 +39,7 @@
  *   - At MULTIPLE one thread at a time uses a request, a probed message or a buffer.
  *   - At MULTIPLE the collective calls on one team still have one order.
  *   - The caller frees no object that another thread uses. rank_init and rank_finalize run alone.
- *   - Any thread may call rank_status_string, rank_version, rank_wtime, rank_initialized and rank_abort at any time.
+ *   - Any thread may call rank_status_string, rank_status_reason, rank_version, rank_wtime, rank_initialized and rank_abort at any time.
  *   - So it may the calls that make and free datatypes and operations, and rank_reduce_local.
  *   - A callback of rank_on_done runs on the thread that makes the progress.
  *

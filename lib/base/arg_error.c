@@ -4,6 +4,7 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@ enum { REPORTS_MAX = 8 };
 
 _Atomic int rk_life;
 _Atomic int rk_contexts;
+_Atomic bool rk_forked;
 void (*rk_arg_abort)(int code, const char *text);
 
 /* A kind of report: the public function, and the text of the check. */
@@ -23,11 +25,19 @@ struct site {
 static struct site sites[REPORTS_MAX];
 static _Atomic int nsites;
 
-/* Is it the first of its kind, and is there room? Racing threads report at most once each. */
+/* The last error of this thread that has a text. */
+static _Thread_local struct {
+    rank_status_t status; /* RANK_OK: it has been returned, or there was none */
+    char text[256];
+} last;
+
+/* Is it the first of its kind, and is there room? Racing threads report at most once each. A text made elsewhere has no kind. */
 static bool is_first_report(const char *call, const char *fmt)
 {
     int n = atomic_load(&nsites);
 
+    if (strcmp(fmt, "%s") == 0)
+        return true;
     for (int i = 0; i < n && i < REPORTS_MAX; i++) {
         if (atomic_load(&sites[i].call) == call && atomic_load(&sites[i].fmt) == fmt)
             return false;
@@ -51,43 +61,73 @@ static int report_mode(void)
                                         : RK_CONF_ERRORS_REPORT;
 }
 
-void rk_arg_report(const char *call, const char *fmt, ...)
+/* Keep the text for rank_status_reason. */
+static RK_PRINTF(3, 0) void keep_reason(rank_status_t st, const char *call, const char *fmt, va_list ap)
 {
-    char text[256];
-    va_list ap;
-    int n, mode = report_mode();
+    int n = snprintf(last.text, sizeof(last.text), "%s: ", call);
 
-    if (!call || mode == RK_CONF_ERRORS_QUIET)
+    vsnprintf(last.text + n, sizeof(last.text) - (size_t)n, fmt, ap);
+    last.status = st;
+}
+
+const char *rank_status_reason(rank_status_t status)
+{
+    if (status == RANK_OK || status != last.status)
+        return rank_status_string(status);
+    last.status = RANK_OK;
+    return last.text;
+}
+
+void rk_arg_report(rank_status_t st, const char *call, const char *fmt, ...)
+{
+    int mode = report_mode();
+    va_list ap;
+
+    if (!call)
         return;
-    if (mode == RK_CONF_ERRORS_REPORT && !is_first_report(call, fmt))
-        return;
-    n = snprintf(text, sizeof(text), "%s: ", call);
     va_start(ap, fmt);
-    vsnprintf(text + n, sizeof(text) - (size_t)n, fmt, ap);
+    keep_reason(st, call, fmt, ap);
     va_end(ap);
-    rk_error("%s", text);
+    if (mode == RK_CONF_ERRORS_QUIET || (mode == RK_CONF_ERRORS_REPORT && !is_first_report(call, fmt)))
+        return;
+    rk_error("%s", last.text);
     if (mode == RK_CONF_ERRORS_ABORT && rk_arg_abort)
-        rk_arg_abort(1, text);
+        rk_arg_abort(1, last.text);
     else if (mode == RK_CONF_ERRORS_ABORT)
         exit(EXIT_FAILURE);
 }
 
+void rk_call_report(rank_status_t st, const char *call, const char *fmt, ...)
+{
+    int saved = errno; /* for %m */
+    va_list ap;
+
+    va_start(ap, fmt);
+    errno = saved;
+    keep_reason(st, call, fmt, ap);
+    va_end(ap);
+    rk_error("%s", last.text);
+}
+
 void rk_arg_report_null(const char *call, const char *name)
 {
-    rk_arg_report(call, "%s is NULL", name);
+    rk_arg_report(RANK_ERR_ARG, call, "%s is NULL", name);
 }
 
 void rk_arg_report_life(const char *call)
 {
     switch (atomic_load(&rk_life)) {
     case RK_LIFE_LEFT:
-        rk_arg_report(call, "it was called after rank_finalize");
+        rk_arg_report(RANK_ERR_STATE, call, "it was called after rank_finalize");
         break;
     case RK_LIFE_FORKED:
-        rk_arg_report(call, "it was called in a forked child, which is no rank; call it in the parent");
+        rk_arg_report(RANK_ERR_STATE, call, "it was called in a forked child, which is no rank; call it in the parent");
         break;
     default:
-        rk_arg_report(call, "it was called before rank_init");
+        if (atomic_load(&rk_forked))
+            rk_arg_report(RANK_ERR_STATE, call, "it was called in a forked child, for what the parent has opened");
+        else
+            rk_arg_report(RANK_ERR_STATE, call, "it was called before rank_init");
     }
 }
 
@@ -101,8 +141,10 @@ bool rk_arg_report_handle(const char *call, const char *what, const void *handle
         return false;
     }
     if (handle)
-        rk_arg_report(call, "the %s %p is none, or is freed already", what, handle);
+        rk_arg_report(RANK_ERR_HANDLE, call, "the %s %p is none, or is freed already", what, handle);
     else
-        rk_arg_report(call, "the %s is a null handle", what);
+        rk_arg_report(RANK_ERR_HANDLE, call, "the %s is a null handle", what);
     return true;
 }
+
+RK_PUBLIC(rank_status_reason);

@@ -4,7 +4,7 @@
  *
  * A failed check calls one of these functions and returns its result. RANK_ERRORS selects the reaction: report
  * prints one line for each function and kind of error, at most 8 a process; quiet prints nothing; abort prints and
- * ends the job. Not on the path of a call that succeeds.
+ * ends the job. rank_status_reason returns each line in any case. Not on the path of a call that succeeds.
  */
 #ifndef RK_BASE_ARG_ERROR_H
 #define RK_BASE_ARG_ERROR_H
@@ -22,12 +22,14 @@ enum rk_life { RK_LIFE_OUT, RK_LIFE_JOINING, RK_LIFE_IN, RK_LIFE_LEFT, RK_LIFE_F
 extern _Atomic int rk_life;
 /* Open contexts of rank_ctx_open: handles may be theirs. */
 extern _Atomic int rk_contexts;
+/* This process was forked while it had contexts. */
+extern _Atomic bool rk_forked;
 
 /* Ends the job for RANK_ERRORS=abort; NULL: print only. */
 extern void (*rk_arg_abort)(int code, const char *text);
 
-/* Print "CALL: text". call NULL: print nothing; the caller checks again and reports then. */
-RK_COLD void rk_arg_report(const char *call, const char *fmt, ...) RK_PRINTF(2, 3);
+/* Print "CALL: text", and keep it for rank_status_reason. call NULL: no-op; the caller checks again and reports then. */
+RK_COLD void rk_arg_report(rank_status_t st, const char *call, const char *fmt, ...) RK_PRINTF(3, 4);
 RK_COLD void rk_arg_report_null(const char *call, const char *name);
 RK_COLD void rk_arg_report_life(const char *call);
 RK_COLD bool rk_arg_report_handle(const char *call, const char *what, const void *handle);
@@ -35,7 +37,11 @@ RK_COLD bool rk_arg_report_handle(const char *call, const char *what, const void
 /* These return constants, so that the compiler can derive that the check has failed. */
 
 /* The text is a format and its arguments; evaluates to st. */
-#define rk_arg_error(st, call, ...) (rk_arg_report((call), __VA_ARGS__), (st))
+#define rk_arg_error(st, call, ...) (rk_arg_report((st), (call), __VA_ARGS__), (st))
+
+/* The same for a cause that is no argument: print each time, whatever RANK_ERRORS is. */
+RK_COLD void rk_call_report(rank_status_t st, const char *call, const char *fmt, ...) RK_PRINTF(3, 4);
+#define rk_call_error(st, call, ...) (rk_call_report((st), (call), __VA_ARGS__), (st))
 
 /* "NAME is NULL". */
 RK_INLINE rank_status_t rk_arg_null(const char *call, const char *name)

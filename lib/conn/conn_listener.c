@@ -183,8 +183,8 @@ rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char 
         goto err;
     t->source.fd = bind_any(found, opts->backlog);
     if (t->source.fd < 0) {
-        rk_error("%s: cannot listen on %s: %m", call, address);
-        st = RANK_ERR_SYSTEM;
+        st = rk_call_error(RANK_ERR_SYSTEM, call, "cannot listen on %s: %m%s", address,
+                           errno == EADDRINUSE ? "; choose another port, or 0 for any" : "");
         goto err;
     }
     st = rk_tcp_watch(c->tcp, &t->source, EPOLLIN);

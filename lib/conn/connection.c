@@ -98,9 +98,7 @@ static rank_status_t read_secret(const char *call, const rank_conn_opts_t *given
     st = rk_secret_load(given->secret, given->secret_bytes, &out->secret, why, sizeof(why));
     if (st == RANK_ERR_ARG)
         return rk_arg_error(RANK_ERR_ARG, call, "%s", why);
-    if (st)
-        rk_error("%s: %s", call, why);
-    return st;
+    return st ? rk_call_error(st, call, "%s", why) : RANK_OK;
 }
 
 rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given, struct rk_conn_opts *out)

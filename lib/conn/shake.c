@@ -272,7 +272,7 @@ static void shaking_ready(struct rk_tcp_source *source, uint32_t events)
     if (getsockopt(s->source.fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
         error = errno;
     if (error)
-        settle(s, RANK_ERR_UNREACHABLE, strerror(error));
+        settle(s, RANK_ERR_UNREACHABLE, error == ECONNREFUSED ? "nothing listens there (Connection refused)" : strerror(error));
     else if (events & EPOLLOUT)
         send_hello(s);
 }

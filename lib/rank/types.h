@@ -63,6 +63,12 @@ typedef enum rank_status {
 /* Returns the text of a status, never NULL, in static storage. */
 RANK_API const char *rank_status_string(rank_status_t status);
 
+/*
+ * Returns why a call failed: one line with the call, the cause and the remedy. status is what the last call of this thread
+ * returned. The line is returned once, and stays until the next error of this thread. Without one: rank_status_string.
+ */
+RANK_API const char *rank_status_reason(rank_status_t status);
+
 /* Returns seconds of a monotonic clock. Its start is equal on all ranks of a host, and differs between hosts. */
 RANK_API double rank_wtime(void);
 

@@ -30,9 +30,7 @@ static rank_status_t find_address(const char *call, const char *text, bool liste
     if (st)
         return rk_arg_error(st, call, "%s", why);
     st = rk_address_resolve(&address, listens, found, why, sizeof(why));
-    if (st)
-        rk_error("%s: %s", call, why);
-    return st;
+    return st ? rk_call_error(st, call, "%s", why) : RANK_OK;
 }
 
 /* What rank_listen and rank_connect need before they lock the context. */
@@ -248,10 +246,8 @@ static rank_status_t connect_in(const struct opening *o, const char *address, ra
         if (st && st != RANK_ERR_UNREACHABLE)
             break;
     }
-    if (st) {
-        rk_error("rank_connect: cannot connect to %s: %s", address, why);
-        return st;
-    }
+    if (st)
+        return rk_call_error(st, "rank_connect", "cannot connect to %s: %s", address, why);
     st = rk_conn_make(shaking, &conn);
     return st ? st : settle_conn(conn, out);
 }

@@ -33,7 +33,8 @@ static void process_forked(void)
 {
     if (atomic_load(&rk_life) != RK_LIFE_OUT)
         atomic_store(&rk_life, RK_LIFE_FORKED);
-    atomic_store(&rk_contexts, 0); /* handles of the parent: RANK_ERR_STATE */
+    if (atomic_exchange(&rk_contexts, 0)) /* handles of the parent: RANK_ERR_STATE */
+        atomic_store(&rk_forked, true);
     for (struct rk_ctx *ctx = process_first; ctx; ctx = ctx->next_in_process) {
         ctx->forked = true;
         rk_rooms_spoil(ctx);

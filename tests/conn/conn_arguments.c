@@ -66,6 +66,30 @@ static void contexts(void)
     OK(rank_ctx_close(&ctx, -1));
 }
 
+/* Each error has its own reason, which is returned once. */
+static void reasons(rank_ctx_t ctx)
+{
+    static const struct {
+        const char *address, *reason;
+    } bad[] = {{"host", "rank_connect: the address has no port"}, {"127.0.0.1:x", "rank_connect: the port of the address is no number"},
+               {"[nonsense]:7", "rank_connect: \"nonsense\" is no IPv6 address"}, {"127.0.0.1:1", "rank_connect: cannot connect to 127.0.0.1:1: nothing listens there"}};
+    rank_team_t conn;
+
+    for (int i = 0; i < 12; i++) {
+        size_t which = (size_t)i % (sizeof(bad) / sizeof(bad[0]));
+        rank_status_t st = rank_connect(ctx, bad[which].address, NULL, &conn);
+        const char *reason = rank_status_reason(st);
+
+        if (strncmp(reason, bad[which].reason, strlen(bad[which].reason)) != 0)
+            pair_fail(__FILE__, __LINE__, "the reason for \"%s\" is \"%s\"", bad[which].address, reason);
+        CHECK(strcmp(rank_status_reason(st), rank_status_string(st)) == 0);
+        CHECK(strcmp(reason, bad[which].reason) >= 0); /* it stays */
+    }
+    STATUS(rank_connect(ctx, NULL, NULL, &conn), RANK_ERR_ARG);
+    CHECK(strcmp(rank_status_reason(RANK_ERR_HANDLE), rank_status_string(RANK_ERR_HANDLE)) == 0);
+    CHECK(strcmp(rank_status_reason(RANK_ERR_ARG), "rank_connect: address is NULL") == 0);
+}
+
 static void addresses(rank_ctx_t ctx)
 {
     static const char *const bad[] = {"", ":", "host", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1",
@@ -193,6 +217,7 @@ static void bad_side(struct pair *p)
 
     if (p->me == 0) {
         contexts();
+        reasons(ctx);
         addresses(ctx);
         options(ctx);
     }

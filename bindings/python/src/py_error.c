@@ -92,10 +92,17 @@ static int status_index(rank_status_t status)
     return -1;
 }
 
+/* The text has the cause, if the library has given one to this thread. */
 PyObject *py_raise(const char *call, rank_status_t status)
 {
+    return py_raise_reason(call, status, rank_status_reason(status));
+}
+
+PyObject *py_raise_reason(const char *call, rank_status_t status, const char *reason)
+{
+    const char *colon = strncmp(reason, "rank_", strlen("rank_")) == 0 ? strstr(reason, ": ") : NULL; /* behind the call in C */
     int i = status_index(status);
-    PyErr_Format(i < 0 ? error_base : error_classes[i], "%s: %s (RANK_%s)", call, rank_status_string(status),
+    PyErr_Format(i < 0 ? error_base : error_classes[i], "%s: %s (RANK_%s)", call, colon ? colon + 2 : reason,
                  i < 0 ? "ERR_?" : statuses[i].name);
     return NULL;
 }

@@ -105,6 +105,7 @@ struct py_op_kind {
 /* py_error.c */
 bool py_error_init(PyObject *module);
 PyObject *py_raise(const char *call, rank_status_t status); /* Returns NULL. */
+PyObject *py_raise_reason(const char *call, rank_status_t status, const char *reason);
 PyObject *py_raise_text(rank_status_t status, const char *format, ...); /* Returns NULL. */
 PyObject *py_none_or_raise(const char *call, rank_status_t status);
 
