@@ -2,6 +2,11 @@
 /* py_context.c: open contexts, listen and connect; class Context. */
 #include "py_rank.h"
 
+#include <string.h>
+#include <unistd.h>
+
+enum { DRAIN_NS = 200 * 1000000 }; /* several slices of a wait */
+
 static PyTypeObject *context_type;
 static py_context *world_context;
 
@@ -15,6 +20,9 @@ static py_context *context_alloc(rank_ctx_t ctx, bool world)
     self->world = world;
     self->closing = self->closed = false;
     self->orphans = NULL;
+    self->conns = NULL;
+    atomic_init(&self->calls, 0);
+    self->pid = getpid();
     self->loop = NULL;
     self->lists = 0;
     return self;
@@ -58,13 +66,22 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 static rank_status_t context_shut(py_context *self, int64_t timeout_ns)
 {
     rank_status_t status = RANK_OK;
+    rank_status_t unconfirmed = RANK_OK;
+    int64_t end_ns = timeout_ns < 0 ? -1 : py_clock_ns() + timeout_ns, left = timeout_ns;
     if (self->gate.shut)
         return status;
-    py_drain(&self->gate);
+    if (!py_drain_for(&self->gate, &self->calls, DRAIN_NS) && self->pid == getpid()) { /* calls that wait for peers */
+        unconfirmed = py_team_disconnect_all(self, end_ns);
+        py_drain_for(&self->gate, &self->calls, -1);
+        if (timeout_ns >= 0 && (left = end_ns - py_clock_ns()) < 0)
+            left = 0;
+    }
     self->closing = true;
     Py_BEGIN_ALLOW_THREADS
-    status = self->world ? rank_finalize() : rank_ctx_close(&self->ctx, timeout_ns);
+    status = self->world ? rank_finalize() : rank_ctx_close(&self->ctx, left);
     Py_END_ALLOW_THREADS
+    if (status == RANK_OK)
+        status = unconfirmed;
     self->closed = true;
     py_reap(self);
     Py_CLEAR(self->loop);
@@ -177,30 +194,64 @@ static PyObject *context_listen(py_context *self, PY_ARGS)
     return result;
 }
 
-/* It ends within the timeout of the handshake, and handles signals after that. */
+struct connect_call {
+    struct py_call call;
+    rank_ctx_t ctx;
+    rank_conn_opts_t opts;
+    rank_team_t conn;
+    char text[]; /* address, secret, hello */
+};
+
+static rank_status_t connect_run(struct py_call *call)
+{
+    struct connect_call *self = (struct connect_call *)call;
+    rank_status_t status = rank_connect(self->ctx, self->text, &self->opts, &self->conn);
+    if (self->opts.secret_bytes)
+        explicit_bzero((void *)(uintptr_t)self->opts.secret, self->opts.secret_bytes);
+    return status;
+}
+
+static void connect_undo(struct py_call *call)
+{
+    rank_disconnect(&((struct connect_call *)call)->conn, 0);
+}
+
+/* Copy what the call uses. Returns NULL with an exception set. */
+static struct connect_call *connect_call_new(py_context *self, const char *address, rank_conn_opts_t opts)
+{
+    size_t len = strlen(address) + 1;
+    struct connect_call *call = py_call_new(sizeof(*call) + len + opts.secret_bytes + opts.hello_bytes, self, connect_run, connect_undo);
+    if (!call)
+        return NULL;
+    call->ctx = self->ctx;
+    memcpy(call->text, address, len);
+    if (opts.secret_bytes)
+        opts.secret = memcpy(call->text + len, opts.secret, opts.secret_bytes);
+    if (opts.hello_bytes)
+        opts.hello = memcpy(call->text + len + opts.secret_bytes, opts.hello, opts.hello_bytes);
+    call->opts = opts;
+    return call;
+}
+
+/* It ends within the timeout of the handshake. */
 static PyObject *context_connect(py_context *self, PY_ARGS)
 {
     static const char *const names[] = {"address", "secret", "hello", "timeout", "silence", "shm", NULL};
     PyObject *in[IN_MAX], *result = NULL;
     rank_conn_opts_t opts = RANK_CONN_OPTS_INIT;
-    rank_team_t conn;
-    rank_status_t status;
     if (!py_arguments("connect", names, 1, args, nargs, kwnames, in))
         return NULL;
     struct py_hold *hold = py_hold_new(2);
     if (!hold)
         return NULL;
     PyObject *address = address_arguments(self, "connect", in, &opts, hold);
-    if (address) {
-        py_enter(&self->gate);
-        Py_BEGIN_ALLOW_THREADS
-        status = rank_connect(self->ctx, PyBytes_AsString(address), &opts, &conn);
-        Py_END_ALLOW_THREADS
-        py_leave(&self->gate);
-        result = status == RANK_OK ? py_team_new(self, conn, true) : py_raise("connect", status);
-        Py_DECREF(address);
-    }
+    struct connect_call *call = address ? connect_call_new(self, PyBytes_AsString(address), opts) : NULL;
     py_hold_free(hold);
+    Py_XDECREF(address);
+    if (call && py_call_wait("connect", &self->gate, call, -1, NULL)) {
+        result = py_team_new(self, call->conn, true);
+        py_call_free(call);
+    }
     return result;
 }
 

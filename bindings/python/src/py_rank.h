@@ -11,7 +11,10 @@
 #include <structmember.h>
 #include <rank.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 enum { NS_PER_S = 1000000000 };
 
@@ -42,6 +45,9 @@ typedef struct py_context {
     bool closing;            /* the call that closes it runs: no other call may use its handles */
     bool closed;             /* no handle of it is valid any more */
     struct py_hold *orphans; /* abandoned operations that have not ended */
+    struct py_team *conns;   /* connections that are open */
+    _Atomic int calls;       /* threads of py_call.c */
+    pid_t pid;
     PyObject *loop;          /* of asyncio, or NULL */
     unsigned lists;          /* that were complete at once: see op_settle */
 } py_context;
@@ -61,7 +67,23 @@ typedef struct py_team {
     rank_team_t team; /* RANK_TEAM_NULL: disconnected */
     int rank, size;
     bool connection;
+    bool near;                /* by shared memory: the library copies without the peer */
+    struct py_team *next;     /* connection of the context */
+    uint64_t posted, flushed; /* writes of class Remote to the other side */
 } py_team;
+
+/* The begin of a call that runs on a thread of its own. It has no objects of Python. */
+struct py_call {
+    rank_status_t (*run)(struct py_call *call);
+    void (*undo)(struct py_call *call); /* end the result of a call that nothing waits for; or NULL */
+    void *extra;                        /* memory that is freed with it, or NULL */
+    _Atomic int *running;               /* of its context */
+    pthread_mutex_t lock;               /* guards what follows */
+    pthread_cond_t end;
+    bool done, abandoned;
+    rank_status_t status;
+    char reason[256];
+};
 
 struct py_op_kind;
 
@@ -131,9 +153,16 @@ bool py_wait(struct py_gate *gate, int64_t timeout_ns, py_step *step, void *arg,
 bool py_usable(const char *call, const struct py_gate *gate);
 void py_enter(struct py_gate *gate);
 void py_leave(struct py_gate *gate);
+bool py_drain_for(struct py_gate *gate, const _Atomic int *calls, int64_t timeout_ns);
 void py_drain(struct py_gate *gate);
 void *py_part_new(PyTypeObject *type, py_context *owner, struct py_gate gate);
 void py_part_free(void *object);
+
+/* py_call.c */
+void *py_call_new(size_t bytes, py_context *owner, rank_status_t (*run)(struct py_call *), void (*undo)(struct py_call *));
+bool py_call_here(const char *name, struct py_gate *gate, void *call);
+bool py_call_wait(const char *name, struct py_gate *gate, void *call, int64_t timeout_ns, bool *left);
+void py_call_free(void *call);
 
 /* py_request.c */
 bool py_request_init(PyObject *module);
@@ -158,6 +187,7 @@ PyObject *py_listener_new(py_context *owner, rank_listener_t listener);
 /* py_team.c, py_collective.c, py_list.c */
 bool py_team_init(PyObject *module);
 PyObject *py_team_new(py_context *owner, rank_team_t team, bool connection);
+rank_status_t py_team_disconnect_all(py_context *owner, int64_t end_ns);
 bool py_team_address(const char *call, py_team *self, PyObject *peer_in, PyObject *tag_in, bool receives, int *peer, int64_t *tag);
 extern const struct py_op_kind py_barrier, py_bcast, py_allreduce, py_allgather;
 extern const struct py_op_kind py_list_write, py_list_read, py_list_prepare_write, py_list_prepare_read;
@@ -170,8 +200,8 @@ PyObject *py_memory_keys(PyObject *sequence);
 
 /* py_remote.c */
 bool py_remote_init(PyObject *module);
-PyObject *py_remote_open(py_team *team, int peer, PyObject *key);
-PyObject *py_remote_open_all(py_team *team, int peer, PyObject *keys);
+PyObject *py_remote_open(py_team *team, int peer, PyObject *key, int64_t timeout_ns);
+PyObject *py_remote_open_all(py_team *team, int peer, PyObject *keys, int64_t timeout_ns);
 bool py_remote_check(PyObject *object);
 bool py_remote_mem(const char *call, PyObject *remote, rank_mem_t *mem);
 

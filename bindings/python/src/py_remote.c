@@ -3,15 +3,18 @@
 #include "py_rank.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct py_remote {
     PY_PART
     py_team *team;
     rank_mem_t mem;
     int peer;
+    bool mapped;    /* its calls do not wait for the peer */
+    bool abandoned; /* a call on it was left: the key is closed with the team */
 } py_remote;
 
-enum { RKEY_USUAL = 64 }; /* bytes of a key in a list */
+enum { RKEY_USUAL = 64 /* bytes of a key in a list */, DROP_NS = 100 * 1000000 /* wait for the peer when a Remote is dropped */ };
 
 static PyTypeObject *remote_type;
 
@@ -27,6 +30,9 @@ static PyObject *remote_new(py_team *team, int peer, rank_mem_t mem)
     self->team = (py_team *)Py_NewRef((PyObject *)team);
     self->mem = mem;
     self->peer = peer;
+    void *ptr = NULL;
+    self->mapped = rank_ptr(mem, peer, &ptr) == RANK_OK && ptr;
+    self->abandoned = false;
     return (PyObject *)self;
 }
 
@@ -47,27 +53,6 @@ bool py_remote_mem(const char *call, PyObject *object, rank_mem_t *mem)
     return py_usable(call, &self->gate);
 }
 
-PyObject *py_remote_open(py_team *team, int peer, PyObject *key)
-{
-    rank_mem_t mem = RANK_MEM_NULL;
-    rank_status_t status;
-    struct py_hold *hold = py_hold_new(1);
-    Py_buffer *view = hold ? py_hold_add(hold, "open", key, false) : NULL;
-    if (!view || !py_usable("open", &team->gate)) {
-        py_hold_free(hold);
-        return NULL;
-    }
-    py_enter(&team->gate);
-    Py_BEGIN_ALLOW_THREADS
-    status = rank_rkey_open(team->team, peer, view->buf, (size_t)view->len, &mem);
-    Py_END_ALLOW_THREADS
-    py_leave(&team->gate);
-    py_hold_free(hold);
-    if (status != RANK_OK)
-        return py_raise("open", status);
-    return remote_new(team, peer, mem);
-}
-
 /* Make a list of opened keys, and take them. Returns NULL with an exception set. */
 static PyObject *remote_list(py_team *team, int peer, rank_mem_t *mems, int64_t n)
 {
@@ -84,71 +69,173 @@ static PyObject *remote_list(py_team *team, int peer, rank_mem_t *mems, int64_t 
     return list;
 }
 
-/* Open keys into memory that the caller frees. RANK_ERR_TRUNCATED: there were more than expected. */
-static rank_status_t remote_open_keys(py_team *team, int peer, const Py_buffer *keys, rank_mem_t **mems, int64_t *n)
+struct open_call {
+    struct py_call call; /* extra: the opened keys */
+    rank_team_t team;
+    int peer;
+    int64_t n;
+    size_t len;
+    unsigned char key[];
+};
+
+static rank_status_t open_run(struct py_call *call)
 {
+    struct open_call *self = (struct open_call *)call;
+    return rank_rkey_open(self->team, self->peer, self->key, self->len, call->extra);
+}
+
+/* There may be more keys than were expected. */
+static rank_status_t open_all_run(struct py_call *call)
+{
+    struct open_call *self = (struct open_call *)call;
     rank_status_t status = RANK_ERR_TRUNCATED;
-    *n = keys->len / RKEY_USUAL;
     while (status == RANK_ERR_TRUNCATED) {
-        rank_mem_t *more = realloc(*mems, (size_t)(*n + 1) * sizeof(more[0]));
+        rank_mem_t *more = realloc(call->extra, (size_t)(self->n + 1) * sizeof(more[0]));
         if (!more)
             return RANK_ERR_NO_MEMORY;
-        *mems = more;
-        status = rank_rkeys_open(team->team, peer, keys->buf, (size_t)keys->len, n, *mems);
+        call->extra = more;
+        status = rank_rkeys_open(self->team, self->peer, self->key, self->len, &self->n, more);
     }
     return status;
 }
 
-/* Open the keys of Context.keys(). */
-PyObject *py_remote_open_all(py_team *team, int peer, PyObject *keys)
+static void open_undo(struct py_call *call)
 {
-    rank_status_t status;
-    rank_mem_t *mems = NULL;
-    int64_t n = 0;
+    struct open_call *self = (struct open_call *)call;
+    rank_mem_t *mems = call->extra;
+    for (int64_t i = 0; i < self->n; i++)
+        rank_rkey_close(&mems[i]);
+}
+
+/* Open a key, or all keys of a list. The caller frees the call. Returns NULL with an exception set. */
+static struct open_call *remote_open_call(const char *name, py_team *team, int peer, PyObject *key, bool all, int64_t timeout_ns)
+{
+    struct open_call *call = NULL;
     struct py_hold *hold = py_hold_new(1);
-    Py_buffer *view = hold ? py_hold_add(hold, "open_keys", keys, false) : NULL;
-    if (!view || !py_usable("open_keys", &team->gate)) {
-        py_hold_free(hold);
+    Py_buffer *view = hold ? py_hold_add(hold, name, key, false) : NULL;
+    if (view && py_usable(name, &team->gate))
+        call = py_call_new(sizeof(*call) + (size_t)view->len, team->owner, all ? open_all_run : open_run, open_undo);
+    if (call) {
+        call->team = team->team;
+        call->peer = peer;
+        call->len = (size_t)view->len;
+        call->n = all ? view->len / RKEY_USUAL : 1;
+        memcpy(call->key, view->buf, call->len);
+        call->call.extra = calloc(1, sizeof(rank_mem_t));
+    }
+    py_hold_free(hold);
+    if (call && !call->call.extra) {
+        py_call_free(call);
+        PyErr_NoMemory();
         return NULL;
     }
-    py_enter(&team->gate);
-    Py_BEGIN_ALLOW_THREADS
-    status = remote_open_keys(team, peer, view, &mems, &n);
-    Py_END_ALLOW_THREADS
-    py_leave(&team->gate);
-    py_hold_free(hold);
-    PyObject *list = status == RANK_OK ? remote_list(team, peer, mems, n) : py_raise("open_keys", status);
-    free(mems);
+    if (!call || !(team->near ? py_call_here(name, &team->gate, call) : py_call_wait(name, &team->gate, call, timeout_ns, NULL)))
+        return NULL;
+    return call;
+}
+
+PyObject *py_remote_open(py_team *team, int peer, PyObject *key, int64_t timeout_ns)
+{
+    struct open_call *call = remote_open_call("open", team, peer, key, false, timeout_ns);
+    PyObject *remote = call ? remote_new(team, peer, *(rank_mem_t *)call->call.extra) : NULL;
+    py_call_free(call);
+    return remote;
+}
+
+/* Open the keys of Context.keys(). */
+PyObject *py_remote_open_all(py_team *team, int peer, PyObject *keys, int64_t timeout_ns)
+{
+    struct open_call *call = remote_open_call("open_keys", team, peer, keys, true, timeout_ns);
+    PyObject *list = call ? remote_list(team, peer, call->call.extra, call->n) : NULL;
+    py_call_free(call);
     return list;
 }
 
-/* Flush, or close the key. The call waits for the peer without the GIL. Signals are handled after it. */
-static rank_status_t remote_call(py_remote *self, bool close)
+/* ---------------------------------------------------------------------------------------------- flush and close */
+
+struct flush_call {
+    struct py_call call;
+    rank_mem_t mem;
+    int peer;
+};
+
+static rank_status_t flush_run(struct py_call *call)
 {
-    struct py_gate *gate = close ? self->gate.outer : &self->gate;
+    struct flush_call *self = (struct flush_call *)call;
+    return rank_flush(self->mem, self->peer);
+}
+
+static rank_status_t close_run(struct py_call *call)
+{
+    return rank_rkey_close(&((struct flush_call *)call)->mem);
+}
+
+/* Does a flush wait for the peer? Memory that is mapped, or to which nothing was written, needs none. */
+static bool remote_waits(const py_remote *self)
+{
+    return !self->mapped && !self->team->near && (!self->team->connection || self->team->posted != self->team->flushed);
+}
+
+static rank_status_t remote_call_here(py_remote *self, struct py_gate *gate, bool close)
+{
     rank_status_t status;
     py_enter(gate);
     Py_BEGIN_ALLOW_THREADS
     status = close ? rank_rkey_close(&self->mem) : rank_flush(self->mem, self->peer);
     Py_END_ALLOW_THREADS
     py_leave(gate);
-    py_touch(self->owner);
     return status;
 }
 
-static rank_status_t remote_shut(py_remote *self)
+/* Flush, or close the key. Returns false with an exception set. */
+static bool remote_call(py_remote *self, const char *name, bool close, int64_t timeout_ns)
+{
+    struct py_gate *gate = close ? self->gate.outer : &self->gate;
+    uint64_t posted = self->team->posted;
+    bool good, left = false;
+    if (remote_waits(self)) {
+        struct flush_call *call = py_call_new(sizeof(*call), self->owner, close ? close_run : flush_run, NULL);
+        if (call) {
+            call->mem = self->mem;
+            call->peer = self->peer;
+        }
+        good = call && py_call_wait(name, gate, call, timeout_ns, &left);
+        self->abandoned |= left;
+        if (good) {
+            self->team->flushed = posted;
+            py_call_free(call);
+        }
+    } else {
+        rank_status_t status = remote_call_here(self, gate, close);
+        good = status == RANK_OK;
+        if (!good)
+            py_raise(name, status);
+    }
+    py_touch(self->owner);
+    return good;
+}
+
+/* Returns false with an exception set. */
+static bool remote_shut(py_remote *self, int64_t timeout_ns)
 {
     if (self->gate.shut)
-        return RANK_OK;
+        return true;
     py_drain(&self->gate);
-    if (self->team->gate.shut || self->owner->gate.shut) /* the disconnect closes it */
-        return RANK_OK;
-    return remote_call(self, true);
+    if (self->abandoned || self->team->gate.shut || self->owner->gate.shut) /* the disconnect closes it */
+        return true;
+    return remote_call(self, "close", true, timeout_ns);
 }
 
 static void remote_dealloc(py_remote *self)
 {
-    remote_shut(self);
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    if (!remote_shut(self, DROP_NS)) {
+        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+            PyErr_SetInterrupt(); /* for the program */
+        PyErr_Clear();
+    }
+    PyErr_Restore(kind, value, trace);
     Py_DECREF((PyObject *)self->team);
     py_part_free(self);
 }
@@ -162,6 +249,7 @@ static bool remote_start(struct py_op *op, PyObject **in)
     Py_buffer *view = py_op_add(op, in[0], op->kind->into);
     if (!view)
         return false;
+    self->team->posted += !op->kind->into;
     if (op->kind->into)
         op->status = rank_iget(view->buf, view->len, self->peer, self->mem, offset, &op->req);
     else
@@ -184,25 +272,65 @@ static bool remote_number(const char *call, PyObject *object, int64_t *value)
     return false;
 }
 
-/* Run an atomic operation, which waits for the peer as flush does. Returns the value before. */
+struct atomic_call {
+    struct py_call call;
+    rank_mem_t mem;
+    int peer;
+    bool compares;
+    rank_amo_t amo;
+    int64_t value, expected, offset, before;
+};
+
+static rank_status_t atomic_run(struct py_call *call)
+{
+    struct atomic_call *self = (struct atomic_call *)call;
+    if (self->compares)
+        return rank_atomic_cas(RANK_INT64, &self->expected, &self->value, self->peer, self->mem, self->offset, &self->before);
+    return rank_atomic(self->amo, RANK_INT64, &self->value, self->peer, self->mem, self->offset, &self->before);
+}
+
+/* Run an atomic operation. It returns the value before in *atomic. Returns false with an exception set. */
+static bool atomic_wait(py_remote *self, const char *name, struct atomic_call *atomic, int64_t timeout_ns)
+{
+    atomic->mem = self->mem;
+    atomic->peer = self->peer;
+    bool good;
+    self->team->posted++;
+    if (self->mapped) {
+        rank_status_t status = atomic_run(&atomic->call);
+        good = status == RANK_OK;
+        if (!good)
+            py_raise(name, status);
+    } else {
+        struct atomic_call *call = py_call_new(sizeof(*call), self->owner, atomic_run, NULL);
+        bool left = false;
+        if (call)
+            memcpy((char *)call + sizeof(call->call), (char *)atomic + sizeof(atomic->call), sizeof(*call) - sizeof(call->call));
+        good = call && py_call_wait(name, &self->gate, call, timeout_ns, &left);
+        self->abandoned |= left;
+        if (good) {
+            atomic->before = call->before;
+            py_call_free(call);
+        }
+    }
+    py_touch(self->owner);
+    return good;
+}
+
+/* Parse the arguments of an atomic operation, and run it. Returns the value before, or None. */
 static PyObject *remote_atomic(py_remote *self, const char *call, rank_amo_t amo, bool result, PY_ARGS)
 {
-    static const char *const names[] = {"value", "offset", NULL};
-    PyObject *in[2];
-    int64_t value, offset = 0, before = 0;
-    rank_status_t status;
-    if (!py_arguments(call, names, 1, args, nargs, kwnames, in) || !remote_number(call, in[0], &value) ||
-        !py_integer(in[1], &offset) || !py_usable(call, &self->gate))
+    static const char *const names[] = {"value", "offset", "timeout", NULL};
+    PyObject *in[3];
+    struct atomic_call atomic = {.amo = amo};
+    int64_t timeout_ns = -1;
+    if (!py_arguments(call, names, 1, args, nargs, kwnames, in) || !remote_number(call, in[0], &atomic.value) ||
+        !py_integer(in[1], &atomic.offset) || !py_timeout(in[2], &timeout_ns) || !py_usable(call, &self->gate) ||
+        !atomic_wait(self, call, &atomic, timeout_ns))
         return NULL;
-    py_enter(&self->gate);
-    Py_BEGIN_ALLOW_THREADS
-    status = rank_atomic(amo, RANK_INT64, &value, self->peer, self->mem, offset, result ? &before : NULL);
-    Py_END_ALLOW_THREADS
-    py_leave(&self->gate);
-    py_touch(self->owner);
-    if (status != RANK_OK || !result)
-        return py_none_or_raise(call, status);
-    return PyLong_FromLongLong(before);
+    if (result)
+        return PyLong_FromLongLong(atomic.before);
+    Py_RETURN_NONE;
 }
 
 static PyObject *remote_add(py_remote *self, PY_ARGS)
@@ -222,40 +350,47 @@ static PyObject *remote_swap(py_remote *self, PY_ARGS)
 
 static PyObject *remote_compare_swap(py_remote *self, PY_ARGS)
 {
-    static const char *const names[] = {"expected", "desired", "offset", NULL};
-    PyObject *in[3];
-    int64_t expected, desired, offset = 0, before = 0;
-    rank_status_t status;
-    if (!py_arguments("compare_swap", names, 2, args, nargs, kwnames, in) || !remote_number("compare_swap", in[0], &expected) ||
-        !remote_number("compare_swap", in[1], &desired) || !py_integer(in[2], &offset) || !py_usable("compare_swap", &self->gate))
+    static const char *const names[] = {"expected", "desired", "offset", "timeout", NULL};
+    static const char call[] = "compare_swap";
+    PyObject *in[4];
+    struct atomic_call atomic = {.compares = true};
+    int64_t timeout_ns = -1;
+    if (!py_arguments(call, names, 2, args, nargs, kwnames, in) || !remote_number(call, in[0], &atomic.expected) ||
+        !remote_number(call, in[1], &atomic.value) || !py_integer(in[2], &atomic.offset) || !py_timeout(in[3], &timeout_ns) ||
+        !py_usable(call, &self->gate) || !atomic_wait(self, call, &atomic, timeout_ns))
         return NULL;
-    py_enter(&self->gate);
-    Py_BEGIN_ALLOW_THREADS
-    status = rank_atomic_cas(RANK_INT64, &expected, &desired, self->peer, self->mem, offset, &before);
-    Py_END_ALLOW_THREADS
-    py_leave(&self->gate);
-    py_touch(self->owner);
-    return status == RANK_OK ? PyLong_FromLongLong(before) : py_raise("compare_swap", status);
+    return PyLong_FromLongLong(atomic.before);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ */
 
-static PyObject *remote_flush(py_remote *self, PyObject *unused)
+/* Carry out flush or close, which have one argument. */
+static PyObject *remote_method(py_remote *self, const char *name, bool close, PY_ARGS)
 {
-    (void)unused;
-    return py_usable("flush", &self->gate) ? py_none_or_raise("flush", remote_call(self, false)) : NULL;
+    static const char *const names[] = {"timeout", NULL};
+    PyObject *in[1];
+    int64_t timeout_ns = -1;
+    if (!py_arguments(name, names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns))
+        return NULL;
+    if (close ? !remote_shut(self, timeout_ns) : !py_usable(name, &self->gate) || !remote_call(self, name, false, timeout_ns))
+        return NULL;
+    Py_RETURN_NONE;
 }
 
-static PyObject *remote_close(py_remote *self, PyObject *unused)
+static PyObject *remote_flush(py_remote *self, PY_ARGS)
 {
-    (void)unused;
-    return py_none_or_raise("close", remote_shut(self));
+    return remote_method(self, "flush", false, args, nargs, kwnames);
+}
+
+static PyObject *remote_close(py_remote *self, PY_ARGS)
+{
+    return remote_method(self, "close", true, args, nargs, kwnames);
 }
 
 static PyObject *remote_exit(py_remote *self, PY_ARGS)
 {
     (void)kwnames;
-    return py_exit(remote_close(self, NULL), args, nargs);
+    return py_exit(remote_close(self, NULL, 0, NULL), args, nargs);
 }
 
 static PyMethodDef remote_methods[] = {
@@ -263,12 +398,12 @@ static PyMethodDef remote_methods[] = {
     PY_METHOD("get", remote_get_wait, "get(buffer, offset=0, timeout=None): read"),
     PY_METHOD("iput", remote_put_start, "iput(buffer, offset=0): start a put; returns a Request"),
     PY_METHOD("iget", remote_get_start, "iget(buffer, offset=0): start a get; returns a Request"),
-    PY_METHOD("add", remote_add, "add(value, offset=0): add to an int64 at the peer; done after flush()"),
-    PY_METHOD("fetch_add", remote_fetch_add, "fetch_add(value, offset=0): add to an int64; returns the value before"),
-    PY_METHOD("swap", remote_swap, "swap(value, offset=0): store an int64; returns the value before"),
-    PY_METHOD("compare_swap", remote_compare_swap, "compare_swap(expected, desired, offset=0): store desired if expected is there; returns the value before"),
-    PY_PLAIN("flush", remote_flush, "flush(): make all puts visible at the peer"),
-    PY_PLAIN("close", remote_close, "close(): flush and close the key"),
+    PY_METHOD("add", remote_add, "add(value, offset=0, timeout=None): add to an int64 at the peer; done after flush()"),
+    PY_METHOD("fetch_add", remote_fetch_add, "fetch_add(value, offset=0, timeout=None): add to an int64; returns the value before"),
+    PY_METHOD("swap", remote_swap, "swap(value, offset=0, timeout=None): store an int64; returns the value before"),
+    PY_METHOD("compare_swap", remote_compare_swap, "compare_swap(expected, desired, offset=0, timeout=None): store desired if expected is there; returns the value before"),
+    PY_METHOD("flush", remote_flush, "flush(timeout=None): make all puts visible at the peer"),
+    PY_METHOD("close", remote_close, "close(timeout=None): flush and close the key"),
     PY_PLAIN("__enter__", py_self, NULL),
     PY_METHOD("__exit__", remote_exit, NULL),
     {NULL, NULL, 0, NULL},

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { DRAIN_NS = 200 * 1000000 }; /* several slices of a wait */
+
 static PyTypeObject *team_type, *connection_type;
 
 /* Takes a connection. */
@@ -20,7 +22,37 @@ PyObject *py_team_new(py_context *owner, rank_team_t team, bool connection)
     self->rank = rank_team_rank(team);
     self->size = rank_team_size(team);
     self->connection = connection;
+    self->near = false;
+    self->next = NULL;
+    self->posted = self->flushed = 0;
+    if (connection) {
+        const char *channel = rank_channel_name(team, 1 - self->rank);
+        self->near = channel && strcmp(channel, "shm") == 0;
+        self->next = owner->conns;
+        owner->conns = self;
+    }
     return (PyObject *)self;
+}
+
+static void team_unlink(py_team *self)
+{
+    py_team **at = &self->owner->conns;
+    while (*at && *at != self)
+        at = &(*at)->next;
+    if (*at)
+        *at = self->next;
+}
+
+/* Disconnect it. That ends the calls on it which still wait. */
+static rank_status_t team_end(py_team *self, int64_t timeout_ns)
+{
+    rank_status_t status;
+    py_enter(&self->owner->gate);
+    Py_BEGIN_ALLOW_THREADS
+    status = rank_disconnect(&self->team, timeout_ns);
+    Py_END_ALLOW_THREADS
+    py_leave(&self->owner->gate);
+    return status;
 }
 
 /* Disconnect once. No-op for the world. */
@@ -29,14 +61,26 @@ static rank_status_t team_shut(py_team *self, int64_t timeout_ns)
     rank_status_t status = RANK_OK;
     if (!self->connection || self->gate.shut)
         return status;
-    py_drain(&self->gate);
-    if (self->owner->gate.shut) /* the context disconnects it */
-        return status;
-    py_enter(&self->owner->gate);
-    Py_BEGIN_ALLOW_THREADS
-    status = rank_disconnect(&self->team, timeout_ns);
-    Py_END_ALLOW_THREADS
-    py_leave(&self->owner->gate);
+    py_drain_for(&self->gate, NULL, DRAIN_NS);
+    team_unlink(self);
+    if (!self->owner->gate.shut) /* else the context disconnects it */
+        status = team_end(self, timeout_ns);
+    return status;
+}
+
+/* Disconnect all connections of a context, until a time. Returns the first error. */
+rank_status_t py_team_disconnect_all(py_context *owner, int64_t end_ns)
+{
+    rank_status_t status = RANK_OK;
+    while (owner->conns) {
+        py_team *conn = (py_team *)Py_NewRef((PyObject *)owner->conns);
+        int64_t left = end_ns < 0 ? -1 : end_ns - py_clock_ns();
+        team_unlink(conn);
+        conn->gate.shut = true;
+        rank_status_t one = team_end(conn, end_ns >= 0 && left < 0 ? 0 : left);
+        status = status != RANK_OK ? status : one;
+        Py_DECREF((PyObject *)conn);
+    }
     return status;
 }
 
@@ -186,26 +230,26 @@ static PyObject *team_recv_bytes(py_team *self, PY_ARGS)
 
 static PyObject *team_open(py_team *self, PY_ARGS)
 {
-    static const char *const names[] = {"key", "peer", NULL};
-    PyObject *in[2];
+    static const char *const names[] = {"key", "peer", "timeout", NULL};
+    PyObject *in[3];
     int peer;
-    int64_t tag;
-    if (!py_arguments("open", names, 1, args, nargs, kwnames, in) ||
+    int64_t tag, timeout_ns = -1;
+    if (!py_arguments("open", names, 1, args, nargs, kwnames, in) || !py_timeout(in[2], &timeout_ns) ||
         !py_team_address("open", self, in[1], NULL, false, &peer, &tag))
         return NULL;
-    return py_remote_open(self, peer, in[0]);
+    return py_remote_open(self, peer, in[0], timeout_ns);
 }
 
 static PyObject *team_open_keys(py_team *self, PY_ARGS)
 {
-    static const char *const names[] = {"keys", "peer", NULL};
-    PyObject *in[2];
+    static const char *const names[] = {"keys", "peer", "timeout", NULL};
+    PyObject *in[3];
     int peer;
-    int64_t tag;
-    if (!py_arguments("open_keys", names, 1, args, nargs, kwnames, in) ||
+    int64_t tag, timeout_ns = -1;
+    if (!py_arguments("open_keys", names, 1, args, nargs, kwnames, in) || !py_timeout(in[2], &timeout_ns) ||
         !py_team_address("open_keys", self, in[1], NULL, false, &peer, &tag))
         return NULL;
-    return py_remote_open_all(self, peer, in[0]);
+    return py_remote_open_all(self, peer, in[0], timeout_ns);
 }
 
 /* Make a number, or None if it is -1. */
@@ -261,8 +305,8 @@ static PyMethodDef team_methods[] = {
     PY_METHOD("irecv", message_recv_start, "irecv(buffer, peer=ANY_SOURCE, tag=ANY_TAG): start a receive; returns a Request"),
     PY_METHOD("recv_bytes", team_recv_bytes, "recv_bytes(peer=ANY_SOURCE, tag=ANY_TAG, timeout=None): receive a message of any length"),
     PY_METHOD("probe", team_probe, "probe(peer=ANY_SOURCE, tag=ANY_TAG): returns the Envelope of a message that is here, or None"),
-    PY_METHOD("open", team_open, "open(key, peer=None): open a key of Memory.pack(); returns a Remote"),
-    PY_METHOD("open_keys", team_open_keys, "open_keys(keys, peer=None): open the keys of Context.keys(); returns a list of Remote"),
+    PY_METHOD("open", team_open, "open(key, peer=None, timeout=None): open a key of Memory.pack(); returns a Remote"),
+    PY_METHOD("open_keys", team_open_keys, "open_keys(keys, peer=None, timeout=None): open the keys of Context.keys(); returns a list of Remote"),
     PY_METHOD("write", py_list_write_wait, "write(blocks, notice=None, local=None, remote=None, peer=None, timeout=None): write a list; visible on return"),
     PY_METHOD("read", py_list_read_wait, "read(blocks, notice=None, local=None, remote=None, peer=None, timeout=None): read a list"),
     PY_METHOD("iwrite", py_list_write_start, "iwrite(blocks, notice=None, local=None, remote=None, peer=None): start a write; returns a Request"),

@@ -67,16 +67,25 @@ bool py_wait(struct py_gate *gate, int64_t timeout_ns, py_step *step, void *arg,
     return true;
 }
 
-/* Shut the gate, and wait until no call is left behind it: one slice, or as long as connect, open and flush wait. */
-void py_drain(struct py_gate *gate)
+/* Shut the gate, and wait until no call is left behind it, and no thread of calls (or NULL). Returns false if time is up. */
+bool py_drain_for(struct py_gate *gate, const _Atomic int *calls, int64_t timeout_ns)
 {
     const struct timespec pause = {0, DRAIN_PAUSE_NS};
+    int64_t end = timeout_ns < 0 ? INT64_MAX : py_clock_ns() + timeout_ns;
     gate->shut = true;
-    while (gate->users > 0) {
+    while (gate->users > 0 || (calls && atomic_load(calls) > 0)) {
+        if (py_clock_ns() >= end)
+            return false;
         Py_BEGIN_ALLOW_THREADS
         nanosleep(&pause, NULL);
         Py_END_ALLOW_THREADS
     }
+    return true;
+}
+
+void py_drain(struct py_gate *gate)
+{
+    py_drain_for(gate, NULL, -1);
 }
 
 /* Make an object of a context, with its gate. Returns NULL with an exception set. */
