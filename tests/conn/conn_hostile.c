@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { GUESSES = 64, HELD = 24, BUF = 1 << 20, SILENT = 200, WRONG = 100, FRAMES = 12, GOOD_TAG = 12345 };
+enum { GUESSES = 64, HELD = 24, BUF = 1 << 20, SILENT = 1000, WRONG = 1000, FRAMES = 12, GOOD_TAG = 12345 };
 static const double served_s = 20; /* a client is served; the machine may be busy */
 static int nrounds = 150;
 static bool with_secret;

@@ -2,9 +2,10 @@
 /* conn_limits.c: run out of descriptors and connections, and connect often. */
 #include "tests/conn/conn_pair.h"
 
+#include <string.h>
 #include <sys/resource.h>
 
-enum { ROUNDS = 2000, CONNS_MAX = 3 };
+enum { ROUNDS = 2000, CONNS_MAX = 3, SHM_MAX = 64, MANY = SHM_MAX + 3 };
 /* A sanitizer keeps freed memory for a while. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { GROWTH_KB = 512 << 10 };
@@ -76,6 +77,51 @@ static void limit_side(struct pair *p)
     OK(rank_ctx_close(&ctx, 20 * SECOND));
 }
 
+static void connect_one(struct pair *p, rank_ctx_t ctx, rank_listener_t listener, const char *address, rank_team_t *conn, const char *channel)
+{
+    rank_conn_opts_t opts = pair_opts();
+    rank_conn_info_t info = {.size = sizeof(info)};
+    int x = 1;
+
+    OK(p->me == 0 ? rank_accept(listener, 20 * SECOND, conn) : rank_connect(ctx, address, &opts, conn));
+    OK(rank_allreduce(RANK_IN_PLACE, &x, 1, RANK_INT32, RANK_SUM, *conn));
+    OK(rank_conn_info(*conn, &info));
+    CHECK(x == 2 && strcmp(info.channel, channel) == 0);
+}
+
+/* 64 connections of a context use shared memory, further ones their sockets. rank_team_free disconnects. */
+static void many_side(struct pair *p)
+{
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
+    rank_conn_opts_t opts = pair_opts();
+    rank_listener_t listener = NULL;
+    char address[PAIR_ADDRESS], c = 0;
+    rank_team_t conns[MANY], kept;
+
+    if (p->me == 0)
+        listener = pair_listen(p, ctx, &opts);
+    else
+        pair_get(p, address, sizeof(address));
+    for (int i = 0; i < MANY; i++)
+        connect_one(p, ctx, listener, address, &conns[i], i < SHM_MAX ? "shm" : "tcp");
+    for (int i = 0; i < MANY; i += 9) {
+        kept = conns[i];
+        if (p->me) {
+            OK(rank_send(&c, 1, RANK_BYTE, 1, 1, conns[i]));
+            OK(rank_team_free(&conns[i]));
+            CHECK(conns[i] == RANK_TEAM_NULL);
+            STATUS(rank_send(&c, 1, RANK_BYTE, 1, 1, kept), RANK_ERR_HANDLE);
+        } else {
+            OK(rank_recv(&c, 1, RANK_BYTE, 0, 1, conns[i], NULL));
+            STATUS(rank_recv(&c, 1, RANK_BYTE, 0, 1, conns[i], NULL), RANK_ERR_CLOSED);
+            OK(rank_team_free(&conns[i]));
+        }
+        pair_meet(p);
+        connect_one(p, ctx, listener, address, &conns[i], i < SHM_MAX ? "shm" : "tcp");
+    }
+    OK(rank_ctx_close(&ctx, 20 * SECOND));
+}
+
 /* Connect and disconnect often: the process does not grow. */
 static void often_side(struct pair *p)
 {
@@ -118,6 +164,7 @@ int main(void)
     bool ok = pair_run("no descriptors", descriptors_side, 0, 60, false);
 
     ok &= pair_run("max_conns", limit_side, 0, 60, false);
+    ok &= pair_run("more connections than segments", many_side, 0, 100, false);
     ok &= pair_run("connect often", often_side, 0, 100, false);
     pair_by_socket = true;
     ok &= pair_run("connect often", often_side, 0, 100, false);
