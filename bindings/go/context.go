@@ -374,8 +374,16 @@ func (c *Context) Connect(ctx context.Context, address string, opts *ConnOptions
 
 // outcome is the result of a call in C.
 type outcome[T any] struct {
-	value  T
-	status Status
+	value T
+	err   error
+}
+
+// reasoned runs a call in C on one thread, which has the reason of an error.
+func reasoned[T any](call string, run func() (T, Status)) (T, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	value, status := run()
+	return value, failWith(call, status, status.reason())
 }
 
 // later runs a call that waits in C. If ctx ends first, it goes on in another goroutine, and drop gets its result.
@@ -391,23 +399,22 @@ func later[T any](ctx context.Context, call string, run func() (T, Status), drop
 func begun[T any](ctx context.Context, call string, run func() (T, Status), drop func(T)) (T, error) {
 	var none T
 	if ctx.Done() == nil {
-		value, status := run()
-		return value, fail(call, status)
+		return reasoned(call, run)
 	}
 	results, left := make(chan outcome[T]), make(chan struct{})
 	go func() {
-		value, status := run()
+		value, err := reasoned(call, run)
 		select {
-		case results <- outcome[T]{value, status}:
+		case results <- outcome[T]{value, err}:
 		case <-left:
-			if status == success && drop != nil {
+			if err == nil && drop != nil {
 				drop(value)
 			}
 		}
 	}()
 	select {
 	case r := <-results:
-		return r.value, fail(call, r.status)
+		return r.value, r.err
 	case <-ctx.Done():
 		close(left)
 		return none, ended(call, ctx)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -111,6 +112,12 @@ func TestRefusals(t *testing.T) {
 		defer cancel()
 		_, err := other.Connect(ctx, address, opts)
 		return err
+	}
+	for i := 0; i < 2; i++ { // the reason each time
+		for address, reason := range map[string]string{"127.0.0.1": "has no port", "127.0.0.1:x": "no number", "127.0.0.1:1": "nothing listens"} {
+			err := connect(address, nil)
+			check(t, err != nil && strings.Contains(err.Error(), reason), "connect to %s: %v", address, err)
+		}
 	}
 	is(t, "no port", connect("127.0.0.1", nil), ErrArg)
 	is(t, "nothing listens", connect("127.0.0.1:1", nil), ErrUnreachable)

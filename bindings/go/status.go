@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 )
 
 // Status is a status of rank(3). Each one but success is an error, for errors.Is:
@@ -98,12 +99,32 @@ func (e *Error) Timeout() bool {
 	return e.Status == ErrTimedOut
 }
 
+// reason returns why the last call of this thread failed, or "" if that is not known.
+func (s Status) reason() string {
+	if s == success {
+		return ""
+	}
+	text := C.GoString(C.rank_status_reason(C.rank_status_t(s)))
+	if text == s.Error() {
+		return ""
+	}
+	if strings.HasPrefix(text, "rank_") { // the call in C
+		_, text, _ = strings.Cut(text, ": ")
+	}
+	return text
+}
+
 // fail makes the error of a call, or nil.
 func fail(call string, status Status) error {
+	return failWith(call, status, "")
+}
+
+// failWith is fail with a detail.
+func failWith(call string, status Status, detail string) error {
 	if status == success {
 		return nil
 	}
-	return &Error{Call: call, Status: status}
+	return &Error{Call: call, Status: status, Detail: detail}
 }
 
 // wrong makes the error of an argument.

@@ -87,8 +87,8 @@ func run(listen, connect string, open bool, o options) error {
 		return measure(conn, o)
 	}
 	l, err := c.Listen(background, listen, &rank.ConnOptions{Open: open})
-	if errors.Is(err, rank.ErrArg) {
-		return fmt.Errorf("%s: %w; other hosts need RANK_SECRET_FILE, or -open", listen, err)
+	if errors.Is(err, rank.ErrArg) && !open {
+		return fmt.Errorf("%s: %w (RANK_SECRET_FILE, or -open)", listen, err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", listen, err)
