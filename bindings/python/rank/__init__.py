@@ -3,4 +3,4 @@
 
 from ._rank import *  # noqa: F401,F403
 from ._rank import __version__ as __version__  # noqa: F401
-from ._aio import accept as accept  # noqa: F401
+from ._aio import accept as accept, connect as connect  # noqa: F401

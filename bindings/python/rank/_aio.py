@@ -116,3 +116,10 @@ async def accept(listener: Listener) -> Connection:
     if not ready():
         await _loop(listener.context).wait(ready)
     return found[0]
+
+
+async def connect(context: Context, address: str, **options: Any) -> Connection:
+    """Connect, as Context.connect, in asyncio."""
+    import asyncio
+
+    return await asyncio.get_running_loop().run_in_executor(None, lambda: context.connect(address, **options))

@@ -189,7 +189,7 @@ bool py_team_init(PyObject *module);
 PyObject *py_team_new(py_context *owner, rank_team_t team, bool connection);
 rank_status_t py_team_disconnect_all(py_context *owner, int64_t end_ns);
 bool py_team_address(const char *call, py_team *self, PyObject *peer_in, PyObject *tag_in, bool receives, int *peer, int64_t *tag);
-extern const struct py_op_kind py_barrier, py_bcast, py_allreduce, py_allgather;
+extern const struct py_op_kind py_barrier, py_bcast, py_allreduce, py_allgather, py_reduce, py_gather, py_scatter, py_alltoall;
 extern const struct py_op_kind py_list_write, py_list_read, py_list_prepare_write, py_list_prepare_read;
 
 /* py_memory.c */

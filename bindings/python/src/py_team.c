@@ -293,6 +293,10 @@ PY_OP_METHODS(py_barrier)
 PY_OP_METHODS(py_bcast)
 PY_OP_METHODS(py_allreduce)
 PY_OP_METHODS(py_allgather)
+PY_OP_METHODS(py_reduce)
+PY_OP_METHODS(py_gather)
+PY_OP_METHODS(py_scatter)
+PY_OP_METHODS(py_alltoall)
 PY_OP_METHODS(py_list_write)
 PY_OP_METHODS(py_list_read)
 PY_OP_START(py_list_prepare_write)
@@ -321,6 +325,14 @@ static PyMethodDef team_methods[] = {
     PY_METHOD("iallreduce", py_allreduce_start, "iallreduce(sendbuf, recvbuf=None, op=SUM): start it; returns a Request"),
     PY_METHOD("allgather", py_allgather_wait, "allgather(sendbuf, recvbuf, timeout=None): collect the buffers of all ranks, in their order"),
     PY_METHOD("iallgather", py_allgather_start, "iallgather(sendbuf, recvbuf): start it; returns a Request"),
+    PY_METHOD("reduce", py_reduce_wait, "reduce(sendbuf, recvbuf=None, op=SUM, root=0, timeout=None): combine items at root; in place there without recvbuf"),
+    PY_METHOD("ireduce", py_reduce_start, "ireduce(sendbuf, recvbuf=None, op=SUM, root=0): start it; returns a Request"),
+    PY_METHOD("gather", py_gather_wait, "gather(sendbuf, recvbuf=None, root=0, timeout=None): collect the buffers of all ranks at root"),
+    PY_METHOD("igather", py_gather_start, "igather(sendbuf, recvbuf=None, root=0): start it; returns a Request"),
+    PY_METHOD("scatter", py_scatter_wait, "scatter(sendbuf, recvbuf, root=0, timeout=None): distribute the blocks of sendbuf of root; sendbuf is None elsewhere"),
+    PY_METHOD("iscatter", py_scatter_start, "iscatter(sendbuf, recvbuf, root=0): start it; returns a Request"),
+    PY_METHOD("alltoall", py_alltoall_wait, "alltoall(sendbuf, recvbuf, timeout=None): send block i of sendbuf to rank i"),
+    PY_METHOD("ialltoall", py_alltoall_start, "ialltoall(sendbuf, recvbuf): start it; returns a Request"),
     {NULL, NULL, 0, NULL},
 };
 

@@ -133,6 +133,16 @@ def test_wrong_buffers(pair):
         pair.client.allreduce(array.array("d", [1]), array.array("d", [1, 2]))
     with pytest.raises(ValueError, match="needs 2 times"):
         pair.client.allgather(b"1", bytearray(3))
+    for call in (lambda: pair.client.gather(b"1", bytearray(3)), lambda: pair.client.scatter(b"123", bytearray(1)),
+                 lambda: pair.client.alltoall(b"123", bytearray(3)), lambda: pair.client.alltoall(b"12", bytearray(4))):
+        with pytest.raises(ValueError, match="needs 2 times|multiple of 2"):
+            call()
+    with pytest.raises(TypeError, match="recvbuf"):
+        pair.client.gather(b"1")
+    with pytest.raises(TypeError, match="buffer protocol"):
+        pair.client.scatter(None, bytearray(1))
+    with pytest.raises(BufferError, match="writable"):
+        pair.client.reduce(b"1")
 
 
 def test_wrong_arguments(pair):

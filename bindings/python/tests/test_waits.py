@@ -106,7 +106,9 @@ def test_asyncio():
 
     async def main(server, client, listener, loop):
         accepting = asyncio.ensure_future(rank.accept(listener))
-        out = await loop.run_in_executor(None, lambda: client.connect(listener.address, secret=SECRET))
+        with pytest.raises(rank.ArgError, match="has no port"):
+            await rank.connect(client, "nonsense")
+        out = await rank.connect(client, listener.address, secret=SECRET)
         conn = await accepting
         await asyncio.wait_for(asyncio.gather(echo(conn, 50), *(ask(out, tag) for tag in range(50))), 20)
         with pytest.raises(TimeoutError):
