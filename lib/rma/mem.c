@@ -251,17 +251,16 @@ rank_status_t rk_mem_add_accesses(struct rank_mem *mem)
 
 RK_COLD rank_status_t rk_mem_is_denied(unsigned what)
 {
-    rk_error("the memory cannot be %s: its owner has registered it without %s, or from protected pages (mprotect)",
-             what & RK_NO_WRITES ? "written" : "read", what & RK_NO_WRITES ? "RANK_ACCESS_WRITE" : "RANK_ACCESS_READ");
-    return RANK_ERR_ARG;
+    return rk_arg_error(RANK_ERR_ARG, "one-sided call",
+                        "the memory cannot be %s: its owner has registered it without %s, or from protected pages (mprotect)",
+                        what & RK_NO_WRITES ? "written" : "read", what & RK_NO_WRITES ? "RANK_ACCESS_WRITE" : "RANK_ACCESS_READ");
 }
 
 RK_COLD rank_status_t rk_mem_word_is_unaligned(int64_t offset, size_t width)
 {
-    rk_error("the word of %zu bytes at offset %lld lies on no multiple of %zu: register memory for "
-             "atomics and signals from such an address on",
-             width, (long long)offset, width);
-    return RANK_ERR_ARG;
+    return rk_arg_error(RANK_ERR_ARG, "one-sided call",
+                        "the word of %zu bytes at offset %lld lies on no multiple of %zu: register memory for atomics and signals from such "
+                        "an address on", width, (long long)offset, width);
 }
 
 bool rk_rma_moves(struct rk_ctx *ctx, const struct rk_channel *channel)
