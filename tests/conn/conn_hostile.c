@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { GUESSES = 64, HELD = 24, BUF = 1 << 20, SILENT = 1000, WRONG = 1000, FRAMES = 12, GOOD_TAG = 12345 };
+enum { GUESSES = 64, HELD = 24, FDS_MAX = 250 /* 64 half-open clients, and what HELD have */, BUF = 1 << 20, SILENT = 1000, WRONG = 1000, FRAMES = 12, GOOD_TAG = 12345 };
 static const double served_s = 20; /* a client is served; the machine may be busy */
 static int nrounds = 150;
 static bool with_secret;
@@ -99,6 +99,7 @@ static void listen_side(struct pair *p)
         rank_status_t st = rank_accept(listener, SECOND / 1000, &conn);
 
         CHECK(st == RANK_OK || st == RANK_ERR_TIMED_OUT);
+        CHECK(pair_count_fds() < FDS_MAX);
         if (!st) {
             if (held[next].conn)
                 drop(&held[next]);
@@ -204,6 +205,22 @@ static void garbage(void)
     } else {
         raw_send(fd, bytes, 1 + draw(sizeof(bytes)));
     }
+    close(fd);
+}
+
+/* The reason has both versions. */
+static void other_version(void)
+{
+    struct rk_shake m = {.type = RK_SHAKE_HELLO};
+    unsigned char bytes[RK_SHAKE_MAX];
+    size_t len = rk_shake_encode(&m, bytes);
+    int fd = raw_connect();
+
+    bytes[4] = 77; /* of the head: u32 magic, u16 version */
+    raw_send(fd, bytes, len);
+    CHECK(raw_message(fd, &m) && m.type == RK_SHAKE_REFUSED && m.status == RANK_ERR_REFUSED);
+    CHECK(strstr(m.text, "version 77") && strstr(m.text, "version 1"));
+    CHECK(!raw_message(fd, &m));
     close(fd);
 }
 
@@ -355,6 +372,7 @@ static void attack_side(struct pair *p)
             raw_say(silent[i], &(struct rk_shake){.type = RK_SHAKE_HELLO});
     }
     good_client(ctx, address);
+    other_version();
     for (int i = 0; with_secret && i < WRONG; i++) {
         int fd = raw_connect();
         CHECK(raw_shake(fd, &team) == RK_SHAKE_REFUSED);
