@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Polling time of a wait before its goroutine is parked, and the number of threads of a context that poll. */
@@ -35,9 +36,11 @@ static void op_free_lists(go_op *op)
 {
     free(op->iov);
     free(op->blocks);
+    free(op->reason);
     free((void *)(uintptr_t)op->notice.data);
     op->iov = NULL;
     op->blocks = NULL;
+    op->reason = NULL;
     op->notice.data = NULL;
 }
 
@@ -221,6 +224,8 @@ int go_op_start(go_handle op_handle, go_handle team, int kind, void *data, int64
         op->status = cancels && kind <= GO_RECV ? op_start_persistent(op, t, kind, data, n, peer, where)
                                                 : op_start_request(op, t, kind, data, n, peer, where, (rank_mem_t)mem);
         op->started = !op->status;
+        if (op->status)
+            op->reason = strdup(rank_status_reason(op->status)); /* this thread has it */
         if (op->started)
             rc = how == GO_STAY ? GO_PENDING : op_test(op);
         if (rc == GO_PENDING)

@@ -47,6 +47,7 @@ typedef struct go_op {
     struct go_op *next;
     struct go_op *older; /* in the list of its context */
     void *copy;          /* of the caller; freed with the operation */
+    char *reason;        /* why it was not started, or NULL; freed with the operation */
     sem_t done;
 } go_op;
 

@@ -244,12 +244,16 @@ func (o *operation) await(ctx context.Context) (closed, left bool) {
 // finish ends a complete operation.
 func (t *Team) finish(ctx context.Context, call string, o *operation, closed bool) (Envelope, error) {
 	envelope, status := o.result(closed)
+	reason := ""
+	if !closed && status != success {
+		reason = o.reason()
+	}
 	o.put()
 	runtime.KeepAlive(t)
 	if status == ErrCanceled && ctx.Err() != nil {
 		return Envelope{}, ended(call, ctx)
 	}
-	return envelope, t.failed(call, status)
+	return envelope, t.failedFor(call, status, reason)
 }
 
 // judge returns the status of a call. A stale handle of a connection that is closed here is ErrClosed.
@@ -262,5 +266,22 @@ func (t *Team) judge(status Status) Status {
 
 // failed makes the error of a call, or nil.
 func (t *Team) failed(call string, status Status) error {
-	return t.explain(fail(call, t.judge(status)))
+	return t.failedFor(call, status, "")
+}
+
+// failedFor is failed with the reason of the library, or "".
+func (t *Team) failedFor(call string, status Status, reason string) error {
+	judged := t.judge(status)
+	if judged != status {
+		reason = ""
+	}
+	return t.explain(failWith(call, judged, judged.detail(reason)))
+}
+
+// reason returns why an operation was not started, or "".
+func (o *operation) reason() string {
+	if o.op.reason == nil {
+		return ""
+	}
+	return C.GoString(o.op.reason)
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand"
+	"strings"
 	"testing"
 	"time"
 )
@@ -158,6 +159,7 @@ func accessSide(t failer, c *Context, conn *Conn, seed int64) {
 	}
 	err = remote.Put(background, make([]byte, 8), memBytes+8)
 	is(t, "a put outside", err, ErrBounds)
+	check(t, strings.Contains(err.Error(), "leave the memory"), "a put outside: %v", err)
 	must(t, remote.Close(background))
 	must(t, conn.Send(background, nil, 1))
 }

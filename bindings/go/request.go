@@ -92,10 +92,10 @@ func (r *Request) startOn(o *operation, begin func(o *operation) C.int) (*Reques
 	defer r.mu.Unlock()
 	o.req.Store(r)
 	if begin(o) == C.GO_DONE {
-		started := o.op.started != 0
+		started, reason := o.op.started != 0, o.reason()
 		r.finish(false)
 		if !started {
-			return nil, r.team.failed(r.call, r.status)
+			return nil, r.team.failedFor(r.call, r.status, reason)
 		}
 	}
 	return r, nil

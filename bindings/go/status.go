@@ -104,14 +104,18 @@ func (s Status) reason() string {
 	if s == success {
 		return ""
 	}
-	text := C.GoString(C.rank_status_reason(C.rank_status_t(s)))
-	if text == s.Error() {
+	return s.detail(C.GoString(C.rank_status_reason(C.rank_status_t(s))))
+}
+
+// detail returns a reason of the library without its call in C, or "" if it is the text of the status only.
+func (s Status) detail(reason string) string {
+	if reason == "" || reason == s.Error() {
 		return ""
 	}
-	if strings.HasPrefix(text, "rank_") { // the call in C
-		_, text, _ = strings.Cut(text, ": ")
+	if strings.HasPrefix(reason, "rank_") {
+		_, reason, _ = strings.Cut(reason, ": ")
 	}
-	return text
+	return reason
 }
 
 // fail makes the error of a call, or nil.
