@@ -16,6 +16,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -356,6 +357,15 @@ static void good_client(rank_ctx_t ctx, const char *address)
     CHECK(pair_now() - begin < served_s);
 }
 
+static void allow_descriptors(void)
+{
+    struct rlimit limit;
+
+    CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = limit.rlim_max;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
+
 static void attack_side(struct pair *p)
 {
     rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
@@ -363,6 +373,7 @@ static void attack_side(struct pair *p)
     int silent[SILENT];
     uint64_t team;
 
+    allow_descriptors();
     pair_get(p, address, sizeof(address));
     port = atoi(strrchr(address, ':') + 1);
     good_client(ctx, address);

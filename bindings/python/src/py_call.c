@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { STACK_BYTES = 256 << 10 };
+enum { STACK_BYTES = 1 << 20 };
 
 /* Make a call with zeroed memory of bytes. Returns NULL with an exception set. */
 void *py_call_new(size_t bytes, py_context *owner, rank_status_t (*run)(struct py_call *), void (*undo)(struct py_call *))
