@@ -314,3 +314,37 @@ def test_killed_peer(peer):
     process.send_signal(signal.SIGKILL)
     with pytest.raises(rank.PeerDeadError):
         request.wait(timeout=5)
+
+
+FORK = f"""
+import os, sys, rank
+a, b = rank.Context(progress_thread=True), rank.Context(progress_thread=True)
+listener = a.listen('127.0.0.1:0', secret={SECRET!r})
+client = b.connect(listener.address, secret={SECRET!r})
+server = listener.accept(timeout=20)
+memory = a.register(bytearray(100))
+remote = client.open(memory.pack())
+request = server.irecv(bytearray(5))
+pid = os.fork()
+if pid == 0:
+    for call in (lambda: client.send(b'x'), lambda: request.wait(timeout=5), lambda: b.connect(listener.address), memory.pack):
+        try:
+            call()
+        except rank.StateError as error:
+            assert 'forked child' in str(error) or 'parent' in str(error), error
+    own = rank.Context()
+    own.close()
+    del client, server, memory, remote, request, listener, a, b
+    sys.exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+client.send(b'hello')
+assert request.wait(timeout=20).bytes == 5
+remote.put(b'put')
+remote.flush()
+assert bytes(memoryview(memory)[:3]) == b'put'
+"""
+
+
+def test_fork():
+    """A child that ends leaves its parent's connections alone, and cannot use them."""
+    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=60)
