@@ -289,7 +289,7 @@ struct bye_wait {
 };
 
 /* Does the channel of a lifeline move nothing of this side any more? */
-static bool is_settled(struct rk_peer *peer)
+static bool channel_is_settled(struct rk_peer *peer)
 {
     return peer->state != RK_PEER_UP || !peer->channel->links || peer->channel->links->settled(peer) == RANK_OK;
 }
@@ -303,7 +303,7 @@ static bool bye_is_over(struct rk_wait *w)
     tcp->due = true;
     if (b->confirmed || b->peer->state == RK_PEER_DEAD || !l)
         return b->confirmed = true;
-    if (!rk_list_empty(&b->peer->sendq.on_busy) || !is_settled(b->peer))
+    if (!rk_list_empty(&b->peer->sendq.on_busy) || !channel_is_settled(b->peer))
         return w->late;
     rk_tcp_send_bye(l);
     b->confirmed = rk_tcp_is_over(l);

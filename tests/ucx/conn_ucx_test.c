@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conn_ucx_test.c: find out which connections UCX carries, with its shared memory as a stand-in for RDMA.
+ * conn_ucx_test.c: check which connections use UCX.
  *
- * Two contexts of this process connect. Each opens its UCX with its listener or its first connection.
+ * UCX's shared memory is a stand-in for RDMA. Two contexts of this process connect. Each opens its UCX with its listener or
+ * its first connection.
  */
 #include "lib/base/conf.h"
 #include "lib/channel/ucx/decode.h"
@@ -10,7 +11,7 @@
 #include "lib/p2p/p2p_internal.h"
 #include "tests/unit/unit.h"
 
-#define STAND_IN "posix,self"
+#define SHM_ONLY "posix,self"
 static const char secret[] = "sixteen bytes or more";
 
 struct way {
@@ -22,16 +23,16 @@ struct way {
 };
 
 static const struct way ways[] = {
-    {"both sides have UCX", {STAND_IN, STAND_IN}, {0, 0}, false, false, "ucx", NULL},
-    {"the listener has none", {NULL, STAND_IN}, {0, 0}, false, false, "tcp", NULL},
-    {"the client has none", {STAND_IN, NULL}, {0, 0}, false, false, "tcp", NULL},
-    {"the listener forbids it", {STAND_IN, STAND_IN}, {RANK_CONN_NO_RDMA, 0}, false, false, "tcp", NULL},
-    {"the client forbids it", {STAND_IN, STAND_IN}, {0, RANK_CONN_NO_RDMA}, false, false, "tcp", NULL},
-    {"no secret", {STAND_IN, STAND_IN}, {0, 0}, true, false, "tcp", NULL},
-    {"another version", {STAND_IN, STAND_IN}, {0, 0}, false, true, "tcp", "UCX 9.8, and this one "},
-    {"UCX's tcp alone", {"tcp", STAND_IN}, {0, 0}, false, false, "tcp", "names its tcp only"},
-    {"tcp is left out", {"tcp," STAND_IN, STAND_IN}, {0, 0}, false, false, "ucx", NULL},
-    {"no transport in common", {STAND_IN, "self"}, {0, 0}, false, false, "tcp", "in common"},
+    {"both sides have UCX", {SHM_ONLY, SHM_ONLY}, {0, 0}, false, false, "ucx", NULL},
+    {"the listener has none", {NULL, SHM_ONLY}, {0, 0}, false, false, "tcp", NULL},
+    {"the client has none", {SHM_ONLY, NULL}, {0, 0}, false, false, "tcp", NULL},
+    {"the listener forbids it", {SHM_ONLY, SHM_ONLY}, {RANK_CONN_NO_RDMA, 0}, false, false, "tcp", NULL},
+    {"the client forbids it", {SHM_ONLY, SHM_ONLY}, {0, RANK_CONN_NO_RDMA}, false, false, "tcp", NULL},
+    {"no secret", {SHM_ONLY, SHM_ONLY}, {0, 0}, true, false, "tcp", NULL},
+    {"another version", {SHM_ONLY, SHM_ONLY}, {0, 0}, false, true, "tcp", "UCX 9.8, and this one "},
+    {"UCX's tcp alone", {"tcp", SHM_ONLY}, {0, 0}, false, false, "tcp", "names its tcp only"},
+    {"tcp is left out", {"tcp," SHM_ONLY, SHM_ONLY}, {0, 0}, false, false, "ucx", NULL},
+    {"no transport in common", {SHM_ONLY, "self"}, {0, 0}, false, false, "tcp", "in common"},
 };
 
 static void set_tls(const char *tls)
