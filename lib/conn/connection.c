@@ -326,8 +326,10 @@ rank_status_t rk_conn_send_bye(struct rk_conn *conn, int64_t timeout_ns)
     conn->peer->closed = 1;
     rk_peer_died(conn->peer);
     l = rk_tcp_link_of(ctx->conns->tcp, conn->peer);
-    if (l) /* a lifeline */
+    if (l) { /* a lifeline: also an end that is not confirmed is no death */
+        rk_tcp_send_bye(l);
         rk_tcp_link_close(l);
+    }
     return w.confirmed ? RANK_OK : RANK_ERR_TIMED_OUT;
 }
 
