@@ -32,7 +32,7 @@ static const struct way ways[] = {
     {"another version", {SHM_ONLY, SHM_ONLY}, {0, 0}, false, true, "tcp", "UCX 9.8, and this one "},
     {"UCX's tcp alone", {"tcp", SHM_ONLY}, {0, 0}, false, false, "tcp", "names its tcp only"},
     {"tcp is left out", {"tcp," SHM_ONLY, SHM_ONLY}, {0, 0}, false, false, "ucx", NULL},
-    {"no transport in common", {SHM_ONLY, "self"}, {0, 0}, false, false, "tcp", "in common"},
+    {"no transport in common", {SHM_ONLY, "self"}, {0, 0}, false, false, "tcp", NULL},
 };
 
 static void set_tls(const char *tls)

@@ -69,7 +69,6 @@ static rank_status_t ucx_conn_prepare(void *state, uint64_t remote, const void *
     st = rk_ucx_make_endpoint(l, address, &l->shut);
     if (st) {
         snprintf(why, size, "UCX finds no device or transport in common (UCX_TLS, UCX_NET_DEVICES, RANK_NICS)");
-        *warn = true;
         free(l);
         return st;
     }
