@@ -28,6 +28,7 @@ struct rk_ctx {
     int level;                    /* rank_thread_level_t, as requested */
     bool has_progress_thread;
     bool connects;                /* processes of other jobs may connect, and map memory */
+    bool ucx_for_conns;           /* its UCX carries connections, and opens no tcp of its own */
     bool forked;                  /* this process is a child of the context's own */
     struct rk_board *board;       /* status page for the launcher (status_page.h); NULL: none */
     struct rk_boot *boot;         /* lib/boot: PMIx, identity */

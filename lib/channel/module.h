@@ -12,6 +12,23 @@
 
 #include "lib/core/channel.h"
 
+#include <dirent.h>
+
+/* Does this machine have devices with RDMA, for which UCX would be loaded? */
+RK_INLINE bool rk_rdma_devices(void)
+{
+    DIR *dir = opendir("/sys/class/infiniband");
+    const struct dirent *d;
+    bool any = false;
+
+    if (!dir)
+        return false;
+    while (!any && (d = readdir(dir)) != NULL)
+        any = d->d_name[0] != '.';
+    closedir(dir);
+    return any;
+}
+
 /* Key of the blob that the ucx channel's open fills and its connect fetches. */
 #define RK_UCX_CARD "rank.ucx"
 

@@ -83,6 +83,7 @@ rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out)
     rk_list_init(&c->listeners);
     rk_list_init(&c->clients);
     rk_list_init(&c->conns);
+    rk_conn_ucx_open(c);
     ctx->connects = true;
     *out = ctx->conns = c;
     return RANK_OK;
@@ -162,6 +163,12 @@ static void describe_sides(const struct rk_shaking *s, rank_conn_info_t *info)
     memcpy(info->hello, s->peer.hello, sizeof(info->hello));
 }
 
+/* Id of a side's job at the other side, and in the packets of UCX: of the team's ranks 0 and 1. */
+static uint64_t job_of_side(uint64_t team, int side)
+{
+    return rk_procid_hash((struct rk_procid){team, (uint32_t)side});
+}
+
 /* Create the team of the connection; its peer gets a number. */
 static rank_status_t make_team(struct rk_conn *conn, struct rk_shaking *s)
 {
@@ -186,6 +193,24 @@ static rank_status_t make_team(struct rk_conn *conn, struct rk_shaking *s)
     return st;
 }
 
+/* Connect the peer by the socket, or by what the handshake has found. Takes the socket, unless it fails. */
+static rank_status_t connect_peer(struct rk_conn *conn, struct rk_shaking *s)
+{
+    struct rk_tcp *tcp = s->of->tcp;
+    bool lifeline = s->node || s->ucx_link;
+    rank_status_t st = rk_tcp_attach(tcp, s->source.fd, conn->peer, &conn->counts, lifeline);
+
+    if (st || !lifeline)
+        return st;
+    s->source.fd = -1; /* rk_procs_remove_job closes the link */
+    if (s->node)
+        return rk_pair_connect(s->node, conn->peer);
+    st = rk_conn_ucx_adopt(s, conn->peer, job_of_side(s->team, s->listener != NULL));
+    if (!st)
+        rk_tcp_send_ready(rk_tcp_link_of(tcp, conn->peer));
+    return st;
+}
+
 rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out)
 {
     struct rk_conn *conn = calloc(1, sizeof(*conn));
@@ -195,7 +220,7 @@ rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out)
     if (rk_team_find(c->ctx, s->team)) /* the other side chose it */
         st = RANK_ERR_REFUSED;
     if (!st) {
-        conn->job = rk_random_word();
+        conn->job = job_of_side(s->team, s->listener == NULL);
         describe_sides(s, &conn->info);
         conn->silence_ns = s->opts->silence_ns;
         set_options(s->source.fd, s->opts->silence_ns);
@@ -203,11 +228,7 @@ rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out)
     }
     if (!st) {
         rk_team_settle(conn->team);
-        st = rk_tcp_attach(c->tcp, s->source.fd, conn->peer, &conn->counts, s->node != NULL);
-    }
-    if (!st && s->node) {
-        s->source.fd = -1; /* rk_procs_remove_job closes the link */
-        st = rk_pair_connect(s->node, conn->peer);
+        st = connect_peer(conn, s);
     }
     if (!st) {
         s->source.fd = -1;
@@ -265,6 +286,12 @@ struct bye_wait {
     bool confirmed;
 };
 
+/* Does the channel of a lifeline move nothing of this side any more? */
+static bool channel_is_settled(struct rk_peer *peer)
+{
+    return peer->state != RK_PEER_UP || !peer->channel->links || peer->channel->links->settled(peer) == RANK_OK;
+}
+
 static bool bye_is_over(struct rk_wait *w)
 {
     struct bye_wait *b = (struct bye_wait *)w;
@@ -274,7 +301,7 @@ static bool bye_is_over(struct rk_wait *w)
     tcp->due = true;
     if (b->confirmed || b->peer->state == RK_PEER_DEAD || !l)
         return b->confirmed = true;
-    if (!rk_list_empty(&b->peer->sendq.on_busy))
+    if (!rk_list_empty(&b->peer->sendq.on_busy) || !channel_is_settled(b->peer))
         return w->late;
     rk_tcp_send_bye(l);
     b->confirmed = rk_tcp_is_over(l);
@@ -297,8 +324,10 @@ rank_status_t rk_conn_send_bye(struct rk_conn *conn, int64_t timeout_ns)
     conn->peer->closed = 1;
     rk_peer_died(conn->peer);
     l = rk_tcp_link_of(ctx->conns->tcp, conn->peer);
-    if (l) /* a lifeline */
+    if (l) { /* a lifeline: also an end that is not confirmed is no death */
+        rk_tcp_send_bye(l);
         rk_tcp_link_close(l);
+    }
     return w.confirmed ? RANK_OK : RANK_ERR_TIMED_OUT;
 }
 

@@ -26,6 +26,8 @@ enum { RK_CONN_HALF_OPEN = 64 /* handshakes at a time */ };
 struct rk_conns {
     struct rk_ctx *ctx;
     struct rk_tcp *tcp;
+    const struct rk_channel *ucx; /* NULL: it carries no connections */
+    void *ucx_state;
     uint64_t context; /* id of the context: its keys have it, too */
     uint64_t host;
     char name[RK_SHAKE_NAME];
@@ -79,6 +81,7 @@ struct rk_shaking {
     uint64_t team;
     bool proved;
     struct rk_node *node; /* segment that both sides share; or NULL */
+    void *ucx_link;       /* UCX leads to the peer by it; or NULL */
     size_t need, got;
     unsigned char in[RK_SHAKE_HEAD + RK_SHAKE_BODY_MAX];
 };
@@ -107,6 +110,17 @@ struct rk_shaking *rk_shake_begin(struct rk_conns *c, int fd, rank_listener_t li
 void rk_shake_end(struct rk_shaking *s);
 /* End the handshakes of listeners that take too long. rank_connect has a wait of its own. */
 void rk_shake_check(struct rk_conns *c, uint64_t now);
+
+/* conn_ucx.c: open UCX for the connections of the context, if it is of use. */
+void rk_conn_ucx_open(struct rk_conns *c);
+/* Offer this side's UCX in PROOF or WELCOME, unless the options or the machine forbid it. */
+void rk_conn_ucx_add_card(const struct rk_shaking *s, struct rk_shake *m);
+/* Make a link by the peer's card. Returns false, with a line in the log, if the connection has to do without. */
+bool rk_conn_ucx_prepare(struct rk_shaking *s);
+/* No-op without link. */
+void rk_conn_ucx_drop(struct rk_shaking *s);
+/* Connect the peer by the link. self: job of this process at the peer. */
+rank_status_t rk_conn_ucx_adopt(struct rk_shaking *s, struct rk_peer *peer, uint64_t self);
 
 /* conn_listener.c. Reports errors as of call. */
 rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char *address, const struct addrinfo *found,

@@ -15,9 +15,9 @@ static const struct shake_shape {
     [RK_SHAKE_HELLO] = {"HELLO", NULL, RK_SHAKE_NONCE, RK_SHAKE_NONCE},
     [RK_SHAKE_CHALLENGE] = {"CHALLENGE", NULL, RK_SHAKE_NONCE + 1, RK_SHAKE_NONCE + 1},
     [RK_SHAKE_PROOF] = {"PROOF", "client", RK_SHAKE_MAC + RK_SHAKE_IDENTITY,
-                        RK_SHAKE_MAC + RK_SHAKE_IDENTITY + RK_SHAKE_HELLO_MAX},
+                        RK_SHAKE_MAC + RK_SHAKE_IDENTITY + RK_SHAKE_CARD_MAX + RK_SHAKE_HELLO_MAX},
     [RK_SHAKE_WELCOME] = {"WELCOME", "server", RK_SHAKE_MAC + RK_SHAKE_IDENTITY + RK_SHAKE_WELCOME_MORE,
-                          RK_SHAKE_MAC + RK_SHAKE_IDENTITY + RK_SHAKE_WELCOME_MORE + RK_SHAKE_HELLO_MAX},
+                          RK_SHAKE_MAC + RK_SHAKE_IDENTITY + RK_SHAKE_WELCOME_MORE + RK_SHAKE_CARD_MAX + RK_SHAKE_HELLO_MAX},
     [RK_SHAKE_REFUSED] = {"REFUSED", NULL, 4, 4 + RK_SHAKE_TEXT_MAX},
     [RK_SHAKE_READY] = {"READY", NULL, 1, 1},
 };
@@ -86,6 +86,7 @@ static void write_identity(struct shake_writer *w, const struct rk_shake *in)
 {
     size_t name = strnlen(in->name, RK_SHAKE_NAME - 1);
     size_t hello = in->hello_bytes < RK_SHAKE_HELLO_MAX ? in->hello_bytes : RK_SHAKE_HELLO_MAX;
+    size_t card = in->card_bytes <= RK_SHAKE_CARD_MAX ? in->card_bytes : 0;
 
     write_bytes(w, in->mac, RK_SHAKE_MAC);
     write_int(w, in->context, 8);
@@ -100,6 +101,8 @@ static void write_identity(struct shake_writer *w, const struct rk_shake *in)
         write_int(w, in->segment_bytes, 8);
         write_int(w, in->segment_fd, 4);
     }
+    write_int(w, card, 2);
+    write_bytes(w, in->card, card);
     write_int(w, hello, 2);
     write_bytes(w, in->hello, hello);
 }
@@ -125,7 +128,7 @@ size_t rk_shake_encode(const struct rk_shake *in, unsigned char out[RK_SHAKE_MAX
         write_bytes(&w, in->text, strnlen(in->text, RK_SHAKE_TEXT_MAX));
         break;
     case RK_SHAKE_READY:
-        write_int(&w, in->attached, 1);
+        write_int(&w, in->takes, 1);
         break;
     case RK_SHAKE_TYPE_END:
         break;
@@ -212,8 +215,17 @@ static bool read_identity(struct shake_reader *r, struct rk_shake *out)
         out->segment_bytes = read_int(r, 8);
         out->segment_fd = (uint32_t)read_int(r, 4);
     }
+    out->card_bytes = (uint16_t)read_int(r, 2);
+    if (out->card_bytes > RK_SHAKE_CARD_MAX || r->end - r->at < out->card_bytes + 2) {
+        unsigned has = out->card_bytes;
+
+        out->card_bytes = 0;
+        return shake_invalid(out, "%s announces a card of %u bytes, and %u follow", shapes[out->type].name, has,
+                             (unsigned)(r->end - r->at)) == 0;
+    }
+    read_bytes(r, out->card, out->card_bytes);
     out->hello_bytes = (uint16_t)read_int(r, 2);
-    if (out->hello_bytes != r->end - r->at) {
+    if (out->hello_bytes != r->end - r->at || out->hello_bytes > RK_SHAKE_HELLO_MAX) {
         unsigned has = out->hello_bytes;
 
         out->hello_bytes = 0;
@@ -270,9 +282,9 @@ ssize_t rk_shake_next(const void *data, size_t len, struct rk_shake *out)
         valid = read_refusal(&r, out);
         break;
     case RK_SHAKE_READY:
-        if (*r.at > 1)
-            return shake_invalid(out, "READY has attached %u segments", (unsigned)*r.at);
-        out->attached = *r.at;
+        if (*r.at > RK_SHAKE_TAKES_CARD)
+            return shake_invalid(out, "READY takes the unknown way %u", (unsigned)*r.at);
+        out->takes = *r.at;
         break;
     case RK_SHAKE_TYPE_END:
         break;

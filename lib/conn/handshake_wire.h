@@ -5,9 +5,9 @@
  *     client                                server
  *     HELLO     nonce                  ->
  *                                      <-   CHALLENGE  nonce, secret wanted
- *     PROOF     mac, identity, hello   ->
- *                                      <-   WELCOME    mac, identity, team, segment, hello
- *     READY     attached               ->                                     only if WELCOME has a segment
+ *     PROOF     mac, identity, card, hello ->
+ *                                      <-   WELCOME    mac, identity, team, segment, card, hello
+ *     READY     takes                  ->                          only if WELCOME has a segment or a card
  *     REFUSED in place of any of them, by either side: status and text; the sender closes the connection
  *
  * A message is a head and a body, all integers little-endian:
@@ -15,10 +15,10 @@
  *     head       u32 magic "RKCN", u16 version, u16 type, u32 bytes of the body
  *     HELLO      nonce[32]
  *     CHALLENGE  nonce[32], u8 secret wanted (0 or 1)
- *     PROOF      mac[32], u64 context, u64 host, u32 pid, name[64], u16 bytes of hello, hello
+ *     PROOF      mac[32], u64 context, u64 host, u32 pid, name[64], u16 bytes of card, card, u16 bytes of hello, hello
  *     WELCOME    mac[32], u64 context, u64 host, u32 pid, name[64], u64 team, u64 nonce, u64 bytes, u32 fd of the segment,
- *                u16 bytes of hello, hello
- *     READY      u8 attached (0 or 1)
+ *                u16 bytes of card, card, u16 bytes of hello, hello
+ *     READY      u8 takes: 0 nothing, 1 the segment, 2 the card
  *     REFUSED    i32 status, text (the rest of the body)
  *
  * The head is the same in all versions. A side of another version is found by its first message, and the reason names
@@ -42,15 +42,17 @@
 /* Bytes. */
 enum {
     RK_SHAKE_HEAD = 12,
-    RK_SHAKE_BODY_MAX = 4096, /* of any version; those of this one are shorter */
+    RK_SHAKE_BODY_MAX = 4096, /* of any version */
     RK_SHAKE_NONCE = 32,
     RK_SHAKE_MAC = 32,
     RK_SHAKE_NAME = 64,       /* with at least one NUL */
     RK_SHAKE_HELLO_MAX = 1024,
+    RK_SHAKE_CARD_MAX = 2560,
     RK_SHAKE_TEXT_MAX = 256,
-    RK_SHAKE_IDENTITY = 8 + 8 + 4 + RK_SHAKE_NAME + 2, /* context, host, pid, name, bytes of hello */
-    RK_SHAKE_WELCOME_MORE = 8 + 8 + 8 + 4,             /* team, segment */
-    RK_SHAKE_MAX = RK_SHAKE_HEAD + RK_SHAKE_MAC + RK_SHAKE_IDENTITY + RK_SHAKE_WELCOME_MORE + RK_SHAKE_HELLO_MAX, /* of WELCOME */
+    RK_SHAKE_IDENTITY = 8 + 8 + 4 + RK_SHAKE_NAME + 2 + 2, /* context, host, pid, name, bytes of card and hello */
+    RK_SHAKE_WELCOME_MORE = 8 + 8 + 8 + 4,                 /* team, segment */
+    RK_SHAKE_MAX = RK_SHAKE_HEAD + RK_SHAKE_MAC + RK_SHAKE_IDENTITY + RK_SHAKE_WELCOME_MORE + RK_SHAKE_CARD_MAX +
+                   RK_SHAKE_HELLO_MAX, /* of WELCOME */
     RK_SHAKE_SIGNED_MAX = 2 * RK_SHAKE_NONCE + RK_SHAKE_MAX - RK_SHAKE_MAC,
     RK_SHAKE_WHY = 192,       /* text of a reason, with its NUL */
 };
@@ -65,6 +67,9 @@ enum rk_shake_type {
     RK_SHAKE_TYPE_END
 };
 
+/* What carries the frames of the connection; the socket does without both. */
+enum rk_shake_takes { RK_SHAKE_TAKES_NONE, RK_SHAKE_TAKES_SEGMENT, RK_SHAKE_TAKES_CARD };
+
 /* A message of any type; fields of other types are zero. */
 struct rk_shake {
     enum rk_shake_type type;                 /* 0: not received so far */
@@ -77,7 +82,9 @@ struct rk_shake {
     uint64_t team;                           /* WELCOME: id of the connection's team */
     uint64_t segment, segment_bytes;         /* WELCOME: nonce and size of the shared memory; 0: none is offered */
     uint32_t segment_fd;                     /* WELCOME: its descriptor there */
-    bool attached;                           /* READY: the client has it */
+    uint8_t takes;                           /* READY: enum rk_shake_takes */
+    uint16_t card_bytes;                     /* PROOF, WELCOME; 0: the sender has no UCX, or does not offer it */
+    unsigned char card[RK_SHAKE_CARD_MAX];   /* PROOF, WELCOME: the address of its UCX */
     uint16_t hello_bytes;                    /* PROOF, WELCOME */
     unsigned char hello[RK_SHAKE_HELLO_MAX]; /* PROOF, WELCOME: what the user gave, any bytes */
     rank_status_t status;                    /* REFUSED: RANK_ERR_REFUSED, RANK_ERR_SECRET or RANK_ERR_NO_MEMORY */

@@ -113,6 +113,7 @@ static void challenge_came(struct rk_shaking *s, const struct rk_shake *m)
     }
     memcpy(s->nonce[1], m->nonce, sizeof(s->nonce[1]));
     identify(s, &proof);
+    rk_conn_ucx_add_card(s, &proof);
     shake_await(s, RK_SHAKE_WELCOME);
     send_message(s, &proof, &s->opts->secret);
 }
@@ -137,12 +138,15 @@ static void offer_segment(struct rk_shaking *s, struct rk_shake *welcome)
 }
 
 /* Client. */
-static void take_segment(struct rk_shaking *s)
+static void take_offer(struct rk_shaking *s)
 {
     const struct rk_memfd_card card = {s->peer.segment, s->peer.segment_bytes, (int32_t)s->peer.pid, (int32_t)s->peer.segment_fd};
     struct rk_shake ready = {.type = RK_SHAKE_READY};
 
-    ready.attached = wants_segment(s) && rk_pair_attach(s->of->ctx, &card, &s->node) == RANK_OK;
+    if (s->peer.segment && wants_segment(s) && rk_pair_attach(s->of->ctx, &card, &s->node) == RANK_OK)
+        ready.takes = RK_SHAKE_TAKES_SEGMENT;
+    else if (rk_conn_ucx_prepare(s))
+        ready.takes = RK_SHAKE_TAKES_CARD;
     send_message(s, &ready, NULL);
 }
 
@@ -168,24 +172,34 @@ static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
     s->proved = s->opts->secret.bytes > 0;
     identify(s, &welcome);
     offer_segment(s, &welcome);
-    if (s->node)
+    if (!s->node && rk_conn_ucx_prepare(s))
+        rk_conn_ucx_add_card(s, &welcome);
+    if (s->node || s->ucx_link)
         shake_await(s, RK_SHAKE_READY);
     send_message(s, &welcome, &s->opts->secret);
-    if (!s->node)
+    if (!s->node && !s->ucx_link)
         settle(s, RANK_OK, NULL);
 }
 
 /* Server. */
 static void ready_came(struct rk_shaking *s, const struct rk_shake *m)
 {
-    if (m->attached && !rk_pair_is_attached(s->node)) {
+    bool segment = m->takes == RK_SHAKE_TAKES_SEGMENT, card = m->takes == RK_SHAKE_TAKES_CARD;
+
+    if (segment && (!s->node || !rk_pair_is_attached(s->node))) {
         shake_refuse(s, RANK_ERR_REFUSED, "the client has not attached the segment");
         return;
     }
-    if (!m->attached) {
+    if (card && !s->ucx_link) {
+        shake_refuse(s, RANK_ERR_REFUSED, "the client takes a card that was not offered");
+        return;
+    }
+    if (!segment) {
         rk_pair_drop(s->node);
         s->node = NULL;
     }
+    if (!card)
+        rk_conn_ucx_drop(s);
     settle(s, RANK_OK, NULL);
 }
 
@@ -199,8 +213,8 @@ static void welcome_came(struct rk_shaking *s, const struct rk_shake *m)
     s->peer = *m;
     s->proved = s->opts->secret.bytes > 0;
     s->team = m->team;
-    if (m->segment)
-        take_segment(s);
+    if (m->segment || m->card_bytes)
+        take_offer(s);
     settle(s, m->team & RK_TEAM_MIXED && !(m->team & RK_TEAM_COLL) ? RANK_OK : RANK_ERR_REFUSED, "it gave no valid team");
 }
 
@@ -311,6 +325,7 @@ void rk_shake_end(struct rk_shaking *s)
     if (s->source.fd >= 0)
         close(s->source.fd);
     rk_pair_drop(s->node);
+    rk_conn_ucx_drop(s);
     free(s);
 }
 

@@ -29,6 +29,27 @@ struct rk_took {
     uint64_t tag, bytes; /* bytes: of the message as sent */
 };
 
+/*
+ * Links to processes that no launcher introduces: lib/conn exchanges the cards. The peer gets its number after both sides
+ * have prepared the link.
+ */
+struct rk_channel_links {
+    /*
+     * Make a link by the card of a process that has proved itself, in the context with the id remote.
+     * RANK_ERR_UNREACHABLE: it cannot lead there, or another link does; why gets the reason. warn: the program should see it.
+     */
+    rank_status_t (*prepare)(void *state, uint64_t remote, const void *card, size_t len, char *why, size_t size, bool *warn,
+                             void **link);
+    /* End a link that has no peer. */
+    void (*unprepare)(void *state, void *link);
+    /* The link is the peer's, and this process has the id self there. connect succeeds then. Frames wait until admit. */
+    rank_status_t (*adopt)(void *link, struct rk_peer *peer, struct rk_procid self);
+    /* The other side has adopted its link. Callable anywhere. */
+    void (*admit)(struct rk_peer *peer);
+    /* RANK_OK: neither side of the link moves data that this side has sent or asked for. RK_AGAIN: not yet. */
+    rank_status_t (*settled)(struct rk_peer *peer);
+};
+
 struct rk_channel {
     const char *name;
     bool shares_memory; /* the peers that it reaches can map each other's memory */
@@ -159,6 +180,9 @@ struct rk_channel {
 
     /* Read device memory of its peers. NULL: it cannot. */
     const struct rk_peer_device_ops *device;
+
+    /* NULL: only peers that a launcher introduces. */
+    const struct rk_channel_links *links;
 };
 
 extern const struct rk_channel rk_channel_self;

@@ -62,7 +62,7 @@ typedef struct rank_listener *rank_listener_t;
 #define RANK_LISTENER_NULL ((rank_listener_t)0)
 
 /* rank_conn_opts.flags. OPEN, of a listener: accept peers of other hosts without a secret. NO_SHM, of either side: the
- * connection does not use shared memory on one host. NO_RDMA: accepted, and without effect, as no connection uses RDMA. */
+ * connection does not use shared memory on one host. NO_RDMA, of either side: UCX does not carry it; its socket or shared memory does. */
 #define RANK_CONN_OPEN 1u
 #define RANK_CONN_NO_SHM 2u
 #define RANK_CONN_NO_RDMA 4u
@@ -132,13 +132,13 @@ typedef struct rank_conn_info {
     size_t size;           /* set by the caller: sizeof(rank_conn_info_t), or less: a multiple of 8; later fields are left out */
     char local[80], remote[80]; /* addresses */
     char name[64];         /* of the peer's context */
-    char channel[16];      /* what carries the data */
+    char channel[16];      /* what carries the data: "shm", "ucx" or "tcp" */
     int32_t pid;           /* of the peer, if it is on this host; 0: it is not */
     int32_t proved;        /* 1: both sides have proved a secret */
     int64_t sent, received; /* bytes on the socket */
     size_t hello_bytes;
     unsigned char hello[1024]; /* of the peer */
-    int64_t messages_sent, messages_received; /* on the socket, also those of collectives; -1: shared memory carries them */
+    int64_t messages_sent, messages_received; /* on the socket, also those of collectives; -1: shared memory or UCX carries them */
     int64_t transfers, blocks;    /* lists of blocks that began here, and their blocks */
     int64_t refused;              /* frames and requests of the peer that were refused here */
     int64_t sent_ago_ns, received_ago_ns; /* since the last byte on the socket, by CLOCK_MONOTONIC; -1: none */

@@ -49,7 +49,7 @@ static void connect_all(struct pair *p, rank_ctx_t ctx, int n, rank_team_t *conn
             OK(rank_connect(ctx, address, &opts, &conns[i]));
         }
         OK(rank_conn_info(conns[i], &info));
-        CHECK(info.proved == 1 && info.pid > 0 && strcmp(info.channel, pair_by_socket ? "tcp" : "shm") == 0);
+        CHECK(info.proved == 1 && info.pid > 0 && strcmp(info.channel, pair_channel(i == 0)) == 0);
         if (p->me == listens)
             CHECK(info.hello_bytes == sizeof(i) && memcmp(info.hello, &i, sizeof(i)) == 0);
         CHECK(rank_team_rank(conns[i]) == (p->me == listens));
@@ -192,15 +192,17 @@ int main(int argc, char **argv)
     bool ok = true;
 
     nsteps = (int)option(argc, argv, "--steps", nsteps);
-    for (long i = 0; i < 2 * cases; i++) {
-        pair_by_socket = i % 2;
-        ok &= pair_run("two processes", random_side, seed + (uint64_t)i, 120, false);
+    for (long i = 0; i < PAIR_WAYS * cases; i++) {
+        if (pair_use(i % PAIR_WAYS))
+            ok &= pair_run("two processes", random_side, seed + (uint64_t)i, 120, false);
     }
-    for (int i = 0; i < 2; i++) {
-        pair_by_socket = i;
+    for (int i = 0; i < PAIR_WAYS; i++) {
+        if (!pair_use(i))
+            continue;
         ok &= pair_run("two contexts of one process", threads_side, seed, 120, false);
         ok &= pair_run("fairness", fair_side, seed, 120, false);
     }
+    pair_use(PAIR_SOCKET);
     ok &= pair_run("to itself", self_side, seed, 60, false);
     return ok ? 0 : 1;
 }

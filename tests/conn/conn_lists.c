@@ -281,8 +281,9 @@ int main(int argc, char **argv)
                   {"event loop", loop_side, 60, false, false}};
 
     nsteps = (int)option(argc, argv, "--steps", nsteps);
-    for (int way = 0; way < 3; way++) { /* CMA; frames by shared memory; frames by the socket */
-        pair_by_socket = way == 2;
+    for (int way = 0; way < 4; way++) { /* CMA; frames by shared memory, by the socket, by UCX */
+        if (!pair_use(way < 2 ? PAIR_SHARED : way - 1))
+            continue;
         setenv("RANK_CMA", way ? "off" : "auto", 1);
         for (long i = 0; i < cases && chosen(argc, argv, "random lists"); i++)
             ok &= pair_run("random lists", random_side, seed + (uint64_t)i, 120, false);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* conn_pair.c: see conn_pair.h. */
+#include "config.h"
+
 #include "tests/conn/conn_pair.h"
 
 #include <dirent.h>
@@ -13,7 +15,7 @@
 #include <unistd.h>
 
 static struct pair *current;
-bool pair_by_socket;
+bool pair_by_socket, pair_by_ucx;
 
 void pair_fail(const char *file, int line, const char *fmt, ...)
 {
@@ -154,12 +156,30 @@ bool pair_run(const char *name, void (*side)(struct pair *p), uint64_t seed, int
     pid = fork();
     if (pid == 0) {
         setpgid(0, 0);
+        if (pair_by_ucx)
+            setenv("UCX_TLS", "posix,self", 1);
         _exit(run_sides((struct pair){.seed = seed, .name = name}, side, until - 0.5, kills) ? 0 : 1);
     }
     ok = reap(pid, until + 1, kills, name);
     kill(-pid, SIGKILL); /* what a failure has left */
-    printf("%s - %s%s seed %llu\n", ok ? "ok" : "not ok", name, pair_by_socket ? ", by socket" : "", (unsigned long long)seed);
+    printf("%s - %s%s seed %llu\n", ok ? "ok" : "not ok", name, pair_by_socket ? ", by socket" : pair_by_ucx ? ", by UCX (stand-in)" : "", (unsigned long long)seed);
     return ok;
+}
+
+bool pair_use(int way)
+{
+    pair_by_socket = way == PAIR_SOCKET;
+    pair_by_ucx = way == PAIR_UCX;
+#ifdef HAVE_UCX
+    return true;
+#else
+    return !pair_by_ucx;
+#endif
+}
+
+const char *pair_channel(bool first)
+{
+    return pair_by_ucx && first ? "ucx" : pair_by_ucx || pair_by_socket ? "tcp" : "shm";
 }
 
 /* --------------------------------------------------------------------- between the sides */
@@ -194,7 +214,7 @@ rank_conn_opts_t pair_opts(void)
     opts.secret = "a secret of this one test";
     opts.secret_bytes = PAIR_SECRET;
     opts.timeout_ns = 20 * SECOND;
-    opts.flags = pair_by_socket ? RANK_CONN_NO_SHM : 0;
+    opts.flags = pair_by_socket || pair_by_ucx ? RANK_CONN_NO_SHM : 0;
     return opts;
 }
 

@@ -49,8 +49,13 @@ rank_listener_t pair_listen(struct pair *p, rank_ctx_t ctx, const rank_conn_opts
 /* Connect to the address that the other side gave, or accept. Both sides call this. */
 rank_team_t pair_connect(struct pair *p, rank_ctx_t ctx, rank_listener_t listener);
 rank_conn_opts_t pair_opts(void);
-/* Of the cases that follow: by sockets, also within the host. */
-extern bool pair_by_socket;
+/* Of the cases that follow: by sockets, also within the host; by UCX, with its shared memory as a stand-in for RDMA. */
+extern bool pair_by_socket, pair_by_ucx;
+enum { PAIR_SHARED, PAIR_SOCKET, PAIR_UCX, PAIR_WAYS };
+/* Set them. Returns false if this build has no such way. */
+bool pair_use(int way);
+/* What carries the first connection of two contexts; further ones do not use UCX. */
+const char *pair_channel(bool first);
 
 uint64_t pair_random(uint64_t *state);
 double pair_now(void); /* seconds */

@@ -47,9 +47,9 @@ int main(int argc, char **argv)
     bool ok = true;
 
     nrounds = (int)option(argc, argv, "--rounds", nrounds);
-    for (uint64_t i = 0; i < 4; i++) {
-        pair_by_socket = i % 2;
-        ok &= pair_run("rights", model_side, seed + i / 2, 120, false);
+    for (int i = 0; i < 2 * PAIR_WAYS; i++) {
+        if (pair_use(i % PAIR_WAYS))
+            ok &= pair_run("rights", model_side, seed + (uint64_t)(i / PAIR_WAYS), 120, false);
     }
     return ok ? 0 : 1;
 }

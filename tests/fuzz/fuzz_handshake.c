@@ -34,7 +34,8 @@ static void check_message(const uint8_t *message, size_t len, const struct rk_sh
     size_t n = rk_shake_signed(nonce, nonce, message, len, covered);
 
     require(len <= RK_SHAKE_MAX && m->need == len && is_text(m->name) && is_text(m->text));
-    require(strnlen(m->name, RK_SHAKE_NAME) < RK_SHAKE_NAME && m->hello_bytes <= RK_SHAKE_HELLO_MAX);
+    require(strnlen(m->name, RK_SHAKE_NAME) < RK_SHAKE_NAME && m->hello_bytes <= RK_SHAKE_HELLO_MAX &&
+            m->card_bytes <= RK_SHAKE_CARD_MAX);
     require(n == (rk_shake_label(m->type) ? 2 * RK_SHAKE_NONCE + len - RK_SHAKE_MAC : 0));
     require(rk_shake_encode(m, again) == len);
     if (!strchr(m->name, '?') && !strchr(m->text, '?'))

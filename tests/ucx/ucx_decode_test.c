@@ -399,6 +399,24 @@ static void test_net_devices(void **state)
     assert_false(rk_ucx_has_net_device("", "ib0"));
 }
 
+static void tls_without_tcp(void **state)
+{
+    static const char *const cases[][2] = {
+        {"tcp", ""}, {"rc,tcp,self", "rc,self"}, {"tcp,\\tcp,posix", "posix"}, {"all", "^tcp"}, {"rc,all", "^tcp"},
+        {"^shm", "^shm,tcp"}, {"^", "^tcp"}, {"rc", "rc"}, {"tcp2,ud:aux", "tcp2,ud:aux"}, {"", ""}, {",,tcp", ""}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *left = rk_ucx_tls_without_tcp(cases[i][0]);
+
+        assert_non_null(left);
+        assert_string_equal(left, cases[i][1]);
+        free(left);
+    }
+    assert_true(rk_ucx_lists_tcp("#  resource 2 : md 1 dev 2 flags -- tcp/eth0\n"));
+    assert_false(rk_ucx_lists_tcp("#  resource 2 : md 1 dev 2 flags -- rc_verbs/tcp:1\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_sorts),
         cmocka_unit_test(test_net_devices),
+        cmocka_unit_test(tls_without_tcp),
     };
 
     return cmocka_run_group_tests_name("ucx wire", tests, NULL, NULL);

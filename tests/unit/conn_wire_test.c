@@ -61,6 +61,8 @@ static struct rk_shake random_message(int type)
         memset(m.name, 'n', next_random() % RK_SHAKE_NAME);
         m.hello_bytes = (uint16_t)(next_random() % (RK_SHAKE_HELLO_MAX + 1));
         fill_random(m.hello, m.hello_bytes);
+        m.card_bytes = next_random() % 2 ? (uint16_t)(next_random() % (RK_SHAKE_CARD_MAX + 1)) : 0;
+        fill_random(m.card, m.card_bytes);
         m.team = type == RK_SHAKE_WELCOME ? next_random() : 0;
     }
     if (type == RK_SHAKE_WELCOME) {
@@ -68,7 +70,7 @@ static struct rk_shake random_message(int type)
         m.segment_bytes = next_random();
         m.segment_fd = (uint32_t)next_random();
     }
-    m.attached = type == RK_SHAKE_READY && next_random() % 2;
+    m.takes = type == RK_SHAKE_READY ? (uint8_t)(next_random() % 3) : 0;
     if (type == RK_SHAKE_REFUSED) {
         m.status = refusals[next_random() % 3];
         memset(m.text, 't', next_random() % (RK_SHAKE_TEXT_MAX + 1));
@@ -84,7 +86,9 @@ static void assert_same_message(const struct rk_shake *a, const struct rk_shake 
     assert_memory_equal(a->mac, b->mac, sizeof(a->mac));
     assert_true(a->context == b->context && a->host == b->host && a->pid == b->pid && a->team == b->team);
     assert_true(a->segment == b->segment && a->segment_bytes == b->segment_bytes && a->segment_fd == b->segment_fd);
-    assert_int_equal(a->attached, b->attached);
+    assert_int_equal(a->takes, b->takes);
+    assert_int_equal(a->card_bytes, b->card_bytes);
+    assert_memory_equal(a->card, b->card, sizeof(a->card));
     assert_string_equal(a->name, b->name);
     assert_int_equal(a->hello_bytes, b->hello_bytes);
     assert_memory_equal(a->hello, b->hello, sizeof(a->hello));
@@ -158,9 +162,11 @@ static void test_malformed(void **state)
         {RK_SHAKE_CHALLENGE, 12 + 32, 2, "wants 2 secrets"},
         {RK_SHAKE_PROOF, 9, 0x10, "PROOF has a body of"},
         {RK_SHAKE_PROOF, 12 + 32 + 20 + 63, 'x', "name in PROOF"},
-        {RK_SHAKE_PROOF, 12 + 32 + 20 + 64, 9, "PROOF announces a hello of 9 bytes and has 5"},
-        {RK_SHAKE_WELCOME, 12 + 32 + 20 + 64 + RK_SHAKE_WELCOME_MORE + 1, 1, "WELCOME announces a hello of 261 bytes and has 5"},
-        {RK_SHAKE_READY, 12, 2, "READY has attached 2 segments"},
+        {RK_SHAKE_PROOF, 12 + 32 + 20 + 64, 9, "PROOF announces a card of 9 bytes, and 7 follow"},
+        {RK_SHAKE_PROOF, 12 + 32 + 20 + 64 + 1, 0xff, "PROOF announces a card of 65280 bytes, and 7 follow"},
+        {RK_SHAKE_PROOF, 12 + 32 + 20 + 64 + 2, 9, "PROOF announces a hello of 9 bytes and has 5"},
+        {RK_SHAKE_WELCOME, 12 + 32 + 20 + 64 + RK_SHAKE_WELCOME_MORE + 3, 1, "WELCOME announces a hello of 261 bytes and has 5"},
+        {RK_SHAKE_READY, 12, 3, "READY takes the unknown way 3"},
         {RK_SHAKE_REFUSED, 12, 0xff, "REFUSED has the status -1"},
         {RK_SHAKE_REFUSED, 15, 0x7f, "REFUSED has the status"},
     };
@@ -192,7 +198,7 @@ static void test_limits(void **state)
     assert_int_equal(decode_exact(bytes, rk_shake_encode(&in, bytes), &out), RK_SHAKE_HEAD + 4 + 8);
     assert_int_equal(out.status, RANK_ERR_REFUSED);
     assert_string_equal(out.text, "a?[31m?b");
-    in = (struct rk_shake){.type = RK_SHAKE_WELCOME, .hello_bytes = 9999};
+    in = (struct rk_shake){.type = RK_SHAKE_WELCOME, .hello_bytes = 9999, .card_bytes = RK_SHAKE_CARD_MAX};
     memset(in.name, 'x', sizeof(in.name));
     in.name[1] = '\t';
     assert_int_equal(rk_shake_encode(&in, bytes), RK_SHAKE_MAX);

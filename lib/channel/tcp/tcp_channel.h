@@ -151,6 +151,8 @@ void rk_tcp_unwatch(struct rk_tcp *tcp, struct rk_tcp_source *source);
 rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, struct rk_tcp_counts *counts, bool lifeline);
 /* The link of a peer; NULL: it has none any more. */
 struct rk_tcp_link *rk_tcp_link_of(const struct rk_tcp *tcp, const struct rk_peer *peer);
+/* Of a lifeline: announce that frames on the other channel are received. */
+void rk_tcp_send_ready(struct rk_tcp_link *l);
 /* Send the last frame. The socket takes no more frames; the peer's are still received. */
 void rk_tcp_send_bye(struct rk_tcp_link *l);
 /* Is all sent, and has the peer sent all? Or has the connection ended? */

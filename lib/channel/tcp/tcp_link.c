@@ -155,6 +155,14 @@ void rk_tcp_link_close(struct rk_tcp_link *l)
     free(l);
 }
 
+void rk_tcp_send_ready(struct rk_tcp_link *l)
+{
+    const struct rk_hdr ready = {.kind = RK_TCP_READY, .epoch = l->peer->epoch};
+
+    if (rk_tcp_put(l, &ready, NULL, 0, NULL, NULL) == RANK_OK) /* the first bytes: there is room */
+        rk_tcp_flush(l);
+}
+
 void rk_tcp_send_bye(struct rk_tcp_link *l)
 {
     const struct rk_hdr bye = {.kind = RK_TCP_BYE, .epoch = l->peer->epoch};

@@ -28,7 +28,11 @@ static bool tcp_deliver(struct rk_tcp_link *l, const struct rk_hdr *hdr, const v
         rk_engine_report_death(ctx, l->peer->number);
         return true;
     }
-    if (l->lifeline)
+    if (l->lifeline && hdr->kind == RK_TCP_READY && l->peer->channel && l->peer->channel->links) {
+        l->peer->channel->links->admit(l->peer);
+        return true;
+    }
+    if (l->lifeline || hdr->kind == RK_TCP_READY)
         return false;
     if (hdr->kind == RK_TCP_BYE) {
         l->bye = true;

@@ -14,6 +14,7 @@ static bool payload_fits(const struct rk_hdr *hdr)
         return hdr->len == sizeof(struct rk_tcp_pull);
     case RK_TCP_DROP:
     case RK_TCP_BYE:
+    case RK_TCP_READY:
         return hdr->len == 0;
     case RK_TCP_DATA:
         if (hdr->flags & RK_TCP_END)

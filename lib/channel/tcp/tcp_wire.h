@@ -27,6 +27,7 @@ enum {
     RK_TCP_WRITE,   /* a chunk for the receiver's memory tag, at offset team; turn and src: the sender's id */
     RK_TCP_WRITTEN, /* payload: struct rk_tcp_written; answers the last chunk of a WRITE, and those that fail */
     RK_TCP_READ,    /* payload: struct rk_tcp_read; DATA answers it, until one has the flag RK_TCP_END */
+    RK_TCP_READY, /* of a lifeline: the sender receives what the other channel carries */
     RK_TCP_KIND_END
 };
 /*

@@ -2,6 +2,8 @@
 /* devices.c: parse the transports and devices that a UCX context prints. */
 #include "lib/channel/ucx/devices.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *rk_ucx_next_device(const char **text, size_t *len)
@@ -40,4 +42,55 @@ unsigned rk_ucx_sorts(const char *text)
     while ((name = rk_ucx_next_device(&text, &len)) != NULL)
         found |= begins(name, by_device) ? RK_UCX_BY_DEVICE : begins(name, by_software) ? RK_UCX_BY_SOFTWARE : 0;
     return found;
+}
+
+bool rk_ucx_lists_tcp(const char *text)
+{
+    const char *name;
+    size_t len;
+
+    while ((name = rk_ucx_next_device(&text, &len)) != NULL) {
+        if (strncmp(name, "tcp/", 4) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_word(const char *at, size_t len, const char *word)
+{
+    if (len && *at == '\\') { /* the very transport, instead of an alias */
+        at++;
+        len--;
+    }
+    return len == strlen(word) && strncmp(at, word, len) == 0;
+}
+
+char *rk_ucx_tls_without_tcp(const char *tls)
+{
+    char *out = malloc(strlen(tls) + sizeof(",tcp"));
+    size_t used = 0;
+
+    if (!out)
+        return NULL;
+    if (*tls == '^') {
+        sprintf(out, "%s%stcp", tls, tls[1] ? "," : "");
+        return out;
+    }
+    while (*tls) {
+        size_t len = strcspn(tls, ",");
+
+        if (is_word(tls, len, "all")) {
+            strcpy(out, "^tcp");
+            return out;
+        }
+        if (len && !is_word(tls, len, "tcp")) {
+            if (used)
+                out[used++] = ',';
+            memcpy(out + used, tls, len);
+            used += len;
+        }
+        tls += len + (tls[len] == ',');
+    }
+    out[used] = '\0';
+    return out;
 }

@@ -20,6 +20,14 @@ const char *rk_ucx_next_device(const char **text, size_t *len);
 /* Kinds of transports in the text, as a mask. */
 unsigned rk_ucx_sorts(const char *text);
 
+/* Does the text of a context list a device of UCX's tcp? */
+bool rk_ucx_lists_tcp(const char *text);
+/*
+ * Remove tcp from a list of UCX_TLS ("rc,tcp", "^shm", "all"). Returns "" if nothing is left; NULL: out of memory. Caller
+ * frees.
+ */
+char *rk_ucx_tls_without_tcp(const char *tls);
+
 /*
  * net_devices.c: make UCX's list from a comma list of NICs: an RDMA device becomes its ports, as sysfs ("/sys") has
  * them. NULL: out of memory. Caller frees.

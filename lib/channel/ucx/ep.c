@@ -21,17 +21,16 @@
 enum { CLOSE_NS = 500 * 1000 * 1000, FORCE_NS = 200 * 1000 * 1000, FORCE_PASSES = 256 };
 #define SETTLE_NS 5000000000ull /* a connecting peer may wait for a core: keep the worker until then */
 #define PEACE_NS 3000000000ull /* in the last barrier: maximum skew of the ranks */
+#define LIFELINE_NS 100000000ull /* of a connection: its socket may report that the peer has left in peace */
 
-static struct rk_ucx_link *link_new(struct rk_ucx *ucx, struct rk_peer *peer)
+struct rk_ucx_link *rk_ucx_link_alloc(struct rk_ucx *ucx)
 {
     struct rk_ucx_link *l = calloc(1, sizeof(*l));
 
-    if (!l || !rk_handle_put(&ucx->links, l, &l->id)) {
-        free(l);
+    if (!l)
         return NULL;
-    }
     l->ucx = ucx;
-    l->peer = peer;
+    l->self = (struct rk_procid){ucx->job, ucx->me};
     l->theirs.index = RK_UCX_NO_LINK;
     l->last_tick = UINT64_MAX;
     rk_list_init(&l->on_open);
@@ -40,6 +39,7 @@ static struct rk_ucx_link *link_new(struct rk_ucx *ucx, struct rk_peer *peer)
     rk_list_init(&l->on_busy);
     rk_list_init(&l->on_failed);
     rk_list_init(&l->on_closing);
+    rk_list_init(&l->on_prepared);
     return l;
 }
 
@@ -61,19 +61,31 @@ static bool may_name(struct rk_ucx *ucx, int number)
     return true;
 }
 
+bool rk_ucx_link_bind(struct rk_ucx_link *l, struct rk_peer *peer)
+{
+    struct rk_ucx *ucx = l->ucx;
+
+    if (!may_name(ucx, peer->number) || !rk_handle_put(&ucx->links, l, &l->id))
+        return false;
+    l->peer = peer;
+    ucx->by_number[peer->number] = l;
+    return true;
+}
+
 struct rk_ucx_link *rk_ucx_link_of(struct rk_ucx *ucx, struct rk_peer *peer)
 {
     struct rk_ucx_link *l = NULL;
 
     if (peer->number < ucx->by_number_cap)
         l = ucx->by_number[peer->number];
-    if (l)
+    if (l || ucx->ctx->ucx_for_conns)
         return l;
-    if (may_name(ucx, peer->number))
-        l = ucx->by_number[peer->number] = link_new(ucx, peer);
-    if (!l)
-        rk_error("out of memory for the link to rank %u", peer->id.rank);
-    return l;
+    l = rk_ucx_link_alloc(ucx);
+    if (l && rk_ucx_link_bind(l, peer))
+        return l;
+    free(l);
+    rk_error("out of memory for the link to rank %u", peer->id.rank);
+    return NULL;
 }
 
 void rk_ucx_link_broken(struct rk_ucx_link *l)
@@ -94,15 +106,18 @@ static bool is_end(ucs_status_t why)
  * A connection of the last barrier has ended. A rank that is done closes its connections, and sends BYE on those
  * that it opened itself. Other peers see only a broken connection: it counts as a death only if the barrier does
  * not end, or if the launcher reports it. Data and BYE may still arrive on another connection. An unreachable host
- * has not left in an orderly way.
+ * has not left in an orderly way. The socket of a connection reports whether its peer has left.
  */
 void rk_ucx_link_ended(struct rk_ucx_link *l, ucs_status_t why)
 {
     if (l->failed || l->dropped)
         return;
-    if (l->ucx->ctx->engine->draining && !l->bye && !l->unanswered && is_end(why))
+    if (l->remote || (l->ucx->ctx->engine->draining && !l->bye && !l->unanswered && is_end(why)))
         l->lost_ns = rk_clock_ns();
-    rk_ucx_link_broken(l);
+    if (l->peer)
+        rk_ucx_link_broken(l);
+    else
+        l->failed = true;
 }
 
 /* Called by UCP within ucp_worker_progress. */
@@ -112,13 +127,12 @@ static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 
     (void)ep;
     if (!l->failed && !l->dropped)
-        rk_info("UCX lost rank %u: %s", l->peer->id.rank, ucs_status_string(status));
+        rk_info("UCX lost rank %u: %s", l->peer ? l->peer->id.rank : 0, ucs_status_string(status));
     rk_ucx_link_ended(l, status);
 }
 
-static rank_status_t make_endpoint(struct rk_ucx_link *l, const ucp_address_t *address)
+rank_status_t rk_ucx_make_endpoint(struct rk_ucx_link *l, const ucp_address_t *address, ucp_ep_h *ep)
 {
-    struct rk_ucx *ucx = l->ucx;
     ucp_ep_params_t params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER,
@@ -126,26 +140,33 @@ static rank_status_t make_endpoint(struct rk_ucx_link *l, const ucp_address_t *a
         .err_mode = UCP_ERR_HANDLING_MODE_PEER,
         .err_handler = {.cb = on_error, .arg = l},
     };
-    rank_status_t why;
     ucs_status_t st;
 
-    l->by_peer_mode = !(ucx->shm_transports && l->peer->local >= 0);
+    l->by_peer_mode = !(l->ucx->shm_transports && (l->remote || l->peer->local >= 0));
     if (!l->by_peer_mode)
         params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
-    st = ucp_ep_create(ucx->worker, &params, &l->ep);
+    st = ucp_ep_create(l->ucx->worker, &params, ep);
     if (st == UCS_OK)
         return RANK_OK;
-    l->ep = NULL;
+    *ep = NULL;
+    rk_info("UCX cannot reach rank %u, which may be gone: %s", l->peer ? l->peer->id.rank : 0, ucs_status_string(st));
+    return rk_ucx_status(st);
+}
+
+static rank_status_t make_endpoint(struct rk_ucx_link *l, const ucp_address_t *address)
+{
+    rank_status_t st = rk_ucx_make_endpoint(l, address, &l->ep), why;
+
+    if (!st)
+        return RANK_OK;
     /* On its own host UCX connects at once; a recently dead peer refuses, which is no error. */
     why = rk_engine_why_unreached(l->peer);
-    if (why != RANK_ERR_UNREACHABLE) {
-        rk_info("UCX cannot reach rank %u, which may be gone: %s", l->peer->id.rank, ucs_status_string(st));
+    if (why != RANK_ERR_UNREACHABLE)
         return why;
-    }
-    rk_error("UCX cannot reach rank %u: %s (do both sides have a network device or transport in "
-             "common? see UCX_TLS, UCX_NET_DEVICES and RANK_NICS)",
-             l->peer->id.rank, ucs_status_string(st));
-    return rk_ucx_status(st);
+    rk_error("UCX cannot reach rank %u: do both sides have a network device or transport in common? see UCX_TLS, "
+             "UCX_NET_DEVICES and RANK_NICS",
+             l->peer->id.rank);
+    return st;
 }
 
 rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer)
@@ -164,7 +185,11 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
         return RANK_ERR_UNREACHABLE;
     l = rk_ucx_link_of(ucx, peer);
     if (!l)
-        return RANK_ERR_NO_MEMORY;
+        return ucx->ctx->ucx_for_conns ? RANK_ERR_UNREACHABLE : RANK_ERR_NO_MEMORY;
+    if (l->remote) {
+        peer->ep = l;
+        return RANK_OK;
+    }
     if (l->failed || l->dropped)
         return RANK_ERR_PEER_DEAD;
     st = rk_peer_card(peer, RK_UCX_CARD, bytes, &len);
@@ -238,6 +263,19 @@ static uint32_t reap_closing(struct rk_ucx *ucx)
     return kept;
 }
 
+bool rk_ucx_is_moving(const struct rk_ucx_link *l)
+{
+    const struct rk_link *pos;
+
+    rk_list_for_each(pos, &l->ops)
+    {
+        const struct rk_ucx_op *op = rk_list_entry(pos, struct rk_ucx_op, link);
+        if (op->type == RK_UCX_OP_UCP && !op->announced)
+            return true;
+    }
+    return false;
+}
+
 static bool in_ucp_hands(const struct rk_ucx_link *l)
 {
     const struct rk_link *pos;
@@ -270,7 +308,13 @@ static void ep_disconnect(struct rk_ucx_link *l)
     struct rk_ucx *ucx = l->ucx;
 
     rk_ucx_fail_ops(l, false);
-    if (l->ep && l->by_peer_mode) {
+    if (l->ep && l->remote && !l->by_peer_mode && l->peer->closed) { /* the peer lives: it ends what is under way */
+        uint64_t until = rk_clock_ns() + FORCE_NS;
+
+        while ((rk_ucx_is_moving(l) || l->unsent) && rk_clock_ns() < until)
+            progress(ucx);
+        close_quietly(l, false);
+    } else if (l->ep && l->by_peer_mode) {
         uint64_t until = rk_clock_ns() + FORCE_NS;
 
         close_quietly(l, true);
@@ -290,7 +334,7 @@ static void ep_send_bye(struct rk_ucx_link *l, uint8_t flags)
 {
     struct rk_hdr bye = {.kind = RK_UCX_BYE, .epoch = l->peer->epoch, .flags = flags};
 
-    if (l->failed || l->bye) {
+    if (l->failed || l->bye || l->remote) {
         ep_disconnect(l);
         return;
     }
@@ -306,6 +350,7 @@ static void ep_send_bye(struct rk_ucx_link *l, uint8_t flags)
 
 static void ep_detach(struct rk_ucx_link *l, uint8_t flags)
 {
+    rk_ucx_link_admit(l);
     if (l->flushing)
         ucp_request_free(l->flushing);
     l->flushing = NULL;
@@ -348,9 +393,23 @@ void rk_ucx_forget(void *state, struct rk_peer *peer, bool disconnected)
     reap_closing(ucx);
 }
 
+void rk_ucx_link_discard(struct rk_ucx_link *l)
+{
+    struct rk_ucx *ucx = l->ucx;
+
+    rk_ucx_link_admit(l);
+    rk_list_remove(&l->on_prepared);
+    if (l->ep)
+        close_quietly(l, l->by_peer_mode);
+    l->dropped = l->forgotten = true;
+    if (rk_list_empty(&l->on_closing))
+        rk_list_append(&ucx->closing, &l->on_closing);
+    reap_closing(ucx);
+}
+
 void rk_ucx_check_lost(struct rk_ucx_link *l, uint64_t now)
 {
-    if (rk_likely(l->lost_ns == 0) || now - l->lost_ns < PEACE_NS)
+    if (rk_likely(l->lost_ns == 0) || now - l->lost_ns < (l->remote ? LIFELINE_NS : PEACE_NS) || !l->peer)
         return;
     l->lost_ns = 0;
     rk_engine_report_death(l->ucx->ctx, l->peer->number);
@@ -421,6 +480,8 @@ bool rk_ucx_links_close(struct rk_ucx *ucx)
     struct rk_link *pos;
 
     ucx->leaving = true;
+    while (!rk_list_empty(&ucx->prepared))
+        rk_ucx_link_discard(rk_list_entry(ucx->prepared.next, struct rk_ucx_link, on_prepared));
     while (ucx->worker && reap_closing(ucx) > 0 && passes_on(ucx, &left))
         ;
     if (!rk_list_empty(&ucx->closing))

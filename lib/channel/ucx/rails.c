@@ -48,6 +48,15 @@ bool rk_ucx_has_nic(struct rk_ucx *ucx, const char *nics, bool *found)
     return text != NULL;
 }
 
+bool rk_ucx_has_tcp(struct rk_ucx *ucx, bool *found)
+{
+    char *text = printed(ucx, NULL);
+
+    *found = text && rk_ucx_lists_tcp(text);
+    free(text);
+    return text != NULL;
+}
+
 /* Devices within the process are no rails. */
 static void rails_print_devices(FILE *out, const char *text)
 {

@@ -47,6 +47,7 @@ static rank_status_t ucx_open(struct rk_ctx *ctx, void **state, void *card, size
     rk_list_init(&ucx->todo);
     rk_list_init(&ucx->closing);
     rk_list_init(&ucx->staging);
+    rk_list_init(&ucx->prepared);
     rk_bounce_pool_init(&ucx->sends);
     rk_bounce_pool_init(&ucx->receives);
     rk_ucx_bufs_init(ucx);
@@ -166,6 +167,12 @@ static bool link_drained(struct rk_ucx *ucx, struct rk_ucx_link *l)
     return true;
 }
 
+rank_status_t rk_ucx_link_drained(struct rk_ucx_link *l)
+{
+    rk_ucx_send_progress(l->ucx);
+    return link_drained(l->ucx, l) ? RANK_OK : RK_AGAIN;
+}
+
 static rank_status_t ucx_drained(void *state)
 {
     struct rk_ucx *ucx = state;
@@ -206,6 +213,8 @@ const struct rk_channel rk_channel_ucx = {
     .iget = rk_ucx_iget_mem,
     .flush = rk_ucx_flush_mem,
     .iflush = rk_ucx_iflush,
+    .idle = rk_ucx_conns_idle,
     .drained = ucx_drained,
     .rails = rk_ucx_rails,
+    .links = &rk_ucx_conn_links,
 };

@@ -102,6 +102,10 @@ struct rk_ucx_link {
     struct rk_ucx *ucx;
     struct rk_peer *peer;
     ucp_ep_h ep;         /* NULL: not connected, or disconnected */
+    ucp_ep_h shut;       /* of a connection: the endpoint until the peer has adopted its link */
+    struct rk_procid self; /* this process, as the peer identifies it */
+    uint64_t remote;     /* of a connection: id of the context to which it leads; 0: a launcher has introduced the peer */
+    struct rk_link on_prepared; /* in ucx->prepared, until it has a peer */
     struct rk_id id;     /* own id of the link, which the peer puts into its packets */
     struct rk_id theirs; /* the peer's id; index RK_UCX_NO_LINK: unknown yet */
     bool confirmed;      /* the peer has used the own id: no more hello needed */
@@ -181,7 +185,7 @@ struct rk_ucx {
     struct rk_handles links;
     struct rk_ucx_link **by_number; /* by number of the peer */
     int by_number_cap;
-    struct rk_link open, busy, failed, todo, closing, staging;
+    struct rk_link open, busy, failed, todo, closing, staging, prepared;
     struct rk_bounce_pool sends, receives; /* one each, as both may wait for the peer's */
     uint64_t pieces, overlapped; /* through bounce buffers; with other work of the message under way */
 
@@ -234,6 +238,10 @@ rank_status_t rk_ucx_rails(FILE *out);
 bool rk_ucx_transports(struct rk_ucx *ucx, unsigned *found);
 /* Find whether the context has one of UCX's network devices nics. Returns false without memory. */
 bool rk_ucx_has_nic(struct rk_ucx *ucx, const char *nics, bool *found);
+/* Find whether the context has devices of UCX's tcp. Returns false without memory. */
+bool rk_ucx_has_tcp(struct rk_ucx *ucx, bool *found);
+/* ucx.c: RANK_OK: all data of this link has left this process. RK_AGAIN: not yet. */
+rank_status_t rk_ucx_link_drained(struct rk_ucx_link *l);
 
 /* tcp_watch.c: call before and after UCX's worker is created; the second frees the result of the first. */
 void rk_ucx_listeners_before(struct rk_ucx_listeners *old);
@@ -260,6 +268,32 @@ void rk_ucx_check_lost(struct rk_ucx_link *l, uint64_t now);
 /* Returns false if UCP is still busy: its worker must stay. */
 bool rk_ucx_links_close(struct rk_ucx *ucx);
 void rk_ucx_links_destroy(struct rk_ucx *ucx);
+
+/* Make the endpoint of a link. RANK_ERR_UNREACHABLE: no device leads to the address. */
+rank_status_t rk_ucx_make_endpoint(struct rk_ucx_link *l, const ucp_address_t *address, ucp_ep_h *ep);
+/* A link without peer, id and endpoint; NULL: out of memory. */
+struct rk_ucx_link *rk_ucx_link_alloc(struct rk_ucx *ucx);
+/* Give the link to the peer, which has none. Returns false if out of memory. */
+bool rk_ucx_link_bind(struct rk_ucx_link *l, struct rk_peer *peer);
+/* End a link without peer. */
+void rk_ucx_link_discard(struct rk_ucx_link *l);
+/* Does UCP work on operations of the link, except messages that the peer has not fetched? */
+bool rk_ucx_is_moving(const struct rk_ucx_link *l);
+
+/* ucx_conn.c: links of connections. */
+extern const struct rk_channel_links rk_ucx_conn_links;
+/* The peer has adopted its link: frames may leave. No-op for other links. Callable in UCP's callbacks. */
+RK_INLINE void rk_ucx_link_admit(struct rk_ucx_link *l)
+{
+    if (l->shut) {
+        l->ep = l->shut;
+        l->shut = NULL;
+    }
+}
+/* Status of a send on a link without a working endpoint: RK_AGAIN, RANK_ERR_PEER_DEAD. */
+rank_status_t rk_ucx_conn_refusal(const struct rk_ucx_link *l);
+/* Report the peers of connections that UCX has lost, unless their sockets do it. About every 125 ms. */
+void rk_ucx_conns_idle(void *state, uint64_t now);
 
 /* ucx_op.c */
 struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type);

@@ -41,6 +41,8 @@ static struct rk_ucx_link *introduced_link(struct rk_ucx *ucx, const struct rk_u
     l = peer ? rk_ucx_link_of(ucx, peer) : NULL;
     if (l && l->theirs.index == RK_UCX_NO_LINK)
         l->theirs = hello->from;
+    if (l)
+        rk_ucx_link_admit(l); /* it has adopted its link */
     return l;
 }
 

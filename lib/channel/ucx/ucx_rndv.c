@@ -264,8 +264,8 @@ rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     struct rk_ucx_op *op;
     rank_status_t st;
 
-    if (!l || l->failed)
-        return RANK_ERR_PEER_DEAD;
+    if (!l || !l->ep || l->failed)
+        return rk_ucx_conn_refusal(l);
     if (rk_unlikely(view->ops != NULL) && (st = settle_memory(l->ucx, view)) != RANK_OK)
         return st;
     if (view->bytes <= RK_UCX_FRAME_MAX || l->announced >= RK_UCX_ANNOUNCED_MAX || rk_ucx_copies(l->ucx, view))

@@ -81,7 +81,7 @@ RK_INLINE size_t finish_head(struct rk_ucx_link *l, unsigned char *head)
     memcpy(head + offsetof(struct rk_ucx_head, first.turn), &turn, sizeof(turn));
     if (rk_likely(l->confirmed && l->theirs.index != RK_UCX_NO_LINK))
         return sizeof(struct rk_ucx_head);
-    hello = (struct rk_ucx_hello){RK_UCX_MAGIC, l->ucx->me, l->ucx->job, l->id};
+    hello = (struct rk_ucx_hello){RK_UCX_MAGIC, l->self.rank, l->self.job, l->id};
     memcpy(head + sizeof(struct rk_ucx_head), &hello, sizeof(hello));
     return RK_UCX_HEAD_MAX;
 }
@@ -249,7 +249,7 @@ rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const 
     struct rk_ucx *ucx;
 
     if (rk_unlikely(!l || !l->ep || l->failed))
-        return RANK_ERR_PEER_DEAD;
+        return rk_ucx_conn_refusal(l);
     ucx = l->ucx;
     if (rk_unlikely(ucx->inside && !shares))
         return RK_AGAIN;

@@ -10,7 +10,6 @@
 #include "lib/channel/ucx/devices.h"
 #include "lib/channel/ucx/ucx.h"
 
-#include <dirent.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,16 +139,67 @@ static rank_status_t check_nics(struct rk_ucx *ucx, const char *nics)
     return RANK_ERR_CONFIG;
 }
 
+static bool is_for_conns(const struct rk_ucx *ucx)
+{
+    return ucx->ctx && ucx->ctx->ucx_for_conns;
+}
+
+/*
+ * Leave out tcp: it believes any address that a process names which reaches its port. Shared memory is the pair channel's,
+ * unless the user names it.
+ */
+static rank_status_t configure_for_conns(struct rk_ucx *ucx, ucp_config_t *config)
+{
+    const char *tls = rk_env("UCX_TLS");
+    char *without = rk_ucx_tls_without_tcp(tls ? tls : "^shm");
+    ucs_status_t st;
+
+    if (!without)
+        return RANK_ERR_NO_MEMORY;
+    if (!*without) {
+        rk_warn("connections do not use UCX: UCX_TLS=%s names its tcp only, which has no protection from strangers", tls);
+        free(without);
+        return RANK_ERR_CONFIG;
+    }
+    ucx->shm_transports = tls && names_shm(tls);
+    st = ucp_config_modify(config, "TLS", without);
+    if (st != UCS_OK)
+        rk_error("UCX refuses the transports %s: %s", without, ucs_status_string(st));
+    free(without);
+    return st == UCS_OK ? RANK_OK : RANK_ERR_CONFIG;
+}
+
+/* Is UCX's tcp shut? */
+static rank_status_t check_for_conns(struct rk_ucx *ucx)
+{
+    bool found;
+
+    if (!is_for_conns(ucx))
+        return RANK_OK;
+    if (!rk_ucx_has_tcp(ucx, &found))
+        return RANK_ERR_NO_MEMORY;
+    if (found)
+        rk_warn("connections do not use UCX: its tcp cannot be left out (UCX_TLS)");
+    return found ? RANK_ERR_CONFIG : RANK_OK;
+}
+
 static rank_status_t configure(struct rk_ucx *ucx, ucp_config_t **out)
 {
     const char *tls = rk_env("UCX_TLS");
     bool forced = !(rk_ucx_conf()->channels & RK_CONF_SHM);
     ucs_status_t st = ucp_config_read(NULL, NULL, out);
+    rank_status_t rst;
 
     if (st != UCS_OK) {
         rk_error("UCX refuses its configuration: %s (see the UCX_* variables)",
                  ucs_status_string(st));
         return RANK_ERR_CONFIG;
+    }
+    if (is_for_conns(ucx)) {
+        rst = configure_for_conns(ucx, *out);
+        if (rst)
+            ucp_config_release(*out);
+        return rst;
     }
     ucx->shm_transports = tls ? names_shm(tls) : forced;
     if (!tls && !forced)
@@ -191,21 +241,6 @@ static rank_status_t ucx_setup_init(struct rk_ucx *ucx, int peers, const ucp_con
     return RANK_ERR_CHANNEL;
 }
 
-/* Has this machine devices for which puts and gets will probably be enabled? */
-static bool has_devices(void)
-{
-    DIR *dir = opendir("/sys/class/infiniband");
-    const struct dirent *d;
-    bool any = false;
-
-    if (!dir)
-        return false;
-    while (!any && (d = readdir(dir)) != NULL)
-        any = d->d_name[0] != '.';
-    closedir(dir);
-    return any;
-}
-
 /* Find out whether UCX moves device memory itself. An error, if RANK_CUDA_UCX requires it and UCX was built without CUDA. */
 static rank_status_t check_cuda(struct rk_ucx *ucx)
 {
@@ -239,12 +274,12 @@ static rank_status_t check_cuda(struct rk_ucx *ucx)
  */
 static rank_status_t init_as_allowed(struct rk_ucx *ucx, int peers, const ucp_config_t *config)
 {
-    int wish = rk_ucx_conf()->ucx_rma;
+    int wish = is_for_conns(ucx) ? RK_CONF_UCX_RMA_OFF : rk_ucx_conf()->ucx_rma;
     rank_status_t st;
     unsigned found;
     bool wanted;
 
-    ucx->rma = wish == RK_CONF_UCX_RMA_ON || (wish == RK_CONF_UCX_RMA_AUTO && has_devices());
+    ucx->rma = wish == RK_CONF_UCX_RMA_ON || (wish == RK_CONF_UCX_RMA_AUTO && rk_rdma_devices());
     st = ucx_setup_init(ucx, peers, config);
     if (st || wish != RK_CONF_UCX_RMA_AUTO)
         return st;
@@ -275,6 +310,8 @@ rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **
         st = check_nics(ucx, nics);
     if (!st)
         st = check_cuda(ucx);
+    if (!st)
+        st = check_for_conns(ucx);
     free(nics);
     if (kept)
         *kept = config;

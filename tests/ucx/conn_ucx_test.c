@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * conn_ucx_test.c: check which connections use UCX.
+ *
+ * UCX's shared memory is a stand-in for RDMA. Two contexts of this process connect. Each opens its UCX with its listener or
+ * its first connection.
+ */
+#include "lib/base/conf.h"
+#include "lib/channel/ucx/decode.h"
+#include "lib/conn/conns.h"
+#include "lib/p2p/p2p_internal.h"
+#include "tests/unit/unit.h"
+
+#define SHM_ONLY "posix,self"
+static const char secret[] = "sixteen bytes or more";
+
+struct way {
+    const char *name;
+    const char *tls[2];  /* UCX_TLS of the listener's context, and of the other one */
+    unsigned flags[2];   /* besides RANK_CONN_NO_SHM */
+    bool without_secret, other_version;
+    const char *channel, *line; /* what carries the connection; and what the log has */
+};
+
+static const struct way ways[] = {
+    {"both sides have UCX", {SHM_ONLY, SHM_ONLY}, {0, 0}, false, false, "ucx", NULL},
+    {"the listener has none", {NULL, SHM_ONLY}, {0, 0}, false, false, "tcp", NULL},
+    {"the client has none", {SHM_ONLY, NULL}, {0, 0}, false, false, "tcp", NULL},
+    {"the listener forbids it", {SHM_ONLY, SHM_ONLY}, {RANK_CONN_NO_RDMA, 0}, false, false, "tcp", NULL},
+    {"the client forbids it", {SHM_ONLY, SHM_ONLY}, {0, RANK_CONN_NO_RDMA}, false, false, "tcp", NULL},
+    {"no secret", {SHM_ONLY, SHM_ONLY}, {0, 0}, true, false, "tcp", NULL},
+    {"another version", {SHM_ONLY, SHM_ONLY}, {0, 0}, false, true, "tcp", "UCX 9.8, and this one "},
+    {"UCX's tcp alone", {"tcp", SHM_ONLY}, {0, 0}, false, false, "tcp", "names its tcp only"},
+    {"tcp is left out", {"tcp," SHM_ONLY, SHM_ONLY}, {0, 0}, false, false, "ucx", NULL},
+    {"no transport in common", {SHM_ONLY, "self"}, {0, 0}, false, false, "tcp", NULL},
+};
+
+static void set_tls(const char *tls)
+{
+    if (tls)
+        setenv("UCX_TLS", tls, 1);
+    else
+        unsetenv("UCX_TLS");
+}
+
+struct sides {
+    rank_ctx_t of[2];
+    rank_conn_opts_t opts[2];
+    rank_listener_t listener;
+    char address[80];
+};
+
+/* Open both contexts, with progress threads: the connecting side sends when its context has found that the other accepted. */
+static void sides_open(struct sides *s, const struct way *way)
+{
+    rank_ctx_opts_t opts = RANK_CTX_OPTS_INIT;
+    size_t len = sizeof(s->address);
+
+    for (int i = 0; i < 2; i++) {
+        s->opts[i] = (rank_conn_opts_t)RANK_CONN_OPTS_INIT;
+        s->opts[i].flags = way->flags[i] | RANK_CONN_NO_SHM;
+        s->opts[i].secret = way->without_secret ? NULL : secret;
+        s->opts[i].secret_bytes = way->without_secret ? 0 : sizeof(secret);
+    }
+    opts.progress_thread = 1;
+    assert_int_equal(rank_ctx_open(&opts, &s->of[0]), RANK_OK);
+    assert_int_equal(rank_ctx_open(&opts, &s->of[1]), RANK_OK);
+    set_tls(way->tls[0]);
+    assert_int_equal(rank_listen(s->of[0], "127.0.0.1:0", &s->opts[0], &s->listener), RANK_OK);
+    assert_int_equal(rank_listener_address(s->listener, s->address, &len), RANK_OK);
+    set_tls(way->tls[1]);
+}
+
+static void sides_close(struct sides *s)
+{
+    assert_int_equal(rank_ctx_close(&s->of[1], -1), RANK_OK);
+    assert_int_equal(rank_ctx_close(&s->of[0], -1), RANK_OK);
+}
+
+static void sides_connect(struct sides *s, rank_team_t conn[2], const char *channel)
+{
+    rank_conn_info_t info = {.size = sizeof(info)};
+
+    assert_int_equal(rank_connect(s->of[1], s->address, &s->opts[1], &conn[1]), RANK_OK);
+    assert_int_equal(rank_accept(s->listener, -1, &conn[0]), RANK_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rank_conn_info(conn[i], &info), RANK_OK);
+        assert_string_equal(info.channel, channel);
+    }
+}
+
+static void sides_disconnect(rank_team_t conn[2])
+{
+    assert_int_equal(rank_disconnect(&conn[1], -1), RANK_OK); /* both contexts make progress by themselves */
+    assert_int_equal(rank_disconnect(&conn[0], -1), RANK_OK);
+}
+
+/* A message there and back; and one that takes a rendezvous. */
+static void exchange(rank_team_t conn[2])
+{
+    enum { LONG = 1 << 20 };
+    static char from[LONG], to[LONG];
+    rank_request_t req;
+    int64_t x = 5, y = 0;
+
+    memset(from, 7, LONG);
+    assert_int_equal(rank_send(&x, 1, RANK_INT64, 1, 3, conn[1]), RANK_OK);
+    assert_int_equal(rank_recv(&y, 1, RANK_INT64, 0, 3, conn[0], NULL), RANK_OK);
+    assert_int_equal(y, 5);
+    for (int i = 0; i < 2; i++) {
+        memset(to, 0, LONG);
+        assert_int_equal(rank_irecv(to, LONG, RANK_BYTE, i, 4, conn[i], &req), RANK_OK);
+        if (i == 1) { /* both ends in this thread */
+            rank_request_t other;
+            assert_int_equal(rank_isend(from, LONG, RANK_BYTE, 0, 4, conn[0], &other), RANK_OK);
+            assert_int_equal(rank_wait(&req, NULL), RANK_OK);
+            assert_int_equal(rank_wait(&other, NULL), RANK_OK);
+        } else {
+            assert_int_equal(rank_send(from, LONG, RANK_BYTE, 1, 4, conn[1]), RANK_OK);
+            assert_int_equal(rank_wait(&req, NULL), RANK_OK);
+        }
+        assert_memory_equal(from, to, LONG);
+    }
+}
+
+static void each_way(void **state)
+{
+    const struct way *way = *state;
+    struct unit_stderr log;
+    struct sides s;
+    rank_team_t conn[2];
+    const char *text;
+
+    unit_stderr_begin(&log);
+    sides_open(&s, way);
+    if (way->other_version) { /* the client's card, which crosses first */
+        s.opts[1].flags |= RANK_CONN_NO_RDMA;
+        sides_connect(&s, conn, "tcp");
+        ((struct rk_ucx_card *)conn[1]->ctx->engine->card)->ucx = 9 << 16 | 8;
+        sides_disconnect(conn);
+        s.opts[1].flags = RANK_CONN_NO_SHM;
+    }
+    sides_connect(&s, conn, way->channel);
+    exchange(conn);
+    sides_close(&s);
+    text = unit_stderr_end(&log);
+    if (way->line)
+        assert_contains(text, way->line);
+    else
+        assert_string_equal(text, "");
+}
+
+/* Of several connections between two contexts one uses UCX; when it is gone another one may. */
+static void one_at_a_time(void **state)
+{
+    struct sides s;
+    rank_team_t a[2], b[2];
+
+    (void)state;
+    sides_open(&s, &ways[0]);
+    for (int i = 0; i < 5; i++) {
+        sides_connect(&s, a, "ucx");
+        sides_connect(&s, b, "tcp");
+        exchange(a);
+        exchange(b);
+        sides_disconnect(i % 2 ? a : b);
+        sides_disconnect(i % 2 ? b : a);
+    }
+    sides_close(&s);
+}
+
+/* Frames on the team of another connection are refused. */
+static void on_foreign_team(void **state)
+{
+    struct sides s;
+    rank_team_t a[2], b[2];
+    struct rk_peer *peer;
+    int found, value = 7;
+
+    (void)state;
+    sides_open(&s, &ways[0]);
+    sides_connect(&s, a, "ucx");
+    sides_connect(&s, b, "tcp");
+    peer = rk_team_peer(a[1], 1);
+    assert_string_equal(peer->channel->name, "ucx");
+    exchange(a);
+    for (int i = 0; i < 2; i++) { /* first on its own */
+        struct rk_hdr hdr = {.kind = RK_KIND_MSG, .epoch = peer->epoch, .len = sizeof(value), .tag = 3};
+
+        hdr.team = i ? b[1]->id : a[1]->id;
+        assert_int_equal(peer->channel->send(peer, &hdr, &value), RANK_OK);
+    }
+    assert_int_equal(rank_send(&value, 1, RANK_INT32, 1, 5, a[1]), RANK_OK);
+    assert_int_equal(rank_ctx_progress(s.of[1]), RANK_OK); /* frames that wait to share a packet */
+    assert_int_equal(rank_recv(&value, 1, RANK_INT32, 0, 3, a[0], NULL), RANK_OK);
+    assert_int_equal(rank_recv(&value, 1, RANK_INT32, 0, 5, a[0], NULL), RANK_OK);
+    assert_int_equal(rank_iprobe(RANK_ANY_SOURCE, RANK_ANY_TAG, b[0], &found, NULL), RANK_OK);
+    assert_int_equal(found, 0);
+    assert_int_equal(a[0]->ctx->p2p->bad_frames, 1);
+    sides_close(&s);
+}
+
+static int load(void **state)
+{
+    (void)state;
+    return rk_conf_load() != RANK_OK;
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[sizeof(ways) / sizeof(ways[0]) + 2];
+    size_t n = 0;
+
+    for (; n < sizeof(ways) / sizeof(ways[0]); n++)
+        tests[n] = (struct CMUnitTest){ways[n].name, each_way, NULL, NULL, (void *)(uintptr_t)&ways[n]};
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(one_at_a_time);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(on_foreign_team);
+    return cmocka_run_group_tests(tests, load, NULL);
+}
