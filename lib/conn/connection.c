@@ -207,7 +207,7 @@ rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out)
     }
     if (!st && s->node) {
         s->source.fd = -1; /* rk_procs_remove_job closes the link */
-        st = rk_pair_connect(s->node, conn->peer);
+        st = rk_pair_connect(s->node, conn->peer, &conn->shared);
     }
     if (!st) {
         s->source.fd = -1;
@@ -312,13 +312,13 @@ static int64_t time_since(uint64_t then)
 
 void rk_conn_count(struct rk_conn *conn)
 {
-    bool by_socket = conn->peer->channel == &rk_channel_tcp;
     const struct rk_tcp_counts *c = &conn->counts;
 
     conn->info.sent = (int64_t)c->sent;
     conn->info.received = (int64_t)c->received;
-    conn->info.messages_sent = by_socket ? (int64_t)c->messages_sent : -1;
-    conn->info.messages_received = by_socket ? (int64_t)c->messages_received : -1;
+    rk_pair_count(conn->peer);
+    conn->info.messages_sent = (int64_t)(c->messages_sent + conn->shared.sent);
+    conn->info.messages_received = (int64_t)(c->messages_received + conn->shared.received);
     conn->info.refused = (int64_t)c->refused;
     conn->info.sent_ago_ns = time_since(c->sent_ns);
     conn->info.received_ago_ns = time_since(c->received_ns);

@@ -95,7 +95,9 @@ struct rk_conn {
     uint64_t unanswered_since;       /* 0: nothing waits for an answer */
     rank_conn_info_t info;
     struct rk_tcp_counts counts;
+    struct rk_pair_counts shared; /* by shared memory */
 };
+    struct rk_pair_counts shared; /* by shared memory */
 
 /* Get the objects of a context, made at the first call. */
 rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out);

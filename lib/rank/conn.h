@@ -138,7 +138,7 @@ typedef struct rank_conn_info {
     int64_t sent, received; /* bytes on the socket */
     size_t hello_bytes;
     unsigned char hello[1024]; /* of the peer */
-    int64_t messages_sent, messages_received; /* on the socket, also those of collectives; -1: shared memory carries them */
+    int64_t messages_sent, messages_received; /* also those of collectives */
     int64_t transfers, blocks;    /* lists of blocks that began here, and their blocks */
     int64_t refused;              /* frames and requests of the peer that were refused here */
     int64_t sent_ago_ns, received_ago_ns; /* since the last byte on the socket, by CLOCK_MONOTONIC; -1: none */

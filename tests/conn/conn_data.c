@@ -58,6 +58,19 @@ static void connect_all(struct pair *p, rank_ctx_t ctx, int n, rank_team_t *conn
         OK(rank_listener_close(&listener));
 }
 
+/* After a barrier each side has received the messages that the other side has sent. */
+static void compare_counts(struct pair *p, rank_team_t conn)
+{
+    rank_conn_info_t info = {.size = sizeof(info)};
+    int64_t theirs[2];
+
+    OK(rank_barrier(conn));
+    OK(rank_conn_info(conn, &info));
+    pair_put(p, &info.messages_sent, sizeof(theirs));
+    pair_get(p, theirs, sizeof(theirs));
+    CHECK(theirs[0] == info.messages_received && theirs[1] == info.messages_sent && theirs[0] > nsteps / 4);
+}
+
 static void random_side(struct pair *p)
 {
     uint64_t random = p->seed;
@@ -80,6 +93,8 @@ static void random_side(struct pair *p)
         for (int i = 0; i < nsteps * n; i++)
             steps_next(&steps[pair_random(&random) % (uint64_t)n]);
     }
+    for (int i = 0; i < n; i++)
+        compare_counts(p, conns[i]);
     for (int i = 0; i < n; i++) {
         steps_close(&steps[i]);
         if ((p->seed + (uint64_t)i) % 3)

@@ -189,6 +189,7 @@ RK_INLINE int shm_drain(struct rk_shm *shm, int from)
                 rk_engine_refused(shm->ctx, &shm->bad_frames);
             else if (rk_likely(!shm->checks) || is_in_bound_team(shm, peer, b, in->head >> 24))
                 shm->ctx->engine->small(peer, b->team, b->src, in->head >> 24, in->cell->slot[in->slot].payload, len);
+            in->messages++;
             rk_fifo_consume(in, in->at);
             n++;
             continue;
@@ -198,6 +199,7 @@ RK_INLINE int shm_drain(struct rk_shm *shm, int from)
             shm_frame_arrived(shm, peer, &hdr, payload);
         else
             rk_engine_refused(shm->ctx, &shm->bad_frames);
+        in->messages += payload && rk_fifo_is_message(hdr.kind);
         rk_fifo_consume(in, behind);
         n++;
     }
@@ -224,6 +226,7 @@ enum rk_taken rk_shm_take(struct rk_peer *peer, uint64_t team, uint32_t src, uin
             return RK_TAKEN_OTHER;
         *out = (struct rk_took){in->head >> 24, len};
         rk_copy_small(buf, in->cell->slot[in->slot].payload, len < cap ? len : (uint32_t)cap);
+        in->messages++;
         rk_fifo_consume(in, in->at);
         return RK_TAKEN;
     }
@@ -239,6 +242,7 @@ enum rk_taken rk_shm_take(struct rk_peer *peer, uint64_t team, uint32_t src, uin
         rk_copy_small(buf, payload, (uint32_t)cap);
     else
         memcpy(buf, payload, cap);
+    in->messages++;
     rk_fifo_consume(in, behind);
     return RK_TAKEN;
 }

@@ -68,6 +68,7 @@ struct rk_shm {
     struct rk_exports *exports; /* export_table.h; NULL until used */
     struct rk_imports *imports;
     struct rk_peer *only;     /* of a connection: the other process; NULL: those of the job */
+    struct rk_pair_counts *counts; /* of a connection; NULL */
     struct rk_link steps;     /* of a connection: receives that are copied in steps (shm_steps.c) */
 };
 
