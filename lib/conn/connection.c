@@ -261,6 +261,7 @@ void rk_conn_forget(struct rk_conn *conn)
 
 struct bye_wait {
     struct rk_wait wait;
+    const struct rk_conn *conn;
     struct rk_peer *peer;
     bool confirmed;
 };
@@ -271,6 +272,8 @@ static bool bye_is_over(struct rk_wait *w)
     struct rk_tcp *tcp = b->peer->ctx->conns->tcp;
     struct rk_tcp_link *l = rk_tcp_link_of(tcp, b->peer);
 
+    if (b->conn->abandoned)
+        return true;
     tcp->due = true;
     if (b->confirmed || b->peer->state == RK_PEER_DEAD || !l)
         return b->confirmed = true;
@@ -283,7 +286,7 @@ static bool bye_is_over(struct rk_wait *w)
 
 rank_status_t rk_conn_send_bye(struct rk_conn *conn, int64_t timeout_ns)
 {
-    struct bye_wait w = {.wait = {.peer = conn->peer}, .peer = conn->peer};
+    struct bye_wait w = {.wait = {.peer = conn->peer}, .conn = conn, .peer = conn->peer};
     struct rk_ctx *ctx = conn->team->ctx;
     struct rk_tcp_link *l;
 

@@ -151,14 +151,22 @@ void rk_engine_close(struct rk_ctx *ctx)
     }
     rk_slab_close(&e->controls);
     rk_requests_close(ctx);
-    rk_threads_close(ctx);
     rk_procs_close(ctx);
     pthread_mutex_destroy(&e->deaths_lock);
     free(e->card);
     free(e->peers);
     free(e->boot_dead);
     free(e->user_frames);
-    free(e);
+    if (!ctx->closing)
+        rk_engine_free(ctx);
+}
+
+void rk_engine_free(struct rk_ctx *ctx)
+{
+    if (!ctx->engine)
+        return;
+    rk_threads_close(ctx);
+    free(ctx->engine);
     ctx->engine = NULL;
 }
 

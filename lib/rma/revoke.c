@@ -135,7 +135,7 @@ static rank_status_t revoke_at_peers(struct rk_ctx *ctx, struct rk_id id, uint64
         rk_wait(ctx, &w.wait, all_answered);
     else if (r->left)
         rk_progress_once(ctx);
-    st = r->left || r->refused ? RANK_ERR_TIMED_OUT : RANK_OK;
+    st = r->left || r->refused ? RANK_ERR_TIMED_OUT : ctx->closing ? RANK_ERR_CLOSED : RANK_OK;
     if (r->left)
         r->abandoned = true;
     else
