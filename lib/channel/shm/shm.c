@@ -272,6 +272,20 @@ static int drain_by_bits(struct rk_shm *shm)
     return n;
 }
 
+/* At most what its fifo holds: a peer that closes its connection lives, and could go on sending. */
+RK_COLD void rk_shm_drain(struct rk_shm *shm, struct rk_peer *peer)
+{
+    int n = 0, most = (int)shm->shape.cells * RK_SLOTS;
+
+    rk_shm_accept_boxes(shm);
+    while (n < most && peer->state == RK_PEER_UP && shm->in[peer->slot].box) {
+        int got = shm_drain(shm, peer->slot);
+        if (got == 0)
+            break;
+        n += got;
+    }
+}
+
 static RK_COLD int continue_streams(struct rk_shm *shm)
 {
     struct rk_link *l, *next;
@@ -362,6 +376,11 @@ static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer
     return rk_shm_connect(state, peer);
 }
 
+static void shm_drain_peer(void *state, struct rk_peer *peer)
+{
+    rk_shm_drain(state, peer);
+}
+
 static void shm_disconnect(void *state, struct rk_peer *peer)
 {
     rk_shm_disconnect(state, peer);
@@ -396,6 +415,7 @@ const struct rk_channel rk_channel_shm = {
     .open = shm_open_node,
     .close = shm_close_node,
     .connect = shm_connect,
+    .drain = shm_drain_peer,
     .disconnect = shm_disconnect,
     RK_SHM_FRAMES,
     .progress = shm_progress,

@@ -140,6 +140,13 @@ void rk_pair_count(const struct rk_peer *peer)
         count_messages(p->of[i]);
 }
 
+static void pair_drain(void *state, struct rk_peer *peer)
+{
+    const struct pairs *p = state;
+
+    rk_shm_drain(p->of[pair_of(p, peer)], peer);
+}
+
 static void pair_disconnect(void *state, struct rk_peer *peer)
 {
     struct pairs *p = state;
@@ -255,6 +262,7 @@ const struct rk_channel rk_channel_pair = {
     .open = pair_open,
     .close = pair_close,
     .connect = pair_connect,
+    .drain = pair_drain,
     .disconnect = pair_disconnect,
     RK_SHM_FRAMES,
     .progress = pair_progress,
