@@ -233,6 +233,18 @@ void rk_threads_kick(struct rk_threads *t)
         return; /* the pipe is full, hence readable */
 }
 
+void rk_threads_rouse(struct rk_threads *t)
+{
+    struct rk_wait *w = t ? t->progress : NULL;
+    uint32_t spins = SPINS, sleeps = SLEEPS;
+
+    if (!w || atomic_load_explicit(&t->owner, memory_order_relaxed))
+        return;
+    if (!atomic_compare_exchange_strong(&w->state, &spins, TURN) && /* in this order, as in leave_place */
+        atomic_compare_exchange_strong(&w->state, &sleeps, TURN))
+        syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
 bool rk_threads_still_polls(struct rk_threads *t)
 {
     const struct rk_wait *p = atomic_load_explicit(&t->owner, memory_order_relaxed);

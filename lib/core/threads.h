@@ -46,7 +46,7 @@ struct rk_threads {
     bool watched;               /* the user waits on the descriptor (event_fd.h) */
     uint64_t quiet_since;       /* idle since, when the clock was last read; 0: something has just come */
     uint32_t bouts;             /* rounds of pollers */
-    void *progress;            /* the progress thread (progress_thread.c); NULL: none */
+    void *progress;            /* the progress thread (progress_thread.c), which begins with its wait; NULL: none */
 };
 
 /* From now on calls lock. */
@@ -92,6 +92,8 @@ bool rk_threads_may_sleep(struct rk_threads *t);
  */
 bool rk_threads_sleeps(const struct rk_threads *t);
 void rk_threads_kick(struct rk_threads *t);
+/* If no thread polls, wake the progress thread, which would take the place only within 1 ms. No-op if there is none. */
+void rk_threads_rouse(struct rk_threads *t);
 /* Is this thread still the poller? A callback ends that. */
 bool rk_threads_still_polls(struct rk_threads *t);
 

@@ -135,6 +135,35 @@ static void threads_side(struct pair *p)
         CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
+/* ----------------------------------------------------------------- sends without progress */
+
+/*
+ * Side 1 only sends, and makes no progress until side 0 has received all: bursts, if a progress thread sends what waits for
+ * company; else one message at a time.
+ */
+static void sender_side(struct pair *p)
+{
+    enum { MESSAGES = 20 };
+    int thread = p->seed % 2, burst = thread ? 5 : 1, x;
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, thread);
+    rank_team_t conn;
+
+    connect_all(p, ctx, 1, &conn);
+    for (int i = 0; i < MESSAGES; i += burst) {
+        for (int k = 0; k < burst && p->me == 1; k++)
+            OK(rank_send(&i, 1, RANK_INT32, 1, 1, conn));
+        for (int k = 0; k < burst && p->me == 0; k++) {
+            OK(rank_recv(&x, 1, RANK_INT32, 0, 1, conn, NULL));
+            CHECK(x == i);
+        }
+        if (thread || i + burst == MESSAGES)
+            pair_meet(p);
+        else
+            pair_sleep(0.02);
+    }
+    OK(rank_ctx_close(&ctx, 20 * SECOND));
+}
+
 /* ------------------------------------------------------------------------- fairness */
 
 /* Short messages pass while a long one moves on another connection. */
@@ -214,6 +243,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < 2; i++) {
         pair_by_socket = i;
         ok &= pair_run("two contexts of one process", threads_side, seed, 120, false);
+        ok &= pair_run("sends without progress", sender_side, 0, 60, false);
+        ok &= pair_run("sends and a progress thread", sender_side, 1, 60, false);
         ok &= pair_run("fairness", fair_side, seed, 120, false);
     }
     ok &= pair_run("to itself", self_side, seed, 60, false);

@@ -109,6 +109,7 @@ struct rk_tcp_link {
     struct rk_tcp_op *sending; /* the op of that chunk; NULL: none is under way */
     unsigned char *packed;     /* its payload, if the view is no plain host memory, or the memory has gone */
     uint64_t tick;       /* of the last frame */
+    uint32_t kept;       /* frames that have waited for others */
     struct rk_tcp_counts *counts;
 };
 

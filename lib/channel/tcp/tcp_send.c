@@ -14,6 +14,7 @@ enum {
     OUT_MAX = 2 * (RK_TCP_FRAME_MAX + 64), /* bytes of frames that wait in a link */
     SHARE_MAX = 2048,                      /* longer frames do not wait for others */
     SHARED_MAX = 16384,                    /* so many bytes do not wait for more */
+    FRAMES_PER_CHECK = 4,                  /* that wait, for one read of the clock */
     ROUND_MAX = 1 << 20                    /* bytes that one call sends */
 };
 
@@ -155,6 +156,14 @@ void rk_tcp_flush_later(struct rk_tcp_link *l)
     rk_list_append(&l->tcp->pending, &l->on_pending);
     if (rk_threads_sleeps(threads))
         rk_threads_kick(threads);
+    else
+        rk_threads_rouse(threads);
+}
+
+/* Has the last packet left some milliseconds ago? A program that only sends makes no progress. */
+static bool packet_is_old(const struct rk_tcp_link *l)
+{
+    return rk_clock_coarse_ns() != l->counts->sent_ns;
 }
 
 /* Make room for bytes behind what waits. Returns false if there is none. */
@@ -221,9 +230,9 @@ static rank_status_t put_frame(struct rk_tcp_link *l, const struct rk_hdr *hdr, 
         iov[n++] = (struct iovec){(void *)(uintptr_t)fill, all - sizeof(*hdr) - hdr->len};
     if (!out_room(l, all)) /* before a part of it is sent */
         return RK_AGAIN;
-    if (l->sending || l->out_at < l->out_end || (l->tick == l->tcp->tick && all <= SHARE_MAX)) {
+    if (l->sending || l->out_at < l->out_end || (l->tick == l->tcp->tick && all <= SHARE_MAX && !packet_is_old(l))) {
         keep_frame(l, iov, n, 0);
-        if (!l->wants_room && l->out_end - l->out_at >= SHARED_MAX)
+        if (!l->wants_room && (l->out_end - l->out_at >= SHARED_MAX || (l->kept++ % FRAMES_PER_CHECK == 0 && packet_is_old(l))))
             rk_tcp_flush(l);
         else
             rk_tcp_flush_later(l);
