@@ -326,22 +326,32 @@ static void accept_side(struct pair *p)
 
 /* -------------------------------------------------------------- leaving in other ways */
 
-/* Side 1 exits without a close: what it has sent is received before the error. */
+/* Side 1 exits without a close: what it has sent is received before the error, also if this side sends meanwhile. */
 static void exit_side(struct pair *p)
 {
     rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, 0);
     rank_conn_opts_t opts = pair_opts();
     rank_team_t conn = pair_connect(p, ctx, p->me == 0 ? pair_listen(p, ctx, &opts) : NULL);
+    static char long_one[4096];
     int x = 41;
 
     if (p->me == 1) {
-        for (int i = 0; i < 100; i++)
+        for (int i = 0; i < 100; i++) {
             OK(rank_send(&i, 1, RANK_INT32, 1, 3, conn));
-        OK(rank_barrier(conn));
+            if (i == 50)
+                OK(rank_barrier(conn));
+        }
+        OK(rank_ctx_progress(ctx)); /* sends what waits for company */
+        pair_meet(p);
         exit(0);
     }
     OK(rank_barrier(conn));
+    pair_meet(p);
     pair_sleep(0.3);
+    for (int i = 0; i < 3 && p->seed % 2; i++) {
+        rank_send(long_one, sizeof(long_one), RANK_BYTE, 0, 3, conn);
+        pair_sleep(0.05); /* the host of the dead process refuses it */
+    }
     for (int i = 0; i < 100; i++) {
         OK(rank_recv(&x, 1, RANK_INT32, 0, 3, conn, NULL));
         CHECK(x == i);
@@ -611,7 +621,7 @@ static bool run_all(const char *only)
         if (strstr("handshake", only))
             ok &= pair_run("handshake", shake_side, (uint64_t)killed, 60, true);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        for (uint64_t seed = 0; seed < (cases[i].side == waiters_side || cases[i].side == accept_side ? 2 : 1) && strstr(cases[i].name, only); seed++)
+        for (uint64_t seed = 0; seed < (cases[i].side == waiters_side || cases[i].side == accept_side || cases[i].side == exit_side ? 2 : 1) && strstr(cases[i].name, only); seed++)
             ok &= pair_run(cases[i].name, cases[i].side, seed, 100, cases[i].kills);
     return ok;
 }
