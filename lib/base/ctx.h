@@ -22,7 +22,10 @@
 #ifndef RK_BASE_CTX_H
 #define RK_BASE_CTX_H
 
+#include "lib/base/list.h"
+
 #include <stdbool.h>
+#include <stdint.h>
 
 struct rk_ctx {
     int level;                    /* rank_thread_level_t, as requested */
@@ -30,6 +33,9 @@ struct rk_ctx {
     bool connects;                /* processes of other jobs may connect, and map memory */
     bool ucx_for_conns;           /* its UCX carries connections, and opens no tcp of its own */
     bool forked;                  /* this process is a child of the context's own */
+    bool closing;                 /* rank_ctx_close ends all waits with RANK_ERR_CLOSED */
+    uint64_t close_by;            /* then: time at which other threads must have returned; else 0 */
+    _Atomic int unlocked;         /* calls that run without the lock: they resolve names */
     struct rk_board *board;       /* status page for the launcher (status_page.h); NULL: none */
     struct rk_boot *boot;         /* lib/boot: PMIx, identity */
     struct rk_node *node;         /* lib/node: the segment shared by the ranks of this node */
@@ -47,6 +53,7 @@ struct rk_ctx {
     const char *name;             /* shown to the peers of connections; NULL: the program's */
     struct rk_ctx *next_in_process; /* lib/world/process.c */
     struct rk_connected *families; /* lib/world: connected jobs */
+    struct rk_link retired;
 };
 
 #endif

@@ -204,7 +204,7 @@ static rank_status_t connect_peer(struct rk_conn *conn, struct rk_shaking *s)
         return st;
     s->source.fd = -1; /* rk_procs_remove_job closes the link */
     if (s->node)
-        return rk_pair_connect(s->node, conn->peer);
+        return rk_pair_connect(s->node, conn->peer, &conn->shared);
     st = rk_conn_ucx_adopt(s, conn->peer, job_of_side(s->team, s->listener != NULL));
     if (!st)
         rk_tcp_send_ready(rk_tcp_link_of(tcp, conn->peer));
@@ -234,6 +234,7 @@ rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out)
         s->source.fd = -1;
         s->node = NULL;
         snprintf(conn->info.channel, sizeof(conn->info.channel), "%s", conn->peer->channel->name);
+        conn->by_ucx = conn->peer->channel->links != NULL;
         if (s->listener) {
             conn->count = s->listener->count;
             conn->count->holders++;
@@ -282,6 +283,7 @@ void rk_conn_forget(struct rk_conn *conn)
 
 struct bye_wait {
     struct rk_wait wait;
+    const struct rk_conn *conn;
     struct rk_peer *peer;
     bool confirmed;
 };
@@ -298,6 +300,8 @@ static bool bye_is_over(struct rk_wait *w)
     struct rk_tcp *tcp = b->peer->ctx->conns->tcp;
     struct rk_tcp_link *l = rk_tcp_link_of(tcp, b->peer);
 
+    if (b->conn->abandoned)
+        return true;
     tcp->due = true;
     if (b->confirmed || b->peer->state == RK_PEER_DEAD || !l)
         return b->confirmed = true;
@@ -310,7 +314,7 @@ static bool bye_is_over(struct rk_wait *w)
 
 rank_status_t rk_conn_send_bye(struct rk_conn *conn, int64_t timeout_ns)
 {
-    struct bye_wait w = {.wait = {.peer = conn->peer}, .peer = conn->peer};
+    struct bye_wait w = {.wait = {.peer = conn->peer}, .conn = conn, .peer = conn->peer};
     struct rk_ctx *ctx = conn->team->ctx;
     struct rk_tcp_link *l;
 
@@ -341,13 +345,13 @@ static int64_t time_since(uint64_t then)
 
 void rk_conn_count(struct rk_conn *conn)
 {
-    bool by_socket = conn->peer->channel == &rk_channel_tcp;
     const struct rk_tcp_counts *c = &conn->counts;
 
     conn->info.sent = (int64_t)c->sent;
     conn->info.received = (int64_t)c->received;
-    conn->info.messages_sent = by_socket ? (int64_t)c->messages_sent : -1;
-    conn->info.messages_received = by_socket ? (int64_t)c->messages_received : -1;
+    rk_pair_count(conn->peer);
+    conn->info.messages_sent = conn->by_ucx ? -1 : (int64_t)(c->messages_sent + conn->shared.sent);
+    conn->info.messages_received = conn->by_ucx ? -1 : (int64_t)(c->messages_received + conn->shared.received);
     conn->info.refused = (int64_t)c->refused;
     conn->info.sent_ago_ns = time_since(c->sent_ns);
     conn->info.received_ago_ns = time_since(c->received_ns);

@@ -94,10 +94,13 @@ struct rk_conn {
     uint64_t job; /* of the peer here */
     struct rk_conn_count *count;
     bool ending;  /* a thread disconnects it */
+    bool abandoned; /* rank_ctx_close has ended the wait of that thread */
     uint64_t silence_ns, next_check; /* the peer's host must answer in that time */
     uint64_t unanswered_since;       /* 0: nothing waits for an answer */
     rank_conn_info_t info;
     struct rk_tcp_counts counts;
+    struct rk_pair_counts shared; /* by shared memory */
+    bool by_ucx;                  /* which counts no messages */
 };
 
 /* Get the objects of a context, made at the first call. */
@@ -108,6 +111,8 @@ rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given,
 /* shake.c: begin on a socket, which is taken in any case. NULL: out of memory, or it cannot be watched. */
 struct rk_shaking *rk_shake_begin(struct rk_conns *c, int fd, rank_listener_t listener, const struct rk_conn_opts *opts);
 void rk_shake_end(struct rk_shaking *s);
+/* The context closes: the thread in rank_connect gets RANK_ERR_CLOSED. */
+void rk_shake_close(struct rk_shaking *s);
 /* End the handshakes of listeners that take too long. rank_connect has a wait of its own. */
 void rk_shake_check(struct rk_conns *c, uint64_t now);
 

@@ -329,6 +329,11 @@ void rk_shake_end(struct rk_shaking *s)
     free(s);
 }
 
+void rk_shake_close(struct rk_shaking *s)
+{
+    settle(s, RANK_ERR_CLOSED, "the context is closed");
+}
+
 void rk_shake_check(struct rk_conns *c, uint64_t now)
 {
     struct rk_link *l, *at, *next;

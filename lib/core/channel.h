@@ -70,6 +70,12 @@ struct rk_channel {
      */
     void (*disconnect)(void *state, struct rk_peer *peer);
     /*
+     * Deliver the frames that a peer has sent before it died, and continue nothing else. NULL: a limited number of calls
+     * of progress does that.
+     */
+    void (*drain)(void *state, struct rk_peer *peer);
+
+    /*
      * Disconnect if connected, and drop all that is the peer's: its number goes to another process. disconnected: the
      * peer does not take that for a death. NULL: no peer of another job.
      */

@@ -151,14 +151,22 @@ void rk_engine_close(struct rk_ctx *ctx)
     }
     rk_slab_close(&e->controls);
     rk_requests_close(ctx);
-    rk_threads_close(ctx);
     rk_procs_close(ctx);
     pthread_mutex_destroy(&e->deaths_lock);
     free(e->card);
     free(e->peers);
     free(e->boot_dead);
     free(e->user_frames);
-    free(e);
+    if (!ctx->closing)
+        rk_engine_free(ctx);
+}
+
+void rk_engine_free(struct rk_ctx *ctx)
+{
+    if (!ctx->engine)
+        return;
+    rk_threads_close(ctx);
+    free(ctx->engine);
     ctx->engine = NULL;
 }
 
@@ -280,6 +288,19 @@ rank_status_t rk_peer_connect(struct rk_peer *peer)
     return c.status;
 }
 
+/* Frames from before the death count. Others may go on sending. */
+static void drain_frames(struct rk_peer *peer)
+{
+    void *state = rk_engine_state(peer->ctx, peer->channel);
+
+    if (peer->channel->drain) {
+        peer->channel->drain(state, peer);
+        return;
+    }
+    for (int i = 0; peer->channel->progress && i < 1000 && peer->channel->progress(peer->ctx, state) > 0; i++)
+        ;
+}
+
 void rk_peer_died(struct rk_peer *peer)
 {
     struct rk_engine *e = peer->ctx->engine;
@@ -288,11 +309,8 @@ void rk_peer_died(struct rk_peer *peer)
     if (peer->state == RK_PEER_DEAD)
         return;
     rk_info("rank %u%s %s", peer->id.rank, rk_peer_job_suffix(peer), peer->left ? "has left" : "died");
-    if (was_up && peer->channel->progress) { /* frames from before the death count; others may go on sending */
-        void *state = rk_engine_state(peer->ctx, peer->channel);
-        for (int i = 0; i < 1000 && peer->channel->progress(peer->ctx, state) > 0; i++)
-            ;
-    }
+    if (was_up)
+        drain_frames(peer);
     if (peer->state == RK_PEER_DEAD)
         return;
     peer->state = RK_PEER_DEAD;

@@ -115,8 +115,10 @@ struct rk_engine {
 
 /* Call after boot and node are open. Opens no channel. */
 rank_status_t rk_engine_open(struct rk_ctx *ctx);
-/* Closes channels, peers and requests. No-op if the state is NULL. */
+/* Closes channels, peers and requests. No-op if the state is NULL. ctx->closing: the lock stays until rk_engine_free. */
 void rk_engine_close(struct rk_ctx *ctx);
+/* No-op if the state is NULL. */
+void rk_engine_free(struct rk_ctx *ctx);
 
 /* Channels are tried in the order in which they were opened. card and len as for rk_channel.open. */
 rank_status_t rk_engine_open_channel(struct rk_ctx *ctx, const struct rk_channel *ops, void *card,

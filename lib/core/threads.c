@@ -28,7 +28,8 @@ enum {
     OWN_PASSES = 16,
     WOKEN_NS = 50 * 1000,
     ROUNDS_PER_CHECK = 256,
-    GIVE_WAY = 200
+    GIVE_WAY = 200,
+    AWAIT_NS = 50 * 1000
 };
 
 enum { SPINS, SLEEPS, TURN, OVER }; /* TURN: the poller has left, wake up; OVER: the condition is true */
@@ -149,9 +150,11 @@ void rk_threads_make_way(struct rk_threads *t)
 
     if (t->nwaiting)
         wake_satisfied(t, NULL);
+    t->nyielding++;
     depth = rk_lock_give_all(&t->lock);
     sched_yield();
     rk_lock_take_again(&t->lock, depth);
+    t->nyielding--;
 }
 
 static bool waits_are_over(const struct rk_threads *t)
@@ -167,13 +170,47 @@ static bool waits_are_over(const struct rk_threads *t)
 }
 
 /* A thread that takes the lock after its wait keeps it until its call returns or waits again. */
-void rk_threads_dismiss(struct rk_threads *t)
+bool rk_threads_dismiss(struct rk_threads *t, uint64_t deadline)
 {
     if (!t)
-        return;
+        return true;
     wake_satisfied(t, NULL);
-    while (waits_are_over(t))
+    while (waits_are_over(t)) {
+        if (deadline && rk_clock_ns() >= deadline)
+            return false;
         rk_threads_make_way(t);
+    }
+    return true;
+}
+
+/* Is another thread of the program in a call? This one is in no wait. */
+static bool others_call(const struct rk_threads *t)
+{
+    struct rk_link *l;
+
+    rk_list_for_each(l, &t->waiting)
+    {
+        if (!rk_list_entry(l, struct rk_wait, link)->background)
+            return true;
+    }
+    return t->nyielding || atomic_load(&t->lock.wanted) || atomic_load(&t->caller);
+}
+
+bool rk_threads_await_calls(struct rk_threads *t, const _Atomic int *unlocked, uint64_t deadline)
+{
+    const struct timespec pause = {0, AWAIT_NS};
+
+    while (atomic_load(unlocked) || others_call(t)) {
+        uint32_t depth;
+
+        if (rk_clock_ns() >= deadline)
+            return false;
+        wake_satisfied(t, NULL);
+        depth = rk_lock_give_all(&t->lock);
+        nanosleep(&pause, NULL);
+        rk_lock_take_again(&t->lock, depth);
+    }
+    return true;
 }
 
 bool rk_threads_may_sleep(struct rk_threads *t)
@@ -194,6 +231,18 @@ void rk_threads_kick(struct rk_threads *t)
     rk_node_wake(t->ctx->node, node->index);
     if (node->bell_wr >= 0 && write(node->bell_wr, &byte, 1) < 0)
         return; /* the pipe is full, hence readable */
+}
+
+void rk_threads_rouse(struct rk_threads *t)
+{
+    struct rk_wait *w = t ? t->progress : NULL;
+    uint32_t spins = SPINS, sleeps = SLEEPS;
+
+    if (!w || atomic_load_explicit(&t->owner, memory_order_relaxed))
+        return;
+    if (!atomic_compare_exchange_strong(&w->state, &spins, TURN) && /* in this order, as in leave_place */
+        atomic_compare_exchange_strong(&w->state, &sleeps, TURN))
+        syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 bool rk_threads_still_polls(struct rk_threads *t)

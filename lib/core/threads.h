@@ -42,10 +42,11 @@ struct rk_threads {
     bool in_sleep;              /* a thread is in that sleep, the present napper or an earlier one */
     bool sleep_is_long;         /* it sleeps long, as nothing waits for room */
     _Atomic uintptr_t caller;   /* the thread in a user callback; 0: none */
+    uint32_t nyielding;         /* threads in rk_threads_make_way */
     bool watched;               /* the user waits on the descriptor (event_fd.h) */
     uint64_t quiet_since;       /* idle since, when the clock was last read; 0: something has just come */
     uint32_t bouts;             /* rounds of pollers */
-    void *progress;            /* the progress thread (progress_thread.c); NULL: none */
+    void *progress;            /* the progress thread (progress_thread.c), which begins with its wait; NULL: none */
 };
 
 /* From now on calls lock. */
@@ -66,8 +67,16 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_wait *w);
 bool rk_threads_yield(struct rk_threads *t);
 /* Yield in a call that does not wait. */
 void rk_threads_make_way(struct rk_threads *t);
-/* Release the lock until every thread has left its wait and its call of which the condition is true now. No-op if NULL. */
-void rk_threads_dismiss(struct rk_threads *t);
+/*
+ * Release the lock until every thread has left its wait and its call of which the condition is true now. No-op if NULL.
+ * Returns false at the deadline; 0: there is none.
+ */
+bool rk_threads_dismiss(struct rk_threads *t, uint64_t deadline);
+/*
+ * Release the lock until no other thread of the program is in a call of the context. unlocked: calls without the lock.
+ * Returns false at the deadline.
+ */
+bool rk_threads_await_calls(struct rk_threads *t, const _Atomic int *unlocked, uint64_t deadline);
 struct rk_sleeper {
     struct rk_wait *waiting;
     uint32_t depth;
@@ -83,6 +92,8 @@ bool rk_threads_may_sleep(struct rk_threads *t);
  */
 bool rk_threads_sleeps(const struct rk_threads *t);
 void rk_threads_kick(struct rk_threads *t);
+/* If no thread polls, wake the progress thread, which would take the place only within 1 ms. No-op if there is none. */
+void rk_threads_rouse(struct rk_threads *t);
 /* Is this thread still the poller? A callback ends that. */
 bool rk_threads_still_polls(struct rk_threads *t);
 

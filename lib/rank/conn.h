@@ -31,7 +31,9 @@ typedef struct rank_ctx_opts {
 RANK_API rank_status_t rank_ctx_open(const rank_ctx_opts_t *opts, rank_ctx_t *ctx);
 
 /* Close its listeners, disconnect its connections as rank_disconnect does, free its objects, and set *ctx to RANK_CTX_NULL.
- * RANK_ERR_TIMED_OUT: a peer has not confirmed within timeout_ns. The context is closed anyway. */
+ * Waits of other threads end with RANK_ERR_CLOSED. They have timeout_ns and 1 s more to return from their calls.
+ * RANK_ERR_TIMED_OUT: a peer has not confirmed within timeout_ns. The context is closed anyway. Or another thread is still
+ *   in a call, as in a callback: then the memory of the context is never freed. */
 RANK_API rank_status_t rank_ctx_close(rank_ctx_t *ctx, int64_t timeout_ns);
 
 /* As rank_progress, rank_progress_fd and rank_progress_arm, in a context. */
@@ -138,7 +140,7 @@ typedef struct rank_conn_info {
     int64_t sent, received; /* bytes on the socket */
     size_t hello_bytes;
     unsigned char hello[1024]; /* of the peer */
-    int64_t messages_sent, messages_received; /* on the socket, also those of collectives; -1: shared memory or UCX carries them */
+    int64_t messages_sent, messages_received; /* also those of collectives; -1: UCX carries them */
     int64_t transfers, blocks;    /* lists of blocks that began here, and their blocks */
     int64_t refused;              /* frames and requests of the peer that were refused here */
     int64_t sent_ago_ns, received_ago_ns; /* since the last byte on the socket, by CLOCK_MONOTONIC; -1: none */

@@ -174,6 +174,8 @@ static rank_status_t register_end(const char *call, rank_mem_t *mem, enum rk_mem
     if (st)
         return st;
     RK_ENTER((*mem)->ctx);
+    if ((*mem)->packed)
+        rk_revoke_unasked(*mem);
     st = flush && (*mem)->magic != RK_MEM_REVOKED_MAGIC ? rank_flush(*mem, RANK_ALL) : RANK_OK;
     rk_mem_destroy(*mem);
     *mem = RANK_MEM_NULL;
@@ -200,6 +202,7 @@ rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len)
         return rk_arg_null(__func__, !key ? "key" : "len");
     if (*len < mem->record->len)
         return RANK_ERR_TRUNCATED;
+    mem->packed = true;
     memcpy(key, mem->record->key, mem->record->len);
     *len = mem->record->len;
     return RANK_OK;

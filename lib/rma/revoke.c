@@ -135,12 +135,33 @@ static rank_status_t revoke_at_peers(struct rk_ctx *ctx, struct rk_id id, uint64
         rk_wait(ctx, &w.wait, all_answered);
     else if (r->left)
         rk_progress_once(ctx);
-    st = r->left || r->refused ? RANK_ERR_TIMED_OUT : RANK_OK;
+    st = r->left || r->refused ? RANK_ERR_TIMED_OUT : ctx->closing ? RANK_ERR_CLOSED : RANK_OK;
     if (r->left)
         r->abandoned = true;
     else
         free(r);
     return st;
+}
+
+/*
+ * rank_dereg: send the peers of connections to let go, and wait for no answer. One that reads no frames keeps its mapping.
+ */
+void rk_revoke_unasked(const struct rank_mem *mem)
+{
+    const struct rk_rma_operands operands = {mem->record->nonce, 0};
+
+    for (int number = 0; mem->ctx->connects && number < mem->ctx->engine->npeers; number++) {
+        struct rk_peer *peer = mem->ctx->engine->peers[number];
+        struct rk_origin_op *job;
+
+        if (!peer || peer->local >= 0 || !peer->node || peer->state != RK_PEER_UP || rk_sendq_has(&peer->sendq, RK_SEND_RMA))
+            continue;
+        job = rk_origin_new(peer, RK_RMA_REVOKE, mem->id);
+        if (!job)
+            return;
+        rk_origin_add(job, &operands, sizeof(operands));
+        rk_origin_start(job);
+    }
 }
 
 rank_status_t rank_dereg_timed(rank_mem_t *handle, int64_t timeout_ns)

@@ -44,6 +44,7 @@ rank_status_t rank_rkeys_pack(int64_t n, const rank_mem_t *mems, void *keys, siz
     if (room < bytes)
         return RANK_ERR_TRUNCATED;
     for (int64_t i = 0; i < n; i++) {
+        mems[i]->packed = true;
         memcpy(to + at, mems[i]->record->key, mems[i]->record->len);
         at += mems[i]->record->len;
     }

@@ -53,6 +53,7 @@ struct rank_mem {
     uint32_t magic;
     uint8_t sort;         /* enum rk_mem_sort */
     uint8_t denied;       /* of registered memory: RK_NO_READS, RK_NO_WRITES for peers, which its key has, too */
+    bool packed;          /* REGISTERED: peers may have its key */
     uint16_t until_check; /* calls on mapped parts until the next check for deaths (owner_death.c); */
     uint64_t looked_ns;   /* time of the last check */
     struct rk_ctx *ctx;

@@ -250,6 +250,8 @@ rank_status_t rk_key_attach(const struct rk_key_owner *owner, const struct rk_re
 
 /* The owner of a key ends the registration, at the opener. */
 rank_status_t rk_key_revoke(struct rk_ctx *ctx, const struct rk_peer *owner, uint64_t nonce);
+/* The owner has ended it by rank_dereg: send that to the peers. */
+void rk_revoke_unasked(const struct rank_mem *mem);
 
 /* describe_rma.c */
 void rk_rma_describe(const struct rank_request *req, struct rk_wait_for *out);

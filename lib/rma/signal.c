@@ -233,11 +233,13 @@ static RK_COLD bool signal_all_dead(const struct rank_mem *mem)
     return mem->sort == RK_MEM_REGISTERED ? rk_procs_all_dead(mem->ctx) : mem->team->ndead >= mem->team->size - 1;
 }
 
-/* Has one of them died without a report? */
+/* Has one of them died without a report, or is the context closing? */
 RK_INLINE bool writers_died(const struct word *w)
 {
     int ndead;
 
+    if (rk_unlikely(w->mem->ctx->closing))
+        return true;
     if (w->wait.peer)
         return w->wait.peer->state == RK_PEER_DEAD;
     ndead = dead_writers(w->mem);
@@ -304,6 +306,8 @@ static rank_status_t outcome(struct word *w)
 {
     if (rk_likely(!w->dead))
         return RANK_OK;
+    if (w->mem->ctx->closing)
+        return RANK_ERR_CLOSED;
     if (!w->wait.peer)
         w->mem->deaths_reported = dead_writers(w->mem);
     return RANK_ERR_PEER_DEAD;
@@ -317,6 +321,8 @@ rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, ui
     if (rk_unlikely(st))
         return st;
     RK_ENTER(mem->ctx);
+    if (rk_unlikely(mem->ctx->closing))
+        return RANK_ERR_CLOSED;
     wait_for_word(&w, true);
     return outcome(&w);
 }
@@ -360,6 +366,8 @@ RK_INLINE rank_status_t signal_wait(const char *call, rank_mem_t mem, int64_t of
     if (rk_unlikely(st))
         return st;
     RK_ENTER(mem->ctx);
+    if (rk_unlikely(mem->ctx->closing))
+        return RANK_ERR_CLOSED;
     st = set_writer(call, &w, mem, peer, timeout_ns < 0);
     if (rk_unlikely(st))
         return rk_peer_null_ok(st);

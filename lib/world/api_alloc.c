@@ -413,6 +413,8 @@ rank_status_t rk_world_register(const char *call, struct rank_team *world, void 
     if ((kind = rk_kind_of(ptr, (size_t)bytes)) != NULL)
         return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "memory of the kind %s cannot be registered", kind->name);
     RK_ENTER(world->ctx);
+    if (world->ctx->closing)
+        return RANK_ERR_CLOSED;
     return rk_mem_register(world, ptr, (size_t)bytes, access, out);
 }
 

@@ -46,8 +46,11 @@ static rank_status_t opening_begin(const char *call, rank_ctx_t handle, const ch
 {
     rank_status_t st = rk_world_ctx_of(call, handle, &o->ctx);
 
-    if (st)
+    if (st) {
+        o->ctx = NULL;
         return st;
+    }
+    atomic_fetch_add(&o->ctx->unlocked, 1);
     o->opts = calloc(1, sizeof(*o->opts));
     st = o->opts ? rk_conn_opts_read(call, given, o->opts) : RANK_ERR_NO_MEMORY;
     return st ? st : find_address(call, address, listens, &o->found);
@@ -60,13 +63,15 @@ static void opening_end(struct opening *o)
     if (o->opts)
         rk_secret_clear(&o->opts->secret);
     free(o->opts);
+    if (o->ctx)
+        atomic_fetch_sub(&o->ctx->unlocked, 1); /* the context may be gone from here on */
 }
 
 static rank_status_t conn_listen_in(const struct opening *o, const char *address, rank_listener_t *out)
 {
     RK_ENTER(o->ctx);
     struct rk_conns *c;
-    rank_status_t st = rk_conns_of(o->ctx, &c);
+    rank_status_t st = o->ctx->closing ? RANK_ERR_CLOSED : rk_conns_of(o->ctx, &c);
 
     return st ? st : rk_listener_open("rank_listen", c, address, o->found, o->opts, out);
 }
@@ -120,6 +125,9 @@ rank_status_t rank_listener_close(rank_listener_t *t)
     if (st)
         return st;
     RK_ENTER((*t)->of->ctx);
+    st = check_listener(__func__, *t); /* rank_ctx_close closes it, too */
+    if (st)
+        return st;
     rk_listener_end(*t);
     *t = RANK_LISTENER_NULL;
     return RANK_OK;
@@ -216,7 +224,10 @@ static rank_status_t connect_one(struct rk_conns *c, const struct addrinfo *a, c
         return RANK_ERR_NO_MEMORY;
     w.wait.deadline = deadline;
     rk_wait(c->ctx, &w.wait, is_shaken);
-    st = w.shaking->over ? w.shaking->status : RANK_ERR_TIMED_OUT;
+    if (c->ctx->closing)
+        st = RANK_ERR_CLOSED;
+    else
+        st = w.shaking->over ? w.shaking->status : RANK_ERR_TIMED_OUT;
     if (st) {
         snprintf(why, len, "%s", w.shaking->over ? w.shaking->why : "the handshake takes too long");
         rk_shake_end(w.shaking);
@@ -238,7 +249,7 @@ static rank_status_t connect_in(const struct opening *o, const char *address, ra
 
     if (rk_in_callback(o->ctx))
         return rk_arg_in_callback("rank_connect");
-    st = rk_conns_of(o->ctx, &c);
+    st = o->ctx->closing ? RANK_ERR_CLOSED : rk_conns_of(o->ctx, &c);
     if (st)
         return st;
     for (const struct addrinfo *a = o->found; a && !shaking; a = a->ai_next) {
@@ -246,6 +257,8 @@ static rank_status_t connect_in(const struct opening *o, const char *address, ra
         if (st && st != RANK_ERR_UNREACHABLE)
             break;
     }
+    if (st == RANK_ERR_CLOSED)
+        return st;
     if (st)
         return rk_call_error(st, "rank_connect", "cannot connect to %s: %s", address, why);
     st = rk_conn_make(shaking, &conn);
@@ -265,6 +278,17 @@ rank_status_t rank_connect(rank_ctx_t handle, const char *address, const rank_co
 
 /* ---------------------------------------------------------------------- disconnecting */
 
+static void free_conn(struct rk_conn *conn)
+{
+    struct rank_team *team = conn->team;
+    struct rk_ctx *ctx = team->ctx;
+
+    rk_mem_close_opened(team);
+    rk_conn_forget(conn);
+    rk_world_close_team(team);
+    rk_connected_sweep(ctx);
+}
+
 rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns)
 {
     struct rank_team *team = conn->team;
@@ -274,12 +298,52 @@ rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns)
     conn->ending = true;
     rk_mem_end_lists(team); /* the rest of a long one would hold up what is sent before the end */
     st = rk_conn_send_bye(conn, timeout_ns);
-    rk_threads_dismiss(ctx->engine->threads); /* from the team and the memories that end now */
-    rk_mem_close_opened(team);
-    rk_conn_forget(conn);
-    rk_world_close_team(team);
-    rk_connected_sweep(ctx);
+    if (!rk_threads_dismiss(ctx->engine->threads, ctx->close_by)) /* from the team and the memories that end now */
+        return RANK_ERR_TIMED_OUT; /* rank_ctx_close frees them later, or never */
+    free_conn(conn);
     return st;
+}
+
+void rk_world_free_conns(struct rk_ctx *ctx)
+{
+    while (ctx->conns && !rk_list_empty(&ctx->conns->conns))
+        free_conn(rk_list_entry(ctx->conns->conns.next, struct rk_conn, link));
+}
+
+/* A connection that no thread disconnects. NULL: there is none. */
+static struct rk_conn *next_to_end(struct rk_conns *c)
+{
+    struct rk_link *at;
+
+    rk_list_for_each(at, &c->conns)
+    {
+        struct rk_conn *conn = rk_list_entry(at, struct rk_conn, link);
+        if (!conn->ending)
+            return conn;
+    }
+    return NULL;
+}
+
+struct disconnects_wait {
+    struct rk_wait wait;
+    const struct rk_conns *of;
+};
+
+static bool have_disconnected(struct rk_wait *w)
+{
+    return rk_list_empty(&((const struct disconnects_wait *)w)->of->conns) || w->late;
+}
+
+/* Wait for other threads in rank_disconnect. Late ones return at once. */
+static rank_status_t await_disconnects(struct rk_conns *c, uint64_t deadline)
+{
+    struct disconnects_wait w = {.wait = {.deadline = deadline}, .of = c};
+    struct rk_link *at;
+
+    rk_wait(c->ctx, &w.wait, have_disconnected);
+    rk_list_for_each(at, &c->conns)
+        rk_list_entry(at, struct rk_conn, link)->abandoned = true;
+    return rk_list_empty(&c->conns) ? RANK_OK : RANK_ERR_TIMED_OUT;
 }
 
 rank_status_t rk_world_close_conns(struct rk_ctx *ctx, int64_t timeout_ns)
@@ -288,21 +352,24 @@ rank_status_t rk_world_close_conns(struct rk_ctx *ctx, int64_t timeout_ns)
     uint64_t deadline = rk_wait_deadline(timeout_ns), now;
     struct rk_conns *c = ctx->conns;
     rank_status_t st = RANK_OK, one;
+    struct rk_conn *conn;
+    struct rk_link *at;
 
     if (!c)
         return RANK_OK;
     while (!rk_list_empty(&c->listeners))
         rk_listener_end(rk_list_entry(c->listeners.next, struct rank_listener, link));
-    while (!rk_list_empty(&c->clients))
-        rk_shake_end(rk_list_entry(c->clients.next, struct rk_shaking, link));
-    while (!rk_list_empty(&c->conns)) {
+    rk_list_for_each(at, &c->clients)
+        rk_shake_close(rk_list_entry(at, struct rk_shaking, link)); /* rank_connect ends it */
+    while ((conn = next_to_end(c)) != NULL) {
         int64_t left = -1;
         if (timeout_ns >= 0)
             left = (now = rk_clock_ns()) < deadline ? (int64_t)(deadline - now) : 0;
-        one = rk_world_end_conn(rk_list_entry(c->conns.next, struct rk_conn, link), left);
+        one = rk_world_end_conn(conn, left);
         st = st ? st : one;
     }
-    return st;
+    one = await_disconnects(c, timeout_ns ? deadline : 1);
+    return st ? st : one;
 }
 
 static rank_status_t check_conn(const char *call, rank_team_t team, struct rk_conn **out)

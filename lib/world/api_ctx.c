@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* api_ctx.c: open and close contexts, make progress in them, register memory. */
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/retired.h"
 #include "lib/conn/conns.h"
@@ -15,7 +16,7 @@
 #define RK_CTX_MAGIC 0x63747821u
 
 struct rank_ctx {
-    uint32_t magic;
+    _Atomic uint32_t magic;
     struct rk_ctx *ctx;
     struct rk_link link; /* in retired */
     char name[RK_SHAKE_NAME];
@@ -83,10 +84,28 @@ rank_status_t rank_ctx_open(const rank_ctx_opts_t *given, rank_ctx_t *out)
     return RANK_OK;
 }
 
+/* End connections and all waits of other threads. ended: these threads have left. They have timeout_ns and 1 s. */
+static rank_status_t end_calls(struct rk_ctx *ctx, int64_t timeout_ns, bool *ended)
+{
+    RK_ENTER(ctx);
+    struct rk_threads *t = ctx->engine->threads;
+    rank_status_t st;
+
+    ctx->closing = true;
+    ctx->close_by = timeout_ns < 0 ? UINT64_MAX : rk_clock_ns() + (uint64_t)timeout_ns + RK_CLOSE_NS;
+    st = rk_world_close_conns(ctx, timeout_ns);
+    *ended = !t || rk_threads_await_calls(t, &ctx->unlocked, ctx->close_by);
+    if (*ended)
+        rk_world_free_conns(ctx);
+    return st;
+}
+
 rank_status_t rank_ctx_close(rank_ctx_t *handle, int64_t timeout_ns)
 {
+    uint32_t magic = RK_CTX_MAGIC;
     rank_status_t st;
     rank_ctx_t h;
+    bool ended;
 
     if (!handle || !*handle)
         return rk_arg_null(__func__, "ctx");
@@ -97,13 +116,18 @@ rank_status_t rank_ctx_close(rank_ctx_t *handle, int64_t timeout_ns)
         return rk_arg_error(RANK_ERR_STATE, __func__, "the context is the parent's");
     if (rk_in_callback(h->ctx))
         return rk_arg_in_callback(__func__);
-    h->magic = 0;
+    if (!atomic_compare_exchange_strong(&h->magic, &magic, 0)) /* by another thread */
+        return rk_arg_handle(__func__, "context", h);
+    *handle = RANK_CTX_NULL;
     atomic_fetch_sub(&rk_contexts, 1);
-    st = rk_world_close_conns(h->ctx, timeout_ns);
+    st = end_calls(h->ctx, timeout_ns, &ended);
+    if (!ended) { /* its memory stays */
+        rk_warn("rank_ctx_close: another thread is still in a call; the memory of the context is not freed");
+        return RANK_ERR_TIMED_OUT;
+    }
     rk_world_close(h->ctx);
     rk_process_leave();
     rk_retired_put(&retired, &h->link);
-    *handle = RANK_CTX_NULL;
     return st;
 }
 
@@ -115,6 +139,8 @@ rank_status_t rank_ctx_progress(rank_ctx_t handle)
     if (st)
         return st;
     RK_ENTER(ctx);
+    if (ctx->closing)
+        return RANK_ERR_CLOSED;
     rk_event_fd_end(ctx);
     rk_progress_once(ctx);
     return RANK_OK;
@@ -130,7 +156,7 @@ rank_status_t rank_ctx_progress_fd(rank_ctx_t handle, int *fd)
     if (!fd)
         return rk_arg_null(__func__, "fd");
     RK_ENTER(ctx);
-    return rk_event_fd_get(ctx, fd);
+    return ctx->closing ? RANK_ERR_CLOSED : rk_event_fd_get(ctx, fd);
 }
 
 rank_status_t rank_ctx_progress_arm(rank_ctx_t handle)
@@ -141,7 +167,7 @@ rank_status_t rank_ctx_progress_arm(rank_ctx_t handle)
     if (st)
         return st;
     RK_ENTER(ctx);
-    return rk_event_fd_arm(ctx);
+    return ctx->closing ? RANK_ERR_CLOSED : rk_event_fd_arm(ctx);
 }
 
 static rank_status_t check_rights(const char *call, rank_mem_kind_t kind, unsigned access)
@@ -179,6 +205,8 @@ rank_status_t rank_ctx_alloc(rank_ctx_t handle, rank_mem_kind_t kind, int64_t by
     if (bytes < 0)
         return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative", (long long)bytes);
     RK_ENTER(ctx);
+    if (ctx->closing)
+        return RANK_ERR_CLOSED;
     st = rk_mem_register(ctx->world, NULL, (size_t)bytes, access, mem);
     if (!st)
         *ptr = (*mem)->mine;

@@ -14,6 +14,7 @@
 #include "lib/base/crash_stack.h"
 #include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
+#include "lib/base/retired.h"
 #include "lib/boot/boot.h"
 #include "lib/core/peer_liveness.h"
 #include "lib/channel/module.h"
@@ -44,6 +45,7 @@ static const struct rk_room *const rooms[] = {&rk_room_rma, &rk_room_p2p, &rk_ro
 _Static_assert(RK_ARRAY_LEN(rooms) <= RK_ROOMS_MAX, "the engine has space for them");
 
 static struct rk_ctx *the_ctx;
+static struct rk_retired retired = RK_RETIRED_INIT(16);
 
 struct rk_ctx *rk_world_ctx(void)
 {
@@ -380,6 +382,28 @@ rank_status_t rk_world_open_alone(int level, bool progress_thread, struct rk_ctx
     return init_open(ctx, false);
 }
 
+static void ctx_free(struct rk_ctx *ctx)
+{
+    rk_engine_free(ctx);
+    free(ctx->conns);
+    free(ctx);
+}
+
+/* A thread that calls with a handle of a context that another thread closes takes its lock, before the call is rejected. */
+static void ctx_retire(struct rk_ctx *ctx)
+{
+    struct rk_link *oldest;
+
+    if (!ctx->closing) {
+        ctx_free(ctx);
+        return;
+    }
+    rk_retired_put(&retired, &ctx->retired);
+    oldest = rk_retired_take(&retired);
+    if (oldest)
+        ctx_free(rk_list_entry(oldest, struct rk_ctx, retired));
+}
+
 static void init_leave(struct rk_ctx *ctx)
 {
     rk_process_remove(ctx);
@@ -389,7 +413,6 @@ static void init_leave(struct rk_ctx *ctx)
     if (ctx->boot) /* a spawned job may end at this moment */
         ctx->boot->ops->watch_deaths(ctx->boot, NULL, NULL);
     rk_engine_close(ctx);
-    free(ctx->conns);
     for (size_t i = 0; i < RK_ARRAY_LEN(rooms); i++) {
         if (rooms[i]->release)
             rooms[i]->release(ctx);
@@ -401,7 +424,8 @@ static void init_leave(struct rk_ctx *ctx)
         rk_board_write(ctx->board, RK_BOARD_LEFT, rk_clock_ns(), NULL);
     rk_board_close(ctx->board);
     free(ctx->devices);
-    free(ctx);
+    ctx->devices = NULL;
+    ctx_retire(ctx);
 }
 
 /* The process leaves with its context. */

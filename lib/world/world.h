@@ -37,8 +37,10 @@ void rk_world_abandon(struct rk_ctx *ctx);
 
 /* For the answers of peers in rank_team_free and rank_finalize. */
 enum { RK_CLOSE_NS = 1000000000 };
-/* api_conn.c: close listeners and connections, within timeout_ns. No-op if there are none. */
+/* api_conn.c: close listeners and connections, within timeout_ns, and end handshakes. No-op if there are none. */
 rank_status_t rk_world_close_conns(struct rk_ctx *ctx, int64_t timeout_ns);
+/* Free the connections that a thread was still using when they were ended. No thread is in a call now. */
+void rk_world_free_conns(struct rk_ctx *ctx);
 /* Disconnect, and free connection and team. */
 rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns);
 /* rank_team_free of a connection. Returns false if the team is none. */

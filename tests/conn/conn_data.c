@@ -58,6 +58,22 @@ static void connect_all(struct pair *p, rank_ctx_t ctx, int n, rank_team_t *conn
         OK(rank_listener_close(&listener));
 }
 
+/* After a barrier each side has received the messages that the other side has sent. */
+static void compare_counts(struct pair *p, rank_team_t conn)
+{
+    rank_conn_info_t info = {.size = sizeof(info)};
+    int64_t theirs[2];
+
+    OK(rank_barrier(conn));
+    OK(rank_conn_info(conn, &info));
+    pair_put(p, &info.messages_sent, sizeof(theirs));
+    pair_get(p, theirs, sizeof(theirs));
+    if (strcmp(info.channel, "ucx") == 0)
+        CHECK(theirs[0] == -1 && info.messages_sent == -1);
+    else
+        CHECK(theirs[0] == info.messages_received && theirs[1] == info.messages_sent && theirs[0] > nsteps / 4);
+}
+
 static void random_side(struct pair *p)
 {
     uint64_t random = p->seed;
@@ -80,6 +96,8 @@ static void random_side(struct pair *p)
         for (int i = 0; i < nsteps * n; i++)
             steps_next(&steps[pair_random(&random) % (uint64_t)n]);
     }
+    for (int i = 0; i < n; i++)
+        compare_counts(p, conns[i]);
     for (int i = 0; i < n; i++) {
         steps_close(&steps[i]);
         if ((p->seed + (uint64_t)i) % 3)
@@ -118,6 +136,35 @@ static void threads_side(struct pair *p)
         CHECK(pthread_create(&threads[i], NULL, inner_thread, &inner[i]) == 0);
     for (int i = 0; i < 2; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+/* ----------------------------------------------------------------- sends without progress */
+
+/*
+ * Side 1 only sends, and makes no progress until side 0 has received all: bursts, if a progress thread sends what waits for
+ * company; else one message at a time.
+ */
+static void sender_side(struct pair *p)
+{
+    enum { MESSAGES = 20 };
+    int thread = p->seed % 2, burst = thread ? 5 : 1, x;
+    rank_ctx_t ctx = pair_context(RANK_THREAD_MULTIPLE, thread);
+    rank_team_t conn;
+
+    connect_all(p, ctx, 1, &conn);
+    for (int i = 0; i < MESSAGES; i += burst) {
+        for (int k = 0; k < burst && p->me == 1; k++)
+            OK(rank_send(&i, 1, RANK_INT32, 1, 1, conn));
+        for (int k = 0; k < burst && p->me == 0; k++) {
+            OK(rank_recv(&x, 1, RANK_INT32, 0, 1, conn, NULL));
+            CHECK(x == i);
+        }
+        if (thread || i + burst == MESSAGES)
+            pair_meet(p);
+        else
+            pair_sleep(0.02);
+    }
+    OK(rank_ctx_close(&ctx, 20 * SECOND));
 }
 
 /* ------------------------------------------------------------------------- fairness */
@@ -200,6 +247,8 @@ int main(int argc, char **argv)
         if (!pair_use(i))
             continue;
         ok &= pair_run("two contexts of one process", threads_side, seed, 120, false);
+        ok &= pair_run("sends without progress", sender_side, 0, 60, false);
+        ok &= pair_run("sends and a progress thread", sender_side, 1, 60, false);
         ok &= pair_run("fairness", fair_side, seed, 120, false);
     }
     pair_use(PAIR_SOCKET);

@@ -106,6 +106,18 @@ static void closed_side(struct pair *p)
     list_free(&s.lists);
 }
 
+/* Its memory is taken back: the call fails if the peer has read that already, else the list does. */
+static rank_status_t move_taken_back(rank_xfer_op_t op, const rank_block_t *b, struct side *s, rank_request_t *req,
+                                     rank_request_t *other)
+{
+    const rank_notice_t bad = {1, "bad", 3}, good = {2, "good", 4};
+    rank_status_t st = rank_xfer(op, b, 2, s->lists.other, s->conn, &bad, req);
+
+    if (other)
+        OK(rank_xfer(RANK_XFER_WRITE, b, 1, s->lists.other, s->conn, &good, other));
+    return st ? st : rank_wait(req, NULL);
+}
+
 /* The owner takes memory back during a write and a read; other memory of the same lists stays. A key is closed here. */
 static void taken_back_side(struct pair *p)
 {
@@ -121,11 +133,8 @@ static void taken_back_side(struct pair *p)
         OK(rank_dereg(&s.lists.mem[1].own));
     pair_meet(p);
     if (p->me == 0) {
-        OK(rank_xfer(RANK_XFER_WRITE, b, 2, s.lists.other, s.conn, &(rank_notice_t){1, "bad", 3}, &reqs[0]));
-        STATUS(rank_wait(&reqs[0], NULL), RANK_ERR_HANDLE);
-        OK(rank_xfer(RANK_XFER_READ, b, 2, s.lists.other, s.conn, &(rank_notice_t){1, "bad", 3}, &reqs[0]));
-        OK(rank_xfer(RANK_XFER_WRITE, b, 1, s.lists.other, s.conn, &(rank_notice_t){2, "good", 4}, &reqs[1]));
-        STATUS(rank_wait(&reqs[0], NULL), RANK_ERR_HANDLE);
+        STATUS(move_taken_back(RANK_XFER_WRITE, b, &s, &reqs[0], NULL), RANK_ERR_HANDLE);
+        STATUS(move_taken_back(RANK_XFER_READ, b, &s, &reqs[0], &reqs[1]), RANK_ERR_HANDLE);
         OK(rank_wait(&reqs[1], NULL));
         OK(rank_xfer_init(RANK_XFER_WRITE, b, 1, s.lists.other, s.conn, &(rank_notice_t){2, "good", 4}, &saved));
         OK(rank_start(&saved));

@@ -6,14 +6,30 @@
  *   conn_remote connect ADDRESS WHAT
  *
  * WHAT: a seed: random operations, by three connections. "idle": make progress for ever. The others wait in that call until
- * the connection ends, and print "ended: STATUS": recv, send, put, get. "ready" is printed before.
+ * the connection ends, and print "at TIME GRACE" and "ended: STATUS": recv, send, put, get, write, read. TIME is that of
+ * date +%s%N, GRACE are the nanoseconds that death_clock.h adds to a bound. "ready" is printed before.
  */
 #include "tests/conn/conn_steps.h"
+#include "tests/conn/death_clock.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { CONNS = 3, STEPS = 150, LONG = 8 << 20, SILENCE_S = 3 };
+enum { CONNS = 3, STEPS = 150, LONG = 8 << 20, SILENCE_S = 3, BLOCKS = 256 };
+
+/* A cable that has just been plugged in carries nothing yet. */
+static rank_team_t connect_in_time(rank_ctx_t ctx, const char *address, const rank_conn_opts_t *opts)
+{
+    double begin = pair_now();
+    rank_team_t conn;
+    rank_status_t st;
+
+    while ((st = rank_connect(ctx, address, opts, &conn)) == RANK_ERR_UNREACHABLE && pair_now() - begin < 15)
+        pair_sleep(0.1);
+    OK(st);
+    return conn;
+}
 
 static void open_all(rank_ctx_t ctx, bool listens, const char *address, rank_team_t conns[CONNS])
 {
@@ -35,7 +51,7 @@ static void open_all(rank_ctx_t ctx, bool listens, const char *address, rank_tea
         if (listens)
             OK(rank_accept(listener, 60 * SECOND, &conns[i]));
         else
-            OK(rank_connect(ctx, address, &opts, &conns[i]));
+            conns[i] = connect_in_time(ctx, address, &opts);
         OK(rank_conn_info(conns[i], &info));
         CHECK(strcmp(info.channel, "tcp") == 0 && info.pid == 0 && info.proved);
     }
@@ -57,6 +73,20 @@ static void random_operations(rank_ctx_t ctx, rank_team_t conns[CONNS], uint64_t
     printf("done\n");
 }
 
+static rank_status_t move_list(rank_xfer_op_t op, rank_team_t conn, rank_mem_t remote, char *buf)
+{
+    const int64_t bytes = LONG / BLOCKS / 2;
+    const rank_notice_t notice = {7, buf, 64};
+    rank_block_t blocks[BLOCKS];
+    rank_request_t req;
+    rank_status_t st;
+
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = (rank_block_t){buf + i * bytes * 2, bytes, remote, i * bytes * 2};
+    st = rank_xfer(op, blocks, BLOCKS, 1 - rank_team_rank(conn), conn, op == RANK_XFER_WRITE ? &notice : NULL, &req);
+    return st ? st : rank_wait(&req, NULL);
+}
+
 static rank_status_t call_until_end(const char *what, rank_team_t conn, rank_mem_t remote, char *buf)
 {
     int other = 1 - rank_team_rank(conn);
@@ -72,6 +102,8 @@ static rank_status_t call_until_end(const char *what, rank_team_t conn, rank_mem
         } else if (strcmp(what, "put") == 0) {
             st = rank_put(buf, LONG, other, remote, 0);
             st = st ? st : rank_flush(remote, other);
+        } else if (strcmp(what, "write") == 0 || strcmp(what, "read") == 0) {
+            st = move_list(*what == 'w' ? RANK_XFER_WRITE : RANK_XFER_READ, conn, remote, buf);
         } else {
             st = rank_get(buf, LONG, other, remote, 0);
         }
@@ -96,10 +128,18 @@ static void wait_for_end(rank_ctx_t ctx, rank_team_t conn, const char *what)
     OK(rank_barrier(conn));
     printf("ready\n");
     fflush(stdout);
-    if (strcmp(what, "idle") == 0)
+    death_clock_start(NULL);
+    if (strcmp(what, "idle") == 0) {
         rank_probe(other, 8, conn, &e);
-    else
-        printf("ended: %s\n", rank_status_string(call_until_end(what, conn, remote, memory + LONG)));
+    } else {
+        rank_status_t st = call_until_end(what, conn, remote, memory + LONG);
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        printf("at %lld %lld\nended: %s\n", now.tv_sec * SECOND + now.tv_nsec, (long long)(death_clock_grace() * 1e9),
+               rank_status_string(st));
+    }
+    death_clock_stop();
     fflush(stdout);
     free(memory);
 }

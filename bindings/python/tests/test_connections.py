@@ -27,6 +27,9 @@ def test_info(pair):
     pair.client.write([(b"12", remote, 0), (b"34", remote, 4)])
     info = pair.client.info()
     assert (info["transfers"], info["blocks"], info["refused"]) == (1, 2, 0)
+    pair.client.send(b"12345678")
+    assert pair.server.recv_bytes(timeout=5) == b"12345678"
+    assert pair.client.info()["messages_sent"] == pair.server.info()["messages_received"] >= 1
     assert info["sent_ago"] is None or 0 <= info["sent_ago"] < 60
 
 

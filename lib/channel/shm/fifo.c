@@ -50,6 +50,7 @@ void rk_fifo_out_init(struct rk_fifo_out *o, void *mem, const struct rk_fifo_sha
     o->next = 0;
     o->slot = RK_SLOTS;
     o->limit = shape->cells;
+    o->messages = 0;
     o->at = 0;
     o->ring_limit = 0; /* until the ring is backed: see shm.c */
     o->ring_bytes = shape->ring;
@@ -66,7 +67,7 @@ void rk_fifo_in_init(struct rk_fifo_in *in, void *mem, const struct rk_fifo_shap
     in->mask = shape->cells - 1;
     in->next = 0;
     in->slot = in->span = 0;
-    in->head = 0;
+    in->head = in->messages = 0;
     in->cell = &in->box->cells[0];
     in->at = in->reported = 0;
     in->ring_bytes = shape->ring;

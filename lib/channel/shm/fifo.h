@@ -102,6 +102,7 @@ struct rk_fifo_out { /* producer's end */
     char *ring;
     uint32_t mask, next, limit; /* cells: next to begin, first without room */
     uint32_t slot;              /* next free slot of the cell before next; RK_SLOTS: closed */
+    uint64_t messages;          /* appended, in the line that each of them changes */
     uint64_t at, ring_limit;    /* bytes: next to fill, first without room */
     uint32_t ring_bytes;
     uint32_t used;              /* bytes of the ring in use, from its start */
@@ -117,6 +118,7 @@ struct rk_fifo_in { /* consumer's end */
     uint32_t slot, span; /* span: slots of the frame that rk_fifo_read returned */
     uint32_t mask, next;
     uint64_t head;       /* first word of the frame that is ready */
+    uint64_t messages;   /* consumed: counted by the caller of rk_fifo_consume */
     uint64_t at;
     uint64_t reported; /* bytes of the opposite ring consumed by its consumer, as far as reported */
     uint32_t ring_bytes;
@@ -206,6 +208,12 @@ RK_INLINE void rk_fifo_close_cell(struct rk_fifo_out *o)
     o->slot = RK_SLOTS;
 }
 
+/* Does a frame of this kind begin a message? */
+RK_INLINE bool rk_fifo_is_message(uint8_t kind)
+{
+    return kind == RK_KIND_MSG || kind == RK_KIND_SMSG || kind == RK_KIND_RNDV;
+}
+
 /* Number bound to team and sender if this message can be a compact frame; else -1. */
 RK_INLINE int rk_fifo_binding(const struct rk_fifo_out *o, uint64_t team, uint32_t src, uint16_t epoch, uint64_t tag)
 {
@@ -236,6 +244,7 @@ RK_INLINE bool rk_fifo_put_compact(struct rk_fifo_out *o, uint32_t bind, uint64_
     }
     rk_copy_small(c->slot[at].payload, payload, len);
     o->slot = at + span;
+    o->messages++;
     atomic_store_explicit(&c->slot[at].head,
                           rk_fifo_lap(o->next - 1, o->mask) |
                               (uint64_t)(RK_FORM_COMPACT | len) << 8 | (uint64_t)bind << 16 | tag << 24,
@@ -279,6 +288,7 @@ RK_INLINE bool rk_fifo_put_full(struct rk_fifo_out *o, uint32_t bind, const stru
     }
     memcpy((char *)&c->full.hdr + 8, (const char *)hdr + 8, sizeof(*hdr) - 8);
     o->next++;
+    o->messages += rk_fifo_is_message(hdr->kind);
     atomic_store_explicit(&c->slot[0].head,
                           rk_fifo_lap(o->next - 1, o->mask) | RK_FORM_FULL << 8 |
                               (uint64_t)bind << 16 | (uint64_t)hdr->kind << 32 |

@@ -189,6 +189,7 @@ RK_INLINE int shm_drain(struct rk_shm *shm, int from)
                 rk_engine_refused(shm->ctx, &shm->bad_frames);
             else if (rk_likely(!shm->checks) || is_in_bound_team(shm, peer, b, in->head >> 24))
                 shm->ctx->engine->small(peer, b->team, b->src, in->head >> 24, in->cell->slot[in->slot].payload, len);
+            in->messages++;
             rk_fifo_consume(in, in->at);
             n++;
             continue;
@@ -198,6 +199,7 @@ RK_INLINE int shm_drain(struct rk_shm *shm, int from)
             shm_frame_arrived(shm, peer, &hdr, payload);
         else
             rk_engine_refused(shm->ctx, &shm->bad_frames);
+        in->messages += payload && rk_fifo_is_message(hdr.kind);
         rk_fifo_consume(in, behind);
         n++;
     }
@@ -224,6 +226,7 @@ enum rk_taken rk_shm_take(struct rk_peer *peer, uint64_t team, uint32_t src, uin
             return RK_TAKEN_OTHER;
         *out = (struct rk_took){in->head >> 24, len};
         rk_copy_small(buf, in->cell->slot[in->slot].payload, len < cap ? len : (uint32_t)cap);
+        in->messages++;
         rk_fifo_consume(in, in->at);
         return RK_TAKEN;
     }
@@ -239,6 +242,7 @@ enum rk_taken rk_shm_take(struct rk_peer *peer, uint64_t team, uint32_t src, uin
         rk_copy_small(buf, payload, (uint32_t)cap);
     else
         memcpy(buf, payload, cap);
+    in->messages++;
     rk_fifo_consume(in, behind);
     return RK_TAKEN;
 }
@@ -266,6 +270,20 @@ static int drain_by_bits(struct rk_shm *shm)
         }
     }
     return n;
+}
+
+/* At most what its fifo holds: a peer that closes its connection lives, and could go on sending. */
+RK_COLD void rk_shm_drain(struct rk_shm *shm, struct rk_peer *peer)
+{
+    int n = 0, most = (int)shm->shape.cells * RK_SLOTS;
+
+    rk_shm_accept_boxes(shm);
+    while (n < most && peer->state == RK_PEER_UP && shm->in[peer->slot].box) {
+        int got = shm_drain(shm, peer->slot);
+        if (got == 0)
+            break;
+        n += got;
+    }
 }
 
 static RK_COLD int continue_streams(struct rk_shm *shm)
@@ -358,6 +376,11 @@ static rank_status_t shm_connect(struct rk_ctx *ctx, void *state, struct rk_peer
     return rk_shm_connect(state, peer);
 }
 
+static void shm_drain_peer(void *state, struct rk_peer *peer)
+{
+    rk_shm_drain(state, peer);
+}
+
 static void shm_disconnect(void *state, struct rk_peer *peer)
 {
     rk_shm_disconnect(state, peer);
@@ -392,6 +415,7 @@ const struct rk_channel rk_channel_shm = {
     .open = shm_open_node,
     .close = shm_close_node,
     .connect = shm_connect,
+    .drain = shm_drain_peer,
     .disconnect = shm_disconnect,
     RK_SHM_FRAMES,
     .progress = shm_progress,

@@ -68,6 +68,7 @@ struct rk_shm {
     struct rk_exports *exports; /* export_table.h; NULL until used */
     struct rk_imports *imports;
     struct rk_peer *only;     /* of a connection: the other process; NULL: those of the job */
+    struct rk_pair_counts *counts; /* of a connection; NULL */
     struct rk_link steps;     /* of a connection: receives that are copied in steps (shm_steps.c) */
 };
 
@@ -96,6 +97,8 @@ enum rk_taken rk_shm_take(struct rk_peer *peer, uint64_t team, uint32_t src, uin
                           struct rk_took *out);
 bool rk_shm_fetches(const struct rk_peer *peer, const struct rk_view *view);
 int rk_shm_progress(struct rk_shm *shm);
+/* As rk_channel.drain. */
+void rk_shm_drain(struct rk_shm *shm, struct rk_peer *peer);
 /* Would progress find a frame? Not for many ranks (by_bits). */
 bool rk_shm_has_frames(const struct rk_shm *shm);
 /* Back the byte ring of a peer. */

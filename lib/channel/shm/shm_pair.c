@@ -122,16 +122,42 @@ static rank_status_t pair_connect(struct rk_ctx *ctx, void *state, struct rk_pee
     return st;
 }
 
+static void count_messages(const struct rk_shm *shm)
+{
+    const struct rk_shm_ep *ep = shm->only->ep;
+
+    if (ep)
+        shm->counts->sent = ep->out.messages;
+    shm->counts->received = shm->in[shm->only->slot].messages;
+}
+
+void rk_pair_count(const struct rk_peer *peer)
+{
+    const struct pairs *p = rk_engine_state(peer->ctx, &rk_channel_pair);
+    int i = p ? pair_of(p, peer) : -1;
+
+    if (i >= 0)
+        count_messages(p->of[i]);
+}
+
+static void pair_drain(void *state, struct rk_peer *peer)
+{
+    const struct pairs *p = state;
+
+    rk_shm_drain(p->of[pair_of(p, peer)], peer);
+}
+
 static void pair_disconnect(void *state, struct rk_peer *peer)
 {
     struct pairs *p = state;
     int i = pair_of(p, peer);
 
+    count_messages(p->of[i]);
     rk_shm_disconnect(p->of[i], peer);
     pair_end(p, i);
 }
 
-rank_status_t rk_pair_connect(struct rk_node *node, struct rk_peer *peer)
+rank_status_t rk_pair_connect(struct rk_node *node, struct rk_peer *peer, struct rk_pair_counts *counts)
 {
     struct rk_ctx *ctx = peer->ctx;
     struct pairs *p = rk_engine_state(ctx, &rk_channel_pair);
@@ -148,6 +174,7 @@ rank_status_t rk_pair_connect(struct rk_node *node, struct rk_peer *peer)
     st = rk_shm_make(ctx, node, peer, &p->protos, &p->of[p->n]);
     if (st)
         return st;
+    p->of[p->n]->counts = counts;
     peer->node = node;
     peer->slot = 1 - node->index;
     p->n++;
@@ -235,6 +262,7 @@ const struct rk_channel rk_channel_pair = {
     .open = pair_open,
     .close = pair_close,
     .connect = pair_connect,
+    .drain = pair_drain,
     .disconnect = pair_disconnect,
     RK_SHM_FRAMES,
     .progress = pair_progress,

@@ -13,6 +13,11 @@
 
 enum { RK_PAIRS_MAX = 64 /* of a context; further connections use their sockets */ };
 
+/* Messages of a connection. */
+struct rk_pair_counts {
+    uint64_t sent, received;
+};
+
 /* May the context have another one? */
 bool rk_pair_has_room(struct rk_ctx *ctx);
 /* Make a segment, as its first process. rk_pair_drop ends it. */
@@ -23,7 +28,9 @@ rank_status_t rk_pair_attach(struct rk_ctx *ctx, const struct rk_memfd_card *car
 bool rk_pair_is_attached(const struct rk_node *node);
 /* No-op if NULL. */
 void rk_pair_drop(struct rk_node *node);
-/* Both have: connect the peer by it. Takes the node, unless it fails. */
-rank_status_t rk_pair_connect(struct rk_node *node, struct rk_peer *peer);
+/* Both have: connect the peer by it. Takes the node, unless it fails. counts: filled in by rk_pair_count, and at the end. */
+rank_status_t rk_pair_connect(struct rk_node *node, struct rk_peer *peer, struct rk_pair_counts *counts);
+/* No-op if the peer has no segment, or none any more. */
+void rk_pair_count(const struct rk_peer *peer);
 
 #endif

@@ -68,6 +68,13 @@ static void tcp_disconnect(void *state, struct rk_peer *peer)
         rk_tcp_link_close(peer->ep);
 }
 
+/* The socket has been read to its end, or this side closes. */
+static void tcp_drain(void *state, struct rk_peer *peer)
+{
+    (void)state;
+    (void)peer;
+}
+
 static void tcp_forget(void *state, struct rk_peer *peer, bool disconnected)
 {
     struct rk_tcp_link *l = rk_tcp_link_of(state, peer);
@@ -197,6 +204,7 @@ const struct rk_channel rk_channel_tcp = {
     .open = tcp_open,
     .close = tcp_close,
     .connect = tcp_connect,
+    .drain = tcp_drain,
     .disconnect = tcp_disconnect,
     .forget = tcp_forget,
     .frame_max = tcp_frame_max,

@@ -88,6 +88,7 @@ struct rk_tcp_link {
     struct rk_link on_links;
     bool lifeline;   /* frames take another channel: the socket only shows the end of the peer */
     bool failed;     /* the socket is at its end: reported */
+    bool broken;     /* the peer takes no more bytes: what it has sent is read, to the end */
     bool bye;        /* the peer has sent its last frame */
     bool bye_sent;   /* this side has sent its own */
     bool wants_room; /* the set watches for room in the socket */
@@ -109,6 +110,7 @@ struct rk_tcp_link {
     struct rk_tcp_op *sending; /* the op of that chunk; NULL: none is under way */
     unsigned char *packed;     /* its payload, if the view is no plain host memory, or the memory has gone */
     uint64_t tick;       /* of the last frame */
+    uint32_t kept;       /* frames that have waited for others */
     struct rk_tcp_counts *counts;
 };
 
@@ -174,7 +176,7 @@ void rk_tcp_flush(struct rk_tcp_link *l);
 /* Does anything wait for room in the socket? */
 RK_INLINE bool rk_tcp_waits(const struct rk_tcp_link *l)
 {
-    return l->out_at < l->out_end || l->sending || !rk_list_empty(&l->jobs);
+    return !l->broken && (l->out_at < l->out_end || l->sending || !rk_list_empty(&l->jobs));
 }
 
 /* tcp_recv.c: receive and deliver what is there, 1 MiB at most. */

@@ -14,10 +14,17 @@ enum {
     OUT_MAX = 2 * (RK_TCP_FRAME_MAX + 64), /* bytes of frames that wait in a link */
     SHARE_MAX = 2048,                      /* longer frames do not wait for others */
     SHARED_MAX = 16384,                    /* so many bytes do not wait for more */
+    FRAMES_PER_CHECK = 4,                  /* that wait, for one read of the clock */
     ROUND_MAX = 1 << 20                    /* bytes that one call sends */
 };
 
-/* Returns bytes sent; 0: no room, or the link has failed. */
+/* May bytes be sent? */
+static bool takes_bytes(const struct rk_tcp_link *l)
+{
+    return !l->failed && !l->broken;
+}
+
+/* Returns bytes sent; 0: no room, or the peer takes none. */
 static size_t tcp_write(struct rk_tcp_link *l, struct iovec *iov, int n)
 {
     struct msghdr msg = {.msg_iov = iov, .msg_iovlen = (size_t)n};
@@ -30,6 +37,11 @@ static size_t tcp_write(struct rk_tcp_link *l, struct iovec *iov, int n)
         l->tcp->handled++;
         l->counts->sent += (uint64_t)sent;
         l->counts->sent_ns = rk_clock_coarse_ns();
+    } else if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) {
+        l->broken = true;
+        rk_list_remove(&l->on_pending);
+        rk_tcp_rewatch(l->tcp, &l->source, EPOLLIN | EPOLLRDHUP);
+        l->tcp->due = true;
     } else if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
         rk_tcp_link_failed(l, strerror(errno));
     }
@@ -38,7 +50,7 @@ static size_t tcp_write(struct rk_tcp_link *l, struct iovec *iov, int n)
 
 static void watch_room(struct rk_tcp_link *l, bool wants)
 {
-    if (l->failed || l->wants_room == wants)
+    if (l->failed || l->broken || l->wants_room == wants)
         return;
     l->wants_room = wants;
     rk_tcp_rewatch(l->tcp, &l->source, EPOLLIN | EPOLLRDHUP | (wants ? EPOLLOUT : 0));
@@ -131,7 +143,7 @@ void rk_tcp_flush(struct rk_tcp_link *l)
     bool room = true;
 
     rk_list_remove(&l->on_pending);
-    for (size_t sent = 0; room && sent < ROUND_MAX && !l->failed && rk_tcp_waits(l);) {
+    for (size_t sent = 0; room && sent < ROUND_MAX && takes_bytes(l) && rk_tcp_waits(l);) {
         if (l->sending) {
             sent += l->chunk.len;
             room = send_chunk(l);
@@ -155,6 +167,14 @@ void rk_tcp_flush_later(struct rk_tcp_link *l)
     rk_list_append(&l->tcp->pending, &l->on_pending);
     if (rk_threads_sleeps(threads))
         rk_threads_kick(threads);
+    else
+        rk_threads_rouse(threads);
+}
+
+/* Has the last packet left some milliseconds ago? A program that only sends makes no progress. */
+static bool packet_is_old(const struct rk_tcp_link *l)
+{
+    return rk_clock_coarse_ns() != l->counts->sent_ns;
 }
 
 /* Make room for bytes behind what waits. Returns false if there is none. */
@@ -197,7 +217,7 @@ static rank_status_t put_packed(struct rk_tcp_link *l, const struct rk_hdr *hdr,
     l->out_end += rk_tcp_length(hdr->len);
     if (!l->wants_room)
         rk_tcp_flush(l);
-    return l->failed ? RANK_ERR_PEER_DEAD : RANK_OK;
+    return takes_bytes(l) ? RANK_OK : RANK_ERR_PEER_DEAD;
 }
 
 static rank_status_t put_frame(struct rk_tcp_link *l, const struct rk_hdr *hdr, const void *first, size_t first_len,
@@ -208,7 +228,7 @@ static rank_status_t put_frame(struct rk_tcp_link *l, const struct rk_hdr *hdr, 
     struct iovec iov[4];
     int n = 0;
 
-    if (l->failed || l->bye_sent)
+    if (!takes_bytes(l) || l->bye_sent)
         return RANK_ERR_PEER_DEAD;
     if (view && view->ops)
         return put_packed(l, hdr, view);
@@ -221,17 +241,17 @@ static rank_status_t put_frame(struct rk_tcp_link *l, const struct rk_hdr *hdr, 
         iov[n++] = (struct iovec){(void *)(uintptr_t)fill, all - sizeof(*hdr) - hdr->len};
     if (!out_room(l, all)) /* before a part of it is sent */
         return RK_AGAIN;
-    if (l->sending || l->out_at < l->out_end || (l->tick == l->tcp->tick && all <= SHARE_MAX)) {
+    if (l->sending || l->out_at < l->out_end || (l->tick == l->tcp->tick && all <= SHARE_MAX && !packet_is_old(l))) {
         keep_frame(l, iov, n, 0);
-        if (!l->wants_room && l->out_end - l->out_at >= SHARED_MAX)
+        if (!l->wants_room && (l->out_end - l->out_at >= SHARED_MAX || (l->kept++ % FRAMES_PER_CHECK == 0 && packet_is_old(l))))
             rk_tcp_flush(l);
         else
             rk_tcp_flush_later(l);
-        return l->failed ? RANK_ERR_PEER_DEAD : RANK_OK;
+        return takes_bytes(l) ? RANK_OK : RANK_ERR_PEER_DEAD;
     }
     l->tick = l->tcp->tick;
     sent = tcp_write(l, iov, n);
-    if (rk_unlikely(l->failed))
+    if (rk_unlikely(!takes_bytes(l)))
         return RANK_ERR_PEER_DEAD;
     if (rk_likely(sent == all))
         return RANK_OK;
