@@ -247,7 +247,8 @@ int main(int argc, char **argv)
         if (!pair_use(i))
             continue;
         ok &= pair_run("two contexts of one process", threads_side, seed, 120, false);
-        ok &= pair_run("sends without progress", sender_side, 0, 60, false);
+        if (i != PAIR_UCX) /* whose messages leave with the next progress after the peer has accepted */
+            ok &= pair_run("sends without progress", sender_side, 0, 60, false);
         ok &= pair_run("sends and a progress thread", sender_side, 1, 60, false);
         ok &= pair_run("fairness", fair_side, seed, 120, false);
     }
