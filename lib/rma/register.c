@@ -174,6 +174,9 @@ static rank_status_t register_end(const char *call, rank_mem_t *mem, enum rk_mem
     if (st)
         return st;
     RK_ENTER((*mem)->ctx);
+    st = rk_mem_check_sort(call, mem, sort); /* another thread may have ended it meanwhile */
+    if (st)
+        return st;
     if ((*mem)->packed)
         rk_revoke_unasked(*mem);
     st = flush && (*mem)->magic != RK_MEM_REVOKED_MAGIC ? rank_flush(*mem, RANK_ALL) : RANK_OK;

@@ -176,6 +176,9 @@ rank_status_t rank_dereg_timed(rank_mem_t *handle, int64_t timeout_ns)
     RK_ENTER(mem->ctx);
     if (timeout_ns && rk_in_callback(mem->ctx))
         return rk_arg_in_callback(__func__);
+    st = rk_mem_check_sort(__func__, &mem, RK_MEM_REGISTERED); /* another thread may have ended it meanwhile */
+    if (st)
+        return st;
     *handle = RANK_MEM_NULL;
     mem->magic = 0;
     nonce = mem->record->nonce;

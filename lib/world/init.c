@@ -400,8 +400,13 @@ static void ctx_retire(struct rk_ctx *ctx)
     }
     rk_retired_put(&retired, &ctx->retired);
     oldest = rk_retired_take(&retired);
-    if (oldest)
-        ctx_free(rk_list_entry(oldest, struct rk_ctx, retired));
+    if (!oldest)
+        return;
+    ctx = rk_list_entry(oldest, struct rk_ctx, retired);
+    if (atomic_load(&ctx->unlocked)) /* a thread resolves a name, and rejects the context later */
+        rk_retired_put(&retired, oldest);
+    else
+        ctx_free(ctx);
 }
 
 static void init_leave(struct rk_ctx *ctx)

@@ -16,10 +16,10 @@
 
 enum wait_in {
     WAIT_ACCEPT, WAIT_CONNECT, WAIT_RECV, WAIT_SSEND, WAIT_MPROBE, WAIT_ALL, WAIT_SOME, WAIT_SIGNAL, WAIT_TIMED, WAIT_BARRIER,
-    WAIT_PROGRESS, WAIT_DEREG, WAIT_DISCONNECT, WAITS
+    WAIT_PROGRESS, WAIT_MEMORY, WAIT_DEREG, WAIT_DISCONNECT, WAITS
 };
 static const char *const wait_names[WAITS] = {"accept", "connect", "recv", "ssend", "mprobe", "waitall", "waitsome",
-                                              "signal wait", "timed signal wait", "barrier", "progress", "dereg", "disconnect"};
+                                              "signal wait", "timed signal wait", "barrier", "progress", "reg and dereg", "dereg", "disconnect"};
 
 struct closing {
     rank_ctx_t ctx;
@@ -47,6 +47,16 @@ static rank_status_t wait_for_many(struct caller *w, bool some)
     for (int i = 0; i < 2; i++)
         OK(rank_irecv(&bytes[i], 1, RANK_BYTE, 1, 70 + i, w->of->conn, &reqs[i]));
     return some ? rank_waitsome(2, reqs, &ndone, which, NULL) : rank_waitall(2, reqs, NULL);
+}
+
+/* The close may come between the two. */
+static rank_status_t reg_and_dereg(rank_ctx_t ctx)
+{
+    static char memory[64];
+    rank_mem_t mem;
+    rank_status_t st = rank_ctx_reg(ctx, RANK_MEM_HOST, memory, sizeof(memory), RANK_ACCESS_READ, &mem);
+
+    return st ? st : rank_dereg(&mem);
 }
 
 static rank_status_t call_once(struct caller *w)
@@ -80,6 +90,8 @@ static rank_status_t call_once(struct caller *w)
         return rank_barrier(c->conn);
     case WAIT_PROGRESS:
         return rank_ctx_progress(w->ctx);
+    case WAIT_MEMORY:
+        return reg_and_dereg(w->ctx);
     case WAIT_DEREG:
         return rank_dereg_timed(&c->revoked, 100 * SECOND);
     default:
@@ -95,14 +107,14 @@ static void *caller_thread(void *arg)
     w->of->begun++;
     do
         w->status = call_once(w);
-    while (w->in == WAIT_PROGRESS && w->status == RANK_OK);
+    while ((w->in == WAIT_PROGRESS || w->in == WAIT_MEMORY) && w->status == RANK_OK);
     return NULL;
 }
 
 /* in_peace: the idle peer makes progress. */
 static bool is_expected(enum wait_in in, rank_status_t st, bool in_peace)
 {
-    if (in == WAIT_PROGRESS) /* a new call, which may find the handle closed */
+    if (in == WAIT_PROGRESS || in == WAIT_MEMORY) /* a new call, which may find the handle closed */
         return st == RANK_ERR_HANDLE || st == RANK_ERR_CLOSED;
     if (in == WAIT_DISCONNECT)
         return st == RANK_ERR_TIMED_OUT || (in_peace && st == RANK_OK);

@@ -3,11 +3,13 @@
  * conn_hostile.c: attack a listener with raw sockets while it serves others.
  *
  * Side 0 listens, without a secret, and then with one. Side 1 sends garbage, is silent, gives wrong secrets, and sends
- * random frames after a valid handshake, and guesses ids of memory. Between these a client of the library connects, and is served in time.
+ * random frames after a valid handshake, guesses ids of memory, and writes to memory without receiving the answers. Between
+ * these a client of the library connects, and is served in time.
  * --seed N, --rounds N.
  */
 #include "lib/channel/tcp/tcp_wire.h"
 #include "lib/conn/handshake_wire.h"
+#include "lib/rma/rkey.h"
 #include "lib/rma/rma_wire.h"
 #include "tests/conn/conn_pair.h"
 
@@ -87,6 +89,9 @@ static void listen_side(struct pair *p)
     static struct held held[HELD];
     rank_listener_t listener;
     char *memory = calloc(1, 65536);
+    unsigned char bytes[RANK_RKEY_MAX];
+    size_t len = sizeof(bytes);
+    struct rk_key key;
     rank_mem_t mem;
     int next = 0;
 
@@ -95,6 +100,9 @@ static void listen_side(struct pair *p)
     opts.timeout_ns = 5 * SECOND;
     listener = pair_listen(p, ctx, &opts);
     OK(rank_ctx_reg(ctx, RANK_MEM_HOST, memory, 65536, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &mem));
+    OK(rank_rkey_pack(mem, bytes, &len));
+    memcpy(&key, bytes, sizeof(key));
+    pair_put(p, &key.id, sizeof(key.id));
     while (poll(&end, 1, 0) == 0) {
         rank_team_t conn;
         rank_status_t st = rank_accept(listener, SECOND / 1000, &conn);
@@ -115,7 +123,7 @@ static void listen_side(struct pair *p)
         if (held[i].conn)
             drop(&held[i]);
     for (int i = 0; i < 65536; i++)
-        CHECK(memory[i] == 0); /* no key was given away */
+        CHECK(memory[i] == 0); /* guesses do not reach it */
     OK(rank_dereg(&mem));
     OK(rank_ctx_close(&ctx, SECOND));
     free(memory);
@@ -124,6 +132,7 @@ static void listen_side(struct pair *p)
 /* ---------------------------------------------------------------------- the attackers */
 
 static int port;
+static struct rk_id known; /* memory of the listener */
 
 static uint64_t draw(uint64_t below)
 {
@@ -143,10 +152,15 @@ static int raw_connect(void)
     return fd;
 }
 
+/* Returns false if the listener has closed it. */
+static bool raw_sends(int fd, const void *data, size_t len)
+{
+    return send(fd, data, len, MSG_NOSIGNAL) == (ssize_t)len;
+}
+
 static void raw_send(int fd, const void *data, size_t len)
 {
-    if (send(fd, data, len, MSG_NOSIGNAL) < 0)
-        return; /* the listener has closed it */
+    raw_sends(fd, data, len);
 }
 
 /* Returns false at the end of the stream. */
@@ -335,6 +349,27 @@ static void guesses(void)
     close(fd);
 }
 
+/* One that writes zeros to memory that it may write, and receives no answer, is disconnected. */
+static void greedy(void)
+{
+    enum { BATCH = 1024, MOST = 64 << 20 };
+    const size_t each = rk_tcp_length(8);
+    unsigned char *out = calloc(BATCH, each);
+    int fd = raw_connect();
+    uint64_t team = 0;
+    size_t sent = 0;
+
+    CHECK(out && raw_shake(fd, &team) == RK_SHAKE_WELCOME);
+    for (size_t i = 0; i < BATCH; i++) {
+        struct rk_hdr hdr = {.kind = RK_TCP_WRITE, .epoch = epoch_of(team), .tag = rk_id_pack(known), .flags = RK_TCP_END, .len = 8};
+        memcpy(out + i * each, &hdr, sizeof(hdr));
+    }
+    while (raw_sends(fd, out, BATCH * each))
+        CHECK((sent += BATCH * each) < MOST);
+    close(fd);
+    free(out);
+}
+
 /* A client of the library is served. */
 static void good_client(rank_ctx_t ctx, const char *address)
 {
@@ -376,6 +411,7 @@ static void attack_side(struct pair *p)
     allow_descriptors();
     pair_get(p, address, sizeof(address));
     port = atoi(strrchr(address, ':') + 1);
+    pair_get(p, &known, sizeof(known));
     good_client(ctx, address);
     for (int i = 0; i < SILENT; i++) {
         silent[i] = raw_connect();
@@ -399,6 +435,8 @@ static void attack_side(struct pair *p)
     }
     for (int i = 0; !with_secret && i < 3; i++)
         guesses();
+    if (!with_secret)
+        greedy();
     for (int i = 0; !with_secret && i < nrounds; i++) {
         frames();
         if (i % 25 == 24)

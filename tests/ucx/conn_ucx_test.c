@@ -6,8 +6,9 @@
  * its first connection.
  */
 #include "lib/base/conf.h"
-#include "lib/channel/ucx/decode.h"
+#include "lib/channel/ucx/ucx.h"
 #include "lib/conn/conns.h"
+#include "lib/core/threads.h"
 #include "lib/p2p/p2p_internal.h"
 #include "tests/unit/unit.h"
 
@@ -200,6 +201,50 @@ static void on_foreign_team(void **state)
     sides_close(&s);
 }
 
+/* Another peer can name the link, but not the job of its two sides. */
+static void without_job(void **state)
+{
+    struct rk_ucx_link *l, *theirs;
+    rank_team_t conn[2];
+    struct rk_peer *peer;
+    uint64_t remote;
+    struct sides s;
+    int value = 7, found;
+
+    (void)state;
+    sides_open(&s, &ways[0]);
+    sides_connect(&s, conn, "ucx");
+    exchange(conn);
+    peer = rk_team_peer(conn[1], 1);
+    l = peer->ep;
+    theirs = rk_team_peer(conn[0], 0)->ep;
+    for (int i = 0; i < 2; i++) { /* as a link of a job has it, and then changed */
+        RK_ENTER(conn[1]->ctx);
+        struct rk_hdr hdr = {.kind = RK_KIND_MSG, .epoch = peer->epoch, .len = sizeof(value), .tag = 3, .team = conn[1]->id};
+
+        remote = l->remote;
+        if (i == 0)
+            l->remote = 0;
+        else
+            l->self.job++;
+        assert_true(l->confirmed);
+        assert_int_equal(peer->channel->send(peer, &hdr, &value), RANK_OK);
+        rk_progress_once(conn[1]->ctx); /* it does not wait to share a packet */
+        l->turn--;
+        l->remote = remote;
+        l->self.job -= (uint64_t)i;
+    }
+    for (uint64_t bad = 0; bad < 2;) {
+        RK_ENTER(conn[0]->ctx);
+        rk_progress_once(conn[0]->ctx);
+        bad = theirs->ucx->bad_frames;
+    }
+    assert_int_equal(rank_iprobe(RANK_ANY_SOURCE, RANK_ANY_TAG, conn[0], &found, NULL), RANK_OK);
+    assert_int_equal(found, 0);
+    exchange(conn);
+    sides_close(&s);
+}
+
 static int load(void **state)
 {
     (void)state;
@@ -208,12 +253,13 @@ static int load(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[sizeof(ways) / sizeof(ways[0]) + 2];
+    struct CMUnitTest tests[sizeof(ways) / sizeof(ways[0]) + 3];
     size_t n = 0;
 
     for (; n < sizeof(ways) / sizeof(ways[0]); n++)
         tests[n] = (struct CMUnitTest){ways[n].name, each_way, NULL, NULL, (void *)(uintptr_t)&ways[n]};
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(one_at_a_time);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(on_foreign_team);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(without_job);
     return cmocka_run_group_tests(tests, load, NULL);
 }

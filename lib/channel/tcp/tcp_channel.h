@@ -38,7 +38,8 @@ enum rk_tcp_op_type {
     RK_TCP_RECEIVING, /* pulled from here: chunks come */
     RK_TCP_READING,   /* the peer's memory is read: chunks come */
     RK_TCP_WRITING,   /* the peer's memory is written: chunks are being sent, then the answer is awaited */
-    RK_TCP_SERVING    /* the peer reads memory of this side: chunks are being sent */
+    RK_TCP_SERVING,   /* the peer reads memory of this side: chunks are being sent */
+    RK_TCP_ANSWERING  /* the peer has written memory of this side: the answer waits for room */
 };
 
 struct rk_tcp_op {
@@ -46,12 +47,13 @@ struct rk_tcp_op {
     struct rk_id id;
     uint8_t type; /* enum rk_tcp_op_type */
     struct rk_tcp_link *of;
-    struct rank_request *req; /* SERVING: NULL */
+    struct rank_request *req; /* SERVING, ANSWERING: NULL */
     struct rk_view view;
     uint64_t bytes, done; /* to be moved, and moved */
     struct rk_id theirs;  /* SENDING, SERVING: id of the receiver */
     struct rk_id mem;     /* WRITING, SERVING: the memory, */
     uint64_t offset;      /* from this offset on */
+    struct rk_tcp_written answer; /* ANSWERING */
     rank_status_t copied; /* RECEIVING: error of a copy to the view; WRITING, SERVING: it ends with this error */
 };
 
@@ -64,8 +66,11 @@ struct rk_tcp_sink {
     rank_status_t status;
 };
 
-/* Pending reads and writes of a link: RK_AGAIN beyond. SERVED: reads that a peer may have pending. */
-enum { RK_TCP_STREAMS_MAX = 1024, RK_TCP_SERVED_MAX = 4096 };
+/*
+ * Pending reads and writes of a link: RK_AGAIN beyond. SERVED: reads of the peer, and answers to it that wait for room. A
+ * correct peer has fewer: up to an answer for each chunk of its writes, of 1 MiB each.
+ */
+enum { RK_TCP_STREAMS_MAX = 1024, RK_TCP_SERVED_MAX = 8192 };
 
 /* Bytes on the wire, messages, and times of the last byte. */
 struct rk_tcp_counts {
@@ -104,7 +109,7 @@ struct rk_tcp_link {
     size_t out_at, out_end;
     struct rk_link ops;  /* those that wait for the peer */
     struct rk_link jobs; /* sending, the next first */
-    int nstreams, nserved; /* ops that read and write; that serve */
+    int nstreams, nserved; /* ops that read and write; that serve and answer */
     struct rk_hdr chunk; /* header of the chunk that is being sent */
     size_t chunk_at;     /* bytes of the header and payload sent so far */
     struct rk_tcp_op *sending; /* the op of that chunk; NULL: none is under way */
@@ -209,7 +214,7 @@ rank_status_t rk_tcp_stream(struct rk_peer *peer, bool put, void *local, size_t 
                             struct rank_request *req);
 /* A frame READ or WRITTEN. Returns false if it is invalid. */
 bool rk_tcp_stream_frame(struct rk_tcp_link *l, const struct rk_hdr *hdr, const void *payload);
-/* Set the header of the next chunk of a WRITING or SERVING op. */
+/* Set the header of the next chunk of an op of another type than SENDING. */
 void rk_tcp_stream_chunk(struct rk_tcp_link *l, struct rk_tcp_op *op);
 /* Where the payload of a chunk of a SERVING op lies now; NULL: it cannot be sent. */
 const char *rk_tcp_serve_from(struct rk_tcp_link *l, struct rk_tcp_op *op);

@@ -64,6 +64,7 @@ static void chunk_moved(struct rk_tcp_link *l, size_t n)
 {
     struct rk_tcp_op *op = l->into;
 
+    l->tcp->handled++;
     l->into_left -= n;
     if (op && l->into_left == 0)
         l->into = NULL;
@@ -182,7 +183,6 @@ static size_t receive_some(struct rk_tcp_link *l, bool *drained)
     if (direct) {
         size_t moved = (size_t)got < direct ? (size_t)got : direct;
         chunk_moved(l, moved);
-        l->tcp->handled++;
         l->in_end += (size_t)got - moved;
     } else {
         l->in_end += (size_t)got;

@@ -23,7 +23,7 @@ struct rk_tcp_op *rk_tcp_op_new(struct rk_tcp_link *l, enum rk_tcp_op_type type,
     rk_list_init(&op->link);
     rk_list_append(&l->ops, &op->link);
     l->nstreams += type == RK_TCP_READING || type == RK_TCP_WRITING;
-    l->nserved += type == RK_TCP_SERVING;
+    l->nserved += type == RK_TCP_SERVING || type == RK_TCP_ANSWERING;
     return op;
 }
 
@@ -32,7 +32,7 @@ void rk_tcp_op_free(struct rk_tcp_op *op)
     struct rk_tcp_link *l = op->of;
 
     l->nstreams -= op->type == RK_TCP_READING || op->type == RK_TCP_WRITING;
-    l->nserved -= op->type == RK_TCP_SERVING;
+    l->nserved -= op->type == RK_TCP_SERVING || op->type == RK_TCP_ANSWERING;
     rk_list_remove(&op->link);
     rk_handle_drop(&l->tcp->op_ids, op->id);
     rk_slab_free(&l->tcp->ops, op, OP_LINK);

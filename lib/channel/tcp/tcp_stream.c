@@ -11,6 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Let chunks of it be sent. */
+static void stream_queue(struct rk_tcp_op *op)
+{
+    rk_list_remove(&op->link);
+    rk_list_append(&op->of->jobs, &op->link);
+}
+
 /* ------------------------------------------------------------------------ asking */
 
 static rank_status_t stream_read(struct rk_tcp_link *l, struct rk_tcp_op *op)
@@ -44,8 +51,7 @@ rank_status_t rk_tcp_stream(struct rk_peer *peer, bool put, void *local, size_t 
     op->offset = offset;
     if (!put)
         return stream_read(l, op);
-    rk_list_remove(&op->link);
-    rk_list_append(&l->jobs, &op->link);
+    stream_queue(op);
     if (!waits)
         rk_tcp_flush(l);
     return RANK_OK;
@@ -85,8 +91,7 @@ static bool stream_serve(struct rk_tcp_link *l, const struct rk_tcp_read *read)
     op->offset = read->offset;
     op->bytes = read->bytes;
     op->copied = l->tcp->ctx->engine->memory_at(l->tcp->ctx, l->peer, op->mem, op->offset, op->bytes, false, &at);
-    rk_list_remove(&op->link);
-    rk_list_append(&l->jobs, &op->link);
+    stream_queue(op);
     rk_tcp_flush_later(l);
     return true;
 }
@@ -110,6 +115,10 @@ void rk_tcp_stream_chunk(struct rk_tcp_link *l, struct rk_tcp_op *op)
     bool last = left <= RK_TCP_CHUNK_MAX;
 
     l->chunk = (struct rk_hdr){.epoch = l->peer->epoch, .len = last ? (uint32_t)left : (uint32_t)RK_TCP_CHUNK_MAX};
+    if (op->type == RK_TCP_ANSWERING) {
+        l->chunk.kind = RK_TCP_WRITTEN;
+        return;
+    }
     if (op->type == RK_TCP_WRITING) {
         l->chunk.kind = RK_TCP_WRITE;
         l->chunk.tag = rk_id_pack(op->mem);
@@ -147,7 +156,9 @@ const char *rk_tcp_serve_from(struct rk_tcp_link *l, struct rk_tcp_op *op)
 void rk_tcp_stream_sent(struct rk_tcp_link *l, struct rk_tcp_op *op)
 {
     op->done += l->chunk.len;
-    if (op->type == RK_TCP_SERVING) {
+    if (op->type == RK_TCP_ANSWERING) {
+        rk_tcp_op_end(op, RANK_OK);
+    } else if (op->type == RK_TCP_SERVING) {
         if (l->chunk.flags & RK_TCP_END)
             rk_tcp_op_end(op, RANK_OK);
     } else if (op->copied) {
@@ -186,11 +197,29 @@ char *rk_tcp_sink_at(struct rk_tcp_link *l)
     return s->status ? NULL : at;
 }
 
+/* Keep an answer until there is room. A peer that does not receive its answers is disconnected. */
+static void keep_answer(struct rk_tcp_link *l, const struct rk_tcp_written *answer)
+{
+    struct rk_tcp_op *op = l->nserved < RK_TCP_SERVED_MAX ? rk_tcp_op_new(l, RK_TCP_ANSWERING, NULL) : NULL;
+
+    if (!op) {
+        rk_tcp_link_failed(l, "too many answers wait for it");
+        return;
+    }
+    op->answer = *answer;
+    op->bytes = sizeof(op->answer);
+    op->view = (struct rk_view){&op->answer, sizeof(op->answer), NULL};
+    stream_queue(op);
+    rk_tcp_flush_later(l);
+}
+
 void rk_tcp_write_ends(struct rk_tcp_link *l)
 {
-    struct rk_tcp_written answer = {.op = l->sink.writer, .status = l->sink.status};
+    const struct rk_tcp_written answer = {.op = l->sink.writer, .status = l->sink.status};
+    const struct rk_hdr hdr = {.kind = RK_TCP_WRITTEN, .epoch = l->peer->epoch, .len = sizeof(answer)};
 
     l->sink.on = false;
-    if ((l->sink.last || answer.status) && link_serves(l))
-        rk_send_control(l->peer, RK_TCP_WRITTEN, 0, &answer, sizeof(answer));
+    if ((l->sink.last || answer.status) && link_serves(l) &&
+        rk_tcp_put(l, &hdr, &answer, sizeof(answer), NULL, NULL) == RK_AGAIN)
+        keep_answer(l, &answer);
 }

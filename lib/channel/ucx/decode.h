@@ -4,8 +4,8 @@
  *
  * A packet is one UCP active message:
  *
- * - header: struct rk_ucx_head, followed by struct rk_ucx_hello until the receiver has identified the sender, and with
- *   RK_KIND_RNDV by the sender's id of the message, which lets the receiver pull it;
+ * - header: struct rk_ucx_head, followed by struct rk_ucx_hello until the receiver has identified the sender, on links of
+ *   connections always, and with RK_KIND_RNDV by the sender's id of the message, which lets the receiver pull it;
  * - data: the payload of the first frame, then more frames, each at a multiple of 8: struct rk_hdr and payload.
  *
  * The turn of the first frame numbers the packet; the turns of the others are 0. Data from outside is trusted only

@@ -108,7 +108,7 @@ struct rk_ucx_link {
     struct rk_link on_prepared; /* in ucx->prepared, until it has a peer */
     struct rk_id id;     /* own id of the link, which the peer puts into its packets */
     struct rk_id theirs; /* the peer's id; index RK_UCX_NO_LINK: unknown yet */
-    bool confirmed;      /* the peer has used the own id: no more hello needed */
+    bool confirmed;      /* the peer has used the own id: no more hello needed, except on a connection */
     bool by_peer_mode;   /* the endpoint reports errors and can be closed by force */
     bool failed;         /* UCP gave up on the endpoint */
     bool dropped;        /* disconnected: no more traffic */

@@ -30,6 +30,14 @@ static void release_desc(struct rk_ucx *ucx, void *desc)
 
 /* ------------------------------------------------------------------- sender */
 
+/* The sender has the link, and takes frames. */
+static void sender_known(struct rk_ucx_link *l, const struct rk_ucx_hello *hello)
+{
+    if (l->theirs.index == RK_UCX_NO_LINK)
+        l->theirs = hello->from;
+    rk_ucx_link_admit(l);
+}
+
 static struct rk_ucx_link *introduced_link(struct rk_ucx *ucx, const struct rk_ucx_hello *hello)
 {
     struct rk_peer *peer;
@@ -39,27 +47,33 @@ static struct rk_ucx_link *introduced_link(struct rk_ucx *ucx, const struct rk_u
         return NULL;
     peer = rk_engine_find_peer(ucx->ctx, (struct rk_procid){hello->job, hello->rank});
     l = peer ? rk_ucx_link_of(ucx, peer) : NULL;
-    if (l && l->theirs.index == RK_UCX_NO_LINK)
-        l->theirs = hello->from;
     if (l)
-        rk_ucx_link_admit(l); /* it has adopted its link */
+        sender_known(l, hello);
     return l;
 }
 
+static bool is_of_peer(const struct rk_ucx_link *l, const struct rk_ucx_hello *hello)
+{
+    return hello->job == l->peer->id.job && hello->rank == l->peer->id.rank;
+}
+
+/*
+ * Within a job a packet that names a link is its peer's. Peers of other connections could guess that number: on a connection
+ * each packet also names the job, which only both sides have.
+ */
 static struct rk_ucx_link *link_for(struct rk_ucx *ucx, const struct rk_ucx_packet *p)
 {
-    struct rk_ucx_link *named = NULL, *introduced;
+    struct rk_ucx_link *named;
 
-    if (p->to.index != RK_UCX_NO_LINK) {
-        named = rk_handle_get(&ucx->links, p->to);
-        if (!named)
-            return NULL;
-        named->confirmed = true;
-        if (rk_likely(!p->has_hello))
-            return named;
-    }
-    introduced = introduced_link(ucx, &p->hello);
-    return !named || introduced == named ? introduced : NULL;
+    if (p->to.index == RK_UCX_NO_LINK)
+        return introduced_link(ucx, &p->hello);
+    named = rk_handle_get(&ucx->links, p->to);
+    if (!named || (p->has_hello ? !is_of_peer(named, &p->hello) : named->remote != 0))
+        return NULL;
+    named->confirmed = true;
+    if (rk_unlikely(p->has_hello))
+        sender_known(named, &p->hello);
+    return named;
 }
 
 /* --------------------------------------------------------------------- delivery */

@@ -79,7 +79,7 @@ RK_INLINE size_t finish_head(struct rk_ucx_link *l, unsigned char *head)
 
     memcpy(head + offsetof(struct rk_ucx_head, to), &l->theirs, sizeof(l->theirs));
     memcpy(head + offsetof(struct rk_ucx_head, first.turn), &turn, sizeof(turn));
-    if (rk_likely(l->confirmed && l->theirs.index != RK_UCX_NO_LINK))
+    if (rk_likely(l->confirmed && l->theirs.index != RK_UCX_NO_LINK && !l->remote))
         return sizeof(struct rk_ucx_head);
     hello = (struct rk_ucx_hello){RK_UCX_MAGIC, l->self.rank, l->self.job, l->id};
     memcpy(head + sizeof(struct rk_ucx_head), &hello, sizeof(hello));
