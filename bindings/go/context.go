@@ -70,6 +70,7 @@ type Context struct {
 	world   bool       // of Init
 	team    *Team      // of all ranks, if it is of Init
 	leaving sync.Mutex // held by Finalize
+	ending  bool       // Finalize has begun to close the context of the library; guarded by leaving
 
 	unconfirmed atomic.Bool // a peer has not confirmed a disconnect
 
