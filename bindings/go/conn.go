@@ -64,11 +64,6 @@ func (c *Conn) Disconnect(ctx context.Context) error {
 	return closes(ctx, "disconnect", func() Status { return c.disconnect(untilNs(ctx)) })
 }
 
-// Free is Disconnect.
-func (c *Conn) Free(ctx context.Context) error {
-	return c.Disconnect(ctx)
-}
-
 // ConnInfo describes a connection.
 type ConnInfo struct {
 	Local, Remote  string // addresses

@@ -11,6 +11,7 @@
 //	err = rank.Allreduce(context.Background(), world, numbers, nil, rank.Sum)
 //
 // All methods may be called by any goroutine at any time, also while others close the object: their calls end with ErrClosed.
+// Team.Free ends none.
 package rank
 
 // #include "go_rank.h"

@@ -109,10 +109,14 @@ func (t *Team) end(all bool, closes func() Status) Status {
 }
 
 // Free frees a team of Split or Dup, and refuses calls from now on. It waits for calls of other goroutines that hold a
-// thread, and not for other ranks. Free its memory first. When ctx ends, it goes on in another goroutine. ErrState: the team
-// is that of Init, which Finalize ends.
+// thread, and not for other ranks. Other calls and requests go on: a receive still waits for its message. Free its memory
+// first. When ctx ends, it goes on in another goroutine. ErrState: the team is that of Init, which Finalize ends. Free of a
+// connection is Disconnect.
 func (t *Team) Free(ctx context.Context) error {
 	const call = "free"
+	if t.conn {
+		return (&Conn{t}).Disconnect(ctx)
+	}
 	if t.owner.team == t {
 		return wrong(call, ErrState, "Finalize ends the team of all ranks")
 	}
