@@ -88,8 +88,9 @@ func Open(opts *Options) (*Context, error) {
 		defer C.free(unsafe.Pointer(name))
 	}
 	c := newContext()
-	if status := Status(C.go_ctx_open(name, &c.c)); status != success {
-		return nil, fail("open", status)
+	_, err := reasoned("open", func() (struct{}, Status) { return struct{}{}, Status(C.go_ctx_open(name, &c.c)) })
+	if err != nil {
+		return nil, err
 	}
 	c.start()
 	return c, nil
