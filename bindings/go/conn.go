@@ -74,7 +74,7 @@ type ConnInfo struct {
 	Sent, Received int64  // bytes on the wire
 	Hello          []byte // of the peer
 
-	MessagesSent, MessagesReceived int64 // also those of collectives
+	MessagesSent, MessagesReceived int64         // also those of collectives
 	Transfers, Blocks              int64         // lists that began here, and their blocks
 	Refused                        int64         // frames and requests of the peer that were refused here
 	SentAgo, ReceivedAgo           time.Duration // since the last byte moved; negative: none has moved
