@@ -14,7 +14,7 @@ world = MPI.COMM_WORLD
 
 class MpiPeer(peer_link.Peer):
     def __init__(self):
-        super().__init__(None, world.rank == 0, None, None, False)
+        super().__init__(None, world.rank == 0, None, None, ())
         self.word = bytearray(8)
 
     def put_word(self, word):

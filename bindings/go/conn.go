@@ -64,11 +64,6 @@ func (c *Conn) Disconnect(ctx context.Context) error {
 	return closes(ctx, "disconnect", func() Status { return c.disconnect(untilNs(ctx)) })
 }
 
-// Free is Disconnect.
-func (c *Conn) Free(ctx context.Context) error {
-	return c.Disconnect(ctx)
-}
-
 // ConnInfo describes a connection.
 type ConnInfo struct {
 	Local, Remote  string // addresses
@@ -79,7 +74,7 @@ type ConnInfo struct {
 	Sent, Received int64  // bytes on the wire
 	Hello          []byte // of the peer
 
-	MessagesSent, MessagesReceived int64 // also those of collectives
+	MessagesSent, MessagesReceived int64         // also those of collectives
 	Transfers, Blocks              int64         // lists that began here, and their blocks
 	Refused                        int64         // frames and requests of the peer that were refused here
 	SentAgo, ReceivedAgo           time.Duration // since the last byte moved; negative: none has moved

@@ -11,6 +11,7 @@
 //	err = rank.Allreduce(context.Background(), world, numbers, nil, rank.Sum)
 //
 // All methods may be called by any goroutine at any time, also while others close the object: their calls end with ErrClosed.
+// Team.Free ends none.
 package rank
 
 // #include "go_rank.h"
@@ -70,6 +71,7 @@ type Context struct {
 	world   bool       // of Init
 	team    *Team      // of all ranks, if it is of Init
 	leaving sync.Mutex // held by Finalize
+	ending  bool       // Finalize has begun to close the context of the library; guarded by leaving
 
 	unconfirmed atomic.Bool // a peer has not confirmed a disconnect
 
@@ -86,8 +88,9 @@ func Open(opts *Options) (*Context, error) {
 		defer C.free(unsafe.Pointer(name))
 	}
 	c := newContext()
-	if status := Status(C.go_ctx_open(name, &c.c)); status != success {
-		return nil, fail("open", status)
+	_, err := reasoned("open", func() (struct{}, Status) { return struct{}{}, Status(C.go_ctx_open(name, &c.c)) })
+	if err != nil {
+		return nil, err
 	}
 	c.start()
 	return c, nil

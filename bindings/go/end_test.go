@@ -173,6 +173,25 @@ func startWaits(t failer, ctx context.Context, conn *Conn) (results chan error, 
 	return results, n
 }
 
+// Errors have the reasons of their own calls.
+func TestReasons(t *testing.T) {
+	contexts, conns := pair(t)
+	const wrongTag = -5
+	reason := func(what string, err error, status Status, text string) {
+		t.Helper()
+		is(t, what, err, status)
+		detail := err.(*Error).Detail
+		check(t, strings.Contains(detail, text) && (text != "" || detail == ""), "%s: %q has no %q", what, detail, text)
+	}
+	_, err := contexts[0].Alloc(8, 0)
+	reason("alloc", err, ErrArg, "access 0")
+	_, err = conns[0].PrepareRead(nil, &Notice{Tag: wrongTag})
+	reason("prepare", err, ErrTag, "-5")
+	reason("send", conns[0].Send(background, nil, wrongTag), ErrTag, "-5")
+	must(t, conns[0].Close())
+	reason("send after close", conns[0].Send(background, nil, 1), ErrClosed, "")
+}
+
 // allEnd checks that the calls end soon, with an error.
 func allEnd(t failer, results chan error, n int, target error) {
 	t.Helper()

@@ -216,6 +216,8 @@ int go_op_start(go_handle op_handle, go_handle team, int kind, void *data, int64
     int rc = GO_DONE;
 
     op->how = how;
+    free(op->reason);
+    op->reason = NULL;
     op->envelope = (rank_envelope_t){.source = peer};
     op->status = RANK_ERR_CLOSED;
     if (!go_gate_enter(&c->gate))

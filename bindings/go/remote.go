@@ -41,8 +41,9 @@ func (c *Context) Register(b *Buffer, access Access) (*Mem, error) {
 		return nil, wrong(call, ErrHandle, "the Buffer is freed")
 	}
 	m := &Mem{owner: c, buf: b}
-	status := Status(C.go_mem_register(c.c, b.p, C.int64_t(b.n), C.uint(access), &m.mem))
-	return m, c.registered(call, m, status)
+	return m, c.registered(call, m, func() Status {
+		return Status(C.go_mem_register(c.c, b.p, C.int64_t(b.n), C.uint(access), &m.mem))
+	})
 }
 
 // Alloc allocates n bytes of shared memory, which peers of this host map, and registers them. Deregister frees them, and so
@@ -50,25 +51,28 @@ func (c *Context) Register(b *Buffer, access Access) (*Mem, error) {
 func (c *Context) Alloc(n int, access Access) (*Mem, error) {
 	m := &Mem{owner: c, buf: &Buffer{n: n, shared: true}}
 	m.buf.uses.Store(1)
-	status := Status(C.go_mem_alloc(c.c, C.int64_t(n), C.uint(access), &m.buf.p, &m.mem))
-	return m, c.registered("alloc", m, status)
+	return m, c.registered("alloc", m, func() Status {
+		return Status(C.go_mem_alloc(c.c, C.int64_t(n), C.uint(access), &m.buf.p, &m.mem))
+	})
 }
 
-// registered adds a Mem that a call of C has registered, or gives its Buffer back.
-func (c *Context) registered(call string, m *Mem, status Status) error {
-	if status == success {
+// registered adds a Mem that run has registered, or gives its Buffer back.
+func (c *Context) registered(call string, m *Mem, run func() Status) error {
+	_, err := reasoned(call, func() (struct{}, Status) {
+		status := run()
 		c.mu.Lock()
-		if c.mems != nil {
-			c.mems[m] = struct{}{}
-		} else {
+		defer c.mu.Unlock()
+		if status == success && c.mems == nil {
 			status = ErrClosed
+		} else if status == success {
+			c.mems[m] = struct{}{}
 		}
-		c.mu.Unlock()
-	}
-	if status != success {
+		return struct{}{}, status
+	})
+	if err != nil {
 		m.buf.release()
 	}
-	return fail(call, status)
+	return err
 }
 
 // Buffer returns its memory.

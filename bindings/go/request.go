@@ -142,6 +142,16 @@ func (r *Request) park() {
 	}
 }
 
+// parkAgain parks a request that a shut context has not parked.
+func (r *Request) parkAgain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.o != nil && r.parked && r.o.op.how != C.GO_PARK {
+		r.parked = false
+		r.park()
+	}
+}
+
 // poll tests for the end; if long, for the time of a short wait.
 func (r *Request) poll(long bool) {
 	if r.o == nil || r.parked {

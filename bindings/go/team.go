@@ -36,6 +36,7 @@ type Team struct {
 	peer     int // of a connection: the other side
 	conn     bool
 	shutDown atomic.Bool
+	shutAt   atomic.Int64 // time in ns; 0: it is not
 	closing  sync.Once
 	gone     chan struct{} // closed when it is closed
 	status   Status        // of the close, after gone
@@ -89,13 +90,16 @@ func (t *Team) Context() *Context {
 // shut refuses calls from now on, and waits for those that are about to use the team.
 func (t *Team) shut() {
 	t.shutDown.Store(true)
+	t.shutAt.CompareAndSwap(0, time.Now().UnixNano())
 	C.go_team_shut(t.c)
 }
 
-// end closes the team once with a call of C. If all is true, no call is left in it before, else after.
+// end closes the team once with a call of C. If all is true, no call is left in it before, else after: a call that had
+// begun when the team was shut gets the grace to wait in the library, which ends it then.
 func (t *Team) end(all bool, closes func() Status) Status {
 	t.closing.Do(func() {
-		for all && C.go_team_blocked(t.c) > 0 {
+		limit := t.shutAt.Load() + int64(grace)
+		for C.go_team_blocked(t.c) > 0 && (all || time.Now().UnixNano() < limit) {
 			time.Sleep(drainPause)
 		}
 		t.status = closes()
@@ -109,10 +113,14 @@ func (t *Team) end(all bool, closes func() Status) Status {
 }
 
 // Free frees a team of Split or Dup, and refuses calls from now on. It waits for calls of other goroutines that hold a
-// thread, and not for other ranks. Free its memory first. When ctx ends, it goes on in another goroutine. ErrState: the team
-// is that of Init, which Finalize ends.
+// thread, and not for other ranks. Other calls and requests go on: a receive still waits for its message. Free its memory
+// first. When ctx ends, it goes on in another goroutine. ErrState: the team is that of Init, which Finalize ends. Free of a
+// connection is Disconnect.
 func (t *Team) Free(ctx context.Context) error {
 	const call = "free"
+	if t.conn {
+		return (&Conn{t}).Disconnect(ctx)
+	}
 	if t.owner.team == t {
 		return wrong(call, ErrState, "Finalize ends the team of all ranks")
 	}

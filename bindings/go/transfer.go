@@ -49,9 +49,12 @@ func (t *Team) prepare(call string, kind C.int, blocks []Block, peer int, notice
 		return nil, t.explain(t.owner.takeFailed(call))
 	}
 	x.o.writeList(blocks, notice)
-	if status := Status(C.go_op_prepare(x.o.op, t.c, kind, C.int64_t(len(blocks)), toRank(peer))); status != success {
+	_, err = reasoned(call, func() (struct{}, Status) {
+		return struct{}{}, t.judge(Status(C.go_op_prepare(x.o.op, t.c, kind, C.int64_t(len(blocks)), toRank(peer))))
+	})
+	if err != nil {
 		x.release()
-		return nil, t.failed(call, status)
+		return nil, t.explain(err)
 	}
 	return x, nil
 }

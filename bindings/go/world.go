@@ -89,23 +89,21 @@ func (c *Context) finalize(ctx context.Context) error {
 	const call = "finalize"
 	c.leaving.Lock()
 	defer c.leaving.Unlock()
-	if c.over.Load() {
-		return fail(call, c.status)
+	if c.ending { // another call goes on
+		return closes(ctx, call, func() Status { <-c.closed; return c.status })
 	}
 	status := c.closeParts(ctx)
 	C.go_ctx_shut(c.c)
 	for C.go_ctx_users(c.c) > 0 {
 		if ctx.Err() != nil {
-			C.go_ctx_reopen(c.c)
-			c.mu.Lock()
-			c.closing = false
-			c.mu.Unlock()
+			c.reopen()
 			err := ended(call, ctx).(*Error)
 			err.Detail = "calls of other goroutines have not ended; the world is open"
 			return err
 		}
 		time.Sleep(drainPause)
 	}
+	c.ending = true
 	_, err := begun(ctx, call, func() (struct{}, Status) {
 		c.status = status
 		world.CompareAndSwap(c, nil)
@@ -113,4 +111,18 @@ func (c *Context) finalize(ctx context.Context) error {
 		return struct{}{}, c.status
 	}, nil)
 	return err
+}
+
+// reopen permits calls again, and parks the requests that were waited for meanwhile.
+func (c *Context) reopen() {
+	C.go_ctx_reopen(c.c)
+	c.mu.Lock()
+	c.closing = false
+	ops := append([]*operation(nil), c.ops...)
+	c.mu.Unlock()
+	for _, o := range ops {
+		if r := o.req.Load(); r != nil {
+			r.parkAgain()
+		}
+	}
 }

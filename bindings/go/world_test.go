@@ -94,6 +94,7 @@ func worldSide(t failer) {
 		}
 	}
 	worldWrong(t, world)
+	worldOpen(t, world, limit)
 	other, conn := worldConn(t, world, limit)
 	b := buffer(t, 8)
 	pending, err := world.Irecv(b.All(), AnySource, 99)
@@ -115,7 +116,10 @@ func worldSide(t failer) {
 	world, err = Init(limit)
 	must(t, err)
 	must(t, world.Barrier(limit))
-	must(t, Finalize(limit))
+	over, cancel := withTimeout(0)
+	defer cancel()
+	Finalize(over) // goes on
+	must(t, world.Context().Shutdown(limit))
 	fmt.Printf("ok rank %d of %d\n", same.Rank(), same.Size())
 
 	Exit(0)
@@ -413,6 +417,28 @@ func worldWrong(t failer, team *Team) {
 	is(t, "a peer", err, ErrRank)
 	_, err = team.Split(background, -5, 0)
 	is(t, "a color", err, ErrArg)
+}
+
+// worldOpen lets Finalize run out of time, since a call holds a thread: the world stays open, with its requests.
+func worldOpen(t failer, world *Team, limit context.Context) {
+	const tagCall, tagRequest = 96, 97
+	results, b := make(chan error, 2), buffer(t, 8)
+	req, err := world.Irecv(b.All(), world.Rank(), tagRequest)
+	must(t, err)
+	go func() {
+		_, err := world.Sendrecv(limit, nil, ProcNull, 0, make([]byte, 8), world.Rank(), tagCall)
+		results <- err
+	}()
+	time.Sleep(200 * time.Millisecond)
+	short, cancel := withTimeout(300 * time.Millisecond)
+	defer cancel()
+	time.AfterFunc(100*time.Millisecond, func() { _, err := req.Wait(limit); results <- err })
+	is(t, "Finalize while a call waits", Finalize(short), ErrTimedOut)
+	for _, tag := range []int64{tagRequest, tagCall} {
+		must(t, world.Send(limit, make([]byte, 8), world.Rank(), tag))
+		must(t, <-results)
+	}
+	b.Free()
 }
 
 // worldConn connects the Context of Init to another one of this process. A connection has the calls of a team.

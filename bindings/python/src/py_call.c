@@ -72,9 +72,12 @@ static void *call_main(void *memory)
 static bool call_begin(struct py_call *call)
 {
     pthread_attr_t attr;
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL}; /* the library handles SIGBUS of mapped memory, for one */
     sigset_t all, before;
     pthread_t thread;
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        sigdelset(&all, faults[i]);
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, STACK_BYTES);

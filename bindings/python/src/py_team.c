@@ -55,15 +55,18 @@ static rank_status_t team_end(py_team *self, int64_t timeout_ns)
     return status;
 }
 
-/* Disconnect once. No-op for the world. */
+/*
+ * Disconnect once. No-op for the world. A call on a thread of its own that has only begun must be in the library when the
+ * connection ends: it gets the time of the drain. Until then the context must not disconnect an object that is freed.
+ */
 static rank_status_t team_shut(py_team *self, int64_t timeout_ns)
 {
     rank_status_t status = RANK_OK;
     if (!self->connection || self->gate.shut)
         return status;
-    py_drain_for(&self->gate, NULL, DRAIN_NS);
     team_unlink(self);
-    if (!self->owner->gate.shut) /* else the context disconnects it */
+    py_drain_for(&self->gate, &self->owner->calls, DRAIN_NS);
+    if (!self->owner->closing) /* else the context disconnects it */
         status = team_end(self, timeout_ns);
     return status;
 }

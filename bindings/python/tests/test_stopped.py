@@ -121,3 +121,23 @@ def test_ends(stopped, end):
             thread.join(BOUND)
         assert errors == [rank.ClosedError] * 3
     assert time.monotonic() - started < BOUND
+
+
+def test_end_of_begun_calls():
+    """Disconnect when the threads of calls that a timeout has left may not be in the library yet."""
+    with rank.Context(progress_thread=True) as ours, rank.Context(progress_thread=True) as theirs:
+        listener = theirs.listen("127.0.0.1:0", secret=SECRET)
+        memory = theirs.register(bytearray(64))
+        key = memory.pack()
+        for _ in range(20):
+            conn = ours.connect(listener.address, secret=SECRET, shm=False)
+            server = listener.accept(timeout=20)
+            remote = conn.open(key)
+            remote.put(b"x")
+            for call in (remote.flush, lambda **options: conn.open(key, **options), lambda **options: remote.fetch_add(1, 8, **options)) * 4:
+                try:
+                    call(timeout=0)
+                except rank.TimedOutError:
+                    pass
+            conn.disconnect(timeout=20)
+            server.disconnect(timeout=20)
