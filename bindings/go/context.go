@@ -43,7 +43,8 @@ const (
 
 // Options of a Context.
 type Options struct {
-	Name string // shown to peers, at most 63 bytes; "": the name of the program
+	Name       string // shown to peers, at most 63 bytes; "": the name of the program
+	NetDevices string // RDMA devices for its connections, as in RANK_NICS; "": those of RANK_NICS
 }
 
 // native is what the library uses. It does not refer to the Context: a cycle has no finalizer.
@@ -87,8 +88,13 @@ func Open(opts *Options) (*Context, error) {
 		name = C.CString(opts.Name)
 		defer C.free(unsafe.Pointer(name))
 	}
+	var devices *C.char
+	if opts != nil && opts.NetDevices != "" {
+		devices = C.CString(opts.NetDevices)
+		defer C.free(unsafe.Pointer(devices))
+	}
 	c := newContext()
-	_, err := reasoned("open", func() (struct{}, Status) { return struct{}{}, Status(C.go_ctx_open(name, &c.c)) })
+	_, err := reasoned("open", func() (struct{}, Status) { return struct{}{}, Status(C.go_ctx_open(name, devices, &c.c)) })
 	if err != nil {
 		return nil, err
 	}

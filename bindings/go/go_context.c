@@ -35,13 +35,14 @@ static rank_status_t ctx_made(go_ctx *c, rank_status_t st, go_ctx **out)
     return st;
 }
 
-rank_status_t go_ctx_open(const char *name, go_ctx **out)
+rank_status_t go_ctx_open(const char *name, const char *net_devices, go_ctx **out)
 {
     rank_ctx_opts_t opts = RANK_CTX_OPTS_INIT;
     go_ctx *c;
     rank_status_t st = ctx_make(&c);
 
     opts.name = name;
+    opts.net_devices = net_devices;
     opts.progress_thread = 1;
     return st ? st : ctx_made(c, rank_ctx_open(&opts, &c->ctx), out);
 }

@@ -51,7 +51,7 @@ typedef struct go_op {
     sem_t done;
 } go_op;
 
-rank_status_t go_ctx_open(const char *name, go_ctx **out);
+rank_status_t go_ctx_open(const char *name, const char *net_devices, go_ctx **out);
 /* Call rank_init. */
 rank_status_t go_ctx_join(go_ctx **out);
 /* Refuse calls that follow. */

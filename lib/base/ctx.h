@@ -51,6 +51,7 @@ struct rk_ctx {
     char *devices;                /* lib/world: GPU and NIC of this rank as text; NULL: not found so far */
     struct rk_conns *conns;       /* lib/conn: listeners and connections; NULL: none so far */
     const char *name;             /* shown to the peers of connections; NULL: the program's */
+    const char *net_devices;      /* for UCX, in place of RANK_NICS; NULL: that */
     struct rk_ctx *next_in_process; /* lib/world/process.c */
     struct rk_connected *families; /* lib/world: connected jobs */
     struct rk_link retired;

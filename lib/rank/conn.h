@@ -19,13 +19,14 @@ typedef struct rank_ctx_opts {
     int32_t thread_level;    /* a rank_thread_level_t; default MULTIPLE */
     int32_t progress_thread; /* 1: a thread of the library makes progress; default 0 */
     const char *name;        /* shown to peers, 63 bytes at most; NULL: the name of the program */
+    const char *net_devices; /* RDMA devices for its connections, as in RANK_NICS; NULL: those of RANK_NICS */
 } rank_ctx_opts_t;
-#define RANK_CTX_OPTS_INIT {sizeof(rank_ctx_opts_t), 3, 0, NULL}
+#define RANK_CTX_OPTS_INIT {sizeof(rank_ctx_opts_t), 3, 0, NULL, NULL}
 
 /*
  * Open a context, before rank_init, after it, or without it. Local. A process may open any number, from any thread. opts
  * may be NULL. No launcher is needed, and none is asked.
- * RANK_ERR_ARG: opts has a wrong size, level or name.
+ * RANK_ERR_ARG: opts has a wrong size, level, name or net_devices.
  * RANK_ERR_CONFIG: a RANK_* variable has an invalid value.
  */
 RANK_API rank_status_t rank_ctx_open(const rank_ctx_opts_t *opts, rank_ctx_t *ctx);

@@ -20,6 +20,7 @@ struct rank_ctx {
     struct rk_ctx *ctx;
     struct rk_link link; /* in retired */
     char name[RK_SHAKE_NAME];
+    char *net_devices;
 };
 
 static struct rk_retired retired = RK_RETIRED_INIT(16);
@@ -47,6 +48,8 @@ static rank_status_t read_ctx_opts(const rank_ctx_opts_t *given, rank_ctx_opts_t
         return rk_arg_error(RANK_ERR_ARG, call, "thread level %d is none", out->thread_level);
     if (out->name && strlen(out->name) >= RK_SHAKE_NAME)
         return rk_arg_error(RANK_ERR_ARG, call, "the name has more than %d bytes", RK_SHAKE_NAME - 1);
+    if (out->net_devices && !*out->net_devices)
+        return rk_arg_error(RANK_ERR_ARG, call, "opts->net_devices is empty: name a device as mlx5_0, or leave it NULL");
     return RANK_OK;
 }
 
@@ -64,12 +67,15 @@ rank_status_t rank_ctx_open(const rank_ctx_opts_t *given, rank_ctx_t *out)
     if (!handle)
         return RANK_ERR_NO_MEMORY;
     st = rk_process_enter();
+    if (!st && opts.net_devices && !(handle->net_devices = strdup(opts.net_devices)))
+        st = RANK_ERR_NO_MEMORY;
     if (!st)
         st = rk_world_open_alone(opts.thread_level, opts.progress_thread != 0, &handle->ctx);
     if (st) {
         if (handle->ctx)
             rk_world_abandon(handle->ctx);
         rk_process_leave();
+        free(handle->net_devices);
         rk_retired_put(&retired, &handle->link);
         return st;
     }
@@ -77,6 +83,7 @@ rank_status_t rank_ctx_open(const rank_ctx_opts_t *given, rank_ctx_t *out)
         snprintf(handle->name, sizeof(handle->name), "%s", opts.name);
         handle->ctx->name = handle->name;
     }
+    handle->ctx->net_devices = handle->net_devices;
     handle->ctx->connects = true;
     handle->magic = RK_CTX_MAGIC;
     atomic_fetch_add(&rk_contexts, 1);
@@ -129,6 +136,7 @@ rank_status_t rank_ctx_close(rank_ctx_t *handle, int64_t timeout_ns)
     }
     rk_world_close(h->ctx);
     rk_process_leave();
+    free(h->net_devices);
     rk_retired_put(&retired, &h->link);
     return st;
 }

@@ -24,6 +24,9 @@ static void contexts(void)
         STATUS(rank_ctx_open(&opts, &ctx), RANK_ERR_ARG);
     }
     opts.thread_level = RANK_THREAD_MULTIPLE;
+    opts.net_devices = "";
+    STATUS(rank_ctx_open(&opts, &ctx), RANK_ERR_ARG);
+    opts.net_devices = NULL;
     memset(name, 'x', 64);
     name[64] = '\0';
     opts.name = name;

@@ -21,19 +21,21 @@ struct way {
     unsigned flags[2];   /* besides RANK_CONN_NO_SHM */
     bool without_secret, other_version;
     const char *channel, *line; /* what carries the connection; and what the log has */
+    const char *devices;        /* net_devices of the client */
 };
 
 static const struct way ways[] = {
-    {"both sides have UCX", {SHM_ONLY, SHM_ONLY}, {0, 0}, false, false, "ucx", NULL},
-    {"the listener has none", {NULL, SHM_ONLY}, {0, 0}, false, false, "tcp", NULL},
-    {"the client has none", {SHM_ONLY, NULL}, {0, 0}, false, false, "tcp", NULL},
-    {"the listener forbids it", {SHM_ONLY, SHM_ONLY}, {RANK_CONN_NO_RDMA, 0}, false, false, "tcp", NULL},
-    {"the client forbids it", {SHM_ONLY, SHM_ONLY}, {0, RANK_CONN_NO_RDMA}, false, false, "tcp", NULL},
-    {"no secret", {SHM_ONLY, SHM_ONLY}, {0, 0}, true, false, "tcp", NULL},
-    {"another version", {SHM_ONLY, SHM_ONLY}, {0, 0}, false, true, "tcp", "UCX 9.8, and this one "},
-    {"UCX's tcp alone", {"tcp", SHM_ONLY}, {0, 0}, false, false, "tcp", "names its tcp only"},
-    {"tcp is left out", {"tcp," SHM_ONLY, SHM_ONLY}, {0, 0}, false, false, "ucx", NULL},
-    {"no transport in common", {SHM_ONLY, "self"}, {0, 0}, false, false, "tcp", NULL},
+    {"both sides have UCX", {SHM_ONLY, SHM_ONLY}, {0, 0}, false, false, "ucx", NULL, NULL},
+    {"the listener has none", {NULL, SHM_ONLY}, {0, 0}, false, false, "tcp", NULL, NULL},
+    {"the client has none", {SHM_ONLY, NULL}, {0, 0}, false, false, "tcp", NULL, NULL},
+    {"the listener forbids it", {SHM_ONLY, SHM_ONLY}, {RANK_CONN_NO_RDMA, 0}, false, false, "tcp", NULL, NULL},
+    {"the client forbids it", {SHM_ONLY, SHM_ONLY}, {0, RANK_CONN_NO_RDMA}, false, false, "tcp", NULL, NULL},
+    {"no secret", {SHM_ONLY, SHM_ONLY}, {0, 0}, true, false, "tcp", NULL, NULL},
+    {"another version", {SHM_ONLY, SHM_ONLY}, {0, 0}, false, true, "tcp", "UCX 9.8, and this one ", NULL},
+    {"UCX's tcp alone", {"tcp", SHM_ONLY}, {0, 0}, false, false, "tcp", "names its tcp only", NULL},
+    {"tcp is left out", {"tcp," SHM_ONLY, SHM_ONLY}, {0, 0}, false, false, "ucx", NULL, NULL},
+    {"no transport in common", {SHM_ONLY, "self"}, {0, 0}, false, false, "tcp", NULL, NULL},
+    {"none of net_devices", {SHM_ONLY, SHM_ONLY}, {0, 0}, false, false, "tcp", "devices none_such of opts->net_devices", "none_such"},
 };
 
 static void set_tls(const char *tls)
@@ -65,6 +67,7 @@ static void sides_open(struct sides *s, const struct way *way)
     }
     opts.progress_thread = 1;
     assert_int_equal(rank_ctx_open(&opts, &s->of[0]), RANK_OK);
+    opts.net_devices = way->devices;
     assert_int_equal(rank_ctx_open(&opts, &s->of[1]), RANK_OK);
     set_tls(way->tls[0]);
     assert_int_equal(rank_listen(s->of[0], "127.0.0.1:0", &s->opts[0], &s->listener), RANK_OK);

@@ -105,7 +105,9 @@ class Context:
     _loop: Any
     @property
     def closed(self) -> bool: ...
-    def __new__(cls, name: str | None = None, *, progress_thread: bool = False) -> Self: ...
+    def __new__(
+        cls, name: str | None = None, *, progress_thread: bool = False, net_devices: str | None = None
+    ) -> Self: ...
     def listen(
         self,
         address: str,

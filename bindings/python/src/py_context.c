@@ -42,13 +42,13 @@ static py_context *context_world(const char *call)
 
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"name", "progress_thread", NULL};
+    static char *names[] = {"name", "progress_thread", "net_devices", NULL};
     rank_ctx_opts_t opts = RANK_CTX_OPTS_INIT;
     rank_ctx_t ctx;
     rank_status_t status;
     int thread = 0;
     (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z$p:Context", names, &opts.name, &thread))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z$pz:Context", names, &opts.name, &thread, &opts.net_devices))
         return NULL;
     opts.progress_thread = thread;
     Py_BEGIN_ALLOW_THREADS
@@ -421,7 +421,7 @@ static PyType_Slot context_slots[] = {
     {Py_tp_methods, context_methods},
     {Py_tp_getset, context_fields},
     {Py_tp_members, context_members},
-    {Py_tp_doc, "Context(name=None, *, progress_thread=False): use the library without a launcher."},
+    {Py_tp_doc, "Context(name=None, *, progress_thread=False, net_devices=None): use the library without a launcher."},
     {0, NULL},
 };
 

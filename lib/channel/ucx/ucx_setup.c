@@ -105,13 +105,22 @@ static bool names_shm(const char *tls)
     return false;
 }
 
-/* Give UCX the network devices of RANK_NICS. *names: UCX's names of them; NULL: it chooses. Caller frees. */
-static rank_status_t configure_nics(ucp_config_t *config, char **names)
+/* Network devices that the context or RANK_NICS names; NULL: none. *from: where they are named. */
+static const char *named_nics(const struct rk_ucx *ucx, const char **from)
 {
-    const char *nics = rk_ucx_conf()->nics;
+    const char *own = ucx->ctx ? ucx->ctx->net_devices : NULL, *nics = own ? own : rk_ucx_conf()->nics;
+
+    *from = own ? "opts->net_devices" : "RANK_NICS";
+    return own || (nics && *nics && !rk_env("UCX_NET_DEVICES")) ? nics : NULL;
+}
+
+/* Give UCX the network devices that are named. *names: UCX's names of them; NULL: it chooses. Caller frees. */
+static rank_status_t configure_nics(const struct rk_ucx *ucx, ucp_config_t *config, char **names)
+{
+    const char *from, *nics = named_nics(ucx, &from);
     ucs_status_t st;
 
-    if (!nics || !*nics || rk_env("UCX_NET_DEVICES"))
+    if (!nics)
         return RANK_OK;
     *names = rk_ucx_net_devices(nics, "/sys");
     if (!*names)
@@ -119,13 +128,14 @@ static rank_status_t configure_nics(ucp_config_t *config, char **names)
     st = ucp_config_modify(config, "NET_DEVICES", *names);
     if (st == UCS_OK)
         return RANK_OK;
-    rk_error("UCX refuses the network devices of RANK_NICS=%s: %s", nics, ucs_status_string(st));
+    rk_error("UCX refuses the network devices %s of %s: %s", nics, from, ucs_status_string(st));
     return RANK_ERR_CONFIG;
 }
 
-/* UCX drops devices that it does not have. Check that at least one of RANK_NICS is left. */
+/* UCX drops devices that it does not have. Check that at least one is left. */
 static rank_status_t check_nics(struct rk_ucx *ucx, const char *nics)
 {
+    const char *from;
     bool found;
 
     if (!nics)
@@ -134,8 +144,8 @@ static rank_status_t check_nics(struct rk_ucx *ucx, const char *nics)
         return RANK_ERR_NO_MEMORY;
     if (found)
         return RANK_OK;
-    rk_error("UCX has none of the network devices %s of RANK_NICS; rankinfo --channels --load prints those it has without it",
-             nics);
+    named_nics(ucx, &from);
+    rk_error("UCX has none of the network devices %s of %s; rankinfo --channels --load prints those it has without it", nics, from);
     return RANK_ERR_CONFIG;
 }
 
@@ -303,7 +313,7 @@ rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **
     st = configure(ucx, &config);
     if (st)
         return st;
-    st = configure_nics(config, &nics);
+    st = configure_nics(ucx, config, &nics);
     if (!st)
         st = init_as_allowed(ucx, peers, config);
     if (!st)
