@@ -21,6 +21,7 @@ struct rank_ctx {
     struct rk_link link; /* in retired */
     char name[RK_SHAKE_NAME];
     char *net_devices;
+    struct rank_ctx *next_kept;
 };
 
 static struct rk_retired retired = RK_RETIRED_INIT(16);
@@ -91,6 +92,9 @@ rank_status_t rank_ctx_open(const rank_ctx_opts_t *given, rank_ctx_t *out)
     return RANK_OK;
 }
 
+/* Closed while a thread was in a call: their memory stays. */
+static struct rank_ctx *_Atomic kept;
+
 /* End connections and all waits of other threads. ended: these threads have left. They have timeout_ns and 1 s. */
 static rank_status_t end_calls(struct rk_ctx *ctx, int64_t timeout_ns, bool *ended)
 {
@@ -130,7 +134,10 @@ rank_status_t rank_ctx_close(rank_ctx_t *handle, int64_t timeout_ns)
     *handle = RANK_CTX_NULL;
     atomic_fetch_sub(&rk_contexts, 1);
     st = end_calls(h->ctx, timeout_ns, &ended);
-    if (!ended) { /* its memory stays */
+    if (!ended) {
+        h->next_kept = atomic_load(&kept);
+        while (!atomic_compare_exchange_weak(&kept, &h->next_kept, h))
+            ;
         rk_warn("rank_ctx_close: another thread is still in a call; the memory of the context is not freed");
         return RANK_ERR_TIMED_OUT;
     }
