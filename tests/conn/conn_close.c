@@ -300,22 +300,15 @@ static void late_side(struct pair *p)
     OK(rank_ctx_close(&other, SECOND));
 }
 
-static long option(int argc, char **argv, const char *name, long dflt)
-{
-    for (int i = 1; i + 1 < argc; i++)
-        if (strcmp(argv[i], name) == 0)
-            return atol(argv[i + 1]);
-    return dflt;
-}
-
 int main(int argc, char **argv)
 {
-    uint64_t seed = (uint64_t)option(argc, argv, "--seed", 1);
-    long rounds = option(argc, argv, "--rounds", 6);
+    uint64_t seed = (uint64_t)pair_option(argc, argv, "--seed", 1);
+    long rounds = pair_option(argc, argv, "--rounds", 6);
     bool ok = true;
 
-    for (int i = 0; i < 2; i++) {
-        pair_by_socket = i;
+    for (int way = 0; way < PAIR_WAYS; way++) {
+        if (!pair_use(way))
+            continue;
         for (uint64_t k = 0; k < (uint64_t)rounds; k++)
             ok &= pair_run("close while threads wait", close_side, seed + k, 60, false);
         for (uint64_t k = 0; k < 2; k++)

@@ -224,21 +224,13 @@ static void self_side(struct pair *p)
     (void)p;
 }
 
-static long option(int argc, char **argv, const char *name, long dflt)
-{
-    for (int i = 1; i + 1 < argc; i++)
-        if (strcmp(argv[i], name) == 0)
-            return atol(argv[i + 1]);
-    return dflt;
-}
-
 int main(int argc, char **argv)
 {
-    uint64_t seed = (uint64_t)option(argc, argv, "--seed", 1);
-    long cases = option(argc, argv, "--cases", 8);
+    uint64_t seed = (uint64_t)pair_option(argc, argv, "--seed", 1);
+    long cases = pair_option(argc, argv, "--cases", 8);
     bool ok = true;
 
-    nsteps = (int)option(argc, argv, "--steps", nsteps);
+    nsteps = (int)pair_option(argc, argv, "--steps", nsteps);
     for (long i = 0; i < PAIR_WAYS * cases; i++) {
         if (pair_use(i % PAIR_WAYS))
             ok &= pair_run("two processes", random_side, seed + (uint64_t)i, 120, false);

@@ -255,14 +255,6 @@ static void loop_side(struct pair *p)
     list_free(&s.lists);
 }
 
-static long option(int argc, char **argv, const char *name, long dflt)
-{
-    for (int i = 1; i + 1 < argc; i++)
-        if (strcmp(argv[i], name) == 0)
-            return atol(argv[i + 1]);
-    return dflt;
-}
-
 static bool chosen(int argc, char **argv, const char *name)
 {
     for (int i = 1; i + 1 < argc; i++)
@@ -273,8 +265,8 @@ static bool chosen(int argc, char **argv, const char *name)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = (uint64_t)option(argc, argv, "--seed", 1);
-    long cases = option(argc, argv, "--cases", 2);
+    uint64_t seed = (uint64_t)pair_option(argc, argv, "--seed", 1);
+    long cases = pair_option(argc, argv, "--cases", 2);
     bool ok = true;
 
     static const struct {
@@ -289,7 +281,7 @@ int main(int argc, char **argv)
                   {"fairness", fair_side, 90, false, false},
                   {"event loop", loop_side, 60, false, false}};
 
-    nsteps = (int)option(argc, argv, "--steps", nsteps);
+    nsteps = (int)pair_option(argc, argv, "--steps", nsteps);
     for (int way = 0; way < 4; way++) { /* CMA; frames by shared memory, by the socket, by UCX */
         if (!pair_use(way < 2 ? PAIR_SHARED : way - 1))
             continue;

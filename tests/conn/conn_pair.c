@@ -255,3 +255,12 @@ rank_team_t pair_connect(struct pair *p, rank_ctx_t ctx, rank_listener_t listene
     }
     return conn;
 }
+
+long pair_option(int argc, char **argv, const char *name, long dflt)
+{
+    for (int i = 1; i + 1 < argc; i++) {
+        if (strcmp(argv[i], name) == 0)
+            return atol(argv[i + 1]);
+    }
+    return dflt;
+}

@@ -57,6 +57,9 @@ bool pair_use(int way);
 /* What carries the first connection of two contexts; further ones do not use UCX. */
 const char *pair_channel(bool first);
 
+/* Number behind an option of the program. */
+long pair_option(int argc, char **argv, const char *name, long dflt);
+
 uint64_t pair_random(uint64_t *state);
 double pair_now(void); /* seconds */
 void pair_sleep(double seconds);

@@ -33,20 +33,12 @@ static void model_side(struct pair *p)
     OK(rank_ctx_close(&ctx, SECOND));
 }
 
-static long option(int argc, char **argv, const char *name, long dflt)
-{
-    for (int i = 1; i + 1 < argc; i++)
-        if (strcmp(argv[i], name) == 0)
-            return atol(argv[i + 1]);
-    return dflt;
-}
-
 int main(int argc, char **argv)
 {
-    uint64_t seed = (uint64_t)option(argc, argv, "--seed", 1);
+    uint64_t seed = (uint64_t)pair_option(argc, argv, "--seed", 1);
     bool ok = true;
 
-    nrounds = (int)option(argc, argv, "--rounds", nrounds);
+    nrounds = (int)pair_option(argc, argv, "--rounds", nrounds);
     for (int i = 0; i < 2 * PAIR_WAYS; i++) {
         if (pair_use(i % PAIR_WAYS))
             ok &= pair_run("rights", model_side, seed + (uint64_t)(i / PAIR_WAYS), 120, false);
