@@ -39,6 +39,12 @@ enum rk_frame_kind {
     RK_KIND_COUNT = 256
 };
 
+/* Does a frame of this kind begin a message? */
+RK_INLINE bool rk_frame_is_message(uint8_t kind)
+{
+    return kind == RK_KIND_MSG || kind == RK_KIND_SMSG || kind == RK_KIND_RNDV;
+}
+
 /* Of RNDV: the sender waits for the match. */
 enum { RK_FLAG_SYNC = 1 };
 

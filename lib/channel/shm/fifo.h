@@ -208,12 +208,6 @@ RK_INLINE void rk_fifo_close_cell(struct rk_fifo_out *o)
     o->slot = RK_SLOTS;
 }
 
-/* Does a frame of this kind begin a message? */
-RK_INLINE bool rk_fifo_is_message(uint8_t kind)
-{
-    return kind == RK_KIND_MSG || kind == RK_KIND_SMSG || kind == RK_KIND_RNDV;
-}
-
 /* Number bound to team and sender if this message can be a compact frame; else -1. */
 RK_INLINE int rk_fifo_binding(const struct rk_fifo_out *o, uint64_t team, uint32_t src, uint16_t epoch, uint64_t tag)
 {
@@ -288,7 +282,7 @@ RK_INLINE bool rk_fifo_put_full(struct rk_fifo_out *o, uint32_t bind, const stru
     }
     memcpy((char *)&c->full.hdr + 8, (const char *)hdr + 8, sizeof(*hdr) - 8);
     o->next++;
-    o->messages += rk_fifo_is_message(hdr->kind);
+    o->messages += rk_frame_is_message(hdr->kind);
     atomic_store_explicit(&c->slot[0].head,
                           rk_fifo_lap(o->next - 1, o->mask) | RK_FORM_FULL << 8 |
                               (uint64_t)bind << 16 | (uint64_t)hdr->kind << 32 |

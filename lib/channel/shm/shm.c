@@ -199,7 +199,7 @@ RK_INLINE int shm_drain(struct rk_shm *shm, int from)
             shm_frame_arrived(shm, peer, &hdr, payload);
         else
             rk_engine_refused(shm->ctx, &shm->bad_frames);
-        in->messages += payload && rk_fifo_is_message(hdr.kind);
+        in->messages += payload && rk_frame_is_message(hdr.kind);
         rk_fifo_consume(in, behind);
         n++;
     }

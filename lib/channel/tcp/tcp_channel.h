@@ -80,10 +80,10 @@ struct rk_tcp_counts {
     uint64_t sent_ns, received_ns; /* rk_clock_coarse_ns; 0: none */
 };
 
-/* Does a frame of this kind begin a message? */
+/* Does a frame of this kind begin a message? Announcements stand for RK_KIND_RNDV. */
 RK_INLINE bool rk_tcp_is_message(uint8_t kind)
 {
-    return kind == RK_KIND_MSG || kind == RK_KIND_SMSG || kind == RK_TCP_ANNOUNCE;
+    return kind == RK_TCP_ANNOUNCE || rk_frame_is_message(kind);
 }
 
 struct rk_tcp_link {
