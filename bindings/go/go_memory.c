@@ -6,146 +6,70 @@
 
 rank_status_t go_mprobe(go_team *c, int peer, int64_t tag, int64_t timeout_ns, rank_message_t *message, rank_envelope_t *envelope)
 {
-    rank_status_t st;
-
-    if (!go_team_enter(c))
-        return RANK_ERR_CLOSED;
-    st = rank_mprobe_timed(peer, tag, c->team, timeout_ns, message, envelope);
-    go_team_leave(c);
-    return st;
+    return GO_TEAM_CALL(c, rank_mprobe_timed(peer, tag, c->team, timeout_ns, message, envelope));
 }
 
 rank_status_t go_mrecv(go_team *c, void *data, int64_t n, rank_message_t *message, rank_envelope_t *envelope)
 {
-    rank_status_t st;
-
-    if (!go_team_enter(c))
-        return RANK_ERR_CLOSED;
-    st = rank_mrecv(data, n, RANK_BYTE, message, envelope);
-    go_team_leave(c);
-    return st;
+    return GO_TEAM_CALL(c, rank_mrecv(data, n, RANK_BYTE, message, envelope));
 }
 
 rank_status_t go_sendrecv(go_team *c, const void *out, int64_t n_out, int dest, int64_t tag_out, void *in, int64_t n_in, int source,
                           int64_t tag_in, rank_envelope_t *envelope)
 {
-    rank_status_t st;
-
-    if (!go_team_enter(c))
-        return RANK_ERR_CLOSED;
-    st = rank_sendrecv(out, n_out, RANK_BYTE, dest, tag_out, in, n_in, RANK_BYTE, source, tag_in, c->team, envelope);
-    go_team_leave(c);
-    return st;
+    return GO_TEAM_CALL(c, rank_sendrecv(out, n_out, RANK_BYTE, dest, tag_out, in, n_in, RANK_BYTE, source, tag_in,
+                                         c->team, envelope));
 }
 
 rank_status_t go_signal_wait(go_ctx *c, rank_mem_t mem, int64_t offset, int cmp, uint64_t value, int64_t timeout_ns, uint64_t *seen)
 {
-    rank_status_t st;
-
-    if (!go_gate_enter(&c->gate))
-        return RANK_ERR_CLOSED;
-    st = rank_signal_wait_timed(mem, offset, (rank_cmp_t)cmp, value, RANK_ANY_SOURCE, timeout_ns, seen);
-    go_gate_leave(&c->gate);
-    return st;
+    return GO_CONTEXT_CALL(c, rank_signal_wait_timed(mem, offset, (rank_cmp_t)cmp, value, RANK_ANY_SOURCE,
+                                                     timeout_ns, seen));
 }
 
 rank_status_t go_mem_register(go_ctx *c, void *data, int64_t n, unsigned access, rank_mem_t *mem)
 {
-    rank_status_t st;
-
-    if (!go_gate_enter(&c->gate))
-        return RANK_ERR_CLOSED;
-    st = rank_ctx_reg(c->ctx, RANK_MEM_HOST, data, n, access, mem);
-    go_gate_leave(&c->gate);
-    return st;
+    return GO_CONTEXT_CALL(c, rank_ctx_reg(c->ctx, RANK_MEM_HOST, data, n, access, mem));
 }
 
 rank_status_t go_mem_alloc(go_ctx *c, int64_t n, unsigned access, void **data, rank_mem_t *mem)
 {
-    rank_status_t st;
-
-    if (!go_gate_enter(&c->gate))
-        return RANK_ERR_CLOSED;
-    st = rank_ctx_alloc(c->ctx, RANK_MEM_HOST, n, access, data, mem);
-    go_gate_leave(&c->gate);
-    return st;
+    return GO_CONTEXT_CALL(c, rank_ctx_alloc(c->ctx, RANK_MEM_HOST, n, access, data, mem));
 }
 
 rank_status_t go_mem_deregister(go_ctx *c, rank_mem_t mem, int64_t timeout_ns)
 {
-    rank_status_t st;
-
-    if (!go_gate_enter(&c->gate))
-        return RANK_ERR_CLOSED;
-    st = rank_dereg_timed(&mem, timeout_ns);
-    go_gate_leave(&c->gate);
-    return st;
+    return GO_CONTEXT_CALL(c, rank_dereg_timed(&mem, timeout_ns));
 }
 
 rank_status_t go_mem_pack(go_ctx *c, rank_mem_t mem, void *key, size_t *len)
 {
-    rank_status_t st;
-
-    if (!go_gate_enter(&c->gate))
-        return RANK_ERR_CLOSED;
-    st = rank_rkey_pack(mem, key, len);
-    go_gate_leave(&c->gate);
-    return st;
+    return GO_CONTEXT_CALL(c, rank_rkey_pack(mem, key, len));
 }
 
 rank_status_t go_team_alloc(go_team *c, int64_t n, void **data, rank_mem_t *mem)
 {
-    rank_status_t st;
-
-    if (!go_team_enter(c))
-        return RANK_ERR_CLOSED;
-    st = rank_alloc(c->team, RANK_MEM_HOST, n, 0, data, mem);
-    go_team_leave(c);
-    return st;
+    return GO_TEAM_CALL(c, rank_alloc(c->team, RANK_MEM_HOST, n, 0, data, mem));
 }
 
 rank_status_t go_team_free(go_team *c, rank_mem_t mem)
 {
-    rank_status_t st;
-
-    if (!go_team_enter(c))
-        return RANK_ERR_CLOSED;
-    st = rank_free(&mem);
-    go_team_leave(c);
-    return st;
+    return GO_TEAM_CALL(c, rank_free(&mem));
 }
 
 rank_status_t go_mem_pack_all(go_ctx *c, int64_t n, const rank_mem_t *mems, void *keys, size_t *len)
 {
-    rank_status_t st;
-
-    if (!go_gate_enter(&c->gate))
-        return RANK_ERR_CLOSED;
-    st = rank_rkeys_pack(n, mems, keys, len);
-    go_gate_leave(&c->gate);
-    return st;
+    return GO_CONTEXT_CALL(c, rank_rkeys_pack(n, mems, keys, len));
 }
 
 rank_status_t go_remote_open_all(go_team *c, int peer, const void *keys, size_t len, int64_t *n, rank_mem_t *mems)
 {
-    rank_status_t st;
-
-    if (!go_team_enter(c))
-        return RANK_ERR_CLOSED;
-    st = rank_rkeys_open(c->team, peer, keys, len, n, mems);
-    go_team_leave(c);
-    return st;
+    return GO_TEAM_CALL(c, rank_rkeys_open(c->team, peer, keys, len, n, mems));
 }
 
 rank_status_t go_remote_open(go_team *c, int peer, const void *key, size_t len, rank_mem_t *mem)
 {
-    rank_status_t st;
-
-    if (!go_team_enter(c))
-        return RANK_ERR_CLOSED;
-    st = rank_rkey_open(c->team, peer, key, len, mem);
-    go_team_leave(c);
-    return st;
+    return GO_TEAM_CALL(c, rank_rkey_open(c->team, peer, key, len, mem));
 }
 
 rank_status_t go_remote_close(go_team *c, rank_mem_t mem)
@@ -163,35 +87,17 @@ rank_status_t go_remote_flush(go_handle team, int peer, go_handle mem_handle)
 {
     go_team *c = (go_team *)team;
     rank_mem_t mem = (rank_mem_t)mem_handle;
-    rank_status_t st;
-
-    if (!go_team_enter(c))
-        return RANK_ERR_CLOSED;
-    st = rank_flush(mem, peer);
-    go_team_leave(c);
-    return st;
+    return GO_TEAM_CALL(c, rank_flush(mem, peer));
 }
 
 rank_status_t go_remote_fence(go_team *c, rank_mem_t mem)
 {
-    rank_status_t st;
-
-    if (!go_team_enter(c))
-        return RANK_ERR_CLOSED;
-    st = rank_fence(mem);
-    go_team_leave(c);
-    return st;
+    return GO_TEAM_CALL(c, rank_fence(mem));
 }
 
 rank_status_t go_remote_vector(go_team *c, int peer, rank_mem_t mem, int put, const rank_piece_t *pieces, int64_t n)
 {
-    rank_status_t st;
-
-    if (!go_team_enter(c))
-        return RANK_ERR_CLOSED;
-    st = put ? rank_putv(pieces, n, peer, mem) : rank_getv(pieces, n, peer, mem);
-    go_team_leave(c);
-    return st;
+    return GO_TEAM_CALL(c, put ? rank_putv(pieces, n, peer, mem) : rank_getv(pieces, n, peer, mem));
 }
 
 /* An element of 4 bytes is in the low half of the operand and of the result, in the order of the machine. */
@@ -241,11 +147,6 @@ rank_status_t go_remote_cas(go_handle team, int peer, go_handle mem_handle, rank
 rank_status_t go_remote_put_signal(go_team *c, int peer, rank_mem_t mem, const void *data, int64_t n, int64_t offset, rank_mem_t signal_mem,
                                    int64_t signal_offset, uint64_t value, int op)
 {
-    rank_status_t st;
-
-    if (!go_team_enter(c))
-        return RANK_ERR_CLOSED;
-    st = rank_put_signal(data, n, peer, mem, offset, signal_mem, signal_offset, value, (rank_signal_op_t)op);
-    go_team_leave(c);
-    return st;
+    return GO_TEAM_CALL(c, rank_put_signal(data, n, peer, mem, offset, signal_mem, signal_offset, value,
+                                           (rank_signal_op_t)op));
 }

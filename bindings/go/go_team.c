@@ -116,13 +116,7 @@ static rank_status_t team_make(go_team *from, int how, int color, int key, go_te
 
 rank_status_t go_team_make(go_team *from, int how, int color, int key, go_team **out)
 {
-    rank_status_t st;
-
-    if (!go_team_enter(from))
-        return RANK_ERR_CLOSED;
-    st = team_make(from, how, color, key, out);
-    go_team_leave(from);
-    return st;
+    return GO_TEAM_CALL(from, team_make(from, how, color, key, out));
 }
 
 int go_team_rank(go_team *t)
@@ -211,11 +205,6 @@ static rank_status_t collective_run(rank_team_t team, int kind, const void *in, 
 rank_status_t go_collective(go_handle team, int kind, const void *in, void *out, int64_t n, rank_dtype_t dtype, rank_op_t op, int root)
 {
     go_team *t = (go_team *)team;
-    rank_status_t st;
-
-    if (!go_team_enter(t))
-        return RANK_ERR_CLOSED;
-    st = collective_run(t->team, kind, in || kind == GO_SCATTER ? in : RANK_IN_PLACE, out, n, dtype, op, root);
-    go_team_leave(t);
-    return st;
+    return GO_TEAM_CALL(t, collective_run(t->team, kind, in || kind == GO_SCATTER ? in : RANK_IN_PLACE, out, n,
+                                          dtype, op, root));
 }
