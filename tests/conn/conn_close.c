@@ -118,8 +118,8 @@ static bool is_expected(enum wait_in in, rank_status_t st, bool in_peace)
         return st == RANK_ERR_HANDLE || st == RANK_ERR_CLOSED;
     if (in == WAIT_DISCONNECT)
         return st == RANK_ERR_TIMED_OUT || (in_peace && st == RANK_OK);
-    if (in == WAIT_DEREG && (in_peace || pair_by_socket) && st == RANK_OK)
-        return true;
+    if (in == WAIT_DEREG && (in_peace || pair_by_socket || pair_by_ucx) && st == RANK_OK)
+        return true; /* only a near peer maps the memory, and has to let it go */
     if ((in == WAIT_SIGNAL || in == WAIT_TIMED) && in_peace && st == RANK_ERR_PEER_DEAD)
         return true; /* the end of idle by the other thread, before the close */
     return st == RANK_ERR_CLOSED;
@@ -298,6 +298,8 @@ static void late_side(struct pair *p)
     }
     OK(rank_ctx_progress(other));
     OK(rank_ctx_close(&other, SECOND));
+    if (p->me == 0 && pair_by_ucx) /* LeakSanitizer does not see what UCX's mapped pages hold, and its thread still runs */
+        _exit(0);
 }
 
 int main(int argc, char **argv)
