@@ -91,26 +91,17 @@ static inline void go_team_leave(go_team *c)
 }
 
 /* Status of a call that is made while the context, or the team, is not shut; else RANK_ERR_CLOSED. */
-#define GO_CONTEXT_CALL(c, call)                                                                                       \
-    ({                                                                                                                 \
-        go_gate *gate_ = &(c)->gate;                                                                                   \
-        rank_status_t st_ = RANK_ERR_CLOSED;                                                                           \
-        if (go_gate_enter(gate_)) {                                                                                    \
-            st_ = (call);                                                                                              \
-            go_gate_leave(gate_);                                                                                      \
-        }                                                                                                              \
-        st_;                                                                                                           \
+#define GO_IF(entered, call, leave)             \
+    ({                                          \
+        rank_status_t st_ = RANK_ERR_CLOSED;    \
+        if (entered) {                          \
+            st_ = (call);                       \
+            leave;                              \
+        }                                       \
+        st_;                                    \
     })
-#define GO_TEAM_CALL(t, call)                                                                                          \
-    ({                                                                                                                 \
-        go_team *team_ = (t);                                                                                          \
-        rank_status_t st_ = RANK_ERR_CLOSED;                                                                           \
-        if (go_team_enter(team_)) {                                                                                    \
-            st_ = (call);                                                                                              \
-            go_team_leave(team_);                                                                                      \
-        }                                                                                                              \
-        st_;                                                                                                           \
-    })
+#define GO_CONTEXT_CALL(c, call) GO_IF(go_gate_enter(&(c)->gate), call, go_gate_leave(&(c)->gate))
+#define GO_TEAM_CALL(t, call) GO_IF(go_team_enter(t), call, go_team_leave(t))
 
 /* Free an operation that its context no longer lists. */
 void go_op_free(go_op *op);
