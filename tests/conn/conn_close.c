@@ -27,7 +27,6 @@ struct closing {
     rank_team_t conn, idle; /* the peer of idle makes no progress */
     rank_mem_t mem, revoked;
     char silent[PAIR_ADDRESS]; /* of a socket that does not answer */
-    _Atomic int begun;
 };
 
 struct caller {
@@ -36,6 +35,7 @@ struct caller {
     enum wait_in in;
     rank_status_t status;
     pthread_t thread;
+    _Atomic int tid; /* 0: it has not begun */
 };
 
 static rank_status_t wait_for_many(struct caller *w, bool some)
@@ -100,21 +100,44 @@ static rank_status_t call_once(struct caller *w)
     }
 }
 
+static bool calls_again(enum wait_in in)
+{
+    return in == WAIT_PROGRESS || in == WAIT_MEMORY;
+}
+
 static void *caller_thread(void *arg)
 {
     struct caller *w = arg;
 
-    w->of->begun++;
+    w->tid = gettid();
     do
         w->status = call_once(w);
-    while ((w->in == WAIT_PROGRESS || w->in == WAIT_MEMORY) && w->status == RANK_OK);
+    while (calls_again(w->in) && w->status == RANK_OK);
     return NULL;
+}
+
+/* Is the thread asleep in its call, or at its end, or does it call again and again? */
+static bool has_called(const struct caller *w)
+{
+    char path[48], state = 0;
+    bool called;
+    FILE *stat;
+
+    if (!w->tid || calls_again(w->in))
+        return w->tid;
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", w->tid);
+    stat = fopen(path, "r");
+    if (!stat)
+        return true;
+    called = fscanf(stat, "%*d (%*[^)]) %c", &state) != 1 || state == 'S';
+    fclose(stat);
+    return called;
 }
 
 /* in_peace: the idle peer makes progress. */
 static bool is_expected(enum wait_in in, rank_status_t st, bool in_peace)
 {
-    if (in == WAIT_PROGRESS || in == WAIT_MEMORY) /* a new call, which may find the handle closed */
+    if (calls_again(in)) /* a new call, which may find the handle closed */
         return st == RANK_ERR_HANDLE || st == RANK_ERR_CLOSED;
     if (in == WAIT_DISCONNECT)
         return st == RANK_ERR_TIMED_OUT || (in_peace && st == RANK_OK);
@@ -179,9 +202,10 @@ static void close_while_called(struct pair *p)
         CHECK(pthread_create(&callers[n].thread, NULL, caller_thread, &callers[n]) == 0);
         n++;
     }
-    while (c.begun < n)
-        pair_sleep(0.001);
-    pair_sleep(0.2);
+    for (int i = 0; i < n; i++) {
+        while (!has_called(&callers[i]))
+            pair_sleep(0.001);
+    }
     if (pair_random(&random) % 2) /* else the idle peer does not confirm */
         pair_meet(p);
     else
