@@ -123,7 +123,7 @@ judge $? "rankcp of a folder"
 timeout -k 5 60 "$work/bin/rankperf" -listen 127.0.0.1:0 >"$work/server" 2>&1 &
 pid=$!
 address=$(address_of rankperf "$work/server")
-timeout -k 5 50 "$work/bin/rankperf" -e 65536 -time 2ms -connect "$address" >"$work/log" 2>&1 &&
+timeout -k 5 50 "$work/bin/rankperf" -e 64K -time 2ms -connect "$address" >"$work/log" 2>&1 &&
     wait $pid && [ "$(grep -c '^ [0-9].* 0$' "$work/log")" = 84 ] # six tables of 14 sizes without damage
 judge $? "rankperf"
 exit $bad

@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,18 +34,42 @@ const (
 )
 
 type options struct {
-	min, max int
+	min, max size
 	time     time.Duration
 	names    []string
+}
+
+// A size in bytes, as rankbench reads it: 8, 64K, 1M, 1G.
+type size int
+
+func (s *size) String() string {
+	return strconv.Itoa(int(*s))
+}
+
+func (s *size) Set(text string) error {
+	shift := 0
+	text = strings.ToUpper(text)
+	if n := len(text); n > 0 {
+		shift = 10 * (1 + strings.IndexByte("KMG", text[n-1]))
+		if shift > 0 {
+			text = text[:n-1]
+		}
+	}
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || n > maxBytes>>shift {
+		return fmt.Errorf("a size is up to %d bytes, such as 8, 64K or 1M", maxBytes)
+	}
+	*s = size(n << shift)
+	return nil
 }
 
 func main() {
 	listen := flag.String("listen", "", "serve one client: listen on `ADDRESS`, such as :7471")
 	connect := flag.String("connect", "", "measure with the server at `HOST:PORT`")
 	open := flag.Bool("open", false, "with -listen: accept other hosts without a secret")
-	var o options
-	flag.IntVar(&o.min, "b", 8, "the smallest size in `BYTES`")
-	flag.IntVar(&o.max, "e", 4<<20, "the largest size in `BYTES`")
+	o := options{min: 8, max: 4 << 20}
+	flag.Var(&o.min, "b", "the smallest size in `BYTES`; K, M and G are 1024 times as much each")
+	flag.Var(&o.max, "e", "the largest size in `BYTES`")
 	flag.DurationVar(&o.time, "time", 200*time.Millisecond, "`TIME` of a row")
 	flag.Usage = func() {
 		fmt.Fprintf(flag.CommandLine.Output(), "usage: rankperf [-open] -listen ADDRESS\n"+
@@ -63,8 +88,8 @@ func main() {
 			os.Exit(2)
 		}
 	}
-	if o.min < 1 || o.max < o.min || o.max > maxBytes || o.time <= 0 {
-		fmt.Fprintf(os.Stderr, "rankperf: sizes are from 1 to %d bytes, -b not above -e, and the time is positive\n", maxBytes)
+	if o.min < 1 || o.max < o.min || o.time <= 0 {
+		fmt.Fprintln(os.Stderr, "rankperf: sizes are at least 1 byte, -b not above -e, and the time is positive")
 		os.Exit(2)
 	}
 	if err := run(*listen, *connect, *open, o); err != nil {

@@ -119,13 +119,13 @@ func measure(conn *rank.Conn, o options) error {
 		return err
 	}
 	c := &client{conn: conn}
-	if c.out, err = rank.Alloc(o.max); err != nil {
+	if c.out, err = rank.Alloc(int(o.max)); err != nil {
 		return err
 	}
-	if c.in, err = rank.Alloc(o.max); err != nil {
+	if c.in, err = rank.Alloc(int(o.max)); err != nil {
 		return err
 	}
-	if err := c.order(orderMemory, o.max, 0); err != nil {
+	if err := c.order(orderMemory, int(o.max), 0); err != nil {
 		return err
 	}
 	key, _, err := conn.RecvNew(background, tagKey)
@@ -142,7 +142,7 @@ func measure(conn *rank.Conn, o options) error {
 		}
 		fmt.Printf("# rankperf %s: librank %s, by %s\n# %s\n", r.name, rank.Version(), info.Channel, r.doc)
 		printHead(r)
-		for c.n = o.min; c.n <= o.max; c.n *= 2 {
+		for c.n = int(o.min); c.n <= int(o.max); c.n *= 2 {
 			if err := c.measureRow(r, o.time); err != nil {
 				return err
 			}
