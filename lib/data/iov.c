@@ -247,6 +247,21 @@ struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int64_
     return (struct rk_view){p, bytes, kinds ? &kinds_ops : &rk_pieces_ops};
 }
 
+uint64_t rk_pieces_block(const struct rk_view *view)
+{
+    const struct rk_pieces *p = view->base;
+    uint64_t blocks = 0;
+
+    if (view->ops != &rk_pieces_ops)
+        return UINT64_MAX;
+    for (int64_t i = 0; i < p->n; i++) {
+        const rank_iov_t *v = &p->iov[i];
+        if (v->bytes)
+            blocks += v->stride == v->bytes ? 1 : blocks_of(v);
+    }
+    return view->bytes / blocks;
+}
+
 int rk_view_list(const struct rk_view *view, size_t offset, size_t bytes, struct iovec *out, int max)
 {
     if (view->ops)

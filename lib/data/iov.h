@@ -44,6 +44,9 @@ bool rk_pieces_overlap(const rank_iov_t *iov, int64_t n);
 /* View of a checked list, with its state in p; a plain view if it is contiguous. */
 struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int64_t n, size_t bytes);
 
+/* Mean bytes of the blocks of a list that the CPU may access; UINT64_MAX: the view is none. Reads the whole list. */
+uint64_t rk_pieces_block(const struct rk_view *view);
+
 /* List at most max pieces of memory that hold the view's bytes from offset on, at most bytes. */
 int rk_view_list(const struct rk_view *view, size_t offset, size_t bytes, struct iovec *out, int max);
 

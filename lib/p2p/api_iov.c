@@ -25,6 +25,7 @@ rank_status_t rank_sendv(const rank_iov_t *iov, int64_t n, int peer, int64_t tag
     if (st)
         return rk_peer_null_ok(st);
     rk_req_init(&req, NULL, NULL);
+    req.flags = RK_REQ_WAITED;
     view = rk_pieces_view(&req.pieces, iov, n, bytes);
     rk_p2p_isend_view(team, &view, peer, (uint64_t)tag, &req);
     return rk_req_wait(&req);

@@ -286,12 +286,32 @@ static void staged(void **state)
     free(flat);
 }
 
+/* The mean length of blocks that lie apart. */
+static void mean_block(void **state)
+{
+    char mem[400];
+    struct rk_pieces p;
+    rank_iov_t strided[] = {{.base = mem, .bytes = 8, .count = 10, .stride = 16}, {.base = NULL, .bytes = 0, .count = 9}, {.base = mem + 200, .bytes = 20}};
+    rank_iov_t whole[] = {{.base = mem, .bytes = 10, .count = 10, .stride = 10}, {.base = mem + 200, .bytes = 60}};
+    struct rk_view view;
+
+    (void)state;
+    view = rk_pieces_view(&p, strided, 3, 100);
+    assert_int_equal(rk_pieces_block(&view), 100 / 11);
+    view = rk_pieces_view(&p, strided, 1, 80);
+    assert_int_equal(rk_pieces_block(&view), 8);
+    view = rk_pieces_view(&p, whole, 2, 160);
+    assert_int_equal(rk_pieces_block(&view), 80);
+    view = rk_pieces_view(&p, whole, 1, 100);
+    assert_true(rk_pieces_block(&view) == UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pack_and_unpack), cmocka_unit_test(lists),   cmocka_unit_test(plain),
         cmocka_unit_test(copies),          cmocka_unit_test(refused), cmocka_unit_test(overlap),
-        cmocka_unit_test(staged),
+        cmocka_unit_test(staged),           cmocka_unit_test(mean_block),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
