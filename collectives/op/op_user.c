@@ -137,7 +137,7 @@ rank_status_t rank_op_create(rank_op_fn_t *fn, void *arg, uint64_t flags, rank_o
     *user = (struct rk_user_op){.fn = fn, .arg = arg, .commutative = flags & RANK_OP_COMMUTATIVE, .refs = 1};
     pthread_mutex_lock(&ops_lock);
     if (!ops.n)
-        rk_handles_open(&ops, false);
+        rk_handles_open(&ops);
     put = rk_handle_put(&ops, user, &id);
     if (put && id.index >= OPS_MAX) {
         rk_handle_drop(&ops, id);

@@ -2,17 +2,14 @@
 /* handle.c: keep tables of ids. */
 #include "lib/base/handle.h"
 #include "lib/base/log.h"
-#include "lib/base/random.h"
 
 #include <stdlib.h>
 
 enum { HANDLES_FIRST = 16, NO_INDEX = UINT32_MAX };
 
-void rk_handles_open(struct rk_handles *table, bool random)
+void rk_handles_open(struct rk_handles *table)
 {
     *table = (struct rk_handles){.first_free = NO_INDEX};
-    if (random)
-        table->seed = rk_random_word() | 1;
 }
 
 void rk_handles_close(struct rk_handles *table)
@@ -41,36 +38,11 @@ static bool handles_grow(struct rk_handles *table)
     return true;
 }
 
-/* Permute 32 bits by a key: different counts give different generations. */
-static uint32_t scramble_gen(uint32_t x, uint64_t key)
-{
-    x ^= (uint32_t)key;
-    x = (x ^ x >> 16) * 0x7feb352du;
-    x = (x ^ x >> 15) * 0x846ca68bu;
-    x ^= (uint32_t)(key >> 32);
-    x = (x ^ x >> 16) * 0x9e3779b1u;
-    return x ^ x >> 15;
-}
-
-/* Undo scramble_gen. */
-static uint32_t unscramble_gen(uint32_t x, uint64_t key)
-{
-    x = (x ^ x >> 15 ^ x >> 30) * 0x0e8b2f51u;
-    x ^= x >> 16 ^ (uint32_t)(key >> 32);
-    x *= 0x43021123u;
-    x = (x ^ x >> 15 ^ x >> 30) * 0x1d69e2a5u;
-    return x ^ x >> 16 ^ (uint32_t)key;
-}
-
 static uint32_t next_gen(struct rk_handles *table)
 {
-    uint32_t gen;
-
-    do {
-        table->count++;
-        gen = table->seed ? scramble_gen(table->count, table->seed) : table->count;
-    } while (gen == 0);
-    return gen;
+    if (++table->count == 0) /* it has wrapped: no generation is 0 */
+        table->count = 1;
+    return table->count;
 }
 
 bool rk_handle_put(struct rk_handles *table, void *object, struct rk_id *id)
@@ -101,7 +73,5 @@ void rk_handle_drop(struct rk_handles *table, struct rk_id id)
 
 bool rk_handle_was_dropped(const struct rk_handles *table, struct rk_id id)
 {
-    uint32_t count = table->seed ? unscramble_gen(id.gen, table->seed) : id.gen;
-
-    return id.gen && count && count <= table->count && id.index < table->n && !rk_handle_get(table, id);
+    return id.gen && id.gen <= table->count && id.index < table->n && !rk_handle_get(table, id);
 }

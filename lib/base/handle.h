@@ -5,6 +5,9 @@
  * A stale or invalid id finds no object. A dropped index is used again with another generation, which a table does
  * not repeat within 2^32 ids. Memory is bounded by the most objects that had an id at once.
  *
+ * Ids are counted, and so predictable. They do for objects that belong to one peer, or to one link, and are refused to
+ * others: requests, one-sided operations, operations of tcp and ucx links. What several may name has secret_id.h.
+ *
  * A table takes no lock. Its objects belong to the caller.
  */
 #ifndef RK_BASE_HANDLE_H
@@ -26,11 +29,9 @@ struct rk_handles {
     } *at;
     uint32_t n, first_free;
     uint32_t count; /* ids given so far */
-    uint64_t seed;  /* of random generations; 0: they are counted */
 };
 
-/* random: for ids that an unauthenticated sender, or a peer of an earlier process, could send. */
-void rk_handles_open(struct rk_handles *table, bool random);
+void rk_handles_open(struct rk_handles *table);
 /* All ids become stale. */
 void rk_handles_close(struct rk_handles *table);
 

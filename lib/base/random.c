@@ -3,6 +3,7 @@
 #include "lib/base/random.h"
 #include "lib/base/clock.h"
 
+#include <errno.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -10,7 +11,17 @@ uint64_t rk_random_word(void)
 {
     uint64_t n;
 
-    if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
+    if (!rk_random_secret(&n, sizeof(n)))
         n = rk_clock_ns() * 0x9e3779b97f4a7c15u ^ (uint64_t)getpid() << 40;
     return n;
+}
+
+bool rk_random_secret(void *out, size_t bytes)
+{
+    ssize_t n;
+
+    do /* up to 256 bytes come whole */
+        n = getrandom(out, bytes, 0);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)bytes;
 }

@@ -180,6 +180,8 @@ static rank_status_t make_team(struct rk_conn *conn, struct rk_shaking *s)
         return st;
     rk_procs_set_owner(ctx, other, s->peer.context);
     conn->peer = rk_engine_peer(ctx, other);
+    if (conn->peer)
+        conn->peer->by_conn = 1;
     numbers = malloc(2 * sizeof(*numbers));
     if (!conn->peer || !numbers) {
         free(numbers);

@@ -167,7 +167,10 @@ static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
         shake_refuse(s, RANK_ERR_REFUSED, "the listener has as many connections as it may have");
         return;
     }
-    s->team = rk_team_random_id();
+    if (!rk_team_secret_id(&s->team)) {
+        shake_refuse(s, RANK_ERR_NO_MEMORY, "the kernel gives no random bytes");
+        return;
+    }
     s->peer = *m;
     s->proved = s->opts->secret.bytes > 0;
     identify(s, &welcome);

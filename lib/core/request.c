@@ -37,7 +37,7 @@ rank_status_t rk_requests_open(struct rk_ctx *ctx)
 
     if (!r)
         return RANK_ERR_NO_MEMORY;
-    rk_handles_open(&r->ids, false);
+    rk_handles_open(&r->ids);
     r->sent = (struct rank_request){
         .magic = RK_REQ_MAGIC,
         .type = RK_REQ_SEND,

@@ -70,7 +70,7 @@ rank_status_t rank_dtype_create(int64_t bytes, rank_dtype_t *dtype)
         return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is not between 1 and %lld", (long long)bytes, RK_BLOB_MAX);
     pthread_mutex_lock(&blobs_lock);
     if (!blobs.n)
-        rk_handles_open(&blobs, false);
+        rk_handles_open(&blobs);
     put = rk_handle_put(&blobs, (void *)(uintptr_t)bytes, &id);
     if (put && id.index >= BLOBS_MAX) {
         rk_handle_drop(&blobs, id);

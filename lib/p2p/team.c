@@ -26,9 +26,24 @@ static void team_give_memory(struct rank_team *team)
     rk_retired_put(&retired, &team->link);
 }
 
+static uint64_t mixed_id(uint64_t random)
+{
+    return (random & (RK_TEAM_MIXED - 1)) | RK_TEAM_MIXED;
+}
+
 uint64_t rk_team_random_id(void)
 {
-    return (rk_random_word() & (RK_TEAM_MIXED - 1)) | RK_TEAM_MIXED;
+    return mixed_id(rk_random_word());
+}
+
+bool rk_team_secret_id(uint64_t *id)
+{
+    uint64_t random;
+
+    if (!rk_random_secret(&random, sizeof(random)))
+        return false;
+    *id = mixed_id(random);
+    return true;
 }
 
 rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size, int *world_ranks,

@@ -54,6 +54,8 @@ struct rank_team {
 
 /* An id for a team of members without a common numbering. */
 uint64_t rk_team_random_id(void);
+/* The same, which no other process can guess. Returns false if the kernel gives no random bytes. */
+bool rk_team_secret_id(uint64_t *id);
 /* Epoch of the peers that meet by a team: all sides have its id. */
 RK_INLINE uint16_t rk_team_epoch(uint64_t id)
 {

@@ -64,14 +64,17 @@ static rank_status_t rma_open(struct rk_ctx *ctx)
 
     if (!rma)
         return RANK_ERR_NO_MEMORY;
+    if (!rk_secret_ids_open(&rma->mem_ids)) {
+        free(rma);
+        return RANK_ERR_SYSTEM;
+    }
     ctx->rma = rma;
     rk_list_init(&rma->mems);
     rk_list_init(&rma->heaps);
     rk_xfers_open(rma);
     rk_bounce_pool_init(&rma->bounces);
     rma->jobs = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_origin_op), 16);
-    rk_handles_open(&rma->mem_ids, true);
-    rk_handles_open(&rma->job_ids, true);
+    rk_handles_open(&rma->job_ids);
     return RANK_OK;
 }
 
@@ -102,7 +105,7 @@ static void rma_close(struct rk_ctx *ctx)
     rk_slab_close(&rma->jobs);
     rk_rma_peers_destroy(rma);
     rk_hash_close(&rma->opened);
-    rk_handles_close(&rma->mem_ids);
+    rk_secret_ids_close(&rma->mem_ids);
     rk_handles_close(&rma->job_ids);
     if (rma->bad_frames)
         rk_warn("%llu broken frames of one-sided calls came", (unsigned long long)rma->bad_frames);
@@ -207,8 +210,7 @@ void rk_mem_destroy(struct rank_mem *mem)
         rk_list_remove(&req->link);
         req->flags &= (uint8_t)~RK_REQ_LISTED;
     }
-    if (mem->mine)
-        rk_handle_drop(&ctx->rma->mem_ids, mem->id);
+    rk_secret_id_drop(&ctx->rma->mem_ids, &mem->by_id);
     rk_hash_remove(&ctx->rma->opened, &mem->by_nonce);
     rk_key_record_free(mem);
     if (heap)
@@ -231,9 +233,10 @@ void rk_mem_destroy(struct rank_mem *mem)
 
 rank_status_t rk_mem_enter(struct rank_mem *mem)
 {
-    struct rk_rma *rma = mem->team->ctx->rma;
+    const struct rank_team *team = mem->team;
 
-    if (!rk_handle_put(&rma->mem_ids, mem, &mem->id)) {
+    mem->partner = team->size == 2 && mem->sort == RK_MEM_SYMMETRIC ? rk_team_world_rank(team, 1 - team->rank) : -1;
+    if (!rk_secret_id_put(&team->ctx->rma->mem_ids, &mem->by_id, &mem->id)) {
         mem->mine = NULL;
         return RANK_ERR_NO_MEMORY;
     }

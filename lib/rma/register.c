@@ -8,6 +8,7 @@
  */
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/base/random.h"
 #include "lib/core/procs.h"
 #include "lib/node/cma.h"
 #include "lib/node/xpmem.h"
@@ -17,7 +18,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/uio.h>
 
 enum { CHANNEL_KEY_MAX = RANK_RKEY_MAX - sizeof(struct rk_key) - sizeof(uint64_t) };
@@ -94,7 +94,7 @@ static rank_status_t register_write_record(struct rank_mem *mem, unsigned access
         return RANK_ERR_NO_MEMORY;
     if (ctx->node)
         rk_xpmem_offer(ctx->node);
-    if (getrandom(&key.nonce, sizeof(key.nonce), 0) != (ssize_t)sizeof(key.nonce))
+    if (!rk_random_secret(&key.nonce, sizeof(key.nonce)))
         return RANK_ERR_SYSTEM;
     key.nonce = rk_segment_registered_id(key.nonce);
     st = mem->segment ? register_allocated(mem, &key, access) : register_offer(mem, &key, access);
@@ -324,7 +324,7 @@ static rank_status_t query_owner(const struct rk_key_owner *owner, const struct 
 
 static const struct rank_mem *own_memory(const struct rk_key_owner *owner, const struct rk_read_key *key)
 {
-    const struct rank_mem *it = rk_handle_get(&owner->team->ctx->rma->mem_ids, key->key.id);
+    const struct rank_mem *it = rk_mem_named(owner->team->ctx->rma, key->key.id);
 
     return it && rk_key_is(it, key->key.nonce, key->sum) ? it : NULL;
 }

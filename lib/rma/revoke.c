@@ -182,7 +182,7 @@ rank_status_t rank_dereg_timed(rank_mem_t *handle, int64_t timeout_ns)
     *handle = RANK_MEM_NULL;
     mem->magic = 0;
     nonce = mem->record->nonce;
-    rk_handle_drop(&mem->ctx->rma->mem_ids, mem->id);
+    rk_secret_id_drop(&mem->ctx->rma->mem_ids, &mem->by_id);
     rk_key_record_free(mem);
     rk_segment_withdraw(mem->segment);
     rk_key_revoke(mem->ctx, rk_engine_peer(mem->ctx, mem->ctx->boot->rank), nonce); /* keys that this process has opened itself */

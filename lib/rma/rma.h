@@ -69,8 +69,10 @@ struct rank_mem {
     int nways;
     const struct rk_channel *channel; /* for unmapped parts; NULL if none */
     struct rk_channel_mem *channel_mem;
-    char *mine;               /* own part, if any; then id is its id for peers */
+    char *mine;               /* own part, if any; then id is its id for peers, */
     struct rk_id id;
+    struct rk_hash_node by_id; /* in rk_rma.mem_ids; */
+    int partner;              /* and the number of the other rank, if it is memory of a team of two; or -1 */
     struct rk_key_record *record; /* REGISTERED: the record that peers read (register.c) */
     struct rk_link requests; /* nonblocking operations in progress */
     int deaths_reported;     /* deaths reported by a wait: in the team; REGISTERED: of any process */

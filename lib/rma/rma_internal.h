@@ -8,6 +8,7 @@
 #ifndef RK_RMA_RMA_INTERNAL_H
 #define RK_RMA_RMA_INTERNAL_H
 
+#include "lib/base/secret_id.h"
 #include "lib/base/slab.h"
 #include "lib/mem/bounce.h"
 #include "lib/rma/rkey_list.h"
@@ -78,7 +79,8 @@ struct rk_stores {
 
 struct rk_rma {
     struct rk_link mems, heaps;
-    struct rk_handles mem_ids, job_ids;
+    struct rk_secret_ids mem_ids;
+    struct rk_handles job_ids; /* a reply counts only if it comes from the peer that was asked */
     struct rk_hash_table opened; /* keys, by nonce */
     struct rk_rma_peer **peers; /* by the peer's number */
     int npeers;
@@ -96,6 +98,14 @@ struct rk_rma {
     uint64_t bad_frames;
     bool unknown;           /* the request that is executed names no memory (target.c) */
 };
+
+/* Own memory of this id; NULL: there is none. */
+RK_INLINE struct rank_mem *rk_mem_named(const struct rk_rma *rma, struct rk_id id)
+{
+    struct rk_hash_node *node = rk_secret_id_find(&rma->mem_ids, id);
+
+    return rk_likely(node != NULL) ? rk_container_of(node, struct rank_mem, by_id) : NULL;
+}
 
 /* NULL: out of memory. */
 struct rk_rma_peer *rk_rma_peer_of(struct rk_ctx *ctx, struct rk_peer *peer);

@@ -6,7 +6,6 @@
  * reports its error.
  */
 #include "lib/base/log.h"
-#include "lib/core/procs.h"
 #include "lib/rma/amo.h"
 #include "lib/rma/rma_internal.h"
 
@@ -85,14 +84,24 @@ static void target_answer(struct rk_peer *peer, struct rk_rma_peer *state, const
 
 /* ------------------------------------------------------------------------ execute */
 
+/*
+ * Is it memory of a team that the peer of a connection is not in? Such a peer names what it has the key of, and the
+ * memory of the connection.
+ */
+static RK_COLD bool is_closed_to(const struct rank_mem *mem, const struct rk_peer *peer)
+{
+    return peer->by_conn && mem->sort == RK_MEM_SYMMETRIC && mem->partner != peer->number;
+}
+
 /* Own memory that holds a range, or an error. Checks denied accesses: a faulty peer must not end this process. */
-static rank_status_t locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, uint64_t bytes, unsigned denied,
+static rank_status_t locate(const struct rk_peer *peer, struct rk_id id, uint64_t offset, uint64_t bytes, unsigned denied,
                             char **at, const struct rk_kind **kind)
 {
-    struct rank_mem *mem = rk_handle_get(&ctx->rma->mem_ids, id);
+    struct rk_rma *rma = peer->ctx->rma;
+    struct rank_mem *mem = rk_mem_named(rma, id);
 
-    if (!mem) {
-        ctx->rma->unknown |= !rk_handle_was_dropped(&ctx->rma->mem_ids, id);
+    if (rk_unlikely(!mem || is_closed_to(mem, peer))) {
+        rma->unknown |= mem || !rk_secret_id_was_dropped(&rma->mem_ids, id);
         return RANK_ERR_HANDLE;
     }
     if (offset > mem->bytes || bytes > mem->bytes - offset)
@@ -105,24 +114,24 @@ static rank_status_t locate(struct rk_ctx *ctx, struct rk_id id, uint64_t offset
 }
 
 /* The same for a word, of host memory. */
-static rank_status_t locate_word(struct rk_ctx *ctx, struct rk_id id, uint64_t offset, size_t width, unsigned denied,
+static rank_status_t locate_word(const struct rk_peer *peer, struct rk_id id, uint64_t offset, size_t width, unsigned denied,
                                  char **at)
 {
     const struct rk_kind *kind;
-    rank_status_t st = locate(ctx, id, offset, width, denied, at, &kind);
+    rank_status_t st = locate(peer, id, offset, width, denied, at, &kind);
 
     return !st && (kind || (uintptr_t)*at & (width - 1)) ? RANK_ERR_ARG : st;
 }
 
 /* Check all pieces before one is moved. */
-static rank_status_t locate_pieces(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, unsigned denied, char **base,
+static rank_status_t locate_pieces(const struct rk_peer *peer, const struct rk_rma_parsed_request *q, unsigned denied, char **base,
                                    const struct rk_kind **kind)
 {
-    rank_status_t st = locate(ctx, q->ask.mem, 0, 0, denied, base, kind);
+    rank_status_t st = locate(peer, q->ask.mem, 0, 0, denied, base, kind);
     char *at;
 
     for (uint32_t i = 0; !st && i < q->ask.n; i++)
-        st = locate(ctx, q->ask.mem, q->piece[i].offset, q->piece[i].bytes, denied, &at, kind);
+        st = locate(peer, q->ask.mem, q->piece[i].offset, q->piece[i].bytes, denied, &at, kind);
     return st;
 }
 
@@ -135,11 +144,11 @@ static rank_status_t store_data(char *to, const struct rk_kind *kind, const void
     return RANK_OK;
 }
 
-static rank_status_t target_put(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
+static rank_status_t target_put(const struct rk_peer *peer, const struct rk_rma_parsed_request *q)
 {
     const struct rk_kind *kind;
     char *to;
-    rank_status_t st = locate(ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to, &kind);
+    rank_status_t st = locate(peer, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to, &kind);
 
     if (st)
         return st;
@@ -152,18 +161,18 @@ static RK_COLD rank_status_t put_long(struct rk_peer *peer, const struct rk_rma_
 {
     const struct rk_kind *kind;
     char *to;
-    rank_status_t st = locate(peer->ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to, &kind);
+    rank_status_t st = locate(peer, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to, &kind);
 
     *done = !st && kind && q->bytes <= RK_BOUNCE_BYTES; /* a correct peer's frame is shorter */
     return *done ? rk_store(peer, q->ask.mem, to, kind, q->data, q->bytes) : st;
 }
 
-static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
+static rank_status_t put_pieces(const struct rk_peer *peer, const struct rk_rma_parsed_request *q)
 {
     const unsigned char *data = q->data;
     const struct rk_kind *kind;
     char *base;
-    rank_status_t st = locate_pieces(ctx, q, RK_NO_WRITES, &base, &kind);
+    rank_status_t st = locate_pieces(peer, q, RK_NO_WRITES, &base, &kind);
 
     if (st)
         return st;
@@ -177,7 +186,7 @@ static rank_status_t put_pieces(struct rk_ctx *ctx, const struct rk_rma_parsed_r
 }
 
 /* Find all blocks of a list before one is moved. */
-static rank_status_t locate_blocks(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, unsigned denied,
+static rank_status_t locate_blocks(const struct rk_peer *peer, const struct rk_rma_parsed_request *q, unsigned denied,
                                    char *at[RK_RMA_PIECES_MAX])
 {
     rank_status_t st = RANK_OK;
@@ -185,18 +194,18 @@ static rank_status_t locate_blocks(struct rk_ctx *ctx, const struct rk_rma_parse
     for (uint32_t i = 0; !st && i < q->ask.n; i++) {
         const struct rk_kind *kind = NULL;
 
-        st = locate(ctx, q->block[i].mem, q->block[i].offset, q->block[i].bytes, denied, &at[i], &kind);
+        st = locate(peer, q->block[i].mem, q->block[i].offset, q->block[i].bytes, denied, &at[i], &kind);
         if (!st && kind)
             st = RANK_ERR_NOT_SUPPORTED;
     }
     return st;
 }
 
-static rank_status_t put_blocks(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
+static rank_status_t put_blocks(const struct rk_peer *peer, const struct rk_rma_parsed_request *q)
 {
     char *at[RK_RMA_PIECES_MAX];
     const unsigned char *data = q->data;
-    rank_status_t st = locate_blocks(ctx, q, RK_NO_WRITES, at);
+    rank_status_t st = locate_blocks(peer, q, RK_NO_WRITES, at);
 
     if (st)
         return st;
@@ -208,10 +217,10 @@ static rank_status_t put_blocks(struct rk_ctx *ctx, const struct rk_rma_parsed_r
     return RANK_OK;
 }
 
-static rank_status_t get_blocks(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, unsigned char *to)
+static rank_status_t get_blocks(const struct rk_peer *peer, const struct rk_rma_parsed_request *q, unsigned char *to)
 {
     char *at[RK_RMA_PIECES_MAX];
-    rank_status_t st = locate_blocks(ctx, q, RK_NO_READS, at);
+    rank_status_t st = locate_blocks(peer, q, RK_NO_READS, at);
 
     for (uint32_t i = 0; !st && i < q->ask.n; i++) {
         if (q->block[i].bytes)
@@ -221,13 +230,13 @@ static rank_status_t get_blocks(struct rk_ctx *ctx, const struct rk_rma_parsed_r
     return st;
 }
 
-static rank_status_t target_update(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, uint64_t *before)
+static rank_status_t target_update(const struct rk_peer *peer, const struct rk_rma_parsed_request *q, uint64_t *before)
 {
     bool wide = q->ask.dtype == RK_HANDLE_INDEX(RANK_INT64) || q->ask.dtype == RK_HANDLE_INDEX(RANK_UINT64) ||
                 q->ask.dtype == RK_HANDLE_INDEX(RANK_F64);
     char *at;
     unsigned denied = RK_NO_WRITES | (RK_AMO_FETCHING >> q->ask.amo & 1 ? RK_NO_READS : 0u);
-    rank_status_t st = locate_word(ctx, q->ask.mem, q->ask.offset, wide ? 8 : 4, denied, &at);
+    rank_status_t st = locate_word(peer, q->ask.mem, q->ask.offset, wide ? 8 : 4, denied, &at);
 
     if (st)
         return st;
@@ -235,14 +244,14 @@ static rank_status_t target_update(struct rk_ctx *ctx, const struct rk_rma_parse
     return RANK_OK;
 }
 
-static rank_status_t signal_after(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q)
+static rank_status_t signal_after(const struct rk_peer *peer, const struct rk_rma_parsed_request *q)
 {
     char *word;
-    rank_status_t st = locate_word(ctx, q->signal.mem, q->signal.offset, 8, RK_NO_WRITES, &word);
+    rank_status_t st = locate_word(peer, q->signal.mem, q->signal.offset, 8, RK_NO_WRITES, &word);
     uint64_t *at = (uint64_t *)(void *)word;
 
     if (!st && q->bytes)
-        st = target_put(ctx, q);
+        st = target_put(peer, q);
     if (st)
         return st;
     if (q->ask.amo == RANK_SIGNAL_SET)
@@ -253,17 +262,19 @@ static rank_status_t signal_after(struct rk_ctx *ctx, const struct rk_rma_parsed
 }
 
 /* *wrong: the first that is none. */
-static rank_status_t check_keys(struct rk_ctx *ctx, const struct rk_rma_parsed_request *q, uint64_t *wrong)
+static rank_status_t check_keys(const struct rk_peer *peer, const struct rk_rma_parsed_request *q, uint64_t *wrong)
 {
+    struct rk_rma *rma = peer->ctx->rma;
+
     for (size_t at = 0; at < q->bytes; at += sizeof(struct rk_rma_name)) {
         struct rk_rma_name name;
         const struct rank_mem *mem;
 
         memcpy(&name, q->data + at, sizeof(name));
-        mem = rk_handle_get(&ctx->rma->mem_ids, name.mem);
+        mem = rk_mem_named(rma, name.mem);
         if (mem && rk_key_is(mem, name.nonce, name.sum))
             continue;
-        ctx->rma->unknown |= !mem && !rk_handle_was_dropped(&ctx->rma->mem_ids, name.mem);
+        rma->unknown |= !mem && !rk_secret_id_was_dropped(&rma->mem_ids, name.mem);
         *wrong = at / sizeof(name);
         return RANK_ERR_HANDLE;
     }
@@ -281,7 +292,7 @@ static RK_COLD void target_refused(struct rk_peer *peer, struct rk_rma_peer *sta
 
     ctx->rma->unknown = false;
     state->counts.refused++;
-    if (!unknown || rk_procs_owner(ctx, peer->number) == rk_procid_hash(peer->id) || ++state->unknown != UNKNOWN_MAX)
+    if (!unknown || !peer->by_conn || ++state->unknown != UNKNOWN_MAX)
         return;
     rk_error("the peer of a connection has named %d memories that are none: it is disconnected", UNKNOWN_MAX);
     rk_engine_report_death(ctx, peer->number);
@@ -293,7 +304,7 @@ rank_status_t rk_target_memory_at(struct rk_ctx *ctx, struct rk_peer *peer, stru
     const struct rk_kind *kind = NULL;
     struct rk_rma_peer *state;
     char *found = NULL;
-    rank_status_t st = ctx->rma ? locate(ctx, id, offset, bytes, write ? RK_NO_WRITES : RK_NO_READS, &found, &kind) : RANK_ERR_STATE;
+    rank_status_t st = ctx->rma ? locate(peer, id, offset, bytes, write ? RK_NO_WRITES : RK_NO_READS, &found, &kind) : RANK_ERR_STATE;
 
     if (!st && kind)
         st = RANK_ERR_NOT_SUPPORTED;
@@ -308,7 +319,6 @@ static void reply_data(struct rk_peer *peer, struct rk_rma_peer *state, const st
                        struct rk_rma_reply *a)
 {
     unsigned char gathered[16384];
-    struct rk_ctx *ctx = peer->ctx;
     const struct rk_kind *kind = NULL;
     const void *data = NULL;
     size_t at = 0;
@@ -317,7 +327,7 @@ static void reply_data(struct rk_peer *peer, struct rk_rma_peer *state, const st
     if (q->bytes > peer->channel->frame_max(peer) - sizeof(*a) || q->bytes > sizeof(gathered)) {
         a->status = RANK_ERR_COUNT;
     } else if (q->ask.op == RK_RMA_GET) {
-        a->status = locate(ctx, q->ask.mem, q->ask.offset, q->bytes, RK_NO_READS, &base, &kind);
+        a->status = locate(peer, q->ask.mem, q->ask.offset, q->bytes, RK_NO_READS, &base, &kind);
         data = a->status ? NULL : base;
         if (data && kind) {
             a->status = rk_kind_copy(gathered, NULL, base, kind, q->bytes);
@@ -327,9 +337,9 @@ static void reply_data(struct rk_peer *peer, struct rk_rma_peer *state, const st
             data = gathered;
         }
     } else if (q->ask.op == RK_RMA_GETL) {
-        a->status = get_blocks(ctx, q, gathered);
+        a->status = get_blocks(peer, q, gathered);
         data = gathered;
-    } else if ((a->status = locate_pieces(ctx, q, RK_NO_READS, &base, &kind)) == RANK_OK) {
+    } else if ((a->status = locate_pieces(peer, q, RK_NO_READS, &base, &kind)) == RANK_OK) {
         for (uint32_t i = 0; i < q->ask.n && !a->status; i++) {
             struct rk_rma_piece p = q->piece[i];
             if (kind)
@@ -351,17 +361,17 @@ static rank_status_t execute(struct rk_peer *peer, const struct rk_rma_parsed_re
 
     switch (q->ask.op) {
     case RK_RMA_PUT:
-        return target_put(ctx, q);
+        return target_put(peer, q);
     case RK_RMA_PUTV:
-        return put_pieces(ctx, q);
+        return put_pieces(peer, q);
     case RK_RMA_PUTL:
-        return put_blocks(ctx, q);
+        return put_blocks(peer, q);
     case RK_RMA_AMO:
-        return target_update(ctx, q, before);
+        return target_update(peer, q, before);
     case RK_RMA_SIGNAL:
-        return signal_after(ctx, q);
+        return signal_after(peer, q);
     case RK_RMA_KEYS:
-        return check_keys(ctx, q, before);
+        return check_keys(peer, q, before);
     case RK_RMA_REVOKE:
         return rk_key_revoke(ctx, peer, q->operands.operand);
     default: /* RK_RMA_FLUSH: a peer's frames arrive in order */

@@ -299,7 +299,8 @@ static void raw_request(int fd, uint64_t team, bool flush)
                                       .mem = rk_id_unpack(pair_random(&chaos))};
     struct rk_hdr hdr = {.kind = RK_KIND_RMA_REQ, .epoch = epoch_of(team), .team = team, .len = sizeof(ask) + (flush ? 0 : 8)};
 
-    ask.mem.index %= 16;
+    if (draw(2))
+        ask.mem.index = known.index;
     memcpy(out, &hdr, sizeof(hdr));
     memcpy(out + sizeof(hdr), &ask, sizeof(ask));
     raw_send(fd, out, rk_tcp_length(hdr.len));
@@ -308,7 +309,7 @@ static void raw_request(int fd, uint64_t team, bool flush)
 /* The same by a chunk that is written there, or a read. */
 static void raw_stream(int fd, uint64_t team)
 {
-    struct rk_tcp_read read = {.mem = {(uint32_t)draw(16), (uint32_t)pair_random(&chaos)}, .bytes = 8};
+    struct rk_tcp_read read = {.mem = {known.index + (uint32_t)draw(16), (uint32_t)pair_random(&chaos)}, .bytes = 8};
     struct rk_hdr hdr = {.kind = draw(2) ? RK_TCP_WRITE : RK_TCP_READ, .epoch = epoch_of(team), .tag = rk_id_pack(read.mem),
                          .flags = RK_TCP_END, .len = sizeof(read)};
     unsigned char out[256] = {0};

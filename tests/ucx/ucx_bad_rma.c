@@ -202,15 +202,15 @@ void hostile_rma_body(struct rig *r)
     memset(mine, 0x5c, BYTES + 2 * GUARD);
     mem.mine = (char *)mine + GUARD;
     ours = calloc(1, BYTES); /* rank 2's, which rank 1 does not aim at */
-    RIG_CHECK(ours && rk_handle_put(&r->ctx->rma->mem_ids, &mem, &mem.id));
+    RIG_CHECK(ours && rk_secret_id_put(&r->ctx->rma->mem_ids, &mem.by_id, &mem.id));
     other.mine = (char *)ours;
-    RIG_CHECK(rk_handle_put(&r->ctx->rma->mem_ids, &other, &other.id));
+    RIG_CHECK(rk_secret_id_put(&r->ctx->rma->mem_ids, &other.by_id, &other.id));
     sealed.mine = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     RIG_CHECK(sealed.mine != MAP_FAILED);
     RIG_CHECK(rk_shared_find(&maps, sealed.mine, 4096, NULL) == RK_NO_WRITES && rk_shared_find(&maps, mine, BYTES, NULL) == 0);
     rk_shared_find_end(&maps);
     sealed.denied = RK_NO_WRITES;
-    RIG_CHECK(rk_handle_put(&r->ctx->rma->mem_ids, &sealed, &sealed.id));
+    RIG_CHECK(rk_secret_id_put(&r->ctx->rma->mem_ids, &sealed.by_id, &sealed.id));
     if (r->me == 0) {
         memcpy(&word[0], &mem.id, 8);
         memcpy(&word[1], &other.id, 8);
@@ -249,9 +249,9 @@ void hostile_rma_body(struct rig *r)
         RIG_CHECK(mine[i] == 0x5c && mine[GUARD + BYTES + i] == 0x5c);
     RIG_CHECK(r->me != 0 || r->ctx->rma->bad_frames > 0);
     r->ctx->rma->bad_frames = 0; /* that were meant to be */
-    rk_handle_drop(&r->ctx->rma->mem_ids, mem.id);
-    rk_handle_drop(&r->ctx->rma->mem_ids, other.id);
-    rk_handle_drop(&r->ctx->rma->mem_ids, sealed.id);
+    rk_secret_id_drop(&r->ctx->rma->mem_ids, &mem.by_id);
+    rk_secret_id_drop(&r->ctx->rma->mem_ids, &other.by_id);
+    rk_secret_id_drop(&r->ctx->rma->mem_ids, &sealed.by_id);
     munmap(sealed.mine, 4096);
     rk_room_rma.close(r->ctx);
     free(mine);

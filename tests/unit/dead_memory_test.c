@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dead_memory_test.c: keep the kernel's copies off the memory of a dead rank.
+ * dead_memory_test.c: keep copies off memory of the dead, and of other teams.
  * A process of the same number may live and be another's by now. And a suspect peer delays none that waits for the news.
  */
 #include "lib/base/clock.h"
@@ -135,9 +135,53 @@ static void test_suspect_elsewhere(void **state)
     free(node.head);
 }
 
+static rank_status_t write_there(struct rk_peer *peer, const struct rank_mem *mem)
+{
+    void *at;
+
+    return rk_target_memory_at(peer->ctx, peer, mem->id, 0, 8, true, &at);
+}
+
+/*
+ * The peer of a connection may name registered memory, whose key it has, and the memory of the connection's team; no
+ * other, even if it has the id.
+ */
+static void test_foreign_memory(void **state)
+{
+    enum { TEAM_OF_TWO, TEAM_OF_THREE, REGISTERED, MEMS };
+    struct rk_boot boot = {.rank = 0, .size = 1};
+    struct rk_peer *peers[4] = {NULL};
+    struct rk_engine engine = {.npeers = 4, .peers = peers};
+    struct rk_ctx ctx = {.boot = &boot, .engine = &engine};
+    struct rk_peer rank = {.ctx = &ctx, .number = 1};
+    struct rk_peer ours = {.ctx = &ctx, .number = 2, .by_conn = 1}, other = {.ctx = &ctx, .number = 3, .by_conn = 1};
+    int numbers[3] = {0, 2, 1};
+    struct rank_team teams[MEMS] = {{.ctx = &ctx, .size = 2}, {.ctx = &ctx, .size = 3}, {.ctx = &ctx, .size = 1}};
+    struct rank_mem mem[MEMS];
+    char bytes[8];
+
+    (void)state;
+    rk_sendq_open(&engine);
+    assert_int_equal(rk_room_open(&ctx, &rk_room_rma), RANK_OK);
+    for (int i = 0; i < MEMS; i++) {
+        teams[i].world_ranks = numbers;
+        mem[i] = (struct rank_mem){.ctx = &ctx, .team = &teams[i], .bytes = sizeof(bytes), .mine = bytes,
+                                   .sort = i == REGISTERED ? RK_MEM_REGISTERED : RK_MEM_SYMMETRIC};
+        assert_int_equal(rk_mem_enter(&mem[i]), RANK_OK);
+        assert_int_equal(write_there(&rank, &mem[i]), RANK_OK);
+    }
+    assert_int_equal(write_there(&ours, &mem[TEAM_OF_TWO]), RANK_OK);
+    assert_int_equal(write_there(&other, &mem[TEAM_OF_TWO]), RANK_ERR_HANDLE);
+    assert_int_equal(write_there(&ours, &mem[TEAM_OF_THREE]), RANK_ERR_HANDLE);
+    assert_int_equal(write_there(&ours, &mem[REGISTERED]), RANK_OK);
+    assert_int_equal(write_there(&other, &mem[REGISTERED]), RANK_OK);
+    assert_int_equal(rk_rma_peer_of(&ctx, &other)->unknown, 1); /* a guess */
+    rk_room_rma.close(&ctx);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gone), cmocka_unit_test(test_suspect),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_foreign_memory), cmocka_unit_test(test_gone), cmocka_unit_test(test_suspect),
                                        cmocka_unit_test(test_suspect_elsewhere)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

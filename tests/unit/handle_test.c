@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* handle_test.c: put, find and drop ids at random, against a model. */
+/* handle_test.c: put, find and drop ids at random; guess secret ones. */
 #include "tests/unit/unit.h"
 
-#include "lib/base/handle.h"
+#include "lib/base/secret_id.h"
+
+#include <string.h>
 
 enum { ALIVE_MAX = 200, STALE_MAX = 4096, STEPS = 20000 };
 
@@ -50,13 +52,14 @@ static void model_check(const struct model *m)
     assert_int_equal(found, used);
 }
 
-static void run_model(bool random)
+static void random_program(void **state)
 {
     struct model *m = calloc(1, sizeof(*m));
     uint32_t n;
 
+    (void)state;
     srand(18);
-    rk_handles_open(&m->table, random);
+    rk_handles_open(&m->table);
     for (int step = 0; step < STEPS; step++) {
         int i = rand() % ALIVE_MAX;
         if (m->used[i])
@@ -82,47 +85,31 @@ static void run_model(bool random)
     free(m);
 }
 
-static void counted(void **state)
-{
-    (void)state;
-    run_model(false);
-}
-
-static void random_generations(void **state)
-{
-    (void)state;
-    run_model(true);
-}
-
 /* One index, used again and again: each id differs from all before it, and all of these are recognized. */
 static void reuse(void **state)
 {
     struct rk_handles table;
     struct rk_id id, first;
-    int object, guessed = 0;
+    int object;
 
     (void)state;
-    for (int random = 0; random < 2; random++) {
-        rk_handles_open(&table, random);
-        assert_true(rk_handle_put(&table, &object, &first));
-        rk_handle_drop(&table, first);
-        for (int i = 0; i < 100000; i++) {
-            assert_true(rk_handle_put(&table, &object, &id));
-            assert_int_equal(id.index, first.index);
-            assert_int_not_equal(id.gen, first.gen);
-            assert_ptr_equal(rk_handle_get(&table, id), &object);
-            rk_handle_drop(&table, id);
-            assert_null(rk_handle_get(&table, id));
-            assert_true(rk_handle_was_dropped(&table, id));
-            assert_true(rk_handle_was_dropped(&table, first));
-        }
-        for (uint32_t i = 0; i < 1000; i++) /* guesses: 1e5 of 2^32 generations were given */
-            guessed += rk_handle_was_dropped(&table, (struct rk_id){first.index, table.count + 1 + i * 4200000});
-        assert_true(guessed <= 10);
+    rk_handles_open(&table);
+    assert_true(rk_handle_put(&table, &object, &first));
+    rk_handle_drop(&table, first);
+    for (int i = 0; i < 100000; i++) {
         assert_true(rk_handle_put(&table, &object, &id));
-        assert_false(rk_handle_was_dropped(&table, id));
-        rk_handles_close(&table);
+        assert_int_equal(id.index, first.index);
+        assert_int_not_equal(id.gen, first.gen);
+        assert_ptr_equal(rk_handle_get(&table, id), &object);
+        rk_handle_drop(&table, id);
+        assert_null(rk_handle_get(&table, id));
+        assert_true(rk_handle_was_dropped(&table, id));
+        assert_true(rk_handle_was_dropped(&table, first));
     }
+    assert_false(rk_handle_was_dropped(&table, (struct rk_id){first.index, table.count + 1}));
+    assert_true(rk_handle_put(&table, &object, &id));
+    assert_false(rk_handle_was_dropped(&table, id));
+    rk_handles_close(&table);
 }
 
 /* The count wraps: 0 is left out, so that all zeros is no id. */
@@ -133,33 +120,13 @@ static void wrap(void **state)
     int object;
 
     (void)state;
-    rk_handles_open(&table, false);
+    rk_handles_open(&table);
     table.count = UINT32_MAX - 1;
     assert_true(rk_handle_put(&table, &object, &id));
     assert_int_equal(id.gen, UINT32_MAX);
     assert_true(rk_handle_put(&table, &object, &id));
     assert_int_equal(id.gen, 1);
     rk_handles_close(&table);
-}
-
-/* An id of another table of this process, is invalid. */
-static void two_tables(void **state)
-{
-    struct rk_handles a, b;
-    struct rk_id ida, idb;
-    int object, equal = 0;
-
-    (void)state;
-    rk_handles_open(&a, true);
-    rk_handles_open(&b, true);
-    for (int i = 0; i < 64; i++) {
-        assert_true(rk_handle_put(&a, &object, &ida));
-        assert_true(rk_handle_put(&b, &object, &idb));
-        equal += ida.gen == idb.gen;
-    }
-    assert_true(equal <= 1); /* by chance, once in 2^26 runs */
-    rk_handles_close(&a);
-    rk_handles_close(&b);
 }
 
 static void invalid(void **state)
@@ -170,7 +137,7 @@ static void invalid(void **state)
     int object;
 
     (void)state;
-    rk_handles_open(&table, false);
+    rk_handles_open(&table);
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < RK_ARRAY_LEN(bad); i++) {
             assert_null(rk_handle_get(&table, bad[i]));
@@ -192,11 +159,122 @@ static void pack(void **state)
     assert_int_equal(rk_id_pack((struct rk_id){0, 0}), 0);
 }
 
+/* ---------------------------------------------------------------------- secret ids */
+
+struct secret {
+    struct rk_hash_node node;
+    struct rk_id id;
+};
+
+enum { SECRETS = 2000, DROPPED = 50000, GUESSES = 1000000 };
+
+/* Any number of ids at once and in turn: each one is found, and recognized once it is dropped. */
+static void secret_ids(void **state)
+{
+    static struct secret live[SECRETS];
+    static struct rk_id dropped[DROPPED];
+    struct rk_secret_ids table;
+
+    (void)state;
+    srand(18);
+    assert_true(rk_secret_ids_open(&table));
+    for (int i = 0; i < SECRETS; i++)
+        assert_true(rk_secret_id_put(&table, &live[i].node, &live[i].id));
+    for (int n = 0; n < DROPPED; n++) {
+        struct secret *it = &live[rand() % SECRETS];
+
+        dropped[n] = it->id;
+        rk_secret_id_drop(&table, &it->node);
+        rk_secret_id_drop(&table, &it->node); /* no-op */
+        assert_true(rk_secret_id_put(&table, &it->node, &it->id));
+    }
+    for (int i = 0; i < SECRETS; i++) {
+        assert_ptr_equal(rk_secret_id_find(&table, live[i].id), &live[i].node);
+        assert_false(rk_secret_id_was_dropped(&table, live[i].id));
+        assert_true(live[i].id.index != UINT32_MAX && rk_id_pack(live[i].id) != 0);
+    }
+    for (int n = 0; n < DROPPED; n++) {
+        assert_null(rk_secret_id_find(&table, dropped[n]));
+        assert_true(rk_secret_id_was_dropped(&table, dropped[n]));
+    }
+    rk_secret_ids_close(&table);
+    assert_null(rk_secret_id_find(&table, live[0].id));
+}
+
+/* No guess hits: neither one at random, nor one near an id that the guesser has, in either half. */
+static void guesses(void **state)
+{
+    struct secret given, others[64];
+    struct rk_secret_ids table;
+    uint64_t word = 0x243f6a8885a308d3u;
+
+    (void)state;
+    assert_true(rk_secret_ids_open(&table));
+    assert_true(rk_secret_id_put(&table, &given.node, &given.id));
+    for (int i = 0; i < 64; i++)
+        assert_true(rk_secret_id_put(&table, &others[i].node, &others[i].id));
+    for (uint32_t i = 1; i < GUESSES; i++) {
+        struct rk_id near[] = {{given.id.index + i, given.id.gen}, {given.id.index - i, given.id.gen}, {given.id.index, given.id.gen + i},
+                               {given.id.index, given.id.gen - i}, {i, 1}, {i % 65, given.id.gen}};
+
+        word = word * 6364136223846793005u + 1442695040888963407u;
+        assert_null(rk_secret_id_find(&table, rk_id_unpack(word)));
+        for (size_t k = 0; k < RK_ARRAY_LEN(near); k++)
+            assert_null(rk_secret_id_find(&table, near[k]));
+        assert_false(i % 64 == 0 && rk_secret_id_was_dropped(&table, rk_id_unpack(word)));
+    }
+    rk_secret_ids_close(&table);
+}
+
+/* Known answers of XTEA: the count is the plaintext, the id the ciphertext. */
+static void known_answers(void **state)
+{
+    static const struct {
+        uint32_t key[4];
+        uint64_t plain, cipher;
+    } known[] = {
+        {{0x00010203, 0x04050607, 0x08090a0b, 0x0c0d0e0f}, 0x4142434445464748u, 0x497df3d072612cb5u},
+        {{0x00010203, 0x04050607, 0x08090a0b, 0x0c0d0e0f}, 0x4141414141414141u, 0xe78f2d13744341d8u},
+        {{0, 0, 0, 0}, 0x4142434445464748u, 0xa0390589f8b8efa5u},
+    };
+    struct rk_secret_ids table;
+    struct secret it;
+
+    (void)state;
+    for (size_t i = 0; i < RK_ARRAY_LEN(known); i++) {
+        assert_true(rk_secret_ids_open(&table));
+        memcpy(table.key, known[i].key, sizeof(table.key));
+        table.count = known[i].plain - 1;
+        assert_true(rk_secret_id_put(&table, &it.node, &it.id));
+        assert_true(rk_id_pack(it.id) == known[i].cipher);
+        rk_secret_id_drop(&table, &it.node);
+        assert_true(rk_secret_id_was_dropped(&table, it.id));
+        rk_secret_ids_close(&table);
+    }
+}
+
+/* Two tables have different keys. */
+static void two_tables(void **state)
+{
+    struct rk_secret_ids a, b;
+    struct secret ina, inb;
+
+    (void)state;
+    assert_true(rk_secret_ids_open(&a));
+    assert_true(rk_secret_ids_open(&b));
+    assert_true(rk_secret_id_put(&a, &ina.node, &ina.id));
+    assert_true(rk_secret_id_put(&b, &inb.node, &inb.id));
+    assert_true(rk_id_pack(ina.id) != rk_id_pack(inb.id));
+    rk_secret_ids_close(&a);
+    rk_secret_ids_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counted), cmocka_unit_test(random_generations), cmocka_unit_test(reuse), cmocka_unit_test(wrap),
-        cmocka_unit_test(two_tables), cmocka_unit_test(invalid), cmocka_unit_test(pack),
+        cmocka_unit_test(random_program), cmocka_unit_test(reuse),      cmocka_unit_test(wrap),          cmocka_unit_test(invalid),
+        cmocka_unit_test(pack),           cmocka_unit_test(secret_ids), cmocka_unit_test(guesses), cmocka_unit_test(known_answers),
+        cmocka_unit_test(two_tables),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

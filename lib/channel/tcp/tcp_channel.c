@@ -26,7 +26,7 @@ static rank_status_t tcp_open(struct rk_ctx *ctx, void **state, void *card, size
     }
     rk_list_init(&tcp->links);
     rk_list_init(&tcp->pending);
-    rk_handles_open(&tcp->op_ids, true);
+    rk_handles_open(&tcp->op_ids);
     tcp->ops = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_tcp_op), OPS_CHUNK);
     *state = tcp;
     return RANK_OK;

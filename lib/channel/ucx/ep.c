@@ -65,7 +65,7 @@ bool rk_ucx_link_bind(struct rk_ucx_link *l, struct rk_peer *peer)
 {
     struct rk_ucx *ucx = l->ucx;
 
-    if (!may_name(ucx, peer->number) || !rk_handle_put(&ucx->links, l, &l->id))
+    if (!may_name(ucx, peer->number) || !rk_secret_id_put(&ucx->links, &l->by_id, &l->id))
         return false;
     l->peer = peer;
     ucx->by_number[peer->number] = l;
@@ -383,7 +383,7 @@ void rk_ucx_forget(void *state, struct rk_peer *peer, bool disconnected)
 
     if (l) {
         ucx->by_number[peer->number] = NULL;
-        rk_handle_drop(&ucx->links, l->id);
+        rk_secret_id_drop(&ucx->links, &l->by_id);
         if (!l->dropped)
             ep_detach(l, disconnected ? RK_UCX_DISCONNECTED : 0);
         l->forgotten = true;
@@ -500,13 +500,13 @@ bool rk_ucx_links_close(struct rk_ucx *ucx)
 void rk_ucx_links_destroy(struct rk_ucx *ucx)
 {
     struct rk_ucx_link *l;
-    uint32_t i;
+    int i;
 
-    rk_handles_for_each(i, l, &ucx->links)
+    rk_ucx_each_link(i, l, ucx)
         link_free(l);
     while (!rk_list_empty(&ucx->closing)) /* forgotten ones */
         link_free(rk_list_entry(ucx->closing.next, struct rk_ucx_link, on_closing));
-    rk_handles_close(&ucx->links);
+    rk_secret_ids_close(&ucx->links);
     free(ucx->by_number);
     ucx->by_number = NULL;
     ucx->by_number_cap = 0;

@@ -164,14 +164,14 @@ static bool tcp_watch_is_ours(const struct rk_ucx *ucx, int fd, struct rk_ucx_li
     socklen_t len = sizeof(a), len2 = sizeof(b);
     struct rk_ucx_listener mine;
     const struct rk_ucx_link *l;
-    uint32_t i;
+    int i;
 
     if (getsockname(fd, (struct sockaddr *)&a, &len) < 0 || getpeername(fd, (struct sockaddr *)&b, &len2) < 0 ||
         !listener_of(&a, &mine) || !listener_of(&b, theirs))
         return false;
     if (is_among(ucx->listeners, ucx->nlisteners, &mine))
         return true;
-    rk_handles_for_each(i, l, &ucx->links)
+    rk_ucx_each_link(i, l, ucx)
     {
         if (is_among(l->listeners, l->nlisteners, theirs))
             return true;
@@ -208,9 +208,9 @@ void rk_ucx_close_sockets(struct rk_ucx *ucx)
 static void mark_unanswered(struct rk_ucx *ucx, const struct rk_ucx_listener *theirs)
 {
     struct rk_ucx_link *l;
-    uint32_t i;
+    int i;
 
-    rk_handles_for_each(i, l, &ucx->links)
+    rk_ucx_each_link(i, l, ucx)
     {
         for (uint32_t k = 0; k < l->nlisteners; k++)
             l->unanswered |= same_address(&l->listeners[k], theirs);
@@ -261,12 +261,12 @@ void rk_ucx_watch(struct rk_ucx *ucx)
     uint64_t now = rk_clock_ns();
     struct rk_ucx_link *l;
     bool any = false;
-    uint32_t i;
+    int i;
 
     if (now < ucx->next_check || ucx->inside)
         return;
     ucx->next_check = now + LOOK_NS;
-    rk_handles_for_each(i, l, &ucx->links)
+    rk_ucx_each_link(i, l, ucx)
     {
         rk_ucx_check_lost(l, now);
         any |= waits_for(l);

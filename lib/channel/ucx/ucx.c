@@ -53,14 +53,14 @@ static rank_status_t ucx_open(struct rk_ctx *ctx, void **state, void *card, size
     rk_ucx_bufs_init(ucx);
     rk_ucx_ops_init(ucx);
     /* A packet for an earlier process at this address must not match a link of this one. */
-    rk_handles_open(&ucx->links, true);
+    st = rk_secret_ids_open(&ucx->links) ? RANK_OK : RANK_ERR_SYSTEM;
     ucx->ctx = ctx;
     ucx->fd = -1;
     ucx->me = (uint32_t)ctx->boot->rank;
-    self = rk_engine_peer(ctx, ctx->boot->rank);
+    self = st ? NULL : rk_engine_peer(ctx, ctx->boot->rank);
     if (!self) {
         ucx_close(ctx, ucx);
-        return RANK_ERR_NO_MEMORY;
+        return st ? st : RANK_ERR_NO_MEMORY;
     }
     ucx->job = self->id.job;
     st = rk_ucx_setup(ucx, card, len);
@@ -178,10 +178,10 @@ static rank_status_t ucx_drained(void *state)
     struct rk_ucx *ucx = state;
     struct rk_ucx_link *l;
     bool drained = true;
-    uint32_t i;
+    int i;
 
     rk_ucx_send_progress(ucx);
-    rk_handles_for_each(i, l, &ucx->links)
+    rk_ucx_each_link(i, l, ucx)
         drained &= link_drained(ucx, l);
     return drained ? RANK_OK : RK_AGAIN;
 }

@@ -17,6 +17,7 @@
 
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/base/secret_id.h"
 #include "lib/base/slab.h"
 #include "lib/boot/boot.h"
 #include "lib/core/engine.h"
@@ -106,7 +107,8 @@ struct rk_ucx_link {
     struct rk_procid self; /* this process, as the peer identifies it */
     uint64_t remote;     /* of a connection: id of the context to which it leads; 0: a launcher has introduced the peer */
     struct rk_link on_prepared; /* in ucx->prepared, until it has a peer */
-    struct rk_id id;     /* own id of the link, which the peer puts into its packets */
+    struct rk_id id;     /* own id of the link, which the peer puts into its packets; */
+    struct rk_hash_node by_id; /* in ucx->links */
     struct rk_id theirs; /* the peer's id; index RK_UCX_NO_LINK: unknown yet */
     bool confirmed;      /* the peer has used the own id: no more hello needed, except on a connection */
     bool by_peer_mode;   /* the endpoint reports errors and can be closed by force */
@@ -182,15 +184,15 @@ struct rk_ucx {
     int handled;               /* by this progress call */
     struct rk_ucx_fast_recv *fast_recv; /* fast receive in progress (ucx_recv_fast.c), or NULL */
 
-    struct rk_handles links;
-    struct rk_ucx_link **by_number; /* by number of the peer */
+    struct rk_secret_ids links; /* a packet may come from any process that reaches the worker */
+    struct rk_ucx_link **by_number; /* the same, by number of the peer */
     int by_number_cap;
     struct rk_link open, busy, failed, todo, closing, staging, prepared;
     struct rk_bounce_pool sends, receives; /* one each, as both may wait for the peer's */
     uint64_t pieces, overlapped; /* through bounce buffers; with other work of the message under way */
 
     struct rk_slab small_bufs, big_bufs, ops;
-    struct rk_handles op_ids;
+    struct rk_handles op_ids; /* each is found on its link only */
 
     uint64_t bad_frames, late_frames;
 
@@ -255,6 +257,10 @@ void rk_ucx_close_sockets(struct rk_ucx *ucx);
 
 /* ep.c */
 struct rk_ucx_link *rk_ucx_link_of(struct rk_ucx *ucx, struct rk_peer *peer);
+/* Visit all links with a peer; i is an int. */
+#define rk_ucx_each_link(i, l, ucx)                                                                \
+    for ((i) = 0; (i) < (ucx)->by_number_cap; (i)++)                                               \
+        if (((l) = (ucx)->by_number[i]) != NULL)
 rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer);
 void rk_ucx_disconnect(void *state, struct rk_peer *peer);
 void rk_ucx_forget(void *state, struct rk_peer *peer, bool disconnected);

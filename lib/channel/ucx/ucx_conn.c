@@ -20,14 +20,14 @@ static bool is_linked(struct rk_ucx *ucx, uint64_t remote)
 {
     struct rk_ucx_link *l;
     struct rk_link *pos;
-    uint32_t i;
+    int i;
 
     rk_list_for_each(pos, &ucx->prepared)
     {
         if (rk_list_entry(pos, struct rk_ucx_link, on_prepared)->remote == remote)
             return true;
     }
-    rk_handles_for_each(i, l, &ucx->links)
+    rk_ucx_each_link(i, l, ucx)
     {
         if (l->remote == remote && !l->dropped)
             return true;
@@ -122,11 +122,11 @@ void rk_ucx_conns_idle(void *state, uint64_t now)
 {
     struct rk_ucx *ucx = state;
     struct rk_ucx_link *l;
-    uint32_t i;
+    int i;
 
     if (!ucx->ctx->ucx_for_conns)
         return;
-    rk_handles_for_each(i, l, &ucx->links)
+    rk_ucx_each_link(i, l, ucx)
         rk_ucx_check_lost(l, now);
 }
 

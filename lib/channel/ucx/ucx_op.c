@@ -10,7 +10,7 @@ enum { OP_LINK = offsetof(struct rk_ucx_op, link) };
 void rk_ucx_ops_init(struct rk_ucx *ucx)
 {
     ucx->ops = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_ucx_op), 16);
-    rk_handles_open(&ucx->op_ids, true);
+    rk_handles_open(&ucx->op_ids);
 }
 
 struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)

@@ -58,16 +58,18 @@ static bool is_of_peer(const struct rk_ucx_link *l, const struct rk_ucx_hello *h
 }
 
 /*
- * Within a job a packet that names a link is its peer's. Peers of other connections could guess that number: on a connection
- * each packet also names the job, which only both sides have.
+ * A packet that names a link is its peer's: the id is secret. On a connection each packet also names the job, which only
+ * both sides have.
  */
 static struct rk_ucx_link *link_for(struct rk_ucx *ucx, const struct rk_ucx_packet *p)
 {
+    struct rk_hash_node *node;
     struct rk_ucx_link *named;
 
     if (p->to.index == RK_UCX_NO_LINK)
         return introduced_link(ucx, &p->hello);
-    named = rk_handle_get(&ucx->links, p->to);
+    node = rk_secret_id_find(&ucx->links, p->to);
+    named = node ? rk_container_of(node, struct rk_ucx_link, by_id) : NULL;
     if (!named || (p->has_hello ? !is_of_peer(named, &p->hello) : named->remote != 0))
         return NULL;
     named->confirmed = true;
@@ -208,7 +210,7 @@ static bool packet_arrived(struct rk_ucx_link *l, struct rk_ucx_packet *p, void 
 /* Count a packet without a link, or a malformed one. */
 static RK_COLD void unknown_link(struct rk_ucx *ucx, const struct rk_ucx_packet *p)
 {
-    if (rk_handle_was_dropped(&ucx->links, p->to))
+    if (rk_secret_id_was_dropped(&ucx->links, p->to))
         ucx->late_frames++; /* from a job that is disconnected */
     else
         rk_engine_refused(ucx->ctx, &ucx->bad_frames);
