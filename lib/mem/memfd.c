@@ -17,6 +17,7 @@
 
 #define NAME "librank"
 enum { STEP = 2 << 20 }; /* some hundred microseconds of work; a huge page */
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 static uint64_t make_nonce(void)
 {
@@ -44,7 +45,7 @@ rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **ba
     st = rk_mem_check_room(bytes, 4096, RK_LOG_ERROR, what);
     if (st)
         return st;
-    f = memfd_create(NAME, MFD_CLOEXEC);
+    f = memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (f < 0) {
         rk_error("%s: memfd_create failed: %m", what);
         return errno == EMFILE || errno == ENFILE ? RANK_ERR_SYSTEM : RANK_ERR_NO_MEMORY;
@@ -52,6 +53,11 @@ rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **ba
     if (ftruncate(f, (off_t)bytes) < 0) {
         rk_error("%s: cannot size shared memory to %zu bytes: %m", what, bytes);
         st = RANK_ERR_NO_MEMORY;
+        goto err_close;
+    }
+    if (fcntl(f, F_ADD_SEALS, SEALS) < 0) {
+        rk_error("%s: cannot seal shared memory: %m", what);
+        st = RANK_ERR_SYSTEM;
         goto err_close;
     }
     st = rk_memfd_commit(f, 0, 4096 < bytes ? 4096 : bytes, RK_LOG_ERROR, what);
@@ -89,6 +95,24 @@ static int is_our_memory_path(const char *path)
     return strncmp(link, "/memfd:" NAME, strlen("/memfd:" NAME)) == 0;
 }
 
+bool rk_is_own_process(int pid)
+{
+    char path[32];
+    struct stat sb;
+
+    snprintf(path, sizeof(path), "/proc/%d", pid);
+    /* The kernel gives this folder the effective user, also of a process that cannot be dumped. */
+    return pid > 0 && stat(path, &sb) == 0 && sb.st_uid == geteuid();
+}
+
+/* The memory itself may be another user's: a process of this user inherits descriptors, as one that is setuid does. */
+static bool is_own_and_sealed(int fd, const struct stat *sb)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    return sb->st_uid == geteuid() && seals >= 0 && (seals & SEALS) == SEALS;
+}
+
 rank_status_t rk_memfd_open(const struct rk_memfd_card *card, int *fd, void **base)
 {
     rank_status_t st = RANK_ERR_UNREACHABLE;
@@ -98,12 +122,12 @@ rank_status_t rk_memfd_open(const struct rk_memfd_card *card, int *fd, void **ba
     int f = -1;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)card->pid, (int)card->fd);
-    if (!is_our_memory_path(path)) {
-        rk_debug("%s is not the shared memory of process %d", path, (int)card->pid);
+    if (!rk_is_own_process(card->pid) || !is_our_memory_path(path)) {
+        rk_debug("%s is not shared memory of a process of this user", path);
     } else if ((f = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK)) < 0) {
         rk_debug("cannot open %s: %m", path);
-    } else if (fstat(f, &sb) < 0 || (uint64_t)sb.st_size != card->bytes) {
-        rk_debug("%s has another size", path);
+    } else if (fstat(f, &sb) < 0 || (uint64_t)sb.st_size != card->bytes || !is_own_and_sealed(f, &sb)) {
+        rk_debug("%s has another size or owner, or can be truncated", path);
     } else if ((map = mmap(NULL, card->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0)) == MAP_FAILED) {
         rk_error("cannot map %llu bytes of shared memory (ulimit -v?): %m",
                  (unsigned long long)card->bytes);

@@ -3,13 +3,15 @@
  * memfd.h: share anonymous memory that has no name in a file system.
  *
  * The creator's card has the path through /proc/PID/fd and a nonce. The nonce at the start of the memory reveals
- * another pid namespace or a reused pid.
+ * another pid namespace or a reused pid. The memory is sealed: its size never changes, so that no peer can truncate it
+ * and end this process by SIGBUS.
  */
 #ifndef RK_MEM_MEMFD_H
 #define RK_MEM_MEMFD_H
 
 #include "lib/rank.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,8 +25,14 @@ struct rk_memfd_card {
 rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **base,
                               struct rk_memfd_card *card);
 
-/* Map the memory of a card. RANK_ERR_UNREACHABLE: this process cannot (logged at debug level only). */
+/*
+ * Map the memory of a card. RANK_ERR_UNREACHABLE: this process cannot, or the memory is another user's or not sealed
+ * (logged at debug level only).
+ */
 rank_status_t rk_memfd_open(const struct rk_memfd_card *card, int *fd, void **base);
+
+/* Return whether a process that a peer names runs as this user. False if there is none. */
+bool rk_is_own_process(int pid);
 
 /* Back a piece now, so that touching it never raises SIGBUS. level: of the log line on failure. */
 rank_status_t rk_memfd_commit(int fd, size_t offset, size_t bytes, int level, const char *what);

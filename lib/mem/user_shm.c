@@ -2,6 +2,7 @@
 /* user_shm.c: find and map the program's own shared memory. */
 #include "lib/mem/user_shm.h"
 #include "lib/base/log.h"
+#include "lib/mem/memfd.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -229,13 +230,11 @@ static bool map_by_mapping(const struct rk_shared_card *card, size_t bytes, stru
 bool rk_shared_map(const struct rk_shared_card *card, size_t bytes, struct rk_shared_map *out)
 {
     char path[64];
-    struct stat st;
 
     *out = (struct rk_shared_map){NULL, NULL, 0};
-    if (card->inode == 0 || card->pid <= 0 || bytes == 0 || card->at > INT64_MAX - bytes)
+    if (card->inode == 0 || bytes == 0 || card->at > INT64_MAX - bytes)
         return false;
-    snprintf(path, sizeof(path), "/proc/%d", (int)card->pid);
-    if (stat(path, &st) != 0 || st.st_uid != geteuid()) { /* even if this user could open everything */
+    if (!rk_is_own_process(card->pid)) { /* even if this user could open everything */
         rk_debug("process %d is gone, or another user's", (int)card->pid);
         return false;
     }

@@ -2,6 +2,7 @@
 /* cma.c: copy from and to the memory of another process (process_vm_readv). */
 #include "lib/node/cma.h"
 #include "lib/base/log.h"
+#include "lib/mem/memfd.h"
 
 #include <errno.h>
 #include <sys/prctl.h>
@@ -21,7 +22,7 @@ bool rk_cma_works(int pid, uint64_t addr, uint32_t expected)
 {
     uint32_t word = ~expected;
 
-    return rk_cma_read(pid, &word, addr, sizeof(word)) == RANK_OK && word == expected;
+    return rk_is_own_process(pid) && rk_cma_read(pid, &word, addr, sizeof(word)) == RANK_OK && word == expected;
 }
 
 typedef ssize_t (*move_fn)(pid_t, const struct iovec *, unsigned long, const struct iovec *,

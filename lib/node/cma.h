@@ -12,7 +12,10 @@
 /* Permit processes of this user to access this one, where a security module (Yama) requires it. */
 void rk_cma_allow(void);
 
-/* Test it: read the word at addr of process pid and compare. */
+/*
+ * Test it: read the word at addr of process pid and compare. A peer names the pid: another user's process fails, also
+ * where root could read it. The calls below take pids that have passed.
+ */
 bool rk_cma_works(int pid, uint64_t addr, uint32_t expected);
 
 /* Copies all bytes or returns an error: RANK_ERR_PEER_DEAD if the process is gone. */

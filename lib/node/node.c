@@ -248,7 +248,7 @@ static int open_bell(const struct rk_node_slot *slot)
     int fd;
 
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", slot->pid, slot->bell_fd);
-    if (stat(path, &sb) < 0 || !S_ISFIFO(sb.st_mode) || sb.st_ino != slot->bell_inode)
+    if (!rk_is_own_process(slot->pid) || stat(path, &sb) < 0 || !S_ISFIFO(sb.st_mode) || sb.st_ino != slot->bell_inode)
         return -1;
     fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0 && (fstat(fd, &sb) < 0 || sb.st_ino != slot->bell_inode)) {

@@ -222,7 +222,7 @@ static bool cma_reaches(const struct rk_peer *peer, int *pid)
         return false;
     slot = &peer->node->slots[peer->slot];
     *pid = slot->pid;
-    return rk_cma_works(slot->pid, slot->probe_addr, slot->probe_word);
+    return rk_cma_works(*pid, slot->probe_addr, slot->probe_word);
 }
 
 /* Attach all of it by XPMEM; NULL if that fails. */

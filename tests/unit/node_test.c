@@ -6,6 +6,7 @@
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
 #include "lib/core/engine.h"
+#include "lib/node/cma.h"
 #include "lib/node/node.h"
 
 #include <dirent.h>
@@ -16,11 +17,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-enum { RANKS = 4, BOXES = 3 << 20, ARENAS = 1 << 20 };
+enum { OTHER_USER = 65534, RANKS = 4, BOXES = 3 << 20, ARENAS = 1 << 20 };
 static const size_t regions[RK_REGION_COUNT] = {BOXES, ARENAS};
 
 /* What parent and children exchange. */
@@ -28,6 +30,7 @@ struct words {
     _Atomic int ready, go, seen;
     _Atomic uint64_t when;
     struct rk_memfd_card card;
+    struct rk_node_slot slot;
 };
 
 static struct words *words_new(void)
@@ -63,6 +66,48 @@ static int count_fds(void)
 }
 
 /* ------------------------------------------------------------- make and attach */
+
+/* Another user's process, with a segment. */
+static int be_another_user(void *arg)
+{
+    struct words *w = arg;
+    struct rk_node *node;
+
+    if (setresuid(OTHER_USER, OTHER_USER, OTHER_USER) || prctl(PR_SET_DUMPABLE, 1) ||
+        rk_node_create(RANKS, regions, &node, &w->card) || rk_node_join(node, 1, 11))
+        return 1;
+    w->slot = *node->mine;
+    atomic_store(&w->ready, 1);
+    return until(&w->go, 1) ? 0 : 2;
+}
+
+/* Root could map and read it all. */
+static void another_user(void **state)
+{
+    struct rk_memfd_card card;
+    struct words *w = words_new();
+    struct rk_node *node;
+    void *base;
+    pid_t pid;
+    int fd;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    pid = unit_spawn(be_another_user, w);
+    assert_true(until(&w->ready, 1));
+    assert_int_equal(rk_node_attach(&w->card, RANKS, &node), RANK_ERR_UNREACHABLE);
+    assert_false(rk_cma_works(w->slot.pid, w->slot.probe_addr, w->slot.probe_word));
+    atomic_store(&w->go, 1);
+    assert_int_equal(unit_reap(pid), 0);
+    /* Memory of another user at a descriptor of this one. */
+    assert_int_equal(seteuid(OTHER_USER), 0);
+    assert_int_equal(rk_memfd_create(4096, "a test", &fd, &base, &card), RANK_OK);
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(rk_node_attach(&card, RANKS, &node), RANK_ERR_UNREACHABLE);
+    rk_memfd_close(fd, base, 4096);
+    munmap(w, sizeof(*w));
+}
 
 static int attach_and_write(void *arg)
 {
@@ -149,7 +194,11 @@ static void not_ours(void **state)
     assert_int_equal(ftruncate(fd, (off_t)w->card.bytes), 0);
     bad.fd = fd;
     assert_int_equal(rk_node_attach(&bad, RANKS, &other), RANK_ERR_UNREACHABLE);
+    /* filled, but any process of the user can truncate it */
+    assert_int_equal(pwrite(fd, &bad.nonce, sizeof(bad.nonce), 0), sizeof(bad.nonce));
+    assert_int_equal(rk_node_attach(&bad, RANKS, &other), RANK_ERR_UNREACHABLE);
     close(fd);
+    assert_int_equal(ftruncate(node->fd, 4096), -1);
     /* The layout of another version is an error, not a guess. */
     {
         struct unit_stderr said;
@@ -685,7 +734,7 @@ static void leaves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(make_and_attach), cmocka_unit_test(not_ours), cmocka_unit_test(shared_cores),
+        cmocka_unit_test(make_and_attach), cmocka_unit_test(not_ours), cmocka_unit_test(another_user), cmocka_unit_test(shared_cores),
         cmocka_unit_test(killed),          cmocka_unit_test(stopped),
         cmocka_unit_test(thread_ended),    cmocka_unit_test(thread_ended_then_killed),
         cmocka_unit_test(many_lookers),    cmocka_unit_test(wake_is_never_lost),

@@ -159,17 +159,17 @@ rank_status_t rk_shm_make(struct rk_ctx *ctx, struct rk_node *node, struct rk_pe
 
 /* ----------------------------------------------------------------- first contact */
 
-static bool try_cma(const struct rk_node_slot *slot)
+static bool try_cma(int pid, const struct rk_node_slot *slot)
 {
     bool works;
 
     if (rk_conf.cma == RK_CONF_CMA_OFF)
         return false;
-    works = rk_cma_works(slot->pid, slot->probe_addr, slot->probe_word);
+    works = rk_cma_works(pid, slot->probe_addr, slot->probe_word);
     if (!works && rk_conf.cma == RK_CONF_CMA_ON)
         rk_warn("RANK_CMA is on, but the kernel does not let this process read the memory of rank "
                 "%d (pid %d); large messages are copied twice",
-                slot->world_rank, slot->pid);
+                slot->world_rank, pid);
     return works;
 }
 
@@ -177,7 +177,7 @@ void rk_shm_cma_failed(struct rk_shm_ep *ep)
 {
     const struct rk_node_slot *slot = &ep->shm->node->slots[ep->peer->slot];
 
-    if (!ep->cma || rk_cma_works(slot->pid, slot->probe_addr, slot->probe_word))
+    if (!ep->cma || rk_cma_works(ep->pid, slot->probe_addr, slot->probe_word))
         return;
     ep->cma = false;
     rk_warn("the kernel stopped letting this process reach the memory of rank %u; large messages are copied twice from now on",
@@ -203,7 +203,7 @@ rank_status_t rk_shm_connect(struct rk_shm *shm, struct rk_peer *peer)
     ep->shm = shm;
     ep->peer = peer;
     ep->pid = node->slots[peer->slot].pid;
-    ep->cma = try_cma(&node->slots[peer->slot]);
+    ep->cma = try_cma(ep->pid, &node->slots[peer->slot]);
     rk_list_init(&ep->busy);
     rk_list_init(&ep->streams);
     rk_fifo_out_init(&ep->out, rk_node_at(node, RK_REGION_FIFOS, at), &shm->shape);
