@@ -57,6 +57,7 @@ static void identify(const struct rk_shaking *s, struct rk_shake *m)
     m->context = s->of->context;
     m->host = s->of->host;
     m->pid = (uint32_t)getpid();
+    m->uid = (uint32_t)geteuid();
     m->team = s->team;
     memcpy(m->name, s->of->name, sizeof(m->name));
     m->hello_bytes = s->opts->hello_bytes;
@@ -118,11 +119,11 @@ static void challenge_came(struct rk_shaking *s, const struct rk_shake *m)
     send_message(s, &proof, &s->opts->secret);
 }
 
-/* Is the peer on this host, and may the connection use shared memory? */
+/* Is the peer a process of this user on this host, and may the connection use shared memory? */
 static bool wants_segment(const struct rk_shaking *s)
 {
     return s->of->host && s->peer.host == s->of->host && !(s->opts->flags & RANK_CONN_NO_SHM) &&
-           rk_conf.channels & RK_CONF_SHM && rk_pair_has_room(s->of->ctx);
+           rk_conf.channels & RK_CONF_SHM && rk_pair_may_share(s->of->ctx, s->peer.pid, s->peer.uid);
 }
 
 /* Server. */

@@ -6,6 +6,7 @@
 #include "lib/channel/shm/shm_region.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 struct pairs {
     struct rk_proto_table protos;
@@ -16,11 +17,11 @@ struct pairs {
 
 /* --------------------------------------------------------------------- a segment of two */
 
-bool rk_pair_has_room(struct rk_ctx *ctx)
+bool rk_pair_may_share(struct rk_ctx *ctx, uint32_t pid, uint32_t uid)
 {
     const struct pairs *p = rk_engine_state(ctx, &rk_channel_pair);
 
-    return !p || p->n < RK_PAIRS_MAX;
+    return (!p || p->n < RK_PAIRS_MAX) && uid == geteuid() && rk_is_own_process((int)pid);
 }
 
 static rank_status_t pair_join(struct rk_ctx *ctx, struct rk_node **node, int index)

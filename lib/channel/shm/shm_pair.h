@@ -18,8 +18,11 @@ struct rk_pair_counts {
     uint64_t sent, received;
 };
 
-/* May the context have another one? */
-bool rk_pair_has_room(struct rk_ctx *ctx);
+/*
+ * May the context have another one, with that process? It states its user, and may lie: the owner of the process is
+ * checked here, that of the segment by rk_pair_attach.
+ */
+bool rk_pair_may_share(struct rk_ctx *ctx, uint32_t pid, uint32_t uid);
 /* Make a segment, as its first process. rk_pair_drop ends it. */
 rank_status_t rk_pair_create(struct rk_ctx *ctx, struct rk_node **out, struct rk_memfd_card *card);
 /* Attach it as its second process. RANK_ERR_UNREACHABLE: it is not of this host and user. */
