@@ -9,11 +9,9 @@
  */
 #include "launcher/pmix/pmix_internal.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define FORGET_MS 500
 
@@ -116,16 +114,10 @@ pmix_status_t xr_upcall_job_control(const pmix_proc_t *client, const pmix_proc_t
 void xr_server_end_job(struct xr_server *server)
 {
     static struct xr_answer answer;
-    struct timespec end;
 
     if (!server)
         return;
     xr_answer_init(&answer);
     PMIx_server_deregister_nspace(server->nspace, xr_answer_come, &answer);
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_nsec += FORGET_MS * 1000000;
-    end.tv_sec += end.tv_nsec / 1000000000;
-    end.tv_nsec %= 1000000000;
-    while (sem_timedwait(&answer.come, &end) && errno == EINTR)
-        ;
+    xr_answer_await(&answer, FORGET_MS);
 }

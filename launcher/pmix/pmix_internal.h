@@ -15,7 +15,7 @@
 #include "lib/base/list.h"
 
 #include <pmix_server.h>
-#include <semaphore.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 /* Ended jobs that stay registered, so that clients can still query them. */
@@ -50,7 +50,9 @@ rank_status_t xr_server_failed(const char *what, pmix_status_t rc);
 
 /* Wait for a callback on PMIx's thread: init, pass xr_answer_come as callback, wait. */
 struct xr_answer {
-    sem_t come;
+    pthread_mutex_t lock;
+    pthread_cond_t come;
+    bool here;
     pmix_status_t status;
     pmix_status_t failed; /* the status of a call before the last */
 };
@@ -59,6 +61,8 @@ void xr_answer_init(struct xr_answer *a);
 void xr_answer_come(pmix_status_t status, void *arg);
 /* The callback of all calls but the last, if one wait covers several. */
 void xr_answer_none(pmix_status_t status, void *arg);
+/* Returns false if the answer takes longer. */
+bool xr_answer_await(struct xr_answer *a, uint32_t ms);
 /* rc: the return value of the call. Ends the process if PMIx hangs. */
 pmix_status_t xr_answer_wait(struct xr_answer *a, pmix_status_t rc);
 

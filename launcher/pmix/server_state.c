@@ -5,11 +5,10 @@
  * See pmix_internal.h.
  */
 #include "launcher/pmix/pmix_internal.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
-#include <errno.h>
 #include <pmix.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ANSWER_S 60
@@ -56,16 +55,18 @@ rank_status_t xr_server_failed(const char *what, pmix_status_t rc)
 
 void xr_answer_init(struct xr_answer *a)
 {
-    a->status = a->failed = PMIX_SUCCESS;
-    sem_init(&a->come, 0, 0);
+    *a = (struct xr_answer){.lock = PTHREAD_MUTEX_INITIALIZER, .come = PTHREAD_COND_INITIALIZER, .status = PMIX_SUCCESS, .failed = PMIX_SUCCESS};
 }
 
 void xr_answer_come(pmix_status_t status, void *arg)
 {
     struct xr_answer *a = arg;
 
+    pthread_mutex_lock(&a->lock);
     a->status = status;
-    sem_post(&a->come);
+    a->here = true;
+    pthread_cond_signal(&a->come);
+    pthread_mutex_unlock(&a->lock);
 }
 
 void xr_answer_none(pmix_status_t status, void *arg)
@@ -76,20 +77,27 @@ void xr_answer_none(pmix_status_t status, void *arg)
         a->failed = status;
 }
 
+bool xr_answer_await(struct xr_answer *a, uint32_t ms)
+{
+    uint64_t deadline = rk_clock_ns() + ms * 1000000ull;
+    bool here;
+
+    pthread_mutex_lock(&a->lock);
+    while (!a->here && rk_cond_wait_until(&a->come, &a->lock, deadline))
+        ;
+    here = a->here;
+    pthread_mutex_unlock(&a->lock);
+    return here;
+}
+
 /* The answer takes milliseconds, for a very large job seconds. If PMIx's thread hangs, no client can go on, and the thread
  * may still write to this stack. So the agent ends, and its supervisor ends the ranks. */
 static void wait_bounded(struct xr_answer *a)
 {
-    struct timespec end;
-
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += ANSWER_S;
-    while (sem_timedwait(&a->come, &end)) {
-        if (errno == EINTR)
-            continue;
-        rk_error("PMIx's server has not answered for %d s; ending the ranks of this host", ANSWER_S);
-        _exit(1);
-    }
+    if (xr_answer_await(a, ANSWER_S * 1000))
+        return;
+    rk_error("PMIx's server has not answered for %d s; ending the ranks of this host", ANSWER_S);
+    _exit(1);
 }
 
 pmix_status_t xr_answer_wait(struct xr_answer *a, pmix_status_t rc)
@@ -98,6 +106,7 @@ pmix_status_t xr_answer_wait(struct xr_answer *a, pmix_status_t rc)
         wait_bounded(a);
         rc = a->failed ? a->failed : a->status;
     }
-    sem_destroy(&a->come);
+    pthread_cond_destroy(&a->come);
+    pthread_mutex_destroy(&a->lock);
     return rc == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : rc;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pending.c: keep pending answers of PMIx and wait for them. */
 #include "lib/boot/boot_client.h"
+#include "lib/base/clock.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 /* How often a waiter checks for deaths, and after how many checks it queries. */
 enum { LOOK_MS = 20, CHECKS_A_CENSUS = 10 };
@@ -67,16 +67,11 @@ static bool has_died(struct rk_client *c, int rank)
 bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grace)
 {
     int since_death = 0, checks = 0;
-    struct timespec until;
     bool came;
 
     pthread_mutex_lock(&a->lock);
     while (!a->done && since_death < grace) {
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += LOOK_MS * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000L;
-        until.tv_nsec %= 1000000000L;
-        if (pthread_cond_timedwait(&a->over, &a->lock, &until) == 0)
+        if (rk_cond_wait_until(&a->over, &a->lock, rk_clock_ns() + LOOK_MS * 1000000ull))
             continue;
         if (has_died(c, rank))
             since_death += LOOK_MS;

@@ -69,6 +69,13 @@ sources lib collectives launcher tools bench | grep -v '^lib/base/conf_load\.c$'
 sources lib collectives | grep -v '^lib/base/random\.[ch]$\|^lib/boot/boot_alone\.c$\|^lib/world/api_spawn\.c$\|^lib/p2p/team\.c$' |
     xargs grep -nw rk_random_word | judge "what a stranger may name is no rk_random_word, but a rk_random_secret or of secret_id.h"
 
+# A change of the time of day moves deadlines of the others. Bindings set the clock of a condition.
+sources lib collectives launcher tools bench bindings | while read -r file; do
+    calls='(pthread_cond|sem|pthread_mutex|pthread_rwlock)_timed[a-z]*'
+    grep -q pthread_condattr_setclock "$file" && calls='(sem|pthread_mutex|pthread_rwlock)_timed[a-z]*'
+    grep -nHE "$calls *\\(" "$file"
+done | judge "timed waits use CLOCK_MONOTONIC: rk_cond_wait_until"
+
 # bench/limits measures what PMIx costs by itself.
 sources lib collectives launcher tools bench | grep -v '^lib/boot/\|^launcher/pmix/\|^launcher/agent/proxy_client\.c$\|^bench/limits/start\.c$' |
     xargs grep -nE 'include *<pmix[a-z_]*\.h>' | judge "only lib/boot and launcher/pmix include libpmix"
