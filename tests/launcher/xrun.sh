@@ -467,6 +467,14 @@ if [ -z "${SAN_CFLAGS:-}" ] && [ "$(id -u)" = 0 ] && command -v setpriv >/dev/nu
     [ "$rc" = 0 ] && grep -qx closed out && grep -q "1 stranger came to the door" err &&
         [ "$(sed -n 's/heard after \(.*\) ms/\1/p' out)" -lt 10000 ] && check "another user that drips is dropped" 0 ||
         bad "another user that drips is dropped" "exit code $rc: $(cat out err)"
+    # The agent stands still meanwhile, so that it accepts the connection of a process that is gone: in FIN_WAIT2 (05).
+    leaves='exec 3<>/dev/tcp/127.0.0.1/$0 && printf "\0\0\0\0\0\0\0\0\240\206\1\0\0\0\0\0" >&3'
+    export leaves
+    run 60 -v -n 1 bash -c 'kill -STOP $PPID; setpriv --reuid=65534 --clear-groups bash -c "$leaves" "${PMIX_SERVER_URI41##*:}"
+        port=$(printf %04X "${PMIX_SERVER_URI41##*:}")
+        until grep -q "0100007F:$port 05" /proc/net/tcp; do kill -0 $PPID || exit; done; kill -CONT $PPID; exec "$0" basic' "$client"
+    [ "$rc" = 0 ] && grep -q "1 stranger came to the door" err && check "another user that has left is dropped" 0 ||
+        bad "another user that has left is dropped" "exit code $rc: $(cat out err)"
 fi
 
 # ------------------------------------------------------------------------------- singletons

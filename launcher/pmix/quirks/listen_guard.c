@@ -16,6 +16,9 @@
  * - accept() is interposed. It queries the kernel (sock_diag(7)) for the user of the peer and closes connections of other
  *   users. A peer that sends byte by byte would pass the first two measures.
  *
+ * A peer that has closed its socket has no user any more: the kernel reports root for it, or finds none, while its bytes
+ * wait here. Only a socket that is open and belongs to a file passes.
+ *
  * The dynamic linker takes accept() from the program first. A library that accepts in another way, or a kernel that
  * does not answer, leaves the port unguarded. Root passes. libpmix itself refuses clients that state another user.
  */
@@ -79,8 +82,11 @@ static bool diag_fill(struct inet_diag_sockid *id, const struct sockaddr_storage
     return true;
 }
 
-/* The user of the socket that has the remote address and is connected to the local one. */
-static bool diag_uid_of(const struct sockaddr_storage *remote, const struct sockaddr_storage *local, uid_t *uid)
+/*
+ * Find the socket that has the remote address and is connected to the local one. Without one *found has the state 0.
+ * Returns false if the kernel does not answer.
+ */
+static bool diag_find(const struct sockaddr_storage *remote, const struct sockaddr_storage *local, struct inet_diag_msg *found)
 {
     struct {
         struct nlmsghdr head;
@@ -92,8 +98,8 @@ static bool diag_uid_of(const struct sockaddr_storage *remote, const struct sock
         struct nlmsghdr head;
         char bytes[2048];
     } answer;
-    struct inet_diag_msg msg;
 
+    memset(found, 0, sizeof(*found));
     if (!diag_fill(&request.of.id, remote, local) || send(guard.diag, &request, sizeof(request), 0) != sizeof(request))
         return false;
     /* The reply is queued when send() returns. Earlier replies that were not read come first. */
@@ -106,10 +112,11 @@ static bool diag_uid_of(const struct sockaddr_storage *remote, const struct sock
         if (answer.head.nlmsg_seq == request.head.nlmsg_seq)
             break;
     }
-    if (answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || answer.head.nlmsg_len < NLMSG_LENGTH(sizeof(msg)))
+    if (answer.head.nlmsg_type == NLMSG_ERROR && answer.head.nlmsg_len >= NLMSG_LENGTH(sizeof(struct nlmsgerr)))
+        return ((const struct nlmsgerr *)NLMSG_DATA(&answer.head))->error == -ENOENT;
+    if (answer.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || answer.head.nlmsg_len < NLMSG_LENGTH(sizeof(*found)))
         return false;
-    memcpy(&msg, NLMSG_DATA(&answer.head), sizeof(msg));
-    *uid = msg.idiag_uid;
+    memcpy(found, NLMSG_DATA(&answer.head), sizeof(*found));
     return true;
 }
 
@@ -118,13 +125,13 @@ static bool diag_answers_for(int fd)
 {
     struct sockaddr_storage here, none;
     socklen_t len = sizeof(here);
-    uid_t uid;
+    struct inet_diag_msg found;
 
     if (getsockname(fd, (struct sockaddr *)&here, &len))
         return false;
     memset(&none, 0, sizeof(none));
     none.ss_family = here.ss_family;
-    return diag_uid_of(&here, &none, &uid) && uid == geteuid();
+    return diag_find(&here, &none, &found) && found.idiag_state == TCP_LISTEN && found.idiag_uid == geteuid();
 }
 
 static void credentials_guard(const int *fds, size_t n)
@@ -147,11 +154,14 @@ static bool peer_is_allowed(int fd)
 {
     struct sockaddr_storage remote, local;
     socklen_t len = sizeof(remote), length = sizeof(local);
-    uid_t uid;
+    struct inet_diag_msg peer;
 
-    /* A socket that the kernel does not find has been closed, so libpmix reads its end at once. */
-    return getpeername(fd, (struct sockaddr *)&remote, &len) || getsockname(fd, (struct sockaddr *)&local, &length) ||
-           !diag_uid_of(&remote, &local, &uid) || uid == geteuid() || uid == 0;
+    if (getpeername(fd, (struct sockaddr *)&remote, &len) || getsockname(fd, (struct sockaddr *)&local, &length))
+        return false; /* it is reset */
+    if (!diag_find(&remote, &local, &peer))
+        return true;
+    return (peer.idiag_state == TCP_ESTABLISHED || peer.idiag_state == TCP_CLOSE_WAIT) && peer.idiag_inode != 0 &&
+           (peer.idiag_uid == geteuid() || peer.idiag_uid == 0);
 }
 
 SEEN int accept(int at, struct sockaddr *restrict from, socklen_t *restrict len)
