@@ -25,8 +25,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/base/random.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,15 +81,18 @@ static int main_refuse(const char *text, int code)
     return code;
 }
 
+/* Draw the job's id, which names its PMIx namespace: other users cannot guess it. Caller frees. */
 static char *make_id(void)
 {
     char host[64], *id;
+    uint64_t bits;
 
     if (gethostname(host, sizeof(host) - 1))
         snprintf(host, sizeof(host), "localhost");
     host[sizeof(host) - 1] = '\0';
     host[strcspn(host, ".")] = '\0';
-    if (asprintf(&id, "xrun-%s-%d-%08x", host, (int)getpid(), (unsigned)(rk_clock_ns() >> 10)) < 0)
+    if (!rk_random_secret(&bits, sizeof(bits)) ||
+        asprintf(&id, "xrun-%s-%d-%012" PRIx64, host, (int)getpid(), bits >> 16) < 0)
         return NULL;
     return id;
 }
@@ -109,7 +114,9 @@ static int make_job(const struct xr_options *o, const struct xr_plan *plan, stru
     job->pty = o->pty;
     job->window = xr_user_window();
     job->id = make_id();
-    if (!job->id || (o->spawned && !xr_spawned_origin(o->spawned, &job->origin)))
+    if (!job->id)
+        return main_refuse("cannot draw the id of the job", 1);
+    if (o->spawned && !xr_spawned_origin(o->spawned, &job->origin))
         return main_refuse("out of memory", 1);
     be_quiet(o);
     code = xr_programs_make(o, plan->local != XR_NO_HOST, job, text, sizeof(text));
