@@ -43,16 +43,16 @@ extern char **environ;
 /* The number of ranks on this host is not known yet: check the limits for one. */
 #define RANKS_UNKNOWN 1
 
-/* Open descriptors 0 to 2 where they are closed: else a pipe would get one of these numbers. */
+/*
+ * Open descriptors 0 to 2 where they are closed: else a pipe would get one of these numbers. A closed standard output is
+ * opened for reading, so that each write fails and is reported as on a full disk.
+ */
 static void fill_standard_fds(void)
 {
-    int fd;
-
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        close(fd);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
+            return;
+    }
 }
 
 /*

@@ -73,6 +73,8 @@ static void out_stream_prepare(struct xr_stream *s, int fd)
     s->always = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
     if (!S_ISFIFO(st.st_mode) && !S_ISCHR(st.st_mode))
         return;
+    if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) /* no output: the first write reports it */
+        return;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     s->reopened = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (s->reopened >= 0)

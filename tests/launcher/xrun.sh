@@ -211,6 +211,11 @@ check "stdin that is not read" 0
 new_case
 timeout 20 "$XRUN" -n 2 true <&- >&- 2>&-; rc=$?
 check "closed standard descriptors" 0
+for one in /dev/full '&-'; do
+    new_case
+    eval 'timeout 20 "$XRUN" -n 2 echo lost >'"$one"' 2>err'; rc=$?
+    check "output to $one" 1 "cannot write the output: "
+done
 new_case
 timeout 20 "$XRUN" -n 4 yes 2>err | head -n 1 >out; rc=${PIPESTATUS[0]}
 check "a reader that goes away ends the job" 141
