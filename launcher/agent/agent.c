@@ -136,6 +136,17 @@ static void on_exits(evutil_socket_t fd, short what, void *arg)
     xr_agent_reap(arg);
 }
 
+/* Report it before the ranks end, which die by this agent's signal. */
+static void agent_send_unsupervised(struct xr_agent *agent)
+{
+    struct xr_packer p = {0};
+
+    if (!agent->wire)
+        return;
+    xr_pack_u32(&p, agent->node);
+    xr_conn_send(agent->wire, XR_MSG_UNSUPERVISED, &p);
+}
+
 /* The supervisor died, or a user wants this agent to end. */
 static void on_term(evutil_socket_t fd, short what, void *arg)
 {
@@ -143,10 +154,13 @@ static void on_term(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (agent->state == XR_AGENT_CONNECTED)
+    if (agent->state == XR_AGENT_CONNECTED) {
         event_base_loopexit(agent->base, NULL);
-    else
-        xr_agent_end(agent, XR_FAILURE_GRACE_MS);
+        return;
+    }
+    if (getppid() != agent->supervisor)
+        agent_send_unsupervised(agent);
+    xr_agent_end(agent, XR_FAILURE_GRACE_MS);
 }
 
 static rank_status_t open_agent(struct xr_agent *agent, int fd, bool remote)
@@ -179,8 +193,7 @@ static rank_status_t open_agent(struct xr_agent *agent, int fd, bool remote)
 int xr_agent_main(int fd, const struct xr_setup *setup, bool remote, struct xr_direct *direct)
 {
     struct xr_agent agent = {.exits = -1, .terminal = -1, .setup = setup, .remote = remote,
-                             .direct = direct};
-    pid_t supervisor = getppid();
+                             .direct = direct, .supervisor = getppid()};
 
     /* Keep hwloc from loading its plugins (X11, OpenCL). Ranks get their environment from the job, not from here. */
     setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1);
@@ -198,7 +211,7 @@ int xr_agent_main(int fd, const struct xr_setup *setup, bool remote, struct xr_d
     xr_progress_close(agent.progress);
     rk_machine_free(&agent.machine);
     /* The front end or the supervisor died before it could. */
-    if (agent.job.id && (!agent.wire || getppid() != supervisor))
+    if (agent.job.id && (!agent.wire || getppid() != agent.supervisor))
         xr_rundir_remove(agent.job.id);
     /* The PMIx server is not finalized: it owns only memory of this process, and clients that were killed within a
      * message could block it. */

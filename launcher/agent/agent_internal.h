@@ -60,6 +60,7 @@ struct xr_agent {
     bool remote; /* its parent is on another host: a property of the connection */
     char host[256];
     uint32_t node; /* its number */
+    pid_t supervisor;
     struct xr_direct *direct; /* direct standard output, or NULL */
 
     enum xr_agent_state state; /* changed by xr_agent_state_set only */

@@ -171,6 +171,8 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
         return f->wait_hosts && xr_wait_hosts_take(f->wait_hosts, kind, u);
     case XR_MSG_STARTED:
         return on_ranks_started(f, u);
+    case XR_MSG_UNSUPERVISED:
+        return xr_front_on_unsupervised(f, u);
     case XR_MSG_REFUSED:
         return xr_front_on_refused(f, u);
     case XR_MSG_OUTPUT:

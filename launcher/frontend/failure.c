@@ -196,6 +196,24 @@ void xr_front_end_connected(struct front *f, int code)
 
 /* ------------------------------------------------------------------------- agents */
 
+bool xr_front_on_unsupervised(struct front *f, struct xr_unpacker *u)
+{
+    uint32_t node = xr_unpack_u32(u);
+
+    if (!xr_unpack_done(u) || node >= f->nnodes)
+        return false;
+    xr_front_report_cause(f); /* an earlier failure is the cause */
+    if (xr_job_is_ending(f->state))
+        return true;
+    xr_report_cause(f->report, "the supervisor on %s was killed", xr_plan_name(f->plan, node));
+    xr_stream_print(f->err, "xrun: error: the supervisor on %s was killed%s", xr_plan_name(f->plan, node),
+                    f->options->go_on && f->nnodes > 1 ? "; its ranks end, the others go on" : "; ending the job");
+    xr_front_judge(f, 1);
+    if (!f->options->go_on)
+        xr_front_end_job(f);
+    return true;
+}
+
 /* The ranks of a lost host count as killed. */
 static void lose_ranks(struct front *f, uint32_t node)
 {

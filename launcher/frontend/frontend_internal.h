@@ -186,6 +186,7 @@ void xr_front_lose_agent(struct front *f, uint32_t top, const char *why);
 bool xr_front_on_refused(struct front *f, struct xr_unpacker *u);
 bool xr_front_on_exited(struct front *f, struct xr_unpacker *u);
 bool xr_front_on_abort(struct front *f, struct xr_unpacker *u);
+bool xr_front_on_unsupervised(struct front *f, struct xr_unpacker *u);
 bool xr_front_on_node_text(struct front *f, uint32_t kind, struct xr_unpacker *u);
 
 /* singleton_warning.c: */

@@ -105,6 +105,7 @@
     X(MACHINE, 93, UP, \
       "u32 node, string reason why its devices are not known; empty: followed by them, see machine_pack.h", \
       "frontend/agent_messages.c frontend/wait_hosts.c") \
+    X(UNSUPERVISED, 94, UP, "u32 node: its supervisor has died, so that it ends its ranks", "frontend/agent_messages.c") \
     /* agent to agent, along the tree */ \
     X(DMODEX_REQUEST, 160, ROUTED, "u32 requesting node, u32 its number of the request, u32 rank", \
       "agent/agent_inbox.c overlay/dmodex.c") \

@@ -356,6 +356,8 @@ for p in plain wrapped stubborn; do
     hard "kill -9 of xrun ($p)" '$xpid' sh -c "${!p}"
     hard "kill -9 of the agent ($p)" '$agent' sh -c "${!p}"
     hard "kill -9 of the supervisor ($p)" '$supervisor' sh -c "${!p}"
+    [ "$(grep -c ' error: ' err)" = 1 ] && grep -q 'error: the supervisor on .* was killed; ending the job' err &&
+        good "and it is named as the cause ($p)" || bad "and it is named as the cause ($p)" "$(cat err)"
     hard "kill -9 of xrun and agent ($p)" '$xpid $agent' sh -c "${!p}"
     hard "kill -9 of supervisor and agent ($p)" '$supervisor $agent' sh -c "${!p}"
     hard "kill -9 of xrun and supervisor ($p)" '$xpid $supervisor' sh -c "${!p}"
