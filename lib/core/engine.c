@@ -12,6 +12,8 @@
 #include "lib/core/procs.h"
 #include "lib/node/node.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -309,7 +311,7 @@ void rk_peer_died(struct rk_peer *peer)
     if (peer->state == RK_PEER_DEAD)
         return;
     rk_info("rank %u%s %s", peer->id.rank, rk_peer_job_suffix(peer), peer->left ? "has left" : "died");
-    if (was_up)
+    if (was_up && !peer->condemned)
         drain_frames(peer);
     if (peer->state == RK_PEER_DEAD)
         return;
@@ -367,6 +369,21 @@ void rk_engine_report_death(struct rk_ctx *ctx, int number)
     atomic_fetch_add(&e->boot_deaths, 1);
     if (ctx->node && ctx->node->mine)
         rk_node_wake(ctx->node, ctx->node->index);
+}
+
+RK_COLD void rk_peer_condemn(struct rk_peer *peer, const char *why, ...)
+{
+    char text[256];
+    va_list args;
+
+    if (peer->condemned)
+        return;
+    va_start(args, why);
+    vsnprintf(text, sizeof(text), why, args);
+    va_end(args);
+    peer->condemned = 1;
+    rk_error("rank %u%s is disconnected: %s", peer->id.rank, peer->by_conn ? " of a connection" : rk_peer_job_suffix(peer), text);
+    rk_engine_report_death(peer->ctx, peer->number);
 }
 
 static bool is_reported_dead(struct rk_engine *e, int number)

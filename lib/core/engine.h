@@ -10,6 +10,7 @@
 #ifndef RK_CORE_ENGINE_H
 #define RK_CORE_ENGINE_H
 
+#include "lib/base/compiler.h"
 #include "lib/base/status_page.h"
 #include "lib/base/ctx.h"
 #include "lib/base/slab.h"
@@ -152,6 +153,11 @@ rank_status_t rk_peer_connect(struct rk_peer *peer);
 rank_status_t rk_engine_why_unreached(struct rk_peer *peer);
 /* Report a dead peer, from any thread; the next progress call handles it. */
 void rk_engine_report_death(struct rk_ctx *ctx, int number);
+/*
+ * Disconnect a peer that breaks the rules, or that this process has no memory to serve: report its death, and handle no
+ * frame of it from now on. Logs the reason, once. For handlers of frames.
+ */
+void rk_peer_condemn(struct rk_peer *peer, const char *why, ...) RK_PRINTF(2, 3);
 /* Complete everything that depends on the peer; idempotent. Never from within a channel. */
 void rk_peer_died(struct rk_peer *peer);
 /*

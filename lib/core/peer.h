@@ -41,7 +41,7 @@ struct rk_peer {
     uint8_t closed; /* it has closed the connection: RANK_ERR_CLOSED instead of RANK_ERR_PEER_DEAD */
     uint8_t suspect; /* unreachable and not yet reported dead (suspect_until: time limit) */
     uint8_t tried;   /* p2p's: connection tried, where only receives would gain by it */
-    uint8_t refused; /* p2p's: it exceeded its credit, which has been reported */
+    uint8_t condemned; /* rk_peer_condemn: channels drop its further frames */
     uint8_t by_conn; /* of a connection: no launcher vouches for it */
     size_t eager_limit; /* maximum bytes of an eager message */
     /* p2p flow control: eager bytes sent and not known to be consumed; consumed here and not yet acknowledged */

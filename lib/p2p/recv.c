@@ -14,8 +14,7 @@
 static RK_COLD void no_memory_for(struct rk_peer *peer)
 {
     /* The message is lost, and with it the order of all later ones: disconnect. */
-    rk_error("out of memory for a message of rank %u that no receive waits for", peer->id.rank);
-    rk_engine_report_death(peer->ctx, peer->number);
+    rk_peer_condemn(peer, "out of memory for a message of it that no receive waits for");
 }
 
 /* ------------------------------------------------------------ message and receive */

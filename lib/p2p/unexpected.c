@@ -58,13 +58,8 @@ static RK_COLD bool is_too_much(struct rk_p2p *p2p, struct rk_peer *peer)
     if (peer->number == peer->ctx->boot->rank)
         return false;
     rk_engine_refused(peer->ctx, &p2p->bad_frames);
-    if (peer->refused)
-        return true;
-    peer->refused = 1;
-    rk_error("rank %u%s is given up: %lld kB of messages from it wait here for a receive, more than its window lets it send (see "
-             "RANK_UNEXPECTED_MAX)",
-             peer->id.rank, rk_peer_job_suffix(peer), (long long)(peer->kept / 1000));
-    rk_engine_report_death(peer->ctx, peer->number);
+    rk_peer_condemn(peer, "%lld kB of messages from it wait here for a receive, more than its window lets it send (see "
+                          "RANK_UNEXPECTED_MAX)", (long long)(peer->kept / 1000));
     return true;
 }
 

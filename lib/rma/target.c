@@ -70,8 +70,7 @@ static void target_answer(struct rk_peer *peer, struct rk_rma_peer *state, const
     if (state->nanswers < ANSWERS_MAX)
         w = malloc(sizeof(*w) + hdr.len);
     if (!w) {
-        rk_error("rank %u has too many replies pending: it is disconnected", peer->id.rank);
-        rk_engine_report_death(peer->ctx, peer->number);
+        rk_peer_condemn(peer, "too many replies to it wait, since it does not receive them");
         return;
     }
     w->len = hdr.len;
@@ -294,8 +293,7 @@ static RK_COLD void target_refused(struct rk_peer *peer, struct rk_rma_peer *sta
     state->counts.refused++;
     if (!unknown || !peer->by_conn || ++state->unknown != UNKNOWN_MAX)
         return;
-    rk_error("the peer of a connection has named %d memories that are none: it is disconnected", UNKNOWN_MAX);
-    rk_engine_report_death(ctx, peer->number);
+    rk_peer_condemn(peer, "it has named %d memories that are none", UNKNOWN_MAX);
 }
 
 rank_status_t rk_target_memory_at(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_id id, uint64_t offset, uint64_t bytes,
@@ -404,8 +402,7 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         return;
     state = rk_rma_peer_of(ctx, peer);
     if (!state) {
-        rk_error("out of memory for requests of rank %u", peer->id.rank);
-        rk_engine_report_death(ctx, peer->number);
+        rk_peer_condemn(peer, "out of memory for its requests");
         return;
     }
     if (!rk_rma_decode_request(payload, hdr->len, &q)) {

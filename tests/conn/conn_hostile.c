@@ -300,7 +300,18 @@ static bool raw_reply(int fd)
     return n > 0;
 }
 
-/* One that guesses ids of memory is disconnected at the 64th. */
+/* A write to memory that the peer has the key of. A disconnected one does not reach it, which the listener checks. */
+static void write_known(int fd, uint64_t team)
+{
+    struct rk_hdr hdr = {.kind = RK_TCP_WRITE, .epoch = epoch_of(team), .tag = rk_id_pack(known), .flags = RK_TCP_END, .len = 8};
+    unsigned char out[sizeof(hdr) + 8];
+
+    memset(out, 0x5c, sizeof(out));
+    memcpy(out, &hdr, sizeof(hdr));
+    raw_send(fd, out, sizeof(out));
+}
+
+/* One that guesses ids of memory is disconnected at the 64th, and nothing behind that is executed. */
 static void guesses(void)
 {
     int fd = raw_connect();
@@ -316,6 +327,7 @@ static void guesses(void)
     raw_request(fd, team, true);
     CHECK(raw_reply(fd));
     raw_stream(fd, team);
+    write_known(fd, team);
     while (raw_reply(fd))
         ;
     close(fd);

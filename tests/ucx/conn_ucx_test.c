@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conn_ucx_test.c: check which connections use UCX.
+ * conn_ucx_test.c: check which connections use UCX, and end hostile ones.
  *
  * UCX's shared memory is a stand-in for RDMA. Two contexts of this process connect. Each opens its UCX with its listener or
  * its first connection.
@@ -10,6 +10,7 @@
 #include "lib/conn/conns.h"
 #include "lib/core/threads.h"
 #include "lib/p2p/p2p_internal.h"
+#include "lib/rma/rma_internal.h"
 #include "tests/unit/unit.h"
 
 #define SHM_ONLY "posix,self"
@@ -18,7 +19,7 @@ static const char secret[] = "sixteen bytes or more";
 struct way {
     const char *name;
     const char *tls[2];  /* UCX_TLS of the listener's context, and of the other one */
-    unsigned flags[2];   /* besides RANK_CONN_NO_SHM */
+    unsigned flags[2];   /* besides RANK_CONN_NO_SHM, unless the channel is shm */
     bool without_secret, other_version;
     const char *channel, *line; /* what carries the connection; and what the log has */
     const char *devices;        /* net_devices of the client */
@@ -61,7 +62,7 @@ static void sides_open(struct sides *s, const struct way *way)
 
     for (int i = 0; i < 2; i++) {
         s->opts[i] = (rank_conn_opts_t)RANK_CONN_OPTS_INIT;
-        s->opts[i].flags = way->flags[i] | RANK_CONN_NO_SHM;
+        s->opts[i].flags = way->flags[i] | (strcmp(way->channel, "shm") == 0 ? 0 : RANK_CONN_NO_SHM);
         s->opts[i].secret = way->without_secret ? NULL : secret;
         s->opts[i].secret_bytes = way->without_secret ? 0 : sizeof(secret);
     }
@@ -248,6 +249,84 @@ static void without_job(void **state)
     sides_close(&s);
 }
 
+static const struct way channels[] = {
+    {"ucx", {SHM_ONLY, SHM_ONLY}, {0, 0}, false, false, "ucx", NULL, NULL},
+    {"tcp", {NULL, NULL}, {0, 0}, false, false, "tcp", NULL, NULL},
+    {"shm", {NULL, NULL}, {0, 0}, false, false, "shm", NULL, NULL},
+};
+
+/* Wait until side 0 has disconnected side 1. */
+static void await_end(rank_team_t conn[2])
+{
+    struct rk_peer *peer = rk_team_peer(conn[0], 0);
+
+    for (bool dead = false; !dead;) {
+        RK_ENTER(conn[0]->ctx);
+        rk_progress_once(conn[0]->ctx);
+        dead = peer->state == RK_PEER_DEAD;
+    }
+}
+
+/* A call of side 1 while side 0 computes: it finds all frames at once. */
+static void attack(rank_team_t conn[2], void (*send)(struct rk_peer *peer, const void *arg), const void *arg)
+{
+    RK_ENTER(conn[0]->ctx);
+    {
+        RK_ENTER(conn[1]->ctx);
+        send(rk_team_peer(conn[1], 1), arg);
+        for (int i = 0; i < 10; i++) /* frames that wait to share a packet */
+            rk_progress_once(conn[1]->ctx);
+    }
+}
+
+enum { GUESSES = 64 };
+
+static void send_guesses(struct rk_peer *peer, const void *id)
+{
+    const uint64_t value = 7;
+
+    for (uint32_t i = 0; i <= GUESSES; i++) {
+        struct rk_rma_request_head ask = {.op = RK_RMA_PUT, .mem = {i, 1}};
+        struct rk_hdr hdr = {.kind = RK_KIND_RMA_REQ, .epoch = peer->epoch, .len = sizeof(ask) + sizeof(value)};
+
+        if (i == GUESSES)
+            memcpy(&ask.mem, id, sizeof(ask.mem));
+        assert_int_equal(peer->channel->send2(peer, &hdr, &ask, sizeof(ask), &value), RANK_OK);
+    }
+}
+
+/* A valid request behind the guess that is one too many is not executed, and the log has one line. */
+static void behind_guesses(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(channels) / sizeof(channels[0]); i++) {
+        struct rk_rma_counts counts;
+        struct unit_stderr log;
+        const char *text, *line;
+        rank_team_t conn[2];
+        rank_mem_t mem;
+        struct sides s;
+        uint64_t word = 0;
+
+        unit_stderr_begin(&log);
+        sides_open(&s, &channels[i]);
+        sides_connect(&s, conn, channels[i].channel);
+        assert_int_equal(rank_ctx_reg(s.of[0], RANK_MEM_HOST, &word, sizeof(word), RANK_ACCESS_WRITE, &mem), RANK_OK);
+        exchange(conn);
+        attack(conn, send_guesses, &mem->id);
+        await_end(conn);
+        assert_int_equal(word, 0);
+        rk_rma_count(conn[0]->ctx, rk_team_peer(conn[0], 0), &counts);
+        assert_int_equal(counts.refused, GUESSES);
+        assert_int_equal(rank_dereg(&mem), RANK_OK);
+        sides_close(&s);
+        text = unit_stderr_end(&log);
+        line = strstr(text, "has named 64 memories that are none");
+        assert_non_null(line);
+        assert_null(strstr(line + 1, "has named"));
+    }
+}
+
 static int load(void **state)
 {
     (void)state;
@@ -256,7 +335,7 @@ static int load(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[sizeof(ways) / sizeof(ways[0]) + 3];
+    struct CMUnitTest tests[sizeof(ways) / sizeof(ways[0]) + 4];
     size_t n = 0;
 
     for (; n < sizeof(ways) / sizeof(ways[0]); n++)
@@ -264,5 +343,6 @@ int main(void)
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(one_at_a_time);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(on_foreign_team);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(without_job);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(behind_guesses);
     return cmocka_run_group_tests(tests, load, NULL);
 }

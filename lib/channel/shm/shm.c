@@ -135,19 +135,21 @@ size_t rk_shm_frame_max(const struct rk_peer *peer)
     return ((struct rk_shm_ep *)peer->ep)->shm->shape.frame;
 }
 
-/* Is the peer of a connection in the team of its message? is_valid counts those that it refuses. */
-static bool is_in_team(const struct rk_shm *shm, const struct rk_peer *peer, const struct rk_hdr *hdr)
+/* May a frame of the peer of a connection be handled? Is it in the team of its message? is_valid counts those that it refuses. */
+static bool is_admitted(const struct rk_shm *shm, const struct rk_peer *peer, const struct rk_hdr *hdr)
 {
     const struct rk_engine *e = shm->ctx->engine;
 
+    if (peer->condemned)
+        return false;
     return (hdr->kind > RK_KIND_SMSG && hdr->kind != RK_KIND_RNDV) || !e->is_valid || e->is_valid(shm->ctx, peer, hdr);
 }
 
-static bool is_in_bound_team(const struct rk_shm *shm, const struct rk_peer *peer, const struct rk_bind *b, uint64_t tag)
+static bool is_admitted_small(const struct rk_shm *shm, const struct rk_peer *peer, const struct rk_bind *b, uint64_t tag)
 {
     const struct rk_hdr hdr = {.kind = RK_KIND_MSG, .src = b->src, .team = b->team, .tag = tag};
 
-    return is_in_team(shm, peer, &hdr);
+    return is_admitted(shm, peer, &hdr);
 }
 
 static void shm_frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -155,7 +157,7 @@ static void shm_frame_arrived(struct rk_shm *shm, struct rk_peer *peer, const st
 {
     rk_handler_fn handler = shm->ctx->engine->handler[hdr->kind];
 
-    if (rk_unlikely(shm->checks) && !is_in_team(shm, peer, hdr))
+    if (rk_unlikely(shm->checks) && !is_admitted(shm, peer, hdr))
         return;
     if (rk_likely(handler && hdr->kind != RK_KIND_RNDV)) {
         handler(shm->ctx, peer, hdr, payload, NULL);
@@ -187,7 +189,7 @@ RK_INLINE int shm_drain(struct rk_shm *shm, int from)
 
             if (rk_unlikely(!b || b->epoch != peer->epoch))
                 rk_engine_refused(shm->ctx, &shm->bad_frames);
-            else if (rk_likely(!shm->checks) || is_in_bound_team(shm, peer, b, in->head >> 24))
+            else if (rk_likely(!shm->checks) || is_admitted_small(shm, peer, b, in->head >> 24))
                 shm->ctx->engine->small(peer, b->team, b->src, in->head >> 24, in->cell->slot[in->slot].payload, len);
             in->messages++;
             rk_fifo_consume(in, in->at);
@@ -278,7 +280,7 @@ RK_COLD void rk_shm_drain(struct rk_shm *shm, struct rk_peer *peer)
     int n = 0, most = (int)shm->shape.cells * RK_SLOTS;
 
     rk_shm_accept_boxes(shm);
-    while (n < most && peer->state == RK_PEER_UP && shm->in[peer->slot].box) {
+    while (n < most && peer->state == RK_PEER_UP && !peer->condemned && shm->in[peer->slot].box) {
         int got = shm_drain(shm, peer->slot);
         if (got == 0)
             break;

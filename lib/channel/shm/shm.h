@@ -48,7 +48,7 @@ struct rk_shm {
     struct rk_fifo_shape shape;
     uint32_t nt_from;
     bool by_bits; /* many ranks: senders set bits in a bitmap */
-    bool checks;  /* of a connection: messages on teams that the peer is not in are refused */
+    bool checks;  /* of a connection: frames of a condemned peer, and messages on teams that it is not in, are refused */
     int nlocal, me;
     uint32_t opened_seen;
     struct rk_shm_ep **ep; /* [nlocal] send endpoints */

@@ -103,12 +103,18 @@ static void align(struct rk_tcp_link *l)
     l->in_at = 0;
 }
 
+/* May frames of the peer be handled? */
+static bool link_receives(const struct rk_tcp_link *l)
+{
+    return !l->failed && !l->peer->condemned;
+}
+
 static void parse(struct rk_tcp_link *l)
 {
     struct rk_hdr hdr;
     long n;
 
-    while (l->in_at < l->in_end && !l->failed) {
+    while (l->in_at < l->in_end && link_receives(l)) {
         if (l->into_left || l->into_fill) {
             take_chunk(l);
             continue;
@@ -196,7 +202,7 @@ void rk_tcp_receive(struct rk_tcp_link *l)
 
     if (!l->in && !(l->in = aligned_alloc(RK_CACHE_LINE, rk_round_up(IN_MAX, RK_CACHE_LINE))))
         return; /* the set reports it again */
-    for (size_t sum = 0; sum < ROUND_MAX && !l->failed && !drained;) {
+    for (size_t sum = 0; sum < ROUND_MAX && link_receives(l) && !drained;) {
         sum += receive_some(l, &drained);
         parse(l);
     }

@@ -111,6 +111,10 @@ static bool ucx_recv_deliver(struct rk_ucx_link *l, struct rk_ucx_packet *p, voi
     struct rk_hdr hdr;
 
     l->ucx->handled++;
+    if (rk_unlikely(l->peer->condemned)) {
+        l->ucx->late_frames++;
+        return false;
+    }
     if (desc) {
         if (rk_likely(p->first.epoch == l->peer->epoch && p->first.kind == RK_UCX_LONG))
             return rk_ucx_long_arrived(l, &p->first, desc, total);
@@ -119,7 +123,7 @@ static bool ucx_recv_deliver(struct rk_ucx_link *l, struct rk_ucx_packet *p, voi
         l->ucx->late_frames++;
         return false;
     }
-    while (rk_ucx_next(p, &hdr, &payload))
+    while (rk_likely(!l->peer->condemned) && rk_ucx_next(p, &hdr, &payload))
         ucx_recv_frame_arrived(l, &hdr, payload);
     return true;
 }
@@ -231,7 +235,8 @@ static ucs_status_t on_packet(void *arg, const void *head, size_t head_len, void
         unknown_link(ucx, &p);
         return UCS_OK; /* UCP completes the sender of a rendezvous */
     }
-    if (rk_unlikely(ucx->leaving || l->dropped || (l->failed && !l->lost_ns) || l->peer->state == RK_PEER_DEAD)) {
+    if (rk_unlikely(ucx->leaving || l->dropped || (l->failed && !l->lost_ns) || l->peer->state == RK_PEER_DEAD ||
+                    l->peer->condemned)) {
         ucx->late_frames++;
         return UCS_OK;
     }

@@ -46,7 +46,7 @@ bool rk_ucx_fast_recv_packet(struct rk_ucx_fast_recv *t, const void *head, size_
     memcpy(&h, head, sizeof(h));
     if (h.to.index != l->id.index || h.to.gen != l->id.gen || h.first.turn != l->in.due || l->in.nheld ||
         h.first.len != len || !is_wanted(t, &h.first) || h.first.epoch != l->peer->epoch ||
-        !l->confirmed || l->remote || l->failed || l->dropped || l->peer->state != RK_PEER_UP)
+        !l->confirmed || l->remote || l->failed || l->dropped || l->peer->state != RK_PEER_UP || l->peer->condemned)
         return false;
     rk_order_advance(&l->in);
     l->ucx->handled++;
