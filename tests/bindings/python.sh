@@ -91,9 +91,48 @@ for name in kv_cache parameter_server; do
 done
 
 # Under a launcher: each rank knows its place, and the sum is that of all.
+cd "$work/examples" || exit 1 # the sources have a folder rank, too
+PATH=$here/bin:$PATH tests=$work/source/tests
 for n in 1 3; do
-    PATH=$here/bin:$PATH xrun -n $n "$python" "$work/source/tests/sum_ranks.py" >"$work/log" 2>&1 &&
+    xrun -n $n "$python" "$tests/sum_ranks.py" >"$work/log" 2>&1 &&
         [ "$(grep -c "^sum of $n: $((n * (n + 1) / 2))$" "$work/log")" = $n ]
     judge $? "xrun -n $n python sum_ranks.py"
+    timeout -k 5 90 xrun -n $n "$python" -X faulthandler "$tests/ranks_calls.py" >"$work/log" 2>&1 &&
+        [ "$(grep -c "^all is well$" "$work/log")" = $n ]
+    judge $? "xrun -n $n python ranks_calls.py"
 done
+if "$python" -c 'import numpy' 2>/dev/null; then
+    timeout -k 5 120 xrun -n 3 "$python" -X faulthandler "$tests/model_collectives.py" 8 >"$work/log" 2>&1
+    judge $? "all collectives are as in NumPy: $(grep -o 'seed [0-9]*' "$work/log" | head -n 1)"
+else
+    echo "ok - model_collectives.py # SKIP no numpy"
+fi
+
+# ends CODE WHAT ARGUMENT...: rank 1 of a job ends while the others wait for it
+ends() {
+    code=$1 what=$2
+    shift 2
+    timeout -k 5 30 xrun -n 3 "$python" "$@" >"$work/log" 2>&1
+    [ $? = "$code" ]
+    judge $? "$what: $code"
+}
+begin='import rank, sys, threading; rank.init(); w = rank.world()'
+ends 0 "no finalize()" -c "$begin; w.barrier()"
+ends 0 "no finalize(), and a thread that waits" -c "$begin
+threading.Thread(target=lambda: w.recv(bytearray(1), peer=0), daemon=True).start(); w.barrier()"
+ends 3 "sys.exit(3) of all" -c "$begin; sys.exit(3)"
+for run in "" "-m rank"; do
+    # shellcheck disable=SC2086
+    ends 3 "sys.exit(3) of one, python $run" $run -c "$begin; w.rank == 1 and sys.exit(3); w.barrier()"
+    # shellcheck disable=SC2086
+    ends 1 "an exception of one, python $run" $run -c "$begin; w.rank == 1 and 1 / 0; w.barrier()"
+done
+ends 1 "an exception beside a thread that waits, python -m rank" -m rank -c "$begin
+threading.Thread(target=lambda: w.recv(bytearray(1), peer=0)).start(); w.rank == 1 and 1 / 0; w.barrier()"
+grep -q '^ZeroDivisionError' "$work/log" && ! grep -q __main__.py "$work/log"
+judge $? "the traceback is of the program"
+ends 0 "python -m rank, no finalize()" -m rank "$tests/ranks_calls.py"
+ends 1 "abort()" -c "$begin; w.rank == 1 and rank.abort(text='by abort'); w.barrier()"
+grep -q 'aborted the job with code 1: by abort' "$work/log"
+judge $? "abort() has a text"
 exit $bad

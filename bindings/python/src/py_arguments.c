@@ -52,6 +52,16 @@ bool py_integer(PyObject *object, int64_t *value)
     return true;
 }
 
+bool py_unsigned(const char *call, PyObject *object, uint64_t *value)
+{
+    PyObject *number = PyNumber_Index(object);
+    *value = number ? PyLong_AsUnsignedLongLong(number) : 0;
+    Py_XDECREF(number);
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError))
+        PyErr_Format(PyExc_OverflowError, "%s: value must be from 0 to 2**64 - 1, not %.80R", call, object);
+    return !PyErr_Occurred();
+}
+
 /* Seconds. None waits for ever. The default is what *timeout_ns is before. */
 bool py_timeout(PyObject *object, int64_t *timeout_ns)
 {

@@ -130,32 +130,69 @@ const char *py_buffer_format(const Py_buffer *view)
     return view->format ? view->format : "B";
 }
 
-/* Find the datatype of the items. */
-bool py_buffer_dtype(const char *call, const Py_buffer *view, rank_dtype_t *dtype, int64_t *count)
+/* The format without the mark of this host's byte order. */
+static const char *format_here(const Py_buffer *view, bool *foreign)
 {
     const char *format = py_buffer_format(view);
     const uint16_t one = 1;
     char first;
     memcpy(&first, &one, 1);
-    const char foreign = first ? '>' : '<';
-    const char *letter = format + (*format && strchr("@=<>!", *format) ? 1 : 0);
-    bool swapped = view->itemsize > 1 && (*format == foreign || (first && *format == '!'));
-    *dtype = 0;
-    if (!swapped && strcmp(letter, "Zf") == 0 && view->itemsize == 8)
-        *dtype = RANK_F32_COMPLEX;
-    if (!swapped && strcmp(letter, "Zd") == 0 && view->itemsize == 16)
-        *dtype = RANK_F64_COMPLEX;
+    *foreign = view->itemsize > 1 && (*format == (first ? '>' : '<') || (first && *format == '!'));
+    return format + (*format && strchr("@=<>!", *format) ? 1 : 0);
+}
+
+/* Find the datatype of the items. Returns 0 if there is none. */
+rank_dtype_t py_buffer_dtype_of(const Py_buffer *view)
+{
+    bool foreign;
+    const char *letter = format_here(view, &foreign);
+    if (foreign)
+        return 0;
+    if (strcmp(letter, "Zf") == 0 && view->itemsize == 8)
+        return RANK_F32_COMPLEX;
+    if (strcmp(letter, "Zd") == 0 && view->itemsize == 16)
+        return RANK_F64_COMPLEX;
     if (strcmp(letter, "bf16") == 0)
-        *dtype = RANK_BF16;
-    for (size_t i = 0; !*dtype && !swapped && *letter && !letter[1] && i < sizeof(formats) / sizeof(formats[0]); i++) {
+        return RANK_BF16;
+    for (size_t i = 0; *letter && !letter[1] && i < sizeof(formats) / sizeof(formats[0]); i++) {
         if (formats[i].bytes == view->itemsize && strchr(formats[i].letters, *letter))
-            *dtype = formats[i].dtype;
+            return formats[i].dtype;
     }
+    return 0;
+}
+
+/* Get the datatype and the number of items. Returns false with an exception set if there is no datatype. */
+bool py_buffer_dtype(const char *call, const Py_buffer *view, rank_dtype_t *dtype, int64_t *count)
+{
+    bool foreign;
+    *dtype = py_buffer_dtype_of(view);
     if (!*dtype) {
+        format_here(view, &foreign);
         PyErr_Format(PyExc_TypeError, "%s: no datatype for items of format '%s'%s; use integers, floats or complex numbers of this host",
-                     call, format, swapped ? ", which are in the byte order of another host" : "");
+                     call, py_buffer_format(view), foreign ? ", which are in the byte order of another host" : "");
         return false;
     }
     *count = view->len / view->itemsize;
     return true;
+}
+
+/* Are the items of both of one type? */
+bool py_buffer_same_items(const Py_buffer *a, const Py_buffer *b)
+{
+    rank_dtype_t dtype = py_buffer_dtype_of(a);
+    bool foreign_a, foreign_b;
+    if (dtype || py_buffer_dtype_of(b))
+        return dtype == py_buffer_dtype_of(b);
+    return strcmp(format_here(a, &foreign_a), format_here(b, &foreign_b)) == 0 && foreign_a == foreign_b && a->itemsize == b->itemsize;
+}
+
+/* Refuse buffers of which one is in C order and the other in Fortran order. Returns false with an exception set. */
+bool py_buffer_order(const char *call, const char *a_name, const Py_buffer *a, const char *b_name, const Py_buffer *b)
+{
+    bool a_rows = PyBuffer_IsContiguous(a, 'C'), b_rows = PyBuffer_IsContiguous(b, 'C');
+    if (a_rows == b_rows)
+        return true;
+    PyErr_Format(PyExc_BufferError, "%s: %s is in %s order and %s in %s order; copy one, as by numpy.ascontiguousarray()", call, a_name,
+                 a_rows ? "C" : "Fortran", b_name, b_rows ? "C" : "Fortran");
+    return false;
 }

@@ -107,6 +107,15 @@ static rank_status_t call_step(void *memory, int64_t timeout_ns)
     return status;
 }
 
+/* Has the caller left the call? Runs on its thread. */
+bool py_call_left(struct py_call *call)
+{
+    pthread_mutex_lock(&call->lock);
+    bool left = call->abandoned;
+    pthread_mutex_unlock(&call->lock);
+    return left;
+}
+
 /* Run it on this thread: it does not wait. Returns false with an exception set, and frees it then. */
 bool py_call_here(const char *name, struct py_gate *gate, void *memory)
 {

@@ -3,14 +3,15 @@
 #include "py_rank.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { DRAIN_NS = 200 * 1000000 }; /* several slices of a wait */
+enum { DRAIN_NS = 200 * 1000000 /* several slices of a wait */, RETRY_PAUSE_NS = 50 * 1000000 };
 
 static PyTypeObject *context_type;
-static py_context *world_context;
 
-static py_context *context_alloc(rank_ctx_t ctx, bool world)
+/* Make a Context. Returns NULL with an exception set. */
+py_context *py_context_new(rank_ctx_t ctx, bool world)
 {
     py_context *self = PyObject_New(py_context, context_type);
     if (!self)
@@ -22,22 +23,13 @@ static py_context *context_alloc(rank_ctx_t ctx, bool world)
     self->orphans = NULL;
     self->conns = NULL;
     atomic_init(&self->calls, 0);
+    atomic_init(&self->connects, 0);
+    atomic_init(&self->ending, false);
     self->pid = getpid();
     self->loop = NULL;
     self->lists = 0;
+    self->exports = 0;
     return self;
-}
-
-/* Get the context of rank_init, which is made once in a world. Returns NULL with an exception set. */
-static py_context *context_world(const char *call)
-{
-    if (!rank_initialized()) {
-        py_raise_text(RANK_ERR_STATE, "%s: call init() first", call);
-        return NULL;
-    }
-    if (!world_context)
-        world_context = context_alloc(RANK_CTX_NULL, true);
-    return world_context && py_usable(call, &world_context->gate) ? world_context : NULL;
 }
 
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -56,14 +48,14 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     Py_END_ALLOW_THREADS
     if (status != RANK_OK)
         return py_raise("Context", status);
-    py_context *self = context_alloc(ctx, false);
+    py_context *self = py_context_new(ctx, false);
     if (!self)
         rank_ctx_close(&ctx, 0);
     return (PyObject *)self;
 }
 
 /* Close it once. Buffers of abandoned operations are free then. */
-static rank_status_t context_shut(py_context *self, int64_t timeout_ns)
+rank_status_t py_context_shut(py_context *self, int64_t timeout_ns)
 {
     rank_status_t status = RANK_OK;
     rank_status_t unconfirmed = RANK_OK;
@@ -76,6 +68,8 @@ static rank_status_t context_shut(py_context *self, int64_t timeout_ns)
         if (timeout_ns >= 0 && (left = end_ns - py_clock_ns()) < 0)
             left = 0;
     }
+    atomic_store(&self->ending, true);
+    py_drain_for(&self->gate, &self->connects, self->world ? -1 : DRAIN_NS); /* one that has only begun must be in the library */
     self->closing = true;
     Py_BEGIN_ALLOW_THREADS
     status = self->world ? rank_finalize() : rank_ctx_close(&self->ctx, left);
@@ -83,6 +77,8 @@ static rank_status_t context_shut(py_context *self, int64_t timeout_ns)
     if (status == RANK_OK)
         status = unconfirmed;
     self->closed = true;
+    if (!py_drain_for(&self->gate, &self->connects, DRAIN_NS))
+        Py_INCREF((PyObject *)self); /* its thread waits for a name server, and ends later: this stays for ever */
     py_reap(self);
     Py_CLEAR(self->loop);
     return status;
@@ -92,7 +88,7 @@ static void context_dealloc(py_context *self)
 {
     PyTypeObject *type = Py_TYPE((PyObject *)self);
     if (!self->world)
-        context_shut(self, 0);
+        py_context_shut(self, 0);
     PyObject_Free(self);
     Py_DECREF((PyObject *)type);
 }
@@ -106,7 +102,7 @@ static PyObject *context_close(py_context *self, PY_ARGS)
         return NULL;
     if (self->world)
         return py_raise_text(RANK_ERR_STATE, "close: the context of init() ends with finalize()");
-    return py_none_or_raise("close", context_shut(self, timeout_ns));
+    return py_none_or_raise("close", py_context_shut(self, timeout_ns));
 }
 
 /* Set bytes of the options, which hold keeps. Returns false with an exception set. */
@@ -128,8 +124,8 @@ static bool option_time(PyObject *object, int64_t *time_ns)
     return py_timeout(object == Py_None ? NULL : object, time_ns);
 }
 
-/* Arguments that listen and connect have in common, in this order. */
-enum { IN_ADDRESS, IN_SECRET, IN_HELLO, IN_TIMEOUT, IN_SILENCE, IN_SHM, IN_CONNS, IN_OPEN, IN_BACKLOG, IN_MAX };
+/* Arguments that listen and connect have in common, in this order, and then those of one of them. */
+enum { IN_ADDRESS, IN_SECRET, IN_HELLO, IN_TIMEOUT, IN_SILENCE, IN_SHM, IN_CONNS, IN_OPEN, IN_BACKLOG, IN_MAX, IN_RETRY = IN_CONNS };
 
 /* Set flag in the options if the argument is not as by default. Returns false with an exception set. */
 static bool option_flag(PyObject *object, bool by_default, uint32_t flag, uint32_t *flags)
@@ -197,15 +193,30 @@ static PyObject *context_listen(py_context *self, PY_ARGS)
 struct connect_call {
     struct py_call call;
     rank_ctx_t ctx;
+    const _Atomic bool *ending; /* of the context */
     rank_conn_opts_t opts;
+    int64_t retry_until; /* by py_clock_ns */
     rank_team_t conn;
     char text[]; /* address, secret, hello */
 };
 
+/* Does the call try again to reach a listener that is not there yet? It pauses before it does. */
+static bool connect_again(struct connect_call *self, rank_status_t status)
+{
+    const struct timespec pause = {0, RETRY_PAUSE_NS};
+    if (status != RANK_ERR_UNREACHABLE || py_clock_ns() >= self->retry_until || py_call_left(&self->call))
+        return false;
+    nanosleep(&pause, NULL);
+    return !py_call_left(&self->call) && !atomic_load(self->ending);
+}
+
 static rank_status_t connect_run(struct py_call *call)
 {
     struct connect_call *self = (struct connect_call *)call;
-    rank_status_t status = rank_connect(self->ctx, self->text, &self->opts, &self->conn);
+    rank_status_t status;
+    do {
+        status = atomic_load(self->ending) ? RANK_ERR_CLOSED : rank_connect(self->ctx, self->text, &self->opts, &self->conn);
+    } while (connect_again(self, status));
     if (self->opts.secret_bytes)
         explicit_bzero((void *)(uintptr_t)self->opts.secret, self->opts.secret_bytes);
     return status;
@@ -213,7 +224,9 @@ static rank_status_t connect_run(struct py_call *call)
 
 static void connect_undo(struct py_call *call)
 {
-    rank_disconnect(&((struct connect_call *)call)->conn, 0);
+    struct connect_call *self = (struct connect_call *)call;
+    if (!atomic_load(self->ending)) /* else the context disconnects it */
+        rank_disconnect(&self->conn, 0);
 }
 
 /* Copy what the call uses. Returns NULL with an exception set. */
@@ -224,6 +237,8 @@ static struct connect_call *connect_call_new(py_context *self, const char *addre
     if (!call)
         return NULL;
     call->ctx = self->ctx;
+    call->ending = &self->ending;
+    call->call.running = &self->connects; /* the close of the context ends it */
     memcpy(call->text, address, len);
     if (opts.secret_bytes)
         opts.secret = memcpy(call->text + len, opts.secret, opts.secret_bytes);
@@ -233,19 +248,22 @@ static struct connect_call *connect_call_new(py_context *self, const char *addre
     return call;
 }
 
-/* It ends within the timeout of the handshake. */
+/* It ends within the timeout of the handshake, after the time of retry. */
 static PyObject *context_connect(py_context *self, PY_ARGS)
 {
-    static const char *const names[] = {"address", "secret", "hello", "timeout", "silence", "shm", NULL};
+    static const char *const names[] = {"address", "secret", "hello", "timeout", "silence", "shm", "retry", NULL};
     PyObject *in[IN_MAX], *result = NULL;
     rank_conn_opts_t opts = RANK_CONN_OPTS_INIT;
-    if (!py_arguments("connect", names, 1, args, nargs, kwnames, in))
+    int64_t retry_ns = 0;
+    if (!py_arguments("connect", names, 1, args, nargs, kwnames, in) || !option_time(in[IN_RETRY], &retry_ns))
         return NULL;
     struct py_hold *hold = py_hold_new(2);
     if (!hold)
         return NULL;
     PyObject *address = address_arguments(self, "connect", in, &opts, hold);
     struct connect_call *call = address ? connect_call_new(self, PyBytes_AsString(address), opts) : NULL;
+    if (call)
+        call->retry_until = retry_ns < 0 ? INT64_MAX : py_clock_ns() + retry_ns;
     py_hold_free(hold);
     Py_XDECREF(address);
     if (call && py_call_wait("connect", &self->gate, call, -1, NULL)) {
@@ -345,54 +363,9 @@ static int context_set_loop(py_context *self, PyObject *value, void *unused)
     return 0;
 }
 
-static PyObject *init_call(PyObject *module, PyObject *unused)
-{
-    rank_init_opts_t opts = RANK_INIT_OPTS_INIT;
-    rank_status_t status;
-    (void)module, (void)unused;
-    opts.thread_level = RANK_THREAD_MULTIPLE;
-    Py_BEGIN_ALLOW_THREADS
-    status = rank_init(&opts);
-    Py_END_ALLOW_THREADS
-    return py_none_or_raise("init", status);
-}
-
-static PyObject *world_call(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    py_context *owner = context_world("world");
-    return owner ? py_team_new(owner, rank_world(), false) : NULL;
-}
-
-static PyObject *finalize_call(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    py_context *owner = context_world("finalize");
-    if (!owner)
-        return NULL;
-    rank_status_t status = context_shut(owner, 0);
-    world_context = NULL; /* objects of this world keep theirs */
-    Py_DECREF((PyObject *)owner);
-    return py_none_or_raise("finalize", status);
-}
-
-static PyObject *initialized_call(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    return PyBool_FromLong(rank_initialized());
-}
-
-static PyMethodDef context_functions[] = {
-    PY_PLAIN("init", init_call, "init(): join the world of the launcher, or be alone in one; collective"),
-    PY_PLAIN("world", world_call, "world(): returns the Team of all ranks"),
-    PY_PLAIN("finalize", finalize_call, "finalize(): leave the world; collective"),
-    PY_PLAIN("initialized", initialized_call, "initialized(): True between init() and finalize()"),
-    {NULL, NULL, 0, NULL},
-};
-
 static PyMethodDef context_methods[] = {
     PY_METHOD("listen", context_listen, "listen(address, secret=None, hello=None, timeout=5, silence=10, shm=True, max_conns=1024, open=False, backlog=None)"),
-    PY_METHOD("connect", context_connect, "connect(address, secret=None, hello=None, timeout=5, silence=10, shm=True)"),
+    PY_METHOD("connect", context_connect, "connect(address, secret=None, hello=None, timeout=5, silence=10, shm=True, retry=0)"),
     PY_METHOD("register", context_register, "register(buffer, access=ACCESS_READ | ACCESS_WRITE): let peers access a buffer; returns a Memory"),
     PY_METHOD("alloc", context_alloc_memory, "alloc(bytes, access=ACCESS_READ | ACCESS_WRITE): make shared memory; returns a Memory"),
     PY_METHOD("keys", context_keys, "keys(memories): returns the keys of many Memory as bytes, for Connection.open_keys() of a peer"),
@@ -430,5 +403,5 @@ static PyType_Spec context_spec = {"rank.Context", sizeof(py_context), 0, Py_TPF
 bool py_context_init(PyObject *module)
 {
     context_type = py_type(module, &context_spec, NULL, "Context");
-    return context_type && PyModule_AddFunctions(module, context_functions) == 0;
+    return context_type != NULL;
 }

@@ -36,6 +36,14 @@ static const struct {
     {"ACCESS_READ", RANK_ACCESS_READ},
     {"ACCESS_WRITE", RANK_ACCESS_WRITE},
     {"NOTICE_MAX", RANK_NOTICE_MAX},
+    {"SIGNAL_SET", RANK_SIGNAL_SET},
+    {"SIGNAL_ADD", RANK_SIGNAL_ADD},
+    {"CMP_EQ", RANK_CMP_EQ},
+    {"CMP_NE", RANK_CMP_NE},
+    {"CMP_GT", RANK_CMP_GT},
+    {"CMP_GE", RANK_CMP_GE},
+    {"CMP_LT", RANK_CMP_LT},
+    {"CMP_LE", RANK_CMP_LE},
     {"SUM", RANK_SUM},
     {"PROD", RANK_PROD},
     {"MIN", RANK_MIN},
@@ -69,8 +77,8 @@ PyMODINIT_FUNC PyInit__rank(void)
     PyObject *module = PyModule_Create(&module_def);
     if (!module)
         return NULL;
-    if (!py_error_init(module) || !py_request_init(module) || !py_context_init(module) || !py_listener_init(module) ||
-        !py_team_init(module) || !py_memory_init(module) || !py_remote_init(module) || !module_constants(module))
+    if (!py_error_init(module) || !py_fold_init() || !py_request_init(module) || !py_context_init(module) || !py_world_init(module) || !py_listener_init(module) ||
+        !py_team_init(module) || !py_message_init(module) || !py_memory_init(module) || !py_symmetric_init(module) || !py_remote_init(module) || !module_constants(module))
         Py_CLEAR(module);
     return module;
 }

@@ -33,6 +33,8 @@ struct py_hold {
     struct py_hold *next;
     bool until_close; /* peers may use them until the context is closed */
     PyObject *kept;   /* an object that stays as long, or NULL */
+    const Py_buffer *fold_to; /* the result of a function of the program, or NULL */
+    Py_ssize_t fold_from;     /* blocks that it combines */
     Py_ssize_t n, room;
     Py_buffer views[];
 };
@@ -46,9 +48,12 @@ typedef struct py_context {
     bool closed;             /* no handle of it is valid any more */
     struct py_hold *orphans; /* abandoned operations that have not ended */
     struct py_team *conns;   /* connections that are open */
-    _Atomic int calls;       /* threads of py_call.c */
+    _Atomic int calls;       /* threads of py_call.c, but */
+    _Atomic int connects;    /* those of connect */
+    _Atomic bool ending;     /* the close ends connects */
     pid_t pid;
     PyObject *loop;          /* of asyncio, or NULL */
+    Py_ssize_t exports;      /* views of symmetric memory */
     unsigned lists;          /* that were complete at once: see op_settle */
 } py_context;
 
@@ -67,7 +72,9 @@ typedef struct py_team {
     rank_team_t team; /* RANK_TEAM_NULL: disconnected */
     int rank, size;
     bool connection;
+    bool made;                /* by split or dup: close() frees it */
     bool near;                /* by shared memory: the library copies without the peer */
+    int memories;             /* of alloc() that are not closed */
     struct py_team *next;     /* connection of the context */
     uint64_t posted, flushed; /* writes of class Remote to the other side */
 } py_team;
@@ -100,7 +107,7 @@ struct py_op {
     bool unsent;          /* the library may hold messages of it back after its end */
 };
 
-enum { PY_NAMES_MAX = 5 };
+enum { PY_NAMES_MAX = 6 };
 
 /* A kind of operation: the call that waits for it, and the call that returns a Request. */
 struct py_op_kind {
@@ -124,6 +131,25 @@ struct py_op_kind {
     PY_OP_START(kind)                                                                                                  \
     static PyObject *kind##_wait(PyObject *self, PY_ARGS) { return py_op_call(&kind, self, true, args, nargs, kwnames); }
 
+/* Each collective: its arguments before timeout, and what it does. The other form is named as that of rank.h: ibarrier. */
+#define PY_COLLECTIVES(X)                                                                                              \
+    X(barrier, "", "wait for all ranks")                                                                               \
+    X(bcast, "buffer, root=0, ", "copy the buffer of root to all ranks")                                               \
+    X(allreduce, "sendbuf, recvbuf=None, op=SUM, ", "combine items; in place without recvbuf")                         \
+    X(reduce, "sendbuf, recvbuf=None, op=SUM, root=0, ", "combine items at root; in place there without recvbuf")      \
+    X(reduce_scatter, "sendbuf, recvbuf, op=SUM, ", "combine items; rank i receives block i of the result")            \
+    X(scan, "sendbuf, recvbuf=None, op=SUM, ", "combine the items of the ranks up to this one")                        \
+    X(exscan, "sendbuf, recvbuf=None, op=SUM, ", "combine the items of the ranks before this one")                     \
+    X(allgather, "sendbuf, recvbuf, ", "collect the buffers of all ranks, in their order")                             \
+    X(gather, "sendbuf, recvbuf=None, root=0, ", "collect the buffers of all ranks at root")                           \
+    X(scatter, "sendbuf, recvbuf, root=0, ", "distribute the blocks of sendbuf of root; sendbuf is None elsewhere")    \
+    X(alltoall, "sendbuf, recvbuf, ", "send block i of sendbuf to rank i")                                             \
+    X(allgatherv, "sendbuf, recvbuf, counts, displs=None, ", "collect buffers of counts[i] items of rank i")           \
+    X(gatherv, "sendbuf, recvbuf=None, counts=None, displs=None, root=0, ", "collect buffers of counts[i] items at root") \
+    X(scatterv, "sendbuf, recvbuf, counts=None, displs=None, root=0, ", "distribute blocks of counts[i] items of root") \
+    X(alltoallv, "sendbuf, recvbuf, sendcounts, recvcounts, senddispls=None, recvdispls=None, ",                       \
+      "send sendcounts[i] items to rank i")
+
 /* py_error.c */
 bool py_error_init(PyObject *module);
 PyObject *py_raise(const char *call, rank_status_t status); /* Returns NULL. */
@@ -134,6 +160,7 @@ PyObject *py_none_or_raise(const char *call, rank_status_t status);
 /* py_arguments.c: each returns false with an exception set. NULL and None have the meaning of the default. */
 bool py_arguments(const char *call, const char *const *names, int required, PY_ARGS, PyObject **out);
 bool py_integer(PyObject *object, int64_t *value);
+bool py_unsigned(const char *call, PyObject *object, uint64_t *value);
 bool py_timeout(PyObject *object, int64_t *timeout_ns);
 int64_t py_clock_ns(void);
 
@@ -142,10 +169,18 @@ struct py_hold *py_hold_new(Py_ssize_t room);
 void py_hold_free(struct py_hold *hold);
 Py_buffer *py_hold_add(struct py_hold *hold, const char *call, PyObject *object, bool writable);
 const char *py_buffer_format(const Py_buffer *view);
+rank_dtype_t py_buffer_dtype_of(const Py_buffer *view);
 bool py_buffer_dtype(const char *call, const Py_buffer *view, rank_dtype_t *dtype, int64_t *count);
+bool py_buffer_same_items(const Py_buffer *a, const Py_buffer *b);
+bool py_buffer_order(const char *call, const char *a_name, const Py_buffer *a, const char *b_name, const Py_buffer *b);
 
 /* py_dlpack.c */
 int py_dlpack_view(const char *call, PyObject *object, Py_buffer *view);
+
+/* py_fold.c */
+bool py_fold_init(void);
+char *py_fold_new(struct py_op *op, PyObject *function, const Py_buffer *result, int size, int n);
+bool py_fold_run(const char *call, struct py_hold *hold);
 
 /* py_wait.c */
 typedef rank_status_t py_step(void *arg, int64_t timeout_ns);
@@ -162,6 +197,7 @@ void py_part_free(void *object);
 void *py_call_new(size_t bytes, py_context *owner, rank_status_t (*run)(struct py_call *), void (*undo)(struct py_call *));
 bool py_call_here(const char *name, struct py_gate *gate, void *call);
 bool py_call_wait(const char *name, struct py_gate *gate, void *call, int64_t timeout_ns, bool *left);
+bool py_call_left(struct py_call *call);
 void py_call_free(void *call);
 
 /* py_request.c */
@@ -179,17 +215,33 @@ void py_touch(py_context *owner);
 
 /* py_context.c */
 bool py_context_init(PyObject *module);
+py_context *py_context_new(rank_ctx_t ctx, bool world);
+rank_status_t py_context_shut(py_context *self, int64_t timeout_ns);
+
+/* py_world.c */
+bool py_world_init(PyObject *module);
+void py_end_here(void);
 
 /* py_listener.c */
 bool py_listener_init(PyObject *module);
 PyObject *py_listener_new(py_context *owner, rank_listener_t listener);
+
+/* py_message.c: calls of the class Team. */
+bool py_message_init(PyObject *module);
+extern const struct py_op_kind py_send, py_ssend, py_recv;
+PyObject *py_sendrecv(py_team *self, PY_ARGS);
+PyObject *py_recv_bytes(py_team *self, PY_ARGS);
+PyObject *py_probe(py_team *self, PY_ARGS);
+PyObject *py_mprobe(py_team *self, PY_ARGS);
+PyObject *py_improbe(py_team *self, PY_ARGS);
 
 /* py_team.c, py_collective.c, py_list.c */
 bool py_team_init(PyObject *module);
 PyObject *py_team_new(py_context *owner, rank_team_t team, bool connection);
 rank_status_t py_team_disconnect_all(py_context *owner, int64_t end_ns);
 bool py_team_address(const char *call, py_team *self, PyObject *peer_in, PyObject *tag_in, bool receives, int *peer, int64_t *tag);
-extern const struct py_op_kind py_barrier, py_bcast, py_allreduce, py_allgather, py_reduce, py_gather, py_scatter, py_alltoall;
+#define PY_COLLECTIVE_KIND(name, arguments, text) extern const struct py_op_kind py_##name;
+PY_COLLECTIVES(PY_COLLECTIVE_KIND)
 extern const struct py_op_kind py_list_write, py_list_read, py_list_prepare_write, py_list_prepare_read;
 
 /* py_memory.c */
@@ -198,8 +250,13 @@ PyObject *py_memory_register(py_context *owner, PyObject *object, unsigned acces
 PyObject *py_memory_alloc(py_context *owner, int64_t bytes, unsigned access);
 PyObject *py_memory_keys(PyObject *sequence);
 
+/* py_symmetric.c */
+bool py_symmetric_init(PyObject *module);
+PyObject *py_symmetric_alloc(py_team *team, PY_ARGS);
+
 /* py_remote.c */
 bool py_remote_init(PyObject *module);
+PyObject *py_remote_of(py_team *team, int peer, rank_mem_t mem, py_part *memory);
 PyObject *py_remote_open(py_team *team, int peer, PyObject *key, int64_t timeout_ns);
 PyObject *py_remote_open_all(py_team *team, int peer, PyObject *keys, int64_t timeout_ns);
 bool py_remote_check(PyObject *object);

@@ -8,6 +8,7 @@
 typedef struct py_remote {
     PY_PART
     py_team *team;
+    py_part *memory; /* of alloc(), which has its part; NULL: mem is of a key */
     rank_mem_t mem;
     int peer;
     bool mapped;    /* its calls do not wait for the peer */
@@ -18,6 +19,17 @@ enum { RKEY_USUAL = 64 /* bytes of a key in a list */, DROP_NS = 100 * 1000000 /
 
 static PyTypeObject *remote_type;
 
+static void remote_set(py_remote *self, py_team *team, int peer, rank_mem_t mem, py_part *memory)
+{
+    self->team = (py_team *)Py_NewRef((PyObject *)team);
+    self->memory = (py_part *)Py_XNewRef((PyObject *)memory);
+    self->mem = mem;
+    self->peer = peer;
+    void *ptr = NULL;
+    self->mapped = rank_ptr(mem, peer, &ptr) == RANK_OK && ptr;
+    self->abandoned = false;
+}
+
 /* Take an opened key. Returns NULL with an exception set. */
 static PyObject *remote_new(py_team *team, int peer, rank_mem_t mem)
 {
@@ -27,12 +39,17 @@ static PyObject *remote_new(py_team *team, int peer, rank_mem_t mem)
         rank_rkey_close(&mem);
         return NULL;
     }
-    self->team = (py_team *)Py_NewRef((PyObject *)team);
-    self->mem = mem;
-    self->peer = peer;
-    void *ptr = NULL;
-    self->mapped = rank_ptr(mem, peer, &ptr) == RANK_OK && ptr;
-    self->abandoned = false;
+    remote_set(self, team, peer, mem, NULL);
+    return (PyObject *)self;
+}
+
+/* Make one of the part of peer in symmetric memory, which it keeps. Returns NULL with an exception set. */
+PyObject *py_remote_of(py_team *team, int peer, rank_mem_t mem, py_part *memory)
+{
+    struct py_gate gate = {.outer = &memory->gate, .status = RANK_ERR_HANDLE, .reason = "the Remote is closed"};
+    py_remote *self = py_part_new(remote_type, team->owner, gate);
+    if (self)
+        remote_set(self, team, peer, mem, memory);
     return (PyObject *)self;
 }
 
@@ -181,7 +198,7 @@ static rank_status_t remote_call_here(py_remote *self, struct py_gate *gate, boo
     rank_status_t status;
     py_enter(gate);
     Py_BEGIN_ALLOW_THREADS
-    status = close ? rank_rkey_close(&self->mem) : rank_flush(self->mem, self->peer);
+    status = close && !self->memory ? rank_rkey_close(&self->mem) : rank_flush(self->mem, self->peer);
     Py_END_ALLOW_THREADS
     py_leave(gate);
     return status;
@@ -194,7 +211,7 @@ static bool remote_call(py_remote *self, const char *name, bool close, int64_t t
     uint64_t posted = self->team->posted;
     bool good, left = false;
     if (remote_waits(self)) {
-        struct flush_call *call = py_call_new(sizeof(*call), self->owner, close ? close_run : flush_run, NULL);
+        struct flush_call *call = py_call_new(sizeof(*call), self->owner, close && !self->memory ? close_run : flush_run, NULL);
         if (call) {
             call->mem = self->mem;
             call->peer = self->peer;
@@ -221,7 +238,7 @@ static bool remote_shut(py_remote *self, int64_t timeout_ns)
     if (self->gate.shut)
         return true;
     py_drain(&self->gate);
-    if (self->abandoned || self->team->gate.shut || self->owner->gate.shut) /* the disconnect closes it */
+    if (self->abandoned || self->gate.outer->shut || self->team->gate.shut || self->owner->gate.shut) /* the end of that closes it */
         return true;
     return remote_call(self, "close", true, timeout_ns);
 }
@@ -237,6 +254,7 @@ static void remote_dealloc(py_remote *self)
     }
     PyErr_Restore(kind, value, trace);
     Py_DECREF((PyObject *)self->team);
+    Py_XDECREF((PyObject *)self->memory);
     py_part_free(self);
 }
 
@@ -261,6 +279,38 @@ static const struct py_op_kind remote_put = {"put", "iput", remote_start, {"buff
 static const struct py_op_kind remote_get = {"get", "iget", remote_start, {"buffer", "offset"}, 1, true, false};
 PY_OP_METHODS(remote_put)
 PY_OP_METHODS(remote_get)
+
+/* Put, and update a signal at the peer. The library does not wait, but for room on the way to another host. */
+static PyObject *remote_put_signal(py_remote *self, PY_ARGS)
+{
+    static const char *const names[] = {"buffer", "signal_offset", "offset", "value", "op", "signal", NULL};
+    static const char call[] = "put_signal";
+    PyObject *in[6];
+    int64_t offset = 0, signal_offset = 0, op = RANK_SIGNAL_ADD;
+    uint64_t value = 1;
+    rank_mem_t signal = self->mem;
+    rank_status_t status;
+    if (!py_arguments(call, names, 2, args, nargs, kwnames, in) || !py_integer(in[1], &signal_offset) || !py_integer(in[2], &offset) ||
+        (in[3] && !py_unsigned(call, in[3], &value)) || !py_integer(in[4], &op))
+        return NULL;
+    struct py_hold *hold = py_hold_new(1);
+    Py_buffer *view = hold ? py_hold_add(hold, call, in[0], false) : NULL;
+    if (!view || !py_usable(call, &self->gate) ||
+        (in[5] && in[5] != Py_None && !py_remote_mem(call, in[5], &signal))) {
+        py_hold_free(hold);
+        return NULL;
+    }
+    self->team->posted++;
+    py_enter(&self->gate);
+    Py_BEGIN_ALLOW_THREADS
+    status = rank_put_signal(view->buf, view->len, self->peer, self->mem, offset, signal, signal_offset, value,
+                             op == RANK_SIGNAL_SET ? RANK_SIGNAL_SET : op == RANK_SIGNAL_ADD ? RANK_SIGNAL_ADD : (rank_signal_op_t)(RANK_SIGNAL_ADD + 1));
+    Py_END_ALLOW_THREADS
+    py_leave(&self->gate);
+    py_hold_free(hold);
+    py_touch(self->owner);
+    return py_none_or_raise(call, status);
+}
 
 /* ----------------------------------------------------------------------------------------- atomics, on int64 */
 
@@ -398,6 +448,7 @@ static PyMethodDef remote_methods[] = {
     PY_METHOD("get", remote_get_wait, "get(buffer, offset=0, timeout=None): read"),
     PY_METHOD("iput", remote_put_start, "iput(buffer, offset=0): start a put; returns a Request"),
     PY_METHOD("iget", remote_get_start, "iget(buffer, offset=0): start a get; returns a Request"),
+    PY_METHOD("put_signal", remote_put_signal, "put_signal(buffer, signal_offset, offset=0, value=1, op=SIGNAL_ADD, signal=None): put, then update a signal, here or in another Remote"),
     PY_METHOD("add", remote_add, "add(value, offset=0, timeout=None): add to an int64 at the peer; done after flush()"),
     PY_METHOD("fetch_add", remote_fetch_add, "fetch_add(value, offset=0, timeout=None): add to an int64; returns the value before"),
     PY_METHOD("swap", remote_swap, "swap(value, offset=0, timeout=None): store an int64; returns the value before"),
@@ -412,7 +463,7 @@ static PyMethodDef remote_methods[] = {
 static PyType_Slot remote_slots[] = {
     {Py_tp_dealloc, (void *)remote_dealloc},
     {Py_tp_methods, remote_methods},
-    {Py_tp_doc, "Memory of a peer, by its key."},
+    {Py_tp_doc, "Memory of a peer, by its key, or its part of symmetric memory."},
     {0, NULL},
 };
 

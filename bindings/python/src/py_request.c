@@ -184,6 +184,7 @@ PyObject *py_op_wait(struct py_op *op, int64_t timeout_ns)
         return py_raise(op->call, status);
     }
     bool waited = py_wait(&owner->gate, timeout_ns, op_step, &wait, &status);
+    bool folded = !waited || op->req || status != RANK_OK || py_fold_run(op->call, op->hold);
     if (waited && !op->req) {
         py_op_drop(op);
     } else {
@@ -194,6 +195,8 @@ PyObject *py_op_wait(struct py_op *op, int64_t timeout_ns)
             status = end;
     }
     op_settle(owner, op->unsent || status != RANK_OK);
+    if (!folded)
+        return NULL;
     return status == RANK_OK ? op_result(op->receives, &envelope) : py_raise(op->call, status);
 }
 
@@ -313,12 +316,14 @@ static int request_wait(py_request *self, int64_t timeout_ns)
     struct op_wait wait = {&self->req, &self->envelope};
     self->busy = true;
     bool waited = py_wait(&self->owner->gate, timeout_ns, op_step, &wait, &status);
+    bool ended = waited && (self->persistent ? persistent_ended(self, status) : !self->req);
+    bool folded = !ended || status != RANK_OK || py_fold_run(self->call, self->hold);
     self->busy = false;
     if (!waited)
         return -1;
-    if (self->persistent ? persistent_ended(self, status) : !self->req) {
-        request_end(self, status);
-        return 1;
+    if (ended) {
+        request_end(self, folded ? status : RANK_ERR_OP);
+        return folded ? 1 : -1;
     }
     if (status == RANK_ERR_TIMED_OUT) {
         py_touch(self->owner);

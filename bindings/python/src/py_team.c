@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* py_team.c: messages; classes Team and Connection. */
+/* py_team.c: make, describe and end teams; classes Team and Connection. */
 #include "py_rank.h"
 
 #include <string.h>
@@ -22,6 +22,8 @@ PyObject *py_team_new(py_context *owner, rank_team_t team, bool connection)
     self->rank = rank_team_rank(team);
     self->size = rank_team_size(team);
     self->connection = connection;
+    self->made = false;
+    self->memories = 0;
     self->near = false;
     self->next = NULL;
     self->posted = self->flushed = 0;
@@ -55,13 +57,30 @@ static rank_status_t team_end(py_team *self, int64_t timeout_ns)
     return status;
 }
 
+/* Free a team of split or dup, once. The call does not wait for the other ranks. */
+static rank_status_t team_free(py_team *self)
+{
+    rank_status_t status = RANK_OK;
+    py_drain_for(&self->gate, &self->owner->calls, DRAIN_NS);
+    if (self->owner->gate.shut) /* the end of the world frees it */
+        return status;
+    py_enter(&self->owner->gate);
+    Py_BEGIN_ALLOW_THREADS
+    status = rank_team_free(&self->team);
+    Py_END_ALLOW_THREADS
+    py_leave(&self->owner->gate);
+    return status;
+}
+
 /*
- * Disconnect once. No-op for the world. A call on a thread of its own that has only begun must be in the library when the
+ * Disconnect once, or free. No-op for the world. A call on a thread of its own that has only begun must be in the library when the
  * connection ends: it gets the time of the drain. Until then the context must not disconnect an object that is freed.
  */
 static rank_status_t team_shut(py_team *self, int64_t timeout_ns)
 {
     rank_status_t status = RANK_OK;
+    if (self->made && !self->gate.shut)
+        return team_free(self);
     if (!self->connection || self->gate.shut)
         return status;
     team_unlink(self);
@@ -93,17 +112,126 @@ static void team_dealloc(py_team *self)
     py_part_free(self);
 }
 
-static PyObject *team_disconnect(py_team *self, PY_ARGS)
+static PyObject *team_close(py_team *self, const char *name, PY_ARGS)
 {
     static const char *const names[] = {"timeout", NULL};
     PyObject *in[1];
     int64_t timeout_ns = NS_PER_S;
-    if (!py_arguments("disconnect", names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns))
+    if (!py_arguments(name, names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns))
         return NULL;
-    return py_none_or_raise("disconnect", team_shut(self, timeout_ns));
+    return py_none_or_raise(name, team_shut(self, timeout_ns));
 }
 
-/* ------------------------------------------------------------------------------------------------- messages */
+static PyObject *team_disconnect(py_team *self, PY_ARGS)
+{
+    return team_close(self, "disconnect", args, nargs, kwnames);
+}
+
+static PyObject *team_close_method(py_team *self, PY_ARGS)
+{
+    if (!self->connection && !self->made)
+        return py_raise_text(RANK_ERR_STATE, "close: the team of world() ends with finalize()");
+    if (self->memories > 0 && !self->gate.shut)
+        return py_raise_text(RANK_ERR_STATE, "close: %d memories of alloc() are not closed; close them first", self->memories);
+    return team_close(self, "close", args, nargs, kwnames);
+}
+
+/* ----------------------------------------------------------------------------------------------- other teams */
+
+struct make_call {
+    struct py_call call;
+    rank_team_t from, team;
+    rank_status_t (*make)(struct make_call *call);
+    int color, key;
+};
+
+static rank_status_t make_run(struct py_call *call)
+{
+    return ((struct make_call *)call)->make((struct make_call *)call);
+}
+
+static void make_undo(struct py_call *call)
+{
+    struct make_call *self = (struct make_call *)call;
+    if (self->team)
+        rank_team_free(&self->team);
+}
+
+static rank_status_t make_split(struct make_call *call)
+{
+    return rank_team_split(call->from, call->color, call->key, &call->team);
+}
+
+static rank_status_t make_split_shared(struct make_call *call)
+{
+    return rank_team_split_shared(call->from, call->key, &call->team);
+}
+
+static rank_status_t make_dup(struct make_call *call)
+{
+    return rank_team_dup(call->from, &call->team);
+}
+
+/* Make a team, or None if this rank joins none. The collective runs on a thread of its own, as the others may be late. */
+static PyObject *team_make(py_team *self, const char *name, rank_status_t (*make)(struct make_call *), int64_t color, int64_t key,
+                           int64_t timeout_ns)
+{
+    if (!py_usable(name, &self->gate))
+        return NULL;
+    struct make_call *call = py_call_new(sizeof(*call), self->owner, make_run, make_undo);
+    if (!call)
+        return NULL;
+    call->from = self->team;
+    call->make = make;
+    call->color = color != (int)color ? INT32_MIN : (int)color; /* the library refuses that */
+    call->key = key > INT32_MAX ? INT32_MAX : key < INT32_MIN ? INT32_MIN : (int)key;
+    if (!py_call_wait(name, &self->gate, call, timeout_ns, NULL))
+        return NULL;
+    rank_team_t team = call->team;
+    py_call_free(call);
+    if (!team)
+        Py_RETURN_NONE;
+    py_team *made = (py_team *)py_team_new(self->owner, team, false);
+    if (made)
+        made->made = true;
+    else
+        rank_team_free(&team);
+    return (PyObject *)made;
+}
+
+static PyObject *team_split(py_team *self, PY_ARGS)
+{
+    static const char *const names[] = {"color", "key", "timeout", NULL};
+    PyObject *in[3];
+    int64_t color = RANK_UNDEFINED, key = 0, timeout_ns = -1;
+    if (!py_arguments("split", names, 1, args, nargs, kwnames, in) || !py_integer(in[0], &color) || !py_integer(in[1], &key) ||
+        !py_timeout(in[2], &timeout_ns))
+        return NULL;
+    return team_make(self, "split", make_split, color, key, timeout_ns);
+}
+
+static PyObject *team_split_shared(py_team *self, PY_ARGS)
+{
+    static const char *const names[] = {"key", "timeout", NULL};
+    PyObject *in[2];
+    int64_t key = 0, timeout_ns = -1;
+    if (!py_arguments("split_shared", names, 0, args, nargs, kwnames, in) || !py_integer(in[0], &key) ||
+        !py_timeout(in[1], &timeout_ns))
+        return NULL;
+    return team_make(self, "split_shared", make_split_shared, 0, key, timeout_ns);
+}
+
+static PyObject *team_dup(py_team *self, PY_ARGS)
+{
+    static const char *const names[] = {"timeout", NULL};
+    PyObject *in[1];
+    int64_t timeout_ns = -1;
+    if (!py_arguments("dup", names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns))
+        return NULL;
+    return team_make(self, "dup", make_dup, 0, 0, timeout_ns);
+}
+
+/* ------------------------------------------------------------------------------------ peers, keys, descriptions */
 
 /* Parse peer and tag. The peer of a connection is the other side. */
 bool py_team_address(const char *call, py_team *self, PyObject *peer_in, PyObject *tag_in, bool receives, int *peer,
@@ -114,122 +242,13 @@ bool py_team_address(const char *call, py_team *self, PyObject *peer_in, PyObjec
     if (!py_integer(peer_in, &number) || !py_integer(tag_in, tag) || !py_usable(call, &self->gate))
         return false;
     if (number == RANK_UNDEFINED) {
-        PyErr_Format(PyExc_TypeError, "%s() needs argument 'peer', which only a Connection leaves out", call);
+        PyErr_Format(PyExc_TypeError, "%s() needs argument '%s', which only a Connection leaves out", call,
+                     strcmp(call, "sendrecv") == 0 ? "dest" : "peer");
         return false;
     }
     *peer = number != (int)number ? RANK_UNDEFINED : (int)number; /* the library refuses that */
     return true;
 }
-
-/* Start a send or a receive. */
-static bool message_start(struct py_op *op, PyObject **in)
-{
-    py_team *self = (py_team *)op->base;
-    int peer;
-    int64_t tag;
-    op->receives = op->kind->into;
-    if (!py_team_address(op->call, self, in[1], in[2], op->receives, &peer, &tag))
-        return false;
-    Py_buffer *view = py_op_add(op, in[0], op->receives);
-    if (!view)
-        return false;
-    if (op->receives)
-        op->status = rank_irecv(view->buf, view->len, RANK_BYTE, peer, tag, self->team, &op->req);
-    else
-        op->status = rank_isend(view->buf, view->len, RANK_BYTE, peer, tag, self->team, &op->req);
-    return true;
-}
-
-static const struct py_op_kind message_send = {"send", "isend", message_start, {"buffer", "peer", "tag"}, 1, false, false};
-static const struct py_op_kind message_recv = {"recv", "irecv", message_start, {"buffer", "peer", "tag"}, 1, true, false};
-PY_OP_METHODS(message_send)
-PY_OP_METHODS(message_recv)
-
-/* --------------------------------------------------------------------------------------------------- probes */
-
-struct claim_wait {
-    rank_team_t team;
-    int peer;
-    int64_t tag;
-    rank_message_t message;
-    rank_envelope_t envelope;
-};
-
-static rank_status_t claim_step(void *arg, int64_t timeout_ns)
-{
-    struct claim_wait *wait = arg;
-    return rank_mprobe_timed(wait->peer, wait->tag, wait->team, timeout_ns, &wait->message, &wait->envelope);
-}
-
-/* Return the envelope of a message that is here, or None. It does not wait, and it makes progress. */
-static PyObject *team_probe(py_team *self, PY_ARGS)
-{
-    PyObject *in[3];
-    rank_envelope_t envelope;
-    int peer, found = 0;
-    int64_t tag;
-    static const char *const names[] = {"peer", "tag", NULL};
-    if (!py_arguments("probe", names, 0, args, nargs, kwnames, in) ||
-        !py_team_address("probe", self, in[0], in[1], true, &peer, &tag))
-        return NULL;
-    rank_status_t status = rank_iprobe(peer, tag, self->team, &found, &envelope);
-    py_touch(self->owner);
-    if (status != RANK_OK)
-        return py_raise("probe", status);
-    if (found)
-        return py_envelope(&envelope);
-    Py_RETURN_NONE;
-}
-
-/* Receive nothing of a claimed message, so that its sender goes on. Returns NULL, with the exception that is set. */
-static PyObject *claim_drop(struct py_op *op, struct claim_wait *wait)
-{
-    PyObject *kind, *value, *trace;
-    PyErr_Fetch(&kind, &value, &trace);
-    op->status = rank_imrecv(NULL, 0, RANK_BYTE, &wait->message, &op->req);
-    Py_XDECREF(py_op_wait(op, 0));
-    PyErr_Restore(kind, value, trace);
-    return NULL;
-}
-
-/* Receive a claimed message into new bytes, which the program gets when they are whole. */
-static PyObject *claim_receive(py_team *self, struct claim_wait *wait)
-{
-    struct py_op op;
-    if (!py_op_begin(&op, "recv_bytes", (py_part *)self))
-        return NULL;
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)wait->envelope.bytes);
-    if (!bytes)
-        return claim_drop(&op, wait);
-    Py_buffer *view = py_op_add(&op, bytes, false);
-    PyObject *received = NULL;
-    if (view) {
-        op.status = rank_imrecv(view->buf, view->len, RANK_BYTE, &wait->message, &op.req);
-        received = py_op_wait(&op, -1);
-    } else {
-        py_op_drop(&op);
-    }
-    if (!received)
-        Py_CLEAR(bytes);
-    Py_XDECREF(received); /* None */
-    return bytes;
-}
-
-static PyObject *team_recv_bytes(py_team *self, PY_ARGS)
-{
-    static const char *const names[] = {"peer", "tag", "timeout", NULL};
-    PyObject *in[3];
-    struct claim_wait wait = {.team = self->team, .message = RANK_MESSAGE_NULL};
-    int64_t timeout_ns = -1;
-    rank_status_t status;
-    if (!py_arguments("recv_bytes", names, 0, args, nargs, kwnames, in) || !py_timeout(in[2], &timeout_ns) ||
-        !py_team_address("recv_bytes", self, in[0], in[1], true, &wait.peer, &wait.tag) ||
-        !py_wait(&self->gate, timeout_ns, claim_step, &wait, &status))
-        return NULL;
-    return status == RANK_OK ? claim_receive(self, &wait) : py_raise("recv_bytes", status);
-}
-
-/* ----------------------------------------------------------------------------------- keys and descriptions */
 
 static PyObject *team_open(py_team *self, PY_ARGS)
 {
@@ -289,29 +308,34 @@ static PyObject *team_info(py_team *self, PyObject *unused)
 static PyObject *team_exit(py_team *self, PY_ARGS)
 {
     (void)kwnames;
-    return py_exit(team_disconnect(self, NULL, 0, NULL), args, nargs);
+    return py_exit(team_close_method(self, NULL, 0, NULL), args, nargs);
 }
 
-PY_OP_METHODS(py_barrier)
-PY_OP_METHODS(py_bcast)
-PY_OP_METHODS(py_allreduce)
-PY_OP_METHODS(py_allgather)
-PY_OP_METHODS(py_reduce)
-PY_OP_METHODS(py_gather)
-PY_OP_METHODS(py_scatter)
-PY_OP_METHODS(py_alltoall)
+PY_OP_METHODS(py_send)
+PY_OP_METHODS(py_ssend)
+PY_OP_METHODS(py_recv)
+#define COLLECTIVE_CALLS(name, arguments, text) PY_OP_METHODS(py_##name)
+PY_COLLECTIVES(COLLECTIVE_CALLS)
+#define COLLECTIVE_METHODS(name, arguments, text)                                                                      \
+    PY_METHOD(#name, py_##name##_wait, #name "(" arguments "timeout=None): " text),                                     \
+        PY_METHOD("i" #name, py_##name##_start, "i" #name "(...): start " #name "; returns a Request"),
 PY_OP_METHODS(py_list_write)
 PY_OP_METHODS(py_list_read)
 PY_OP_START(py_list_prepare_write)
 PY_OP_START(py_list_prepare_read)
 
 static PyMethodDef team_methods[] = {
-    PY_METHOD("send", message_send_wait, "send(buffer, peer=None, tag=0, timeout=None): returns when the buffer is free"),
-    PY_METHOD("recv", message_recv_wait, "recv(buffer, peer=ANY_SOURCE, tag=ANY_TAG, timeout=None): returns an Envelope"),
-    PY_METHOD("isend", message_send_start, "isend(buffer, peer=None, tag=0): start a send; returns a Request"),
-    PY_METHOD("irecv", message_recv_start, "irecv(buffer, peer=ANY_SOURCE, tag=ANY_TAG): start a receive; returns a Request"),
-    PY_METHOD("recv_bytes", team_recv_bytes, "recv_bytes(peer=ANY_SOURCE, tag=ANY_TAG, timeout=None): receive a message of any length"),
-    PY_METHOD("probe", team_probe, "probe(peer=ANY_SOURCE, tag=ANY_TAG): returns the Envelope of a message that is here, or None"),
+    PY_METHOD("send", py_send_wait, "send(buffer, peer=None, tag=0, timeout=None): returns when the buffer is free"),
+    PY_METHOD("isend", py_send_start, "isend(buffer, peer=None, tag=0): start a send; returns a Request"),
+    PY_METHOD("ssend", py_ssend_wait, "ssend(buffer, peer=None, tag=0, timeout=None): returns when a receive has matched"),
+    PY_METHOD("issend", py_ssend_start, "issend(buffer, peer=None, tag=0): start it; returns a Request"),
+    PY_METHOD("recv", py_recv_wait, "recv(buffer, peer=ANY_SOURCE, tag=ANY_TAG, timeout=None): returns an Envelope"),
+    PY_METHOD("irecv", py_recv_start, "irecv(buffer, peer=ANY_SOURCE, tag=ANY_TAG): start a receive; returns a Request"),
+    PY_METHOD("sendrecv", py_sendrecv, "sendrecv(sendbuf, recvbuf, dest=None, source=ANY_SOURCE, sendtag=0, recvtag=ANY_TAG, timeout=None): returns an Envelope"),
+    PY_METHOD("recv_bytes", py_recv_bytes, "recv_bytes(peer=ANY_SOURCE, tag=ANY_TAG, timeout=None): receive a message of any length"),
+    PY_METHOD("probe", py_probe, "probe(peer=ANY_SOURCE, tag=ANY_TAG): returns the Envelope of a message that is here, or None"),
+    PY_METHOD("mprobe", py_mprobe, "mprobe(peer=ANY_SOURCE, tag=ANY_TAG, timeout=None): claim a message; returns a Message"),
+    PY_METHOD("improbe", py_improbe, "improbe(peer=ANY_SOURCE, tag=ANY_TAG): claim a message that is here; returns a Message or None"),
     PY_METHOD("open", team_open, "open(key, peer=None, timeout=None): open a key of Memory.pack(); returns a Remote"),
     PY_METHOD("open_keys", team_open_keys, "open_keys(keys, peer=None, timeout=None): open the keys of Context.keys(); returns a list of Remote"),
     PY_METHOD("write", py_list_write_wait, "write(blocks, notice=None, local=None, remote=None, peer=None, timeout=None): write a list; visible on return"),
@@ -320,30 +344,20 @@ static PyMethodDef team_methods[] = {
     PY_METHOD("iread", py_list_read_start, "iread(blocks, notice=None, local=None, remote=None, peer=None): start a read; returns a Request"),
     PY_METHOD("prepare_write", py_list_prepare_write_start, "prepare_write(blocks, ...): as iwrite, for Request.start(), many times"),
     PY_METHOD("prepare_read", py_list_prepare_read_start, "prepare_read(blocks, ...): as iread, for Request.start(), many times"),
-    PY_METHOD("barrier", py_barrier_wait, "barrier(timeout=None): wait for all ranks"),
-    PY_METHOD("ibarrier", py_barrier_start, "ibarrier(): start a barrier; returns a Request"),
-    PY_METHOD("bcast", py_bcast_wait, "bcast(buffer, root=0, timeout=None): copy the buffer of root to all ranks"),
-    PY_METHOD("ibcast", py_bcast_start, "ibcast(buffer, root=0): start a broadcast; returns a Request"),
-    PY_METHOD("allreduce", py_allreduce_wait, "allreduce(sendbuf, recvbuf=None, op=SUM, timeout=None): combine items; in place without recvbuf"),
-    PY_METHOD("iallreduce", py_allreduce_start, "iallreduce(sendbuf, recvbuf=None, op=SUM): start it; returns a Request"),
-    PY_METHOD("allgather", py_allgather_wait, "allgather(sendbuf, recvbuf, timeout=None): collect the buffers of all ranks, in their order"),
-    PY_METHOD("iallgather", py_allgather_start, "iallgather(sendbuf, recvbuf): start it; returns a Request"),
-    PY_METHOD("reduce", py_reduce_wait, "reduce(sendbuf, recvbuf=None, op=SUM, root=0, timeout=None): combine items at root; in place there without recvbuf"),
-    PY_METHOD("ireduce", py_reduce_start, "ireduce(sendbuf, recvbuf=None, op=SUM, root=0): start it; returns a Request"),
-    PY_METHOD("gather", py_gather_wait, "gather(sendbuf, recvbuf=None, root=0, timeout=None): collect the buffers of all ranks at root"),
-    PY_METHOD("igather", py_gather_start, "igather(sendbuf, recvbuf=None, root=0): start it; returns a Request"),
-    PY_METHOD("scatter", py_scatter_wait, "scatter(sendbuf, recvbuf, root=0, timeout=None): distribute the blocks of sendbuf of root; sendbuf is None elsewhere"),
-    PY_METHOD("iscatter", py_scatter_start, "iscatter(sendbuf, recvbuf, root=0): start it; returns a Request"),
-    PY_METHOD("alltoall", py_alltoall_wait, "alltoall(sendbuf, recvbuf, timeout=None): send block i of sendbuf to rank i"),
-    PY_METHOD("ialltoall", py_alltoall_start, "ialltoall(sendbuf, recvbuf): start it; returns a Request"),
+    PY_COLLECTIVES(COLLECTIVE_METHODS)
+    PY_METHOD("alloc", py_symmetric_alloc, "alloc(bytes, timeout=None): allocate zeroed memory on all ranks; returns a SymmetricMemory"),
+    PY_METHOD("split", team_split, "split(color, key=0, timeout=None): make a Team of the ranks of each color; None of color None"),
+    PY_METHOD("split_shared", team_split_shared, "split_shared(key=0, timeout=None): make a Team of the ranks that share memory"),
+    PY_METHOD("dup", team_dup, "dup(timeout=None): make a Team of the same ranks"),
+    PY_METHOD("close", team_close_method, "close(timeout=1): free a team of split or dup; disconnect a Connection"),
+    PY_PLAIN("__enter__", py_self, NULL),
+    PY_METHOD("__exit__", team_exit, NULL),
     {NULL, NULL, 0, NULL},
 };
 
 static PyMethodDef connection_methods[] = {
     PY_METHOD("disconnect", team_disconnect, "disconnect(timeout=1): end it; TimedOutError: the other side has not confirmed"),
     PY_PLAIN("info", team_info, "info(): describe the connection and the other side"),
-    PY_PLAIN("__enter__", py_self, NULL),
-    PY_METHOD("__exit__", team_exit, NULL),
     {NULL, NULL, 0, NULL},
 };
 

@@ -52,6 +52,7 @@ bool py_wait(struct py_gate *gate, int64_t timeout_ns, py_step *step, void *arg,
         if (PyErr_CheckSignals() < 0)
             return false;
         if (gate_shut(gate)) {
+            py_end_here();
             *status = RANK_ERR_CLOSED;
             return true;
         }

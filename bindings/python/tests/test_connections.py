@@ -6,6 +6,7 @@ import pathlib
 import random
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -351,3 +352,22 @@ assert bytes(memoryview(memory)[:3]) == b'put'
 def test_fork():
     """A child that ends leaves its parent's connections alone, and cannot use them."""
     subprocess.run([sys.executable, "-c", FORK], check=True, timeout=60)
+
+
+def test_connect_retries():
+    """connect(retry=...) reaches a listener that opens later, and ends in time without one."""
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{place.getsockname()[1]}"
+    listeners = []
+    with rank.Context(progress_thread=True) as server, rank.Context() as client:
+        with pytest.raises(rank.UnreachableError):
+            client.connect(address, secret=SECRET)
+        with pytest.raises(rank.UnreachableError):
+            client.connect(address, secret=SECRET, retry=0.2)
+        timer = threading.Timer(0.3, lambda: listeners.append(server.listen(address, secret=SECRET)))
+        timer.start()
+        conn = client.connect(address, secret=SECRET, retry=30)
+        timer.join()
+        conn.isend(b"late").wait(timeout=20)
+        assert listeners[0].accept(timeout=20).recv_bytes(timeout=20) == b"late"

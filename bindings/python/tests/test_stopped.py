@@ -83,16 +83,40 @@ def test_interrupt(stopped, name):
 
 
 def test_interrupt_of_connect():
-    with socket.socket() as silent, rank.Context() as context:
+    """^C in connect leaves the block of the Context at once, not after the handshake."""
+    with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(1)
         timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
         started = time.monotonic()
-        with pytest.raises(KeyboardInterrupt):
-            context.connect(f"127.0.0.1:{silent.getsockname()[1]}", secret=SECRET, timeout=3)
-        assert time.monotonic() - started < 2.5
+        with pytest.raises(KeyboardInterrupt), rank.Context() as context:
+            timer.start()
+            context.connect(f"127.0.0.1:{silent.getsockname()[1]}", secret=SECRET, timeout=30)
+        assert time.monotonic() - started < BOUND
         timer.join()
+
+
+def test_close_during_connect():
+    """A close ends the connect of another thread, and one that a later listener would accept."""
+    for retry in (None, 30):
+        context, errors = rank.Context(), []
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            if not retry:
+                silent.listen(1)
+
+            def connect():
+                try:
+                    context.connect(f"127.0.0.1:{silent.getsockname()[1]}", secret=SECRET, timeout=30, retry=retry)
+                except rank.Error as error:
+                    errors.append(type(error))
+
+            thread = threading.Thread(target=connect)
+            thread.start()
+            time.sleep(0.1)
+            context.close()
+            thread.join(BOUND)
+            assert errors == [rank.ClosedError]
 
 
 @pytest.mark.parametrize("end", ["drop", "disconnect", "close"])
