@@ -70,8 +70,10 @@ RK_INLINE rank_status_t arena_enter(struct rk_arena *a, const struct rk_coll_cal
 
     a->kind = (uint8_t)c->kind;
     st = rk_coll_may_begin(c->team);
-    if (rk_unlikely(st))
-        return st;
+    if (rk_unlikely(st)) {
+        copy = *c;
+        return rk_coll_returns(&copy, st);
+    }
     rk_arena_next_call(a, c);
     if (rk_coll_shape[c->kind].reduces && c->kind != RK_COLL_SCAN && c->kind != RK_COLL_EXSCAN && rk_sums_halves(c)) {
         copy = *c; /* as in rk_coll_enter */
@@ -81,7 +83,7 @@ RK_INLINE rank_status_t arena_enter(struct rk_arena *a, const struct rk_coll_cal
     }
     if (rk_unlikely(st)) {
         copy = *c;
-        return rk_call_failed(a, &copy, st);
+        return rk_coll_returns(&copy, rk_call_failed(a, &copy, st));
     }
     if (leaves_early(c))
         rk_call_publish(a, c, rk_arena_call_number(c->team, a));
@@ -111,7 +113,8 @@ RK_INLINE rank_status_t rk_coll_enter(const struct rk_coll_call *call, rank_requ
     a = rk_coll_has_counts(c.kind) ? NULL : rk_coll_arena(c.team, c.kind, c.bytes);
     if (!a || (rk_coll_shape[c.kind].reduces && rk_unlikely(c.user)) || rk_coll_is_empty(&c)) {
         copy = c; /* c itself would then be in memory on the other path too */
-        return rk_coll_schedule(&copy, NULL);
+        st = rk_coll_schedule(&copy, NULL);
+        return rk_likely(!st) ? st : rk_coll_returns(&copy, st);
     }
     return arena_enter(a, &c);
 }

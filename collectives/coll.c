@@ -12,7 +12,7 @@
 #include "collectives/shm/device_call.h"
 #include "collectives/state.h"
 #include "lib/base/conf.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 
 #include <stdlib.h>
 
@@ -209,8 +209,7 @@ static rank_status_t coll_team_open(struct rank_team *team)
 
     close_finished(team->ctx);
     if (!t) {
-        rk_error("out of memory for a team of %d ranks", team->size);
-        return RANK_ERR_NO_MEMORY;
+        return rk_fail(RANK_ERR_NO_MEMORY, "out of memory for a team of %d ranks", team->size);
     }
     team->coll = t;
     rk_list_append(&team->ctx->coll->teams, &t->link);
@@ -406,7 +405,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     rank_status_t st = alone ? RANK_OK : rk_coll_may_begin(c->team);
 
     if (st)
-        return st;
+        return rk_coll_explain(c->team->ctx, c->team->id, st);
     if (rk_unlikely(c->team->ctx->coll->reproducible) && !c->ordered) {
         ordered = *c;
         ordered.ordered = true;
@@ -447,6 +446,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
         rk_sched_keep(s);
     }
     rk_sched_request(req, c->team->ctx);
+    req->team = c->team->id; /* for rk_coll_explain_request */
     if (s)
         rk_sched_start(s, req);
     else
@@ -454,7 +454,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     if (rk_unlikely(c->team->ctx->coll->failures.nreports))
         rk_failures_send(c->team->ctx);
     if (!out) {
-        st = rk_req_wait(req);
+        st = rk_req_await(req);
         return rk_unlikely(st) && t->arena ? rk_call_failed(t->arena, c, st) : st;
     }
     *out = req;
@@ -471,5 +471,6 @@ const struct rk_room rk_room_coll = {
     .team_close = coll_team_close,
     .requests = 1 << RK_REQ_COLL,
     .describe = rk_coll_describe,
+    .explain = rk_coll_explain_request,
     .frames = {{RK_KIND_COLL_FAILED, rk_failure_arrived}},
 };

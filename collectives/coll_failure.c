@@ -1,10 +1,68 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_failure.c: report failed collectives to the team, and end those of a team. */
 #include "collectives/coll_failure.h"
+#include "collectives/coll_mismatch.h"
 #include "collectives/state.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+
+/* ------------------------------------------------------------------- why it failed */
+
+static struct rk_failure_cause *find_cause(const struct rk_ctx *ctx, uint64_t team)
+{
+    struct rk_failures *f = &ctx->coll->failures;
+
+    for (int i = 0; i < RK_FAILURE_CAUSES && i < f->ncauses; i++) {
+        if (f->cause[i].team == team)
+            return &f->cause[i];
+    }
+    return NULL;
+}
+
+rank_status_t rk_coll_cause(const struct rank_team *team, bool prints, rank_status_t st, const char *fmt, ...)
+{
+    struct rk_failures *f = &team->ctx->coll->failures;
+    struct rk_failure_cause *c;
+    char text[sizeof(c->text)];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    c = find_cause(team->ctx, team->id);
+    if (!c || (prints && !c->own)) {
+        c = c ? c : &f->cause[f->ncauses++ % RK_FAILURE_CAUSES];
+        c->team = team->id;
+        c->own = prints;
+        memcpy(c->text, text, sizeof(text));
+    }
+    return prints ? rk_fail(st, "%s", text) : rk_fail_silent(st, "%s", text);
+}
+
+rank_status_t rk_coll_explain(const struct rk_ctx *ctx, uint64_t team, rank_status_t st)
+{
+    const struct rk_failure_cause *c = find_cause(ctx, team);
+
+    return c && !rk_is_lost(st) ? rk_fail_silent(st, "%s", c->text) : st;
+}
+
+void rk_coll_explain_request(const struct rank_request *req)
+{
+    rk_coll_explain(req->ctx, req->team, req->status);
+}
+
+rank_status_t rk_coll_returns(const struct rk_coll_call *c, rank_status_t st)
+{
+    const struct rk_failure_cause *cause = find_cause(c->team->ctx, c->team->id);
+
+    if (c->team->coll->arena && cause && !cause->own && st == RANK_ERR_COLLECTIVE)
+        rk_call_report_past(c->team->coll->arena); /* this rank had left the call that differs */
+    return rk_call_returns(c->name, rk_coll_explain(c->team->ctx, c->team->id, st));
+}
 
 RK_COLD rank_status_t rk_coll_why_over(const struct rank_team *team)
 {
@@ -87,8 +145,8 @@ RK_COLD rank_status_t rk_coll_failed_alone(const struct rk_coll_call *c, rank_st
 
     if (team->size == 1)
         return status;
-    rk_error("%s, collective %llu of a team of %d ranks, failed: %s; the team's collectives end", c->name,
-             (unsigned long long)rk_coll_number(team) + 1, team->size, rank_status_string(status));
+    rk_coll_cause(team, true, status, "%s, collective %llu of a team of %d ranks, failed: %s; the team's collectives end", c->name,
+                  (unsigned long long)rk_coll_number(team) + 1, team->size, rank_status_string(status));
     rk_coll_fail_team(team, rk_coll_number(team) + 1, status);
     rk_failures_send(team->ctx);
     return status;
@@ -107,8 +165,8 @@ void rk_coll_sched_failed(struct rank_team *team, const struct rk_sched *s, rank
         }
         return;
     }
-    rk_error("%s, collective %llu of a team of %d ranks, failed: %s; the team's collectives end", rk_coll_name[s->kind],
-             (unsigned long long)s->number, team->size, rank_status_string(status));
+    rk_coll_cause(team, true, status, "%s, collective %llu of a team of %d ranks, failed: %s; the team's collectives end",
+                  rk_coll_name[s->kind], (unsigned long long)s->number, team->size, rank_status_string(status));
     rk_coll_fail_team(team, s->number, status);
 }
 
@@ -136,6 +194,8 @@ static void apply_report(struct rank_team *team, const struct rk_failure_frame *
     }
     rk_info("rank %u of a team of %d ranks reports: collective %llu failed: %s", frame->src, team->size,
             (unsigned long long)frame->number, rank_status_string((rank_status_t)frame->status));
+    rk_coll_cause(team, false, RANK_ERR_COLLECTIVE, "collective %llu of a team of %d ranks failed on its rank %u: %s",
+                  (unsigned long long)frame->number, team->size, frame->src, rank_status_string((rank_status_t)frame->status));
     rk_coll_end_team(team, frame->number);
 }
 
@@ -163,7 +223,10 @@ void rk_failure_arrived(struct rk_ctx *ctx, struct rk_peer *peer, const struct r
 void rk_failure_recall(struct rank_team *team)
 {
     struct rk_failure_early *early = team->ctx->coll->failures.early;
+    struct rk_failure_cause *old = find_cause(team->ctx, team->id);
 
+    if (old) /* of a freed team with the same id */
+        old->team = UINT64_MAX;
     for (int i = 0; i < RK_FAILURE_EARLY; i++) {
         if (!early[i].peer || early[i].frame.team != team->id)
             continue;

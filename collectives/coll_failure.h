@@ -18,7 +18,7 @@
 
 /* rank_team.coll_failed. LOST: a collective ended by a death that is not detected yet. */
 enum { RK_COLL_FAILED = 1, RK_COLL_LOST };
-enum { RK_FAILURE_REPORTS = 64, RK_FAILURE_EARLY = 64 };
+enum { RK_FAILURE_REPORTS = 64, RK_FAILURE_EARLY = 64, RK_FAILURE_CAUSES = 16 };
 
 /* Payload of RK_KIND_COLL_FAILED. */
 struct rk_failure_frame {
@@ -41,6 +41,12 @@ struct rk_failures {
         int peer; /* number of the sender + 1; 0: unused */
     } early[RK_FAILURE_EARLY];
     uint64_t bad_frames;
+    int ncauses; /* ever stored; the array is a ring */
+    struct rk_failure_cause {
+        uint64_t team; /* id; UINT64_MAX: none */
+        bool own;      /* found by this rank, which has printed it; not reported by another */
+        char text[384];
+    } cause[RK_FAILURE_CAUSES];
 };
 
 /* Decode a frame. Returns false if it is malformed. */
@@ -59,6 +65,17 @@ int rk_failures_send(struct rk_ctx *ctx);
 void rk_coll_fail_team(struct rank_team *team, uint64_t number, rank_status_t status);
 /* The same without a report: each member finds the failure. Collectives with a lower number go on. */
 void rk_coll_end_team(struct rank_team *team, uint64_t number);
+/*
+ * The team's collectives fail with st: make the line, print it if prints, and keep it as the cause for later calls unless
+ * there is an earlier one. prints: this rank has found the cause. Returns st.
+ */
+RK_COLD rank_status_t rk_coll_cause(const struct rank_team *team, bool prints, rank_status_t st, const char *fmt, ...)
+    RK_PRINTF(4, 5);
+/* A call on the team returns st: let rank_status_reason return the team's cause, if there is one. Returns st. */
+RK_COLD rank_status_t rk_coll_explain(const struct rk_ctx *ctx, uint64_t team, rank_status_t st);
+void rk_coll_explain_request(const struct rank_request *req);
+/* The same for a blocking call, with RANK_ERRORS=abort. */
+RK_COLD rank_status_t rk_coll_returns(const struct rk_coll_call *c, rank_status_t st);
 /* Of a team with coll_over: is the latest collective among those that end? */
 RK_COLD bool rk_coll_is_over(const struct rank_team *team);
 /* A checked call cannot begin: log it, end the team's collectives, report at once. Returns status. */

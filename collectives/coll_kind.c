@@ -2,7 +2,7 @@
 /* coll_kind.c: stage buffers that are no host memory. */
 #include "collectives/coll_kind.h"
 #include "collectives/coll_failure.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 
 #include <stdlib.h>
 
@@ -145,7 +145,7 @@ rank_status_t rk_stage_in_arena(struct rk_arena *a, const struct rk_coll_call *c
         return rk_coll_in_arena(a, c);
     mem = malloc(bytes);
     if (!mem) {
-        rk_error("out of memory for a collective (%zu bytes)", bytes);
+        rk_fail(RANK_ERR_NO_MEMORY, "out of memory for a collective (%zu bytes)", bytes);
         return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
     }
     stage = rk_stage_layout(c, mem);

@@ -3,7 +3,6 @@
 #include "collectives/coll_mismatch.h"
 #include "collectives/pattern.h"
 #include "lib/base/clock.h"
-#include "lib/base/log.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -43,9 +42,9 @@ static void report_values(const struct rank_team *team, uint64_t number, int arg
 {
     char text[2][32];
 
-    rk_error("collective %llu of a team of %d ranks: %s is %s on rank %s and %s on rank %s", (unsigned long long)number,
-             team->size, arg_name[arg], arg_text(arg, a, text[0], sizeof(text[0])), mine,
-             arg_text(arg, b, text[1], sizeof(text[1])), theirs);
+    rk_coll_cause(team, true, RANK_ERR_COLLECTIVE, "collective %llu of a team of %d ranks: %s is %s on rank %s and %s on rank %s",
+                  (unsigned long long)number, team->size, arg_name[arg], arg_text(arg, a, text[0], sizeof(text[0])), mine,
+                  arg_text(arg, b, text[1], sizeof(text[1])), theirs);
 }
 
 /* ------------------------------------------------------------------- calls in an arena */
@@ -236,9 +235,22 @@ RK_COLD rank_status_t rk_call_failed(struct rk_arena *a, const struct rk_coll_ca
         if (!read_call(a, number, r, &d))
             list_rank(ranks, sizeof(ranks), n++, r);
     }
-    rk_error("%s, collective %llu of a team of %d ranks: %s%s", c->name, (unsigned long long)number, a->n,
-             n ? "another call was made by rank " : "an earlier call differed between ranks", ranks);
-    return st;
+    return rk_coll_cause(a->team, true, st, "%s, collective %llu of a team of %d ranks: %s%s", c->name, (unsigned long long)number,
+                         a->n, n ? "another call was made by rank " : "an earlier call differed between ranks", ranks);
+}
+
+RK_COLD void rk_call_report_past(const struct rk_arena *a)
+{
+    uint64_t number = rk_coll_number(a->team) + 1, end = rk_clock_ns() + PUBLISH_NS; /* this call may be the one */
+
+    while (atomic_load(&a->head->failed) && rk_clock_ns() < end) { /* the others publish that call */
+        for (uint64_t back = 0; back < RK_CALL_LINES && back < number; back++) {
+            if (report_call(a, number - back))
+                return;
+        }
+        rk_progress(a->team->ctx);
+        sched_yield();
+    }
 }
 
 rank_status_t rk_call_begin_schedule(struct rk_arena *a, const struct rk_coll_call *c, bool blocking)

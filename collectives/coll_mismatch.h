@@ -77,6 +77,8 @@ RK_INLINE void rk_call_publish(struct rk_arena *a, const struct rk_coll_call *c,
 
 /* The call ends with an error: if ranks have made different calls, name what differs. Returns st. */
 RK_COLD rank_status_t rk_call_failed(struct rk_arena *a, const struct rk_coll_call *c, rank_status_t st);
+/* A call cannot begin: if members have found such a difference, in it or before, name it. */
+RK_COLD void rk_call_report_past(const struct rk_arena *a);
 
 /* A schedule of a team with an arena is about to be built: publish the call. RANK_ERR_COLLECTIVE if a neighbour differs. */
 rank_status_t rk_call_begin_schedule(struct rk_arena *a, const struct rk_coll_call *c, bool blocking);

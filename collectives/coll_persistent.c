@@ -8,7 +8,7 @@
 #include "collectives/coll_args.h"
 #include "collectives/coll_mismatch.h"
 #include "collectives/state.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static rank_status_t coll_persistent_start(struct rank_request *req)
     if (!st && !p->sched && coll_has_schedule(&p->call))
         st = coll_persistent_build(p);
     if (st)
-        return st;
+        return rk_coll_explain(team->ctx, team->id, st);
     rk_sched_request(req, team->ctx);
     if (rk_unlikely(team->ctx->coll->trace))
         rk_trace_begin(&p->trace, &p->call, p->algo);
@@ -94,7 +94,7 @@ rank_status_t rk_coll_persist(const struct rk_coll_call *c, rank_request_t *out)
     rank_status_t st = RANK_OK;
 
     if (!p || !req) {
-        rk_error("%s: out of memory", c->name);
+        rk_fail(RANK_ERR_NO_MEMORY, "%s: out of memory", c->name);
         free(p);
         if (req)
             rk_req_free(req);

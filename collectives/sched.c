@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sched.c: create schedules, their steps and their memory. */
 #include "collectives/sched.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 
 #include <stdlib.h>
 
@@ -103,7 +103,7 @@ static RK_COLD void *arena_grow(struct rk_sched *s, size_t bytes)
     b = aligned_alloc(RK_CACHE_LINE, rk_round_up(sizeof(*b) + want, RK_CACHE_LINE));
     if (!b) {
         if (!s->status)
-            rk_error("out of memory for a collective (%zu bytes)", bytes);
+            rk_fail(RANK_ERR_NO_MEMORY, "out of memory for a collective (%zu bytes)", bytes);
         s->status = RANK_ERR_NO_MEMORY;
         return NULL;
     }
@@ -174,7 +174,7 @@ struct rk_sched *rk_sched_new(struct rk_scheds *all, struct rank_team *team, uin
     } else {
         s = calloc(1, sizeof(*s));
         if (!s) {
-            rk_error("out of memory for a collective");
+            rk_fail(RANK_ERR_NO_MEMORY, "out of memory for a collective");
             return NULL;
         }
         s->all = all;

@@ -11,6 +11,7 @@
 #include "collectives/coll_args.h"
 #include "collectives/shm/slices.h"
 #include "lib/base/conf.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/base/choice_list.h"
 
@@ -404,8 +405,7 @@ static rank_status_t add_pick(const char *item, size_t len, struct rk_forced *ou
     struct rk_pick pick = {.to = RK_ANY_BYTES};
 
     if (out->npicks == RK_PICKS_MAX) {
-        rk_error("RANK_COLL: more than %d choices", RK_PICKS_MAX);
-        return RANK_ERR_CONFIG;
+        return rk_fail(RANK_ERR_CONFIG, "RANK_COLL: more than %d choices", RK_PICKS_MAX);
     }
     pick.algo = rk_algo_find((enum rk_coll_kind)kind_by_name(item, key), item + key + 1, end - key - 1);
     if (at)
@@ -422,8 +422,7 @@ rank_status_t rk_forced_parse(const char *text, struct rk_forced *out)
     for (int i = 0; i < rk_nrules; i++)
         out->rule[i] = rk_algo_find(rk_rules[i].kind, rk_rules[i].algo, strlen(rk_rules[i].algo));
     if (rk_picks_check("RANK_COLL", text, what_there_is(), err, sizeof(err))) {
-        rk_error("%s", err);
-        return RANK_ERR_CONFIG;
+        return rk_fail(RANK_ERR_CONFIG, "%s", err);
     }
     for (const char *p = text; *p; p += *p == ',') {
         size_t len;

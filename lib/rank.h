@@ -12,7 +12,7 @@
  *   - rank_op_defined and rank_initialized return 0 or 1. rank_status_string, rank_status_reason and rank_version return text.
  *   - rank_wtime returns seconds.
  *   - rank_channel_name and rank_world return NULL on an error. rank_abort does not return.
- *   - Only rank_abort ends the process. With RANK_ERRORS=abort an argument error does too.
+ *   - Only rank_abort ends the process. With RANK_ERRORS=abort some errors do too (see rank_status_reason).
  *   - A struct that begins with size is initialized by its macro, for example RANK_INIT_OPTS_INIT. It may grow.
  *   - Inputs come first, outputs last. Outputs are written only on success.
  *   - An envelope is also written when a receive is truncated.

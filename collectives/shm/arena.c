@@ -10,7 +10,7 @@
 #include "collectives/shm/arena.h"
 #include "collectives/shm/peer_memory.h"
 #include "collectives/shm/slot.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ static struct rk_arena *new_of(struct rank_team *team, const int *ranks, int n, 
     struct rk_arena *a = calloc(1, sizeof(*a) + (size_t)n * sizeof(a->slot_of[0]));
 
     if (!a) {
-        rk_error("out of memory for a team of %d ranks", team->size);
+        rk_fail(RANK_ERR_NO_MEMORY, "out of memory for a team of %d ranks", team->size);
         return NULL;
     }
     a->team = team;

@@ -6,7 +6,7 @@
  * each element has one reducer: so a result may take the place of its input.
  */
 #include "collectives/shm/direct_call.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/core/engine.h"
 #include "lib/node/node.h"
 
@@ -27,8 +27,8 @@ rank_status_t rk_device_read_failed(const struct rk_direct *x, int r, rank_statu
         return RK_AGAIN;
     if (st != RANK_ERR_NOT_SUPPORTED)
         return st;
-    rk_error("device memory of rank %d can be mapped no longer, in a collective", rk_arena_world_rank(x->a, r));
-    return RANK_ERR_DEVICE;
+    return rk_fail(RANK_ERR_DEVICE, "device memory of rank %d can be mapped no longer, in a collective",
+                   rk_arena_world_rank(x->a, r));
 }
 
 int rk_device_reducer_of(const struct rk_direct *x, int r)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* arg_error.c: report rejected arguments of public calls. */
+/* arg_error.c: report the errors of public calls. */
 #include "lib/base/arg_error.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
@@ -28,8 +28,12 @@ static _Atomic int nsites;
 /* The last error of this thread that has a text. */
 static _Thread_local struct {
     rank_status_t status; /* RANK_OK: it has been returned, or there was none */
-    char text[256];
+    bool printed;
+    char text[512];
 } last;
+
+static _Thread_local bool background;
+static _Atomic bool auto_is_quiet;
 
 /* Is it the first of its kind, and is there room? Racing threads report at most once each. A text made elsewhere has no kind. */
 static bool is_first_report(const char *call, const char *fmt)
@@ -49,25 +53,57 @@ static bool is_first_report(const char *call, const char *fmt)
     return true;
 }
 
+void rk_errors_quiet(void)
+{
+    atomic_store(&auto_is_quiet, true);
+}
+
+void rk_errors_background(void)
+{
+    background = true;
+}
+
 /* Before rank_init the configuration is not loaded: the environment alone counts. */
 static int report_mode(void)
 {
     const char *mode = atomic_load(&rk_life) == RK_LIFE_OUT ? rk_env("RANK_ERRORS") : NULL;
+    int errors = !mode                         ? rk_conf.errors
+                 : strcmp(mode, "quiet") == 0  ? RK_CONF_ERRORS_QUIET
+                 : strcmp(mode, "abort") == 0  ? RK_CONF_ERRORS_ABORT
+                 : strcmp(mode, "report") == 0 ? RK_CONF_ERRORS_REPORT
+                                               : RK_CONF_ERRORS_AUTO;
 
-    if (!mode)
-        return rk_conf.errors;
-    return strcmp(mode, "quiet") == 0   ? RK_CONF_ERRORS_QUIET
-           : strcmp(mode, "abort") == 0 ? RK_CONF_ERRORS_ABORT
-                                        : RK_CONF_ERRORS_REPORT;
+    if (errors != RK_CONF_ERRORS_AUTO)
+        return errors;
+    return atomic_load(&auto_is_quiet) ? RK_CONF_ERRORS_QUIET : RK_CONF_ERRORS_REPORT;
 }
 
-/* Keep the text for rank_status_reason. */
-static RK_PRINTF(3, 0) void keep_reason(rank_status_t st, const char *call, const char *fmt, va_list ap)
+/* Make the line of an error, which rank_status_reason returns. */
+static RK_PRINTF(3, 0) void keep_line(rank_status_t st, const char *call, const char *fmt, va_list ap)
 {
-    int n = snprintf(last.text, sizeof(last.text), "%s: ", call);
+    int saved = errno, n = call ? snprintf(last.text, sizeof(last.text), "%s: ", call) : 0;
 
+    errno = saved; /* for %m */
     vsnprintf(last.text + n, sizeof(last.text) - (size_t)n, fmt, ap);
     last.status = st;
+    last.printed = false;
+    errno = saved;
+}
+
+static void print_error_line(void)
+{
+    if (!last.printed)
+        rk_error("%s", last.text);
+    last.printed = true;
+}
+
+static void abort_by_line(void)
+{
+    print_error_line();
+    if (rk_arg_abort)
+        rk_arg_abort(1, last.text);
+    else
+        exit(EXIT_FAILURE);
 }
 
 const char *rank_status_reason(rank_status_t status)
@@ -86,27 +122,69 @@ void rk_arg_report(rank_status_t st, const char *call, const char *fmt, ...)
     if (!call)
         return;
     va_start(ap, fmt);
-    keep_reason(st, call, fmt, ap);
+    keep_line(st, *call ? call : NULL, fmt, ap);
     va_end(ap);
-    if (mode == RK_CONF_ERRORS_QUIET || (mode == RK_CONF_ERRORS_REPORT && !is_first_report(call, fmt)))
-        return;
-    rk_error("%s", last.text);
-    if (mode == RK_CONF_ERRORS_ABORT && rk_arg_abort)
-        rk_arg_abort(1, last.text);
-    else if (mode == RK_CONF_ERRORS_ABORT)
-        exit(EXIT_FAILURE);
+    if (mode == RK_CONF_ERRORS_ABORT)
+        abort_by_line();
+    else if (mode == RK_CONF_ERRORS_REPORT && is_first_report(call, fmt))
+        print_error_line();
+}
+
+/* The launcher, which never joins, prints all lines. */
+static void print_failure(void)
+{
+    bool outside = atomic_load(&rk_life) == RK_LIFE_OUT && atomic_load(&rk_contexts) == 0 && !atomic_load(&auto_is_quiet);
+
+    if (background || outside || report_mode() != RK_CONF_ERRORS_QUIET)
+        print_error_line();
 }
 
 void rk_call_report(rank_status_t st, const char *call, const char *fmt, ...)
 {
-    int saved = errno; /* for %m */
     va_list ap;
 
     va_start(ap, fmt);
-    errno = saved;
-    keep_reason(st, call, fmt, ap);
+    keep_line(st, call, fmt, ap);
     va_end(ap);
-    rk_error("%s", last.text);
+    print_failure();
+}
+
+rank_status_t rk_fail(rank_status_t st, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    keep_line(st, NULL, fmt, ap);
+    va_end(ap);
+    print_failure();
+    return st;
+}
+
+rank_status_t rk_fail_silent(rank_status_t st, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    keep_line(st, NULL, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+static bool is_expected(rank_status_t st)
+{
+    return st == RANK_ERR_TIMED_OUT || st == RANK_ERR_AGAIN || st == RANK_ERR_CANCELED || st == RANK_ERR_PEER_DEAD ||
+           st == RANK_ERR_CLOSED;
+}
+
+rank_status_t rk_call_returns(const char *call, rank_status_t st)
+{
+    if (is_expected(st))
+        return st;
+    if (last.status != st)
+        rk_fail_silent(st, "%s%s%s", call ? call : "", call ? ": " : "", rank_status_string(st));
+    if (report_mode() == RK_CONF_ERRORS_ABORT)
+        abort_by_line();
+    return st;
 }
 
 void rk_arg_report_null(const char *call, const char *name)

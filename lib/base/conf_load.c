@@ -2,6 +2,7 @@
 /* conf_load.c: load configuration from files and the environment. */
 #include "lib/base/conf.h"
 #include "lib/base/compiler.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 
 #include <errno.h>
@@ -135,9 +136,10 @@ static rank_status_t parse_line(const struct rk_conf_row *rows, void *into, enum
     if (form == LINE_EMPTY)
         return RANK_OK;
     if (form != LINE_PAIR || l->name_len >= sizeof(text) || l->value_len >= sizeof(text)) {
-        rk_error("%s:%d: %s", l->file, l->number,
-                 form == LINE_NUL ? "the line holds a NUL byte" : form == LINE_BAD ? "expected NAME = value" : "the line is too long");
-        return RANK_ERR_CONFIG;
+        return rk_fail(RANK_ERR_CONFIG, "%s:%d: %s", l->file, l->number,
+                       form == LINE_NUL   ? "the line holds a NUL byte"
+                       : form == LINE_BAD ? "expected NAME = value"
+                                          : "the line is too long");
     }
     row = conf_load_find(rows, l->name, l->name_len);
     if (!row && l->name_len > 5 && memcmp(l->name, "XRUN_", 5) == 0)
@@ -153,7 +155,7 @@ static rank_status_t parse_line(const struct rk_conf_row *rows, void *into, enum
     text[l->value_len] = '\0';
     st = rk_conf_parse_value(row, text, into, err, sizeof(err));
     if (st == RANK_ERR_CONFIG)
-        rk_error("%s:%d: %s", l->file, l->number, err);
+        rk_fail(RANK_ERR_CONFIG, "%s:%d: %s", l->file, l->number, err);
     if (st == RANK_OK && rows == rk_conf_rows)
         origin[row - rows] = l->file;
     return st;
@@ -185,8 +187,7 @@ static rank_status_t read_file(const char *path, bool required, char **out, size
     if (!f) {
         if (!required)
             return RANK_OK;
-        rk_error("RANK_CONF names %s: %m", path);
-        return RANK_ERR_CONFIG;
+        return rk_fail(RANK_ERR_CONFIG, "RANK_CONF names %s: %m", path);
     }
     text = malloc(MAX_FILE);
     if (!text) {
@@ -196,9 +197,9 @@ static rank_status_t read_file(const char *path, bool required, char **out, size
     n = fread(text, 1, MAX_FILE, f);
     if (ferror(f) || n == MAX_FILE) {
         if (ferror(f))
-            rk_error("cannot read the configuration file %s: %m", path);
+            rk_fail(RANK_ERR_CONFIG, "cannot read the configuration file %s: %m", path);
         else
-            rk_error("the configuration file %s is longer than %d bytes", path, MAX_FILE - 1);
+            rk_fail(RANK_ERR_CONFIG, "the configuration file %s is longer than %d bytes", path, MAX_FILE - 1);
         fclose(f);
         free(text);
         return RANK_ERR_CONFIG;
@@ -311,7 +312,7 @@ static rank_status_t load_environment(void)
         }
         st = rk_conf_parse_value(row, eq + 1, &rk_conf, err, sizeof(err));
         if (st == RANK_ERR_CONFIG)
-            rk_error("%s", err);
+            rk_fail(RANK_ERR_CONFIG, "%s", err);
         else if (!st)
             origin[row - rk_conf_rows] = "environment";
         if (st && !first)

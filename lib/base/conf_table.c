@@ -9,10 +9,12 @@ struct rk_conf rk_conf;
 const struct rk_conf_row rk_conf_rows[] = {
     {"RANK_LOG", RK_CONF_ENUM, "warn", "", "Amount of messages on stderr.",
      "error|warn|info|debug", 0, 0, AT(log)},
-    {"RANK_ERRORS", RK_CONF_ENUM, "report", "",
-     "Reaction to an invalid argument, beside the returned status. report: one line on stderr for each function and "
-     "kind of error, at most 8 a process; quiet: nothing; abort: print and end the job.",
-     "report|quiet|abort", 0, 0, AT(errors)},
+    {"RANK_ERRORS", RK_CONF_ENUM, "auto", "",
+     "Reaction to an error that a call returns. report: one line on stderr; of invalid arguments and truncated receives one "
+     "for each function and kind of error, at most 8 a process. quiet: nothing. abort: print and end the job, at invalid "
+     "arguments, truncated receives and each error of a blocking call, a wait or a test, except time-outs, cancellations, "
+     "failed peers and closed connections. auto: quiet if a binding raises errors (Python, Go), else report.",
+     "auto|report|quiet|abort", 0, 0, AT(errors)},
     {"RANK_CRASH_STACK", RK_CONF_BOOL, "on", "",
      "A rank that ends by SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT prints its stack by gdb or eu-stack, if one is "
      "installed and the program has no handler of its own.",

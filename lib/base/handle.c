@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* handle.c: keep tables of ids. */
 #include "lib/base/handle.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static bool handles_grow(struct rk_handles *table)
     struct rk_handle *at = n > table->n ? realloc(table->at, n * sizeof(*at)) : NULL;
 
     if (!at) {
-        rk_error("out of memory for ids of objects");
+        rk_fail(RANK_ERR_NO_MEMORY, "out of memory for ids of objects");
         return false;
     }
     for (uint32_t i = n; i-- > table->n;) {

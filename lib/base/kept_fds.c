@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kept_fds.c: detect that the program has closed the library's descriptors. */
 #include "lib/base/kept_fds.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -137,8 +137,8 @@ static void report(const char *doing)
         if (is_closed(pmix[i].fd))
             n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%d (libpmix)", n ? ", " : "", pmix[i].fd);
     }
-    rk_error("%s: the program has closed descriptors of the library: %s; call closefrom and the like before rank_init",
-             doing, n ? list : "other files have their numbers now");
+    rk_fail(RANK_ERR_SYSTEM, "%s: the program has closed descriptors of the library: %s; call closefrom and the like before "
+            "rank_init", doing, n ? list : "other files have their numbers now");
 }
 
 bool rk_kept_fds_closed(const char *doing)

@@ -8,6 +8,7 @@
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 #include "lib/base/kept_fds.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot_client.h"
 
@@ -17,8 +18,7 @@
 
 rank_status_t rk_client_failed(const char *what, pmix_status_t rc)
 {
-    rk_error("%s failed: %s", what, PMIx_Error_string(rc));
-    return RANK_ERR_BOOT;
+    return rk_fail(RANK_ERR_BOOT, "%s failed: %s", what, PMIx_Error_string(rc));
 }
 
 static bool server_named(void)

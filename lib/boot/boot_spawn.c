@@ -7,7 +7,7 @@
  */
 #include "lib/base/conf.h"
 #include "lib/base/kept_fds.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/boot/boot_client.h"
 #include "lib/boot/parent.h"
 
@@ -131,18 +131,16 @@ rank_status_t rk_client_spawn_end(struct rk_answer *a, const char *program, char
 
     if (!rk_answer_is_ready(a)) {
         rk_answer_abandon(a);
-        rk_error("rank_spawn: the launcher has not said within %g s whether it has started %s "
-                 "(RANK_SPAWN_TIMEOUT sets how long that may take)",
-                 (double)rk_conf.spawn_timeout * 1e-9, program);
-        return RANK_ERR_SPAWN;
+        return rk_fail(RANK_ERR_SPAWN, "rank_spawn: the launcher has not said within %g s whether it has started %s "
+                       "(RANK_SPAWN_TIMEOUT sets how long that may take)", (double)rk_conf.spawn_timeout * 1e-9, program);
     }
     /* A server without spawn may return an empty answer (4.2.2). */
     if (a->rc == PMIX_ERR_NOT_SUPPORTED || (a->rc == PMIX_SUCCESS && !a->bytes)) {
-        rk_error("rank_spawn: this launcher does not start further programs; xrun and Open MPI's "
-                 "mpirun do");
+        rk_fail(RANK_ERR_NOT_SUPPORTED, "rank_spawn: this launcher does not start further programs; xrun and Open MPI's "
+                "mpirun do");
         st = RANK_ERR_NOT_SUPPORTED;
     } else if (a->rc != PMIX_SUCCESS) {
-        rk_error("rank_spawn: the launcher could not start %s: %s", program, PMIx_Error_string(a->rc));
+        rk_fail(RANK_ERR_SPAWN, "rank_spawn: the launcher could not start %s: %s", program, PMIx_Error_string(a->rc));
         st = RANK_ERR_SPAWN;
     } else {
         snprintf(space, RK_NSPACE_MAX, "%s", (char *)a->bytes);

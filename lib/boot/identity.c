@@ -2,6 +2,7 @@
 /* identity.c: query the PMIx server about this process. */
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot_client.h"
 #include "lib/boot/parent.h"
@@ -22,8 +23,7 @@ rank_status_t rk_client_query_size(struct rk_client *c)
     c->pub.size = v->type == PMIX_UINT32 ? (int)v->data.uint32 : 0;
     PMIX_VALUE_RELEASE(v);
     if (c->pub.size < 1 || c->pub.rank >= c->pub.size) {
-        rk_error("the PMIx server reports rank %d of %d", c->pub.rank, c->pub.size);
-        return RANK_ERR_BOOT;
+        return rk_fail(RANK_ERR_BOOT, "the PMIx server reports rank %d of %d", c->pub.rank, c->pub.size);
     }
     return RANK_OK;
 }
@@ -78,7 +78,7 @@ rank_status_t rk_client_query_local(struct rk_client *c)
         st = parse_local(&c->pub, v->data.string);
         PMIX_VALUE_RELEASE(v);
         if (st == RANK_ERR_BOOT)
-            rk_error("the PMIx server's list of local peers lacks this rank");
+            rk_fail(RANK_ERR_BOOT, "the PMIx server's list of local peers lacks this rank");
         return st;
     }
     if (rc == PMIX_SUCCESS)

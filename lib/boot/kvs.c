@@ -2,6 +2,7 @@
 /* kvs.c: exchange blobs through the PMIx server, and fence. */
 #include "lib/base/clock.h"
 #include "lib/base/kept_fds.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot_client.h"
 
@@ -141,19 +142,17 @@ rank_status_t rk_client_get(struct rk_boot *boot, int rank, const char *key, voi
     boot->fetched++;
     rc = get_card(rk_client_of(boot), &proc, kvs_key(boot, key, room), &a, &gave_up);
     if (gave_up) {
-        rk_error("a rank died, and the PMIx server has no address of rank %d", rank);
-        return RANK_ERR_PEER_DEAD;
+        return rk_fail(RANK_ERR_PEER_DEAD, "a rank died, and the PMIx server has no address of rank %d", rank);
     }
     if (rc == PMIX_ERR_TIMEOUT && !rk_client_of(boot)->met) {
-        rk_error("rank %d has not joined in time, or has died", rank);
-        return RANK_ERR_BOOT;
+        return rk_fail(RANK_ERR_BOOT, "rank %d has not joined in time, or has died", rank);
     }
     if (rc != PMIX_SUCCESS) {
         rk_debug("no address %s of rank %d: %s", key, rank, PMIx_Error_string(rc));
         return RANK_ERR_UNREACHABLE;
     }
     if (!a->bytes || a->size > *len) {
-        rk_error("the address %s of rank %d is of another version", key, rank);
+        rk_fail(RANK_ERR_BOOT, "the address %s of rank %d is of another version", key, rank);
         st = RANK_ERR_BOOT;
     } else {
         memcpy(data, a->bytes, a->size);
@@ -222,8 +221,7 @@ rank_status_t rk_client_fence(struct rk_boot *boot)
     if (arrived) /* else it is abandoned */
         rk_answer_free(a);
     if (rc == PMIX_ERR_PARTIAL_SUCCESS) {
-        rk_error("a rank died before all had met");
-        return RANK_ERR_PEER_DEAD;
+        return rk_fail(RANK_ERR_PEER_DEAD, "a rank died before all had met");
     }
     if (rc != PMIX_SUCCESS)
         return rk_client_failed("the PMIx fence", rc);

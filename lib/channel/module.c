@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include "lib/channel/module.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/channel/services.h"
 #include "lib/mem/kind.h"
@@ -31,6 +32,11 @@ static void log_text(int level, const char *text)
     rk_log(level, "%s", text);
 }
 
+static rank_status_t fail_text(rank_status_t st, bool prints, const char *text)
+{
+    return prints ? rk_fail(st, "%s", text) : rk_fail_silent(st, "%s", text);
+}
+
 static const struct rk_services services = {
     .magic = RK_MODULE_MAGIC,
     .abi = RK_MODULE_ABI,
@@ -39,6 +45,7 @@ static const struct rk_services services = {
     .conf = &rk_conf,
     .log_threshold = &rk_log_threshold,
     .log_text = log_text,
+    .fail_text = fail_text,
     .env = rk_env,
     .peer_card = rk_peer_card,
     .engine_peer = rk_engine_peer,
@@ -111,19 +118,16 @@ static rank_status_t module_load(const char *path, const char *name, const void 
 
     if (!module) {
         why = dlerror();
-        rk_error("cannot load the module %s: %s%s", name, why ? why : path,
-                 strcmp(name, "ucx") == 0
-                     ? "; it needs UCX 1.13 or newer (Debian: libucx0; LD_LIBRARY_PATH for one elsewhere)"
-                     : "");
-        return RANK_ERR_NOT_SUPPORTED;
+        return rk_fail(RANK_ERR_NOT_SUPPORTED, "cannot load the module %s: %s%s", name, why ? why : path,
+                       strcmp(name, "ucx") == 0
+                           ? "; it needs UCX 1.13 or newer (Debian: libucx0; LD_LIBRARY_PATH for one elsewhere)"
+                           : "");
     }
     entry = (rk_module_entry_fn)dlsym(module, RK_MODULE_ENTRY);
     *out = entry ? entry(&services) : NULL;
     if (!*out) {
-        rk_error("%s was not built with this librank (%s); install both from one build, or point "
-                 "RANK_MODULES to the right directory",
-                 path, PACKAGE_VERSION);
-        return RANK_ERR_NOT_SUPPORTED;
+        return rk_fail(RANK_ERR_NOT_SUPPORTED, "%s was not built with this librank (%s); install both from one build, or point "
+                       "RANK_MODULES to the right directory", path, PACKAGE_VERSION);
     }
     rk_debug("module %s loaded from %s", name, path);
     return RANK_OK;
@@ -169,8 +173,8 @@ rank_status_t rk_module_open(const char *name, const void **out)
     if (strcmp(name, "ucx") == 0)
         why = "this librank was built without UCX: configure it with libucx-dev installed or with --with-ucx=DIR";
 #endif
-    rk_error("the module %s is needed, but there is no librank-%s.so in %s; %s", name, name, searched, why);
-    return RANK_ERR_NOT_SUPPORTED;
+    return rk_fail(RANK_ERR_NOT_SUPPORTED, "the module %s is needed, but there is no librank-%s.so in %s; %s",
+                   name, name, searched, why);
 }
 
 static rank_status_t register_kind(const struct rk_kind *kind, bool required)

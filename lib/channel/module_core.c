@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* module_core.c: keep the core's services, forward a module's log to the core. */
+/* module_core.c: keep the core's services, forward log lines and errors to it. */
 #include "config.h"
 
+#include "lib/base/arg_error.h"
 #include "lib/channel/module_core.h"
 #include "lib/base/log.h"
 
@@ -29,4 +30,32 @@ void rk_log_write(int level, const char *fmt, ...)
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     rk_core->log_text(level, text);
+}
+
+static RK_PRINTF(3, 0) rank_status_t forward_failure(rank_status_t st, bool prints, const char *fmt, va_list ap)
+{
+    char text[1024];
+
+    vsnprintf(text, sizeof(text), fmt, ap);
+    return rk_core->fail_text(st, prints, text);
+}
+
+rank_status_t rk_fail(rank_status_t st, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    st = forward_failure(st, true, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+rank_status_t rk_fail_silent(rank_status_t st, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    st = forward_failure(st, false, fmt, ap);
+    va_end(ap);
+    return st;
 }

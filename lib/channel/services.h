@@ -30,6 +30,7 @@ struct rk_services {
     const struct rk_conf *conf;
     const int *log_threshold;
     void (*log_text)(int level, const char *text);
+    rank_status_t (*fail_text)(rank_status_t st, bool prints, const char *text); /* rk_fail or rk_fail_silent */
     const char *(*env)(const char *name);
     rank_status_t (*peer_card)(struct rk_peer *peer, const char *key, void *data, size_t *len);
     struct rk_peer *(*engine_peer)(struct rk_ctx *ctx, int number);

@@ -4,6 +4,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/fnv.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/boot/parent.h"
 #include "lib/core/peer_liveness.h"
@@ -218,7 +219,7 @@ struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int number)
         return p;
     p = malloc(sizeof(*p));
     if (!p) {
-        rk_error("out of memory for peers");
+        rk_fail(RANK_ERR_NO_MEMORY, "out of memory for peers");
         return NULL;
     }
     engine_init_peer(p, ctx, number);
@@ -261,8 +262,8 @@ rank_status_t rk_peer_try_connect(struct rk_peer *peer)
     st = rk_engine_why_unreached(peer);
     if (st != RANK_ERR_UNREACHABLE)
         return st;
-    rk_error("no open channel reaches rank %u%s; RANK_CHANNELS may leave out too much",
-             peer->id.rank, rk_peer_job_suffix(peer));
+    rk_fail(RANK_ERR_UNREACHABLE, "no open channel reaches rank %u%s; RANK_CHANNELS may leave out too much", peer->id.rank,
+            rk_peer_job_suffix(peer));
     return st;
 }
 

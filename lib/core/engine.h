@@ -56,6 +56,7 @@ struct rk_engine {
     rank_status_t (*memory_at)(struct rk_ctx *, struct rk_peer *, struct rk_id mem, uint64_t offset, uint64_t bytes, bool write,
                                void **at);
     void (*describe[RK_REQ_TYPES])(const struct rank_request *req, struct rk_wait_for *out); /* by type */
+    void (*explain[RK_REQ_TYPES])(const struct rank_request *req);
     /*
      * The stall handler of p2p, set while p2p holds unexpected messages on which other ranks may wait.
      * Called by a waiting thread for a wait that has lasted for waited ns, quiet ns of them without traffic. True:

@@ -11,7 +11,7 @@
  */
 #include "lib/core/event_fd.h"
 #include "lib/base/clock.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/core/threads.h"
 #include "lib/node/node.h"
 
@@ -24,8 +24,7 @@ enum { LOOK_NS = 125 * 1000 * 1000, SHORT_CHECK_NS = 1000 * 1000, AT_ONCE_NS = 1
 
 static rank_status_t event_fd_refuse(const char *what)
 {
-    rk_error("rank_progress_fd: no %s could be made (%m); look at ulimit -n", what);
-    return RANK_ERR_SYSTEM;
+    return rk_fail(RANK_ERR_SYSTEM, "rank_progress_fd: no %s could be made (%m); look at ulimit -n", what);
 }
 
 rank_status_t rk_event_fd_get(struct rk_ctx *ctx, int *fd)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* procs.c: keep the process table: numbers of the ranks of all known jobs. */
 #include "lib/core/procs.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
 
@@ -95,7 +96,7 @@ rank_status_t rk_procs_add_job(struct rk_ctx *ctx, uint64_t job, int size, uint1
         return RANK_ERR_BOOT;
     w = calloc(1, sizeof(*w) + (size_t)size * sizeof(struct kept_card *));
     if (!w || (*first + size > e->npeers && procs_grow(e, *first + size))) {
-        rk_error("out of memory for a job of %d ranks", size);
+        rk_fail(RANK_ERR_NO_MEMORY, "out of memory for a job of %d ranks", size);
         free(w);
         return RANK_ERR_NO_MEMORY;
     }

@@ -8,7 +8,7 @@
  * as a thread of the program waits, it leaves polling to that one, which reacts faster. It checks a millisecond
  * later whether it is needed again.
  */
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/core/threads.h"
 
 #include <signal.h>
@@ -31,6 +31,7 @@ static void *progress_thread_run(void *arg)
 {
     struct progress_thread *p = arg;
 
+    rk_errors_background();
     RK_ENTER(p->ctx);
     p->wait.background = true;
     rk_wait(p->ctx, &p->wait, is_stopped);
@@ -54,7 +55,7 @@ rank_status_t rk_progress_thread_start(struct rk_ctx *ctx)
     rc = pthread_create(&p->id, NULL, progress_thread_run, p);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc) {
-        rk_error("the progress thread could not be made (%s); look at ulimit -u", strerror(rc));
+        rk_fail(RANK_ERR_SYSTEM, "the progress thread could not be made (%s); look at ulimit -u", strerror(rc));
         free(p);
         return RANK_ERR_SYSTEM;
     }

@@ -3,7 +3,7 @@
  * request.c: pool requests, give them ids for the wire, complete them.
  */
 #include "lib/core/request.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/retired.h"
 #include "lib/core/request_pool.h"
 
@@ -94,7 +94,7 @@ struct rank_request *rk_pool_grow(struct rk_requests *r)
     if (req)
         memset(req, 0, sizeof(*req));
     else
-        rk_error("out of memory for requests");
+        rk_fail(RANK_ERR_NO_MEMORY, "out of memory for requests");
     return req;
 }
 
@@ -182,7 +182,21 @@ static void describe_request(const struct rk_wait *w, struct rk_wait_for *out)
         req->ctx->engine->describe[req->type](req, out);
 }
 
+rank_status_t rk_req_failed(const struct rank_request *req)
+{
+    const struct rk_engine *e = req->ctx->engine;
+
+    if (e->explain[req->type])
+        e->explain[req->type](req);
+    return rk_call_returns(NULL, req->status);
+}
+
 rank_status_t rk_req_wait(struct rank_request *req)
+{
+    return rk_req_await(req) == RANK_OK ? RANK_OK : rk_req_failed(req);
+}
+
+rank_status_t rk_req_await(struct rank_request *req)
 {
     struct rk_req_wait w;
 

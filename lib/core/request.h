@@ -156,7 +156,15 @@ void rk_req_each_named(struct rk_ctx *ctx, void (*fn)(struct rank_request *, voi
 void rk_req_fail_if_of(struct rank_request *req, void *peer);
 
 /* Wait for a request that the caller owns; returns its status. */
+rank_status_t rk_req_await(struct rank_request *req);
+/* The same for a blocking call that returns the status: rk_req_result. */
 rank_status_t rk_req_wait(struct rank_request *req);
+/* A wait, test or callback gives the status of a complete request to the program: report an error. Returns the status. */
+RK_COLD rank_status_t rk_req_failed(const struct rank_request *req);
+RK_INLINE rank_status_t rk_req_result(const struct rank_request *req)
+{
+    return rk_likely(req->status == RANK_OK) ? RANK_OK : rk_req_failed(req);
+}
 
 void rk_req_envelope(const struct rank_request *req, rank_envelope_t *envelope);
 

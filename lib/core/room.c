@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* room.c: register rooms and frame kinds with the engine. */
 #include "lib/core/room.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/core/engine.h"
 
 #include <stdlib.h>
@@ -16,19 +16,19 @@ struct rk_user_frame {
 static rank_status_t room_register(struct rk_engine *e, const struct rk_room *room)
 {
     if (e->nrooms == RK_ROOMS_MAX) {
-        rk_error("room %s: %d rooms are open already", room->name, RK_ROOMS_MAX);
-        return RANK_ERR_INTERNAL;
+        return rk_fail(RANK_ERR_INTERNAL, "room %s: %d rooms are open already", room->name, RK_ROOMS_MAX);
     }
     for (int i = 0; i < RK_ROOM_FRAMES_MAX && room->frames[i].kind; i++) {
         if (e->handler[room->frames[i].kind]) {
-            rk_error("room %s: frame kind %u has an owner", room->name, room->frames[i].kind);
-            return RANK_ERR_INTERNAL;
+            return rk_fail(RANK_ERR_INTERNAL, "room %s: frame kind %u has an owner", room->name, room->frames[i].kind);
         }
         e->handler[room->frames[i].kind] = room->frames[i].handle;
     }
     for (int type = 0; type < RK_REQ_TYPES; type++) {
-        if (room->requests >> type & 1)
+        if (room->requests >> type & 1) {
             e->describe[type] = room->describe;
+            e->explain[type] = room->explain;
+        }
     }
     if (room->small)
         e->small = room->small;
@@ -121,15 +121,14 @@ rank_status_t rk_frame_register(struct rk_ctx *ctx, int kind, const char *owner,
     struct rk_user_frame *f;
 
     if (kind < RK_KIND_USER_FIRST || kind >= RK_KIND_COUNT) {
-        rk_error("%s: frame kind %d is not from %d to %d", owner, kind, RK_KIND_USER_FIRST, RK_KIND_COUNT - 1);
-        return RANK_ERR_ARG;
+        return rk_fail(RANK_ERR_ARG, "%s: frame kind %d is not from %d to %d", owner, kind, RK_KIND_USER_FIRST, RK_KIND_COUNT -
+                       1);
     }
     if (!e->user_frames && !(e->user_frames = calloc(RK_KIND_COUNT - RK_KIND_USER_FIRST, sizeof(*f))))
         return RANK_ERR_NO_MEMORY;
     f = &e->user_frames[kind - RK_KIND_USER_FIRST];
     if (f->owner) {
-        rk_error("%s: frame kind %d belongs to %s", owner, kind, f->owner);
-        return RANK_ERR_STATE;
+        return rk_fail(RANK_ERR_STATE, "%s: frame kind %d belongs to %s", owner, kind, f->owner);
     }
     *f = (struct rk_user_frame){owner, handle, arg};
     e->handler[kind] = user_frame_arrived;

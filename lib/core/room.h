@@ -39,8 +39,9 @@ struct rk_room {
 
     void (*spoil)(struct rk_ctx *ctx); /* Invalidate the user's handles. Takes no lock: for a forked child. */
 
-    unsigned requests; /* bits 1 << enum rk_req_type: requests that describe describes */
+    unsigned requests; /* bits 1 << enum rk_req_type: requests of describe and explain */
     void (*describe)(const struct rank_request *req, struct rk_wait_for *out);
+    void (*explain)(const struct rank_request *req); /* Report why the request failed (arg_error.h). May be NULL. */
 
     /* Of one room: it takes whole messages of at most 64 bytes, and validates headers from untrusted senders. */
     rk_small_fn small;

@@ -4,7 +4,7 @@
  */
 #include "lib/core/threads.h"
 #include "lib/base/clock.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/core/event_fd.h"
 #include "lib/node/node.h"
 
@@ -524,8 +524,7 @@ rank_status_t rk_threads_open(struct rk_ctx *ctx)
     cpu_set_t set;
 
     if (!t) {
-        rk_error("out of memory for the locks that threads need");
-        return RANK_ERR_NO_MEMORY;
+        return rk_fail(RANK_ERR_NO_MEMORY, "out of memory for the locks that threads need");
     }
     *t = (struct rk_threads){.ctx = ctx};
     rk_list_init(&t->waiting);

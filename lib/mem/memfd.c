@@ -3,6 +3,7 @@
 #include "lib/mem/memfd.h"
 #include "lib/base/compiler.h"
 #include "lib/base/kept_fds.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 
 #include <errno.h>
@@ -47,11 +48,11 @@ rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **ba
         return st;
     f = memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (f < 0) {
-        rk_error("%s: memfd_create failed: %m", what);
+        rk_fail(errno == EMFILE || errno == ENFILE ? RANK_ERR_SYSTEM : RANK_ERR_NO_MEMORY, "%s: memfd_create failed: %m", what);
         return errno == EMFILE || errno == ENFILE ? RANK_ERR_SYSTEM : RANK_ERR_NO_MEMORY;
     }
     if (ftruncate(f, (off_t)bytes) < 0) {
-        rk_error("%s: cannot size shared memory to %zu bytes: %m", what, bytes);
+        rk_fail(RANK_ERR_NO_MEMORY, "%s: cannot size shared memory to %zu bytes: %m", what, bytes);
         st = RANK_ERR_NO_MEMORY;
         goto err_close;
     }
@@ -65,7 +66,7 @@ rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **ba
         goto err_close;
     map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
     if (map == MAP_FAILED) {
-        rk_error("%s: cannot map %zu bytes (ulimit -v?): %m", what, bytes);
+        rk_fail(RANK_ERR_NO_MEMORY, "%s: cannot map %zu bytes (ulimit -v?): %m", what, bytes);
         st = RANK_ERR_NO_MEMORY;
         goto err_close;
     }
@@ -129,8 +130,7 @@ rank_status_t rk_memfd_open(const struct rk_memfd_card *card, int *fd, void **ba
     } else if (fstat(f, &sb) < 0 || (uint64_t)sb.st_size != card->bytes || !is_own_and_sealed(f, &sb)) {
         rk_debug("%s has another size or owner, or can be truncated", path);
     } else if ((map = mmap(NULL, card->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0)) == MAP_FAILED) {
-        rk_error("cannot map %llu bytes of shared memory (ulimit -v?): %m",
-                 (unsigned long long)card->bytes);
+        rk_fail(RANK_ERR_NO_MEMORY, "cannot map %llu bytes of shared memory (ulimit -v?): %m", (unsigned long long)card->bytes);
         map = NULL;
         st = RANK_ERR_NO_MEMORY;
     } else if (*(volatile uint64_t *)map != card->nonce) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* segment.c: keep the segments mapped in this process. */
 #include "lib/mem/segment.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 
 #include <stdlib.h>
@@ -201,9 +202,8 @@ rank_status_t rk_segment_create(struct rk_ctx *ctx, int parts, size_t part_bytes
 
     if (__builtin_mul_overflow((size_t)parts, rk_segment_stride(part_bytes), &bytes) ||
         __builtin_add_overflow(bytes, rk_segment_front(part_bytes), &bytes) || bytes > INT64_MAX) {
-        rk_error("rank_alloc: %zu bytes for each of %d ranks are more than an address space holds",
-                 part_bytes, parts);
-        return RANK_ERR_NO_MEMORY;
+        return rk_fail(RANK_ERR_NO_MEMORY, "rank_alloc: %zu bytes for each of %d ranks are more than an address space holds",
+                       part_bytes, parts);
     }
     st = rk_memfd_create(bytes, "rank_alloc", &fd, &base, card);
     return st ? st : segment_new(ctx, card, fd, base, out);
@@ -282,8 +282,7 @@ rank_status_t rk_segment_alloc(struct rk_ctx *ctx, size_t bytes, const char *wha
     int fd;
 
     if (__builtin_add_overflow(all, front, &all) || all > INT64_MAX) {
-        rk_error("%s: %zu bytes are more than an address space holds", what, bytes);
-        return RANK_ERR_NO_MEMORY;
+        return rk_fail(RANK_ERR_NO_MEMORY, "%s: %zu bytes are more than an address space holds", what, bytes);
     }
     st = rk_memfd_create(all, what, &fd, &map, &card);
     if (st)

@@ -2,6 +2,7 @@
 /* node.c: create, join and leave the segment of a node; sleep and wake. */
 #include "lib/node/node.h"
 #include "lib/base/kept_fds.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/node/node_life.h"
 
@@ -103,8 +104,7 @@ rank_status_t rk_node_attach(const struct rk_memfd_card *card, int nlocal, struc
     }
     node_set_base(node, base, card->bytes);
     if (node->head->nlocal != (uint32_t)nlocal || node->head->rank_bytes != RANK_BYTES) {
-        rk_error("the node's segment was made by another version of librank; let all ranks of a "
-                 "host use one");
+        rk_fail(RANK_ERR_BOOT, "the node's segment was made by another version of librank; let all ranks of a host use one");
         rk_memfd_close(node->fd, base, card->bytes);
         free(node);
         return RANK_ERR_BOOT;
@@ -150,8 +150,7 @@ rank_status_t rk_node_join(struct rk_node *node, int index, int world_rank)
 rank_status_t rk_node_join_pair(struct rk_node *node, int index, struct rk_node *own)
 {
     if (rk_node_bell_fd(own) < 0) {
-        rk_error("cannot make a pipe: %m");
-        return RANK_ERR_SYSTEM;
+        return rk_fail(RANK_ERR_SYSTEM, "cannot make a pipe: %m");
     }
     node->pair = true;
     node->index = index;

@@ -7,6 +7,7 @@
  * lives on, the mark means nothing, and the process is checked from then on.
  */
 #include "lib/node/node_life.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 
 #include <errno.h>
@@ -62,8 +63,7 @@ rank_status_t rk_node_take_life(struct rk_node_slot *slot, int world_rank)
     if (!rc)
         rc = pthread_mutex_lock(&slot->life);
     if (rc) {
-        rk_error("cannot make a robust mutex: %s", strerror(rc));
-        return RANK_ERR_SYSTEM;
+        return rk_fail(RANK_ERR_SYSTEM, "cannot make a robust mutex: %s", strerror(rc));
     }
     rk_node_fill_slot(slot, world_rank);
     return RANK_OK;

@@ -46,7 +46,7 @@ void rk_null_envelope(rank_envelope_t *envelope, int source);
 RK_INLINE rank_status_t rk_finish_plain(rank_request_t *handle, rank_envelope_t *envelope)
 {
     struct rank_request *req = *handle;
-    rank_status_t st = req->status;
+    rank_status_t st = rk_req_result(req);
 
     if (rk_unlikely(envelope != NULL))
         rk_req_envelope(req, envelope);

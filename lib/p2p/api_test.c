@@ -17,7 +17,7 @@ rank_status_t rk_finish(rank_request_t *handle, rank_envelope_t *envelope)
     if (envelope)
         rk_req_envelope(req, envelope);
     req->hold &= (uint8_t)~RK_HOLD_ACTIVE;
-    return req->status;
+    return rk_req_result(req);
 }
 
 /* Of a context with several threads? Then only this field may be read without the lock. */
@@ -52,7 +52,7 @@ RK_INLINE rank_status_t test(const char *call, rank_request_t *req, int *done, r
     if (!(*req)->done) {
         if (!rk_may_wait((*req)->ctx))
             return rk_arg_in_callback(call);
-        rk_req_wait(*req);
+        rk_req_await(*req);
     }
     return rk_finish(req, envelope);
 }

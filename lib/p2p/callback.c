@@ -19,6 +19,7 @@ static void call_one(struct rk_threads *t, struct rank_request *req)
     rank_envelope_t envelope;
 
     rk_req_envelope(req, &envelope);
+    rk_req_result(req);
     req->hold &= (uint8_t)~(RK_HOLD_CALLS | RK_HOLD_ACTIVE);
     if (!(req->hold & RK_HOLD_PERSISTENT))
         rk_req_free(req);

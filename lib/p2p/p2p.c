@@ -137,6 +137,7 @@ const struct rk_room rk_room_p2p = {
     .spoil = p2p_spoil,
     .requests = 1 << RK_REQ_SEND | 1 << RK_REQ_RECV,
     .describe = rk_message_describe,
+    .explain = rk_message_explain,
     .small = rk_recv_on_small,
     .is_valid = rk_validate_header,
     .frames = {

@@ -38,6 +38,9 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
 void rk_recv_on_small(struct rk_peer *peer, uint64_t team, uint32_t src, uint64_t tag, const void *payload,
                       uint32_t bytes);
 void rk_recv_peer_died(struct rk_ctx *ctx, struct rk_peer *peer);
+/* Report that a message was longer than the receive; returns RANK_ERR_TRUNCATED. */
+RK_COLD rank_status_t rk_recv_truncated(int source, uint64_t tag, uint64_t sent, uint64_t got);
+void rk_message_explain(const struct rank_request *req);
 /* Discard a message that no receive may get; its sender completes. */
 void rk_recv_drop_unexpected(struct rk_p2p *p2p, struct rk_unexpected *u);
 

@@ -3,6 +3,7 @@
  * recv.c: receive: match a message with its receive, or store it as unexpected.
  */
 #include "lib/data/copy_small.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/data/iov.h"
 #include "lib/p2p/p2p_internal.h"
@@ -15,6 +16,18 @@ static RK_COLD void no_memory_for(struct rk_peer *peer)
 {
     /* The message is lost, and with it the order of all later ones: disconnect. */
     rk_peer_condemn(peer, "out of memory for a message of it that no receive waits for");
+}
+
+rank_status_t rk_recv_truncated(int source, uint64_t tag, uint64_t sent, uint64_t got)
+{
+    return rk_arg_error(RANK_ERR_TRUNCATED, "", "a message of %llu bytes from rank %d with tag %lld came into a receive of %llu bytes: "
+                        "the rest is lost", (unsigned long long)sent, source, (long long)tag, (unsigned long long)got);
+}
+
+void rk_message_explain(const struct rank_request *req)
+{
+    if (req->type == RK_REQ_RECV && req->status == RANK_ERR_TRUNCATED)
+        rk_recv_truncated((int)req->env_src, req->env_tag, req->sent, req->got);
 }
 
 /* ------------------------------------------------------------ message and receive */

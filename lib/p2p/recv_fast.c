@@ -37,9 +37,11 @@ static rank_status_t took(struct rk_peer *peer, const struct rk_took *m, size_t 
                           int source, uint32_t elem, rank_envelope_t *envelope)
 {
     uint64_t got = m->bytes < bytes ? m->bytes : bytes;
-    rank_status_t st = m->bytes > bytes ? RANK_ERR_TRUNCATED : RANK_OK;
+    rank_status_t st = RANK_OK;
 
     rk_recv_consumed(peer, m->bytes);
+    if (rk_unlikely(m->bytes > bytes))
+        st = rk_recv_truncated(source, m->tag, m->bytes, bytes);
     if (envelope)
         *envelope = (rank_envelope_t){.source = source,
                                       .tag = (int64_t)m->tag,

@@ -225,7 +225,7 @@ rank_status_t rk_p2p_send(struct rank_team *team, const void *buf, size_t bytes,
     struct rank_request req;
 
     if (rk_likely(st != RK_AGAIN))
-        return st;
+        return rk_call_end("rank_send", st);
     rk_req_init(&req, NULL, NULL);
     req.flags = RK_REQ_WAITED;
     rk_p2p_isend(team, buf, bytes, dest, tag, 0, &req);

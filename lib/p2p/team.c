@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* team.c: create and free teams. */
 #include "lib/p2p/team.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/random.h"
 #include "lib/base/retired.h"
 #include "lib/boot/boot.h"
@@ -78,7 +78,7 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
     return RANK_OK;
 
 err:
-    rk_error("out of memory for a team of %d ranks", size);
+    rk_fail(RANK_ERR_NO_MEMORY, "out of memory for a team of %d ranks", size);
     if (team) {
         free(team->peers);
         team_give_memory(team);

@@ -191,7 +191,7 @@ rank_status_t rank_queue_free(rank_queue_t *queue)
     q->ops->close(q->stream);
     rk_queue_free_memory(q);
     *queue = RANK_QUEUE_NULL;
-    return st;
+    return rk_call_end(__func__, st);
 }
 
 RK_PUBLIC(rank_queue_free); RK_PUBLIC(rank_start_on);

@@ -20,8 +20,9 @@ typedef struct rank_ctx_opts {
     int32_t progress_thread; /* 1: a thread of the library makes progress; default 0 */
     const char *name;        /* shown to peers, 63 bytes at most; NULL: the name of the program */
     const char *net_devices; /* RDMA devices for its connections, as in RANK_NICS; NULL: those of RANK_NICS */
+    int64_t quiet;           /* 1: as in rank_init_opts_t */
 } rank_ctx_opts_t;
-#define RANK_CTX_OPTS_INIT {sizeof(rank_ctx_opts_t), 3, 0, NULL, NULL}
+#define RANK_CTX_OPTS_INIT {sizeof(rank_ctx_opts_t), 3, 0, NULL, NULL, 0}
 
 /*
  * Open a context, before rank_init, after it, or without it. Local. A process may open any number, from any thread. opts

@@ -24,6 +24,7 @@ RANK_API rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t d
 /*
  * Receive a message from peer or RANK_ANY_SOURCE, with tag or RANK_ANY_TAG. envelope may be NULL.
  * RANK_ERR_TRUNCATED: the message is longer than count. The first count elements are in buf, the rest is lost.
+ *   One line on standard error has both sizes (RANK_ERRORS).
  * RANK_ERR_PEER_DEAD: the peer failed before it sent a matching message. With RANK_ANY_SOURCE each failure in the team
  *   ends all pending wildcard receives and probes once. If none is pending, the failure ends the next one. Later ones
  *   wait for the survivors. If no other rank of the team lives, each one ends at once, unless a matching message has

@@ -22,15 +22,16 @@ typedef struct rank_init_opts {
     size_t size;          /* set by RANK_INIT_OPTS_INIT; fields beyond it have their defaults */
     int32_t thread_level; /* a rank_thread_level_t; default SERIALIZED */
     int32_t progress_thread; /* 1: a thread of the library makes progress; 0: RANK_PROGRESS_THREAD decides */
+    int32_t quiet;        /* 1: RANK_ERRORS=auto is quiet in this process, for a caller that reports rank_status_reason */
 } rank_init_opts_t;
-#define RANK_INIT_OPTS_INIT {sizeof(rank_init_opts_t), RANK_THREAD_SERIALIZED, 0}
+#define RANK_INIT_OPTS_INIT {sizeof(rank_init_opts_t), RANK_THREAD_SERIALIZED, 0, 0}
 
 /*
  * Join the world, the team of all ranks. Collective over the job. opts may be NULL. Under a PMIx server the world is the
  * job. A program that starts alone is a world of one. After rank_finalize the library can be initialized again.
  * A process that does so under a launcher ends by exit, not by _exit or exec: an exit handler leaves the PMIx server.
  * RANK_ERR_STATE: the library is initialized, or this process is a forked child of a rank.
- * RANK_ERR_ARG: opts has a wrong size or level, or progress_thread is neither 0 nor 1.
+ * RANK_ERR_ARG: opts has a wrong size or level, or progress_thread or quiet is neither 0 nor 1.
  * RANK_ERR_CONFIG: a RANK_* variable has an invalid value.
  * RANK_ERR_BOOT: the PMIx server failed, or its data is invalid.
  * RANK_ERR_SYSTEM: the progress thread could not be started.

@@ -66,6 +66,9 @@ RANK_API const char *rank_status_string(rank_status_t status);
 /*
  * Returns why a call failed: one line with the call, the cause and the remedy. status is what the last call of this thread
  * returned. The line is returned once, and stays until the next error of this thread. Without one: rank_status_string.
+ * The library prints the same line on standard error. RANK_ERRORS changes that: quiet prints no line. abort ends the job at
+ * an invalid argument, a truncated receive, and each error that a blocking call, a wait or a test returns. These errors end no
+ * job: RANK_ERR_TIMED_OUT, RANK_ERR_AGAIN, RANK_ERR_CANCELED, RANK_ERR_PEER_DEAD, RANK_ERR_CLOSED.
  */
 RANK_API const char *rank_status_reason(rank_status_t status);
 

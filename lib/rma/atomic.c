@@ -73,7 +73,7 @@ RK_INLINE rank_status_t atomic_update(const char *call, unsigned amo, rank_dtype
         if (fetch)
             st = rk_mem_check_death(mem, peer);
     } else if ((st = atomic_remote(amo, dtype, v, c, peer, mem, (size_t)offset, &before)) != RANK_OK) {
-        return st;
+        return rk_call_returns(call, st);
     }
     if (fetch && width == 8)
         memcpy(result, &before, 8);

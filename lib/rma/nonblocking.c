@@ -213,26 +213,26 @@ rank_status_t rank_flush(rank_mem_t mem, int peer)
         return rk_peer_null_ok(st);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* stores to mapped parts */
     if (rk_mem_has_lists(mem) && (st = wait_local(mem, peer)) != RANK_OK)
-        return st;
+        return rk_call_returns(__func__, st);
     if (!mem->ways || (peer != RANK_ALL && mem->ways[peer].how == RK_ACCESS_NONE))
         return peer == RANK_ALL || mem->part[peer] ? rk_mem_check_death(mem, peer) : RANK_OK;
     st = wait_local(mem, peer);
     if (st)
-        return st;
+        return rk_call_returns(__func__, st);
     st = flush_remote(mem, peer, false);
     /* Also if nothing was pending; a death reported now counts as reported. */
     if (st == RANK_OK)
         st = rk_mem_check_death(mem, peer);
     else if (rk_is_lost(st) && peer == RANK_ALL)
         rk_mem_check_death_now(mem, peer);
-    return st;
+    return rk_call_end(__func__, st);
 }
 
 rank_status_t rank_flush_local(rank_mem_t mem, int peer)
 {
     rank_status_t st = nonblocking_check(__func__, mem, peer);
 
-    return st ? rk_peer_null_ok(st) : wait_local(mem, peer);
+    return st ? rk_peer_null_ok(st) : rk_call_end(__func__, wait_local(mem, peer));
 }
 
 rank_status_t rank_fence(rank_mem_t mem)
@@ -242,7 +242,7 @@ rank_status_t rank_fence(rank_mem_t mem)
     if (st)
         return st;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    return mem->ways ? flush_remote(mem, RANK_ALL, true) : RANK_OK;
+    return mem->ways ? rk_call_end(__func__, flush_remote(mem, RANK_ALL, true)) : RANK_OK;
 }
 
 RK_PUBLIC(rank_iput); RK_PUBLIC(rank_iget); RK_PUBLIC(rank_flush); RK_PUBLIC(rank_flush_local); RK_PUBLIC(rank_fence);

@@ -5,7 +5,7 @@
  * Long pieces travel in frames of their own, straight from the caller's buffer; short ones are packed. A get
  * requests a window of frames, and more with every answer.
  */
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/p2p/p2p.h"
 #include "lib/rma/rma_internal.h"
 
@@ -45,7 +45,7 @@ struct rk_origin_op *rk_origin_new(struct rk_peer *peer, enum rk_rma_op op, stru
     struct rk_origin_op *job = rk_slab_alloc(&peer->ctx->rma->jobs, JOB_LINK);
 
     if (!job) {
-        rk_error("out of memory for one-sided calls");
+        rk_fail(RANK_ERR_NO_MEMORY, "out of memory for one-sided calls");
         return NULL;
     }
     rk_origin_init(job, peer, op, mem);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rkeys.c: pack and open many keys at once. */
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/rma/rkey_list.h"
 #include "lib/rma/rma_internal.h"
 
@@ -119,8 +119,7 @@ rank_status_t rank_rkeys_open(rank_team_t team, int peer, const void *keys, size
         return st;
     read = malloc((size_t)*n * sizeof(*read)); /* as many as there are keys in len bytes */
     if (!read) {
-        rk_error("out of memory for %lld keys", (long long)*n);
-        return RANK_ERR_NO_MEMORY;
+        return rk_fail(RANK_ERR_NO_MEMORY, "out of memory for %lld keys", (long long)*n);
     }
     whole = rk_key_list_read(keys, (uint64_t)*n, read);
     if (whole < (uint64_t)*n)

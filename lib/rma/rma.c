@@ -146,8 +146,8 @@ __attribute__((noinline)) rank_status_t rk_remote_move(bool put, void *local, si
                                                        size_t offset, rank_request_t *out)
 {
     if (rk_unlikely(bytes > MOVE_STEP) && mem->ctx->engine->threads && mem->ways && mem->ways[peer].how == RK_ACCESS_CMA)
-        return move_in_steps(put, local, bytes, peer, mem, offset);
-    return remote_move(put, local, bytes, peer, mem, offset, out);
+        return rk_call_end(NULL, move_in_steps(put, local, bytes, peer, mem, offset));
+    return rk_call_end(NULL, remote_move(put, local, bytes, peer, mem, offset, out));
 }
 
 RK_INLINE rank_status_t rma_move(const char *call, bool put, void *local, int64_t bytes, int peer, rank_mem_t mem, int64_t offset)

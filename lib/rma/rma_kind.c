@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rma_kind.c: move to and from memory of other kinds than host memory. */
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/core/threads.h"
 #include "lib/rma/rma_internal.h"
 
@@ -193,8 +193,7 @@ RK_COLD rank_status_t rk_stage_pieces(bool put, const rank_piece_t *pieces, int6
     for (int i = 0; i < 2; i++) /* one at least: other threads may keep theirs until a peer serves them */
         s[i].room = take_room(mem, kind, i == 0);
     if (!s[0].room) {
-        rk_error("out of memory for copies of buffers of other kinds");
-        return RANK_ERR_NO_MEMORY;
+        return rk_fail(RANK_ERR_NO_MEMORY, "out of memory for copies of buffers of other kinds");
     }
     st = put ? put_batches(s, pieces, n, peer, mem) : get_batches(s, pieces, n, peer, mem);
     for (int i = 0; i < 2; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rma_peer.c: keep what the room counts for each peer. */
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/rma/rma_internal.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ struct rk_rma_peer *rk_rma_peer_of(struct rk_ctx *ctx, struct rk_peer *peer)
     if (peer->number < rma->npeers || rma_peers_grow(rma, ctx->engine->npeers))
         state = calloc(1, sizeof(*state));
     if (!state) {
-        rk_error("out of memory for one-sided calls");
+        rk_fail(RANK_ERR_NO_MEMORY, "out of memory for one-sided calls");
         return NULL;
     }
     rma->peers[peer->number] = state;

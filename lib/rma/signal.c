@@ -152,7 +152,7 @@ RK_INLINE rank_status_t rma_put_signal(const void *src, int64_t bytes, int peer,
         if (!st)
             st = rk_remote_flush(mem, peer);
         if (st)
-            return st;
+            return rk_call_returns("rank_put_signal", st);
     }
     return signal_mapped(signal_mem, peer, (size_t)signal_offset, value, op);
 }
@@ -370,7 +370,7 @@ RK_INLINE rank_status_t signal_wait(const char *call, rank_mem_t mem, int64_t of
         return RANK_ERR_CLOSED;
     st = set_writer(call, &w, mem, peer, timeout_ns < 0);
     if (rk_unlikely(st))
-        return rk_peer_null_ok(st);
+        return rk_call_end(call, rk_peer_null_ok(st));
     if (timeout_ns) {
         w.wait.deadline = rk_wait_deadline(timeout_ns);
         wait_for_word(&w, false);

@@ -229,7 +229,7 @@ rank_status_t rank_putv(const rank_piece_t *pieces, int64_t n, int peer, rank_me
 {
     rank_status_t st = check_pieces(__func__, mem, pieces, n, peer);
 
-    return st ? rk_peer_null_ok(st) : vector_move(true, pieces, n, peer, mem);
+    return st ? rk_peer_null_ok(st) : rk_call_end(__func__, vector_move(true, pieces, n, peer, mem));
 }
 
 rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem)
@@ -238,7 +238,7 @@ rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_me
 
     if (RK_CHECK_OVERLAP && !st && local_overlap(pieces, n))
         return rk_arg_error(RANK_ERR_ARG, __func__, "pieces that are written overlap");
-    return st ? rk_peer_null_ok(st) : vector_move(false, pieces, n, peer, mem);
+    return st ? rk_peer_null_ok(st) : rk_call_end(__func__, vector_move(false, pieces, n, peer, mem));
 }
 
 /* ------------------------------------------------------------------------ strided */
@@ -289,7 +289,7 @@ static rank_status_t move_strided(bool put, char *local, int64_t local_stride, i
             pieces[k] = (rank_piece_t){local + i * local_stride, block, offset + i * stride};
         st = vector_move(put, pieces, k, peer, mem);
     }
-    return st;
+    return rk_call_end(NULL, st);
 }
 
 rank_status_t rank_put_strided(const void *src, int64_t src_stride, int64_t block, int64_t count,

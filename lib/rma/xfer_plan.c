@@ -4,7 +4,7 @@
  *
  * The check resolves each memory once: the memory keeps its place in the list, valid for the list's serial.
  */
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/data/iov.h"
 #include "lib/rma/xfer.h"
 
@@ -269,8 +269,7 @@ rank_status_t rk_xfer_plan(const char *call, rank_xfer_op_t op, const rank_block
         return st;
     x = xfer_alloc(null ? 0 : n, nmems, notice);
     if (!x) {
-        rk_error("out of memory for a list of %lld blocks", (long long)n);
-        return RANK_ERR_NO_MEMORY;
+        return rk_fail(RANK_ERR_NO_MEMORY, "out of memory for a list of %lld blocks", (long long)n);
     }
     x->ctx = team->ctx;
     x->team = team;

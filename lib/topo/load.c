@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* load.c: load the cores of this machine. */
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/topo/topo.h"
 
 #include <errno.h>
@@ -34,8 +34,7 @@ static rank_status_t load_topo(bool full, bool ask, hwloc_topology_t *out)
     hwloc_topology_t t;
 
     if (hwloc_topology_init(&t)) {
-        rk_error("out of memory for the machine's topology");
-        return RANK_ERR_NO_MEMORY;
+        return rk_fail(RANK_ERR_NO_MEMORY, "out of memory for the machine's topology");
     }
     ask = ask || !without_asking(t);
     if (hwloc_topology_set_all_types_filter(t, HWLOC_TYPE_FILTER_KEEP_NONE) ||
@@ -48,8 +47,7 @@ static rank_status_t load_topo(bool full, bool ask, hwloc_topology_t *out)
         (hwloc_topology_set_flags(t, FLAGS | WITHOUT_EXTRAS) &&
          hwloc_topology_set_flags(t, FLAGS)) ||
         hwloc_topology_load(t)) {
-        rk_error("cannot load this machine's cores: %s; --bind none does without them",
-                 strerror(errno));
+        rk_fail(RANK_ERR_SYSTEM, "cannot load this machine's cores: %s; --bind none does without them", strerror(errno));
         hwloc_topology_destroy(t);
         return RANK_ERR_SYSTEM;
     }

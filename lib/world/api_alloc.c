@@ -21,6 +21,7 @@
 #include "lib/world/world.h"
 #include "lib/world/roster.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -246,26 +247,29 @@ static struct offer make_offer(struct rank_mem *mem, struct rank_team *team, siz
     return o;
 }
 
+/* All ranks fail for this reason; one prints the line. */
+static rank_status_t fail_at_all(const struct rank_team *team, rank_status_t st, const char *why)
+{
+    return team->rank == 0 ? rk_fail(st, "rank_alloc: %s", why) : rk_fail_silent(st, "rank_alloc: %s", why);
+}
+
 /* Combine the proposals: the worst status; the place if all agree, else -1; the maximum of the rest. */
 static rank_status_t api_alloc_agree(struct rank_team *team, struct offer *o)
 {
     int64_t in[] = {o->status, o->bytes, -o->bytes, o->place, -o->place, -o->part, -o->serial, o->kind, -o->kind};
     enum { N = sizeof(in) / sizeof(in[0]) };
     int64_t out[N] = {0};
+    char why[128];
     rank_status_t st = rank_allreduce(in, out, N, RANK_INT64, RANK_MIN, team);
 
     if (st)
         return st;
-    if (out[7] != -out[8]) {
-        if (team->rank == 0)
-            rk_error("rank_alloc: the ranks of a team request different kinds of memory; all must request the same");
-        return RANK_ERR_ARG;
-    }
+    if (out[7] != -out[8])
+        return fail_at_all(team, RANK_ERR_ARG, "the ranks of a team request different kinds of memory; all must request the same");
     if (out[1] != -out[2]) {
-        if (team->rank == 0)
-            rk_error("rank_alloc: the ranks of a team request %lld to %lld bytes; all must request the same",
-                     (long long)out[1], (long long)-out[2]);
-        return RANK_ERR_ARG;
+        snprintf(why, sizeof(why), "the ranks of a team request %lld to %lld bytes; all must request the same", (long long)out[1],
+                 (long long)-out[2]);
+        return fail_at_all(team, RANK_ERR_ARG, why);
     }
     o->place = out[3] == -out[4] ? out[3] : -1;
     o->part = -out[5];
@@ -336,8 +340,8 @@ static rank_status_t api_alloc_device(struct rank_mem *mem, struct rank_team *te
     st = api_alloc_agree(team, &o);
     if (st && part)
         kind->free(part);
-    if (st == RANK_ERR_NOT_SUPPORTED && team->rank == 0)
-        rk_error("rank_alloc: a rank of the team has no device memory (RANK_CUDA)");
+    if (st == RANK_ERR_NOT_SUPPORTED)
+        fail_at_all(team, st, "a rank of the team has no device memory (RANK_CUDA)");
     return st ? st : rk_device_mem_share(mem, kind, part);
 }
 
@@ -363,11 +367,11 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
     /* as in rank_free: other ranks may regard it as complete */
     if (st && mem && !mem->heap && others_reach(mem)) {
         rk_mem_retire(mem);
-        return st;
+        return rk_call_returns(__func__, st);
     }
     if (st) {
         rk_mem_destroy(mem);
-        return st;
+        return rk_call_returns(__func__, st);
     }
     *ptr = mem->part[team->rank];
     *out = mem;
@@ -398,7 +402,7 @@ rank_status_t rank_free(rank_mem_t *mem)
     else
         rk_mem_destroy(*mem);
     *mem = RANK_MEM_NULL;
-    return st;
+    return rk_call_end(__func__, st);
 }
 
 rank_status_t rk_world_register(const char *call, struct rank_team *world, void *ptr, int64_t bytes, unsigned access, rank_mem_t *out)

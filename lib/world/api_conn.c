@@ -84,7 +84,7 @@ rank_status_t rank_listen(rank_ctx_t handle, const char *address, const rank_con
     if (!st)
         st = conn_listen_in(&o, address, out);
     opening_end(&o);
-    return st;
+    return rk_call_end(__func__, st);
 }
 
 static rank_status_t check_listener(const char *call, rank_listener_t t)
@@ -188,10 +188,10 @@ rank_status_t rank_accept(rank_listener_t t, int64_t timeout_ns, rank_team_t *ou
     if (rk_list_empty(&t->ready)) {
         st = t->failed ? t->failed : RANK_ERR_TIMED_OUT;
         t->failed = RANK_OK;
-        return st;
+        return rk_call_returns(__func__, st);
     }
     st = rk_conn_make(rk_list_entry(t->ready.next, struct rk_shaking, link), &conn);
-    return st ? st : settle_conn(conn, out);
+    return rk_call_end(__func__, st ? st : settle_conn(conn, out));
 }
 
 struct shake_wait {
@@ -273,7 +273,7 @@ rank_status_t rank_connect(rank_ctx_t handle, const char *address, const rank_co
     if (!st)
         st = connect_in(&o, address, out);
     opening_end(&o);
-    return st;
+    return rk_call_end(__func__, st);
 }
 
 /* ---------------------------------------------------------------------- disconnecting */
@@ -396,7 +396,7 @@ rank_status_t rank_disconnect(rank_team_t *team, int64_t timeout_ns)
     if (timeout_ns && rk_in_callback((*team)->ctx))
         return rk_arg_in_callback(__func__);
     *team = RANK_TEAM_NULL;
-    return rk_world_end_conn(conn, timeout_ns);
+    return rk_call_end(__func__, rk_world_end_conn(conn, timeout_ns));
 }
 
 bool rk_world_free_conn(struct rank_team *team)

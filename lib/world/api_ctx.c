@@ -45,6 +45,8 @@ static rank_status_t read_ctx_opts(const rank_ctx_opts_t *given, rank_ctx_opts_t
         return rk_arg_error(RANK_ERR_ARG, call, "opts->size is %zu: use RANK_CTX_OPTS_INIT", given->size);
     if (given) /* fields beyond its size keep their defaults */
         memcpy(out, given, given->size);
+    if (out->quiet)
+        rk_errors_quiet();
     if (out->thread_level < RANK_THREAD_SINGLE || out->thread_level > RANK_THREAD_MULTIPLE)
         return rk_arg_error(RANK_ERR_ARG, call, "thread level %d is none", out->thread_level);
     if (out->name && strlen(out->name) >= RK_SHAKE_NAME)
@@ -78,7 +80,7 @@ rank_status_t rank_ctx_open(const rank_ctx_opts_t *given, rank_ctx_t *out)
         rk_process_leave();
         free(handle->net_devices);
         rk_retired_put(&retired, &handle->link);
-        return st;
+        return rk_call_returns(__func__, st);
     }
     if (opts.name) {
         snprintf(handle->name, sizeof(handle->name), "%s", opts.name);

@@ -62,8 +62,7 @@ static rank_status_t find_devices(struct rk_ctx *ctx)
     ctx->devices = ops->describe(&query, err, sizeof(err));
     if (ctx->devices)
         return RANK_OK;
-    rk_error("rank_device_query: %s", err);
-    return RANK_ERR_SYSTEM;
+    return rk_fail(RANK_ERR_SYSTEM, "rank_device_query: %s", err);
 }
 
 rank_status_t rank_device_query(rank_device_t *out)
@@ -85,8 +84,7 @@ rank_status_t rank_device_query(rank_device_t *out)
     if (st)
         return st;
     if (!rk_device_text(ctx->devices, rk_env(VISIBLE), &found)) {
-        rk_error("rank_device_query: " RK_PAIR_VARIABLE " is malformed");
-        return RANK_ERR_BOOT;
+        return rk_fail(RANK_ERR_BOOT, "rank_device_query: " RK_PAIR_VARIABLE " is malformed");
     }
     found.size = out->size;
     memcpy(out, &found, out->size < sizeof(found) ? out->size : sizeof(found));

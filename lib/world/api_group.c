@@ -103,7 +103,7 @@ static struct outcome recv_outcome(struct circle *c, int from)
         rk_wait(c->parent->ctx, &w.wait, outcome_is_over);
         if (!w.req.done)
             rk_p2p_cancel_recv(&w.req, RANK_ERR_PEER_DEAD);
-        st = rk_req_wait(&w.req); /* it may have matched */
+        st = rk_req_await(&w.req); /* it may have matched */
     } while (!st && v.list != c->list);
     return st ? (struct outcome){.list = c->list, .status = st} : v;
 }
@@ -191,12 +191,12 @@ rank_status_t rank_team_create(rank_team_t parent, int64_t n, const int *ranks, 
     v = circle_agree(&c, v);
     if (v.status) {
         free(world_ranks);
-        return (rank_status_t)v.status;
+        return rk_call_returns(__func__, (rank_status_t)v.status);
     }
     st = rk_team_open(parent->ctx, v.id, (int)n, world_ranks, &team);
     if (!st)
         *out = team;
-    return st;
+    return rk_call_end(__func__, st);
 }
 
 /* ------------------------------------------------------------------------ queries */

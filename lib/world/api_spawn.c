@@ -18,7 +18,7 @@
 #include "collectives/coll.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/random.h"
 #include "lib/boot/parent.h"
 #include "lib/channel/module.h"
@@ -193,10 +193,8 @@ static rank_status_t check_params(const rank_spawn_params_t *p, const struct rk_
         return rk_arg_error(RANK_ERR_COUNT, "rank_spawn", "n %lld is not between 1 and %d", (long long)p->n, (int)RK_JOB_SIZE_MAX);
     if (boot->ops->spawn_begin)
         return RANK_OK;
-    rk_error("rank_spawn: no launcher started this program, so there is none to start %s; run it "
-             "under xrun",
-             p->program);
-    return RANK_ERR_NOT_SUPPORTED;
+    return rk_fail(RANK_ERR_NOT_SUPPORTED, "rank_spawn: no launcher started this program, so there is none to start %s; run it "
+                   "under xrun", p->program);
 }
 
 static struct plan api_spawn_make_plan(const rank_spawn_params_t *p, const struct rk_boot *boot)
@@ -271,7 +269,7 @@ static rank_status_t fetch_children(struct family *f, const rank_spawn_params_t 
         return st;
     st = receive_roster(f->pair, FIRST, TAG_CHILDREN, &f->children, &f->called);
     if (st == RANK_ERR_PEER_DEAD)
-        rk_error("rank_spawn: %s ended before it had joined; it must call rank_init", p->program);
+        rk_fail(RANK_ERR_PEER_DEAD, "rank_spawn: %s ended before it had joined; it must call rank_init", p->program);
     return !st && f->children.n != f->plan.n ? RANK_ERR_BOOT : st;
 }
 
@@ -374,7 +372,7 @@ rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_
     if (!st)
         st = (rank_status_t)f.plan.status;
     if (st)
-        return st;
+        return rk_call_returns(__func__, st);
     st = api_spawn_prepare(&f, both ? RANK_OK : rk_arg_null(__func__, "both"));
     if (!st)
         st = spawn(&f, params);
@@ -385,7 +383,7 @@ rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_
     rk_roster_clear(&f.children);
     if (!st)
         *both = f.both;
-    return st;
+    return rk_call_end(__func__, st);
 }
 
 /* ------------------------------------------------------------------------ children */
@@ -452,8 +450,8 @@ rank_status_t rk_spawn_join(struct rk_ctx *ctx)
     if (waits)
         send_word(pair, ROOT, TAG_TAKEN, st, NULL);
     if (st)
-        rk_error("rank_init: this job was started by rank_spawn, but could not connect to its parents: %s",
-                 rank_status_string(st));
+        rk_fail(st, "rank_init: this job was started by rank_spawn, but could not connect to its parents: %s",
+                rank_status_string(st));
     rk_team_destroy(pair);
     rk_roster_clear(&children);
     rk_roster_clear(&parents);

@@ -160,7 +160,7 @@ rank_status_t rank_team_split(rank_team_t team, int color, int key, rank_team_t 
         return st;
     if (color < 0 && color != RANK_UNDEFINED)
         return rk_arg_error(RANK_ERR_ARG, __func__, "color %d is negative", color);
-    return api_team_split(team, color == RANK_UNDEFINED ? NO_COLOR : (uint64_t)color, key, out);
+    return rk_call_end(__func__, api_team_split(team, color == RANK_UNDEFINED ? NO_COLOR : (uint64_t)color, key, out));
 }
 
 rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out)
@@ -175,7 +175,7 @@ rank_status_t rank_team_split_shared(rank_team_t team, int key, rank_team_t *out
     color = rk_engine_shares_memory(team->ctx)
                 ? team->ctx->node->head->nonce
                 : (uint64_t)team->ctx->boot->rank ^ (team->mixed ? team->ctx->engine->job : 0);
-    return api_team_split(team, color == NO_COLOR ? 0 : color, key, out);
+    return rk_call_end(__func__, api_team_split(team, color == NO_COLOR ? 0 : color, key, out));
 }
 
 rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out)
@@ -183,7 +183,7 @@ rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out)
     RK_ENTER_TEAM(team);
     rank_status_t st = check_split(__func__, team, out);
 
-    return st ? st : api_team_split(team, 0, team->rank, out);
+    return st ? st : rk_call_end(__func__, api_team_split(team, 0, team->rank, out));
 }
 
 void rk_world_close_team(struct rank_team *team)

@@ -4,6 +4,7 @@
 #include "collectives/coll.h"
 #include "lib/base/status_page.h"
 #include "lib/base/clock.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
 #include "lib/core/procs.h"
@@ -28,8 +29,7 @@ rank_status_t rk_connected_add(const struct rank_team *both)
     struct rk_connected *f = calloc(1, sizeof(*f) + (size_t)both->size * sizeof(int));
 
     if (!f) {
-        rk_error("out of memory for a team of %d ranks", both->size);
-        return RANK_ERR_NO_MEMORY;
+        return rk_fail(RANK_ERR_NO_MEMORY, "out of memory for a team of %d ranks", both->size);
     }
     f->both = both;
     f->n = both->size;

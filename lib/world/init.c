@@ -97,19 +97,24 @@ rank_status_t rank_progress_arm(void)
 
 /* ---------------------------------------------------------------------- joining */
 
+/* Does the caller's struct have the field? */
+#define HAS_FIELD(opts, field) ((opts) && (opts)->size >= offsetof(rank_init_opts_t, field) + sizeof((opts)->field))
+
 static rank_status_t check_opts(const rank_init_opts_t *opts, int *level, bool *progress_thread)
 {
     *level = RANK_THREAD_SERIALIZED;
     *progress_thread = rk_conf.progress_thread;
-    if (opts && opts->size >= offsetof(rank_init_opts_t, thread_level) + sizeof(int32_t))
+    if (HAS_FIELD(opts, thread_level))
         *level = opts->thread_level;
     else if (opts && opts->size < sizeof(opts->size))
         return rk_arg_error(RANK_ERR_ARG, "rank_init", "opts->size %u is too small", (unsigned)opts->size);
-    if (opts && opts->size >= sizeof(*opts) && opts->progress_thread) {
+    if (HAS_FIELD(opts, progress_thread) && opts->progress_thread) {
         if (opts->progress_thread != 1)
             return rk_arg_error(RANK_ERR_ARG, "rank_init", "opts->progress_thread %d is neither 0 nor 1", opts->progress_thread);
         *progress_thread = true;
     }
+    if (HAS_FIELD(opts, quiet) && opts->quiet != 0 && opts->quiet != 1)
+        return rk_arg_error(RANK_ERR_ARG, "rank_init", "opts->quiet %d is neither 0 nor 1", opts->quiet);
     if (*level < RANK_THREAD_SINGLE || *level > RANK_THREAD_MULTIPLE)
         return rk_arg_error(RANK_ERR_ARG, "rank_init", "thread level %d is none", *level);
     return RANK_OK;
@@ -174,10 +179,8 @@ rank_status_t rk_world_open_ucx(struct rk_ctx *ctx)
     rank_status_t st;
 
     if (!(rk_conf.channels & RK_CONF_UCX)) {
-        rk_error("rank %d needs the channel ucx to reach all others, but RANK_CHANNELS leaves it "
-                 "out",
-                 ctx->boot->rank);
-        return RANK_ERR_CONFIG;
+        return rk_fail(RANK_ERR_CONFIG, "rank %d needs the channel ucx to reach all others, but RANK_CHANNELS leaves it out",
+                       ctx->boot->rank);
     }
     st = rk_module_open("ucx", &ucx);
     if (st)
@@ -449,12 +452,14 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
     bool progress_thread;
     rank_status_t st;
 
+    if (HAS_FIELD(opts, quiet) && opts->quiet == 1)
+        rk_errors_quiet();
     if (!atomic_compare_exchange_strong(&rk_life, &before, RK_LIFE_JOINING) &&
         (before != RK_LIFE_LEFT || the_ctx || !atomic_compare_exchange_strong(&rk_life, &before, RK_LIFE_JOINING))) {
-        rk_error("rank_init: %s", before == RK_LIFE_LEFT     ? "this process was no rank any more when it called rank_finalize"
-                                  : before == RK_LIFE_FORKED ? "this process is a forked child of a rank, and no rank"
-                                                             : "the library is initialized already");
-        return RANK_ERR_STATE;
+        return rk_call_error(RANK_ERR_STATE, "rank_init", "%s",
+                             before == RK_LIFE_LEFT     ? "this process was no rank any more when it called rank_finalize"
+                             : before == RK_LIFE_FORKED ? "this process is a forked child of a rank, and no rank"
+                                                        : "the library is initialized already");
     }
     st = rk_process_enter();
     rk_arg_abort = rank_abort;
@@ -476,7 +481,7 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
 err:
     init_leave_process();
     atomic_store(&rk_life, RK_LIFE_OUT);
-    return st;
+    return rk_call_returns("rank_init", st);
 }
 
 /* ---------------------------------------------------------------------- leaving */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* roster.c: exchange the addresses of two jobs' ranks. */
 #include "lib/world/roster.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/boot/boot.h"
 #include "lib/core/procs.h"
 #include "lib/node/node.h"
@@ -43,8 +43,7 @@ rank_status_t rk_roster_make(struct rk_roster *r, int n, int64_t stride)
         return RANK_ERR_BOOT;
     r->entries = calloc((size_t)n, (size_t)stride);
     if (!r->entries) {
-        rk_error("out of memory for the addresses of %d ranks", n);
-        return RANK_ERR_NO_MEMORY;
+        return rk_fail(RANK_ERR_NO_MEMORY, "out of memory for the addresses of %d ranks", n);
     }
     r->n = n;
     r->stride = stride;
@@ -98,8 +97,7 @@ static rank_status_t roster_take(struct rk_ctx *ctx, const struct entry *e, int6
 
     if (e->len == 0 || stride_for(e->len) > stride || e->rank < 0 || e->rank >= e->size ||
         !memchr(e->space, '\0', sizeof(e->space)) || !e->space[0] || !memchr(e->host, '\0', sizeof(e->host))) {
-        rk_error("the address of another job's rank is malformed; do both use the same librank?");
-        return RANK_ERR_BOOT;
+        return rk_fail(RANK_ERR_BOOT, "the address of another job's rank is malformed; do both use the same librank?");
     }
     st = rk_procs_add_job(ctx, e->job, e->size, epoch, &first);
     *number = first + e->rank;

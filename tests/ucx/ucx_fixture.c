@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "tests/ucx/ucx_fixture.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/channel/services.h"
@@ -33,6 +34,11 @@ static void say(int level, const char *text)
     rk_log(level, "%s", text);
 }
 
+static rank_status_t fail(rank_status_t st, bool prints, const char *text)
+{
+    return prints ? rk_fail(st, "%s", text) : rk_fail_silent(st, "%s", text);
+}
+
 static const struct rk_channel *load(struct rig *r)
 {
     static const struct rk_services services = {
@@ -43,6 +49,7 @@ static const struct rk_channel *load(struct rig *r)
         .conf = &rk_conf,
         .log_threshold = &rk_log_threshold,
         .log_text = say,
+        .fail_text = fail,
         .env = rk_env,
         .peer_card = card_of,
         .engine_peer = rk_engine_peer,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tcp_channel.c: provide the channel over sockets that lib/conn has opened. */
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/channel/tcp/tcp_channel.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static rank_status_t tcp_open(struct rk_ctx *ctx, void **state, void *card, size
     tcp->ctx = ctx;
     tcp->set = epoll_create1(EPOLL_CLOEXEC);
     if (tcp->set < 0) {
-        rk_error("cannot watch connections: %m");
+        rk_fail(RANK_ERR_SYSTEM, "cannot watch connections: %m");
         free(tcp);
         return RANK_ERR_SYSTEM;
     }

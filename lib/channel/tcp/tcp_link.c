@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tcp_link.c: attach sockets to peers, and end them. */
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/channel/tcp/tcp_channel.h"
 
@@ -17,8 +18,7 @@ rank_status_t rk_tcp_watch(struct rk_tcp *tcp, struct rk_tcp_source *source, uin
         tcp->watched++;
         return RANK_OK;
     }
-    rk_error("cannot watch a connection: %m");
-    return RANK_ERR_SYSTEM;
+    return rk_fail(RANK_ERR_SYSTEM, "cannot watch a connection: %m");
 }
 
 void rk_tcp_set_quiet(struct rk_tcp *tcp, struct rk_tcp_source *source)
@@ -99,8 +99,7 @@ rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, st
     rank_status_t st = make_room(tcp, peer->number);
 
     if (st || !(l = calloc(1, sizeof(*l)))) {
-        rk_error("out of memory for a connection");
-        return RANK_ERR_NO_MEMORY;
+        return rk_fail(RANK_ERR_NO_MEMORY, "out of memory for a connection");
     }
     l->source = (struct rk_tcp_source){.fd = fd, .ready = rk_tcp_link_ready};
     l->lifeline = lifeline;

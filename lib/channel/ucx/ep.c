@@ -84,7 +84,7 @@ struct rk_ucx_link *rk_ucx_link_of(struct rk_ucx *ucx, struct rk_peer *peer)
     if (l && rk_ucx_link_bind(l, peer))
         return l;
     free(l);
-    rk_error("out of memory for the link to rank %u", peer->id.rank);
+    rk_fail(RANK_ERR_NO_MEMORY, "out of memory for the link to rank %u", peer->id.rank);
     return NULL;
 }
 
@@ -163,9 +163,8 @@ static rank_status_t make_endpoint(struct rk_ucx_link *l, const ucp_address_t *a
     why = rk_engine_why_unreached(l->peer);
     if (why != RANK_ERR_UNREACHABLE)
         return why;
-    rk_error("UCX cannot reach rank %u: do both sides have a network device or transport in common? see UCX_TLS, "
-             "UCX_NET_DEVICES and RANK_NICS",
-             l->peer->id.rank);
+    rk_fail(st, "UCX cannot reach rank %u: do both sides have a network device or transport in common? see UCX_TLS, "
+            "UCX_NET_DEVICES and RANK_NICS", l->peer->id.rank);
     return st;
 }
 
@@ -197,14 +196,12 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
         return st;
     memset(bytes + len, 0, sizeof(bytes) - len);
     if (!rk_ucx_card_decode(bytes, len, &card, &address)) {
-        rk_error("the address %s of rank %u is malformed; do all ranks use the same librank?",
-                 RK_UCX_CARD, peer->id.rank);
-        return RANK_ERR_CHANNEL;
+        return rk_fail(RANK_ERR_CHANNEL, "the address %s of rank %u is malformed; do all ranks use the same librank?",
+                       RK_UCX_CARD, peer->id.rank);
     }
     if (!rk_ucx_card_fits(&card, versions, sizeof(versions)) && peer->id.job != ucx->job) {
-        rk_error("rank %u of another job uses UCX %s: start both with the same LD_LIBRARY_PATH",
-                 peer->id.rank, versions);
-        return RANK_ERR_CHANNEL;
+        return rk_fail(RANK_ERR_CHANNEL, "rank %u of another job uses UCX %s: start both with the same LD_LIBRARY_PATH",
+                       peer->id.rank, versions);
     }
     rk_ucx_listeners_of(l, &card);
     st = make_endpoint(l, address);

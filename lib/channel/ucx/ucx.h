@@ -15,6 +15,7 @@
 #ifndef RK_CHANNEL_UCX_UCX_H
 #define RK_CHANNEL_UCX_UCX_H
 
+#include "lib/base/arg_error.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/base/secret_id.h"

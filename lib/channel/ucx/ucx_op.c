@@ -19,7 +19,7 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
     struct rk_ucx_op *op = rk_slab_alloc(&ucx->ops, OP_LINK);
 
     if (!op) {
-        rk_error("out of memory for transfers");
+        rk_fail(RANK_ERR_NO_MEMORY, "out of memory for transfers");
         return NULL;
     }
     if (!rk_handle_put(&ucx->op_ids, op, &op->id)) {

@@ -259,6 +259,5 @@ rank_status_t rk_ucx_listen(struct rk_ucx *ucx)
 
     if (st == UCS_OK)
         return RANK_OK;
-    rk_error("UCX does not take a handler of active messages: %s", ucs_status_string(st));
-    return RANK_ERR_CHANNEL;
+    return rk_fail(RANK_ERR_CHANNEL, "UCX does not take a handler of active messages: %s", ucs_status_string(st));
 }

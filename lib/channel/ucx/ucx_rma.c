@@ -40,11 +40,11 @@ static rank_status_t write_key(struct rk_channel_mem *mem, void *key, size_t *ke
     ucs_status_t st = ucp_rkey_pack(mem->ucx->context, mem->memh, &packed, &len);
 
     if (st != UCS_OK) {
-        rk_error("UCX does not give a key to memory: %s", ucs_status_string(st));
+        rk_fail(rk_ucx_status(st), "UCX does not give a key to memory: %s", ucs_status_string(st));
         return rk_ucx_status(st);
     }
     if (len > *keylen) {
-        rk_error("UCX's key to memory takes %zu bytes and there are %zu", len, *keylen);
+        rk_fail(RANK_ERR_CHANNEL, "UCX's key to memory takes %zu bytes and there are %zu", len, *keylen);
         ucp_rkey_buffer_release(packed);
         return RANK_ERR_CHANNEL;
     }
@@ -76,8 +76,7 @@ rank_status_t rk_ucx_mem_expose(struct rk_ctx *ctx, void *state, void *base, siz
         return RANK_OK;
     ust = ucp_mem_map(ucx->context, &params, &mem->memh);
     if (ust != UCS_OK) {
-        rk_error("UCX does not register %zu bytes: %s (see ulimit -l)", bytes,
-                 ucs_status_string(ust));
+        rk_fail(rk_ucx_status(ust), "UCX does not register %zu bytes: %s (see ulimit -l)", bytes, ucs_status_string(ust));
         free(mem);
         *out = NULL;
         return rk_ucx_status(ust);
@@ -154,8 +153,8 @@ static rank_status_t reach(struct rk_channel_mem *mem, struct rk_peer *peer, int
         st = ucp_ep_rkey_unpack(l->ep, p->key, &p->rkey);
         if (st != UCS_OK) {
             p->rkey = NULL;
-            rk_error("UCX does not take the key to memory of rank %u: %s", peer->id.rank,
-                     ucs_status_string(st));
+            rk_fail(rk_ucx_status(st), "UCX does not take the key to memory of rank %u: %s", peer->id.rank,
+                    ucs_status_string(st));
             return rk_ucx_status(st);
         }
     }

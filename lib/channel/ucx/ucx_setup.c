@@ -128,8 +128,7 @@ static rank_status_t configure_nics(const struct rk_ucx *ucx, ucp_config_t *conf
     st = ucp_config_modify(config, "NET_DEVICES", *names);
     if (st == UCS_OK)
         return RANK_OK;
-    rk_error("UCX refuses the network devices %s of %s: %s", nics, from, ucs_status_string(st));
-    return RANK_ERR_CONFIG;
+    return rk_fail(RANK_ERR_CONFIG, "UCX refuses the network devices %s of %s: %s", nics, from, ucs_status_string(st));
 }
 
 /* UCX drops devices that it does not have. Check that at least one is left. */
@@ -145,8 +144,8 @@ static rank_status_t check_nics(struct rk_ucx *ucx, const char *nics)
     if (found)
         return RANK_OK;
     named_nics(ucx, &from);
-    rk_error("UCX has none of the network devices %s of %s; rankinfo --channels --load prints those it has without it", nics, from);
-    return RANK_ERR_CONFIG;
+    return rk_fail(RANK_ERR_CONFIG, "UCX has none of the network devices %s of %s;"
+                   "rankinfo --channels --load prints those it has without it", nics, from);
 }
 
 static bool is_for_conns(const struct rk_ucx *ucx)
@@ -174,7 +173,7 @@ static rank_status_t configure_for_conns(struct rk_ucx *ucx, ucp_config_t *confi
     ucx->shm_transports = tls && names_shm(tls);
     st = ucp_config_modify(config, "TLS", without);
     if (st != UCS_OK)
-        rk_error("UCX refuses the transports %s: %s", without, ucs_status_string(st));
+        rk_fail(RANK_ERR_CONFIG, "UCX refuses the transports %s: %s", without, ucs_status_string(st));
     free(without);
     return st == UCS_OK ? RANK_OK : RANK_ERR_CONFIG;
 }
@@ -201,9 +200,7 @@ static rank_status_t configure(struct rk_ucx *ucx, ucp_config_t **out)
     rank_status_t rst;
 
     if (st != UCS_OK) {
-        rk_error("UCX refuses its configuration: %s (see the UCX_* variables)",
-                 ucs_status_string(st));
-        return RANK_ERR_CONFIG;
+        return rk_fail(RANK_ERR_CONFIG, "UCX refuses its configuration: %s (see the UCX_* variables)", ucs_status_string(st));
     }
     if (is_for_conns(ucx)) {
         rst = configure_for_conns(ucx, *out);
@@ -215,7 +212,7 @@ static rank_status_t configure(struct rk_ucx *ucx, ucp_config_t **out)
     if (!tls && !forced)
         st = ucp_config_modify(*out, "TLS", "^shm");
     if (st != UCS_OK) {
-        rk_error("UCX refuses a setting: %s", ucs_status_string(st));
+        rk_fail(RANK_ERR_CHANNEL, "UCX refuses a setting: %s", ucs_status_string(st));
         ucp_config_release(*out);
         return RANK_ERR_CHANNEL;
     }
@@ -228,7 +225,7 @@ rank_status_t rk_ucx_create_type(const ucp_generic_dt_ops_t *ops, ucp_datatype_t
 
     *made = st == UCS_OK;
     if (!*made)
-        rk_error("UCX does not take a datatype: %s", ucs_status_string(st));
+        rk_fail(rk_ucx_status(st), "UCX does not take a datatype: %s", ucs_status_string(st));
     return rk_ucx_status(st);
 }
 
@@ -244,11 +241,8 @@ static rank_status_t ucx_setup_init(struct rk_ucx *ucx, int peers, const ucp_con
     if (ust == UCS_OK)
         return RANK_OK;
     ucx->context = NULL;
-    rk_error("UCX does not start: %s%s", ucs_status_string(ust),
-             ust == UCS_ERR_NO_DEVICE ? " (no transport is left; look at UCX_TLS, "
-                                        "UCX_NET_DEVICES and RANK_NICS)"
-                                      : "");
-    return RANK_ERR_CHANNEL;
+    return rk_fail(RANK_ERR_CHANNEL, "UCX does not start: %s%s", ucs_status_string(ust), ust == UCS_ERR_NO_DEVICE ? " (no "
+                   "transport is left; look at UCX_TLS, UCX_NET_DEVICES and RANK_NICS)" : "");
 }
 
 /* Find out whether UCX moves device memory itself. An error, if RANK_CUDA_UCX requires it and UCX was built without CUDA. */
@@ -262,10 +256,8 @@ static rank_status_t check_cuda(struct rk_ucx *ucx)
         return RANK_OK;
     ucx->cuda = ucp_context_query(ucx->context, &attr) == UCS_OK && attr.memory_types & (1u << UCS_MEMORY_TYPE_CUDA);
     if (wish == RK_CONF_CUDA_UCX_ON && !ucx->cuda) {
-        rk_error("RANK_CUDA_UCX=on: this UCX %s has no transport for CUDA memory; install its CUDA modules (and see UCX_TLS), or "
-                 "leave it at auto",
-                 ucp_get_version_string());
-        return RANK_ERR_CONFIG;
+        return rk_fail(RANK_ERR_CONFIG, "RANK_CUDA_UCX=on: this UCX %s has no transport for CUDA memory; install its CUDA "
+                       "modules (and see UCX_TLS), or leave it at auto", ucp_get_version_string());
     }
     if (wish == RK_CONF_CUDA_UCX_AUTO && ucx->cuda) {
         if (!rk_ucx_transports(ucx, &found))
@@ -345,14 +337,13 @@ static rank_status_t open_worker(struct rk_ucx *ucx)
     rk_ucx_listeners_after(ucx, &old);
     if (ust != UCS_OK) {
         ucx->worker = NULL;
-        rk_error("UCX cannot make a worker: %s", ucs_status_string(ust));
+        rk_fail(rk_ucx_status(ust), "UCX cannot make a worker: %s", ucs_status_string(ust));
         return rk_ucx_status(ust);
     }
     ust = ucp_worker_get_efd(ucx->worker, &ucx->fd);
     if (ust != UCS_OK) {
-        rk_error("UCX has no descriptor to wait on: %s (a transport of UCX_TLS cannot wake)",
-                 ucs_status_string(ust));
-        return RANK_ERR_CHANNEL;
+        return rk_fail(RANK_ERR_CHANNEL, "UCX has no descriptor to wait on: %s (a transport of UCX_TLS cannot wake)",
+                       ucs_status_string(ust));
     }
     return RANK_OK;
 }
@@ -365,14 +356,11 @@ static rank_status_t write_card(struct rk_ucx *ucx, void *card, size_t *len)
 
     if (ust != UCS_OK) {
         ucx->address = NULL;
-        rk_error("UCX does not give its address: %s", ucs_status_string(ust));
-        return RANK_ERR_CHANNEL;
+        return rk_fail(RANK_ERR_CHANNEL, "UCX does not give its address: %s", ucs_status_string(ust));
     }
     if (begins + ucx->address_len > *len) {
-        rk_error("the address of UCX's worker takes %zu bytes and a card has %zu: name fewer "
-                 "network devices in UCX_NET_DEVICES or RANK_NICS, or transports in UCX_TLS",
-                 ucx->address_len, *len - begins);
-        return RANK_ERR_CHANNEL;
+        return rk_fail(RANK_ERR_CHANNEL, "the address of UCX's worker takes %zu bytes and a card has %zu: name fewer network "
+                       "devices in UCX_NET_DEVICES or RANK_NICS, or transports in UCX_TLS", ucx->address_len, *len - begins);
     }
     memcpy(c.listeners, ucx->listeners, sizeof(c.listeners));
     memcpy(card, &c, begins);

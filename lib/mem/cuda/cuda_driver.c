@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cuda_driver.c: load the CUDA driver, find its calls, describe its errors. */
 #include "lib/mem/cuda/cuda_driver.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 
 #include <dlfcn.h>
@@ -142,7 +143,7 @@ rank_status_t rk_cuda_init(void)
     rank_status_t st = rk_cuda_load(true, why, sizeof(why));
 
     if (st)
-        rk_error("%s", why);
+        rk_fail(st, "%s", why);
     return st;
 }
 
@@ -165,13 +166,13 @@ RK_COLD rank_status_t rk_cuda_failed(const char *call, CUresult result)
 
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
         rk_info("%s: out of device memory", call);
-        return RANK_ERR_NO_MEMORY;
+        return rk_fail_silent(RANK_ERR_NO_MEMORY, "%s: out of device memory", call);
     }
     rk_cuda_error_text(result, text, sizeof(text));
-    if (__atomic_exchange_n(&reported, true, __ATOMIC_RELAXED))
+    if (__atomic_exchange_n(&reported, true, __ATOMIC_RELAXED)) {
         rk_debug("%s failed: %s", call, text);
-    else
-        rk_error("%s failed: %s; an earlier kernel or copy of this process may be the cause. Calls with device memory return an error",
-                 call, text);
-    return RANK_ERR_DEVICE;
+        return rk_fail_silent(RANK_ERR_DEVICE, "%s failed: %s", call, text);
+    }
+    return rk_fail(RANK_ERR_DEVICE, "%s failed: %s; an earlier kernel or copy of this process may be the cause. Calls with "
+                   "device memory return an error", call, text);
 }
