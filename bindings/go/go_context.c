@@ -44,6 +44,7 @@ rank_status_t go_ctx_open(const char *name, const char *net_devices, go_ctx **ou
     opts.name = name;
     opts.net_devices = net_devices;
     opts.progress_thread = 1;
+    opts.quiet = 1; /* an error has the reason */
     return st ? st : ctx_made(c, rank_ctx_open(&opts, &c->ctx), out);
 }
 
@@ -55,6 +56,7 @@ rank_status_t go_ctx_join(go_ctx **out)
 
     opts.thread_level = RANK_THREAD_MULTIPLE;
     opts.progress_thread = 1;
+    opts.quiet = 1; /* an error has the reason */
     return st ? st : ctx_made(c, rank_init(&opts), out);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* secret_id.c: keep tables of secret ids. */
 #include "lib/base/secret_id.h"
-#include "lib/base/log.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/random.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ bool rk_secret_ids_open(struct rk_secret_ids *table)
     memset(table, 0, sizeof(*table));
     if (rk_random_secret(table->key, sizeof(table->key)))
         return true;
-    rk_error("the kernel gives no random bytes (getrandom: %m), which ids of memory need");
+    rk_fail(RANK_ERR_SYSTEM, "the kernel gives no random bytes (getrandom: %m), which ids of memory need");
     return false;
 }
 
@@ -61,7 +61,7 @@ bool rk_secret_id_put(struct rk_secret_ids *table, struct rk_hash_node *node, st
     while (id->index == UINT32_MAX || rk_id_pack(*id) == 0);
     if (rk_hash_put(&table->by_id, node, rk_id_pack(*id)))
         return true;
-    rk_error("out of memory for ids of objects");
+    rk_fail(RANK_ERR_NO_MEMORY, "out of memory for ids of objects");
     return false;
 }
 

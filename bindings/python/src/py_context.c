@@ -43,6 +43,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z$pz:Context", names, &opts.name, &thread, &opts.net_devices))
         return NULL;
     opts.progress_thread = thread;
+    opts.quiet = 1; /* an exception has the reason */
     Py_BEGIN_ALLOW_THREADS
     status = rank_ctx_open(&opts, &ctx);
     Py_END_ALLOW_THREADS

@@ -86,6 +86,7 @@ static PyObject *init_call(PyObject *module, PyObject *unused)
     rank_status_t status;
     (void)module, (void)unused;
     opts.thread_level = RANK_THREAD_MULTIPLE;
+    opts.quiet = 1; /* an exception has the reason */
     Py_BEGIN_ALLOW_THREADS
     status = rank_init(&opts);
     Py_END_ALLOW_THREADS
