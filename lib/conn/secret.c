@@ -1,74 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* secret.c: load the secret of a connection and prove that both sides have it. */
 #include "lib/conn/secret.h"
+#include "lib/base/auth.h"
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* ------------------------------------------------------------------- libsodium */
-
-/* crypto_auth_hmacsha256_state has 208 bytes; sodium_open checks that a later one fits. */
-union hmac_state {
-    unsigned char bytes[512];
-    uint64_t align[2];
-};
-
-/* As in <sodium.h>, which is not needed for building. */
-static struct {
-    bool open;
-    int (*initialize)(void);
-    size_t (*state_bytes)(void);
-    int (*begin)(union hmac_state *state, const unsigned char *key, size_t bytes);
-    int (*update)(union hmac_state *state, const unsigned char *data, unsigned long long bytes);
-    int (*end)(union hmac_state *state, unsigned char *mac);
-} sodium;
-
-static pthread_once_t sodium_once = PTHREAD_ONCE_INIT;
-
-static void sodium_open(void)
-{
-    static const char *const names[] = {"libsodium.so.23", "libsodium.so.26"};
-    static const struct {
-        const char *name;
-        void *call;
-    } calls[] = {
-        {"sodium_init", &sodium.initialize},
-        {"crypto_auth_hmacsha256_statebytes", &sodium.state_bytes},
-        {"crypto_auth_hmacsha256_init", &sodium.begin},
-        {"crypto_auth_hmacsha256_update", &sodium.update},
-        {"crypto_auth_hmacsha256_final", &sodium.end},
-    };
-    void *library = NULL;
-
-    for (size_t i = 0; !library && i < sizeof(names) / sizeof(*names); i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!library)
-        return;
-    for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
-        void *found = dlsym(library, calls[i].name);
-
-        if (!found)
-            return;
-        memcpy(calls[i].call, &found, sizeof(found));
-    }
-    sodium.open = sodium.initialize() >= 0 && sodium.state_bytes() <= sizeof(union hmac_state);
-}
-
-static bool sodium_is_open(void)
-{
-    pthread_once(&sodium_once, sodium_open);
-    return sodium.open;
-}
 
 /* ------------------------------------------------------------------- loading */
 
@@ -84,11 +27,10 @@ static RK_PRINTF(4, 5) rank_status_t secret_wrong(rank_status_t status, char *wh
 
 static rank_status_t require_sodium(struct rk_secret *out, char *why, size_t len)
 {
-    if (sodium_is_open())
+    if (rk_auth_open())
         return RANK_OK;
     rk_secret_clear(out);
-    return secret_wrong(RANK_ERR_NOT_SUPPORTED, why, len,
-                        "a secret needs libsodium.so.23, which is not installed; install it (Debian: libsodium23)");
+    return secret_wrong(RANK_ERR_NOT_SUPPORTED, why, len, "a connection with a secret needs it: " RK_AUTH_MISSING);
 }
 
 /* Is the open file one that only this user can read and write? */
@@ -188,20 +130,12 @@ void rk_secret_clear(struct rk_secret *secret)
 rank_status_t rk_secret_prove(const struct rk_secret *secret, const char *label, const void *data, size_t len,
                               unsigned char mac[RK_SECRET_MAC])
 {
-    union hmac_state state;
-
     memset(mac, 0, RK_SECRET_MAC);
     if (!secret->bytes)
         return RANK_OK;
-    if (!sodium_is_open())
+    if (!rk_auth_open())
         return RANK_ERR_NOT_SUPPORTED;
-    sodium.begin(&state, secret->data, secret->bytes);
-    if (label)
-        sodium.update(&state, (const unsigned char *)label, strlen(label) + 1);
-    if (len)
-        sodium.update(&state, data, len);
-    sodium.end(&state, mac);
-    explicit_bzero(&state, sizeof(state));
+    rk_auth_mac(secret->data, secret->bytes, label, data, len, mac);
     return RANK_OK;
 }
 
@@ -209,26 +143,9 @@ bool rk_secret_verify(const struct rk_secret *secret, const char *label, const v
                       const unsigned char mac[RK_SECRET_MAC])
 {
     unsigned char expected[RK_SECRET_MAC];
-    volatile unsigned char differ = 0; /* keeps the compiler from ending the loop early */
+    bool equal = rk_secret_prove(secret, label, data, len, expected) == RANK_OK &&
+                 rk_auth_equal(mac, expected, sizeof(expected));
 
-    if (rk_secret_prove(secret, label, data, len, expected) != RANK_OK)
-        return false;
-    for (int i = 0; i < RK_SECRET_MAC; i++)
-        differ |= (unsigned char)(mac[i] ^ expected[i]);
     explicit_bzero(expected, sizeof(expected));
-    return differ == 0;
-}
-
-rank_status_t rk_nonce(unsigned char out[RK_SECRET_NONCE])
-{
-    size_t bytes = 0;
-
-    while (bytes < RK_SECRET_NONCE) {
-        ssize_t n = getrandom(out + bytes, RK_SECRET_NONCE - bytes, 0);
-
-        if (n < 0 && errno != EINTR)
-            return RANK_ERR_SYSTEM;
-        bytes += n > 0 ? (size_t)n : 0;
-    }
-    return RANK_OK;
+    return equal;
 }

@@ -2,8 +2,7 @@
 /*
  * secret.h: load the secret of a connection and prove that both sides have it.
  *
- * The proof is HMAC-SHA256 by libsodium, which is opened by the first connection with a secret. No text of this file
- * has a byte of a secret. Thread-safe.
+ * Proofs are made by lib/base/auth.h. No text of this file has a byte of a secret. Thread-safe.
  */
 #ifndef RK_CONN_SECRET_H
 #define RK_CONN_SECRET_H
@@ -14,7 +13,7 @@
 #include <stddef.h>
 
 /* Bytes. */
-enum { RK_SECRET_MIN = 16, RK_SECRET_MAX = 4096, RK_SECRET_MAC = 32, RK_SECRET_NONCE = 32 };
+enum { RK_SECRET_MIN = 16, RK_SECRET_MAX = 4096, RK_SECRET_MAC = 32 };
 
 struct rk_secret {
     size_t bytes; /* 0: none */
@@ -47,8 +46,5 @@ bool rk_secret_verify(const struct rk_secret *secret, const char *label, const v
 
 /* Overwrite the secret with zeros. */
 void rk_secret_clear(struct rk_secret *secret);
-
-/* Fill with random bytes of the kernel. RANK_ERR_SYSTEM: it has none. */
-rank_status_t rk_nonce(unsigned char out[RK_SECRET_NONCE]);
 
 #endif

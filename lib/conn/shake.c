@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/base/random.h"
 #include "lib/conn/conns.h"
 
 #include <errno.h>
@@ -299,7 +300,7 @@ struct rk_shaking *rk_shake_begin(struct rk_conns *c, int fd, rank_listener_t li
 {
     struct rk_shaking *s = calloc(1, sizeof(*s));
 
-    if (!s || rk_nonce(s->nonce[listener != NULL])) {
+    if (!s || !rk_random_secret(s->nonce[listener != NULL], sizeof(s->nonce[0]))) {
         free(s);
         close(fd);
         return NULL;
