@@ -92,7 +92,7 @@ done
 # ------------------------------------------------------------------------------------------ packages
 # Each by its name, so that nothing depends on what happened to be installed. The libraries that the
 # options take from elsewhere are left out.
-packages="gcc libc6-dev make pkg-config"
+packages="gcc libc6-dev libsodium23 make pkg-config"
 if [ -e .git ] || [ ! -f configure ]; then
     packages="$packages autoconf automake libtool"
 fi
@@ -108,7 +108,7 @@ for pair in pmix:libpmix-dev hwloc:libhwloc-dev event:libevent-dev ucx:libucx-de
     done
     [ $wanted = no ] || packages="$packages ${pair#*:}"
 done
-[ $mode != check ] || packages="$packages bash golang-go libsodium23 python3 python3-dev python3-mypy python3-numpy python3-pytest python3-setuptools"
+[ $mode != check ] || packages="$packages bash golang-go python3 python3-dev python3-mypy python3-numpy python3-pytest python3-setuptools"
 [ $mode != bundle ] || packages="$packages bash g++ patchelf python3-pip"
 [ $full = no ] || packages="$packages clang elfutils gdb groff-base libmpich-dev libopenmpi-dev mpich patchelf python3-pip strace valgrind xz-utils"
 # Several hosts on this one, and launchers that are not ours.
@@ -204,7 +204,7 @@ and can use:
   UCX         1.12 or later                or --with-ucx=DIR, --without-ucx
   libibverbs                               or --with-verbs=DIR, --without-verbs
   cmocka      for the unit tests           or --with-cmocka=DIR, --without-cmocka
-  libsodium   (libsodium.so.23) when a program connects with a secret
+  libsodium   (libsodium.so.23) for jobs on several hosts, and when a program connects with a secret
 with their headers: DIR holds include/ and lib/. Give the options to ./quickstart.sh.
 END
     if command -v dpkg-query >/dev/null; then

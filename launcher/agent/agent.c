@@ -174,7 +174,7 @@ static rank_status_t open_agent(struct xr_agent *agent, int fd, bool remote)
     agent->base = event_base_new();
     if (!agent->base || xr_tree_open(agent->base, setup->node, &setup->shape, &tree_ops, agent, &agent->tree))
         return RANK_ERR_NO_MEMORY;
-    if (xr_tree_add_parent(agent->tree, fd, remote))
+    if (xr_tree_add_parent(agent->tree, fd, remote ? &setup->seals : NULL))
         return RANK_ERR_NO_MEMORY;
     agent->wire = xr_tree_parent(agent->tree);
     agent->on_child = evsignal_new(agent->base, SIGCHLD, on_exits, agent);

@@ -11,6 +11,7 @@
 #include "launcher/alloc/slurm.h"
 #include "launcher/bootstrap/parent_lookup.h"
 #include "launcher/job/timeouts.h"
+#include "lib/base/auth.h"
 #include "lib/base/log.h"
 
 #include <errno.h>
@@ -52,6 +53,11 @@ int xr_agent_remote_main(void)
         return 1;
     }
     step = setup.node == XR_NODE_ALL;
+    if (!rk_auth_open()) {
+        rk_error("agents authenticate each other: " RK_AUTH_MISSING);
+        xr_setup_clear(&setup);
+        return 1;
+    }
     if (step && !find_own_node(&setup)) {
         xr_setup_clear(&setup);
         return 1;

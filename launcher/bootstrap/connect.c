@@ -67,28 +67,42 @@ static int connect_connect_to(const char *address, uint32_t port, uint64_t deadl
     return -1;
 }
 
-/* Send our handshake and check the parent's answer. */
-static bool authenticate(int fd, const struct xr_setup *s, uint64_t deadline)
+static bool receive_answer(int fd, uint8_t *answer, uint64_t deadline)
 {
-    uint8_t word[XR_HANDSHAKE], answer[XR_SECRET / 2];
-    size_t have = 0;
-
-    xr_handshake_make(word, s->secret, s->node);
-    if (send(fd, word, sizeof(word), MSG_NOSIGNAL) != (ssize_t)sizeof(word))
-        return false;
-    while (have < sizeof(answer)) {
+    for (size_t have = 0; have < XR_HANDSHAKE_ANSWER;) {
         ssize_t n;
+
         if (!connect_wait_for(fd, POLLIN, deadline))
             return false;
-        n = recv(fd, answer + have, sizeof(answer) - have, 0);
+        n = recv(fd, answer + have, XR_HANDSHAKE_ANSWER - have, 0);
         if (n == 0)
             errno = ECONNRESET;
         if (n <= 0)
             return false;
         have += (size_t)n;
     }
-    errno = EACCES;
-    return xr_secret_equal(answer, s->secret + XR_SECRET / 2, sizeof(answer));
+    return true;
+}
+
+/* Carry out the handshake. The parent proves its key first, so that nothing else is sent to another process. */
+static bool authenticate(int fd, struct xr_setup *s, uint64_t deadline)
+{
+    uint8_t answer[XR_HANDSHAKE_ANSWER], proof[XR_HANDSHAKE_PROOF];
+    struct xr_handshake h;
+    bool right;
+
+    memcpy(h.key, s->secret, sizeof(h.key));
+    right = xr_handshake_hello(&h, s->node) &&
+            send(fd, h.said, XR_HANDSHAKE_HELLO, MSG_NOSIGNAL) == XR_HANDSHAKE_HELLO && receive_answer(fd, answer, deadline);
+    if (right && !xr_handshake_prove(&h, answer, proof)) {
+        errno = EACCES;
+        right = false;
+    }
+    right = right && send(fd, proof, sizeof(proof), MSG_NOSIGNAL) == sizeof(proof);
+    if (right)
+        xr_handshake_seals(&h, false, &s->seals);
+    explicit_bzero(&h, sizeof(h));
+    return right;
 }
 
 /* Return the address from which the parent reached this host, by ssh or srun: the route back works. */
@@ -104,7 +118,7 @@ static const char *reverse_address(const struct xr_setup *s)
     return NULL;
 }
 
-static int connect_parent(const struct xr_setup *s, const char *address, uint64_t deadline)
+static int connect_parent(struct xr_setup *s, const char *address, uint64_t deadline)
 {
     int fd = connect_connect_to(address, s->port, deadline);
 
@@ -127,7 +141,7 @@ static bool was_disconnected(int error)
  * Connect at any of the first n addresses. Returns the socket, or -1 with errno; a refusal after the connect
  * takes precedence over other errors.
  */
-static int connect_any(const struct xr_setup *s, size_t n, uint64_t end)
+static int connect_any(struct xr_setup *s, size_t n, uint64_t end)
 {
     const uint64_t brief = XR_CONNECT_BRIEF_MS * 1000000ull;
     const char *first = reverse_address(s);
@@ -146,7 +160,7 @@ static int connect_any(const struct xr_setup *s, size_t n, uint64_t end)
     return fd;
 }
 
-int xr_listener_enter(const struct xr_setup *s, int ms, char *err, size_t errlen)
+int xr_listener_enter(struct xr_setup *s, int ms, char *err, size_t errlen)
 {
     uint64_t end = rk_clock_ns() + (uint64_t)ms * 1000000u;
     size_t n = 0;

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * handshake.c: pack and check the 64 bytes that an agent sends first.
- */
+/* handshake.c: make and check the messages of a handshake. See handshake.h. */
 #include "launcher/bootstrap/handshake.h"
+#include "lib/base/random.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define PROTOCOL 8 /* offsets in HELLO */
+#define NODE 12
+#define AGENT_NONCE 16
+#define VERSION (AGENT_NONCE + XR_HANDSHAKE_NONCE)
+_Static_assert(VERSION + XR_HANDSHAKE_VERSION == XR_HANDSHAKE_HELLO, "the fields fill HELLO");
+_Static_assert(XR_SECRET == RK_AUTH_KEY && RK_AUTH_MAC == RK_AUTH_KEY, "a mac is the key of a child");
 
 static const char name[9] = "xrunwire";
 
@@ -22,39 +28,91 @@ static uint32_t get_u32(const uint8_t *at)
     return xr_unpack_u32(&u);
 }
 
-void xr_handshake_make(uint8_t *word, const uint8_t *secret, uint32_t node)
+bool xr_handshake_key(const struct xr_kary *shape, uint32_t top, const uint8_t *top_key, uint32_t node, uint8_t *key)
 {
-    memset(word, 0, XR_HANDSHAKE);
-    memcpy(word, name, 8);
-    put_u32(word + 8, XR_PROTOCOL);
-    put_u32(word + 12, node);
-    memcpy(word + 16, secret, XR_SECRET / 2);
-    snprintf((char *)word + 32, XR_HANDSHAKE_VERSION, "%s", rank_version());
+    uint32_t i;
+
+    memcpy(key, top_key, RK_AUTH_KEY);
+    while (top != node) {
+        uint8_t number[4], next[RK_AUTH_KEY];
+
+        i = xr_kary_way(shape, top, node);
+        if (i == XR_NODE_FRONT)
+            return false;
+        top = xr_kary_child(shape, top, i);
+        put_u32(number, top);
+        rk_auth_mac(key, RK_AUTH_KEY, "xrun node", number, sizeof(number), next);
+        memcpy(key, next, sizeof(next));
+    }
+    return true;
 }
 
-bool xr_handshake_begins(const uint8_t *word, size_t len)
+static void handshake_mac(const struct xr_handshake *h, const char *label, uint8_t *mac)
 {
-    return memcmp(word, name, len < 8 ? len : 8) == 0;
+    rk_auth_mac(h->key, sizeof(h->key), label, h->said, sizeof(h->said), mac);
 }
 
-bool xr_secret_equal(const uint8_t *a, const uint8_t *b, size_t len)
+static bool is_mac(const struct xr_handshake *h, const char *label, const uint8_t *mac)
 {
-    uint8_t differ = 0;
+    uint8_t expected[RK_AUTH_MAC];
 
-    for (size_t i = 0; i < len; i++)
-        differ |= a[i] ^ b[i];
-    return differ == 0;
+    handshake_mac(h, label, expected);
+    return rk_auth_equal(mac, expected, sizeof(expected));
 }
 
-enum xr_handshake xr_handshake_check(const uint8_t *word, const uint8_t *secret, uint32_t *node,
-                             char *version)
+bool xr_handshake_hello(struct xr_handshake *h, uint32_t node)
 {
-    if (!xr_handshake_begins(word, XR_HANDSHAKE) || !xr_secret_equal(word + 16, secret, XR_SECRET / 2))
-        return XR_HANDSHAKE_INVALID;
-    *node = get_u32(word + 12);
-    memcpy(version, word + 32, XR_HANDSHAKE_VERSION);
+    memset(h->said, 0, sizeof(h->said));
+    memcpy(h->said, name, 8);
+    put_u32(h->said + PROTOCOL, XR_PROTOCOL);
+    put_u32(h->said + NODE, node);
+    snprintf((char *)h->said + VERSION, XR_HANDSHAKE_VERSION, "%s", rank_version());
+    return rk_random_secret(h->said + AGENT_NONCE, XR_HANDSHAKE_NONCE);
+}
+
+bool xr_handshake_prove(struct xr_handshake *h, const uint8_t *answer, uint8_t *proof)
+{
+    memcpy(h->said + XR_HANDSHAKE_HELLO, answer, XR_HANDSHAKE_NONCE);
+    if (!is_mac(h, "xrun parent", answer + XR_HANDSHAKE_NONCE))
+        return false;
+    handshake_mac(h, "xrun agent", proof);
+    return true;
+}
+
+bool xr_handshake_begins(const uint8_t *bytes, size_t len)
+{
+    return memcmp(bytes, name, len < 8 ? len : 8) == 0;
+}
+
+uint32_t xr_handshake_node(const struct xr_handshake *h)
+{
+    return get_u32(h->said + NODE);
+}
+
+bool xr_handshake_answer(struct xr_handshake *h, uint8_t *answer)
+{
+    if (!rk_random_secret(answer, XR_HANDSHAKE_NONCE))
+        return false;
+    memcpy(h->said + XR_HANDSHAKE_HELLO, answer, XR_HANDSHAKE_NONCE);
+    handshake_mac(h, "xrun parent", answer + XR_HANDSHAKE_NONCE);
+    return true;
+}
+
+bool xr_handshake_is_proved(const struct xr_handshake *h, const uint8_t *proof)
+{
+    return is_mac(h, "xrun agent", proof);
+}
+
+bool xr_handshake_same_version(const struct xr_handshake *h, char *version)
+{
+    memcpy(version, h->said + VERSION, XR_HANDSHAKE_VERSION);
     version[XR_HANDSHAKE_VERSION] = '\0';
-    if (get_u32(word + 8) != XR_PROTOCOL || strcmp(version, rank_version()) != 0)
-        return XR_HANDSHAKE_OTHER_VERSION;
-    return XR_HANDSHAKE_AGENT;
+    return get_u32(h->said + PROTOCOL) == XR_PROTOCOL && strcmp(version, rank_version()) == 0;
+}
+
+void xr_handshake_seals(const struct xr_handshake *h, bool parent, struct xr_seals *out)
+{
+    *out = (struct xr_seals){.out = {.count = 0}};
+    handshake_mac(h, "xrun down", parent ? out->out.key : out->in.key);
+    handshake_mac(h, "xrun up", parent ? out->in.key : out->out.key);
 }

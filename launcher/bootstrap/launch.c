@@ -24,16 +24,16 @@ struct xr_launch {
     uint32_t unauthenticated; /* peers of the closed listener */
 };
 
-static void on_agent(void *arg, uint32_t node, int fd)
+static void on_agent(void *arg, uint32_t node, int fd, struct xr_seals *seals)
 {
     struct xr_launch *b = arg;
 
     if (b->lookup && xr_parent_lookup_wants(b->lookup, node)) {
-        xr_parent_lookup_take(b->lookup, node, fd);
+        xr_parent_lookup_take(b->lookup, node, fd, seals);
         return;
     }
     /* Reject a second connection of a node, or one that is not a child. */
-    if (xr_tree_add_child(b->tree, node, fd, true) != RANK_OK)
+    if (xr_tree_add_child(b->tree, node, fd, seals) != RANK_OK)
         return;
     xr_launch_connected(b, node);
 }
@@ -120,8 +120,7 @@ rank_status_t xr_launch_open(struct event_base *base, struct xr_tree *tree,
     b->setup = *setup;
     b->setup.addresses = NULL;
     *out = b;
-    st = xr_listener_open(base, setup->secret, setup->interface, &listener_ops, b, &b->listener,
-                      &b->setup.addresses, &b->setup.port, err, errlen);
+    st = xr_listener_open(base, setup, &listener_ops, b, &b->listener, &b->setup.addresses, &b->setup.port, err, errlen);
     if (!st && setup->step && xr_tree_is_root(tree))
         st = xr_parent_lookup_open(base, &setup->shape, &b->lookup);
     if (!st && b->lookup)

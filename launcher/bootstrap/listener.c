@@ -28,15 +28,18 @@ struct pending_conn {
     struct xr_listener *listener;
     struct event *ev;
     uint64_t since;
-    uint8_t word[XR_HANDSHAKE];
-    size_t len;
+    struct xr_handshake shake;
+    uint8_t proof[XR_HANDSHAKE_PROOF];
+    size_t len; /* received, of HELLO and PROOF */
 };
 
 struct xr_listener {
     struct event_base *base;
     const struct xr_listener_ops *ops;
     void *arg;
-    uint8_t secret[XR_SECRET];
+    struct xr_kary shape;
+    uint8_t key[XR_SECRET];
+    uint32_t key_node;
     int fd;
     struct event *ev, *again;
     struct rk_link pending; /* oldest first */
@@ -68,6 +71,7 @@ static int remove_pending(struct pending_conn *g, bool close_it)
     rk_list_remove(&g->link);
     g->listener->npending--;
     event_free(g->ev);
+    explicit_bzero(&g->shake, sizeof(g->shake));
     free(g);
     if (close_it)
         close(fd);
@@ -100,30 +104,41 @@ static bool listener_make_room(struct xr_listener *d, uint32_t many)
     return d->npending < many;
 }
 
-static void check_handshake(struct pending_conn *g)
+static void turn_away(struct pending_conn *g)
+{
+    g->listener->unauthenticated++;
+    remove_pending(g, true);
+}
+
+/* HELLO is complete. Returns false if it names no node that connects here, or ANSWER cannot be sent. */
+static bool answer_hello(struct pending_conn *g)
+{
+    const struct xr_listener *d = g->listener;
+    uint8_t answer[XR_HANDSHAKE_ANSWER];
+
+    return xr_handshake_key(&d->shape, d->key_node, d->key, xr_handshake_node(&g->shake), g->shake.key) &&
+           xr_handshake_answer(&g->shake, answer) &&
+           send(event_get_fd(g->ev), answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(answer);
+}
+
+/* PROOF is complete. */
+static void check_proof(struct pending_conn *g)
 {
     struct xr_listener *d = g->listener;
+    uint32_t node = xr_handshake_node(&g->shake);
     char version[XR_HANDSHAKE_VERSION + 1];
-    uint32_t node;
-    int fd;
+    struct xr_seals seals;
 
-    switch (xr_handshake_check(g->word, d->secret, &node, version)) {
-    case XR_HANDSHAKE_INVALID:
-        d->unauthenticated++;
-        remove_pending(g, true);
-        return;
-    case XR_HANDSHAKE_OTHER_VERSION:
+    if (!xr_handshake_is_proved(&g->shake, g->proof)) {
+        turn_away(g);
+    } else if (!xr_handshake_same_version(&g->shake, version)) {
         remove_pending(g, true);
         d->ops->on_other_version(d->arg, node, version);
-        return;
-    default:
-        break;
+    } else {
+        xr_handshake_seals(&g->shake, true, &seals);
+        d->ops->on_agent(d->arg, node, remove_pending(g, false), &seals);
+        explicit_bzero(&seals, sizeof(seals));
     }
-    fd = remove_pending(g, false);
-    if (send(fd, d->secret + XR_SECRET / 2, XR_SECRET / 2, MSG_NOSIGNAL) == XR_SECRET / 2)
-        d->ops->on_agent(d->arg, node, fd);
-    else
-        close(fd);
 }
 
 /* The limit holds for the whole handshake: single bytes do not extend it. */
@@ -139,22 +154,30 @@ static bool has_time(struct pending_conn *g)
     return event_add(g->ev, &left) == 0;
 }
 
+/* Read as much as the present message lacks, so that frames behind the proof stay in the socket. */
+static ssize_t read_message(struct pending_conn *g, int fd)
+{
+    if (g->len < XR_HANDSHAKE_HELLO)
+        return read(fd, g->shake.said + g->len, XR_HANDSHAKE_HELLO - g->len);
+    return read(fd, g->proof + (g->len - XR_HANDSHAKE_HELLO), XR_HANDSHAKE_HELLO + XR_HANDSHAKE_PROOF - g->len);
+}
+
 static void on_handshake(evutil_socket_t fd, short what, void *arg)
 {
     struct pending_conn *g = arg;
-    ssize_t n = what & EV_READ ? read(fd, g->word + g->len, sizeof(g->word) - g->len) : -1;
+    ssize_t n = what & EV_READ ? read_message(g, fd) : -1;
 
     if (n < 0 && !(what & EV_TIMEOUT) && (errno == EAGAIN || errno == EINTR))
         return;
     if (n > 0)
         g->len += (size_t)n;
     /* The first wrong byte identifies an unauthenticated peer: do not wait for the rest. */
-    if (n <= 0 || !xr_handshake_begins(g->word, g->len) || (g->len < sizeof(g->word) && !has_time(g))) {
-        g->listener->unauthenticated++;
-        remove_pending(g, true);
-    } else if (g->len == sizeof(g->word)) {
-        check_handshake(g);
-    }
+    if (n <= 0 || !xr_handshake_begins(g->shake.said, g->len) || (g->len == XR_HANDSHAKE_HELLO && !answer_hello(g)))
+        turn_away(g);
+    else if (g->len == XR_HANDSHAKE_HELLO + XR_HANDSHAKE_PROOF)
+        check_proof(g);
+    else if (!has_time(g))
+        turn_away(g);
 }
 
 /*
@@ -251,25 +274,27 @@ static int listen_at(const char *address, uint32_t *port)
 
 /* ---------------------------------------------------------------- open, close */
 
-rank_status_t xr_listener_open(struct event_base *base, const uint8_t *secret, const char *interface,
-                           const struct xr_listener_ops *ops, void *arg, struct xr_listener **out,
-                           char ***addresses, uint32_t *port, char *err, size_t errlen)
+rank_status_t xr_listener_open(struct event_base *base, const struct xr_setup *setup, const struct xr_listener_ops *ops,
+                               void *arg, struct xr_listener **out, char ***addresses, uint32_t *port, char *err,
+                               size_t errlen)
 {
     struct xr_listener *d = calloc(1, sizeof(*d));
 
-    *addresses = xr_netif_addresses(interface);
+    *addresses = xr_netif_addresses(setup->interface);
     if (!*addresses || !d) {
-        xr_netif_none(interface, err, errlen);
+        xr_netif_none(setup->interface, err, errlen);
         free(d);
         return RANK_ERR_ARG;
     }
     d->base = base;
     d->ops = ops;
     d->arg = arg;
-    memcpy(d->secret, secret, XR_SECRET);
+    d->shape = setup->shape;
+    d->key_node = setup->secret_node;
+    memcpy(d->key, setup->secret, XR_SECRET);
     d->room = PENDING_MAX;
     rk_list_init(&d->pending);
-    d->fd = listen_at(interface ? (*addresses)[0] : NULL, port);
+    d->fd = listen_at(setup->interface ? (*addresses)[0] : NULL, port);
     if (d->fd < 0)
         snprintf(err, errlen, "cannot listen for the agents of other hosts: %s", strerror(errno));
     else
@@ -297,6 +322,7 @@ void xr_listener_close(struct xr_listener *d)
         event_free(d->again);
     if (d->fd >= 0)
         close(d->fd);
+    explicit_bzero(d->key, sizeof(d->key));
     free(d);
 }
 

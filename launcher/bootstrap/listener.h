@@ -2,10 +2,9 @@
 /*
  * listener.h: accept connections of agents on other hosts.
  *
- * A peer must send a handshake of 64 bytes within a few seconds: the name, the
- * job's secret, its node and its version. A stranger is closed without an answer,
- * and counted. With too many pending connections the oldest are closed first, so
- * that agents always get in.
+ * A peer must complete the handshake (handshake.h) within a few seconds. A peer
+ * that does not is closed and counted. With too many pending connections the
+ * oldest are closed first, so that agents always get in.
  */
 #ifndef XR_LAUNCHER_BOOTSTRAP_LISTENER_H
 #define XR_LAUNCHER_BOOTSTRAP_LISTENER_H
@@ -17,28 +16,29 @@
 struct xr_listener;
 
 struct xr_listener_ops {
-    /* An agent proved the secret. Takes ownership of fd. */
-    void (*on_agent)(void *arg, uint32_t node, int fd);
-    /* An agent of another version. */
+    /* An agent proved the key of its node. Takes ownership of fd. */
+    void (*on_agent)(void *arg, uint32_t node, int fd, struct xr_seals *seals);
+    /* Such an agent, of another version. */
     void (*on_other_version)(void *arg, uint32_t node, const char *version);
 };
 
 /*
- * interface: a name, or a network as 10.0.0.0/8, to listen on; NULL: all. *addresses: numeric, the likeliest
- * first; caller frees with xr_strings_free. On failure err holds a text.
+ * Listen for nodes of setup->shape below setup->secret_node. setup->interface: a name, or a network as 10.0.0.0/8, to
+ * listen on; NULL: all. *addresses: numeric, the likeliest first; caller frees with xr_strings_free. On failure err
+ * holds a text.
  */
-rank_status_t xr_listener_open(struct event_base *base, const uint8_t *secret, const char *interface,
-                           const struct xr_listener_ops *ops, void *arg, struct xr_listener **out,
-                           char ***addresses, uint32_t *port, char *err, size_t errlen);
+rank_status_t xr_listener_open(struct event_base *base, const struct xr_setup *setup, const struct xr_listener_ops *ops,
+                               void *arg, struct xr_listener **out, char ***addresses, uint32_t *port, char *err,
+                               size_t errlen);
 /* No-op if NULL. */
 void xr_listener_close(struct xr_listener *listener);
 /* Return the number of peers that failed the handshake or have not completed it. */
 uint32_t xr_listener_unauthenticated(const struct xr_listener *listener);
 
 /*
- * The agent's side: connect to the parent named in setup and authenticate both ends. Blocks for about ms at
- * most. Returns the socket, or -1 with a text in err.
+ * The agent's side: connect to the parent named in setup, authenticate both ends and set setup->seals. Blocks for about
+ * ms at most. Returns the socket, or -1 with a text in err.
  */
-int xr_listener_enter(const struct xr_setup *setup, int ms, char *err, size_t errlen);
+int xr_listener_enter(struct xr_setup *setup, int ms, char *err, size_t errlen);
 
 #endif

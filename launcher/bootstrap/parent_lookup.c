@@ -18,6 +18,7 @@
 
 struct waiting_agent {
     struct event *ev; /* NULL: not connected */
+    struct rk_seal seal;
     char **addresses; /* of its own listener; NULL: not known */
     uint32_t port;
 };
@@ -51,10 +52,14 @@ static void on_agent_readable(evutil_socket_t fd, short what, void *arg)
 static void send_parent(struct waiting_agent *g, const struct waiting_agent *parent)
 {
     struct xr_packer p = {0}, framed = {0};
+    uint8_t mac[RK_SEAL_MAC] = {0};
 
     xr_pack_strings(&p, parent->addresses);
     xr_pack_u32(&p, parent->port);
     xr_pack_bytes(&framed, p.data, p.len);
+    if (!framed.failed)
+        rk_seal_next(&g->seal, framed.data, framed.len, NULL, 0, mac);
+    xr_pack_raw(&framed, mac, sizeof(mac));
     if (!p.failed && !framed.failed && p.len <= MAX_ANSWER &&
         send(event_get_fd(g->ev), framed.data, framed.len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)framed.len)
         errno = 0; /* the agent sees the end of the connection */
@@ -68,12 +73,13 @@ bool xr_parent_lookup_wants(const struct xr_parent_lookup *s, uint32_t node)
     return node < s->shape.nodes && xr_kary_above(&s->shape, node) != XR_NODE_FRONT;
 }
 
-void xr_parent_lookup_take(struct xr_parent_lookup *s, uint32_t node, int fd)
+void xr_parent_lookup_take(struct xr_parent_lookup *s, uint32_t node, int fd, const struct xr_seals *seals)
 {
     struct waiting_agent *g = &s->agents[node], *parent = &s->agents[xr_kary_above(&s->shape, node)];
 
     close_agent(g); /* a second connection replaces the first */
     xr_keepalive_enable(fd);
+    g->seal = seals->out;
     g->ev = event_new(s->base, fd, EV_READ, on_agent_readable, g);
     if (!g->ev)
         close(fd);
@@ -173,7 +179,7 @@ void xr_parent_lookup_pack(char *const *addresses, uint32_t port, uint32_t node,
 
 static rank_status_t parent_lookup_take_answer(int fd, struct xr_setup *s)
 {
-    uint8_t head[4], *data = NULL;
+    uint8_t head[4], mac[RK_SEAL_MAC], *data = NULL;
     struct xr_unpacker u = {head, sizeof(head), false};
     char **addresses = NULL;
     rank_status_t st = RANK_ERR_SYSTEM;
@@ -184,7 +190,8 @@ static rank_status_t parent_lookup_take_answer(int fd, struct xr_setup *s)
     len = xr_unpack_u32(&u);
     if (len == 0 || len > MAX_ANSWER || !(data = malloc(len)))
         return st;
-    if (xr_setup_read_all(fd, -1, data, len)) {
+    if (xr_setup_read_all(fd, -1, data, len) && xr_setup_read_all(fd, -1, mac, sizeof(mac)) &&
+        rk_seal_check(&s->seals.in, head, sizeof(head), data, len, mac)) {
         u = (struct xr_unpacker){data, len, false};
         addresses = xr_unpack_strings(&u);
         port = xr_unpack_u32(&u);
@@ -215,7 +222,7 @@ rank_status_t xr_parent_lookup_ask(struct xr_setup *s, int ms, char *err, size_t
     st = parent_lookup_take_answer(fd, s);
     close(fd);
     if (st)
-        snprintf(err, errlen, "xrun did not say where its parent %s is",
+        snprintf(err, errlen, "xrun sent no address of its parent %s",
                  s->names[xr_kary_above(&s->shape, s->node)]);
     return st;
 }

@@ -24,8 +24,8 @@ void xr_parent_lookup_close(struct xr_parent_lookup *lookup);
 
 /* Return whether the node has its parent elsewhere. */
 bool xr_parent_lookup_wants(const struct xr_parent_lookup *lookup, uint32_t node);
-/* Such a node connected. Takes ownership of fd. */
-void xr_parent_lookup_take(struct xr_parent_lookup *lookup, uint32_t node, int fd);
+/* Such a node connected. Takes ownership of fd. Its answer is sealed. */
+void xr_parent_lookup_take(struct xr_parent_lookup *lookup, uint32_t node, int fd, const struct xr_seals *seals);
 /* Handle XR_MSG_LISTENER: a node's listener is open. Returns false if the message is malformed. */
 bool xr_parent_lookup_receive(struct xr_parent_lookup *lookup, struct xr_unpacker *u);
 

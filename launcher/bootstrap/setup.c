@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* setup.c: see setup.h. */
 #include "launcher/bootstrap/setup.h"
+#include "launcher/bootstrap/handshake.h"
 #include "launcher/util/shell_words.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ void xr_setup_clear(struct xr_setup *s)
     free(s->program);
     free(s->library_path);
     free(s->interface);
-    memset(s, 0, sizeof(*s));
+    explicit_bzero(s, sizeof(*s));
 }
 
 /* Return whether node needs the name of node i. */
@@ -38,8 +39,11 @@ static bool needs_name(const struct xr_setup *s, uint32_t node, uint32_t i)
 void xr_setup_pack(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
 {
     static char *const none[] = {NULL};
+    uint8_t key[XR_SECRET];
 
-    xr_pack_bytes(p, s->secret, XR_SECRET);
+    if (!xr_handshake_key(&s->shape, s->secret_node, s->secret, node == XR_NODE_ALL ? s->secret_node : node, key))
+        p->failed = true;
+    xr_pack_bytes(p, key, XR_SECRET);
     xr_pack_u32(p, node);
     xr_pack_u32(p, s->shape.nodes);
     xr_pack_u32(p, s->shape.fanout);
@@ -87,6 +91,7 @@ rank_status_t xr_setup_unpack(struct xr_unpacker *u, struct xr_setup *out)
         out->shape.nodes = 0;
         return RANK_ERR_ARG;
     }
+    out->secret_node = out->node == XR_NODE_ALL ? XR_NODE_FRONT : out->node;
     out->addresses = xr_unpack_strings(u);
     out->port = xr_unpack_u32(u);
     out->agent = setup_copy(u, true);
@@ -108,8 +113,12 @@ bool xr_setup_become(struct xr_setup *s, const char *name)
 {
     for (uint32_t i = 0; i < s->shape.nodes; i++) {
         if (s->names[i] && strcmp(s->names[i], name) == 0) {
-            s->node = i;
-            return true;
+            uint8_t key[XR_SECRET];
+            bool found = xr_handshake_key(&s->shape, s->secret_node, s->secret, i, key);
+
+            memcpy(s->secret, key, XR_SECRET);
+            s->node = s->secret_node = i;
+            return found;
         }
     }
     return false;

@@ -17,11 +17,11 @@
 #include "launcher/overlay/kary.h"
 #include "lib/rank.h"
 
-#define XR_SECRET 32 /* bytes; the first half authenticates a child, the second half its parent */
-#define XR_PROTOCOL 8 /* increment with each change of the messages between xrun and agents */
+#define XR_SECRET 32 /* bytes of a key, see handshake.h */
+#define XR_PROTOCOL 9 /* increment with each change of the messages between xrun and agents */
 
 struct xr_setup {
-    uint8_t secret[XR_SECRET];
+    uint8_t secret[XR_SECRET]; /* the key of secret_node, from which those of its descendants follow */
     uint32_t node;
     struct xr_kary shape;
     char **names;     /* [shape.nodes]; this node and its descendants, others are NULL */
@@ -33,6 +33,8 @@ struct xr_setup {
     char *library_path; /* LD_LIBRARY_PATH for it, or NULL */
     char *interface; /* --if, or NULL */
     /* not sent */
+    uint32_t secret_node;  /* the front end, or node */
+    struct xr_seals seals; /* of the connection to the parent, once that is authenticated */
     bool step;  /* one srun starts all agents, see srun.h; agents start none */
     bool go_on; /* --on-failure continue */
     uint64_t nofile; /* soft limit of open files for launcher commands; 0: unchanged */
@@ -44,13 +46,13 @@ struct xr_setup {
 };
 
 /*
- * Pack the parameters of node. XR_NODE_ALL: one for all, in which each node finds itself; its node is
- * XR_NODE_ALL too.
+ * Pack the parameters of node, with its own key. XR_NODE_ALL: one for all, in which each node finds itself; its node is
+ * XR_NODE_ALL too, and its key is that of the front end.
  */
 void xr_setup_pack(const struct xr_setup *setup, uint32_t node, struct xr_packer *p);
 /* Clear the setup whatever is returned. */
 rank_status_t xr_setup_unpack(struct xr_unpacker *u, struct xr_setup *out);
-/* In a setup for all: select the node of that name. Returns false if there is none. */
+/* In a setup for all: select the node of that name, and keep its key only. Returns false if there is none. */
 bool xr_setup_become(struct xr_setup *setup, const char *name);
 void xr_setup_clear(struct xr_setup *setup);
 

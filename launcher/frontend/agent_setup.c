@@ -3,13 +3,14 @@
 #include "launcher/frontend/agent_setup.h"
 #include "launcher/exec/find_program.h"
 #include "launcher/util/shell_words.h"
+#include "lib/base/auth.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
+#include "lib/base/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 uint32_t xr_setup_fanout(const struct xr_options *o)
@@ -97,7 +98,11 @@ char *xr_setup_command(const struct xr_options *o, const struct xr_plan *plan, c
 
 static rank_status_t make_secret(uint8_t *secret)
 {
-    if (getrandom(secret, XR_SECRET, 0) == XR_SECRET)
+    if (!rk_auth_open()) {
+        rk_error("agents on other hosts are authenticated: " RK_AUTH_MISSING);
+        return RANK_ERR_NOT_SUPPORTED;
+    }
+    if (rk_random_secret(secret, XR_SECRET))
         return RANK_OK;
     rk_error("no random bytes for the job's secret: %m");
     return RANK_ERR_SYSTEM;
@@ -112,6 +117,7 @@ rank_status_t xr_setup_make(const struct xr_options *o, const struct xr_plan *pl
     memset(out, 0, sizeof(*out));
     out->shape.nodes = plan->hosts.n;
     out->shape.fanout = xr_setup_fanout(o);
+    out->secret_node = XR_NODE_FRONT;
     out->step = plan->step;
     out->go_on = o->go_on;
     out->names = calloc(out->shape.nodes, sizeof(*out->names));

@@ -383,7 +383,7 @@ bool xr_child_jobs_start(void *arg, uint32_t job, const char *parent, uint32_t r
         if (xr_relay_open(f->base, output[i], &relay_ops, c, &c->output[i]))
             close(output[i]); /* its output is lost, and it gets EPIPE */
     }
-    if (xr_conn_open(f->base, fd, &child_ops, c, &c->conn)) {
+    if (xr_conn_open(f->base, fd, NULL, &child_ops, c, &c->conn)) {
         close(fd); /* it ends without its connection */
         xr_packer_free(&p);
     } else {

@@ -323,7 +323,7 @@ rank_status_t xr_job_link_open(struct front *f, const struct xr_job_link_ops *op
     rk_list_init(&l->children);
     if (!spawned)
         return xr_hub_open(f->base, f->options->go_on, &hub_ops, f, &l->hub);
-    st = xr_conn_open(f->base, spawned->link, &link_conn_ops, f, &l->conn);
+    st = xr_conn_open(f->base, spawned->link, NULL, &link_conn_ops, f, &l->conn);
     if (!st)
         spawned->link = -1;
     return st;

@@ -239,7 +239,7 @@ rank_status_t xr_front_open_tree(struct front *f, int fd)
     char text[1024] = "";
     rank_status_t st = xr_tree_open(f->base, XR_NODE_FRONT, &f->setup.shape, &xr_front_tree_ops, f, &f->tree);
 
-    if (st || (fd >= 0 && (st = xr_tree_add_child(f->tree, f->plan->local, fd, false))))
+    if (st || (fd >= 0 && (st = xr_tree_add_child(f->tree, f->plan->local, fd, NULL))))
         return st;
     if (!xr_plan_remote(f->plan))
         return send_job(f);

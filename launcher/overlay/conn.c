@@ -26,6 +26,8 @@ struct xr_conn {
     struct event *readable;
     uint8_t *in;
     size_t len, cap;
+    struct xr_seals seals;
+    size_t seal_bytes; /* of each frame; 0: they are not sealed */
     bool full; /* the last read filled the buffer: there is more */
     const struct xr_conn_ops *ops;
     void *arg;
@@ -54,28 +56,49 @@ static void broke(struct xr_conn *wire, const char *why)
     wire->ops->on_close(wire->arg, why);
 }
 
-/* Deliver complete messages. Returns false if the connection must be closed. */
-static bool conn_deliver(struct xr_conn *wire)
+/* The bytes of a frame with this payload. */
+static size_t frame_bytes(const struct xr_conn *wire, uint32_t len)
 {
-    size_t at = 0;
-    bool sane = true;
+    return HEADER + (size_t)len + wire->seal_bytes;
+}
 
-    while (sane && !wire->closing && wire->len - at >= HEADER) {
+/* Has the peer sent this frame, and as the next one? */
+static bool is_sealed(struct xr_conn *wire, const uint8_t *frame, uint32_t len)
+{
+    return !wire->seal_bytes ||
+           rk_seal_check(&wire->seals.in, frame, HEADER, frame + HEADER, len, frame + HEADER + len);
+}
+
+/* Deliver complete messages. Returns NULL, or why the connection must be closed. */
+static const char *conn_deliver(struct xr_conn *wire)
+{
+    const char *why = NULL;
+    size_t at = 0;
+
+    while (!why && !wire->closing && wire->len - at >= HEADER) {
         struct xr_unpacker h = {wire->in + at, HEADER, false}, body;
         uint32_t len = xr_unpack_u32(&h), kind = xr_unpack_u32(&h), node = xr_unpack_u32(&h);
 
-        sane = len <= XR_MESSAGE_MAX;
-        if (!sane || wire->len - at < HEADER + (size_t)len)
+        if (len > XR_MESSAGE_MAX) {
+            why = "a message makes no sense";
             break;
+        }
+        if (wire->len - at < frame_bytes(wire, len))
+            break;
+        if (!is_sealed(wire, wire->in + at, len)) {
+            why = "a message was changed on its way";
+            break;
+        }
         body = (struct xr_unpacker){wire->in + at + HEADER, len, false};
-        sane = wire->ops->on_message(wire->arg, node, kind, &body);
-        if (!sane)
+        if (!wire->ops->on_message(wire->arg, node, kind, &body)) {
             rk_debug("refused a message %s (%u) of %u bytes", xr_message_name(kind), kind, len);
-        at += HEADER + (size_t)len;
+            why = "a message makes no sense";
+        }
+        at += frame_bytes(wire, len);
     }
     wire->len -= at;
     memmove(wire->in, wire->in + at, wire->len);
-    return sane;
+    return why;
 }
 
 /* Make room for the whole of the current message, and more if the last read filled the buffer. */
@@ -83,7 +106,7 @@ static bool conn_make_room(struct xr_conn *wire)
 {
     struct xr_unpacker h = {wire->in, HEADER, false};
     size_t want = wire->cap ? wire->cap : FIRST_BUFFER;
-    size_t message = wire->len >= HEADER ? HEADER + (size_t)xr_unpack_u32(&h) : 0;
+    size_t message = wire->len >= HEADER ? frame_bytes(wire, xr_unpack_u32(&h)) : 0;
     uint8_t *in;
 
     if (message > want)
@@ -114,6 +137,7 @@ static void conn_end(struct xr_conn *wire, const char *why)
 static void conn_on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_conn *wire = arg;
+    const char *why;
     ssize_t n;
 
     (void)what;
@@ -133,8 +157,9 @@ static void conn_on_readable(evutil_socket_t fd, short what, void *arg)
     wire->in_call = true;
     if (wire->ops->on_bytes)
         wire->ops->on_bytes(wire->arg);
-    if (!conn_deliver(wire) && !wire->closing)
-        broke(wire, "a message makes no sense");
+    why = conn_deliver(wire);
+    if (why && !wire->closing)
+        broke(wire, why);
     wire->in_call = false;
     if (wire->closing)
         conn_destroy(wire);
@@ -165,7 +190,7 @@ static void conn_on_event(struct bufferevent *bev, short what, void *arg)
         conn_end(wire, "out of memory");
 }
 
-rank_status_t xr_conn_open(struct event_base *base, int fd, const struct xr_conn_ops *ops,
+rank_status_t xr_conn_open(struct event_base *base, int fd, const struct xr_seals *seals, const struct xr_conn_ops *ops,
                            void *arg, struct xr_conn **out)
 {
     struct xr_conn *wire = calloc(1, sizeof(*wire));
@@ -173,6 +198,10 @@ rank_status_t xr_conn_open(struct event_base *base, int fd, const struct xr_conn
     if (!wire)
         return RANK_ERR_NO_MEMORY;
     evutil_make_socket_nonblocking(fd);
+    if (seals) {
+        wire->seals = *seals;
+        wire->seal_bytes = RK_SEAL_MAC;
+    }
     wire->ops = ops;
     wire->arg = arg;
     wire->bev = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
@@ -216,12 +245,16 @@ void xr_conn_forward(struct xr_conn *wire, uint32_t node, uint32_t kind, const v
                      size_t len)
 {
     struct xr_packer head = {0};
+    uint8_t mac[RK_SEAL_MAC] = {0};
 
     xr_pack_u32(&head, (uint32_t)len);
     xr_pack_u32(&head, kind);
     xr_pack_u32(&head, node);
+    if (wire->seal_bytes && !head.failed)
+        rk_seal_next(&wire->seals.out, head.data, head.len, data, len, mac);
     if (head.failed || wire->lost || bufferevent_write(wire->bev, head.data, head.len) ||
-        (len && bufferevent_write(wire->bev, data, len)))
+        (len && bufferevent_write(wire->bev, data, len)) ||
+        (wire->seal_bytes && bufferevent_write(wire->bev, mac, sizeof(mac))))
         conn_lose(wire);
     xr_packer_free(&head);
 }

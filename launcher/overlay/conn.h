@@ -4,11 +4,15 @@
  *
  * Runs in a libevent loop. A send never blocks and never fails for the caller. A
  * broken connection is reported once, through on_close.
+ *
+ * A connection between hosts is sealed: each frame ends with a mac, see lib/base/auth.h.
+ * A frame that its sender did not send at this place ends the connection.
  */
 #ifndef XR_LAUNCHER_OVERLAY_CONN_H
 #define XR_LAUNCHER_OVERLAY_CONN_H
 
 #include "launcher/util/pack.h"
+#include "lib/base/auth.h"
 #include "lib/rank.h"
 
 #include <event2/event.h>
@@ -19,6 +23,11 @@
 #define XR_NODE_NEXT (UINT32_MAX - 2)  /* the peer of this connection */
 
 struct xr_conn;
+
+/* Both directions of a connection between hosts; of this side. */
+struct xr_seals {
+    struct rk_seal out, in;
+};
 
 struct xr_conn_ops {
     /*
@@ -34,8 +43,8 @@ struct xr_conn_ops {
     void (*on_bytes)(void *arg);
 };
 
-/* Takes ownership of fd. */
-rank_status_t xr_conn_open(struct event_base *base, int fd, const struct xr_conn_ops *ops,
+/* Takes ownership of fd. seals: copied; NULL: frames are not sealed, as both ends are on this host. */
+rank_status_t xr_conn_open(struct event_base *base, int fd, const struct xr_seals *seals, const struct xr_conn_ops *ops,
                            void *arg, struct xr_conn **out);
 /* No-op if NULL. Drops queued data. */
 void xr_conn_close(struct xr_conn *wire);

@@ -57,11 +57,14 @@ uint32_t xr_kary_way(const struct xr_kary *s, uint32_t self, uint32_t node)
 {
     uint64_t top = kary_place_of(s, self), at = kary_place_of(s, node), last = at;
 
+    /* A number from outside: with a fan-out of 1 the way up is as long. */
+    if (node >= s->nodes)
+        return XR_NODE_FRONT;
     while (at > top) {
         last = at;
         at = (at - 1) / s->fanout;
     }
-    if (at != top || last == top || node >= s->nodes)
+    if (at != top || last == top)
         return XR_NODE_FRONT;
     return (uint32_t)(last - first_below(s, self));
 }

@@ -280,20 +280,20 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
         tree_check_link(&t->child[i], now);
 }
 
-static rank_status_t tree_add(struct link *l, int fd, bool remote)
+static rank_status_t tree_add(struct link *l, int fd, const struct xr_seals *seals)
 {
     struct xr_tree *t = l->tree;
     const struct timeval every = {XR_BEAT_S, 0};
-    rank_status_t st = xr_conn_open(t->base, fd, &wire_ops, l, &l->wire);
+    rank_status_t st = xr_conn_open(t->base, fd, seals, &wire_ops, l, &l->wire);
 
     if (st) {
         close(fd);
         return st;
     }
-    l->remote = remote;
+    l->remote = seals != NULL;
     l->silent = 0;
     l->silent_max = FOR_EVER;
-    if (!remote)
+    if (!seals)
         return RANK_OK;
     xr_keepalive_enable(fd);
     if (!t->beat) {
@@ -341,12 +341,12 @@ void xr_tree_close(struct xr_tree *t)
     free(t);
 }
 
-rank_status_t xr_tree_add_parent(struct xr_tree *t, int fd, bool remote)
+rank_status_t xr_tree_add_parent(struct xr_tree *t, int fd, const struct xr_seals *seals)
 {
-    return tree_add(&t->parent, fd, remote);
+    return tree_add(&t->parent, fd, seals);
 }
 
-rank_status_t xr_tree_add_child(struct xr_tree *t, uint32_t node, int fd, bool remote)
+rank_status_t xr_tree_add_child(struct xr_tree *t, uint32_t node, int fd, const struct xr_seals *seals)
 {
     struct link *l = tree_child_of(t, node);
 
@@ -354,7 +354,7 @@ rank_status_t xr_tree_add_child(struct xr_tree *t, uint32_t node, int fd, bool r
         close(fd);
         return RANK_ERR_ARG;
     }
-    return tree_add(l, fd, remote);
+    return tree_add(l, fd, seals);
 }
 
 struct xr_conn *xr_tree_parent(const struct xr_tree *t)

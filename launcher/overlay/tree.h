@@ -54,11 +54,11 @@ bool xr_tree_is_root(const struct xr_tree *tree);
 uint32_t xr_tree_way(const struct xr_tree *tree, uint32_t node);
 
 /*
- * Takes ownership of fd. remote: it crosses a network and uses heartbeats. A child must send at least every 6 s
- * after its first message; until then the caller sets a limit (wait_hosts.h).
+ * Takes ownership of fd. seals: it crosses a network, and uses heartbeats; NULL: both ends are on this host. A child
+ * must send at least every 6 s after its first message; until then the caller sets a limit (wait_hosts.h).
  */
-rank_status_t xr_tree_add_parent(struct xr_tree *tree, int fd, bool remote);
-rank_status_t xr_tree_add_child(struct xr_tree *tree, uint32_t node, int fd, bool remote);
+rank_status_t xr_tree_add_parent(struct xr_tree *tree, int fd, const struct xr_seals *seals);
+rank_status_t xr_tree_add_child(struct xr_tree *tree, uint32_t node, int fd, const struct xr_seals *seals);
 /*
  * The loop will not run for up to two minutes. Sends queued data to the children as far as the kernel accepts,
  * and notifies the parent, so that silence does not count as death. The kernel still answers keepalive probes.

@@ -7,6 +7,7 @@
 #include "launcher/bootstrap/setup.h"
 #include "launcher/overlay/kary.h"
 #include "launcher/job/exit_status.h"
+#include "lib/base/auth.h"
 #include "lib/base/compiler.h"
 #include "tests/launcher/unit/option_line.h"
 
@@ -354,17 +355,19 @@ static void setups(void **state)
 {
     static char *names[] = {(char *)(uintptr_t) "a", (char *)(uintptr_t) "b", (char *)(uintptr_t) "c"};
     static const size_t protocol = 8, version = 12, rest = 108;
-    struct xr_setup in = {.secret = "secret", .shape = {3, 1, 2}, .names = names, .port = 7, .agent = (char *)(uintptr_t) "ssh",
+    struct xr_setup in = {.secret = "secret", .secret_node = XR_NODE_FRONT, .shape = {3, 1, 2}, .names = names, .port = 7, .agent = (char *)(uintptr_t) "ssh",
                           .program = (char *)(uintptr_t) "/bin/xrun"}, out;
     struct xr_packer p = {0};
     char err[512];
 
     (void)state;
+    assert_true(rk_auth_open());
     xr_setup_send(&in, 1, &p);
     assert_false(p.failed);
     assert_int_equal(unpack_setup(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
     assert_memory_equal(&out.shape, &in.shape, sizeof(in.shape));
     assert_int_equal(out.node, 1);
+    assert_memory_not_equal(out.secret, in.secret, XR_SECRET); /* its own key */
     assert_string_equal(out.names[0], "a"); /* below: the chain is c, b, a */
     assert_string_equal(out.names[1], "b");
     assert_null(out.names[2]);

@@ -23,8 +23,11 @@
 
 enum { BEATS, DRIPS, BUSY, BUSY_NO_MORE, NEW, SILENT, CHILDREN };
 
+static const struct xr_seals seals; /* known keys will do */
+
 struct world {
     struct event_base *base;
+    struct rk_seal seal[CHILDREN];
     struct xr_tree *tree;
     int fd[CHILDREN];
     bool lost[CHILDREN];
@@ -54,13 +57,16 @@ static void on_lost_ended(void *arg, uint32_t node, bool seen)
     (void)seen;
 }
 
-static void say(const struct world *w, int child, uint32_t len, uint32_t kind)
+static void say(struct world *w, int child, uint32_t len, uint32_t kind)
 {
     struct xr_packer p = {0};
+    uint8_t mac[RK_SEAL_MAC];
 
     xr_pack_u32(&p, len);
     xr_pack_u32(&p, kind);
     xr_pack_u32(&p, XR_NODE_NEXT);
+    rk_seal_next(&w->seal[child], p.data, p.len, NULL, 0, mac);
+    xr_pack_raw(&p, mac, len ? 0 : sizeof(mac));
     assert_int_equal(write(w->fd[child], p.data, p.len), p.len);
     xr_packer_free(&p);
 }
@@ -90,7 +96,7 @@ static void open_children(struct world *w)
     for (uint32_t i = 0; i < CHILDREN; i++) {
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
         w->fd[i] = pair[0];
-        assert_int_equal(xr_tree_add_child(w->tree, i, pair[1], true), RANK_OK);
+        assert_int_equal(xr_tree_add_child(w->tree, i, pair[1], &seals), RANK_OK);
     }
 }
 
@@ -149,19 +155,20 @@ static void excused(void **state)
     assert_int_equal(xr_tree_open(base, 0, &(struct xr_kary){.nodes = 2, .fanout = 1}, &ops, NULL, &tree), RANK_OK);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, up), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, down), 0);
-    assert_int_equal(xr_tree_add_parent(tree, up[1], true), RANK_OK);
-    assert_int_equal(xr_tree_add_child(tree, 1, down[1], true), RANK_OK);
+    assert_int_equal(xr_tree_add_parent(tree, up[1], &seals), RANK_OK);
+    assert_int_equal(xr_tree_add_child(tree, 1, down[1], &seals), RANK_OK);
     xr_pack_u32(&p, 4711);
     xr_tree_send(tree, 1, XR_MSG_SIGNAL, &p);
     xr_tree_send(tree, XR_NODE_FRONT, XR_MSG_DONE, NULL);
     xr_tree_suspend_keepalive(tree);
     assert_int_equal(xr_tree_backlog(tree), 0);
-    assert_int_equal(recv(down[0], got, sizeof(got), MSG_DONTWAIT), 16);
-    assert_int_equal(recv(up[0], got, sizeof(got), MSG_DONTWAIT), 24);
-    u = (struct xr_unpacker){got, 24, false};
+    assert_int_equal(recv(down[0], got, sizeof(got), MSG_DONTWAIT), 16 + RK_SEAL_MAC);
+    assert_int_equal(recv(up[0], got, sizeof(got), MSG_DONTWAIT), 2 * (12 + RK_SEAL_MAC));
+    u = (struct xr_unpacker){got, 12, false};
     assert_int_equal(xr_unpack_u32(&u), 0);
     assert_int_equal(xr_unpack_u32(&u), XR_MSG_DONE);
     assert_int_equal(xr_unpack_u32(&u), XR_NODE_FRONT);
+    u = (struct xr_unpacker){got + 12 + RK_SEAL_MAC, 12, false};
     assert_int_equal(xr_unpack_u32(&u), 0);
     assert_int_equal(xr_unpack_u32(&u), XR_MSG_BUSY);
     assert_int_equal(xr_unpack_u32(&u), XR_NODE_NEXT);
@@ -169,7 +176,7 @@ static void excused(void **state)
     xr_tree_send(tree, XR_NODE_FRONT, XR_MSG_DONE, NULL);
     for (int i = 0; i < 3; i++)
         event_base_loop(base, EVLOOP_NONBLOCK);
-    assert_int_equal(recv(up[0], got, sizeof(got), MSG_DONTWAIT), 12);
+    assert_int_equal(recv(up[0], got, sizeof(got), MSG_DONTWAIT), 12 + RK_SEAL_MAC);
     assert_int_equal(recv(down[0], got, sizeof(got), MSG_DONTWAIT), -1);
     xr_tree_close(tree);
     close(up[0]);
@@ -297,5 +304,7 @@ int main(void)
         cmocka_unit_test(missing_nodes_are_named),
     };
 
+    if (!rk_auth_open())
+        return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
