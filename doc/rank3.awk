@@ -6,8 +6,8 @@
 # each function that is on a page of another name. The form of these files that it needs:
 #   - A line "/* ---- PAGE: title */" starts a section. A page may have several; the page "rank" is the overview.
 #   - A comment belongs to the declarations below it, up to an empty line. Without any it introduces the page.
-#   - In a comment, a line "Returns ..." goes to RETURN VALUE, and "RANK_ERR_X: ..." to ERRORS. The following
-#     lines that are indented by two spaces belong to it. "  - " starts an item of a list.
+#   - In a comment, a sentence "Returns ..." that begins a line goes to RETURN VALUE, and "RANK_ERR_X: ..." to ERRORS.
+#     The rest of a sentence, and lines that are indented by two spaces, belong to it. "  - " starts an item of a list.
 #   - The opening comment of rank.h has parts: a line of one or two words, then a list.
 #   - Statuses are the lines X(code, name, "text").
 
@@ -59,6 +59,11 @@ function find_names(    i, s, type) {
             type = substr(s, 3, RLENGTH - 3)
         else if (match(s, /^typedef uint64_t [a-z_]+;/))
             type = substr(s, 18, RLENGTH - 18)
+        else if (s ~ /^typedef / && match(s, /\(\*?rank_[a-z_]+\)\(/)) { # a function of the program
+            type = substr(s, RSTART + 1, RLENGTH - 3)
+            sub(/^\*/, "", type)
+        } else if (s ~ /^enum / && !type && match(s, /RANK_[A-Z0-9_]+/))
+            type = substr(s, RSTART, RLENGTH)
         else if (s ~ /^#define / && !type) {
             split(s, word, " ")
             type = word[2]
@@ -69,21 +74,24 @@ function find_names(    i, s, type) {
 }
 
 # Sort the lines of a comment into the three sections of the page.
-function sort_comment(    i, s, where, body, returned, failed, list, colon) {
+function sort_comment(    i, s, where, body, returned, failed, list, colon, open) {
     where = "body"
+    while (ncomment && comment[ncomment] == "")
+        ncomment--
     for (i = 1; i <= ncomment; i++) {
         s = comment[i]
-        if (match(s, /^RANK_ERR_[A-Z_]+(, RANK_ERR_[A-Z_]+)*: /)) {
+        open = i > 1 && comment[i - 1] != "" && comment[i - 1] !~ /[.:;]$/ # inside a sentence
+        if (!open && match(s, /^RANK_ERR_[A-Z_]+(, RANK_ERR_[A-Z_]+)*: /)) {
             where = "error"
             colon = RLENGTH - 2
             failed = failed ".TP\n.BR \"" substr(s, 1, colon) "\"" (names ? " \" (" names ")\"" : "") "\n" \
                 text(substr(s, colon + 3))
-        } else if (s ~ /^Returns /) {
+        } else if (!open && s ~ /^Returns /) {
             where = "return"
             returned = returned text(s)
-        } else if (s ~ /^  [^ -]/ && where == "error")
+        } else if ((open || s ~ /^  [^ -]/) && where == "error")
             failed = failed text(s)
-        else if (s ~ /^  [^ -]/ && where == "return")
+        else if ((open || s ~ /^  [^ -]/) && where == "return")
             returned = returned text(s)
         else {
             where = "body"
@@ -205,7 +213,8 @@ in_status {
         for (i = 4; i <= n; i++)
             meaning = meaning ", " part[i]
         gsub(/"/, "", meaning)
-        description[page] = description[page] ".TP\n.BR RANK_" part[2] " \" (" escape(part[1]) ")\"\n" text(meaning)
+        description[page] = description[page] ".TP\n.BR RANK_" part[2] " \" (" escape(part[1]) ")\"\n" \
+            text(toupper(substr(meaning, 1, 1)) substr(meaning, 2) ".")
     }
     if ($0 !~ /\\$/)
         in_status = 0

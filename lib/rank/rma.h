@@ -48,9 +48,8 @@ RANK_API rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr);
  * rank_flush of the peers. It sets *mem to RANK_MEM_NULL.
  * Peers of the node map memory that is shared (memfd_create, shm_open, MAP_SHARED). It then
  * behaves like rank_alloc memory. Memory that is read-only at registration, even in part, cannot be written by
- * peers. Memory that is unreadable, even in part, cannot be read.
+ * peers, and memory that is unreadable, even in part, cannot be read: their calls return RANK_ERR_ARG.
  * rank_dereg frees memory of rank_ctx_alloc.
- * RANK_ERR_ARG: a peer's call writes memory that was registered read-only, or reads unreadable memory.
  * RANK_ERR_NOT_SUPPORTED: ptr is not host memory.
  */
 RANK_API rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *mem);
@@ -197,16 +196,17 @@ typedef struct rank_notice {
  * data is here. If all of the list has been moved, the notice is sent. It needs no receive to complete the request.
  * Blocks have no order. notice may be NULL. With n 0 there is only the notice. The call moves up to 1 MiB; progress
  * moves the rest, and takes turns among lists. rank_flush, rank_rkey_close and rank_free wait for the lists of a memory.
- * If one argument or block is wrong, the call returns an error that names the block, and nothing moves:
- * RANK_ERR_HANDLE: a memory is none, or of another context.
+ * If one argument or block is wrong, the call returns an error that names the block, and nothing moves. A later error ends
+ * the request: no notice is sent, and what has been moved is undefined. That is PEER_DEAD, CLOSED, and HANDLE of a memory
+ * that was closed meanwhile.
+ * RANK_ERR_HANDLE: a memory is none, or of another context. Later: it was closed or freed here, or is no longer registered
+ *   at the peer.
  * RANK_ERR_BOUNDS: a block leaves its memory.
  * RANK_ERR_COUNT: a block, the notice or n is negative, or the notice is too long.
  * RANK_ERR_ARG: a memory is of another peer, or does not permit op. Debug builds: blocks that are written overlap here.
  * RANK_ERR_NOT_SUPPORTED: memory of a block or of the notice is not host memory.
- * All later errors end the request, and no notice is sent. What has been moved is undefined:
  * RANK_ERR_PEER_DEAD: the peer failed.
  * RANK_ERR_CLOSED: the connection or the team was closed.
- * RANK_ERR_HANDLE: a memory was closed or freed here, or is no longer registered at the peer.
  */
 RANK_API rank_status_t rank_xfer(rank_xfer_op_t op, const rank_block_t *blocks, int64_t n, int peer, rank_team_t team,
                                  const rank_notice_t *notice, rank_request_t *req);

@@ -179,7 +179,7 @@ RANK_API rank_status_t rank_dtype_free(rank_dtype_t *dtype);
  */
 typedef void(rank_op_fn_t)(const void *in, void *inout, int64_t count, rank_dtype_t dtype, void *arg);
 
-/* flags of rank_op_create */
+/* Flags of rank_op_create. */
 enum { RANK_OP_COMMUTATIVE = 1 /* operands may be combined in any order, not in that of ranks only */ };
 
 /*

@@ -18,6 +18,25 @@ for page in $({ ls "$work"; cd "$top_srcdir/doc" && ls rank*.3; } | sort -u); do
     fi
 done
 
+# A sentence that rank3.awk has cut in two has halves in two sections.
+if awk -f "$top_srcdir/tests/lint/torn.awk" "$work"/rank*.3 >"$work/torn" && [ ! -s "$work/torn" ]; then
+    echo "ok - each paragraph of section 3 is made of sentences"
+else
+    echo "not ok - each paragraph of section 3 is made of sentences"
+    sed 's/^/    /' "$work/torn"
+    bad=1
+fi
+
+# "Not there" names nothing that is there.
+there=$(sed -n '/^### Not there/,/^## /p' "$top_srcdir/doc/from-mpi.md" | grep '^- ' | sed 's/`[^`]*`//g' | grep -oE '[a-z_]+' | sort -u |
+    while read -r word; do ! grep -qE "^RANK_API .*\brank_$word\(" "$top_srcdir"/lib/rank/*.h || echo "$word"; done)
+if [ -z "$there" ]; then
+    echo "ok - doc/from-mpi.md: what is not there, is not in rank.h"
+else
+    echo "not ok - doc/from-mpi.md: what is not there, is not in rank.h: $there"
+    bad=1
+fi
+
 # What is not in the Makefile is neither installed nor packed.
 for file in $(cd "$top_srcdir" && ls doc/rank*.3 doc/examples/*.c); do
     if ! tr -s ' \t\\' '\n' <"$top_srcdir/doc/Makefile.inc" | grep -qxF "$file"; then
