@@ -272,7 +272,7 @@ static void format_summary(void *arg, char *out, size_t len)
         snprintf(where, sizeof(where), "%u hosts", l->nhosts);
     else
         snprintf(where, sizeof(where), "%.100s", l->host);
-    n = snprintf(out, len, "%s: %u of %u rank%s of %.200s run%s on %s since %s", l->job->id, l->live,
+    n = snprintf(out, len, "%s: %u of %u rank%s of %.200s run%s on %s for %s", l->job->id, l->live,
                  l->job->size, xr_plural(l->job->size), l->job->apps[0].program, l->live == 1 ? "s" : "", where, time);
     if (n > 0 && (size_t)n < len && l->job->origin.job)
         n += snprintf(out + n, len - (size_t)n, "; spawned by rank %u of %.100s", l->job->origin.rank,

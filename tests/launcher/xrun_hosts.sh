@@ -555,7 +555,7 @@ begin_on -n 3 --host hosta:1,hostb:1,hostc:1 --heartbeat 0.5 --timeout 60 "$top_
 until_true 20 ready 1 || bad "a stopped rank on another host: start" "$(cat out err)"
 said() { grep -qE -e "$1" err; }
 state_is() { on hosta env XDG_RUNTIME_DIR=/run "$XRUN" --status >st 2>&1; grep -qE -e "$1" st; }
-state_is ': 3 of 3 ranks of .*stall run on 3 hosts since' && good "--status of several hosts" || bad "--status of several hosts" "$(cat st)"
+state_is ': 3 of 3 ranks of .*stall run on 3 hosts for' && good "--status of several hosts" || bad "--status of several hosts" "$(cat st)"
 on hostb pkill -STOP -x stall
 until_true 10 said 'rank 1: no progress for .*: is stopped by a signal' && good "a stopped rank on another host is reported" || bad "a stopped rank on another host is reported" "no line"
 job=$(sed -n 's/^\(xrun-[^:]*\): .*/\1/p' st)
