@@ -1,4 +1,4 @@
-# torn.awk: find paragraphs of the pages of section 3 that are no sentences. Run by man.sh.
+# torn.awk: find paragraphs of manual pages that are no sentences. Run by man.sh.
 # Each paragraph of DESCRIPTION, RETURN VALUE and ERRORS begins with a capital, except a list's item, an error and a name of the
 # synopsis. It ends with a stop, or with a colon before a list.
 function finish() {
