@@ -120,6 +120,9 @@ begin='import rank, sys, threading; rank.init(); w = rank.world()'
 ends 0 "no finalize()" -c "$begin; w.barrier()"
 ends 0 "no finalize(), and a thread that waits" -c "$begin
 threading.Thread(target=lambda: w.recv(bytearray(1), peer=0), daemon=True).start(); w.barrier()"
+ends 0 "finalize() by an exit handler" -c "import atexit, rank; atexit.register(rank.finalize); $begin; w.barrier()"
+[ "$(grep -c Error "$work/log")" = 0 ]
+judge $? "no traceback then"
 ends 3 "sys.exit(3) of all" -c "$begin; sys.exit(3)"
 for run in "" "-m rank"; do
     # shellcheck disable=SC2086

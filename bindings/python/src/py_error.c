@@ -98,12 +98,49 @@ PyObject *py_raise(const char *call, rank_status_t status)
     return py_raise_reason(call, status, rank_status_reason(status));
 }
 
+/* What rank.h calls otherwise than this module. Other names differ by their prefix only. */
+static const struct {
+    const char *c, *python;
+} words[] = {
+    {"a secret, or RANK_CONN_OPEN", "secret=, or open=True"},
+    {"opts.secret", "secret="},
+    {"opts has a negative number, an unknown flag, or reserved is not 0", "max_conns, backlog or a time is negative"},
+    {"opts->", ""},
+    {"NULL", "None"},
+    {"RANK_IN_PLACE is for that", "leave out recvbuf for that"},
+    {"rank_rkey_pack has written", "pack() or keys() returned"},
+    {"the port that rank_listener_address returns", "that of Listener.address"},
+};
+
+/* Copy a word of a reason in the names of Python. Returns what follows it. */
+static const char *reason_word(const char *in, char *out, size_t size)
+{
+    size_t len = strspn(in, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    bool call = len > strlen("rank_") && strncmp(in, "rank_", strlen("rank_")) == 0;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strncmp(in, words[i].c, strlen(words[i].c)) == 0) {
+            snprintf(out, size, "%s", words[i].python);
+            return in + strlen(words[i].c);
+        }
+    }
+    if (len == 0)
+        len = 1;
+    if (call || (strncmp(in, "RANK_", strlen("RANK_")) == 0 && py_constant(in + strlen("RANK_"), len - strlen("RANK_"))))
+        snprintf(out, size, "%.*s%s", (int)(len - strlen("rank_")), in + strlen("rank_"), call && in[len] != '(' ? "()" : "");
+    else
+        snprintf(out, size, "%.*s", (int)len, in);
+    return in + len;
+}
+
 PyObject *py_raise_reason(const char *call, rank_status_t status, const char *reason)
 {
     const char *colon = strncmp(reason, "rank_", strlen("rank_")) == 0 ? strstr(reason, ": ") : NULL; /* behind the call in C */
+    char text[512] = "";
+    size_t n = 0;
     int i = status_index(status);
-    PyErr_Format(i < 0 ? error_base : error_classes[i], "%s: %s (RANK_%s)", call, colon ? colon + 2 : reason,
-                 i < 0 ? "ERR_?" : statuses[i].name);
+    for (const char *in = colon ? colon + 2 : reason; *in && n < sizeof(text) - 1; n += strlen(text + n))
+        in = reason_word(in, text + n, sizeof(text) - n);
+    PyErr_Format(i < 0 ? error_base : error_classes[i], "%s: %s (RANK_%s)", call, text, i < 0 ? "ERR_?" : statuses[i].name);
     return NULL;
 }
 

@@ -2,6 +2,8 @@
 /* py_module.c: make the module _rank: types, exceptions, constants. */
 #include "py_rank.h"
 
+#include <string.h>
+
 PyTypeObject *py_type(PyObject *module, PyType_Spec *spec, PyObject *bases, const char *name)
 {
     PyObject *type = PyType_FromSpecWithBases(spec, bases);
@@ -56,6 +58,16 @@ static const struct {
     {"BOR", RANK_BOR},
     {"BXOR", RANK_BXOR},
 };
+
+/* Has the module a constant of this name? */
+bool py_constant(const char *name, size_t len)
+{
+    for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++) {
+        if (strlen(constants[i].name) == len && memcmp(constants[i].name, name, len) == 0)
+            return true;
+    }
+    return false;
+}
 
 static bool module_constants(PyObject *module)
 {

@@ -264,6 +264,7 @@ bool py_remote_mem(const char *call, PyObject *remote, rank_mem_t *mem);
 
 /* py_module.c: py_type adds a type to the module. Returns NULL with an exception set. */
 PyTypeObject *py_type(PyObject *module, PyType_Spec *spec, PyObject *bases, const char *name);
+bool py_constant(const char *name, size_t len);
 PyObject *py_self(PyObject *self, PyObject *unused);
 PyObject *py_exit(PyObject *closed, PyObject *const *args, Py_ssize_t nargs);
 

@@ -103,6 +103,8 @@ static PyObject *world_call(PyObject *module, PyObject *unused)
 static PyObject *finalize_call(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
+    if (exiting && exits_in == getpid() && rank_initialized()) /* an exit handler of the program: exit_end leaves the world */
+        Py_RETURN_NONE;
     py_context *owner = world_of("finalize");
     if (!owner)
         return NULL;

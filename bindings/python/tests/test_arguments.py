@@ -13,6 +13,7 @@ import threading
 import pytest
 
 import rank
+from conftest import SECRET
 
 
 def kinds():
@@ -164,6 +165,40 @@ def test_wrong_arguments(pair):
         team.allreduce(array.array("d", [1]), op=12345)
     with pytest.raises(rank.ArgError):
         pair.a.connect("127.0.0.1:1", secret=b"short")
+
+
+def test_names_of_python(pair):
+    """Reasons have the names of this module, not those of the structs of C."""
+    for call, text in ((lambda: pair.a.listen("0.0.0.0:0"), "secret=, or open=True"),
+                       (lambda: pair.a.listen("127.0.0.1:0", hello=bytes(2000)), "hello has 2000 bytes"),
+                       (lambda: pair.a.listen("127.0.0.1:0", backlog=-1), "backlog"),
+                       (lambda: pair.b.connect(pair.listener.address), "set secret="),
+                       (lambda: pair.b.connect("127.0.0.1:0", secret=SECRET), "that of Listener.address"),
+                       (lambda: pair.a.register(bytearray(1), access=0), "give ACCESS_READ"),
+                       (lambda: pair.client.open(b"no key"), r"pack\(\)"),
+                       (lambda: pair.client.scan(array.array("d", [1]), op=rank.AVG), "AVG has no prefixes; use SUM")):
+        with pytest.raises(rank.Error, match=text) as caught:
+            call()
+        assert not re.search(r"RANK_(?!ERR_|SECRET_FILE)|rank_[a-z]|opts|NULL", str(caught.value)), caught.value
+
+
+def test_orders(pair):
+    """Of a collective both buffers are in one order: the items would go to other places."""
+    numpy = pytest.importorskip("numpy")
+    rows, columns = numpy.arange(6.0).reshape(2, 3), numpy.asfortranarray(numpy.arange(6.0).reshape(2, 3))
+    many = numpy.zeros((2, 2, 3))
+    for call in (lambda: pair.client.allreduce(columns, rows), lambda: pair.client.allreduce(rows.T, numpy.zeros((3, 2))),
+                 lambda: pair.client.iscan(rows, columns), lambda: pair.client.reduce(columns, rows, root=pair.client.rank),
+                 lambda: pair.client.allgather(columns, many), lambda: pair.client.gather(columns, many, root=pair.client.rank),
+                 lambda: pair.client.scatter(many, columns, root=pair.client.rank), lambda: pair.client.alltoall(rows, columns),
+                 lambda: pair.client.reduce_scatter(many, columns), lambda: pair.client.allgatherv(columns, many, [6, 6])):
+        with pytest.raises(BufferError, match="C order"):
+            call()
+    total = numpy.zeros_like(columns)
+    requests = [team.iallreduce(columns, out) for team, out in ((pair.client, total), (pair.server, numpy.zeros_like(columns)))]
+    for request in requests:
+        request.wait(timeout=10)
+    assert (total == 2 * columns).all()
 
 
 def test_exceptions():
