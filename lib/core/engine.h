@@ -34,6 +34,8 @@ struct rk_epoll {
     int channels; /* number of open channels that it holds */
 };
 
+enum { RK_GONE_JOBS = 64 };
+
 struct rk_engine {
     struct {
         const struct rk_channel *ops;
@@ -113,6 +115,8 @@ struct rk_engine {
         uintptr_t owner;    /* the thread that armed it */
         bool missed;        /* another thread made progress while it was awake: check once more */
     } watch;
+    uint64_t gone_jobs[RK_GONE_JOBS]; /* a ring of the last other jobs that are gone: their frames may still arrive */
+    uint32_t ngone;
 };
 
 /* Call after boot and node are open. Opens no channel. */
@@ -184,6 +188,18 @@ const struct rk_peer_device_ops *rk_engine_device(const struct rk_ctx *ctx, void
 
 /* Check the life locks of the node now; sets the time of the next check. */
 void rk_engine_check_deaths(struct rk_ctx *ctx, uint64_t now);
+
+/* Was it another job of this context, which has been disconnected or is dead? The last RK_GONE_JOBS are kept. */
+RK_INLINE bool rk_engine_job_is_gone(const struct rk_ctx *ctx, uint64_t job)
+{
+    const struct rk_engine *e = ctx->engine;
+
+    for (uint32_t i = 0; i < e->ngone && i < RK_GONE_JOBS; i++) {
+        if (e->gone_jobs[i] == job)
+            return true;
+    }
+    return false;
+}
 
 /* Count a rejected frame, for its room and for the launcher. */
 RK_INLINE void rk_engine_refused(struct rk_ctx *ctx, uint64_t *count)

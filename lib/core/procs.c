@@ -136,6 +136,7 @@ static void procs_remove(struct rk_ctx *ctx, struct rk_world **at)
     for (int n = w->first; n < w->first + w->size; n++)
         atomic_fetch_and(&e->boot_dead[n / 64], ~(1ull << (n % 64)));
     pthread_mutex_unlock(&e->deaths_lock);
+    e->gone_jobs[e->ngone++ % RK_GONE_JOBS] = w->job;
     *at = w->next;
     world_free(w);
 }

@@ -211,11 +211,14 @@ static bool packet_arrived(struct rk_ucx_link *l, struct rk_ucx_packet *p, void 
 
 /* ---------------------------------------------------------------- UCP's callback */
 
-/* Count a packet without a link, or a malformed one. */
+/*
+ * Count a packet without a link, or a malformed one (NULL). The first packet of a peer may come when its job has been
+ * disconnected here, and this side has never had a link to it.
+ */
 static RK_COLD void unknown_link(struct rk_ucx *ucx, const struct rk_ucx_packet *p)
 {
-    if (rk_secret_id_was_dropped(&ucx->links, p->to))
-        ucx->late_frames++; /* from a job that is disconnected */
+    if (p && (rk_secret_id_was_dropped(&ucx->links, p->to) || (p->has_hello && rk_engine_job_is_gone(ucx->ctx, p->hello.job))))
+        ucx->late_frames++;
     else
         rk_engine_refused(ucx->ctx, &ucx->bad_frames);
 }
@@ -227,12 +230,14 @@ static ucs_status_t on_packet(void *arg, const void *head, size_t head_len, void
     struct rk_ucx *ucx = arg;
     struct rk_ucx_packet p;
     struct rk_ucx_link *l;
+    bool valid;
 
     if (ucx->fast_recv && !rndv && rk_ucx_fast_recv_packet(ucx->fast_recv, head, head_len, data, len))
         return UCS_OK;
-    if (rk_unlikely(!rk_ucx_decode(head, head_len, data, len, rndv, &p) ||
-                    (l = link_for(ucx, &p)) == NULL)) {
-        unknown_link(ucx, &p);
+    valid = rk_ucx_decode(head, head_len, data, len, rndv, &p);
+    l = rk_likely(valid) ? link_for(ucx, &p) : NULL;
+    if (rk_unlikely(!l)) {
+        unknown_link(ucx, valid ? &p : NULL);
         return UCS_OK; /* UCP completes the sender of a rendezvous */
     }
     if (rk_unlikely(ucx->leaving || l->dropped || (l->failed && !l->lost_ns) || l->peer->state == RK_PEER_DEAD ||
