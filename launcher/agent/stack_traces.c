@@ -125,7 +125,7 @@ static char *const *arguments(const struct xr_traces *t, const char *pid, char *
 {
     static const char *const gdb[] = {"gdb", "-nx", "-q", "-batch", "-ex", "thread apply all bt",
                                       "-p"};
-    static const char *const eu_stack[] = {"eu-stack", "-p"};
+    static const char *const eu_stack[] = {"eu-stack", "-m", "-p"};
     size_t n = t->gdb ? RK_ARRAY_LEN(gdb) : RK_ARRAY_LEN(eu_stack);
 
     for (size_t i = 0; i < n; i++)
@@ -192,28 +192,47 @@ static size_t line_length(const char *at, size_t left)
     return nl ? (size_t)(nl - at) + 1 : left;
 }
 
-/* Return whether libpmix created this thread, by its first function. A thread that calls libpmix is the program's. */
-static bool is_service_thread(const char *text, size_t len)
+static bool line_names(const char *line, size_t len, const char *word)
 {
-    static const char start[] = " in start_thread (", library[] = "/libpmix.so";
-    const char *before = text;
+    return memmem(line, len, word, strlen(word)) != NULL;
+}
 
-    for (size_t at = 0, n; at < len; at += n) {
-        n = line_length(text + at, len - at);
-        if (memmem(text + at, n, start, strlen(start)))
-            return memmem(before, (size_t)(text + at - before), library, strlen(library)) != NULL;
-        before = text + at;
-    }
-    return false;
+/* Frames of a thread's start in libc: by name with its debug symbols, else by file. */
+static bool is_thread_start(const char *line, size_t len)
+{
+    return line_names(line, len, " start_thread") || line_names(line, len, "clone3") || line_names(line, len, " __clone") ||
+           line_names(line, len, "/libc.so");
 }
 
 /*
- * Keep the stacks of the program's threads. Each is a line that names the thread, and its frames. A text without frames
- * stays, because it holds the reason. Returns the new length.
+ * Return whether libpmix created this thread: the outermost frame that is not libc's. A thread that calls libpmix is
+ * the program's.
+ */
+static bool is_service_thread(const char *text, size_t len)
+{
+    bool service = false;
+
+    for (size_t at = 0, n; at < len; at += n) {
+        n = line_length(text + at, len - at);
+        if (is_frame(text + at, n) && !is_thread_start(text + at, n))
+            service = line_names(text + at, n, "/libpmix.so");
+    }
+    return service;
+}
+
+/* The frame in which the kernel calls a handler, in the text of gdb and of eu-stack. */
+static bool is_handler_call(const char *line, size_t len)
+{
+    return line_names(line, len, "<signal handler called>") || line_names(line, len, " __restore_rt");
+}
+
+/*
+ * Keep the stacks of the program's threads. Each is a line that names the thread, and its frames without those of a
+ * signal handler. A text without frames stays, because it holds the reason. Returns the new length.
  */
 static size_t keep_frames(char *text, size_t len)
 {
-    size_t kept = 0, thread = 0; /* start of the last thread in the kept text */
+    size_t kept = 0, thread = 0, frames = 0; /* starts of the last thread and of its frames in the kept text */
     bool any = false;
 
     for (size_t at = 0; !any && at < len; at += line_length(text + at, len - at))
@@ -230,8 +249,14 @@ static size_t keep_frames(char *text, size_t len)
             kept = thread;
         if (head)
             thread = kept;
+        if (!head && is_handler_call(text + at, n)) {
+            kept = frames;
+            continue;
+        }
         memmove(text + kept, text + at, n);
         kept += n;
+        if (head)
+            frames = kept;
     }
     return is_service_thread(text + thread, kept - thread) ? thread : kept;
 }

@@ -29,13 +29,29 @@ static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 static const char *const signal_texts[] = {"Segmentation fault", "Bus error", "Floating point exception",
                                            "Illegal instruction", "Aborted"};
 
-/* gdb first, as for --timeout-traces. Neither may contact symbol servers on the network. */
+/*
+ * gdb first, as for --timeout-traces. Neither may contact symbol servers on the network. The thread that crashed comes
+ * first, without the frames of the handler. Threads of libpmix are left out: their outermost frame above libc is in it.
+ */
 static const char tool_script[] =
     "unset DEBUGINFOD_URLS LD_PRELOAD\n"
-    "if command -v gdb >/dev/null; then\n"
-    "    gdb -nx -q -batch -ex 'thread apply all bt 64' -p \"$1\" 2>/dev/null | grep -E '^(Thread|#)'\n"
-    "elif command -v eu-stack >/dev/null; then eu-stack -n 64 -p \"$1\" 2>/dev/null\n"
-    "else echo 'no stack: neither gdb nor eu-stack is in PATH'; fi >&2\n";
+    "if command -v gdb; then tool=\"gdb -nx -q -batch -ex 'thread apply all bt 64'\"\n"
+    "elif command -v eu-stack; then tool='eu-stack -m -n 64'\n"
+    "else echo 'no stack: neither gdb nor eu-stack is in PATH' >&2; exit\n"
+    "fi >/dev/null\n"
+    "eval \"$tool -p $1\" 2>/dev/null | awk '\n"
+    "function end() {\n"
+    "    if (head == \"\" || !crashed && outer ~ /libpmix\\.so/) return\n"
+    "    if (crashed) printf \"%s\\n%s\", head, frames\n"
+    "    else others = others head \"\\n\" frames\n"
+    "}\n"
+    "/^(Thread|TID)/ { end(); head = $0; frames = outer = \"\"; crashed = 0 }\n"
+    "/^#/ {\n"
+    "    frames = frames $0 \"\\n\"\n"
+    "    if (!/\\/libc\\.so| (start_thread|__clone3?|clone3?)( |$)/) outer = $0\n"
+    "}\n"
+    "/^#.*(<signal handler called>| __restore_rt)/ { frames = outer = \"\"; crashed = 1 }\n"
+    "END { end(); printf \"%s\", others }' >&2\n";
 
 static pid_t opened_by;
 static char pid_text[16];

@@ -238,7 +238,7 @@ if tool=$(command -v eu-stack); then
     want='^xrun: rank [012] \(pid [0-9]+\): #[0-9]+ .* main( |$)'
 else
     tool eu-stack 'echo "eu $*"'
-    want='^xrun: rank [012] \(pid ([0-9]+)\): eu -p \1$'
+    want='^xrun: rank [012] \(pid ([0-9]+)\): eu -m -p \1$'
 fi
 PATH=$work/bin traced "traces by eu-stack" "$want"
 rm bin/eu-stack
