@@ -50,10 +50,10 @@ fi
 # thread-local block begins ("DTLS n at 0x688") crashes the leak check with glibc 2.36 and UCX's modules; without
 # thread-local block begins ("DTLS n at 0x688") crashes the leak check with glibc 2.36 and UCX's modules; without
 # it the block is found as what it is, memory from malloc that the thread's vector points at.
-# What our PMIx leaves (asan.supp) is recognized by its library's file. To look up functions as well takes each process a quarter of
+# What our PMIx leaves (lsan.supp) is recognized by its library's file. To look up functions as well takes each process a quarter of
 # a second, nine tenths of a short job; symbols.sh does it for the reports.
 ASAN_OPTIONS=exitcode=86:symbolize=0:detect_leaks=${RK_LEAKS:-1}:abort_on_error=0:allocator_may_return_null=1:intercept_tls_get_addr=0
-LSAN_OPTIONS=suppressions=$top_srcdir/tests/asan.supp:print_suppressions=0
+LSAN_OPTIONS=suppressions=$top_srcdir/lib/lsan.supp:print_suppressions=0
 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:exitcode=86
 TSAN_OPTIONS=exitcode=86:halt_on_error=1:suppressions=$top_srcdir/tests/tsan.supp
 # UCX rewrites the beginning of mmap and its like to watch over memory, and with the thread sanitizer those are not the

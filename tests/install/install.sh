@@ -27,7 +27,7 @@ for f in bin/xrun bin/xcc bin/rankinfo bin/rankbench include/rank.h include/rank
     lib/librank/librank-topo.so include/rank/device.h \
     lib/pkgconfig/rank.pc lib/librank/examples/cg share/man/man1/xrun.1 share/man/man1/rankinfo.1 \
     share/bash-completion/completions/xrun share/man/man1/rankbench.1 share/man/man3/rank.3 share/man/man3/rank_send.3 \
-    share/doc/xrun/README.md share/doc/xrun/examples/cg.c share/doc/xrun/examples/data/1138_bus.mtx; do
+    share/man/man1/xcc.1 share/librank/lsan.supp share/doc/xrun/README.md share/doc/xrun/examples/cg.c share/doc/xrun/examples/data/1138_bus.mtx; do
     [ -s "$here/$f" ]
     judge $? "$f is installed"
 done
@@ -62,6 +62,13 @@ sh "$work/xcc" --show a.c -O2 -o "b c" >"$work/log" && grep -q -- "-lrank" "$wor
 judge $? "xcc --show"
 sh "$work/xcc" -c "$top_srcdir/examples/hello.c" -o "$work/hello.o" >"$work/log" 2>&1 && [ -s "$work/hello.o" ]
 judge $? "xcc -c"
+
+# What libpmix keeps does not fail a rank of the user's sanitizer build.
+if [ -z "${SAN_CFLAGS:-}" ] && sh "$work/xcc" -fsanitize=address "$top_srcdir/examples/hello.c" -o "$work/hello_asan" 2>/dev/null; then
+    LSAN_OPTIONS=suppressions=$here/share/librank/lsan.supp timeout 60 "$XRUN" -n 2 "$work/hello_asan" >"$work/log" 2>&1 </dev/null &&
+        grep -q 'Suppressions used' "$work/log"
+    judge $? "lsan.supp hides what libpmix keeps"
+fi
 
 if command -v pkg-config >/dev/null; then
     export PKG_CONFIG_PATH=$here/lib/pkgconfig

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #ifdef __SANITIZE_ADDRESS__
-/* libc frames end a fast unwinding, so that it hides libpmix behind its vasprintf from tests/asan.supp. */
+/* libc frames end a fast unwinding, so that it hides libpmix behind its vasprintf from lib/lsan.supp. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
