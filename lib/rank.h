@@ -50,6 +50,7 @@
  *   - RANK_ERR_COUNT: a count is negative, or exceeds the address space.
  *   - RANK_ERR_BOUNDS: a one-sided call reaches outside the memory of the peer.
  *   - RANK_ERR_ARG: a needed pointer is NULL, or any other argument is invalid.
+ *   - A debug build of the library (configure --enable-debug) also finds buffers that overlap.
  *   - RANK_ERR_STATE: the call is not allowed now, for example before rank_init, or in a forked child.
  *   - A call that reaches a peer may also return the five that follow.
  *   - RANK_ERR_PEER_DEAD: the peer has failed.

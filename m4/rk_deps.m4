@@ -127,6 +127,15 @@ AC_DEFUN([RK_ARG_SANITIZERS], [
   AM_CONDITIONAL([FUZZ], [test "x$enable_fuzz" = xyes])
 ])
 
+dnl Before AC_PROG_CC, which has CFLAGS of its own.
+AC_DEFUN([RK_ARG_DEBUG], [
+  AC_ARG_ENABLE([debug], [AS_HELP_STRING([--enable-debug], [check for overlapping buffers; CFLAGS are -g -O0 unless given])])
+  DEBUG_CPPFLAGS=
+  AS_IF([test "x$enable_debug" = xyes], [: ${CFLAGS="-g -O0"}
+     DEBUG_CPPFLAGS=-DRK_CHECK_OVERLAP=1])
+  AC_SUBST([DEBUG_CPPFLAGS])
+])
+
 AC_DEFUN([RK_ARG_WERROR], [
   AC_ARG_ENABLE([werror], [AS_HELP_STRING([--enable-werror], [make warnings errors])])
   WARN_CFLAGS="-Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes"

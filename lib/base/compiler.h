@@ -47,12 +47,14 @@ RK_INLINE size_t rk_round_up(size_t n, size_t align)
     return (n + align - 1) / align * align;
 }
 
-/* Check for overlapping buffers of a call, in builds where speed does not matter. */
+/* Check for overlapping buffers of a call, in builds where speed does not matter; configure --enable-debug sets it. */
+#ifndef RK_CHECK_OVERLAP
 #if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__)
 #define RK_CHECK_OVERLAP 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define RK_CHECK_OVERLAP 1
+#endif
 #endif
 #endif
 #ifndef RK_CHECK_OVERLAP
