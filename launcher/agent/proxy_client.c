@@ -4,6 +4,7 @@
 #include "launcher/agent/agent_internal.h"
 #include "launcher/exec/spawn_proc.h"
 #include "lib/base/clock.h"
+#include "lib/base/companion.h"
 #include "lib/base/log.h"
 
 #include <fcntl.h>
@@ -147,6 +148,7 @@ int xr_proxy_client_main(void)
     for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++)
         signal(users[i], SIG_IGN);
     alarm(REPLY_S);
+    rk_companion_pmix_begin();
     if (PMIx_Init(&me, NULL, 0) != PMIX_SUCCESS)
         return 1;
     PMIx_Commit();

@@ -3,6 +3,7 @@
 #include "launcher/util/pack.h"
 #include "launcher/pmix/pmix_internal.h"
 #include "lib/base/clock.h"
+#include "lib/base/companion.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 
@@ -72,6 +73,7 @@ static rank_status_t pmix_server_init(const char *id, const char *host, void *kn
     setenv("PMIX_MCA_gds", "hash", 1);
     /* Report lost clients at once and not after a second, collected. */
     setenv("PMIX_MCA_pmix_event_caching_window", "0", 1);
+    rk_companion_pmix_begin();
     if (!topology.topology) {
         st = make_topology(&own_topology);
         if (st)

@@ -5,6 +5,7 @@
  * Needs only what every server provides: rank, job size, local peers, put, commit, fence, get, events, abort.
  * Without a server PMIx is not initialized.
  */
+#include "lib/base/companion.h"
 #include "lib/base/compiler.h"
 #include "lib/base/conf.h"
 #include "lib/base/kept_fds.h"
@@ -45,8 +46,11 @@ static pmix_status_t pmix_begin(pmix_proc_t *me)
     static _Atomic int opened;
     bool first = !PMIx_Initialized();
     int lowest = first ? rk_kept_fds_lowest() : -1;
+    bool plugins = first && rk_companion_pmix_begin();
     pmix_status_t rc = PMIx_Init(me, NULL, 0);
 
+    if (plugins)
+        rk_companion_pmix_end();
     if (first)
         rk_kept_fds_note_pmix(lowest);
     if (rc == PMIX_SUCCESS && atomic_fetch_add(&opened, 1) == 1 && PMIx_Init(me, NULL, 0) == PMIX_SUCCESS) {

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * module.c: find and load a module, and pass it the core's services.
- *
- * The places: RANK_MODULES alone if set; otherwise the directory of the running librank.so (its subdirectory when
- * installed, its own in the build tree), then the configured directory. A program linked with librank.a has
- * ../lib/librank from its own directory instead of the first: an installation may have been moved.
  */
 #include "config.h"
 
 #include "lib/channel/module.h"
 #include "lib/base/arg_error.h"
+#include "lib/base/companion.h"
 #include "lib/base/log.h"
 #include "lib/channel/services.h"
 #include "lib/mem/kind.h"
@@ -19,13 +16,6 @@
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { PLACES_MAX = 3 };
-
-struct places {
-    char dir[PLACES_MAX][PATH_MAX];
-    int n;
-};
 
 static void log_text(int level, const char *text)
 {
@@ -58,38 +48,6 @@ static const struct rk_services services = {
     .req_complete = rk_req_complete,
     .req_wait = rk_req_wait,
 };
-
-static void add_place(struct places *p, const char *dir, int dir_len, const char *below)
-{
-    if (snprintf(p->dir[p->n], PATH_MAX, "%.*s%s", dir_len, dir, below) < PATH_MAX)
-        p->n++;
-}
-
-static void list_places(struct places *p)
-{
-    char exe[PATH_MAX];
-    Dl_info self;
-    const char *slash;
-    ssize_t n;
-
-    p->n = 0;
-    if (rk_conf.modules && *rk_conf.modules) {
-        add_place(p, rk_conf.modules, PATH_MAX, "");
-        return;
-    }
-    if (dladdr((const void *)&services, &self) && self.dli_fname &&
-        (slash = strrchr(self.dli_fname, '/')) != NULL &&
-        strncmp(slash + 1, "librank.so", strlen("librank.so")) == 0) {
-        int len = (int)(slash - self.dli_fname);
-        add_place(p, self.dli_fname, len, "/librank");
-        add_place(p, self.dli_fname, len, "");
-    } else if ((n = readlink("/proc/self/exe", exe, sizeof(exe) - 1)) > 0) {
-        exe[n] = '\0';
-        slash = strrchr(exe, '/');
-        add_place(p, exe, slash ? (int)(slash - exe) : 0, "/../lib/librank");
-    }
-    add_place(p, RK_MODULEDIR, PATH_MAX, "");
-}
 
 /* UCX sets handlers for SIGSEGV, SIGHUP and others while it loads: these belong to the application. */
 static void *load_keeping_signals(const char *path)
@@ -133,36 +91,25 @@ static rank_status_t module_load(const char *path, const char *name, const void 
     return RANK_OK;
 }
 
-/* First place that has the module, or -1. */
-static int module_find(const struct places *places, const char *name, char *path, size_t len)
-{
-    for (int i = 0; i < places->n; i++) {
-        int n = snprintf(path, len, "%s/librank-%s.so", places->dir[i], name);
-        if (n > 0 && (size_t)n < len && access(path, R_OK) == 0)
-            return i;
-    }
-    return -1;
-}
-
 rank_status_t rk_module_find(const char *name, char *path, size_t len)
 {
-    struct places places;
+    char file[128];
 
-    list_places(&places);
-    return module_find(&places, name, path, len) < 0 ? RANK_ERR_NOT_SUPPORTED : RANK_OK;
+    snprintf(file, sizeof(file), "librank-%s.so", name);
+    return rk_companion_find(file, path, len) ? RANK_OK : RANK_ERR_NOT_SUPPORTED;
 }
 
 rank_status_t rk_module_open(const char *name, const void **out)
 {
     const char *why = "install librank whole or set RANK_MODULES to the directory that holds it";
-    struct places places;
+    struct rk_companion_places places;
     char path[PATH_MAX], searched[3 * PATH_MAX];
     size_t len = 0;
 
     *out = NULL;
-    list_places(&places);
-    if (module_find(&places, name, path, sizeof(path)) >= 0)
+    if (rk_module_find(name, path, sizeof(path)) == RANK_OK)
         return module_load(path, name, out);
+    rk_companion_list(&places);
     for (int i = 0; i < places.n; i++) {
         int n = snprintf(searched + len, sizeof(searched) - len, "%s%s", len ? ", " : "", places.dir[i]);
         if (n > 0 && (size_t)n < sizeof(searched) - len)
