@@ -8,13 +8,15 @@ usage()
     cat <<'END'
 usage: ./quickstart.sh [--no-install] [configure options]
        ./quickstart.sh check [--full] [--no-install] [configure options]
+       ./quickstart.sh wheel DIR [--no-install] [configure options]
        ./quickstart.sh bundle DIR [--no-install] [configure options]
 
 Installs the Debian or Ubuntu packages that are missing (as root, or through sudo), builds in
 ./_build, installs into ./_install and runs a first job: conjugate gradients on 4 ranks. With
 "check" it runs the tests instead: five to ten minutes, in which the long scripts take turns. With
 --full all of them run. Those need more packages, among them sshd and Slurm. The tests start
-their daemons, as root. With "bundle" it copies the installation, the libraries that it needs and
+their daemons, as root. With "wheel" it makes a file in DIR for pip install, with all libraries that
+Python programs, C programs and xrun need beside glibc. With "bundle" it copies the installation, the libraries that it needs and
 the tests for a GPU into DIR, which then runs on machines that have glibc and nothing else.
 
   --no-install   install no packages; use what is there
@@ -40,12 +42,12 @@ mode=run full=no may_install=yes
 if [ "${1-}" = check ]; then
     mode=check
     shift
-elif [ "${1-}" = bundle ]; then
-    mode=bundle
+elif [ "${1-}" = bundle ] || [ "${1-}" = wheel ]; then
+    mode=$1
     case ${2-} in
-    "" | -*) die "bundle needs a folder: ./quickstart.sh bundle DIR" ;;
-    /*) bundle=$2 ;;
-    *) bundle=$OLDPWD/$2 ;;
+    "" | -*) die "$mode needs a folder: ./quickstart.sh $mode DIR" ;;
+    /*) folder=$2 ;;
+    *) folder=$OLDPWD/$2 ;;
     esac
     shift 2
 fi
@@ -64,7 +66,7 @@ while [ "$count" -gt 0 ]; do # what is left over in "$@" is configure's
     -* | [A-Z]*=*) set -- "$@" "$arg" ;;
     *)
         usage >&2
-        die "'$arg' is neither 'check', 'bundle' nor an option"
+        die "'$arg' is neither 'check', 'wheel', 'bundle' nor an option"
         ;;
     esac
 done
@@ -98,7 +100,7 @@ if [ -e .git ] || [ ! -f configure ]; then
 fi
 for pair in pmix:libpmix-dev hwloc:libhwloc-dev event:libevent-dev ucx:libucx-dev \
     verbs:libibverbs-dev cmocka:libcmocka-dev; do
-    [ $pair != cmocka:libcmocka-dev ] || [ $mode != run ] || continue
+    [ $pair != cmocka:libcmocka-dev ] || [ $mode = check ] || [ $mode = bundle ] || continue
     wanted=yes
     for arg do
         case $arg in
@@ -110,6 +112,7 @@ for pair in pmix:libpmix-dev hwloc:libhwloc-dev event:libevent-dev ucx:libucx-de
 done
 [ $mode != check ] || packages="$packages bash golang-go python3 python3-dev python3-mypy python3-numpy python3-pytest python3-setuptools"
 [ $mode != bundle ] || packages="$packages bash g++ patchelf python3-pip"
+[ $mode != wheel ] || packages="$packages patchelf python3 python3-dev python3-pip python3-setuptools python3-wheel"
 [ $full = no ] || packages="$packages clang elfutils gdb groff-base libmpich-dev libopenmpi-dev mpich patchelf python3-pip strace valgrind xz-utils"
 # Several hosts on this one, and launchers that are not ours.
 [ $full = no ] || packages="$packages openssh-server openssh-client nftables iproute2 util-linux \
@@ -274,7 +277,7 @@ if ! make -q -C "$build" all >/dev/null 2>&1; then
 fi
 quiet make.log "the build" make -s -j "$jobs" -C "$build" all
 [ $mode != check ] || quiet make-tests.log "the build of the tests" make -s -j "$jobs" -C "$build" check TESTS=
-[ $mode = bundle ] || quiet install.log "the installation" make -C "$build" quickstart.stamp
+[ $mode = bundle ] || [ $mode = wheel ] || quiet install.log "the installation" make -C "$build" quickstart.stamp
 
 # ----------------------------------------------------------------------------------------- main job
 if [ $mode = run ]; then
@@ -299,9 +302,9 @@ END
     exit 0
 fi
 
-# ------------------------------------------------------------------------------------------- bundle
-if [ $mode = bundle ]; then
-    exec "$top/tests/gpu/bundle.sh" "$build" "$bundle"
+# ---------------------------------------------------------------------------------- wheel and bundle
+if [ $mode = wheel ] || [ $mode = bundle ]; then
+    exec "$top/packaging/$mode.sh" "$build" "$folder"
 fi
 
 # -------------------------------------------------------------------------------------------- tests
