@@ -49,6 +49,7 @@ struct rk_conf {
     int64_t eager_window;
     int64_t unexpected_max;
     int64_t rndv_unexpected_max;
+    int64_t conn_memory;
     int64_t spin; /* ns; -1: depends on whether ranks exceed cores */
     bool progress_thread;
     bool crash_stack;

@@ -40,6 +40,10 @@ const struct rk_conf_row rk_conf_rows[] = {
      "Memory for large unexpected messages, which a blocked rank fetches early, so that ranks that all send before "
      "they receive do not deadlock. 0: none.",
      NULL, 0, 1LL << 40, AT(rndv_unexpected_max)},
+    {"RANK_CONN_MEMORY", RK_CONF_SIZE, "256M", "bytes",
+     "Memory that peers of all connections of a context may make it keep: messages without a receive, and replies that "
+     "wait for the peer. Above that, peers that keep more than their share are disconnected.",
+     NULL, 1 << 16, 1LL << 40, AT(conn_memory)},
     {"RANK_SPIN", RK_CONF_TIME, "auto", "time",
      "Time that a waiting rank polls before it sleeps. auto: 1 ms, or 200 us with fewer cores than ranks.",
      "auto", 0, 3600LL * 1000000000LL, AT(spin)},

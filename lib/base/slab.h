@@ -3,7 +3,7 @@
  * slab.h: allocate and free objects of one size, inline.
  *
  * Objects come from chunks, and free ones are used again, the last freed first. An object is mapped until the slab
- * closes, so that its owner can read a magic word in a free one. The slab writes one pointer into a free object: at
+ * closes, so that its owner can read a magic word in a free one; it is 0 if rk_slab_trim has given the memory back. The slab writes one pointer into a free object: at
  * the offset link, a constant that all calls for one slab share. The rest of the object keeps its content.
  *
  * Objects are aligned to their size up to a cache line: a multiple of RK_CACHE_LINE bytes starts on a line.
@@ -17,6 +17,7 @@
 struct rk_slab {
     void *free;                   /* chained through the pointer at link */
     struct rk_slab_chunk *chunks; /* the newest first */
+    struct rk_slab_chunk *spare;  /* chunks without objects, whose memory the kernel has back */
     size_t bytes;                 /* of an object */
     uint32_t per_chunk;           /* objects */
     uint32_t left;                /* objects of the newest chunk that were never allocated */
@@ -56,6 +57,11 @@ RK_INLINE void rk_slab_free(struct rk_slab *slab, void *object, size_t link)
     slab->free = object;
 }
 
+/*
+ * Give the memory of chunks back in which all objects are free, unless there are few of them. Walks all free objects: not
+ * for a hot path.
+ */
+void rk_slab_trim(struct rk_slab *slab, size_t link);
 /* Objects allocated and not freed. Counts the free ones, so that alloc and free need no counter. */
 size_t rk_slab_in_use(const struct rk_slab *slab, size_t link);
 /* Call fn for each object that was allocated once, free or not. */

@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/boot/parent.h"
 #include "lib/core/peer_liveness.h"
+#include "lib/core/conn_memory.h"
 #include "lib/core/threads.h"
 #include "lib/core/event_fd.h"
 #include "lib/core/procs.h"
@@ -207,6 +208,7 @@ static void engine_init_peer(struct rk_peer *p, struct rk_ctx *ctx, int number)
 
 void rk_peer_reset(struct rk_peer *peer)
 {
+    rk_peer_keeps(peer, -peer->keeps);
     engine_init_peer(peer, peer->ctx, peer->number);
 }
 
@@ -342,6 +344,7 @@ void rk_peer_drop(struct rk_peer *peer, bool disconnected)
         if (e->open[i].ops->forget)
             e->open[i].ops->forget(e->open[i].state, peer, disconnected);
     }
+    rk_sendq_trim(e);
     rk_peer_reset(peer);
 }
 

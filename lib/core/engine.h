@@ -75,6 +75,8 @@ struct rk_engine {
     struct rk_link busy;     /* peers with a send queue that is not empty */
     uint32_t ndeferred;      /* these peers, and links of channels: no doorbell (rk_engine_defer) */
     struct rk_slab controls; /* queued control frames: sendq.c */
+    int64_t conn_memory;     /* conn_memory.h: bytes kept for peers of connections, */
+    uint32_t conn_keepers;   /* and how many of these keep any */
     uint32_t stream_starts;  /* of lib/queue, outstanding: no doorbell rings for them */
 
     struct rk_threads *threads;   /* threads.h; NULL: calls are serialized by the program */

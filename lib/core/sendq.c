@@ -3,6 +3,7 @@
 #include "lib/core/sendq.h"
 #include "lib/base/log.h"
 #include "lib/core/engine.h"
+#include "lib/core/conn_memory.h"
 
 #include <string.h>
 
@@ -19,6 +20,11 @@ void rk_sendq_open(struct rk_engine *e)
 {
     rk_list_init(&e->busy);
     e->controls = (struct rk_slab)RK_SLAB_INIT(sizeof(struct control), 16);
+}
+
+void rk_sendq_trim(struct rk_engine *e)
+{
+    rk_slab_trim(&e->controls, CONTROL_LINK);
 }
 
 void rk_sendq_init(struct rk_sendq *q)
@@ -155,6 +161,7 @@ void rk_send_give_up(struct rk_peer *peer, rank_status_t why)
 
 static void control_fail(struct rk_send_item *item, struct rk_peer *peer, rank_status_t status)
 {
+    rk_peer_keeps(peer, -(int64_t)sizeof(struct control));
     rk_slab_free(&peer->ctx->engine->controls, rk_container_of(item, struct control, item), CONTROL_LINK);
     if (rk_unlikely(status))
         rk_send_give_up(peer, status);
@@ -185,11 +192,14 @@ void rk_send_control(struct rk_peer *peer, uint8_t kind, uint64_t tag, const voi
         if (rk_likely(!st))
             return;
     }
+    if (rk_unlikely(!rk_peer_may_keep(peer)))
+        return;
     c = st == RK_AGAIN ? rk_slab_alloc(&peer->ctx->engine->controls, CONTROL_LINK) : NULL;
     if (rk_unlikely(!c)) {
         rk_send_give_up(peer, st == RK_AGAIN ? RANK_ERR_NO_MEMORY : st);
         return;
     }
+    rk_peer_keeps(peer, sizeof(*c));
     c->hdr = hdr;
     if (len)
         memcpy(c->payload, payload, len);

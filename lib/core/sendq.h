@@ -50,6 +50,8 @@ struct rk_sendq {
 };
 
 /* Initialize the engine's part; the queue of a peer. */
+/* Give memory of control frames back. */
+void rk_sendq_trim(struct rk_engine *e);
 void rk_sendq_open(struct rk_engine *e);
 void rk_sendq_init(struct rk_sendq *q);
 

@@ -77,10 +77,11 @@ static void p2p_on_drop(struct rk_ctx *ctx, struct rk_peer *peer)
         if (u->peer == peer)
             rk_recv_drop_unexpected(ctx->p2p, u);
     }
+    rk_unexpected_trim(ctx->p2p);
 }
 
 /* A million envelopes, and many windows. */
-enum { KEPT_MAX = 256 << 20 };
+enum { KEPT_MAX = 256 << 20, KEPT_CHUNK = 256 /* some pages, which can be given back */ };
 
 static rank_status_t p2p_open(struct rk_ctx *ctx)
 {
@@ -89,7 +90,7 @@ static rank_status_t p2p_open(struct rk_ctx *ctx)
     if (!p2p)
         return RANK_ERR_NO_MEMORY;
     ctx->p2p = p2p;
-    p2p->kept_slab = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_unexpected), 64);
+    p2p->kept_slab = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_unexpected), KEPT_CHUNK);
     rk_list_init(&p2p->teams);
     rk_list_init(&p2p->probed);
     rk_early_init(&p2p->ahead);

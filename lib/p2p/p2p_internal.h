@@ -67,6 +67,8 @@ void rk_p2p_mrecv(struct rk_unexpected *u, struct rk_view view, struct rank_requ
 struct rk_unexpected *rk_unexpected_alloc(struct rk_p2p *p2p);
 /* Frees the payload, too. */
 void rk_unexpected_free(struct rk_p2p *p2p, struct rk_unexpected *u);
+/* Give memory of messages that were freed back. */
+void rk_unexpected_trim(struct rk_p2p *p2p);
 /* Add it to the tables; all fields are set. */
 void rk_unexpected_add(struct rk_p2p *p2p, struct rk_unexpected *u);
 /* Allow more from now on (ahead.sending): stored messages no longer count against their senders' windows. */

@@ -9,6 +9,7 @@
  */
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
+#include "lib/core/conn_memory.h"
 #include "lib/p2p/p2p_internal.h"
 
 #include <stdlib.h>
@@ -24,8 +25,15 @@ struct rk_unexpected *rk_unexpected_alloc(struct rk_p2p *p2p)
     return u;
 }
 
+/* Memory of a message that is stored. */
+static int64_t stored_bytes(const struct rk_unexpected *u)
+{
+    return (int64_t)(sizeof(*u) + (rk_unexpected_on_heap(u) ? u->bytes : 0));
+}
+
 void rk_unexpected_free(struct rk_p2p *p2p, struct rk_unexpected *u)
 {
+    rk_peer_keeps(u->peer, -stored_bytes(u));
     if (rk_unexpected_on_heap(u))
         free(u->u.heap);
     rk_slab_free(&p2p->kept_slab, u, KEPT_LINK);
@@ -65,7 +73,7 @@ static RK_COLD bool is_too_much(struct rk_p2p *p2p, struct rk_peer *peer)
 
 bool rk_unexpected_exceeds(struct rk_p2p *p2p, struct rk_peer *peer)
 {
-    return rk_unlikely(peer->kept > p2p->kept_max) && is_too_much(p2p, peer);
+    return (rk_unlikely(peer->kept > p2p->kept_max) && is_too_much(p2p, peer)) || !rk_peer_may_keep(peer);
 }
 
 /*
@@ -109,7 +117,13 @@ void rk_unexpected_add(struct rk_p2p *p2p, struct rk_unexpected *u)
     } else {
         u->peer->kept += u->kind == RK_KIND_RNDV ? RK_UNEXPECTED_ENVELOPE : cost;
     }
+    rk_peer_keeps(u->peer, stored_bytes(u));
     rk_match_add_unexpected(&p2p->match, u);
+}
+
+void rk_unexpected_trim(struct rk_p2p *p2p)
+{
+    rk_slab_trim(&p2p->kept_slab, KEPT_LINK);
 }
 
 void rk_unexpected_done(struct rk_p2p *p2p, const struct rk_unexpected *u)

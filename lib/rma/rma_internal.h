@@ -22,7 +22,8 @@ enum { RK_REQUESTS_MAX = 512 };
 
 /* What the room counts for a peer. */
 struct rk_rma_peer {
-    uint32_t nanswers;    /* replies that wait for room */
+    uint32_t nanswers;    /* replies that wait for room, */
+    size_t answer_bytes;  /* and their bytes */
     uint32_t asked;       /* requests without an answer */
     struct rk_id failed;  /* asker of the last frame with RK_RMA_WANTS_ERROR that failed here */
     uint64_t posted;      /* number of jobs without an answer; */

@@ -6,14 +6,15 @@
  * reports its error.
  */
 #include "lib/base/log.h"
+#include "lib/core/conn_memory.h"
 #include "lib/rma/amo.h"
 #include "lib/rma/rma_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A correct peer never has that many replies pending: drop the rest. */
-enum { ANSWERS_MAX = 4096 };
+/* A correct peer never has that many replies pending, and so many bytes of them. */
+enum { ANSWERS_MAX = 4096, ANSWERS_BYTES_MAX = 2 * RK_REQUESTS_MAX * 16384 };
 /* So many memories that are none may the peer of a connection name. */
 enum { UNKNOWN_MAX = 64 };
 
@@ -27,8 +28,13 @@ struct waiting {
 static void waiting_end(struct rk_send_item *item, struct rk_peer *peer, rank_status_t status)
 {
     (void)status;
-    rk_rma_peer_of(peer->ctx, peer)->nanswers--;
-    free(rk_container_of(item, struct waiting, item));
+    struct waiting *w = rk_container_of(item, struct waiting, item);
+    struct rk_rma_peer *state = rk_rma_peer_of(peer->ctx, peer);
+
+    state->nanswers--;
+    state->answer_bytes -= w->len;
+    rk_peer_keeps(peer, -(int64_t)(sizeof(*w) + w->len));
+    free(w);
 }
 
 static rank_status_t waiting_send(struct rk_send_item *item, struct rk_peer *peer)
@@ -67,7 +73,9 @@ static void target_answer(struct rk_peer *peer, struct rk_rma_peer *state, const
             rk_send_give_up(peer, st);
         return;
     }
-    if (state->nanswers < ANSWERS_MAX)
+    if (!rk_peer_may_keep(peer))
+        return;
+    if (state->nanswers < ANSWERS_MAX && state->answer_bytes < ANSWERS_BYTES_MAX)
         w = malloc(sizeof(*w) + hdr.len);
     if (!w) {
         rk_peer_condemn(peer, "too many replies to it wait, since it does not receive them");
@@ -78,6 +86,8 @@ static void target_answer(struct rk_peer *peer, struct rk_rma_peer *state, const
     if (bytes)
         memcpy(w->payload + sizeof(*a), data, bytes);
     state->nanswers++;
+    state->answer_bytes += w->len;
+    rk_peer_keeps(peer, (int64_t)(sizeof(*w) + w->len));
     rk_sendq_append(peer, RK_SEND_CONTROL, &w->item, &waiting_ops);
 }
 

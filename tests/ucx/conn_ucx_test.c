@@ -327,6 +327,70 @@ static void behind_guesses(void **state)
     }
 }
 
+/* Send messages that no receive waits for, without regard to credit, until side 0 ends that. */
+static void flood(rank_team_t team)
+{
+    RK_ENTER(team->ctx);
+    struct rk_peer *peer = rk_team_peer(team, 1);
+
+    for (uint64_t tag = 0; peer->state != RK_PEER_DEAD; tag++) {
+        struct rk_hdr hdr = {.kind = RK_KIND_MSG, .epoch = peer->epoch, .len = 1, .tag = tag, .team = team->id};
+
+        while (peer->state != RK_PEER_DEAD && peer->channel->send(peer, &hdr, "x") == RK_AGAIN)
+            rk_progress_once(team->ctx);
+        if (tag % 64 == 0)
+            rk_progress_once(team->ctx);
+    }
+}
+
+/*
+ * A peer that leaves more here than its share of RANK_CONN_MEMORY is disconnected; another one is not. Its memory is
+ * given back.
+ */
+static void too_much_memory(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(channels) / sizeof(channels[0]); i++) {
+        rank_team_t bad[2], good[2];
+        struct unit_stderr log;
+        const char *text, *line;
+        struct rk_ctx *ctx;
+        struct sides s;
+        size_t made;
+
+        unit_stderr_begin(&log);
+        sides_open(&s, &channels[i]);
+        rk_conf.conn_memory = 8 << 20;
+        sides_connect(&s, bad, channels[i].channel);
+        sides_connect(&s, good, i == 0 ? "tcp" : channels[i].channel);
+        exchange(bad);
+        exchange(good);
+        ctx = good[0]->ctx;
+        flood(bad[1]);
+        await_end(bad);
+        exchange(good);
+        {
+            RK_ENTER(ctx);
+            assert_in_range(ctx->engine->conn_memory, 7 << 20, 9 << 20);
+            assert_int_equal(ctx->engine->conn_keepers, 1);
+            made = ctx->p2p->kept_slab.made;
+        }
+        rank_disconnect(&bad[0], 0);
+        {
+            RK_ENTER(ctx);
+            assert_int_equal(ctx->engine->conn_memory, 0);
+            assert_int_equal(ctx->engine->conn_keepers, 0);
+            assert_true(made > 20000 && ctx->p2p->kept_slab.made < 1000);
+        }
+        exchange(good);
+        sides_close(&s);
+        text = unit_stderr_end(&log);
+        line = strstr(text, "(see RANK_CONN_MEMORY)");
+        assert_non_null(line);
+        assert_null(strstr(line + 1, "(see RANK_CONN_MEMORY)"));
+    }
+}
+
 static int load(void **state)
 {
     (void)state;
@@ -335,7 +399,7 @@ static int load(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[sizeof(ways) / sizeof(ways[0]) + 4];
+    struct CMUnitTest tests[sizeof(ways) / sizeof(ways[0]) + 5];
     size_t n = 0;
 
     for (; n < sizeof(ways) / sizeof(ways[0]); n++)
@@ -344,5 +408,6 @@ int main(void)
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(on_foreign_team);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(without_job);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(behind_guesses);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(too_much_memory);
     return cmocka_run_group_tests(tests, load, NULL);
 }

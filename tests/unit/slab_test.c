@@ -111,6 +111,48 @@ static void each(void **state)
     rk_slab_close(&slab);
 }
 
+/* Free objects of chunks that are not in use are given back: they are mapped and zero, and none is lost or doubled. */
+static void trim(void **state)
+{
+    enum { MANY = 40000, KEPT = 25 };
+    struct rk_slab slab = RK_SLAB_INIT(sizeof(struct item), 256);
+    struct item **all = calloc(MANY, sizeof(*all));
+    size_t zero = 0, made;
+
+    (void)state;
+    assert_non_null(all);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < MANY; i++) {
+            all[i] = rk_slab_alloc(&slab, ITEM_LINK);
+            assert_non_null(all[i]);
+            all[i]->magic = 0x6d61676bu;
+            all[i]->owner = i;
+        }
+        made = slab.made;
+        rk_slab_trim(&slab, ITEM_LINK); /* no-op: all are in use */
+        assert_int_equal(slab.made, made);
+        for (int i = 0; i < MANY; i++) { /* some stay, in chunks of their own and together */
+            assert_int_equal(all[i]->owner, i);
+            if (i % (MANY / KEPT) != 7)
+                rk_slab_free(&slab, all[i], ITEM_LINK);
+        }
+        rk_slab_trim(&slab, ITEM_LINK);
+        assert_true(slab.made >= KEPT && slab.made <= (KEPT + 1) * 256);
+        assert_int_equal(rk_slab_in_use(&slab, ITEM_LINK), KEPT);
+        for (int i = 0; i < MANY; i++) { /* reading a free one is allowed */
+            zero += all[i]->magic == 0;
+            if (i % (MANY / KEPT) == 7) {
+                assert_int_equal(all[i]->owner, i);
+                rk_slab_free(&slab, all[i], ITEM_LINK);
+            }
+        }
+        assert_true(zero > MANY / 2);
+    }
+    assert_int_equal(rk_slab_in_use(&slab, ITEM_LINK), 0);
+    rk_slab_close(&slab);
+    free(all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +160,7 @@ int main(void)
         cmocka_unit_test(last_freed_first),
         cmocka_unit_test(lines),
         cmocka_unit_test(each),
+        cmocka_unit_test(trim),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,6 +82,7 @@ static void tcp_forget(void *state, struct rk_peer *peer, bool disconnected)
     (void)disconnected;
     if (l)
         rk_tcp_link_close(l);
+    rk_tcp_ops_trim(state);
 }
 
 static size_t tcp_frame_max(const struct rk_peer *peer)

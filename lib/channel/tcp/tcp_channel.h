@@ -192,6 +192,8 @@ void rk_tcp_receive(struct rk_tcp_link *l);
 struct rk_tcp_op *rk_tcp_op_new(struct rk_tcp_link *l, enum rk_tcp_op_type type, struct rank_request *req);
 /* Free it without completing its request. */
 void rk_tcp_op_free(struct rk_tcp_op *op);
+/* Give memory of ops that were freed back. */
+void rk_tcp_ops_trim(struct rk_tcp *tcp);
 /* NULL: stale, invalid, or of another link or type. */
 struct rk_tcp_op *rk_tcp_op_find(struct rk_tcp_link *l, struct rk_id id, enum rk_tcp_op_type type);
 rank_status_t rk_tcp_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr, const struct rk_view *view,

@@ -38,6 +38,11 @@ void rk_tcp_op_free(struct rk_tcp_op *op)
     rk_slab_free(&l->tcp->ops, op, OP_LINK);
 }
 
+void rk_tcp_ops_trim(struct rk_tcp *tcp)
+{
+    rk_slab_trim(&tcp->ops, OP_LINK);
+}
+
 void rk_tcp_op_end(struct rk_tcp_op *op, rank_status_t st)
 {
     struct rank_request *req = op->req;
