@@ -457,6 +457,7 @@ func inSlices(ctx context.Context, call string, wait func(ns int64) Status) erro
 	if ctx.Done() != nil {
 		slice = cancelSliceNs
 	}
+	sliced := false
 	for {
 		ns := untilNs(ctx)
 		over := ns == 0
@@ -469,6 +470,13 @@ func inSlices(ctx context.Context, call string, wait func(ns int64) Status) erro
 		if over {
 			<-ctx.Done()
 			return ended(call, ctx)
+		}
+		if !sliced { // it takes long: one wait of this thread
+			sliced = true
+			runtime.LockOSThread()
+			C.rank_wait_slices(1)
+			defer runtime.UnlockOSThread()
+			defer C.rank_wait_slices(0)
 		}
 	}
 }

@@ -47,6 +47,9 @@ func TestMain(m *testing.M) {
 	case "dead":
 		deadSide(process{})
 		return
+	case "hang":
+		hangSide(process{})
+		return
 	default:
 		second(name)
 		return

@@ -502,3 +502,24 @@ func deadSide(t failer) {
 	must(t, Finalize(limit))
 	fmt.Printf("ok survivor %d of %d\n", world.Rank(), world.Size())
 }
+
+// hangSide waits in three ways for the next rank, which xrun reports.
+func hangSide(t failer) {
+	limit, cancel := withTimeout(60 * time.Second)
+	defer cancel()
+	world, err := Init(limit)
+	must(t, err)
+	next := (world.Rank() + 1) % world.Size()
+	switch world.Rank() {
+	case 0:
+		_, err = world.Recv(limit, make([]byte, 8), next, 7)
+	case 1:
+		_, _, err = world.RecvNew(limit, next, 7)
+	default:
+		b := buffer(t, 8)
+		req, begin := world.Irecv(b.All(), next, 7)
+		must(t, begin)
+		_, err = req.Wait(limit)
+	}
+	must(t, err)
+}

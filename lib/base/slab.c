@@ -164,14 +164,18 @@ void rk_slab_reset(struct rk_slab *slab, size_t link)
     }
 }
 
-void rk_slab_each(const struct rk_slab *slab, void (*fn)(void *object))
+void *rk_slab_find(const struct rk_slab *slab, bool (*fn)(void *object))
 {
     uint32_t used = slab->per_chunk - slab->left;
 
     for (struct rk_slab_chunk *chunk = slab->chunks; chunk; chunk = chunk->next, used = slab->per_chunk) {
-        for (uint32_t i = 0; i < used; i++)
-            fn(chunk->objects + i * slab->bytes);
+        for (uint32_t i = 0; i < used; i++) {
+            void *object = chunk->objects + i * slab->bytes;
+            if (fn(object))
+                return object;
+        }
     }
+    return NULL;
 }
 
 static void close_chunks(struct rk_slab_chunk **chunks)

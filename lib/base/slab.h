@@ -14,6 +14,8 @@
 
 #include "lib/base/compiler.h"
 
+#include <stdbool.h>
+
 struct rk_slab {
     void *free;                   /* chained through the pointer at link */
     struct rk_slab_chunk *chunks; /* the newest first */
@@ -64,8 +66,8 @@ RK_INLINE void rk_slab_free(struct rk_slab *slab, void *object, size_t link)
 void rk_slab_trim(struct rk_slab *slab, size_t link);
 /* Objects allocated and not freed. Counts the free ones, so that alloc and free need no counter. */
 size_t rk_slab_in_use(const struct rk_slab *slab, size_t link);
-/* Call fn for each object that was allocated once, free or not. */
-void rk_slab_each(const struct rk_slab *slab, void (*fn)(void *object));
+/* Call fn for each object that was allocated once, free or not, until it returns true. Returns that object, or NULL. */
+void *rk_slab_find(const struct rk_slab *slab, bool (*fn)(void *object));
 /* Free all objects that were allocated once; their owner uses none of them any more. */
 void rk_slab_reset(struct rk_slab *slab, size_t link);
 /* Free all chunks, with the objects in use. The slab can be used again. */

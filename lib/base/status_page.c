@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* status_page.c: write and read the status page. */
 #include "lib/base/status_page.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 #include <fcntl.h>
@@ -113,6 +114,7 @@ void rk_board_write(struct rk_board *b, enum rk_board_state state, uint64_t sinc
     atomic_store_explicit(&s->state, state, memory_order_relaxed);
     atomic_store_explicit(&s->since_ns, since_ns, memory_order_relaxed);
     atomic_store_explicit(&s->begun_ns, b->begun_ns, memory_order_relaxed);
+    atomic_store_explicit(&s->until_ns, b->until_ns, memory_order_relaxed);
     if (what) {
         memcpy(word, what, sizeof(word));
         for (size_t i = 0; i < WORDS; i++)
@@ -145,7 +147,7 @@ static bool tidy(struct rk_board_view *v)
 
 bool rk_board_read(const struct rk_board_slot *s, struct rk_board_view *out)
 {
-    uint64_t word[WORDS];
+    uint64_t word[WORDS], until;
 
     for (int tries = 0; tries < 100; tries++) {
         uint32_t turn = atomic_load_explicit(&s->turn, memory_order_acquire);
@@ -157,6 +159,7 @@ bool rk_board_read(const struct rk_board_slot *s, struct rk_board_view *out)
         out->pid = atomic_load_explicit(&s->pid, memory_order_relaxed);
         out->since_ns = atomic_load_explicit(&s->since_ns, memory_order_relaxed);
         out->begun_ns = atomic_load_explicit(&s->begun_ns, memory_order_relaxed);
+        until = atomic_load_explicit(&s->until_ns, memory_order_relaxed);
         out->refused = atomic_load_explicit(&s->refused, memory_order_relaxed);
         for (size_t i = 0; i < WORDS; i++)
             word[i] = atomic_load_explicit(&s->what[i], memory_order_relaxed);
@@ -164,6 +167,8 @@ bool rk_board_read(const struct rk_board_slot *s, struct rk_board_view *out)
         if (atomic_load_explicit(&s->turn, memory_order_relaxed) != turn)
             continue;
         memcpy(&out->what, word, sizeof(out->what));
+        if (out->state == RK_BOARD_WAITING && until && until < rk_clock_ns())
+            out->state = RK_BOARD_IN;
         return tidy(out);
     }
     return false;

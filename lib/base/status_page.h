@@ -58,6 +58,7 @@ struct rk_board_slot {
     _Atomic uint64_t what[sizeof(struct rk_wait_for) / 8];
     _Atomic uint64_t refused; /* rejected frames. New fields go last: the other side may be an older version */
     _Atomic uint64_t begun_ns; /* WAITING: start of the wait; 0: unknown */
+    _Atomic uint64_t until_ns; /* WAITING: means IN after this time; 0: never */
 };
 
 struct rk_board_head {
@@ -79,6 +80,8 @@ struct rk_board {
     uint64_t written_ns; /* time of the last write */
     const char *inside;  /* public call to which all waits belong now, or NULL */
     uint64_t begun_ns;   /* start of the next wait to report */
+    uint64_t called;     /* callbacks begun before the last report of the progress thread */
+    uint64_t until_ns;   /* end of its validity, unless it is reported again; 0: none */
 };
 
 /* where: from rk_board_where. NULL if there is no such page or it cannot be mapped. */
@@ -110,7 +113,7 @@ struct rk_board_view {
 
 /* Format the variable for the rank with this slot. */
 void rk_board_where(char *out, size_t len, int pid, int fd, uint64_t nonce, uint32_t slot);
-/* Returns false if it changes all the time or is malformed. */
+/* Returns false if it changes all the time or is malformed. A wait that is no longer valid is read as IN. */
 bool rk_board_read(const struct rk_board_slot *slot, struct rk_board_view *out);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void rk_describe_call(struct rk_wait_for *out, const char *fmt, ...)
 {
@@ -25,6 +26,43 @@ void rk_describe(const struct rk_wait *w, struct rk_wait_for *out)
         rk_describe_peer(out, w->peer->number);
 }
 
+/* The slices of a wait of this thread (rank_wait_slices), when the last one ended. */
+static _Thread_local struct {
+    bool on, reported;
+    uint64_t begun, since;
+} slices;
+
+void rank_wait_slices(int on)
+{
+    memset(&slices, 0, sizeof(slices));
+    slices.on = on != 0;
+}
+
+RK_COLD void rk_wait_resume(struct rk_wait *w)
+{
+    if (!slices.on)
+        return;
+    w->begun = slices.begun;
+    w->since = slices.since;
+    w->reported = slices.reported;
+}
+
+/* Returns false if nothing is known. */
+static bool describe_background(struct rk_ctx *ctx, struct rk_wait *w, struct rk_wait_for *out)
+{
+    struct rk_engine *e = ctx->engine;
+    const struct rank_request *req = rk_req_with_callback(ctx);
+
+    if (!req || !e->describe[req->type])
+        return false;
+    e->describe[req->type](req, out);
+    if (ctx->board->called != e->called) { /* the program has gone on meanwhile */
+        ctx->board->called = e->called;
+        w->begun = w->since;
+    }
+    return true;
+}
+
 RK_COLD void rk_describe_wait(struct rk_ctx *ctx, struct rk_wait *w, uint64_t now)
 {
     struct rk_board *b = ctx->board;
@@ -33,7 +71,16 @@ RK_COLD void rk_describe_wait(struct rk_ctx *ctx, struct rk_wait *w, uint64_t no
     if (!b || now - b->written_ns < RK_DESCRIBE_NS)
         return;
     b->written_ns = now;
-    rk_describe(w, &what);
+    b->until_ns = 0;
+    if (w->background) {
+        if (!describe_background(ctx, w, &what))
+            return;
+        b->until_ns = now + RK_DESCRIBE_VALID_NS;
+    } else {
+        rk_describe(w, &what);
+        if (w->deadline && slices.on)
+            b->until_ns = w->deadline + RK_DESCRIBE_VALID_NS;
+    }
     if (!what.call[0]) /* a channel's own wait: nothing to add */
         rk_describe_call(&what, "a put, get or atomic");
     /* peers are numbers of this process */
@@ -48,10 +95,18 @@ RK_COLD void rk_describe_wait(struct rk_ctx *ctx, struct rk_wait *w, uint64_t no
     }
     b->begun_ns = w->begun;
     rk_board_write(b, RK_BOARD_WAITING, w->since, &what);
-    w->reported = true;
+    w->reported = !w->background;
 }
 
-RK_COLD void rk_wait_over(struct rk_ctx *ctx)
+RK_COLD void rk_wait_over(struct rk_ctx *ctx, struct rk_wait *w)
 {
-    rk_board_write(ctx->board, RK_BOARD_IN, rk_clock_ns(), NULL);
+    if (w->late && slices.on) { /* the next slice goes on */
+        slices.begun = w->begun;
+        slices.since = w->since;
+        slices.reported = w->reported;
+    } else if (w->reported) {
+        rk_board_write(ctx->board, RK_BOARD_IN, rk_clock_ns(), NULL);
+    }
 }
+
+RK_PUBLIC(rank_wait_slices);

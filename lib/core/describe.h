@@ -11,10 +11,16 @@
 #include "lib/base/status_page.h"
 #include "lib/core/engine.h"
 
-/* Shorter waits are not reported; longer ones are reported again after this interval. */
-enum { RK_DESCRIBE_NS = 100 * 1000 * 1000 };
+/*
+ * Shorter waits are not reported; longer ones are reported again after this interval. A wait in slices and one of the
+ * program outside the library have no end that is seen: they are reported again within RK_DESCRIBE_VALID_NS.
+ */
+enum { RK_DESCRIBE_NS = 100 * 1000 * 1000, RK_DESCRIBE_VALID_NS = 5 * RK_DESCRIBE_NS };
 
-/* Called by a wait that has become long. */
+/*
+ * Called by a wait that has become long. The progress thread's reports a request with a callback: nothing else of this
+ * process waits in the library then.
+ */
 void rk_describe_wait(struct rk_ctx *ctx, struct rk_wait *w, uint64_t now);
 /* What it waits for; out is zero before. */
 void rk_describe(const struct rk_wait *w, struct rk_wait_for *out);

@@ -83,6 +83,8 @@ struct rk_engine {
     struct rk_requests *requests; /* pool and ids: request.c */
     struct rk_link calls; /* completed requests with callbacks due: p2p's callback.c */
     bool calling;         /* a callback runs */
+    uint32_t callbacks;   /* of requests, not yet begun */
+    uint64_t called;      /* callbacks begun */
 
     bool finalizing;              /* ranks that leave now are no failures */
     bool draining;                /* all own data is sent; waiting until the other ranks are as far */

@@ -55,12 +55,13 @@ void rk_requests_share(struct rk_ctx *ctx)
     ctx->engine->requests->hold = ctx->engine->requests->sent.hold = RK_HOLD_SHARED;
 }
 
-static void request_spoil(void *object)
+static bool request_spoil(void *object)
 {
     struct rank_request *req = object;
 
     if (req->magic) /* untouched memory is not copied in a forked child */
         req->magic = 0;
+    return false;
 }
 
 void rk_requests_spoil(struct rk_ctx *ctx)
@@ -69,7 +70,7 @@ void rk_requests_spoil(struct rk_ctx *ctx)
 
     if (!r)
         return;
-    rk_slab_each(&r->pool, request_spoil);
+    rk_slab_find(&r->pool, request_spoil);
     r->sent.magic = 0;
 }
 
@@ -107,6 +108,18 @@ void rk_req_free(struct rank_request *req)
 {
     if (!(req->flags & RK_REQ_SHARED))
         rk_pool_give(req->ctx->engine->requests, req);
+}
+
+static bool request_is_called_back(void *object)
+{
+    const struct rank_request *req = object;
+
+    return req->magic == RK_REQ_MAGIC && req->hold & RK_HOLD_CALLS && !req->done;
+}
+
+const struct rank_request *rk_req_with_callback(const struct rk_ctx *ctx)
+{
+    return rk_slab_find(&ctx->engine->requests->pool, request_is_called_back);
 }
 
 /* ------------------------------------------------------------------------ ids */

@@ -145,6 +145,9 @@ void rk_requests_share(struct rk_ctx *ctx);
 struct rank_request *rk_req_alloc(struct rk_ctx *ctx);
 void rk_req_free(struct rank_request *req);
 
+/* A pooled request that is not complete and has a callback; NULL: there is none. */
+const struct rank_request *rk_req_with_callback(const struct rk_ctx *ctx);
+
 /* Ids for the wire; only rendezvous and synchronous sends need one. */
 rank_status_t rk_req_name(struct rank_request *req);
 void rk_req_unname(struct rank_request *req);

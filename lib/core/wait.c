@@ -314,7 +314,7 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_wait *w)
     if (rk_unlikely(e->stuck != NULL))
         shortly = e->threads ? rk_threads_check_stalls(e->threads, now)
                              : e->stuck(ctx, w, now, now - w->since, now - w->begun);
-    if (rk_unlikely(now - w->since >= RK_DESCRIBE_NS) && !w->background)
+    if (rk_unlikely(now - w->since >= RK_DESCRIBE_NS) && (!w->background || e->callbacks > 0))
         rk_describe_wait(ctx, w, now);
     spin = w->background ? BACKGROUND_SPIN_NS : e->spin_ns;
     if (rk_unlikely(e->stream_starts > 0) && spin < STREAM_SPIN_NS)

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct rk_board;
 struct rk_ctx;
 struct rk_peer;
 struct rk_wait_for;
@@ -45,7 +46,7 @@ struct rk_wait {
     uint64_t deadline; /* rk_clock_ns at which late becomes true; 0: never */
 
     /* Set by rk_wait. */
-    bool reported; /* on the status board */
+    bool reported; /* on the status board, or its earlier slices were */
     bool yielded;  /* has yielded since it began */
     bool late;     /* the deadline has passed: over must return true then */
     /* Evaluated with the lock only, by any thread. Stays true once true. */
@@ -66,8 +67,10 @@ struct rk_wait {
 
 /* One round: progress, then relax, yield or sleep. */
 void rk_wait_step(struct rk_ctx *ctx, struct rk_wait *w);
-/* Call after a wait that was reported. */
-void rk_wait_over(struct rk_ctx *ctx);
+/* Call after a wait that was reported or late. */
+void rk_wait_over(struct rk_ctx *ctx, struct rk_wait *w);
+/* Call before a wait with a deadline: it may be a slice of a wait. */
+void rk_wait_resume(struct rk_wait *w);
 
 /* Of a request: rk_req_wait. */
 struct rk_req_wait {
@@ -82,11 +85,13 @@ RK_INLINE void rk_wait_on(struct rk_ctx *ctx, struct rk_wait *w, bool (*over)(st
     w->reported = w->yielded = w->late = false;
     w->rounds = w->busy = 0;
     w->since = w->begun = 0;
+    if (rk_unlikely(w->deadline != 0))
+        rk_wait_resume(w);
     do
         rk_wait_step(ctx, w);
     while (!over(w));
-    if (rk_unlikely(w->reported))
-        rk_wait_over(ctx);
+    if (rk_unlikely(w->reported | w->late))
+        rk_wait_over(ctx, w);
 }
 
 /* The deadline for a timeout of the user. 0, for ever, if that is negative or beyond the clock. */

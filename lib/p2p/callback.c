@@ -20,6 +20,8 @@ static void call_one(struct rk_threads *t, struct rank_request *req)
 
     rk_req_envelope(req, &envelope);
     rk_req_result(req);
+    req->ctx->engine->callbacks--;
+    req->ctx->engine->called++;
     req->hold &= (uint8_t)~(RK_HOLD_CALLS | RK_HOLD_ACTIVE);
     if (!(req->hold & RK_HOLD_PERSISTENT))
         rk_req_free(req);
@@ -92,6 +94,7 @@ static rank_status_t set_callback(rank_request_t *handle, rank_done_fn fn, void 
     req->call = fn;
     req->call_arg = arg;
     req->hold |= RK_HOLD_CALLS;
+    req->ctx->engine->callbacks++;
     if (!(req->hold & RK_HOLD_PERSISTENT)) {
         req->flags &= (uint8_t)~RK_REQ_POOLED; /* copies of the handle are rejected from now on */
         *handle = RANK_REQUEST_NULL;

@@ -51,6 +51,7 @@ void rk_message_describe(const struct rank_request *req, struct rk_wait_for *out
 void rk_any_describe(const struct rk_wait *w, struct rk_wait_for *out)
 {
     const struct rk_any_wait *any = (const struct rk_any_wait *)w;
+    const struct rank_request *last = NULL;
     int n = 0;
 
     for (int64_t i = 0; i < any->n; i++) {
@@ -59,6 +60,7 @@ void rk_any_describe(const struct rk_wait *w, struct rk_wait_for *out)
 
         if (!req || req->done)
             continue;
+        last = req;
         n++;
         if (req->type > RK_REQ_RECV)
             continue;
@@ -68,6 +70,10 @@ void rk_any_describe(const struct rk_wait *w, struct rk_wait_for *out)
         out->flags |= one.flags & RK_WAIT_ANY_SOURCE;
     }
     rk_describe_call(out, "waitany of %d requests", n);
+    if (n == 1 && last->ctx->engine->describe[last->type]) {
+        *out = (struct rk_wait_for){.flags = 0};
+        last->ctx->engine->describe[last->type](last, out);
+    }
 }
 
 void rk_probe_describe(const struct rk_wait *w, struct rk_wait_for *out)

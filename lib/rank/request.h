@@ -67,6 +67,12 @@ RANK_API rank_status_t rank_waitall_timed(int64_t n, rank_request_t *reqs, int64
 RANK_API rank_status_t rank_waitsome_timed(int64_t n, rank_request_t *reqs, int64_t timeout_ns, int64_t *ndone,
                                            int64_t *indices, rank_envelope_t *envelopes);
 
+/*
+ * For bindings, which wait in slices: 1 begins a wait of this thread, of which the timed waits that follow are slices, and 0
+ * ends it. xrun's reports of hangs then show the wait with its whole time. Without it each slice is a wait of its own.
+ */
+RANK_API void rank_wait_slices(int on);
+
 /* As rank_waitsome, without waiting. *ndone may be 0. */
 RANK_API rank_status_t rank_testsome(int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
                                      rank_envelope_t *envelopes);

@@ -74,6 +74,12 @@ for n in 1 2 3; do
     world world plain.test $n -n $n
 done
 world dead plain.test 2 --on-failure continue -n 3
+GO_RANK_TEST=hang timeout -k 5 60 "$top_builddir/xrun" --heartbeat 1:kill -n 3 "$work/bin/plain.test" >"$work/log" 2>&1
+grep -q 'rank 0: no progress for .*: receive of 8 bytes on world, tag 7, waits for rank 1$' "$work/log" &&
+    grep -q 'rank 1: no progress for .*: probe on world, tag 7, waits for rank 2$' "$work/log" &&
+    grep -q 'rank 2: no progress for .*: receive of 8 bytes on world, tag 7, waits for rank 0$' "$work/log" &&
+    grep -q 'cycle: 0 -> 1 -> 2 -> 0$' "$work/log"
+judge $? "a hang is explained"
 timeout -k 5 60 "$top_builddir/xrun" -n 3 "$work/bin/ring" >"$work/log" 2>&1 && grep -q 'sum of 3 ranks' "$work/log"
 judge $? "example ring"
 if echo 'int main(void) { return 0; }' | gcc -fsanitize=thread -x c -o /dev/null - 2>/dev/null; then

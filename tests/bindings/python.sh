@@ -142,4 +142,16 @@ ends 0 "python -m rank, no finalize()" -m rank "$tests/ranks_calls.py"
 ends 1 "abort()" -c "$begin; w.rank == 1 and rank.abort(text='by abort'); w.barrier()"
 grep -q 'aborted the job with code 1: by abort' "$work/log"
 judge $? "abort() has a text"
+
+# A wait in slices is one wait for xrun: of a receive, and of a collective, which is nonblocking within.
+cat >"$work/hang.py" <<'CODE'
+import rank
+rank.init()
+w = rank.world()
+w.recv(bytearray(4), 1, 7) if w.rank == 0 else w.barrier()
+CODE
+timeout -k 5 60 xrun --heartbeat 1:kill -n 2 "$python" "$work/hang.py" >"$work/log" 2>&1
+grep -q 'rank 0: no progress for .*: receive of 4 bytes on world, tag 7, waits for rank 1$' "$work/log" &&
+    grep -q 'rank 1: no progress for .*: barrier #1 on world, waits for rank 0$' "$work/log" && grep -q 'cycle: 0 -> 1 -> 0$' "$work/log"
+judge $? "a hang is explained"
 exit $bad

@@ -62,7 +62,7 @@ waits() { # HOW VICTIM PATTERN
 waits recv 3 'ranks? [0-9,-]+: no progress for .* s: receive of 100 bytes on world, tag 7, waits for rank 3, which sleeps$'
 waits any 3 'ranks? [0-9,-]+: .*: receive of 100 bytes on world, any tag, waits for any rank$'
 waits probe 3 'ranks? [0-9,-]+: .*: probe on world, tag 7, waits for rank 3,'
-waits waitany 3 'ranks? [0-9,-]+: .*: waitany of 1 requests, waits for rank 3,'
+waits waitany 3 'ranks? [0-9,-]+: .*: receive of 100 bytes on world, tag 7, waits for rank 3,'
 waits ssend 3 'ranks? [0-9,-]+: .*: synchronous send of 100 bytes on world, tag 7, waits for rank 3,'
 waits large 3 'ranks? [0-9,-]+: .*: send of 8388608 bytes on world, tag 7, waits for rank 3,'
 waits barrier 1 'ranks? [0-9,-]+: .*: barrier #11 on world, waits for rank 1,'

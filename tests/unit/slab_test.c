@@ -86,11 +86,18 @@ static void lines(void **state)
 
 static int visits;
 
-static void visit(void *object)
+static bool visit(void *object)
 {
     visits++;
     assert_int_equal(((struct item *)object)->owner, 5);
     ((struct item *)object)->owner = 6;
+    return false;
+}
+
+static bool is_sixth(void *object)
+{
+    (void)object;
+    return ++visits == 6;
 }
 
 static void each(void **state)
@@ -98,7 +105,7 @@ static void each(void **state)
     struct rk_slab slab = RK_SLAB_INIT(sizeof(struct item), 4);
 
     (void)state;
-    rk_slab_each(&slab, visit);
+    assert_null(rk_slab_find(&slab, visit));
     assert_int_equal(visits, 0);
     for (int n = 0; n < 10; n++) {
         struct item *it = rk_slab_extend(&slab);
@@ -106,8 +113,11 @@ static void each(void **state)
         if (n % 3 == 0)
             rk_slab_free(&slab, it, ITEM_LINK);
     }
-    rk_slab_each(&slab, visit); /* free ones too, once each */
+    assert_null(rk_slab_find(&slab, visit)); /* free ones too, once each */
     assert_int_equal(visits, 10);
+    visits = 0;
+    assert_non_null(rk_slab_find(&slab, is_sixth));
+    assert_int_equal(visits, 6);
     rk_slab_close(&slab);
 }
 

@@ -37,16 +37,9 @@ void py_leave(struct py_gate *gate)
         gate->users--;
 }
 
-/*
- * Run step once with the GIL, then without it in slices, until it returns another status than RANK_ERR_TIMED_OUT.
- * gate is of the object that step uses. RANK_ERR_CLOSED: this process closes the object or its context.
- * Returns false with an exception set if a signal handler raised one.
- */
-bool py_wait(struct py_gate *gate, int64_t timeout_ns, py_step *step, void *arg, rank_status_t *status)
+/* As py_wait, after a first look. */
+static bool wait_in_slices(struct py_gate *gate, int64_t timeout_ns, py_step *step, void *arg, rank_status_t *status)
 {
-    *status = step(arg, 0);
-    if (*status != RANK_ERR_TIMED_OUT || timeout_ns == 0)
-        return true;
     int64_t end = timeout_ns < 0 ? INT64_MAX : py_clock_ns() + timeout_ns;
     do {
         if (PyErr_CheckSignals() < 0)
@@ -66,6 +59,22 @@ bool py_wait(struct py_gate *gate, int64_t timeout_ns, py_step *step, void *arg,
         py_leave(gate);
     } while (*status == RANK_ERR_TIMED_OUT);
     return true;
+}
+
+/*
+ * Run step once with the GIL, then without it in slices, until it returns another status than RANK_ERR_TIMED_OUT.
+ * gate is of the object that step uses. RANK_ERR_CLOSED: this process closes the object or its context.
+ * Returns false with an exception set if a signal handler raised one.
+ */
+bool py_wait(struct py_gate *gate, int64_t timeout_ns, py_step *step, void *arg, rank_status_t *status)
+{
+    *status = step(arg, 0);
+    if (*status != RANK_ERR_TIMED_OUT || timeout_ns == 0)
+        return true;
+    rank_wait_slices(1);
+    bool waited = wait_in_slices(gate, timeout_ns, step, arg, status);
+    rank_wait_slices(0);
+    return waited;
 }
 
 /* Shut the gate, and wait until no call is left behind it, and no thread of calls (or NULL). Returns false if time is up. */

@@ -46,6 +46,15 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(v.since_ns, 77);
     xr_wait_text(&v.what, text, sizeof(text));
     assert_string_equal(text, "allreduce #812 on world, waits for rank 5");
+    mine->until_ns = UINT64_MAX;
+    rk_board_write(mine, RK_BOARD_WAITING, 77, &what);
+    assert_true(rk_board_read(&b.slots[2], &v));
+    assert_int_equal(v.state, RK_BOARD_WAITING);
+    mine->until_ns = 1; /* since then it has not been reported again */
+    rk_board_write(mine, RK_BOARD_WAITING, 77, &what);
+    assert_true(rk_board_read(&b.slots[2], &v));
+    assert_int_equal(v.state, RK_BOARD_IN);
+    mine->until_ns = 0;
     rk_board_write(mine, RK_BOARD_IN, 78, NULL);
     assert_true(rk_board_read(&b.slots[2], &v));
     assert_int_equal(v.state, RK_BOARD_IN);
