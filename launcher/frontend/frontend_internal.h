@@ -108,7 +108,7 @@ struct front {
 
     /* signals and timers */
     struct event *signals[12];
-    int nsignals, interrupts;
+    int nsignals, interrupts, end_signal; /* end_signal: the first of the interrupts */
     struct event *timeout;        /* --timeout */
     struct event *stalled_output; /* after a forced end: the reader of our output is checked */
     struct event *launcher_wait;         /* for launcher commands to end */

@@ -228,7 +228,10 @@ static void on_hosts_slow(void *arg, const char *line)
 
 static void on_hosts_missing(void *arg, const char *line)
 {
-    xr_front_refuse(arg, 1, line);
+    struct front *f = arg;
+
+    xr_launch_give_up(f->branches);
+    xr_front_refuse(f, 1, line);
 }
 
 static const struct xr_wait_hosts_ops wait_hosts_ops = {on_hosts_complete, on_hosts_slow, on_hosts_missing};

@@ -45,10 +45,10 @@ static void end_after_report(void *arg)
     struct front *f = arg;
 
     if (!xr_job_is_forced(f->state))
-        xr_front_force(f, 128 + SIGTERM, SIGTERM, xr_front_grace(f, XR_SIGNAL_GRACE_MS));
+        xr_front_force(f, 128 + f->end_signal, f->end_signal, xr_front_grace(f, XR_SIGNAL_GRACE_MS));
 }
 
-/* TERM often comes from a tool that takes the job for hung: report first what the ranks wait for. */
+/* The user, or a tool, may take the job for hung: report first what the ranks wait for. */
 static void on_end_signal(evutil_socket_t sig, short what, void *arg)
 {
     struct front *f = arg;
@@ -59,7 +59,8 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
         if (!f->options->quiet)
             xr_stream_print(f->err, "xrun: got %s; ending the job (once more to kill it at once)",
                           strsignal(sig));
-        if (sig == SIGTERM && xr_job_is_active(f->state)) {
+        f->end_signal = sig;
+        if ((sig == SIGTERM || sig == SIGINT) && xr_job_is_active(f->state)) {
             xr_front_judge(f, 128 + sig);
             xr_heartbeat_explain_last(f->life, end_after_report, f);
         } else {
@@ -67,7 +68,6 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
         }
     } else {
         xr_front_force(f, 128 + sig, sig, 0);
-        xr_launch_give_up(f->branches);
     }
     /* Only output that is not read keeps xrun, and the user repeats the signal. */
     if (f->interrupts > 2 && !xr_tree_child_count(f->tree))

@@ -240,6 +240,7 @@ void xr_front_force(struct front *f, int code, int sig, uint32_t grace_ms)
         xr_front_enter(f, xr_job_state_when_forced(f->state));
     f->seen_written = terminate_written(f);
     event_add(f->stalled_output, &first);
+    xr_launch_give_up(f->branches);
     xr_front_end_job_by(f, sig, grace_ms);
 }
 

@@ -38,7 +38,7 @@ XRUN_HEARTBEAT=1 timeout -k 5 $((30 * slow)) "$XRUN" -n 3 "$job" sleep 4 >slept.
 finds slept 1 '^xrun: ranks? [0-9,-]+: no progress for .*, waits for rank 2, which sleeps$'
 finds slept 0 'cycle'
 
-# TERM by an outer tool: the report comes before the end, and not for a job that is busy, or was explained before.
+# TERM by an outer tool, or ^C: the report comes before the end, and not for a job that is busy, or was explained before.
 for how in "ring 3" "sleep 60" "compute 60"; do
     timeout -k 10 $((3 + 2 * slow)) "$XRUN" -n 3 "$job" $how >term.out 2>"term ${how% *}.err"
     [ $? = 124 ] && grep -q 'got Terminated' "term ${how% *}.err" && good "TERM ends $how" || bad "TERM ends $how" "it does not"
@@ -46,6 +46,8 @@ done
 finds "term ring" 3 '^xrun: rank [0-2]: no progress for [0-9.]+ s: receive of 4 bytes on world, tag 0, waits for rank [0-2]$'
 finds "term ring" 1 '^xrun: cycle: 0 -> 1 -> 2 -> 0$'
 for how in sleep compute; do finds "term $how" 0 'no progress|cycle'; done
+timeout -s INT -k 10 $((3 + 2 * slow)) "$XRUN" -n 3 "$job" ring >term.out 2>interrupt.err
+finds interrupt 3 '^xrun: rank [0-2]: no progress for [0-9.]+ s: receive of 4 bytes on world, tag 0, waits for rank [0-2]$'
 timeout -k 10 $((3 + 2 * slow)) "$XRUN" -n 3 --heartbeat 1 "$job" ring >term.out 2>"term again.err"
 finds "term again" 3 'no progress'
 finds "term again" 1 'cycle'
