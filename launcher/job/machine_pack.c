@@ -89,6 +89,15 @@ static void *unpack_array(struct xr_unpacker *u, uint32_t *n, size_t size, size_
     return array;
 }
 
+static enum rk_nic_kind unpack_kind(struct xr_unpacker *u)
+{
+    uint32_t kind = xr_unpack_u32(u);
+
+    if (kind > RK_NIC_ETHERNET)
+        u->failed = true;
+    return u->failed ? RK_NIC_ETHERNET : (enum rk_nic_kind)kind;
+}
+
 static bool unpack_flag(struct xr_unpacker *u)
 {
     uint32_t flag = xr_unpack_u32(u);
@@ -152,7 +161,7 @@ static void unpack_devices(struct xr_unpacker *u, const struct rk_machine *m, st
         d->near = unpack_range(u, m->ncores);
         d->link_gbs = unpack_rate(u);
         d->port_gbs = unpack_rate(u);
-        d->kind = unpack_flag(u) ? RK_NIC_ETHERNET : RK_NIC_FABRIC;
+        d->kind = unpack_kind(u);
     }
 }
 

@@ -22,6 +22,7 @@ enum {
     CLASS_DISPLAY = 0x03,
     CLASS_DISPLAY_OTHER = 0x0380,
     CLASS_NETWORK = 0x02,
+    CLASS_ETHERNET = 0x0200,
     CLASS_ACCELERATOR = 0x1200,
     PORT_ACTIVE = 4, /* ibv_port_state */
 };
@@ -83,7 +84,7 @@ static double port_rate(const struct rk_device *d, const char *netdev)
 {
     char text[64];
 
-    if (d->kind == RK_NIC_FABRIC && read_sysfs("infiniband", d->name, "ports/1/rate", text, sizeof(text)))
+    if (d->kind != RK_NIC_ETHERNET && read_sysfs("infiniband", d->name, "ports/1/rate", text, sizeof(text)))
         return strtod(text, NULL) / 8;
     if (*netdev && read_sysfs("net", netdev, "speed", text, sizeof(text)) && *text != '-')
         return strtod(text, NULL) / 8000;
@@ -161,7 +162,7 @@ static bool is_slingshot(hwloc_obj_t pci, hwloc_obj_t o)
 /* Take name and kind from the OS devices of a NIC, RDMA first. Returns false without one that is up. */
 static bool name_nic(const struct rk_machine_loader *l, hwloc_obj_t pci, struct rk_device *d)
 {
-    bool rdma = false, up = false, fabric = false;
+    bool rdma = false, up = false, fabric = false, ethernet = pci->attr->pcidev.class_id == CLASS_ETHERNET;
 
     for (hwloc_obj_t o = NULL; (o = next_osdev(pci, o));) {
         if (o->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS) {
@@ -178,7 +179,7 @@ static bool name_nic(const struct rk_machine_loader *l, hwloc_obj_t pci, struct 
             up = up || (works && !rdma);
         }
     }
-    d->kind = rdma || fabric ? RK_NIC_FABRIC : RK_NIC_ETHERNET;
+    d->kind = fabric || (rdma && !(ethernet && *d->netdev)) ? RK_NIC_FABRIC : rdma ? RK_NIC_ROCE : RK_NIC_ETHERNET;
     if (!rdma)
         copy_text(d->name, sizeof(d->name), d->netdev);
     d->port_gbs = l->live && *d->name ? port_rate(d, d->netdev) : 0;

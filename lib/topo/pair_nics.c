@@ -2,7 +2,7 @@
 /*
  * pair_nics.c: choose the NIC nearest to GPU or cores of each rank.
  *
- * RDMA precedes Ethernet, then distance counts. Of equals a rank has the NIC that is least loaded for its bandwidth,
+ * RDMA precedes Ethernet, then distance counts, then InfiniBand precedes RoCE. Of equals a rank has the NIC that is least loaded for its bandwidth,
  * so that ranks of one GPU use all NICs that are as near, then the first in PCI order.
  */
 #include "lib/topo/pair_internal.h"
@@ -38,14 +38,16 @@ static void measure_distances(struct nic_choice *c, const struct rk_pair_rank *r
                         : rk_pair_core_distance(c->m, &cores, nic_at(c, i));
 }
 
-/* Compare by kind and distance only. */
+/* Compare by kind and distance, not by load. */
 static int compare_near(const struct nic_choice *c, uint32_t a, uint32_t b)
 {
     const struct rk_device *x = nic_at(c, a), *y = nic_at(c, b);
 
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    return c->far[a] < c->far[b] ? -1 : c->far[a] > c->far[b];
+    if ((x->kind == RK_NIC_ETHERNET) != (y->kind == RK_NIC_ETHERNET))
+        return y->kind == RK_NIC_ETHERNET ? -1 : 1;
+    if (c->far[a] != c->far[b])
+        return c->far[a] < c->far[b] ? -1 : 1;
+    return x->kind < y->kind ? -1 : x->kind > y->kind;
 }
 
 /* Compare the loads that one more rank would make. */
@@ -68,7 +70,7 @@ static enum rk_pair_reason reason_for(const struct nic_choice *c, uint32_t best)
             equals = true;
             lighter = lighter || compare_load(c, best, i) < 0;
         }
-        ethernet = ethernet || (nic_at(c, i)->kind != nic_at(c, best)->kind && c->far[i] < c->far[best]);
+        ethernet = ethernet || (nic_at(c, i)->kind == RK_NIC_ETHERNET && nic_at(c, best)->kind != RK_NIC_ETHERNET && c->far[i] < c->far[best]);
     }
     return c->nics->n == 1 ? RK_PAIR_ONLY
            : equals        ? (lighter ? RK_PAIR_LEAST_LOADED : RK_PAIR_PCI_ORDER)

@@ -89,7 +89,7 @@ char *rk_pair_text(const struct rk_machine *m, const struct rk_pair_rank *rank)
     }
     for (uint32_t i = 0; i < rank->nnics; i++) {
         const struct rk_device *d = &m->nic[rank->nic[i].device];
-        fprintf(to, "nic=%d|%d|", d->kind == RK_NIC_FABRIC, node_of_device(m, d));
+        fprintf(to, "nic=%d|%d|", d->kind != RK_NIC_ETHERNET, node_of_device(m, d));
         put_field(to, d->pci, '|');
         put_field(to, d->name, '|');
         put_field(to, d->netdev, '|');

@@ -87,7 +87,7 @@ static void print_device(FILE *out, const struct rk_machine *m, const char *kind
     if (*d->model)
         fprintf(out, ", %s", d->model);
     if (*kind == 'N')
-        fprintf(out, ", %s", d->kind == RK_NIC_FABRIC ? "RDMA" : "Ethernet");
+        fprintf(out, ", %s", d->kind == RK_NIC_ETHERNET ? "Ethernet" : d->kind == RK_NIC_ROCE ? "RDMA on Ethernet" : "RDMA");
     if (d->link_gbs > 0)
         fprintf(out, ", PCIe %.1f GB/s", d->link_gbs);
     if (d->port_gbs > 0)

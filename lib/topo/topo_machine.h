@@ -45,7 +45,11 @@ struct rk_bridge {
     bool own;    /* inside an AMD GPU: not counted as a switch */
 };
 
-enum rk_nic_kind { RK_NIC_FABRIC, RK_NIC_ETHERNET }; /* RDMA and Slingshot; anything else */
+enum rk_nic_kind {
+    RK_NIC_FABRIC, /* InfiniBand, Slingshot, EFA */
+    RK_NIC_ROCE,   /* RDMA by a PCI device of class Ethernet with a network interface */
+    RK_NIC_ETHERNET
+};
 
 /* A GPU or a NIC. */
 struct rk_device {

@@ -5,7 +5,7 @@
  * A machine has a line a NUMA node.
  * In a line, [ ] is a host bridge, ( ) a PCI bridge, and a letter a device:
  * G NVIDIA without a driver, A AMD of class 0380, a AMD of class 1200, I Intel of class 1200, i Intel with a screen,
- * V the screen of a baseboard controller, M InfiniBand with ib0, m the same with its port down, E Ethernet,
+ * V the screen of a baseboard controller, M InfiniBand with ib0, m the same with its port down, R RoCE, E Ethernet,
  * e Ethernet without a driver, S Slingshot.
  */
 #ifndef TESTS_UNIT_MACHINE_XML_H
@@ -47,7 +47,7 @@ static void write_device(struct machine_writer *w, char kind)
     } kinds[] = {
         {'G', "0302 [10de:2330]", ""},  {'A', "0380 [1002:7408]", ""}, {'a', "1200 [1002:74a1]", ""},
         {'I', "1200 [8086:0bd5]", ""},  {'i', "0300 [8086:4680]", ""}, {'V', "0300 [1a03:2000]", ""},
-        {'M', "0207 [15b3:1021]", "rn"}, {'m', "0207 [15b3:1021]", "d"}, {'E', "0200 [8086:1521]", "n"},
+        {'M', "0207 [15b3:1021]", "rn"}, {'m', "0207 [15b3:1021]", "d"}, {'R', "0200 [15b3:1021]", "rn"}, {'E', "0200 [8086:1521]", "n"},
         {'e', "0200 [8086:1521]", ""},  {'S', "0200 [17db:0501]", "n"},
     };
     size_t i = 0;

@@ -235,6 +235,26 @@ static void bandwidth(void **state)
     rk_machine_free(&m);
 }
 
+/* One card with a port for each: InfiniBand is as near as RoCE. A RoCE port that is nearer is taken. */
+static void two_kinds_of_port(void **state)
+{
+    static const char *const one_card[] = {"[(E)((G)(RM))]"}, *const nearer[] = {"[((G)(R))(M)(E)]"};
+    struct rk_pair_request rq = {.ranks = 3};
+    struct rk_pairing p;
+    struct rk_machine m;
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        make_machine(&m, 1, 1, 4, k ? nearer : one_card);
+        assert_int_equal(m.nnics, 3);
+        pair_ok(&m, &rq, &p);
+        for (uint32_t i = 0; i < 3; i++)
+            assert_int_equal(m.nic[p.rank[i].nic[0].device].kind, k ? RK_NIC_ROCE : RK_NIC_FABRIC);
+        rk_pair_free(&p);
+        rk_machine_free(&m);
+    }
+}
+
 static void check_refused(const struct rk_machine *m, struct rk_pair_request rq, const char *text)
 {
     struct rk_pairing p = {.ranks = 77};
@@ -437,7 +457,7 @@ static void random_device(struct random_case *c, struct rk_device *d, uint32_t i
 
     *d = (struct rk_device){.address = i, .bridge = random_below(4) ? random_below(BRIDGES) : RK_TOPO_NONE,
                             .link_gbs = random_below(3) ? 16 : 32,
-                            .kind = random_below(4) ? RK_NIC_FABRIC : RK_NIC_ETHERNET};
+                            .kind = (enum rk_nic_kind)random_below(3)};
     d->near = near == 0 ? (struct rk_core_range){0, c->m.ncores}
               : near == 1 ? c->package[c->core[c->numa[node].near.first].package]
                           : c->numa[node].near;
@@ -548,7 +568,7 @@ static void check_nics(const struct random_case *c, const struct rk_pairing *p)
                     const struct rk_device *nic = &c->nic[k ? n : has];
                     far[k] = rank->ngpus ? rk_path_distance(&c->m, &c->gpu[rank->gpu[i % rank->ngpus].device], nic)
                                          : rk_pair_core_distance(&c->m, &cores, nic);
-                    far[k] += nic->kind == RK_NIC_ETHERNET ? 4 * RK_PAIR_FAR : 0;
+                    far[k] = 2 * far[k] + (nic->kind == RK_NIC_ETHERNET ? 8 * RK_PAIR_FAR : nic->kind == RK_NIC_ROCE);
                 }
                 if (n == has || mine & 1u << n)
                     continue;
@@ -715,6 +735,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lassen),     cmocka_unit_test(corona),     cmocka_unit_test(one_rdma_device),
         cmocka_unit_test(behind_switches), cmocka_unit_test(no_devices), cmocka_unit_test(bandwidth),
+        cmocka_unit_test(two_kinds_of_port),
         cmocka_unit_test(lists),      cmocka_unit_test(list_text), cmocka_unit_test(restricted), cmocka_unit_test(properties),
         cmocka_unit_test(visible_words), cmocka_unit_test(reasons),
         cmocka_unit_test(least_total), cmocka_unit_test(many_ranks),
