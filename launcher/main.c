@@ -119,7 +119,7 @@ static int make_job(const struct xr_options *o, const struct xr_plan *plan, stru
     if (o->spawned && !xr_spawned_origin(o->spawned, &job->origin))
         return main_refuse("out of memory", 1);
     be_quiet(o);
-    code = xr_programs_make(o, plan->local != XR_NO_HOST, job, text, sizeof(text));
+    code = xr_programs_make(o, plan->local != XR_NO_HOST && !o->where.xml, job, text, sizeof(text));
     be_quiet(o); /* reading the configuration has set the threshold */
     if (code && text[0])
         return main_refuse(text, code);
@@ -146,6 +146,8 @@ static int main_check_limits(const struct xr_options *o, const struct xr_plan *p
     int here = o->n && !xr_plan_remote(plan) ? o->n : RANKS_UNKNOWN;
     char text[1024] = "";
 
+    if (o->where.xml) /* no rank starts */
+        return 0;
     if (!xr_limits_check(here, o->input == XR_INPUT_ALL ? 2 : 0, 0, text, sizeof(text)) ||
         !xr_place_files(o, plan, 0, text, sizeof(text)))
         return main_refuse(text, XR_EXIT_USAGE);

@@ -110,7 +110,7 @@ fi
 
 # ---------------------------------------------------------------------------- a machine that is not here
 corona=$machines/epyc-corona.xml
-run 10 --dry-run --xml "$corona" -n 8 --map-by numa --bind numa true
+run 10 --dry-run --xml "$corona" -n 8 --map-by numa --bind numa ./no-program
 grep '^ *[0-9]  GPU' out | sed 's/^ *//; s/ (.*) \(NODE\|SYS\),.*;.*/ \1/' >near
 [ "$(grep NODE near | tr '\n' ,)" = "1  GPU 0 NODE,2  GPU 1 NODE,5  GPU 2 NODE,7  GPU 3 NODE," ] && grep -q '^ *7  .* 42-47,90-95$' out &&
     [ "$(grep -c 'NIC 2 (mlx5_0) SYS' out)" = 8 ] && check "--dry-run --xml, a rank a NUMA node" 0 ||
