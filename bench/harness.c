@@ -42,9 +42,10 @@ static const struct bench_entry *harness_find(const char *name, int i)
     return NULL;
 }
 
+/* A benchmark with a similar name, or else the first one about that word ("bandwidth": bw). NULL: there is none. */
 static const char *harness_nearest(const char *name)
 {
-    const char *best = NULL;
+    const char *best = NULL, *about = NULL;
     int least = (int)strlen(name) / 2 + 1;
 
     for (int t = 0; t < TABLES; t++) {
@@ -54,9 +55,11 @@ static const char *harness_nearest(const char *name)
                 least = d;
                 best = e->name;
             }
+            if (!about && strlen(name) > 3 && strcasestr(e->doc, name))
+                about = e->name;
         }
     }
-    return best;
+    return about ? about : best;
 }
 
 static void harness_list(FILE *out)
