@@ -167,7 +167,7 @@ static rank_status_t watch_singletons(struct xr_agent *agent)
  */
 static void widen_file_table(const struct xr_agent *agent, uint32_t ranks)
 {
-    int most = 64 + 8 * (int)ranks, fd;
+    int most = XR_FDS_OWN + 8 * (int)ranks, fd;
     struct rlimit lim;
 
     if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY && (rlim_t)most >= lim.rlim_cur)

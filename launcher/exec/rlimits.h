@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* Open files of an agent or front end, without those of its children. */
-#define XR_FDS_OWN 64
+#define XR_FDS_OWN 44
 /* Open files for each child agent: its connection, its launcher command, and pipes to that while it starts. */
 #define XR_FDS_PER_AGENT 6u
 

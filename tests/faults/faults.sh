@@ -145,6 +145,8 @@ limited() { # LIMIT as ulimit takes it, ARGS of xrun
 }
 limited "-n 64" -n 4 "$boot"
 verdict "ulimit -n 64, 4 ranks" 2 '^xrun: error: 4 ranks need [0-9]+ open files .* hard limit is 64; start fewer or raise it'
+limited "-n 64" -n 2 --stdin all "$boot"
+verdict "ulimit -n 64, 2 ranks" 0
 limited "-Sn 64" -n 16 "$boot"
 verdict "ulimit -Sn 64, 16 ranks" 0
 # There each has fewer. What else this script has open decides whether it is enough.

@@ -190,8 +190,8 @@ few() { # LIMIT as ulimit takes it
         --output-dir "$PWD/files" sh -c 'ulimit -Sn; echo $XRUN_RANK >>ran' >out 2>err </dev/null
     rc=$?
 }
-few "-n 100"
-verdict "too few descriptors for files" 2 'error: --output-dir for 14 ranks needs [0-9]+ open files .* hard limit is 100; start fewer or raise it'
+few "-n 80"
+verdict "too few descriptors for files" 2 'error: --output-dir for 14 ranks needs [0-9]+ open files .* hard limit is 80; start fewer or raise it'
 [ "$(grep -c . err)" = 1 ] && [ ! -e ran ] && good "that is one line, and nothing runs" || bad "that is one line, and nothing runs" "$(cat err)"
 few "-Sn 100"
 verdict "few, but they may be more" 0

@@ -338,10 +338,10 @@ done
 verdict "^C twice at the start" 130
 [ "$ms" -le 2000 ] && good "^C twice at the start is at once" || bad "^C twice at the start is at once" "$ms ms"
 # An ssh that first prints, on the other host, what may be used there.
-printf '#!/bin/sh\nhost=$1\nshift\nexec ssh "$host" "ulimit -n 90; $*"\n' >tight-ssh
+printf '#!/bin/sh\nhost=$1\nshift\nexec ssh "$host" "ulimit -n 70; $*"\n' >tight-ssh
 chmod +x tight-ssh
 xrun 30 -n 5 --host hosta:1,hostb:4 --agent "$PWD/tight-ssh" sleep 100
-verdict "too few open files on one of the hosts" 2 'host hostb: 4 ranks need [0-9]+ open files .* hard limit is 90'
+verdict "too few open files on one of the hosts" 2 'host hostb: 4 ranks need [0-9]+ open files .* hard limit is 70'
 [ "$(grep -c . err)" = 1 ] && good "that is one line" || bad "that is one line" "$(cat err)"
 xrun 30 -n 3 --host hosta:1,hostb:2 --agent "$PWD/tight-ssh" sh -c 'ulimit -n'
 verdict "as few as are enough" 0
