@@ -126,13 +126,10 @@ void xr_ranks_text(const int32_t *ranks, uint32_t listed, uint32_t n, char *out,
 
 static void add_team(struct text_buffer *t, const struct rk_wait_for *w)
 {
-    if (w->team == 0)
-        status_board_add(t, " on world");
-    else if (w->team >> 62) /* a random number: lib/p2p/team.h */
-        status_board_add(t, " on a team of several worlds (%u rank%s)", w->team_size, xr_plural(w->team_size));
-    else
-        status_board_add(t, " on team %u of rank %u (%u rank%s)", (uint32_t)w->team, (uint32_t)(w->team >> 32),
-            w->team_size, xr_plural(w->team_size));
+    char team[80];
+
+    rk_board_team_text(w->team, w->team_size, team, sizeof(team));
+    status_board_add(t, " on %s", team);
 }
 
 void xr_wait_text(const struct rk_wait_for *w, char *out, size_t len)

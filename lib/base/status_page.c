@@ -173,3 +173,17 @@ bool rk_board_read(const struct rk_board_slot *s, struct rk_board_view *out)
     }
     return false;
 }
+
+/* ------------------------------------------------------------------ both */
+
+void rk_board_team_text(uint64_t id, uint32_t size, char *out, size_t len)
+{
+    const char *s = size == 1 ? "" : "s";
+
+    if (id == 0)
+        snprintf(out, len, "world");
+    else if (id >> 62) /* a random number: lib/p2p/team.h */
+        snprintf(out, len, "a team of several worlds (%u rank%s)", size, s);
+    else
+        snprintf(out, len, "team %u of rank %u (%u rank%s)", (uint32_t)id, (uint32_t)(id >> 32), size, s);
+}

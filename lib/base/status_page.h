@@ -49,6 +49,9 @@ _Static_assert(sizeof(struct rk_wait_for) % 8 == 0, "is copied in words");
 
 #define RK_BOARD_OTHER_JOB(rank) (-1 - (rank))
 
+/* "world", "team 3 of rank 0 (4 ranks)": a team by its id and size. */
+void rk_board_team_text(uint64_t id, uint32_t size, char *out, size_t len);
+
 struct rk_board_slot {
     _Atomic uint32_t turn RK_ALIGNED_LINE; /* odd during a write */
     _Atomic uint32_t state;
