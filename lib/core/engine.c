@@ -500,6 +500,10 @@ void rk_engine_check_deaths(struct rk_ctx *ctx, uint64_t now)
         if (ctx->engine->open[i].ops->idle)
             ctx->engine->open[i].ops->idle(ctx->engine->open[i].state, now);
     }
+    for (int i = 0; i < ctx->engine->nrooms; i++) {
+        if (ctx->engine->rooms[i]->tick)
+            ctx->engine->rooms[i]->tick(ctx);
+    }
 }
 
 /* ------------------------------------------------------------------ progress */

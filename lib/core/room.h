@@ -28,6 +28,8 @@ struct rk_room {
     /* Runs in each progress call; returns the number of events. */
     int (*progress)(struct rk_ctx *ctx);
     bool progress_on_demand; /* only after rk_room_start_progress */
+    /* Runs every 0.1 s or so while a thread waits or polls, maybe within a channel: sends nothing. */
+    void (*tick)(struct rk_ctx *ctx);
     /* Complete all that depends on the peer. */
     void (*peer_died)(struct rk_ctx *ctx, struct rk_peer *peer);
     /* Drop what is the peer's: its number goes to another process. It may have died before. */
