@@ -50,7 +50,7 @@ static size_t input_elements(const struct rk_coll_call *c)
 void rk_build_call(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c)
 {
     bool in_result = c->kind == RK_COLL_ALLREDUCE || (c->kind == RK_COLL_REDUCE && c->team->rank == c->root);
-    struct rk_step *first, **begin = s->last; /* after the steps of RANK_CHECK, which come before all of these */
+    struct rk_step *first, **begin = s->last;
     struct scaled *g;
 
     if (c->op != RANK_AVG || !rk_op_scales(c->dtype) || !rk_coll_shape[c->kind].reduces) {

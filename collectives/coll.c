@@ -4,6 +4,7 @@
  */
 #include "collectives/average.h"
 #include "collectives/coll_kind.h"
+#include "collectives/call_query.h"
 #include "collectives/coll_mismatch.h"
 #include "collectives/coll_trace.h"
 #include "collectives/host_arena.h"
@@ -24,7 +25,14 @@ static int coll_on_progress(struct rk_ctx *ctx)
 
     int n = rk_unlikely(ctx->coll->failures.nreports) ? rk_failures_send(ctx) : 0;
 
+    if (rk_unlikely(ctx->coll->tick))
+        rk_calls_check(ctx);
     return rk_unlikely(rk_scheds_busy(all)) ? n + rk_scheds_progress(all) : n;
+}
+
+static void coll_on_tick(struct rk_ctx *ctx)
+{
+    ctx->coll->tick = !rk_list_empty(&ctx->coll->scheds.active);
 }
 
 static void coll_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
@@ -163,7 +171,7 @@ static void use_arena(struct rank_team *team, struct rk_arena *a, int index)
 
     rk_arena_attach(a, index);
     t->arena = a;
-    t->direct = rk_nkinds || rk_conf.coll_check ? NULL : t->arena;
+    t->direct = rk_nkinds ? NULL : t->arena;
     for (int k = 0; k < RK_COLL_COUNT && !coll->trace; k++) { /* a traced call takes the slow path */
         enum rk_coll_kind kind = (enum rk_coll_kind)k;
 
@@ -324,12 +332,11 @@ static void build_on_hosts(struct rk_sched *s, struct rk_coll_team *t, const str
         rk_build_segments(s, algo, c);
 }
 
-/* algo NULL: no rank has data, so that only RANK_CHECK has steps. NULL if out of memory. */
+/* NULL if out of memory. */
 static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo *algo, uint64_t seq)
 {
     struct rank_team *team = c->team;
     struct rk_sched *s = rk_sched_new(&team->ctx->coll->scheds, team, seq);
-    struct rk_step *check, *step, **first;
 
     if (!s)
         return NULL;
@@ -337,18 +344,10 @@ static struct rk_sched *build(const struct rk_coll_call *c, const struct rk_algo
     set_reducer(s, c);
     s->hosts = team->coll->hosts;
     s->number = rk_coll_number(team);
-    check = rk_unlikely(rk_conf.coll_check) ? rk_call_build_check(s, c) : NULL;
-    first = s->last;
-    if (rk_likely(algo != NULL)) {
-        if (algo == &undecided || (algo->needs & RK_NEEDS_HOSTS))
-            build_on_hosts(s, team->coll, c);
-        else
-            rk_build_segments(s, algo, c);
-    }
-    for (step = check ? *first : NULL; step; step = step->next) {
-        if (step->waits_for == 0)
-            rk_sched_order(check, step);
-    }
+    if (algo == &undecided || (algo->needs & RK_NEEDS_HOSTS))
+        build_on_hosts(s, team->coll, c);
+    else
+        rk_build_segments(s, algo, c);
     return s;
 }
 
@@ -394,9 +393,9 @@ rank_status_t rk_coll_copy_alone(const struct rk_coll_call *c)
 
 rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out)
 {
-    bool alone = c->team->size == 1, empty = alone || rk_coll_is_empty(c), trivial = alone || (empty && !rk_conf.coll_check);
+    bool alone = c->team->size == 1, trivial = alone || rk_coll_is_empty(c);
     struct rk_coll_team *t = c->team->coll;
-    bool straight = !out && t->arena && !c->user && !rk_conf.coll_check;
+    bool straight = !out && t->arena && !c->user;
     struct rank_request own, *req = &own;
     struct rk_coll_call ordered;
     const struct rk_algo *algo;
@@ -413,9 +412,11 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     }
     if (!t->one_node && !alone && !rk_team_hosts_begin(c->team, c->kind))
         return rk_coll_failed_alone(c, RANK_ERR_NO_MEMORY);
-    algo = empty ? NULL : t->one_node || t->hosts ? choose(t, c, straight ? RK_COLL_STRAIGHT : RK_COLL_SCHEDULED) : &undecided;
-    if (!trivial && t->arena && (!algo || algo->build) && (st = rk_call_begin_schedule(t->arena, c, !out)) != RANK_OK)
-        return st;
+    algo = trivial ? NULL : t->one_node || t->hosts ? choose(t, c, straight ? RK_COLL_STRAIGHT : RK_COLL_SCHEDULED) : &undecided;
+    if (!alone && (!algo || algo->build))
+        rk_call_begin(c, out ? RK_FORM_NONBLOCKING : RK_FORM_BLOCKING, rk_coll_number(c->team) + 1);
+    if (!alone && trivial)
+        c->team->coll_seq++; /* it has a number, too */
     if (rk_unlikely(c->team->ctx->coll->trace))
         rk_trace_begin(&trace, c, algo);
     if (algo && !algo->build) {
@@ -447,10 +448,13 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     }
     rk_sched_request(req, c->team->ctx);
     req->team = c->team->id; /* for rk_coll_explain_request */
-    if (s)
+    if (s) {
+        rk_call_mark(s);
         rk_sched_start(s, req);
-    else
+    }
+    else {
         rk_req_complete(req, RANK_OK);
+    }
     if (rk_unlikely(c->team->ctx->coll->failures.nreports))
         rk_failures_send(c->team->ctx);
     if (!out) {
@@ -466,11 +470,12 @@ const struct rk_room rk_room_coll = {
     .open = coll_open,
     .release = coll_release,
     .progress = coll_on_progress,
+    .tick = coll_on_tick,
     .peer_died = coll_on_death,
     .team_open = coll_team_open,
     .team_close = coll_team_close,
     .requests = 1 << RK_REQ_COLL,
     .describe = rk_coll_describe,
     .explain = rk_coll_explain_request,
-    .frames = {{RK_KIND_COLL_FAILED, rk_failure_arrived}},
+    .frames = {{RK_KIND_COLL_FAILED, rk_failure_arrived}, {RK_KIND_COLL_CALL, rk_call_arrived}},
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_args.c: check blocks of different lengths, and report unusable buffers. */
 #include "collectives/coll_args.h"
+#include "collectives/op/op_name.h"
 
 RK_COLD rank_status_t rk_coll_buffer_error(const char *call, const char *name, const void *buf)
 {
@@ -9,8 +10,11 @@ RK_COLD rank_status_t rk_coll_buffer_error(const char *call, const char *name, c
 
 RK_COLD rank_status_t rk_coll_op_error(const char *call, rank_op_t op, rank_dtype_t dtype)
 {
-    return rk_arg_error(RANK_ERR_DTYPE, call, "op %#llx is not defined for dtype %#llx", (unsigned long long)op,
-                        (unsigned long long)dtype);
+    char which[RK_OP_NAME], of[RK_OP_NAME];
+
+    rk_op_text(op, which, sizeof(which));
+    rk_dtype_text(dtype, of, sizeof(of));
+    return rk_arg_error(RANK_ERR_DTYPE, call, "op %s is not defined for dtype %s", which, of);
 }
 
 RK_COLD rank_status_t rk_coll_check_user_op(const char *call, rank_op_t op, bool *commutative)

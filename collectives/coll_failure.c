@@ -66,9 +66,9 @@ rank_status_t rk_coll_returns(const struct rk_coll_call *c, rank_status_t st)
 
 RK_COLD rank_status_t rk_coll_why_over(const struct rank_team *team)
 {
-    if (team->ndead > 0 || team->coll_failed == RK_COLL_LOST)
-        return rk_team_lost(team);
-    return team->coll_failed_at <= rk_coll_number(team) + 1 ? RANK_ERR_COLLECTIVE : RANK_OK;
+    if (team->coll_failed == RK_COLL_FAILED && team->coll_failed_at <= rk_coll_number(team) + 1)
+        return RANK_ERR_COLLECTIVE;
+    return team->ndead > 0 || team->coll_failed == RK_COLL_LOST ? rk_team_lost(team) : RANK_OK;
 }
 
 bool rk_failure_decode(const void *payload, uint32_t len, struct rk_failure_frame *out)
@@ -76,14 +76,14 @@ bool rk_failure_decode(const void *payload, uint32_t len, struct rk_failure_fram
     if (len != sizeof(*out))
         return false;
     memcpy(out, payload, sizeof(*out));
-    return !(out->team & RK_TEAM_COLL) && out->src <= INT32_MAX && out->status < 0;
+    return !(out->team & RK_TEAM_COLL) && out->src <= INT32_MAX && out->status < 0 && out->diff.arg < RK_CALL_ARGS;
 }
 
 /* ------------------------------------------------------------------ on this rank */
 
 void rk_coll_end_team(struct rank_team *team, uint64_t number)
 {
-    if (team->coll_failed && number >= team->coll_failed_at)
+    if (team->ndead > 0 || (team->coll_failed && number >= team->coll_failed_at)) /* the first cause stays */
         return;
     team->coll_failed = RK_COLL_FAILED;
     team->coll_failed_at = number;
@@ -105,9 +105,10 @@ static void send_failure(struct rk_ctx *ctx, int number, const struct rk_failure
         rk_send_control(peer, RK_KIND_COLL_FAILED, 0, frame, sizeof(*frame));
 }
 
-static void send_to_team(const struct rank_team *team, uint64_t number, rank_status_t status)
+static void send_to_team(const struct rk_failure_report *report)
 {
-    struct rk_failure_frame frame = {team->id, number, (uint32_t)team->rank, (int32_t)status};
+    const struct rank_team *team = report->team;
+    struct rk_failure_frame frame = {team->id, report->number, (uint32_t)team->rank, (int32_t)report->status, report->diff};
 
     for (int i = 1; i < team->size; i++) /* each rank begins with the next one */
         send_failure(team->ctx, rk_team_world_rank(team, (team->rank + i) % team->size), &frame);
@@ -120,23 +121,50 @@ int rk_failures_send(struct rk_ctx *ctx)
 
     while (f->nreports > 0) {
         struct rk_failure_report report = f->report[--f->nreports];
-        send_to_team(report.team, report.number, report.status);
+        send_to_team(&report);
         n++;
     }
     return n;
 }
 
-void rk_coll_fail_team(struct rank_team *team, uint64_t number, rank_status_t status)
+void rk_coll_fail_team(struct rank_team *team, uint64_t number, rank_status_t status, const struct rk_call_diff *diff)
 {
     struct rk_failures *f = &team->ctx->coll->failures;
+    struct rk_failure_report report = {team, number, status, diff ? *diff : (struct rk_call_diff){.arg = RK_ARG_NONE}};
 
     if (team->coll_failed && number >= team->coll_failed_at)
         return;
     if (f->nreports < RK_FAILURE_REPORTS)
-        f->report[f->nreports++] = (struct rk_failure_report){team, number, status};
+        f->report[f->nreports++] = report;
     else
-        send_to_team(team, number, status);
+        send_to_team(&report);
     rk_coll_end_team(team, number);
+}
+
+static RK_COLD void log_failure(const struct rank_team *team, unsigned kind, uint64_t number, rank_status_t status)
+{
+    char call[RK_CALL_TEXT];
+
+    rk_call_text(team, kind, number, call, sizeof(call));
+    rk_coll_cause(team, true, status, "%s failed: %s; so do all later collectives of the team", call, rank_status_string(status));
+}
+
+static void log_difference(const struct rank_team *team, uint64_t number, const struct rk_call_diff *diff)
+{
+    char a[16], b[16], text[RK_CALL_TEXT];
+
+    snprintf(a, sizeof(a), "%d", diff->rank[0]);
+    snprintf(b, sizeof(b), "%d", diff->rank[1]);
+    rk_call_diff_text(team, number, diff, a, b, text, sizeof(text));
+    rk_coll_cause(team, true, RANK_ERR_COLLECTIVE, "%s", text);
+}
+
+void rk_coll_differs(struct rank_team *team, uint64_t number, const struct rk_call_diff *diff)
+{
+    if (team->coll_over && (team->ndead > 0 || number >= team->coll_failed_at))
+        return;
+    log_difference(team, number, diff);
+    rk_coll_fail_team(team, number, RANK_ERR_COLLECTIVE, diff);
 }
 
 RK_COLD rank_status_t rk_coll_failed_alone(const struct rk_coll_call *c, rank_status_t status)
@@ -145,9 +173,8 @@ RK_COLD rank_status_t rk_coll_failed_alone(const struct rk_coll_call *c, rank_st
 
     if (team->size == 1)
         return status;
-    rk_coll_cause(team, true, status, "%s, collective %llu of a team of %d ranks, failed: %s; the team's collectives end", c->name,
-                  (unsigned long long)rk_coll_number(team) + 1, team->size, rank_status_string(status));
-    rk_coll_fail_team(team, rk_coll_number(team) + 1, status);
+    log_failure(team, c->kind, rk_coll_number(team) + 1, status);
+    rk_coll_fail_team(team, rk_coll_number(team) + 1, status, NULL);
     rk_failures_send(team->ctx);
     return status;
 }
@@ -165,15 +192,14 @@ void rk_coll_sched_failed(struct rank_team *team, const struct rk_sched *s, rank
         }
         return;
     }
-    rk_coll_cause(team, true, status, "%s, collective %llu of a team of %d ranks, failed: %s; the team's collectives end",
-                  rk_coll_name[s->kind], (unsigned long long)s->number, team->size, rank_status_string(status));
-    rk_coll_fail_team(team, s->number, status);
+    log_failure(team, s->kind, s->number, status);
+    rk_coll_fail_team(team, s->number, status, NULL);
 }
 
 void rk_coll_open_failed(struct rk_ctx *ctx, uint64_t id, const int *world_ranks, int n, int me,
                          rank_status_t status)
 {
-    struct rk_failure_frame frame = {id, 0, (uint32_t)me, (int32_t)status};
+    struct rk_failure_frame frame = {.team = id, .number = 0, .src = (uint32_t)me, .status = (int32_t)status};
 
     for (int i = 1; i < n; i++)
         send_failure(ctx, world_ranks[(me + i) % n], &frame);
@@ -188,14 +214,21 @@ static bool is_from_member(const struct rank_team *team, const struct rk_failure
 
 static void apply_report(struct rank_team *team, const struct rk_failure_frame *frame, int peer)
 {
+    char text[RK_CALL_TEXT];
+
     if (!is_from_member(team, frame, peer)) {
         rk_engine_refused(team->ctx, &team->ctx->coll->failures.bad_frames);
         return;
     }
-    rk_info("rank %u of a team of %d ranks reports: collective %llu failed: %s", frame->src, team->size,
-            (unsigned long long)frame->number, rank_status_string((rank_status_t)frame->status));
-    rk_coll_cause(team, false, RANK_ERR_COLLECTIVE, "collective %llu of a team of %d ranks failed on its rank %u: %s",
-                  (unsigned long long)frame->number, team->size, frame->src, rank_status_string((rank_status_t)frame->status));
+    if (frame->diff.arg == RK_ARG_NONE) {
+        rk_info("rank %u of a team of %d ranks reports: collective %llu failed: %s", frame->src, team->size,
+                (unsigned long long)frame->number, rank_status_string((rank_status_t)frame->status));
+        rk_call_text(team, RK_COLL_COUNT, frame->number, text, sizeof(text));
+        rk_coll_cause(team, false, RANK_ERR_COLLECTIVE, "%s failed on rank %u: %s", text, frame->src,
+                      rank_status_string((rank_status_t)frame->status));
+    } else if (!team->coll_over || (team->ndead == 0 && frame->number < team->coll_failed_at)) {
+        log_difference(team, frame->number, &frame->diff);
+    }
     rk_coll_end_team(team, frame->number);
 }
 

@@ -14,7 +14,7 @@
 #ifndef RK_COLLECTIVES_COLL_FAILURE_H
 #define RK_COLLECTIVES_COLL_FAILURE_H
 
-#include "collectives/algo.h"
+#include "collectives/call_text.h"
 
 /* rank_team.coll_failed. LOST: a collective ended by a death that is not detected yet. */
 enum { RK_COLL_FAILED = 1, RK_COLL_LOST };
@@ -26,8 +26,9 @@ struct rk_failure_frame {
     uint64_t number; /* of the collective that has failed, from 1; 0: none has begun */
     uint32_t src;    /* rank of the sender in the team */
     int32_t status;  /* there */
+    struct rk_call_diff diff; /* what differs between the ranks' calls, or RK_ARG_NONE */
 };
-_Static_assert(sizeof(struct rk_failure_frame) == 24, "the frame's payload has no padding");
+_Static_assert(sizeof(struct rk_failure_frame) == 56, "the frame's payload has no padding");
 
 struct rk_failures {
     int nreports, nearly;  /* reports that are not sent; ring position of the next early one */
@@ -35,6 +36,7 @@ struct rk_failures {
         struct rank_team *team;
         uint64_t number;
         rank_status_t status;
+        struct rk_call_diff diff;
     } report[RK_FAILURE_REPORTS];
     struct rk_failure_early {
         struct rk_failure_frame frame;
@@ -61,8 +63,10 @@ void rk_failure_recall(struct rank_team *team);
 /* Send the stored reports; returns their number. Not within a channel. */
 int rk_failures_send(struct rk_ctx *ctx);
 
-/* End the team's collectives on this rank, and store a report. */
-void rk_coll_fail_team(struct rank_team *team, uint64_t number, rank_status_t status);
+/* End the team's collectives on this rank, and store a report. diff may be NULL. */
+void rk_coll_fail_team(struct rank_team *team, uint64_t number, rank_status_t status, const struct rk_call_diff *diff);
+/* The ranks have made different calls of that number: the same, and log what differs. */
+RK_COLD void rk_coll_differs(struct rank_team *team, uint64_t number, const struct rk_call_diff *diff);
 /* The same without a report: each member finds the failure. Collectives with a lower number go on. */
 void rk_coll_end_team(struct rank_team *team, uint64_t number);
 /*

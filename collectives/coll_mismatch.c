@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* coll_mismatch.c: find and report ranks that make different collective calls. */
 #include "collectives/coll_mismatch.h"
-#include "collectives/pattern.h"
+#include "collectives/call_text.h"
 #include "lib/base/clock.h"
+#include "lib/base/fnv.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -13,56 +14,50 @@ enum {
     POLLS = 16,                     /* polls of a late wait that read the clock once */
     RANKS_LISTED = 8
 };
-#define CHECK_TAG 0xfff000u /* above the builders' message numbers */
 
-/* Arguments by which calls differ, the collective itself first. */
-enum { ARG_KIND, ARG_COUNT, ARG_DTYPE, ARG_OP, ARG_ROOT, ARGS };
-static const char *const arg_name[ARGS] = {"the collective", "count", "dtype", "op", "root"};
+/* -------------------------------------------------------------------------- begin of a call */
 
-struct arg_values {
-    int64_t value[ARGS];
-};
-
-static struct arg_values values_of(const struct rk_call_desc *d)
+/* Hash of the counts that are equal on all ranks; 0: the call has no list of them. */
+static uint64_t counts_of(const struct rk_coll_call *c)
 {
-    return (struct arg_values){{d->kind, d->count, (int64_t)d->dtype, (int64_t)d->op, d->root}};
+    bool equal = rk_coll_has_counts(c->kind) && !rk_coll_has_own_counts(c->kind);
+
+    return equal ? rk_fnv64(RK_FNV64_START, c->rcounts, (size_t)c->team->size * sizeof(c->rcounts[0])) | 1 : 0;
 }
 
-static const char *arg_text(int arg, int64_t value, char *buf, size_t len)
+void rk_call_begin(const struct rk_coll_call *c, enum rk_call_form form, uint64_t number)
 {
-    if (arg == ARG_KIND)
-        return value >= 0 && value < RK_COLL_COUNT ? rk_coll_name[value] : "unknown";
-    snprintf(buf, len, arg == ARG_DTYPE || arg == ARG_OP ? "%#llx" : "%lld", (long long)value);
-    return buf;
+    struct rk_coll_team *t = c->team->coll;
+    uint64_t *history = t->arena ? &t->arena->history : &t->history;
+    struct rk_call_note *note = &t->notes[number % RK_CALL_NOTES];
+    uint64_t counts = counts_of(c);
+
+    *history = (*history + (rk_call_mix(c, form) ^ counts << 1)) * RK_CALL_FACTOR;
+    note->number = number;
+    note->print = *history >> (64 - RK_CALL_BITS);
+    rk_call_desc_set(&note->desc, c, form, counts);
+    if (t->arena)
+        rk_call_publish(t->arena, number, c, form, counts);
 }
 
-/* Log one argument that differs between ranks mine and theirs (a list). */
-static void report_values(const struct rank_team *team, uint64_t number, int arg, int64_t a, const char *mine, int64_t b,
-                          const char *theirs)
+void rk_call_mark(struct rk_sched *s)
 {
-    char text[2][32];
+    const struct rk_call_note *note = &s->team->coll->notes[s->number % RK_CALL_NOTES];
 
-    rk_coll_cause(team, true, RANK_ERR_COLLECTIVE, "collective %llu of a team of %d ranks: %s is %s on rank %s and %s on rank %s",
-                  (unsigned long long)number, team->size, arg_name[arg], arg_text(arg, a, text[0], sizeof(text[0])), mine,
-                  arg_text(arg, b, text[1], sizeof(text[1])), theirs);
+    s->print = note->print;
+    s->call = note->desc;
 }
 
 /* ------------------------------------------------------------------- calls in an arena */
-
-static struct rk_call_line *call_line(const struct rk_arena *a, uint64_t number, int r)
-{
-    return &a->calls[(number % RK_CALL_LINES) * (size_t)a->n + (size_t)r];
-}
 
 static uint64_t call_word(const struct rk_arena *a, uint64_t number)
 {
     return number << 16 | a->history >> 48;
 }
 
-/* Of the call with this number; false if the rank has not published it. */
-static bool read_call(const struct rk_arena *a, uint64_t number, int r, struct rk_call_desc *d)
+bool rk_call_read(const struct rk_arena *a, uint64_t number, int r, struct rk_call_desc *d)
 {
-    const struct rk_call_line *line = call_line(a, number, r);
+    const struct rk_call_line *line = rk_call_line(a, number, r);
     uint64_t word = atomic_load_explicit(&line->described, memory_order_acquire);
 
     if (word >> 16 != number)
@@ -74,7 +69,7 @@ static bool read_call(const struct rk_arena *a, uint64_t number, int r, struct r
 
 static bool call_differs(const struct rk_arena *a, uint64_t number, int r)
 {
-    uint64_t word = atomic_load_explicit(&call_line(a, number, r)->call, memory_order_acquire);
+    uint64_t word = atomic_load_explicit(&rk_call_line(a, number, r)->call, memory_order_acquire);
 
     return word >> 16 == number && word != call_word(a, number);
 }
@@ -83,22 +78,23 @@ static bool call_differs(const struct rk_arena *a, uint64_t number, int r)
 static bool has_gone_on(const struct rk_arena *a, uint64_t number, int r)
 {
     for (uint64_t k = 0; k < RK_CALL_LINES; k++) {
-        if (atomic_load_explicit(&call_line(a, k, r)->call, memory_order_acquire) >> 16 > number)
+        if (atomic_load_explicit(&rk_call_line(a, k, r)->call, memory_order_acquire) >> 16 > number)
             return true;
     }
     return false;
 }
 
-/* This rank has found a difference, or the mark of one that has. */
+/* This rank has found a difference, in this call or an earlier one, or the mark of a rank that has. */
 static void mark_failed(struct rk_arena *a)
 {
+    uint64_t number = rk_coll_number(a->team);
     bool first = !atomic_exchange(&a->head->failed, 1);
 
     rk_wake_members(a, 0, a->n);
     if (first)
-        rk_coll_fail_team(a->team, rk_coll_number(a->team), RANK_ERR_COLLECTIVE);
+        rk_coll_fail_team(a->team, number, RANK_ERR_COLLECTIVE, NULL);
     else
-        rk_coll_end_team(a->team, 0);
+        rk_coll_end_team(a->team, number);
 }
 
 RK_COLD bool rk_turn_is_late(struct rk_turn_wait *w)
@@ -114,7 +110,7 @@ RK_COLD bool rk_turn_is_late(struct rk_turn_wait *w)
         return false;
     w->next_ns = now + COMPARE_NS;
     number = rk_coll_number(a->team);
-    atomic_store_explicit(&call_line(a, number, a->me)->call, call_word(a, number), memory_order_relaxed);
+    atomic_store_explicit(&rk_call_line(a, number, a->me)->call, call_word(a, number), memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst); /* of two ranks that do this, one sees the other's call */
     for (int r = 0; r < a->n; r++) {
         if (call_differs(a, number, r)) {
@@ -139,7 +135,7 @@ RK_COLD rank_status_t rk_turn_failed(struct rk_arena *a, const _Atomic uint64_t 
     if (word != want && (word ^ want) << RK_CALL_BITS == 0)
         mark_failed(a);
     else if (atomic_load(&a->head->failed))
-        rk_coll_end_team(a->team, 0);
+        rk_coll_end_team(a->team, rk_coll_number(a->team));
     return rk_coll_why_over(a->team);
 }
 
@@ -153,7 +149,7 @@ static void await_calls(const struct rk_arena *a, uint64_t number)
     do {
         missing = 0;
         for (int r = 0; r < a->n; r++)
-            missing += !read_call(a, number, r, &d);
+            missing += !rk_call_read(a, number, r, &d);
         rk_progress(a->team->ctx);
         sched_yield();
     } while (missing && rk_clock_ns() < end);
@@ -176,7 +172,7 @@ static int reference_rank(const struct rk_arena *a, uint64_t number)
     struct rk_call_desc d;
 
     for (int i = 0; i < a->n; i++) {
-        if (read_call(a, number, (a->me + i) % a->n, &d))
+        if (rk_call_read(a, number, (a->me + i) % a->n, &d))
             return (a->me + i) % a->n;
     }
     return -1;
@@ -186,45 +182,41 @@ static int reference_rank(const struct rk_arena *a, uint64_t number)
 static bool report_call(const struct rk_arena *a, uint64_t number)
 {
     int reference = reference_rank(a, number);
-    struct arg_values one, other;
-    char rank[16], ranks[128] = "";
-    struct rk_call_desc d;
+    struct rk_call_desc one, other;
+    struct rk_call_diff diff, first = {.arg = RK_ARG_NONE};
+    char rank[16], ranks[128] = "", text[RK_CALL_TEXT];
+    int n = 0;
 
-    if (reference < 0 || !read_call(a, number, reference, &d))
+    if (reference < 0 || !rk_call_read(a, number, reference, &one))
         return false;
-    one = values_of(&d);
-    snprintf(rank, sizeof(rank), "%d", reference);
-    for (int arg = 0; arg < ARGS; arg++) {
-        int64_t value = 0;
-        int n = 0;
-
+    for (int pass = 0; pass < 2; pass++) { /* which argument, and then the ranks with that value */
         for (int r = 0; r < a->n; r++) {
-            if (!read_call(a, number, r, &d))
+            if (!rk_call_read(a, number, r, &other) || !rk_call_compare(&one, reference, &other, r, &diff))
                 continue;
-            other = values_of(&d);
-            if (other.value[arg] == one.value[arg] || (n && other.value[arg] != value))
-                continue;
-            value = other.value[arg];
-            list_rank(ranks, sizeof(ranks), n++, r);
-        }
-        if (n) {
-            report_values(a->team, number, arg, one.value[arg], rank, value, ranks);
-            return true;
+            if (pass == 0 && (first.arg == RK_ARG_NONE || diff.arg < first.arg))
+                first = diff;
+            else if (pass == 1 && diff.arg == first.arg && diff.value[1] == first.value[1])
+                list_rank(ranks, sizeof(ranks), n++, r);
         }
     }
-    return false;
+    if (first.arg == RK_ARG_NONE)
+        return false;
+    snprintf(rank, sizeof(rank), "%d", reference);
+    rk_call_diff_text(a->team, number, &first, rank, ranks, text, sizeof(text));
+    rk_coll_cause(a->team, true, RANK_ERR_COLLECTIVE, "%s", text);
+    return true;
 }
 
 RK_COLD rank_status_t rk_call_failed(struct rk_arena *a, const struct rk_coll_call *c, rank_status_t st)
 {
     uint64_t number = rk_coll_number(a->team);
-    char ranks[128] = "";
+    char ranks[128] = "", text[RK_CALL_TEXT];
     struct rk_call_desc d;
     int n = 0;
 
     if (st != RANK_ERR_COLLECTIVE || !atomic_load(&a->head->failed))
         return st;
-    rk_call_publish(a, c, number);
+    rk_call_publish(a, number, c, RK_FORM_BLOCKING, counts_of(c));
     rk_failures_send(a->team->ctx);
     await_calls(a, number);
     for (uint64_t back = 0; back < RK_CALL_LINES && back < number; back++) {
@@ -232,11 +224,12 @@ RK_COLD rank_status_t rk_call_failed(struct rk_arena *a, const struct rk_coll_ca
             return st;
     }
     for (int r = 0; r < a->n; r++) {
-        if (!read_call(a, number, r, &d))
+        if (!rk_call_read(a, number, r, &d))
             list_rank(ranks, sizeof(ranks), n++, r);
     }
-    return rk_coll_cause(a->team, true, st, "%s, collective %llu of a team of %d ranks: %s%s", c->name, (unsigned long long)number,
-                         a->n, n ? "another call was made by rank " : "an earlier call differed between ranks", ranks);
+    rk_call_text(a->team, c->kind, number, text, sizeof(text));
+    return rk_coll_cause(a->team, true, st, "%s: %s%s", text,
+                         n ? "another call was made by rank " : "an earlier call differed between ranks", ranks);
 }
 
 RK_COLD void rk_call_report_past(const struct rk_arena *a)
@@ -251,114 +244,4 @@ RK_COLD void rk_call_report_past(const struct rk_arena *a)
         rk_progress(a->team->ctx);
         sched_yield();
     }
-}
-
-rank_status_t rk_call_begin_schedule(struct rk_arena *a, const struct rk_coll_call *c, bool blocking)
-{
-    uint64_t number = rk_coll_number(a->team) + 1;
-    int left = (a->me + a->n - 1) % a->n, right = (a->me + 1) % a->n;
-
-    rk_arena_next_call(a, c);
-    rk_call_publish(a, c, number);
-    if (!blocking && c->bytes < RK_CALL_NEIGHBOUR_BYTES)
-        return RANK_OK;
-    atomic_thread_fence(memory_order_seq_cst); /* of two neighbours, one sees the other's call */
-    if (rk_likely(!call_differs(a, number, left) && !call_differs(a, number, right)))
-        return RANK_OK;
-    a->team->coll_seq++; /* this call has a number */
-    mark_failed(a);
-    return rk_call_failed(a, c, RANK_ERR_COLLECTIVE);
-}
-
-/* ---------------------------------------------------------------------- RANK_CHECK */
-
-/* Least and greatest value of each argument, and a rank that has it. */
-struct arg_range {
-    int64_t least[ARGS], most[ARGS];
-    int32_t at_least[ARGS], at_most[ARGS];
-};
-
-struct check_round {
-    struct rk_sched *s;
-    struct rank_team *team;
-    const struct check_round *before; /* NULL: the first */
-    struct arg_range in, known;       /* received, and known after the round */
-};
-
-static void merge_ranges(struct arg_range *a, const struct arg_range *b)
-{
-    for (int i = 0; i < ARGS; i++) {
-        if (b->least[i] < a->least[i]) {
-            a->least[i] = b->least[i];
-            a->at_least[i] = b->at_least[i];
-        }
-        if (b->most[i] > a->most[i]) {
-            a->most[i] = b->most[i];
-            a->at_most[i] = b->at_most[i];
-        }
-    }
-}
-
-static rank_status_t end_round(void *arg)
-{
-    struct check_round *round = arg;
-
-    round->known = round->before->known;
-    merge_ranges(&round->known, &round->in);
-    return RANK_OK;
-}
-
-/* All ranks come to the same result, so that none needs a report. */
-static rank_status_t end_check(void *arg)
-{
-    const struct check_round *last = arg;
-    const struct arg_range *k = &last->known;
-
-    for (int i = 0; i < ARGS; i++) {
-        char least[16], most[16];
-
-        if (k->least[i] == k->most[i])
-            continue;
-        snprintf(least, sizeof(least), "%d", k->at_least[i]);
-        snprintf(most, sizeof(most), "%d", k->at_most[i]);
-        report_values(last->team, last->s->number, i, k->least[i], least, k->most[i], most);
-        rk_coll_end_team(last->team, 0);
-        return RANK_ERR_COLLECTIVE;
-    }
-    return RANK_OK;
-}
-
-struct rk_step *rk_call_build_check(struct rk_sched *s, const struct rk_coll_call *c)
-{
-    struct rank_team *team = c->team;
-    int rounds = rk_log2_ceil(team->size);
-    struct check_round *round = rk_sched_scratch(s, (size_t)(rounds + 1) * sizeof(*round));
-    struct rk_step *known = NULL, *end;
-    struct rk_call_desc d;
-    struct arg_values mine;
-
-    if (s->status)
-        return NULL;
-    rk_call_desc_set(&d, c);
-    mine = values_of(&d);
-    round[0] = (struct check_round){.s = s, .team = team};
-    for (int i = 0; i < ARGS; i++) {
-        round[0].known.least[i] = round[0].known.most[i] = mine.value[i];
-        round[0].known.at_least[i] = round[0].known.at_most[i] = team->rank;
-    }
-    end = rk_sched_call(s, NULL, end_check, &round[rounds]);
-    for (int k = 0; k < rounds; k++) {
-        struct rk_step *recv, *send;
-        int to, from;
-
-        rk_dissemination(team->rank, team->size, k, &to, &from);
-        round[k + 1] = (struct check_round){.s = s, .team = team, .before = &round[k]};
-        recv = rk_sched_recv(s, NULL, from, CHECK_TAG + (uint32_t)k, &round[k + 1].in, sizeof(round->in));
-        send = rk_sched_send(s, known, to, CHECK_TAG + (uint32_t)k, &round[k].known, sizeof(round->known));
-        rk_sched_order(send, end); /* a failed schedule cancels its sends */
-        known = rk_sched_call(s, known, end_round, &round[k + 1]);
-        rk_sched_order(recv, known);
-    }
-    rk_sched_order(known, end);
-    return end;
 }

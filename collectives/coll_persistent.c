@@ -44,8 +44,8 @@ static rank_status_t coll_persistent_start(struct rank_request *req)
     struct rank_team *team = p->call.team;
     rank_status_t st = team->size == 1 ? RANK_OK : rk_coll_may_begin(team);
 
-    if (!st && coll_has_schedule(&p->call) && team->coll->arena)
-        st = rk_call_begin_schedule(team->coll->arena, &p->call, false);
+    if (!st && team->size > 1)
+        rk_call_begin(&p->call, RK_FORM_PERSISTENT, rk_coll_number(team) + 1);
     if (!st && !p->sched && coll_has_schedule(&p->call))
         st = coll_persistent_build(p);
     if (st)
@@ -54,6 +54,7 @@ static rank_status_t coll_persistent_start(struct rank_request *req)
     if (rk_unlikely(team->ctx->coll->trace))
         rk_trace_begin(&p->trace, &p->call, p->algo);
     if (!p->sched) {
+        team->coll_seq += team->size > 1;
         st = rk_coll_copy_alone(&p->call);
         if (team->ctx->coll->trace)
             rk_trace_end(&p->trace, st);
@@ -63,6 +64,7 @@ static rank_status_t coll_persistent_start(struct rank_request *req)
     rk_sched_rearm(p->sched, team->coll_seq++);
     p->sched->team = team;
     p->sched->number = rk_coll_number(team);
+    rk_call_mark(p->sched);
     p->sched->trace = team->ctx->coll->trace ? &p->trace : NULL;
     rk_sched_start(p->sched, req);
     if (rk_unlikely(team->ctx->coll->failures.nreports))

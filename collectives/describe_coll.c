@@ -108,7 +108,7 @@ static void describe_steps(const struct rk_sched *s, uint8_t kind, struct rk_wai
     }
 }
 
-static void describe_events(const struct rk_sched *s, struct rk_wait_for *out)
+void rk_sched_describe_events(const struct rk_sched *s, struct rk_wait_for *out)
 {
     for (const struct rk_step *step = s->steps; step; step = step->next) {
         if (step->kind == RK_STEP_EVENT && step->fn.event == rk_slices_advance)
@@ -120,6 +120,16 @@ static void describe_events(const struct rk_sched *s, struct rk_wait_for *out)
     }
 }
 
+void rk_sched_describe(const struct rk_sched *s, struct rk_wait_for *out)
+{
+    describe_schedules(s->team, s->kind, s->number, out);
+    describe_steps(s, RK_STEP_RECV, out);
+    if (out->npeers == 0)
+        describe_steps(s, RK_STEP_SEND, out);
+    if (out->npeers == 0)
+        rk_sched_describe_events(s, out);
+}
+
 void rk_coll_describe(const struct rank_request *req, struct rk_wait_for *out)
 {
     struct rk_link *l;
@@ -129,12 +139,7 @@ void rk_coll_describe(const struct rank_request *req, struct rk_wait_for *out)
         const struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
         if (s->req != req)
             continue;
-        describe_schedules(s->team, s->kind, s->number, out);
-        describe_steps(s, RK_STEP_RECV, out);
-        if (out->npeers == 0)
-            describe_steps(s, RK_STEP_SEND, out);
-        if (out->npeers == 0)
-            describe_events(s, out);
+        rk_sched_describe(s, out);
         return;
     }
     rk_describe_call(out, "end of a collective"); /* a failed one */

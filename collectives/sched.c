@@ -191,6 +191,8 @@ struct rk_sched *rk_sched_new(struct rk_scheds *all, struct rank_team *team, uin
     s->status = RANK_OK;
     s->req = NULL;
     s->trace = NULL;
+    s->print = 0;
+    s->call.form = RK_FORM_NONE;
     return s;
 }
 

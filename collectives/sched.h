@@ -7,8 +7,9 @@
  * Schedules and arenas are recycled, so a collective allocates nothing in the steady state. A completed schedule
  * can be rearmed.
  *
- * Frames of collectives have the team's id with RK_TEAM_COLL, and a tag of the collective's number in the team and
- * the builder's message number.
+ * Frames of collectives have the team's id with RK_TEAM_COLL, and a tag of the collective's number in the team, its
+ * print and the builder's message number. The print is a hash of the team's calls so far, so messages of ranks that make
+ * different calls do not match (coll_mismatch.h).
  *
  * Builders need not check for lack of memory: the functions below then return NULL, which they also accept, and
  * starting the schedule reports it.
@@ -20,7 +21,12 @@
 #include "lib/base/list.h"
 #include "lib/p2p/p2p.h"
 
-enum { RK_SCHED_TAG_BITS = 24 };
+enum {
+    RK_SCHED_TAG_BITS = 24,
+    RK_CALL_BITS = 16, /* of a print; in a turn word of an arena, too */
+    RK_SCHED_SEQ_BITS = 63 - RK_CALL_BITS - RK_SCHED_TAG_BITS /* of the number: fewer calls are under way */
+};
+#define RK_CALL_MASK (~(UINT64_MAX >> RK_CALL_BITS))
 
 enum rk_step_kind {
     RK_STEP_JOIN, /* nothing: joins its predecessors */
@@ -87,6 +93,18 @@ struct rk_sched_place {
     bool held; /* from the start on, until it has left */
 };
 
+/* Forms of a call: ranks call the same one. */
+enum rk_call_form { RK_FORM_NONE, RK_FORM_BLOCKING, RK_FORM_NONBLOCKING, RK_FORM_PERSISTENT };
+
+/* What the ranks of a call must agree on. */
+struct rk_call_desc {
+    int64_t count; /* -1: ranks do not know that of others */
+    uint64_t dtype, op;
+    uint64_t counts; /* hash of the list of counts that is equal on all ranks; 0: none */
+    int32_t root;    /* -1: none */
+    uint16_t kind, form; /* RK_FORM_NONE: not known */
+};
+
 struct rk_sched {
     struct rk_scheds *all;
     struct rank_team *team; /* unused once the schedule has failed */
@@ -112,6 +130,10 @@ struct rk_sched {
     struct rk_sched **owner; /* of a kept one: becomes NULL if it turns into an orphan; or NULL */
     struct rk_reducer reducer; /* of REDUCE steps; set it before they run */
     uint8_t kind;          /* enum rk_coll_kind, for describe_coll.c */
+    uint8_t ticks;         /* since its start, of the rare check (call_query.c) */
+    int gone;              /* number of a peer that has completed the call, plus one; 0: none is known */
+    uint64_t print;        /* RK_CALL_BITS of the hash of the team's calls, with this one; 0: it is no call */
+    struct rk_call_desc call;
     struct rk_trace *trace; /* coll_trace.h, in scratch memory; NULL: off */
     uint64_t number;       /* of all collectives of the team, from 1: for describe_coll.c */
     rank_status_t status;

@@ -138,7 +138,8 @@ static void request_done(struct rank_request *req, void *arg)
 
 static void sched_run_start(struct rk_sched *s, struct rk_step *step)
 {
-    uint64_t tag = s->seq << RK_SCHED_TAG_BITS | step->tag;
+    uint64_t seq = s->seq & ((1u << RK_SCHED_SEQ_BITS) - 1);
+    uint64_t tag = (seq << RK_CALL_BITS | s->print) << RK_SCHED_TAG_BITS | step->tag;
     rank_status_t st;
 
     switch ((enum rk_step_kind)step->kind) {
@@ -227,6 +228,8 @@ static void sched_run_run(struct rk_sched *s)
 void rk_sched_start(struct rk_sched *s, struct rank_request *req)
 {
     s->req = req;
+    s->ticks = 0;
+    s->gone = 0;
     if (rk_unlikely(s->status)) { /* out of memory while it was built */
         if (s->all->failed)
             s->all->failed(s->team, s, s->status);

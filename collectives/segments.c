@@ -37,7 +37,7 @@ struct rk_segments {
 static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c, size_t bytes)
 {
     void *mem = rk_sched_scratch(s, bytes);
-    struct rk_step *begin, *end, *step, **first = s->last; /* after the steps of RANK_CHECK, which come before all of these */
+    struct rk_step *begin, *end, *step, **first = s->last;
     struct rk_stage *stage;
 
     if (s->status)

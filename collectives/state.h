@@ -10,11 +10,21 @@
 #include "collectives/coll_trace.h"
 #include "collectives/hosts.h"
 
+enum { RK_CALL_NOTES = 8 };
+#define RK_CALL_FACTOR 0x9e3779b97f4a7c15ull /* of the hash of calls */
+
+/* A schedule's call that has begun. */
+struct rk_call_note {
+    uint64_t number, print; /* of its team; of struct rk_sched */
+    struct rk_call_desc desc;
+};
+
 struct rk_coll {
     struct rk_scheds scheds;
     struct rk_failures failures;
     struct rk_forced forced;
     bool reproducible, trace; /* RANK_COLL_REPRODUCIBLE, RANK_COLL_TRACE */
+    bool tick; /* schedules are to be checked for late ones (call_query.h) */
     struct rk_link teams; /* struct rk_coll_team */
     struct rk_link persistent; /* struct rk_coll_persistent, of requests that the user has not freed */
 };
@@ -42,6 +52,8 @@ struct rk_coll_team {
     const struct rk_sched *exchange; /* of the hosts, while it runs */
     struct rk_arena *host_arena[RK_SCHED_LINES]; /* of the ranks on the own host of several; opened in the agreement */
     uint64_t agreement_for; /* number of the call that has begun it, or the exchange of hosts */
+    uint64_t history;       /* hash of all calls; with an arena, that of the arena */
+    struct rk_call_note notes[RK_CALL_NOTES]; /* of the latest schedules, by number */
     bool hosts_begun, hosts_no_memory, agreeing;
     bool closing;           /* its team is freed, and calls in the arena's cells are under way */
     bool one_node;          /* all its ranks share memory; equal on all ranks */
@@ -86,6 +98,9 @@ RK_INLINE uint64_t rk_arena_call_number(const struct rank_team *team, const stru
 /* describe_coll.c: the same of any team. */
 uint64_t rk_coll_number(const struct rank_team *team);
 void rk_coll_describe(const struct rank_request *req, struct rk_wait_for *out);
+/* What a running schedule waits for; only in shared memory. */
+void rk_sched_describe(const struct rk_sched *s, struct rk_wait_for *out);
+void rk_sched_describe_events(const struct rk_sched *s, struct rk_wait_for *out);
 
 /*
  * Kept schedule for a checked call that moves data between ranks, and its algorithm. rk_sched_rearm numbers it. May wait

@@ -123,7 +123,7 @@ rank_status_t rk_team_wait(struct rank_team *team, rk_team_ready_fn *ready)
     struct team_wait w = {.wait = {.kind = RK_FOR_COLL, .describe = describe_team_wait}, .team = team, .ready = ready};
 
     rk_wait(team->ctx, &w.wait, team_wait_is_over);
-    return ready(team->coll) ? RANK_OK : team->ndead > 0 ? rk_team_lost(team) : RANK_ERR_COLLECTIVE;
+    return ready(team->coll) ? RANK_OK : rk_coll_why_over(team);
 }
 
 /* ----------------------------------------------------------------------- later builds */

@@ -36,13 +36,11 @@ enum {
     RK_FLAT_MAX = 16, /* ranks that read each other's slots directly; more use leaders */
     RK_ARENA_OF_WORLD = 0,
     RK_CALL_LINES = 4, /* latest calls of a rank */
-    RK_CALL_BITS = 16, /* upper bits of a turn word: hash of the calls so far (coll_mismatch.h) */
     RK_CELLS_BYTES = 128 << 10, /* at most, of a rank */
     RK_CELL_DEPTH = 8,          /* at most */
     /* Of slots and cells in a page. Buffers begin near the start of one: a copy between equal places makes loads wait for stores. */
     RK_PAGE_SHIFT = 2048
 };
-#define RK_CALL_MASK (~(UINT64_MAX >> RK_CALL_BITS))
 
 struct rk_slot_line {
     _Atomic uint64_t turn RK_ALIGNED_LINE;
@@ -76,14 +74,6 @@ enum rk_reads { RK_READS_UNKNOWN, RK_READS_SOME, RK_READS_ALL };
 struct rk_cell_use {
     uint64_t number; /* of its chunk, from 1; 0: nothing yet */
     int reader;      /* negative: all members */
-};
-
-/* What the ranks of a call must agree on. */
-struct rk_call_desc {
-    int64_t count; /* -1: ranks do not know that of others */
-    uint64_t dtype, op;
-    int32_t root; /* -1: none */
-    uint32_t kind;
 };
 
 /* A call of a rank, written by that rank. */

@@ -156,7 +156,9 @@ void rk_direct_describe(const void *direct, struct rk_wait_for *out)
     if (x->state == RK_DIRECT_POST)
         want = a->cell_use[x->base % (size_t)a->cell_depth].number;
     for (int r = 0; r < a->n; r++) {
-        if (r != a->me && (!root_only || r == x->root) && rk_chunk_counter(x->a, r, phase[x->state]) < want)
+        bool there = x->state == RK_DIRECT_MEET ? rk_direct_has_posted(x, r) : rk_chunk_counter(x->a, r, phase[x->state]) >= want;
+
+        if (r != a->me && (!root_only || r == x->root) && !there)
             rk_describe_peer(out, rk_arena_world_rank(a, r));
     }
 }

@@ -18,6 +18,7 @@ struct rk_span {
 
 /* A rank's cell during the call. */
 struct rk_post {
+    uint64_t turn;  /* rk_cell_turn of the call */
     struct rk_place sbuf, result;
     bool reads_all; /* this rank can read the memory of all members */
     bool overlaps;  /* its result lies where others read its input */
@@ -76,6 +77,12 @@ RK_INLINE bool rk_direct_reached(const struct rk_direct *x, enum rk_chunk_phase 
             return false;
     }
     return true;
+}
+
+/* Has that rank posted this call? */
+RK_INLINE bool rk_direct_has_posted(const struct rk_direct *x, int r)
+{
+    return rk_chunk_counter(x->a, r, RK_CHUNK_IN) >= x->base + x->chunks && rk_post_of(x, r)->turn == rk_cell_turn(x->sched, x->base + 1);
 }
 
 RK_INLINE void rk_direct_publish(const struct rk_direct *x, enum rk_chunk_phase phase, uint64_t to)

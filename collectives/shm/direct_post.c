@@ -18,6 +18,7 @@ void rk_direct_post(const struct rk_direct *x)
     struct rk_arena *a = x->a;
     struct rk_post *p = rk_post_of(x, a->me);
 
+    p->turn = rk_cell_turn(x->sched, x->base + 1);
     p->sbuf = rk_place_of(a, x->sbuf, x->sent);
     p->result = rk_place_of(a, x->results ? x->results : x->rbuf, x->results ? RK_DIRECT_RESULTS * x->piece : x->shares ? x->bytes : 0);
     p->overlaps = x->overlaps;
@@ -33,11 +34,13 @@ void rk_direct_post(const struct rk_direct *x)
 
 bool rk_direct_have_met(const struct rk_direct *x)
 {
-    uint64_t want = x->base + x->chunks;
+    bool all = rk_direct_all_post(x);
 
-    if (rk_direct_all_post(x))
-        return rk_direct_reached(x, RK_CHUNK_IN, want);
-    return x->a->me == x->root || rk_chunk_counter(x->a, x->root, RK_CHUNK_IN) >= want;
+    for (int r = 0; r < x->a->n; r++) {
+        if (r != x->a->me && (all || r == x->root) && !rk_direct_has_posted(x, r))
+            return false;
+    }
+    return true;
 }
 
 /* Is the memory that others read mapped? From posts that all ranks have seen. */

@@ -33,17 +33,12 @@ static size_t cell_of(const struct rk_arena *a, int r, uint64_t number)
     return (size_t)r * (size_t)a->cell_depth + (size_t)((number - 1) & (uint64_t)(a->cell_depth - 1));
 }
 
-static struct rk_slot_line *lines_line(const struct lines *x, int r)
-{
-    return &x->a->lines[cell_of(x->a, r, x->number)];
-}
-
 /* The block of a rank: in its line, or in its cell. */
 static char *lines_block(const struct lines *x, int r)
 {
     const struct rk_arena *a = x->a;
 
-    return x->bytes <= RK_SLOT_INLINE ? (char *)lines_line(x, r)->payload : a->cells + cell_of(a, r, x->number) * a->cell_bytes;
+    return x->bytes <= RK_SLOT_INLINE ? (char *)rk_cell_line(a, r, x->number)->payload : a->cells + cell_of(a, r, x->number) * a->cell_bytes;
 }
 
 /* ----------------------------------------------------------------------------- give */
@@ -74,7 +69,7 @@ static bool give_block(struct lines *x)
         return false;
     *use = (struct rk_cell_use){x->number, x->reader};
     rk_copy_payload(lines_block(x, a->me), x->sbuf, x->bytes);
-    rk_raise_turn(lines_line(x, a->me), x->number);
+    rk_raise_turn(rk_cell_line(a, a->me, x->number), rk_cell_turn(x->sched, x->number));
     if (x->reader >= 0)
         rk_wake_member(a, x->reader);
     else
@@ -86,7 +81,7 @@ static bool give_block(struct lines *x)
 
 static bool has_given(const struct lines *x, int r)
 {
-    return atomic_load_explicit(&lines_line(x, r)->turn, memory_order_acquire) == x->number;
+    return rk_cell_has_turn(x->a, x->sched, r, x->number);
 }
 
 /* rbuf = the blocks of the ranks, reduced. */

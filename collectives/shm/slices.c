@@ -18,6 +18,13 @@ enum { SHARED_SUM_RANKS = 4, SHARED_SUM_BYTES = 16 << 10 };
 
 /* -------------------------------------------------------------------------- waits */
 
+/* Has rank r raised the counter to want? The first chunk must be of this call: all chunks are then. */
+static bool slices_has(const struct slices *x, int r, enum rk_chunk_phase phase, uint64_t want)
+{
+    return rk_chunk_counter(x->a, r, phase) >= want &&
+           (phase != RK_CHUNK_IN || want != x->base + 1 || rk_cell_has_turn(x->a, x->sched, r, want));
+}
+
 /* Has that rank, or all others, raised the counter to want? A pass through the ranks has one want. */
 static bool slices_reached(struct slices *x, int r, enum rk_chunk_phase phase, uint64_t want)
 {
@@ -26,7 +33,7 @@ static bool slices_reached(struct slices *x, int r, enum rk_chunk_phase phase, u
     int n = phase == RK_CHUNK_IN ? x->givers : a->n;
 
     if (r != RK_SLICES_ALL)
-        return rk_chunk_counter(a, r, phase) >= want;
+        return slices_has(x, r, phase, want);
     if (seen->least >= want)
         return true;
     for (; seen->next < n; seen->next++) {
@@ -34,9 +41,9 @@ static bool slices_reached(struct slices *x, int r, enum rk_chunk_phase phase, u
 
         if (seen->next == a->me)
             continue;
-        v = rk_chunk_counter(a, seen->next, phase);
-        if (v < want)
+        if (!slices_has(x, seen->next, phase, want))
             return false;
+        v = rk_chunk_counter(a, seen->next, phase);
         if (v < seen->lowest)
             seen->lowest = v;
     }
@@ -108,6 +115,8 @@ static void run_phase(struct slices *x, enum rk_chunk_phase p)
     if (p == RK_CHUNK_IN) {
         x->a->cell_use[(x->base + i) & (uint64_t)(x->a->cell_depth - 1)] = (struct rk_cell_use){x->base + i + 1, x->reader};
         rk_slices_copy_in(x, i);
+        if (i == 0)
+            rk_raise_turn(rk_cell_line(x->a, x->a->me, x->base + 1), rk_cell_turn(x->sched, x->base + 1));
     } else if (p == RK_CHUNK_SUM) {
         rk_slices_sum(x, i);
     } else if (!x->too_long) {
@@ -257,7 +266,7 @@ void rk_slices_describe(const void *slices, struct rk_wait_for *out)
         if (x->done[p] == x->chunks || !awaited(x, p, x->done[p], &only, &counts, &want))
             continue;
         for (int r = 0; r < (counts == RK_CHUNK_IN ? x->givers : a->n); r++) {
-            if (r != a->me && (only == RK_SLICES_ALL || r == only) && rk_chunk_counter(a, r, counts) < want)
+            if (r != a->me && (only == RK_SLICES_ALL || r == only) && !slices_has(x, r, counts, want))
                 rk_describe_peer(out, rk_arena_world_rank(a, r));
         }
     }

@@ -68,6 +68,25 @@ RK_INLINE void rk_raise_turn(struct rk_slot_line *line, uint64_t turn)
     atomic_store_explicit(&line->turn, turn, memory_order_release);
 }
 
+/* Line beside the cell of rank r for the chunk with that number, from 1. */
+RK_INLINE struct rk_slot_line *rk_cell_line(const struct rk_arena *a, int r, uint64_t number)
+{
+    size_t depth = (size_t)a->cell_depth;
+
+    return &a->lines[(size_t)r * depth + (size_t)((number - 1) & (depth - 1))];
+}
+
+/* Its turn for the first chunk of a call: the chunk's number, and the print of the call. */
+RK_INLINE uint64_t rk_cell_turn(const struct rk_sched *s, uint64_t number)
+{
+    return number | s->print << (64 - RK_CALL_BITS);
+}
+
+RK_INLINE bool rk_cell_has_turn(const struct rk_arena *a, const struct rk_sched *s, int r, uint64_t number)
+{
+    return atomic_load_explicit(&rk_cell_line(a, r, number)->turn, memory_order_acquire) == rk_cell_turn(s, number);
+}
+
 /* A counter of member r for its cells. */
 RK_INLINE uint64_t rk_chunk_counter(const struct rk_arena *a, int r, enum rk_chunk_phase phase)
 {

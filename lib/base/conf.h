@@ -59,7 +59,7 @@ struct rk_conf {
     const char *paths;
     int64_t shm_box;
     const char *coll;
-    bool coll_shm, coll_reproducible, coll_trace, coll_check;
+    bool coll_shm, coll_reproducible, coll_trace;
     const char *nics;
     const char *secret_file;
     const char *modules;

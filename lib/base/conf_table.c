@@ -106,9 +106,6 @@ const struct rk_conf_row rk_conf_rows[] = {
      "Print a line on stderr for each collective call: its number in the team, the team, the bytes of a block, the "
      "algorithm and the time from its start to its end.",
      NULL, 0, 0, AT(coll_trace)},
-    {"RANK_CHECK", RK_CONF_BOOL, "off", "",
-     "Compare the arguments of each collective on all ranks before it begins. All ranks need the same value.", NULL, 0, 0,
-     AT(coll_check)},
     {"RANK_SPAWN_TIMEOUT", RK_CONF_TIME, "120s", "time",
      "Time limit for the launcher's answer to rank_spawn, which then fails. 0: none.",
      NULL, 0, 24 * 3600LL * 1000000000LL, AT(spawn_timeout)},

@@ -24,9 +24,15 @@ extern "C" {
  *   - In reduce_scatter and reduce_scatterv all of the input is in rbuf. The result is written to its start; the rest
  *     is undefined afterwards.
  *
+ * All ranks give the same collective, form (blocking, nonblocking, persistent), count, dtype, op and root, and lists of
+ * counts where those are equal. A datatype of rank_dtype_create is compared by its size. If a call differs, the log names
+ * what differs, and no rank gets data of another call. A rank that gets no data, as the root of rank_bcast, may return
+ * success. Its next collective that waits for another rank then fails.
+ *
  * RANK_ERR_COLLECTIVE: the call failed on another rank, or the ranks did not make the same call. Every later collective
- * of team returns it. Messages and other teams go on. RANK_CHECK=1 compares the arguments of each call on all ranks.
- * RANK_ERR_PEER_DEAD: a rank of team failed. Every later collective of team returns it.
+ * of team returns it. Messages and other teams go on.
+ * RANK_ERR_PEER_DEAD: a rank of team failed. Every later collective of team returns it, unless it returned
+ * RANK_ERR_COLLECTIVE before.
  */
 
 /* Wait until every rank of team has called it. */

@@ -31,7 +31,6 @@ RANK_COLL barrier:dissemination,bcast:chain,allreduce:ring allreduce:shm
 RANK_COLL_SHM off on
 RANK_COLL_REPRODUCIBLE on off
 RANK_COLL_TRACE on off
-RANK_CHECK on off
 RANK_SPAWN_TIMEOUT 0 86400s
 RANK_HEARTBEAT 0 60s
 RANK_UNANSWERED 0 3600s
