@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* device_memory.c: allocate and copy device memory by the driver's calls. */
 #include "tests/standin/device_memory.h"
+#include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/mem/cuda/cuda_driver.h"
 
@@ -32,6 +33,23 @@ void rk_log_write(int level, const char *fmt, ...)
     vfprintf(stderr, fmt, ap);
     va_end(ap);
     fputc('\n', stderr);
+}
+
+rank_status_t rk_fail(rank_status_t st, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    return st;
+}
+
+rank_status_t rk_fail_silent(rank_status_t st, const char *fmt, ...)
+{
+    (void)fmt;
+    return st;
 }
 
 static void must(const char *what, CUresult r)
