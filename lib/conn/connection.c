@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* connection.c: make connections of handshakes, and end them. */
 #include "lib/base/clock.h"
+#include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/base/random.h"
 #include "lib/boot/boot.h"
@@ -169,6 +170,14 @@ static uint64_t job_of_side(uint64_t team, int side)
     return rk_procid_hash((struct rk_procid){team, (uint32_t)side});
 }
 
+/* Both sides obey the smaller of their windows. What is beyond it of the own one counts as used. */
+static void agree_window(struct rk_peer *peer, uint32_t theirs)
+{
+    peer->by_conn = 1;
+    peer->window = theirs < rk_conf.eager_window ? theirs : rk_conf.eager_window;
+    peer->eager_out = rk_conf.eager_window - peer->window;
+}
+
 /* Create the team of the connection; its peer gets a number. */
 static rank_status_t make_team(struct rk_conn *conn, struct rk_shaking *s)
 {
@@ -181,7 +190,7 @@ static rank_status_t make_team(struct rk_conn *conn, struct rk_shaking *s)
     rk_procs_set_owner(ctx, other, s->peer.context);
     conn->peer = rk_engine_peer(ctx, other);
     if (conn->peer)
-        conn->peer->by_conn = 1;
+        agree_window(conn->peer, s->peer.window);
     numbers = malloc(2 * sizeof(*numbers));
     if (!conn->peer || !numbers) {
         free(numbers);

@@ -93,6 +93,7 @@ static void write_identity(struct shake_writer *w, const struct rk_shake *in)
     write_int(w, in->host, 8);
     write_int(w, in->pid, 4);
     write_int(w, in->uid, 4);
+    write_int(w, in->window, 4);
     write_bytes(w, in->name, name);
     memset(w->at, 0, RK_SHAKE_NAME - name);
     w->at += RK_SHAKE_NAME - name;
@@ -201,6 +202,7 @@ static bool read_identity(struct shake_reader *r, struct rk_shake *out)
     out->host = read_int(r, 8);
     out->pid = (uint32_t)read_int(r, 4);
     out->uid = (uint32_t)read_int(r, 4);
+    out->window = (uint32_t)read_int(r, 4);
     read_bytes(r, out->name, RK_SHAKE_NAME);
     name = strnlen(out->name, RK_SHAKE_NAME);
     for (size_t i = name; i < RK_SHAKE_NAME; i++)

@@ -15,9 +15,10 @@
  *     head       u32 magic "RKCN", u16 version, u16 type, u32 bytes of the body
  *     HELLO      nonce[32]
  *     CHALLENGE  nonce[32], u8 secret wanted (0 or 1)
- *     PROOF      mac[32], u64 context, u64 host, u32 pid, u32 uid, name[64], u16 bytes of card, card, u16 bytes of hello, hello
- *     WELCOME    mac[32], u64 context, u64 host, u32 pid, u32 uid, name[64], u64 team, u64 nonce, u64 bytes, u32 fd of the segment,
- *                u16 bytes of card, card, u16 bytes of hello, hello
+ *     PROOF      mac[32], u64 context, u64 host, u32 pid, u32 uid, u32 window, name[64], u16 bytes of card,
+ *                card, u16 bytes of hello, hello
+ *     WELCOME    mac[32], u64 context, u64 host, u32 pid, u32 uid, u32 window, name[64], u64 team, u64 nonce,
+ *                u64 bytes, u32 fd of the segment, u16 bytes of card, card, u16 bytes of hello, hello
  *     READY      u8 takes: 0 nothing, 1 the segment, 2 the card
  *     REFUSED    i32 status, text (the rest of the body)
  *
@@ -49,7 +50,7 @@ enum {
     RK_SHAKE_HELLO_MAX = 1024,
     RK_SHAKE_CARD_MAX = 2560,
     RK_SHAKE_TEXT_MAX = 256,
-    RK_SHAKE_IDENTITY = 8 + 8 + 4 + 4 + RK_SHAKE_NAME + 2 + 2, /* context, host, pid, uid, name, bytes of card and hello */
+    RK_SHAKE_IDENTITY = 8 + 8 + 4 + 4 + 4 + RK_SHAKE_NAME + 2 + 2, /* context, host, pid, uid, window, name, bytes of card and hello */
     RK_SHAKE_WELCOME_MORE = 8 + 8 + 8 + 4,                     /* team, segment */
     RK_SHAKE_MAX = RK_SHAKE_HEAD + RK_SHAKE_MAC + RK_SHAKE_IDENTITY + RK_SHAKE_WELCOME_MORE + RK_SHAKE_CARD_MAX +
                    RK_SHAKE_HELLO_MAX, /* of WELCOME */
@@ -78,6 +79,7 @@ struct rk_shake {
     unsigned char mac[RK_SHAKE_MAC];         /* PROOF, WELCOME; zero without a secret */
     uint64_t context, host;                  /* PROOF, WELCOME: ids of the sender's context and host */
     uint32_t pid, uid;                       /* PROOF, WELCOME: uid is the effective user, as the sender states it */
+    uint32_t window;                         /* PROOF, WELCOME: unreceived eager bytes that the peer may have at the sender */
     char name[RK_SHAKE_NAME];                /* PROOF, WELCOME: of the sender's context */
     uint64_t team;                           /* WELCOME: id of the connection's team */
     uint64_t segment, segment_bytes;         /* WELCOME: nonce and size of the shared memory; 0: none is offered */

@@ -59,6 +59,7 @@ static void identify(const struct rk_shaking *s, struct rk_shake *m)
     m->host = s->of->host;
     m->pid = (uint32_t)getpid();
     m->uid = (uint32_t)geteuid();
+    m->window = (uint32_t)rk_conf.eager_window;
     m->team = s->team;
     memcpy(m->name, s->of->name, sizeof(m->name));
     m->hello_bytes = s->opts->hello_bytes;

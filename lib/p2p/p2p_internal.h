@@ -84,6 +84,7 @@ enum { RK_UNEXPECTED_ENVELOPE = sizeof(struct rk_unexpected) };
 RK_INLINE void rk_unexpected_envelope_done(const struct rk_unexpected *u)
 {
     u->peer->kept -= RK_UNEXPECTED_ENVELOPE;
+    u->peer->announced -= RK_UNEXPECTED_ENVELOPE;
 }
 void rk_unexpected_free_all(struct rk_p2p *p2p);
 

@@ -71,9 +71,20 @@ static RK_COLD bool is_too_much(struct rk_p2p *p2p, struct rk_peer *peer)
     return true;
 }
 
+/* Is the credit that a peer of a connection has used within the window that both sides have agreed on? */
+static bool keeps_to_window(struct rk_peer *peer)
+{
+    int64_t used = peer->kept - peer->announced + peer->eager_in;
+
+    if (rk_likely(!peer->by_conn || used <= peer->window))
+        return true;
+    rk_peer_condemn(peer, "it has sent %lld bytes without credit", (long long)(used - peer->window));
+    return false;
+}
+
 bool rk_unexpected_exceeds(struct rk_p2p *p2p, struct rk_peer *peer)
 {
-    return (rk_unlikely(peer->kept > p2p->kept_max) && is_too_much(p2p, peer)) || !rk_peer_may_keep(peer);
+    return (rk_unlikely(peer->kept > p2p->kept_max) && is_too_much(p2p, peer)) || !keeps_to_window(peer) || !rk_peer_may_keep(peer);
 }
 
 /*
@@ -116,6 +127,7 @@ void rk_unexpected_add(struct rk_p2p *p2p, struct rk_unexpected *u)
         rk_recv_consumed(u->peer, u->bytes);
     } else {
         u->peer->kept += u->kind == RK_KIND_RNDV ? RK_UNEXPECTED_ENVELOPE : cost;
+        u->peer->announced += u->kind == RK_KIND_RNDV ? RK_UNEXPECTED_ENVELOPE : 0;
     }
     rk_peer_keeps(u->peer, stored_bytes(u));
     rk_match_add_unexpected(&p2p->match, u);

@@ -160,7 +160,7 @@ static void raw_send(int fd, const void *data, size_t len)
 /* Carry out the handshake without a secret. Returns the last message's type; *team is that of the connection. */
 static enum rk_shake_type raw_shake(int fd, uint64_t *team)
 {
-    struct rk_shake hello = {.type = RK_SHAKE_HELLO}, proof = {.type = RK_SHAKE_PROOF, .context = draw(1u << 30), .name = "evil"};
+    struct rk_shake hello = {.type = RK_SHAKE_HELLO}, proof = {.type = RK_SHAKE_PROOF, .context = draw(1u << 30), .window = 1u << 18, .name = "evil"};
     struct rk_shake m;
 
     raw_say(fd, &hello);

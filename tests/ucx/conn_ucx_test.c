@@ -344,12 +344,13 @@ static void flood(rank_team_t team)
 }
 
 /*
- * A peer that leaves more here than its share of RANK_CONN_MEMORY is disconnected; another one is not. Its memory is
- * given back.
+ * A peer that sends without credit, or leaves more here than its share of RANK_CONN_MEMORY, is disconnected; another one
+ * is not. Its memory is given back.
  */
-static void too_much_memory(void **state)
+static void end_flood(bool by_window)
 {
-    (void)state;
+    const char *reason = by_window ? "without credit" : "(see RANK_CONN_MEMORY)";
+
     for (size_t i = 0; i < sizeof(channels) / sizeof(channels[0]); i++) {
         rank_team_t bad[2], good[2];
         struct unit_stderr log;
@@ -360,18 +361,25 @@ static void too_much_memory(void **state)
 
         unit_stderr_begin(&log);
         sides_open(&s, &channels[i]);
-        rk_conf.conn_memory = 8 << 20;
+        if (!by_window)
+            rk_conf.conn_memory = 8 << 20;
         sides_connect(&s, bad, channels[i].channel);
         sides_connect(&s, good, i == 0 ? "tcp" : channels[i].channel);
         exchange(bad);
         exchange(good);
         ctx = good[0]->ctx;
+        {
+            RK_ENTER(ctx);
+            assert_int_equal(rk_team_peer(bad[0], 0)->window, rk_conf.eager_window);
+            if (!by_window)
+                rk_team_peer(bad[0], 0)->window = INT64_MAX;
+        }
         flood(bad[1]);
         await_end(bad);
         exchange(good);
         {
             RK_ENTER(ctx);
-            assert_in_range(ctx->engine->conn_memory, 7 << 20, 9 << 20);
+            assert_in_range(ctx->engine->conn_memory, 7 << 20, by_window ? 32 << 20 : 9 << 20);
             assert_int_equal(ctx->engine->conn_keepers, 1);
             made = ctx->p2p->kept_slab.made;
         }
@@ -385,10 +393,22 @@ static void too_much_memory(void **state)
         exchange(good);
         sides_close(&s);
         text = unit_stderr_end(&log);
-        line = strstr(text, "(see RANK_CONN_MEMORY)");
+        line = strstr(text, reason);
         assert_non_null(line);
-        assert_null(strstr(line + 1, "(see RANK_CONN_MEMORY)"));
+        assert_null(strstr(line + 1, reason));
     }
+}
+
+static void too_much_memory(void **state)
+{
+    (void)state;
+    end_flood(false);
+}
+
+static void without_credit(void **state)
+{
+    (void)state;
+    end_flood(true);
 }
 
 static int load(void **state)
@@ -399,7 +419,7 @@ static int load(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[sizeof(ways) / sizeof(ways[0]) + 5];
+    struct CMUnitTest tests[sizeof(ways) / sizeof(ways[0]) + 6];
     size_t n = 0;
 
     for (; n < sizeof(ways) / sizeof(ways[0]); n++)
@@ -409,5 +429,6 @@ int main(void)
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(without_job);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(behind_guesses);
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(too_much_memory);
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(without_credit);
     return cmocka_run_group_tests(tests, load, NULL);
 }

@@ -60,6 +60,7 @@ static struct rk_shake random_message(int type)
         m.host = next_random();
         m.pid = (uint32_t)next_random();
         m.uid = (uint32_t)next_random();
+        m.window = (uint32_t)next_random();
         memset(m.name, 'n', next_random() % RK_SHAKE_NAME);
         m.hello_bytes = (uint16_t)(next_random() % (RK_SHAKE_HELLO_MAX + 1));
         fill_random(m.hello, m.hello_bytes);
@@ -86,7 +87,7 @@ static void assert_same_message(const struct rk_shake *a, const struct rk_shake 
     assert_memory_equal(a->nonce, b->nonce, sizeof(a->nonce));
     assert_int_equal(a->secret_wanted, b->secret_wanted);
     assert_memory_equal(a->mac, b->mac, sizeof(a->mac));
-    assert_true(a->context == b->context && a->host == b->host && a->pid == b->pid && a->uid == b->uid && a->team == b->team);
+    assert_true(a->context == b->context && a->host == b->host && a->pid == b->pid && a->uid == b->uid && a->team == b->team && a->window == b->window);
     assert_true(a->segment == b->segment && a->segment_bytes == b->segment_bytes && a->segment_fd == b->segment_fd);
     assert_int_equal(a->takes, b->takes);
     assert_int_equal(a->card_bytes, b->card_bytes);
@@ -163,11 +164,11 @@ static void test_malformed(void **state)
         {RK_SHAKE_HELLO, 11, 0x80, "HELLO has a body of 2147483680 bytes"},
         {RK_SHAKE_CHALLENGE, 12 + 32, 2, "wants 2 secrets"},
         {RK_SHAKE_PROOF, 9, 0x10, "PROOF has a body of"},
-        {RK_SHAKE_PROOF, 12 + 32 + 24 + 63, 'x', "name in PROOF"},
-        {RK_SHAKE_PROOF, 12 + 32 + 24 + 64, 9, "PROOF announces a card of 9 bytes, and 7 follow"},
-        {RK_SHAKE_PROOF, 12 + 32 + 24 + 64 + 1, 0xff, "PROOF announces a card of 65280 bytes, and 7 follow"},
-        {RK_SHAKE_PROOF, 12 + 32 + 24 + 64 + 2, 9, "PROOF announces a hello of 9 bytes and has 5"},
-        {RK_SHAKE_WELCOME, 12 + 32 + 24 + 64 + RK_SHAKE_WELCOME_MORE + 3, 1, "WELCOME announces a hello of 261 bytes and has 5"},
+        {RK_SHAKE_PROOF, 12 + 32 + 28 + 63, 'x', "name in PROOF"},
+        {RK_SHAKE_PROOF, 12 + 32 + 28 + 64, 9, "PROOF announces a card of 9 bytes, and 7 follow"},
+        {RK_SHAKE_PROOF, 12 + 32 + 28 + 64 + 1, 0xff, "PROOF announces a card of 65280 bytes, and 7 follow"},
+        {RK_SHAKE_PROOF, 12 + 32 + 28 + 64 + 2, 9, "PROOF announces a hello of 9 bytes and has 5"},
+        {RK_SHAKE_WELCOME, 12 + 32 + 28 + 64 + RK_SHAKE_WELCOME_MORE + 3, 1, "WELCOME announces a hello of 261 bytes and has 5"},
         {RK_SHAKE_READY, 12, 3, "READY takes the unknown way 3"},
         {RK_SHAKE_REFUSED, 12, 0xff, "REFUSED has the status -1"},
         {RK_SHAKE_REFUSED, 15, 0x7f, "REFUSED has the status"},
