@@ -13,8 +13,8 @@
 void rk_cma_allow(void);
 
 /*
- * Test it: read the word at addr of process pid and compare. A peer names the pid: another user's process fails, also
- * where root could read it. The calls below take pids that have passed.
+ * Test it: read the word at addr of process pid, compare it, and write nothing. A peer names the pid: another user's
+ * process fails, also where root could read it. The calls below take pids that have passed.
  */
 bool rk_cma_works(int pid, uint64_t addr, uint32_t expected);
 
