@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/base/random.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +105,7 @@ static rank_status_t make_secret(uint8_t *secret)
     }
     if (rk_random_secret(secret, XR_SECRET))
         return RANK_OK;
-    rk_error("no random bytes for the job's secret: %m");
+    rk_error("no random bytes (getrandom, /dev/urandom) for the job's secret: %m%s", rk_refusal_remedy(errno));
     return RANK_ERR_SYSTEM;
 }
 

@@ -9,6 +9,8 @@
 
 #include "lib/base/compiler.h"
 
+#include <errno.h>
+
 enum rk_log_level { RK_LOG_ERROR, RK_LOG_WARN, RK_LOG_INFO, RK_LOG_DEBUG };
 
 extern int rk_log_threshold;
@@ -21,6 +23,12 @@ const char *rk_log_prefix(void);
 
 /* Writes the line by one write(2), so that lines of several ranks do not mix. Keeps errno. */
 void rk_log_write(int level, const char *fmt, ...) RK_PRINTF(2, 3);
+
+/* Remedy to append to a message, if error may be that of a filter of system calls (seccomp). Else empty. */
+RK_INLINE const char *rk_refusal_remedy(int error)
+{
+    return error == EPERM || error == ENOSYS ? "; does the container's seccomp profile allow it?" : "";
+}
 
 #define rk_log(level, ...)                                                                         \
     do {                                                                                           \

@@ -5,6 +5,7 @@
 #include "lib/base/kept_fds.h"
 #include "lib/base/arg_error.h"
 #include "lib/base/log.h"
+#include "lib/base/random.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,20 +20,15 @@
 enum { STEP = 2 << 20 }; /* some hundred microseconds of work; a huge page */
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
-static uint64_t make_nonce(void)
+/* Not 0, which means none, and even, which marks this kind (see segment.h). */
+static bool make_nonce(uint64_t *nonce)
 {
-    uint64_t n = 0;
-
-    /*
-     * Not 0, which means none, and even, which marks this kind (see segment.h). The kernel's pool is initialized
-     * by now.
-     */
-    while (n == 0) {
-        if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
-            n = 0;
-        n &= ~1ull;
-    }
-    return n;
+    do {
+        if (!rk_random_secret(nonce, sizeof(*nonce)))
+            return false;
+        *nonce &= ~1ull;
+    } while (*nonce == 0);
+    return true;
 }
 
 rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **base,
@@ -48,11 +43,12 @@ rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **ba
         return st;
     f = memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (f < 0) {
-        rk_fail(errno == EMFILE || errno == ENFILE ? RANK_ERR_SYSTEM : RANK_ERR_NO_MEMORY, "%s: memfd_create failed: %m", what);
-        return errno == EMFILE || errno == ENFILE ? RANK_ERR_SYSTEM : RANK_ERR_NO_MEMORY;
+        st = errno == EMFILE || errno == ENFILE ? RANK_ERR_SYSTEM : RANK_ERR_NO_MEMORY;
+        rk_fail(st, "%s: memfd_create failed: %m%s", what, rk_refusal_remedy(errno));
+        return st;
     }
     if (ftruncate(f, (off_t)bytes) < 0) {
-        rk_fail(RANK_ERR_NO_MEMORY, "%s: cannot size shared memory to %zu bytes: %m", what, bytes);
+        rk_fail(RANK_ERR_NO_MEMORY, "%s: cannot size shared memory to %zu bytes (ftruncate): %m%s", what, bytes, rk_refusal_remedy(errno));
         st = RANK_ERR_NO_MEMORY;
         goto err_close;
     }
@@ -70,7 +66,12 @@ rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **ba
         st = RANK_ERR_NO_MEMORY;
         goto err_close;
     }
-    card->nonce = make_nonce();
+    if (!make_nonce(&card->nonce)) {
+        rk_fail(RANK_ERR_SYSTEM, "%s: no random bytes (getrandom, /dev/urandom): %m%s", what, rk_refusal_remedy(errno));
+        munmap(map, bytes);
+        st = RANK_ERR_SYSTEM;
+        goto err_close;
+    }
     card->bytes = bytes;
     card->pid = getpid();
     card->fd = f;
@@ -161,7 +162,7 @@ rank_status_t rk_memfd_commit(int fd, size_t offset, size_t bytes, int level, co
         if (rc < 0 && errno == EBADF && rk_kept_fds_closed(what)) {
             st = RANK_ERR_SYSTEM;
         } else if (rc < 0) {
-            rk_log(level, "%s: no memory for %zu shared bytes: %m", what, bytes);
+            rk_log(level, "%s: no memory for %zu shared bytes (fallocate): %m%s", what, bytes, rk_refusal_remedy(errno));
             st = RANK_ERR_NO_MEMORY;
         }
     }
