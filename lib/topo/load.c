@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* load.c: load the cores of this machine. */
 #include "lib/base/arg_error.h"
+#include "lib/base/log.h"
 #include "lib/topo/topo.h"
 
 #include <errno.h>
@@ -33,6 +34,9 @@ static rank_status_t load_topo(bool full, bool ask, hwloc_topology_t *out)
 {
     hwloc_topology_t t;
 
+    if (rk_topo_affinity_refused())
+        return rk_fail(RANK_ERR_SYSTEM, "cannot load this machine's cores: sched_getaffinity: %m%s; --bind none does without them",
+                       rk_refusal_remedy(errno));
     if (hwloc_topology_init(&t)) {
         return rk_fail(RANK_ERR_NO_MEMORY, "out of memory for the machine's topology");
     }

@@ -143,6 +143,8 @@ static rank_status_t set_source(const char *xml, hwloc_topology_t t, char *err, 
         return refuse(xml, strerror(error), err, errlen);
     if (first == EOF)
         return refuse(xml, "it is empty", err, errlen);
+    if (!xml && rk_topo_affinity_refused())
+        return refuse(xml, "the system call sched_getaffinity is refused", err, errlen);
     if (xml ? hwloc_topology_set_xml(t, xml) : hwloc_topology_set_flags(t, LIVE_FLAGS))
         return refuse(xml, xml ? FOREIGN : strerror(errno), err, errlen);
     return RANK_OK;

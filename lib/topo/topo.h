@@ -12,7 +12,9 @@
 
 #include "lib/rank.h"
 
+#include <errno.h>
 #include <hwloc.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,6 +26,17 @@ rank_status_t rk_topo_load(bool full, hwloc_topology_t *out);
 
 /* The same for the machine of a file of hwloc's XML, with packages and caches. On failure writes one line into err. */
 rank_status_t rk_topo_load_xml(const char *xml, hwloc_topology_t *out, char *err, size_t errlen);
+
+/*
+ * Does a filter of system calls refuse the affinity, with errno set? Then no topology of this machine is loaded: hwloc 2.9
+ * would ask again for ever, with ever longer sets.
+ */
+static inline bool rk_topo_affinity_refused(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof(set), &set) < 0 && (errno == EPERM || errno == ENOSYS);
+}
 
 /* Number of usable processing units; far cheaper than cores. */
 uint32_t rk_topo_units(void);
