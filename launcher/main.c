@@ -13,6 +13,7 @@
 #include "launcher/bootstrap/listener.h"
 #include "launcher/frontend/frontend.h"
 #include "launcher/exec/environ.h"
+#include "launcher/exec/kernel_calls.h"
 #include "launcher/exec/rlimits.h"
 #include "launcher/cli/options.h"
 #include "launcher/iof/out_files.h"
@@ -138,7 +139,7 @@ static void raise_files(void)
 }
 
 /*
- * Check whether ranks can run on this host, and raise the limits that xrun and its own agent need. Where other hosts
+ * Check whether xrun and ranks can run on this host, and raise the limits that xrun and its own agent need. Where other hosts
  * take part, each agent checks its own host. Returns 0 or the exit code.
  */
 static int main_check_limits(const struct xr_options *o, const struct xr_plan *plan)
@@ -148,6 +149,8 @@ static int main_check_limits(const struct xr_options *o, const struct xr_plan *p
 
     if (o->where.xml) /* no rank starts */
         return 0;
+    if (!xr_kernel_calls_check(text, sizeof(text)))
+        return main_refuse(text, 1);
     if (!xr_limits_check(here, o->input == XR_INPUT_ALL ? 2 : 0, 0, text, sizeof(text)) ||
         !xr_place_files(o, plan, 0, text, sizeof(text)))
         return main_refuse(text, XR_EXIT_USAGE);

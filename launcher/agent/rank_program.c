@@ -4,6 +4,7 @@
 #include "launcher/agent/rank_start_internal.h"
 #include "launcher/exec/environ.h"
 #include "launcher/exec/find_program.h"
+#include "lib/base/log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -46,7 +47,8 @@ void xr_rank_start_explain(const struct xr_agent *agent, uint32_t rank, const st
                  agent->host, s->step, strerror(s->error),
                  s->error == EAGAIN ? " (too many processes: start fewer, or raise ulimit -u or pids.max of the "
                                       "control group)"
-                                    : "");
+                 : strcmp(s->step, "sched_setaffinity") == 0 ? " (--bind none does without it)"
+                                                             : rk_refusal_remedy(s->error));
     }
 }
 

@@ -10,6 +10,7 @@
 #include "launcher/agent/supervisor.h"
 #include "launcher/alloc/slurm.h"
 #include "launcher/bootstrap/parent_lookup.h"
+#include "launcher/exec/kernel_calls.h"
 #include "launcher/job/timeouts.h"
 #include "lib/base/auth.h"
 #include "lib/base/log.h"
@@ -46,6 +47,10 @@ int xr_agent_remote_main(void)
     if (isatty(STDIN_FILENO)) {
         rk_error("%s is for xrun's own use", XR_AGENT_PROCESS);
         return 2;
+    }
+    if (!xr_kernel_calls_check(text, sizeof(text))) {
+        rk_error("%s", text);
+        return 1;
     }
     if (xr_setup_read(STDIN_FILENO, XR_SETUP_MS, &setup, text, sizeof(text))) {
         rk_error("%s", text);

@@ -17,7 +17,7 @@
  * closes.
  */
 #include "launcher/exec/spawn_proc.h"
-#include "lib/base/conf.h"
+#include "launcher/exec/kernel_calls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -130,7 +130,7 @@ static ON_CHILD_STACK int run_child(void *arg)
     if (chdir(spec->wdir))
         return spawn_proc_fail(c, "chdir");
     if (spec->cpus && sched_setaffinity(0, spec->cpus_size, spec->cpus))
-        return spawn_proc_fail(c, "binding to cores");
+        return spawn_proc_fail(c, "sched_setaffinity");
     if (spec->nofile && getrlimit(RLIMIT_NOFILE, &lim) == 0) {
         lim.rlim_cur = spec->nofile < lim.rlim_max ? spec->nofile : lim.rlim_max;
         setrlimit(RLIMIT_NOFILE, &lim);
@@ -183,14 +183,6 @@ static int fill_slots(const struct xr_spawner *spawner, const int *fd, int n)
             return -1;
     }
     return 0;
-}
-
-/* Return whether valgrind would end this program at such a clone, instead of returning an error. */
-static bool clone_is_fatal(void)
-{
-    const char *preload = rk_env("LD_PRELOAD");
-
-    return preload && strstr(preload, "vgpreload_core");
 }
 
 static pid_t spawn_by_clone(struct child *c, void *stack, int *pidfd)
@@ -253,7 +245,7 @@ pid_t xr_spawn(const struct xr_spawn *spec, struct xr_spawner *spawner, int *pid
     sigemptyset(&c.mask);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     errno = EINVAL;
-    if (!clone_is_fatal())
+    if (!xr_kernel_is_valgrind()) /* that would end this program */
         pid = spawn_by_clone(&c, spawner->stack, pidfd);
     if (pid < 0 && (errno == EINVAL || errno == ENOSYS || errno == EPERM))
         pid = spawn_by_fork(&c, pidfd);
