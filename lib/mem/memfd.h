@@ -12,6 +12,7 @@
 #include "lib/rank.h"
 
 #include <stdbool.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,5 +46,18 @@ void rk_memfd_close(int fd, void *base, size_t bytes);
  * RANK_ERR_NO_MEMORY.
  */
 rank_status_t rk_mem_check_room(size_t file_bytes, size_t more, int level, const char *what);
+
+/* The memory cgroups with a limit that a process is in, by ids that processes of a machine can compare. 0: none. */
+enum { RK_MEM_GROUPS = 8 };
+struct rk_mem_groups {
+    uint64_t id[RK_MEM_GROUPS];
+};
+void rk_mem_groups_get(struct rk_mem_groups *out);
+
+/*
+ * n processes of this machine, this one among them, are about to back bytes each: check the sum of those that share a limit
+ * with this one. All check before one begins. RANK_ERR_NO_MEMORY: it is too much; prints: this process prints the line.
+ */
+rank_status_t rk_mem_check_sum(const struct rk_mem_groups *of, int n, size_t bytes, bool prints, const char *what);
 
 #endif

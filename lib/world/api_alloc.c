@@ -28,10 +28,12 @@
 enum { PAGE = 4096, KEY_MAX = 1024 - 24 };
 /* OWN_MIN: minimum size for a segment of its own; PART_MIN: part size of the first shared segment. */
 enum { OWN_MIN = 1 << 20, PART_MIN = 64 << 10, PLACE_BITS = 32 };
+/* Bytes to back, from which the sum of a host's parts is checked. */
+enum { SUM_MIN = 64 << 10 };
 
 struct group_card { /* contribution of a rank; the card is its creator's */
     struct rk_memfd_card card;
-    int32_t status, pad;
+    struct rk_mem_groups groups;
 };
 
 struct key_card {
@@ -85,23 +87,46 @@ static void map_parts(struct rank_mem *mem, size_t part)
     }
 }
 
+/* Is there room for the parts of all ranks of this host? Before one of them is backed. */
+static rank_status_t check_parts(struct rank_team *team, const struct group *g, const struct group_card *cards, size_t bytes)
+{
+    struct rk_mem_groups *of = malloc((size_t)g->size * sizeof(*of));
+    rank_status_t mine = of ? RANK_OK : RANK_ERR_NO_MEMORY, st;
+    int n = 0;
+
+    for (int r = 0; of && r < team->size; r++) {
+        if (is_neighbour(team, r))
+            of[n++] = cards[r].groups;
+    }
+    if (of)
+        mine = rk_mem_check_sum(of, n, bytes, g->maker == team->rank, "rank_alloc");
+    free(of);
+    st = rk_worst_of_all(team, mine);
+    if (st == RANK_ERR_NO_MEMORY && !mine)
+        rk_fail_silent(st, "rank_alloc: another host of the team has no memory for %zu bytes of each of its ranks", bytes);
+    return st;
+}
+
 /* Create or attach the node's segment and back the first bytes of the own part. */
 static rank_status_t share_node(struct rank_mem *mem, size_t part, size_t first)
 {
     struct rank_team *team = mem->team;
     struct group g = find_group(team);
-    struct group_card mine = {.status = RANK_OK}, *cards;
-    rank_status_t st;
+    struct group_card mine = {.card = {0}}, *cards;
+    rank_status_t st = RANK_OK;
 
     cards = malloc((size_t)team->size * sizeof(*cards));
     if (!cards)
-        mine.status = RANK_ERR_NO_MEMORY;
+        st = RANK_ERR_NO_MEMORY;
     else if (g.maker == team->rank)
-        mine.status = rk_segment_create(team->ctx, g.size, part, &mem->segment, &mine.card);
-    st = rk_worst_of_all(team, mine.status);
-    if (st)
-        goto out;
-    st = rank_allgather(&mine, cards, sizeof(mine), RANK_BYTE, team);
+        st = rk_segment_create(team->ctx, g.size, part, &mem->segment, &mine.card);
+    if (first >= SUM_MIN)
+        rk_mem_groups_get(&mine.groups);
+    st = rk_worst_of_all(team, st);
+    if (!st)
+        st = rank_allgather(&mine, cards, sizeof(mine), RANK_BYTE, team);
+    if (!st && first >= SUM_MIN)
+        st = check_parts(team, &g, cards, first);
     if (st)
         goto out;
     if (g.maker != team->rank)

@@ -4,6 +4,7 @@
  * Never by a signal later; and the library works on.
  *
  *   --limit as|fsize|cgroup|huge
+ *   --limit sum        one cgroup of all ranks has room for each part, but not for all
  *   --limit contact    rank 1 has no memory to answer rank 2: that is the end between the two, and no wait for ever
  */
 #include "tests/mp/mp.h"
@@ -44,12 +45,17 @@ struct cage {
     char dir[256], home[256];
 };
 
+static bool is_v2(void)
+{
+    return access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+}
+
 /* A memory cgroup of 200 MB with this process in it; false where none can be made. */
 static bool enter_cgroup(struct cage *c)
 {
     char line[512], pid[32], *path = NULL;
     FILE *f = fopen("/proc/self/cgroup", "re");
-    bool v2 = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+    bool v2 = is_v2();
     const char *root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
 
     while (f && !path && fgets(line, sizeof(line), f)) {
@@ -126,6 +132,37 @@ static void refuse(struct mp *mp, int64_t bytes)
 
     MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, bytes, 0, &p, &mem), RANK_ERR_NO_MEMORY);
     MP_CHECK(p == NULL && mem == RANK_MEM_NULL);
+}
+
+/* 200 MB for all: each has room for 90 MB, all for 20 MB. Returns false where there is no cgroup. */
+static bool sum(struct mp *mp, struct cage *c)
+{
+    rank_mem_t mem;
+    char pid[32];
+    void *p;
+    int32_t able;
+
+    memset(c, 0, sizeof(*c));
+    able = mp->rank == 0 && enter_cgroup(c);
+    MP_OK(rank_bcast(&able, 1, RANK_INT32, 0, mp->world));
+    MP_OK(rank_bcast(c, sizeof(*c), RANK_BYTE, 0, mp->world));
+    if (!able)
+        return false;
+    snprintf(pid, sizeof(pid), "%d", (int)getpid());
+    MP_CHECK_EQ(put_text(c->dir, "cgroup.procs", pid), 0);
+    mp_barrier(mp->world);
+    MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 90ll << 20, 0, &p, &mem), mp->size > 2 ? RANK_ERR_NO_MEMORY : RANK_OK);
+    if (mp->size > 2)
+        MP_CHECK(strstr(rank_status_reason(RANK_ERR_NO_MEMORY), is_v2() ? "memory.max" : "memory.limit_in_bytes"));
+    else
+        MP_OK(rank_free(&mem));
+    use(mp, 20ll << 20);
+    if (mp->rank > 0)
+        MP_CHECK_EQ(put_text(c->home, "cgroup.procs", pid), 0);
+    mp_barrier(mp->world);
+    if (mp->rank == 0)
+        leave_cgroup(c);
+    return true;
 }
 
 static const char *text_option(int argc, char **argv, const char *option)
@@ -233,13 +270,18 @@ int main(int argc, char **argv)
         use(&mp, 60ll << 20);
         if (me)
             leave_cgroup(&cage);
+    } else if (strcmp(limit, "sum") == 0) {
+        if (sum(&mp, &cage))
+            mp_barrier(mp.world);
+        else if (mp.rank == 0)
+            printf("no memory cgroup can be made here\n");
     } else if (strcmp(limit, "huge") == 0) {
         refuse(&mp, 1ll << 46); /* more than any machine has */
         refuse(&mp, INT64_MAX);
         refuse(&mp, INT64_MAX - 4095);
         use(&mp, small);
     } else {
-        mp_fail(__FILE__, __LINE__, "--limit as|fsize|cgroup|huge|contact");
+        mp_fail(__FILE__, __LINE__, "--limit as|fsize|cgroup|sum|huge|contact");
     }
     use(&mp, 3 << 20);
     mp_end(&mp);
