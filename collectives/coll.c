@@ -385,10 +385,12 @@ rank_status_t rk_coll_copy_alone(const struct rk_coll_call *c)
     char *to = rk_block_at(c->rbuf, c->rdispls ? c->rdispls[0] : 0, c->elem);
     const char *from = rk_block_at(c->sbuf, c->sdispls ? c->sdispls[0] : 0, c->elem);
     size_t bytes = c->kind == RK_COLL_ALLTOALLV ? (size_t)c->rcounts[0] * c->elem : c->bytes;
+    bool copies = bytes && c->kind != RK_COLL_BCAST && c->kind != RK_COLL_EXSCAN;
+    rank_status_t st = RANK_OK;
 
-    if (bytes && c->kind != RK_COLL_BCAST && c->kind != RK_COLL_EXSCAN && to != from)
-        return rk_kind_copy(to, rk_kind_of(to, bytes), from, rk_kind_of(from, bytes), bytes);
-    return RANK_OK;
+    if (copies && to != from)
+        st = rk_kind_copy(to, rk_kind_of(to, bytes), from, rk_kind_of(from, bytes), bytes);
+    return !st && copies && rk_op_is_logical(c->op) ? rk_op_make_logical(c->dtype, to, bytes / c->elem) : st;
 }
 
 rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out)

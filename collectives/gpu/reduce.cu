@@ -81,6 +81,19 @@ struct bf16 {
 namespace op {
 
 
+/* False for integers. Of a minimum or maximum a NaN is the result, of pairs the one with the lowest index. */
+template <typename T> ON bool is_nan(T v)
+{
+    return v != v;
+}
+
+template <typename T> ON bool takes_second(bool before, T x, T y)
+{
+    if (is_nan(x.value) || is_nan(y.value))
+        return is_nan(y.value) && (!is_nan(x.value) || y.index < x.index);
+    return before || (y.value == x.value && y.index < x.index);
+}
+
 /* Each has types of an element in memory and of an accumulator, their conversions, and the operation. */
 #define OPERATION(name, T, expr)                                                                   \
     template <typename T> struct name {                                                            \
@@ -93,8 +106,8 @@ namespace op {
 
 OPERATION(sum, T, (T)(x + y))
 OPERATION(prod, T, (T)(1u * x * y)) /* in unsigned numbers overflow is defined */
-OPERATION(min, T, y < x ? y : x)
-OPERATION(max, T, y > x ? y : x)
+OPERATION(min, T, y < x || is_nan(y) ? y : x)
+OPERATION(max, T, y > x || is_nan(y) ? y : x)
 OPERATION(land, T, (T)((x != 0) & (y != 0)))
 OPERATION(lor, T, (T)((x | y) != 0))
 OPERATION(lxor, T, (T)((x != 0) ^ (y != 0)))
@@ -103,8 +116,8 @@ OPERATION(bor, T, (T)(x | y))
 OPERATION(bxor, T, (T)(x ^ y))
 OPERATION(prod_float, T, x * y)
 OPERATION(prod_complex, T, (T{x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re}))
-OPERATION(minloc, T, (y.value < x.value || (y.value == x.value && y.index < x.index) ? y : x))
-OPERATION(maxloc, T, (y.value > x.value || (y.value == x.value && y.index < x.index) ? y : x))
+OPERATION(minloc, T, takes_second(y.value < x.value, x, y) ? y : x)
+OPERATION(maxloc, T, takes_second(y.value > x.value, x, y) ? y : x)
 
 template <typename T> struct sum_float : sum<T> {
     ON T down(T x, int by) { return by ? x / (T)by : x; }
@@ -133,8 +146,8 @@ template <typename H> struct sum_half {
     };
 
 HALF_OPERATION(prod_half, H::down(H::up(x) * H::up(y)))
-HALF_OPERATION(min_half, H::up(y) < H::up(x) ? y : x)
-HALF_OPERATION(max_half, H::up(y) > H::up(x) ? y : x)
+HALF_OPERATION(min_half, H::up(y) < H::up(x) || is_nan(H::up(y)) ? y : x)
+HALF_OPERATION(max_half, H::up(y) > H::up(x) || is_nan(H::up(y)) ? y : x)
 
 }
 

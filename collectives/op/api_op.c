@@ -54,6 +54,16 @@ static rank_status_t reduce_local_kinds(const struct rk_reducer *r, rank_op_t op
     return st == RANK_ERR_NOT_SUPPORTED ? reduce_local_staged(r, in, in_kind, inout, inout_kind, n) : st;
 }
 
+rank_status_t rk_op_make_logical(rank_dtype_t dtype, void *buf, size_t n)
+{
+    struct rk_reducer r = {.fn = rk_op_kernel(RANK_LOR, dtype), .dtype = dtype};
+
+    if (n && rk_kind_of(buf, n * rk_dtype_bytes(dtype)))
+        return reduce_local_kinds(&r, RANK_LOR, buf, buf, n);
+    rk_reduce(&r, buf, buf, buf, n);
+    return RANK_OK;
+}
+
 rank_status_t rank_reduce_local(const void *in, void *inout, int64_t count, rank_dtype_t dtype, rank_op_t op)
 {
     struct rk_reducer r = {.fn = rk_op_kernel(op, dtype), .dtype = dtype};

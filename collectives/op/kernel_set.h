@@ -2,7 +2,7 @@
 /*
  * kernel_set.h: choose among kernels built for several instruction sets.
  *
- * All sets give the same bits, except the payload of a NaN that a sum or product of two NaNs returns.
+ * All sets give the same bits, except sign and payload of a NaN.
  */
 #ifndef RK_COLLECTIVES_KERNEL_SET_H
 #define RK_COLLECTIVES_KERNEL_SET_H

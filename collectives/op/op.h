@@ -68,6 +68,15 @@ size_t rk_user_op_temp(size_t elem);
  */
 void rk_reduce_many(const struct rk_reducer *r, void *dst, const void *const *src, int k, size_t n);
 
+/* LAND, LOR or LXOR: the result is 0 or 1. */
+RK_INLINE bool rk_op_is_logical(rank_op_t op)
+{
+    return op == RANK_LAND || op == RANK_LOR || op == RANK_LXOR;
+}
+
+/* Set each of n elements that is not 0 to 1, in memory of any kind. */
+rank_status_t rk_op_make_logical(rank_dtype_t dtype, void *buf, size_t n);
+
 /* Last part of AVG: divide n sums by the number of ranks, with one rounding. F16: the sums of scaled inputs. */
 void rk_op_divide(rank_dtype_t dtype, void *dst, size_t n, int by);
 

@@ -3,7 +3,7 @@
  * op_float.c: reduce floating point and complex numbers.
  *
  * The 16-bit types are added and multiplied as floats, with one rounding an operation; min and max return an input
- * unchanged.
+ * unchanged. It is a NaN if one of the inputs is.
  */
 #include "collectives/op/float16.h"
 #include "collectives/op/op_loop.h"
@@ -19,8 +19,8 @@ struct c64 {
 #define FLOAT_KERNELS(name, type)                                                                  \
     RK_OP_KERNEL(name##_sum, type, x + y)                                                          \
     RK_OP_KERNEL(name##_prod, type, (x * y))                                                          \
-    RK_OP_KERNEL(name##_min, type, y < x ? y : x)                                                  \
-    RK_OP_KERNEL(name##_max, type, y > x ? y : x)
+    RK_OP_KERNEL(name##_min, type, (y < x) | (y != y) ? y : x)                                     \
+    RK_OP_KERNEL(name##_max, type, (y > x) | (y != y) ? y : x)
 
 FLOAT_KERNELS(f32, float)
 FLOAT_KERNELS(f64, double)
@@ -28,8 +28,8 @@ FLOAT_KERNELS(f64, double)
 #define HALF_KERNELS(name, up, down)                                                               \
     RK_OP_KERNEL(name##_sum, uint16_t, down(up(x) + up(y)))                                        \
     RK_OP_KERNEL(name##_prod, uint16_t, down(up(x) * up(y)))                                       \
-    RK_OP_KERNEL(name##_min, uint16_t, up(y) < up(x) ? y : x)                                      \
-    RK_OP_KERNEL(name##_max, uint16_t, up(y) > up(x) ? y : x)
+    RK_OP_KERNEL(name##_min, uint16_t, (up(y) < up(x)) | (up(y) != up(y)) ? y : x)                 \
+    RK_OP_KERNEL(name##_max, uint16_t, (up(y) > up(x)) | (up(y) != up(y)) ? y : x)
 
 HALF_KERNELS(f16, rk_f16_to_f32, rk_f32_to_f16)
 HALF_KERNELS(bf16, rk_bf16_to_f32, rk_f32_to_bf16)

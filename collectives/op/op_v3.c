@@ -27,10 +27,12 @@ static bool v3_runs(void)
 #define RK_SET_NAME "x86-64-v3"
 #define RK_SET_HALVES
 
-#define MIN_F32(x, y) ((vec_f32)_mm256_min_ps((__m256)(y), (__m256)(x))) /* y < x ? y : x */
-#define MAX_F32(x, y) ((vec_f32)_mm256_max_ps((__m256)(y), (__m256)(x)))
-#define MIN_F64(x, y) ((vec_f64)_mm256_min_pd((__m256d)(y), (__m256d)(x)))
-#define MAX_F64(x, y) ((vec_f64)_mm256_max_pd((__m256d)(y), (__m256d)(x)))
+/* y < x ? y : x, which is x if one is a NaN; where y is one, all bits are set, which is a NaN too. */
+#define NAN_OR(name, y, r) _mm256_or_##name((r), _mm256_cmp_##name((y), (y), _CMP_UNORD_Q))
+#define MIN_F32(x, y) ((vec_f32)NAN_OR(ps, (__m256)(y), _mm256_min_ps((__m256)(y), (__m256)(x))))
+#define MAX_F32(x, y) ((vec_f32)NAN_OR(ps, (__m256)(y), _mm256_max_ps((__m256)(y), (__m256)(x))))
+#define MIN_F64(x, y) ((vec_f64)NAN_OR(pd, (__m256d)(y), _mm256_min_pd((__m256d)(y), (__m256d)(x))))
+#define MAX_F64(x, y) ((vec_f64)NAN_OR(pd, (__m256d)(y), _mm256_max_pd((__m256d)(y), (__m256d)(x))))
 #define MIN_INT32(x, y) ((vec_int32)_mm256_min_epi32((__m256i)(x), (__m256i)(y)))
 #define MAX_INT32(x, y) ((vec_int32)_mm256_max_epi32((__m256i)(x), (__m256i)(y)))
 

@@ -24,10 +24,12 @@ static bool v4_runs(void)
 #define RK_SET_NAME "x86-64-v4"
 #define RK_SET_HALVES
 
-#define MIN_F32(x, y) ((vec_f32)_mm512_min_ps((__m512)(y), (__m512)(x))) /* y < x ? y : x */
-#define MAX_F32(x, y) ((vec_f32)_mm512_max_ps((__m512)(y), (__m512)(x)))
-#define MIN_F64(x, y) ((vec_f64)_mm512_min_pd((__m512d)(y), (__m512d)(x)))
-#define MAX_F64(x, y) ((vec_f64)_mm512_max_pd((__m512d)(y), (__m512d)(x)))
+/* y < x ? y : x, which is x if one is a NaN; y where that is one. */
+#define OR_NAN(op, name, x, y) _mm512_mask_##op##_##name((y), _mm512_cmp_##name##_mask((y), (y), _CMP_ORD_Q), (y), (x))
+#define MIN_F32(x, y) ((vec_f32)OR_NAN(min, ps, (__m512)(x), (__m512)(y)))
+#define MAX_F32(x, y) ((vec_f32)OR_NAN(max, ps, (__m512)(x), (__m512)(y)))
+#define MIN_F64(x, y) ((vec_f64)OR_NAN(min, pd, (__m512d)(x), (__m512d)(y)))
+#define MAX_F64(x, y) ((vec_f64)OR_NAN(max, pd, (__m512d)(x), (__m512d)(y)))
 #define MIN_INT32(x, y) ((vec_int32)_mm512_min_epi32((__m512i)(x), (__m512i)(y)))
 #define MAX_INT32(x, y) ((vec_int32)_mm512_max_epi32((__m512i)(x), (__m512i)(y)))
 #define MIN_INT64(x, y) ((vec_int64)_mm512_min_epi64((__m512i)(x), (__m512i)(y)))

@@ -36,8 +36,9 @@ typedef uint16_t loose_half __attribute__((may_alias, aligned(1)));
 
 #define ADD(x, y) ((x) + (y))
 #define MULTIPLY(x, y) ((x) * (y))
-#define LESSER(x, y) ((y) < (x) ? (y) : (x))
-#define GREATER(x, y) ((y) > (x) ? (y) : (x))
+/* A NaN is the result, for numbers of floating point. */
+#define LESSER(x, y) (((y) < (x)) | ((y) != (y)) ? (y) : (x))
+#define GREATER(x, y) (((y) > (x)) | ((y) != (y)) ? (y) : (x))
 #define AS_IT_IS(x) (x)
 /* C has no conditional operator for vectors. */
 #define VEC_SELECT(type, mask, x, y) ((type)(((mask) & (y)) | (~(mask) & (x))))
@@ -50,10 +51,10 @@ typedef uint16_t loose_half __attribute__((may_alias, aligned(1)));
 #define MAX_INT64(x, y) VEC_SELECT(vec_int64, (y) > (x), x, y)
 #endif
 #ifndef MIN_F32
-#define MIN_F32(x, y) VEC_SELECT(vec_f32, (y) < (x), (vec_int32)(x), (vec_int32)(y))
-#define MAX_F32(x, y) VEC_SELECT(vec_f32, (y) > (x), (vec_int32)(x), (vec_int32)(y))
-#define MIN_F64(x, y) VEC_SELECT(vec_f64, (y) < (x), (vec_int64)(x), (vec_int64)(y))
-#define MAX_F64(x, y) VEC_SELECT(vec_f64, (y) > (x), (vec_int64)(x), (vec_int64)(y))
+#define MIN_F32(x, y) VEC_SELECT(vec_f32, ((y) < (x)) | ((y) != (y)), (vec_int32)(x), (vec_int32)(y))
+#define MAX_F32(x, y) VEC_SELECT(vec_f32, ((y) > (x)) | ((y) != (y)), (vec_int32)(x), (vec_int32)(y))
+#define MIN_F64(x, y) VEC_SELECT(vec_f64, ((y) < (x)) | ((y) != (y)), (vec_int64)(x), (vec_int64)(y))
+#define MAX_F64(x, y) VEC_SELECT(vec_f64, ((y) > (x)) | ((y) != (y)), (vec_int64)(x), (vec_int64)(y))
 #endif
 
 /* Fewer elements than a vector are left: a loop for more would only be longer. */

@@ -14,7 +14,11 @@ extern "C" {
 /*
  * Every rank calls the same form: a blocking call does not match a nonblocking one. Buffers of different arguments must
  * not overlap. Debug builds return RANK_ERR_ARG. On equal team size and placement, a reduction gives the same bits in
- * every run.
+ * every run, except sign and payload of a NaN.
+ *
+ * MIN and MAX give a NaN if one input is a NaN, as fminimum and fmaximum of C23 do. MINLOC and MAXLOC give the NaN with the
+ * lowest index. Of zeros of both signs either may be the result. LAND, LOR and LXOR give 0 or 1, also in
+ * a team of one. The first result of a scan or exscan, which is of one input, is that input.
  *
  * RANK_IN_PLACE takes the input from the output buffer:
  *   - allreduce, reduce_scatter, reduce_scatterv, allgather, allgatherv, alltoall, alltoallv, scan, exscan: as

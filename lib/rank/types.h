@@ -142,16 +142,16 @@ typedef struct rank_pair_f64 { double value; int64_t index; } rank_pair_f64_t;
 typedef uint64_t rank_op_t;
 #define RANK_SUM ((rank_op_t)0x11000000)
 #define RANK_PROD ((rank_op_t)0x11000100)
-#define RANK_MIN ((rank_op_t)0x11000200)
+#define RANK_MIN ((rank_op_t)0x11000200) /* a NaN, if one input is a NaN, of any sign and payload */
 #define RANK_MAX ((rank_op_t)0x11000300)
 #define RANK_AVG ((rank_op_t)0x11000400) /* sum divided by the team size; floating point and complex only */
-#define RANK_LAND ((rank_op_t)0x11000500)
+#define RANK_LAND ((rank_op_t)0x11000500) /* LAND, LOR, LXOR: 0 or 1, also in a team of one */
 #define RANK_LOR ((rank_op_t)0x11000600)
 #define RANK_LXOR ((rank_op_t)0x11000700)
 #define RANK_BAND ((rank_op_t)0x11000800)
 #define RANK_BOR ((rank_op_t)0x11000900)
 #define RANK_BXOR ((rank_op_t)0x11000a00)
-#define RANK_MINLOC ((rank_op_t)0x11000b00) /* pairs only; the lower index wins a tie */
+#define RANK_MINLOC ((rank_op_t)0x11000b00) /* pairs only; the lower index wins a tie; a NaN comes first */
 #define RANK_MAXLOC ((rank_op_t)0x11000c00)
 
 /* Returns the bytes of one element, or a negative status. */

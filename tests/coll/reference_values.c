@@ -311,7 +311,9 @@ void value_store(rank_dtype_t dtype, void *at, struct value v)
 
 bool value_equal(struct value a, struct value b)
 {
-    return a.n == b.n && a.re == b.re && a.im == b.im && a.index == b.index;
+    bool nan = isnan(a.re) && isnan(b.re); /* of any sign and payload */
+
+    return a.n == b.n && (nan || a.re == b.re) && a.im == b.im && a.index == b.index;
 }
 
 /* -------------------------------------------------------------------- reductions */
@@ -324,6 +326,10 @@ struct value value_op(rank_dtype_t dtype, rank_op_t op, struct value a, struct v
                                        : b.n < a.n;
     bool same = a.re == b.re && a.n == b.n;
 
+    if (isnan(a.re) || isnan(b.re)) {
+        if (op == RANK_MIN || op == RANK_MAX || op == RANK_MINLOC || op == RANK_MAXLOC)
+            return isnan(a.re) && isnan(b.re) ? (b.index < a.index ? b : a) : isnan(a.re) ? a : b;
+    }
     switch (op) {
     case RANK_SUM:
     case RANK_AVG:
@@ -394,6 +400,7 @@ struct value value_input(rank_dtype_t dtype, rank_op_t op, int rank, int size, i
     uint64_t h = mix((uint64_t)rank + 1, (uint64_t)i);
     struct value v = {0, 0, 0, 0};
     int64_t small = (int64_t)(h % 7) - 3, other = (int64_t)(h >> 16) % 5 - 2;
+    bool nan = false;
 
     switch (op) {
     case RANK_SUM:
@@ -411,6 +418,7 @@ struct value value_input(rank_dtype_t dtype, rank_op_t op, int rank, int size, i
     case RANK_MIN:
     case RANK_MAX:
         small = (int64_t)(h % 201) - 100;
+        nan = (h >> 32 & 63) == 0;
         break;
     case RANK_LAND:
     case RANK_LOR:
@@ -430,10 +438,11 @@ struct value value_input(rank_dtype_t dtype, rank_op_t op, int rank, int size, i
     default: /* pairs: few values, so that there are ties */
         small = (int64_t)(h % 4) - 1;
         v.index = (int64_t)(h >> 20) % 100 + (int64_t)(rank * 3 % 7);
+        nan = (h >> 32 & 63) == 0;
         break;
     }
     if (is_float_inside(dtype)) {
-        v.re = (double)small;
+        v.re = nan ? NAN : (double)small;
         v.im = is_complex(dtype) ? (double)other : 0;
         if (op == RANK_PROD && is_complex(dtype) && (h >> 1 & 1)) { /* turn by a quarter */
             v.im = v.re;
@@ -456,6 +465,8 @@ static struct value expected_of(rank_dtype_t dtype, rank_op_t op, int ranks, int
         v.re /= size;
         v.im /= size;
     }
+    if (size == 1 && (op == RANK_LAND || op == RANK_LOR || op == RANK_LXOR))
+        v.n = v.n != 0; /* as of several ranks */
     return narrowed(dtype, v);
 }
 
