@@ -113,7 +113,7 @@ done
 [ $mode != check ] || packages="$packages bash golang-go python3 python3-dev python3-mypy python3-numpy python3-pytest python3-setuptools"
 [ $mode != bundle ] || packages="$packages bash g++ patchelf python3-pip"
 [ $mode != wheel ] || packages="$packages patchelf python3 python3-dev python3-pip python3-setuptools python3-wheel"
-[ $full = no ] || packages="$packages clang elfutils gdb groff-base libmpich-dev libopenmpi-dev mpich patchelf python3-pip strace valgrind xz-utils"
+[ $full = no ] || packages="$packages clang elfutils gdb groff-base libmpich-dev libopenmpi-dev mpich patchelf python3-pip python3-wheel strace valgrind xz-utils"
 # Several hosts on this one, and launchers that are not ours.
 [ $full = no ] || packages="$packages openssh-server openssh-client nftables iproute2 util-linux \
     openmpi-bin slurmctld slurmd slurm-client munge"
