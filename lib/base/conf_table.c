@@ -140,9 +140,9 @@ const struct rk_conf_row rk_conf_rows[] = {
      "of modules, librank-NAME.so. With any, each call finds the kind of its buffers. For CUDA set RANK_CUDA.",
      NULL, 0, 0, AT(kinds)},
     {"RANK_CUDA", RK_CONF_ENUM, "auto", "",
-     "Accept buffers in memory of CUDA devices. auto: if the process has loaded the CUDA driver before rank_init, and "
-     "/dev/nvidiactl exists; on: load and initialize the driver, and end rank_init with an error without one. All ranks "
-     "of a job need the same.",
+     "Accept buffers in memory of CUDA devices. auto: if /dev/nvidiactl exists, and the process has loaded the driver or "
+     "the runtime of CUDA before rank_init, or has the runtime linked statically; on: load and initialize the driver, "
+     "and end rank_init with an error without one. All ranks of a job need the same.",
      "auto|on|off", 0, 0, AT(cuda)},
     {"RANK_CUDA_UCX", RK_CONF_ENUM, "auto", "",
      "Let UCX read and write device memory of messages between hosts above 16 KiB itself (on), or move them through host "

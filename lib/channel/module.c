@@ -12,7 +12,9 @@
 #include "lib/mem/kind.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -151,14 +153,44 @@ rank_status_t rk_module_open_kinds(const char *names)
     return st;
 }
 
-/* Has the process loaded the driver, and may the machine have a device? */
+/* Has the program linked the CUDA runtime statically? Then its file has a section of kernels, also if it is stripped. */
+static bool has_kernels(void)
+{
+    static const char name[] = ".nv_fatbin";
+    char names[8192];
+    ElfW(Ehdr) head;
+    ElfW(Shdr) table;
+    ssize_t n = 0;
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    if (pread(fd, &head, sizeof(head), 0) == sizeof(head) && memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+        head.e_shentsize == sizeof(table) &&
+        pread(fd, &table, sizeof(table), (off_t)(head.e_shoff + (uint64_t)head.e_shstrndx * sizeof(table))) == sizeof(table))
+        n = pread(fd, names, table.sh_size < sizeof(names) ? table.sh_size : sizeof(names), (off_t)table.sh_offset);
+    close(fd);
+    return n > 0 && memmem(names, (size_t)n, name, sizeof(name)) != NULL;
+}
+
+/* Is it the driver, or a library that loads it at the first call of CUDA, perhaps after rank_init? */
+static int brings_cuda(struct dl_phdr_info *library, size_t size, void *arg)
+{
+    static const char *const names[] = {"/libcuda.so", "/libcudart", "/libc10_cuda", "/libtorch_cuda"};
+
+    (void)size;
+    (void)arg;
+    for (size_t i = 0; i < RK_ARRAY_LEN(names); i++) {
+        if (library->dlpi_name && strstr(library->dlpi_name, names[i]))
+            return 1;
+    }
+    return 0;
+}
+
+/* May the machine have a device, and the program use it? */
 static bool uses_cuda(void)
 {
-    void *driver = access("/dev/nvidiactl", F_OK) == 0 ? dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) : NULL;
-
-    if (driver)
-        dlclose(driver);
-    return driver != NULL;
+    return access("/dev/nvidiactl", F_OK) == 0 && (dl_iterate_phdr(brings_cuda, NULL) || has_kernels());
 }
 
 rank_status_t rk_module_open_cuda(int mode)

@@ -85,6 +85,7 @@ with "rank_init again" -q 2 -f 1,2 -- tests/mp/init_again.mp --seconds 5 --growt
 
 messages=tests/standin/device_messages.mp
 with "one copy a message" -q 2,3 -- $messages
+with "RANK_CUDA=auto, and the first call of CUDA after rank_init" -q 2 -E RANK_CUDA=auto -- $messages
 with "one copy a message between two devices" -q 2,3 -E STANDIN_GPUS=2 -- $messages
 with "one copy a message, IPC handles only" -q 2 -E STANDIN_GPUS=2 -E STANDIN_VMM=off -- $messages
 with "copies through host memory, no access between devices" -q 2,3 -E STANDIN_GPUS=2 -E STANDIN_PEER=off \

@@ -11,9 +11,11 @@
 #include "tests/mp/mp.h"
 #include "tests/standin/device_memory.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const double limit_s = 2;
 enum { MOST = 5 << 20, EAGER_MAX = 16 << 10 };
@@ -307,6 +309,13 @@ static void test_death(int victim)
     device_memory_end();
     mp_end_survivor(&mp);
     exit(0);
+}
+
+/* This program looks as if the CUDA runtime were linked to it statically, on a machine with a device: RANK_CUDA=auto. */
+static const char kernels[] __attribute__((section(".nv_fatbin"), used)) = "none";
+__attribute__((visibility("default"))) int access(const char *path, int mode)
+{
+    return strcmp(path, "/dev/nvidiactl") == 0 ? 0 : faccessat(AT_FDCWD, path, mode, 0);
 }
 
 int main(int argc, char **argv)
