@@ -32,7 +32,7 @@ void frame_print_head(const struct frame *f, const struct bench_entry *e)
 
     if (!frame_speaks())
         return;
-    printf("# %s %s: %s, %d ranks on %s%s%s\n", be_program, e->name, f->library, be_size(), f->host,
+    printf("# %s %s: %s, %d ranks on %s%s%s\n", be_program, e->name, f->library, be_size(), f->setting.where,
            f->setting.channel[0] ? ", by " : "", f->setting.channel);
     if (o->depth > 0 && e->queued)
         printf("# at most %lld messages outstanding; an iteration is a message\n", (long long)o->depth);
