@@ -84,7 +84,7 @@ grep -q 'xrun itself sets that variable' "$work/err" || { echo "not ok - the var
 on g4dnmetal "$XRUN" --bind none -n 1 sh -c 'XRUN_DEVICES="numa=-1;cpus=$(seq -s, 0 2 198);" exec "$0"' "$program"
 wanted "0 $(seq -s, 0 2 152)"
 verdict "a list of cores that is too long"
-on g4dnmetal env RANK_MODULES="$work" "$XRUN" --bind none -n 2 "$program" --missing
+on g4dnmetal env RANK_ERRORS=report RANK_MODULES="$work" "$XRUN" --bind none -n 2 "$program" --missing
 [ "$(grep -c 'mp: done$' "$work/out")" = 2 ] && grep -q 'the module topo is needed' "$work/err" && echo "ok - without the module" ||
     { echo "not ok - without the module"; cat "$work/out" "$work/err"; bad=1; }
 if command -v mpirun.openmpi >/dev/null; then

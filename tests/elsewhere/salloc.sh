@@ -146,7 +146,7 @@ for what in xrun srun "all of srun" agent supervisor; do
     case $what in
     agent) on hostb pkill -9 -x xrun-agent; want=1 says='the agent on hostb died' ;;
     # Its agent ends the ranks, or Slurm ends what is left of its task: either may be first.
-    supervisor) on hostb pkill -9 -x xrun-supervisor; want=ended says='host hostb|agent on hostb' ;;
+    supervisor) on hostb pkill -9 -x xrun-supervisor; want=ended says='host hostb|(agent|supervisor) on hostb' ;;
     xrun) on hosta pkill -9 -x xrun; want=0 says= ;; # salloc takes that for no failure
     # srun has a helper, which has Slurm end all that it had started; without that the job goes on.
     srun) on hosta kill -9 "$(oldest)"; want=1 says='the agent on host[ab] died(: srun was killed by signal 9)?; its ranks end with it' ;; # Slurm may end the agents before xrun learns of it
