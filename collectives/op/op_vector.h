@@ -37,8 +37,8 @@ typedef uint16_t loose_half __attribute__((may_alias, aligned(1)));
 #define ADD(x, y) ((x) + (y))
 #define MULTIPLY(x, y) ((x) * (y))
 /* A NaN is the result, for numbers of floating point. */
-#define LESSER(x, y) (((y) < (x)) | ((y) != (y)) ? (y) : (x))
-#define GREATER(x, y) (((y) > (x)) | ((y) != (y)) ? (y) : (x))
+#define LESSER(x, y) ((((y) < (x)) | ((y) != (y))) ? (y) : (x))
+#define GREATER(x, y) ((((y) > (x)) | ((y) != (y))) ? (y) : (x))
 #define AS_IT_IS(x) (x)
 /* C has no conditional operator for vectors. */
 #define VEC_SELECT(type, mask, x, y) ((type)(((mask) & (y)) | (~(mask) & (x))))
