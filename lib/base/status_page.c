@@ -135,7 +135,7 @@ static bool tidy(struct rk_board_view *v)
 {
     struct rk_wait_for *w = &v->what;
 
-    if (v->state > RK_BOARD_LEFT)
+    if (v->state > RK_BOARD_LEFT || w->npeers > INT32_MAX)
         return false;
     w->call[RK_BOARD_CALL - 1] = '\0';
     for (char *c = w->call; *c; c++) {
