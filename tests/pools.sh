@@ -4,8 +4,8 @@
 # Those that compute run two at a time, those that wait six at a time.
 #
 # Scripts with hosts and time-outs wait most of their time; they fill the cores beside programs that compute. Call it in
-# the build folder, with all programs built. Tests begin in the order of their seconds in budget.txt, the longest first. Behind them
-# come those that LONG names, and then the others.
+# the build folder, with the programs built: two pools that build one would race. Tests begin in the order of their
+# seconds in budget.txt, the longest first. Behind them come those that LONG names, and then the others.
 
 make=$1
 shift
@@ -28,7 +28,7 @@ pool() {
 
 # run_pool NAME JOBS TESTS
 run_pool() {
-    [ -z "$3" ] || "$make" -s -k -j "$2" check-TESTS TESTS="$3" TEST_SUITE_LOG="tests/$1.log"
+    [ -z "$3" ] || "$make" -s -k -j "$2" check-TESTS TESTS="$3" check_PROGRAMS= TEST_SUITE_LOG="tests/$1.log"
 }
 
 computing=$(pool compute "$@") waiting=$(pool wait "$@") rc=0
