@@ -135,8 +135,10 @@ static bool tidy(struct rk_board_view *v)
 {
     struct rk_wait_for *w = &v->what;
 
-    if (v->state > RK_BOARD_LEFT || w->npeers > INT32_MAX)
+    if (v->state > RK_BOARD_LEFT)
         return false;
+    if (w->npeers > INT32_MAX)
+        w->npeers = INT32_MAX;
     w->call[RK_BOARD_CALL - 1] = '\0';
     for (char *c = w->call; *c; c++) {
         if (*c < ' ' || *c > '~')

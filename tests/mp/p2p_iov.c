@@ -265,43 +265,6 @@ static void symmetric(struct mp *mp)
     free(flat);
 }
 
-/* The least time in which all ranks send and receive a list of one entry, in seconds. */
-static double ring_time(struct mp *mp, const rank_iov_t *v, double least)
-{
-    double began;
-
-    mp_barrier(mp->world);
-    began = mp_now();
-    for (int turn = 0; turn < 2; turn++) {
-        if (mp->rank % 2 == turn)
-            MP_OK(rank_sendv(v, 1, mp->rank ^ 1, 7, mp->world));
-        else
-            MP_OK(rank_recvv(v, 1, mp->rank ^ 1, 7, mp->world, NULL));
-    }
-    return mp_now() - began < least ? mp_now() - began : least;
-}
-
-/* Short blocks cost a copy, not a call of the kernel that resolves pages for each: 2 against 150 times the flat message. */
-static void short_blocks(struct mp *mp)
-{
-    enum { N = 8192, ROUNDS = 300, MOST = 30 };
-    char *mem = mp_alloc(N * 16);
-    rank_iov_t flat = {.base = mem, .bytes = N * 8}, blocks = {.base = mem, .bytes = 8, .count = N, .stride = 16};
-    double whole = 1e9, parts = 1e9;
-    int slow = 1, any = 1;
-
-    memset(mem, 1, N * 16);
-    for (int i = 0; i < ROUNDS && any; i++) {
-        whole = ring_time(mp, &flat, whole);
-        parts = ring_time(mp, &blocks, parts);
-        slow = parts > whole * MOST;
-        MP_OK(rank_allreduce(&slow, &any, 1, RANK_INT32, RANK_MAX, mp->world));
-    }
-    if (any)
-        mp_fail(__FILE__, __LINE__, "64 KiB in blocks of 8 bytes take %.0f us, flat %.0f us", parts * 1e6, whole * 1e6);
-    free(mem);
-}
-
 /* To oneself, where both sides have pieces. */
 static void oneself(struct mp *mp)
 {
@@ -383,10 +346,6 @@ int main(int argc, char **argv)
     random_shapes(&mp, 1000000, (int)mp_rounds(8));
     mp_case(&mp, "long pieces");
     long_pieces(&mp);
-    if (mp.size == 2) {
-        mp_case(&mp, "short blocks");
-        short_blocks(&mp);
-    }
     mp_case(&mp, "symmetric");
     symmetric(&mp);
     mp_case(&mp, "end");
