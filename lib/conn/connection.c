@@ -170,12 +170,11 @@ static uint64_t job_of_side(uint64_t team, int side)
     return rk_procid_hash((struct rk_procid){team, (uint32_t)side});
 }
 
-/* Both sides obey the smaller of their windows. What is beyond it of the own one counts as used. */
+/* Both sides obey the smaller of their windows. */
 static void agree_window(struct rk_peer *peer, uint32_t theirs)
 {
     peer->by_conn = 1;
     peer->window = theirs < rk_conf.eager_window ? theirs : rk_conf.eager_window;
-    peer->eager_out = rk_conf.eager_window - peer->window;
 }
 
 /* Create the team of the connection; its peer gets a number. */

@@ -200,7 +200,8 @@ static void engine_init_peer(struct rk_peer *p, struct rk_ctx *ctx, int number)
                           .id = rk_procs_id(ctx, number),
                           .number = number,
                           .local = rk_engine_local_slot(ctx, number),
-                          .epoch = rk_procs_epoch(ctx, number)};
+                          .epoch = rk_procs_epoch(ctx, number),
+                          .window = rk_conf.eager_window};
     p->node = p->local >= 0 ? ctx->node : NULL;
     p->slot = p->local;
     rk_sendq_init(&p->sendq);
@@ -344,7 +345,8 @@ void rk_peer_drop(struct rk_peer *peer, bool disconnected)
         if (e->open[i].ops->forget)
             e->open[i].ops->forget(e->open[i].state, peer, disconnected);
     }
-    rk_sendq_trim(e);
+    if (peer->by_conn)
+        rk_sendq_trim(e);
     rk_peer_reset(peer);
 }
 

@@ -164,7 +164,8 @@ rank_status_t rk_engine_why_unreached(struct rk_peer *peer);
 void rk_engine_report_death(struct rk_ctx *ctx, int number);
 /*
  * Disconnect a peer that breaks the rules, or that this process has no memory to serve: report its death, and handle no
- * frame of it from now on. Logs the reason, once. For handlers of frames.
+ * frame of it from now on, except frames that a rank of a job has already put into shared memory. Logs the reason, once.
+ * For handlers of frames.
  */
 void rk_peer_condemn(struct rk_peer *peer, const char *why, ...) RK_PRINTF(2, 3);
 /* Complete everything that depends on the peer; idempotent. Never from within a channel. */

@@ -48,8 +48,8 @@ struct rk_peer {
     int64_t eager_out, eager_in;
     int64_t kept;           /* p2p's: bytes of its unexpected messages here, without credit returned */
     int64_t announced;      /* p2p's: of these, the bytes of envelopes */
-    int64_t window;         /* of a connection: the eager bytes that both sides let the other have; */
-    int64_t keeps;          /* and conn_memory.h */
+    int64_t window;         /* eager bytes that each side lets the other have; of a connection the smaller of both sides' */
+    int64_t keeps;          /* conn_memory.h */
     struct rk_sendq sendq;  /* what waits for room */
     uint64_t suspect_until; /* end of the wait for a report of its death; or 0 */
     struct rk_node *node;   /* the segment that it shares with this process: the context's or a connection's; or NULL */

@@ -153,10 +153,8 @@ int rk_sendq_progress(struct rk_ctx *ctx)
 
 void rk_send_give_up(struct rk_peer *peer, rank_status_t why)
 {
-    if (rk_is_lost(why))
-        return;
-    rk_error("cannot answer rank %u: %s", peer->id.rank, rank_status_string(why));
-    rk_engine_report_death(peer->ctx, peer->number);
+    if (!rk_is_lost(why))
+        rk_peer_condemn(peer, "cannot answer it: %s", rank_status_string(why));
 }
 
 static void control_fail(struct rk_send_item *item, struct rk_peer *peer, rank_status_t status)

@@ -50,10 +50,10 @@ struct rk_sendq {
 };
 
 /* Initialize the engine's part; the queue of a peer. */
-/* Give memory of control frames back. */
-void rk_sendq_trim(struct rk_engine *e);
 void rk_sendq_open(struct rk_engine *e);
 void rk_sendq_init(struct rk_sendq *q);
+/* Give memory of control frames back. */
+void rk_sendq_trim(struct rk_engine *e);
 
 /* True if an item of this class waits: then others of the class must be queued, too. */
 RK_INLINE bool rk_sendq_has(const struct rk_sendq *q, enum rk_send_class class)
@@ -73,7 +73,7 @@ void rk_sendq_fail_ops(struct rk_ctx *ctx, const struct rk_send_ops *ops, rank_s
 /* Retry all peers with items. Returns the number of items that are finished. Not from within itself. */
 int rk_sendq_progress(struct rk_ctx *ctx);
 
-enum { RK_CONTROL_MAX = 48 }; /* payload bytes of a control frame */
+enum { RK_CONTROL_MAX = 80 }; /* payload bytes of a control frame */
 
 /*
  * Send a control frame, now or from the queue. Connects a new peer. Without memory or connection the peer is

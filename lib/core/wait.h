@@ -23,7 +23,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct rk_board;
 struct rk_ctx;
 struct rk_peer;
 struct rk_wait_for;

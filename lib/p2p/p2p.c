@@ -77,7 +77,8 @@ static void p2p_on_drop(struct rk_ctx *ctx, struct rk_peer *peer)
         if (u->peer == peer)
             rk_recv_drop_unexpected(ctx->p2p, u);
     }
-    rk_unexpected_trim(ctx->p2p);
+    if (peer->by_conn)
+        rk_unexpected_trim(ctx->p2p);
 }
 
 /* A million envelopes, and many windows. */

@@ -125,11 +125,17 @@ void rk_probe_describe(const struct rk_wait *w, struct rk_wait_for *out);
 /* Return credit for bytes of a message that has left the unexpected queue or never entered it; sent in batches. */
 void rk_send_credit(struct rk_peer *peer);
 
+/* Is a credit frame due? Before the peer's window is full, or it would wait for it for ever. */
+RK_INLINE bool rk_credit_is_due(const struct rk_peer *peer)
+{
+    return 2 * peer->eager_in >= peer->window;
+}
+
 /* Count them; is a credit frame due? */
 RK_INLINE bool rk_recv_counted(struct rk_peer *peer, uint64_t bytes)
 {
     peer->eager_in += (int64_t)bytes + RK_UNEXPECTED_COST;
-    return rk_unlikely(2 * peer->eager_in >= rk_conf.eager_window);
+    return rk_unlikely(rk_credit_is_due(peer));
 }
 
 RK_INLINE void rk_recv_consumed(struct rk_peer *peer, uint64_t bytes)

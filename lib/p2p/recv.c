@@ -5,6 +5,7 @@
 #include "lib/data/copy_small.h"
 #include "lib/base/arg_error.h"
 #include "lib/base/log.h"
+#include "lib/core/conn_memory.h"
 #include "lib/data/iov.h"
 #include "lib/p2p/p2p_internal.h"
 #include "lib/p2p/recv_start.h"
@@ -20,8 +21,9 @@ static RK_COLD void no_memory_for(struct rk_peer *peer)
 
 rank_status_t rk_recv_truncated(int source, uint64_t tag, uint64_t sent, uint64_t got)
 {
-    return rk_arg_error(RANK_ERR_TRUNCATED, "", "a message of %llu bytes from rank %d with tag %lld came into a receive of %llu bytes: "
-                        "the rest is lost", (unsigned long long)sent, source, (long long)tag, (unsigned long long)got);
+    return rk_arg_error(RANK_ERR_TRUNCATED, "", "a message of %llu bytes from rank %d with tag %lld came into a receive of "
+                        "%llu bytes: the rest is lost", (unsigned long long)sent, source, (long long)tag,
+                        (unsigned long long)got);
 }
 
 void rk_message_explain(const struct rank_request *req)
@@ -124,7 +126,7 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         set_envelope(req, hdr->src, hdr->tag, bytes);
         if (rndv) {
             recv_fetch(req, rndv);
-            if (peer->eager_in >= rk_conf.eager_window / 2)
+            if (rk_credit_is_due(peer))
                 rk_send_credit(peer);
             return;
         }
@@ -167,6 +169,7 @@ void rk_recv_on_frame(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         u->u.heap = malloc(bytes);
         if (!u->u.heap) {
             u->bytes = 0;
+            rk_peer_keeps(peer, (int64_t)sizeof(*u)); /* which the next line takes back: it was not added */
             rk_unexpected_free(p2p, u);
             no_memory_for(peer);
             return;
@@ -239,7 +242,7 @@ static void receive_kept(struct rk_p2p *p2p, struct rank_request *req, struct rk
         rk_unexpected_envelope_done(u);
         rk_unexpected_free(p2p, u);
         recv_fetch(req, &rndv);
-        if (peer->eager_in >= rk_conf.eager_window / 2)
+        if (rk_credit_is_due(peer))
             rk_send_credit(peer);
         return;
     }

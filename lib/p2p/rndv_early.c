@@ -90,7 +90,7 @@ static void rndv_early_finish(struct rk_p2p *p2p, struct rank_request *req, stru
     discard(ctx, a);
     rk_unexpected_free(p2p, u);
     rk_req_complete(req, st);
-    if (peer->state == RK_PEER_UP && peer->eager_in >= rk_conf.eager_window / 2)
+    if (peer->state == RK_PEER_UP && rk_credit_is_due(peer))
         rk_send_credit(peer);
 }
 

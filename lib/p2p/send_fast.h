@@ -28,7 +28,7 @@ RK_INLINE rank_status_t rk_send_counted(struct rk_peer *peer, const struct rk_hd
 
 RK_INLINE bool rk_send_has_credit(const struct rk_peer *peer, uint64_t bytes)
 {
-    return peer->eager_out + rk_send_cost(bytes) <= rk_conf.eager_window;
+    return peer->eager_out + rk_send_cost(bytes) <= peer->window;
 }
 
 /* Without a request, if the channel takes it now. */
