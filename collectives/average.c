@@ -50,7 +50,7 @@ static size_t input_elements(const struct rk_coll_call *c)
 void rk_build_call(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c)
 {
     bool in_result = c->kind == RK_COLL_ALLREDUCE || (c->kind == RK_COLL_REDUCE && c->team->rank == c->root);
-    struct rk_step *first, **begin = s->last;
+    struct rk_step *first;
     struct scaled *g;
 
     if (c->op != RANK_AVG || !rk_op_scales(c->dtype) || !rk_coll_shape[c->kind].reduces) {
@@ -70,7 +70,7 @@ void rk_build_call(struct rk_sched *s, const struct rk_algo *algo, const struct 
         c->stage->filled = scale_now;
         c->stage->filled_arg = g;
     }
-    for (struct rk_step *step = *begin; !s->status && step; step = step->next) {
+    for (struct rk_step *step = s->steps; !s->status && step; step = step->next) {
         if (step != first && step->pending == 0)
             rk_sched_order(first, step);
     }

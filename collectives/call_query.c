@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+_Static_assert(sizeof(struct rk_call_frame) <= RK_CONTROL_MAX, "the frame may be queued");
+
 enum { FIRST_TICKS = 2, END_TICKS = 8, TICKS_MAX = 64 };
 
 bool rk_call_decode(const void *payload, uint32_t len, struct rk_call_frame *out)
@@ -62,8 +64,9 @@ static uint64_t first_open(const struct rank_team *team)
 
 static void send_call(const struct rank_team *team, int peer, uint64_t number, bool answer)
 {
-    struct rk_call_frame frame = {.team = team->id, .number = number, .done = first_open(team), .src = (uint32_t)team->rank,
-                                  .answer = answer};
+    /* A failed call is not complete, though its schedule has ended. */
+    struct rk_call_frame frame = {.team = team->id, .number = number, .done = team->coll_over ? 0 : first_open(team),
+                                  .src = (uint32_t)team->rank, .answer = answer};
     struct rk_peer *to = rk_engine_peer(team->ctx, peer);
     struct rk_call_note mine;
 
@@ -128,8 +131,9 @@ void rk_calls_check(struct rk_ctx *ctx)
         else
             s->ticks = TICKS_MAX / 2 + 1;
         if (s->team->coll_failed && s->ticks >= END_TICKS) { /* from a later call on */
-            rk_sched_fail(s, RANK_ERR_COLLECTIVE);
-            continue;
+            rk_sched_fail(s, RANK_ERR_COLLECTIVE); /* and with it others of the team */
+            ctx->coll->tick = true;
+            return;
         }
         if (s->ticks < FIRST_TICKS || (s->ticks & (s->ticks - 1)))
             continue;

@@ -3,8 +3,9 @@
  * call_query.h: compare the calls of late schedules with those of other ranks.
  *
  * A schedule that is under way for some rare checks of the engine (0.125 s each) sends its call to the ranks that it waits
- * for, again after twice the time. The receiver compares it with its own call of that number, and reports a difference
- * to the team (coll_failure.h). If only the prints differ, it sends the call before, which is then compared likewise.
+ * for, again after twice the time, and in the end every 4 s. The receiver compares it with its own call of that number, and
+ * reports a difference to the team (coll_failure.h). If only the prints differ, it sends the call before, which is then
+ * compared likewise.
  *
  * It sends an answer if it has completed that call. Messages and answer come in order, so a wait for that rank which
  * outlasts the next check is in vain: the ranks have made different calls. A call before the first one that has failed
@@ -19,7 +20,7 @@
 struct rk_call_frame {
     uint64_t team;
     uint64_t number; /* of the call, from 1 */
-    uint64_t done;   /* the sender has completed all calls below this number */
+    uint64_t done;   /* the sender has completed all calls below this number; 0: not known */
     uint64_t print;  /* of struct rk_sched */
     struct rk_call_desc call;
     uint32_t src;    /* rank of the sender in the team */

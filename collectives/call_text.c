@@ -12,7 +12,7 @@ static const char *const arg_name[RK_CALL_ARGS] = {
 
 static const char *const form_name[] = {"unknown", "blocking", "nonblocking", "persistent"};
 
-static const char *kind_name(uint64_t kind)
+const char *rk_coll_kind_name(uint64_t kind)
 {
     return kind < RK_COLL_COUNT ? rk_coll_name[kind] : "collective";
 }
@@ -40,7 +40,7 @@ static void value_text(const struct rk_call_diff *diff, int i, char *out, size_t
     int64_t value = diff->value[i];
 
     if (diff->arg == RK_ARG_KIND)
-        snprintf(out, len, "%s", kind_name((uint64_t)value));
+        snprintf(out, len, "%s", rk_coll_kind_name((uint64_t)value));
     else if (diff->arg == RK_ARG_FORM)
         snprintf(out, len, "%s", form_name[value >= 0 && value <= RK_FORM_PERSISTENT ? value : 0]);
     else if (diff->arg == RK_ARG_DTYPE)
@@ -58,7 +58,7 @@ void rk_call_text(const struct rank_team *team, unsigned kind, uint64_t number, 
     char on[80];
 
     rk_board_team_text(team->id, (uint32_t)team->size, on, sizeof(on));
-    snprintf(out, len, "%s #%llu on %s", kind_name(kind), (unsigned long long)number, on);
+    snprintf(out, len, "%s #%llu on %s", rk_coll_kind_name(kind), (unsigned long long)number, on);
 }
 
 void rk_call_diff_text(const struct rank_team *team, uint64_t number, const struct rk_call_diff *diff, const char *ranks_a,

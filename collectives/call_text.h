@@ -8,8 +8,8 @@
 enum { RK_CALL_TEXT = 320 };
 
 /*
- * What calls differ in; the first that does counts. EARLIER: only an earlier call differed. GONE: a rank has completed the
- * call, another one waits for it there.
+ * The argument in which calls differ; the first one counts. EARLIER: only an earlier call differed. GONE: a rank has
+ * completed the call, another one waits for it there.
  */
 enum rk_call_arg {
     RK_ARG_NONE,
@@ -36,6 +36,8 @@ struct rk_call_diff {
 /* Find the first difference between the calls of ranks a and b, which have the same number. Returns false if there is none. */
 bool rk_call_compare(const struct rk_call_desc *a, int rank_a, const struct rk_call_desc *b, int rank_b, struct rk_call_diff *out);
 
+/* "allreduce"; kind may be of another process. */
+const char *rk_coll_kind_name(uint64_t kind);
 /* "allreduce #1 on world". kind RK_COLL_COUNT: "collective #1 on world". */
 void rk_call_text(const struct rank_team *team, unsigned kind, uint64_t number, char *out, size_t len);
 /* The same, with what differs between the ranks in the two lists. */

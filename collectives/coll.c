@@ -216,9 +216,8 @@ static rank_status_t coll_team_open(struct rank_team *team)
     struct rk_arena *a;
 
     close_finished(team->ctx);
-    if (!t) {
+    if (!t)
         return rk_fail(RANK_ERR_NO_MEMORY, "out of memory for a team of %d ranks", team->size);
-    }
     team->coll = t;
     rk_list_append(&team->ctx->coll->teams, &t->link);
     rk_failure_recall(team);
@@ -453,8 +452,7 @@ rank_status_t rk_coll_schedule(const struct rk_coll_call *c, rank_request_t *out
     if (s) {
         rk_call_mark(s);
         rk_sched_start(s, req);
-    }
-    else {
+    } else {
         rk_req_complete(req, RANK_OK);
     }
     if (rk_unlikely(c->team->ctx->coll->failures.nreports))

@@ -57,10 +57,12 @@ void rk_coll_explain_request(const struct rank_request *req)
 
 rank_status_t rk_coll_returns(const struct rk_coll_call *c, rank_status_t st)
 {
-    const struct rk_failure_cause *cause = find_cause(c->team->ctx, c->team->id);
+    struct rk_failure_cause *cause = find_cause(c->team->ctx, c->team->id);
 
-    if (c->team->coll->arena && cause && !cause->own && st == RANK_ERR_COLLECTIVE)
+    if (c->team->coll->arena && cause && !cause->own && st == RANK_ERR_COLLECTIVE) {
         rk_call_report_past(c->team->coll->arena); /* this rank had left the call that differs */
+        cause->own = true; /* once */
+    }
     return rk_call_returns(c->name, rk_coll_explain(c->team->ctx, c->team->id, st));
 }
 
@@ -70,6 +72,8 @@ RK_COLD rank_status_t rk_coll_why_over(const struct rank_team *team)
         return RANK_ERR_COLLECTIVE;
     return team->ndead > 0 || team->coll_failed == RK_COLL_LOST ? rk_team_lost(team) : RANK_OK;
 }
+
+_Static_assert(sizeof(struct rk_failure_frame) <= RK_CONTROL_MAX, "the frame may be queued");
 
 bool rk_failure_decode(const void *payload, uint32_t len, struct rk_failure_frame *out)
 {

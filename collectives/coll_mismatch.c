@@ -3,7 +3,6 @@
 #include "collectives/coll_mismatch.h"
 #include "collectives/call_text.h"
 #include "lib/base/clock.h"
-#include "lib/base/fnv.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -20,9 +19,13 @@ enum {
 /* Hash of the counts that are equal on all ranks; 0: the call has no list of them. */
 static uint64_t counts_of(const struct rk_coll_call *c)
 {
-    bool equal = rk_coll_has_counts(c->kind) && !rk_coll_has_own_counts(c->kind);
+    uint64_t hash = 0;
 
-    return equal ? rk_fnv64(RK_FNV64_START, c->rcounts, (size_t)c->team->size * sizeof(c->rcounts[0])) | 1 : 0;
+    if (!rk_coll_has_counts(c->kind) || rk_coll_has_own_counts(c->kind))
+        return 0;
+    for (int r = 0; r < c->team->size; r++)
+        hash = (hash + (uint64_t)c->rcounts[r]) * RK_CALL_FACTOR;
+    return hash | 1;
 }
 
 void rk_call_begin(const struct rk_coll_call *c, enum rk_call_form form, uint64_t number)

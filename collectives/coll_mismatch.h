@@ -66,7 +66,7 @@ RK_INLINE void rk_call_desc_set(struct rk_call_desc *d, const struct rk_coll_cal
     d->form = (uint16_t)form;
 }
 
-/* Line for the present rank's call with this number. */
+/* Line of rank r for its call with this number. */
 RK_INLINE struct rk_call_line *rk_call_line(const struct rk_arena *a, uint64_t number, int r)
 {
     return &a->calls[(number % RK_CALL_LINES) * (size_t)a->n + (size_t)r];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* describe_coll.c: describe the waits of collectives for the status board. */
+#include "collectives/call_text.h"
 #include "collectives/state.h"
 #include "collectives/shm/slot.h"
 #include "collectives/shm/direct.h"
@@ -10,7 +11,7 @@
 static void describe_schedules(const struct rank_team *team, uint8_t kind, uint64_t number,
                                struct rk_wait_for *out)
 {
-    rk_describe_call(out, "%s", kind < RK_COLL_COUNT ? rk_coll_name[kind] : "collective");
+    rk_describe_call(out, "%s", rk_coll_kind_name(kind));
     out->flags |= RK_WAIT_TEAM;
     out->team = team->id;
     out->team_size = (uint32_t)team->size;

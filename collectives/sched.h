@@ -96,9 +96,9 @@ struct rk_sched_place {
 /* Forms of a call: ranks call the same one. */
 enum rk_call_form { RK_FORM_NONE, RK_FORM_BLOCKING, RK_FORM_NONBLOCKING, RK_FORM_PERSISTENT };
 
-/* What the ranks of a call must agree on. */
+/* Arguments of a call that are equal on all ranks. */
 struct rk_call_desc {
-    int64_t count; /* -1: ranks do not know that of others */
+    int64_t count; /* -1: differs between ranks */
     uint64_t dtype, op;
     uint64_t counts; /* hash of the list of counts that is equal on all ranks; 0: none */
     int32_t root;    /* -1: none */

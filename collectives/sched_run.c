@@ -332,8 +332,12 @@ void rk_scheds_team_failed(struct rk_scheds *all, const struct rank_team *team, 
     rk_list_for_each_safe(l, next, &all->active)
     {
         struct rk_sched *s = rk_list_entry(l, struct rk_sched, link);
-        if (s->team == team && s->number >= number)
+        if (s->team != team)
+            continue;
+        if (s->number >= number)
             rk_sched_fail(s, RANK_ERR_COLLECTIVE);
+        else
+            s->ticks = 0; /* from now on it has END_TICKS (call_query.c) */
     }
 }
 

@@ -37,7 +37,7 @@ struct rk_segments {
 static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c, size_t bytes)
 {
     void *mem = rk_sched_scratch(s, bytes);
-    struct rk_step *begin, *end, *step, **first = s->last;
+    struct rk_step *begin, *end, *step;
     struct rk_stage *stage;
 
     if (s->status)
@@ -47,7 +47,7 @@ static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo,
     s->entry = NULL;
     begin = rk_sched_call(s, NULL, rk_stage_begin, stage);
     end = rk_sched_call(s, NULL, rk_stage_end, stage);
-    for (step = *first; begin && end && step != end; step = step->next) {
+    for (step = s->steps; begin && end && step != end; step = step->next) {
         if (step != begin && step->waits_for == 0)
             rk_sched_order(begin, step);
         rk_sched_order(step, end);
@@ -135,7 +135,7 @@ static void build_packed(struct rk_sched *s, const struct rk_segments *g, const 
     size_t all = 0;
     struct pack *p = rk_sched_scratch(s, sizeof(*p));
     char *to, *result = rk_sched_scratch(s, part->bytes);
-    struct rk_step *begin, *end, **first = s->last; /* as in build_staged */
+    struct rk_step *begin, *end;
 
     for (int r = 0; r < part->team->size; r++)
         all += (size_t)of->counts[r] * part->elem;
@@ -151,7 +151,7 @@ static void build_packed(struct rk_sched *s, const struct rk_segments *g, const 
     s->entry = NULL;
     begin = rk_sched_call(s, NULL, pack_blocks, p);
     end = rk_sched_call(s, NULL, unpack_result, p);
-    for (struct rk_step *step = *first; begin && end && step != end; step = step->next) {
+    for (struct rk_step *step = s->steps; begin && end && step != end; step = step->next) {
         if (step != begin && step->waits_for == 0)
             rk_sched_order(begin, step);
         rk_sched_order(step, end);

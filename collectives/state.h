@@ -21,10 +21,10 @@ struct rk_call_note {
 
 struct rk_coll {
     struct rk_scheds scheds;
+    bool tick; /* schedules are to be checked for late ones (call_query.h); read by each progress */
     struct rk_failures failures;
     struct rk_forced forced;
     bool reproducible, trace; /* RANK_COLL_REPRODUCIBLE, RANK_COLL_TRACE */
-    bool tick; /* schedules are to be checked for late ones (call_query.h) */
     struct rk_link teams; /* struct rk_coll_team */
     struct rk_link persistent; /* struct rk_coll_persistent, of requests that the user has not freed */
 };

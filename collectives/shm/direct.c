@@ -153,6 +153,8 @@ void rk_direct_describe(const void *direct, struct rk_wait_for *out)
         rk_device_describe(x, out);
         return;
     }
+    if (x->state == RK_DIRECT_WORK && !x->shares)
+        return; /* it copies, and waits for no rank */
     if (x->state == RK_DIRECT_POST)
         want = a->cell_use[x->base % (size_t)a->cell_depth].number;
     for (int r = 0; r < a->n; r++) {

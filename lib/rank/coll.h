@@ -18,7 +18,7 @@ extern "C" {
  *
  * MIN and MAX give a NaN if one input is a NaN, as fminimum and fmaximum of C23 do. MINLOC and MAXLOC give the NaN with the
  * lowest index. Of zeros of both signs either may be the result. LAND, LOR and LXOR give 0 or 1, also in
- * a team of one. The first result of a scan or exscan, which is of one input, is that input.
+ * a team of one. Among several ranks, the first result of a scan or exscan is of one input, and is that input.
  *
  * RANK_IN_PLACE takes the input from the output buffer:
  *   - allreduce, reduce_scatter, reduce_scatterv, allgather, allgatherv, alltoall, alltoallv, scan, exscan: as
