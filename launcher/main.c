@@ -23,11 +23,13 @@
 #include "launcher/iof/user_tty.h"
 #include "launcher/util/netif.h"
 #include "launcher/util/shell_words.h"
+#include "lib/base/auth.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/base/random.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -92,10 +94,11 @@ static char *make_id(void)
         snprintf(host, sizeof(host), "localhost");
     host[sizeof(host) - 1] = '\0';
     host[strcspn(host, ".")] = '\0';
-    if (!rk_random_secret(&bits, sizeof(bits)) ||
-        asprintf(&id, "xrun-%s-%d-%012" PRIx64, host, (int)getpid(), bits >> 16) < 0)
+    if (!rk_random_secret(&bits, sizeof(bits))) {
+        rk_error("no random bytes (getrandom, /dev/urandom) for the job's id: %m%s", rk_refusal_remedy(errno));
         return NULL;
-    return id;
+    }
+    return asprintf(&id, "xrun-%s-%d-%012" PRIx64, host, (int)getpid(), bits >> 16) < 0 ? NULL : id;
 }
 
 static void be_quiet(const struct xr_options *o)
@@ -116,7 +119,7 @@ static int make_job(const struct xr_options *o, const struct xr_plan *plan, stru
     job->window = xr_user_window();
     job->id = make_id();
     if (!job->id)
-        return main_refuse("cannot draw the id of the job", 1);
+        return 1;
     if (o->spawned && !xr_spawned_origin(o->spawned, &job->origin))
         return main_refuse("out of memory", 1);
     be_quiet(o);
@@ -187,6 +190,10 @@ static bool check_reach(const struct xr_options *o, const struct xr_plan *plan, 
         return true;
     if (o->where.interface && !xr_netif_usable(o->where.interface, err, errlen))
         return false;
+    if (!rk_auth_open()) {
+        snprintf(err, errlen, "agents on other hosts are authenticated: " RK_AUTH_MISSING);
+        return false;
+    }
     command = xr_setup_command(o, plan, err, errlen);
     free(command);
     return command != NULL;

@@ -67,14 +67,15 @@ static int connect_connect_to(const char *address, uint32_t port, uint64_t deadl
     return -1;
 }
 
-static bool receive_answer(int fd, uint8_t *answer, uint64_t deadline)
+/* Receive a message of the parent. Returns false with errno: ECONNRESET at its end. */
+static bool receive_whole(int fd, uint8_t *message, size_t len, uint64_t deadline)
 {
-    for (size_t have = 0; have < XR_HANDSHAKE_ANSWER;) {
+    for (size_t have = 0; have < len;) {
         ssize_t n;
 
         if (!connect_wait_for(fd, POLLIN, deadline))
             return false;
-        n = recv(fd, answer + have, XR_HANDSHAKE_ANSWER - have, 0);
+        n = recv(fd, message + have, len - have, 0);
         if (n == 0)
             errno = ECONNRESET;
         if (n <= 0)
@@ -84,25 +85,34 @@ static bool receive_answer(int fd, uint8_t *answer, uint64_t deadline)
     return true;
 }
 
+static bool send_whole(int fd, const uint8_t *message, size_t len)
+{
+    return send(fd, message, len, MSG_NOSIGNAL) == (ssize_t)len;
+}
+
 /* Carry out the handshake. The parent proves its key first, so that nothing else is sent to another process. */
 static bool authenticate(int fd, struct xr_setup *s, uint64_t deadline)
 {
-    uint8_t answer[XR_HANDSHAKE_ANSWER], proof[XR_HANDSHAKE_PROOF];
+    uint8_t answer[XR_HANDSHAKE_ANSWER], proof[XR_HANDSHAKE_PROOF], accept[XR_HANDSHAKE_ACCEPT];
     struct xr_handshake h;
-    bool right;
 
     memcpy(h.key, s->secret, sizeof(h.key));
-    right = xr_handshake_hello(&h, s->node) &&
-            send(fd, h.said, XR_HANDSHAKE_HELLO, MSG_NOSIGNAL) == XR_HANDSHAKE_HELLO && receive_answer(fd, answer, deadline);
-    if (right && !xr_handshake_prove(&h, answer, proof)) {
+    if (!xr_handshake_hello(&h, s->node) || !send_whole(fd, h.transcript, XR_HANDSHAKE_HELLO) ||
+        !receive_whole(fd, answer, sizeof(answer), deadline))
+        return false;
+    if (!xr_handshake_prove(&h, answer, proof)) {
         errno = EACCES;
-        right = false;
+        return false;
     }
-    right = right && send(fd, proof, sizeof(proof), MSG_NOSIGNAL) == sizeof(proof);
-    if (right)
-        xr_handshake_seals(&h, false, &s->seals);
-    explicit_bzero(&h, sizeof(h));
-    return right;
+    /* A parent with many pending connections may have closed this one, and the kernel takes the proof all the same. */
+    if (!send_whole(fd, proof, sizeof(proof)) || !receive_whole(fd, accept, sizeof(accept), deadline))
+        return false;
+    if (!xr_handshake_is_accepted(&h, accept)) {
+        errno = EACCES;
+        return false;
+    }
+    xr_handshake_seals(&h, false, &s->seals);
+    return true;
 }
 
 /* Return the address from which the parent reached this host, by ssh or srun: the route back works. */

@@ -11,7 +11,7 @@
 #define AGENT_NONCE 16
 #define VERSION (AGENT_NONCE + XR_HANDSHAKE_NONCE)
 _Static_assert(VERSION + XR_HANDSHAKE_VERSION == XR_HANDSHAKE_HELLO, "the fields fill HELLO");
-_Static_assert(XR_SECRET == RK_AUTH_KEY && RK_AUTH_MAC == RK_AUTH_KEY, "a mac is the key of a child");
+_Static_assert(RK_AUTH_MAC == RK_AUTH_KEY, "a mac is the key of a child");
 
 static const char name[9] = "xrunwire";
 
@@ -49,7 +49,7 @@ bool xr_handshake_key(const struct xr_kary *shape, uint32_t top, const uint8_t *
 
 static void handshake_mac(const struct xr_handshake *h, const char *label, uint8_t *mac)
 {
-    rk_auth_mac(h->key, sizeof(h->key), label, h->said, sizeof(h->said), mac);
+    rk_auth_mac(h->key, sizeof(h->key), label, h->transcript, sizeof(h->transcript), mac);
 }
 
 static bool is_mac(const struct xr_handshake *h, const char *label, const uint8_t *mac)
@@ -62,21 +62,26 @@ static bool is_mac(const struct xr_handshake *h, const char *label, const uint8_
 
 bool xr_handshake_hello(struct xr_handshake *h, uint32_t node)
 {
-    memset(h->said, 0, sizeof(h->said));
-    memcpy(h->said, name, 8);
-    put_u32(h->said + PROTOCOL, XR_PROTOCOL);
-    put_u32(h->said + NODE, node);
-    snprintf((char *)h->said + VERSION, XR_HANDSHAKE_VERSION, "%s", rank_version());
-    return rk_random_secret(h->said + AGENT_NONCE, XR_HANDSHAKE_NONCE);
+    memset(h->transcript, 0, sizeof(h->transcript));
+    memcpy(h->transcript, name, 8);
+    put_u32(h->transcript + PROTOCOL, XR_PROTOCOL);
+    put_u32(h->transcript + NODE, node);
+    snprintf((char *)h->transcript + VERSION, XR_HANDSHAKE_VERSION, "%s", rank_version());
+    return rk_random_secret(h->transcript + AGENT_NONCE, XR_HANDSHAKE_NONCE);
 }
 
 bool xr_handshake_prove(struct xr_handshake *h, const uint8_t *answer, uint8_t *proof)
 {
-    memcpy(h->said + XR_HANDSHAKE_HELLO, answer, XR_HANDSHAKE_NONCE);
+    memcpy(h->transcript + XR_HANDSHAKE_HELLO, answer, XR_HANDSHAKE_NONCE);
     if (!is_mac(h, "xrun parent", answer + XR_HANDSHAKE_NONCE))
         return false;
     handshake_mac(h, "xrun agent", proof);
     return true;
+}
+
+bool xr_handshake_is_accepted(const struct xr_handshake *h, const uint8_t *accept)
+{
+    return is_mac(h, "xrun accept", accept);
 }
 
 bool xr_handshake_begins(const uint8_t *bytes, size_t len)
@@ -86,14 +91,14 @@ bool xr_handshake_begins(const uint8_t *bytes, size_t len)
 
 uint32_t xr_handshake_node(const struct xr_handshake *h)
 {
-    return get_u32(h->said + NODE);
+    return get_u32(h->transcript + NODE);
 }
 
 bool xr_handshake_answer(struct xr_handshake *h, uint8_t *answer)
 {
     if (!rk_random_secret(answer, XR_HANDSHAKE_NONCE))
         return false;
-    memcpy(h->said + XR_HANDSHAKE_HELLO, answer, XR_HANDSHAKE_NONCE);
+    memcpy(h->transcript + XR_HANDSHAKE_HELLO, answer, XR_HANDSHAKE_NONCE);
     handshake_mac(h, "xrun parent", answer + XR_HANDSHAKE_NONCE);
     return true;
 }
@@ -103,11 +108,16 @@ bool xr_handshake_is_proved(const struct xr_handshake *h, const uint8_t *proof)
     return is_mac(h, "xrun agent", proof);
 }
 
+void xr_handshake_accept(const struct xr_handshake *h, uint8_t *accept)
+{
+    handshake_mac(h, "xrun accept", accept);
+}
+
 bool xr_handshake_same_version(const struct xr_handshake *h, char *version)
 {
-    memcpy(version, h->said + VERSION, XR_HANDSHAKE_VERSION);
+    memcpy(version, h->transcript + VERSION, XR_HANDSHAKE_VERSION);
     version[XR_HANDSHAKE_VERSION] = '\0';
-    return get_u32(h->said + PROTOCOL) == XR_PROTOCOL && strcmp(version, rank_version()) == 0;
+    return get_u32(h->transcript + PROTOCOL) == XR_PROTOCOL && strcmp(version, rank_version()) == 0;
 }
 
 void xr_handshake_seals(const struct xr_handshake *h, bool parent, struct xr_seals *out)

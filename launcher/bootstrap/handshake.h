@@ -5,6 +5,7 @@
  *     agent   HELLO    64 bytes: 8 of name, u32 protocol, u32 node, nonce, version as text
  *     parent  ANSWER   nonce, mac of "xrun parent"
  *     agent   PROOF    mac of "xrun agent"
+ *     parent  ACCEPT   mac of "xrun accept"; an agent that gets none connects again
  *
  * Macs cover HELLO and the parent's nonce, by the key of the agent's node. The form is the same in every version, so that
  * a parent reports an agent of another version only if that has proved its key. Both sides then have a key for each
@@ -25,11 +26,12 @@ enum {
     XR_HANDSHAKE_NONCE = 16,
     XR_HANDSHAKE_ANSWER = XR_HANDSHAKE_NONCE + RK_AUTH_MAC,
     XR_HANDSHAKE_PROOF = RK_AUTH_MAC,
+    XR_HANDSHAKE_ACCEPT = RK_AUTH_MAC,
     XR_HANDSHAKE_VERSION = 32,
 };
 
 struct xr_handshake {
-    uint8_t said[XR_HANDSHAKE_HELLO + XR_HANDSHAKE_NONCE]; /* HELLO, the parent's nonce */
+    uint8_t transcript[XR_HANDSHAKE_HELLO + XR_HANDSHAKE_NONCE]; /* HELLO, the parent's nonce */
     uint8_t key[RK_AUTH_KEY];
 };
 
@@ -39,10 +41,12 @@ struct xr_handshake {
  */
 bool xr_handshake_key(const struct xr_kary *shape, uint32_t top, const uint8_t *top_key, uint32_t node, uint8_t *key);
 
-/* The agent's side. h->key is set. Make HELLO, which is at h->said. Returns false with errno if there are no random bytes. */
+/* The agent's side. h->key is set. Make HELLO, which is at h->transcript. Returns false with errno without random bytes. */
 bool xr_handshake_hello(struct xr_handshake *h, uint32_t node);
 /* Check ANSWER and make PROOF. Returns false if the parent has another key. */
 bool xr_handshake_prove(struct xr_handshake *h, const uint8_t *answer, uint8_t *proof);
+/* Check ACCEPT. */
+bool xr_handshake_is_accepted(const struct xr_handshake *h, const uint8_t *accept);
 
 /* The parent's side. Return whether the bytes may be the begin of HELLO. */
 bool xr_handshake_begins(const uint8_t *bytes, size_t len);
@@ -52,7 +56,8 @@ uint32_t xr_handshake_node(const struct xr_handshake *h);
 bool xr_handshake_answer(struct xr_handshake *h, uint8_t *answer);
 /* Check PROOF. */
 bool xr_handshake_is_proved(const struct xr_handshake *h, const uint8_t *proof);
-/* Return whether the agent is of this version. If not, version has the text of its own: XR_HANDSHAKE_VERSION + 1 bytes. */
+void xr_handshake_accept(const struct xr_handshake *h, uint8_t *accept);
+/* Return whether the agent is of this version. version gets its text: XR_HANDSHAKE_VERSION + 1 bytes. */
 bool xr_handshake_same_version(const struct xr_handshake *h, char *version);
 
 /* The keys of both directions, after the proofs. */

@@ -24,7 +24,7 @@ struct xr_launch {
     uint32_t unauthenticated; /* peers of the closed listener */
 };
 
-static void on_agent(void *arg, uint32_t node, int fd, struct xr_seals *seals)
+static void on_agent(void *arg, uint32_t node, int fd, const struct xr_seals *seals)
 {
     struct xr_launch *b = arg;
 
@@ -120,7 +120,7 @@ rank_status_t xr_launch_open(struct event_base *base, struct xr_tree *tree,
     b->setup = *setup;
     b->setup.addresses = NULL;
     *out = b;
-    st = xr_listener_open(base, setup, &listener_ops, b, &b->listener, &b->setup.addresses, &b->setup.port, err, errlen);
+    st = xr_listener_open(base, &b->setup, &listener_ops, b, &b->listener, &b->setup.addresses, &b->setup.port, err, errlen);
     if (!st && setup->step && xr_tree_is_root(tree))
         st = xr_parent_lookup_open(base, &setup->shape, &b->lookup);
     if (!st && b->lookup)

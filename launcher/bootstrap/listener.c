@@ -37,9 +37,7 @@ struct xr_listener {
     struct event_base *base;
     const struct xr_listener_ops *ops;
     void *arg;
-    struct xr_kary shape;
-    uint8_t key[XR_SECRET];
-    uint32_t key_node;
+    const struct xr_setup *setup; /* the nodes, and the key from which theirs follow */
     int fd;
     struct event *ev, *again;
     struct rk_link pending; /* oldest first */
@@ -71,7 +69,6 @@ static int remove_pending(struct pending_conn *g, bool close_it)
     rk_list_remove(&g->link);
     g->listener->npending--;
     event_free(g->ev);
-    explicit_bzero(&g->shake, sizeof(g->shake));
     free(g);
     if (close_it)
         close(fd);
@@ -104,7 +101,7 @@ static bool listener_make_room(struct xr_listener *d, uint32_t many)
     return d->npending < many;
 }
 
-static void turn_away(struct pending_conn *g)
+static void reject_peer(struct pending_conn *g)
 {
     g->listener->unauthenticated++;
     remove_pending(g, true);
@@ -113,10 +110,12 @@ static void turn_away(struct pending_conn *g)
 /* HELLO is complete. Returns false if it names no node that connects here, or ANSWER cannot be sent. */
 static bool answer_hello(struct pending_conn *g)
 {
-    const struct xr_listener *d = g->listener;
+    const struct xr_setup *s = g->listener->setup;
+    uint32_t node = xr_handshake_node(&g->shake);
     uint8_t answer[XR_HANDSHAKE_ANSWER];
 
-    return xr_handshake_key(&d->shape, d->key_node, d->key, xr_handshake_node(&g->shake), g->shake.key) &&
+    return node < s->shape.nodes && node != s->secret_node &&
+           xr_handshake_key(&s->shape, s->secret_node, s->secret, node, g->shake.key) &&
            xr_handshake_answer(&g->shake, answer) &&
            send(event_get_fd(g->ev), answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(answer);
 }
@@ -127,17 +126,23 @@ static void check_proof(struct pending_conn *g)
     struct xr_listener *d = g->listener;
     uint32_t node = xr_handshake_node(&g->shake);
     char version[XR_HANDSHAKE_VERSION + 1];
+    uint8_t accept[XR_HANDSHAKE_ACCEPT];
     struct xr_seals seals;
+    int fd;
 
     if (!xr_handshake_is_proved(&g->shake, g->proof)) {
-        turn_away(g);
+        reject_peer(g);
     } else if (!xr_handshake_same_version(&g->shake, version)) {
         remove_pending(g, true);
         d->ops->on_other_version(d->arg, node, version);
     } else {
+        xr_handshake_accept(&g->shake, accept);
         xr_handshake_seals(&g->shake, true, &seals);
-        d->ops->on_agent(d->arg, node, remove_pending(g, false), &seals);
-        explicit_bzero(&seals, sizeof(seals));
+        fd = remove_pending(g, false);
+        if (send(fd, accept, sizeof(accept), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(accept))
+            d->ops->on_agent(d->arg, node, fd, &seals);
+        else
+            close(fd);
     }
 }
 
@@ -158,7 +163,7 @@ static bool has_time(struct pending_conn *g)
 static ssize_t read_message(struct pending_conn *g, int fd)
 {
     if (g->len < XR_HANDSHAKE_HELLO)
-        return read(fd, g->shake.said + g->len, XR_HANDSHAKE_HELLO - g->len);
+        return read(fd, g->shake.transcript + g->len, XR_HANDSHAKE_HELLO - g->len);
     return read(fd, g->proof + (g->len - XR_HANDSHAKE_HELLO), XR_HANDSHAKE_HELLO + XR_HANDSHAKE_PROOF - g->len);
 }
 
@@ -172,12 +177,12 @@ static void on_handshake(evutil_socket_t fd, short what, void *arg)
     if (n > 0)
         g->len += (size_t)n;
     /* The first wrong byte identifies an unauthenticated peer: do not wait for the rest. */
-    if (n <= 0 || !xr_handshake_begins(g->shake.said, g->len) || (g->len == XR_HANDSHAKE_HELLO && !answer_hello(g)))
-        turn_away(g);
+    if (n <= 0 || !xr_handshake_begins(g->shake.transcript, g->len))
+        reject_peer(g);
     else if (g->len == XR_HANDSHAKE_HELLO + XR_HANDSHAKE_PROOF)
         check_proof(g);
-    else if (!has_time(g))
-        turn_away(g);
+    else if (!has_time(g) || (g->len == XR_HANDSHAKE_HELLO && !answer_hello(g)))
+        reject_peer(g);
 }
 
 /*
@@ -289,9 +294,7 @@ rank_status_t xr_listener_open(struct event_base *base, const struct xr_setup *s
     d->base = base;
     d->ops = ops;
     d->arg = arg;
-    d->shape = setup->shape;
-    d->key_node = setup->secret_node;
-    memcpy(d->key, setup->secret, XR_SECRET);
+    d->setup = setup;
     d->room = PENDING_MAX;
     rk_list_init(&d->pending);
     d->fd = listen_at(setup->interface ? (*addresses)[0] : NULL, port);
@@ -322,7 +325,6 @@ void xr_listener_close(struct xr_listener *d)
         event_free(d->again);
     if (d->fd >= 0)
         close(d->fd);
-    explicit_bzero(d->key, sizeof(d->key));
     free(d);
 }
 

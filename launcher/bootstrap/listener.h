@@ -17,15 +17,15 @@ struct xr_listener;
 
 struct xr_listener_ops {
     /* An agent proved the key of its node. Takes ownership of fd. */
-    void (*on_agent)(void *arg, uint32_t node, int fd, struct xr_seals *seals);
-    /* Such an agent, of another version. */
+    void (*on_agent)(void *arg, uint32_t node, int fd, const struct xr_seals *seals);
+    /* An agent of another version proved its key. */
     void (*on_other_version)(void *arg, uint32_t node, const char *version);
 };
 
 /*
- * Listen for nodes of setup->shape below setup->secret_node. setup->interface: a name, or a network as 10.0.0.0/8, to
- * listen on; NULL: all. *addresses: numeric, the likeliest first; caller frees with xr_strings_free. On failure err
- * holds a text.
+ * Listen for nodes of setup->shape below setup->secret_node. Keeps setup. setup->interface: a name, or a network as
+ * 10.0.0.0/8, to listen on; NULL: all. *addresses: numeric, the likeliest first; caller frees with xr_strings_free. On
+ * failure err holds a text.
  */
 rank_status_t xr_listener_open(struct event_base *base, const struct xr_setup *setup, const struct xr_listener_ops *ops,
                                void *arg, struct xr_listener **out, char ***addresses, uint32_t *port, char *err,

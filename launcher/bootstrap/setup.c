@@ -27,7 +27,7 @@ void xr_setup_clear(struct xr_setup *s)
     free(s->program);
     free(s->library_path);
     free(s->interface);
-    explicit_bzero(s, sizeof(*s));
+    memset(s, 0, sizeof(*s));
 }
 
 /* Return whether node needs the name of node i. */
@@ -39,11 +39,11 @@ static bool needs_name(const struct xr_setup *s, uint32_t node, uint32_t i)
 void xr_setup_pack(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
 {
     static char *const none[] = {NULL};
-    uint8_t key[XR_SECRET];
+    uint8_t key[RK_AUTH_KEY];
 
     if (!xr_handshake_key(&s->shape, s->secret_node, s->secret, node == XR_NODE_ALL ? s->secret_node : node, key))
         p->failed = true;
-    xr_pack_bytes(p, key, XR_SECRET);
+    xr_pack_bytes(p, key, RK_AUTH_KEY);
     xr_pack_u32(p, node);
     xr_pack_u32(p, s->shape.nodes);
     xr_pack_u32(p, s->shape.fanout);
@@ -78,9 +78,9 @@ rank_status_t xr_setup_unpack(struct xr_unpacker *u, struct xr_setup *out)
 
     memset(out, 0, sizeof(*out));
     secret = xr_unpack_bytes(u, &len);
-    if (!secret || len != XR_SECRET)
+    if (!secret || len != RK_AUTH_KEY)
         return RANK_ERR_ARG;
-    memcpy(out->secret, secret, XR_SECRET);
+    memcpy(out->secret, secret, RK_AUTH_KEY);
     out->node = xr_unpack_u32(u);
     out->shape.nodes = xr_unpack_u32(u);
     out->shape.fanout = xr_unpack_u32(u);
@@ -113,10 +113,10 @@ bool xr_setup_become(struct xr_setup *s, const char *name)
 {
     for (uint32_t i = 0; i < s->shape.nodes; i++) {
         if (s->names[i] && strcmp(s->names[i], name) == 0) {
-            uint8_t key[XR_SECRET];
+            uint8_t key[RK_AUTH_KEY];
             bool found = xr_handshake_key(&s->shape, s->secret_node, s->secret, i, key);
 
-            memcpy(s->secret, key, XR_SECRET);
+            memcpy(s->secret, key, RK_AUTH_KEY);
             s->node = s->secret_node = i;
             return found;
         }

@@ -17,11 +17,10 @@
 #include "launcher/overlay/kary.h"
 #include "lib/rank.h"
 
-#define XR_SECRET 32 /* bytes of a key, see handshake.h */
 #define XR_PROTOCOL 9 /* increment with each change of the messages between xrun and agents */
 
 struct xr_setup {
-    uint8_t secret[XR_SECRET]; /* the key of secret_node, from which those of its descendants follow */
+    uint8_t secret[RK_AUTH_KEY]; /* see handshake.h: the key of secret_node, from which those of its descendants follow */
     uint32_t node;
     struct xr_kary shape;
     char **names;     /* [shape.nodes]; this node and its descendants, others are NULL */

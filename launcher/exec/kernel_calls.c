@@ -19,10 +19,11 @@ static const struct needed_call {
     const char *name;
     long number;
 } needed[] = {
-    NEEDED(accept),     NEEDED(bind),       NEEDED(connect),  NEEDED(dup3),     NEEDED(epoll_create1), NEEDED(epoll_ctl),
-    NEEDED(eventfd2),   NEEDED(fcntl),      NEEDED(ioctl),    NEEDED(listen),   NEEDED(getsockname),   NEEDED(getsockopt),
-    NEEDED(pipe2),      NEEDED(pselect6),   NEEDED(recvfrom), NEEDED(sendto),   NEEDED(setsockopt),    NEEDED(shutdown),
-    NEEDED(signalfd4),  NEEDED(socket),     NEEDED(socketpair), NEEDED(wait4),  NEEDED(waitid),        NEEDED(writev),
+    NEEDED(accept),        NEEDED(accept4),       NEEDED(bind),          NEEDED(connect),       NEEDED(dup3),          NEEDED(epoll_create1),
+    NEEDED(epoll_ctl),     NEEDED(eventfd2),      NEEDED(fcntl),         NEEDED(ioctl),         NEEDED(listen),        NEEDED(getsockname),
+    NEEDED(getsockopt),    NEEDED(pipe2),         NEEDED(pselect6),      NEEDED(recvfrom),      NEEDED(sendto),        NEEDED(setsockopt),
+    NEEDED(shutdown),      NEEDED(signalfd4),     NEEDED(socket),        NEEDED(socketpair),    NEEDED(wait4),         NEEDED(waitid),
+    NEEDED(writev),
 #ifdef SYS_epoll_wait
     NEEDED(epoll_wait),
 #else
@@ -45,7 +46,7 @@ static int kernel_refusal(long number)
     return errno == EPERM || errno == ENOSYS ? errno : 0;
 }
 
-static void *end_at_once(void *arg)
+static void *empty_thread(void *arg)
 {
     return arg;
 }
@@ -53,13 +54,12 @@ static void *end_at_once(void *arg)
 /* The C library does without clone3 after ENOSYS only. An old one does not make that call. */
 static bool starts_threads(void)
 {
+#ifdef SYS_clone3
     pthread_t id;
 
-#ifdef SYS_clone3
     if (syscall(SYS_clone3, NULL, 0L) == -1 && errno == EPERM)
-        return pthread_create(&id, NULL, end_at_once, NULL) == 0 && pthread_join(id, NULL) == 0;
+        return pthread_create(&id, NULL, empty_thread, NULL) == 0 && pthread_join(id, NULL) == 0;
 #endif
-    (void)id;
     return true;
 }
 
@@ -79,7 +79,7 @@ bool xr_kernel_calls_check(char *err, size_t errlen)
     }
     if (starts_threads())
         return true;
-    snprintf(err, errlen, "no thread can be started, as the system call clone3 is refused here: %s; a seccomp profile has to allow "
-             "it, or to refuse it with ENOSYS (as newer container engines do)", strerror(EPERM));
+    snprintf(err, errlen, "no thread can be started, as the system call clone3 is refused here: %s; a seccomp profile has to "
+             "allow it, or to refuse it with ENOSYS (as newer container engines do)", strerror(EPERM));
     return false;
 }

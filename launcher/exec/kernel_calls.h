@@ -13,7 +13,7 @@
  */
 bool xr_kernel_calls_check(char *err, size_t errlen);
 
-/* Does this process run under valgrind, which has no clone of this kind, and reports invalid arguments? */
+/* Return whether this process runs under valgrind, which ends it at the clone of spawn_proc.c and reports invalid arguments. */
 bool xr_kernel_is_valgrind(void);
 
 #endif

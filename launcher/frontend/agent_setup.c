@@ -99,11 +99,7 @@ char *xr_setup_command(const struct xr_options *o, const struct xr_plan *plan, c
 
 static rank_status_t make_secret(uint8_t *secret)
 {
-    if (!rk_auth_open()) {
-        rk_error("agents on other hosts are authenticated: " RK_AUTH_MISSING);
-        return RANK_ERR_NOT_SUPPORTED;
-    }
-    if (rk_random_secret(secret, XR_SECRET))
+    if (rk_random_secret(secret, RK_AUTH_KEY))
         return RANK_OK;
     rk_error("no random bytes (getrandom, /dev/urandom) for the job's secret: %m%s", rk_refusal_remedy(errno));
     return RANK_ERR_SYSTEM;

@@ -62,7 +62,7 @@ static size_t frame_bytes(const struct xr_conn *wire, uint32_t len)
     return HEADER + (size_t)len + wire->seal_bytes;
 }
 
-/* Has the peer sent this frame, and as the next one? */
+/* Return whether the mac of the frame is that of the next one. */
 static bool is_sealed(struct xr_conn *wire, const uint8_t *frame, uint32_t len)
 {
     return !wire->seal_bytes ||

@@ -8,6 +8,7 @@
 #ifndef XR_LAUNCHER_OVERLAY_PROTOCOL_H
 #define XR_LAUNCHER_OVERLAY_PROTOCOL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -129,6 +130,8 @@ enum xr_message {
 
 /* Return the name of a message, as "JOB"; "unknown" if there is no such kind. */
 const char *xr_message_name(uint32_t kind);
+/* Return whether an agent sends it to another one. All else that is for an agent comes from the front end. */
+bool xr_message_is_routed(uint32_t kind);
 
 #define XR_NO_RANK UINT32_MAX
 

@@ -176,6 +176,8 @@ static bool tree_on_message(void *arg, uint32_t node, uint32_t kind, struct xr_u
         send_to_children(t, kind, u->at, u->left);
         return t->ops->on_message(t->arg, kind, u);
     }
+    if (l != &t->parent && node != XR_NODE_FRONT && !xr_message_is_routed(kind)) /* an agent poses as the front end */
+        return false;
     if (node == t->self)
         return t->ops->on_message(t->arg, kind, u);
     if (node != XR_NODE_FRONT && node >= t->shape.nodes)

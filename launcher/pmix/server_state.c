@@ -55,7 +55,8 @@ rank_status_t xr_server_failed(const char *what, pmix_status_t rc)
 
 void xr_answer_init(struct xr_answer *a)
 {
-    *a = (struct xr_answer){.lock = PTHREAD_MUTEX_INITIALIZER, .come = PTHREAD_COND_INITIALIZER, .status = PMIX_SUCCESS, .failed = PMIX_SUCCESS};
+    *a = (struct xr_answer){.lock = PTHREAD_MUTEX_INITIALIZER, .come = PTHREAD_COND_INITIALIZER, .status = PMIX_SUCCESS,
+                            .failed = PMIX_SUCCESS};
 }
 
 void xr_answer_come(pmix_status_t status, void *arg)

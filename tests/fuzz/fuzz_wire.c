@@ -78,7 +78,7 @@ static void machine(const uint8_t *data, size_t len)
 /* A peer without a key gets an answer only as a node of the tree, and proves nothing. */
 static void hello(const uint8_t *data, size_t len)
 {
-    static const uint8_t secret[XR_SECRET] = "0123456789abcdef";
+    static const uint8_t secret[RK_AUTH_KEY] = "0123456789abcdef";
     static const struct xr_kary shape = {.nodes = 100, .fanout = 3, .head = 5};
     char version[XR_HANDSHAKE_VERSION + 1];
     uint8_t answer[XR_HANDSHAKE_ANSWER];
@@ -87,10 +87,10 @@ static void hello(const uint8_t *data, size_t len)
     xr_handshake_begins(data, len < XR_HANDSHAKE_HELLO ? len : XR_HANDSHAKE_HELLO);
     if (len < XR_HANDSHAKE_HELLO + XR_HANDSHAKE_PROOF || !rk_auth_open())
         return;
-    memcpy(h.said, data, XR_HANDSHAKE_HELLO);
-    if (!xr_handshake_key(&shape, XR_NODE_FRONT, secret, xr_handshake_node(&h), h.key))
+    memcpy(h.transcript, data, XR_HANDSHAKE_HELLO);
+    if (xr_handshake_node(&h) >= shape.nodes || !xr_handshake_key(&shape, XR_NODE_FRONT, secret, xr_handshake_node(&h), h.key))
         return;
-    if (xr_handshake_node(&h) >= shape.nodes || !xr_handshake_answer(&h, answer) ||
+    if (!xr_handshake_answer(&h, answer) ||
         xr_handshake_is_proved(&h, data + XR_HANDSHAKE_HELLO))
         abort();
     xr_handshake_same_version(&h, version);

@@ -106,7 +106,7 @@ new_case
 timeout -k 5 $((30 * slow)) sh -c 'FIRST_XRUN=$$ RANK_SPAWN_TIMEOUT=1s exec "$@"' sh "$XRUN" -q -n 1 \
     "$top_builddir/tests/launcher/programs/spawn_no_answer" >out 2>err </dev/null
 rc=$?
-check "rank_spawn gives up a launcher that does not answer" 0 'has not said within 1 s whether it has started /bin/true'
+check "rank_spawn gives up a launcher that does not answer" 0 'has not reported within 1 s that it started /bin/true'
 
 # Both write as fast as they can, and the reader is slow.
 new_case

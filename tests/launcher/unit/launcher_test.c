@@ -367,7 +367,7 @@ static void setups(void **state)
     assert_int_equal(unpack_setup(p.data, p.len, &out, err, sizeof(err)), RANK_OK);
     assert_memory_equal(&out.shape, &in.shape, sizeof(in.shape));
     assert_int_equal(out.node, 1);
-    assert_memory_not_equal(out.secret, in.secret, XR_SECRET); /* its own key */
+    assert_memory_not_equal(out.secret, in.secret, RK_AUTH_KEY); /* its own key */
     assert_string_equal(out.names[0], "a"); /* below: the chain is c, b, a */
     assert_string_equal(out.names[1], "b");
     assert_null(out.names[2]);

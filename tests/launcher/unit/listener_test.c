@@ -28,7 +28,7 @@ static char *here[] = {(char *)(uintptr_t) "127.0.0.1", NULL};
 static uint32_t came;
 static struct xr_seals came_seals;
 
-static void on_agent(void *arg, uint32_t node, int fd, struct xr_seals *seals)
+static void on_agent(void *arg, uint32_t node, int fd, const struct xr_seals *seals)
 {
     (void)arg;
     assert_int_equal(node, 7);
@@ -128,7 +128,7 @@ static void active_peer_stays(void **state)
     run_until(base, listener, ROOM, 0);
     poll(NULL, 0, 600); /* a peer that is silent for longer than half a second may be closed */
     fd[ROOM] = come(port);
-    assert_int_equal(send(fd[0], h.said, XR_HANDSHAKE_HELLO, 0), XR_HANDSHAKE_HELLO);
+    assert_int_equal(send(fd[0], h.transcript, XR_HANDSHAKE_HELLO, 0), XR_HANDSHAKE_HELLO);
     /* Another one goes, and is counted; the newest is pending. */
     run_until(base, listener, ROOM + 1, 0);
     await_bytes(base, fd[0], answer, sizeof(answer));
@@ -148,22 +148,26 @@ struct parent {
     const struct xr_setup *setup;
 };
 
-/* A parent that closes the first ones, and then answers or goes away. */
+/* A parent that closes the first connections, after HELLO and after PROOF in turn, and then accepts one or goes away. */
 static void *be_parent(void *arg)
 {
     struct parent *p = arg;
-    uint8_t answer[XR_HANDSHAKE_ANSWER], proof[XR_HANDSHAKE_PROOF];
+    uint8_t answer[XR_HANDSHAKE_ANSWER], proof[XR_HANDSHAKE_PROOF], accept_it[XR_HANDSHAKE_ACCEPT];
 
     for (uint32_t i = 0; i < p->throws + p->stays; i++) {
         struct pollfd wait = {.fd = p->fd, .events = POLLIN};
         int fd = poll(&wait, 1, 20000) == 1 ? accept(p->fd, NULL, NULL) : -1;
         struct xr_handshake h;
-        bool right = fd >= 0 && recv(fd, h.said, XR_HANDSHAKE_HELLO, MSG_WAITALL) == XR_HANDSHAKE_HELLO;
-        if (right && i == p->throws) {
+        bool right = fd >= 0 && recv(fd, h.transcript, XR_HANDSHAKE_HELLO, MSG_WAITALL) == XR_HANDSHAKE_HELLO;
+        if (right && (i == p->throws || i % 2)) {
             memcpy(h.key, p->setup->secret, sizeof(h.key));
             right = xr_handshake_answer(&h, answer) &&
                     send(fd, answer, sizeof(answer), MSG_NOSIGNAL) == sizeof(answer) &&
                     recv(fd, proof, sizeof(proof), MSG_WAITALL) == sizeof(proof) && xr_handshake_is_proved(&h, proof);
+        }
+        if (right && i == p->throws) {
+            xr_handshake_accept(&h, accept_it);
+            right = send(fd, accept_it, sizeof(accept_it), MSG_NOSIGNAL) == sizeof(accept_it);
         }
         if (fd >= 0)
             close(fd);
@@ -215,12 +219,12 @@ static void closed_peer_reconnects(void **state)
 
 /* ------------------------------------------------------------- what others can do */
 
-/* Say HELLO as a node, and PROOF. Returns whether an answer came. */
+/* Send HELLO as a node, and PROOF. Returns whether an answer came. */
 static bool exchange(struct event_base *base, int fd, struct xr_handshake *h, uint8_t *proof, bool prove)
 {
     uint8_t answer[XR_HANDSHAKE_ANSWER];
 
-    assert_int_equal(send(fd, h->said, XR_HANDSHAKE_HELLO, MSG_NOSIGNAL), XR_HANDSHAKE_HELLO);
+    assert_int_equal(send(fd, h->transcript, XR_HANDSHAKE_HELLO, MSG_NOSIGNAL), XR_HANDSHAKE_HELLO);
     if (!await_bytes(base, fd, answer, sizeof(answer)))
         return false;
     if (prove)
@@ -232,7 +236,7 @@ static bool exchange(struct event_base *base, int fd, struct xr_handshake *h, ui
 /* Each key gives those of its descendants, the same by any way, and no others. */
 static void keys_of_nodes(void **state)
 {
-    uint8_t secret[XR_SECRET] = "a secret", key[40][XR_SECRET], other[XR_SECRET];
+    uint8_t secret[RK_AUTH_KEY] = "a secret", key[40][RK_AUTH_KEY], other[RK_AUTH_KEY];
 
     (void)state;
     for (uint32_t fanout = 1; fanout < 5; fanout++) {
@@ -241,13 +245,13 @@ static void keys_of_nodes(void **state)
         for (uint32_t i = 0; i < 40; i++) {
             assert_true(xr_handshake_key(&shape, XR_NODE_FRONT, secret, i, key[i]));
             for (uint32_t k = 0; k < i; k++)
-                assert_memory_not_equal(key[i], key[k], XR_SECRET);
+                assert_memory_not_equal(key[i], key[k], RK_AUTH_KEY);
         }
         for (uint32_t i = 0; i < 40; i++) {
             for (uint32_t k = 0; k < 40; k++) {
                 assert_int_equal(xr_handshake_key(&shape, k, key[k], i, other), xr_kary_is_below(&shape, k, i));
                 if (xr_kary_is_below(&shape, k, i))
-                    assert_memory_equal(other, key[i], XR_SECRET);
+                    assert_memory_equal(other, key[i], RK_AUTH_KEY);
             }
         }
         assert_false(xr_handshake_key(&shape, XR_NODE_FRONT, secret, 40, other));
@@ -262,7 +266,7 @@ static void only_the_node_enters(void **state)
     struct event_base *base = event_base_new();
     uint8_t proof[XR_HANDSHAKE_PROOF];
     struct xr_seals mine;
-    uint32_t port, turned_away = 0;
+    uint32_t port, turned_away = 0, own = XR_NODE_FRONT;
     struct xr_listener *listener = open_listener(base, &setup, &port);
     int fd = come(port);
 
@@ -274,21 +278,23 @@ static void only_the_node_enters(void **state)
     assert_memory_equal(mine.out.key, came_seals.in.key, RK_AUTH_KEY);
     assert_memory_equal(mine.in.key, came_seals.out.key, RK_AUTH_KEY);
     assert_memory_not_equal(mine.in.key, mine.out.key, RK_AUTH_KEY);
-    /* A host that has heard all of that repeats it. */
+    /* A host that has recorded all of that repeats it. */
     fd = come(port);
     assert_true(exchange(base, fd, &right, proof, false));
     run_until(base, listener, ++turned_away, 1);
     close(fd);
-    /* The agent of another node, a peer without a key, and a node that is none. */
-    for (int i = 0; i < 3; i++) {
+    /* The agent of another node, a peer without a key, a node that is none, and the listener's own. */
+    for (int i = 0; i < 4; i++) {
         fd = come(port);
         if (i == 0)
             wrong = agent_handshake(&setup, 6);
         if (i == 1)
             memset(wrong.key, 0, sizeof(wrong.key));
         none = wrong;
-        none.said[12] = i == 2 ? 9 : 7;
-        assert_int_equal(exchange(base, fd, &none, proof, true), i != 2);
+        none.transcript[12] = i == 2 ? 9 : 7;
+        if (i == 3)
+            memcpy(none.transcript + 12, &own, sizeof(own));
+        assert_int_equal(exchange(base, fd, &none, proof, true), i < 2);
         run_until(base, listener, ++turned_away, 1);
         close(fd);
     }
