@@ -78,7 +78,8 @@ static bool limit_of_cgroup(const char *dir, bool v2, struct limit *l)
     if (used < 0 || stat(dir, &st) < 0)
         return false;
     snprintf(path, sizeof(path), "%s/memory.stat", dir);
-    l->left = l->bytes - used + read_fields(path, v2 ? "active_file" : "total_active_file", v2 ? "inactive_file" : "total_inactive_file");
+    l->left = l->bytes - used + (v2 ? read_fields(path, "active_file", "inactive_file")
+                                    : read_fields(path, "total_active_file", "total_inactive_file"));
     l->id = (uint64_t)st.st_ino ^ (uint64_t)st.st_dev << 40; /* equal in all namespaces */
     return true;
 }
@@ -128,8 +129,8 @@ static void each_cgroup_limit(limit_fn fn, void *arg)
 
 static struct limit limit_of_machine(void)
 {
-    int64_t kb = read_fields("/proc/meminfo", "MemAvailable:", "SwapFree:"), all = read_fields("/proc/meminfo", "MemTotal:", "SwapTotal:");
-    struct limit l = {.bytes = all > 0 ? all * 1024 : NO_LIMIT, .left = kb > 0 ? kb * 1024 : NO_LIMIT};
+    int64_t kb = read_fields("/proc/meminfo", "MemAvailable:", "SwapFree:");
+    struct limit l = {.left = kb > 0 ? kb * 1024 : NO_LIMIT};
 
     snprintf(l.file, sizeof(l.file), "/proc/meminfo, MemAvailable");
     return l;
@@ -143,8 +144,7 @@ static void take_least(void *arg, const struct limit *l)
         *least = *l;
 }
 
-/* More than a limit allows: log at that level, or fail by that. */
-static RK_PRINTF(2, 3) rank_status_t refuse(int level, const char *fmt, ...)
+rank_status_t rk_mem_refuse(int level, const char *fmt, ...)
 {
     char text[1400];
     va_list ap;
@@ -165,8 +165,8 @@ rank_status_t rk_mem_check_room(size_t file_bytes, size_t more, int level, const
     int64_t room;
 
     if (getrlimit(RLIMIT_FSIZE, &lim) == 0 && lim.rlim_cur != RLIM_INFINITY && file_bytes > lim.rlim_cur)
-        return refuse(level, "%s: %zu bytes of shared memory are more than the file size limit of %llu allows (ulimit -f)", what,
-                      file_bytes, (unsigned long long)lim.rlim_cur);
+        return rk_mem_refuse(level, "%s: %zu bytes of shared memory are more than the file size limit of %llu allows "
+                             "(ulimit -f)", what, file_bytes, (unsigned long long)lim.rlim_cur);
     if (more <= INT64_MAX &&
         atomic_fetch_sub_explicit(&credit, (int64_t)more, memory_order_relaxed) >= (int64_t)more)
         return RANK_OK;
@@ -175,8 +175,8 @@ rank_status_t rk_mem_check_room(size_t file_bytes, size_t more, int level, const
     room = least.left;
     if (more > INT64_MAX || (int64_t)more > room) {
         atomic_store_explicit(&credit, 0, memory_order_relaxed);
-        return refuse(level, "%s: %zu bytes are needed and %lld are left %s (%s)", what, more, (long long)(room > 0 ? room : 0),
-                      least.id ? "in this memory cgroup" : "on this machine", least.file);
+        return rk_mem_refuse(level, "%s: %zu bytes are needed and %lld are left %s (%s)", what, more,
+                             (long long)(room > 0 ? room : 0), least.id ? "in this memory cgroup" : "on this machine", least.file);
     }
     room = (room - (int64_t)more) / 8;
     if (room > (64 << 20))
@@ -208,40 +208,45 @@ struct sum_check {
     const struct rk_mem_groups *of;
     int n;
     size_t bytes;
-    struct limit exceeded; /* bytes -1: none */
-    int exceeded_by;
+    struct limit exceeded;
+    int exceeded_by, first; /* ranks below the limit (0: none is exceeded), and the lowest of them */
 };
 
 static void check_limit(void *arg, const struct limit *l)
 {
     struct sum_check *c = arg;
-    int n = 0;
+    int n = 0, first = 0;
 
-    for (int i = 0; i < c->n; i++) {
+    for (int i = c->n - 1; i >= 0; i--) {
         bool in = l->id == 0;
         for (int k = 0; k < RK_MEM_GROUPS && !in; k++)
             in = c->of[i].id[k] == l->id;
         n += in;
+        first = in ? i : first;
     }
-    if (c->exceeded.bytes < 0 && n > 0 && (int64_t)c->bytes > l->left / n) {
+    if (c->exceeded_by == 0 && n > 0 && (int64_t)c->bytes > l->left / n) {
         c->exceeded = *l;
         c->exceeded_by = n;
+        c->first = first;
     }
 }
 
-rank_status_t rk_mem_check_sum(const struct rk_mem_groups *of, int n, size_t bytes, bool prints, const char *what)
+rank_status_t rk_mem_check_sum(const struct rk_mem_groups *of, int n, size_t bytes, int mine, const char *what)
 {
-    struct sum_check c = {.of = of, .n = n, .bytes = bytes, .exceeded = {.bytes = -1}};
+    struct sum_check c = {.of = of, .n = n, .bytes = bytes};
     const struct limit machine = limit_of_machine();
+    const struct limit *l = &c.exceeded;
     char text[1400];
 
     each_cgroup_limit(check_limit, &c);
     check_limit(&c, &machine);
-    if (c.exceeded.bytes < 0)
+    if (c.exceeded_by == 0)
         return RANK_OK;
-    snprintf(text, sizeof(text), "%s: %d ranks of this host need %zu bytes each, %zu MB together, and %lld of %lld MB are left (%s); "
-             "request less, start fewer ranks a host, or raise the limit", what, c.exceeded_by, bytes,
-             (size_t)c.exceeded_by * bytes / 1000000, (long long)(c.exceeded.left > 0 ? c.exceeded.left : 0) / 1000000,
-             (long long)c.exceeded.bytes / 1000000, c.exceeded.file);
-    return prints ? rk_fail(RANK_ERR_NO_MEMORY, "%s", text) : rk_fail_silent(RANK_ERR_NO_MEMORY, "%s", text);
+    if (l->id == 0)
+        c.exceeded.bytes = read_fields("/proc/meminfo", "MemTotal:", "SwapTotal:") * 1024;
+    snprintf(text, sizeof(text), "%s: %d ranks of this host need %zu bytes each, %zu MB together, and %lld of %lld MB are left "
+             "(%s); request less, start fewer ranks a host, or raise the limit", what, c.exceeded_by, bytes,
+             (size_t)c.exceeded_by * bytes / 1000000, (long long)(l->left > 0 ? l->left : 0) / 1000000,
+             (long long)l->bytes / 1000000, l->file);
+    return mine == c.first ? rk_fail(RANK_ERR_NO_MEMORY, "%s", text) : rk_fail_silent(RANK_ERR_NO_MEMORY, "%s", text);
 }

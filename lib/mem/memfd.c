@@ -41,20 +41,20 @@ rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **ba
     st = rk_mem_check_room(bytes, 4096, RK_LOG_ERROR, what);
     if (st)
         return st;
+    if (!make_nonce(&card->nonce))
+        return rk_fail(RANK_ERR_SYSTEM, "%s: no random bytes (getrandom, /dev/urandom): %m%s", what, rk_refusal_remedy(errno));
     f = memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (f < 0) {
         st = errno == EMFILE || errno == ENFILE ? RANK_ERR_SYSTEM : RANK_ERR_NO_MEMORY;
-        rk_fail(st, "%s: memfd_create failed: %m%s", what, rk_refusal_remedy(errno));
-        return st;
+        return rk_fail(st, "%s: memfd_create failed: %m%s", what, rk_refusal_remedy(errno));
     }
     if (ftruncate(f, (off_t)bytes) < 0) {
-        rk_fail(RANK_ERR_NO_MEMORY, "%s: cannot size shared memory to %zu bytes (ftruncate): %m%s", what, bytes, rk_refusal_remedy(errno));
-        st = RANK_ERR_NO_MEMORY;
+        st = rk_fail(RANK_ERR_NO_MEMORY, "%s: cannot size shared memory to %zu bytes (ftruncate): %m%s", what, bytes,
+                     rk_refusal_remedy(errno));
         goto err_close;
     }
     if (fcntl(f, F_ADD_SEALS, SEALS) < 0) {
-        rk_error("%s: cannot seal shared memory: %m", what);
-        st = RANK_ERR_SYSTEM;
+        st = rk_fail(RANK_ERR_SYSTEM, "%s: cannot seal shared memory (fcntl): %m%s", what, rk_refusal_remedy(errno));
         goto err_close;
     }
     st = rk_memfd_commit(f, 0, 4096 < bytes ? 4096 : bytes, RK_LOG_ERROR, what);
@@ -64,12 +64,6 @@ rank_status_t rk_memfd_create(size_t bytes, const char *what, int *fd, void **ba
     if (map == MAP_FAILED) {
         rk_fail(RANK_ERR_NO_MEMORY, "%s: cannot map %zu bytes (ulimit -v?): %m", what, bytes);
         st = RANK_ERR_NO_MEMORY;
-        goto err_close;
-    }
-    if (!make_nonce(&card->nonce)) {
-        rk_fail(RANK_ERR_SYSTEM, "%s: no random bytes (getrandom, /dev/urandom): %m%s", what, rk_refusal_remedy(errno));
-        munmap(map, bytes);
-        st = RANK_ERR_SYSTEM;
         goto err_close;
     }
     card->bytes = bytes;
@@ -162,8 +156,8 @@ rank_status_t rk_memfd_commit(int fd, size_t offset, size_t bytes, int level, co
         if (rc < 0 && errno == EBADF && rk_kept_fds_closed(what)) {
             st = RANK_ERR_SYSTEM;
         } else if (rc < 0) {
-            rk_log(level, "%s: no memory for %zu shared bytes (fallocate): %m%s", what, bytes, rk_refusal_remedy(errno));
-            st = RANK_ERR_NO_MEMORY;
+            st = rk_mem_refuse(level, "%s: no memory for %zu shared bytes (fallocate): %m%s", what, bytes,
+                               rk_refusal_remedy(errno));
         }
     }
     return st;

@@ -9,9 +9,9 @@
 #ifndef RK_MEM_MEMFD_H
 #define RK_MEM_MEMFD_H
 
+#include "lib/base/compiler.h"
 #include "lib/rank.h"
 
-#include <stdbool.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,9 +55,11 @@ struct rk_mem_groups {
 void rk_mem_groups_get(struct rk_mem_groups *out);
 
 /*
- * n processes of this machine, this one among them, are about to back bytes each: check the sum of those that share a limit
- * with this one. All check before one begins. RANK_ERR_NO_MEMORY: it is too much; prints: this process prints the line.
+ * n processes of this machine are about to back bytes each; this one is of[mine]. Check the sum of those that share a limit
+ * with this one. All check before one begins. RANK_ERR_NO_MEMORY: it is too much, and the first of them prints the line.
  */
-rank_status_t rk_mem_check_sum(const struct rk_mem_groups *of, int n, size_t bytes, bool prints, const char *what);
+rank_status_t rk_mem_check_sum(const struct rk_mem_groups *of, int n, size_t bytes, int mine, const char *what);
+/* More than a limit allows: log at that level, or fail by it. Returns RANK_ERR_NO_MEMORY. */
+rank_status_t rk_mem_refuse(int level, const char *fmt, ...) RK_PRINTF(2, 3);
 
 #endif

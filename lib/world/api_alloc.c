@@ -40,7 +40,7 @@ struct key_card {
     uint64_t base;
     struct rk_id id;
     uint32_t len;
-    int32_t status;
+    int32_t pad;
     unsigned char key[KEY_MAX];
 };
 
@@ -99,11 +99,11 @@ static rank_status_t check_parts(struct rank_team *team, const struct group *g, 
             of[n++] = cards[r].groups;
     }
     if (of)
-        mine = rk_mem_check_sum(of, n, bytes, g->maker == team->rank, "rank_alloc");
+        mine = rk_mem_check_sum(of, n, bytes, g->mine, "rank_alloc");
     free(of);
     st = rk_worst_of_all(team, mine);
     if (st == RANK_ERR_NO_MEMORY && !mine)
-        rk_fail_silent(st, "rank_alloc: another host of the team has no memory for %zu bytes of each of its ranks", bytes);
+        rk_fail_silent(st, "rank_alloc: another rank of the team has no memory for %zu bytes", bytes);
     return st;
 }
 
