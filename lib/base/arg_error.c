@@ -33,7 +33,7 @@ static _Thread_local struct {
 } last;
 
 static _Thread_local bool background;
-static _Atomic bool auto_is_quiet;
+static _Atomic bool applies, auto_is_quiet;
 
 /* Is it the first of its kind, and is there room? Racing threads report at most once each. A text made elsewhere has no kind. */
 static bool is_first_report(const char *call, const char *fmt)
@@ -51,6 +51,11 @@ static bool is_first_report(const char *call, const char *fmt)
     atomic_store(&sites[n].call, call);
     atomic_store(&sites[n].fmt, fmt);
     return true;
+}
+
+void rk_errors_apply(void)
+{
+    atomic_store(&applies, true);
 }
 
 void rk_errors_quiet(void)
@@ -130,12 +135,9 @@ void rk_arg_report(rank_status_t st, const char *call, const char *fmt, ...)
         print_error_line();
 }
 
-/* The launcher, which never joins, prints all lines. */
 static void print_failure(void)
 {
-    bool outside = atomic_load(&rk_life) == RK_LIFE_OUT && atomic_load(&rk_contexts) == 0 && !atomic_load(&auto_is_quiet);
-
-    if (background || outside || report_mode() != RK_CONF_ERRORS_QUIET)
+    if (background || !atomic_load(&applies) || report_mode() != RK_CONF_ERRORS_QUIET)
         print_error_line();
 }
 

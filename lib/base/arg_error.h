@@ -29,6 +29,8 @@ extern _Atomic bool rk_forked;
 /* Ends the job for RANK_ERRORS=abort; NULL: print only. */
 extern void (*rk_arg_abort)(int code, const char *text);
 
+/* This process makes calls of rank.h: RANK_ERRORS applies from now on. Without it all lines are printed, as of xrun. */
+void rk_errors_apply(void);
 /* RANK_ERRORS=auto is quiet from now on: a language's binding raises what rank_status_reason returns. */
 void rk_errors_quiet(void);
 /* Print lines of this thread in any case: it is the library's, and returns to no caller. */
@@ -49,7 +51,10 @@ RK_INLINE rank_status_t rk_call_end(const char *call, rank_status_t st)
     return rk_likely(st == RANK_OK) ? st : rk_call_returns(call, st);
 }
 
-/* An error of the program: print "CALL: text". call NULL: no-op; the caller checks again and reports then. */
+/*
+ * An error of the program: print "CALL: text". call "": the text alone. call NULL: no-op; the caller checks again and
+ * reports then.
+ */
 RK_COLD void rk_arg_report(rank_status_t st, const char *call, const char *fmt, ...) RK_PRINTF(3, 4);
 RK_COLD void rk_arg_report_null(const char *call, const char *name);
 RK_COLD void rk_arg_report_life(const char *call);

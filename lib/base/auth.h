@@ -37,7 +37,7 @@ struct rk_seal {
 /* Compute the mac of the next frame, which is its head and data. So no frame can be changed, repeated or left out. */
 void rk_seal_next(struct rk_seal *seal, const void *head, size_t head_bytes, const void *data, size_t len,
                   unsigned char mac[RK_SEAL_MAC]);
-/* Is it the mac of the next frame? */
+/* Return whether mac is that of the next frame. Counts the frame in any case. */
 bool rk_seal_check(struct rk_seal *seal, const void *head, size_t head_bytes, const void *data, size_t len,
                    const unsigned char mac[RK_SEAL_MAC]);
 

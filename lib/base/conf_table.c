@@ -10,8 +10,8 @@ const struct rk_conf_row rk_conf_rows[] = {
     {"RANK_LOG", RK_CONF_ENUM, "warn", "", "Amount of messages on stderr.",
      "error|warn|info|debug", 0, 0, AT(log)},
     {"RANK_ERRORS", RK_CONF_ENUM, "auto", "",
-     "Reaction to an error that a call returns. report: one line on stderr; of invalid arguments and truncated receives one "
-     "for each function and kind of error, at most 8 a process. quiet: nothing. abort: print and end the job, at invalid "
+     "Reaction to an error that a call returns. report: one line on stderr; of invalid arguments one for each function "
+     "and kind of error, of truncated receives one, at most 8 a process. quiet: nothing. abort: print and end the job, at invalid "
      "arguments, truncated receives and each error of a blocking call, a wait or a test, except time-outs, cancellations, "
      "failed peers and closed connections. auto: quiet if a binding raises errors (Python, Go), else report.",
      "auto|report|quiet|abort", 0, 0, AT(errors)},

@@ -17,7 +17,7 @@ uint64_t rk_random_word(void)
     return n;
 }
 
-/* Where a filter of system calls refuses getrandom. */
+/* Read from /dev/urandom: a filter of system calls may refuse getrandom. */
 static bool random_from_device(void *out, size_t bytes)
 {
     int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);

@@ -2,8 +2,10 @@
 /* secret_id.c: keep tables of secret ids. */
 #include "lib/base/secret_id.h"
 #include "lib/base/arg_error.h"
+#include "lib/base/log.h"
 #include "lib/base/random.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* XTEA: Needham and Wheeler, 1997. Blocks of 64 bits, and so a permutation of the counts. */
@@ -44,7 +46,7 @@ bool rk_secret_ids_open(struct rk_secret_ids *table)
     memset(table, 0, sizeof(*table));
     if (rk_random_secret(table->key, sizeof(table->key)))
         return true;
-    rk_fail(RANK_ERR_SYSTEM, "the kernel gives no random bytes (getrandom: %m), which ids of memory need");
+    rk_fail(RANK_ERR_SYSTEM, "no random bytes (getrandom, /dev/urandom), which ids of memory need: %m%s", rk_refusal_remedy(errno));
     return false;
 }
 

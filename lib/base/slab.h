@@ -3,8 +3,9 @@
  * slab.h: allocate and free objects of one size, inline.
  *
  * Objects come from chunks, and free ones are used again, the last freed first. An object is mapped until the slab
- * closes, so that its owner can read a magic word in a free one; it is 0 if rk_slab_trim has given the memory back. The slab writes one pointer into a free object: at
- * the offset link, a constant that all calls for one slab share. The rest of the object keeps its content.
+ * closes, so that its owner can read a magic word in a free one. The word is 0 if rk_slab_trim has given the memory
+ * back. The slab writes one pointer into a free object: at the offset link, a constant that all calls for one slab
+ * share. The rest of a free object keeps its content until a trim.
  *
  * Objects are aligned to their size up to a cache line: a multiple of RK_CACHE_LINE bytes starts on a line.
  * A slab takes no lock.

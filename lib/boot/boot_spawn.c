@@ -131,7 +131,7 @@ rank_status_t rk_client_spawn_end(struct rk_answer *a, const char *program, char
 
     if (!rk_answer_is_ready(a)) {
         rk_answer_abandon(a);
-        return rk_fail(RANK_ERR_SPAWN, "rank_spawn: the launcher has not said within %g s whether it has started %s "
+        return rk_fail(RANK_ERR_SPAWN, "rank_spawn: the launcher has not reported within %g s that it started %s "
                        "(RANK_SPAWN_TIMEOUT sets how long that may take)", (double)rk_conf.spawn_timeout * 1e-9, program);
     }
     /* A server without spawn may return an empty answer (4.2.2). */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * module.c: find and load a module, and pass it the core's services.
- */
+/* module.c: find and load a module, and pass it the core's services. */
 #include "config.h"
 
 #include "lib/channel/module.h"

@@ -30,7 +30,7 @@ static rank_status_t require_sodium(struct rk_secret *out, char *why, size_t len
     if (rk_auth_open())
         return RANK_OK;
     rk_secret_clear(out);
-    return secret_wrong(RANK_ERR_NOT_SUPPORTED, why, len, "a connection with a secret needs it: " RK_AUTH_MISSING);
+    return secret_wrong(RANK_ERR_NOT_SUPPORTED, why, len, "a connection with a secret needs libsodium: " RK_AUTH_MISSING);
 }
 
 /* Is the open file one that only this user can read and write? */

@@ -97,9 +97,9 @@ static void target_answer(struct rk_peer *peer, struct rk_rma_peer *state, const
  * Is it memory of a team that the peer of a connection is not in? Such a peer names what it has the key of, and the
  * memory of the connection.
  */
-static RK_COLD bool is_closed_to(const struct rank_mem *mem, const struct rk_peer *peer)
+RK_INLINE bool is_closed_to(const struct rank_mem *mem, const struct rk_peer *peer)
 {
-    return peer->by_conn && mem->sort == RK_MEM_SYMMETRIC && mem->partner != peer->number;
+    return rk_unlikely(peer->by_conn) && mem->sort == RK_MEM_SYMMETRIC && mem->partner != peer->number;
 }
 
 /* Own memory that holds a range, or an error. Checks denied accesses: a faulty peer must not end this process. */

@@ -2,8 +2,8 @@
 /*
  * pair_nics.c: choose the NIC nearest to GPU or cores of each rank.
  *
- * RDMA precedes Ethernet, then distance counts, then InfiniBand precedes RoCE. Of equals a rank has the NIC that is least loaded for its bandwidth,
- * so that ranks of one GPU use all NICs that are as near, then the first in PCI order.
+ * RDMA precedes Ethernet, then distance counts, then InfiniBand precedes RoCE. Of equals a rank has the NIC that is least
+ * loaded for its bandwidth, so that ranks of one GPU use all NICs that are as near, then the first in PCI order.
  */
 #include "lib/topo/pair_internal.h"
 
@@ -70,7 +70,8 @@ static enum rk_pair_reason reason_for(const struct nic_choice *c, uint32_t best)
             equals = true;
             lighter = lighter || compare_load(c, best, i) < 0;
         }
-        ethernet = ethernet || (nic_at(c, i)->kind == RK_NIC_ETHERNET && nic_at(c, best)->kind != RK_NIC_ETHERNET && c->far[i] < c->far[best]);
+        ethernet = ethernet || (nic_at(c, i)->kind == RK_NIC_ETHERNET && nic_at(c, best)->kind != RK_NIC_ETHERNET &&
+                                c->far[i] < c->far[best]);
     }
     return c->nics->n == 1 ? RK_PAIR_ONLY
            : equals        ? (lighter ? RK_PAIR_LEAST_LOADED : RK_PAIR_PCI_ORDER)

@@ -45,14 +45,16 @@ static rank_status_t read_ctx_opts(const rank_ctx_opts_t *given, rank_ctx_opts_t
         return rk_arg_error(RANK_ERR_ARG, call, "opts->size is %zu: use RANK_CTX_OPTS_INIT", given->size);
     if (given) /* fields beyond its size keep their defaults */
         memcpy(out, given, given->size);
-    if (out->quiet)
-        rk_errors_quiet();
     if (out->thread_level < RANK_THREAD_SINGLE || out->thread_level > RANK_THREAD_MULTIPLE)
         return rk_arg_error(RANK_ERR_ARG, call, "thread level %d is none", out->thread_level);
     if (out->name && strlen(out->name) >= RK_SHAKE_NAME)
         return rk_arg_error(RANK_ERR_ARG, call, "the name has more than %d bytes", RK_SHAKE_NAME - 1);
     if (out->net_devices && !*out->net_devices)
         return rk_arg_error(RANK_ERR_ARG, call, "opts->net_devices is empty: name a device as mlx5_0, or leave it NULL");
+    if (out->quiet != 0 && out->quiet != 1)
+        return rk_arg_error(RANK_ERR_ARG, call, "opts->quiet %lld is neither 0 nor 1", (long long)out->quiet);
+    if (out->quiet)
+        rk_errors_quiet();
     return RANK_OK;
 }
 

@@ -48,6 +48,7 @@ rank_status_t rk_process_enter(void)
     static bool watches_forks;
     rank_status_t st = RANK_OK;
 
+    rk_errors_apply();
     pthread_mutex_lock(&process_lock);
     if (!watches_forks)
         watches_forks = pthread_atfork(process_before_fork, process_after_fork, process_forked) == 0;

@@ -144,7 +144,7 @@ static rank_status_t check_nics(struct rk_ucx *ucx, const char *nics)
     if (found)
         return RANK_OK;
     named_nics(ucx, &from);
-    return rk_fail(RANK_ERR_CONFIG, "UCX has none of the network devices %s of %s;"
+    return rk_fail(RANK_ERR_CONFIG, "UCX has none of the network devices %s of %s; "
                    "rankinfo --channels --load prints those it has without it", nics, from);
 }
 
