@@ -82,6 +82,13 @@ bool py_timeout(PyObject *object, int64_t *timeout_ns)
     return true;
 }
 
+bool py_only_timeout(const char *call, PY_ARGS, int64_t *timeout_ns)
+{
+    static const char *const names[] = {"timeout", NULL};
+    PyObject *in[1];
+    return py_arguments(call, names, 0, args, nargs, kwnames, in) && py_timeout(in[0], timeout_ns);
+}
+
 int64_t py_clock_ns(void)
 {
     struct timespec now;

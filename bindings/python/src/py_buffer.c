@@ -142,7 +142,7 @@ static const char *format_here(const Py_buffer *view, bool *foreign)
 }
 
 /* Find the datatype of the items. Returns 0 if there is none. */
-rank_dtype_t py_buffer_dtype_of(const Py_buffer *view)
+static rank_dtype_t py_buffer_dtype_of(const Py_buffer *view)
 {
     bool foreign;
     const char *letter = format_here(view, &foreign);

@@ -59,7 +59,7 @@ static bool bcast_start(struct py_op *op, PyObject **in)
 
 struct reduction {
     Py_buffer *from, *to; /* to is from: in place */
-    rank_dtype_t dtype;   /* 0: none, which only a function of the program combines */
+    rank_dtype_t dtype;   /* without a function */
     int64_t count;        /* items of the result */
     rank_op_t code;
     PyObject *function; /* of the program, or NULL */
@@ -83,13 +83,11 @@ static bool reduction_items(struct py_op *op, PyObject *sendbuf, PyObject *recvb
         return false;
     if (!r->to)
         r->to = r->from;
-    r->dtype = py_buffer_dtype_of(r->from);
-    r->count = r->to->itemsize ? r->to->len / r->to->itemsize : 0;
     if (!r->function && !py_buffer_dtype(op->call, r->from, &r->dtype, &r->count))
         return false;
+    r->count = r->to->itemsize ? r->to->len / r->to->itemsize : 0;
     if (r->to == r->from)
         return true;
-    r->count = r->to->itemsize ? r->to->len / r->to->itemsize : 0;
     if (py_buffer_same_items(r->from, r->to) && r->from->len / blocks == r->to->len && r->from->len % blocks == 0)
         return true;
     PyErr_Format(PyExc_TypeError, "%s: sendbuf has %zd bytes of items '%s', recvbuf %zd of '%s'; %s", op->call, r->from->len,
@@ -106,7 +104,7 @@ typedef rank_status_t reduction_fn(const void *, void *, int64_t, rank_dtype_t, 
  */
 static bool reduction_start(struct py_op *op, PyObject **in, reduction_fn *start, int blocks, int last)
 {
-    PyObject *recvbuf = collective_given(in[1]);
+    PyObject *recvbuf = blocks == 1 ? collective_given(in[1]) : in[1]; /* one block of several is not in place */
     struct reduction r;
     if (!reduction_operation(in[2], &r) || !reduction_items(op, in[0], recvbuf, !recvbuf, blocks, &r))
         return false;
@@ -334,7 +332,8 @@ static bool allgatherv_start(struct py_op *op, PyObject **in)
     return good;
 }
 
-static bool gatherv_start(struct py_op *op, PyObject **in)
+/* The root divides its buffer into blocks: sendbuf of a scatterv, recvbuf of a gatherv. */
+static bool rooted_blocks(struct py_op *op, PyObject **in, bool scatters)
 {
     struct blocks b = {"counts", "displs", NULL, NULL};
     Py_buffer *from, *to;
@@ -342,32 +341,27 @@ static bool gatherv_start(struct py_op *op, PyObject **in)
     if (!collective_root(in[4], &root))
         return false;
     bool here = root == ((py_team *)op->base)->rank;
-    PyObject *recvbuf = here ? root_needs(op, "recvbuf", in[1]) : NULL;
-    bool good = (!here || (recvbuf && blocks_read(op, in[2], in[3], &b))) &&
-                collective_pair(op, in[0], false, recvbuf, &from, &to) &&
-                (!here || (blocks_close(op, &b, to) && blocks_fit(op, &b, "sendbuf", from)));
-    if (good)
+    PyObject *whole = here ? root_needs(op, scatters ? "sendbuf" : "recvbuf", in[!scatters]) : NULL;
+    bool good = (!here || (whole && blocks_read(op, in[2], in[3], &b))) &&
+                collective_pair(op, scatters ? whole : in[0], false, scatters ? in[1] : whole, &from, &to) &&
+                (!here || (blocks_close(op, &b, scatters ? from : to) &&
+                           blocks_fit(op, &b, scatters ? "recvbuf" : "sendbuf", scatters ? to : from)));
+    if (good && scatters)
+        op->status = rank_iscatterv(from ? from->buf : NULL, b.counts, b.displs, to->buf, to->len, RANK_BYTE, root, op_team(op), &op->req);
+    else if (good)
         op->status = rank_igatherv(from->buf, from->len, to ? to->buf : NULL, b.counts, b.displs, RANK_BYTE, root, op_team(op), &op->req);
     blocks_free(&b);
     return good;
 }
 
+static bool gatherv_start(struct py_op *op, PyObject **in)
+{
+    return rooted_blocks(op, in, false);
+}
+
 static bool scatterv_start(struct py_op *op, PyObject **in)
 {
-    struct blocks b = {"counts", "displs", NULL, NULL};
-    Py_buffer *from, *to;
-    int root;
-    if (!collective_root(in[4], &root))
-        return false;
-    bool here = root == ((py_team *)op->base)->rank;
-    PyObject *sendbuf = here ? root_needs(op, "sendbuf", in[0]) : NULL;
-    bool good = (!here || (sendbuf && blocks_read(op, in[2], in[3], &b))) &&
-                collective_pair(op, sendbuf, false, in[1], &from, &to) &&
-                (!here || (blocks_close(op, &b, from) && blocks_fit(op, &b, "recvbuf", to)));
-    if (good)
-        op->status = rank_iscatterv(from ? from->buf : NULL, b.counts, b.displs, to->buf, to->len, RANK_BYTE, root, op_team(op), &op->req);
-    blocks_free(&b);
-    return good;
+    return rooted_blocks(op, in, true);
 }
 
 static bool alltoallv_start(struct py_op *op, PyObject **in)

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DRAIN_NS = 200 * 1000000 /* several slices of a wait */, RETRY_PAUSE_NS = 50 * 1000000 };
+enum { RETRY_PAUSE_NS = 50 * 1000000 };
 
 static PyTypeObject *context_type;
 
@@ -78,8 +78,7 @@ rank_status_t py_context_shut(py_context *self, int64_t timeout_ns)
     if (status == RANK_OK)
         status = unconfirmed;
     self->closed = true;
-    if (!py_drain_for(&self->gate, &self->connects, DRAIN_NS))
-        Py_INCREF((PyObject *)self); /* its thread waits for a name server, and ends later: this stays for ever */
+    py_drain_for(&self->gate, &self->connects, DRAIN_NS);
     py_reap(self);
     Py_CLEAR(self->loop);
     return status;
@@ -90,16 +89,16 @@ static void context_dealloc(py_context *self)
     PyTypeObject *type = Py_TYPE((PyObject *)self);
     if (!self->world)
         py_context_shut(self, 0);
+    if (atomic_load(&self->connects) > 0) /* a thread that waits for a name server uses it, and ends later: it stays */
+        return;
     PyObject_Free(self);
     Py_DECREF((PyObject *)type);
 }
 
 static PyObject *context_close(py_context *self, PY_ARGS)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *in[1];
     int64_t timeout_ns = NS_PER_S;
-    if (!py_arguments("close", names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns))
+    if (!py_only_timeout("close", args, nargs, kwnames, &timeout_ns))
         return NULL;
     if (self->world)
         return py_raise_text(RANK_ERR_STATE, "close: the context of init() ends with finalize()");

@@ -92,13 +92,19 @@ static int status_index(rank_status_t status)
     return -1;
 }
 
+/* Is the present exception one of the library, and none of a signal handler? */
+bool py_error_is_ours(void)
+{
+    return PyErr_ExceptionMatches(error_base);
+}
+
 /* The text has the cause, if the library has given one to this thread. */
 PyObject *py_raise(const char *call, rank_status_t status)
 {
     return py_raise_reason(call, status, rank_status_reason(status));
 }
 
-/* What rank.h calls otherwise than this module. Other names differ by their prefix only. */
+/* Terms of rank.h that differ in this module by more than the prefix. */
 static const struct {
     const char *c, *python;
 } words[] = {

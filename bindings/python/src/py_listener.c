@@ -64,12 +64,10 @@ static rank_status_t accept_step(void *arg, int64_t timeout_ns)
 
 static PyObject *listener_accept(py_listener *self, PY_ARGS)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *in[1];
     int64_t timeout_ns = -1;
     rank_status_t status;
     struct accept_wait wait = {self->listener, RANK_TEAM_NULL};
-    if (!py_arguments("accept", names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns) ||
+    if (!py_only_timeout("accept", args, nargs, kwnames, &timeout_ns) ||
         !py_usable("accept", &self->gate))
         return NULL;
     if (!py_wait(&self->gate, timeout_ns, accept_step, &wait, &status))

@@ -161,10 +161,8 @@ static PyObject *memory_pack(py_memory *self, PyObject *unused)
 
 static PyObject *memory_close(py_memory *self, PY_ARGS)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *in[1];
     int64_t timeout_ns = NS_PER_S;
-    if (!py_arguments("close", names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns))
+    if (!py_only_timeout("close", args, nargs, kwnames, &timeout_ns))
         return NULL;
     return py_none_or_raise("close", memory_shut(self, timeout_ns));
 }

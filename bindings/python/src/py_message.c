@@ -66,7 +66,7 @@ const struct py_op_kind py_recv = {"recv", "irecv", recv_start, {"buffer", "peer
 static PyObject *sendrecv_end(struct py_op *send, PyObject *envelope, int64_t end_ns)
 {
     PyObject *kind, *value, *trace;
-    bool signal = !envelope && !PyErr_ExceptionMatches(PyExc_Exception);
+    bool signal = !envelope && !py_error_is_ours();
     int64_t left = end_ns < 0 ? -1 : end_ns - py_clock_ns();
     PyErr_Fetch(&kind, &value, &trace);
     PyObject *sent = py_op_wait(send, signal || (end_ns >= 0 && left < 0) ? 0 : left);
@@ -84,15 +84,17 @@ PyObject *py_sendrecv(py_team *self, PY_ARGS)
     static const char call[] = "sendrecv";
     PyObject *in[7];
     struct py_op send, recv;
-    int64_t timeout_ns = -1;
+    int64_t timeout_ns = -1, tag;
+    int dest;
     if (!py_arguments(call, names, 2, args, nargs, kwnames, in) || !py_timeout(in[6], &timeout_ns) ||
         !py_op_begin(&recv, call, (py_part *)self))
         return NULL;
     if (!py_op_begin(&send, call, (py_part *)self))
         return py_op_drop(&recv);
     int64_t end_ns = timeout_ns < 0 ? -1 : py_clock_ns() + timeout_ns;
-    /* The buffer of the receive comes first: what goes wrong with the send's cancels the receive. */
-    if (!receive(&recv, in[1], in[3], in[5])) {
+    /* All arguments are checked before the receive can match a message. */
+    Py_buffer *data = py_team_address(call, self, in[2], in[4], false, &dest, &tag) ? py_op_add(&send, in[0], false) : NULL;
+    if (!data || !receive(&recv, in[1], in[3], in[5])) {
         py_op_drop(&send);
         return py_op_drop(&recv);
     }
@@ -100,12 +102,10 @@ PyObject *py_sendrecv(py_team *self, PY_ARGS)
         py_op_drop(&send);
         return py_op_wait(&recv, 0); /* raises */
     }
-    if (!send_by(rank_isend, &send, in[0], in[2], in[4]) || send.status != RANK_OK) {
+    send.status = rank_isend(data->buf, data->len, RANK_BYTE, dest, tag, self->team, &send.req);
+    if (send.status != RANK_OK) {
         PyObject *kind, *value, *trace;
-        if (PyErr_Occurred())
-            py_op_drop(&send);
-        else
-            py_op_wait(&send, 0); /* raises */
+        py_op_wait(&send, 0); /* raises */
         PyErr_Fetch(&kind, &value, &trace);
         Py_XDECREF(py_op_wait(&recv, 0));
         PyErr_Restore(kind, value, trace);
@@ -280,10 +280,8 @@ PY_OP_METHODS(message_recv)
 
 static PyObject *message_recv_bytes(py_message *self, PY_ARGS)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *in[1];
     int64_t timeout_ns = -1;
-    if (!py_arguments("recv_bytes", names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns) ||
+    if (!py_only_timeout("recv_bytes", args, nargs, kwnames, &timeout_ns) ||
         !py_usable("recv_bytes", &self->gate))
         return NULL;
     self->gate.shut = true;

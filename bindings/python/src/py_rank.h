@@ -69,7 +69,7 @@ typedef struct py_part {
 
 typedef struct py_team {
     PY_PART
-    rank_team_t team; /* RANK_TEAM_NULL: disconnected */
+    rank_team_t team; /* RANK_TEAM_NULL: disconnected or freed */
     int rank, size;
     bool connection;
     bool made;                /* by split or dup: close() frees it */
@@ -98,7 +98,7 @@ struct py_op_kind;
 struct py_op {
     const struct py_op_kind *kind;
     const char *call;
-    py_part *base; /* a Team or Remote that stays until the end; borrowed */
+    py_part *base; /* a Team, Remote or Message that stays until the end; borrowed */
     struct py_hold *hold;
     rank_request_t req;
     rank_status_t status; /* of the start */
@@ -118,6 +118,8 @@ struct py_op_kind {
     bool into; /* data arrives in the buffer of a message or of one-sided access */
     bool persistent;
 };
+
+enum { DRAIN_NS = 200 * 1000000 }; /* several slices of a wait */
 
 /* Methods take positional and keyword arguments without a tuple. */
 #define PY_ARGS PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames
@@ -152,6 +154,7 @@ struct py_op_kind {
 
 /* py_error.c */
 bool py_error_init(PyObject *module);
+bool py_error_is_ours(void);
 PyObject *py_raise(const char *call, rank_status_t status); /* Returns NULL. */
 PyObject *py_raise_reason(const char *call, rank_status_t status, const char *reason);
 PyObject *py_raise_text(rank_status_t status, const char *format, ...); /* Returns NULL. */
@@ -162,6 +165,8 @@ bool py_arguments(const char *call, const char *const *names, int required, PY_A
 bool py_integer(PyObject *object, int64_t *value);
 bool py_unsigned(const char *call, PyObject *object, uint64_t *value);
 bool py_timeout(PyObject *object, int64_t *timeout_ns);
+/* The arguments of a call that takes a timeout only. */
+bool py_only_timeout(const char *call, PY_ARGS, int64_t *timeout_ns);
 int64_t py_clock_ns(void);
 
 /* py_buffer.c */
@@ -169,7 +174,6 @@ struct py_hold *py_hold_new(Py_ssize_t room);
 void py_hold_free(struct py_hold *hold);
 Py_buffer *py_hold_add(struct py_hold *hold, const char *call, PyObject *object, bool writable);
 const char *py_buffer_format(const Py_buffer *view);
-rank_dtype_t py_buffer_dtype_of(const Py_buffer *view);
 bool py_buffer_dtype(const char *call, const Py_buffer *view, rank_dtype_t *dtype, int64_t *count);
 bool py_buffer_same_items(const Py_buffer *a, const Py_buffer *b);
 bool py_buffer_order(const char *call, const char *a_name, const Py_buffer *a, const char *b_name, const Py_buffer *b);
@@ -220,7 +224,7 @@ rank_status_t py_context_shut(py_context *self, int64_t timeout_ns);
 
 /* py_world.c */
 bool py_world_init(PyObject *module);
-void py_end_here(void);
+bool py_end_here(void);
 
 /* py_listener.c */
 bool py_listener_init(PyObject *module);

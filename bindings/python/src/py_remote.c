@@ -300,12 +300,15 @@ static PyObject *remote_put_signal(py_remote *self, PY_ARGS)
         py_hold_free(hold);
         return NULL;
     }
+    struct py_gate *other = in[5] && in[5] != Py_None ? &((py_remote *)in[5])->gate : NULL;
     self->team->posted++;
     py_enter(&self->gate);
+    py_enter(other);
     Py_BEGIN_ALLOW_THREADS
     status = rank_put_signal(view->buf, view->len, self->peer, self->mem, offset, signal, signal_offset, value,
                              op == RANK_SIGNAL_SET ? RANK_SIGNAL_SET : op == RANK_SIGNAL_ADD ? RANK_SIGNAL_ADD : (rank_signal_op_t)(RANK_SIGNAL_ADD + 1));
     Py_END_ALLOW_THREADS
+    py_leave(other);
     py_leave(&self->gate);
     py_hold_free(hold);
     py_touch(self->owner);
@@ -417,10 +420,8 @@ static PyObject *remote_compare_swap(py_remote *self, PY_ARGS)
 /* Carry out flush or close, which have one argument. */
 static PyObject *remote_method(py_remote *self, const char *name, bool close, PY_ARGS)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *in[1];
     int64_t timeout_ns = -1;
-    if (!py_arguments(name, names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns))
+    if (!py_only_timeout(name, args, nargs, kwnames, &timeout_ns))
         return NULL;
     if (close ? !remote_shut(self, timeout_ns) : !py_usable(name, &self->gate) || !remote_call(self, name, false, timeout_ns))
         return NULL;

@@ -5,7 +5,7 @@
 typedef struct py_request {
     PyObject_HEAD
     py_context *owner;
-    PyObject *base; /* a Team or Remote; it stays until the end */
+    PyObject *base; /* a Team, Remote or Message; it stays until the end */
     struct py_hold *hold;
     rank_request_t req;
     rank_envelope_t envelope;
@@ -183,6 +183,7 @@ PyObject *py_op_wait(struct py_op *op, int64_t timeout_ns)
         py_op_drop(op);
         return py_raise(op->call, status);
     }
+    const bool folds = op->hold && op->hold->fold_to;
     bool waited = py_wait(&owner->gate, timeout_ns, op_step, &wait, &status);
     bool folded = !waited || op->req || status != RANK_OK || py_fold_run(op->call, op->hold);
     if (waited && !op->req) {
@@ -191,7 +192,7 @@ PyObject *py_op_wait(struct py_op *op, int64_t timeout_ns)
         rank_status_t end = op_abandon(owner, op->hold, op->req, &envelope);
         if (!waited)
             return NULL;
-        if (status == RANK_ERR_TIMED_OUT && end != RANK_ERR_CANCELED)
+        if (status == RANK_ERR_TIMED_OUT && end != RANK_ERR_CANCELED && !(folds && end == RANK_OK)) /* nothing was folded */
             status = end;
     }
     op_settle(owner, op->unsent || status != RANK_OK);
@@ -340,10 +341,8 @@ static PyObject *request_result(py_request *self)
 
 static PyObject *request_wait_method(py_request *self, PY_ARGS)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *in[1];
     int64_t timeout_ns = -1;
-    if (!py_arguments("wait", names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns))
+    if (!py_only_timeout("wait", args, nargs, kwnames, &timeout_ns))
         return NULL;
     int done = request_wait(self, timeout_ns);
     if (done < 0)

@@ -74,10 +74,8 @@ static void symmetric_dealloc(py_symmetric *self)
 
 static PyObject *symmetric_close(py_symmetric *self, PY_ARGS)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *in[1];
     int64_t timeout_ns = -1;
-    if (!py_arguments("close", names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns))
+    if (!py_only_timeout("close", args, nargs, kwnames, &timeout_ns))
         return NULL;
     if (self->gate.shut)
         Py_RETURN_NONE;

@@ -4,14 +4,12 @@
 
 #include <string.h>
 
-enum { DRAIN_NS = 200 * 1000000 }; /* several slices of a wait */
-
 static PyTypeObject *team_type, *connection_type;
 
 /* Takes a connection. */
 PyObject *py_team_new(py_context *owner, rank_team_t team, bool connection)
 {
-    struct py_gate gate = {.outer = &owner->gate, .status = RANK_ERR_CLOSED, .reason = "this side has disconnected"};
+    struct py_gate gate = {.outer = &owner->gate, .status = RANK_ERR_CLOSED, .reason = connection ? "this side has disconnected" : "the team is closed"};
     py_team *self = py_part_new(connection ? connection_type : team_type, owner, gate);
     if (!self) {
         if (connection)
@@ -61,8 +59,8 @@ static rank_status_t team_end(py_team *self, int64_t timeout_ns)
 static rank_status_t team_free(py_team *self)
 {
     rank_status_t status = RANK_OK;
-    py_drain_for(&self->gate, &self->owner->calls, DRAIN_NS);
-    if (self->owner->gate.shut) /* the end of the world frees it */
+    /* A call that goes on uses the team: the end of the world frees it then. */
+    if (!py_drain_for(&self->gate, &self->owner->calls, DRAIN_NS) || self->owner->gate.shut)
         return status;
     py_enter(&self->owner->gate);
     Py_BEGIN_ALLOW_THREADS
@@ -114,10 +112,8 @@ static void team_dealloc(py_team *self)
 
 static PyObject *team_close(py_team *self, const char *name, PY_ARGS)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *in[1];
     int64_t timeout_ns = NS_PER_S;
-    if (!py_arguments(name, names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns))
+    if (!py_only_timeout(name, args, nargs, kwnames, &timeout_ns))
         return NULL;
     return py_none_or_raise(name, team_shut(self, timeout_ns));
 }
@@ -223,10 +219,8 @@ static PyObject *team_split_shared(py_team *self, PY_ARGS)
 
 static PyObject *team_dup(py_team *self, PY_ARGS)
 {
-    static const char *const names[] = {"timeout", NULL};
-    PyObject *in[1];
     int64_t timeout_ns = -1;
-    if (!py_arguments("dup", names, 0, args, nargs, kwnames, in) || !py_timeout(in[0], &timeout_ns))
+    if (!py_only_timeout("dup", args, nargs, kwnames, &timeout_ns))
         return NULL;
     return team_make(self, "dup", make_dup, 0, 0, timeout_ns);
 }

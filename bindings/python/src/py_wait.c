@@ -37,7 +37,7 @@ void py_leave(struct py_gate *gate)
         gate->users--;
 }
 
-/* As py_wait, after a first look. */
+/* As py_wait, after the first test. */
 static bool wait_in_slices(struct py_gate *gate, int64_t timeout_ns, py_step *step, void *arg, rank_status_t *status)
 {
     int64_t end = timeout_ns < 0 ? INT64_MAX : py_clock_ns() + timeout_ns;
@@ -45,7 +45,8 @@ static bool wait_in_slices(struct py_gate *gate, int64_t timeout_ns, py_step *st
         if (PyErr_CheckSignals() < 0)
             return false;
         if (gate_shut(gate)) {
-            py_end_here();
+            if (py_end_here())
+                return false;
             *status = RANK_ERR_CLOSED;
             return true;
         }

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { DRAIN_NS = 200 * 1000000 }; /* several slices of a wait */
-
 static py_context *world_context;
 static pid_t exits_in;  /* the process that has the exit handlers */
 static bool may_leave;  /* no thread is in a call of the world any more */
@@ -42,15 +40,13 @@ static PyObject *exit_begin(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Stop a daemon thread whose wait the exit has ended: an exception would only print a traceback. No-op before the exit. */
-void py_end_here(void)
+/* End a daemon thread whose wait the exit has ended, by SystemExit, which prints no traceback. Returns false before the exit. */
+bool py_end_here(void)
 {
     if (!exiting || exits_in != getpid() || pthread_equal(exit_thread, pthread_self()))
-        return;
-    Py_BEGIN_ALLOW_THREADS
-    for (;;)
-        pause();
-    Py_END_ALLOW_THREADS
+        return false;
+    PyErr_SetNone(PyExc_SystemExit);
+    return true;
 }
 
 static void exit_end(int code, void *unused)

@@ -132,6 +132,8 @@ def test_wrong_buffers(pair):
         pair.client.send(memoryview(bytearray(8))[::2])
     with pytest.raises(TypeError, match="must be equal"):
         pair.client.allreduce(array.array("d", [1]), array.array("d", [1, 2]))
+    with pytest.raises(TypeError, match="buffer protocol"):
+        pair.client.reduce_scatter(array.array("d", [1, 2]), None)
     with pytest.raises(ValueError, match="needs 2 times"):
         pair.client.allgather(b"1", bytearray(3))
     for call in (lambda: pair.client.gather(b"1", bytearray(3)), lambda: pair.client.scatter(b"123", bytearray(1)),

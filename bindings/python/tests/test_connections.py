@@ -356,11 +356,11 @@ def test_fork():
 
 def test_connect_retries():
     """connect(retry=...) reaches a listener that opens later, and ends in time without one."""
-    with socket.socket() as place:
+    listeners = []
+    with socket.socket() as place, rank.Context(progress_thread=True) as server, rank.Context() as client:
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # it keeps the port, and the listener may take it
         place.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{place.getsockname()[1]}"
-    listeners = []
-    with rank.Context(progress_thread=True) as server, rank.Context() as client:
         with pytest.raises(rank.UnreachableError):
             client.connect(address, secret=SECRET)
         with pytest.raises(rank.UnreachableError):

@@ -88,17 +88,15 @@ def test_interrupt_of_connect():
         silent.bind(("127.0.0.1", 0))
         silent.listen(1)
         timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-        started = time.monotonic()
         with pytest.raises(KeyboardInterrupt), rank.Context() as context:
             timer.start()
-            context.connect(f"127.0.0.1:{silent.getsockname()[1]}", secret=SECRET, timeout=30)
-        assert time.monotonic() - started < BOUND
+            context.connect(f"127.0.0.1:{silent.getsockname()[1]}", secret=SECRET, timeout=600)
         timer.join()
 
 
 def test_close_during_connect():
     """A close ends the connect of another thread, and one that a later listener would accept."""
-    for retry in (None, 30):
+    for retry in (None, 600):
         context, errors = rank.Context(), []
         with socket.socket() as silent:
             silent.bind(("127.0.0.1", 0))
@@ -107,15 +105,18 @@ def test_close_during_connect():
 
             def connect():
                 try:
-                    context.connect(f"127.0.0.1:{silent.getsockname()[1]}", secret=SECRET, timeout=30, retry=retry)
+                    context.connect(f"127.0.0.1:{silent.getsockname()[1]}", secret=SECRET, timeout=600, retry=retry)
                 except rank.Error as error:
                     errors.append(type(error))
 
             thread = threading.Thread(target=connect)
             thread.start()
-            time.sleep(0.1)
+            if retry:
+                time.sleep(0.1)  # in the pause of a retry, or before it: both end so
+            else:
+                silent.accept()
             context.close()
-            thread.join(BOUND)
+            thread.join()
             assert errors == [rank.ClosedError]
 
 
