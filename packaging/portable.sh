@@ -4,7 +4,7 @@
 #
 #   bin, include, share        what make install gives
 #   lib/librank.so.0           the library
-#   lib/librank                its modules, and libpmix, hwloc, libevent, UCX and whatever they need
+#   lib/librank                its modules, and libpmix, hwloc, libevent, libsodium, UCX and what they need
 #   lib/librank/ucx            modules of UCX: UCX searches beside its libraries
 #   lib/librank/pmix-plugins   plugins of libpmix: librank and xrun name the folder to it
 #
@@ -58,6 +58,11 @@ portable_copy()
         sed -e 's|^prefix=.*|prefix=$(cd "$(dirname "$0")/.." \&\& pwd)|' -e 's|XCC_CC:-[^}]*}|XCC_CC:-cc}|' \
             -e 's|XCC_CXX:-[^}]*}|XCC_CXX:-c++}|' -e 's|-Wl,-rpath,|-Wl,-rpath-link,"$libdir/librank" &|' "$installed/bin/$f" >"$to/bin/$f"
     done
+
+    # It is opened by name (lib/base/auth.c), so ldd does not list it.
+    sodium=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | sed -n 's|^[[:space:]]*libsodium\.so\.23 .*=> ||p' | head -n 1)
+    [ -n "$sodium" ] || die "libsodium.so.23 is missing; install it (Debian: libsodium23)"
+    cp -L "$sodium" "$to/lib/librank/libsodium.so.23"
 
     ucx=
     [ ! -f "$to/lib/librank/librank-ucx.so" ] || portable_ucx

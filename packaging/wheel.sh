@@ -31,7 +31,7 @@ root=$work/root
 mkdir -p "$root/lib/V/site-packages"
 mv "$tree/rank" "$root/lib/V/site-packages/"
 portable_copy "$root"
-rm -r "$root/lib/librank/examples" "$root/share/doc"
+rm -rf "$root/lib/librank/examples" "$root/share/doc"
 portable_close "$root"
 
 mv "$root/lib/V/site-packages/rank" "$tree/"

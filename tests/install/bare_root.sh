@@ -2,16 +2,7 @@
 # bare_root.sh: make a root folder that stands for a bare machine.
 # It has glibc, bash and a few programs. Tests of this folder source this file; they set work and bad.
 
-# judge RC WHAT: with the end of the log if it failed
-judge() {
-    if [ "$1" = 0 ]; then
-        echo "ok - $2"
-    else
-        echo "not ok - $2"
-        tail -n 20 "$work/log" | sed 's/^/    /'
-        bad=1
-    fi
-}
+. "$top_srcdir/tests/judge.sh"
 
 # bare_root ROOT [FOLDER...]: fill ROOT for the programs in ROOT/opt, and find a way into it ($how, "none" if there is none).
 # The folders are mounted there.
@@ -51,4 +42,13 @@ in_root() {
     else
         BARE_PATH=${bare_path:-/bin} $how sh "$work/enter.sh" "$root" /bin/timeout 60 "$@"
     fi >"$work/log" 2>&1 </dev/null
+}
+
+# only_glibc [|PATTERN]: without a bare root, search the log of the loader for libraries from elsewhere
+only_glibc() {
+    [ "$how" = none ] || return 0
+    cat "$work"/loaded.* | grep -oE 'calling init: .*' |
+        grep -vE "$root|/pmix_mca_|/(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|nss_.*)\.so[^ ]*)\$${1-}" | sort -u >"$work/log"
+    ! [ -s "$work/log" ]
+    judge $? "only glibc (and plugins of a libpmix that is there) is loaded from elsewhere"
 }

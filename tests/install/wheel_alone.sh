@@ -20,7 +20,7 @@ trap 'rm -rf "$work"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL RANK_MODULES
 root=$work/root venv=$work/root/opt/venv
 
-# No network is asked.
+# No network is used.
 PYTHON=$python PORTABLE_UCX=system sh "$top_srcdir/packaging/wheel.sh" "$top_builddir" "$work/out" >"$work/log" 2>&1
 judge $? "make a wheel"
 [ $bad = 0 ] || exit 1
@@ -66,4 +66,7 @@ for options in "" "-x RANK_CHANNELS=ucx,self"; do
 done
 in_root rankinfo --channels && grep -q "cuda  *$prefix/.*librank-cuda.so" "$work/log"
 judge $? "rankinfo finds the modules of the wheel"
+[ -e "$venv/lib/librank/libsodium.so.23" ]
+judge $? "libsodium, which is opened by name, is in it"
+only_glibc "|${paths[0]}|$(ldd "$venv/bin/python" | grep -oE '/[^ ()]+' | paste -sd '|')"
 exit $bad
