@@ -42,7 +42,7 @@ static const struct bench_entry *harness_find(const char *name, int i)
     return NULL;
 }
 
-/* A benchmark with a similar name, or else the first one about that word ("bandwidth": bw). NULL: there is none. */
+/* The first benchmark whose help has that word ("bandwidth": bw), or else one with a similar name. NULL: there is none. */
 static const char *harness_nearest(const char *name)
 {
     const char *best = NULL, *about = NULL;

@@ -29,10 +29,15 @@ void frame_print_setting(const struct frame *f)
 void frame_print_head(const struct frame *f, const struct bench_entry *e)
 {
     const struct bench_opts *o = &f->opts;
+    char where[sizeof(f->host)];
 
     if (!frame_speaks())
         return;
-    printf("# %s %s: %s, %d ranks on %s%s%s\n", be_program, e->name, f->library, be_size(), f->setting.where,
+    if (f->setting.nhosts > 1)
+        snprintf(where, sizeof(where), "%d hosts", f->setting.nhosts);
+    else
+        snprintf(where, sizeof(where), "%s", f->host);
+    printf("# %s %s: %s, %d ranks on %s%s%s\n", be_program, e->name, f->library, be_size(), where,
            f->setting.channel[0] ? ", by " : "", f->setting.channel);
     if (o->depth > 0 && e->queued)
         printf("# at most %lld messages outstanding; an iteration is a message\n", (long long)o->depth);

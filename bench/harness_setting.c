@@ -109,6 +109,18 @@ static char *put_groups(const struct bench_place *place, int n, enum group_by by
     return fclose(out) ? (free(text), NULL) : text;
 }
 
+static int count_hosts(const struct bench_place *place, int n)
+{
+    int hosts = 0;
+
+    for (int r = 0, before; r < n; r++) {
+        for (before = 0; before < r && strcmp(place[before].host, place[r].host) != 0; before++)
+            ;
+        hosts += before == r;
+    }
+    return hosts;
+}
+
 char *bench_setting_hosts(const struct bench_place *place, int n)
 {
     return put_groups(place, n, BY_HOST);
@@ -291,18 +303,6 @@ static char *describe_device(const char *channel, int mapped, int far)
     return fclose(out) ? (free(text), NULL) : text;
 }
 
-static void name_where(struct bench_setting *s, const struct bench_place *first)
-{
-    int n = 1;
-
-    for (const char *at = s->hosts; (at = strstr(at, "; ")); at++)
-        n++;
-    if (n > 1)
-        snprintf(s->where, sizeof(s->where), "%d hosts", n);
-    else
-        snprintf(s->where, sizeof(s->where), "%s", first->host);
-}
-
 int bench_setting_collect(struct bench_setting *s, int mapped, int far)
 {
     struct bench_place mine, *all;
@@ -319,8 +319,7 @@ int bench_setting_collect(struct bench_setting *s, int mapped, int far)
     if (be_rank())
         return 0;
     s->hosts = bench_setting_hosts(all, be_size());
-    if (s->hosts)
-        name_where(s, &all[0]);
+    s->nhosts = count_hosts(all, be_size());
     s->placement = bench_setting_placement(all, be_size());
     s->gpus = bench_setting_gpus(all, be_size());
     s->nics = bench_setting_nics(all, be_size());

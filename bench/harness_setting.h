@@ -10,7 +10,7 @@
 struct bench_setting {
     char date[32];   /* UTC, as 2026-01-31T12:00:00Z */
     char *hosts;     /* "a: ranks 0-3; b: ranks 4-7" */
-    char where[64];  /* the host, or "2 hosts" */
+    int nhosts;
     char *placement; /* "rank 0: cpus 0; ranks 1-3: cpus 4-7" */
     char channel[32]; /* of rank 0 to the others: "shm", "ucx" or "shm+ucx"; "" if the library does not report it */
     char *nics;      /* "rank 0: mlx5_0 PIX from cuda:0"; "": no GPU is used, or there is no NIC */
