@@ -9,16 +9,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH
 
 skip() { echo "ok - Go # SKIP $1"; exit 77; }
 
-# judge RC WHAT: with the end of the log if it failed
-judge() {
-    if [ "$1" = 0 ]; then
-        echo "ok - $2"
-    else
-        echo "not ok - $2"
-        tail -n 60 "$work/log" | sed 's/^/    /'
-        bad=1
-    fi
-}
+. "$top_srcdir/tests/judge.sh"
 
 [ -z "${SAN_CFLAGS:-}" ] || skip "a sanitizer must be linked with the program"
 command -v go >/dev/null || skip "no go (golang-go)"

@@ -8,16 +8,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH
 
 skip() { echo "ok - Python # SKIP $1"; exit 77; }
 
-# judge RC WHAT: with the end of the log if it failed
-judge() {
-    if [ "$1" = 0 ]; then
-        echo "ok - $2"
-    else
-        echo "not ok - $2"
-        tail -n 40 "$work/log" | sed 's/^/    /'
-        bad=1
-    fi
-}
+. "$top_srcdir/tests/judge.sh"
 
 # Print what this Python lacks, or nothing.
 lacks() {
@@ -116,18 +107,16 @@ fi
 ends() {
     code=$1 what=$2
     shift 2
-    timeout -k 5 30 xrun -n 3 "$python" "$@" >"$work/log" 2>&1
+    timeout -k 5 90 xrun -n 3 "$python" "$@" >"$work/log" 2>&1
     [ $? = "$code" ]
     judge $? "$what: $code"
 }
 begin='import rank, sys, threading; rank.init(); w = rank.world()'
-ends 0 "no finalize()" -c "$begin; w.barrier()"
 ends 0 "no finalize(), and a thread that waits" -c "$begin
 threading.Thread(target=lambda: w.recv(bytearray(1), peer=0), daemon=True).start(); w.barrier()"
 ends 0 "finalize() by an exit handler" -c "import atexit, rank; atexit.register(rank.finalize); $begin; w.barrier()"
 [ "$(grep -c Error "$work/log")" = 0 ]
 judge $? "no traceback then"
-ends 3 "sys.exit(3) of all" -c "$begin; sys.exit(3)"
 for run in "" "-m rank"; do
     # shellcheck disable=SC2086
     ends 3 "sys.exit(3) of one, python $run" $run -c "$begin; w.rank == 1 and sys.exit(3); w.barrier()"

@@ -135,6 +135,8 @@ int main(void)
     int users = geteuid() == 0 ? 2 : 0;
     bool ok = true;
 
+    if (users == 0)
+        printf("ok - two users # SKIP not root\n");
     for (int other = NEVER; other < users; other++) {
         side_of_other = other;
         ok &= pair_run(what[other + 1], honest_side, 1, 60, false);

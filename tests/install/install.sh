@@ -5,16 +5,7 @@ work=$(mktemp -d "$top_builddir/tests/install.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
-# judge RC WHAT: with the end of the log if it failed
-judge() {
-    if [ "$1" = 0 ]; then
-        echo "ok - $2"
-    else
-        echo "not ok - $2"
-        tail -n 20 "$work/log" | sed 's/^/    /'
-        bad=1
-    fi
-}
+. "$top_srcdir/tests/judge.sh"
 
 make -C "$top_builddir" install DESTDIR="$work/dest" >"$work/log" 2>&1
 judge $? "make install DESTDIR=..."

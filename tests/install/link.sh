@@ -9,16 +9,7 @@ work=$(mktemp -d "$top_builddir/tests/link.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH
 
-# judge RC WHAT: with the end of the log if it failed
-judge() {
-    if [ "$1" = 0 ]; then
-        echo "ok - $2"
-    else
-        echo "not ok - $2"
-        tail -n 20 "$work/log" | sed 's/^/    /'
-        bad=1
-    fi
-}
+. "$top_srcdir/tests/judge.sh"
 
 # hello PROGRAM: it runs alone, without help from the environment
 hello() { "$1" >>"$work/log" 2>&1 && "$1" 2>/dev/null | grep -q '^hello from rank 0 of 1 on '; }
