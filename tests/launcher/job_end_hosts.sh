@@ -119,7 +119,7 @@ for lost in yes no; do
     on hosta pkill -STOP -x xrun
     touch over
     until_true 10 eval '! on hosta kill -0 $rank 2>/dev/null' || bad "the rank has ended" "$(on hosta ps -ef)"
-    [ $lost = no ] || on hostb pkill -KILL -x xrun-agent
+    [ $lost = no ] || { on hostb pkill -KILL -x xrun-agent; until_true 10 eval '! on hostb pgrep -x xrun-agent >/dev/null'; }
     on hosta pkill -CONT -x xrun
     pkill -CONT -P "$xpid" # as below
     kill -CONT "$xpid" 2>/dev/null

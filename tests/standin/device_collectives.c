@@ -378,8 +378,11 @@ int main(int argc, char **argv)
         return 0;
     }
     if (mp_flag(argc, argv, "--fails")) {
+        rank_status_t st;
+
         mp_case(&mp, "a call of the driver fails");
-        MP_CHECK_EQ(until_failure(&mp), mp.rank ? RANK_ERR_COLLECTIVE : RANK_ERR_DEVICE);
+        st = until_failure(&mp);
+        MP_CHECK(st == RANK_ERR_DEVICE || (mp.rank && st == RANK_ERR_COLLECTIVE)); /* others may fail to map memory of rank 0 */
         device_memory_end();
         mp_end_survivor(&mp);
         return 0;

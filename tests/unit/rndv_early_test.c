@@ -75,7 +75,7 @@ static void test_bound(void **state)
 {
     struct rk_ctx *ctx = rk_world_ctx();
     struct rk_p2p *p2p = ctx->p2p;
-    struct rk_peer peer = {.ctx = ctx, .channel = &holding, .state = RK_PEER_UP};
+    struct rk_peer peer = {.ctx = ctx, .channel = &holding, .state = RK_PEER_UP, .window = rk_conf.eager_window};
     int64_t max = rk_conf.rndv_unexpected_max;
     struct rk_unexpected *u[2];
 

@@ -276,7 +276,7 @@ static void death_fails_all(void **state)
     }
 }
 
-/* Without a connection messages fail, and replies that cannot be sent disconnect the peer. */
+/* Without a connection messages fail, and replies that cannot be sent disconnect the peer, once. */
 static void no_connection(void **state)
 {
     (void)state;
@@ -294,7 +294,7 @@ static void no_connection(void **state)
         fail_status = reached = RANK_ERR_CHANNEL;
         assert_int_equal(rk_sendq_progress(&ctx), replies + others);
         assert_int_equal(nfailed, others);
-        assert_int_equal(atomic_load(&engine.boot_deaths), replies);
+        assert_int_equal(atomic_load(&engine.boot_deaths), replies > 0);
         check_state();
         finish();
     }
