@@ -207,7 +207,7 @@ static bool connect_again(struct connect_call *self, rank_status_t status)
     if (status != RANK_ERR_UNREACHABLE || py_clock_ns() >= self->retry_until || py_call_left(&self->call))
         return false;
     nanosleep(&pause, NULL);
-    return !py_call_left(&self->call) && !atomic_load(self->ending);
+    return !py_call_left(&self->call);
 }
 
 static rank_status_t connect_run(struct py_call *call)
