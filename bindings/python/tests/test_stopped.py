@@ -113,11 +113,11 @@ def test_close_during_connect():
             thread.start()
             if retry:
                 time.sleep(0.1)  # in the pause of a retry, or before it: both end so
-            else:
-                silent.accept()
+            accepted = None if retry else silent.accept()[0]
             context.close()
             thread.join()
             assert errors == [rank.ClosedError]
+            del accepted  # open until here
 
 
 @pytest.mark.parametrize("end", ["drop", "disconnect", "close"])
