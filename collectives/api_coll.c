@@ -86,7 +86,7 @@ RK_INLINE rank_status_t arena_enter(struct rk_arena *a, const struct rk_coll_cal
         return rk_coll_returns(&copy, rk_call_failed(a, &copy, st));
     }
     if (leaves_early(c))
-        rk_call_publish(a, rk_arena_call_number(c->team, a), c, RK_FORM_BLOCKING, 0);
+        rk_call_publish(a, rk_arena_call_number(c->team, a), rk_call_desc_of(c, RK_FORM_BLOCKING, 0));
     return RANK_OK;
 }
 

@@ -32,23 +32,24 @@ void rk_call_begin(const struct rk_coll_call *c, enum rk_call_form form, uint64_
 {
     struct rk_coll_team *t = c->team->coll;
     uint64_t *history = t->arena ? &t->arena->history : &t->history;
-    struct rk_call_note *note = &t->notes[number % RK_CALL_NOTES];
     uint64_t counts = counts_of(c);
+    const struct rk_call_desc desc = rk_call_desc_of(c, form, counts);
 
     *history = (*history + (rk_call_mix(c, form) ^ counts << 1)) * RK_CALL_FACTOR;
-    note->number = number;
-    note->print = *history >> (64 - RK_CALL_BITS);
-    rk_call_desc_set(&note->desc, c, form, counts);
     if (t->arena)
-        rk_call_publish(t->arena, number, c, form, counts);
+        rk_call_publish(t->arena, number, desc);
+    else
+        t->notes[number % RK_CALL_NOTES] = (struct rk_call_note){number, *history >> (64 - RK_CALL_BITS), desc};
 }
 
 void rk_call_mark(struct rk_sched *s)
 {
-    const struct rk_call_note *note = &s->team->coll->notes[s->number % RK_CALL_NOTES];
+    const struct rk_coll_team *t = s->team->coll;
 
-    s->print = note->print;
-    s->call = note->desc;
+    s->print = (t->arena ? t->arena->history : t->history) >> (64 - RK_CALL_BITS);
+    if (s->call.form == RK_FORM_PERSISTENT) /* it stays the same */
+        return;
+    s->call = t->arena ? rk_call_line(t->arena, s->number, t->arena->me)->desc : t->notes[s->number % RK_CALL_NOTES].desc;
 }
 
 /* ------------------------------------------------------------------- calls in an arena */
@@ -219,7 +220,7 @@ RK_COLD rank_status_t rk_call_failed(struct rk_arena *a, const struct rk_coll_ca
 
     if (st != RANK_ERR_COLLECTIVE || !atomic_load(&a->head->failed))
         return st;
-    rk_call_publish(a, number, c, RK_FORM_BLOCKING, counts_of(c));
+    rk_call_publish(a, number, rk_call_desc_of(c, RK_FORM_BLOCKING, counts_of(c)));
     rk_failures_send(a->team->ctx);
     await_calls(a, number);
     for (uint64_t back = 0; back < RK_CALL_LINES && back < number; back++) {

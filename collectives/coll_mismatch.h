@@ -53,17 +53,19 @@ RK_INLINE void rk_arena_next_call(struct rk_arena *a, const struct rk_coll_call 
     a->history = (a->history + rk_call_mix(c, RK_FORM_BLOCKING)) * RK_CALL_FACTOR;
 }
 
-RK_INLINE void rk_call_desc_set(struct rk_call_desc *d, const struct rk_coll_call *c, enum rk_call_form form, uint64_t counts)
+RK_INLINE struct rk_call_desc rk_call_desc_of(const struct rk_coll_call *c, enum rk_call_form form, uint64_t counts)
 {
     const struct rk_coll_shape shape = rk_coll_shape[c->kind];
 
-    d->count = rk_coll_has_own_counts(c->kind) ? -1 : c->count;
-    d->dtype = rk_dtype_alike(c->dtype);
-    d->op = !shape.reduces ? 0 : rk_op_is_predefined(c->op) ? c->op : RK_CALL_USER_OP;
-    d->counts = counts;
-    d->root = shape.root ? c->root : -1;
-    d->kind = (uint16_t)c->kind;
-    d->form = (uint16_t)form;
+    return (struct rk_call_desc){
+        .count = rk_coll_has_own_counts(c->kind) ? -1 : c->count,
+        .dtype = rk_dtype_alike(c->dtype),
+        .op = !shape.reduces ? 0 : rk_op_is_predefined(c->op) ? c->op : RK_CALL_USER_OP,
+        .counts = counts,
+        .root = shape.root ? c->root : -1,
+        .kind = (uint16_t)c->kind,
+        .form = (uint16_t)form,
+    };
 }
 
 /* Line of rank r for its call with this number. */
@@ -73,15 +75,14 @@ RK_INLINE struct rk_call_line *rk_call_line(const struct rk_arena *a, uint64_t n
 }
 
 /* Publish the call, which is number of the team. */
-RK_INLINE void rk_call_publish(struct rk_arena *a, uint64_t number, const struct rk_coll_call *c, enum rk_call_form form,
-                               uint64_t counts)
+RK_INLINE void rk_call_publish(struct rk_arena *a, uint64_t number, struct rk_call_desc desc)
 {
     struct rk_call_line *line = rk_call_line(a, number, a->me);
     uint64_t word = number << 16 | a->history >> 48;
 
     atomic_store_explicit(&line->described, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
-    rk_call_desc_set(&line->desc, c, form, counts);
+    line->desc = desc;
     atomic_store_explicit(&line->described, word, memory_order_release);
     atomic_store_explicit(&line->call, word, memory_order_release);
 }

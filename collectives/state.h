@@ -53,7 +53,7 @@ struct rk_coll_team {
     struct rk_arena *host_arena[RK_SCHED_LINES]; /* of the ranks on the own host of several; opened in the agreement */
     uint64_t agreement_for; /* number of the call that has begun it, or the exchange of hosts */
     uint64_t history;       /* hash of all calls; with an arena, that of the arena */
-    struct rk_call_note notes[RK_CALL_NOTES]; /* of the latest schedules, by number */
+    struct rk_call_note notes[RK_CALL_NOTES]; /* of the latest schedules without an arena, by number */
     bool hosts_begun, hosts_no_memory, agreeing;
     bool closing;           /* its team is freed, and calls in the arena's cells are under way */
     bool one_node;          /* all its ranks share memory; equal on all ranks */
