@@ -158,6 +158,14 @@ static void pair_disconnect(void *state, struct rk_peer *peer)
     pair_end(p, i);
 }
 
+/* Of a rank of another job, which is disconnected. A connection is ended before. */
+static void pair_forget(void *state, struct rk_peer *peer, bool disconnected)
+{
+    (void)disconnected;
+    if (pair_of(state, peer) >= 0)
+        pair_disconnect(state, peer);
+}
+
 rank_status_t rk_pair_connect(struct rk_node *node, struct rk_peer *peer, struct rk_pair_counts *counts)
 {
     struct rk_ctx *ctx = peer->ctx;
@@ -265,6 +273,7 @@ const struct rk_channel rk_channel_pair = {
     .connect = pair_connect,
     .drain = pair_drain,
     .disconnect = pair_disconnect,
+    .forget = pair_forget,
     RK_SHM_FRAMES,
     .progress = pair_progress,
     .arm = pair_arm,
