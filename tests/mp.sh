@@ -9,8 +9,8 @@
 #
 #   -q LIST   numbers of ranks in a quick run, comma separated; "alone" is without xrun; "-": none
 #   -f LIST   the same with FULL=1 (1,2,3,4,7,8,16)
-#   -c LIST   channel settings: default, ucx (RANK_CHANNELS=ucx,self), tcp (the same without UCX's own
-#             shared memory); quick runs take ucx and tcp with the last number of ranks only
+#   -c LIST   channel settings: default, ucx (RANK_CHANNELS=ucx,self), tcp (RANK_CHANNELS=tcp,self;
+#             with TCP_BY_UCX=1 it is UCX's tcp); quick runs take ucx and tcp with the last number of ranks only
 #   -m N      ucx and tcp with N ranks at most
 #   -F        in full runs only
 #   -1        only where all ranks share a host
@@ -140,8 +140,11 @@ run_one() {
     local n=$1 channel=$2 t0 t1 rc word why= hung= full_env cmd label done_lines want
     label="$name n=$n $channel${args:+ $args}"
     full_env=("${extra_env[@]}")
-    [ "$channel" = default ] || full_env+=(RANK_CHANNELS=ucx,self)
-    [ "$channel" != tcp ] || full_env+=(UCX_TLS=tcp,self)
+    if [ "$channel" = tcp ] && [ -n "${TCP_BY_UCX:-}" ]; then
+        full_env+=(RANK_CHANNELS=ucx,self UCX_TLS=tcp,self)
+    elif [ "$channel" != default ]; then
+        full_env+=("RANK_CHANNELS=$channel,self")
+    fi
     if [ "$n" = alone ]; then
         cmd=("${wrap[@]}" "$program" "${prog_args[@]}")
     elif [ -n "${LAUNCHER:-}" ]; then

@@ -67,13 +67,12 @@ struct rk_conf {
     int cuda;
     int cuda_ucx;
     int64_t spawn_timeout; /* ns; 0: none */
-    int64_t heartbeat;     /* ns; 0: none */
     int64_t unanswered;    /* ns; 0: never */
     int ucx_rma;
     int errors;
 };
 
-enum { RK_CONF_SELF = 1, RK_CONF_SHM = 2, RK_CONF_UCX = 4 };
+enum { RK_CONF_SELF = 1, RK_CONF_SHM = 2, RK_CONF_UCX = 4, RK_CONF_TCP = 8 };
 enum { RK_CONF_CMA_AUTO, RK_CONF_CMA_ON, RK_CONF_CMA_OFF };
 enum { RK_CONF_CUDA_AUTO, RK_CONF_CUDA_ON, RK_CONF_CUDA_OFF };
 enum { RK_CONF_CUDA_UCX_AUTO, RK_CONF_CUDA_UCX_ON, RK_CONF_CUDA_UCX_OFF };

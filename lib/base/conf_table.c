@@ -19,11 +19,12 @@ const struct rk_conf_row rk_conf_rows[] = {
      "A rank that ends by SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT prints its stack by gdb or eu-stack, if one is "
      "installed and the program has no handler of its own.",
      NULL, 0, 0, AT(crash_stack)},
-    {"RANK_CHANNELS", RK_CONF_SET, "self,shm,ucx", "",
-     "Channels that may carry messages. Without shm, ranks of one node use ucx, by UCX's shared "
-     "memory unless UCX_TLS excludes it (tcp,self). There a rank that is killed while it "
-     "writes can block other senders to the same receiver.",
-     "self|shm|ucx", 0, 0, AT(channels)},
+    {"RANK_CHANNELS", RK_CONF_SET, "self,shm,ucx,tcp", "",
+     "Channels that may carry messages. With ucx and tcp, UCX carries them between hosts with RDMA devices, in processes "
+     "with device memory, and where UCX_TLS, UCX_NET_DEVICES or UCX_MAX_EAGER_RAILS is set; tcp does everywhere else. "
+     "Without shm, ranks of one node use ucx or tcp; ucx does it by UCX's shared memory unless UCX_TLS excludes it "
+     "(tcp,self). There a rank that is killed while it writes can block other senders to the same receiver.",
+     "self|shm|ucx|tcp", 0, 0, AT(channels)},
     {"RANK_EAGER_MAX", RK_CONF_SIZE, "16K", "bytes",
      "Maximum size of an eager message, which is sent at once and copied; a channel may allow less. "
      "Longer ones are fetched by the receiver (rendezvous).",
@@ -109,11 +110,6 @@ const struct rk_conf_row rk_conf_rows[] = {
     {"RANK_SPAWN_TIMEOUT", RK_CONF_TIME, "120s", "time",
      "Time limit for the launcher's answer to rank_spawn, which then fails. 0: none.",
      NULL, 0, 24 * 3600LL * 1000000000LL, AT(spawn_timeout)},
-    {"RANK_HEARTBEAT", RK_CONF_TIME, "1s", "time",
-     "Under launchers other than xrun: time of a wait before a rank starts to monitor ranks of other hosts, "
-     "and interval of the kernel's TCP keepalive probes; after five intervals without an answer they count as "
-     "dead. Not in jobs of more than 2048 ranks. 0: never.",
-     NULL, 0, 60 * 1000000000LL, AT(heartbeat)},
     {"RANK_UNANSWERED", RK_CONF_TIME, "7s", "time",
      "Time after which a tcp connection of UCX without acknowledgement of its data is closed and the peer counts as "
      "dead: a cable is pulled, or the host is down. A busy peer is not affected, since its kernel acknowledges. "

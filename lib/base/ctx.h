@@ -15,7 +15,6 @@
  *   rank_finalize, memory of freed objects (retired.h: teams, memories, requests);
  * - world/init.c: the context of rank_init, the number of contexts so far;
  * - boot: the client of libpmix: its opens, event handlers, dead ranks, queries, abandoned answers;
- * - core/peer_liveness.c: listeners to close in forked children;
  * - node: the mapping of libxpmem, its handler of SIGBUS and each thread's copy; the word that tests CMA;
  * - mem/limits.c: room below the memory limit of the process.
  */

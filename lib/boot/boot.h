@@ -84,10 +84,6 @@ struct rk_boot_provider {
      * none.
      */
     rank_status_t (*get)(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len);
-    /* Nonblocking form. NULL: not possible. */
-    struct rk_answer *(*request)(struct rk_boot *boot, int rank, const char *key);
-    /* Ends the request in any case. Returns true if all len bytes were received. */
-    bool (*request_end)(struct rk_boot *boot, struct rk_answer *answer, void *data, size_t len);
     /* Fence over the world, before channels exist. RANK_ERR_PEER_DEAD: a rank failed before it arrived. */
     rank_status_t (*fence)(struct rk_boot *boot);
     /* End the job; returns if that did nothing. */

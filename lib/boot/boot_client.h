@@ -57,8 +57,6 @@ rank_status_t rk_client_put(struct rk_boot *boot, const char *key, const void *d
 rank_status_t rk_client_commit(struct rk_boot *boot);
 rank_status_t rk_client_get(struct rk_boot *boot, int rank, const char *key, void *data, size_t *len);
 rank_status_t rk_client_fence(struct rk_boot *boot);
-struct rk_answer *rk_client_request(struct rk_boot *boot, int rank, const char *key);
-bool rk_client_request_end(struct rk_boot *boot, struct rk_answer *answer, void *data, size_t len);
 /* deaths.c: */
 rank_status_t rk_client_watch_deaths(struct rk_boot *boot, rk_boot_death_fn fn, void *arg);
 rank_status_t rk_client_name_job(struct rk_boot *boot, const char *space, int first, int size);

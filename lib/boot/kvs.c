@@ -162,41 +162,6 @@ rank_status_t rk_client_get(struct rk_boot *boot, int rank, const char *key, voi
     return st;
 }
 
-/* ---------------------------------------------------------------- without waiting */
-
-struct rk_answer *rk_client_request(struct rk_boot *boot, int rank, const char *key)
-{
-    char room[PMIX_MAX_KEYLEN + 1];
-    struct rk_answer *a = rk_answer_new();
-    pmix_proc_t proc;
-
-    if (!a)
-        return NULL;
-    PMIX_LOAD_PROCID(&proc, rk_client_of(boot)->me.nspace, (pmix_rank_t)rank);
-    rk_tsan_release(a);
-    if (PMIx_Get_nb(&proc, kvs_key(boot, key, room), NULL, 0, card_arrived, a) == PMIX_SUCCESS)
-        return a;
-    rk_answer_free(a);
-    return NULL;
-}
-
-bool rk_client_request_end(struct rk_boot *boot, struct rk_answer *a, void *data, size_t len)
-{
-    bool good = false;
-
-    (void)boot;
-    if (!rk_answer_is_ready(a)) {
-        rk_answer_abandon(a);
-        return false;
-    }
-    if (a->rc == PMIX_SUCCESS && a->bytes && a->size == len) {
-        memcpy(data, a->bytes, len);
-        good = true;
-    }
-    rk_answer_free(a);
-    return good;
-}
-
 /* ------------------------------------------------------------------------- fence */
 
 rank_status_t rk_client_fence(struct rk_boot *boot)

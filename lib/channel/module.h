@@ -2,7 +2,7 @@
 /*
  * module.h: load channels and kinds of memory from shared objects.
  *
- * Room: the channels: self (here), shm, ucx, and the loader of modules.
+ * Room: the channels: self (here), shm, tcp, ucx, and the loader of modules.
  * Callers: lib/core through struct rk_channel (lib/core/channel.h); lib/world opens them.
  * Never: matches messages; has code for teams.
  * Tests: tests/unit/fifo_test.c, tests/unit/proto_table_test.c, tests/model, tests/mp/p2p_*, tests/mp/rma.
@@ -10,7 +10,9 @@
 #ifndef RK_CHANNEL_MODULE_H
 #define RK_CHANNEL_MODULE_H
 
+#include "lib/base/conf.h"
 #include "lib/core/channel.h"
+#include "lib/mem/kind.h"
 
 #include <dirent.h>
 
@@ -29,8 +31,17 @@ RK_INLINE bool rk_rdma_devices(void)
     return any;
 }
 
-/* Key of the blob that the ucx channel's open fills and its connect fetches. */
-#define RK_UCX_CARD "rank.ucx"
+/*
+ * Do ranks of several hosts use UCX? Beside tcp it is for RDMA, for device memory, whose copies it overlaps, and for users
+ * that choose its transports, devices or number of links.
+ */
+RK_INLINE bool rk_ucx_is_wanted(void)
+{
+    if (!(rk_conf.channels & RK_CONF_UCX))
+        return false;
+    return !(rk_conf.channels & RK_CONF_TCP) || rk_nkinds || rk_rdma_devices() || rk_env("UCX_TLS") ||
+           rk_env("UCX_NET_DEVICES") || rk_env("UCX_MAX_EAGER_RAILS");
+}
 
 /*
  * Load librank-NAME.so. It stays loaded; later calls return the same struct. RANK_ERR_NOT_SUPPORTED with a line

@@ -32,7 +32,7 @@ struct rk_services {
     void (*log_text)(int level, const char *text);
     rank_status_t (*fail_text)(rank_status_t st, bool prints, const char *text); /* rk_fail or rk_fail_silent */
     const char *(*env)(const char *name);
-    rank_status_t (*peer_card)(struct rk_peer *peer, const char *key, void *data, size_t *len);
+    rank_status_t (*peer_card)(struct rk_peer *peer, const char *channel, void *data, size_t *len);
     struct rk_peer *(*engine_peer)(struct rk_ctx *ctx, int number);
     struct rk_peer *(*find_peer)(struct rk_ctx *ctx, struct rk_procid id);
     rank_status_t (*peer_connect)(struct rk_peer *peer);

@@ -111,7 +111,10 @@ void rk_listener_shaken(struct rk_shaking *s)
     }
     rk_list_remove(&s->link);
     rk_list_append(&t->ready, &s->link);
-    t->count->n++;
+    if (t->of_ranks)
+        s->of->tcp->settled = true;
+    else
+        t->count->n++;
 }
 
 void rk_listener_resume(struct rk_conns *c)

@@ -10,6 +10,7 @@
 #include "lib/boot/boot.h"
 #include "lib/channel/module.h"
 #include "lib/conn/conns.h"
+#include "lib/core/card.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -57,11 +58,13 @@ static bool may_use_ucx(const struct rk_shaking *s)
 void rk_conn_ucx_add_card(const struct rk_shaking *s, struct rk_shake *m)
 {
     const struct rk_engine *e = s->of->ctx->engine;
+    const void *part;
+    size_t bytes;
 
-    if (!may_use_ucx(s))
+    if (!may_use_ucx(s) || !(part = rk_card_part(e->card, e->card_len, "ucx", &bytes)))
         return;
-    m->card_bytes = (uint16_t)e->card_len;
-    memcpy(m->card, e->card, e->card_len);
+    m->card_bytes = (uint16_t)bytes;
+    memcpy(m->card, part, bytes);
 }
 
 bool rk_conn_ucx_prepare(struct rk_shaking *s)

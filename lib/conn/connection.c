@@ -9,56 +9,38 @@
 #include "lib/core/procs.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/*
- * Report the peer if its host has not acknowledged bytes or probes for silence_ns.
- * TCP_USER_TIMEOUT would also end a connection to a process that is stopped: its host answers, but its window is closed.
- */
-static void check_silence(struct rk_conn *conn, uint64_t now)
-{
-    const struct rk_conns *c = conn->team->ctx->conns;
-    struct rk_tcp_link *l = rk_tcp_link_of(c->tcp, conn->peer);
-    struct tcp_info info;
-    socklen_t len = sizeof(info);
-    uint64_t answered;
-
-    conn->next_check = now + conn->silence_ns / 8;
-    if (!l || l->failed || getsockopt(l->source.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
-        return;
-    if (!info.tcpi_unacked && !info.tcpi_probes) {
-        conn->unanswered_since = 0;
-        return;
-    }
-    answered = now - (uint64_t)info.tcpi_last_ack_recv * 1000000;
-    if (!conn->unanswered_since)
-        conn->unanswered_since = now;
-    else if (answered > conn->unanswered_since)
-        conn->unanswered_since = answered;
-    if (now - conn->unanswered_since >= conn->silence_ns)
-        rk_tcp_link_failed(l, "its host does not answer");
-}
-
 static void conns_idle(void *arg, uint64_t now)
 {
     struct rk_conns *c = arg;
-    struct rk_link *at;
 
-    rk_list_for_each(at, &c->conns)
-    {
-        struct rk_conn *conn = rk_list_entry(at, struct rk_conn, link);
-        if (now >= conn->next_check)
-            check_silence(conn, now);
-    }
     rk_shake_check(c, now);
     rk_listener_resume(c);
+    if (c->ranks)
+        rk_ranks_settle(c->ranks);
 }
 
-rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out)
+static rank_status_t conns_contact(void *arg, struct rk_peer *peer)
+{
+    const struct rk_conns *c = arg;
+
+    return c->ranks && !peer->by_conn ? rk_ranks_contact(c->ranks, peer) : RANK_ERR_UNREACHABLE;
+}
+
+static void conns_settle(void *arg)
+{
+    const struct rk_conns *c = arg;
+
+    if (c->ranks)
+        rk_ranks_settle(c->ranks);
+}
+
+static const struct rk_tcp_hooks tcp_hooks = {.contact = conns_contact, .settle = conns_settle, .idle = conns_idle};
+
+rank_status_t rk_conns_make(struct rk_ctx *ctx, struct rk_conns **out)
 {
     struct rk_conns *c = *out = ctx->conns;
     size_t none = 0;
@@ -76,18 +58,28 @@ rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out)
     }
     c->ctx = ctx;
     c->tcp = rk_engine_state(ctx, &rk_channel_tcp);
-    c->tcp->idle = conns_idle;
-    c->tcp->idle_arg = c;
+    c->tcp->hooks = &tcp_hooks;
+    c->tcp->hooks_arg = c;
     c->context = rk_procid_hash((struct rk_procid){ctx->engine->job, (uint32_t)ctx->boot->rank});
     c->host = rk_address_host_id();
     snprintf(c->name, sizeof(c->name), "%s", ctx->name ? ctx->name : program_invocation_short_name);
     rk_list_init(&c->listeners);
     rk_list_init(&c->clients);
+    rk_list_init(&c->contacts);
     rk_list_init(&c->conns);
-    rk_conn_ucx_open(c);
-    ctx->connects = true;
     *out = ctx->conns = c;
     return RANK_OK;
+}
+
+rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out)
+{
+    rank_status_t st = rk_conns_make(ctx, out);
+
+    if (!st && !(*out)->connects) {
+        rk_conn_ucx_open(*out);
+        (*out)->connects = ctx->connects = true;
+    }
+    return st;
 }
 
 static rank_status_t read_secret(const char *call, const rank_conn_opts_t *given, struct rk_conn_opts *out)
@@ -134,18 +126,6 @@ rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given,
 }
 
 /* ---------------------------------------------------------------------- a connection */
-
-static void set_options(int fd, uint64_t silence_ns)
-{
-    uint64_t third = silence_ns / 3000000000u; /* idle, then two probes */
-    int on = 1, probes = 2, s = third > 10000 ? 10000 : third > 0 ? (int)third : 1;
-
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &s, sizeof(s));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &s, sizeof(s));
-}
 
 static void describe_sides(const struct rk_shaking *s, rank_conn_info_t *info)
 {
@@ -208,7 +188,7 @@ static rank_status_t connect_peer(struct rk_conn *conn, struct rk_shaking *s)
 {
     struct rk_tcp *tcp = s->of->tcp;
     bool lifeline = s->node || s->ucx_link;
-    rank_status_t st = rk_tcp_attach(tcp, s->source.fd, conn->peer, &conn->counts, lifeline);
+    rank_status_t st = rk_tcp_attach(tcp, s->source.fd, conn->peer, &conn->counts, s->opts->silence_ns, lifeline);
 
     if (st || !lifeline)
         return st;
@@ -232,8 +212,6 @@ rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out)
     if (!st) {
         conn->job = job_of_side(s->team, s->listener == NULL);
         describe_sides(s, &conn->info);
-        conn->silence_ns = s->opts->silence_ns;
-        set_options(s->source.fd, s->opts->silence_ns);
         st = make_team(conn, s);
     }
     if (!st) {
@@ -383,6 +361,7 @@ void rk_conns_forked(struct rk_ctx *ctx)
     if (!c)
         return;
     close_list(&c->clients);
+    close_list(&c->contacts);
     rk_list_for_each(at, &c->listeners)
     {
         rank_listener_t t = rk_list_entry(at, struct rank_listener, link);

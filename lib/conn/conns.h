@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * conns.h: connect processes that no launcher started.
+ * conns.h: connect processes that no launcher started, and ranks of jobs by tcp.
  *
  * A connection is a team of two. The peer is the one rank of a job of its own: lib/core numbers it, lib/channel/tcp
  * carries its frames. A context has these objects from the first listener or connection on.
@@ -31,8 +31,10 @@ struct rk_conns {
     uint64_t context; /* id of the context: its keys have it, too */
     uint64_t host;
     char name[RK_SHAKE_NAME];
-    struct rk_link listeners, clients, conns; /* clients: handshakes of rank_connect */
+    struct rk_link listeners, clients, contacts, conns; /* clients, contacts: handshakes of rank_connect, of ranks.c */
     int half_open;    /* handshakes of all listeners */
+    bool connects;    /* connections are wanted, and not only links of ranks */
+    struct rk_ranks *ranks; /* ranks of jobs connect by tcp; or NULL */
 };
 
 /* Options of a listener or a connect, with the defaults filled in. */
@@ -57,6 +59,7 @@ struct rank_listener {
     rank_status_t failed; /* of accept(2), not reported so far */
     uint64_t serial;      /* of this listener in the process; 0: it is closed */
     bool paused;          /* not watched: too many half-open clients, or no descriptors */
+    bool of_ranks;        /* its clients are ranks, for ranks.c */
 };
 
 /* Connections of a listener: outlives it. */
@@ -95,16 +98,16 @@ struct rk_conn {
     struct rk_conn_count *count;
     bool ending;  /* a thread disconnects it */
     bool abandoned; /* rank_ctx_close has ended the wait of that thread */
-    uint64_t silence_ns, next_check; /* the peer's host must answer in that time */
-    uint64_t unanswered_since;       /* 0: nothing waits for an answer */
     rank_conn_info_t info;
     struct rk_tcp_counts counts;
     struct rk_pair_counts shared; /* by shared memory */
     bool by_ucx;                  /* which counts no messages */
 };
 
-/* Get the objects of a context, made at the first call. */
+/* Get the objects of a context, made at the first call, for connections. */
 rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out);
+/* The same, for links of ranks. */
+rank_status_t rk_conns_make(struct rk_ctx *ctx, struct rk_conns **out);
 /* Fill in what the user gives. Reports errors as of call. rk_secret_clear ends it. */
 rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given, struct rk_conn_opts *out);
 
@@ -115,6 +118,18 @@ void rk_shake_end(struct rk_shaking *s);
 void rk_shake_close(struct rk_shaking *s);
 /* End the handshakes of listeners that take too long. rank_connect has a wait of its own. */
 void rk_shake_check(struct rk_conns *c, uint64_t now);
+
+/* ranks.c */
+/* Listen, and add the card of this rank to the engine's. */
+rank_status_t rk_ranks_open(struct rk_ctx *ctx);
+/* No contact begins from now on. No-op if it is not open. */
+void rk_ranks_close(struct rk_ctx *ctx);
+/* As rk_channel.connect. */
+rank_status_t rk_ranks_contact(struct rk_ranks *r, struct rk_peer *peer);
+/* Server: may the rank that has proved itself have a link? Else the reason, for the client. */
+const char *rk_ranks_refusal(struct rk_ranks *r, const struct rk_shaking *s);
+/* Make links of the handshakes that are over, and continue the contacts. */
+void rk_ranks_settle(struct rk_ranks *r);
 
 /* conn_ucx.c: open UCX for the connections of the context, if it is of use. */
 void rk_conn_ucx_open(struct rk_conns *c);

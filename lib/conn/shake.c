@@ -30,6 +30,8 @@ static void settle(struct rk_shaking *s, rank_status_t st, const char *why)
     rk_tcp_unwatch(s->of->tcp, &s->source);
     if (s->listener)
         rk_listener_shaken(s);
+    else
+        s->of->tcp->settled = true; /* perhaps a rank's */
 }
 
 static void send_message(struct rk_shaking *s, const struct rk_shake *m, const struct rk_secret *secret)
@@ -157,9 +159,16 @@ static void take_offer(struct rk_shaking *s)
 static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
 {
     struct rk_shake welcome = {.type = RK_SHAKE_WELCOME};
+    const char *refusal;
 
     if (!is_proved(s, m)) {
         shake_refuse(s, RANK_ERR_SECRET, "the secrets differ");
+        return;
+    }
+    s->peer = *m;
+    refusal = s->listener->of_ranks ? rk_ranks_refusal(s->of->ranks, s) : NULL;
+    if (refusal) {
+        shake_refuse(s, RANK_ERR_REFUSED, refusal);
         return;
     }
     if (m->context == s->of->context) { /* both teams would have one id */
@@ -174,7 +183,6 @@ static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
         shake_refuse(s, RANK_ERR_NO_MEMORY, "the kernel gives no random bytes");
         return;
     }
-    s->peer = *m;
     s->proved = s->opts->secret.bytes > 0;
     identify(s, &welcome);
     offer_segment(s, &welcome);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * channel.h: define the interface of the channels self, shm and ucx.
+ * channel.h: define the interface of the channels self, shm, tcp and ucx.
  *
  * A channel moves whole frames in order; matching, credits and requests belong to p2p. It also moves large
  * payloads (rendezvous) and does put, get and atomics. The channels are const structs in a static table; ucx lives

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* engine.c: run progress: peers, open channels, deaths. */
+/* engine.c: run progress: peers and open channels. */
 #include "lib/core/engine.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -7,14 +7,13 @@
 #include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/boot/parent.h"
-#include "lib/core/peer_liveness.h"
+#include "lib/core/card.h"
 #include "lib/core/conn_memory.h"
 #include "lib/core/threads.h"
 #include "lib/core/event_fd.h"
 #include "lib/core/procs.h"
 #include "lib/node/node.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +24,6 @@
  * that brought something if these take RARE_NS each or longer (as rma/owner_death.c).
  */
 enum { TICKS_MASK = 4095, EVENTS_PER_CHECK = 16, RARE_NS = 10 * 1000 * 1000 };
-
-/* Maximum delay of the report of a death on another host. */
-enum { REPORT_NS = 1000 * 1000 * 1000 };
 
 static uint64_t hash_text(const char *s)
 {
@@ -66,14 +62,9 @@ rank_status_t rk_engine_open_channel(struct rk_ctx *ctx, const struct rk_channel
 
     if (st)
         return st;
-    if (*len && card) {
-        e->card = malloc(*len);
-        if (!e->card) {
-            ops->close(ctx, state);
-            return RANK_ERR_NO_MEMORY;
-        }
-        memcpy(e->card, card, *len);
-        e->card_len = *len;
+    if (*len && card && !rk_card_add(&e->card, &e->card_len, ops->name, card, *len)) {
+        ops->close(ctx, state);
+        return RANK_ERR_NO_MEMORY;
     }
     e->open[e->nopen].ops = ops;
     e->open[e->nopen].state = state;
@@ -137,7 +128,6 @@ void rk_engine_close(struct rk_ctx *ctx)
         if (p && p->channel && p->state == RK_PEER_UP && p->channel->disconnect)
             p->channel->disconnect(rk_engine_state(ctx, p->channel), p);
     }
-    rk_liveness_close(ctx);
     while (e->nopen > 0) {
         e->nopen--;
         if (e->open[e->nopen].ops->close)
@@ -262,6 +252,8 @@ rank_status_t rk_peer_try_connect(struct rk_peer *peer)
         if (st != RANK_ERR_UNREACHABLE)
             return st;
     }
+    if (peer->explained)
+        return peer->explained = 0, RANK_ERR_UNREACHABLE;
     st = rk_engine_why_unreached(peer);
     if (st != RANK_ERR_UNREACHABLE)
         return st;
@@ -360,79 +352,6 @@ void rk_engine_lost_channels(struct rk_ctx *ctx)
     }
 }
 
-/* -------------------------------------------------------------------- deaths */
-
-void rk_engine_report_death(struct rk_ctx *ctx, int number)
-{
-    struct rk_engine *e = ctx->engine;
-
-    if (number < 0 || number == ctx->boot->rank)
-        return;
-    pthread_mutex_lock(&e->deaths_lock);
-    if (number < e->npeers)
-        atomic_fetch_or(&e->boot_dead[number / 64], 1ull << (number % 64));
-    pthread_mutex_unlock(&e->deaths_lock);
-    atomic_fetch_add(&e->boot_deaths, 1);
-    if (ctx->node && ctx->node->mine)
-        rk_node_wake(ctx->node, ctx->node->index);
-}
-
-RK_COLD void rk_peer_condemn(struct rk_peer *peer, const char *why, ...)
-{
-    char text[256];
-    va_list args;
-
-    if (peer->condemned)
-        return;
-    va_start(args, why);
-    vsnprintf(text, sizeof(text), why, args);
-    va_end(args);
-    peer->condemned = 1;
-    rk_error("rank %u%s is disconnected: %s", peer->id.rank, peer->by_conn ? " of a connection" : rk_peer_job_suffix(peer), text);
-    rk_engine_report_death(peer->ctx, peer->number);
-}
-
-static bool is_reported_dead(struct rk_engine *e, int number)
-{
-    bool reported;
-
-    pthread_mutex_lock(&e->deaths_lock);
-    reported = number < e->npeers && (atomic_load(&e->boot_dead[number / 64]) >> (number % 64) & 1);
-    pthread_mutex_unlock(&e->deaths_lock);
-    return reported;
-}
-
-rank_status_t rk_engine_why_unreached(struct rk_peer *peer)
-{
-    struct rk_engine *e = peer->ctx->engine;
-    uint64_t now;
-
-    if (is_reported_dead(e, peer->number))
-        return RANK_ERR_PEER_DEAD;
-    if (peer->local >= 0)
-        return rk_node_is_going(peer->ctx->node, peer->local) ? RANK_ERR_PEER_DEAD : RANK_ERR_UNREACHABLE;
-    if (peer->ctx->boot->alone || (peer->suspect && !peer->suspect_until))
-        return RANK_ERR_UNREACHABLE;
-    now = rk_clock_ns();
-    if (!peer->suspect) {
-        peer->suspect = 1;
-        if (e->suspected_ns && now - e->suspected_ns < REPORT_NS)
-            return RANK_ERR_UNREACHABLE;
-        peer->suspect_until = now + REPORT_NS;
-    }
-    if (now < peer->suspect_until)
-        return RK_AGAIN;
-    peer->suspect_until = 0;
-    e->suspected_ns = now; /* an earlier death would have been reported by now */
-    return RANK_ERR_UNREACHABLE;
-}
-
-/* Runs on the PMIx thread. */
-static void death_reported(int number, void *ctx)
-{
-    rk_engine_report_death(ctx, number);
-}
-
 static void settle_spin(struct rk_ctx *ctx)
 {
     if (rk_conf.spin >= 0)
@@ -457,55 +376,7 @@ rank_status_t rk_engine_settle(struct rk_ctx *ctx)
     settle_spin(ctx);
     if (ctx->boot->oversubscribed)
         rk_engine_set_oversubscribed(ctx);
-    return ctx->boot->ops->watch_deaths(ctx->boot, death_reported, ctx);
-}
-
-static RK_COLD void handle_deaths(struct rk_ctx *ctx)
-{
-    struct rk_engine *e = ctx->engine;
-    struct rk_node *node = ctx->node;
-
-    e->deaths_seen = atomic_load(&node->head->deaths);
-    e->boot_deaths_seen = atomic_load(&e->boot_deaths);
-    for (int i = 0; i < node->nlocal; i++) {
-        bool left = atomic_load(&node->slots[i].state) == RK_SLOT_DONE &&
-                    (!e->finalizing || atomic_load(&node->slots[i].alone));
-        if (i != node->index && (left || rk_node_is_dead(node, i))) {
-            struct rk_peer *p = rk_engine_peer(ctx, node->slots[i].world_rank);
-            if (p) {
-                p->left = left;
-                rk_peer_died(p);
-            }
-        }
-    }
-    for (int r = 0; r < e->npeers; r++) {
-        struct rk_peer *p;
-        if (!(atomic_load(&e->boot_dead[r / 64]) >> (r % 64) & 1) || !(p = rk_engine_peer(ctx, r)))
-            continue;
-        /* A rank that has finalized and then exits is not a failure. */
-        if (p->local >= 0 && atomic_load(&node->slots[p->local].state) == RK_SLOT_DONE)
-            continue;
-        if (p->local >= 0 && !p->left)
-            rk_node_mark_dead(node, p->local);
-        rk_peer_died(p);
-    }
-}
-
-void rk_engine_check_deaths(struct rk_ctx *ctx, uint64_t now)
-{
-    /* An eighth of the second within which a death must be detected. */
-    ctx->engine->next_check_ns = now + 125 * 1000 * 1000;
-    rk_node_check_deaths(ctx->node);
-    if (rk_unlikely(ctx->engine->liveness != NULL))
-        rk_liveness_recheck(ctx, now);
-    for (int i = 0; i < ctx->engine->nopen; i++) {
-        if (ctx->engine->open[i].ops->idle)
-            ctx->engine->open[i].ops->idle(ctx->engine->open[i].state, now);
-    }
-    for (int i = 0; i < ctx->engine->nrooms; i++) {
-        if (ctx->engine->rooms[i]->tick)
-            ctx->engine->rooms[i]->tick(ctx);
-    }
+    return rk_engine_watch_deaths(ctx);
 }
 
 /* ------------------------------------------------------------------ progress */
@@ -528,7 +399,7 @@ static RK_COLD void check_deaths_when_busy(struct rk_ctx *ctx)
         return;
     rk_engine_check_deaths(ctx, rk_clock_ns());
     if (atomic_load_explicit(&ctx->node->head->deaths, memory_order_relaxed) != e->deaths_seen)
-        handle_deaths(ctx); /* the next call may come late */
+        rk_engine_handle_deaths(ctx); /* the next call may come late */
 }
 
 int rk_progress(struct rk_ctx *ctx)
@@ -546,7 +417,7 @@ int rk_progress(struct rk_ctx *ctx)
                         e->deaths_seen ||
                     atomic_load_explicit(&e->boot_deaths, memory_order_relaxed) !=
                         e->boot_deaths_seen)) {
-        handle_deaths(ctx);
+        rk_engine_handle_deaths(ctx);
         n++; /* frames of live peers may have come with it */
     }
     if (rk_unlikely((++e->ticks & TICKS_MASK) == 0)) {

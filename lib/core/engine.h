@@ -23,7 +23,6 @@
 
 enum { RK_CHANNELS_MAX = 5 };
 
-struct rk_liveness;
 struct rk_threads;
 struct rk_wait_for;
 struct rk_world;
@@ -70,7 +69,7 @@ struct rk_engine {
     int npeers;
     struct rk_world *other_jobs; /* other jobs, in the order of their numbers */
     uint64_t job;                /* id of the own job */
-    void *card;                  /* the channel's own part of the address blob */
+    unsigned char *card;         /* card.h */
     size_t card_len;
     struct rk_link busy;     /* peers with a send queue that is not empty */
     uint32_t ndeferred;      /* these peers, and links of channels: no doorbell (rk_engine_defer) */
@@ -95,7 +94,8 @@ struct rk_engine {
     _Atomic uint32_t boot_deaths; /* number of bits set */
     uint32_t boot_deaths_seen;
     uint64_t suspected_ns;        /* time of the last wait for an unreachable peer that was not reported dead; or 0 */
-    struct rk_liveness *liveness; /* peer_liveness.h; NULL: the launcher reports deaths, or all ranks are on this host */
+    bool watches; /* rk_engine_watch_awaited is of use: there are other hosts */
+    uint64_t watched_ns; /* its last run */
     struct {                      /* wait.c: adaptive spin where ranks share cores */
         uint64_t since_ns;        /* start of polling without a yield; 0: just yielded */
         uint32_t failed;          /* failed spins in a row */
@@ -144,8 +144,11 @@ bool rk_engine_shares_memory(const struct rk_ctx *ctx);
 struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int number);
 /* Peer of a process id; NULL if its job is unknown or memory is exhausted. */
 struct rk_peer *rk_engine_find_peer(struct rk_ctx *ctx, struct rk_procid id);
-/* Address blob that a peer has published or that came with its introduction. As rk_boot_get. */
-rank_status_t rk_peer_card(struct rk_peer *peer, const char *key, void *data, size_t *len);
+/*
+ * Get a channel's part of the card that a peer has published, or that came with its introduction. RANK_ERR_UNREACHABLE: it
+ * has none. *len: bytes at data; then of the part.
+ */
+rank_status_t rk_peer_card(struct rk_peer *peer, const char *channel, void *data, size_t *len);
 /* Slot of a number in this node's segment, or -1. */
 int rk_engine_local_slot(struct rk_ctx *ctx, int number);
 /*
@@ -190,6 +193,13 @@ void *rk_engine_state(struct rk_ctx *ctx, const struct rk_channel *channel);
 
 /* How ranks of this node read each other's device memory, and the state of that channel. NULL: no open channel can. */
 const struct rk_peer_device_ops *rk_engine_device(const struct rk_ctx *ctx, void **state);
+
+/* Subscribe to the launcher's reports of deaths. */
+rank_status_t rk_engine_watch_deaths(struct rk_ctx *ctx);
+/* Connect to the ranks of other hosts that a long wait waits for. As rk_threads_wait_fn. */
+void rk_engine_watch_awaited(struct rk_ctx *ctx, const struct rk_wait *w, uint64_t now);
+/* End what depends on peers whose death has been reported. */
+void rk_engine_handle_deaths(struct rk_ctx *ctx);
 
 /* Check the life locks of the node now; sets the time of the next check. */
 void rk_engine_check_deaths(struct rk_ctx *ctx, uint64_t now);

@@ -40,6 +40,8 @@ struct rk_peer {
     uint8_t left;   /* it has finalized */
     uint8_t closed; /* it has closed the connection: RANK_ERR_CLOSED instead of RANK_ERR_PEER_DEAD */
     uint8_t suspect; /* unreachable and not yet reported dead (suspect_until: time limit) */
+    uint8_t watched; /* a long wait has connected to it (peer_death.c) */
+    uint8_t explained; /* a channel has reported why it does not reach it */
     uint8_t tried;   /* p2p's: connection tried, where only receives would gain by it */
     uint8_t condemned; /* rk_peer_condemn: channels drop its further frames */
     uint8_t by_conn; /* of a connection: no launcher vouches for it */

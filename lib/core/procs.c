@@ -4,6 +4,7 @@
 #include "lib/base/arg_error.h"
 #include "lib/base/log.h"
 #include "lib/boot/boot.h"
+#include "lib/core/card.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -266,17 +267,26 @@ rank_status_t rk_procs_set_card(struct rk_ctx *ctx, int number, const void *card
     return RANK_OK;
 }
 
-rank_status_t rk_peer_card(struct rk_peer *peer, const char *key, void *data, size_t *len)
+rank_status_t rk_peer_card(struct rk_peer *peer, const char *channel, void *data, size_t *len)
 {
     const struct rk_world *w = procs_by_number(peer->ctx->engine, peer->number);
-    const struct kept_card *c;
+    const struct kept_card *kept = w ? w->card[peer->number - w->first] : NULL;
+    struct rk_boot *boot = peer->ctx->boot;
+    unsigned char published[RK_CARD_MAX];
+    size_t all = sizeof(published), bytes;
+    const void *part = NULL;
 
-    if (!w)
-        return peer->ctx->boot->ops->get(peer->ctx->boot, peer->number, key, data, len);
-    c = w->card[peer->number - w->first];
-    if (!c || c->len > *len)
+    if (kept) {
+        part = rk_card_part(kept->bytes, kept->len, channel, &bytes);
+    } else if (!w) {
+        rank_status_t st = boot->ops->get(boot, peer->number, RK_CARD_KEY, published, &all);
+        if (st)
+            return st;
+        part = rk_card_part(published, all, channel, &bytes);
+    }
+    if (!part || bytes > *len)
         return RANK_ERR_UNREACHABLE;
-    memcpy(data, c->bytes, c->len);
-    *len = c->len;
+    memcpy(data, part, bytes);
+    *len = bytes;
     return RANK_OK;
 }

@@ -8,7 +8,7 @@
  * a wire a process is named by job id and rank (struct rk_procid), and only in the first packets of a connection;
  * the source of a frame is a rank in a team, on which all members agree.
  *
- * A rank of another job is reached by ucx only; its address blob comes with the introduction and is kept.
+ * A rank of another job is reached by tcp or ucx only; its card comes with the introduction and is kept.
  */
 #ifndef RK_CORE_PROCS_H
 #define RK_CORE_PROCS_H
@@ -51,7 +51,7 @@ RK_INLINE bool rk_procs_is_dead(const struct rk_ctx *ctx, int number)
     return p && p->state == RK_PEER_DEAD;
 }
 
-/* Store the ucx address of a rank of another job. */
+/* Store the card of a rank of another job. */
 rank_status_t rk_procs_set_card(struct rk_ctx *ctx, int number, const void *card, size_t len);
 
 #endif

@@ -14,7 +14,6 @@
 #include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
 #include "lib/core/engine.h"
-#include "lib/core/peer_liveness.h"
 #include "lib/core/describe.h"
 #include "lib/core/threads.h"
 #include "lib/core/event_fd.h"
@@ -255,8 +254,8 @@ static RK_COLD void check_while_busy(struct rk_ctx *ctx, struct rk_wait *w)
         return;
     if (w->begun == 0)
         w->begun = now;
-    if (e->liveness)
-        rk_liveness_check(ctx, w, now);
+    if (e->watches)
+        rk_engine_watch_awaited(ctx, w, now);
     if (e->stuck)
         e->stuck(ctx, w, now, 0, now - w->begun);
 }
@@ -264,7 +263,7 @@ static RK_COLD void check_while_busy(struct rk_ctx *ctx, struct rk_wait *w)
 /* Has a rank without threads any periodic check to run in a wait? Few have. */
 RK_INLINE bool has_checks(const struct rk_engine *e)
 {
-    return rk_unlikely(((uintptr_t)e->stuck | (uintptr_t)e->liveness) != 0) && !e->threads;
+    return rk_unlikely(((uintptr_t)e->stuck | e->watches) != 0) && !e->threads;
 }
 
 void rk_wait_bout(struct rk_ctx *ctx, struct rk_wait *w)
@@ -308,9 +307,8 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_wait *w)
         return;
     if (now >= e->next_check_ns)
         rk_engine_check_deaths(ctx, now);
-    /* Traffic of other peers does not count for the awaited one. */
-    if (rk_unlikely(e->liveness != NULL) && !e->threads)
-        rk_liveness_check(ctx, w, now);
+    if (rk_unlikely(e->watches) && !e->threads)
+        rk_engine_watch_awaited(ctx, w, now);
     if (rk_unlikely(e->stuck != NULL))
         shortly = e->threads ? rk_threads_check_stalls(e->threads, now)
                              : e->stuck(ctx, w, now, now - w->since, now - w->begun);

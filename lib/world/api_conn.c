@@ -353,12 +353,16 @@ rank_status_t rk_world_close_conns(struct rk_ctx *ctx, int64_t timeout_ns)
     struct rk_conns *c = ctx->conns;
     rank_status_t st = RANK_OK, one;
     struct rk_conn *conn;
-    struct rk_link *at;
+    struct rk_link *at, *next;
 
     if (!c)
         return RANK_OK;
-    while (!rk_list_empty(&c->listeners))
-        rk_listener_end(rk_list_entry(c->listeners.next, struct rank_listener, link));
+    rk_list_for_each_safe(at, next, &c->listeners)
+    {
+        rank_listener_t t = rk_list_entry(at, struct rank_listener, link);
+        if (!t->of_ranks)
+            rk_listener_end(t);
+    }
     rk_list_for_each(at, &c->clients)
         rk_shake_close(rk_list_entry(at, struct rk_shaking, link)); /* rank_connect ends it */
     while ((conn = next_to_end(c)) != NULL) {

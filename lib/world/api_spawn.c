@@ -52,10 +52,10 @@ struct word {
 
 /* --------------------------------------------------------------------- common */
 
-/* Any rank may have to carry frames from now on, so ucx must be open. */
+/* Any rank may have to carry frames from now on, so a network channel must be open. */
 static rank_status_t open_network(struct rk_ctx *ctx)
 {
-    return ctx->engine->card ? RANK_OK : rk_world_open_ucx(ctx);
+    return ctx->engine->card ? RANK_OK : rk_world_open_network(ctx);
 }
 
 /* Team of root and first child; needs no collectives. */

@@ -8,6 +8,7 @@
  */
 #include "collectives/coll.h"
 #include "lib/base/arg_error.h"
+#include "lib/base/auth.h"
 #include "lib/base/status_page.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -16,9 +17,10 @@
 #include "lib/base/log.h"
 #include "lib/base/retired.h"
 #include "lib/boot/boot.h"
-#include "lib/core/peer_liveness.h"
 #include "lib/channel/module.h"
 #include "lib/channel/shm/shm_region.h"
+#include "lib/conn/conns.h"
+#include "lib/core/card.h"
 #include "lib/core/describe.h"
 #include "lib/core/threads.h"
 #include "lib/core/event_fd.h"
@@ -171,18 +173,13 @@ static rank_status_t node_attach(struct rk_ctx *ctx)
     return st ? st : rk_node_join(ctx->node, ctx->boot->local_index, ctx->boot->rank);
 }
 
-rank_status_t rk_world_open_ucx(struct rk_ctx *ctx)
+static rank_status_t open_ucx(struct rk_ctx *ctx)
 {
     const void *ucx;
     unsigned char *card;
     size_t len = RK_CARD_MAX;
-    rank_status_t st;
+    rank_status_t st = rk_module_open("ucx", &ucx);
 
-    if (!(rk_conf.channels & RK_CONF_UCX)) {
-        return rk_fail(RANK_ERR_CONFIG, "rank %d needs the channel ucx to reach all others, but RANK_CHANNELS leaves it out",
-                       ctx->boot->rank);
-    }
-    st = rk_module_open("ucx", &ucx);
     if (st)
         return st;
     card = malloc(RK_CARD_MAX);
@@ -193,14 +190,32 @@ rank_status_t rk_world_open_ucx(struct rk_ctx *ctx)
     return st;
 }
 
-static rank_status_t init_open_ucx(struct rk_ctx *ctx)
+rank_status_t rk_world_open_network(struct rk_ctx *ctx)
 {
-    rank_status_t st = rk_world_open_ucx(ctx);
+    bool ucx = rk_conf.channels & RK_CONF_UCX, tcp = rk_conf.channels & RK_CONF_TCP;
+    rank_status_t st = RANK_OK;
 
-    if (!st)
-        rk_liveness_open(ctx);
-    return st ? st
-              : ctx->boot->ops->put(ctx->boot, RK_UCX_CARD, ctx->engine->card, ctx->engine->card_len);
+    if (ucx && tcp && !rk_auth_open()) {
+        rk_info("ranks of other hosts are reached by ucx: " RK_AUTH_MISSING);
+        tcp = false;
+    }
+    if (!tcp && !ucx)
+        return rk_fail(RANK_ERR_CONFIG, "rank %d needs the channel ucx or tcp to reach all others, but RANK_CHANNELS leaves them "
+                       "out", ctx->boot->rank);
+    if (ucx && (!tcp || rk_ucx_is_wanted()))
+        st = open_ucx(ctx);
+    if (st && st != RANK_ERR_CONFIG && tcp) {
+        rk_warn("ranks of other hosts are reached by tcp: UCX does not open");
+        st = RANK_OK;
+    }
+    return st || !tcp ? st : rk_ranks_open(ctx);
+}
+
+static rank_status_t init_open_network(struct rk_ctx *ctx)
+{
+    rank_status_t st = rk_world_open_network(ctx);
+
+    return st ? st : ctx->boot->ops->put(ctx->boot, RK_CARD_KEY, ctx->engine->card, ctx->engine->card_len);
 }
 
 /* Set up the node, and the network if needed; then fence. */
@@ -259,7 +274,7 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
     if (!st && shared && shm_wanted() && boot->nlocal > 1)
         st = rk_engine_open_channel(ctx, &rk_channel_shm, NULL, &none);
     if (!st && (early || !shared)) {
-        st = init_open_ucx(ctx);
+        st = init_open_network(ctx);
         network = true;
     }
     if (st || alone)
@@ -275,7 +290,7 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
      */
     if ((int)atomic_load(&ctx->node->head->attached) < boot->nlocal) {
         if (!network) {
-            st = init_open_ucx(ctx);
+            st = init_open_network(ctx);
             if (!st)
                 st = boot->ops->commit(boot);
         }
@@ -418,6 +433,7 @@ static void init_leave(struct rk_ctx *ctx)
     rk_progress_thread_stop(ctx);
     rk_rooms_close(ctx);
     rk_connected_close(ctx);
+    rk_ranks_close(ctx);
     if (ctx->boot) /* a spawned job may end at this moment */
         ctx->boot->ops->watch_deaths(ctx->boot, NULL, NULL);
     rk_engine_close(ctx);
@@ -530,7 +546,6 @@ static void init_drain(struct rk_ctx *ctx)
     ctx->engine->alone = rank_barrier(ctx->world) != RANK_OK;
     if (ctx->engine->alone && ctx->node)
         rk_node_leave_alone(ctx->node);
-    rk_liveness_stop(ctx);
     rk_wait(ctx, &w.wait, drained);
 }
 

@@ -52,8 +52,8 @@ rank_status_t rk_world_register(const char *call, struct rank_team *world, void 
 
 /* init.c: wakes the context's own thread; runs on the PMIx thread. */
 void rk_world_wake(void *ctx);
-/* init.c: open the ucx channel. Leaves its address blob in the engine. */
-rank_status_t rk_world_open_ucx(struct rk_ctx *ctx);
+/* init.c: open the channels to other hosts, ucx and tcp. Leaves the card in the engine. */
+rank_status_t rk_world_open_network(struct rk_ctx *ctx);
 
 /* api_spawn.c: connect the ranks of a spawned job with their parents. Collective over the world, in rank_init. */
 rank_status_t rk_spawn_join(struct rk_ctx *ctx);

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # silent_peer_hosts.sh: end a wait for a rank of another host when that host dies.
 # Under a launcher that reports nothing (a real Slurm). The death of the rank or its host ends the wait in ten seconds; a stop does
-# not. See lib/core/peer_liveness.h.
+# not. See lib/core/peer_death.c.
 . "$(dirname "$0")/../inside.sh"
-inside_slurm 2 "the library's own heartbeat" 64
+inside_slurm 2 "the end of a link" 64
 . "$top_srcdir/tests/launcher/cases.sh"
 mute=$top_builddir/tests/faults/silent_peer
 [ -z "${SAN_CFLAGS:-}" ] || export RK_LEAKS=0
@@ -15,11 +15,11 @@ begin_mute() { # ARGS: in the background; pid is that of the last rank, on hostb
     : >out
     : >err
     # shellcheck disable=SC2086 # words
-    on hosta env RANK_LOG=debug ${HEARTBEAT:+RANK_HEARTBEAT=$HEARTBEAT} srun -Q $place -n$ranks --kill-on-bad-exit=0 --mpi=pmix "$mute" "$@" >out 2>err </dev/null &
+    on hosta env RANK_LOG=debug srun -Q $place -n$ranks --kill-on-bad-exit=0 --mpi=pmix "$mute" "$@" >out 2>err </dev/null &
     xpid=$!
     until_true $((20 + ranks)) grep -q '^ready' out || bad "$*: start" "$(cat out err)"
-    # Only a rank that waits and checks liveness can see it.
-    until_true 20 grep -q "rank $((ranks - 1)) is watched" err || bad "$*: it is watched" "$(cat out err)"
+    # Only a rank that waits connects to it.
+    until_true 20 grep -q "first contact of rank $((ranks - 1)) " err || bad "$*: it is contacted" "$(cat out err)"
     pid=$(sed -n 's/^ready //p' out)
 }
 says() { grep -q "^ended: $1" out; }

@@ -97,7 +97,7 @@ static void roster(const unsigned char *input, size_t len)
 
             if (numbers[i] < 0 || numbers[i] >= e.npeers || rk_procs_number(&ctx, rk_procs_id(&ctx, numbers[i])) != numbers[i])
                 abort();
-            if (at(&r, i)->job != e.job && (rk_peer_card(&peer, "", card, &room) != RANK_OK || room > sizeof(card)))
+            if (at(&r, i)->job != e.job && rk_peer_card(&peer, "tcp", card, &room) == RANK_OK && room > sizeof(card))
                 abort();
         }
     }

@@ -62,7 +62,7 @@ judge $? "an unknown variable is warned about"
 
 run --channels
 if grep -q '^#define HAVE_UCX 1' "$top_builddir/config.h"; then
-    says "^  ucx +$top_builddir/.libs/librank-ucx.so$"
+    says "^  ucx +$top_builddir/.libs/librank-ucx.so(;|$)"
     judge $? "the ucx module is found"
     run --load
     [ $rc = 0 ] && says '^ +loaded; UCX 1\.[0-9]+'

@@ -30,7 +30,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/core/engine.h"
-#include "lib/core/peer_liveness.h"
 #include "lib/core/describe.h"
 #include "lib/core/threads.h"
 #include "lib/core/event_fd.h"

@@ -29,6 +29,7 @@ libs=$standin
 kinds=tests/mp/memory_kinds.mp
 with "one device" -q alone,2 -f alone,1,2,3,4 -E MEMORY_KINDS_MAPPED=1 -- $kinds
 with "two devices" -q 3 -f 2,3,4 -E STANDIN_GPUS=2 -E MEMORY_KINDS_MAPPED=1 -- $kinds
+export TCP_BY_UCX=1 # with device memory UCX is used between hosts
 with "between hosts" -q 2 -f 2,3 -c "tcp${FULL:+,ucx}" -- $kinds
 full "two devices without access to each other" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_PEER=off -- $kinds
 full "no descriptors of memory, an old driver's handles" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_VMM=off -E MEMORY_KINDS_MAPPED=1 -- $kinds

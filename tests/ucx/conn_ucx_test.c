@@ -8,6 +8,7 @@
 #include "lib/base/conf.h"
 #include "lib/channel/ucx/ucx.h"
 #include "lib/conn/conns.h"
+#include "lib/core/card.h"
 #include "lib/core/threads.h"
 #include "lib/p2p/p2p_internal.h"
 #include "lib/rma/rma_internal.h"
@@ -128,6 +129,18 @@ static void exchange(rank_team_t conn[2])
     }
 }
 
+/* Change the version of UCX in the card of a context. */
+static void change_version(struct rk_engine *e)
+{
+    size_t bytes;
+    const unsigned char *part = rk_card_part(e->card, e->card_len, "ucx", &bytes);
+    struct rk_ucx_card *card;
+
+    assert_non_null(part);
+    card = (struct rk_ucx_card *)(void *)(e->card + (part - e->card));
+    card->ucx = 9 << 16 | 8;
+}
+
 static void each_way(void **state)
 {
     const struct way *way = *state;
@@ -141,7 +154,7 @@ static void each_way(void **state)
     if (way->other_version) { /* the client's card, which crosses first */
         s.opts[1].flags |= RANK_CONN_NO_RDMA;
         sides_connect(&s, conn, "tcp");
-        ((struct rk_ucx_card *)conn[1]->ctx->engine->card)->ucx = 9 << 16 | 8;
+        change_version(conn[1]->ctx->engine);
         sides_disconnect(conn);
         s.opts[1].flags = RANK_CONN_NO_SHM;
     }

@@ -4,10 +4,12 @@
 
 #include "lib/boot/parent.h"
 #include "lib/boot/nspaces.h"
+#include "lib/core/card.h"
 #include "lib/core/procs.h"
 #include "lib/node/node.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* ------------------------------------------------------------------------ parent.h */
@@ -149,7 +151,8 @@ static void processes(void **state)
     struct rk_ctx ctx = {.boot = &boot};
     struct rk_engine *e;
     char card[8];
-    size_t len = sizeof(card);
+    size_t len = sizeof(card), all_len = 0;
+    unsigned char *all = NULL;
     struct rk_peer peer = {.ctx = &ctx};
     int first;
 
@@ -180,15 +183,21 @@ static void processes(void **state)
     assert_int_equal(rk_procs_number(&ctx, (struct rk_procid){12, 0}), -1);
     assert_null(rk_engine_find_peer(&ctx, (struct rk_procid){12, 0}));
 
-    assert_int_equal(rk_procs_set_card(&ctx, 6, "card", 5), RANK_OK);
+    assert_true(rk_card_add(&all, &all_len, "ucx", "address", 8));
+    assert_true(rk_card_add(&all, &all_len, "tcp", "card", 5));
+    assert_int_equal(rk_procs_set_card(&ctx, 6, all, all_len), RANK_OK);
     peer.number = 6;
-    assert_int_equal(rk_peer_card(&peer, "", card, &len), RANK_OK);
+    assert_int_equal(rk_peer_card(&peer, "tcp", card, &len), RANK_OK);
     assert_int_equal(len, 5);
     assert_string_equal(card, "card");
+    assert_int_equal(rk_peer_card(&peer, "shm", card, &len), RANK_ERR_UNREACHABLE);
     len = 4;
-    assert_int_equal(rk_peer_card(&peer, "", card, &len), RANK_ERR_UNREACHABLE);
+    assert_int_equal(rk_peer_card(&peer, "tcp", card, &len), RANK_ERR_UNREACHABLE);
     peer.number = 7;
-    assert_int_equal(rk_peer_card(&peer, "", card, &len), RANK_ERR_UNREACHABLE);
+    assert_int_equal(rk_peer_card(&peer, "tcp", card, &len), RANK_ERR_UNREACHABLE);
+    for (size_t cut = 0; cut < all_len; cut++)
+        assert_null(rk_card_part(all, cut, "tcp", &len));
+    free(all);
 
     /* A death is not lost when the table grows, nor left when numbers go to others. */
     e->boot_dead[0] = 1u << 3;

@@ -63,7 +63,9 @@ static void print_ucx_module(FILE *out, bool load)
         return;
     }
     fprintf(out, "  ucx    %s%s\n", path,
-            rk_conf.channels & RK_CONF_UCX ? "" : "; left out by RANK_CHANNELS");
+            !(rk_conf.channels & RK_CONF_UCX) ? "; left out by RANK_CHANNELS"
+            : rk_ucx_is_wanted()              ? ""
+                                              : "; for RDMA and device memory, of which there is none");
     if (load && rk_module_open("ucx", &ucx) == RANK_OK)
         print_ucx(out, ucx);
     else if (load)
@@ -98,6 +100,7 @@ void info_print_channels(FILE *out, bool load)
             rk_conf.channels & RK_CONF_SELF ? "" : "; left out by RANK_CHANNELS");
     fprintf(out, "  shm    built in; %s%s\n", cma_state(),
             rk_conf.channels & RK_CONF_SHM ? "" : "; left out by RANK_CHANNELS");
+    fprintf(out, "  tcp    built in%s\n", rk_conf.channels & RK_CONF_TCP ? "" : "; left out by RANK_CHANNELS");
     print_ucx_module(out, load);
     print_kinds(out, load);
 }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tcp_channel.c: provide the channel over sockets that lib/conn has opened. */
 #include "lib/base/arg_error.h"
+#include "lib/base/clock.h"
+#include "lib/boot/boot.h"
 #include "lib/channel/tcp/tcp_channel.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OPS_CHUNK = 32, ROUNDS_PER_SET = 4, ROUNDS_QUIET = 64 };
+enum { OPS_CHUNK = 32, ROUNDS_PER_SET = 4, ROUNDS_QUIET = 64, DRAIN_NS = 100 * 1000 * 1000 };
+
+static const struct rk_tcp_hooks no_hooks;
 
 static rank_status_t tcp_open(struct rk_ctx *ctx, void **state, void *card, size_t *len)
 {
@@ -24,6 +29,7 @@ static rank_status_t tcp_open(struct rk_ctx *ctx, void **state, void *card, size
         free(tcp);
         return RANK_ERR_SYSTEM;
     }
+    tcp->hooks = &no_hooks;
     rk_list_init(&tcp->links);
     rk_list_init(&tcp->pending);
     rk_handles_open(&tcp->op_ids);
@@ -49,13 +55,15 @@ static void tcp_close(struct rk_ctx *ctx, void *state)
 
 static rank_status_t tcp_connect(struct rk_ctx *ctx, void *state, struct rk_peer *peer)
 {
-    struct rk_tcp_link *l = rk_tcp_link_of(state, peer);
+    struct rk_tcp *tcp = state;
+    struct rk_tcp_link *l = rk_tcp_link_of(tcp, peer);
 
     (void)ctx;
-    if (!l || l->lifeline)
-        return RANK_ERR_UNREACHABLE;
-    peer->ep = l;
-    return RANK_OK;
+    if (l && !l->lifeline) {
+        peer->ep = l;
+        return RANK_OK;
+    }
+    return l || !tcp->hooks->contact ? RANK_ERR_UNREACHABLE : tcp->hooks->contact(tcp->hooks_arg, peer);
 }
 
 static void tcp_disconnect(void *state, struct rk_peer *peer)
@@ -68,18 +76,25 @@ static void tcp_disconnect(void *state, struct rk_peer *peer)
         rk_tcp_link_close(peer->ep);
 }
 
-/* The socket has been read to its end, or this side closes. */
+/* The launcher may report a death before the socket shows its end, behind the last frames. */
 static void tcp_drain(void *state, struct rk_peer *peer)
 {
-    (void)state;
-    (void)peer;
+    struct rk_tcp_link *l = rk_tcp_link_of(state, peer);
+    uint64_t until = rk_clock_ns() + DRAIN_NS;
+
+    while (l && !peer->by_conn && !l->failed && !l->bye && rk_clock_ns() < until) {
+        struct pollfd p = {.fd = l->source.fd, .events = POLLIN};
+        if (poll(&p, 1, DRAIN_NS / 1000000) > 0)
+            rk_tcp_receive(l);
+    }
 }
 
 static void tcp_forget(void *state, struct rk_peer *peer, bool disconnected)
 {
     struct rk_tcp_link *l = rk_tcp_link_of(state, peer);
 
-    (void)disconnected;
+    if (l && disconnected && !peer->by_conn)
+        rk_tcp_send_bye(l);
     if (l)
         rk_tcp_link_close(l);
     rk_tcp_ops_trim(state);
@@ -132,25 +147,16 @@ static RK_COLD void end_lifelines(struct rk_tcp *tcp)
     }
 }
 
-static int tcp_progress(struct rk_ctx *ctx, void *state)
+/* Receive what is there. */
+static void receive_all(struct rk_tcp *tcp)
 {
-    struct rk_tcp *tcp = state;
     int n;
 
-    (void)ctx;
-    tcp->tick++;
-    tcp->handled = 0;
-    flush_pending(tcp);
-    if (rk_unlikely(tcp->ended))
-        end_lifelines(tcp);
-    if (tcp->watched == tcp->quiet && !tcp->due && tcp->tick % ROUNDS_QUIET)
-        return 0;
-    tcp->due = false;
     /* Often the next frame comes from where the last one came: that saves a system call. The others have their turns. */
     if (tcp->last && !tcp->last->failed) {
         rk_tcp_receive(tcp->last);
-        if (tcp->handled && tcp->tick % ROUNDS_PER_SET)
-            return tcp->handled;
+        if (tcp->handled && tcp->rounds % ROUNDS_PER_SET)
+            return;
     }
     n = epoll_wait(tcp->set, tcp->events, (int)RK_ARRAY_LEN(tcp->events), 0);
     tcp->nevents = n > 0 ? n : 0;
@@ -160,6 +166,31 @@ static int tcp_progress(struct rk_ctx *ctx, void *state)
             source->ready(source, tcp->events[i].events);
     }
     tcp->nevents = 0;
+}
+
+static int tcp_progress(struct rk_ctx *ctx, void *state)
+{
+    struct rk_tcp *tcp = state;
+
+    (void)ctx;
+    tcp->rounds++;
+    tcp->tick++;
+    tcp->handled = 0;
+    flush_pending(tcp);
+    if (rk_unlikely(tcp->ended))
+        end_lifelines(tcp);
+    if (rk_unlikely(tcp->settled)) {
+        tcp->settled = false;
+        tcp->hooks->settle(tcp->hooks_arg);
+    }
+    if (tcp->watched == tcp->quiet && !tcp->due && tcp->rounds % ROUNDS_QUIET)
+        return 0;
+    tcp->due = false;
+    receive_all(tcp);
+    if (tcp->handled) { /* answers do not wait for the next call, nor does the program's next frame */
+        flush_pending(tcp);
+        tcp->tick++;
+    }
     return tcp->handled;
 }
 
@@ -182,22 +213,34 @@ static void tcp_idle(void *state, uint64_t now)
 
     tcp->due = true;
     end_lifelines(tcp);
-    if (tcp->idle)
-        tcp->idle(tcp->idle_arg, now);
+    rk_tcp_check_silence(tcp, now);
+    if (tcp->hooks->idle)
+        tcp->hooks->idle(tcp->hooks_arg, now);
+}
+
+/* Has a rank of the own job, which finalizes as well, sent its last frame? Each socket is read to its end before it closes. */
+static bool has_left(struct rk_tcp_link *l)
+{
+    const struct rk_ctx *ctx = l->tcp->ctx;
+
+    rk_tcp_send_bye(l);
+    return ctx->engine->alone || l->peer->number >= ctx->boot->size || rk_tcp_is_over(l);
 }
 
 static rank_status_t tcp_drained(void *state)
 {
     struct rk_tcp *tcp = state;
+    rank_status_t st = RANK_OK;
     struct rk_link *at;
 
     rk_list_for_each(at, &tcp->links)
     {
-        const struct rk_tcp_link *l = rk_list_entry(at, struct rk_tcp_link, on_links);
-        if (!l->failed && rk_tcp_waits(l))
-            return RK_AGAIN;
+        struct rk_tcp_link *l = rk_list_entry(at, struct rk_tcp_link, on_links);
+        bool leaves = tcp->ctx->engine->draining && !l->peer->by_conn;
+        if (!l->failed && (rk_tcp_waits(l) || (leaves && !has_left(l))))
+            st = RK_AGAIN;
     }
-    return RANK_OK;
+    return st;
 }
 
 const struct rk_channel rk_channel_tcp = {

@@ -2,14 +2,14 @@
 /*
  * tcp_channel.h: carry frames over a socket for each peer.
  *
- * Room: the channel of connections that no launcher made: streams, rendezvous, one set of descriptors.
+ * Room: the channel between hosts without RDMA, and of connections: streams, rendezvous, one set of descriptors.
  * Callers: lib/conn.
  * Never: opens a connection; believes an address that a peer names.
  * Tests: tests/conn, tests/unit/tcp_wire_test.c, tests/fuzz/fuzz_tcp.c.
  *
  * lib/conn opens the sockets and proves the peer; then it attaches each to the number of its peer. The
  * channel owns the socket from then on. Its end is the peer's end: it is reported as a death, or as a close if the peer
- * has announced it.
+ * has announced it. A rank of a job announces it with its last frame when it finalizes: that is no death.
  *
  * Frames leave at once, in one system call. What finds no room in the socket waits in the link's buffer; what finds none
  * there waits with the engine. The first frame between two progress calls leaves at once, later ones leave together.
@@ -80,6 +80,16 @@ struct rk_tcp_counts {
     uint64_t sent_ns, received_ns; /* rk_clock_coarse_ns; 0: none */
 };
 
+/* What lib/conn does for the channel. */
+struct rk_tcp_hooks {
+    /* First contact of a rank: begin it, or continue. RK_AGAIN: under way. RANK_OK: the peer has a link now. */
+    rank_status_t (*contact)(void *arg, struct rk_peer *peer);
+    /* Handshakes are over (rk_tcp.settled). */
+    void (*settle)(void *arg);
+    /* About every 125 ms. */
+    void (*idle)(void *arg, uint64_t now);
+};
+
 /* Does a frame of this kind begin a message? Announcements stand for RK_KIND_RNDV. */
 RK_INLINE bool rk_tcp_is_message(uint8_t kind)
 {
@@ -116,7 +126,9 @@ struct rk_tcp_link {
     unsigned char *packed;     /* its payload, if the view is no plain host memory, or the memory has gone */
     uint64_t tick;       /* of the last frame */
     uint32_t kept;       /* frames that have waited for others */
-    struct rk_tcp_counts *counts;
+    struct rk_tcp_counts *counts, own; /* own: of a rank */
+    uint64_t silence_ns, next_check;   /* the peer's host must answer in that time */
+    uint64_t unanswered_since;         /* 0: nothing waits for an answer */
 };
 
 struct rk_tcp {
@@ -130,15 +142,17 @@ struct rk_tcp {
     struct rk_tcp_link *last; /* from which something came; NULL: it is closed */
     struct rk_slab ops;
     struct rk_handles op_ids;
-    uint64_t tick; /* progress calls */
+    uint64_t rounds; /* progress calls */
+    uint64_t tick;   /* of their begins and ends: the first frame behind each leaves at once */
     int handled;   /* by this progress call */
     int watched, quiet; /* descriptors in the set; those of them where little happens: listeners and lifelines */
     bool ended;    /* a lifeline has ended: to be closed once its peer is dead */
     bool due;      /* look at the set in the next progress call, even if all are quiet */
     bool leaving;  /* the rooms above are closed: nothing is delivered any more */
     uint64_t bad_frames;
-    void (*idle)(void *arg, uint64_t now); /* of lib/conn: about every 125 ms; NULL: none */
-    void *idle_arg;
+    bool settled;  /* handshakes are over: call hooks->settle */
+    const struct rk_tcp_hooks *hooks; /* of lib/conn */
+    void *hooks_arg;
 };
 
 extern const struct rk_channel rk_channel_tcp;
@@ -152,16 +166,21 @@ void rk_tcp_rewatch(struct rk_tcp *tcp, struct rk_tcp_source *source, uint32_t e
 void rk_tcp_unwatch(struct rk_tcp *tcp, struct rk_tcp_source *source);
 
 /*
- * The socket leads to the peer: connect it. Takes the socket, unless it fails. counts outlive the link. lifeline: another
- * channel connects it.
+ * The socket leads to the peer: connect it. Takes the socket, unless it fails. counts outlive the link; NULL: its own. The
+ * peer's host must answer within silence_ns. lifeline: another channel connects it.
  */
-rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, struct rk_tcp_counts *counts, bool lifeline);
+rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, struct rk_tcp_counts *counts, uint64_t silence_ns,
+                            bool lifeline);
 /* The link of a peer; NULL: it has none any more. */
 struct rk_tcp_link *rk_tcp_link_of(const struct rk_tcp *tcp, const struct rk_peer *peer);
 /* Of a lifeline: announce that frames on the other channel are received. */
 void rk_tcp_send_ready(struct rk_tcp_link *l);
 /* Send the last frame. The socket takes no more frames; the peer's are still received. */
 void rk_tcp_send_bye(struct rk_tcp_link *l);
+/* The peer has sent its last frame, with these flags. */
+void rk_tcp_bye_came(struct rk_tcp_link *l, uint8_t flags);
+/* Check whether the hosts of silent peers answer. */
+void rk_tcp_check_silence(struct rk_tcp *tcp, uint64_t now);
 /* Is all sent, and has the peer sent all? Or has the connection ended? */
 bool rk_tcp_is_over(const struct rk_tcp_link *l);
 

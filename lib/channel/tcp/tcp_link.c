@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -55,9 +57,81 @@ void rk_tcp_link_failed(struct rk_tcp_link *l, const char *why)
     rk_tcp_unwatch(l->tcp, &l->source);
     if (why && !l->bye_sent)
         rk_debug("the connection to peer %d is at its end: %s", l->peer->number, why);
-    l->peer->closed |= l->bye || l->bye_sent;
+    if (!l->peer->by_conn && l->bye)
+        return; /* rk_tcp_bye_came has reported what there is to report */
+    l->peer->closed |= l->peer->by_conn && (l->bye || l->bye_sent);
     l->tcp->ended |= l->lifeline;
     rk_engine_report_death(l->tcp->ctx, l->peer->number);
+}
+
+void rk_tcp_bye_came(struct rk_tcp_link *l, uint8_t flags)
+{
+    struct rk_ctx *ctx = l->tcp->ctx;
+
+    l->bye = true;
+    if (!l->peer->by_conn) {
+        l->peer->left = 1;
+        /* A wait for a rank that leaves alone, after a death, never ends; nor does the last barrier. */
+        if (!(flags & RK_TCP_DISCONNECTED) && (!ctx->engine->finalizing || flags & RK_TCP_ALONE))
+            rk_engine_report_death(ctx, l->peer->number);
+    } else if (l->lifeline) { /* confirmed once its frames are delivered and it is disconnected */
+        l->peer->closed = 1;
+        l->tcp->ended = true;
+        rk_engine_report_death(ctx, l->peer->number);
+    } else {
+        rk_tcp_send_bye(l);
+        rk_tcp_link_failed(l, NULL);
+    }
+}
+
+/*
+ * Report a peer whose host has not acknowledged bytes or probes for silence_ns.
+ * TCP_USER_TIMEOUT would also end a connection to a process that is stopped: its host answers, but its window is closed.
+ */
+static void check_link(struct rk_tcp_link *l, uint64_t now)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof(info);
+    uint64_t answered;
+
+    l->next_check = now + l->silence_ns / 8;
+    if (l->failed || getsockopt(l->source.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+        return;
+    if (!info.tcpi_unacked && !info.tcpi_probes) {
+        l->unanswered_since = 0;
+        return;
+    }
+    answered = now - (uint64_t)info.tcpi_last_ack_recv * 1000000;
+    if (!l->unanswered_since)
+        l->unanswered_since = now;
+    else if (answered > l->unanswered_since)
+        l->unanswered_since = answered;
+    if (now - l->unanswered_since >= l->silence_ns)
+        rk_tcp_link_failed(l, "its host does not answer");
+}
+
+void rk_tcp_check_silence(struct rk_tcp *tcp, uint64_t now)
+{
+    struct rk_link *at;
+
+    rk_list_for_each(at, &tcp->links)
+    {
+        struct rk_tcp_link *l = rk_list_entry(at, struct rk_tcp_link, on_links);
+        if (now >= l->next_check)
+            check_link(l, now);
+    }
+}
+
+static void set_options(int fd, uint64_t silence_ns)
+{
+    uint64_t third = silence_ns / 3000000000u; /* idle, then two probes */
+    int on = 1, probes = 2, s = third > 10000 ? 10000 : third > 0 ? (int)third : 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &s, sizeof(s));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &s, sizeof(s));
 }
 
 void rk_tcp_link_ready(struct rk_tcp_source *source, uint32_t events)
@@ -93,7 +167,8 @@ struct rk_tcp_link *rk_tcp_link_of(const struct rk_tcp *tcp, const struct rk_pee
     return peer->number < tcp->by_number_cap ? tcp->by_number[peer->number] : NULL;
 }
 
-rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, struct rk_tcp_counts *counts, bool lifeline)
+rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, struct rk_tcp_counts *counts, uint64_t silence_ns,
+                            bool lifeline)
 {
     struct rk_tcp_link *l;
     rank_status_t st = make_room(tcp, peer->number);
@@ -105,7 +180,9 @@ rank_status_t rk_tcp_attach(struct rk_tcp *tcp, int fd, struct rk_peer *peer, st
     l->lifeline = lifeline;
     l->tcp = tcp;
     l->peer = peer;
-    l->counts = counts;
+    l->counts = counts ? counts : &l->own;
+    l->silence_ns = silence_ns;
+    set_options(fd, silence_ns);
     l->tick = UINT64_MAX;
     rk_list_init(&l->on_pending);
     rk_list_init(&l->ops);
@@ -133,7 +210,7 @@ void rk_tcp_link_close(struct rk_tcp_link *l)
 {
     struct rk_tcp *tcp = l->tcp;
 
-    if (l->lifeline && l->bye)
+    if ((l->lifeline && l->bye) || (tcp->leaving && !l->peer->by_conn))
         rk_tcp_send_bye(l); /* nothing here touches the peer's memory any more */
     if (!l->failed)
         rk_tcp_unwatch(tcp, &l->source);
@@ -164,8 +241,11 @@ void rk_tcp_send_ready(struct rk_tcp_link *l)
 
 void rk_tcp_send_bye(struct rk_tcp_link *l)
 {
-    const struct rk_hdr bye = {.kind = RK_TCP_BYE, .epoch = l->peer->epoch};
+    struct rk_hdr bye = {.kind = RK_TCP_BYE, .epoch = l->peer->epoch};
+    const struct rk_engine *e = l->tcp->ctx->engine;
 
+    if (!l->peer->by_conn)
+        bye.flags = e->alone ? RK_TCP_ALONE : e->draining || l->tcp->leaving ? 0 : RK_TCP_DISCONNECTED;
     if (l->failed || l->bye_sent || rk_tcp_put(l, &bye, NULL, 0, NULL, NULL) == RK_AGAIN)
         return;
     l->bye_sent = true;

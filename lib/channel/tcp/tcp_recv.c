@@ -21,11 +21,8 @@ static bool tcp_deliver(struct rk_tcp_link *l, const struct rk_hdr *hdr, const v
     rk_handler_fn handler;
 
     l->tcp->handled++;
-    if (hdr->kind == RK_TCP_BYE && l->lifeline && !l->bye) {
-        l->bye = true; /* confirmed once its frames are delivered and it is disconnected */
-        l->peer->closed = 1;
-        l->tcp->ended = true;
-        rk_engine_report_death(ctx, l->peer->number);
+    if (hdr->kind == RK_TCP_BYE && !(l->lifeline && l->bye)) {
+        rk_tcp_bye_came(l, hdr->flags);
         return true;
     }
     if (l->lifeline && hdr->kind == RK_TCP_READY && l->peer->channel && l->peer->channel->links) {
@@ -34,12 +31,6 @@ static bool tcp_deliver(struct rk_tcp_link *l, const struct rk_hdr *hdr, const v
     }
     if (l->lifeline || hdr->kind == RK_TCP_READY)
         return false;
-    if (hdr->kind == RK_TCP_BYE) {
-        l->bye = true;
-        rk_tcp_send_bye(l);
-        rk_tcp_link_failed(l, NULL);
-        return true;
-    }
     if (l->tcp->leaving || l->bye_sent || l->peer->state == RK_PEER_DEAD)
         return true;
     l->counts->messages_received += rk_tcp_is_message(hdr->kind);

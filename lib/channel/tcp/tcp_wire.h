@@ -32,9 +32,10 @@ enum {
 };
 /*
  * Flags. Of DATA, UNREAD: the sender cannot read the rest of the payload. Of DATA without payload, END: all of a READ has
- * been sent; src: status. Of WRITE, END: the last chunk.
+ * been sent; src: status. Of WRITE, END: the last chunk. Of a rank's BYE, ALONE: it leaves its job without the others, after
+ * a death; DISCONNECTED: its job is disconnected from the peer's.
  */
-enum { RK_TCP_UNREAD = 1, RK_TCP_END = 2 };
+enum { RK_TCP_UNREAD = 1, RK_TCP_END = 2, RK_TCP_ALONE = 4, RK_TCP_DISCONNECTED = 8 };
 
 struct rk_tcp_announce {
     struct rk_id op;

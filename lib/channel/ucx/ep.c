@@ -191,13 +191,13 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
     }
     if (l->failed || l->dropped)
         return RANK_ERR_PEER_DEAD;
-    st = rk_peer_card(peer, RK_UCX_CARD, bytes, &len);
+    st = rk_peer_card(peer, "ucx", bytes, &len);
     if (st)
         return st;
     memset(bytes + len, 0, sizeof(bytes) - len);
     if (!rk_ucx_card_decode(bytes, len, &card, &address)) {
-        return rk_fail(RANK_ERR_CHANNEL, "the address %s of rank %u is malformed; do all ranks use the same librank?",
-                       RK_UCX_CARD, peer->id.rank);
+        return rk_fail(RANK_ERR_CHANNEL, "the UCX address of rank %u is malformed; do all ranks use the same librank?",
+                       peer->id.rank);
     }
     if (!rk_ucx_card_fits(&card, versions, sizeof(versions)) && peer->id.job != ucx->job) {
         return rk_fail(RANK_ERR_CHANNEL, "rank %u of another job uses UCX %s: start both with the same LD_LIBRARY_PATH",

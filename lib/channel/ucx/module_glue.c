@@ -23,9 +23,9 @@ const char *rk_env(const char *name)
     return rk_core->env(name);
 }
 
-rank_status_t rk_peer_card(struct rk_peer *peer, const char *key, void *data, size_t *len)
+rank_status_t rk_peer_card(struct rk_peer *peer, const char *channel, void *data, size_t *len)
 {
-    return rk_core->peer_card(peer, key, data, len);
+    return rk_core->peer_card(peer, channel, data, len);
 }
 
 struct rk_peer *rk_engine_peer(struct rk_ctx *ctx, int number)

@@ -285,7 +285,7 @@ int main(int argc, char **argv)
     for (int r = 0; r < mp.size; r++) {
         const char *name = rank_channel_name(mp.world, r);
         MP_CHECK(name != NULL);
-        here = here && strcmp(name, "ucx") != 0;
+        here = here && strcmp(name, "ucx") != 0 && strcmp(name, "tcp") != 0;
     }
     MP_OK(rank_allreduce(&here, &mapped, 1, RANK_INT32, RANK_MIN, mp.world));
     mp_case(&mp, "fresh");
