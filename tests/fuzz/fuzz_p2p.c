@@ -251,6 +251,10 @@ static struct rank_team *make_or_free(struct rk_ctx *ctx, struct rank_team *late
         return rk_team_create(ctx, LATE, ME, RANKS, NULL, &late) ? NULL : late;
     if (next() % 4)
         return late;
+    for (int i = 0; i < SLOTS; i++) {
+        if (slots[i].used && (slots[i].req.team & ~RK_TEAM_COLL) == LATE)
+            return late; /* no program frees a team with requests under way */
+    }
     rk_team_discard(late);
     rk_team_destroy(late);
     return NULL;
