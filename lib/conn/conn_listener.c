@@ -52,23 +52,23 @@ static void listener_sweep(rank_listener_t t)
 }
 
 /* End the oldest handshake, unless it is young. Clients that are silent must not keep others out. */
-static bool listener_evict(struct rk_conns *c)
+static bool listener_evict(rank_listener_t t)
 {
-    struct rk_shaking *oldest = NULL;
     struct rk_link *at;
 
-    rk_list_for_each(at, &c->listeners)
+    rk_list_for_each(at, &t->half_open)
     {
-        rank_listener_t t = rk_list_entry(at, struct rank_listener, link);
-        struct rk_shaking *s = rk_list_entry(t->half_open.next, struct rk_shaking, link);
-        if (!rk_list_empty(&t->half_open) && !s->over && (!oldest || s->begun < oldest->begun))
-            oldest = s;
+        struct rk_shaking *s = rk_list_entry(at, struct rk_shaking, link);
+
+        if (s->over)
+            continue;
+        if (rk_clock_ns() - s->begun < YOUNG_NS)
+            return false;
+        t->nhalf_open--;
+        rk_shake_end(s);
+        return true;
     }
-    if (!oldest || rk_clock_ns() - oldest->begun < YOUNG_NS)
-        return false;
-    c->half_open--;
-    rk_shake_end(oldest);
-    return true;
+    return false;
 }
 
 static void listener_ready(struct rk_tcp_source *source, uint32_t events)
@@ -80,7 +80,7 @@ static void listener_ready(struct rk_tcp_source *source, uint32_t events)
     for (int i = 0; i < ACCEPTS_A_ROUND; i++) {
         int fd;
 
-        if (t->of->half_open >= RK_CONN_HALF_OPEN && !listener_evict(t->of)) {
+        if (t->nhalf_open >= RK_CONN_HALF_OPEN && !listener_evict(t)) {
             listener_pause(t);
             return;
         }
@@ -96,7 +96,7 @@ static void listener_ready(struct rk_tcp_source *source, uint32_t events)
         if (fd < 0 && errno != EINTR && errno != ECONNABORTED)
             return;
         if (fd >= 0 && rk_shake_begin(t->of, fd, t, &t->opts))
-            t->of->half_open++;
+            t->nhalf_open++;
     }
 }
 
@@ -104,7 +104,7 @@ void rk_listener_shaken(struct rk_shaking *s)
 {
     rank_listener_t t = s->listener;
 
-    s->of->half_open--;
+    t->nhalf_open--;
     if (s->status) {
         rk_debug("rank_listen: a client is refused: %s", s->why);
         return;
@@ -227,10 +227,6 @@ void rk_conn_count_drop(struct rk_conn_count *count)
 
 void rk_listener_end(rank_listener_t t)
 {
-    struct rk_link *at;
-
-    rk_list_for_each(at, &t->half_open)
-        t->of->half_open -= !rk_list_entry(at, struct rk_shaking, link)->over;
     end_all(&t->half_open);
     end_all(&t->ready);
     rk_tcp_unwatch(t->of->tcp, &t->source);

@@ -20,7 +20,7 @@
 #include "lib/conn/secret.h"
 #include "lib/p2p/team.h"
 
-enum { RK_CONN_HALF_OPEN = 64 /* handshakes at a time */ };
+enum { RK_CONN_HALF_OPEN = 64 /* handshakes of a listener at a time */ };
 
 /* Objects of a context. */
 struct rk_conns {
@@ -32,7 +32,6 @@ struct rk_conns {
     uint64_t host;
     char name[RK_SHAKE_NAME];
     struct rk_link listeners, clients, contacts, conns; /* clients, contacts: handshakes of rank_connect, of ranks.c */
-    int half_open;    /* handshakes of all listeners */
     bool connects;    /* connections are wanted, and not only links of ranks */
     struct rk_ranks *ranks; /* ranks of jobs connect by tcp; or NULL */
 };
@@ -54,6 +53,7 @@ struct rank_listener {
     struct rk_tcp_source source;
     struct rk_conns *of;
     struct rk_link link, half_open, ready; /* ready: handshakes that are done */
+    int nhalf_open;
     struct rk_conn_opts opts;
     struct rk_conn_count *count;
     rank_status_t failed; /* of accept(2), not reported so far */

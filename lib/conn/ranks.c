@@ -56,6 +56,7 @@ struct rank_name {
 struct contact {
     struct rk_link link;
     struct rk_peer *peer;
+    uint64_t job;               /* of the peer: its number may go to another job */
     struct rk_shaking *shaking; /* NULL: the peer's is expected, or another try */
     struct rk_conn_opts opts;
     struct card card;
@@ -198,11 +199,6 @@ rank_status_t rk_ranks_open(struct rk_ctx *ctx)
 
 /* ---------------------------------------------------------------------- first contact */
 
-static struct contact *contact_of(const struct rk_ranks *r, const struct rk_peer *peer)
-{
-    return peer->number < r->cap ? r->by_number[peer->number] : NULL;
-}
-
 static void end_try(struct contact *k)
 {
     if (k->shaking)
@@ -217,6 +213,16 @@ static void contact_end(struct rk_ranks *r, struct contact *k)
     rk_list_remove(&k->link);
     rk_secret_clear(&k->opts.secret);
     free(k);
+}
+
+static struct contact *contact_of(struct rk_ranks *r, const struct rk_peer *peer)
+{
+    struct contact *k = peer->number < r->cap ? r->by_number[peer->number] : NULL;
+
+    if (!k || k->job == peer->id.job)
+        return k;
+    contact_end(r, k);
+    return NULL;
 }
 
 static struct contact *contact_add(struct rk_ranks *r, struct rk_peer *peer)
@@ -240,6 +246,7 @@ static struct contact *contact_add(struct rk_ranks *r, struct rk_peer *peer)
         return NULL;
     }
     k->peer = peer;
+    k->job = peer->id.job;
     r->by_number[peer->number] = k;
     rk_list_append(&r->contacts, &k->link);
     return k;
@@ -352,7 +359,7 @@ static void try_over(struct rk_ranks *r, struct contact *k, const char *why, boo
     address_at(k, &r->mine, k->next - 1, &at);
     add_reason(k, &at, why);
     try_next(r, k, now);
-    if (k->failed && k->tries > 0) { /* the process listened, and does no more */
+    if (k->failed && k->tries > 0 && !connected) { /* the process listened, and does no more */
         rk_debug("rank %u%s has ended: %s", k->peer->id.rank, rk_peer_job_suffix(k->peer), k->why);
         rk_engine_report_death(r->of->ctx, k->peer->number);
     }
@@ -386,7 +393,7 @@ static void contact_advance(struct rk_ranks *r, struct contact *k, uint64_t now)
 {
     struct rk_shaking *s = k->shaking;
 
-    if (k->failed || k->peer->state != RK_PEER_NEW)
+    if (k->failed)
         return;
     if (s && s->over && !s->status) {
         k->shaking = NULL;
@@ -403,7 +410,7 @@ static void contact_advance(struct rk_ranks *r, struct contact *k, uint64_t now)
 /* Has the peer a link, or has its own try not come? Then the next call begins anew. */
 static bool is_over(const struct contact *k, uint64_t now)
 {
-    return k->peer->state != RK_PEER_NEW || (!k->failed && !k->shaking && !k->retry_at && now >= k->until);
+    return k->peer->state != RK_PEER_NEW || k->job != k->peer->id.job || (!k->failed && !k->shaking && !k->retry_at && now >= k->until);
 }
 
 static rank_status_t contact_begin(struct rk_ranks *r, struct rk_peer *peer, struct contact **out)
@@ -513,7 +520,8 @@ void rk_ranks_settle(struct rk_ranks *r)
     rk_list_for_each_safe(at, next, &r->contacts)
     {
         struct contact *k = rk_list_entry(at, struct contact, link);
-        contact_advance(r, k, now);
+        if (!is_over(k, now))
+            contact_advance(r, k, now);
         if (is_over(k, now))
             contact_end(r, k);
     }
