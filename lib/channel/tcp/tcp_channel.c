@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPS_CHUNK = 32, ROUNDS_PER_SET = 4, ROUNDS_QUIET = 64, DRAIN_NS = 100 * 1000 * 1000 };
+enum { OPS_CHUNK = 32, ROUNDS_PER_SET = 4, ROUNDS_QUIET = 64, DRAIN_NS = 20 * 1000 * 1000 };
 
 static const struct rk_tcp_hooks no_hooks;
 
@@ -76,7 +76,7 @@ static void tcp_disconnect(void *state, struct rk_peer *peer)
         rk_tcp_link_close(peer->ep);
 }
 
-/* The launcher may report a death before the socket shows its end, behind the last frames. */
+/* The launcher may report a death before the socket shows its end, behind the last frames. All ranks of a host may be lost. */
 static void tcp_drain(void *state, struct rk_peer *peer)
 {
     struct rk_tcp_link *l = rk_tcp_link_of(state, peer);
