@@ -21,9 +21,9 @@ const struct rk_conf_row rk_conf_rows[] = {
      NULL, 0, 0, AT(crash_stack)},
     {"RANK_CHANNELS", RK_CONF_SET, "self,shm,ucx,tcp", "",
      "Channels that may carry messages. With ucx and tcp, UCX carries them between hosts with RDMA devices, in processes "
-     "with device memory, and where UCX_TLS, UCX_NET_DEVICES or UCX_MAX_EAGER_RAILS is set; tcp does everywhere else. "
-     "Without shm, ranks of one node use ucx or tcp; ucx does it by UCX's shared memory unless UCX_TLS excludes it "
-     "(tcp,self). There a rank that is killed while it writes can block other senders to the same receiver.",
+     "with device memory, and where UCX_TLS, UCX_NET_DEVICES, UCX_MAX_EAGER_RAILS or UCX_TCP_PORT_RANGE is set; tcp does "
+     "everywhere else. Without shm, ranks of one node use ucx or tcp; ucx does it by UCX's shared memory unless UCX_TLS "
+     "excludes it (tcp,self). There a rank that is killed while it writes can block other senders to the same receiver.",
      "self|shm|ucx|tcp", 0, 0, AT(channels)},
     {"RANK_EAGER_MAX", RK_CONF_SIZE, "16K", "bytes",
      "Maximum size of an eager message, which is sent at once and copied; a channel may allow less. "

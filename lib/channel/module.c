@@ -5,6 +5,7 @@
 #include "lib/channel/module.h"
 #include "lib/base/arg_error.h"
 #include "lib/base/companion.h"
+#include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/channel/services.h"
 #include "lib/mem/kind.h"
@@ -16,6 +17,16 @@
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
+
+bool rk_ucx_is_wanted(void)
+{
+    static const char *const chosen[] = {"UCX_TLS", "UCX_NET_DEVICES", "UCX_MAX_EAGER_RAILS", "UCX_TCP_PORT_RANGE"};
+    bool any = !(rk_conf.channels & RK_CONF_TCP) || rk_nkinds || rk_rdma_devices();
+
+    for (size_t i = 0; i < RK_ARRAY_LEN(chosen) && !any; i++)
+        any = rk_env(chosen[i]) != NULL;
+    return any && rk_conf.channels & RK_CONF_UCX;
+}
 
 static void log_text(int level, const char *text)
 {

@@ -10,9 +10,7 @@
 #ifndef RK_CHANNEL_MODULE_H
 #define RK_CHANNEL_MODULE_H
 
-#include "lib/base/conf.h"
 #include "lib/core/channel.h"
-#include "lib/mem/kind.h"
 
 #include <dirent.h>
 
@@ -33,15 +31,9 @@ RK_INLINE bool rk_rdma_devices(void)
 
 /*
  * Do ranks of several hosts use UCX? Beside tcp it is for RDMA, for device memory, whose copies it overlaps, and for users
- * that choose its transports, devices or number of links.
+ * that choose its transports, devices, number of links or ports.
  */
-RK_INLINE bool rk_ucx_is_wanted(void)
-{
-    if (!(rk_conf.channels & RK_CONF_UCX))
-        return false;
-    return !(rk_conf.channels & RK_CONF_TCP) || rk_nkinds || rk_rdma_devices() || rk_env("UCX_TLS") ||
-           rk_env("UCX_NET_DEVICES") || rk_env("UCX_MAX_EAGER_RAILS");
-}
+bool rk_ucx_is_wanted(void);
 
 /*
  * Load librank-NAME.so. It stays loaded; later calls return the same struct. RANK_ERR_NOT_SUPPORTED with a line
