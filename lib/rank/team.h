@@ -130,7 +130,7 @@ RANK_API rank_status_t rank_team_create(rank_team_t parent, int64_t n, const int
 RANK_API rank_status_t rank_team_free(rank_team_t *team);
 
 /* Get the channel that carries messages to peer. The first call may establish the connection.
- * Returns "self", "shm" or "ucx" in static storage, or NULL on an error. */
+ * Returns "self", "shm", "tcp" or "ucx" in static storage, or NULL on an error. */
 RANK_API const char *rank_channel_name(rank_team_t team, int peer);
 
 /* ---------------------------------------------------------------------------- rank_spawn: start further processes */
@@ -151,7 +151,7 @@ typedef struct rank_spawn_params {
  * of team come first, then the new ones, each in their order. Each new rank gets it from rank_parent. params is used at
  * root only, and is read during the call only. The call returns when the new ranks are in rank_init, which waits for the
  * parents. *both works in every call that takes a team. The caller frees it, in both worlds. A rank that fails in one
- * world is a dead peer in the other, if the launcher continues the job. The call needs UCX, and a launcher that can
+ * world is a dead peer in the other, if the launcher continues the job. The call needs tcp or UCX, and a launcher that can
  * start processes at run time. It has no time limit of its own.
  *
  * An invalid team or root fails at once, on that rank alone. All other errors are equal on every rank that lives. After
@@ -162,8 +162,8 @@ typedef struct rank_spawn_params {
  * RANK_ERR_SPAWN: the launcher could not start the program. The log has the cause.
  * RANK_ERR_PEER_DEAD: a new rank ended before it joined, or a rank of team failed.
  * RANK_ERR_BOOT: the new ranks or the launcher sent invalid data, for example of another library version.
- * RANK_ERR_CONFIG: RANK_CHANNELS excludes ucx on some rank.
- * RANK_ERR_CHANNEL, RANK_ERR_UNREACHABLE: UCX could not be opened, or does not reach the other world.
+ * RANK_ERR_CONFIG: RANK_CHANNELS excludes tcp and ucx on some rank.
+ * RANK_ERR_CHANNEL, RANK_ERR_UNREACHABLE: no network channel could be opened, or none reaches the other world.
  */
 RANK_API rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, rank_team_t team,
                                   rank_team_t *both);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""words.py TOP [EXCEPTIONS]: find words that CONTRIBUTING.md and doc/glossary.md do not allow below TOP.
+"""words.py TOP [EXCEPTIONS]: find words that CONTRIBUTING.md does not allow below TOP.
 
 Prints one line a finding, "KIND FILE:LINE: TEXT"; KIND is person, head or term.
 A line of EXCEPTIONS is "PATH WORD REASON". PATH is a file, a pattern, or a folder with its slash. WORD is "*", "head",
@@ -19,7 +19,7 @@ OWN = ("tests/lint/words.py", "tests/lint/words.sh", "tests/lint/words.txt")
 HEAD_MAX = 80 # characters, without the marks of a comment
 
 PERSON = re.compile(r"\b(?:[Ww]ho(?:m|ever)?|[Nn]obody|[Ss]omebody|[Hh]e)\b")
-# The left column of doc/glossary.md's old words, without those that are terms elsewhere.
+# Words that earlier code used for terms of doc/glossary.md.
 TERMS = set("""
     aside crew crowded descend door door_words doubt errand errands excuse flight flights front_blame front_insist gathers
     guest guests hear hopeless keeper leftovers let_go linger lives mailbox massacre modexes muster nap naps obey outline

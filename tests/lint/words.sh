@@ -38,7 +38,7 @@ fi
 python3 tests/lint/words.py . tests/lint/words.txt >"$work/found" || { echo "not ok - words.py failed"; exit 1; }
 check person "no who, whom, nobody, somebody and he in comments, documents and messages"
 check head "the first comment line of a file has at most 80 characters"
-check term "no old word of doc/glossary.md is an identifier"
+check term "no word that a term of doc/glossary.md has replaced is an identifier"
 check exception "each exception has a reason"
 sed -n 's/^unused /# needed no more: /p' "$work/found"
 exit $bad
