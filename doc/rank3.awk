@@ -84,7 +84,7 @@ function sort_comment(    i, s, where, body, returned, failed, list, colon, open
         if (!open && match(s, /^RANK_ERR_[A-Z_]+(, RANK_ERR_[A-Z_]+)*: /)) {
             where = "error"
             colon = RLENGTH - 2
-            failed = failed ".TP\n.BR \"" substr(s, 1, colon) "\"" (names ? " \" (" names ")\"" : "") "\n" \
+            failed = failed ".TP\n\\fB" substr(s, 1, colon) "\\fR" (names ? " (" names ")" : "") "\n" \
                 text(substr(s, colon + 3))
         } else if (!open && s ~ /^Returns /) {
             where = "return"
@@ -113,9 +113,9 @@ function sort_comment(    i, s, where, body, returned, failed, list, colon, open
     if (!body)
         body = returned
     if (body)
-        description[page] = description[page] (names ? ".TP\n.B \"" names "\"\n" : ".PP\n") body
+        description[page] = description[page] (names ? ".TP\n\\fB" names "\\fR\n" : ".PP\n") body
     if (returned)
-        return_value[page] = return_value[page] ".TP\n.B \"" names "\"\n" returned
+        return_value[page] = return_value[page] ".TP\n\\fB" names "\\fR\n" returned
     errors[page] = errors[page] failed
 }
 
@@ -213,7 +213,7 @@ in_status {
         for (i = 4; i <= n; i++)
             meaning = meaning ", " part[i]
         gsub(/"/, "", meaning)
-        description[page] = description[page] ".TP\n.BR RANK_" part[2] " \" (" escape(part[1]) ")\"\n" \
+        description[page] = description[page] ".TP\n\\fBRANK_" part[2] "\\fR (" escape(part[1]) ")\n" \
             text(toupper(substr(meaning, 1, 1)) substr(meaning, 2) ".")
     }
     if ($0 !~ /\\$/)
@@ -292,12 +292,12 @@ function print_see_also(list, to,    n, i, other) {
     print ".SH SEE ALSO" >to
     n = split(list, other, " ")
     for (i = 1; i <= n; i++)
-        print ".BR " other[i] " (3)," >to
-    print ".BR xrun (1)" >to
+        print "\\fB" other[i] "\\fR(3)," >to
+    print "\\fBxrun\\fR(1)" >to
 }
 
 function print_head(name, to) {
-    print ".\\\" Made by doc/update.sh from lib/rank.h and doc/examples: change those." >to
+    print ".\\\" Made by doc/update.sh." >to
     print ".TH " toupper(name) " 3 \"\" \"librank " version "\" \"librank\"" >to
     print ".SH NAME" >to
 }
@@ -313,7 +313,7 @@ function print_overview(to,    i, p, list) {
         p = order[i]
         if (p == "rank")
             continue
-        print ".TP\n.BR " p " (3)\n" toupper(substr(title[p], 1, 1)) substr(title[p], 2) ":" >to
+        print ".TP\n\\fB" p "\\fR(3)\n" toupper(substr(title[p], 1, 1)) substr(title[p], 2) ":" >to
         print functions[p] "." >to
         list = list " " p
     }
@@ -345,13 +345,13 @@ function print_page(p, to,    list) {
     printf "%s", description[p] >to
     print ".SH RETURN VALUE" >to
     if (returns_status[p])
-        print "Functions of type rank_status_t return RANK_OK (0), or a negative status." >to
+        print "RANK_OK (0), or a negative status." >to
     printf "%s", return_value[p] >to
     print ".SH ERRORS" >to
     printf "%s", errors[p] >to
     if (errors[p])
         print ".PP" >to
-    print "Errors that all calls share are in\n.BR rank (3)." >to
+    print "\\fBrank\\fR(3) has those of all calls." >to
     print_example(p, to)
     print_see_also("rank " related[p], to)
     close(to)

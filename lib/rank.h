@@ -10,19 +10,16 @@
  *   - Exceptions return a value or a negative status: rank_team_rank, rank_team_size, rank_team_world_rank, rank_node_of,
  *     rank_thread_level, rank_dtype_size.
  *   - rank_op_defined and rank_initialized return 0 or 1. rank_status_string, rank_status_reason and rank_version return text.
- *   - rank_wtime returns seconds.
  *   - rank_channel_name and rank_world return NULL on an error. rank_abort does not return.
- *   - Only rank_abort ends the process. With RANK_ERRORS=abort some errors do too (see rank_status_reason).
+ *   - Only rank_abort ends the process, and some errors with RANK_ERRORS=abort.
  *   - A struct that begins with size is initialized by its macro, for example RANK_INIT_OPTS_INIT. It may grow.
- *   - Inputs come first, outputs last. Outputs are written only on success.
- *   - An envelope is also written when a receive is truncated.
- *   - Messages and collectives count elements of the datatype. One-sided calls count bytes. A rank_iov_t counts bytes.
+ *   - Inputs come first, outputs last. Outputs are written only on success, envelopes also by a truncated receive.
+ *   - Messages and collectives count elements of the datatype. One-sided calls and a rank_iov_t count bytes.
  *   - Counts are int64_t, ranks are int, tags are int64_t >= 0.
- *   - A buffer belongs to the library until its request is complete.
- *   - Until then a send buffer may be read, but not changed. A receive buffer must not be accessed.
+ *   - Until a request is complete, its send buffer may be read, but not changed. A receive buffer must not be accessed.
  *   - Every rank of a team makes the team's collective calls, in the same order.
- *   - A message or a one-sided call with the peer RANK_PROC_NULL completes at once. It writes no buffer and no result.
- *   - A receive or probe with it gives an envelope of source RANK_PROC_NULL, tag RANK_ANY_TAG and count 0.
+ *   - A call with the peer RANK_PROC_NULL completes at once, and writes no buffer and no result. The envelope of a receive
+ *     or probe has the source RANK_PROC_NULL, the tag RANK_ANY_TAG and count 0.
  *   - Each rank_X is a weak name of prank_X (rank/prank.h). A profiling tool defines rank_X, and calls prank_X.
  *
  * Completion
@@ -39,9 +36,8 @@
  *   - At MULTIPLE one thread at a time uses a request, a probed message or a buffer.
  *   - At MULTIPLE the collective calls on one team still have one order.
  *   - The caller frees no object that another thread uses. rank_init and rank_finalize run alone.
- *   - Any thread may call rank_status_string, rank_status_reason, rank_version, rank_wtime, rank_initialized and rank_abort at any time.
- *   - So it may the calls that make and free datatypes and operations, and rank_reduce_local.
- *   - A callback of rank_on_done runs on the thread that makes the progress.
+ *   - Any thread may call at any time: rank_status_string, rank_status_reason, rank_version, rank_wtime, rank_initialized,
+ *     rank_abort, rank_reduce_local, and the calls that make and free datatypes and operations.
  *
  * Errors
  *   - Argument errors are found before any data moves or any process starts. They change nothing.
@@ -50,15 +46,14 @@
  *   - RANK_ERR_COUNT: a count is negative, or exceeds the address space.
  *   - RANK_ERR_BOUNDS: a one-sided call reaches outside the memory of the peer.
  *   - RANK_ERR_ARG: a needed pointer is NULL, or any other argument is invalid.
- *   - A debug build of the library (configure --enable-debug) also finds buffers that overlap.
+ *   - A debug build of the library (configure --enable-debug) also finds buffers that overlap: RANK_ERR_ARG.
  *   - RANK_ERR_STATE: the call is not allowed now, for example before rank_init, or in a forked child.
  *   - A call that reaches a peer may also return the five that follow.
  *   - RANK_ERR_PEER_DEAD: the peer has failed.
  *   - RANK_ERR_CLOSED: the other side of a connection (rank_connect) has closed it.
  *   - RANK_ERR_UNREACHABLE: no channel leads to the peer, or its host does not answer. The peer may live.
  *   - RANK_ERR_NO_MEMORY: out of memory. RANK_ERR_CHANNEL: the channel itself failed.
- *   - A blocking call returns such an error. A nonblocking call returns it too, and then creates no request.
- *   - If it occurs later, the envelope's status, and the test or wait call, report it.
+ *   - A nonblocking call that returns such an error creates no request. If it occurs later, the test or wait call reports it.
  *   - One-sided calls without a request report it in the next rank_flush.
  */
 #ifndef RANK_H

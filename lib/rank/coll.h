@@ -12,13 +12,12 @@ extern "C" {
 /* ------------------------------------------------------------------------------- rank_coll: collective operations */
 
 /*
- * Every rank calls the same form: a blocking call does not match a nonblocking one. Buffers of different arguments must
- * not overlap. Debug builds return RANK_ERR_ARG. On equal team size and placement, a reduction gives the same bits in
- * every run, except sign and payload of a NaN.
+ * Every rank calls the same form: a blocking call does not match a nonblocking one. Buffers of different arguments
+ * must not overlap. On equal team size and placement, a reduction gives the same bits in every run, except sign and
+ * payload of a NaN.
  *
  * MIN and MAX give a NaN if one input is a NaN, as fminimum and fmaximum of C23 do. MINLOC and MAXLOC give the NaN with the
- * lowest index. Of zeros of both signs either may be the result. LAND, LOR and LXOR give 0 or 1, also in
- * a team of one. Among several ranks, the first result of a scan or exscan is of one input, and is that input.
+ * lowest index. LAND, LOR and LXOR give 0 or 1, also in a team of one.
  *
  * RANK_IN_PLACE takes the input from the output buffer:
  *   - allreduce, reduce_scatter, reduce_scatterv, allgather, allgatherv, alltoall, alltoallv, scan, exscan: as
@@ -29,9 +28,9 @@ extern "C" {
  *     is undefined afterwards.
  *
  * All ranks give the same collective, form (blocking, nonblocking, persistent), count, dtype, op and root, and lists of
- * counts where those are equal. A datatype of rank_dtype_create is compared by its size. If a call differs, the log names
- * what differs, and no rank gets data of another call. A rank that gets no data, as the root of rank_bcast, may return
- * success. Its next collective that waits for another rank then fails.
+ * counts where those are equal. A datatype of rank_dtype_create is compared by its size. If a call differs, the log
+ * names what differs, and no rank gets data of another call. A rank that gets no data, as the root of rank_bcast,
+ * may return success.
  *
  * RANK_ERR_COLLECTIVE: the call failed on another rank, or the ranks did not make the same call. Every later collective
  * of team returns it. Messages and other teams go on.
@@ -68,14 +67,14 @@ RANK_API rank_status_t rank_allgatherv(const void *sbuf, int64_t scount, void *r
 RANK_API rank_status_t rank_scatter(const void *sbuf, void *rbuf, int64_t count,
                                     rank_dtype_t dtype, int root, rank_team_t team);
 
-/* Collect different counts at root. rcounts and displs have an entry a rank, in elements. They and rbuf are used at root
- * only, during the call. scount is rcounts[rank] of the root, else the call fails. RANK_IN_PLACE as sbuf ignores scount. */
+/* Collect different counts at root. rcounts and displs have an entry a rank, in elements. They and rbuf are used at
+ * root only, during the call. scount is rcounts[rank] of the root, else the call fails. */
 RANK_API rank_status_t rank_gatherv(const void *sbuf, int64_t scount, void *rbuf,
                                     const int64_t *rcounts, const int64_t *displs,
                                     rank_dtype_t dtype, int root, rank_team_t team);
 
-/* Distribute different counts of sbuf at root. scounts and displs have an entry a rank, in elements. They and sbuf are
- * used at root only, during the call. rcount is scounts[rank] of the root. RANK_IN_PLACE as rbuf ignores rcount. */
+/* Distribute different counts of sbuf at root. scounts and displs have an entry a rank, in elements. They and sbuf
+ * are used at root only, during the call. rcount is scounts[rank] of the root. */
 RANK_API rank_status_t rank_scatterv(const void *sbuf, const int64_t *scounts,
                                      const int64_t *displs, void *rbuf, int64_t rcount,
                                      rank_dtype_t dtype, int root, rank_team_t team);

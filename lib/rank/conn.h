@@ -25,8 +25,8 @@ typedef struct rank_ctx_opts {
 #define RANK_CTX_OPTS_INIT {sizeof(rank_ctx_opts_t), 3, 0, NULL, NULL, 0}
 
 /*
- * Open a context, before rank_init, after it, or without it. Local. A process may open any number, from any thread. opts
- * may be NULL. No launcher is needed, and none is asked.
+ * Open a context, before rank_init, after it, or without it. A process may open any number, from any thread. opts
+ * may be NULL.
  * RANK_ERR_ARG: opts has a wrong size, level, name or net_devices.
  * RANK_ERR_CONFIG: a RANK_* variable has an invalid value.
  */
@@ -47,7 +47,6 @@ RANK_API rank_status_t rank_ctx_progress_arm(rank_ctx_t ctx);
 /*
  * As rank_reg, in a context, with the rights of peers: RANK_ACCESS_READ, RANK_ACCESS_WRITE or both. They are part of the
  * key. Puts and signals need RANK_ACCESS_WRITE, gets RANK_ACCESS_READ, atomics that return a value need both.
- * Peers of this host map memory without RANK_ACCESS_WRITE read-only.
  * RANK_ERR_ARG: access is 0 or has other bits. A call of a peer that needs another right fails with RANK_ERR_ARG there.
  * RANK_ERR_NOT_SUPPORTED: kind is RANK_MEM_CUDA.
  */
@@ -88,8 +87,8 @@ typedef struct rank_conn_opts {
 #define RANK_CONN_OPTS_INIT {sizeof(rank_conn_opts_t), 0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0}
 
 /*
- * Listen on "host:port", "[v6]:port" or ":port", which is all interfaces. Port 0: the system chooses. opts may be NULL.
- * Progress of the context carries out handshakes, of 64 clients at a time.
+ * Listen on "host:port", "[v6]:port" or ":port", which is all interfaces. Port 0: the system chooses. opts may be
+ * NULL. Progress of the context carries out handshakes.
  * RANK_ERR_ARG: the address is malformed, or not on the loopback interface, and there is neither secret nor RANK_CONN_OPEN.
  * RANK_ERR_UNREACHABLE: the host is unknown.
  * RANK_ERR_SYSTEM: the address is in use, or not of this host.

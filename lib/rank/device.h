@@ -55,8 +55,7 @@ typedef struct rank_device {
 /*
  * Get the GPU, NIC and cores that suit this rank, with the paths between them and the reasons. The call is local. With
  * options of xrun about GPUs or NICs these are the devices that it gave to the rank. Else they are chosen from all ranks
- * of the host and their cores as at rank_init, by the rules of xrun --topo. The first call of a process reads the
- * topology of the machine, which takes some 10 ms. No driver is loaded. A rank may have no GPU and no NIC. If
+ * of the host and their cores as at rank_init, by the rules of xrun --topo. A rank may have no GPU and no NIC. If
  * CUDA_VISIBLE_DEVICES is set, only those GPUs of NVIDIA are chosen that it names.
  * RANK_ERR_ARG: out is NULL, or its size is too small.
  * RANK_ERR_SYSTEM: the topology cannot be read.

@@ -12,8 +12,8 @@ extern "C" {
 /* --------------------------------------------------------------------------- rank_send: send and receive messages */
 
 /* Send a message. The call returns when buf may be reused. Messages between two ranks on one team are received in the
- * order sent, if one receive could match them. A message longer than RANK_EAGER_MAX waits for its receive. If all ranks
- * send first, receivers buffer such messages up to RANK_RNDV_UNEXPECTED_MAX bytes. Beyond that the sends never return. */
+ * order sent, if one receive could match them. A message longer than RANK_EAGER_MAX waits for its receive, or until
+ * a blocked receiver buffers it (RANK_RNDV_UNEXPECTED_MAX). */
 RANK_API rank_status_t rank_send(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                  int64_t tag, rank_team_t team);
 
@@ -24,17 +24,15 @@ RANK_API rank_status_t rank_ssend(const void *buf, int64_t count, rank_dtype_t d
 /*
  * Receive a message from peer or RANK_ANY_SOURCE, with tag or RANK_ANY_TAG. envelope may be NULL.
  * RANK_ERR_TRUNCATED: the message is longer than count. The first count elements are in buf, the rest is lost.
- *   One line on standard error has both sizes (RANK_ERRORS).
  * RANK_ERR_PEER_DEAD: the peer failed before it sent a matching message. With RANK_ANY_SOURCE each failure in the team
- *   ends all pending wildcard receives and probes once. If none is pending, the failure ends the next one. Later ones
- *   wait for the survivors. If no other rank of the team lives, each one ends at once, unless a matching message has
- *   arrived.
+ *   ends all pending wildcard receives and probes once. If none is pending, the failure ends the next one. If no
+ *   other rank of the team lives, each one ends at once.
  */
 RANK_API rank_status_t rank_recv(void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                  int64_t tag, rank_team_t team, rank_envelope_t *envelope);
 
-/* Start a send or a receive. A test or wait call completes *req and frees it. The buffers of pending receives must not
- * overlap. Debug builds return RANK_ERR_ARG for the second. */
+/* Start a send or a receive. A test or wait call completes *req and frees it. The buffers of pending receives must
+ * not overlap. */
 RANK_API rank_status_t rank_isend(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                   int64_t tag, rank_team_t team, rank_request_t *req);
 RANK_API rank_status_t rank_issend(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
@@ -51,7 +49,7 @@ RANK_API rank_status_t rank_sendrecv(const void *sbuf, int64_t scount, rank_dtyp
 
 /* ------------------------------------------------------------ rank_probe: inspect a message before it is received */
 
-/* Wait for a matching message, without receiving it. Arguments are those of rank_recv.
+/* Wait for a matching message, without receiving it.
  * RANK_ERR_PEER_DEAD: as for rank_recv. */
 RANK_API rank_status_t rank_probe(int peer, int64_t tag, rank_team_t team,
                                   rank_envelope_t *envelope);
@@ -61,7 +59,7 @@ RANK_API rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int 
                                    rank_envelope_t *envelope);
 
 /* As rank_probe, and claim the message: no other receive or probe matches it. rank_mrecv or rank_imrecv receives
- * *message, once. Until then its sender may wait. rank_finalize frees a message that is never received. */
+ * *message, once. Until then its sender may wait. */
 RANK_API rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team,
                                    rank_message_t *message, rank_envelope_t *envelope);
 
@@ -74,8 +72,7 @@ RANK_API rank_status_t rank_mprobe_timed(int peer, int64_t tag, rank_team_t team
 RANK_API rank_status_t rank_improbe(int peer, int64_t tag, rank_team_t team, int *found,
                                     rank_message_t *message, rank_envelope_t *envelope);
 
-/* Receive the message and set *message to RANK_MESSAGE_NULL. The receive has already matched, so rank_cancel has no
- * effect.
+/* Receive the message and set *message to RANK_MESSAGE_NULL.
  * RANK_ERR_PEER_DEAD: the sender failed before it delivered the data. */
 RANK_API rank_status_t rank_mrecv(void *buf, int64_t count, rank_dtype_t dtype,
                                   rank_message_t *message, rank_envelope_t *envelope);
@@ -96,9 +93,8 @@ typedef struct rank_iov {
 
 /*
  * Send or receive n pieces, in order, as one message of bytes. It matches receives and sends of any form, rank_recv and
- * rank_send included. Pieces may be empty, and n may be 0. Envelopes count bytes. Truncation is that of rank_recv. The
- * list belongs to the library until the request is complete, as the data does. Pieces of a receive must not overlap. An
- * overlap between two pieces is found in debug builds only.
+ * rank_send included. Pieces may be empty, and n may be 0. Envelopes count bytes. Truncation is that of rank_recv.
+ * The list belongs to the library until the request is complete. Pieces of a receive must not overlap.
  * RANK_ERR_COUNT: a number is negative, or a piece or the sum exceeds the address space.
  * RANK_ERR_ARG: a base is NULL, or pieces of a receive overlap.
  */
@@ -113,9 +109,8 @@ RANK_API rank_status_t rank_irecvv(const rank_iov_t *iov, int64_t n, int peer, i
 
 /* ------------------------------------------------------------------------------ rank_start: persistent operations */
 
-/* Create an operation that can be started many times. It is not started. The arguments and the behavior are those of
- * rank_isend, rank_issend and rank_irecv. After a test or wait call has completed it, it can be started again.
- * rank_request_free frees it. */
+/* Create an operation that can be started many times. It is not started. After a test or wait call has completed it,
+ * it can be started again. rank_request_free frees it. */
 RANK_API rank_status_t rank_send_init(const void *buf, int64_t count, rank_dtype_t dtype, int peer,
                                       int64_t tag, rank_team_t team, rank_request_t *req);
 RANK_API rank_status_t rank_ssend_init(const void *buf, int64_t count, rank_dtype_t dtype,
@@ -125,8 +120,8 @@ RANK_API rank_status_t rank_recv_init(void *buf, int64_t count, rank_dtype_t dty
                                       int64_t tag, rank_team_t team, rank_request_t *req);
 
 /*
- * Start one persistent operation, or n in array order. rank_startall starts none if one of them is invalid, pending, or
- * named twice. If a debug build refuses a receive because of an overlap, the operations before it are started.
+ * Start one persistent operation, or n in array order. rank_startall starts none if one of them is invalid, pending,
+ * or named twice.
  * RANK_ERR_STATE: the operation is already started.
  * RANK_ERR_HANDLE: the request is not persistent, or its team has been freed.
  */

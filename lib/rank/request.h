@@ -25,8 +25,8 @@ typedef struct rank_envelope {
 
 /*
  * A test or wait call returns the status of the operation. It frees a complete request and sets it to RANK_REQUEST_NULL.
- * A persistent request stays, and can be started again. A null request is complete. So is a persistent request that is
- * not started. Envelopes may be NULL. In a callback of rank_on_done, a wait for an incomplete request is RANK_ERR_STATE.
+ * A persistent request stays, and can be started again. A null request, and a persistent request that is not
+ * started, are complete. Envelopes may be NULL.
  */
 
 /* Test one request, or wait for it. *done is 1 if it is complete, else 0. */
@@ -45,13 +45,13 @@ RANK_API rank_status_t rank_waitany(int64_t n, rank_request_t *reqs, int64_t *in
 RANK_API rank_status_t rank_testall(int64_t n, rank_request_t *reqs, int *done,
                                     rank_envelope_t *envelopes);
 
-/* Test for one complete request. If there is one, *done is 1 and it ends as in rank_waitany. If all are null, *done is 1
- * too. If none is complete, *index is RANK_UNDEFINED. */
+/* Test for one complete request. If there is one, or all are null, *done is 1 and it ends as in rank_waitany. Else
+ * *index is RANK_UNDEFINED. */
 RANK_API rank_status_t rank_testany(int64_t n, rank_request_t *reqs, int64_t *index, int *done,
                                     rank_envelope_t *envelope);
 
 /* Wait for one request, and end all that are complete then. Allocates no memory. *ndone is their number, or
- * RANK_UNDEFINED if all are null. indices has room for n places. The first *ndone of indices and envelopes are written.
+ * RANK_UNDEFINED if all are null. indices has room for n places.
  * Returns the first error in array order. */
 RANK_API rank_status_t rank_waitsome(int64_t n, rank_request_t *reqs, int64_t *ndone, int64_t *indices,
                                      rank_envelope_t *envelopes);
@@ -69,7 +69,7 @@ RANK_API rank_status_t rank_waitsome_timed(int64_t n, rank_request_t *reqs, int6
 
 /*
  * For bindings, which wait in slices: 1 begins a wait of this thread, of which the timed waits that follow are slices, and 0
- * ends it. xrun's reports of hangs then show the wait with its whole time. Without it each slice is a wait of its own.
+ * ends it. xrun's reports of hangs then show the wait with its whole time.
  */
 RANK_API void rank_wait_slices(int on);
 
@@ -78,28 +78,26 @@ RANK_API rank_status_t rank_testsome(int64_t n, rank_request_t *reqs, int64_t *n
                                      rank_envelope_t *envelopes);
 
 /*
- * Cancel an operation that has not begun: a receive without a match, or a send that is still queued here. It completes
- * with RANK_ERR_CANCELED, also in its envelope. A test or wait call is still needed. Any other operation ends as without
- * the call. One-sided operations have always begun. Local: it does not wait, and makes no progress.
+ * Cancel an operation that has not begun: a receive without a match, or a send that is still queued here. It
+ * completes with RANK_ERR_CANCELED. A test or wait call is still needed. Any other operation ends as without the
+ * call. Local: it makes no progress.
  * RANK_ERR_NOT_SUPPORTED: the request is a collective.
  */
 RANK_API rank_status_t rank_cancel(rank_request_t *req);
 
 /*
  * Call fn exactly once, when the request is complete. *req becomes RANK_REQUEST_NULL. The library frees the request
- * before the call. A persistent request stays with the caller, and can be started again in fn. Until then test and wait
- * are RANK_ERR_STATE. If the request is already complete, fn may run before rank_on_done returns. Otherwise a call that
- * makes progress runs fn, on its own thread.
+ * before the call. A persistent request stays with the caller, and can be started again in fn. If the request is
+ * already complete, fn may run before rank_on_done returns. Otherwise a call that makes progress runs fn.
  *
  * Callbacks run one at a time, never nested, in the order of completion. fn may start operations, give them callbacks,
- * test, and make progress. fn must not wait or finalize. A request that is not complete when rank_finalize returns gets
- * no call.
+ * test, and make progress. fn must not wait or finalize.
  */
 typedef void (*rank_done_fn)(const rank_envelope_t *envelope, void *arg);
 RANK_API rank_status_t rank_on_done(rank_request_t *req, rank_done_fn fn, void *arg);
 
-/* Release a request and set *req to RANK_REQUEST_NULL. A pending operation continues, and its request is freed at
- * completion. Its buffer belongs to the library until then. The caller gets no notice of that completion.
+/* Release a request and set *req to RANK_REQUEST_NULL. A pending operation continues, without notice of its
+ * completion. Its buffer belongs to the library until then.
  * RANK_ERR_NOT_SUPPORTED: the request is a pending collective. */
 RANK_API rank_status_t rank_request_free(rank_request_t *req);
 
@@ -109,11 +107,11 @@ RANK_API rank_status_t rank_request_free(rank_request_t *req);
 RANK_API rank_status_t rank_progress(void);
 
 /*
- * Get a descriptor for the event loop of the caller, for example poll or epoll. It is always the same one. The library
- * owns it, and rank_finalize closes it. The caller must not read it. Call rank_progress_arm before each wait on it, and
- * again after any other call of the library. RANK_OK means that no work is left, and that the descriptor becomes
- * readable when there is some. When it is readable, call rank_progress. It may be readable without work. Only one thread
- * may use the descriptor: the last one that armed it. It becomes readable when any other thread makes progress.
+ * Get a descriptor for an event loop, as of epoll. The library owns it; the caller must not read it. Call
+ * rank_progress_arm before each wait on it, and again after any other call of the library. RANK_OK means that no
+ * work is left, and that the descriptor becomes readable when there is some. When it is readable, call
+ * rank_progress. It may be readable without work. Only one thread may use the descriptor: the last one that armed
+ * it. It becomes readable when any other thread makes progress.
  * RANK_ERR_AGAIN: there was work. Test the requests and arm again.
  * RANK_ERR_STATE: rank_progress_arm was called before rank_progress_fd.
  * RANK_ERR_SYSTEM: no file descriptor is available.

@@ -25,8 +25,8 @@ RANK_API rank_status_t rank_mem_kind(const void *ptr, rank_mem_kind_t *kind, int
 
 /*
  * Allocate bytes on every rank of team, zeroed. Collective. Every rank gives the same bytes. flags is 0. *ptr is the
- * part of this rank. *mem is the handle of all parts. Each part is aligned for every datatype. Fails on every rank or on
- * none. Free the memory before its team.
+ * part of this rank. *mem is the handle of all parts. Each part is aligned for every datatype. Fails on every rank
+ * or on none.
  * RANK_MEM_CUDA: each part lies on the device of the calling thread's current context, or on device 0. Puts and gets
  * access it. Atomics and signals in it are RANK_ERR_NOT_SUPPORTED; keep signals in host memory.
  * RANK_ERR_ARG: the ranks give different sizes or kinds, or flags is not 0.
@@ -43,13 +43,11 @@ RANK_API rank_status_t rank_free(rank_mem_t *mem);
 RANK_API rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr);
 
 /*
- * Register memory of this rank, so that peers can open a key to it. Not collective. The handle belongs to this rank. Its
- * only peer is the caller's rank in the world. The memory must stay until rank_dereg. Call rank_dereg after the last
- * rank_flush of the peers. It sets *mem to RANK_MEM_NULL.
- * Peers of the node map memory that is shared (memfd_create, shm_open, MAP_SHARED). It then
- * behaves like rank_alloc memory. Memory that is read-only at registration, even in part, cannot be written by
- * peers, and memory that is unreadable, even in part, cannot be read: their calls return RANK_ERR_ARG.
- * rank_dereg frees memory of rank_ctx_alloc.
+ * Register memory of this rank, so that peers can open a key to it. Not collective. The only peer of the handle is
+ * the caller's rank in the world. Call rank_dereg after the last rank_flush of the peers. It sets *mem to
+ * RANK_MEM_NULL. Peers of the node map memory that is shared (memfd_create, shm_open, MAP_SHARED). It then behaves
+ * like rank_alloc memory. Memory that is read-only at registration cannot be written by peers, and unreadable memory
+ * cannot be read.
  * RANK_ERR_NOT_SUPPORTED: ptr is not host memory.
  */
 RANK_API rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *mem);
@@ -59,9 +57,9 @@ RANK_API rank_status_t rank_dereg(rank_mem_t *mem);
 enum { RANK_ACCESS_READ = 1, RANK_ACCESS_WRITE = 2 };
 
 /*
- * As rank_dereg, and wait until the peers touch the memory no more. *mem becomes RANK_MEM_NULL in any case. No message from or
- * to the memory may be pending. Later calls of peers on opened keys are RANK_ERR_HANDLE; puts report it at the next flush. Peers of
- * other hosts are not asked, as this process carries out their calls. Waits for timeout_ns at most. 0: does not wait. Negative: for ever.
+ * As rank_dereg, and wait until the peers touch the memory no more. *mem becomes RANK_MEM_NULL in any case. Later
+ * calls of peers on opened keys are RANK_ERR_HANDLE; puts report it at the next flush. Waits for timeout_ns at most.
+ * 0: does not wait. Negative: for ever.
  * RANK_OK: all peers of this host have confirmed, or are gone.
  * RANK_ERR_TIMED_OUT: one has not, and may still touch the memory: do not use it for other data.
  */
@@ -69,15 +67,14 @@ RANK_API rank_status_t rank_dereg_timed(rank_mem_t *mem, int64_t timeout_ns);
 
 enum { RANK_RKEY_MAX = 1024 }; /* bytes of the longest key */
 
-/* Write the key of registered memory. It can be sent to peers by any means. *len is the size of key in bytes
- * before the call, and the length of the key after it. RANK_RKEY_MAX bytes are always enough.
+/* Write the key of registered memory. *len is the size of key in bytes before the call, and the length of the key
+ * after it.
  * RANK_ERR_TRUNCATED: key is too small. */
 RANK_API rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len);
 
 /*
  * Open a key that peer, a rank of team, has packed. *mem serves one-sided calls to that peer. Offsets count from the
- * start of the registered memory. If the memory cannot be inspected from here, the call waits until the peer makes
- * progress.
+ * start of the registered memory. The call may wait until the peer makes progress.
  * RANK_ERR_HANDLE: the key is damaged, of another peer, or of memory that is no longer registered.
  */
 RANK_API rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t len,
@@ -116,8 +113,8 @@ RANK_API rank_status_t rank_put(const void *src, int64_t bytes, int peer, rank_m
 RANK_API rank_status_t rank_get(void *dst, int64_t bytes, int peer, rank_mem_t mem,
                                 int64_t offset);
 
-/* Start a put or a get. When the request is complete, src may be reused, or dst holds the data. Each successful call
- * creates a request, which test, wait and rank_on_done take. rank_flush completes it, but does not free it. */
+/* Start a put or a get. When the request is complete, src may be reused, or dst holds the data. rank_flush completes
+ * it, but does not free it. */
 RANK_API rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_mem_t mem,
                                  int64_t offset, rank_request_t *req);
 RANK_API rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem,
@@ -130,8 +127,8 @@ typedef struct rank_piece {
     int64_t offset; /* in the part of peer */
 } rank_piece_t;
 
-/* Do n puts or gets. Faster than single calls if there are many small pieces. pieces is read during the call only. If
- * one piece is invalid, none moves. Pieces that a get writes must not overlap. Debug builds return RANK_ERR_ARG. */
+/* Do n puts or gets. pieces is read during the call only. If one piece is invalid, none moves. Pieces that a get
+ * writes must not overlap. */
 RANK_API rank_status_t rank_putv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem);
 RANK_API rank_status_t rank_getv(const rank_piece_t *pieces, int64_t n, int peer, rank_mem_t mem);
 
@@ -150,8 +147,8 @@ RANK_API rank_status_t rank_get_strided(void *dst, int64_t dst_stride, int64_t b
                                         int64_t stride);
 
 /*
- * Complete all that this rank has started to peer, or to RANK_ALL, on mem. Then puts and atomics are visible there, and
- * gets have their data. With several threads, each waits for the operations that were started before its call.
+ * Complete all that this rank has started to peer, or to RANK_ALL, on mem. Then puts and atomics are visible there,
+ * and gets have their data.
  * RANK_ERR_PEER_DEAD: the peer failed, and the bytes that arrived are undefined. Each call for that peer returns it.
  *   With RANK_ALL it is returned once for each failure. The flush to the survivors is complete.
  */
@@ -193,17 +190,15 @@ typedef struct rank_notice {
  * Start to move n blocks to or from the memory of peer, a rank of team. Blocks may lie in any number of memories: opened
  * keys, and rank_alloc memory of any team that has the peer. blocks, notice and its data may be reused on return, the
  * local memory when the request is complete. A write is complete when its data is visible at the peer, a read when the
- * data is here. If all of the list has been moved, the notice is sent. It needs no receive to complete the request.
- * Blocks have no order. notice may be NULL. With n 0 there is only the notice. The call moves up to 1 MiB; progress
- * moves the rest, and takes turns among lists. rank_flush, rank_rkey_close and rank_free wait for the lists of a memory.
- * If one argument or block is wrong, the call returns an error that names the block, and nothing moves. A later error ends
- * the request: no notice is sent, and what has been moved is undefined. That is PEER_DEAD, CLOSED, and HANDLE of a memory
- * that was closed meanwhile.
+ * data is here. If all of the list has been moved, the notice is sent. Blocks have no order. notice may be NULL.
+ * With n 0 there is only the notice. rank_flush, rank_rkey_close and rank_free wait for the lists of a memory. If
+ * one argument or block is wrong, the call returns an error that names the block, and nothing moves. A later error
+ * ends the request: no notice is sent, and what has been moved is undefined.
  * RANK_ERR_HANDLE: a memory is none, or of another context. Later: it was closed or freed here, or is no longer registered
  *   at the peer.
  * RANK_ERR_BOUNDS: a block leaves its memory.
  * RANK_ERR_COUNT: a block, the notice or n is negative, or the notice is too long.
- * RANK_ERR_ARG: a memory is of another peer, or does not permit op. Debug builds: blocks that are written overlap here.
+ * RANK_ERR_ARG: a memory is of another peer, or does not permit op.
  * RANK_ERR_NOT_SUPPORTED: memory of a block or of the notice is not host memory.
  * RANK_ERR_PEER_DEAD: the peer failed.
  * RANK_ERR_CLOSED: the connection or the team was closed.
@@ -211,8 +206,8 @@ typedef struct rank_notice {
 RANK_API rank_status_t rank_xfer(rank_xfer_op_t op, const rank_block_t *blocks, int64_t n, int peer, rank_team_t team,
                                  const rank_notice_t *notice, rank_request_t *req);
 
-/* Create a list that can be started many times. It is not started. The blocks are checked once; rank_start returns
- * RANK_ERR_HANDLE after one of the memories was closed. The notice's data is copied here, once. */
+/* Create a list that can be started many times. rank_start returns RANK_ERR_HANDLE after one of the memories was
+ * closed. The notice's data is copied here, once. */
 RANK_API rank_status_t rank_xfer_init(rank_xfer_op_t op, const rank_block_t *blocks, int64_t n, int peer, rank_team_t team,
                                       const rank_notice_t *notice, rank_request_t *req);
 
@@ -257,8 +252,7 @@ typedef enum rank_signal_op {
 /*
  * Put, then update a signal, and wake the peer if it sleeps. The signal is a uint64_t at signal_offset, a multiple of 8,
  * in the peer's part of signal_mem. A reader of the new signal value finds the data. On return src may be reused. peer
- * is the same process in mem and signal_mem. bytes may be 0. Other puts have no order with it, unless rank_fence on
- * their memory separates them.
+ * is the same process in mem and signal_mem. bytes may be 0. Other puts have no order with it without rank_fence.
  */
 RANK_API rank_status_t rank_put_signal(const void *src, int64_t bytes, int peer, rank_mem_t mem,
                                        int64_t offset, rank_mem_t signal_mem,
@@ -277,8 +271,7 @@ typedef enum rank_cmp {
 /*
  * Wait until a uint64_t of this rank's own part compares with value as cmp requires. Numbers are unsigned. offset is a
  * multiple of 8. Any one-sided call may write the number, and so may a CPU store on this node.
- * RANK_ERR_PEER_DEAD: a rank of the team of mem failed. It is returned once for each failure. A later call waits for the
- *   survivors, if there are any.
+ * RANK_ERR_PEER_DEAD: a rank of the team of mem failed. It is returned once for each failure.
  */
 RANK_API rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,
                                        uint64_t value);

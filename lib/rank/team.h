@@ -27,9 +27,9 @@ typedef struct rank_init_opts {
 #define RANK_INIT_OPTS_INIT {sizeof(rank_init_opts_t), RANK_THREAD_SERIALIZED, 0, 0}
 
 /*
- * Join the world, the team of all ranks. Collective over the job. opts may be NULL. Under a PMIx server the world is the
- * job. A program that starts alone is a world of one. After rank_finalize the library can be initialized again.
- * A process that does so under a launcher ends by exit, not by _exit or exec: an exit handler leaves the PMIx server.
+ * Join the world, the team of all ranks. Collective over the job. opts may be NULL. A program that starts alone is a
+ * world of one. After rank_finalize the library can be initialized again; under a launcher such a process ends by
+ * exit, not by _exit or exec.
  * RANK_ERR_STATE: the library is initialized, or this process is a forked child of a rank.
  * RANK_ERR_ARG: opts has a wrong size or level, or progress_thread or quiet is neither 0 nor 1.
  * RANK_ERR_CONFIG: a RANK_* variable has an invalid value.
@@ -39,9 +39,8 @@ typedef struct rank_init_opts {
  */
 RANK_API rank_status_t rank_init(const rank_init_opts_t *opts);
 
-/* Leave the world. Collective. Completes what was sent and frees all objects. Teams, requests and memory that are not
- * freed become invalid. After a rank has failed, the others do not wait for it. Teams of several worlds are freed first,
- * as by rank_team_free. */
+/* Leave the world. Collective. Completes what was sent and frees all objects. After a rank has failed, the others do
+ * not wait for it. */
 RANK_API rank_status_t rank_finalize(void);
 
 /* Returns the rank_thread_level_t that rank_init was given, or RANK_ERR_STATE outside rank_init and rank_finalize.
@@ -109,9 +108,9 @@ RANK_API rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out);
 
 /*
  * Create a team of the n listed ranks of parent, in the order of the list. Collective over these ranks only, which all
- * give the same list and tag. Calls of several threads at once on one parent need different tags. Two lists with common
- * ranks are created in the same order on these. The call works where other ranks of parent have failed. tag is 0 to
- * INT64_MAX - 1, and meets no message. The caller frees *out. An invalid argument fails at once, on that rank alone.
+ * give the same list and tag. Calls of several threads at once on one parent need different tags. The call works
+ * where other ranks of parent have failed. tag is 0 to INT64_MAX - 1. The caller frees *out. An invalid argument
+ * fails at once, on that rank alone.
  * RANK_ERR_COUNT: n is less than 1, or more than the ranks of parent.
  * RANK_ERR_RANK: a rank of the list is out of range, or listed twice.
  * RANK_ERR_ARG: the list lacks this rank.
@@ -120,12 +119,11 @@ RANK_API rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out);
 RANK_API rank_status_t rank_team_create(rank_team_t parent, int64_t n, const int *ranks, int64_t tag, rank_team_t *out);
 
 /*
- * Free a team and set *team to RANK_TEAM_NULL. Collective over team. Pending requests on it complete as if it were not
- * freed. The memory of the team goes some time after the last of them. Messages without a posted receive are dropped.
- * Free memory of rank_alloc on the team first. No other thread may be in a call on it. On a team of one world the call
- * does not synchronize. On a team of several worlds it waits until every rank frees the team, finalizes
- * or fails. Freeing the last team that two worlds share disconnects them, if it has all their ranks. Each then ignores
- * failures of the other. Otherwise they stay connected until they end.
+ * Free a team and set *team to RANK_TEAM_NULL. Collective over team. Pending requests on it complete as if it were
+ * not freed. Messages without a posted receive are dropped. Free memory of rank_alloc on the team first. No other
+ * thread may be in a call on it. On a team of several worlds the call waits until every rank frees the team,
+ * finalizes or fails. Freeing the last team that two worlds share, with all their ranks, disconnects them: each then
+ * ignores failures of the other.
  */
 RANK_API rank_status_t rank_team_free(rank_team_t *team);
 
@@ -148,14 +146,13 @@ typedef struct rank_spawn_params {
 
 /*
  * Start n ranks of a program as a new world, and create a team of both worlds. Collective over team. In *both the ranks
- * of team come first, then the new ones, each in their order. Each new rank gets it from rank_parent. params is used at
- * root only, and is read during the call only. The call returns when the new ranks are in rank_init, which waits for the
- * parents. *both works in every call that takes a team. The caller frees it, in both worlds. A rank that fails in one
- * world is a dead peer in the other, if the launcher continues the job. The call needs tcp or UCX, and a launcher that can
- * start processes at run time. It has no time limit of its own.
+ * of team come first, then the new ones, each in their order. Each new rank gets it from rank_parent. params is used
+ * at root only. The call returns when the new ranks are in rank_init, which waits for the parents. The caller frees
+ * *both, in both worlds. A rank that fails in one world is a dead peer in the other, if the launcher continues the
+ * job. The call needs tcp or UCX, and a launcher that can start processes at run time.
  *
- * An invalid team or root fails at once, on that rank alone. All other errors are equal on every rank that lives. After
- * an error that follows the start, rank_init of the new ranks fails too.
+ * Errors but those of team and root are equal on every rank that lives, and then rank_init of the new ranks fails
+ * too.
  * RANK_ERR_ARG: params at root is NULL or invalid, or both is NULL on some rank.
  * RANK_ERR_COUNT: n is less than 1, or too large.
  * RANK_ERR_NOT_SUPPORTED: there is no launcher, or it cannot start processes.
@@ -170,9 +167,8 @@ RANK_API rank_status_t rank_spawn(const rank_spawn_params_t *params, int root, r
 
 /*
  * Get the team of parents and children, in a world that rank_spawn started. *nparents is the number of its first ranks
- * that are parents. nparents may be NULL. The ranks after the parents are the ranks of this world, in their order. The
- * call is local, and always gives the same team. The parents may still be in rank_spawn. *both is RANK_TEAM_NULL and
- * *nparents is 0 in any other world, and after rank_team_free of the team.
+ * that are parents. nparents may be NULL. The ranks after the parents are those of this world. The call is local.
+ * *both is RANK_TEAM_NULL and *nparents is 0 in any other world, and after rank_team_free of the team.
  */
 RANK_API rank_status_t rank_parent(rank_team_t *both, int *nparents);
 

@@ -66,9 +66,7 @@ RANK_API const char *rank_status_string(rank_status_t status);
 /*
  * Returns why a call failed: one line with the call, the cause and the remedy. status is what the last call of this thread
  * returned. The line is returned once, and stays until the next error of this thread. Without one: rank_status_string.
- * The library prints the same line on standard error. RANK_ERRORS changes that: quiet prints no line. abort ends the job at
- * an invalid argument, a truncated receive, and each error that a blocking call, a wait or a test returns. These errors end no
- * job: RANK_ERR_TIMED_OUT, RANK_ERR_AGAIN, RANK_ERR_CANCELED, RANK_ERR_PEER_DEAD, RANK_ERR_CLOSED.
+ * The library prints the same line on standard error, or ends the job (RANK_ERRORS).
  */
 RANK_API const char *rank_status_reason(rank_status_t status);
 
@@ -105,8 +103,7 @@ enum {
 
 /* --------------------------------------------------------------------------- rank_dtype: datatypes and operations */
 
-/* The datatype of elements. 0 is none. In a predefined one, bits 0 to 7 are the bytes of an element. Bits 8 to 23 are an
- * index from 0, and bits 24 to 31 the class. Those of rank_dtype_create have another class. */
+/* The datatype of elements. 0 is none. In a predefined one, bits 0 to 7 are the bytes of an element. */
 typedef uint64_t rank_dtype_t;
 #define RANK_BYTE ((rank_dtype_t)0x01000001)
 #define RANK_INT8 ((rank_dtype_t)0x01000101)
@@ -133,12 +130,10 @@ typedef struct rank_pair_int64 { int64_t value, index; } rank_pair_int64_t;
 typedef struct rank_pair_f32 { float value; int32_t index; } rank_pair_f32_t;
 typedef struct rank_pair_f64 { double value; int64_t index; } rank_pair_f64_t;
 
-/* The operation of a reduction. 0 is none. A predefined one has an index and a class, as a datatype. Those of
- * rank_op_create have another class.
+/* The operation of a reduction. 0 is none.
  *
  * 16-bit floats are reduced as F32. A sum of several inputs in one place is rounded once, other partial results are rounded
- * each. AVG of F16 does not overflow: partial sums are of inputs divided by the next power of two. So inputs smaller than
- * 2^-14 times that power lose low bits. SUM of F16 is infinite beyond 65,504. */
+ * each. AVG of F16 does not overflow, but small inputs lose low bits. SUM of F16 is infinite beyond 65,504. */
 typedef uint64_t rank_op_t;
 #define RANK_SUM ((rank_op_t)0x11000000)
 #define RANK_PROD ((rank_op_t)0x11000100)

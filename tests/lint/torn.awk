@@ -26,5 +26,6 @@ section != "DESCRIPTION" && section != "RETURN VALUE" && section != "ERRORS" { n
     empty = /^\.TP/
     next
 }
-{ empty = 0; prev_tp = 0; para = para (para == "" ? "" : " ") $0 }
+prev_tp { tag = $0; prev_tp = 0; next }
+{ empty = 0; para = para (para == "" ? "" : " ") $0 }
 END { finish() }
