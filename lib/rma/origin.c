@@ -219,7 +219,8 @@ static rank_status_t send_piece(struct rk_origin_op *job, const rank_piece_t *p)
     if (job->ids)
         set_list_head(job, &head.ask, n == left);
     if (origin_gets(job)) {
-        want = (struct rk_rma_piece){0, n};
+        want = (struct rk_rma_piece){head.ask.offset, n};
+        head.ask.n = 1;
         memcpy(head.extra, &want, sizeof(want));
         st = send_frame(job, &head, sizeof(head.ask) + sizeof(want), NULL, 0);
     } else {
@@ -244,8 +245,8 @@ static rank_status_t send_pack(struct rk_origin_op *job)
 {
     unsigned char frame[PACK_FRAME_MAX] __attribute__((aligned(8)));
     union {
-        struct rk_rma_piece piece[RK_RMA_PIECES_MAX];
-        struct rk_rma_block block[RK_RMA_PIECES_MAX];
+        struct rk_rma_piece piece[RK_RMA_BLOCKS_MAX];
+        struct rk_rma_block block[RK_RMA_BLOCKS_MAX];
     } table;
     size_t entry = job->ids ? sizeof(table.block[0]) : sizeof(table.piece[0]);
     struct rk_rma_request_head *ask = (struct rk_rma_request_head *)(void *)frame;
@@ -255,7 +256,7 @@ static rank_status_t send_pack(struct rk_origin_op *job)
     uint32_t n = 0;
     rank_status_t st;
 
-    for (; n < RK_RMA_PIECES_MAX && job->next + n < job->npieces; n++) {
+    for (; n < RK_RMA_BLOCKS_MAX && job->next + n < job->npieces; n++) {
         const rank_piece_t *p = &job->pieces[job->next + n];
         size_t each = (size_t)p->bytes + (get ? 0 : entry);
 
@@ -273,13 +274,12 @@ static rank_status_t send_pack(struct rk_origin_op *job)
     if (n == 0) /* the channel's frames are small */
         return send_piece(job, &job->pieces[job->next]);
     *ask = job->ask;
-    ask->op = get ? RK_RMA_GETV : RK_RMA_PUTV;
     ask->n = n;
     ask->at = (uint64_t)job->next;
     ask->in = PACKED;
     if (job->ids) {
-        ask->op = get ? RK_RMA_GETL : RK_RMA_PUTL;
         set_list_head(job, ask, n);
+        ask->flags |= RK_RMA_HAS_MEMS;
     }
     at = sizeof(*ask);
     memcpy(frame + at, &table, n * entry);

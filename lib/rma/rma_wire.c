@@ -34,69 +34,53 @@ static bool rma_wire_take(const unsigned char **at, size_t *left, void *to, size
     return true;
 }
 
-/* Take the pieces and their total size. */
-static bool take_pieces(struct rk_rma_parsed_request *out, const unsigned char **at, size_t *left)
+/* Take the blocks and their total size. */
+static bool take_block_list(struct rk_rma_parsed_request *out, const unsigned char **at, size_t *left)
 {
+    bool mems = out->ask.flags & RK_RMA_HAS_MEMS;
+    size_t each = mems ? sizeof(struct rk_rma_block) : sizeof(struct rk_rma_piece);
     uint32_t n = out->ask.n;
 
-    if (n == 0 || n > RK_RMA_PIECES_MAX || *left < n * sizeof(struct rk_rma_piece))
+    if (n == 0 || n > RK_RMA_BLOCKS_MAX || *left < n * each)
         return false;
-    rma_wire_take(at, left, out->piece, n * sizeof(struct rk_rma_piece));
-    out->bytes = 0;
+    out->nblocks = n;
     for (uint32_t i = 0; i < n; i++) {
-        struct rk_rma_piece p = out->piece[i];
-        if (p.bytes > SIZE_MAX - out->bytes)
+        struct rk_rma_block *b = &out->block[i];
+
+        b->mem = out->ask.mem;
+        rma_wire_take(at, left, mems ? (void *)b : &b->offset, each);
+        if (b->bytes > UINT32_MAX || out->bytes + b->bytes > UINT32_MAX)
             return false;
-        out->bytes += (size_t)p.bytes;
+        out->bytes += (size_t)b->bytes;
     }
     return true;
 }
 
-/* The same for blocks. */
-static bool take_block_list(struct rk_rma_parsed_request *out, const unsigned char **at, size_t *left)
+/* The data is all that is left. */
+static void take_data(struct rk_rma_parsed_request *out, const unsigned char *at, size_t left)
 {
-    uint32_t n = out->ask.n;
-
-    if (n == 0 || n > RK_RMA_PIECES_MAX || *left < n * sizeof(struct rk_rma_block))
-        return false;
-    rma_wire_take(at, left, out->block, n * sizeof(struct rk_rma_block));
-    out->bytes = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (out->block[i].bytes > SIZE_MAX - out->bytes)
-            return false;
-        out->bytes += (size_t)out->block[i].bytes;
-    }
-    return true;
+    out->data = at;
+    out->bytes = left;
+    if (out->nblocks)
+        return;
+    out->nblocks = 1;
+    out->block[0] = (struct rk_rma_block){out->ask.mem, out->ask.offset, left};
 }
 
 bool rk_rma_decode_request(const void *payload, size_t len, struct rk_rma_parsed_request *out)
 {
     const unsigned char *at = payload;
-    struct rk_rma_piece want;
 
-    memset(out, 0, offsetof(struct rk_rma_parsed_request, piece));
+    memset(out, 0, offsetof(struct rk_rma_parsed_request, block));
     if (!payload || !rma_wire_take(&at, &len, &out->ask, sizeof(out->ask)))
         return false;
     switch (out->ask.op) {
     case RK_RMA_PUT:
+        if (out->ask.n && (!take_block_list(out, &at, &len) || out->bytes != len))
+            return false;
         break;
     case RK_RMA_GET:
-        if (!rma_wire_take(&at, &len, &want, sizeof(want)) || len || want.bytes > UINT32_MAX)
-            return false;
-        out->bytes = (size_t)want.bytes;
-        return true;
-    case RK_RMA_PUTV:
-        if (!take_pieces(out, &at, &len) || out->bytes != len)
-            return false;
-        break;
-    case RK_RMA_GETV:
-        return take_pieces(out, &at, &len) && len == 0 && out->bytes <= UINT32_MAX;
-    case RK_RMA_PUTL:
-        if (!take_block_list(out, &at, &len) || out->bytes != len)
-            return false;
-        break;
-    case RK_RMA_GETL:
-        return take_block_list(out, &at, &len) && len == 0 && out->bytes <= UINT32_MAX;
+        return take_block_list(out, &at, &len) && len == 0;
     case RK_RMA_AMO:
         return rma_wire_take(&at, &len, &out->operands, sizeof(out->operands)) && len == 0 &&
                rk_amo_defined(out->ask.amo, out->ask.dtype);
@@ -116,8 +100,7 @@ bool rk_rma_decode_request(const void *payload, size_t len, struct rk_rma_parsed
     default:
         return false;
     }
-    out->data = at;
-    out->bytes = len;
+    take_data(out, at, len);
     return true;
 }
 

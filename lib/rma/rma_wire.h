@@ -14,32 +14,28 @@
 #include <stdbool.h>
 
 enum rk_rma_op {
-    RK_RMA_PUT = 1, /* data */
-    RK_RMA_GET,     /* struct rk_rma_piece: the range */
-    RK_RMA_PUTV,    /* pieces, then their data */
-    RK_RMA_GETV,    /* pieces; the reply has their data */
+    RK_RMA_PUT = 1, /* blocks, then their data; without blocks: data for mem from offset on */
+    RK_RMA_GET,     /* blocks; the reply has their data */
     RK_RMA_AMO,     /* struct rk_rma_operands */
     RK_RMA_SIGNAL,  /* struct rk_rma_signal, then data to put before it */
     RK_RMA_FLUSH,   /* nothing: earlier frames have been executed when the reply arrives */
     RK_RMA_KEYS,    /* struct rk_rma_name, many: verify keys; before of the reply: the first that is none */
     RK_RMA_REVOKE,  /* struct rk_rma_operands: the sender ends a registration */
-    RK_RMA_PUTL,    /* blocks, then their data */
-    RK_RMA_GETL,    /* blocks; the reply has their data */
     RK_RMA_OP_END
 };
 
-/* ERROR: reply only if it fails, once for all frames of the asker. */
-enum { RK_RMA_WANTS_REPLY = 1, RK_RMA_WANTS_ERROR = 2 };
+/* ERROR: reply only if it fails, once for all frames of the asker. MEMS: each block names its memory; else it is a piece of mem. */
+enum { RK_RMA_WANTS_REPLY = 1, RK_RMA_WANTS_ERROR = 2, RK_RMA_HAS_MEMS = 4 };
 
 struct rk_rma_request_head {
     uint8_t op;    /* enum rk_rma_op */
     uint8_t amo;   /* AMO: rank_amo_t or RK_AMO_CAS; SIGNAL: rank_signal_op_t */
     uint8_t dtype; /* AMO */
     uint8_t flags;
-    uint32_t n;          /* pieces or blocks */
-    struct rk_id mem;    /* the owner's id of the memory; blocks have their own */
+    uint32_t n;          /* blocks */
+    struct rk_id mem;    /* the owner's id of the memory */
     struct rk_id asker;  /* returned in the reply, as are at and in */
-    uint64_t offset;     /* PUT, GET, AMO, SIGNAL (of its data); pieces have their own */
+    uint64_t offset;     /* PUT without blocks, AMO, SIGNAL (of its data) */
     uint64_t at, in;
 };
 
@@ -78,7 +74,7 @@ struct rk_rma_reply {
 };
 
 /* Longest operands between a request and its data. */
-enum { RK_RMA_EXTRA_MAX = sizeof(struct rk_rma_signal), RK_RMA_PIECES_MAX = 512 };
+enum { RK_RMA_EXTRA_MAX = sizeof(struct rk_rma_signal), RK_RMA_BLOCKS_MAX = 512 };
 
 /* Everything but the data is a copy: the frame may be in memory that the sender can still write. */
 struct rk_rma_parsed_request {
@@ -86,11 +82,9 @@ struct rk_rma_parsed_request {
     struct rk_rma_operands operands;
     struct rk_rma_signal signal;
     const unsigned char *data;
-    size_t bytes;  /* of data; GET, GETV, GETL: of the reply */
-    union {
-        struct rk_rma_piece piece[RK_RMA_PIECES_MAX]; /* PUTV, GETV: ask.n of them */
-        struct rk_rma_block block[RK_RMA_PIECES_MAX]; /* PUTL, GETL */
-    };
+    size_t bytes;  /* of data; GET: of the reply */
+    uint32_t nblocks;
+    struct rk_rma_block block[RK_RMA_BLOCKS_MAX]; /* PUT, GET; SIGNAL: where its data goes, if any */
 };
 
 /* Update of rank_atomic_cas, which rank_atomic does not have. */

@@ -15,6 +15,8 @@
 
 /* A correct peer never has that many replies pending, and so many bytes of them. */
 enum { ANSWERS_MAX = 4096, ANSWERS_BYTES_MAX = 2 * RK_REQUESTS_MAX * 16384 };
+/* Bytes of a reply that are gathered. */
+enum { GATHERED_MAX = 16384 };
 /* So many memories that are none may the peer of a connection name. */
 enum { UNKNOWN_MAX = 64 };
 
@@ -132,15 +134,19 @@ static rank_status_t locate_word(const struct rk_peer *peer, struct rk_id id, ui
     return !st && (kind || (uintptr_t)*at & (width - 1)) ? RANK_ERR_ARG : st;
 }
 
-/* Check all pieces before one is moved. */
-static rank_status_t locate_pieces(const struct rk_peer *peer, const struct rk_rma_parsed_request *q, unsigned denied, char **base,
-                                   const struct rk_kind **kind)
-{
-    rank_status_t st = locate(peer, q->ask.mem, 0, 0, denied, base, kind);
+/* Where a block lies. */
+struct place {
     char *at;
+    const struct rk_kind *kind;
+};
 
-    for (uint32_t i = 0; !st && i < q->ask.n; i++)
-        st = locate(peer, q->ask.mem, q->piece[i].offset, q->piece[i].bytes, denied, &at, kind);
+/* Find all blocks before one is moved. */
+static rank_status_t locate_blocks(const struct rk_peer *peer, const struct rk_rma_parsed_request *q, unsigned denied, struct place *place)
+{
+    rank_status_t st = RANK_OK;
+
+    for (uint32_t i = 0; !st && i < q->nblocks; i++)
+        st = locate(peer, q->block[i].mem, q->block[i].offset, q->block[i].bytes, denied, &place[i].at, &place[i].kind);
     return st;
 }
 
@@ -155,14 +161,18 @@ static rank_status_t store_data(char *to, const struct rk_kind *kind, const void
 
 static rank_status_t target_put(const struct rk_peer *peer, const struct rk_rma_parsed_request *q)
 {
-    const struct rk_kind *kind;
-    char *to;
-    rank_status_t st = locate(peer, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to, &kind);
+    struct place place[RK_RMA_BLOCKS_MAX];
+    const unsigned char *data = q->data;
+    rank_status_t st = locate_blocks(peer, q, RK_NO_WRITES, place);
 
     if (st)
         return st;
     atomic_thread_fence(memory_order_release); /* ordered after earlier frames: see rank_fence */
-    return store_data(to, kind, q->data, q->bytes);
+    for (uint32_t i = 0; i < q->nblocks && !st; i++) {
+        st = store_data(place[i].at, place[i].kind, data, (size_t)q->block[i].bytes);
+        data += q->block[i].bytes;
+    }
+    return st;
 }
 
 /* A posted put of a long frame. *done: its status is st; false: it is none to device memory. */
@@ -170,73 +180,10 @@ static RK_COLD rank_status_t put_long(struct rk_peer *peer, const struct rk_rma_
 {
     const struct rk_kind *kind;
     char *to;
-    rank_status_t st = locate(peer, q->ask.mem, q->ask.offset, q->bytes, RK_NO_WRITES, &to, &kind);
+    rank_status_t st = locate(peer, q->block[0].mem, q->block[0].offset, q->bytes, RK_NO_WRITES, &to, &kind);
 
     *done = !st && kind && q->bytes <= RK_BOUNCE_BYTES; /* a correct peer's frame is shorter */
-    return *done ? rk_store(peer, q->ask.mem, to, kind, q->data, q->bytes) : st;
-}
-
-static rank_status_t put_pieces(const struct rk_peer *peer, const struct rk_rma_parsed_request *q)
-{
-    const unsigned char *data = q->data;
-    const struct rk_kind *kind;
-    char *base;
-    rank_status_t st = locate_pieces(peer, q, RK_NO_WRITES, &base, &kind);
-
-    if (st)
-        return st;
-    atomic_thread_fence(memory_order_release);
-    for (uint32_t i = 0; i < q->ask.n && !st; i++) {
-        struct rk_rma_piece p = q->piece[i];
-        st = store_data(base + p.offset, kind, data, (size_t)p.bytes);
-        data += p.bytes;
-    }
-    return st;
-}
-
-/* Find all blocks of a list before one is moved. */
-static rank_status_t locate_blocks(const struct rk_peer *peer, const struct rk_rma_parsed_request *q, unsigned denied,
-                                   char *at[RK_RMA_PIECES_MAX])
-{
-    rank_status_t st = RANK_OK;
-
-    for (uint32_t i = 0; !st && i < q->ask.n; i++) {
-        const struct rk_kind *kind = NULL;
-
-        st = locate(peer, q->block[i].mem, q->block[i].offset, q->block[i].bytes, denied, &at[i], &kind);
-        if (!st && kind)
-            st = RANK_ERR_NOT_SUPPORTED;
-    }
-    return st;
-}
-
-static rank_status_t put_blocks(const struct rk_peer *peer, const struct rk_rma_parsed_request *q)
-{
-    char *at[RK_RMA_PIECES_MAX];
-    const unsigned char *data = q->data;
-    rank_status_t st = locate_blocks(peer, q, RK_NO_WRITES, at);
-
-    if (st)
-        return st;
-    atomic_thread_fence(memory_order_release);
-    for (uint32_t i = 0; i < q->ask.n; i++) {
-        store_data(at[i], NULL, data, (size_t)q->block[i].bytes);
-        data += q->block[i].bytes;
-    }
-    return RANK_OK;
-}
-
-static rank_status_t get_blocks(const struct rk_peer *peer, const struct rk_rma_parsed_request *q, unsigned char *to)
-{
-    char *at[RK_RMA_PIECES_MAX];
-    rank_status_t st = locate_blocks(peer, q, RK_NO_READS, at);
-
-    for (uint32_t i = 0; !st && i < q->ask.n; i++) {
-        if (q->block[i].bytes)
-            rk_mapped_get(to, at[i], (size_t)q->block[i].bytes);
-        to += q->block[i].bytes;
-    }
-    return st;
+    return *done ? rk_store(peer, q->block[0].mem, to, kind, q->data, q->bytes) : st;
 }
 
 static rank_status_t target_update(const struct rk_peer *peer, const struct rk_rma_parsed_request *q, uint64_t *before)
@@ -322,43 +269,29 @@ rank_status_t rk_target_memory_at(struct rk_ctx *ctx, struct rk_peer *peer, stru
     return st;
 }
 
-/* Reply with data: one piece in place, or many gathered. */
+/* Reply with data: one block in place, or many gathered. A word is read by one load. */
 static void reply_data(struct rk_peer *peer, struct rk_rma_peer *state, const struct rk_rma_parsed_request *q,
                        struct rk_rma_reply *a)
 {
-    unsigned char gathered[16384];
-    const struct rk_kind *kind = NULL;
-    const void *data = NULL;
-    size_t at = 0;
-    char *base;
+    bool word = q->bytes == 4 || q->bytes == 8, fits = q->bytes <= peer->channel->frame_max(peer) - sizeof(*a) && q->bytes <= GATHERED_MAX;
+    struct place place[RK_RMA_BLOCKS_MAX];
+    unsigned char gathered[GATHERED_MAX], *to = gathered;
 
-    if (q->bytes > peer->channel->frame_max(peer) - sizeof(*a) || q->bytes > sizeof(gathered)) {
-        a->status = RANK_ERR_COUNT;
-    } else if (q->ask.op == RK_RMA_GET) {
-        a->status = locate(peer, q->ask.mem, q->ask.offset, q->bytes, RK_NO_READS, &base, &kind);
-        data = a->status ? NULL : base;
-        if (data && kind) {
-            a->status = rk_kind_copy(gathered, NULL, base, kind, q->bytes);
-            data = gathered;
-        } else if (data && (q->bytes == 4 || q->bytes == 8)) { /* a word is read by one load */
-            rk_mapped_get(gathered, data, q->bytes);
-            data = gathered;
-        }
-    } else if (q->ask.op == RK_RMA_GETL) {
-        a->status = get_blocks(peer, q, gathered);
-        data = gathered;
-    } else if ((a->status = locate_pieces(peer, q, RK_NO_READS, &base, &kind)) == RANK_OK) {
-        for (uint32_t i = 0; i < q->ask.n && !a->status; i++) {
-            struct rk_rma_piece p = q->piece[i];
-            if (kind)
-                a->status = rk_kind_copy(gathered + at, NULL, base + p.offset, kind, (size_t)p.bytes);
-            else if (p.bytes)
-                memcpy(gathered + at, base + p.offset, (size_t)p.bytes);
-            at += (size_t)p.bytes;
-        }
-        data = gathered;
+    a->status = fits ? locate_blocks(peer, q, RK_NO_READS, place) : RANK_ERR_COUNT;
+    if (!a->status && q->nblocks == 1 && !place[0].kind && !word) {
+        target_answer(peer, state, a, place[0].at, q->bytes);
+        return;
     }
-    target_answer(peer, state, a, data, a->status ? 0 : q->bytes);
+    for (uint32_t i = 0; i < q->nblocks && !a->status; i++) {
+        size_t bytes = (size_t)q->block[i].bytes;
+
+        if (place[i].kind)
+            a->status = rk_kind_copy(to, NULL, place[i].at, place[i].kind, bytes);
+        else if (bytes)
+            rk_mapped_get(to, place[i].at, bytes);
+        to += bytes;
+    }
+    target_answer(peer, state, a, gathered, a->status ? 0 : q->bytes);
 }
 
 static rank_status_t execute(struct rk_peer *peer, const struct rk_rma_parsed_request *q, struct rk_rma_peer *state,
@@ -370,10 +303,6 @@ static rank_status_t execute(struct rk_peer *peer, const struct rk_rma_parsed_re
     switch (q->ask.op) {
     case RK_RMA_PUT:
         return target_put(peer, q);
-    case RK_RMA_PUTV:
-        return put_pieces(peer, q);
-    case RK_RMA_PUTL:
-        return put_blocks(peer, q);
     case RK_RMA_AMO:
         return target_update(peer, q, before);
     case RK_RMA_SIGNAL:
@@ -425,7 +354,7 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         return;
     }
     if (rk_unlikely(rk_nkinds > 0)) {
-        if (q.ask.op == RK_RMA_PUT && q.bytes >= RK_STORE_MIN && !(q.ask.flags & RK_RMA_WANTS_REPLY))
+        if (q.ask.op == RK_RMA_PUT && q.nblocks == 1 && q.bytes >= RK_STORE_MIN && !(q.ask.flags & RK_RMA_WANTS_REPLY))
             st = put_long(peer, &q, &done);
         if (!done && rk_stores_pending(ctx->rma))
             rk_stores_end(ctx);
@@ -433,7 +362,7 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     a.asker = q.ask.asker;
     a.at = q.ask.at;
     a.in = q.ask.in;
-    if (q.ask.op == RK_RMA_GET || q.ask.op == RK_RMA_GETV || q.ask.op == RK_RMA_GETL) {
+    if (q.ask.op == RK_RMA_GET) {
         if (q.ask.flags & RK_RMA_WANTS_REPLY)
             reply_data(peer, state, &q, &a);
         if (rk_unlikely(a.status))

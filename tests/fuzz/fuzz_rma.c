@@ -26,19 +26,14 @@ static void ask(const void *p, size_t len)
 {
     struct rk_rma_parsed_request q;
     size_t sum = 0;
-    bool many, blocks;
 
     if (!rk_rma_decode_request(p, len, &q))
         return;
-    many = q.ask.op == RK_RMA_PUTV || q.ask.op == RK_RMA_GETV;
-    blocks = q.ask.op == RK_RMA_PUTL || q.ask.op == RK_RMA_GETL;
     if (q.data)
         read_all(q.data, q.bytes);
-    for (uint32_t i = 0; many && i < q.ask.n; i++)
-        sum += (size_t)q.piece[i].bytes;
-    for (uint32_t i = 0; blocks && i < q.ask.n; i++)
+    for (uint32_t i = 0; i < q.nblocks; i++)
         sum += (size_t)q.block[i].bytes;
-    if ((many || blocks) && sum != q.bytes)
+    if (q.nblocks && sum != q.bytes)
         abort();
     if (q.ask.op == RK_RMA_AMO && !rk_amo_defined(q.ask.amo, q.ask.dtype))
         abort();

@@ -41,7 +41,7 @@ static uint32_t write_question(unsigned char *p, struct rk_id mem)
 {
     struct rk_rma_request_head ask = {.op = (uint8_t)dice(RK_RMA_OP_END + 2), .amo = (uint8_t)dice(12),
                              .dtype = (uint8_t)dice(20),
-                             .flags = (uint8_t)dice(2), .n = (uint32_t)dice(5),
+                             .flags = (uint8_t)(dice(2) | (dice(2) ? RK_RMA_HAS_MEMS : 0)), .n = (uint32_t)dice(5),
                              .asker = {(uint32_t)dice(3), (uint32_t)dice(3)}};
     size_t len = sizeof(ask);
 
@@ -149,13 +149,13 @@ static void be_refused(struct rig *r, struct rk_id mem)
 {
     struct rk_rma_operands one = {1, 0};
     struct rk_rma_signal sig = {.mem = mem, .value = 1};
-    static const enum rk_rma_op ops[] = {RK_RMA_PUT, RK_RMA_PUTV, RK_RMA_AMO, RK_RMA_SIGNAL, RK_RMA_GET};
+    static const enum rk_rma_op ops[] = {RK_RMA_PUT, RK_RMA_AMO, RK_RMA_SIGNAL, RK_RMA_GET, RK_RMA_PUT};
     unsigned char bytes[64] = {1};
     const rank_piece_t pieces[] = {{bytes, 8, 0}, {bytes + 8, 8, 100}};
 
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
         struct rk_origin_op job;
-        rk_origin_init(&job, rig_peer(r, 0), ops[i] == RK_RMA_PUTV ? RK_RMA_PUT : ops[i], mem);
+        rk_origin_init(&job, rig_peer(r, 0), ops[i], mem);
         job.ask.flags = RK_RMA_WANTS_REPLY;
         if (ops[i] == RK_RMA_AMO)
             job.ask.dtype = RK_HANDLE_INDEX(RANK_UINT64);
@@ -165,7 +165,7 @@ static void be_refused(struct rig *r, struct rk_id mem)
             rk_origin_add(&job, &sig, sizeof(sig));
         if (ops[i] == RK_RMA_PUT || ops[i] == RK_RMA_GET)
             rk_origin_move(&job, bytes, sizeof(bytes), 0);
-        if (ops[i] == RK_RMA_PUTV) {
+        if (i == 4) {
             job.pieces = pieces;
             job.npieces = 2;
         }

@@ -50,13 +50,17 @@ static void test_lengths(void **state)
     static const struct rk_rma_name names[3];
     struct rk_rma_signal sig = {.value = 3};
     struct rk_rma_piece want = {0, 100};
-    struct rk_rma_request_head ask = {.op = RK_RMA_PUT};
+    struct rk_rma_request_head ask = {.op = RK_RMA_PUT, .offset = 9};
     struct rk_rma_parsed_request out;
 
     (void)state;
     assert_true(decodes(&ask, NULL, 0, 77, &out));
     assert_int_equal(out.bytes, 77);
+    assert_int_equal(out.nblocks, 1); /* where the head tells */
+    assert_int_equal(out.block[0].bytes, 77);
+    assert_int_equal(out.block[0].offset, 9);
     ask.op = RK_RMA_GET;
+    ask.n = 1;
     assert_true(decodes(&ask, &want, sizeof(want), 0, &out));
     assert_int_equal(out.bytes, 100);
     assert_false(decodes(&ask, &want, sizeof(want), 1, &out));
@@ -109,65 +113,52 @@ static void test_which_amo(void **state)
     }
 }
 
-static void test_pieces(void **state)
-{
-    struct rk_rma_piece p[3] = {{10, 5}, {0, 0}, {70, 8}};
-    struct rk_rma_request_head ask = {.op = RK_RMA_PUTV, .n = 3};
-    struct rk_rma_parsed_request out;
-
-    (void)state;
-    assert_true(decodes(&ask, p, sizeof(p), 13, &out));
-    assert_false(decodes(&ask, p, sizeof(p), 12, &out));
-    assert_false(decodes(&ask, p, sizeof(p), 14, &out));
-    ask.n = 4;
-    assert_false(decodes(&ask, p, sizeof(p), 13, &out));
-    ask.n = 0;
-    assert_false(decodes(&ask, NULL, 0, 0, &out));
-    ask.n = UINT32_MAX; /* times a piece's size it wraps in 32 bits */
-    assert_false(decodes(&ask, p, sizeof(p), 13, &out));
-    ask.n = 3;
-    p[0].bytes = UINT64_MAX - 4; /* so does the sum in 64: 13 again without a check */
-    p[2].bytes = 18;
-    assert_false(decodes(&ask, p, sizeof(p), 13, &out));
-    ask.op = RK_RMA_GETV;
-    assert_false(decodes(&ask, p, sizeof(p), 0, &out));
-    p[0].bytes = p[2].bytes = 5;
-    assert_true(decodes(&ask, p, sizeof(p), 0, &out));
-    assert_int_equal(out.bytes, 10);
-    assert_false(decodes(&ask, p, sizeof(p), 1, &out));
-}
-
 static void test_blocks(void **state)
 {
     struct rk_rma_block b[3] = {{{1, 2}, 10, 5}, {{3, 4}, 0, 0}, {{1, 2}, 70, 8}};
-    struct rk_rma_request_head ask = {.op = RK_RMA_PUTL, .n = 3};
+    struct rk_rma_piece p[3] = {{10, 5}, {0, 0}, {70, 8}};
     struct rk_rma_parsed_request out;
 
     (void)state;
-    assert_true(decodes(&ask, b, sizeof(b), 13, &out));
-    assert_int_equal(out.bytes, 13);
-    assert_memory_equal(out.block, b, sizeof(b));
-    assert_false(decodes(&ask, b, sizeof(b), 12, &out));
-    assert_false(decodes(&ask, b, sizeof(b), 14, &out));
-    assert_false(decodes(&ask, b, sizeof(b) - 1, 0, &out));
-    for (uint32_t n = 0; n < 5; n++) { /* 4: the data is too short to be a block */
-        ask.n = n == 3 ? UINT32_MAX : n;
-        assert_false(decodes(&ask, b, sizeof(b), 13, &out));
+    for (int mems = 0; mems < 2; mems++) {
+        struct rk_rma_request_head ask = {.op = RK_RMA_PUT, .n = 3, .mem = {5, 6}, .flags = mems ? RK_RMA_HAS_MEMS : 0};
+        const void *blocks = mems ? (void *)b : p;
+        size_t each = mems ? sizeof(b[0]) : sizeof(p[0]);
+        uint64_t *first = mems ? &b[0].bytes : &p[0].bytes, *last = mems ? &b[2].bytes : &p[2].bytes;
+
+        assert_true(decodes(&ask, blocks, 3 * each, 13, &out));
+        assert_int_equal(out.bytes, 13);
+        assert_int_equal(out.nblocks, 3);
+        for (uint32_t i = 0; i < 3; i++) {
+            struct rk_rma_block want = {mems ? b[i].mem : ask.mem, p[i].offset, p[i].bytes};
+            assert_memory_equal(&out.block[i], &want, sizeof(want));
+        }
+        assert_false(decodes(&ask, blocks, 3 * each, 12, &out));
+        assert_false(decodes(&ask, blocks, 3 * each, 14, &out));
+        assert_false(decodes(&ask, blocks, 3 * each - 1, 0, &out));
+        ask.n = 4; /* the data is too short to be a block */
+        assert_false(decodes(&ask, blocks, 3 * each, 13, &out));
+        ask.n = UINT32_MAX; /* times a block's size it wraps in 32 bits */
+        assert_false(decodes(&ask, blocks, 3 * each, 13, &out));
+        ask.n = RK_RMA_BLOCKS_MAX + 1;
+        assert_false(decodes(&ask, NULL, 0, ask.n * each, &out));
+        ask.n = 3;
+        *first = UINT64_MAX - 4; /* so does the sum in 64: 13 again without a check */
+        *last = 18;
+        assert_false(decodes(&ask, blocks, 3 * each, 13, &out));
+        ask.op = RK_RMA_GET;
+        assert_false(decodes(&ask, blocks, 3 * each, 0, &out));
+        *first = 5;
+        assert_true(decodes(&ask, blocks, 3 * each, 0, &out));
+        assert_int_equal(out.bytes, 23);
+        assert_false(decodes(&ask, blocks, 3 * each, 1, &out));
+        *first = UINT32_MAX; /* no reply is so long */
+        assert_false(decodes(&ask, blocks, 3 * each, 0, &out));
+        ask.n = 0;
+        assert_false(decodes(&ask, NULL, 0, 0, &out));
+        *first = 5;
+        *last = 8;
     }
-    ask.n = RK_RMA_PIECES_MAX + 1;
-    assert_false(decodes(&ask, NULL, 0, ask.n * sizeof(b[0]), &out));
-    ask.n = 3;
-    b[0].bytes = UINT64_MAX - 4; /* the sum wraps to 13 */
-    b[2].bytes = 18;
-    assert_false(decodes(&ask, b, sizeof(b), 13, &out));
-    ask.op = RK_RMA_GETL;
-    assert_false(decodes(&ask, b, sizeof(b), 0, &out));
-    b[0].bytes = 5;
-    assert_true(decodes(&ask, b, sizeof(b), 0, &out));
-    assert_int_equal(out.bytes, 23);
-    assert_false(decodes(&ask, b, sizeof(b), 1, &out));
-    b[0].bytes = UINT32_MAX; /* no reply is so long */
-    assert_false(decodes(&ask, b, sizeof(b), 0, &out));
 }
 
 static void test_answers(void **state)
@@ -251,8 +242,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_short_and_unknown), cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_which_amo),         cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_blocks), cmocka_unit_test(test_answers),           cmocka_unit_test(test_keys),              cmocka_unit_test(test_amo),
+        cmocka_unit_test(test_which_amo),         cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_answers),           cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_amo),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
