@@ -272,11 +272,29 @@ in_comment {
 
 # -------------------------------------------------------------------------------------------------- the pages
 
-# The program of a page, from its file.
-function print_example(name, to,    file, line, n) {
+# The program of a page, from its file. Pages other than rank leave out what all programs share: head, includes and must().
+function print_example(name, to,    file, line, n, skip) {
     file = examples "/" name ".c"
-    print ".SH EXAMPLE\n.EX" >to
+    print ".SH EXAMPLE" >to
+    if (name == "rank")
+        print "Other pages show their programs without the head, the includes and must() of this one." >to
+    print ".EX" >to
     while ((getline line < file) > 0) {
+        if (name != "rank") {
+            if (match(line, /^ \* [a-z_]+\.c: /))
+                printf "%s\n", code("/* " toupper(substr(line, RLENGTH + 1, 1)) substr(line, RLENGTH + 2) " */") >to
+            if (line ~ /^(\/\*$|static void must)/)
+                skip = 1
+            n++
+            if (skip || line ~ /^#include/ || (line == "" && blank)) {
+                if (line ~ /^( \*\/|})$/) {
+                    skip = 0
+                    blank = 1
+                }
+                continue
+            }
+        }
+        blank = line == ""
         printf "%s", code(line) >to
         n++
     }
