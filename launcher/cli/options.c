@@ -344,11 +344,10 @@ static const struct option options[] = {
      PER_APP | PAIR},
     {PROGRAMS, {"-genv"}, "NAME VALUE", "Set NAME to VALUE for the ranks of all programs.", NULL, add_genv, PAIR},
     {PROGRAMS, {"--env-file"}, "FILE", "Set the variables of FILE, a line NAME=value each.",
-     "Empty lines and lines that begin with # are skipped. A later file replaces values of an earlier one, -x those of all "
-     "files.", add_env_file, PER_APP},
+     "A later file replaces values of an earlier one, -x those of all files.", add_env_file, PER_APP},
     {PROGRAMS, {"--env"}, "torch|none", "Set the variables that PyTorch reads (default: none).",
-     "torch sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR (the host of rank 0, 127.0.0.1 if all ranks "
-     "are on one host) and MASTER_PORT (a free TCP port there). A MASTER_ADDR or MASTER_PORT of the user stays.", set_env, 0},
+     "torch sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR (the host of rank 0) and MASTER_PORT (a "
+     "free port). A MASTER_ADDR or MASTER_PORT of the user stays.", set_env, 0},
     {PROGRAMS, {"--mpi"}, "auto|none", "Serve PMIx and PMI-1 to the ranks, or neither (default: auto).",
      "none starts programs that use neither a little faster.", set_mpi, 0},
     {PROGRAMS, {"--wdir", "-wdir"}, "DIR", "Start the ranks in DIR (default: the current directory).",
@@ -359,23 +358,21 @@ static const struct option options[] = {
 
     {HOSTS, {"--host", "-H", "-host", "-hosts", "--hosts"}, "HOSTS",
      "Run on HOSTS, as a,b:4,node[01-16] (default slots: the cores).",
-     "A number after a colon is the slots: the ranks that the host takes before others are used. Given again, it adds hosts. "
-     "With a hostfile or an allocation it chooses among their hosts, also by a name without its domain. user@host "
-     "is a name, too; an address of IPv6 stands in brackets.", add_host, 0},
+     "A number after a colon is the slots: the ranks that the host takes before others are used. Given again, it adds "
+     "hosts. With a hostfile or an allocation it chooses among their hosts. An address of IPv6 stands in brackets.", add_host, 0},
     {HOSTS, {"--hostfile", "-hostfile", "-f", "-machinefile", "--machinefile"}, "FILE",
      "Run on the hosts of FILE, one a line: name, name:4 or name slots=4.",
-     "Ranges are written as for --host. max_slots=N limits the ranks of a host; a job that needs more is refused. cpu=, cpus= "
-     "and count= mean slots=; sockets=, cores=, boards=, binding= and ifhn= have no effect. FILE may be a pipe. Given again, "
-     "it adds the hosts of another file.", add_hostfile, 0},
+     "max_slots=N limits the ranks of a host; a job that needs more is refused. cpu=, cpus= and count= mean slots=; "
+     "sockets=, cores=, boards=, binding= and ifhn= have no effect. Given again, it adds the hosts of another file.", add_hostfile, 0},
     {HOSTS, {"--agent"}, "CMD", "Start agents on other hosts by CMD HOST COMMAND (default: ssh).",
-     "CMD is split into words as by a shell, without expansion. Inside Slurm the default is srun: CMD may give it options, "
-     "and --agent ssh does without it.", set_agent, 0},
+     "CMD is split into words as by a shell. Inside Slurm the default is srun: CMD may give it options, and --agent "
+     "ssh does without it.", set_agent, 0},
     {HOSTS, {"--ssh-args"}, "ARGS", "Pass ARGS to ssh, or to CMD of --agent, before the host.",
      "They are split as CMD is, and win over xrun's own, as in --ssh-args=-oConnectTimeout=60.", set_ssh_args, 0},
     {HOSTS, {"--fanout"}, "N", "Start at most N agents from one process (default: 32).",
-     "These agents start the rest. Agents that srun starts connect as the same tree.", set_fanout, 0},
+     "These agents start the rest.", set_fanout, 0},
     {HOSTS, {"--if"}, "NAME|CIDR", "Connect agents by interface NAME or network CIDR.",
-     "The default is the network by which the agent was reached. Ranks do not use it: UCX_NET_DEVICES chooses their devices.",
+     "The default is the network by which the agent was reached. Ranks do not use it.",
      set_interface, 0},
     {HOSTS, {"--start-timeout"}, "S", "End the job if a host is not connected after S seconds (default: 60).", NULL,
      set_start_timeout, 0},
@@ -396,40 +393,33 @@ static const struct option options[] = {
      "--map-by hwthread is the core of the thread. package, numa, l3: the whole part. none: every core. socket means package, "
      "l3cache l3. No rank is bound on a host with more ranks than cores.", set_bind, 0},
     {PLACEMENT, {"--cpus-per-rank"}, "N", "Give each rank N cores.",
-     "They are hardware threads with --bind hwthread or --map-by hwthread. If a host has too few for that, but one for each "
-     "rank, its ranks share them equally.", set_cpus, 0},
+     "They are hardware threads with --bind hwthread or --map-by hwthread. If a host has too few, its ranks share them "
+     "equally.", set_cpus, 0},
     {PLACEMENT, {"--gpus-per-rank"}, "N", "Give each rank N GPUs of NVIDIA by CUDA_VISIBLE_DEVICES.",
-     "They are the nearest to its cores at equal loads, or follow in PCI order if the ranks are not bound. More ranks than "
-     "GPUs share these. The variable holds UUIDs where NVIDIA's driver shows them, else numbers with "
-     "CUDA_DEVICE_ORDER=PCI_BUS_ID. One that xrun or the program has limits the choice. --topo prints GPUs and "
-     "reasons. Without this option and --gpu-bind no variable changes.", set_gpus, 0},
+     "They are the nearest to its cores at equal loads, or follow in PCI order if the ranks are not bound. More ranks "
+     "than GPUs share these. A CUDA_VISIBLE_DEVICES of the user limits the choice. doc/topology.md has the rules.", set_gpus, 0},
     {PLACEMENT, {"--gpu-bind"}, "closest|none|map:LIST", "Choose the GPUs of ranks (default: closest with --gpus-per-rank).",
-     "map:0,2-3 gives them to the ranks of each host in turn, and from the start again. Numbers are those of nvidia-smi. none "
-     "leaves GPUs to the program. Without --gpus-per-rank a rank gets one.", set_gpu_bind, 0},
+     "map:0,2-3 gives them to the ranks of each host in turn, by nvidia-smi's numbers. none leaves GPUs to the "
+     "program. Without --gpus-per-rank a rank gets one.", set_gpu_bind, 0},
     {PLACEMENT, {"--nics-per-rank"}, "N", "Give each rank N NICs for messages between hosts by RANK_NICS.",
-     "RDMA precedes Ethernet, then the nearest to its GPU counts, or to its cores without one; equals share the ranks. librank "
-     "passes them to UCX, unless UCX_NET_DEVICES is set. Without this option and --nic-bind no variable changes.", set_nics, 0},
+     "RDMA precedes Ethernet, then the nearest to its GPU counts, or to its cores without one; equals share the ranks.", set_nics, 0},
     {PLACEMENT, {"--nic-bind"}, "closest|none|map:LIST", "Choose the NICs of ranks (default: closest with --nics-per-rank).",
-     "map:0,2-3 gives them to the ranks of each host in turn, and from the start again. --topo prints the numbers. none leaves "
-     "NICs to UCX. Without --nics-per-rank a rank gets one.", set_nic_bind, 0},
+     "map:0,2-3 gives them to the ranks of each host in turn. --topo prints the numbers. Without --nics-per-rank a "
+     "rank gets one.", set_nic_bind, 0},
     {PLACEMENT, {"--rankfile"}, "FILE", "Place ranks by FILE, in lines rank N=HOST slot=CORES.",
-     "HOST may be +n1, the second host. Cores are numbered from 0 among those that xrun may use there; 1:0,2 is cores 0 and "
-     "2 of package 1. Ranks that share cores stay bound. --bind hwthread numbers hardware threads; other options of placement "
-     "are refused.", set_rankfile, 0},
+     "HOST may be +n1, the second host. Cores are numbered from 0 among those that xrun may use there; 1:0,2 is cores "
+     "0 and 2 of package 1. Ranks that share cores stay bound.", set_rankfile, 0},
     {PLACEMENT, {"--show-map"}, NULL, "Print the placement as a table and a drawing.",
-     "On hosts with GPUs the GPU and NIC that suit each rank follow, with the way to them and the reason.", FLAG(where.show_map)},
+     "On hosts with GPUs the GPU and NIC that suit each rank follow.", FLAG(where.show_map)},
     {PLACEMENT, {"--dry-run"}, NULL, "Print the placement and start no rank.",
      "Agents report cores and devices of other hosts.", FLAG(where.dry_run)},
     {PLACEMENT, {"--topo"}, NULL, "Print this machine, and the GPU, NIC and cores of N ranks on it; start none.",
-     "It prints what rankinfo prints by its option of this name, without --map-by and --bind: devices, the ways between them, "
-     "the devices of each rank and the reason. CUDA_VISIBLE_DEVICES limits the GPUs of this machine. The default of -n is one "
-     "rank a GPU. A program may be left out.", FLAG(where.topo)},
+     "It prints devices, the ways between them, the devices of each rank and the reason, without --map-by and --bind. "
+     "The default of -n is one rank a GPU. A program may be left out.", FLAG(where.topo)},
     {PLACEMENT, {"--xml"}, "FILE", "Plan for the machine in FILE, of hwloc's XML; with --dry-run or --topo.",
-     "lstopo machine.xml writes such a file. No host is asked. The map has the GPU and NIC of each rank, with the way to them "
-     "and the reason.", set_machine_xml, 0},
+     "lstopo machine.xml writes such a file. No host is asked.", set_machine_xml, 0},
     {PLACEMENT, {"--json-map"}, "FILE", "Write the placement to FILE as JSON.",
-     "It holds programs, hosts, and for each rank its program and host (counted from 0), cpus, gpus and nics. These have number, "
-     "name, PCI address, path and reason.", set_json_map, 0},
+     "It holds programs, hosts, and for each rank its program and host (counted from 0), cpus, gpus and nics.", set_json_map, 0},
     {PLACEMENT, {"--oversubscribe", "--allow-run-as-root"}, NULL, "Accept a habit of other launchers, without effect.",
      "xrun fills hosts again when all slots are taken, and runs as root.", FLAG(no_effect)},
 
@@ -440,17 +430,17 @@ static const struct option options[] = {
     {STREAMS, {"--timestamp"}, NULL, "Put the local time before each line of output.",
      "It is when xrun received the line, as 2026-11-21T12:34:56.789.", FLAG(timestamp)},
     {STREAMS, {"--output-dir"}, "DIR", "Write output to DIR/rank.N.out and DIR/rank.N.err.",
-     "DIR is created; files are emptied before the job starts. N has the width of the last rank. xrun's own messages stay on "
-     "standard error. If a file cannot be written later the job goes on, and one line reports it.", set_output_dir, 0},
+     "DIR is created; files are emptied before the job starts. N has the width of the last rank. xrun's own messages "
+     "stay on standard error.", set_output_dir, 0},
     {STREAMS, {"--stdin"}, "all|none|RANK", "Send standard input to one rank, all or none (default: 0).",
      "With all each rank gets a copy, as fast as the slowest reads. Other ranks read from /dev/null.", set_stdin, 0},
     {STREAMS, {"--pty"}, "RANK", "Connect RANK to a terminal.",
-     "It is the rank's standard input, output and error. xrun's standard input goes there unless --stdin names another rank. "
-     "If that is a terminal, every key goes to the rank, ^C and ^Z too.", set_pty, 0},
+     "xrun's standard input goes there unless --stdin names another rank. If that is a terminal, every key goes to the "
+     "rank, ^C and ^Z too.", set_pty, 0},
 
     {FAILURES, {"--on-failure"}, "kill|continue", "End the job when a rank fails, or continue (default: kill).",
-     "With continue the other ranks get a PMIx event that names the rank: PMIX_ERR_PROC_ABORTED after a signal, else "
-     "PMIX_ERR_PROC_TERM_WO_SYNC. Calls of librank that need the rank return RANK_ERR_PEER_DEAD.", set_on_failure, 0},
+     "With continue the other ranks get a PMIx event that names the rank, and calls of librank that need it return "
+     "RANK_ERR_PEER_DEAD.", set_on_failure, 0},
     {FAILURES, {"--timeout"}, "S", "End the job with exit code 124 after S seconds (default: no limit).", NULL,
      set_timeout, 0},
     {FAILURES, {"--timeout-traces"}, NULL, "Print stack traces before --timeout or --heartbeat ends the job.",
@@ -458,17 +448,16 @@ static const struct option options[] = {
     {FAILURES, {"--kill-grace"}, "S", "Send SIGKILL S seconds after the first signal (default: 0.4, or 2).",
      "The default is 2 after a signal to xrun, else 0.4. 0 kills at once.", set_kill_grace, 0},
     {FAILURES, {"--heartbeat"}, "S[:kill]", "Report ranks without progress for S seconds (default: a job that hangs for 20 s).",
-     "The report gives what a rank waits for; another one comes when the rank goes on. With :kill the job ends with exit code "
-     "124 once no rank has made progress for S seconds. By default a job is reported once if all ranks wait in librank and "
-     "none has made progress for 20 s. 0 turns this off.", set_heartbeat, 0},
+     "The report gives what a rank waits for. With :kill the job ends with exit code 124 once no rank has made "
+     "progress for S seconds. By default a job is reported once if all ranks wait in librank and none has made "
+     "progress for 20 s. 0 turns this off.", set_heartbeat, 0},
 
     {REPORTS, {"--status"}, NULL, "Print what the ranks of a job do: xrun --status [JOB].",
      "Without JOB it lists the user's jobs on this host. JOB is a name of that list (XRUN_JOB in the ranks) or a part of it "
      "that fits no other.", FLAG(status)},
     {REPORTS, {"--json"}, "FILE", "Write a report of the job to FILE at its end.",
-     "It holds job, versions, size, start and end (seconds since 1970), exit_code, cause, output_lost, startup_ms, programs, "
-     "hosts, ranks and spawned. A rank has program, host, pid, cpus, start, end, seconds, exit_code or signal, unfinished "
-     "and rusage. Values that are not known are null or missing; bytes that are not UTF-8 are U+FFFD.", set_json, 0},
+     "It holds job, versions, size, start and end (seconds since 1970), exit_code, cause, output_lost, startup_ms, "
+     "programs, hosts, ranks and spawned. Values that are not known are null or missing.", set_json, 0},
     {REPORTS, {"-q", "--quiet"}, NULL, "Print no message of xrun but errors.", NULL, FLAG(quiet)},
     {REPORTS, {"-v", "--verbose"}, NULL, "Print where the start-up time goes.", NULL, FLAG(verbose)},
     {REPORTS, {"--version"}, NULL, "Print the version.", NULL, FLAG(version)},
