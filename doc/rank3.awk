@@ -71,6 +71,8 @@ function find_names(    i, s, type) {
     }
     if (!names)
         names = type
+    if (split(names, word, ", ") > 8) # the forms of all collectives
+        names = word[1] ~ /_init/ ? "rank_X_init()" : "rank_iX()"
 }
 
 # Sort the lines of a comment into the three sections of the page.
@@ -124,9 +126,16 @@ function flush(    i) {
     if (ndecl) {
         if (synopsis[page])
             synopsis[page] = synopsis[page] "\n"
-        for (i = 1; i <= ndecl; i++)
-            synopsis[page] = synopsis[page] code(decl[i])
         find_names()
+        for (i = 1; i <= ndecl; i++) {
+            # The other forms of a collective: their arguments are those of the blocking one, and a request.
+            if (page ~ /^rank_coll/ && is_function[i] && match(decl[i], /rank_(i[a-z_]+|[a-z_]+_init)\(/)) {
+                synopsis[page] = synopsis[page] code("rank_status_t " substr(decl[i], RSTART, RLENGTH) "..., rank_request_t *req);")
+                while (decl[i] !~ /;/)
+                    i++
+            } else
+                synopsis[page] = synopsis[page] code(decl[i])
+        }
     }
     if (ncomment)
         sort_comment()

@@ -107,7 +107,7 @@ RANK_API rank_status_t rank_alltoallv(const void *sbuf, const int64_t *scounts,
                                       const int64_t *rdispls, rank_dtype_t dtype,
                                       rank_team_t team);
 
-/* Start the operation of the same name. A test or wait call completes *req and frees it. */
+/* Start the operation of the same name, with its arguments. A test or wait call completes *req and frees it. */
 RANK_API rank_status_t rank_ibarrier(rank_team_t team, rank_request_t *req);
 RANK_API rank_status_t rank_ibcast(void *buf, int64_t count, rank_dtype_t dtype, int root,
                                    rank_team_t team, rank_request_t *req);

@@ -13,16 +13,15 @@ extern "C" {
 
 /*
  * Create a persistent request for the operation of the same name. rank_start starts it. Every rank of team makes the call,
- * in the same order as other collectives, and it may wait for the others. Arguments are those of the blocking call. Arrays of
- * counts are copied.
+ * in the same order as other collectives, and it may wait for the others. The arguments before req are those of the
+ * blocking call. Arrays of counts are copied.
  *
- * Each start is a collective call of the team: all ranks start their requests of one operation in the same order among
- * the team's collectives. rank_startall starts in the order of its array. A start reads the buffers that the operation
- * sends, and allocates no memory. It matches starts only, not a blocking or nonblocking call.
+ * Each start is a collective call of the team: all ranks make the starts in the same order among the team's
+ * collectives. A start reads the buffers that the operation sends. It matches starts only, not a blocking or
+ * nonblocking call.
  *
  * A started request is pending until a test or wait call ends it. rank_request_free frees one that is not pending. After
- * rank_team_free the request can only be freed. An operation and a datatype of the program can be freed earlier.
- * rank_finalize frees requests that are left.
+ * rank_team_free the request can only be freed.
  */
 RANK_API rank_status_t rank_barrier_init(rank_team_t team, rank_request_t *req);
 RANK_API rank_status_t rank_bcast_init(void *buf, int64_t count, rank_dtype_t dtype, int root,

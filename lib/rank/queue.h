@@ -46,13 +46,12 @@ RANK_API rank_status_t rank_queue_free(rank_queue_t *queue);
 
 /*
  * Start a persistent operation in the order of the queue's stream: after what was put into the stream before this call, and
- * before what is put there later. Returns at once. The operation may be of any kind that rank_start takes, with buffers in
- * host or device memory. The stream's work accesses them without further synchronization.
+ * before what is put there later. Returns at once. The operation may be of any kind that rank_start takes, with
+ * buffers in host or device memory.
  *
- * The request may be started again before the host has waited for it, also on another queue. Each start is then an operation
- * of its own, and begins when the earlier one has ended. A test or wait call completes all of them. Its status is that of
- * the first that failed, its envelope that of the last. rank_cancel does not affect them. Not while the request has a
- * callback that has not been called.
+ * The request may be started again before the host has waited for it, also on another queue. Each start begins when
+ * the earlier one has ended. A test or wait call completes all of them. Its status is that of the first that failed,
+ * its envelope that of the last. rank_cancel does not affect them.
  *
  * A start that fails does not stop the stream. The starts of collectives of a team are in one order on all ranks: with
  * several queues, give each one a team.

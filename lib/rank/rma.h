@@ -18,8 +18,8 @@ typedef enum rank_mem_kind {
 
 /*
  * Find the kind of the memory that holds ptr. *device is the ordinal of its device in this process, or -1 for host memory;
- * device may be NULL. Managed memory and pinned or registered host memory are host memory. RANK_ERR_STATE: the process has called
- * neither rank_init nor rank_ctx_open. RANK_ERR_DEVICE: the driver cannot tell.
+ * device may be NULL. Managed and pinned memory are host memory. RANK_ERR_STATE: the process has called neither
+ * rank_init nor rank_ctx_open. RANK_ERR_DEVICE: the driver cannot tell.
  */
 RANK_API rank_status_t rank_mem_kind(const void *ptr, rank_mem_kind_t *kind, int *device);
 
@@ -190,10 +190,10 @@ typedef struct rank_notice {
  * Start to move n blocks to or from the memory of peer, a rank of team. Blocks may lie in any number of memories: opened
  * keys, and rank_alloc memory of any team that has the peer. blocks, notice and its data may be reused on return, the
  * local memory when the request is complete. A write is complete when its data is visible at the peer, a read when the
- * data is here. If all of the list has been moved, the notice is sent. Blocks have no order. notice may be NULL.
- * With n 0 there is only the notice. rank_flush, rank_rkey_close and rank_free wait for the lists of a memory. If
- * one argument or block is wrong, the call returns an error that names the block, and nothing moves. A later error
- * ends the request: no notice is sent, and what has been moved is undefined.
+ * data is here. If all of the list has been moved, the notice is sent. notice may be NULL. With n 0 there is only
+ * the notice. rank_flush, rank_rkey_close and rank_free wait for the lists of a memory. If one argument or block is
+ * wrong, the call returns an error that names the block, and nothing moves. A later error ends the request: no
+ * notice is sent, and what has been moved is undefined.
  * RANK_ERR_HANDLE: a memory is none, or of another context. Later: it was closed or freed here, or is no longer registered
  *   at the peer.
  * RANK_ERR_BOUNDS: a block leaves its memory.

@@ -157,8 +157,8 @@ RANK_API int rank_op_defined(rank_op_t op, rank_dtype_t dtype);
 
 /*
  * Make a datatype of 1 B to 1 MiB without a format, for messages, for collectives that move data, and for operations of
- * rank_op_create. It belongs to the process. The four calls that make and free datatypes and operations are local. They
- * work at any time, before rank_init and after rank_finalize too, and from any thread.
+ * rank_op_create. It belongs to the process. The four calls that make and free datatypes and operations are local,
+ * and work at any time.
  * RANK_ERR_COUNT: bytes is out of range. RANK_ERR_NO_MEMORY: 65,536 datatypes exist.
  */
 RANK_API rank_status_t rank_dtype_create(int64_t bytes, rank_dtype_t *dtype);
@@ -178,8 +178,8 @@ typedef void(rank_op_fn_t)(const void *in, void *inout, int64_t count, rank_dtyp
 enum { RANK_OP_COMMUTATIVE = 1 /* operands may be combined in any order, not in that of ranks only */ };
 
 /*
- * Make an operation for reductions of any datatype. Every rank of a collective gives an operation of the same function
- * and flags. It belongs to the process, as a datatype.
+ * Make an operation for reductions of any datatype. Every rank of a collective gives an operation of the same
+ * function and flags.
  * RANK_ERR_ARG: fn is NULL, or flags has unknown bits.
  */
 RANK_API rank_status_t rank_op_create(rank_op_fn_t *fn, void *arg, uint64_t flags, rank_op_t *op);
