@@ -33,10 +33,10 @@ typedef struct rank_ctx_opts {
 RANK_API rank_status_t rank_ctx_open(const rank_ctx_opts_t *opts, rank_ctx_t *ctx);
 
 /* Close its listeners, disconnect its connections as rank_disconnect does, free its objects, and set *ctx to RANK_CTX_NULL.
- * Waits of other threads end with RANK_ERR_CLOSED. They have timeout_ns and 1 s more to return from their calls.
- * No thread may begin a call with one of its requests or memories once the close has begun.
- * RANK_ERR_TIMED_OUT: a peer has not confirmed within timeout_ns. The context is closed anyway. Or another thread is still
- *   in a call, as in a callback: then the memory of the context is never freed. */
+ * Waits of other threads end with RANK_ERR_CLOSED. No thread may begin a call with one of its requests or memories
+ * once the close has begun.
+ * RANK_ERR_TIMED_OUT: a peer has not confirmed within timeout_ns. The context is closed anyway. Or another thread
+ * stays in a call for 1 s more: then its memory is never freed. */
 RANK_API rank_status_t rank_ctx_close(rank_ctx_t *ctx, int64_t timeout_ns);
 
 /* As rank_progress, rank_progress_fd and rank_progress_arm, in a context. */
@@ -124,9 +124,9 @@ RANK_API rank_status_t rank_connect(rank_ctx_t ctx, const char *address, const r
 
 /*
  * Disconnect: send what was accepted for sending, and end all other operations with RANK_ERR_CLOSED. The other side
- * receives what was sent whole, and then RANK_ERR_CLOSED. Keys that were opened on it are closed: no thread may begin
- * a call with one of them once the disconnect has begun. *conn becomes RANK_TEAM_NULL. rank_team_free is the same with
- * 1 s. Waits for timeout_ns at most. 0: does not wait. Negative: for ever.
+ * receives what was sent whole, and then RANK_ERR_CLOSED. Keys that were opened on it are closed. *conn becomes
+ * RANK_TEAM_NULL. rank_team_free is the same with 1 s. Waits for timeout_ns at most. 0: does not wait. Negative: for
+ * ever.
  * RANK_OK: the other side has confirmed, or is gone. It touches nothing of this process any more.
  * RANK_ERR_TIMED_OUT: it has not confirmed.
  */

@@ -53,10 +53,10 @@ typedef struct rank_device {
 #define RANK_DEVICE_INIT {sizeof(rank_device_t), 0, 0, 0, 0, "", {{0, 0, 0, "", "", "", "", ""}}, {{0, 0, "", "", "", "", ""}}}
 
 /*
- * Get the GPU, NIC and cores that suit this rank, with the paths between them and the reasons. The call is local. With
- * options of xrun about GPUs or NICs these are the devices that it gave to the rank. Else they are chosen from all ranks
- * of the host and their cores as at rank_init, by the rules of xrun --topo. A rank may have no GPU and no NIC. If
- * CUDA_VISIBLE_DEVICES is set, only those GPUs of NVIDIA are chosen that it names.
+ * Get the GPU, NIC and cores that suit this rank, with the paths between them and the reasons. The call is local.
+ * With options of xrun about GPUs or NICs these are the devices that it gave to the rank, else those that xrun
+ * --topo would choose. A rank may have no GPU and no NIC. If CUDA_VISIBLE_DEVICES is set, only those GPUs of NVIDIA
+ * are chosen that it names.
  * RANK_ERR_ARG: out is NULL, or its size is too small.
  * RANK_ERR_SYSTEM: the topology cannot be read.
  * RANK_ERR_NOT_SUPPORTED: the module librank-topo.so is missing.

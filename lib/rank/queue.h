@@ -27,8 +27,7 @@ typedef struct rank_queue_opts {
  * streams, belongs to the primary context of its device, and exists until rank_queue_free. Its priority is not the
  * greatest one. Several queues may have one stream.
  *
- * A thread of the library runs the operations. The first queue starts it, and rank_finalize ends it. rank_finalize closes
- * queues that are left: their streams go on, without what was not complete.
+ * A thread of the library runs the operations. rank_finalize closes queues that are left: their streams go on.
  * RANK_ERR_NOT_SUPPORTED: team is not RANK_TEAM_NULL, threads is not 0, or the stream is NULL, a default one, capturing, or of
  *   another context. Or this process uses no CUDA (RANK_CUDA), or driver or device have no 64-bit memory operations for
  *   streams.
@@ -53,8 +52,7 @@ RANK_API rank_status_t rank_queue_free(rank_queue_t *queue);
  * the earlier one has ended. A test or wait call completes all of them. Its status is that of the first that failed,
  * its envelope that of the last. rank_cancel does not affect them.
  *
- * A start that fails does not stop the stream. The starts of collectives of a team are in one order on all ranks: with
- * several queues, give each one a team.
+ * A start that fails does not stop the stream. With several queues, give each one a team.
  *
  * While a start is outstanding, calls do not wait for work of the program's default streams: complete what that writes before
  * a call uses it. Do not allocate or free device memory by the library then, nor free a team that has reduced such memory.

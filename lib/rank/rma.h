@@ -187,13 +187,13 @@ typedef struct rank_notice {
 } rank_notice_t;
 
 /*
- * Start to move n blocks to or from the memory of peer, a rank of team. Blocks may lie in any number of memories: opened
- * keys, and rank_alloc memory of any team that has the peer. blocks, notice and its data may be reused on return, the
- * local memory when the request is complete. A write is complete when its data is visible at the peer, a read when the
- * data is here. If all of the list has been moved, the notice is sent. notice may be NULL. With n 0 there is only
- * the notice. rank_flush, rank_rkey_close and rank_free wait for the lists of a memory. If one argument or block is
- * wrong, the call returns an error that names the block, and nothing moves. A later error ends the request: no
- * notice is sent, and what has been moved is undefined.
+ * Start to move n blocks to or from the memory of peer, a rank of team. Blocks may lie in any number of memories of
+ * the peer. blocks, notice and its data may be reused on return, the local memory when the request is complete. A
+ * write is complete when its data is visible at the peer, a read when the data is here. If all of the list has been
+ * moved, the notice is sent. notice may be NULL. With n 0 there is only the notice. rank_flush, rank_rkey_close and
+ * rank_free wait for the lists of a memory. If one argument or block is wrong, the call returns an error that names
+ * the block, and nothing moves. A later error ends the request: no notice is sent, and what has been moved is
+ * undefined.
  * RANK_ERR_HANDLE: a memory is none, or of another context. Later: it was closed or freed here, or is no longer registered
  *   at the peer.
  * RANK_ERR_BOUNDS: a block leaves its memory.
@@ -207,7 +207,7 @@ RANK_API rank_status_t rank_xfer(rank_xfer_op_t op, const rank_block_t *blocks, 
                                  const rank_notice_t *notice, rank_request_t *req);
 
 /* Create a list that can be started many times. rank_start returns RANK_ERR_HANDLE after one of the memories was
- * closed. The notice's data is copied here, once. */
+ * closed. */
 RANK_API rank_status_t rank_xfer_init(rank_xfer_op_t op, const rank_block_t *blocks, int64_t n, int peer, rank_team_t team,
                                       const rank_notice_t *notice, rank_request_t *req);
 

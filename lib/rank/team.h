@@ -120,10 +120,9 @@ RANK_API rank_status_t rank_team_create(rank_team_t parent, int64_t n, const int
 
 /*
  * Free a team and set *team to RANK_TEAM_NULL. Collective over team. Pending requests on it complete as if it were
- * not freed. Messages without a posted receive are dropped. Free memory of rank_alloc on the team first. No other
- * thread may be in a call on it. On a team of several worlds the call waits until every rank frees the team,
- * finalizes or fails. Freeing the last team that two worlds share, with all their ranks, disconnects them: each then
- * ignores failures of the other.
+ * not freed. Messages without a posted receive are dropped. Free memory of rank_alloc on the team first. On a team
+ * of several worlds it waits until every rank frees the team, finalizes or fails. Freeing the last team that two
+ * worlds share, with all their ranks, disconnects them: each then ignores failures of the other.
  */
 RANK_API rank_status_t rank_team_free(rank_team_t *team);
 
@@ -145,11 +144,10 @@ typedef struct rank_spawn_params {
 #define RANK_SPAWN_PARAMS_INIT {sizeof(rank_spawn_params_t), NULL, NULL, NULL, NULL, 1, 0}
 
 /*
- * Start n ranks of a program as a new world, and create a team of both worlds. Collective over team. In *both the ranks
- * of team come first, then the new ones, each in their order. Each new rank gets it from rank_parent. params is used
- * at root only. The call returns when the new ranks are in rank_init, which waits for the parents. The caller frees
- * *both, in both worlds. A rank that fails in one world is a dead peer in the other, if the launcher continues the
- * job. The call needs tcp or UCX, and a launcher that can start processes at run time.
+ * Start n ranks of a program as a new world, and create a team of both worlds. Collective over team. In *both the
+ * ranks of team come first, then the new ones. These get it from rank_parent. params is used at root only. The call
+ * returns when the new ranks are in rank_init, which waits for the parents. The caller frees *both, in both worlds.
+ * The call needs tcp or UCX, and a launcher that can start processes at run time.
  *
  * Errors but those of team and root are equal on every rank that lives, and then rank_init of the new ranks fails
  * too.

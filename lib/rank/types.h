@@ -88,8 +88,7 @@ typedef struct rank_mem *rank_mem_t;         /* memory that peers can access */
 #define RANK_MESSAGE_NULL ((rank_message_t)0)
 #define RANK_MEM_NULL ((rank_mem_t)0)
 
-/* Special values of a peer, a tag, a color or an index. They are distinct and far from all ranks, so that a sum of ranks
- * that leaves the team is RANK_ERR_RANK. */
+/* Special values of a peer, a tag, a color or an index. They are distinct and far from all ranks. */
 enum {
     RANK_ANY_SOURCE = -0x7f000001, /* peer in a receive or probe: any rank of the team */
     RANK_ANY_TAG = -0x7f000002,    /* tag in a receive or probe: any tag */
@@ -132,8 +131,8 @@ typedef struct rank_pair_f64 { double value; int64_t index; } rank_pair_f64_t;
 
 /* The operation of a reduction. 0 is none.
  *
- * 16-bit floats are reduced as F32. A sum of several inputs in one place is rounded once, other partial results are rounded
- * each. AVG of F16 does not overflow, but small inputs lose low bits. SUM of F16 is infinite beyond 65,504. */
+ * 16-bit floats are reduced as F32. AVG of F16 does not overflow, but small inputs lose low bits. SUM of F16 is
+ * infinite beyond 65,504. */
 typedef uint64_t rank_op_t;
 #define RANK_SUM ((rank_op_t)0x11000000)
 #define RANK_PROD ((rank_op_t)0x11000100)
@@ -169,8 +168,8 @@ RANK_API rank_status_t rank_dtype_free(rank_dtype_t *dtype);
 
 /*
  * Combine count elements: inout[i] = in[i] op inout[i]. in comes from the lower ranks. arg is that of rank_op_create.
- * The function must be associative. A collective calls it for parts of the data, any number of times, on any thread that
- * makes progress. It must not call the library.
+ * The function must be associative. A collective calls it for parts of the data, on any thread. It must not call the
+ * library.
  */
 typedef void(rank_op_fn_t)(const void *in, void *inout, int64_t count, rank_dtype_t dtype, void *arg);
 
