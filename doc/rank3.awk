@@ -335,13 +335,12 @@ function print_overview(to,    i, p, list) {
     print ".SH SYNOPSIS\n.EX\n#include <rank.h>\n\nxcc program.c \\-o program\nxrun \\-n 4 ./program\n.EE" >to
     print ".SH DESCRIPTION" >to
     print "A job is a set of processes, the ranks. librank sends messages between them,\naccesses the memory of peers," >to
-    print "and runs collective operations on teams of ranks.\nEach group of calls has a page:" >to
+    print "and runs collective operations on teams of ranks.\nEach group of calls has a page, and each call is a name of it:" >to
     for (i = 1; i <= npages; i++) {
         p = order[i]
         if (p == "rank")
             continue
-        print ".TP\n\\fB" p "\\fR(3)\n" toupper(substr(title[p], 1, 1)) substr(title[p], 2) ":" >to
-        print functions[p] "." >to
+        print ".TP\n\\fB" p "\\fR(3)\n" toupper(substr(title[p], 1, 1)) substr(title[p], 2) "." >to
         list = list " " p
     }
     printf "%s", opening >to
@@ -350,7 +349,7 @@ function print_overview(to,    i, p, list) {
     print ".EE" >to
     printf "%s", description["rank"] >to
     print_example("rank", to)
-    print_see_also(substr(list, 2) " ", to)
+    print_see_also("", to)
     close(to)
 }
 
@@ -372,13 +371,13 @@ function print_page(p, to,    list) {
     printf "%s", description[p] >to
     print ".SH RETURN VALUE" >to
     if (returns_status[p])
-        print "RANK_OK (0), or a negative status." >to
+        print "RANK_OK, or an error." >to
     printf "%s", return_value[p] >to
     print ".SH ERRORS" >to
     printf "%s", errors[p] >to
     if (errors[p])
         print ".PP" >to
-    print "\\fBrank\\fR(3) has those of all calls." >to
+    print "Others: \\fBrank\\fR(3)." >to
     print_example(p, to)
     print_see_also("rank " related[p], to)
     close(to)

@@ -86,9 +86,9 @@ RANK_API rank_status_t rank_testsome(int64_t n, rank_request_t *reqs, int64_t *n
 RANK_API rank_status_t rank_cancel(rank_request_t *req);
 
 /*
- * Call fn exactly once, when the request is complete. *req becomes RANK_REQUEST_NULL. The library frees the request
- * before the call. A persistent request stays with the caller, and can be started again in fn. If the request is
- * already complete, fn may run before rank_on_done returns. Otherwise a call that makes progress runs fn.
+ * Call fn exactly once, when the request is complete. *req becomes RANK_REQUEST_NULL. A persistent request stays
+ * with the caller, and can be started again in fn. If the request is already complete, fn may run before
+ * rank_on_done returns. Otherwise a call that makes progress runs fn.
  *
  * Callbacks run one at a time, never nested, in the order of completion. fn may start operations, give them callbacks,
  * test, and make progress. fn must not wait or finalize.
@@ -109,9 +109,9 @@ RANK_API rank_status_t rank_progress(void);
 /*
  * Get a descriptor for an event loop, as of epoll. The library owns it; the caller must not read it. Call
  * rank_progress_arm before each wait on it, and again after any other call of the library. RANK_OK means that no
- * work is left, and that the descriptor becomes readable when there is some. When it is readable, call
- * rank_progress. It may be readable without work. Only one thread may use the descriptor: the last one that armed
- * it. It becomes readable when any other thread makes progress.
+ * work is left, and that the descriptor becomes readable when there is some: then call rank_progress. It may be
+ * readable without work, and when another thread makes progress. Only the thread that armed the descriptor last may
+ * use it.
  * RANK_ERR_AGAIN: there was work. Test the requests and arm again.
  * RANK_ERR_STATE: rank_progress_arm was called before rank_progress_fd.
  * RANK_ERR_SYSTEM: no file descriptor is available.

@@ -46,8 +46,7 @@ RANK_API rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr);
  * Register memory of this rank, so that peers can open a key to it. Not collective. The only peer of the handle is
  * the caller's rank in the world. Call rank_dereg after the last rank_flush of the peers. It sets *mem to
  * RANK_MEM_NULL. Peers of the node map memory that is shared (memfd_create, shm_open, MAP_SHARED). It then behaves
- * like rank_alloc memory. Memory that is read-only at registration cannot be written by peers, and unreadable memory
- * cannot be read.
+ * like rank_alloc memory.
  * RANK_ERR_NOT_SUPPORTED: ptr is not host memory.
  */
 RANK_API rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *mem);
@@ -154,8 +153,7 @@ RANK_API rank_status_t rank_get_strided(void *dst, int64_t dst_stride, int64_t b
  */
 RANK_API rank_status_t rank_flush(rank_mem_t mem, int peer);
 
-/* Complete all that this rank has started to peer, or to RANK_ALL, on mem, at this rank only. Then the buffers of
- * nonblocking calls may be reused, and gets have their data. */
+/* As rank_flush, at this rank only: the buffers of nonblocking calls may be reused, and gets have their data. */
 RANK_API rank_status_t rank_flush_local(rank_mem_t mem, int peer);
 
 /* Order one-sided calls. Puts, atomics and signals on mem before it are visible at a peer before later ones to that
@@ -226,9 +224,9 @@ typedef enum rank_amo {
 } rank_amo_t;
 
 /*
- * Update one naturally aligned element in the part of peer. Types are INT32, UINT32, INT64, UINT64. ADD, FETCH_ADD and
- * SWAP also work on F32 and F64. It is atomic with all atomics of the library, and with CPU atomics of ranks on the
- * peer's node. An operation without a result may be pending on return. rank_flush completes it.
+ * Update one naturally aligned element in the part of peer. Types are INT32, UINT32, INT64, UINT64; of ADD,
+ * FETCH_ADD and SWAP also F32 and F64. It is atomic with all atomics of the library, and with CPU atomics on the
+ * peer's node. rank_flush completes an operation without a result.
  * RANK_ERR_DTYPE: the operation does not work on this type.
  * RANK_ERR_ARG: the element is not aligned.
  * RANK_ERR_NOT_SUPPORTED: operand or result is not host memory.
@@ -270,7 +268,7 @@ typedef enum rank_cmp {
 
 /*
  * Wait until a uint64_t of this rank's own part compares with value as cmp requires. Numbers are unsigned. offset is a
- * multiple of 8. Any one-sided call may write the number, and so may a CPU store on this node.
+ * multiple of 8.
  * RANK_ERR_PEER_DEAD: a rank of the team of mem failed. It is returned once for each failure.
  */
 RANK_API rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,
