@@ -166,6 +166,19 @@ rank_status_t rk_address_resolve(const struct rk_address *address, bool listens,
     return RANK_ERR_UNREACHABLE;
 }
 
+int rk_address_connect(const struct sockaddr *address)
+{
+    bool four = address->sa_family == AF_INET;
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
+
+    if (fd < 0 || connect(fd, address, four ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6)) == 0 || errno == EINPROGRESS)
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
 /* The IPv4 address within an IPv6 one, as sockets of both families have it. */
 static bool mapped_ipv4(const struct sockaddr *address, struct in_addr *out)
 {

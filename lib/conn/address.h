@@ -41,6 +41,9 @@ rank_status_t rk_address_parse(const char *text, bool listens, struct rk_address
 rank_status_t rk_address_resolve(const struct rk_address *address, bool listens, struct addrinfo **out, char *why,
                                  size_t len);
 
+/* Begin to connect a socket, without waiting. Returns the descriptor, or -1 with errno. */
+int rk_address_connect(const struct sockaddr *address);
+
 /*
  * Write "1.2.3.4:5" or "[::1]:5", which rk_address_parse reads. IPv4 within IPv6 is written as IPv4.
  * "?" if the family is another one.

@@ -90,7 +90,7 @@ static void listener_ready(struct rk_tcp_source *source, uint32_t events)
                 rk_warn("rank_listen: cannot accept a client, which waits: %m");
             t->failed = errno == ENOMEM || errno == ENOBUFS ? RANK_ERR_NO_MEMORY : RANK_ERR_SYSTEM;
             t->of->tcp->handled++;
-            listener_pause(t); /* rk_listener_resume tries again */
+            listener_pause(t); /* rk_listeners_check tries again */
             return;
         }
         if (fd < 0 && errno != EINTR && errno != ECONNABORTED)
@@ -100,7 +100,7 @@ static void listener_ready(struct rk_tcp_source *source, uint32_t events)
     }
 }
 
-void rk_listener_shaken(struct rk_shaking *s)
+static void listener_shaken(struct rk_shaking *s)
 {
     rank_listener_t t = s->listener;
 
@@ -111,19 +111,25 @@ void rk_listener_shaken(struct rk_shaking *s)
     }
     rk_list_remove(&s->link);
     rk_list_append(&t->ready, &s->link);
-    if (t->of_ranks)
+    if (t->refusal)
         s->of->tcp->settled = true;
     else
         t->count->n++;
 }
 
-void rk_listener_resume(struct rk_conns *c)
+void rk_listeners_check(struct rk_conns *c, uint64_t now)
 {
-    struct rk_link *at;
+    struct rk_link *at, *l, *next;
 
     rk_list_for_each(at, &c->listeners)
     {
         rank_listener_t t = rk_list_entry(at, struct rank_listener, link);
+        rk_list_for_each_safe(l, next, &t->half_open)
+        {
+            struct rk_shaking *s = rk_list_entry(l, struct rk_shaking, link);
+            if (now >= s->deadline)
+                rk_shake_settle(s, RANK_ERR_TIMED_OUT, "the handshake takes too long");
+        }
         listener_sweep(t);
         if (t->paused) {
             t->paused = false;
@@ -195,6 +201,7 @@ rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char 
         goto err;
     rk_tcp_set_quiet(c->tcp, &t->source);
     t->of = c;
+    t->shaken = listener_shaken;
     t->opts = *opts;
     t->count->holders = 1;
     rk_list_init(&t->half_open);

@@ -46,6 +46,8 @@ struct rk_conn_opts {
     uint64_t timeout_ns, silence_ns;
 };
 
+struct rk_shaking;
+
 #define RK_LISTENER_MAGIC 0x6c73746eu
 
 struct rank_listener {
@@ -59,7 +61,9 @@ struct rank_listener {
     rank_status_t failed; /* of accept(2), not reported so far */
     uint64_t serial;      /* of this listener in the process; 0: it is closed */
     bool paused;          /* not watched: too many half-open clients, or no descriptors */
-    bool of_ranks;        /* its clients are ranks, for ranks.c */
+    /* Its clients are ranks: why may one that has proved itself have no link? NULL: it may. */
+    const char *(*refusal)(const struct rk_shaking *s);
+    void (*shaken)(struct rk_shaking *s); /* a client is through with its handshake, or has failed */
 };
 
 /* Connections of a listener: outlives it. */
@@ -104,30 +108,21 @@ struct rk_conn {
     bool by_ucx;                  /* which counts no messages */
 };
 
-/* Get the objects of a context, made at the first call, for connections. */
-rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out);
-/* The same, for links of ranks. */
-rank_status_t rk_conns_make(struct rk_ctx *ctx, struct rk_conns **out);
 /* Fill in what the user gives. Reports errors as of call. rk_secret_clear ends it. */
 rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given, struct rk_conn_opts *out);
 
 /* shake.c: begin on a socket, which is taken in any case. NULL: out of memory, or it cannot be watched. */
 struct rk_shaking *rk_shake_begin(struct rk_conns *c, int fd, rank_listener_t listener, const struct rk_conn_opts *opts);
 void rk_shake_end(struct rk_shaking *s);
-/* The context closes: the thread in rank_connect gets RANK_ERR_CLOSED. */
-void rk_shake_close(struct rk_shaking *s);
-/* End the handshakes of listeners that take too long. rank_connect has a wait of its own. */
-void rk_shake_check(struct rk_conns *c, uint64_t now);
+/* It is over with this status. No-op if it is already. */
+void rk_shake_settle(struct rk_shaking *s, rank_status_t st, const char *why);
 
-/* ranks.c */
-/* Listen, and add the card of this rank to the engine's. */
-rank_status_t rk_ranks_open(struct rk_ctx *ctx);
+/* ranks.c: listen, and add the card of this rank to the engine's. */
+rank_status_t rk_ranks_open(struct rk_conns *c);
 /* No contact begins from now on. No-op if it is not open. */
 void rk_ranks_close(struct rk_ctx *ctx);
 /* As rk_channel.connect. */
 rank_status_t rk_ranks_contact(struct rk_ranks *r, struct rk_peer *peer);
-/* Server: may the rank that has proved itself have a link? Else the reason, for the client. */
-const char *rk_ranks_refusal(struct rk_ranks *r, const struct rk_shaking *s);
 /* Make links of the handshakes that are over, and continue the contacts. */
 void rk_ranks_settle(struct rk_ranks *r);
 
@@ -145,10 +140,8 @@ rank_status_t rk_conn_ucx_adopt(struct rk_shaking *s, struct rk_peer *peer, uint
 /* conn_listener.c. Reports errors as of call. */
 rank_status_t rk_listener_open(const char *call, struct rk_conns *c, const char *address, const struct addrinfo *found,
                                const struct rk_conn_opts *opts, rank_listener_t *out);
-/* A client is through with its handshake, or has failed. */
-void rk_listener_shaken(struct rk_shaking *s);
-/* A handshake or a connection has ended: there may be room for another client. */
-void rk_listener_resume(struct rk_conns *c);
+/* End the handshakes of listeners that take too long, and let other clients in. */
+void rk_listeners_check(struct rk_conns *c, uint64_t now);
 void rk_listener_end(rank_listener_t listener);
 void rk_conn_count_drop(struct rk_conn_count *count);
 
@@ -164,6 +157,12 @@ void rk_conn_forget(struct rk_conn *conn);
 
 /* Fill in what has been counted. */
 void rk_conn_count(struct rk_conn *conn);
+
+/* conns.c */
+/* Get the objects of a context, made at the first call, for connections. */
+rank_status_t rk_conns_of(struct rk_ctx *ctx, struct rk_conns **out);
+/* The same, for links of ranks. */
+rank_status_t rk_conns_open_ranks(struct rk_ctx *ctx);
 /* In a forked child: close its copies of the sockets. */
 void rk_conns_forked(struct rk_ctx *ctx);
 

@@ -11,25 +11,21 @@
 #include "lib/base/arg_error.h"
 #include "lib/base/auth.h"
 #include "lib/base/clock.h"
-#include "lib/base/conf.h"
 #include "lib/base/log.h"
-#include "lib/base/random.h"
 #include "lib/boot/boot.h"
 #include "lib/conn/conns.h"
+#include "lib/conn/rank_card.h"
 #include "lib/core/card.h"
 
 #include <errno.h>
-#include <ifaddrs.h>
 #include <limits.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-enum { MAGIC = 0x31544b52, ADDRESSES = 8, BACKLOG = 4096, TRIES = 16 };
+enum { BACKLOG = 4096, TRIES = 16 };
 #define CONNECT_NS 10000000000ull   /* for all addresses of a rank together */
 #define RETRY_NS 50000000ull        /* after a handshake that a crowded rank has ended */
 #define SILENCE_NS 7000000000ull    /* a host that does not acknowledge is down */
@@ -37,14 +33,6 @@ enum { MAGIC = 0x31544b52, ADDRESSES = 8, BACKLOG = 4096, TRIES = 16 };
 #define UNKNOWN_NS 60000000000ull   /* until the job of a rank that connects is introduced */
 
 static const char both_connect[] = "both ranks connect";
-
-struct card {
-    uint32_t magic;
-    uint16_t port, naddresses;
-    uint64_t host;
-    unsigned char key[32];
-    struct in6_addr at[ADDRESSES]; /* IPv4 mapped */
-};
 
 /* Hello of both sides. */
 struct rank_name {
@@ -59,8 +47,9 @@ struct contact {
     uint64_t job;               /* of the peer: its number may go to another job */
     struct rk_shaking *shaking; /* NULL: the peer's is expected, or another try */
     struct rk_conn_opts opts;
-    struct card card;
+    struct rk_rank_card card;
     int next, tries;            /* address to try next; tries that the peer has ended */
+    struct sockaddr_storage at; /* of the last try */
     uint64_t until;             /* of the try, or of the wait for the peer's */
     uint64_t retry_at;          /* 0: no address is to be tried again */
     bool failed;
@@ -71,68 +60,19 @@ struct rk_ranks {
     struct rk_conns *of;
     rank_listener_t listener;
     struct rk_conn_opts opts; /* of the listener */
-    struct card mine;
+    struct rk_rank_card mine;
     struct rk_link contacts;
     struct contact **by_number;
     int cap;
 };
 
-/* ------------------------------------------------------------------------ the card */
-
-static bool is_chosen(const char *name)
-{
-    const char *nics = rk_conf.nics;
-
-    for (size_t len; *nics; nics += len + (nics[len] == ',')) {
-        len = strcspn(nics, ",");
-        if (strlen(name) == len && memcmp(nics, name, len) == 0)
-            return true;
-    }
-    return false;
-}
-
-static struct in6_addr interface_address(const struct sockaddr *a)
-{
-    struct in6_addr at = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
-
-    if (a->sa_family == AF_INET6)
-        return ((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
-    memcpy(&at.s6_addr[12], &((const struct sockaddr_in *)(const void *)a)->sin_addr, 4);
-    return at;
-}
-
-static bool is_usable(const struct ifaddrs *i)
-{
-    if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK))
-        return false;
-    if (i->ifa_addr->sa_family == AF_INET)
-        return true;
-    return i->ifa_addr->sa_family == AF_INET6 &&
-           !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr);
-}
-
-/* List the addresses of the interfaces in RANK_NICS, or of all if it has none. */
-static void list_addresses(struct card *c)
-{
-    struct ifaddrs *all = NULL;
-    bool chosen = false;
-
-    if (getifaddrs(&all))
-        return;
-    for (const struct ifaddrs *i = all; i; i = i->ifa_next)
-        chosen = chosen || (is_usable(i) && is_chosen(i->ifa_name));
-    for (const struct ifaddrs *i = all; i && c->naddresses < ADDRESSES; i = i->ifa_next) {
-        if (is_usable(i) && (!chosen || is_chosen(i->ifa_name)))
-            c->at[c->naddresses++] = interface_address(i->ifa_addr);
-    }
-    freeifaddrs(all);
-}
+static const char *ranks_refusal(const struct rk_shaking *s);
 
 static void set_opts(struct rk_conn_opts *o, const unsigned char *key, const struct rk_ctx *ctx)
 {
     const struct rank_name me = {.job = ctx->engine->job, .rank = (uint32_t)ctx->boot->rank};
 
-    o->secret.bytes = sizeof(((struct card *)NULL)->key);
+    o->secret.bytes = sizeof(((struct rk_rank_card *)NULL)->key);
     memcpy(o->secret.data, key, o->secret.bytes);
     memcpy(o->hello, &me, sizeof(me));
     o->hello_bytes = sizeof(me);
@@ -159,7 +99,7 @@ static rank_status_t ranks_listen(struct rk_ranks *r)
     freeaddrinfo(found);
     if (st)
         return st;
-    r->listener->of_ranks = true;
+    r->listener->refusal = ranks_refusal;
     if (getsockname(r->listener->source.fd, (struct sockaddr *)&a, &len) < 0)
         return rk_fail(RANK_ERR_SYSTEM, "cannot read the port of a socket: %m");
     /* Both families have the port in the same place. */
@@ -167,30 +107,23 @@ static rank_status_t ranks_listen(struct rk_ranks *r)
     return RANK_OK;
 }
 
-rank_status_t rk_ranks_open(struct rk_ctx *ctx)
+rank_status_t rk_ranks_open(struct rk_conns *c)
 {
-    struct rk_engine *e = ctx->engine;
-    struct rk_conns *c;
+    struct rk_engine *e = c->ctx->engine;
     struct rk_ranks *r;
     rank_status_t st;
 
     if (!rk_auth_open())
         return rk_fail(RANK_ERR_NOT_SUPPORTED, "ranks that connect by tcp authenticate each other: " RK_AUTH_MISSING);
-    st = rk_conns_make(ctx, &c);
-    if (st)
-        return st;
     r = c->ranks = calloc(1, sizeof(*r));
     if (!r)
         return RANK_ERR_NO_MEMORY;
     r->of = c;
     rk_list_init(&r->contacts);
-    r->mine.magic = MAGIC;
-    r->mine.host = c->host;
-    list_addresses(&r->mine);
-    if (!rk_random_secret(r->mine.key, sizeof(r->mine.key)))
-        return rk_fail(RANK_ERR_SYSTEM, "no random bytes (getrandom, /dev/urandom) for the key of this rank: %m%s",
-                       rk_refusal_remedy(errno));
-    set_opts(&r->opts, r->mine.key, ctx);
+    st = rk_rank_card_make(&r->mine, c->host);
+    if (st)
+        return st;
+    set_opts(&r->opts, r->mine.key, c->ctx);
     st = ranks_listen(r);
     if (!st && !rk_card_add(&e->card, &e->card_len, "tcp", &r->mine, sizeof(r->mine)))
         st = RANK_ERR_NO_MEMORY;
@@ -252,90 +185,36 @@ static struct contact *contact_add(struct rk_ranks *r, struct rk_peer *peer)
     return k;
 }
 
-/* Address number i of a card, from here: ranks of this host may share its loopback. */
-static bool address_at(const struct contact *k, const struct card *mine, int i, struct in6_addr *at)
+static void add_reason(struct contact *k, const char *why)
 {
-    static const struct in6_addr loopback = {.s6_addr = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
-    bool here = k->card.host && k->card.host == mine->host;
-
-    if (here && i == 0) {
-        *at = loopback;
-        return true;
-    }
-    i -= here;
-    if (i >= k->card.naddresses)
-        return false;
-    *at = k->card.at[i];
-    return true;
-}
-
-/* Is it an address of this host, while the peer is on another one? Both may have one for their containers. */
-static bool leads_back(const struct contact *k, const struct card *mine, const struct in6_addr *at)
-{
-    for (int i = 0; i < mine->naddresses && k->card.host != mine->host; i++) {
-        if (memcmp(&mine->at[i], at, sizeof(*at)) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void add_reason(struct contact *k, const struct in6_addr *at, const char *why)
-{
-    const struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = *at, .sin6_port = htons(k->card.port)};
     size_t len = strlen(k->why);
     char text[RK_ADDRESS_TEXT];
 
-    rk_address_text((const struct sockaddr *)&a, text, sizeof(text));
+    rk_address_text((const struct sockaddr *)&k->at, text, sizeof(text));
     snprintf(k->why + len, sizeof(k->why) - len, "%s%s: %s", len ? ", " : "", text, why);
-}
-
-/* Begin to connect. Returns the descriptor, or -1 with errno. */
-static int begin_connect(const struct in6_addr *at, uint16_t port)
-{
-    bool four = IN6_IS_ADDR_V4MAPPED(at);
-    const struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_addr = *at, .sin6_port = htons(port)};
-    struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(port)};
-    const struct sockaddr *a = four ? (const struct sockaddr *)&a4 : (const struct sockaddr *)&a6;
-    int fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), silence_ms = (int)(SILENCE_NS / 1000000), error;
-
-    if (fd < 0)
-        return -1;
-    memcpy(&a4.sin_addr, &at->s6_addr[12], 4);
-    if (connect(fd, a, four ? sizeof(a4) : sizeof(a6)) == 0 || errno == EINPROGRESS) {
-        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof(silence_ms)); /* until it is attached */
-        return fd;
-    }
-    error = errno;
-    close(fd);
-    errno = error;
-    return -1;
 }
 
 /* Try the next address, if any. */
 static void try_next(struct rk_ranks *r, struct contact *k, uint64_t now)
 {
-    int n = k->card.naddresses + (k->card.host == r->mine.host);
-    struct in6_addr at;
+    int silence_ms = (int)(SILENCE_NS / 1000000);
 
     end_try(k);
     k->retry_at = 0;
-    while (!k->shaking && address_at(k, &r->mine, k->next, &at)) {
-        int fd;
+    while (!k->shaking && rk_rank_card_next(&k->card, &r->mine, &k->next, &k->at)) {
+        int fd = rk_address_connect((const struct sockaddr *)&k->at);
 
-        k->next++;
-        if (leads_back(k, &r->mine, &at))
-            continue;
-        fd = begin_connect(&at, k->card.port);
         if (fd < 0) {
-            add_reason(k, &at, errno == EMFILE ? "no descriptor is left (ulimit -n)" : strerror(errno));
+            add_reason(k, errno == EMFILE ? "no descriptor is left (ulimit -n)" : strerror(errno));
             continue;
         }
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof(silence_ms)); /* until it is attached */
         k->shaking = rk_shake_begin(r->of, fd, NULL, &k->opts);
         if (!k->shaking)
             continue;
         rk_list_remove(&k->shaking->link);
         rk_list_append(&r->of->contacts, &k->shaking->link);
-        k->until = now + CONNECT_NS / (uint64_t)n;
+        k->until = now + CONNECT_NS / (uint64_t)rk_rank_card_tries(&k->card, &r->mine);
     }
     k->failed = !k->shaking;
 }
@@ -343,8 +222,6 @@ static void try_next(struct rk_ranks *r, struct contact *k, uint64_t now)
 /* The try has not led to the peer: retry, or go on with the next address. */
 static void try_over(struct rk_ranks *r, struct contact *k, const char *why, bool connected, uint64_t now)
 {
-    struct in6_addr at;
-
     if (connected && k->shaking->status == RANK_ERR_REFUSED && strcmp(k->shaking->why, both_connect) == 0) {
         end_try(k);
         k->until = now + CONNECT_NS;
@@ -356,8 +233,7 @@ static void try_over(struct rk_ranks *r, struct contact *k, const char *why, boo
         k->retry_at = now + RETRY_NS;
         return;
     }
-    address_at(k, &r->mine, k->next - 1, &at);
-    add_reason(k, &at, why);
+    add_reason(k, why);
     try_next(r, k, now);
     if (k->failed && k->tries > 0 && !connected) { /* the process listened, and does no more */
         rk_debug("rank %u%s has ended: %s", k->peer->id.rank, rk_peer_job_suffix(k->peer), k->why);
@@ -366,7 +242,7 @@ static void try_over(struct rk_ranks *r, struct contact *k, const char *why, boo
 }
 
 /* Both sides have proved themselves: make the link. Ends s. */
-static rank_status_t attach(struct rk_ranks *r, struct rk_shaking *s, struct rk_peer *peer)
+static void attach(struct rk_ranks *r, struct rk_shaking *s, struct rk_peer *peer)
 {
     static struct rk_pair_counts uncounted;
     struct rk_node *node = s->node;
@@ -386,7 +262,6 @@ static rank_status_t attach(struct rk_ranks *r, struct rk_shaking *s, struct rk_
     rk_shake_end(s);
     if (st)
         rk_engine_report_death(r->of->ctx, peer->number);
-    return st;
 }
 
 static void contact_advance(struct rk_ranks *r, struct contact *k, uint64_t now)
@@ -416,13 +291,13 @@ static bool is_over(const struct contact *k, uint64_t now)
 static rank_status_t contact_begin(struct rk_ranks *r, struct rk_peer *peer, struct contact **out)
 {
     struct contact *k;
-    struct card card;
+    struct rk_rank_card card;
     size_t len = sizeof(card);
     rank_status_t st = rk_peer_card(peer, "tcp", &card, &len);
 
     if (st)
         return st;
-    if (len != sizeof(card) || card.magic != MAGIC || card.naddresses > ADDRESSES)
+    if (!rk_rank_card_is_valid(&card, len))
         return rk_fail(RANK_ERR_CHANNEL, "the address of rank %u is malformed; do all ranks use the same librank?", peer->id.rank);
     k = *out = contact_add(r, peer);
     if (!k)
@@ -474,8 +349,10 @@ static bool precedes(const struct rk_ctx *ctx, const struct rk_peer *peer)
     return (uint32_t)ctx->boot->rank < peer->id.rank;
 }
 
-const char *rk_ranks_refusal(struct rk_ranks *r, const struct rk_shaking *s)
+/* May the rank that has proved itself have a link? Else the reason, for the client. */
+static const char *ranks_refusal(const struct rk_shaking *s)
 {
+    struct rk_ranks *r = s->of->ranks;
     struct rk_peer *peer;
     struct contact *k;
 

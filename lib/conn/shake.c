@@ -17,8 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The handshake is over. why NULL: as it is. */
-static void settle(struct rk_shaking *s, rank_status_t st, const char *why)
+void rk_shake_settle(struct rk_shaking *s, rank_status_t st, const char *why)
 {
     if (s->over)
         return;
@@ -29,9 +28,9 @@ static void settle(struct rk_shaking *s, rank_status_t st, const char *why)
         snprintf(s->why, sizeof(s->why), "%s", why);
     rk_tcp_unwatch(s->of->tcp, &s->source);
     if (s->listener)
-        rk_listener_shaken(s);
+        s->listener->shaken(s);
     else
-        s->of->tcp->settled = true; /* perhaps a rank's */
+        s->of->tcp->settled = true;
 }
 
 static void send_message(struct rk_shaking *s, const struct rk_shake *m, const struct rk_secret *secret)
@@ -41,9 +40,9 @@ static void send_message(struct rk_shaking *s, const struct rk_shake *m, const s
     rank_status_t st = n && secret ? rk_secret_prove(secret, rk_shake_label(m->type), covered, n, bytes + RK_SHAKE_HEAD) : RANK_OK;
 
     if (st)
-        settle(s, st, "libsodium is missing");
+        rk_shake_settle(s, st, "libsodium is missing");
     else if (send(s->source.fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)len)
-        settle(s, RANK_ERR_UNREACHABLE, strerror(errno));
+        rk_shake_settle(s, RANK_ERR_UNREACHABLE, strerror(errno));
 }
 
 static void shake_refuse(struct rk_shaking *s, rank_status_t st, const char *text)
@@ -52,7 +51,7 @@ static void shake_refuse(struct rk_shaking *s, rank_status_t st, const char *tex
 
     snprintf(no.text, sizeof(no.text), "%s", text);
     send_message(s, &no, NULL);
-    settle(s, st, text);
+    rk_shake_settle(s, st, text);
 }
 
 static void identify(const struct rk_shaking *s, struct rk_shake *m)
@@ -166,7 +165,7 @@ static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
         return;
     }
     s->peer = *m;
-    refusal = s->listener->of_ranks ? rk_ranks_refusal(s->of->ranks, s) : NULL;
+    refusal = s->listener->refusal ? s->listener->refusal(s) : NULL;
     if (refusal) {
         shake_refuse(s, RANK_ERR_REFUSED, refusal);
         return;
@@ -192,7 +191,7 @@ static void proof_came(struct rk_shaking *s, const struct rk_shake *m)
         shake_await(s, RK_SHAKE_READY);
     send_message(s, &welcome, &s->opts->secret);
     if (!s->node && !s->ucx_link)
-        settle(s, RANK_OK, NULL);
+        rk_shake_settle(s, RANK_OK, NULL);
 }
 
 /* Server. */
@@ -214,14 +213,14 @@ static void ready_came(struct rk_shaking *s, const struct rk_shake *m)
     }
     if (!card)
         rk_conn_ucx_drop(s);
-    settle(s, RANK_OK, NULL);
+    rk_shake_settle(s, RANK_OK, NULL);
 }
 
 /* Client. */
 static void welcome_came(struct rk_shaking *s, const struct rk_shake *m)
 {
     if (!is_proved(s, m)) {
-        settle(s, RANK_ERR_SECRET, "the listener has another secret");
+        rk_shake_settle(s, RANK_ERR_SECRET, "the listener has another secret");
         return;
     }
     s->peer = *m;
@@ -229,13 +228,13 @@ static void welcome_came(struct rk_shaking *s, const struct rk_shake *m)
     s->team = m->team;
     if (m->segment || m->card_bytes)
         take_offer(s);
-    settle(s, m->team & RK_TEAM_MIXED && !(m->team & RK_TEAM_COLL) ? RANK_OK : RANK_ERR_REFUSED, "it gave no valid team");
+    rk_shake_settle(s, m->team & RK_TEAM_MIXED && !(m->team & RK_TEAM_COLL) ? RANK_OK : RANK_ERR_REFUSED, "it gave no valid team");
 }
 
 static void message_came(struct rk_shaking *s, const struct rk_shake *m)
 {
     if (m->type == RK_SHAKE_REFUSED) {
-        settle(s, m->status, m->text);
+        rk_shake_settle(s, m->status, m->text);
         return;
     }
     if (m->type != s->next) {
@@ -271,7 +270,7 @@ static void read_more(struct rk_shaking *s)
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             return;
         if (n <= 0) {
-            settle(s, RANK_ERR_UNREACHABLE, n < 0 ? strerror(errno) : "the other side has ended the handshake");
+            rk_shake_settle(s, RANK_ERR_UNREACHABLE, n < 0 ? strerror(errno) : "the other side has ended the handshake");
             return;
         }
         s->got += (size_t)n;
@@ -300,7 +299,7 @@ static void shaking_ready(struct rk_tcp_source *source, uint32_t events)
     if (getsockopt(s->source.fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
         error = errno;
     if (error)
-        settle(s, RANK_ERR_UNREACHABLE, error == ECONNREFUSED ? "nothing listens there (Connection refused)" : strerror(error));
+        rk_shake_settle(s, RANK_ERR_UNREACHABLE, error == ECONNREFUSED ? "nothing listens there (Connection refused)" : strerror(error));
     else if (events & EPOLLOUT)
         send_hello(s);
 }
@@ -341,24 +340,4 @@ void rk_shake_end(struct rk_shaking *s)
     rk_pair_drop(s->node);
     rk_conn_ucx_drop(s);
     free(s);
-}
-
-void rk_shake_close(struct rk_shaking *s)
-{
-    settle(s, RANK_ERR_CLOSED, "the context is closed");
-}
-
-void rk_shake_check(struct rk_conns *c, uint64_t now)
-{
-    struct rk_link *l, *at, *next;
-
-    rk_list_for_each(l, &c->listeners)
-    {
-        rk_list_for_each_safe(at, next, &rk_list_entry(l, struct rank_listener, link)->half_open)
-        {
-            struct rk_shaking *s = rk_list_entry(at, struct rk_shaking, link);
-            if (!s->over && now >= s->deadline)
-                settle(s, RANK_ERR_TIMED_OUT, "the handshake takes too long");
-        }
-    }
 }

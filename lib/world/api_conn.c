@@ -208,15 +208,13 @@ static bool is_shaken(struct rk_wait *w)
 static rank_status_t connect_one(struct rk_conns *c, const struct addrinfo *a, const struct rk_conn_opts *opts, uint64_t deadline,
                                  char *why, size_t len, struct rk_shaking **out)
 {
-    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = rk_address_connect(a->ai_addr);
     struct shake_wait w = {.shaking = NULL};
     rank_status_t st;
 
-    if (fd < 0 || (connect(fd, a->ai_addr, a->ai_addrlen) < 0 && errno != EINPROGRESS)) {
-        st = fd < 0 ? RANK_ERR_SYSTEM : RANK_ERR_UNREACHABLE;
+    if (fd < 0) {
+        st = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? RANK_ERR_SYSTEM : RANK_ERR_UNREACHABLE;
         snprintf(why, len, "%s", strerror(errno));
-        if (fd >= 0)
-            close(fd);
         return st;
     }
     w.shaking = rk_shake_begin(c, fd, NULL, opts);
@@ -360,11 +358,11 @@ rank_status_t rk_world_close_conns(struct rk_ctx *ctx, int64_t timeout_ns)
     rk_list_for_each_safe(at, next, &c->listeners)
     {
         rank_listener_t t = rk_list_entry(at, struct rank_listener, link);
-        if (!t->of_ranks)
+        if (!t->refusal)
             rk_listener_end(t);
     }
     rk_list_for_each(at, &c->clients)
-        rk_shake_close(rk_list_entry(at, struct rk_shaking, link)); /* rank_connect ends it */
+        rk_shake_settle(rk_list_entry(at, struct rk_shaking, link), RANK_ERR_CLOSED, "the context is closed");
     while ((conn = next_to_end(c)) != NULL) {
         int64_t left = -1;
         if (timeout_ns >= 0)

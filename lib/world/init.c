@@ -208,7 +208,7 @@ rank_status_t rk_world_open_network(struct rk_ctx *ctx)
         rk_warn("ranks of other hosts are reached by tcp: UCX does not open");
         st = RANK_OK;
     }
-    return st || !tcp ? st : rk_ranks_open(ctx);
+    return st || !tcp ? st : rk_conns_open_ranks(ctx);
 }
 
 static rank_status_t init_open_network(struct rk_ctx *ctx)
