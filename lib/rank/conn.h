@@ -149,7 +149,7 @@ typedef struct rank_conn_info {
 } rank_conn_info_t;
 
 /* Describe a connection.
- * RANK_ERR_HANDLE: the team is no connection. RANK_ERR_ARG: info is NULL, or its size is invalid. */
+ * RANK_ERR_HANDLE: the team is not a connection. RANK_ERR_ARG: info is NULL, or its size is invalid. */
 RANK_API rank_status_t rank_conn_info(rank_team_t conn, rank_conn_info_t *info);
 
 #ifdef __cplusplus

@@ -44,9 +44,9 @@ RANK_API rank_status_t rank_ptr(rank_mem_t mem, int peer, void **ptr);
 
 /*
  * Register memory of this rank, so that peers can open a key to it. Not collective. The only peer of the handle is
- * the caller's rank in the world. Call rank_dereg after the last rank_flush of the peers. It sets *mem to
- * RANK_MEM_NULL. Peers of the node map memory that is shared (memfd_create, shm_open, MAP_SHARED). It then behaves
- * like rank_alloc memory.
+ * the caller's rank in the world. The memory stays until rank_dereg, which comes after the last rank_flush of the
+ * peers and sets *mem to RANK_MEM_NULL. Peers of the node map memory that is shared (memfd_create, shm_open,
+ * MAP_SHARED). It then behaves like rank_alloc memory.
  * RANK_ERR_NOT_SUPPORTED: ptr is not host memory.
  */
 RANK_API rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *mem);
@@ -83,7 +83,7 @@ RANK_API rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *ke
  * Write the keys of n registered memories of one context as one list of bytes. keys NULL: *len becomes what is needed.
  * Otherwise *len is the size of keys before the call, and the length of the list after it.
  * RANK_ERR_TRUNCATED: keys is too small; *len is what is needed.
- * RANK_ERR_HANDLE: one is no registered memory. RANK_ERR_ARG: one is of another context.
+ * RANK_ERR_HANDLE: one is not registered memory. RANK_ERR_ARG: one is of another context.
  */
 RANK_API rank_status_t rank_rkeys_pack(int64_t n, const rank_mem_t *mems, void *keys, size_t *len);
 
@@ -192,7 +192,7 @@ typedef struct rank_notice {
  * rank_free wait for the lists of a memory. If one argument or block is wrong, the call returns an error that names
  * the block, and nothing moves. A later error ends the request: no notice is sent, and what has been moved is
  * undefined.
- * RANK_ERR_HANDLE: a memory is none, or of another context. Later: it was closed or freed here, or is no longer registered
+ * RANK_ERR_HANDLE: a memory is invalid, or of another context. Later: it was closed or freed here, or is no longer registered
  *   at the peer.
  * RANK_ERR_BOUNDS: a block leaves its memory.
  * RANK_ERR_COUNT: a block, the notice or n is negative, or the notice is too long.
