@@ -249,7 +249,7 @@ static rank_status_t coll_team_open(struct rank_team *team)
     return st;
 }
 
-void rk_coll_count_running(struct rk_ctx *ctx)
+static void coll_count_pending(struct rk_ctx *ctx)
 {
     struct rk_link *l;
 
@@ -474,6 +474,7 @@ const struct rk_room rk_room_coll = {
     .peer_died = coll_on_death,
     .team_open = coll_team_open,
     .team_close = coll_team_close,
+    .count_pending = coll_count_pending,
     .requests = 1 << RK_REQ_COLL,
     .describe = rk_coll_describe,
     .explain = rk_coll_explain_request,

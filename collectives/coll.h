@@ -40,9 +40,6 @@ void rk_coll_set_hosts(struct rank_team *team, const uint64_t *id);
 void rk_coll_open_failed(struct rk_ctx *ctx, uint64_t id, const int *world_ranks, int n, int me,
                          rank_status_t status);
 
-/* Add running schedules to pending of their teams. */
-void rk_coll_count_running(struct rk_ctx *ctx);
-
 /* Print the selection table with reasons, and all algorithms. */
 void rk_coll_print_table(FILE *out);
 /*

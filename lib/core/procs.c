@@ -20,6 +20,7 @@ struct rk_world {
     uint64_t job;
     uint64_t owner;        /* rk_procs_set_owner; 0: its processes have the ids that they have here */
     int first, size;
+    int holders;           /* rk_procs_hold */
     uint16_t epoch;        /* of its peers */
     bool disconnected;     /* from the own job */
     struct kept_card *card[]; /* [size]; NULL: unknown */
@@ -170,12 +171,23 @@ static bool procs_dead(const struct rk_ctx *ctx, int first, int size)
     return true;
 }
 
-void rk_procs_sweep(struct rk_ctx *ctx, bool (*held)(struct rk_ctx *ctx, int first, int size))
+void rk_procs_hold(struct rk_ctx *ctx, const int *numbers, int n, int by)
+{
+    struct rk_world *w;
+
+    for (int i = 0; i < n; i++) {
+        w = procs_by_number(ctx->engine, numbers[i]);
+        if (w)
+            w->holders += by;
+    }
+}
+
+void rk_procs_sweep(struct rk_ctx *ctx)
 {
     struct rk_world **at = &ctx->engine->other_jobs, *w;
 
     while ((w = *at) != NULL) {
-        if ((w->disconnected || procs_dead(ctx, w->first, w->size)) && !held(ctx, w->first, w->size))
+        if ((w->disconnected || procs_dead(ctx, w->first, w->size)) && w->holders == 0)
             procs_remove(ctx, at);
         else
             at = &w->next;

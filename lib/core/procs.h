@@ -24,8 +24,10 @@ rank_status_t rk_procs_add_job(struct rk_ctx *ctx, uint64_t job, int size, uint1
 void rk_procs_remove_job(struct rk_ctx *ctx, uint64_t job);
 /* The job is disconnected from the own one: the next sweep may give its numbers back. No-op if the job is unknown. */
 void rk_procs_disconnect(struct rk_ctx *ctx, uint64_t job);
-/* Give back the numbers of jobs that are disconnected or dead, unless held returns true for a range. */
-void rk_procs_sweep(struct rk_ctx *ctx, bool (*held)(struct rk_ctx *ctx, int first, int size));
+/* Hold the jobs of these n numbers (by 1), or release them (by -1). The own job is always held. */
+void rk_procs_hold(struct rk_ctx *ctx, const int *numbers, int n, int by);
+/* Give back the numbers of jobs that are disconnected or dead, and not held. Not from within progress. */
+void rk_procs_sweep(struct rk_ctx *ctx);
 void rk_procs_close(struct rk_ctx *ctx);
 
 /* Number of a process, or -1 if its job is unknown. */

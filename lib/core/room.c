@@ -104,6 +104,16 @@ void rk_rooms_team_close(struct rk_ctx *ctx, struct rank_team *team)
     }
 }
 
+void rk_rooms_count_pending(struct rk_ctx *ctx)
+{
+    struct rk_engine *e = ctx->engine;
+
+    for (int i = 0; i < e->nrooms; i++) {
+        if (e->rooms[i]->count_pending)
+            e->rooms[i]->count_pending(ctx);
+    }
+}
+
 /* ------------------------------------------------------------- frames of run time */
 
 static void user_frame_arrived(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload,

@@ -38,6 +38,7 @@ struct rk_room {
     /* Collective over the team, which can send and receive. */
     rank_status_t (*team_open)(struct rank_team *team);
     void (*team_close)(struct rank_team *team); /* No-op if team_open failed or was not called. */
+    void (*count_pending)(struct rk_ctx *ctx); /* Add the operations under way to pending of their teams. */
 
     void (*spoil)(struct rk_ctx *ctx); /* Invalidate the user's handles. Takes no lock: for a forked child. */
 
@@ -68,6 +69,8 @@ void rk_room_start_progress(struct rk_ctx *ctx, const struct rk_room *room);
 /* Collective over the team. On an error the rooms that have opened it close it. */
 rank_status_t rk_rooms_team_open(struct rk_ctx *ctx, struct rank_team *team);
 void rk_rooms_team_close(struct rk_ctx *ctx, struct rank_team *team);
+/* Let each room add to pending of the teams. */
+void rk_rooms_count_pending(struct rk_ctx *ctx);
 
 /* Handles frames of a kind that was registered at run time; as rk_handler_fn. */
 typedef void (*rk_user_frame_fn)(void *arg, struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,

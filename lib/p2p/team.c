@@ -65,6 +65,8 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
     rk_list_append(&team->ctx->p2p->teams, &team->link);
     for (int r = 0; r < size; r++)
         team->mixed |= rk_team_world_rank(team, r) >= ctx->boot->size;
+    if (team->mixed)
+        rk_procs_hold(ctx, world_ranks, size, 1);
     for (int i = 0; i < ctx->engine->npeers; i++) { /* deaths before the team was created */
         struct rk_peer *p = ctx->engine->peers[i];
         if (!p || p->state != RK_PEER_DEAD)
@@ -94,17 +96,11 @@ void rk_team_destroy(struct rank_team *team)
     rk_team_table_remove(&team->ctx->p2p->by_id, team);
     if (team->ctx->p2p->last_validated == team)
         team->ctx->p2p->last_validated = NULL;
+    if (team->mixed)
+        rk_procs_hold(team->ctx, team->world_ranks, team->size, -1);
     free(team->peers);
     free(team->world_ranks);
     team_give_memory(team);
-}
-
-void rk_team_retire(struct rank_team *team)
-{
-    team->magic = 0;
-    team->freed = true;
-    team->ctx->p2p->nfreed++;
-    rk_team_discard(team);
 }
 
 static void count_posted(struct rank_request *req, void *p2p)
@@ -115,33 +111,39 @@ static void count_posted(struct rank_request *req, void *p2p)
         team->pending++;
 }
 
-bool rk_team_count_posted(struct rk_ctx *ctx)
+void rk_team_destroy_idle(struct rk_ctx *ctx)
 {
     struct rk_p2p *p2p = ctx->p2p;
-    struct rk_link *l;
+    struct rk_link *l, *next;
 
     if (p2p->nfreed == 0)
-        return false;
+        return;
     rk_list_for_each(l, &p2p->teams)
         rk_list_entry(l, struct rank_team, link)->pending = 0;
     rk_match_each_posted(&p2p->match, count_posted, p2p);
-    return true;
-}
-
-void rk_team_destroy_freed(struct rk_ctx *ctx)
-{
-    struct rk_link *l, *next;
-
-    rk_list_for_each_safe(l, next, &ctx->p2p->teams)
+    rk_rooms_count_pending(ctx);
+    rk_list_for_each_safe(l, next, &p2p->teams)
     {
         struct rank_team *team = rk_list_entry(l, struct rank_team, link);
         if (!team->freed || team->pending)
             continue;
-        ctx->p2p->nfreed--;
+        p2p->nfreed--;
         team->freed = false;
         rk_team_discard(team);
         rk_team_destroy(team);
     }
+}
+
+void rk_team_close(struct rank_team *team)
+{
+    struct rk_ctx *ctx = team->ctx;
+
+    rk_rooms_team_close(ctx, team);
+    team->magic = 0;
+    team->freed = true;
+    ctx->p2p->nfreed++;
+    rk_team_discard(team);
+    rk_team_destroy_idle(ctx);
 }
 
 RK_COLD rank_status_t rk_team_lost(const struct rank_team *team)

@@ -88,15 +88,10 @@ void rk_team_destroy(struct rank_team *team);
  * in finalize, which senders detect. With team->freed set, those of collectives stay.
  */
 void rk_team_discard(struct rank_team *team);
-/*
- * The user frees a team, on which operations may be pending. Its handle is invalid from now on. The team stays until
- * rk_team_destroy_freed.
- */
-void rk_team_retire(struct rank_team *team);
-/* Set pending of all freed teams to their posted receives. Returns false if there is no freed team. */
-bool rk_team_count_posted(struct rk_ctx *ctx);
-/* Destroy the freed teams with no pending operation. */
-void rk_team_destroy_freed(struct rk_ctx *ctx);
+/* The user frees a team. Its handle is invalid from now on. The team stays until no operation is pending on it. */
+void rk_team_close(struct rank_team *team);
+/* Destroy the teams that were closed, and have no pending operation any more. */
+void rk_team_destroy_idle(struct rk_ctx *ctx);
 
 /* Call once all ranks of the node have joined: is the team local? */
 void rk_team_settle(struct rank_team *team);

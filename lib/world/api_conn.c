@@ -3,9 +3,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/conn/conns.h"
+#include "lib/core/procs.h"
 #include "lib/core/threads.h"
 #include "lib/rma/rma.h"
-#include "lib/world/connected.h"
 #include "lib/world/process.h"
 #include "lib/world/world.h"
 
@@ -283,8 +283,8 @@ static void free_conn(struct rk_conn *conn)
 
     rk_mem_close_opened(team);
     rk_conn_forget(conn);
-    rk_world_close_team(team);
-    rk_connected_sweep(ctx);
+    rk_team_close(team);
+    rk_procs_sweep(ctx);
 }
 
 rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns)

@@ -51,21 +51,12 @@ static int fill_table(struct seat *entries, const struct ballot *all, int size, 
     return n;
 }
 
-/* Of the teams freed before: destroy those on which nothing is pending any more. */
-static void destroy_idle(struct rk_ctx *ctx)
-{
-    if (!rk_team_count_posted(ctx))
-        return;
-    rk_coll_count_running(ctx);
-    rk_team_destroy_freed(ctx);
-}
-
 rank_status_t rk_team_open(struct rk_ctx *ctx, uint64_t id, int n, int *world_ranks, struct rank_team **out)
 {
     int me = 0;
     rank_status_t st;
 
-    destroy_idle(ctx);
+    rk_team_destroy_idle(ctx);
     while (world_ranks[me] != ctx->boot->rank)
         me++;
     st = rk_team_create(ctx, id, me, n, world_ranks, out);
@@ -186,15 +177,6 @@ rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out)
     return st ? st : rk_call_end(__func__, api_team_split(team, 0, team->rank, out));
 }
 
-void rk_world_close_team(struct rank_team *team)
-{
-    struct rk_ctx *ctx = team->ctx;
-
-    rk_rooms_team_close(ctx, team);
-    rk_team_retire(team);
-    destroy_idle(ctx);
-}
-
 rank_status_t rank_team_free(rank_team_t *team)
 {
     struct rk_ctx *ctx;
@@ -219,7 +201,7 @@ rank_status_t rank_team_free(rank_team_t *team)
         rk_connected_disconnect(*team);
     if (*team == ctx->parents)
         ctx->parents = NULL;
-    rk_world_close_team(*team);
+    rk_team_close(*team);
     if (mixed)
         rk_connected_sweep(ctx);
     *team = RANK_TEAM_NULL;

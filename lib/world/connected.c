@@ -36,32 +36,35 @@ rank_status_t rk_connected_add(const struct rank_team *both)
     memcpy(f->numbers, both->world_ranks, (size_t)f->n * sizeof(int));
     f->next = both->ctx->families;
     both->ctx->families = f;
+    rk_procs_hold(both->ctx, f->numbers, f->n, 1);
     return RANK_OK;
 }
 
-static void connected_remove(struct rk_connected **at)
+static void connected_remove(struct rk_ctx *ctx, struct rk_connected **at)
 {
     struct rk_connected *f = *at;
 
     *at = f->next;
+    rk_procs_hold(ctx, f->numbers, f->n, -1);
     free(f);
 }
 
 /* Drop the newest entry of this team: memory of teams is reused. */
 void rk_connected_drop(const struct rank_team *both)
 {
-    struct rk_connected **at = &both->ctx->families;
+    struct rk_ctx *ctx = both->ctx;
+    struct rk_connected **at = &ctx->families;
 
     while (*at && (*at)->both != both)
         at = &(*at)->next;
     if (*at)
-        connected_remove(at);
+        connected_remove(ctx, at);
 }
 
 void rk_connected_close(struct rk_ctx *ctx)
 {
     while (ctx->families)
-        connected_remove(&ctx->families);
+        connected_remove(ctx, &ctx->families);
 }
 
 /* ----------------------------------------------------------- disconnect or not */
@@ -154,18 +157,19 @@ static bool still_connected(const struct rank_team *team)
 /* They are disconnected: drop the entries of their rank_spawn. */
 static void connected_forget(const struct rank_team *team)
 {
-    struct rk_connected **at = &team->ctx->families;
+    struct rk_ctx *ctx = team->ctx;
+    struct rk_connected **at = &ctx->families;
     struct team_jobs g;
 
     if (team_jobs_of(team, &g)) {
         while (*at) {
             if (all_here(&g, *at))
-                connected_remove(at);
+                connected_remove(ctx, at);
             else
                 at = &(*at)->next;
         }
         for (int i = 0; i < g.njobs; i++)
-            rk_procs_disconnect(team->ctx, g.jobs[i]);
+            rk_procs_disconnect(ctx, g.jobs[i]);
     }
     team_jobs_clear(&g);
 }
@@ -235,44 +239,17 @@ static bool others_dead(const struct rk_ctx *ctx, const struct rk_connected *f)
     return true;
 }
 
-static bool any_within(const int *numbers, int n, int first, int size)
-{
-    for (int i = 0; i < n; i++) {
-        if (numbers[i] >= first && numbers[i] < first + size)
-            return true;
-    }
-    return false;
-}
-
-/* Does a team or an entry have one of these numbers? */
-static bool is_held(struct rk_ctx *ctx, int first, int size)
-{
-    struct rk_link *l;
-
-    rk_list_for_each(l, &ctx->p2p->teams)
-    {
-        const struct rank_team *t = rk_list_entry(l, struct rank_team, link);
-        if (t->mixed && any_within(t->world_ranks, t->size, first, size))
-            return true;
-    }
-    for (const struct rk_connected *f = ctx->families; f; f = f->next) {
-        if (any_within(f->numbers, f->n, first, size))
-            return true;
-    }
-    return false;
-}
-
 void rk_connected_sweep(struct rk_ctx *ctx)
 {
     struct rk_connected **at = &ctx->families;
 
     while (*at) {
         if (others_dead(ctx, *at))
-            connected_remove(at);
+            connected_remove(ctx, at);
         else
             at = &(*at)->next;
     }
-    rk_procs_sweep(ctx, is_held);
+    rk_procs_sweep(ctx);
 }
 
 /* ---------------------------------------------------------------------- finalize */

@@ -45,8 +45,6 @@ void rk_world_free_conns(struct rk_ctx *ctx);
 rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns);
 /* rank_team_free of a connection. Returns false if the team is none. */
 bool rk_world_free_conn(struct rank_team *team);
-/* api_team.c: the last step of rank_team_free. */
-void rk_world_close_team(struct rank_team *team);
 /* api_alloc.c: rank_reg. */
 rank_status_t rk_world_register(const char *call, struct rank_team *world, void *ptr, int64_t bytes, unsigned access, rank_mem_t *out);
 

@@ -323,16 +323,6 @@ static void count_drop(struct rk_ctx *ctx, struct rk_peer *peer)
 static const struct rk_room counting = {.name = "counting", .peer_died = count_death, .peer_dropped = count_drop,
                                         .frames = {{RK_KIND_MSG, count_frame}}};
 
-static bool is_held;
-
-static bool held_or_not(struct rk_ctx *ctx, int first, int size)
-{
-    (void)ctx;
-    assert_int_equal(first, 3);
-    assert_int_equal(size, JOB_SIZE);
-    return is_held;
-}
-
 static long resident_bytes(void)
 {
     FILE *f = fopen("/proc/self/statm", "r");
@@ -387,8 +377,7 @@ static void come_and_go(void **state)
         assert_int_equal(first, 3);
         assert_int_equal(rk_procs_set_card(&ctx, first, "card", 5), RANK_OK);
         meet_all(&ctx, job, epoch, first, n > 0);
-        is_held = false;
-        rk_procs_sweep(&ctx, held_or_not); /* it is neither disconnected nor dead */
+        rk_procs_sweep(&ctx); /* it is neither disconnected nor dead */
         assert_int_equal(rk_procs_number(&ctx, (struct rk_procid){job, 0}), 3);
         if (n % (2 * JOB_SIZE)) {
             rk_procs_disconnect(&ctx, job);
@@ -399,11 +388,11 @@ static void come_and_go(void **state)
             }
         }
         assert_false(rk_procs_all_dead(&ctx));
-        is_held = true;
-        rk_procs_sweep(&ctx, held_or_not);
+        rk_procs_hold(&ctx, &first, 1, 1);
+        rk_procs_sweep(&ctx);
         assert_int_equal(rk_procs_number(&ctx, (struct rk_procid){job, 0}), 3);
-        is_held = false;
-        rk_procs_sweep(&ctx, held_or_not);
+        rk_procs_hold(&ctx, &first, 1, -1);
+        rk_procs_sweep(&ctx);
         assert_int_equal(rk_procs_number(&ctx, (struct rk_procid){job, 0}), -1);
     }
     after = resident_bytes();
