@@ -13,7 +13,7 @@
  * Per process, for all contexts:
  * - base: configuration, log, reported errors, crash stacks, descriptors to keep, the life between rank_init and
  *   rank_finalize, memory of freed objects (retired.h: teams, memories, requests);
- * - world/init.c: the context of rank_init, the number of contexts so far;
+ * - core/root.c: the context of rank_init; world/init.c: the number of contexts so far;
  * - boot: the client of libpmix: its opens, event handlers, dead ranks, queries, abandoned answers;
  * - node: the mapping of libxpmem, its handler of SIGBUS and each thread's copy; the word that tests CMA;
  * - mem/limits.c: room below the memory limit of the process.
@@ -49,11 +49,12 @@ struct rk_ctx {
     int nparents;
     char *devices;                /* lib/world: GPU and NIC of this rank as text; NULL: not found so far */
     struct rk_conns *conns;       /* lib/conn: listeners and connections; NULL: none so far */
-    const char *name;             /* shown to the peers of connections; NULL: the program's */
-    const char *net_devices;      /* for UCX, in place of RANK_NICS; NULL: that */
+    char *name;                   /* shown to the peers of connections; NULL: the program's */
+    char *net_devices;            /* for UCX, in place of RANK_NICS; NULL: that */
     struct rk_ctx *next_in_process; /* lib/world/process.c */
     struct rk_connected *families; /* lib/world: connected jobs */
     struct rk_link retired;
+    _Atomic uint32_t magic;       /* core/root.h: a handle points here */
 };
 
 #endif

@@ -5,6 +5,7 @@
 #include "lib/base/random.h"
 #include "lib/base/retired.h"
 #include "lib/boot/boot.h"
+#include "lib/core/procs.h"
 #include "lib/p2p/p2p_internal.h"
 
 #include <stdlib.h>

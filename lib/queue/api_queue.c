@@ -5,6 +5,7 @@
  * The driver's calls run without the context's lock: they may block until a stream goes on, which takes the lock.
  */
 #include "lib/core/describe.h"
+#include "lib/core/root.h"
 #include "lib/mem/kind.h"
 #include "lib/p2p/api_request.h"
 #include "lib/queue/queue_state.h"
@@ -52,12 +53,15 @@ static rank_status_t queue_open_stream(struct rank_queue *q, void *stream)
     return st ? rk_arg_error(st, "rank_queue_create", "%s", why) : RANK_OK;
 }
 
-rank_status_t rk_queue_create(struct rk_ctx *ctx, rank_team_t team, const rank_queue_opts_t *opts, rank_queue_t *out)
+rank_status_t rank_queue_create(rank_team_t team, const rank_queue_opts_t *opts, rank_queue_t *out)
 {
     const struct rk_stream_ops *ops = find_streams();
-    rank_status_t st = queue_check_opts(team, opts);
     struct rank_queue *q;
+    struct rk_ctx *ctx;
+    rank_status_t st = rk_root_find(__func__, RANK_CTX_NULL, &ctx);
 
+    if (!st)
+        st = queue_check_opts(team, opts);
     if (st)
         return st;
     if (!out)
@@ -194,4 +198,4 @@ rank_status_t rank_queue_free(rank_queue_t *queue)
     return rk_call_end(__func__, st);
 }
 
-RK_PUBLIC(rank_queue_free); RK_PUBLIC(rank_start_on);
+RK_PUBLIC(rank_queue_create); RK_PUBLIC(rank_queue_free); RK_PUBLIC(rank_start_on);

@@ -15,6 +15,7 @@
  */
 #include "collectives/coll.h"
 #include "lib/base/log.h"
+#include "lib/core/root.h"
 #include "lib/mem/kind.h"
 #include "lib/rma/sym_heap.h"
 #include "lib/world/device_mem.h"
@@ -430,28 +431,73 @@ rank_status_t rank_free(rank_mem_t *mem)
     return rk_call_end(__func__, st);
 }
 
-rank_status_t rk_world_register(const char *call, struct rank_team *world, void *ptr, int64_t bytes, unsigned access, rank_mem_t *out)
+/* --------------------------------------------------------------------- registration */
+
+enum { BOTH_RIGHTS = RANK_ACCESS_READ | RANK_ACCESS_WRITE };
+
+static rank_status_t check_rights(const char *call, rank_mem_kind_t kind, unsigned access)
+{
+    if (kind == RANK_MEM_CUDA)
+        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "device memory cannot be registered; copy it to host memory");
+    if (kind != RANK_MEM_HOST)
+        return rk_arg_error(RANK_ERR_ARG, call, "kind %d is none", (int)kind);
+    if (access == 0 || access & ~(unsigned)BOTH_RIGHTS)
+        return rk_arg_error(RANK_ERR_ARG, call, "access %#x is none: give RANK_ACCESS_READ, RANK_ACCESS_WRITE or both", access);
+    return RANK_OK;
+}
+
+static rank_status_t mem_register_in(const char *call, rank_ctx_t handle, rank_mem_kind_t id, void *ptr, int64_t bytes,
+                                     unsigned access, rank_mem_t *out)
 {
     const struct rk_kind *kind;
+    struct rk_ctx *ctx;
+    rank_status_t st = rk_root_find(call, handle, &ctx);
     int64_t end;
 
+    if (!st)
+        st = check_rights(call, id, access);
+    if (st)
+        return st;
     if (!ptr || !out)
         return rk_arg_null(call, !ptr ? "ptr" : "mem");
     if (bytes < 0 || __builtin_add_overflow((int64_t)(uintptr_t)ptr, bytes, &end))
         return rk_arg_error(RANK_ERR_COUNT, call, "bytes %lld is negative or leaves the address space", (long long)bytes);
     if ((kind = rk_kind_of(ptr, (size_t)bytes)) != NULL)
         return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "memory of the kind %s cannot be registered", kind->name);
-    RK_ENTER(world->ctx);
-    if (world->ctx->closing)
-        return RANK_ERR_CLOSED;
-    return rk_mem_register(world, ptr, (size_t)bytes, access, out);
+    RK_ENTER(ctx);
+    return ctx->closing ? RANK_ERR_CLOSED : rk_mem_register(ctx->world, ptr, (size_t)bytes, access, out);
 }
 
-rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *out)
+rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *mem)
 {
-    rank_team_t world = rank_world();
+    return mem_register_in(__func__, RANK_CTX_NULL, RANK_MEM_HOST, ptr, bytes, BOTH_RIGHTS, mem);
+}
 
-    return world ? rk_world_register(__func__, world, ptr, bytes, RANK_ACCESS_READ | RANK_ACCESS_WRITE, out) : rk_arg_not_in(__func__);
+rank_status_t rank_ctx_reg(rank_ctx_t ctx, rank_mem_kind_t kind, void *ptr, int64_t bytes, unsigned access, rank_mem_t *mem)
+{
+    return mem_register_in(__func__, ctx, kind, ptr, bytes, access, mem);
+}
+
+rank_status_t rank_ctx_alloc(rank_ctx_t handle, rank_mem_kind_t kind, int64_t bytes, unsigned access, void **ptr, rank_mem_t *mem)
+{
+    struct rk_ctx *ctx;
+    rank_status_t st = rk_root_find(__func__, handle, &ctx);
+
+    if (!st)
+        st = check_rights(__func__, kind, access);
+    if (st)
+        return st;
+    if (!ptr || !mem)
+        return rk_arg_null(__func__, !ptr ? "ptr" : "mem");
+    if (bytes < 0)
+        return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative", (long long)bytes);
+    RK_ENTER(ctx);
+    if (ctx->closing)
+        return RANK_ERR_CLOSED;
+    st = rk_mem_register(ctx->world, NULL, (size_t)bytes, access, mem);
+    if (!st)
+        *ptr = (*mem)->mine;
+    return st;
 }
 
 rank_status_t rank_mem_kind(const void *ptr, rank_mem_kind_t *kind, int *device)
@@ -459,7 +505,7 @@ rank_status_t rank_mem_kind(const void *ptr, rank_mem_kind_t *kind, int *device)
     const struct rk_kind *found;
     int ordinal = -1;
 
-    if (!rank_world() && atomic_load(&rk_contexts) == 0)
+    if (!rank_initialized() && atomic_load(&rk_contexts) == 0)
         return rk_arg_not_in(__func__);
     if (!ptr || !kind)
         return rk_arg_null(__func__, !ptr ? "ptr" : "kind");
@@ -475,4 +521,5 @@ rank_status_t rank_mem_kind(const void *ptr, rank_mem_kind_t *kind, int *device)
     return RANK_OK;
 }
 
-RK_PUBLIC(rank_alloc); RK_PUBLIC(rank_free); RK_PUBLIC(rank_reg); RK_PUBLIC(rank_mem_kind);
+RK_PUBLIC(rank_alloc); RK_PUBLIC(rank_free); RK_PUBLIC(rank_mem_kind); RK_PUBLIC(rank_reg);
+RK_PUBLIC(rank_ctx_reg); RK_PUBLIC(rank_ctx_alloc);

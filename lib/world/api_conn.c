@@ -4,6 +4,7 @@
 #include "lib/base/log.h"
 #include "lib/conn/conns.h"
 #include "lib/core/procs.h"
+#include "lib/core/root.h"
 #include "lib/core/threads.h"
 #include "lib/rma/rma.h"
 #include "lib/world/process.h"
@@ -44,7 +45,7 @@ struct opening {
 static rank_status_t opening_begin(const char *call, rank_ctx_t handle, const char *address, const rank_conn_opts_t *given,
                                    bool listens, struct opening *o)
 {
-    rank_status_t st = rk_world_ctx_of(call, handle, &o->ctx);
+    rank_status_t st = rk_root_find(call, handle, &o->ctx);
 
     if (st) {
         o->ctx = NULL;

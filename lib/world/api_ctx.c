@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* api_ctx.c: open and close contexts, make progress in them, register memory. */
+/* api_ctx.c: open and close contexts, make progress in them. */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/retired.h"
 #include "lib/conn/conns.h"
 #include "lib/core/event_fd.h"
+#include "lib/core/root.h"
 #include "lib/core/threads.h"
 #include "lib/rma/rma.h"
 #include "lib/world/process.h"
@@ -12,29 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-#define RK_CTX_MAGIC 0x63747821u
-
-struct rank_ctx {
-    _Atomic uint32_t magic;
-    struct rk_ctx *ctx;
-    struct rk_link link; /* in retired */
-    char name[RK_SHAKE_NAME];
-    char *net_devices;
-    struct rank_ctx *next_kept;
-};
-
-static struct rk_retired retired = RK_RETIRED_INIT(16);
-
-rank_status_t rk_world_ctx_of(const char *call, rank_ctx_t handle, struct rk_ctx **out)
-{
-    *out = handle ? handle->ctx : rk_world_ctx();
-    if (handle && handle->magic != RK_CTX_MAGIC)
-        return rk_arg_handle(call, "context", handle);
-    if (handle && handle->ctx->forked)
-        return rk_arg_error(RANK_ERR_STATE, call, "the context is the parent's; open one in this process");
-    return handle || rank_initialized() ? RANK_OK : rk_arg_not_in(call);
-}
 
 static rank_status_t read_ctx_opts(const rank_ctx_opts_t *given, rank_ctx_opts_t *out)
 {
@@ -60,44 +37,30 @@ static rank_status_t read_ctx_opts(const rank_ctx_opts_t *given, rank_ctx_opts_t
 
 rank_status_t rank_ctx_open(const rank_ctx_opts_t *given, rank_ctx_t *out)
 {
-    struct rk_link *link;
     rank_ctx_opts_t opts;
-    rank_ctx_t handle;
+    struct rk_ctx *ctx = NULL;
     rank_status_t st = out ? read_ctx_opts(given, &opts) : rk_arg_null(__func__, "ctx");
 
     if (st)
         return st;
-    link = rk_retired_take(&retired);
-    handle = link ? memset(rk_list_entry(link, struct rank_ctx, link), 0, sizeof(*handle)) : calloc(1, sizeof(*handle));
-    if (!handle)
-        return RANK_ERR_NO_MEMORY;
     st = rk_process_enter();
-    if (!st && opts.net_devices && !(handle->net_devices = strdup(opts.net_devices)))
-        st = RANK_ERR_NO_MEMORY;
     if (!st)
-        st = rk_world_open_alone(opts.thread_level, opts.progress_thread != 0, &handle->ctx);
+        st = rk_world_open(opts.thread_level, opts.progress_thread != 0, false, &ctx);
+    if (!st && ((opts.name && !(ctx->name = strdup(opts.name))) ||
+                (opts.net_devices && !(ctx->net_devices = strdup(opts.net_devices)))))
+        st = RANK_ERR_NO_MEMORY;
     if (st) {
-        if (handle->ctx)
-            rk_world_abandon(handle->ctx);
+        if (ctx)
+            rk_world_abandon(ctx);
         rk_process_leave();
-        free(handle->net_devices);
-        rk_retired_put(&retired, &handle->link);
         return rk_call_returns(__func__, st);
     }
-    if (opts.name) {
-        snprintf(handle->name, sizeof(handle->name), "%s", opts.name);
-        handle->ctx->name = handle->name;
-    }
-    handle->ctx->net_devices = handle->net_devices;
-    handle->ctx->connects = true;
-    handle->magic = RK_CTX_MAGIC;
+    ctx->connects = true;
+    ctx->magic = RK_CTX_MAGIC;
     atomic_fetch_add(&rk_contexts, 1);
-    *out = handle;
+    *out = (rank_ctx_t)ctx;
     return RANK_OK;
 }
-
-/* Closed while a thread was in a call: their memory stays. */
-static struct rank_ctx *_Atomic kept;
 
 /* End connections and all waits of other threads. ended: these threads have left. They have timeout_ns and 1 s. */
 static rank_status_t end_calls(struct rk_ctx *ctx, int64_t timeout_ns, bool *ended)
@@ -120,42 +83,37 @@ static rank_status_t end_calls(struct rk_ctx *ctx, int64_t timeout_ns, bool *end
 rank_status_t rank_ctx_close(rank_ctx_t *handle, int64_t timeout_ns)
 {
     uint32_t magic = RK_CTX_MAGIC;
+    struct rk_ctx *ctx;
     rank_status_t st;
-    rank_ctx_t h;
     bool ended;
 
     if (!handle || !*handle)
         return rk_arg_null(__func__, "ctx");
-    h = *handle;
-    if (h->magic != RK_CTX_MAGIC)
-        return rk_arg_handle(__func__, "context", h);
-    if (h->ctx->forked)
-        return rk_arg_error(RANK_ERR_STATE, __func__, "the context is the parent's");
-    if (rk_in_callback(h->ctx))
+    st = rk_root_find(__func__, *handle, &ctx);
+    if (st)
+        return st;
+    if (rk_in_callback(ctx))
         return rk_arg_in_callback(__func__);
-    if (!atomic_compare_exchange_strong(&h->magic, &magic, 0)) /* by another thread */
-        return rk_arg_handle(__func__, "context", h);
+    if (!atomic_compare_exchange_strong(&ctx->magic, &magic, 0)) /* by another thread */
+        return rk_arg_handle(__func__, "context", ctx);
     *handle = RANK_CTX_NULL;
     atomic_fetch_sub(&rk_contexts, 1);
-    st = end_calls(h->ctx, timeout_ns, &ended);
-    if (!ended) {
-        h->next_kept = atomic_load(&kept);
-        while (!atomic_compare_exchange_weak(&kept, &h->next_kept, h))
-            ;
+    st = end_calls(ctx, timeout_ns, &ended);
+    if (!ended) { /* it stays in the list of the process */
         rk_warn("rank_ctx_close: another thread is still in a call; the memory of the context is not freed");
         return RANK_ERR_TIMED_OUT;
     }
-    rk_world_close(h->ctx);
+    rk_world_close(ctx);
     rk_process_leave();
-    free(h->net_devices);
-    rk_retired_put(&retired, &h->link);
     return st;
 }
 
-rank_status_t rank_ctx_progress(rank_ctx_t handle)
+/* ------------------------------------------------------------------------ progress */
+
+static rank_status_t ctx_progress(const char *call, rank_ctx_t handle)
 {
     struct rk_ctx *ctx;
-    rank_status_t st = rk_world_ctx_of(__func__, handle, &ctx);
+    rank_status_t st = rk_root_find(call, handle, &ctx);
 
     if (st)
         return st;
@@ -167,23 +125,23 @@ rank_status_t rank_ctx_progress(rank_ctx_t handle)
     return RANK_OK;
 }
 
-rank_status_t rank_ctx_progress_fd(rank_ctx_t handle, int *fd)
+static rank_status_t ctx_progress_fd(const char *call, rank_ctx_t handle, int *fd)
 {
     struct rk_ctx *ctx;
-    rank_status_t st = rk_world_ctx_of(__func__, handle, &ctx);
+    rank_status_t st = rk_root_find(call, handle, &ctx);
 
     if (st)
         return st;
     if (!fd)
-        return rk_arg_null(__func__, "fd");
+        return rk_arg_null(call, "fd");
     RK_ENTER(ctx);
     return ctx->closing ? RANK_ERR_CLOSED : rk_event_fd_get(ctx, fd);
 }
 
-rank_status_t rank_ctx_progress_arm(rank_ctx_t handle)
+static rank_status_t ctx_progress_arm(const char *call, rank_ctx_t handle)
 {
     struct rk_ctx *ctx;
-    rank_status_t st = rk_world_ctx_of(__func__, handle, &ctx);
+    rank_status_t st = rk_root_find(call, handle, &ctx);
 
     if (st)
         return st;
@@ -191,48 +149,35 @@ rank_status_t rank_ctx_progress_arm(rank_ctx_t handle)
     return ctx->closing ? RANK_ERR_CLOSED : rk_event_fd_arm(ctx);
 }
 
-static rank_status_t check_rights(const char *call, rank_mem_kind_t kind, unsigned access)
+rank_status_t rank_progress(void)
 {
-    if (kind == RANK_MEM_CUDA)
-        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "device memory cannot be registered; copy it to host memory");
-    if (kind != RANK_MEM_HOST)
-        return rk_arg_error(RANK_ERR_ARG, call, "kind %d is none", (int)kind);
-    if (access == 0 || access & ~(unsigned)(RANK_ACCESS_READ | RANK_ACCESS_WRITE))
-        return rk_arg_error(RANK_ERR_ARG, call, "access %#x is none: give RANK_ACCESS_READ, RANK_ACCESS_WRITE or both", access);
-    return RANK_OK;
+    return ctx_progress(__func__, RANK_CTX_NULL);
 }
 
-rank_status_t rank_ctx_reg(rank_ctx_t handle, rank_mem_kind_t kind, void *ptr, int64_t bytes, unsigned access, rank_mem_t *mem)
+rank_status_t rank_ctx_progress(rank_ctx_t ctx)
 {
-    struct rk_ctx *ctx;
-    rank_status_t st = rk_world_ctx_of(__func__, handle, &ctx);
-
-    if (!st)
-        st = check_rights(__func__, kind, access);
-    return st ? st : rk_world_register(__func__, ctx->world, ptr, bytes, access, mem);
+    return ctx_progress(__func__, ctx);
 }
 
-rank_status_t rank_ctx_alloc(rank_ctx_t handle, rank_mem_kind_t kind, int64_t bytes, unsigned access, void **ptr, rank_mem_t *mem)
+rank_status_t rank_progress_fd(int *fd)
 {
-    struct rk_ctx *ctx;
-    rank_status_t st = rk_world_ctx_of(__func__, handle, &ctx);
-
-    if (!st)
-        st = check_rights(__func__, kind, access);
-    if (st)
-        return st;
-    if (!ptr || !mem)
-        return rk_arg_null(__func__, !ptr ? "ptr" : "mem");
-    if (bytes < 0)
-        return rk_arg_error(RANK_ERR_COUNT, __func__, "bytes %lld is negative", (long long)bytes);
-    RK_ENTER(ctx);
-    if (ctx->closing)
-        return RANK_ERR_CLOSED;
-    st = rk_mem_register(ctx->world, NULL, (size_t)bytes, access, mem);
-    if (!st)
-        *ptr = (*mem)->mine;
-    return st;
+    return ctx_progress_fd(__func__, RANK_CTX_NULL, fd);
 }
 
-RK_PUBLIC(rank_ctx_open); RK_PUBLIC(rank_ctx_close); RK_PUBLIC(rank_ctx_progress); RK_PUBLIC(rank_ctx_progress_fd);
-RK_PUBLIC(rank_ctx_progress_arm); RK_PUBLIC(rank_ctx_reg); RK_PUBLIC(rank_ctx_alloc);
+rank_status_t rank_ctx_progress_fd(rank_ctx_t ctx, int *fd)
+{
+    return ctx_progress_fd(__func__, ctx, fd);
+}
+
+rank_status_t rank_progress_arm(void)
+{
+    return ctx_progress_arm(__func__, RANK_CTX_NULL);
+}
+
+rank_status_t rank_ctx_progress_arm(rank_ctx_t ctx)
+{
+    return ctx_progress_arm(__func__, ctx);
+}
+
+RK_PUBLIC(rank_ctx_open); RK_PUBLIC(rank_ctx_close); RK_PUBLIC(rank_progress); RK_PUBLIC(rank_ctx_progress);
+RK_PUBLIC(rank_progress_fd); RK_PUBLIC(rank_ctx_progress_fd); RK_PUBLIC(rank_progress_arm); RK_PUBLIC(rank_ctx_progress_arm);

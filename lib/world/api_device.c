@@ -11,12 +11,12 @@
 #include "lib/boot/boot.h"
 #include "lib/channel/module.h"
 #include "lib/core/engine.h"
+#include "lib/core/root.h"
 #include "lib/core/threads.h"
 #include "lib/node/node.h"
 #include "lib/topo/pair_text.h"
 #include "lib/world/device_text.h"
 #include "lib/world/topo_module.h"
-#include "lib/world/world.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,16 +69,15 @@ rank_status_t rank_device_query(rank_device_t *out)
 {
     rank_device_t found = RANK_DEVICE_INIT;
     struct rk_ctx *ctx;
-    rank_status_t st;
+    rank_status_t st = rk_root_find(__func__, RANK_CTX_NULL, &ctx);
 
-    if (!rank_initialized())
-        return rk_arg_not_in(__func__);
+    if (st)
+        return st;
     if (!out)
         return rk_arg_null(__func__, "out");
     if (out->size < offsetof(rank_device_t, cpus))
         return rk_arg_error(RANK_ERR_ARG, __func__, "out->size %u is too small; set it by RANK_DEVICE_INIT",
                             (unsigned)out->size);
-    ctx = rk_world_ctx();
     RK_ENTER(ctx);
     st = find_devices(ctx);
     if (st)

@@ -23,6 +23,7 @@
 #include "lib/boot/parent.h"
 #include "lib/channel/module.h"
 #include "lib/core/procs.h"
+#include "lib/core/root.h"
 #include "lib/node/node.h"
 #include "lib/p2p/p2p_internal.h"
 #include "lib/world/connected.h"
@@ -460,10 +461,11 @@ rank_status_t rk_spawn_join(struct rk_ctx *ctx)
 
 rank_status_t rank_parent(rank_team_t *both, int *nparents)
 {
-    struct rk_ctx *ctx = rk_world_ctx();
+    struct rk_ctx *ctx;
+    rank_status_t st = rk_root_find(__func__, RANK_CTX_NULL, &ctx);
 
-    if (!rank_initialized() || !ctx)
-        return rk_arg_not_in(__func__);
+    if (st)
+        return st;
     if (!both)
         return rk_arg_null(__func__, "both");
     *both = ctx->parents;

@@ -23,7 +23,7 @@
 #include "lib/core/card.h"
 #include "lib/core/describe.h"
 #include "lib/core/threads.h"
-#include "lib/core/event_fd.h"
+#include "lib/core/root.h"
 #include "lib/node/node.h"
 #include "lib/mem/kind.h"
 #include "lib/mem/segment.h"
@@ -46,13 +46,8 @@
 static const struct rk_room *const rooms[] = {&rk_room_rma, &rk_room_p2p, &rk_room_coll, &rk_room_queue};
 _Static_assert(RK_ARRAY_LEN(rooms) <= RK_ROOMS_MAX, "the engine has space for them");
 
-static struct rk_ctx *the_ctx;
+/* Memory of closed contexts: handles of rank_ctx_open point to it. */
 static struct rk_retired retired = RK_RETIRED_INIT(16);
-
-struct rk_ctx *rk_world_ctx(void)
-{
-    return the_ctx;
-}
 
 int rank_initialized(void)
 {
@@ -61,40 +56,12 @@ int rank_initialized(void)
 
 rank_team_t rank_world(void)
 {
-    return atomic_load(&rk_life) == RK_LIFE_IN ? the_ctx->world : RANK_TEAM_NULL;
+    return atomic_load(&rk_life) == RK_LIFE_IN ? rk_root->world : RANK_TEAM_NULL;
 }
 
 int rank_thread_level(void)
 {
-    return atomic_load(&rk_life) == RK_LIFE_IN ? the_ctx->level : (int)RANK_ERR_STATE;
-}
-
-rank_status_t rank_progress(void)
-{
-    if (atomic_load(&rk_life) != RK_LIFE_IN)
-        return rk_arg_not_in(__func__);
-    RK_ENTER(the_ctx);
-    rk_event_fd_end(the_ctx);
-    rk_progress_once(the_ctx);
-    return RANK_OK;
-}
-
-rank_status_t rank_progress_fd(int *fd)
-{
-    if (atomic_load(&rk_life) != RK_LIFE_IN)
-        return rk_arg_not_in(__func__);
-    if (!fd)
-        return rk_arg_null(__func__, "fd");
-    RK_ENTER(the_ctx);
-    return rk_event_fd_get(the_ctx, fd);
-}
-
-rank_status_t rank_progress_arm(void)
-{
-    if (atomic_load(&rk_life) != RK_LIFE_IN)
-        return rk_arg_not_in(__func__);
-    RK_ENTER(the_ctx);
-    return rk_event_fd_arm(the_ctx);
+    return atomic_load(&rk_life) == RK_LIFE_IN ? rk_root->level : (int)RANK_ERR_STATE;
 }
 
 /* ---------------------------------------------------------------------- joining */
@@ -335,7 +302,7 @@ static rank_status_t init_join(struct rk_ctx *ctx, bool launched)
         return st;
     if (!ctx->boot->alone)
         ctx->boot->before = contexts_before(ctx->board);
-    if (ctx == the_ctx) {
+    if (ctx == rk_root) {
         rk_log_identity("librank", ctx->boot->rank, ctx->boot->host);
         rk_crash_stack_open();
     }
@@ -364,67 +331,54 @@ static rank_status_t init_join(struct rk_ctx *ctx, bool launched)
     return st;
 }
 
-static rank_status_t init_open(struct rk_ctx *ctx, bool launched)
-{
-    rank_status_t st = init_join(ctx, launched);
-
-    if (!st && ctx->has_progress_thread)
-        st = rk_progress_thread_start(ctx);
-    if (!st)
-        rk_process_add(ctx);
-    return st;
-}
-
-rank_status_t rk_world_open(int level, bool progress_thread, struct rk_board *board, struct rk_ctx **out)
-{
-    struct rk_ctx *ctx = *out = calloc(1, sizeof(*ctx));
-
-    if (!ctx) {
-        rk_board_close(board);
-        return RANK_ERR_NO_MEMORY;
-    }
-    ctx->level = level;
-    ctx->board = board;
-    ctx->has_progress_thread = progress_thread;
-    return init_open(ctx, true);
-}
-
-rank_status_t rk_world_open_alone(int level, bool progress_thread, struct rk_ctx **out)
-{
-    struct rk_ctx *ctx = *out = calloc(1, sizeof(*ctx));
-
-    if (!ctx)
-        return RANK_ERR_NO_MEMORY;
-    ctx->level = level;
-    ctx->has_progress_thread = progress_thread;
-    return init_open(ctx, false);
-}
-
-static void ctx_free(struct rk_ctx *ctx)
+/* Free what remains for threads that call with a handle of a closed context. */
+static void ctx_empty(struct rk_ctx *ctx)
 {
     rk_engine_free(ctx);
     free(ctx->conns);
-    free(ctx);
+    ctx->conns = NULL;
+}
+
+static struct rk_ctx *ctx_new(void)
+{
+    struct rk_link *oldest = rk_retired_take(&retired);
+    struct rk_ctx *ctx = oldest ? rk_list_entry(oldest, struct rk_ctx, retired) : NULL;
+
+    if (!ctx)
+        return calloc(1, sizeof(*ctx));
+    if (atomic_load(&ctx->unlocked)) { /* a thread resolves a name, and rejects the context later */
+        rk_retired_put(&retired, oldest);
+        return calloc(1, sizeof(*ctx));
+    }
+    ctx_empty(ctx);
+    return memset(ctx, 0, sizeof(*ctx));
 }
 
 /* A thread that calls with a handle of a context that another thread closes takes its lock, before the call is rejected. */
 static void ctx_retire(struct rk_ctx *ctx)
 {
-    struct rk_link *oldest;
-
-    if (!ctx->closing) {
-        ctx_free(ctx);
-        return;
-    }
+    if (!ctx->closing)
+        ctx_empty(ctx);
     rk_retired_put(&retired, &ctx->retired);
-    oldest = rk_retired_take(&retired);
-    if (!oldest)
-        return;
-    ctx = rk_list_entry(oldest, struct rk_ctx, retired);
-    if (atomic_load(&ctx->unlocked)) /* a thread resolves a name, and rejects the context later */
-        rk_retired_put(&retired, oldest);
-    else
-        ctx_free(ctx);
+}
+
+rank_status_t rk_world_open(int level, bool progress_thread, bool launched, struct rk_ctx **out)
+{
+    struct rk_ctx *ctx = *out = ctx_new();
+    rank_status_t st;
+
+    if (!ctx)
+        return RANK_ERR_NO_MEMORY;
+    ctx->level = level;
+    ctx->has_progress_thread = progress_thread;
+    if (ctx == rk_root && rk_env_is_of_xrun()) /* only one context may have it */
+        ctx->board = rk_board_open(rk_env(RK_BOARD_VARIABLE));
+    st = init_join(ctx, launched);
+    if (!st && progress_thread)
+        st = rk_progress_thread_start(ctx);
+    if (!st)
+        rk_process_add(ctx);
+    return st;
 }
 
 static void init_leave(struct rk_ctx *ctx)
@@ -448,16 +402,17 @@ static void init_leave(struct rk_ctx *ctx)
         rk_board_write(ctx->board, RK_BOARD_LEFT, rk_clock_ns(), NULL);
     rk_board_close(ctx->board);
     free(ctx->devices);
-    ctx->devices = NULL;
+    free(ctx->name);
+    free(ctx->net_devices);
     ctx_retire(ctx);
 }
 
 /* The process leaves with its context. */
 static void init_leave_process(void)
 {
-    if (the_ctx)
-        init_leave(the_ctx);
-    the_ctx = NULL;
+    if (rk_root)
+        init_leave(rk_root);
+    rk_root = NULL;
     rk_crash_stack_close();
     rk_process_leave();
 }
@@ -471,7 +426,7 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
     if (HAS_FIELD(opts, quiet) && opts->quiet == 1)
         rk_errors_quiet();
     if (!atomic_compare_exchange_strong(&rk_life, &before, RK_LIFE_JOINING) &&
-        (before != RK_LIFE_LEFT || the_ctx || !atomic_compare_exchange_strong(&rk_life, &before, RK_LIFE_JOINING))) {
+        (before != RK_LIFE_LEFT || rk_root || !atomic_compare_exchange_strong(&rk_life, &before, RK_LIFE_JOINING))) {
         return rk_call_error(RANK_ERR_STATE, "rank_init", "%s",
                              before == RK_LIFE_LEFT     ? "this process was no rank any more when it called rank_finalize"
                              : before == RK_LIFE_FORKED ? "this process is a forked child of a rank, and no rank"
@@ -486,11 +441,11 @@ rank_status_t rank_init(const rank_init_opts_t *opts)
     /* Output before a hang should be visible; xrun passes on whole lines anyway. */
     if (rk_env_is_of_xrun())
         setvbuf(stdout, NULL, _IOLBF, 0);
-    st = rk_world_open(level, progress_thread, rk_env_is_of_xrun() ? rk_board_open(rk_env(RK_BOARD_VARIABLE)) : NULL, &the_ctx);
+    st = rk_world_open(level, progress_thread, true, &rk_root);
     if (st)
         goto err;
-    if (the_ctx->board)
-        rk_board_write(the_ctx->board, RK_BOARD_IN, rk_clock_ns(), NULL);
+    if (rk_root->board)
+        rk_board_write(rk_root->board, RK_BOARD_IN, rk_clock_ns(), NULL);
     atomic_store(&rk_life, RK_LIFE_IN);
     return RANK_OK;
 
@@ -569,18 +524,18 @@ rank_status_t rank_finalize(void)
         atomic_store(&rk_life, RK_LIFE_LEFT);
         return RANK_OK;
     }
-    if (rank_initialized() && rk_in_callback(the_ctx))
+    if (rank_initialized() && rk_in_callback(rk_root))
         return rk_arg_in_callback(__func__);
     if (!atomic_compare_exchange_strong(&rk_life, &in, RK_LIFE_LEFT))
         return rk_arg_not_in(__func__);
-    if (!the_ctx->boot->alone && rk_kept_fds_closed(__func__)) {
-        abandon(the_ctx);
+    if (!rk_root->boot->alone && rk_kept_fds_closed(__func__)) {
+        abandon(rk_root);
         return RANK_ERR_SYSTEM;
     }
-    if (the_ctx->board)
-        the_ctx->board->inside = "rank_finalize";
-    rk_world_close_conns(the_ctx, RK_CLOSE_NS);
-    init_drain(the_ctx);
+    if (rk_root->board)
+        rk_root->board->inside = "rank_finalize";
+    rk_world_close_conns(rk_root, RK_CLOSE_NS);
+    init_drain(rk_root);
     init_leave_process();
     return RANK_OK;
 }
@@ -598,7 +553,7 @@ void rk_world_abandon(struct rk_ctx *ctx)
 
 void rank_abort(int code, const char *text)
 {
-    struct rk_ctx *ctx = the_ctx;
+    struct rk_ctx *ctx = rk_root;
     bool served = ctx && ctx->boot && !ctx->boot->alone && atomic_load(&rk_life) != RK_LIFE_FORKED;
 
     code &= 255;
@@ -612,6 +567,6 @@ void rank_abort(int code, const char *text)
     _exit(code);
 }
 
-RK_PUBLIC(rank_initialized); RK_PUBLIC(rank_world); RK_PUBLIC(rank_thread_level); RK_PUBLIC(rank_progress);
-RK_PUBLIC(rank_progress_fd); RK_PUBLIC(rank_progress_arm); RK_PUBLIC(rank_init); RK_PUBLIC(rank_finalize);
+RK_PUBLIC(rank_initialized); RK_PUBLIC(rank_world); RK_PUBLIC(rank_thread_level);
+RK_PUBLIC(rank_init); RK_PUBLIC(rank_finalize);
 __attribute__((noreturn)) RK_PUBLIC(rank_abort);

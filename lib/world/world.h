@@ -18,18 +18,11 @@
 struct rank_team;
 struct rk_conn;
 
-/* Context created by rank_init; NULL before init and after finalize. */
-struct rk_ctx *rk_world_ctx(void);
-/* api_ctx.c: get the context of a handle; RANK_CTX_NULL: that of rank_init. */
-rank_status_t rk_world_ctx_of(const char *call, rank_ctx_t handle, struct rk_ctx **out);
-
 /*
- * init.c: open a context beside others of this process. Collective over its world. Takes board, which only one
- * context may have; NULL: none. Close *out also after an error, unless it is NULL.
+ * init.c: open a context beside others of this process. launched: it is a rank of the launcher's job, and the call is
+ * collective over that; else it is a world of one. Close *out also after an error, unless it is NULL.
  */
-rank_status_t rk_world_open(int level, bool progress_thread, struct rk_board *board, struct rk_ctx **out);
-/* The same for a world of one, without a launcher. */
-rank_status_t rk_world_open_alone(int level, bool progress_thread, struct rk_ctx **out);
+rank_status_t rk_world_open(int level, bool progress_thread, bool launched, struct rk_ctx **out);
 /* Collective. */
 void rk_world_close(struct rk_ctx *ctx);
 /* Close what rk_world_open has opened and failed. */
@@ -45,9 +38,6 @@ void rk_world_free_conns(struct rk_ctx *ctx);
 rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns);
 /* rank_team_free of a connection. Returns false if the team is none. */
 bool rk_world_free_conn(struct rank_team *team);
-/* api_alloc.c: rank_reg. */
-rank_status_t rk_world_register(const char *call, struct rank_team *world, void *ptr, int64_t bytes, unsigned access, rank_mem_t *out);
-
 /* init.c: wakes the context's own thread; runs on the PMIx thread. */
 void rk_world_wake(void *ctx);
 /* init.c: open the channels to other hosts, ucx and tcp. Leaves the card in the engine. */

@@ -4,7 +4,7 @@
  * Also while another message comes all the time. One rank, which sends to itself.
  */
 #include "lib/p2p/p2p_internal.h"
-#include "lib/world/world.h"
+#include "lib/core/root.h"
 
 #include "tests/unit/unit.h"
 
@@ -19,7 +19,7 @@ static int something_comes(struct rk_ctx *ctx)
 /* Without a bout in which nothing comes. */
 static void test_steady(void **state)
 {
-    struct rk_engine *e = rk_world_ctx()->engine;
+    struct rk_engine *e = rk_root->engine;
     char *out = calloc(2, BYTES);
     rank_request_t req;
 
@@ -73,7 +73,7 @@ static void look(struct rk_ctx *ctx)
 /* Empty ones count too, and one with a failed fetch leaves its room to the next, received or not. */
 static void test_bound(void **state)
 {
-    struct rk_ctx *ctx = rk_world_ctx();
+    struct rk_ctx *ctx = rk_root;
     struct rk_p2p *p2p = ctx->p2p;
     struct rk_peer peer = {.ctx = ctx, .channel = &holding, .state = RK_PEER_UP, .window = rk_conf.eager_window};
     int64_t max = rk_conf.rndv_unexpected_max;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* room_test.c: test the registration of rooms and of frame kinds. */
 #include "lib/core/engine.h"
-#include "lib/world/world.h"
+#include "lib/core/root.h"
 
 #include "tests/unit/unit.h"
 
@@ -35,7 +35,7 @@ static void arrived(void *arg, struct rk_ctx *ctx, struct rk_peer *peer, const s
 /* A random program against the model: which owner has which kind. */
 static void test_frames(void **state)
 {
-    struct rk_ctx *ctx = rk_world_ctx();
+    struct rk_ctx *ctx = rk_root;
     struct rk_peer *self = rk_engine_peer(ctx, 0);
     int model[KINDS];
 
@@ -87,7 +87,7 @@ static void test_rooms(void **state)
     static const struct rk_room always = {.name = "always", .progress = polled};
     static const struct rk_room later = {.name = "later", .progress = polled, .progress_on_demand = true};
     static const struct rk_room twice = {.name = "twice", .frames = {{RK_KIND_MSG, no_frame}}};
-    struct rk_ctx *ctx = rk_world_ctx();
+    struct rk_ctx *ctx = rk_root;
     int before = ctx->engine->nrooms;
 
     (void)state;

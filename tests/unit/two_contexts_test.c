@@ -12,7 +12,7 @@ static struct rk_ctx *context(int level)
 {
     struct rk_ctx *ctx;
 
-    assert_int_equal(rk_world_open(level, false, NULL, &ctx), RANK_OK);
+    assert_int_equal(rk_world_open(level, false, true, &ctx), RANK_OK);
     return ctx;
 }
 
@@ -73,7 +73,7 @@ static void *thread_main(void *arg)
 
     for (int i = 0; i < 20; i++) {
         struct rk_ctx *ctx;
-        bool ok = rk_world_open(RANK_THREAD_SERIALIZED, false, NULL, &ctx) == RANK_OK;
+        bool ok = rk_world_open(RANK_THREAD_SERIALIZED, false, true, &ctx) == RANK_OK;
         for (int k = 0; k < 20 && ok; k++)
             ok = works(ctx->world, *me * 1000 + k);
         if (!ok)
