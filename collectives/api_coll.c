@@ -6,6 +6,7 @@
  * Any other is a schedule.
  */
 #include "collectives/average.h"
+#include "collectives/coll.h"
 #include "collectives/coll_kind.h"
 #include "collectives/coll_mismatch.h"
 #include "collectives/state.h"
@@ -169,6 +170,14 @@ rank_status_t rank_iallreduce(const void *sbuf, void *rbuf, int64_t count, rank_
                               rank_request_t *req)
 {
     return coll_enter_nb(CALL(ALLREDUCE, .sbuf = sbuf, .rbuf = rbuf, .count = count, .dtype = dtype, .op = op, .team = team), req);
+}
+
+rank_status_t rk_worst_of_all(struct rank_team *team, rank_status_t mine)
+{
+    int32_t in = mine, all = mine;
+    rank_status_t st = rank_allreduce(&in, &all, 1, RANK_INT32, RANK_MIN, team);
+
+    return st ? st : (rank_status_t)all;
 }
 
 rank_status_t rank_gather(const void *sbuf, void *rbuf, int64_t count, rank_dtype_t dtype, int root, rank_team_t team)

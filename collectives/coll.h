@@ -40,6 +40,9 @@ void rk_coll_set_hosts(struct rank_team *team, const uint64_t *id);
 void rk_coll_open_failed(struct rk_ctx *ctx, uint64_t id, const int *world_ranks, int n, int me,
                          rank_status_t status);
 
+/* Collective over team: returns the worst status of all. */
+rank_status_t rk_worst_of_all(struct rank_team *team, rank_status_t mine);
+
 /* Print the selection table with reasons, and all algorithms. */
 void rk_coll_print_table(FILE *out);
 /*

@@ -322,3 +322,10 @@ void rk_wait_bout(struct rk_ctx *ctx, struct rk_wait *w)
     if (rk_likely(!e->threads) || rk_threads_may_sleep(e->threads))
         wait_sleep(ctx, w, shortly);
 }
+
+void rk_wait_wake(void *ctx)
+{
+    struct rk_node *node = ((struct rk_ctx *)ctx)->node;
+
+    rk_node_wake(node, node->index);
+}

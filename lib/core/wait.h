@@ -71,6 +71,9 @@ void rk_wait_over(struct rk_ctx *ctx, struct rk_wait *w);
 /* Call before a wait with a deadline: it may be a slice of a wait. */
 void rk_wait_resume(struct rk_wait *w);
 
+/* Wake the thread of a struct rk_ctx that waits. Any thread. */
+void rk_wait_wake(void *ctx);
+
 /* Of a request: rk_req_wait. */
 struct rk_req_wait {
     struct rk_wait wait;

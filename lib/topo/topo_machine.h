@@ -3,7 +3,7 @@
  * topo_machine.h: describe cores, GPUs and NICs of a machine as plain arrays.
  *
  * Room: the machine's topology, by hwloc.
- * Callers: lib/world/topo_module.c, launcher/{agent,job,map}, tools.
+ * Callers: lib/topo/module/topo_module.c, launcher/{agent,job,map}, tools.
  * Never: loads a driver; keeps state.
  * Tests: tests/unit/machine_test.c, tests/unit/pair_test.c.
  *

@@ -20,7 +20,6 @@
 #include "lib/rma/sym_heap.h"
 #include "lib/world/device_mem.h"
 #include "lib/world/world.h"
-#include "lib/world/roster.h"
 
 #include <stdio.h>
 #include <stdlib.h>

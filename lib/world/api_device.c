@@ -15,8 +15,8 @@
 #include "lib/core/threads.h"
 #include "lib/node/node.h"
 #include "lib/topo/pair_text.h"
-#include "lib/world/device_text.h"
-#include "lib/world/topo_module.h"
+#include "lib/topo/device_text.h"
+#include "lib/topo/module/topo_module.h"
 
 #include <stdlib.h>
 #include <string.h>

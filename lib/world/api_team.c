@@ -8,9 +8,8 @@
  */
 #include "collectives/coll.h"
 #include "lib/boot/boot.h"
+#include "lib/dpm/connected.h"
 #include "lib/node/node.h"
-#include "lib/world/connected.h"
-#include "lib/world/roster.h"
 #include "lib/world/world.h"
 
 #include <stdlib.h>

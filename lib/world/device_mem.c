@@ -4,7 +4,6 @@
 #include "collectives/coll.h"
 #include "lib/base/log.h"
 #include "lib/rma/rma_internal.h"
-#include "lib/world/roster.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
  */
 #include "collectives/coll.h"
 #include "lib/base/arg_error.h"
-#include "lib/base/auth.h"
 #include "lib/base/status_page.h"
 #include "lib/base/clock.h"
 #include "lib/base/conf.h"
@@ -20,9 +19,11 @@
 #include "lib/channel/module.h"
 #include "lib/channel/shm/shm_region.h"
 #include "lib/conn/conns.h"
+#include "lib/conn/network.h"
 #include "lib/core/card.h"
 #include "lib/core/describe.h"
 #include "lib/core/threads.h"
+#include "lib/dpm/connected.h"
 #include "lib/core/root.h"
 #include "lib/node/node.h"
 #include "lib/mem/kind.h"
@@ -30,7 +31,6 @@
 #include "lib/p2p/p2p.h"
 #include "lib/queue/queue.h"
 #include "lib/rma/rma.h"
-#include "lib/world/connected.h"
 #include "lib/world/process.h"
 #include "lib/world/world.h"
 
@@ -140,47 +140,9 @@ static rank_status_t node_attach(struct rk_ctx *ctx)
     return st ? st : rk_node_join(ctx->node, ctx->boot->local_index, ctx->boot->rank);
 }
 
-static rank_status_t open_ucx(struct rk_ctx *ctx)
-{
-    const void *ucx;
-    unsigned char *card;
-    size_t len = RK_CARD_MAX;
-    rank_status_t st = rk_module_open("ucx", &ucx);
-
-    if (st)
-        return st;
-    card = malloc(RK_CARD_MAX);
-    if (!card)
-        return RANK_ERR_NO_MEMORY;
-    st = rk_engine_open_channel(ctx, ucx, card, &len);
-    free(card);
-    return st;
-}
-
-rank_status_t rk_world_open_network(struct rk_ctx *ctx)
-{
-    bool ucx = rk_conf.channels & RK_CONF_UCX, tcp = rk_conf.channels & RK_CONF_TCP;
-    rank_status_t st = RANK_OK;
-
-    if (ucx && tcp && !rk_auth_open()) {
-        rk_info("ranks of other hosts are reached by ucx: " RK_AUTH_MISSING);
-        tcp = false;
-    }
-    if (!tcp && !ucx)
-        return rk_fail(RANK_ERR_CONFIG, "rank %d needs the channel ucx or tcp to reach all others, but RANK_CHANNELS leaves them "
-                       "out", ctx->boot->rank);
-    if (ucx && (!tcp || rk_ucx_is_wanted()))
-        st = open_ucx(ctx);
-    if (st && st != RANK_ERR_CONFIG && tcp) {
-        rk_warn("ranks of other hosts are reached by tcp: UCX does not open");
-        st = RANK_OK;
-    }
-    return st || !tcp ? st : rk_conns_open_ranks(ctx);
-}
-
 static rank_status_t init_open_network(struct rk_ctx *ctx)
 {
-    rank_status_t st = rk_world_open_network(ctx);
+    rank_status_t st = rk_network_open(ctx);
 
     return st ? st : ctx->boot->ops->put(ctx->boot, RK_CARD_KEY, ctx->engine->card, ctx->engine->card_len);
 }
@@ -267,13 +229,6 @@ static rank_status_t init_meet(struct rk_ctx *ctx)
     return st;
 }
 
-void rk_world_wake(void *ctx)
-{
-    struct rk_node *node = ((struct rk_ctx *)ctx)->node;
-
-    rk_node_wake(node, node->index);
-}
-
 static bool number_unused; /* the context failed: the next one takes its number, as in the other ranks */
 
 /* Number of a context among those of this rank, its earlier programs included where there is a board. */
@@ -325,7 +280,7 @@ static rank_status_t init_join(struct rk_ctx *ctx, bool launched)
     rk_team_settle(ctx->world);
     st = rk_rooms_team_open(ctx, ctx->world);
     if (!st && ctx->boot->parent)
-        st = rk_spawn_join(ctx);
+        st = rk_connected_join(ctx);
     if (!ctx->boot->alone) /* others open in any thread */
         number_unused = number_unused && st;
     return st;

@@ -38,13 +38,6 @@ void rk_world_free_conns(struct rk_ctx *ctx);
 rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns);
 /* rank_team_free of a connection. Returns false if the team is none. */
 bool rk_world_free_conn(struct rank_team *team);
-/* init.c: wakes the context's own thread; runs on the PMIx thread. */
-void rk_world_wake(void *ctx);
-/* init.c: open the channels to other hosts, ucx and tcp. Leaves the card in the engine. */
-rank_status_t rk_world_open_network(struct rk_ctx *ctx);
-
-/* api_spawn.c: connect the ranks of a spawned job with their parents. Collective over the world, in rank_init. */
-rank_status_t rk_spawn_join(struct rk_ctx *ctx);
 /*
  * api_team.c: create the team of these processes, which include this one, and open its collectives. Collective over
  * it. Takes ownership of world_ranks.

@@ -5,7 +5,7 @@
  */
 #include "lib/boot/parent.h"
 #include "lib/core/procs.h"
-#include "lib/world/roster.h"
+#include "lib/dpm/roster.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void oversubscribed(struct rk_ctx *ctx)
 }
 
 #define rk_engine_set_oversubscribed oversubscribed
-#include "lib/world/roster.c"
+#include "lib/dpm/roster.c"
 #undef rk_engine_set_oversubscribed
 
 /* With the static function that reads the list of local ranks. */

@@ -66,7 +66,7 @@ sources lib collectives launcher tools bench | grep -v '^lib/base/conf_load\.c$'
     xargs grep -nwE 'getenv|secure_getenv' | judge "the environment is read in lib/base/conf_load.c only"
 
 # Their numbers must differ, and may be guessed: names of jobs, and ids of teams that a launcher has connected.
-sources lib collectives | grep -v '^lib/base/random\.[ch]$\|^lib/boot/boot_alone\.c$\|^lib/world/api_spawn\.c$\|^lib/p2p/team\.c$' |
+sources lib collectives | grep -v '^lib/base/random\.[ch]$\|^lib/boot/boot_alone\.c$\|^lib/dpm/api_spawn\.c$\|^lib/p2p/team\.c$' |
     xargs grep -nw rk_random_word | judge "what a stranger may name is no rk_random_word, but a rk_random_secret or of secret_id.h"
 
 # A change of the time of day moves deadlines of the others. Bindings set the clock of a condition.

@@ -21,14 +21,13 @@
 #include "lib/base/arg_error.h"
 #include "lib/base/random.h"
 #include "lib/boot/parent.h"
-#include "lib/channel/module.h"
+#include "lib/conn/network.h"
 #include "lib/core/procs.h"
 #include "lib/core/root.h"
 #include "lib/node/node.h"
 #include "lib/p2p/p2p_internal.h"
-#include "lib/world/connected.h"
-#include "lib/world/roster.h"
-#include "lib/world/world.h"
+#include "lib/dpm/connected.h"
+#include "lib/dpm/roster.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,12 +51,6 @@ struct word {
 };
 
 /* --------------------------------------------------------------------- common */
-
-/* Any rank may have to carry frames from now on, so a network channel must be open. */
-static rank_status_t open_network(struct rk_ctx *ctx)
-{
-    return ctx->engine->card ? RANK_OK : rk_world_open_network(ctx);
-}
 
 /* Team of root and first child; needs no collectives. */
 static rank_status_t open_pair(struct rk_ctx *ctx, uint64_t id, int me, int other,
@@ -234,7 +227,7 @@ static rank_status_t api_spawn_start_job(struct rk_ctx *ctx, const rank_spawn_pa
     }
     if (text) {
         app.parent = text;
-        st = ctx->boot->ops->spawn_begin(ctx->boot, &app, rk_world_wake, ctx, &answer);
+        st = ctx->boot->ops->spawn_begin(ctx->boot, &app, rk_wait_wake, ctx, &answer);
         if (!st) {
             rk_connected_await(ctx, answer, rk_conf.spawn_timeout);
             st = ctx->boot->ops->spawn_end(answer, p->program, space);
@@ -341,8 +334,8 @@ static rank_status_t api_spawn_prepare(struct family *f, rank_status_t st)
 {
     int64_t stride = 0;
 
-    if (!st)
-        st = open_network(f->ctx);
+    if (!st) /* any rank may have to carry frames from now on */
+        st = rk_network_open(f->ctx);
     if (!st)
         st = rk_procs_add_job(f->ctx, f->plan.job, f->plan.n, rk_team_epoch(f->plan.both), &f->first);
     if (!st)
@@ -420,7 +413,7 @@ static rank_status_t take_parents(struct rk_ctx *ctx, const struct rk_roster *pa
                      &ctx->parents);
 }
 
-rank_status_t rk_spawn_join(struct rk_ctx *ctx)
+rank_status_t rk_connected_join(struct rk_ctx *ctx)
 {
     struct rk_roster children = {0}, parents = {0};
     struct rank_team *world = ctx->world, *pair = NULL;

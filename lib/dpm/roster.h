@@ -6,8 +6,8 @@
  * and size of the job, the ucx address blob, and whether the host has fewer cores than ranks. A rank that stores a
  * roster numbers its processes (lib/core/procs.h), and their deaths are reported to it.
  */
-#ifndef RK_WORLD_ROSTER_H
-#define RK_WORLD_ROSTER_H
+#ifndef RK_DPM_ROSTER_H
+#define RK_DPM_ROSTER_H
 
 #include "lib/p2p/team.h"
 
@@ -28,8 +28,5 @@ rank_status_t rk_roster_gather(struct rank_team *team, int root, int64_t stride,
                                struct rk_roster *r);
 /* Store it: number its processes. epoch: of the peers (procs.h). numbers[i]: of entry i. */
 rank_status_t rk_roster_take(struct rk_ctx *ctx, const struct rk_roster *r, uint16_t epoch, int *numbers);
-
-/* Collective over team: returns the worst status of all. */
-rank_status_t rk_worst_of_all(struct rank_team *team, rank_status_t mine);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* device_text.c: read the devices of a rank from text. See device_text.h. */
-#include "lib/world/device_text.h"
+#include "lib/topo/device_text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* device_text.h: read the devices of a rank from text. */
-#ifndef RK_WORLD_DEVICE_TEXT_H
-#define RK_WORLD_DEVICE_TEXT_H
+#ifndef RK_TOPO_DEVICE_TEXT_H
+#define RK_TOPO_DEVICE_TEXT_H
 
 #include "lib/rank.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* roster.c: exchange the addresses of two jobs' ranks. */
-#include "lib/world/roster.h"
+#include "lib/dpm/roster.h"
+#include "collectives/coll.h"
 #include "lib/base/arg_error.h"
 #include "lib/boot/boot.h"
 #include "lib/core/procs.h"
@@ -48,14 +49,6 @@ rank_status_t rk_roster_make(struct rk_roster *r, int n, int64_t stride)
     r->n = n;
     r->stride = stride;
     return RANK_OK;
-}
-
-rank_status_t rk_worst_of_all(struct rank_team *team, rank_status_t mine)
-{
-    int32_t in = mine, all = mine;
-    rank_status_t st = rank_allreduce(&in, &all, 1, RANK_INT32, RANK_MIN, team);
-
-    return st ? st : (rank_status_t)all;
 }
 
 rank_status_t rk_roster_agree(struct rank_team *team, rank_status_t mine, int64_t *stride)

@@ -6,12 +6,15 @@
  * of both share a team. All such teams derive from the one that rank_spawn created, so its members together can
  * detect when the last is freed. Each rank keeps a list of them.
  */
-#ifndef RK_WORLD_CONNECTED_H
-#define RK_WORLD_CONNECTED_H
+#ifndef RK_DPM_CONNECTED_H
+#define RK_DPM_CONNECTED_H
 
 #include "lib/p2p/team.h"
 
 struct rk_answer;
+
+/* api_spawn.c: connect the ranks of a spawned job with their parents. Collective over the world, in rank_init. */
+rank_status_t rk_connected_join(struct rk_ctx *ctx);
 
 /* Add the team that rank_spawn has created. */
 rank_status_t rk_connected_add(const struct rank_team *both);

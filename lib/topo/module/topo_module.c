@@ -4,7 +4,7 @@
  *
  * The ranks of a host compute the same pairs, each for itself, from the machine and the cores of all of them.
  */
-#include "lib/world/topo_module.h"
+#include "lib/topo/module/topo_module.h"
 #include "lib/channel/module_core.h"
 #include "lib/topo/core_list.h"
 #include "lib/topo/pair_request.h"

@@ -2,8 +2,8 @@
 /*
  * topo_module.h: read the topology in a module: the library does not load hwloc.
  */
-#ifndef RK_WORLD_TOPO_MODULE_H
-#define RK_WORLD_TOPO_MODULE_H
+#ifndef RK_TOPO_MODULE_TOPO_MODULE_H
+#define RK_TOPO_MODULE_TOPO_MODULE_H
 
 #include "lib/node/affinity.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* connected.c: keep track of jobs connected by rank_spawn, and disconnect them. */
-#include "lib/world/connected.h"
+#include "lib/dpm/connected.h"
 #include "collectives/coll.h"
 #include "lib/base/status_page.h"
 #include "lib/base/clock.h"
@@ -9,7 +9,6 @@
 #include "lib/boot/boot.h"
 #include "lib/core/procs.h"
 #include "lib/p2p/p2p_internal.h"
-#include "lib/world/world.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -199,7 +198,7 @@ static bool disconnect_jobs(struct rank_team *team)
 {
     struct rk_ctx *ctx = team->ctx;
     struct rk_answer *answer;
-    rank_status_t st = ctx->boot->ops->disconnect_begin(ctx->boot, team->world_ranks, team->size, rk_world_wake, ctx, &answer);
+    rank_status_t st = ctx->boot->ops->disconnect_begin(ctx->boot, team->world_ranks, team->size, rk_wait_wake, ctx, &answer);
 
     if (!st) {
         if (ctx->board)
