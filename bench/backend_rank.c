@@ -97,7 +97,7 @@ size_t be_connect(bool listens, const char *address, char *words, size_t len, si
         return len;
     backend_rank_must(rank_conn_info(world, &info), "rank_conn_info");
     if (info.hello_bytes > room || (info.hello_bytes && info.hello[info.hello_bytes - 1]))
-        be_abort(1, "rankbench: the other side is no rankbench");
+        be_abort(1, "rankbench: the other side is not rankbench");
     memcpy(words, info.hello, info.hello_bytes);
     return info.hello_bytes;
 }

@@ -389,7 +389,7 @@ static size_t putv_vs_ucx_number(const char *text, size_t dflt, size_t most)
     unsigned long n = text ? strtoul(text, &end, 10) : dflt;
 
     if (text && (*end || n < 1 || n > most)) {
-        fprintf(stderr, "pieces: %s is no number from 1 to %zu\n", text, most);
+        fprintf(stderr, "pieces: %s is not a number from 1 to %zu\n", text, most);
         exit(2);
     }
     return n;

@@ -20,7 +20,7 @@ RK_COLD rank_status_t rk_coll_op_error(const char *call, rank_op_t op, rank_dtyp
 RK_COLD rank_status_t rk_coll_check_user_op(const char *call, rank_op_t op, bool *commutative)
 {
     return rk_user_op_check(op, commutative) ? RANK_OK
-                                             : rk_arg_error(RANK_ERR_OP, call, "op %#llx is none, or freed", (unsigned long long)op);
+                                             : rk_arg_error(RANK_ERR_OP, call, "op %#llx is not defined, or freed", (unsigned long long)op);
 }
 
 RK_COLD rank_status_t rk_coll_overlap_error(const char *call)

@@ -13,7 +13,7 @@ dir=$2
 limit_mib=60
 
 if [ -e "$dir" ] && [ ! -f "$dir/lib/bundle.txt" ] && [ -n "$(ls -A "$dir")" ]; then
-    die "$dir is there and is no bundle; name a new folder"
+    die "$dir exists and is not a bundle; name a new folder"
 fi
 portable_begin "$1"
 rm -rf "$dir"

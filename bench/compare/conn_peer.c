@@ -97,7 +97,7 @@ static void parse_case(const char *text, struct peer_case *c)
     c->seconds = 0.3;
     if (sscanf(text, "%15[a-z]:%lld:%lld:%lf", op, (long long *)&c->bytes, (long long *)&c->blocks, &c->seconds) < 3 ||
         c->bytes < 1 || c->blocks < 1 || c->blocks >= STEP || !strchr("wrpkc", op[0])) {
-        fprintf(stderr, "conn_peer: %s is no case; see peer_link.py\n", text);
+        fprintf(stderr, "conn_peer: %s is not a case; see peer_link.py\n", text);
         exit(2);
     }
     c->op = op[0];

@@ -55,7 +55,7 @@ func must(err error, what string) {
 func parseCase(text string) testCase {
 	words := strings.Split(text, ":")
 	if len(words) < 3 {
-		must(fmt.Errorf("it is no case"), text)
+		must(fmt.Errorf("it is not a case"), text)
 	}
 	c := testCase{text: text, op: words[0], seconds: 0.3}
 	var err error

@@ -416,7 +416,7 @@ def main():
     if opt.runs < 1:
         sys.exit('transfer: --runs %d: at least 1' % opt.runs)
     if not os.path.exists(build + '/config.h'):
-        sys.exit('transfer: %s is no build folder' % opt.build)
+        sys.exit('transfer: %s is not a build folder' % opt.build)
     if opt.hosts and 'TRANSFER_INSIDE' not in os.environ:
         os.environ.update(TRANSFER_INSIDE='1', top_srcdir=top, top_builddir=build)
         os.execv(hosts_tool, [hosts_tool, 'run', '2', sys.executable] + [os.path.abspath(__file__)] + sys.argv[1:])

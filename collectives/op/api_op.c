@@ -82,7 +82,7 @@ rank_status_t rank_reduce_local(const void *in, void *inout, int64_t count, rank
     if (RK_CHECK_OVERLAP && rk_overlap(in, bytes, inout, bytes))
         return rk_arg_error(RANK_ERR_ARG, __func__, "the buffers overlap");
     if (!r.fn && !(r.user = rk_user_op_take(op)))
-        return rk_arg_error(RANK_ERR_OP, __func__, "op %#llx is none, or freed", (unsigned long long)op);
+        return rk_arg_error(RANK_ERR_OP, __func__, "op %#llx is not defined, or freed", (unsigned long long)op);
     if (bytes && (rk_kind_of(in, bytes) || rk_kind_of(inout, bytes)))
         st = reduce_local_kinds(&r, op, in, inout, (size_t)count);
     else if (bytes)

@@ -201,7 +201,7 @@ void rk_arg_report_life(const char *call)
         rk_arg_report(RANK_ERR_STATE, call, "it was called after rank_finalize");
         break;
     case RK_LIFE_FORKED:
-        rk_arg_report(RANK_ERR_STATE, call, "it was called in a forked child, which is no rank; call it in the parent");
+        rk_arg_report(RANK_ERR_STATE, call, "it was called in a forked child, which is not a rank; call it in the parent");
         break;
     default:
         if (atomic_load(&rk_forked))
@@ -221,7 +221,7 @@ bool rk_arg_report_handle(const char *call, const char *what, const void *handle
         return false;
     }
     if (handle)
-        rk_arg_report(RANK_ERR_HANDLE, call, "the %s %p is none, or is freed already", what, handle);
+        rk_arg_report(RANK_ERR_HANDLE, call, "the %s %p does not exist, or is freed already", what, handle);
     else
         rk_arg_report(RANK_ERR_HANDLE, call, "the %s is a null handle", what);
     return true;

@@ -130,7 +130,7 @@ static rank_status_t choice_list_check_one(const char *name, const char *item, s
         return RANK_ERR_CONFIG;
     }
     if (range && !rk_picks_range(range + 1, (size_t)(item + len - range - 1), &from, &to)) {
-        snprintf(err, errlen, "%s: '%.*s' behind %.*s is no range of sizes; write 64K-1M, 64K- or -1M", name,
+        snprintf(err, errlen, "%s: '%.*s' behind %.*s is not a range of sizes; write 64K-1M, 64K- or -1M", name,
                  (int)(item + len - range), range, (int)(range - item), item);
         return RANK_ERR_CONFIG;
     }

@@ -10,20 +10,19 @@ const struct rk_conf_row rk_conf_rows[] = {
     {"RANK_LOG", RK_CONF_ENUM, "warn", "", "Amount of messages on stderr.",
      "error|warn|info|debug", 0, 0, AT(log)},
     {"RANK_ERRORS", RK_CONF_ENUM, "auto", "",
-     "Reaction to an error that a call returns. report: one line on stderr; of invalid arguments one for each function "
-     "and kind of error, of truncated receives one, at most 8 a process. quiet: nothing. abort: print and end the job, at invalid "
-     "arguments, truncated receives and each error of a blocking call, a wait or a test, except time-outs, cancellations, "
-     "failed peers and closed connections. auto: quiet if a binding raises errors (Python, Go), else report.",
+     "Reaction to an error that a call returns. report: one line on stderr, one for each kind of error of invalid "
+     "arguments and truncated receives. quiet: nothing. abort: print and end the job, except at time-outs, "
+     "cancellations, failed peers and closed connections. auto: quiet if a binding raises errors (Python, Go), else "
+     "report.",
      "auto|report|quiet|abort", 0, 0, AT(errors)},
     {"RANK_CRASH_STACK", RK_CONF_BOOL, "on", "",
      "A rank that ends by SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGABRT prints its stack by gdb or eu-stack, if one is "
      "installed and the program has no handler of its own.",
      NULL, 0, 0, AT(crash_stack)},
     {"RANK_CHANNELS", RK_CONF_SET, "self,shm,ucx,tcp", "",
-     "Channels that may carry messages. With ucx and tcp, UCX carries them between hosts with RDMA devices, in processes "
-     "with device memory, and where UCX_TLS, UCX_NET_DEVICES, UCX_MAX_EAGER_RAILS or UCX_TCP_PORT_RANGE is set; tcp does "
-     "everywhere else. Without shm, ranks of one node use ucx or tcp; ucx does it by UCX's shared memory unless UCX_TLS "
-     "excludes it (tcp,self). There a rank that is killed while it writes can block other senders to the same receiver.",
+     "Channels that may carry messages. Between hosts ucx does it where there are RDMA devices, in processes with "
+     "device memory, and where UCX_TLS, UCX_NET_DEVICES, UCX_MAX_EAGER_RAILS or UCX_TCP_PORT_RANGE is set; tcp does "
+     "everywhere else. Without shm, ranks of one node use ucx or tcp.",
      "self|shm|ucx|tcp", 0, 0, AT(channels)},
     {"RANK_EAGER_MAX", RK_CONF_SIZE, "16K", "bytes",
      "Maximum size of an eager message, which is sent at once and copied; a channel may allow less. "
@@ -136,9 +135,8 @@ const struct rk_conf_row rk_conf_rows[] = {
      "of modules, librank-NAME.so. With any, each call finds the kind of its buffers. For CUDA set RANK_CUDA.",
      NULL, 0, 0, AT(kinds)},
     {"RANK_CUDA", RK_CONF_ENUM, "auto", "",
-     "Accept buffers in memory of CUDA devices. auto: if /dev/nvidiactl exists, and the process has loaded the driver or "
-     "the runtime of CUDA before rank_init, or has the runtime linked statically; on: load and initialize the driver, "
-     "and end rank_init with an error without one. All ranks of a job need the same.",
+     "Accept buffers in memory of CUDA devices. auto: if the process has loaded CUDA before rank_init; on: load and "
+     "initialize the driver, and end rank_init with an error without one. All ranks of a job need the same.",
      "auto|on|off", 0, 0, AT(cuda)},
     {"RANK_CUDA_UCX", RK_CONF_ENUM, "auto", "",
      "Let UCX read and write device memory of messages between hosts above 16 KiB itself (on), or move them through host "

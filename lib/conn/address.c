@@ -89,11 +89,11 @@ static rank_status_t parse_host(const char *text, const char *colon, struct rk_a
         return address_wrong(why, len, "the host of the address has characters that no host has; write \"host:7471\", "
                                        "without a scheme or a path");
     if (brackets && !is_ipv6(out->host))
-        return address_wrong(why, len, "\"%s\" is no IPv6 address; brackets are for those only", out->host);
+        return address_wrong(why, len, "\"%s\" is not an IPv6 address; brackets are for those only", out->host);
     if (!brackets && strchr(out->host, ':'))
         return address_wrong(why, len, "the address has several colons; write an IPv6 address in brackets: \"[::1]:7471\"");
     if (is_part_of_ipv4(out->host) && bytes)
-        return address_wrong(why, len, "\"%s\" is no IPv4 address; write four numbers, as 10.0.0.1", out->host);
+        return address_wrong(why, len, "\"%s\" is not an IPv4 address; write four numbers, as 10.0.0.1", out->host);
     return RANK_OK;
 }
 
@@ -111,7 +111,7 @@ rank_status_t rk_address_parse(const char *text, bool listens, struct rk_address
         return status;
     port = parse_port(colon + 1);
     if (port < 0)
-        return address_wrong(why, len, "the port of the address is no number from %d to 65535", listens ? 0 : 1);
+        return address_wrong(why, len, "the port of the address is not a number from %d to 65535", listens ? 0 : 1);
     if (!listens && port == 0)
         return address_wrong(why, len, "port 0 is for listening only; connect to the port that rank_listener_address returns");
     if (!listens && !out->host[0])

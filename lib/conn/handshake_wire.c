@@ -170,7 +170,7 @@ static ssize_t check_shake_head(const unsigned char *data, size_t len, struct rk
 
     for (size_t i = 0; i < 4 && i < len; i++)
         if (data[i] != (unsigned char)(RK_SHAKE_MAGIC >> (8 * i)))
-            return shake_invalid(out, "the other side is no listener or client of librank; check host and port");
+            return shake_invalid(out, "the other side is not a listener or client of librank; check host and port");
     out->need = RK_SHAKE_HEAD;
     if (len < 6)
         return 0;

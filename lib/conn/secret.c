@@ -41,7 +41,7 @@ static rank_status_t check_secret_file(const char *path, int fd, char *why, size
     if (fstat(fd, &st) < 0)
         return secret_wrong(RANK_ERR_CONFIG, why, len, "the secret's file %s cannot be examined: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return secret_wrong(RANK_ERR_CONFIG, why, len, "the secret's file %s is no regular file", path);
+        return secret_wrong(RANK_ERR_CONFIG, why, len, "the secret's file %s is not a regular file", path);
     if (st.st_uid != geteuid())
         return secret_wrong(RANK_ERR_CONFIG, why, len, "the secret's file %s belongs to user %u, not to user %u of this "
                                                        "process; use a file of your own", path, (unsigned)st.st_uid,

@@ -45,7 +45,7 @@ rank_status_t rk_dtype_span_blob(const char *call, rank_dtype_t dtype, int64_t c
     int64_t n;
 
     if (!rk_dtype_is_blob(dtype))
-        return rk_arg_error(RANK_ERR_DTYPE, call, "dtype %#llx is none, or freed", (unsigned long long)dtype);
+        return rk_arg_error(RANK_ERR_DTYPE, call, "dtype %#llx is not defined, or freed", (unsigned long long)dtype);
     if (count < 0)
         return rk_arg_error(RANK_ERR_COUNT, call, "count %lld is negative", (long long)count);
     if (__builtin_mul_overflow(count, rk_dtype_bytes(dtype), &n) || n > RK_SPAN_MAX)

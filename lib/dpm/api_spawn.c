@@ -187,7 +187,7 @@ static rank_status_t check_params(const rank_spawn_params_t *p, const struct rk_
         return rk_arg_error(RANK_ERR_COUNT, "rank_spawn", "n %lld is not between 1 and %d", (long long)p->n, (int)RK_JOB_SIZE_MAX);
     if (boot->ops->spawn_begin)
         return RANK_OK;
-    return rk_fail(RANK_ERR_NOT_SUPPORTED, "rank_spawn: no launcher started this program, so there is none to start %s; run it "
+    return rk_fail(RANK_ERR_NOT_SUPPORTED, "rank_spawn: no launcher started this program, so nothing can start %s; run it "
                    "under xrun", p->program);
 }
 

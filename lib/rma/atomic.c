@@ -45,7 +45,7 @@ RK_INLINE rank_status_t atomic_update(const char *call, unsigned amo, rank_dtype
     if (rk_unlikely(st))
         return rk_peer_null_ok(st);
     if (rk_unlikely((size_t)offset & (width - 1)))
-        return rk_arg_error(RANK_ERR_ARG, call, "offset %lld is no multiple of %zu", (long long)offset, width);
+        return rk_arg_error(RANK_ERR_ARG, call, "offset %lld is not a multiple of %zu", (long long)offset, width);
     if (rk_unlikely(fetch && !result))
         return rk_arg_null(call, "result");
     if (rk_unlikely(!rk_mem_is_plain(mem))) { /* the operand has been checked */
@@ -88,7 +88,7 @@ static __attribute__((noinline)) rank_status_t update_any(rank_amo_t amo, rank_d
                                                           void *result)
 {
     if ((unsigned)amo >= RK_AMO_CAS)
-        return rk_arg_error(RANK_ERR_OP, "rank_atomic", "op %d is none (there are %d)", (int)amo, RK_AMO_CAS);
+        return rk_arg_error(RANK_ERR_OP, "rank_atomic", "op %d is not defined; there are %d", (int)amo, RK_AMO_CAS);
     if (!rk_dtype_is_predefined(dtype) || !rk_amo_defined(amo, RK_HANDLE_INDEX(dtype)))
         return rk_arg_error(RANK_ERR_DTYPE, "rank_atomic", "op %d is not defined for dtype %#llx", (int)amo, (unsigned long long)dtype);
     return atomic_update("rank_atomic", amo, dtype, operand, NULL, peer, mem, offset, result);

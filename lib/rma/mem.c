@@ -262,7 +262,7 @@ RK_COLD rank_status_t rk_mem_is_denied(unsigned what)
 RK_COLD rank_status_t rk_mem_word_is_unaligned(int64_t offset, size_t width)
 {
     return rk_arg_error(RANK_ERR_ARG, "one-sided call",
-                        "the word of %zu bytes at offset %lld lies on no multiple of %zu: register memory for atomics and signals from such "
+                        "the word of %zu bytes at offset %lld does not lie on a multiple of %zu: register memory for atomics and signals from such "
                         "an address on", width, (long long)offset, width);
 }
 

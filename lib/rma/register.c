@@ -431,7 +431,7 @@ rank_status_t rank_rkey_open(rank_team_t team, int peer, const void *key, size_t
     if (st)
         return st;
     if (!rk_key_read(key, len, &read.key, &read.channel_key, &read.sum))
-        return rk_arg_error(RANK_ERR_HANDLE, __func__, "the %zu bytes are no key, or damaged: pass all that rank_rkey_pack has written", len);
+        return rk_arg_error(RANK_ERR_HANDLE, __func__, "the %zu bytes are not a valid key: pass all that rank_rkey_pack has written", len);
     if (!rk_key_is_of(&owner, &read.key))
         return rk_arg_error(RANK_ERR_HANDLE, __func__, "the key is of another process than peer %d of this team", peer);
     st = rk_keys_verify(&owner, &read, 1, &wrong);

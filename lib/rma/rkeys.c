@@ -19,7 +19,7 @@ static rank_status_t check_packed(const char *call, int64_t n, const rank_mem_t 
         const struct rank_mem *mem = mems[i];
 
         if (!mem || (mem->magic != RK_MEM_MAGIC && mem->magic != RK_MEM_KINDS_MAGIC) || mem->sort != RK_MEM_REGISTERED)
-            return rk_arg_error(RANK_ERR_HANDLE, call, "mems[%lld] is no registered memory", (long long)i);
+            return rk_arg_error(RANK_ERR_HANDLE, call, "mems[%lld] is not registered memory", (long long)i);
         if (mem->ctx != mems[0]->ctx)
             return rk_arg_error(RANK_ERR_ARG, call, "mems[%lld] is of another context than mems[0]", (long long)i);
         *bytes += mem->record->len;
@@ -60,7 +60,7 @@ static rank_status_t open_all(const char *call, struct rk_key_owner *owner, cons
 
     for (i = 0; i < n; i++) {
         if (!rk_key_is_of(owner, &keys[i].key))
-            return rk_arg_error(RANK_ERR_HANDLE, call, "key %lld of the list is none of peer %d", (long long)i, owner->rank);
+            return rk_arg_error(RANK_ERR_HANDLE, call, "key %lld of the list does not belong to peer %d", (long long)i, owner->rank);
     }
     st = rk_keys_verify(owner, keys, n, &wrong);
     if (st == RANK_ERR_HANDLE)
@@ -90,7 +90,7 @@ static rank_status_t check_opened(const char *call, const void *keys, size_t len
         return rk_arg_error(RANK_ERR_HANDLE, call, "the list of keys has version %u, and this library reads version %d", version,
                             RK_KEY_LIST_VERSION);
     default:
-        return rk_arg_error(RANK_ERR_HANDLE, call, "the %zu bytes are no list of keys, or damaged", len);
+        return rk_arg_error(RANK_ERR_HANDLE, call, "the %zu bytes are not a valid list of keys", len);
     }
     *n = (int64_t)found;
     if (*n > room)

@@ -30,7 +30,7 @@ RK_INLINE rank_status_t check_word(const char *call, const struct rank_mem *mem,
         return rk_arg_error(RANK_ERR_BOUNDS, call, "a word at offset %lld leaves the memory of %zu bytes", (long long)offset,
                             mem->bytes);
     if (offset % 8)
-        return rk_arg_error(RANK_ERR_ARG, call, "offset %lld of a word is no multiple of 8", (long long)offset);
+        return rk_arg_error(RANK_ERR_ARG, call, "offset %lld of a word is not a multiple of 8", (long long)offset);
     return RANK_OK;
 }
 
@@ -126,7 +126,7 @@ RK_INLINE rank_status_t put_signal_check(const void *src, int64_t bytes, int pee
     if (rk_unlikely(st))
         return st;
     if (rk_unlikely((unsigned)op > RANK_SIGNAL_ADD))
-        return rk_arg_error(RANK_ERR_ARG, "rank_put_signal", "op %d is none", (int)op);
+        return rk_arg_error(RANK_ERR_ARG, "rank_put_signal", "op %d is not defined", (int)op);
     if (rk_unlikely(!same_peer(mem, signal_mem, peer)))
         return rk_arg_error(RANK_ERR_ARG, "rank_put_signal", "peer %d is not the same rank in both memories", peer);
     return rk_mem_lies_on(mem, src, bytes, peer, offset) ? rk_mem_overlaps("rank_put_signal") : RANK_OK;
@@ -272,9 +272,9 @@ static rank_status_t signal_prepare(const char *call, struct word *w, struct ran
     if (rk_unlikely(!mine))
         return rk_arg_error(RANK_ERR_ARG, call, "the memory has no part of this rank");
     if (rk_unlikely((unsigned)cmp > RANK_CMP_LE))
-        return rk_arg_error(RANK_ERR_ARG, call, "cmp %d is none", (int)cmp);
+        return rk_arg_error(RANK_ERR_ARG, call, "cmp %d is not defined", (int)cmp);
     if (rk_unlikely((uintptr_t)(mine + offset) & 7))
-        return rk_arg_error(RANK_ERR_ARG, call, "the word at offset %lld has an address that is no multiple of 8",
+        return rk_arg_error(RANK_ERR_ARG, call, "the word at offset %lld has an address that is not a multiple of 8",
                             (long long)offset);
     w->wait.peer = NULL; /* rk_wait_on sets the rest */
     w->wait.deadline = 0;

@@ -250,7 +250,7 @@ static RK_COLD void target_refused(struct rk_peer *peer, struct rk_rma_peer *sta
     state->counts.refused++;
     if (!unknown || !peer->by_conn || ++state->unknown != UNKNOWN_MAX)
         return;
-    rk_peer_condemn(peer, "it has named %d memories that are none", UNKNOWN_MAX);
+    rk_peer_condemn(peer, "it has named %d memories that do not exist", UNKNOWN_MAX);
 }
 
 rank_status_t rk_target_memory_at(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_id id, uint64_t offset, uint64_t bytes,

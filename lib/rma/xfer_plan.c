@@ -43,7 +43,7 @@ static rank_status_t check_memory(const char *call, int64_t i, struct rank_mem *
                             (long long)i, mem->kind->name);
     r = rank_in(mem, team, peer);
     if (r < 0 || (!mem->part[r] && (!mem->ways || mem->ways[r].how == RK_ACCESS_NONE)))
-        return rk_arg_error(RANK_ERR_ARG, call, "blocks[%lld].mem is no memory of peer %d", (long long)i, peer);
+        return rk_arg_error(RANK_ERR_ARG, call, "blocks[%lld].mem does not belong to peer %d", (long long)i, peer);
     if (mem->denied & denied)
         return rk_arg_error(RANK_ERR_ARG, call, "blocks[%lld].mem must not be %s: its owner has not permitted that", (long long)i,
                             put ? "written" : "read");
@@ -60,7 +60,7 @@ static rank_status_t check_block(const char *call, int64_t i, const rank_block_t
     rank_status_t st;
 
     if (rk_unlikely(rk_mem_check_any(NULL, mem)))
-        return rk_arg_error(RANK_ERR_HANDLE, call, "blocks[%lld].mem is no memory", (long long)i);
+        return rk_arg_error(RANK_ERR_HANDLE, call, "blocks[%lld].mem is not a memory handle", (long long)i);
     if ((mem->list_serial != team->ctx->rma->xfers.serial || mem->ctx != team->ctx) &&
         (st = check_memory(call, i, mem, put, peer, team, nmems)) != RANK_OK)
         return st;
@@ -72,7 +72,7 @@ static rank_status_t check_block(const char *call, int64_t i, const rank_block_t
     if (rk_unlikely(!b->local && b->bytes))
         return rk_arg_error(RANK_ERR_ARG, call, "blocks[%lld].local is NULL", (long long)i);
     if (rk_unlikely(rk_nkinds > 0) && b->bytes && rk_kind_of(b->local, (size_t)b->bytes))
-        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "blocks[%lld].local is no host memory; copy it there", (long long)i);
+        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "blocks[%lld].local is not in host memory; copy it there", (long long)i);
     if (rk_mem_lies_on(mem, b->local, b->bytes, mem->list_rank, b->offset))
         return rk_arg_error(RANK_ERR_ARG, call, "blocks[%lld].local overlaps the memory that it is moved to or from", (long long)i);
     return RANK_OK;
@@ -105,7 +105,7 @@ static rank_status_t check_notice(const char *call, const rank_notice_t *notice)
     if (!notice->data && notice->bytes)
         return rk_arg_null(call, "the notice's data");
     if (rk_unlikely(rk_nkinds > 0) && notice->bytes && rk_kind_of(notice->data, (size_t)notice->bytes))
-        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "the notice's data is no host memory; copy it there");
+        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "the notice's data is not in host memory; copy it there");
     return RANK_OK;
 }
 

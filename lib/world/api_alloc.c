@@ -380,9 +380,9 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
     if (st)
         return st;
     if (kind != RANK_MEM_HOST && kind != RANK_MEM_CUDA)
-        return rk_arg_error(RANK_ERR_ARG, __func__, "kind %d is none", (int)kind);
+        return rk_arg_error(RANK_ERR_ARG, __func__, "kind %d is not defined", (int)kind);
     if (flags)
-        return rk_arg_error(RANK_ERR_ARG, __func__, "flags %#llx are none", (unsigned long long)flags);
+        return rk_arg_error(RANK_ERR_ARG, __func__, "flags %#llx are not defined", (unsigned long long)flags);
     if (!ptr || !out)
         return rk_arg_null(__func__, !ptr ? "ptr" : "mem");
     if (bytes < 0)
@@ -439,9 +439,9 @@ static rank_status_t check_rights(const char *call, rank_mem_kind_t kind, unsign
     if (kind == RANK_MEM_CUDA)
         return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "device memory cannot be registered; copy it to host memory");
     if (kind != RANK_MEM_HOST)
-        return rk_arg_error(RANK_ERR_ARG, call, "kind %d is none", (int)kind);
+        return rk_arg_error(RANK_ERR_ARG, call, "kind %d is not defined", (int)kind);
     if (access == 0 || access & ~(unsigned)BOTH_RIGHTS)
-        return rk_arg_error(RANK_ERR_ARG, call, "access %#x is none: give RANK_ACCESS_READ, RANK_ACCESS_WRITE or both", access);
+        return rk_arg_error(RANK_ERR_ARG, call, "access %#x is not defined: give RANK_ACCESS_READ, RANK_ACCESS_WRITE or both", access);
     return RANK_OK;
 }
 

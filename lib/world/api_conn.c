@@ -382,7 +382,7 @@ static rank_status_t check_conn(const char *call, rank_team_t team, struct rk_co
     *out = st ? NULL : rk_conn_of(team);
     if (*out && (*out)->ending)
         return rk_arg_error(RANK_ERR_HANDLE, call, "another thread disconnects the connection");
-    return st || *out ? st : rk_arg_error(RANK_ERR_HANDLE, call, "the team is no connection");
+    return st || *out ? st : rk_arg_error(RANK_ERR_HANDLE, call, "the team is not a connection");
 }
 
 rank_status_t rank_disconnect(rank_team_t *team, int64_t timeout_ns)

@@ -23,7 +23,7 @@ static rank_status_t read_ctx_opts(const rank_ctx_opts_t *given, rank_ctx_opts_t
     if (given) /* fields beyond its size keep their defaults */
         memcpy(out, given, given->size);
     if (out->thread_level < RANK_THREAD_SINGLE || out->thread_level > RANK_THREAD_MULTIPLE)
-        return rk_arg_error(RANK_ERR_ARG, call, "thread level %d is none", out->thread_level);
+        return rk_arg_error(RANK_ERR_ARG, call, "thread level %d is not defined", out->thread_level);
     if (out->name && strlen(out->name) >= RK_SHAKE_NAME)
         return rk_arg_error(RANK_ERR_ARG, call, "the name has more than %d bytes", RK_SHAKE_NAME - 1);
     if (out->net_devices && !*out->net_devices)

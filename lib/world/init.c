@@ -85,7 +85,7 @@ static rank_status_t check_opts(const rank_init_opts_t *opts, int *level, bool *
     if (HAS_FIELD(opts, quiet) && opts->quiet != 0 && opts->quiet != 1)
         return rk_arg_error(RANK_ERR_ARG, "rank_init", "opts->quiet %d is neither 0 nor 1", opts->quiet);
     if (*level < RANK_THREAD_SINGLE || *level > RANK_THREAD_MULTIPLE)
-        return rk_arg_error(RANK_ERR_ARG, "rank_init", "thread level %d is none", *level);
+        return rk_arg_error(RANK_ERR_ARG, "rank_init", "thread level %d is not defined", *level);
     return RANK_OK;
 }
 

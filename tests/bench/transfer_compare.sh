@@ -52,7 +52,7 @@ refused() {
     judge $? "$*: $text"
 }
 mkdir "$work/empty"
-refused "is no build folder" "$work/empty"
+refused "is not a build folder" "$work/empty"
 refused "--runs 0: at least 1" "$work" --runs 0
 refused "no row matches nothing" "$work" --rows nothing
 exit $bad

@@ -114,7 +114,7 @@ copy "$work/empty" "$work/secret" "$work/secret" && cmp "$work/empty" "$work/out
 judge $? "rankcp of an empty file"
 ! copy "$work/in" "$work/secret" "$work/other" && grep -q 'RANK_SECRET_FILE' "$work/log" && [ ! -e "$work/out" ]
 judge $? "rankcp with another secret"
-! copy "$work/source" "$work/secret" "$work/secret" && grep -q 'is no regular file' "$work/log"
+! copy "$work/source" "$work/secret" "$work/secret" && grep -q 'is not a regular file' "$work/log"
 judge $? "rankcp of a folder"
 
 timeout -k 5 60 "$work/bin/rankperf" -listen 127.0.0.1:0 >"$work/server" 2>&1 &

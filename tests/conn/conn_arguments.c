@@ -74,8 +74,8 @@ static void reasons(rank_ctx_t ctx)
 {
     static const struct {
         const char *address, *reason;
-    } bad[] = {{"host", "rank_connect: the address has no port"}, {"127.0.0.1:x", "rank_connect: the port of the address is no number"},
-               {"[nonsense]:7", "rank_connect: \"nonsense\" is no IPv6 address"}, {"127.0.0.1:1", "rank_connect: cannot connect to 127.0.0.1:1: nothing listens there"}};
+    } bad[] = {{"host", "rank_connect: the address has no port"}, {"127.0.0.1:x", "rank_connect: the port of the address is not a number"},
+               {"[nonsense]:7", "rank_connect: \"nonsense\" is not an IPv6 address"}, {"127.0.0.1:1", "rank_connect: cannot connect to 127.0.0.1:1: nothing listens there"}};
     rank_team_t conn;
 
     for (int i = 0; i < 12; i++) {

@@ -24,7 +24,7 @@ grep -rlF "$work/first" "$work/root/opt/moved" >"$work/log"
 ! [ -s "$work/log" ]
 judge $? "no file has the path of the bundle"
 mkdir "$work/other" && : >"$work/other/file"
-! sh "$top_srcdir/packaging/bundle.sh" "$top_builddir" "$work/other" >"$work/log" 2>&1 && grep -q 'is there and is no bundle' "$work/log" &&
+! sh "$top_srcdir/packaging/bundle.sh" "$top_builddir" "$work/other" >"$work/log" 2>&1 && grep -q 'exists and is not a bundle' "$work/log" &&
     [ -e "$work/other/file" ]
 judge $? "another folder is not overwritten"
 

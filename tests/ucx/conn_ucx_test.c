@@ -334,7 +334,7 @@ static void behind_guesses(void **state)
         assert_int_equal(rank_dereg(&mem), RANK_OK);
         sides_close(&s);
         text = unit_stderr_end(&log);
-        line = strstr(text, "has named 64 memories that are none");
+        line = strstr(text, "has named 64 memories that do not exist");
         assert_non_null(line);
         assert_null(strstr(line + 1, "has named"));
     }

@@ -154,8 +154,8 @@ static void test_malformed(void **state)
         unsigned char byte;
         const char *why;
     } cases[] = {
-        {RK_SHAKE_HELLO, 0, 'G', "no listener or client of librank"},
-        {RK_SHAKE_HELLO, 3, 0, "no listener or client of librank"},
+        {RK_SHAKE_HELLO, 0, 'G', "not a listener or client of librank"},
+        {RK_SHAKE_HELLO, 3, 0, "not a listener or client of librank"},
         {RK_SHAKE_HELLO, 4, 7, "has version 7 of the handshake, this side has version 2"},
         {RK_SHAKE_HELLO, 6, 0, "unknown type 0"},
         {RK_SHAKE_HELLO, 6, 7, "unknown type 7"},
@@ -187,8 +187,8 @@ static void test_malformed(void **state)
     }
     assert_int_equal(rk_shake_next(NULL, 0, &out), 0);
     assert_int_equal(out.need, RK_SHAKE_HEAD);
-    assert_malformed((const unsigned char *)"GET", 3, "no listener or client of librank");
-    assert_malformed((const unsigned char *)"S", 1, "no listener or client of librank");
+    assert_malformed((const unsigned char *)"GET", 3, "not a listener or client of librank");
+    assert_malformed((const unsigned char *)"S", 1, "not a listener or client of librank");
 }
 
 /* What is too long is cut; what a terminal would execute is replaced. */
@@ -373,7 +373,7 @@ static void test_secret_files(void **state)
     assert_contains(why, "cannot be opened: No such file");
     assert_int_equal(mkfifo(file_name, 0600), 0);
     assert_int_equal(rk_secret_load(NULL, 0, &secret, why, sizeof(why)), RANK_ERR_CONFIG); /* and does not wait */
-    assert_contains(why, "no regular file");
+    assert_contains(why, "not a regular file");
     unlink(file_name);
     load_file(data, 32, 0600, &secret, why, sizeof(why));
     if (geteuid() == 0 && chown(file_name, 12345, 0) == 0) {
@@ -429,19 +429,19 @@ static void test_addresses(void **state)
         {"", "", 0, 0, 0, "no port"},
         {"hosta", "", 0, 0, 0, "no port"},
         {"[::1]", "", 0, 0, 0, "no port"},
-        {"hosta:", "", 0, 0, 0, "no number"},
-        {"hosta:http", "", 0, 0, 0, "no number"},
-        {"hosta:65536", "", 0, 0, 0, "no number"},
-        {"hosta:-1", "", 0, 0, 0, "no number"},
-        {"hosta: 1", "", 0, 0, 0, "no number"},
-        {"hosta:1 ", "", 0, 0, 0, "no number"},
-        {"hosta:007471", "", 0, 0, 0, "no number"},
+        {"hosta:", "", 0, 0, 0, "not a number"},
+        {"hosta:http", "", 0, 0, 0, "not a number"},
+        {"hosta:65536", "", 0, 0, 0, "not a number"},
+        {"hosta:-1", "", 0, 0, 0, "not a number"},
+        {"hosta: 1", "", 0, 0, 0, "not a number"},
+        {"hosta:1 ", "", 0, 0, 0, "not a number"},
+        {"hosta:007471", "", 0, 0, 0, "not a number"},
         {"::1:7471", "", 0, 0, 0, "several colons"},
         {"[::1:7471", "", 0, 0, 0, "without ']'"},
-        {"[hosta]:7471", "", 0, 0, 0, "no IPv6 address"},
-        {"[]:7471", "", 0, 0, 0, "no IPv6 address"},
-        {"[fe80::1%]:7471", "", 0, 0, 0, "no IPv6 address"},
-        {"[1.2.3.4]:7471", "", 0, 0, 0, "no IPv6 address"},
+        {"[hosta]:7471", "", 0, 0, 0, "not an IPv6 address"},
+        {"[]:7471", "", 0, 0, 0, "not an IPv6 address"},
+        {"[fe80::1%]:7471", "", 0, 0, 0, "not an IPv6 address"},
+        {"[1.2.3.4]:7471", "", 0, 0, 0, "not an IPv6 address"},
         {"[::1]x:7471", "", 0, 0, 0, "without ']'"},
         {"tcp://hosta:7471", "", 0, 0, 0, "without a scheme"},
         {"host a:7471", "", 0, 0, 0, "characters"},

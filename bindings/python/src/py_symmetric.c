@@ -136,7 +136,7 @@ static PyObject *symmetric_remote(py_symmetric *self, PY_ARGS)
     if (!py_arguments("remote", names, 1, args, nargs, kwnames, in) || !py_integer(in[0], &peer) || !py_usable("remote", &self->gate))
         return NULL;
     if ((peer < 0 || peer >= self->team->size) && peer != RANK_PROC_NULL)
-        return py_raise_text(RANK_ERR_RANK, "remote: %lld is no rank of the team of %d", (long long)peer, self->team->size);
+        return py_raise_text(RANK_ERR_RANK, "remote: %lld is not a rank of the team of %d", (long long)peer, self->team->size);
     return py_remote_of(self->team, (int)peer, self->mem, (py_part *)self);
 }
 

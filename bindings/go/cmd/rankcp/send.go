@@ -27,7 +27,7 @@ func send(ctx context.Context, name, address string, quiet bool) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", name)
+		return fmt.Errorf("%s is not a regular file", name)
 	}
 	c, err := rank.Open(&rank.Options{Name: "rankcp"})
 	if err != nil {

@@ -84,7 +84,7 @@ func main() {
 	}
 	for _, name := range o.names {
 		if find(name) == nil {
-			fmt.Fprintf(os.Stderr, "rankperf: %s is none of %s\n", name, strings.Join(names(), ", "))
+			fmt.Fprintf(os.Stderr, "rankperf: %s is not one of %s\n", name, strings.Join(names(), ", "))
 			os.Exit(2)
 		}
 	}

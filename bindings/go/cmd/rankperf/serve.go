@@ -45,7 +45,7 @@ func serve(c *rank.Context, conn *rank.Conn) error {
 		case orderSink:
 			err = s.sink(int(size), int(count))
 		default:
-			err = fmt.Errorf("the client orders number %d, which is none", kind)
+			err = fmt.Errorf("the client orders number %d, which does not exist", kind)
 		}
 		if err != nil {
 			return err
