@@ -34,8 +34,7 @@ for program in rma_atomics rma_signals rma_putget rma_keys rma_shared_memory; do
 done
 separate -q 4 -f 3,4,8 -t 60 -c default -- tests/coll/mp_coll.mp --only mixed
 separate -q 3 -f 2,3 -t 30 -c default -e 7 -k n -o 'as the test wants it' -- tests/mp/rank_abort.mp
-for scene in recv any-source "echo --bytes 5000000" allreduce; do
-    # shellcheck disable=SC2086 # a word, and options
+for scene in recv any-source echo-5M allreduce; do
     separate -q 4 -f 3,4,8 -t 40 -c default -k 1 -e 137 -x '--on-failure continue' -- tests/faults/death_in_call.mp --in $scene
 done
 

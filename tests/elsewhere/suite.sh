@@ -42,7 +42,7 @@ suite_run() { # arguments of mp.sh
 suite_faults() {
     local scene
     [ -z "${PROGRAMS:-}" ] || return 0
-    for scene in recv "echo --bytes 5000000" allreduce "barrier --victim 0"; do
+    for scene in recv echo-5M allreduce "barrier --victim 0"; do
         # shellcheck disable=SC2086 # a word, and options
         suite_run -q 4 -c default -t 10 -k any -e 137 -- tests/faults/death_in_call.mp --in $scene
     done

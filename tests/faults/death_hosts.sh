@@ -42,12 +42,12 @@ dies() { # PROGRAM ARGS
     job 40 "$top_builddir/tests/faults/$1.mp" "${@:2}" --within $within
     verdict "$*" 3 137
 }
-dies death_in_call --in stream --bytes 100
-dies death_in_call --in stream --bytes 300000
+dies death_in_call --in stream
+dies death_in_call --in stream-300K
 dies death_in_call --in any-source --victim 0
-dies death_of_target --in put
-dies death_of_target --in fetch-add
-dies death_of_target --in signal
+dies death_in_call --in put
+dies death_in_call --in fetch-add
+dies death_in_call --in signal
 dies death_of_origin --in mixed
 dies death_of_origin --alloc --in mixed
 dies death_rndv_early --after 30000
@@ -59,14 +59,14 @@ verdict "requests of every kind" 3 137
 in_turn() { if [ -n "${TURN:-}" ]; then shift $((TURN / turns % $#)); echo "$1"; else echo "$@"; fi; }
 if [ -n "${FULL:-}" ]; then
     for victim in $(in_turn 3 0); do
-        dies death_in_call --in echo --bytes 5000000 --victim $victim
+        dies death_in_call --in echo-5M --victim $victim
         dies death_in_call --in ssend --victim $victim
-        dies death_in_call --in sends --bytes 20000 --victim $victim
-        dies death_in_call --in allreduce --bytes 1000 --victim $victim
+        dies death_in_call --in sends --victim $victim
+        dies death_in_call --in allreduce --victim $victim
         dies death_in_call --in waitany --victim $victim
         dies death_in_call --in test --victim $victim
     done
-    for call in get many vector put-signal any-signal value; do dies death_of_target --in $call; done
+    for call in get many vector put-signal any-signal value; do dies death_in_call --in $call; done
 fi
 
 # Collectives on two levels: a phase in shared memory, one between hosts, and one in shared memory. The victim is a first rank or
