@@ -92,6 +92,48 @@ static void pair_counts(struct coll_test *t)
     t->checks += 16;
 }
 
+/* One rank is first, so its request is pending; the request of a freed team can only be freed. */
+static void persistent(struct coll_test *t)
+{
+    rank_request_t req, other, never, null = RANK_REQUEST_NULL;
+    rank_team_t dup;
+    double x = 1, y = 0;
+
+    MP_STATUS(rank_allreduce_init(&x, &y, 1, RANK_F64, RANK_SUM, t->team, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_allreduce_init(&x, &y, -1, RANK_F64, RANK_SUM, t->team, &null), RANK_ERR_COUNT);
+    MP_STATUS(rank_allreduce_init(&x, NULL, 1, RANK_F64, RANK_SUM, t->team, &null), RANK_ERR_ARG);
+    MP_STATUS(rank_bcast_init(&x, 1, RANK_F64, t->size, t->team, &null), RANK_ERR_RANK);
+    MP_STATUS(rank_barrier_init(RANK_TEAM_NULL, &null), RANK_ERR_HANDLE);
+    MP_CHECK(null == RANK_REQUEST_NULL);
+    MP_OK(rank_barrier_init(t->team, &req));
+    MP_OK(rank_wait(&req, NULL)); /* not started: complete */
+    if (t->size > 1 && t->rank == 0) {
+        MP_OK(rank_start(&req));
+        MP_STATUS(rank_start(&req), RANK_ERR_STATE);
+        MP_STATUS(rank_request_free(&req), RANK_ERR_NOT_SUPPORTED);
+        MP_STATUS(rank_cancel(&req), RANK_ERR_NOT_SUPPORTED);
+        for (int r = 1; r < t->size; r++)
+            MP_OK(rank_send(NULL, 0, RANK_BYTE, r, 3, t->team));
+    } else {
+        if (t->size > 1)
+            MP_OK(rank_recv(NULL, 0, RANK_BYTE, 0, 3, t->team, NULL));
+        MP_OK(rank_start(&req));
+    }
+    MP_OK(rank_wait(&req, NULL));
+    MP_OK(rank_request_free(&req));
+
+    MP_OK(rank_team_dup(t->team, &dup));
+    MP_OK(rank_allreduce_init(&x, &y, 1, RANK_F64, RANK_SUM, dup, &other));
+    MP_OK(rank_start(&other));
+    MP_OK(rank_wait(&other, NULL));
+    MP_CHECK(y == t->size);
+    MP_OK(rank_team_free(&dup));
+    MP_STATUS(rank_start(&other), RANK_ERR_HANDLE);
+    MP_OK(rank_request_free(&other));
+    MP_OK(rank_allreduce_init(&x, &y, 1, RANK_F64, RANK_SUM, t->team, &never)); /* rank_finalize frees it */
+    t->checks += 10;
+}
+
 void coll_arguments(struct coll_test *t)
 {
     rank_team_t w = t->team, bogus = (rank_team_t)(void *)&(uint64_t[64]){0};
@@ -173,6 +215,7 @@ void coll_arguments(struct coll_test *t)
     MP_STATUS(rank_reduce_scatterv(RANK_IN_PLACE, NULL, counts, RANK_F64, RANK_SUM, w), RANK_ERR_ARG);
     MP_STATUS(rank_ireduce_scatterv(a, b, counts, RANK_F64, RANK_SUM, w, NULL), RANK_ERR_ARG);
     MP_OK(rank_reduce_scatterv(NULL, NULL, displs, RANK_F64, RANK_SUM, w));
+    persistent(t);
     rooted_counts(t);
     pair_counts(t);
 

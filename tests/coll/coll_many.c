@@ -31,7 +31,7 @@ static void open_calls(struct any_coll *c, int n, rank_team_t team, uint64_t see
         enum any_kind kind = (enum any_kind)mp_below(&seed, ANY_KINDS);
         int64_t count = draw_count(&seed);
 
-        any_coll_open(&c[i], team, kind, count, RANK_SUM, &seed);
+        any_coll_open(&c[i], team, kind, count, RANK_UINT64, RANK_SUM, &seed);
         if (c[i].form == ANY_BLOCKING)
             c[i].form = ANY_NONBLOCKING;
     }

@@ -1,197 +1,112 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_random.c: run collectives of all kinds in random order.
- * Blocking ones between nonblocking ones that are under way on two teams, waited for in
- * random order. Point-to-point messages go on meanwhile.
+ * coll_random.c: run collectives of all kinds and forms in random order.
+ *
+ * All ranks draw the same program on two teams: a call of any form, a persistent one once more, or all of these at once. Each
+ * rank waits in an order of its own. Inputs differ in each start.
  */
+#include "tests/coll/any_coll.h"
 #include "tests/coll/mp_coll.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 9, KINDS = 12 };
+enum { SLOTS = 9, ROUNDS = 500 };
 
-struct job {
-    rank_team_t team;
-    int kind, root;
-    int64_t count;
-    uint64_t key;
-    char *in, *out;
-    rank_request_t req;
+struct slot {
+    struct any_coll c;
+    bool open, started;
 };
 
-static char *filled(struct coll_test *t, const struct job *j, int blocks)
+static void add(const void *in, void *inout, int64_t count, rank_dtype_t dtype, void *arg)
 {
-    size_t bytes = (size_t)j->count * 8;
-    char *p = mp_alloc(bytes * (size_t)blocks);
-
-    for (int r = 0; r < blocks; r++)
-        mp_fill(p + (size_t)r * bytes, bytes, j->key + (uint64_t)(t->rank * 100 + r));
-    return p;
+    (void)dtype, (void)arg;
+    for (int64_t i = 0; i < count; i++)
+        ((uint64_t *)inout)[i] += ((const uint64_t *)in)[i];
 }
 
-static void start(struct coll_test *t, struct job *j, bool blocking)
+/* The operation is freed once it is used: the request keeps it. */
+static void start_anew(struct coll_test *t, struct slot *s, rank_team_t team)
 {
-    rank_team_t w = j->team;
-    size_t whole = (size_t)j->count * 8 * (size_t)t->size;
-    rank_request_t *req = &j->req;
-    rank_status_t st = RANK_OK;
+    static const int64_t sizes[] = {0, 1, 1, 2, 6, 7, 8, 64, 65, 512, 513, 3000, 9000, 20000};
+    bool own = mp_below(&t->seed, 3) == 0, is_long = mp_below(&t->seed, 8) == 0;
+    enum any_kind kind = (enum any_kind)mp_below(&t->seed, ANY_KINDS);
+    rank_op_t op = RANK_SUM;
 
-    j->req = RANK_REQUEST_NULL;
-    j->out = mp_alloc(whole);
-    memset(j->out, 0x3c, whole);
-    if ((j->kind >= 1 && j->kind <= 3) || j->kind >= 10) {
-        j->in = mp_alloc(whole);
-        value_fill(j->in, RANK_INT64, RANK_SUM, t->rank, t->size, 0,
-                   j->count * (j->kind == 3 ? t->size : 1));
-    } else {
-        j->in = filled(t, j, t->size);
-    }
-    switch (j->kind) {
-    case 0:
-        st = blocking ? rank_barrier(w) : rank_ibarrier(w, req);
-        break;
-    case 1:
-        st = blocking ? rank_allreduce(j->in, j->out, j->count, RANK_INT64, RANK_SUM, w)
-                      : rank_iallreduce(j->in, j->out, j->count, RANK_INT64, RANK_SUM, w, req);
-        break;
-    case 2:
-        st = blocking
-                 ? rank_reduce(j->in, j->out, j->count, RANK_INT64, RANK_SUM, j->root, w)
-                 : rank_ireduce(j->in, j->out, j->count, RANK_INT64, RANK_SUM, j->root, w, req);
-        break;
-    case 3:
-        st = blocking
-                 ? rank_reduce_scatter(j->in, j->out, j->count, RANK_INT64, RANK_SUM, w)
-                 : rank_ireduce_scatter(j->in, j->out, j->count, RANK_INT64, RANK_SUM, w, req);
-        break;
-    case 4:
-        if (t->rank == j->root)
-            mp_fill(j->out, (size_t)j->count * 8, j->key);
-        st = blocking ? rank_bcast(j->out, j->count, RANK_F64, j->root, w)
-                      : rank_ibcast(j->out, j->count, RANK_F64, j->root, w, req);
-        break;
-    case 5:
-        st = blocking ? rank_gather(j->in, j->out, j->count, RANK_F64, j->root, w)
-                      : rank_igather(j->in, j->out, j->count, RANK_F64, j->root, w, req);
-        break;
-    case 6:
-        st = blocking ? rank_scatter(j->in, j->out, j->count, RANK_F64, j->root, w)
-                      : rank_iscatter(j->in, j->out, j->count, RANK_F64, j->root, w, req);
-        break;
-    case 7:
-        st = blocking ? rank_allgather(j->in, j->out, j->count, RANK_F64, w)
-                      : rank_iallgather(j->in, j->out, j->count, RANK_F64, w, req);
-        break;
-    case 10:
-        st = blocking ? rank_scan(j->in, j->out, j->count, RANK_INT64, RANK_SUM, w)
-                      : rank_iscan(j->in, j->out, j->count, RANK_INT64, RANK_SUM, w, req);
-        break;
-    case 11:
-        st = blocking ? rank_exscan(j->in, j->out, j->count, RANK_INT64, RANK_SUM, w)
-                      : rank_iexscan(j->in, j->out, j->count, RANK_INT64, RANK_SUM, w, req);
-        break;
-    default:
-        st = blocking ? rank_alltoall(j->in, j->out, j->count, RANK_F64, w)
-                      : rank_ialltoall(j->in, j->out, j->count, RANK_F64, w, req);
-        break;
-    }
-    MP_OK(st);
+    if (own)
+        MP_OK(rank_op_create(add, NULL, RANK_OP_COMMUTATIVE, &op));
+    if (s->open)
+        any_coll_close(&s->c);
+    any_coll_open(&s->c, team, kind, sizes[mp_below(&t->seed, is_long ? 14 : 11)], RANK_UINT64, op, &t->seed);
+    MP_OK(any_coll_start(&s->c));
+    s->open = s->started = true;
+    if (own)
+        MP_OK(rank_op_free(&op));
 }
 
-/* Block `at` of out holds what rank from wrote as its block `of`. */
-static void check_block(const struct job *j, int at, int from, int of)
+static void end(struct coll_test *t, struct slot *s, bool poll)
 {
-    size_t bytes = (size_t)j->count * 8;
+    int done = 0;
 
-    MP_CHECK_EQ(mp_verify(j->out + (size_t)at * bytes, bytes, j->key + (uint64_t)(from * 100 + of)),
-                -1);
-}
-
-static void finish(struct coll_test *t, struct job *j)
-{
-    MP_OK(rank_wait(&j->req, NULL));
-    switch (j->kind) {
-    case 0:
-        break;
-    case 1:
-        MP_CHECK_EQ(value_check(j->out, RANK_INT64, RANK_SUM, t->size, 0, j->count), -1);
-        break;
-    case 2:
-        if (t->rank == j->root)
-            MP_CHECK_EQ(value_check(j->out, RANK_INT64, RANK_SUM, t->size, 0, j->count), -1);
-        break;
-    case 3:
-        MP_CHECK_EQ(value_check(j->out, RANK_INT64, RANK_SUM, t->size,
-                                (int64_t)t->rank * j->count, j->count),
-                    -1);
-        break;
-    case 4:
-        MP_CHECK_EQ(mp_verify(j->out, (size_t)j->count * 8, j->key), -1);
-        break;
-    case 5:
-        for (int r = 0; r < t->size && t->rank == j->root; r++)
-            check_block(j, r, r, 0);
-        break;
-    case 6:
-        check_block(j, 0, j->root, t->rank);
-        break;
-    case 7:
-        for (int r = 0; r < t->size; r++)
-            check_block(j, r, r, 0);
-        break;
-    case 10:
-    case 11:
-        if (j->kind == 10 || t->rank > 0)
-            MP_CHECK_EQ(value_check_prefix(j->out, RANK_INT64, RANK_SUM, t->rank + (j->kind == 10), t->size, 0, j->count),
-                        -1);
-        break;
-    default:
-        for (int r = 0; r < t->size; r++)
-            check_block(j, r, r, t->rank);
-        break;
-    }
-    free(j->in);
-    free(j->out);
-    j->in = j->out = NULL;
+    if (!s->started)
+        return;
+    while (poll && !done)
+        MP_OK(rank_test(&s->c.req, &done, NULL));
+    MP_OK(any_coll_finish(&s->c));
+    MP_CHECK((s->c.req != RANK_REQUEST_NULL) == (s->c.form == ANY_PERSISTENT));
+    any_coll_check(&s->c);
+    s->started = false;
     t->checks++;
+}
+
+static void start_all(struct coll_test *t, struct slot *slots)
+{
+    rank_request_t reqs[SLOTS], back[SLOTS];
+    int n = 0;
+
+    for (int i = 0; i < SLOTS; i++) {
+        if (!slots[i].open || slots[i].c.form != ANY_PERSISTENT)
+            continue;
+        end(t, &slots[i], false);
+        MP_OK(any_coll_init(&slots[i].c));
+        slots[i].started = true;
+        reqs[n++] = slots[i].c.req;
+    }
+    memcpy(back, reqs, sizeof(back));
+    MP_OK(rank_startall(n, reqs));
+    MP_CHECK(memcmp(back, reqs, (size_t)n * sizeof(reqs[0])) == 0);
 }
 
 void coll_mixed(struct coll_test *t)
 {
-    static const int64_t sizes[] = {0, 1, 1, 2, 6, 7, 8, 64, 512, 513, 3000, 20000};
-    int rounds = t->full ? 3000 : 300;
-    struct job jobs[SLOTS];
+    int64_t rounds = t->full ? ROUNDS * 10 : mp_rounds(ROUNDS);
+    struct slot slots[SLOTS];
     rank_team_t teams[2] = {t->team}; /* with the same ranks */
-    uint64_t own = t->seed + (uint64_t)t->rank * 77; /* each rank waits in its own order */
+    uint64_t own = t->seed + (uint64_t)t->rank * 77;
 
-    memset(jobs, 0, sizeof(jobs));
+    memset(slots, 0, sizeof(slots));
     MP_OK(rank_team_dup(t->team, &teams[1]));
-    for (int k = 0; k < rounds; k++) {
-        int slot = (int)mp_below(&t->seed, SLOTS);
-        struct job *j = &jobs[slot];
-        bool blocking = mp_below(&t->seed, 2), long_one = mp_below(&t->seed, 8) == 0;
+    for (int64_t k = 0; k < rounds; k++) {
+        struct slot *s = &slots[mp_below(&t->seed, SLOTS)];
+        int what = (int)mp_below(&t->seed, 8);
 
-        if (j->in)
-            finish(t, j);
-        j->team = teams[mp_below(&t->seed, 2)];
-        j->kind = (int)mp_below(&t->seed, KINDS);
-        j->root = (int)mp_below(&t->seed, (uint64_t)t->size);
-        j->count = sizes[mp_below(&t->seed, long_one ? 12 : 9)];
-        j->key = mp_random(&t->seed);
-        start(t, j, blocking);
-        if (blocking)
-            finish(t, j);
-        /* Now and then some rank completes others early. */
-        if (mp_below(&own, 4) == 0) {
-            j = &jobs[mp_below(&own, SLOTS)];
-            if (j->in)
-                finish(t, j);
+        end(t, s, mp_below(&own, 2));
+        if (!s->open || s->c.form != ANY_PERSISTENT || what < 2) {
+            start_anew(t, s, teams[mp_below(&t->seed, 2)]);
+        } else if (what == 2) {
+            start_all(t, slots);
+        } else {
+            MP_OK(any_coll_start(&s->c));
+            s->started = true;
         }
+        if (s->c.form == ANY_BLOCKING)
+            end(t, s, false);
+        if (mp_below(&own, 3) == 0) /* now and then some rank completes others early */
+            end(t, &slots[mp_below(&own, SLOTS)], false);
     }
     for (int i = SLOTS - 1; i >= 0; i--) {
-        if (jobs[i].in)
-            finish(t, &jobs[i]);
+        end(t, &slots[i], false);
+        if (slots[i].open)
+            any_coll_close(&slots[i].c);
     }
     MP_OK(rank_team_free(&teams[1]));
 }

@@ -4,179 +4,28 @@
  *
  * Lengths, forms in place and roots are drawn for each pair and counted. With --full each pair has all of them.
  */
+#include "tests/coll/any_coll.h"
 #include "tests/coll/mp_coll.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Around buffers: written beyond their end? */
-enum { GUARD = 64, GUARD_BYTE = 0xa5 };
-
-static char *guarded(size_t bytes)
-{
-    char *p = mp_alloc(bytes + GUARD);
-
-    memset(p, GUARD_BYTE, bytes + GUARD);
-    return p;
-}
-
-static void check_guard(const char *p, size_t bytes)
-{
-    for (int i = 0; i < GUARD; i++)
-        MP_CHECK_EQ((unsigned char)p[bytes + (size_t)i], GUARD_BYTE);
-}
-
-static void say(const char *what, rank_op_t op, rank_dtype_t d, int64_t count, int64_t at)
-{
-    if (at >= 0)
-        mp_fail(__FILE__, __LINE__, "%s, op %#x, dtype %#x, %lld elements: element %lld is wrong", what,
-                (unsigned)op, (unsigned)d, (long long)count, (long long)at);
-}
-
-static void allreduce(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, bool in_place)
-{
-    size_t bytes = (size_t)count * value_size(d);
-    char *in = guarded(bytes), *out = guarded(bytes), *copy = mp_alloc(bytes);
-    rank_request_t req;
-
-    value_fill(in_place ? out : in, d, op, t->rank, t->size, 0, count);
-    memcpy(copy, in, bytes);
-    if (coll_toss(t)) {
-        MP_OK(rank_allreduce(in_place ? RANK_IN_PLACE : in, out, count, d, op, t->team));
-    } else {
-        MP_OK(rank_iallreduce(in_place ? RANK_IN_PLACE : in, out, count, d, op, t->team, &req));
-        MP_OK(rank_wait(&req, NULL));
-    }
-    say("allreduce", op, d, count, value_check(out, d, op, t->size, 0, count));
-    MP_CHECK(memcmp(in, copy, bytes) == 0);
-    check_guard(out, bytes);
-    t->checks++;
-    free(in);
-    free(out);
-    free(copy);
-}
-
-static void reduce(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, bool in_place,
-                   int root)
-{
-    size_t bytes = (size_t)count * value_size(d);
-    char *in = guarded(bytes), *out = t->rank == root ? guarded(bytes) : NULL;
-    const void *sbuf = in;
-    rank_request_t req;
-
-    value_fill(in, d, op, t->rank, t->size, 0, count);
-    if (in_place && t->rank == root) {
-        memcpy(out, in, bytes);
-        sbuf = RANK_IN_PLACE;
-    }
-    if (coll_toss(t)) {
-        MP_OK(rank_reduce(sbuf, out, count, d, op, root, t->team));
-    } else {
-        MP_OK(rank_ireduce(sbuf, out, count, d, op, root, t->team, &req));
-        MP_OK(rank_wait(&req, NULL));
-    }
-    if (t->rank == root) {
-        say("reduce", op, d, count, value_check(out, d, op, t->size, 0, count));
-        check_guard(out, bytes);
-    }
-    check_guard(in, bytes);
-    t->checks++;
-    free(in);
-    free(out);
-}
-
-static void reduce_scatter(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count,
-                           bool in_place)
-{
-    size_t bytes = (size_t)count * value_size(d), whole = bytes * (size_t)t->size;
-    char *in = guarded(whole), *out = guarded(in_place ? whole : bytes);
-    rank_request_t req;
-
-    value_fill(in_place ? out : in, d, op, t->rank, t->size, 0, count * t->size);
-    if (coll_toss(t)) {
-        MP_OK(rank_reduce_scatter(in_place ? RANK_IN_PLACE : in, out, count, d, op, t->team));
-    } else {
-        MP_OK(rank_ireduce_scatter(in_place ? RANK_IN_PLACE : in, out, count, d, op, t->team,
-                                   &req));
-        MP_OK(rank_wait(&req, NULL));
-    }
-    say("reduce_scatter", op, d, count,
-        value_check(out, d, op, t->size, (int64_t)t->rank * count, count));
-    check_guard(out, in_place ? whole : bytes);
-    t->checks++;
-    free(in);
-    free(out);
-}
-
-/* Blocks of different lengths, some empty. */
-static void reduce_scatterv(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, bool in_place)
-{
-    int64_t counts[64], total = 0, at = 0, mine;
-    size_t elem = value_size(d);
-    rank_request_t req;
-    char *in, *out;
-
-    for (int r = 0; r < t->size; r++) {
-        counts[r] = (r + count) % 3 == 0 && t->size > 1 ? 0 : count * (r % 4 + 1) / 2;
-        at += r < t->rank ? counts[r] : 0;
-        total += counts[r];
-    }
-    mine = counts[t->rank];
-    in = guarded((size_t)total * elem);
-    out = guarded((size_t)(in_place ? total : mine) * elem);
-    value_fill(in_place ? out : in, d, op, t->rank, t->size, 0, total);
-    if (coll_toss(t)) {
-        MP_OK(rank_reduce_scatterv(in_place ? RANK_IN_PLACE : in, out, counts, d, op, t->team));
-    } else {
-        MP_OK(rank_ireduce_scatterv(in_place ? RANK_IN_PLACE : in, out, counts, d, op, t->team, &req));
-        memset(counts, 0x7f, sizeof(counts)); /* read during the call only */
-        MP_OK(rank_wait(&req, NULL));
-    }
-    say("reduce_scatterv", op, d, count, value_check(out, d, op, t->size, at, mine));
-    check_guard(out, (size_t)(in_place ? total : mine) * elem);
-    check_guard(in, (size_t)total * elem);
-    t->checks++;
-    free(in);
-    free(out);
-}
-
-static void scan(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, bool in_place, bool exclusive)
-{
-    size_t bytes = (size_t)count * value_size(d);
-    char *in = guarded(bytes), *out = guarded(bytes), *copy = mp_alloc(bytes);
-    const void *sbuf = in_place ? RANK_IN_PLACE : in;
-    bool none = exclusive && t->rank == 0; /* no result: the buffer stays as it is */
-    rank_request_t req;
-
-    value_fill(in_place ? out : in, d, op, t->rank, t->size, 0, count);
-    memcpy(copy, none ? out : in, bytes);
-    if (coll_toss(t)) {
-        MP_OK(exclusive ? rank_exscan(sbuf, out, count, d, op, t->team) : rank_scan(sbuf, out, count, d, op, t->team));
-    } else {
-        MP_OK(exclusive ? rank_iexscan(sbuf, none && !in_place ? NULL : out, count, d, op, t->team, &req)
-                        : rank_iscan(sbuf, out, count, d, op, t->team, &req));
-        MP_OK(rank_wait(&req, NULL));
-    }
-    if (!none)
-        say(exclusive ? "exscan" : "scan", op, d, count,
-            value_check_prefix(out, d, op, t->rank + !exclusive, t->size, 0, count));
-    MP_CHECK(memcmp(none ? out : in, copy, bytes) == 0);
-    check_guard(out, bytes);
-    t->checks++;
-    free(in);
-    free(out);
-    free(copy);
-}
-
 /* Bit k of forms: is call k in place? */
 static void every_call(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, int root, unsigned forms)
 {
-    allreduce(t, op, d, count, forms & 1);
-    reduce(t, op, d, count, forms & 2, root);
-    reduce_scatter(t, op, d, count, forms & 4);
-    reduce_scatterv(t, op, d, count, forms & 8);
-    for (int exclusive = 0; exclusive < 2 && op != RANK_AVG; exclusive++)
-        scan(t, op, d, count, forms >> exclusive & 16, exclusive);
+    static const enum any_kind kinds[] = {ANY_ALLREDUCE, ANY_REDUCE, ANY_REDUCE_SCATTER, ANY_REDUCE_SCATTERV, ANY_SCAN, ANY_EXSCAN};
+    struct any_coll c;
+
+    for (int k = 0; k < (op == RANK_AVG ? 4 : 6); k++) {
+        any_coll_open(&c, t->team, kinds[k], count, d, op, &t->seed);
+        c.root = root;
+        c.in_place = forms >> k & 1;
+        MP_OK(any_coll_start(&c));
+        MP_OK(any_coll_finish(&c));
+        any_coll_check(&c);
+        any_coll_close(&c);
+        t->checks++;
+    }
 }
 
 static void every_form(struct coll_test *t, rank_op_t op, rank_dtype_t d, int64_t count, int root)

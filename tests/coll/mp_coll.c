@@ -3,7 +3,7 @@
  * mp_coll.c: collectives between ranks, against results computed serially.
  *
  *   --full        everything; without it a few seconds' worth
- *   --only NAME   one part: reductions movers barriers mixed teams bits arguments counts user_ops restarts
+ *   --only NAME   one part: reductions movers barriers mixed teams bits arguments counts user_ops
  *   --bits        print a hash of the bits of all sums, to be compared between runs
  *   --seed N      repeat the random parts of a run
  *
@@ -42,7 +42,6 @@ static const struct {
     {"arguments", coll_arguments}, {"counts", coll_counts}, {"barriers", coll_barriers}, {"reductions", coll_reductions},
     {"movers", coll_movers},       {"mixed", coll_mixed},       {"teams", coll_teams},
     {"bits", bits},                {"user_ops", coll_user_ops},
-    {"restarts", coll_restarts},
 };
 
 int main(int argc, char **argv)

@@ -27,8 +27,6 @@ void coll_arguments(struct coll_test *t);  /* what is refused */
 
 void coll_user_ops(struct coll_test *t);   /* operations and datatypes of the program */
 
-void coll_restarts(struct coll_test *t);   /* persistent forms */
-
 /* Everything above on another team. */
 void coll_on(struct coll_test *t, rank_team_t team, void (*part)(struct coll_test *));
 

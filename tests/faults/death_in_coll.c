@@ -110,7 +110,7 @@ static void draw_calls(struct scene *s, enum any_kind kind)
         enum any_kind any = mp_below(&s->seed, 3) ? kind : (enum any_kind)mp_below(&s->seed, ANY_KINDS);
         rank_op_t op = mp_below(&s->seed, 3) ? RANK_SUM : s->add;
 
-        any_coll_open(&s->calls[i], s->team, any, draw_count(&s->seed), op, &s->seed);
+        any_coll_open(&s->calls[i], s->team, any, draw_count(&s->seed), RANK_UINT64, op, &s->seed);
     }
 }
 
@@ -175,8 +175,10 @@ static void mark_buffers(struct scene *s, bool check)
         struct any_coll *c = &s->calls[i];
 
         for (int64_t k = 0; k < c->elements; k++) {
-            MP_CHECK(!check || c->out[k] == (uint64_t)k);
-            c->out[k] = (uint64_t)k;
+            uint64_t *at = (uint64_t *)(void *)c->out + k;
+
+            MP_CHECK(!check || *at == (uint64_t)k);
+            *at = (uint64_t)k;
         }
     }
 }
@@ -188,7 +190,7 @@ static void play_survivor(struct scene *s, enum any_kind kind, int victim)
     double begun;
 
     MP_OK(rank_send(NULL, 0, RANK_BYTE, victim, ROUND_TAG, s->team));
-    any_coll_open(&other, s->living, (enum any_kind)mp_below(&seed, ANY_KINDS), draw_count(&seed), RANK_SUM, &seed);
+    any_coll_open(&other, s->living, (enum any_kind)mp_below(&seed, ANY_KINDS), draw_count(&seed), RANK_UINT64, RANK_SUM, &seed);
     other.form = other.form == ANY_BLOCKING ? ANY_NONBLOCKING : other.form;
     MP_OK(any_coll_start(&other));
     for (;;) {

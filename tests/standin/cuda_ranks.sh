@@ -56,11 +56,11 @@ if [ -s "$kernels" ]; then # there is a C++ compiler
     with "collectives, a rank without devices" -q 3 -f 3,4 -E STANDIN_KERNELS="$kernels" -E RANK_COLL="$every" -- tests/standin/device_collectives.mp --without 1
     for i in "${!colls[@]}"; do # from the first call on
         with "${colls[i]} on two devices" -q 3 -f 2,3,4 -E STANDIN_KERNELS="$kernels" -E STANDIN_GPUS=2 -E RANK_COLL="$every" -E RANK_COLL_TRACE=on \
-            -o "${colls[i]}, [0-9]+ bytes, device" -O 'bytes, staged' -- tests/standin/device_collectives.mp --only "$i"
+            -o "${colls[i]}, [0-9]+ bytes, device" -O 'bytes, staged' -- tests/standin/device_collectives.mp --only "${colls[i]}"
     done
     for i in 1 2 7 12; do # through scratch memory, in rounds
         with "${colls[i]} of memory that cannot be mapped" -q 3 -f 2,3,4 -E STANDIN_KERNELS="$kernels" -E STANDIN_GPUS=2 -E RANK_COLL="$every" \
-            -E RANK_COLL_TRACE=on -o "${colls[i]}, [0-9]+ bytes, device" -O 'bytes, staged' -- tests/standin/device_collectives.mp --only "$i" --private
+            -E RANK_COLL_TRACE=on -o "${colls[i]}, [0-9]+ bytes, device" -O 'bytes, staged' -- tests/standin/device_collectives.mp --only "${colls[i]}" --private
     done
     with "no copies but those that must be, one device" -q 3 -f 2,3,4 -E STANDIN_KERNELS="$kernels" -- tests/standin/device_collectives.mp --copies 1
     with "no copies but those that must be, two devices" -q 3 -f 2,3,4 -E STANDIN_KERNELS="$kernels" -E STANDIN_GPUS=2 -- \

@@ -39,7 +39,7 @@ static void make_calls(struct shared *x, rank_team_t team, uint64_t *common)
         rank_op_t op = mp_below(common, 4) ? RANK_SUM : x->add;
         int64_t count = draw_count(common);
 
-        any_coll_open(&c[i], team, kind, count, op, common);
+        any_coll_open(&c[i], team, kind, count, RANK_UINT64, op, common);
     }
     for (int i = 0; i < n; i++)
         MP_OK(any_coll_start(&c[i]));
