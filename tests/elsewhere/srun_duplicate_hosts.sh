@@ -9,7 +9,7 @@ export HOSTS_TWINS=1
 inside_slurm 2 "$LAUNCHER"
 suite tests/mp/startup tests/mp/p2p_order tests/mp/team_create tests/mp/finalize_delivery
 if [ -n "${FULL:-}" ] && [ -z "${PROGRAMS:-}" ]; then
-    suite tests/mp/p2p_unexpected_storm tests/mp/rma/rma_symmetric
+    suite tests/mp/random_mixed tests/mp/rma/rma_symmetric
     # As chosen: each algorithm goes the same ways, and on two hosts srun_hosts.sh has them all.
     suite_run -q 4,7 -t 120 -- tests/coll/mp_coll.mp
 fi

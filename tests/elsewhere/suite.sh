@@ -51,12 +51,12 @@ suite_faults() {
 suite_quick="tests/mp/init_finalize tests/mp/p2p_order tests/mp/finalize_delivery tests/mp/rank_abort"
 # With FULL=1: what meets the launcher, and what goes on between the ranks.
 suite_launched="tests/mp/init_finalize tests/mp/startup tests/mp/argument_errors tests/mp/resource_leak tests/mp/finalize_delivery tests/mp/rank_abort"
-suite_between="tests/mp/p2p_order tests/mp/p2p_recv tests/mp/p2p_wait tests/mp/p2p_unexpected_storm tests/mp/p2p_reverse_tags tests/mp/p2p_flood tests/mp/team_create
+suite_between="tests/mp/p2p_order tests/mp/p2p_recv tests/mp/p2p_wait tests/mp/random_mixed tests/mp/p2p_reverse_tags tests/mp/p2p_flood tests/mp/team_create
     tests/mp/rma/rma_symmetric tests/mp/rma/rma_atomics tests/mp/rma/rma_signals tests/mp/rma/rma_putget tests/mp/rma/rma_keys tests/mp/rma/alloc_no_memory"
 # Another PMIx than ours has its thread in the process, and another launcher is at the other end of its descriptors.
 suite_threads="threads/threads_p2p threads/threads_wake waits/event_loop"
 # Not run, as xrun's runs show them or as they take too long:
-#   between ranks  p2p_requests, matched_probe, p2p_iov, random_mixed, p2p_send_before_recv, symmetric_heap, rma_random,
+#   between ranks  p2p_requests, matched_probe, p2p_iov, p2p_send_before_recv, symmetric_heap, rma_random,
 #                  rma_rules, threads_rma
 #   judge times    p2p_fairness, progress_overlap (more than a minute on a busy machine)
 #   much memory    p2p_large, size_past_4gib, iov_past_2gib
