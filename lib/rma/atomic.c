@@ -10,25 +10,25 @@ static rank_status_t atomic_remote(unsigned amo, rank_dtype_t dtype, uint64_t op
 {
     RK_ENTER(mem->ctx);
     struct rk_rma_operands operands = {operand, compare};
-    const struct rk_access *way;
-    struct rk_origin_op job;
+    const struct rk_path *path;
+    struct rk_origin_op op;
     struct rk_peer *p;
     unsigned denied = RK_NO_WRITES | (RK_AMO_FETCHING >> amo & 1 ? RK_NO_READS : 0u);
-    rank_status_t st = rk_remote_reach(mem, peer, denied, &p, &way);
+    rank_status_t st = rk_path_reach(mem, peer, denied, &p, &path);
 
     if (st)
         return st;
-    if (rk_unlikely((way->base + offset) & ((size_t)rk_dtype_bytes(dtype) - 1)))
+    if (rk_unlikely((path->base + offset) & ((size_t)rk_dtype_bytes(dtype) - 1)))
         return rk_mem_word_is_unaligned((int64_t)offset, rk_dtype_bytes(dtype));
-    rk_origin_init(&job, p, RK_RMA_AMO, way->id);
-    job.ask.amo = (uint8_t)amo;
-    job.ask.dtype = (uint8_t)RK_HANDLE_INDEX(dtype);
-    job.ask.offset = offset + mem->shift;
+    rk_origin_init(&op, p, RK_RMA_AMO, path->id);
+    op.head.amo = (uint8_t)amo;
+    op.head.dtype = (uint8_t)RK_HANDLE_INDEX(dtype);
+    op.head.offset = offset + mem->shift;
     if (RK_AMO_FETCHING >> amo & 1)
-        job.ask.flags = RK_RMA_WANTS_REPLY;
-    rk_origin_add(&job, &operands, sizeof(operands));
-    st = rk_origin_run(&job, RK_REQ_AMO);
-    *before = job.before;
+        op.head.flags = RK_RMA_WANTS_REPLY;
+    rk_origin_add(&op, &operands, sizeof(operands));
+    st = rk_origin_run(&op, RK_REQ_AMO);
+    *before = op.before;
     return st;
 }
 

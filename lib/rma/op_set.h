@@ -5,14 +5,14 @@
 
 #include "lib/core/engine.h"
 
-struct rk_group {
+struct rk_counter {
     int64_t left;        /* not complete */
     rank_status_t first; /* first error */
 };
 
-RK_INLINE void rk_group_done(struct rank_request *req, void *arg)
+RK_INLINE void rk_counter_done(struct rank_request *req, void *arg)
 {
-    struct rk_group *group = arg;
+    struct rk_counter *group = arg;
 
     if (req->status && !group->first)
         group->first = req->status;
@@ -21,7 +21,7 @@ RK_INLINE void rk_group_done(struct rank_request *req, void *arg)
 }
 
 /* Add one. NULL: out of memory. */
-RK_INLINE struct rank_request *rk_group_add(struct rk_group *group, struct rk_peer *peer)
+RK_INLINE struct rank_request *rk_counter_add(struct rk_counter *group, struct rk_peer *peer)
 {
     struct rank_request *req = rk_req_alloc(peer->ctx);
 
@@ -29,37 +29,37 @@ RK_INLINE struct rank_request *rk_group_add(struct rk_group *group, struct rk_pe
         return NULL;
     req->type = RK_REQ_RMA;
     req->peer = peer;
-    req->on_done = rk_group_done;
+    req->on_done = rk_counter_done;
     req->arg = group;
     group->left++;
     return req;
 }
 
 /* Remove one that was not started. */
-RK_INLINE void rk_group_undo(struct rk_group *group, struct rank_request *req)
+RK_INLINE void rk_counter_undo(struct rk_counter *group, struct rank_request *req)
 {
     group->left--;
     rk_req_free(req);
 }
 
-struct rk_group_wait {
+struct rk_counter_wait {
     struct rk_wait wait;
-    const struct rk_group *group;
+    const struct rk_counter *group;
 };
 
-RK_INLINE bool rk_group_is_done(struct rk_wait *w)
+RK_INLINE bool rk_counter_is_done(struct rk_wait *w)
 {
-    return ((struct rk_group_wait *)w)->group->left == 0;
+    return ((struct rk_counter_wait *)w)->group->left == 0;
 }
 
-RK_INLINE rank_status_t rk_group_wait(struct rk_ctx *ctx, struct rk_group *group)
+RK_INLINE rank_status_t rk_counter_wait(struct rk_ctx *ctx, struct rk_counter *group)
 {
-    struct rk_group_wait w;
+    struct rk_counter_wait w;
 
     if (group->left == 0)
         return group->first;
-    w = (struct rk_group_wait){.wait = {.kind = RK_FOR_RMA}, .group = group};
-    rk_wait_on(ctx, &w.wait, rk_group_is_done);
+    w = (struct rk_counter_wait){.wait = {.kind = RK_FOR_RMA}, .group = group};
+    rk_wait_on(ctx, &w.wait, rk_counter_is_done);
     return group->first;
 }
 

@@ -15,141 +15,141 @@
 
 /* Longer pieces have frames of their own; a frame of many pieces is at most this long. */
 enum { PACK_PIECE_MAX = 4096, PACK_FRAME_MAX = 16384 };
-enum { JOB_LINK = offsetof(struct rk_origin_op, item.link) };
+enum { OP_LINK = offsetof(struct rk_origin_op, item.link) };
 #define PACKED UINT64_MAX /* in: the frame holds whole pieces */
 
-void rk_origin_init(struct rk_origin_op *job, struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem)
+void rk_origin_init(struct rk_origin_op *op, struct rk_peer *peer, enum rk_rma_op kind, struct rk_id mem)
 {
-    memset(job, 0, offsetof(struct rk_origin_op, asked));
-    job->ctx = peer->ctx;
-    job->peer = peer;
-    job->ask.op = (uint8_t)op;
-    job->ask.mem = mem;
+    memset(op, 0, offsetof(struct rk_origin_op, asked));
+    op->ctx = peer->ctx;
+    op->peer = peer;
+    op->head.op = (uint8_t)kind;
+    op->head.mem = mem;
 }
 
-void rk_origin_add(struct rk_origin_op *job, const void *extra, uint32_t len)
+void rk_origin_add(struct rk_origin_op *op, const void *extra, uint32_t len)
 {
-    memcpy(job->extra, extra, len);
-    job->extra_len = len;
+    memcpy(op->extra, extra, len);
+    op->extra_len = len;
 }
 
-void rk_origin_move(struct rk_origin_op *job, void *local, size_t bytes, size_t offset)
+void rk_origin_move(struct rk_origin_op *op, void *local, size_t bytes, size_t offset)
 {
-    job->one = (rank_piece_t){local, (int64_t)bytes, (int64_t)offset};
-    job->pieces = &job->one;
-    job->npieces = 1;
+    op->one = (rank_piece_t){local, (int64_t)bytes, (int64_t)offset};
+    op->pieces = &op->one;
+    op->npieces = 1;
 }
 
-struct rk_origin_op *rk_origin_new(struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem)
+struct rk_origin_op *rk_origin_new(struct rk_peer *peer, enum rk_rma_op kind, struct rk_id mem)
 {
-    struct rk_origin_op *job = rk_slab_alloc(&peer->ctx->rma->jobs, JOB_LINK);
+    struct rk_origin_op *op = rk_slab_alloc(&peer->ctx->rma->ops, OP_LINK);
 
-    if (!job) {
+    if (!op) {
         rk_fail(RANK_ERR_NO_MEMORY, "out of memory for one-sided calls");
         return NULL;
     }
-    rk_origin_init(job, peer, op, mem);
-    job->pooled = true;
-    return job;
+    rk_origin_init(op, peer, kind, mem);
+    op->pooled = true;
+    return op;
 }
 
-static void origin_free(struct rk_origin_op *job)
+static void origin_free(struct rk_origin_op *op)
 {
-    rk_slab_free(&job->ctx->rma->jobs, job, JOB_LINK);
+    rk_slab_free(&op->ctx->rma->ops, op, OP_LINK);
 }
 
 /* ---------------------------------------------------------------------- completion */
 
-static void unqueue(struct rk_origin_op *job)
+static void unqueue(struct rk_origin_op *op)
 {
-    if (!job->queued)
+    if (!op->queued)
         return;
-    job->queued = false;
-    rk_sendq_remove(job->peer, &job->item);
+    op->queued = false;
+    rk_sendq_remove(op->peer, &op->item);
 }
 
-static void origin_complete(struct rk_origin_op *job)
+static void origin_complete(struct rk_origin_op *op)
 {
-    struct rank_request *req = job->req;
-    rank_status_t st = job->status;
+    struct rank_request *req = op->req;
+    rank_status_t st = op->status;
 
-    unqueue(job);
-    if (job->state)
-        job->state->asked -= job->inflight;
-    job->inflight = 0;
-    if (job->named)
-        rk_handle_drop(&job->ctx->rma->job_ids, job->ask.asker);
-    job->named = false;
-    if (job->pooled)
-        origin_free(job);
+    unqueue(op);
+    if (op->state)
+        op->state->asked -= op->inflight;
+    op->inflight = 0;
+    if (op->named)
+        rk_handle_drop(&op->ctx->rma->op_ids, op->head.asker);
+    op->named = false;
+    if (op->pooled)
+        origin_free(op);
     if (req)
         rk_req_complete(req, st);
 }
 
 /* All requests that a flush covers are settled. */
-static void flushed(struct rk_origin_op *job)
+static void flushed(struct rk_origin_op *op)
 {
-    if (job->covers > job->state->done)
-        job->state->done = job->covers;
+    if (op->covers > op->state->done)
+        op->state->done = op->covers;
 }
 
 /* The owner reports errors of posted frames once: complete all present flushes with it, of any thread. */
 static RK_COLD void fail_flushes(const struct rk_origin_op *failed, rank_status_t status)
 {
-    struct rk_origin_op *job;
+    struct rk_origin_op *op;
     uint32_t i;
 
-    rk_handles_for_each(i, job, &failed->ctx->rma->job_ids)
+    rk_handles_for_each(i, op, &failed->ctx->rma->op_ids)
     {
-        if (job->ask.op == RK_RMA_FLUSH && job->peer == failed->peer && !job->status)
-            job->status = status;
+        if (op->head.op == RK_RMA_FLUSH && op->peer == failed->peer && !op->status)
+            op->status = status;
     }
 }
 
-void rk_origin_fail(struct rk_origin_op *job, rank_status_t status)
+void rk_origin_fail(struct rk_origin_op *op, rank_status_t status)
 {
-    if (rk_is_lost(status) && job->state)
-        flushed(job); /* reported once */
-    job->status = status;
-    job->sent = true;
-    origin_complete(job);
+    if (rk_is_lost(status) && op->state)
+        flushed(op); /* reported once */
+    op->status = status;
+    op->sent = true;
+    origin_complete(op);
 }
 
-void rk_origin_stop(struct rk_origin_op *job, rank_status_t status)
+void rk_origin_stop(struct rk_origin_op *op, rank_status_t status)
 {
-    if (!job->status)
-        job->status = status;
-    unqueue(job);
-    job->sent = true;
-    if (job->inflight == 0)
-        origin_complete(job);
+    if (!op->status)
+        op->status = status;
+    unqueue(op);
+    op->sent = true;
+    if (op->inflight == 0)
+        origin_complete(op);
 }
 
 /* ----------------------------------------------------------------------- frames */
 
-static bool origin_gets(const struct rk_origin_op *job)
+static bool origin_gets(const struct rk_origin_op *op)
 {
-    return job->ask.op == RK_RMA_GET;
+    return op->head.op == RK_RMA_GET;
 }
 
 /* A put of a list: the owner replies to its last frame, and to one that fails. */
-static bool puts_list(const struct rk_origin_op *job)
+static bool puts_list(const struct rk_origin_op *op)
 {
-    return job->ids && !origin_gets(job);
+    return op->ids && !origin_gets(op);
 }
 
 /* in of a put of a list: of a frame before the last one, and of the last one. */
 enum { LIST_FRAME, LIST_LAST };
 
 /* Set the head of a frame of a list. n: pieces of it that the frame ends. */
-static void set_list_head(const struct rk_origin_op *job, struct rk_rma_request_head *head, int64_t n)
+static void set_list_head(const struct rk_origin_op *op, struct rk_rma_request_head *head, int64_t n)
 {
-    head->mem = job->ids[job->next];
-    if (origin_gets(job))
+    head->mem = op->ids[op->next];
+    if (origin_gets(op))
         return;
     head->at = 0;
     head->in = LIST_FRAME;
-    if (job->next + n < job->npieces)
+    if (op->next + n < op->npieces)
         return;
     head->in = LIST_LAST;
     head->flags = RK_RMA_WANTS_REPLY;
@@ -163,191 +163,191 @@ size_t rk_origin_frame_max(const struct rk_peer *peer)
 }
 
 /* Record a request of a get. There is room: at most RK_ORIGIN_WINDOW are pending. */
-static void origin_remember(struct rk_origin_op *job, uint64_t at, uint64_t in, size_t bytes)
+static void origin_remember(struct rk_origin_op *op, uint64_t at, uint64_t in, size_t bytes)
 {
-    uint32_t i = (uint32_t)__builtin_ctz(~job->open);
+    uint32_t i = (uint32_t)__builtin_ctz(~op->open);
 
-    job->open |= 1u << i;
-    job->asked[i].at = at;
-    job->asked[i].in = in;
-    job->asked[i].bytes = bytes;
+    op->open |= 1u << i;
+    op->asked[i].at = at;
+    op->asked[i].in = in;
+    op->asked[i].bytes = bytes;
 }
 
 /* Is it the first answer to one of them? Then clear that one. */
-static bool was_requested(struct rk_origin_op *job, const struct rk_rma_reply *a, size_t bytes)
+static bool was_requested(struct rk_origin_op *op, const struct rk_rma_reply *a, size_t bytes)
 {
-    if (!origin_gets(job))
-        return bytes == 0 && (!job->ids || (a->in == LIST_FRAME ? a->status != 0 : job->inflight > 0));
+    if (!origin_gets(op))
+        return bytes == 0 && (!op->ids || (a->in == LIST_FRAME ? a->status != 0 : op->inflight > 0));
     for (uint32_t i = 0; i < RK_ORIGIN_WINDOW; i++) {
-        if ((job->open >> i & 1) && job->asked[i].at == a->at && job->asked[i].in == a->in) {
-            if (bytes != (a->status ? 0 : job->asked[i].bytes))
+        if ((op->open >> i & 1) && op->asked[i].at == a->at && op->asked[i].in == a->in) {
+            if (bytes != (a->status ? 0 : op->asked[i].bytes))
                 return false;
-            job->open &= ~(1u << i);
+            op->open &= ~(1u << i);
             return true;
         }
     }
     return false;
 }
 
-static rank_status_t send_frame(struct rk_origin_op *job, const void *head, size_t head_len,
+static rank_status_t send_frame(struct rk_origin_op *op, const void *head, size_t head_len,
                                 const void *data, size_t bytes)
 {
-    struct rk_hdr hdr = {.kind = RK_KIND_RMA_REQ, .epoch = job->peer->epoch,
+    struct rk_hdr hdr = {.kind = RK_KIND_RMA_REQ, .epoch = op->peer->epoch,
                          .len = (uint32_t)(head_len + bytes)};
 
-    return job->peer->channel->send2(job->peer, &hdr, head, head_len, data);
+    return op->peer->channel->send2(op->peer, &hdr, head, head_len, data);
 }
 
 /* Send the next bytes of one piece. */
-static rank_status_t send_piece(struct rk_origin_op *job, const rank_piece_t *p)
+static rank_status_t send_piece(struct rk_origin_op *op, const rank_piece_t *p)
 {
     struct {
         struct rk_rma_request_head ask;
         unsigned char extra[RK_RMA_EXTRA_MAX];
-    } head = {.ask = job->ask};
-    size_t left = (size_t)p->bytes - job->in, room, n;
+    } head = {.ask = op->head};
+    size_t left = (size_t)p->bytes - op->in, room, n;
     struct rk_rma_piece want;
     rank_status_t st;
 
-    head.ask.offset = (uint64_t)p->offset + job->shift + job->in;
-    head.ask.at = (uint64_t)job->next;
-    head.ask.in = job->in;
-    memcpy(head.extra, job->extra, job->extra_len);
-    room = rk_origin_frame_max(job->peer) - (origin_gets(job) ? sizeof(struct rk_rma_reply)
-                                        : sizeof(head.ask) + job->extra_len);
+    head.ask.offset = (uint64_t)p->offset + op->shift + op->in;
+    head.ask.at = (uint64_t)op->next;
+    head.ask.in = op->in;
+    memcpy(head.extra, op->extra, op->extra_len);
+    room = rk_origin_frame_max(op->peer) - (origin_gets(op) ? sizeof(struct rk_rma_reply)
+                                        : sizeof(head.ask) + op->extra_len);
     n = left < room ? left : room;
-    if (job->ids)
-        set_list_head(job, &head.ask, n == left);
-    if (origin_gets(job)) {
+    if (op->ids)
+        set_list_head(op, &head.ask, n == left);
+    if (origin_gets(op)) {
         want = (struct rk_rma_piece){head.ask.offset, n};
         head.ask.n = 1;
         memcpy(head.extra, &want, sizeof(want));
-        st = send_frame(job, &head, sizeof(head.ask) + sizeof(want), NULL, 0);
+        st = send_frame(op, &head, sizeof(head.ask) + sizeof(want), NULL, 0);
     } else {
-        st = send_frame(job, &head, sizeof(head.ask) + job->extra_len, (char *)p->local + job->in,
+        st = send_frame(op, &head, sizeof(head.ask) + op->extra_len, (char *)p->local + op->in,
                         n);
     }
     if (st)
         return st;
-    if (origin_gets(job))
-        origin_remember(job, head.ask.at, head.ask.in, n);
-    job->in += n;
-    job->moved += n;
-    if (job->in == (size_t)p->bytes) {
-        job->next++;
-        job->in = 0;
+    if (origin_gets(op))
+        origin_remember(op, head.ask.at, head.ask.in, n);
+    op->in += n;
+    op->moved += n;
+    if (op->in == (size_t)p->bytes) {
+        op->next++;
+        op->in = 0;
     }
     return RANK_OK;
 }
 
 /* Send as many short pieces as fit. */
-static rank_status_t send_pack(struct rk_origin_op *job)
+static rank_status_t send_pack(struct rk_origin_op *op)
 {
     unsigned char frame[PACK_FRAME_MAX] __attribute__((aligned(8)));
     union {
         struct rk_rma_piece piece[RK_RMA_BLOCKS_MAX];
         struct rk_rma_block block[RK_RMA_BLOCKS_MAX];
     } table;
-    size_t entry = job->ids ? sizeof(table.block[0]) : sizeof(table.piece[0]);
+    size_t entry = op->ids ? sizeof(table.block[0]) : sizeof(table.piece[0]);
     struct rk_rma_request_head *ask = (struct rk_rma_request_head *)(void *)frame;
-    bool get = origin_gets(job);
-    size_t room = rk_origin_frame_max(job->peer), head = get ? sizeof(struct rk_rma_reply) : sizeof(*ask), data = 0,
+    bool get = origin_gets(op);
+    size_t room = rk_origin_frame_max(op->peer), head = get ? sizeof(struct rk_rma_reply) : sizeof(*ask), data = 0,
            at;
     uint32_t n = 0;
     rank_status_t st;
 
-    for (; n < RK_RMA_BLOCKS_MAX && job->next + n < job->npieces; n++) {
-        const rank_piece_t *p = &job->pieces[job->next + n];
+    for (; n < RK_RMA_BLOCKS_MAX && op->next + n < op->npieces; n++) {
+        const rank_piece_t *p = &op->pieces[op->next + n];
         size_t each = (size_t)p->bytes + (get ? 0 : entry);
 
         if (p->bytes > PACK_PIECE_MAX || head + data + each > room)
             break;
         if (get && sizeof(*ask) + (n + 1) * entry > room)
             break;
-        if (job->ids)
-            table.block[n] = (struct rk_rma_block){job->ids[job->next + n], (uint64_t)p->offset + job->shift, (uint64_t)p->bytes};
+        if (op->ids)
+            table.block[n] = (struct rk_rma_block){op->ids[op->next + n], (uint64_t)p->offset + op->shift, (uint64_t)p->bytes};
         else
-            table.piece[n] = (struct rk_rma_piece){(uint64_t)p->offset + job->shift, (uint64_t)p->bytes};
+            table.piece[n] = (struct rk_rma_piece){(uint64_t)p->offset + op->shift, (uint64_t)p->bytes};
         data += (size_t)p->bytes;
         head += each - (size_t)p->bytes;
     }
     if (n == 0) /* the channel's frames are small */
-        return send_piece(job, &job->pieces[job->next]);
-    *ask = job->ask;
+        return send_piece(op, &op->pieces[op->next]);
+    *ask = op->head;
     ask->n = n;
-    ask->at = (uint64_t)job->next;
+    ask->at = (uint64_t)op->next;
     ask->in = PACKED;
-    if (job->ids) {
-        set_list_head(job, ask, n);
+    if (op->ids) {
+        set_list_head(op, ask, n);
         ask->flags |= RK_RMA_HAS_MEMS;
     }
     at = sizeof(*ask);
     memcpy(frame + at, &table, n * entry);
     at += n * entry;
     for (uint32_t i = 0; !get && i < n; i++) {
-        const rank_piece_t *p = &job->pieces[job->next + i];
+        const rank_piece_t *p = &op->pieces[op->next + i];
         if (p->bytes)
             memcpy(frame + at, p->local, (size_t)p->bytes);
         at += (size_t)p->bytes;
     }
-    st = send_frame(job, frame, at, NULL, 0);
+    st = send_frame(op, frame, at, NULL, 0);
     if (st)
         return st;
     if (get)
-        origin_remember(job, ask->at, ask->in, data);
-    job->next += n;
-    job->moved += data;
+        origin_remember(op, ask->at, ask->in, data);
+    op->next += n;
+    op->moved += data;
     return RANK_OK;
 }
 
 /* Send one frame. */
-static rank_status_t send_next(struct rk_origin_op *job)
+static rank_status_t send_next(struct rk_origin_op *op)
 {
     const rank_piece_t *p;
 
-    if (job->npieces == 0)
-        return send_frame(job, &job->ask, sizeof(job->ask), job->extra, job->extra_len);
-    p = &job->pieces[job->next];
-    if (job->npieces == 1 || job->in || p->bytes > PACK_PIECE_MAX)
-        return send_piece(job, p);
-    return send_pack(job);
+    if (op->npieces == 0)
+        return send_frame(op, &op->head, sizeof(op->head), op->extra, op->extra_len);
+    p = &op->pieces[op->next];
+    if (op->npieces == 1 || op->in || p->bytes > PACK_PIECE_MAX)
+        return send_piece(op, p);
+    return send_pack(op);
 }
 
 /* Send more of it, as there is room. Returns true if the queue may go on with the next. */
-static bool origin_push(struct rk_origin_op *job)
+static bool origin_push(struct rk_origin_op *op)
 {
-    bool answers = job->ask.flags & RK_RMA_WANTS_REPLY;
+    bool answers = op->head.flags & RK_RMA_WANTS_REPLY;
 
-    while (!job->sent) {
+    while (!op->sent) {
         rank_status_t st;
 
-        if (origin_gets(job) && job->inflight >= RK_ORIGIN_WINDOW) {
-            unqueue(job); /* an answer continues it */
+        if (origin_gets(op) && op->inflight >= RK_ORIGIN_WINDOW) {
+            unqueue(op); /* an answer continues it */
             return true;
         }
-        if (rk_origin_pauses(job)) {
-            unqueue(job);
+        if (rk_origin_pauses(op)) {
+            unqueue(op);
             return true;
         }
-        if ((answers || job->ids) && job->state->asked >= RK_REQUESTS_MAX)
+        if ((answers || op->ids) && op->state->asked >= RK_REQUESTS_MAX)
             return false;
-        st = send_next(job);
+        st = send_next(op);
         if (st == RK_AGAIN)
             return false;
         if (st) {
-            rk_origin_fail(job, st);
+            rk_origin_fail(op, st);
             return true;
         }
-        job->sent = job->next >= job->npieces;
-        if (answers || (job->ids && job->sent)) {
-            job->inflight++;
-            job->state->asked++;
+        op->sent = op->next >= op->npieces;
+        if (answers || (op->ids && op->sent)) {
+            op->inflight++;
+            op->state->asked++;
         }
     }
-    if (job->inflight == 0)
-        origin_complete(job);
+    if (op->inflight == 0)
+        origin_complete(op);
     else
-        unqueue(job);
+        unqueue(op);
     return true;
 }
 
@@ -365,17 +365,17 @@ static void origin_fail_queued(struct rk_send_item *item, struct rk_peer *peer, 
 
 static const struct rk_send_ops origin_ops = {origin_send, origin_fail_queued};
 
-static void origin_enqueue(struct rk_origin_op *job)
+static void origin_enqueue(struct rk_origin_op *op)
 {
-    job->queued = true;
-    rk_sendq_append(job->peer, RK_SEND_RMA, &job->item, &origin_ops);
+    op->queued = true;
+    rk_sendq_append(op->peer, RK_SEND_RMA, &op->item, &origin_ops);
 }
 
-void rk_origin_resume(struct rk_origin_op *job, uint64_t more)
+void rk_origin_resume(struct rk_origin_op *op, uint64_t more)
 {
-    job->limit = job->moved + more;
-    if (rk_sendq_has(&job->peer->sendq, RK_SEND_RMA) || !origin_push(job))
-        origin_enqueue(job);
+    op->limit = op->moved + more;
+    if (rk_sendq_has(&op->peer->sendq, RK_SEND_RMA) || !origin_push(op))
+        origin_enqueue(op);
 }
 
 void rk_origin_drop(struct rk_ctx *ctx)
@@ -383,53 +383,53 @@ void rk_origin_drop(struct rk_ctx *ctx)
     rk_sendq_fail_ops(ctx, &origin_ops, RANK_ERR_STATE);
 }
 
-rank_status_t rk_origin_start(struct rk_origin_op *job)
+rank_status_t rk_origin_start(struct rk_origin_op *op)
 {
-    struct rk_rma_peer *state = rk_rma_peer_of(job->ctx, job->peer);
-    rank_status_t st = state ? rk_peer_connect(job->peer) : RANK_ERR_NO_MEMORY;
+    struct rk_rma_peer *state = rk_rma_peer_of(op->ctx, op->peer);
+    rank_status_t st = state ? rk_peer_connect(op->peer) : RANK_ERR_NO_MEMORY;
 
-    if (!st && job->ask.flags) {
-        job->named = rk_handle_put(&job->ctx->rma->job_ids, job, &job->ask.asker);
-        st = job->named ? RANK_OK : RANK_ERR_NO_MEMORY;
+    if (!st && op->head.flags) {
+        op->named = rk_handle_put(&op->ctx->rma->op_ids, op, &op->head.asker);
+        st = op->named ? RANK_OK : RANK_ERR_NO_MEMORY;
     }
     if (st) {
-        if (job->pooled)
-            origin_free(job);
+        if (op->pooled)
+            origin_free(op);
         return st;
     }
-    job->state = state;
-    if (!job->ask.flags)
+    op->state = state;
+    if (!op->head.flags)
         state->posted++;
-    else if (job->ask.op == RK_RMA_FLUSH)
-        job->covers = state->posted;
-    if (rk_sendq_has(&job->peer->sendq, RK_SEND_RMA) || !origin_push(job))
-        origin_enqueue(job);
+    else if (op->head.op == RK_RMA_FLUSH)
+        op->covers = state->posted;
+    if (rk_sendq_has(&op->peer->sendq, RK_SEND_RMA) || !origin_push(op))
+        origin_enqueue(op);
     return RANK_OK;
 }
 
-rank_status_t rk_origin_run(struct rk_origin_op *job, uint8_t kind)
+rank_status_t rk_origin_run(struct rk_origin_op *op, uint8_t kind)
 {
     struct rank_request req;
     rank_status_t st;
 
     rk_req_init(&req, NULL, NULL);
-    req.ctx = job->ctx;
+    req.ctx = op->ctx;
     req.done = false;
     req.type = RK_REQ_RMA;
     req.kind = kind;
-    req.peer = job->peer;
+    req.peer = op->peer;
     req.view.bytes = 0;
-    job->req = &req;
-    st = rk_origin_start(job);
+    op->req = &req;
+    st = rk_origin_start(op);
     return st ? st : rk_req_wait(&req);
 }
 
 /* ---------------------------------------------------------------------- answers */
 
 /* Copy an answer of a get into its pieces. */
-static void scatter(struct rk_origin_op *job, const struct rk_rma_reply *a, const char *data, size_t bytes)
+static void scatter(struct rk_origin_op *op, const struct rk_rma_reply *a, const char *data, size_t bytes)
 {
-    const rank_piece_t *p = &job->pieces[a->at];
+    const rank_piece_t *p = &op->pieces[a->at];
 
     if (a->in != PACKED) {
         memcpy((char *)p->local + a->in, data, bytes);
@@ -447,7 +447,7 @@ void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
                        const void *payload, const struct rk_rndv *rndv)
 {
     struct rk_rma_reply a;
-    struct rk_origin_op *job;
+    struct rk_origin_op *op;
     const void *data;
     size_t bytes;
 
@@ -458,41 +458,41 @@ void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
         rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
     }
-    job = rk_handle_get(&ctx->rma->job_ids, a.asker);
-    if (!job && a.in == LIST_FRAME && a.status && rk_handle_was_dropped(&ctx->rma->job_ids, a.asker))
+    op = rk_handle_get(&ctx->rma->op_ids, a.asker);
+    if (!op && a.in == LIST_FRAME && a.status && rk_handle_was_dropped(&ctx->rma->op_ids, a.asker))
         return; /* a put of a list that has ended */
-    if (!job || job->peer != peer || (job->inflight == 0 && !puts_list(job)) ||
-        !was_requested(job, &a, bytes)) {
+    if (!op || op->peer != peer || (op->inflight == 0 && !puts_list(op)) ||
+        !was_requested(op, &a, bytes)) {
         rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
     }
     if (bytes)
-        scatter(job, &a, data, bytes);
-    if (puts_list(job) && a.in == LIST_FRAME) {
-        rk_origin_stop(job, (rank_status_t)a.status);
+        scatter(op, &a, data, bytes);
+    if (puts_list(op) && a.in == LIST_FRAME) {
+        rk_origin_stop(op, (rank_status_t)a.status);
         return;
     }
-    job->inflight--;
-    job->state->asked--;
-    job->before = a.before;
-    flushed(job);
-    if (a.status && job->ask.op == RK_RMA_FLUSH)
-        fail_flushes(job, (rank_status_t)a.status);
-    if (a.status && job->ids) {
-        rk_origin_stop(job, (rank_status_t)a.status);
+    op->inflight--;
+    op->state->asked--;
+    op->before = a.before;
+    flushed(op);
+    if (a.status && op->head.op == RK_RMA_FLUSH)
+        fail_flushes(op, (rank_status_t)a.status);
+    if (a.status && op->ids) {
+        rk_origin_stop(op, (rank_status_t)a.status);
         return;
     }
     if (a.status) {
-        job->status = (rank_status_t)a.status;
-        if (!job->queued) /* the rest is not requested any more */
-            job->sent = true;
+        op->status = (rank_status_t)a.status;
+        if (!op->queued) /* the rest is not requested any more */
+            op->sent = true;
     }
-    if (job->sent && job->inflight == 0) {
-        origin_complete(job);
+    if (op->sent && op->inflight == 0) {
+        origin_complete(op);
         return;
     }
-    if (job->sent || job->queued)
+    if (op->sent || op->queued)
         return;
-    if (!origin_push(job))
-        origin_enqueue(job);
+    if (!origin_push(op))
+        origin_enqueue(op);
 }

@@ -11,29 +11,14 @@
 #include "lib/base/random.h"
 #include "lib/core/procs.h"
 #include "lib/node/cma.h"
-#include "lib/node/xpmem.h"
 #include "lib/node/node.h"
 #include "lib/rma/rma_internal.h"
-#include "lib/rma/rkey.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 
 enum { CHANNEL_KEY_MAX = RANK_RKEY_MAX - sizeof(struct rk_key) - sizeof(uint64_t) };
-
-bool rk_key_is(const struct rank_mem *mem, uint64_t nonce, uint64_t sum)
-{
-    return mem->record && mem->record->nonce == nonce && mem->record->sum == sum;
-}
-
-void rk_key_record_free(struct rank_mem *mem)
-{
-    if (mem->record) /* later accesses must find something else; the compiler drops plain stores before a free */
-        explicit_bzero(mem->record, sizeof(*mem->record));
-    free(mem->record);
-    mem->record = NULL;
-}
 
 /* ------------------------------------------------------------------------ owner */
 
@@ -92,8 +77,6 @@ static rank_status_t register_write_record(struct rank_mem *mem, unsigned access
 
     if (!me)
         return RANK_ERR_NO_MEMORY;
-    if (ctx->node)
-        rk_xpmem_offer(ctx->node);
     if (!rk_random_secret(&key.nonce, sizeof(key.nonce)))
         return RANK_ERR_SYSTEM;
     key.nonce = rk_segment_registered_id(key.nonce);
@@ -141,7 +124,7 @@ rank_status_t rk_mem_register(struct rank_team *team, void *ptr, size_t bytes, u
     mem->part[team->rank] = mem->mine = ptr;
     st = rk_mem_enter(mem);
     if (!st)
-        st = rk_mem_add_accesses(mem);
+        st = rk_mem_add_paths(mem);
     if (!st)
         st = register_write_record(mem, access);
     if (st) {
@@ -150,20 +133,6 @@ rank_status_t rk_mem_register(struct rank_team *team, void *ptr, size_t bytes, u
     }
     *out = mem;
     return RANK_OK;
-}
-
-rank_status_t rk_mem_check_sort(const char *call, const rank_mem_t *mem, enum rk_mem_sort sort)
-{
-    rank_status_t st;
-
-    if (!mem)
-        return rk_arg_null(call, "mem");
-    if (sort == RK_MEM_OPENED && *mem && (*mem)->magic == RK_MEM_REVOKED_MAGIC)
-        return RANK_OK;
-    st = rk_mem_check(call, *mem);
-    if (!st && (*mem)->sort != sort)
-        st = rk_arg_error(RANK_ERR_HANDLE, call, "the memory is not of rank_%s", sort == RK_MEM_OPENED ? "rkey_open" : "reg");
-    return st;
 }
 
 /* End the memory; flush: its operations before. */
@@ -211,62 +180,6 @@ rank_status_t rank_rkey_pack(rank_mem_t mem, void *key, size_t *len)
     return RANK_OK;
 }
 
-/* ---------------------------------------------------------------------- opener */
-
-/* Does CMA work to and from a peer of this node? */
-static bool cma_reaches(const struct rk_peer *peer, int *pid)
-{
-    const struct rk_node_slot *slot;
-
-    if (!peer->node || !peer->channel->shares_memory || rk_conf.cma == RK_CONF_CMA_OFF)
-        return false;
-    slot = &peer->node->slots[peer->slot];
-    *pid = slot->pid;
-    return rk_cma_works(*pid, slot->probe_addr, slot->probe_word);
-}
-
-/* Attach all of it by XPMEM; NULL if that fails. */
-static struct rk_xpmem *attached(const struct rk_peer *peer, const struct rk_key *key)
-{
-    struct rk_xpmem *x = rk_xpmem_of(peer->node, peer->slot);
-
-    if (rk_xpmem_begin(x, key->base, key->bytes) && rk_xpmem_end(x))
-        return x;
-    rk_xpmem_close(x);
-    return NULL;
-}
-
-static rank_status_t register_attach(struct rank_mem *mem, struct rk_peer *peer, const struct rk_key *key,
-                            const void *channel_key)
-{
-    struct rk_ctx *ctx = mem->team->ctx;
-    rank_status_t st;
-
-    mem->channel = peer->channel;
-    st = mem->channel->mem_expose(ctx, rk_engine_state(ctx, mem->channel), NULL, 0,
-                                  &mem->channel_mem, NULL, NULL);
-    if (!st)
-        st = mem->channel->mem_attach(mem->channel_mem, peer, 0, channel_key, key->channel_len,
-                                      key->base);
-    return st;
-}
-
-/* Map what the owner, or its record, has confirmed. Then no path is needed. */
-static bool map_part(struct rank_mem *mem, int rank, const struct rk_peer *peer, const struct rk_key *key)
-{
-    struct rk_ctx *ctx = mem->team->ctx;
-
-    if (key->shared.inode == 0 || !peer->node || !peer->channel->shares_memory ||
-        key->shared.pid != peer->node->slots[peer->slot].pid)
-        return false;
-    mem->segment = rk_segment_map(ctx, key->nonce, key->base, mem->bytes, &key->shared);
-    if (!mem->segment)
-        return false;
-    mem->part[rank] = mem->segment->base;
-    mem->ways[rank].how = RK_ACCESS_NONE;
-    return true;
-}
-
 /* ---------------------------------------------------------------------- verification */
 
 enum { COMPARED = 128 /* records that are read at a time */ };
@@ -309,15 +222,15 @@ static rank_status_t query_owner(const struct rk_key_owner *owner, const struct 
 
     for (int64_t at = 0; at < n && !st; at += most) {
         int64_t k = n - at < most ? n - at : most;
-        struct rk_origin_op job;
+        struct rk_origin_op op;
 
         for (int64_t i = 0; i < k; i++)
             names[i] = (struct rk_rma_name){keys[at + i].key.id, keys[at + i].key.nonce, keys[at + i].sum};
-        rk_origin_init(&job, owner->peer, RK_RMA_KEYS, keys[at].key.id);
-        job.ask.flags = RK_RMA_WANTS_REPLY;
-        rk_origin_move(&job, names, (size_t)k * sizeof(names[0]), 0);
-        st = rk_origin_run(&job, RK_REQ_KEY);
-        *wrong = at + (int64_t)(job.before < (uint64_t)k ? job.before : 0);
+        rk_origin_init(&op, owner->peer, RK_RMA_KEYS, keys[at].key.id);
+        op.head.flags = RK_RMA_WANTS_REPLY;
+        rk_origin_move(&op, names, (size_t)k * sizeof(names[0]), 0);
+        st = rk_origin_run(&op, RK_REQ_KEY);
+        *wrong = at + (int64_t)(op.before < (uint64_t)k ? op.before : 0);
     }
     return st;
 }
@@ -340,12 +253,11 @@ static rank_status_t compare_own(const struct rk_key_owner *owner, const struct 
 
 rank_status_t rk_keys_verify(struct rk_key_owner *owner, const struct rk_read_key *keys, int64_t n, int64_t *wrong)
 {
-    rank_status_t st = owner->self ? RANK_OK : rk_peer_connect(owner->peer);
+    rank_status_t st = rk_path_probe(owner);
 
     *wrong = 0;
     if (st)
         return st;
-    owner->cma = !owner->self && cma_reaches(owner->peer, &owner->pid);
     return (owner->self ? compare_own : owner->cma ? compare_records : query_owner)(owner, keys, n, wrong);
 }
 
@@ -362,35 +274,7 @@ bool rk_key_is_of(const struct rk_key_owner *owner, const struct rk_key *key)
     return rk_procid_hash((struct rk_procid){key->job, key->rank}) == rk_procs_owner(owner->peer->ctx, owner->peer->number);
 }
 
-/* ---------------------------------------------------------------------- access path */
-
-static rank_status_t find_way(struct rank_mem *mem, const struct rk_key_owner *owner, const struct rk_read_key *key)
-{
-    struct rk_access *way = &mem->ways[owner->rank];
-    struct rk_ctx *ctx = mem->team->ctx;
-
-    way->id = key->key.id;
-    way->base = key->key.base;
-    way->pid = owner->pid;
-    way->how = owner->cma ? RK_ACCESS_CMA : RK_ACCESS_FRAMES;
-    if (owner->self)
-        mem->part[owner->rank] = own_memory(owner, key)->mine;
-    else if (!map_part(mem, owner->rank, owner->peer, &key->key)) {
-        if (owner->cma && key->key.bytes)
-            way->attached = attached(owner->peer, &key->key);
-        if (owner->cma || !key->key.channel_len || !rk_rma_moves(ctx, owner->peer->channel))
-            return RANK_OK;
-        way->how = RK_ACCESS_CHANNEL;
-        return register_attach(mem, owner->peer, &key->key, key->channel_key);
-    }
-    way->how = RK_ACCESS_NONE;
-    if (mem->denied) { /* calls must check that */
-        way->how = RK_ACCESS_MAPPED;
-        way->mapped = mem->part[owner->rank];
-        mem->part[owner->rank] = NULL;
-    }
-    return RANK_OK;
-}
+/* ---------------------------------------------------------------------- opener */
 
 rank_status_t rk_key_attach(const struct rk_key_owner *owner, const struct rk_read_key *key, struct rank_mem **out)
 {
@@ -403,9 +287,9 @@ rank_status_t rk_key_attach(const struct rk_key_owner *owner, const struct rk_re
     mem->flush_reported = 0; /* of its owner only */
     mem->denied = (uint8_t)key->key.shared.denied;
     mem->owner = owner->rank;
-    st = rk_hash_put(&mem->ctx->rma->opened, &mem->by_nonce, key->key.nonce) ? rk_mem_add_accesses(mem) : RANK_ERR_NO_MEMORY;
+    st = rk_hash_put(&mem->ctx->rma->opened, &mem->by_nonce, key->key.nonce) ? rk_mem_add_paths(mem) : RANK_ERR_NO_MEMORY;
     if (!st)
-        st = find_way(mem, owner, key);
+        st = rk_path_choose(mem, owner, key, owner->self ? own_memory(owner, key) : NULL);
     if (st) {
         rk_mem_destroy(mem);
         return st;

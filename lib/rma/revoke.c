@@ -87,14 +87,14 @@ static bool revocation_ask(struct revocation *r, struct rk_peer *peer, struct rk
 {
     struct rk_rma_operands operands = {nonce, 0};
     struct rank_request *req;
-    struct rk_origin_op *job;
+    struct rk_origin_op *op;
     rank_status_t st = peer ? rk_peer_try_connect(peer) : RANK_ERR_NO_MEMORY;
 
     if (st)
         return rk_is_lost(st);
     req = rk_req_alloc(peer->ctx);
-    job = req ? rk_origin_new(peer, RK_RMA_REVOKE, id) : NULL;
-    if (!job) {
+    op = req ? rk_origin_new(peer, RK_RMA_REVOKE, id) : NULL;
+    if (!op) {
         if (req)
             rk_req_free(req);
         return false;
@@ -106,10 +106,10 @@ static bool revocation_ask(struct revocation *r, struct rk_peer *peer, struct rk
     req->on_done = peer_answered;
     req->arg = r;
     r->left++;
-    job->ask.flags = RK_RMA_WANTS_REPLY;
-    job->req = req;
-    rk_origin_add(job, &operands, sizeof(operands));
-    st = rk_origin_start(job);
+    op->head.flags = RK_RMA_WANTS_REPLY;
+    op->req = req;
+    rk_origin_add(op, &operands, sizeof(operands));
+    st = rk_origin_start(op);
     if (st) {
         r->left--;
         rk_req_free(req);
@@ -152,15 +152,15 @@ void rk_revoke_unasked(const struct rank_mem *mem)
 
     for (int number = 0; mem->ctx->connects && number < mem->ctx->engine->npeers; number++) {
         struct rk_peer *peer = mem->ctx->engine->peers[number];
-        struct rk_origin_op *job;
+        struct rk_origin_op *op;
 
         if (!peer || peer->local >= 0 || !peer->node || peer->state != RK_PEER_UP || rk_sendq_has(&peer->sendq, RK_SEND_RMA))
             continue;
-        job = rk_origin_new(peer, RK_RMA_REVOKE, mem->id);
-        if (!job)
+        op = rk_origin_new(peer, RK_RMA_REVOKE, mem->id);
+        if (!op)
             return;
-        rk_origin_add(job, &operands, sizeof(operands));
-        rk_origin_start(job);
+        rk_origin_add(op, &operands, sizeof(operands));
+        rk_origin_start(op);
     }
 }
 

@@ -28,22 +28,21 @@
 /* An opened key; its owner has ended the registration: only rank_rkey_close accepts it. */
 #define RK_MEM_REVOKED_MAGIC 0x6d656d34u
 
-enum rk_access_how {
-    RK_ACCESS_NONE,    /* no part at this rank */
-    RK_ACCESS_CHANNEL, /* put and get of the channel */
-    RK_ACCESS_CMA,     /* process_vm_readv and its like */
-    RK_ACCESS_FRAMES,
-    RK_ACCESS_MAPPED   /* copies, after a check of the rights: the part is mapped, and not for both reads and writes */
+/* How an unmapped part is reached: path.c. */
+enum rk_path_kind {
+    RK_PATH_NONE,   /* not: there is no part at this rank, or it is mapped */
+    RK_PATH_MAPPED, /* copies, after a check of the rights: the part is mapped, and not for both reads and writes */
+    RK_PATH_CMA,    /* process_vm_readv and its like */
+    RK_PATH_RDMA,   /* put and get of the channel */
+    RK_PATH_FRAMES
 };
 
-/* Access path to an unmapped part. */
-struct rk_access {
-    uint8_t how;     /* enum rk_access_how, for puts and gets */
+struct rk_path {
+    uint8_t kind;    /* enum rk_path_kind, for puts and gets */
     struct rk_id id; /* the owner's id of the memory */
     int index;       /* the channel's index of the part */
     int pid;         /* CMA: pid of the owner, */
-    uint64_t base;   /* and address of the part there; */
-    struct rk_xpmem *attached; /* its XPMEM mapping; or NULL */
+    uint64_t base;   /* and address of the part there */
     char *mapped;    /* MAPPED: where */
 };
 
@@ -61,12 +60,12 @@ struct rank_mem {
     size_t bytes;             /* requested size of a part */
     const struct rk_kind *kind; /* of all parts; NULL: host memory */
     struct rk_segment *segment; /* own segment, if any; registered memory: where it is mapped */
-    /* or the heap that it is a part of (sym_heap.h), with the ways, channel_mem and id there; */
+    /* or the heap that it is a part of (sym_heap.h), with the paths, channel_mem and id there; */
     struct rk_heap *heap;
     size_t shift;           /* its offset in each part of the heap; frames and channel count from the start of that */
     char **part;            /* [team size] mapped address, or NULL */
-    struct rk_access *ways; /* [nways], team size; NULL: all parts are mapped */
-    int nways;
+    struct rk_path *paths; /* [npaths], team size; NULL: all parts are mapped */
+    int npaths;
     const struct rk_channel *channel; /* for unmapped parts; NULL if none */
     struct rk_channel_mem *channel_mem;
     char *mine;               /* own part, if any; then id is its id for peers, */
@@ -209,8 +208,8 @@ void rk_mem_unmap_peers(struct rank_mem *mem);
 void rk_mem_retire(struct rank_mem *mem);
 /* Give the own part, mem->mine, an id, so that frames find it. */
 rank_status_t rk_mem_enter(struct rank_mem *mem);
-/* Allocate the access paths, all RK_ACCESS_NONE. */
-rank_status_t rk_mem_add_accesses(struct rank_mem *mem);
+/* Allocate the access paths, all RK_PATH_NONE. */
+rank_status_t rk_mem_add_paths(struct rank_mem *mem);
 
 /*
  * register.c: register memory of this rank for peers, and allocate it first if ptr is NULL. team: the world. access:

@@ -2,7 +2,7 @@
 /*
  * rma_internal.h: share declarations between the files of lib/rma.
  *
- * A job is an origin operation: it makes frames of a call and waits for the answers. The target side executes
+ * An origin operation makes frames of a call and waits for the replies. The target executes
  * them. Frames to a peer leave in the order of the calls. What finds no room waits in the peer's send queue.
  */
 #ifndef RK_RMA_RMA_INTERNAL_H
@@ -11,11 +11,11 @@
 #include "lib/base/secret_id.h"
 #include "lib/base/slab.h"
 #include "lib/mem/bounce.h"
-#include "lib/rma/rkey_list.h"
+#include "lib/rma/path.h"
 #include "lib/rma/rma_wire.h"
 #include "lib/rma/rma.h"
 
-/* Pending requests of one get: the owner must queue its answers. */
+/* Pending requests of one get: the owner must queue its replies. */
 enum { RK_ORIGIN_WINDOW = 16 };
 /* Pending requests of all calls to one peer. */
 enum { RK_REQUESTS_MAX = 512 };
@@ -24,10 +24,10 @@ enum { RK_REQUESTS_MAX = 512 };
 struct rk_rma_peer {
     uint32_t nanswers;    /* replies that wait for room, */
     size_t answer_bytes;  /* and their bytes */
-    uint32_t asked;       /* requests without an answer */
+    uint32_t asked;       /* requests without a reply */
     struct rk_id failed;  /* asker of the last frame with RK_RMA_WANTS_ERROR that failed here */
-    uint64_t posted;      /* number of jobs without an answer; */
-    uint64_t done;        /* number of them executed, as an answer to a flush has confirmed */
+    uint64_t posted;      /* number of operations without a reply; */
+    uint64_t done;        /* number of them executed, as the reply to a flush has confirmed */
     struct rk_rma_counts counts;
     int unknown;          /* its requests that named no memory */
     rank_status_t owed;   /* error of one of the peer's posted frames here, for its next flush */
@@ -39,28 +39,28 @@ struct rk_origin_op {
     struct rk_ctx *ctx;
     struct rk_peer *peer;
     struct rk_rma_peer *state; /* set when started */
-    struct rk_rma_request_head ask;
+    struct rk_rma_request_head head;
     uint32_t extra_len;
     unsigned char extra[RK_RMA_EXTRA_MAX];
     const rank_piece_t *pieces; /* what to move; npieces 0: one frame without any */
-    const struct rk_id *ids;    /* a list: the owner's id of the memory of each piece; NULL: all are of ask.mem */
+    const struct rk_id *ids;    /* a list: the owner's id of the memory of each piece; NULL: all are of head.mem */
     rank_piece_t one;
     int64_t npieces;
     size_t shift;        /* added to their offsets in the owner's memory */
     int64_t next;        /* first piece not completely sent or requested, */
     size_t in;           /* and bytes of it that were */
-    uint32_t inflight;   /* pending answers */
+    uint32_t inflight;   /* pending replies */
     uint64_t moved;      /* bytes in the frames sent */
     uint64_t limit;      /* a put of a list pauses when it has moved so many */
     bool named, pooled, queued, sent;
     rank_status_t status;
     uint64_t before;     /* result of an atomic */
-    uint64_t covers;     /* a flush: posted jobs of its queue that it covers */
+    uint64_t covers;     /* a flush: posted operations that it covers */
     struct rank_request *req; /* completed with it; or NULL */
     uint32_t open;       /* a get: a bit for each pending request: */
     struct {
         uint64_t at, in;
-        size_t bytes;    /* bytes of the answer, unless it is an error */
+        size_t bytes;    /* bytes of the reply, unless it is an error */
     } asked[RK_ORIGIN_WINDOW]; /* last: rk_origin_init leaves them */
 };
 
@@ -81,7 +81,7 @@ struct rk_stores {
 struct rk_rma {
     struct rk_link mems, heaps;
     struct rk_secret_ids mem_ids;
-    struct rk_handles job_ids; /* a reply counts only if it comes from the peer that was asked */
+    struct rk_handles op_ids; /* a reply counts only if it comes from the peer that was asked */
     struct rk_hash_table opened; /* keys, by nonce */
     struct rk_rma_peer **peers; /* by the peer's number */
     int npeers;
@@ -94,7 +94,7 @@ struct rk_rma {
         uint64_t serial;    /* of the lists that have been checked */
         bool moving;        /* a step runs: none begins */
     } xfers;
-    struct rk_slab jobs;    /* chained through the link of item */
+    struct rk_slab ops;    /* chained through the link of item */
     int deaths;             /* of peers in any job */
     uint64_t bad_frames;
     bool unknown;           /* the request that is executed names no memory (target.c) */
@@ -108,59 +108,67 @@ RK_INLINE struct rank_mem *rk_mem_named(const struct rk_rma *rma, struct rk_id i
     return rk_likely(node != NULL) ? rk_container_of(node, struct rank_mem, by_id) : NULL;
 }
 
+/* ---- mem.c */
+
+/* Is this key the owner's? */
+bool rk_key_is(const struct rank_mem *mem, uint64_t nonce, uint64_t sum);
+void rk_key_record_free(struct rank_mem *mem);
+/* Check a user's handle, of memory of that sort. */
+rank_status_t rk_mem_check_sort(const char *call, const rank_mem_t *mem, enum rk_mem_sort sort);
+/* Free the object itself. Handles of users stay readable for a while. */
+void rk_mem_free(struct rank_mem *mem);
+
 /* NULL: out of memory. */
 struct rk_rma_peer *rk_rma_peer_of(struct rk_ctx *ctx, struct rk_peer *peer);
 void rk_rma_peers_destroy(struct rk_rma *rma);
 
 /* ---- origin.c */
 
-/* Initialize a job without pieces and operands. */
-void rk_origin_init(struct rk_origin_op *job, struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem);
-void rk_origin_add(struct rk_origin_op *job, const void *extra, uint32_t len);
-void rk_origin_move(struct rk_origin_op *job, void *local, size_t bytes, size_t offset);
+/* Initialize an operation without pieces and operands. */
+void rk_origin_init(struct rk_origin_op *op, struct rk_peer *peer, enum rk_rma_op kind, struct rk_id mem);
+void rk_origin_add(struct rk_origin_op *op, const void *extra, uint32_t len);
+void rk_origin_move(struct rk_origin_op *op, void *local, size_t bytes, size_t offset);
 /* Take one from a pool, to which it returns when complete; NULL: out of memory. */
-struct rk_origin_op *rk_origin_new(struct rk_peer *peer, enum rk_rma_op op, struct rk_id mem);
+struct rk_origin_op *rk_origin_new(struct rk_peer *peer, enum rk_rma_op kind, struct rk_id mem);
 /*
  * Send what there is room for. Without RK_RMA_WANTS_REPLY it is complete when all is sent. On error nothing was
- * started, and a pooled job is freed.
+ * started, and a pooled operation is freed.
  */
-rank_status_t rk_origin_start(struct rk_origin_op *job);
-/* Start and wait, for a job that the caller owns. kind: RK_REQ_GET and so on. */
-rank_status_t rk_origin_run(struct rk_origin_op *job, uint8_t kind);
+rank_status_t rk_origin_start(struct rk_origin_op *op);
+/* Start and wait, for an operation that the caller owns. kind: RK_REQ_GET and so on. */
+rank_status_t rk_origin_run(struct rk_origin_op *op, uint8_t kind);
 size_t rk_origin_frame_max(const struct rk_peer *peer);
-/* Fail the jobs that wait for room. */
+/* Fail the operations that wait for room. */
 void rk_origin_drop(struct rk_ctx *ctx);
-void rk_origin_fail(struct rk_origin_op *job, rank_status_t status);
-/* Send no more of a job of a list. It is complete, with status, when what has been requested is answered. */
-void rk_origin_stop(struct rk_origin_op *job, rank_status_t status);
+void rk_origin_fail(struct rk_origin_op *op, rank_status_t status);
+/* Send no more of an operation of a list. It is complete, with status, when what has been requested has been replied to. */
+void rk_origin_stop(struct rk_origin_op *op, rank_status_t status);
 /* Is it a put that has reached its limit? */
-RK_INLINE bool rk_origin_pauses(const struct rk_origin_op *job)
+RK_INLINE bool rk_origin_pauses(const struct rk_origin_op *op)
 {
-    return job->limit && job->moved >= job->limit;
+    return op->limit && op->moved >= op->limit;
 }
 /* Raise the limit of a put that pauses, and send what there is room for. It may complete. */
-void rk_origin_resume(struct rk_origin_op *job, uint64_t more);
+void rk_origin_resume(struct rk_origin_op *op, uint64_t more);
 void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
                        const void *payload, const struct rk_rndv *rndv);
 
-/* ---- vector.c */
+/* ---- move.c */
 
-/* Minimum size of a piece for the channel; shorter ones are packed. BATCH: pieces in an array on the stack. */
-enum { RK_PIECE_LONG = 4096, RK_PIECE_BATCH = 256 };
-/* Does the channel stream so many bytes between the user's memory and the peer's? */
-enum { RK_STREAM_MIN = 32768 };
-RK_INLINE bool rk_rma_streams(const struct rk_peer *peer, size_t bytes)
-{
-    return bytes >= RK_STREAM_MIN && peer->channel && peer->channel->stream;
-}
-/* Move pieces by CMA. Their offsets count from address base of process pid. */
-rank_status_t rk_pieces_by_cma(bool put, const rank_piece_t *pieces, int64_t n, int pid, uint64_t base);
-/* Move checked pieces of host memory. */
-rank_status_t rk_pieces_move(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem);
-/* By RK_ACCESS_MAPPED; the rights are checked. */
-rank_status_t rk_restricted_move(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem);
+/*
+ * Put or get, for checked arguments, bytes > 0 and unmapped host memory. out NULL: the call waits. Otherwise *out gets the
+ * request of a call that continues, in mem's list, and is unchanged if the call is complete.
+ */
+rank_status_t rk_move_remote(bool put, void *local, size_t bytes, int rank, struct rank_mem *mem, size_t offset, rank_request_t *out);
+/* The same for pieces of any part, which may be empty. The call waits. */
+rank_status_t rk_move_pieces(bool put, const rank_piece_t *pieces, int64_t n, int rank, struct rank_mem *mem);
 /* rma_kind.c: the same for pieces of any kind. */
 rank_status_t rk_stage_pieces(bool put, const rank_piece_t *pieces, int64_t n, int peer, struct rank_mem *mem);
+
+/* ---- vector.c */
+
+/* Do entries of a list overlap locally? Each of them begins as a rank_piece_t. For builds with RK_CHECK_OVERLAP. */
+RK_COLD bool rk_local_overlap(const void *entries, size_t each, int64_t n);
 
 /* ---- target.c */
 void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -182,27 +190,10 @@ RK_INLINE bool rk_stores_pending(const struct rk_rma *rma)
 /* Wait until all such data is in place. */
 void rk_stores_end(struct rk_ctx *ctx);
 
-/* ---- rma.c */
-
-/*
- * Find the peer of an unmapped part, connected, and the access path. denied: RK_NO_READS or RK_NO_WRITES, if that
- * is forbidden.
- */
-rank_status_t rk_remote_reach(struct rank_mem *mem, int rank, unsigned denied, struct rk_peer **peer,
-                              const struct rk_access **way);
-/* Start a put or a get by the channel, which completes req. On error nothing was started. */
-rank_status_t rk_remote_by_channel(bool put, void *local, size_t bytes, struct rk_peer *peer, struct rank_mem *mem,
-                                   const struct rk_access *way, size_t offset, struct rank_request *req);
-/*
- * Put or get, for checked arguments, bytes > 0 and unmapped memory. out NULL: the call waits. Otherwise *out gets the
- * request of a call that continues, in mem's list, and is unchanged if the call is complete.
- */
-rank_status_t rk_remote_move(bool put, void *local, size_t bytes, int peer, struct rank_mem *mem, size_t offset, rank_request_t *out);
-
-/* ---- nonblocking.c */
+/* ---- flush.c */
 
 /* Wait until own puts and atomics to an unmapped part are visible there. */
-rank_status_t rk_remote_flush(struct rank_mem *mem, int peer);
+rank_status_t rk_flush_remote(struct rank_mem *mem, int peer);
 
 /* ---- owner_death.c */
 
@@ -234,22 +225,7 @@ RK_INLINE void rk_mem_moved(struct rank_mem *mem, uint64_t bytes)
 
 /* ---- register.c */
 
-/* Is this key the owner's? */
-bool rk_key_is(const struct rank_mem *mem, uint64_t nonce, uint64_t sum);
-void rk_key_record_free(struct rank_mem *mem);
-/* Check a user's handle, of memory of that sort. */
-rank_status_t rk_mem_check_sort(const char *call, const rank_mem_t *mem, enum rk_mem_sort sort);
-
-/* The owner of keys that are opened, and the path to it. */
-struct rk_key_owner {
-    struct rank_team *team;
-    struct rk_peer *peer;
-    int rank; /* in the team */
-    bool self, cma;
-    int pid;  /* cma */
-};
-
-/* Find the owner. */
+/* Find the owner of keys. */
 rank_status_t rk_key_owner_find(const char *call, struct rank_team *team, int rank, struct rk_key_owner *out);
 bool rk_key_is_of(const struct rk_key_owner *owner, const struct rk_key *key);
 /* Find the path, and let the owner, or its records, confirm n keys. RANK_ERR_HANDLE: *wrong is one that is none. */

@@ -6,33 +6,6 @@
 
 #include <sched.h>
 
-RK_COLD bool rk_mem_stages(const struct rank_mem *mem, const void *buf, int64_t bytes)
-{
-    if (!mem || mem->magic == RK_MEM_DEVICE_MAGIC)
-        return mem != NULL;
-    return mem->magic == RK_MEM_KINDS_MAGIC && bytes > 0 && (uint64_t)bytes <= mem->bytes && rk_kind_of(buf, (size_t)bytes);
-}
-
-RK_COLD rank_status_t rk_mem_check_any_kind(const char *call, const struct rank_mem *mem)
-{
-    if (mem && mem->magic == RK_MEM_REVOKED_MAGIC)
-        return rk_arg_error(RANK_ERR_HANDLE, call, "the owner of the memory has ended its registration; close the key");
-    return mem && (mem->magic == RK_MEM_KINDS_MAGIC || mem->magic == RK_MEM_DEVICE_MAGIC) ? RANK_OK : rk_arg_handle(call, "memory", mem);
-}
-
-RK_COLD rank_status_t rk_mem_check_kind(const char *call, const struct rank_mem *mem, const void *buf, int64_t bytes)
-{
-    rank_status_t st = rk_mem_check_any_kind(call, mem);
-
-    if (st || !rk_mem_stages(mem, buf, bytes))
-        return st;
-    if (mem->kind)
-        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "the memory is of the kind %s, which puts and gets access only; use host memory",
-                            mem->kind->name);
-    return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "the buffer lies in memory of the kind %s; copy it to host memory",
-                        rk_kind_of(buf, (size_t)bytes)->name);
-}
-
 RK_COLD rank_status_t rk_stage_move(const char *call, bool put, void *local, int64_t bytes, int peer, struct rank_mem *mem,
                                     int64_t offset)
 {
@@ -134,7 +107,7 @@ static rank_status_t put_batches(struct batch s[2], const rank_piece_t *pieces, 
             batch_take(then, &next, pieces, n);
             st = st ? st : batch_begin(then, true);
         }
-        st = st ? st : rk_pieces_move(true, this->host, this->n, peer, mem);
+        st = st ? st : rk_move_pieces(true, this->host, this->n, peer, mem);
         if (this == then) {
             batch_take(this, &next, pieces, n);
             st = st ? st : batch_begin(this, true);
@@ -157,7 +130,7 @@ static rank_status_t get_batches(struct batch s[2], const rank_piece_t *pieces, 
         st = batch_wait(this); /* of its last turn */
         batch_take(this, &next, pieces, n);
         if (!st)
-            st = rk_pieces_move(false, this->host, this->n, peer, mem);
+            st = rk_move_pieces(false, this->host, this->n, peer, mem);
         if (!st)
             st = batch_begin(this, false);
     }

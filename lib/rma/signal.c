@@ -73,41 +73,41 @@ static rank_status_t signal_remote(const void *src, size_t bytes, int peer, stru
 {
     RK_ENTER(signal_mem->ctx);
     struct rk_rma_signal sig = {.offset = signal_offset + signal_mem->shift, .value = value};
-    const struct rk_access *way, *sig_way;
-    struct rk_origin_op job;
+    const struct rk_path *path, *sig_path;
+    struct rk_origin_op request;
     struct rk_peer *p;
     size_t room;
-    rank_status_t st = rk_remote_reach(signal_mem, peer, RK_NO_WRITES, &p, &sig_way);
+    rank_status_t st = rk_path_reach(signal_mem, peer, RK_NO_WRITES, &p, &sig_path);
 
     if (st)
         return st;
-    if (rk_unlikely((sig_way->base + signal_offset) & 7))
+    if (rk_unlikely((sig_path->base + signal_offset) & 7))
         return rk_mem_word_is_unaligned((int64_t)signal_offset, 8);
     if (bytes && mem->part[peer]) {
         rk_mapped_put(mem->part[peer] + offset, src, bytes);
         bytes = 0;
     }
-    way = sig_way;
-    if (bytes && (st = rk_remote_reach(mem, peer, RK_NO_WRITES, &p, &way)) != RANK_OK)
+    path = sig_path;
+    if (bytes && (st = rk_path_reach(mem, peer, RK_NO_WRITES, &p, &path)) != RANK_OK)
         return st;
     room = rk_origin_frame_max(p) - sizeof(struct rk_rma_request_head) - sizeof(sig);
-    if (way->how == RK_ACCESS_CMA && room > BY_CMA_MIN)
+    if (path->kind == RK_PATH_CMA && room > BY_CMA_MIN)
         room = BY_CMA_MIN;
     if (bytes > room) {
-        st = rk_remote_move(true, (void *)(uintptr_t)src, bytes, peer, mem, offset, NULL);
-        if (!st && way->how == RK_ACCESS_CHANNEL) /* no frame involved */
-            st = mem->channel->flush(mem->channel_mem, p);
+        st = rk_move_remote(true, (void *)(uintptr_t)src, bytes, peer, mem, offset, NULL);
+        if (!st)
+            st = rk_path_flush(mem, peer);
         if (st)
             return st;
         bytes = 0;
     }
-    sig.mem = sig_way->id;
-    rk_origin_init(&job, p, RK_RMA_SIGNAL, way->id);
-    job.ask.amo = (uint8_t)op;
-    rk_origin_add(&job, &sig, sizeof(sig));
+    sig.mem = sig_path->id;
+    rk_origin_init(&request, p, RK_RMA_SIGNAL, path->id);
+    request.head.amo = (uint8_t)op;
+    rk_origin_add(&request, &sig, sizeof(sig));
     if (bytes)
-        rk_origin_move(&job, (void *)(uintptr_t)src, bytes, offset + mem->shift);
-    st = rk_origin_run(&job, RK_REQ_SIGNAL);
+        rk_origin_move(&request, (void *)(uintptr_t)src, bytes, offset + mem->shift);
+    st = rk_origin_run(&request, RK_REQ_SIGNAL);
     if (!st && p->channel->fd)
         rk_progress(p->ctx); /* a small frame is coalesced until then, and the caller may compute for long */
     return st;
@@ -148,9 +148,9 @@ RK_INLINE rank_status_t rma_put_signal(const void *src, int64_t bytes, int peer,
         if (bytes)
             rk_mapped_put(mem->part[peer] + offset, src, (size_t)bytes);
     } else if (bytes) {
-        st = rk_remote_move(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, (size_t)offset, NULL);
+        st = rk_move_remote(true, (void *)(uintptr_t)src, (size_t)bytes, peer, mem, (size_t)offset, NULL);
         if (!st)
-            st = rk_remote_flush(mem, peer);
+            st = rk_flush_remote(mem, peer);
         if (st)
             return rk_call_returns("rank_put_signal", st);
     }
@@ -177,7 +177,7 @@ static RK_COLD rank_status_t put_signal_any(const void *src, int64_t bytes, int 
     } else if (kind || (mem->kind && bytes)) { /* the data goes first */
         st = rk_stage_move("rank_put_signal", true, (void *)(uintptr_t)src, bytes, peer, mem, offset);
         if (!st && !mem->part[peer])
-            st = rk_remote_flush(mem, peer);
+            st = rk_flush_remote(mem, peer);
         if (st)
             return st;
         bytes = 0;

@@ -30,23 +30,20 @@ struct rk_heap *rk_heap_create(struct rank_mem *whole, int64_t serial)
     return heap;
 }
 
-void rk_heap_destroy(struct rk_heap *heap)
-{
-    if (!heap)
-        return;
-    rk_list_remove(&heap->link);
-    rk_allocator_destroy(&heap->space);
-    rk_mem_destroy(heap->whole);
-    free(heap);
-}
-
-void rk_heap_retire(struct rk_heap *heap)
+struct rank_mem *rk_heap_dissolve(struct rk_heap *heap)
 {
     struct rank_mem *whole = heap->whole;
 
     rk_list_remove(&heap->link);
     rk_allocator_destroy(&heap->space);
     free(heap);
+    return whole;
+}
+
+void rk_heap_retire(struct rk_heap *heap)
+{
+    struct rank_mem *whole = rk_heap_dissolve(heap);
+
     rk_list_append(&whole->ctx->rma->mems, &whole->link);
     rk_mem_retire(whole);
 }
@@ -83,7 +80,7 @@ bool rk_heap_take(struct rk_heap *heap, struct rank_mem *mem)
     mem->heap = heap;
     for (int r = 0; r < mem->team->size; r++)
         mem->part[r] = whole->part[r] ? whole->part[r] + mem->shift : NULL;
-    mem->ways = whole->ways;
+    mem->paths = whole->paths;
     mem->channel = whole->channel;
     mem->channel_mem = whole->channel_mem;
     return true;
@@ -120,7 +117,7 @@ void rk_heap_give(struct rank_mem *mem)
     rk_allocator_free(&mem->heap->space, mem->shift, rk_heap_need(mem->bytes));
     mem->heap = NULL;
     mem->shift = 0;
-    mem->ways = NULL;
+    mem->paths = NULL;
     mem->channel = NULL;
     mem->channel_mem = NULL;
 }

@@ -24,8 +24,8 @@ struct rk_heap {
 
 /* Takes ownership of whole, unless it returns NULL (out of memory). */
 struct rk_heap *rk_heap_create(struct rank_mem *whole, int64_t serial);
-/* Frees the memory, too, if any. No-op if NULL. */
-void rk_heap_destroy(struct rk_heap *heap);
+/* Free the heap, and return its memory for rk_mem_destroy. */
+struct rank_mem *rk_heap_dissolve(struct rk_heap *heap);
 /* Allocate no more ranges; the memory stays to the end. */
 void rk_heap_retire(struct rk_heap *heap);
 /* The team's oldest heap; NULL: none. */

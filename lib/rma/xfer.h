@@ -2,8 +2,7 @@
 /*
  * xfer.h: move lists of blocks between this process and one peer (rank_xfer).
  *
- * A transfer has its blocks as pieces, merged and grouped by the access path to their memories: mapped memory, CMA, the
- * channel's puts and gets, frames. xfer_plan.c makes it, xfer_step.c moves it, xfer_all.c ends those of a peer or a
+ * A transfer has its blocks as pieces, merged and grouped by route (path.h). xfer_plan.c makes it, xfer_step.c moves it, xfer_all.c ends those of a peer or a
  * memory. A step moves at most RK_XFER_STEP bytes; the call makes the first one, progress the others, in turn among the
  * running transfers.
  */
@@ -28,9 +27,6 @@ struct rk_xfer_group {
     int64_t in;   /* and bytes of it that have */
 };
 
-/* By path, in the order of the pieces. */
-enum { RK_XFER_MAPPED, RK_XFER_CMA, RK_XFER_CHANNEL, RK_XFER_FRAMES, RK_XFER_GROUPS };
-
 struct rk_xfer {
     struct rk_link link; /* running, deferred by rk_engine_defer; waiting for completions; idle, if it is persistent */
     struct rk_ctx *ctx;
@@ -41,15 +37,15 @@ struct rk_xfer {
     bool persistent;
     bool active, running;
     bool stale;     /* one of its memories was closed */
-    bool posted;    /* the job was started */
-    bool job_over;  /* and is complete */
+    bool posted;    /* its frames were started, */
+    bool op_done;   /* and are complete */
     bool visible;   /* the channel's puts have been flushed */
-    uint32_t inflight; /* requests of the channel, and the job */
+    uint32_t inflight; /* requests of the channel, and of its frames */
     rank_status_t status;
     struct rank_request *req; /* the user's */
-    struct rank_request job_req;
-    struct rk_origin_op job;
-    struct rk_xfer_group group[RK_XFER_GROUPS];
+    struct rank_request op_req;
+    struct rk_origin_op op;
+    struct rk_xfer_group group[RK_ROUTES]; /* by enum rk_route, in the order of the pieces */
     uint64_t bytes;
     int64_t nblocks; /* of the user */
     /* Pieces; offset is an address here (mapped) or there (CMA), or counts in what the path gives access to. */

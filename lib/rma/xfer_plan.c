@@ -5,7 +5,6 @@
  * The check resolves each memory once: the memory keeps its place in the list, valid for the list's serial.
  */
 #include "lib/base/arg_error.h"
-#include "lib/data/iov.h"
 #include "lib/rma/xfer.h"
 
 #include <stdlib.h>
@@ -42,7 +41,7 @@ static rank_status_t check_memory(const char *call, int64_t i, struct rank_mem *
         return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "blocks[%lld].mem is of the kind %s; use rank_put or rank_get",
                             (long long)i, mem->kind->name);
     r = rank_in(mem, team, peer);
-    if (r < 0 || (!mem->part[r] && (!mem->ways || mem->ways[r].how == RK_ACCESS_NONE)))
+    if (r < 0 || !rk_path_exists(mem, r))
         return rk_arg_error(RANK_ERR_ARG, call, "blocks[%lld].mem does not belong to peer %d", (long long)i, peer);
     if (mem->denied & denied)
         return rk_arg_error(RANK_ERR_ARG, call, "blocks[%lld].mem must not be %s: its owner has not permitted that", (long long)i,
@@ -76,21 +75,6 @@ static rank_status_t check_block(const char *call, int64_t i, const rank_block_t
     if (rk_mem_lies_on(mem, b->local, b->bytes, mem->list_rank, b->offset))
         return rk_arg_error(RANK_ERR_ARG, call, "blocks[%lld].local overlaps the memory that it is moved to or from", (long long)i);
     return RANK_OK;
-}
-
-/* Do blocks of a read overlap locally? For builds with that check. */
-static RK_COLD bool blocks_overlap(const rank_block_t *blocks, int64_t n)
-{
-    rank_iov_t *iov = n > 1 ? calloc((size_t)n, sizeof(*iov)) : NULL;
-    bool found;
-
-    if (!iov)
-        return false;
-    for (int64_t i = 0; i < n; i++)
-        iov[i] = (rank_iov_t){.base = blocks[i].local, .bytes = blocks[i].bytes};
-    found = rk_pieces_overlap(iov, n);
-    free(iov);
-    return found;
 }
 
 static rank_status_t check_notice(const char *call, const rank_notice_t *notice)
@@ -134,46 +118,22 @@ static rank_status_t check_transfer(const char *call, rank_xfer_op_t op, const r
     team->ctx->rma->xfers.serial++;
     for (int64_t i = 0; i < n && !st; i++)
         st = check_block(call, i, &blocks[i], op == RANK_XFER_WRITE, peer, team, nmems);
-    if (RK_CHECK_OVERLAP && !st && op == RANK_XFER_READ && blocks_overlap(blocks, n))
+    if (RK_CHECK_OVERLAP && !st && op == RANK_XFER_READ && rk_local_overlap(blocks, sizeof(*blocks), n))
         return rk_arg_error(RANK_ERR_ARG, call, "blocks that are written overlap");
     return st;
 }
 
 /* ---------------------------------------------------------------------- arrange */
 
-/* The group of bytes at this memory. */
-static int group_for(const struct rk_xfer *x, const struct rank_mem *mem, int64_t bytes)
-{
-    if (mem->part[mem->list_rank])
-        return RK_XFER_MAPPED;
-    switch (mem->ways[mem->list_rank].how) {
-    case RK_ACCESS_MAPPED:
-        return RK_XFER_MAPPED;
-    case RK_ACCESS_CMA:
-        return RK_XFER_CMA;
-    case RK_ACCESS_CHANNEL:
-        return bytes > RK_PIECE_LONG ? RK_XFER_CHANNEL : RK_XFER_FRAMES;
-    default:
-        return rk_rma_streams(x->peer, (size_t)bytes) ? RK_XFER_CHANNEL : RK_XFER_FRAMES;
-    }
-}
-
 static void plan_run(struct rk_xfer *x, int g, const rank_block_t *first, int64_t bytes)
 {
     struct rank_mem *mem = first->mem;
-    int64_t i = x->group[g].end++, offset = first->offset;
-    int r = mem->list_rank;
+    int64_t i = x->group[g].end++, offset = first->offset + rk_path_base(mem, mem->list_rank, (enum rk_route)g);
 
-    if (g == RK_XFER_MAPPED)
-        offset += (int64_t)(intptr_t)(mem->part[r] ? mem->part[r] : mem->ways[r].mapped);
-    else if (g == RK_XFER_CMA)
-        offset += (int64_t)mem->ways[r].base;
-    else
-        offset += (int64_t)mem->shift;
     x->pieces[i] = (rank_piece_t){first->local, bytes, offset};
     x->which[i] = mem->list_index;
-    if (g == RK_XFER_FRAMES)
-        x->ids[i] = mem->ways[r].id;
+    if (g == RK_ROUTE_FRAMES)
+        x->ids[i] = mem->paths[mem->list_rank].id;
     x->bytes += (uint64_t)bytes;
 }
 
@@ -193,7 +153,7 @@ static unsigned add_blocks(struct rk_xfer *x, int g, const rank_block_t *blocks,
             bytes += blocks[i].bytes;
         if (bytes == 0)
             continue;
-        of = group_for(x, b->mem, bytes);
+        of = (int)rk_path_route(b->mem, b->mem->list_rank, x->peer, bytes);
         seen |= 1u << of;
         if (of == g)
             plan_run(x, g, b, bytes);
@@ -206,7 +166,7 @@ static void plan_groups(struct rk_xfer *x, const rank_block_t *blocks, int64_t n
     unsigned seen = ~0u;
     int64_t end = 0;
 
-    for (int g = 0; g < RK_XFER_GROUPS; g++) {
+    for (int g = 0; g < RK_ROUTES; g++) {
         x->group[g].first = x->group[g].end = end;
         if (seen >> g & 1)
             seen = add_blocks(x, g, blocks, n);

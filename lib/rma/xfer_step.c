@@ -7,14 +7,13 @@
  * while no step runs: completions of the channel are no place to start operations.
  */
 #include "lib/core/request_pool.h"
-#include "lib/node/xpmem.h"
 #include "lib/rma/xfer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Puts and gets of the channel in flight for one transfer; pieces of one CMA call. */
-enum { CHANNEL_WINDOW = 32, COPY_BATCH = 256 };
+/* Puts and gets of the channel in flight for one transfer. */
+enum { CHANNEL_WINDOW = 32 };
 
 /* ------------------------------------------------------------------------ lists */
 
@@ -97,11 +96,11 @@ static rank_status_t notice_send(const struct rk_xfer *x)
 
 static bool groups_are_moved(const struct rk_xfer *x)
 {
-    for (int g = 0; g < RK_XFER_FRAMES; g++) {
+    for (int g = 0; g < RK_ROUTE_FRAMES; g++) {
         if (x->group[g].next < x->group[g].end)
             return false;
     }
-    return x->job_over;
+    return x->op_done;
 }
 
 static bool xfer_is_over(const struct rk_xfer *x)
@@ -136,8 +135,8 @@ static void xfer_fail(struct rk_xfer *x, rank_status_t status)
         return;
     if (!x->status)
         x->status = status;
-    if (x->posted && !x->job_over && !x->job.sent)
-        rk_origin_stop(&x->job, status);
+    if (x->posted && !x->op_done && !x->op.sent)
+        rk_origin_stop(&x->op, status);
     xfer_wake(x);
 }
 
@@ -150,12 +149,12 @@ void rk_xfer_abort(struct rk_xfer *x, rank_status_t status)
 
 /* ------------------------------------------------------------------------ frames */
 
-static void job_done(struct rank_request *req, void *arg)
+static void frames_done(struct rank_request *req, void *arg)
 {
     struct rk_xfer *x = arg;
 
     x->inflight--;
-    x->job_over = true;
+    x->op_done = true;
     if (req->status)
         xfer_fail(x, req->status);
     xfer_wake(x);
@@ -163,24 +162,24 @@ static void job_done(struct rank_request *req, void *arg)
 
 static rank_status_t frames_post(struct rk_xfer *x, uint64_t limit)
 {
-    const struct rk_xfer_group *g = &x->group[RK_XFER_FRAMES];
+    const struct rk_xfer_group *g = &x->group[RK_ROUTE_FRAMES];
     rank_status_t st;
 
-    rk_origin_init(&x->job, x->peer, x->put ? RK_RMA_PUT : RK_RMA_GET, x->ids[g->first]);
-    x->job.ask.flags = x->put ? RK_RMA_WANTS_ERROR : RK_RMA_WANTS_REPLY;
-    x->job.pieces = x->pieces + g->first;
-    x->job.ids = x->ids + g->first;
-    x->job.npieces = g->end - g->first;
-    x->job.limit = x->put ? limit : 0;
-    x->job_req = (struct rank_request){.ctx = x->ctx, .peer = x->peer, .type = RK_REQ_RMA, .kind = RK_REQ_LIST, .elem = 1,
-                                       .on_done = job_done, .arg = x};
-    x->job.req = &x->job_req;
+    rk_origin_init(&x->op, x->peer, x->put ? RK_RMA_PUT : RK_RMA_GET, x->ids[g->first]);
+    x->op.head.flags = x->put ? RK_RMA_WANTS_ERROR : RK_RMA_WANTS_REPLY;
+    x->op.pieces = x->pieces + g->first;
+    x->op.ids = x->ids + g->first;
+    x->op.npieces = g->end - g->first;
+    x->op.limit = x->put ? limit : 0;
+    x->op_req = (struct rank_request){.ctx = x->ctx, .peer = x->peer, .type = RK_REQ_RMA, .kind = RK_REQ_LIST, .elem = 1,
+                                       .on_done = frames_done, .arg = x};
+    x->op.req = &x->op_req;
     x->posted = true;
     x->inflight++;
-    st = rk_origin_start(&x->job);
+    st = rk_origin_start(&x->op);
     if (st) {
         x->inflight--;
-        x->job_over = true;
+        x->op_done = true;
     }
     return st;
 }
@@ -188,16 +187,16 @@ static rank_status_t frames_post(struct rk_xfer *x, uint64_t limit)
 /* Copies of puts into frames count. */
 static rank_status_t frames_move(struct rk_xfer *x, size_t *budget)
 {
-    uint64_t before = x->posted ? x->job.moved : 0, moved;
+    uint64_t before = x->posted ? x->op.moved : 0, moved;
     rank_status_t st = RANK_OK;
 
-    if (x->job_over)
+    if (x->op_done)
         return RANK_OK;
     if (!x->posted)
         st = frames_post(x, *budget);
-    else if (x->put && rk_origin_pauses(&x->job) && !x->job.queued && !rk_sendq_has(&x->peer->sendq, RK_SEND_RMA))
-        rk_origin_resume(&x->job, *budget);
-    moved = x->put && !st ? x->job.moved - before : 0;
+    else if (x->put && rk_origin_pauses(&x->op) && !x->op.queued && !rk_sendq_has(&x->peer->sendq, RK_SEND_RMA))
+        rk_origin_resume(&x->op, *budget);
+    moved = x->put && !st ? x->op.moved - before : 0;
     *budget -= moved < *budget ? (size_t)moved : *budget;
     return st;
 }
@@ -243,21 +242,9 @@ static rank_status_t channel_started(struct rk_xfer *x, struct rank_request *req
     return st;
 }
 
-static rank_status_t channel_start(struct rk_xfer *x, const rank_piece_t *p, const struct rk_xfer_mem *m, int64_t in, size_t bytes,
-                                   struct rank_request *req)
-{
-    const struct rk_access *way = &m->mem->ways[m->rank];
-    char *local = (char *)p->local + in;
-    size_t offset = (size_t)(p->offset + in);
-
-    if (way->how == RK_ACCESS_FRAMES)
-        return x->peer->channel->stream(x->peer, x->put, local, bytes, way->id, offset, req);
-    return rk_remote_by_channel(x->put, local, bytes, x->peer, m->mem, way, offset, req);
-}
-
 static rank_status_t channel_move(struct rk_xfer *x, size_t *budget)
 {
-    struct rk_xfer_group *g = &x->group[RK_XFER_CHANNEL];
+    struct rk_xfer_group *g = &x->group[RK_ROUTE_CHANNEL];
     rank_status_t st = RANK_OK;
 
     while (!st && g->next < g->end && *budget && x->inflight < CHANNEL_WINDOW) {
@@ -268,7 +255,8 @@ static rank_status_t channel_move(struct rk_xfer *x, size_t *budget)
 
         if (!req)
             return RANK_ERR_NO_MEMORY;
-        st = channel_started(x, req, channel_start(x, p, m, g->in, bytes, req));
+        st = channel_started(x, req, rk_path_start(x->put, (char *)p->local + g->in, bytes, x->peer, m->mem, &m->mem->paths[m->rank],
+                                                   (size_t)(p->offset + g->in), req));
         if (st == RK_AGAIN)
             return RANK_OK;
         *budget -= bytes;
@@ -284,7 +272,7 @@ static rank_status_t channel_move(struct rk_xfer *x, size_t *budget)
 /* Make the channel's puts visible. */
 static rank_status_t channel_flush(struct rk_xfer *x)
 {
-    const struct rk_xfer_group *g = &x->group[RK_XFER_CHANNEL];
+    const struct rk_xfer_group *g = &x->group[RK_ROUTE_CHANNEL];
     struct rank_request *req;
 
     if (x->visible || x->inflight || g->next < g->end)
@@ -298,82 +286,44 @@ static rank_status_t channel_flush(struct rk_xfer *x)
 
 /* ------------------------------------------------------------------------ copies */
 
-static void mapped_move(struct rk_xfer *x, size_t *budget)
+/* Pieces at addresses of this process, or of the peer's. */
+static rank_status_t copy_batch(struct rk_xfer *x, enum rk_route route, const rank_piece_t *pieces, int64_t n)
 {
-    struct rk_xfer_group *g = &x->group[RK_XFER_MAPPED];
+    const struct rk_xfer_mem *m = &x->mems[x->which[x->group[route].next]];
+    const struct rk_path *path;
+    struct rk_peer *peer;
+    rank_status_t st;
 
-    while (g->next < g->end && *budget) {
-        const rank_piece_t *p = &x->pieces[g->next];
-        size_t left = (size_t)(p->bytes - g->in), bytes = left < *budget ? left : *budget;
-        char *part = (char *)(intptr_t)(p->offset + g->in), *local = (char *)p->local + g->in;
-
-        if (x->put)
-            rk_mapped_put(part, local, bytes);
-        else
-            rk_mapped_get(local, part, bytes);
-        *budget -= bytes;
-        g->in += (int64_t)bytes;
-        if (bytes == left) {
-            g->next++;
-            g->in = 0;
-        }
+    if (route == RK_ROUTE_MAPPED) {
+        rk_copy_mapped(x->put, pieces, n, 0);
+        return RANK_OK;
     }
+    st = rk_path_reach(m->mem, m->rank, x->put ? RK_NO_WRITES : RK_NO_READS, &peer, &path);
+    return st ? st : rk_copy_by_cma(x->put, pieces, n, path->pid, 0);
 }
 
-/* Take the next pieces that have the same XPMEM mapping, or none. */
-static int64_t cma_take(struct rk_xfer *x, rank_piece_t *batch, size_t *budget)
+/* Copy whole pieces, or the next bytes of one. */
+static rank_status_t copies_move(struct rk_xfer *x, enum rk_route route, size_t *budget)
 {
-    struct rk_xfer_group *g = &x->group[RK_XFER_CMA];
-    const struct rk_xpmem *attached = NULL;
-    int64_t n = 0;
-
-    while (n < COPY_BATCH && g->next < g->end && *budget) {
-        const rank_piece_t *p = &x->pieces[g->next];
-        const struct rk_xfer_mem *m = &x->mems[x->which[g->next]];
-        const struct rk_xpmem *its = m->mem->ways[m->rank].attached;
-        int64_t left = p->bytes - g->in, bytes = (size_t)left < *budget ? left : (int64_t)*budget;
-
-        if (n == 0)
-            attached = its;
-        else if (its != attached)
-            break;
-        batch[n++] = (rank_piece_t){(char *)p->local + g->in, bytes, p->offset + g->in};
-        *budget -= (size_t)bytes;
-        g->in += bytes;
-        if (bytes == left) {
-            g->next++;
-            g->in = 0;
-        }
-    }
-    return n;
-}
-
-static bool copy_attached(bool put, struct rk_xpmem *attached, const rank_piece_t *p)
-{
-    return put ? rk_xpmem_write(attached, (uint64_t)p->offset, p->local, (size_t)p->bytes)
-               : rk_xpmem_read(attached, p->local, (uint64_t)p->offset, (size_t)p->bytes);
-}
-
-static rank_status_t cma_move(struct rk_xfer *x, size_t *budget)
-{
-    const struct rk_xfer_group *g = &x->group[RK_XFER_CMA];
+    struct rk_xfer_group *g = &x->group[route];
     rank_status_t st = RANK_OK;
 
     while (!st && g->next < g->end && *budget) {
-        const struct rk_xfer_mem *m = &x->mems[x->which[g->next]];
-        rank_piece_t batch[COPY_BATCH];
-        const struct rk_access *way;
-        struct rk_peer *peer;
-        int64_t n, at = 0;
+        const rank_piece_t *p = &x->pieces[g->next];
+        rank_piece_t rest = {(char *)p->local + g->in, p->bytes - g->in, p->offset + g->in};
+        bool whole = (size_t)rest.bytes <= *budget;
+        int64_t n = 1;
+        size_t bytes;
 
-        st = rk_remote_reach(m->mem, m->rank, x->put ? RK_NO_WRITES : RK_NO_READS, &peer, &way);
-        if (st)
-            break;
-        n = cma_take(x, batch, budget);
-        while (way->attached && at < n && copy_attached(x->put, way->attached, &batch[at]))
-            at++;
-        if (at < n)
-            st = rk_pieces_by_cma(x->put, batch + at, n - at, way->pid, 0);
+        if (!whole)
+            rest.bytes = (int64_t)*budget;
+        bytes = (size_t)rest.bytes;
+        for (; whole && g->in == 0 && n < RK_PIECE_BATCH && g->next + n < g->end && (size_t)p[n].bytes <= *budget - bytes; n++)
+            bytes += (size_t)p[n].bytes;
+        st = copy_batch(x, route, n > 1 ? p : &rest, n);
+        *budget -= bytes;
+        g->next += whole ? n : 0;
+        g->in = whole ? 0 : g->in + rest.bytes;
     }
     return st;
 }
@@ -392,29 +342,29 @@ static rank_status_t step_move(struct rk_xfer *x, size_t *budget)
 
     if (rk_unlikely(x->peer->state == RK_PEER_DEAD))
         return rk_peer_lost(x->peer);
-    if (rk_unlikely(x->peer->state == RK_PEER_NEW) && !(group_is_empty(x, RK_XFER_CHANNEL) && group_is_empty(x, RK_XFER_FRAMES))) {
+    if (rk_unlikely(x->peer->state == RK_PEER_NEW) && !(group_is_empty(x, RK_ROUTE_CHANNEL) && group_is_empty(x, RK_ROUTE_FRAMES))) {
         st = rk_peer_try_connect(x->peer); /* a wait here would hold up the steps of all lists */
         if (st)
             return st == RK_AGAIN ? RANK_OK : st;
     }
     st = frames_move(x, budget);
-    if (!st && x->group[RK_XFER_CHANNEL].next < x->group[RK_XFER_CHANNEL].end)
+    if (!st && x->group[RK_ROUTE_CHANNEL].next < x->group[RK_ROUTE_CHANNEL].end)
         st = channel_move(x, budget);
     if (!st)
-        mapped_move(x, budget);
+        st = copies_move(x, RK_ROUTE_MAPPED, budget);
     if (!st)
-        st = cma_move(x, budget);
+        st = copies_move(x, RK_ROUTE_CMA, budget);
     return st ? st : channel_flush(x);
 }
 
 /* Is there something to do in the next step, without a completion before? */
 static bool has_work(const struct rk_xfer *x)
 {
-    const struct rk_xfer_group *c = &x->group[RK_XFER_CHANNEL];
+    const struct rk_xfer_group *c = &x->group[RK_ROUTE_CHANNEL];
 
-    return x->group[RK_XFER_MAPPED].next < x->group[RK_XFER_MAPPED].end || x->group[RK_XFER_CMA].next < x->group[RK_XFER_CMA].end ||
-           (c->next < c->end && x->inflight < CHANNEL_WINDOW) || (!x->job_over && !x->posted) ||
-           (x->put && !x->job_over && !x->job.sent);
+    return x->group[RK_ROUTE_MAPPED].next < x->group[RK_ROUTE_MAPPED].end || x->group[RK_ROUTE_CMA].next < x->group[RK_ROUTE_CMA].end ||
+           (c->next < c->end && x->inflight < CHANNEL_WINDOW) || (!x->op_done && !x->posted) ||
+           (x->put && !x->op_done && !x->op.sent);
 }
 
 /* Returns true if it moved something. It may be freed. */
@@ -427,7 +377,7 @@ static bool xfer_step(struct rk_xfer *x, size_t *budget, bool in_call)
 
     if (st)
         xfer_fail(x, st);
-    if (in_call && !x->status && xfer_is_over(x) && x->group[RK_XFER_MAPPED].first < x->group[RK_XFER_CMA].end) {
+    if (in_call && !x->status && xfer_is_over(x) && x->group[RK_ROUTE_MAPPED].first < x->group[RK_ROUTE_CMA].end) {
         const struct rk_xfer_mem *m = &x->mems[x->which[0]];
 
         rk_mem_moved(m->mem, x->bytes);
@@ -476,9 +426,9 @@ void rk_xfer_begin(struct rk_xfer *x, struct rank_request *req)
     x->active = true;
     x->status = RANK_OK;
     x->posted = false;
-    x->job_over = group_is_empty(x, RK_XFER_FRAMES);
-    x->visible = !x->put || group_is_empty(x, RK_XFER_CHANNEL);
-    for (int g = 0; g < RK_XFER_GROUPS; g++) {
+    x->op_done = group_is_empty(x, RK_ROUTE_FRAMES);
+    x->visible = !x->put || group_is_empty(x, RK_ROUTE_CHANNEL);
+    for (int g = 0; g < RK_ROUTES; g++) {
         x->group[g].next = x->group[g].first;
         x->group[g].in = 0;
     }

@@ -155,10 +155,10 @@ static rank_status_t attach_keys(struct rank_mem *mem, const struct key_card *ca
             return RANK_ERR_INTERNAL; /* invalid card */
         peer = rk_team_peer(mem->team, r);
         st = peer ? rk_peer_connect(peer) : RANK_ERR_NO_MEMORY;
-        mem->ways[r] = (struct rk_access){.how = RK_ACCESS_FRAMES, .id = cards[r].id, .index = r};
+        mem->paths[r] = (struct rk_path){.kind = RK_PATH_FRAMES, .id = cards[r].id, .index = r};
         if (st || !mem->channel || cards[r].len == 0)
             continue;
-        mem->ways[r].how = RK_ACCESS_CHANNEL;
+        mem->paths[r].kind = RK_PATH_RDMA;
         st = mem->channel->mem_attach(mem->channel_mem, peer, r, cards[r].key, cards[r].len, cards[r].base);
     }
     return st;
@@ -175,7 +175,7 @@ static rank_status_t share_keys(struct rank_mem *mem, size_t part, size_t first)
 
     mem->channel = rk_rma_channel(team->ctx);
     if (!st)
-        st = rk_mem_add_accesses(mem);
+        st = rk_mem_add_paths(mem);
     if (!st) {
         mem->mine = mem->part[team->rank];
         st = rk_mem_enter(mem);
@@ -305,7 +305,7 @@ static rank_status_t api_alloc_agree(struct rank_team *team, struct offer *o)
 /* By a key of the channel, or by id in frames. */
 static bool others_reach(const struct rank_mem *mem)
 {
-    return mem->ways || (mem->heap && mem->heap->whole->ways);
+    return mem->paths || (mem->heap && mem->heap->whole->paths);
 }
 
 /* Create a segment, and take its first place for mem. */
@@ -323,7 +323,7 @@ static rank_status_t api_alloc_grow(struct rank_mem *mem, struct rank_team *team
         if (heap && others_reach(whole)) /* other ranks may regard it as complete and access it */
             rk_heap_retire(heap);
         else if (heap)
-            rk_heap_destroy(heap);
+            rk_mem_destroy(rk_heap_dissolve(heap));
         else
             rk_mem_destroy(whole);
         return st;

@@ -36,7 +36,7 @@ static void map_device_part(struct rank_mem *mem, int r, const struct part_card 
 {
     void *at;
 
-    mem->ways[r] = (struct rk_access){.how = RK_ACCESS_FRAMES, .id = card->id, .index = r};
+    mem->paths[r] = (struct rk_path){.kind = RK_PATH_FRAMES, .id = card->id, .index = r};
     if (may_map(mem, r) && card->len && card->len <= RK_KIND_HANDLE_MAX && mem->kind->import &&
         mem->kind->import(card->handle, card->len, mem->mine, &at) == RANK_OK)
         mem->part[r] = at;
@@ -55,7 +55,7 @@ static rank_status_t enter_part(struct rank_mem *mem, const struct rk_kind *kind
         mem->part[mem->team->rank] = NULL;
         kind->free(part);
     }
-    return st ? st : rk_mem_add_accesses(mem);
+    return st ? st : rk_mem_add_paths(mem);
 }
 
 rank_status_t rk_device_mem_share(struct rank_mem *mem, const struct rk_kind *kind, void *part)

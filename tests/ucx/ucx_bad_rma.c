@@ -128,16 +128,16 @@ static void be_cheated(struct rig *r)
 
     for (int i = 0; i < 2; i++) {
         const rank_piece_t pieces[] = {{got, 8, 0}, {got + 8, 0, 8}, {got + 8, BYTES - 8, 8}};
-        struct rk_origin_op job;
+        struct rk_origin_op op;
 
         memset(got, 0, sizeof(got));
-        rk_origin_init(&job, rig_peer(r, 1), RK_RMA_GET, (struct rk_id){0, 0});
-        job.ask.flags = RK_RMA_WANTS_REPLY;
+        rk_origin_init(&op, rig_peer(r, 1), RK_RMA_GET, (struct rk_id){0, 0});
+        op.head.flags = RK_RMA_WANTS_REPLY;
         if (i == 0)
-            rk_origin_move(&job, got, sizeof(got), 0);
-        job.pieces = i == 0 ? job.pieces : pieces;
-        job.npieces = i == 0 ? 1 : 3;
-        RIG_CHECK(rk_origin_run(&job, RK_REQ_PUT) == RANK_OK);
+            rk_origin_move(&op, got, sizeof(got), 0);
+        op.pieces = i == 0 ? op.pieces : pieces;
+        op.npieces = i == 0 ? 1 : 3;
+        RIG_CHECK(rk_origin_run(&op, RK_REQ_PUT) == RANK_OK);
         for (size_t k = 0; k < sizeof(got); k++)
             RIG_CHECK(got[k] == 'r');
     }
@@ -154,22 +154,22 @@ static void be_refused(struct rig *r, struct rk_id mem)
     const rank_piece_t pieces[] = {{bytes, 8, 0}, {bytes + 8, 8, 100}};
 
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-        struct rk_origin_op job;
-        rk_origin_init(&job, rig_peer(r, 0), ops[i], mem);
-        job.ask.flags = RK_RMA_WANTS_REPLY;
+        struct rk_origin_op op;
+        rk_origin_init(&op, rig_peer(r, 0), ops[i], mem);
+        op.head.flags = RK_RMA_WANTS_REPLY;
         if (ops[i] == RK_RMA_AMO)
-            job.ask.dtype = RK_HANDLE_INDEX(RANK_UINT64);
+            op.head.dtype = RK_HANDLE_INDEX(RANK_UINT64);
         if (ops[i] == RK_RMA_AMO)
-            rk_origin_add(&job, &one, sizeof(one));
+            rk_origin_add(&op, &one, sizeof(one));
         if (ops[i] == RK_RMA_SIGNAL)
-            rk_origin_add(&job, &sig, sizeof(sig));
+            rk_origin_add(&op, &sig, sizeof(sig));
         if (ops[i] == RK_RMA_PUT || ops[i] == RK_RMA_GET)
-            rk_origin_move(&job, bytes, sizeof(bytes), 0);
+            rk_origin_move(&op, bytes, sizeof(bytes), 0);
         if (i == 4) {
-            job.pieces = pieces;
-            job.npieces = 2;
+            op.pieces = pieces;
+            op.npieces = 2;
         }
-        RIG_CHECK(rk_origin_run(&job, RK_REQ_PUT) == (ops[i] == RK_RMA_GET ? RANK_OK : RANK_ERR_ARG));
+        RIG_CHECK(rk_origin_run(&op, RK_REQ_PUT) == (ops[i] == RK_RMA_GET ? RANK_OK : RANK_ERR_ARG));
     }
 }
 
@@ -179,14 +179,14 @@ static void be_served(struct rig *r, struct rk_id mem)
     struct rk_rma_operands one = {1, 0};
 
     for (uint64_t i = 0; i < 500; i++) {
-        struct rk_origin_op job;
-        rk_origin_init(&job, rig_peer(r, 0), RK_RMA_AMO, mem);
-        job.ask.amo = RANK_AMO_FETCH_ADD;
-        job.ask.dtype = RK_HANDLE_INDEX(RANK_UINT64);
-        job.ask.flags = RK_RMA_WANTS_REPLY;
-        rk_origin_add(&job, &one, sizeof(one));
-        RIG_CHECK(rk_origin_run(&job, RK_REQ_PUT) == RANK_OK);
-        RIG_CHECK(job.before == i);
+        struct rk_origin_op op;
+        rk_origin_init(&op, rig_peer(r, 0), RK_RMA_AMO, mem);
+        op.head.amo = RANK_AMO_FETCH_ADD;
+        op.head.dtype = RK_HANDLE_INDEX(RANK_UINT64);
+        op.head.flags = RK_RMA_WANTS_REPLY;
+        rk_origin_add(&op, &one, sizeof(one));
+        RIG_CHECK(rk_origin_run(&op, RK_REQ_PUT) == RANK_OK);
+        RIG_CHECK(op.before == i);
     }
 }
 
@@ -235,7 +235,7 @@ void hostile_rma_body(struct rig *r)
         be_refused(r, id);
     }
     rig_meet(r, r->n);
-    for (int i = 0; i < 1000; i++) /* what is still on its way */
+    for (int i = 0; i < 1000; i++) /* what is still on its path */
         rk_progress(r->ctx);
     rig_meet(r, r->n);
     cheater = r;

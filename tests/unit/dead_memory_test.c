@@ -23,20 +23,20 @@ static void test_gone(void **state)
     struct rk_ctx ctx = {.node = &node, .engine = &engine};
     struct rk_peer peer = {.local = 1, .node = &node, .slot = 1, .state = RK_PEER_UP, .ctx = &ctx}, *peers[1] = {&peer};
     struct rank_team team = {.ctx = &ctx, .size = 1, .peers = peers};
-    struct rk_access way = {.how = RK_ACCESS_CMA, .pid = getpid(), .base = (uint64_t)(uintptr_t)there};
-    struct rank_mem mem = {.ctx = &ctx, .team = &team, .ways = &way, .bytes = sizeof(there)};
+    struct rk_path path = {.kind = RK_PATH_CMA, .pid = getpid(), .base = (uint64_t)(uintptr_t)there};
+    struct rank_mem mem = {.ctx = &ctx, .team = &team, .paths = &path, .bytes = sizeof(there)};
 
     (void)state;
     for (size_t i = 0; i < RK_ARRAY_LEN(states); i++) {
         atomic_store(&slots[1].state, states[i]);
-        assert_int_equal(rk_remote_move(true, here, sizeof(here), 0, &mem, 0, NULL), RANK_ERR_PEER_DEAD);
+        assert_int_equal(rk_move_remote(true, here, sizeof(here), 0, &mem, 0, NULL), RANK_ERR_PEER_DEAD);
         assert_string_equal(there, "before");
-        assert_int_equal(rk_remote_move(false, here, sizeof(here), 0, &mem, 0, NULL), RANK_ERR_PEER_DEAD);
+        assert_int_equal(rk_move_remote(false, here, sizeof(here), 0, &mem, 0, NULL), RANK_ERR_PEER_DEAD);
         assert_string_equal(here, "after");
     }
     /* The same, of a rank that is there: so it was the state that refused. */
     atomic_store(&slots[1].state, RK_SLOT_UP);
-    if (rk_remote_move(true, here, sizeof(here), 0, &mem, 0, NULL) != RANK_OK)
+    if (rk_move_remote(true, here, sizeof(here), 0, &mem, 0, NULL) != RANK_OK)
         skip(); /* the kernel refuses CMA here */
     assert_string_equal(there, "after");
 }
