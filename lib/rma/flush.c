@@ -42,8 +42,8 @@ static rank_status_t wait_local(struct rank_mem *mem, int peer)
 }
 
 /*
- * Request an answer from a part's owner when all earlier frames are executed. Another thread's flush covers only
- * what was before it, and only when its answer has arrived.
+ * Request a reply from a part's owner when all earlier frames are executed. Another thread's flush covers only
+ * what was before it, and only when its reply has arrived.
  */
 static rank_status_t request_flush(struct rank_mem *mem, int rank, struct rk_counter *group)
 {

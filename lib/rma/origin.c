@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * origin.c: run the origin side of one-sided calls: send frames, match answers.
+ * origin.c: run the origin side of one-sided calls: send frames, match replies.
  *
  * Long pieces travel in frames of their own, straight from the caller's buffer; short ones are packed. A get
- * requests a window of frames, and more with every answer.
+ * requests a window of frames, and more with every reply.
  */
 #include "lib/base/arg_error.h"
 #include "lib/p2p/p2p.h"
@@ -20,7 +20,7 @@ enum { OP_LINK = offsetof(struct rk_origin_op, item.link) };
 
 void rk_origin_init(struct rk_origin_op *op, struct rk_peer *peer, enum rk_rma_op kind, struct rk_id mem)
 {
-    memset(op, 0, offsetof(struct rk_origin_op, asked));
+    memset(op, 0, offsetof(struct rk_origin_op, requested));
     op->ctx = peer->ctx;
     op->peer = peer;
     op->head.op = (uint8_t)kind;
@@ -75,10 +75,10 @@ static void origin_complete(struct rk_origin_op *op)
 
     unqueue(op);
     if (op->state)
-        op->state->asked -= op->inflight;
+        op->state->pending -= op->inflight;
     op->inflight = 0;
     if (op->named)
-        rk_handle_drop(&op->ctx->rma->op_ids, op->head.asker);
+        rk_handle_drop(&op->ctx->rma->op_ids, op->head.origin);
     op->named = false;
     if (op->pooled)
         origin_free(op);
@@ -168,19 +168,19 @@ static void origin_remember(struct rk_origin_op *op, uint64_t at, uint64_t in, s
     uint32_t i = (uint32_t)__builtin_ctz(~op->open);
 
     op->open |= 1u << i;
-    op->asked[i].at = at;
-    op->asked[i].in = in;
-    op->asked[i].bytes = bytes;
+    op->requested[i].at = at;
+    op->requested[i].in = in;
+    op->requested[i].bytes = bytes;
 }
 
-/* Is it the first answer to one of them? Then clear that one. */
+/* Is it the first reply to one of them? Then clear that one. */
 static bool was_requested(struct rk_origin_op *op, const struct rk_rma_reply *a, size_t bytes)
 {
     if (!origin_gets(op))
         return bytes == 0 && (!op->ids || (a->in == LIST_FRAME ? a->status != 0 : op->inflight > 0));
     for (uint32_t i = 0; i < RK_ORIGIN_WINDOW; i++) {
-        if ((op->open >> i & 1) && op->asked[i].at == a->at && op->asked[i].in == a->in) {
-            if (bytes != (a->status ? 0 : op->asked[i].bytes))
+        if ((op->open >> i & 1) && op->requested[i].at == a->at && op->requested[i].in == a->in) {
+            if (bytes != (a->status ? 0 : op->requested[i].bytes))
                 return false;
             op->open &= ~(1u << i);
             return true;
@@ -202,35 +202,35 @@ static rank_status_t send_frame(struct rk_origin_op *op, const void *head, size_
 static rank_status_t send_piece(struct rk_origin_op *op, const rank_piece_t *p)
 {
     struct {
-        struct rk_rma_request_head ask;
+        struct rk_rma_request_head head;
         unsigned char extra[RK_RMA_EXTRA_MAX];
-    } head = {.ask = op->head};
+    } frame = {.head = op->head};
     size_t left = (size_t)p->bytes - op->in, room, n;
     struct rk_rma_piece want;
     rank_status_t st;
 
-    head.ask.offset = (uint64_t)p->offset + op->shift + op->in;
-    head.ask.at = (uint64_t)op->next;
-    head.ask.in = op->in;
-    memcpy(head.extra, op->extra, op->extra_len);
+    frame.head.offset = (uint64_t)p->offset + op->shift + op->in;
+    frame.head.at = (uint64_t)op->next;
+    frame.head.in = op->in;
+    memcpy(frame.extra, op->extra, op->extra_len);
     room = rk_origin_frame_max(op->peer) - (origin_gets(op) ? sizeof(struct rk_rma_reply)
-                                        : sizeof(head.ask) + op->extra_len);
+                                        : sizeof(frame.head) + op->extra_len);
     n = left < room ? left : room;
     if (op->ids)
-        set_list_head(op, &head.ask, n == left);
+        set_list_head(op, &frame.head, n == left);
     if (origin_gets(op)) {
-        want = (struct rk_rma_piece){head.ask.offset, n};
-        head.ask.n = 1;
-        memcpy(head.extra, &want, sizeof(want));
-        st = send_frame(op, &head, sizeof(head.ask) + sizeof(want), NULL, 0);
+        want = (struct rk_rma_piece){frame.head.offset, n};
+        frame.head.n = 1;
+        memcpy(frame.extra, &want, sizeof(want));
+        st = send_frame(op, &frame, sizeof(frame.head) + sizeof(want), NULL, 0);
     } else {
-        st = send_frame(op, &head, sizeof(head.ask) + op->extra_len, (char *)p->local + op->in,
+        st = send_frame(op, &frame, sizeof(frame.head) + op->extra_len, (char *)p->local + op->in,
                         n);
     }
     if (st)
         return st;
     if (origin_gets(op))
-        origin_remember(op, head.ask.at, head.ask.in, n);
+        origin_remember(op, frame.head.at, frame.head.in, n);
     op->in += n;
     op->moved += n;
     if (op->in == (size_t)p->bytes) {
@@ -249,9 +249,9 @@ static rank_status_t send_pack(struct rk_origin_op *op)
         struct rk_rma_block block[RK_RMA_BLOCKS_MAX];
     } table;
     size_t entry = op->ids ? sizeof(table.block[0]) : sizeof(table.piece[0]);
-    struct rk_rma_request_head *ask = (struct rk_rma_request_head *)(void *)frame;
+    struct rk_rma_request_head *request = (struct rk_rma_request_head *)(void *)frame;
     bool get = origin_gets(op);
-    size_t room = rk_origin_frame_max(op->peer), head = get ? sizeof(struct rk_rma_reply) : sizeof(*ask), data = 0,
+    size_t room = rk_origin_frame_max(op->peer), head = get ? sizeof(struct rk_rma_reply) : sizeof(*request), data = 0,
            at;
     uint32_t n = 0;
     rank_status_t st;
@@ -262,7 +262,7 @@ static rank_status_t send_pack(struct rk_origin_op *op)
 
         if (p->bytes > PACK_PIECE_MAX || head + data + each > room)
             break;
-        if (get && sizeof(*ask) + (n + 1) * entry > room)
+        if (get && sizeof(*request) + (n + 1) * entry > room)
             break;
         if (op->ids)
             table.block[n] = (struct rk_rma_block){op->ids[op->next + n], (uint64_t)p->offset + op->shift, (uint64_t)p->bytes};
@@ -273,15 +273,15 @@ static rank_status_t send_pack(struct rk_origin_op *op)
     }
     if (n == 0) /* the channel's frames are small */
         return send_piece(op, &op->pieces[op->next]);
-    *ask = op->head;
-    ask->n = n;
-    ask->at = (uint64_t)op->next;
-    ask->in = PACKED;
+    *request = op->head;
+    request->n = n;
+    request->at = (uint64_t)op->next;
+    request->in = PACKED;
     if (op->ids) {
-        set_list_head(op, ask, n);
-        ask->flags |= RK_RMA_HAS_MEMS;
+        set_list_head(op, request, n);
+        request->flags |= RK_RMA_HAS_MEMS;
     }
-    at = sizeof(*ask);
+    at = sizeof(*request);
     memcpy(frame + at, &table, n * entry);
     at += n * entry;
     for (uint32_t i = 0; !get && i < n; i++) {
@@ -294,7 +294,7 @@ static rank_status_t send_pack(struct rk_origin_op *op)
     if (st)
         return st;
     if (get)
-        origin_remember(op, ask->at, ask->in, data);
+        origin_remember(op, request->at, request->in, data);
     op->next += n;
     op->moved += data;
     return RANK_OK;
@@ -316,20 +316,20 @@ static rank_status_t send_next(struct rk_origin_op *op)
 /* Send more of it, as there is room. Returns true if the queue may go on with the next. */
 static bool origin_push(struct rk_origin_op *op)
 {
-    bool answers = op->head.flags & RK_RMA_WANTS_REPLY;
+    bool replies = op->head.flags & RK_RMA_WANTS_REPLY;
 
     while (!op->sent) {
         rank_status_t st;
 
         if (origin_gets(op) && op->inflight >= RK_ORIGIN_WINDOW) {
-            unqueue(op); /* an answer continues it */
+            unqueue(op); /* a reply continues it */
             return true;
         }
         if (rk_origin_pauses(op)) {
             unqueue(op);
             return true;
         }
-        if ((answers || op->ids) && op->state->asked >= RK_REQUESTS_MAX)
+        if ((replies || op->ids) && op->state->pending >= RK_REQUESTS_MAX)
             return false;
         st = send_next(op);
         if (st == RK_AGAIN)
@@ -339,9 +339,9 @@ static bool origin_push(struct rk_origin_op *op)
             return true;
         }
         op->sent = op->next >= op->npieces;
-        if (answers || (op->ids && op->sent)) {
+        if (replies || (op->ids && op->sent)) {
             op->inflight++;
-            op->state->asked++;
+            op->state->pending++;
         }
     }
     if (op->inflight == 0)
@@ -389,7 +389,7 @@ rank_status_t rk_origin_start(struct rk_origin_op *op)
     rank_status_t st = state ? rk_peer_connect(op->peer) : RANK_ERR_NO_MEMORY;
 
     if (!st && op->head.flags) {
-        op->named = rk_handle_put(&op->ctx->rma->op_ids, op, &op->head.asker);
+        op->named = rk_handle_put(&op->ctx->rma->op_ids, op, &op->head.origin);
         st = op->named ? RANK_OK : RANK_ERR_NO_MEMORY;
     }
     if (st) {
@@ -424,9 +424,9 @@ rank_status_t rk_origin_run(struct rk_origin_op *op, uint8_t kind)
     return st ? st : rk_req_wait(&req);
 }
 
-/* ---------------------------------------------------------------------- answers */
+/* ---------------------------------------------------------------------- replies */
 
-/* Copy an answer of a get into its pieces. */
+/* Copy a reply to a get into its pieces. */
 static void scatter(struct rk_origin_op *op, const struct rk_rma_reply *a, const char *data, size_t bytes)
 {
     const rank_piece_t *p = &op->pieces[a->at];
@@ -458,8 +458,8 @@ void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
         rk_engine_refused(ctx, &ctx->rma->bad_frames);
         return;
     }
-    op = rk_handle_get(&ctx->rma->op_ids, a.asker);
-    if (!op && a.in == LIST_FRAME && a.status && rk_handle_was_dropped(&ctx->rma->op_ids, a.asker))
+    op = rk_handle_get(&ctx->rma->op_ids, a.origin);
+    if (!op && a.in == LIST_FRAME && a.status && rk_handle_was_dropped(&ctx->rma->op_ids, a.origin))
         return; /* a put of a list that has ended */
     if (!op || op->peer != peer || (op->inflight == 0 && !puts_list(op)) ||
         !was_requested(op, &a, bytes)) {
@@ -473,7 +473,7 @@ void rk_origin_replied(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk
         return;
     }
     op->inflight--;
-    op->state->asked--;
+    op->state->pending--;
     op->before = a.before;
     flushed(op);
     if (a.status && op->head.op == RK_RMA_FLUSH)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * path.h: choose how the memory of a peer is reached, and move pieces on that path.
+ * path.h: choose how the memory of a peer is reached, and move pieces there.
  *
  * A part that is mapped for reads and writes needs no path: calls access struct rank_mem.part themselves. path.c is the one
  * place that acts on the kind of a path. Copies are complete on return. The channel's operations complete a request. What

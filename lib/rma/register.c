@@ -147,7 +147,7 @@ static rank_status_t register_end(const char *call, rank_mem_t *mem, enum rk_mem
     if (st)
         return st;
     if ((*mem)->packed)
-        rk_revoke_unasked(*mem);
+        rk_revoke_posted(*mem);
     st = flush && (*mem)->magic != RK_MEM_REVOKED_MAGIC ? rank_flush(*mem, RANK_ALL) : RANK_OK;
     rk_mem_destroy(*mem);
     *mem = RANK_MEM_NULL;

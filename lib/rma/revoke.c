@@ -3,7 +3,7 @@
  * revoke.c: end a registration, and wait until the peers touch the memory no more.
  *
  * The owner executes frames itself, and refuses them from the first moment on. Peers of the same host may have mapped the
- * memory, or copy by CMA: each of them is asked to let go. A peer puts private memory in place of its mapping, since its
+ * memory, or copy by CMA: each of them gets a request to stop. A peer puts private memory in place of its mapping, since its
  * other threads may copy there without a lock.
  */
 #include "lib/boot/boot.h"
@@ -37,9 +37,9 @@ rank_status_t rk_key_revoke(struct rk_ctx *ctx, const struct rk_peer *owner, uin
 
 /* ----------------------------------------------------------------------- owner */
 
-/* Peers that have been asked. Outlives a call that is late. */
+/* Peers that have a request. Outlives a call that is late. */
 struct revocation {
-    int left; /* answers */
+    int left; /* replies */
     bool refused, abandoned;
 };
 
@@ -48,7 +48,7 @@ struct revocation_wait {
     const struct revocation *of;
 };
 
-static void peer_answered(struct rank_request *req, void *arg)
+static void peer_replied(struct rank_request *req, void *arg)
 {
     struct revocation *r = arg;
 
@@ -59,7 +59,7 @@ static void peer_answered(struct rank_request *req, void *arg)
         free(r);
 }
 
-static bool all_answered(struct rk_wait *w)
+static bool all_replied(struct rk_wait *w)
 {
     return ((struct revocation_wait *)w)->of->left == 0 || w->late;
 }
@@ -82,8 +82,8 @@ static bool may_touch(struct rk_ctx *ctx, int number)
     return rk_engine_shares_memory(ctx) && rk_engine_local_slot(ctx, number) >= 0;
 }
 
-/* Ask a peer to let go. Returns false if that is not possible. */
-static bool revocation_ask(struct revocation *r, struct rk_peer *peer, struct rk_id id, uint64_t nonce)
+/* Request a peer to stop. Returns false if that is not possible. */
+static bool revocation_request(struct revocation *r, struct rk_peer *peer, struct rk_id id, uint64_t nonce)
 {
     struct rk_rma_operands operands = {nonce, 0};
     struct rank_request *req;
@@ -103,7 +103,7 @@ static bool revocation_ask(struct revocation *r, struct rk_peer *peer, struct rk
     req->kind = RK_REQ_KEY;
     req->peer = peer;
     req->view.bytes = 0;
-    req->on_done = peer_answered;
+    req->on_done = peer_replied;
     req->arg = r;
     r->left++;
     op->head.flags = RK_RMA_WANTS_REPLY;
@@ -117,7 +117,7 @@ static bool revocation_ask(struct revocation *r, struct rk_peer *peer, struct rk
     return !st || rk_is_lost(st);
 }
 
-/* Ask all peers that may touch it, and wait. */
+/* Request all peers that may touch it to stop, and wait. */
 static rank_status_t revoke_at_peers(struct rk_ctx *ctx, struct rk_id id, uint64_t nonce, int64_t timeout_ns)
 {
     struct revocation *r = calloc(1, sizeof(*r));
@@ -127,12 +127,12 @@ static rank_status_t revoke_at_peers(struct rk_ctx *ctx, struct rk_id id, uint64
     if (!r)
         return RANK_ERR_TIMED_OUT;
     for (int number = 0; number < ctx->engine->npeers; number++) {
-        if (may_touch(ctx, number) && !revocation_ask(r, rk_engine_peer(ctx, number), id, nonce))
+        if (may_touch(ctx, number) && !revocation_request(r, rk_engine_peer(ctx, number), id, nonce))
             r->refused = true;
     }
     w.wait.deadline = rk_wait_deadline(timeout_ns);
     if (r->left && timeout_ns)
-        rk_wait(ctx, &w.wait, all_answered);
+        rk_wait(ctx, &w.wait, all_replied);
     else if (r->left)
         rk_progress_once(ctx);
     st = r->left || r->refused ? RANK_ERR_TIMED_OUT : ctx->closing ? RANK_ERR_CLOSED : RANK_OK;
@@ -144,9 +144,9 @@ static rank_status_t revoke_at_peers(struct rk_ctx *ctx, struct rk_id id, uint64
 }
 
 /*
- * rank_dereg: send the peers of connections to let go, and wait for no answer. One that reads no frames keeps its mapping.
+ * rank_dereg: request the peers of connections to stop, and wait for no reply. One that reads no frames keeps its mapping.
  */
-void rk_revoke_unasked(const struct rank_mem *mem)
+void rk_revoke_posted(const struct rank_mem *mem)
 {
     const struct rk_rma_operands operands = {mem->record->nonce, 0};
 

@@ -22,10 +22,10 @@ enum { RK_REQUESTS_MAX = 512 };
 
 /* What the room counts for a peer. */
 struct rk_rma_peer {
-    uint32_t nanswers;    /* replies that wait for room, */
-    size_t answer_bytes;  /* and their bytes */
-    uint32_t asked;       /* requests without a reply */
-    struct rk_id failed;  /* asker of the last frame with RK_RMA_WANTS_ERROR that failed here */
+    uint32_t nreplies;    /* replies that wait for room, */
+    size_t reply_bytes;   /* and their bytes */
+    uint32_t pending;     /* requests without a reply */
+    struct rk_id failed;  /* origin of the last frame with RK_RMA_WANTS_ERROR that failed here */
     uint64_t posted;      /* number of operations without a reply; */
     uint64_t done;        /* number of them executed, as the reply to a flush has confirmed */
     struct rk_rma_counts counts;
@@ -61,7 +61,7 @@ struct rk_origin_op {
     struct {
         uint64_t at, in;
         size_t bytes;    /* bytes of the reply, unless it is an error */
-    } asked[RK_ORIGIN_WINDOW]; /* last: rk_origin_init leaves them */
+    } requested[RK_ORIGIN_WINDOW]; /* last: rk_origin_init leaves them */
 };
 
 /* Copies to own device memory, for puts of peers (target_store.c). */
@@ -81,7 +81,7 @@ struct rk_stores {
 struct rk_rma {
     struct rk_link mems, heaps;
     struct rk_secret_ids mem_ids;
-    struct rk_handles op_ids; /* a reply counts only if it comes from the peer that was asked */
+    struct rk_handles op_ids; /* a reply counts only if it comes from the peer of the request */
     struct rk_hash_table opened; /* keys, by nonce */
     struct rk_rma_peer **peers; /* by the peer's number */
     int npeers;
@@ -238,7 +238,7 @@ rank_status_t rk_key_attach(const struct rk_key_owner *owner, const struct rk_re
 /* The owner of a key ends the registration, at the opener. */
 rank_status_t rk_key_revoke(struct rk_ctx *ctx, const struct rk_peer *owner, uint64_t nonce);
 /* The owner has ended it by rank_dereg: send that to the peers. */
-void rk_revoke_unasked(const struct rank_mem *mem);
+void rk_revoke_posted(const struct rank_mem *mem);
 
 /* describe_rma.c */
 void rk_rma_describe(const struct rank_request *req, struct rk_wait_for *out);

@@ -37,9 +37,9 @@ static bool rma_wire_take(const unsigned char **at, size_t *left, void *to, size
 /* Take the blocks and their total size. */
 static bool take_block_list(struct rk_rma_parsed_request *out, const unsigned char **at, size_t *left)
 {
-    bool mems = out->ask.flags & RK_RMA_HAS_MEMS;
+    bool mems = out->head.flags & RK_RMA_HAS_MEMS;
     size_t each = mems ? sizeof(struct rk_rma_block) : sizeof(struct rk_rma_piece);
-    uint32_t n = out->ask.n;
+    uint32_t n = out->head.n;
 
     if (n == 0 || n > RK_RMA_BLOCKS_MAX || *left < n * each)
         return false;
@@ -47,7 +47,7 @@ static bool take_block_list(struct rk_rma_parsed_request *out, const unsigned ch
     for (uint32_t i = 0; i < n; i++) {
         struct rk_rma_block *b = &out->block[i];
 
-        b->mem = out->ask.mem;
+        b->mem = out->head.mem;
         rma_wire_take(at, left, mems ? (void *)b : &b->offset, each);
         if (b->bytes > UINT32_MAX || out->bytes + b->bytes > UINT32_MAX)
             return false;
@@ -64,7 +64,7 @@ static void take_data(struct rk_rma_parsed_request *out, const unsigned char *at
     if (out->nblocks)
         return;
     out->nblocks = 1;
-    out->block[0] = (struct rk_rma_block){out->ask.mem, out->ask.offset, left};
+    out->block[0] = (struct rk_rma_block){out->head.mem, out->head.offset, left};
 }
 
 bool rk_rma_decode_request(const void *payload, size_t len, struct rk_rma_parsed_request *out)
@@ -72,21 +72,21 @@ bool rk_rma_decode_request(const void *payload, size_t len, struct rk_rma_parsed
     const unsigned char *at = payload;
 
     memset(out, 0, offsetof(struct rk_rma_parsed_request, block));
-    if (!payload || !rma_wire_take(&at, &len, &out->ask, sizeof(out->ask)))
+    if (!payload || !rma_wire_take(&at, &len, &out->head, sizeof(out->head)))
         return false;
-    switch (out->ask.op) {
+    switch (out->head.op) {
     case RK_RMA_PUT:
-        if (out->ask.n && (!take_block_list(out, &at, &len) || out->bytes != len))
+        if (out->head.n && (!take_block_list(out, &at, &len) || out->bytes != len))
             return false;
         break;
     case RK_RMA_GET:
         return take_block_list(out, &at, &len) && len == 0;
     case RK_RMA_AMO:
         return rma_wire_take(&at, &len, &out->operands, sizeof(out->operands)) && len == 0 &&
-               rk_amo_defined(out->ask.amo, out->ask.dtype);
+               rk_amo_defined(out->head.amo, out->head.dtype);
     case RK_RMA_SIGNAL:
         if (!rma_wire_take(&at, &len, &out->signal, sizeof(out->signal)) ||
-            out->ask.amo > RANK_SIGNAL_ADD)
+            out->head.amo > RANK_SIGNAL_ADD)
             return false;
         break;
     case RK_RMA_FLUSH:

@@ -24,7 +24,7 @@ enum rk_rma_op {
     RK_RMA_OP_END
 };
 
-/* ERROR: reply only if it fails, once for all frames of the asker. MEMS: each block names its memory; else it is a piece of mem. */
+/* ERROR: reply only if it fails, once for all frames of the origin. MEMS: each block names its memory; else it is a piece of mem. */
 enum { RK_RMA_WANTS_REPLY = 1, RK_RMA_WANTS_ERROR = 2, RK_RMA_HAS_MEMS = 4 };
 
 struct rk_rma_request_head {
@@ -34,7 +34,7 @@ struct rk_rma_request_head {
     uint8_t flags;
     uint32_t n;          /* blocks */
     struct rk_id mem;    /* the owner's id of the memory */
-    struct rk_id asker;  /* returned in the reply, as are at and in */
+    struct rk_id origin; /* the operation there; returned in the reply, as are at and in */
     uint64_t offset;     /* PUT without blocks, AMO, SIGNAL (of its data) */
     uint64_t at, in;
 };
@@ -66,7 +66,7 @@ struct rk_rma_block {
 };
 
 struct rk_rma_reply {
-    struct rk_id asker;
+    struct rk_id origin;
     int32_t status;
     uint32_t reserved;
     uint64_t before;
@@ -78,7 +78,7 @@ enum { RK_RMA_EXTRA_MAX = sizeof(struct rk_rma_signal), RK_RMA_BLOCKS_MAX = 512 
 
 /* Everything but the data is a copy: the frame may be in memory that the sender can still write. */
 struct rk_rma_parsed_request {
-    struct rk_rma_request_head ask;
+    struct rk_rma_request_head head;
     struct rk_rma_operands operands;
     struct rk_rma_signal signal;
     const unsigned char *data;

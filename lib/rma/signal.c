@@ -313,20 +313,6 @@ static rank_status_t outcome(struct word *w)
     return RANK_ERR_PEER_DEAD;
 }
 
-rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value)
-{
-    struct word w;
-    rank_status_t st = signal_prepare(__func__, &w, mem, offset, cmp, value);
-
-    if (rk_unlikely(st))
-        return st;
-    RK_ENTER(mem->ctx);
-    if (rk_unlikely(mem->ctx->closing))
-        return RANK_ERR_CLOSED;
-    wait_for_word(&w, true);
-    return outcome(&w);
-}
-
 /* Set the sender of the awaited signal. wait: may the call wait for a connection? */
 RK_INLINE rank_status_t set_writer(const char *call, struct word *w, const struct rank_mem *mem, int peer, bool wait)
 {
@@ -347,18 +333,9 @@ RK_INLINE rank_status_t set_writer(const char *call, struct word *w, const struc
     return rk_is_lost(st) || st == RK_AGAIN ? RANK_OK : st;
 }
 
-RK_INLINE rank_status_t signal_outcome(struct word *w, uint64_t *seen)
-{
-    rank_status_t st = outcome(w);
-
-    if (!st && seen)
-        *seen = w->seen;
-    return st;
-}
-
-/* timeout_ns 0: look once; negative: for ever. */
+/* timeout_ns 0: test once; negative: for ever. stores: other writes than signals end the wait, too. */
 RK_INLINE rank_status_t signal_wait(const char *call, rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value, int peer,
-                                    int64_t timeout_ns, uint64_t *seen)
+                                    int64_t timeout_ns, bool stores, uint64_t *seen)
 {
     struct word w;
     rank_status_t st = signal_prepare(call, &w, mem, offset, cmp, value);
@@ -373,52 +350,44 @@ RK_INLINE rank_status_t signal_wait(const char *call, rank_mem_t mem, int64_t of
         return rk_call_end(call, rk_peer_null_ok(st));
     if (timeout_ns) {
         w.wait.deadline = rk_wait_deadline(timeout_ns);
-        wait_for_word(&w, false);
+        wait_for_word(&w, stores);
     } else if (!word_is_so(&w)) {
         rk_progress_once(mem->ctx);
     }
-    return timeout_ns < 0 || word_is_so(&w) ? signal_outcome(&w, seen) : RANK_ERR_TIMED_OUT;
+    if (timeout_ns >= 0 && !word_is_so(&w))
+        return RANK_ERR_TIMED_OUT;
+    st = outcome(&w);
+    if (!st && seen)
+        *seen = w.seen;
+    return st;
+}
+
+rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value)
+{
+    return signal_wait(__func__, mem, offset, cmp, value, RANK_ANY_SOURCE, -1, true, NULL);
 }
 
 rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value,
                                int peer, uint64_t *seen)
 {
-    return signal_wait(__func__, mem, offset, cmp, value, peer, -1, seen);
+    return signal_wait(__func__, mem, offset, cmp, value, peer, -1, false, seen);
 }
 
 rank_status_t rank_signal_wait_timed(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value, int peer,
                                      int64_t timeout_ns, uint64_t *seen)
 {
-    return signal_wait(__func__, mem, offset, cmp, value, peer, timeout_ns, seen);
+    return signal_wait(__func__, mem, offset, cmp, value, peer, timeout_ns, false, seen);
 }
 
 rank_status_t rank_test_signal(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value, int peer, int *flag,
                                uint64_t *seen)
 {
-    struct word w;
-    rank_status_t st = signal_prepare(__func__, &w, mem, offset, cmp, value);
+    rank_status_t st = flag ? signal_wait(__func__, mem, offset, cmp, value, peer, 0, false, seen) : rk_arg_null(__func__, "flag");
 
-    if (rk_unlikely(st))
+    if (st && st != RANK_ERR_TIMED_OUT)
         return st;
-    if (rk_unlikely(!flag))
-        return rk_arg_null(__func__, "flag");
-    RK_ENTER(mem->ctx);
-    st = set_writer(__func__, &w, mem, peer, false);
-    if (rk_unlikely(st)) {
-        *flag = st == RK_PEER_NULL;
-        return rk_peer_null_ok(st);
-    }
-    if (!word_is_so(&w)) {
-        rk_progress_once(mem->ctx);
-        if (!word_is_so(&w)) {
-            *flag = 0;
-            return RANK_OK;
-        }
-    }
-    st = signal_outcome(&w, seen);
-    if (rk_likely(!st))
-        *flag = 1;
-    return st;
+    *flag = !st;
+    return RANK_OK;
 }
 
 RK_PUBLIC(rank_put_signal); RK_PUBLIC(rank_wait_until); RK_PUBLIC(rank_signal_wait);

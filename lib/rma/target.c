@@ -14,34 +14,34 @@
 #include <string.h>
 
 /* A correct peer never has that many replies pending, and so many bytes of them. */
-enum { ANSWERS_MAX = 4096, ANSWERS_BYTES_MAX = 2 * RK_REQUESTS_MAX * 16384 };
+enum { REPLIES_MAX = 4096, REPLIES_BYTES_MAX = 2 * RK_REQUESTS_MAX * 16384 };
 /* Bytes of a reply that are gathered. */
 enum { GATHERED_MAX = 16384 };
 /* So many memories that are none may the peer of a connection name. */
 enum { UNKNOWN_MAX = 64 };
 
 /* A reply that waits for room. */
-struct waiting {
+struct pending_reply {
     struct rk_send_item item;
     uint32_t len;
     unsigned char payload[];
 };
 
-static void waiting_end(struct rk_send_item *item, struct rk_peer *peer, rank_status_t status)
+static void reply_end(struct rk_send_item *item, struct rk_peer *peer, rank_status_t status)
 {
     (void)status;
-    struct waiting *w = rk_container_of(item, struct waiting, item);
+    struct pending_reply *w = rk_container_of(item, struct pending_reply, item);
     struct rk_rma_peer *state = rk_rma_peer_of(peer->ctx, peer);
 
-    state->nanswers--;
-    state->answer_bytes -= w->len;
+    state->nreplies--;
+    state->reply_bytes -= w->len;
     rk_peer_keeps(peer, -(int64_t)(sizeof(*w) + w->len));
     free(w);
 }
 
-static rank_status_t waiting_send(struct rk_send_item *item, struct rk_peer *peer)
+static rank_status_t reply_send(struct rk_send_item *item, struct rk_peer *peer)
 {
-    struct waiting *w = rk_container_of(item, struct waiting, item);
+    struct pending_reply *w = rk_container_of(item, struct pending_reply, item);
     struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .epoch = peer->epoch, .len = w->len};
     rank_status_t st = peer->channel->send(peer, &hdr, w->payload);
 
@@ -49,23 +49,23 @@ static rank_status_t waiting_send(struct rk_send_item *item, struct rk_peer *pee
         return st;
     if (rk_unlikely(st))
         rk_send_give_up(peer, st);
-    waiting_end(item, peer, st);
+    reply_end(item, peer, st);
     return st;
 }
 
-static const struct rk_send_ops waiting_ops = {waiting_send, waiting_end};
+static const struct rk_send_ops reply_ops = {reply_send, reply_end};
 
 void rk_target_drop(struct rk_ctx *ctx)
 {
-    rk_sendq_fail_ops(ctx, &waiting_ops, RANK_ERR_STATE);
+    rk_sendq_fail_ops(ctx, &reply_ops, RANK_ERR_STATE);
 }
 
-static void target_answer(struct rk_peer *peer, struct rk_rma_peer *state, const struct rk_rma_reply *a, const void *data,
+static void target_reply(struct rk_peer *peer, struct rk_rma_peer *state, const struct rk_rma_reply *a, const void *data,
                           size_t bytes)
 {
     struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .epoch = peer->epoch,
                          .len = (uint32_t)(sizeof(*a) + bytes)};
-    struct waiting *w = NULL;
+    struct pending_reply *w = NULL;
     rank_status_t st = RK_AGAIN;
 
     if (!rk_sendq_has(&peer->sendq, RK_SEND_CONTROL))
@@ -77,7 +77,7 @@ static void target_answer(struct rk_peer *peer, struct rk_rma_peer *state, const
     }
     if (!rk_peer_may_keep(peer))
         return;
-    if (state->nanswers < ANSWERS_MAX && state->answer_bytes < ANSWERS_BYTES_MAX)
+    if (state->nreplies < REPLIES_MAX && state->reply_bytes < REPLIES_BYTES_MAX)
         w = malloc(sizeof(*w) + hdr.len);
     if (!w) {
         rk_peer_condemn(peer, "too many replies to it wait, since it does not receive them");
@@ -87,10 +87,10 @@ static void target_answer(struct rk_peer *peer, struct rk_rma_peer *state, const
     memcpy(w->payload, a, sizeof(*a));
     if (bytes)
         memcpy(w->payload + sizeof(*a), data, bytes);
-    state->nanswers++;
-    state->answer_bytes += w->len;
+    state->nreplies++;
+    state->reply_bytes += w->len;
     rk_peer_keeps(peer, (int64_t)(sizeof(*w) + w->len));
-    rk_sendq_append(peer, RK_SEND_CONTROL, &w->item, &waiting_ops);
+    rk_sendq_append(peer, RK_SEND_CONTROL, &w->item, &reply_ops);
 }
 
 /* ------------------------------------------------------------------------ execute */
@@ -188,15 +188,15 @@ static RK_COLD rank_status_t put_long(struct rk_peer *peer, const struct rk_rma_
 
 static rank_status_t target_update(const struct rk_peer *peer, const struct rk_rma_parsed_request *q, uint64_t *before)
 {
-    bool wide = q->ask.dtype == RK_HANDLE_INDEX(RANK_INT64) || q->ask.dtype == RK_HANDLE_INDEX(RANK_UINT64) ||
-                q->ask.dtype == RK_HANDLE_INDEX(RANK_F64);
+    bool wide = q->head.dtype == RK_HANDLE_INDEX(RANK_INT64) || q->head.dtype == RK_HANDLE_INDEX(RANK_UINT64) ||
+                q->head.dtype == RK_HANDLE_INDEX(RANK_F64);
     char *at;
-    unsigned denied = RK_NO_WRITES | (RK_AMO_FETCHING >> q->ask.amo & 1 ? RK_NO_READS : 0u);
-    rank_status_t st = locate_word(peer, q->ask.mem, q->ask.offset, wide ? 8 : 4, denied, &at);
+    unsigned denied = RK_NO_WRITES | (RK_AMO_FETCHING >> q->head.amo & 1 ? RK_NO_READS : 0u);
+    rank_status_t st = locate_word(peer, q->head.mem, q->head.offset, wide ? 8 : 4, denied, &at);
 
     if (st)
         return st;
-    *before = rk_amo_apply(at, q->ask.amo, q->ask.dtype, q->operands.operand, q->operands.compare);
+    *before = rk_amo_apply(at, q->head.amo, q->head.dtype, q->operands.operand, q->operands.compare);
     return RANK_OK;
 }
 
@@ -210,7 +210,7 @@ static rank_status_t signal_after(const struct rk_peer *peer, const struct rk_rm
         st = target_put(peer, q);
     if (st)
         return st;
-    if (q->ask.amo == RANK_SIGNAL_SET)
+    if (q->head.amo == RANK_SIGNAL_SET)
         __atomic_store_n(at, q->signal.value, __ATOMIC_RELEASE);
     else
         __atomic_fetch_add(at, q->signal.value, __ATOMIC_RELEASE);
@@ -279,7 +279,7 @@ static void reply_data(struct rk_peer *peer, struct rk_rma_peer *state, const st
 
     a->status = fits ? locate_blocks(peer, q, RK_NO_READS, place) : RANK_ERR_COUNT;
     if (!a->status && q->nblocks == 1 && !place[0].kind && !word) {
-        target_answer(peer, state, a, place[0].at, q->bytes);
+        target_reply(peer, state, a, place[0].at, q->bytes);
         return;
     }
     for (uint32_t i = 0; i < q->nblocks && !a->status; i++) {
@@ -291,7 +291,7 @@ static void reply_data(struct rk_peer *peer, struct rk_rma_peer *state, const st
             rk_mapped_get(to, place[i].at, bytes);
         to += bytes;
     }
-    target_answer(peer, state, a, gathered, a->status ? 0 : q->bytes);
+    target_reply(peer, state, a, gathered, a->status ? 0 : q->bytes);
 }
 
 static rank_status_t execute(struct rk_peer *peer, const struct rk_rma_parsed_request *q, struct rk_rma_peer *state,
@@ -300,7 +300,7 @@ static rank_status_t execute(struct rk_peer *peer, const struct rk_rma_parsed_re
     struct rk_ctx *ctx = peer->ctx;
     rank_status_t st;
 
-    switch (q->ask.op) {
+    switch (q->head.op) {
     case RK_RMA_PUT:
         return target_put(peer, q);
     case RK_RMA_AMO:
@@ -318,13 +318,13 @@ static rank_status_t execute(struct rk_peer *peer, const struct rk_rma_parsed_re
     }
 }
 
-/* Reply that a frame has failed, unless the last reply of this sort went to the same asker. */
-static void answer_failed(struct rk_peer *peer, struct rk_rma_peer *state, const struct rk_rma_reply *a)
+/* Reply that a frame has failed, unless the last reply of this sort went to the same origin. */
+static void reply_failed(struct rk_peer *peer, struct rk_rma_peer *state, const struct rk_rma_reply *a)
 {
-    if (rk_id_pack(state->failed) == rk_id_pack(a->asker))
+    if (rk_id_pack(state->failed) == rk_id_pack(a->origin))
         return;
-    state->failed = a->asker;
-    target_answer(peer, state, a, NULL, 0);
+    state->failed = a->origin;
+    target_reply(peer, state, a, NULL, 0);
 }
 
 void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
@@ -349,21 +349,21 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         return;
     }
     /* A reply needs a connection now, within progress. A peer that cannot be reached has probably died. */
-    if ((q.ask.flags & (RK_RMA_WANTS_REPLY | RK_RMA_WANTS_ERROR)) && rk_peer_try_connect(peer) != RANK_OK) {
+    if ((q.head.flags & (RK_RMA_WANTS_REPLY | RK_RMA_WANTS_ERROR)) && rk_peer_try_connect(peer) != RANK_OK) {
         rk_engine_report_death(ctx, peer->number);
         return;
     }
     if (rk_unlikely(rk_nkinds > 0)) {
-        if (q.ask.op == RK_RMA_PUT && q.nblocks == 1 && q.bytes >= RK_STORE_MIN && !(q.ask.flags & RK_RMA_WANTS_REPLY))
+        if (q.head.op == RK_RMA_PUT && q.nblocks == 1 && q.bytes >= RK_STORE_MIN && !(q.head.flags & RK_RMA_WANTS_REPLY))
             st = put_long(peer, &q, &done);
         if (!done && rk_stores_pending(ctx->rma))
             rk_stores_end(ctx);
     }
-    a.asker = q.ask.asker;
-    a.at = q.ask.at;
-    a.in = q.ask.in;
-    if (q.ask.op == RK_RMA_GET) {
-        if (q.ask.flags & RK_RMA_WANTS_REPLY)
+    a.origin = q.head.origin;
+    a.at = q.head.at;
+    a.in = q.head.in;
+    if (q.head.op == RK_RMA_GET) {
+        if (q.head.flags & RK_RMA_WANTS_REPLY)
             reply_data(peer, state, &q, &a);
         if (rk_unlikely(a.status))
             target_refused(peer, state);
@@ -374,10 +374,10 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
     a.status = st;
     if (rk_unlikely(st))
         target_refused(peer, state);
-    if (q.ask.flags & RK_RMA_WANTS_REPLY)
-        target_answer(peer, state, &a, NULL, 0);
-    else if (st && (q.ask.flags & RK_RMA_WANTS_ERROR))
-        answer_failed(peer, state, &a);
+    if (q.head.flags & RK_RMA_WANTS_REPLY)
+        target_reply(peer, state, &a, NULL, 0);
+    else if (st && (q.head.flags & RK_RMA_WANTS_ERROR))
+        reply_failed(peer, state, &a);
     else if (st && !state->owed)
         state->owed = st;
 }

@@ -35,7 +35,7 @@ static void ask(const void *p, size_t len)
         sum += (size_t)q.block[i].bytes;
     if (q.nblocks && sum != q.bytes)
         abort();
-    if (q.ask.op == RK_RMA_AMO && !rk_amo_defined(q.ask.amo, q.ask.dtype))
+    if (q.head.op == RK_RMA_AMO && !rk_amo_defined(q.head.amo, q.head.dtype))
         abort();
 }
 

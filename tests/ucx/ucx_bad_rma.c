@@ -42,7 +42,7 @@ static uint32_t write_question(unsigned char *p, struct rk_id mem)
     struct rk_rma_request_head ask = {.op = (uint8_t)dice(RK_RMA_OP_END + 2), .amo = (uint8_t)dice(12),
                              .dtype = (uint8_t)dice(20),
                              .flags = (uint8_t)(dice(2) | (dice(2) ? RK_RMA_HAS_MEMS : 0)), .n = (uint32_t)dice(5),
-                             .asker = {(uint32_t)dice(3), (uint32_t)dice(3)}};
+                             .origin = {(uint32_t)dice(3), (uint32_t)dice(3)}};
     size_t len = sizeof(ask);
 
     ask.mem = dice(8) ? mem : (struct rk_id){(uint32_t)dice(100), mem.gen};
@@ -64,7 +64,7 @@ static uint32_t write_question(unsigned char *p, struct rk_id mem)
 
 static uint32_t write_answer(unsigned char *p, uint32_t gen)
 {
-    struct rk_rma_reply a = {.asker = {(uint32_t)dice(4), gen + (uint32_t)dice(3)},
+    struct rk_rma_reply a = {.origin = {(uint32_t)dice(4), gen + (uint32_t)dice(3)},
                               .status = -(int32_t)dice(30), .at = number(0), .in = number(0)};
 
     memcpy(p, &a, sizeof(a));
@@ -90,7 +90,7 @@ static void attack(struct rig *r, struct rk_id mem)
 /* An answer with so many bytes, all of them c. */
 static void answer(const struct rk_rma_parsed_request *q, uint64_t at, int32_t status, size_t bytes, int c)
 {
-    struct rk_rma_reply a = {.asker = q->ask.asker, .status = status, .at = at, .in = q->ask.in};
+    struct rk_rma_reply a = {.origin = q->head.origin, .status = status, .at = at, .in = q->head.in};
     struct rk_hdr hdr = {.kind = RK_KIND_RMA_REP, .len = (uint32_t)(sizeof(a) + bytes)};
     unsigned char p[sizeof(a) + BYTES + 1];
 
@@ -110,14 +110,14 @@ static void cheat(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr 
     (void)rndv;
     if (!rk_rma_decode_request(payload, hdr->len, &q) || q.bytes < 9 || q.bytes > BYTES)
         return;
-    answer(&q, q.ask.at, RANK_OK, 0, 'w');
-    answer(&q, q.ask.at, RANK_OK, 8, 'w'); /* the first piece alone */
-    answer(&q, q.ask.at, RANK_OK, q.bytes - 1, 'w');
-    answer(&q, q.ask.at, RANK_OK, q.bytes + 1, 'w');
-    answer(&q, q.ask.at + 1, RANK_OK, q.bytes, 'w');
-    answer(&q, q.ask.at, RANK_ERR_BOUNDS, q.bytes, 'w');
-    answer(&q, q.ask.at, RANK_OK, q.bytes, 'r');
-    answer(&q, q.ask.at, RANK_OK, q.bytes, 'w');
+    answer(&q, q.head.at, RANK_OK, 0, 'w');
+    answer(&q, q.head.at, RANK_OK, 8, 'w'); /* the first piece alone */
+    answer(&q, q.head.at, RANK_OK, q.bytes - 1, 'w');
+    answer(&q, q.head.at, RANK_OK, q.bytes + 1, 'w');
+    answer(&q, q.head.at + 1, RANK_OK, q.bytes, 'w');
+    answer(&q, q.head.at, RANK_ERR_BOUNDS, q.bytes, 'w');
+    answer(&q, q.head.at, RANK_OK, q.bytes, 'r');
+    answer(&q, q.head.at, RANK_OK, q.bytes, 'w');
 }
 
 /* A get of one piece, and one of several, from a target that replies like that. */
