@@ -25,6 +25,8 @@ struct rk_conn;
 rank_status_t rk_world_open(int level, bool progress_thread, bool launched, struct rk_ctx **out);
 /* Collective. */
 void rk_world_close(struct rk_ctx *ctx);
+/* meet.c: set up the node, and the network if needed; then fence. Collective over the job. */
+rank_status_t rk_world_meet(struct rk_ctx *ctx);
 /* Close what rk_world_open has opened and failed. */
 void rk_world_abandon(struct rk_ctx *ctx);
 
