@@ -218,9 +218,9 @@ static void give_keys(struct be_window *window)
     if (!keys || !lens)
         be_abort(1, "rankbench: out of memory");
     if (window->sort == BE_ALLOC)
-        backend_rank_must(rank_ctx_alloc(ctx, RANK_MEM_HOST, (int64_t)window->bytes, ACCESS, &window->base, &window->mem), "rank_ctx_alloc");
+        backend_rank_must(rank_ctx_alloc(ctx, (int64_t)window->bytes, ACCESS, &window->base, &window->mem), "rank_ctx_alloc");
     else
-        backend_rank_must(rank_ctx_reg(ctx, RANK_MEM_HOST, window->base, (int64_t)window->bytes, ACCESS, &window->mem), "rank_reg");
+        backend_rank_must(rank_ctx_reg(ctx, window->base, (int64_t)window->bytes, ACCESS, &window->mem), "rank_reg");
     backend_rank_must(rank_rkey_pack(window->mem, key, &len), "rank_rkey_pack");
     mine = (int64_t)len;
     backend_rank_must(rank_allgather(&mine, lens, 1, RANK_INT64, world), "rank_allgather");
@@ -240,7 +240,7 @@ static bool backend_rank_alloc(struct be_window *window, struct be_mem mem)
 
     if (device)
         backend_cuda_enter(mem.device);
-    st = rank_alloc(world, device ? RANK_MEM_CUDA : RANK_MEM_HOST, (int64_t)window->bytes, 0, &window->base, &window->mem);
+    st = rank_alloc(world, device ? RANK_MEM_CUDA : RANK_MEM_HOST, (int64_t)window->bytes, &window->base, &window->mem);
     if (device)
         backend_cuda_leave();
     for (int r = 0; !st && r < size; r++)

@@ -206,7 +206,7 @@ static void make_for_us(struct place *p, enum sort sort)
     void *base = NULL;
 
     if (sort == OWN) {
-        putv_vs_ucx_must(rank_alloc(world, RANK_MEM_HOST, (int64_t)room, 0, &base, &p->key), "rank_alloc");
+        putv_vs_ucx_must(rank_alloc(world, RANK_MEM_HOST, (int64_t)room, &base, &p->key), "rank_alloc");
         p->base = base;
         return;
     }

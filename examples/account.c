@@ -97,7 +97,7 @@ int main(int argc, char **argv)
     if (rounds < 1)
         rank_abort(2, "account: how many rounds?");
     must(lock_create(rank_world(), &lock), "lock_create");
-    must(rank_alloc(rank_world(), RANK_MEM_HOST, WORDS * 8, 0, (void **)&balance, &mem), "rank_alloc");
+    must(rank_alloc(rank_world(), RANK_MEM_HOST, WORDS * 8, (void **)&balance, &mem), "rank_alloc");
     if (dies >= size)
         rank_abort(2, "account: --die needs a rank");
     made = work(&lock, mem, rounds, dies, &took);

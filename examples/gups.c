@@ -71,7 +71,7 @@ int main(int argc, char **argv)
     words = 1ull << log2;
     local = (words + (uint64_t)size - 1) / (uint64_t)size;
     updates = local * (uint64_t)per_word;
-    must(rank_alloc(rank_world(), RANK_MEM_HOST, (int64_t)local * 8, 0, (void **)&mine, &mem),
+    must(rank_alloc(rank_world(), RANK_MEM_HOST, (int64_t)local * 8, (void **)&mine, &mem),
          "rank_alloc");
     for (uint64_t i = 0; i < local; i++)
         mine[i] = i * (uint64_t)size + (uint64_t)me;

@@ -8,7 +8,7 @@ enum { TAIL, NEXT, GRANTED, WORDS };
 rank_status_t lock_create(rank_team_t team, struct lock *lock)
 {
     void *mine;
-    rank_status_t st = rank_alloc(team, RANK_MEM_HOST, WORDS * 8, 0, &mine, &lock->mem);
+    rank_status_t st = rank_alloc(team, RANK_MEM_HOST, WORDS * 8, &mine, &lock->mem);
 
     lock->mine = mine;
     lock->me = rank_team_rank(team);

@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     if (limit < 1)
         rank_abort(2, "primes: below which number?");
     must(rank_alloc(rank_world(), RANK_MEM_HOST,
-                    (int64_t)(sizeof(*shared) + (size_t)size * sizeof(*all)), 0, (void **)&shared,
+                    (int64_t)(sizeof(*shared) + (size_t)size * sizeof(*all)), (void **)&shared,
                     &mem),
          "rank_alloc");
     mine = take_part(mem, limit);

@@ -45,7 +45,7 @@ static void serve(rank_ctx_t ctx, const char *where)
     fflush(stdout);
     must(rank_accept(listener, -1, &conn), "accept");
     must(rank_conn_info(conn, &info), "info");
-    must(rank_ctx_reg(ctx, RANK_MEM_HOST, memory, (int64_t)BLOCKS_MAX * BLOCK, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &mem), "register");
+    must(rank_ctx_reg(ctx, memory, (int64_t)BLOCKS_MAX * BLOCK, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &mem), "register");
     len = sizeof(key);
     must(rank_rkey_pack(mem, key, &len), "pack");
     must(rank_send(key, (int64_t)len, RANK_BYTE, 0, TAG_KEY, conn), "send");

@@ -14,6 +14,8 @@
  *   - Only rank_abort ends the process, and some errors with RANK_ERRORS=abort.
  *   - A struct that begins with size is initialized by its macro, for example RANK_INIT_OPTS_INIT. It may grow.
  *   - Inputs come first, outputs last. Outputs are written only on success, envelopes also by a truncated receive.
+ *   - timeout_ns, the last input, is the most that a call waits before RANK_ERR_TIMED_OUT: 0 does not wait, but makes
+ *     progress once if the call completes operations, and a negative one is for ever.
  *   - Messages and collectives count elements of the datatype. One-sided calls and a rank_iov_t count bytes.
  *   - Counts are int64_t, ranks are int, tags are int64_t >= 0.
  *   - Until a request is complete, its send buffer may be read, but not changed. A receive buffer must not be accessed.

@@ -256,7 +256,7 @@ static void serve_keys(const struct peer_case *c)
     peer_put_word(1);
     peer_get_word();
     for (int64_t i = 0; i < c->blocks; i++)
-        peer_must(rank_ctx_reg(ctx, RANK_MEM_HOST, base + 2 * c->bytes * i, c->bytes, RANK_ACCESS_READ, &mems[i]),
+        peer_must(rank_ctx_reg(ctx, base + 2 * c->bytes * i, c->bytes, RANK_ACCESS_READ, &mems[i]),
                   "rank_ctx_reg");
     peer_must(rank_rkeys_pack(c->blocks, mems, NULL, &len), "rank_rkeys_pack");
     keys = peer_memory((int64_t)len);
@@ -403,11 +403,11 @@ static void share_target(bool alloc)
         return;
     }
     if (alloc) {
-        peer_must(rank_ctx_alloc(ctx, RANK_MEM_HOST, target_bytes, both, &base, &target_mem), "rank_ctx_alloc");
+        peer_must(rank_ctx_alloc(ctx, target_bytes, both, &base, &target_mem), "rank_ctx_alloc");
         target = base;
     } else {
         target = peer_memory(target_bytes);
-        peer_must(rank_ctx_reg(ctx, RANK_MEM_HOST, target, target_bytes, both, &target_mem), "rank_ctx_reg");
+        peer_must(rank_ctx_reg(ctx, target, target_bytes, both, &target_mem), "rank_ctx_reg");
     }
     peer_must(rank_rkey_pack(target_mem, key, &len), "rank_rkey_pack");
     peer_put(key, (int64_t)len);

@@ -29,12 +29,12 @@ rank_status_t go_signal_wait(go_ctx *c, rank_mem_t mem, int64_t offset, int cmp,
 
 rank_status_t go_mem_register(go_ctx *c, void *data, int64_t n, unsigned access, rank_mem_t *mem)
 {
-    return GO_CONTEXT_CALL(c, rank_ctx_reg(c->ctx, RANK_MEM_HOST, data, n, access, mem));
+    return GO_CONTEXT_CALL(c, rank_ctx_reg(c->ctx, data, n, access, mem));
 }
 
 rank_status_t go_mem_alloc(go_ctx *c, int64_t n, unsigned access, void **data, rank_mem_t *mem)
 {
-    return GO_CONTEXT_CALL(c, rank_ctx_alloc(c->ctx, RANK_MEM_HOST, n, access, data, mem));
+    return GO_CONTEXT_CALL(c, rank_ctx_alloc(c->ctx, n, access, data, mem));
 }
 
 rank_status_t go_mem_deregister(go_ctx *c, rank_mem_t mem, int64_t timeout_ns)
@@ -49,7 +49,7 @@ rank_status_t go_mem_pack(go_ctx *c, rank_mem_t mem, void *key, size_t *len)
 
 rank_status_t go_team_alloc(go_team *c, int64_t n, void **data, rank_mem_t *mem)
 {
-    return GO_TEAM_CALL(c, rank_alloc(c->team, RANK_MEM_HOST, n, 0, data, mem));
+    return GO_TEAM_CALL(c, rank_alloc(c->team, RANK_MEM_HOST, n, data, mem));
 }
 
 rank_status_t go_team_free(go_team *c, rank_mem_t mem)

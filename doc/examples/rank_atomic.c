@@ -21,7 +21,7 @@ int main(void)
     int64_t one = 1, ticket;
 
     must(rank_init(NULL));
-    must(rank_alloc(rank_world(), RANK_MEM_HOST, sizeof(ticket), 0, &ptr, &mem));
+    must(rank_alloc(rank_world(), RANK_MEM_HOST, sizeof(ticket), &ptr, &mem));
     must(rank_atomic(RANK_AMO_FETCH_ADD, RANK_INT64, &one, 0, mem, 0, &ticket));
     if (ticket < 0 || ticket >= rank_team_size(rank_world()))
         rank_abort(1, "a ticket is out of range");

@@ -26,7 +26,7 @@ int main(void)
     int rank = rank_team_rank(rank_world()), size = rank_team_size(rank_world());
     int next = (rank + 1) % size;
     int64_t value = rank;
-    must(rank_alloc(rank_world(), RANK_MEM_HOST, sizeof(value), 0, &ptr, &mem));
+    must(rank_alloc(rank_world(), RANK_MEM_HOST, sizeof(value), &ptr, &mem));
     must(rank_put(&value, sizeof(value), next, mem, 0));
     must(rank_flush(mem, next));
     must(rank_barrier(rank_world()));

@@ -27,7 +27,7 @@ int main(void)
     int64_t value = 42;
 
     must(rank_init(NULL));
-    must(rank_alloc(rank_world(), RANK_MEM_HOST, sizeof(struct slot), 0, &ptr, &mem));
+    must(rank_alloc(rank_world(), RANK_MEM_HOST, sizeof(struct slot), &ptr, &mem));
     if (rank_team_rank(rank_world()) == 0) {
         must(rank_put_signal(&value, sizeof(value), 1, mem, offsetof(struct slot, value), mem,
                              offsetof(struct slot, signal), 1, RANK_SIGNAL_SET));

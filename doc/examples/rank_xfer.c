@@ -27,7 +27,7 @@ int main(void)
 
     int rank = rank_team_rank(rank_world()), size = rank_team_size(rank_world());
     int next = (rank + 1) % size;
-    must(rank_alloc(rank_world(), RANK_MEM_HOST, 1024, 0, &ptr, &mem));
+    must(rank_alloc(rank_world(), RANK_MEM_HOST, 1024, &ptr, &mem));
     mine = ptr;
     values[0] = rank;
     values[1] = rank * 10;

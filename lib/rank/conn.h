@@ -48,17 +48,15 @@ RANK_API rank_status_t rank_ctx_progress_arm(rank_ctx_t ctx);
  * As rank_reg, in a context, with the rights of peers: RANK_ACCESS_READ, RANK_ACCESS_WRITE or both. They are part of the
  * key. Puts and signals need RANK_ACCESS_WRITE, gets RANK_ACCESS_READ, atomics that return a value need both.
  * RANK_ERR_ARG: access is 0 or has other bits. A call of a peer that needs another right fails with RANK_ERR_ARG there.
- * RANK_ERR_NOT_SUPPORTED: kind is RANK_MEM_CUDA.
+ * RANK_ERR_NOT_SUPPORTED: ptr is not host memory.
  */
-RANK_API rank_status_t rank_ctx_reg(rank_ctx_t ctx, rank_mem_kind_t kind, void *ptr, int64_t bytes, unsigned access,
-                                    rank_mem_t *mem);
+RANK_API rank_status_t rank_ctx_reg(rank_ctx_t ctx, void *ptr, int64_t bytes, unsigned access, rank_mem_t *mem);
 /*
  * Allocate memory, zeroed, and register it so. It is shared memory, which peers of this host map. rank_dereg,
  * rank_dereg_timed and rank_ctx_close free it.
  * RANK_ERR_NO_MEMORY: it does not fit. RANK_ERR_SYSTEM: no file descriptor is left; the memory keeps one.
  */
-RANK_API rank_status_t rank_ctx_alloc(rank_ctx_t ctx, rank_mem_kind_t kind, int64_t bytes, unsigned access, void **ptr,
-                                      rank_mem_t *mem);
+RANK_API rank_status_t rank_ctx_alloc(rank_ctx_t ctx, int64_t bytes, unsigned access, void **ptr, rank_mem_t *mem);
 
 /* --------------------------------------------------------------------------- rank_connect: connect two processes */
 

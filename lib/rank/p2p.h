@@ -63,7 +63,7 @@ RANK_API rank_status_t rank_iprobe(int peer, int64_t tag, rank_team_t team, int 
 RANK_API rank_status_t rank_mprobe(int peer, int64_t tag, rank_team_t team,
                                    rank_message_t *message, rank_envelope_t *envelope);
 
-/* As rank_mprobe, for timeout_ns at most. 0: look once, with progress. Negative: for ever.
+/* As rank_mprobe, for timeout_ns at most.
  * RANK_ERR_TIMED_OUT: there was none. *message is unchanged. */
 RANK_API rank_status_t rank_mprobe_timed(int peer, int64_t tag, rank_team_t team, int64_t timeout_ns,
                                          rank_message_t *message, rank_envelope_t *envelope);

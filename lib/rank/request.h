@@ -57,7 +57,7 @@ RANK_API rank_status_t rank_waitsome(int64_t n, rank_request_t *reqs, int64_t *n
                                      rank_envelope_t *envelopes);
 
 /*
- * As rank_wait, rank_waitall and rank_waitsome, for timeout_ns at most. 0: look once, with progress. Negative: for ever.
+ * As rank_wait, rank_waitall and rank_waitsome, for timeout_ns at most.
  * RANK_ERR_TIMED_OUT: not complete by then. No request has ended, and all go on. Of rank_waitsome_timed: none is complete,
  *   and *ndone is 0.
  */

@@ -24,17 +24,16 @@ typedef enum rank_mem_kind {
 RANK_API rank_status_t rank_mem_kind(const void *ptr, rank_mem_kind_t *kind, int *device);
 
 /*
- * Allocate bytes on every rank of team, zeroed. Collective. Every rank gives the same bytes. flags is 0. *ptr is the
+ * Allocate bytes on every rank of team, zeroed. Collective. Every rank gives the same bytes. *ptr is the
  * part of this rank. *mem is the handle of all parts. Each part is aligned for every datatype. Fails on every rank
  * or on none.
  * RANK_MEM_CUDA: each part lies on the device of the calling thread's current context, or on device 0. Puts and gets
  * access it. Atomics and signals in it are RANK_ERR_NOT_SUPPORTED; keep signals in host memory.
- * RANK_ERR_ARG: the ranks give different sizes or kinds, or flags is not 0.
+ * RANK_ERR_ARG: the ranks give different sizes or kinds.
  * RANK_ERR_NO_MEMORY: a rank is out of memory, also of device memory.
  * RANK_ERR_NOT_SUPPORTED: kind is RANK_MEM_CUDA, and a rank has no such memory (RANK_CUDA).
  */
-RANK_API rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes,
-                                  uint64_t flags, void **ptr, rank_mem_t *mem);
+RANK_API rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, void **ptr, rank_mem_t *mem);
 
 /* Free the memory and set *mem to RANK_MEM_NULL. Collective. Waits for all ranks. */
 RANK_API rank_status_t rank_free(rank_mem_t *mem);
@@ -58,7 +57,6 @@ enum { RANK_ACCESS_READ = 1, RANK_ACCESS_WRITE = 2 };
 /*
  * As rank_dereg, and wait until the peers touch the memory no more. *mem becomes RANK_MEM_NULL in any case. Later
  * calls of peers on opened keys are RANK_ERR_HANDLE; puts report it at the next flush. Waits for timeout_ns at most.
- * 0: does not wait. Negative: for ever.
  * RANK_OK: all peers of this host have confirmed, or are gone.
  * RANK_ERR_TIMED_OUT: one has not, and may still touch the memory: do not use it for other data.
  */
@@ -280,7 +278,7 @@ RANK_API rank_status_t rank_wait_until(rank_mem_t mem, int64_t offset, rank_cmp_
 RANK_API rank_status_t rank_signal_wait(rank_mem_t mem, int64_t offset, rank_cmp_t cmp,
                                         uint64_t value, int peer, uint64_t *seen);
 
-/* As rank_signal_wait, for timeout_ns at most. 0: look once, with progress. Negative: for ever.
+/* As rank_signal_wait, for timeout_ns at most.
  * RANK_ERR_TIMED_OUT: there was none. *seen is unchanged. */
 RANK_API rank_status_t rank_signal_wait_timed(rank_mem_t mem, int64_t offset, rank_cmp_t cmp, uint64_t value, int peer,
                                               int64_t timeout_ns, uint64_t *seen);

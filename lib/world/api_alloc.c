@@ -370,8 +370,7 @@ static rank_status_t api_alloc_device(struct rank_mem *mem, struct rank_team *te
     return st ? st : rk_device_mem_share(mem, kind, part);
 }
 
-rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, uint64_t flags,
-                         void **ptr, rank_mem_t *out)
+rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, void **ptr, rank_mem_t *out)
 {
     RK_ENTER_TEAM(team);
     struct rank_mem *mem;
@@ -381,8 +380,6 @@ rank_status_t rank_alloc(rank_team_t team, rank_mem_kind_t kind, int64_t bytes, 
         return st;
     if (kind != RANK_MEM_HOST && kind != RANK_MEM_CUDA)
         return rk_arg_error(RANK_ERR_ARG, __func__, "kind %d is not defined", (int)kind);
-    if (flags)
-        return rk_arg_error(RANK_ERR_ARG, __func__, "flags %#llx are not defined", (unsigned long long)flags);
     if (!ptr || !out)
         return rk_arg_null(__func__, !ptr ? "ptr" : "mem");
     if (bytes < 0)
@@ -434,19 +431,15 @@ rank_status_t rank_free(rank_mem_t *mem)
 
 enum { BOTH_RIGHTS = RANK_ACCESS_READ | RANK_ACCESS_WRITE };
 
-static rank_status_t check_rights(const char *call, rank_mem_kind_t kind, unsigned access)
+static rank_status_t check_rights(const char *call, unsigned access)
 {
-    if (kind == RANK_MEM_CUDA)
-        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "device memory cannot be registered; copy it to host memory");
-    if (kind != RANK_MEM_HOST)
-        return rk_arg_error(RANK_ERR_ARG, call, "kind %d is not defined", (int)kind);
     if (access == 0 || access & ~(unsigned)BOTH_RIGHTS)
         return rk_arg_error(RANK_ERR_ARG, call, "access %#x is not defined: give RANK_ACCESS_READ, RANK_ACCESS_WRITE or both", access);
     return RANK_OK;
 }
 
-static rank_status_t mem_register_in(const char *call, rank_ctx_t handle, rank_mem_kind_t id, void *ptr, int64_t bytes,
-                                     unsigned access, rank_mem_t *out)
+static rank_status_t mem_register_in(const char *call, rank_ctx_t handle, void *ptr, int64_t bytes, unsigned access,
+                                     rank_mem_t *out)
 {
     const struct rk_kind *kind;
     struct rk_ctx *ctx;
@@ -454,7 +447,7 @@ static rank_status_t mem_register_in(const char *call, rank_ctx_t handle, rank_m
     int64_t end;
 
     if (!st)
-        st = check_rights(call, id, access);
+        st = check_rights(call, access);
     if (st)
         return st;
     if (!ptr || !out)
@@ -462,28 +455,28 @@ static rank_status_t mem_register_in(const char *call, rank_ctx_t handle, rank_m
     if (bytes < 0 || __builtin_add_overflow((int64_t)(uintptr_t)ptr, bytes, &end))
         return rk_arg_error(RANK_ERR_COUNT, call, "bytes %lld is negative or leaves the address space", (long long)bytes);
     if ((kind = rk_kind_of(ptr, (size_t)bytes)) != NULL)
-        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "memory of the kind %s cannot be registered", kind->name);
+        return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "memory of the kind %s cannot be registered; copy it to host memory", kind->name);
     RK_ENTER(ctx);
     return ctx->closing ? RANK_ERR_CLOSED : rk_mem_register(ctx->world, ptr, (size_t)bytes, access, out);
 }
 
 rank_status_t rank_reg(void *ptr, int64_t bytes, rank_mem_t *mem)
 {
-    return mem_register_in(__func__, RANK_CTX_NULL, RANK_MEM_HOST, ptr, bytes, BOTH_RIGHTS, mem);
+    return mem_register_in(__func__, RANK_CTX_NULL, ptr, bytes, BOTH_RIGHTS, mem);
 }
 
-rank_status_t rank_ctx_reg(rank_ctx_t ctx, rank_mem_kind_t kind, void *ptr, int64_t bytes, unsigned access, rank_mem_t *mem)
+rank_status_t rank_ctx_reg(rank_ctx_t ctx, void *ptr, int64_t bytes, unsigned access, rank_mem_t *mem)
 {
-    return mem_register_in(__func__, ctx, kind, ptr, bytes, access, mem);
+    return mem_register_in(__func__, ctx, ptr, bytes, access, mem);
 }
 
-rank_status_t rank_ctx_alloc(rank_ctx_t handle, rank_mem_kind_t kind, int64_t bytes, unsigned access, void **ptr, rank_mem_t *mem)
+rank_status_t rank_ctx_alloc(rank_ctx_t handle, int64_t bytes, unsigned access, void **ptr, rank_mem_t *mem)
 {
     struct rk_ctx *ctx;
     rank_status_t st = rk_root_find(__func__, handle, &ctx);
 
     if (!st)
-        st = check_rights(__func__, kind, access);
+        st = check_rights(__func__, access);
     if (st)
         return st;
     if (!ptr || !mem)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * meet.c: set up what the ranks of a job share: the node's segment and the network.
+ * meet.c: set up what ranks of a job share: segment of the node and network.
  *
  * The lowest local rank creates the segment, and the others attach it. The network opens before the one commit if it is
  * needed: the job spans nodes, an attach failed, or the user excluded shm. A fence follows.

@@ -60,7 +60,7 @@ void coll_barriers(struct coll_test *t)
     int64_t seen;
     void *ptr;
 
-    MP_OK(rank_alloc(t->team, RANK_MEM_HOST, 64, 0, &ptr, &mem));
+    MP_OK(rank_alloc(t->team, RANK_MEM_HOST, 64, &ptr, &mem));
     for (int64_t k = 1; k <= rounds; k++) {
         __atomic_store_n((int64_t *)ptr, k, __ATOMIC_RELEASE);
         if (coll_toss(t)) {

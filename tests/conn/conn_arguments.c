@@ -39,22 +39,18 @@ static void contexts(void)
     name[63] = '\0';
     OK(rank_ctx_open(&opts, &ctx));
     STATUS(rank_ctx_progress_fd(ctx, NULL), RANK_ERR_ARG);
-    STATUS(rank_ctx_reg(ctx, RANK_MEM_HOST, NULL, 1, both, &mem), RANK_ERR_ARG);
-    STATUS(rank_ctx_reg(ctx, RANK_MEM_HOST, &x, 1, both, NULL), RANK_ERR_ARG);
-    STATUS(rank_ctx_reg(ctx, RANK_MEM_HOST, &x, -1, both, &mem), RANK_ERR_COUNT);
+    STATUS(rank_ctx_reg(ctx, NULL, 1, both, &mem), RANK_ERR_ARG);
+    STATUS(rank_ctx_reg(ctx, &x, 1, both, NULL), RANK_ERR_ARG);
+    STATUS(rank_ctx_reg(ctx, &x, -1, both, &mem), RANK_ERR_COUNT);
     for (int alloc = 0; alloc < 2; alloc++) {
         for (unsigned access = 0; access <= 4; access += 4)
-            STATUS(alloc ? rank_ctx_alloc(ctx, RANK_MEM_HOST, 1, access, &ptr, &mem) : rank_ctx_reg(ctx, RANK_MEM_HOST, &x, 1, access, &mem),
+            STATUS(alloc ? rank_ctx_alloc(ctx, 1, access, &ptr, &mem) : rank_ctx_reg(ctx, &x, 1, access, &mem),
                    RANK_ERR_ARG);
-        STATUS(alloc ? rank_ctx_alloc(ctx, RANK_MEM_CUDA, 1, both, &ptr, &mem) : rank_ctx_reg(ctx, RANK_MEM_CUDA, &x, 1, both, &mem),
-               RANK_ERR_NOT_SUPPORTED);
-        STATUS(alloc ? rank_ctx_alloc(ctx, (rank_mem_kind_t)7, 1, both, &ptr, &mem) : rank_ctx_reg(ctx, (rank_mem_kind_t)7, &x, 1, both, &mem),
-               RANK_ERR_ARG);
     }
-    STATUS(rank_ctx_alloc(ctx, RANK_MEM_HOST, 1, both, NULL, &mem), RANK_ERR_ARG);
-    STATUS(rank_ctx_alloc(ctx, RANK_MEM_HOST, 1, both, &ptr, NULL), RANK_ERR_ARG);
-    STATUS(rank_ctx_alloc(ctx, RANK_MEM_HOST, -1, both, &ptr, &mem), RANK_ERR_COUNT);
-    STATUS(rank_ctx_alloc(ctx, RANK_MEM_HOST, 1ll << 62, both, &ptr, &mem), RANK_ERR_NO_MEMORY);
+    STATUS(rank_ctx_alloc(ctx, 1, both, NULL, &mem), RANK_ERR_ARG);
+    STATUS(rank_ctx_alloc(ctx, 1, both, &ptr, NULL), RANK_ERR_ARG);
+    STATUS(rank_ctx_alloc(ctx, -1, both, &ptr, &mem), RANK_ERR_COUNT);
+    STATUS(rank_ctx_alloc(ctx, 1ll << 62, both, &ptr, &mem), RANK_ERR_NO_MEMORY);
     copy = ctx;
     OK(rank_ctx_close(&ctx, 0));
     CHECK(ctx == RANK_CTX_NULL);
@@ -64,8 +60,8 @@ static void contexts(void)
     STATUS(rank_ctx_progress(copy), RANK_ERR_HANDLE);
     STATUS(rank_ctx_progress_fd(copy, &fd), RANK_ERR_HANDLE);
     STATUS(rank_ctx_progress_arm(copy), RANK_ERR_HANDLE);
-    STATUS(rank_ctx_reg(copy, RANK_MEM_HOST, &x, 1, both, &mem), RANK_ERR_HANDLE);
-    STATUS(rank_ctx_alloc(copy, RANK_MEM_HOST, 1, both, &ptr, &mem), RANK_ERR_HANDLE);
+    STATUS(rank_ctx_reg(copy, &x, 1, both, &mem), RANK_ERR_HANDLE);
+    STATUS(rank_ctx_alloc(copy, 1, both, &ptr, &mem), RANK_ERR_HANDLE);
     OK(rank_ctx_close(&ctx, -1));
 }
 

@@ -54,7 +54,7 @@ static rank_status_t reg_and_dereg(rank_ctx_t ctx)
 {
     static char memory[64];
     rank_mem_t mem;
-    rank_status_t st = rank_ctx_reg(ctx, RANK_MEM_HOST, memory, sizeof(memory), RANK_ACCESS_READ, &mem);
+    rank_status_t st = rank_ctx_reg(ctx, memory, sizeof(memory), RANK_ACCESS_READ, &mem);
 
     return st ? st : rank_dereg(&mem);
 }
@@ -168,8 +168,8 @@ static void share_memory(struct closing *c)
     size_t len = sizeof(key);
     void *ptr;
 
-    OK(rank_ctx_alloc(c->ctx, RANK_MEM_HOST, 4096, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &ptr, &c->mem));
-    OK(rank_ctx_alloc(c->ctx, RANK_MEM_HOST, 4096, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &ptr, &c->revoked));
+    OK(rank_ctx_alloc(c->ctx, 4096, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &ptr, &c->mem));
+    OK(rank_ctx_alloc(c->ctx, 4096, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &ptr, &c->revoked));
     OK(rank_rkey_pack(c->revoked, key, &len));
     OK(rank_send(&len, sizeof(len), RANK_BYTE, 1, 1, c->idle));
     OK(rank_send(key, (int64_t)len, RANK_BYTE, 1, 1, c->idle));

@@ -58,8 +58,8 @@ static void open_region(struct pair *p, struct region *r, rank_ctx_t ctx, rank_t
     r->data = aligned_alloc(4096, BIG);
     CHECK(r->data);
     memset(r->data, 1, BIG);
-    OK(rank_ctx_reg(ctx, RANK_MEM_HOST, r->data, BIG, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &r->mem));
-    OK(rank_ctx_alloc(ctx, RANK_MEM_HOST, BIG, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &ptr, &r->shared));
+    OK(rank_ctx_reg(ctx, r->data, BIG, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &r->mem));
+    OK(rank_ctx_alloc(ctx, BIG, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &ptr, &r->shared));
     open_key(r->mem, conn, &r->remote);
     open_key(r->shared, conn, &r->remote_shared);
     OK(rank_barrier(conn));
@@ -599,7 +599,7 @@ static void revoke_side(struct pair *p)
     while (!pair_has_come(p))
         OK(rank_ctx_progress(ctx)); /* for the other side's gets */
     pair_meet(p);
-    OK(rank_ctx_alloc(ctx, RANK_MEM_HOST, 64, RANK_ACCESS_READ, &ptr, &more));
+    OK(rank_ctx_alloc(ctx, 64, RANK_ACCESS_READ, &ptr, &more));
     OK(rank_dereg_timed(&more, 20 * SECOND)); /* until the other side is gone */
     death_clock_check("dereg", death_s);
     death_clock_stop();

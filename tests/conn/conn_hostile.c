@@ -99,7 +99,7 @@ static void listen_side(struct pair *p)
         opts.secret = NULL, opts.secret_bytes = 0;
     opts.timeout_ns = 5 * SECOND;
     listener = pair_listen(p, ctx, &opts);
-    OK(rank_ctx_reg(ctx, RANK_MEM_HOST, memory, 65536, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &mem));
+    OK(rank_ctx_reg(ctx, memory, 65536, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &mem));
     OK(rank_rkey_pack(mem, bytes, &len));
     memcpy(&key, bytes, sizeof(key));
     pair_put(p, &key.id, sizeof(key.id));

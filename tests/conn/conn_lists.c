@@ -16,7 +16,7 @@ static int nsteps = 15;
 
 static rank_status_t reg(void *ctx, void *ptr, int64_t bytes, rank_mem_t *mem)
 {
-    return rank_ctx_reg(ctx, RANK_MEM_HOST, ptr, bytes, RANK_ACCESS_READ | RANK_ACCESS_WRITE, mem);
+    return rank_ctx_reg(ctx, ptr, bytes, RANK_ACCESS_READ | RANK_ACCESS_WRITE, mem);
 }
 
 struct side {
@@ -179,7 +179,7 @@ static void middle_side(struct pair *p)
     } else {
         OK(rank_recv(&go, 1, RANK_INT32, s.lists.other, 1, s.conn, NULL));
         OK(rank_dereg(&s.lists.mem[0].own));
-        OK(rank_ctx_reg(s.ctx, RANK_MEM_HOST, &go, sizeof(go), RANK_ACCESS_READ, &other)); /* gets the same index */
+        OK(rank_ctx_reg(s.ctx, &go, sizeof(go), RANK_ACCESS_READ, &other)); /* gets the same index */
         OK(rank_send(&go, 1, RANK_INT32, s.lists.other, 1, s.conn));
         OK(rank_recv(&go, 1, RANK_INT32, s.lists.other, 1, s.conn, NULL));
     }

@@ -121,7 +121,7 @@ static void wait_for_end(rank_ctx_t ctx, rank_team_t conn, const char *what)
     rank_envelope_t e;
 
     CHECK(memory);
-    OK(rank_ctx_reg(ctx, RANK_MEM_HOST, memory, LONG, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &mem));
+    OK(rank_ctx_reg(ctx, memory, LONG, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &mem));
     OK(rank_rkey_pack(mem, key, &len));
     OK(rank_sendrecv(key, sizeof(key), RANK_BYTE, other, 9, theirs, sizeof(theirs), RANK_BYTE, other, 9, conn, NULL));
     OK(rank_rkey_open(conn, other, theirs, len, &remote));

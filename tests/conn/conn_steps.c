@@ -293,7 +293,7 @@ void steps_open(struct steps *s, rank_ctx_t ctx, rank_team_t conn, uint64_t seed
     CHECK(s->region && s->model);
     memset(s->region, 0, STEPS_REGION);
     memset(s->model, 0, STEPS_REGION);
-    OK(rank_ctx_reg(ctx, RANK_MEM_HOST, s->region, STEPS_REGION, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &s->mem));
+    OK(rank_ctx_reg(ctx, s->region, STEPS_REGION, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &s->mem));
     OK(rank_rkey_pack(s->mem, key, &len));
     OK(rank_sendrecv(key, sizeof(key), RANK_BYTE, other, TAG_KEY, theirs, sizeof(theirs), RANK_BYTE, other, TAG_KEY, conn,
                      NULL));

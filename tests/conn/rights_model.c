@@ -107,7 +107,7 @@ static void make_area(struct rights *r, struct area *a, int side, int i)
 
     a->fd = -1;
     if (a->sort == ALLOCATED) {
-        WORKS(rank_ctx_alloc(r->ctx, RANK_MEM_HOST, (int64_t)a->bytes, a->access, &at, &a->mem));
+        WORKS(rank_ctx_alloc(r->ctx, (int64_t)a->bytes, a->access, &at, &a->mem));
         for (size_t k = 0; k < a->bytes; k++)
             SHOULD(((char *)at)[k] == 0);
     } else {
@@ -128,7 +128,7 @@ static void make_area(struct rights *r, struct area *a, int side, int i)
     if (a->sort == PROTECTED)
         SHOULD(mprotect(at, room, PROT_READ) == 0);
     if (a->sort != ALLOCATED)
-        WORKS(rank_ctx_reg(r->ctx, RANK_MEM_HOST, at, (int64_t)a->bytes, a->access, &a->mem));
+        WORKS(rank_ctx_reg(r->ctx, at, (int64_t)a->bytes, a->access, &a->mem));
 }
 
 /* What a peer may do. */
@@ -461,7 +461,7 @@ void rights_many(rank_ctx_t ctx, rank_team_t team, int other, int n)
     SHOULD(mems && theirs && words);
     for (int i = 0; i < n; i++) {
         words[8 * i] = side * n + i;
-        WORKS(rank_ctx_reg(ctx, RANK_MEM_HOST, words + 8 * i, 64, RANK_ACCESS_READ, &mems[i]));
+        WORKS(rank_ctx_reg(ctx, words + 8 * i, 64, RANK_ACCESS_READ, &mems[i]));
     }
     WORKS(rank_rkeys_pack(n, mems, NULL, &r.len));
     r.list = malloc(r.len);

@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     mp_start(&mp, &argc, argv);
     here = mp.rank < mp.size / 2;
     MP_OK(rank_team_split(mp.world, here, 0, &living));
-    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 64, 0, &p, &mem));
+    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 64, &p, &mem));
     memset(p, 0, 64);
     mp_case(&mp, "cable");
     for (int r = 0; r < mp.size; r++) /* all connect to each other */

@@ -284,7 +284,7 @@ static rank_status_t alloc(struct scene *s)
 {
     rank_mem_t mem = RANK_MEM_NULL;
     void *p = NULL;
-    rank_status_t st = rank_alloc(s->team, RANK_MEM_HOST, (int64_t)s->bytes, 0, &p, &mem);
+    rank_status_t st = rank_alloc(s->team, RANK_MEM_HOST, (int64_t)s->bytes, &p, &mem);
 
     if (st) {
         MP_CHECK(mem == RANK_MEM_NULL && p == NULL);

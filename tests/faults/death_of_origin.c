@@ -37,7 +37,7 @@ static void make(struct scene *s, bool alloc, bool shared)
 
     s->fd = -1;
     if (alloc) {
-        MP_OK(rank_alloc(s->mp.world, RANK_MEM_HOST, BYTES, 0, &p, &s->own));
+        MP_OK(rank_alloc(s->mp.world, RANK_MEM_HOST, BYTES, &p, &s->own));
         s->mine = p;
         s->to = s->own;
         return;

@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 
     mp_start(&mp, &argc, argv);
     MP_CHECK_EQ(mp.size, 3);
-    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, sizeof(int64_t), 0, &part, &mem));
+    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, sizeof(int64_t), &part, &mem));
     *(int64_t *)part = 0;
     MP_OK(rank_allgather(&mine, pid, 1, RANK_INT64, mp.world));
     mp_case(&mp, "seldom");

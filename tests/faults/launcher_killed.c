@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     }
     mp_start(&mp, &argc, argv);
     mp_case(&mp, target);
-    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 1 << 20, 0, &p, &mem));
+    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 1 << 20, &p, &mem));
     pids = calloc((size_t)mp.size, sizeof(*pids));
     if (mp.rank == 0) {
         pid_t agent, supervisor, xrun;

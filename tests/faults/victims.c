@@ -190,7 +190,7 @@ static void play(struct job *j, int i)
         s->source = j->victim >= 0 ? j->victim : j->nliving + i;
     }
     if (row->flags & (REMOTE | ALLOCATED))
-        MP_OK(rank_alloc(s->team, RANK_MEM_HOST, LARGE, 0, &mine, &all));
+        MP_OK(rank_alloc(s->team, RANK_MEM_HOST, LARGE, &mine, &all));
     if (row->flags & ALLOCATED) {
         s->mem = s->own = all;
         s->source = s->victim;
@@ -248,7 +248,7 @@ static void refused(struct scene *s)
     IS_DEAD(rank_alltoall(s->out, s->in, SMALL, RANK_BYTE, s->team));
     IS_DEAD(after(rank_ibarrier(s->team, &req), &req));
     IS_DEAD(rank_team_dup(s->team, &dup));
-    IS_DEAD(rank_alloc(s->team, RANK_MEM_HOST, LARGE, 0, &p, &mem));
+    IS_DEAD(rank_alloc(s->team, RANK_MEM_HOST, LARGE, &p, &mem));
     MP_CHECK(dup == RANK_TEAM_NULL && mem == RANK_MEM_NULL && !p);
     IS_DEAD(rank_recv(s->in, 1, RANK_BYTE, s->victim, DATA, s->team, NULL));
     IS_DEAD(rank_send(s->out, 1, RANK_BYTE, s->victim, DATA, s->team));
@@ -357,7 +357,7 @@ int victims_main(int argc, char **argv, const struct row *rows, int nrows)
     place_ranks(&j);
     make_teams(&j);
     if (mp_flag(argc, argv, "--mapped")) {
-        MP_OK(rank_alloc(s->mp.world, RANK_MEM_HOST, 2 * (int64_t)HUGE, 0, &p, &mapped));
+        MP_OK(rank_alloc(s->mp.world, RANK_MEM_HOST, 2 * (int64_t)HUGE, &p, &mapped));
         s->out = p;
         s->in = s->out + HUGE;
     } else {

@@ -184,14 +184,13 @@ static void memory(const struct mp *mp)
     int device = 5;
 
     memset(&junk, 0x5a, sizeof(junk));
-    MP_STATUS(rank_alloc(RANK_TEAM_NULL, RANK_MEM_HOST, 64, 0, &p, &mem), RANK_ERR_HANDLE);
-    MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, -1, 0, &p, &mem), RANK_ERR_COUNT);
-    MP_STATUS(rank_alloc(mp->world, (rank_mem_kind_t)77, 64, 0, &p, &mem), RANK_ERR_ARG);
-    MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 64, 1ull << 63, &p, &mem), RANK_ERR_ARG);
-    MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, NULL, &mem), RANK_ERR_ARG);
-    MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, &p, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_alloc(RANK_TEAM_NULL, RANK_MEM_HOST, 64, &p, &mem), RANK_ERR_HANDLE);
+    MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, -1, &p, &mem), RANK_ERR_COUNT);
+    MP_STATUS(rank_alloc(mp->world, (rank_mem_kind_t)77, 64, &p, &mem), RANK_ERR_ARG);
+    MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 64, NULL, &mem), RANK_ERR_ARG);
+    MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 64, &p, NULL), RANK_ERR_ARG);
     MP_CHECK(p == NULL && mem == RANK_MEM_NULL);
-    MP_STATUS(rank_alloc(mp->world, RANK_MEM_CUDA, 64, 0, &p, &mem), RANK_ERR_NOT_SUPPORTED);
+    MP_STATUS(rank_alloc(mp->world, RANK_MEM_CUDA, 64, &p, &mem), RANK_ERR_NOT_SUPPORTED);
     MP_STATUS(rank_mem_kind(NULL, &kind, NULL), RANK_ERR_ARG);
     MP_STATUS(rank_mem_kind(&c, NULL, &device), RANK_ERR_ARG);
     MP_CHECK(device == 5 && kind == RANK_MEM_CUDA);
@@ -201,7 +200,7 @@ static void memory(const struct mp *mp)
     MP_STATUS(rank_reg(NULL, 8, &mem), RANK_ERR_ARG);
     MP_STATUS(rank_reg(&p, -1, &mem), RANK_ERR_COUNT);
     MP_STATUS(rank_reg(&p, INT64_MAX, &mem), RANK_ERR_COUNT);
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 100, 0, &p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 100, &p, &mem));
     bad[0] = RANK_MEM_NULL;
     bad[1] = (rank_mem_t)(void *)&junk;
     bad[2] = (rank_mem_t)(void *)mp->world;

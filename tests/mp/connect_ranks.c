@@ -18,7 +18,7 @@ static void use(struct mp *mp, rank_team_t conn, int there)
 
     MP_OK(rank_sendrecv(&to, 1, RANK_INT32, other, TAG, &from, 1, RANK_INT32, other, TAG, conn, NULL));
     MP_CHECK_EQ(from, there);
-    MP_OK(rank_ctx_reg(RANK_CTX_NULL, RANK_MEM_HOST, mine, BYTES, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &mem));
+    MP_OK(rank_ctx_reg(RANK_CTX_NULL, mine, BYTES, RANK_ACCESS_READ | RANK_ACCESS_WRITE, &mem));
     MP_OK(rank_rkey_pack(mem, key, &len));
     MP_OK(rank_sendrecv(key, sizeof(key), RANK_BYTE, other, TAG, theirs, sizeof(theirs), RANK_BYTE, other, TAG, conn, NULL));
     MP_STATUS(rank_rkey_open(conn, other, key, len, &remote), RANK_ERR_HANDLE); /* its own key is none of the peer */

@@ -62,7 +62,7 @@ static rank_status_t unequal_sizes(struct lines *l)
     void *p;
     rank_mem_t mem;
 
-    return rank_alloc(l->mp.world, RANK_MEM_HOST, 100 + l->mp.rank, 0, &p, &mem);
+    return rank_alloc(l->mp.world, RANK_MEM_HOST, 100 + l->mp.rank, &p, &mem);
 }
 
 static rank_status_t no_device(struct lines *l)
@@ -70,7 +70,7 @@ static rank_status_t no_device(struct lines *l)
     void *p;
     rank_mem_t mem;
 
-    return rank_alloc(l->mp.world, RANK_MEM_CUDA, 100, 0, &p, &mem);
+    return rank_alloc(l->mp.world, RANK_MEM_CUDA, 100, &p, &mem);
 }
 
 static rank_status_t second_init(struct lines *l)

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
         static char never;
         void *p;
         MP_OK(rank_team_dup(mp.world, &t));
-        MP_OK(rank_alloc(t, RANK_MEM_HOST, 100000, 0, &p, &mem));
+        MP_OK(rank_alloc(t, RANK_MEM_HOST, 100000, &p, &mem));
         MP_OK(rank_irecv(&never, 1, RANK_BYTE, peer < mp.size ? peer : mp.rank, 12345, mp.world,
                          &req));
     }

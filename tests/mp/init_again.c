@@ -44,7 +44,7 @@ static void one_life(struct handles *h, int64_t round)
     MP_OK(rank_allreduce(&mine, &sum, 1, RANK_INT64, RANK_SUM, h->world));
     MP_CHECK_EQ(sum, round * n * n + (int64_t)n * (n - 1) / 2);
     MP_OK(rank_team_split(h->world, me % 2, 0, &h->half));
-    MP_OK(rank_alloc(h->world, RANK_MEM_HOST, 4096, 0, &at, &h->mem));
+    MP_OK(rank_alloc(h->world, RANK_MEM_HOST, 4096, &at, &h->mem));
     MP_OK(rank_put(&mine, 8, (me + 1) % n, h->mem, 0));
     MP_OK(rank_flush(h->mem, RANK_ALL));
     MP_OK(rank_barrier(h->world));

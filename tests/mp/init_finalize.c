@@ -40,7 +40,7 @@ static void try_all(rank_team_t team)
     REFUSED(rank_sendrecv(&a, 1, RANK_INT64, 0, 0, &b, 1, RANK_INT64, 0, 0, team, &env));
     REFUSED(rank_probe(0, 0, team, &env));
     REFUSED(rank_iprobe(0, 0, team, &i, &env));
-    REFUSED(rank_alloc(team, RANK_MEM_HOST, 64, 0, &p, &mem));
+    REFUSED(rank_alloc(team, RANK_MEM_HOST, 64, &p, &mem));
     REFUSED(rank_free(&mem));
     REFUSED(rank_ptr(mem, 0, &p));
     REFUSED(rank_put(&a, 8, 0, mem, 0));

@@ -87,7 +87,7 @@ static void one_sided(struct mp *mp, char *block, char *vast)
     rank_mem_t mem;
     void *mine;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, BLOCK, 0, &mine, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, BLOCK, &mine, &mem));
     mp_fill(block, BLOCK, 22);
     if (mp->rank == 0) {
         for (int i = 0; i <= TIMES; i++)

@@ -556,7 +556,7 @@ static void test_onesided(const struct mp *mp)
     rank_mem_t mem, none;
     void *ptr;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 4 << 20, 0, &ptr, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 4 << 20, &ptr, &mem));
     for (int i = 0; i < 2 * SIZES; i++) {
         size_t n = (size_t)sizes[i / 2];
         struct buf b = buf_new(true, n);
@@ -617,8 +617,8 @@ static void test_allocated(const struct mp *mp)
     int64_t word = 1;
     int device;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, &flags, &signals));
-    MP_OK(rank_alloc(mp->world, RANK_MEM_CUDA, BYTES, 0, &ptr, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, &flags, &signals));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_CUDA, BYTES, &ptr, &mem));
     copy_any(host, NULL, ptr, kind, BYTES);
     for (int i = 0; i < BYTES; i += 509)
         MP_CHECK_EQ(host[i], 0);
@@ -663,10 +663,10 @@ static void test_allocated(const struct mp *mp)
     MP_STATUS(rank_put(NULL, 8, to, mem, 0), RANK_ERR_ARG);
     MP_OK(rank_put(host, 8, RANK_PROC_NULL, mem, 0));
     MP_OK(rank_free(&mem));
-    MP_STATUS(rank_alloc(mp->world, RANK_MEM_CUDA, -1, 0, &ptr, &mem), RANK_ERR_COUNT);
+    MP_STATUS(rank_alloc(mp->world, RANK_MEM_CUDA, -1, &ptr, &mem), RANK_ERR_COUNT);
     if (mp->size > 1) {
-        MP_STATUS(rank_alloc(mp->world, RANK_MEM_CUDA, 8 + mp->rank, 0, &ptr, &mem), RANK_ERR_ARG);
-        MP_STATUS(rank_alloc(mp->world, mp->rank ? RANK_MEM_HOST : RANK_MEM_CUDA, 8, 0, &ptr, &mem), RANK_ERR_ARG);
+        MP_STATUS(rank_alloc(mp->world, RANK_MEM_CUDA, 8 + mp->rank, &ptr, &mem), RANK_ERR_ARG);
+        MP_STATUS(rank_alloc(mp->world, mp->rank ? RANK_MEM_HOST : RANK_MEM_CUDA, 8, &ptr, &mem), RANK_ERR_ARG);
     }
     MP_OK(rank_free(&signals));
     free(host);

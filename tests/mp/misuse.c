@@ -20,7 +20,7 @@ static void wrong_arguments(const struct mp *mp)
     MP_STATUS(rank_irecv(buf, -4, RANK_BYTE, 0, 0, mp->world, NULL), RANK_ERR_COUNT);
     MP_STATUS(rank_allreduce(buf, RANK_IN_PLACE, 1, RANK_INT32, RANK_SUM, mp->world), RANK_ERR_ARG);
     MP_STATUS(rank_bcast(buf, 1, RANK_BYTE, mp->size, mp->world), RANK_ERR_RANK);
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, &part, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, &part, &mem));
     MP_STATUS(rank_put(buf, 8, 0, mem, 60), RANK_ERR_BOUNDS);
     MP_STATUS(rank_barrier(RANK_TEAM_NULL), RANK_ERR_HANDLE);
     MP_STATUS(rank_wait(NULL, NULL), RANK_ERR_ARG);
@@ -64,7 +64,7 @@ static void forks(const struct mp *mp)
     char c = 0;
     int how;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, &part, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, &part, &mem));
     MP_OK(rank_irecv(&c, 1, RANK_BYTE, mp->rank, 5, mp->world, &req));
     for (int i = 0; i < 2; i++) {
         pid = fork();
@@ -96,7 +96,7 @@ static void after_the_end(struct mp *mp)
     char c = 0;
     static char parts[200];
 
-    MP_OK(rank_alloc(world, RANK_MEM_HOST, 64, 0, &part, &mem));
+    MP_OK(rank_alloc(world, RANK_MEM_HOST, 64, &part, &mem));
     MP_OK(rank_isend("x", 1, RANK_BYTE, mp->rank, 6, world, &sent));
     MP_OK(rank_irecv(&c, 1, RANK_BYTE, mp->rank, 6, world, &never));
     MP_OK(rank_wait(&never, NULL));

@@ -242,7 +242,7 @@ static void symmetric(struct mp *mp)
     rank_mem_t mem;
     void *ptr;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, BYTES, 0, &ptr, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, BYTES, &ptr, &mem));
     shape_random(&to, BYTES / 2, &random, false);
     mp_fill(ptr, BYTES / 2, (uint64_t)mp->rank);
     MP_OK(rank_isend(ptr, BYTES / 2, RANK_BYTE, right(mp), 1, mp->world, &req));

@@ -151,9 +151,9 @@ static void mapped(struct mp *mp)
     rank_team_t alone;
 
     for (int k = 0; k < 2; k++)
-        MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, MOST + SIZES + GUARD, 0, &ours[k], &mem[k]));
+        MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, MOST + SIZES + GUARD, &ours[k], &mem[k]));
     MP_OK(rank_team_split(mp->world, mp->rank, 0, &alone));
-    MP_OK(rank_alloc(alone, RANK_MEM_HOST, MOST + SIZES + GUARD, 0, &own, &own_mem));
+    MP_OK(rank_alloc(alone, RANK_MEM_HOST, MOST + SIZES + GUARD, &own, &own_mem));
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
         char *out = kinds[k] & FROM ? ours[0] : mine[0];
         char *in = kinds[k] & OWN ? own : kinds[k] & TO ? ours[1] : mine[1];

@@ -176,7 +176,7 @@ static void one_sided(const struct mp *mp)
     void *mine, *at = &v;
     rank_piece_t piece = {.local = &v, .bytes = 8, .offset = 0};
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, &mine, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, &mine, &mem));
     MP_OK(rank_put(&v, 8, null, mem, 0));
     MP_OK(rank_get(&v, 8, null, mem, 0));
     MP_OK(rank_iput(&v, 8, null, mem, 0, &req));

@@ -702,9 +702,9 @@ static void make(struct mixed *m)
     void *p;
 
     MP_CHECK(m->mp.size <= RANKS);
-    MP_OK(rank_alloc(m->mp.world, RANK_MEM_HOST, (int64_t)bytes, 0, &p, &m->window));
+    MP_OK(rank_alloc(m->mp.world, RANK_MEM_HOST, (int64_t)bytes, &p, &m->window));
     m->mine[0] = p;
-    MP_OK(rank_alloc(m->mp.world, RANK_MEM_HOST, (int64_t)(SLOTS * m->max), 0, &p, &m->slots));
+    MP_OK(rank_alloc(m->mp.world, RANK_MEM_HOST, (int64_t)(SLOTS * m->max), &p, &m->slots));
     for (int i = 0; i < SLOTS; i++)
         m->slot[i] = (char *)p + (size_t)i * m->max;
     m->mine[1] = mp_alloc(bytes);

@@ -107,7 +107,7 @@ static void one_sided(rank_team_t team)
     rank_mem_t mem;
     void *ptr;
 
-    MP_OK(rank_alloc(team, RANK_MEM_HOST, 64, 0, &ptr, &mem));
+    MP_OK(rank_alloc(team, RANK_MEM_HOST, 64, &ptr, &mem));
     part = ptr;
     MP_OK(rank_put(&v, 8, (rank + 1) % size, mem, 8));
     MP_OK(rank_flush(mem, RANK_ALL));

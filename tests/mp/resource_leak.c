@@ -23,7 +23,7 @@ static void memory(struct mp *mp)
     rank_mem_t mem;
     char *p, c = 1;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 200000, 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 200000, (void **)&p, &mem));
     for (int r = 0; r < mp->size; r++)
         MP_OK(rank_put(&c, 1, r, mem, 100 + mp->rank));
     MP_OK(rank_flush(mem, RANK_ALL));

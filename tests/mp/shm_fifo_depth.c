@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 
     mp_start(&mp, &argc, argv);
     random = mp.seed;
-    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, sizeof(int64_t), 0, &reported, &mem));
+    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, sizeof(int64_t), &reported, &mem));
     mp_case(&mp, "stream");
     if (mp.rank < 2)
         stream(&mp, &random, mem, reported);

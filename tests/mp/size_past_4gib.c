@@ -24,7 +24,7 @@ static void one_sided(struct mp *mp)
     void *p;
     char a[4096], b[4096];
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, big, 0, &p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, big, &p, &mem));
     mp_fill(a, sizeof(a), 14);
     if (mp->rank == 0) {
         MP_OK(rank_put(a, sizeof(a), 1, mem, big - 4096));
@@ -115,7 +115,7 @@ static void mapped_message(struct mp *mp)
     rank_mem_t mem;
     char *mine;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, big, 0, (void **)&mine, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, big, (void **)&mine, &mem));
     for (int i = 0; i < MARKS && mp->rank == 0; i++)
         mp_fill(mine + where[i], BYTES, (uint64_t)i + 20);
     if (mp->rank == 0) {
@@ -162,7 +162,7 @@ static void whole(struct mp *mp)
     rank_envelope_t env;
     rank_mem_t mem;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, big, 0, (void **)&mine, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, big, (void **)&mine, &mem));
     moved(mp, mine, mem, 15);
     MP_OK(rank_free(&mem));
     if (mp->rank == 1) {

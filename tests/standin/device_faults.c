@@ -177,8 +177,8 @@ static void onesided_broken(const struct scene *s, int64_t n)
     rank_mem_t mem, plain;
     void *ptr, *mapped, *flags;
 
-    MP_OK(rank_alloc(world, RANK_MEM_CUDA, MOST, 0, &ptr, &mem));
-    MP_OK(rank_alloc(world, RANK_MEM_HOST, MOST, 0, &flags, &plain));
+    MP_OK(rank_alloc(world, RANK_MEM_CUDA, MOST, &ptr, &mem));
+    MP_OK(rank_alloc(world, RANK_MEM_HOST, MOST, &flags, &plain));
     if (s->mp.rank == 0) {
         MP_OK(rank_ptr(mem, 1, &mapped));
         if (mapped) {
@@ -241,8 +241,8 @@ static void test_memory(struct scene *s)
     void *ptr;
 
     for (int i = 0; i < 3; i++) {
-        MP_STATUS(rank_alloc(s->mp.world, RANK_MEM_CUDA, 64 << 20, 0, &ptr, &mem), RANK_ERR_NO_MEMORY);
-        MP_OK(rank_alloc(s->mp.world, RANK_MEM_CUDA, 6 << 20, 0, &ptr, &mem));
+        MP_STATUS(rank_alloc(s->mp.world, RANK_MEM_CUDA, 64 << 20, &ptr, &mem), RANK_ERR_NO_MEMORY);
+        MP_OK(rank_alloc(s->mp.world, RANK_MEM_CUDA, 6 << 20, &ptr, &mem));
         MP_OK(rank_free(&mem));
     }
 }
@@ -257,7 +257,7 @@ static void test_alloc(struct scene *s)
         int32_t mine[2], all[2] = {0, 0}, word = 4711 + i, back = 0;
         rank_mem_t mem;
         void *ptr;
-        rank_status_t st = rank_alloc(s->mp.world, RANK_MEM_CUDA, 3 << 20, 0, &ptr, &mem);
+        rank_status_t st = rank_alloc(s->mp.world, RANK_MEM_CUDA, 3 << 20, &ptr, &mem);
 
         mine[0] = st;
         mine[1] = -(int32_t)st;
@@ -287,7 +287,7 @@ static void test_without(struct scene *s)
     rank_mem_t mem;
     void *ptr;
 
-    MP_STATUS(rank_alloc(s->mp.world, RANK_MEM_CUDA, 8, 0, &ptr, &mem), RANK_ERR_NOT_SUPPORTED);
+    MP_STATUS(rank_alloc(s->mp.world, RANK_MEM_CUDA, 8, &ptr, &mem), RANK_ERR_NOT_SUPPORTED);
     MP_OK(rank_mem_kind(&found, &found, NULL));
     MP_CHECK_EQ(found, RANK_MEM_HOST);
 }
@@ -300,7 +300,7 @@ static void test_sticky(struct scene *s)
     void *ptr, *host;
     int n = 0;
 
-    MP_OK(rank_alloc(s->mp.world, RANK_MEM_CUDA, MOST, 0, &ptr, &mem));
+    MP_OK(rank_alloc(s->mp.world, RANK_MEM_CUDA, MOST, &ptr, &mem));
     host = mp_alloc(MOST);
     memset(host, 0, MOST);
     for (; s->mp.rank == 0 && n < 8 && !st; n++)
@@ -326,7 +326,7 @@ static void test_fork(struct scene *s)
     pid_t pid;
 
     kind = device_memory(s->mp.rank);
-    MP_OK(rank_alloc(s->mp.world, RANK_MEM_CUDA, 4096, 0, &ptr, &mem));
+    MP_OK(rank_alloc(s->mp.world, RANK_MEM_CUDA, 4096, &ptr, &mem));
     pid = fork();
     MP_CHECK(pid >= 0);
     if (pid == 0) {
@@ -353,7 +353,7 @@ static void test_death(struct scene *s)
     double begun;
     void *ptr;
 
-    MP_OK(rank_alloc(s->mp.world, RANK_MEM_CUDA, 4096, 0, &ptr, &mem));
+    MP_OK(rank_alloc(s->mp.world, RANK_MEM_CUDA, 4096, &ptr, &mem));
     MP_OK(rank_put(&word, 4, 0, mem, 4 * s->mp.rank));
     mp_barrier(s->mp.world);
     if (s->mp.rank == 0)

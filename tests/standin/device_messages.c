@@ -118,7 +118,7 @@ static void test_symmetric(void)
     rank_mem_t mem;
     void *ptr;
 
-    MP_OK(rank_alloc(mp.world, RANK_MEM_CUDA, 300000, 0, &ptr, &mem));
+    MP_OK(rank_alloc(mp.world, RANK_MEM_CUDA, 300000, &ptr, &mem));
     if (mp.rank == 0)
         MP_OK(rank_send(ptr, 300000, RANK_BYTE, 1, 1, mp.world));
     else if (mp.rank == 1)

@@ -252,7 +252,7 @@ static void test_long_puts(void)
     rank_mem_t mem;
     void *ptr;
 
-    MP_OK(rank_alloc(mp.world, RANK_MEM_CUDA, MOST, 0, &ptr, &mem));
+    MP_OK(rank_alloc(mp.world, RANK_MEM_CUDA, MOST, &ptr, &mem));
     if (mp.rank == 0) {
         parcel_fill(&p, 7);
         MP_OK(rank_put(p.part[0].base, MOST, 1, mem, 0));
@@ -369,7 +369,7 @@ static void test_threads(void)
     rank_mem_t mem;
     void *ptr;
 
-    MP_OK(rank_alloc(mp.world, RANK_MEM_CUDA, THREADS * MOST, 0, &ptr, &mem));
+    MP_OK(rank_alloc(mp.world, RANK_MEM_CUDA, THREADS * MOST, &ptr, &mem));
     for (int k = 0; k < THREADS; k++) {
         struct parcel *all[] = {&works[k].send, &works[k].receive, &works[k].put, &works[k].got};
 
@@ -443,7 +443,7 @@ static void test_failing_puts(void)
     int64_t failed = 0, theirs = 0, mine;
     rank_mem_t mem;
 
-    MP_OK(rank_alloc(mp.world, RANK_MEM_CUDA, MOST, 0, &owned.part[0].base, &mem));
+    MP_OK(rank_alloc(mp.world, RANK_MEM_CUDA, MOST, &owned.part[0].base, &mem));
     owned.before = mp_alloc(MOST);
     for (uint64_t k = 0; k < 8; k++) {
         bool acts = (k % 2 == 0) == (mp.rank == 1), puts = k % 4 < 2;

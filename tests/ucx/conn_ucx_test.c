@@ -324,7 +324,7 @@ static void behind_guesses(void **state)
         unit_stderr_begin(&log);
         sides_open(&s, &channels[i]);
         sides_connect(&s, conn, channels[i].channel);
-        assert_int_equal(rank_ctx_reg(s.of[0], RANK_MEM_HOST, &word, sizeof(word), RANK_ACCESS_WRITE, &mem), RANK_OK);
+        assert_int_equal(rank_ctx_reg(s.of[0], &word, sizeof(word), RANK_ACCESS_WRITE, &mem), RANK_OK);
         exchange(conn);
         attack(conn, send_guesses, &mem->id);
         await_end(conn);

@@ -30,7 +30,7 @@ static bool works(rank_team_t team, int64_t value)
          rank_recv(&got, 1, RANK_INT64, 0, 5, team, NULL) == RANK_OK && rank_wait(&req, NULL) == RANK_OK && got == value;
     ok = ok && rank_allreduce(&value, &sum, 1, RANK_INT64, RANK_SUM, team) == RANK_OK && sum == value;
     ok = ok && rank_team_dup(team, &other) == RANK_OK && rank_barrier(other) == RANK_OK && rank_team_free(&other) == RANK_OK;
-    ok = ok && rank_alloc(team, RANK_MEM_HOST, 64, 0, &at, &mem) == RANK_OK;
+    ok = ok && rank_alloc(team, RANK_MEM_HOST, 64, &at, &mem) == RANK_OK;
     ok = ok && rank_put(&value, 8, 0, mem, 8) == RANK_OK && rank_flush(mem, 0) == RANK_OK && ((int64_t *)at)[1] == value;
     return ok && rank_free(&mem) == RANK_OK;
 }

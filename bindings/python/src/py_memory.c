@@ -70,7 +70,7 @@ PyObject *py_memory_register(py_context *owner, PyObject *object, unsigned acces
     }
     self->mem = RANK_MEM_NULL;
     self->hold = hold;
-    rank_status_t status = rank_ctx_reg(owner->ctx, RANK_MEM_HOST, view->buf, view->len, access, &self->mem);
+    rank_status_t status = rank_ctx_reg(owner->ctx, view->buf, view->len, access, &self->mem);
     if (status == RANK_OK)
         return (PyObject *)self;
     Py_DECREF((PyObject *)self);

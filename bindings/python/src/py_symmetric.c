@@ -24,7 +24,7 @@ struct alloc_call {
 static rank_status_t alloc_run(struct py_call *call)
 {
     struct alloc_call *self = (struct alloc_call *)call;
-    return rank_alloc(self->team, RANK_MEM_HOST, self->bytes, 0, &self->ptr, &self->mem);
+    return rank_alloc(self->team, RANK_MEM_HOST, self->bytes, &self->ptr, &self->mem);
 }
 
 static rank_status_t free_run(struct py_call *call)

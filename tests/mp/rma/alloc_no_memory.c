@@ -114,7 +114,7 @@ static void use(struct mp *mp, int64_t bytes)
     rank_mem_t mem;
     char *p;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, bytes, 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, bytes, (void **)&p, &mem));
     memset(p, 1, (size_t)bytes);
     mp_barrier(mp->world);
     for (int r = 0; r < mp->size; r++) {
@@ -130,7 +130,7 @@ static void refuse(struct mp *mp, int64_t bytes)
     rank_mem_t mem = RANK_MEM_NULL;
     void *p = NULL;
 
-    MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, bytes, 0, &p, &mem), RANK_ERR_NO_MEMORY);
+    MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, bytes, &p, &mem), RANK_ERR_NO_MEMORY);
     MP_CHECK(p == NULL && mem == RANK_MEM_NULL);
 }
 
@@ -151,7 +151,7 @@ static bool sum(struct mp *mp, struct cage *c)
     snprintf(pid, sizeof(pid), "%d", (int)getpid());
     MP_CHECK_EQ(put_text(c->dir, "cgroup.procs", pid), 0);
     mp_barrier(mp->world);
-    MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 90ll << 20, 0, &p, &mem), mp->size > 2 ? RANK_ERR_NO_MEMORY : RANK_OK);
+    MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 90ll << 20, &p, &mem), mp->size > 2 ? RANK_ERR_NO_MEMORY : RANK_OK);
     if (mp->size > 2)
         MP_CHECK(strstr(rank_status_reason(RANK_ERR_NO_MEMORY), is_v2() ? "memory.max" : "memory.limit_in_bytes"));
     else

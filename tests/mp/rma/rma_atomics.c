@@ -80,7 +80,7 @@ static void one_by_one(struct mp *mp)
     uint64_t around[4], *p;
     rank_mem_t mem;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 32 * mp->size, 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 32 * mp->size, (void **)&p, &mem));
     for (int k = 0; k < KINDS; k++) {
         for (rank_amo_t amo = RANK_AMO_ADD; amo <= RANK_AMO_FETCH_XOR; amo++) {
             bool defined = !kinds[k].real || amo <= RANK_AMO_SWAP;
@@ -127,7 +127,7 @@ static void compare_swap(struct mp *mp)
     uint64_t was, *p;
     rank_mem_t mem;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8 * mp->size, 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8 * mp->size, (void **)&p, &mem));
     for (int k = 0; k < KINDS; k++) {
         uint64_t a = bits_of(&kinds[k], 3), b = bits_of(&kinds[k], -9), c = bits_of(&kinds[k], 1000);
 
@@ -166,7 +166,7 @@ static void together(struct mp *mp, int each)
     uint32_t all = 1u << (mp->rank % 32);
     int n = mp->size < 32 ? mp->size : 32;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, sizeof(*p), 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, sizeof(*p), (void **)&p, &mem));
     for (int i = 0; i < each; i++) {
         MP_OK(rank_atomic(RANK_AMO_FETCH_OR, RANK_INT64, &(int64_t){0}, 0, mem,
                           offsetof(struct words, by_cswap), &old));
@@ -215,7 +215,7 @@ static void refused(struct mp *mp)
     rank_mem_t mem;
     int64_t *p, v = 0, r;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 20, 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 20, (void **)&p, &mem));
     for (int to = 0; to < mp->size; to++) {
         MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, &v, to, mem, 4, NULL), RANK_ERR_ARG);
         MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT32, &v, to, mem, 2, NULL), RANK_ERR_ARG);

@@ -27,7 +27,7 @@ static void set_up(struct mp *mp, struct target *t, bool registered)
     t->model = calloc((size_t)mp->size, SHARE);
     MP_CHECK(t->model != NULL && mp->size <= 32);
     if (!registered) {
-        MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, (int64_t)bytes, 0, (void **)&t->mine, &t->own));
+        MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, (int64_t)bytes, (void **)&t->mine, &t->own));
         for (int r = 0; r < mp->size; r++)
             t->mem[r] = t->own;
         return;

@@ -155,7 +155,7 @@ static void make(struct program *p)
         if (i >= REGISTERED) {
             register_mine(p, m, i);
         } else {
-            MP_OK(rank_alloc(p->mp.world, RANK_MEM_HOST, sizes[i], 0, (void **)&m->mine, &m->own));
+            MP_OK(rank_alloc(p->mp.world, RANK_MEM_HOST, sizes[i], (void **)&m->mine, &m->own));
             for (int r = 0; r < p->mp.size; r++)
                 m->to[r] = m->own;
         }

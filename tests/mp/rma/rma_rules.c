@@ -233,7 +233,7 @@ int main(int argc, char **argv)
     void *part;
 
     mp_start(&mp, &argc, argv);
-    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, BYTES, 0, &part, &mem));
+    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, BYTES, &part, &mem));
     mp_case(&mp, "requests");
     requests(&mp, mem, part);
     mp_case(&mp, "overlaps");

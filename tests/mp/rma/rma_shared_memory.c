@@ -317,7 +317,7 @@ static void twice(struct mp *mp)
     uint64_t word = 17 + (uint64_t)mp->rank, got;
     void *base;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 3 << 20, 0, &base, &alloc));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 3 << 20, &base, &alloc));
     for (int i = 0; i < 2; i++) {
         MP_OK(rank_reg((char *)base + 8, 1 << 20, &own[i]));
         theirs[i] = open_of(mp, own[i], to, from);

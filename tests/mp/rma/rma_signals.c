@@ -30,8 +30,8 @@ static void ring(struct mp *mp)
     rank_mem_t mem, sig;
     uint64_t *flag, turn = 0, seen;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, most, 0, (void **)&data, &mem));
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, (void **)&flag, &sig));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, most, (void **)&data, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, (void **)&flag, &sig));
     for (int s = 0; s < SIZES; s++) {
         for (int round = 0; round < 20; round++) {
             rank_signal_op_t op = round & 1 ? RANK_SIGNAL_ADD : RANK_SIGNAL_SET;
@@ -60,7 +60,7 @@ static void gathered(struct mp *mp)
     rank_mem_t mem;
     uint64_t *p, v;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8 * (mp->size + 1), 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8 * (mp->size + 1), (void **)&p, &mem));
     for (uint64_t round = 1; round <= 50; round++) {
         v = round * 100 + (uint64_t)mp->rank;
         MP_OK(rank_put_signal(&v, 8, 0, mem, 8 * (mp->rank + 1), mem, 0, 1, RANK_SIGNAL_ADD));
@@ -90,7 +90,7 @@ static void comparisons(struct mp *mp)
     rank_mem_t mem;
     uint64_t *p;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, (void **)&p, &mem));
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         __atomic_store_n(&p[2], rows[i].start, __ATOMIC_SEQ_CST);
         mp_barrier(mp->world);
@@ -123,7 +123,7 @@ static void tested(struct mp *mp)
     uint64_t *p, seen = 99;
     rank_mem_t mem;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, (void **)&p, &mem));
     MP_OK(rank_test_signal(mem, 0, RANK_CMP_NE, 0, from, &flag, &seen));
     MP_CHECK_EQ(flag, 0);
     MP_CHECK_EQ(seen, 99);
@@ -157,8 +157,8 @@ static void asleep(struct mp *mp)
 
     if (mp->size < 2)
         return;
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, (void **)&p, &mem));
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, (void **)&sent, &times));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, (void **)&sent, &times));
     for (uint64_t i = 1; i <= 3 * ROUNDS; i++) {
         mp_barrier(mp->world);
         if (mp->rank == 1) {
@@ -197,7 +197,7 @@ static void fenced(struct mp *mp)
     rank_request_t req;
     rank_mem_t mem;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, N + 8, 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, N + 8, (void **)&p, &mem));
     for (uint64_t i = 1; i <= 60; i++) {
         mp_fill(out, N, i * 100 + (uint64_t)mp->rank);
         if (i & 1) {
@@ -232,7 +232,7 @@ static void fenced_across(struct mp *mp)
     uint64_t *flag, one = 1;
     rank_envelope_t env;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, (void **)&flag, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, (void **)&flag, &mem));
     MP_OK(rank_reg(data, N, &own));
     MP_OK(rank_rkey_pack(own, mine, &len));
     MP_OK(rank_sendrecv(mine, (int64_t)len, RANK_BYTE, from, 1, key, sizeof(key), RANK_BYTE, to, 1, mp->world, &env));

@@ -17,7 +17,7 @@ static void fresh(struct mp *mp)
     char *p[3];
 
     for (int i = 0; i < 3; i++) {
-        MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 10000, 0, (void **)&p[i], &mem[i]));
+        MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 10000, (void **)&p[i], &mem[i]));
         MP_CHECK(p[i] != NULL);
         MP_CHECK_EQ((uintptr_t)p[i] % 4096, 0);
         for (int k = 0; k < 10000; k++)
@@ -30,7 +30,7 @@ static void fresh(struct mp *mp)
         MP_CHECK(mem[i] == RANK_MEM_NULL);
     }
     /* Memory that comes back is zeroed again. */
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 10000, 0, (void **)&p[0], &mem[0]));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 10000, (void **)&p[0], &mem[0]));
     for (int k = 0; k < 10000; k++)
         MP_CHECK_EQ(p[0][k], 0);
     MP_OK(rank_free(&mem[0]));
@@ -41,7 +41,7 @@ static void nothing(struct mp *mp)
     rank_mem_t mem;
     void *p;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 0, 0, &p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 0, &p, &mem));
     for (int r = 0; r < mp->size; r++) {
         char c = 0;
         MP_OK(rank_put(&c, 0, r, mem, 0));
@@ -60,7 +60,7 @@ static void put_get(struct mp *mp)
         char *src = mp_alloc((size_t)n + 1), *back = mp_alloc((size_t)n), *p;
         rank_mem_t mem;
 
-        MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, n * mp->size, 0, (void **)&p, &mem));
+        MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, n * mp->size, (void **)&p, &mem));
         for (int d = 0; d < mp->size; d++) {
             int r = (mp->rank + d) % mp->size;
             mp_fill(src + 1, (size_t)n, (uint64_t)(mp->rank * 100 + r));
@@ -93,7 +93,7 @@ static void flushed(struct mp *mp)
     volatile uint64_t *p;
     uint64_t go;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 4096, 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 4096, (void **)&p, &mem));
     for (uint64_t i = 1; i <= 300; i++) {
         uint64_t v[4] = {i, i * 3, i * 5, i * 7};
         MP_OK(rank_put(v, sizeof(v), to, mem, (int64_t)(i % 100) * 32));
@@ -115,7 +115,7 @@ static void counters(struct mp *mp, int each)
     rank_mem_t mem;
     struct { int64_t i64; uint64_t u64; int32_t i32; uint32_t u32; } *p;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, sizeof(*p), 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, sizeof(*p), (void **)&p, &mem));
     for (int i = 0; i < each; i++) {
         int r = i % mp->size; /* all at one, mostly */
         uint64_t u64 = 1ull << 40;
@@ -184,7 +184,7 @@ static void pointers(struct mp *mp, bool mapped)
     _Atomic int64_t *p, *q;
     int64_t one = 1, v;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 4096, 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 4096, (void **)&p, &mem));
     MP_OK(rank_ptr(mem, mp->rank, (void **)&q));
     MP_CHECK(p == q);
     MP_OK(rank_ptr(mem, to, (void **)&q));
@@ -219,7 +219,7 @@ static void on_teams(struct mp *mp)
     MP_OK(rank_team_split(mp->world, mp->rank & 1, -mp->rank, &t));
     n = rank_team_size(t);
     r = rank_team_rank(t);
-    MP_OK(rank_alloc(t, RANK_MEM_HOST, 4 * n, 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(t, RANK_MEM_HOST, 4 * n, (void **)&p, &mem));
     for (int i = 0; i < n; i++)
         MP_OK(rank_put(&v, 4, i, mem, 4 * r));
     MP_OK(rank_flush(mem, RANK_ALL));
@@ -238,7 +238,7 @@ static void passive(struct mp *mp, bool mapped)
     rank_mem_t mem;
     int64_t *p, v = 99;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 4096, 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 4096, (void **)&p, &mem));
     if (mp->rank == 0 && mapped) {
         /* no call of the library in this loop, but the others may have the core */
         while (mp->size > 1 && __atomic_load_n(&p[mp->size - 1], __ATOMIC_ACQUIRE) != 99)
@@ -259,7 +259,7 @@ static void messages(struct mp *mp)
     rank_mem_t mem;
     char *p, *heap = mp_alloc((size_t)n);
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 2 * n, 0, (void **)&p, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 2 * n, (void **)&p, &mem));
     for (int way = 0; way < 4; way++) {
         char *out = way & 1 ? heap : p, *in = way & 2 ? heap : p + n;
         if (out == in)

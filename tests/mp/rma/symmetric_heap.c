@@ -55,7 +55,7 @@ static int64_t random_bytes(uint64_t *plan, int size)
 static void take(struct mp *mp, struct piece *p, int64_t bytes)
 {
     *p = (struct piece){.bytes = bytes};
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, bytes, 0, (void **)&p->mine, &p->mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, bytes, (void **)&p->mine, &p->mem));
     MP_CHECK_EQ((uintptr_t)p->mine % (bytes >= 4096 ? 4096 : 128), 0);
     for (int64_t i = 0; i < bytes; i++) {
         if (p->mine[i])
@@ -205,7 +205,7 @@ static void sizes_differ(struct mp *mp)
     void *p = NULL;
 
     if (mp->size > 1)
-        MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 64 + 64 * (mp->rank == 1), 0, &p, &mem), RANK_ERR_ARG);
+        MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 64 + 64 * (mp->rank == 1), &p, &mem), RANK_ERR_ARG);
     MP_CHECK(p == NULL && mem == RANK_MEM_NULL);
 }
 
@@ -226,7 +226,7 @@ static void too_much(struct mp *mp)
     mp_barrier(mp->world);
     before = count_segments(&kb);
     for (int i = 0; i < 20; i++)
-        MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 1ll << (46 + i % 3), 0, &none, &mem), RANK_ERR_NO_MEMORY);
+        MP_STATUS(rank_alloc(mp->world, RANK_MEM_HOST, 1ll << (46 + i % 3), &none, &mem), RANK_ERR_NO_MEMORY);
     MP_CHECK(none == NULL && mem == RANK_MEM_NULL);
     MP_CHECK_EQ(count_segments(&kb), before);
     look(mp, &p[0]);
@@ -247,7 +247,7 @@ static void teams(struct mp *mp)
 
     MP_OK(rank_team_split(mp->world, mp->rank & 1, -mp->rank, &t));
     for (int i = 0; i < 20; i++) {
-        MP_OK(rank_alloc(t, RANK_MEM_HOST, 3000 + (mp->rank & 1) * 100, 0, (void **)&p, &mem[i]));
+        MP_OK(rank_alloc(t, RANK_MEM_HOST, 3000 + (mp->rank & 1) * 100, (void **)&p, &mem[i]));
         memset(p, 1, 3000);
         if (i == 10)
             take(mp, &a, 5000);
@@ -303,7 +303,7 @@ static void touched(struct mp *mp)
     void *mine, *p;
 
     syscall(SYS_getcpu, &cpu, &before, NULL);
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, BYTES, 0, &mine, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, BYTES, &mine, &mem));
     syscall(SYS_getcpu, &cpu, &after, NULL);
     MP_CHECK(mincore(mine, BYTES, in) == 0);
     for (int i = 0; i < PAGES; i++)
@@ -391,7 +391,7 @@ static void huge(struct mp *mp)
     rank_mem_t mem;
     void *mine;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, BYTES, 0, &mine, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, BYTES, &mine, &mem));
     MP_CHECK_EQ((uintptr_t)mine % 4096, 0);
     kb = number_in("/proc/self/smaps", "ShmemPmdMapped:", mine);
     if (!kernel_has_huge_pages()) {

@@ -30,8 +30,8 @@ static void open_lists(struct mp *mp, struct list_model *m, struct shared *s)
     void *ptr[2];
 
     MP_OK(rank_team_split(mp->world, 0, mp->size - mp->rank, &s->team));
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 3 << 20, 0, &ptr[0], &s->mem[0]));
-    MP_OK(rank_alloc(s->team, RANK_MEM_HOST, 70000, 0, &ptr[1], &s->mem[1]));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 3 << 20, &ptr[0], &s->mem[0]));
+    MP_OK(rank_alloc(s->team, RANK_MEM_HOST, 70000, &ptr[1], &s->mem[1]));
     if (paired) {
         list_open(m, RANK_CTX_NULL, mp->world, other, mp->rank & 1, mp->seed + (uint64_t)(mp->rank / 2), reg, NULL);
         list_add(m, ptr[0], 3 << 20, s->mem[0]);

@@ -93,7 +93,7 @@ int main(int argc, char **argv)
     s.victim = mp.size - 1;
     for (int t = 0; t < KINDS; t++)
         MP_OK(rank_team_dup(mp.world, &s.team[t]));
-    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 8, 0, (void **)&mine, &s.mem));
+    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 8, (void **)&mine, &s.mem));
     mp_case(&mp, "death");
     s.dies = mp_now() + 0.5;
     if (mp.rank == s.victim) {

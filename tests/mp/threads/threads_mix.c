@@ -288,7 +288,7 @@ int main(int argc, char **argv)
         MP_OK(rank_team_split(mp.world, mp.rank, 0, &mix.self[t]));
     }
     MP_OK(rank_team_split(mp.world, mp.rank == 2, 0, &mix.pair));
-    MP_OK(rank_alloc(mix.pair, RANK_MEM_HOST, 4096 + WORKERS_MAX * SLOT, 0, (void **)&mix.mine, &mix.mem));
+    MP_OK(rank_alloc(mix.pair, RANK_MEM_HOST, 4096 + WORKERS_MAX * SLOT, (void **)&mix.mine, &mix.mem));
     mp_case(&mp, "mix");
     mix.dies = mp_now() + seconds / 2;
     mix.ends = mp_now() + seconds;

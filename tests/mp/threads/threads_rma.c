@@ -122,7 +122,7 @@ static void allocate(struct hand *me)
         uint64_t word = (uint64_t)(mp->rank * 1000 + me->t), *mine;
         rank_mem_t mem;
 
-        MP_OK(rank_alloc(f->team[me->t], RANK_MEM_HOST, 8 * (i + 1), 0, (void **)&mine, &mem));
+        MP_OK(rank_alloc(f->team[me->t], RANK_MEM_HOST, 8 * (i + 1), (void **)&mine, &mem));
         MP_OK(rank_put(&word, 8, next, mem, 8 * i));
         MP_OK(rank_flush(mem, next));
         MP_OK(rank_barrier(f->team[me->t]));
@@ -277,7 +277,7 @@ int main(int argc, char **argv)
     struct mp mp;
 
     workers_start(&workers, &mp, &argc, argv);
-    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 4096 + (int64_t)mp.size * workers.threads * SLOT, 0, (void **)&f.mine,
+    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 4096 + (int64_t)mp.size * workers.threads * SLOT, (void **)&f.mine,
                      &f.mem));
     for (int t = 0; t < workers.threads; t++)
         MP_OK(rank_team_dup(mp.world, &f.team[t]));

@@ -45,7 +45,7 @@ static void callbacks(struct workers *workers)
     uint64_t *mine;
 
     mp_case(mp, "while a callback runs");
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8, 0, (void **)&mine, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8, (void **)&mine, &mem));
     b.ended = (_Atomic uint64_t *)mine;
     for (b.round = 1; b.round <= 20; b.round++) {
         rank_request_t first, second;
@@ -123,7 +123,7 @@ static void after_waits(struct workers *workers)
     int late = 0;
 
     mp_case(mp, "when all waits are over");
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8, 0, (void **)&mine, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8, (void **)&mine, &mem));
     o.ended = (_Atomic uint64_t *)mine;
     if (mp->rank == 0)
         workers_run(workers, wait_and_compute, &o);
@@ -443,7 +443,7 @@ static void in_its_place(struct workers *workers)
 
     mp_case(mp, "in the event loop's place");
     MP_OK(rank_team_split(mp->world, mp->rank, 0, &p.team));
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8, 0, (void **)&p.signal, &p.mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 8, (void **)&p.signal, &p.mem));
     pthread_barrier_init(&p.meet, NULL, 2);
     if (mp->rank == 0) {
         workers_run(workers, beside_sleeps, &p);

@@ -256,7 +256,7 @@ static void stalled_stream(struct loop *l, bool by_loop)
     rank_mem_t mem;
     int64_t x = 1;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, 0, (void **)&mine, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, 64, (void **)&mine, &mem));
     *mine = 0;
     mp_barrier(mp->world);
     if (mp->rank == 1) {

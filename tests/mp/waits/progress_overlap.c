@@ -109,7 +109,7 @@ int main(int argc, char **argv)
     mp_start_level(&mp, &argc, argv, (rank_thread_level_t)mp_option(argc, argv, "--level", RANK_THREAD_SERIALIZED));
     MP_CHECK_EQ(mp.size, 2);
     b = share(&mp);
-    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 4096, 0, (void **)&mine, &mem));
+    MP_OK(rank_alloc(mp.world, RANK_MEM_HOST, 4096, (void **)&mine, &mem));
     mine[1] = 40 + (uint64_t)mp.rank;
     for (int i = 0; i < 8; i++) {
         mp_case(&mp, "overlap");

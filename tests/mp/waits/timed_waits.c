@@ -31,7 +31,7 @@ static void nothing_comes(struct mp *mp)
     uint64_t seen = 5;
     void *word;
 
-    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, sizeof(uint64_t), 0, &word, &mem));
+    MP_OK(rank_alloc(mp->world, RANK_MEM_HOST, sizeof(uint64_t), &word, &mem));
     MP_OK(rank_irecv(&in[0], 1, RANK_INT32, from, DATA, mp->world, &req[0]));
     MP_OK(rank_irecv(&in[1], 1, RANK_INT32, from, NEVER, mp->world, &req[2]));
     mp_barrier(mp->world);

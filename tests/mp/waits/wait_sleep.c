@@ -163,7 +163,7 @@ int main(int argc, char **argv)
     mp_start_level(&s.mp, &argc, argv, level);
     MP_CHECK(s.mp.size > 1);
     s.beside = level == RANK_THREAD_MULTIPLE;
-    MP_OK(rank_alloc(s.mp.world, RANK_MEM_HOST, sizeof(*s.words), 0, &part, &s.mem));
+    MP_OK(rank_alloc(s.mp.world, RANK_MEM_HOST, sizeof(*s.words), &part, &s.mem));
     s.words = part;
     s.waiter.count = &s.words->sleeps;
     s.other.count = &s.words->others;
