@@ -67,7 +67,6 @@ struct rk_conf {
     int cuda;
     int cuda_ucx;
     int64_t spawn_timeout; /* ns; 0: none */
-    int64_t unanswered;    /* ns; 0: never */
     int ucx_rma;
     int errors;
 };

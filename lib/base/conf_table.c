@@ -109,11 +109,6 @@ const struct rk_conf_row rk_conf_rows[] = {
     {"RANK_SPAWN_TIMEOUT", RK_CONF_TIME, "120s", "time",
      "Time limit for the launcher's answer to rank_spawn, which then fails. 0: none.",
      NULL, 0, 24 * 3600LL * 1000000000LL, AT(spawn_timeout)},
-    {"RANK_UNANSWERED", RK_CONF_TIME, "7s", "time",
-     "Time after which a tcp connection of UCX without acknowledgement of its data is closed and the peer counts as "
-     "dead: a cable is pulled, or the host is down. A busy peer is not affected, since its kernel acknowledges. "
-     "Takes a second or two longer, and at least 3 s. 0: never.",
-     NULL, 0, 3600LL * 1000000000LL, AT(unanswered)},
     {"RANK_UCX_RMA", RK_CONF_ENUM, "auto", "",
      "Puts and gets between hosts by UCX (on), or by frames that the memory's owner checks (off). auto: UCX if a network "
      "device does them itself (InfiniBand, RoCE) or none reaches other hosts; else frames, since over tcp UCX "

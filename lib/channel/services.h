@@ -20,7 +20,7 @@
 #define RK_MODULE_MAGIC 0x4b4e4152u
 
 /* Increase with every change of what core and module share that no struct size reveals. */
-enum { RK_MODULE_ABI = 22 };
+enum { RK_MODULE_ABI = 23 };
 
 struct rk_services {
     uint32_t magic, abi;

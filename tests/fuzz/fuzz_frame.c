@@ -80,8 +80,7 @@ static void read_card(const uint8_t *input, size_t len)
     memcpy(bytes, &magic, sizeof(magic));
     memcpy(bytes + sizeof(magic), input, len);
     if (rk_ucx_card_decode(bytes, all, &card, &address) &&
-        (all <= rk_ucx_card_len(&card) || (const unsigned char *)address != bytes + rk_ucx_card_len(&card) ||
-         memcmp(&card, bytes, rk_ucx_card_len(&card)) != 0))
+        (all <= sizeof(card) || (const unsigned char *)address != bytes + sizeof(card) || memcmp(&card, bytes, sizeof(card)) != 0))
         abort();
     if (rk_ucx_card_decode(bytes + sizeof(magic), len, &card, &address) && card.magic != magic)
         abort();

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # ucx_two_links.sh: run jobs over two links between two hosts.
-# Large messages take the link that UCX_NET_DEVICES names, or both where UCX can (1.22, UCX_MAX_EAGER_RAILS=2). A cable that is
-# pulled in mid-transfer ends in a status on both sides, and not in a hang.
+# Large messages take the link that UCX_NET_DEVICES names, or both where UCX can (1.22, UCX_MAX_EAGER_RAILS=2).
 . "$(dirname "$0")/../inside.sh"
 inside 2 "two links between hosts"
 . "$top_srcdir/tests/env.sh"
@@ -68,42 +67,5 @@ else
     carries "both links" 30 30 UCX_MAX_EAGER_RAILS=2
 fi
 
-# pull VARIABLES...: the second cable of hosta is pulled while messages go; ms: from then until the job has ended
-pull() {
-    local pid i t0
-    : >out
-    run 60 "$@" -- 1000000 &
-    pid=$!
-    for ((i = 0; i < 300 * slow; i++)); do
-        grep -q going out && break
-        kill -0 $pid 2>/dev/null || break
-        sleep 0.1
-    done
-    t0=${EPOCHREALTIME/./}
-    "$hosts" net ip link set w0 down
-    if ! wait $pid; then :; fi
-    ms=$(((${EPOCHREALTIME/./} - t0) / 1000))
-    "$hosts" net ip link set w0 up
-}
-# pulled NAME SECONDS VARIABLES...: it ends, within the 10 s that hold between hosts; the report gives SECONDS (a pattern)
-pulled() {
-    local name=$1 seconds=$2
-    shift 2
-    pull "$@"
-    if [ $ms -ge $((10000 * slow)) ] || ! grep -qE "has not answered for $seconds s" out; then # the machine may have been busy
-        echo "# $name: $ms ms, $(grep -o 'has not answered .* s:' out | tr '\n' ' ')once more"
-        pull "$@"
-    fi
-    if ! grep -q going out; then bad "$name" "it did not begin"
-    elif ! grep -q 'rank [01]: a peer process died' out; then bad "$name" "no rank says so"
-    elif ! grep -qE "has not answered for $seconds s" out; then bad "$name" "no rank reports the reason"
-    elif [ $ms -ge $((10000 * slow)) ]; then bad "$name" "after $ms ms"
-    else good "$name, $ms ms"; fi
-}
-pulled "a cable is pulled" '([7-9]|1[0-9])' UCX_NET_DEVICES=eth1
-pulled "a cable is pulled, and a rank has less patience" '[4-6]' UCX_NET_DEVICES=eth1 RANK_UNANSWERED=4s
-if ! grep -q 'UCX 1\.1[0-9]' info; then
-    pulled "one of two cables is pulled" '([7-9]|1[0-9])' UCX_MAX_EAGER_RAILS=2
-fi
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

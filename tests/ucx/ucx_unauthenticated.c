@@ -41,7 +41,7 @@ static ucp_ep_h open_ep(struct rig *r, ucp_context_h *context, ucp_worker_h *wor
     const struct rk_ucx_card *card = (const void *)r->shared->card[0].bytes;
     ucp_ep_params_t ep_params = {
         .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
-        .address = (const ucp_address_t *)(const void *)(r->shared->card[0].bytes + rk_ucx_card_len(card)),
+        .address = (const ucp_address_t *)(const void *)(r->shared->card[0].bytes + sizeof(*card)),
     };
     ucp_config_t *config;
     ucp_ep_h ep;

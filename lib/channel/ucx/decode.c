@@ -115,14 +115,9 @@ bool rk_ucx_next(struct rk_ucx_packet *p, struct rk_hdr *hdr, const void **paylo
 
 bool rk_ucx_card_decode(const void *bytes, size_t len, struct rk_ucx_card *card, const void **address)
 {
-    const size_t begins = offsetof(struct rk_ucx_card, listeners);
-
-    if (len <= begins)
+    if (len <= sizeof(*card))
         return false;
-    memcpy(card, bytes, begins);
-    if (card->magic != RK_UCX_CARD_MAGIC || card->nlisteners > RK_UCX_LISTENERS_MAX || len <= rk_ucx_card_len(card))
-        return false;
-    memcpy(card->listeners, (const unsigned char *)bytes + begins, rk_ucx_card_len(card) - begins);
-    *address = (const unsigned char *)bytes + rk_ucx_card_len(card);
-    return true;
+    memcpy(card, bytes, sizeof(*card));
+    *address = (const unsigned char *)bytes + sizeof(*card);
+    return card->magic == RK_UCX_CARD_MAGIC;
 }

@@ -79,30 +79,13 @@ struct rk_ucx_packet {
     size_t at;                 /* position of the next frame; for rk_ucx_next */
 };
 
-enum { RK_UCX_LISTENERS_MAX = 16 };
-#define RK_UCX_CARD_MAGIC 0x334b5252u
+#define RK_UCX_CARD_MAGIC 0x344b5252u
 
-/* A listening address of UCX on one device. */
-struct rk_ucx_listener {
-    uint8_t address[16]; /* IPv6; IPv4 as ::ffff:a.b.c.d */
-    uint16_t port;
-    uint16_t zero[3];
-};
-_Static_assert(sizeof(struct rk_ucx_listener) == 24, "as peers read it");
-
-/* Start of a rank's address blob: its listeners. The UCX worker address follows. */
+/* Start of a rank's address blob. The UCX worker address follows. */
 struct rk_ucx_card {
     uint32_t magic;
     uint32_t ucx; /* major << 16 | minor */
-    uint32_t nlisteners, zero;
-    struct rk_ucx_listener listeners[RK_UCX_LISTENERS_MAX];
 };
-_Static_assert(offsetof(struct rk_ucx_card, listeners) == 16, "as peers read it");
-
-RK_INLINE size_t rk_ucx_card_len(const struct rk_ucx_card *card)
-{
-    return offsetof(struct rk_ucx_card, listeners) + card->nlisteners * sizeof(struct rk_ucx_listener);
-}
 
 /* Decode a peer's address blob. Returns false if it is not of this version. */
 bool rk_ucx_card_decode(const void *bytes, size_t len, struct rk_ucx_card *card, const void **address);

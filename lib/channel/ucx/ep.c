@@ -105,14 +105,14 @@ static bool is_end(ucs_status_t why)
 /*
  * A connection of the last barrier has ended. A rank that is done closes its connections, and sends BYE on those
  * that it opened itself. Other peers see only a broken connection: it counts as a death only if the barrier does
- * not end, or if the launcher reports it. Data and BYE may still arrive on another connection. An unreachable host
- * has not left in an orderly way. The socket of a connection reports whether its peer has left.
+ * not end, or if the launcher reports it. Data and BYE may still arrive on another connection. The socket of a
+ * connection reports whether its peer has left.
  */
 void rk_ucx_link_ended(struct rk_ucx_link *l, ucs_status_t why)
 {
     if (l->failed || l->dropped)
         return;
-    if (l->remote || (l->ucx->ctx->engine->draining && !l->bye && !l->unanswered && is_end(why)))
+    if (l->remote || (l->ucx->ctx->engine->draining && !l->bye && is_end(why)))
         l->lost_ns = rk_clock_ns();
     if (l->peer)
         rk_ucx_link_broken(l);
@@ -203,7 +203,6 @@ rank_status_t rk_ucx_connect(struct rk_ctx *ctx, void *state, struct rk_peer *pe
         return rk_fail(RANK_ERR_CHANNEL, "rank %u of another job uses UCX %s: start both with the same LD_LIBRARY_PATH",
                        peer->id.rank, versions);
     }
-    rk_ucx_listeners_of(l, &card);
     st = make_endpoint(l, address);
     if (!st)
         peer->ep = l;
@@ -231,7 +230,6 @@ static void link_free(struct rk_ucx_link *l)
 {
     rk_list_remove(&l->on_closing);
     rk_ucx_drop_held(l);
-    free(l->listeners);
     free(l);
 }
 
@@ -404,12 +402,19 @@ void rk_ucx_link_discard(struct rk_ucx_link *l)
     reap_closing(ucx);
 }
 
-void rk_ucx_check_lost(struct rk_ucx_link *l, uint64_t now)
+void rk_ucx_idle(void *state, uint64_t now)
 {
-    if (rk_likely(l->lost_ns == 0) || now - l->lost_ns < (l->remote ? LIFELINE_NS : PEACE_NS) || !l->peer)
-        return;
-    l->lost_ns = 0;
-    rk_engine_report_death(l->ucx->ctx, l->peer->number);
+    struct rk_ucx *ucx = state;
+    struct rk_ucx_link *l;
+    int i;
+
+    rk_ucx_each_link(i, l, ucx)
+    {
+        if (rk_likely(l->lost_ns == 0) || now - l->lost_ns < (l->remote ? LIFELINE_NS : PEACE_NS))
+            continue;
+        l->lost_ns = 0;
+        rk_engine_report_death(ucx->ctx, l->peer->number);
+    }
 }
 
 /* After ucp_worker_progress: handle links that broke meanwhile. */

@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-enum { TICKS_MASK = 4095 }; /* clock interval of progress calls without sleep */
-
 static void ucx_close(struct rk_ctx *ctx, void *state)
 {
     struct rk_ucx *ucx = state;
@@ -100,8 +98,7 @@ int rk_ucx_poll(struct rk_ucx *ucx)
     int moved;
 
     ucx->handled = 0;
-    if (rk_unlikely((++ucx->tick & TICKS_MASK) == 0))
-        rk_ucx_watch(ucx);
+    ucx->tick++;
     moved = rk_ucx_send_progress(ucx);
     ucx->inside = true;
     moved += (int)ucp_worker_progress(ucx->worker);
@@ -134,7 +131,6 @@ static rank_status_t ucx_arm(void *state)
 {
     struct rk_ucx *ucx = state;
 
-    rk_ucx_watch(ucx);
     rk_ucx_send_progress(ucx);
     if (!rk_list_empty(&ucx->failed))
         return RK_AGAIN;
@@ -213,7 +209,7 @@ const struct rk_channel rk_channel_ucx = {
     .iget = rk_ucx_iget_mem,
     .flush = rk_ucx_flush_mem,
     .iflush = rk_ucx_iflush,
-    .idle = rk_ucx_conns_idle,
+    .idle = rk_ucx_idle,
     .drained = ucx_drained,
     .rails = rk_ucx_rails,
     .links = &rk_ucx_conn_links,

@@ -117,7 +117,6 @@ struct rk_ucx_link {
     bool dropped;        /* disconnected: no more traffic */
     bool forgotten;      /* without peer and id: to be freed once UCP has released it */
     bool bye;            /* the peer has left in an orderly way */
-    bool unanswered;     /* a connection to its host was shut down, and nothing has arrived since */
     uint64_t lost_ns;    /* time of its loss in the last barrier, perhaps an orderly exit; or 0 */
     uint32_t turn;       /* of the next packet to the peer */
     uint32_t unsent;     /* packets that UCP has queued */
@@ -137,10 +136,6 @@ struct rk_ucx_link {
     void *closing;                     /* UCP request that closes the endpoint */
     void *flushing;                    /* UCP request of a flush, for drained */
     uint64_t flushed_at;               /* ucx->sent at the start of the flush */
-    uint32_t due_seen;                 /* tcp_watch.c: in.due at its last check, */
-    uint32_t silent;                   /* checks without traffic */
-    struct rk_ucx_listener *listeners; /* of the peer, as far as they are unambiguous */
-    uint32_t nlisteners;
 };
 
 /* A blocking receive that is first in line. */
@@ -152,13 +147,6 @@ struct rk_ucx_fast_recv {
     struct rk_took *out;
     uint32_t src;
     enum rk_taken found;
-};
-
-/* Listening sockets of this process. */
-struct rk_ucx_listeners {
-    struct rk_ucx_listener *at;
-    uint32_t n, cap;
-    bool incomplete; /* out of memory */
 };
 
 struct rk_ucx {
@@ -196,10 +184,6 @@ struct rk_ucx {
     struct rk_handles op_ids; /* each is found on its link only */
 
     uint64_t bad_frames, late_frames;
-
-    uint64_t next_check; /* tcp_watch.c */
-    struct rk_ucx_listener listeners[RK_UCX_LISTENERS_MAX];
-    uint32_t nlisteners;
 };
 
 /* May UCP access the view's memory in one piece? */
@@ -224,7 +208,7 @@ rank_status_t rk_ucx_setup(struct rk_ucx *ucx, void *card, size_t *len);
 /* First step of it. kept: set to the configuration, which the caller releases; NULL: not wanted. */
 rank_status_t rk_ucx_open_context(struct rk_ucx *ucx, int peers, ucp_config_t **kept);
 void rk_ucx_teardown(struct rk_ucx *ucx);
-/* Instead of teardown, while UCP is busy with a peer: end connections and keep the rest until the process ends. */
+/* Instead of teardown, while UCP is busy with a peer: keep it until the process ends. */
 void rk_ucx_abandon(struct rk_ucx *ucx);
 /*
  * Is the blob of the same UCX version? If not, text gets the version: mixed versions can wait for each other
@@ -246,16 +230,6 @@ bool rk_ucx_has_tcp(struct rk_ucx *ucx, bool *found);
 /* ucx.c: RANK_OK: all data of this link has left this process. RK_AGAIN: not yet. */
 rank_status_t rk_ucx_link_drained(struct rk_ucx_link *l);
 
-/* tcp_watch.c: call before and after UCX's worker is created; the second frees the result of the first. */
-void rk_ucx_listeners_before(struct rk_ucx_listeners *old);
-void rk_ucx_listeners_after(struct rk_ucx *ucx, struct rk_ucx_listeners *old);
-/* Add the listeners of a peer. */
-void rk_ucx_listeners_of(struct rk_ucx_link *l, const struct rk_ucx_card *card);
-/* Shut down connections without acknowledgement; checks once a second. */
-void rk_ucx_watch(struct rk_ucx *ucx);
-/* Close all listeners and connections, without UCX. */
-void rk_ucx_close_sockets(struct rk_ucx *ucx);
-
 /* ep.c */
 struct rk_ucx_link *rk_ucx_link_of(struct rk_ucx *ucx, struct rk_peer *peer);
 /* Visit all links with a peer; i is an int. */
@@ -270,8 +244,8 @@ void rk_ucx_link_broken(struct rk_ucx_link *l);
 /* The same after an error that UCX reported. */
 void rk_ucx_link_ended(struct rk_ucx_link *l, ucs_status_t why);
 void rk_ucx_links_failed(struct rk_ucx *ucx);
-/* Decide whether a peer lost in the last barrier is dead. Called now and then. */
-void rk_ucx_check_lost(struct rk_ucx_link *l, uint64_t now);
+/* Report the peers of connections, and those lost in the last barrier, unless they have left in order. About every 125 ms. */
+void rk_ucx_idle(void *state, uint64_t now);
 /* Returns false if UCP is still busy: its worker must stay. */
 bool rk_ucx_links_close(struct rk_ucx *ucx);
 void rk_ucx_links_destroy(struct rk_ucx *ucx);
@@ -299,8 +273,6 @@ RK_INLINE void rk_ucx_link_admit(struct rk_ucx_link *l)
 }
 /* Status of a send on a link without a working endpoint: RK_AGAIN, RANK_ERR_PEER_DEAD. */
 rank_status_t rk_ucx_conn_refusal(const struct rk_ucx_link *l);
-/* Report the peers of connections that UCX has lost, unless their sockets do it. About every 125 ms. */
-void rk_ucx_conns_idle(void *state, uint64_t now);
 
 /* ucx_op.c */
 struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type);

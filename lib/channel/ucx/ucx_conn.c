@@ -9,7 +9,6 @@
  * has announced that on the socket, or until its first packet. UCX's errors wait for the socket, too: it reports whether
  * the peer has closed the connection or died.
  */
-#include "lib/base/clock.h"
 #include "lib/channel/ucx/ucx.h"
 
 #include <stdlib.h>
@@ -116,18 +115,6 @@ static rank_status_t ucx_conn_settled(struct rk_peer *peer)
 RK_COLD rank_status_t rk_ucx_conn_refusal(const struct rk_ucx_link *l)
 {
     return l && !l->dropped && (l->shut || (l->remote && l->lost_ns)) ? RK_AGAIN : RANK_ERR_PEER_DEAD;
-}
-
-void rk_ucx_conns_idle(void *state, uint64_t now)
-{
-    struct rk_ucx *ucx = state;
-    struct rk_ucx_link *l;
-    int i;
-
-    if (!ucx->ctx->ucx_for_conns)
-        return;
-    rk_ucx_each_link(i, l, ucx)
-        rk_ucx_check_lost(l, now);
 }
 
 const struct rk_channel_links rk_ucx_conn_links = {

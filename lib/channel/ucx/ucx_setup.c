@@ -329,12 +329,9 @@ static rank_status_t open_worker(struct rk_ucx *ucx)
         /* calls are serialized by rank.h's contract or by the context's lock */
         .thread_mode = ucx->ctx->engine->threads ? UCS_THREAD_MODE_SERIALIZED : UCS_THREAD_MODE_SINGLE,
     };
-    struct rk_ucx_listeners old = {0};
     ucs_status_t ust;
 
-    rk_ucx_listeners_before(&old);
     ust = ucp_worker_create(ucx->context, &params, &ucx->worker);
-    rk_ucx_listeners_after(ucx, &old);
     if (ust != UCS_OK) {
         ucx->worker = NULL;
         rk_fail(rk_ucx_status(ust), "UCX cannot make a worker: %s", ucs_status_string(ust));
@@ -350,22 +347,20 @@ static rank_status_t open_worker(struct rk_ucx *ucx)
 
 static rank_status_t write_card(struct rk_ucx *ucx, void *card, size_t *len)
 {
-    struct rk_ucx_card c = {.magic = RK_UCX_CARD_MAGIC, .ucx = ucx_version(), .nlisteners = ucx->nlisteners};
-    size_t begins = rk_ucx_card_len(&c);
+    struct rk_ucx_card c = {RK_UCX_CARD_MAGIC, ucx_version()};
     ucs_status_t ust = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_len);
 
     if (ust != UCS_OK) {
         ucx->address = NULL;
         return rk_fail(RANK_ERR_CHANNEL, "UCX does not give its address: %s", ucs_status_string(ust));
     }
-    if (begins + ucx->address_len > *len) {
+    if (sizeof(c) + ucx->address_len > *len) {
         return rk_fail(RANK_ERR_CHANNEL, "the address of UCX's worker takes %zu bytes and a card has %zu: name fewer network "
-                       "devices in UCX_NET_DEVICES or RANK_NICS, or transports in UCX_TLS", ucx->address_len, *len - begins);
+                       "devices in UCX_NET_DEVICES or RANK_NICS, or transports in UCX_TLS", ucx->address_len, *len - sizeof(c));
     }
-    memcpy(c.listeners, ucx->listeners, sizeof(c.listeners));
-    memcpy(card, &c, begins);
-    memcpy((char *)card + begins, ucx->address, ucx->address_len);
-    *len = begins + ucx->address_len;
+    memcpy(card, &c, sizeof(c));
+    memcpy((char *)card + sizeof(c), ucx->address, ucx->address_len);
+    *len = sizeof(c) + ucx->address_len;
     return RANK_OK;
 }
 
@@ -421,7 +416,6 @@ void rk_ucx_abandon(struct rk_ucx *ucx)
 
     rk_info("UCX is still busy with a peer: it stays until the process ends");
     atomic_store(&log_dropped, true);
-    rk_ucx_close_sockets(ucx);
     ucp_worker_release_address(ucx->worker, ucx->address);
     kept = ucx->worker;
 }
