@@ -20,8 +20,8 @@ const struct rk_conf_row rk_conf_rows[] = {
      "installed and the program has no handler of its own.",
      NULL, 0, 0, AT(crash_stack)},
     {"RANK_CHANNELS", RK_CONF_SET, "self,shm,ucx,tcp", "",
-     "Channels that may carry messages. Between hosts ucx does it where there are RDMA devices, in processes with "
-     "device memory, and where UCX_TLS, UCX_NET_DEVICES, UCX_MAX_EAGER_RAILS or UCX_TCP_PORT_RANGE is set; tcp does "
+     "Channels that may carry messages. Between hosts ucx does it where there are RDMA devices, and where "
+     "UCX_TLS, UCX_NET_DEVICES, UCX_MAX_EAGER_RAILS or UCX_TCP_PORT_RANGE is set, or RANK_CUDA_UCX is on; tcp does "
      "everywhere else. Without shm, ranks of one node use ucx or tcp.",
      "self|shm|ucx|tcp", 0, 0, AT(channels)},
     {"RANK_EAGER_MAX", RK_CONF_SIZE, "16K", "bytes",

@@ -21,7 +21,8 @@
 bool rk_ucx_is_wanted(void)
 {
     static const char *const chosen[] = {"UCX_TLS", "UCX_NET_DEVICES", "UCX_MAX_EAGER_RAILS", "UCX_TCP_PORT_RANGE"};
-    bool any = !(rk_conf.channels & RK_CONF_TCP) || rk_nkinds || rk_rdma_devices();
+    bool any = !(rk_conf.channels & RK_CONF_TCP) || rk_rdma_devices() ||
+               (rk_nkinds && rk_conf.cuda_ucx == RK_CONF_CUDA_UCX_ON);
 
     for (size_t i = 0; i < RK_ARRAY_LEN(chosen) && !any; i++)
         any = rk_env(chosen[i]) != NULL;

@@ -29,7 +29,6 @@ libs=$standin
 kinds=tests/mp/memory_kinds.mp
 with "one device" -q alone,2 -f alone,1,2,3,4 -E MEMORY_KINDS_MAPPED=1 -- $kinds
 with "two devices" -q 3 -f 2,3,4 -E STANDIN_GPUS=2 -E MEMORY_KINDS_MAPPED=1 -- $kinds
-export TCP_BY_UCX=1 # with device memory UCX is used between hosts
 with "between hosts" -q 2 -f 2,3 -c "tcp${FULL:+,ucx}" -- $kinds
 full "two devices without access to each other" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_PEER=off -- $kinds
 full "no descriptors of memory, an old driver's handles" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_VMM=off -E MEMORY_KINDS_MAPPED=1 -- $kinds
@@ -117,16 +116,16 @@ with "in pieces between hosts, a rank is killed meanwhile" -q 2,3 -c tcp -k 1 -e
 with "in pieces between hosts, the other rank is killed" -q 3 -c tcp,ucx -k 1 -e 137 -x '--on-failure continue' -E STANDIN_DELAY=3000 -- \
     $pieces --die 1
 
-with "by a UCX without CUDA" -q 2 -c tcp -k n -e any -E RANK_CUDA_UCX=on -o 'RANK_CUDA_UCX=on: this UCX .* has no transport' -- $pieces
+with "by a UCX without CUDA" -q 2 -c ucx -E UCX_TLS=tcp,self -k n -e any -E RANK_CUDA_UCX=on -o 'RANK_CUDA_UCX=on: this UCX .* has no transport' -- $pieces
 if [ -e "$standin/libucx_cuda.so" ] && [ -z "${SAN_CFLAGS:-}" ]; then # as if UCX had CUDA; a sanitizer's runtime must come first
     by_ucx() { with "$@" -E LD_PRELOAD="$standin/libucx_cuda.so" -E UCX_CUDA_TRACE=1 -- tests/standin/device_pieces.mp; }
-    by_ucx "by UCX between hosts" -q 2,3 -c tcp,ucx -E STANDIN_GPUS=2 -E RANK_CUDA_UCX=on -o 'UCX has accessed'
-    by_ucx "in pieces, as the network device does no puts" -q 2 -c tcp -O 'UCX has accessed'
+    by_ucx "by UCX between hosts" -q 2,3 -c ucx -E STANDIN_GPUS=2 -E RANK_CUDA_UCX=on -o 'UCX has accessed'
+    by_ucx "in pieces, as the network device does no puts" -q 2 -c ucx -E UCX_TLS=tcp,self -O 'UCX has accessed'
     for room in 1000000 10000; do # which UCX has announced whole
-        with "by UCX, of which $room bytes that fail are in pieces" -q 2 -c tcp -E LD_PRELOAD="$standin/libucx_cuda.so" -E RANK_CUDA_UCX=on \
+        with "by UCX, of which $room bytes that fail are in pieces" -q 2 -c ucx -E UCX_TLS=tcp,self -E LD_PRELOAD="$standin/libucx_cuda.so" -E RANK_CUDA_UCX=on \
             -E STANDIN_SEED=0 -E BREAK_RANK_0=MemcpyAsync:1 -- $pieces --fails --room $room
     done
-    by_ucx "in pieces, RANK_CUDA_UCX=off" -q 2 -c tcp -E RANK_CUDA_UCX=off -O 'UCX has accessed'
+    by_ucx "in pieces, RANK_CUDA_UCX=off" -q 2 -c ucx -E UCX_TLS=tcp,self -E RANK_CUDA_UCX=off -O 'UCX has accessed'
 fi
 
 faults=tests/standin/device_faults.mp

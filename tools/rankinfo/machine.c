@@ -65,7 +65,7 @@ static void print_ucx_module(FILE *out, bool load)
     fprintf(out, "  ucx    %s%s\n", path,
             !(rk_conf.channels & RK_CONF_UCX) ? "; left out by RANK_CHANNELS"
             : rk_ucx_is_wanted()              ? ""
-                                              : "; for RDMA and device memory, of which there is none");
+                                              : "; for RDMA, of which there is none");
     if (load && rk_module_open("ucx", &ucx) == RANK_OK)
         print_ucx(out, ucx);
     else if (load)

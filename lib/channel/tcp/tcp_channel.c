@@ -2,6 +2,7 @@
 /* tcp_channel.c: provide the channel over sockets that lib/conn has opened. */
 #include "lib/base/arg_error.h"
 #include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/boot/boot.h"
 #include "lib/channel/tcp/tcp_channel.h"
 
@@ -33,6 +34,7 @@ static rank_status_t tcp_open(struct rk_ctx *ctx, void **state, void *card, size
     rk_list_init(&tcp->links);
     rk_list_init(&tcp->pending);
     rk_handles_open(&tcp->op_ids);
+    rk_bounce_pool_init(&tcp->bounces);
     tcp->ops = (struct rk_slab)RK_SLAB_INIT(sizeof(struct rk_tcp_op), OPS_CHUNK);
     *state = tcp;
     return RANK_OK;
@@ -46,7 +48,11 @@ static void tcp_close(struct rk_ctx *ctx, void *state)
     tcp->leaving = true;
     while (!rk_list_empty(&tcp->links))
         rk_tcp_link_close(rk_list_entry(tcp->links.next, struct rk_tcp_link, on_links));
+    if (tcp->pieces)
+        rk_info("%llu pieces of device memory were copied for messages of tcp, %llu of them while others moved",
+                (unsigned long long)tcp->pieces, (unsigned long long)tcp->overlapped);
     close(tcp->set);
+    rk_bounce_pool_close(&tcp->bounces);
     rk_handles_close(&tcp->op_ids);
     rk_slab_close(&tcp->ops);
     free(tcp->by_number);

@@ -22,6 +22,7 @@
 #include "lib/base/slab.h"
 #include "lib/channel/tcp/tcp_wire.h"
 #include "lib/core/engine.h"
+#include "lib/mem/bounce.h"
 
 #include <sys/epoll.h>
 
@@ -54,7 +55,14 @@ struct rk_tcp_op {
     struct rk_id mem;     /* WRITING, SERVING: the memory, */
     uint64_t offset;      /* from this offset on */
     struct rk_tcp_written answer; /* ANSWERING */
-    rank_status_t copied; /* RECEIVING: error of a copy to the view; WRITING, SERVING: it ends with this error */
+    rank_status_t copied; /* RECEIVING, SENDING: error of a copy; WRITING, SERVING: it ends with this error */
+};
+
+/* Buffers of one direction for chunks of device memory (tcp_stage.c). */
+struct rk_tcp_stage {
+    struct rk_bounce *wire;    /* of the chunk that is being sent or received */
+    struct rk_bounce *copying; /* of the next, or the last one; */
+    struct rk_tcp_op *op;      /* its op */
 };
 
 /* Where a chunk of a WRITE goes. */
@@ -123,7 +131,8 @@ struct rk_tcp_link {
     struct rk_hdr chunk; /* header of the chunk that is being sent */
     size_t chunk_at;     /* bytes of the header and payload sent so far */
     struct rk_tcp_op *sending; /* the op of that chunk; NULL: none is under way */
-    unsigned char *packed;     /* its payload, if the view is no plain host memory, or the memory has gone */
+    unsigned char *packed;     /* its payload, if the view is no plain memory, or the memory has gone */
+    struct rk_tcp_stage sends, receives;
     uint64_t tick;       /* of the last frame */
     uint32_t kept;       /* frames that have waited for others */
     struct rk_tcp_counts *counts, own; /* own: of a rank */
@@ -142,6 +151,8 @@ struct rk_tcp {
     struct rk_tcp_link *last; /* from which something came; NULL: it is closed */
     struct rk_slab ops;
     struct rk_handles op_ids;
+    struct rk_bounce_pool bounces;
+    uint64_t pieces, overlapped; /* through them; while others of the message moved */
     uint64_t rounds; /* progress calls */
     uint64_t tick;   /* of their begins and ends: the first frame behind each leaves at once */
     int handled;   /* by this progress call */
@@ -229,6 +240,24 @@ void rk_tcp_chunk_moved(struct rk_tcp_op *op, uint64_t bytes);
 void rk_tcp_op_end(struct rk_tcp_op *op, rank_status_t st);
 /* Complete all operations of the link with this status. */
 void rk_tcp_fail_ops(struct rk_tcp_link *l, rank_status_t st);
+
+/* tcp_stage.c */
+/* Does the payload pass through bounce buffers? */
+RK_INLINE bool rk_tcp_stages(const struct rk_view *view)
+{
+    return rk_unlikely(view->ops != NULL) && view->ops->begin;
+}
+/* Is the next chunk of the op in host memory, or has its copy failed? Begins the copy. */
+bool rk_tcp_stage_is_ready(struct rk_tcp_link *l, struct rk_tcp_op *op);
+/* It is: its buffer is with the socket now, unless the copy has failed. */
+void rk_tcp_stage_send(struct rk_tcp_link *l, struct rk_tcp_op *op);
+void rk_tcp_stage_sent(struct rk_tcp_link *l);
+/* Where the next bytes of the chunk for the op go; NULL: no buffer. */
+char *rk_tcp_stage_at(struct rk_tcp_link *l, struct rk_tcp_op *op);
+/* So many bytes have arrived there. last: of the chunk. */
+void rk_tcp_stage_received(struct rk_tcp_link *l, struct rk_tcp_op *op, size_t bytes, bool last);
+/* The op ends: wait for its copies, release its buffers. */
+void rk_tcp_stage_end(struct rk_tcp_op *op);
 
 /* tcp_stream.c */
 rank_status_t rk_tcp_stream(struct rk_peer *peer, bool put, void *local, size_t bytes, struct rk_id mem, uint64_t offset,

@@ -57,6 +57,8 @@ static void chunk_moved(struct rk_tcp_link *l, size_t n)
 
     l->tcp->handled++;
     l->into_left -= n;
+    if (op && rk_tcp_stages(&op->view))
+        rk_tcp_stage_received(l, op, n, l->into_left == 0);
     if (op && l->into_left == 0)
         l->into = NULL;
     if (n && op)
@@ -71,11 +73,11 @@ static void take_chunk(struct rk_tcp_link *l)
 {
     size_t there = l->in_end - l->in_at, n = l->into_left < there ? l->into_left : there;
     struct rk_tcp_op *op = l->into;
-    char *to = n && l->sink.on ? rk_tcp_sink_at(l) : NULL;
+    char *to = n && op && rk_tcp_stages(&op->view) ? rk_tcp_stage_at(l, op) : n && l->sink.on ? rk_tcp_sink_at(l) : NULL;
 
     if (to)
         memcpy(to, l->in + l->in_at, n);
-    if (n && op && !op->copied)
+    else if (n && op && !op->copied)
         op->copied = rk_copy_in(&op->view, op->done, l->in + l->in_at, n);
     l->in_at += n;
     if (n)
@@ -157,7 +159,10 @@ static size_t receive_some(struct rk_tcp_link *l, bool *drained)
     int n = 0;
 
     if (l->into_left && l->in_at == l->in_end)
-        to = op && !op->view.ops ? (char *)op->view.base + op->done : l->sink.on ? rk_tcp_sink_at(l) : NULL;
+        to = op && !op->view.ops             ? (char *)op->view.base + op->done
+             : op && rk_tcp_stages(&op->view) ? rk_tcp_stage_at(l, op)
+             : l->sink.on                     ? rk_tcp_sink_at(l)
+                                              : NULL;
     if (to) {
         direct = l->into_left;
         iov[n++] = (struct iovec){to, direct};

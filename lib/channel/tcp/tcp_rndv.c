@@ -47,6 +47,10 @@ void rk_tcp_op_end(struct rk_tcp_op *op, rank_status_t st)
 {
     struct rank_request *req = op->req;
 
+    if (rk_tcp_stages(&op->view)) {
+        rk_tcp_stage_end(op);
+        st = st ? st : op->copied;
+    }
     if (op->of->into == op)
         op->of->into = NULL;
     if (op->of->sending == op)

@@ -58,10 +58,23 @@ static void watch_room(struct rk_tcp_link *l, bool wants)
 
 /* ----------------------------------------------------------------------- chunks */
 
-/* Begin a chunk of the next job, which moves to the end. */
-static void begin_chunk(struct rk_tcp_link *l)
+/* The first job whose next chunk can be sent; NULL: none yet. */
+static struct rk_tcp_op *next_job(struct rk_tcp_link *l)
 {
-    struct rk_tcp_op *op = rk_list_entry(l->jobs.next, struct rk_tcp_op, link);
+    struct rk_link *at;
+
+    rk_list_for_each(at, &l->jobs)
+    {
+        struct rk_tcp_op *op = rk_list_entry(at, struct rk_tcp_op, link);
+        if (rk_likely(!rk_tcp_stages(&op->view)) || rk_tcp_stage_is_ready(l, op))
+            return op;
+    }
+    return NULL;
+}
+
+/* Begin a chunk of the job, which moves to the end. */
+static void begin_chunk(struct rk_tcp_link *l, struct rk_tcp_op *op)
+{
     uint64_t left = op->bytes - op->done;
     uint32_t len = left < RK_TCP_CHUNK_MAX ? (uint32_t)left : RK_TCP_CHUNK_MAX;
     rank_status_t st = RANK_OK;
@@ -75,7 +88,10 @@ static void begin_chunk(struct rk_tcp_link *l)
         return;
     }
     l->chunk = (struct rk_hdr){.kind = RK_TCP_DATA, .epoch = l->peer->epoch, .len = len, .tag = rk_id_pack(op->theirs)};
-    if (op->view.ops) {
+    if (rk_tcp_stages(&op->view)) {
+        rk_tcp_stage_send(l, op);
+        st = l->sends.wire ? RANK_OK : op->copied;
+    } else if (op->view.ops) {
         if (!l->packed)
             l->packed = malloc(RK_TCP_CHUNK_MAX);
         st = l->packed ? rk_copy_out(l->packed, &op->view, op->done, len) : RANK_ERR_NO_MEMORY;
@@ -92,7 +108,9 @@ static bool send_chunk(struct rk_tcp_link *l)
 {
     static const char fill[8];
     struct rk_tcp_op *op = l->sending;
-    const char *from = op->type == RK_TCP_SERVING ? rk_tcp_serve_from(l, op)
+    const char *from = l->chunk.len == 0             ? ""
+                       : op->type == RK_TCP_SERVING ? rk_tcp_serve_from(l, op)
+                       : l->sends.wire            ? l->sends.wire->data
                        : op->view.ops             ? (const char *)l->packed
                                                   : (const char *)op->view.base + op->done;
     size_t parts[3] = {sizeof(l->chunk), l->chunk.len, rk_tcp_length(l->chunk.len) - sizeof(l->chunk) - l->chunk.len};
@@ -114,13 +132,15 @@ static bool send_chunk(struct rk_tcp_link *l)
     l->chunk_at += tcp_write(l, iov, n);
     if (l->chunk_at < all)
         return false;
+    if (rk_unlikely(l->sends.wire != NULL))
+        rk_tcp_stage_sent(l);
     l->sending = NULL;
     if (op->type != RK_TCP_SENDING) {
         rk_tcp_stream_sent(l, op);
         return true;
     }
     op->done += l->chunk.len;
-    if (op->copied || op->done == op->bytes)
+    if (l->chunk.flags & RK_TCP_UNREAD || op->done == op->bytes)
         rk_tcp_op_end(op, op->copied);
     return true;
 }
@@ -140,6 +160,7 @@ static bool send_out(struct rk_tcp_link *l)
 
 void rk_tcp_flush(struct rk_tcp_link *l)
 {
+    struct rk_tcp_op *job;
     bool room = true;
 
     rk_list_remove(&l->on_pending);
@@ -150,8 +171,10 @@ void rk_tcp_flush(struct rk_tcp_link *l)
         } else if (l->out_at < l->out_end) {
             sent += l->out_end - l->out_at;
             room = send_out(l);
+        } else if ((job = next_job(l)) != NULL) {
+            begin_chunk(l, job);
         } else {
-            begin_chunk(l);
+            break;
         }
     }
     watch_room(l, rk_tcp_waits(l));
