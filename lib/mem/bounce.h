@@ -12,9 +12,7 @@
 
 enum {
     RK_BOUNCE_BYTES = 512 << 10,
-    RK_BOUNCES_EACH = 4, /* of a message at a time: a copy, a transfer, and one of both to come */
-    RK_BOUNCES_LINK = 2, /* of a peer's messages, at least: other peers may keep theirs for long */
-    RK_BOUNCES_MAX = 16  /* of a pool, without such extra ones */
+    RK_BOUNCES_MAX = 16 /* of a pool, without extra ones */
 };
 
 struct rk_bounce {

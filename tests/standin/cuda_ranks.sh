@@ -193,7 +193,7 @@ paths 'one copy; mapped by IPC handles and descriptors; not between devices 0-1$
 paths 'one copy; mapped by descriptors only$' STANDIN_IPC=fd
 paths 'one copy; mapped by IPC handles only$' STANDIN_VMM=off
 paths 'through host memory' STANDIN_IPC=off
-paths 'in pieces of 512 KiB through host memory, which is pinned, 4 at a time$' STANDIN_GPUS=2
+paths 'in chunks of 256 KiB through host memory, which is pinned$' STANDIN_GPUS=2
 paths 'not used: RANK_CUDA=off' RANK_CUDA=off
 [ ! -e "$standin/libucx_cuda.so" ] || paths 'by UCX (RANK_CUDA_UCX)' LD_PRELOAD="$standin/libucx_cuda.so" RANK_CUDA_UCX=on
 exit $bad

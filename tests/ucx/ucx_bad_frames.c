@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ucx_bad_frames.c: drop and count frames that name what the sender may not.
- * They are of the channel's own kinds. Their targets stay as they were, and later frames arrive.
+ * ucx_bad_frames.c: drop and count frames without a handler, and of another epoch.
+ * Messages of other ranks stay as they were, and later frames arrive.
  */
 #include "tests/ucx/ucx_fixture.h"
 #include "lib/channel/ucx/decode.h"
 #include "lib/channel/ucx/ucx.h"
 
-enum { BYTES = 64, LAST_TAG = 4711, INDICES = 8, GENS = 4, KINDS = (RK_KIND_COUNT - RK_KIND_USER_FIRST + 12) / 13,
-       THROWN = INDICES * GENS * 3 + 1 + KINDS };
+enum { BYTES = 64, LAST_TAG = 4711, THROWN = (RK_KIND_COUNT - RK_KIND_USER_FIRST + 12) / 13 };
 
 static int nlast, nother;
 static struct rk_rndv announced;
@@ -47,35 +46,15 @@ static bool is_done(void *req)
     return ((struct rank_request *)req)->done;
 }
 
-static void throw(struct rig *r, uint8_t kind, const void *payload, size_t len)
-{
-    struct rk_hdr hdr = {.kind = kind, .len = (uint32_t)len};
-
-    RIG_CHECK(rig_send(r, 0, &hdr, payload) == RANK_OK);
-}
-
-/* Names of ops are small numbers: all that rank 0 can have in use are tried. */
 static void attack(struct rig *r)
 {
     struct rk_hdr last = {.kind = RK_KIND_MSG, .tag = LAST_TAG}, late = last;
-    struct rk_ucx_pull pull = {.want = BYTES};
-    unsigned char data[sizeof(struct rk_id) + BYTES];
+    static const unsigned char data[16];
 
-    memset(data, 0xbb, sizeof(data));
-    for (uint32_t index = 0; index < INDICES; index++) {
-        for (uint32_t gen = 0; gen < GENS; gen++) {
-            struct rk_id id = {index, gen};
-            pull.sender = id;
-            memcpy(data, &id, sizeof(id));
-            throw(r, RK_UCX_PULL, &pull, sizeof(pull));
-            throw(r, RK_UCX_DATA, data, sizeof(data));
-            throw(r, RK_UCX_DROP, &id, sizeof(id));
-        }
+    for (int kind = RK_KIND_USER_FIRST; kind < RK_KIND_COUNT; kind += 13) { /* without a handler */
+        struct rk_hdr hdr = {.kind = (uint8_t)kind, .len = sizeof(data)};
+        RIG_CHECK(rig_send(r, 0, &hdr, data) == RANK_OK);
     }
-    pull.sender = (struct rk_id){UINT32_MAX, UINT32_MAX};
-    throw(r, RK_UCX_PULL, &pull, sizeof(pull));
-    for (int kind = RK_KIND_USER_FIRST; kind < RK_KIND_COUNT; kind += 13) /* without a handler */
-        throw(r, (uint8_t)kind, data, 16);
     late.epoch = 9;
     late.tag = 1;
     RIG_CHECK(rig_send(r, 0, &late, NULL) == RANK_OK);
@@ -103,7 +82,7 @@ void hostile_body(struct rig *r)
         rig_meet(r, r->n);
         return;
     }
-    /* Ranks 0 and 2 announce to each other what rank 1 then tries to get at. */
+    /* Ranks 0 and 2 announce messages to each other. */
     p = rig_peer(r, 2 - r->me);
     send = (struct rank_request){.type = RK_REQ_SEND, .ctx = r->ctx, .peer = p};
     recv = (struct rank_request){.type = RK_REQ_RECV, .ctx = r->ctx, .peer = p};

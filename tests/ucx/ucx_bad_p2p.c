@@ -10,8 +10,34 @@
 #include "lib/p2p/p2p_internal.h"
 #include "tests/ucx/ucx_fixture.h"
 
+#include <stdlib.h>
+
 enum { TEAM = 77, LATE = 78, HONEST = 300, ROUNDS = 40 };
 static const uint64_t last_tag = 1ull << 40;
+
+static void answered(struct rank_request *req, void *arg)
+{
+    (void)req;
+    free(arg);
+}
+
+/* Announce a message of some bytes to rank 0. */
+static rank_status_t announce(struct rig *r, const struct rk_hdr *hdr)
+{
+    static char some[64];
+    struct rk_peer *peer = rig_peer(r, 0);
+    struct rk_view view = {some, sizeof(some), NULL};
+    struct rank_request *req = calloc(1, sizeof(*req));
+    rank_status_t st;
+
+    RIG_CHECK(req);
+    *req = (struct rank_request){.type = RK_REQ_SEND, .ctx = r->ctx, .peer = peer, .on_done = answered, .arg = req};
+    while ((st = peer->channel->rndv_send(peer, hdr, &view, req)) == RK_AGAIN)
+        rk_progress(r->ctx);
+    if (st)
+        free(req);
+    return st;
+}
 
 /* Each is refused. Returns how many. */
 static uint64_t throw_claims(struct rig *r, uint64_t team, uint8_t kind)
@@ -20,15 +46,13 @@ static uint64_t throw_claims(struct rig *r, uint64_t team, uint8_t kind)
         uint32_t src;
         uint64_t tag;
     } lies[] = {{0, 7}, {2, 7}, {3, 7}, {12345, 7}, {INT32_MAX, 7}, {UINT32_MAX - 1, 7}, {UINT32_MAX, 7}, {1u << 31, 7}, {2, UINT64_MAX - 5}};
-    struct rk_ucx_announce a = {{0, 0}, 1 << 20};
     unsigned char some[64] = {1};
-    bool announces = kind == RK_UCX_ANNOUNCE;
+    bool announces = kind == RK_KIND_RNDV;
 
-    memcpy(some + 32, &a, sizeof(a));
     for (size_t i = 0; i < RK_ARRAY_LEN(lies); i++) {
         struct rk_hdr hdr = {.kind = kind, .src = lies[i].src, .tag = lies[i].tag, .team = team,
-                             .len = announces ? sizeof(a) : 8 + (uint32_t)i};
-        RIG_CHECK(rig_send(r, 0, &hdr, announces ? some + 32 : some) == RANK_OK);
+                             .len = announces ? 0 : 8 + (uint32_t)i};
+        RIG_CHECK((announces ? announce(r, &hdr) : rig_send(r, 0, &hdr, some)) == RANK_OK);
     }
     return RK_ARRAY_LEN(lies);
 }
@@ -36,18 +60,16 @@ static uint64_t throw_claims(struct rig *r, uint64_t team, uint8_t kind)
 static uint64_t attack(struct rig *r)
 {
     struct rk_hdr tag = {.kind = RK_KIND_MSG, .src = 1, .team = TEAM, .tag = UINT64_MAX - 5, .len = 8},
-                  huge = {.kind = RK_UCX_ANNOUNCE, .src = 1, .team = TEAM, .tag = 7, .len = sizeof(struct rk_ucx_announce)},
                   cut = {.kind = RK_KIND_SMSG, .src = 1, .team = TEAM, .tag = 7, .len = 3},
                   matched = {.kind = RK_KIND_MATCHED, .len = 1},
                   credit = {.kind = RK_KIND_CREDIT, .tag = UINT64_MAX};
-    struct rk_ucx_announce far = {{0, 0}, 1ull << 63};
     unsigned char some[64] = {1};
     uint64_t n = 0;
 
     for (int i = 0; i < ROUNDS; i++) {
         n += throw_claims(r, TEAM, RK_KIND_MSG);
         n += throw_claims(r, TEAM, RK_KIND_SMSG);
-        n += throw_claims(r, TEAM, RK_UCX_ANNOUNCE);
+        n += throw_claims(r, TEAM, RK_KIND_RNDV);
         n += throw_claims(r, TEAM | RK_TEAM_COLL, RK_KIND_MSG);
         n += throw_claims(r, LATE, RK_KIND_MSG);
         RIG_CHECK(rig_send(r, 0, &tag, some) == RANK_OK);
@@ -55,7 +77,6 @@ static uint64_t attack(struct rig *r)
         RIG_CHECK(rig_send(r, 0, &matched, some) == RANK_OK);
         RIG_CHECK(rig_send(r, 0, &credit, NULL) == RANK_OK);
         n += 4;
-        RIG_CHECK(rig_send(r, 0, &huge, &far) == RANK_OK); /* the channel counts it */
         rk_progress(r->ctx);
     }
     return n;
@@ -144,17 +165,16 @@ enum { UNKNOWN = 79, SOME = 1000, BYTES_MAX = 512 * 1024, ENVELOPES_MAX = BYTES_
  * may not be seen here. */
 static void send_without_end(struct rig *r)
 {
-    struct rk_ucx_announce a = {{0, 0}, 1 << 20};
     unsigned char some[SOME] = {1};
     bool announces = r->me == 3;
-    struct rk_hdr hdr = {.kind = announces ? RK_UCX_ANNOUNCE : RK_KIND_MSG, .src = (uint32_t)r->me, .team = UNKNOWN,
-                         .len = announces ? sizeof(a) : SOME};
+    struct rk_hdr hdr = {.kind = announces ? RK_KIND_RNDV : RK_KIND_MSG, .src = (uint32_t)r->me, .team = UNKNOWN,
+                         .len = announces ? 0 : SOME};
     int n = TIMES * (announces ? ENVELOPES_MAX : BYTES_MAX / SOME);
     rank_status_t st = RANK_OK;
 
     for (int i = 0; i < n && st == RANK_OK; i++) {
         hdr.tag = (uint64_t)i;
-        st = rig_peer(r, 0)->state == RK_PEER_UP ? rig_send(r, 0, &hdr, announces ? (void *)&a : some) : RANK_ERR_PEER_DEAD;
+        st = rig_peer(r, 0)->state != RK_PEER_UP ? RANK_ERR_PEER_DEAD : announces ? announce(r, &hdr) : rig_send(r, 0, &hdr, some);
         rk_progress(r->ctx);
     }
     RIG_CHECK(st == RANK_OK || st == RANK_ERR_PEER_DEAD);

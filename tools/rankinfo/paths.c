@@ -4,6 +4,7 @@
 #include "lib/base/conf.h"
 #include "lib/base/log.h"
 #include "lib/channel/module.h"
+#include "lib/channel/tcp/tcp_wire.h"
 #include "lib/mem/bounce.h"
 #include "lib/mem/kind.h"
 #include "lib/node/xpmem.h"
@@ -143,8 +144,8 @@ static void print_device_paths(FILE *out)
     fprintf(out, "paths of messages from device memory between hosts\n");
     if (ucx_moves_device_memory())
         fprintf(out, "  cuda     by UCX (RANK_CUDA_UCX); truncated messages and lists as below\n");
-    fprintf(out, "  cuda     in pieces of %s through host memory%s, %d at a time\n", size_text(RK_BOUNCE_BYTES, size),
-            host_memory_is_pinned(kind) ? ", which is pinned" : "", RK_BOUNCES_EACH);
+    fprintf(out, "  cuda     in chunks of %s through host memory%s\n", size_text(RK_TCP_CHUNK_MAX, size),
+            host_memory_is_pinned(kind) ? ", which is pinned" : "");
     kind->close();
 }
 

@@ -26,6 +26,8 @@
 
 #include <sys/epoll.h>
 
+_Static_assert((int)RK_BOUNCE_BYTES >= (int)RK_TCP_CHUNK_MAX, "a chunk fits a bounce buffer");
+
 /* A descriptor in the channel's set. ready may close it and free the source. */
 struct rk_tcp_source {
     int fd;

@@ -4,28 +4,9 @@
 
 #include <string.h>
 
-/* Do the payload lengths of the channel's own kinds fit? Later code relies on it. */
-static bool length_fits(const struct rk_hdr *hdr)
-{
-    switch (hdr->kind) {
-    case RK_UCX_ANNOUNCE:
-        return hdr->len == sizeof(struct rk_ucx_announce);
-    case RK_UCX_PULL:
-        return hdr->len == sizeof(struct rk_ucx_pull);
-    case RK_UCX_DATA:
-        return hdr->len >= sizeof(struct rk_id);
-    case RK_UCX_DROP:
-        return hdr->len == sizeof(struct rk_id);
-    case RK_UCX_BYE:
-        return hdr->len == 0;
-    default:
-        return true;
-    }
-}
-
 static bool kind_fits(uint8_t kind)
 {
-    if (kind == RK_KIND_NONE || kind == RK_KIND_RNDV || kind == RK_UCX_LONG) /* these come as rndv only */
+    if (kind == RK_KIND_NONE || kind == RK_KIND_RNDV) /* that comes as rndv only */
         return false;
     return kind < RK_UCX_KIND_END || kind >= RK_KIND_USER_FIRST;
 }
@@ -33,7 +14,7 @@ static bool kind_fits(uint8_t kind)
 /* Check one frame with its payload at data + at. */
 static bool frame_fits(const struct rk_hdr *hdr, size_t at, size_t len)
 {
-    return kind_fits(hdr->kind) && hdr->len <= len - at && length_fits(hdr);
+    return kind_fits(hdr->kind) && hdr->len <= len - at && (hdr->kind != RK_UCX_BYE || hdr->len == 0);
 }
 
 /* Check the frames behind the first. */
@@ -66,12 +47,6 @@ bool rk_ucx_decode(const void *head, size_t head_len, const void *data, size_t l
     memcpy(&h, head, sizeof(h));
     p->to = h.to;
     p->first = h.first;
-    if (rndv && h.first.kind == RK_KIND_RNDV) {
-        if (head_len < sizeof(h) + sizeof(p->sender))
-            return false;
-        head_len -= sizeof(p->sender);
-        memcpy(&p->sender, (const unsigned char *)head + head_len, sizeof(p->sender));
-    }
     p->has_hello = head_len == RK_UCX_HEAD_MAX;
     if (p->has_hello) {
         memcpy(&p->hello, (const unsigned char *)head + sizeof(h), sizeof(p->hello));
@@ -83,8 +58,7 @@ bool rk_ucx_decode(const void *head, size_t head_len, const void *data, size_t l
     if (rndv) {
         p->data = NULL;
         p->len = p->at = 0;
-        return (h.first.kind == RK_KIND_RNDV || h.first.kind == RK_UCX_LONG) && h.first.len == 0 &&
-               len > 0;
+        return h.first.kind == RK_KIND_RNDV && h.first.len == 0 && len > 0;
     }
     p->data = data;
     p->len = len;

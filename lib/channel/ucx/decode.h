@@ -4,8 +4,8 @@
  *
  * A packet is one UCP active message:
  *
- * - header: struct rk_ucx_head, followed by struct rk_ucx_hello until the receiver has identified the sender, on links of
- *   connections always, and with RK_KIND_RNDV by the sender's id of the message, which lets the receiver pull it;
+ * - header: struct rk_ucx_head, followed by struct rk_ucx_hello until the receiver has identified the sender, and on links of
+ *   connections always;
  * - data: the payload of the first frame, then more frames, each at a multiple of 8: struct rk_hdr and payload.
  *
  * The turn of the first frame numbers the packet; the turns of the others are 0. Data from outside is trusted only
@@ -19,23 +19,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Private frames of the channel; never delivered. Payloads are the structs below. */
+/* Private frame of the channel; never delivered. */
 enum rk_ucx_kind {
-    RK_UCX_ANNOUNCE = RK_KIND_CHANNEL_FIRST, /* a message for the receiver to pull (RTS) */
-    RK_UCX_PULL,                             /* receiver -> sender: send the data (CTS) */
-    RK_UCX_DATA,                             /* sender -> receiver: the data */
-    RK_UCX_LONG,                             /* as DATA, by UCP's rendezvous; tag: the receiver's id */
-    RK_UCX_DROP,                             /* receiver -> sender: discard it */
-    RK_UCX_BYE,                              /* last frame: the sender leaves in an orderly way */
+    RK_UCX_BYE = RK_KIND_CHANNEL_FIRST, /* last frame: the sender leaves in an orderly way */
     RK_UCX_KIND_END
 };
 
 /* Of BYE. ALONE: leaves without the collective barrier, since a rank is dead. DISCONNECTED: both jobs have agreed. */
 enum { RK_UCX_ALONE = 1, RK_UCX_DISCONNECTED = 2 };
-/* Flag of DATA: the sender could not read its payload, and the receive fails. */
-enum { RK_UCX_UNREAD = 1 };
-/* Flag of LONG: a piece of the data; the header's team is its offset. Tag of PULL: send in pieces. */
-enum { RK_UCX_PIECE = 1 };
+/* Of RNDV: an int32_t follows the payload; if it is not 0, the sender could not read its payload. */
+enum { RK_UCX_STATUS = 128 };
 
 struct rk_ucx_head {
     struct rk_id to; /* the receiver's id of the link to the sender, or RK_UCX_NO_LINK */
@@ -56,23 +49,10 @@ _Static_assert(sizeof(struct rk_ucx_hello) == 24, "as on the wire");
 
 enum { RK_UCX_HEAD_MAX = sizeof(struct rk_ucx_head) + sizeof(struct rk_ucx_hello) };
 
-struct rk_ucx_announce {
-    struct rk_id sender;
-    uint64_t total;
-};
-
-struct rk_ucx_pull {
-    struct rk_id sender, receiver;
-    uint64_t want;
-};
-
-/* DATA begins with the receiver's struct rk_id; DROP consists of the sender's. */
-
 struct rk_ucx_packet {
     struct rk_id to;
     bool has_hello;
     struct rk_ucx_hello hello;
-    struct rk_id sender; /* of RK_KIND_RNDV: the sender's id of the message */
     struct rk_hdr first;
     const unsigned char *data; /* starts with the payload of the first frame */
     size_t len;
@@ -92,7 +72,7 @@ bool rk_ucx_card_decode(const void *bytes, size_t len, struct rk_ucx_card *card,
 
 /*
  * Validate a packet: lengths, kinds, the chain of frames. rndv: the data stays at the sender and is not read;
- * there is one frame then, RK_KIND_RNDV or RK_UCX_LONG. Returns false if malformed; *p is unusable then. p points
+ * there is one frame then, RK_KIND_RNDV. Returns false if malformed; *p is unusable then. p points
  * into data.
  */
 bool rk_ucx_decode(const void *head, size_t head_len, const void *data, size_t len, bool rndv,

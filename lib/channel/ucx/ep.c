@@ -35,8 +35,6 @@ struct rk_ucx_link *rk_ucx_link_alloc(struct rk_ucx *ucx)
     l->last_tick = UINT64_MAX;
     rk_list_init(&l->on_open);
     rk_list_init(&l->ops);
-    rk_list_init(&l->sending);
-    rk_list_init(&l->on_busy);
     rk_list_init(&l->on_failed);
     rk_list_init(&l->on_closing);
     rk_list_init(&l->on_prepared);
@@ -252,7 +250,7 @@ static uint32_t reap_closing(struct rk_ucx *ucx)
         l->closing = NULL;
         if (!l->forgotten)
             rk_list_remove(pos);
-        else if (!l->unsent && rk_list_empty(&l->ops) && rk_list_empty(&l->sending))
+        else if (!l->unsent && rk_list_empty(&l->ops))
             link_free(l);
     }
     return kept;

@@ -113,7 +113,7 @@ rank_status_t rk_ucx_rails(FILE *out)
         print_most(out, most);
         fprintf(out, "       puts and gets: %s (RANK_UCX_RMA)\n",
                 ucx->rma ? "UCX's" : "frames that the memory's owner checks");
-        fprintf(out, "       device memory: %s (RANK_CUDA_UCX)\n", ucx->cuda ? "UCX's" : "pieces through host memory");
+        fprintf(out, "       device memory: %s (RANK_CUDA_UCX)\n", ucx->cuda ? "UCX's" : "through host memory");
     }
     free(devices);
     free(most);

@@ -13,14 +13,10 @@ static void ucx_close(struct rk_ctx *ctx, void *state)
     (void)ctx;
     if (!ucx)
         return;
-    rk_ucx_stages_close(ucx);
-    if (rk_ucx_links_close(ucx)) {
+    if (rk_ucx_links_close(ucx))
         rk_ucx_teardown(ucx); /* UCP may call back for its requests */
-        rk_bounce_pool_close(&ucx->sends);
-        rk_bounce_pool_close(&ucx->receives);
-    } else {
+    else
         rk_ucx_abandon(ucx);
-    }
     if (ucx->bad_frames)
         rk_warn("%llu broken frames came through ucx", (unsigned long long)ucx->bad_frames);
     if (ucx->late_frames)
@@ -40,14 +36,10 @@ static rank_status_t ucx_open(struct rk_ctx *ctx, void **state, void *card, size
     if (!ucx)
         return RANK_ERR_NO_MEMORY;
     rk_list_init(&ucx->open);
-    rk_list_init(&ucx->busy);
     rk_list_init(&ucx->failed);
     rk_list_init(&ucx->todo);
     rk_list_init(&ucx->closing);
-    rk_list_init(&ucx->staging);
     rk_list_init(&ucx->prepared);
-    rk_bounce_pool_init(&ucx->sends);
-    rk_bounce_pool_init(&ucx->receives);
     rk_ucx_bufs_init(ucx);
     rk_ucx_ops_init(ucx);
     /* A packet for an earlier process at this address must not match a link of this one. */
@@ -99,18 +91,15 @@ int rk_ucx_poll(struct rk_ucx *ucx)
 
     ucx->handled = 0;
     ucx->tick++;
-    moved = rk_ucx_send_progress(ucx);
+    rk_ucx_send_progress(ucx);
     ucx->inside = true;
-    moved += (int)ucp_worker_progress(ucx->worker);
+    moved = (int)ucp_worker_progress(ucx->worker);
     ucx->inside = false;
     moved += rk_ucx_todo(ucx);
-    if (rk_unlikely(!rk_list_empty(&ucx->staging)))
-        moved += rk_ucx_stage_progress(ucx);
     if (rk_unlikely(!rk_list_empty(&ucx->failed)))
         rk_ucx_links_failed(ucx);
     /* Frames that handlers sent must not wait for the next library call. */
-    if (rk_unlikely(!rk_list_empty(&ucx->open) || !rk_list_empty(&ucx->busy)))
-        moved += rk_ucx_send_progress(ucx);
+    rk_ucx_send_progress(ucx);
     return moved + ucx->handled;
 }
 
@@ -145,7 +134,7 @@ static bool link_drained(struct rk_ucx *ucx, struct rk_ucx_link *l)
 
     if (!l->ep || l->failed || l->bye)
         return true;
-    if (l->open || l->unsent || l->staged || !rk_list_empty(&l->sending))
+    if (l->open || l->unsent)
         return false;
     if (!l->flushing) {
         if (l->flushed_at == ucx->sent)

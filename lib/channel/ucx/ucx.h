@@ -6,8 +6,7 @@
  * channel closes, or until the peer's job gives its numbers back, so that the peer can put its id into packets. Its
  * endpoint exists from connect to disconnect. A forgotten link has no id; UCP may hold it a little longer.
  *
- * An op is an operation longer than a packet: a message announced to this rank, a message of this rank that the
- * peer has not pulled, a transfer in UCP, a one-sided call. Ops have ids for the wire.
+ * An op is an operation longer than a packet: a message announced to this rank, a transfer in UCP, a one-sided call.
  *
  * UCP calls back only within ucp_worker_progress and within calls of this channel. Callbacks never wait, send or
  * close an endpoint.
@@ -24,7 +23,6 @@
 #include "lib/core/engine.h"
 #include "lib/channel/ucx/decode.h"
 #include "lib/channel/ucx/reorder.h"
-#include "lib/mem/bounce.h"
 
 #include <ucp/api/ucp.h>
 
@@ -36,8 +34,7 @@ enum {
     RK_UCX_SMALL = 512,       /* bytes of a small buffer: head and data */
     RK_UCX_PIECES_MAX = 16,   /* of a view that UCP sends in place, */
     RK_UCX_PIECE_MIN = 16384, /* if their average size is at least this */
-    RK_UCX_UNSENT_MAX = 128,  /* packets of a link that UCP has queued */
-    RK_UCX_ANNOUNCED_MAX = 64 /* messages of a link announced by UCP and not fetched */
+    RK_UCX_UNSENT_MAX = 128   /* packets of a link that UCP has queued */
 };
 
 /* A packet being filled or sent. Head and data stay until UCP releases them. */
@@ -50,54 +47,30 @@ struct rk_ucx_buf {
 };
 
 enum rk_ucx_op_type {
-    RK_UCX_OP_HERE,      /* announced by UCP's rendezvous, data not yet fetched */
-    RK_UCX_OP_OFFERED,   /* announced by this rank, not yet pulled */
-    RK_UCX_OP_SENDING,   /* pulled, waits for room */
-    RK_UCX_OP_PULLING,   /* pulled by this rank, data to come */
-    RK_UCX_OP_UCP,       /* in UCP: its callback will run */
-    RK_UCX_OP_STAGED,    /* moves by ops of its pieces (ucx_stage.c) */
-    RK_UCX_OP_ORPHAN     /* as UCP, but its request was completed by a death */
-};
-
-/* A message that moves in pieces. */
-struct rk_ucx_stage {
-    struct rk_ucx_op *op;
-    struct rk_link link;    /* in ucx->staging: progress has to poll it */
-    struct rk_link copying; /* bounce buffers with copies under way, in order */
-    struct rk_link arrived; /* pieces that wait for a bounce buffer, by op->todo */
-    uint64_t next;          /* bytes that have begun to move, or have arrived */
-    int buffers;            /* of copying and of pieces in UCP */
-    int npieces;            /* ops that have this one as parent */
-    bool sends, busy;       /* busy: in a step of progress */
-    bool ended;             /* no more pieces */
-    bool abandoned;         /* disconnected, and UCP may keep pieces */
-    rank_status_t st;
+    RK_UCX_OP_HERE,  /* announced by UCP's rendezvous, data not yet fetched */
+    RK_UCX_OP_UCP,   /* in UCP: its callback will run */
+    RK_UCX_OP_ORPHAN /* as UCP, but its request was completed by a death */
 };
 
 struct rk_ucx_op {
-    struct rk_link link; /* in ucx_link->ops or ->sending */
+    struct rk_link link; /* in ucx_link->ops */
     struct rk_id id;
     uint8_t type;        /* enum rk_ucx_op_type */
     bool wanted;         /* a receive that starts when UCP has returned */
     bool unwanted;       /* a drop that starts then */
-    bool announced;      /* counted in of->announced */
+    bool announced;      /* a message of this rank */
+    bool with_status;    /* behind the payload */
     struct rk_ucx *ucx;
     struct rk_ucx_link *of;
     struct rk_link todo; /* in ucx->todo */
     struct rank_request *req;
     void *desc;          /* UCP's descriptor of an announced message */
-    uint64_t total;      /* bytes of the message */
-    uint64_t want;       /* PULLING, SENDING: bytes requested */
-    struct rk_id theirs; /* PULLING: id of the sender; SENDING: id of the receiver */
+    uint64_t total;      /* bytes of the payload */
     struct rk_view view;
-    rank_status_t copied; /* error of a copy to the view */
-    struct rk_ucx_stage *stage;  /* it moves in pieces; or NULL */
-    struct rk_ucx_op *parent;    /* a piece: of this message, */
-    uint64_t at;                 /* from this offset in view on, */
-    struct rk_bounce *bounce;    /* through this buffer; or NULL */
-    bool in_pieces;              /* SENDING: as the receiver requests */
+    rank_status_t copied; /* error of a copy from or to the view */
+    int32_t status;       /* that of the sender, as on the wire */
     ucp_dt_iov_t pieces[RK_UCX_PIECES_MAX]; /* of the view, for UCP */
-    unsigned char head[RK_UCX_HEAD_MAX + sizeof(struct rk_id)];
+    unsigned char head[RK_UCX_HEAD_MAX];
 };
 
 struct rk_ucx_link {
@@ -120,17 +93,12 @@ struct rk_ucx_link {
     uint64_t lost_ns;    /* time of its loss in the last barrier, perhaps an orderly exit; or 0 */
     uint32_t turn;       /* of the next packet to the peer */
     uint32_t unsent;     /* packets that UCP has queued */
-    uint32_t announced;  /* by UCP's rendezvous, not yet fetched or dropped */
-    uint32_t staged;     /* messages being sent in pieces */
-    int buffers[2];      /* bounce buffers of messages received, and sent */
     uint64_t last_tick;  /* time of the last packet sent */
     struct rk_order in;
     uint64_t held_bytes;
     struct rk_ucx_buf *open;   /* coalesced frames, not yet sent */
     struct rk_link on_open;    /* in ucx->open */
     struct rk_link ops;
-    struct rk_link sending;    /* those of type SENDING */
-    struct rk_link on_busy;            /* in ucx->busy: pulled sends wait for room */
     struct rk_link on_failed;          /* in ucx->failed */
     struct rk_link on_closing;         /* in ucx->closing: forgotten, or */
     void *closing;                     /* UCP request that closes the endpoint */
@@ -176,9 +144,7 @@ struct rk_ucx {
     struct rk_secret_ids links; /* a packet may come from any process that reaches the worker */
     struct rk_ucx_link **by_number; /* the same, by number of the peer */
     int by_number_cap;
-    struct rk_link open, busy, failed, todo, closing, staging, prepared;
-    struct rk_bounce_pool sends, receives; /* one each, as both may wait for the peer's */
-    uint64_t pieces, overlapped; /* through bounce buffers; with other work of the message under way */
+    struct rk_link open, failed, todo, closing, prepared;
 
     struct rk_slab small_bufs, big_bufs, ops;
     struct rk_handles op_ids; /* each is found on its link only */
@@ -190,12 +156,6 @@ struct rk_ucx {
 RK_INLINE bool rk_ucx_takes(const struct rk_ucx *ucx, const struct rk_view *view)
 {
     return !view->ops || (ucx->cuda && view->ops->kind && view->ops->kind->id == RANK_MEM_CUDA);
-}
-
-/* Is the payload one that a copy moves, which may fail? */
-RK_INLINE bool rk_ucx_copies(const struct rk_ucx *ucx, const struct rk_view *view)
-{
-    return rk_view_may_fail(view) && !rk_ucx_takes(ucx, view);
 }
 
 extern const struct rk_channel rk_channel_ucx;
@@ -277,8 +237,8 @@ rank_status_t rk_ucx_conn_refusal(const struct rk_ucx_link *l);
 /* ucx_op.c */
 struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type);
 void rk_ucx_op_free(struct rk_ucx_op *op);
-/* NULL: stale, invalid, or of another link or type. */
-struct rk_ucx_op *rk_ucx_op_find(struct rk_ucx_link *l, struct rk_id id, enum rk_ucx_op_type type);
+/* NULL: stale, invalid, or of another link. */
+struct rk_ucx_op *rk_ucx_op_find(struct rk_ucx_link *l, struct rk_id id);
 void rk_ucx_ops_init(struct rk_ucx *ucx);
 void rk_ucx_ops_destroy(struct rk_ucx *ucx);
 
@@ -290,9 +250,8 @@ rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const 
 void rk_ucx_flush_open(struct rk_ucx_link *l);
 /* Write the head of the next packet to a peer; returns its length. */
 size_t rk_ucx_write_head(struct rk_ucx_link *l, unsigned char *head, const struct rk_hdr *hdr);
-/* Retry pulled sends; flush coalesced frames. Returns what was moved. */
-int rk_ucx_send_progress(struct rk_ucx *ucx);
-void rk_ucx_mark_busy(struct rk_ucx_link *l);
+/* Send the coalesced frames of all links. */
+void rk_ucx_send_progress(struct rk_ucx *ucx);
 void rk_ucx_drop_unsent(struct rk_ucx_link *l);
 rank_status_t rk_ucx_packet_type(struct rk_ucx *ucx);
 void rk_ucx_bufs_init(struct rk_ucx *ucx);
@@ -320,9 +279,6 @@ rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
 void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
                       struct rank_request *req);
 void rk_ucx_rndv_drop(const struct rk_rndv *rndv);
-/* Pulled data arrives by UCP's rendezvous. Returns true if desc is kept. */
-bool rk_ucx_long_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc,
-                         uint64_t total);
 /* Validate the header. False: the frame has been counted and must be dropped. */
 RK_INLINE bool rk_ucx_is_valid(const struct rk_ucx_link *l, const struct rk_hdr *hdr)
 {
@@ -331,54 +287,13 @@ RK_INLINE bool rk_ucx_is_valid(const struct rk_ucx_link *l, const struct rk_hdr 
     return !ctx->engine->is_valid || ctx->engine->is_valid(ctx, l->peer, hdr);
 }
 
-/*
- * Deliver what UCP (desc) or a peer's frame (desc NULL) announced. sender: the sender's id of it. Returns true if desc is
- * kept.
- */
-bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc, uint64_t total,
-                      struct rk_id sender);
-void rk_ucx_rndv_frame(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload);
-/* Send pulled data if there is room. Returns true if the op is finished. */
-bool rk_ucx_send_pulled(struct rk_ucx_op *op);
+/* Deliver what UCP announced. Returns true if desc is kept. */
+bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *desc, uint64_t total);
 /* Do what was deferred during a UCP callback. */
 int rk_ucx_todo(struct rk_ucx *ucx);
 rank_status_t rk_ucx_view_type(struct rk_ucx *ucx);
-/* Move the op to the state UCP and pass it the first bytes of its view; hdr describes them. */
-rank_status_t rk_ucx_send_by_ucp(struct rk_ucx_op *op, struct rk_hdr *hdr, uint64_t bytes);
-/* Start the receive of the op in UCP; its view and desc are set. */
-void rk_ucx_start_receive(struct rk_ucx_op *op);
 /* End the op and complete its request, if any. */
 void rk_ucx_finish(struct rk_ucx_op *op, rank_status_t st);
-/* Tell the receiver that its payload cannot be read. Returns RK_AGAIN without room. */
-rank_status_t rk_ucx_send_unread(const struct rk_ucx_op *op);
-/* Free an op with UCP's descriptor of its data, and release that. */
-void rk_ucx_drop_desc(struct rk_ucx_op *op);
-
-/* ucx_stage.c: messages in pieces. */
-/* Is this payload sent in pieces? */
-bool rk_ucx_stages(const struct rk_ucx_op *op);
-/* Send op->want bytes of a pulled op in pieces. RANK_ERR_NO_MEMORY: nothing is begun. */
-rank_status_t rk_ucx_stage_send(struct rk_ucx_op *op);
-/* A piece has arrived for an op in the state PULLING. Returns true if desc is kept. */
-bool rk_ucx_piece_arrived(struct rk_ucx_op *op, const struct rk_hdr *hdr, void *desc, uint64_t total);
-/*
- * Fetch a message that UCP has announced and that fits a bounce buffer; want: bytes of it to keep. announced becomes
- * its only piece. Returns false if out of memory.
- */
-bool rk_ucx_stage_whole(struct rk_ucx_op *announced, const struct rk_view *view, uint64_t want, struct rank_request *req);
-/* UCP is done with a piece. */
-void rk_ucx_piece_done(struct rk_ucx_op *piece, rank_status_t st);
-/* No more pieces: complete op when those that are under way have ended. orphan: UCP may never give them back. */
-void rk_ucx_stage_end(struct rk_ucx_op *op, rank_status_t st, bool orphan);
-/* A piece has been freed: op may be complete. */
-void rk_ucx_stage_check(struct rk_ucx_op *op);
-void rk_ucx_stage_free(struct rk_ucx_op *op);
-void rk_ucx_put_bounce(struct rk_ucx_stage *s, struct rk_bounce *b);
-/* Poll copies, start pieces, if ucx->staging is not empty; returns what was moved. Not within UCP's callbacks. */
-int rk_ucx_stage_progress(struct rk_ucx *ucx);
-/* At the end: wait until no copy is under way. */
-void rk_ucx_stages_close(struct rk_ucx *ucx);
-
 /* Complete what depends on the peer; operations in UCP only if orphan_ucp. */
 void rk_ucx_fail_ops(struct rk_ucx_link *l, bool orphan_ucp);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ucx_op.c: keep the table of ops, with ids for the wire. */
+/* ucx_op.c: keep the table of ops. */
 #include "lib/channel/ucx/ucx.h"
+#include "lib/data/view_stage.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 
 enum { OP_LINK = offsetof(struct rk_ucx_op, link) };
 
@@ -28,14 +28,11 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
     }
     op->ucx = ucx;
     op->type = (uint8_t)type;
-    op->wanted = op->unwanted = op->announced = false;
+    op->wanted = op->unwanted = op->announced = op->with_status = false;
     op->of = l;
+    op->total = 0;
     op->copied = RANK_OK;
-    op->stage = NULL;
-    op->parent = NULL;
-    op->bounce = NULL;
-    op->at = 0;
-    op->in_pieces = false;
+    op->status = 0;
     op->view.ops = NULL;
     op->req = NULL;
     op->desc = NULL;
@@ -46,25 +43,18 @@ struct rk_ucx_op *rk_ucx_op_new(struct rk_ucx_link *l, enum rk_ucx_op_type type)
 
 void rk_ucx_op_free(struct rk_ucx_op *op)
 {
-    if (op->announced)
-        op->of->announced--;
-    if (op->stage)
-        rk_ucx_stage_free(op);
-    if (op->bounce)
-        rk_ucx_put_bounce(op->parent->stage, op->bounce);
-    if (op->parent)
-        op->parent->stage->npieces--;
+    rk_view_stage_close(&op->view, false);
     rk_list_remove(&op->link);
     rk_list_remove(&op->todo);
     rk_handle_drop(&op->ucx->op_ids, op->id);
     rk_slab_free(&op->ucx->ops, op, OP_LINK);
 }
 
-struct rk_ucx_op *rk_ucx_op_find(struct rk_ucx_link *l, struct rk_id id, enum rk_ucx_op_type type)
+struct rk_ucx_op *rk_ucx_op_find(struct rk_ucx_link *l, struct rk_id id)
 {
     struct rk_ucx_op *op = rk_handle_get(&l->ucx->op_ids, id);
 
-    return op && op->type == type && op->of == l ? op : NULL;
+    return op && op->of == l ? op : NULL;
 }
 
 void rk_ucx_ops_destroy(struct rk_ucx *ucx)
@@ -73,7 +63,7 @@ void rk_ucx_ops_destroy(struct rk_ucx *ucx)
     uint32_t i;
 
     rk_handles_for_each(i, op, &ucx->op_ids)
-        free(op->stage); /* of a message that UCP has not given back */
+        rk_view_stage_close(&op->view, false); /* of a message that UCP has not given back */
     rk_slab_close(&ucx->ops);
     rk_handles_close(&ucx->op_ids);
 }

@@ -80,6 +80,18 @@ static struct rk_ucx_link *link_for(struct rk_ucx *ucx, const struct rk_ucx_pack
 
 /* --------------------------------------------------------------------- delivery */
 
+static RK_COLD void bye_came(struct rk_ucx_link *l, uint8_t flags)
+{
+    struct rk_ctx *ctx = l->ucx->ctx;
+
+    l->bye = true;
+    l->lost_ns = 0;
+    l->peer->left = 1;
+    /* A wait for a peer that leaves alone, after a death, never ends; nor does the last barrier. */
+    if (!(flags & RK_UCX_DISCONNECTED) && (!ctx->engine->finalizing || flags & RK_UCX_ALONE))
+        rk_engine_report_death(ctx, l->peer->number);
+}
+
 static void ucx_recv_frame_arrived(struct rk_ucx_link *l, const struct rk_hdr *hdr, const void *payload)
 {
     struct rk_ctx *ctx = l->ucx->ctx;
@@ -89,8 +101,8 @@ static void ucx_recv_frame_arrived(struct rk_ucx_link *l, const struct rk_hdr *h
         l->ucx->late_frames++;
         return;
     }
-    if (hdr->kind >= RK_KIND_CHANNEL_FIRST && hdr->kind < RK_UCX_KIND_END) {
-        rk_ucx_rndv_frame(l, hdr, payload);
+    if (rk_unlikely(hdr->kind == RK_UCX_BYE)) {
+        bye_came(l, hdr->flags);
         return;
     }
     if (hdr->kind <= RK_KIND_SMSG && !rk_ucx_is_valid(l, hdr))
@@ -116,10 +128,8 @@ static bool ucx_recv_deliver(struct rk_ucx_link *l, struct rk_ucx_packet *p, voi
         return false;
     }
     if (desc) {
-        if (rk_likely(p->first.epoch == l->peer->epoch && p->first.kind == RK_UCX_LONG))
-            return rk_ucx_long_arrived(l, &p->first, desc, total);
         if (rk_likely(p->first.epoch == l->peer->epoch))
-            return rk_ucx_announced(l, &p->first, desc, total, p->sender);
+            return rk_ucx_announced(l, &p->first, desc, total);
         l->ucx->late_frames++;
         return false;
     }

@@ -278,14 +278,8 @@ rank_status_t rk_ucx_put(struct rk_ucx_link *l, const struct rk_hdr *hdr, const 
 
 /* ------------------------------------------------------------- deferred frames */
 
-void rk_ucx_mark_busy(struct rk_ucx_link *l)
-{
-    rk_engine_defer(l->ucx->ctx, &l->ucx->busy, &l->on_busy);
-}
-
 void rk_ucx_drop_unsent(struct rk_ucx_link *l)
 {
-    rk_engine_release(l->ucx->ctx, &l->on_busy);
     if (l->open) {
         buf_put(l->ucx, l->open);
         l->open = NULL;
@@ -293,30 +287,8 @@ void rk_ucx_drop_unsent(struct rk_ucx_link *l)
     }
 }
 
-/* Returns true if nothing waits for room any more. */
-static bool ucx_send_retry(struct rk_ucx_link *l, int *moved)
+void rk_ucx_send_progress(struct rk_ucx *ucx)
 {
-    while (!rk_list_empty(&l->sending)) {
-        if (rk_sendq_has(&l->peer->sendq, RK_SEND_CONTROL) || /* else it would take their room */
-            !rk_ucx_send_pulled(rk_list_entry(l->sending.next, struct rk_ucx_op, link)))
-            return false;
-        ++*moved;
-    }
-    return true;
-}
-
-int rk_ucx_send_progress(struct rk_ucx *ucx)
-{
-    struct rk_link *pos, *next;
-    int moved = 0;
-
-    rk_list_for_each_safe(pos, next, &ucx->busy)
-    {
-        struct rk_ucx_link *l = rk_list_entry(pos, struct rk_ucx_link, on_busy);
-        if (ucx_send_retry(l, &moved))
-            rk_engine_release(ucx->ctx, &l->on_busy);
-    }
     while (!rk_list_empty(&ucx->open))
         rk_ucx_flush_open(rk_list_entry(ucx->open.next, struct rk_ucx_link, on_open));
-    return moved;
 }
