@@ -111,9 +111,8 @@ const struct rk_conf_row rk_conf_rows[] = {
      NULL, 0, 24 * 3600LL * 1000000000LL, AT(spawn_timeout)},
     {"RANK_UCX_RMA", RK_CONF_ENUM, "auto", "",
      "Puts and gets between hosts by UCX (on), or by frames that the memory's owner checks (off). auto: UCX if a network "
-     "device does them itself (InfiniBand, RoCE) or none reaches other hosts; else frames, since over tcp UCX "
-     "lets any process that reaches its port read and write any address. Beside such a device tcp stays open to that: "
-     "use UCX_TLS=^tcp, or off.",
+     "device does them itself (InfiniBand, RoCE); else frames, since over tcp UCX lets any process that reaches its port "
+     "read and write any address. Beside such a device tcp stays open to that: use UCX_TLS=^tcp, or off.",
      "auto|on|off", 0, 0, AT(ucx_rma)},
     {"RANK_NICS", RK_CONF_STRING, "", "",
      "NICs for messages between hosts: a comma list of RDMA devices and interfaces, as mlx5_0,ib0. xrun --nics-per-rank sets "

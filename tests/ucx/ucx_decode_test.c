@@ -309,17 +309,16 @@ static void test_devices(void **state)
     assert_null(rk_ucx_next_device(&at, &len));
 }
 
-static void test_sorts(void **state)
+static void test_rdma(void **state)
 {
     (void)state;
-    assert_int_equal(rk_ucx_sorts(""), 0);
-    assert_int_equal(rk_ucx_sorts(MD), 0);
-    assert_int_equal(rk_ucx_sorts(MD RESOURCE("self/memory0") RESOURCE("posix/memory") RESOURCE("cma/memory")), 0);
-    assert_int_equal(rk_ucx_sorts(MD RESOURCE("tcp/eth0")), RK_UCX_BY_SOFTWARE);
-    assert_int_equal(rk_ucx_sorts(RESOURCE("ud_mlx5/mlx5_0:1") RESOURCE("cma/memory")), RK_UCX_BY_SOFTWARE);
-    assert_int_equal(rk_ucx_sorts(RESOURCE("rc_mlx5/mlx5_0:1")), RK_UCX_BY_DEVICE);
-    assert_int_equal(rk_ucx_sorts(RESOURCE("tcp/ib0") RESOURCE("dc_mlx5/mlx5_0:1") MD),
-                     RK_UCX_BY_DEVICE | RK_UCX_BY_SOFTWARE);
+    assert_false(rk_ucx_lists_rdma(""));
+    assert_false(rk_ucx_lists_rdma(MD));
+    assert_false(rk_ucx_lists_rdma(MD RESOURCE("self/memory0") RESOURCE("posix/memory") RESOURCE("cma/memory")));
+    assert_false(rk_ucx_lists_rdma(MD RESOURCE("tcp/eth0")));
+    assert_false(rk_ucx_lists_rdma(RESOURCE("ud_mlx5/mlx5_0:1") RESOURCE("cma/memory")));
+    assert_true(rk_ucx_lists_rdma(RESOURCE("rc_mlx5/mlx5_0:1")));
+    assert_true(rk_ucx_lists_rdma(RESOURCE("tcp/ib0") RESOURCE("dc_mlx5/mlx5_0:1") MD));
 }
 
 static void make_port(const char *root, const char *device, int port)
@@ -392,7 +391,7 @@ int main(void)
         cmocka_unit_test(test_shuffled),
         cmocka_unit_test(test_left_over),
         cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_sorts),
+        cmocka_unit_test(test_rdma),
         cmocka_unit_test(test_net_devices),
         cmocka_unit_test(tls_without_tcp),
     };

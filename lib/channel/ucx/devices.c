@@ -31,29 +31,26 @@ static bool begins(const char *name, const char *const *with)
     return false;
 }
 
-unsigned rk_ucx_sorts(const char *text)
-{
-    static const char *const by_device[] = {"rc_", "dc_", "ugni_", "srd/", NULL};
-    static const char *const by_software[] = {"tcp/", "ud_", NULL};
-    unsigned found = 0;
-    const char *name;
-    size_t len;
-
-    while ((name = rk_ucx_next_device(&text, &len)) != NULL)
-        found |= begins(name, by_device) ? RK_UCX_BY_DEVICE : begins(name, by_software) ? RK_UCX_BY_SOFTWARE : 0;
-    return found;
-}
-
-bool rk_ucx_lists_tcp(const char *text)
+static bool lists_any(const char *text, const char *const *with)
 {
     const char *name;
     size_t len;
 
     while ((name = rk_ucx_next_device(&text, &len)) != NULL) {
-        if (strncmp(name, "tcp/", 4) == 0)
+        if (begins(name, with))
             return true;
     }
     return false;
+}
+
+bool rk_ucx_lists_rdma(const char *text)
+{
+    return lists_any(text, (const char *const[]){"rc_", "dc_", "ugni_", "srd/", NULL});
+}
+
+bool rk_ucx_lists_tcp(const char *text)
+{
+    return lists_any(text, (const char *const[]){"tcp/", NULL});
 }
 
 static bool is_word(const char *at, size_t len, const char *word)

@@ -10,16 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum {
-    RK_UCX_BY_DEVICE = 1,  /* the network device does puts and gets and checks keys */
-    RK_UCX_BY_SOFTWARE = 2 /* reaches other hosts, but emulates puts and gets */
-};
-
 /* Next "tcp/eth0" of lines like "#  resource 2 : md 1 dev 2 flags -- tcp/eth0", from *text on; NULL: none. */
 const char *rk_ucx_next_device(const char **text, size_t *len);
-/* Kinds of transports in the text, as a mask. */
-unsigned rk_ucx_sorts(const char *text);
-
+/* Does the text of a context list a network device that does puts and gets itself, and checks keys? */
+bool rk_ucx_lists_rdma(const char *text);
 /* Does the text of a context list a device of UCX's tcp? */
 bool rk_ucx_lists_tcp(const char *text);
 /*

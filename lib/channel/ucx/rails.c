@@ -30,11 +30,11 @@ static char *printed(struct rk_ucx *ucx, const ucp_config_t *config)
     return NULL;
 }
 
-bool rk_ucx_transports(struct rk_ucx *ucx, unsigned *found)
+bool rk_ucx_has_rdma(struct rk_ucx *ucx, bool *found)
 {
     char *text = printed(ucx, NULL);
 
-    *found = text ? rk_ucx_sorts(text) : 0;
+    *found = text && rk_ucx_lists_rdma(text);
     free(text);
     return text != NULL;
 }

@@ -181,8 +181,8 @@ rank_status_t rk_ucx_create_type(const ucp_generic_dt_ops_t *ops, ucp_datatype_t
 
 /* rails.c: see struct rk_channel. */
 rank_status_t rk_ucx_rails(FILE *out);
-/* Kinds of transports (devices.h) that this context has opened. Returns false if out of memory. */
-bool rk_ucx_transports(struct rk_ucx *ucx, unsigned *found);
+/* Find whether the context has a device that does puts and gets itself. Returns false without memory. */
+bool rk_ucx_has_rdma(struct rk_ucx *ucx, bool *found);
 /* Find whether the context has one of UCX's network devices nics. Returns false without memory. */
 bool rk_ucx_has_nic(struct rk_ucx *ucx, const char *nics, bool *found);
 /* Find whether the context has devices of UCX's tcp. Returns false without memory. */

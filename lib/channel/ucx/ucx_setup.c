@@ -250,7 +250,6 @@ static rank_status_t check_cuda(struct rk_ucx *ucx)
 {
     ucp_context_attr_t attr = {.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES};
     int wish = rk_ucx_conf()->cuda_ucx;
-    unsigned found;
 
     if (wish == RK_CONF_CUDA_UCX_OFF || rk_ucx_conf()->cuda == RK_CONF_CUDA_OFF)
         return RANK_OK;
@@ -259,39 +258,34 @@ static rank_status_t check_cuda(struct rk_ucx *ucx)
         return rk_fail(RANK_ERR_CONFIG, "RANK_CUDA_UCX=on: this UCX %s has no transport for CUDA memory; install its CUDA "
                        "modules (and see UCX_TLS), or leave it at auto", ucp_get_version_string());
     }
-    if (wish == RK_CONF_CUDA_UCX_AUTO && ucx->cuda) {
-        if (!rk_ucx_transports(ucx, &found))
-            return RANK_ERR_NO_MEMORY;
-        ucx->cuda = (found & RK_UCX_BY_DEVICE) != 0;
-    }
+    if (wish == RK_CONF_CUDA_UCX_AUTO && ucx->cuda && !rk_ucx_has_rdma(ucx, &ucx->cuda))
+        return RANK_ERR_NO_MEMORY;
     return RANK_OK;
 }
 
 /*
  * Without a capable device UCX emulates puts and gets by messages, and trusts the addresses in them: any process that
- * reaches its port could read and write all memory of this one. So puts and gets stay disabled over such
- * transports; UCX rejects the messages, and frames of lib/rma, with ids and ranges checked by the owner, take
- * their place. The transports show only in a context, after its features were set: after a wrong first guess the
+ * reaches its port could read and write all memory of this one. So puts and gets stay disabled without such a
+ * device; UCX rejects the messages, and frames of lib/rma, with ids and ranges checked by the owner, take
+ * their place. Whether UCX may use the device shows only in a context, after its features were set: without it the
  * context is created again.
  */
 static rank_status_t init_as_allowed(struct rk_ucx *ucx, int peers, const ucp_config_t *config)
 {
     int wish = is_for_conns(ucx) ? RK_CONF_UCX_RMA_OFF : rk_ucx_conf()->ucx_rma;
     rank_status_t st;
-    unsigned found;
-    bool wanted;
+    bool found;
 
     ucx->rma = wish == RK_CONF_UCX_RMA_ON || (wish == RK_CONF_UCX_RMA_AUTO && rk_rdma_devices());
     st = ucx_setup_init(ucx, peers, config);
-    if (st || wish != RK_CONF_UCX_RMA_AUTO)
+    if (st || !ucx->rma || wish == RK_CONF_UCX_RMA_ON)
         return st;
-    if (!rk_ucx_transports(ucx, &found))
+    if (!rk_ucx_has_rdma(ucx, &found))
         return RANK_ERR_NO_MEMORY;
-    wanted = (found & RK_UCX_BY_DEVICE) || !(found & RK_UCX_BY_SOFTWARE);
-    if (wanted == ucx->rma)
+    if (found)
         return RANK_OK;
     ucp_cleanup(ucx->context);
-    ucx->rma = wanted;
+    ucx->rma = false;
     return ucx_setup_init(ucx, peers, config);
 }
 
