@@ -152,12 +152,6 @@ struct rk_ucx {
     uint64_t bad_frames, late_frames;
 };
 
-/* May UCP access the view's memory in one piece? */
-RK_INLINE bool rk_ucx_takes(const struct rk_ucx *ucx, const struct rk_view *view)
-{
-    return !view->ops || (ucx->cuda && view->ops->kind && view->ops->kind->id == RANK_MEM_CUDA);
-}
-
 extern const struct rk_channel rk_channel_ucx;
 
 /* The library's configuration. */
@@ -292,8 +286,6 @@ bool rk_ucx_announced(struct rk_ucx_link *l, const struct rk_hdr *hdr, void *des
 /* Do what was deferred during a UCP callback. */
 int rk_ucx_todo(struct rk_ucx *ucx);
 rank_status_t rk_ucx_view_type(struct rk_ucx *ucx);
-/* End the op and complete its request, if any. */
-void rk_ucx_finish(struct rk_ucx_op *op, rank_status_t st);
 /* Complete what depends on the peer; operations in UCP only if orphan_ucp. */
 void rk_ucx_fail_ops(struct rk_ucx_link *l, bool orphan_ucp);
 

@@ -20,7 +20,14 @@
 /* Private word of a struct rk_rndv: the op. */
 enum { P_OURS };
 
-void rk_ucx_finish(struct rk_ucx_op *op, rank_status_t st)
+/* May UCP access the view's memory in one piece? */
+static bool ucp_takes(const struct rk_ucx *ucx, const struct rk_view *view)
+{
+    return !view->ops || (ucx->cuda && view->ops->kind && view->ops->kind->id == RANK_MEM_CUDA);
+}
+
+/* End the op and complete its request, if any. */
+static void ucx_op_end(struct rk_ucx_op *op, rank_status_t st)
 {
     struct rank_request *req = op->req;
     rank_status_t copied = rk_view_stage_close(&op->view, !st && !op->copied);
@@ -52,9 +59,9 @@ void rk_ucx_ucp_done(void *request, ucs_status_t status, void *arg)
      * received just before it left may be reported as lost.
      */
     if (status == UCS_OK && op->announced && l->bye)
-        rk_ucx_finish(op, RANK_ERR_PEER_DEAD);
+        ucx_op_end(op, RANK_ERR_PEER_DEAD);
     else
-        rk_ucx_finish(op, rk_ucx_status(status));
+        ucx_op_end(op, rk_ucx_status(status));
 }
 
 static void received(void *request, ucs_status_t status, size_t length, void *arg)
@@ -189,7 +196,7 @@ static rank_status_t send_by_ucp(struct rk_ucx_op *op, const struct rk_hdr *hdr)
         .cb.send = rk_ucx_ucp_done,
         .user_data = op,
     };
-    bool in_one_piece = rk_ucx_takes(op->ucx, &op->view) && !op->with_status;
+    bool in_one_piece = ucp_takes(op->ucx, &op->view) && !op->with_status;
     struct rk_ucx_link *l = op->of;
     size_t head_len, pieces = in_one_piece ? 0 : list_pieces(op), count = pieces ? pieces : in_one_piece ? op->total : 1;
     void *buffer;
@@ -214,14 +221,14 @@ static rank_status_t send_by_ucp(struct rk_ucx_op *op, const struct rk_hdr *hdr)
         return RANK_ERR_PEER_DEAD;
     }
     if (p == NULL)
-        rk_ucx_finish(op, RANK_OK);
+        ucx_op_end(op, RANK_OK);
     return RANK_OK;
 }
 
 /* Before UCP accesses device memory: make the program's own copies to it complete. No-op for other payload. */
 static rank_status_t settle_memory(const struct rk_ucx *ucx, const struct rk_view *view)
 {
-    const struct rk_kind *kind = view->ops && rk_ucx_takes(ucx, view) ? view->ops->kind : NULL;
+    const struct rk_kind *kind = view->ops && ucp_takes(ucx, view) ? view->ops->kind : NULL;
     struct rk_kind_block block;
     rank_status_t st = kind && kind->block ? kind->block(view->base, true, &block) : RANK_OK;
 
@@ -249,7 +256,7 @@ rank_status_t rk_ucx_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     op->view = *view;
     op->total = view->bytes;
     op->announced = true;
-    op->with_status = view->bytes == 0 || (rk_view_may_fail(view) && !rk_ucx_takes(l->ucx, view));
+    op->with_status = view->bytes == 0 || (rk_view_may_fail(view) && !ucp_takes(l->ucx, view));
     h.kind = RK_KIND_RNDV;
     h.flags |= op->with_status ? RK_UCX_STATUS : 0;
     h.len = 0;
@@ -306,7 +313,7 @@ static void start_receive(struct rk_ucx_op *op)
         .cb.recv_am = received,
         .user_data = op,
     };
-    bool in_one_piece = rk_ucx_takes(op->ucx, &op->view) && op->view.bytes >= op->total && !op->with_status;
+    bool in_one_piece = ucp_takes(op->ucx, &op->view) && op->view.bytes >= op->total && !op->with_status;
     rank_status_t settled = in_one_piece ? settle_memory(op->ucx, &op->view) : RANK_OK;
     size_t want = op->view.bytes < op->total ? op->view.bytes : op->total;
     void *buffer = view_for_ucp(op, in_one_piece, want, &param), *desc = op->desc;
@@ -318,9 +325,9 @@ static void start_receive(struct rk_ucx_op *op)
     p = ucp_am_recv_data_nbx(op->ucx->worker, desc, buffer, in_one_piece ? op->total : 1, &param);
     if (UCS_PTR_IS_ERR(p)) {
         rk_debug("UCX does not fetch a message: %s", ucs_status_string(UCS_PTR_STATUS(p)));
-        rk_ucx_finish(op, rk_ucx_status(UCS_PTR_STATUS(p)));
+        ucx_op_end(op, rk_ucx_status(UCS_PTR_STATUS(p)));
     } else if (p == NULL) {
-        rk_ucx_finish(op, RANK_OK);
+        ucx_op_end(op, RANK_OK);
     }
 }
 
@@ -351,7 +358,7 @@ int rk_ucx_todo(struct rk_ucx *ucx)
 }
 
 /* Receive or drop the message of the op; within UCP's callbacks, which still write to it, when UCP has returned. */
-static void decide(struct rk_ucx_op *op, bool wanted)
+static void decide_message(struct rk_ucx_op *op, bool wanted)
 {
     op->wanted = wanted;
     op->unwanted = !wanted;
@@ -391,7 +398,7 @@ void rk_ucx_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view,
     }
     op->req = req;
     op->view = *view;
-    decide(op, true);
+    decide_message(op, true);
 }
 
 void rk_ucx_rndv_drop(const struct rk_rndv *rndv)
@@ -399,7 +406,7 @@ void rk_ucx_rndv_drop(const struct rk_rndv *rndv)
     struct rk_ucx_op *op = announced_op(rndv);
 
     if (op)
-        decide(op, false);
+        decide_message(op, false);
 }
 
 /* Completing a request may call back into this room: remove each op from the list first. */
