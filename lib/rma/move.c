@@ -12,12 +12,15 @@
 
 enum { MOVE_STEP = 1 << 20 };
 
-/* Does the channel move the piece by itself? Puts by frames keep their order, which streams do not. */
+/*
+ * Does the channel move the piece by itself? Puts by frames keep their order, which streams do not. Frames alone reach device
+ * memory, which a peer may have if this process does.
+ */
 static bool goes_alone(bool put, const rank_piece_t *p, int64_t n, struct rk_peer *peer, const struct rk_path *path)
 {
     if (path->kind == RK_PATH_RDMA)
         return (n == 1 && p->bytes) || p->bytes > RK_PIECE_LONG;
-    return !put && rk_path_streams(peer, p->bytes) && !rk_sendq_has(&peer->sendq, RK_SEND_RMA);
+    return !put && rk_nkinds == 0 && rk_path_streams(peer, p->bytes) && !rk_sendq_has(&peer->sendq, RK_SEND_RMA);
 }
 
 static void set_request(struct rank_request *req, bool put, struct rk_peer *peer, int64_t bytes)
