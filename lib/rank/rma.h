@@ -117,7 +117,7 @@ RANK_API rank_status_t rank_iput(const void *src, int64_t bytes, int peer, rank_
 RANK_API rank_status_t rank_iget(void *dst, int64_t bytes, int peer, rank_mem_t mem,
                                  int64_t offset, rank_request_t *req);
 
-/* A piece of a vector. A put reads local, a get writes it. */
+/* A piece of a vector. A put reads local, a get writes it. Unlike a rank_iov_t it has a place at the peer. */
 typedef struct rank_piece {
     void *local;
     int64_t bytes;
@@ -165,7 +165,7 @@ typedef enum rank_xfer_op {
     RANK_XFER_READ
 } rank_xfer_op_t;
 
-/* A block of a list. A write reads local, a read writes it. */
+/* A block of a list. A write reads local, a read writes it. Unlike a rank_piece_t it names its memory: a list has many. */
 typedef struct rank_block {
     void *local;
     int64_t bytes;

@@ -37,7 +37,7 @@ static int count_dead(struct rank_mem *mem)
     if (mem->sort == RK_MEM_SYMMETRIC)
         return mem->team->ndead;
     for (int r = 0; mem->sort == RK_MEM_OPENED && r < mem->team->size; r++)
-        n += (mem->part[r] || mem->paths[r].kind != RK_PATH_NONE) && owner_death_is_dead(mem, r);
+        n += rk_path_exists(mem, r) && owner_death_is_dead(mem, r);
     return n;
 }
 
