@@ -80,7 +80,7 @@ static void reasons(rank_ctx_t ctx)
         const char *reason = rank_status_reason(st);
 
         if (strncmp(reason, bad[which].reason, strlen(bad[which].reason)) != 0)
-            pair_fail(__FILE__, __LINE__, "the reason for \"%s\" is \"%s\"", bad[which].address, reason);
+            mp_fail(__FILE__, __LINE__, "the reason for \"%s\" is \"%s\"", bad[which].address, reason);
         CHECK(strcmp(rank_status_reason(st), rank_status_string(st)) == 0);
         CHECK(strcmp(reason, bad[which].reason) >= 0); /* it stays */
     }
@@ -102,10 +102,10 @@ static void addresses(rank_ctx_t ctx)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         rank_status_t st = rank_listen(ctx, bad[i], &opts, &listener);
         if (st != RANK_ERR_ARG && st != RANK_ERR_UNREACHABLE)
-            pair_fail(__FILE__, __LINE__, "rank_listen on \"%s\": %s", bad[i], rank_status_string(st));
+            mp_fail(__FILE__, __LINE__, "rank_listen on \"%s\": %s", bad[i], rank_status_string(st));
         st = rank_connect(ctx, bad[i], &opts, &conn);
         if (st != RANK_ERR_ARG && st != RANK_ERR_UNREACHABLE)
-            pair_fail(__FILE__, __LINE__, "rank_connect to \"%s\": %s", bad[i], rank_status_string(st));
+            mp_fail(__FILE__, __LINE__, "rank_connect to \"%s\": %s", bad[i], rank_status_string(st));
     }
     STATUS(rank_connect(ctx, "127.0.0.1:0", &opts, &conn), RANK_ERR_ARG);
     STATUS(rank_listen(ctx, NULL, &opts, &listener), RANK_ERR_ARG);

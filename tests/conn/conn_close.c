@@ -196,7 +196,7 @@ static void close_while_called(struct pair *p)
     share_memory(&c);
     OK(rank_listen(c.ctx, "127.0.0.1:0", &opts, &c.listener));
     for (int in = 0; in < WAITS; in++) {
-        if (pair_random(&random) % 4 == 0)
+        if (mp_random(&random) % 4 == 0)
             continue;
         callers[n] = (struct caller){.of = &c, .ctx = c.ctx, .in = (enum wait_in)in};
         CHECK(pthread_create(&callers[n].thread, NULL, caller_thread, &callers[n]) == 0);
@@ -206,20 +206,20 @@ static void close_while_called(struct pair *p)
         while (!has_called(&callers[i]))
             pair_sleep(0.001);
     }
-    if (pair_random(&random) % 2) /* else the idle peer does not confirm */
+    if (mp_random(&random) % 2) /* else the idle peer does not confirm */
         pair_meet(p);
     else
         in_peace = false;
-    begin = pair_now();
+    begin = mp_now();
     st = rank_ctx_close(&c.ctx, in_peace ? 20 * SECOND : SECOND / 10);
     for (int i = 0; i < n; i++) {
         CHECK(pthread_join(callers[i].thread, NULL) == 0);
         if (!is_expected(callers[i].in, callers[i].status, in_peace))
-            pair_fail(__FILE__, __LINE__, "%s returns %s", wait_names[callers[i].in], rank_status_string(callers[i].status));
+            mp_fail(__FILE__, __LINE__, "%s returns %s", wait_names[callers[i].in], rank_status_string(callers[i].status));
     }
     if (st != (in_peace ? RANK_OK : RANK_ERR_TIMED_OUT) || c.ctx)
-        pair_fail(__FILE__, __LINE__, "close returns %s", rank_status_string(st));
-    CHECK(pair_now() - begin < 10);
+        mp_fail(__FILE__, __LINE__, "close returns %s", rank_status_string(st));
+    CHECK(mp_now() - begin < 10);
     close(silent);
     OK(rank_ctx_close(&other, 0));
     if (!in_peace)
@@ -310,9 +310,9 @@ static void late_side(struct pair *p)
             CHECK(pthread_create(&thread, NULL, wait_in_callback, &ctx) == 0);
         while (!is_in_callback)
             pair_sleep(0.001);
-        begin = pair_now();
+        begin = mp_now();
         STATUS(rank_ctx_close(&ctx, 0), RANK_ERR_TIMED_OUT);
-        CHECK(!ctx && pair_now() - begin < 10);
+        CHECK(!ctx && mp_now() - begin < 10);
         may_leave = 1;
         CHECK(pthread_join(thread, NULL) == 0);
     } else {
@@ -328,8 +328,8 @@ static void late_side(struct pair *p)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = (uint64_t)pair_option(argc, argv, "--seed", 1);
-    long rounds = pair_option(argc, argv, "--rounds", 6);
+    uint64_t seed = (uint64_t)mp_option(argc, argv, "--seed", 1);
+    int64_t rounds = mp_option(argc, argv, "--rounds", 6);
     bool ok = true;
 
     for (int way = 0; way < PAIR_WAYS; way++) {

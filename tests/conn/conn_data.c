@@ -77,8 +77,8 @@ static void compare_counts(struct pair *p, rank_team_t conn)
 static void random_side(struct pair *p)
 {
     uint64_t random = p->seed;
-    int level = pair_random(&random) % 2 ? RANK_THREAD_MULTIPLE : RANK_THREAD_SERIALIZED;
-    int thread = level == RANK_THREAD_MULTIPLE && pair_random(&random) % 2, n = 1 + (int)(pair_random(&random) % CONNS);
+    int level = mp_random(&random) % 2 ? RANK_THREAD_MULTIPLE : RANK_THREAD_SERIALIZED;
+    int thread = level == RANK_THREAD_MULTIPLE && mp_random(&random) % 2, n = 1 + (int)(mp_random(&random) % CONNS);
     rank_ctx_t ctx = pair_context(level, thread);
     struct steps steps[CONNS];
     rank_team_t conns[CONNS];
@@ -94,7 +94,7 @@ static void random_side(struct pair *p)
             CHECK(pthread_join(threads[i], NULL) == 0);
     } else {
         for (int i = 0; i < nsteps * n; i++)
-            steps_next(&steps[pair_random(&random) % (uint64_t)n]);
+            steps_next(&steps[mp_random(&random) % (uint64_t)n]);
     }
     for (int i = 0; i < n; i++)
         compare_counts(p, conns[i]);
@@ -226,12 +226,12 @@ static void self_side(struct pair *p)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = (uint64_t)pair_option(argc, argv, "--seed", 1);
-    long cases = pair_option(argc, argv, "--cases", 8);
+    uint64_t seed = (uint64_t)mp_option(argc, argv, "--seed", 1);
+    int64_t cases = mp_option(argc, argv, "--cases", 8);
     bool ok = true;
 
-    nsteps = (int)pair_option(argc, argv, "--steps", nsteps);
-    for (long i = 0; i < PAIR_WAYS * cases; i++) {
+    nsteps = (int)mp_option(argc, argv, "--steps", nsteps);
+    for (int64_t i = 0; i < PAIR_WAYS * cases; i++) {
         if (pair_use(i % PAIR_WAYS))
             ok &= pair_run("two processes", random_side, seed + (uint64_t)i, 120, false);
     }

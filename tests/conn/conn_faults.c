@@ -238,19 +238,19 @@ static void kill_side(struct pair *p)
     }
     death_clock_check(moment_names[moment], death_s);
     for (int i = 0; i <= IN_BARRIER && conn; i++) {
-        begin = pair_now();
+        begin = mp_now();
         STATUS(call_on((enum moment)i, conn, &r, buf), RANK_ERR_PEER_DEAD);
-        if (pair_now() - begin > death_s + death_clock_grace())
-            pair_fail(__FILE__, __LINE__, "%s takes long after the death", moment_names[i]);
+        if (mp_now() - begin > death_s + death_clock_grace())
+            mp_fail(__FILE__, __LINE__, "%s takes long after the death", moment_names[i]);
     }
     death_clock_stop();
     exchange_and_close(&neighbor, ctx);
-    begin = pair_now();
+    begin = mp_now();
     close_region(&r, !conn);
     OK(rank_ctx_close(&ctx, SECOND));
     free(r.data);
     free(buf);
-    CHECK(pair_now() - begin < close_s);
+    CHECK(mp_now() - begin < close_s);
 }
 
 /* ------------------------------------------------------------------- in the handshake */
@@ -395,7 +395,7 @@ static void close_side(struct pair *p)
         }
         for (int i = 0; i <= IN_BARRIER; i++)
             if (call_on((enum moment)i, conn, &r, buf) != RANK_ERR_CLOSED)
-                pair_fail(__FILE__, __LINE__, "%s does not return RANK_ERR_CLOSED", moment_names[i]);
+                mp_fail(__FILE__, __LINE__, "%s does not return RANK_ERR_CLOSED", moment_names[i]);
     }
     if (conn)
         rank_rkey_close(&r.remote);
@@ -488,13 +488,13 @@ static void stop_side(struct pair *p)
     pair_meet(p);
     if (p->me == 0) {
         kill(p->other, SIGSTOP);
-        begin = pair_now();
+        begin = mp_now();
         for (int i = 0; i < 20; i++) /* the socket gets full */
             OK(rank_isend(buf, 60000, RANK_BYTE, 0, 2, conn, &reqs[i + 2]));
         OK(rank_isend(buf, BIG, RANK_BYTE, 0, 1, conn, &reqs[0]));
         OK(rank_irecv(&x, 1, RANK_INT32, 0, 1, conn, &reqs[1]));
         STATUS(rank_waitall_timed(22, reqs, 4 * SECOND, NULL), RANK_ERR_TIMED_OUT);
-        CHECK(pair_now() - begin < 4 + close_s);
+        CHECK(mp_now() - begin < 4 + close_s);
         kill(p->other, SIGCONT);
         OK(rank_waitall_timed(22, reqs, 20 * SECOND, NULL));
         CHECK(x == 5);
@@ -530,10 +530,10 @@ static void fork_side(struct pair *p)
 
     if (p->me == 0) {
         STATUS(rank_recv(&c, 1, RANK_BYTE, 0, 1, conn, NULL), RANK_ERR_PEER_DEAD);
-        begin = pair_now();
+        begin = mp_now();
         pair_get(p, &pid, sizeof(pid));
         CHECK(kill(pid, 0) == 0); /* the child lives */
-        CHECK(pair_now() - begin < death_s);
+        CHECK(mp_now() - begin < death_s);
         kill(pid, SIGTERM);
         OK(rank_ctx_close(&ctx, SECOND));
         return;
@@ -574,15 +574,15 @@ static void revoke_side(struct pair *p)
     void *ptr;
 
     open_region(p, &r, ctx, conn);
-    begin = pair_now();
+    begin = mp_now();
     if (p->me == 1) {
         pair_meet(p); /* without progress until then */
-        while (!st && pair_now() - begin < 20) {
+        while (!st && mp_now() - begin < 20) {
             OK(rank_ctx_progress(ctx));
             st = rank_get(r.data, 64, 1, r.remote, 0);
         }
         CHECK(st == RANK_ERR_HANDLE);
-        for (st = RANK_OK; !st && pair_now() - begin < 20;) {
+        for (st = RANK_OK; !st && mp_now() - begin < 20;) {
             OK(rank_ctx_progress(ctx));
             st = rank_get(r.data, 64, 1, r.remote_shared, 0);
         }
@@ -593,7 +593,7 @@ static void revoke_side(struct pair *p)
     }
     OK(rank_dereg(&r.shared));
     STATUS(rank_dereg_timed(&r.mem, SECOND / 5), pair_by_socket || pair_by_ucx ? RANK_OK : RANK_ERR_TIMED_OUT);
-    CHECK(r.mem == RANK_MEM_NULL && pair_now() - begin < close_s);
+    CHECK(r.mem == RANK_MEM_NULL && mp_now() - begin < close_s);
     pair_meet(p);
     death_clock_start(p);
     while (!pair_has_come(p))

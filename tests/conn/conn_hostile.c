@@ -108,7 +108,7 @@ static void listen_side(struct pair *p)
         rank_status_t st = rank_accept(listener, SECOND / 1000, &conn);
 
         CHECK(st == RANK_OK || st == RANK_ERR_TIMED_OUT);
-        CHECK(pair_count_fds() < FDS_MAX);
+        CHECK(mp_count_fds() < FDS_MAX);
         if (!st) {
             if (held[next].conn)
                 drop(&held[next]);
@@ -136,7 +136,7 @@ static struct rk_id known; /* memory of the listener */
 
 static uint64_t draw(uint64_t below)
 {
-    return pair_random(&chaos) % below;
+    return mp_random(&chaos) % below;
 }
 
 static int raw_connect(void)
@@ -222,7 +222,7 @@ static size_t random_frame(unsigned char *out, uint64_t team)
                                     RK_TCP_KIND_END, 64, 200};
     static const uint32_t lens[] = {0, 4, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 128, 1000, 65536};
     struct rk_hdr hdr = {.kind = kinds[draw(sizeof(kinds))], .epoch = epoch_of(team), .src = (uint32_t)draw(3), .team = team,
-                         .tag = draw(4) ? draw(64) : pair_random(&chaos), .len = lens[draw(15)], .flags = (uint8_t)draw(4)};
+                         .tag = draw(4) ? draw(64) : mp_random(&chaos), .len = lens[draw(15)], .flags = (uint8_t)draw(4)};
 
     if (hdr.kind == RK_TCP_ANNOUNCE)
         hdr.len = sizeof(struct rk_tcp_announce);
@@ -237,7 +237,7 @@ static size_t random_frame(unsigned char *out, uint64_t team)
     if (draw(40) == 0)
         hdr.epoch++;
     if (draw(40) == 0)
-        hdr.len = (uint32_t)pair_random(&chaos);
+        hdr.len = (uint32_t)mp_random(&chaos);
     memcpy(out, &hdr, sizeof(hdr));
     if (hdr.len > 65536)
         return sizeof(hdr);
@@ -267,7 +267,7 @@ static void raw_request(int fd, uint64_t team, bool flush)
 {
     unsigned char out[256] = {0};
     struct rk_rma_request_head ask = {.op = flush ? RK_RMA_FLUSH : RK_RMA_PUT, .flags = flush ? RK_RMA_WANTS_REPLY : 0,
-                                      .mem = rk_id_unpack(pair_random(&chaos))};
+                                      .mem = rk_id_unpack(mp_random(&chaos))};
     struct rk_hdr hdr = {.kind = RK_KIND_RMA_REQ, .epoch = epoch_of(team), .team = team, .len = sizeof(ask) + (flush ? 0 : 8)};
 
     if (draw(2))
@@ -280,7 +280,7 @@ static void raw_request(int fd, uint64_t team, bool flush)
 /* The same by a chunk that is written there, or a read. */
 static void raw_stream(int fd, uint64_t team)
 {
-    struct rk_tcp_read read = {.mem = {known.index + (uint32_t)draw(16), (uint32_t)pair_random(&chaos)}, .bytes = 8};
+    struct rk_tcp_read read = {.mem = {known.index + (uint32_t)draw(16), (uint32_t)mp_random(&chaos)}, .bytes = 8};
     struct rk_hdr hdr = {.kind = draw(2) ? RK_TCP_WRITE : RK_TCP_READ, .epoch = epoch_of(team), .tag = rk_id_pack(read.mem),
                          .flags = RK_TCP_END, .len = sizeof(read)};
     unsigned char out[256] = {0};
@@ -358,7 +358,7 @@ static void greedy(void)
 static void good_client(rank_ctx_t ctx, const char *address)
 {
     rank_conn_opts_t opts = pair_opts();
-    double begin = pair_now();
+    double begin = mp_now();
     rank_request_t req;
     rank_team_t conn;
     int64_t x = 7;
@@ -373,7 +373,7 @@ static void good_client(rank_ctx_t ctx, const char *address)
     OK(rank_wait_timed(&req, 20 * SECOND, NULL));
     CHECK(x == 8);
     OK(rank_disconnect(&conn, 20 * SECOND));
-    CHECK(pair_now() - begin < served_s);
+    CHECK(mp_now() - begin < served_s);
 }
 
 static void allow_descriptors(void)

@@ -154,14 +154,14 @@ static void often_side(struct pair *p)
         uses += strcmp(info.channel, pair_channel(true)) == 0;
         OK(rank_disconnect(&conn, 20 * SECOND));
         if (i == rounds / 4) {
-            rss = pair_rss_kb();
-            fds = pair_count_fds();
+            rss = mp_status_kb("VmRSS");
+            fds = mp_count_fds();
         }
     }
-    CHECK(pair_count_fds() <= fds + 8); /* what the first sleep opens */
+    CHECK(mp_count_fds() <= fds + 8); /* what the first sleep opens */
     CHECK(uses > rounds / 2); /* else the other side has not ended the one before: it goes by socket */
-    if (pair_rss_kb() - rss > growth)
-        pair_fail(__FILE__, __LINE__, "the process has grown by %lld KiB", (long long)(pair_rss_kb() - rss));
+    if (mp_status_kb("VmRSS") - rss > growth)
+        mp_fail(__FILE__, __LINE__, "the process has grown by %lld KiB", (long long)(mp_status_kb("VmRSS") - rss));
     OK(rank_ctx_close(&ctx, 20 * SECOND));
 }
 

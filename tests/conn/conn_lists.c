@@ -40,10 +40,10 @@ static void open_side(struct side *s, struct pair *p, int level, int thread)
 static void random_side(struct pair *p)
 {
     uint64_t random = p->seed;
-    int level = pair_random(&random) % 2 ? RANK_THREAD_MULTIPLE : RANK_THREAD_SERIALIZED;
+    int level = mp_random(&random) % 2 ? RANK_THREAD_MULTIPLE : RANK_THREAD_SERIALIZED;
     struct side s;
 
-    open_side(&s, p, level, level == RANK_THREAD_MULTIPLE && pair_random(&random) % 2);
+    open_side(&s, p, level, level == RANK_THREAD_MULTIPLE && mp_random(&random) % 2);
     list_wrong(&s.lists);
     for (int i = 0; i < nsteps; i++)
         list_step(&s.lists);
@@ -56,10 +56,10 @@ static void random_side(struct pair *p)
 /* Wait for a list that is ended by the death of the other side, in less than a second. */
 static void wait_lost(rank_request_t *req, rank_status_t want)
 {
-    double begun = pair_now();
+    double begun = mp_now();
 
     STATUS(rank_wait_timed(req, 20 * SECOND, NULL), want);
-    CHECK(pair_now() - begun < 1);
+    CHECK(mp_now() - begun < 1);
 }
 
 /* The other side is killed during a write and a read. */
@@ -199,14 +199,14 @@ static void fair_side(struct pair *p)
     open_side(&s, p, RANK_THREAD_SERIALIZED, 0);
     OK(list_start_long(&s.lists, RANK_XFER_WRITE, 1ll << 34, &reqs[0]));
     OK(list_start_long(&s.lists, RANK_XFER_READ, 1ll << 34, &reqs[1]));
-    begun = pair_now();
+    begun = mp_now();
     for (int i = 0; i < TRIPS; i++) {
         if (me == i % 2)
             OK(rank_send(&x, 1, RANK_INT32, s.lists.other, 1, s.conn));
         else
             OK(rank_recv(&x, 1, RANK_INT32, s.lists.other, 1, s.conn, NULL));
     }
-    CHECK(pair_now() - begun < 20);
+    CHECK(mp_now() - begun < 20);
     if (me == 0) /* which has received the last message */
         OK(rank_disconnect(&s.conn, 5 * SECOND));
     STATUS(rank_wait_timed(&reqs[0], 20 * SECOND, NULL), RANK_ERR_CLOSED);
@@ -265,8 +265,8 @@ static bool chosen(int argc, char **argv, const char *name)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = (uint64_t)pair_option(argc, argv, "--seed", 1);
-    long cases = pair_option(argc, argv, "--cases", 2);
+    uint64_t seed = (uint64_t)mp_option(argc, argv, "--seed", 1);
+    int64_t cases = mp_option(argc, argv, "--cases", 2);
     bool ok = true;
 
     static const struct {
@@ -281,12 +281,12 @@ int main(int argc, char **argv)
                   {"fairness", fair_side, 90, false, false},
                   {"event loop", loop_side, 60, false, false}};
 
-    nsteps = (int)pair_option(argc, argv, "--steps", nsteps);
+    nsteps = (int)mp_option(argc, argv, "--steps", nsteps);
     for (int way = 0; way < 4; way++) { /* CMA; frames by shared memory, by the socket, by UCX */
         if (!pair_use(way < 2 ? PAIR_SHARED : way - 1))
             continue;
         setenv("RANK_CMA", way ? "off" : "auto", 1);
-        for (long i = 0; i < cases && chosen(argc, argv, "random lists"); i++)
+        for (int64_t i = 0; i < cases && chosen(argc, argv, "random lists"); i++)
             ok &= pair_run("random lists", random_side, seed + (uint64_t)i, 120, false);
         for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
             if ((way > 0 || !others[i].frames) && chosen(argc, argv, others[i].name))

@@ -4,46 +4,15 @@
 
 #include "tests/conn/conn_pair.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static struct pair *current;
 bool pair_by_socket, pair_by_ucx;
-
-void pair_fail(const char *file, int line, const char *fmt, ...)
-{
-    va_list args;
-
-    fprintf(stderr, "%s:%d: side %d of %s, seed %llu: ", file, line, current ? current->me : -1,
-            current ? current->name : "?", current ? (unsigned long long)current->seed : 0ull);
-    va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
-    va_end(args);
-    fputc('\n', stderr);
-    fflush(stderr);
-    _exit(1);
-}
-
-void pair_status(const char *file, int line, const char *what, rank_status_t got, rank_status_t want)
-{
-    if (got != want)
-        pair_fail(file, line, "%s: %s, not %s", what, rank_status_string(got), rank_status_string(want));
-}
-
-double pair_now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 void pair_sleep(double seconds)
 {
@@ -51,37 +20,6 @@ void pair_sleep(double seconds)
 
     while (nanosleep(&t, &t) < 0 && errno == EINTR)
         ;
-}
-
-uint64_t pair_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-int pair_count_fds(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int n = 0;
-
-    CHECK(dir);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n - 3; /* ".", "..", and the one of opendir */
-}
-
-int64_t pair_rss_kb(void)
-{
-    FILE *f = fopen("/proc/self/statm", "r");
-    long pages = 0, rss = 0;
-
-    CHECK(f && fscanf(f, "%ld %ld", &pages, &rss) == 2);
-    fclose(f);
-    return (int64_t)rss * sysconf(_SC_PAGESIZE) / 1024;
 }
 
 /* ------------------------------------------------------------------------ processes */
@@ -92,7 +30,7 @@ static bool reap(pid_t pid, double until, bool kills, const char *name)
     int how = 0;
 
     while (waitpid(pid, &how, WNOHANG) == 0) {
-        if (pair_now() > until) {
+        if (mp_now() > until) {
             fprintf(stderr, "%s: process %d does not end\n", name, (int)pid);
             kill(pid, SIGABRT);
             pair_sleep(0.2);
@@ -112,6 +50,7 @@ static bool reap(pid_t pid, double until, bool kills, const char *name)
 /* Fork a side, with its end of the pipes. */
 static pid_t fork_side_of(struct pair p, void (*side)(struct pair *p), int in, int out, const int unused[2])
 {
+    static char name[80];
     pid_t pid = fork();
 
     CHECK(pid >= 0);
@@ -121,7 +60,8 @@ static pid_t fork_side_of(struct pair p, void (*side)(struct pair *p), int in, i
     close(unused[1]);
     p.in = in;
     p.out = out;
-    current = &p;
+    snprintf(name, sizeof(name), "%s, side %d", p.name, p.me);
+    mp_name_case(name, p.seed);
     side(&p);
     exit(0);
 }
@@ -148,7 +88,7 @@ static bool run_sides(struct pair p, void (*side)(struct pair *p), double until,
 
 bool pair_run(const char *name, void (*side)(struct pair *p), uint64_t seed, int limit_s, bool kills)
 {
-    double until = pair_now() + limit_s;
+    double until = mp_now() + limit_s;
     pid_t pid;
     bool ok;
 
@@ -195,7 +135,7 @@ void pair_get(struct pair *p, void *data, size_t len)
     for (size_t got = 0; got < len;) {
         ssize_t n = read(p->in, (char *)data + got, len - got);
         if (n <= 0)
-            pair_fail(__FILE__, __LINE__, "the other side is gone");
+            mp_fail(__FILE__, __LINE__, "the other side is gone");
         got += (size_t)n;
     }
 }
@@ -255,13 +195,4 @@ rank_team_t pair_connect(struct pair *p, rank_ctx_t ctx, rank_listener_t listene
         OK(rank_connect(ctx, address, &opts, &conn));
     }
     return conn;
-}
-
-long pair_option(int argc, char **argv, const char *name, long dflt)
-{
-    for (int i = 1; i + 1 < argc; i++) {
-        if (strcmp(argv[i], name) == 0)
-            return atol(argv[i + 1]);
-    }
-    return dflt;
 }

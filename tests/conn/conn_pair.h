@@ -8,11 +8,8 @@
 #ifndef TESTS_CONN_CONN_PAIR_H
 #define TESTS_CONN_CONN_PAIR_H
 
-#include "lib/rank.h"
+#include "tests/mp/mp.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <sys/types.h>
 
 #define SECOND 1000000000ll
@@ -27,11 +24,9 @@ struct pair {
     const char *name; /* of the case */
 };
 
-void pair_fail(const char *file, int line, const char *fmt, ...) __attribute__((noreturn, format(printf, 3, 4)));
-void pair_status(const char *file, int line, const char *what, rank_status_t got, rank_status_t want);
-#define CHECK(cond) ((cond) ? (void)0 : pair_fail(__FILE__, __LINE__, "%s", #cond))
-#define STATUS(call, want) pair_status(__FILE__, __LINE__, #call, (call), (want))
-#define OK(call) STATUS(call, RANK_OK)
+#define CHECK MP_CHECK
+#define STATUS MP_STATUS
+#define OK MP_OK
 
 /* Run a function as two processes and wait. Returns false if one fails, or does not end in limit_s.
  * With kills SIGKILL of a side is no failure. */
@@ -57,13 +52,6 @@ bool pair_use(int way);
 /* What carries the first connection of two contexts; further ones do not use UCX. */
 const char *pair_channel(bool first);
 
-/* Number behind an option of the program. */
-long pair_option(int argc, char **argv, const char *name, long dflt);
-
-uint64_t pair_random(uint64_t *state);
-double pair_now(void); /* seconds */
 void pair_sleep(double seconds);
-int pair_count_fds(void);
-int64_t pair_rss_kb(void);
 
 #endif

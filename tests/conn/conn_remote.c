@@ -21,11 +21,11 @@ enum { CONNS = 3, STEPS = 150, LONG = 8 << 20, SILENCE_S = 3, BLOCKS = 256 };
 /* A cable that has just been plugged in carries nothing yet. */
 static rank_team_t connect_in_time(rank_ctx_t ctx, const char *address, const rank_conn_opts_t *opts)
 {
-    double begin = pair_now();
+    double begin = mp_now();
     rank_team_t conn;
     rank_status_t st;
 
-    while ((st = rank_connect(ctx, address, opts, &conn)) == RANK_ERR_UNREACHABLE && pair_now() - begin < 15)
+    while ((st = rank_connect(ctx, address, opts, &conn)) == RANK_ERR_UNREACHABLE && mp_now() - begin < 15)
         pair_sleep(0.1);
     OK(st);
     return conn;
@@ -65,7 +65,7 @@ static void random_operations(rank_ctx_t ctx, rank_team_t conns[CONNS], uint64_t
     for (int i = 0; i < CONNS; i++)
         steps_open(&steps[i], ctx, conns[i], seed + (uint64_t)i);
     for (int i = 0; i < STEPS; i++)
-        steps_next(&steps[pair_random(&random) % CONNS]);
+        steps_next(&steps[mp_random(&random) % CONNS]);
     for (int i = 0; i < CONNS; i++) {
         steps_close(&steps[i]);
         OK(rank_disconnect(&conns[i], 20 * SECOND));

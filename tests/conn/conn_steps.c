@@ -19,21 +19,7 @@ enum {
 
 static uint64_t draw(struct steps *s, uint64_t below)
 {
-    return pair_random(&s->random) % below;
-}
-
-static void fill(unsigned char *to, size_t n, uint64_t seed)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] = (unsigned char)(seed + i * 7 + (i >> 8));
-}
-
-static bool filled(const unsigned char *data, size_t n, uint64_t seed)
-{
-    for (size_t i = 0; i < n; i++)
-        if (data[i] != (unsigned char)(seed + i * 7 + (i >> 8)))
-            return false;
-    return true;
+    return mp_random(&s->random) % below;
 }
 
 static uint64_t hash(const unsigned char *data, size_t n)
@@ -43,14 +29,6 @@ static uint64_t hash(const unsigned char *data, size_t n)
     for (size_t i = 0; i < n; i++)
         h = (h ^ data[i]) * 1099511628211u;
     return h;
-}
-
-static void *memory(size_t n)
-{
-    void *p = malloc(n ? n : 1);
-
-    CHECK(p);
-    return p;
 }
 
 /* -------------------------------------------------------------------------- messages */
@@ -67,9 +45,9 @@ struct message {
 static void draw_messages(struct steps *s, struct message *m)
 {
     for (int i = 0; i < MESSAGES; i++) {
-        m[i].bytes = draw(s, 1ull << draw(s, SIZE_MAX_BITS));
+        m[i].bytes = draw(s, 1ull << draw(s, (uint64_t)s->size_bits));
         m[i].tag = (int64_t)draw(s, 3);
-        m[i].seed = pair_random(&s->random);
+        m[i].seed = mp_random(&s->random);
         m[i].how = (int)draw(s, 12);
         m[i].out = m[i].in = NULL;
     }
@@ -80,8 +58,8 @@ static void post_send(struct steps *s, struct message *m, rank_request_t *req)
     int other = 1 - s->me;
     int64_t half = (int64_t)m->bytes / 2;
 
-    m->out = memory(m->bytes);
-    fill(m->out, m->bytes, m->seed);
+    m->out = mp_alloc(m->bytes);
+    mp_fill(m->out, m->bytes, m->seed);
     if (m->how % 3 == 0) {
         OK(rank_issend(m->out, (int64_t)m->bytes, RANK_BYTE, other, m->tag, s->conn, req));
     } else if (m->how % 3 == 1) {
@@ -100,7 +78,7 @@ static void receive(struct steps *s, struct message *m, rank_request_t *req)
     rank_message_t claimed;
     rank_envelope_t e;
 
-    m->in = memory(m->bytes);
+    m->in = mp_alloc(m->bytes);
     memset(m->in, 0xee, m->bytes);
     *req = RANK_REQUEST_NULL;
     if (m->how / 3 == 0) {
@@ -134,7 +112,7 @@ static void step_messages(struct steps *s)
         receive(s, &theirs[i], &reqs[n++]);
     OK(rank_waitall_timed(n, reqs, 30 * SECOND, NULL));
     for (int i = 0; i < MESSAGES; i++) {
-        CHECK(filled(theirs[i].in, theirs[i].bytes, theirs[i].seed));
+        CHECK(mp_verify(theirs[i].in, theirs[i].bytes, theirs[i].seed) < 0);
         free(theirs[i].in);
         free(mine[i].out);
     }
@@ -167,14 +145,14 @@ static void one_sided(struct steps *s)
 {
     size_t bytes = 1 + draw(s, draw(s, 4) ? 512 : STEPS_REGION - CELLS);
     size_t at = CELLS + draw(s, STEPS_REGION - CELLS - bytes + 1), cell = 8 + 8 * draw(s, CELLS / 8 - 1);
-    uint64_t seed = pair_random(&s->random), old, before, *model = (uint64_t *)(void *)(s->model + cell);
-    unsigned char *data = memory(bytes);
+    uint64_t seed = mp_random(&s->random), old, before, *model = (uint64_t *)(void *)(s->model + cell);
+    unsigned char *data = mp_alloc(bytes);
     int other = 1 - s->me;
 
     switch (draw(s, 5)) {
     case 0:
     case 1:
-        fill(data, bytes, seed);
+        mp_fill(data, bytes, seed);
         OK(rank_put(data, (int64_t)bytes, other, s->remote, (int64_t)at));
         memcpy(s->model + at, data, bytes);
         OK(rank_flush(s->remote, other));
@@ -204,8 +182,8 @@ static void step_one_sided(struct steps *s)
     uint64_t random, h;
 
     if (s->me != origin) {
-        random = pair_random(&s->random);
-        OK(rank_signal_wait_timed(s->mem, 0, RANK_CMP_GE, ++s->sum, RANK_ANY_SOURCE, 30 * SECOND, NULL));
+        random = mp_random(&s->random);
+        OK(rank_signal_wait_timed(s->mem, 0, RANK_CMP_GE, ++s->sum, s->source, 30 * SECOND, NULL));
         OK(rank_recv(&h, 1, RANK_UINT64, other, TAG_HASH, s->conn, NULL));
         CHECK(h == hash(s->region + 8, STEPS_REGION - 8));
         OK(rank_send(NULL, 0, RANK_BYTE, other, TAG_HASH, s->conn)); /* only now the origin goes on to write */
@@ -215,8 +193,8 @@ static void step_one_sided(struct steps *s)
     for (int i = 0; i < OPS; i++)
         one_sided(s);
     s->random = random;
-    random = pair_random(&s->random);
-    fill(data, sizeof(data), random);
+    random = mp_random(&s->random);
+    mp_fill(data, sizeof(data), random);
     memcpy(s->model + CELLS, data, sizeof(data));
     OK(rank_put_signal(data, sizeof(data), other, s->remote, CELLS, s->remote, 0, 1, RANK_SIGNAL_ADD));
     OK(rank_flush(s->remote, other));
@@ -231,7 +209,7 @@ static void step_collective(struct steps *s)
 {
     int64_t n = 1 + (int64_t)draw(s, 1ull << draw(s, 16));
     int root = (int)draw(s, 2);
-    int64_t *in = memory((size_t)n * 8), *out = memory((size_t)n * 16);
+    int64_t *in = mp_alloc((size_t)n * 8), *out = mp_alloc((size_t)n * 16);
 
     for (int64_t i = 0; i < n; i++)
         in[i] = i * 3 + s->me;
@@ -285,7 +263,8 @@ void steps_open(struct steps *s, rank_ctx_t ctx, rank_team_t conn, uint64_t seed
     size_t len = sizeof(key);
     int other;
 
-    *s = (struct steps){.conn = conn, .me = rank_team_rank(conn), .random = seed};
+    *s = (struct steps){.conn = conn, .me = rank_team_rank(conn), .random = seed, .source = RANK_ANY_SOURCE,
+                        .size_bits = SIZE_MAX_BITS};
     other = 1 - s->me;
     CHECK(rank_team_size(conn) == 2);
     s->region = aligned_alloc(64, STEPS_REGION);

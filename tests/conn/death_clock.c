@@ -22,10 +22,10 @@ static void *clock_thread(void *arg)
     (void)arg;
     while (!over) {
         struct pollfd end = {.fd = died > 0 ? -1 : pipe_end, .events = 0};
-        double begin = pair_now(), now;
+        double begin = mp_now(), now;
         int n = poll(&end, 1, PERIOD_MS);
 
-        now = pair_now();
+        now = mp_now();
         pthread_mutex_lock(&lock);
         if (n > 0)
             died = now;
@@ -67,12 +67,12 @@ double death_clock_grace(void)
 
 void death_clock_check(const char *call, double bound_s)
 {
-    double now = pair_now(), at;
+    double now = mp_now(), at;
 
     while ((at = time_of_death()) == 0)
         pair_sleep(0.001);
     if (now - at > bound_s + death_clock_grace())
-        pair_fail(__FILE__, __LINE__, "%s ends %.3f s after the death: more than %.3f s, and %.3f s as the machine is busy", call,
+        mp_fail(__FILE__, __LINE__, "%s ends %.3f s after the death: more than %.3f s, and %.3f s as the machine is busy", call,
                   now - at, bound_s, death_clock_grace());
 }
 

@@ -6,62 +6,19 @@
  * order.
  */
 #include "tests/conn/list_model.h"
+#include "tests/mp/mp.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { TRANSFERS = 3, BLOCKS_MAX = 2000, TAG_KEYS = 5001, TAG_MEET, TAG_NOTICE = 6000, TAG_SAVED = 7000, MIB = 1 << 20 };
-
-static const struct list_model *current;
-static int step_number;
-
-static void fail(int line, const char *text, rank_status_t st)
-{
-    fprintf(stderr, "list_model.c:%d: side %d, step %d: %s: %s\n", line, current ? current->me : -1, step_number, text,
-            rank_status_string(st));
-    fflush(stderr);
-    abort();
-}
-#define CHECK(cond) ((cond) ? (void)0 : fail(__LINE__, #cond, RANK_OK))
-#define STATUS(call, want) check_status(__LINE__, #call, (call), (want))
-#define OK(call) STATUS(call, RANK_OK)
-
-static void check_status(int line, const char *text, rank_status_t got, rank_status_t want)
-{
-    if (got != want)
-        fail(line, text, got);
-}
-
-static uint64_t draw(uint64_t *state, uint64_t below)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (z ^ z >> 31) % below;
-}
-
-static void fill(unsigned char *to, int64_t n, uint64_t seed)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = (unsigned char)(seed + (uint64_t)i * 7 + ((uint64_t)i >> 8));
-}
-
-static void *memory(int64_t n)
-{
-    void *p = malloc(n > 0 ? (size_t)n : 1);
-
-    CHECK(p);
-    return p;
-}
 
 /* Both sides have come here. */
 static void meet(struct list_model *m)
 {
     char out = 1, in = 0;
 
-    OK(rank_sendrecv(&out, 1, RANK_BYTE, m->other, TAG_MEET, &in, 1, RANK_BYTE, m->other, TAG_MEET, m->team, NULL));
+    MP_OK(rank_sendrecv(&out, 1, RANK_BYTE, m->other, TAG_MEET, &in, 1, RANK_BYTE, m->other, TAG_MEET, m->team, NULL));
 }
 
 /* ------------------------------------------------------------------------ transfers */
@@ -95,23 +52,23 @@ static int64_t draw_bytes(uint64_t *r, int64_t left)
 {
     int64_t n;
 
-    switch (draw(r, 16)) {
+    switch (mp_below(r, 16)) {
     case 0:
         n = 0;
         break;
     case 1:
-        n = (int64_t)draw(r, 3 * MIB);
+        n = (int64_t)mp_below(r, 3 * MIB);
         break;
     case 2:
     case 3:
-        n = 4000 + (int64_t)draw(r, 60000);
+        n = 4000 + (int64_t)mp_below(r, 60000);
         break;
     case 4:
     case 5:
-        n = draw(r, 2) ? 4 : 8;
+        n = mp_below(r, 2) ? 4 : 8;
         break;
     default:
-        n = 1 + (int64_t)draw(r, 600);
+        n = 1 + (int64_t)mp_below(r, 600);
     }
     return n < left ? n : left > 0 ? left : 0;
 }
@@ -123,19 +80,19 @@ static void draw_blocks(struct list_model *m, struct transfer *t, struct cursor 
 
     for (int i = 0; i < t->n; i++) {
         struct block *b = &t->blocks[i];
-        bool apart = draw(r, 3) == 0;
+        bool apart = mp_below(r, 3) == 0;
 
         if (apart)
-            mem = first + (int)draw(r, (uint64_t)(end - first));
-        if (apart && draw(r, 2) && c->at[mem] + 100 < (limit < m->mem[mem].bytes ? limit : m->mem[mem].bytes))
-            c->at[mem] += (int64_t)draw(r, 100);
+            mem = first + (int)mp_below(r, (uint64_t)(end - first));
+        if (apart && mp_below(r, 2) && c->at[mem] + 100 < (limit < m->mem[mem].bytes ? limit : m->mem[mem].bytes))
+            c->at[mem] += (int64_t)mp_below(r, 100);
         b->mem = mem;
         b->offset = c->at[mem];
         b->bytes = draw_bytes(r, (limit < m->mem[mem].bytes ? limit : m->mem[mem].bytes) - c->at[mem]);
         if (t->local_bytes + b->bytes > 12 * MIB)
             b->bytes = 0;
-        if (draw(r, 4) == 0)
-            t->local_bytes += (int64_t)draw(r, 40);
+        if (mp_below(r, 4) == 0)
+            t->local_bytes += (int64_t)mp_below(r, 40);
         b->at = t->local_bytes;
         t->local_bytes += b->bytes;
         c->at[mem] += b->bytes;
@@ -146,25 +103,25 @@ static void draw_transfer(struct list_model *m, struct transfer *t, int side, in
 {
     uint64_t *r = &m->random;
 
-    *t = (struct transfer){.side = side, .op = draw(r, 2) ? RANK_XFER_WRITE : RANK_XFER_READ};
-    switch (draw(r, 5)) {
+    *t = (struct transfer){.side = side, .op = mp_below(r, 2) ? RANK_XFER_WRITE : RANK_XFER_READ};
+    switch (mp_below(r, 5)) {
     case 0:
-        t->n = (int)draw(r, 2);
+        t->n = (int)mp_below(r, 2);
         break;
     case 1:
         t->n = BLOCKS_MAX;
         break;
     default:
-        t->n = 1 + (int)draw(r, 60);
+        t->n = 1 + (int)mp_below(r, 60);
     }
-    t->blocks = memory(t->n * (int64_t)sizeof(*t->blocks));
+    t->blocks = mp_alloc((size_t)t->n * sizeof(*t->blocks));
     draw_blocks(m, t, c, 0, m->nmems - 1, INT64_MAX);
-    t->seed = draw(r, 1u << 30);
-    t->notifies = draw(r, 3) > 0;
+    t->seed = mp_below(r, 1u << 30);
+    t->notifies = mp_below(r, 3) > 0;
     t->tag = TAG_NOTICE + side * 100 + number;
-    t->notice_bytes = draw(r, 2) ? (int64_t)draw(r, RANK_NOTICE_MAX + 1) : 0;
-    t->how = (int)draw(r, 4);
-    t->local = memory(t->local_bytes);
+    t->notice_bytes = mp_below(r, 2) ? (int64_t)mp_below(r, RANK_NOTICE_MAX + 1) : 0;
+    t->how = (int)mp_below(r, 4);
+    t->local = mp_alloc((size_t)t->local_bytes);
 }
 
 static void make_list(const struct list_model *m, const struct transfer *t, rank_block_t *list)
@@ -178,32 +135,32 @@ static void make_list(const struct list_model *m, const struct transfer *t, rank
 /* Before the start: writes have their data, reads must change all of theirs. */
 static void prepare(const struct transfer *t)
 {
-    fill(t->local, t->local_bytes, t->op == RANK_XFER_WRITE ? t->seed : ~t->seed);
+    mp_fill(t->local, (size_t)t->local_bytes, t->op == RANK_XFER_WRITE ? t->seed : ~t->seed);
 }
 
 static void on_done(const rank_envelope_t *e, void *arg)
 {
     struct transfer *t = arg;
 
-    CHECK(e->status == RANK_OK);
+    MP_CHECK(e->status == RANK_OK);
     t->called++;
 }
 
 static void start(struct list_model *m, struct transfer *t)
 {
-    rank_block_t *list = memory(t->n * (int64_t)sizeof(*list));
+    rank_block_t *list = mp_alloc((size_t)t->n * sizeof(*list));
     unsigned char data[RANK_NOTICE_MAX];
     rank_notice_t notice = {t->tag, data, t->notice_bytes};
 
     make_list(m, t, list);
     prepare(t);
-    fill(data, t->notice_bytes, t->seed + 1);
-    OK(rank_xfer(t->op, list, t->n, m->other, m->team, t->notifies ? &notice : NULL, &t->req));
+    mp_fill(data, (size_t)t->notice_bytes, t->seed + 1);
+    MP_OK(rank_xfer(t->op, list, t->n, m->other, m->team, t->notifies ? &notice : NULL, &t->req));
     memset(list, 0xee, (size_t)t->n * sizeof(*list));
     memset(data, 0xee, sizeof(data));
     free(list);
     if (t->how == 0)
-        OK(rank_on_done(&t->req, on_done, t));
+        MP_OK(rank_on_done(&t->req, on_done, t));
 }
 
 static void end(struct transfer *t)
@@ -212,18 +169,18 @@ static void end(struct transfer *t)
 
     if (t->how == 1)
         while (!done)
-            OK(rank_test(&t->req, &done, NULL));
+            MP_OK(rank_test(&t->req, &done, NULL));
     else if (t->how > 1)
-        OK(rank_wait(&t->req, NULL));
-    CHECK(t->req == RANK_REQUEST_NULL);
+        MP_OK(rank_wait(&t->req, NULL));
+    MP_CHECK(t->req == RANK_REQUEST_NULL);
 }
 
 /* What a write puts into the peer's memories. */
 static void model_write(struct list_model *m, const struct transfer *t)
 {
-    unsigned char *data = memory(t->local_bytes);
+    unsigned char *data = mp_alloc((size_t)t->local_bytes);
 
-    fill(data, t->local_bytes, t->seed);
+    mp_fill(data, (size_t)t->local_bytes, t->seed);
     for (int i = 0; i < t->n && t->op == RANK_XFER_WRITE; i++) {
         const struct block *b = &t->blocks[i];
         memcpy(m->mem[b->mem].model[1 - t->side] + b->offset, data + b->at, (size_t)b->bytes);
@@ -235,7 +192,7 @@ static void check_read(const struct list_model *m, const struct transfer *t)
 {
     for (int i = 0; i < t->n && t->op == RANK_XFER_READ; i++) {
         const struct block *b = &t->blocks[i];
-        CHECK(memcmp(m->mem[b->mem].model[1 - t->side] + b->offset, t->local + b->at, (size_t)b->bytes) == 0);
+        MP_CHECK(memcmp(m->mem[b->mem].model[1 - t->side] + b->offset, t->local + b->at, (size_t)b->bytes) == 0);
     }
 }
 
@@ -245,19 +202,19 @@ static void take_notice(struct list_model *m, const struct transfer *t)
     unsigned char data[RANK_NOTICE_MAX + 1], want[RANK_NOTICE_MAX];
     rank_envelope_t e;
 
-    OK(rank_recv(data, sizeof(data), RANK_BYTE, m->other, t->tag, m->team, &e));
-    fill(want, t->notice_bytes, t->seed + 1);
-    CHECK(e.bytes == t->notice_bytes && memcmp(data, want, (size_t)t->notice_bytes) == 0);
+    MP_OK(rank_recv(data, sizeof(data), RANK_BYTE, m->other, t->tag, m->team, &e));
+    mp_fill(want, (size_t)t->notice_bytes, t->seed + 1);
+    MP_CHECK(e.bytes == t->notice_bytes && memcmp(data, want, (size_t)t->notice_bytes) == 0);
     for (int i = 0; i < t->n && t->op == RANK_XFER_WRITE; i++) {
         const struct block *b = &t->blocks[i];
-        CHECK(memcmp(m->mem[b->mem].mine + b->offset, m->mem[b->mem].model[m->me] + b->offset, (size_t)b->bytes) == 0);
+        MP_CHECK(memcmp(m->mem[b->mem].mine + b->offset, m->mem[b->mem].model[m->me] + b->offset, (size_t)b->bytes) == 0);
     }
 }
 
 static void check_memories(const struct list_model *m)
 {
     for (int j = 0; j < m->nmems; j++)
-        CHECK(memcmp(m->mem[j].mine, m->mem[j].model[m->me], (size_t)m->mem[j].bytes) == 0);
+        MP_CHECK(memcmp(m->mem[j].mine, m->mem[j].model[m->me], (size_t)m->mem[j].bytes) == 0);
 }
 
 static void check_no_notice(struct list_model *m)
@@ -266,8 +223,8 @@ static void check_no_notice(struct list_model *m)
     int flag;
 
     for (int tag = TAG_NOTICE; tag < TAG_NOTICE + 200; tag++) {
-        OK(rank_iprobe(m->other, tag, m->team, &flag, &e));
-        CHECK(!flag);
+        MP_OK(rank_iprobe(m->other, tag, m->team, &flag, &e));
+        MP_CHECK(!flag);
     }
 }
 
@@ -286,19 +243,19 @@ static void save_lists(struct list_model *m)
 
     for (int side = 0; side < 2; side++) {
         for (int op = 0; op < 2; op++) {
-            struct list_saved *s = memory(sizeof(*s));
+            struct list_saved *s = mp_alloc(sizeof(*s));
             struct transfer *t = &s->t;
             struct cursor c = {{0}};
             rank_notice_t notice = {TAG_SAVED + 2 * side + op, "once more", 9};
 
             c.at[last] = op ? m->mem[last].bytes / 2 : 0;
             *t = (struct transfer){.side = side, .op = (rank_xfer_op_t)op, .n = 50};
-            t->blocks = memory(t->n * (int64_t)sizeof(*t->blocks));
+            t->blocks = mp_alloc((size_t)t->n * sizeof(*t->blocks));
             draw_blocks(m, t, &c, last, last + 1, op ? INT64_MAX : m->mem[last].bytes / 2);
-            t->local = memory(t->local_bytes);
+            t->local = mp_alloc((size_t)t->local_bytes);
             make_list(m, t, list);
             if (side == m->me)
-                OK(rank_xfer_init(t->op, list, t->n, m->other, m->team, &notice, &s->req));
+                MP_OK(rank_xfer_init(t->op, list, t->n, m->other, m->team, &notice, &s->req));
             m->saved[side][op] = s;
         }
     }
@@ -310,12 +267,12 @@ static void start_saved(struct list_model *m)
 
     for (int side = 0; side < 2; side++)
         for (int op = 0; op < 2; op++)
-            m->saved[side][op]->t.seed = draw(&m->random, 1u << 30);
+            m->saved[side][op]->t.seed = mp_below(&m->random, 1u << 30);
     for (int op = 0; op < 2; op++) {
         prepare(&m->saved[m->me][op]->t);
         reqs[op] = m->saved[m->me][op]->req;
     }
-    OK(rank_startall(2, reqs));
+    MP_OK(rank_startall(2, reqs));
 }
 
 static void end_saved(struct list_model *m)
@@ -323,10 +280,10 @@ static void end_saved(struct list_model *m)
     char data[10];
 
     for (int op = 0; op < 2; op++) {
-        OK(rank_recv(data, 9, RANK_BYTE, m->other, TAG_SAVED + 2 * (1 - m->me) + op, m->team, NULL));
-        CHECK(memcmp(data, "once more", 9) == 0);
-        OK(rank_wait(&m->saved[m->me][op]->req, NULL));
-        CHECK(m->saved[m->me][op]->req != RANK_REQUEST_NULL);
+        MP_OK(rank_recv(data, 9, RANK_BYTE, m->other, TAG_SAVED + 2 * (1 - m->me) + op, m->team, NULL));
+        MP_CHECK(memcmp(data, "once more", 9) == 0);
+        MP_OK(rank_wait(&m->saved[m->me][op]->req, NULL));
+        MP_CHECK(m->saved[m->me][op]->req != RANK_REQUEST_NULL);
     }
     for (int side = 0; side < 2; side++)
         model_write(m, &m->saved[side][RANK_XFER_WRITE]->t);
@@ -339,7 +296,7 @@ static void free_saved(struct list_model *m)
         for (int op = 0; op < 2; op++) {
             struct list_saved *s = m->saved[side][op];
             if (side == m->me)
-                OK(rank_request_free(&s->req));
+                MP_OK(rank_request_free(&s->req));
             free(s->t.blocks);
             free(s->t.local);
             free(s);
@@ -355,16 +312,14 @@ void list_step(struct list_model *m)
     int n[2];
     bool saved;
 
-    current = m;
-    step_number++;
     if (!m->saved[0][0])
         save_lists(m);
     for (int side = 0; side < 2; side++) {
         struct cursor c = {{0}};
 
         for (int j = 0; j < m->nmems; j++)
-            c.at[j] = (int64_t)draw(&m->random, (uint64_t)m->mem[j].bytes / 4 + 1);
-        n[side] = 1 + (int)draw(&m->random, TRANSFERS);
+            c.at[j] = (int64_t)mp_below(&m->random, (uint64_t)m->mem[j].bytes / 4 + 1);
+        n[side] = 1 + (int)mp_below(&m->random, TRANSFERS);
         for (int i = 0; i < n[side]; i++) {
             draw_transfer(m, &t[side][i], side, i, &c);
             model_write(m, &t[side][i]);
@@ -372,7 +327,7 @@ void list_step(struct list_model *m)
             m->notices += t[side][i].notifies;
         }
     }
-    saved = draw(&m->random, 2);
+    saved = mp_below(&m->random, 2);
     if (saved)
         start_saved(m);
     for (int i = 0; i < n[m->me]; i++)
@@ -386,7 +341,7 @@ void list_step(struct list_model *m)
         end(&t[m->me][i]);
     for (int i = 0; i < n[m->me]; i++) {
         while (t[m->me][i].how == 0 && !t[m->me][i].called)
-            OK(rank_ctx_progress(m->ctx));
+            MP_OK(rank_ctx_progress(m->ctx));
         check_read(m, &t[m->me][i]);
     }
     meet(m);
@@ -395,7 +350,7 @@ void list_step(struct list_model *m)
     meet(m);
     for (int side = 0; side < 2; side++) {
         for (int i = 0; i < n[side]; i++) {
-            CHECK(side != m->me || t[side][i].called == (t[side][i].how == 0));
+            MP_CHECK(side != m->me || t[side][i].called == (t[side][i].how == 0));
             free(t[side][i].blocks);
             free(t[side][i].local);
         }
@@ -410,35 +365,34 @@ void list_wrong(struct list_model *m)
     rank_notice_t notice = {TAG_NOTICE, data, 8};
     rank_request_t req = RANK_REQUEST_NULL;
 
-    current = m;
     memset(data, 0xdd, sizeof(data));
     b[2].offset = a->bytes - 7;
-    STATUS(rank_xfer(RANK_XFER_WRITE, b, 3, m->other, m->team, &notice, &req), RANK_ERR_BOUNDS);
+    MP_STATUS(rank_xfer(RANK_XFER_WRITE, b, 3, m->other, m->team, &notice, &req), RANK_ERR_BOUNDS);
     b[2].offset = -1;
-    STATUS(rank_xfer(RANK_XFER_WRITE, b, 3, m->other, m->team, &notice, &req), RANK_ERR_BOUNDS);
+    MP_STATUS(rank_xfer(RANK_XFER_WRITE, b, 3, m->other, m->team, &notice, &req), RANK_ERR_BOUNDS);
     b[2] = (rank_block_t){data, -1, a->remote, 0};
-    STATUS(rank_xfer(RANK_XFER_WRITE, b, 3, m->other, m->team, &notice, &req), RANK_ERR_COUNT);
+    MP_STATUS(rank_xfer(RANK_XFER_WRITE, b, 3, m->other, m->team, &notice, &req), RANK_ERR_COUNT);
     b[2] = (rank_block_t){NULL, 1, a->remote, 0};
-    STATUS(rank_xfer(RANK_XFER_WRITE, b, 3, m->other, m->team, &notice, &req), RANK_ERR_ARG);
+    MP_STATUS(rank_xfer(RANK_XFER_WRITE, b, 3, m->other, m->team, &notice, &req), RANK_ERR_ARG);
     b[2] = (rank_block_t){data, 1, RANK_MEM_NULL, 0};
-    STATUS(rank_xfer(RANK_XFER_WRITE, b, 3, m->other, m->team, &notice, &req), RANK_ERR_HANDLE);
+    MP_STATUS(rank_xfer(RANK_XFER_WRITE, b, 3, m->other, m->team, &notice, &req), RANK_ERR_HANDLE);
     if (a->own) {
         b[2] = (rank_block_t){data, 1, a->own, 0};
-        STATUS(rank_xfer(RANK_XFER_WRITE, b, 3, m->other, m->team, &notice, &req), RANK_ERR_ARG);
+        MP_STATUS(rank_xfer(RANK_XFER_WRITE, b, 3, m->other, m->team, &notice, &req), RANK_ERR_ARG);
     }
-    STATUS(rank_xfer((rank_xfer_op_t)2, b, 2, m->other, m->team, &notice, &req), RANK_ERR_ARG);
-    STATUS(rank_xfer(RANK_XFER_WRITE, b, -1, m->other, m->team, &notice, &req), RANK_ERR_COUNT);
-    STATUS(rank_xfer(RANK_XFER_WRITE, NULL, 2, m->other, m->team, &notice, &req), RANK_ERR_ARG);
-    STATUS(rank_xfer(RANK_XFER_WRITE, b, 2, -7, m->team, &notice, &req), RANK_ERR_RANK);
-    STATUS(rank_xfer(RANK_XFER_WRITE, b, 2, m->other, RANK_TEAM_NULL, &notice, &req), RANK_ERR_HANDLE);
-    STATUS(rank_xfer(RANK_XFER_WRITE, b, 2, m->other, m->team, &notice, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_xfer((rank_xfer_op_t)2, b, 2, m->other, m->team, &notice, &req), RANK_ERR_ARG);
+    MP_STATUS(rank_xfer(RANK_XFER_WRITE, b, -1, m->other, m->team, &notice, &req), RANK_ERR_COUNT);
+    MP_STATUS(rank_xfer(RANK_XFER_WRITE, NULL, 2, m->other, m->team, &notice, &req), RANK_ERR_ARG);
+    MP_STATUS(rank_xfer(RANK_XFER_WRITE, b, 2, -7, m->team, &notice, &req), RANK_ERR_RANK);
+    MP_STATUS(rank_xfer(RANK_XFER_WRITE, b, 2, m->other, RANK_TEAM_NULL, &notice, &req), RANK_ERR_HANDLE);
+    MP_STATUS(rank_xfer(RANK_XFER_WRITE, b, 2, m->other, m->team, &notice, NULL), RANK_ERR_ARG);
     notice.bytes = RANK_NOTICE_MAX + 1;
-    STATUS(rank_xfer(RANK_XFER_WRITE, b, 2, m->other, m->team, &notice, &req), RANK_ERR_COUNT);
+    MP_STATUS(rank_xfer(RANK_XFER_WRITE, b, 2, m->other, m->team, &notice, &req), RANK_ERR_COUNT);
     notice = (rank_notice_t){-1, data, 1};
-    STATUS(rank_xfer(RANK_XFER_WRITE, b, 2, m->other, m->team, &notice, &req), RANK_ERR_TAG);
-    CHECK(req == RANK_REQUEST_NULL);
-    OK(rank_xfer(RANK_XFER_WRITE, b, 2, RANK_PROC_NULL, m->team, &(rank_notice_t){1, NULL, 0}, &req));
-    OK(rank_wait(&req, NULL));
+    MP_STATUS(rank_xfer(RANK_XFER_WRITE, b, 2, m->other, m->team, &notice, &req), RANK_ERR_TAG);
+    MP_CHECK(req == RANK_REQUEST_NULL);
+    MP_OK(rank_xfer(RANK_XFER_WRITE, b, 2, RANK_PROC_NULL, m->team, &(rank_notice_t){1, NULL, 0}, &req));
+    MP_OK(rank_wait(&req, NULL));
     meet(m);
     check_memories(m);
     meet(m);
@@ -448,11 +402,11 @@ void list_add(struct list_model *m, void *mine, int64_t bytes, rank_mem_t mem)
 {
     struct list_memory *l = &m->mem[m->nmems++];
 
-    CHECK(m->nmems <= LIST_MEMS);
+    MP_CHECK(m->nmems <= LIST_MEMS);
     *l = (struct list_memory){.mine = mine, .bytes = bytes, .remote = mem, .own = RANK_MEM_NULL};
     for (int side = 0; side < 2; side++) {
-        l->model[side] = memory(bytes);
-        fill(l->model[side], bytes, (uint64_t)(100 * m->nmems + side));
+        l->model[side] = mp_alloc((size_t)bytes);
+        mp_fill(l->model[side], (size_t)bytes, (uint64_t)(100 * m->nmems + side));
     }
     memcpy(mine, l->model[m->me], (size_t)bytes);
 }
@@ -463,39 +417,37 @@ void list_open(struct list_model *m, rank_ctx_t ctx, rank_team_t team, int other
     unsigned char out[RANK_RKEY_MAX], in[RANK_RKEY_MAX];
 
     *m = (struct list_model){.ctx = ctx, .team = team, .other = other, .me = me, .random = seed};
-    current = m;
     for (size_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++) {
         struct list_memory *l = &m->mem[m->nmems];
-        void *mine = memory(sizes[j]);
+        void *mine = mp_alloc((size_t)sizes[j]);
         size_t len = sizeof(out);
         rank_envelope_t e;
         rank_mem_t own;
 
         list_add(m, mine, sizes[j], RANK_MEM_NULL);
-        OK(reg(arg, mine, sizes[j], &own));
+        MP_OK(reg(arg, mine, sizes[j], &own));
         l->own = own;
         l->allocated = true;
-        OK(rank_rkey_pack(own, out, &len));
-        OK(rank_sendrecv(out, (int64_t)len, RANK_BYTE, other, TAG_KEYS, in, sizeof(in), RANK_BYTE, other, TAG_KEYS, team, &e));
-        OK(rank_rkey_open(team, other, in, (size_t)e.bytes, &l->remote));
+        MP_OK(rank_rkey_pack(own, out, &len));
+        MP_OK(rank_sendrecv(out, (int64_t)len, RANK_BYTE, other, TAG_KEYS, in, sizeof(in), RANK_BYTE, other, TAG_KEYS, team, &e));
+        MP_OK(rank_rkey_open(team, other, in, (size_t)e.bytes, &l->remote));
     }
     meet(m);
 }
 
 void list_close(struct list_model *m)
 {
-    current = m;
     if (m->saved[0][0])
         free_saved(m);
     meet(m);
     for (int j = 0; j < m->nmems; j++) {
         if (m->mem[j].allocated && m->mem[j].remote)
-            OK(rank_rkey_close(&m->mem[j].remote));
+            MP_OK(rank_rkey_close(&m->mem[j].remote));
     }
     meet(m);
     for (int j = 0; j < m->nmems; j++) {
         if (m->mem[j].allocated)
-            OK(rank_dereg(&m->mem[j].own));
+            MP_OK(rank_dereg(&m->mem[j].own));
     }
     list_free(m);
 }
@@ -514,7 +466,7 @@ rank_status_t list_start_long(struct list_model *m, rank_xfer_op_t op, int64_t b
 {
     static unsigned char local[MIB];
     int64_t n = bytes / MIB;
-    rank_block_t *b = memory(n * (int64_t)sizeof(*b));
+    rank_block_t *b = mp_alloc((size_t)n * sizeof(*b));
     rank_status_t st;
 
     for (int64_t i = 0; i < n; i++)

@@ -6,9 +6,8 @@
  * model of the contents. Calls without the right, or out of bounds, must fail and change nothing.
  */
 #include "tests/conn/rights_model.h"
+#include "tests/mp/mp.h"
 
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -40,42 +39,13 @@ struct rights {
     unsigned char local[SIZE_MAX_BYTES + 64];
 };
 
-static void failed(const char *file, int line, const char *what, int got)
-{
-    fprintf(stderr, "%s:%d: %s: %d (%s)\n", file, line, what, got, rank_status_string((rank_status_t)got));
-    fflush(NULL);
-    exit(1);
-}
-#define SHOULD(cond) ((cond) ? (void)0 : failed(__FILE__, __LINE__, #cond, 0))
-#define GIVES(call, want)                                  \
-    do {                                                   \
-        rank_status_t got_ = (call);                       \
-        if (got_ != (want))                                \
-            failed(__FILE__, __LINE__, #call, (int)got_);  \
-    } while (0)
-#define WORKS(call) GIVES(call, RANK_OK)
-
-static uint64_t next(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15u;
-
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
-static size_t draw(uint64_t *state, size_t below)
-{
-    return (size_t)(next(state) % below);
-}
-
 /* Both sides have come here; each makes progress until then. */
 static void meet(struct rights *r)
 {
     char out = 1, in = 0;
 
-    WORKS(rank_sendrecv(&out, 1, RANK_BYTE, r->other, TAG, &in, 1, RANK_BYTE, r->other, TAG, r->team, NULL));
-    SHOULD(in == 1);
+    MP_OK(rank_sendrecv(&out, 1, RANK_BYTE, r->other, TAG, &in, 1, RANK_BYTE, r->other, TAG, r->team, NULL));
+    MP_CHECK(in == 1);
 }
 
 /* ------------------------------------------------------------------------ memories */
@@ -83,9 +53,9 @@ static void meet(struct rights *r)
 static void draw_areas(struct rights *r, struct area *areas)
 {
     for (int i = 0; i < AREAS; i++) {
-        areas[i].sort = (enum sort)draw(&r->common, SORTS);
-        areas[i].bytes = draw(&r->common, 8) ? 16 + draw(&r->common, SIZE_MAX_BYTES - 16) : 0;
-        areas[i].access = 1 + (unsigned)draw(&r->common, 3);
+        areas[i].sort = (enum sort)mp_below(&r->common, SORTS);
+        areas[i].bytes = mp_below(&r->common, 8) ? 16 + mp_below(&r->common, SIZE_MAX_BYTES - 16) : 0;
+        areas[i].access = 1 + (unsigned)mp_below(&r->common, 3);
     }
 }
 
@@ -107,17 +77,17 @@ static void make_area(struct rights *r, struct area *a, int side, int i)
 
     a->fd = -1;
     if (a->sort == ALLOCATED) {
-        WORKS(rank_ctx_alloc(r->ctx, (int64_t)a->bytes, a->access, &at, &a->mem));
+        MP_OK(rank_ctx_alloc(r->ctx, (int64_t)a->bytes, a->access, &at, &a->mem));
         for (size_t k = 0; k < a->bytes; k++)
-            SHOULD(((char *)at)[k] == 0);
+            MP_CHECK(((char *)at)[k] == 0);
     } else {
         if (a->sort == SHARED) {
             fd = memfd_create("rights", MFD_CLOEXEC);
-            SHOULD(fd >= 0 && ftruncate(fd, (off_t)room) == 0);
+            MP_CHECK(fd >= 0 && ftruncate(fd, (off_t)room) == 0);
         }
         at = mmap(NULL, room, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
-        SHOULD(at != MAP_FAILED);
-        if (fd >= 0 && draw(&r->own, 2))
+        MP_CHECK(at != MAP_FAILED);
+        if (fd >= 0 && mp_below(&r->own, 2))
             close(fd);
         else
             a->fd = fd;
@@ -126,9 +96,9 @@ static void make_area(struct rights *r, struct area *a, int side, int i)
     for (size_t k = 0; k < a->bytes; k++)
         a->at[k] = content(side, i, k);
     if (a->sort == PROTECTED)
-        SHOULD(mprotect(at, room, PROT_READ) == 0);
+        MP_CHECK(mprotect(at, room, PROT_READ) == 0);
     if (a->sort != ALLOCATED)
-        WORKS(rank_ctx_reg(r->ctx, at, (int64_t)a->bytes, a->access, &a->mem));
+        MP_OK(rank_ctx_reg(r->ctx, at, (int64_t)a->bytes, a->access, &a->mem));
 }
 
 /* What a peer may do. */
@@ -146,25 +116,25 @@ static void pack(struct rights *r, size_t n)
 
     for (size_t i = 0; i < n; i++)
         mems[i] = r->mine[i].mem;
-    WORKS(rank_rkeys_pack((int64_t)n, mems, NULL, &r->len));
+    MP_OK(rank_rkeys_pack((int64_t)n, mems, NULL, &r->len));
     r->list = malloc(r->len);
-    SHOULD(r->list);
+    MP_CHECK(r->list);
     len = r->len - 1;
-    GIVES(rank_rkeys_pack((int64_t)n, mems, r->list, &len), RANK_ERR_TRUNCATED);
-    SHOULD(len == r->len);
-    WORKS(rank_rkeys_pack((int64_t)n, mems, r->list, &len));
-    SHOULD(len == r->len);
+    MP_STATUS(rank_rkeys_pack((int64_t)n, mems, r->list, &len), RANK_ERR_TRUNCATED);
+    MP_CHECK(len == r->len);
+    MP_OK(rank_rkeys_pack((int64_t)n, mems, r->list, &len));
+    MP_CHECK(len == r->len);
 }
 
 static void exchange(struct rights *r)
 {
     int64_t out = (int64_t)r->len, in = 0;
 
-    WORKS(rank_sendrecv(&out, 1, RANK_INT64, r->other, TAG, &in, 1, RANK_INT64, r->other, TAG, r->team, NULL));
+    MP_OK(rank_sendrecv(&out, 1, RANK_INT64, r->other, TAG, &in, 1, RANK_INT64, r->other, TAG, r->team, NULL));
     r->their_len = (size_t)in;
     r->their_list = malloc(r->their_len);
-    SHOULD(r->their_list);
-    WORKS(rank_sendrecv(r->list, out, RANK_BYTE, r->other, TAG, r->their_list, in, RANK_BYTE, r->other, TAG, r->team, NULL));
+    MP_CHECK(r->their_list);
+    MP_OK(rank_sendrecv(r->list, out, RANK_BYTE, r->other, TAG, r->their_list, in, RANK_BYTE, r->other, TAG, r->team, NULL));
 }
 
 /* Nothing opens but the whole list. */
@@ -172,28 +142,28 @@ static void open_bad(struct rights *r)
 {
     rank_mem_t mems[AREAS] = {NULL};
     int64_t n = AREAS - 1;
-    size_t at = draw(&r->own, r->their_len);
-    char bit = (char)(1 << draw(&r->own, 8));
+    size_t at = mp_below(&r->own, r->their_len);
+    char bit = (char)(1 << mp_below(&r->own, 8));
 
-    GIVES(rank_rkeys_open(r->team, r->other, r->their_list, r->their_len, &n, mems), RANK_ERR_TRUNCATED);
-    SHOULD(n == AREAS);
+    MP_STATUS(rank_rkeys_open(r->team, r->other, r->their_list, r->their_len, &n, mems), RANK_ERR_TRUNCATED);
+    MP_CHECK(n == AREAS);
     r->their_list[at] = (char)(r->their_list[at] ^ bit);
-    GIVES(rank_rkeys_open(r->team, r->other, r->their_list, r->their_len, &n, mems), RANK_ERR_HANDLE);
+    MP_STATUS(rank_rkeys_open(r->team, r->other, r->their_list, r->their_len, &n, mems), RANK_ERR_HANDLE);
     r->their_list[at] = (char)(r->their_list[at] ^ bit);
     n = AREAS;
-    GIVES(rank_rkeys_open(r->team, r->other, r->their_list, draw(&r->own, r->their_len), &n, mems), RANK_ERR_HANDLE);
-    GIVES(rank_rkeys_open(r->team, r->other, r->list, r->len, &n, mems), RANK_ERR_HANDLE); /* of this side */
+    MP_STATUS(rank_rkeys_open(r->team, r->other, r->their_list, mp_below(&r->own, r->their_len), &n, mems), RANK_ERR_HANDLE);
+    MP_STATUS(rank_rkeys_open(r->team, r->other, r->list, r->len, &n, mems), RANK_ERR_HANDLE); /* of this side */
     for (int i = 0; i < AREAS; i++)
-        SHOULD(!mems[i]);
+        MP_CHECK(!mems[i]);
     n = -1;
-    GIVES(rank_rkeys_open(r->team, r->other, r->their_list, r->their_len, &n, mems), RANK_ERR_COUNT);
+    MP_STATUS(rank_rkeys_open(r->team, r->other, r->their_list, r->their_len, &n, mems), RANK_ERR_COUNT);
     n = AREAS;
-    GIVES(rank_rkeys_open(r->team, r->other, r->their_list, r->their_len, &n, NULL), RANK_ERR_ARG);
-    GIVES(rank_rkeys_open(r->team, 99, r->their_list, r->their_len, &n, mems), RANK_ERR_RANK);
-    GIVES(rank_rkeys_open(r->team, r->other, NULL, 9, &n, mems), RANK_ERR_ARG);
-    GIVES(rank_rkeys_pack(-1, mems, NULL, &at), RANK_ERR_COUNT);
-    GIVES(rank_rkeys_pack(1, mems, NULL, &at), RANK_ERR_HANDLE);
-    GIVES(rank_rkeys_pack(1, NULL, NULL, &at), RANK_ERR_ARG);
+    MP_STATUS(rank_rkeys_open(r->team, r->other, r->their_list, r->their_len, &n, NULL), RANK_ERR_ARG);
+    MP_STATUS(rank_rkeys_open(r->team, 99, r->their_list, r->their_len, &n, mems), RANK_ERR_RANK);
+    MP_STATUS(rank_rkeys_open(r->team, r->other, NULL, 9, &n, mems), RANK_ERR_ARG);
+    MP_STATUS(rank_rkeys_pack(-1, mems, NULL, &at), RANK_ERR_COUNT);
+    MP_STATUS(rank_rkeys_pack(1, mems, NULL, &at), RANK_ERR_HANDLE);
+    MP_STATUS(rank_rkeys_pack(1, NULL, NULL, &at), RANK_ERR_ARG);
 }
 
 static void open_list(struct rights *r, int side)
@@ -201,14 +171,14 @@ static void open_list(struct rights *r, int side)
     rank_mem_t mems[AREAS] = {NULL};
     int64_t n = AREAS;
 
-    WORKS(rank_rkeys_open(r->team, r->other, r->their_list, r->their_len, &n, mems));
-    SHOULD(n == AREAS);
+    MP_OK(rank_rkeys_open(r->team, r->other, r->their_list, r->their_len, &n, mems));
+    MP_CHECK(n == AREAS);
     for (int i = 0; i < AREAS; i++) {
         struct area *a = &r->theirs[i];
 
         a->mem = mems[i];
         a->at = malloc(a->bytes + 1);
-        SHOULD(a->at);
+        MP_CHECK(a->at);
         for (size_t k = 0; k < a->bytes; k++)
             a->at[k] = content(side, i, k);
     }
@@ -239,7 +209,7 @@ static rank_status_t call_both(struct rights *r, struct area *a, enum call call,
     rank_piece_t two[2] = {{r->local, (int64_t)bytes / 2, (int64_t)offset},
                            {r->local + bytes / 2, (int64_t)(bytes - bytes / 2), (int64_t)(offset + bytes / 2)}};
     rank_block_t blocks[2] = {{two[0].local, two[0].bytes, a->mem, two[0].offset}, {two[1].local, two[1].bytes, a->mem, two[1].offset}};
-    uint64_t value = next(&r->own), was = 0, got = 0, *model = &was;
+    uint64_t value = mp_random(&r->own), was = 0, got = 0, *model = &was;
     rank_request_t req = RANK_REQUEST_NULL;
     int64_t at = (int64_t)offset;
     rank_status_t st;
@@ -287,10 +257,10 @@ static rank_status_t call_both(struct rights *r, struct area *a, enum call call,
     if (st || !works)
         return st;
     if (reads(call) && !writes(call)) {
-        SHOULD(memcmp(r->local, a->at + offset, bytes) == 0);
+        MP_CHECK(memcmp(r->local, a->at + offset, bytes) == 0);
         return st;
     }
-    SHOULD(!reads(call) || got == was);
+    MP_CHECK(!reads(call) || got == was);
     if (call == ADD || call == FETCH_ADD)
         value += was;
     else if (call != CAS && call != SIGNAL)
@@ -307,17 +277,17 @@ static void look_at_mapping(struct rights *r, const struct area *a)
 {
     void *ptr = NULL;
 
-    WORKS(rank_ptr(a->mem, r->other, &ptr));
-    SHOULD(!ptr || (rights_of(a) & RANK_ACCESS_READ));
+    MP_OK(rank_ptr(a->mem, r->other, &ptr));
+    MP_CHECK(!ptr || (rights_of(a) & RANK_ACCESS_READ));
     if (ptr)
-        SHOULD(memcmp(ptr, a->at, a->bytes) == 0);
+        MP_CHECK(memcmp(ptr, a->at, a->bytes) == 0);
 }
 
 static void call_once(struct rights *r)
 {
-    struct area *a = &r->theirs[draw(&r->own, AREAS)];
-    enum call call = (enum call)draw(&r->own, NCALLS);
-    bool word = call == ADD || call == FETCH_ADD || call == CAS, beyond = draw(&r->own, 10) == 0, may;
+    struct area *a = &r->theirs[mp_below(&r->own, AREAS)];
+    enum call call = (enum call)mp_below(&r->own, NCALLS);
+    bool word = call == ADD || call == FETCH_ADD || call == CAS, beyond = mp_below(&r->own, 10) == 0, may;
     size_t words = a->bytes / 8, offset, bytes;
     rank_status_t want;
 
@@ -327,15 +297,15 @@ static void call_once(struct rights *r)
         look_at_mapping(r, a);
         return;
     }
-    offset = 8 * draw(&r->own, words - 1);
-    bytes = word ? 8 : call == SIGNAL ? 16 : 1 + draw(&r->own, a->bytes - offset);
+    offset = 8 * mp_below(&r->own, words - 1);
+    bytes = word ? 8 : call == SIGNAL ? 16 : 1 + mp_below(&r->own, a->bytes - offset);
     if (beyond)
         offset = 8 * (a->bytes / 8 + (a->bytes % 8 != 0)) + (word || call == SIGNAL ? 0 : 8);
     may = (!reads(call) || (rights_of(a) & RANK_ACCESS_READ)) && (!writes(call) || (rights_of(a) & RANK_ACCESS_WRITE));
     want = beyond ? RANK_ERR_BOUNDS : may ? RANK_OK : RANK_ERR_ARG;
     if (!may && (call == WRITE_LIST || call == READ_LIST)) /* the memory is checked before the range */
         want = RANK_ERR_ARG;
-    GIVES(call_both(r, a, call, offset, bytes, !beyond && may), want);
+    MP_STATUS(call_both(r, a, call, offset, bytes, !beyond && may), want);
 }
 
 /* The owner's contents are those of the model. */
@@ -345,10 +315,10 @@ static void compare(struct rights *r)
         struct area *mine = &r->mine[i], *theirs = &r->theirs[i];
         unsigned char *in = malloc(theirs->bytes + 1);
 
-        SHOULD(in);
-        WORKS(rank_sendrecv(mine->at, (int64_t)mine->bytes, RANK_BYTE, r->other, TAG, in, (int64_t)theirs->bytes, RANK_BYTE, r->other, TAG,
+        MP_CHECK(in);
+        MP_OK(rank_sendrecv(mine->at, (int64_t)mine->bytes, RANK_BYTE, r->other, TAG, in, (int64_t)theirs->bytes, RANK_BYTE, r->other, TAG,
                             r->team, NULL));
-        SHOULD(memcmp(in, theirs->at, theirs->bytes) == 0);
+        MP_CHECK(memcmp(in, theirs->at, theirs->bytes) == 0);
         free(in);
     }
 }
@@ -365,18 +335,18 @@ static void call_ended(struct rights *r, const struct area *a)
     void *ptr;
 
     if (a->bytes && (rights_of(a) & RANK_ACCESS_READ))
-        GIVES(rank_get(r->local, 1, r->other, a->mem, 0), RANK_ERR_HANDLE);
+        MP_STATUS(rank_get(r->local, 1, r->other, a->mem, 0), RANK_ERR_HANDLE);
     if (a->bytes && (rights_of(a) & RANK_ACCESS_READ))
-        GIVES(with_request(rank_xfer(RANK_XFER_READ, &(rank_block_t){r->local, 1, a->mem, 0}, 1, r->other, r->team, NULL, &req), &req),
+        MP_STATUS(with_request(rank_xfer(RANK_XFER_READ, &(rank_block_t){r->local, 1, a->mem, 0}, 1, r->other, r->team, NULL, &req), &req),
               RANK_ERR_HANDLE);
     if (a->bytes && (rights_of(a) & RANK_ACCESS_WRITE)) {
         st = rank_put(r->local, 1, r->other, a->mem, 0);
-        GIVES(st ? st : rank_flush(a->mem, r->other), RANK_ERR_HANDLE);
+        MP_STATUS(st ? st : rank_flush(a->mem, r->other), RANK_ERR_HANDLE);
     }
     if (rank_ptr(a->mem, r->other, &ptr) == RANK_OK)
-        SHOULD(!ptr);
-    GIVES(rank_rkeys_open(r->team, r->other, r->their_list, r->their_len, &n, mems), RANK_ERR_HANDLE);
-    SHOULD(!mems[0] && !mems[AREAS - 1]);
+        MP_CHECK(!ptr);
+    MP_STATUS(rank_rkeys_open(r->team, r->other, r->their_list, r->their_len, &n, mems), RANK_ERR_HANDLE);
+    MP_CHECK(!mems[0] && !mems[AREAS - 1]);
 }
 
 static void unmap(const struct area *a)
@@ -391,8 +361,8 @@ static void unmap(const struct area *a)
 static void end_one(struct rights *r, bool owner, int i)
 {
     if (owner) {
-        WORKS(rank_dereg_timed(&r->mine[i].mem, 30 * SECOND));
-        SHOULD(r->mine[i].mem == RANK_MEM_NULL);
+        MP_OK(rank_dereg_timed(&r->mine[i].mem, 30 * SECOND));
+        MP_CHECK(r->mine[i].mem == RANK_MEM_NULL);
         unmap(&r->mine[i]);
     }
     meet(r);
@@ -403,7 +373,7 @@ static void end_one(struct rights *r, bool owner, int i)
 
 static void round_of(struct rights *r, int side)
 {
-    int first = (int)draw(&r->common, AREAS), second = (int)draw(&r->common, AREAS);
+    int first = (int)mp_below(&r->common, AREAS), second = (int)mp_below(&r->common, AREAS);
 
     draw_areas(r, side ? r->theirs : r->mine);
     draw_areas(r, side ? r->mine : r->theirs);
@@ -420,14 +390,14 @@ static void round_of(struct rights *r, int side)
     end_one(r, side == 0, first);
     end_one(r, side == 1, second);
     for (int i = 0; i < AREAS; i++) {
-        WORKS(rank_rkey_close(&r->theirs[i].mem));
+        MP_OK(rank_rkey_close(&r->theirs[i].mem));
         free(r->theirs[i].at);
     }
     meet(r);
     for (int i = 0; i < AREAS; i++) {
         if (r->mine[i].mem == RANK_MEM_NULL)
             continue;
-        WORKS(rank_dereg(&r->mine[i].mem));
+        MP_OK(rank_dereg(&r->mine[i].mem));
         unmap(&r->mine[i]);
     }
     free(r->list);
@@ -439,7 +409,7 @@ void rights_run(rank_ctx_t ctx, rank_team_t team, int other, uint64_t seed, int 
     struct rights *r = calloc(1, sizeof(*r));
     int side = rank_team_rank(team) > other;
 
-    SHOULD(r);
+    MP_CHECK(r);
     r->ctx = ctx;
     r->team = team;
     r->other = other;
@@ -458,27 +428,27 @@ void rights_many(rank_ctx_t ctx, rank_team_t team, int other, int n)
     int64_t found = n, x;
     int64_t *words = calloc((size_t)n, 64);
 
-    SHOULD(mems && theirs && words);
+    MP_CHECK(mems && theirs && words);
     for (int i = 0; i < n; i++) {
         words[8 * i] = side * n + i;
-        WORKS(rank_ctx_reg(ctx, words + 8 * i, 64, RANK_ACCESS_READ, &mems[i]));
+        MP_OK(rank_ctx_reg(ctx, words + 8 * i, 64, RANK_ACCESS_READ, &mems[i]));
     }
-    WORKS(rank_rkeys_pack(n, mems, NULL, &r.len));
+    MP_OK(rank_rkeys_pack(n, mems, NULL, &r.len));
     r.list = malloc(r.len);
-    SHOULD(r.list);
-    WORKS(rank_rkeys_pack(n, mems, r.list, &r.len));
+    MP_CHECK(r.list);
+    MP_OK(rank_rkeys_pack(n, mems, r.list, &r.len));
     exchange(&r);
-    WORKS(rank_rkeys_open(team, other, r.their_list, r.their_len, &found, theirs));
-    SHOULD(found == n);
+    MP_OK(rank_rkeys_open(team, other, r.their_list, r.their_len, &found, theirs));
+    MP_CHECK(found == n);
     for (int i = 0; i < n; i += 1 + n / 100) {
-        WORKS(rank_get(&x, 8, other, theirs[i], 0));
-        SHOULD(x == (1 - side) * n + i);
+        MP_OK(rank_get(&x, 8, other, theirs[i], 0));
+        MP_CHECK(x == (1 - side) * n + i);
     }
     for (int i = 0; i < n; i++)
-        WORKS(rank_rkey_close(&theirs[i]));
+        MP_OK(rank_rkey_close(&theirs[i]));
     meet(&r);
     for (int i = 0; i < n; i++)
-        WORKS(rank_dereg(&mems[i]));
+        MP_OK(rank_dereg(&mems[i]));
     free(words);
     free(mems);
     free(theirs);

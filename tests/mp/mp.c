@@ -34,9 +34,12 @@ void mp_fail(const char *file, int line, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    fprintf(stderr, "rank %d, case %s: %s:%d: %s (--seed %llu)\n", rank_team_rank(rank_world()), running, file,
-            line, text, (unsigned long long)the_seed);
+    if (rank_initialized())
+        fprintf(stderr, "rank %d, ", rank_team_rank(rank_world()));
+    fprintf(stderr, "case %s: %s:%d: %s (--seed %llu)\n", running, file, line, text, (unsigned long long)the_seed);
     fflush(NULL);
+    if (!rank_initialized())
+        _exit(1);
     rank_abort(99, "a check failed");
 }
 
@@ -201,6 +204,12 @@ void mp_case(struct mp *mp, const char *name)
     if (mp->rank == 0)
         printf("case %s\n", name);
     mp_barrier(mp->world);
+}
+
+void mp_name_case(const char *name, uint64_t seed)
+{
+    running = name;
+    the_seed = seed;
 }
 
 /* Dissemination: after round k each rank has the news of 2^(k+1) ranks. */

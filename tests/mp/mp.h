@@ -38,6 +38,8 @@ void mp_delay(const struct mp *mp, uint64_t *random);
 
 /* Begin a new case: rank 0 prints it; a barrier. */
 void mp_case(struct mp *mp, const char *name);
+/* The name and the seed that a failure prints, where there is no mp_start: a failed check ends the process, then. */
+void mp_name_case(const char *name, uint64_t seed);
 /* Of sends and receives over any team; every rank returns only after every one has called. */
 void mp_barrier(rank_team_t team);
 

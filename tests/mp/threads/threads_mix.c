@@ -3,19 +3,20 @@
  * threads_mix.c: run all calls at random at RANK_THREAD_MULTIPLE.
  * Threads of two ranks use their own team and a common one, while a third rank dies.
  *
- * Thread t of rank 0 and thread t of rank 1 draw the same steps from one seed, which the run prints: messages of all
- * sizes and kinds, probes that take what comes, callbacks, cancelled receives, puts, gets, atomics, collectives,
- * messages to oneself. One more thread of each talks to rank 2 until that is dead.
+ * Thread t of rank 0 and thread t of rank 1 draw the same steps from one seed, which the run prints: those of conn_steps.h,
+ * probes that take what comes, callbacks, cancelled receives, a common counter, messages to oneself. One more thread of each
+ * talks to rank 2 until that is dead.
  *
  * --seconds N: how long (2); --threads N; --seed N
  */
+#include "tests/conn/conn_steps.h"
 #include "tests/mp/threads/worker_threads.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONG = 100 * 1000, SLOT = 4096, BURST = 8, HERD = 6 };
+enum { LONG = 100 * 1000, HERD = 6 };
 
 struct mix {
     double dies, ends;
@@ -36,80 +37,9 @@ struct part {
     rank_team_t team;
     int t, other;
     uint64_t common; /* the partner's, too */
+    struct steps steps;
     char *in, *out;
 };
-
-static size_t some_bytes(struct part *p)
-{
-    static const size_t most[] = {0, 8, 100, 5000, LONG};
-
-    return mp_below(&p->common, most[mp_below(&p->common, 5)] + 1);
-}
-
-static uint64_t key(const struct part *p, int rank) { return p->common * 2 + (uint64_t)rank; }
-
-/* Both ways at once, each way in another form. */
-static void exchange(struct part *p)
-{
-    size_t n = some_bytes(p);
-    int how = (int)mp_below(&p->common, 4);
-    rank_request_t req[2];
-    rank_envelope_t e = {0};
-    int64_t index;
-    int done = 0;
-
-    mp_fill(p->out, n, key(p, p->mp->rank));
-    if (how == 0) {
-        MP_OK(rank_sendrecv(p->out, (int64_t)n, RANK_BYTE, p->other, 1, p->in, LONG, RANK_BYTE, p->other, 1, p->team, &e));
-        MP_CHECK_EQ(e.bytes, n);
-    } else {
-        MP_OK(rank_irecv(p->in, LONG, RANK_BYTE, p->other, 1, p->team, &req[0]));
-        MP_OK((how == 1 ? rank_issend : rank_isend)(p->out, (int64_t)n, RANK_BYTE, p->other, 1, p->team, &req[1]));
-        if (how == 3) {
-            while (!done)
-                MP_OK(rank_testall(2, req, &done, NULL));
-        } else {
-            MP_OK(rank_waitany(2, req, &index, NULL));
-            MP_OK(rank_wait(&req[1 - index], NULL));
-        }
-    }
-    MP_CHECK_EQ(mp_verify(p->in, n, key(p, p->other)), -1);
-}
-
-/* Some one way, in order, received in all ways. */
-static void burst(struct part *p)
-{
-    bool sends = p->mp->rank == (int)mp_below(&p->common, 2);
-    rank_request_t req[BURST];
-    rank_message_t message;
-    uint64_t word[BURST];
-    int found;
-
-    for (int i = 0; i < BURST; i++) {
-        word[i] = p->common + (uint64_t)i;
-        if (sends)
-            MP_OK(rank_isend(&word[i], 1, RANK_UINT64, p->other, 2, p->team, &req[i]));
-    }
-    if (sends) {
-        MP_OK(rank_waitall(BURST, req, NULL));
-        return;
-    }
-    for (int i = 0; i < BURST; i++) {
-        uint64_t got = 0;
-        if (i % 3 == 0) {
-            MP_OK(rank_recv(&got, 1, RANK_UINT64, RANK_ANY_SOURCE, RANK_ANY_TAG, p->team, NULL));
-        } else if (i % 3 == 1) {
-            MP_OK(rank_mprobe(p->other, 2, p->team, &message, NULL));
-            MP_OK(rank_mrecv(&got, 1, RANK_UINT64, &message, NULL));
-        } else {
-            for (found = 0; !found;)
-                MP_OK(rank_improbe(RANK_ANY_SOURCE, 2, p->team, &found, &message, NULL));
-            MP_OK(rank_imrecv(&got, 1, RANK_UINT64, &message, &req[0]));
-            MP_OK(rank_wait(&req[0], NULL));
-        }
-        MP_CHECK_EQ(got, word[i]);
-    }
-}
 
 /* On the common team any thread's message is as good as mine: as many are received as are sent, and none twice. */
 static void herd(struct part *p)
@@ -133,45 +63,19 @@ static void herd(struct part *p)
     MP_OK(rank_waitall(HERD, req, NULL));
 }
 
-/* My slot at the partner: put, read back, and signalled. */
-static void one_sided(struct part *p)
+/* One counter of all threads. */
+static void count(struct part *p)
 {
-    int64_t at = 4096 + p->t * SLOT;
-    size_t n = 1 + mp_below(&p->common, SLOT);
-    uint64_t one = 1, was, word = 0, mine = key(p, p->mp->rank), theirs = key(p, p->other);
-    rank_request_t req;
+    uint64_t one = 1, was;
 
-    mp_fill(p->out, n, mine);
-    if (mp_below(&p->common, 2)) {
-        MP_OK(rank_put(p->out, (int64_t)n, p->other, p->mix->mem, at));
-    } else {
-        MP_OK(rank_iput(p->out, (int64_t)n, p->other, p->mix->mem, at, &req));
-        MP_OK(rank_wait(&req, NULL));
-    }
-    MP_OK(rank_flush(p->mix->mem, mp_below(&p->common, 2) ? p->other : RANK_ALL));
-    MP_OK(rank_get(p->in, (int64_t)n, p->other, p->mix->mem, at));
-    MP_CHECK_EQ(mp_verify(p->in, n, mine), -1);
     MP_OK(rank_atomic(RANK_AMO_FETCH_ADD, RANK_UINT64, &one, 0, p->mix->mem, 0, &was));
+    MP_OK(rank_flush(p->mix->mem, RANK_ALL));
     atomic_fetch_add(&p->mix->counted, 1);
-    MP_OK(rank_sendrecv(&one, 1, RANK_UINT64, p->other, 3, &word, 1, RANK_UINT64, p->other, 3, p->team, NULL));
-    MP_CHECK_EQ(mp_verify(p->mix->mine + at, n, theirs), -1);
-    MP_OK(rank_barrier(p->team));
 }
 
-static void collective(struct part *p)
+static void step(struct part *p)
 {
-    int64_t in = p->mp->rank + 1, out = 0, n = (int64_t)mp_below(&p->common, 4000);
-    rank_request_t req;
-
-    MP_OK(rank_allreduce(&in, &out, 1, RANK_INT64, RANK_SUM, p->team));
-    MP_CHECK_EQ(out, 3);
-    mp_fill(p->out, (size_t)n, key(p, 0));
-    memset(p->in, 0, (size_t)n);
-    MP_OK(rank_ibarrier(p->team, &req));
-    MP_OK(rank_bcast(p->mp->rank == 0 ? p->out : p->in, n, RANK_BYTE, 0, p->team));
-    if (p->mp->rank == 1)
-        MP_CHECK_EQ(mp_verify(p->in, (size_t)n, key(p, 0)), -1);
-    MP_OK(rank_wait(&req, NULL));
+    steps_next(&p->steps);
 }
 
 static void count_one(const rank_envelope_t *e, void *arg)
@@ -224,7 +128,7 @@ static void until_dead(struct part *p)
 
 static void play(struct hand *me)
 {
-    static void (*const steps[])(struct part *) = {exchange, exchange, burst, herd, one_sided, collective, called_back};
+    static void (*const steps[])(struct part *) = {step, step, step, herd, count, called_back};
     struct mix *mix = me->arg;
     struct part p = {.hand = me, .mix = mix, .mp = me->mp, .t = me->t, .team = mix->own[me->t],
                      .other = 1 - me->mp->rank, .common = me->mp->seed * 77 + (uint64_t)me->t};
@@ -234,6 +138,9 @@ static void play(struct hand *me)
     if (me->t == me->workers->threads - 1) {
         until_dead(&p);
     } else {
+        steps_open(&p.steps, RANK_CTX_NULL, p.team, p.common);
+        p.steps.source = p.other;
+        p.steps.size_bits = 16;
         /* Rank 0 decides whether it goes on. */
         for (int more = 1; more;) {
             for (int i = 0; i < 20; i++)
@@ -241,6 +148,7 @@ static void play(struct hand *me)
             more = mp_now() < mix->ends;
             MP_OK(rank_bcast(&more, 1, RANK_INT32, 0, p.team));
         }
+        steps_close(&p.steps);
     }
     free(p.in);
     free(p.out);
@@ -288,7 +196,7 @@ int main(int argc, char **argv)
         MP_OK(rank_team_split(mp.world, mp.rank, 0, &mix.self[t]));
     }
     MP_OK(rank_team_split(mp.world, mp.rank == 2, 0, &mix.pair));
-    MP_OK(rank_alloc(mix.pair, RANK_MEM_HOST, 4096 + WORKERS_MAX * SLOT, (void **)&mix.mine, &mix.mem));
+    MP_OK(rank_alloc(mix.pair, RANK_MEM_HOST, 4096, (void **)&mix.mine, &mix.mem));
     mp_case(&mp, "mix");
     mix.dies = mp_now() + seconds / 2;
     mix.ends = mp_now() + seconds;
