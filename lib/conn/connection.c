@@ -6,6 +6,7 @@
 #include "lib/boot/boot.h"
 #include "lib/conn/conns.h"
 #include "lib/core/procs.h"
+#include "lib/core/room.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,13 @@ rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given,
     if (given->hello_bytes)
         memcpy(out->hello, given->hello, given->hello_bytes);
     return RANK_OK;
+}
+
+void rk_conn_opts_free(struct rk_conn_opts *opts)
+{
+    if (opts)
+        rk_secret_clear(&opts->secret);
+    free(opts);
 }
 
 /* ---------------------------------------------------------------------- a connection */
@@ -144,8 +152,10 @@ rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out)
     }
     if (!st) {
         rk_team_settle(conn->team);
-        st = connect_peer(conn, s);
+        st = rk_rooms_team_open(c->ctx, conn->team); /* waits for no peer: the team is not local */
     }
+    if (!st && (st = connect_peer(conn, s)) != RANK_OK)
+        rk_rooms_team_close(c->ctx, conn->team);
     if (!st) {
         s->source.fd = -1;
         s->node = NULL;
@@ -234,6 +244,7 @@ rank_status_t rk_conn_send_bye(struct rk_conn *conn, int64_t timeout_ns)
     struct rk_ctx *ctx = conn->team->ctx;
     struct rk_tcp_link *l;
 
+    rk_death_watch_end(conn->team);
     w.wait.deadline = rk_wait_deadline(timeout_ns);
     if (timeout_ns)
         rk_wait(ctx, &w.wait, bye_is_over);

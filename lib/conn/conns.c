@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* conns.c: make the objects of a context that connects; serve its sockets. */
 #include "lib/conn/conns.h"
+#include "lib/base/clock.h"
 #include "lib/boot/boot.h"
 #include "lib/core/procs.h"
 
@@ -13,6 +14,7 @@ static void conns_idle(void *arg, uint64_t now)
     struct rk_conns *c = arg;
 
     rk_listeners_check(c, now);
+    rk_connects_settle(c, now);
     if (c->ranks)
         rk_ranks_settle(c->ranks);
 }
@@ -26,8 +28,9 @@ static rank_status_t conns_contact(void *arg, struct rk_peer *peer)
 
 static void conns_settle(void *arg)
 {
-    const struct rk_conns *c = arg;
+    struct rk_conns *c = arg;
 
+    rk_connects_settle(c, rk_clock_ns());
     if (c->ranks)
         rk_ranks_settle(c->ranks);
 }
@@ -59,7 +62,8 @@ static rank_status_t conns_make(struct rk_ctx *ctx, struct rk_conns **out)
     snprintf(c->name, sizeof(c->name), "%s", ctx->name ? ctx->name : program_invocation_short_name);
     rk_list_init(&c->listeners);
     rk_list_init(&c->clients);
-    rk_list_init(&c->contacts);
+    rk_list_init(&c->attempts);
+    rk_list_init(&c->failed);
     rk_list_init(&c->conns);
     *out = ctx->conns = c;
     return RANK_OK;
@@ -100,7 +104,6 @@ void rk_conns_forked(struct rk_ctx *ctx)
     if (!c)
         return;
     close_list(&c->clients);
-    close_list(&c->contacts);
     rk_list_for_each(at, &c->listeners)
     {
         rank_listener_t t = rk_list_entry(at, struct rank_listener, link);

@@ -6,7 +6,7 @@
  * carries its frames. A context has these objects from the first listener or connection on.
  *
  * Room: what opens a connection: addresses, secrets, handshakes, listeners.
- * Callers: lib/world.
+ * Callers: the program, lib/world, lib/dpm.
  * Never: waits for a name server with the lock held; prints a secret.
  * Tests: tests/unit/conn_wire_test.c, tests/fuzz/fuzz_handshake.c, tests/conn.
  */
@@ -31,7 +31,9 @@ struct rk_conns {
     uint64_t context; /* id of the context: its keys have it, too */
     uint64_t host;
     char name[RK_SHAKE_NAME];
-    struct rk_link listeners, clients, contacts, conns; /* clients, contacts: handshakes of rank_connect, of ranks.c */
+    struct rk_link listeners, clients, conns; /* clients: handshakes that this side has begun */
+    struct rk_link attempts, failed; /* attempt.c */
+    int nfailed;
     bool connects;    /* connections are wanted, and not only links of ranks */
     struct rk_ranks *ranks; /* ranks of jobs connect by tcp; or NULL */
 };
@@ -110,6 +112,8 @@ struct rk_conn {
 
 /* Fill in what the user gives. Reports errors as of call. rk_secret_clear ends it. */
 rank_status_t rk_conn_opts_read(const char *call, const rank_conn_opts_t *given, struct rk_conn_opts *out);
+/* Clear and free them. No-op if NULL. */
+void rk_conn_opts_free(struct rk_conn_opts *opts);
 
 /* shake.c: begin on a socket, which is taken in any case. NULL: out of memory, or it cannot be watched. */
 struct rk_shaking *rk_shake_begin(struct rk_conns *c, int fd, rank_listener_t listener, const struct rk_conn_opts *opts);
@@ -125,6 +129,17 @@ void rk_ranks_close(struct rk_ctx *ctx);
 rank_status_t rk_ranks_contact(struct rk_ranks *r, struct rk_peer *peer);
 /* Make links of the handshakes that are over, and continue the contacts. */
 void rk_ranks_settle(struct rk_ranks *r);
+
+/*
+ * attempt.c: connect to the addresses in found, within opts->timeout_ns, and complete req of RK_REQ_CONN; then *out is set.
+ * Takes found and opts, unless it fails. Reports errors as of call.
+ */
+rank_status_t rk_connect_begin(const char *call, struct rk_conns *c, const char *address, struct addrinfo *found,
+                               struct rk_conn_opts *opts, struct rank_request *req, rank_team_t *out);
+/* Continue what waits for handshakes that are over, or for the time limit. */
+void rk_connects_settle(struct rk_conns *c, uint64_t now);
+/* Complete all with RANK_ERR_CLOSED. */
+void rk_connects_close(struct rk_conns *c);
 
 /* conn_ucx.c: open UCX for the connections of the context, if it is of use. */
 void rk_conn_ucx_open(struct rk_conns *c);
@@ -146,7 +161,7 @@ void rk_listener_end(rank_listener_t listener);
 void rk_conn_count_drop(struct rk_conn_count *count);
 
 /* connection.c */
-/* Make a handshake that is over a connection; its team has no collectives yet. Ends s in any case. */
+/* Make a handshake that is over a connection, with its team. Ends s in any case. Runs also in progress. */
 rank_status_t rk_conn_make(struct rk_shaking *s, struct rk_conn **out);
 /* The connection of a team; NULL: the team is none. */
 struct rk_conn *rk_conn_of(const struct rank_team *team);
@@ -157,6 +172,15 @@ void rk_conn_forget(struct rk_conn *conn);
 
 /* Fill in what has been counted. */
 void rk_conn_count(struct rk_conn *conn);
+
+/* For the answers of peers in rank_team_free and rank_finalize. */
+enum { RK_CLOSE_NS = 1000000000 };
+/* api_conn.c: close listeners and connections, within timeout_ns, and end handshakes. No-op if there are none. */
+rank_status_t rk_conns_close(struct rk_ctx *ctx, int64_t timeout_ns);
+/* Free the connections that a thread was still using when they were ended. No thread is in a call now. */
+void rk_conns_free(struct rk_ctx *ctx);
+/* rank_team_free of a connection. Returns false if the team is none. */
+bool rk_conn_free_team(struct rank_team *team);
 
 /* conns.c */
 /* Get the objects of a context, made at the first call, for connections. */

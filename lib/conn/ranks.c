@@ -21,11 +21,13 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
-enum { BACKLOG = 4096, TRIES = 16 };
+enum { BACKLOG = 4096, TRIES = 16, DESCRIPTORS_LEFT = 32 };
 #define CONNECT_NS 10000000000ull   /* for all addresses of a rank together */
 #define RETRY_NS 50000000ull        /* after a handshake that a crowded rank has ended */
 #define SILENCE_NS 7000000000ull    /* a host that does not acknowledge is down */
@@ -194,6 +196,26 @@ static void add_reason(struct contact *k, const char *why)
     snprintf(k->why + len, sizeof(k->why) - len, "%s%s: %s", len ? ", " : "", text, why);
 }
 
+/* A link takes a descriptor. Raise the limit of the process before it is reached, or else name it. */
+static void check_descriptors(int fd)
+{
+    static _Atomic bool warned;
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) || (rlim_t)fd + DESCRIPTORS_LEFT < files.rlim_cur)
+        return;
+    if (files.rlim_cur < files.rlim_max) {
+        rk_info("the limit of descriptors (ulimit -n) is raised from %llu to %llu: each rank of another host takes one",
+                (unsigned long long)files.rlim_cur, (unsigned long long)files.rlim_max);
+        files.rlim_cur = files.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &files) == 0)
+            return;
+    }
+    if (!atomic_exchange(&warned, true))
+        rk_warn("%d of %llu descriptors are in use, and each rank of another host that this one talks to takes one: raise the "
+                "hard limit (ulimit -Hn)", fd + 1, (unsigned long long)files.rlim_max);
+}
+
 /* Try the next address, if any. */
 static void try_next(struct rk_ranks *r, struct contact *k, uint64_t now)
 {
@@ -208,12 +230,9 @@ static void try_next(struct rk_ranks *r, struct contact *k, uint64_t now)
             add_reason(k, errno == EMFILE ? "no descriptor is left (ulimit -n)" : strerror(errno));
             continue;
         }
+        check_descriptors(fd);
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof(silence_ms)); /* until it is attached */
         k->shaking = rk_shake_begin(r->of, fd, NULL, &k->opts);
-        if (!k->shaking)
-            continue;
-        rk_list_remove(&k->shaking->link);
-        rk_list_append(&r->of->contacts, &k->shaking->link);
         k->until = now + CONNECT_NS / (uint64_t)rk_rank_card_tries(&k->card, &r->mine);
     }
     k->failed = !k->shaking;
@@ -356,6 +375,7 @@ static const char *ranks_refusal(const struct rk_shaking *s)
     struct rk_peer *peer;
     struct contact *k;
 
+    check_descriptors(s->source.fd);
     if (s->peer.hello_bytes != sizeof(struct rank_name))
         return "its hello names no rank";
     peer = peer_of(r, s);

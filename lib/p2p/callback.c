@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * callback.c: run callbacks of requests (rank_on_done), free and cancel requests.
+ * callback.c: run callbacks (rank_on_done), free and cancel requests.
  *
  * Completion happens deep inside a channel, where no operation may start, so it only queues the request. A
  * progress hook, registered on first use, empties the queue. Callbacks do not nest: a chain of operations that
@@ -39,7 +39,7 @@ int rk_callbacks_progress(struct rk_ctx *ctx)
     struct rk_engine *e = ctx->engine;
     int n = 0;
 
-    if (rk_list_empty(&e->calls) || e->calling)
+    if ((rk_list_empty(&e->calls) && !ctx->p2p->deaths_due) || e->calling)
         return 0;
     e->calling = true;
     for (; n < CALLS_PER_PASS && !rk_list_empty(&e->calls); n++) {
@@ -47,6 +47,7 @@ int rk_callbacks_progress(struct rk_ctx *ctx)
         rk_list_remove(l);
         call_one(e->threads, rk_list_entry(l, struct rank_request, link));
     }
+    n += rk_deaths_progress(ctx);
     e->calling = false;
     return n;
 }
@@ -175,6 +176,11 @@ rank_status_t rank_cancel(rank_request_t *handle)
         return RANK_ERR_NOT_SUPPORTED;
     if (req->type == RK_REQ_RMA)
         return RANK_OK; /* begun or complete */
+    if (req->type == RK_REQ_CONN) {
+        if (!req->done)
+            req->status = RANK_ERR_CANCELED; /* the next progress completes it */
+        return RANK_OK;
+    }
     /* Neither affects a request that is complete or in progress. */
     if (!rk_p2p_cancel_recv(req, RANK_ERR_CANCELED))
         rk_p2p_cancel_send(req, RANK_ERR_CANCELED);

@@ -53,6 +53,7 @@ static void p2p_on_death(struct rk_ctx *ctx, struct rk_peer *peer)
     struct rk_link *l;
 
     ctx->p2p->deaths = true;
+    ctx->p2p->deaths_due = ctx->p2p->nwatches > 0;
     rk_req_each_named(ctx, rk_req_fail_if_of, peer); /* synchronous sends without a reply are found by id only */
     rk_list_for_each(l, &ctx->p2p->teams)
     {

@@ -26,6 +26,8 @@ struct rk_p2p {
     uint32_t takes;                   /* blocking receives since the last full progress, */
     uint64_t took_ns;                 /* and its time, when the clock was last read */
     bool deaths;                      /* has any peer died? */
+    bool deaths_due;                  /* of ranks that teams watch: on_death.c */
+    int nwatches;                     /* teams that do */
     struct rank_team *last_validated; /* validate.c */
     struct rk_stale *freed;           /* stale_teams.c; NULL: no team was freed */
     uint64_t bad_frames;              /* rejected: malformed or forged */
@@ -116,6 +118,8 @@ struct rk_any_wait {
 
 /* Call what is due (callback.c); returns the number of calls. */
 int rk_callbacks_progress(struct rk_ctx *ctx);
+/* on_death.c: make the calls that are due. */
+int rk_deaths_progress(struct rk_ctx *ctx);
 
 /* describe_p2p.c: describe waits of this room. */
 void rk_message_describe(const struct rank_request *req, struct rk_wait_for *out);

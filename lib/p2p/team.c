@@ -89,10 +89,20 @@ err:
     return RANK_ERR_NO_MEMORY;
 }
 
+void rk_death_watch_end(struct rank_team *team)
+{
+    if (!team->watch)
+        return;
+    free(team->watch);
+    team->watch = NULL;
+    team->ctx->p2p->nwatches--;
+}
+
 void rk_team_destroy(struct rank_team *team)
 {
     if (!team)
         return;
+    rk_death_watch_end(team);
     rk_list_remove(&team->link);
     rk_team_table_remove(&team->ctx->p2p->by_id, team);
     if (team->ctx->p2p->last_validated == team)
@@ -140,6 +150,7 @@ void rk_team_close(struct rank_team *team)
     struct rk_ctx *ctx = team->ctx;
 
     rk_rooms_team_close(ctx, team);
+    rk_death_watch_end(team);
     team->magic = 0;
     team->freed = true;
     ctx->p2p->nfreed++;

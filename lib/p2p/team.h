@@ -25,6 +25,7 @@
 #define RK_TEAM_MIXED (1ull << 62)
 
 struct rk_coll_team; /* per-team state of the collectives */
+struct rk_death_watch;
 
 struct rank_team {
     uint32_t magic;
@@ -48,6 +49,7 @@ struct rank_team {
     uint64_t coll_seq; /* collectives started: upper part of their tags */
     struct rk_coll_team *coll;
     struct rk_link link; /* in p2p's list of all teams */
+    struct rk_death_watch *watch; /* on_death.c; NULL: none */
     bool freed;          /* by the user, with operations pending on it */
     uint32_t pending;    /* of a freed team: receives and schedules, when they were last counted */
 };
@@ -92,6 +94,9 @@ void rk_team_discard(struct rank_team *team);
 void rk_team_close(struct rank_team *team);
 /* Destroy the teams that were closed, and have no pending operation any more. */
 void rk_team_destroy_idle(struct rk_ctx *ctx);
+
+/* The program is told of deaths no more. No-op without rank_on_death. */
+void rk_death_watch_end(struct rank_team *team);
 
 /* Call once all ranks of the node have joined: is the team local? */
 void rk_team_settle(struct rank_team *team);

@@ -121,6 +121,16 @@ RANK_API rank_status_t rank_accept(rank_listener_t listener, int64_t timeout_ns,
 RANK_API rank_status_t rank_connect(rank_ctx_t ctx, const char *address, const rank_conn_opts_t *opts, rank_team_t *conn);
 
 /*
+ * As rank_connect, without waiting: a test or wait of *req completes it, and then *conn is set. The request fails as
+ * rank_connect does, and with RANK_ERR_CANCELED after rank_cancel. The time limit may be exceeded by 0.2 s, and passes
+ * only while the context makes progress. The call itself resolves the name of a host, which may wait for a name server:
+ * give an address where it must not. *conn must stay until then.
+ * RANK_ERR_ARG, RANK_ERR_CONFIG, RANK_ERR_NOT_SUPPORTED: as of rank_listen; *req is not set.
+ */
+RANK_API rank_status_t rank_iconnect(rank_ctx_t ctx, const char *address, const rank_conn_opts_t *opts, rank_team_t *conn,
+                                     rank_request_t *req);
+
+/*
  * Disconnect: send what was accepted for sending, and end all other operations with RANK_ERR_CLOSED. The other side
  * receives what was sent whole, and then RANK_ERR_CLOSED. Keys that were opened on it are closed. *conn becomes
  * RANK_TEAM_NULL. rank_team_free is the same with 1 s. Waits for timeout_ns at most. 0: does not wait. Negative: for

@@ -126,6 +126,17 @@ RANK_API rank_status_t rank_team_create(rank_team_t parent, int64_t n, const int
  */
 RANK_API rank_status_t rank_team_free(rank_team_t *team);
 
+/*
+ * Call fn once for each other rank of the team that ends, also for those that have ended before this call. cause is
+ * RANK_ERR_PEER_DEAD, or RANK_ERR_CLOSED where the other side of a connection has disconnected it. A team has one fn:
+ * a further call replaces it, and NULL takes it back. rank_team_free, rank_disconnect and rank_finalize do so, too.
+ * Operations that depend on the rank have their status before the call.
+ * fn runs as one of rank_on_done does: in a call that makes progress, on its thread, one at a time. It may start
+ * operations, free the team, and must not wait or finalize.
+ */
+typedef void (*rank_death_fn)(rank_team_t team, int rank, rank_status_t cause, void *arg);
+RANK_API rank_status_t rank_on_death(rank_team_t team, rank_death_fn fn, void *arg);
+
 /* Get the channel that carries messages to peer. The first call may establish the connection.
  * Returns "self", "shm", "tcp" or "ucx" in static storage, or NULL on an error. */
 RANK_API const char *rank_channel_name(rank_team_t team, int peer);

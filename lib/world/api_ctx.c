@@ -71,10 +71,10 @@ static rank_status_t end_calls(struct rk_ctx *ctx, int64_t timeout_ns, bool *end
 
     ctx->closing = true;
     ctx->close_by = timeout_ns < 0 ? UINT64_MAX : rk_clock_ns() + (uint64_t)timeout_ns + RK_CLOSE_NS;
-    st = rk_world_close_conns(ctx, timeout_ns);
+    st = rk_conns_close(ctx, timeout_ns);
     *ended = !t || rk_threads_await_calls(t, &ctx->unlocked, ctx->close_by);
     if (*ended) {
-        rk_world_free_conns(ctx);
+        rk_conns_free(ctx);
         rk_room_rma.spoil(ctx); /* later calls on its memory are rejected before the lock is released */
     }
     return st;

@@ -8,6 +8,7 @@
  */
 #include "collectives/coll.h"
 #include "lib/boot/boot.h"
+#include "lib/conn/conns.h"
 #include "lib/dpm/connected.h"
 #include "lib/node/node.h"
 #include "lib/world/world.h"
@@ -192,7 +193,7 @@ rank_status_t rank_team_free(rank_team_t *team)
     if (*team == ctx->world)
         return rk_arg_error(RANK_ERR_ARG, __func__, "the world is freed by rank_finalize");
     mixed = (*team)->mixed;
-    if (mixed && rk_world_free_conn(*team)) {
+    if (mixed && rk_conn_free_team(*team)) {
         *team = RANK_TEAM_NULL;
         return RANK_OK;
     }

@@ -344,7 +344,7 @@ rank_status_t rank_finalize(void)
     }
     if (rk_root->board)
         rk_root->board->inside = "rank_finalize";
-    rk_world_close_conns(rk_root, RK_CLOSE_NS);
+    rk_conns_close(rk_root, RK_CLOSE_NS);
     init_drain(rk_root);
     init_leave_process();
     return RANK_OK;

@@ -7,14 +7,10 @@
 #include "lib/core/root.h"
 #include "lib/core/threads.h"
 #include "lib/rma/rma.h"
-#include "lib/world/process.h"
-#include "lib/world/world.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* --------------------------------------------------------------------------- listening */
 
@@ -61,9 +57,7 @@ static void opening_end(struct opening *o)
 {
     if (o->found)
         freeaddrinfo(o->found);
-    if (o->opts)
-        rk_secret_clear(&o->opts->secret);
-    free(o->opts);
+    rk_conn_opts_free(o->opts);
     if (o->ctx)
         atomic_fetch_sub(&o->ctx->unlocked, 1); /* the context may be gone from here on */
 }
@@ -136,18 +130,6 @@ rank_status_t rank_listener_close(rank_listener_t *t)
 
 /* ------------------------------------------------------------------------- connecting */
 
-/* Open the collectives of a new connection. */
-static rank_status_t settle_conn(struct rk_conn *conn, rank_team_t *out)
-{
-    rank_status_t st = rk_rooms_team_open(conn->team->ctx, conn->team);
-
-    if (st)
-        rk_world_end_conn(conn, 0);
-    else
-        *out = conn->team;
-    return st;
-}
-
 struct accept_wait {
     struct rk_wait wait;
     rank_listener_t listener;
@@ -192,76 +174,61 @@ rank_status_t rank_accept(rank_listener_t t, int64_t timeout_ns, rank_team_t *ou
         return rk_call_returns(__func__, st);
     }
     st = rk_conn_make(rk_list_entry(t->ready.next, struct rk_shaking, link), &conn);
-    return rk_call_end(__func__, st ? st : settle_conn(conn, out));
+    if (!st)
+        *out = conn->team;
+    return rk_call_end(__func__, st);
 }
 
-struct shake_wait {
+struct connect_wait {
     struct rk_wait wait;
-    struct rk_shaking *shaking;
+    const struct rank_request *req;
 };
 
-static bool is_shaken(struct rk_wait *w)
+static bool has_connected(struct rk_wait *w)
 {
-    return ((struct shake_wait *)w)->shaking->over || w->late;
+    return ((struct connect_wait *)w)->req->done || w->late;
 }
 
-/* Try one address; *why gets the reason of a failure. */
-static rank_status_t connect_one(struct rk_conns *c, const struct addrinfo *a, const struct rk_conn_opts *opts, uint64_t deadline,
-                                 char *why, size_t len, struct rk_shaking **out)
+/* Begin to connect, for a request of the pool or, of rank_connect, of the caller. Takes what is open. */
+static rank_status_t connect_begin(const char *call, struct opening *o, const char *address, struct rank_request **req,
+                                   rank_team_t *out)
 {
-    int fd = rk_address_connect(a->ai_addr);
-    struct shake_wait w = {.shaking = NULL};
-    rank_status_t st;
+    struct rk_conns *c;
+    rank_status_t st = o->ctx->closing ? RANK_ERR_CLOSED : rk_conns_of(o->ctx, &c);
+    struct rank_request *own = *req;
 
-    if (fd < 0) {
-        st = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ? RANK_ERR_SYSTEM : RANK_ERR_UNREACHABLE;
-        snprintf(why, len, "%s", strerror(errno));
+    if (st)
         return st;
-    }
-    w.shaking = rk_shake_begin(c, fd, NULL, opts);
-    if (!w.shaking)
+    if (!own && !(*req = rk_req_alloc(o->ctx)))
         return RANK_ERR_NO_MEMORY;
-    w.wait.deadline = deadline;
-    rk_wait(c->ctx, &w.wait, is_shaken);
-    if (c->ctx->closing)
-        st = RANK_ERR_CLOSED;
-    else
-        st = w.shaking->over ? w.shaking->status : RANK_ERR_TIMED_OUT;
-    if (st) {
-        snprintf(why, len, "%s", w.shaking->over ? w.shaking->why : "the handshake takes too long");
-        rk_shake_end(w.shaking);
-    } else {
-        *out = w.shaking;
+    st = rk_connect_begin(call, c, address, o->found, o->opts, *req, out);
+    if (!st) {
+        o->found = NULL;
+        o->opts = NULL;
+    } else if (!own) {
+        rk_req_free(*req);
     }
     return st;
 }
 
-static rank_status_t connect_in(const struct opening *o, const char *address, rank_team_t *out)
+static rank_status_t connect_in(struct opening *o, const char *address, rank_team_t *out)
 {
     RK_ENTER(o->ctx);
-    uint64_t deadline = rk_clock_ns() + o->opts->timeout_ns;
-    char why[RK_SHAKE_TEXT_MAX + 1] = "no address";
-    rank_status_t st = RANK_ERR_UNREACHABLE;
-    struct rk_shaking *shaking = NULL;
-    struct rk_conn *conn;
-    struct rk_conns *c;
+    struct rank_request own = {.ctx = o->ctx}, *req = &own;
+    struct connect_wait w = {.req = req};
+    uint64_t timeout_ns = o->opts->timeout_ns;
+    rank_status_t st;
 
     if (rk_in_callback(o->ctx))
         return rk_arg_in_callback("rank_connect");
-    st = o->ctx->closing ? RANK_ERR_CLOSED : rk_conns_of(o->ctx, &c);
+    st = connect_begin("rank_connect", o, address, &req, out);
     if (st)
         return st;
-    for (const struct addrinfo *a = o->found; a && !shaking; a = a->ai_next) {
-        st = connect_one(c, a, o->opts, deadline, why, sizeof(why), &shaking);
-        if (st && st != RANK_ERR_UNREACHABLE)
-            break;
-    }
-    if (st == RANK_ERR_CLOSED)
-        return st;
-    if (st)
-        return rk_call_error(st, "rank_connect", "cannot connect to %s: %s", address, why);
-    st = rk_conn_make(shaking, &conn);
-    return st ? st : settle_conn(conn, out);
+    w.wait.deadline = rk_wait_deadline_in(timeout_ns); /* not before that of the attempt */
+    rk_wait(o->ctx, &w.wait, has_connected);
+    if (!own.done)
+        rk_connects_settle(o->ctx->conns, rk_clock_ns());
+    return own.status ? rk_req_failed(&own) : RANK_OK;
 }
 
 rank_status_t rank_connect(rank_ctx_t handle, const char *address, const rank_conn_opts_t *given, rank_team_t *out)
@@ -271,6 +238,30 @@ rank_status_t rank_connect(rank_ctx_t handle, const char *address, const rank_co
 
     if (!st)
         st = connect_in(&o, address, out);
+    opening_end(&o);
+    return rk_call_end(__func__, st);
+}
+
+static rank_status_t iconnect_in(struct opening *o, const char *address, rank_team_t *out, rank_request_t *handle)
+{
+    RK_ENTER(o->ctx);
+    struct rank_request *req = NULL;
+    rank_status_t st = connect_begin("rank_iconnect", o, address, &req, out);
+
+    if (!st)
+        *handle = req;
+    return st;
+}
+
+rank_status_t rank_iconnect(rank_ctx_t handle, const char *address, const rank_conn_opts_t *given, rank_team_t *out,
+                            rank_request_t *req)
+{
+    struct opening o = {.ctx = NULL};
+    rank_status_t st = out && req ? opening_begin(__func__, handle, address, given, false, &o)
+                                  : rk_arg_null(__func__, !out ? "conn" : "req");
+
+    if (!st)
+        st = iconnect_in(&o, address, out, req);
     opening_end(&o);
     return rk_call_end(__func__, st);
 }
@@ -288,7 +279,7 @@ static void free_conn(struct rk_conn *conn)
     rk_procs_sweep(ctx);
 }
 
-rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns)
+static rank_status_t disconnect_conn(struct rk_conn *conn, int64_t timeout_ns)
 {
     struct rank_team *team = conn->team;
     struct rk_ctx *ctx = team->ctx;
@@ -303,7 +294,7 @@ rank_status_t rk_world_end_conn(struct rk_conn *conn, int64_t timeout_ns)
     return st;
 }
 
-void rk_world_free_conns(struct rk_ctx *ctx)
+void rk_conns_free(struct rk_ctx *ctx)
 {
     while (ctx->conns && !rk_list_empty(&ctx->conns->conns))
         free_conn(rk_list_entry(ctx->conns->conns.next, struct rk_conn, link));
@@ -345,7 +336,7 @@ static rank_status_t await_disconnects(struct rk_conns *c, uint64_t deadline)
     return rk_list_empty(&c->conns) ? RANK_OK : RANK_ERR_TIMED_OUT;
 }
 
-rank_status_t rk_world_close_conns(struct rk_ctx *ctx, int64_t timeout_ns)
+rank_status_t rk_conns_close(struct rk_ctx *ctx, int64_t timeout_ns)
 {
     RK_ENTER(ctx);
     uint64_t deadline = rk_wait_deadline(timeout_ns), now;
@@ -362,13 +353,12 @@ rank_status_t rk_world_close_conns(struct rk_ctx *ctx, int64_t timeout_ns)
         if (!t->refusal)
             rk_listener_end(t);
     }
-    rk_list_for_each(at, &c->clients)
-        rk_shake_settle(rk_list_entry(at, struct rk_shaking, link), RANK_ERR_CLOSED, "the context is closed");
+    rk_connects_close(c);
     while ((conn = next_to_end(c)) != NULL) {
         int64_t left = -1;
         if (timeout_ns >= 0)
             left = (now = rk_clock_ns()) < deadline ? (int64_t)(deadline - now) : 0;
-        one = rk_world_end_conn(conn, left);
+        one = disconnect_conn(conn, left);
         st = st ? st : one;
     }
     one = await_disconnects(c, timeout_ns ? deadline : 1);
@@ -399,15 +389,15 @@ rank_status_t rank_disconnect(rank_team_t *team, int64_t timeout_ns)
     if (timeout_ns && rk_in_callback((*team)->ctx))
         return rk_arg_in_callback(__func__);
     *team = RANK_TEAM_NULL;
-    return rk_call_end(__func__, rk_world_end_conn(conn, timeout_ns));
+    return rk_call_end(__func__, disconnect_conn(conn, timeout_ns));
 }
 
-bool rk_world_free_conn(struct rank_team *team)
+bool rk_conn_free_team(struct rank_team *team)
 {
     struct rk_conn *conn = rk_conn_of(team);
 
     if (conn && !conn->ending) /* by another thread */
-        rk_world_end_conn(conn, RK_CLOSE_NS);
+        disconnect_conn(conn, RK_CLOSE_NS);
     return conn != NULL;
 }
 
@@ -438,4 +428,4 @@ rank_status_t rank_conn_info(rank_team_t team, rank_conn_info_t *info)
 }
 
 RK_PUBLIC(rank_listen); RK_PUBLIC(rank_listener_address); RK_PUBLIC(rank_listener_close); RK_PUBLIC(rank_accept);
-RK_PUBLIC(rank_connect); RK_PUBLIC(rank_disconnect); RK_PUBLIC(rank_conn_info);
+RK_PUBLIC(rank_connect); RK_PUBLIC(rank_iconnect); RK_PUBLIC(rank_disconnect); RK_PUBLIC(rank_conn_info);
