@@ -17,11 +17,6 @@ enum {
     TAG_KEY = 1000, TAG_HASH, TAG_LATE
 };
 
-static uint64_t draw(struct steps *s, uint64_t below)
-{
-    return mp_random(&s->random) % below;
-}
-
 static uint64_t hash(const unsigned char *data, size_t n)
 {
     uint64_t h = 14695981039346656037u;
@@ -45,10 +40,10 @@ struct message {
 static void draw_messages(struct steps *s, struct message *m)
 {
     for (int i = 0; i < MESSAGES; i++) {
-        m[i].bytes = draw(s, 1ull << draw(s, (uint64_t)s->size_bits));
-        m[i].tag = (int64_t)draw(s, 3);
+        m[i].bytes = mp_below(&s->random, 1ull << mp_below(&s->random, (uint64_t)s->size_bits));
+        m[i].tag = (int64_t)mp_below(&s->random, 3);
         m[i].seed = mp_random(&s->random);
-        m[i].how = (int)draw(s, 12);
+        m[i].how = (int)mp_below(&s->random, 12);
         m[i].out = m[i].in = NULL;
     }
 }
@@ -121,7 +116,7 @@ static void step_messages(struct steps *s)
 /* A receive that times out stays posted. */
 static void step_late(struct steps *s)
 {
-    int sender = (int)draw(s, 2);
+    int sender = (int)mp_below(&s->random, 2);
     rank_request_t req;
     uint64_t x = 0;
 
@@ -143,13 +138,13 @@ static void step_late(struct steps *s)
 
 static void one_sided(struct steps *s)
 {
-    size_t bytes = 1 + draw(s, draw(s, 4) ? 512 : STEPS_REGION - CELLS);
-    size_t at = CELLS + draw(s, STEPS_REGION - CELLS - bytes + 1), cell = 8 + 8 * draw(s, CELLS / 8 - 1);
+    size_t bytes = 1 + mp_below(&s->random, mp_below(&s->random, 4) ? 512 : STEPS_REGION - CELLS);
+    size_t at = CELLS + mp_below(&s->random, STEPS_REGION - CELLS - bytes + 1), cell = 8 + 8 * mp_below(&s->random, CELLS / 8 - 1);
     uint64_t seed = mp_random(&s->random), old, before, *model = (uint64_t *)(void *)(s->model + cell);
     unsigned char *data = mp_alloc(bytes);
     int other = 1 - s->me;
 
-    switch (draw(s, 5)) {
+    switch (mp_below(&s->random, 5)) {
     case 0:
     case 1:
         mp_fill(data, bytes, seed);
@@ -177,7 +172,7 @@ static void one_sided(struct steps *s)
 
 static void step_one_sided(struct steps *s)
 {
-    int origin = (int)draw(s, 2), other = 1 - s->me;
+    int origin = (int)mp_below(&s->random, 2), other = 1 - s->me;
     unsigned char data[64];
     uint64_t random, h;
 
@@ -207,13 +202,13 @@ static void step_one_sided(struct steps *s)
 
 static void step_collective(struct steps *s)
 {
-    int64_t n = 1 + (int64_t)draw(s, 1ull << draw(s, 16));
-    int root = (int)draw(s, 2);
+    int64_t n = 1 + (int64_t)mp_below(&s->random, 1ull << mp_below(&s->random, 16));
+    int root = (int)mp_below(&s->random, 2);
     int64_t *in = mp_alloc((size_t)n * 8), *out = mp_alloc((size_t)n * 16);
 
     for (int64_t i = 0; i < n; i++)
         in[i] = i * 3 + s->me;
-    switch (draw(s, 4)) {
+    switch (mp_below(&s->random, 4)) {
     case 0:
         OK(rank_allreduce(in, out, n, RANK_INT64, RANK_SUM, s->conn));
         for (int64_t i = 0; i < n; i++)
@@ -240,7 +235,7 @@ static void step_collective(struct steps *s)
 
 void steps_next(struct steps *s)
 {
-    switch (draw(s, 6)) {
+    switch (mp_below(&s->random, 6)) {
     case 0:
     case 1:
         step_messages(s);

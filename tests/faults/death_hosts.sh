@@ -48,8 +48,8 @@ dies death_in_call --in any-source --victim 0
 dies death_in_call --in put
 dies death_in_call --in fetch-add
 dies death_in_call --in signal
-dies death_of_origin --in mixed
-dies death_of_origin --alloc --in mixed
+dies death_of_origin
+dies death_of_origin --alloc
 dies death_rndv_early --after 30000
 job 40 "$top_builddir/tests/faults/death_twice.mp"
 verdict "two deaths" 2 137

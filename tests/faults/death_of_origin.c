@@ -5,7 +5,6 @@
  * Its target's memory holds what was put or what was there, byte for byte, and nothing besides. The target and all others
  * go on, and so do their puts and flushes to the same memory, during it and after it. The last rank dies.
  *
- *   --in NAME     put, iput, vector, strided, signal or all of them in turn (mixed)
  *   --within S    seconds in which all get it
  *   --seed N      decides the moment
  *   --alloc       the memory is of rank_alloc
@@ -109,24 +108,13 @@ static void give_signal(struct scene *s)
     MP_OK(rank_put_signal(pattern, 30000, 0, s->to, AT, s->to, 16, 1, RANK_SIGNAL_ADD));
 }
 
-static const struct {
-    const char *name;
-    void (*call)(struct scene *);
-} calls[] = {{"put", put}, {"iput", iput}, {"vector", vector}, {"strided", strided}, {"signal", give_signal}};
-enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
-
-static void one_round(struct scene *s, const char *name)
+static void one_round(struct scene *s)
 {
-    bool found = false;
-
-    for (int i = 0; i < CALLS; i++) {
-        if (strcmp(name, "mixed") != 0 && strcmp(name, calls[i].name) != 0)
-            continue;
-        found = true;
-        calls[i].call(s);
-    }
-    if (!found)
-        mp_fail(__FILE__, __LINE__, "--in %s: there is no such scene", name);
+    put(s);
+    iput(s);
+    vector(s);
+    strided(s);
+    give_signal(s);
     MP_OK(rank_flush(s->to, 0));
 }
 
@@ -203,14 +191,9 @@ static void go_through(struct scene *s)
 int main(int argc, char **argv)
 {
     static struct scene s; /* the moment has to stay */
-    const char *name = "mixed";
     uint64_t seed;
     bool alloc;
 
-    for (int i = 1; i + 1 < argc; i++) {
-        if (strcmp(argv[i], "--in") == 0)
-            name = argv[i + 1];
-    }
     mp_start(&s.mp, &argc, argv);
     alloc = mp_flag(argc, argv, "--alloc");
     MP_CHECK(s.mp.size >= 2 && s.mp.size <= RANKS);
@@ -222,16 +205,16 @@ int main(int argc, char **argv)
     seed = s.mp.seed;
     MP_OK(rank_team_split(s.mp.world, s.mp.rank == s.victim ? RANK_UNDEFINED : 0, 0, &s.living));
     make(&s, alloc, mp_flag(argc, argv, "--shared"));
-    mp_case(&s.mp, name);
+    mp_case(&s.mp, "origin");
     if (s.mp.rank == s.victim)
-        one_round(&s, name); /* however early it dies */
+        one_round(&s); /* however early it dies */
     MP_OK(rank_barrier(s.mp.world)); /* no rank dies while another still opens its keys */
     s.when = mp_now() + 0.02 + (double)mp_below(&seed, 60000) * 1e-6;
     MP_OK(rank_bcast(&s.when, 1, RANK_F64, 0, s.mp.world));
     if (s.mp.rank == s.victim)
         mp_die_at(&s.when);
     while (s.mp.rank == s.victim)
-        one_round(&s, name);
+        one_round(&s);
     go_through(&s);
     if (alloc) {
         MP_STATUS(rank_free(&s.own), RANK_ERR_PEER_DEAD);

@@ -11,7 +11,7 @@
  *     each rank can compute what it will find: in what it gets, in its own memory at the end of a round, and at the moment
  *     when a message comes that was sent after a flush ("notice").
  *
- *   --rounds N --steps N (per rank and round) --max BYTES --no-teams --seed N --delay N (see mp_delay)
+ *   --rounds N --steps N (per rank and round) --max BYTES --seed N --delay N (see mp_delay)
  *   --large N   of 100 messages so many are of any length up to --max
  */
 #include "tests/mp/mp.h"
@@ -72,7 +72,6 @@ struct receive {
 struct mixed {
     struct mp mp;
     rank_team_t team[TEAMS], control;
-    int teams;
     int steps;
     size_t max;
     uint64_t large; /* --large */
@@ -171,14 +170,14 @@ static void make_plan(struct mixed *s)
 
     s->nsteps = s->steps * s->mp.size;
     s->shape = (enum shape)mp_below(&s->plan, SHAPES);
-    for (int t = 0; t < s->teams; t++)
+    for (int t = 0; t < TEAMS; t++)
         s->mode[t] = (enum mode)mp_below(&s->plan, t == ALL_WORLD ? 2 : 3);
     for (int i = 0; i < s->nsteps; i++) {
         struct step *t = &s->step[i];
         uint64_t kind = mp_below(&s->plan, 9);
 
         t->kind = kind < 5 ? MESSAGE : (enum kind)(kind - 4);
-        t->team = is_message(t) ? (int)mp_below(&s->plan, (uint64_t)s->teams) : ALL_WORLD;
+        t->team = is_message(t) ? (int)mp_below(&s->plan, TEAMS) : ALL_WORLD;
         t->src = (int)mp_below(&s->plan, (uint64_t)s->mp.size);
         t->dst = to_world(s, t->team, t->src, (int)mp_below(&s->plan, (uint64_t)team_size(s, t->team, t->src)));
         t->mem = (int)mp_below(&s->plan, MEMS);
@@ -770,19 +769,15 @@ int main(int argc, char **argv)
     s.plan = s.mp.seed;
     s.own = s.mp.seed * 31 + (uint64_t)s.mp.rank;
     s.control = s.team[ALL_WORLD] = s.mp.world;
-    s.teams = 1;
-    if (!mp_flag(argc, argv, "--no-teams")) {
-        s.teams = TEAMS;
-        MP_OK(rank_team_dup(s.mp.world, &s.team[ALL_DUP]));
-        MP_OK(rank_team_split(s.mp.world, 0, -s.mp.rank, &s.team[ALL_REVERSED]));
-        MP_OK(rank_team_split(s.mp.world, s.mp.rank & 1, 0, &s.team[ALL_PARITY]));
-    }
+    MP_OK(rank_team_dup(s.mp.world, &s.team[ALL_DUP]));
+    MP_OK(rank_team_split(s.mp.world, 0, -s.mp.rank, &s.team[ALL_REVERSED]));
+    MP_OK(rank_team_split(s.mp.world, s.mp.rank & 1, 0, &s.team[ALL_PARITY]));
     mp_case(&s.mp, "mixed");
     make(&s);
     for (int i = 0; i < rounds; i++)
         one_round(&s, i);
     destroy(&s);
-    for (int t = 1; t < s.teams; t++)
+    for (int t = 1; t < TEAMS; t++)
         MP_OK(rank_team_free(&s.team[t]));
     mp_end(&s.mp);
     return 0;
