@@ -249,8 +249,8 @@ def draw_processes(svg, y):
     svg.text(80, agent + 72, 'pipes: standard streams', 12, fill=SOFT)
     svg.text(80, agent + 88, 'PMIx: business cards, fences', 12, fill=SOFT)
     svg.text(476, agent + 82, 'status board: waits', 12, fill=SOFT)
-    svg.text(317, rank + 70, 'shared memory, CMA, XPMEM', 12, fill=SOFT, anchor='middle')
-    svg.text(987, rank + 70, 'shared memory, CMA, XPMEM', 12, fill=SOFT, anchor='middle')
+    svg.text(317, rank + 70, 'shared memory, CMA', 12, fill=SOFT, anchor='middle')
+    svg.text(987, rank + 70, 'shared memory, CMA', 12, fill=SOFT, anchor='middle')
     svg.path('M524,%d H786' % (rank + 26), start=True)
     svg.text(670, rank + 19, 'UCX', 12, 'bold', anchor='middle')
     return top + 400

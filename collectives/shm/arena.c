@@ -8,7 +8,6 @@
  */
 #include "collectives/coll_failure.h"
 #include "collectives/shm/arena.h"
-#include "collectives/shm/peer_memory.h"
 #include "collectives/shm/slot.h"
 #include "lib/base/arg_error.h"
 
@@ -104,7 +103,6 @@ void rk_arena_close(struct rk_arena *a)
 {
     if (!a)
         return;
-    rk_peers_forget(a);
     rk_arena_leave(a->node, a->index, a->n);
     free(a);
 }

@@ -84,8 +84,6 @@ struct rk_call_line {
 };
 _Static_assert(sizeof(struct rk_call_line) == sizeof(struct rk_slot_line), "both are lines of the front");
 
-struct rk_xpmem;
-
 /* A rank's view of the arena of its team, or of a group of ranks in the team. */
 struct rk_arena {
     struct rank_team *team;
@@ -116,7 +114,6 @@ struct rk_arena {
     uint64_t announced;                 /* calls that were agreed on */
     uint64_t left_by_all;               /* chunks that all other members have left */
     uint8_t reads;                      /* enum rk_reads */
-    struct rk_xpmem **far;              /* [n] attached memory of the members; NULL: none (peer_memory.h) */
     struct rk_cell_use cell_use[RK_CELL_DEPTH];
     struct rk_device_export held[2];    /* input and result of the present call of device_call.h */
     int slot_of[];                   /* [n] slots of the members in the node */

@@ -76,5 +76,5 @@ bool rk_direct_decide(const struct rk_direct *x)
     if (a->reads != RK_READS_ALL || x->overlaps)
         return false;
     /* Private memory goes faster through cells, at any length: entering the kernel costs more than a second copy. */
-    return rk_conf.large == RK_CONF_LARGE_CMA || rk_conf.large == RK_CONF_LARGE_XPMEM || is_mapped(x);
+    return rk_conf.large == RK_CONF_LARGE_CMA || is_mapped(x);
 }

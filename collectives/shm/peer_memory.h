@@ -11,7 +11,7 @@ struct rk_place {
     uint64_t segment, at; /* if others can map it (lib/mem/segment.h); segment 0: private memory */
 };
 
-/* bytes 0: not read. Offers private memory to XPMEM, if there is any. */
+/* bytes 0: not read. */
 struct rk_place rk_place_of(const struct rk_arena *a, const void *p, size_t bytes);
 RK_INLINE bool rk_place_is_private(const struct rk_place *place)
 {
@@ -22,9 +22,7 @@ RK_INLINE bool rk_place_is_private(const struct rk_place *place)
 bool rk_peers_readable(const struct rk_arena *a);
 /* Own mapping of bytes of a place of member r from an offset on; NULL: read it. */
 const char *rk_peer_mapped(const struct rk_arena *a, const struct rk_place *place, size_t from, size_t bytes);
-/* Copy from a place of member r: by a mapping, XPMEM or CMA. RANK_ERR_PEER_DEAD, or RANK_ERR_CHANNEL. */
+/* Copy from a place of member r: by a mapping or CMA. RANK_ERR_PEER_DEAD, or RANK_ERR_CHANNEL. */
 rank_status_t rk_peer_read(struct rk_arena *a, int r, const struct rk_place *place, size_t from, void *to, size_t bytes);
-/* End the access to memory of the members. */
-void rk_peers_forget(struct rk_arena *a);
 
 #endif

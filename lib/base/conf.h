@@ -54,7 +54,6 @@ struct rk_conf {
     bool progress_thread;
     bool crash_stack;
     int cma;
-    const char *xpmem;
     int large;
     const char *paths;
     int64_t shm_box;
@@ -77,7 +76,7 @@ enum { RK_CONF_CUDA_AUTO, RK_CONF_CUDA_ON, RK_CONF_CUDA_OFF };
 enum { RK_CONF_CUDA_UCX_AUTO, RK_CONF_CUDA_UCX_ON, RK_CONF_CUDA_UCX_OFF };
 enum { RK_CONF_ERRORS_AUTO, RK_CONF_ERRORS_REPORT, RK_CONF_ERRORS_QUIET, RK_CONF_ERRORS_ABORT };
 enum { RK_CONF_UCX_RMA_AUTO, RK_CONF_UCX_RMA_ON, RK_CONF_UCX_RMA_OFF };
-enum { RK_CONF_LARGE_AUTO, RK_CONF_LARGE_CMA = 2, RK_CONF_LARGE_XPMEM = 6 }; /* else 1 + enum rk_proto of lib/channel/shm/proto.h */
+enum { RK_CONF_LARGE_AUTO, RK_CONF_LARGE_CMA = 2 }; /* else 1 + enum rk_proto of lib/channel/shm/proto.h */
 
 extern struct rk_conf rk_conf;
 extern const struct rk_conf_row rk_conf_rows[]; /* the last row has the name NULL */

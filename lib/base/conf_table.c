@@ -55,17 +55,12 @@ const struct rk_conf_row rk_conf_rows[] = {
      "Copy large messages straight between processes of a node (process_vm_readv). auto: where "
      "the kernel permits it; on: warn if it does not.",
      "auto|on|off", 0, 0, AT(cma)},
-    {"RANK_XPMEM", RK_CONF_STRING, "auto", "",
-     "Attach the memory of processes of a node for large messages and for puts and gets to registered memory, where the "
-     "kernel has the module XPMEM (/dev/xpmem and libxpmem.so.0). off: never; a path: a library with the same calls.",
-     "auto|off", 0, 0, AT(xpmem)},
     {"RANK_LARGE", RK_CONF_ENUM, "auto", "",
      "Protocol of large messages between processes of a node. From rank_alloc memory: mapped: the receiver copies; "
      "mapped2: the sender copies a share. From other memory: cma: the receiver copies by CMA; cma2: the sender copies "
-     "a share; ring: two copies through shared memory; ring_nt: the same, the first copy with nontemporal stores; "
-     "xpmem: the receiver copies from attached memory; xpmem2: the sender copies a share (without XPMEM these are "
-     "cma and cma2). auto, and for the kind of memory not named: as rankinfo --paths shows.",
-     "auto|mapped|cma|cma2|ring|ring_nt|xpmem|xpmem2|mapped2", 0, 0, AT(large)},
+     "a share; ring: two copies through shared memory; ring_nt: the same, the first copy with nontemporal stores. "
+     "auto, and for the kind of memory not named: as rankinfo --paths shows.",
+     "auto|mapped|cma|cma2|ring|ring_nt|mapped2", 0, 0, AT(large)},
     {"RANK_PATHS", RK_CONF_STRING, "", "path",
      "File with the rates that rankinfo --calibrate has measured. Empty: one in "
      "$XDG_CACHE_HOME/librank or ~/.cache/librank; none: the built-in rates.",

@@ -15,7 +15,7 @@
  *   rank_finalize, memory of freed objects (retired.h: teams, memories, requests);
  * - core/root.c: the context of rank_init; world/init.c: the number of contexts so far;
  * - boot: the client of libpmix: its opens, event handlers, dead ranks, queries, abandoned answers;
- * - node: the mapping of libxpmem, its handler of SIGBUS and each thread's copy; the word that tests CMA;
+ * - node: the word that tests CMA;
  * - mem/limits.c: room below the memory limit of the process.
  */
 #ifndef RK_BASE_CTX_H

@@ -50,7 +50,6 @@ rank_status_t rk_progress_thread_start(struct rk_ctx *ctx)
         return RANK_ERR_NO_MEMORY;
     p->ctx = ctx;
     sigfillset(&all); /* signals belong to the program's threads */
-    sigdelset(&all, SIGBUS);  /* but for SIGBUS, which its own accesses raise (xpmem.c) */
     pthread_sigmask(SIG_BLOCK, &all, &before);
     rc = pthread_create(&p->id, NULL, progress_thread_run, p);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

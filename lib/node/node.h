@@ -2,10 +2,10 @@
 /*
  * node.h: share a segment in a node; detect deaths; sleep and wake.
  *
- * Room: the node's segment, life locks, doorbells, core counts, CMA and XPMEM.
+ * Room: the node's segment, life locks, doorbells, core counts, CMA.
  * Callers: lib/core, lib/channel, lib/p2p, lib/rma, lib/world, tools.
  * Never: handles frames or messages.
- * Tests: tests/unit/node_test.c, tests/unit/affinity_test.c, tests/mp/waits/wait_sleep.c, tests/mp/xpmem.sh.
+ * Tests: tests/unit/node_test.c, tests/unit/affinity_test.c, tests/mp/waits/wait_sleep.c.
  *
  * The lowest local rank creates a memfd; its card has the path to open it (/proc/PID/fd/FD) and a nonce. A process
  * that can map it and finds the nonce is on the node, which a host name cannot prove. No name exists in a file
@@ -47,7 +47,6 @@ struct rk_node_slot {
     int32_t pid;
     uint32_t probe_word;   /* copy of the word at probe_addr */
     uint64_t probe_addr;   /* address in the owner's private memory, to test CMA */
-    _Atomic int64_t memory; /* XPMEM name of the owner's memory; 0: not determined, negative: none */
     uint64_t start_time;   /* start time of the process, to detect a reused pid */
 };
 

@@ -16,13 +16,9 @@ static void check(const struct rk_proto_table *p)
             abort();
         if (p->mapped[i] != &rk_shm_proto_mapped && (p->mapped[i] != &rk_shm_proto_mapped2 || p->rate[i][RK_PROTO_MAPPED2] == 0))
             abort();
-        for (int x = 0; x < 2; x++) {
-            const struct rk_shm_proto *best = p->best[x][i], *alone = p->alone[x][i];
-
-            if (p->rate[i][best->id] == 0 || alone->needs & RK_NEEDS_RING || (best->needs | alone->needs) & RK_NEEDS_MAPPING ||
-                (!x && (best->needs | alone->needs) & RK_NEEDS_XPMEM))
-                abort();
-        }
+        if (p->rate[i][p->best[i]->id] == 0 || p->alone[i]->needs & RK_NEEDS_RING ||
+            (p->best[i]->needs | p->alone[i]->needs) & RK_NEEDS_MAPPING)
+            abort();
     }
 }
 

@@ -191,7 +191,7 @@ static void receive_together(struct process *me)
         receiving = i;
         clock_calls = 0;
         req->view = (struct rk_view){(void *)(uintptr_t)address(i), bytes(), NULL};
-        rk_shm_copy_together(&r, mapped ? memory.box : NULL, false);
+        rk_shm_copy_together(&r, mapped ? memory.box : NULL);
         while (me->end.assisted) {
             model_here((uint64_t)i + 1, 0, 0);
             model_look();
@@ -306,7 +306,7 @@ static void begin(void)
         rk_list_init(&p->shm.sending);
         rk_list_init(&p->shm.busy);
         p->peer = (struct rk_peer){.ctx = &ctx, .number = other, .local = other, .node = &node, .slot = other, .ep = &p->end};
-        p->end = (struct rk_shm_ep){.shm = &p->shm, .peer = &p->peer, .cma = true, .far_asked = true};
+        p->end = (struct rk_shm_ep){.shm = &p->shm, .peer = &p->peer, .cma = true};
         rk_list_init(&p->peer.sendq.items[RK_SEND_CONTROL]);
         rk_list_init(&p->end.busy);
         rk_list_init(&p->end.streams);

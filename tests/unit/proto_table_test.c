@@ -57,40 +57,27 @@ static void test_choice(void **state)
         p.rate[i][RK_PROTO_RING_NT] = i < 6 ? 980 : 5000;
     }
     rk_proto_table_choose(&p);
-    assert_ptr_equal(p.best[0][3], &rk_shm_proto_cma);
-    assert_ptr_equal(p.best[0][4], &rk_shm_proto_cma);
-    assert_ptr_equal(p.best[0][5], &rk_shm_proto_cma2);
-    assert_ptr_equal(p.best[0][6], &rk_shm_proto_ring_nt);
-    assert_ptr_equal(p.alone[0][6], &rk_shm_proto_cma2);
+    assert_ptr_equal(p.best[3], &rk_shm_proto_cma);
+    assert_ptr_equal(p.best[4], &rk_shm_proto_cma);
+    assert_ptr_equal(p.best[5], &rk_shm_proto_cma2);
+    assert_ptr_equal(p.best[6], &rk_shm_proto_ring_nt);
+    assert_ptr_equal(p.alone[6], &rk_shm_proto_cma2);
     assert_ptr_equal(p.ring[5], &rk_shm_proto_ring);
     assert_ptr_equal(p.mapped[4], &rk_shm_proto_mapped);
     assert_ptr_equal(p.mapped[5], &rk_shm_proto_mapped2);
     assert_int_equal(rk_proto_table_nt_from(&p), rk_proto_bytes(6));
-    /* Where memory can be attached: unless the kernel is faster, and both sides if that is worth it. */
-    for (int i = 0; i < RK_PROTO_CLASSES; i++) {
-        p.rate[i][RK_PROTO_XPMEM] = i < 7 ? 1500 : 900;
-        p.rate[i][RK_PROTO_XPMEM2] = i == 5 ? 1600 : i == 6 ? 1900 : 0;
-    }
-    rk_proto_table_choose(&p);
-    assert_ptr_equal(p.alone[1][0], &rk_shm_proto_xpmem);
-    assert_ptr_equal(p.alone[1][5], &rk_shm_proto_xpmem);
-    assert_ptr_equal(p.alone[1][6], &rk_shm_proto_xpmem2);
-    assert_ptr_equal(p.best[1][6], &rk_shm_proto_ring_nt);
-    assert_ptr_equal(p.alone[1][7], &rk_shm_proto_cma2);
-    assert_ptr_equal(p.alone[0][6], &rk_shm_proto_cma2);
     p.rate[10][RK_PROTO_RING_NT] = 1;
     p.meet = 0; /* where meetings cost nothing more, they are worth it sooner */
     p.rate[5][RK_PROTO_MAPPED2] = 0;
     rk_proto_table_choose(&p);
-    assert_ptr_equal(p.best[0][4], &rk_shm_proto_cma2);
+    assert_ptr_equal(p.best[4], &rk_shm_proto_cma2);
     assert_ptr_equal(p.mapped[4], &rk_shm_proto_mapped2);
     assert_ptr_equal(p.mapped[5], &rk_shm_proto_mapped);
     assert_int_equal(rk_proto_table_nt_from(&p), UINT32_MAX);
     for (int i = 0; i < RK_PROTO_CLASSES; i++)
         p.rate[i][RK_PROTO_CMA] = p.rate[i][RK_PROTO_CMA2] = 0;
     rk_proto_table_choose(&p);
-    assert_ptr_equal(p.best[0][0], &rk_shm_proto_ring);
-    assert_ptr_equal(p.best[1][0], &rk_shm_proto_xpmem);
+    assert_ptr_equal(p.best[0], &rk_shm_proto_ring);
 }
 
 /* Of just its length, so that a sanitizer sees a byte too many. */

@@ -3,7 +3,7 @@
  * calibrate.c: measure the protocols of large messages between two cores.
  *
  * A child writes a buffer, as a sender has just done, and its parent fetches it by the library's own code: mapped
- * copy, CMA, assisted CMA, byte ring, XPMEM. The data is verified. The protocols take turns, so that other load
+ * copy, CMA, assisted CMA, byte ring. The data is verified. The protocols take turns, so that other load
  * affects all alike; the median of several samples counts. A rate far from those of neighbouring sizes is measured
  * again.
  */
@@ -13,7 +13,6 @@
 #include "lib/channel/shm/fifo.h"
 #include "lib/channel/shm/split_copy.h"
 #include "lib/node/cma.h"
-#include "lib/node/xpmem.h"
 #include "tools/rankinfo/outlier.h"
 #include "tools/rankinfo/paths.h"
 
@@ -40,9 +39,6 @@ struct shared {
     _Atomic uint64_t claims RK_ALIGNED_LINE;
     _Atomic uint64_t asked RK_ALIGNED_LINE, answered RK_ALIGNED_LINE;
     _Atomic uint32_t failed;
-    /* XPMEM names of parent and child; 0: not determined, negative: none */
-    _Atomic int64_t name[2];
-    _Atomic int attached[2];
     _Alignas(4096) char box[BOX];
     _Alignas(4096) char mapped[MOST];
     _Alignas(4096) char taken[MOST];
@@ -56,8 +52,6 @@ struct side {
     char *theirs, *mine;    /* private buffers of child and parent, at equal addresses in both */
     pid_t parent, child;
     bool cma;
-    struct rk_xpmem *far; /* attached memory of the other process, or NULL, */
-    bool attaches;        /* and whether the buffers can be attached */
     uint64_t until;
 };
 
@@ -90,35 +84,10 @@ static bool filled(const void *buf, size_t bytes, uint64_t turn)
     return bad == 0;
 }
 
-/* Exchange names; XPMEM is measured if both can attach the other's buffer. Returns false if nothing came. */
-static bool calibrate_attach(struct side *w, bool parent)
-{
-    int64_t name = rk_xpmem_name();
-    bool ok = false;
-
-    atomic_store(&w->s->name[parent], name > 0 ? name : -1);
-    while (atomic_load(&w->s->name[!parent]) == 0) {
-        if (rk_clock_ns() > w->until)
-            return false;
-        rk_cpu_relax();
-    }
-    w->far = name > 0 && atomic_load(&w->s->name[!parent]) > 0 ? rk_xpmem_open(atomic_load(&w->s->name[!parent])) : NULL;
-    if (rk_xpmem_begin(w->far, (uint64_t)(uintptr_t)(parent ? w->theirs : w->mine), MOST))
-        ok = rk_xpmem_end(w->far);
-    atomic_store(&w->s->attached[parent], ok ? 1 : -1);
-    while (atomic_load(&w->s->attached[!parent]) == 0) {
-        if (rk_clock_ns() > w->until)
-            return false;
-        rk_cpu_relax();
-    }
-    w->attaches = ok && atomic_load(&w->s->attached[!parent]) > 0;
-    return true;
-}
-
 /* Can it be measured here? */
 static bool possible(const struct side *w, const struct rk_shm_proto *p)
 {
-    return !(p->needs & RK_NEEDS_CMA && !w->cma) && !(p->needs & RK_NEEDS_XPMEM && !w->attaches);
+    return !(p->needs & RK_NEEDS_CMA && !w->cma);
 }
 
 /* Source and target of the copy. */
@@ -168,8 +137,7 @@ static bool write_share(struct side *w, size_t bytes, const struct rk_shm_proto 
 
         if (p->needs & RK_NEEDS_MAPPING)
             memcpy(to, from, share.bytes);
-        else if (p->needs & RK_NEEDS_CMA ? rk_cma_write(w->parent, (uint64_t)(uintptr_t)to, from, share.bytes) != RANK_OK
-                                      : !rk_xpmem_write(w->far, (uint64_t)(uintptr_t)to, from, share.bytes))
+        else if (rk_cma_write(w->parent, (uint64_t)(uintptr_t)to, from, share.bytes) != RANK_OK)
             return false;
     }
     atomic_store(&w->s->helped, turn);
@@ -222,8 +190,7 @@ static bool read_share(struct side *w, size_t bytes, const struct rk_shm_proto *
 
         if (p->needs & RK_NEEDS_MAPPING)
             memcpy(to, from, share.bytes);
-        else if (p->needs & RK_NEEDS_CMA ? rk_cma_read(w->child, to, (uint64_t)(uintptr_t)from, share.bytes) != RANK_OK
-                                      : !rk_xpmem_read(w->far, to, (uint64_t)(uintptr_t)from, share.bytes))
+        else if (rk_cma_read(w->child, to, (uint64_t)(uintptr_t)from, share.bytes) != RANK_OK)
             return false;
     }
     return await(w, &w->s->helped, turn);
@@ -235,8 +202,6 @@ static bool calibrate_fetch(struct side *w, size_t bytes, const struct rk_shm_pr
         return read_share(w, bytes, p, turn);
     if (p->needs & RK_NEEDS_CMA)
         return rk_cma_read(w->child, w->mine, (uint64_t)(uintptr_t)w->theirs, bytes) == RANK_OK;
-    if (p->needs & RK_NEEDS_XPMEM)
-        return rk_xpmem_read(w->far, w->mine, (uint64_t)(uintptr_t)w->theirs, bytes);
     if (p->needs & RK_NEEDS_RING)
         return take_all(w, bytes);
     memcpy(w->mine, w->s->mapped, bytes);
@@ -422,7 +387,7 @@ static void calibrate_child(struct side *w)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != w->parent)
         _exit(1);
-    if (!pin(1) || !calibrate_attach(w, false) || !calibrate_serve(w)) {
+    if (!pin(1) || !calibrate_serve(w)) {
         atomic_store(&w->s->failed, 1);
         _exit(1);
     }
@@ -452,8 +417,7 @@ static bool calibrate_measure(struct side *w, struct rk_proto_table *paths)
     }
     if (w->child == 0)
         calibrate_child(w);
-    ok = pin(0) && calibrate_attach(w, true) && go_through(w, paths);
-    rk_xpmem_close(w->far);
+    ok = pin(0) && go_through(w, paths);
     if (!ok) {
         atomic_store(&w->s->failed, 1);
         kill(w->child, SIGKILL);

@@ -7,7 +7,6 @@
 #include "lib/channel/tcp/tcp_wire.h"
 #include "lib/mem/bounce.h"
 #include "lib/mem/kind.h"
-#include "lib/node/xpmem.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -32,17 +31,14 @@ static const struct rk_shm_proto *set_by_user(bool mapped)
 }
 
 /* The protocol that ranks would use, and the reason. */
-static const struct rk_shm_proto *info_select_proto(const struct rk_proto_table *table, int class, bool attached,
-                                                    char *why, size_t len)
+static const struct rk_shm_proto *info_select_proto(const struct rk_proto_table *table, int class, char *why, size_t len)
 {
     const uint32_t *r = table->rate[class];
-    const struct rk_shm_proto *set = set_by_user(false), *p = table->best[attached][class];
+    const struct rk_shm_proto *set = set_by_user(false), *p = table->best[class];
 
-    if (set && !(set->needs & RK_NEEDS_CMA && rk_conf.cma == RK_CONF_CMA_OFF) && !(set->needs & RK_NEEDS_XPMEM && !attached)) {
+    if (set && !(set->needs & RK_NEEDS_CMA && rk_conf.cma == RK_CONF_CMA_OFF)) {
         snprintf(why, len, "RANK_LARGE=%s", set->name);
         p = set;
-    } else if (p->needs & RK_NEEDS_XPMEM) {
-        snprintf(why, len, "%s", p->needs & RK_NEEDS_ASSIST ? "one copy, by both sides" : "one copy, without the kernel");
     } else if (rk_conf.cma == RK_CONF_CMA_OFF) {
         p = table->ring[class];
         snprintf(why, len, "RANK_CMA=off");
@@ -53,9 +49,9 @@ static const struct rk_shm_proto *info_select_proto(const struct rk_proto_table 
         snprintf(why, len, "one copy; no other is faster by enough");
     } else {
         snprintf(why, len, "%.1fx cma", (double)r[p->id] / r[RK_PROTO_CMA]);
-        if (p != table->alone[attached][class])
+        if (p != table->alone[class])
             snprintf(why, len, "%.1fx cma; for rank_isend (the sender may compute) %s", (double)r[p->id] / r[RK_PROTO_CMA],
-                     table->alone[attached][class]->name);
+                     table->alone[class]->name);
     }
     if ((int64_t)rk_proto_bytes(class) <= rk_conf.eager_max)
         snprintf(why, len, "only if it cannot leave at once (RANK_EAGER_MAX)");
@@ -70,7 +66,7 @@ static void print_rate(FILE *out, uint32_t rate)
         fprintf(out, " %9s", "-");
 }
 
-static void print_table(FILE *out, const struct rk_proto_table *table, bool attached)
+static void print_table(FILE *out, const struct rk_proto_table *table)
 {
     char why[128], size[16];
 
@@ -79,12 +75,12 @@ static void print_table(FILE *out, const struct rk_proto_table *table, bool atta
         fprintf(out, " %9s", rk_shm_protos[p]->name);
     fprintf(out, "  because\n");
     for (int i = 0; i < RK_PROTO_CLASSES; i++) {
-        const struct rk_shm_proto *p = info_select_proto(table, i, attached, why, sizeof(why));
+        const struct rk_shm_proto *p = info_select_proto(table, i, why, sizeof(why));
         const struct rk_shm_proto *mapped = set_by_user(true) ? set_by_user(true) : table->mapped[i];
 
         fprintf(out, "  %-8s %-9s %-9s", size_text(rk_proto_bytes(i), size), p->name, mapped->name);
         for (int k = 0; k < RK_PROTOS; k++)
-            print_rate(out, attached || !(rk_shm_protos[k]->needs & RK_NEEDS_XPMEM) ? table->rate[i][k] : 0);
+            print_rate(out, table->rate[i][k]);
         fprintf(out, "  %s\n", why);
     }
 }
@@ -152,8 +148,6 @@ static void print_device_paths(FILE *out)
 void info_print_paths(FILE *out)
 {
     char machine[RK_PROTO_MACHINE_MAX], *file, *expected;
-    const char *why = NULL;
-    bool attached = rk_xpmem_works(&why);
     struct rk_proto_table table;
 
     rk_proto_table_machine(machine);
@@ -166,10 +160,9 @@ void info_print_paths(FILE *out)
     else
         fprintf(out, "  rates    built in, of another machine perhaps; rankinfo --calibrate measures this one into %s\n",
                 expected ? expected : "a file that RANK_PATHS names");
-    fprintf(out, "  xpmem    %s%s\n", attached ? "memory of other ranks is attached" : "not used: ", attached ? "" : why);
     fprintf(out, "  assist   %" PRIu32 " ns are added where both sides copy\n", table.meet);
     fprintf(out, "  \"if mapped\" is for rank_alloc memory, \"takes\" for all other\n");
-    print_table(out, &table, attached);
+    print_table(out, &table);
     fprintf(out, "paths of messages from device memory on a host\n");
     print_device_paths(out);
     free(file);

@@ -18,8 +18,6 @@ enum rk_proto {
     RK_PROTO_CMA2,
     RK_PROTO_RING,
     RK_PROTO_RING_NT,
-    RK_PROTO_XPMEM,
-    RK_PROTO_XPMEM2,
     RK_PROTO_MAPPED2,
     RK_PROTOS
 };
@@ -28,10 +26,9 @@ enum rk_proto {
 enum {
     RK_NEEDS_MAPPING = 1, /* the receiver has mapped the payload */
     RK_NEEDS_CMA = 2,     /* the kernel lets the receiver read the payload */
-    RK_NEEDS_XPMEM = 4,   /* the receiver can attach the payload's memory */
-    RK_NEEDS_ASSIST = 8,  /* the sender can be requested to copy a share */
-    RK_NEEDS_RING = 16,   /* the sender makes progress while the message moves */
-    RK_NEEDS_ACCESS = RK_NEEDS_MAPPING | RK_NEEDS_CMA | RK_NEEDS_XPMEM,
+    RK_NEEDS_ASSIST = 4,  /* the sender can be requested to copy a share */
+    RK_NEEDS_RING = 8,   /* the sender makes progress while the message moves */
+    RK_NEEDS_ACCESS = RK_NEEDS_MAPPING | RK_NEEDS_CMA,
     RK_NEEDS_SENDER = RK_NEEDS_ASSIST | RK_NEEDS_RING /* both sides take part at the same time */
 };
 
@@ -55,13 +52,12 @@ struct rk_shm_proto {
     const char *name;
     enum rk_proto id;
     unsigned int needs;
-    const struct rk_shm_proto *alone;   /* the same without a share of the sender */
-    const struct rk_shm_proto *instead; /* replacement where the sender's memory is inaccessible this way */
+    const struct rk_shm_proto *alone; /* the same without a share of the sender */
     /* Move the message, or begin to. Returns false if its memory is inaccessible, and removes that from r->has. */
     bool (*run)(struct rk_shm_recv *r);
 };
 
 extern const struct rk_shm_proto rk_shm_proto_mapped, rk_shm_proto_cma, rk_shm_proto_cma2, rk_shm_proto_ring,
-    rk_shm_proto_ring_nt, rk_shm_proto_xpmem, rk_shm_proto_xpmem2, rk_shm_proto_mapped2;
+    rk_shm_proto_ring_nt, rk_shm_proto_mapped2;
 
 #endif

@@ -25,6 +25,5 @@ const struct rk_shm_proto rk_shm_proto_cma = {
     .name = "cma",
     .id = RK_PROTO_CMA,
     .needs = RK_NEEDS_CMA,
-    .instead = &rk_shm_proto_xpmem,
     .run = cma_run,
 };

@@ -4,7 +4,7 @@
 
 static bool cma2_run(struct rk_shm_recv *r)
 {
-    rk_shm_copy_together(r, NULL, false);
+    rk_shm_copy_together(r, NULL);
     return true;
 }
 
@@ -13,6 +13,5 @@ const struct rk_shm_proto rk_shm_proto_cma2 = {
     .id = RK_PROTO_CMA2,
     .needs = RK_NEEDS_CMA | RK_NEEDS_ASSIST,
     .alone = &rk_shm_proto_cma,
-    .instead = &rk_shm_proto_xpmem,
     .run = cma2_run,
 };

@@ -4,7 +4,7 @@
 
 static bool mapped2_run(struct rk_shm_recv *r)
 {
-    rk_shm_copy_together(r, r->here, false);
+    rk_shm_copy_together(r, r->here);
     return true;
 }
 

@@ -14,11 +14,10 @@
 const struct rk_shm_proto *const rk_shm_protos[RK_PROTOS] = {
     [RK_PROTO_MAPPED] = &rk_shm_proto_mapped,   [RK_PROTO_CMA] = &rk_shm_proto_cma,
     [RK_PROTO_CMA2] = &rk_shm_proto_cma2,       [RK_PROTO_RING] = &rk_shm_proto_ring,
-    [RK_PROTO_RING_NT] = &rk_shm_proto_ring_nt, [RK_PROTO_XPMEM] = &rk_shm_proto_xpmem,
-    [RK_PROTO_XPMEM2] = &rk_shm_proto_xpmem2,   [RK_PROTO_MAPPED2] = &rk_shm_proto_mapped2,
+    [RK_PROTO_RING_NT] = &rk_shm_proto_ring_nt, [RK_PROTO_MAPPED2] = &rk_shm_proto_mapped2,
 };
 
-_Static_assert(RK_CONF_LARGE_CMA == 1 + RK_PROTO_CMA && RK_CONF_LARGE_XPMEM == 1 + RK_PROTO_XPMEM, "the order of RANK_LARGE's values");
+_Static_assert(RK_CONF_LARGE_CMA == 1 + RK_PROTO_CMA, "the order of RANK_LARGE's values");
 
 const struct rk_shm_proto *rk_shm_proto_set(void)
 {
@@ -27,39 +26,38 @@ const struct rk_shm_proto *rk_shm_proto_set(void)
 
 /*
  * Measured by rankinfo --calibrate on two cores of an AMD EPYC (Zen 4) in a virtual machine, Linux 6.18; means of
- * the machine's two states, in one of which another core's cached data costs three times as much. XPMEM is missing
- * there: its rates are those of mapped memory.
+ * the machine's two states, in one of which another core's cached data costs three times as much.
  */
 static const uint32_t built_in[RK_PROTO_CLASSES][RK_PROTOS] = {
-    {14400, 1850, 1850, 1300, 1200, 14400, 0, 0},
-    {16200, 3360, 3200, 2200, 5200, 16200, 0, 0},
-    {21400, 4730, 4400, 2400, 6600, 21400, 0, 0},
-    {20000, 5470, 7100, 1500, 7200, 20000, 0, 0},
-    {23800, 7200, 9300, 1800, 10800, 23800, 0, 0},
-    {24600, 8100, 11900, 2600, 12300, 24600, 0, 0},
-    {24300, 8100, 11600, 2600, 13400, 24300, 0, 0},
-    {24900, 7700, 9600, 2900, 14800, 24900, 0, 0},
-    {17300, 7200, 9000, 3200, 15700, 17300, 0, 0},
-    {16000, 6100, 9000, 3000, 16000, 16000, 0, 0},
-    {12100, 4200, 7400, 3100, 14800, 12100, 0, 0},
+    {14400, 1850, 1850, 1300, 1200, 0},
+    {16200, 3360, 3200, 2200, 5200, 0},
+    {21400, 4730, 4400, 2400, 6600, 0},
+    {20000, 5470, 7100, 1500, 7200, 0},
+    {23800, 7200, 9300, 1800, 10800, 0},
+    {24600, 8100, 11900, 2600, 12300, 0},
+    {24300, 8100, 11600, 2600, 13400, 0},
+    {24900, 7700, 9600, 2900, 14800, 0},
+    {17300, 7200, 9000, 3200, 15700, 0},
+    {16000, 6100, 9000, 3000, 16000, 0},
+    {12100, 4200, 7400, 3100, 14800, 0},
 };
 
 /*
- * Two cores of an Intel Xeon with 2 MiB of L2 each, in a virtual machine; medians of nine runs, XPMEM by the
- * tests' stand-in. Nontemporal stores cost more there than they save.
+ * Two cores of an Intel Xeon with 2 MiB of L2 each, in a virtual machine; medians of nine runs.
+ * Nontemporal stores cost more there than they save.
  */
 static const uint32_t built_in_intel[RK_PROTO_CLASSES][RK_PROTOS] = {
-    {4650, 1700, 1700, 850, 1050, 2900, 2750, 4500},
-    {5450, 2350, 2300, 2700, 2450, 4050, 3800, 5250},
-    {5950, 3150, 3000, 3450, 2850, 5550, 4750, 6700},
-    {6950, 3850, 5050, 4300, 3600, 6800, 8900, 12950},
-    {8400, 4500, 6250, 6150, 4650, 8550, 11050, 17150},
-    {10650, 4900, 8350, 6200, 4200, 9250, 13800, 19400},
-    {10000, 5250, 9000, 7000, 4900, 9500, 16950, 19300},
-    {9000, 5200, 8700, 7150, 5550, 9350, 17000, 17550},
-    {7300, 4650, 8600, 7600, 5500, 8000, 16550, 14100},
-    {7200, 4550, 9300, 7550, 5750, 7500, 17000, 12250},
-    {7300, 4200, 9050, 7300, 5450, 7850, 15650, 10900},
+    {4650, 1700, 1700, 850, 1050, 4500},
+    {5450, 2350, 2300, 2700, 2450, 5250},
+    {5950, 3150, 3000, 3450, 2850, 6700},
+    {6950, 3850, 5050, 4300, 3600, 12950},
+    {8400, 4500, 6250, 6150, 4650, 17150},
+    {10650, 4900, 8350, 6200, 4200, 19400},
+    {10000, 5250, 9000, 7000, 4900, 19300},
+    {9000, 5200, 8700, 7150, 5550, 17550},
+    {7300, 4650, 8600, 7600, 5500, 14100},
+    {7200, 4550, 9300, 7550, 5750, 12250},
+    {7300, 4200, 9050, 7300, 5450, 10900},
 };
 
 /*
@@ -109,20 +107,6 @@ static const struct rk_shm_proto *better_proto(const struct rk_proto_table *t, i
     return estimate_ns(t, class, dearer) * 11 < estimate_ns(t, class, p) * 10 ? dearer : p;
 }
 
-/* In order of CPU cost, least first. */
-static void choose_private(struct rk_proto_table *t, int i, bool attached)
-{
-    const uint32_t *r = t->rate[i];
-    const struct rk_shm_proto *best = attached && r[RK_PROTO_XPMEM] > r[RK_PROTO_CMA] ? &rk_shm_proto_xpmem
-                                                                                      : &rk_shm_proto_cma;
-
-    best = better_proto(t, i, best, &rk_shm_proto_cma2);
-    if (attached)
-        best = better_proto(t, i, best, &rk_shm_proto_xpmem2);
-    t->alone[attached][i] = best;
-    t->best[attached][i] = better_proto(t, i, best, t->ring[i]);
-}
-
 void rk_proto_table_choose(struct rk_proto_table *t)
 {
     for (int i = 0; i < RK_PROTO_CLASSES; i++) {
@@ -131,8 +115,9 @@ void rk_proto_table_choose(struct rk_proto_table *t)
         t->ring[i] = r[RK_PROTO_RING_NT] > r[RK_PROTO_RING] + r[RK_PROTO_RING] / 10 ? &rk_shm_proto_ring_nt
                                                                                     : &rk_shm_proto_ring;
         t->mapped[i] = better_proto(t, i, &rk_shm_proto_mapped, &rk_shm_proto_mapped2);
-        choose_private(t, i, false);
-        choose_private(t, i, true);
+        /* In order of CPU cost, least first. */
+        t->alone[i] = better_proto(t, i, &rk_shm_proto_cma, &rk_shm_proto_cma2);
+        t->best[i] = better_proto(t, i, t->alone[i], t->ring[i]);
     }
 }
 
@@ -148,7 +133,7 @@ uint32_t rk_proto_table_nt_from(const struct rk_proto_table *table)
 /* ------------------------------------------------------------------------ its text */
 
 #define HEAD "librank paths "
-enum { FORM = 3, RATE_MAX = 100000000 };
+enum { FORM = 4, RATE_MAX = 100000000 };
 
 static uint64_t sum_of(const char *text, size_t len)
 {

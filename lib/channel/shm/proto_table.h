@@ -29,11 +29,10 @@ struct rk_proto_table {
     uint32_t rate[RK_PROTO_CLASSES][RK_PROTOS]; /* MB/s; 0: not possible here */
     uint32_t meet;                              /* cost in ns of a shared copy beyond its rate */
     const struct rk_shm_proto *mapped[RK_PROTO_CLASSES]; /* mapped memory: copied by the receiver, or by both */
-    /* Private memory, [1] if the peer's can be attached: */
-    const struct rk_shm_proto *best[2][RK_PROTO_CLASSES];  /* sender waits */
-    const struct rk_shm_proto *alone[2][RK_PROTO_CLASSES]; /* sender may be in its own code: a protocol without it */
-    const struct rk_shm_proto *ring[RK_PROTO_CLASSES];     /* which ring protocol to use where memory is inaccessible */
-    bool measured;                                         /* here, not built in */
+    const struct rk_shm_proto *best[RK_PROTO_CLASSES];   /* private memory: sender waits */
+    const struct rk_shm_proto *alone[RK_PROTO_CLASSES];  /* sender may be in its own code: a protocol without it */
+    const struct rk_shm_proto *ring[RK_PROTO_CLASSES];   /* which ring protocol to use where memory is inaccessible */
+    bool measured;                                       /* here, not built in */
 };
 
 extern const struct rk_shm_proto *const rk_shm_protos[RK_PROTOS];

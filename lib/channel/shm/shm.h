@@ -8,7 +8,6 @@
 #include "lib/core/engine.h"
 #include "lib/channel/shm/fifo.h"
 #include "lib/channel/shm/proto_table.h"
-#include "lib/node/xpmem.h"
 
 /* Private frames of the channel; never delivered. */
 enum rk_shm_kind {
@@ -28,8 +27,6 @@ struct rk_shm_ep {
     struct rk_fifo_out out;
     int pid;
     bool cma;             /* the peer's memory is accessible by CMA */
-    bool far_asked;       /* its attached memory; NULL: not requested yet, or not possible */
-    struct rk_xpmem *far;
     bool bytes_backed;    /* the byte ring of out is backed, as far as it is used */
     uint32_t full;        /* times that the ring was full at its present size; */
     uint64_t full_at;     /* position of the last time */

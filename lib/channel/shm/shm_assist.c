@@ -3,7 +3,7 @@
  * shm_assist.c: copy a large message by both of its sides.
  *
  * The receiver requests an assist (ASSIST). Both claim chunks from the two ends (split_copy.h) until they meet, one
- * reading, the other writing. Each side copies by a mapping, by XPMEM or by CMA, whichever it has.
+ * reading, the other writing. Each side copies by a mapping or by CMA, whichever it has.
  */
 #include "lib/base/clock.h"
 #include "lib/channel/shm/shm_rndv.h"
@@ -21,17 +21,10 @@
 
 /* ------------------------------------------------------------------- sender */
 
-static rank_status_t move_out(struct rk_shm_ep *ep, bool by_xpmem, uint64_t to, const void *from, size_t bytes)
-{
-    if (by_xpmem && rk_xpmem_write(rk_shm_attached(ep), to, from, bytes))
-        return RANK_OK;
-    return ep->cma ? rk_cma_write(ep->pid, to, from, bytes) : RANK_ERR_CHANNEL;
-}
-
 void rk_shm_assist_serve(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segment, const struct rk_shm_assist *a)
 {
     struct rank_request *req = rk_req_find(shm->ctx, a->sender);
-    uint64_t chunk = (uint64_t)(a->chunk & ~RK_SHM_BY_XPMEM) << 10;
+    uint64_t chunk = (uint64_t)a->chunk << 10;
     char *to = segment ? rk_segment_at(shm->ctx, segment, a->to, a->bytes) : NULL;
     struct rk_share share;
 
@@ -42,7 +35,7 @@ void rk_shm_assist_serve(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segm
         rk_engine_refused(shm->ctx, &shm->bad_frames);
         return;
     }
-    if (!to && ((segment && !(segment & RK_SEGMENT_REGISTERED)) || !(ep->cma || a->chunk & RK_SHM_BY_XPMEM)))
+    if (!to && ((segment && !(segment & RK_SEGMENT_REGISTERED)) || !ep->cma))
         return; /* a foreign team's segment, or inaccessible: the receiver does all */
     while (rk_split_claim(&ep->out.box->claims, a->gen, a->bytes, chunk, true, &share)) {
         const char *from = (char *)req->view.base + share.at;
@@ -51,7 +44,7 @@ void rk_shm_assist_serve(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segm
         if (to)
             move_mapped(to + share.at, from, share.bytes);
         else
-            st = move_out(ep, a->chunk & RK_SHM_BY_XPMEM, a->to + share.at, from, share.bytes);
+            st = rk_cma_write(ep->pid, a->to + share.at, from, share.bytes);
         if (st) {
             atomic_fetch_or(&ep->out.box->helped, ASSIST_FAILED);
             if (st != RANK_ERR_PEER_DEAD)
@@ -65,13 +58,6 @@ void rk_shm_assist_serve(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segm
 }
 
 /* ----------------------------------------------------------------- receiver */
-
-static rank_status_t move_in(struct rk_shm_ep *ep, bool by_xpmem, void *to, uint64_t from, size_t bytes)
-{
-    if (by_xpmem && rk_xpmem_read(rk_shm_attached(ep), to, from, bytes))
-        return RANK_OK;
-    return ep->cma ? rk_cma_read(ep->pid, to, from, bytes) : RANK_ERR_CHANNEL;
-}
 
 /* Has the sender finished its share of ep->assisted? Called when all chunks are claimed. */
 static bool assist_is_done(struct rk_shm_ep *ep, struct rk_fifo *box)
@@ -128,7 +114,7 @@ static bool has_for(const struct rk_shm *shm, const struct rk_peer *peer)
 /* Maximum time of a chunk. */
 enum { LAST_CHUNK_NS = 20 * 1000 };
 
-void rk_shm_copy_together(struct rk_shm_recv *r, const char *here, bool by_xpmem)
+void rk_shm_copy_together(struct rk_shm_recv *r, const char *here)
 {
     struct rk_shm *shm = r->shm;
     struct rk_shm_ep *ep = r->ep;
@@ -141,7 +127,7 @@ void rk_shm_copy_together(struct rk_shm_recv *r, const char *here, bool by_xpmem
                               .to = r->to,
                               .bytes = r->want,
                               .gen = ++ep->assist_gen,
-                              .chunk = (uint32_t)(chunk >> 10) | (by_xpmem ? RK_SHM_BY_XPMEM : 0)};
+                              .chunk = (uint32_t)(chunk >> 10)};
     struct rk_share share;
     uint64_t until;
 
@@ -161,7 +147,7 @@ void rk_shm_copy_together(struct rk_shm_recv *r, const char *here, bool by_xpmem
             move_mapped(to, here + share.at, share.bytes);
             continue;
         }
-        st = move_in(ep, by_xpmem, to, r->at + share.at, share.bytes);
+        st = rk_cma_read(ep->pid, to, r->at + share.at, share.bytes);
         if (st == RANK_ERR_PEER_DEAD) { /* a chunk of the sender's is missing */
             rk_shm_assist_abort(shm, ep);
             rk_shm_complete_linked(req, st);

@@ -234,7 +234,6 @@ void rk_shm_disconnect(struct rk_shm *shm, struct rk_peer *peer)
 
     rk_shm_rndv_peer_gone(shm, peer);
     rk_imports_drop(shm, peer->slot);
-    rk_xpmem_close(ep->far);
     rk_engine_release(shm->ctx, &ep->busy);
     shm->ep[peer->slot] = NULL;
     peer->ep = NULL;

@@ -67,18 +67,6 @@ void rk_shm_recv_finish(const struct rk_shm_recv *r, rank_status_t st)
     rk_req_complete(r->req, st);
 }
 
-struct rk_xpmem *rk_shm_attached(struct rk_shm_ep *ep)
-{
-    struct rk_node *node = ep->shm->node;
-
-    if (rk_unlikely(!ep->far_asked)) {
-        rk_xpmem_offer(node); /* so that the peer can copy a share */
-        ep->far = rk_xpmem_of(node, ep->peer->slot);
-        ep->far_asked = true;
-    }
-    return ep->far;
-}
-
 /* Is the view a list whose blocks are too short for the kernel? block: SENT_BLOCK or RECEIVED_BLOCK. */
 static bool in_short_blocks(const struct rk_view *view, uint64_t block, bool waited)
 {
@@ -110,10 +98,8 @@ rank_status_t rk_shm_rndv_send(struct rk_peer *peer, const struct rk_hdr *hdr,
     } else if (rk_segment_name(peer->ctx, view->base, view->bytes, &a.segment, &a.at)) {
         if (a.segment & RK_SEGMENT_REGISTERED && req->flags & RK_REQ_WAITED)
             a.segment |= RK_SEGMENT_MARK;
-    } else {
-        rk_xpmem_offer(peer->node);
-        if (req->flags & RK_REQ_WAITED)
-            a.segment = WAITED_FOR;
+    } else if (req->flags & RK_REQ_WAITED) {
+        a.segment = WAITED_FOR;
     }
     h.len = sizeof(a);
     st = rk_shm_put(ep->shm, ep, &h, &a, sizeof(a), NULL);
@@ -181,11 +167,7 @@ static void find_access(struct rk_shm_recv *r)
 
     if (r->ep->cma)
         r->has |= RK_NEEDS_CMA;
-    if (r->in_pieces)
-        return;
-    if (rk_shm_attached(r->ep))
-        r->has |= RK_NEEDS_XPMEM;
-    if (!view->ops && may_request_assist(r->ep))
+    if (!r->in_pieces && !view->ops && may_request_assist(r->ep))
         r->has |= RK_NEEDS_ASSIST;
 }
 
@@ -202,16 +184,16 @@ static const struct rk_shm_proto *prefer_proto(const struct rk_shm_recv *r)
 {
     const struct rk_proto_table *t = &r->shm->protos;
     const struct rk_shm_proto *p = set_for(r);
-    int class = rk_proto_class(r->want), attached = !!(r->has & RK_NEEDS_XPMEM);
+    int class = rk_proto_class(r->want);
 
     if (p)
         return p;
     if (r->has & RK_NEEDS_MAPPING) /* a sender that has to use the kernel is slower at its share */
-        return r->shm->node->oversubscribed || (!r->to_segment && t->alone[0][class] != &rk_shm_proto_cma2)
+        return r->shm->node->oversubscribed || (!r->to_segment && t->alone[class] != &rk_shm_proto_cma2)
                    ? &rk_shm_proto_mapped
                    : t->mapped[class];
-    p = r->waited ? t->best[attached][class] : t->alone[attached][class];
-    if (p->needs & (RK_NEEDS_RING | RK_NEEDS_CMA) && r->has & RK_NEEDS_CMA && (r->in_pieces || r->req->view.ops))
+    p = r->waited ? t->best[class] : t->alone[class];
+    if (r->has & RK_NEEDS_CMA && (r->in_pieces || r->req->view.ops))
         return in_short_blocks(&r->req->view, RECEIVED_BLOCK, r->waited) ? t->ring[class] : &rk_shm_proto_cma;
     return p;
 }
@@ -220,8 +202,6 @@ static const struct rk_shm_proto *select_proto(const struct rk_shm_recv *r)
 {
     const struct rk_shm_proto *p = prefer_proto(r);
 
-    if (p->needs & RK_NEEDS_ACCESS & ~r->has)
-        p = p->instead;
     if (p->needs & RK_NEEDS_ASSIST & ~r->has)
         p = p->alone;
     return p->needs & ~r->has ? r->shm->protos.ring[rk_proto_class(r->want)] : p;
@@ -233,7 +213,7 @@ static bool should_offer(const struct rk_shm_recv *r, const struct rk_shm_proto 
     const struct rk_shm *shm = r->shm;
 
     return p->needs & RK_NEEDS_CMA && r->has & RK_NEEDS_ASSIST && r->want <= shm->shape.shallow / 2 && !set_for(r) &&
-           shm->protos.best[0][rk_proto_class(r->want)]->needs & RK_NEEDS_RING && !shm->node->oversubscribed;
+           shm->protos.best[rk_proto_class(r->want)]->needs & RK_NEEDS_RING && !shm->node->oversubscribed;
 }
 
 void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view, struct rank_request *req)
@@ -266,7 +246,7 @@ void rk_shm_rndv_recv(const struct rk_rndv *rndv, const struct rk_view *view, st
         (segment == 0 || segment == WAITED_FOR || registered || r.in_pieces))
         find_access(&r);
     if (rk_unlikely(view->ops != NULL) && segment != STREAM_ONLY && !r.in_pieces &&
-        !(r.has & (RK_NEEDS_MAPPING | RK_NEEDS_XPMEM)) && rk_device_request_push(&r))
+        !(r.has & RK_NEEDS_MAPPING) && rk_device_request_push(&r))
         return;
     if (rk_unlikely(ep->shm->only != NULL) && rk_shm_steps_begin(&r))
         return;

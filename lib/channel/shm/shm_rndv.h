@@ -20,10 +20,8 @@ struct rk_shm_offer { /* RK_SHM_OFFER */
 struct rk_shm_assist {
     struct rk_id sender;
     uint64_t to, bytes;
-    uint32_t gen, chunk; /* chunk in KiB; RK_SHM_BY_XPMEM: use attached memory if possible */
+    uint32_t gen, chunk; /* chunk in KiB */
 };
-
-#define RK_SHM_BY_XPMEM (1u << 31)
 
 /* Private words of a receive in progress. BAD: the status of its first copy that failed. */
 enum { RK_SHM_R_SENDER, RK_SHM_R_WANT, RK_SHM_R_GOT, RK_SHM_R_BAD };
@@ -32,13 +30,11 @@ enum { RK_SHM_R_SENDER, RK_SHM_R_WANT, RK_SHM_R_GOT, RK_SHM_R_BAD };
 void rk_shm_complete_linked(struct rank_request *req, rank_status_t st);
 /* Complete a receive that is in no list, and the send by a DONE frame. */
 void rk_shm_recv_finish(const struct rk_shm_recv *r, rank_status_t st);
-/* The peer's attached memory, or NULL. */
-struct rk_xpmem *rk_shm_attached(struct rk_shm_ep *ep);
 
 /* shm_assist.c */
 
-/* Copy with the sender's share. here: own mapping of the payload, or NULL. by_xpmem: attach, rather than use CMA. */
-void rk_shm_copy_together(struct rk_shm_recv *r, const char *here, bool by_xpmem);
+/* Copy with the sender's share. here: own mapping of the payload, or NULL. */
+void rk_shm_copy_together(struct rk_shm_recv *r, const char *here);
 /* At the sender: copy a share of a message that the receiver copies. segment: the frame's tag. */
 void rk_shm_assist_serve(struct rk_shm *shm, struct rk_shm_ep *ep, uint64_t segment, const struct rk_shm_assist *a);
 /* End a receive without its dead sender, which must not claim more chunks. */
