@@ -154,7 +154,7 @@ static int main_check_limits(const struct xr_options *o, const struct xr_plan *p
         return 0;
     if (!xr_kernel_calls_check(text, sizeof(text)))
         return main_refuse(text, 1);
-    if (!xr_limits_check(here, o->input == XR_INPUT_ALL ? 2 : 0, 0, text, sizeof(text)) ||
+    if (!xr_rlimits_check(here, o->input == XR_INPUT_ALL ? 2 : 0, 0, text, sizeof(text)) ||
         !xr_place_files(o, plan, 0, text, sizeof(text)))
         return main_refuse(text, XR_EXIT_USAGE);
     if (o->n == 0)
@@ -247,11 +247,11 @@ static int main_show_topology(const struct xr_options *o)
 static int main_run(struct xr_options *o, uint64_t started_ns)
 {
     struct xr_plan_program *programs = NULL;
-    struct xr_job job = {.started_ns = started_ns, .nofile = xr_limits_files()};
+    struct xr_job job = {.started_ns = started_ns, .nofile = xr_rlimits_files()};
     struct xr_plan plan = {.local = XR_NO_HOST};
     int code;
 
-    xr_ulimits_read(&job.limits);
+    xr_rlimits_read(&job.limits);
     /* First: the next step removes variables of the resource manager. */
     code = main_make_plan(o, &plan);
     if (!code && !(programs = name_programs(o, &plan)))

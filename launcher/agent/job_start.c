@@ -118,7 +118,7 @@ static bool job_start_check_limits(const struct xr_agent *agent, char *text, siz
     char why[768];
 
     if (agent->setup->shape.nodes == 1 ||
-        xr_limits_check((int)agent->nlocal, agent->job.input == XR_INPUT_ALL ? 2 : 0,
+        xr_rlimits_check((int)agent->nlocal, agent->job.input == XR_INPUT_ALL ? 2 : 0,
                         xr_tree_children(agent->tree), why, sizeof(why)))
         return true;
     snprintf(text, len, "host %s: %s", agent->job.hosts[agent->node], why);

@@ -17,14 +17,14 @@
 /* libpmix's server has stack frames of more than half of it. */
 #define LEAST_STACK (256 << 10)
 
-uint64_t xr_limits_files(void)
+uint64_t xr_rlimits_files(void)
 {
     struct rlimit lim;
 
     return getrlimit(RLIMIT_NOFILE, &lim) ? 0 : lim.rlim_cur;
 }
 
-bool xr_limits_raise_files(uint64_t need, const char *subject, char *err, size_t errlen)
+bool xr_rlimits_raise_files(uint64_t need, const char *subject, char *err, size_t errlen)
 {
     struct rlimit lim;
 
@@ -54,7 +54,7 @@ static const struct {
     {RLIMIT_DATA, false},  {RLIMIT_AS, false},   {RLIMIT_MEMLOCK, true},
 };
 
-void xr_ulimits_read(struct xr_ulimits *out)
+void xr_rlimits_read(struct xr_rlimits *out)
 {
     struct rlimit lim;
 
@@ -64,7 +64,7 @@ void xr_ulimits_read(struct xr_ulimits *out)
         out->soft[i] = getrlimit((unsigned)ulimits[i].resource, &lim) ? RLIM_INFINITY : lim.rlim_cur;
 }
 
-void xr_ulimits_set(const struct xr_ulimits *limits)
+void xr_rlimits_set(const struct xr_rlimits *limits)
 {
     struct rlimit lim;
 
@@ -87,7 +87,7 @@ static bool check_files(int n, int more, uint32_t below, char *err, size_t errle
     char subject[64];
 
     snprintf(subject, sizeof(subject), "%d rank%s", n, n == 1 ? " needs" : "s need");
-    return xr_limits_raise_files((uint64_t)n * (uint64_t)(FDS_PER_RANK + more) + below * XR_FDS_PER_AGENT + XR_FDS_OWN,
+    return xr_rlimits_raise_files((uint64_t)n * (uint64_t)(FDS_PER_RANK + more) + below * XR_FDS_PER_AGENT + XR_FDS_OWN,
                                  subject, err, errlen);
 }
 
@@ -102,7 +102,7 @@ static bool check_stack(char *err, size_t errlen)
     return false;
 }
 
-bool xr_limits_check(int n, int more, uint32_t below, char *err, size_t errlen)
+bool xr_rlimits_check(int n, int more, uint32_t below, char *err, size_t errlen)
 {
     return check_stack(err, errlen) && check_files(n, more, below, err, errlen);
 }

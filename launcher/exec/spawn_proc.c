@@ -136,7 +136,7 @@ static ON_CHILD_STACK int run_child(void *arg)
         setrlimit(RLIMIT_NOFILE, &lim);
     }
     if (spec->limits)
-        xr_ulimits_set(spec->limits);
+        xr_rlimits_set(spec->limits);
     sigprocmask(SIG_SETMASK, &c->mask, NULL);
     execve(spec->program, spec->argv, spec->env);
     return spawn_proc_fail(c, "exec");

@@ -27,7 +27,7 @@ struct xr_spawn {
     size_t cpus_size;
     bool terminal;   /* fd[0] is a terminal: make it the child's controlling terminal */
     uint64_t nofile; /* soft limit of open files; 0: unchanged */
-    const struct xr_ulimits *limits; /* NULL: unchanged */
+    const struct xr_rlimits *limits; /* NULL: unchanged */
 };
 
 /* State of a thread that spawns: a stack for the children to start on, and descriptors with low numbers. */

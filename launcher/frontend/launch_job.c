@@ -138,7 +138,7 @@ int xr_front_place(struct front *f)
 
     /* Where only the placement gives the number of ranks, the limits could not be checked before. */
     if (xr_place_ranks(o, f->plan, text, sizeof(text)) || xr_place_size(o, f->plan, f->job, text, sizeof(text)) ||
-        (o->n == 0 && !xr_limits_check((int)f->plan->placement.n, more, 0, text, sizeof(text)))) {
+        (o->n == 0 && !xr_rlimits_check((int)f->plan->placement.n, more, 0, text, sizeof(text)))) {
         xr_shell_words_show(text);
         rk_error("%s", text);
         return XR_EXIT_USAGE;

@@ -81,7 +81,7 @@ bool xr_place_files(const struct xr_options *o, const struct xr_plan *plan, uint
         snprintf(owner, sizeof(owner), "--output-dir for %u rank%s needs", n, xr_plural(n));
     else
         snprintf(owner, sizeof(owner), "starting agents on %u host%s needs", hosts, xr_plural(hosts));
-    return xr_limits_raise_files(need, owner, err, errlen);
+    return xr_rlimits_raise_files(need, owner, err, errlen);
 }
 
 rank_status_t xr_place_size(const struct xr_options *o, const struct xr_plan *plan, struct xr_job *job, char *err,

@@ -71,7 +71,7 @@ struct xr_job {
     uint32_t *host_of; /* [size] by rank */
     uint32_t fanout;   /* of the tree of agents */
     uint64_t nofile;     /* soft limit of open files of the ranks */
-    struct xr_ulimits limits; /* and the others */
+    struct xr_rlimits limits; /* and the others */
     uint64_t started_ns; /* when xrun began, for the start-up budget */
     struct xr_origin origin;
 };
