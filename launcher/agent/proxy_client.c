@@ -43,7 +43,7 @@ static pid_t proxy_client_start(struct xr_agent *agent, uint32_t rank)
         close(pidfd);
     if (null >= 0)
         close(null);
-    xr_strings_free(env);
+    xr_strv_free(env);
     return pid < 0 ? 0 : pid;
 }
 

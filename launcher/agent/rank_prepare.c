@@ -30,12 +30,12 @@ static bool make_rank_env(struct xr_agent *agent, uint32_t local, char *const *e
                                      .oversubscribed = agent->local_ranks.oversubscribed,
                                      .spawned = agent->job.origin.job != NULL,
                                      .pmi1 = !agent->job.no_mpi};
-    size_t npmix, nforeign, njob = xr_strings_count(env), n = 0;
+    size_t npmix, nforeign, njob = xr_strv_count(env), n = 0;
 
     s->pmix = agent->server ? xr_server_rank_env(agent->server, rank) : calloc(1, sizeof(*s->pmix));
     s->foreign = xr_foreign_env(&where, env);
-    npmix = xr_strings_count(s->pmix);
-    nforeign = xr_strings_count(s->foreign);
+    npmix = xr_strv_count(s->pmix);
+    nforeign = xr_strv_count(s->foreign);
     s->env = malloc((XR_OWN_VARS + XR_TORCH_VARS + XR_DEVICE_VARS + npmix + nforeign + njob + 1) * sizeof(*s->env));
     if (!s->pmix || !s->foreign || !s->env)
         return false;
@@ -141,7 +141,7 @@ void xr_rank_start_clear(struct xr_rank_start *s)
         s->spec.fd[i] = -1;
     }
     free(s->env);
-    xr_strings_free(s->pmix);
-    xr_strings_free(s->foreign);
+    xr_strv_free(s->pmix);
+    xr_strv_free(s->foreign);
     s->env = s->pmix = s->foreign = NULL;
 }

@@ -89,9 +89,9 @@ static bool supervisor_poll(int signals, int wire, int ms)
 static bool supervisor_agent_stopped(pid_t agent, uint64_t *since)
 {
     uint64_t now = rk_clock_ns();
-    struct xr_proc_stat stat;
+    struct xr_procfs_stat stat;
 
-    if (!xr_proc_stat(agent, &stat) || stat.state != 'T') {
+    if (!xr_procfs_stat(agent, &stat) || stat.state != 'T') {
         *since = 0;
         return false;
     }
@@ -140,9 +140,9 @@ static int wait_for_agent(pid_t agent, pid_t front, int signals, int wire, bool 
  */
 static bool front_has_ended(pid_t front)
 {
-    struct xr_proc_stat stat;
+    struct xr_procfs_stat stat;
 
-    return getppid() != front || !xr_proc_stat(front, &stat) || stat.ending;
+    return getppid() != front || !xr_procfs_stat(front, &stat) || stat.ending;
 }
 
 static int supervise(int fd, pid_t front, const struct xr_setup *setup, const char *job, bool remote,

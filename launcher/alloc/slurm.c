@@ -85,6 +85,6 @@ char **xr_slurm_environ(const char *library_path)
     free(word);
     if (ok)
         return env;
-    xr_strings_free(env);
+    xr_strv_free(env);
     return NULL;
 }

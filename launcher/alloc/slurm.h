@@ -21,7 +21,7 @@ const char *xr_slurm_node(void);
 
 /*
  * Return the environment of an srun that starts agents, without the options that salloc or sbatch hand down in
- * variables for the user's own srun. library_path: LD_LIBRARY_PATH, or NULL. Caller frees with xr_strings_free.
+ * variables for the user's own srun. library_path: LD_LIBRARY_PATH, or NULL. Caller frees with xr_strv_free.
  */
 char **xr_slurm_environ(const char *library_path);
 

@@ -140,7 +140,7 @@ void xr_launch_close(struct xr_launch *b)
     xr_srun_close(b->step);
     xr_parent_lookup_close(b->lookup);
     xr_listener_close(b->listener);
-    xr_strings_free(b->setup.addresses);
+    xr_strv_free(b->setup.addresses);
     free(b);
 }
 

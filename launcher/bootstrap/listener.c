@@ -305,7 +305,7 @@ rank_status_t xr_listener_open(struct event_base *base, const struct xr_setup *s
     d->again = evtimer_new(base, listener_on_again, d);
     if (!d->ev || !d->again || event_add(d->ev, NULL)) {
         xr_listener_close(d);
-        xr_strings_free(*addresses);
+        xr_strv_free(*addresses);
         *addresses = NULL;
         return RANK_ERR_SYSTEM;
     }

@@ -24,7 +24,7 @@ struct xr_listener_ops {
 
 /*
  * Listen for nodes of setup->shape below setup->secret_node. Keeps setup. setup->interface: a name, or a network as
- * 10.0.0.0/8, to listen on; NULL: all. *addresses: numeric, the likeliest first; caller frees with xr_strings_free. On
+ * 10.0.0.0/8, to listen on; NULL: all. *addresses: numeric, the likeliest first; caller frees with xr_strv_free. On
  * failure err holds a text.
  */
 rank_status_t xr_listener_open(struct event_base *base, const struct xr_setup *setup, const struct xr_listener_ops *ops,

@@ -97,7 +97,7 @@ bool xr_parent_lookup_receive(struct xr_parent_lookup *s, struct xr_unpacker *u)
     struct waiting_agent *parent;
 
     if (!xr_unpack_done(u) || !addresses || node >= s->shape.nodes || port > 65535 || s->agents[node].addresses) {
-        xr_strings_free(addresses);
+        xr_strv_free(addresses);
         return false;
     }
     parent = &s->agents[node];
@@ -133,7 +133,7 @@ void xr_parent_lookup_close(struct xr_parent_lookup *s)
         return;
     for (uint32_t i = 0; i < s->shape.nodes; i++) {
         close_agent(&s->agents[i]);
-        xr_strings_free(s->agents[i].addresses);
+        xr_strv_free(s->agents[i].addresses);
     }
     free(s->agents);
     free(s);
@@ -196,14 +196,14 @@ static rank_status_t parent_lookup_take_answer(int fd, struct xr_setup *s)
         addresses = xr_unpack_strings(&u);
         port = xr_unpack_u32(&u);
         if (xr_unpack_done(&u) && addresses && port <= 65535) {
-            xr_strings_free(s->addresses);
+            xr_strv_free(s->addresses);
             s->addresses = addresses;
             s->port = port;
             addresses = NULL;
             st = RANK_OK;
         }
     }
-    xr_strings_free(addresses);
+    xr_strv_free(addresses);
     free(data);
     return st;
 }

@@ -21,8 +21,8 @@ void xr_setup_clear(struct xr_setup *s)
     for (uint32_t i = 0; s->names && i < s->shape.nodes; i++)
         free(s->names[i]);
     free(s->names);
-    xr_strings_free(s->addresses);
-    xr_strings_free(s->ssh_args);
+    xr_strv_free(s->addresses);
+    xr_strv_free(s->ssh_args);
     free(s->agent);
     free(s->program);
     free(s->library_path);

@@ -163,7 +163,7 @@ static rank_status_t srun_run(struct xr_srun *s, struct event_base *base, char *
     s->path = xr_program_find(s->user_words[0] ? s->user_words[0] : "", NULL, rk_env("PATH"), "/", err, errlen, &code);
     if (!s->path)
         return RANK_ERR_SYSTEM;
-    argv = calloc(xr_strings_count(s->user_words) + OWN_ARGS, sizeof(*argv));
+    argv = calloc(xr_strv_count(s->user_words) + OWN_ARGS, sizeof(*argv));
     if (!argv || asprintf(&list, "--nodelist=%s", s->nodelist) < 0) {
         free(argv);
         return RANK_ERR_NO_MEMORY;
@@ -236,10 +236,10 @@ void xr_srun_close(struct xr_srun *s)
     if (s->verbose_timer)
         event_free(s->verbose_timer);
     xr_command_close(s->run);
-    xr_strings_free(s->env);
+    xr_strv_free(s->env);
     free(s->connected);
     free(s->nodelist);
-    xr_strings_free(s->user_words);
+    xr_strv_free(s->user_words);
     free(s->path);
     free(s);
 }

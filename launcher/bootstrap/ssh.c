@@ -131,7 +131,7 @@ static char **make_line(const struct xr_ssh *s, uint32_t node, char **words, cha
 {
     static char end_of_options[] = "--";
     bool ssh = is_ssh(s->path);
-    char **line = calloc(xr_strings_count(words) + xr_strings_count(s->setup->ssh_args) + RK_ARRAY_LEN(ssh_words) + 4,
+    char **line = calloc(xr_strv_count(words) + xr_strv_count(s->setup->ssh_args) + RK_ARRAY_LEN(ssh_words) + 4,
                          sizeof(*line));
     size_t n = 0;
 
@@ -195,7 +195,7 @@ rank_status_t xr_ssh_start(struct xr_ssh *s, uint32_t node, char *err, size_t er
     snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* reported by xr_policy_check */
     if (words && command)
         st = start_line(s, node, words, command, err, errlen);
-    xr_strings_free(words);
+    xr_strv_free(words);
     free(command);
     return st;
 }

@@ -78,7 +78,7 @@ static bool share_x(struct xr_options *o, const char *value, char *err, size_t e
 
     if (!words)
         return fail(err, errlen, "-x is '%s': %s", value, wrong ? wrong : "out of memory");
-    xr_strings_free(o->shared);
+    xr_strv_free(o->shared);
     o->shared = words;
     while (*words) {
         if (!check_x(*words++, err, errlen))

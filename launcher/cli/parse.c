@@ -220,7 +220,7 @@ static bool parse_begin(int argc, char **argv, struct xr_options *o)
 /* Allocate room for -x of argv, and in each program for XRUN_X and -genv. */
 static bool parse_make_sets(int argc, char **argv, struct xr_options *o)
 {
-    size_t programs = 1, genv = 0, shared = o->shared ? xr_strings_count(o->shared) : 0;
+    size_t programs = 1, genv = 0, shared = o->shared ? xr_strv_count(o->shared) : 0;
 
     for (int k = 1; k < argc; k++) {
         programs += strcmp(argv[k], ":") == 0;
@@ -344,6 +344,6 @@ void xr_options_free(struct xr_options *o)
     free(o->words);
     free(o->sets);
     free(o->genv);
-    xr_strings_free(o->shared);
+    xr_strv_free(o->shared);
     memset(o, 0, sizeof(*o));
 }

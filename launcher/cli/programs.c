@@ -29,7 +29,7 @@ static char **copy_strings(const char *const *v)
     for (size_t i = 0; copy && i < n; i++) {
         copy[i] = strdup(v[i]);
         if (!copy[i]) {
-            xr_strings_free(copy);
+            xr_strv_free(copy);
             return NULL;
         }
     }

@@ -53,7 +53,7 @@ char **xr_foreign_env(const struct xr_foreign *w, char *const *env)
             len = asprintf(&out[n], "%s=%u", vars[i].name, vars[i].number);
         if (len < 0) {
             out[n] = NULL;
-            xr_strings_free(out);
+            xr_strv_free(out);
             return NULL;
         }
         n++;

@@ -22,7 +22,7 @@ struct xr_foreign {
 };
 
 /*
- * Return a rank's variables, as a NULL-terminated array of NAME=value. Caller frees with xr_strings_free.
+ * Return a rank's variables, as a NULL-terminated array of NAME=value. Caller frees with xr_strv_free.
  * Settings of libraries in the user's environment (env) are not replaced. NULL: out of memory.
  */
 char **xr_foreign_env(const struct xr_foreign *where, char *const *env);

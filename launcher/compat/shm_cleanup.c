@@ -100,7 +100,7 @@ void xr_shm_cleanup_note(struct xr_shm_cleanup *l)
     pid_t *pids = l ? xr_proc_tree_all(&n) : NULL;
 
     for (size_t i = 0; pids && i < n && i < PROCESSES_MAX; i++)
-        xr_proc_each_file(pids[i], note_file, l);
+        xr_procfs_each_file(pids[i], note_file, l);
     free(pids);
 }
 

@@ -68,9 +68,9 @@ static bool is_served(pid_t rank, pid_t pid)
     char mine[300], its[300];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && pid != rank; i++) {
-        if (!xr_proc_variable(pid, names[i], its, sizeof(its)))
+        if (!xr_procfs_variable(pid, names[i], its, sizeof(its)))
             continue;
-        if (!xr_proc_variable(rank, names[i], mine, sizeof(mine)) || strcmp(mine, its) != 0)
+        if (!xr_procfs_variable(rank, names[i], mine, sizeof(mine)) || strcmp(mine, its) != 0)
             return true;
     }
     return false;
@@ -81,8 +81,8 @@ static void probe_app(struct app *a)
     pid_t pid = a->is.pid;
 
     for (int i = 0; i < GENERATIONS && !a->uses[0] && !is_served(a->is.pid, pid); i++) {
-        xr_proc_each_file(pid, find_library, a);
-        if (xr_proc_children(pid, &pid, 1) == 0)
+        xr_procfs_each_file(pid, find_library, a);
+        if (xr_procfs_children(pid, &pid, 1) == 0)
             break;
     }
 }

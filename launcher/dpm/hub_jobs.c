@@ -350,7 +350,7 @@ static char **format_busy_hosts(struct busy *busy, uint32_t n)
             ranks += busy[k].n;
         if (asprintf(&words[used], "%u %s", ranks, busy[i].host) < 0) {
             words[used] = NULL;
-            xr_strings_free(words);
+            xr_strv_free(words);
             return NULL;
         }
         used++;

@@ -140,7 +140,7 @@ static void waiter_drop(struct xr_waiter *w)
     n->nkeys -= w->nkeys;
     if (w->timer)
         event_free(w->timer);
-    xr_strings_free(w->keys);
+    xr_strv_free(w->keys);
     free(w);
 }
 
@@ -255,7 +255,7 @@ static struct xr_waiter *waiter_add(struct xr_nameserver *n, const struct xr_pro
     struct xr_waiter *w = room ? calloc(1, sizeof(*w)) : NULL;
 
     if (!w) {
-        xr_strings_free(keys);
+        xr_strv_free(keys);
         return NULL;
     }
     *w = (struct xr_waiter){.names = n, .process = *process, .keys = keys, .nkeys = nkeys};
@@ -274,13 +274,13 @@ void xr_nameserver_lookup(struct xr_nameserver *n, const struct xr_process *proc
     struct xr_waiter *w;
 
     if (!xr_unpack_done(u) || !keys || !keys[0]) {
-        xr_strings_free(keys);
+        xr_strv_free(keys);
         lookup_refuse(n, XR_REFUSED, asker);
         return;
     }
     if (want == XR_LOOKUP_NOW) {
         lookup_answer(n, process, range, keys, asker);
-        xr_strings_free(keys);
+        xr_strv_free(keys);
         return;
     }
     while (keys[nkeys])
@@ -394,14 +394,14 @@ enum xr_rpc_status xr_nameserver_unpublish(struct xr_nameserver *n, const struct
     char **keys = xr_unpack_strings(u);
 
     if (!xr_unpack_done(u) || !keys || range > XR_RANGE_ANY) {
-        xr_strings_free(keys);
+        xr_strv_free(keys);
         return XR_REFUSED;
     }
     for (char **k = keys; *k; k++)
         gone += names_drop_key(n, process, range, *k);
     if (!keys[0])
         gone = names_drop_own(n, process->job, process->rank, range, true);
-    xr_strings_free(keys);
+    xr_strv_free(keys);
     return gone ? XR_DONE : XR_NOT_FOUND;
 }
 

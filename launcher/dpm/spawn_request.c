@@ -21,14 +21,14 @@ void xr_spawn_request_clear(struct xr_spawn_request *r)
     if (!r)
         return;
     for (uint32_t i = 0; i < r->napps; i++) {
-        xr_strings_free(r->apps[i].argv);
-        xr_strings_free(r->apps[i].env);
+        xr_strv_free(r->apps[i].argv);
+        xr_strv_free(r->apps[i].env);
         free(r->apps[i].wdir);
         free(r->apps[i].path);
     }
     free(r->apps);
-    xr_strings_free(r->words);
-    xr_strings_free(r->keys);
+    xr_strv_free(r->words);
+    xr_strv_free(r->keys);
     memset(r, 0, sizeof(*r));
 }
 
@@ -90,9 +90,9 @@ void xr_spawn_hello_clear(struct xr_spawn_hello *h)
 {
     if (!h)
         return;
-    xr_strings_free(h->options);
-    xr_strings_free(h->busy);
-    xr_strings_free(h->env);
+    xr_strv_free(h->options);
+    xr_strv_free(h->busy);
+    xr_strv_free(h->env);
     free(h->hosts);
     free(h->parent);
     free(h->job_info);

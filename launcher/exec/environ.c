@@ -116,11 +116,11 @@ static size_t environ_place(char *const *env, size_t n, const char *s)
 
 bool xr_environ_put(char ***env, const char *assignment)
 {
-    size_t n = xr_strings_count(*env), at = environ_place(*env, n, assignment);
+    size_t n = xr_strv_count(*env), at = environ_place(*env, n, assignment);
     char *copy;
 
     if (at == n)
-        return xr_strings_add(env, assignment);
+        return xr_strv_add(env, assignment);
     copy = strdup(assignment);
     if (!copy)
         return false;
@@ -131,7 +131,7 @@ bool xr_environ_put(char ***env, const char *assignment)
 
 char **xr_environ_merge(char *const *base, char *const *extra)
 {
-    size_t nbase = xr_strings_count(base), nextra = xr_strings_count(extra), n = 0;
+    size_t nbase = xr_strv_count(base), nextra = xr_strv_count(extra), n = 0;
     char **out = malloc((nbase + nextra + 1) * sizeof(*out));
 
     if (!out)
@@ -148,7 +148,7 @@ char **xr_environ_merge(char *const *base, char *const *extra)
 
 const char *xr_environ_value(char *const *env, const char *name)
 {
-    size_t n = xr_strings_count(env), at = environ_place(env, n, name);
+    size_t n = xr_strv_count(env), at = environ_place(env, n, name);
 
     return at < n ? strchr(env[at], '=') + 1 : NULL;
 }

@@ -26,7 +26,7 @@ bool xr_environ_named(const char *s);
 
 /*
  * Put a copy of NAME=value into a NULL-terminated array, replacing that name; *env may be NULL at first. Caller
- * frees with xr_strings_free. Returns false if out of memory.
+ * frees with xr_strv_free. Returns false if out of memory.
  */
 bool xr_environ_put(char ***env, const char *assignment);
 

@@ -28,9 +28,9 @@ static bool has_children(void)
 
 static bool read_process(pid_t pid, struct process *p)
 {
-    struct xr_proc_stat stat;
+    struct xr_procfs_stat stat;
 
-    if (!xr_proc_stat(pid, &stat))
+    if (!xr_procfs_stat(pid, &stat))
         return false;
     *p = (struct process){.pid = pid, .parent = stat.parent, .ended = stat.ended, .descendant = -1};
     return true;

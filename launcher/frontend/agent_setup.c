@@ -79,7 +79,7 @@ char *xr_setup_command(const struct xr_options *o, const struct xr_plan *plan, c
     snprintf(err, errlen, "%s", wrong ? wrong : "out of memory"); /* xr_policy_check has checked it */
     if (words && words[0])
         command = strchr(words[0], '/') && words[0][0] != '/' ? from_here(given) : strdup(given);
-    xr_strings_free(words);
+    xr_strv_free(words);
     words = command ? xr_shell_words_split(command, &wrong) : NULL;
     if (words && !(path = xr_program_find(words[0], NULL, rk_env("PATH"), "/", why, sizeof(why), &code))) {
         if (strchr(words[0], '/'))
@@ -92,7 +92,7 @@ char *xr_setup_command(const struct xr_options *o, const struct xr_plan *plan, c
         free(command);
         command = NULL;
     }
-    xr_strings_free(words);
+    xr_strv_free(words);
     free(path);
     return command;
 }

@@ -301,8 +301,8 @@ static char **first_words(const struct xr_options *o)
     for (int i = 1; words && argv[i] && argv[i] != o->apps[0].command[0]; i++) {
         if (strcmp(argv[i], "--") == 0 && argv[i + 1] == o->apps[0].command[0])
             break;
-        if (!xr_strings_add(&words, argv[i])) {
-            xr_strings_free(words);
+        if (!xr_strv_add(&words, argv[i])) {
+            xr_strv_free(words);
             return NULL;
         }
     }
@@ -315,8 +315,8 @@ static char **first_variables(const struct xr_job *job)
     char **env = calloc(1, sizeof(*env));
 
     for (char *const *e = job->apps[0].env; env && *e; e++) {
-        if (strncmp(*e, "PWD=", 4) != 0 && !xr_strings_add(&env, *e)) {
-            xr_strings_free(env);
+        if (strncmp(*e, "PWD=", 4) != 0 && !xr_strv_add(&env, *e)) {
+            xr_strv_free(env);
             return NULL;
         }
     }

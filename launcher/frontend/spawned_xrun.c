@@ -60,7 +60,7 @@ static bool read_hello(int fd, struct xr_spawn_hello *out)
 static rank_status_t spawned_xrun_parse(struct xr_spawned *s, struct xr_options *o, char *err, size_t errlen)
 {
     const struct xr_spawn_hello *h = &s->hello;
-    size_t nfirst = xr_strings_count(h->options), nmore = xr_strings_count(h->request.words);
+    size_t nfirst = xr_strv_count(h->options), nmore = xr_strv_count(h->request.words);
     int argc = 0;
 
     s->argv = calloc(nfirst + nmore + 7, sizeof(*s->argv));
@@ -91,7 +91,7 @@ static rank_status_t put_programs(struct xr_spawned *s, struct xr_options *o)
     const char **at;
 
     for (uint32_t i = 0; i < r->napps; i++)
-        words += xr_strings_count(s->hello.env) + xr_strings_count(r->apps[i].env);
+        words += xr_strv_count(s->hello.env) + xr_strv_count(r->apps[i].env);
     s->words = calloc(words + 1, sizeof(*s->words));
     if (!apps || !s->words) {
         free(apps);
@@ -208,7 +208,7 @@ bool xr_spawned_origin(const struct xr_spawned *s, struct xr_origin *out)
     memcpy(out->job_info, h->job_info, h->job_info_len);
     out->len = h->job_info_len;
     for (char **k = h->request.keys; *k; k++) {
-        if (!xr_strings_add(&out->keys, *k))
+        if (!xr_strv_add(&out->keys, *k))
             return false;
     }
     return true;

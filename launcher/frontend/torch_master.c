@@ -40,7 +40,7 @@ static char *address_of(const struct xr_plan *p, uint32_t host)
         name = at + 1;
     own = host == p->local && torch_master_is_loopback(name) ? xr_netif_addresses(p->where->interface) : NULL;
     address = strdup(own ? own[0] : name);
-    xr_strings_free(own);
+    xr_strv_free(own);
     return address;
 }
 

@@ -25,19 +25,19 @@ void xr_job_clear(struct xr_job *job)
         free(job->apps[i].program);
         free(job->apps[i].wdir);
         free(job->apps[i].path);
-        xr_strings_free(job->apps[i].argv);
-        xr_strings_free(job->apps[i].env);
+        xr_strv_free(job->apps[i].argv);
+        xr_strv_free(job->apps[i].env);
     }
     free(job->apps);
     free(job->gpu_bind);
     free(job->nic_bind);
     free(job->id);
-    xr_strings_free(job->hosts);
+    xr_strv_free(job->hosts);
     free(job->host_of);
-    xr_strings_free(job->env);
+    xr_strv_free(job->env);
     free(job->origin.job);
     free(job->origin.job_info);
-    xr_strings_free(job->origin.keys);
+    xr_strv_free(job->origin.keys);
     memset(job, 0, sizeof(*job));
 }
 
@@ -235,7 +235,7 @@ void xr_local_ranks_clear(struct xr_local_ranks *local_ranks)
 {
     if (!local_ranks)
         return;
-    xr_strings_free(local_ranks->cpus);
+    xr_strv_free(local_ranks->cpus);
     memset(local_ranks, 0, sizeof(*local_ranks));
 }
 

@@ -51,5 +51,5 @@ uint32_t xr_duplicate_hosts_find(struct xr_plan *p, char *line, size_t len)
 
 bool xr_duplicate_hosts_allowed(const struct xr_plan *p)
 {
-    return p->where->agent && !xr_command_is(p->where->agent, "ssh");
+    return p->where->agent && !xr_shell_words_run_program(p->where->agent, "ssh");
 }

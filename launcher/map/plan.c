@@ -54,7 +54,7 @@ static rank_status_t named_hosts(struct xr_plan *p, struct xr_local_host *here, 
 static bool uses_srun(const struct xr_plan *p)
 {
     if (p->where->agent)
-        return xr_command_is(p->where->agent, "srun");
+        return xr_shell_words_run_program(p->where->agent, "srun");
     return xr_slurm_has(&p->hosts);
 }
 

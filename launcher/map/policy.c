@@ -207,13 +207,13 @@ static bool check_words(const char *option, const char *value, bool needed, char
         snprintf(err, errlen, "%s is '%s': %s", option, value, wrong ? wrong : "out of memory");
     else if (!ok)
         snprintf(err, errlen, "%s is '%s', which names no command", option, value);
-    xr_strings_free(words);
+    xr_strv_free(words);
     return ok;
 }
 
 bool xr_policy_check(const struct xr_policy *w, char *err, size_t errlen)
 {
-    struct xr_network network;
+    struct xr_cidr network;
 
     if (w->rankfile && (w->request.map != XR_LEVEL_SLOT || w->request.ppr)) {
         snprintf(err, errlen, "--rankfile and --map-by both say where ranks go; leave one out");
@@ -243,7 +243,7 @@ bool xr_policy_check(const struct xr_policy *w, char *err, size_t errlen)
         snprintf(err, errlen, "--xml %s is a machine to plan for; add --dry-run or --topo", w->xml);
         return false;
     }
-    if (w->interface && strchr(w->interface, '/') && !xr_network_parse(w->interface, &network)) {
+    if (w->interface && strchr(w->interface, '/') && !xr_cidr_parse(w->interface, &network)) {
         snprintf(err, errlen, "--if is '%s'; give an interface, or a network as 10.1.0.0/16", w->interface);
         return false;
     }

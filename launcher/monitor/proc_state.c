@@ -41,10 +41,10 @@ const char *xr_doing_word(enum xr_process_doing doing)
 static void walk_tree(struct proc_sum *t, pid_t pid, int depth)
 {
     pid_t children[TREE_MAX];
-    struct xr_proc_stat stat;
+    struct xr_procfs_stat stat;
     size_t n;
 
-    if (t->n >= TREE_MAX || depth >= DEPTH_MAX || !xr_proc_stat(pid, &stat) || stat.ended)
+    if (t->n >= TREE_MAX || depth >= DEPTH_MAX || !xr_procfs_stat(pid, &stat) || stat.ended)
         return;
     t->n++;
     t->found = t->found || pid == t->wanted;
@@ -52,7 +52,7 @@ static void walk_tree(struct proc_sum *t, pid_t pid, int depth)
     t->runs = t->runs || stat.state == 'R';
     t->stopped = t->stopped || stat.state == 'T';
     t->held = t->held || stat.state == 't';
-    n = xr_proc_children(pid, children, TREE_MAX);
+    n = xr_procfs_children(pid, children, TREE_MAX);
     for (size_t i = 0; i < n; i++)
         walk_tree(t, children[i], depth + 1);
 }
@@ -106,7 +106,7 @@ static void name_call(pid_t pid, char *out, size_t len)
     long number;
 
     *out = '\0';
-    if (!xr_proc_read(pid, "syscall", text, sizeof(text)))
+    if (!xr_procfs_read(pid, "syscall", text, sizeof(text)))
         return;
     number = strtol(text, &end, 10);
     if (end == text) /* "running" */
@@ -130,7 +130,7 @@ static pid_t innermost(pid_t pid)
 {
     pid_t child;
 
-    for (int depth = 0; depth < DEPTH_MAX && xr_proc_children(pid, &child, 1); depth++)
+    for (int depth = 0; depth < DEPTH_MAX && xr_procfs_children(pid, &child, 1); depth++)
         pid = child;
     return pid;
 }

@@ -54,7 +54,7 @@ static bool put_key(struct xr_pmi1_block *b, const char *value)
         return false;
     if (asprintf(&text, "%s=%s", b->key, value) < 0)
         return false;
-    ok = xr_strings_add(&b->request.keys, text);
+    ok = xr_strv_add(&b->request.keys, text);
     free(text);
     free(b->key);
     b->key = NULL;
@@ -63,7 +63,7 @@ static bool put_key(struct xr_pmi1_block *b, const char *value)
 
 static bool put_option(struct xr_pmi1_block *b, const char *option, const char *value)
 {
-    return xr_strings_add(&b->request.words, option) && xr_strings_add(&b->request.words, value);
+    return xr_strv_add(&b->request.words, option) && xr_strv_add(&b->request.words, value);
 }
 
 /* MPI's reserved keys; others are hints and ignored. */
@@ -97,9 +97,9 @@ static bool spawn_block_parse_line(struct xr_pmi1_block *b, const char *line)
         return b->app->n > 0;
     }
     if ((v = after(line, "execname=")))
-        return !b->app->argv && xr_strings_add(&b->app->argv, v);
+        return !b->app->argv && xr_strv_add(&b->app->argv, v);
     if ((v = after_numbered(line, "arg")))
-        return b->app->argv && xr_strings_add(&b->app->argv, v);
+        return b->app->argv && xr_strv_add(&b->app->argv, v);
     if ((v = after_numbered(line, "preput_key_")) && !strchr(v, '='))
         return spawn_block_set_text(&b->key, v);
     if ((v = after_numbered(line, "preput_val_")))

@@ -185,7 +185,7 @@ static bool add_job(struct xr_server *s, const struct xr_job *job, bool hosts)
         rc = register_hosts_of(job);
     if (rc != PMIX_SUCCESS)
         rk_error("registering the job %s with PMIx failed: %s", job->id, PMIx_Error_string(rc));
-    return rc == PMIX_SUCCESS && xr_strings_add(&s->others, job->id);
+    return rc == PMIX_SUCCESS && xr_strv_add(&s->others, job->id);
 }
 
 bool xr_server_add_job(struct xr_server *s, struct xr_unpacker *u)

@@ -199,7 +199,7 @@ char **xr_server_rank_env(struct xr_server *s, uint32_t rank)
     if (rc == PMIX_SUCCESS)
         return env; /* of strings from malloc() */
     xr_server_failed("PMIx_server_setup_fork", rc);
-    xr_strings_free(env);
+    xr_strv_free(env);
     return NULL;
 }
 

@@ -106,7 +106,7 @@ rank_status_t xr_server_open(struct event_base *base, const struct xr_server_job
                              struct xr_server **out, uint64_t *init_ns, uint64_t *register_ns);
 
 /* The variables by which a rank finds this server: a NULL-terminated array of NAME=value. NULL without memory, or if PMIx
- * refuses. Caller frees with xr_strings_free. */
+ * refuses. Caller frees with xr_strv_free. */
 char **xr_server_rank_env(struct xr_server *server, uint32_t rank);
 
 /* All local ranks have ended: deregister the job, which removes files that clients have registered. No-op if NULL. */

@@ -36,7 +36,7 @@ static void on_started(struct xr_server *server, struct xr_rpc_call *call, pmix_
 
 static bool add_option(struct xr_spawn_request *r, const char *option, const char *value)
 {
-    return xr_strings_add(&r->words, option) && xr_strings_add(&r->words, value);
+    return xr_strv_add(&r->words, option) && xr_strv_add(&r->words, value);
 }
 
 /* "l3", "ppr:2:numa", "core:PE=2": modifiers that xrun does not support are cut from the end. */
@@ -74,7 +74,7 @@ static bool set_variable(struct xr_spawn_request_app *app, const pmix_envar_t *e
 
     if (!e->envar || !e->value || asprintf(&text, "%s=%s", e->envar, e->value) < 0)
         return false;
-    ok = xr_strings_add(&app->env, text);
+    ok = xr_strv_add(&app->env, text);
     free(text);
     return ok;
 }
@@ -97,7 +97,7 @@ static pmix_status_t pmix_spawn_set_attribute(struct xr_spawn_request *r, struct
     else if (PMIX_CHECK_KEY(info, PMIX_SET_ENVAR) && v->type == PMIX_ENVAR && app)
         ok = set_variable(app, &v->data.envar);
     else if (PMIX_CHECK_KEY(info, PMIX_TAG_OUTPUT))
-        ok = !PMIX_INFO_TRUE(info) || xr_strings_add(&r->words, "--tag-output");
+        ok = !PMIX_INFO_TRUE(info) || xr_strv_add(&r->words, "--tag-output");
     else if (PMIX_INFO_IS_REQUIRED(info))
         return PMIX_ERR_NOT_SUPPORTED;
     return ok ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
@@ -108,7 +108,7 @@ static bool pmix_spawn_copy_words(char ***to, char *const *from)
     bool ok = true;
 
     for (; ok && from && *from; from++)
-        ok = xr_strings_add(to, *from);
+        ok = xr_strv_add(to, *from);
     return ok;
 }
 
@@ -125,7 +125,7 @@ static pmix_status_t pmix_spawn_add_app(struct xr_spawn_request *r, const pmix_a
         return PMIX_ERR_BAD_PARAM;
     app->n = (uint32_t)from->maxprocs;
     /* The command is executed; argv[0] of the client is ignored. */
-    ok = xr_strings_add(&app->argv, from->cmd) &&
+    ok = xr_strv_add(&app->argv, from->cmd) &&
          pmix_spawn_copy_words(&app->argv, from->argv && from->argv[0] ? from->argv + 1 : NULL) &&
          pmix_spawn_copy_words(&app->env, from->env) && (!from->cwd || !*from->cwd || pmix_spawn_set_text(&app->wdir, from->cwd));
     if (!ok)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool xr_network_parse(const char *text, struct xr_network *out)
+bool xr_cidr_parse(const char *text, struct xr_cidr *out)
 {
     char address[INET6_ADDRSTRLEN];
     const char *slash = strchr(text, '/'), *bits = slash ? slash + 1 : "";
@@ -23,7 +23,7 @@ bool xr_network_parse(const char *text, struct xr_network *out)
     return out->bits <= (out->family == AF_INET ? 32 : 128) && inet_pton(out->family, address, out->address) == 1;
 }
 
-bool xr_network_has(const struct xr_network *net, const struct sockaddr *a)
+bool xr_cidr_has(const struct xr_cidr *net, const struct sockaddr *a)
 {
     const uint8_t *have = a->sa_family == AF_INET
                               ? (const uint8_t *)&((const struct sockaddr_in *)(const void *)a)->sin_addr

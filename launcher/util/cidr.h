@@ -9,15 +9,15 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-struct xr_network {
+struct xr_cidr {
     int family;
     unsigned bits;
     uint8_t address[16];
 };
 
 /* Returns false if text is no network. */
-bool xr_network_parse(const char *text, struct xr_network *out);
+bool xr_cidr_parse(const char *text, struct xr_cidr *out);
 /* Return whether the address is in the network. */
-bool xr_network_has(const struct xr_network *network, const struct sockaddr *address);
+bool xr_cidr_has(const struct xr_cidr *network, const struct sockaddr *address);
 
 #endif

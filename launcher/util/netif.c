@@ -23,9 +23,9 @@
 /* Return whether the address is in a network as "10.0.0.0/8". */
 static bool in_network(const struct sockaddr *a, const char *network)
 {
-    struct xr_network net;
+    struct xr_cidr net;
 
-    return xr_network_parse(network, &net) && xr_network_has(&net, a);
+    return xr_cidr_parse(network, &net) && xr_cidr_has(&net, a);
 }
 
 static bool fits(const struct ifaddrs *i, const char *interface, bool loopback, int family)
@@ -60,7 +60,7 @@ char **xr_netif_addresses(const char *interface)
                               ? (void *)&((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr
                               : (void *)&((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr,
                           text, sizeof(text));
-                if (!xr_strings_add(&list, text))
+                if (!xr_strv_add(&list, text))
                     break;
                 n++;
             }
@@ -83,7 +83,7 @@ bool xr_netif_usable(const char *interface, char *err, size_t errlen)
 
     if (!addresses)
         return xr_netif_none(interface, err, errlen);
-    xr_strings_free(addresses);
+    xr_strv_free(addresses);
     return true;
 }
 

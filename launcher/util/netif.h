@@ -11,7 +11,7 @@
 
 /*
  * Return the numeric addresses of this host, or its loopback if it has no others. interface: a name, or a
- * network as 10.0.0.0/8; NULL: all. Caller frees with xr_strings_free. Returns NULL if there is none.
+ * network as 10.0.0.0/8; NULL: all. Caller frees with xr_strv_free. Returns NULL if there is none.
  */
 char **xr_netif_addresses(const char *interface);
 /* Returns false, with a text in err, if no address fits interface. */

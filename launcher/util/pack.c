@@ -78,7 +78,7 @@ void xr_pack_string(struct xr_packer *p, const char *s)
 
 void xr_pack_strings(struct xr_packer *p, char *const *v)
 {
-    xr_pack_u32(p, (uint32_t)xr_strings_count(v));
+    xr_pack_u32(p, (uint32_t)xr_strv_count(v));
     for (; *v; v++)
         xr_pack_string(p, *v);
 }
@@ -156,7 +156,7 @@ char **xr_unpack_strings(struct xr_unpacker *u)
         const char *s = xr_unpack_string(u);
         v[i] = s ? strdup(s) : NULL;
         if (!v[i]) {
-            xr_strings_free(v);
+            xr_strv_free(v);
             v = NULL;
         }
     }

@@ -49,7 +49,7 @@ uint64_t xr_unpack_u64(struct xr_unpacker *u);
 const void *xr_unpack_bytes(struct xr_unpacker *u, size_t *len);
 /* Points into the message; the terminating NUL is checked. */
 const char *xr_unpack_string(struct xr_unpacker *u);
-/* Returns copies; caller frees with xr_strings_free. */
+/* Returns copies; caller frees with xr_strv_free. */
 char **xr_unpack_strings(struct xr_unpacker *u);
 /* Return whether all was read without failure and nothing is left. */
 bool xr_unpack_done(const struct xr_unpacker *u);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-bool xr_proc_read(pid_t pid, const char *file, char *out, size_t len)
+bool xr_procfs_read(pid_t pid, const char *file, char *out, size_t len)
 {
     char path[96];
     ssize_t n;
@@ -28,7 +28,7 @@ bool xr_proc_read(pid_t pid, const char *file, char *out, size_t len)
     return true;
 }
 
-bool xr_proc_stat(pid_t pid, struct xr_proc_stat *out)
+bool xr_procfs_stat(pid_t pid, struct xr_procfs_stat *out)
 {
     enum { PF_EXITING = 4, KILLED = 1 << (SIGKILL - 1) };
     unsigned long user, system, pending;
@@ -37,7 +37,7 @@ bool xr_proc_stat(pid_t pid, struct xr_proc_stat *out)
     long threads;
 
     /* "pid (name) state parent ...": the name may hold anything. */
-    if (!xr_proc_read(pid, "stat", text, sizeof(text)) || !(after = strrchr(text, ')')))
+    if (!xr_procfs_read(pid, "stat", text, sizeof(text)) || !(after = strrchr(text, ')')))
         return false;
     /* Fields 3, 4, 9, 14, 15, 20 and 31. */
     if (sscanf(after + 1,
@@ -51,13 +51,13 @@ bool xr_proc_stat(pid_t pid, struct xr_proc_stat *out)
     return true;
 }
 
-size_t xr_proc_children(pid_t pid, pid_t *children, size_t max)
+size_t xr_procfs_children(pid_t pid, pid_t *children, size_t max)
 {
     char file[48], text[1024], *at = text, *end;
     size_t n = 0;
 
     snprintf(file, sizeof(file), "task/%d/children", (int)pid);
-    if (!xr_proc_read(pid, file, text, sizeof(text)))
+    if (!xr_procfs_read(pid, file, text, sizeof(text)))
         return 0;
     /* A blank follows each number; a last one without it was cut. */
     for (long child; n < max && (child = strtol(at, &end, 10)) > 0 && *end == ' '; at = end)
@@ -86,7 +86,7 @@ static void each_open_file(pid_t pid, bool (*fn)(void *arg, const char *path), v
         closedir(dir);
 }
 
-void xr_proc_each_file(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
+void xr_procfs_each_file(pid_t pid, bool (*fn)(void *arg, const char *path), void *arg)
 {
     char name[64], *line = NULL;
     size_t cap = 0;
@@ -111,7 +111,7 @@ void xr_proc_each_file(pid_t pid, bool (*fn)(void *arg, const char *path), void 
         each_open_file(pid, fn, arg);
 }
 
-bool xr_proc_variable(pid_t pid, const char *name, char *out, size_t len)
+bool xr_procfs_variable(pid_t pid, const char *name, char *out, size_t len)
 {
     size_t n = strlen(name), room = 0;
     char path[64], *line = NULL;

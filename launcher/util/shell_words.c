@@ -67,11 +67,11 @@ char **xr_shell_words_split(const char *text, const char **wrong)
     free(word);
     if (ok)
         return words;
-    xr_strings_free(words);
+    xr_strv_free(words);
     return NULL;
 }
 
-bool xr_command_is(const char *text, const char *name)
+bool xr_shell_words_run_program(const char *text, const char *name)
 {
     const char *wrong, *slash;
     char **words = xr_shell_words_split(text, &wrong);
@@ -81,7 +81,7 @@ bool xr_command_is(const char *text, const char *name)
         slash = strrchr(words[0], '/');
         is = strcmp(slash ? slash + 1 : words[0], name) == 0;
     }
-    xr_strings_free(words);
+    xr_strv_free(words);
     return is;
 }
 

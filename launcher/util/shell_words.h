@@ -13,7 +13,7 @@
 
 /*
  * Split at blanks outside '...', "..." and \. Expands nothing. The array ends with NULL; caller frees with
- * xr_strings_free. NULL: *wrong is the error, or NULL if out of memory.
+ * xr_strv_free. NULL: *wrong is the error, or NULL if out of memory.
  */
 char **xr_shell_words_split(const char *text, const char **wrong);
 
@@ -21,7 +21,7 @@ char **xr_shell_words_split(const char *text, const char **wrong);
  * Return whether the program of a command line, without its path, is name. Returns false if the line cannot be
  * split.
  */
-bool xr_command_is(const char *text, const char *name);
+bool xr_shell_words_run_program(const char *text, const char *name);
 
 /* Quote for the shell of another host, of any kind. */
 void xr_shell_words_quote(FILE *to, const char *word);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t xr_strings_count(char *const *v)
+size_t xr_strv_count(char *const *v)
 {
     size_t n = 0;
 
@@ -14,9 +14,9 @@ size_t xr_strings_count(char *const *v)
     return n;
 }
 
-bool xr_strings_add(char ***v, const char *s)
+bool xr_strv_add(char ***v, const char *s)
 {
-    size_t n = xr_strings_count(*v);
+    size_t n = xr_strv_count(*v);
     char *copy = strdup(s), **longer = copy ? realloc(*v, (n + 2) * sizeof(*longer)) : NULL;
 
     if (!longer) {
@@ -29,7 +29,7 @@ bool xr_strings_add(char ***v, const char *s)
     return true;
 }
 
-void xr_strings_free(char **v)
+void xr_strv_free(char **v)
 {
     for (size_t i = 0; v && v[i]; i++)
         free(v[i]);

@@ -9,12 +9,12 @@
 #include <stddef.h>
 
 /* Return the number of strings; 0 if v is NULL. */
-size_t xr_strings_count(char *const *v);
+size_t xr_strv_count(char *const *v);
 
 /* Append a copy of s. *v may be NULL at first. Returns false if out of memory; then *v is unchanged. */
-bool xr_strings_add(char ***v, const char *s);
+bool xr_strv_add(char ***v, const char *s);
 
 /* Free the strings and the array. No-op if NULL. */
-void xr_strings_free(char **v);
+void xr_strv_free(char **v);
 
 #endif

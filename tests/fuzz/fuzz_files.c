@@ -87,7 +87,7 @@ static void variables(const uint8_t *data, size_t len)
                 abort();
         }
     }
-    xr_strings_free(env);
+    xr_strv_free(env);
     close(fd);
 }
 

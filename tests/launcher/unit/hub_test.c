@@ -716,10 +716,10 @@ static void packing(void **state)
     (void)state;
     app->n = 5;
     app->wdir = strdup("/tmp");
-    assert_true(xr_strings_add(&app->argv, "program"));
-    assert_true(xr_strings_add(&hello.request.keys, "key=value"));
-    assert_true(xr_strings_add(&hello.options, "--quiet"));
-    assert_true(xr_strings_add(&hello.env, "A=1"));
+    assert_true(xr_strv_add(&app->argv, "program"));
+    assert_true(xr_strv_add(&hello.request.keys, "key=value"));
+    assert_true(xr_strv_add(&hello.options, "--quiet"));
+    assert_true(xr_strv_add(&hello.env, "A=1"));
     hello.hosts = strdup("a:4,b");
     xr_spawn_hello_pack(&hello, &p);
     for (size_t len = 0; len <= p.len; len++) { /* nothing shorter is taken for whole */
@@ -744,7 +744,7 @@ static void packing(void **state)
         if (i == 0) {
             app = xr_spawn_request_add(&hello.request);
             app->n = 5;
-            assert_true(xr_strings_add(&app->argv, "other"));
+            assert_true(xr_strv_add(&app->argv, "other"));
         }
         xr_spawn_hello_pack(&hello, &p);
         u = (struct xr_unpacker){p.data, p.len, false};

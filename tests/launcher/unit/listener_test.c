@@ -91,7 +91,7 @@ static struct xr_listener *open_listener(struct event_base *base, const struct x
     assert_non_null(base);
     came = 0;
     assert_int_equal(xr_listener_open(base, setup, &ops, NULL, &listener, &addresses, port, err, sizeof(err)), RANK_OK);
-    xr_strings_free(addresses);
+    xr_strv_free(addresses);
     return listener;
 }
 

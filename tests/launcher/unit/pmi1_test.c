@@ -689,17 +689,17 @@ static void environment(void **state)
     assert_string_equal(find(env, "MPIR_CVAR_PMI_VERSION"), "1");
     assert_string_equal(find(env, "OMPI_MCA_mpi_yield_when_idle"), "none");
     assert_string_not_equal(find(env, "OMPI_MCA_orte_local_daemon_uri"), "none");
-    xr_strings_free(env);
+    xr_strv_free(env);
     where.oversubscribed = true;
     env = xr_foreign_env(&where, NULL);
     assert_string_equal(find(env, "OMPI_MCA_mpi_yield_when_idle"), "1");
-    xr_strings_free(env);
+    xr_strv_free(env);
     /* Settings are the user's; the identity of the rank is not. */
     env = xr_foreign_env(&where, user);
     assert_string_equal(find(env, "OMPI_MCA_mpi_yield_when_idle"), "none");
     assert_string_equal(find(env, "MPIR_CVAR_PMI_VERSION"), "none");
     assert_string_equal(find(env, "PMI_RANK"), "5");
-    xr_strings_free(env);
+    xr_strv_free(env);
 }
 
 int main(void)

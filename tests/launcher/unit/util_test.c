@@ -25,25 +25,25 @@ static void string_vectors(void **state)
     char **v = NULL;
 
     (void)state;
-    assert_int_equal(xr_strings_count(NULL), 0);
+    assert_int_equal(xr_strv_count(NULL), 0);
     for (int i = 0; i < 100; i++) {
         char text[8];
         snprintf(text, sizeof(text), "%d", i);
-        assert_true(xr_strings_add(&v, text));
-        assert_int_equal(xr_strings_count(v), i + 1);
+        assert_true(xr_strv_add(&v, text));
+        assert_int_equal(xr_strv_count(v), i + 1);
     }
     assert_string_equal(v[0], "0");
     assert_string_equal(v[99], "99");
-    xr_strings_free(v);
-    xr_strings_free(NULL);
+    xr_strv_free(v);
+    xr_strv_free(NULL);
 }
 
 static void until_state(pid_t pid, char state)
 {
     const struct timespec tick = {0, 1000000};
-    struct xr_proc_stat stat;
+    struct xr_procfs_stat stat;
 
-    while (xr_proc_stat(pid, &stat) && stat.state != state)
+    while (xr_procfs_stat(pid, &stat) && stat.state != state)
         nanosleep(&tick, NULL);
     assert_int_equal(stat.state, state);
 }
@@ -51,7 +51,7 @@ static void until_state(pid_t pid, char state)
 /* A child whose name looks like the fields behind it, in each state. */
 static void process_states(void **state)
 {
-    struct xr_proc_stat stat;
+    struct xr_procfs_stat stat;
     pid_t pid = fork(), children[4];
     siginfo_t info;
 
@@ -62,25 +62,25 @@ static void process_states(void **state)
             pause();
     }
     until_state(pid, 'S');
-    assert_true(xr_proc_stat(pid, &stat));
+    assert_true(xr_procfs_stat(pid, &stat));
     assert_int_equal(stat.parent, getpid());
     assert_false(stat.ended);
     assert_false(stat.ending);
-    if (xr_proc_children(getpid(), children, 4)) {
-        assert_int_equal(xr_proc_children(getpid(), children, 4), 1);
+    if (xr_procfs_children(getpid(), children, 4)) {
+        assert_int_equal(xr_procfs_children(getpid(), children, 4), 1);
         assert_int_equal(children[0], pid);
-        assert_int_equal(xr_proc_children(getpid(), children, 0), 0);
+        assert_int_equal(xr_procfs_children(getpid(), children, 0), 0);
     }
     assert_int_equal(kill(pid, SIGSTOP), 0);
     until_state(pid, 'T');
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-    assert_true(xr_proc_stat(pid, &stat));
+    assert_true(xr_procfs_stat(pid, &stat));
     assert_true(stat.ended);
     assert_true(stat.ending);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_false(xr_proc_stat(pid, &stat));
-    assert_int_equal(xr_proc_children(pid, children, 4), 0);
+    assert_false(xr_procfs_stat(pid, &stat));
+    assert_int_equal(xr_procfs_children(pid, children, 4), 0);
 }
 
 static void variables(void **state)
@@ -88,10 +88,10 @@ static void variables(void **state)
     char text[64], cut[4];
 
     (void)state;
-    assert_false(xr_proc_variable(getpid(), "RK_NO_SUCH_VARIABLE", text, sizeof(text)));
-    if (xr_proc_read(getpid(), "environ", text, sizeof(text)) && strchr(text, '=')) {
+    assert_false(xr_procfs_variable(getpid(), "RK_NO_SUCH_VARIABLE", text, sizeof(text)));
+    if (xr_procfs_read(getpid(), "environ", text, sizeof(text)) && strchr(text, '=')) {
         *strchr(text, '=') = '\0';
-        assert_true(xr_proc_variable(getpid(), text, cut, sizeof(cut)));
+        assert_true(xr_procfs_variable(getpid(), text, cut, sizeof(cut)));
     }
 }
 
