@@ -23,7 +23,7 @@ static char gpu_order[] = "CUDA_DEVICE_ORDER=PCI_BUS_ID";
 static bool make_rank_env(struct xr_agent *agent, uint32_t local, char *const *env, struct xr_rank_start *s)
 {
     uint32_t rank = agent->ranks[local].rank;
-    const struct xr_foreign where = {.rank = rank,
+    const struct xr_mpi_env where = {.rank = rank,
                                      .size = agent->job.size,
                                      .local_rank = local,
                                      .local_size = agent->nlocal,
@@ -33,7 +33,7 @@ static bool make_rank_env(struct xr_agent *agent, uint32_t local, char *const *e
     size_t npmix, nforeign, njob = xr_strv_count(env), n = 0;
 
     s->pmix = agent->server ? xr_server_rank_env(agent->server, rank) : calloc(1, sizeof(*s->pmix));
-    s->foreign = xr_foreign_env(&where, env);
+    s->foreign = xr_mpi_env_make(&where, env);
     npmix = xr_strv_count(s->pmix);
     nforeign = xr_strv_count(s->foreign);
     s->env = malloc((XR_OWN_VARS + XR_TORCH_VARS + XR_DEVICE_VARS + npmix + nforeign + njob + 1) * sizeof(*s->env));

@@ -58,7 +58,7 @@ static size_t read_dynamic(int fd, const ElfW(Phdr) *segment, ElfW(Dyn) *dyn)
     return n;
 }
 
-bool xr_needed_find_in(int fd, bool (*wanted)(const char *name), char *out, size_t len)
+bool xr_elf_fd_needs(int fd, bool (*wanted)(const char *name), char *out, size_t len)
 {
     ElfW(Phdr) segment[SEGMENTS_MAX];
     ElfW(Dyn) dyn[ENTRIES_MAX];
@@ -92,10 +92,10 @@ bool xr_needed_find_in(int fd, bool (*wanted)(const char *name), char *out, size
     return false;
 }
 
-bool xr_needed_find(const char *path, bool (*wanted)(const char *name), char *out, size_t len)
+bool xr_elf_needs(const char *path, bool (*wanted)(const char *name), char *out, size_t len)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool found = fd >= 0 && xr_needed_find_in(fd, wanted, out, len);
+    bool found = fd >= 0 && xr_elf_fd_needs(fd, wanted, out, len);
 
     if (fd >= 0)
         close(fd);

@@ -12,8 +12,8 @@
  * Return whether wanted accepts a library that the program at path itself needs (not those of its libraries).
  * Scripts and files that are no ELF file of this machine's kind need none.
  */
-bool xr_needed_find(const char *path, bool (*wanted)(const char *name), char *out, size_t len);
+bool xr_elf_needs(const char *path, bool (*wanted)(const char *name), char *out, size_t len);
 /* The same for an open file. */
-bool xr_needed_find_in(int fd, bool (*wanted)(const char *name), char *out, size_t len);
+bool xr_elf_fd_needs(int fd, bool (*wanted)(const char *name), char *out, size_t len);
 
 #endif

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-char **xr_foreign_env(const struct xr_foreign *w, char *const *env)
+char **xr_mpi_env_make(const struct xr_mpi_env *w, char *const *env)
 {
     const struct {
         const char *name, *text; /* text, or the number */

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct xr_foreign {
+struct xr_mpi_env {
     uint32_t rank, size;
     uint32_t local_rank, local_size;
     bool oversubscribed; /* more ranks than cores on this host */
@@ -25,6 +25,6 @@ struct xr_foreign {
  * Return a rank's variables, as a NULL-terminated array of NAME=value. Caller frees with xr_strv_free.
  * Settings of libraries in the user's environment (env) are not replaced. NULL: out of memory.
  */
-char **xr_foreign_env(const struct xr_foreign *where, char *const *env);
+char **xr_mpi_env_make(const struct xr_mpi_env *where, char *const *env);
 
 #endif

@@ -164,7 +164,7 @@ void xr_singletons_ended(struct xr_singletons *s, uint32_t app, bool well)
     if (!a || a->over || (a->left-- > 1 && well))
         return;
     if (well && !a->uses[0])
-        xr_needed_find(a->is.program, is_mpi, a->uses, sizeof(a->uses));
+        xr_elf_needs(a->is.program, is_mpi, a->uses, sizeof(a->uses));
     if (well && a->uses[0])
         report_singleton(s, a);
     else

@@ -146,7 +146,7 @@ static void program(const uint8_t *data, size_t len)
     char path[64], out[64] = "";
     int fd = make_file(data, len, path, sizeof(path));
 
-    if (xr_needed_find_in(fd, none, out, sizeof(out)))
+    if (xr_elf_fd_needs(fd, none, out, sizeof(out)))
         abort();
     close(fd);
 }

@@ -42,18 +42,18 @@ static void needed(void **state)
     assert_non_null(data);
     len = read(self, data, 64 << 10);
     assert_true(len > 4096);
-    assert_true(xr_needed_find_in(self, is_cmocka, name, sizeof(name)));
+    assert_true(xr_elf_fd_needs(self, is_cmocka, name, sizeof(name)));
     assert_string_equal(name, "libcmocka.so.0");
-    assert_false(xr_needed_find_in(self, is_absent, name, sizeof(name)));
-    assert_false(xr_needed_find("/dev/null", is_cmocka, name, sizeof(name)));
-    assert_false(xr_needed_find("/nonexistent", is_cmocka, name, sizeof(name)));
+    assert_false(xr_elf_fd_needs(self, is_absent, name, sizeof(name)));
+    assert_false(xr_elf_needs("/dev/null", is_cmocka, name, sizeof(name)));
+    assert_false(xr_elf_needs("/nonexistent", is_cmocka, name, sizeof(name)));
     for (int i = 0; i < 2000; i++) {
         size_t cut = (size_t)rand_r(&seed) % (size_t)len, at = (size_t)rand_r(&seed) % 1024;
         char old = data[at];
         data[at] = (char)rand_r(&seed);
         assert_return_code(ftruncate(fd, 0), 0);
         assert_int_equal(pwrite(fd, data, cut, 0), (ssize_t)cut);
-        xr_needed_find_in(fd, is_absent, name, sizeof(name));
+        xr_elf_fd_needs(fd, is_absent, name, sizeof(name));
         data[at] = old;
     }
     free(data);

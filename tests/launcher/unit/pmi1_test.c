@@ -676,8 +676,8 @@ static void environment(void **state)
     char *user[] = {(char *)(uintptr_t) "OMPI_MCA_mpi_yield_when_idle=0",
                     (char *)(uintptr_t) "MPIR_CVAR_PMI_VERSION=x", (char *)(uintptr_t) "PMI_RANK=77",
                     NULL};
-    struct xr_foreign where = {.rank = 5, .size = 8, .local_rank = 1, .local_size = 4, .pmi1 = true};
-    char **env = xr_foreign_env(&where, NULL);
+    struct xr_mpi_env where = {.rank = 5, .size = 8, .local_rank = 1, .local_size = 4, .pmi1 = true};
+    char **env = xr_mpi_env_make(&where, NULL);
 
     (void)state;
     assert_non_null(env);
@@ -691,11 +691,11 @@ static void environment(void **state)
     assert_string_not_equal(find(env, "OMPI_MCA_orte_local_daemon_uri"), "none");
     xr_strv_free(env);
     where.oversubscribed = true;
-    env = xr_foreign_env(&where, NULL);
+    env = xr_mpi_env_make(&where, NULL);
     assert_string_equal(find(env, "OMPI_MCA_mpi_yield_when_idle"), "1");
     xr_strv_free(env);
     /* Settings are the user's; the identity of the rank is not. */
-    env = xr_foreign_env(&where, user);
+    env = xr_mpi_env_make(&where, user);
     assert_string_equal(find(env, "OMPI_MCA_mpi_yield_when_idle"), "none");
     assert_string_equal(find(env, "MPIR_CVAR_PMI_VERSION"), "none");
     assert_string_equal(find(env, "PMI_RANK"), "5");
