@@ -116,7 +116,7 @@ static int make_job(const struct xr_options *o, const struct xr_plan *plan, stru
     job->report = o->json != NULL;
     job->input = o->input;
     job->pty = o->pty;
-    job->window = xr_user_window();
+    job->window = xr_user_tty_window();
     job->id = make_id();
     if (!job->id)
         return 1;

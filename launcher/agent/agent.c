@@ -33,7 +33,7 @@ static void agent_on_parent_gone(void *arg, const char *why)
         event_base_loopexit(agent->base, NULL);
         return;
     }
-    xr_outputs_release(agent->outputs);
+    xr_rank_output_release(agent->outputs);
     xr_agent_end(agent, XR_FAILURE_GRACE_MS);
 }
 

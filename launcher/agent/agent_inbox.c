@@ -208,7 +208,7 @@ static bool agent_receive_output_taken(struct xr_agent *agent, struct xr_unpacke
 
     if (!xr_unpack_done(u))
         return false;
-    xr_outputs_taken(agent->outputs, bytes);
+    xr_rank_output_taken(agent->outputs, bytes);
     xr_agent_check_done(agent); /* reading resumes, perhaps from a pipe that an outside process holds */
     return true;
 }
@@ -219,7 +219,7 @@ static bool agent_receive_window(struct xr_agent *agent, struct xr_unpacker *u)
 
     window.rows = (uint16_t)xr_unpack_u32(u);
     window.cols = (uint16_t)xr_unpack_u32(u);
-    xr_terminal_resize(agent->terminal, &window);
+    xr_pty_resize(agent->terminal, &window);
     return xr_unpack_done(u);
 }
 
@@ -241,7 +241,7 @@ bool xr_agent_receive(void *arg, uint32_t kind, struct xr_unpacker *u)
         xr_agent_send_machine(agent);
         return true;
     case XR_MSG_INPUT:
-        xr_inputs_put(agent->inputs, u->at, u->left);
+        xr_rank_input_put(agent->inputs, u->at, u->left);
         return true;
     case XR_MSG_DIED:
         return agent_receive_died(agent, u);

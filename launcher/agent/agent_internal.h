@@ -110,8 +110,8 @@ struct xr_agent {
 
     /* Streams: rank_output.c, rank_input.c. */
     struct xr_local_io io;
-    struct xr_outputs *outputs;
-    struct xr_inputs *inputs;
+    struct xr_rank_output *outputs;
+    struct xr_rank_input *inputs;
     int terminal; /* master of --pty's terminal, or -1 */
 
     /* The end: agent_terminate.c. */

@@ -111,9 +111,9 @@ static void on_quiet(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (agent->live || !xr_ranks_gone(agent) || xr_outputs_stalled(agent->outputs))
+    if (agent->live || !xr_ranks_gone(agent) || xr_rank_output_stalled(agent->outputs))
         return;
-    xr_outputs_close(agent->outputs);
+    xr_rank_output_close(agent->outputs);
     agent->outputs = NULL;
     xr_agent_check_done(agent);
 }
@@ -125,11 +125,11 @@ static void await_quiet(struct xr_agent *agent)
 
     if (!agent->drain_ns) {
         agent->drain_ns = rk_clock_ns();
-        xr_outputs_note_last(agent->outputs);
+        xr_rank_output_note_last(agent->outputs);
     } else if (rk_clock_ns() > agent->drain_ns + OUTSIDE_MS * 1000000ull) {
-        xr_outputs_cut(agent->outputs);
+        xr_rank_output_cut(agent->outputs);
     }
-    if (!xr_outputs_stalled(agent->outputs))
+    if (!xr_rank_output_stalled(agent->outputs))
         event_add(agent->on_quiet, &quiet);
 }
 
@@ -174,9 +174,9 @@ void xr_agent_check_done(struct xr_agent *agent)
             xr_agent_end(agent, XR_FAILURE_GRACE_MS);
         return;
     }
-    if (xr_outputs_open_count(agent->outputs))
+    if (xr_rank_output_open_count(agent->outputs))
         await_quiet(agent);
-    if (xr_outputs_open_count(agent->outputs))
+    if (xr_rank_output_open_count(agent->outputs))
         return;
     xr_agent_state_set(&agent->state, XR_AGENT_DONE);
     event_del(agent->on_grace);

@@ -148,7 +148,7 @@ static void pmi_clients_on_log(void *arg, uint32_t rank, int stream, const char 
     struct xr_agent *agent = arg;
     size_t left = strlen(text), n;
 
-    if (!agent->wire || xr_outputs_log(agent->outputs, rank, stream, text))
+    if (!agent->wire || xr_rank_output_log(agent->outputs, rank, stream, text))
         return;
     do {
         struct xr_packer p = {0};
@@ -182,7 +182,7 @@ static void agent_send_rpc(struct xr_agent *agent, enum xr_rpc what, uint32_t ra
 {
     /* The front end writes the new job's output, so that it must write ours too. */
     if (what == XR_RPC_SPAWN)
-        xr_outputs_share(agent->outputs);
+        xr_rank_output_share(agent->outputs);
     xr_rpc_table_send(agent->rpcs, what, rank, payload, done, agent, token);
 }
 

@@ -195,7 +195,7 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
         w->fresh_ns = now;
     w->timer_ns = now;
     /* No stall counts while the user has stopped the ranks, or does not read their output. */
-    if (w->held_ns || xr_outputs_stalled(agent->outputs)) {
+    if (w->held_ns || xr_rank_output_stalled(agent->outputs)) {
         w->fresh_ns = now;
         return;
     }

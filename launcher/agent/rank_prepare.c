@@ -78,7 +78,7 @@ static rank_status_t give_terminal(struct xr_agent *agent, uint32_t local, struc
     int master, slave, copies[2];
     rank_status_t st;
 
-    if (xr_terminal_open(&agent->job.window, &master, &slave)) {
+    if (xr_pty_open(&agent->job.window, &master, &slave)) {
         rk_error("no terminal for rank %u: %m", rank);
         return RANK_ERR_SYSTEM;
     }
@@ -91,9 +91,9 @@ static rank_status_t give_terminal(struct xr_agent *agent, uint32_t local, struc
     copies[1] = fcntl(master, F_DUPFD_CLOEXEC, 3);
     if (s->spec.fd[1] < 0 || s->spec.fd[2] < 0 || copies[0] < 0 || copies[1] < 0)
         return RANK_ERR_SYSTEM; /* the agent's end closes them */
-    st = xr_outputs_add_terminal(agent->outputs, local, copies[0]);
-    if (!st && xr_inputs_wanted(&agent->job, rank))
-        return xr_inputs_add_terminal(agent->inputs, copies[1]);
+    st = xr_rank_output_add_terminal(agent->outputs, local, copies[0]);
+    if (!st && xr_rank_input_wanted(&agent->job, rank))
+        return xr_rank_input_add_terminal(agent->inputs, copies[1]);
     close(copies[1]);
     return st;
 }
@@ -102,13 +102,13 @@ static rank_status_t give_pipes(struct xr_agent *agent, uint32_t local, int null
 {
     rank_status_t st = RANK_OK;
 
-    if (xr_inputs_wanted(&agent->job, agent->ranks[local].rank))
-        st = xr_inputs_add(agent->inputs, &s->spec.fd[0]);
+    if (xr_rank_input_wanted(&agent->job, agent->ranks[local].rank))
+        st = xr_rank_input_add(agent->inputs, &s->spec.fd[0]);
     else
         s->spec.fd[0] = null;
     if (!st)
-        st = xr_outputs_add(agent->outputs, local, 1, &s->spec.fd[1]);
-    return st ? st : xr_outputs_add(agent->outputs, local, 2, &s->spec.fd[2]);
+        st = xr_rank_output_add(agent->outputs, local, 1, &s->spec.fd[1]);
+    return st ? st : xr_rank_output_add(agent->outputs, local, 2, &s->spec.fd[2]);
 }
 
 rank_status_t xr_rank_prepare(struct xr_agent *agent, uint32_t local, char *const *env, int null,

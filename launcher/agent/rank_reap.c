@@ -37,7 +37,7 @@ static void on_rank_exit(struct xr_agent *agent, struct xr_rank *r, int status, 
         agent->clients--;
     if (agent->server && agent->state == XR_AGENT_RUNNING && (failed || (agent->had_clients && !r->connected)))
         xr_server_deliver_death(agent->server, r->rank, WIFSIGNALED(status));
-    xr_outputs_drain(agent->outputs, (uint32_t)(r - agent->ranks));
+    xr_rank_output_drain(agent->outputs, (uint32_t)(r - agent->ranks));
     xr_liveness_note(agent->gone, XR_FAILED_RANK, r->rank);
     /* Agents between this one and xrun take part in fences, but forward EXITED unread. */
     if (agent->fences && agent->nused > 1 && xr_kary_above(&agent->setup->shape, agent->node) != XR_NODE_FRONT)

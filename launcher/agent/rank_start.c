@@ -245,8 +245,8 @@ static rank_status_t open_rank_io(struct xr_agent *agent)
                                      .rank_of = rank_of,
                                      .on_progress = rank_start_on_progress,
                                      .arg = agent};
-    st = xr_outputs_open(&agent->io, &agent->outputs);
-    return st ? st : xr_inputs_open(&agent->io, agent->job.input == XR_INPUT_ALL, &agent->inputs);
+    st = xr_rank_output_open(&agent->io, &agent->outputs);
+    return st ? st : xr_rank_input_open(&agent->io, agent->job.input == XR_INPUT_ALL, &agent->inputs);
 }
 
 /* Count the ranks that run, and free what was prepared. Sets *code and text for one that did not start. */

@@ -150,7 +150,7 @@ bool xr_front_on_exited(struct front *f, struct xr_unpacker *u)
     xr_report_exited(f->report, rank, pid, status, lived, unfinished);
     xr_liveness_note(f->gone, XR_FAILED_RANK, rank);
     if (rank == f->job->pty) {
-        xr_user_terminal_close(f->terminal);
+        xr_user_tty_close(f->terminal);
         f->terminal = NULL;
     }
     failed = xr_exit_status_failed(status, unfinished);

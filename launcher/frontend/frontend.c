@@ -214,12 +214,12 @@ static void close_front(struct front *f)
     xr_tree_close(f->tree);
     xr_reader_close(f->reader);
     xr_stdin_credit_close(f->feed);
-    xr_user_terminal_close(f->terminal);
+    xr_user_tty_close(f->terminal);
     for (int i = 0; i < f->nsignals; i++)
         event_free(f->signals[i]);
     close_timers(f);
     xr_heartbeat_close(f->life);
-    xr_output_dir_close(f->files);
+    xr_out_files_close(f->files);
     xr_stream_close(f->out);
     xr_stream_close(f->err);
     xr_direct_close(f->direct);

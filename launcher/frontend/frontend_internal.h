@@ -101,10 +101,10 @@ struct front {
     /* streams */
     struct xr_stream *out, *err;
     struct xr_direct *direct;    /* NULL: all output passes through here */
-    struct xr_output_dir *files; /* NULL: output goes to out and err */
+    struct xr_out_files *files; /* NULL: output goes to out and err */
     struct xr_reader *reader;
     struct xr_stdin_credit *feed; /* with a reader */
-    struct xr_user_terminal *terminal; /* with --pty */
+    struct xr_user_tty *terminal; /* with --pty */
 
     /* signals and timers */
     struct event *signals[12];
@@ -207,7 +207,7 @@ void xr_front_on_stop_self(evutil_socket_t fd, short what, void *arg);
 rank_status_t xr_front_open_input(struct front *f);
 /* The ranks of a host read no more input. */
 void xr_front_close_input(struct front *f, uint32_t node);
-/* As on_lost of xr_output_dir_open. */
+/* As on_lost of xr_out_files_open. */
 void xr_front_on_output_lost(void *arg, const char *file, int error);
 /* Messages of agents. Each returns false if the message is malformed. */
 bool xr_front_on_output(struct front *f, struct xr_unpacker *u);

@@ -91,7 +91,7 @@ static rank_status_t send_job(struct front *f)
         st = xr_fence_open(f->tree, f->job, f->gone, XR_NODE_FRONT, NULL, NULL, &f->fences);
     label = xr_front_label_of(f);
     if (!st && f->options->output_dir)
-        st = xr_output_dir_open(f->base, f->options->output_dir, f->job->size, &label, xr_front_on_output_lost, f,
+        st = xr_out_files_open(f->base, f->options->output_dir, f->job->size, &label, xr_front_on_output_lost, f,
                                 &f->files);
     if (!st)
         st = xr_heartbeat_open(f->base, &life, f->job, f->err, &xr_front_life_ops, f, &f->life);

@@ -94,7 +94,7 @@ rank_status_t xr_place_size(const struct xr_options *o, const struct xr_plan *pl
     if (!xr_options_check_ranks(o, n, err, errlen))
         return RANK_ERR_ARG;
     if (o->output_dir && !o->where.dry_run &&
-        (!xr_place_files(o, plan, n, err, errlen) || !xr_output_dir_make(o->output_dir, n, err, errlen)))
+        (!xr_place_files(o, plan, n, err, errlen) || !xr_out_files_make(o->output_dir, n, err, errlen)))
         return RANK_ERR_SYSTEM;
     return RANK_OK;
 }

@@ -83,7 +83,7 @@ static void on_forward_signal(evutil_socket_t sig, short what, void *arg)
         event_del(f->stop_self);
     xr_front_forward(f, sig);
     if (sig == SIGCONT) {
-        xr_user_terminal_take(f->terminal);
+        xr_user_tty_take(f->terminal);
         xr_reader_wake(f->reader);
     }
 }
@@ -94,9 +94,9 @@ void xr_front_on_stop_self(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    xr_user_terminal_give_back(f->terminal);
+    xr_user_tty_give_back(f->terminal);
     raise(SIGSTOP); /* the SIGCONT that ends it is forwarded as any other */
-    xr_user_terminal_take(f->terminal);
+    xr_user_tty_take(f->terminal);
     xr_reader_wake(f->reader);
 }
 

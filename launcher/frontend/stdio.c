@@ -57,7 +57,7 @@ static void stdio_put_output(struct front *f, uint32_t rank, uint32_t stream, co
                              bool partial)
 {
     if (f->files)
-        xr_output_dir_put(f->files, rank, (int)stream, data, len, partial);
+        xr_out_files_put(f->files, rank, (int)stream, data, len, partial);
     else
         xr_stream_put(stream == 1 ? f->out : f->err, rank, data, len, partial);
 }
@@ -143,7 +143,7 @@ void xr_front_close_input(struct front *f, uint32_t node)
 {
     if (!f->feed || !xr_stdin_credit_reads(f->feed, node))
         return;
-    xr_reader_credit(f->reader, xr_stdin_credit_gone(f->feed, node));
+    xr_reader_credit(f->reader, xr_stdin_credit_end(f->feed, node));
     if (xr_stdin_credit_any(f->feed))
         return;
     xr_reader_close(f->reader);
@@ -189,7 +189,7 @@ rank_status_t xr_front_open_input(struct front *f)
     bool keys = f->job->input == XR_INPUT_ALL || f->job->input == f->job->pty;
 
     if (f->job->pty != XR_PTY_NONE) {
-        f->terminal = xr_user_terminal_open(f->base, keys, on_resize, f);
+        f->terminal = xr_user_tty_open(f->base, keys, on_resize, f);
         if (!f->terminal)
             return RANK_ERR_NO_MEMORY;
     }
@@ -201,7 +201,7 @@ rank_status_t xr_front_open_input(struct front *f)
     for (uint32_t i = 0; i < f->nnodes; i++) {
         if (f->job->input == XR_INPUT_ALL ? f->plan->placement.host[i].ranks == 0
                                           : f->job->host_of[f->job->input] != i)
-            xr_stdin_credit_gone(f->feed, i);
+            xr_stdin_credit_end(f->feed, i);
     }
     return xr_reader_open(f->base, STDIN_FILENO, stdio_on_input, f, &f->reader);
 }

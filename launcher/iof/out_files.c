@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 struct file {
-    struct xr_output_dir *all;
+    struct xr_out_files *all;
     struct xr_stream *stream; /* NULL: it cannot be written */
     int fd;
 };
 
-struct xr_output_dir {
+struct xr_out_files {
     char *dir;
     uint32_t n;
     struct file *files; /* two a rank */
@@ -76,7 +76,7 @@ static bool make_file(const char *path, char *err, size_t errlen)
     return ok;
 }
 
-bool xr_output_dir_make(const char *dir, uint32_t n, char *err, size_t errlen)
+bool xr_out_files_make(const char *dir, uint32_t n, char *err, size_t errlen)
 {
     bool ok = make_dirs(dir, err, errlen);
 
@@ -94,7 +94,7 @@ bool xr_output_dir_make(const char *dir, uint32_t n, char *err, size_t errlen)
 
 static void out_files_lose(struct file *f, int error)
 {
-    struct xr_output_dir *od = f->all;
+    struct xr_out_files *od = f->all;
     uint32_t i = (uint32_t)(f - od->files);
     char *path;
 
@@ -119,12 +119,12 @@ static void out_files_on_broken(void *arg, struct xr_stream *stream, int error)
 
 static const struct xr_stream_ops stream_ops = {out_files_on_drained, out_files_on_broken};
 
-rank_status_t xr_output_dir_open(struct event_base *base, const char *dir, uint32_t n,
+rank_status_t xr_out_files_open(struct event_base *base, const char *dir, uint32_t n,
                                  const struct xr_label *label,
                                  void (*on_lost)(void *arg, const char *file, int error), void *arg,
-                                 struct xr_output_dir **out)
+                                 struct xr_out_files **out)
 {
-    struct xr_output_dir *od = calloc(1, sizeof(*od));
+    struct xr_out_files *od = calloc(1, sizeof(*od));
     rank_status_t st = RANK_OK;
 
     if (!od)
@@ -134,7 +134,7 @@ rank_status_t xr_output_dir_open(struct event_base *base, const char *dir, uint3
     od->dir = strdup(dir);
     od->files = calloc(2 * (size_t)n, sizeof(*od->files));
     if (!od->dir || !od->files) {
-        xr_output_dir_close(od);
+        xr_out_files_close(od);
         return RANK_ERR_NO_MEMORY;
     }
     od->n = n;
@@ -154,14 +154,14 @@ rank_status_t xr_output_dir_open(struct event_base *base, const char *dir, uint3
         free(path);
     }
     if (st) {
-        xr_output_dir_close(od);
+        xr_out_files_close(od);
         return st;
     }
     *out = od;
     return RANK_OK;
 }
 
-void xr_output_dir_close(struct xr_output_dir *od)
+void xr_out_files_close(struct xr_out_files *od)
 {
     if (!od)
         return;
@@ -175,7 +175,7 @@ void xr_output_dir_close(struct xr_output_dir *od)
     free(od);
 }
 
-void xr_output_dir_put(struct xr_output_dir *od, uint32_t rank, int stream, const char *data,
+void xr_out_files_put(struct xr_out_files *od, uint32_t rank, int stream, const char *data,
                        size_t len, bool partial)
 {
     struct file *f;

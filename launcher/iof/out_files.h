@@ -15,20 +15,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct xr_output_dir;
+struct xr_out_files;
 
 /* Make dir and, for n ranks, all files, empty, before any process is started. Returns false with a text in err. */
-bool xr_output_dir_make(const char *dir, uint32_t n, char *err, size_t errlen);
+bool xr_out_files_make(const char *dir, uint32_t n, char *err, size_t errlen);
 
 /* Open the files for writing. on_lost is called once, for the first that cannot be written. */
-rank_status_t xr_output_dir_open(struct event_base *base, const char *dir, uint32_t n,
+rank_status_t xr_out_files_open(struct event_base *base, const char *dir, uint32_t n,
                                  const struct xr_label *label,
                                  void (*on_lost)(void *arg, const char *file, int error), void *arg,
-                                 struct xr_output_dir **out);
-void xr_output_dir_close(struct xr_output_dir *od);
+                                 struct xr_out_files **out);
+void xr_out_files_close(struct xr_out_files *od);
 
 /* Write output of a rank; arguments as in xr_stream_put. */
-void xr_output_dir_put(struct xr_output_dir *od, uint32_t rank, int stream, const char *data,
+void xr_out_files_put(struct xr_out_files *od, uint32_t rank, int stream, const char *data,
                        size_t len, bool partial);
 
 #endif

@@ -30,14 +30,14 @@
 static const struct timeval prompt_time = {0, 100000}, much_time = {0, 500000}, long_line_time = {2, 0};
 
 /* Forward the first n bytes of the buffer. */
-static void forward_bytes(struct xr_out_pipe *p, size_t n, uint32_t flags)
+static void forward_bytes(struct xr_output_pipe *p, size_t n, uint32_t flags)
 {
-    xr_outputs_forward(p->all, p, p->data, n, flags);
+    xr_rank_output_forward(p->all, p, p->data, n, flags);
     memmove(p->data, p->data + n, p->len - n);
     p->len -= n;
 }
 
-void xr_out_pipe_close(struct xr_out_pipe *p)
+void xr_output_pipe_close(struct xr_output_pipe *p)
 {
     if (p->fd >= 0) {
         event_free(p->ev);
@@ -53,27 +53,27 @@ void xr_out_pipe_close(struct xr_out_pipe *p)
 }
 
 /* The long line of a stream ended: forward the output of the other ranks. */
-static void release_stream(struct xr_outputs *all, int stream)
+static void release_stream(struct xr_rank_output *all, int stream)
 {
     all->owner[stream] = NULL;
     for (uint32_t i = 0; i < 2 * all->at->nlocal && !all->owner[stream]; i++) {
-        struct xr_out_pipe *p = &all->pipes[i];
+        struct xr_output_pipe *p = &all->pipes[i];
         if (!p->held || p->stream != stream)
             continue;
         p->held = false;
-        xr_out_pipe_forward(p, p->ended);
+        xr_output_pipe_forward(p, p->ended);
         if (p->ended && !p->held) {
             all->open--;
-            xr_out_pipe_close(p);
+            xr_output_pipe_close(p);
         } else if (!p->held && !all->stalled && p->fd >= 0) {
             event_add(p->ev, NULL);
         }
     }
 }
 
-void xr_out_pipe_forward(struct xr_out_pipe *p, bool all)
+void xr_output_pipe_forward(struct xr_output_pipe *p, bool all)
 {
-    struct xr_out_pipe **owner = &p->all->owner[p->stream];
+    struct xr_output_pipe **owner = &p->all->owner[p->stream];
     const char *nl;
     size_t lines;
 
@@ -103,7 +103,7 @@ void xr_out_pipe_forward(struct xr_out_pipe *p, bool all)
 }
 
 /* Enlarge pipe and buffer: fewer and longer reads and writes. */
-static void enlarge_pipe(struct xr_out_pipe *p)
+static void enlarge_pipe(struct xr_output_pipe *p)
 {
     if (p->large || p->terminal || p->all->large == LARGE_PIPES ||
         fcntl(p->fd, F_SETPIPE_SZ, LAST_BUFFER) < 0)
@@ -113,7 +113,7 @@ static void enlarge_pipe(struct xr_out_pipe *p)
 }
 
 /* Make room for a read: more if the last one filled the buffer. */
-static bool out_pipe_make_room(struct xr_out_pipe *p)
+static bool out_pipe_make_room(struct xr_output_pipe *p)
 {
     size_t cap = p->cap ? p->cap * 2 : FIRST_BUFFER;
     char *data;
@@ -131,12 +131,12 @@ static bool out_pipe_make_room(struct xr_out_pipe *p)
     return p->len < p->cap;
 }
 
-static void count_last_bytes(struct xr_out_pipe *p, size_t n)
+static void count_last_bytes(struct xr_output_pipe *p, size_t n)
 {
     p->last -= n < p->last ? n : p->last;
 }
 
-void xr_out_pipe_watch(struct xr_out_pipe *p)
+void xr_output_pipe_watch(struct xr_output_pipe *p)
 {
     bool passing = p->all->owner[p->stream] == p;
 
@@ -147,78 +147,78 @@ void xr_out_pipe_watch(struct xr_out_pipe *p)
     p->burst = 0;
 }
 
-void xr_out_pipe_finish(struct xr_out_pipe *p)
+void xr_output_pipe_finish(struct xr_output_pipe *p)
 {
     p->ended = true;
-    xr_out_pipe_forward(p, true);
+    xr_output_pipe_forward(p, true);
     event_del(p->ev);
     if (!p->held) {
         p->all->open--;
-        xr_out_pipe_close(p);
+        xr_output_pipe_close(p);
     }
 }
 
-bool xr_out_pipe_read(struct xr_out_pipe *p)
+bool xr_output_pipe_read(struct xr_output_pipe *p)
 {
-    struct xr_outputs *all = p->all;
+    struct xr_rank_output *all = p->all;
     ssize_t n;
 
     if (p->fd < 0 || p->held || all->stalled || p->ended)
         return false;
     if (!out_pipe_make_room(p)) {
         /* Out of memory: forward it as it is. */
-        xr_out_pipe_forward(p, true);
+        xr_output_pipe_forward(p, true);
         if (p->len == p->cap)
             return false;
     }
     n = read(p->fd, p->data + p->len, p->cap - p->len);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         /* Only now is it certain that the rank is silent, and not this process. */
-        xr_out_pipe_watch(p);
+        xr_output_pipe_watch(p);
         return false;
     }
     event_del(p->silence);
     if (n <= 0) {
-        xr_out_pipe_finish(p);
+        xr_output_pipe_finish(p);
         return false;
     }
     count_last_bytes(p, (size_t)n);
     p->len += (size_t)n;
     p->burst += (size_t)n;
     p->grow = p->len == p->cap && p->cap < LAST_BUFFER;
-    xr_out_pipe_forward(p, p->terminal);
+    xr_output_pipe_forward(p, p->terminal);
     if (p->held)
         event_del(p->ev);
     if (*all->at->wire && all->unacked > all->window && !all->stalled)
-        xr_outputs_stop(all);
+        xr_rank_output_stop(all);
     return true;
 }
 
 static void on_pipe_readable(evutil_socket_t fd, short what, void *arg)
 {
-    struct xr_out_pipe *p = arg;
-    struct xr_outputs *all = p->all;
+    struct xr_output_pipe *p = arg;
+    struct xr_rank_output *all = p->all;
 
     (void)fd;
     (void)what;
     /* Limit the rounds, so that other pipes get their turn. */
-    for (int i = 0; i < 4 && xr_out_pipe_read(p); i++)
+    for (int i = 0; i < 4 && xr_output_pipe_read(p); i++)
         ;
     all->at->on_progress(all->at->arg);
 }
 
 static void on_pipe_silence(evutil_socket_t fd, short what, void *arg)
 {
-    struct xr_out_pipe *p = arg;
+    struct xr_output_pipe *p = arg;
 
     (void)fd;
     (void)what;
-    xr_out_pipe_forward(p, true);
+    xr_output_pipe_forward(p, true);
     if (p->held) /* its wait may take long: do not poll meanwhile */
         event_del(p->ev);
 }
 
-rank_status_t xr_out_pipe_open(struct xr_out_pipe *p, struct xr_outputs *all, uint32_t rank, int stream, int fd)
+rank_status_t xr_output_pipe_open(struct xr_output_pipe *p, struct xr_rank_output *all, uint32_t rank, int stream, int fd)
 {
     p->all = all;
     p->rank = rank;

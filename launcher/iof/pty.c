@@ -11,7 +11,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-int xr_terminal_open(const struct xr_window *window, int *master, int *slave)
+int xr_pty_open(const struct xr_window *window, int *master, int *slave)
 {
     int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), error;
     char name[64];
@@ -23,7 +23,7 @@ int xr_terminal_open(const struct xr_window *window, int *master, int *slave)
     *slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (*slave < 0)
         goto failed;
-    xr_terminal_resize(fd, window);
+    xr_pty_resize(fd, window);
     *master = fd;
     return 0;
 
@@ -34,7 +34,7 @@ failed:
     return -1;
 }
 
-void xr_terminal_resize(int master, const struct xr_window *window)
+void xr_pty_resize(int master, const struct xr_window *window)
 {
     struct winsize size = {.ws_row = window->rows, .ws_col = window->cols};
 

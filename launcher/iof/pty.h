@@ -8,7 +8,7 @@
 #include "launcher/job/job.h"
 
 /* Open a terminal: the master's descriptor, and the rank's. Returns 0, or -1 with errno. */
-int xr_terminal_open(const struct xr_window *window, int *master, int *slave);
-void xr_terminal_resize(int master, const struct xr_window *window);
+int xr_pty_open(const struct xr_window *window, int *master, int *slave);
+void xr_pty_resize(int master, const struct xr_window *window);
 
 #endif

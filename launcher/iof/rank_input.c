@@ -17,14 +17,14 @@
 #include <unistd.h>
 
 struct input {
-    struct xr_inputs *all;
+    struct xr_rank_input *all;
     int fd; /* -1: closed */
     bool terminal;
     struct event *ev;
     size_t at; /* bytes of the buffer passed to it */
 };
 
-struct xr_inputs {
+struct xr_rank_input {
     const struct xr_local_io *at;
     struct input *list; /* [n] */
     uint32_t n, added;
@@ -40,7 +40,7 @@ struct xr_inputs {
 /* ---------------------------------------------------------------- buffer */
 
 /* Remove from the buffer what all ranks have received. */
-static void drop_consumed(struct xr_inputs *all)
+static void drop_consumed(struct xr_rank_input *all)
 {
     struct xr_packer p = {0};
     size_t least = all->len;
@@ -100,7 +100,7 @@ static void end_terminal(const struct input *in)
 static void rank_input_on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct input *in = arg;
-    struct xr_inputs *all = in->all;
+    struct xr_rank_input *all = in->all;
     size_t had = in->at;
     ssize_t n = 0;
 
@@ -126,14 +126,14 @@ static void rank_input_on_writable(evutil_socket_t fd, short what, void *arg)
 
 /* ------------------------------------------------------------ all inputs */
 
-bool xr_inputs_wanted(const struct xr_job *job, uint32_t rank)
+bool xr_rank_input_wanted(const struct xr_job *job, uint32_t rank)
 {
     return job->input == XR_INPUT_ALL || job->input == rank;
 }
 
-rank_status_t xr_inputs_open(const struct xr_local_io *at, bool each, struct xr_inputs **out)
+rank_status_t xr_rank_input_open(const struct xr_local_io *at, bool each, struct xr_rank_input **out)
 {
-    struct xr_inputs *all = calloc(1, sizeof(*all));
+    struct xr_rank_input *all = calloc(1, sizeof(*all));
 
     if (!all)
         return RANK_ERR_NO_MEMORY;
@@ -149,7 +149,7 @@ rank_status_t xr_inputs_open(const struct xr_local_io *at, bool each, struct xr_
     return RANK_OK;
 }
 
-rank_status_t xr_inputs_add_terminal(struct xr_inputs *all, int master)
+rank_status_t xr_rank_input_add_terminal(struct xr_rank_input *all, int master)
 {
     struct input *in = &all->list[all->added];
 
@@ -166,14 +166,14 @@ rank_status_t xr_inputs_add_terminal(struct xr_inputs *all, int master)
     return RANK_OK;
 }
 
-rank_status_t xr_inputs_add(struct xr_inputs *all, int *fd)
+rank_status_t xr_rank_input_add(struct xr_rank_input *all, int *fd)
 {
     rank_status_t st;
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC))
         return RANK_ERR_SYSTEM;
-    st = xr_inputs_add_terminal(all, ends[1]);
+    st = xr_rank_input_add_terminal(all, ends[1]);
     if (st) {
         close(ends[0]);
         return st;
@@ -183,7 +183,7 @@ rank_status_t xr_inputs_add(struct xr_inputs *all, int *fd)
     return RANK_OK;
 }
 
-void xr_inputs_close(struct xr_inputs *all)
+void xr_rank_input_close(struct xr_rank_input *all)
 {
     if (!all)
         return;
@@ -193,7 +193,7 @@ void xr_inputs_close(struct xr_inputs *all)
     free(all);
 }
 
-void xr_inputs_put(struct xr_inputs *all, const void *data, size_t len)
+void xr_rank_input_put(struct xr_rank_input *all, const void *data, size_t len)
 {
     if (!all || !all->open || all->ended)
         return;

@@ -21,21 +21,21 @@
 #define WHOLE_WINDOW (32 << 20)  /* of all hosts together */
 #define MOST_WINDOW (1 << 20)
 
-static void resume_reading(struct xr_outputs *all);
+static void resume_reading(struct xr_rank_output *all);
 
 /* ------------------------------------------------ direct standard output */
 
-static void show_direct(struct xr_outputs *all)
+static void show_direct(struct xr_rank_output *all)
 {
     atomic_store(&all->at->direct->written, xr_stream_written(all->direct));
     atomic_store(&all->at->direct->queued, xr_stream_backlog(all->direct));
     if (!all->stalled && xr_stream_backlog(all->direct))
-        xr_outputs_stop(all);
+        xr_rank_output_stop(all);
 }
 
 static void rank_output_on_drained(void *arg)
 {
-    struct xr_outputs *all = arg;
+    struct xr_rank_output *all = arg;
 
     show_direct(all);
     if (xr_stream_backlog(all->direct))
@@ -48,7 +48,7 @@ static void rank_output_on_drained(void *arg)
 /* The front end handles the error. Later output is dropped. */
 static void rank_output_on_broken(void *arg, struct xr_stream *stream, int error)
 {
-    struct xr_outputs *all = arg;
+    struct xr_rank_output *all = arg;
     struct xr_packer p = {0};
 
     (void)stream;
@@ -59,7 +59,7 @@ static void rank_output_on_broken(void *arg, struct xr_stream *stream, int error
         xr_packer_free(&p);
 }
 
-static rank_status_t open_direct(struct xr_outputs *all)
+static rank_status_t open_direct(struct xr_rank_output *all)
 {
     static const struct xr_label none;
     static const struct xr_stream_ops ops = {rank_output_on_drained, rank_output_on_broken};
@@ -70,7 +70,7 @@ static rank_status_t open_direct(struct xr_outputs *all)
 }
 
 /* Queued data go to the front end before its next message. */
-void xr_outputs_share(struct xr_outputs *all)
+void xr_rank_output_share(struct xr_rank_output *all)
 {
     size_t n = all && all->direct ? xr_stream_backlog(all->direct) : 0;
     struct xr_packer msg = {0};
@@ -99,7 +99,7 @@ void xr_outputs_share(struct xr_outputs *all)
         resume_reading(all);
 }
 
-bool xr_outputs_log(struct xr_outputs *all, uint32_t rank, int stream, const char *text)
+bool xr_rank_output_log(struct xr_rank_output *all, uint32_t rank, int stream, const char *text)
 {
     size_t len = strlen(text);
 
@@ -110,7 +110,7 @@ bool xr_outputs_log(struct xr_outputs *all, uint32_t rank, int stream, const cha
     return true;
 }
 
-void xr_outputs_forward(struct xr_outputs *all, const struct xr_out_pipe *from, const void *data, size_t n, uint32_t flags)
+void xr_rank_output_forward(struct xr_rank_output *all, const struct xr_output_pipe *from, const void *data, size_t n, uint32_t flags)
 {
     struct xr_conn *wire = *all->at->wire;
     struct xr_packer msg = {0};
@@ -128,7 +128,7 @@ void xr_outputs_forward(struct xr_outputs *all, const struct xr_out_pipe *from, 
     }
 }
 
-void xr_outputs_stop(struct xr_outputs *all)
+void xr_rank_output_stop(struct xr_rank_output *all)
 {
     all->stalled = true;
     for (uint32_t i = 0; i < 2 * all->at->nlocal; i++) {
@@ -140,15 +140,15 @@ void xr_outputs_stop(struct xr_outputs *all)
 }
 
 /* Takes ownership of fd. */
-static rank_status_t add_output(struct xr_outputs *all, uint32_t local, int stream, int fd)
+static rank_status_t add_output(struct xr_rank_output *all, uint32_t local, int stream, int fd)
 {
-    return xr_out_pipe_open(&all->pipes[2 * local + (uint32_t)stream - 1], all, all->at->rank_of(all->at->arg, local), stream,
+    return xr_output_pipe_open(&all->pipes[2 * local + (uint32_t)stream - 1], all, all->at->rank_of(all->at->arg, local), stream,
                             fd);
 }
 
-rank_status_t xr_outputs_open(const struct xr_local_io *at, struct xr_outputs **out)
+rank_status_t xr_rank_output_open(const struct xr_local_io *at, struct xr_rank_output **out)
 {
-    struct xr_outputs *all = calloc(1, sizeof(*all));
+    struct xr_rank_output *all = calloc(1, sizeof(*all));
 
     if (!all)
         return RANK_ERR_NO_MEMORY;
@@ -166,27 +166,27 @@ rank_status_t xr_outputs_open(const struct xr_local_io *at, struct xr_outputs **
     for (uint32_t i = 0; i < 2 * at->nlocal; i++)
         all->pipes[i].fd = -1;
     if (open_direct(all)) {
-        xr_outputs_close(all);
+        xr_rank_output_close(all);
         return RANK_ERR_NO_MEMORY;
     }
     *out = all;
     return RANK_OK;
 }
 
-void xr_outputs_close(struct xr_outputs *all)
+void xr_rank_output_close(struct xr_rank_output *all)
 {
     if (!all)
         return;
     for (uint32_t i = 0; i < 2 * all->at->nlocal; i++) {
         all->pipes[i].len = 0;
-        xr_out_pipe_close(&all->pipes[i]);
+        xr_output_pipe_close(&all->pipes[i]);
     }
     free(all->pipes);
     xr_stream_close(all->direct);
     free(all);
 }
 
-rank_status_t xr_outputs_add(struct xr_outputs *all, uint32_t local, int stream, int *fd)
+rank_status_t xr_rank_output_add(struct xr_rank_output *all, uint32_t local, int stream, int *fd)
 {
     rank_status_t st;
     int ends[2];
@@ -203,27 +203,27 @@ rank_status_t xr_outputs_add(struct xr_outputs *all, uint32_t local, int stream,
     return st;
 }
 
-rank_status_t xr_outputs_add_terminal(struct xr_outputs *all, uint32_t local, int master)
+rank_status_t xr_rank_output_add_terminal(struct xr_rank_output *all, uint32_t local, int master)
 {
     all->pipes[2 * local].terminal = true;
     return add_output(all, local, 1, master);
 }
 
-void xr_outputs_drain(struct xr_outputs *all, uint32_t local)
+void xr_rank_output_drain(struct xr_rank_output *all, uint32_t local)
 {
     for (uint32_t i = 2 * local; i < 2 * local + 2; i++) {
-        while (xr_out_pipe_read(&all->pipes[i]))
+        while (xr_output_pipe_read(&all->pipes[i]))
             ;
         /* All of its output was read, even if other processes hold the pipe. */
         if (all->pipes[i].fd >= 0 && !all->stalled)
-            xr_out_pipe_forward(&all->pipes[i], true);
+            xr_output_pipe_forward(&all->pipes[i], true);
     }
 }
 
-void xr_outputs_note_last(struct xr_outputs *all)
+void xr_rank_output_note_last(struct xr_rank_output *all)
 {
     for (uint32_t i = 0; all && i < 2 * all->at->nlocal; i++) {
-        struct xr_out_pipe *p = &all->pipes[i];
+        struct xr_output_pipe *p = &all->pipes[i];
         int n = 0;
 
         if (p->fd >= 0 && ioctl(p->fd, FIONREAD, &n) == 0 && n > 0)
@@ -231,39 +231,39 @@ void xr_outputs_note_last(struct xr_outputs *all)
     }
 }
 
-void xr_outputs_cut(struct xr_outputs *all)
+void xr_rank_output_cut(struct xr_rank_output *all)
 {
     for (uint32_t i = 0; all && i < 2 * all->at->nlocal; i++) {
-        struct xr_out_pipe *p = &all->pipes[i];
+        struct xr_output_pipe *p = &all->pipes[i];
 
         if (p->fd >= 0 && !p->ended && p->last == 0)
-            xr_out_pipe_finish(p);
+            xr_output_pipe_finish(p);
     }
 }
 
-uint32_t xr_outputs_open_count(const struct xr_outputs *all)
+uint32_t xr_rank_output_open_count(const struct xr_rank_output *all)
 {
     return all ? all->open + (all->direct && xr_stream_backlog(all->direct)) : 0;
 }
 
-bool xr_outputs_stalled(const struct xr_outputs *all)
+bool xr_rank_output_stalled(const struct xr_rank_output *all)
 {
     return all && all->stalled;
 }
 
-static void resume_reading(struct xr_outputs *all)
+static void resume_reading(struct xr_rank_output *all)
 {
     all->stalled = false;
     for (uint32_t i = 0; i < 2 * all->at->nlocal; i++) {
-        struct xr_out_pipe *p = &all->pipes[i];
+        struct xr_output_pipe *p = &all->pipes[i];
         if (p->fd < 0 || p->held || p->ended)
             continue;
         event_add(p->ev, NULL);
-        xr_out_pipe_watch(p);
+        xr_output_pipe_watch(p);
     }
 }
 
-void xr_outputs_taken(struct xr_outputs *all, uint32_t bytes)
+void xr_rank_output_taken(struct xr_rank_output *all, uint32_t bytes)
 {
     if (!all)
         return;
@@ -273,7 +273,7 @@ void xr_outputs_taken(struct xr_outputs *all, uint32_t bytes)
         resume_reading(all);
 }
 
-void xr_outputs_release(struct xr_outputs *all)
+void xr_rank_output_release(struct xr_rank_output *all)
 {
     if (!all)
         return;

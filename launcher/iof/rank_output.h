@@ -26,32 +26,32 @@ struct xr_local_io {
     void *arg;
 };
 
-struct xr_outputs;
+struct xr_rank_output;
 
 /* at must outlive the object. */
-rank_status_t xr_outputs_open(const struct xr_local_io *at, struct xr_outputs **out);
-void xr_outputs_close(struct xr_outputs *outputs);
+rank_status_t xr_rank_output_open(const struct xr_local_io *at, struct xr_rank_output **out);
+void xr_rank_output_close(struct xr_rank_output *outputs);
 /* Add a pipe for a stream (1 or 2) of the local-th rank: *fd is the rank's end. */
-rank_status_t xr_outputs_add(struct xr_outputs *outputs, uint32_t local, int stream, int *fd);
+rank_status_t xr_rank_output_add(struct xr_rank_output *outputs, uint32_t local, int stream, int *fd);
 /* Add its terminal instead, for both streams. Takes ownership of master. */
-rank_status_t xr_outputs_add_terminal(struct xr_outputs *outputs, uint32_t local, int master);
+rank_status_t xr_rank_output_add_terminal(struct xr_rank_output *outputs, uint32_t local, int master);
 /* Read what the rank's pipes hold now. */
-void xr_outputs_drain(struct xr_outputs *outputs, uint32_t local);
+void xr_rank_output_drain(struct xr_rank_output *outputs, uint32_t local);
 /* All processes of the job are gone: only what the pipes hold now still counts. */
-void xr_outputs_note_last(struct xr_outputs *outputs);
+void xr_rank_output_note_last(struct xr_rank_output *outputs);
 /* Stop reading pipes that processes outside the job keep open, once their last bytes are read. */
-void xr_outputs_cut(struct xr_outputs *outputs);
+void xr_rank_output_cut(struct xr_rank_output *outputs);
 /* Return the number of pipes that are still open. */
-uint32_t xr_outputs_open_count(const struct xr_outputs *outputs);
+uint32_t xr_rank_output_open_count(const struct xr_rank_output *outputs);
 /* Return whether reading stopped or data are queued because the user's reader is slow. */
-bool xr_outputs_stalled(const struct xr_outputs *outputs);
+bool xr_rank_output_stalled(const struct xr_rank_output *outputs);
 /* Other processes will write to standard output too: leave all of it to the front end from now on. */
-void xr_outputs_share(struct xr_outputs *outputs);
+void xr_rank_output_share(struct xr_rank_output *outputs);
 /* Write what a rank logged, if standard output is direct. */
-bool xr_outputs_log(struct xr_outputs *outputs, uint32_t rank, int stream, const char *text);
+bool xr_rank_output_log(struct xr_rank_output *outputs, uint32_t rank, int stream, const char *text);
 /* The front end has passed bytes on. */
-void xr_outputs_taken(struct xr_outputs *outputs, uint32_t bytes);
+void xr_rank_output_taken(struct xr_rank_output *outputs, uint32_t bytes);
 /* The output has no reader any more: discard it. */
-void xr_outputs_release(struct xr_outputs *outputs);
+void xr_rank_output_release(struct xr_rank_output *outputs);
 
 #endif

@@ -9,8 +9,8 @@
 #include "launcher/iof/rank_output.h"
 
 /* One stream of one rank. */
-struct xr_out_pipe {
-    struct xr_outputs *all;
+struct xr_output_pipe {
+    struct xr_rank_output *all;
     uint32_t rank;
     int stream;
     int fd; /* -1: ended */
@@ -27,10 +27,10 @@ struct xr_out_pipe {
 };
 
 /* All of this host. */
-struct xr_outputs {
+struct xr_rank_output {
     const struct xr_local_io *at;
-    struct xr_out_pipe *pipes; /* two a rank */
-    struct xr_out_pipe *owner[3]; /* by stream: the rank whose long line is passing */
+    struct xr_output_pipe *pipes; /* two a rank */
+    struct xr_output_pipe *owner[3]; /* by stream: the rank whose long line is passing */
     uint32_t open; /* pipes */
     struct xr_stream *direct; /* standard output, if the agent writes it */
     uint32_t large; /* pipes that were enlarged */
@@ -42,23 +42,23 @@ struct xr_outputs {
 /* ------------------------------------------------------------- rank_output.c */
 
 /* Send bytes of a stream to the front end, or write them if standard output is direct. */
-void xr_outputs_forward(struct xr_outputs *all, const struct xr_out_pipe *from, const void *data, size_t n, uint32_t flags);
+void xr_rank_output_forward(struct xr_rank_output *all, const struct xr_output_pipe *from, const void *data, size_t n, uint32_t flags);
 /* Stop reading all pipes: too much is queued or unacknowledged. */
-void xr_outputs_stop(struct xr_outputs *all);
+void xr_rank_output_stop(struct xr_rank_output *all);
 
 /* ------------------------------------------------------------- output_pipe.c */
 
 /* Start to read fd. Takes ownership of fd. */
-rank_status_t xr_out_pipe_open(struct xr_out_pipe *pipe, struct xr_outputs *all, uint32_t rank, int stream, int fd);
+rank_status_t xr_output_pipe_open(struct xr_output_pipe *pipe, struct xr_rank_output *all, uint32_t rank, int stream, int fd);
 /* Close the descriptor. Data that are held stay. */
-void xr_out_pipe_close(struct xr_out_pipe *pipe);
+void xr_output_pipe_close(struct xr_output_pipe *pipe);
 /* Read once. Returns false if there is no more for now. */
-bool xr_out_pipe_read(struct xr_out_pipe *pipe);
+bool xr_output_pipe_read(struct xr_output_pipe *pipe);
 /* Forward what may be forwarded; all: also a partial line. */
-void xr_out_pipe_forward(struct xr_out_pipe *pipe, bool all);
+void xr_output_pipe_forward(struct xr_output_pipe *pipe, bool all);
 /* Start the timer of a partial line. */
-void xr_out_pipe_watch(struct xr_out_pipe *pipe);
+void xr_output_pipe_watch(struct xr_output_pipe *pipe);
 /* The stream ended: forward all and close. */
-void xr_out_pipe_finish(struct xr_out_pipe *pipe);
+void xr_output_pipe_finish(struct xr_output_pipe *pipe);
 
 #endif

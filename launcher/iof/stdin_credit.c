@@ -64,7 +64,7 @@ uint32_t xr_stdin_credit_taken(struct xr_stdin_credit *f, uint32_t host, uint32_
     return slowest ? credit(f) : 0;
 }
 
-uint32_t xr_stdin_credit_gone(struct xr_stdin_credit *f, uint32_t host)
+uint32_t xr_stdin_credit_end(struct xr_stdin_credit *f, uint32_t host)
 {
     if (!xr_stdin_credit_reads(f, host))
         return 0;

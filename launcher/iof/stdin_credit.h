@@ -21,7 +21,7 @@ void xr_stdin_credit_close(struct xr_stdin_credit *feed);
 void xr_stdin_credit_sent(struct xr_stdin_credit *feed, uint32_t bytes);
 /* A host has taken more bytes, or reads no more. Returns how many the slowest host has taken since the last call. */
 uint32_t xr_stdin_credit_taken(struct xr_stdin_credit *feed, uint32_t host, uint32_t bytes);
-uint32_t xr_stdin_credit_gone(struct xr_stdin_credit *feed, uint32_t host);
+uint32_t xr_stdin_credit_end(struct xr_stdin_credit *feed, uint32_t host);
 /* Return whether this host, or any host, still reads. */
 bool xr_stdin_credit_reads(const struct xr_stdin_credit *feed, uint32_t host);
 bool xr_stdin_credit_any(const struct xr_stdin_credit *feed);

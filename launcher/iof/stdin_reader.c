@@ -38,7 +38,7 @@ static void resume_reader(struct xr_reader *r)
 
     if (!r->ev || !r->credit)
         return;
-    if (r->terminal && xr_terminal_is_others(r->fd)) /* a read would stop xrun */
+    if (r->terminal && xr_user_tty_is_others(r->fd)) /* a read would stop xrun */
         event_add(r->look, &soon);
     else
         event_add(r->ev, r->file ? &at_once : NULL);
@@ -75,7 +75,7 @@ static void stdin_reader_on_readable(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (r->terminal && xr_terminal_is_others(r->fd)) {
+    if (r->terminal && xr_user_tty_is_others(r->fd)) {
         resume_reader(r);
         return;
     }

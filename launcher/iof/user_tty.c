@@ -13,7 +13,7 @@
 /* Period at which a background process checks whether it is still in the background. */
 #define CHECK_MS 500
 
-struct xr_user_terminal {
+struct xr_user_tty {
     struct event *resized, *look;
     bool keys; /* keys are forwarded to the rank */
     bool taken;
@@ -22,7 +22,7 @@ struct xr_user_terminal {
     void *arg;
 };
 
-struct xr_window xr_user_window(void)
+struct xr_window xr_user_tty_window(void)
 {
     struct winsize size;
 
@@ -33,7 +33,7 @@ struct xr_window xr_user_window(void)
     return (struct xr_window){24, 80};
 }
 
-bool xr_terminal_is_others(int fd)
+bool xr_user_tty_is_others(int fd)
 {
     pid_t group = tcgetpgrp(fd);
 
@@ -44,25 +44,25 @@ static void on_tty_check(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
-    xr_user_terminal_take(arg);
+    xr_user_tty_take(arg);
 }
 
 static void on_window(evutil_socket_t sig, short what, void *arg)
 {
-    struct xr_user_terminal *t = arg;
-    struct xr_window window = xr_user_window();
+    struct xr_user_tty *t = arg;
+    struct xr_window window = xr_user_tty_window();
 
     (void)sig;
     (void)what;
     t->on_resize(t->arg, &window);
 }
 
-struct xr_user_terminal *xr_user_terminal_open(struct event_base *base, bool keys,
+struct xr_user_tty *xr_user_tty_open(struct event_base *base, bool keys,
                                                void (*on_resize)(void *arg,
                                                                  const struct xr_window *window),
                                                void *arg)
 {
-    struct xr_user_terminal *t = calloc(1, sizeof(*t));
+    struct xr_user_tty *t = calloc(1, sizeof(*t));
 
     if (!t)
         return NULL;
@@ -72,14 +72,14 @@ struct xr_user_terminal *xr_user_terminal_open(struct event_base *base, bool key
     t->resized = evsignal_new(base, SIGWINCH, on_window, t);
     t->look = evtimer_new(base, on_tty_check, t);
     if (!t->resized || !t->look || event_add(t->resized, NULL)) {
-        xr_user_terminal_close(t);
+        xr_user_tty_close(t);
         return NULL;
     }
-    xr_user_terminal_take(t);
+    xr_user_tty_take(t);
     return t;
 }
 
-void xr_user_terminal_take(struct xr_user_terminal *t)
+void xr_user_tty_take(struct xr_user_tty *t)
 {
     const struct timeval soon = {0, CHECK_MS * 1000};
     struct termios raw;
@@ -87,7 +87,7 @@ void xr_user_terminal_take(struct xr_user_terminal *t)
     if (!t || !t->keys || t->taken)
         return;
     /* Changing a terminal from the background would stop xrun. */
-    if (xr_terminal_is_others(STDIN_FILENO)) {
+    if (xr_user_tty_is_others(STDIN_FILENO)) {
         event_add(t->look, &soon);
         return;
     }
@@ -99,7 +99,7 @@ void xr_user_terminal_take(struct xr_user_terminal *t)
     t->taken = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
 }
 
-void xr_user_terminal_give_back(struct xr_user_terminal *t)
+void xr_user_tty_give_back(struct xr_user_tty *t)
 {
     if (!t)
         return;
@@ -107,16 +107,16 @@ void xr_user_terminal_give_back(struct xr_user_terminal *t)
     if (!t->taken)
         return;
     t->taken = false;
-    if (!xr_terminal_is_others(STDIN_FILENO))
+    if (!xr_user_tty_is_others(STDIN_FILENO))
         tcsetattr(STDIN_FILENO, TCSADRAIN, &t->own);
 }
 
-void xr_user_terminal_close(struct xr_user_terminal *t)
+void xr_user_tty_close(struct xr_user_tty *t)
 {
     if (!t)
         return;
     if (t->look)
-        xr_user_terminal_give_back(t);
+        xr_user_tty_give_back(t);
     if (t->resized)
         event_free(t->resized);
     if (t->look)

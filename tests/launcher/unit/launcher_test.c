@@ -162,14 +162,14 @@ static void slowest_feeds(void **state)
     assert_int_equal(xr_stdin_credit_taken(f, 1, 30), 0);
     assert_int_equal(xr_stdin_credit_taken(f, 2, 50), 30);
     assert_int_equal(xr_stdin_credit_taken(f, 1, 60), 20);
-    assert_int_equal(xr_stdin_credit_gone(f, 2), 40);
+    assert_int_equal(xr_stdin_credit_end(f, 2), 40);
     assert_int_equal(xr_stdin_credit_taken(f, 2, 10), 0); /* it is gone */
     assert_int_equal(xr_stdin_credit_taken(f, 1, 500), 10); /* no more than was sent */
     assert_int_equal(xr_stdin_credit_taken(f, 7, 1), 0);
     xr_stdin_credit_sent(f, 5);
-    assert_int_equal(xr_stdin_credit_gone(f, 0), 0);
+    assert_int_equal(xr_stdin_credit_end(f, 0), 0);
     assert_true(xr_stdin_credit_reads(f, 1));
-    assert_int_equal(xr_stdin_credit_gone(f, 1), 5); /* no rank waits for it any more */
+    assert_int_equal(xr_stdin_credit_end(f, 1), 5); /* no rank waits for it any more */
     assert_false(xr_stdin_credit_any(f));
     xr_stdin_credit_close(f);
     xr_stdin_credit_close(NULL);
