@@ -95,7 +95,7 @@ static void agent_on_branch_output(void *arg, uint32_t node, const char *line)
     fprintf(stderr, "%s: %s\n", agent->setup->names[node], line);
 }
 
-static const struct xr_branch_ops branch_ops = {agent_on_branch_failed, agent_on_branch_output};
+static const struct xr_launch_ops branch_ops = {agent_on_branch_failed, agent_on_branch_output};
 
 /* srun has started the agents below. They get our address from xrun. */
 static void agent_send_listener(struct xr_agent *agent)

@@ -75,9 +75,9 @@ int xr_agent_remote_main(void)
     }
     if (chdir("/"))
         rk_error("cannot go to /: %m");
-    fd = step && xr_parent_lookup_ask(&setup, XR_CONNECT_MS, text, sizeof(text)) != RANK_OK
+    fd = step && xr_parent_lookup_request(&setup, XR_CONNECT_MS, text, sizeof(text)) != RANK_OK
              ? -1
-             : xr_listener_enter(&setup, XR_CONNECT_MS, text, sizeof(text));
+             : xr_connect_parent(&setup, XR_CONNECT_MS, text, sizeof(text));
     if (fd < 0) {
         rk_error("%s", text);
         xr_setup_clear(&setup);

@@ -170,7 +170,7 @@ static int connect_any(struct xr_setup *s, size_t n, uint64_t end)
     return fd;
 }
 
-int xr_listener_enter(struct xr_setup *s, int ms, char *err, size_t errlen)
+int xr_connect_parent(struct xr_setup *s, int ms, char *err, size_t errlen)
 {
     uint64_t end = rk_clock_ns() + (uint64_t)ms * 1000000u;
     size_t n = 0;

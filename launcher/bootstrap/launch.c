@@ -19,7 +19,7 @@ struct xr_launch {
     struct xr_ssh *starter;
     struct xr_srun *step; /* replaces starter inside Slurm */
     struct xr_parent_lookup *lookup; /* present with step */
-    const struct xr_branch_ops *ops;
+    const struct xr_launch_ops *ops;
     void *arg;
     uint32_t unauthenticated; /* peers of the closed listener */
 };
@@ -29,7 +29,7 @@ static void on_agent(void *arg, uint32_t node, int fd, const struct xr_seals *se
     struct xr_launch *b = arg;
 
     if (b->lookup && xr_parent_lookup_wants(b->lookup, node)) {
-        xr_parent_lookup_take(b->lookup, node, fd, seals);
+        xr_parent_lookup_add(b->lookup, node, fd, seals);
         return;
     }
     /* Reject a second connection of a node, or one that is not a child. */
@@ -104,7 +104,7 @@ static rank_status_t start_each(struct event_base *base, struct xr_launch *b, ui
 
 rank_status_t xr_launch_open(struct event_base *base, struct xr_tree *tree,
                                const struct xr_setup *setup, uint32_t skip,
-                               const struct xr_branch_ops *ops, void *arg,
+                               const struct xr_launch_ops *ops, void *arg,
                                struct xr_launch **out, char *err, size_t errlen)
 {
     struct xr_launch *b = calloc(1, sizeof(*b));
@@ -198,9 +198,9 @@ bool xr_launch_take_listener(struct xr_launch *b, struct xr_unpacker *u)
     return b && (!b->lookup || xr_parent_lookup_receive(b->lookup, u));
 }
 
-const char *xr_launch_words(const struct xr_launch *b)
+const char *xr_launch_reason(const struct xr_launch *b)
 {
-    return b ? xr_srun_words(b->step) : "";
+    return b ? xr_srun_reason(b->step) : "";
 }
 
 const char *xr_launch_killed(const struct xr_launch *b)

@@ -24,7 +24,7 @@
 struct xr_launch;
 
 /* node is XR_NODE_ALL for the one command that starts all agents. */
-struct xr_branch_ops {
+struct xr_launch_ops {
     /* The agent did not connect, or sent a malformed handshake; text is a line. */
     void (*on_failed)(void *arg, uint32_t node, const char *text);
     /* A line of output of the command that started the agent. */
@@ -38,7 +38,7 @@ struct xr_branch_ops {
  */
 rank_status_t xr_launch_open(struct event_base *base, struct xr_tree *tree,
                                const struct xr_setup *setup, uint32_t skip,
-                               const struct xr_branch_ops *ops, void *arg,
+                               const struct xr_launch_ops *ops, void *arg,
                                struct xr_launch **out, char *err, size_t errlen);
 /*
  * Handle XR_MSG_LISTENER of a descendant: pass its listener's address to the agents that wait for it. Returns false
@@ -50,7 +50,7 @@ void xr_launch_pack_listener(const struct xr_launch *branches, uint32_t node, in
 /* A descendant is in the tree, by any route. */
 void xr_launch_connected(struct xr_launch *branches, uint32_t node);
 /* Return the last message of the command that starts all agents, or "". NULL is accepted. */
-const char *xr_launch_words(const struct xr_launch *branches);
+const char *xr_launch_reason(const struct xr_launch *branches);
 /* Return the text that this command was killed, or "". NULL is accepted. */
 const char *xr_launch_killed(const struct xr_launch *branches);
 /* No-op if NULL. Kills the commands that still run. */

@@ -39,6 +39,6 @@ uint32_t xr_listener_unauthenticated(const struct xr_listener *listener);
  * The agent's side: connect to the parent named in setup, authenticate both ends and set setup->seals. Blocks for about
  * ms at most. Returns the socket, or -1 with a text in err.
  */
-int xr_listener_enter(struct xr_setup *setup, int ms, char *err, size_t errlen);
+int xr_connect_parent(struct xr_setup *setup, int ms, char *err, size_t errlen);
 
 #endif

@@ -73,7 +73,7 @@ bool xr_parent_lookup_wants(const struct xr_parent_lookup *s, uint32_t node)
     return node < s->shape.nodes && xr_kary_above(&s->shape, node) != XR_NODE_FRONT;
 }
 
-void xr_parent_lookup_take(struct xr_parent_lookup *s, uint32_t node, int fd, const struct xr_seals *seals)
+void xr_parent_lookup_add(struct xr_parent_lookup *s, uint32_t node, int fd, const struct xr_seals *seals)
 {
     struct waiting_agent *g = &s->agents[node], *parent = &s->agents[xr_kary_above(&s->shape, node)];
 
@@ -208,14 +208,14 @@ static rank_status_t parent_lookup_take_answer(int fd, struct xr_setup *s)
     return st;
 }
 
-rank_status_t xr_parent_lookup_ask(struct xr_setup *s, int ms, char *err, size_t errlen)
+rank_status_t xr_parent_lookup_request(struct xr_setup *s, int ms, char *err, size_t errlen)
 {
     rank_status_t st;
     int fd;
 
     if (xr_kary_above(&s->shape, s->node) == XR_NODE_FRONT)
         return RANK_OK;
-    fd = xr_listener_enter(s, ms, err, errlen);
+    fd = xr_connect_parent(s, ms, err, errlen);
     if (fd < 0)
         return RANK_ERR_SYSTEM;
     xr_keepalive_enable(fd);

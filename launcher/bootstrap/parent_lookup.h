@@ -25,7 +25,7 @@ void xr_parent_lookup_close(struct xr_parent_lookup *lookup);
 /* Return whether the node has its parent elsewhere. */
 bool xr_parent_lookup_wants(const struct xr_parent_lookup *lookup, uint32_t node);
 /* Such a node connected. Takes ownership of fd. Its answer is sealed. */
-void xr_parent_lookup_take(struct xr_parent_lookup *lookup, uint32_t node, int fd, const struct xr_seals *seals);
+void xr_parent_lookup_add(struct xr_parent_lookup *lookup, uint32_t node, int fd, const struct xr_seals *seals);
 /* Handle XR_MSG_LISTENER: a node's listener is open. Returns false if the message is malformed. */
 bool xr_parent_lookup_receive(struct xr_parent_lookup *lookup, struct xr_unpacker *u);
 
@@ -37,6 +37,6 @@ void xr_parent_lookup_pack(char *const *addresses, uint32_t port, uint32_t node,
  * connect takes about ms at most; the answer takes as long as xrun waits for all hosts, and at most until xrun
  * ends.
  */
-rank_status_t xr_parent_lookup_ask(struct xr_setup *setup, int ms, char *err, size_t errlen);
+rank_status_t xr_parent_lookup_request(struct xr_setup *setup, int ms, char *err, size_t errlen);
 
 #endif

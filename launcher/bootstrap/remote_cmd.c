@@ -15,8 +15,8 @@
 #define KEPT 1024 /* bytes of its last output that are kept */
 #define LAST_READS 64 /* reads of that, after its end */
 
-struct xr_command {
-    const struct xr_command_ops *ops;
+struct xr_remote_cmd {
+    const struct xr_remote_cmd_ops *ops;
     void *arg;
     pid_t pid; /* 0: not running */
     int status;
@@ -29,7 +29,7 @@ struct xr_command {
 
 /* ------------------------------------------------------------------ output */
 
-static void pass_lines(struct xr_command *c, bool all)
+static void pass_lines(struct xr_remote_cmd *c, bool all)
 {
     char *nl;
 
@@ -47,7 +47,7 @@ static void pass_lines(struct xr_command *c, bool all)
     }
 }
 
-void xr_command_pass(struct xr_command *c)
+void xr_remote_cmd_pass(struct xr_remote_cmd *c)
 {
     if (!c)
         return;
@@ -55,7 +55,7 @@ void xr_command_pass(struct xr_command *c)
     pass_lines(c, c->ended && !c->output);
 }
 
-const char *xr_command_last(struct xr_command *c)
+const char *xr_remote_cmd_last(struct xr_remote_cmd *c)
 {
     char *at;
 
@@ -75,7 +75,7 @@ static void remote_cmd_shut(struct event **ev)
     *ev = NULL;
 }
 
-static void remote_cmd_settle(struct xr_command *c)
+static void remote_cmd_settle(struct xr_remote_cmd *c)
 {
     if (!c->ended || c->output)
         return;
@@ -85,7 +85,7 @@ static void remote_cmd_settle(struct xr_command *c)
 }
 
 /* Read output once. Returns false if there is no more for now. */
-static bool take_output(struct xr_command *c)
+static bool take_output(struct xr_remote_cmd *c)
 {
     ssize_t n;
 
@@ -116,7 +116,7 @@ static void remote_cmd_on_output(evutil_socket_t fd, short what, void *arg)
 
 static void remote_cmd_on_input(evutil_socket_t fd, short what, void *arg)
 {
-    struct xr_command *c = arg;
+    struct xr_remote_cmd *c = arg;
     int n = evbuffer_write(c->queue, fd);
 
     (void)what;
@@ -126,7 +126,7 @@ static void remote_cmd_on_input(evutil_socket_t fd, short what, void *arg)
 
 /* ---------------------------------------------------------------------- start */
 
-static bool remote_cmd_watch(struct event_base *base, struct xr_command *c, int input, int output)
+static bool remote_cmd_watch(struct event_base *base, struct xr_remote_cmd *c, int input, int output)
 {
     evutil_make_socket_nonblocking(input);
     evutil_make_socket_nonblocking(output);
@@ -139,7 +139,7 @@ static bool remote_cmd_watch(struct event_base *base, struct xr_command *c, int 
     return c->input && c->output && !event_add(c->input, NULL) && !event_add(c->output, NULL);
 }
 
-static bool fill_queue(struct xr_command *c, const struct xr_setup *setup, uint32_t node)
+static bool fill_queue(struct xr_remote_cmd *c, const struct xr_setup *setup, uint32_t node)
 {
     struct xr_packer words = {0};
     bool ok;
@@ -151,7 +151,7 @@ static bool fill_queue(struct xr_command *c, const struct xr_setup *setup, uint3
     return ok;
 }
 
-static pid_t remote_cmd_run(const struct xr_command_start *start, struct xr_spawner *spawner, int in, int out,
+static pid_t remote_cmd_run(const struct xr_remote_cmd_start *start, struct xr_spawner *spawner, int in, int out,
                  const char **step)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC), pidfd = -1;
@@ -181,17 +181,17 @@ static void close_pair(const int *fd)
     }
 }
 
-rank_status_t xr_command_start(struct event_base *base, struct xr_spawner *spawner,
-                               const struct xr_command_start *start, const struct xr_command_ops *ops,
-                               void *arg, struct xr_command **out, char *err, size_t errlen)
+rank_status_t xr_remote_cmd_start(struct event_base *base, struct xr_spawner *spawner,
+                               const struct xr_remote_cmd_start *start, const struct xr_remote_cmd_ops *ops,
+                               void *arg, struct xr_remote_cmd **out, char *err, size_t errlen)
 {
-    struct xr_command *c = calloc(1, sizeof(*c));
+    struct xr_remote_cmd *c = calloc(1, sizeof(*c));
     int in[2] = {-1, -1}, words[2] = {-1, -1};
     const char *step = "pipe";
 
     if (!c || !fill_queue(c, start->setup, start->node)) {
         snprintf(err, errlen, "cannot start %s: out of memory", start->path);
-        xr_command_close(c);
+        xr_remote_cmd_close(c);
         return RANK_ERR_NO_MEMORY;
     }
     c->ops = ops;
@@ -204,7 +204,7 @@ rank_status_t xr_command_start(struct event_base *base, struct xr_spawner *spawn
         c->pid = 0;
         close_pair(in);
         close_pair(words);
-        xr_command_close(c);
+        xr_remote_cmd_close(c);
         return RANK_ERR_SYSTEM;
     }
     close(in[0]);
@@ -214,11 +214,11 @@ rank_status_t xr_command_start(struct event_base *base, struct xr_spawner *spawn
         return RANK_OK;
     }
     snprintf(err, errlen, "cannot watch %s: out of memory", start->path);
-    xr_command_close(c);
+    xr_remote_cmd_close(c);
     return RANK_ERR_NO_MEMORY;
 }
 
-bool xr_command_reaped(struct xr_command *c, pid_t pid, int status)
+bool xr_remote_cmd_reaped(struct xr_remote_cmd *c, pid_t pid, int status)
 {
     if (!c || pid <= 0 || c->pid != pid)
         return false;
@@ -232,12 +232,12 @@ bool xr_command_reaped(struct xr_command *c, pid_t pid, int status)
     return true;
 }
 
-pid_t xr_command_pid(const struct xr_command *c)
+pid_t xr_remote_cmd_pid(const struct xr_remote_cmd *c)
 {
     return c ? c->pid : 0;
 }
 
-void xr_command_close(struct xr_command *c)
+void xr_remote_cmd_close(struct xr_remote_cmd *c)
 {
     if (!c)
         return;

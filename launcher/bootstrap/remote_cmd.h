@@ -14,16 +14,16 @@
 #include <event2/event.h>
 #include <sys/types.h>
 
-struct xr_command;
+struct xr_remote_cmd;
 
-struct xr_command_ops {
-    /* A line of its output; see xr_command_pass. */
+struct xr_remote_cmd_ops {
+    /* A line of its output; see xr_remote_cmd_pass. */
     void (*on_line)(void *arg, const char *line);
     /* It has been reaped, and all of its output has been read. */
     void (*on_end)(void *arg, int status);
 };
 
-struct xr_command_start {
+struct xr_remote_cmd_start {
     const char *path;
     char *const *argv, *const *env;
     const struct xr_setup *setup; /* sent on standard input: the launch parameters of this node */
@@ -31,20 +31,20 @@ struct xr_command_start {
 };
 
 /* Returns RANK_ERR_SYSTEM or RANK_ERR_NO_MEMORY with a text in err. */
-rank_status_t xr_command_start(struct event_base *base, struct xr_spawner *spawner,
-                               const struct xr_command_start *start, const struct xr_command_ops *ops,
-                               void *arg, struct xr_command **out, char *err, size_t errlen);
+rank_status_t xr_remote_cmd_start(struct event_base *base, struct xr_spawner *spawner,
+                               const struct xr_remote_cmd_start *start, const struct xr_remote_cmd_ops *ops,
+                               void *arg, struct xr_remote_cmd **out, char *err, size_t errlen);
 /* No-op if NULL. Kills it if it still runs. */
-void xr_command_close(struct xr_command *command);
+void xr_remote_cmd_close(struct xr_remote_cmd *command);
 
 /* Pass lines on as they arrive, beginning with the kept ones. No-op if NULL. */
-void xr_command_pass(struct xr_command *command);
+void xr_remote_cmd_pass(struct xr_remote_cmd *command);
 /* Return the last line kept: most programs put the reason for their end there. */
-const char *xr_command_last(struct xr_command *command);
+const char *xr_remote_cmd_last(struct xr_remote_cmd *command);
 
 /* Handle the end of a child process. Returns true if it was this one. NULL is accepted. */
-bool xr_command_reaped(struct xr_command *command, pid_t pid, int status);
+bool xr_remote_cmd_reaped(struct xr_remote_cmd *command, pid_t pid, int status);
 /* Return its pid, or 0 if it does not run or is NULL. */
-pid_t xr_command_pid(const struct xr_command *command);
+pid_t xr_remote_cmd_pid(const struct xr_remote_cmd *command);
 
 #endif

@@ -25,7 +25,7 @@ struct xr_srun {
     void *arg;
     bool *connected; /* [setup->shape.nodes] */
     uint32_t missing;
-    struct xr_command *run;
+    struct xr_remote_cmd *run;
     struct xr_spawner spawner;
     struct event *verbose_timer;
     char **user_words, *path;
@@ -63,12 +63,12 @@ static void srun_on_line(void *arg, const char *line)
         s->ops->on_output(s->arg, line);
 }
 
-const char *xr_srun_words(struct xr_srun *s)
+const char *xr_srun_reason(struct xr_srun *s)
 {
     if (!s)
         return "";
     s->examining = true;
-    xr_command_pass(s->run);
+    xr_remote_cmd_pass(s->run);
     return s->reason;
 }
 
@@ -101,7 +101,7 @@ static void srun_on_end(void *arg, int status)
 
     if (!s->missing)
         return;
-    xr_srun_words(s);
+    xr_srun_reason(s);
     name_missing(s, names, sizeof(names));
     if (WIFSIGNALED(status))
         snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(status));
@@ -113,7 +113,7 @@ static void srun_on_end(void *arg, int status)
     s->ops->on_failed(s->arg, text);
 }
 
-static const struct xr_command_ops command_ops = {srun_on_line, srun_on_end};
+static const struct xr_remote_cmd_ops command_ops = {srun_on_line, srun_on_end};
 
 static void on_verbose_time(evutil_socket_t fd, short what, void *arg)
 {
@@ -121,7 +121,7 @@ static void on_verbose_time(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    xr_command_pass(s->run);
+    xr_remote_cmd_pass(s->run);
 }
 
 /* ----------------------------------------------------------------- start */
@@ -189,8 +189,8 @@ static rank_status_t srun_run(struct xr_srun *s, struct event_base *base, char *
     argv[n++] = s->setup->program;
     argv[n++] = process;
     argv[n] = NULL;
-    code = xr_command_start(base, &s->spawner,
-                            &(struct xr_command_start){.path = s->path,
+    code = xr_remote_cmd_start(base, &s->spawner,
+                            &(struct xr_remote_cmd_start){.path = s->path,
                                                        .argv = argv,
                                                        .env = s->env,
                                                        .setup = s->setup,
@@ -235,7 +235,7 @@ void xr_srun_close(struct xr_srun *s)
         return;
     if (s->verbose_timer)
         event_free(s->verbose_timer);
-    xr_command_close(s->run);
+    xr_remote_cmd_close(s->run);
     xr_strv_free(s->env);
     free(s->connected);
     free(s->nodelist);
@@ -252,18 +252,18 @@ void xr_srun_connected(struct xr_srun *s, uint32_t node)
     if (--s->missing)
         return;
     event_del(s->verbose_timer);
-    xr_command_pass(s->run);
+    xr_remote_cmd_pass(s->run);
 }
 
 void xr_srun_shut(struct xr_srun *s)
 {
-    if (s && s->missing && xr_command_pid(s->run) > 0)
-        kill(xr_command_pid(s->run), SIGTERM);
+    if (s && s->missing && xr_remote_cmd_pid(s->run) > 0)
+        kill(xr_remote_cmd_pid(s->run), SIGTERM);
 }
 
 bool xr_srun_reaped(struct xr_srun *s, pid_t pid, int status)
 {
-    if (!s || !xr_command_reaped(s->run, pid, status))
+    if (!s || !xr_remote_cmd_reaped(s->run, pid, status))
         return false;
     /* srun's helper holds its output back until the agents are killed. */
     if (WIFSIGNALED(status))
@@ -273,5 +273,5 @@ bool xr_srun_reaped(struct xr_srun *s, pid_t pid, int status)
 
 pid_t xr_srun_pid(const struct xr_srun *s)
 {
-    return s ? xr_command_pid(s->run) : 0;
+    return s ? xr_remote_cmd_pid(s->run) : 0;
 }

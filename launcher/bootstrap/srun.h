@@ -43,7 +43,7 @@ bool xr_srun_reaped(struct xr_srun *step, pid_t pid, int status);
 pid_t xr_srun_pid(const struct xr_srun *step);
 
 /* Return the line of srun that best explains its end, or "". NULL is accepted. */
-const char *xr_srun_words(struct xr_srun *step);
+const char *xr_srun_reason(struct xr_srun *step);
 
 /* Return the text that srun was killed, or "". Slurm may then end the agents, or not. NULL is accepted. */
 const char *xr_srun_killed(const struct xr_srun *step);

@@ -19,7 +19,7 @@ extern char **environ;
 struct command {
     struct xr_ssh *starter;
     uint32_t node;
-    struct xr_command *run; /* NULL: not started */
+    struct xr_remote_cmd *run; /* NULL: not started */
     bool connected, reported;
 };
 
@@ -73,7 +73,7 @@ static bool is_ssh(const char *command)
 
 static void report_failed(struct command *c, int status)
 {
-    const char *agent = c->starter->setup->agent, *output = xr_command_last(c->run), *sep = *output ? ": " : "";
+    const char *agent = c->starter->setup->agent, *output = xr_remote_cmd_last(c->run), *sep = *output ? ": " : "";
     char *text;
     int n;
 
@@ -107,7 +107,7 @@ static void ssh_on_end(void *arg, int status)
         report_failed(c, status);
 }
 
-static const struct xr_command_ops command_ops = {ssh_on_line, ssh_on_end};
+static const struct xr_remote_cmd_ops command_ops = {ssh_on_line, ssh_on_end};
 
 /* ---------------------------------------------------------------- start */
 
@@ -175,8 +175,8 @@ static rank_status_t start_line(struct xr_ssh *s, uint32_t node, char **words, c
         return RANK_ERR_NO_MEMORY;
     c->starter = s;
     c->node = node;
-    st = xr_command_start(s->base, &s->spawner,
-                          &(struct xr_command_start){.path = s->path,
+    st = xr_remote_cmd_start(s->base, &s->spawner,
+                          &(struct xr_remote_cmd_start){.path = s->path,
                                                      .argv = line,
                                                      .env = environ,
                                                      .setup = s->setup,
@@ -207,13 +207,13 @@ void xr_ssh_connected(struct xr_ssh *s, uint32_t node)
     if (!c || !c->run)
         return;
     c->connected = true;
-    xr_command_pass(c->run);
+    xr_remote_cmd_pass(c->run);
 }
 
 bool xr_ssh_reaped(struct xr_ssh *s, pid_t pid, int status)
 {
     for (uint32_t i = 0; s && i < s->n; i++) {
-        if (xr_command_reaped(s->commands[i].run, pid, status))
+        if (xr_remote_cmd_reaped(s->commands[i].run, pid, status))
             return true;
     }
     return false;
@@ -222,7 +222,7 @@ bool xr_ssh_reaped(struct xr_ssh *s, pid_t pid, int status)
 bool xr_ssh_has(const struct xr_ssh *s, pid_t pid)
 {
     for (uint32_t i = 0; s && pid > 0 && i < s->n; i++) {
-        if (xr_command_pid(s->commands[i].run) == pid)
+        if (xr_remote_cmd_pid(s->commands[i].run) == pid)
             return true;
     }
     return false;
@@ -233,7 +233,7 @@ size_t xr_ssh_pids(const struct xr_ssh *s, pid_t *pids, size_t max)
     size_t n = 0;
 
     for (uint32_t i = 0; s && i < s->n; i++) {
-        pid_t pid = xr_command_pid(s->commands[i].run);
+        pid_t pid = xr_remote_cmd_pid(s->commands[i].run);
         if (pid <= 0)
             continue;
         if (pids && n == max)
@@ -249,16 +249,16 @@ void xr_ssh_kill(struct xr_ssh *s, uint32_t node)
 {
     struct command *c = command_of(s, node);
 
-    if (c && xr_command_pid(c->run) > 0)
-        kill(xr_command_pid(c->run), SIGKILL);
+    if (c && xr_remote_cmd_pid(c->run) > 0)
+        kill(xr_remote_cmd_pid(c->run), SIGKILL);
 }
 
 void xr_ssh_give_up(struct xr_ssh *s)
 {
     for (uint32_t i = 0; s && i < s->n; i++) {
         struct command *c = &s->commands[i];
-        if (!c->connected && xr_command_pid(c->run) > 0)
-            kill(xr_command_pid(c->run), SIGKILL);
+        if (!c->connected && xr_remote_cmd_pid(c->run) > 0)
+            kill(xr_remote_cmd_pid(c->run), SIGKILL);
     }
 }
 
@@ -288,7 +288,7 @@ void xr_ssh_close(struct xr_ssh *s)
     if (!s)
         return;
     for (uint32_t i = 0; i < s->n; i++)
-        xr_command_close(s->commands[i].run);
+        xr_remote_cmd_close(s->commands[i].run);
     free(s->commands);
     free(s->path);
     free(s);

@@ -91,7 +91,7 @@ void xr_front_refuse(struct front *f, int code, const char *text)
     xr_front_end_job_by(f, SIGTERM, 0);
 }
 
-void xr_front_on_branch_failed(void *arg, uint32_t node, const char *text)
+void xr_front_on_launch_failed(void *arg, uint32_t node, const char *text)
 {
     struct front *f = arg;
     bool ending = xr_job_is_ending(f->state);
@@ -254,7 +254,7 @@ static const char *reason_of_loss(const struct front *f, const char *why)
     bool given = why && *why;
 
     if (!xr_front_launched(f) && !given) /* srun ends connected agents if it cannot start another one */
-        why = xr_launch_words(f->branches);
+        why = xr_launch_reason(f->branches);
     if (!(why && *why) && *xr_launch_killed(f->branches))
         why = xr_launch_killed(f->branches);
     return why ? why : "";
@@ -296,6 +296,6 @@ bool xr_front_on_node_text(struct front *f, uint32_t kind, struct xr_unpacker *u
     if (kind == XR_MSG_LOST)
         xr_front_lose_agent(f, node, text);
     else
-        xr_front_on_branch_failed(f, node, text);
+        xr_front_on_launch_failed(f, node, text);
     return true;
 }

@@ -178,8 +178,8 @@ void xr_front_on_blame(evutil_socket_t fd, short what, void *arg);
 void xr_front_refuse(struct front *f, int code, const char *text);
 /* A job that is connected with this one failed with that exit code. */
 void xr_front_end_connected(struct front *f, int code);
-/* As on_failed in struct xr_branch_ops. */
-void xr_front_on_branch_failed(void *arg, uint32_t node, const char *text);
+/* As on_failed in struct xr_launch_ops. */
+void xr_front_on_launch_failed(void *arg, uint32_t node, const char *text);
 /* An agent is lost with all agents below it. why: NULL or empty if it ended in order. */
 void xr_front_lose_agent(struct front *f, uint32_t top, const char *why);
 /* Messages of agents. Each returns false if the message is malformed. */

@@ -158,7 +158,7 @@ static void launch_job_on_branch_said(void *arg, uint32_t node, const char *line
         xr_stream_print(f->err, "%s", line);
 }
 
-static const struct xr_branch_ops branch_ops = {xr_front_on_branch_failed, launch_job_on_branch_said};
+static const struct xr_launch_ops branch_ops = {xr_front_on_launch_failed, launch_job_on_branch_said};
 
 /*
  * Refuse hosts that are one machine under two names, unless the placement allows that. Slurm's nodes differ. Returns

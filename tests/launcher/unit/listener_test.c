@@ -191,7 +191,7 @@ static int enter(uint32_t throws, bool stays, int ms, char *err, size_t errlen)
     assert_int_equal(getsockname(p.fd, (struct sockaddr *)&at, &len), 0);
     setup.port = ntohs(at.sin_port);
     assert_int_equal(pthread_create(&thread, NULL, be_parent, &p), 0);
-    fd = xr_listener_enter(&setup, ms, err, errlen);
+    fd = xr_connect_parent(&setup, ms, err, errlen);
     shutdown(p.fd, SHUT_RDWR);
     pthread_join(thread, NULL);
     close(p.fd);
