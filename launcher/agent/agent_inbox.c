@@ -263,7 +263,7 @@ bool xr_agent_receive(void *arg, uint32_t kind, struct xr_unpacker *u)
         return agent_receive_targets(agent, u);
     case XR_MSG_DMODEX_REQUEST:
     case XR_MSG_DMODEX_REPLY:
-        return agent->dmodex && xr_dmodex_take(agent->dmodex, kind, u);
+        return agent->dmodex && xr_dmodex_receive(agent->dmodex, kind, u);
     case XR_MSG_RPC_DONE:
         return agent->rpcs && xr_rpc_table_take(agent->rpcs, u);
     case XR_MSG_OTHER_DIED:

@@ -179,7 +179,7 @@ rank_status_t xr_agent_load_machine(struct xr_agent *agent, char *err, size_t er
 
 /* pmi_clients.c: callbacks of the servers for PMIx and PMI-1 clients. */
 extern const struct xr_server_events xr_clients_server_events;
-extern const struct xr_dmodex_ops xr_clients_modex_ops;
+extern const struct xr_dmodex_ops xr_clients_dmodex_ops;
 extern const struct xr_pmi1_ops xr_clients_pmi1_ops[2]; /* [1]: with other hosts */
 void xr_clients_fence_done(void *arg, void *token, int status, const void *data, size_t len);
 

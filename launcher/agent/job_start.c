@@ -108,7 +108,7 @@ static rank_status_t prepare_job(struct xr_agent *agent)
     if (!st)
         st = xr_rpc_table_open(agent->tree, agent->node, &agent->rpcs);
     return st ? st
-              : xr_dmodex_open(agent->base, agent->tree, agent->gone, agent->node, &xr_clients_modex_ops, agent,
+              : xr_dmodex_open(agent->base, agent->tree, agent->gone, agent->node, &xr_clients_dmodex_ops, agent,
                                 &agent->dmodex);
 }
 

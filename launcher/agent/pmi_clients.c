@@ -279,16 +279,16 @@ static void pmi_clients_on_modex(void *arg, uint32_t rank, uint32_t timeout_s, v
 
     /* libpmix finds the data of this host's ranks itself. */
     if (agent->job.host_of[rank] == agent->node)
-        xr_server_modex_done(agent->server, token, XR_FOUND_NEVER, NULL, 0);
+        xr_server_dmodex_done(agent->server, token, XR_FOUND_NEVER, NULL, 0);
     else
-        xr_dmodex_ask(agent->dmodex, agent->job.host_of[rank], rank, timeout_s, token);
+        xr_dmodex_request(agent->dmodex, agent->job.host_of[rank], rank, timeout_s, token);
 }
 
 static void on_modex_answer(void *arg, void *token, enum xr_found found, const void *data, size_t len)
 {
     struct xr_agent *agent = arg;
 
-    xr_server_modex_done(agent->server, token, found, data, len);
+    xr_server_dmodex_done(agent->server, token, found, data, len);
 }
 
 static void pmi_clients_on_asked(void *arg, uint32_t rank, uint32_t id)
@@ -399,7 +399,7 @@ const struct xr_server_events xr_clients_server_events = {
     .process = on_process,
     .ended = on_ended,
     .busy = on_busy};
-const struct xr_dmodex_ops xr_clients_modex_ops = {on_modex_answer, pmi_clients_on_asked, on_modex_ended};
+const struct xr_dmodex_ops xr_clients_dmodex_ops = {on_modex_answer, pmi_clients_on_asked, on_modex_ended};
 
 /* On one host nothing is exchanged. */
 const struct xr_pmi1_ops xr_clients_pmi1_ops[2] = {

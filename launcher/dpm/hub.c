@@ -50,7 +50,7 @@ static bool hub_handle(struct xr_hub *h, struct xr_hub_job *j, enum xr_hub_messa
     case XR_UP_EVENT:
         return hub_on_notice(h, j, u);
     case XR_UP_DMODEX:
-        return xr_hub_on_modex(h, j, u);
+        return xr_hub_on_dmodex(h, j, u);
     case XR_UP_FAILING:
         code = (int)xr_unpack_u32(u);
         if (!xr_unpack_done(u))
@@ -105,7 +105,7 @@ void xr_hub_close(struct xr_hub *h)
 {
     if (!h)
         return;
-    xr_hub_free_modex(h);
+    xr_hub_free_dmodex(h);
     xr_group_ops_close(h->group_ops);
     xr_nameserver_close(h->names);
     xr_hub_free_jobs(h);

@@ -64,7 +64,7 @@ static struct modex_request *hub_dmodex_add(struct xr_hub *h, const struct xr_rp
     return q;
 }
 
-void xr_hub_request_modex(struct xr_hub *h, const struct xr_rpc_origin *from, struct xr_unpacker *u)
+void xr_hub_request_dmodex(struct xr_hub *h, const struct xr_rpc_origin *from, struct xr_unpacker *u)
 {
     const char *id = xr_unpack_string(u);
     uint32_t rank = xr_unpack_u32(u), timeout_s = xr_unpack_u32(u);
@@ -96,7 +96,7 @@ void xr_hub_request_modex(struct xr_hub *h, const struct xr_rpc_origin *from, st
     h->ops->send(h->arg, to->number, XR_DOWN_DMODEX, &p);
 }
 
-bool xr_hub_on_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
+bool xr_hub_on_dmodex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u)
 {
     uint32_t id = xr_unpack_u32(u), found = xr_unpack_u32(u);
     struct xr_rpc_origin from;
@@ -118,7 +118,7 @@ bool xr_hub_on_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker 
     return true; /* no match: the request has ended */
 }
 
-void xr_hub_drop_modex(struct xr_hub *h, uint32_t job)
+void xr_hub_drop_dmodex(struct xr_hub *h, uint32_t job)
 {
     struct rk_link *l, *next;
 
@@ -129,7 +129,7 @@ void xr_hub_drop_modex(struct xr_hub *h, uint32_t job)
     }
 }
 
-void xr_hub_free_modex(struct xr_hub *h)
+void xr_hub_free_dmodex(struct xr_hub *h)
 {
     while (!rk_list_empty(&h->dmodex_requests))
         hub_dmodex_drop(rk_list_entry(h->dmodex_requests.next, struct modex_request, link));

@@ -171,7 +171,7 @@ static void end_job(struct xr_hub *h, struct xr_hub_job *j, int code, bool ran)
     xr_group_ops_rank_ended(h->group_ops, j->number, XR_ALL_RANKS);
     if (ran && j->has_info)
         send_end(h, j, XR_ALL_RANKS, false);
-    xr_hub_drop_modex(h, j->number);
+    xr_hub_drop_dmodex(h, j->number);
     recheck_stalled(h);
     if (code && ran && !h->continue_on_failure)
         xr_hub_end_others(h, j->number, false, code, XR_FAILURE_GRACE_MS, 0);

@@ -102,11 +102,11 @@ void xr_hub_answer_with(struct xr_hub *h, const struct xr_rpc_origin *to, enum x
 void xr_hub_answer_spawn(struct xr_hub *h, struct xr_hub_job *j, enum xr_rpc_status status);
 
 /* hub_dmodex.c: modex requests for ranks of other jobs. */
-void xr_hub_request_modex(struct xr_hub *h, const struct xr_rpc_origin *from, struct xr_unpacker *u);
-bool xr_hub_on_modex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
+void xr_hub_request_dmodex(struct xr_hub *h, const struct xr_rpc_origin *from, struct xr_unpacker *u);
+bool xr_hub_on_dmodex(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);
 /* A job has ended: drop the requests from it and to it. */
-void xr_hub_drop_modex(struct xr_hub *h, uint32_t job);
-void xr_hub_free_modex(struct xr_hub *h);
+void xr_hub_drop_dmodex(struct xr_hub *h, uint32_t job);
+void xr_hub_free_dmodex(struct xr_hub *h);
 
 /* hub_exit.c: ranks and jobs that end. */
 bool xr_hub_on_ended(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacker *u);

@@ -150,7 +150,7 @@ bool xr_hub_on_request(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacke
         xr_group_ops_join(h->group_ops, what, &from, u);
         return true;
     case XR_RPC_MODEX:
-        xr_hub_request_modex(h, &from, u);
+        xr_hub_request_dmodex(h, &from, u);
         return true;
     case XR_RPC_SPAWN:
         hub_requests_start(h, j, &from, rank, u);

@@ -74,7 +74,7 @@ static bool job_link_take_modex(struct front *f, struct xr_unpacker *u)
     if (node == XR_NO_HOST || f->nodes[node].done || f->nodes[node].gone)
         job_link_on_modex(f, token, XR_FOUND_NEVER, NULL, 0);
     else
-        xr_dmodex_ask(f->link->dmodex, node, rank, timeout_s, token);
+        xr_dmodex_request(f->link->dmodex, node, rank, timeout_s, token);
     return true;
 }
 
@@ -287,7 +287,7 @@ bool xr_job_link_take(struct front *f, uint32_t kind, struct xr_unpacker *u)
     if (!xr_front_launched(f))
         return false;
     if (kind == XR_MSG_DMODEX_REPLY)
-        return xr_dmodex_take(f->link->dmodex, kind, u);
+        return xr_dmodex_receive(f->link->dmodex, kind, u);
     xr_pack_raw(&p, u->at, u->left);
     return job_link_send(f, XR_UP_RPC, &p);
 }

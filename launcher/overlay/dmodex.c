@@ -92,7 +92,7 @@ static void dmodex_answer(struct xr_dmodex_table *m, uint32_t node, uint32_t id,
     xr_tree_send(m->tree, node, XR_MSG_DMODEX_REPLY, &p);
 }
 
-void xr_dmodex_ask(struct xr_dmodex_table *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token)
+void xr_dmodex_request(struct xr_dmodex_table *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token)
 {
     const struct timeval late = {(time_t)timeout_s, 0};
     struct dmodex_request *q = xr_liveness(m->gone, XR_FAILED_AGENT, node) ? NULL : dmodex_add(m, &m->outgoing, node, rank);
@@ -133,7 +133,7 @@ void xr_dmodex_ended(struct xr_dmodex_table *m, uint32_t rank)
     }
 }
 
-bool xr_dmodex_take(struct xr_dmodex_table *m, uint32_t kind, struct xr_unpacker *u)
+bool xr_dmodex_receive(struct xr_dmodex_table *m, uint32_t kind, struct xr_unpacker *u)
 {
     uint32_t a = xr_unpack_u32(u), b = xr_unpack_u32(u), rank;
     struct dmodex_request *q;

@@ -18,7 +18,7 @@ enum xr_found { XR_FOUND, XR_FOUND_NEVER, XR_FOUND_LATE /* the request timed out
 struct xr_dmodex_table;
 
 struct xr_dmodex_ops {
-    /* The answer to xr_dmodex_ask, or that there is none. */
+    /* The answer to xr_dmodex_request, or that there is none. */
     void (*on_answer)(void *arg, void *token, enum xr_found found, const void *data, size_t len);
     /* A remote rank requests the data of a rank of this host. Call xr_dmodex_found with the id, now or later. */
     void (*on_asked)(void *arg, uint32_t rank, uint32_t id);
@@ -33,12 +33,12 @@ rank_status_t xr_dmodex_open(struct event_base *base, struct xr_tree *tree, stru
 void xr_dmodex_close(struct xr_dmodex_table *m);
 
 /* Request from node what rank committed. It times out after timeout_s seconds (0: never). */
-void xr_dmodex_ask(struct xr_dmodex_table *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token);
+void xr_dmodex_request(struct xr_dmodex_table *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token);
 /* Answer an incoming request. A second answer is dropped. */
 void xr_dmodex_found(struct xr_dmodex_table *m, uint32_t id, bool found, const void *data, size_t len);
 /* A rank of this host lives but will not commit any more: calls on_ended for each request for it. */
 void xr_dmodex_ended(struct xr_dmodex_table *m, uint32_t rank);
 /* Handle XR_MSG_DMODEX_REQUEST or _ANSWER. Returns false if the message is malformed. */
-bool xr_dmodex_take(struct xr_dmodex_table *m, uint32_t kind, struct xr_unpacker *u);
+bool xr_dmodex_receive(struct xr_dmodex_table *m, uint32_t kind, struct xr_unpacker *u);
 
 #endif

@@ -38,7 +38,7 @@ static void on_given(void *arg)
     free(g);
 }
 
-void xr_server_modex_done(struct xr_server *server, void *token, enum xr_found found, const void *data,
+void xr_server_dmodex_done(struct xr_server *server, void *token, enum xr_found found, const void *data,
                           size_t len)
 {
     struct modex *m = token;
@@ -76,7 +76,7 @@ static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_rpc_call *
         status = PMIX_ERROR;
     if (!xr_server_has_job(server, a->modex->job))
         xr_job_queries_forget_unknown(&server->queries, a->modex->job);
-    xr_server_modex_done(server, a->modex,
+    xr_server_dmodex_done(server, a->modex,
                          status == PMIX_SUCCESS       ? XR_FOUND
                          : status == PMIX_ERR_TIMEOUT ? XR_FOUND_LATE
                                                       : XR_FOUND_NEVER,
@@ -88,7 +88,7 @@ static void modex_forward(struct xr_server *server, struct modex *m)
     struct about *a = calloc(1, sizeof(*a));
 
     if (!a) {
-        xr_server_modex_done(server, m, XR_FOUND_NEVER, NULL, 0);
+        xr_server_dmodex_done(server, m, XR_FOUND_NEVER, NULL, 0);
         return;
     }
     a->modex = m;
@@ -110,10 +110,10 @@ static void pmix_dmodex_run(struct xr_post *post, void *arg)
     else if (m->job[0])
         modex_forward(server, m);
     else
-        xr_server_modex_done(server, m, XR_FOUND_NEVER, NULL, 0);
+        xr_server_dmodex_done(server, m, XR_FOUND_NEVER, NULL, 0);
 }
 
-pmix_status_t xr_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+pmix_status_t xr_upcall_dmodex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                               pmix_modex_cbfunc_t done, void *done_arg)
 {
     struct xr_server *server = xr_server_serving();

@@ -84,7 +84,7 @@ pmix_status_t xr_upcall_abort(const pmix_proc_t *proc, void *object, int status,
 pmix_status_t xr_upcall_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                               size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                               void *done_arg);
-pmix_status_t xr_upcall_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+pmix_status_t xr_upcall_dmodex(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
                               pmix_modex_cbfunc_t done, void *done_arg);
 pmix_status_t xr_upcall_register_events(pmix_status_t *codes, size_t ncodes,
                                         const pmix_info_t info[], size_t ninfo,

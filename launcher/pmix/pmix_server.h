@@ -53,7 +53,7 @@ struct xr_server_events {
                   size_t len, void *token);
     /* The time-out of a fence is over: do not answer it. */
     void (*fence_late)(void *arg, void *token);
-    /* A request for the committed data of a rank of another host. Answer it by xr_server_modex_done, within timeout_s
+    /* A request for the committed data of a rank of another host. Answer it by xr_server_dmodex_done, within timeout_s
      * unless that is 0. */
     void (*modex)(void *arg, uint32_t rank, uint32_t timeout_s, void *token);
     /* A rank of this host has raised an event for other hosts. */
@@ -124,7 +124,7 @@ void xr_server_run_posts(struct xr_server *server);
 /* Answer calls of clients. Frees token. status: not 0 if the fence has failed. */
 void xr_server_fence_done(struct xr_server *server, void *token, int status, const void *data,
                           size_t len);
-void xr_server_modex_done(struct xr_server *server, void *token, enum xr_found found, const void *data,
+void xr_server_dmodex_done(struct xr_server *server, void *token, enum xr_found found, const void *data,
                           size_t len);
 /* answer: as in rpc.h, or NULL. */
 void xr_server_rpc_done(struct xr_server *server, void *token, struct xr_unpacker *answer);

@@ -245,11 +245,11 @@ static void one(struct world *w, uint8_t kind, uint8_t from, const uint8_t *data
         xr_liveness_note(w->gone, (enum xr_liveness_what)(from % 3), from / 3);
         break;
     case 4:
-        xr_dmodex_take(w->dmodexes, from % 2 ? XR_MSG_DMODEX_REQUEST : XR_MSG_DMODEX_REPLY, &u);
+        xr_dmodex_receive(w->dmodexes, from % 2 ? XR_MSG_DMODEX_REQUEST : XR_MSG_DMODEX_REPLY, &u);
         break;
     case 5:
         pending++;
-        xr_dmodex_ask(w->dmodexes, from % NODES, from % RANKS, from & 1, &token);
+        xr_dmodex_request(w->dmodexes, from % NODES, from % RANKS, from & 1, &token);
         xr_dmodex_ended(w->dmodexes, from % RANKS);
         break;
     case 6:
