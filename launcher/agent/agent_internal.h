@@ -160,7 +160,7 @@ rank_status_t xr_ranks_start(struct xr_agent *agent, int *code, char *text, size
  */
 bool xr_ranks_reap(struct xr_agent *agent);
 /* Return whether no descendant is left. The commands that started the agents below do not count. */
-bool xr_ranks_gone(const struct xr_agent *agent);
+bool xr_ranks_all_ended(const struct xr_agent *agent);
 
 /* local_ranks.c: the rank of this host with this number in the job, or NULL. */
 struct xr_rank *xr_agent_rank(const struct xr_agent *agent, uint32_t rank);

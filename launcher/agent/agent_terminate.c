@@ -111,7 +111,7 @@ static void on_quiet(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    if (agent->live || !xr_ranks_gone(agent) || xr_rank_output_stalled(agent->outputs))
+    if (agent->live || !xr_ranks_all_ended(agent) || xr_rank_output_stalled(agent->outputs))
         return;
     xr_rank_output_close(agent->outputs);
     agent->outputs = NULL;
@@ -168,7 +168,7 @@ void xr_agent_check_done(struct xr_agent *agent)
         return;
     if (agent->nused > 1 && agent->nlocal)
         xr_liveness_note(agent->gone, XR_FAILED_HOST, agent->node);
-    if (!xr_ranks_gone(agent)) {
+    if (!xr_ranks_all_ended(agent)) {
         /* Processes that the ranks have left behind end with the job. */
         if (agent->state == XR_AGENT_RUNNING)
             xr_agent_end(agent, XR_FAILURE_GRACE_MS);

@@ -92,7 +92,7 @@ bool xr_ranks_reap(struct xr_agent *agent)
     return pmix_alive;
 }
 
-bool xr_ranks_gone(const struct xr_agent *agent)
+bool xr_ranks_all_ended(const struct xr_agent *agent)
 {
     siginfo_t info = {.si_pid = 0};
     size_t n = 0, kept = 0;

@@ -18,7 +18,7 @@
 
 static bool resolves_elsewhere(struct xr_local_host *h, const char *name);
 
-void xr_local_host_look(struct xr_local_host *h)
+void xr_local_host_find(struct xr_local_host *h)
 {
     memset(h, 0, sizeof(*h));
     h->elsewhere = resolves_elsewhere;

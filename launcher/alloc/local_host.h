@@ -17,7 +17,7 @@ struct xr_local_host {
     struct ifaddrs *addresses; /* loaded when first needed */
 };
 
-void xr_local_host_look(struct xr_local_host *here);
+void xr_local_host_find(struct xr_local_host *here);
 /* No-op if NULL. */
 void xr_local_host_clear(struct xr_local_host *here);
 

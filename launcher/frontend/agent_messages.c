@@ -302,4 +302,4 @@ static const struct xr_fence_table *fences_of(void *arg)
     return f->fences;
 }
 
-const struct xr_heartbeat_ops xr_front_life_ops = {send_to_agents, on_job_stalled, fences_of};
+const struct xr_heartbeat_ops xr_front_heartbeat_ops = {send_to_agents, on_job_stalled, fences_of};

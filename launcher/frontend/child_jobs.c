@@ -102,7 +102,7 @@ static void finish_if_over(struct child *c)
         f->orphans = true;
     }
     if (note_end(c) && code_of(status))
-        xr_front_judge(f, code_of(status));
+        xr_front_set_exit_code(f, code_of(status));
     child_jobs_drop(c);
     f->link->ops->leave(f);
 }

@@ -25,7 +25,7 @@ static void report_failure(struct front *f, const struct xr_failure *why)
     xr_stream_print(f->err, "xrun: error: rank %u (host %s, pid %u) %s after %s%s", why->rank,
                   xr_front_host_of(f, why->rank), why->pid, how, time,
                   f->options->go_on ? "; the others go on" : "; ending the job");
-    xr_front_judge(f, xr_exit_status_code(why->status, why->unfinished));
+    xr_front_set_exit_code(f, xr_exit_status_code(why->status, why->unfinished));
     if (!f->options->go_on)
         xr_front_end_job(f);
 }
@@ -56,7 +56,7 @@ static void blame_host(struct front *f)
         drop_blame(f);
 }
 
-void xr_front_on_blame(evutil_socket_t fd, short what, void *arg)
+void xr_front_on_root_cause(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd;
     (void)what;
@@ -87,7 +87,7 @@ void xr_front_refuse(struct front *f, int code, const char *text)
     if (xr_job_is_ending(f->state))
         return;
     xr_stream_print(f->err, "xrun: error: %s", text);
-    xr_front_judge(f, code);
+    xr_front_set_exit_code(f, code);
     xr_front_end_job_by(f, SIGTERM, 0);
 }
 
@@ -100,7 +100,7 @@ void xr_front_on_launch_failed(void *arg, uint32_t node, const char *text)
         xr_stream_print(f->err, "xrun: error: %s", text);
     else if (!ending)
         xr_stream_print(f->err, "xrun: error: host %s: %s", f->plan->hosts.host[node].name, text);
-    xr_front_judge(f, 1);
+    xr_front_set_exit_code(f, 1);
     if (!ending)
         xr_front_end_job_by(f, SIGTERM, 0);
 }
@@ -116,7 +116,7 @@ bool xr_front_on_refused(struct front *f, struct xr_unpacker *u)
         return true;
     xr_report_cause(f->report, "%s", text);
     xr_stream_print(f->err, "xrun: error: %s", text);
-    xr_front_judge(f, (int)code);
+    xr_front_set_exit_code(f, (int)code);
     if (f->nnodes > 1)
         xr_front_end_job_by(f, SIGTERM, 0); /* ranks may have started on other hosts */
     else if (!xr_job_is_done(f->state))
@@ -178,7 +178,7 @@ bool xr_front_on_abort(struct front *f, struct xr_unpacker *u)
                     text && *text ? ": " : "", text ? text : "");
     xr_stream_print(f->err, "xrun: error: rank %u (host %s, pid %u) aborted the job with code %d%s%s",
                   rank, xr_front_host_of(f, rank), pid, code, text && *text ? ": " : "", text ? text : "");
-    xr_front_judge(f, xr_exit_status_abort_code(code));
+    xr_front_set_exit_code(f, xr_exit_status_abort_code(code));
     xr_front_end_job(f);
     return true;
 }
@@ -190,7 +190,7 @@ void xr_front_end_connected(struct front *f, int code)
         return;
     xr_report_cause(f->report, "a job that is connected with this one failed");
     xr_stream_print(f->err, "xrun: error: a job that is connected with %s failed; ending the job", f->job->id);
-    xr_front_judge(f, code);
+    xr_front_set_exit_code(f, code);
     xr_front_end_job(f);
 }
 
@@ -208,7 +208,7 @@ bool xr_front_on_unsupervised(struct front *f, struct xr_unpacker *u)
     xr_report_cause(f->report, "the supervisor on %s was killed", xr_plan_name(f->plan, node));
     xr_stream_print(f->err, "xrun: error: the supervisor on %s was killed%s", xr_plan_name(f->plan, node),
                     f->options->go_on && f->nnodes > 1 ? "; its ranks end, the others go on" : "; ending the job");
-    xr_front_judge(f, 1);
+    xr_front_set_exit_code(f, 1);
     if (!f->options->go_on)
         xr_front_end_job(f);
     return true;
@@ -276,7 +276,7 @@ void xr_front_lose_agent(struct front *f, uint32_t top, const char *why)
         xr_stream_print(f->err, "xrun: error: the agent on %s died%s%s%s", xr_plan_name(f->plan, top),
                       *why ? ": " : "", why,
                       go_on && f->nnodes > 1 ? "; the others go on" : "; its ranks end with it");
-        xr_front_judge(f, 1);
+        xr_front_set_exit_code(f, 1);
     }
     xr_pack_u32(&p, top);
     xr_pack_string(&p, "");

@@ -100,7 +100,7 @@ static rank_status_t open_timers(struct front *f)
     f->stalled_output = evtimer_new(f->base, xr_front_on_stalled_output, f);
     f->launcher_wait = evtimer_new(f->base, xr_front_on_launcher_wait, f);
     f->announce_done = evtimer_new(f->base, xr_front_on_announce_done, f);
-    f->blame = evtimer_new(f->base, xr_front_on_blame, f);
+    f->blame = evtimer_new(f->base, xr_front_on_root_cause, f);
     f->escalate = evtimer_new(f->base, xr_front_on_escalate, f);
     f->stop_self = evtimer_new(f->base, xr_front_on_stop_self, f);
     return f->timeout && f->stalled_output && f->launcher_wait && f->announce_done && f->blame && f->escalate && f->stop_self
@@ -246,7 +246,7 @@ static void run_loop(struct front *f, int fd, rank_status_t st)
         st = xr_front_open_input(f);
     if (st) {
         rk_error("xrun cannot start: %s", rank_status_string(st));
-        xr_front_judge(f, 1);
+        xr_front_set_exit_code(f, 1);
         return;
     }
     start_clock(f);
@@ -268,9 +268,9 @@ static void finish_job(struct front *f, const struct earlier_children *before)
     end_processes(f, before);
     frontend_clean_shm(f);
     if (f->output_lost)
-        xr_front_judge(f, XR_EXIT_OUTPUT_LOST);
+        xr_front_set_exit_code(f, XR_EXIT_OUTPUT_LOST);
     if (!xr_report_write(f->report, f->code, f->output_lost))
-        xr_front_judge(f, XR_EXIT_OUTPUT_LOST);
+        xr_front_set_exit_code(f, XR_EXIT_OUTPUT_LOST);
     xr_report_close(f->report);
 }
 

@@ -143,7 +143,7 @@ static inline uint32_t xr_front_grace(const struct front *f, uint32_t dflt_ms)
 /* Enter the state. A transition that is not in the table of job_state.h is a bug. */
 void xr_front_enter(struct front *f, enum xr_job_state state);
 /* Set the exit code, unless it is final. */
-void xr_front_judge(struct front *f, int code);
+void xr_front_set_exit_code(struct front *f, int code);
 /* The host of a rank. NULL: the job is not launched, or has no such rank. */
 struct node *xr_front_node_of(struct front *f, uint32_t rank);
 const char *xr_front_host_of(const struct front *f, uint32_t rank);
@@ -173,7 +173,7 @@ void xr_front_on_escalate(evutil_socket_t fd, short what, void *arg);
 /* failure.c: */
 /* Report a pending failure now, for no better cause can follow. */
 void xr_front_report_cause(struct front *f);
-void xr_front_on_blame(evutil_socket_t fd, short what, void *arg);
+void xr_front_on_root_cause(evutil_socket_t fd, short what, void *arg);
 /* Report a line and end the job before it runs. No-op if it is ending. */
 void xr_front_refuse(struct front *f, int code, const char *text);
 /* A job that is connected with this one failed with that exit code. */
@@ -218,7 +218,7 @@ bool xr_front_on_input_closed(struct front *f, struct xr_unpacker *u);
 extern const struct xr_stream_ops xr_front_stream_ops;
 
 /* agent_messages.c: */
-extern const struct xr_heartbeat_ops xr_front_life_ops;
+extern const struct xr_heartbeat_ops xr_front_heartbeat_ops;
 extern const struct xr_tree_ops xr_front_tree_ops;
 void xr_front_on_announce_done(evutil_socket_t fd, short what, void *arg);
 

@@ -94,7 +94,7 @@ static rank_status_t send_job(struct front *f)
         st = xr_out_files_open(f->base, f->options->output_dir, f->job->size, &label, xr_front_on_output_lost, f,
                                 &f->files);
     if (!st)
-        st = xr_heartbeat_open(f->base, &life, f->job, f->err, &xr_front_life_ops, f, &f->life);
+        st = xr_heartbeat_open(f->base, &life, f->job, f->err, &xr_front_heartbeat_ops, f, &f->life);
     if (st)
         return st;
     xr_front_enter(f, XR_JOB_LAUNCHING);
@@ -207,7 +207,7 @@ static void on_hosts_complete(void *arg)
     if (xr_place_ranks(f->options, f->plan, text, sizeof(text))) {
         refuse_quoted(f, text);
     } else if (f->options->where.dry_run) {
-        xr_front_judge(f, 0);
+        xr_front_set_exit_code(f, 0);
         xr_front_end_job_by(f, SIGTERM, 0);
     } else if (xr_place_size(f->options, f->plan, f->job, text, sizeof(text))) {
         refuse_quoted(f, text);

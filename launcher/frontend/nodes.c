@@ -16,7 +16,7 @@ void xr_front_enter(struct front *f, enum xr_job_state state)
 }
 
 /* The first reason counts. */
-void xr_front_judge(struct front *f, int code)
+void xr_front_set_exit_code(struct front *f, int code)
 {
     if (!f->judged)
         f->code = code;

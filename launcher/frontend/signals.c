@@ -61,7 +61,7 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
                           strsignal(sig));
         f->end_signal = sig;
         if ((sig == SIGTERM || sig == SIGINT) && xr_job_is_active(f->state)) {
-            xr_front_judge(f, 128 + sig);
+            xr_front_set_exit_code(f, 128 + sig);
             xr_heartbeat_explain_last(f->life, end_after_report, f);
         } else {
             xr_front_force(f, 128 + sig, sig, xr_front_grace(f, XR_SIGNAL_GRACE_MS));

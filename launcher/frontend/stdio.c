@@ -47,7 +47,7 @@ static void stdio_on_broken(void *arg, struct xr_stream *stream, int error)
         xr_stream_print(f->err, "xrun: error: cannot write the output: %s; ending the job",
                       strerror(error));
     xr_report_cause(f->report, "the output cannot be written: %s", strerror(error));
-    xr_front_judge(f, error == EPIPE ? 128 + SIGPIPE : 1);
+    xr_front_set_exit_code(f, error == EPIPE ? 128 + SIGPIPE : 1);
     xr_front_end_job(f);
 }
 

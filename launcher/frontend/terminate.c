@@ -235,7 +235,7 @@ void xr_front_force(struct front *f, int code, int sig, uint32_t grace_ms)
 {
     const struct timeval first = {(XR_SILENT_MS + grace_ms) / 1000, (XR_SILENT_MS + grace_ms) % 1000 * 1000};
 
-    xr_front_judge(f, code);
+    xr_front_set_exit_code(f, code);
     if (!xr_job_is_forced(f->state))
         xr_front_enter(f, xr_job_state_when_forced(f->state));
     f->seen_written = terminate_written(f);
@@ -264,7 +264,7 @@ static void force_after_traces(void *arg)
 void xr_front_expire(struct front *f)
 {
     event_del(f->timeout); /* one limit is enough */
-    xr_front_judge(f, XR_EXIT_TIMEOUT);
+    xr_front_set_exit_code(f, XR_EXIT_TIMEOUT);
     if (!f->options->timeout_traces || !f->life) {
         force_after_traces(f);
         return;

@@ -148,7 +148,7 @@ rank_status_t xr_plan_make(const struct xr_policy *where, uint32_t *n, struct xr
     memset(p, 0, sizeof(*p));
     p->where = where;
     p->local = XR_NO_HOST;
-    xr_local_host_look(&here);
+    xr_local_host_find(&here);
     st = plan_make(p, n, &here, err, errlen);
     xr_local_host_clear(&here);
     if (st == RANK_ERR_NO_MEMORY)
