@@ -100,18 +100,18 @@ static rank_status_t pmix_server_init(const char *id, const char *host, void *kn
 /* Initialize with all signals blocked, so that SIGCHLD does not wake libpmix's threads, and with guarded sockets. */
 static rank_status_t init_apart(const char *id, const char *host, void *known, uint64_t *ns)
 {
-    struct xr_listeners before;
+    struct xr_listen_guard before;
     uint64_t start = rk_clock_ns();
     sigset_t all, old;
     rank_status_t st;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    xr_listeners_note(&before);
+    xr_listen_guard_note(&before);
     xr_event_priority_begin();
     st = pmix_server_init(id, host, known);
     xr_event_priority_end();
-    xr_listeners_guard(&before);
+    xr_listen_guard_close(&before);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     *ns = rk_clock_ns() - start;
     return st;

@@ -226,12 +226,12 @@ static size_t list_listeners(int *fds, size_t max)
     return n;
 }
 
-void xr_listeners_note(struct xr_listeners *l)
+void xr_listen_guard_note(struct xr_listen_guard *l)
 {
     l->n = list_listeners(l->fd, XR_LISTENERS);
 }
 
-void xr_listeners_guard(const struct xr_listeners *before)
+void xr_listen_guard_close(const struct xr_listen_guard *before)
 {
     const struct timeval half = {0, HALF_US};
     const int silent = SILENT_S;

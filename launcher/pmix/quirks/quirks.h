@@ -19,14 +19,14 @@
 
 /* listen_guard.c */
 enum { XR_LISTENERS = 32 };
-struct xr_listeners {
+struct xr_listen_guard {
     int fd[XR_LISTENERS];
     size_t n;
 };
 /* List the listening sockets of this process: before libpmix opens its own. */
-void xr_listeners_note(struct xr_listeners *listeners);
+void xr_listen_guard_note(struct xr_listen_guard *listeners);
 /* Guard those that were opened since. Once. */
-void xr_listeners_guard(const struct xr_listeners *before);
+void xr_listen_guard_close(const struct xr_listen_guard *before);
 
 /* event_priority.c: around the call that makes libpmix's event loop, on its thread. */
 void xr_event_priority_begin(void);
