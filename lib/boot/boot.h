@@ -22,7 +22,7 @@
 #define RK_JOB_SIZE_MAX (1 << 24)
 
 struct rk_boot_parent;
-struct rk_answer;
+struct rk_pending;
 
 struct rk_boot {
     const struct rk_boot_provider *ops;
@@ -56,7 +56,7 @@ struct rk_boot_app {
     int n;
 };
 
-/* Begins struct rk_answer of each provider: is the answer there? */
+/* Begins struct rk_pending of each provider: is the answer there? */
 struct rk_boot_pending {
     bool (*over)(void *pending);
 };
@@ -94,12 +94,12 @@ struct rk_boot_provider {
      * here: no launcher starts jobs, and the rest of the row is unused.
      */
     rank_status_t (*spawn_begin)(struct rk_boot *boot, const struct rk_boot_app *app, void (*wake)(void *), void *arg,
-                                 struct rk_answer **out);
+                                 struct rk_pending **out);
     /*
      * Then: return the name of the new job. RANK_ERR_NOT_SUPPORTED: the launcher has no spawn; RANK_ERR_SPAWN: it
      * failed, or has not answered; a job that starts later is ended. Logs both.
      */
-    rank_status_t (*spawn_end)(struct rk_answer *answer, const char *program, char space[RK_NSPACE_MAX]);
+    rank_status_t (*spawn_end)(struct rk_pending *answer, const char *program, char space[RK_NSPACE_MAX]);
     /*
      * Register another job: its ranks get the numbers from first on; their deaths are reported by number to the
      * death handler. Call as soon as the name is known; earlier reports about it are then delivered.
@@ -114,9 +114,9 @@ struct rk_boot_provider {
      * with disconnect_end; NULL after an error.
      */
     rank_status_t (*disconnect_begin)(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *), void *arg,
-                                      struct rk_answer **out);
+                                      struct rk_pending **out);
     /* RANK_ERR_UNREACHABLE: unfinished; the answer is abandoned. */
-    rank_status_t (*disconnect_end)(struct rk_boot *boot, struct rk_answer *answer);
+    rank_status_t (*disconnect_end)(struct rk_boot *boot, struct rk_pending *answer);
 };
 
 /* Number of the node of a rank, from 0 by lowest rank. RANK_ERR_NOT_SUPPORTED: the launcher does not report it. */

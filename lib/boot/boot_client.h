@@ -64,11 +64,11 @@ void rk_client_remove_job(struct rk_boot *boot, int first);
 rank_status_t rk_client_subscribe_jobs(struct rk_boot *boot);
 /* boot_spawn.c, disconnect.c: */
 rank_status_t rk_client_spawn_begin(struct rk_boot *boot, const struct rk_boot_app *app, void (*wake)(void *), void *arg,
-                                    struct rk_answer **out);
-rank_status_t rk_client_spawn_end(struct rk_answer *answer, const char *program, char space[RK_NSPACE_MAX]);
+                                    struct rk_pending **out);
+rank_status_t rk_client_spawn_end(struct rk_pending *answer, const char *program, char space[RK_NSPACE_MAX]);
 rank_status_t rk_client_disconnect_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *), void *arg,
-                                         struct rk_answer **out);
-rank_status_t rk_client_disconnect_end(struct rk_boot *boot, struct rk_answer *answer);
+                                         struct rk_pending **out);
+rank_status_t rk_client_disconnect_end(struct rk_boot *boot, struct rk_pending *answer);
 
 /* boot_pmix.c: log the failed call; returns RANK_ERR_BOOT. */
 rank_status_t rk_client_failed(const char *what, pmix_status_t rc);
@@ -100,13 +100,13 @@ void rk_client_events_over(void);
  * pending.c: an answer of PMIx, which arrives on its thread and belongs to the waiting thread. A late answer is
  * kept until PMIx ends, since PMIx drops open requests silently.
  */
-struct rk_answer {
+struct rk_pending {
     struct rk_boot_pending pending; /* first */
-    struct rk_answer *next;
+    struct rk_pending *next;
     pthread_mutex_t lock;
     pthread_cond_t over;
     bool done, abandoned;
-    void (*late)(struct rk_answer *); /* runs if it arrives after it was abandoned; or NULL */
+    void (*late)(struct rk_pending *); /* runs if it arrives after it was abandoned; or NULL */
     void (*wake)(void *); /* runs when the answer is there; or NULL */
     void *wake_arg;
     pmix_status_t rc;
@@ -114,20 +114,20 @@ struct rk_answer {
     size_t size;
 };
 
-struct rk_answer *rk_answer_new(void);
-void rk_answer_free(struct rk_answer *a);
+struct rk_pending *rk_pending_new(void);
+void rk_pending_free(struct rk_pending *a);
 /* Callback for PMIx. */
-void rk_answer_arrived(pmix_status_t rc, void *answer);
+void rk_pending_arrived(pmix_status_t rc, void *answer);
 /*
  * Wait for the answer. True: it arrived, and the caller frees it. grace: as below, counted from the death of rank,
  * or of any rank if rank is negative. Before the first fence is over it also queries for deaths.
  */
-bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grace);
-bool rk_answer_is_ready(void *answer);
+bool rk_pending_wait(struct rk_client *c, struct rk_pending *a, int rank, int grace);
+bool rk_pending_is_ready(void *answer);
 /* Keep an answer that did not arrive in time. */
-void rk_answer_abandon(struct rk_answer *a);
+void rk_pending_abandon(struct rk_pending *a);
 /* Free the abandoned ones of all contexts, after PMIx has ended. */
-void rk_answers_free(void);
+void rk_pending_free_all(void);
 
 /*
  * Time left for an answer once a member has died. The server need not answer then: libpmix 4.2.2 leaves a fence

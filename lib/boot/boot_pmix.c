@@ -88,7 +88,7 @@ static void pmix_leave(struct rk_boot *boot)
     if (rc != PMIX_SUCCESS)
         rk_info("PMIx_Finalize: %s", PMIx_Error_string(rc));
     if (!PMIx_Initialized()) { /* else its thread goes on, for another context or the program */
-        rk_answers_free();
+        rk_pending_free_all();
         rk_client_census_over();
         rk_client_events_over();
     }

@@ -26,7 +26,7 @@ static void ignore(pmix_status_t rc, pmix_info_t info[], size_t n, void *arg, pm
 }
 
 /* End a job without a parent. Launchers that do not support it leave the job to find out by itself. */
-static void end_late(struct rk_answer *a)
+static void end_late(struct rk_pending *a)
 {
     static pmix_info_t kill; /* PMIx copies it asynchronously */
     pmix_proc_t job;
@@ -40,12 +40,12 @@ static void end_late(struct rk_answer *a)
 
 static void answered(pmix_status_t rc, char *space, void *arg)
 {
-    struct rk_answer *a = arg;
+    struct rk_pending *a = arg;
 
     rk_tsan_acquire(a);
     if (rc == PMIX_SUCCESS && space && space[0] && !(a->bytes = strndup(space, RK_NSPACE_MAX - 1)))
         rc = PMIX_ERR_NOMEM;
-    rk_answer_arrived(rc, a);
+    rk_pending_arrived(rc, a);
 }
 
 /* PMIx copies the list. */
@@ -79,9 +79,9 @@ static char *variable(const char *name, const char *value)
 }
 
 rank_status_t rk_client_spawn_begin(struct rk_boot *boot, const struct rk_boot_app *app,
-                                    void (*wake)(void *), void *arg, struct rk_answer **out)
+                                    void (*wake)(void *), void *arg, struct rk_pending **out)
 {
-    struct rk_answer *a = rk_answer_new();
+    struct rk_pending *a = rk_pending_new();
     char *parent = variable(RK_PARENT_VARIABLE, app->parent);
     char **argv = boot_spawn_list(app->program, app->args, NULL);
     char **env = parent ? boot_spawn_list(NULL, app->env, parent) : NULL;
@@ -112,25 +112,25 @@ rank_status_t rk_client_spawn_begin(struct rk_boot *boot, const struct rk_boot_a
     rk_tsan_release(a);
     rc = PMIx_Spawn_nb(info, 1, &what, 1, answered, a);
     if (rc != PMIX_SUCCESS) /* no callback follows */
-        rk_answer_arrived(rc, a);
+        rk_pending_arrived(rc, a);
     PMIX_INFO_DESTRUCT(&info[0]);
 out:
     if (!st)
         *out = a;
     else if (a)
-        rk_answer_free(a);
+        rk_pending_free(a);
     free(parent);
     free(argv);
     free(env);
     return st;
 }
 
-rank_status_t rk_client_spawn_end(struct rk_answer *a, const char *program, char space[RK_NSPACE_MAX])
+rank_status_t rk_client_spawn_end(struct rk_pending *a, const char *program, char space[RK_NSPACE_MAX])
 {
     rank_status_t st = RANK_OK;
 
-    if (!rk_answer_is_ready(a)) {
-        rk_answer_abandon(a);
+    if (!rk_pending_is_ready(a)) {
+        rk_pending_abandon(a);
         return rk_fail(RANK_ERR_SPAWN, "rank_spawn: the launcher has not reported within %g s that it started %s "
                        "(RANK_SPAWN_TIMEOUT sets how long that may take)", (double)rk_conf.spawn_timeout * 1e-9, program);
     }
@@ -145,6 +145,6 @@ rank_status_t rk_client_spawn_end(struct rk_answer *a, const char *program, char
     } else {
         snprintf(space, RK_NSPACE_MAX, "%s", (char *)a->bytes);
     }
-    rk_answer_free(a);
+    rk_pending_free(a);
     return st;
 }

@@ -25,11 +25,11 @@ static bool name(struct rk_client *c, int number, pmix_proc_t *out)
 }
 
 rank_status_t rk_client_disconnect_begin(struct rk_boot *boot, const int *numbers, int n, void (*wake)(void *),
-                                       void *arg, struct rk_answer **out)
+                                       void *arg, struct rk_pending **out)
 {
     struct rk_client *c = rk_client_of(boot);
     pmix_proc_t *procs = calloc((size_t)n, sizeof(*procs));
-    struct rk_answer *a = rk_answer_new();
+    struct rk_pending *a = rk_pending_new();
     pmix_status_t rc = PMIX_SUCCESS;
     rank_status_t st = procs && a ? RANK_OK : RANK_ERR_NO_MEMORY;
 
@@ -40,7 +40,7 @@ rank_status_t rk_client_disconnect_begin(struct rk_boot *boot, const int *number
         a->wake = wake;
         a->wake_arg = arg;
         rk_tsan_release(a);
-        rc = PMIx_Disconnect_nb(procs, (size_t)n, NULL, 0, rk_answer_arrived, a);
+        rc = PMIx_Disconnect_nb(procs, (size_t)n, NULL, 0, rk_pending_arrived, a);
     }
     free(procs);
     if (!st && rc == PMIX_SUCCESS) {
@@ -48,24 +48,24 @@ rank_status_t rk_client_disconnect_begin(struct rk_boot *boot, const int *number
         return RANK_OK;
     }
     if (a)
-        rk_answer_free(a);
+        rk_pending_free(a);
     if (!st)
         rk_debug("PMIx_Disconnect: %s", PMIx_Error_string(rc));
     return st ? st : RANK_ERR_BOOT;
 }
 
-rank_status_t rk_client_disconnect_end(struct rk_boot *boot, struct rk_answer *a)
+rank_status_t rk_client_disconnect_end(struct rk_boot *boot, struct rk_pending *a)
 {
     rank_status_t st;
 
     (void)boot;
-    if (!rk_answer_is_ready(a)) {
-        rk_answer_abandon(a);
+    if (!rk_pending_is_ready(a)) {
+        rk_pending_abandon(a);
         return RANK_ERR_UNREACHABLE;
     }
     if (a->rc != PMIX_SUCCESS)
         rk_debug("PMIx_Disconnect: %s", PMIx_Error_string(a->rc));
     st = a->rc == PMIX_SUCCESS ? RANK_OK : RANK_ERR_BOOT;
-    rk_answer_free(a);
+    rk_pending_free(a);
     return st;
 }

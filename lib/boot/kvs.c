@@ -15,7 +15,7 @@ enum { TRIES_A_CENSUS = 100, CARD_TRIES = 5000, CARD_PAUSE_NS = 1000000, CARD_LA
 
 static void card_arrived(pmix_status_t rc, pmix_value_t *v, void *arg)
 {
-    struct rk_answer *a = arg;
+    struct rk_pending *a = arg;
 
     rk_tsan_acquire(a);
     if (rc == PMIX_SUCCESS && v && v->type == PMIX_BYTE_OBJECT) {
@@ -26,7 +26,7 @@ static void card_arrived(pmix_status_t rc, pmix_value_t *v, void *arg)
             rc = PMIX_ERR_NOMEM;
         a->size = v->data.bo.size;
     }
-    rk_answer_arrived(rc, a);
+    rk_pending_arrived(rc, a);
 }
 
 /* The key in this context: a later one would find the blobs of the earlier one's peers. May use room. */
@@ -62,9 +62,9 @@ rank_status_t rk_client_commit(struct rk_boot *boot)
 
 /* Ask once. *gave_up: a rank died and no answer arrived. On success the caller owns *out. */
 static pmix_status_t request_card(struct rk_client *c, const pmix_proc_t *proc, const char *key,
-                                  struct rk_answer **out, bool *gave_up)
+                                  struct rk_pending **out, bool *gave_up)
 {
-    struct rk_answer *a = rk_answer_new();
+    struct rk_pending *a = rk_pending_new();
     pmix_status_t rc;
 
     if (!a)
@@ -72,7 +72,7 @@ static pmix_status_t request_card(struct rk_client *c, const pmix_proc_t *proc, 
     rk_tsan_release(a);
     rc = PMIx_Get_nb(proc, key, NULL, 0, card_arrived, a);
     if (rc == PMIX_SUCCESS) {
-        if (!rk_answer_wait(c, a, c->met ? (int)proc->rank : -1, c->met ? RK_GRACE_MET_MS : RK_GRACE_MS)) {
+        if (!rk_pending_wait(c, a, c->met ? (int)proc->rank : -1, c->met ? RK_GRACE_MET_MS : RK_GRACE_MS)) {
             *gave_up = true;
             return PMIX_ERR_TIMEOUT;
         }
@@ -81,7 +81,7 @@ static pmix_status_t request_card(struct rk_client *c, const pmix_proc_t *proc, 
     if (rc == PMIX_SUCCESS)
         *out = a;
     else
-        rk_answer_free(a);
+        rk_pending_free(a);
     return rc;
 }
 
@@ -93,7 +93,7 @@ static pmix_status_t request_card(struct rk_client *c, const pmix_proc_t *proc, 
  *   CARD_LATE_MS (two such answers, 4 s) ends them too, since the report of an early death can be lost.
  */
 static pmix_status_t get_card(struct rk_client *c, const pmix_proc_t *proc, const char *key,
-                              struct rk_answer **out, bool *gave_up)
+                              struct rk_pending **out, bool *gave_up)
 {
     const struct timespec pause = {0, CARD_PAUSE_NS};
     uint64_t late = rk_clock_ns() + CARD_LATE_MS * 1000000ull;
@@ -131,7 +131,7 @@ rank_status_t rk_client_get(struct rk_boot *boot, int rank, const char *key, voi
 {
     char room[PMIX_MAX_KEYLEN + 1];
     pmix_proc_t proc;
-    struct rk_answer *a;
+    struct rk_pending *a;
     pmix_status_t rc;
     rank_status_t st = RANK_OK;
     bool gave_up = false;
@@ -158,7 +158,7 @@ rank_status_t rk_client_get(struct rk_boot *boot, int rank, const char *key, voi
         memcpy(data, a->bytes, a->size);
         *len = a->size;
     }
-    rk_answer_free(a);
+    rk_pending_free(a);
     return st;
 }
 
@@ -166,25 +166,25 @@ rank_status_t rk_client_get(struct rk_boot *boot, int rank, const char *key, voi
 
 rank_status_t rk_client_fence(struct rk_boot *boot)
 {
-    struct rk_answer *a;
+    struct rk_pending *a;
     pmix_status_t rc;
     bool arrived = true;
 
     if (rk_kept_fds_closed("a fence"))
         return RANK_ERR_SYSTEM;
-    a = rk_answer_new();
+    a = rk_pending_new();
     if (!a)
         return RANK_ERR_NO_MEMORY;
     rk_tsan_release(a);
-    rc = PMIx_Fence_nb(NULL, 0, NULL, 0, rk_answer_arrived, a);
+    rc = PMIx_Fence_nb(NULL, 0, NULL, 0, rk_pending_arrived, a);
     if (rc == PMIX_SUCCESS) {
-        arrived = rk_answer_wait(rk_client_of(boot), a, -1, RK_GRACE_MS);
+        arrived = rk_pending_wait(rk_client_of(boot), a, -1, RK_GRACE_MS);
         rc = arrived ? a->rc : PMIX_ERR_PARTIAL_SUCCESS;
     } else if (rc == PMIX_OPERATION_SUCCEEDED) {
         rc = PMIX_SUCCESS;
     }
     if (arrived) /* else it is abandoned */
-        rk_answer_free(a);
+        rk_pending_free(a);
     if (rc == PMIX_ERR_PARTIAL_SUCCESS) {
         return rk_fail(RANK_ERR_PEER_DEAD, "a rank died before all had met");
     }

@@ -9,22 +9,22 @@
 enum { LOOK_MS = 20, CHECKS_A_CENSUS = 10 };
 
 /* Abandoned answers, into which PMIx may still write, even after their context has closed. */
-static struct rk_answer *given_up;
+static struct rk_pending *given_up;
 static pthread_mutex_t given_up_lock = PTHREAD_MUTEX_INITIALIZER;
 
-struct rk_answer *rk_answer_new(void)
+struct rk_pending *rk_pending_new(void)
 {
-    struct rk_answer *a = calloc(1, sizeof(*a));
+    struct rk_pending *a = calloc(1, sizeof(*a));
 
     if (a) {
-        a->pending.over = rk_answer_is_ready;
+        a->pending.over = rk_pending_is_ready;
         pthread_mutex_init(&a->lock, NULL);
         pthread_cond_init(&a->over, NULL);
     }
     return a;
 }
 
-void rk_answer_free(struct rk_answer *a)
+void rk_pending_free(struct rk_pending *a)
 {
     pthread_cond_destroy(&a->over);
     pthread_mutex_destroy(&a->lock);
@@ -32,20 +32,20 @@ void rk_answer_free(struct rk_answer *a)
     free(a);
 }
 
-void rk_answers_free(void)
+void rk_pending_free_all(void)
 {
     pthread_mutex_lock(&given_up_lock);
     while (given_up) {
-        struct rk_answer *a = given_up;
+        struct rk_pending *a = given_up;
         given_up = a->next;
-        rk_answer_free(a);
+        rk_pending_free(a);
     }
     pthread_mutex_unlock(&given_up_lock);
 }
 
-void rk_answer_arrived(pmix_status_t rc, void *arg)
+void rk_pending_arrived(pmix_status_t rc, void *arg)
 {
-    struct rk_answer *a = arg;
+    struct rk_pending *a = arg;
 
     rk_tsan_acquire(a);
     pthread_mutex_lock(&a->lock);
@@ -64,7 +64,7 @@ static bool has_died(struct rk_client *c, int rank)
     return rank < 0 || !c->dead ? atomic_load(&c->deaths) > 0 : atomic_load(&c->dead[rank]);
 }
 
-bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grace)
+bool rk_pending_wait(struct rk_client *c, struct rk_pending *a, int rank, int grace)
 {
     int since_death = 0, checks = 0;
     bool came;
@@ -85,13 +85,13 @@ bool rk_answer_wait(struct rk_client *c, struct rk_answer *a, int rank, int grac
     came = a->done;
     pthread_mutex_unlock(&a->lock);
     if (!came)
-        rk_answer_abandon(a);
+        rk_pending_abandon(a);
     return came;
 }
 
-bool rk_answer_is_ready(void *answer)
+bool rk_pending_is_ready(void *answer)
 {
-    struct rk_answer *a = answer;
+    struct rk_pending *a = answer;
     bool done;
 
     pthread_mutex_lock(&a->lock);
@@ -100,7 +100,7 @@ bool rk_answer_is_ready(void *answer)
     return done;
 }
 
-void rk_answer_abandon(struct rk_answer *a)
+void rk_pending_abandon(struct rk_pending *a)
 {
     pthread_mutex_lock(&a->lock);
     a->wake = NULL;

@@ -212,7 +212,7 @@ static rank_status_t api_spawn_start_job(struct rk_ctx *ctx, const rank_spawn_pa
     struct rk_boot_parent *me = calloc(1, sizeof(*me));
     struct rk_boot_app app = {.program = p->program, .args = p->args, .env = p->env, .dir = p->dir,
                               .n = p->n};
-    struct rk_answer *answer;
+    struct rk_pending *answer;
     char *text = NULL;
     rank_status_t st = me && e->card_len <= sizeof(me->card) ? RANK_OK : RANK_ERR_NO_MEMORY;
 

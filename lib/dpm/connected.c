@@ -175,7 +175,7 @@ static void connected_forget(const struct rank_team *team)
 
 struct answer_wait {
     struct rk_wait wait;
-    struct rk_answer *answer;
+    struct rk_pending *answer;
     uint64_t until; /* 0: for ever */
 };
 
@@ -186,7 +186,7 @@ static bool has_answer(struct rk_wait *w)
     return rk_boot_over(a->answer) || (a->until && rk_clock_ns() >= a->until);
 }
 
-void rk_connected_await(struct rk_ctx *ctx, struct rk_answer *answer, int64_t limit_ns)
+void rk_connected_await(struct rk_ctx *ctx, struct rk_pending *answer, int64_t limit_ns)
 {
     struct answer_wait a = {.answer = answer, .until = limit_ns ? rk_clock_ns() + (uint64_t)limit_ns : 0};
 
@@ -197,7 +197,7 @@ void rk_connected_await(struct rk_ctx *ctx, struct rk_answer *answer, int64_t li
 static bool disconnect_jobs(struct rank_team *team)
 {
     struct rk_ctx *ctx = team->ctx;
-    struct rk_answer *answer;
+    struct rk_pending *answer;
     rank_status_t st = ctx->boot->ops->disconnect_begin(ctx->boot, team->world_ranks, team->size, rk_wait_wake, ctx, &answer);
 
     if (!st) {

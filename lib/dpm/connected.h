@@ -11,7 +11,7 @@
 
 #include "lib/p2p/team.h"
 
-struct rk_answer;
+struct rk_pending;
 
 /* api_spawn.c: connect the ranks of a spawned job with their parents. Collective over the world, in rank_init. */
 rank_status_t rk_connected_join(struct rk_ctx *ctx);
@@ -29,7 +29,7 @@ void rk_connected_close(struct rk_ctx *ctx);
  */
 void rk_connected_disconnect(struct rank_team *team);
 /* Wait for an answer of the launcher, at most limit_ns. 0: for ever. */
-void rk_connected_await(struct rk_ctx *ctx, struct rk_answer *answer, int64_t limit_ns);
+void rk_connected_await(struct rk_ctx *ctx, struct rk_pending *answer, int64_t limit_ns);
 /* Give back the numbers of jobs that are gone: disconnected or dead, and in no team. Not from within progress. */
 void rk_connected_sweep(struct rk_ctx *ctx);
 /*
