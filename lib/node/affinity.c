@@ -22,9 +22,9 @@
 #include <sched.h>
 #include <string.h>
 
-enum { WORDS = sizeof(((struct rk_cores *)0)->word) / sizeof(uint64_t) };
+enum { WORDS = sizeof(((struct rk_affinity *)0)->word) / sizeof(uint64_t) };
 
-void rk_cores_query(struct rk_cores *cores)
+void rk_affinity_query(struct rk_affinity *cores)
 {
     cpu_set_t set;
 
@@ -37,7 +37,7 @@ void rk_cores_query(struct rk_cores *cores)
     }
 }
 
-static int affinity_count(const struct rk_cores *c)
+static int affinity_count(const struct rk_affinity *c)
 {
     int n = 0;
 
@@ -46,7 +46,7 @@ static int affinity_count(const struct rk_cores *c)
     return n;
 }
 
-static bool within(const struct rk_cores *inner, const struct rk_cores *outer)
+static bool within(const struct rk_affinity *inner, const struct rk_affinity *outer)
 {
     for (int i = 0; i < WORDS; i++) {
         if (inner->word[i] & ~outer->word[i])
@@ -55,7 +55,7 @@ static bool within(const struct rk_cores *inner, const struct rk_cores *outer)
     return true;
 }
 
-static bool touch(const struct rk_cores *a, const struct rk_cores *b)
+static bool touch(const struct rk_affinity *a, const struct rk_affinity *b)
 {
     for (int i = 0; i < WORDS; i++) {
         if (a->word[i] & b->word[i])
@@ -65,7 +65,7 @@ static bool touch(const struct rk_cores *a, const struct rk_cores *b)
 }
 
 /* Has an earlier rank the same set? */
-static bool seen(const struct rk_cores *of, int i)
+static bool seen(const struct rk_affinity *of, int i)
 {
     for (int k = 0; k < i; k++) {
         if (memcmp(&of[k], &of[i], sizeof(of[i])) == 0)
@@ -75,7 +75,7 @@ static bool seen(const struct rk_cores *of, int i)
 }
 
 /* Cores in the set per rank within it. */
-static int share_of(const struct rk_cores *of, int n, const struct rk_cores *cores)
+static int share_of(const struct rk_affinity *of, int n, const struct rk_affinity *cores)
 {
     int ranks = 0;
 
@@ -85,7 +85,7 @@ static int share_of(const struct rk_cores *of, int n, const struct rk_cores *cor
 }
 
 /* Add all sets that overlap cores; returns false if that adds nothing. */
-static bool affinity_grow(const struct rk_cores *of, int n, struct rk_cores *cores)
+static bool affinity_grow(const struct rk_affinity *of, int n, struct rk_affinity *cores)
 {
     bool grew = false;
 
@@ -99,9 +99,9 @@ static bool affinity_grow(const struct rk_cores *of, int n, struct rk_cores *cor
     return grew;
 }
 
-int rk_cores_share(const struct rk_cores *of, int n, int me)
+int rk_affinity_share(const struct rk_affinity *of, int n, int me)
 {
-    struct rk_cores all = of[me];
+    struct rk_affinity all = of[me];
     int least, share;
 
     if (affinity_count(&all) == 0)

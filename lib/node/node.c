@@ -20,7 +20,7 @@
 
 #define PAGE 4096u
 
-enum { RANK_BYTES = sizeof(struct rk_node_slot) + sizeof(struct rk_cores) };
+enum { RANK_BYTES = sizeof(struct rk_node_slot) + sizeof(struct rk_affinity) };
 
 static long membarrier(int cmd)
 {
@@ -47,7 +47,7 @@ static void node_set_base(struct rk_node *node, void *base, size_t bytes)
     node->head = base;
     node->slots = (struct rk_node_slot *)(void *)(node->base +
                                                   rk_round_up(sizeof(struct rk_node_head), 64));
-    node->cores = (struct rk_cores *)(void *)(node->slots + node->nlocal);
+    node->cores = (struct rk_affinity *)(void *)(node->slots + node->nlocal);
 }
 
 rank_status_t rk_node_create(int nlocal, const size_t region_bytes[RK_REGION_COUNT],
@@ -115,7 +115,7 @@ rank_status_t rk_node_attach(const struct rk_memfd_card *card, int nlocal, struc
 
 void rk_node_settle(struct rk_node *node)
 {
-    node->core_share = rk_cores_share(node->cores, node->nlocal, node->index);
+    node->core_share = rk_affinity_share(node->cores, node->nlocal, node->index);
     node->oversubscribed = node->core_share == 0;
     node->fence_on_send = atomic_load(&node->head->no_membarrier) != 0;
 }
@@ -136,7 +136,7 @@ rank_status_t rk_node_join(struct rk_node *node, int index, int world_rank)
     rk_kept_fds_note(node->fd, "the node's shared memory");
     node->index = index;
     node->mine = &node->slots[index];
-    rk_cores_query(&node->cores[index]);
+    rk_affinity_query(&node->cores[index]);
     if (!rk_node_prepare())
         atomic_store(&node->head->no_membarrier, 1);
     node->mine->bell_fd = -1;
@@ -155,7 +155,7 @@ rank_status_t rk_node_join_pair(struct rk_node *node, int index, struct rk_node 
     node->pair = true;
     node->index = index;
     node->mine = &node->slots[index];
-    rk_cores_query(&node->cores[index]);
+    rk_affinity_query(&node->cores[index]);
     if (!rk_node_prepare())
         atomic_store(&node->head->no_membarrier, 1);
     node->mine->bell_fd = own->mine->bell_fd;

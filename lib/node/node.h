@@ -72,7 +72,7 @@ struct rk_node {
     size_t bytes;
     struct rk_node_head *head;
     struct rk_node_slot *slots; /* [nlocal] */
-    struct rk_cores *cores;     /* [nlocal]: usable cores of each; written before it counts as attached */
+    struct rk_affinity *cores;     /* [nlocal]: usable cores of each; written before it counts as attached */
     struct rk_node_slot *mine;
     int nlocal, index; /* index: own slot */
     int bell_rd, bell_wr; /* own pipe, created by rk_node_bell_fd; -1 before */
@@ -81,7 +81,7 @@ struct rk_node {
     bool alone;          /* rk_node_leave_alone */
     bool pair;           /* rk_node_join_pair */
     bool oversubscribed; /* ranks take turns on this rank's cores */
-    int core_share;      /* rk_cores_share; 0: oversubscribed */
+    int core_share;      /* rk_affinity_share; 0: oversubscribed */
 };
 
 /*

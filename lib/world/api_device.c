@@ -24,14 +24,14 @@
 #define VISIBLE "CUDA_VISIBLE_DEVICES"
 
 /* Describe the ranks of this host. Without the node's segment the cores of the others are not known. */
-static struct rk_topo_query make_topo_query(const struct rk_ctx *ctx, struct rk_cores *mine)
+static struct rk_topo_query make_topo_query(const struct rk_ctx *ctx, struct rk_affinity *mine)
 {
     struct rk_topo_query query = {(uint32_t)ctx->boot->local_index, (uint32_t)ctx->boot->nlocal, NULL, rk_env(VISIBLE)};
 
     if (ctx->node && ctx->node->nlocal == ctx->boot->nlocal) {
         query.cores = ctx->node->cores;
     } else if (query.nlocal == 1) {
-        rk_cores_query(mine);
+        rk_affinity_query(mine);
         query.cores = mine;
     }
     return query;
@@ -43,7 +43,7 @@ static rank_status_t find_devices(struct rk_ctx *ctx)
     const char *given = rk_env_is_of_xrun() ? rk_env(RK_PAIR_VARIABLE) : NULL;
     const struct rk_topo_ops *ops;
     struct rk_topo_query query;
-    struct rk_cores mine;
+    struct rk_affinity mine;
     const void *module;
     char err[512];
     rank_status_t st;

@@ -61,7 +61,7 @@ static void honest_side(struct pair *p)
 /* Memory that a client would take for the segment of a connection. Returns its descriptor. */
 static int make_segment(uint64_t nonce)
 {
-    const size_t front = rk_round_up(sizeof(struct rk_node_head), 64) + 2 * (sizeof(struct rk_node_slot) + sizeof(struct rk_cores));
+    const size_t front = rk_round_up(sizeof(struct rk_node_head), 64) + 2 * (sizeof(struct rk_node_slot) + sizeof(struct rk_affinity));
     int fd = memfd_create("librank", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     struct rk_node_head *head;
 
@@ -71,7 +71,7 @@ static int make_segment(uint64_t nonce)
     CHECK(head != MAP_FAILED);
     head->nonce = nonce;
     head->nlocal = 2;
-    head->rank_bytes = sizeof(struct rk_node_slot) + sizeof(struct rk_cores);
+    head->rank_bytes = sizeof(struct rk_node_slot) + sizeof(struct rk_affinity);
     return fd;
 }
 

@@ -13,13 +13,13 @@ enum { MOST = 8 };
 /* Rank i may use the cores of bits[i], and so many are for it. */
 static void check(int n, const uint64_t *bits, const int *share)
 {
-    struct rk_cores of[MOST];
+    struct rk_affinity of[MOST];
 
     memset(of, 0, sizeof(of));
     for (int i = 0; i < n; i++)
         of[i].word[0] = bits[i];
     for (int i = 0; i < n; i++)
-        assert_int_equal(rk_cores_share(of, n, i), share[i]);
+        assert_int_equal(rk_affinity_share(of, n, i), share[i]);
 }
 #define BITS (const uint64_t[])
 #define SHARE (const int[])
@@ -60,22 +60,22 @@ static void unknown(void **state)
 
 static void many_cores(void **state)
 {
-    struct rk_cores of[3];
+    struct rk_affinity of[3];
 
     (void)state;
     memset(of, 0, sizeof(of));
     of[0].word[15] = of[1].word[15] = 1ull << 63;
     of[2].word[1] = 1ull << 63;
-    assert_int_equal(rk_cores_share(of, 3, 0), 0);
-    assert_int_equal(rk_cores_share(of, 3, 1), 0);
-    assert_int_equal(rk_cores_share(of, 3, 2), 1);
+    assert_int_equal(rk_affinity_share(of, 3, 0), 0);
+    assert_int_equal(rk_affinity_share(of, 3, 1), 0);
+    assert_int_equal(rk_affinity_share(of, 3, 2), 1);
     memset(of, 0xff, sizeof(of));
-    assert_int_equal(rk_cores_share(of, 3, 1), 341);
+    assert_int_equal(rk_affinity_share(of, 3, 1), 341);
 }
 
 static void asked(void **state)
 {
-    struct rk_cores cores;
+    struct rk_affinity cores;
     cpu_set_t one;
     int cpu = sched_getcpu();
 
@@ -84,7 +84,7 @@ static void asked(void **state)
     CPU_ZERO(&one);
     CPU_SET((size_t)cpu, &one);
     assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-    rk_cores_query(&cores);
+    rk_affinity_query(&cores);
     for (int i = 0; i < 16; i++)
         assert_true(cores.word[i] == (i == cpu / 64 ? 1ull << cpu % 64 : 0));
 }
@@ -141,13 +141,13 @@ static void as_hall_says(void **state)
         bool nested = round % 2, found = false;
         int n = 1 + (int)below(&random, MOST);
         uint64_t bits[MOST], tree = below(&random, 1000);
-        struct rk_cores of[MOST];
+        struct rk_affinity of[MOST];
 
         memset(of, 0, sizeof(of));
         for (int i = 0; i < n; i++)
             of[i].word[0] = bits[i] = nested ? part(tree, &random) : 1 + below(&random, 255);
         for (int i = 0; i < n; i++) {
-            bool shares = rk_cores_share(of, n, i) == 0;
+            bool shares = rk_affinity_share(of, n, i) == 0;
 
             found = found || shares;
             if (shares) /* never in vain */

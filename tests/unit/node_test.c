@@ -217,18 +217,18 @@ static void shared_cores(void **state)
 {
     static const uint64_t bound[RANKS] = {1, 1, 8, 0}; /* the last has not come */
     struct words *w = words_new();
-    struct rk_cores mine;
+    struct rk_affinity mine;
     struct rk_node *node;
 
     (void)state;
     assert_int_equal(rk_node_create(RANKS, regions, &node, &w->card), RANK_OK);
     assert_int_equal(rk_node_join(node, 0, 0), RANK_OK);
-    rk_cores_query(&mine);
+    rk_affinity_query(&mine);
     assert_memory_equal(&node->cores[0], &mine, sizeof(mine));
     rk_node_settle(node);
     assert_false(node->oversubscribed);
     for (int i = 0; i < RANKS; i++)
-        node->cores[i] = (struct rk_cores){{bound[i]}};
+        node->cores[i] = (struct rk_affinity){{bound[i]}};
     rk_node_settle(node);
     assert_true(node->oversubscribed);
     node->cores[1].word[0] = 2;

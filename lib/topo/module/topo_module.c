@@ -23,7 +23,7 @@ struct local_pairs {
 
 static bool recorded_cpu(const void *set, uint32_t cpu)
 {
-    const struct rk_cores *of = set;
+    const struct rk_affinity *of = set;
 
     return cpu / 64 < sizeof(of->word) / sizeof(*of->word) && (of->word[cpu / 64] >> cpu % 64 & 1);
 }
@@ -63,7 +63,7 @@ static bool place_ranks(const struct rk_topo_query *query, struct local_pairs *l
     if (!l->placed || !l->lists)
         return false;
     for (uint32_t i = 0; i < n; i++)
-        l->placed[i] = rk_cores_of_cpus(&l->m, recorded_cpu, &query->cores[i], l->lists + (size_t)i * l->m.ncores);
+        l->placed[i] = rk_affinity_of_cpus(&l->m, recorded_cpu, &query->cores[i], l->lists + (size_t)i * l->m.ncores);
     all = allow_cores(&l->m, l->placed, n);
     for (uint32_t i = 0; i < n; i++) {
         if (l->placed[i].n == all)

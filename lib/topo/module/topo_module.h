@@ -13,7 +13,7 @@
 /* The ranks of this host. */
 struct rk_topo_query {
     uint32_t index, nlocal;     /* index: of this rank among them */
-    const struct rk_cores *cores; /* [nlocal]: the usable cores of each; NULL: not known */
+    const struct rk_affinity *cores; /* [nlocal]: the usable cores of each; NULL: not known */
     const char *visible;        /* CUDA_VISIBLE_DEVICES, or NULL */
 };
 
