@@ -26,7 +26,7 @@ struct rk_segments {
     struct rk_hash_table by_id;
     struct place *places; /* by base */
     size_t nplaces, room;
-    int maps; /* of rk_shared_find */
+    int maps; /* of rk_user_shm_find */
 };
 
 rank_status_t rk_segments_open(struct rk_ctx *ctx)
@@ -50,7 +50,7 @@ void rk_segments_close(struct rk_ctx *ctx)
         seg->users = 1;
         rk_segment_close(seg);
     }
-    rk_shared_find_end(&s->maps);
+    rk_user_shm_find_end(&s->maps);
     rk_hash_close(&s->by_id);
     free(s->places);
     free(s);
@@ -158,7 +158,7 @@ void rk_segment_withdraw(struct rk_segment *seg)
 bool rk_segment_revoke(struct rk_segment *seg)
 {
     rk_segment_withdraw(seg);
-    return seg->fd >= 0 || !seg->map.map || rk_shared_detach(&seg->map);
+    return seg->fd >= 0 || !seg->map.map || rk_user_shm_detach(&seg->map);
 }
 
 void rk_segment_close(struct rk_segment *seg)
@@ -168,7 +168,7 @@ void rk_segment_close(struct rk_segment *seg)
     rk_segment_withdraw(seg);
     rk_list_remove(&seg->link);
     if (seg->there)
-        rk_shared_unmap(&seg->map);
+        rk_user_shm_unmap(&seg->map);
     rk_memfd_close(seg->fd, seg->there ? NULL : seg->base, seg->bytes);
     free(seg);
 }
@@ -266,7 +266,7 @@ static bool describe_file(struct rk_segment *seg, size_t front)
 
     if (fstat(seg->fd, &st) != 0)
         return false;
-    seg->card = (struct rk_shared_card){
+    seg->card = (struct rk_user_shm_card){
         .inode = st.st_ino, .at = front, .start = (uint64_t)(uintptr_t)seg->map.map, .end = (uint64_t)(uintptr_t)seg->map.map + seg->map.map_bytes,
         .major = major(st.st_dev), .minor = minor(st.st_dev), .pid = getpid(), .fd = seg->fd};
     return true;
@@ -296,7 +296,7 @@ rank_status_t rk_segment_alloc(struct rk_ctx *ctx, size_t bytes, const char *wha
         return st ? st : RANK_ERR_NO_MEMORY;
     }
     seg->fd = fd;
-    seg->map = (struct rk_shared_map){seg->base, map, all};
+    seg->map = (struct rk_user_shm_map){seg->base, map, all};
     if (!describe_file(seg, front)) {
         rk_segment_close(seg);
         return RANK_ERR_SYSTEM;
@@ -306,20 +306,20 @@ rank_status_t rk_segment_alloc(struct rk_ctx *ctx, size_t bytes, const char *wha
 }
 
 struct rk_segment *rk_segment_map(struct rk_ctx *ctx, uint64_t id, uint64_t there, size_t bytes,
-                                  const struct rk_shared_card *card)
+                                  const struct rk_user_shm_card *card)
 {
     struct rk_segment *seg = rk_segment_by_id(ctx, id);
-    struct rk_shared_map map;
+    struct rk_user_shm_map map;
 
     if (seg) { /* the same registration: nonces are unique */
         seg->users++;
         return seg;
     }
-    if (!there || !rk_shared_map(card, bytes, &map))
+    if (!there || !rk_user_shm_map(card, bytes, &map))
         return NULL;
     seg = registered_new(ctx, map.base, bytes, there);
     if (!seg) {
-        rk_shared_unmap(&map);
+        rk_user_shm_unmap(&map);
         return NULL;
     }
     seg->map = map;

@@ -55,8 +55,8 @@ struct rk_segment {
     int fd;
     int users;      /* registered: handles of this process */
     uint64_t there; /* and its address at the owner; else 0 */
-    struct rk_shared_map map;   /* mapping of another process's memory, or with fd of own memory (rk_segment_alloc) */
-    struct rk_shared_card card; /* of own memory with fd: of its first byte; of a mapping: what it was mapped by */
+    struct rk_user_shm_map map;   /* mapping of another process's memory, or with fd of own memory (rk_segment_alloc) */
+    struct rk_user_shm_card card; /* of own memory with fd: of its first byte; of a mapping: what it was mapped by */
     struct rk_segments *of;
     struct rk_link link;
     struct rk_hash_node by_id;
@@ -64,7 +64,7 @@ struct rk_segment {
 
 rank_status_t rk_segments_open(struct rk_ctx *ctx);
 void rk_segments_close(struct rk_ctx *ctx);
-/* The descriptor that rk_shared_find keeps. */
+/* The descriptor that rk_user_shm_find keeps. */
 int *rk_segments_maps(struct rk_ctx *ctx);
 
 /* parts of part_bytes (a multiple of the page size) each. */
@@ -97,7 +97,7 @@ bool rk_segment_revoke(struct rk_segment *seg);
  * cannot be mapped.
  */
 struct rk_segment *rk_segment_map(struct rk_ctx *ctx, uint64_t id, uint64_t there, size_t bytes,
-                                  const struct rk_shared_card *card);
+                                  const struct rk_user_shm_card *card);
 
 /* Segment that holds all of [p, p + bytes); NULL if none. Logarithmic. */
 struct rk_segment *rk_segment_holding(struct rk_ctx *ctx, const void *p, size_t bytes);

@@ -107,7 +107,7 @@ static void keep_maps(struct maps *maps, int *kept)
 }
 
 /* If the number is of another file by now, it is the program's. */
-void rk_shared_find_end(int *kept)
+void rk_user_shm_find_end(int *kept)
 {
     struct map_query q = {.size = sizeof(q), .flags = QUERY_OR_NEXT};
 
@@ -117,14 +117,14 @@ void rk_shared_find_end(int *kept)
 }
 
 /* Is it the same file, not a device or pipe in its place? Opening those may have side effects. */
-static bool is_the_file(const struct stat *st, const struct rk_shared_card *card, uint64_t end)
+static bool is_the_file(const struct stat *st, const struct rk_user_shm_card *card, uint64_t end)
 {
     return S_ISREG(st->st_mode) && st->st_ino == card->inode && major(st->st_dev) == card->major &&
            minor(st->st_dev) == card->minor && st->st_size >= 0 && (uint64_t)st->st_size >= end;
 }
 
 /* Find an open descriptor; else /proc/PID/map_files or the name of the mapping must do. */
-static int find_descriptor(const struct rk_shared_card *card)
+static int find_descriptor(const struct rk_user_shm_card *card)
 {
     DIR *dir = opendir("/proc/self/fd");
     struct dirent *e;
@@ -149,11 +149,11 @@ static bool can_be_shared(const struct mapping *m, uint64_t from, uint64_t end)
     return (m->is & all) == all && m->inode != 0 && m->start <= from && end <= m->end;
 }
 
-unsigned rk_shared_find(int *kept, const void *p, size_t bytes, struct rk_shared_card *card)
+unsigned rk_user_shm_find(int *kept, const void *p, size_t bytes, struct rk_user_shm_card *card)
 {
     struct maps maps = {.fd = *kept};
     uint64_t from = (uint64_t)(uintptr_t)p, end = from + bytes;
-    struct rk_shared_card found = {.fd = -1};
+    struct rk_user_shm_card found = {.fd = -1};
     unsigned denied = 0;
     struct mapping m;
 
@@ -162,7 +162,7 @@ unsigned rk_shared_find(int *kept, const void *p, size_t bytes, struct rk_shared
     for (uint64_t at = from; maps.fd >= 0 && at < end && next_mapping(&maps, at, &m) && m.start < end; at = m.end) {
         denied |= (m.is & VMA_READABLE ? 0u : RK_NO_READS) | (m.is & VMA_WRITABLE ? 0u : RK_NO_WRITES);
         if (can_be_shared(&m, from, end))
-            found = (struct rk_shared_card){.inode = m.inode, .at = m.offset + (from - m.start), .start = m.start,
+            found = (struct rk_user_shm_card){.inode = m.inode, .at = m.offset + (from - m.start), .start = m.start,
                                             .end = m.end, .major = m.major, .minor = m.minor, .pid = getpid(), .fd = -1};
     }
     keep_maps(&maps, kept);
@@ -176,7 +176,7 @@ unsigned rk_shared_find(int *kept, const void *p, size_t bytes, struct rk_shared
 
 /* ------------------------------------------------------------------------------ map */
 
-static bool map_file(const char *path, const struct rk_shared_card *card, size_t bytes, struct rk_shared_map *out)
+static bool map_file(const char *path, const struct rk_user_shm_card *card, size_t bytes, struct rk_user_shm_map *out)
 {
     uint64_t unit = (uint64_t)sysconf(_SC_PAGESIZE), from, end = card->at + bytes;
     bool writes = !(card->denied & RK_NO_WRITES);
@@ -212,7 +212,7 @@ static bool map_file(const char *path, const struct rk_shared_card *card, size_t
 }
 
 /* Through map_files, which needs a privilege, or by the name that it links to, which does not. */
-static bool map_by_mapping(const struct rk_shared_card *card, size_t bytes, struct rk_shared_map *out)
+static bool map_by_mapping(const struct rk_user_shm_card *card, size_t bytes, struct rk_user_shm_map *out)
 {
     char path[96], name[PATH_MAX];
     ssize_t n;
@@ -227,11 +227,11 @@ static bool map_by_mapping(const struct rk_shared_card *card, size_t bytes, stru
     return map_file(name, card, bytes, out);
 }
 
-bool rk_shared_map(const struct rk_shared_card *card, size_t bytes, struct rk_shared_map *out)
+bool rk_user_shm_map(const struct rk_user_shm_card *card, size_t bytes, struct rk_user_shm_map *out)
 {
     char path[64];
 
-    *out = (struct rk_shared_map){NULL, NULL, 0};
+    *out = (struct rk_user_shm_map){NULL, NULL, 0};
     if (card->inode == 0 || bytes == 0 || card->at > INT64_MAX - bytes)
         return false;
     if (!rk_is_own_process(card->pid)) { /* even if this user could open everything */
@@ -245,15 +245,15 @@ bool rk_shared_map(const struct rk_shared_card *card, size_t bytes, struct rk_sh
     return false;
 }
 
-bool rk_shared_detach(const struct rk_shared_map *map)
+bool rk_user_shm_detach(const struct rk_user_shm_map *map)
 {
     return mmap(map->map, map->map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) !=
            MAP_FAILED;
 }
 
-void rk_shared_unmap(struct rk_shared_map *map)
+void rk_user_shm_unmap(struct rk_user_shm_map *map)
 {
     if (map->map)
         munmap(map->map, map->map_bytes);
-    *map = (struct rk_shared_map){NULL, NULL, 0};
+    *map = (struct rk_user_shm_map){NULL, NULL, 0};
 }

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct rk_shared_card {
+struct rk_user_shm_card {
     uint64_t inode, at;     /* the file, and the position; inode 0: none */
     uint64_t start, end;    /* the owner's mapping that holds it */
     uint32_t major, minor;
@@ -28,12 +28,12 @@ enum { RK_NO_READS = 1, RK_NO_WRITES = 2 };
 /*
  * Returns the protection of [p, p + bytes), as far as it is mapped. If all of it is one shared read-write mapping
  * of a file, fills in the card; else sets its inode to 0. card may be NULL.
- * *maps: a descriptor that is kept between calls, -1 at first. rk_shared_find_end closes it.
+ * *maps: a descriptor that is kept between calls, -1 at first. rk_user_shm_find_end closes it.
  */
-unsigned rk_shared_find(int *maps, const void *p, size_t bytes, struct rk_shared_card *card);
-void rk_shared_find_end(int *maps);
+unsigned rk_user_shm_find(int *maps, const void *p, size_t bytes, struct rk_user_shm_card *card);
+void rk_user_shm_find_end(int *maps);
 
-struct rk_shared_map {
+struct rk_user_shm_map {
     char *base;       /* first byte of the memory; NULL: not mapped */
     void *map;        /* and the whole mapping */
     size_t map_bytes;
@@ -43,13 +43,13 @@ struct rk_shared_map {
  * Map the memory of a card of this node and user. Returns false if that is not possible (logged at debug level
  * only).
  */
-bool rk_shared_map(const struct rk_shared_card *card, size_t bytes, struct rk_shared_map *out);
+bool rk_user_shm_map(const struct rk_user_shm_card *card, size_t bytes, struct rk_user_shm_map *out);
 /*
  * Put private memory in its place, so that other threads that copy there do no harm. Returns false if the system
  * refuses it.
  */
-bool rk_shared_detach(const struct rk_shared_map *map);
+bool rk_user_shm_detach(const struct rk_user_shm_map *map);
 /* No-op if not mapped. */
-void rk_shared_unmap(struct rk_shared_map *map);
+void rk_user_shm_unmap(struct rk_user_shm_map *map);
 
 #endif

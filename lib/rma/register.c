@@ -40,7 +40,7 @@ static rank_status_t register_offer(struct rank_mem *mem, struct rk_key *key, un
     unsigned denied;
 
     key->shared.fd = -1;
-    denied = rk_shared_find(rk_segments_maps(ctx), mem->mine, mem->bytes, near && !known ? &key->shared : NULL);
+    denied = rk_user_shm_find(rk_segments_maps(ctx), mem->mine, mem->bytes, near && !known ? &key->shared : NULL);
     if (known) {
         key->shared = in->card;
         key->shared.at += (uint64_t)(mem->mine - in->base);

@@ -26,7 +26,7 @@ struct rk_key {
     struct rk_id id;      /* the owner's id of the memory */
     uint64_t base, bytes; /* at the owner */
     uint64_t record;      /* address of a struct rk_key_record there */
-    struct rk_shared_card shared; /* for ranks of the node: how to map it, if possible; and the denied accesses */
+    struct rk_user_shm_card shared; /* for ranks of the node: how to map it, if possible; and the denied accesses */
 };                        /* followed by the channel's part and the checksum */
 
 /* Kept by the owner while the memory is registered. */

@@ -207,8 +207,8 @@ void hostile_rma_body(struct rig *r)
     RIG_CHECK(rk_secret_id_put(&r->ctx->rma->mem_ids, &other.by_id, &other.id));
     sealed.mine = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     RIG_CHECK(sealed.mine != MAP_FAILED);
-    RIG_CHECK(rk_shared_find(&maps, sealed.mine, 4096, NULL) == RK_NO_WRITES && rk_shared_find(&maps, mine, BYTES, NULL) == 0);
-    rk_shared_find_end(&maps);
+    RIG_CHECK(rk_user_shm_find(&maps, sealed.mine, 4096, NULL) == RK_NO_WRITES && rk_user_shm_find(&maps, mine, BYTES, NULL) == 0);
+    rk_user_shm_find_end(&maps);
     sealed.denied = RK_NO_WRITES;
     RIG_CHECK(rk_secret_id_put(&r->ctx->rma->mem_ids, &sealed.by_id, &sealed.id));
     if (r->me == 0) {
