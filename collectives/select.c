@@ -408,7 +408,7 @@ static rank_status_t add_pick(const char *item, size_t len, struct rk_forced *ou
         return rk_fail(RANK_ERR_CONFIG, "RANK_COLL: more than %d choices", RK_PICKS_MAX);
     pick.algo = rk_algo_find((enum rk_coll_kind)kind_by_name(item, key), item + key + 1, end - key - 1);
     if (at)
-        rk_picks_range(at + 1, len - end - 1, &pick.from, &pick.to);
+        rk_choice_list_range(at + 1, len - end - 1, &pick.from, &pick.to);
     out->pick[out->npicks++] = pick;
     return RANK_OK;
 }
@@ -420,7 +420,7 @@ rank_status_t rk_forced_parse(const char *text, struct rk_forced *out)
     memset(out, 0, sizeof(*out));
     for (int i = 0; i < rk_nrules; i++)
         out->rule[i] = rk_algo_find(rk_rules[i].kind, rk_rules[i].algo, strlen(rk_rules[i].algo));
-    if (rk_picks_check("RANK_COLL", text, what_there_is(), err, sizeof(err)))
+    if (rk_choice_list_check("RANK_COLL", text, what_there_is(), err, sizeof(err)))
         return rk_fail(RANK_ERR_CONFIG, "%s", err);
     for (const char *p = text; *p; p += *p == ',') {
         size_t len;

@@ -84,7 +84,7 @@ static bool size_at(const char **at, const char *end, size_t *out)
     return true;
 }
 
-bool rk_picks_range(const char *text, size_t len, size_t *from, size_t *to)
+bool rk_choice_list_range(const char *text, size_t len, size_t *from, size_t *to)
 {
     const char *at = text, *end = text + len;
     bool has_from = size_at(&at, end, from);
@@ -129,7 +129,7 @@ static rank_status_t choice_list_check_one(const char *name, const char *item, s
                  (int)word, colon + 1, list);
         return RANK_ERR_CONFIG;
     }
-    if (range && !rk_picks_range(range + 1, (size_t)(item + len - range - 1), &from, &to)) {
+    if (range && !rk_choice_list_range(range + 1, (size_t)(item + len - range - 1), &from, &to)) {
         snprintf(err, errlen, "%s: '%.*s' behind %.*s is not a range of sizes; write 64K-1M, 64K- or -1M", name,
                  (int)(item + len - range), range, (int)(range - item), item);
         return RANK_ERR_CONFIG;
@@ -137,7 +137,7 @@ static rank_status_t choice_list_check_one(const char *name, const char *item, s
     return RANK_OK;
 }
 
-rank_status_t rk_picks_check(const char *name, const char *text, const char *allowed, char *err,
+rank_status_t rk_choice_list_check(const char *name, const char *text, const char *allowed, char *err,
                              size_t errlen)
 {
     while (*text) {

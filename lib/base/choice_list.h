@@ -16,10 +16,10 @@
  * allowed: "allreduce:ring|shm,bcast:chain|shm". Blanks around the parts of text, empty parts and an empty text
  * are valid. On failure err gets a text that begins with name.
  */
-rank_status_t rk_picks_check(const char *name, const char *text, const char *allowed, char *err,
+rank_status_t rk_choice_list_check(const char *name, const char *text, const char *allowed, char *err,
                              size_t errlen);
 
 /* Parse "64K-1M", "64K-", "-1M" or "64K", len long; the bounds are included. False if it is none. */
-bool rk_picks_range(const char *text, size_t len, size_t *from, size_t *to);
+bool rk_choice_list_range(const char *text, size_t len, size_t *from, size_t *to);
 
 #endif

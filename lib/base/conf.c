@@ -178,7 +178,7 @@ rank_status_t rk_conf_parse_value(const struct rk_conf_row *row, const char *tex
         *(uint32_t *)at = set;
         return RANK_OK;
     case RK_CONF_PICKS:
-        if (rk_picks_check(row->name, text, row->allowed, err, errlen))
+        if (rk_choice_list_check(row->name, text, row->allowed, err, errlen))
             return RANK_ERR_CONFIG;
         return replace_text(at, text);
     case RK_CONF_STRING:
