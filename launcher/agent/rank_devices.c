@@ -63,7 +63,7 @@ static bool find_cores(struct device_choice *c)
     for (uint32_t i = 0; set && c->cores && c->core_lists && i < n; i++) {
         const char *cpus = c->agent->local_ranks.cpus[i];
         if (*cpus && hwloc_bitmap_list_sscanf(set, cpus) == 0)
-            c->cores[i] = rk_affinity_of_cpus(c->m, rk_topo_has_cpu, set, c->core_lists + (size_t)i * c->m->ncores);
+            c->cores[i] = rk_core_list_of_cpus(c->m, rk_topo_has_cpu, set, c->core_lists + (size_t)i * c->m->ncores);
     }
     hwloc_bitmap_free(set);
     return set && c->cores && c->core_lists;

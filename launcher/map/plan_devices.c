@@ -33,7 +33,7 @@ static bool host_ranks_make(const struct xr_plan *p, const struct rk_machine *m,
         if (at->host != host)
             continue;
         if (at->cpus) /* the rank is bound */
-            h->cores[h->n] = rk_affinity_of_cpus(m, rk_topo_has_cpu, at->cpus, h->lists + (size_t)h->n * m->ncores);
+            h->cores[h->n] = rk_core_list_of_cpus(m, rk_topo_has_cpu, at->cpus, h->lists + (size_t)h->n * m->ncores);
         if (p->nprograms && !p->where->xml) /* the variable is of this machine */
             h->visible[h->n] = p->programs[xr_plan_program_of(p, r)].visible;
         h->rank[h->n++] = r;

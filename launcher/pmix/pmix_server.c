@@ -111,7 +111,7 @@ static rank_status_t init_apart(const char *id, const char *host, void *known, u
     xr_event_priority_begin();
     st = pmix_server_init(id, host, known);
     xr_event_priority_end();
-    xr_listen_guard_close(&before);
+    xr_listen_guard_since(&before);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     *ns = rk_clock_ns() - start;
     return st;

@@ -10,7 +10,7 @@ static bool is_of_core(const struct rk_machine *m, const bool *of, uint32_t cpu)
     return m->core_of_cpu[cpu] != RK_TOPO_NONE && of[m->core_of_cpu[cpu]];
 }
 
-char *rk_affinity_text(const struct rk_machine *m, const bool *of)
+char *rk_core_list_text(const struct rk_machine *m, const bool *of)
 {
     char *text = NULL;
     const char *separator = "";
@@ -36,7 +36,7 @@ char *rk_affinity_text(const struct rk_machine *m, const bool *of)
     return NULL;
 }
 
-struct rk_pair_cores rk_affinity_of_cpus(const struct rk_machine *m, rk_has_cpu has, const void *set, uint32_t *list)
+struct rk_pair_cores rk_core_list_of_cpus(const struct rk_machine *m, rk_has_cpu has, const void *set, uint32_t *list)
 {
     struct rk_pair_cores cores = {list, 0};
 

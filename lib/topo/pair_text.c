@@ -44,7 +44,7 @@ static bool put_cpus(FILE *to, const struct rk_machine *m, const uint32_t *core,
     for (uint32_t i = 0; of && i < (n ? n : m->ncores); i++)
         of[n ? core[i] : i] = true;
     if (of)
-        text = rk_affinity_text(m, of);
+        text = rk_core_list_text(m, of);
     fprintf(to, "%s", text ? text : "");
     free(of);
     free(text);

@@ -21,7 +21,7 @@ static const char *plural(uint32_t n)
 /* Format the hardware threads of cores. of: a flag for each core; NULL: no memory. A long list is cut. Frees of. */
 static const char *threads_text(const struct rk_machine *m, bool *of, char text[TEXT])
 {
-    char *whole = of ? rk_affinity_text(m, of) : NULL;
+    char *whole = of ? rk_core_list_text(m, of) : NULL;
     size_t len = whole ? strlen(whole) : 0;
 
     free(of);

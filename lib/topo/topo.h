@@ -42,7 +42,7 @@ static inline bool rk_topo_affinity_refused(void)
 uint32_t rk_topo_units(void);
 /* Their list, as "0-3,8". Caller frees. NULL: not available. */
 char *rk_topo_units_list(void);
-/* Return whether a bitmap of hwloc has a hardware thread: for rk_affinity_of_cpus. */
+/* Return whether a bitmap of hwloc has a hardware thread: for rk_core_list_of_cpus. */
 bool rk_topo_has_cpu(const void *bitmap, uint32_t cpu);
 
 #endif

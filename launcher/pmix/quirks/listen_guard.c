@@ -231,7 +231,7 @@ void xr_listen_guard_note(struct xr_listen_guard *l)
     l->n = list_listeners(l->fd, XR_LISTENERS);
 }
 
-void xr_listen_guard_close(const struct xr_listen_guard *before)
+void xr_listen_guard_since(const struct xr_listen_guard *before)
 {
     const struct timeval half = {0, HALF_US};
     const int silent = SILENT_S;

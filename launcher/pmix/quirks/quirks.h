@@ -26,7 +26,7 @@ struct xr_listen_guard {
 /* List the listening sockets of this process: before libpmix opens its own. */
 void xr_listen_guard_note(struct xr_listen_guard *listeners);
 /* Guard those that were opened since. Once. */
-void xr_listen_guard_close(const struct xr_listen_guard *before);
+void xr_listen_guard_since(const struct xr_listen_guard *before);
 
 /* event_priority.c: around the call that makes libpmix's event loop, on its thread. */
 void xr_event_priority_begin(void);

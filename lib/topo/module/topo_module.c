@@ -63,7 +63,7 @@ static bool place_ranks(const struct rk_topo_query *query, struct local_pairs *l
     if (!l->placed || !l->lists)
         return false;
     for (uint32_t i = 0; i < n; i++)
-        l->placed[i] = rk_affinity_of_cpus(&l->m, recorded_cpu, &query->cores[i], l->lists + (size_t)i * l->m.ncores);
+        l->placed[i] = rk_core_list_of_cpus(&l->m, recorded_cpu, &query->cores[i], l->lists + (size_t)i * l->m.ncores);
     all = allow_cores(&l->m, l->placed, n);
     for (uint32_t i = 0; i < n; i++) {
         if (l->placed[i].n == all)
