@@ -52,7 +52,7 @@ static uint32_t list_ranks_that(const struct xr_progress *w, bool (*holds)(const
     }
     if (n == 0)
         return 0;
-    xr_ranks_text(some, n < RK_BOARD_PEERS ? n : RK_BOARD_PEERS, n, text, sizeof(text));
+    xr_status_board_ranks_text(some, n < RK_BOARD_PEERS ? n : RK_BOARD_PEERS, n, text, sizeof(text));
     snprintf(out, len, "rank%s %s", xr_plural(n), text);
     *first = some[0];
     return n;
@@ -86,7 +86,7 @@ static void name_reason(struct xr_progress *w, struct xr_proc_state *l)
             continue;
         if (w->ranks[i].look.doing != XR_DOING_WAIT)
             snprintf(l->text + len, sizeof(l->text) - len, ", which %s",
-                     xr_doing_word(w->ranks[i].look.doing));
+                     xr_proc_doing_text(w->ranks[i].look.doing));
         return;
     }
 }

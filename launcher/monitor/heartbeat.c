@@ -99,10 +99,10 @@ static void print_wait(struct xr_heartbeat *l, const int32_t *ranks, uint32_t n,
     struct xr_awaited awaited = {0};
     char text[256], time[32];
 
-    xr_ranks_text(ranks, n, n, text, sizeof(text));
+    xr_status_board_ranks_text(ranks, n, n, text, sizeof(text));
     xr_duration_text(rk_clock_ns() - w->since_ns, time, sizeof(time));
     xr_stream_print(l->err, "xrun: %s %s: no progress for %s: %s%s", n > 1 ? "ranks" : "rank", text, time, w->text,
-                  xr_awaited_text(w->unnamed ? l->ops->fences(l->arg) : NULL, (uint32_t)ranks[0], w->unnamed, &awaited));
+                  xr_stall_text_of_fence(w->unnamed ? l->ops->fences(l->arg) : NULL, (uint32_t)ranks[0], w->unnamed, &awaited));
 }
 
 static void print_line(void *arg, const int32_t *ranks, uint32_t n, const struct xr_hang_wait *w)
@@ -155,7 +155,7 @@ static void print_progress(struct xr_heartbeat *l, const int32_t *ranks, uint32_
 {
     char text[256], time[32];
 
-    xr_ranks_text(ranks, n, n, text, sizeof(text));
+    xr_status_board_ranks_text(ranks, n, n, text, sizeof(text));
     xr_duration_text(stalled_ns, time, sizeof(time));
     xr_stream_print(l->err, "xrun: %s %s %s on after %s", n > 1 ? "ranks" : "rank", text, n > 1 ? "go" : "goes", time);
 }
@@ -177,7 +177,7 @@ static bool take_stall(struct xr_heartbeat *l, int32_t *ranks, uint32_t n, struc
     wait.since_ns = rk_clock_ns() - ns;
     wait.text = xr_unpack_string(u);
     wait.unnamed = xr_unpack_u32(u);
-    xr_wait_unpack_peers(u, &wait);
+    xr_stall_text_unpack_peers(u, &wait);
     if (!xr_unpack_done(u) || !wait.text)
         return false;
     if (begins)

@@ -30,7 +30,7 @@ struct proc_sum {
     uint64_t ticks;
 };
 
-const char *xr_doing_word(enum xr_process_doing doing)
+const char *xr_proc_doing_text(enum xr_proc_doing doing)
 {
     static const char *const word[] = {"is gone", "computes",   "waits",
                                        "sleeps",  "is stopped", "is held by a debugger"};
@@ -173,7 +173,7 @@ static bool read_slot(const struct rk_board_slot *slot, uint64_t now, struct xr_
         snprintf(out->text, sizeof(out->text), "rank_init");
     } else {
         out->what = view.what;
-        xr_wait_text(&view.what, out->text, sizeof(out->text));
+        xr_status_board_wait_text(&view.what, out->text, sizeof(out->text));
     }
     return true;
 }
@@ -209,7 +209,7 @@ void xr_proc_state_read(pid_t pid, const struct rk_board_slot *slot, uint64_t no
             out->since_ns = past->halted_ns;
         if (idle && idle < out->since_ns)
             out->since_ns = idle;
-        snprintf(out->text, sizeof(out->text), "%s%s", xr_doing_word(out->doing),
+        snprintf(out->text, sizeof(out->text), "%s%s", xr_proc_doing_text(out->doing),
                  t.stopped ? " by a signal; SIGCONT lets it go on" : "");
     } else if (waits) {
         out->doing = XR_DOING_WAIT;

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-enum xr_process_doing {
+enum xr_proc_doing {
     XR_DOING_GONE,
     XR_DOING_WORK,    /* runs, or used CPU time since the last probe */
     XR_DOING_WAIT,    /* in a blocking call of librank */
@@ -19,7 +19,7 @@ enum xr_process_doing {
 };
 
 /* Return "computes" and the like. */
-const char *xr_doing_word(enum xr_process_doing doing);
+const char *xr_proc_doing_text(enum xr_proc_doing doing);
 
 /* The state of a rank between probes. Zeroed: none yet. */
 struct xr_proc_state_past {
@@ -30,7 +30,7 @@ struct xr_proc_state_past {
 };
 
 struct xr_proc_state {
-    enum xr_process_doing doing;
+    enum xr_proc_doing doing;
     bool joining;        /* WAIT: in rank_init */
     bool on_board;       /* runs librank */
     uint64_t since_ns;   /* time of its last progress */

@@ -17,7 +17,7 @@ void xr_duration_text(uint64_t ns, char *out, size_t len)
         snprintf(out, len, "%d h %02d min", (int)(s / 3600), (int)(s / 60) % 60);
 }
 
-const char *xr_awaited_text(const struct xr_fence_table *fences, uint32_t rank, uint32_t unnamed, struct xr_awaited *cache)
+const char *xr_stall_text_of_fence(const struct xr_fence_table *fences, uint32_t rank, uint32_t unnamed, struct xr_awaited *cache)
 {
     static const char waits[] = " waits for ";
     const struct xr_fence *fence;
@@ -35,7 +35,7 @@ const char *xr_awaited_text(const struct xr_fence_table *fences, uint32_t rank, 
     return cache->text;
 }
 
-void xr_wait_unpack_peers(struct xr_unpacker *u, struct xr_hang_wait *w)
+void xr_stall_text_unpack_peers(struct xr_unpacker *u, struct xr_hang_wait *w)
 {
     uint32_t n = xr_unpack_u32(u);
 

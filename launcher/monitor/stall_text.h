@@ -24,9 +24,9 @@ struct xr_awaited {
  * Name the hosts that are missing in the fence of a rank: " waits for host b". unnamed: the fence's space + 1, or 0:
  * its wait is no fence, which gives "". fences may be NULL. The text is valid until the next call with the cache.
  */
-const char *xr_awaited_text(const struct xr_fence_table *fences, uint32_t rank, uint32_t unnamed, struct xr_awaited *cache);
+const char *xr_stall_text_of_fence(const struct xr_fence_table *fences, uint32_t rank, uint32_t unnamed, struct xr_awaited *cache);
 
 /* Unpack u32 peers, then u32 each. Keeps at most RK_BOARD_PEERS of them. */
-void xr_wait_unpack_peers(struct xr_unpacker *u, struct xr_hang_wait *wait);
+void xr_stall_text_unpack_peers(struct xr_unpacker *u, struct xr_hang_wait *wait);
 
 #endif

@@ -116,7 +116,7 @@ static void add_ranks(struct text_buffer *t, const int32_t *ranks, uint32_t list
         status_board_add(t, " and %u more", n - listed);
 }
 
-void xr_ranks_text(const int32_t *ranks, uint32_t listed, uint32_t n, char *out, size_t len)
+void xr_status_board_ranks_text(const int32_t *ranks, uint32_t listed, uint32_t n, char *out, size_t len)
 {
     struct text_buffer t = {out, len};
 
@@ -132,7 +132,7 @@ static void add_team(struct text_buffer *t, const struct rk_wait_for *w)
     status_board_add(t, " on %s", team);
 }
 
-void xr_wait_text(const struct rk_wait_for *w, char *out, size_t len)
+void xr_status_board_wait_text(const struct rk_wait_for *w, char *out, size_t len)
 {
     struct text_buffer t = {out, len};
 

@@ -22,8 +22,8 @@ bool xr_agent_board_open(struct xr_agent_board *board, uint32_t slots);
 void xr_agent_board_close(struct xr_agent_board *board);
 
 /* Format n ranks in ascending order, of which so many are listed: "5", "0-3,7", "0-3,7 and 12 more". */
-void xr_ranks_text(const int32_t *ranks, uint32_t listed, uint32_t n, char *out, size_t len);
+void xr_status_board_ranks_text(const int32_t *ranks, uint32_t listed, uint32_t n, char *out, size_t len);
 /* Format a wait: "allreduce #812 on world, waits for rank 5". */
-void xr_wait_text(const struct rk_wait_for *what, char *out, size_t len);
+void xr_status_board_wait_text(const struct rk_wait_for *what, char *out, size_t len);
 
 #endif

@@ -120,12 +120,12 @@ bool xr_status_query_receive(struct xr_status_query *q, struct xr_unpacker *u)
         struct xr_hang_wait wait = {.since_ns = rk_clock_ns() - idle, .text = text, .unnamed = unnamed};
         char time[32];
 
-        xr_wait_unpack_peers(u, &wait);
+        xr_stall_text_unpack_peers(u, &wait);
         if (!text || u->failed || !wanted)
             continue;
         if (pid && waits)
             q->ops->on_wait(q->arg, rank, idle, &wait);
-        more = xr_awaited_text(unnamed ? q->ops->fences(q->arg) : NULL, rank, unnamed, &awaited);
+        more = xr_stall_text_of_fence(unnamed ? q->ops->fences(q->arg) : NULL, rank, unnamed, &awaited);
         xr_duration_text(idle, time, sizeof(time));
         if (pid == 0)
             add_line(q, rank, "%s", text);

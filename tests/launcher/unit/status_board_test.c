@@ -44,7 +44,7 @@ static void what_is_written_is_read(void **state)
     assert_true(rk_board_read(&b.slots[2], &v));
     assert_int_equal(v.state, RK_BOARD_WAITING);
     assert_int_equal(v.since_ns, 77);
-    xr_wait_text(&v.what, text, sizeof(text));
+    xr_status_board_wait_text(&v.what, text, sizeof(text));
     assert_string_equal(text, "allreduce #812 on world, waits for rank 5");
     mine->until_ns = UINT64_MAX;
     rk_board_write(mine, RK_BOARD_WAITING, 77, &what);
@@ -120,7 +120,7 @@ static void what_a_rank_may_write(void **state)
     memset(&what, 0xff, sizeof(what));
     rk_board_write(mine, RK_BOARD_WAITING, UINT64_MAX, &what);
     assert_true(rk_board_read(&b.slots[0], &v));
-    xr_wait_text(&v.what, text, sizeof(text));
+    xr_status_board_wait_text(&v.what, text, sizeof(text));
     assert_true(strlen(text) < sizeof(text));
     for (const char *c = text; *c; c++)
         assert_in_range(*c, ' ', '~');
@@ -128,7 +128,7 @@ static void what_a_rank_may_write(void **state)
     what.flags = 0;
     rk_board_write(mine, RK_BOARD_WAITING, 0, &what);
     assert_true(rk_board_read(&b.slots[0], &v));
-    xr_wait_text(&v.what, text, 40); /* nor past the end of a short text */
+    xr_status_board_wait_text(&v.what, text, 40); /* nor past the end of a short text */
     assert_null(strchr(text, '\n'));
     atomic_store(&mine->mine->state, 99);
     assert_false(rk_board_read(&b.slots[0], &v));
@@ -164,21 +164,21 @@ static void ranks_as_text(void **state)
     char text[64];
 
     (void)state;
-    xr_ranks_text(some, 7, 7, text, sizeof(text));
+    xr_status_board_ranks_text(some, 7, 7, text, sizeof(text));
     assert_string_equal(text, "0-3,7,9,10");
-    xr_ranks_text(some, 5, 20, text, sizeof(text));
+    xr_status_board_ranks_text(some, 5, 20, text, sizeof(text));
     assert_string_equal(text, "0-3,7 and 15 more");
-    xr_ranks_text(some, 1, 1, text, sizeof(text));
+    xr_status_board_ranks_text(some, 1, 1, text, sizeof(text));
     assert_string_equal(text, "0");
-    xr_ranks_text(some, 0, 0, text, sizeof(text));
+    xr_status_board_ranks_text(some, 0, 0, text, sizeof(text));
     assert_string_equal(text, "");
-    xr_ranks_text(some, 7, 7, text, 5);
+    xr_status_board_ranks_text(some, 7, 7, text, 5);
     assert_string_equal(text, "0-3,");
-    xr_ranks_text(visitors, 6, 6, text, sizeof(text));
+    xr_status_board_ranks_text(visitors, 6, 6, text, sizeof(text));
     assert_string_equal(text, "1,4, 0-2,5 of another job");
-    xr_ranks_text(visitors + 2, 1, 1, text, sizeof(text));
+    xr_status_board_ranks_text(visitors + 2, 1, 1, text, sizeof(text));
     assert_string_equal(text, "0 of another job");
-    xr_ranks_text(wrong, 2, 2, text, sizeof(text));
+    xr_status_board_ranks_text(wrong, 2, 2, text, sizeof(text));
     assert_string_equal(text, "2147483647 of another job, 2147483647");
 }
 
