@@ -67,7 +67,7 @@ static void agent_on_child_gone(void *arg, uint32_t node, const char *why)
     /* xrun decides whether the agent was done. */
     agent_send_node_text(agent, XR_MSG_LOST, node, why);
     if (why && *why) /* else its supervisor lives, and may report more */
-        xr_launch_lost(agent->branches, node);
+        xr_launch_lost(agent->launch, node);
     if (agent->state == XR_AGENT_DONE)
         xr_agent_leave_if_sent(agent);
 }
@@ -83,36 +83,36 @@ static void agent_on_lost_ended(void *arg, uint32_t node, bool seen)
         xr_agent_leave_if_sent(agent);
 }
 
-static void agent_on_branch_failed(void *arg, uint32_t node, const char *text)
+static void agent_on_launch_failed(void *arg, uint32_t node, const char *text)
 {
     agent_send_node_text(arg, XR_MSG_FAILED, node, text);
 }
 
-static void agent_on_branch_output(void *arg, uint32_t node, const char *line)
+static void agent_on_launch_output(void *arg, uint32_t node, const char *line)
 {
     struct xr_agent *agent = arg;
 
     fprintf(stderr, "%s: %s\n", agent->setup->names[node], line);
 }
 
-static const struct xr_launch_ops branch_ops = {agent_on_branch_failed, agent_on_branch_output};
+static const struct xr_launch_ops launch_ops = {agent_on_launch_failed, agent_on_launch_output};
 
 /* srun has started the agents below. They get our address from xrun. */
 static void agent_send_listener(struct xr_agent *agent)
 {
     struct xr_packer p = {0};
 
-    xr_launch_pack_listener(agent->branches, agent->node, xr_conn_fd(agent->wire), &p);
+    xr_launch_pack_listener(agent->launch, agent->node, xr_conn_fd(agent->wire), &p);
     xr_conn_send(agent->wire, XR_MSG_LISTENER, &p);
 }
 
-static void agent_open_branches(struct xr_agent *agent)
+static void agent_open_launch(struct xr_agent *agent)
 {
     uint32_t n = xr_tree_children(agent->tree);
     char text[1024] = "";
 
-    if (n && xr_launch_open(agent->base, agent->tree, agent->setup, XR_NODE_FRONT, &branch_ops, agent,
-                              &agent->branches, text, sizeof(text)))
+    if (n && xr_launch_open(agent->base, agent->tree, agent->setup, XR_NODE_FRONT, &launch_ops, agent,
+                              &agent->launch, text, sizeof(text)))
         agent_send_node_text(agent, XR_MSG_FAILED, xr_tree_child(agent->tree, 0), text);
     else if (n && agent->setup->step)
         agent_send_listener(agent);
@@ -203,7 +203,7 @@ int xr_agent_main(int fd, const struct xr_setup *setup, bool remote, struct xr_d
         rk_error("the agent has no memory for its loop");
         return 1;
     }
-    agent_open_branches(&agent);
+    agent_open_launch(&agent);
     if (remote)
         xr_agent_send_ready(&agent);
     xr_agent_prepare(&agent);

@@ -21,9 +21,9 @@
 /* Close the listener: no more agents come from below. */
 static void agent_close_listener(struct xr_agent *agent)
 {
-    uint32_t unauthenticated = xr_launch_unauthenticated(agent->branches);
+    uint32_t unauthenticated = xr_launch_unauthenticated(agent->launch);
 
-    xr_launch_close_listener(agent->branches);
+    xr_launch_close_listener(agent->launch);
     xr_agent_send_unauthenticated(agent, unauthenticated);
 }
 
@@ -85,7 +85,7 @@ static bool agent_receive_died(struct xr_agent *agent, struct xr_unpacker *u)
         return false;
     if (agent->server && agent->job.host_of[rank] != agent->node)
         xr_server_deliver_death(agent->server, rank, by_signal != 0);
-    xr_liveness_note(agent->gone, XR_FAILED_RANK, rank);
+    xr_liveness_note(agent->liveness, XR_FAILED_RANK, rank);
     return true;
 }
 
@@ -105,9 +105,9 @@ static bool agent_receive_other_died(struct xr_agent *agent, struct xr_unpacker 
 
 void xr_agent_note_lost(struct xr_agent *agent, uint32_t top)
 {
-    for (uint32_t node = 0; agent->gone && node < agent->setup->shape.nodes; node++) {
+    for (uint32_t node = 0; agent->liveness && node < agent->setup->shape.nodes; node++) {
         if (xr_tree_below(agent->tree, top, node))
-            xr_liveness_note(agent->gone, XR_FAILED_AGENT, node);
+            xr_liveness_note(agent->liveness, XR_FAILED_AGENT, node);
     }
 }
 
@@ -129,7 +129,7 @@ static bool agent_receive_over(struct xr_agent *agent, struct xr_unpacker *u)
         uint32_t node = xr_unpack_u32(u);
         if (u->failed || node >= agent->setup->shape.nodes)
             return false;
-        xr_liveness_note(agent->gone, XR_FAILED_AGENT, node);
+        xr_liveness_note(agent->liveness, XR_FAILED_AGENT, node);
     }
     return xr_unpack_done(u);
 }

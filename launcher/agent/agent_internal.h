@@ -70,8 +70,8 @@ struct xr_agent {
     /* The tree. */
     struct xr_tree *tree;
     struct xr_conn *wire;         /* to the front end or the parent agent; NULL: it is gone */
-    struct xr_launch *branches; /* starts the agents below; NULL: there are none */
-    struct xr_liveness *gone;
+    struct xr_launch *launch; /* starts the agents below; NULL: there are none */
+    struct xr_liveness *liveness;
     struct xr_fence_table *fences;
     struct xr_dmodex_table *dmodex;
     struct xr_rpc_table *rpcs;

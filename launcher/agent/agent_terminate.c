@@ -31,7 +31,7 @@ void xr_agent_signal_ranks(struct xr_agent *agent, int sig)
 {
     pid_t keep[MAX_COMMANDS];
 
-    xr_proc_tree_signal(sig, keep, xr_launch_pids(agent->branches, keep, MAX_COMMANDS));
+    xr_proc_tree_signal(sig, keep, xr_launch_pids(agent->launch, keep, MAX_COMMANDS));
 }
 
 /* ------------------------------------------------------------------- the signals */
@@ -167,7 +167,7 @@ void xr_agent_check_done(struct xr_agent *agent)
     if (agent->state <= XR_AGENT_STARTING || agent->state == XR_AGENT_DONE || agent->live)
         return;
     if (agent->nused > 1 && agent->nlocal)
-        xr_liveness_note(agent->gone, XR_FAILED_HOST, agent->node);
+        xr_liveness_note(agent->liveness, XR_FAILED_HOST, agent->node);
     if (!xr_ranks_all_ended(agent)) {
         /* Processes that the ranks have left behind end with the job. */
         if (agent->state == XR_AGENT_RUNNING)

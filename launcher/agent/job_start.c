@@ -97,18 +97,18 @@ static rank_status_t open_pmi1(struct xr_agent *agent)
 
 static rank_status_t prepare_job(struct xr_agent *agent)
 {
-    rank_status_t st = xr_liveness_open(&agent->job, &agent->gone);
+    rank_status_t st = xr_liveness_open(&agent->job, &agent->liveness);
 
     agent->joined = calloc(agent->job.napps, sizeof(*agent->joined));
     if (!st && !agent->joined)
         st = RANK_ERR_NO_MEMORY;
     if (!st)
-        st = xr_fence_open(agent->tree, &agent->job, agent->gone, agent->node, xr_clients_fence_done, agent,
+        st = xr_fence_open(agent->tree, &agent->job, agent->liveness, agent->node, xr_clients_fence_done, agent,
                             &agent->fences);
     if (!st)
         st = xr_rpc_table_open(agent->tree, agent->node, &agent->rpcs);
     return st ? st
-              : xr_dmodex_open(agent->base, agent->tree, agent->gone, agent->node, &xr_clients_dmodex_ops, agent,
+              : xr_dmodex_open(agent->base, agent->tree, agent->liveness, agent->node, &xr_clients_dmodex_ops, agent,
                                 &agent->dmodex);
 }
 

@@ -105,7 +105,7 @@ static void on_lost(void *arg, uint32_t rank)
     if (r->exited || !client_is_lost(r)) /* it has been reaped already, or this was its proxy */
         return;
     /* From now on libpmix refuses another client of this rank. */
-    xr_liveness_note(agent->gone, XR_FAILED_RANK, rank);
+    xr_liveness_note(agent->liveness, XR_FAILED_RANK, rank);
     if (agent->nused > 1)
         xr_fence_report_lost(agent->fences, rank);
     agent_send_client_lost(agent, r, true);
@@ -233,7 +233,7 @@ static bool has_ended(const struct xr_agent *agent, const struct xr_rank *r)
 {
     siginfo_t info = {.si_pid = 0};
 
-    return xr_liveness(agent->gone, XR_FAILED_RANK, r->rank) || client_is_lost(r) ||
+    return xr_liveness(agent->liveness, XR_FAILED_RANK, r->rank) || client_is_lost(r) ||
            (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid);
 }
 

@@ -38,7 +38,7 @@ static void on_rank_exit(struct xr_agent *agent, struct xr_rank *r, int status, 
     if (agent->server && agent->state == XR_AGENT_RUNNING && (failed || (agent->had_clients && !r->connected)))
         xr_server_deliver_death(agent->server, r->rank, WIFSIGNALED(status));
     xr_rank_output_drain(agent->outputs, (uint32_t)(r - agent->ranks));
-    xr_liveness_note(agent->gone, XR_FAILED_RANK, r->rank);
+    xr_liveness_note(agent->liveness, XR_FAILED_RANK, r->rank);
     /* Agents between this one and xrun take part in fences, but forward EXITED unread. */
     if (agent->fences && agent->nused > 1 && xr_kary_above(&agent->setup->shape, agent->node) != XR_NODE_FRONT)
         xr_fence_report_lost(agent->fences, r->rank);
@@ -85,7 +85,7 @@ bool xr_ranks_reap(struct xr_agent *agent)
         struct xr_rank *r = rank_by_pid(agent, pid);
         if (r)
             on_rank_exit(agent, r, status, &usage);
-        else if (!xr_launch_reaped(agent->branches, pid, status) && !xr_progress_reaped(agent->progress, pid) &&
+        else if (!xr_launch_reaped(agent->launch, pid, status) && !xr_progress_reaped(agent->progress, pid) &&
                  !xr_proxy_client_reaped(agent, pid, status))
             pmix_alive = false;
     }
@@ -100,12 +100,12 @@ bool xr_ranks_all_ended(const struct xr_agent *agent)
 
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && errno == ECHILD)
         return true;
-    if (!agent->branches)
+    if (!agent->launch)
         return false;
     /* The commands that started the agents below do not count. */
     children = xr_proc_tree_children(&n);
     for (size_t i = 0; children && i < n; i++)
-        kept += xr_launch_has(agent->branches, children[i]);
+        kept += xr_launch_has(agent->launch, children[i]);
     free(children);
     return kept == n;
 }

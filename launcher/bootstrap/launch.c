@@ -16,9 +16,9 @@ struct xr_launch {
     struct xr_tree *tree;
     struct xr_setup setup; /* a copy that owns only the parent's addresses */
     struct xr_listener *listener;
-    struct xr_ssh *starter;
-    struct xr_srun *step; /* replaces starter inside Slurm */
-    struct xr_parent_lookup *lookup; /* present with step */
+    struct xr_ssh *ssh;
+    struct xr_srun *srun; /* replaces ssh inside Slurm */
+    struct xr_parent_lookup *lookup; /* present with srun */
     const struct xr_launch_ops *ops;
     void *arg;
     uint32_t unauthenticated; /* peers of the closed listener */
@@ -42,8 +42,8 @@ void xr_launch_connected(struct xr_launch *b, uint32_t node)
 {
     if (!b)
         return;
-    xr_ssh_connected(b->starter, node);
-    xr_srun_connected(b->step, node);
+    xr_ssh_connected(b->ssh, node);
+    xr_srun_connected(b->srun, node);
 }
 
 static void on_other_version(void *arg, uint32_t node, const char *version)
@@ -90,14 +90,14 @@ static const struct xr_srun_ops step_ops = {on_srun_failed, on_srun_output};
 static rank_status_t start_each(struct event_base *base, struct xr_launch *b, uint32_t skip, char *err,
                                 size_t errlen)
 {
-    rank_status_t st = xr_ssh_open(base, &b->setup, b->tree, &starter_ops, b, &b->starter);
+    rank_status_t st = xr_ssh_open(base, &b->setup, b->tree, &starter_ops, b, &b->ssh);
 
     if (st)
         snprintf(err, errlen, "cannot start agents: %s", rank_status_string(st));
     for (uint32_t i = 0; !st && i < xr_tree_children(b->tree); i++) {
         uint32_t node = xr_tree_child(b->tree, i);
         if (node != skip)
-            st = xr_ssh_start(b->starter, node, err, errlen);
+            st = xr_ssh_start(b->ssh, node, err, errlen);
     }
     return st;
 }
@@ -124,7 +124,7 @@ rank_status_t xr_launch_open(struct event_base *base, struct xr_tree *tree,
     if (!st && setup->step && xr_tree_is_root(tree))
         st = xr_parent_lookup_open(base, &setup->shape, &b->lookup);
     if (!st && b->lookup)
-        st = xr_srun_open(base, &b->setup, skip, &step_ops, b, &b->step, err, errlen);
+        st = xr_srun_open(base, &b->setup, skip, &step_ops, b, &b->srun, err, errlen);
     else if (!st && !setup->step)
         st = start_each(base, b, skip, err, errlen);
     if (st && !err[0])
@@ -136,8 +136,8 @@ void xr_launch_close(struct xr_launch *b)
 {
     if (!b)
         return;
-    xr_ssh_close(b->starter);
-    xr_srun_close(b->step);
+    xr_ssh_close(b->ssh);
+    xr_srun_close(b->srun);
     xr_parent_lookup_close(b->lookup);
     xr_listener_close(b->listener);
     xr_strv_free(b->setup.addresses);
@@ -146,33 +146,33 @@ void xr_launch_close(struct xr_launch *b)
 
 bool xr_launch_reaped(struct xr_launch *b, pid_t pid, int status)
 {
-    return b && (xr_ssh_reaped(b->starter, pid, status) || xr_srun_reaped(b->step, pid, status));
+    return b && (xr_ssh_reaped(b->ssh, pid, status) || xr_srun_reaped(b->srun, pid, status));
 }
 
 size_t xr_launch_pids(const struct xr_launch *b, pid_t *pids, size_t max)
 {
-    if (!b || xr_srun_pid(b->step) == 0)
-        return b ? xr_ssh_pids(b->starter, pids, max) : 0;
+    if (!b || xr_srun_pid(b->srun) == 0)
+        return b ? xr_ssh_pids(b->ssh, pids, max) : 0;
     if (pids && max)
-        pids[0] = xr_srun_pid(b->step);
+        pids[0] = xr_srun_pid(b->srun);
     return pids && !max ? 0 : 1;
 }
 
 void xr_launch_lost(struct xr_launch *b, uint32_t node)
 {
     if (b)
-        xr_ssh_kill(b->starter, node);
+        xr_ssh_kill(b->ssh, node);
 }
 
 void xr_launch_give_up(struct xr_launch *b)
 {
     if (b)
-        xr_ssh_give_up(b->starter);
+        xr_ssh_give_up(b->ssh);
 }
 
 bool xr_launch_has(const struct xr_launch *b, pid_t pid)
 {
-    return b && pid > 0 && (xr_ssh_has(b->starter, pid) || xr_srun_pid(b->step) == pid);
+    return b && pid > 0 && (xr_ssh_has(b->ssh, pid) || xr_srun_pid(b->srun) == pid);
 }
 
 uint32_t xr_launch_unauthenticated(const struct xr_launch *b)
@@ -184,7 +184,7 @@ void xr_launch_close_listener(struct xr_launch *b)
 {
     if (!b)
         return;
-    xr_srun_shut(b->step);
+    xr_srun_shut(b->srun);
     b->unauthenticated += xr_listener_unauthenticated(b->listener);
     xr_listener_close(b->listener);
     b->listener = NULL;
@@ -200,12 +200,12 @@ bool xr_launch_take_listener(struct xr_launch *b, struct xr_unpacker *u)
 
 const char *xr_launch_reason(const struct xr_launch *b)
 {
-    return b ? xr_srun_reason(b->step) : "";
+    return b ? xr_srun_reason(b->srun) : "";
 }
 
 const char *xr_launch_killed(const struct xr_launch *b)
 {
-    return b ? xr_srun_killed(b->step) : "";
+    return b ? xr_srun_killed(b->srun) : "";
 }
 
 void xr_launch_pack_listener(const struct xr_launch *b, uint32_t node, int fd, struct xr_packer *p)

@@ -44,31 +44,31 @@ rank_status_t xr_launch_open(struct event_base *base, struct xr_tree *tree,
  * Handle XR_MSG_LISTENER of a descendant: pass its listener's address to the agents that wait for it. Returns false
  * if the message is malformed.
  */
-bool xr_launch_take_listener(struct xr_launch *branches, struct xr_unpacker *u);
+bool xr_launch_take_listener(struct xr_launch *launch, struct xr_unpacker *u);
 /* Pack XR_MSG_LISTENER for our own listener. fd: the connection to the parent, whose local address comes first. */
-void xr_launch_pack_listener(const struct xr_launch *branches, uint32_t node, int fd, struct xr_packer *p);
+void xr_launch_pack_listener(const struct xr_launch *launch, uint32_t node, int fd, struct xr_packer *p);
 /* A descendant is in the tree, by any route. */
-void xr_launch_connected(struct xr_launch *branches, uint32_t node);
+void xr_launch_connected(struct xr_launch *launch, uint32_t node);
 /* Return the last message of the command that starts all agents, or "". NULL is accepted. */
-const char *xr_launch_reason(const struct xr_launch *branches);
+const char *xr_launch_reason(const struct xr_launch *launch);
 /* Return the text that this command was killed, or "". NULL is accepted. */
-const char *xr_launch_killed(const struct xr_launch *branches);
+const char *xr_launch_killed(const struct xr_launch *launch);
 /* No-op if NULL. Kills the commands that still run. */
-void xr_launch_close(struct xr_launch *branches);
+void xr_launch_close(struct xr_launch *launch);
 
 /* Handle the end of a child process. Returns true if it belongs here. */
-bool xr_launch_reaped(struct xr_launch *branches, pid_t pid, int status);
+bool xr_launch_reaped(struct xr_launch *launch, pid_t pid, int status);
 /* Store the pids of running commands, at most max. pids NULL: only count them. */
-size_t xr_launch_pids(const struct xr_launch *branches, pid_t *pids, size_t max);
+size_t xr_launch_pids(const struct xr_launch *launch, pid_t *pids, size_t max);
 /* A child in the tree is lost: do not wait for the command that started it. */
-void xr_launch_lost(struct xr_launch *branches, uint32_t node);
+void xr_launch_lost(struct xr_launch *launch, uint32_t node);
 /* Kill the commands whose agents have not connected. Not srun: Slurm ends it. No-op if NULL. */
-void xr_launch_give_up(struct xr_launch *branches);
+void xr_launch_give_up(struct xr_launch *launch);
 /* Return whether pid is one of the commands. */
-bool xr_launch_has(const struct xr_launch *branches, pid_t pid);
+bool xr_launch_has(const struct xr_launch *launch, pid_t pid);
 /* Return the number of unauthenticated peers. */
-uint32_t xr_launch_unauthenticated(const struct xr_launch *branches);
+uint32_t xr_launch_unauthenticated(const struct xr_launch *launch);
 /* No more agents are expected: close the listener. */
-void xr_launch_close_listener(struct xr_launch *branches);
+void xr_launch_close_listener(struct xr_launch *launch);
 
 #endif

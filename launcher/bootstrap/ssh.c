@@ -17,7 +17,7 @@
 extern char **environ;
 
 struct command {
-    struct xr_ssh *starter;
+    struct xr_ssh *ssh;
     uint32_t node;
     struct xr_remote_cmd *run; /* NULL: not started */
     bool connected, reported;
@@ -73,7 +73,7 @@ static bool is_ssh(const char *command)
 
 static void report_failed(struct command *c, int status)
 {
-    const char *agent = c->starter->setup->agent, *output = xr_remote_cmd_last(c->run), *sep = *output ? ": " : "";
+    const char *agent = c->ssh->setup->agent, *output = xr_remote_cmd_last(c->run), *sep = *output ? ": " : "";
     char *text;
     int n;
 
@@ -84,10 +84,10 @@ static void report_failed(struct command *c, int status)
         n = asprintf(&text, "%s was killed by signal %d%s%s", agent, WTERMSIG(status), sep, output);
     else if (WEXITSTATUS(status) == 127)
         n = asprintf(&text, "%s is not there%s%s (--prefix says where xrun is on the hosts)",
-                     c->starter->setup->program, sep, output);
+                     c->ssh->setup->program, sep, output);
     else
         n = asprintf(&text, "%s ended with code %d%s%s", agent, WEXITSTATUS(status), sep, output);
-    c->starter->ops->on_failed(c->starter->arg, c->node, n < 0 ? agent : text);
+    c->ssh->ops->on_failed(c->ssh->arg, c->node, n < 0 ? agent : text);
     if (n >= 0)
         free(text);
 }
@@ -96,7 +96,7 @@ static void ssh_on_line(void *arg, const char *line)
 {
     struct command *c = arg;
 
-    c->starter->ops->on_output(c->starter->arg, c->node, line);
+    c->ssh->ops->on_output(c->ssh->arg, c->node, line);
 }
 
 static void ssh_on_end(void *arg, int status)
@@ -173,7 +173,7 @@ static rank_status_t start_line(struct xr_ssh *s, uint32_t node, char **words, c
     line = make_line(s, node, words, command);
     if (!line)
         return RANK_ERR_NO_MEMORY;
-    c->starter = s;
+    c->ssh = s;
     c->node = node;
     st = xr_remote_cmd_start(s->base, &s->spawner,
                           &(struct xr_remote_cmd_start){.path = s->path,

@@ -24,24 +24,24 @@ struct xr_ssh_ops {
     void (*on_output)(void *arg, uint32_t node, const char *line);
 };
 
-/* For the children in the tree. setup must outlive the starter. */
+/* For the children in the tree. setup must outlive the ssh. */
 rank_status_t xr_ssh_open(struct event_base *base, const struct xr_setup *setup, const struct xr_tree *tree,
                               const struct xr_ssh_ops *ops, void *arg, struct xr_ssh **out);
 /* No-op if NULL. Kills the commands that still run. */
-void xr_ssh_close(struct xr_ssh *starter);
+void xr_ssh_close(struct xr_ssh *ssh);
 
 /* Start the agent of a node. RANK_ERR_SYSTEM: err holds a text. */
-rank_status_t xr_ssh_start(struct xr_ssh *starter, uint32_t node, char *err, size_t errlen);
+rank_status_t xr_ssh_start(struct xr_ssh *ssh, uint32_t node, char *err, size_t errlen);
 /* The agent connected: pass the further output of its command on. */
-void xr_ssh_connected(struct xr_ssh *starter, uint32_t node);
+void xr_ssh_connected(struct xr_ssh *ssh, uint32_t node);
 /* Handle the end of a child process. Returns true if it was one of ours. */
-bool xr_ssh_reaped(struct xr_ssh *starter, pid_t pid, int status);
-bool xr_ssh_has(const struct xr_ssh *starter, pid_t pid);
+bool xr_ssh_reaped(struct xr_ssh *ssh, pid_t pid, int status);
+bool xr_ssh_has(const struct xr_ssh *ssh, pid_t pid);
 /* Store the pids of running commands, at most max. Returns the number; pids NULL: only count them. */
-size_t xr_ssh_pids(const struct xr_ssh *starter, pid_t *pids, size_t max);
+size_t xr_ssh_pids(const struct xr_ssh *ssh, pid_t *pids, size_t max);
 /* Kill the commands whose agents have not connected. */
-void xr_ssh_give_up(struct xr_ssh *starter);
+void xr_ssh_give_up(struct xr_ssh *ssh);
 /* The agent is lost: kill its command. */
-void xr_ssh_kill(struct xr_ssh *starter, uint32_t node);
+void xr_ssh_kill(struct xr_ssh *ssh, uint32_t node);
 
 #endif

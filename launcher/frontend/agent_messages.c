@@ -87,7 +87,7 @@ static void on_all_done(struct front *f)
         xr_front_warn_singleton(f, i);
     xr_job_link_ended(f);
     if (!xr_child_jobs_running(f) && !xr_stream_backlog(f->out) && !xr_stream_backlog(f->err))
-        xr_heartbeat_shut(f->life);
+        xr_heartbeat_shut(f->heartbeat);
 }
 
 static bool agent_messages_on_done(struct front *f, struct xr_unpacker *u)
@@ -98,7 +98,7 @@ static bool agent_messages_on_done(struct front *f, struct xr_unpacker *u)
     if (!xr_unpack_done(u) || node >= f->nnodes || f->nodes[node].done)
         return false;
     f->nodes[node].done = true;
-    xr_liveness_note(f->gone, XR_FAILED_AGENT, node);
+    xr_liveness_note(f->liveness, XR_FAILED_AGENT, node);
     if (++f->ndone == f->nnodes)
         on_all_done(f);
     else if (!event_pending(f->announce_done, EV_TIMEOUT, NULL))
@@ -114,7 +114,7 @@ static bool on_ready(struct front *f, struct xr_unpacker *u)
 
     if (node < f->nnodes)
         f->nodes[node].joined = true;
-    xr_launch_connected(f->branches, node); /* first: the last agent completes the wait for hosts */
+    xr_launch_connected(f->launch, node); /* first: the last agent completes the wait for hosts */
     return f->wait_hosts && xr_wait_hosts_take(f->wait_hosts, XR_MSG_READY, u);
 }
 
@@ -165,7 +165,7 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
     case XR_MSG_READY:
         return on_ready(f, u);
     case XR_MSG_LISTENER:
-        return xr_launch_take_listener(f->branches, u);
+        return xr_launch_take_listener(f->launch, u);
     case XR_MSG_TOPOLOGY:
     case XR_MSG_MACHINE:
         return f->wait_hosts && xr_wait_hosts_take(f->wait_hosts, kind, u);
@@ -216,7 +216,7 @@ static bool agent_messages_on_message(void *arg, uint32_t kind, struct xr_unpack
     case XR_MSG_DMODEX_REPLY:
         return xr_job_link_take(f, kind, u);
     default:
-        fine = f->life && xr_heartbeat_message(f->life, kind, u, &mine);
+        fine = f->heartbeat && xr_heartbeat_message(f->heartbeat, kind, u, &mine);
         return mine && fine;
     }
 }

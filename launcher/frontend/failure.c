@@ -30,30 +30,30 @@ static void report_failure(struct front *f, const struct xr_failure *why)
         xr_front_end_job(f);
 }
 
-static void drop_blame(struct front *f)
+static void drop_cause(struct front *f)
 {
-    f->blame_pending = false;
-    event_del(f->blame);
+    f->cause_pending = false;
+    event_del(f->cause_timer);
 }
 
 void xr_front_report_cause(struct front *f)
 {
-    if (!f->blame_pending)
+    if (!f->cause_pending)
         return;
-    drop_blame(f);
+    drop_cause(f);
     if (!xr_job_is_ending(f->state))
         report_failure(f, &f->failure);
 }
 
 /* A host is lost: a rank of another host that exited with an error just before did so because of that. */
-static void blame_host(struct front *f)
+static void report_host_cause(struct front *f)
 {
-    struct node *n = f->blame_pending ? xr_front_node_of(f, f->failure.rank) : NULL;
+    struct node *n = f->cause_pending ? xr_front_node_of(f, f->failure.rank) : NULL;
 
     if (!n || n->gone) /* it failed before its own host was lost */
         xr_front_report_cause(f);
     else
-        drop_blame(f);
+        drop_cause(f);
 }
 
 void xr_front_on_root_cause(evutil_socket_t fd, short what, void *arg)
@@ -63,7 +63,7 @@ void xr_front_on_root_cause(evutil_socket_t fd, short what, void *arg)
     xr_front_report_cause(arg);
 }
 
-static void blame_rank(struct front *f, const struct xr_failure *why)
+static void note_cause(struct front *f, const struct xr_failure *why)
 {
     const struct timeval moment = {0, (f->nnodes > 1 ? XR_CAUSE_HOSTS_MS : XR_CAUSE_LOCAL_MS) * 1000};
 
@@ -71,11 +71,11 @@ static void blame_rank(struct front *f, const struct xr_failure *why)
         report_failure(f, why);
         return;
     }
-    if (!f->blame_pending || WIFSIGNALED(why->status))
+    if (!f->cause_pending || WIFSIGNALED(why->status))
         f->failure = *why;
-    if (!f->blame_pending)
-        event_add(f->blame, &moment);
-    f->blame_pending = true;
+    if (!f->cause_pending)
+        event_add(f->cause_timer, &moment);
+    f->cause_pending = true;
     if (WIFSIGNALED(why->status))
         xr_front_report_cause(f);
 }
@@ -146,9 +146,9 @@ bool xr_front_on_exited(struct front *f, struct xr_unpacker *u)
 
     if (!xr_unpack_done(u))
         return false;
-    xr_heartbeat_exited(f->life, rank);
+    xr_heartbeat_exited(f->heartbeat, rank);
     xr_report_exited(f->report, rank, pid, status, lived, unfinished);
-    xr_liveness_note(f->gone, XR_FAILED_RANK, rank);
+    xr_liveness_note(f->liveness, XR_FAILED_RANK, rank);
     if (rank == f->job->pty) {
         xr_user_tty_close(f->terminal);
         f->terminal = NULL;
@@ -159,7 +159,7 @@ bool xr_front_on_exited(struct front *f, struct xr_unpacker *u)
         return true;
     if (f->options->go_on && f->nnodes > 1)
         announce_death(f, rank, WIFSIGNALED(status));
-    blame_rank(f, &failure);
+    note_cause(f, &failure);
     return true;
 }
 
@@ -222,7 +222,7 @@ static void lose_ranks(struct front *f, uint32_t node)
         return;
     xr_job_link_check_started(f);
     for (uint32_t r = f->of_host.first[node]; r < f->of_host.first[node + 1]; r++) {
-        xr_heartbeat_exited(f->life, f->of_host.ranks[r]);
+        xr_heartbeat_exited(f->heartbeat, f->of_host.ranks[r]);
         announce_death(f, f->of_host.ranks[r], true);
     }
 }
@@ -238,7 +238,7 @@ static uint32_t lose_nodes(struct front *f, uint32_t top)
             continue;
         n->gone = true;
         xr_front_close_input(f, i);
-        xr_liveness_note(f->gone, XR_FAILED_AGENT, i);
+        xr_liveness_note(f->liveness, XR_FAILED_AGENT, i);
         if (n->done)
             continue;
         lost++;
@@ -254,9 +254,9 @@ static const char *reason_of_loss(const struct front *f, const char *why)
     bool given = why && *why;
 
     if (!xr_front_launched(f) && !given) /* srun ends connected agents if it cannot start another one */
-        why = xr_launch_reason(f->branches);
-    if (!(why && *why) && *xr_launch_killed(f->branches))
-        why = xr_launch_killed(f->branches);
+        why = xr_launch_reason(f->launch);
+    if (!(why && *why) && *xr_launch_killed(f->launch))
+        why = xr_launch_killed(f->launch);
     return why ? why : "";
 }
 
@@ -268,8 +268,8 @@ void xr_front_lose_agent(struct front *f, uint32_t top, const char *why)
     if (lose_nodes(f, top) == 0)
         return;
     if (why && *why) /* else its supervisor is there, may report more, and ends when all below it has ended */
-        xr_launch_lost(f->branches, top);
-    blame_host(f);
+        xr_launch_lost(f->launch, top);
+    report_host_cause(f);
     why = reason_of_loss(f, why);
     if (!xr_job_is_ending(f->state)) {
         xr_report_cause(f->report, "the agent on %s died", xr_plan_name(f->plan, top));

@@ -100,10 +100,10 @@ static rank_status_t open_timers(struct front *f)
     f->stalled_output = evtimer_new(f->base, xr_front_on_stalled_output, f);
     f->launcher_wait = evtimer_new(f->base, xr_front_on_launcher_wait, f);
     f->announce_done = evtimer_new(f->base, xr_front_on_announce_done, f);
-    f->blame = evtimer_new(f->base, xr_front_on_root_cause, f);
+    f->cause_timer = evtimer_new(f->base, xr_front_on_root_cause, f);
     f->escalate = evtimer_new(f->base, xr_front_on_escalate, f);
     f->stop_self = evtimer_new(f->base, xr_front_on_stop_self, f);
-    return f->timeout && f->stalled_output && f->launcher_wait && f->announce_done && f->blame && f->escalate && f->stop_self
+    return f->timeout && f->stalled_output && f->launcher_wait && f->announce_done && f->cause_timer && f->escalate && f->stop_self
                ? RANK_OK
                : RANK_ERR_NO_MEMORY;
 }
@@ -197,7 +197,7 @@ static void frontend_clean_shm(const struct front *f)
 
 static void close_timers(struct front *f)
 {
-    struct event *timers[] = {f->timeout, f->stalled_output, f->launcher_wait, f->announce_done, f->blame, f->escalate, f->stop_self};
+    struct event *timers[] = {f->timeout, f->stalled_output, f->launcher_wait, f->announce_done, f->cause_timer, f->escalate, f->stop_self};
 
     for (size_t i = 0; i < sizeof(timers) / sizeof(*timers); i++) {
         if (timers[i])
@@ -208,17 +208,17 @@ static void close_timers(struct front *f)
 static void close_front(struct front *f)
 {
     xr_wait_hosts_close(f->wait_hosts);
-    xr_launch_close(f->branches);
+    xr_launch_close(f->launch);
     xr_fence_close(f->fences);
-    xr_liveness_close(f->gone);
+    xr_liveness_close(f->liveness);
     xr_tree_close(f->tree);
     xr_reader_close(f->reader);
-    xr_stdin_credit_close(f->feed);
+    xr_stdin_credit_close(f->credit);
     xr_user_tty_close(f->terminal);
     for (int i = 0; i < f->nsignals; i++)
         event_free(f->signals[i]);
     close_timers(f);
-    xr_heartbeat_close(f->life);
+    xr_heartbeat_close(f->heartbeat);
     xr_out_files_close(f->files);
     xr_stream_close(f->out);
     xr_stream_close(f->err);
@@ -257,13 +257,13 @@ static void run_loop(struct front *f, int fd, rank_status_t st)
 /* After the loop: end what still runs, and write the report. */
 static void finish_job(struct front *f, const struct earlier_children *before)
 {
-    f->unauthenticated += xr_launch_unauthenticated(f->branches);
+    f->unauthenticated += xr_launch_unauthenticated(f->launch);
     if (f->options->verbose && f->unauthenticated)
         xr_stream_print(f->err, "xrun: %u stranger%s came to the door", f->unauthenticated, xr_plural(f->unauthenticated));
     xr_tree_close(f->tree); /* agents that are still connected end what runs */
     f->tree = NULL;
-    xr_launch_close(f->branches);
-    f->branches = NULL;
+    xr_launch_close(f->launch);
+    f->launch = NULL;
     xr_job_link_close(f);
     end_processes(f, before);
     frontend_clean_shm(f);

@@ -77,7 +77,7 @@ struct front {
     int code;                /* xrun's exit code */
     /* Independent of the state: */
     bool judged;           /* code is final; with --on-failure continue the job goes on */
-    bool blame_pending;    /* a rank failed, and its cause is awaited; the job goes on meanwhile */
+    bool cause_pending;    /* a rank failed, and its cause is awaited; the job goes on meanwhile */
     bool orphans;          /* a spawned job may have left processes, in any state */
     bool output_lost;      /* a file could not be written; the job goes on */
     bool singleton_warned; /* once a job */
@@ -87,23 +87,23 @@ struct front {
     /* agents and hosts */
     pid_t supervisor; /* of the agent on this host; 0: it has ended, or there is none */
     struct xr_tree *tree;
-    struct xr_launch *branches; /* NULL: no agents on other hosts */
+    struct xr_launch *launch; /* NULL: no agents on other hosts */
     struct xr_wait_hosts *wait_hosts;     /* NULL: no agents on other hosts */
     struct node *nodes;           /* [nnodes] */
     uint32_t nnodes, ndone;
     uint32_t unauthenticated; /* unauthenticated peers at the listeners of agents */
     /* NULL or empty until the job is launched: */
     struct xr_by_host of_host;
-    struct xr_liveness *gone;
+    struct xr_liveness *liveness;
     struct xr_fence_table *fences;
-    struct xr_heartbeat *life;
+    struct xr_heartbeat *heartbeat;
 
     /* streams */
     struct xr_stream *out, *err;
     struct xr_direct *direct;    /* NULL: all output passes through here */
     struct xr_out_files *files; /* NULL: output goes to out and err */
     struct xr_reader *reader;
-    struct xr_stdin_credit *feed; /* with a reader */
+    struct xr_stdin_credit *credit; /* with a reader */
     struct xr_user_tty *terminal; /* with --pty */
 
     /* signals and timers */
@@ -113,10 +113,10 @@ struct front {
     struct event *stalled_output; /* after a forced end: the reader of our output is checked */
     struct event *launcher_wait;         /* for launcher commands to end */
     struct event *announce_done;  /* done hosts are announced together */
-    struct event *blame;          /* with blame_pending */
+    struct event *cause_timer;          /* with cause_pending */
     struct event *escalate;       /* agents did not confirm an end order */
     struct event *stop_self;      /* xrun stops, a moment after its ranks */
-    struct xr_failure failure;    /* with blame_pending */
+    struct xr_failure failure;    /* with cause_pending */
     uint64_t seen_written;        /* output at the last check of its reader */
     uint32_t ends_sent;           /* end orders that agents have to confirm */
     uint32_t grace;            /* ticks until the next escalation */

@@ -131,7 +131,7 @@ static bool job_link_take_word(struct front *f, uint32_t word, struct xr_unpacke
     case XR_DOWN_AGAIN:
         if (!xr_unpack_done(u))
             return false;
-        xr_heartbeat_again(f->life);
+        xr_heartbeat_again(f->heartbeat);
         return true;
     case XR_DOWN_ALL_STALLED:
         if (!xr_unpack_done(u))
@@ -197,7 +197,7 @@ static const struct xr_conn_ops link_conn_ops = {on_word, on_link_closed, on_lin
 rank_status_t xr_job_link_describe(struct front *f)
 {
     struct xr_packer p = {0};
-    rank_status_t st = xr_dmodex_open(f->base, f->tree, f->gone, XR_NODE_FRONT, &modex_ops, f, &f->link->dmodex);
+    rank_status_t st = xr_dmodex_open(f->base, f->tree, f->liveness, XR_NODE_FRONT, &modex_ops, f, &f->link->dmodex);
 
     if (st)
         return st;

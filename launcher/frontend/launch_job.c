@@ -86,15 +86,15 @@ static rank_status_t send_job(struct front *f)
     if (!st)
         st = xr_by_host_make(f->job, &f->of_host);
     if (!st)
-        st = xr_liveness_open(f->job, &f->gone);
+        st = xr_liveness_open(f->job, &f->liveness);
     if (!st)
-        st = xr_fence_open(f->tree, f->job, f->gone, XR_NODE_FRONT, NULL, NULL, &f->fences);
+        st = xr_fence_open(f->tree, f->job, f->liveness, XR_NODE_FRONT, NULL, NULL, &f->fences);
     label = xr_front_label_of(f);
     if (!st && f->options->output_dir)
         st = xr_out_files_open(f->base, f->options->output_dir, f->job->size, &label, xr_front_on_output_lost, f,
                                 &f->files);
     if (!st)
-        st = xr_heartbeat_open(f->base, &life, f->job, f->err, &xr_front_heartbeat_ops, f, &f->life);
+        st = xr_heartbeat_open(f->base, &life, f->job, f->err, &xr_front_heartbeat_ops, f, &f->heartbeat);
     if (st)
         return st;
     xr_front_enter(f, XR_JOB_LAUNCHING);
@@ -113,7 +113,7 @@ static rank_status_t send_job(struct front *f)
         warn_fewer(f);
     }
     if (!st)
-        xr_heartbeat_started(f->life);
+        xr_heartbeat_started(f->heartbeat);
     return st;
 }
 
@@ -148,7 +148,7 @@ int xr_front_place(struct front *f)
 
 /* ------------------------------------------------------------ agents of other hosts */
 
-static void launch_job_on_branch_said(void *arg, uint32_t node, const char *line)
+static void on_launcher_output(void *arg, uint32_t node, const char *line)
 {
     struct front *f = arg;
 
@@ -158,7 +158,7 @@ static void launch_job_on_branch_said(void *arg, uint32_t node, const char *line
         xr_stream_print(f->err, "%s", line);
 }
 
-static const struct xr_launch_ops branch_ops = {xr_front_on_launch_failed, launch_job_on_branch_said};
+static const struct xr_launch_ops launch_ops = {xr_front_on_launch_failed, on_launcher_output};
 
 /*
  * Refuse hosts that are one machine under two names, unless the placement allows that. Slurm's nodes differ. Returns
@@ -196,7 +196,7 @@ static void on_hosts_complete(void *arg)
     struct front *f = arg;
     char text[1024] = "";
 
-    xr_launch_close_listener(f->branches);
+    xr_launch_close_listener(f->launch);
     if (f->state != XR_JOB_ALLOCATING) /* the last agent reported before it got the end order */
         return;
     if (f->options->verbose)
@@ -230,7 +230,7 @@ static void on_hosts_missing(void *arg, const char *line)
 {
     struct front *f = arg;
 
-    xr_launch_give_up(f->branches);
+    xr_launch_give_up(f->launch);
     xr_front_refuse(f, 1, line);
 }
 
@@ -246,7 +246,7 @@ rank_status_t xr_front_open_tree(struct front *f, int fd)
         return st;
     if (!xr_plan_remote(f->plan))
         return send_job(f);
-    st = xr_launch_open(f->base, f->tree, &f->setup, f->plan->local, &branch_ops, f, &f->branches,
+    st = xr_launch_open(f->base, f->tree, &f->setup, f->plan->local, &launch_ops, f, &f->launch,
                           text, sizeof(text));
     if (st)
         rk_error("%s", text);

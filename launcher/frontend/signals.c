@@ -62,7 +62,7 @@ static void on_end_signal(evutil_socket_t sig, short what, void *arg)
         f->end_signal = sig;
         if ((sig == SIGTERM || sig == SIGINT) && xr_job_is_active(f->state)) {
             xr_front_set_exit_code(f, 128 + sig);
-            xr_heartbeat_explain_last(f->life, end_after_report, f);
+            xr_heartbeat_explain_last(f->heartbeat, end_after_report, f);
         } else {
             xr_front_force(f, 128 + sig, sig, xr_front_grace(f, XR_SIGNAL_GRACE_MS));
         }
@@ -117,7 +117,7 @@ static void signals_on_stop(evutil_socket_t sig, short what, void *arg)
 static void on_child(evutil_socket_t sig, short what, void *arg)
 {
     struct front *f = arg;
-    size_t n = xr_launch_pids(f->branches, NULL, SIZE_MAX);
+    size_t n = xr_launch_pids(f->launch, NULL, SIZE_MAX);
     pid_t *pids = n ? calloc(n, sizeof(*pids)) : NULL;
     int status;
 
@@ -125,10 +125,10 @@ static void on_child(evutil_socket_t sig, short what, void *arg)
     (void)what;
     if (f->supervisor > 0 && waitpid(f->supervisor, &status, WNOHANG) == f->supervisor)
         f->supervisor = 0;
-    n = pids ? xr_launch_pids(f->branches, pids, n) : 0;
+    n = pids ? xr_launch_pids(f->launch, pids, n) : 0;
     for (size_t i = 0; i < n; i++) {
         if (waitpid(pids[i], &status, WNOHANG) == pids[i])
-            xr_launch_reaped(f->branches, pids[i], status);
+            xr_launch_reaped(f->launch, pids[i], status);
     }
     free(pids);
     xr_child_jobs_reap(f);

@@ -135,16 +135,16 @@ static void stdio_on_input(void *arg, const void *data, size_t len, int error)
         xr_tree_send(f->tree, XR_NODE_ALL, XR_MSG_INPUT, &p);
     else
         xr_tree_send(f->tree, f->job->host_of[f->job->input], XR_MSG_INPUT, &p);
-    xr_stdin_credit_sent(f->feed, (uint32_t)len);
+    xr_stdin_credit_sent(f->credit, (uint32_t)len);
 }
 
 /* If no host reads any more, the rest of the input stays for other processes with the descriptor. */
 void xr_front_close_input(struct front *f, uint32_t node)
 {
-    if (!f->feed || !xr_stdin_credit_reads(f->feed, node))
+    if (!f->credit || !xr_stdin_credit_reads(f->credit, node))
         return;
-    xr_reader_credit(f->reader, xr_stdin_credit_end(f->feed, node));
-    if (xr_stdin_credit_any(f->feed))
+    xr_reader_credit(f->reader, xr_stdin_credit_end(f->credit, node));
+    if (xr_stdin_credit_any(f->credit))
         return;
     xr_reader_close(f->reader);
     f->reader = NULL;
@@ -156,8 +156,8 @@ bool xr_front_on_input_taken(struct front *f, struct xr_unpacker *u)
 
     if (!xr_unpack_done(u) || node >= f->nnodes)
         return false;
-    if (f->feed)
-        xr_reader_credit(f->reader, xr_stdin_credit_taken(f->feed, node, n));
+    if (f->credit)
+        xr_reader_credit(f->reader, xr_stdin_credit_taken(f->credit, node, n));
     return true;
 }
 
@@ -195,13 +195,13 @@ rank_status_t xr_front_open_input(struct front *f)
     }
     if (f->job->input == XR_INPUT_NONE)
         return RANK_OK;
-    f->feed = xr_stdin_credit_open(f->nnodes);
-    if (!f->feed)
+    f->credit = xr_stdin_credit_open(f->nnodes);
+    if (!f->credit)
         return RANK_ERR_NO_MEMORY;
     for (uint32_t i = 0; i < f->nnodes; i++) {
         if (f->job->input == XR_INPUT_ALL ? f->plan->placement.host[i].ranks == 0
                                           : f->job->host_of[f->job->input] != i)
-            xr_stdin_credit_end(f->feed, i);
+            xr_stdin_credit_end(f->credit, i);
     }
     return xr_reader_open(f->base, STDIN_FILENO, stdio_on_input, f, &f->reader);
 }

@@ -172,7 +172,7 @@ void xr_front_leave_if_over(struct front *f)
     /* A launcher command ended. Its last output, which holds the reason, has not been read yet. */
     if (!xr_job_is_done(f->state) && !xr_job_is_ending(f->state) && !f->judged)
         return;
-    if (xr_launch_pids(f->branches, NULL, SIZE_MAX) == 0)
+    if (xr_launch_pids(f->launch, NULL, SIZE_MAX) == 0)
         event_base_loopexit(f->base, NULL);
     else if (!event_pending(f->launcher_wait, EV_TIMEOUT, NULL))
         event_add(f->launcher_wait, &launcher_wait);
@@ -189,7 +189,7 @@ void xr_front_end_job_by(struct front *f, int sig, uint32_t grace_ms)
         return;
     if (!xr_job_is_ending(f->state))
         xr_front_enter(f, XR_JOB_ENDING);
-    xr_launch_close_listener(f->branches);
+    xr_launch_close_listener(f->launch);
     await_confirmation(f, grace_ms);
     xr_pack_u32(&p, grace_ms);
     xr_pack_u32(&p, (uint32_t)sig);
@@ -240,7 +240,7 @@ void xr_front_force(struct front *f, int code, int sig, uint32_t grace_ms)
         xr_front_enter(f, xr_job_state_when_forced(f->state));
     f->seen_written = terminate_written(f);
     event_add(f->stalled_output, &first);
-    xr_launch_give_up(f->branches);
+    xr_launch_give_up(f->launch);
     xr_front_end_job_by(f, sig, grace_ms);
 }
 
@@ -265,13 +265,13 @@ void xr_front_expire(struct front *f)
 {
     event_del(f->timeout); /* one limit is enough */
     xr_front_set_exit_code(f, XR_EXIT_TIMEOUT);
-    if (!f->options->timeout_traces || !f->life) {
+    if (!f->options->timeout_traces || !f->heartbeat) {
         force_after_traces(f);
         return;
     }
     if (!xr_job_is_done(f->state))
         xr_front_enter(f, XR_JOB_EXPIRED);
-    xr_heartbeat_trace(f->life, force_after_traces, f);
+    xr_heartbeat_trace(f->heartbeat, force_after_traces, f);
 }
 
 void xr_front_on_timeout(evutil_socket_t fd, short what, void *arg)
@@ -292,7 +292,7 @@ void xr_front_stalled(struct front *f)
 {
     if (!xr_job_is_active(f->state))
         return;
-    xr_heartbeat_explain(f->life);
+    xr_heartbeat_explain(f->heartbeat);
     if (!f->options->heartbeat_kill)
         return;
     xr_stream_print(f->err, "xrun: error: no rank makes progress (--heartbeat %g:kill); ending the job",

@@ -38,28 +38,28 @@ rank_status_t xr_heartbeat_open(struct event_base *base, const struct xr_heartbe
  * All ranks have ended: remove the status socket, unless a client is connected. That takes a millisecond on some file
  * systems, while agents end. No-op if NULL.
  */
-void xr_heartbeat_shut(struct xr_heartbeat *life);
+void xr_heartbeat_shut(struct xr_heartbeat *heartbeat);
 /* No-op if NULL. */
-void xr_heartbeat_close(struct xr_heartbeat *life);
+void xr_heartbeat_close(struct xr_heartbeat *heartbeat);
 
 /* The ranks have been started. */
-void xr_heartbeat_started(struct xr_heartbeat *life);
-void xr_heartbeat_exited(struct xr_heartbeat *life, uint32_t rank);
+void xr_heartbeat_started(struct xr_heartbeat *heartbeat);
+void xr_heartbeat_exited(struct xr_heartbeat *heartbeat, uint32_t rank);
 /* Another job has ended, for which stalled ranks may have waited. No-op if NULL. */
-void xr_heartbeat_again(struct xr_heartbeat *life);
+void xr_heartbeat_again(struct xr_heartbeat *heartbeat);
 /*
  * No job of this xrun makes progress: print the ranks' waits once, unless each was printed, and the cycle of waits.
  * No-op if NULL.
  */
-void xr_heartbeat_explain(struct xr_heartbeat *life);
+void xr_heartbeat_explain(struct xr_heartbeat *heartbeat);
 /*
  * The job is to end: if all ranks wait in librank, print their waits, unless that was done. Then call done, within
- * XR_LAST_REPORT_MS; at once if life is NULL.
+ * XR_LAST_REPORT_MS; at once if heartbeat is NULL.
  */
-void xr_heartbeat_explain_last(struct xr_heartbeat *life, void (*done)(void *arg), void *arg);
+void xr_heartbeat_explain_last(struct xr_heartbeat *heartbeat, void (*done)(void *arg), void *arg);
 /* Handle a message of an agent. *mine: whether it is of a kind for this file. Returns false if it is malformed. */
-bool xr_heartbeat_message(struct xr_heartbeat *life, uint32_t kind, struct xr_unpacker *u, bool *mine);
+bool xr_heartbeat_message(struct xr_heartbeat *heartbeat, uint32_t kind, struct xr_unpacker *u, bool *mine);
 /* Print stack traces of all ranks. Calls done when all agents are through, or after XR_TRACE_MS. */
-void xr_heartbeat_trace(struct xr_heartbeat *life, void (*done)(void *arg), void *arg);
+void xr_heartbeat_trace(struct xr_heartbeat *heartbeat, void (*done)(void *arg), void *arg);
 
 #endif

@@ -19,7 +19,7 @@ struct dmodex_request {
 struct xr_dmodex_table {
     struct event_base *base;
     struct xr_tree *tree;
-    struct xr_liveness *gone;
+    struct xr_liveness *liveness;
     struct xr_liveness_watcher watcher;
     uint32_t self, next_id;
     const struct xr_dmodex_ops *ops;
@@ -95,7 +95,7 @@ static void dmodex_answer(struct xr_dmodex_table *m, uint32_t node, uint32_t id,
 void xr_dmodex_request(struct xr_dmodex_table *m, uint32_t node, uint32_t rank, uint32_t timeout_s, void *token)
 {
     const struct timeval late = {(time_t)timeout_s, 0};
-    struct dmodex_request *q = xr_liveness(m->gone, XR_FAILED_AGENT, node) ? NULL : dmodex_add(m, &m->outgoing, node, rank);
+    struct dmodex_request *q = xr_liveness(m->liveness, XR_FAILED_AGENT, node) ? NULL : dmodex_add(m, &m->outgoing, node, rank);
     struct xr_packer p = {0};
 
     if (q && timeout_s)
@@ -176,18 +176,18 @@ static void dmodex_on_gone(struct xr_liveness_watcher *watcher, enum xr_liveness
     }
 }
 
-rank_status_t xr_dmodex_open(struct event_base *base, struct xr_tree *tree, struct xr_liveness *gone, uint32_t self,
+rank_status_t xr_dmodex_open(struct event_base *base, struct xr_tree *tree, struct xr_liveness *liveness, uint32_t self,
                               const struct xr_dmodex_ops *ops, void *arg, struct xr_dmodex_table **out)
 {
     struct xr_dmodex_table *m = calloc(1, sizeof(*m));
 
     if (!m)
         return RANK_ERR_NO_MEMORY;
-    *m = (struct xr_dmodex_table){.base = base, .tree = tree, .gone = gone, .self = self, .ops = ops, .arg = arg};
+    *m = (struct xr_dmodex_table){.base = base, .tree = tree, .liveness = liveness, .self = self, .ops = ops, .arg = arg};
     rk_list_init(&m->outgoing);
     rk_list_init(&m->incoming);
     m->watcher.on_gone = dmodex_on_gone;
-    xr_liveness_watch(gone, &m->watcher);
+    xr_liveness_watch(liveness, &m->watcher);
     *out = m;
     return RANK_OK;
 }

@@ -26,10 +26,10 @@ struct xr_dmodex_ops {
     void (*on_ended)(void *arg, uint32_t id);
 };
 
-/* gone reports dead agents. It must outlive the object. */
-rank_status_t xr_dmodex_open(struct event_base *base, struct xr_tree *tree, struct xr_liveness *gone, uint32_t self,
+/* liveness reports dead agents. It must outlive the object. */
+rank_status_t xr_dmodex_open(struct event_base *base, struct xr_tree *tree, struct xr_liveness *liveness, uint32_t self,
                               const struct xr_dmodex_ops *ops, void *arg, struct xr_dmodex_table **out);
-/* No-op if NULL. Call before gone is closed. */
+/* No-op if NULL. Call before liveness is closed. */
 void xr_dmodex_close(struct xr_dmodex_table *m);
 
 /* Request from node what rank committed. It times out after timeout_s seconds (0: never). */

@@ -33,7 +33,7 @@ struct xr_fence {
 struct xr_fence_table {
     struct xr_tree *tree;
     const struct xr_job *job;
-    struct xr_liveness *gone;
+    struct xr_liveness *liveness;
     struct xr_liveness_watcher watcher;
     uint32_t self, nchildren;
     xr_fence_done_fn done;
@@ -65,10 +65,10 @@ static void scan_participants(struct xr_fence_table *fs, struct xr_fence *f)
     memset(fs->live, 0, (fs->nchildren + 2) * sizeof(*fs->live));
     for (uint32_t i = 0; !f->ranks && i < fs->job->nhosts; i++) {
         if (fs->used[i])
-            scan_node(fs, f, i, xr_liveness(fs->gone, XR_FAILED_HOST, i));
+            scan_node(fs, f, i, xr_liveness(fs->liveness, XR_FAILED_HOST, i));
     }
     for (uint32_t i = 0; f->ranks && i < f->nranks; i++)
-        scan_node(fs, f, fs->job->host_of[f->ranks[i]], xr_liveness(fs->gone, XR_FAILED_RANK, f->ranks[i]));
+        scan_node(fs, f, fs->job->host_of[f->ranks[i]], xr_liveness(fs->liveness, XR_FAILED_RANK, f->ranks[i]));
 }
 
 bool xr_fence_local(const struct xr_fence_table *fs, const uint32_t *ranks, uint32_t n)
@@ -344,7 +344,7 @@ bool xr_fence_awaited(const struct xr_fence_table *fs, const struct xr_fence *f,
         branches += f->part[i] && !f->from[i];
     for (uint32_t i = 0; late && branches && i < (f->ranks ? f->nranks : fs->job->nhosts); i++) {
         uint32_t host = f->ranks ? fs->job->host_of[f->ranks[i]] : i, where = fs->where[host];
-        if (!fs->used[host] || late[host] || where >= fs->nchildren || f->from[where] || xr_liveness(fs->gone, XR_FAILED_HOST, host))
+        if (!fs->used[host] || late[host] || where >= fs->nchildren || f->from[where] || xr_liveness(fs->liveness, XR_FAILED_HOST, host))
             continue;
         late[host] = true;
         hosts++;
@@ -446,7 +446,7 @@ static bool take_ended(struct xr_fence_table *fs, uint32_t from, struct xr_unpac
         number >= (rank ? fs->job->size : fs->job->nhosts) ||
         !xr_tree_below(fs->tree, from, rank ? fs->job->host_of[number] : number))
         return false;
-    xr_liveness_note(fs->gone, (enum xr_liveness_what)what, number);
+    xr_liveness_note(fs->liveness, (enum xr_liveness_what)what, number);
     if (fs->self != XR_NODE_FRONT)
         send_gone(fs, (enum xr_liveness_what)what, number);
     return true;
@@ -457,18 +457,18 @@ bool xr_fence_take(struct xr_fence_table *fs, uint32_t from, uint32_t kind, stru
     return kind == XR_MSG_FENCE_ENDED ? take_ended(fs, from, u) : take_fence(fs, from, kind, u);
 }
 
-rank_status_t xr_fence_open(struct xr_tree *tree, const struct xr_job *job, struct xr_liveness *gone, uint32_t self,
+rank_status_t xr_fence_open(struct xr_tree *tree, const struct xr_job *job, struct xr_liveness *liveness, uint32_t self,
                              xr_fence_done_fn done, void *arg, struct xr_fence_table **out)
 {
     struct xr_fence_table *fs = calloc(1, sizeof(*fs));
 
     if (!fs)
         return RANK_ERR_NO_MEMORY;
-    *fs = (struct xr_fence_table){.tree = tree, .job = job, .gone = gone, .self = self, .done = done, .arg = arg};
+    *fs = (struct xr_fence_table){.tree = tree, .job = job, .liveness = liveness, .self = self, .done = done, .arg = arg};
     fs->nchildren = xr_tree_children(tree);
     rk_list_init(&fs->active);
     fs->watcher.on_gone = fence_on_gone;
-    xr_liveness_watch(gone, &fs->watcher);
+    xr_liveness_watch(liveness, &fs->watcher);
     fs->live = calloc(fs->nchildren + 2, sizeof(*fs->live));
     fs->used = calloc(job->nhosts, sizeof(*fs->used));
     fs->where = calloc(job->nhosts, sizeof(*fs->where));

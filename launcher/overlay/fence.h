@@ -24,10 +24,10 @@ struct xr_fence; /* one fence */
  */
 typedef void (*xr_fence_done_fn)(void *arg, void *token, int status, const void *data, size_t len);
 
-/* self: this node. job must have its map. job and gone must outlive the object. */
-rank_status_t xr_fence_open(struct xr_tree *tree, const struct xr_job *job, struct xr_liveness *gone, uint32_t self,
+/* self: this node. job must have its map. job and liveness must outlive the object. */
+rank_status_t xr_fence_open(struct xr_tree *tree, const struct xr_job *job, struct xr_liveness *liveness, uint32_t self,
                              xr_fence_done_fn done, void *arg, struct xr_fence_table **out);
-/* No-op if NULL. Call before gone is closed. */
+/* No-op if NULL. Call before liveness is closed. */
 void xr_fence_close(struct xr_fence_table *fences);
 
 /* Independent spaces: fences of the same ranks in different spaces do not match. */
