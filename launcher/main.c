@@ -145,7 +145,7 @@ static void raise_files(void)
  * Check whether xrun and ranks can run on this host, and raise the limits that xrun and its own agent need. Where other hosts
  * take part, each agent checks its own host. Returns 0 or the exit code.
  */
-static int main_check_limits(const struct xr_options *o, const struct xr_plan *plan)
+static int check_limits(const struct xr_options *o, const struct xr_plan *plan)
 {
     int here = o->n && !xr_plan_remote(plan) ? o->n : RANKS_UNKNOWN;
     char text[1024] = "";
@@ -200,7 +200,7 @@ static bool check_reach(const struct xr_options *o, const struct xr_plan *plan, 
 }
 
 /* Find the hosts. Without -n and without hosts there is one rank. Returns 0 or the exit code. */
-static int main_make_plan(struct xr_options *o, struct xr_plan *plan)
+static int make_plan(struct xr_options *o, struct xr_plan *plan)
 {
     char text[1024] = "";
     uint32_t n = (uint32_t)o->n;
@@ -230,7 +230,7 @@ static int show_topology_of(const struct xr_options *o, const struct xr_job *job
     return fflush(stdout) ? main_refuse("cannot write the topology", 1) : 0;
 }
 
-static int main_show_topology(const struct xr_options *o)
+static int show_topology(const struct xr_options *o)
 {
     struct xr_job job = {.size = 0};
     char text[4096 + 512];
@@ -253,7 +253,7 @@ static int main_run(struct xr_options *o, uint64_t started_ns)
 
     xr_rlimits_read(&job.limits);
     /* First: the next step removes variables of the resource manager. */
-    code = main_make_plan(o, &plan);
+    code = make_plan(o, &plan);
     if (!code && !(programs = name_programs(o, &plan)))
         code = main_refuse("out of memory", 1);
     if (!code)
@@ -261,7 +261,7 @@ static int main_run(struct xr_options *o, uint64_t started_ns)
     if (!code)
         name_visible(&job, programs);
     if (!code)
-        code = main_check_limits(o, &plan);
+        code = check_limits(o, &plan);
     if (!code)
         code = xr_front_run(o, &job, &plan);
     xr_plan_clear(&plan);
@@ -357,7 +357,7 @@ int main(int argc, char **argv)
     } else if (options.status) {
         code = xr_status_main(options.job);
     } else if (options.where.topo) {
-        code = main_show_topology(&options);
+        code = show_topology(&options);
     } else {
         options.argv = argv;
         options.environment = environment;

@@ -48,7 +48,7 @@ static void agent_on_drained(void *arg)
 
 /* ------------------------------------------------------------ agents below */
 
-static void agent_send_node_text(struct xr_agent *agent, uint32_t kind, uint32_t node, const char *text)
+static void send_node_text(struct xr_agent *agent, uint32_t kind, uint32_t node, const char *text)
 {
     struct xr_packer p = {0};
 
@@ -65,7 +65,7 @@ static void agent_on_child_gone(void *arg, uint32_t node, const char *why)
 
     xr_agent_note_lost(agent, node);
     /* xrun decides whether the agent was done. */
-    agent_send_node_text(agent, XR_MSG_LOST, node, why);
+    send_node_text(agent, XR_MSG_LOST, node, why);
     if (why && *why) /* else its supervisor lives, and may report more */
         xr_launch_lost(agent->launch, node);
     if (agent->state == XR_AGENT_DONE)
@@ -83,22 +83,22 @@ static void agent_on_lost_ended(void *arg, uint32_t node, bool seen)
         xr_agent_leave_if_sent(agent);
 }
 
-static void agent_on_launch_failed(void *arg, uint32_t node, const char *text)
+static void on_launch_failed(void *arg, uint32_t node, const char *text)
 {
-    agent_send_node_text(arg, XR_MSG_FAILED, node, text);
+    send_node_text(arg, XR_MSG_FAILED, node, text);
 }
 
-static void agent_on_launch_output(void *arg, uint32_t node, const char *line)
+static void on_launch_output(void *arg, uint32_t node, const char *line)
 {
     struct xr_agent *agent = arg;
 
     fprintf(stderr, "%s: %s\n", agent->setup->names[node], line);
 }
 
-static const struct xr_launch_ops launch_ops = {agent_on_launch_failed, agent_on_launch_output};
+static const struct xr_launch_ops launch_ops = {on_launch_failed, on_launch_output};
 
 /* srun has started the agents below. They get our address from xrun. */
-static void agent_send_listener(struct xr_agent *agent)
+static void send_listener(struct xr_agent *agent)
 {
     struct xr_packer p = {0};
 
@@ -106,16 +106,16 @@ static void agent_send_listener(struct xr_agent *agent)
     xr_conn_send(agent->wire, XR_MSG_LISTENER, &p);
 }
 
-static void agent_open_launch(struct xr_agent *agent)
+static void open_launch(struct xr_agent *agent)
 {
     uint32_t n = xr_tree_children(agent->tree);
     char text[1024] = "";
 
     if (n && xr_launch_open(agent->base, agent->tree, agent->setup, XR_NODE_FRONT, &launch_ops, agent,
                               &agent->launch, text, sizeof(text)))
-        agent_send_node_text(agent, XR_MSG_FAILED, xr_tree_child(agent->tree, 0), text);
+        send_node_text(agent, XR_MSG_FAILED, xr_tree_child(agent->tree, 0), text);
     else if (n && agent->setup->step)
-        agent_send_listener(agent);
+        send_listener(agent);
 }
 
 static const struct xr_tree_ops tree_ops = {
@@ -137,7 +137,7 @@ static void on_exits(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Report it before the ranks end, which die by this agent's signal. */
-static void agent_send_unsupervised(struct xr_agent *agent)
+static void send_unsupervised(struct xr_agent *agent)
 {
     struct xr_packer p = {0};
 
@@ -159,7 +159,7 @@ static void on_term(evutil_socket_t fd, short what, void *arg)
         return;
     }
     if (getppid() != agent->supervisor)
-        agent_send_unsupervised(agent);
+        send_unsupervised(agent);
     xr_agent_end(agent, XR_FAILURE_GRACE_MS);
 }
 
@@ -203,7 +203,7 @@ int xr_agent_main(int fd, const struct xr_setup *setup, bool remote, struct xr_d
         rk_error("the agent has no memory for its loop");
         return 1;
     }
-    agent_open_launch(&agent);
+    open_launch(&agent);
     if (remote)
         xr_agent_send_ready(&agent);
     xr_agent_prepare(&agent);

@@ -28,7 +28,7 @@ static void job_start_refuse(struct xr_agent *agent, int code, const char *text)
 }
 
 /* Report that the ranks have started, and how long each phase took. */
-static void job_start_send_started(struct xr_agent *agent, uint64_t init, uint64_t nspace, uint64_t ranks)
+static void send_started(struct xr_agent *agent, uint64_t init, uint64_t nspace, uint64_t ranks)
 {
     const struct {
         const char *name;
@@ -113,7 +113,7 @@ static rank_status_t prepare_job(struct xr_agent *agent)
 }
 
 /* Check this host's limits. On a single host xrun has done that before. */
-static bool job_start_check_limits(const struct xr_agent *agent, char *text, size_t len)
+static bool check_limits(const struct xr_agent *agent, char *text, size_t len)
 {
     char why[768];
 
@@ -202,7 +202,7 @@ void xr_agent_start_job(struct xr_agent *agent)
         return;
     }
     xr_tree_suspend_keepalive(agent->tree); /* each of the following steps may take long */
-    if (!st && !job_start_check_limits(agent, text, sizeof(text))) {
+    if (!st && !check_limits(agent, text, sizeof(text))) {
         code = XR_EXIT_USAGE;
         st = RANK_ERR_SYSTEM;
     }
@@ -227,7 +227,7 @@ void xr_agent_start_job(struct xr_agent *agent)
         st = watch_singletons(agent);
     if (!st) {
         xr_agent_state_set(&agent->state, XR_AGENT_RUNNING);
-        job_start_send_started(agent, init_ns, register_ns, rk_clock_ns() - t);
+        send_started(agent, init_ns, register_ns, rk_clock_ns() - t);
         xr_usage_send_placed(agent);
     } else {
         job_start_refuse(agent, code, text);

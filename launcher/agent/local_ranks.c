@@ -52,7 +52,7 @@ bool xr_agent_unpack_job(struct xr_agent *agent, struct xr_unpacker *u)
 }
 
 /* Convert the cpu lists of n ranks to cpusets. Returns false if one is malformed. */
-static bool local_ranks_make_sets(struct xr_agent *agent, uint32_t n)
+static bool make_sets(struct xr_agent *agent, uint32_t n)
 {
     hwloc_bitmap_t map = hwloc_bitmap_alloc();
     int last = -1;
@@ -89,7 +89,7 @@ bool xr_agent_unpack_local_ranks(struct xr_agent *agent, struct xr_unpacker *u)
         return false;
     while (agent->local_ranks.cpus[n])
         n++;
-    return local_ranks_make_sets(agent, n);
+    return make_sets(agent, n);
 }
 
 const cpu_set_t *xr_agent_cpus(const struct xr_agent *agent, uint32_t local)

@@ -143,7 +143,7 @@ static void on_aborted(void *arg, uint32_t rank, int code, const char *text)
 
 #define LOG_PIECE (1u << 20) /* bytes of one message: others can be sent in between */
 
-static void pmi_clients_on_log(void *arg, uint32_t rank, int stream, const char *text)
+static void on_log(void *arg, uint32_t rank, int stream, const char *text)
 {
     struct xr_agent *agent = arg;
     size_t left = strlen(text), n;
@@ -388,7 +388,7 @@ const struct xr_server_events xr_clients_server_events = {
     .finalized = on_finalized,
     .lost = on_lost,
     .aborted = on_aborted,
-    .log = pmi_clients_on_log,
+    .log = on_log,
     .fence = on_fence,
     .fence_late = on_fence_late,
     .modex = pmi_clients_on_modex,

@@ -27,7 +27,7 @@ static bool find_own_node(struct xr_setup *setup)
     const char *node = xr_slurm_node();
 
     if (!node || !xr_setup_become(setup, node)) {
-        rk_error("Slurm calls this host %s, which is none of the job's (--agent ssh does without srun)",
+        rk_error("Slurm calls this host %s, which does not belong to the job (--agent ssh does without srun)",
                  node ? node : "nothing");
         return false;
     }

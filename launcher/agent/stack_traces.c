@@ -73,7 +73,7 @@ static void stack_traces_send(struct xr_traces *t, uint32_t rank, pid_t pid, con
 }
 
 /* Send the reason why a rank has no trace. */
-static void stack_traces_send_reason(struct xr_traces *t, const struct trace *x, const char *why)
+static void send_reason(struct xr_traces *t, const struct trace *x, const char *why)
 {
     char text[512];
 
@@ -271,9 +271,9 @@ static void stack_traces_finish(struct xr_traces *t, struct trace *x)
     x->len = x->text ? keep_frames(x->text, x->len) : 0;
     stack_traces_send(t, x->rank, x->pid, x->text, x->len);
     if (x->late)
-        stack_traces_send_reason(t, x, "the tool did not end in time and was killed");
+        send_reason(t, x, "the tool did not end in time and was killed");
     else if (x->len == 0)
-        stack_traces_send_reason(t, x, "the tool printed nothing");
+        send_reason(t, x, "the tool printed nothing");
     free(x->text);
     x->text = NULL;
 }
@@ -297,9 +297,9 @@ static void stack_traces_continue(struct xr_traces *t)
     while (!t->done && t->next < t->n && t->running < AT_ONCE) {
         struct trace *x = &t->list[t->next++];
         if (rk_clock_ns() > t->deadline)
-            stack_traces_send_reason(t, x, "there is no time for it");
+            send_reason(t, x, "no time is left for it");
         else if (!stack_traces_begin(t, x))
-            stack_traces_send_reason(t, x, strerror(errno));
+            send_reason(t, x, strerror(errno));
     }
     if (t->next == t->n && t->running == 0)
         stack_traces_end(t);
@@ -347,7 +347,7 @@ static void find_tool(struct xr_traces *t)
 }
 
 /* Our environment, with the debugger's requests to symbol servers switched off. */
-static char **stack_traces_make_env(void)
+static char **make_env(void)
 {
     size_t n = 0;
     char **env;
@@ -374,7 +374,7 @@ struct xr_traces *xr_traces_start(struct event_base *base, struct xr_conn *const
     t->wire = wire;
     t->deadline = rk_clock_ns() + ms * 1000000ull;
     t->list = calloc(n ? n : 1, sizeof(*t->list));
-    t->env = stack_traces_make_env();
+    t->env = make_env();
     t->tick = event_new(base, -1, EV_PERSIST, on_tick, t);
     if (!t->list || !t->env || !t->tick || xr_spawner_open(&t->spawner)) {
         stack_traces_end(t);

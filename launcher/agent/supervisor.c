@@ -28,7 +28,7 @@
 #define PROBE_MS 1000
 
 /* Remove the folder of the job, and segments that name it. The agent, which died, could not. */
-static void supervisor_clean_shm(void)
+static void clean_shm(void)
 {
     const char *job = xr_supervisor_page_job();
     struct xr_shm_cleanup *l;
@@ -51,7 +51,7 @@ static void keep_only_stderr(void)
         close(null);
 }
 
-static pid_t supervisor_start_agent(int fd, const struct xr_setup *setup, bool remote, struct xr_direct *direct,
+static pid_t start_agent(int fd, const struct xr_setup *setup, bool remote, struct xr_direct *direct,
                                     const sigset_t *mask, int signals)
 {
     pid_t self = getpid(), pid = fork();
@@ -86,7 +86,7 @@ static bool supervisor_poll(int signals, int wire, int ms)
 }
 
 /* Return whether the agent has been stopped for too long. *since: when that was seen first, or 0. */
-static bool supervisor_agent_stopped(pid_t agent, uint64_t *since)
+static bool agent_stopped(pid_t agent, uint64_t *since)
 {
     uint64_t now = rk_clock_ns();
     struct xr_procfs_stat stat;
@@ -127,7 +127,7 @@ static int wait_for_agent(pid_t agent, pid_t front, int signals, int wire, bool 
         }
         if (over && !deadline) /* the agent ends by itself, unless it is stopped */
             deadline = rk_clock_ns() + XR_ORPHAN_MS * 1000000ull;
-        if ((deadline && rk_clock_ns() > deadline) || (busy && supervisor_agent_stopped(agent, &stopped_ns))) {
+        if ((deadline && rk_clock_ns() > deadline) || (busy && agent_stopped(agent, &stopped_ns))) {
             kill(agent, SIGKILL);
             spared = false;
         }
@@ -168,7 +168,7 @@ static int supervise(int fd, pid_t front, const struct xr_setup *setup, const ch
     keep_only_stderr();
     xr_supervisor_page_open(remote);
     signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    agent = signals < 0 ? -1 : supervisor_start_agent(fd, setup, remote, direct, &old, signals);
+    agent = signals < 0 ? -1 : start_agent(fd, setup, remote, direct, &old, signals);
     xr_direct_leave_fd(direct);
     if (agent < 0) {
         rk_error("cannot create the agent's process: %m");
@@ -186,7 +186,7 @@ static int supervise(int fd, pid_t front, const struct xr_setup *setup, const ch
     if (!xr_proc_tree_end(XR_DESCENDANTS_MS, NULL, 0))
         rk_error("some processes of the job do not end although they were killed");
     if (status)
-        supervisor_clean_shm();
+        clean_shm();
     /* The front end may have been killed together with the agent, and still be about to end. */
     if (job && (killed || getppid() != front))
         xr_rundir_remove(job);

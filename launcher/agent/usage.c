@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-static uint64_t usage_wall_ns(void)
+static uint64_t wall_ns(void)
 {
     struct timespec now;
 
@@ -23,7 +23,7 @@ static uint64_t usage_wall_ns(void)
 
 void xr_usage_send_placed(struct xr_agent *agent)
 {
-    uint64_t now = rk_clock_ns(), wall = usage_wall_ns();
+    uint64_t now = rk_clock_ns(), wall = wall_ns();
     struct xr_packer p = {0};
     char *own;
 
@@ -68,7 +68,7 @@ void xr_usage_send(struct xr_agent *agent, uint32_t rank, const struct rusage *u
     if (!agent->job.report || !agent->wire)
         return;
     xr_pack_u32(&p, rank);
-    xr_pack_u64(&p, usage_wall_ns());
+    xr_pack_u64(&p, wall_ns());
     for (int i = 0; i < XR_USAGE_FIELDS; i++)
         xr_pack_u64(&p, fields[i]);
     xr_conn_send(agent->wire, XR_MSG_USAGE, &p);

@@ -92,7 +92,7 @@ static void join_assignments(char *line)
     *to = '\0';
 }
 
-static bool hostfile_take_line(struct xr_hostlist *list, char *line, struct host_keys *given, char *err, size_t errlen)
+static bool take_line(struct xr_hostlist *list, char *line, struct host_keys *given, char *err, size_t errlen)
 {
     struct xr_hostlist here = {.n = 0};
     struct host_keys keys = {0};
@@ -154,7 +154,7 @@ rank_status_t xr_hostlist_read(struct xr_hostlist *list, const char *path, char 
     while ((line = xr_text_file_line(&f))) {
         if (f.nul) {
             snprintf(text, sizeof(text), "the line holds a NUL byte");
-        } else if (hostfile_take_line(list, line, &given, text, sizeof(text))) {
+        } else if (take_line(list, line, &given, text, sizeof(text))) {
             warn_unused(path, f.number, &given);
             continue;
         }

@@ -311,7 +311,7 @@ static rank_status_t hostlist_parse_one(struct xr_hostlist *list, const char *te
     }
     s.slots = (uint32_t)slots;
     if (is_address(text, namelen) && !is_v6(text + 1, namelen - 2))
-        return format_error(text, len, "this is no address of IPv6", err, errlen);
+        return format_error(text, len, "this is not an IPv6 address", err, errlen);
     if (is_address(text, namelen))
         st = xr_hostlist_take(list, text, namelen, s.slots, &s.wrong);
     else

@@ -67,7 +67,7 @@ static bool has_address(struct xr_local_host *h, int want_family, const void *wa
     return false;
 }
 
-static bool local_host_own_address(struct xr_local_host *h, const char *name)
+static bool own_address(struct xr_local_host *h, const char *name)
 {
     int family = strchr(name, ':') ? AF_INET6 : AF_INET;
     uint8_t want[16];
@@ -76,7 +76,7 @@ static bool local_host_own_address(struct xr_local_host *h, const char *name)
 }
 
 /* 127.0.1.1, where some systems keep the host's own name, belongs to no interface. */
-static bool local_host_is_loopback(const struct sockaddr_in *at)
+static bool is_loopback(const struct sockaddr_in *at)
 {
     return ntohl(at->sin_addr.s_addr) >> 24 == 127;
 }
@@ -93,7 +93,7 @@ static bool resolves_elsewhere(struct xr_local_host *h, const char *name)
     for (const struct addrinfo *a = all; a && !own; a = a->ai_next) {
         if (a->ai_family == AF_INET) {
             const struct sockaddr_in *at = (const void *)a->ai_addr;
-            own = local_host_is_loopback(at) || has_address(h, AF_INET, &at->sin_addr);
+            own = is_loopback(at) || has_address(h, AF_INET, &at->sin_addr);
         } else if (a->ai_family == AF_INET6) {
             const struct sockaddr_in6 *at = (const void *)a->ai_addr;
             own = has_address(h, AF_INET6, &at->sin6_addr);
@@ -113,7 +113,7 @@ bool xr_local_host_is(struct xr_local_host *h, const char *name)
     /* "node1" and "node1.cluster" are one, "node1.a" and "node1.b" are two. */
     if (n == m && strncmp(name, own, n) == 0 && (!name[m] || !own[n]) && !isdigit((unsigned char)name[0]))
         return !name[m] || !h->elsewhere || !h->elsewhere(h, name);
-    return local_host_own_address(h, name);
+    return own_address(h, name);
 }
 
 const char *xr_local_host_domain(const char *name)

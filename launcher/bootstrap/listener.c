@@ -84,7 +84,7 @@ static bool has_unread_data(const struct pending_conn *g)
 }
 
 /* Leave fewer than this many pending connections: the oldest silent ones are closed. */
-static bool listener_make_room(struct xr_listener *d, uint32_t many)
+static bool make_room(struct xr_listener *d, uint32_t many)
 {
     uint64_t now = rk_clock_ns();
 
@@ -195,7 +195,7 @@ static void too_many(struct xr_listener *d, int error)
         if (d->npending > PENDING_FEW)
             d->room = d->npending - d->npending / 4;
         else if (d->npending)
-            listener_make_room(d, d->npending);
+            make_room(d, d->npending);
     }
     pause_listening(d);
 }
@@ -208,7 +208,7 @@ static void on_pending(evutil_socket_t fd, short what, void *arg)
     int s;
 
     (void)what;
-    if (!listener_make_room(d, d->room)) {
+    if (!make_room(d, d->room)) {
         pause_listening(d);
         return;
     }

@@ -142,7 +142,7 @@ void xr_parent_lookup_close(struct xr_parent_lookup *s)
 /* ----------------------------------------------------------- agent's side */
 
 /* Store the local address of a socket as text, or "". */
-static void parent_lookup_own_address(int fd, char *to, socklen_t len)
+static void own_address(int fd, char *to, socklen_t len)
 {
     struct sockaddr_storage at = {0};
     socklen_t n = sizeof(at);
@@ -161,7 +161,7 @@ void xr_parent_lookup_pack(char *const *addresses, uint32_t port, uint32_t node,
     char first[INET6_ADDRSTRLEN], **list;
     size_t n = 0, at = 0;
 
-    parent_lookup_own_address(up, first, sizeof(first));
+    own_address(up, first, sizeof(first));
     while (addresses[n])
         n++;
     list = calloc(n + 1, sizeof(*list));
@@ -177,7 +177,7 @@ void xr_parent_lookup_pack(char *const *addresses, uint32_t port, uint32_t node,
     free(list);
 }
 
-static rank_status_t parent_lookup_take_answer(int fd, struct xr_setup *s)
+static rank_status_t take_answer(int fd, struct xr_setup *s)
 {
     uint8_t head[4], mac[RK_SEAL_MAC], *data = NULL;
     struct xr_unpacker u = {head, sizeof(head), false};
@@ -219,7 +219,7 @@ rank_status_t xr_parent_lookup_request(struct xr_setup *s, int ms, char *err, si
     if (fd < 0)
         return RANK_ERR_SYSTEM;
     xr_keepalive_enable(fd);
-    st = parent_lookup_take_answer(fd, s);
+    st = take_answer(fd, s);
     close(fd);
     if (st)
         snprintf(err, errlen, "xrun sent no address of its parent %s",

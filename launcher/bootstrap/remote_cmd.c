@@ -114,7 +114,7 @@ static void remote_cmd_on_output(evutil_socket_t fd, short what, void *arg)
     take_output(arg);
 }
 
-static void remote_cmd_on_input(evutil_socket_t fd, short what, void *arg)
+static void on_input(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_remote_cmd *c = arg;
     int n = evbuffer_write(c->queue, fd);
@@ -130,7 +130,7 @@ static bool remote_cmd_watch(struct event_base *base, struct xr_remote_cmd *c, i
 {
     evutil_make_socket_nonblocking(input);
     evutil_make_socket_nonblocking(output);
-    c->input = event_new(base, input, EV_WRITE | EV_PERSIST, remote_cmd_on_input, c);
+    c->input = event_new(base, input, EV_WRITE | EV_PERSIST, on_input, c);
     if (!c->input)
         close(input);
     c->output = event_new(base, output, EV_READ | EV_PERSIST, remote_cmd_on_output, c);

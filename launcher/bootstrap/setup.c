@@ -179,7 +179,7 @@ void xr_setup_send(const struct xr_setup *s, uint32_t node, struct xr_packer *p)
 }
 
 /* Copy a text field; it may be shown to the user. */
-static void setup_take_text(char *to, const uint8_t *from, size_t len)
+static void take_text(char *to, const uint8_t *from, size_t len)
 {
     memcpy(to, from, len);
     to[len] = '\0';
@@ -207,14 +207,14 @@ rank_status_t xr_setup_read(int fd, int ms, struct xr_setup *out, char *err, siz
     uint32_t protocol;
 
     memset(out, 0, sizeof(*out));
-    snprintf(err, errlen, "what came on standard input is no agent's setup (does a start-up file of the login shell read it?)");
+    snprintf(err, errlen, "standard input does not hold an agent's setup (does a start-up file of the login shell read it?)");
     if (!xr_setup_read_all(fd, ms, head, 8) || memcmp(head, greeting, 8) != 0 ||
         !xr_setup_read_all(fd, ms, head + 8, GREETING - 8))
         return RANK_ERR_ARG;
     u = (struct xr_unpacker){head + 8, 4, false};
     protocol = xr_unpack_u32(&u);
-    setup_take_text(version, head + 12, VERSION);
-    setup_take_text(host, head + 12 + VERSION, HOST);
+    take_text(version, head + 12, VERSION);
+    take_text(host, head + 12 + VERSION, HOST);
     u = (struct xr_unpacker){head + GREETING - 4, 4, false};
     st = protocol == XR_PROTOCOL ? read_rest(fd, ms, xr_unpack_u32(&u), out) : RANK_ERR_ARG;
     own_name(own);

@@ -25,7 +25,7 @@ struct reading {
 };
 
 /* Warn of an unknown variable, with the nearest name if one is near. where: as in set_from_variable. */
-static void env_options_warn_unknown(const char *where, const char *name)
+static void warn_unknown(const char *where, const char *name)
 {
     struct xr_option_row row;
     const char *best = NULL;
@@ -61,7 +61,7 @@ static void set_from_variable(void *arg, const char *where, const char *name, co
     while (xr_options_row(i, &row) && strcmp(row.variable, name) != 0)
         i++;
     if (!xr_options_row(i, &row)) {
-        env_options_warn_unknown(where, name);
+        warn_unknown(where, name);
         return;
     }
     kept = xr_options_keep(r->options, value);

@@ -218,7 +218,7 @@ static bool parse_begin(int argc, char **argv, struct xr_options *o)
 }
 
 /* Allocate room for -x of argv, and in each program for XRUN_X and -genv. */
-static bool parse_make_sets(int argc, char **argv, struct xr_options *o)
+static bool make_sets(int argc, char **argv, struct xr_options *o)
 {
     size_t programs = 1, genv = 0, shared = o->shared ? xr_strv_count(o->shared) : 0;
 
@@ -281,7 +281,7 @@ static rank_status_t parse_words(int argc, char **argv,
     }
     if (before && !before(out, err, errlen))
         return RANK_ERR_ARG;
-    if (!parse_make_sets(argc, argv, out)) {
+    if (!make_sets(argc, argv, out)) {
         snprintf(err, errlen, "out of memory");
         return RANK_ERR_NO_MEMORY;
     }

@@ -172,7 +172,7 @@ static struct group_op *group_op_make(struct xr_group_ops *g, enum xr_rpc what, 
 
 /* ----------------------------------------------------------------------------- answers */
 
-static void group_op_answer_all(struct xr_group_ops *g, struct group_op *x, enum xr_rpc_status status)
+static void answer_all(struct xr_group_ops *g, struct group_op *x, enum xr_rpc_status status)
 {
     rk_list_remove(&x->link); /* an agent that joins again begins a new one */
     if (status == XR_DONE)
@@ -184,14 +184,14 @@ static void group_op_answer_all(struct xr_group_ops *g, struct group_op *x, enum
 
 static void group_op_finish(struct xr_group_ops *g, struct group_op *x, enum xr_rpc_status status)
 {
-    group_op_answer_all(g, x, status);
+    answer_all(g, x, status);
     group_op_destroy(x);
 }
 
 /* A participant is lost. If it has not ended, keep one failed record for the agents that have not joined yet. */
 static void group_op_fail(struct xr_group_ops *g, struct group_op *x)
 {
-    group_op_answer_all(g, x, XR_PARTICIPANT_LOST);
+    answer_all(g, x, XR_PARTICIPANT_LOST);
     if (x->joined >= x->want || worst_presence(g, x) == XR_ENDED) {
         group_op_destroy(x);
         return;
@@ -220,7 +220,7 @@ static void group_op_on_late(evutil_socket_t fd, short what, void *arg)
 }
 
 /* The shortest time-out of the agents that have joined applies to all. Returns false without memory. */
-static bool group_op_set_timer(struct group_op *x, uint32_t ms)
+static bool set_timer(struct group_op *x, uint32_t ms)
 {
     const struct timeval late = {(time_t)(ms / 1000), (suseconds_t)(ms % 1000) * 1000};
     uint64_t end = rk_clock_ns() + ms * 1000000ull;
@@ -282,7 +282,7 @@ void xr_group_ops_join(struct xr_group_ops *g, enum xr_rpc what, const struct xr
     longer = x ? realloc(x->from, (x->nfrom + 1) * sizeof(*longer)) : NULL;
     if (longer)
         x->from = longer;
-    if (!longer || !group_op_set_timer(x, ms)) {
+    if (!longer || !set_timer(x, ms)) {
         group_op_refuse(g, from, XR_NO_ROOM);
         if (x && !x->failed)
             group_op_finish(g, x, XR_NO_ROOM);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* Send an event whose range exceeds its job to all other jobs that run now. */
-static bool hub_on_notice(struct xr_hub *h, const struct xr_hub_job *j, struct xr_unpacker *u)
+static bool on_notice(struct xr_hub *h, const struct xr_hub_job *j, struct xr_unpacker *u)
 {
     struct xr_event event;
 
@@ -48,7 +48,7 @@ static bool hub_handle(struct xr_hub *h, struct xr_hub_job *j, enum xr_hub_messa
     case XR_UP_STALLED:
         return xr_hub_on_stalled(h, j, u);
     case XR_UP_EVENT:
-        return hub_on_notice(h, j, u);
+        return on_notice(h, j, u);
     case XR_UP_DMODEX:
         return xr_hub_on_dmodex(h, j, u);
     case XR_UP_FAILING:

@@ -153,14 +153,14 @@ static void recheck_stalled(struct xr_hub *h)
     }
 }
 
-static enum xr_rpc_status hub_exit_start_status(int code)
+static enum xr_rpc_status start_status(int code)
 {
     return code == XR_EXIT_NOT_FOUND || code == XR_EXIT_CANNOT_EXECUTE ? XR_NO_PROGRAM : XR_CANNOT_START;
 }
 
 static void end_job(struct xr_hub *h, struct xr_hub_job *j, int code, bool ran)
 {
-    xr_hub_answer_spawn(h, j, hub_exit_start_status(code));
+    xr_hub_answer_spawn(h, j, start_status(code));
     j->gone = true;
     h->has_gone = true;
     xr_nameserver_app_ended(h->names, j->number, XR_ALL_RANKS);

@@ -96,7 +96,7 @@ struct xr_hub_job *xr_hub_add_job(struct xr_hub *h)
     return j;
 }
 
-static void hub_jobs_drop_sent_info(struct xr_hub_sent_info *t)
+static void drop_sent_info(struct xr_hub_sent_info *t)
 {
     rk_list_remove(&t->link);
     free(t);
@@ -106,7 +106,7 @@ static void free_job(struct xr_hub_job *j)
 {
     xr_job_clear(&j->info);
     while (!rk_list_empty(&j->sent))
-        hub_jobs_drop_sent_info(rk_list_entry(j->sent.next, struct xr_hub_sent_info, link));
+        drop_sent_info(rk_list_entry(j->sent.next, struct xr_hub_sent_info, link));
     free(j->fate);
     free(j->left);
     free(j->on_host);
@@ -257,7 +257,7 @@ static void hub_jobs_drop(struct xr_hub *h, uint32_t at)
         rk_list_for_each_safe(l, next, &h->jobs[i]->sent) {
             struct xr_hub_sent_info *t = rk_list_entry(l, struct xr_hub_sent_info, link);
             if (t->about == j->number)
-                hub_jobs_drop_sent_info(t);
+                drop_sent_info(t);
         }
     }
     if (j->has_info) {
@@ -293,7 +293,7 @@ void xr_hub_leave(struct xr_hub *h)
 /* --------------------------------------------------------------------- job info */
 
 /* The record of one job about another, made if needed. NULL without memory. */
-static struct xr_hub_sent_info *hub_jobs_sent_info_of(struct xr_hub_job *j, uint32_t about)
+static struct xr_hub_sent_info *sent_info_of(struct xr_hub_job *j, uint32_t about)
 {
     struct xr_hub_sent_info *t;
 
@@ -317,7 +317,7 @@ void xr_hub_pack_job_info(struct xr_hub *h, const struct xr_rpc_origin *from, co
     bool new;
 
     if (to && to->has_info && from->node < to->info.nhosts)
-        t = hub_jobs_sent_info_of(to, about->number);
+        t = sent_info_of(to, about->number);
     new = !t || !t->node[from->node];
     xr_pack_u32(p, new);
     if (new)

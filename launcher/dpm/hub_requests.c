@@ -9,7 +9,7 @@
 
 /* ----------------------------------------------------------------------- names */
 
-static void hub_requests_on_found(void *arg, const struct xr_rpc_origin *to, enum xr_rpc_status status,
+static void on_found(void *arg, const struct xr_rpc_origin *to, enum xr_rpc_status status,
                                   struct xr_packer *found)
 {
     struct xr_packer p = {0};
@@ -162,7 +162,7 @@ bool xr_hub_on_request(struct xr_hub *h, struct xr_hub_job *j, struct xr_unpacke
 
 rank_status_t xr_hub_open_services(struct xr_hub *h)
 {
-    rank_status_t st = xr_nameserver_open(h->base, hub_requests_on_found, h, &h->names);
+    rank_status_t st = xr_nameserver_open(h->base, on_found, h, &h->names);
 
     return st ? st : xr_group_ops_open(h->base, &group_ops_upcalls, h, &h->group_ops);
 }

@@ -24,7 +24,7 @@ void xr_job_info_pack(const struct xr_job *job, struct xr_packer *p)
     }
 }
 
-static bool job_info_unpack_apps(struct xr_unpacker *u, struct xr_job *out)
+static bool unpack_apps(struct xr_unpacker *u, struct xr_job *out)
 {
     uint32_t n = xr_unpack_u32(u), first = 0;
 
@@ -44,7 +44,7 @@ static bool job_info_unpack_apps(struct xr_unpacker *u, struct xr_job *out)
     return first == out->size;
 }
 
-static bool job_info_unpack_map(struct xr_unpacker *u, struct xr_job *out)
+static bool unpack_map(struct xr_unpacker *u, struct xr_job *out)
 {
     out->hosts = xr_unpack_strings(u);
     while (out->hosts && out->hosts[out->nhosts])
@@ -71,5 +71,5 @@ bool xr_job_info_unpack(struct xr_unpacker *u, struct xr_job *out)
     if (u->failed || !id || out->size == 0 || out->size > XR_MAX_RANKS)
         return false;
     out->id = strdup(id);
-    return out->id && job_info_unpack_apps(u, out) && job_info_unpack_map(u, out);
+    return out->id && unpack_apps(u, out) && unpack_map(u, out);
 }

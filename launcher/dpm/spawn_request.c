@@ -54,7 +54,7 @@ void xr_spawn_request_pack(const struct xr_spawn_request *r, struct xr_packer *p
 }
 
 /* An empty string is NULL. */
-static char *spawn_request_unpack_text(struct xr_unpacker *u)
+static char *unpack_text(struct xr_unpacker *u)
 {
     const char *s = xr_unpack_string(u);
 
@@ -75,8 +75,8 @@ bool xr_spawn_request_unpack(struct xr_unpacker *u, struct xr_spawn_request *out
         app->n = xr_unpack_u32(u);
         app->argv = xr_unpack_strings(u);
         app->env = xr_unpack_strings(u);
-        app->wdir = spawn_request_unpack_text(u);
-        app->path = spawn_request_unpack_text(u);
+        app->wdir = unpack_text(u);
+        app->path = unpack_text(u);
         if (u->failed || app->n == 0 || app->n > XR_MAX_RANKS - ranks || !app->argv[0])
             return false;
         ranks += app->n;
@@ -120,7 +120,7 @@ bool xr_spawn_hello_unpack(struct xr_unpacker *u, struct xr_spawn_hello *out)
     memset(out, 0, sizeof(*out));
     out->options = xr_unpack_strings(u);
     out->number = xr_unpack_u32(u);
-    out->parent = spawn_request_unpack_text(u);
+    out->parent = unpack_text(u);
     out->rank = xr_unpack_u32(u);
     job_info = xr_unpack_bytes(u, &out->job_info_len);
     out->job_info = u->failed ? NULL : malloc(out->job_info_len + 1);
@@ -129,6 +129,6 @@ bool xr_spawn_hello_unpack(struct xr_unpacker *u, struct xr_spawn_hello *out)
     memcpy(out->job_info, job_info, out->job_info_len);
     out->busy = xr_unpack_strings(u);
     out->env = xr_unpack_strings(u);
-    out->hosts = spawn_request_unpack_text(u);
+    out->hosts = unpack_text(u);
     return !u->failed && xr_spawn_request_unpack(u, &out->request) && xr_unpack_done(u);
 }

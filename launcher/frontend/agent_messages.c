@@ -248,7 +248,7 @@ static void agent_messages_on_child_gone(void *arg, uint32_t node, const char *w
     after_child(f);
 }
 
-static void agent_messages_on_lost_ended(void *arg, uint32_t node, bool seen)
+static void on_lost_ended(void *arg, uint32_t node, bool seen)
 {
     struct front *f = arg;
 
@@ -264,7 +264,7 @@ static void agent_messages_on_parent_gone(void *arg, const char *why)
 }
 
 const struct xr_tree_ops xr_front_tree_ops = {agent_messages_on_message,    agent_messages_on_step,
-                                              agent_messages_on_child_gone, agent_messages_on_lost_ended,
+                                              agent_messages_on_child_gone, on_lost_ended,
                                               agent_messages_on_parent_gone, NULL};
 
 /* ---------------------------------------------------------------------- heartbeat */

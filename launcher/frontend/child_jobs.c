@@ -63,7 +63,7 @@ static int code_of(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static uint64_t child_jobs_wall_ns(void)
+static uint64_t wall_ns(void)
 {
     struct timespec now;
 
@@ -77,7 +77,7 @@ static bool note_end(struct child *c)
     struct xr_hub *hub = c->f->link->hub;
     const char *name = xr_hub_name(hub, c->job);
     struct xr_report_spawned s = {.job = name, .parent = c->parent, .rank = c->rank, .size = xr_hub_size(hub, c->job),
-                                  .start_ns = c->start_ns, .end_ns = child_jobs_wall_ns(), .code = code_of(c->status)};
+                                  .start_ns = c->start_ns, .end_ns = wall_ns(), .code = code_of(c->status)};
     char *copy = c->f->report && name ? strdup(name) : NULL;
 
     s.job = copy;
@@ -133,7 +133,7 @@ static void on_grace_over(evutil_socket_t fd, short what, void *arg)
     finish_if_over(c);
 }
 
-static void child_jobs_put_output(void *arg, struct xr_relay *relay, const void *data, size_t len)
+static void put_output(void *arg, struct xr_relay *relay, const void *data, size_t len)
 {
     struct child *c = arg;
 
@@ -152,7 +152,7 @@ static void on_output_over(void *arg, struct xr_relay *relay)
     finish_if_over(c);
 }
 
-static const struct xr_relay_ops relay_ops = {child_jobs_put_output, child_jobs_is_full, on_output_over};
+static const struct xr_relay_ops relay_ops = {put_output, child_jobs_is_full, on_output_over};
 
 void xr_child_jobs_wake(struct front *f)
 {
@@ -367,7 +367,7 @@ bool xr_child_jobs_start(void *arg, uint32_t job, const char *parent, uint32_t r
     c->job = job;
     c->parent = strdup(parent);
     c->rank = rank;
-    c->start_ns = child_jobs_wall_ns();
+    c->start_ns = wall_ns();
     rk_list_append(&f->link->children, &c->link);
     c->grace = evtimer_new(f->base, on_grace_over, c);
     c->pid = c->grace ? start_child_xrun(f->options->environment, f->job->nofile, &fd, output) : -1;

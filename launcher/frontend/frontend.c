@@ -44,7 +44,7 @@ static bool writes_itself(const struct front *f)
  * Fork the supervisor and agent of this host; *fd is our end of the connection. Call before there is an event loop:
  * the agent has its own, and libevent handles signals for one loop of a process.
  */
-static rank_status_t frontend_start_agent(struct front *f, int *fd)
+static rank_status_t start_agent(struct front *f, int *fd)
 {
     int ends[2];
 
@@ -88,7 +88,7 @@ static rank_status_t prepare_agents(struct front *f, int *fd)
         return st ? st : RANK_ERR_NO_MEMORY;
     set_early_work(f);
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* for the case that supervisor and agent are both killed */
-    return f->plan->local != XR_NO_HOST ? frontend_start_agent(f, fd) : RANK_OK;
+    return f->plan->local != XR_NO_HOST ? start_agent(f, fd) : RANK_OK;
 }
 
 static const struct xr_job_link_ops link_ops = {xr_front_end_connected, xr_front_force, xr_front_forward,
@@ -185,7 +185,7 @@ static void end_processes(struct front *f, const struct earlier_children *before
 }
 
 /* Remove shared memory of the ranks' libraries, where a killed agent and its supervisor could not. */
-static void frontend_clean_shm(const struct front *f)
+static void clean_shm(const struct front *f)
 {
     struct xr_shm_cleanup *l;
 
@@ -266,7 +266,7 @@ static void finish_job(struct front *f, const struct earlier_children *before)
     f->launch = NULL;
     xr_job_link_close(f);
     end_processes(f, before);
-    frontend_clean_shm(f);
+    clean_shm(f);
     if (f->output_lost)
         xr_front_set_exit_code(f, XR_EXIT_OUTPUT_LOST);
     if (!xr_report_write(f->report, f->code, f->output_lost))

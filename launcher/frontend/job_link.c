@@ -51,7 +51,7 @@ static const struct xr_dmodex_ops modex_ops = {.on_answer = job_link_on_modex, .
 
 /* ------------------------------------------------------------------- down */
 
-static bool job_link_take_answer(struct front *f, struct xr_unpacker *u)
+static bool take_answer(struct front *f, struct xr_unpacker *u)
 {
     uint32_t node = xr_unpack_u32(u);
     struct xr_packer p = {0};
@@ -63,7 +63,7 @@ static bool job_link_take_answer(struct front *f, struct xr_unpacker *u)
     return true;
 }
 
-static bool job_link_take_modex(struct front *f, struct xr_unpacker *u)
+static bool take_modex(struct front *f, struct xr_unpacker *u)
 {
     uint32_t id = xr_unpack_u32(u), rank = xr_unpack_u32(u), timeout_s = xr_unpack_u32(u), node;
     void *token = (void *)(uintptr_t)id;
@@ -78,7 +78,7 @@ static bool job_link_take_modex(struct front *f, struct xr_unpacker *u)
     return true;
 }
 
-static bool job_link_take_end(struct front *f, struct xr_unpacker *u)
+static bool take_end(struct front *f, struct xr_unpacker *u)
 {
     int code = (int)xr_unpack_u32(u);
     uint32_t ms = xr_unpack_u32(u);
@@ -94,7 +94,7 @@ static bool job_link_take_end(struct front *f, struct xr_unpacker *u)
     return true;
 }
 
-static bool job_link_take_signal(struct front *f, struct xr_unpacker *u)
+static bool take_signal(struct front *f, struct xr_unpacker *u)
 {
     int sig = (int)xr_unpack_u32(u);
 
@@ -119,15 +119,15 @@ static bool job_link_take_word(struct front *f, uint32_t word, struct xr_unpacke
 {
     switch (word) {
     case XR_DOWN_ANSWER:
-        return job_link_take_answer(f, u);
+        return take_answer(f, u);
     case XR_DOWN_DMODEX:
-        return job_link_take_modex(f, u);
+        return take_modex(f, u);
     case XR_DOWN_DIED:
         return job_link_pass_on(f, XR_MSG_OTHER_DIED, u);
     case XR_DOWN_EVENT:
         return xr_job_is_ending(f->state) || job_link_pass_on(f, XR_MSG_OTHER_EVENT, u);
     case XR_DOWN_END:
-        return job_link_take_end(f, u);
+        return take_end(f, u);
     case XR_DOWN_AGAIN:
         if (!xr_unpack_done(u))
             return false;
@@ -139,13 +139,13 @@ static bool job_link_take_word(struct front *f, uint32_t word, struct xr_unpacke
         f->link->ops->stalled(f);
         return true;
     case XR_DOWN_SIGNAL:
-        return job_link_take_signal(f, u);
+        return take_signal(f, u);
     default:
         return false;
     }
 }
 
-static void job_link_send_down(void *arg, uint32_t job, enum xr_hub_message word, struct xr_packer *p)
+static void send_down(void *arg, uint32_t job, enum xr_hub_message word, struct xr_packer *p)
 {
     struct xr_unpacker u = {p->data, p->len, p->failed};
 
@@ -157,7 +157,7 @@ static void job_link_send_down(void *arg, uint32_t job, enum xr_hub_message word
     }
 }
 
-static const struct xr_hub_ops hub_ops = {job_link_send_down, xr_child_jobs_start};
+static const struct xr_hub_ops hub_ops = {send_down, xr_child_jobs_start};
 
 /* ------------------------------------------ a spawned xrun's connection to the first */
 

@@ -153,7 +153,7 @@ void xr_report_host_phase(struct xr_report *r, uint32_t node, const char *name, 
     add_phase(&r->started[node], name, ns);
 }
 
-static bool job_report_add_host(struct xr_report *r, const char *name, const char *pmix)
+static bool add_host(struct xr_report *r, const char *name, const char *pmix)
 {
     struct host *more = realloc(r->hosts, (r->nhosts + 1) * sizeof(*more));
 
@@ -170,7 +170,7 @@ static bool on_placed(struct xr_report *r, struct xr_unpacker *u)
     const char *name = xr_unpack_string(u), *pmix = xr_unpack_string(u);
     uint32_t n = xr_unpack_u32(u);
 
-    if (!name || !pmix || !job_report_add_host(r, name, pmix))
+    if (!name || !pmix || !add_host(r, name, pmix))
         return false;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t rank = xr_unpack_u32(u), pid = xr_unpack_u32(u), bound = xr_unpack_u32(u);

@@ -101,7 +101,7 @@ void xr_front_on_stop_self(evutil_socket_t fd, short what, void *arg)
 }
 
 /* ^Z stops the ranks, which may handle it and print, and then xrun. fg continues both. */
-static void signals_on_stop(evutil_socket_t sig, short what, void *arg)
+static void on_stop(evutil_socket_t sig, short what, void *arg)
 {
     const struct timeval soon = {0, XR_STOP_SELF_MS * 1000};
     struct front *f = arg;
@@ -165,7 +165,7 @@ rank_status_t xr_front_watch_signals(struct front *f)
                   {SIGQUIT, on_end_signal},
                   {SIGUSR1, on_forward_signal}, {SIGUSR2, on_forward_signal},
                   {SIGWINCH, on_forward_signal},
-                  {SIGCONT, on_forward_signal}, {SIGTSTP, signals_on_stop}};
+                  {SIGCONT, on_forward_signal}, {SIGTSTP, on_stop}};
 
     for (size_t i = 0; i < RK_ARRAY_LEN(wanted); i++) {
         rank_status_t st = watch_signal(f, wanted[i].sig, wanted[i].fn);

@@ -28,7 +28,7 @@ static void acknowledge_output(struct front *f, struct node *n, uint32_t least)
     n->unacked = 0;
 }
 
-static void stdio_on_drained(void *arg)
+static void on_drained(void *arg)
 {
     struct front *f = arg;
 
@@ -39,7 +39,7 @@ static void stdio_on_drained(void *arg)
 }
 
 /* A reader that closed its pipe wants no message: xrun ends as by SIGPIPE. */
-static void stdio_on_broken(void *arg, struct xr_stream *stream, int error)
+static void on_broken(void *arg, struct xr_stream *stream, int error)
 {
     struct front *f = arg;
 
@@ -51,7 +51,7 @@ static void stdio_on_broken(void *arg, struct xr_stream *stream, int error)
     xr_front_end_job(f);
 }
 
-const struct xr_stream_ops xr_front_stream_ops = {stdio_on_drained, stdio_on_broken};
+const struct xr_stream_ops xr_front_stream_ops = {on_drained, on_broken};
 
 static void stdio_put_output(struct front *f, uint32_t rank, uint32_t stream, const char *data, size_t len,
                              bool partial)
@@ -86,7 +86,7 @@ bool xr_front_on_output_broken(struct front *f, struct xr_unpacker *u)
 
     if (!xr_unpack_done(u) || !f->direct)
         return false;
-    stdio_on_broken(f, f->out, (int)error);
+    on_broken(f, f->out, (int)error);
     return true;
 }
 
@@ -115,7 +115,7 @@ void xr_front_on_output_lost(void *arg, const char *file, int error)
 
 /* -------------------------------------------------------------------------- input */
 
-static void stdio_on_input(void *arg, const void *data, size_t len, int error)
+static void on_input(void *arg, const void *data, size_t len, int error)
 {
     struct front *f = arg;
     struct xr_packer p = {0};
@@ -203,5 +203,5 @@ rank_status_t xr_front_open_input(struct front *f)
                                           : f->job->host_of[f->job->input] != i)
             xr_stdin_credit_end(f->credit, i);
     }
-    return xr_reader_open(f->base, STDIN_FILENO, stdio_on_input, f, &f->reader);
+    return xr_reader_open(f->base, STDIN_FILENO, on_input, f, &f->reader);
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* Return whether each host reaches itself under this name. */
-static bool torch_master_is_loopback(const char *name)
+static bool is_loopback(const char *name)
 {
     uint8_t bytes[16];
 
@@ -38,7 +38,7 @@ static char *address_of(const struct xr_plan *p, uint32_t host)
         return strdup("127.0.0.1");
     if (at)
         name = at + 1;
-    own = host == p->local && torch_master_is_loopback(name) ? xr_netif_addresses(p->where->interface) : NULL;
+    own = host == p->local && is_loopback(name) ? xr_netif_addresses(p->where->interface) : NULL;
     address = strdup(own ? own[0] : name);
     xr_strv_free(own);
     return address;

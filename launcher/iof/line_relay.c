@@ -38,7 +38,7 @@ static void pass(struct xr_relay *r, bool all)
     evbuffer_drain(r->in, len);
 }
 
-static void line_relay_on_readable(evutil_socket_t fd, short what, void *arg)
+static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_relay *r = arg;
     int n;
@@ -67,7 +67,7 @@ rank_status_t xr_relay_open(struct event_base *base, int fd, const struct xr_rel
         return RANK_ERR_NO_MEMORY;
     *r = (struct xr_relay){.fd = -1, .ops = ops, .arg = arg, .in = evbuffer_new()};
     evutil_make_socket_nonblocking(fd);
-    r->ev = r->in ? event_new(base, fd, EV_READ | EV_PERSIST, line_relay_on_readable, r) : NULL;
+    r->ev = r->in ? event_new(base, fd, EV_READ | EV_PERSIST, on_readable, r) : NULL;
     if (!r->ev || event_add(r->ev, NULL)) {
         xr_relay_close(r);
         return RANK_ERR_NO_MEMORY;

@@ -123,7 +123,7 @@ static void flush(struct xr_stream *s)
         event_add(s->ev, NULL);
 }
 
-static void out_stream_on_writable(evutil_socket_t fd, short what, void *arg)
+static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_stream *s = arg;
 
@@ -147,7 +147,7 @@ rank_status_t xr_stream_open(struct event_base *base, int fd, const struct xr_la
     out_stream_prepare(s, fd);
     s->queue = evbuffer_new();
     if (!s->always)
-        s->ev = event_new(base, s->fd, EV_WRITE, out_stream_on_writable, s);
+        s->ev = event_new(base, s->fd, EV_WRITE, on_writable, s);
     if (!s->queue || (!s->always && !s->ev)) {
         xr_stream_close(s);
         return RANK_ERR_NO_MEMORY;

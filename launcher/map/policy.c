@@ -120,7 +120,7 @@ bool xr_policy_gpus(struct xr_policy *w, const char *value, char *err, size_t er
 }
 
 /* option: with its name, and devices: a plural, for the message. */
-static bool policy_device_bind(const char **bind, const char *option, const char *devices, const char *value, char *err,
+static bool device_bind(const char **bind, const char *option, const char *devices, const char *value, char *err,
                                size_t errlen)
 {
     bool ok = strcmp(value, "closest") == 0 || strcmp(value, "none") == 0;
@@ -137,7 +137,7 @@ static bool policy_device_bind(const char **bind, const char *option, const char
 
 bool xr_policy_gpu_bind(struct xr_policy *w, const char *value, char *err, size_t errlen)
 {
-    return policy_device_bind(&w->gpu_bind, "--gpu-bind", "GPUs", value, err, errlen);
+    return device_bind(&w->gpu_bind, "--gpu-bind", "GPUs", value, err, errlen);
 }
 
 bool xr_policy_nics(struct xr_policy *w, const char *value, char *err, size_t errlen)
@@ -152,7 +152,7 @@ bool xr_policy_nics(struct xr_policy *w, const char *value, char *err, size_t er
 
 bool xr_policy_nic_bind(struct xr_policy *w, const char *value, char *err, size_t errlen)
 {
-    return policy_device_bind(&w->nic_bind, "--nic-bind", "NICs", value, err, errlen);
+    return device_bind(&w->nic_bind, "--nic-bind", "NICs", value, err, errlen);
 }
 
 static const char *policy_device_words(const char *bind, uint32_t per_rank)

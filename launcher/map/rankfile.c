@@ -38,7 +38,7 @@ static bool rankfile_bad(struct line *l, const char *what, const char *word)
     return false;
 }
 
-static bool rankfile_make_room(struct xr_rankfile *f, uint32_t rank)
+static bool make_room(struct xr_rankfile *f, uint32_t rank)
 {
     while (rank >= f->cap) {
         uint32_t cap = f->cap ? f->cap * 2 : 64;
@@ -124,7 +124,7 @@ static bool take_cores(struct line *l, struct xr_place_pin *pin, const char *tex
     return true;
 }
 
-static bool rankfile_take_line(struct line *l, char *text)
+static bool take_line(struct line *l, char *text)
 {
     char *save = NULL, *word, *eq, *end;
     unsigned long rank;
@@ -141,10 +141,10 @@ static bool rankfile_take_line(struct line *l, char *text)
     *eq = '\0';
     rank = strtoul(word, &end, 10);
     if (!isdigit((unsigned char)word[0]) || *end || rank >= MAX_RANK)
-        return rankfile_bad(l, "'%s' is no rank", word);
+        return rankfile_bad(l, "'%s' is not a rank", word);
     if (!find_host(l, eq + 1, &host))
         return false;
-    if (!rankfile_make_room(l->file, (uint32_t)rank))
+    if (!make_room(l->file, (uint32_t)rank))
         return rankfile_bad(l, "out of memory%s", "");
     pin = &l->file->pin[rank];
     if (pin->host != NO_HOST)
@@ -178,7 +178,7 @@ rank_status_t xr_rankfile_read(const char *path, struct xr_hostlist *hosts, stru
     while ((text = xr_text_file_line(&f))) {
         if (f.nul)
             rankfile_bad(&l, "the line holds a NUL byte%s", "");
-        else if (rankfile_take_line(&l, text))
+        else if (take_line(&l, text))
             continue;
         xr_shell_words_show(why);
         rk_error("%s:%u: %s", path, f.number, why);

@@ -102,7 +102,7 @@ static const char *conn_deliver(struct xr_conn *wire)
 }
 
 /* Make room for the whole of the current message, and more if the last read filled the buffer. */
-static bool conn_make_room(struct xr_conn *wire)
+static bool make_room(struct xr_conn *wire)
 {
     struct xr_unpacker h = {wire->in, HEADER, false};
     size_t want = wire->cap ? wire->cap : FIRST_BUFFER;
@@ -134,14 +134,14 @@ static void conn_end(struct xr_conn *wire, const char *why)
         conn_destroy(wire);
 }
 
-static void conn_on_readable(evutil_socket_t fd, short what, void *arg)
+static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct xr_conn *wire = arg;
     const char *why;
     ssize_t n;
 
     (void)what;
-    if (!conn_make_room(wire)) {
+    if (!make_room(wire)) {
         conn_end(wire, "out of memory");
         return;
     }
@@ -205,7 +205,7 @@ rank_status_t xr_conn_open(struct event_base *base, int fd, const struct xr_seal
     wire->ops = ops;
     wire->arg = arg;
     wire->bev = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
-    wire->readable = wire->bev ? event_new(base, fd, EV_READ | EV_PERSIST, conn_on_readable, wire) : NULL;
+    wire->readable = wire->bev ? event_new(base, fd, EV_READ | EV_PERSIST, on_readable, wire) : NULL;
     if (!wire->readable || event_add(wire->readable, NULL)) {
         if (wire->readable)
             event_free(wire->readable);

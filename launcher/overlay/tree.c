@@ -248,7 +248,7 @@ static void tree_lose(struct link *l, uint64_t now)
     t->ops->on_child_gone(t->arg, l->node, why);
 }
 
-static void tree_check_link(struct link *l, uint64_t now)
+static void check_link(struct link *l, uint64_t now)
 {
     if (l->wire && l->lost && now - l->lost_ns > XR_SUPERVISOR_MS * 1000000ull)
         end_lost(l, false);
@@ -277,9 +277,9 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
         }
     }
     t->beat_ns = now;
-    tree_check_link(&t->parent, now);
+    check_link(&t->parent, now);
     for (uint32_t i = 0; i < t->nchildren; i++)
-        tree_check_link(&t->child[i], now);
+        check_link(&t->child[i], now);
 }
 
 static rank_status_t tree_add(struct link *l, int fd, const struct xr_seals *seals)

@@ -109,7 +109,7 @@ static void on_finalize(struct xr_pmi1_client *c, const struct xr_pmi1_command *
 }
 
 /* There is no answer; the client ends by itself. */
-static void commands_on_abort(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
+static void on_abort(struct xr_pmi1_client *c, const struct xr_pmi1_command *cmd)
 {
     const char *text = xr_pmi1_value(cmd, "error_msg");
     long code = 1;
@@ -132,7 +132,7 @@ static const struct {
     {"get", on_get, false},
     {"barrier_in", on_barrier, false},
     {"finalize", on_finalize, false},
-    {"abort", commands_on_abort, true},
+    {"abort", on_abort, true},
     {"publish_name", xr_pmi1_publish, false},
     {"lookup_name", xr_pmi1_lookup, false},
     {"unpublish_name", xr_pmi1_unpublish, false},

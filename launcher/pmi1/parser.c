@@ -37,7 +37,7 @@ static bool parser_number(const char *text, long min, long max, long *out)
 }
 
 /* The next line, with NUL for the newline. NULL if none is complete. */
-static char *parser_parse_block_line(struct xr_pmi1_input *in)
+static char *parse_block_line(struct xr_pmi1_input *in)
 {
     char *line = in->data + in->start, *nl = memchr(line, '\n', in->end - in->start);
 
@@ -87,7 +87,7 @@ enum xr_pmi1_next xr_pmi1_input_next(struct xr_pmi1_input *in, struct xr_pmi1_co
     char *line;
 
     memset(out, 0, sizeof(*out));
-    while ((line = parser_parse_block_line(in))) {
+    while ((line = parse_block_line(in))) {
         if (strlen(line) + 1 != (size_t)(in->data + in->start - line))
             return XR_PMI1_MALFORMED; /* a NUL inside */
         if (!in->in_block && strncmp(line, "mcmd=", 5) == 0) {

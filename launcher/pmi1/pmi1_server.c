@@ -21,7 +21,7 @@
 
 /* ---------------------------------------------------------------- one connection */
 
-static void pmi1_server_on_line(void *arg, const char *line)
+static void on_line(void *arg, const char *line)
 {
     xr_pmi1_block_line(arg, line);
 }
@@ -41,7 +41,7 @@ static bool pmi1_server_read(struct xr_pmi1_client *c)
         xr_pmi1_client_gone(c);
         return false;
     }
-    c->input->line = pmi1_server_on_line;
+    c->input->line = on_line;
     c->input->arg = c;
     to = xr_pmi1_input_room(c->input, &room);
     n = recv(c->fd, to, room, MSG_DONTWAIT);
@@ -62,7 +62,7 @@ static bool pmi1_server_read(struct xr_pmi1_client *c)
     return c->fd >= 0;
 }
 
-static void pmi1_server_on_readable(evutil_socket_t fd, short what, void *arg)
+static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct epoll_event ev[AT_ONCE];
     struct xr_pmi1 *s = arg;
@@ -152,7 +152,7 @@ rank_status_t xr_pmi1_open(struct event_base *base, const struct xr_pmi1_job *jo
     s->clients = calloc(job->local, sizeof(*s->clients));
     for (uint32_t i = 0; s->clients && i < job->local; i++)
         s->clients[i] = (struct xr_pmi1_client){.server = s, .rank = i, .fd = -1};
-    s->ev = s->epoll < 0 ? NULL : event_new(base, s->epoll, EV_READ | EV_PERSIST, pmi1_server_on_readable, s);
+    s->ev = s->epoll < 0 ? NULL : event_new(base, s->epoll, EV_READ | EV_PERSIST, on_readable, s);
     if (s->name && s->clients && s->ev && event_add(s->ev, NULL) == 0 &&
         xr_pmi1_kvs_create(limit, ops->exchange != NULL, &s->space) == RANK_OK)
         st = RANK_OK;

@@ -38,7 +38,7 @@ static const char *after_numbered(const char *line, const char *begin)
     return *rest == '=' ? rest + 1 : NULL;
 }
 
-static bool spawn_block_set_text(char **to, const char *text)
+static bool set_text(char **to, const char *text)
 {
     free(*to);
     *to = strdup(text);
@@ -73,9 +73,9 @@ static bool put_info(struct xr_pmi1_block *b, const char *value)
     bool ok = true;
 
     if (strcmp(key, "wdir") == 0 || strcmp(key, "wd") == 0)
-        ok = spawn_block_set_text(&b->app->wdir, value);
+        ok = set_text(&b->app->wdir, value);
     else if (strcmp(key, "path") == 0)
-        ok = spawn_block_set_text(&b->app->path, value);
+        ok = set_text(&b->app->path, value);
     else if (strcmp(key, "host") == 0 || strcmp(key, "hosts") == 0)
         ok = put_option(b, "--host", value);
     else if (strcmp(key, "hostfile") == 0)
@@ -85,7 +85,7 @@ static bool put_info(struct xr_pmi1_block *b, const char *value)
     return ok;
 }
 
-static bool spawn_block_parse_line(struct xr_pmi1_block *b, const char *line)
+static bool parse_line(struct xr_pmi1_block *b, const char *line)
 {
     const char *v;
     char *end;
@@ -101,11 +101,11 @@ static bool spawn_block_parse_line(struct xr_pmi1_block *b, const char *line)
     if ((v = after_numbered(line, "arg")))
         return b->app->argv && xr_strv_add(&b->app->argv, v);
     if ((v = after_numbered(line, "preput_key_")) && !strchr(v, '='))
-        return spawn_block_set_text(&b->key, v);
+        return set_text(&b->key, v);
     if ((v = after_numbered(line, "preput_val_")))
         return put_key(b, v);
     if ((v = after_numbered(line, "info_key_")))
-        return spawn_block_set_text(&b->key, v);
+        return set_text(&b->key, v);
     if ((v = after_numbered(line, "info_val_")))
         return put_info(b, v);
     return true; /* counts, which are redundant */
@@ -125,5 +125,5 @@ void xr_pmi1_block_line(struct xr_pmi1_client *c, const char *line)
         return;
     }
     b->bytes += strlen(line) + 16;
-    b->bad = b->bytes > BLOCK_MAX || !spawn_block_parse_line(b, line);
+    b->bad = b->bytes > BLOCK_MAX || !parse_line(b, line);
 }

@@ -135,7 +135,7 @@ struct delivery {
     size_t ninfo;
 };
 
-static void events_on_delivered(pmix_status_t status, void *arg)
+static void on_delivered(pmix_status_t status, void *arg)
 {
     struct delivery *t = arg;
 
@@ -180,12 +180,12 @@ void xr_server_deliver_event(struct xr_server *server, const char *job, const st
     PMIX_LOAD_PROCID(&t->source, job ? job : server->nspace, event->rank);
     if (!events_unpack(event, t)) {
         rk_warn("an event of rank %u of %s cannot be read here", event->rank, t->source.nspace);
-        events_on_delivered(PMIX_ERROR, t);
+        on_delivered(PMIX_ERROR, t);
         return;
     }
     if (PMIx_Notify_event(event->code, &t->source, (pmix_data_range_t)event->range, t->info, t->ninfo,
-                          events_on_delivered, t) != PMIX_SUCCESS)
-        events_on_delivered(PMIX_ERROR, t);
+                          on_delivered, t) != PMIX_SUCCESS)
+        on_delivered(PMIX_ERROR, t);
 }
 
 /* ---------------------------------------------------------------------------- deaths */
@@ -195,7 +195,7 @@ struct death {
     pmix_info_t info[3];
 };
 
-static void events_on_death_delivered(pmix_status_t status, void *arg)
+static void on_death_delivered(pmix_status_t status, void *arg)
 {
     struct death *n = arg;
 
@@ -228,9 +228,9 @@ void xr_server_deliver_other_death(struct xr_server *s, const char *job, uint32_
     rc = PMIx_Notify_event(over        ? PMIX_EVENT_JOB_END
                            : by_signal ? PMIX_ERR_PROC_ABORTED
                                        : PMIX_ERR_PROC_TERM_WO_SYNC,
-                           &n->source, PMIX_RANGE_CUSTOM, n->info, 3, events_on_death_delivered, n);
+                           &n->source, PMIX_RANGE_CUSTOM, n->info, 3, on_death_delivered, n);
     if (rc != PMIX_SUCCESS)
-        events_on_death_delivered(rc, n);
+        on_death_delivered(rc, n);
     if (over)
         xr_server_job_ended(s, job);
 }

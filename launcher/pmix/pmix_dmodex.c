@@ -64,7 +64,7 @@ struct about {
     struct modex *modex;
 };
 
-static void pmix_dmodex_on_answer(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
+static void on_answer(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                       struct xr_unpacker *u)
 {
     struct about *a = (struct about *)call;
@@ -93,7 +93,7 @@ static void modex_forward(struct xr_server *server, struct modex *m)
     }
     a->modex = m;
     a->call.what = XR_RPC_MODEX;
-    a->call.done = pmix_dmodex_on_answer;
+    a->call.done = on_answer;
     xr_pack_string(&a->call.payload, m->job);
     xr_pack_u32(&a->call.payload, m->rank);
     xr_pack_u32(&a->call.payload, m->timeout_s);

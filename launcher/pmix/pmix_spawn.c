@@ -60,7 +60,7 @@ static pmix_status_t add_policy(struct xr_spawn_request *r, const char *policy, 
     return rc;
 }
 
-static bool pmix_spawn_set_text(char **to, const char *text)
+static bool set_text(char **to, const char *text)
 {
     free(*to);
     *to = strdup(text);
@@ -80,7 +80,7 @@ static bool set_variable(struct xr_spawn_request_app *app, const pmix_envar_t *e
 }
 
 /* app: NULL for an attribute of the whole job. */
-static pmix_status_t pmix_spawn_set_attribute(struct xr_spawn_request *r, struct xr_spawn_request_app *app, const pmix_info_t *info)
+static pmix_status_t set_attribute(struct xr_spawn_request *r, struct xr_spawn_request_app *app, const pmix_info_t *info)
 {
     const pmix_value_t *v = &info->value;
     const char *text = v->type == PMIX_STRING ? v->data.string : NULL;
@@ -93,7 +93,7 @@ static pmix_status_t pmix_spawn_set_attribute(struct xr_spawn_request *r, struct
     else if (PMIX_CHECK_KEY(info, PMIX_MAPBY) && text)
         return add_policy(r, text, PMIX_INFO_IS_REQUIRED(info));
     else if (PMIX_CHECK_KEY(info, PMIX_WDIR) && text && app)
-        ok = *text == '\0' || pmix_spawn_set_text(&app->wdir, text);
+        ok = *text == '\0' || set_text(&app->wdir, text);
     else if (PMIX_CHECK_KEY(info, PMIX_SET_ENVAR) && v->type == PMIX_ENVAR && app)
         ok = set_variable(app, &v->data.envar);
     else if (PMIX_CHECK_KEY(info, PMIX_TAG_OUTPUT))
@@ -103,7 +103,7 @@ static pmix_status_t pmix_spawn_set_attribute(struct xr_spawn_request *r, struct
     return ok ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
 }
 
-static bool pmix_spawn_copy_words(char ***to, char *const *from)
+static bool copy_words(char ***to, char *const *from)
 {
     bool ok = true;
 
@@ -112,7 +112,7 @@ static bool pmix_spawn_copy_words(char ***to, char *const *from)
     return ok;
 }
 
-static pmix_status_t pmix_spawn_add_app(struct xr_spawn_request *r, const pmix_app_t *from, const pmix_info_t job_info[],
+static pmix_status_t add_app(struct xr_spawn_request *r, const pmix_app_t *from, const pmix_info_t job_info[],
                               size_t njob)
 {
     struct xr_spawn_request_app *app = xr_spawn_request_add(r);
@@ -126,16 +126,16 @@ static pmix_status_t pmix_spawn_add_app(struct xr_spawn_request *r, const pmix_a
     app->n = (uint32_t)from->maxprocs;
     /* The command is executed; argv[0] of the client is ignored. */
     ok = xr_strv_add(&app->argv, from->cmd) &&
-         pmix_spawn_copy_words(&app->argv, from->argv && from->argv[0] ? from->argv + 1 : NULL) &&
-         pmix_spawn_copy_words(&app->env, from->env) && (!from->cwd || !*from->cwd || pmix_spawn_set_text(&app->wdir, from->cwd));
+         copy_words(&app->argv, from->argv && from->argv[0] ? from->argv + 1 : NULL) &&
+         copy_words(&app->env, from->env) && (!from->cwd || !*from->cwd || set_text(&app->wdir, from->cwd));
     if (!ok)
         return PMIX_ERR_NOMEM;
     for (size_t i = 0; i < njob && !rc; i++) {
         if (PMIX_CHECK_KEY(&job_info[i], PMIX_WDIR) || PMIX_CHECK_KEY(&job_info[i], PMIX_SET_ENVAR))
-            rc = pmix_spawn_set_attribute(r, app, &job_info[i]);
+            rc = set_attribute(r, app, &job_info[i]);
     }
     for (size_t i = 0; i < from->ninfo && !rc; i++)
-        rc = pmix_spawn_set_attribute(r, app, &from->info[i]);
+        rc = set_attribute(r, app, &from->info[i]);
     return rc;
 }
 
@@ -158,9 +158,9 @@ pmix_status_t xr_upcall_spawn(const pmix_proc_t *proc, const pmix_info_t job_inf
     for (size_t i = 0; i < ninfo && !rc; i++)
         rc = PMIX_CHECK_KEY(&job_info[i], PMIX_WDIR) || PMIX_CHECK_KEY(&job_info[i], PMIX_SET_ENVAR)
                  ? PMIX_SUCCESS
-                 : pmix_spawn_set_attribute(&r, NULL, &job_info[i]);
+                 : set_attribute(&r, NULL, &job_info[i]);
     for (size_t i = 0; i < napps && !rc; i++)
-        rc = pmix_spawn_add_app(&r, &apps[i], job_info, ninfo);
+        rc = add_app(&r, &apps[i], job_info, ninfo);
     if (!rc)
         xr_spawn_request_pack(&r, &s->call.payload);
     xr_spawn_request_clear(&r);

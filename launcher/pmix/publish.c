@@ -216,7 +216,7 @@ pmix_status_t xr_upcall_unpublish(const pmix_proc_t *proc, char **keys, const pm
 
 /* ------------------------------------------------------------------------- lookup */
 
-static void publish_on_found(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
+static void on_found(struct xr_server *server, struct xr_rpc_call *call, pmix_status_t status,
                      struct xr_unpacker *u)
 {
     struct lookup *l = (struct lookup *)call;
@@ -275,7 +275,7 @@ pmix_status_t xr_upcall_lookup(const pmix_proc_t *proc, char **keys, const pmix_
     pack_keys(&l->call.payload, keys);
     l->call.what = XR_RPC_LOOKUP;
     l->call.rank = rank;
-    l->call.done = publish_on_found;
+    l->call.done = on_found;
     l->done = done;
     l->done_arg = done_arg;
     xr_rpc_post(&l->call);

@@ -86,7 +86,7 @@ static bool put_table(struct xr_server *server, pmix_value_t *to)
     return true;
 }
 
-static bool query_put_text(pmix_value_t *to, const char *text)
+static bool put_text(pmix_value_t *to, const char *text)
 {
     to->type = PMIX_STRING;
     to->data.string = strdup(text);
@@ -96,7 +96,7 @@ static bool query_put_text(pmix_value_t *to, const char *text)
 static bool put_version(struct xr_server *server, pmix_value_t *to)
 {
     (void)server;
-    return query_put_text(to, PMIx_Get_version());
+    return put_text(to, PMIx_Get_version());
 }
 
 /* libpmix reports these only before it is initialized. */
@@ -105,13 +105,13 @@ static char stable_abi[32], provisional_abi[32];
 static bool put_stable(struct xr_server *server, pmix_value_t *to)
 {
     (void)server;
-    return query_put_text(to, stable_abi);
+    return put_text(to, stable_abi);
 }
 
 static bool put_provisional(struct xr_server *server, pmix_value_t *to)
 {
     (void)server;
-    return query_put_text(to, provisional_abi);
+    return put_text(to, provisional_abi);
 }
 
 static bool put_keys(struct xr_server *server, pmix_value_t *to);
@@ -141,7 +141,7 @@ static bool put_keys(struct xr_server *server, pmix_value_t *to)
             strcat(text, ",");
         strcat(text, known[i].key);
     }
-    return query_put_text(to, text);
+    return put_text(to, text);
 }
 
 static void note_text(const char *key, char *to, size_t len)

@@ -34,7 +34,7 @@ void xr_threadshift_run(struct xr_threadshift *m)
     }
 }
 
-static void threadshift_on_readable(evutil_socket_t fd, short what, void *arg)
+static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     uint64_t count;
 
@@ -53,7 +53,7 @@ rank_status_t xr_threadshift_open(struct event_base *base, void *arg, struct xr_
     rk_list_init(&m->posts);
     m->arg = arg;
     m->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    m->ev = m->fd < 0 ? NULL : event_new(base, m->fd, EV_READ | EV_PERSIST, threadshift_on_readable, m);
+    m->ev = m->fd < 0 ? NULL : event_new(base, m->fd, EV_READ | EV_PERSIST, on_readable, m);
     if (!m->ev || event_add(m->ev, NULL)) {
         xr_threadshift_close(m);
         return RANK_ERR_SYSTEM;

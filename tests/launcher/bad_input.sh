@@ -81,7 +81,7 @@ lines "an option as a rankfile's host" 2 "ranks:1: '-oProxyCommand=touch': a hos
 printf 'rank 0=a%s]0;x\n' "$escape" >ranks
 lines "an escape in a rankfile" 2 "ranks:1: .*a host's name is letters" --rankfile ranks
 printf 'rank x%s=a\n' "$escape" >ranks
-lines "another" 2 "ranks:1: 'x\?' is no rank" --rankfile ranks
+lines "another" 2 "ranks:1: 'x\?' is not a rank" --rankfile ranks
 printf '%s\n' -oProxyCommand=touch >nodes
 PBS_NODEFILE=$PWD/nodes wrong "an option in PBS's file" "nodes:1, which PBS_NODEFILE names: '-oProxyCommand=touch'"
 printf 'good\na%sb\n' "$escape" >nodes
@@ -96,7 +96,7 @@ wrong "an option behind a user" "around @ stand a user and a host" --host 'me@-x
 for v6 in ::1 fd78::2; do
     wrong "$v6 without brackets" "--host: '$v6': an address of IPv6 stands in brackets" --host $v6
 done
-wrong "no address" "'\[a:b\]': this is no address of IPv6" --host '[a:b]'
+wrong "no address" "'\[a:b\]': this is not an IPv6 address" --host '[a:b]'
 map_has "one in brackets, with slots" '"slots": 3' --host '[::1]:3'
 printf 'rank 0=[::1] slot=0\n' >ranks
 run 10 --rankfile ranks true

@@ -42,7 +42,7 @@ PBS_NODEFILE=/no/such turned_down "PBS's file is not there" 'cannot read /no/suc
 LSB_MCPU_HOSTS='a x' turned_down "LSF's pairs are none" "LSB_MCPU_HOSTS is 'a x'"
 printf 'rank 0=%s slot=0\nrank 0=%s\nrank 1=%s slot=x\nrank x=a\nwhat\n' "$host" "$host" "$host" >ranks
 turned_down "a rankfile with bad lines" 'the rankfile ranks has 4 bad lines' --rankfile ranks
-for line in "ranks:2: rank 0 stands here a second time" "ranks:3: 'x': cores are numbered" "ranks:4: 'x' is no rank" "ranks:5: a line reads"; do
+for line in "ranks:2: rank 0 stands here a second time" "ranks:3: 'x': cores are numbered" "ranks:4: 'x' is not a rank" "ranks:5: a line reads"; do
     grep -q -- "$line" err && good "named: ${line%%: *}" || bad "named: ${line%%: *}" "no such line"
 done
 printf 'rank 0=%s\nrank 2=%s\n' "$host" "$host" >ranks

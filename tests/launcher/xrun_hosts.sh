@@ -307,7 +307,7 @@ verdict "no such command" 2 'error: --agent: there is no program /no/such/ssh$'
 printf '#!/bin/sh\nhost=$1\nshift\nexec ssh "$host" "head -c 5 >/dev/null; $*"\n' >eating-ssh
 chmod +x eating-ssh
 xrun 30 -n 2 --host hosta:1,hostb:1 --agent "$PWD/eating-ssh" sh -c 'touch /tmp/ran'
-verdict "a login shell that reads what is the agent's" 1 "host hostb: .*is no agent's setup \(does a start-up file of the login shell read it\?\)"
+verdict "a login shell that reads what is the agent's" 1 "host hostb: .*does not hold an agent's setup \(does a start-up file of the login shell read it\?\)"
 printf '#!/bin/sh\nexec sleep 100\n' >stuck-ssh
 chmod +x stuck-ssh
 xrun 30 -n 2 --host hosta:1,hostb:1 --start-timeout 1 --agent "$PWD/stuck-ssh" sh -c 'touch /tmp/ran'

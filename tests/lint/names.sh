@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# names.sh: check that file names and static function names are unique.
+# names.sh: check names of files and static functions.
 cd "$top_srcdir" || exit 1
 bad=0
 ours="lib collectives launcher tools bench examples tests"
@@ -28,8 +28,12 @@ statics() {
         xargs grep -oE '^static [a-z_][a-zA-Z0-9_ *()]*[ *)][a-z_0-9]+\(' /dev/null |
         sed -nE 's/^([^:]*):static .*[ *)]([a-z_0-9]+)\($/\2 \1/p' | LC_ALL=C sort -u
 }
-statics | awk '$1 == name { print name ": " file ", " $2 } { name = $1; file = $2 }' |
-    check "each static function's name is in one source only"
+# A name needs a noun, not its file's prefix: it may recur in another folder.
+statics | awk '{ dir = $2; sub(/\/[^\/]*$/, "", dir); print $1, dir, $2 }' | LC_ALL=C sort |
+    awk '$1 " " $2 == name { print $1 ": " file ", " $3 } { name = $1 " " $2; file = $3 }' |
+    check "each static function's name is in one source of a folder only"
+statics | cut -d ' ' -f 1 | LC_ALL=C uniq -d | grep -v _ |
+    check "no static function's name that recurs is a single word"
 
 libc=$(ldconfig -p 2>/dev/null | sed -n 's/.*[ \t]\(\/.*\/libc\.so\.6\)$/\1/p' | head -n 1)
 if [ -n "$libc" ]; then

@@ -27,7 +27,7 @@ struct xr_dead_client {
     size_t len;
 };
 
-static void dead_clients_on_forgotten(pmix_status_t status, void *arg)
+static void on_forgotten(pmix_status_t status, void *arg)
 {
     (void)status;
     (void)arg;
@@ -78,7 +78,7 @@ void xr_dead_client_add(struct xr_server *s, uint32_t rank)
     *e = (struct xr_dead_client){.post.run = dead_clients_run, .next = atomic_load(&s->dead), .rank = rank};
     atomic_store(&s->dead, e); /* libpmix may hold it: never freed */
     PMIx_server_dmodex_request(&proc, dead_clients_on_data, e);
-    PMIx_server_deregister_client(&proc, dead_clients_on_forgotten, NULL);
+    PMIx_server_deregister_client(&proc, on_forgotten, NULL);
 }
 
 bool xr_dead_client_data(const struct xr_server *s, uint32_t rank, bool *found, const void **data, size_t *len)

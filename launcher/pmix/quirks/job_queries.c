@@ -82,7 +82,7 @@ static void job_queries_on_forgotten(pmix_status_t status, void *arg)
     free(j);
 }
 
-static void job_queries_on_registered(pmix_status_t status, void *arg)
+static void on_registered(pmix_status_t status, void *arg)
 {
     (void)status;
     (void)arg;
@@ -170,6 +170,6 @@ void xr_job_queries_forget_unknown(struct xr_job_queries *f, const char *name)
     pmix_nspace_t nspace;
 
     PMIX_LOAD_NSPACE(nspace, name);
-    PMIx_server_register_nspace(nspace, 0, &f->no_data, 1, job_queries_on_registered, NULL);
+    PMIx_server_register_nspace(nspace, 0, &f->no_data, 1, on_registered, NULL);
     xr_job_queries_forget(f, name);
 }

@@ -374,7 +374,7 @@ static void setups(void **state)
     xr_setup_clear(&out);
     for (size_t len = 0; len < p.len; len += len < rest + 8 ? 1 : 11) {
         assert_int_not_equal(unpack_setup(p.data, len, &out, err, sizeof(err)), RANK_OK);
-        assert_non_null(strstr(err, "no agent's setup"));
+        assert_non_null(strstr(err, "does not hold an agent's setup"));
         xr_setup_clear(&out);
     }
     /* Another version, with messages of another form: named. */
