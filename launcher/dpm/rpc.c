@@ -32,18 +32,6 @@ rank_status_t xr_rpc_table_open(struct xr_tree *tree, uint32_t self, struct xr_r
     return RANK_OK;
 }
 
-void xr_rpc_table_close(struct xr_rpc_table *e)
-{
-    if (!e)
-        return;
-    while (!rk_list_empty(&e->pending)) {
-        struct rpc *x = rk_list_entry(e->pending.next, struct rpc, link);
-        rk_list_remove(&x->link);
-        free(x);
-    }
-    free(e);
-}
-
 void xr_rpc_table_send(struct xr_rpc_table *e, enum xr_rpc what, uint32_t rank,
                      struct xr_packer *payload, xr_rpc_done_fn done, void *arg, void *token)
 {

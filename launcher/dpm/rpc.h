@@ -73,8 +73,6 @@ struct xr_rpc_table;
 typedef void (*xr_rpc_done_fn)(void *arg, void *token, struct xr_unpacker *answer);
 
 rank_status_t xr_rpc_table_open(struct xr_tree *tree, uint32_t self, struct xr_rpc_table **out);
-/* No-op if NULL. */
-void xr_rpc_table_close(struct xr_rpc_table *rpcs);
 /* rank: the requester, or XR_ALL_RANKS. Empties the packer. done may be called before this returns. */
 void xr_rpc_table_send(struct xr_rpc_table *rpcs, enum xr_rpc what, uint32_t rank,
                      struct xr_packer *payload, xr_rpc_done_fn done, void *arg, void *token);

@@ -108,7 +108,7 @@ static bool disconnect_others(struct front *f)
         if (!has_to_end(&f->nodes[i]) || i == f->plan->local)
             continue;
         report_unresponsive(f, i);
-        xr_tree_hang_up(f->tree, xr_tree_way(f->tree, i));
+        xr_tree_disconnect_child(f->tree, xr_tree_way(f->tree, i));
     }
     return true;
 }

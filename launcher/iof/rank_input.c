@@ -183,16 +183,6 @@ rank_status_t xr_rank_input_add(struct xr_rank_input *all, int *fd)
     return RANK_OK;
 }
 
-void xr_rank_input_close(struct xr_rank_input *all)
-{
-    if (!all)
-        return;
-    for (uint32_t i = 0; i < all->added; i++)
-        rank_input_shut(&all->list[i]);
-    free(all->list);
-    free(all);
-}
-
 void xr_rank_input_put(struct xr_rank_input *all, const void *data, size_t len)
 {
     if (!all || !all->open || all->ended)

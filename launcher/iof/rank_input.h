@@ -17,7 +17,6 @@ rank_status_t xr_rank_input_open(const struct xr_local_io *at, bool each, struct
 rank_status_t xr_rank_input_add(struct xr_rank_input *inputs, int *fd);
 /* Add a rank with a terminal. Takes ownership of master. */
 rank_status_t xr_rank_input_add_terminal(struct xr_rank_input *inputs, int master);
-void xr_rank_input_close(struct xr_rank_input *inputs);
 void xr_rank_input_put(struct xr_rank_input *inputs, const void *data, size_t len);
 
 #endif

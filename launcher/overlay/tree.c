@@ -243,7 +243,7 @@ static void tree_lose(struct link *l, uint64_t now)
 
     l->lost = true;
     l->lost_ns = now;
-    xr_tree_hang_up(t, l->node);
+    xr_tree_disconnect_child(t, l->node);
     snprintf(why, sizeof(why), "it has not answered for %u s", l->silent_max * XR_BEAT_S);
     t->ops->on_child_gone(t->arg, l->node, why);
 }
@@ -364,13 +364,6 @@ struct xr_conn *xr_tree_parent(const struct xr_tree *t)
     return t->parent.wire;
 }
 
-bool xr_tree_has_child(const struct xr_tree *t, uint32_t node)
-{
-    uint32_t i = xr_tree_index(t, node);
-
-    return i != XR_NODE_FRONT && t->child[i].wire;
-}
-
 uint32_t xr_tree_child_count(const struct xr_tree *t)
 {
     uint32_t n = 0;
@@ -380,11 +373,11 @@ uint32_t xr_tree_child_count(const struct xr_tree *t)
     return n;
 }
 
-void xr_tree_hang_up(struct xr_tree *t, uint32_t node)
+void xr_tree_disconnect_child(struct xr_tree *t, uint32_t node)
 {
-    struct link *l = xr_tree_has_child(t, node) ? tree_child_of(t, node) : NULL;
+    struct link *l = tree_child_of(t, node);
 
-    if (!l || l->disconnected)
+    if (!l || !l->wire || l->disconnected)
         return;
     l->disconnected = true;
     xr_conn_shutdown_write(l->wire);

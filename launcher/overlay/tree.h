@@ -67,11 +67,10 @@ void xr_tree_suspend_keepalive(struct xr_tree *tree);
 
 /* The parent's connection, or NULL. */
 struct xr_conn *xr_tree_parent(const struct xr_tree *tree);
-bool xr_tree_has_child(const struct xr_tree *tree, uint32_t node);
 /* The number of connected children. */
 uint32_t xr_tree_child_count(const struct xr_tree *tree);
 /* Send nothing more to a child: its supervisor then ends the agent. Its end is still reported. */
-void xr_tree_hang_up(struct xr_tree *tree, uint32_t node);
+void xr_tree_disconnect_child(struct xr_tree *tree, uint32_t node);
 
 /* Send to an agent, to XR_NODE_FRONT, or from the root to XR_NODE_ALL. Empties the packer. */
 void xr_tree_send(struct xr_tree *tree, uint32_t node, uint32_t kind, struct xr_packer *payload);

@@ -12,39 +12,25 @@
 #include <pmix.h>
 #include <stdlib.h>
 
-static void about_app(pmix_info_t *info, uint32_t app, const struct xr_server_app *a)
+/* Load three numbers into an array with a key of its own. */
+static void put_array(pmix_info_t *info, const char *key, const char *const keys[3], const uint32_t values[3],
+                      const pmix_data_type_t types[3])
 {
     pmix_data_array_t array;
-    pmix_rank_t first = a->first;
-    uint32_t n = a->n;
-    pmix_info_t *item;
 
     PMIX_DATA_ARRAY_CONSTRUCT(&array, 3, PMIX_INFO);
-    item = array.array;
-    PMIX_INFO_LOAD(&item[0], PMIX_APPNUM, &app, PMIX_UINT32);
-    PMIX_INFO_LOAD(&item[1], PMIX_APP_SIZE, &n, PMIX_UINT32);
-    PMIX_INFO_LOAD(&item[2], PMIX_APPLDR, &first, PMIX_PROC_RANK);
-    PMIX_INFO_LOAD(info, PMIX_APP_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
-    PMIX_DATA_ARRAY_DESTRUCT(&array);
-}
-
-static void app_info_about_rank(pmix_info_t *info, uint32_t number, uint32_t app, uint32_t in_app)
-{
-    pmix_data_array_t array;
-    pmix_rank_t rank = number, app_rank = in_app;
-    pmix_info_t *item;
-
-    PMIX_DATA_ARRAY_CONSTRUCT(&array, 3, PMIX_INFO);
-    item = array.array;
-    PMIX_INFO_LOAD(&item[0], PMIX_RANK, &rank, PMIX_PROC_RANK);
-    PMIX_INFO_LOAD(&item[1], PMIX_APPNUM, &app, PMIX_UINT32);
-    PMIX_INFO_LOAD(&item[2], PMIX_APP_RANK, &app_rank, PMIX_PROC_RANK);
-    PMIX_INFO_LOAD(info, PMIX_PROC_INFO_ARRAY, &array, PMIX_DATA_ARRAY);
+    for (int i = 0; i < 3; i++)
+        PMIX_INFO_LOAD(&((pmix_info_t *)array.array)[i], keys[i], &values[i], types[i]);
+    PMIX_INFO_LOAD(info, key, &array, PMIX_DATA_ARRAY);
     PMIX_DATA_ARRAY_DESTRUCT(&array);
 }
 
 rank_status_t xr_server_register_apps(struct xr_server *s, const struct xr_server_job *job)
 {
+    static const char *const of_app[] = {PMIX_APPNUM, PMIX_APP_SIZE, PMIX_APPLDR};
+    static const char *const of_rank[] = {PMIX_RANK, PMIX_APPNUM, PMIX_APP_RANK};
+    static const pmix_data_type_t app_types[] = {PMIX_UINT32, PMIX_UINT32, PMIX_PROC_RANK};
+    static const pmix_data_type_t rank_types[] = {PMIX_PROC_RANK, PMIX_UINT32, PMIX_PROC_RANK};
     size_t n = (size_t)job->napps + job->size, at = 1;
     struct xr_answer a;
     pmix_info_t *info;
@@ -56,10 +42,10 @@ rank_status_t xr_server_register_apps(struct xr_server *s, const struct xr_serve
         return RANK_ERR_NO_MEMORY;
     PMIX_INFO_LOAD(&info[0], PMIX_JOB_NUM_APPS, &napps, PMIX_UINT32);
     for (uint32_t i = 0; i < job->napps; i++)
-        about_app(&info[at++], i, &job->apps[i]);
+        put_array(&info[at++], PMIX_APP_INFO_ARRAY, of_app, (uint32_t[]){i, job->apps[i].n, job->apps[i].first}, app_types);
     for (uint32_t i = 0; i < job->napps; i++) {
         for (uint32_t k = 0; k < job->apps[i].n; k++)
-            app_info_about_rank(&info[at++], job->apps[i].first + k, i, k);
+            put_array(&info[at++], PMIX_PROC_INFO_ARRAY, of_rank, (uint32_t[]){job->apps[i].first + k, i, k}, rank_types);
     }
     xr_answer_init(&a);
     rc = xr_answer_wait(&a, PMIx_server_register_nspace(s->nspace, (int)job->nlocal, info, at,

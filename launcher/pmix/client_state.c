@@ -4,57 +4,54 @@
 
 #include <stdlib.h>
 
-struct connected {
+struct client_post {
     struct xr_post post;
+    void (*report)(void *arg, uint32_t rank);
     uint32_t rank;
 };
 
-static void client_on_connected(struct xr_post *post, void *arg)
+static void run_client_post(struct xr_post *post, void *arg)
 {
-    struct connected *c = (struct connected *)post;
+    struct client_post *c = (struct client_post *)post;
     struct xr_server *server = arg;
 
-    server->events->connected(server->arg, c->rank);
+    c->report(server->arg, c->rank);
     free(c);
+}
+
+bool xr_server_post_client(struct xr_server *server, uint32_t rank, void (*report)(void *arg, uint32_t rank))
+{
+    struct client_post *c = malloc(sizeof(*c));
+
+    if (!c)
+        return false;
+    *c = (struct client_post){{.run = run_client_post}, report, rank};
+    xr_threadshift_post(server->shift, &c->post);
+    return true;
+}
+
+/* Add n to the connected clients of a rank, and report that. */
+static pmix_status_t count_and_post(const pmix_proc_t *proc, int n, void (*report)(void *arg, uint32_t rank))
+{
+    struct xr_server *server = xr_server_serving();
+    uint32_t rank;
+
+    if (!xr_server_rank_of(server, proc, &rank))
+        return PMIX_OPERATION_SUCCEEDED;
+    xr_server_count_client(server, rank, n);
+    return xr_server_post_client(server, rank, report) ? PMIX_OPERATION_SUCCEEDED : PMIX_ERR_NOMEM;
 }
 
 /* PMIx 4.2 passes no callback here. The post is queued before the client can continue. */
 pmix_status_t xr_upcall_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[],
                                   size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
-    struct xr_server *server = xr_server_serving();
-    struct connected *c;
-    uint32_t rank;
-
     (void)object;
     (void)info;
     (void)ninfo;
     (void)done;
     (void)done_arg;
-    if (!xr_server_rank_of(server, proc, &rank))
-        return PMIX_OPERATION_SUCCEEDED;
-    xr_server_count_client(server, rank, 1);
-    c = malloc(sizeof(*c));
-    if (!c)
-        return PMIX_ERR_NOMEM;
-    c->post.run = client_on_connected;
-    c->rank = rank;
-    xr_threadshift_post(server->shift, &c->post);
-    return PMIX_OPERATION_SUCCEEDED;
-}
-
-struct finalized {
-    struct xr_post post;
-    uint32_t rank;
-};
-
-static void client_on_finalized(struct xr_post *post, void *arg)
-{
-    struct finalized *f = (struct finalized *)post;
-    struct xr_server *server = arg;
-
-    server->events->finalized(server->arg, f->rank);
-    free(f);
+    return count_and_post(proc, 1, xr_server_serving()->events->connected);
 }
 
 /*
@@ -64,21 +61,8 @@ static void client_on_finalized(struct xr_post *post, void *arg)
 pmix_status_t xr_upcall_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,
                                   void *done_arg)
 {
-    struct xr_server *server = xr_server_serving();
-    struct finalized *f;
-    uint32_t rank;
-
     (void)object;
     (void)done;
     (void)done_arg;
-    if (!xr_server_rank_of(server, proc, &rank))
-        return PMIX_OPERATION_SUCCEEDED;
-    xr_server_count_client(server, rank, -1);
-    f = malloc(sizeof(*f));
-    if (!f)
-        return PMIX_ERR_NOMEM;
-    f->post.run = client_on_finalized;
-    f->rank = rank;
-    xr_threadshift_post(server->shift, &f->post);
-    return PMIX_OPERATION_SUCCEEDED;
+    return count_and_post(proc, -1, xr_server_serving()->events->finalized);
 }

@@ -74,6 +74,8 @@ rank_status_t xr_server_register_origin(struct xr_server *server, const struct x
 /* app_info.c: for jobs of several programs. */
 rank_status_t xr_server_register_apps(struct xr_server *server, const struct xr_server_job *job);
 
+/* client_state.c: report an event of a client in the loop. Returns false if out of memory. Thread-safe. */
+bool xr_server_post_client(struct xr_server *server, uint32_t rank, void (*report)(void *arg, uint32_t rank));
 pmix_status_t xr_upcall_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[],
                                   size_t ninfo, pmix_op_cbfunc_t done, void *done_arg);
 pmix_status_t xr_upcall_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done,

@@ -13,21 +13,6 @@
 #include "launcher/pmix/pmix_internal.h"
 
 #include <pmix.h>
-#include <stdlib.h>
-
-struct lost {
-    struct xr_post post;
-    uint32_t rank;
-};
-
-static void lost_client_run(struct xr_post *post, void *arg)
-{
-    struct lost *l = (struct lost *)post;
-    struct xr_server *server = arg;
-
-    server->events->lost(server->arg, l->rank);
-    free(l);
-}
 
 void xr_server_count_client(struct xr_server *server, uint32_t rank, int n)
 {
@@ -39,7 +24,6 @@ void xr_server_count_client(struct xr_server *server, uint32_t rank, int n)
 
 static void lost_client_post(struct xr_server *server, const pmix_proc_t *proc)
 {
-    struct lost *l;
     uint32_t rank, i;
 
     if (!xr_server_rank_of(server, proc, &rank))
@@ -48,12 +32,7 @@ static void lost_client_post(struct xr_server *server, const pmix_proc_t *proc)
     i = xr_server_local(server, rank);
     if (i < server->nlocal && server->clients[i] <= 0 && !atomic_load(&server->ending))
         xr_dead_client_add(server, rank);
-    l = malloc(sizeof(*l));
-    if (!l)
-        return;
-    l->post.run = lost_client_run;
-    l->rank = rank;
-    xr_threadshift_post(server->shift, &l->post);
+    xr_server_post_client(server, rank, server->events->lost);
 }
 
 /* libpmix sends one event for all clients lost at a time: the source is the first, the infos list the others. */
