@@ -15,7 +15,6 @@
 #include "lib/base/auth.h"
 #include "lib/base/log.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -11,11 +11,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>

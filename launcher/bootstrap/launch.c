@@ -5,11 +5,9 @@
 #include "launcher/bootstrap/ssh.h"
 #include "launcher/bootstrap/srun.h"
 #include "launcher/bootstrap/parent_lookup.h"
-#include "lib/base/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 struct xr_launch {

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /*
  * Descriptors of an agent for each rank: two pipes, perhaps with their other ends at start, a pidfd, connections

@@ -2,7 +2,6 @@
 /* out_stream.c: see out_stream.h. */
 #include "launcher/iof/out_stream.h"
 #include "lib/base/conf.h"
-#include "lib/base/log.h"
 
 #include <errno.h>
 #include <event2/buffer.h>

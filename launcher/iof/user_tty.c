@@ -2,7 +2,6 @@
 /* user_tty.c: see user_tty.h. */
 #include "launcher/iof/user_tty.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static hwloc_obj_t above(hwloc_topology_t t, hwloc_obj_t unit, enum xr_bind bind)
 {

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char *const level_names[] = {"slot", "node", "package", "numa",
                                           "l3",   "core", "hwthread"};

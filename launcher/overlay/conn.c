@@ -8,7 +8,6 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -10,7 +10,6 @@
 #include "lib/base/log.h"
 
 #include <pmix.h>
-#include <stdlib.h>
 
 /* Load three numbers into an array with a key of its own. */
 static void put_array(pmix_info_t *info, const char *key, const char *const keys[3], const uint32_t values[3],

@@ -11,7 +11,6 @@
 
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define FORGET_MS 500
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmix_server.c: initialize PMIx and open the server. See pmix_server.h. */
-#include "launcher/util/pack.h"
 #include "launcher/pmix/pmix_internal.h"
 #include "lib/base/clock.h"
 #include "lib/base/companion.h"
 #include "lib/base/conf.h"
-#include "lib/base/log.h"
 
 #include <hwloc.h>
 #include <pmix.h>

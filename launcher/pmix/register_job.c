@@ -10,7 +10,6 @@
 #include "launcher/util/pack.h"
 
 #include <pmix.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

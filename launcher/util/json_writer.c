@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* Length of the UTF-8 character at s, or 0 if malformed. */
