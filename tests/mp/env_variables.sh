@@ -53,7 +53,7 @@ ucx=1
 try() {
     local name=$1 rc
     shift
-    timeout -k 5 $((30 * slow)) env "$@" "$XRUN" -q -n 2 "$program" --rounds 1 --steps 40 --max 200000 >"$work/out" 2>"$work/err" </dev/null
+    timeout -k 5 $((30 * slow)) env "$@" "$XRUN" -q -n 2 "$program" --rounds 1 --steps 40 --max 200000 --cuts 0 >"$work/out" 2>"$work/err" </dev/null
     rc=$?
     if [ $rc = 0 ] && [ "$(grep -c 'mp: done$' "$work/out")" = 2 ]; then
         echo "ok - $name"

@@ -13,6 +13,7 @@
  *
  *   --rounds N --steps N (per rank and round) --max BYTES --seed N --delay N (see mp_delay)
  *   --large N   of 100 messages so many are of any length up to --max
+ *   --cuts 0    no receive is too short for its message
  */
 #include "tests/mp/mp.h"
 
@@ -75,6 +76,7 @@ struct mixed {
     int steps;
     size_t max;
     uint64_t large; /* --large */
+    int64_t cuts; /* --cuts */
     uint64_t plan;  /* the random state that all ranks share */
     uint64_t own;
     struct step *step;
@@ -226,7 +228,7 @@ static void make_receives(struct mixed *s)
             break;
         }
         r->room = s->max;
-        if (mp_below(&s->own, 20) == 0) /* too short for many */
+        if (mp_below(&s->own, 20) == 0 && s->cuts) /* too short for many */
             r->room = mp_below(&s->own, 5000);
         s->nrecv++;
     }
@@ -766,6 +768,7 @@ int main(int argc, char **argv)
     s.steps = (int)mp_option(argc, argv, "--steps", 70);
     s.max = (size_t)mp_option(argc, argv, "--max", 5 << 20);
     s.large = (uint64_t)mp_option(argc, argv, "--large", 0);
+    s.cuts = mp_option(argc, argv, "--cuts", 1);
     s.plan = s.mp.seed;
     s.own = s.mp.seed * 31 + (uint64_t)s.mp.rank;
     s.control = s.team[ALL_WORLD] = s.mp.world;
