@@ -171,7 +171,7 @@ static void use_arena(struct rank_team *team, struct rk_arena *a, int index)
 
     rk_arena_attach(a, index);
     t->arena = a;
-    t->direct = rk_nkinds ? NULL : t->arena;
+    t->direct = rk_device_kind ? NULL : t->arena;
     for (int k = 0; k < RK_COLL_COUNT && !coll->trace; k++) { /* a traced call takes the slow path */
         enum rk_coll_kind kind = (enum rk_coll_kind)k;
 

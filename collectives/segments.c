@@ -56,7 +56,7 @@ static RK_COLD void build_staged(struct rk_sched *s, const struct rk_algo *algo,
 
 static void build_part(struct rk_sched *s, const struct rk_algo *algo, const struct rk_coll_call *c)
 {
-    size_t staged = rk_unlikely(rk_nkinds) ? rk_stage_bytes(c) : 0;
+    size_t staged = rk_unlikely(rk_device_kind) ? rk_stage_bytes(c) : 0;
 
     if (staged)
         build_staged(s, algo, c, staged);
@@ -278,7 +278,7 @@ static size_t segment_limit(const struct rk_algo *algo, const struct rk_coll_cal
 static bool needs_packing(const struct rk_algo *algo, const struct rk_coll_call *c)
 {
     return (c->kind == RK_COLL_REDUCE_SCATTER || c->kind == RK_COLL_REDUCE_SCATTERV) &&
-           (!takes_blocks(algo, c) || (rk_nkinds && rk_stage_bytes(c) > 0));
+           (!takes_blocks(algo, c) || (rk_device_kind && rk_stage_bytes(c) > 0));
 }
 
 /* The caller's array is valid during the call only. Returns false without memory. */

@@ -62,7 +62,6 @@ struct rk_conf {
     const char *nics;
     const char *secret_file;
     const char *modules;
-    const char *kinds;
     int cuda;
     int cuda_ucx;
     int64_t spawn_timeout; /* ns; 0: none */

@@ -119,10 +119,6 @@ const struct rk_conf_row rk_conf_rows[] = {
      NULL, 0, 0, AT(secret_file)},
     {"RANK_MODULES", RK_CONF_STRING, "", "path",
      "Directory of the library's modules; empty: beside the library.", NULL, 0, 0, AT(modules)},
-    {"RANK_KINDS", RK_CONF_STRING, "", "",
-     "Kinds of memory besides host memory that buffers of messages, puts, gets and collectives may lie in: a comma list "
-     "of modules, librank-NAME.so. With any, each call finds the kind of its buffers. For CUDA set RANK_CUDA.",
-     NULL, 0, 0, AT(kinds)},
     {"RANK_CUDA", RK_CONF_ENUM, "auto", "",
      "Accept buffers in memory of CUDA devices. auto: if the process has loaded CUDA before rank_init; on: load and "
      "initialize the driver, and end rank_init with an error without one. All ranks of a job need the same.",

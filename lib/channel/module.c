@@ -22,7 +22,7 @@ bool rk_ucx_is_wanted(void)
 {
     static const char *const chosen[] = {"UCX_TLS", "UCX_NET_DEVICES", "UCX_MAX_EAGER_RAILS", "UCX_TCP_PORT_RANGE"};
     bool any = !(rk_conf.channels & RK_CONF_TCP) || rk_rdma_devices() ||
-               (rk_nkinds && rk_conf.cuda_ucx == RK_CONF_CUDA_UCX_ON);
+               (rk_device_kind && rk_conf.cuda_ucx == RK_CONF_CUDA_UCX_ON);
 
     for (size_t i = 0; i < RK_ARRAY_LEN(chosen) && !any; i++)
         any = rk_env(chosen[i]) != NULL;
@@ -136,33 +136,6 @@ rank_status_t rk_module_open(const char *name, const void **out)
                    name, name, searched, why);
 }
 
-static rank_status_t register_kind(const struct rk_kind *kind, bool required)
-{
-    char why[512];
-    rank_status_t st = rk_kind_register(kind, required, why, sizeof(why));
-
-    if (st)
-        rk_log(required ? RK_LOG_ERROR : RK_LOG_INFO, "memory of the kind %s is not supported here: %s", kind->name, why);
-    return required ? st : RANK_OK;
-}
-
-rank_status_t rk_module_open_kinds(const char *names)
-{
-    rank_status_t st = RANK_OK;
-    const void *kind;
-    char name[64];
-    int n;
-
-    for (; *names && !st; names += n + (names[n] == ',')) {
-        n = (int)strcspn(names, ",");
-        snprintf(name, sizeof(name), "%.*s", n, names);
-        st = rk_module_open(name, &kind);
-        if (!st)
-            st = register_kind(kind, true);
-    }
-    return st;
-}
-
 /* Has the program linked the CUDA runtime statically? Then its file has a section of kernels, also if it is stripped. */
 static bool has_kernels(void)
 {
@@ -205,8 +178,9 @@ static bool uses_cuda(void)
 
 rank_status_t rk_module_open_cuda(int mode)
 {
-    const void *kind;
-    char path[PATH_MAX];
+    const void *module;
+    const struct rk_kind *kind;
+    char path[PATH_MAX], why[512];
     rank_status_t st;
 
     if (mode == RK_CONF_CUDA_OFF || (mode == RK_CONF_CUDA_AUTO && !uses_cuda()))
@@ -215,6 +189,13 @@ rank_status_t rk_module_open_cuda(int mode)
         rk_info("buffers in device memory are not supported: librank-cuda.so is not installed");
         return RANK_OK;
     }
-    st = rk_module_open("cuda", &kind);
-    return st ? st : register_kind(kind, mode == RK_CONF_CUDA_ON);
+    st = rk_module_open("cuda", &module);
+    if (st)
+        return st;
+    kind = module;
+    st = rk_kind_register(kind, mode == RK_CONF_CUDA_ON, why, sizeof(why));
+    if (!st)
+        return RANK_OK;
+    rk_log(mode == RK_CONF_CUDA_ON ? RK_LOG_ERROR : RK_LOG_INFO, "memory of the kind %s is not supported here: %s", kind->name, why);
+    return mode == RK_CONF_CUDA_ON ? st : RANK_OK;
 }

@@ -44,10 +44,7 @@ rank_status_t rk_module_open(const char *name, const void **out);
 /* Path of its file, without loading it; RANK_ERR_NOT_SUPPORTED, silently, if there is none. */
 rank_status_t rk_module_find(const char *name, char *path, size_t len);
 
-/* Load the modules of a comma list, and register their kinds of memory (lib/mem/kind.h). */
-rank_status_t rk_module_open_kinds(const char *names);
-
-/* Do what RANK_CUDA (an RK_CONF_CUDA value) sets: load librank-cuda.so, and register its kind of memory. */
+/* Do what RANK_CUDA (an RK_CONF_CUDA value) sets: load librank-cuda.so, and register its kind of memory (lib/mem/kind.h). */
 rank_status_t rk_module_open_cuda(int mode);
 
 #endif

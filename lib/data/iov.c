@@ -232,7 +232,7 @@ struct rk_view rk_pieces_view(struct rk_pieces *p, const rank_iov_t *iov, int64_
     bool kinds = false;
     int full = 0;
 
-    for (int64_t i = 0; i < n && (full < 2 || (rk_nkinds && !kinds)); i++) {
+    for (int64_t i = 0; i < n && (full < 2 || (rk_device_kind && !kinds)); i++) {
         if (!iov[i].bytes)
             continue;
         only = &iov[i];

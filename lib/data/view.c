@@ -21,16 +21,12 @@ static rank_status_t kind_begin(const struct rk_view *view, bool in, size_t offs
 
 struct rk_view rk_view_of_kind(const void *base, size_t bytes)
 {
-    static struct rk_view_ops ops[RK_KINDS_MAX]; /* by index in rk_kinds */
-    int i = rk_kind_index(base, bytes);
+    static struct rk_view_ops ops = {.pack = kind_pack, .unpack = kind_unpack, .begin = kind_begin};
+    const struct rk_kind *kind = rk_kind_of(base, bytes);
 
-    if (i >= 0 && !__atomic_load_n(&ops[i].kind, __ATOMIC_ACQUIRE)) { /* two threads may fill it, with the same */
-        ops[i].pack = kind_pack;
-        ops[i].unpack = kind_unpack;
-        ops[i].begin = kind_begin;
-        __atomic_store_n(&ops[i].kind, rk_kinds[i], __ATOMIC_RELEASE);
-    }
-    return (struct rk_view){(void *)(uintptr_t)base, bytes, i < 0 ? NULL : &ops[i]};
+    if (kind) /* two threads may store the same */
+        __atomic_store_n(&ops.kind, kind, __ATOMIC_RELAXED);
+    return (struct rk_view){(void *)(uintptr_t)base, bytes, kind ? &ops : NULL};
 }
 
 rank_status_t rk_view_copy(const struct rk_view *to, const struct rk_view *from, size_t bytes)

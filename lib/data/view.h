@@ -5,7 +5,7 @@
  * Room: payload: views of contiguous and noncontiguous data, datatypes, small copies.
  * Callers: lib/core, lib/channel, lib/p2p, lib/rma, collectives.
  * Never: keeps state; sends.
- * Tests: tests/unit/iov_test.c, tests/mp/p2p_iov.c, tests/mp/memory_kinds.c.
+ * Tests: tests/unit/iov_test.c, tests/mp/p2p_iov.c, tests/standin/device_buffers.c.
  */
 #ifndef RK_DATA_VIEW_H
 #define RK_DATA_VIEW_H
@@ -50,7 +50,7 @@ struct rk_view {
 struct rk_view rk_view_of_kind(const void *base, size_t bytes);
 RK_INLINE struct rk_view rk_view_of(const void *base, size_t bytes)
 {
-    return rk_likely(rk_nkinds == 0) ? (struct rk_view){(void *)(uintptr_t)base, bytes, NULL} : rk_view_of_kind(base, bytes);
+    return rk_likely(!rk_device_kind) ? (struct rk_view){(void *)(uintptr_t)base, bytes, NULL} : rk_view_of_kind(base, bytes);
 }
 
 /* May a copy fail? That is so if some of the payload is no host memory. */

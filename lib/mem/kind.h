@@ -2,9 +2,9 @@
 /*
  * kind.h: describe memory that the CPU may not touch, such as a device's.
  *
- * A kind other than host memory comes from a module (RANK_KINDS). Payload in its memory moves by its copy only.
- * Kinds are registered before the first team is created, and for the life of the process: teams and memories
- * created then take the paths that check each buffer's kind.
+ * The one kind besides host memory comes from a module. Payload in its memory moves by its copy only. It is
+ * registered before the first team is created, and for the life of the process: teams and memories created then
+ * take the paths that check each buffer's kind.
  */
 #ifndef RK_MEM_KIND_H
 #define RK_MEM_KIND_H
@@ -97,34 +97,29 @@ struct rk_kind {
     rank_status_t (*reduce)(void *dst, const void *const *src, int k, size_t n, rank_dtype_t dtype, rank_op_t op, int by);
 };
 
-enum { RK_KINDS_MAX = 4, RK_KIND_OPERANDS = 8, RK_KIND_HANDLE_MAX = 216 /* bytes */ };
+enum { RK_KIND_OPERANDS = 8, RK_KIND_HANDLE_MAX = 216 /* bytes */ };
 /* Bytes. Shorter copies are complete at once, as a copy under way has a cost of its own. */
 enum { RK_KIND_BEGIN_MIN = 4096 };
 
-/* Kinds of this process, besides host memory. */
-extern const struct rk_kind *rk_kinds[RK_KINDS_MAX];
-extern int rk_nkinds;
+/* The kind of this process besides host memory, or NULL. */
+extern const struct rk_kind *rk_device_kind;
 
-/*
- * Open and register a kind. No-op if it is registered. required: the user has set it. On error why gets the reason.
- * RANK_ERR_NO_MEMORY: there are RK_KINDS_MAX.
- */
+/* Open and register the kind. No-op if it is registered. required: the user has set it. On error why gets the reason. */
 rank_status_t rk_kind_register(const struct rk_kind *kind, bool required, char *why, size_t room);
 
-/* Close the kinds, which stay registered. */
-void rk_kinds_close(void);
+/* Close the kind, which stays registered. */
+void rk_kind_close(void);
 
-/* First registered kind with that id, or NULL. */
-const struct rk_kind *rk_kind_with_id(rank_mem_kind_t id);
+/* The kind with that id, or NULL. */
+RK_INLINE const struct rk_kind *rk_kind_with_id(rank_mem_kind_t id)
+{
+    return rk_device_kind && rk_device_kind->id == id ? rk_device_kind : NULL;
+}
 
-/* Index in rk_kinds of the range's kind; -1: host memory. */
-int rk_kind_index(const void *ptr, size_t bytes);
-
+/* Kind of the range; NULL: host memory. */
 RK_INLINE const struct rk_kind *rk_kind_of(const void *ptr, size_t bytes)
 {
-    int i = rk_likely(rk_nkinds == 0) ? -1 : rk_kind_index(ptr, bytes);
-
-    return i < 0 ? NULL : rk_kinds[i];
+    return rk_unlikely(rk_device_kind != NULL) && bytes && rk_device_kind->query(ptr, bytes) ? rk_device_kind : NULL;
 }
 
 /*
@@ -164,7 +159,7 @@ RK_INLINE bool rk_kind_over(struct rk_kind_copy **list, rank_status_t *st)
     return true;
 }
 
-/* Copy between memory of any two kinds. RANK_ERR_DEVICE: to is undefined. */
+/* Copy between memory of the kind, host memory, or both. RANK_ERR_DEVICE: to is undefined. */
 RK_CHECKED rank_status_t rk_kind_copy(void *to, const struct rk_kind *to_kind, const void *from, const struct rk_kind *from_kind, size_t bytes);
 
 #endif

@@ -58,7 +58,7 @@ rank_status_t rk_team_create(struct rk_ctx *ctx, uint64_t id, int rank, int size
     team->peers = calloc((size_t)size, sizeof(*team->peers));
     if (!team->peers || rk_team_table_add(&ctx->p2p->by_id, team))
         goto err;
-    team->magic = ctx->engine->threads || rk_nkinds ? RK_TEAM_SHARED_MAGIC : RK_TEAM_MAGIC;
+    team->magic = ctx->engine->threads || rk_device_kind ? RK_TEAM_SHARED_MAGIC : RK_TEAM_MAGIC;
     team->ctx = ctx;
     team->rank = rank;
     team->size = size;

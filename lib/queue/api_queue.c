@@ -35,16 +35,6 @@ static rank_status_t queue_check_opts(rank_team_t team, const rank_queue_opts_t 
     return RANK_OK;
 }
 
-/* Of the first kind of memory that has some. */
-static const struct rk_stream_ops *find_streams(void)
-{
-    for (int i = 0; i < rk_nkinds; i++) {
-        if (rk_kinds[i]->streams)
-            return rk_kinds[i]->streams;
-    }
-    return NULL;
-}
-
 static rank_status_t queue_open_stream(struct rank_queue *q, void *stream)
 {
     char why[512] = "the driver failed";
@@ -55,7 +45,7 @@ static rank_status_t queue_open_stream(struct rank_queue *q, void *stream)
 
 rank_status_t rank_queue_create(rank_team_t team, const rank_queue_opts_t *opts, rank_queue_t *out)
 {
-    const struct rk_stream_ops *ops = find_streams();
+    const struct rk_stream_ops *ops = rk_device_kind ? rk_device_kind->streams : NULL;
     struct rank_queue *q;
     struct rk_ctx *ctx;
     rank_status_t st = rk_root_find(__func__, RANK_CTX_NULL, &ctx);

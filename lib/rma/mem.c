@@ -32,7 +32,7 @@ struct rank_mem *rk_mem_new(struct rank_team *team, size_t bytes)
         rk_mem_free(mem);
         return NULL;
     }
-    mem->magic = rk_nkinds ? RK_MEM_KINDS_MAGIC : RK_MEM_MAGIC;
+    mem->magic = rk_device_kind ? RK_MEM_KINDS_MAGIC : RK_MEM_MAGIC;
     rk_list_append(&team->ctx->rma->mems, &mem->link);
     return mem;
 }

@@ -20,7 +20,7 @@ static bool goes_alone(bool put, const rank_piece_t *p, int64_t n, struct rk_pee
 {
     if (path->kind == RK_PATH_RDMA)
         return (n == 1 && p->bytes) || p->bytes > RK_PIECE_LONG;
-    return !put && rk_nkinds == 0 && rk_path_streams(peer, p->bytes) && !rk_sendq_has(&peer->sendq, RK_SEND_RMA);
+    return !put && !rk_device_kind && rk_path_streams(peer, p->bytes) && !rk_sendq_has(&peer->sendq, RK_SEND_RMA);
 }
 
 static void set_request(struct rank_request *req, bool put, struct rk_peer *peer, int64_t bytes)

@@ -353,7 +353,7 @@ void rk_target_handle(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_
         rk_engine_report_death(ctx, peer->number);
         return;
     }
-    if (rk_unlikely(rk_nkinds > 0)) {
+    if (rk_unlikely(rk_device_kind)) {
         if (q.head.op == RK_RMA_PUT && q.nblocks == 1 && q.bytes >= RK_STORE_MIN && !(q.head.flags & RK_RMA_WANTS_REPLY))
             st = put_long(peer, &q, &done);
         if (!done && rk_stores_pending(ctx->rma))

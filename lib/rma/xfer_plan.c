@@ -70,7 +70,7 @@ static rank_status_t check_block(const char *call, int64_t i, const rank_block_t
                             (long long)b->bytes, (long long)b->offset, mem->bytes);
     if (rk_unlikely(!b->local && b->bytes))
         return rk_arg_error(RANK_ERR_ARG, call, "blocks[%lld].local is NULL", (long long)i);
-    if (rk_unlikely(rk_nkinds > 0) && b->bytes && rk_kind_of(b->local, (size_t)b->bytes))
+    if (rk_unlikely(rk_device_kind) && b->bytes && rk_kind_of(b->local, (size_t)b->bytes))
         return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "blocks[%lld].local is not in host memory; copy it there", (long long)i);
     if (rk_mem_lies_on(mem, b->local, b->bytes, mem->list_rank, b->offset))
         return rk_arg_error(RANK_ERR_ARG, call, "blocks[%lld].local overlaps the memory that it is moved to or from", (long long)i);
@@ -88,7 +88,7 @@ static rank_status_t check_notice(const char *call, const rank_notice_t *notice)
                             RANK_NOTICE_MAX);
     if (!notice->data && notice->bytes)
         return rk_arg_null(call, "the notice's data");
-    if (rk_unlikely(rk_nkinds > 0) && notice->bytes && rk_kind_of(notice->data, (size_t)notice->bytes))
+    if (rk_unlikely(rk_device_kind) && notice->bytes && rk_kind_of(notice->data, (size_t)notice->bytes))
         return rk_arg_error(RANK_ERR_NOT_SUPPORTED, call, "the notice's data is not in host memory; copy it there");
     return RANK_OK;
 }

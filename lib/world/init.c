@@ -116,9 +116,7 @@ static rank_status_t init_join(struct rk_ctx *ctx, bool launched)
         rk_log_identity("librank", ctx->boot->rank, ctx->boot->host);
         rk_crash_stack_open();
     }
-    st = rk_module_open_kinds(rk_conf.kinds);
-    if (!st)
-        st = rk_module_open_cuda(rk_conf.cuda);
+    st = rk_module_open_cuda(rk_conf.cuda);
     if (!st)
         st = rk_world_meet(ctx);
     if (st)

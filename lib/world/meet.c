@@ -122,7 +122,7 @@ rank_status_t rk_world_meet(struct rk_ctx *ctx)
         if (st)
             return st;
     }
-    if (rk_nkinds)
+    if (rk_device_kind)
         atomic_store(&ctx->node->head->has_kinds, 1);
     st = rk_engine_open(ctx);
     if (!st && (ctx->level == RANK_THREAD_MULTIPLE || ctx->has_progress_thread))

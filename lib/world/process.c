@@ -62,7 +62,7 @@ void rk_process_leave(void)
 {
     pthread_mutex_lock(&process_lock);
     if (--process_users == 0) {
-        rk_kinds_close();
+        rk_kind_close();
         rk_conf_unload();
     }
     pthread_mutex_unlock(&process_lock);

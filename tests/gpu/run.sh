@@ -189,7 +189,7 @@ ranks() {
     shift 2
     file=suite_$((case_no += 1)).txt
     ((lost == 0)) || { options+=(--on-failure continue) want=137; }
-    within 40 "$file" "$bin/xrun" -n "$n" "${options[@]}" -x RANK_CUDA=on -x MEMORY_KINDS_MAPPED=1 "$dir/$@"
+    within 40 "$file" "$bin/xrun" -n "$n" "${options[@]}" -x RANK_CUDA=on -x DEVICE_MAPPED=1 "$dir/$@"
     rc=$?
     if ((rc == want)) && [ "$(grep -c 'mp: done' "$out/$file")" = $((n - lost)) ]; then
         record suite "$name" pass - - "$*"
@@ -200,13 +200,13 @@ ranks() {
     fi
 }
 
-if wanted suite && ! skip_all suite messages kinds reductions queues death; then
-    messages=tests/standin/device_messages.mp kinds=tests/mp/memory_kinds.mp reductions=tests/standin/device_reductions.mp
+if wanted suite && ! skip_all suite messages buffers reductions queues death; then
+    messages=tests/standin/device_messages.mp buffers=tests/standin/device_buffers.mp reductions=tests/standin/device_reductions.mp
     queue=tests/standin/device_queue.mp
     ranks "messages" 2 $messages
     ranks "operations in streams" 2 $queue --random 3
     ranks "reductions" 3 $reductions
-    ranks "all calls at random" 2 $kinds
+    ranks "all calls at random" 2 $buffers
     if ! "$bin/rankinfo" --channels 2>/dev/null | grep -q '^  ucx *not found'; then
         via=(-x RANK_CHANNELS=ucx,self -x UCX_TLS=tcp,self)
         ranks "messages in pieces, over TCP" 2 tests/standin/device_pieces.mp --rounds 8
@@ -220,7 +220,7 @@ if wanted suite && ! skip_all suite messages kinds reductions queues death; then
         ranks "messages" 4 $messages
         ranks "rules of queues" 2 $queue --rules
         ranks "reductions" 8 $reductions
-        ranks "all calls at random" 4 $kinds
+        ranks "all calls at random" 4 $buffers
         lost=1
         ranks "a receiver is killed" 3 $messages --die 1
         ranks "a rank dies in reductions" 3 $reductions --die

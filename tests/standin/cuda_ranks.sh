@@ -26,17 +26,17 @@ with() {
 full() { [ -z "${FULL:-}" ] || with "$@"; }
 
 libs=$standin
-kinds=tests/mp/memory_kinds.mp
-with "one device" -q alone,2 -f alone,1,2,3,4 -E MEMORY_KINDS_MAPPED=1 -- $kinds
-with "two devices" -q 3 -f 2,3,4 -E STANDIN_GPUS=2 -E MEMORY_KINDS_MAPPED=1 -- $kinds
-with "between hosts" -q 2 -f 2,3 -c "tcp${FULL:+,ucx}" -- $kinds
-full "two devices without access to each other" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_PEER=off -- $kinds
-full "no descriptors of memory, an old driver's handles" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_VMM=off -E MEMORY_KINDS_MAPPED=1 -- $kinds
-full "nothing can be mapped" -q 2 -f 2,3 -E STANDIN_IPC=off -- $kinds
-with "no optional call" -q 2 -f 2,3 -E STANDIN_WITHOUT=optional -- $kinds
+buffers=tests/standin/device_buffers.mp
+with "one device" -q alone,2 -f alone,1,2,3,4 -E DEVICE_MAPPED=1 -- $buffers
+with "two devices" -q 3 -f 2,3,4 -E STANDIN_GPUS=2 -E DEVICE_MAPPED=1 -- $buffers
+with "between hosts" -q 2 -f 2,3 -c "tcp${FULL:+,ucx}" -- $buffers
+full "two devices without access to each other" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_PEER=off -- $buffers
+full "no descriptors of memory, an old driver's handles" -q 2 -f 2,3 -E STANDIN_GPUS=2 -E STANDIN_VMM=off -E DEVICE_MAPPED=1 -- $buffers
+full "nothing can be mapped" -q 2 -f 2,3 -E STANDIN_IPC=off -- $buffers
+with "no optional call" -q 2 -f 2,3 -E STANDIN_WITHOUT=optional -- $buffers
 kernels=$top_builddir/tests/standin/reduce_kernel.so
 if [ -s "$kernels" ]; then # there is a C++ compiler
-    with "local reductions by kernels" -q 2 -f 2,3 -E STANDIN_KERNELS="$kernels" -E STANDIN_TRACE=1 -o cuLaunchKernel -- $kinds
+    with "local reductions by kernels" -q 2 -f 2,3 -E STANDIN_KERNELS="$kernels" -E STANDIN_TRACE=1 -o cuLaunchKernel -- $buffers
     device() { with "$@" -E STANDIN_KERNELS="$kernels" -- tests/standin/device_reductions.mp; }
     device "reductions by kernels, one device" -q 3 -f 2,3,4,8 -E RANK_COLL_TRACE=on -o 'bytes, device'
     device "reductions by kernels, two devices" -q 2 -f 2,3,4 -E STANDIN_GPUS=2 -E RANK_COLL_TRACE=on -o 'bytes, device'
@@ -78,7 +78,11 @@ if [ -s "$kernels" ]; then # there is a C++ compiler
     with "a rank dies in reductions by kernels" -q 3 -k 1 -e 137 -x '--on-failure continue' -E STANDIN_KERNELS="$kernels" -- \
         tests/standin/device_reductions.mp --die
 fi
-full "a progress thread" -q 2 -f 2,3 -E RANK_PROGRESS_THREAD=yes -- $kinds
+with "a progress thread" -q 2 -f 2,3 -c "default${FULL:+,tcp}" -E RANK_PROGRESS_THREAD=yes -- $buffers
+with "without CMA" -q 2 -f 2,3 -E RANK_CMA=off -- $buffers
+full "rendezvous of all lengths" -q 2 -f 2,3 -E RANK_EAGER_MAX=0 -- $buffers
+full "through rings" -q 2 -f 2,3 -E RANK_LARGE=ring -- $buffers
+full "collectives of all lengths and forms" -q 2 -- $buffers --full
 with "host memory only: messages" -q 2 -f 2,3 -- tests/mp/p2p_recv.mp
 with "host memory only: one-sided calls" -q 3 -f 2,3 -- tests/mp/rma/rma_random.mp
 with "rank_init again" -q 2 -f 1,2 -- tests/mp/init_again.mp --seconds 5 --growth 1500

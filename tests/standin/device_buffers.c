@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memory_kinds.c: pass buffers that the CPU cannot access.
+ * device_buffers.c: pass buffers that the CPU cannot access.
  *
- * Of the kind of test_kind.c if RANK_KINDS is set, else of a device. Each call with a buffer, at each size class, from
- * and to host memory and memory of the kind.
+ * Each call with a buffer, at each size class, from and to host memory and memory of a device.
  *   --full   collectives in each form at each length; else a form a length
  */
 #include "tests/mp/mp.h"
 #include "lib/mem/kind.h"
 #include "tests/standin/device_memory.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -653,7 +651,7 @@ static void test_allocated(const struct mp *mp)
     mp_barrier(mp->world);
     copy_any(host, NULL, ptr, kind, BYTES);
     MP_CHECK_EQ(mp_verify(host, BYTES, (uint64_t)from), -1);
-    MP_CHECK(mp->size == 1 || !getenv("MEMORY_KINDS_MAPPED") || theirs);
+    MP_CHECK(mp->size == 1 || !getenv("DEVICE_MAPPED") || theirs);
     MP_STATUS(rank_atomic(RANK_AMO_ADD, RANK_INT64, &word, to, mem, 0, NULL), RANK_ERR_NOT_SUPPORTED);
     MP_STATUS(rank_atomic_cas(RANK_INT64, &word, &word, to, mem, 0, &word), RANK_ERR_NOT_SUPPORTED);
     MP_STATUS(rank_put_signal(host, 8, to, signals, 0, mem, 0, 1, RANK_SIGNAL_SET), RANK_ERR_NOT_SUPPORTED);
@@ -672,26 +670,12 @@ static void test_allocated(const struct mp *mp)
     free(host);
 }
 
-static const struct rk_kind *find_test_kind(void)
-{
-    const struct rk_kind *found;
-    char path[4096];
-    void *module;
-
-    snprintf(path, sizeof(path), "%s/librank-test.so", getenv("RANK_MODULES"));
-    module = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    MP_CHECK(module);
-    found = dlsym(module, "test_kind");
-    MP_CHECK(found);
-    return found;
-}
-
 int main(int argc, char **argv)
 {
     struct mp mp;
 
     mp_start(&mp, &argc, argv);
-    kind = getenv("RANK_KINDS") ? find_test_kind() : device_memory(mp.rank);
+    kind = device_memory(mp.rank);
     mp_case(&mp, "messages");
     test_messages(&mp);
     mp_case(&mp, "collectives");
@@ -702,9 +686,8 @@ int main(int argc, char **argv)
     test_onesided(&mp);
     mp_case(&mp, "device memory");
     test_allocated(&mp);
-    MP_CHECK(getenv("RANK_KINDS") || device_memory_is_current());
-    if (!getenv("RANK_KINDS"))
-        device_memory_end();
+    MP_CHECK(device_memory_is_current());
+    device_memory_end();
     mp_end(&mp);
     return 0;
 }
