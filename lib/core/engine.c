@@ -150,7 +150,6 @@ void rk_engine_close(struct rk_ctx *ctx)
     free(e->card);
     free(e->peers);
     free(e->boot_dead);
-    free(e->user_frames);
     if (!ctx->closing)
         rk_engine_free(ctx);
 }

@@ -50,7 +50,6 @@ struct rk_engine {
     const struct rk_room *rooms[RK_ROOMS_MAX];          /* open ones, in the order of opening (room.c) */
     int (*hooks[RK_ROOMS_MAX])(struct rk_ctx *ctx);     /* progress functions of them */
     rk_handler_fn handler[RK_KIND_COUNT];
-    struct rk_user_frame *user_frames; /* room.c; NULL until a kind is registered */
     /* Of the rows that have them (room.h). */
     rk_small_fn small;
     bool (*is_valid)(struct rk_ctx *, const struct rk_peer *, const struct rk_hdr *);

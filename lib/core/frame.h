@@ -36,8 +36,7 @@ enum rk_frame_kind {
     RK_KIND_COLL_FAILED, /* collectives: a collective of a team has failed at the sender (coll_failure.h) */
     RK_KIND_COLL_CALL, /* collectives: the call of a rank that waits (call_query.h) */
     RK_KIND_CHANNEL_FIRST = 16,       /* 16-31: private to a channel, never delivered */
-    RK_KIND_USER_FIRST = 64,          /* 64-255: registered at run time */
-    RK_KIND_COUNT = 256
+    RK_KIND_COUNT = 256               /* all that a byte holds */
 };
 
 /* Does a frame of this kind begin a message? */

@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* room.c: register rooms and frame kinds with the engine. */
+/* room.c: register rooms with the engine. */
 #include "lib/core/room.h"
 #include "lib/base/arg_error.h"
 #include "lib/core/engine.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-struct rk_user_frame {
-    const char *owner; /* NULL: the kind has none */
-    rk_user_frame_fn handle;
-    void *arg;
-};
 
 static rank_status_t room_register(struct rk_engine *e, const struct rk_room *room)
 {
@@ -112,49 +103,4 @@ void rk_rooms_count_pending(struct rk_ctx *ctx)
         if (e->rooms[i]->count_pending)
             e->rooms[i]->count_pending(ctx);
     }
-}
-
-/* ------------------------------------------------------------- frames of run time */
-
-static void user_frame_arrived(struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr, const void *payload,
-                               const struct rk_rndv *rndv)
-{
-    const struct rk_user_frame *f = &ctx->engine->user_frames[hdr->kind - RK_KIND_USER_FIRST];
-
-    (void)rndv;
-    f->handle(f->arg, ctx, peer, hdr, payload);
-}
-
-rank_status_t rk_frame_register(struct rk_ctx *ctx, int kind, const char *owner, rk_user_frame_fn handle, void *arg)
-{
-    struct rk_engine *e = ctx->engine;
-    struct rk_user_frame *f;
-
-    if (kind < RK_KIND_USER_FIRST || kind >= RK_KIND_COUNT) {
-        return rk_fail(RANK_ERR_ARG, "%s: frame kind %d is not from %d to %d", owner, kind, RK_KIND_USER_FIRST, RK_KIND_COUNT -
-                       1);
-    }
-    if (!e->user_frames && !(e->user_frames = calloc(RK_KIND_COUNT - RK_KIND_USER_FIRST, sizeof(*f))))
-        return RANK_ERR_NO_MEMORY;
-    f = &e->user_frames[kind - RK_KIND_USER_FIRST];
-    if (f->owner) {
-        return rk_fail(RANK_ERR_STATE, "%s: frame kind %d belongs to %s", owner, kind, f->owner);
-    }
-    *f = (struct rk_user_frame){owner, handle, arg};
-    e->handler[kind] = user_frame_arrived;
-    return RANK_OK;
-}
-
-void rk_frame_unregister(struct rk_ctx *ctx, int kind, const char *owner)
-{
-    struct rk_engine *e = ctx->engine;
-    struct rk_user_frame *f;
-
-    if (!e->user_frames || kind < RK_KIND_USER_FIRST || kind >= RK_KIND_COUNT)
-        return;
-    f = &e->user_frames[kind - RK_KIND_USER_FIRST];
-    if (!f->owner || strcmp(f->owner, owner) != 0)
-        return;
-    f->owner = NULL;
-    e->handler[kind] = NULL;
 }

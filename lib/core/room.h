@@ -53,7 +53,7 @@ struct rk_room {
     rank_status_t (*memory_at)(struct rk_ctx *ctx, struct rk_peer *peer, struct rk_id mem, uint64_t offset, uint64_t bytes,
                                bool write, void **at);
     struct {
-        uint8_t kind; /* below RK_KIND_USER_FIRST; RK_KIND_NONE ends the list */
+        uint8_t kind; /* below RK_KIND_CHANNEL_FIRST; RK_KIND_NONE ends the list */
         rk_handler_fn handle;
     } frames[RK_ROOM_FRAMES_MAX];
 };
@@ -71,18 +71,5 @@ rank_status_t rk_rooms_team_open(struct rk_ctx *ctx, struct rank_team *team);
 void rk_rooms_team_close(struct rk_ctx *ctx, struct rank_team *team);
 /* Let each room add to pending of the teams. */
 void rk_rooms_count_pending(struct rk_ctx *ctx);
-
-/* Handles frames of a kind that was registered at run time; as rk_handler_fn. */
-typedef void (*rk_user_frame_fn)(void *arg, struct rk_ctx *ctx, struct rk_peer *peer, const struct rk_hdr *hdr,
-                                 const void *payload);
-
-/*
- * Own a kind from RK_KIND_USER_FIRST to 255 until rk_frame_unregister. owner is a name in static storage, for messages.
- * Frames of a kind without owner are refused and counted by the channel that receives them.
- * RANK_ERR_ARG: the kind is out of range. RANK_ERR_STATE: it has an owner, which is logged.
- */
-rank_status_t rk_frame_register(struct rk_ctx *ctx, int kind, const char *owner, rk_user_frame_fn handle, void *arg);
-/* No-op if the kind has another owner or none. */
-void rk_frame_unregister(struct rk_ctx *ctx, int kind, const char *owner);
 
 #endif

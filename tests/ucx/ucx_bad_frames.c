@@ -7,7 +7,7 @@
 #include "lib/channel/ucx/decode.h"
 #include "lib/channel/ucx/ucx.h"
 
-enum { BYTES = 64, LAST_TAG = 4711, THROWN = (RK_KIND_COUNT - RK_KIND_USER_FIRST + 12) / 13 };
+enum { BYTES = 64, LAST_TAG = 4711, UNOWNED = RK_KIND_COLL_CALL + 1, THROWN = RK_KIND_CHANNEL_FIRST - UNOWNED };
 
 static int nlast, nother;
 static struct rk_rndv announced;
@@ -51,7 +51,7 @@ static void attack(struct rig *r)
     struct rk_hdr last = {.kind = RK_KIND_MSG, .tag = LAST_TAG}, late = last;
     static const unsigned char data[16];
 
-    for (int kind = RK_KIND_USER_FIRST; kind < RK_KIND_COUNT; kind += 13) { /* without a handler */
+    for (int kind = UNOWNED; kind < RK_KIND_CHANNEL_FIRST; kind++) { /* without a handler */
         struct rk_hdr hdr = {.kind = (uint8_t)kind, .len = sizeof(data)};
         RIG_CHECK(rig_send(r, 0, &hdr, data) == RANK_OK);
     }

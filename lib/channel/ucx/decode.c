@@ -6,9 +6,7 @@
 
 static bool kind_fits(uint8_t kind)
 {
-    if (kind == RK_KIND_NONE || kind == RK_KIND_RNDV) /* that comes as rndv only */
-        return false;
-    return kind < RK_UCX_KIND_END || kind >= RK_KIND_USER_FIRST;
+    return kind != RK_KIND_NONE && kind != RK_KIND_RNDV && kind < RK_UCX_KIND_END; /* RNDV comes as rndv only */
 }
 
 /* Check one frame with its payload at data + at. */
