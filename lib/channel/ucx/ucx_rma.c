@@ -235,30 +235,31 @@ rank_status_t rk_ucx_iget_mem(struct rk_channel_mem *mem, struct rk_peer *peer, 
     return ucx_rma_move(false, mem, peer, index, dst, bytes, offset, req);
 }
 
-static rank_status_t flush_part(struct part *part)
+rank_status_t rk_ucx_iflush(struct rk_peer *peer, struct rank_request *req)
 {
-    struct rk_peer *peer = part->peer;
     struct rk_ucx_link *l = peer->ep;
     ucp_request_param_t param = {0};
     struct rk_ucx_op *op;
-    struct rank_request req = {.type = RK_REQ_RMA, .kind = RK_REQ_FLUSH, .peer = peer};
+    rank_status_t st;
+
+    if (!l || !l->ep || l->failed)
+        return RANK_ERR_PEER_DEAD;
+    st = ucx_rma_begin(peer, req, &op, &param);
+    return st ? st : started(op, ucp_ep_flush_nbx(l->ep, &param));
+}
+
+static rank_status_t flush_part(struct part *part)
+{
+    struct rank_request req = {.type = RK_REQ_RMA, .kind = RK_REQ_FLUSH, .peer = part->peer, .ctx = part->peer->ctx};
     uint64_t written = part->written; /* other threads may add more during the wait */
     rank_status_t st;
 
     if (part->flushed == written)
         return RANK_OK;
-    if (!l || !l->ep || l->failed) {
-        part->flushed = written; /* reported once */
-        return RANK_ERR_PEER_DEAD;
-    }
-    req.ctx = peer->ctx;
-    st = ucx_rma_begin(peer, &req, &op, &param);
-    if (st)
-        return st;
-    st = started(op, ucp_ep_flush_nbx(l->ep, &param));
+    st = rk_ucx_iflush(part->peer, &req);
     if (!st)
         st = rk_req_wait(&req);
-    if ((!st || st == RANK_ERR_PEER_DEAD) && written > part->flushed) /* else the next flush has to retry */
+    if ((!st || st == RANK_ERR_PEER_DEAD) && written > part->flushed) /* a death is reported once; else the next flush retries */
         part->flushed = written;
     return st;
 }
@@ -275,17 +276,4 @@ rank_status_t rk_ucx_flush_mem(struct rk_channel_mem *mem, struct rk_peer *peer)
         }
     }
     return first;
-}
-
-rank_status_t rk_ucx_iflush(struct rk_peer *peer, struct rank_request *req)
-{
-    struct rk_ucx_link *l = peer->ep;
-    ucp_request_param_t param = {0};
-    struct rk_ucx_op *op;
-    rank_status_t st;
-
-    if (!l || !l->ep || l->failed)
-        return RANK_ERR_PEER_DEAD;
-    st = ucx_rma_begin(peer, req, &op, &param);
-    return st ? st : started(op, ucp_ep_flush_nbx(l->ep, &param));
 }
