@@ -3,14 +3,13 @@
 #include "collectives/coll_mismatch.h"
 #include "collectives/call_text.h"
 #include "lib/base/clock.h"
+#include "lib/base/timing.h"
 
 #include <sched.h>
 #include <stdio.h>
 
 enum {
-    COMPARE_NS = 10 * 1000 * 1000,  /* between comparisons of a late call */
-    PUBLISH_NS = 200 * 1000 * 1000, /* time that the others have to publish theirs */
-    POLLS = 16,                     /* polls of a late wait that read the clock once */
+    POLLS = 16, /* polls of a late wait that read the clock once */
     RANKS_LISTED = 8
 };
 
@@ -112,7 +111,7 @@ RK_COLD bool rk_turn_is_late(struct rk_turn_wait *w)
     now = rk_clock_ns();
     if (now - w->wait.begun < RK_CALL_LATE_NS || now < w->next_ns)
         return false;
-    w->next_ns = now + COMPARE_NS;
+    w->next_ns = now + RK_CALL_COMPARE_NS;
     number = rk_coll_number(a->team);
     atomic_store_explicit(&rk_call_line(a, number, a->me)->call, call_word(a, number), memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst); /* of two ranks that do this, one sees the other's call */
@@ -146,7 +145,7 @@ RK_COLD rank_status_t rk_turn_failed(struct rk_arena *a, const _Atomic uint64_t 
 /* Wait until all members have published this call, or have had the time to. */
 static void await_calls(const struct rk_arena *a, uint64_t number)
 {
-    uint64_t end = rk_clock_ns() + PUBLISH_NS;
+    uint64_t end = rk_clock_ns() + RK_CALL_PUBLISH_NS;
     struct rk_call_desc d;
     int missing;
 
@@ -238,7 +237,7 @@ RK_COLD rank_status_t rk_call_failed(struct rk_arena *a, const struct rk_coll_ca
 
 RK_COLD void rk_call_report_past(const struct rk_arena *a)
 {
-    uint64_t number = rk_coll_number(a->team) + 1, end = rk_clock_ns() + PUBLISH_NS; /* this call may be the one */
+    uint64_t number = rk_coll_number(a->team) + 1, end = rk_clock_ns() + RK_CALL_PUBLISH_NS; /* this call may be the one */
 
     while (atomic_load(&a->head->failed) && rk_clock_ns() < end) { /* the others publish that call */
         for (uint64_t back = 0; back < RK_CALL_LINES && back < number; back++) {

@@ -20,11 +20,10 @@
 #ifndef RK_COLLECTIVES_COLL_MISMATCH_H
 #define RK_COLLECTIVES_COLL_MISMATCH_H
 
+#include "lib/base/timing.h"
 #include "collectives/coll_args.h"
 #include "collectives/shm/slot.h"
 #include "collectives/state.h"
-
-enum { RK_CALL_LATE_NS = 20 * 1000 * 1000 };
 
 /* The index of an operation of the program: above those of predefined ones. */
 enum { RK_CALL_USER_OP = 31 };

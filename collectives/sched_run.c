@@ -8,10 +8,9 @@
  */
 #include "collectives/coll_trace.h"
 #include "lib/base/clock.h"
+#include "lib/base/timing.h"
 
 #include <string.h>
-
-enum { GRACE_NS = 300 * 1000 * 1000 };
 
 static void sched_run_run(struct rk_sched *s);
 
@@ -265,7 +264,7 @@ static void take_back(struct rk_step *step)
 static void tear_down(struct rk_sched *s)
 {
     s->torn = true;
-    s->deadline = rk_clock_ns() + GRACE_NS;
+    s->deadline = rk_clock_ns() + RK_COLL_GRACE_NS;
     for (struct rk_step *step = s->steps; step; step = step->next) {
         if (step->active)
             take_back(step);

@@ -129,11 +129,4 @@ void rk_pending_abandon(struct rk_pending *a);
 /* Free the abandoned ones of all contexts, after PMIx has ended. */
 void rk_pending_free_all(void);
 
-/*
- * Time left for an answer once a member has died. The server need not answer then: libpmix 4.2.2 leaves a fence
- * open, 4.1.2 waits for the blob of a rank that never committed. Before the first fence is over a death ends the
- * start of all ranks anyway; later it may be unrelated to the request.
- */
-enum { RK_GRACE_MS = 300, RK_GRACE_MET_MS = 5000 };
-
 #endif

@@ -4,6 +4,7 @@
 #include "lib/base/kept_fds.h"
 #include "lib/base/arg_error.h"
 #include "lib/base/log.h"
+#include "lib/base/timing.h"
 #include "lib/boot/boot_client.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 /* api_conn.c: listen, connect, accept, disconnect. */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/timing.h"
 #include "lib/conn/conns.h"
 #include "lib/core/procs.h"
 #include "lib/core/root.h"

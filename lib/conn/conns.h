@@ -173,8 +173,6 @@ void rk_conn_forget(struct rk_conn *conn);
 /* Fill in what has been counted. */
 void rk_conn_count(struct rk_conn *conn);
 
-/* For the answers of peers in rank_team_free and rank_finalize. */
-enum { RK_CLOSE_NS = 1000000000 };
 /* api_conn.c: close listeners and connections, within timeout_ns, and end handshakes. No-op if there are none. */
 rank_status_t rk_conns_close(struct rk_ctx *ctx, int64_t timeout_ns);
 /* Free the connections that a thread was still using when they were ended. No thread is in a call now. */

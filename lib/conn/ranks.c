@@ -12,6 +12,7 @@
 #include "lib/base/auth.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/timing.h"
 #include "lib/boot/boot.h"
 #include "lib/conn/conns.h"
 #include "lib/conn/rank_card.h"
@@ -28,11 +29,8 @@
 #include <sys/socket.h>
 
 enum { BACKLOG = 4096, TRIES = 16, DESCRIPTORS_LEFT = 32 };
-#define CONNECT_NS 10000000000ull   /* for all addresses of a rank together */
-#define RETRY_NS 50000000ull        /* after a handshake that a crowded rank has ended */
-#define SILENCE_NS 7000000000ull    /* a host that does not acknowledge is down */
-#define HANDSHAKE_NS 15000000000ull /* of a client */
-#define UNKNOWN_NS 60000000000ull   /* until the job of a rank that connects is introduced */
+#define RETRY_NS 50000000ull      /* after a handshake that a crowded rank has ended */
+#define UNKNOWN_NS 60000000000ull /* until the job of a rank that connects is introduced */
 
 static const char both_connect[] = "both ranks connect";
 
@@ -81,8 +79,8 @@ static void set_opts(struct rk_conn_opts *o, const unsigned char *key, const str
     o->flags = RANK_CONN_NO_RDMA;
     o->max_conns = INT_MAX;
     o->backlog = BACKLOG;
-    o->timeout_ns = HANDSHAKE_NS;
-    o->silence_ns = SILENCE_NS;
+    o->timeout_ns = RK_HANDSHAKE_NS;
+    o->silence_ns = RK_SILENCE_NS;
 }
 
 static rank_status_t ranks_listen(struct rk_ranks *r)
@@ -219,7 +217,7 @@ static void check_descriptors(int fd)
 /* Try the next address, if any. */
 static void try_next(struct rk_ranks *r, struct contact *k, uint64_t now)
 {
-    int silence_ms = (int)(SILENCE_NS / 1000000);
+    int silence_ms = (int)(RK_SILENCE_NS / 1000000);
 
     end_try(k);
     k->retry_at = 0;
@@ -233,7 +231,7 @@ static void try_next(struct rk_ranks *r, struct contact *k, uint64_t now)
         check_descriptors(fd);
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof(silence_ms)); /* until it is attached */
         k->shaking = rk_shake_begin(r->of, fd, NULL, &k->opts);
-        k->until = now + CONNECT_NS / (uint64_t)rk_rank_card_tries(&k->card, &r->mine);
+        k->until = now + RK_CONTACT_NS / (uint64_t)rk_rank_card_tries(&k->card, &r->mine);
     }
     k->failed = !k->shaking;
 }
@@ -243,7 +241,7 @@ static void try_over(struct rk_ranks *r, struct contact *k, const char *why, boo
 {
     if (connected && k->shaking->status == RANK_ERR_REFUSED && strcmp(k->shaking->why, both_connect) == 0) {
         end_try(k);
-        k->until = now + CONNECT_NS;
+        k->until = now + RK_CONTACT_NS;
         return;
     }
     if (connected && k->shaking->status == RANK_ERR_UNREACHABLE && ++k->tries < TRIES) {
@@ -269,7 +267,7 @@ static void attach(struct rk_ranks *r, struct rk_shaking *s, struct rk_peer *pee
     rank_status_t st;
 
     peer->suspect_until = 0; /* it lives */
-    st = rk_tcp_attach(r->of->tcp, fd, peer, NULL, SILENCE_NS, node != NULL);
+    st = rk_tcp_attach(r->of->tcp, fd, peer, NULL, RK_SILENCE_NS, node != NULL);
     if (!st) {
         setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &off, sizeof(off));
         s->source.fd = -1;
@@ -390,7 +388,7 @@ static const char *ranks_refusal(const struct rk_shaking *s)
         return "out of memory";
     end_try(k);
     k->failed = false;
-    k->until = rk_clock_ns() + CONNECT_NS;
+    k->until = rk_clock_ns() + RK_CONTACT_NS;
     return NULL;
 }
 

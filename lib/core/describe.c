@@ -2,6 +2,7 @@
 /* describe.c: report on the status board what a long wait waits for. */
 #include "lib/core/describe.h"
 #include "lib/base/clock.h"
+#include "lib/base/timing.h"
 #include "lib/boot/boot.h"
 #include "lib/core/procs.h"
 

@@ -12,12 +12,6 @@
 #include "lib/core/engine.h"
 
 /*
- * Shorter waits are not reported; longer ones are reported again after this interval. A wait in slices and one of the
- * program outside the library have no end that is seen: they are reported again within RK_DESCRIBE_VALID_NS.
- */
-enum { RK_DESCRIBE_NS = 100 * 1000 * 1000, RK_DESCRIBE_VALID_NS = 5 * RK_DESCRIBE_NS };
-
-/*
  * Called by a wait that has become long. The progress thread's reports a request with a callback: nothing else of this
  * process waits in the library then.
  */

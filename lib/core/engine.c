@@ -6,6 +6,7 @@
 #include "lib/base/fnv.h"
 #include "lib/base/arg_error.h"
 #include "lib/base/log.h"
+#include "lib/base/timing.h"
 #include "lib/boot/parent.h"
 #include "lib/core/card.h"
 #include "lib/core/conn_memory.h"
@@ -20,10 +21,10 @@
 #include <unistd.h>
 
 /*
- * How often a busy rank checks the life locks: once in TICKS_MASK + 1 passes, and once in EVENTS_PER_CHECK passes
- * that brought something if these take RARE_NS each or longer (as rma/owner_death.c).
+ * How often a busy rank checks the life locks: once in TICKS_MASK + 1 passes, and once in RK_CALLS_PER_CHECK passes
+ * that brought something if these take RK_RARE_NS each or longer (as rma/owner_death.c).
  */
-enum { TICKS_MASK = 4095, EVENTS_PER_CHECK = 16, RARE_NS = 10 * 1000 * 1000 };
+enum { TICKS_MASK = 4095 };
 
 static uint64_t hash_text(const char *s)
 {
@@ -389,9 +390,9 @@ static RK_COLD void check_deaths_when_busy(struct rk_ctx *ctx)
     struct rk_engine *e = ctx->engine;
     uint64_t now;
 
-    e->events_left = EVENTS_PER_CHECK - 1;
+    e->events_left = RK_CALLS_PER_CHECK - 1;
     now = rk_clock_coarse_ns();
-    if (now - e->looked_ns >= RARE_NS)
+    if (now - e->looked_ns >= RK_RARE_NS)
         e->events_left = 0;
     e->looked_ns = now;
     if (now < e->next_check_ns)

@@ -7,11 +7,12 @@
  * drained before arming, never after, so no byte is lost: the check that follows finds what came between.
  *
  * Some events ring no doorbell: deaths under some launchers, and room for a pending send. The timer covers both,
- * with LOOK_NS and SHORT_CHECK_NS. A timer that expires at once makes the descriptor readable.
+ * with RK_CHECK_NS and RK_SLEEP_SHORT_NS. A timer that expires at once makes the descriptor readable.
  */
 #include "lib/core/event_fd.h"
 #include "lib/base/clock.h"
 #include "lib/base/arg_error.h"
+#include "lib/base/timing.h"
 #include "lib/core/threads.h"
 #include "lib/node/node.h"
 
@@ -20,7 +21,7 @@
 #include <unistd.h>
 
 /* SHORT: a send waits for room. */
-enum { LOOK_NS = 125 * 1000 * 1000, SHORT_CHECK_NS = 1000 * 1000, AT_ONCE_NS = 1 };
+enum { AT_ONCE_NS = 1 };
 
 static rank_status_t event_fd_refuse(const char *what)
 {
@@ -157,6 +158,6 @@ rank_status_t rk_event_fd_arm(struct rk_ctx *ctx)
         return RANK_ERR_AGAIN;
     }
     event_fd_become(ctx, RK_EVENT_FD_ASLEEP);
-    event_fd_set_timer(e, armed == RK_ARMED ? LOOK_NS : SHORT_CHECK_NS);
+    event_fd_set_timer(e, armed == RK_ARMED ? RK_CHECK_NS : RK_SLEEP_SHORT_NS);
     return RANK_OK;
 }

@@ -8,6 +8,7 @@
 #include "lib/base/arg_error.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/timing.h"
 #include "lib/boot/boot.h"
 #include "lib/core/describe.h"
 #include "lib/core/engine.h"
@@ -17,11 +18,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Maximum delay of the report of a death on another host. */
-enum { REPORT_NS = 1000 * 1000 * 1000 };
-/* A wait is long. With the time limit of a first contact (lib/conn/ranks.c) less than 15 s. */
-#define WATCH_NS 2000000000ull
-#define LOOK_NS 100000000ull
 enum { OTHERS = 32 }; /* ranks that no wait names, and that are watched: their deaths matter to the job */
 
 void rk_engine_report_death(struct rk_ctx *ctx, int number)
@@ -78,9 +74,9 @@ rank_status_t rk_engine_why_unreached(struct rk_peer *peer)
     now = rk_clock_ns();
     if (!peer->suspect) {
         peer->suspect = 1;
-        if (e->suspected_ns && now - e->suspected_ns < REPORT_NS)
+        if (e->suspected_ns && now - e->suspected_ns < RK_REPORT_NS)
             return RANK_ERR_UNREACHABLE;
-        peer->suspect_until = now + REPORT_NS;
+        peer->suspect_until = now + RK_REPORT_NS;
     }
     if (now < peer->suspect_until)
         return RK_AGAIN;
@@ -133,7 +129,7 @@ void rk_engine_watch_awaited(struct rk_ctx *ctx, const struct rk_wait *w, uint64
     struct rk_wait_for what = {.flags = 0};
     const struct rk_boot *boot = ctx->boot;
 
-    if (now - w->begun < WATCH_NS || (!ctx->engine->threads && now - ctx->engine->watched_ns < LOOK_NS))
+    if (now - w->begun < RK_WATCH_NS || (!ctx->engine->threads && now - ctx->engine->watched_ns < RK_SLEEP_NS))
         return;
     ctx->engine->watched_ns = now;
     rk_describe(w, &what);
@@ -180,8 +176,7 @@ RK_COLD void rk_engine_handle_deaths(struct rk_ctx *ctx)
 
 void rk_engine_check_deaths(struct rk_ctx *ctx, uint64_t now)
 {
-    /* An eighth of the second within which a death must be detected. */
-    ctx->engine->next_check_ns = now + 125 * 1000 * 1000;
+    ctx->engine->next_check_ns = now + RK_CHECK_NS;
     rk_node_check_deaths(ctx->node);
     if (rk_unlikely(ctx->engine->watches) && ctx->engine->threads)
         rk_threads_each_wait(ctx->engine->threads, rk_engine_watch_awaited, now);

@@ -5,6 +5,7 @@
 #include "lib/core/threads.h"
 #include "lib/base/clock.h"
 #include "lib/base/arg_error.h"
+#include "lib/base/timing.h"
 #include "lib/core/event_fd.h"
 #include "lib/node/node.h"
 
@@ -16,13 +17,11 @@
 #include <unistd.h>
 
 /*
- * A waiter sleeps SHORT_SLEEPS times SHORT_NS, then LONG_NS. The poller of a crowded process yields after
+ * A waiter sleeps SHORT_SLEEPS times RK_SLEEP_SHORT_NS, then RK_SLEEP_NS. The poller of a crowded process yields after
  * OWN_PASSES fruitless rounds, or after WOKEN_NS, if another thread's wait is over; else after PASSES_PER_YIELD.
  */
 enum {
     SHORT_SLEEPS = 10,
-    SHORT_NS = 1000 * 1000,
-    LONG_NS = 100 * 1000 * 1000,
     STAND_SPINS = 64,
     PASSES_PER_YIELD = 256,
     OWN_PASSES = 16,
@@ -301,7 +300,7 @@ static void stand_by(struct rk_threads *t, struct rk_wait *s)
         }
     }
     if (atomic_compare_exchange_strong(&s->state, &state, SLEEPS)) {
-        futex_wait(&s->state, SLEEPS, s->deep ? LONG_NS : SHORT_NS, s->deadline);
+        futex_wait(&s->state, SLEEPS, s->deep ? RK_SLEEP_NS : RK_SLEEP_SHORT_NS, s->deadline);
         state = SLEEPS;
         if (atomic_compare_exchange_strong(&s->state, &state, SPINS))
             s->sleeps++;

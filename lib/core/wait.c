@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
+#include "lib/base/timing.h"
 #include "lib/core/engine.h"
 #include "lib/core/describe.h"
 #include "lib/core/threads.h"
@@ -29,12 +30,12 @@
 enum { BACKGROUND_SPIN_NS = 20 * 1000 };
 /* While starts of streams are outstanding, for which no doorbell rings: least polling time, and length of a sleep. */
 enum { STREAM_SPIN_NS = 1000 * 1000, STREAM_SLEEP_NS = 20 * 1000 };
-enum { SLEEP_NS = 100 * 1000 * 1000, SHORT_SLEEP_NS = 1000 * 1000, SPINS_PER_CHECK = 256, YIELDS_PER_CHECK = 16 };
+enum { SPINS_PER_CHECK = 256, YIELDS_PER_CHECK = 16 };
 /*
  * Adaptive spin: at most SPIN_RANKS ranks (among more, the awaited peer rarely runs); time of a spin; maximum
  * time without a yield; after how many failures in a row one of 2^that waits spins.
  */
-enum { SPIN_RANKS = 8, SPIN_NS = 10 * 1000, STAY_NS = 500 * 1000, CHECKS_PER_CLOCK = 16, FAILED_MAX = 6 };
+enum { SPIN_RANKS = 8, CHECKS_PER_CLOCK = 16, FAILED_MAX = 6 };
 /*
  * Nonblocking tests: fruitless calls before a yield, then between yields; a longer interval means that the program
  * computes.
@@ -120,7 +121,7 @@ static bool sleep_until_rung(struct rk_ctx *ctx, int epoll, uint32_t bell, int n
     bool rung = false, mine = true;
 
     if (rk_unlikely(t != NULL))
-        sleep = rk_threads_sleep_begin(t, ns == SLEEP_NS); /* a short sleep need not be ended by others */
+        sleep = rk_threads_sleep_begin(t, ns == RK_SLEEP_NS); /* a short sleep need not be ended by others */
     if (epoll < 0)
         rk_node_sleep(ctx->node, bell, (uint64_t)ns);
     else if (ns >= 1000000)
@@ -145,7 +146,7 @@ static RK_COLD void wait_sleep(struct rk_ctx *ctx, struct rk_wait *w, bool short
     if (!w->over(w) && rk_progress(ctx) == 0 && !w->over(w) &&
         (rk_likely(!t) || rk_threads_still_polls(t))) {
         enum rk_armed armed = rk_wait_arm(ctx->engine);
-        int ns = armed == RK_ARMED && !w->no_doorbell && !shortly ? SLEEP_NS : SHORT_SLEEP_NS;
+        int ns = armed == RK_ARMED && !w->no_doorbell && !shortly ? RK_SLEEP_NS : RK_SLEEP_SHORT_NS;
 
         if (rk_unlikely(ctx->engine->stream_starts > 0))
             ns = STREAM_SLEEP_NS;
@@ -183,10 +184,10 @@ static bool spin_adaptively(struct rk_ctx *ctx, struct rk_wait *w)
     do {
         now = rk_clock_ns();
         if (until == 0)
-            until = now + SPIN_NS;
+            until = now + RK_SPIN_NS;
         if (e->spin.since_ns == 0)
             e->spin.since_ns = now;
-        if (now - e->spin.since_ns >= STAY_NS)
+        if (now - e->spin.since_ns >= RK_STAY_NS)
             return false;
         for (int i = 0; i < CHECKS_PER_CLOCK; i++) {
             rk_progress(ctx);

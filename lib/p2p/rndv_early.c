@@ -2,6 +2,7 @@
 /* rndv_early.c: fetch announced messages early, to break cycles of blocked sends. */
 #include "lib/p2p/rndv_early.h"
 #include "lib/base/clock.h"
+#include "lib/base/timing.h"
 #include "lib/core/threads.h"
 #include "lib/p2p/p2p_internal.h"
 
@@ -11,11 +12,10 @@
 /* Limit of one check: the wait may be over meanwhile. */
 enum { BEGIN_BYTES = 1 << 20, BEGIN_MESSAGES = 64, ALIGN = 64 };
 /*
- * A wait is stalled after SEND_NS without traffic if it is a send, after OTHER_NS otherwise, and after LONG_NS or
- * LONGER_NS even with traffic from other peers. SEND_NS and OTHER_NS are also the minimum age of a message to
+ * A wait is stalled after RK_STALL_SEND_NS without traffic if it is a send, after RK_STALL_OTHER_NS otherwise, and after RK_STALL_LONG_NS or
+ * RK_STALL_LONGER_NS even with traffic from other peers. RK_STALL_SEND_NS and RK_STALL_OTHER_NS are also the minimum age of a message to
  * fetch.
  */
-enum { SEND_NS = 1000 * 1000, OTHER_NS = 10 * 1000 * 1000, LONG_NS = 100 * 1000 * 1000, LONGER_NS = 1000 * 1000 * 1000 };
 
 /* The buffer of a message. */
 struct rk_early {
@@ -167,12 +167,12 @@ static bool rndv_early_check(struct rk_ctx *ctx, const struct rk_wait *w, uint64
 {
     struct rk_early_state *s = &ctx->p2p->ahead;
     bool for_send = w->kind == RK_FOR_SEND || ctx->engine->finalizing; /* perhaps part of a cycle */
-    uint64_t age = !for_send ? OTHER_NS : s->sending ? 0 : SEND_NS, bytes = 0;
+    uint64_t age = !for_send ? RK_STALL_OTHER_NS : s->sending ? 0 : RK_STALL_SEND_NS, bytes = 0;
     bool stalls = false, young = false;
 
     if (!for_send && is_matched(w))
         return false;
-    if (quiet < age && waited < (for_send ? LONG_NS : LONGER_NS))
+    if (quiet < age && waited < (for_send ? RK_STALL_LONG_NS : RK_STALL_LONGER_NS))
         return for_send;
     for (int n = 0; n < BEGIN_MESSAGES && bytes < BEGIN_BYTES && !rk_list_empty(&s->announced); n++) {
         struct rk_unexpected *u = rk_list_entry(s->announced.next, struct rk_unexpected, u.announced.link);

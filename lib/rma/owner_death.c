@@ -3,18 +3,18 @@
  * owner_death.c: report the death of an owner to users of its mapped memory.
  *
  * Loads and stores work on when the owner is gone, and a rank that makes no other calls makes no progress. So
- * calls that complete something (flush, gets, atomics with a result) count, and one in CALLS_PER_CHECK checks: for
+ * calls that complete something (flush, gets, atomics with a result) count, and one in RK_CALLS_PER_CHECK checks: for
  * known deaths, and, when due, the life locks. A rank that calls rarely checks each time.
  */
 #include "lib/base/clock.h"
+#include "lib/base/timing.h"
 #include "lib/node/node.h"
 #include "lib/rma/rma_internal.h"
 
 /*
  * A death must be detected within a second at any rate of calls. RK_CHECK_BYTES copied count as a call. Where
- * CALLS_PER_CHECK calls take RARE_NS each or longer, each of them checks, as the cost is negligible then.
+ * RK_CALLS_PER_CHECK calls take RK_RARE_NS each or longer, each of them checks, as the cost is negligible then.
  */
-enum { CALLS_PER_CHECK = 16, RARE_NS = 10 * 1000 * 1000 };
 
 static bool news(const struct rk_ctx *ctx)
 {
@@ -53,7 +53,7 @@ rank_status_t rk_mem_check_death_now(struct rank_mem *mem, int peer)
 {
     RK_ENTER(mem->ctx);
     uint64_t now = rk_clock_coarse_ns();
-    uint16_t calls = now - mem->looked_ns < RARE_NS ? CALLS_PER_CHECK : 0;
+    uint16_t calls = now - mem->looked_ns < RK_RARE_NS ? RK_CALLS_PER_CHECK : 0;
     bool reported;
     int ndead;
 

@@ -2,6 +2,7 @@
 /* api_ctx.c: open and close contexts, make progress in them. */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/timing.h"
 #include "lib/conn/conns.h"
 #include "lib/core/event_fd.h"
 #include "lib/core/root.h"

@@ -13,6 +13,7 @@
 #include "lib/base/kept_fds.h"
 #include "lib/base/log.h"
 #include "lib/base/retired.h"
+#include "lib/base/timing.h"
 #include "lib/boot/boot.h"
 #include "lib/channel/module.h"
 #include "lib/conn/conns.h"

@@ -3,6 +3,7 @@
 #include "lib/base/arg_error.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/timing.h"
 #include "lib/boot/boot.h"
 #include "lib/channel/tcp/tcp_channel.h"
 
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPS_CHUNK = 32, ROUNDS_PER_SET = 4, ROUNDS_QUIET = 64, DRAIN_NS = 20 * 1000 * 1000 };
+enum { OPS_CHUNK = 32, ROUNDS_PER_SET = 4, ROUNDS_QUIET = 64 };
 
 static const struct rk_tcp_hooks no_hooks;
 
@@ -86,11 +87,11 @@ static void tcp_disconnect(void *state, struct rk_peer *peer)
 static void tcp_drain(void *state, struct rk_peer *peer)
 {
     struct rk_tcp_link *l = rk_tcp_link_of(state, peer);
-    uint64_t until = rk_clock_ns() + DRAIN_NS;
+    uint64_t until = rk_clock_ns() + RK_DRAIN_NS;
 
     while (l && !peer->by_conn && !l->failed && !l->bye && rk_clock_ns() < until) {
         struct pollfd p = {.fd = l->source.fd, .events = POLLIN};
-        if (poll(&p, 1, DRAIN_NS / 1000000) > 0)
+        if (poll(&p, 1, RK_DRAIN_NS / 1000000) > 0)
             rk_tcp_receive(l);
     }
 }

@@ -8,6 +8,7 @@
  * destroyed.
  */
 #include "lib/base/clock.h"
+#include "lib/base/timing.h"
 #include "lib/channel/module.h"
 #include "lib/channel/ucx/ucx.h"
 
@@ -18,10 +19,7 @@
  * Time for disconnecting, and for doing so by force. Both time and passes must be over, since this process may
  * have been stopped meanwhile.
  */
-enum { CLOSE_NS = 500 * 1000 * 1000, FORCE_NS = 200 * 1000 * 1000, FORCE_PASSES = 256 };
-#define SETTLE_NS 5000000000ull /* a connecting peer may wait for a core: keep the worker until then */
-#define PEACE_NS 3000000000ull /* in the last barrier: maximum skew of the ranks */
-#define LIFELINE_NS 100000000ull /* of a connection: its socket may report that the peer has left in peace */
+enum { FORCE_PASSES = 256 };
 
 struct rk_ucx_link *rk_ucx_link_alloc(struct rk_ucx *ucx)
 {
@@ -302,13 +300,13 @@ static void ep_disconnect(struct rk_ucx_link *l)
 
     rk_ucx_fail_ops(l, false);
     if (l->ep && l->remote && !l->by_peer_mode && l->peer->closed) { /* the peer lives: it ends what is under way */
-        uint64_t until = rk_clock_ns() + FORCE_NS;
+        uint64_t until = rk_clock_ns() + RK_UCX_FORCE_NS;
 
         while ((rk_ucx_is_moving(l) || l->unsent) && rk_clock_ns() < until)
             progress(ucx);
         close_quietly(l, false);
     } else if (l->ep && l->by_peer_mode) {
-        uint64_t until = rk_clock_ns() + FORCE_NS;
+        uint64_t until = rk_clock_ns() + RK_UCX_FORCE_NS;
 
         close_quietly(l, true);
         for (int i = 0; i == 0 || ((in_ucp_hands(l) || l->unsent) && (i < FORCE_PASSES || rk_clock_ns() < until)); i++)
@@ -408,7 +406,7 @@ void rk_ucx_idle(void *state, uint64_t now)
 
     rk_ucx_each_link(i, l, ucx)
     {
-        if (rk_likely(l->lost_ns == 0) || now - l->lost_ns < (l->remote ? LIFELINE_NS : PEACE_NS))
+        if (rk_likely(l->lost_ns == 0) || now - l->lost_ns < (l->remote ? RK_UCX_LIFELINE_NS : RK_UCX_PEACE_NS))
             continue;
         l->lost_ns = 0;
         rk_engine_report_death(ucx->ctx, l->peer->number);
@@ -476,7 +474,7 @@ static bool settled(struct rk_ucx *ucx, struct time_limit *left)
 
 bool rk_ucx_links_close(struct rk_ucx *ucx)
 {
-    struct time_limit left = {rk_clock_ns() + CLOSE_NS, FORCE_PASSES};
+    struct time_limit left = {rk_clock_ns() + RK_UCX_CLOSE_NS, FORCE_PASSES};
     struct rk_link *pos;
 
     ucx->leaving = true;
@@ -493,7 +491,7 @@ bool rk_ucx_links_close(struct rk_ucx *ucx)
             ucp_request_free(l->closing); /* UCP finishes it */
         l->closing = NULL;
     }
-    left.until += SETTLE_NS - CLOSE_NS;
+    left.until += RK_UCX_SETTLE_NS - RK_UCX_CLOSE_NS;
     return !ucx->worker || settled(ucx, &left);
 }
 
