@@ -52,7 +52,7 @@ struct rk_ctx {
     char *name;                   /* shown to the peers of connections; NULL: the program's */
     char *net_devices;            /* for UCX, in place of RANK_NICS; NULL: that */
     struct rk_ctx *next_in_process; /* lib/world/process.c */
-    struct rk_connected *families; /* lib/world: connected jobs */
+    struct rk_connected *families; /* lib/dpm: connected jobs */
     struct rk_link retired;
     _Atomic uint32_t magic;       /* core/root.h: a handle points here */
 };

@@ -61,6 +61,7 @@ static void attempt_over(struct attempt *a)
         attempt_free(rk_list_entry(c->failed.next, struct attempt, link));
         c->nfailed--;
     }
+    c->tcp->settled = true; /* the next progress counts it, also where the idle check ends it */
     rk_req_complete(req, st);
 }
 

@@ -162,7 +162,10 @@ static bool waits_are_over(const struct rk_threads *t)
 
     rk_list_for_each(l, &t->waiting)
     {
-        if (atomic_load_explicit(&rk_list_entry(l, struct rk_wait, link)->state, memory_order_relaxed) == OVER)
+        const struct rk_wait *w = rk_list_entry(l, struct rk_wait, link);
+
+        /* A thread in a callback leaves its own wait later. */
+        if (w->thread != rk_lock_me() && atomic_load_explicit(&w->state, memory_order_relaxed) == OVER)
             return true;
     }
     return false;

@@ -32,7 +32,8 @@ enum rk_wait_kind {
     RK_FOR_SEND = RK_REQ_SEND + 1, /* and so on: a request's type + 1 */
     RK_FOR_RECV,
     RK_FOR_COLL,
-    RK_FOR_RMA
+    RK_FOR_RMA,
+    RK_FOR_CONN
 };
 
 struct rk_wait {

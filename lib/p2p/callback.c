@@ -178,7 +178,7 @@ rank_status_t rank_cancel(rank_request_t *handle)
         return RANK_OK; /* begun or complete */
     if (req->type == RK_REQ_CONN) {
         if (!req->done)
-            req->status = RANK_ERR_CANCELED; /* the next progress completes it */
+            req->status = RANK_ERR_CANCELED; /* conns_idle completes it, within 0.2 s of progress */
         return RANK_OK;
     }
     /* Neither affects a request that is complete or in progress. */

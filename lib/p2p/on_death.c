@@ -75,14 +75,27 @@ int rk_deaths_progress(struct rk_ctx *ctx)
     return n;
 }
 
+void rk_death_watches_end(struct rk_ctx *ctx)
+{
+    RK_ENTER(ctx);
+    struct rk_link *l;
+
+    rk_list_for_each(l, &ctx->p2p->teams)
+        rk_death_watch_end(rk_list_entry(l, struct rank_team, link));
+}
+
 rank_status_t rank_on_death(rank_team_t team, rank_death_fn fn, void *arg)
 {
     RK_ENTER_TEAM(team);
     rank_status_t st = rk_team_check(__func__, team);
+    struct rk_threads *t;
 
     if (st)
         return st;
+    t = team->ctx->engine->threads;
     rk_death_watch_end(team);
+    while (t && atomic_load_explicit(&t->caller, memory_order_relaxed) && !rk_in_callback(team->ctx)) /* it may be that of fn */
+        rk_threads_make_way(t);
     return fn ? rk_call_end(__func__, death_watch_begin(team, fn, arg)) : RANK_OK;
 }
 

@@ -97,6 +97,8 @@ void rk_team_destroy_idle(struct rk_ctx *ctx);
 
 /* The program is told of deaths no more. No-op without rank_on_death. */
 void rk_death_watch_end(struct rank_team *team);
+/* The same for all teams, with the lock. */
+void rk_death_watches_end(struct rk_ctx *ctx);
 
 /* Call once all ranks of the node have joined: is the team local? */
 void rk_team_settle(struct rank_team *team);

@@ -122,10 +122,11 @@ RANK_API rank_status_t rank_connect(rank_ctx_t ctx, const char *address, const r
 
 /*
  * As rank_connect, without waiting: a test or wait of *req completes it, and then *conn is set. The request fails as
- * rank_connect does, and with RANK_ERR_CANCELED after rank_cancel. The time limit may be exceeded by 0.2 s, and passes
- * only while the context makes progress. The call itself resolves the name of a host, which may wait for a name server:
+ * rank_connect does, and with RANK_ERR_CANCELED after rank_cancel. Time limit and cancel take effect within
+ * 0.2 s, while the context makes progress. The call itself resolves the name of a host, which may wait for a name server:
  * give an address where it must not. *conn must stay until then.
  * RANK_ERR_ARG, RANK_ERR_CONFIG, RANK_ERR_NOT_SUPPORTED: as of rank_listen; *req is not set.
+ * RANK_ERR_UNREACHABLE: the host is unknown; *req is not set.
  */
 RANK_API rank_status_t rank_iconnect(rank_ctx_t ctx, const char *address, const rank_conn_opts_t *opts, rank_team_t *conn,
                                      rank_request_t *req);

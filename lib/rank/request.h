@@ -91,7 +91,8 @@ RANK_API rank_status_t rank_cancel(rank_request_t *req);
  * rank_on_done returns. Otherwise a call that makes progress runs fn.
  *
  * Callbacks run one at a time, never nested, in the order of completion. fn may start operations, give them callbacks,
- * test, and make progress. fn must not wait or finalize.
+ * test, and make progress. fn must not finalize; a wait for an incomplete request is RANK_ERR_STATE there. A request
+ * that is not complete when rank_finalize returns gets no call.
  */
 typedef void (*rank_done_fn)(const rank_envelope_t *envelope, void *arg);
 RANK_API rank_status_t rank_on_done(rank_request_t *req, rank_done_fn fn, void *arg);

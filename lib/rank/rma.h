@@ -55,8 +55,9 @@ RANK_API rank_status_t rank_dereg(rank_mem_t *mem);
 enum { RANK_ACCESS_READ = 1, RANK_ACCESS_WRITE = 2 };
 
 /*
- * As rank_dereg, and wait until the peers touch the memory no more. *mem becomes RANK_MEM_NULL in any case. Later
- * calls of peers on opened keys are RANK_ERR_HANDLE; puts report it at the next flush. Waits for timeout_ns at most.
+ * As rank_dereg, and wait until the peers touch the memory no more. *mem becomes RANK_MEM_NULL in any case. No
+ * message from or to the memory may be pending. Later calls of peers on opened keys are RANK_ERR_HANDLE; puts report
+ * it at the next flush. Waits for timeout_ns at most.
  * RANK_OK: all peers of this host have confirmed, or are gone.
  * RANK_ERR_TIMED_OUT: one has not, and may still touch the memory: do not use it for other data.
  */

@@ -108,8 +108,8 @@ RANK_API rank_status_t rank_team_dup(rank_team_t team, rank_team_t *out);
 
 /*
  * Create a team of the n listed ranks of parent, in the order of the list. Collective over these ranks only, which all
- * give the same list and tag. Calls of several threads at once on one parent need different tags. The call works
- * where other ranks of parent have failed. tag is 0 to INT64_MAX - 1. The caller frees *out. An invalid argument
+ * give the same list and tag. Calls of several threads at once on one parent need different tags. Ranks that
+ * two lists share create both in the same order. The call works where other ranks of parent have failed. tag is 0 to INT64_MAX - 1. The caller frees *out. An invalid argument
  * fails at once, on that rank alone.
  * RANK_ERR_COUNT: n is less than 1, or more than the ranks of parent.
  * RANK_ERR_RANK: a rank of the list is out of range, or listed twice.
@@ -128,11 +128,12 @@ RANK_API rank_status_t rank_team_free(rank_team_t *team);
 
 /*
  * Call fn once for each other rank of the team that ends, also for those that have ended before this call. cause is
- * RANK_ERR_PEER_DEAD, or RANK_ERR_CLOSED where the other side of a connection has disconnected it. A team has one fn:
+ * RANK_ERR_PEER_DEAD, or RANK_ERR_CLOSED where a side of a connection has disconnected it. A team has one fn:
  * a further call replaces it, and NULL takes it back. rank_team_free, rank_disconnect and rank_finalize do so, too.
  * Operations that depend on the rank have their status before the call.
  * fn runs as one of rank_on_done does: in a call that makes progress, on its thread, one at a time. It may start
- * operations, free the team, and must not wait or finalize.
+ * operations, free the team, and must not wait or finalize. With several threads, rank_on_death waits for a call of
+ * another thread that has begun; where the team is freed instead, such a call may still run, and needs arg.
  */
 typedef void (*rank_death_fn)(rank_team_t team, int rank, rank_status_t cause, void *arg);
 RANK_API rank_status_t rank_on_death(rank_team_t team, rank_death_fn fn, void *arg);

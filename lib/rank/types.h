@@ -183,7 +183,8 @@ enum { RANK_OP_COMMUTATIVE = 1 /* operands may be combined in any order, not in 
  */
 RANK_API rank_status_t rank_op_create(rank_op_fn_t *fn, void *arg, uint64_t flags, rank_op_t *op);
 
-/* Free an operation, and set *op to 0. Requests that use it still call its function.
+/* Free an operation, and set *op to 0. Requests that use it still call its function, until they are
+ * complete, and persistent ones until they are freed.
  * RANK_ERR_OP: it is predefined, freed or none. */
 RANK_API rank_status_t rank_op_free(rank_op_t *op);
 

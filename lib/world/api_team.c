@@ -193,6 +193,7 @@ rank_status_t rank_team_free(rank_team_t *team)
     if (*team == ctx->world)
         return rk_arg_error(RANK_ERR_ARG, __func__, "the world is freed by rank_finalize");
     mixed = (*team)->mixed;
+    rk_death_watch_end(*team); /* before the waits below */
     if (mixed && rk_conn_free_team(*team)) {
         *team = RANK_TEAM_NULL;
         return RANK_OK;

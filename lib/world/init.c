@@ -343,6 +343,7 @@ rank_status_t rank_finalize(void)
     }
     if (rk_root->board)
         rk_root->board->inside = "rank_finalize";
+    rk_death_watches_end(rk_root);
     rk_conns_close(rk_root, RK_CLOSE_NS);
     init_drain(rk_root);
     init_leave_process();

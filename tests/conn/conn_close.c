@@ -326,6 +326,51 @@ static void late_side(struct pair *p)
         _exit(0);
 }
 
+struct freeing {
+    rank_ctx_t ctx;
+    rank_team_t waited, freed;
+    volatile char byte;
+};
+
+/* This thread is in a wait, which is over before the connection is freed, and which it leaves only later. */
+static void free_connection(const rank_envelope_t *e, void *arg)
+{
+    struct freeing *f = arg;
+
+    (void)e;
+    while (!f->byte)
+        OK(rank_ctx_progress(f->ctx));
+    OK(rank_team_free(&f->freed));
+}
+
+static void freeing_side(struct pair *p)
+{
+    struct freeing f = {.ctx = pair_context(RANK_THREAD_MULTIPLE, p->seed % 2 ? 1 : 0)};
+    rank_conn_opts_t opts = pair_opts();
+    rank_listener_t listener = p->me == 0 ? pair_listen(p, f.ctx, &opts) : NULL;
+    int other = 1 - p->me;
+    rank_request_t req;
+    char byte = 1;
+
+    f.waited = pair_connect(p, f.ctx, listener);
+    if (listener)
+        OK(rank_listener_close(&listener));
+    f.freed = pair_connect(p, f.ctx, p->me == 0 ? pair_listen(p, f.ctx, &opts) : NULL);
+    if (p->me == 0) {
+        OK(rank_irecv(&byte, 1, RANK_BYTE, other, 1, f.freed, &req));
+        OK(rank_on_done(&req, free_connection, &f));
+        OK(rank_recv((char *)(uintptr_t)&f.byte, 1, RANK_BYTE, other, 2, f.waited, NULL));
+        while (f.freed) /* another thread may run the callback */
+            OK(rank_ctx_progress(f.ctx));
+    } else {
+        OK(rank_send(&byte, 1, RANK_BYTE, other, 1, f.freed));
+        OK(rank_send(&byte, 1, RANK_BYTE, other, 2, f.waited));
+        STATUS(rank_recv(&byte, 1, RANK_BYTE, other, 1, f.freed, NULL), RANK_ERR_CLOSED);
+    }
+    pair_meet(p);
+    OK(rank_ctx_close(&f.ctx, SECOND));
+}
+
 int main(int argc, char **argv)
 {
     uint64_t seed = (uint64_t)mp_option(argc, argv, "--seed", 1);
@@ -339,6 +384,8 @@ int main(int argc, char **argv)
             ok &= pair_run("close while threads wait", close_side, seed + k, 60, false);
         for (uint64_t k = 0; k < 2; k++)
             ok &= pair_run("close while a callback runs", late_side, seed + k, 60, false);
+        for (uint64_t k = 0; k < 2; k++)
+            ok &= pair_run("free in a callback of a wait that is over", freeing_side, seed + k, 60, false);
     }
     return ok ? 0 : 1;
 }

@@ -19,7 +19,7 @@ static void dead(rank_team_t team, int rank, rank_status_t cause, void *arg)
     int which = team == copy;
 
     MP_CHECK(arg == &calls[which] && (which || team == mp.world));
-    MP_CHECK(cause == RANK_ERR_PEER_DEAD || cause == RANK_ERR_CLOSED);
+    MP_CHECK(cause == RANK_ERR_PEER_DEAD);
     MP_CHECK(rank >= mp.size - 2);
     MP_CHECK(calls[which] == 0 || rank != last[which]);
     last[which] = rank;

@@ -172,8 +172,10 @@ static void play(struct job *j, int i)
 {
     const struct row *row = j->row[i];
     struct scene *s = &j->s;
-    rank_mem_t all = RANK_MEM_NULL, registered = RANK_MEM_NULL;
+    bool all_first = row->flags & REMOTE && (s->mp.seed + (uint64_t)i) % 2; /* the death comes while others access it */
+    rank_mem_t all = RANK_MEM_NULL, registered = RANK_MEM_NULL, opened;
     void *mine = NULL;
+    int source;
 
     s->bytes = row->bytes;
     s->victim = row->flags & VICTIM_0 ? 0 : row->flags & VICTIM_1 && j->nliving > 1 ? 1 : j->nliving;
@@ -197,15 +199,20 @@ static void play(struct job *j, int i)
     }
     if (row->flags & DUP)
         MP_OK(rank_team_dup(s->team, &s->dup));
+    opened = s->mem;
+    source = s->source;
+    if (all_first) {
+        s->mem = s->own = all;
+        s->source = s->victim;
+    }
     agree(j, row);
     if (j->seat >= 0)
         end_victim(j, row);
     live(s, row);
     if (row->flags & REMOTE) {
-        rank_mem_t opened = s->mem;
-
-        s->mem = s->own = all;
-        s->source = s->victim;
+        s->mem = all_first ? opened : all;
+        s->own = all_first ? registered : all;
+        s->source = all_first ? source : s->victim;
         live(s, row);
         mp_barrier(s->living);
         put_among_living(j, mine, all);

@@ -189,9 +189,10 @@ static int tcp_progress(struct rk_ctx *ctx, void *state)
     if (rk_unlikely(tcp->settled)) {
         tcp->settled = false;
         tcp->hooks->settle(tcp->hooks_arg);
+        tcp->handled++; /* requests may be complete */
     }
     if (tcp->watched == tcp->quiet && !tcp->due && tcp->rounds % ROUNDS_QUIET)
-        return 0;
+        return tcp->handled;
     tcp->due = false;
     receive_all(tcp);
     if (tcp->handled) { /* answers do not wait for the next call, nor does the program's next frame */
