@@ -126,6 +126,7 @@ struct rk_channel {
     void (*rndv_recv)(const struct rk_rndv *rndv, const struct rk_view *view, struct rank_request *req);
     /* Fetch nothing; complete the sender's request. */
     void (*rndv_drop)(const struct rk_rndv *rndv);
+    uint32_t announced_bytes; /* that the receiver's channel keeps for each announced message */
     /*
      * Can the peer fetch payload that is no contiguous host memory (view->ops) by one copy of a device? Then it is
      * announced, whatever its size. NULL: no.

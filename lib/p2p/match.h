@@ -25,6 +25,7 @@ struct rk_unexpected {
     struct rk_link bucket, order; /* order: also links p2p's list of probed messages */
     struct rk_link tag_link, src_link; /* while rk_match.indexed */
     uint32_t magic;     /* RK_MESSAGE_MAGIC while it is a user's rank_message_t */
+    uint32_t held;      /* bytes that the channel of a connection holds for it */
     uint64_t team, tag;
     uint32_t src;
     uint8_t kind;       /* RK_KIND_MSG, _SMSG, _RNDV or _AHEAD */

@@ -21,14 +21,14 @@ struct rk_unexpected *rk_unexpected_alloc(struct rk_p2p *p2p)
     struct rk_unexpected *u = rk_slab_alloc(&p2p->kept_slab, KEPT_LINK);
 
     if (rk_likely(u != NULL))
-        u->magic = 0;
+        u->magic = u->held = 0;
     return u;
 }
 
 /* Memory of a message that is stored. */
 static int64_t stored_bytes(const struct rk_unexpected *u)
 {
-    return (int64_t)(sizeof(*u) + (rk_unexpected_on_heap(u) ? u->bytes : 0));
+    return (int64_t)(sizeof(*u) + (rk_unexpected_on_heap(u) ? u->bytes : 0) + u->held);
 }
 
 void rk_unexpected_free(struct rk_p2p *p2p, struct rk_unexpected *u)
@@ -129,6 +129,8 @@ void rk_unexpected_add(struct rk_p2p *p2p, struct rk_unexpected *u)
         u->peer->kept += u->kind == RK_KIND_RNDV ? RK_UNEXPECTED_ENVELOPE : cost;
         u->peer->announced += u->kind == RK_KIND_RNDV ? RK_UNEXPECTED_ENVELOPE : 0;
     }
+    if (rk_unlikely(u->peer->by_conn) && u->kind == RK_KIND_RNDV && u->peer->channel)
+        u->held = u->peer->channel->announced_bytes;
     rk_peer_keeps(u->peer, stored_bytes(u));
     rk_match_add_unexpected(&p2p->match, u);
 }

@@ -13,14 +13,15 @@
 enum { MOVE_STEP = 1 << 20 };
 
 /*
- * Does the channel move the piece by itself? Puts by frames keep their order, which streams do not. Frames alone reach device
- * memory, which a peer may have if this process does.
+ * Does the channel move the piece by itself? Puts by frames keep their order, which streams do not. Frames alone reach
+ * device memory.
  */
-static bool goes_alone(bool put, const rank_piece_t *p, int64_t n, struct rk_peer *peer, const struct rk_path *path)
+static bool goes_alone(bool put, const rank_piece_t *p, int64_t n, struct rk_peer *peer, const struct rank_mem *mem,
+                       const struct rk_path *path)
 {
     if (path->kind == RK_PATH_RDMA)
         return (n == 1 && p->bytes) || p->bytes > RK_PIECE_LONG;
-    return !put && !rk_device_kind && rk_path_streams(peer, p->bytes) && !rk_sendq_has(&peer->sendq, RK_SEND_RMA);
+    return !put && !mem->kind && rk_path_streams(peer, p->bytes) && !rk_sendq_has(&peer->sendq, RK_SEND_RMA);
 }
 
 static void set_request(struct rank_request *req, bool put, struct rk_peer *peer, int64_t bytes)
@@ -57,7 +58,7 @@ static rank_status_t start_piece(bool put, const rank_piece_t *p, int64_t n, con
     enum rk_rma_op kind = put ? RK_RMA_PUT : RK_RMA_GET;
     rank_status_t st = RK_AGAIN;
 
-    if (goes_alone(put, p, n, peer, path))
+    if (goes_alone(put, p, n, peer, mem, path))
         st = rk_path_start(put, p->local, (size_t)p->bytes, peer, mem, path, (size_t)p->offset + mem->shift, req);
     if (st != RK_AGAIN)
         return st;
@@ -96,7 +97,7 @@ static rank_status_t move_many(bool put, const rank_piece_t *pieces, int64_t n, 
         struct rank_request *req;
         int64_t first = i;
 
-        while (i < n && !goes_alone(put, &pieces[i], n, peer, path))
+        while (i < n && !goes_alone(put, &pieces[i], n, peer, mem, path))
             i++;
         if (i > first)
             st = move_by_frames(put, pieces + first, i - first, peer, mem, path);

@@ -165,6 +165,8 @@ const struct rk_channel *rk_rma_channel(struct rk_ctx *ctx)
 rank_status_t rk_path_start(bool put, void *local, size_t bytes, struct rk_peer *peer, const struct rank_mem *mem,
                             const struct rk_path *path, size_t offset, struct rank_request *req)
 {
+    if (path->kind == RK_PATH_FRAMES && rk_sendq_has(&peer->sendq, RK_SEND_RMA)) /* they came first, perhaps before a fence */
+        return RK_AGAIN;
     if (path->kind == RK_PATH_FRAMES)
         return peer->channel->stream(peer, put, local, bytes, path->id, offset, req);
     return put ? mem->channel->iput(mem->channel_mem, peer, path->index, local, bytes, offset, req)

@@ -259,8 +259,11 @@ rank_status_t rk_target_memory_at(struct rk_ctx *ctx, struct rk_peer *peer, stru
     const struct rk_kind *kind = NULL;
     struct rk_rma_peer *state;
     char *found = NULL;
-    rank_status_t st = ctx->rma ? locate(peer, id, offset, bytes, write ? RK_NO_WRITES : RK_NO_READS, &found, &kind) : RANK_ERR_STATE;
+    rank_status_t st;
 
+    if (rk_unlikely(rk_device_kind != NULL) && ctx->rma && rk_stores_pending(ctx->rma)) /* earlier puts first, as in rk_target_handle */
+        rk_stores_end(ctx);
+    st = ctx->rma ? locate(peer, id, offset, bytes, write ? RK_NO_WRITES : RK_NO_READS, &found, &kind) : RANK_ERR_STATE;
     if (!st && kind)
         st = RANK_ERR_NOT_SUPPORTED;
     if (rk_unlikely(st) && ctx->rma && (state = rk_rma_peer_of(ctx, peer)) != NULL)

@@ -73,7 +73,8 @@ static void begin_next(struct rk_tcp_link *l, struct rk_tcp_op *op, uint64_t off
     struct rk_bounce *b = stage_take(l, op, offset);
 
     if (!b) {
-        op->copied = RANK_ERR_NO_MEMORY;
+        if (!l->sends.wire) /* else that one is free soon, and rk_tcp_stage_is_ready tries again */
+            op->copied = RANK_ERR_NO_MEMORY;
         return;
     }
     b->bytes = left < RK_TCP_CHUNK_MAX ? (size_t)left : RK_TCP_CHUNK_MAX;

@@ -187,6 +187,7 @@ const struct rk_channel rk_channel_ucx = {
     .rndv_send = rk_ucx_rndv_send,
     .rndv_recv = rk_ucx_rndv_recv,
     .rndv_drop = rk_ucx_rndv_drop,
+    .announced_bytes = 8192, /* a segment */
     .progress = ucx_progress,
     .fd = ucx_fd,
     .arm = ucx_arm,
