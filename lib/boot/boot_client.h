@@ -5,6 +5,7 @@
 #ifndef RK_BOOT_BOOT_CLIENT_H
 #define RK_BOOT_BOOT_CLIENT_H
 
+#include "lib/base/arg_error.h"
 #include "lib/base/compiler.h"
 #include "lib/boot/boot.h"
 #include "lib/boot/nspaces.h"
@@ -70,8 +71,11 @@ rank_status_t rk_client_disconnect_begin(struct rk_boot *boot, const int *number
                                          struct rk_pending **out);
 rank_status_t rk_client_disconnect_end(struct rk_boot *boot, struct rk_pending *answer);
 
-/* boot_pmix.c: log the failed call; returns RANK_ERR_BOOT. */
-rank_status_t rk_client_failed(const char *what, pmix_status_t rc);
+/* Log the failed call; returns RANK_ERR_BOOT. */
+static inline rank_status_t rk_client_failed(const char *what, pmix_status_t rc)
+{
+    return rk_fail(RANK_ERR_BOOT, "%s failed: %s", what, PMIx_Error_string(rc));
+}
 
 /* identity.c: query the server about this process: job size, local ranks, parent job. */
 rank_status_t rk_client_query_size(struct rk_client *c);

@@ -17,11 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-rank_status_t rk_client_failed(const char *what, pmix_status_t rc)
-{
-    return rk_fail(RANK_ERR_BOOT, "%s failed: %s", what, PMIx_Error_string(rc));
-}
-
 static bool server_named(void)
 {
     return rk_env("PMIX_NAMESPACE") || rk_env("PMIX_SERVER_URI2") || rk_env("PMIX_SERVER_URI21") ||
