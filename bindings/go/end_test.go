@@ -114,7 +114,7 @@ func TestRefusals(t *testing.T) {
 		return err
 	}
 	for i := 0; i < 2; i++ { // the reason each time
-		for address, reason := range map[string]string{"127.0.0.1": "has no port", "127.0.0.1:x": "no number", "127.0.0.1:1": "nothing listens"} {
+		for address, reason := range map[string]string{"127.0.0.1": "has no port", "127.0.0.1:x": "not a number", "127.0.0.1:1": "nothing listens"} {
 			err := connect(address, nil)
 			check(t, err != nil && strings.Contains(err.Error(), reason), "connect to %s: %v", address, err)
 		}

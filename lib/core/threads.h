@@ -18,8 +18,8 @@
  * The poller also runs the stall handler (rk_engine.stuck) for all waits, and the sleeps of wait.c. While it
  * sleeps the next thread that begins to wait takes its place.
  *
- * A thread that stands by spins, with yields in a crowded process, then sleeps on a word of its own: SHORT_NS at a
- * time, later LONG_NS. A short sleeper finds by itself that the poller has left, so leaving is free for threads
+ * A thread that stands by spins, with yields in a crowded process, then sleeps on a word of its own: RK_SLEEP_SHORT_NS at a
+ * time, later RK_SLEEP_NS. A short sleeper finds by itself that the poller has left, so leaving is free for threads
  * that exchange messages; the leaving poller wakes a long sleeper.
  */
 #ifndef RK_CORE_THREADS_H

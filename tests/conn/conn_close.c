@@ -348,7 +348,7 @@ static void freeing_side(struct pair *p)
     struct freeing f = {.ctx = pair_context(RANK_THREAD_MULTIPLE, p->seed % 2 ? 1 : 0)};
     rank_conn_opts_t opts = pair_opts();
     rank_listener_t listener = p->me == 0 ? pair_listen(p, f.ctx, &opts) : NULL;
-    int other = 1 - p->me;
+    int other = p->me; /* the listener is rank 1 */
     rank_request_t req;
     char byte = 1;
 

@@ -61,7 +61,7 @@ if [ -n "${FULL:-}" ]; then
     for victim in $(in_turn 3 0); do
         dies death_in_call --in echo-5M --victim $victim
         dies death_in_call --in ssend --victim $victim
-        dies death_in_call --in sends --victim $victim
+        dies death_in_call --in sends-asleep --victim $victim
         dies death_in_call --in allreduce --victim $victim
         dies death_in_call --in waitany --victim $victim
         dies death_in_call --in test --victim $victim
@@ -69,30 +69,17 @@ if [ -n "${FULL:-}" ]; then
     for call in get many vector put-signal any-signal value; do dies death_in_call --in $call; done
 fi
 
-# Collectives on two levels: a phase in shared memory, one between hosts, and one in shared memory. The victim is a first rank or
-# another one, of either host, and dies in any of them: its moment is random.
+# Collectives on two levels: a phase in shared memory, one between hosts, and one in shared memory. Eleven of twelve ranks die,
+# one after the other, each at a random step of any of them.
 forced=
 for c in barrier bcast reduce allreduce allgather reduce_scatter alltoall; do forced="$forced,$c:two_level"; done
-two_level() { # CALL BYTES VICTIM
-    job 40 -x RANK_COLL="${forced#,}" -x RANK_LOG=debug "$top_builddir/tests/faults/death_in_call.mp" --in "$1" --bytes "$2" --victim "$3" \
+n=12 at=hosta:6,hostb:6
+for first in 0 ${FULL:+$(in_turn 4 8 12)}; do
+    job 90 -x RANK_COLL="${forced#,}" -x RANK_LOG=debug "$top_builddir/tests/faults/death_in_coll.mp" --first $first \
         --seed $((SRANDOM % 1000000)) --within $within
-    verdict "$1 of $2 bytes on two levels, victim $3" 3 137
-    grep -q 'its 2 ranks on this one use shared memory' err || bad "$1 on two levels" "no host uses shared memory: $(tail -n 3 err)"
-}
-# With FULL=1 each length has each victim. If runs take turns each has one: a call has all victims, and so has a length.
-c=0
-for call in barrier bcast reduce allreduce iallreduce allgather reduce_scatter alltoall; do
-    i=$c
-    for bytes in 64 ${FULL:+4000 200000 1000000}; do
-        victims="0 1 2 3"
-        [ -n "${FULL:-}" ] || victims=$((SRANDOM % 4))
-        [ -z "${FULL:-}" ] || [ -z "${TURN:-}" ] || victims=$(((TURN / turns + i) % 4))
-        for victim in $victims; do two_level $call $bytes "$victim"; done
-        i=$((i + 1))
-    done
-    c=$((c + 1))
+    verdict "collectives on two levels, from kind $first" 1 137
+    grep -q 'its 6 ranks on this one use shared memory' err || bad "collectives on two levels" "no host uses shared memory: $(tail -n 3 err)"
 done
-for call in bcast reduce allreduce; do two_level $call 300000 $((SRANDOM % 4)); done
 
 # Each call that waits, with a victim of its own on the other host. Many have sent nothing to the victim before it dies: what
 # comes then is dead, and not unreachable, though the news of the death may still be on its way.
@@ -122,8 +109,6 @@ if [ -n "${FULL:-}" ]; then
         for h in hosta hostb; do "$hosts" delay $h $delay; done
         job 200 "$top_builddir/tests/mp/random_mixed.mp" --rounds 3
         verdict "random programs over cables of $delay us" 4 0
-        job 200 "$top_builddir/tests/mp/p2p_unexpected_storm.mp" --rounds 2
-        verdict "random messages over cables of $delay us" 4 0
         for h in hosta hostb; do "$hosts" delay $h 0; done
     done
 fi

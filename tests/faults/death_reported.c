@@ -68,6 +68,8 @@ int main(int argc, char **argv)
     MP_OK(rank_on_death(copy, dead, &calls[1]));
     await_calls(2);
     MP_CHECK(calls[0] == 2 && calls[1] == 2);
+    MP_OK(rank_on_death(mp.world, NULL, NULL)); /* to others a rank that leaves behind a death is dead, too */
+    MP_OK(rank_on_death(copy, NULL, NULL));
     mp_barrier(living);
     MP_OK(rank_team_free(&living));
     mp_end_survivor(&mp);

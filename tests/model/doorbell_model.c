@@ -87,7 +87,7 @@ static int model_timer(int fd, int flags, const struct itimerspec *t, struct iti
     (void)flags;
     (void)before;
     model_expect(fd == TIMER, "another descriptor");
-    /* LOOK_NS never comes. */
+    /* RK_CHECK_NS never passes. */
     if (t->it_value.tv_nsec == 1)
         atomic_fetch_or(&memory.readable, RUN_OUT);
     else

@@ -185,7 +185,7 @@ static long model_syscall(long number, ...)
     } else {
         uint32_t value = va_arg(ap, uint32_t);
         struct rk_wait *w = rk_container_of((_Atomic uint32_t *)(uintptr_t)word, struct rk_wait, state);
-        if (va_arg(ap, struct timespec *)->tv_nsec == LONG_NS)
+        if (va_arg(ap, struct timespec *)->tv_nsec == RK_SLEEP_NS)
             model_futex_wait(word, value);
         else if (w->sleeps > 0)
             w->sleeps = SHORT_SLEEPS - 1;

@@ -39,7 +39,7 @@ void mp_fail(const char *file, int line, const char *fmt, ...)
     fprintf(stderr, "case %s: %s:%d: %s (--seed %llu)\n", running, file, line, text, (unsigned long long)the_seed);
     fflush(NULL);
     if (!rank_initialized())
-        _exit(1);
+        _exit(99);
     rank_abort(99, "a check failed");
 }
 

@@ -280,7 +280,7 @@ def test_secrets():
         listener.close()
         with pytest.raises(rank.UnreachableError):
             client.connect(address, secret=SECRET, timeout=1)
-        for wrong, reason in (("nonsense", "has no port"), ("127.0.0.1:99999", "no number from 1 to 65535"), ("::1:7", "brackets")) * 2:
+        for wrong, reason in (("nonsense", "has no port"), ("127.0.0.1:99999", "not a number from 1 to 65535"), ("::1:7", "brackets")) * 2:
             with pytest.raises(rank.ArgError, match=reason):
                 client.connect(wrong)
 
