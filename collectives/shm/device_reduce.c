@@ -241,6 +241,8 @@ static rank_status_t device_empty(const struct rk_direct *x, const struct rk_dev
         struct rk_span s = device_piece(x, r, &reducer);
         const char *from = (const char *)d->scratch->part[reducer] + s.at;
 
+        if (!s.bytes) /* rbuf may be NULL */
+            continue;
         if (writes_results(x))
             st = rk_device_read_result(x, reducer, s.at, s.bytes);
         else if (d->blocks && r == x->a->me)

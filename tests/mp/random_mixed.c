@@ -229,7 +229,7 @@ static void make_receives(struct mixed *s)
         }
         r->room = s->max;
         if (mp_below(&s->own, 20) == 0 && s->cuts) /* too short for many */
-            r->room = mp_below(&s->own, 5000);
+            r->room = mp_below(&s->own, s->max < 5000 ? s->max : 5000);
         s->nrecv++;
     }
     for (int i = s->nrecv - 1; i > 0; i--) {
