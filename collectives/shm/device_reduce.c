@@ -196,10 +196,11 @@ static rank_status_t device_fill(const struct rk_direct *x, const struct rk_devi
     if (d->reads_inputs)
         return RANK_OK;
     if (!d->blocks)
-        return rk_kind_copy(to, d->kind, d->sbuf + part.at, d->kind, part.bytes);
+        return part.bytes ? rk_kind_copy(to, d->kind, d->sbuf + part.at, d->kind, part.bytes) : RANK_OK;
     for (int r = 0; r < x->a->n && !st; r++) {
         part = part_of_round(x, d->blocks[r].bytes);
-        st = rk_kind_copy(to + (size_t)r * round_bytes(x), d->kind, d->sbuf + d->blocks[r].at + part.at, d->kind, part.bytes);
+        if (part.bytes)
+            st = rk_kind_copy(to + (size_t)r * round_bytes(x), d->kind, d->sbuf + d->blocks[r].at + part.at, d->kind, part.bytes);
     }
     return st;
 }
